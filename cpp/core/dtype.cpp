@@ -1,0 +1,74 @@
+#include "core/dtype.h"
+
+#include <limits>
+#include <string>
+
+#include "core/error.h"
+
+namespace akunu {
+namespace {
+
+struct KnownType {
+    uint32_t id;
+    std::string_view name;
+};
+
+// Ids of the ggml_type enumeration that are not in kDTypes: formats without a kernel here, types
+// that only ever hold activations (Q8_1, Q8_K), and retired ids (4, 5, 31-33, 36-38).
+constexpr std::array<KnownType, 21> kUnsupportedTypes{{
+    {4, "Q4_2"},         {5, "Q4_3"},          {9, "Q8_1"},         {15, "Q8_K"},
+    {16, "IQ2_XXS"},     {17, "IQ2_XS"},       {18, "IQ3_XXS"},     {19, "IQ1_S"},
+    {21, "IQ3_S"},       {22, "IQ2_S"},        {29, "IQ1_M"},       {31, "Q4_0_4_4"},
+    {32, "Q4_0_4_8"},    {33, "Q4_0_8_8"},     {34, "TQ1_0"},       {35, "TQ2_0"},
+    {36, "IQ4_NL_4_4"},  {37, "IQ4_NL_4_8"},   {38, "IQ4_NL_8_8"},  {40, "NVFP4"},
+    {41, "Q1_0"},
+}};
+
+}  // namespace
+
+const DTypeInfo* find_dtype(uint32_t gguf_id) {
+    for (const DTypeInfo& info : kDTypes) {
+        if (static_cast<uint32_t>(info.id) == gguf_id) return &info;
+    }
+    return nullptr;
+}
+
+const DTypeInfo* find_dtype(std::string_view name) {
+    for (const DTypeInfo& info : kDTypes) {
+        if (info.name == name) return &info;
+    }
+    return nullptr;
+}
+
+const DTypeInfo& dtype_info(DType dtype) {
+    const DTypeInfo* info = find_dtype(static_cast<uint32_t>(dtype));
+    if (info == nullptr) {
+        throw InvalidArgumentError("dtype " + std::to_string(static_cast<uint32_t>(dtype)) +
+                                   " is not in the dtype table");
+    }
+    return *info;
+}
+
+std::string_view unsupported_dtype_name(uint32_t gguf_id) {
+    for (const KnownType& type : kUnsupportedTypes) {
+        if (type.id == gguf_id) return type.name;
+    }
+    return {};
+}
+
+uint64_t row_bytes(DType dtype, uint64_t elems) {
+    const DTypeInfo& info = dtype_info(dtype);
+    if (elems % info.block_elems != 0) {
+        throw InvalidArgumentError("a row of " + std::to_string(elems) + " elements is not whole " +
+                                   std::string(info.name) + " blocks of " +
+                                   std::to_string(info.block_elems));
+    }
+    const uint64_t blocks = elems / info.block_elems;
+    if (blocks > std::numeric_limits<uint64_t>::max() / info.block_bytes) {
+        throw InvalidArgumentError("a row of " + std::to_string(elems) + " " +
+                                   std::string(info.name) + " elements does not fit 64 bits");
+    }
+    return blocks * info.block_bytes;
+}
+
+}  // namespace akunu
