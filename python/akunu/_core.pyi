@@ -1,0 +1,182 @@
+"""The compiled engine core: what `cpp/bindings` exports. Thin: checks, converts, releases the GIL.
+
+All errors are the classes of `akunu.errors`. Token ids are `uint32`; logits are `float32`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypedDict
+
+import numpy as np
+import numpy.typing as npt
+
+__version__: str
+
+class TensorEntry:
+    """One tensor of a GGUF file; `shape` is outermost first, so a linear layer is (rows, cols)."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    nbytes: int
+    file: int
+    offset: int
+
+class GgufFile:
+    """A memory-mapped GGUF file, single or split; every length and offset has been checked."""
+
+    def __init__(self, path: str) -> None: ...
+    version: int
+    paths: list[str]
+    metadata: dict[str, object]
+    tensors: list[TensorEntry]
+    def get(self, key: str, default: object = None) -> Any: ...
+    def tensor_bytes(self, name: str) -> npt.NDArray[np.uint8]: ...
+
+class DeviceInfo(TypedDict):
+    """One usable device."""
+
+    id: str
+    """What `device=` takes: "cpu", "metal", …"""
+    name: str
+    """Marketing name of the chip."""
+    backend: str
+    """Column "backend" of akunu-bench: "CPU", "Metal", …"""
+    isa: str
+    """Instruction set chosen at run time ("avx512_vnni", "avx2", "neon_dotprod", "generic", …)."""
+    threads: int
+    """Threads that a model on this device gets by default."""
+    memory: int
+    """Bytes of memory the device may use."""
+
+def devices() -> list[DeviceInfo]: ...
+def dtypes() -> list[dict[str, Any]]: ...
+def dequantize(dtype: str, data: npt.NDArray[np.uint8], n: int) -> npt.NDArray[np.float32]: ...
+
+class Chunk:
+    """What one call of `prefill` or `decode` produced."""
+
+    ids: list[int]
+    """New token ids, in order. An end-of-generation id, when it was sampled, is the last one."""
+    ended: bool
+    """True when the last id is an end-of-generation id."""
+    logprobs: list[float]
+    """log p of each id under the model's raw distribution; empty unless asked for."""
+    top_logprobs: list[list[tuple[int, float]]]
+    """Per id, the most likely (id, log p), best first; empty unless asked for."""
+
+class CommandInfo(TypedDict):
+    """One command of a dispatch table, for `inspect --plan` and `profile`."""
+
+    label: str
+    """For example "layers.3.attn_q"; "" for none."""
+    op: str
+    kernel: str
+    dtype: str
+    layer: int
+    """-1 outside the layers."""
+    shape: str
+    bytes: float
+    """Bytes that must move at these rows and this position."""
+    flops: float
+    barrier: bool
+    seconds: float
+    """Median measured time; 0 in a plan."""
+
+class Memory(TypedDict):
+    """Bytes by purpose. `weights_mapped` are used straight from the file's mapping."""
+
+    weights: int
+    weights_mapped: int
+    kv_cache: int
+    scratch: int
+
+class Engine:
+    """A loaded model: weights, KV cache, scratch and dispatch tables on one device.
+
+    Calls on one engine must not overlap (a second one raises), except `cancel`.
+    """
+
+    def __init__(
+        self,
+        file: GgufFile | None,
+        spec: Mapping[str, object],
+        *,
+        device: str = "cpu",
+        context: int = 0,
+        threads: int = 0,
+        kv_dtype: str = "f16",
+        chunk: int = 512,
+        synthetic: Mapping[str, str] | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> None:
+        """`progress(done_bytes, total_bytes)` may raise to abandon the load.
+
+        With `file=None`, `synthetic` maps each canonical tensor name to a dtype, and the weights are random.
+        """
+    context: int
+    """Most tokens that the KV cache holds."""
+    position: int
+    """Tokens in the KV cache now."""
+    tokens: npt.NDArray[np.uint32]
+    """Their ids (a copy)."""
+    threads: int
+    device: str
+    isa: str
+    kv_dtype: str
+    chunk: int
+    memory: Memory
+
+    def begin(
+        self,
+        ids: Sequence[int] | npt.NDArray[np.uint32],
+        *,
+        temperature: float = 0.0,
+        top_k: int = 0,
+        top_p: float = 1.0,
+        min_p: float = 0.0,
+        typical_p: float = 1.0,
+        repeat_penalty: float = 1.0,
+        presence_penalty: float = 0.0,
+        frequency_penalty: float = 0.0,
+        penalty_window: int = 64,
+        logit_bias: Mapping[int, float] | None = None,
+        seed: int = 0,
+        logprobs: int = -1,
+        end_ids: Sequence[int] = (),
+        reuse: bool = True,
+    ) -> int:
+        """Start a generation; returns how many prompt tokens the cache already holds.
+
+        `logprobs`: -1 none, 0 the chosen token's, n > 0 also the n most likely (n <= 20).
+        Raises ContextLengthError when the prompt does not fit, InvalidArgumentError for bad values.
+        """
+    def prefill(self, sample: bool = True) -> tuple[int, Chunk]:
+        """Run one chunk of the prompt; returns (prompt tokens still to run, chunk).
+
+        When none remain, the chunk holds the first sampled token (unless `sample` is False).
+        KeyboardInterrupt and `cancel` stop it between two commands; the cache then ends at the last whole chunk.
+        """
+    def decode(self, n: int) -> Chunk:
+        """Run a chain of up to `n` tokens; fewer when it ended, the context is full, or it was cancelled."""
+    def cancel(self) -> None:
+        """Stop the running call as soon as possible (thread-safe)."""
+    def truncate(self, n: int) -> None:
+        """Keep only the first `n` tokens in the cache."""
+    def logits(self, ids: Sequence[int] | npt.NDArray[np.uint32]) -> npt.NDArray[np.float32]:
+        """Logits [len(ids), vocab] of a fresh run; the cache then holds `ids`."""
+    def nll(self, ids: Sequence[int] | npt.NDArray[np.uint32], first: int = 1) -> npt.NDArray[np.float32]:
+        """-log p(ids[i] | ids[:i]) for i in first..len(ids)-1, without keeping the logits."""
+    def plan(self, phase: str = "decode", rows: int = 1, position: int = 0) -> list[CommandInfo]:
+        """The dispatch table of "decode", "batch" or "prefill", with costs at these rows and position."""
+    def profile(self, phase: str = "decode", rows: int = 1, position: int = 0, repeats: int = 16) -> list[CommandInfo]:
+        """Run that table and time every command."""
+    def close(self) -> None: ...
+
+class Peaks(TypedDict):
+    """What this machine's CPU reaches now, with the given threads."""
+
+    read_bytes_per_second: float
+    f32_flops: float
+    int8_ops: float
+
+def measure_peaks(threads: int = 0, seconds: float = 0.3) -> Peaks: ...

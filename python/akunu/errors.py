@@ -1,0 +1,50 @@
+"""Every error that Akunu raises on purpose.
+
+A message names the thing (tensor, key, field), what was found, what was expected and, where there
+is one, the remedy.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "AkunuError",
+    "ContextLengthError",
+    "DeviceError",
+    "InvalidArgumentError",
+    "ModelFileError",
+    "TemplateError",
+    "TokenizerError",
+    "UnsupportedError",
+]
+
+
+class AkunuError(Exception):
+    """Base of all errors that Akunu raises on purpose."""
+
+
+class ModelFileError(AkunuError):
+    """A model file is missing, truncated, damaged or inconsistent."""
+
+
+class UnsupportedError(AkunuError):
+    """A file is well formed, but uses a type, architecture or feature that Akunu does not know."""
+
+
+class TokenizerError(AkunuError):
+    """Tokenizer metadata is missing or inconsistent, or a text cannot be encoded."""
+
+
+class TemplateError(AkunuError):
+    """A chat template is missing, does not compile, or refuses the messages."""
+
+
+class ContextLengthError(AkunuError):
+    """A prompt does not fit the context; the message states both numbers."""
+
+
+class InvalidArgumentError(AkunuError, ValueError):
+    """An argument is out of range or not supported."""
+
+
+class DeviceError(AkunuError):
+    """A device is missing, out of memory, or failed."""
