@@ -1,0 +1,11 @@
+// What each binding file adds to the module `akunu._core`.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+namespace akunu {
+
+void bind_errors(pybind11::module_& module);
+void bind_formats(pybind11::module_& module);
+
+}  // namespace akunu

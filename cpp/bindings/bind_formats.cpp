@@ -1,0 +1,261 @@
+// GGUF files, the dtype table and the reference dequantisers for Python.
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "bindings/bind.h"
+#include "core/dequantize.h"
+#include "core/dtype.h"
+#include "core/error.h"
+#include "formats/gguf.h"
+#include "formats/quote.h"
+
+namespace akunu {
+namespace {
+
+namespace py = pybind11;
+
+py::object steal(PyObject* object) {
+    if (object == nullptr) throw py::error_already_set();
+    return py::reinterpret_steal<py::object>(object);
+}
+
+// Bytes that are not UTF-8 survive as lone surrogates (vocabularies do hold such tokens).
+py::object text_to_python(std::string_view text) {
+    return steal(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()),
+                                      "surrogateescape"));
+}
+
+// The inverse, so that whatever name a file holds can be asked for.
+std::string text_from_python(const py::str& text) {
+    return py::reinterpret_steal<py::bytes>(
+        steal(PyUnicode_AsEncodedString(text.ptr(), "utf-8", "surrogateescape")).release());
+}
+
+PyObject* number_to_python(bool value) { return PyBool_FromLong(value); }
+PyObject* number_to_python(std::int64_t value) { return PyLong_FromLongLong(value); }
+PyObject* number_to_python(std::uint64_t value) { return PyLong_FromUnsignedLongLong(value); }
+PyObject* number_to_python(double value) { return PyFloat_FromDouble(value); }
+
+// `read()` makes `count` new references.
+template <typename Read>
+py::object list_of(std::uint64_t count, Read read) {
+    py::object list = steal(PyList_New(static_cast<Py_ssize_t>(count)));
+    for (std::uint64_t i = 0; i < count; ++i) {
+        PyObject* item = read();
+        if (item == nullptr) throw py::error_already_set();
+        PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), item);
+    }
+    return list;
+}
+
+// As stored in the file, and as Python sees it.
+template <typename Stored, typename Wide>
+py::object numbers_to_python(ByteReader& reader, const GgufValue& value) {
+    const auto read = [&] {
+        return number_to_python(static_cast<Wide>(reader.read<Stored>()));
+    };
+    return value.type == GgufType::Array ? list_of(value.count, read) : steal(read());
+}
+
+py::object value_to_python(const GgufValue& value, std::string_view path, std::string_view key);
+
+py::object items_to_python(ByteReader& reader, const GgufValue& value, std::string_view path,
+                           std::string_view key) {
+    switch (value.item_type) {
+        case GgufType::U8: return numbers_to_python<std::uint8_t, std::uint64_t>(reader, value);
+        case GgufType::I8: return numbers_to_python<std::int8_t, std::int64_t>(reader, value);
+        case GgufType::U16: return numbers_to_python<std::uint16_t, std::uint64_t>(reader, value);
+        case GgufType::I16: return numbers_to_python<std::int16_t, std::int64_t>(reader, value);
+        case GgufType::U32: return numbers_to_python<std::uint32_t, std::uint64_t>(reader, value);
+        case GgufType::I32: return numbers_to_python<std::int32_t, std::int64_t>(reader, value);
+        case GgufType::U64: return numbers_to_python<std::uint64_t, std::uint64_t>(reader, value);
+        case GgufType::I64: return numbers_to_python<std::int64_t, std::int64_t>(reader, value);
+        case GgufType::F32: return numbers_to_python<float, double>(reader, value);
+        case GgufType::F64: return numbers_to_python<double, double>(reader, value);
+        case GgufType::Bool: return numbers_to_python<std::uint8_t, bool>(reader, value);
+        case GgufType::String:
+            return list_of(value.count,
+                           [&] { return text_to_python(reader.read_string()).release().ptr(); });
+        case GgufType::Array:
+            return list_of(value.count, [&] {
+                const GgufValue item = read_gguf_value(reader, GgufType::Array, 1);
+                return value_to_python(item, path, key).release().ptr();
+            });
+    }
+    throw ModelFileError(std::string(path) + ": metadata key " + quoted(key) + " has no type");
+}
+
+// Reads the mapping a second time, with bounds checked again: the file may have changed.
+py::object value_to_python(const GgufValue& value, std::string_view path, std::string_view key) {
+    if (value.type == GgufType::String) {
+        return text_to_python(
+            {reinterpret_cast<const char*>(value.payload.data()), value.payload.size()});
+    }
+    ByteReader reader(value.payload, path);
+    reader.describe("metadata key", key);
+    return items_to_python(reader, value, path, key);
+}
+
+py::object value_to_python(const GgufFile& file, const GgufValue& value, std::string_view key) {
+    const MappedFile& first = *file.files()[0];
+    first.check_size();
+    return value_to_python(value, first.path(), key);
+}
+
+// The whole metadata, converted on first use and kept in the instance's __dict__.
+py::dict metadata(const py::object& self) {
+    py::dict attributes = self.attr("__dict__");
+    constexpr const char* slot = "_metadata";
+    if (!attributes.contains(slot)) {
+        const auto& file = self.cast<const GgufFile&>();
+        py::dict values;
+        for (const MetadataEntry& entry : file.metadata()) {
+            values[text_to_python(entry.name)] = value_to_python(file, entry.value, entry.name);
+        }
+        attributes[slot] = values;
+    }
+    return attributes[slot];
+}
+
+// One key, without converting the others.
+py::object get(const py::object& self, const py::str& key, py::object otherwise) {
+    const py::dict attributes = self.attr("__dict__");
+    if (attributes.contains("_metadata")) {
+        return attributes["_metadata"].attr("get")(key, otherwise);
+    }
+    const auto& file = self.cast<const GgufFile&>();
+    const std::string name = text_from_python(key);
+    const GgufValue* value = file.find(name);
+    return value == nullptr ? otherwise : value_to_python(file, *value, name);
+}
+
+std::shared_ptr<GgufFile> open_file(const py::object& path) {
+    PyObject* encoded = nullptr;
+    if (PyUnicode_FSConverter(path.ptr(), &encoded) == 0) throw py::error_already_set();
+    const py::bytes bytes = py::reinterpret_steal<py::bytes>(encoded);
+    const std::string name = bytes;
+    const py::gil_scoped_release release;
+    return std::make_shared<GgufFile>(GgufFile::open(name));
+}
+
+py::list paths(const GgufFile& file) {
+    py::list names;
+    for (const auto& part : file.files()) {
+        const std::string& path = part->path();
+        names.append(steal(
+            PyUnicode_DecodeFSDefaultAndSize(path.data(), static_cast<Py_ssize_t>(path.size()))));
+    }
+    return names;
+}
+
+py::list tensors(const py::object& self) {
+    py::list entries;
+    for (const TensorEntry& tensor : self.cast<const GgufFile&>().tensors()) {
+        entries.append(py::cast(tensor, py::return_value_policy::reference_internal, self));
+    }
+    return entries;
+}
+
+// A read-only view of the mapping, which it keeps alive.
+py::array_t<std::uint8_t> tensor_bytes(const py::object& self, const py::str& key) {
+    const std::string name = text_from_python(key);
+    const auto& file = self.cast<const GgufFile&>();
+    const TensorEntry* tensor = file.find_tensor(name);
+    if (tensor == nullptr) {
+        throw InvalidArgumentError(file.files()[0]->path() + ": has no tensor " + quoted(name));
+    }
+    const auto bytes = file.tensor_bytes(*tensor);
+    py::array_t<std::uint8_t> view(static_cast<py::ssize_t>(bytes.size()),
+                                   reinterpret_cast<const std::uint8_t*>(bytes.data()), self);
+    view.attr("flags").attr("writeable") = false;
+    return view;
+}
+
+py::tuple shape(const TensorEntry& tensor) {
+    py::tuple dims(tensor.shape.size());
+    for (std::size_t i = 0; i < tensor.shape.size(); ++i) dims[i] = tensor.shape[i];
+    return dims;
+}
+
+std::string repr(const TensorEntry& tensor) {
+    std::string text = "<TensorEntry " + quoted(tensor.name) + " " +
+                       std::string(dtype_info(tensor.dtype).name) + " [";
+    for (std::size_t i = 0; i < tensor.shape.size(); ++i) {
+        text += (i == 0 ? "" : ", ") + std::to_string(tensor.shape[i]);
+    }
+    return text + "]>";
+}
+
+py::list dtypes() {
+    py::list rows;
+    for (const DTypeInfo& info : kDTypes) {
+        py::dict row;
+        row["name"] = info.name;
+        row["id"] = static_cast<std::uint32_t>(info.id);
+        row["block_elems"] = info.block_elems;
+        row["block_bytes"] = info.block_bytes;
+        row["is_weight"] = info.is_weight;
+        rows.append(row);
+    }
+    return rows;
+}
+
+py::array_t<float> dequantize(const std::string& dtype, const py::buffer& data, std::uint64_t n) {
+    const DTypeInfo* info = find_dtype(dtype);
+    if (info == nullptr) {
+        throw InvalidArgumentError("dequantize: dtype " + quoted(dtype) +
+                                   " is unknown; akunu._core.dtypes() lists them");
+    }
+    const py::buffer_info source = data.request();
+    const auto size = static_cast<std::uint64_t>(source.size * source.itemsize);
+    const std::uint64_t expected = row_bytes(info->id, n);
+    if (PyBuffer_IsContiguous(source.view(), 'C') == 0 || size != expected) {
+        throw InvalidArgumentError("dequantize: " + std::to_string(n) + " elements of " + dtype +
+                                   " take a contiguous buffer of " + std::to_string(expected) +
+                                   " bytes, found " + std::to_string(size));
+    }
+    py::array_t<float> result(static_cast<py::ssize_t>(n));
+    float* destination = result.mutable_data();
+    {
+        const py::gil_scoped_release release;
+        dequantize_row(info->id, static_cast<const std::byte*>(source.ptr), destination, n);
+    }
+    return result;
+}
+
+}  // namespace
+
+void bind_formats(py::module_& module) {
+    py::class_<TensorEntry>(
+        module, "TensorEntry",
+        "One tensor of a GGUF file; `shape` is outermost first, so a linear layer is (rows, cols).")
+        .def_property_readonly("name", [](const TensorEntry& t) { return text_to_python(t.name); })
+        .def_property_readonly("dtype",
+                               [](const TensorEntry& t) { return dtype_info(t.dtype).name; })
+        .def_property_readonly("shape", shape)
+        .def_readonly("nbytes", &TensorEntry::bytes)
+        .def_readonly("file", &TensorEntry::file)
+        .def_readonly("offset", &TensorEntry::offset)
+        .def("__repr__", repr);
+
+    py::class_<GgufFile, std::shared_ptr<GgufFile>>(
+        module, "GgufFile", py::dynamic_attr(),
+        "A memory-mapped GGUF file, single or split; every length and offset has been checked.")
+        .def(py::init(&open_file), py::arg("path"))
+        .def_property_readonly("version", &GgufFile::version)
+        .def_property_readonly("paths", paths)
+        .def_property_readonly("metadata", metadata)
+        .def_property_readonly("tensors", tensors)
+        .def("get", get, py::arg("key"), py::arg("default") = py::none())
+        .def("tensor_bytes", tensor_bytes, py::arg("name"));
+
+    module.def("dtypes", dtypes, "The table of tensor element types.");
+    module.def("dequantize", dequantize, py::arg("dtype"), py::arg("data"), py::arg("n"),
+               "Reference dequantisation of `n` elements to float32.");
+}
+
+}  // namespace akunu
