@@ -1,0 +1,278 @@
+"""The tokenizer of one model: texts to ids, with added tokens and BOS/EOS, and ids to bytes and text."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from akunu.errors import InvalidArgumentError, TokenizerError
+from akunu.tokenizer.bytelevel import CHAR_OF_BYTE, ByteLevelBpe
+from akunu.tokenizer.pieces import SPACE
+from akunu.tokenizer.pretokenizers import pre_tokenizer
+from akunu.tokenizer.special import AddedTokens, Span
+from akunu.tokenizer.spm import SentencePieceBpe, byte_value
+from akunu.tokenizer.unigram import Unigram
+from akunu.tokenizer.vocabulary import ADDED_TYPES, TokenType, Vocabulary
+from akunu.tokenizer.wordpiece import WordPiece
+
+__all__ = ["Segment", "Tokenizer"]
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A stretch of a prompt by one author.
+
+    Attributes
+    ----------
+    text : str
+        The text.
+    parse_special : bool
+        Whether control tokens spelt in it are recognised. One that crosses the border between two segments
+        never is, whatever the two say.
+    """
+
+    text: str
+    parse_special: bool = False
+
+
+class _Encoder(Protocol):
+    def encode(self, text: str, *, after_special: bool) -> list[int]: ...
+
+
+class Tokenizer:
+    """Encodes and decodes text for one model. Safe to share between threads.
+
+    Build one with `from_gguf` or `from_metadata`.
+
+    Examples
+    --------
+    >>> tokenizer = Tokenizer.from_gguf("model.gguf")
+    >>> ids = tokenizer.encode("Hello world")
+    >>> tokenizer.decode(ids)
+    'Hello world'
+    """
+
+    def __init__(self, vocabulary: Vocabulary, encoder: _Encoder) -> None:
+        self._vocabulary = vocabulary
+        self._encoder = encoder
+        self._added_tokens = AddedTokens(vocabulary)
+        self.model = vocabulary.model
+        """The kind of tokenizer: ``llama``, ``gpt2``, ``bert`` or ``t5``."""
+        self.pre = vocabulary.pre
+        """The name of the pre-tokenizer, or None."""
+        self.vocab_size = len(vocabulary.tokens)
+        """Number of token ids."""
+        self.bos_id = vocabulary.bos
+        """The token that begins a text, or None."""
+        self.eos_id = vocabulary.eos
+        """The token that ends a text, or None."""
+        self.add_bos = vocabulary.add_bos and vocabulary.bos is not None
+        """Whether `encode` begins with BOS when `add_special` is set."""
+        self.add_eos = vocabulary.add_eos and vocabulary.eos is not None
+        """Whether `encode` ends with EOS when `add_special` is set."""
+        self.end_of_generation_ids: frozenset[int] = vocabulary.end_of_generation
+        """The tokens after which a model has finished: EOS, end of turn, end of message, and their like."""
+        self.added_ids = self._added_tokens.ids
+        """Ids of control, unknown and user-defined tokens."""
+        self.control_ids = self._added_tokens.control_ids
+        """Ids of the tokens that only a template may write, and that `decode` leaves out by default."""
+        self.trims_space = vocabulary.add_space_prefix or vocabulary.model == "bert"
+        """Whether a text begins with a space that encoding has put there."""
+        self.pieces: Mapping[int, bytes] = _Pieces(vocabulary)
+        """The bytes of each token; an id that is not in the vocabulary is an `InvalidArgumentError`."""
+
+    @classmethod
+    def from_metadata(cls, metadata: Mapping[str, object]) -> Tokenizer:
+        """Build from the metadata of a GGUF file.
+
+        Parameters
+        ----------
+        metadata : mapping of str to value
+            GGUF's keys, arrays as lists. Strings that are not UTF-8 are decoded with ``surrogateescape``.
+
+        Raises
+        ------
+        TokenizerError
+            A key is missing or inconsistent.
+        UnsupportedError
+            The tokenizer model (``tokenizer.ggml.model``) or pre-tokenizer (``tokenizer.ggml.pre``) is not one
+            that Akunu has; the message names it.
+        """
+        vocabulary = Vocabulary.from_metadata(metadata)
+        for name, wanted, token in (
+            ("bos", metadata.get("tokenizer.ggml.add_bos_token"), vocabulary.bos),
+            ("eos", metadata.get("tokenizer.ggml.add_eos_token"), vocabulary.eos),
+        ):
+            if wanted and token is None:
+                raise TokenizerError(
+                    f"tokenizer.ggml.add_{name}_token is true, but tokenizer.ggml.{name}_token_id names no token"
+                )
+        encoder: _Encoder
+        if vocabulary.model == "llama":
+            encoder = SentencePieceBpe(vocabulary)
+        elif vocabulary.model == "bert":
+            encoder = WordPiece(vocabulary)
+        elif vocabulary.model == "t5":
+            encoder = Unigram(vocabulary, metadata)
+        else:
+            pre = pre_tokenizer(vocabulary.pre)
+            if "tokenizer.ggml.add_bos_token" not in metadata:
+                vocabulary.add_bos = pre.add_bos
+            encoder = ByteLevelBpe(vocabulary, metadata, pre)
+        return cls(vocabulary, encoder)
+
+    @classmethod
+    def from_gguf(cls, path: str | os.PathLike[str]) -> Tokenizer:
+        """Build from a GGUF file, which may hold a vocabulary alone.
+
+        Raises
+        ------
+        ModelFileError
+            The file is missing or damaged.
+        TokenizerError, UnsupportedError
+            As `from_metadata`.
+        """
+        from akunu._core import GgufFile
+
+        return cls.from_metadata(GgufFile(os.fspath(path)).metadata)
+
+    def encode(self, text: str, *, add_special: bool = True, parse_special: bool = False) -> list[int]:
+        """Ids of a text.
+
+        Parameters
+        ----------
+        text : str
+            Any text. Lone surrogates become U+FFFD.
+        add_special : bool
+            Begin with BOS and end with EOS where the model asks for them (never twice).
+        parse_special : bool
+            Recognise control tokens, such as ``<|im_end|>``, in `text`. Leave it off for text from users:
+            they could end their turn and begin another. User-defined tokens are recognised either way.
+        """
+        return self.encode_segments(
+            [Segment(text, parse_special)], add_bos=add_special, add_eos=add_special
+        )
+
+    def encode_segments(
+        self, segments: Iterable[Segment], *, add_bos: bool = True, add_eos: bool = False
+    ) -> list[int]:
+        """Ids of a text by several authors, such as a chat in a template's frame.
+
+        The texts are joined, and encoded as one: only control tokens heed the borders.
+
+        Parameters
+        ----------
+        segments : iterable of Segment
+            The stretches, in order.
+        add_bos, add_eos : bool
+            Begin with BOS, end with EOS, where the model asks for it and the text does not do so already.
+        """
+        texts: list[str] = []
+        spans: list[Span] = []
+        length = 0
+        for segment in segments:
+            if not isinstance(segment.text, str):
+                raise InvalidArgumentError(f"text to encode: found {type(segment.text).__name__}, expected str")
+            text = _without_surrogates(segment.text)
+            if segment.parse_special and text:
+                spans.append((length, length + len(text)))
+            texts.append(text)
+            length += len(text)
+
+        ids: list[int] = []
+        after_special = True
+        for part in self._added_tokens.split("".join(texts), spans):
+            if isinstance(part, int):
+                ids.append(part)
+                after_special = True
+            else:
+                ids += self._encoder.encode(part, after_special=after_special)
+                after_special = False
+        if add_bos and self.add_bos and self.bos_id is not None and ids[:1] != [self.bos_id]:
+            ids.insert(0, self.bos_id)
+        if add_eos and self.add_eos and self.eos_id is not None and ids[-1:] != [self.eos_id]:
+            ids.append(self.eos_id)
+        return ids
+
+    def decode(self, ids: Sequence[int], *, skip_special: bool = True) -> str:
+        """The text of `ids`, taken as a whole text.
+
+        ``decode(encode(text)) == text`` for every text without control tokens (WordPiece and Unigram: up to
+        their normalisation). To decode what a model adds to a prompt, use `StreamingDetokenizer`.
+
+        Parameters
+        ----------
+        ids : sequence of int
+            Token ids, 0 <= id < `vocab_size`.
+        skip_special : bool
+            Leave out control tokens (BOS, EOS, ``<|im_start|>``, …). User-defined tokens always show.
+        """
+        from akunu.detokenizer import StreamingDetokenizer
+
+        detokenizer = StreamingDetokenizer(self, skip_special=skip_special)
+        return detokenizer.push(ids) + detokenizer.flush()
+
+    def id_to_piece(self, token: int) -> bytes:
+        """The bytes of one token: as they stand in a text, U+2581 as a space; a control token's name."""
+        return self.pieces[token]
+
+    def token_text(self, token: int) -> str:
+        """The token as the vocabulary writes it."""
+        _check_id(token, self.vocab_size)
+        return self._vocabulary.tokens[token]
+
+    def token_type(self, token: int) -> TokenType:
+        """What kind of token it is."""
+        _check_id(token, self.vocab_size)
+        kind = self._vocabulary.types[token]
+        return TokenType(kind) if kind in iter(TokenType) else TokenType.UNDEFINED
+
+    def control_texts(self) -> frozenset[str]:
+        """The texts of the control tokens: what a user's text must not be able to write."""
+        return self._added_tokens.control_texts
+
+
+_BYTE_OF_CHAR = {char: byte for byte, char in enumerate(CHAR_OF_BYTE)}
+
+
+class _Pieces(dict[int, bytes]):
+    """Bytes by token id, made when first asked for: building all of a large vocabulary takes 0.1 s."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        super().__init__()
+        self._vocabulary = vocabulary
+
+    def __missing__(self, token: int) -> bytes:
+        vocabulary = self._vocabulary
+        _check_id(token, len(vocabulary.tokens))
+        text = vocabulary.tokens[token]
+        kind = vocabulary.types[token]
+        if kind == TokenType.BYTE:
+            piece = bytes([byte_value(text, token)])
+        elif kind in ADDED_TYPES:
+            piece = text.encode("utf-8", "surrogateescape")
+        elif vocabulary.model == "gpt2":
+            try:
+                piece = bytes([_BYTE_OF_CHAR[char] for char in text])
+            except KeyError:  # not in the byte alphabet: an added token that the file calls normal
+                piece = text.encode("utf-8", "surrogateescape")
+        else:
+            piece = text.replace(SPACE, " ").encode("utf-8", "surrogateescape")
+        self[int(token)] = piece
+        return piece
+
+
+def _check_id(token: int, vocab_size: int) -> None:
+    if not 0 <= token < vocab_size:
+        raise InvalidArgumentError(f"token id {token} is not in the vocabulary of {vocab_size} tokens")
+
+
+def _without_surrogates(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        # By way of UTF-16, which joins the pairs that JSON escapes come in.
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text

@@ -1,0 +1,118 @@
+"""Finding added tokens in a text: leftmost first, the longest where several begin at one place.
+
+That is how Hugging Face and SentencePiece match added tokens. User-defined tokens match in any text. Control
+(and unknown) tokens match only where the text's author may write them, and never across a border between
+authors: see `Span`.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+
+from akunu.tokenizer.vocabulary import ADDED_TYPES, CONTROL_TYPES, Vocabulary
+
+__all__ = ["AddedTokens", "Span"]
+
+Span = tuple[int, int]
+"""[start, end) of a stretch of text in which control tokens are recognised; a match lies within one span."""
+
+# What C's isspace() accepts: the white space that rstrip and lstrip tokens swallow.
+_SPACE = " \t\n\v\f\r"
+
+
+class AddedTokens:
+    """The added tokens of a vocabulary, indexed for search.
+
+    A pattern of first two characters finds candidates at the speed of `re`; a set lookup for each length that
+    such a token may have decides. Vocabularies have thousands of added tokens, which is too many for one
+    alternation (`re` tries its branches one after the other).
+    """
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        control = vocabulary.ids_of_types(CONTROL_TYPES)
+        self.control_ids = frozenset(control)
+        self.ids = frozenset(vocabulary.ids_of_types(ADDED_TYPES))
+        self.control_texts = frozenset(vocabulary.tokens[i] for i in control if vocabulary.tokens[i])
+        self._user_defined = _Index(vocabulary, sorted(self.ids - self.control_ids))
+        self._all = _Index(vocabulary, sorted(self.ids)) if control else self._user_defined
+        self._rstrip = vocabulary.rstrip
+        self._lstrip = vocabulary.lstrip
+
+    def split(self, text: str, spans: Sequence[Span]) -> Iterator[str | int]:
+        """Cut `text` into added tokens (ids) and the texts between them (never empty).
+
+        Parameters
+        ----------
+        text : str
+            The whole text.
+        spans : sequence of (start, end)
+            Where control tokens are recognised, ascending and disjoint.
+        """
+        index = self._all if spans else self._user_defined
+        starts = [start for start, _ in spans]
+        done = 0
+        position = 0
+        while (start := index.candidate(text, position)) >= 0:
+            for end, token in index.matches(text, start):
+                if token not in self.control_ids or _within(spans, starts, start, end):
+                    break
+            else:
+                position = start + 1
+                continue
+            before = text[done:start]
+            if token in self._lstrip:
+                before = before.rstrip(_SPACE)
+            if before:
+                yield before
+            yield token
+            if token in self._rstrip:
+                while end < len(text) and text[end] in _SPACE:
+                    end += 1
+            done = position = end
+        if done < len(text):
+            yield text[done:]
+
+
+def _within(spans: Sequence[Span], starts: list[int], start: int, end: int) -> bool:
+    i = bisect_right(starts, start) - 1
+    return i >= 0 and end <= spans[i][1]
+
+
+class _Index:
+    """Some token texts, searchable."""
+
+    def __init__(self, vocabulary: Vocabulary, ids: Iterable[int]) -> None:
+        self.ids: dict[str, int] = {}
+        for i in ids:
+            if vocabulary.tokens[i]:
+                self.ids.setdefault(vocabulary.tokens[i], i)
+        lengths: defaultdict[str, set[int]] = defaultdict(set)
+        second: defaultdict[str, set[str]] = defaultdict(set)
+        for text in self.ids:
+            lengths[text[:2]].add(len(text))
+            second[text[0]].add(text[1:2])
+        self._lengths = {head: sorted(found, reverse=True) for head, found in lengths.items()}
+        self._candidate = re.compile("|".join(map(_head_pattern, second.items()))) if second else None
+
+    def candidate(self, text: str, position: int) -> int:
+        """The next place, from `position`, where the first two characters of a token stand; -1 for none."""
+        match = self._candidate.search(text, position) if self._candidate else None
+        return match.start() if match else -1
+
+    def matches(self, text: str, start: int) -> Iterator[tuple[int, int]]:
+        """The (end, id) of the tokens that begin at `start`, longest first."""
+        for width in (2, 1):
+            for length in self._lengths.get(text[start : start + width], ()):
+                token = self.ids.get(text[start : start + length])
+                if token is not None:
+                    yield start + length, token
+
+
+def _head_pattern(item: tuple[str, set[str]]) -> str:
+    first, seconds = item
+    if "" in seconds:
+        return re.escape(first)
+    return re.escape(first) + "[" + "".join(map(re.escape, sorted(seconds))) + "]"

@@ -1,0 +1,124 @@
+"""SentencePiece BPE: merge the adjacent pair whose result has the best score, until no result is a token.
+
+Done here rather than with a `tokenizers` BPE model, which needs the merges as a list: deriving it from a
+vocabulary of 256k tokens takes seconds at every load, tokens of equal score would be merged in the wrong
+order, and a long unsplit text is slow. Here a vocabulary is one dictionary, ties go to the leftmost pair as in
+SentencePiece (``bpe_model.cc``), and texts are cut at borders that no merge can cross.
+"""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush
+
+from akunu.errors import TokenizerError
+from akunu.tokenizer.pieces import SPACE, PieceCache, cutting_pattern
+from akunu.tokenizer.vocabulary import TokenType, Vocabulary
+
+__all__ = ["MERGED_TYPES", "SentencePieceBpe", "byte_value", "fuse"]
+
+# Control, unknown and byte tokens are not text, and user-defined ones are found before merging starts.
+MERGED_TYPES = frozenset({int(TokenType.NORMAL), int(TokenType.UNUSED)})
+
+
+class SentencePieceBpe:
+    """Encodes text without added tokens, for ``tokenizer.ggml.model = llama``."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        if vocabulary.scores is None:
+            raise TokenizerError("tokenizer.ggml.scores is missing; a 'llama' vocabulary needs a score per token")
+        self._ids: dict[str, int] = {}
+        self._cost: dict[str, float] = {}  # the negated score: heapq pops the smallest
+        self._unused: set[str] = set()
+        self._bytes: dict[int, int] = {}
+        for i, (text, kind) in enumerate(zip(vocabulary.tokens, vocabulary.types, strict=True)):
+            if kind == TokenType.BYTE:
+                self._bytes[byte_value(text, i)] = i
+            elif kind in MERGED_TYPES and text and text not in self._ids:
+                self._ids[text] = i
+                self._cost[text] = -vocabulary.scores[i]
+                if kind == TokenType.UNUSED:
+                    self._unused.add(text)
+        self._unknown = vocabulary.unknown
+        self._add_prefix = vocabulary.add_space_prefix
+        self._encode = PieceCache(cutting_pattern(self._ids), self._encode_piece)
+
+    def encode(self, text: str, *, after_special: bool) -> list[int]:
+        """Ids of `text`; `after_special`: it begins the whole text or follows an added token."""
+        text = text.replace(" ", SPACE)
+        if self._add_prefix and after_special:
+            text = SPACE + text
+        ids = self._encode(text)
+        return ids if len(self._bytes) == 256 else fuse(ids, self._unknown)
+
+    def _encode_piece(self, piece: str) -> list[int]:
+        symbols, parts = self._merge(list(piece))
+        ids: list[int] = []
+        symbols.reverse()
+        while symbols:
+            symbol = symbols.pop()
+            if symbol in parts:  # an unused token may be a step of a merge, but not its result
+                symbols.extend(reversed(parts[symbol]))
+            elif symbol in self._ids:
+                ids.append(self._ids[symbol])
+            else:
+                ids.extend(self._byte_id(value, symbol) for value in symbol.encode())
+        return ids
+
+    def _merge(self, symbols: list[str]) -> tuple[list[str], dict[str, tuple[str, str]]]:
+        """Merge `symbols`; returns what is left, and the two parts of each unused token that was formed."""
+        cost, unused = self._cost.get, self._unused
+        parts: dict[str, tuple[str, str]] = {}
+        count = len(symbols)
+        after = list(range(1, count + 1))  # index of the next symbol, `count` at the end
+        before = list(range(-1, count - 1))
+        heap = []
+        for i in range(count - 1):
+            pair = symbols[i] + symbols[i + 1]
+            if (price := cost(pair)) is not None:
+                heap.append((price, i, pair))
+        heapify(heap)
+        while heap:
+            _, i, pair = heappop(heap)
+            left, j = symbols[i], after[i]
+            # Stale when a side was merged meanwhile: symbols only grow, so the length tells.
+            if not left or j == count or len(left) + len(symbols[j]) != len(pair):
+                continue
+            if pair in unused:
+                parts[pair] = (left, symbols[j])
+            symbols[i], symbols[j] = pair, ""
+            j = after[i] = after[j]
+            if j < count:
+                before[j] = i
+                longer = pair + symbols[j]
+                if (price := cost(longer)) is not None:
+                    heappush(heap, (price, i, longer))
+            if (h := before[i]) >= 0:
+                longer = symbols[h] + pair
+                if (price := cost(longer)) is not None:
+                    heappush(heap, (price, h, longer))
+        return [symbol for symbol in symbols if symbol], parts
+
+    def _byte_id(self, value: int, symbol: str) -> int:
+        token = self._bytes.get(value, self._unknown)
+        if token is None:
+            raise TokenizerError(
+                f"the vocabulary cannot encode {symbol!r}: it has no byte token <0x{value:02X}> and no unknown token"
+            )
+        return token
+
+
+def byte_value(text: str, token: int) -> int:
+    """The byte that a BYTE token such as ``<0x0A>`` stands for."""
+    try:
+        if len(text) == 6 and text.startswith("<0x") and text.endswith(">"):
+            return int(text[3:5], 16)
+    except ValueError:
+        pass
+    raise TokenizerError(f"token {token} has type BYTE and text {text!r}; expected the form '<0x0A>'")
+
+
+def fuse(ids: list[int], unknown: int | None) -> list[int]:
+    """Join runs of the unknown token into one, as SentencePiece does."""
+    if unknown is None or unknown not in ids:
+        return ids
+    return [i for n, i in enumerate(ids) if i != unknown or n == 0 or ids[n - 1] != unknown]
