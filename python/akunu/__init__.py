@@ -1,0 +1,88 @@
+"""Akunu runs transformer models from GGUF files on the machine in front of you.
+
+>>> import akunu
+>>> with akunu.load("ember") as model:  # doctest: +SKIP
+...     print(model.generate("The old clock", max_tokens=40))
+
+`import akunu` itself is light: what a name needs is imported when the name is first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Final
+
+from akunu.errors import (
+    AkunuError,
+    ContextLengthError,
+    DeviceError,
+    InvalidArgumentError,
+    ModelFileError,
+    TemplateError,
+    TokenizerError,
+    UnsupportedError,
+)
+
+if TYPE_CHECKING:
+    from akunu._core import devices
+    from akunu.chat import ChatTemplate
+    from akunu.generation import Completion, Stats, TokenLogprob
+    from akunu.loading import load
+    from akunu.model import Memory, Model, Stream
+    from akunu.options import GenerationOptions, Sampling
+    from akunu.tokenizer import Tokenizer
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AkunuError",
+    "ChatTemplate",
+    "Completion",
+    "ContextLengthError",
+    "DeviceError",
+    "GenerationOptions",
+    "InvalidArgumentError",
+    "Memory",
+    "Model",
+    "ModelFileError",
+    "Sampling",
+    "Stats",
+    "Stream",
+    "TemplateError",
+    "TokenLogprob",
+    "Tokenizer",
+    "TokenizerError",
+    "UnsupportedError",
+    "__version__",
+    "devices",
+    "load",
+]
+
+_HOME: Final = {
+    "ChatTemplate": "akunu.chat",
+    "Completion": "akunu.generation",
+    "GenerationOptions": "akunu.options",
+    "Memory": "akunu.model",
+    "Model": "akunu.model",
+    "Sampling": "akunu.options",
+    "Stats": "akunu.generation",
+    "Stream": "akunu.model",
+    "TokenLogprob": "akunu.generation",
+    "Tokenizer": "akunu.tokenizer",
+    "devices": "akunu._core",
+    "load": "akunu.loading",
+}
+"""The module of each name that is imported on first use."""
+
+
+def __getattr__(name: str) -> object:
+    module = _HOME.get(name)
+    if module is None:
+        raise AttributeError(f"module 'akunu' has no attribute {name!r}")
+    value = getattr(importlib.import_module(module), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

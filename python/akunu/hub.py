@@ -1,0 +1,205 @@
+"""GGUF files from the Hugging Face Hub, kept in its cache (`HF_HOME`); a broken download is resumed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final
+
+from akunu.errors import AkunuError, ModelFileError, UnsupportedError
+from akunu.progress import Progress, reporter
+
+if TYPE_CHECKING:
+    from typing import Self
+
+__all__ = ["choose", "fetch"]
+
+PREFERRED: Final = ("Q4_K_M", "Q4_0", "Q8_0", "F16", "BF16")
+"""Which quantization `user/repo` means when the repository has several."""
+
+_SPLIT = re.compile(r"-\d{5}-of-\d{5}\.gguf$")
+_NOT_A_MODEL = re.compile(r"(^|/)(mmproj|imatrix|mtp|[^/]*imatrix[^/]*\.gguf)", re.IGNORECASE)
+
+
+def fetch(name: str, *, progress: bool | Progress = True) -> Path:
+    """Download a model, or find it in the cache.
+
+    Without a network, what the cache holds is used.
+
+    Parameters
+    ----------
+    name
+        `user/repo`, `user/repo:file.gguf` or `user/repo:QUANTIZATION`.
+    progress
+        As in `akunu.load`.
+
+    Returns
+    -------
+    Path
+        The file in the cache; of a split model the first part, with the others beside it.
+
+    Raises
+    ------
+    ModelFileError
+        There is no such repository or file, or it cannot be had.
+    UnsupportedError
+        The repository holds no GGUF file.
+    """
+    repo, _, wanted = name.partition(":")
+    try:
+        import huggingface_hub as hub
+        from huggingface_hub import errors
+    except ImportError as error:
+        raise AkunuError(
+            f"{name}: fetching from the Hugging Face Hub needs huggingface_hub; pip install huggingface_hub"
+        ) from error
+
+    try:
+        info = hub.HfApi(library_name="akunu").model_info(repo, files_metadata=True)
+        sizes = {file.rfilename: file.size or 0 for file in info.siblings or []}
+        files = choose(repo, sizes, wanted)
+        with reporter(progress, f"Downloading {repo}") as report:
+            return _download(repo, {file: sizes[file] for file in files}, report)
+    except AkunuError:
+        raise
+    except errors.GatedRepoError as error:
+        raise ModelFileError(
+            f"{repo}: its authors want their terms accepted; do so at https://huggingface.co/{repo} "
+            "and run `hf auth login`"
+        ) from error
+    except errors.RepositoryNotFoundError as error:
+        raise ModelFileError(
+            f"no model {name!r}: there is no such file, and the Hugging Face Hub has no repository {repo} "
+            "(or it is private: run `hf auth login`)"
+        ) from error
+    except errors.HFValidationError as error:
+        raise ModelFileError(
+            f"no model {name!r}: there is no such file, and it names no repository: {error}"
+        ) from error
+    except Exception as error:  # the Hub's client has changed its HTTP library, and its errors, before
+        cached = _cached(repo)
+        if not cached:
+            raise ModelFileError(f"{repo}: cannot be fetched, and is not in the cache: {error}") from error
+        try:
+            return cached[choose(repo, list(cached), wanted)[0]]
+        except ModelFileError as missing:
+            raise ModelFileError(
+                f"{missing}; the Hub cannot be reached ({error}), so this is the cache"
+            ) from error
+
+
+def _download(repo: str, sizes: Mapping[str, int], report: Progress | None) -> Path:
+    from huggingface_hub import hf_hub_download
+
+    total = sum(sizes.values())
+    done = 0
+    paths = []
+    for file, size in sizes.items():
+        bar = _bar_class(report, done, total)
+        paths.append(hf_hub_download(repo, file, library_name="akunu", tqdm_class=bar))
+        done += size
+        if report:
+            report(done, total)
+    return Path(paths[0])
+
+
+def _bar_class(report: Progress | None, before: int, total: int) -> type:
+    """A class that the Hub's client takes for a `tqdm` bar: it passes what it is told on to `report`."""
+
+    class Bar:
+        def __init__(self, *_: object, initial: int = 0, **__: object) -> None:
+            self.n = initial
+            self.total = total
+            self.format_dict: dict[str, Any] = {}
+
+        def update(self, n: float | None = 1) -> None:
+            self.n += int(n or 0)
+            if report:
+                report(before + self.n, total)
+
+        def update_transfer(self, n: float) -> None:
+            """Compressed bytes, as opposed to those of the file: not shown."""
+
+        def set_postfix_str(self, *_: object, **__: object) -> None: ...
+        def set_transfer_postfix_str(self, *_: object, **__: object) -> None: ...
+        def refresh(self, *_: object, **__: object) -> None: ...
+        def close(self) -> None: ...
+
+        def __enter__(self) -> Self:
+            return self
+
+        def __exit__(
+            self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        ) -> None:
+            self.close()
+
+    return Bar
+
+
+def _cached(repo: str) -> dict[str, Path]:
+    """The files of a repository's main revision that the cache holds, by their name in the repository."""
+    from huggingface_hub import constants
+
+    folder = Path(constants.HF_HUB_CACHE) / f"models--{repo.replace('/', '--')}"
+    try:
+        revision = (folder / "refs" / "main").read_text().strip()
+    except OSError:
+        return {}
+    snapshot = folder / "snapshots" / revision
+    return {
+        str(path.relative_to(snapshot).as_posix()): path for path in snapshot.rglob("*.gguf") if path.exists()
+    }
+
+
+def choose(repo: str, files: Sequence[str] | Mapping[str, object], wanted: str = "") -> list[str]:
+    """The files of the model that is meant, the first part first.
+
+    Parameters
+    ----------
+    repo
+        Name of the repository, for messages.
+    files
+        All its files.
+    wanted
+        A file, a quantization, or "" for the repository's only model or its best known quantization.
+    """
+    models = _models([file for file in files if file.endswith(".gguf")])
+    if not models:
+        if any(file.endswith(".safetensors") for file in files):
+            raise UnsupportedError(
+                f"{repo} holds SafeTensors, which are not supported yet, and no GGUF file; "
+                "look for a repository of the same model with GGUF in its name"
+            )
+        raise ModelFileError(f"{repo} has no GGUF file")
+    if wanted:
+        for parts in models:
+            if wanted in parts:
+                return parts
+        found = _quantized(models, wanted)
+    elif len(models) == 1:
+        return models[0]
+    else:
+        found = next((some for some in (_quantized(models, kind) for kind in PREFERRED) if some), [])
+    if len(found) == 1:
+        return found[0]
+    shown = ", ".join(parts[0] for parts in (found or models)[:12])
+    if wanted and not found:
+        raise ModelFileError(f"{repo} has no file {wanted!r}; it has {shown}")
+    raise ModelFileError(f"{repo} has several models; name one, as in {repo}:FILE: {shown}")
+
+
+def _models(gguf: Sequence[str]) -> list[list[str]]:
+    """GGUF files of a text model, the parts of a split one together."""
+    groups: dict[str, list[str]] = {}
+    for file in sorted(gguf):
+        if not _NOT_A_MODEL.search(file):
+            groups.setdefault(_SPLIT.sub(".gguf", file), []).append(file)
+    return list(groups.values())
+
+
+def _quantized(models: Sequence[list[str]], kind: str) -> list[list[str]]:
+    """Those whose name has `kind` as a word: Q4_K is not Q4_K_M, and Q4_K_M is not UD-Q4_K_M."""
+    word = re.compile(rf"(?<!UD)(^|[-./]){re.escape(kind)}([-./]|$)", re.IGNORECASE)
+    return [parts for parts in models if word.search(Path(parts[0]).name) or word.search(parts[0])]

@@ -1,0 +1,245 @@
+"""From a name to a loaded model: `load` and what it needs to know about paths, devices and progress.
+
+A name is a local GGUF file (for a split file: its first part), a model that is part of the package, or
+`user/repo[:file]` on the Hugging Face Hub.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from akunu.errors import AkunuError, InvalidArgumentError, ModelFileError, UnsupportedError
+from akunu.progress import Progress, reporter
+
+if TYPE_CHECKING:
+    from akunu.config import ModelSpec
+    from akunu.model import Model
+
+__all__ = ["BUILT_IN", "DEFAULT_CONTEXT", "find_model", "load"]
+
+DEFAULT_CONTEXT: Final = 4096
+"""Tokens of context when the caller names none and the model was trained for more."""
+
+BUILT_IN: Final = {"ember": "ember.gguf"}
+"""Models that are part of the package: name to file in `akunu/models`."""
+
+_SPLIT_PART = re.compile(r"^(?P<stem>.*)-(?P<part>\d{5})-of-(?P<parts>\d{5})\.gguf$")
+_REPO = re.compile(r"^[A-Za-z0-9][\w.-]*/(?![^:]*\.(gguf|safetensors)$)[A-Za-z0-9][\w.-]*(:[^:]+)?$")
+"""`user/repo[:file]`; `models/x.gguf` is rather a file that is not there."""
+
+
+def load(
+    path: str | os.PathLike[str],
+    *,
+    device: str = "auto",
+    context: int | None = None,
+    threads: int | None = None,
+    kv_dtype: str = "f16",
+    progress: bool | Progress = True,
+) -> Model:
+    """Load a model.
+
+    Parameters
+    ----------
+    path
+        A GGUF file (of a split model: its first part), the name of a built-in model ("ember"), or
+        `user/repo[:file]` on the Hugging Face Hub, which is downloaded once into the Hub's cache. `file` may
+        be a file of the repository or a quantization such as `Q4_K_M`.
+    device
+        "auto" (a GPU if there is one that Akunu can use, else the CPU) or an id of `akunu.devices()`.
+    context
+        Most tokens of prompt and generated text together; None: what the model was trained for, but at most
+        4096. The KV cache is sized for it.
+    threads
+        CPU threads; None: one for each physical core that this process may use.
+    kv_dtype
+        Type of the KV cache: "f16", or another that the device supports.
+    progress
+        True: a bar on standard error if that is a terminal and the load is not over at once; False: nothing;
+        or a function called as `progress(done_bytes, total_bytes)`.
+
+    Returns
+    -------
+    Model
+        Ready to generate. It is a context manager that frees the memory at its end.
+
+    Raises
+    ------
+    ModelFileError
+        The file does not exist, cannot be fetched, or is damaged.
+    UnsupportedError
+        The file's format, architecture, tokenizer or a tensor's type is not one that Akunu knows.
+    InvalidArgumentError
+        An argument is out of range, or there is no such device.
+
+    Examples
+    --------
+    >>> import akunu
+    >>> model = akunu.load("ember")
+    >>> print(model.generate("The old clock", max_tokens=20))  # doctest: +SKIP
+    """
+    from akunu import _core, config
+    from akunu.model import Model
+
+    requested = _positive("context", context)
+    n_threads = _positive("threads", threads)
+    device = _device(device)
+    with reporter(progress, "Loading") as report:
+        file_path = find_model(path, progress=progress)
+        file = _core.GgufFile(str(file_path))
+        metadata = file.metadata
+        spec = config.resolve(file, context=requested or DEFAULT_CONTEXT)
+        trained = spec.config.context_length
+        if requested is not None and requested > trained:
+            raise InvalidArgumentError(
+                f"context: {requested} is more than the {trained} tokens {file_path.name} was trained for"
+            )
+        if requested is None and trained < DEFAULT_CONTEXT:
+            spec = config.resolve(file, context=trained)
+        engine = _core.Engine(
+            file,
+            spec_dict(spec),
+            device=device,
+            context=requested or min(trained, DEFAULT_CONTEXT),
+            threads=n_threads or 0,
+            kv_dtype=kv_dtype,
+            progress=report,
+        )
+        return Model(engine, spec.config, metadata, file_path)
+
+
+def spec_dict(spec: ModelSpec) -> dict[str, object]:
+    """`spec` as the core takes it.
+
+    `config` holds the fields of `ModelConfig` by name, `tensors` maps each canonical name to (name in the
+    file, first row, number of rows).
+    """
+    return {
+        "config": {field.name: getattr(spec.config, field.name) for field in fields(spec.config)},
+        "tensors": {name: (ref.source, ref.first_row, ref.n_rows) for name, ref in spec.tensors.items()},
+    }
+
+
+def find_model(path: str | os.PathLike[str], *, progress: bool | Progress = True) -> Path:
+    """The local file that a model's name stands for, fetched from the Hub if need be.
+
+    Parameters
+    ----------
+    path, progress
+        As in `load`.
+
+    Raises
+    ------
+    ModelFileError
+        There is no such file, repository or built-in model; the message says what is near it.
+    UnsupportedError
+        It is not a GGUF file, by its name.
+    """
+    name = os.fspath(path)
+    if not name:
+        raise InvalidArgumentError("path: expected the name of a model, got an empty text")
+    file = Path(name).expanduser()
+    if file.is_dir():
+        raise _directory_error(file)
+    if file.exists():
+        _check_kind(file)
+        return file
+    if isinstance(path, str):
+        if path in BUILT_IN:
+            return _built_in(path)
+        if _REPO.match(path):
+            from akunu import hub
+
+            return hub.fetch(path, progress=progress)
+    raise _not_found(name, file)
+
+
+def _built_in(name: str) -> Path:
+    file = Path(__file__).parent / "models" / BUILT_IN[name]
+    if not file.exists():
+        raise ModelFileError(f"the built-in model {name!r} is missing from this installation: no file {file}")
+    return file
+
+
+def _check_kind(file: Path) -> None:
+    """Refuse what is certainly not the file to open; everything else is for the GGUF reader to judge."""
+    if file.suffix.lower() == ".safetensors":
+        raise UnsupportedError(
+            f"{file}: SafeTensors files are not supported yet; load a GGUF file, "
+            "which llama.cpp's convert_hf_to_gguf.py makes of a Hugging Face model"
+        )
+    part = _SPLIT_PART.match(file.name)
+    if part and int(part["part"]) != 1:
+        first = f"{part['stem']}-00001-of-{part['parts']}.gguf"
+        raise ModelFileError(
+            f"{file} is part {int(part['part'])} of {int(part['parts'])}; "
+            f"load the first one, {file.with_name(first)}"
+        )
+
+
+def _directory_error(folder: Path) -> AkunuError:
+    names = sorted(entry.name for entry in folder.iterdir())
+    gguf = [name for name in names if name.endswith(".gguf")]
+    if gguf:
+        shown = ", ".join(gguf[:5]) + (", …" if len(gguf) > 5 else "")
+        return ModelFileError(f"{folder} is a directory; name a file in it: {shown}")
+    if any(name.endswith(".safetensors") for name in names):
+        return UnsupportedError(
+            f"{folder} holds a SafeTensors model, which is not supported yet; load a GGUF file, "
+            "which llama.cpp's convert_hf_to_gguf.py makes of it"
+        )
+    return ModelFileError(f"{folder} is a directory without GGUF files")
+
+
+def _not_found(name: str, file: Path) -> ModelFileError:
+    folder = file.parent
+    near = [str(folder / close) for close in _close_names(file)] if folder.is_dir() else []
+    near += difflib.get_close_matches(name, BUILT_IN, n=1)
+    if near:
+        return ModelFileError(f"no model {name!r}; did you mean {' or '.join(near)}?")
+    if not folder.is_dir():
+        return ModelFileError(f"no model {name!r}: the folder {folder} does not exist")
+    return ModelFileError(
+        f"no model {name!r}; expected a GGUF file, user/repo[:file] on the Hugging Face Hub, "
+        f"or a built-in model ({', '.join(BUILT_IN)})"
+    )
+
+
+def _close_names(file: Path) -> list[str]:
+    try:
+        names = [entry.name for entry in file.parent.iterdir() if entry.name.endswith(".gguf")]
+    except OSError:
+        return []
+    folded = {name.lower(): name for name in names}
+    wanted = file.name.lower()
+    close = difflib.get_close_matches(wanted, folded, n=3) or difflib.get_close_matches(
+        f"{wanted}.gguf", folded, n=3
+    )
+    return [folded[name] for name in close]
+
+
+def _positive(name: str, value: int | None) -> int | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InvalidArgumentError(f"{name}: expected an integer, got {value!r} ({type(value).__name__})")
+    if not 1 <= value < 1 << 31:
+        raise InvalidArgumentError(f"{name}: {value} is not in [1, {(1 << 31) - 1}]")
+    return value
+
+
+def _device(wanted: str) -> str:
+    """The id of a device that is present."""
+    from akunu import _core
+
+    ids = [device["id"] for device in _core.devices()]
+    if wanted == "auto":
+        return next((found for found in ids if found != "cpu"), "cpu")
+    if wanted not in ids:
+        raise InvalidArgumentError(f"device: no {wanted!r} here; there is {', '.join(ids)}")
+    return wanted

@@ -1,0 +1,278 @@
+"""The arguments of a generation: their defaults, where a model file may set them, and their limits.
+
+This is the only place that knows what a valid argument is; the engine receives numbers that were checked
+here. What each sampling setting does is defined in docs/sampling.md.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import secrets
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Final, TypedDict, cast
+
+from akunu.errors import InvalidArgumentError
+
+__all__ = ["GenerationOptions", "Request", "Sampling", "resolve"]
+
+MAX_LOGPROBS: Final = 20
+MAX_LOGIT_BIAS: Final = 4096
+_MAX_U32: Final = (1 << 32) - 1
+_MAX_U64: Final = (1 << 64) - 1
+
+
+class GenerationOptions(TypedDict, total=False):
+    """Keyword arguments of `Model.generate`, `stream`, `chat` and `stream_chat`.
+
+    An argument that is absent or None takes the model's default (`Model.sampling`).
+    """
+
+    max_tokens: int | None
+    """Most tokens to generate; None: until the context is full; 0: only evaluate the prompt."""
+    temperature: float | None
+    """Divides the logits; 0 is greedy decoding."""
+    top_k: int | None
+    """Keep the `top_k` most likely tokens; 0: off."""
+    top_p: float | None
+    """Keep the fewest most likely tokens whose probabilities sum to at least `top_p`, in (0, 1]; 1: off."""
+    min_p: float | None
+    """Drop tokens less likely than `min_p` times the most likely one, in [0, 1]; 0: off."""
+    typical_p: float | None
+    """Locally typical sampling's mass, in (0, 1]; 1: off."""
+    repeat_penalty: float | None
+    """Divides positive logits of recent tokens and multiplies negative ones, > 0; 1: off."""
+    presence_penalty: float | None
+    """Subtracted once from the logit of each recent token; 0: off."""
+    frequency_penalty: float | None
+    """Subtracted from a logit for each recent occurrence of its token; 0: off."""
+    penalty_window: int | None
+    """How many of the latest tokens, prompt included, count as recent; 0 turns the penalties off."""
+    logit_bias: Mapping[int, float] | None
+    """Added to the logits of these token ids; `-inf` forbids a token. At most 4096 entries."""
+    seed: int | None
+    """Seed of the random numbers, 0 <= seed < 2**64; None draws one, reported in `Completion.seed`."""
+    stop: str | Sequence[str] | None
+    """Texts that end the generation; they are not part of the result."""
+    logprobs: int | None
+    """None: no log-probabilities; 0: those of the tokens chosen; n <= 20: also the n most likely ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """Sampling settings, every one with a value. The class's own defaults are those of llama.cpp."""
+
+    temperature: float = 0.8
+    top_k: int = 40
+    top_p: float = 0.95
+    min_p: float = 0.05
+    typical_p: float = 1.0
+    repeat_penalty: float = 1.0
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    penalty_window: int = 64
+
+    @classmethod
+    def from_metadata(cls, metadata: Mapping[str, object], context: int) -> Sampling:
+        """The defaults of one model file.
+
+        Reads the `general.sampling.*` keys of GGUF (gguf-py `constants.py`, llama.cpp pull request 17120). A
+        value that is out of range, or that asks for a sampler that Akunu does not have, is warned of and not
+        used: a recommendation must not keep a model from loading.
+
+        Parameters
+        ----------
+        metadata
+            The file's metadata.
+        context
+            The model's context, in tokens: what a `penalty_last_n` of -1 stands for.
+        """
+        values: dict[str, Any] = {}
+        for key, name in _FILE_KEYS.items():
+            value = metadata.get(_PREFIX + key)
+            if value is None:
+                continue
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                if name == "penalty_window" and value == -1:
+                    value = context
+                elif name == "top_k" and value < 0:  # Hugging Face and vLLM write -1 for "off"
+                    value = 0
+                elif isinstance(value, float):
+                    value = float(f"{value:.7g}")  # 0.95 is stored as the float32 0.949999988
+            try:
+                values[name] = _SAMPLING_LIMITS[name].check(f"{_PREFIX}{key}", value)
+            except InvalidArgumentError as error:
+                _warn(f"the model file recommends a value that is not used: {error}")
+        for key in ("xtc_probability", "mirostat"):
+            if metadata.get(_PREFIX + key):
+                _warn(
+                    f"the model file recommends {_PREFIX}{key} = {metadata[_PREFIX + key]}, "
+                    "which Akunu does not have"
+                )
+        sequence = metadata.get(_PREFIX + "sequence")
+        if isinstance(sequence, str) and sequence:
+            _warn(
+                f"the model file recommends the sampler order {sequence!r}; "
+                "Akunu's order is fixed (docs/sampling.md)"
+            )
+        return cls(**values)
+
+
+_PREFIX: Final = "general.sampling."
+_FILE_KEYS: Final[Mapping[str, str]] = {
+    "temp": "temperature",
+    "top_k": "top_k",
+    "top_p": "top_p",
+    "min_p": "min_p",
+    "penalty_repeat": "repeat_penalty",
+    "penalty_last_n": "penalty_window",
+}
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, RuntimeWarning, stacklevel=4)
+
+
+@dataclass(frozen=True, slots=True)
+class _Limit:
+    """The values one number may take."""
+
+    kind: type[int] | type[float]
+    low: float
+    high: float
+    open_low: bool = False
+
+    def check(self, name: str, value: object) -> Any:
+        """`value` as `kind`, or an `InvalidArgumentError` that states the limits."""
+        number = _as_integer(value) if self.kind is int else _as_float(value)
+        if number is None:
+            expected = "an integer" if self.kind is int else "a number"
+            raise InvalidArgumentError(f"{name}: expected {expected}, got {value!r} ({type(value).__name__})")
+        above = number > self.low if self.open_low else number >= self.low
+        if not (above and number <= self.high):  # written so that NaN fails
+            raise InvalidArgumentError(f"{name}: {value!r} is not in {self}")
+        return number
+
+    def __str__(self) -> str:
+        if self.high == math.inf:
+            return f"the numbers {'>' if self.open_low else '>='} {self.low:g}"
+        return f"{'(' if self.open_low else '['}{_show(self.low)}, {_show(self.high)}]"
+
+
+def _show(bound: float) -> str:
+    return str(bound) if isinstance(bound, int) else f"{bound:g}"
+
+
+def _as_integer(value: object) -> int | None:
+    """An int from an int or an integer of NumPy; None for anything else, bool and 3.0 included."""
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        return None
+    return int(cast(Any, value).__index__())
+
+
+def _as_float(value: object) -> float | None:
+    if isinstance(value, bool | str | bytes) or not (
+        hasattr(value, "__float__") or hasattr(value, "__index__")
+    ):
+        return None
+    try:
+        return float(cast(Any, value))
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+_FINITE: Final = 3.4028234663852886e38  # the largest float32: what the engine computes with
+
+_SAMPLING_LIMITS: Final[Mapping[str, _Limit]] = {
+    "temperature": _Limit(float, 0.0, _FINITE),
+    "top_k": _Limit(int, 0, _MAX_U32),
+    "top_p": _Limit(float, 0.0, 1.0, open_low=True),
+    "min_p": _Limit(float, 0.0, 1.0),
+    "typical_p": _Limit(float, 0.0, 1.0, open_low=True),
+    "repeat_penalty": _Limit(float, 0.0, _FINITE, open_low=True),
+    "presence_penalty": _Limit(float, -_FINITE, _FINITE),
+    "frequency_penalty": _Limit(float, -_FINITE, _FINITE),
+    "penalty_window": _Limit(int, 0, _MAX_U32),
+}
+_OTHER_LIMITS: Final[Mapping[str, _Limit]] = {
+    "max_tokens": _Limit(int, 0, _MAX_U64),
+    "seed": _Limit(int, 0, _MAX_U64),
+    "logprobs": _Limit(int, 0, MAX_LOGPROBS),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The checked arguments of one generation."""
+
+    sampling: Sampling
+    seed: int
+    max_tokens: int | None = None
+    logit_bias: Mapping[int, float] | None = None
+    stop: tuple[str, ...] = ()
+    logprobs: int | None = None
+
+
+def resolve(options: Mapping[str, object], defaults: Sampling, vocab_size: int) -> Request:
+    """Check the caller's arguments and fill in the defaults.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For an unknown argument, or a value of the wrong type or out of range.
+    """
+    known = GenerationOptions.__annotations__.keys()
+    for name in options:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {close[0]}?" if close else f"known are: {', '.join(known)}"
+            raise InvalidArgumentError(f"unknown argument {name}; {hint}")
+
+    def number(name: str) -> Any:
+        value = options.get(name)
+        return (
+            None if value is None else (_SAMPLING_LIMITS.get(name) or _OTHER_LIMITS[name]).check(name, value)
+        )
+
+    chosen = {field.name: number(field.name) for field in fields(Sampling)}
+    seed = number("seed")
+    return Request(
+        sampling=Sampling(**{k: getattr(defaults, k) if v is None else v for k, v in chosen.items()}),
+        seed=secrets.randbits(64) if seed is None else seed,
+        max_tokens=number("max_tokens"),
+        logit_bias=_logit_bias(options.get("logit_bias"), vocab_size),
+        stop=_stop(options.get("stop")),
+        logprobs=number("logprobs"),
+    )
+
+
+def _logit_bias(value: object, vocab_size: int) -> dict[int, float] | None:
+    if value is None:
+        return None
+    if not isinstance(value, Mapping):
+        raise InvalidArgumentError(
+            f"logit_bias: expected a mapping of token id to bias, got {type(value).__name__}"
+        )
+    if len(value) > MAX_LOGIT_BIAS:
+        raise InvalidArgumentError(
+            f"logit_bias: {len(value)} entries, at most {MAX_LOGIT_BIAS} are supported"
+        )
+    bias_limit = _Limit(float, -math.inf, _FINITE)
+    id_limit = _Limit(int, 0, vocab_size - 1)
+    return {
+        id_limit.check("logit_bias: token id", key): bias_limit.check(f"logit_bias[{key}]", bias)
+        for key, bias in value.items()
+    }
+
+
+def _stop(value: object) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    texts = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, Iterable) else None
+    if texts is None or not all(isinstance(text, str) for text in texts):
+        raise InvalidArgumentError(f"stop: expected a text or a sequence of texts, got {value!r}")
+    if "" in texts:
+        raise InvalidArgumentError("stop: an empty text would end every generation at once; leave it out")
+    return cast("tuple[str, ...]", texts)

@@ -1,0 +1,81 @@
+"""Reporting how far a load or a download is."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import rich.progress
+
+__all__ = ["Progress", "reporter"]
+
+Progress = Callable[[int, int], None]
+"""Called as `progress(done, total)`, in bytes; an exception that it raises abandons the work."""
+
+_BAR_AFTER_SECONDS: Final = 0.3
+"""Work that is over before this shows no bar, and does not pay for the import of `rich`."""
+
+
+@contextmanager
+def reporter(progress: bool | Progress, title: str) -> Iterator[Progress | None]:
+    """What to call as bytes are done: the caller's function, a bar on a terminal, or nothing.
+
+    Parameters
+    ----------
+    progress
+        True: a bar on standard error if that is a terminal; False: nothing; or the function to call.
+    title
+        The text before the bar.
+    """
+    if callable(progress):
+        yield progress
+    elif progress and sys.stderr.isatty():
+        bar = _Bar(title)
+        try:
+            yield bar.update
+        finally:
+            bar.close()
+    else:
+        yield None
+
+
+class _Bar:
+    """A bar on standard error, cleared at its end."""
+
+    def __init__(self, title: str) -> None:
+        self._title = title
+        self._start = time.monotonic()
+        self._bar: tuple[rich.progress.Progress, rich.progress.TaskID] | None = None
+
+    def update(self, done: int, total: int) -> None:
+        if self._bar is None:
+            if done >= total or time.monotonic() - self._start < _BAR_AFTER_SECONDS:
+                return
+            self._bar = _open_bar(self._title, total)
+        bar, task = self._bar
+        bar.update(task, completed=done, total=total)
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar[0].stop()
+
+
+def _open_bar(title: str, total: int) -> tuple[rich.progress.Progress, rich.progress.TaskID]:
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    task = bar.add_task(title, total=total)
+    bar.start()
+    return bar, task

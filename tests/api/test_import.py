@@ -1,0 +1,54 @@
+"""`import akunu` is light, and gives every public name."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+
+import akunu
+import pytest
+
+HEAVY = {"numpy", "jinja2", "tokenizers", "rich", "huggingface_hub", "click", "akunu._core", "akunu.model"}
+
+
+def modules_after(statement: str) -> set[str]:
+    code = f"import sys; before = set(sys.modules); {statement}; print(sorted(set(sys.modules) - before))"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(ast.literal_eval(result.stdout))
+
+
+def test_import_is_light():
+    loaded = modules_after("import akunu")
+    assert "akunu.errors" in loaded
+    assert not loaded & HEAVY
+
+
+def test_loading_needs_no_terminal_or_network_libraries():
+    assert not modules_after("from akunu import load") & {
+        "rich",
+        "huggingface_hub",
+        "click",
+        "tokenizers",
+        "jinja2",
+    }
+
+
+def test_the_model_class_needs_no_terminal_or_network_libraries():
+    assert not modules_after("from akunu import Model") & {"rich", "huggingface_hub", "click"}
+
+
+@pytest.mark.parametrize("name", [name for name in akunu.__all__ if name != "devices"])
+def test_every_public_name_exists(name):
+    assert getattr(akunu, name) is not None
+    assert name in dir(akunu)
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'nope'"):
+        akunu.nope  # noqa: B018
+
+
+def test_the_lazy_names_are_the_public_ones():
+    eager = {name for name in akunu.__all__ if name.endswith("Error")} | {"__version__"}
+    assert set(akunu._HOME) | eager == set(akunu.__all__)

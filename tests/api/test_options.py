@@ -1,0 +1,151 @@
+"""Arguments of a generation: limits, defaults, and what a model file may recommend."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+from akunu.errors import InvalidArgumentError
+from akunu.options import GenerationOptions, Sampling, resolve
+
+VOCAB = 100
+
+
+def request(**options):
+    return resolve(options, Sampling(), VOCAB)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *[(name, math.nan) for name in ("temperature", "top_p", "min_p", "typical_p", "repeat_penalty")],
+        *[(name, math.inf) for name in ("temperature", "presence_penalty", "frequency_penalty")],
+        *[
+            (name, -1)
+            for name in ("max_tokens", "temperature", "top_k", "top_p", "min_p", "penalty_window", "seed")
+        ],
+        ("top_p", 0),
+        ("top_p", 1.01),
+        ("min_p", 1.5),
+        ("typical_p", 0.0),
+        ("repeat_penalty", 0),
+        ("temperature", 1e39),  # infinite as float32
+        ("temperature", 10**400),
+        ("top_k", 2**32),
+        ("seed", 2**64),
+        ("logprobs", 21),
+        ("logprobs", True),
+        ("max_tokens", 1.5),
+        ("max_tokens", "10"),
+        ("top_k", 3.0),
+        ("temperature", "hot"),
+        ("temperature", True),
+        ("stop", ""),
+        ("stop", ["a", ""]),
+        ("stop", [1]),
+        ("stop", 7),
+        ("logit_bias", [1, 2]),
+        ("logit_bias", {VOCAB: 1.0}),
+        ("logit_bias", {-1: 1.0}),
+        ("logit_bias", {"3": 1.0}),
+        ("logit_bias", {3: math.nan}),
+        ("logit_bias", {3: math.inf}),
+        ("logit_bias", dict.fromkeys(range(4097), 0.0)),
+    ],
+)
+def test_a_bad_value_is_refused_by_name(name, value):
+    with pytest.raises(InvalidArgumentError, match=name):
+        resolve({name: value}, Sampling(), 10_000 if name == "logit_bias" and len(value) > VOCAB else VOCAB)
+
+
+@pytest.mark.parametrize("name", GenerationOptions.__annotations__)
+def test_none_means_the_default(name):
+    assert request(**{name: None}, **({} if name == "seed" else {"seed": 1})).sampling == Sampling()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("max_tokens", 0),
+        ("temperature", 0),
+        ("top_k", 0),
+        ("top_p", 1),
+        ("min_p", 0),
+        ("min_p", 1),
+        ("seed", 0),
+    ],
+)
+def test_a_limit_itself_is_allowed(name, value):
+    chosen = request(**{name: value})
+    assert getattr(chosen.sampling, name, None) == value or getattr(chosen, name) == value
+
+
+def test_numpy_numbers_are_numbers():
+    chosen = request(temperature=np.float32(0.5), top_k=np.int64(7), seed=np.uint64(2**64 - 1))
+    assert (chosen.sampling.temperature, chosen.sampling.top_k, chosen.seed) == (0.5, 7, 2**64 - 1)
+
+
+def test_an_unknown_argument_names_the_nearest():
+    with pytest.raises(InvalidArgumentError, match="unknown argument temprature; did you mean temperature"):
+        request(temprature=1.0)
+    with pytest.raises(InvalidArgumentError, match="unknown argument zzz; known are: max_tokens, "):
+        request(zzz=1.0)
+
+
+def test_a_token_can_be_forbidden():
+    assert request(logit_bias={5: -math.inf}).logit_bias == {5: -math.inf}
+
+
+def test_stop_takes_one_text_or_several():
+    assert request(stop="a").stop == ("a",)
+    assert request(stop=["a", "bc"]).stop == ("a", "bc")
+    assert request().stop == ()
+
+
+def test_a_seed_is_drawn_when_none_is_given():
+    seeds = {request().seed for _ in range(8)}
+    assert len(seeds) == 8
+    assert all(0 <= seed < 2**64 for seed in seeds)
+
+
+def test_the_model_file_sets_defaults():
+    metadata = {
+        "general.sampling.temp": float(np.float32(0.6)),
+        "general.sampling.top_k": 20,
+        "general.sampling.top_p": float(np.float32(0.95)),
+        "general.sampling.min_p": 0.0,
+        "general.sampling.penalty_repeat": float(np.float32(1.05)),
+        "general.sampling.penalty_last_n": -1,
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert Sampling.from_metadata(metadata, 512) == Sampling(
+            temperature=0.6, top_k=20, top_p=0.95, min_p=0.0, repeat_penalty=1.05, penalty_window=512
+        )
+        assert Sampling.from_metadata({"general.sampling.top_k": -1}, 512).top_k == 0
+        assert Sampling.from_metadata({}, 512) == Sampling()
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("temp", math.nan),
+        ("temp", "hot"),
+        ("top_p", 7.0),
+        ("penalty_last_n", -2),
+        ("mirostat", 2),
+        ("xtc_probability", 0.5),
+        ("sequence", "top_k;temperature"),
+    ],
+)
+def test_a_recommendation_that_cannot_be_followed_is_warned_of(key, value):
+    with pytest.warns(RuntimeWarning, match=f"general.sampling.{key}|sampler order"):
+        assert Sampling.from_metadata({f"general.sampling.{key}": value}, 512) == Sampling()
+
+
+def test_the_callers_argument_wins_over_the_file():
+    assert resolve({"top_k": 3}, Sampling(top_k=20, top_p=0.5), VOCAB).sampling == Sampling(
+        top_k=3, top_p=0.5
+    )
