@@ -1,0 +1,79 @@
+# Building with clang next to whatever compiler the project uses: the Metal emulator's libraries,
+# and Objective-C++ sources that run on it.
+
+set(AKUNU_EMULATOR_ROOT ${CMAKE_CURRENT_LIST_DIR}/../tests/metal_emulator)
+get_filename_component(AKUNU_EMULATOR_ROOT ${AKUNU_EMULATOR_ROOT} ABSOLUTE)
+
+# Sets <result> to a clang++ >= 16, or to an empty string.  AKUNU_CLANG (environment) comes first.
+function(akunu_find_emulator_clang result)
+  set(names $ENV{AKUNU_CLANG})
+  foreach(version RANGE 23 16 -1)
+    list(APPEND names clang++-${version})
+  endforeach()
+  list(APPEND names clang++)
+  foreach(name IN LISTS names)
+    find_program(found ${name} NO_CACHE)
+    if(found)
+      execute_process(COMMAND ${found} --version OUTPUT_VARIABLE text ERROR_QUIET)
+      if(text MATCHES "clang version ([0-9]+)" AND CMAKE_MATCH_1 GREATER_EQUAL 16)
+        set(${result} ${found} PARENT_SCOPE)
+        return()
+      endif()
+    endif()
+    unset(found)
+  endforeach()
+  set(${result} "" PARENT_SCOPE)
+endfunction()
+
+# Flags for Objective-C++ against the emulator: Apple's ABI (the runtime in objc/ implements it),
+# Apple's frameworks from sdk/.  ARC or not is the caller's.
+set(AKUNU_EMULATOR_OBJCXX_FLAGS -x objective-c++ -fobjc-runtime=macosx-13.0 -fblocks -fexceptions
+    -isystem ${AKUNU_EMULATOR_ROOT}/sdk -Wno-objc-root-class)
+
+# Compiles <source> with the emulator's clang; sets <result> to the object file.
+function(akunu_emulator_object result target source)
+  cmake_parse_arguments(arg "" "" "FLAGS" ${ARGN})
+  get_filename_component(name ${source} NAME)
+  set(object ${CMAKE_CURRENT_BINARY_DIR}/${target}.dir/${name}.o)
+  add_custom_command(
+    OUTPUT ${object}
+    COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_CURRENT_BINARY_DIR}/${target}.dir
+    COMMAND ${AKUNU_EMULATOR_CLANG} ${arg_FLAGS} -MD -MF ${object}.d -c ${source} -o ${object}
+    DEPENDS ${source}
+    DEPFILE ${object}.d
+    COMMENT "clang ${target}/${name}"
+    VERBATIM COMMAND_EXPAND_LISTS)
+  set(${result} ${object} PARENT_SCOPE)
+endfunction()
+
+# A shared library lib<target>.so of <sources>, built with the emulator's clang.
+# FLAGS: compile and link; OBJCXX_FLAGS: only for .mm; LINK: only at the link; DEPENDS: targets.
+function(akunu_emulator_library target sources)
+  cmake_parse_arguments(arg "EXECUTABLE" "" "FLAGS;OBJCXX_FLAGS;LINK;DEPENDS" ${ARGN})
+  set(objects)
+  foreach(source IN LISTS sources)
+    set(flags ${arg_FLAGS})
+    if(source MATCHES "\\.mm$")
+      list(APPEND flags ${AKUNU_EMULATOR_OBJCXX_FLAGS} ${arg_OBJCXX_FLAGS})
+    endif()
+    akunu_emulator_object(object ${target} ${source} FLAGS ${flags})
+    list(APPEND objects ${object})
+  endforeach()
+  if(arg_EXECUTABLE)
+    set(output ${CMAKE_CURRENT_BINARY_DIR}/${target})
+    set(kind)
+  else()
+    set(output ${CMAKE_CURRENT_BINARY_DIR}/lib${target}.so)
+    set(kind -shared)
+  endif()
+  set(link_flags ${arg_FLAGS})
+  list(FILTER link_flags EXCLUDE REGEX "^-W[a-z]")
+  add_custom_command(
+    OUTPUT ${output}
+    COMMAND ${AKUNU_EMULATOR_CLANG} ${link_flags} ${kind} ${objects} ${arg_LINK}
+            -L${CMAKE_CURRENT_BINARY_DIR} -Wl,-rpath,${CMAKE_CURRENT_BINARY_DIR} -ldl -o ${output}
+    DEPENDS ${objects} ${arg_DEPENDS}
+    COMMENT "clang ${target}"
+    VERBATIM COMMAND_EXPAND_LISTS)
+  add_custom_target(${target} ALL DEPENDS ${output})
+endfunction()
