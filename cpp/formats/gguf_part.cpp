@@ -124,18 +124,18 @@ TensorEntry read_tensor(ByteReader& reader, const std::string& path) {
         reader.fail("has rows of " + std::to_string(dims[0]) + " elements, not whole " +
                     std::string(info.name) + " blocks of " + std::to_string(info.block_elems));
     }
-    TensorEntry tensor{.name = std::string(name), .dtype = info.id, .shape = {}, .offset = 0,
-                       .bytes = row_bytes(info.id, dims[0]), .file = 0};
-    for (std::size_t i = 1; i < dims.size(); ++i) {
-        if (dims[i] > std::numeric_limits<std::uint64_t>::max() / tensor.bytes) {
-            reader.fail("has more bytes than 64 bits can count");
-        }
-        tensor.bytes *= dims[i];
+    std::uint64_t blocks = dims[0] / info.block_elems;  // read_dims bounds the product
+    for (std::size_t i = 1; i < dims.size(); ++i) blocks *= dims[i];
+    if (blocks > std::numeric_limits<std::int64_t>::max() / info.block_bytes) {
+        reader.fail("has more bytes than 64 bits can count");
     }
     std::ranges::reverse(dims);
-    tensor.shape = std::move(dims);
-    tensor.offset = reader.read<std::uint64_t>();
-    return tensor;
+    return {.name = std::string(name),
+            .dtype = info.id,
+            .shape = std::move(dims),
+            .offset = reader.read<std::uint64_t>(),
+            .bytes = blocks * info.block_bytes,
+            .file = 0};
 }
 
 // Makes offsets absolute, and checks that each tensor lies in the file, aligned, clear of others.
