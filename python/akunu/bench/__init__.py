@@ -1,0 +1,19 @@
+"""`akunu-bench`: llama-bench's tests, options and output formats on Akunu's engine.
+
+The parts: `shapes` (sizes of published models, as data), `synthetic` (a model with random weights of such a
+shape), `gguf_file` (the same written as a file), `params` (options into a list of tests), `runner` (runs
+one), `report` (prints them), `command` (the command line).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+__all__ = ["main"]
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the command line of `akunu-bench`; returns the exit status."""
+    from akunu.bench.command import run
+
+    return run(args)

@@ -1,0 +1,399 @@
+"""The command line of `akunu-bench`: llama-bench's options."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, TextIO, TypeVar
+
+import click
+
+from akunu.bench.filetypes import FILE_TYPES
+from akunu.bench.params import DEFAULTS, BenchParams, Case, list_cases, parse_ints, parse_pair
+from akunu.bench.shapes import SHAPES
+from akunu.cli.app import CONTEXT_SETTINGS
+from akunu.cli.app import run as run_command
+from akunu.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from akunu.bench.report import Printer
+
+__all__ = ["command", "run"]
+
+PROG = "akunu-bench"
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_FLASH_ATTENTION: Final[Mapping[str, int]] = MappingProxyType(
+    {"on": 1, "enabled": 1, "true": 1, "1": 1, "auto": -1, "-1": -1}
+)
+
+# Options of llama-bench for things that do not vary here. The values that describe what Akunu does are
+# accepted, so that a command can be pasted; any other is refused.
+# fmt: off
+_FIXED: Final[tuple[tuple[tuple[str, ...], tuple[str, ...], str], ...]] = (
+    (("-C", "--cpu-mask"), ("0x0",), "threads are bound by the system; use taskset"),
+    (("--cpu-strict",), ("0",), "threads are bound by the system; use taskset"),
+    (("--poll",), ("0",), "workers sleep between chains and spin within one"),
+    (("-ncmoe", "--n-cpu-moe"), ("0",), "there are no mixture-of-experts models"),
+    (("-sm", "--split-mode"), ("none",), "a model runs on one device"),
+    (("-mg", "--main-gpu"), ("0",), "a model runs on one device; choose it with -dev"),
+    (("-nkvo", "--no-kv-offload"), ("0",), "the KV cache is where the model is"),
+    (("-lm", "--load-mode"), ("mmap",), "files are memory-mapped"),
+    (("-lzm", "--lazy-mode"), ("off",), "weights are loaded whole"),
+    (("-mmp", "--mmap"), ("1",), "files are memory-mapped"),
+    (("-dio", "--direct-io"), ("0",), "files are memory-mapped"),
+    (("-embd", "--embeddings"), ("0",), "there are no embeddings yet"),
+    (("-ts", "--tensor-split"), ("0",), "a model runs on one device"),
+    (("-ot", "--override-tensor"), (), "a model runs on one device"),
+    (("-nopo", "--no-op-offload"), ("0",), "a model runs on one device"),
+    (("--no-host",), ("0",), "a model runs on one device"),
+    (("--repack",), ("1",), "the device stores weights in the layout that suits it"),
+    (("-fitt", "--fit-target"), ("0",), "parameters are used as given"),
+    (("-fitc", "--fit-ctx"), ("0",), "parameters are used as given"),
+    (("--numa",), (), "memory placement is the system's; use numactl"),
+    (("--prio",), ("0",), "the priority is the system's; use nice"),
+    (("-rpc", "--rpc"), (), "a model runs on one device"),
+)
+# fmt: on
+
+
+def _ints(low: int = 0) -> Callable[[click.Context, click.Parameter, tuple[str, ...]], tuple[int, ...]]:
+    def callback(
+        _context: click.Context, _option: click.Parameter, texts: tuple[str, ...]
+    ) -> tuple[int, ...]:
+        try:
+            return tuple(value for text in texts for value in parse_ints(text, low=low))
+        except InvalidArgumentError as error:
+            raise click.BadParameter(str(error)) from error
+
+    return callback
+
+
+def _pairs(
+    _context: click.Context, _option: click.Parameter, texts: tuple[str, ...]
+) -> tuple[tuple[int, int], ...]:
+    try:
+        return tuple(map(parse_pair, texts))
+    except InvalidArgumentError as error:
+        raise click.BadParameter(str(error)) from error
+
+
+def _words(_context: click.Context, _option: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(word.strip() for text in texts for word in text.split(",") if word.strip())
+
+
+def _flash(context: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> tuple[int, ...]:
+    words = _words(context, option, texts)
+    for word in words:
+        if word.lower() not in _FLASH_ATTENTION:
+            raise click.BadParameter(f"found {word!r}, expected on or auto: attention is always fused here")
+    return tuple(_FLASH_ATTENTION[word.lower()] for word in words)
+
+
+def _fixed_options(function: F) -> F:
+    for flags, accepted, reason in _FIXED:
+        function = click.option(
+            *flags, multiple=True, hidden=True, expose_value=False, callback=_fixed(accepted, reason)
+        )(function)
+    return function
+
+
+def _fixed(
+    accepted: tuple[str, ...], reason: str
+) -> Callable[[click.Context, click.Parameter, tuple[str, ...]], None]:
+    def callback(_context: click.Context, _option: click.Parameter, texts: tuple[str, ...]) -> None:
+        for text in texts:
+            if text not in accepted:
+                only = f"only {', '.join(accepted)} is possible" if accepted else "it is not supported"
+                raise click.BadParameter(f"found {text!r}, but {only}: {reason}")
+
+    return callback
+
+
+def _list_option(
+    *flags: str, default: str, text: str, callback: Callable[..., object], metavar: str = "LIST"
+) -> Callable[[F], F]:
+    help_text = f"{text} [default: {default}]"
+    return click.option(*flags, multiple=True, callback=callback, metavar=metavar, help=help_text)
+
+
+_FORMATS = click.Choice(["csv", "json", "jsonl", "md", "sql", "none"])
+
+
+@click.command(PROG, context_settings=CONTEXT_SETTINGS)
+@_list_option(
+    "-m",
+    "--model",
+    "models",
+    default="ember",
+    callback=_words,
+    metavar="MODEL",
+    text="GGUF files, USER/REPO[:FILE] on the Hugging Face Hub, or a built-in model.",
+)
+@_list_option(
+    "--synthetic",
+    default="none",
+    callback=_words,
+    metavar="SHAPE:TYPE",
+    text="Random weights of a published shape; nothing is downloaded.",
+)
+@_list_option(
+    "-p", "--n-prompt", default="512", callback=_ints(), text="Prompt lengths (tests ppN); 0: no test."
+)
+@_list_option(
+    "-n", "--n-gen", default="128", callback=_ints(), text="Tokens to generate (tests tgN); 0: no test."
+)
+@_list_option(
+    "-pg",
+    "n_pg",
+    default="none",
+    callback=_pairs,
+    metavar="PP,TG",
+    text="A prompt and a generation in one test.",
+)
+@_list_option(
+    "-d", "--n-depth", default="0", callback=_ints(), text="Tokens in the KV cache before a test; not timed."
+)
+@_list_option(
+    "-b",
+    "--batch-size",
+    "n_batch",
+    default="2048",
+    callback=_ints(1),
+    text="Prompt tokens handed over at once; each batch ends with logits.",
+)
+@_list_option(
+    "-ub", "--ubatch-size", "n_ubatch", default="512", callback=_ints(1), text="Rows of one prefill."
+)
+@_list_option(
+    "-ctk", "--cache-type-k", "type_k", default="f16", callback=_words, text="Type of the cached keys."
+)
+@_list_option(
+    "-ctv",
+    "--cache-type-v",
+    "type_v",
+    default="f16",
+    callback=_words,
+    text="Type of the cached values; the same as the keys'.",
+)
+@_list_option(
+    "-t",
+    "--threads",
+    "n_threads",
+    default="one for each physical core",
+    callback=_ints(1),
+    text="CPU threads.",
+)
+@_list_option(
+    "-ngl",
+    "--n-gpu-layers",
+    "n_gpu_layers",
+    default="-1",
+    callback=_ints(-1),
+    text="Layers on the GPU: -1, or what the device does anyway (CPU: 0; GPU: all).",
+)
+@_list_option(
+    "-fa",
+    "--flash-attn",
+    "flash_attn",
+    default="auto",
+    callback=_flash,
+    text="Fused attention: on or auto; it is never off.",
+)
+@_list_option(
+    "-dev",
+    "--device",
+    "devices",
+    default="auto",
+    callback=_words,
+    text="Devices, as --list-devices names them.",
+)
+@click.option(
+    "-r",
+    "--repetitions",
+    type=click.IntRange(min=1),
+    default=5,
+    show_default=True,
+    metavar="N",
+    help="Timed runs of each test.",
+)
+@click.option(
+    "-o", "--output", type=_FORMATS, default="md", show_default=True, help="Format on standard output."
+)
+@click.option(
+    "-oe", "--output-err", type=_FORMATS, default="none", show_default=True, help="Format on standard error."
+)
+@click.option(
+    "--delay", type=click.FloatRange(min=0), default=0.0, metavar="SECONDS", help="Rest before each test."
+)
+@click.option("--no-warmup", is_flag=True, help="Leave out the untimed run before each test.")
+@click.option("--progress", is_flag=True, help="Say on standard error what is running.")
+@click.option("--list-devices", is_flag=True, help="List the devices and exit.")
+@click.option(
+    "--write",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write the one --synthetic model as a GGUF file, for another engine, and exit.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="Of the weights that --write makes.",
+)
+@_fixed_options
+def command(
+    models: tuple[str, ...],
+    synthetic: tuple[str, ...],
+    repetitions: int,
+    output: str,
+    output_err: str,
+    delay: float,
+    no_warmup: bool,
+    progress: bool,
+    list_devices: bool,
+    write: Path | None,
+    seed: int,
+    **lists: tuple[Any, ...],
+) -> None:
+    """Measure prompt processing and text generation, with llama-bench's tests, options and output.
+
+    Lists: values are separated by commas, options may be repeated, and numbers may be ranges first-last,
+    first-last+step or first-last*factor. Every combination is run.
+
+    A test ppN processes a prompt of N random tokens; tgN generates N tokens one by one, after one that is not
+    timed. The table shows the mean and the standard deviation of tokens per second.
+
+    \b
+    Examples:
+      akunu-bench -m model.gguf
+      akunu-bench -m a.gguf,b.gguf -p 0 -n 64-256*2 -t 1,2
+      akunu-bench --synthetic llama3.2-1b:q4_k_m,qwen3-0.6b:q4_0 -r 3
+      akunu-bench -m model.gguf -p 512 -n 128 -d 0,4096 -o json > result.json
+      akunu-bench --synthetic qwen3-0.6b:q8_0 --write random.gguf && llama-bench -m random.gguf
+    """
+    if list_devices:
+        _print_devices()
+        return
+    for name in synthetic:
+        _check_synthetic(name)
+    if write is not None:
+        if len(synthetic) != 1 or models:
+            raise click.UsageError("--write writes one model: give exactly one --synthetic, and no --model")
+        _write(synthetic[0], write, seed)
+        return
+    given = replace(
+        DEFAULTS,
+        models=(*models, *synthetic) or DEFAULTS.models,
+        **{name: values for name, values in lists.items() if values},
+    )
+    _check(given)
+    cases = list_cases(_with_threads(given))
+    if not cases:
+        raise click.UsageError("nothing to run: -p, -n and -pg are all 0")
+    outputs = [(output, sys.stdout), (output_err, sys.stderr)]
+    _run(given, cases, repetitions, not no_warmup, delay, progress, outputs)
+
+
+command.epilog = (
+    f"Shapes: {', '.join(SHAPES)}.\n\nTypes: {', '.join(FILE_TYPES)}; with _S, _M and q2_k the types of the "
+    "tensors are mixed as llama.cpp does."
+)
+
+
+def run(args: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit status."""
+    words = sys.argv[1:] if args is None else list(args)
+    # llama-bench takes --n_prompt for --n-prompt
+    return run_command(command, PROG, [w.replace("_", "-") if w.startswith("--") else w for w in words])
+
+
+def _check_synthetic(name: str) -> None:
+    from akunu.bench.synthetic import SyntheticModel
+
+    try:
+        SyntheticModel(name)
+    except InvalidArgumentError as error:
+        raise click.BadParameter(str(error), param_hint="--synthetic") from error
+
+
+def _check(params: BenchParams) -> None:
+    """Refuse combinations before anything is loaded."""
+    from akunu.bench.loader import check_gpu_layers, find_device
+
+    if any(k != v for k in params.type_k for v in params.type_v):
+        raise click.UsageError(
+            "-ctk and -ctv must name the same type, once: keys and values share it; compare types in two runs"
+        )
+    for name in params.devices:
+        for n_gpu_layers in params.n_gpu_layers:
+            try:
+                check_gpu_layers(n_gpu_layers, find_device(name))
+            except InvalidArgumentError as error:
+                raise click.UsageError(str(error)) from error
+
+
+def _with_threads(params: BenchParams) -> BenchParams:
+    """The default number of threads spelt out, since the table shows it."""
+    from akunu.bench.loader import find_device
+
+    default = find_device("cpu")["threads"]
+    return replace(params, n_threads=tuple(n or default for n in params.n_threads))
+
+
+def _run(
+    given: BenchParams,
+    cases: Sequence[Case],
+    repetitions: int,
+    warmup: bool,
+    delay: float,
+    progress: bool,
+    outputs: Sequence[tuple[str, TextIO]],
+) -> None:
+    from akunu import __version__
+    from akunu.bench.loader import find_device, load_case
+    from akunu.bench.report import make_printer
+    from akunu.bench.runner import run_cases
+
+    backend = find_device(given.devices[0])["backend"]
+    printers: list[Printer] = [
+        make_printer(name, stream, given, version=__version__, backend=backend)
+        for name, stream in outputs
+        if name != "none"
+    ]
+
+    def log(text: str) -> None:
+        if progress:
+            click.echo(f"{PROG}: {text}", err=True)
+
+    for printer in printers:
+        printer.header()
+    for result in run_cases(cases, load_case, repetitions=repetitions, warmup=warmup, delay=delay, log=log):
+        for printer in printers:
+            printer.test(result)
+    for printer in printers:
+        printer.footer()
+
+
+def _print_devices() -> None:
+    from akunu import _core
+
+    click.echo("Available devices:")
+    for device in _core.devices():
+        click.echo(f"  {device['id']}: {device['name']} ({device['memory'] >> 20} MiB)")
+
+
+def _write(name: str, path: Path, seed: int) -> None:
+    from akunu.bench.gguf_file import write_gguf
+    from akunu.bench.synthetic import SyntheticModel
+    from akunu.progress import reporter
+
+    with reporter(True, f"Writing {path.name}") as report:
+        size = write_gguf(SyntheticModel(name), path, seed=seed, progress=report)
+    click.echo(f"{path}: {size / 2**20:.2f} MiB", err=True)

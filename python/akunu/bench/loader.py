@@ -1,0 +1,158 @@
+"""Open the engine of a model for measuring: without a tokenizer, and for random weights without a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from akunu.bench.filetypes import FILE_TYPES
+from akunu.bench.runner import LoadedModel, ModelFacts, model_facts
+from akunu.bench.shapes import SHAPES
+from akunu.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from akunu._core import DeviceInfo, Engine
+    from akunu.bench.params import Case
+    from akunu.config import ModelConfig
+
+__all__ = ["OpenEngine", "check_gpu_layers", "find_device", "is_synthetic", "load_case", "open_engine"]
+
+
+@dataclass(frozen=True)
+class OpenEngine:
+    """An engine, the configuration of its model, and what a table says about it."""
+
+    engine: Engine
+    config: ModelConfig
+    facts: ModelFacts
+
+
+def is_synthetic(name: str) -> bool:
+    """Whether a model's name is SHAPE:TYPE, random weights of a known shape."""
+    shape, separator, file_type = name.lower().partition(":")
+    return bool(separator) and shape in SHAPES and file_type in FILE_TYPES
+
+
+@contextmanager
+def open_engine(
+    model: str,
+    *,
+    device: str = "auto",
+    context: int = 512,
+    threads: int | None = None,
+    kv_dtype: str = "f16",
+    chunk: int = 512,
+) -> Iterator[OpenEngine]:
+    """Open an engine and close it again; arguments as in `open_unmanaged`."""
+    opened = open_unmanaged(
+        model, device=device, context=context, threads=threads or 0, kv_dtype=kv_dtype, chunk=chunk
+    )
+    try:
+        yield opened
+    finally:
+        opened.engine.close()
+
+
+def open_unmanaged(
+    model: str, *, device: str, context: int, threads: int, kv_dtype: str, chunk: int
+) -> OpenEngine:
+    """Open an engine that the caller closes.
+
+    Parameters
+    ----------
+    model
+        A model's name as `akunu.load` takes it, or SHAPE:TYPE for random weights.
+    device, threads, kv_dtype
+        As in `akunu.load`; `threads` 0 is the default.
+    context
+        Tokens that the KV cache must hold.
+    chunk
+        Most rows of one prefill.
+    """
+    from akunu import _core
+    from akunu.bench.synthetic import SyntheticModel
+    from akunu.config import resolve
+    from akunu.loading import find_model, spec_dict
+    from akunu.progress import reporter
+
+    device_id = find_device(device)["id"]
+    with reporter(True, "Loading") as report:
+        if is_synthetic(model):
+            source = SyntheticModel(model)
+            spec = resolve(source, context=context)
+            engine = _core.Engine(
+                None, spec_dict(spec), device=device_id, context=context, threads=threads, kv_dtype=kv_dtype,
+                chunk=chunk, synthetic=source.dtypes, progress=report,
+            )  # fmt: skip
+            facts = model_facts(source.name, source.metadata, source.tensors, load_mode="none")
+        else:
+            path = find_model(model)
+            file = _core.GgufFile(str(path))
+            spec = resolve(file, context=context)
+            engine = _core.Engine(
+                file, spec_dict(spec), device=device_id, context=context, threads=threads, kv_dtype=kv_dtype,
+                chunk=chunk, progress=report,
+            )  # fmt: skip
+            facts = model_facts(str(path), file.metadata, file.tensors)
+    return OpenEngine(engine, spec.config, facts)
+
+
+def load_case(case: Case, context: int) -> LoadedModel:
+    """Load the engine of a test."""
+    device = find_device(case.device)
+    opened = open_unmanaged(
+        case.model,
+        device=case.device,
+        context=context,
+        threads=case.n_threads,
+        kv_dtype=case.type_k,
+        chunk=min(case.n_batch, case.n_ubatch),
+    )
+    try:
+        check_gpu_layers(case.n_gpu_layers, device, opened.config.n_layers)
+    except InvalidArgumentError:
+        opened.engine.close()
+        raise
+    return LoadedModel(
+        opened.engine, opened.facts, opened.config.vocab_size, device, find_device("cpu")["name"]
+    )
+
+
+def find_device(wanted: str) -> DeviceInfo:
+    """The device with this id; "auto" is a GPU where there is one, "none" (llama-bench's word) is the CPU.
+
+    Raises
+    ------
+    InvalidArgumentError
+        There is no such device.
+    """
+    from akunu import _core
+
+    found = {device["id"]: device for device in _core.devices()}
+    if wanted == "auto":
+        wanted = next((name for name in found if name != "cpu"), "cpu")
+    elif wanted == "none":
+        wanted = "cpu"
+    if wanted not in found:
+        raise InvalidArgumentError(f"device: no {wanted!r} here; there is {', '.join(found)}")
+    return found[wanted]
+
+
+def check_gpu_layers(n_gpu_layers: int, device: DeviceInfo, n_layers: int = 1) -> None:
+    """Refuse a value of -ngl that does not say what happens: a model runs on one device, whole.
+
+    Raises
+    ------
+    InvalidArgumentError
+        Layers on a GPU were asked for and the device is the CPU, or the reverse, or a split.
+    """
+    on_cpu = device["id"] == "cpu"
+    allowed = n_gpu_layers == 0 if on_cpu else n_gpu_layers >= n_layers
+    if n_gpu_layers != -1 and not allowed:
+        where = "0 on the CPU" if on_cpu else f"the model's number of layers on {device['id']}"
+        raise InvalidArgumentError(
+            f"-ngl: found {n_gpu_layers}, expected -1 or {where}; "
+            "a model runs whole on one device, chosen with -dev"
+        )

@@ -1,0 +1,109 @@
+"""Run a click command the way all of Akunu's commands behave: errors in one line, known exit statuses.
+
+Exit statuses: 0 done, 1 an error, 2 wrong usage, 130 interrupted by Ctrl-C. With AKUNU_DEBUG=1 in the
+environment an error shows its traceback.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from akunu.errors import AkunuError
+
+__all__ = ["CONTEXT_SETTINGS", "DEBUG_VARIABLE", "LazyVersion", "print_error", "run"]
+
+CONTEXT_SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
+"""Settings of every command."""
+
+DEBUG_VARIABLE = "AKUNU_DEBUG"
+
+
+def run(command: click.Command, prog: str, args: Sequence[str] | None = None) -> int:
+    """Run `command` and turn what it raises into a line on standard error and an exit status.
+
+    Parameters
+    ----------
+    command
+        What to run.
+    prog
+        The program's name, in usage and error lines.
+    args
+        The arguments; None: those of the process.
+    """
+    debug = os.environ.get(DEBUG_VARIABLE, "") not in ("", "0")
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *_args, **_kwargs: print_error(prog, "warning", message)
+        try:
+            # Not standalone: click returns the status of --help, and lets everything else through.
+            status = command.main(
+                args=None if args is None else list(args), prog_name=prog, standalone_mode=False
+            )
+            sys.stdout.flush()
+            return status if isinstance(status, int) else 0
+        except click.UsageError as error:
+            error.show()
+            return 2
+        except click.Abort:
+            print_error(prog, "", "interrupted")
+            return 130
+        except BrokenPipeError:
+            _silence_stdout()
+            return 1
+        except (AkunuError, click.ClickException, OSError) as error:
+            if debug:
+                raise
+            text = error.format_message() if isinstance(error, click.ClickException) else str(error)
+            print_error(prog, "error", text)
+            return 1
+        except Exception as error:
+            if debug:
+                raise
+            print_error(
+                prog,
+                "error",
+                f"internal error: {type(error).__name__}: {error}; with {DEBUG_VARIABLE}=1 it shows where",
+            )
+            return 1
+
+
+def print_error(prog: str, kind: str, message: object) -> None:
+    """One line on standard error: "akunu: error: no such file"."""
+    text = " ".join(str(message).split())
+    prefix = f"{prog}: {kind}: " if kind else f"{prog}: "
+    click.echo(
+        click.style(prefix, fg="red" if kind == "error" else "yellow") + text, err=True, color=_colour()
+    )
+
+
+def _colour() -> bool | None:
+    """False switches colour off (NO_COLOR, https://no-color.org); None leaves it to the stream."""
+    return False if os.environ.get("NO_COLOR") else None
+
+
+def _silence_stdout() -> None:
+    """The reader has gone: what is still buffered must not raise again when the interpreter ends."""
+    sys.stdout = open(os.devnull, "w")  # noqa: SIM115  # it lives as long as the process
+
+
+class LazyVersion(click.Option):
+    """`--version`, which loads the package only when it is asked for."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            ["--version"], is_flag=True, expose_value=False, is_eager=True, help="Show the version and exit.",
+            callback=self._show,
+        )  # fmt: skip
+
+    @staticmethod
+    def _show(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
+        if wanted and not context.resilient_parsing:
+            from akunu import __version__
+
+            click.echo(f"{context.find_root().info_name} {__version__}")
+            context.exit()

@@ -1,0 +1,100 @@
+"""`akunu complete`: continue a text."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from akunu.cli.app import CONTEXT_SETTINGS
+from akunu.cli.console import is_terminal, note, seconds_text
+from akunu.cli.options import generation_arguments, generation_options, load_model, model_options
+
+if TYPE_CHECKING:
+    from akunu.generation import Completion, Stats
+
+__all__ = ["command", "stats_text"]
+
+STDIN = "-"
+
+
+@click.command("complete", context_settings=CONTEXT_SETTINGS)
+@click.argument("text")
+@model_options
+@generation_options
+@click.option("--stats", is_flag=True, help="Show counts and speed on standard error at the end.")
+@click.option(
+    "--echo/--no-echo", default=None, help="Print TEXT before its continuation. [default: on a terminal]"
+)
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON object at the end: text, ids, reason, stats."
+)
+def command(text: str, stats: bool, echo: bool | None, as_json: bool, **values: Any) -> None:
+    """Continue TEXT, and print what the model writes as it writes it.
+
+    TEXT is given to the model as it is, without a chat template; "-" reads it from standard input. For a
+    conversation use "akunu chat".
+
+    \b
+    Examples:
+      akunu complete "Once upon a time"
+      akunu complete "Once upon a time" --temperature 0 --max-tokens 50     the same text every time
+      akunu complete "Dear" --seed 7 --top-p 0.9                            repeatable, but not greedy
+      akunu complete "Q: What is 2 + 2? A:" --stop "\\n"                    end at the end of the line
+      akunu complete - -m model.gguf < letter.txt > rest.txt                in a pipe: only the continuation
+      akunu complete "1, 2, 3" -n 4 --json | jq .ids                        for programs
+    """
+    prompt = _read_stdin() if text == STDIN else text
+    arguments = generation_arguments(values)
+    with load_model(values) as model:
+        if as_json:
+            _print_json(model.generate(prompt, **arguments))
+            return
+        if is_terminal() if echo is None else echo:
+            click.echo(click.style(prompt, bold=True), nl=False)
+        with model.stream(prompt, **arguments) as pieces:
+            try:
+                for piece in pieces:
+                    sys.stdout.write(piece)
+                    sys.stdout.flush()
+            except KeyboardInterrupt:
+                click.echo()
+                raise
+        sys.stdout.write("\n")
+        sys.stdout.flush()
+        if stats:
+            note(stats_text(pieces.completion.stats))
+
+
+def _read_stdin() -> str:
+    """All of standard input; its last line end is the shell's, not the prompt's."""
+    data = sys.stdin.read()
+    if not data:
+        raise click.UsageError("standard input is empty")
+    return data[:-1] if data.endswith("\n") else data
+
+
+def _print_json(completion: Completion) -> None:
+    fields = {
+        "text": completion.text,
+        "ids": completion.ids,
+        "finish_reason": completion.finish_reason,
+        "seed": completion.seed,
+        "stats": dataclasses.asdict(completion.stats),
+    }
+    click.echo(json.dumps(fields, ensure_ascii=False))
+
+
+def stats_text(stats: Stats) -> str:
+    """One line about a generation."""
+    parts = [
+        f"prompt {stats.prompt_tokens} tokens"
+        + (f" ({stats.cached_tokens} cached)" if stats.cached_tokens else "")
+        + f", {stats.prefill_tokens_per_second:.1f} tok/s",
+        f"first token {seconds_text(stats.time_to_first_token)}",
+        f"generated {stats.generated_tokens} tokens, {stats.decode_tokens_per_second:.1f} tok/s",
+    ]
+    return "[" + " | ".join(parts) + "]"

@@ -1,0 +1,135 @@
+"""Output that suits where it goes: colour and tables on a terminal, plain text in a pipe."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TextIO
+
+import click
+
+__all__ = [
+    "bar",
+    "bytes_text",
+    "count_text",
+    "counter",
+    "is_terminal",
+    "note",
+    "print_table",
+    "rate_text",
+    "seconds_text",
+]
+
+
+def is_terminal(stream: TextIO | None = None) -> bool:
+    """Whether a stream (standard output by default) is a terminal that can show colour."""
+    stream = sys.stdout if stream is None else stream
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def note(text: str) -> None:
+    """A remark on standard error, dim where colour is possible."""
+    click.echo(click.style(text, dim=True), err=True, color=False if os.environ.get("NO_COLOR") else None)
+
+
+def print_table(
+    headers: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "", right: str = ""
+) -> None:
+    """Print a table.
+
+    Parameters
+    ----------
+    headers
+        Column names.
+    rows
+        Cells, as text.
+    title
+        Printed above.
+    right
+        One letter a column, "r" for columns of numbers, anything else for text; shorter means text.
+    """
+    alignment = right.ljust(len(headers))
+    if is_terminal():
+        from rich.console import Console
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(
+            title=title or None, title_justify="left", title_style="bold", header_style="bold", box=None
+        )
+        for header, side in zip(headers, alignment, strict=True):
+            table.add_column(header, justify="right" if side == "r" else "left", overflow="fold")
+        for row in rows:
+            table.add_row(*(Text(cell) for cell in row))  # Text: a name may hold [brackets]
+        Console().print(table)
+        return
+    lines = [list(headers), *map(list, rows)]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(headers))]
+    if title:
+        click.echo(title)
+    for line in lines:
+        cells = [
+            cell.rjust(width) if side == "r" else cell.ljust(width)
+            for cell, width, side in zip(line, widths, alignment, strict=True)
+        ]
+        click.echo("  ".join(cells).rstrip())
+
+
+@contextmanager
+def counter(title: str) -> Iterator[Callable[[int, int], None] | None]:
+    """A bar on standard error for counted work, as a function `(done, total)`; None if it is no terminal."""
+    if not is_terminal(sys.stderr):
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(title, total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)
+
+
+def bar(share: float, width: int = 20) -> str:
+    """A bar of `width` characters, filled to `share` in [0, 1], in eighths of a character."""
+    eighths = round(max(0.0, min(1.0, share)) * width * 8)
+    full, rest = divmod(eighths, 8)
+    encoding = (sys.stdout.encoding or "ascii").lower()
+    if not encoding.startswith("utf"):
+        return ("#" * (full + (rest >= 4))).ljust(width)
+    return ("█" * full + " ▏▎▍▌▋▊▉"[rest].strip()).ljust(width)
+
+
+def bytes_text(n: float) -> str:
+    """Bytes with a binary unit: 1536 is "1.5 KiB"."""
+    value = float(n)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if abs(value) < 1024:
+            return f"{value:.0f} B" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1024
+    return f"{value:.1f} TiB"
+
+
+def count_text(n: float) -> str:
+    """A count with a decimal unit: 1500000 is "1.5 M"."""
+    value = float(n)
+    for unit in ("", " k", " M", " G"):
+        if abs(value) < 1000:
+            return f"{value:.0f}" if not unit else f"{value:.1f}{unit}"
+        value /= 1000
+    return f"{value:.1f} T"
+
+
+def seconds_text(seconds: float) -> str:
+    """A time with a unit: 0.0015 is "1.50 ms"."""
+    for factor, unit in ((1e6, "µs"), (1e3, "ms")):
+        if seconds * factor < 1000:
+            return f"{seconds * factor:.2f} {unit}"
+    return f"{seconds:.2f} s"
+
+
+def rate_text(tokens: int, seconds: float) -> str:
+    """Tokens a second, or "-" when there was no time to speak of."""
+    return f"{tokens / seconds:.1f} tok/s" if seconds > 0 and tokens else "-"

@@ -1,0 +1,45 @@
+"""`akunu devices`: what can run a model here."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from akunu.cli.app import CONTEXT_SETTINGS
+from akunu.cli.console import bytes_text, print_table
+
+__all__ = ["command"]
+
+
+@click.command("devices", context_settings=CONTEXT_SETTINGS)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(as_json: bool) -> None:
+    """List the devices that can run a model; option --device of the other commands takes their ids.
+
+    \b
+    Examples:
+      akunu devices
+      akunu devices --json | jq -r ".[0].isa"
+    """
+    from akunu import _core
+
+    found = _core.devices()
+    if as_json:
+        click.echo(json.dumps(found, indent=2))
+        return
+    print_table(
+        ["id", "name", "backend", "instruction set", "threads", "memory"],
+        [
+            [
+                row["id"],
+                row["name"],
+                row["backend"],
+                row["isa"],
+                str(row["threads"]),
+                bytes_text(row["memory"]),
+            ]
+            for row in found
+        ],
+        right="    rr",
+    )

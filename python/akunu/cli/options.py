@@ -1,0 +1,177 @@
+"""Options that several commands share, and the loading of the model they name."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from akunu.model import Model
+
+__all__ = [
+    "GENERATION_OPTIONS",
+    "MODEL_HELP",
+    "generation_arguments",
+    "generation_options",
+    "load_model",
+    "loading_options",
+    "model_options",
+]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+MODEL_HELP = (
+    "A GGUF file, USER/REPO[:FILE] on the Hugging Face Hub, or a built-in model. "
+    "FILE may be a file or a quantization such as Q4_K_M."
+)
+
+
+def model_options(function: F) -> F:
+    """Options that say which model to load, and how."""
+    model = click.option(
+        "-m", "--model", default="ember", show_default=True, metavar="MODEL", help=MODEL_HELP
+    )
+    return model(loading_options(function))
+
+
+def loading_options(function: F) -> F:
+    """Options that say how to load a model."""
+    return _apply(
+        function,
+        click.option(
+            "--device",
+            default="auto",
+            show_default=True,
+            metavar="ID",
+            help='Where to run: "auto", or an id that "akunu devices" lists.',
+        ),
+        click.option(
+            "-c",
+            "--context",
+            type=click.IntRange(min=1),
+            metavar="TOKENS",
+            help="Most tokens of prompt and answer. [default: the model's own context, at most 4096]",
+        ),
+        click.option(
+            "-t",
+            "--threads",
+            type=click.IntRange(min=1),
+            metavar="N",
+            help="CPU threads. [default: one for each physical core this process may use]",
+        ),
+        click.option(
+            "--kv-dtype",
+            default="f16",
+            show_default=True,
+            metavar="TYPE",
+            help="Type of the cached keys and values.",
+        ),
+    )
+
+
+def _number(flag: str, kind: type[int] | type[float], metavar: str, text: str) -> Callable[[F], F]:
+    return click.option(flag, type=kind, default=None, metavar=metavar, help=text)
+
+
+GENERATION_OPTIONS: list[Callable[[Any], Any]] = [
+    click.option(
+        "-n",
+        "--max-tokens",
+        type=click.IntRange(min=0),
+        metavar="N",
+        help="Most tokens to write. [default: until the model ends or the context is full]",
+    ),
+    _number(
+        "--temperature",
+        float,
+        "T",
+        "Randomness: 0 takes the likeliest token; 0.7 is lively; above 1 is wild.",
+    ),
+    _number("--top-k", int, "K", "Choose among the K likeliest tokens only; 0: off."),
+    _number(
+        "--top-p", float, "P", "Choose among the likeliest tokens that have probability P together; 1: off."
+    ),
+    _number("--min-p", float, "P", "Drop tokens less likely than P times the likeliest; 0: off."),
+    _number("--typical-p", float, "P", "Locally typical sampling with mass P; 1: off."),
+    _number(
+        "--repeat-penalty", float, "X", "Make recent tokens less likely: divides their logits by X; 1: off."
+    ),
+    _number("--presence-penalty", float, "X", "Subtract X from the logit of every recent token; 0: off."),
+    _number("--frequency-penalty", float, "X", "Subtract X for each time a token occurred recently; 0: off."),
+    _number("--penalty-window", int, "N", "How many of the latest tokens count as recent."),
+    click.option(
+        "--logit-bias",
+        multiple=True,
+        metavar="ID=X",
+        help="Add X to the logit of token ID; -inf forbids it. Repeatable.",
+    ),
+    _number("--seed", int, "N", "Same seed, same text. [default: a new one each time]"),
+    click.option(
+        "--stop",
+        multiple=True,
+        metavar="TEXT",
+        help=r"End before this text; \n and \t are understood. Repeatable.",
+    ),
+]
+"""Arguments of a generation. What is not given takes what the model file recommends, else Akunu's default."""
+
+
+def generation_options(function: F) -> F:
+    """Add the arguments of a generation; `generation_arguments` collects them."""
+    return _apply(function, *GENERATION_OPTIONS)
+
+
+def generation_arguments(values: dict[str, Any]) -> dict[str, Any]:
+    """Take the options of `generation_options` out of a command's values: arguments of `Model.generate`."""
+    names = (
+        "max_tokens",
+        "temperature",
+        "top_k",
+        "top_p",
+        "min_p",
+        "typical_p",
+        "repeat_penalty",
+        "presence_penalty",
+        "frequency_penalty",
+        "penalty_window",
+        "seed",
+    )
+    found = {name: values.pop(name) for name in names}
+    found["logit_bias"] = dict(map(_bias, values.pop("logit_bias"))) or None
+    found["stop"] = [text.replace("\\n", "\n").replace("\\t", "\t") for text in values.pop("stop")] or None
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _bias(text: str) -> tuple[int, float]:
+    token, separator, bias = text.partition("=")
+    try:
+        pair = int(token), float(bias)
+    except ValueError:
+        separator = ""
+    if not separator or math.isnan(pair[1]):
+        raise click.BadParameter(
+            f"found {text!r}, expected ID=X such as 2=-inf or 17=1.5", param_hint="--logit-bias"
+        )
+    return pair
+
+
+def load_model(values: dict[str, Any]) -> Model:
+    """Load the model that a command's values name; takes the loading options out of them."""
+    import akunu
+
+    return akunu.load(
+        values.pop("model"),
+        device=values.pop("device"),
+        context=values.pop("context"),
+        threads=values.pop("threads"),
+        kv_dtype=values.pop("kv_dtype"),
+    )
+
+
+def _apply(function: F, *decorators: Callable[[F], F]) -> F:
+    for decorator in reversed(decorators):
+        function = decorator(function)
+    return function

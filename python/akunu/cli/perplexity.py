@@ -1,0 +1,77 @@
+"""`akunu perplexity`: how well a model predicts a text."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from akunu.cli.app import CONTEXT_SETTINGS
+from akunu.cli.console import counter, note, rate_text
+from akunu.cli.options import MODEL_HELP, load_model, loading_options
+
+__all__ = ["command"]
+
+
+@click.command("perplexity", context_settings=CONTEXT_SETTINGS, epilog=f"MODEL: {MODEL_HELP}")
+@click.argument("model")
+@click.argument("file", type=click.Path(dir_okay=False, allow_dash=True, path_type=Path))
+@click.option(
+    "--window",
+    type=click.IntRange(min=2),
+    metavar="TOKENS",
+    help="Tokens seen at once. [default: the context]",
+)
+@click.option(
+    "--stride", type=click.IntRange(min=1), metavar="TOKENS", help="Step of the window. [default: half of it]"
+)
+@click.option(
+    "--limit", type=click.IntRange(min=1), metavar="CHARS", help="Read only the first CHARS characters."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@loading_options
+def command(
+    model: str,
+    file: Path,
+    window: int | None,
+    stride: int | None,
+    limit: int | None,
+    as_json: bool,
+    **values: Any,
+) -> None:
+    """Measure how well MODEL predicts the text in FILE: exp of the mean negative log-likelihood of a token.
+
+    The figure goes to standard output. Lower is better; a model that knows nothing has the size of its
+    vocabulary. Only figures of the same tokenizer, text and window can be compared. FILE is UTF-8; "-" reads
+    standard input.
+
+    \b
+    Examples:
+      akunu perplexity model.gguf book.txt
+      akunu perplexity model.gguf book.txt --window 512 --limit 100000     a quick look
+    """
+    text = sys.stdin.read() if str(file) == "-" else _read(file)
+    if limit is not None:
+        text = text[:limit]
+    with load_model({"model": model, **values}) as loaded:
+        tokens = len(loaded.tokenize(text, add_special=False))
+        start = time.perf_counter()
+        with counter("Scoring") as report:
+            value = loaded.perplexity(text, context=window, stride=stride, progress=report)
+        seconds = time.perf_counter() - start
+    if as_json:
+        click.echo(json.dumps({"perplexity": value, "tokens": tokens, "seconds": seconds}))
+    else:
+        click.echo(f"{value:.4f}")
+        note(f"[{tokens} tokens, {rate_text(tokens, seconds)}]")
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise click.ClickException(f"{file}: not UTF-8 text: {error}") from error

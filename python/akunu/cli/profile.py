@@ -1,0 +1,190 @@
+"""`akunu profile`: the time of every command of a dispatch table, against what the machine can do."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from akunu.cli.app import CONTEXT_SETTINGS
+from akunu.cli.console import bar, bytes_text, note, print_table, seconds_text
+from akunu.cli.costs import GROUPINGS, Cost, Grouping, costs, mean_peaks
+from akunu.cli.options import loading_options
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from akunu._core import CommandInfo, Peaks
+
+__all__ = ["ROWS", "command", "phase_options"]
+
+F = TypeVar("F", bound="Callable[..., Any]")
+
+ROWS = {"decode": 1, "batch": 8, "prefill": 512}
+"""Rows of each phase when none are given."""
+
+
+def phase_options(function: F) -> F:
+    """Options that choose a dispatch table."""
+    for option in (
+        click.option(
+            "--position",
+            type=click.IntRange(min=0),
+            default=0,
+            show_default=True,
+            metavar="N",
+            help="Tokens in the KV cache before.",
+        ),
+        click.option(
+            "--rows",
+            type=click.IntRange(min=1),
+            metavar="N",
+            help="Tokens at once. [default: decode 1, batch 8, prefill 512]",
+        ),
+        click.option(
+            "--phase",
+            type=click.Choice(list(ROWS)),
+            default="decode",
+            show_default=True,
+            help="decode: one token; batch: 2 to 16 rows that share the weights' reads; prefill: a prompt.",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+@click.command("profile", context_settings=CONTEXT_SETTINGS)
+@click.argument("model", default="ember")
+@phase_options
+@click.option(
+    "--group",
+    type=click.Choice(GROUPINGS),
+    default="tensor",
+    show_default=True,
+    help="What to add up: tensor merges the layers, command merges nothing.",
+)
+@click.option(
+    "--repeats", type=click.IntRange(min=1), default=16, show_default=True, help="Runs; the median counts."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON: the peaks, the groups, and every command.")
+@loading_options
+def command(
+    model: str,
+    phase: str,
+    rows: int | None,
+    position: int,
+    group: Grouping,
+    repeats: int,
+    as_json: bool,
+    **values: Any,
+) -> None:
+    """Time every command that MODEL runs for a token or a prompt.
+
+    MODEL is as for the other commands, or SHAPE:TYPE for random weights of a published shape ("akunu-bench
+    --help" lists them). "peak" is the least time the machine needs, for the bytes to be read or the
+    operations to be done, over the time measured; both peaks are measured right before and after.
+
+    \b
+    Examples:
+      akunu profile model.gguf
+      akunu profile qwen3-0.6b:q4_0 --group op
+      akunu profile model.gguf --phase prefill --rows 128
+      akunu profile model.gguf --position 4000 --json > profile.json
+    """
+    from akunu import _core
+    from akunu.bench.loader import open_engine
+
+    rows = rows or ROWS[phase]
+    values["context"] = values["context"] or position + rows + 1
+    with open_engine(model, **values) as opened:
+        engine = opened.engine
+        before = _core.measure_peaks(engine.threads)
+        commands = engine.profile(phase, rows, position, repeats)
+        peaks = mean_peaks(before, _core.measure_peaks(engine.threads))
+        where = f"{engine.device} ({engine.isa}), {engine.threads} threads"
+        name = opened.facts.type
+    if as_json:
+        click.echo(
+            json.dumps(_report(name, phase, rows, position, peaks, costs(commands, peaks, group), commands))
+        )
+        return
+    found = costs(commands, peaks, group)
+    _print(f"{name}: {phase}, {rows} rows at position {position}, {where}", found, rows)
+    note(
+        f"[peaks measured in this run: {peaks['read_bytes_per_second'] / 1e9:.1f} GB/s read, "
+        f"{peaks['f32_flops'] / 1e9:.0f} GFLOP/s in F32, {peaks['int8_ops'] / 1e9:.0f} GOP/s in int8]"
+    )
+
+
+def _print(title: str, found: Sequence[Cost], rows: int) -> None:
+    total = sum(cost.seconds for cost in found)
+    lines = [_line(cost, total) for cost in found]
+    whole = Cost(
+        "total",
+        "",
+        "",
+        "",
+        sum(cost.count for cost in found),
+        total,
+        sum(cost.bytes for cost in found),
+        sum(cost.flops for cost in found),
+        sum(cost.floor for cost in found),
+    )
+    lines.append(_line(whole, total))
+    headers = [
+        "what",
+        "type",
+        "kernel",
+        "shape",
+        "count",
+        "time",
+        "share",
+        "bytes",
+        "GB/s",
+        "GFLOP/s",
+        "peak",
+        "",
+    ]
+    print_table(headers, lines, title=title, right="    rrrrrrr ")
+    click.echo(f"{rows / total:.1f} tokens/s if nothing but these commands ran" if total else "")
+
+
+def _line(cost: Cost, total: float) -> list[str]:
+    share = cost.seconds / total if total else 0.0
+    return [
+        cost.name,
+        cost.dtype,
+        cost.kernel,
+        cost.shape,
+        str(cost.count),
+        seconds_text(cost.seconds),
+        f"{share:.1%}",
+        bytes_text(cost.bytes),
+        f"{cost.bytes_per_second / 1e9:.1f}",
+        f"{cost.flops_per_second / 1e9:.1f}",
+        f"{cost.share:.0%}",
+        "" if cost.name == "total" else bar(share),
+    ]
+
+
+def _report(
+    name: str,
+    phase: str,
+    rows: int,
+    position: int,
+    peaks: Peaks,
+    found: Sequence[Cost],
+    commands: Sequence[CommandInfo],
+) -> dict[str, Any]:
+    return {
+        "model": name,
+        "phase": phase,
+        "rows": rows,
+        "position": position,
+        "peaks": peaks,
+        "seconds": sum(cost.seconds for cost in found),
+        "groups": [asdict(cost) | {"share_of_peak": cost.share} for cost in found],
+        "commands": list(commands),
+    }
