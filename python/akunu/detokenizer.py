@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, SupportsIndex
 
 from akunu.errors import InvalidArgumentError
 
@@ -52,9 +52,8 @@ class StreamingDetokenizer:
         InvalidArgumentError
             An id is not in the vocabulary.
         """
-        if not hasattr(ids, "__len__"):
-            ids = (ids,)  # type: ignore[assignment]
-        assert not isinstance(ids, int)
+        if isinstance(ids, SupportsIndex):
+            ids = (int(ids),)
         if not self._trims_space:
             return self._decoder.decode(b"".join([self._pieces[i] for i in ids if i not in self._hidden]))
         parts = []
@@ -72,6 +71,11 @@ class StreamingDetokenizer:
     def pending(self) -> bool:
         """Whether the tokens so far end within a character."""
         return bool(self._decoder.getstate()[0])
+
+    @property
+    def pending(self) -> int:
+        """Bytes held back because they do not complete a character yet: 0 to 3."""
+        return len(self._decoder.getstate()[0])
 
     def flush(self) -> str:
         """What is left at the end: U+FFFD for a character that was never completed."""

@@ -68,6 +68,8 @@ class Tokenizer:
         """The token that begins a text, or None."""
         self.eos_id = vocabulary.eos
         """The token that ends a text, or None."""
+        self.unknown_id = vocabulary.unknown
+        """The token that stands for what the vocabulary cannot encode, or None."""
         self.add_bos = vocabulary.add_bos and vocabulary.bos is not None
         """Whether `encode` begins with BOS when `add_special` is set."""
         self.add_eos = vocabulary.add_eos and vocabulary.eos is not None

@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from akunu.tokenizer.vocabulary import ADDED_TYPES, CONTROL_TYPES, Vocabulary
 
-__all__ = ["AddedTokens", "Span"]
+__all__ = ["AddedTokens", "Span", "TextIndex"]
 
 Span = tuple[int, int]
 """[start, end) of a stretch of text in which control tokens are recognised; a match lies within one span."""
@@ -24,20 +24,19 @@ _SPACE = " \t\n\v\f\r"
 
 
 class AddedTokens:
-    """The added tokens of a vocabulary, indexed for search.
-
-    A pattern of first two characters finds candidates at the speed of `re`; a set lookup for each length that
-    such a token may have decides. Vocabularies have thousands of added tokens, which is too many for one
-    alternation (`re` tries its branches one after the other).
-    """
+    """The added tokens of a vocabulary, indexed for search."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         control = vocabulary.ids_of_types(CONTROL_TYPES)
         self.control_ids = frozenset(control)
         self.ids = frozenset(vocabulary.ids_of_types(ADDED_TYPES))
         self.control_texts = frozenset(vocabulary.tokens[i] for i in control if vocabulary.tokens[i])
-        self._user_defined = _Index(vocabulary, sorted(self.ids - self.control_ids))
-        self._all = _Index(vocabulary, sorted(self.ids)) if control else self._user_defined
+        texts: dict[str, int] = {}
+        for i in sorted(self.ids):
+            if vocabulary.tokens[i]:
+                texts.setdefault(vocabulary.tokens[i], i)
+        self._all = TextIndex(texts)
+        self._user_defined = TextIndex({text: i for text, i in texts.items() if i not in self.control_ids})
         self._rstrip = vocabulary.rstrip
         self._lstrip = vocabulary.lstrip
 
@@ -81,17 +80,19 @@ def _within(spans: Sequence[Span], starts: list[int], start: int, end: int) -> b
     return i >= 0 and end <= spans[i][1]
 
 
-class _Index:
-    """Some token texts, searchable."""
+class TextIndex:
+    """Some texts, searchable: what begins at a place, longest first.
 
-    def __init__(self, vocabulary: Vocabulary, ids: Iterable[int]) -> None:
-        self.ids: dict[str, int] = {}
-        for i in ids:
-            if vocabulary.tokens[i]:
-                self.ids.setdefault(vocabulary.tokens[i], i)
+    A pattern of first two characters finds candidates at the speed of `re`; a lookup for each length that such
+    a text may have decides. Vocabularies have thousands of added tokens, which is too many for one alternation
+    (`re` tries its branches one after the other).
+    """
+
+    def __init__(self, ids: Mapping[str, int]) -> None:
+        self._ids = ids
         lengths: defaultdict[str, set[int]] = defaultdict(set)
         second: defaultdict[str, set[str]] = defaultdict(set)
-        for text in self.ids:
+        for text in ids:
             lengths[text[:2]].add(len(text))
             second[text[0]].add(text[1:2])
         self._lengths = {head: sorted(found, reverse=True) for head, found in lengths.items()}
@@ -106,7 +107,7 @@ class _Index:
         """The (end, id) of the tokens that begin at `start`, longest first."""
         for width in (2, 1):
             for length in self._lengths.get(text[start : start + width], ()):
-                token = self.ids.get(text[start : start + length])
+                token = self._ids.get(text[start : start + length])
                 if token is not None:
                     yield start + length, token
 
