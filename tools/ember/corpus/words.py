@@ -1,0 +1,177 @@
+"""The lexicon: names, kinds, places and things, with what the grammar must know about each."""
+
+from __future__ import annotations
+
+from random import Random
+
+GIRLS = """Mia Lily Anna Rosie Clara Nora Ella Ruby Daisy Hazel Ivy Lucy Molly Sophie Tess Wendy Zoe Alice Bella
+Cora Emma Flora Grace Hannah Iris June Kate Luna Maya Nina Olive Penny Sara Tilly Vera Willa Amber Bonnie Celia
+Dora Elsie Freya Greta Holly Ida Jenny Kira Laura Mabel Nell Opal Polly Rita Stella Thea Una Violet Yara""".split()
+BOYS = """Tom Ben Sam Leo Max Finn Jack Oscar Theo Hugo Noah Peter Milo Felix Henry Arlo Toby Jasper Otto Ned
+Adam Bruno Carl David Eddie Frank George Harry Ivan Joel Kai Luke Martin Nico Oliver Paul Quinn Ralph Simon Tim
+Victor Will Alfie Basil Caleb Dan Eli Fred Gus Hank Isaac Jonas Kurt Liam Mark Nate Owen Rory Sid Walter""".split()
+GENDER: dict[str, str] = {**dict.fromkeys(GIRLS, "she"), **dict.fromkeys(BOYS, "he")}
+
+PRONOUNS = {
+    "he": {"he": "he", "him": "him", "his": "his", "himself": "himself"},
+    "she": {"he": "she", "him": "her", "his": "her", "himself": "herself"},
+}
+
+# animal heroes: home, and where they are at ease
+ANIMALS = {
+    "fox": "a warm den under an old oak",
+    "rabbit": "a round burrow on the hillside",
+    "mouse": "a tiny hole behind the mill",
+    "hedgehog": "a pile of dry leaves by the garden wall",
+    "squirrel": "a hollow pine tree",
+    "bear": "a dry cave above the stream",
+    "badger": "a deep den under the hill",
+    "otter": "a cosy holt beside the river",
+    "beaver": "a lodge of sticks in the pond",
+    "duckling": "a nest among the reeds",
+    "frog": "a mossy bank beside the pond",
+    "kitten": "a basket in the old barn",
+    "puppy": "a wooden kennel on the farm",
+    "lamb": "a green meadow behind the farm",
+    "owl": "a tall dark fir tree",
+    "turtle": "a quiet corner of the lake shore",
+    "mole": "a winding tunnel under the meadow",
+    "pony": "a small red stable",
+    "goat": "a stone hut on the mountain",
+    "raccoon": "a hollow log near the creek",
+}
+ANIMAL_ELDERS = {
+    "Old Owl": "he",
+    "Grandfather Toad": "he",
+    "Mrs. Badger": "she",
+    "Mother Goose": "she",
+    "Mr. Heron": "he",
+    "Aunt Robin": "she",
+    "Grandmother Deer": "she",
+    "Uncle Crow": "he",
+}
+HUMAN_ELDERS = {
+    "Grandma": "she",
+    "Grandpa": "he",
+    "Mrs. Reed": "she",
+    "Mr. Brown": "he",
+    "Aunt May": "she",
+    "Uncle Joe": "he",
+    "Mrs. Hill": "she",
+    "Mr. Stone": "he",
+    "Miss Park": "she",
+    "Captain Gray": "he",
+}
+HUMAN_HOMES = [
+    "a small white house at the end of the lane",
+    "a narrow house above the bakery",
+    "a stone cottage near the woods",
+    "a farmhouse with a blue door",
+    "a little house beside the harbor",
+    "a tall house on Apple Street",
+    "an old mill by the river",
+    "a cottage at the foot of the hill",
+    "a yellow house across from the school",
+    "a flat above the toy shop",
+]
+
+SLOTS: dict[str, list[str]] = {
+    "trait": "curious kind brave cheerful clever gentle lively patient thoughtful quiet playful honest".split(),
+    "color": "red blue green yellow purple orange white silver golden brown".split(),
+    "hobby": [
+        "drawing pictures", "singing songs", "climbing trees", "collecting smooth stones", "watching the clouds",
+        "telling jokes", "building little boats", "looking for bugs", "running in the wind", "reading by the window",
+        "asking questions", "whistling tunes", "jumping in puddles", "picking berries", "counting the stars",
+    ],
+    "treasure": [
+        "red ball", "silver bell", "blue scarf", "wooden whistle", "green button", "little drum", "brass key",
+        "yellow kite", "glass marble", "toy boat", "paper crown", "tiny lantern", "striped hat", "shell necklace",
+        "music box", "woolen blanket", "leather notebook", "copper coin",
+    ],
+    "toy": [
+        "toy train", "red wagon", "spinning top", "wooden horse", "box of paints", "bouncy ball", "set of blocks",
+        "shiny scooter", "puppet", "paper boat", "drum", "jump rope",
+    ],
+    "food": [
+        "honey cakes", "apple pie", "berry jam", "warm bread", "vegetable soup", "oat cookies", "plum cake",
+        "pancakes", "cheese rolls", "pumpkin soup", "cherry tart", "nut bread",
+    ],
+    "pie": ["apple pie", "plum cake", "cherry tart", "nut bread", "berry pie", "honey cake", "cheese pie"],
+    "fruit": "apples pears plums cherries blackberries strawberries peaches blueberries".split(),
+    "flower": "sunflower daisy tulip rose poppy bluebell lily marigold".split(),
+    "outside": [
+        "the old bridge", "the tall oak", "the duck pond", "the berry bushes", "the stone wall", "the hollow log",
+        "the windmill", "the sandy bank", "the mossy rock", "the wild garden", "the crossroads", "the willow tree",
+    ],
+    "landmark": [
+        "the great hill", "the silver lake", "the dark forest", "the quiet valley", "the foggy marsh",
+        "the high cliffs", "the pine woods", "the old ruins", "the long beach", "the wide meadow",
+    ],
+    "creature": [
+        "a baby bird", "a small kitten", "a lost lamb", "a tiny mouse", "a young rabbit", "a little puppy",
+        "a little hedgehog", "a gray duckling",
+    ],
+    "season": "spring summer autumn winter".split(),
+    "instrument": "flute drum fiddle violin horn harp".split(),
+    "job": "baker gardener fisherman teacher painter farmer tailor carpenter".split(),
+    "gem": ["a glowing crystal", "a round white pearl", "a blue gem", "a golden shell", "a smooth green stone"],
+    "town": "Willowby Applefield Stonebridge Maplewood Brightwater Fernhill Oakham Riverside Larkspur".split(),
+}
+
+ADJECTIVES = {  # opposites, both ways
+    "big": "small", "hot": "cold", "fast": "slow", "happy": "sad", "light": "dark", "up": "down", "open": "closed",
+    "old": "young", "tall": "short", "wet": "dry", "hard": "soft", "full": "empty", "early": "late", "loud": "quiet",
+    "rich": "poor", "strong": "weak", "thick": "thin", "clean": "dirty", "deep": "shallow", "wide": "narrow",
+    "high": "low", "good": "bad", "day": "night", "left": "right", "near": "far", "first": "last", "win": "lose",
+    "begin": "end", "push": "pull", "true": "false", "inside": "outside", "heavy": "lightweight", "sharp": "blunt",
+    "sweet": "sour", "smooth": "rough", "brave": "cowardly", "cheap": "expensive", "safe": "dangerous",
+    "easy": "difficult", "above": "below", "before": "after", "always": "never", "buy": "sell", "give": "take",
+    "laugh": "cry", "love": "hate", "remember": "forget", "arrive": "leave", "asleep": "awake", "same": "different",
+    "front": "back", "in": "out", "on": "off", "yes": "no", "more": "less", "many": "few", "polite": "rude",
+    "simple": "complicated", "straight": "crooked", "tight": "loose", "victory": "defeat", "friend": "enemy",
+    "question": "answer", "north": "south", "east": "west", "summer": "winter", "top": "bottom", "war": "peace",
+    "start": "stop", "male": "female", "possible": "impossible", "visible": "invisible", "healthy": "sick",
+    "accept": "refuse", "float": "sink", "increase": "decrease", "ancient": "modern", "noisy": "silent",
+}  # fmt: skip
+
+PLURALS = {
+    "cat": "cats", "dog": "dogs", "house": "houses", "tree": "trees", "book": "books", "car": "cars", "bird": "birds",
+    "apple": "apples", "river": "rivers", "song": "songs", "star": "stars", "hat": "hats", "boat": "boats",
+    "box": "boxes", "fox": "foxes", "bus": "buses", "glass": "glasses", "dish": "dishes", "brush": "brushes",
+    "watch": "watches", "peach": "peaches", "church": "churches", "bench": "benches", "class": "classes",
+    "dress": "dresses", "tax": "taxes", "wish": "wishes", "lunch": "lunches", "match": "matches", "inch": "inches",
+    "baby": "babies", "city": "cities", "lady": "ladies", "story": "stories", "cherry": "cherries", "berry": "berries",
+    "pony": "ponies", "puppy": "puppies", "family": "families", "country": "countries", "party": "parties",
+    "butterfly": "butterflies", "fly": "flies", "daisy": "daisies", "toy": "toys", "boy": "boys", "day": "days",
+    "key": "keys", "monkey": "monkeys", "donkey": "donkeys", "leaf": "leaves", "wolf": "wolves", "knife": "knives",
+    "life": "lives", "shelf": "shelves", "half": "halves", "loaf": "loaves", "thief": "thieves", "wife": "wives",
+    "calf": "calves", "scarf": "scarves", "roof": "roofs", "potato": "potatoes", "tomato": "tomatoes",
+    "hero": "heroes", "echo": "echoes", "piano": "pianos", "photo": "photos", "child": "children", "man": "men",
+    "woman": "women", "mouse": "mice", "goose": "geese", "foot": "feet", "tooth": "teeth", "ox": "oxen",
+    "person": "people", "sheep": "sheep", "fish": "fish", "deer": "deer", "louse": "lice", "table": "tables",
+    "chair": "chairs", "window": "windows", "door": "doors", "flower": "flowers", "garden": "gardens",
+    "school": "schools", "teacher": "teachers", "friend": "friends", "letter": "letters", "number": "numbers",
+    "spoon": "spoons", "cup": "cups", "bottle": "bottles", "hand": "hands", "eye": "eyes", "ear": "ears",
+    "cow": "cows", "pig": "pigs", "horse": "horses", "duck": "ducks", "lion": "lions", "tiger": "tigers",
+}  # fmt: skip
+
+NOUNS = """apple ball bread bridge candle castle chair cloud coat corn cup desk door dragon drum egg feather flag
+flower forest garden glass guitar hammer hat honey horse island jacket kettle key kite ladder lamp leaf lemon letter
+map milk mirror moon mountain needle nest ocean onion orange paper pencil piano pillow plate rain ribbon river road
+rope rose salt sand scarf ship shoe silver snow soap spoon star stone sugar table tent tiger tower train tree violin
+wagon wall water wheel wind window wolf wood wool yarn zebra""".split()
+
+_ONSETS = "b br c ch d dr f fl g gr h j k kl l m n p pl r s sh sk st t tr v w z".split()
+_VOWELS = "a e i o u ai ee oo".split()
+_CODAS = ["", "", "n", "l", "r", "m", "x", "sk", "nd", "th", "p", "t"]
+
+
+def invented_word(rng: Random) -> str:
+    """A pronounceable word that means nothing: it teaches copying, and that not every name is known."""
+    syllables = rng.choice((1, 2, 2, 3))
+    return "".join(rng.choice(_ONSETS) + rng.choice(_VOWELS) + rng.choice(_CODAS) for _ in range(syllables))
+
+
+def first_name(rng: Random) -> str:
+    """A first name: mostly of the lexicon, sometimes invented."""
+    return rng.choice(GIRLS + BOYS) if rng.random() < 0.85 else invented_word(rng).capitalize()

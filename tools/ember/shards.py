@@ -1,0 +1,106 @@
+"""The corpus as packed rows of token ids: shards that many processes write while the training reads.
+
+Shard ``i`` depends on the seed and ``i`` alone. A row is ``context`` tokens; a document is never split. Beside the
+ids lies one byte per position: twice the document's number in its row (0 is padding), plus 1 where it is learned.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from itertools import islice
+from multiprocessing import Process
+from pathlib import Path
+
+import numpy as np
+from corpus import samples
+from numpy.typing import NDArray
+from render import pieces
+from tokenizers import Tokenizer
+
+Row = tuple[NDArray[np.uint16], NDArray[np.uint8]]
+
+
+def encode(tokenizer: Tokenizer, seed: int, count: int) -> list[tuple[list[int], list[int]]]:
+    """Documents as (ids, learned flags). The first token of a document is never learned: nothing precedes it."""
+    documents = []
+    for sample in islice(samples(seed), count):
+        ids: list[int] = []
+        learned: list[int] = []
+        for text, learn in pieces(sample):
+            piece = tokenizer.encode(text, add_special_tokens=False).ids
+            ids += piece
+            learned += [int(learn)] * len(piece)
+        learned[0] = 0
+        documents.append((ids, learned))
+    return documents
+
+
+def pack(documents: list[tuple[list[int], list[int]]], context: int, ahead: int = 96) -> Row:
+    """Rows [n, context]: each takes the longest waiting document that still fits."""
+    waiting: list[tuple[list[int], list[int]]] = []
+    source = iter(documents)
+    ids_rows, mark_rows = [], []
+    while True:
+        waiting.extend(islice(source, ahead - len(waiting)))
+        if not waiting:
+            break
+        ids = np.zeros(context, np.uint16)
+        marks = np.zeros(context, np.uint8)
+        used = number = 0
+        while waiting:
+            fitting = [i for i, (tokens, _) in enumerate(waiting) if len(tokens) <= context - used]
+            if not fitting:
+                break
+            # the oldest first, so that no document waits for ever; the longest for the last gap
+            tight = context - used < 200
+            tokens, learned = waiting.pop(max(fitting, key=lambda i: len(waiting[i][0])) if tight else fitting[0])
+            number += 1
+            ids[used : used + len(tokens)] = tokens
+            marks[used : used + len(tokens)] = np.array(learned, np.uint8) + 2 * number
+            used += len(tokens)
+            waiting.extend(islice(source, ahead - len(waiting)))
+        if not number:
+            raise ValueError(f"a document of {len(waiting[0][0])} tokens does not fit in a context of {context}")
+        ids_rows.append(ids)
+        mark_rows.append(marks)
+    return np.stack(ids_rows), np.stack(mark_rows)
+
+
+def _path(folder: Path, index: int) -> Path:
+    return folder / f"shard{index:04d}.npz"
+
+
+def _write(folder: Path, tokenizer_path: Path, seed: int, indices: range, documents: int, context: int) -> None:
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    tokenizer = Tokenizer.from_file(str(tokenizer_path))
+    for index in indices:
+        if _path(folder, index).exists():
+            continue
+        ids, marks = pack(encode(tokenizer, seed * 100_000 + index, documents), context)
+        part = folder / f"part{index:04d}.npz"
+        np.savez(part, ids=ids, marks=marks)
+        part.rename(_path(folder, index))
+
+
+def start_writers(
+    folder: Path, tokenizer_path: Path, seed: int, count: int, documents: int, context: int, workers: int
+) -> list[Process]:
+    """Start processes that write shards 0 to ``count`` - 1."""
+    folder.mkdir(parents=True, exist_ok=True)
+    writers = []
+    for worker in range(workers):
+        args = (folder, tokenizer_path, seed, range(worker, count, workers), documents, context)
+        writers.append(Process(target=_write, args=args, daemon=True))
+        writers[-1].start()
+    return writers
+
+
+def read(folder: Path, index: int, writers: list[Process]) -> Row:
+    """Shard ``index``, once it is there."""
+    while not _path(folder, index).exists():
+        if any(w.exitcode not in (None, 0) for w in writers):
+            raise RuntimeError("a process that writes the corpus has failed; its message is above")
+        time.sleep(0.05)
+    with np.load(_path(folder, index)) as shard:
+        return shard["ids"], shard["marks"]

@@ -1,0 +1,195 @@
+"""Train ember.
+
+    python tools/ember/train.py --out build/ember                          # one GPU, minutes
+    python tools/ember/train.py --out build/ember --steps 20 --rows 4      # a smoke test, also on a CPU
+
+Writes tokenizer.json, weights-*.npz (F16, GGUF tensor names) and train.json into ``--out``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+from multiprocessing import Process
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import shards
+import tokenizer as tokenizer_tool
+import torch
+import torch.nn.functional as F
+from model import Config, Ember, document_mask, gguf_tensors, within
+from torch import Tensor
+
+
+class Muon(torch.optim.Optimizer):
+    """Momentum orthogonalised by Newton-Schulz iteration (Jordan et al. 2024), for the matrices of the blocks.
+
+    Matrices of one shape are stepped as one batch.
+    """
+
+    def __init__(self, params: list[torch.nn.Parameter], lr: float, momentum: float = 0.95, decay: float = 0.01) -> None:
+        super().__init__(params, {"lr": lr, "momentum": momentum, "decay": decay})
+
+    @torch.no_grad()
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
+        for group in self.param_groups:
+            by_shape: dict[torch.Size, list[torch.nn.Parameter]] = {}
+            for p in group["params"]:
+                by_shape.setdefault(p.shape, []).append(p)
+            for shape, params in by_shape.items():
+                grads = torch.stack([p.grad for p in params if p.grad is not None])
+                state = self.state[params[0]]
+                if "momentum" not in state:
+                    state["momentum"] = torch.zeros_like(grads)
+                state["momentum"].lerp_(grads, 1 - group["momentum"])
+                update = _orthogonal(grads.lerp(state["momentum"], group["momentum"]))
+                scale = group["lr"] * max(1.0, shape[0] / shape[1]) ** 0.5
+                torch._foreach_mul_(params, 1 - group["lr"] * group["decay"])
+                torch._foreach_add_(params, list(update.to(params[0].dtype).unbind()), alpha=-scale)
+
+
+def _orthogonal(g: Tensor, steps: int = 5) -> Tensor:
+    """The nearest (semi-)orthogonal matrices of a batch [n, rows, columns], roughly, in BF16."""
+    x = g.bfloat16()
+    x = x / (x.norm(dim=(-2, -1), keepdim=True) + 1e-7)
+    tall = x.shape[-2] > x.shape[-1]
+    x = x.mT if tall else x
+    for _ in range(steps):
+        a = x @ x.mT
+        x = 3.4445 * x + (-4.7750 * a + 2.0315 * a @ a) @ x
+    return x.mT if tall else x
+
+
+def schedule(step: int, steps: int, warmup: int) -> float:
+    """Linear warm-up, then a cosine to zero."""
+    if step < warmup:
+        return (step + 1) / warmup
+    return 0.5 * (1 + math.cos(math.pi * (step - warmup) / max(1, steps - warmup)))
+
+
+def loss_of(model: Ember, ids: Tensor, learned: Tensor, mask: Any) -> Tensor:
+    """Mean cross-entropy of the learned tokens. ids and learned [rows, context]."""
+    hidden = model(ids, within(mask))[:, :-1]
+    logits = model.logits(hidden).float().flatten(0, 1)
+    losses = F.cross_entropy(logits, ids[:, 1:].flatten().long(), reduction="none")
+    weights = learned[:, 1:].flatten().float()
+    return (losses * weights).sum() / weights.sum().clamp(min=1)
+
+
+def batches(folder: Path, count: int, rows: int, seed: int, writers: list[Process]) -> Iterator[shards.Row]:
+    """Batches of ids and marks [rows, context], shard after shard and round again, rows shuffled in each shard."""
+    rng = np.random.default_rng(seed)
+    while True:
+        for index in range(count):
+            ids, marks = shards.read(folder, index, writers)
+            order = rng.permutation(len(ids))
+            for start in range(0, len(order) - rows + 1, rows):
+                chosen = order[start : start + rows]
+                yield ids[chosen], marks[chosen]
+
+
+def save_weights(model: Ember, out: Path, parts: int = 2) -> None:
+    """F16 weights, in files of less than 16 MB."""
+    tensors = {k: v.detach().half().cpu().numpy() for k, v in gguf_tensors(model.state_dict()).items()}
+    names = sorted(tensors)
+    for part in range(parts):
+        np.savez(out / f"weights-{part}.npz", **{name: tensors[name] for name in names[part::parts]})
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--data", type=Path, help="folder of the packed corpus (default: OUT/corpus)")
+    parser.add_argument("--steps", type=int, default=8000)
+    parser.add_argument("--rows", type=int, default=128, help="rows of 1024 tokens in a step")
+    parser.add_argument("--lr", type=float, default=0.02, help="of the matrices (Muon)")
+    parser.add_argument("--adam-lr", type=float, default=3e-3, help="of the embedding and the norms (AdamW)")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--shards", type=int, default=110)
+    parser.add_argument("--documents", type=int, default=40_000, help="documents in a shard")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--tokenizer", type=Path, help="a tokenizer.json to use instead of training one")
+    parser.add_argument("--state", type=Path, help="file to keep the full state in, and to resume from")
+    parser.add_argument("--attention", choices=("flex", "dense"), default="flex" if torch.cuda.is_available() else "dense")
+    parser.add_argument("--stop-after", type=float, default=math.inf, help="seconds; the state is kept for a resume")
+    args = parser.parse_args()
+    args.out.mkdir(parents=True, exist_ok=True)
+    data = args.data or args.out / "corpus"
+    tokenizer_path = args.out / "tokenizer.json"
+    if args.tokenizer:
+        tokenizer_path.write_bytes(args.tokenizer.read_bytes())
+    elif not tokenizer_path.exists():
+        tokenizer_tool.train(150_000).save(str(tokenizer_path))
+
+    started = time.monotonic()
+    config = Config()
+    writers = shards.start_writers(
+        data, tokenizer_path, args.seed, args.shards, args.documents, config.context, args.workers
+    )
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    gpu = device.type == "cuda"
+    torch.manual_seed(args.seed)
+    torch.set_float32_matmul_precision("high")
+    model = Ember(config).to(device)
+    matrices = [p for n, p in model.named_parameters() if p.ndim == 2 and "embd" not in n]
+    others = [p for n, p in model.named_parameters() if p.ndim != 2 or "embd" in n]
+    muon = Muon(matrices, args.lr)
+    adam = torch.optim.AdamW(others, args.adam_lr, betas=(0.9, 0.95), weight_decay=0.0, fused=gpu)
+    optimizers: list[torch.optim.Optimizer] = [muon, adam]
+    step = 0
+    if args.state and args.state.exists():
+        state = torch.load(args.state, map_location=device)
+        model.load_state_dict(state["model"])
+        for optimizer, kept in zip(optimizers, state["optimizers"], strict=True):
+            optimizer.load_state_dict(kept)
+        step = state["step"]
+    loss_fn = torch.compile(loss_of, dynamic=False) if gpu else loss_of
+    history: list[dict[str, float]] = []
+    # the order of the rows depends on the seed and the step alone, so that a resumed run sees the same text
+    stream = batches(data, args.shards, args.rows, args.seed, writers)
+    for _ in range(step):
+        next(stream)
+    while step < args.steps:
+        ids, marks = (torch.from_numpy(a).pin_memory().to(device, non_blocking=True) if gpu else torch.from_numpy(a) for a in next(stream))
+        factor = schedule(step, args.steps, 100)
+        for optimizer in optimizers:
+            for group in optimizer.param_groups:
+                group["lr"] = factor * (args.lr if optimizer is muon else args.adam_lr)
+        mask = document_mask(marks // 2, args.attention == "flex")
+        with torch.autocast(device.type, torch.bfloat16, enabled=gpu):
+            loss = loss_fn(model, ids.int(), marks & 1, mask)
+        loss.backward()
+        for optimizer in optimizers:
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+        step += 1
+        if step % 100 == 0 or step == args.steps or not gpu:
+            seconds = time.monotonic() - started
+            history.append({"step": step, "loss": round(loss.item(), 4), "seconds": round(seconds, 1)})
+            print(f"step {step} loss {loss.item():.4f} {seconds:.0f} s", flush=True)
+            if seconds > args.stop_after:
+                break
+        if step % 1000 == 0:
+            save_weights(model, args.out)
+    save_weights(model, args.out)
+    if args.state:
+        kept_state = {"model": model.state_dict(), "optimizers": [o.state_dict() for o in optimizers], "step": step}
+        torch.save(kept_state, args.state)
+    report = {
+        "config": asdict(config), "steps": step, "of": args.steps, "rows": args.rows, "lr": args.lr, "adam_lr": args.adam_lr,
+        "seed": args.seed, "documents": args.shards * args.documents, "device": torch.cuda.get_device_name() if gpu else "cpu",
+        "tokens": step * args.rows * config.context, "history": history,
+    }  # fmt: skip
+    (args.out / "train.json").write_text(json.dumps(report, indent=1))
+    for writer in writers:
+        writer.terminate()
+
+
+if __name__ == "__main__":
+    main()
