@@ -68,11 +68,6 @@ class StreamingDetokenizer:
         return self._decoder.decode(b"".join(parts))
 
     @property
-    def pending(self) -> bool:
-        """Whether the tokens so far end within a character."""
-        return bool(self._decoder.getstate()[0])
-
-    @property
     def pending(self) -> int:
         """Bytes held back because they do not complete a character yet: 0 to 3."""
         return len(self._decoder.getstate()[0])

@@ -217,32 +217,30 @@ class Generation:
     def _prefill(self, sample: bool) -> Chunk | None:
         """Run the prompt, one engine chunk after the other; None when cancelled."""
         left = len(self._prompt) - self._cached
-        idle = 0
         while not self._cancelled:
             start = time.perf_counter()
             now_left, chunk = self._engine.prefill(sample)
             self._prefill_seconds += time.perf_counter() - start
             if now_left == 0:
                 return chunk
-            idle = _count_idle(idle, now_left < left, "prefill")
+            if now_left == left and not self._cancelled:
+                raise _no_progress("prefill")
             left = now_left
         return None
 
     def _decode(self, chain: ChainLength, limit: float) -> Chunk:
         """Run one chain; an empty chunk means that the context is full or that we are cancelled."""
-        idle = 0
-        while True:
-            n = int(min(chain.next, limit - len(self._ids)))
-            start = time.perf_counter()
-            chunk = self._engine.decode(n)
-            seconds = time.perf_counter() - start
-            self._decode_seconds += seconds
-            self._computed += len(chunk.ids)
-            if len(chunk.ids) == n:
-                chain.measured(n, seconds)
-            if chunk.ids or self._cancelled or self._full():
-                return chunk
-            idle = _count_idle(idle, False, "decode")
+        n = int(min(chain.next, limit - len(self._ids)))
+        start = time.perf_counter()
+        chunk = self._engine.decode(n)
+        seconds = time.perf_counter() - start
+        self._decode_seconds += seconds
+        self._computed += len(chunk.ids)
+        if len(chunk.ids) == n:
+            chain.measured(n, seconds)
+        if not (chunk.ids or self._cancelled or self._full()):
+            raise _no_progress("decode")
+        return chunk
 
     def _full(self) -> bool:
         return self._engine.position >= self._engine.context
@@ -268,7 +266,7 @@ class Generation:
         text = self._detokenizer.push(token)
         self._length += len(text)
         # A token that leaves a character unfinished is not seen before that character is.
-        self._ends.append(self._length + self._detokenizer.pending)
+        self._ends.append(self._length + (self._detokenizer.pending > 0))
         return self._matcher.push(text)
 
     def _tail(self) -> str:
@@ -302,12 +300,5 @@ def _rate(tokens: int, seconds: float) -> float:
     return tokens / seconds if seconds > 0 else 0.0
 
 
-def _count_idle(idle: int, progress: bool, phase: str) -> int:
-    """One call may give nothing (a cancel that came too late for the generation before); a few must not."""
-    if progress:
-        return 0
-    if idle == 3:
-        raise AkunuError(
-            f"the engine made no progress in {phase}; this is a defect of Akunu, please report it"
-        )
-    return idle + 1
+def _no_progress(phase: str) -> AkunuError:
+    return AkunuError(f"the engine made no progress in {phase}; this is a defect of Akunu, please report it")

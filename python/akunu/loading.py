@@ -9,7 +9,6 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -17,7 +16,6 @@ from akunu.errors import AkunuError, InvalidArgumentError, ModelFileError, Unsup
 from akunu.progress import Progress, reporter
 
 if TYPE_CHECKING:
-    from akunu.config import ModelSpec
     from akunu.model import Model
 
 __all__ = ["BUILT_IN", "DEFAULT_CONTEXT", "find_model", "load"]
@@ -103,7 +101,7 @@ def load(
             spec = config.resolve(file, context=trained)
         engine = _core.Engine(
             file,
-            spec_dict(spec),
+            spec,
             device=device,
             context=requested or min(trained, DEFAULT_CONTEXT),
             threads=n_threads or 0,
@@ -111,18 +109,6 @@ def load(
             progress=report,
         )
         return Model(engine, spec.config, metadata, file_path)
-
-
-def spec_dict(spec: ModelSpec) -> dict[str, object]:
-    """`spec` as the core takes it.
-
-    `config` holds the fields of `ModelConfig` by name, `tensors` maps each canonical name to (name in the
-    file, first row, number of rows).
-    """
-    return {
-        "config": {field.name: getattr(spec.config, field.name) for field in fields(spec.config)},
-        "tensors": {name: (ref.source, ref.first_row, ref.n_rows) for name, ref in spec.tensors.items()},
-    }
 
 
 def find_model(path: str | os.PathLike[str], *, progress: bool | Progress = True) -> Path:

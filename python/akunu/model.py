@@ -13,7 +13,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -32,10 +32,14 @@ if TYPE_CHECKING:
     from akunu.config import ModelConfig
     from akunu.tokenizer import Tokenizer
 
-__all__ = ["Memory", "Model", "Prompt", "Stream"]
+__all__ = ["Memory", "Messages", "Model", "Prompt", "Stream"]
 
 Prompt = str | Sequence[int] | npt.NDArray[np.integer[Any]]
 """Text, or token ids."""
+Messages = Sequence[Mapping[str, Any]]
+"""Messages of a conversation, or definitions of tools."""
+
+_TEMPLATE_KEY: Final = "tokenizer.chat_template"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +76,10 @@ class Stream(Iterator[str]):
     >>> pieces.completion.stats.decode_tokens_per_second  # doctest: +SKIP
     """
 
-    def __init__(
-        self,
-        generation: Generation,
-        serve: Callable[[Generation, weakref.ref[Stream]], Generator[str, None, None]],
-    ) -> None:
+    def __init__(self, model: Model, generation: Generation) -> None:
+        self._model = model
         self._generation = generation
-        self._steps = serve(generation, weakref.ref(self))
+        self._steps = model._serve(generation, weakref.ref(self))
         self._mutex = threading.RLock()  # close() from another thread waits for the piece in the making
 
     def __iter__(self) -> Self:
@@ -96,11 +97,11 @@ class Stream(Iterator[str]):
 
     def cancel(self) -> None:
         """End this stream at the next piece, from any thread; what was computed is still given."""
-        self._generation.cancel()
+        self._model._cancel(self._generation)
 
     def close(self) -> None:
         """End the stream now. More pieces cannot be read."""
-        self._generation.cancel()
+        self._model._cancel(self._generation)
         with self._mutex:
             self._steps.close()
 
@@ -132,6 +133,10 @@ class Model:
         The file it was loaded from.
     name : str
         `general.name` of the file, else the file's name.
+    context : int
+        Most tokens of prompt and generated text together.
+    device : str
+        The device that the model runs on.
     """
 
     def __init__(
@@ -142,11 +147,15 @@ class Model:
         self.path = path
         name = metadata.get("general.name")
         self.name = name if isinstance(name, str) and name else path.stem
+        self.context = engine.context
+        self.device = engine.device
         self._engine = engine
         self._tokenizer = _tokenizer(metadata)
-        self._metadata = metadata
+        # Not all of the metadata: its token list alone can take tens of megabytes.
+        self._template_metadata = {k: v for k, v in metadata.items() if k.startswith(_TEMPLATE_KEY)}
         self._template: ChatTemplate | None = None
         self._lock = FairLock()
+        self._switch = threading.RLock()  # guards the next two: a cancel must not hit the generation after
         self._running: Generation | None = None
         self._stream: weakref.ref[Stream] | None = None
         self._closed = False
@@ -201,7 +210,12 @@ class Model:
         return self._start(self._prompt_ids(prompt), options)
 
     def chat(
-        self, messages: Sequence[Mapping[str, object]], **options: Unpack[GenerationOptions]
+        self,
+        messages: Messages,
+        *,
+        tools: Messages | None = None,
+        template_variables: Mapping[str, Any] | None = None,
+        **options: Unpack[GenerationOptions],
     ) -> Completion:
         """Answer the last message of a conversation.
 
@@ -209,7 +223,12 @@ class Model:
         ----------
         messages
             The whole conversation, each with `role` ("system", "user", "assistant", …) and `content`; the
-            chat template of the model file formats it.
+            chat template of the model file formats it. A message is always text: what looks like a control
+            token in it is not one.
+        tools
+            Functions the model may call, as JSON schemas, for templates that know them.
+        template_variables
+            More variables for the template, such as `{"enable_thinking": False}`.
         **options
             As in `generate`.
 
@@ -221,7 +240,7 @@ class Model:
         Raises
         ------
         TemplateError
-            If the model file has no chat template, or its template refuses the messages.
+            If the model file has no chat template (see `chat_template`), or it refuses the messages.
         InvalidArgumentError, ContextLengthError, KeyboardInterrupt
             As in `generate`.
 
@@ -232,16 +251,24 @@ class Model:
         >>> messages += [{"role": "assistant", "content": answer.text}, {"role": "user", "content": "Go on."}]
         >>> model.chat(messages, max_tokens=64).stats.cached_tokens  # doctest: +SKIP
         """
-        return _drain(self.stream_chat(messages, **options))
+        return _drain(
+            self.stream_chat(messages, tools=tools, template_variables=template_variables, **options)
+        )
 
     def stream_chat(
-        self, messages: Sequence[Mapping[str, object]], **options: Unpack[GenerationOptions]
+        self,
+        messages: Messages,
+        *,
+        tools: Messages | None = None,
+        template_variables: Mapping[str, Any] | None = None,
+        **options: Unpack[GenerationOptions],
     ) -> Stream:
         """Answer the last message of a conversation, piece by piece.
 
         Takes and raises what `chat` does, and returns what `stream` does.
         """
-        return self._start(self.chat_ids(messages), options)
+        ids = self.chat_template.encode(messages, tools=tools, **(template_variables or {}))
+        return self._start(self._prompt_ids(ids), options)
 
     def cancel(self) -> None:
         """End the generation that is running, from any thread; those that wait are not touched.
@@ -249,28 +276,36 @@ class Model:
         A cancelled `generate` returns the text so far with the finish reason `cancelled`; a cancelled stream
         ends after the piece that is being made. Does nothing when nothing runs.
         """
-        running = self._running
-        if running is not None:
-            running.cancel()
-            self._engine.cancel()
+        with self._switch:
+            if self._running is not None:
+                self._cancel(self._running)
+
+    def _cancel(self, generation: Generation) -> None:
+        """Cancel one generation, whether it runs or waits."""
+        generation.cancel()
+        with self._switch:
+            if self._running is generation:
+                self._engine.cancel()
 
     def _start(self, ids: npt.NDArray[np.uint32], options: GenerationOptions) -> Stream:
         self._check_open()
         request = resolve(options, self.sampling, self.config.vocab_size)
-        return Stream(Generation(self._engine, self._tokenizer, ids, request), self._serve)
+        return Stream(self, Generation(self._engine, self._tokenizer, ids, request))
 
     def _serve(self, generation: Generation, stream: weakref.ref[Stream]) -> Generator[str, None, None]:
         """The pieces of one generation, once it is its turn."""
         with self._lock.hold():
             self._check_open()
-            self._running, self._stream = generation, stream
+            with self._switch:
+                self._running, self._stream = generation, stream
             try:
                 with closing(generation.pieces()) as pieces:
                     for piece in pieces:
                         yield piece
                         self._lock.adopt()  # this thread reads the stream now
             finally:
-                self._running = self._stream = None
+                with self._switch:
+                    self._running = self._stream = None
 
     # -- text and ids ----------------------------------------------------------------------------------------
 
@@ -307,22 +342,26 @@ class Model:
 
     @property
     def chat_template(self) -> ChatTemplate:
-        """The chat template of the model file.
+        """The chat template, by default the one of the model file; may be set.
 
         Raises
         ------
         TemplateError
-            If it has none, or it does not compile.
+            If the file has none, or it does not compile.
+
+        Examples
+        --------
+        >>> model.chat_template = akunu.ChatTemplate.named("chatml", model.tokenizer)  # doctest: +SKIP
         """
         if self._template is None:
             from akunu.chat import ChatTemplate
 
-            self._template = ChatTemplate.from_metadata(self._metadata)
+            self._template = ChatTemplate.from_metadata(self._template_metadata, self.tokenizer)
         return self._template
 
-    def chat_ids(self, messages: Sequence[Mapping[str, object]]) -> npt.NDArray[np.uint32]:
-        """Token ids of a conversation and the start of the answer, as `chat` runs them."""
-        raise NotImplementedError
+    @chat_template.setter
+    def chat_template(self, template: ChatTemplate) -> None:
+        self._template = template
 
     def _prompt_ids(self, prompt: Prompt) -> npt.NDArray[np.uint32]:
         if isinstance(prompt, str):
@@ -415,28 +454,18 @@ class Model:
         ids = self._checked_ids(tokenizer.encode(text, add_special=False))
         with self._lock.hold():
             self._check_open()
-            if context is not None and context > self._engine.context:
+            if context is not None and context > self.context:
                 raise InvalidArgumentError(
-                    f"context: {context} is more than the {self._engine.context} the model was loaded with"
+                    f"context: {context} is more than the {self.context} the model was loaded with"
                 )
             return perplexity(
                 self._engine.nll,
                 ids,
                 prefix=prefix,
-                context=self._engine.context if context is None else context,
+                context=self.context if context is None else context,
                 stride=stride,
                 progress=progress,
             )
-
-    @property
-    def context(self) -> int:
-        """Most tokens of prompt and generated text together."""
-        return self._engine.context
-
-    @property
-    def device(self) -> str:
-        """Id of the device that the model runs on."""
-        return self._engine.device
 
     @property
     def memory(self) -> Memory:
@@ -477,7 +506,7 @@ class Model:
 
     def __repr__(self) -> str:
         state = " closed" if self._closed else ""
-        return f"<akunu.Model {self.name} ({self.config.arch}), context {self._engine.context}{state}>"
+        return f"<akunu.Model {self.name} ({self.config.arch}), context {self.context}{state}>"
 
 
 def _drain(stream: Stream) -> Completion:

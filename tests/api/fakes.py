@@ -110,7 +110,7 @@ class FakeEngine:
         with self._exclusive():
             self.calls.append(("prefill", sample))
             self.before_prefill(self)
-            if self._take_cancel():
+            if self._cancelled.is_set():
                 return len(self._prompt) - self.position, FakeChunk()
             self.cache += self._prompt[self.position : self.position + self.chunk]
             left = len(self._prompt) - self.position
@@ -121,7 +121,7 @@ class FakeEngine:
         with self._exclusive():
             self.calls.append(("decode", n))
             self.before_decode(self)
-            if self._take_cancel():
+            if self._cancelled.is_set():
                 return FakeChunk()
             return self._sample(n, decode=True)
 
@@ -146,11 +146,6 @@ class FakeEngine:
 
     def cancel(self) -> None:
         self._cancelled.set()
-
-    def _take_cancel(self) -> bool:
-        was = self._cancelled.is_set()
-        self._cancelled.clear()
-        return was
 
     def truncate(self, n: int) -> None:
         with self._exclusive():

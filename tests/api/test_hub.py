@@ -1,0 +1,218 @@
+"""Models from the Hugging Face Hub: which file is meant, and fetching it, against a small Hub of our own."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from akunu.errors import ModelFileError, UnsupportedError
+from akunu.hub import choose
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+@pytest.mark.parametrize(
+    ("files", "wanted", "expected"),
+    [
+        (["m-Q3_K_S.gguf", "README.md"], "", ["m-Q3_K_S.gguf"]),
+        (["m-F16.gguf", "m-Q4_K_M.gguf", "m-Q8_0.gguf"], "", ["m-Q4_K_M.gguf"]),
+        (["m.F16.gguf", "m.Q8_0.gguf"], "", ["m.Q8_0.gguf"]),
+        (["m-Q4_K.gguf", "m-Q4_K_M.gguf"], "q4_k", ["m-Q4_K.gguf"]),
+        (["m-UD-Q4_K_M.gguf", "m-Q4_K_M.gguf"], "Q4_K_M", ["m-Q4_K_M.gguf"]),
+        (["m-UD-Q4_K_M.gguf", "m-Q4_K_M.gguf"], "UD-Q4_K_M", ["m-UD-Q4_K_M.gguf"]),
+        (["m-Q8_0.gguf", "mmproj-m-F16.gguf"], "", ["m-Q8_0.gguf"]),
+        (["a.gguf", "b.gguf"], "b.gguf", ["b.gguf"]),
+        (
+            ["Q8_0/m-Q8_0-00002-of-00002.gguf", "Q8_0/m-Q8_0-00001-of-00002.gguf", "m-Q2_K.gguf"],
+            "Q8_0",
+            ["Q8_0/m-Q8_0-00001-of-00002.gguf", "Q8_0/m-Q8_0-00002-of-00002.gguf"],
+        ),
+        (
+            ["m-00001-of-00002.gguf", "m-00002-of-00002.gguf"],
+            "m-00002-of-00002.gguf",
+            ["m-00001-of-00002.gguf", "m-00002-of-00002.gguf"],
+        ),
+    ],
+)
+def test_the_file_that_is_meant(files, wanted, expected):
+    assert choose("me/m", files, wanted) == expected
+
+
+@pytest.mark.parametrize(
+    ("files", "wanted", "error", "message"),
+    [
+        (["README.md"], "", ModelFileError, "has no GGUF file"),
+        (["model.safetensors"], "", UnsupportedError, "SafeTensors"),
+        (["a.gguf", "b.gguf"], "", ModelFileError, "several models.*a.gguf, b.gguf"),
+        (
+            ["a-Q4_0.gguf", "b-Q4_0.gguf", "a-Q8_0.gguf"],
+            "",
+            ModelFileError,
+            "several.*: a-Q4_0.gguf, b-Q4_0.gguf$",
+        ),
+        (["a.gguf"], "c.gguf", ModelFileError, "no file 'c.gguf'; it has a.gguf"),
+    ],
+)
+def test_an_unclear_choice_says_what_there_is(files, wanted, error, message):
+    with pytest.raises(error, match=message):
+        choose("me/m", files, wanted)
+
+
+class Hub:
+    """The part of the Hub's HTTP interface that a download uses, on this machine."""
+
+    def __init__(self) -> None:
+        self.files = {
+            "tiny-Q8_0.gguf": b"GGUF" + bytes(range(256)) * 4000,
+            "big-00001-of-00002.gguf": b"first part",
+            "big-00002-of-00002.gguf": b"second part",
+        }
+        self.ranges: list[str | None] = []
+        self.break_after: int | None = None
+        hub = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def log_message(self, *_: object) -> None: ...
+
+            def do_HEAD(self) -> None:
+                self.answer(body=False)
+
+            def do_GET(self) -> None:
+                self.answer(body=True)
+
+            def answer(self, body: bool) -> None:
+                path = self.path.split("?")[0]
+                if path == "/api/models/me/tiny":
+                    siblings = [{"rfilename": n, "size": len(d)} for n, d in hub.files.items()]
+                    self.send(
+                        200, json.dumps({"id": "me/tiny", "sha": COMMIT, "siblings": siblings}).encode(), body
+                    )
+                    return
+                name = path.removeprefix("/me/tiny/resolve/main/")
+                if name not in hub.files:
+                    self.send(404, b"{}", body, {"X-Error-Code": "RepoNotFound"})
+                    return
+                data = hub.files[name]
+                headers = {"X-Repo-Commit": COMMIT, "ETag": f'"{hashlib.sha256(data).hexdigest()}"'}
+                wanted = self.headers.get("Range")
+                status = 200
+                if body:
+                    hub.ranges.append(wanted)
+                if wanted and body:
+                    begin = int(wanted.removeprefix("bytes=").split("-")[0])
+                    headers["Content-Range"] = f"bytes {begin}-{len(data) - 1}/{len(data)}"
+                    data, status = data[begin:], 206
+                self.send(status, data, body, headers)
+
+            def send(
+                self, status: int, data: bytes, body: bool, headers: dict[str, str] | None = None
+            ) -> None:
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(data)))
+                for name, value in (headers or {}).items():
+                    self.send_header(name, value)
+                self.end_headers()
+                if body:
+                    self.wfile.write(data[: hub.break_after])
+                    if hub.break_after is not None and len(data) > hub.break_after:
+                        hub.break_after = None
+                        self.close_connection = True
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+
+
+@pytest.fixture
+def hub():
+    hub = Hub()
+    yield hub
+    hub.server.shutdown()
+    hub.server.server_close()
+
+
+FETCH = """
+import json, sys
+from akunu.loading import find_model
+from akunu.errors import AkunuError
+seen = []
+try:
+    path = find_model(sys.argv[1], progress=lambda *done: seen.append(done))
+    print(json.dumps({"path": str(path), "seen": seen}))
+except AkunuError as error:
+    print(json.dumps({"error": str(error), "kind": type(error).__name__}))
+"""
+
+
+def fetch(name: str, cache: Path, endpoint: str, **environment: str) -> dict:
+    """In a process of its own: the client reads its settings once, when it is imported."""
+    import os
+
+    env = {
+        **os.environ,
+        "HF_ENDPOINT": endpoint,
+        "HF_HOME": str(cache),
+        "HF_HUB_DISABLE_XET": "1",
+        "HF_HUB_DISABLE_TELEMETRY": "1",
+        "NO_PROXY": "127.0.0.1",
+        **environment,
+    }
+    result = subprocess.run(
+        [sys.executable, "-c", FETCH, name], env=env, capture_output=True, text=True, timeout=120
+    )
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+def test_a_model_is_fetched_once_with_progress(hub, tmp_path):
+    data = hub.files["tiny-Q8_0.gguf"]
+    first = fetch("me/tiny:Q8_0", tmp_path, hub.url)
+    assert Path(first["path"]).read_bytes() == data
+    assert first["seen"][-1] == [len(data), len(data)]
+    assert [done for done, _ in first["seen"]] == sorted(done for done, _ in first["seen"])
+    assert fetch("me/tiny:tiny-Q8_0.gguf", tmp_path, hub.url)["path"] == first["path"]
+    assert len(hub.ranges) == 1
+
+
+def test_a_broken_download_is_resumed(hub, tmp_path):
+    data = hub.files["tiny-Q8_0.gguf"] = bytes(25_000_000)  # the client writes 10 MB at a time
+    hub.break_after = 13_000_000
+    result = fetch("me/tiny:Q8_0", tmp_path, hub.url)
+    assert Path(result["path"]).read_bytes() == data
+    assert hub.ranges[0] is None
+    assert int(hub.ranges[1].removeprefix("bytes=").split("-")[0]) >= 10_000_000
+    assert result["seen"][-1] == [len(data), len(data)]
+
+
+def test_all_parts_of_a_split_model_are_fetched(hub, tmp_path):
+    first = Path(fetch("me/tiny:big-00001-of-00002.gguf", tmp_path, hub.url)["path"])
+    assert first.name == "big-00001-of-00002.gguf"
+    assert first.with_name("big-00002-of-00002.gguf").read_bytes() == b"second part"
+
+
+def test_without_a_network_the_cache_serves(hub, tmp_path):
+    path = fetch("me/tiny:Q8_0", tmp_path, hub.url)["path"]
+    assert fetch("me/tiny:Q8_0", tmp_path, "http://127.0.0.1:1")["path"] == path
+    assert fetch("me/tiny", tmp_path, hub.url, HF_HUB_OFFLINE="1")["path"] == path
+    missing = fetch("me/tiny:F16", tmp_path, hub.url, HF_HUB_OFFLINE="1")
+    assert missing["kind"] == "ModelFileError" and "cache" in missing["error"]
+
+
+def test_a_repository_that_does_not_exist_says_so(hub, tmp_path):
+    found = fetch("me/nothing", tmp_path, hub.url)
+    assert found["kind"] == "ModelFileError"
+    assert "no repository me/nothing" in found["error"]
+
+
+def test_no_network_and_no_cache_is_a_clear_error(tmp_path):
+    found = fetch("me/tiny", tmp_path, "http://127.0.0.1:1")
+    assert found["kind"] == "ModelFileError"
+    assert "cannot be fetched, and is not in the cache" in found["error"]

@@ -1,0 +1,171 @@
+"""Finding a model by its name, and the checks of `load` before the core is asked."""
+
+from __future__ import annotations
+
+import io
+import sys
+from types import SimpleNamespace
+
+import pytest
+from akunu import hub, loading
+from akunu.errors import InvalidArgumentError, ModelFileError, UnsupportedError
+from akunu.loading import find_model
+from akunu.progress import reporter
+
+
+def touch(path):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"")
+    return path
+
+
+def test_a_file_is_itself(tmp_path):
+    file = touch(tmp_path / "a model.gguf")
+    assert find_model(file) == find_model(str(file)) == file
+    assert find_model(touch(tmp_path / "no-suffix")).name == "no-suffix"
+
+
+def test_home_is_expanded(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    file = touch(tmp_path / "m.gguf")
+    assert find_model("~/m.gguf") == file
+
+
+def test_a_missing_file_names_what_is_near(tmp_path):
+    touch(tmp_path / "Llama-3-Q4_0.gguf")
+    with pytest.raises(ModelFileError, match=r"did you mean .*Llama-3-Q4_0\.gguf\?"):
+        find_model(tmp_path / "llama-3-q4-0.gguf")
+    with pytest.raises(ModelFileError, match=r"did you mean .*Llama-3-Q4_0\.gguf\?"):
+        find_model(tmp_path / "Llama-3-Q4_0")
+    with pytest.raises(ModelFileError, match=r"the folder .*nowhere does not exist"):
+        find_model(tmp_path / "nowhere" / "m.gguf")
+    with pytest.raises(ModelFileError, match=r"expected a GGUF file, user/repo.*or a built-in model"):
+        find_model(tmp_path / "zzzzzz.gguf")
+    with pytest.raises(ModelFileError, match=r"no model 'embers'; did you mean ember\?"):
+        find_model("embers")
+
+
+def test_a_directory_says_what_is_in_it(tmp_path):
+    with pytest.raises(ModelFileError, match="without GGUF files"):
+        find_model(tmp_path)
+    touch(tmp_path / "model.safetensors")
+    with pytest.raises(UnsupportedError, match="SafeTensors"):
+        find_model(tmp_path)
+    touch(tmp_path / "b.gguf")
+    with pytest.raises(ModelFileError, match=r"is a directory; name a file in it: b\.gguf"):
+        find_model(tmp_path)
+
+
+def test_safetensors_are_refused_by_name(tmp_path):
+    with pytest.raises(UnsupportedError, match="SafeTensors files are not supported yet"):
+        find_model(touch(tmp_path / "model.safetensors"))
+
+
+def test_a_later_part_of_a_split_model_names_the_first(tmp_path):
+    file = touch(tmp_path / "m-00002-of-00003.gguf")
+    with pytest.raises(ModelFileError, match=r"part 2 of 3; load the first one, .*m-00001-of-00003\.gguf"):
+        find_model(file)
+    assert find_model(touch(tmp_path / "m-00001-of-00003.gguf"))
+
+
+@pytest.mark.parametrize("name", ["Qwen/Qwen3-0.6B-GGUF", "a/b:Q4_0", "a/b:sub/f.gguf", "a/b:f.gguf"])
+def test_a_repository_goes_to_the_hub(name, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    asked = []
+    monkeypatch.setattr(hub, "fetch", lambda name, progress: asked.append(name) or tmp_path)
+    assert find_model(name) == tmp_path
+    assert asked == [name]
+
+
+@pytest.mark.parametrize(
+    "name", ["models/m.gguf", "a/b/c", "/a/b", "./a", "../a/b", "m.gguf", "-a/b", "a/b:"]
+)
+def test_what_is_no_repository_does_not(name, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(hub, "fetch", lambda *_, **__: pytest.fail("asked the Hub"))
+    with pytest.raises(ModelFileError):
+        find_model(name)
+
+
+def test_an_existing_path_wins_over_the_hub(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    touch(tmp_path / "user" / "repo")
+    assert find_model("user/repo").name == "repo"
+
+
+def test_an_empty_name_is_refused():
+    with pytest.raises(InvalidArgumentError, match="path"):
+        find_model("")
+
+
+@pytest.fixture
+def core(monkeypatch):
+    """A core with a GPU and a CPU, and no files."""
+    devices = [{"id": "cpu"}, {"id": "metal"}]
+    core = SimpleNamespace(devices=lambda: devices)
+    monkeypatch.setitem(sys.modules, "akunu._core", core)
+    monkeypatch.setattr("akunu._core", core, raising=False)
+    return core
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"context": 0}, "context: 0 is not in"),
+        ({"context": -1}, "context"),
+        ({"context": 1.5}, "context: expected an integer"),
+        ({"threads": 0}, "threads"),
+        ({"threads": True}, "threads: expected an integer"),
+        ({"device": "gpu"}, "device: no 'gpu' here; there is cpu, metal"),
+    ],
+)
+def test_bad_arguments_are_refused_before_the_file_is_opened(core, arguments, message):
+    with pytest.raises(InvalidArgumentError, match=message):
+        loading.load("does-not-exist.gguf", **arguments)
+
+
+def test_auto_takes_a_gpu_when_there_is_one(core):
+    assert loading._device("auto") == "metal"
+    core.devices = lambda: [{"id": "cpu"}]
+    assert loading._device("auto") == "cpu"
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_no_bar_without_a_terminal(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    with reporter(True, "Loading") as report:
+        assert report is None
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    with reporter(False, "Loading") as report:
+        assert report is None
+
+
+def test_a_quick_load_shows_no_bar(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    with reporter(True, "Loading") as report:
+        for done in range(100):
+            report(done, 100)
+    assert terminal.getvalue() == ""
+
+
+def test_a_slow_load_shows_a_bar_and_clears_it(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    monkeypatch.setenv("TERM", "xterm")
+    now = [0.0]
+    monkeypatch.setattr("akunu.progress.time.monotonic", lambda: now[0])
+    with reporter(True, "Loading") as report:
+        report(1, 10**9)
+        now[0] = 1.0
+        report(5 * 10**8, 10**9)
+    assert "Loading" in terminal.getvalue()
+
+
+def test_a_function_is_called_as_it_is():
+    seen = []
+    with reporter(lambda *done: seen.append(done), "Loading") as report:
+        report(1, 2)
+    assert seen == [(1, 2)]
