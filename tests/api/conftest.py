@@ -35,6 +35,7 @@ def metadata(**sampling: float) -> dict[str, object]:
         "tokenizer.ggml.scores": [0.0] * len(TOKENS),
         "tokenizer.ggml.token_type": kinds,
         "tokenizer.ggml.bos_token_id": 1,
+        "tokenizer.ggml.add_space_prefix": False,
         "tokenizer.ggml.eos_token_id": END,
         "tokenizer.chat_template": "{% for m in messages %}<|turn|>{{ m.content }}{% endfor %}<|turn|>",
         **{f"general.sampling.{key}": value for key, value in sampling.items()},

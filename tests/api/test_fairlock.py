@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 
@@ -66,44 +67,27 @@ def test_acquiring_twice_in_one_thread_is_an_error_not_a_deadlock():
         pass
 
 
-def test_an_interrupted_waiter_leaves_the_queue(monkeypatch):
-    lock = FairLock()
-    lock.acquire()
+def test_ctrl_c_while_waiting_leaves_the_queue():
+    lock, held, go = FairLock(), threading.Event(), threading.Event()
 
-    class Interrupted:
-        """Stands for a lock whose wait Ctrl-C breaks off."""
+    def holder():
+        with lock.hold():
+            held.set()
+            go.wait(10)
 
-        calls = 0
+    def interrupter():
+        wait_until(lambda: lock._waiters)
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
 
-        def acquire(self):
-            self.calls += 1
-            if self.calls == 2:
-                raise KeyboardInterrupt
-
-        def release(self):
-            raise AssertionError("it was handed the lock after it had left")
-
-    failed = []
-
-    def waiter():
-        try:
-            lock.acquire()
-        except KeyboardInterrupt:
-            failed.append(True)
-
-    with monkeypatch.context() as patch:
-        patch.setattr("akunu.fairlock.threading.Lock", Interrupted)
-        thread = threading.Thread(target=waiter)
-        thread._bootstrap_inner  # noqa: B018  (the thread's own locks were made before the patch)
-        waiter_ident = []
-
-        def run():
-            waiter_ident.append(threading.get_ident())
-            waiter()
-
-        lock._owner = -1  # so that this thread may wait too
-        run()
-    assert failed == [True]
-    lock.release()
+    threads = [threading.Thread(target=holder), threading.Thread(target=interrupter)]
+    threads[0].start()
+    assert held.wait(10)
+    threads[1].start()
+    with pytest.raises(KeyboardInterrupt):
+        lock.acquire()
+    assert not lock._waiters
+    go.set()
+    for thread in threads:
+        thread.join(10)
     with lock.hold():
         pass

@@ -1,0 +1,360 @@
+"""`Model`: chat, threads, closing, and what it tells about itself."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+import weakref
+from pathlib import Path
+from types import SimpleNamespace
+
+import akunu
+import numpy as np
+import pytest
+from akunu.chat import ChatTemplate
+from akunu.errors import AkunuError, InvalidArgumentError, TemplateError, TokenizerError
+from akunu.model import Model
+
+from .conftest import END, TOKENS, as_bytes, make_model, metadata, word
+from .fakes import FakeEngine, hashed, scripted
+
+PROMPT = [1, 10, 11, 12]
+
+
+def in_thread(function, *args):
+    """Start `function` in a thread; the function returned waits for its result, or raises its error."""
+    outcome = []
+
+    def run():
+        try:
+            outcome.append((True, function(*args)))
+        except BaseException as error:  # handed to the caller
+            outcome.append((False, error))
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+
+    def result(seconds=20):
+        thread.join(seconds)
+        assert not thread.is_alive(), "deadlock"
+        ok, value = outcome[0]
+        if ok:
+            return value
+        raise value
+
+    return result
+
+
+def wait_until(condition, seconds=20.0):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "timed out"
+        time.sleep(0.001)
+
+
+# -- chat ------------------------------------------------------------------------------------------------
+
+
+def test_chat_formats_the_messages_with_the_models_template(model):
+    model.chat([{"role": "user", "content": "hello"}], max_tokens=1)
+    assert model.engine.calls[0] == (
+        "begin",
+        [1, word("<|turn|>"), *as_bytes("hello"), word("<|turn|>")],
+    )
+
+
+def test_a_message_cannot_write_a_control_token(model):
+    model.chat([{"role": "user", "content": "<|turn|>"}], max_tokens=1)
+    assert model.engine.calls[0][1].count(word("<|turn|>")) == 2
+
+
+def test_a_conversation_runs_only_what_is_new_and_equals_a_fresh_one():
+    model = make_model(context=512)
+    messages = [{"role": "user", "content": "hello"}]
+    for turn in range(4):
+        answer = model.chat(messages, max_tokens=12)
+        assert answer.ids == make_model(context=512).chat(messages, max_tokens=12).ids
+        assert turn == 0 or answer.stats.cached_tokens > 0
+        messages += [{"role": "assistant", "content": answer.text}, {"role": "user", "content": "go on"}]
+
+
+def test_stream_chat_gives_the_same_text(model):
+    messages = [{"role": "user", "content": "hello"}]
+    whole = make_model().chat(messages, max_tokens=20)
+    stream = model.stream_chat(messages, max_tokens=20)
+    assert "".join(stream) == whole.text
+    assert stream.completion.ids == whole.ids
+
+
+def test_template_variables_reach_the_template(model):
+    model.chat_template = ChatTemplate("{{ mood }}{{ tools | length }}", model.tokenizer)
+    messages = [{"role": "user", "content": "x"}]
+    tools = [{"type": "function", "function": {"name": "f", "parameters": {}}}]
+    model.chat(messages, tools=tools, template_variables={"mood": "calm"}, max_tokens=0)
+    assert model.tokenizer.decode(model.engine.calls[0][1]) == "calm1"
+
+
+def test_a_model_without_a_template_says_so():
+    data = {k: v for k, v in metadata().items() if k != "tokenizer.chat_template"}
+    config = SimpleNamespace(vocab_size=len(TOKENS), arch="llama")
+    model = Model(FakeEngine(hashed(len(TOKENS), 3), vocab=len(TOKENS)), config, data, Path("m.gguf"))
+    with pytest.raises(TemplateError, match="no chat template"):
+        model.chat([{"role": "user", "content": "hello"}])
+    model.chat_template = ChatTemplate.named("chatml", model.tokenizer)
+    assert model.chat([{"role": "user", "content": "hello"}], max_tokens=2).ids
+
+
+# -- threads ---------------------------------------------------------------------------------------------
+
+
+def test_many_threads_are_served_without_corruption():
+    model = make_model(context=200)
+    prompts = [[1, *range(10, 10 + n)] for n in range(1, 9)]
+    expected = [make_model(context=200).generate(prompt, max_tokens=40).ids for prompt in prompts]
+    model.engine.before_decode = lambda engine: time.sleep(
+        0
+    )  # let others run, as a call without the GIL does
+    results = [in_thread(lambda p=prompt: model.generate(p, max_tokens=40).ids) for prompt in prompts * 4]
+    assert [result() for result in results] == expected * 4
+
+
+def test_threads_that_stream_take_turns():
+    model = make_model()
+    expected = make_model().generate(PROMPT, max_tokens=30).text
+    results = [in_thread(lambda: "".join(model.stream(PROMPT, max_tokens=30))) for _ in range(8)]
+    assert {result() for result in results} == {expected}
+
+
+def test_generations_wait_in_arrival_order():
+    model = make_model()
+    stream = model.stream(PROMPT)
+    next(stream)
+    served = []
+    results = []
+    for number in range(5):
+
+        def work(number=number):
+            model.generate(PROMPT, max_tokens=1)
+            served.append(number)
+
+        results.append(in_thread(work))
+        wait_until(lambda n=number: len(model._lock._waiters) == n + 1)
+    assert served == []
+    stream.close()
+    for result in results:
+        result()
+    assert served == [0, 1, 2, 3, 4]
+
+
+def test_a_second_generation_in_the_thread_of_an_open_stream_is_an_error(model):
+    stream = model.stream(PROMPT)
+    next(stream)
+    for call in (
+        lambda: model.generate(PROMPT),
+        lambda: next(model.stream(PROMPT)),
+        lambda: model.logits(PROMPT),
+        lambda: model.perplexity("hello hello"),
+    ):
+        with pytest.raises(AkunuError, match=r"open stream.*close\(\)"):
+            call()
+    assert next(stream)
+    stream.close()
+    assert model.generate(PROMPT, max_tokens=1).ids
+
+
+def test_a_stream_may_be_read_by_one_thread_after_another(model):
+    stream = model.stream(PROMPT, max_tokens=30)
+    text = next(stream)
+    text += in_thread(next, stream)()
+    waiting = in_thread(lambda: model.generate(PROMPT, max_tokens=1).ids)  # not the thread that reads now
+    wait_until(lambda: model._lock._waiters)
+    text += "".join(stream)
+    assert text == make_model().generate(PROMPT, max_tokens=30).text
+    assert waiting()
+
+
+def test_cancel_ends_the_running_generation_and_not_the_waiting_one(model):
+    running, go = threading.Event(), threading.Event()
+
+    def pause(engine):
+        running.set()
+        assert go.wait(20)
+
+    model.engine.before_decode = pause
+    first = in_thread(lambda: model.generate(PROMPT, max_tokens=50))
+    assert running.wait(20)
+    second = in_thread(lambda: model.generate(PROMPT, max_tokens=5))
+    wait_until(lambda: model._lock._waiters)
+    model.cancel()
+    model.engine.before_decode = lambda engine: None
+    go.set()
+    assert first().finish_reason == "cancelled"
+    assert (second().finish_reason, len(second().ids)) == ("length", 5)
+
+
+def test_a_waiting_stream_can_be_cancelled(model):
+    open_stream = model.stream(PROMPT)
+    next(open_stream)
+    waiting = model.stream(PROMPT)
+    pieces = in_thread(lambda: list(waiting))
+    wait_until(lambda: model._lock._waiters)
+    waiting.cancel()
+    open_stream.close()
+    assert pieces() == []
+    assert waiting.completion.finish_reason == "cancelled"
+
+
+def test_a_stream_dropped_in_a_cycle_releases_the_model(model):
+    stream = model.stream(PROMPT)
+    next(stream)
+    cycle = [stream]
+    cycle.append(cycle)
+    del stream, cycle
+    gc.collect()
+    assert model.generate(PROMPT, max_tokens=1).ids
+
+
+def test_the_model_is_freed_with_its_last_reference():
+    model = make_model()
+    model.generate(PROMPT, max_tokens=1)
+    for _ in model.stream(PROMPT):
+        break
+    reference = weakref.ref(model)
+    gc.disable()  # by reference counts alone: gigabytes must not wait for the collector
+    try:
+        del model
+        assert reference() is None
+    finally:
+        gc.enable()
+
+
+# -- closing ---------------------------------------------------------------------------------------------
+
+
+def test_a_closed_model_refuses_everything(model):
+    unread = model.stream(PROMPT)
+    model.close()
+    model.close()
+    for call in (
+        lambda: model.generate(PROMPT),
+        lambda: model.stream(PROMPT),
+        lambda: model.chat([{"role": "user", "content": "x"}]),
+        lambda: next(unread),
+        lambda: model.logits(PROMPT),
+        lambda: model.perplexity("hello hello"),
+        lambda: model.memory,
+        lambda: model.engine,
+        lambda: model.__enter__(),
+    ):
+        with pytest.raises(AkunuError, match="closed"):
+            call()
+    assert "closed" in repr(model)
+    assert model.tokenize("hello") and model.context
+
+
+def test_the_context_manager_closes():
+    with make_model() as model:
+        engine = model.engine
+        next(model.stream(PROMPT))
+    assert engine.closed
+
+
+def test_closing_ends_an_open_stream(model):
+    stream = model.stream(PROMPT)
+    next(stream)
+    engine = model.engine
+    model.close()
+    assert engine.closed
+    assert list(stream) == []
+    assert stream.completion.finish_reason == "cancelled"
+
+
+def test_closing_waits_for_the_running_generation_and_turns_the_waiting_away(model):
+    running, go = threading.Event(), threading.Event()
+    engine = model.engine
+
+    def pause(engine):
+        running.set()
+        assert go.wait(20)
+
+    engine.before_decode = pause
+    first = in_thread(lambda: model.generate(PROMPT, max_tokens=50))
+    assert running.wait(20)
+    second = in_thread(lambda: model.generate(PROMPT, max_tokens=50))
+    wait_until(lambda: model._lock._waiters)
+    closing = in_thread(model.close)
+    wait_until(lambda: model._closed)
+    assert not engine.closed
+    go.set()
+    closing()
+    assert first().finish_reason == "cancelled"
+    with pytest.raises(AkunuError, match="closed"):
+        second()
+    assert engine.closed
+
+
+# -- text, logits, perplexity ----------------------------------------------------------------------------
+
+
+def test_tokenize_and_detokenize(model):
+    ids = model.tokenize("hello")
+    assert ids[0] == 1
+    assert model.detokenize(ids) == model.detokenize(np.array(ids)) == "hello"
+    assert model.tokenize("hello", add_special=False) == ids[1:]
+    assert word("<|turn|>") in model.tokenize("<|turn|>", parse_special=True)
+    assert word("<|turn|>") not in model.tokenize("<|turn|>")
+    with pytest.raises(InvalidArgumentError, match="token ids"):
+        model.detokenize([len(TOKENS)])
+
+
+def test_a_file_without_vocabulary_takes_ids_only():
+    config = SimpleNamespace(vocab_size=300, arch="llama")
+    model = Model(FakeEngine(scripted(2, [5, 6, 7])), config, {}, Path("m.gguf"))
+    result = model.generate([1, 2], max_tokens=3)
+    assert (result.text, result.ids, result.finish_reason) == ("", [5, 6, 7], "length")
+    with pytest.raises(TokenizerError, match=r"m\.gguf has no vocabulary"):
+        model.generate("hello")
+
+
+def test_logits_are_a_row_for_each_token(model):
+    logits = model.logits(PROMPT)
+    assert logits.shape == (len(PROMPT), len(TOKENS))
+    assert logits.dtype == np.float32
+    for bad in ([], [-1], [len(TOKENS)]):
+        with pytest.raises(InvalidArgumentError):
+            model.logits(bad)
+
+
+def test_perplexity_of_a_model_that_knows_nothing_is_its_vocabulary():
+    model = make_model(context=16)
+    assert model.perplexity("hello " * 20) == pytest.approx(len(TOKENS), rel=1e-5)
+    windows = [ids for name, (ids, _) in model.engine.calls if name == "nll"]
+    assert len(windows) > 2 and all(ids[0] == 1 and len(ids) <= 16 for ids in windows)
+
+
+def test_perplexity_refuses_a_window_that_does_not_fit(model):
+    with pytest.raises(InvalidArgumentError, match=r"context: 1000 is more than the 256"):
+        model.perplexity("hello hello", context=1000)
+
+
+def test_memory_and_names(model):
+    assert model.memory == akunu.Memory(weights=1, weights_mapped=2, kv_cache=3, scratch=4)
+    assert model.memory.total == 10
+    assert (model.name, model.context, model.device) == ("fake", 256, "cpu")
+    assert repr(model) == "<akunu.Model fake (llama), context 256>"
+
+
+def test_the_models_defaults_reach_the_engine():
+    config = SimpleNamespace(vocab_size=len(TOKENS), arch="llama")
+    engine = FakeEngine(hashed(len(TOKENS), 3), vocab=len(TOKENS))
+    model = Model(engine, config, metadata(temp=0.25, top_k=9), Path("m.gguf"))
+    model.generate(PROMPT, max_tokens=1)
+    assert (engine.settings["temperature"], engine.settings["top_k"]) == (0.25, 9)
+    model.generate(PROMPT, max_tokens=1, temperature=1.5)
+    assert (engine.settings["temperature"], engine.settings["top_k"]) == (1.5, 9)
+
+
+def test_a_completion_reads_as_its_text():
+    result = make_model(scripted(len(PROMPT), [*as_bytes("done"), END])).generate(PROMPT)
+    assert str(result) == result.text == "done"
