@@ -15,8 +15,8 @@ namespace py = pybind11;
 void raise(const char* class_name, const Error& error) {
     // A path in the message may hold any bytes.
     const std::string_view text = error.what();
-    const auto message = py::reinterpret_steal<py::object>(PyUnicode_DecodeUTF8(
-        text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace"));
+    const auto message = py::reinterpret_steal<py::object>(
+        PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace"));
     if (!message) return;  // MemoryError is set
     py::set_error(py::module_::import("akunu.errors").attr(class_name), message);
 }

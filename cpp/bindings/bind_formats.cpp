@@ -25,8 +25,7 @@ py::object steal(PyObject* object) {
 
 // Bytes that are not UTF-8 survive as lone surrogates (vocabularies do hold such tokens).
 py::object text_to_python(std::string_view text) {
-    return steal(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()),
-                                      "surrogateescape"));
+    return steal(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "surrogateescape"));
 }
 
 // The inverse, so that whatever name a file holds can be asked for.
@@ -55,31 +54,38 @@ py::object list_of(std::uint64_t count, Read read) {
 // As stored in the file, and as Python sees it.
 template <typename Stored, typename Wide>
 py::object numbers_to_python(ByteReader& reader, const GgufValue& value) {
-    const auto read = [&] {
-        return number_to_python(static_cast<Wide>(reader.read<Stored>()));
-    };
+    const auto read = [&] { return number_to_python(static_cast<Wide>(reader.read<Stored>())); };
     return value.type == GgufType::Array ? list_of(value.count, read) : steal(read());
 }
 
 py::object value_to_python(const GgufValue& value, std::string_view path, std::string_view key);
 
-py::object items_to_python(ByteReader& reader, const GgufValue& value, std::string_view path,
-                           std::string_view key) {
+py::object items_to_python(ByteReader& reader, const GgufValue& value, std::string_view path, std::string_view key) {
     switch (value.item_type) {
-        case GgufType::U8: return numbers_to_python<std::uint8_t, std::uint64_t>(reader, value);
-        case GgufType::I8: return numbers_to_python<std::int8_t, std::int64_t>(reader, value);
-        case GgufType::U16: return numbers_to_python<std::uint16_t, std::uint64_t>(reader, value);
-        case GgufType::I16: return numbers_to_python<std::int16_t, std::int64_t>(reader, value);
-        case GgufType::U32: return numbers_to_python<std::uint32_t, std::uint64_t>(reader, value);
-        case GgufType::I32: return numbers_to_python<std::int32_t, std::int64_t>(reader, value);
-        case GgufType::U64: return numbers_to_python<std::uint64_t, std::uint64_t>(reader, value);
-        case GgufType::I64: return numbers_to_python<std::int64_t, std::int64_t>(reader, value);
-        case GgufType::F32: return numbers_to_python<float, double>(reader, value);
-        case GgufType::F64: return numbers_to_python<double, double>(reader, value);
-        case GgufType::Bool: return numbers_to_python<std::uint8_t, bool>(reader, value);
+        case GgufType::U8:
+            return numbers_to_python<std::uint8_t, std::uint64_t>(reader, value);
+        case GgufType::I8:
+            return numbers_to_python<std::int8_t, std::int64_t>(reader, value);
+        case GgufType::U16:
+            return numbers_to_python<std::uint16_t, std::uint64_t>(reader, value);
+        case GgufType::I16:
+            return numbers_to_python<std::int16_t, std::int64_t>(reader, value);
+        case GgufType::U32:
+            return numbers_to_python<std::uint32_t, std::uint64_t>(reader, value);
+        case GgufType::I32:
+            return numbers_to_python<std::int32_t, std::int64_t>(reader, value);
+        case GgufType::U64:
+            return numbers_to_python<std::uint64_t, std::uint64_t>(reader, value);
+        case GgufType::I64:
+            return numbers_to_python<std::int64_t, std::int64_t>(reader, value);
+        case GgufType::F32:
+            return numbers_to_python<float, double>(reader, value);
+        case GgufType::F64:
+            return numbers_to_python<double, double>(reader, value);
+        case GgufType::Bool:
+            return numbers_to_python<std::uint8_t, bool>(reader, value);
         case GgufType::String:
-            return list_of(value.count,
-                           [&] { return text_to_python(reader.read_string()).release().ptr(); });
+            return list_of(value.count, [&] { return text_to_python(reader.read_string()).release().ptr(); });
         case GgufType::Array:
             return list_of(value.count, [&] {
                 const GgufValue item = read_gguf_value(reader, GgufType::Array, 1);
@@ -92,8 +98,7 @@ py::object items_to_python(ByteReader& reader, const GgufValue& value, std::stri
 // Reads the mapping a second time, with bounds checked again: the file may have changed.
 py::object value_to_python(const GgufValue& value, std::string_view path, std::string_view key) {
     if (value.type == GgufType::String) {
-        return text_to_python(
-            {reinterpret_cast<const char*>(value.payload.data()), value.payload.size()});
+        return text_to_python({reinterpret_cast<const char*>(value.payload.data()), value.payload.size()});
     }
     ByteReader reader(value.payload, path);
     reader.describe("metadata key", key);
@@ -146,8 +151,7 @@ py::list paths(const GgufFile& file) {
     py::list names;
     for (const auto& part : file.files()) {
         const std::string& path = part->path();
-        names.append(steal(
-            PyUnicode_DecodeFSDefaultAndSize(path.data(), static_cast<Py_ssize_t>(path.size()))));
+        names.append(steal(PyUnicode_DecodeFSDefaultAndSize(path.data(), static_cast<Py_ssize_t>(path.size()))));
     }
     return names;
 }
@@ -182,8 +186,7 @@ py::tuple shape(const TensorEntry& tensor) {
 }
 
 std::string repr(const TensorEntry& tensor) {
-    std::string text = "<TensorEntry " + quoted(tensor.name) + " " +
-                       std::string(dtype_info(tensor.dtype).name) + " [";
+    std::string text = "<TensorEntry " + quoted(tensor.name) + " " + std::string(dtype_info(tensor.dtype).name) + " [";
     for (std::size_t i = 0; i < tensor.shape.size(); ++i) {
         text += (i == 0 ? "" : ", ") + std::to_string(tensor.shape[i]);
     }
@@ -215,8 +218,8 @@ py::array_t<float> dequantize(const std::string& dtype, const py::buffer& data, 
     const std::uint64_t expected = row_bytes(info->id, n);
     if (PyBuffer_IsContiguous(source.view(), 'C') == 0 || size != expected) {
         throw InvalidArgumentError("dequantize: " + std::to_string(n) + " elements of " + dtype +
-                                   " take a contiguous buffer of " + std::to_string(expected) +
-                                   " bytes, found " + std::to_string(size));
+                                   " take a contiguous buffer of " + std::to_string(expected) + " bytes, found " +
+                                   std::to_string(size));
     }
     py::array_t<float> result(static_cast<py::ssize_t>(n));
     float* destination = result.mutable_data();
@@ -230,12 +233,10 @@ py::array_t<float> dequantize(const std::string& dtype, const py::buffer& data, 
 }  // namespace
 
 void bind_formats(py::module_& module) {
-    py::class_<TensorEntry>(
-        module, "TensorEntry",
-        "One tensor of a GGUF file; `shape` is outermost first, so a linear layer is (rows, cols).")
+    py::class_<TensorEntry>(module, "TensorEntry",
+                            "One tensor of a GGUF file; `shape` is outermost first, so a linear layer is (rows, cols).")
         .def_property_readonly("name", [](const TensorEntry& t) { return text_to_python(t.name); })
-        .def_property_readonly("dtype",
-                               [](const TensorEntry& t) { return dtype_info(t.dtype).name; })
+        .def_property_readonly("dtype", [](const TensorEntry& t) { return dtype_info(t.dtype).name; })
         .def_property_readonly("shape", shape)
         .def_readonly("nbytes", &TensorEntry::bytes)
         .def_readonly("file", &TensorEntry::file)

@@ -18,13 +18,11 @@ namespace akunu {
 namespace {
 
 // Signed values of the non-linear 4-bit code of IQ4_NL and IQ4_XS.
-constexpr std::array<float, 16> kIq4Values{-127, -104, -83, -65, -49, -35, -22, -10,
-                                           1,    13,   25,  38,  53,  69,  89,  113};
+constexpr std::array<float, 16> kIq4Values{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
 
 // Twice the E2M1 values of the OCP Microscaling specification 1.0, table 5; the block scale below
 // is halved to match, which keeps both integers and powers of two exact.
-constexpr std::array<float, 16> kMxfp4Values{0, 1,  2,  3,  4,  6,  8,  12,
-                                             0, -1, -2, -3, -4, -6, -8, -12};
+constexpr std::array<float, 16> kMxfp4Values{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
 uint8_t u8(const std::byte* src) { return static_cast<uint8_t>(*src); }
 
@@ -46,8 +44,7 @@ float i8(const std::byte* src) { return static_cast<float>(static_cast<int8_t>(*
 
 // Half of the E8M0 scale 2^(exponent - 127); exponents 0 and 1 give subnormals.
 float e8m0_half(uint8_t exponent) {
-    const uint32_t bits =
-        exponent < 2 ? 0x00200000u << exponent : static_cast<uint32_t>(exponent - 1) << 23;
+    const uint32_t bits = exponent < 2 ? 0x00200000u << exponent : static_cast<uint32_t>(exponent - 1) << 23;
     return std::bit_cast<float>(bits);
 }
 
@@ -260,27 +257,44 @@ using BlockFn = void (*)(const std::byte*, float*);
 
 BlockFn block_function(DType dtype) {
     switch (dtype) {
-        case DType::F32: return f32_block;
-        case DType::F16: return f16_block;
-        case DType::BF16: return bf16_block;
-        case DType::Q4_0: return q4_0_block;
-        case DType::Q4_1: return q4_1_block;
-        case DType::Q5_0: return q5_0_block;
-        case DType::Q5_1: return q5_1_block;
-        case DType::Q8_0: return q8_0_block;
-        case DType::Q2_K: return q2_k_block;
-        case DType::Q3_K: return q3_k_block;
-        case DType::Q4_K: return q4_k_block;
-        case DType::Q5_K: return q5_k_block;
-        case DType::Q6_K: return q6_k_block;
-        case DType::IQ4_NL: return iq4_nl_block;
-        case DType::IQ4_XS: return iq4_xs_block;
-        case DType::MXFP4: return mxfp4_block;
+        case DType::F32:
+            return f32_block;
+        case DType::F16:
+            return f16_block;
+        case DType::BF16:
+            return bf16_block;
+        case DType::Q4_0:
+            return q4_0_block;
+        case DType::Q4_1:
+            return q4_1_block;
+        case DType::Q5_0:
+            return q5_0_block;
+        case DType::Q5_1:
+            return q5_1_block;
+        case DType::Q8_0:
+            return q8_0_block;
+        case DType::Q2_K:
+            return q2_k_block;
+        case DType::Q3_K:
+            return q3_k_block;
+        case DType::Q4_K:
+            return q4_k_block;
+        case DType::Q5_K:
+            return q5_k_block;
+        case DType::Q6_K:
+            return q6_k_block;
+        case DType::IQ4_NL:
+            return iq4_nl_block;
+        case DType::IQ4_XS:
+            return iq4_xs_block;
+        case DType::MXFP4:
+            return mxfp4_block;
         case DType::I8:
         case DType::I16:
         case DType::I32:
         case DType::I64:
-        case DType::F64: break;
+        case DType::F64:
+            break;
     }
     return nullptr;
 }
@@ -291,8 +305,7 @@ void dequantize_row(DType dtype, const std::byte* src, float* dst, uint64_t n) {
     const DTypeInfo& info = dtype_info(dtype);
     const BlockFn block = block_function(dtype);
     if (block == nullptr) {
-        throw InvalidArgumentError("dequantize: " + std::string(info.name) +
-                                   " is not a weight type");
+        throw InvalidArgumentError("dequantize: " + std::string(info.name) + " is not a weight type");
     }
     const uint64_t bytes = row_bytes(dtype, n);  // checks that n is whole blocks
     for (uint64_t at = 0; at < bytes; at += info.block_bytes, dst += info.block_elems) {

@@ -16,12 +16,10 @@ struct KnownType {
 // Ids of the ggml_type enumeration that are not in kDTypes: formats without a kernel here, types
 // that only ever hold activations (Q8_1, Q8_K), and retired ids (4, 5, 31-33, 36-38).
 constexpr std::array<KnownType, 21> kUnsupportedTypes{{
-    {4, "Q4_2"},         {5, "Q4_3"},          {9, "Q8_1"},         {15, "Q8_K"},
-    {16, "IQ2_XXS"},     {17, "IQ2_XS"},       {18, "IQ3_XXS"},     {19, "IQ1_S"},
-    {21, "IQ3_S"},       {22, "IQ2_S"},        {29, "IQ1_M"},       {31, "Q4_0_4_4"},
-    {32, "Q4_0_4_8"},    {33, "Q4_0_8_8"},     {34, "TQ1_0"},       {35, "TQ2_0"},
-    {36, "IQ4_NL_4_4"},  {37, "IQ4_NL_4_8"},   {38, "IQ4_NL_8_8"},  {40, "NVFP4"},
-    {41, "Q1_0"},
+    {4, "Q4_2"},        {5, "Q4_3"},      {9, "Q8_1"},   {15, "Q8_K"},  {16, "IQ2_XXS"},    {17, "IQ2_XS"},
+    {18, "IQ3_XXS"},    {19, "IQ1_S"},    {21, "IQ3_S"}, {22, "IQ2_S"}, {29, "IQ1_M"},      {31, "Q4_0_4_4"},
+    {32, "Q4_0_4_8"},   {33, "Q4_0_8_8"}, {34, "TQ1_0"}, {35, "TQ2_0"}, {36, "IQ4_NL_4_4"}, {37, "IQ4_NL_4_8"},
+    {38, "IQ4_NL_8_8"}, {40, "NVFP4"},    {41, "Q1_0"},
 }};
 
 }  // namespace
@@ -60,13 +58,12 @@ uint64_t row_bytes(DType dtype, uint64_t elems) {
     const DTypeInfo& info = dtype_info(dtype);
     if (elems % info.block_elems != 0) {
         throw InvalidArgumentError("a row of " + std::to_string(elems) + " elements is not whole " +
-                                   std::string(info.name) + " blocks of " +
-                                   std::to_string(info.block_elems));
+                                   std::string(info.name) + " blocks of " + std::to_string(info.block_elems));
     }
     const uint64_t blocks = elems / info.block_elems;
     if (blocks > std::numeric_limits<uint64_t>::max() / info.block_bytes) {
-        throw InvalidArgumentError("a row of " + std::to_string(elems) + " " +
-                                   std::string(info.name) + " elements does not fit 64 bits");
+        throw InvalidArgumentError("a row of " + std::to_string(elems) + " " + std::string(info.name) +
+                                   " elements does not fit 64 bits");
     }
     return blocks * info.block_bytes;
 }

@@ -8,37 +8,37 @@
 namespace akunu {
 
 class Error : public std::runtime_error {
-public:
+  public:
     using std::runtime_error::runtime_error;
 };
 
 // A model file is missing, truncated, damaged or inconsistent.
 class ModelFileError : public Error {
-public:
+  public:
     using Error::Error;
 };
 
 // A well-formed file uses a type, architecture or feature that the engine does not know.
 class UnsupportedError : public Error {
-public:
+  public:
     using Error::Error;
 };
 
 // A caller's argument is out of range or not supported.
 class InvalidArgumentError : public Error {
-public:
+  public:
     using Error::Error;
 };
 
 // A prompt does not fit the context.
 class ContextLengthError : public Error {
-public:
+  public:
     using Error::Error;
 };
 
 // A device is missing, out of memory, or failed.
 class DeviceError : public Error {
-public:
+  public:
     using Error::Error;
 };
 

@@ -42,9 +42,7 @@ constexpr uint16_t float_to_half(float value) {
 }
 
 // bfloat16 to binary32; exact.
-constexpr float bf16_to_float(uint16_t value) {
-    return std::bit_cast<float>(static_cast<uint32_t>(value) << 16);
-}
+constexpr float bf16_to_float(uint16_t value) { return std::bit_cast<float>(static_cast<uint32_t>(value) << 16); }
 
 // binary32 to bfloat16.
 constexpr uint16_t float_to_bf16(float value) {

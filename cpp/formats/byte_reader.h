@@ -22,13 +22,11 @@ static_assert(std::endian::native == std::endian::little, "GGUF is read in host 
 
 class ByteReader {
   public:
-    static constexpr std::string_view kDamaged =
-        "the file is incomplete or damaged, fetch it again";
+    static constexpr std::string_view kDamaged = "the file is incomplete or damaged, fetch it again";
 
     // `bytes` and `path` (for messages) must outlive the reader, as must `at_end`: the remedy to
     // name when something does not fit.
-    ByteReader(std::span<const std::byte> bytes, std::string_view path,
-               std::string_view at_end = kDamaged)
+    ByteReader(std::span<const std::byte> bytes, std::string_view path, std::string_view at_end = kDamaged)
         : bytes_(bytes), path_(path), at_end_(at_end) {}
 
     // What is being read now, for messages: kind "metadata key", name "general.name".
@@ -64,25 +62,22 @@ class ByteReader {
     // Refuses a count of items of at least `min_size` bytes each that cannot all be there.
     void check_count(std::uint64_t count, std::uint64_t min_size) const {
         if (count > remaining() / min_size) {
-            fail("announces " + std::to_string(count) + " items, but only " +
-                     std::to_string(remaining()) + " bytes are left for them",
+            fail("announces " + std::to_string(count) + " items, but only " + std::to_string(remaining()) +
+                     " bytes are left for them",
                  at_end_);
         }
     }
 
-    [[noreturn]] void fail(const std::string& problem,
-                           std::string_view remedy = kDamaged) const {
+    [[noreturn]] void fail(const std::string& problem, std::string_view remedy = kDamaged) const {
         std::string what(kind_);
         if (!name_.empty()) what += " " + quoted(name_);
         throw ModelFileError(std::string(path_) + ": " + what + " " + problem + " (at byte " +
-                             std::to_string(offset()) +
-                             "); " + std::string(remedy));
+                             std::to_string(offset()) + "); " + std::string(remedy));
     }
 
   private:
     [[noreturn]] void fail_truncated(std::uint64_t count) const {
-        fail("needs " + std::to_string(count) + " bytes where " + std::to_string(remaining()) +
-             " are left");
+        fail("needs " + std::to_string(count) + " bytes where " + std::to_string(remaining()) + " are left");
     }
 
     std::span<const std::byte> bytes_;

@@ -18,15 +18,13 @@ struct Signature {
 };
 
 constexpr std::array kSignatures{
-    Signature{"version https://git-lfs"sv,
-              "this is a git-lfs pointer, not the model itself; run `git lfs pull`"},
+    Signature{"version https://git-lfs"sv, "this is a git-lfs pointer, not the model itself; run `git lfs pull`"},
     Signature{"FUGG"sv, "this is a byte-swapped GGUF file; convert it to little-endian"},
     Signature{"lmgg"sv, "this is a legacy GGML file; convert the model to GGUF"},
     Signature{"tjgg"sv, "this is a legacy GGJT file; convert the model to GGUF"},
     Signature{"fmgg"sv, "this is a legacy GGMF file; convert the model to GGUF"},
     Signature{"algg"sv, "this is a GGLA adapter, not a model"},
-    Signature{"PK\x03\x04"sv,
-              "this is a zip archive, perhaps a PyTorch checkpoint; convert the model to GGUF"},
+    Signature{"PK\x03\x04"sv, "this is a zip archive, perhaps a PyTorch checkpoint; convert the model to GGUF"},
     Signature{"\x80\x02"sv, "this is a Python pickle, which is not safe to load; use a GGUF file"},
     Signature{"\x80\x03"sv, "this is a Python pickle, which is not safe to load; use a GGUF file"},
     Signature{"\x80\x04"sv, "this is a Python pickle, which is not safe to load; use a GGUF file"},
@@ -57,8 +55,7 @@ bool is_safetensors(std::span<const std::byte> bytes) {
 }  // namespace
 
 std::string describe_foreign_file(std::span<const std::byte> bytes) {
-    const std::string_view text(reinterpret_cast<const char*>(bytes.data()),
-                                std::min<std::size_t>(bytes.size(), 256));
+    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), std::min<std::size_t>(bytes.size(), 256));
     for (const Signature& signature : kSignatures) {
         if (text.starts_with(signature.start)) return std::string(signature.what);
     }

@@ -26,8 +26,7 @@ std::optional<std::uint64_t> split_key(const GgufPart& part, std::string_view ke
     if (value == nullptr) return std::nullopt;
     const auto number = gguf_unsigned(*value);
     if (!number) {
-        throw ModelFileError(part.file->path() + ": " + std::string(key) +
-                             " is not a non-negative integer");
+        throw ModelFileError(part.file->path() + ": " + std::string(key) + " is not a non-negative integer");
     }
     return number;
 }
@@ -39,17 +38,15 @@ SplitInfo split_info(const GgufPart& part) {
     info.tensors = split_key(part, "split.tensors.count");
     if (info.count == 0) info.count = 1;  // written so by tools that merged the parts again
     if (info.count > kMaxParts || info.number >= info.count) {
-        throw ModelFileError(part.file->path() + ": split.no " + std::to_string(info.number) +
-                             " of split.count " + std::to_string(info.count) +
-                             " makes no sense; the file is damaged");
+        throw ModelFileError(part.file->path() + ": split.no " + std::to_string(info.number) + " of split.count " +
+                             std::to_string(info.count) + " makes no sense; the file is damaged");
     }
     return info;
 }
 
 std::string part_suffix(std::uint64_t number, std::uint64_t count) {
     char suffix[64];
-    std::snprintf(suffix, sizeof suffix, "-%05llu-of-%05llu.gguf",
-                  static_cast<unsigned long long>(number + 1),
+    std::snprintf(suffix, sizeof suffix, "-%05llu-of-%05llu.gguf", static_cast<unsigned long long>(number + 1),
                   static_cast<unsigned long long>(count));
     return suffix;
 }
@@ -61,22 +58,20 @@ void check_same_model(const GgufPart& first, const GgufPart& part, std::uint64_t
     const SplitInfo found = split_info(part);
     if (found.number != number || found.count != expected.count) {
         throw ModelFileError(path + ": is part " + std::to_string(found.number + 1) + " of " +
-                             std::to_string(found.count) + " by its metadata, but part " +
-                             std::to_string(number + 1) + " of " + std::to_string(expected.count) +
-                             " by its name; fetch the parts again");
+                             std::to_string(found.count) + " by its metadata, but part " + std::to_string(number + 1) +
+                             " of " + std::to_string(expected.count) + " by its name; fetch the parts again");
     }
     if (found.tensors != expected.tensors) {
-        throw ModelFileError(path + ": has another split.tensors.count than " +
-                             first.file->path() + "; the parts are of different models");
+        throw ModelFileError(path + ": has another split.tensors.count than " + first.file->path() +
+                             "; the parts are of different models");
     }
     for (const MetadataEntry& entry : part.metadata) {
         const GgufValue* other = first.find(entry.name);
         if (other == nullptr || entry.name.starts_with("split.")) continue;
         if (other->type != entry.value.type || other->item_type != entry.value.item_type ||
             !std::ranges::equal(other->payload, entry.value.payload)) {
-            throw ModelFileError(path + ": metadata key " + quoted(entry.name) +
-                                 " differs from that of " + first.file->path() +
-                                 "; the parts are of different models");
+            throw ModelFileError(path + ": metadata key " + quoted(entry.name) + " differs from that of " +
+                                 first.file->path() + "; the parts are of different models");
         }
     }
 }
@@ -93,8 +88,8 @@ std::vector<GgufPart> read_parts(GgufPart opened) {
     const std::string suffix = part_suffix(split.number, split.count);
     if (!path.ends_with(suffix)) {
         throw ModelFileError(path + ": is part " + std::to_string(split.number + 1) + " of " +
-                             std::to_string(split.count) + " of a split model; its name must end " +
-                             "in " + suffix + " for the other parts to be found");
+                             std::to_string(split.count) + " of a split model; its name must end " + "in " + suffix +
+                             " for the other parts to be found");
     }
     const std::string stem = path.substr(0, path.size() - suffix.size());
     for (std::uint64_t i = 0; i < split.count; ++i) {
@@ -105,8 +100,8 @@ std::vector<GgufPart> read_parts(GgufPart opened) {
         try {
             parts.push_back(parse_gguf_part(stem + part_suffix(i, split.count)));
         } catch (const ModelFileError& error) {
-            throw ModelFileError(std::string(error.what()) + " (part " + std::to_string(i + 1) +
-                                 " of " + std::to_string(split.count) + " of the split model)");
+            throw ModelFileError(std::string(error.what()) + " (part " + std::to_string(i + 1) + " of " +
+                                 std::to_string(split.count) + " of the split model)");
         }
     }
     for (std::uint64_t i = 0; i < split.count; ++i) check_same_model(parts[0], parts[i], i);
@@ -124,14 +119,12 @@ GgufFile GgufFile::open(const std::string& path) {
     std::uint64_t tensor_count = 0;
     for (const GgufPart& part : parts) tensor_count += part.tensors.size();
     if (tensor_count > kMaxGgufTensors) {
-        throw ModelFileError(path + ": the parts hold " + std::to_string(tensor_count) +
-                             " tensors; at most " + std::to_string(kMaxGgufTensors) +
-                             " are accepted");
+        throw ModelFileError(path + ": the parts hold " + std::to_string(tensor_count) + " tensors; at most " +
+                             std::to_string(kMaxGgufTensors) + " are accepted");
     }
     if (announced && *announced != tensor_count) {
-        throw ModelFileError(path + ": split.tensors.count is " + std::to_string(*announced) +
-                             ", but the files hold " + std::to_string(tensor_count) +
-                             "; fetch them again");
+        throw ModelFileError(path + ": split.tensors.count is " + std::to_string(*announced) + ", but the files hold " +
+                             std::to_string(tensor_count) + "; fetch them again");
     }
     model.tensors_.reserve(tensor_count);
     for (std::uint32_t i = 0; i < parts.size(); ++i) {
@@ -154,9 +147,7 @@ const GgufValue* GgufFile::find(std::string_view key) const {
     return entry == nullptr ? nullptr : &entry->value;
 }
 
-const TensorEntry* GgufFile::find_tensor(std::string_view name) const {
-    return tensor_index_.find(tensors_, name);
-}
+const TensorEntry* GgufFile::find_tensor(std::string_view name) const { return tensor_index_.find(tensors_, name); }
 
 std::span<const std::byte> GgufFile::tensor_bytes(const TensorEntry& tensor) const {
     const MappedFile& file = *files_[tensor.file];

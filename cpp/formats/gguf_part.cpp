@@ -17,8 +17,8 @@ constexpr std::uint32_t kDefaultAlignment = 32;
 // aligned for direct reads.
 constexpr std::uint32_t kMinAlignment = 8;
 
-constexpr std::uint64_t kMinKeySize = 8 + 4 + 1;               // length, type, shortest value
-constexpr std::uint64_t kMinTensorSize = 8 + 4 + 8 + 4 + 8;    // length, n_dims, one dim, type, offset
+constexpr std::uint64_t kMinKeySize = 8 + 4 + 1;             // length, type, shortest value
+constexpr std::uint64_t kMinTensorSize = 8 + 4 + 8 + 4 + 8;  // length, n_dims, one dim, type, offset
 
 constexpr std::string_view kHeaderTooLong =
     "the file is damaged, or its header is longer than the 128 MiB that are accepted";
@@ -44,8 +44,8 @@ std::uint32_t read_version(ByteReader& reader, const std::string& path) {
 std::vector<MetadataEntry> read_metadata(ByteReader& reader, std::uint64_t count) {
     reader.describe("the metadata");
     if (count > kMaxGgufKeys) {
-        reader.fail("announces " + std::to_string(count) + " keys; at most " +
-                    std::to_string(kMaxGgufKeys) + " are accepted");
+        reader.fail("announces " + std::to_string(count) + " keys; at most " + std::to_string(kMaxGgufKeys) +
+                    " are accepted");
     }
     reader.check_count(count, kMinKeySize);
     std::vector<MetadataEntry> metadata;
@@ -71,10 +71,9 @@ std::uint32_t read_alignment(const GgufPart& part) {
     const auto number = gguf_unsigned(*value);
     if (!number || *number < kMinAlignment || !std::has_single_bit(*number) ||
         *number > std::numeric_limits<std::uint32_t>::max()) {
-        throw ModelFileError(
-            part.file->path() + ": general.alignment is " +
-            (number ? std::to_string(*number) : std::string("not a non-negative integer")) +
-            "; expected a power of two, at least 8");
+        throw ModelFileError(part.file->path() + ": general.alignment is " +
+                             (number ? std::to_string(*number) : std::string("not a non-negative integer")) +
+                             "; expected a power of two, at least 8");
     }
     return static_cast<std::uint32_t>(*number);
 }
@@ -121,8 +120,8 @@ TensorEntry read_tensor(ByteReader& reader, const std::string& path) {
     std::vector<std::uint64_t> dims = read_dims(reader);
     const DTypeInfo& info = read_dtype(reader, path, name);
     if (dims[0] % info.block_elems != 0) {
-        reader.fail("has rows of " + std::to_string(dims[0]) + " elements, not whole " +
-                    std::string(info.name) + " blocks of " + std::to_string(info.block_elems));
+        reader.fail("has rows of " + std::to_string(dims[0]) + " elements, not whole " + std::string(info.name) +
+                    " blocks of " + std::to_string(info.block_elems));
     }
     std::uint64_t blocks = dims[0] / info.block_elems;  // read_dims bounds the product
     for (std::size_t i = 1; i < dims.size(); ++i) blocks *= dims[i];
@@ -147,14 +146,14 @@ void place_tensors(GgufPart& part, std::uint64_t header_end, std::uint32_t align
     for (TensorEntry& tensor : part.tensors) {
         if (tensor.offset % alignment != 0) {
             throw ModelFileError(path + ": tensor " + quoted(tensor.name) + " has offset " +
-                                 std::to_string(tensor.offset) + ", not a multiple of the " +
-                                 "alignment " + std::to_string(alignment));
+                                 std::to_string(tensor.offset) + ", not a multiple of the " + "alignment " +
+                                 std::to_string(alignment));
         }
         const std::uint64_t room = data <= size ? size - data : 0;
         if (tensor.offset > room || tensor.bytes > room - tensor.offset) {
-            throw ModelFileError(path + ": tensor " + quoted(tensor.name) + " has " +
-                                 std::to_string(tensor.bytes) + " bytes at offset " +
-                                 std::to_string(tensor.offset) + " of the " + std::to_string(room) +
+            throw ModelFileError(path + ": tensor " + quoted(tensor.name) + " has " + std::to_string(tensor.bytes) +
+                                 " bytes at offset " + std::to_string(tensor.offset) + " of the " +
+                                 std::to_string(room) +
                                  " bytes of tensor data; the file is incomplete, fetch it again");
         }
         tensor.offset += data;
@@ -166,8 +165,8 @@ void place_tensors(GgufPart& part, std::uint64_t header_end, std::uint32_t align
     for (std::size_t i = 1; i < order.size(); ++i) {
         const TensorEntry& before = *order[i - 1];
         if (order[i]->offset - before.offset < before.bytes) {
-            throw ModelFileError(path + ": tensors " + quoted(before.name) + " and " +
-                                 quoted(order[i]->name) + " overlap; the file is damaged");
+            throw ModelFileError(path + ": tensors " + quoted(before.name) + " and " + quoted(order[i]->name) +
+                                 " overlap; the file is damaged");
         }
     }
 }

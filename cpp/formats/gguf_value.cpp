@@ -19,8 +19,7 @@ GgufValue read_array(ByteReader& reader, int depth) {
     if (depth >= kMaxGgufArrayDepth) {
         reader.fail("nests arrays more than " + std::to_string(kMaxGgufArrayDepth) + " deep");
     }
-    GgufValue array{.type = GgufType::Array, .item_type = read_gguf_type(reader), .count = 0,
-                    .payload = {}};
+    GgufValue array{.type = GgufType::Array, .item_type = read_gguf_type(reader), .count = 0, .payload = {}};
     array.count = reader.read<std::uint64_t>();
     if (const std::uint64_t size = gguf_scalar_size(array.item_type); size != 0) {
         reader.check_count(array.count, size);
@@ -28,8 +27,7 @@ GgufValue read_array(ByteReader& reader, int depth) {
         if (array.item_type == GgufType::Bool) check_bools(reader, array.payload);
         return array;
     }
-    reader.check_count(array.count,
-                       array.item_type == GgufType::String ? kStringMinSize : kArrayMinSize);
+    reader.check_count(array.count, array.item_type == GgufType::String ? kStringMinSize : kArrayMinSize);
     ByteReader start = reader;
     if (array.item_type == GgufType::String) {
         for (std::uint64_t i = 0; i < array.count; ++i) reader.read_string();
@@ -56,17 +54,22 @@ std::uint64_t gguf_scalar_size(GgufType type) {
     switch (type) {
         case GgufType::U8:
         case GgufType::I8:
-        case GgufType::Bool: return 1;
+        case GgufType::Bool:
+            return 1;
         case GgufType::U16:
-        case GgufType::I16: return 2;
+        case GgufType::I16:
+            return 2;
         case GgufType::U32:
         case GgufType::I32:
-        case GgufType::F32: return 4;
+        case GgufType::F32:
+            return 4;
         case GgufType::U64:
         case GgufType::I64:
-        case GgufType::F64: return 8;
+        case GgufType::F64:
+            return 8;
         case GgufType::String:
-        case GgufType::Array: break;
+        case GgufType::Array:
+            break;
     }
     return 0;
 }
@@ -94,19 +97,28 @@ GgufValue read_gguf_value(ByteReader& reader, GgufType type, int depth) {
 
 std::optional<std::uint64_t> gguf_unsigned(const GgufValue& value) {
     switch (value.type) {
-        case GgufType::U8: return unsigned_of<std::uint8_t>(value);
-        case GgufType::I8: return unsigned_of<std::int8_t>(value);
-        case GgufType::U16: return unsigned_of<std::uint16_t>(value);
-        case GgufType::I16: return unsigned_of<std::int16_t>(value);
-        case GgufType::U32: return unsigned_of<std::uint32_t>(value);
-        case GgufType::I32: return unsigned_of<std::int32_t>(value);
-        case GgufType::U64: return unsigned_of<std::uint64_t>(value);
-        case GgufType::I64: return unsigned_of<std::int64_t>(value);
+        case GgufType::U8:
+            return unsigned_of<std::uint8_t>(value);
+        case GgufType::I8:
+            return unsigned_of<std::int8_t>(value);
+        case GgufType::U16:
+            return unsigned_of<std::uint16_t>(value);
+        case GgufType::I16:
+            return unsigned_of<std::int16_t>(value);
+        case GgufType::U32:
+            return unsigned_of<std::uint32_t>(value);
+        case GgufType::I32:
+            return unsigned_of<std::int32_t>(value);
+        case GgufType::U64:
+            return unsigned_of<std::uint64_t>(value);
+        case GgufType::I64:
+            return unsigned_of<std::int64_t>(value);
         case GgufType::F32:
         case GgufType::F64:
         case GgufType::Bool:
         case GgufType::String:
-        case GgufType::Array: break;
+        case GgufType::Array:
+            break;
     }
     return std::nullopt;
 }

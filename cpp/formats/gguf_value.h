@@ -32,8 +32,8 @@ inline constexpr int kMaxGgufArrayDepth = 4;
 
 struct GgufValue {
     GgufType type = GgufType::U8;
-    GgufType item_type = GgufType::U8;  // of an array
-    std::uint64_t count = 1;            // items of an array
+    GgufType item_type = GgufType::U8;   // of an array
+    std::uint64_t count = 1;             // items of an array
     std::span<const std::byte> payload;  // a scalar's or string's bytes, or an array's items
 };
 

@@ -55,8 +55,8 @@ MappedFile::MappedFile(std::string path) : path_(std::move(path)) {
         throw ModelFileError(path_ + ": cannot be read: " + system_message(errno));
     }
     if (!S_ISREG(status.st_mode)) {
-        throw ModelFileError(path_ + (S_ISDIR(status.st_mode) ? ": is a folder, not a model file"
-                                                              : ": is not a regular file"));
+        throw ModelFileError(path_ +
+                             (S_ISDIR(status.st_mode) ? ": is a folder, not a model file" : ": is not a regular file"));
     }
     if (status.st_size <= 0) {
         throw ModelFileError(path_ + ": is empty; the download did not finish");
@@ -67,8 +67,7 @@ MappedFile::MappedFile(std::string path) : path_(std::move(path)) {
     const auto size = static_cast<std::size_t>(status.st_size);
     void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor.get(), 0);
     if (address == MAP_FAILED) {
-        throw ModelFileError(path_ + ": cannot map its " + std::to_string(size) +
-                             " bytes: " + system_message(errno));
+        throw ModelFileError(path_ + ": cannot map its " + std::to_string(size) + " bytes: " + system_message(errno));
     }
     bytes_ = {static_cast<const std::byte*>(address), size};
     descriptor_ = descriptor.release();
@@ -105,8 +104,7 @@ void MappedFile::check_size() const {
     }
     if (static_cast<std::uint64_t>(status.st_size) < bytes_.size()) {
         throw ModelFileError(path_ + ": was cut to " + std::to_string(status.st_size) +
-                             " bytes after it was opened with " + std::to_string(bytes_.size()) +
-                             "; load it again");
+                             " bytes after it was opened with " + std::to_string(bytes_.size()) + "; load it again");
     }
 }
 

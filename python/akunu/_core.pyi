@@ -9,6 +9,8 @@ from typing import Any, TypedDict
 import numpy as np
 import numpy.typing as npt
 
+from akunu.config import ModelSpec
+
 __version__: str
 
 class TensorEntry:
@@ -99,9 +101,9 @@ class Engine:
     def __init__(
         self,
         file: GgufFile | None,
-        spec: Mapping[str, object],
+        spec: ModelSpec,
         *,
-        device: str = "cpu",
+        device: str = "auto",
         context: int = 0,
         threads: int = 0,
         kv_dtype: str = "f16",

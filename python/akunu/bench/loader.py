@@ -74,7 +74,7 @@ def open_unmanaged(
     from akunu import _core
     from akunu.bench.synthetic import SyntheticModel
     from akunu.config import resolve
-    from akunu.loading import find_model, spec_dict
+    from akunu.loading import find_model
     from akunu.progress import reporter
 
     device_id = find_device(device)["id"]
@@ -83,7 +83,7 @@ def open_unmanaged(
             source = SyntheticModel(model)
             spec = resolve(source, context=context)
             engine = _core.Engine(
-                None, spec_dict(spec), device=device_id, context=context, threads=threads, kv_dtype=kv_dtype,
+                None, spec, device=device_id, context=context, threads=threads, kv_dtype=kv_dtype,
                 chunk=chunk, synthetic=source.dtypes, progress=report,
             )  # fmt: skip
             facts = model_facts(source.name, source.metadata, source.tensors, load_mode="none")
@@ -92,7 +92,7 @@ def open_unmanaged(
             file = _core.GgufFile(str(path))
             spec = resolve(file, context=context)
             engine = _core.Engine(
-                file, spec_dict(spec), device=device_id, context=context, threads=threads, kv_dtype=kv_dtype,
+                file, spec, device=device_id, context=context, threads=threads, kv_dtype=kv_dtype,
                 chunk=chunk, progress=report,
             )  # fmt: skip
             facts = model_facts(str(path), file.metadata, file.tensors)

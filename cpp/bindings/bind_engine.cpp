@@ -1,0 +1,545 @@
+// Engine, devices and peaks for Python. Thin: converts, checks what only Python can get wrong, releases the GIL.
+#include <pybind11/functional.h>
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "bindings/bind.h"
+#include "core/error.h"
+#include "cpu/cpu_device.h"
+#include "engine/engine.h"
+#include "engine/registry.h"
+#include "formats/gguf.h"
+
+namespace py = pybind11;
+
+namespace akunu {
+
+namespace {
+
+using IdArray = py::array_t<std::uint32_t, py::array::c_style>;
+
+// Token ids from a list or an array. A negative or fractional id is refused, not wrapped.
+std::vector<std::uint32_t> to_ids(const py::object& object) {
+    std::vector<std::uint32_t> ids;
+    if (py::isinstance<py::array>(object)) {
+        const auto array = py::cast<py::array>(object);
+        if (array.ndim() != 1 || (array.dtype().kind() != 'i' && array.dtype().kind() != 'u')) {
+            throw InvalidArgumentError("token ids must be a one-dimensional array of integers");
+        }
+        const auto wide = py::array_t<std::int64_t, py::array::forcecast | py::array::c_style>(array);
+        for (py::ssize_t i = 0; i < wide.size(); ++i) {
+            const std::int64_t v = wide.data()[i];
+            ids.push_back(v < 0 || v > 0xFFFFFFFF ? 0xFFFFFFFFu : static_cast<std::uint32_t>(v));
+        }
+        return ids;
+    }
+    for (const py::handle item : object) {
+        if (!PyLong_Check(item.ptr())) throw InvalidArgumentError("token ids must be integers");
+        int overflow = 0;
+        const long long v = PyLong_AsLongLongAndOverflow(item.ptr(), &overflow);
+        ids.push_back(overflow || v < 0 || v > 0xFFFFFFFF ? 0xFFFFFFFFu : static_cast<std::uint32_t>(v));
+    }
+    return ids;
+}
+
+// A field of a dataclass or of a mapping.
+py::object field(const py::handle& object, const char* name) {
+    return py::isinstance<py::dict>(object) ? py::object(object[name]) : py::object(object.attr(name));
+}
+
+ModelConfig to_config(const py::object& c) {
+    ModelConfig m;
+    m.arch = py::cast<std::string>(field(c, "arch"));
+    const auto u = [&](const char* name) { return py::cast<std::uint32_t>(field(c, name)); };
+    const auto f = [&](const char* name) { return py::cast<float>(field(c, name)); };
+    m.n_layers = u("n_layers");
+    m.dim = u("dim");
+    m.n_heads = u("n_heads");
+    m.n_kv_heads = u("n_kv_heads");
+    m.head_dim = u("head_dim");
+    m.ffn_dim = u("ffn_dim");
+    m.vocab_size = u("vocab_size");
+    m.context_length = u("context_length");
+    m.norm_eps = f("norm_eps");
+    m.rope_dim = u("rope_dim");
+    m.rope_style = py::cast<std::string>(field(c, "rope_style")) == "half" ? kRopeHalf : kRopeInterleaved;
+    m.activation = py::cast<std::string>(field(c, "activation")) == "silu" ? kActSilu : kActGeluTanh;
+    m.attn_softcap = f("attn_softcap");
+    m.final_softcap = f("final_softcap");
+    m.attn_scale = f("attn_scale");
+    m.embedding_scale = f("embedding_scale");
+    m.layer_window = py::cast<std::vector<std::uint32_t>>(field(c, "layer_window"));
+    m.layer_rope = py::cast<std::vector<std::uint32_t>>(field(c, "layer_rope"));
+    const auto inv_freq = py::cast<py::array_t<float, py::array::forcecast | py::array::c_style>>(field(c, "inv_freq"));
+    if (inv_freq.ndim() != 2 || inv_freq.shape(1) != m.rope_dim / 2) {
+        throw InvalidArgumentError("inv_freq must be [sets, rope_dim / 2]");
+    }
+    for (py::ssize_t i = 0; i < inv_freq.shape(0); ++i) {
+        m.rope_sets.push_back({{inv_freq.data(i, 0), inv_freq.data(i, 0) + inv_freq.shape(1)}, f("rope_scale")});
+    }
+    for (const std::uint32_t set : m.layer_rope) {
+        if (set >= m.rope_sets.size()) throw InvalidArgumentError("layer_rope names a set that inv_freq lacks");
+    }
+    if (m.layer_rope.size() != m.n_layers || m.layer_window.size() != m.n_layers || m.n_kv_heads == 0 ||
+        m.n_heads % m.n_kv_heads != 0 || m.rope_dim > m.head_dim || m.dim == 0 || m.vocab_size == 0) {
+        throw InvalidArgumentError("inconsistent model configuration");
+    }
+    return m;
+}
+
+// Rows of file tensors, under their canonical names.
+class GgufSource final : public WeightSource {
+  public:
+    struct Ref {
+        const TensorEntry* entry;
+        std::uint64_t first_row, rows, cols;
+    };
+    GgufSource(std::shared_ptr<GgufFile> file, std::map<std::string, Ref> refs)
+        : file_(std::move(file)), refs_(std::move(refs)) {}
+    bool has(const std::string& name) const override { return refs_.contains(name); }
+    HostTensor get(const std::string& name) override {
+        const auto it = refs_.find(name);
+        if (it == refs_.end()) throw ModelFileError("tensor '" + name + "' is missing");
+        const Ref& r = it->second;
+        const std::uint64_t stride = row_bytes(r.entry->dtype, r.cols);
+        return {r.entry->dtype, r.rows, r.cols, file_->tensor_bytes(*r.entry).subspan(r.first_row * stride, r.rows * stride)};
+    }
+    void done(const std::string& name) override {
+        const HostTensor t = get(name);
+        const TensorEntry& e = *refs_.at(name).entry;
+        const auto first = static_cast<std::uint64_t>(t.bytes.data() - file_->tensor_bytes(e).data());
+        file_->files()[e.file]->drop(e.offset + first, t.bytes.size());
+    }
+    std::uint64_t total_bytes() const override {
+        std::uint64_t n = 0;
+        for (const auto& [name, r] : refs_) n += r.rows * row_bytes(r.entry->dtype, r.cols);
+        return n;
+    }
+
+  private:
+    std::shared_ptr<GgufFile> file_;
+    std::map<std::string, Ref> refs_;
+};
+
+std::shared_ptr<WeightSource> to_source(std::shared_ptr<GgufFile> file, const py::object& tensors,
+                                        const py::object& synthetic) {
+    std::map<std::string, GgufSource::Ref> refs;
+    std::map<std::string, SyntheticSource::Shape> shapes;
+    for (const auto& [key, ref] : py::dict(tensors)) {
+        const auto name = py::cast<std::string>(key);
+        const auto source = py::cast<std::string>(field(ref, "source"));
+        const auto first = py::cast<std::uint64_t>(field(ref, "first_row"));
+        auto rows = py::cast<std::uint64_t>(field(ref, "n_rows")), cols = py::cast<std::uint64_t>(field(ref, "n_cols"));
+        if (cols == 0) {  // a vector
+            cols = rows;
+            rows = 1;
+        }
+        if (!file) {
+            const auto dtype = py::cast<std::string>(synthetic[py::str(name)]);
+            const DTypeInfo* info = find_dtype(dtype);
+            if (!info || !info->is_weight) throw UnsupportedError("unknown weight type '" + dtype + "'");
+            shapes.emplace(name, SyntheticSource::Shape{info->id, rows, cols});
+            continue;
+        }
+        const TensorEntry* entry = file->find_tensor(source);
+        if (!entry) throw ModelFileError("tensor '" + source + "' is missing");
+        const std::uint64_t width = entry->shape.back();
+        std::uint64_t height = 1;
+        for (std::size_t i = 0; i + 1 < entry->shape.size(); ++i) height *= entry->shape[i];
+        if (width != cols || first > height || rows > height - first) {
+            throw ModelFileError("tensor '" + source + "' does not hold rows " + std::to_string(first) + ".." +
+                                 std::to_string(first + rows) + " of " + std::to_string(cols) + " columns");
+        }
+        if (!dtype_info(entry->dtype).is_weight) {
+            throw UnsupportedError("tensor '" + source + "' has type '" +
+                                   std::string(dtype_info(entry->dtype).name) + "', which cannot be a weight");
+        }
+        refs.emplace(name, GgufSource::Ref{entry, first, rows, cols});
+    }
+    if (file) return std::make_shared<GgufSource>(std::move(file), std::move(refs));
+    return std::make_shared<SyntheticSource>(std::move(shapes));
+}
+
+// Raised inside a poll by Ctrl-C; kept until the engine has left its call.
+struct Interrupt {
+    bool raised = false;
+    bool operator()() {
+        const py::gil_scoped_acquire gil;
+        raised = PyErr_CheckSignals() != 0;
+        if (raised) PyErr_Clear();
+        return raised;
+    }
+    void rethrow() const {
+        if (!raised) return;
+        PyErr_SetNone(PyExc_KeyboardInterrupt);
+        throw py::error_already_set();
+    }
+};
+
+// The Python object: an engine that refuses overlapping calls.
+class PyEngine {
+  public:
+    explicit PyEngine(std::unique_ptr<Engine> engine) : engine_(std::move(engine)) {}
+
+    // Runs f(engine) without the GIL. Ctrl-C stops it and is raised afterwards.
+    template <typename F>
+    auto call(F&& f) {
+        const Guard guard(*this);
+        Interrupt interrupt;
+        const Poll poll = std::ref(interrupt);
+        if constexpr (std::is_void_v<std::invoke_result_t<F, Engine&, const Poll&>>) {
+            {
+                const py::gil_scoped_release release;
+                f(*engine_, poll);
+            }
+            interrupt.rethrow();
+        } else {
+            auto result = [&] {
+                const py::gil_scoped_release release;
+                return f(*engine_, poll);
+            }();
+            interrupt.rethrow();
+            return result;
+        }
+    }
+    Engine& get() {
+        if (!engine_) throw InvalidArgumentError("this model has been closed");
+        return *engine_;
+    }
+    void cancel() {
+        if (engine_) engine_->cancel();
+    }
+    void close() {
+        const Guard guard(*this, true);
+        const py::gil_scoped_release release;
+        engine_.reset();
+    }
+
+  private:
+    struct Guard {
+        PyEngine& e;
+        explicit Guard(PyEngine& engine, bool closing = false) : e(engine) {
+            if (!closing) e.get();
+            if (e.busy_.exchange(true)) {
+                throw InvalidArgumentError("this engine is already running a call from another thread");
+            }
+        }
+        ~Guard() { e.busy_ = false; }
+    };
+    std::unique_ptr<Engine> engine_;
+    std::atomic<bool> busy_{false};
+};
+
+struct PyChunk {
+    Chunk chunk;
+    bool want = false;
+    std::uint32_t top = 0;
+};
+
+template <typename T>
+T checked(const char* name, T value, bool ok, const char* expected) {
+    if (!ok) {
+        throw InvalidArgumentError(std::string(name) + " is " + std::to_string(value) + ", expected " + expected);
+    }
+    return value;
+}
+
+SamplerState to_sampler(float temperature, std::int64_t top_k, float top_p, float min_p, float typical_p,
+                        float repeat_penalty, float presence_penalty, float frequency_penalty,
+                        std::int64_t penalty_window, const py::object& logit_bias, std::uint64_t seed, int logprobs,
+                        const py::object& end_ids, std::uint32_t vocab) {
+    const auto finite = [](float v) { return std::isfinite(v); };
+    SamplerState s;
+    s.temperature = checked("temperature", temperature, finite(temperature) && temperature >= 0, "a number >= 0");
+    s.top_k = static_cast<std::uint32_t>(std::min<std::int64_t>(
+        checked<std::int64_t>("top_k", top_k, top_k >= 0, "a number >= 0 (0: off)"), 0xFFFFFFFF));
+    s.top_p = checked("top_p", top_p, top_p > 0 && top_p <= 1, "a number in (0, 1]");
+    s.min_p = checked("min_p", min_p, min_p >= 0 && min_p <= 1, "a number in [0, 1]");
+    s.typical_p = checked("typical_p", typical_p, typical_p > 0 && typical_p <= 1, "a number in (0, 1]");
+    s.repeat_penalty =
+        checked("repeat_penalty", repeat_penalty, finite(repeat_penalty) && repeat_penalty > 0, "a number > 0");
+    s.presence_penalty = checked("presence_penalty", presence_penalty, finite(presence_penalty), "a finite number");
+    s.frequency_penalty = checked("frequency_penalty", frequency_penalty, finite(frequency_penalty), "a finite number");
+    checked<std::int64_t>("penalty_window", penalty_window, penalty_window >= -1, "-1 (the whole context) or more");
+    s.penalty_window = penalty_window < 0 ? 0xFFFFFFFFu
+                                          : static_cast<std::uint32_t>(std::min<std::int64_t>(penalty_window, 0xFFFFFFFF));
+    s.seed_lo = static_cast<std::uint32_t>(seed);
+    s.seed_hi = static_cast<std::uint32_t>(seed >> 32);
+    checked("logprobs", logprobs, logprobs >= -1 && logprobs <= static_cast<int>(kMaxLogprobs), "-1..20");
+    s.want_logprobs = logprobs >= 0;
+    s.n_logprobs = static_cast<std::uint32_t>(std::max(logprobs, 0));
+    for (const py::handle item : end_ids) {
+        if (s.n_end_ids == kMaxEndIds) {
+            throw InvalidArgumentError("more than " + std::to_string(kMaxEndIds) + " end-of-generation ids");
+        }
+        s.end_ids[s.n_end_ids++] = py::cast<std::uint32_t>(item);
+    }
+    if (logit_bias.is_none()) return s;
+    for (const auto& [key, value] : py::dict(logit_bias)) {
+        const auto id = py::cast<std::int64_t>(key);
+        const auto bias = py::cast<float>(value);
+        if (id < 0 || id >= vocab) {
+            throw InvalidArgumentError("logit_bias: token id " + std::to_string(id) + " is outside the vocabulary of " +
+                                       std::to_string(vocab));
+        }
+        if (std::isnan(bias) || bias == std::numeric_limits<float>::infinity()) {
+            throw InvalidArgumentError("logit_bias of token " + std::to_string(id) + " must be a number or -inf");
+        }
+        if (s.n_bias == kMaxLogitBias) {
+            throw InvalidArgumentError("logit_bias has more than " + std::to_string(kMaxLogitBias) + " entries");
+        }
+        s.bias[s.n_bias++] = {static_cast<std::uint32_t>(id), bias};
+    }
+    return s;
+}
+
+Phase to_phase(const std::string& name) {
+    if (name == "decode") return Phase::kDecode;
+    if (name == "batch") return Phase::kBatch;
+    if (name == "prefill") return Phase::kPrefill;
+    throw InvalidArgumentError("phase is '" + name + "', expected decode, batch or prefill");
+}
+
+py::list describe(Engine& e, const std::string& phase, const ReplayArgs& args, const std::vector<double>& seconds) {
+    const DispatchTable& t = e.table({to_phase(phase), Head::kLastRow, Tail::kGreedy, false});
+    if (args.rows == 0 || args.rows > t.max_rows) {
+        throw InvalidArgumentError("a " + phase + " table takes 1.." + std::to_string(t.max_rows) + " rows, not " +
+                                   std::to_string(args.rows));
+    }
+    py::list out;
+    for (std::size_t i = 0; i < t.commands.size(); ++i) {
+        const DispatchCmd& c = t.commands[i];
+        const CommandLabel& l = t.labels[i];
+        py::dict d;
+        const bool weighted = c.op == Op::kMatmul || c.op == Op::kGateUp || c.op == Op::kEmbed;
+        const bool cached = c.op == Op::kRopeKv || c.op == Op::kAttention || c.op == Op::kAttentionSplit;
+        d["label"] = l.layer >= 0 ? "layers." + std::to_string(l.layer) + "." + l.name : l.name;
+        d["op"] = std::string(op_name(c.op));
+        d["dtype"] = weighted ? std::string(dtype_info(c.weight).name) : cached ? std::string(dtype_info(c.kv).name) : "";
+        d["kernel"] = d["dtype"].attr("__len__")().cast<int>() ? std::string(op_name(c.op)) + "_" + d["dtype"].cast<std::string>()
+                                                               : std::string(op_name(c.op));
+        d["layer"] = l.layer;
+        d["shape"] = l.shape;
+        d["bytes"] = cost_bytes(l.cost, args);
+        d["flops"] = cost_flops(l.cost, args);
+        d["barrier"] = c.barrier;
+        d["seconds"] = seconds.empty() ? 0.0 : seconds[i];
+        out.append(d);
+    }
+    return out;
+}
+
+PyChunk wrap(Engine& e, Chunk chunk) {
+    const SamplerState& s = e.sampler();
+    return {std::move(chunk), s.want_logprobs != 0, s.n_logprobs};
+}
+
+void bind_engine_class(py::module_& m) {
+    py::class_<PyChunk>(m, "Chunk")
+        .def_property_readonly("ids", [](const PyChunk& c) { return c.chunk.ids; })
+        .def_property_readonly("ended", [](const PyChunk& c) { return c.chunk.ended; })
+        .def_property_readonly("logprobs",
+                               [](const PyChunk& c) {
+                                   std::vector<float> v;
+                                   for (const auto& r : c.chunk.logprobs) v.push_back(r.chosen);
+                                   return v;
+                               })
+        .def_property_readonly("top_logprobs", [](const PyChunk& c) {
+            std::vector<std::vector<std::pair<std::uint32_t, float>>> v;
+            if (c.top == 0) return v;
+            for (const auto& r : c.chunk.logprobs) {
+                auto& row = v.emplace_back();
+                for (std::uint32_t i = 0; i < c.top; ++i) row.emplace_back(r.ids[i], r.values[i]);
+            }
+            return v;
+        });
+
+    py::class_<PyEngine>(m, "Engine")
+        .def(py::init([](const std::shared_ptr<GgufFile>& file, const py::object& spec, const std::string& device,
+                         std::uint32_t context, int threads, const std::string& kv_dtype, std::uint32_t chunk,
+                         const py::object& synthetic, const py::object& progress) {
+                 if (!file && synthetic.is_none()) throw InvalidArgumentError("Engine needs a file or synthetic types");
+                 const DTypeInfo* kv = find_dtype(kv_dtype);
+                 if (!kv) throw UnsupportedError("unknown KV cache type '" + kv_dtype + "'");
+                 if (chunk == 0) throw InvalidArgumentError("chunk is 0, expected at least 1");
+                 ModelConfig config = to_config(field(spec, "config"));
+                 auto source = to_source(file, field(spec, "tensors"), synthetic);
+                 Progress report;
+                 if (!progress.is_none()) {
+                     report = [&](std::uint64_t done, std::uint64_t total) {
+                         const py::gil_scoped_acquire gil;
+                         if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+                         progress(done, total);
+                     };
+                 }
+                 const py::gil_scoped_release release;
+                 auto dev = open_device(device, threads);
+                 return std::make_unique<PyEngine>(std::make_unique<Engine>(
+                     std::move(dev), std::move(config), std::move(source), EngineOptions{context, chunk, kv->id}, report));
+             }),
+             py::arg("file").none(true), py::arg("spec"), py::kw_only(), py::arg("device") = "auto",
+             py::arg("context") = 0, py::arg("threads") = 0, py::arg("kv_dtype") = "f16", py::arg("chunk") = 512,
+             py::arg("synthetic") = py::none(), py::arg("progress") = py::none())
+        .def_property_readonly("context", [](PyEngine& e) { return e.get().context(); })
+        .def_property_readonly("position", [](PyEngine& e) { return e.get().position(); })
+        .def_property_readonly("tokens",
+                               [](PyEngine& e) {
+                                   const auto h = e.get().history();
+                                   return IdArray(static_cast<py::ssize_t>(h.size()), h.data());
+                               })
+        .def_property_readonly("threads", [](PyEngine& e) { return e.get().device().threads(); })
+        .def_property_readonly("device", [](PyEngine& e) { return e.get().device().name(); })
+        .def_property_readonly("isa", [](PyEngine& e) { return e.get().device().isa(); })
+        .def_property_readonly("kv_dtype", [](PyEngine& e) { return std::string(dtype_info(e.get().kv_dtype()).name); })
+        .def_property_readonly("chunk", [](PyEngine& e) { return e.get().chunk(); })
+        .def_property_readonly("memory",
+                               [](PyEngine& e) {
+                                   const MemoryUse u = e.get().memory();
+                                   py::dict d;
+                                   d["weights"] = u.weights;
+                                   d["weights_mapped"] = u.weights_mapped;
+                                   d["kv_cache"] = u.kv_cache;
+                                   d["scratch"] = u.scratch;
+                                   return d;
+                               })
+        .def(
+            "begin",
+            [](PyEngine& e, const py::object& ids, float temperature, std::int64_t top_k, float top_p, float min_p,
+               float typical_p, float repeat_penalty, float presence_penalty, float frequency_penalty,
+               std::int64_t penalty_window, const py::object& logit_bias, std::uint64_t seed, int logprobs,
+               const py::object& end_ids, bool reuse) {
+                const SamplerState s = to_sampler(temperature, top_k, top_p, min_p, typical_p, repeat_penalty,
+                                                  presence_penalty, frequency_penalty, penalty_window, logit_bias, seed,
+                                                  logprobs, end_ids, e.get().config().vocab_size);
+                const auto prompt = to_ids(ids);
+                return e.call([&](Engine& engine, const Poll&) { return engine.begin(prompt, s, reuse); });
+            },
+            py::arg("ids"), py::kw_only(), py::arg("temperature") = 0.0f, py::arg("top_k") = 0, py::arg("top_p") = 1.0f,
+            py::arg("min_p") = 0.0f, py::arg("typical_p") = 1.0f, py::arg("repeat_penalty") = 1.0f,
+            py::arg("presence_penalty") = 0.0f, py::arg("frequency_penalty") = 0.0f, py::arg("penalty_window") = 64,
+            py::arg("logit_bias") = py::none(), py::arg("seed") = 0, py::arg("logprobs") = -1,
+            py::arg("end_ids") = py::tuple(), py::arg("reuse") = true)
+        .def(
+            "prefill",
+            [](PyEngine& e, bool sample) {
+                Chunk chunk;
+                const std::uint32_t left = e.call(
+                    [&](Engine& engine, const Poll& poll) { return engine.prefill(sample, chunk, poll); });
+                return py::make_tuple(left, wrap(e.get(), std::move(chunk)));
+            },
+            py::arg("sample") = true)
+        .def("decode",
+             [](PyEngine& e, std::uint32_t n) {
+                 Chunk chunk = e.call([&](Engine& engine, const Poll& poll) { return engine.decode(n, poll); });
+                 return wrap(e.get(), std::move(chunk));
+             })
+        .def("cancel", &PyEngine::cancel)
+        .def("truncate",
+             [](PyEngine& e, std::uint32_t n) { e.call([&](Engine& engine, const Poll&) { engine.truncate(n); }); })
+        .def("logits",
+             [](PyEngine& e, const py::object& object) {
+                 const auto ids = to_ids(object);
+                 const std::size_t vocab = e.get().config().vocab_size;
+                 py::array_t<float> out({ids.size(), vocab});
+                 float* data = out.mutable_data();
+                 e.call([&](Engine& engine, const Poll& poll) {
+                     engine.for_each_logits(ids, poll, [&](std::size_t i, std::span<const float> row) {
+                         std::copy(row.begin(), row.end(), data + i * vocab);
+                     });
+                 });
+                 return out;
+             })
+        .def(
+            "nll",
+            [](PyEngine& e, const py::object& object, std::size_t first) {
+                const auto ids = to_ids(object);
+                if (first < 1 || first > ids.size()) {
+                    throw InvalidArgumentError("first is " + std::to_string(first) + ", expected 1.." +
+                                               std::to_string(ids.size()));
+                }
+                py::array_t<float> out(static_cast<py::ssize_t>(ids.size() - first));
+                float* data = out.mutable_data();
+                e.call([&](Engine& engine, const Poll& poll) {
+                    engine.for_each_logits(ids, poll, [&](std::size_t i, std::span<const float> row) {
+                        if (i + 1 < first || i + 1 >= ids.size()) return;
+                        double sum = 0;
+                        const float max = *std::max_element(row.begin(), row.end());
+                        for (const float v : row) sum += std::exp(v - max);
+                        data[i + 1 - first] = static_cast<float>(max + std::log(sum) - row[ids[i + 1]]);
+                    });
+                });
+                return out;
+            },
+            py::arg("ids"), py::arg("first") = 1)
+        .def(
+            "plan",
+            [](PyEngine& e, const std::string& phase, std::uint32_t rows, std::uint32_t position) {
+                return describe(e.get(), phase, {position, rows, 1}, {});
+            },
+            py::arg("phase") = "decode", py::arg("rows") = 1, py::arg("position") = 0)
+        .def(
+            "profile",
+            [](PyEngine& e, const std::string& phase, std::uint32_t rows, std::uint32_t position, int repeats) {
+                checked("repeats", repeats, repeats >= 1 && repeats <= 100000, "1..100000");
+                const TableKey key{to_phase(phase), Head::kLastRow, Tail::kGreedy, false};
+                const ReplayArgs args{position, rows, 1};
+                std::vector<std::vector<double>> runs;
+                const auto n = static_cast<std::size_t>(repeats);
+                e.call([&](Engine& engine, const Poll& poll) {
+                    engine.profile(key, args);  // warm-up
+                    while (runs.size() < n && !poll()) runs.push_back(engine.profile(key, args));
+                });
+                std::vector<double> median(runs.empty() ? 0 : runs[0].size());
+                for (std::size_t i = 0; i < median.size(); ++i) {
+                    std::vector<double> v;
+                    for (const auto& run : runs) v.push_back(run[i]);
+                    std::nth_element(v.begin(), v.begin() + static_cast<std::ptrdiff_t>(v.size() / 2), v.end());
+                    median[i] = v[v.size() / 2];
+                }
+                return describe(e.get(), phase, args, median);
+            },
+            py::arg("phase") = "decode", py::arg("rows") = 1, py::arg("position") = 0, py::arg("repeats") = 16)
+        .def("close", &PyEngine::close);
+}
+
+}  // namespace
+
+void bind_engine(py::module_& m) {
+    bind_engine_class(m);
+    m.def("devices", [] {
+        py::list out;
+        for (const DeviceEntry& e : list_devices()) {
+            py::dict d;
+            d["id"] = e.id;
+            d["name"] = e.name;
+            d["backend"] = e.backend;
+            d["isa"] = e.isa;
+            d["threads"] = e.threads;
+            d["memory"] = e.memory;
+            out.append(d);
+        }
+        return out;
+    });
+    m.def(
+        "measure_peaks",
+        [](int threads, double seconds) {
+            cpu::Peaks p;
+            {
+                const py::gil_scoped_release release;
+                p = cpu::measure_peaks(threads, seconds);
+            }
+            py::dict d;
+            d["read_bytes_per_second"] = p.read_bytes_per_second;
+            d["f32_flops"] = p.f32_flops;
+            d["int8_ops"] = p.int8_ops;
+            return d;
+        },
+        py::arg("threads") = 0, py::arg("seconds") = 0.3);
+}
+
+}  // namespace akunu

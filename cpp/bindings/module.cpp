@@ -1,0 +1,11 @@
+#include <pybind11/pybind11.h>
+
+#include "bindings/bind.h"
+
+PYBIND11_MODULE(_core, m) {
+    m.doc() = "Akunu's compiled engine core; see _core.pyi.";
+    m.attr("__version__") = AKUNU_VERSION;
+    akunu::bind_errors(m);
+    akunu::bind_formats(m);
+    akunu::bind_engine(m);
+}

@@ -1,0 +1,115 @@
+// Device: the only virtual class of the engine. A backend implements it in its own folder and registers it in
+// engine/registry.cpp; nothing else names a backend.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "core/dispatch.h"
+
+namespace akunu {
+
+// Host bytes of a weight as the file stores them: `rows` x `cols`, row-major.
+struct HostTensor {
+    DType dtype = DType::F32;
+    std::uint64_t rows = 0;
+    std::uint64_t cols = 0;
+    std::span<const std::byte> bytes;
+};
+
+// A weight that the device is ready to use.
+struct Weight {
+    DType dtype = DType::F32;
+    std::uint64_t rows = 0;
+    std::uint64_t cols = 0;
+    Binding data;
+    bool packed = false;  // in the device's own layout; otherwise as in the file
+    explicit operator bool() const { return rows != 0; }
+    std::uint64_t bytes() const { return rows * row_bytes(dtype, cols); }
+};
+
+// What suits a device, as data. The TableBuilder reads it; it never asks which device it is.
+struct DeviceTraits {
+    std::uint32_t max_batch_rows = 16;  // `batch` tables
+    bool split_attention = true;        // decode attention as split + merge commands
+};
+
+class Device {
+  public:
+    virtual ~Device() = default;
+
+    virtual std::string name() const = 0;
+    virtual std::string isa() const = 0;
+    virtual int threads() const = 0;
+    virtual const DeviceTraits& traits() const = 0;
+
+    // The representation that a matmul with weights of this type reads (one of ActFormatBits).
+    virtual std::uint32_t matmul_input(DType weight) const = 0;
+    // Bytes of an activation of `rows` x `dim` in `format`.
+    virtual std::uint64_t activation_bytes(std::uint32_t format, std::uint64_t rows,
+                                           std::uint64_t dim) const = 0;
+    // Bytes of one layer's K (or V) cache, and of the decode attention's partial results.
+    virtual std::uint64_t kv_bytes(DType dtype, std::uint32_t n_kv_heads, std::uint32_t head_dim,
+                                   std::uint32_t context) const = 0;
+    virtual std::uint64_t attention_partial_bytes(std::uint32_t n_heads, std::uint32_t head_dim,
+                                                  std::uint32_t context) const = 0;
+    virtual bool supports_kv(DType dtype) const = 0;
+
+    // Memory is zero-filled and lazily committed where the system can. Throws DeviceError.
+    virtual Buffer allocate(std::uint64_t bytes) = 0;
+    virtual void release(Buffer& buffer) = 0;
+
+    // Stores a matmul weight the way this device wants it; the host bytes are not needed afterwards. The caller
+    // releases the result's buffer.
+    virtual Weight prepare_weight(const HostTensor& tensor) = 0;
+    // Uses the host bytes in place; the caller keeps them alive and unchanged.
+    virtual Weight map_weight(const HostTensor& tensor) = 0;
+
+    // Chooses the kernel and its geometry; throws UnsupportedError when there is none.
+    virtual void resolve(DispatchCmd& cmd) const = 0;
+
+    // Runs the table `args.steps` times, position advancing by one each time, until `control.stop` is set. Returns
+    // steps run. `poll` is called now and then on the calling thread; when it returns true the replay stops early.
+    virtual std::uint32_t replay(const DispatchTable& table, const ReplayArgs& args,
+                                 Control& control, const std::function<bool()>& poll) = 0;
+
+    // Runs the table once and adds each command's seconds to `seconds`.
+    virtual void profile(const DispatchTable& table, const ReplayArgs& args,
+                         std::span<double> seconds) = 0;
+};
+
+// Owns a buffer of a device.
+class DeviceBuffer {
+  public:
+    DeviceBuffer() = default;
+    DeviceBuffer(Device& device, std::uint64_t bytes)
+        : device_(&device), buffer_(device.allocate(bytes)) {}
+    // Takes over a buffer that the device allocated.
+    DeviceBuffer(Device& device, Buffer buffer) : device_(&device), buffer_(buffer) {}
+    DeviceBuffer(DeviceBuffer&& o) noexcept
+        : device_(std::exchange(o.device_, nullptr)), buffer_(std::exchange(o.buffer_, {})) {}
+    DeviceBuffer& operator=(DeviceBuffer&& o) noexcept {
+        std::swap(device_, o.device_);
+        std::swap(buffer_, o.buffer_);
+        return *this;
+    }
+    DeviceBuffer(const DeviceBuffer&) = delete;
+    DeviceBuffer& operator=(const DeviceBuffer&) = delete;
+    ~DeviceBuffer() {
+        if (device_) device_->release(buffer_);
+    }
+    Binding at(std::uint64_t offset = 0) const { return {buffer_, offset}; }
+    template <typename T>
+    T* as() const {
+        return reinterpret_cast<T*>(buffer_.contents);
+    }
+    std::uint64_t size() const { return buffer_.size; }
+
+  private:
+    Device* device_ = nullptr;
+    Buffer buffer_;
+};
+
+}  // namespace akunu

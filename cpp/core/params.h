@@ -1,0 +1,113 @@
+// Parameters of every op, as plain C structs of 4-byte fields, shared by the host and by device code.
+//
+// A field marked `patched` is written by the replay (see Patch in dispatch.h); all others are fixed when the table is
+// built. Strides are derived from the sizes, never passed.
+#pragma once
+
+#ifndef __METAL_VERSION__
+#include <cstdint>
+namespace akunu {
+using u32 = std::uint32_t;
+#else
+using u32 = uint;
+#endif
+
+// Bits of `formats`: which representations of an activation a kernel writes.
+enum ActFormatBits : u32 {
+    kActF32 = 1,
+    kActQ8 = 2,  // int8 in blocks of 32, see cpu/act.h
+    kActF16 = 4,
+};
+
+enum Activation : u32 { kActSilu = 0, kActGeluTanh = 1 };
+enum RopeStyle : u32 { kRopeInterleaved = 0, kRopeHalf = 1 };
+
+struct EmbedParams {
+    u32 position;  // patched: index of the first row's token in the history
+    u32 rows;      // patched
+    u32 dim;
+    u32 vocab;
+    float scale;
+};
+
+struct RopeTableParams {
+    u32 position;  // patched
+    u32 rows;      // patched
+    u32 half_dim;  // rope_dim / 2
+    float scale;   // attention factor of YaRN/longrope, multiplies cos and sin
+};
+
+struct NormParams {
+    u32 rows;       // patched
+    u32 first_row;  // patched: row of the input to start at (the head runs on the last row only)
+    u32 dim;
+    float eps;
+    u32 formats;
+};
+
+struct QuantizeParams {
+    u32 rows;  // patched
+    u32 dim;
+    u32 formats;
+};
+
+struct MatmulParams {
+    u32 rows;  // patched
+    u32 n;
+    u32 k;
+    u32 y_stride;    // floats between two output rows
+    u32 accumulate;  // 1: y += x·Wᵀ
+    u32 has_bias;
+    float softcap;  // > 0: y = cap·tanh(y / cap)
+};
+
+struct GateUpParams {
+    u32 rows;  // patched
+    u32 n;
+    u32 k;
+    u32 activation;
+    u32 formats;
+};
+
+struct GateActParams {
+    u32 rows;  // patched
+    u32 n;
+    u32 activation;
+    u32 formats;
+};
+
+struct RopeKvParams {
+    u32 position;  // patched
+    u32 rows;      // patched
+    u32 n_heads;
+    u32 n_kv_heads;
+    u32 head_dim;
+    u32 rope_dim;
+    u32 style;
+    u32 qk_norm;
+    float eps;
+    u32 context;  // positions the cache holds
+};
+
+struct AttentionParams {
+    u32 position;  // patched: of the first row
+    u32 rows;      // patched
+    u32 n_heads;
+    u32 n_kv_heads;
+    u32 head_dim;
+    u32 window;  // 0: all earlier keys; w: keys in (p - w, p]
+    u32 context;
+    float scale;
+    float softcap;  // > 0: s = cap·tanh(s / cap) after scaling
+    u32 formats;
+};
+
+struct SampleParams {
+    u32 position;  // patched: index in the history of the token to be written
+    u32 step;      // patched: index within the chain
+    u32 vocab;
+};
+
+#ifndef __METAL_VERSION__
+}  // namespace akunu
+#endif

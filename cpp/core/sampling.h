@@ -1,0 +1,54 @@
+// Sampling parameters as the device sees them, and the random numbers. docs/sampling.md defines what they mean.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace akunu {
+
+constexpr std::uint32_t kMaxEndIds = 64;
+constexpr std::uint32_t kMaxLogitBias = 4096;
+constexpr std::uint32_t kMaxLogprobs = 20;
+
+struct LogitBias {
+    std::uint32_t id;
+    float bias;
+};
+
+// One generation's settings, in a device buffer that every sampling command reads.
+struct SamplerState {
+    float temperature = 0;
+    std::uint32_t top_k = 0;  // 0: off
+    float top_p = 1, min_p = 0, typical_p = 1;
+    float repeat_penalty = 1, presence_penalty = 0, frequency_penalty = 0;
+    std::uint32_t penalty_window = 64;
+    std::uint32_t seed_lo = 0, seed_hi = 0;
+    std::uint32_t want_logprobs = 0;  // 1: record the chosen token's log p
+    std::uint32_t n_logprobs = 0;     // and those of the n most likely
+    std::uint32_t n_end_ids = 0, n_bias = 0;
+    std::array<std::uint32_t, kMaxEndIds> end_ids{};
+    std::array<LogitBias, kMaxLogitBias> bias{};
+};
+
+// What kLogprobs writes per chain step.
+struct LogprobRecord {
+    float chosen = 0;
+    std::array<std::uint32_t, kMaxLogprobs> ids{};
+    std::array<float, kMaxLogprobs> values{};
+};
+
+// Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011).
+constexpr std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> c, std::uint32_t k0,
+                                                  std::uint32_t k1) {
+    for (int round = 0; round < 10; ++round) {
+        const std::uint64_t p0 = 0xD2511F53ull * c[0];
+        const std::uint64_t p1 = 0xCD9E8D57ull * c[2];
+        c = {static_cast<std::uint32_t>(p1 >> 32) ^ c[1] ^ k0, static_cast<std::uint32_t>(p1),
+             static_cast<std::uint32_t>(p0 >> 32) ^ c[3] ^ k1, static_cast<std::uint32_t>(p0)};
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
+    }
+    return c;
+}
+
+}  // namespace akunu

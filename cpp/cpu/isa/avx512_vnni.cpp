@@ -1,0 +1,16 @@
+// Kernels for AVX-512 with VNNI (Cascade Lake, Ice Lake, Zen 4 and later).
+#define AKUNU_ISA isa_avx512_vnni
+
+// clang-format off
+#include "cpu/simd/avx512.h"
+#include "cpu/kernels/all.inl"
+// clang-format on
+
+namespace akunu::cpu {
+
+extern const KernelSet kKernels_avx512_vnni;
+const KernelSet kKernels_avx512_vnni{
+    "avx512_vnni", isa_avx512_vnni::L, [] { return static_cast<bool>(__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni")); }, isa_avx512_vnni::find_kernel, isa_avx512_vnni::probe_f32, isa_avx512_vnni::probe_int8, isa_avx512_vnni::probe_read,
+};
+
+}  // namespace akunu::cpu

@@ -1,0 +1,81 @@
+// All kernels for one instruction set. A file in isa/ names the set (AKUNU_ISA), includes its simd/ header, and this.
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "core/dequantize.h"
+#include "core/sampling.h"
+#include "cpu/act.h"
+#include "cpu/kernel.h"
+#include "cpu/kv_layout.h"
+#include "cpu/pack.h"
+
+// Order matters: each file uses the ones before it.
+// clang-format off
+#include "cpu/kernels/formats.inl"
+#include "cpu/kernels/elementwise.inl"
+#include "cpu/kernels/matmul.inl"
+#include "cpu/kernels/attention.inl"
+#include "cpu/kernels/sampling.inl"
+#include "cpu/kernels/probes.inl"
+// clang-format on
+
+namespace akunu::cpu::AKUNU_ISA {
+
+template <typename T>
+static Kernel find_attention(Op op) {
+    switch (op) {
+        case Op::kRopeKv:
+            return rope_kv<T>;
+        case Op::kAttention:
+            return attention<T>;
+        case Op::kAttentionSplit:
+            return attention_split<T>;
+        default:
+            return nullptr;
+    }
+}
+
+static Kernel find_kernel(const DispatchCmd& cmd) {
+    switch (cmd.op) {
+        case Op::kEmbed:
+            return embed;
+        case Op::kRopeTable:
+            return rope_table;
+        case Op::kNorm:
+            return norm;
+        case Op::kNormAdd:
+            return norm_add;
+        case Op::kQuantize:
+            return quantize;
+        case Op::kMatmul:
+        case Op::kGateUp:
+            return find_matmul(cmd.op, cmd.weight);
+        case Op::kGateAct:
+            return gate_act;
+        case Op::kRopeKv:
+        case Op::kAttention:
+        case Op::kAttentionSplit:
+            return cmd.kv == DType::F32 ? find_attention<float>(cmd.op) : find_attention<std::uint16_t>(cmd.op);
+        case Op::kAttentionMerge:
+            return attention_merge;
+        case Op::kArgmax:
+            return argmax;
+        case Op::kSamplePrepare:
+            return sample_prepare;
+        case Op::kSampleSelect:
+            return sample_select;
+        case Op::kLogprobs:
+            return logprobs;
+        case Op::kCount:
+            break;
+    }
+    return nullptr;
+}
+
+}  // namespace akunu::cpu::AKUNU_ISA

@@ -1,0 +1,230 @@
+// Embedding, norms, activation formats, RoPE with the cache write: everything between the matmuls and attention.
+
+namespace akunu::cpu::AKUNU_ISA {
+
+// One block of 32 of the q8 format.
+static inline void quantize_block(const Q8Row& row, std::size_t block, const float* x) {
+    constexpr int kVectors = 32 / L;
+    vf v[kVectors], top = zero();
+    for (int i = 0; i < kVectors; ++i) {
+        v[i] = load(x + i * L);
+        top = max_(top, max_(v[i], -v[i]));
+    }
+    const float amax = reduce_max(top);
+    const float d = amax / 127.0f;
+    const vf inverse = set1(d > 0 ? 127.0f / amax : 0.0f);
+    std::int32_t half[2] = {0, 0};
+    for (int i = 0; i < kVectors; ++i) {
+        const vi q = round_int(v[i] * inverse);
+        store_i8(row.q() + block * 32 + static_cast<std::size_t>(i) * L, q);
+        std::int32_t lanes[L];
+        std::memcpy(lanes, &q, sizeof lanes);
+        for (int l = 0; l < L; ++l) half[(i * L + l) / 16] += lanes[l];
+    }
+    row.d()[block] = d;
+    row.sum16()[2 * block] = half[0];
+    row.sum16()[2 * block + 1] = half[1];
+    row.sum32()[block] = half[0] + half[1];
+    row.s()[block] = d * static_cast<float>(half[0] + half[1]);
+}
+
+static inline void quantize_row(std::byte* out, const Q8Layout& at, std::size_t dim, const float* x) {
+    const Q8Row row{out, at};
+    for (std::size_t b = 0; b < dim / 32; ++b) quantize_block(row, b, x + b * 32);
+}
+
+static inline float rms_scale(const float* x, std::size_t dim, float eps) {
+    vf sum[4] = {zero(), zero(), zero(), zero()};
+    std::size_t i = 0;
+    for (; i + 4 * L <= dim; i += 4 * L) {
+        for (std::size_t j = 0; j < 4; ++j) {
+            const vf v = load(x + i + j * L);
+            sum[j] = fma(v, v, sum[j]);
+        }
+    }
+    float total = reduce_add((sum[0] + sum[1]) + (sum[2] + sum[3]));
+    for (; i < dim; ++i) total += x[i] * x[i];
+    return 1.0f / std::sqrt(total / static_cast<float>(dim) + eps);
+}
+
+// out = x·scale·weight
+static inline void scale_row(const float* x, float scale, const float* weight, float* out, std::size_t dim) {
+    const vf s = set1(scale);
+    std::size_t i = 0;
+    for (; i + L <= dim; i += L) store(out + i, load(x + i) * s * load(weight + i));
+    for (; i < dim; ++i) out[i] = x[i] * scale * weight[i];
+}
+
+// Worker scratch as a row of f32.
+static inline float* scratch_row(const Worker& worker, std::size_t floats) {
+    (void)floats;
+    return reinterpret_cast<float*>(worker.scratch);
+}
+
+static void norm(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
+    const auto& p = params_as<NormParams>(params);
+    const auto* x = cmd.buffers[0].as<float>() + std::size_t{p.first_row} * p.dim;
+    const auto* weight = cmd.buffers[1].as<float>();
+    auto* out_f32 = cmd.buffers[2].as<float>();
+    auto* out_q8 = cmd.buffers[3].as<std::byte>();
+    const Q8Layout at(p.dim);
+    const auto rows = worker.share(p.rows);
+    for (std::uint64_t r = rows.begin; r < rows.end; ++r) {
+        const float* in = x + r * p.dim;
+        float* out = p.formats & kActF32 ? out_f32 + r * p.dim : scratch_row(worker, p.dim);
+        scale_row(in, rms_scale(in, p.dim, p.eps), weight, out, p.dim);
+        if (p.formats & kActQ8) quantize_row(out_q8 + r * at.stride, at, p.dim, out);
+    }
+}
+
+// h += norm(x)
+static void norm_add(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
+    const auto& p = params_as<NormParams>(params);
+    const auto* x = cmd.buffers[0].as<float>();
+    const auto* weight = cmd.buffers[1].as<float>();
+    auto* h = cmd.buffers[2].as<float>();
+    const auto rows = worker.share(p.rows);
+    float* normed = scratch_row(worker, p.dim);
+    for (std::uint64_t r = rows.begin; r < rows.end; ++r) {
+        const float* in = x + r * p.dim;
+        scale_row(in, rms_scale(in, p.dim, p.eps), weight, normed, p.dim);
+        float* out = h + r * p.dim;
+        for (std::size_t i = 0; i < p.dim; ++i) out[i] += normed[i];
+    }
+}
+
+static void quantize(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
+    const auto& p = params_as<QuantizeParams>(params);
+    const auto* x = cmd.buffers[0].as<float>();
+    auto* out_f32 = cmd.buffers[1].as<float>();
+    auto* out_q8 = cmd.buffers[2].as<std::byte>();
+    const Q8Layout at(p.dim);
+    const auto rows = worker.share(p.rows);
+    for (std::uint64_t r = rows.begin; r < rows.end; ++r) {
+        const float* in = x + r * p.dim;
+        if (p.formats & kActF32) std::memcpy(out_f32 + r * p.dim, in, p.dim * sizeof(float));
+        if (p.formats & kActQ8) quantize_row(out_q8 + r * at.stride, at, p.dim, in);
+    }
+}
+
+// act(gate)·up where gate and up are separate commands.
+static void gate_act(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
+    const auto& p = params_as<GateActParams>(params);
+    const auto* gate = cmd.buffers[0].as<float>();
+    const auto* up = cmd.buffers[1].as<float>();
+    auto* out_f32 = cmd.buffers[2].as<float>();
+    auto* out_q8 = cmd.buffers[3].as<std::byte>();
+    const Q8Layout at(p.n);
+    const std::size_t blocks = (p.n + 31) / 32;
+    const auto units = worker.share(p.rows * blocks);
+    for (std::uint64_t u = units.begin; u < units.end; ++u) {
+        const std::size_t row = u / blocks, block = u % blocks, first = block * 32;
+        const std::size_t n = std::min<std::size_t>(32, p.n - first);
+        float g[32] = {}, v[32] = {}, values[32];
+        std::memcpy(g, gate + row * p.n + first, n * sizeof(float));
+        std::memcpy(v, up + row * p.n + first, n * sizeof(float));
+        for (int i = 0; i < 32; i += L) {
+            const vf x = load(g + i);
+            store(values + i, (p.activation == kActSilu ? silu(x) : gelu_tanh(x)) * load(v + i));
+        }
+        if (p.formats & kActF32) std::memcpy(out_f32 + row * p.n + first, values, n * sizeof(float));
+        if (p.formats & kActQ8) quantize_block({out_q8 + row * at.stride, at}, block, values);
+    }
+}
+
+static void embed(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
+    const auto& p = params_as<EmbedParams>(params);
+    const auto* history = cmd.buffers[0].as<std::uint32_t>() + p.position;
+    const auto* table = cmd.buffers[1].as<std::byte>();
+    auto* h = cmd.buffers[2].as<float>();
+    const std::size_t bytes = row_bytes(cmd.weight, p.dim);
+    const vf scale = set1(p.scale);
+    const auto rows = worker.share(p.rows);
+    for (std::uint64_t r = rows.begin; r < rows.end; ++r) {
+        const std::size_t id = std::min(history[r], p.vocab - 1);
+        const std::byte* row = table + id * bytes;
+        if (cmd.packed) {
+            unpack_row(cmd.weight, p.dim, L, table, id, worker.scratch);
+            row = worker.scratch;
+        }
+        float* out = h + r * p.dim;
+        dequantize_row(cmd.weight, row, out, p.dim);
+        if (p.scale == 1.0f) continue;
+        std::size_t i = 0;
+        for (; i + L <= p.dim; i += L) store(out + i, load(out + i) * scale);
+        for (; i < p.dim; ++i) out[i] *= p.scale;
+    }
+}
+
+// cos and sin of position · inv_freq, once per replay for all layers.
+static void rope_table(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
+    const auto& p = params_as<RopeTableParams>(params);
+    const auto* inv_freq = cmd.buffers[0].as<float>();
+    auto* out = cmd.buffers[1].as<float>();
+    const auto units = worker.share(std::uint64_t{p.rows} * p.half_dim);
+    for (std::uint64_t u = units.begin; u < units.end; ++u) {
+        const auto position = static_cast<float>(p.position + u / p.half_dim);
+        const float angle = position * inv_freq[u % p.half_dim];
+        out[2 * u] = std::cos(angle) * p.scale;
+        out[2 * u + 1] = std::sin(angle) * p.scale;
+    }
+}
+
+static inline void rotate(float* x, const float* table, const RopeKvParams& p) {
+    const u32 half = p.rope_dim / 2;
+    for (u32 i = 0; i < half; ++i) {
+        const float c = table[2 * i], s = table[2 * i + 1];
+        float& a = x[p.style == kRopeInterleaved ? 2 * i : i];
+        float& b = x[p.style == kRopeInterleaved ? 2 * i + 1 : i + half];
+        const float a0 = a, b0 = b;
+        a = a0 * c - b0 * s;
+        b = a0 * s + b0 * c;
+    }
+}
+
+static inline void store_cache(std::uint16_t* p, float v) { *p = float_to_half(v); }
+static inline void store_cache(float* p, float v) { *p = v; }
+
+// Where key `d` of position `pos` lies: [pos / 16][head_dim][16], so that scores of 16 keys are one vector.
+static inline std::size_t key_index(std::size_t pos, std::size_t d, std::size_t head_dim) {
+    return (pos / kKeyGroup * head_dim + d) * kKeyGroup + pos % kKeyGroup;
+}
+
+template <typename T>
+static void rope_kv(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
+    const auto& p = params_as<RopeKvParams>(params);
+    auto* q = cmd.buffers[0].as<float>();
+    auto* k = cmd.buffers[1].as<float>();
+    auto* v = cmd.buffers[2].as<float>();
+    const auto* table = cmd.buffers[3].as<float>();
+    auto* k_cache = cmd.buffers[4].as<T>();
+    auto* v_cache = cmd.buffers[5].as<T>();
+    const auto* q_norm = cmd.buffers[6].as<float>();
+    const auto* k_norm = cmd.buffers[7].as<float>();
+    const std::size_t hd = p.head_dim, head_elems = cache_positions(p.context) * hd;
+    const u32 heads = p.n_heads + 2 * p.n_kv_heads;
+    const auto units = worker.share(std::uint64_t{p.rows} * heads);
+    for (std::uint64_t u = units.begin; u < units.end; ++u) {
+        const std::size_t row = u / heads, h = u % heads, pos = p.position + row;
+        const float* angles = table + row * p.rope_dim;
+        if (h < p.n_heads) {
+            float* x = q + (row * p.n_heads + h) * hd;
+            if (p.qk_norm) scale_row(x, rms_scale(x, hd, p.eps), q_norm, x, hd);
+            rotate(x, angles, p);
+        } else if (h < p.n_heads + p.n_kv_heads) {
+            const std::size_t kv = h - p.n_heads;
+            float* x = k + (row * p.n_kv_heads + kv) * hd;
+            if (p.qk_norm) scale_row(x, rms_scale(x, hd, p.eps), k_norm, x, hd);
+            rotate(x, angles, p);
+            T* cache = k_cache + kv * head_elems;
+            for (std::size_t d = 0; d < hd; ++d) store_cache(cache + key_index(pos, d, hd), x[d]);
+        } else {
+            const std::size_t kv = h - p.n_heads - p.n_kv_heads;
+            const float* x = v + (row * p.n_kv_heads + kv) * hd;
+            T* cache = v_cache + kv * head_elems + pos * hd;
+            for (std::size_t d = 0; d < hd; ++d) store_cache(cache + d, x[d]);
+        }
+    }
+}
+
+}  // namespace akunu::cpu::AKUNU_ISA

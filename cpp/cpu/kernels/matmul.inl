@@ -1,0 +1,302 @@
+// y = x·Wᵀ for packed weights: one kernel serves decode, batch and prefill.
+//
+// A tile is one group of L rows times M tokens. Every output element is accumulated in the same order whatever M is, so a
+// token's result does not depend on the batch that it is in.
+
+namespace akunu::cpu::AKUNU_ISA {
+
+// Integer formats: x is q8. acc[m] = dot products of token m with the group's rows.
+template <typename F, int M>
+static inline void dot_tile_q8(const std::byte* group, const GroupLayout& layout, std::size_t k, const std::byte* x,
+                               const Q8Layout& at, vf* acc) {
+    const Planes planes(group, layout);
+    const std::byte* row[M];
+    for (int m = 0; m < M; ++m) {
+        row[m] = x + static_cast<std::size_t>(m) * at.stride;
+        acc[m] = zero();
+    }
+    const std::size_t blocks = k / F::kBlock;
+    constexpr int kSteps = F::kSub / 4;
+    for (std::size_t b = 0; b < blocks; ++b) {
+        vf d[F::kSubs], mins[F::kSubs];
+        F::scales(planes, b, d, mins);
+        unroll<F::kSubs>([&]<int s>() {
+            const std::size_t first = b * F::kBlock + s * F::kSub;
+            std::conditional_t<F::kSigned, DotS<kSteps>, DotU<F::kMax, kSteps>> dots[M];
+            unroll<kSteps>([&]<int j>() {
+                const vb w = F::template quants<s, j>(planes, b);
+                if constexpr (F::kSigned) {
+                    const SignedBytes sw(w);
+                    for (int m = 0; m < M; ++m) {
+                        dots[m].step(sw, reinterpret_cast<const std::int8_t*>(row[m]) + first + 4 * j);
+                    }
+                } else {
+                    for (int m = 0; m < M; ++m) {
+                        dots[m].template step<j>(w, reinterpret_cast<const std::int8_t*>(row[m]) + first + 4 * j);
+                    }
+                }
+            });
+            constexpr int kOffset = F::kSigned ? kSignedOffset : F::kOffset;
+            for (int m = 0; m < M; ++m) {
+                vi sum = dots[m].sum();
+                const auto* sums = reinterpret_cast<const std::int32_t*>(row[m] + (F::kSub == 32 ? at.sum32 : at.sum16));
+                const std::int32_t x_sum = sums[first / F::kSub];
+                if constexpr (kOffset != 0) sum -= set1i(kOffset * x_sum);
+                const float xd = reinterpret_cast<const float*>(row[m] + at.d)[first / 32];
+                acc[m] = fma(to_float(sum) * set1(xd), d[s], acc[m]);
+                if constexpr (F::kHasMin) {
+                    const float xs = F::kSub == 32 ? reinterpret_cast<const float*>(row[m] + at.s)[first / 32]
+                                                   : xd * static_cast<float>(x_sum);
+                    acc[m] = fma(set1(-xs), mins[s], acc[m]);
+                }
+            }
+        });
+    }
+}
+
+// Float formats: x is f32. acc[m * G + g] for G neighbouring groups; accumulation runs straight along k.
+struct FormatF32 {
+    static constexpr int kBytes = 4;
+    static vf load_lanes(const std::byte* p) { return load(reinterpret_cast<const float*>(p)); }
+};
+struct FormatF16 {
+    static constexpr int kBytes = 2;
+    static vf load_lanes(const std::byte* p) { return load_half(reinterpret_cast<const std::uint16_t*>(p)); }
+};
+struct FormatBF16 {
+    static constexpr int kBytes = 2;
+    static vf load_lanes(const std::byte* p) { return load_bf16(reinterpret_cast<const std::uint16_t*>(p)); }
+};
+
+template <typename F, int M, int G>
+static inline void dot_tile_f32(const std::byte* group, std::size_t group_bytes, std::size_t k0, std::size_t k1,
+                                const float* x, std::size_t x_stride, vf* acc) {
+    vf sum[M * G];
+    for (int i = 0; i < M * G; ++i) sum[i] = acc[i];
+    for (std::size_t k = k0; k < k1; ++k) {
+        vf w[G];
+        for (int g = 0; g < G; ++g) {
+            w[g] = F::load_lanes(group + static_cast<std::size_t>(g) * group_bytes + k * F::kBytes * L);
+        }
+        for (int m = 0; m < M; ++m) {
+            const vf xv = set1(x[static_cast<std::size_t>(m) * x_stride + k]);
+            for (int g = 0; g < G; ++g) sum[m * G + g] = fma(xv, w[g], sum[m * G + g]);
+        }
+    }
+    for (int i = 0; i < M * G; ++i) acc[i] = sum[i];
+}
+
+// What becomes of a tile's results.
+struct Epilogue {
+    const MatmulParams& p;
+    float* y;
+    const float* bias;
+    void store(vf v, std::size_t token, std::size_t row0) const {
+        const int n = static_cast<int>(std::min<std::size_t>(L, p.n - row0));
+        float* out = y + token * p.y_stride + row0;
+        if (p.has_bias) v += n == L ? load(bias + row0) : load_first(bias + row0, n);
+        if (p.softcap > 0) v = set1(p.softcap) * tanh_(v / set1(p.softcap));
+        if (p.accumulate) v += n == L ? load(out) : load_first(out, n);
+        if (n == L) {
+            AKUNU_ISA::store(out, v);
+        } else {
+            store_first(out, v, n);
+        }
+    }
+};
+
+// Calls f.operator()<M>(first) over tiles of at most kTokenTile tokens.
+template <int kTile, typename F>
+static inline void for_token_tiles(std::size_t begin, std::size_t end, F&& f) {
+    std::size_t t = begin;
+    for (; t + kTile <= end; t += kTile) f.template operator()<kTile>(t);
+    if constexpr (kTile > 4) {
+        if (t + 4 <= end) f.template operator()<4>(t), t += 4;
+    }
+    if constexpr (kTile > 2) {
+        if (t + 2 <= end) f.template operator()<2>(t), t += 2;
+    }
+    for (; t < end; ++t) f.template operator()<1>(t);
+}
+
+// Tokens whose activations stay in a core's cache while its groups of rows pass by.
+constexpr std::size_t kTokenBlock = 128;
+constexpr std::size_t kCacheBytes = 512 * 1024;
+
+static inline std::size_t token_block(std::size_t bytes_per_token) {
+    const std::size_t n = kCacheBytes / bytes_per_token / kTokenTile * kTokenTile;
+    return std::clamp<std::size_t>(n, kTokenTile, kTokenBlock);
+}
+
+template <typename F>
+static void matmul_q8(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
+    const auto& p = params_as<MatmulParams>(params);
+    const auto* x = cmd.buffers[0].as<std::byte>();
+    const auto* w = cmd.buffers[1].as<std::byte>();
+    const Epilogue out{p, cmd.buffers[2].as<float>(), cmd.buffers[3].as<float>()};
+    const GroupLayout layout(pack_format(cmd.weight), p.k / F::kBlock, L);
+    const Q8Layout at(p.k);
+    const auto groups = worker.share((p.n + L - 1) / L);
+    const std::size_t block = token_block(at.stride);
+    for (std::size_t t0 = 0; t0 < p.rows; t0 += block) {
+        const std::size_t t1 = std::min<std::size_t>(p.rows, t0 + block);
+        for (std::uint64_t g = groups.begin; g < groups.end; ++g) {
+            for_token_tiles<kTokenTile>(t0, t1, [&]<int M>(std::size_t t) {
+                vf acc[M];
+                dot_tile_q8<F, M>(w + g * layout.bytes, layout, p.k, x + t * at.stride, at, acc);
+                for (int m = 0; m < M; ++m) out.store(acc[m], t + static_cast<std::size_t>(m), g * L);
+            });
+        }
+    }
+}
+
+// Neighbouring groups that a float tile takes: for one token they are the independent accumulators.
+template <int M>
+constexpr int kGroupsPerTile = M == 1 ? 8 : M == 2 ? 4 : 2;
+
+template <typename F, int M, int G>
+static inline void float_tile(const std::byte* w, std::size_t group_bytes, std::size_t k, const float* x,
+                              std::size_t t, std::uint64_t g, const Epilogue& out) {
+    vf acc[M * G];
+    for (auto& a : acc) a = zero();
+    dot_tile_f32<F, M, G>(w + g * group_bytes, group_bytes, 0, k, x + t * k, k, acc);
+    for (int m = 0; m < M; ++m) {
+        for (int i = 0; i < G; ++i) {
+            out.store(acc[m * G + i], t + static_cast<std::size_t>(m), (g + static_cast<std::size_t>(i)) * L);
+        }
+    }
+}
+
+template <typename F>
+static void matmul_f32(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
+    const auto& p = params_as<MatmulParams>(params);
+    const auto* x = cmd.buffers[0].as<float>();
+    const auto* w = cmd.buffers[1].as<std::byte>();
+    const Epilogue out{p, cmd.buffers[2].as<float>(), cmd.buffers[3].as<float>()};
+    const GroupLayout layout(pack_format(cmd.weight), p.k, L);
+    const auto groups = worker.share((p.n + L - 1) / L);
+    const std::size_t block = token_block(p.k * sizeof(float));
+    for (std::size_t t0 = 0; t0 < p.rows; t0 += block) {
+        const std::size_t t1 = std::min<std::size_t>(p.rows, t0 + block);
+        constexpr std::uint64_t kStep = 8;  // groups whose tokens tiles run together
+        for (std::uint64_t g0 = groups.begin; g0 < groups.end; g0 += kStep) {
+            const std::uint64_t g1 = std::min(groups.end, g0 + kStep);
+            for_token_tiles<kTokenTile>(t0, t1, [&]<int M>(std::size_t t) {
+                constexpr int G = kGroupsPerTile<M>;
+                std::uint64_t g = g0;
+                for (; g + G <= g1; g += G) float_tile<F, M, G>(w, layout.bytes, p.k, x, t, g, out);
+                for (; g < g1; ++g) float_tile<F, M, 1>(w, layout.bytes, p.k, x, t, g, out);
+            });
+        }
+    }
+}
+
+// act(gate)·up, 32 rows at a time so that a whole q8 block can be written.
+template <typename Dot>
+static void gate_up(const DispatchCmd& cmd, const GateUpParams& p, const Worker& worker, std::size_t block,
+                    const Dot& dot) {
+    auto* out_f32 = cmd.buffers[3].as<float>();
+    auto* out_q8 = cmd.buffers[4].as<std::byte>();
+    const Q8Layout out_at(p.n);
+    const auto units = worker.share((p.n + 31) / 32);
+    for (std::size_t t0 = 0; t0 < p.rows; t0 += block) {
+        const std::size_t t1 = std::min<std::size_t>(p.rows, t0 + block);
+        for (std::uint64_t u = units.begin; u < units.end; ++u) {
+            for_token_tiles<kTokenTile>(t0, t1, [&]<int M>(std::size_t t) {
+                float values[M][32];
+                for (int i = 0; i < 32 / L; ++i) {
+                    const std::uint64_t g = u * (32 / L) + static_cast<std::uint64_t>(i);
+                    if (g * L >= p.n) break;
+                    vf gate[M], up[M];
+                    dot.template operator()<M>(cmd.buffers[1].as<std::byte>(), g, t, gate);
+                    dot.template operator()<M>(cmd.buffers[2].as<std::byte>(), g, t, up);
+                    for (int m = 0; m < M; ++m) {
+                        const vf a = p.activation == kActSilu ? silu(gate[m]) : gelu_tanh(gate[m]);
+                        store(values[m] + i * L, a * up[m]);
+                    }
+                }
+                const std::size_t first = u * 32, n = std::min<std::size_t>(32, p.n - first);
+                for (int m = 0; m < M; ++m) {
+                    const std::size_t token = t + static_cast<std::size_t>(m);
+                    if (p.formats & kActF32) std::memcpy(out_f32 + token * p.n + first, values[m], n * sizeof(float));
+                    if (p.formats & kActQ8) quantize_block({out_q8 + token * out_at.stride, out_at}, u, values[m]);
+                }
+            });
+        }
+    }
+}
+
+template <typename F>
+static void gate_up_q8(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
+    const auto& p = params_as<GateUpParams>(params);
+    const GroupLayout layout(pack_format(cmd.weight), p.k / F::kBlock, L);
+    const Q8Layout at(p.k);
+    const auto* x = cmd.buffers[0].as<std::byte>();
+    gate_up(cmd, p, worker, token_block(at.stride),
+            [&]<int M>(const std::byte* w, std::uint64_t g, std::size_t t, vf* acc) {
+                dot_tile_q8<F, M>(w + g * layout.bytes, layout, p.k, x + t * at.stride, at, acc);
+            });
+}
+
+template <typename F>
+static void gate_up_f32(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
+    const auto& p = params_as<GateUpParams>(params);
+    const GroupLayout layout(pack_format(cmd.weight), p.k, L);
+    const auto* x = cmd.buffers[0].as<float>();
+    gate_up(cmd, p, worker, token_block(p.k * sizeof(float)),
+            [&]<int M>(const std::byte* w, std::uint64_t g, std::size_t t, vf* acc) {
+                for (int m = 0; m < M; ++m) acc[m] = zero();
+                dot_tile_f32<F, M, 1>(w + g * layout.bytes, layout.bytes, 0, p.k, x + t * p.k, p.k, acc);
+            });
+}
+
+template <typename F>
+static Kernel q8_kernel(Op op) {
+    return op == Op::kMatmul ? matmul_q8<F> : gate_up_q8<F>;
+}
+template <typename F>
+static Kernel f32_kernel(Op op) {
+    return op == Op::kMatmul ? matmul_f32<F> : gate_up_f32<F>;
+}
+
+// The kernel of kMatmul or kGateUp for a weight type.
+static Kernel find_matmul(Op op, DType weight) {
+    switch (weight) {
+        case DType::F32:
+            return f32_kernel<FormatF32>(op);
+        case DType::F16:
+            return f32_kernel<FormatF16>(op);
+        case DType::BF16:
+            return f32_kernel<FormatBF16>(op);
+        case DType::Q4_0:
+            return q8_kernel<FormatQ4_0>(op);
+        case DType::Q4_1:
+            return q8_kernel<FormatQ4_1>(op);
+        case DType::Q5_0:
+            return q8_kernel<FormatQ5_0>(op);
+        case DType::Q5_1:
+            return q8_kernel<FormatQ5_1>(op);
+        case DType::Q8_0:
+            return q8_kernel<FormatQ8_0>(op);
+        case DType::Q2_K:
+            return q8_kernel<FormatQ2_K>(op);
+        case DType::Q3_K:
+            return q8_kernel<FormatQ3_K>(op);
+        case DType::Q4_K:
+            return q8_kernel<FormatQ4_K>(op);
+        case DType::Q5_K:
+            return q8_kernel<FormatQ5_K>(op);
+        case DType::Q6_K:
+            return q8_kernel<FormatQ6_K>(op);
+        case DType::IQ4_NL:
+            return q8_kernel<FormatIQ4_NL>(op);
+        case DType::IQ4_XS:
+            return q8_kernel<FormatIQ4_XS>(op);
+        case DType::MXFP4:
+            return q8_kernel<FormatMXFP4>(op);
+        default:
+            return nullptr;
+    }
+}
+
+}  // namespace akunu::cpu::AKUNU_ISA

@@ -1,0 +1,136 @@
+#include "cpu/pack.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "core/error.h"
+
+namespace akunu::cpu {
+
+namespace {
+
+// Planes that are read as whole vectors come first, so that they are aligned whatever the number of blocks.
+constexpr std::array<PackFormat, 16> kFormats{{
+    {DType::F32, 1, {{{0, 4, 1}}}},
+    {DType::F16, 1, {{{0, 2, 1}}}},
+    {DType::BF16, 1, {{{0, 2, 1}}}},
+    {DType::Q4_0, 2, {{{2, 4, 4}, {0, 2, 1}}}},
+    {DType::Q4_1, 3, {{{4, 4, 4}, {0, 2, 1}, {2, 2, 1}}}},
+    {DType::Q5_0, 3, {{{6, 4, 4}, {2, 4, 1, true}, {0, 2, 1}}}},
+    {DType::Q5_1, 4, {{{8, 4, 4}, {4, 4, 1, true}, {0, 2, 1}, {2, 2, 1}}}},
+    {DType::Q8_0, 2, {{{2, 4, 8}, {0, 2, 1}}}},
+    {DType::Q2_K, 4, {{{16, 4, 16}, {0, 1, 16}, {80, 2, 1}, {82, 2, 1}}}},
+    {DType::Q3_K, 4, {{{32, 4, 16}, {0, 4, 8}, {96, 1, 12}, {108, 2, 1}}}},
+    {DType::Q4_K, 4, {{{16, 4, 32}, {4, 1, 12}, {0, 2, 1}, {2, 2, 1}}}},
+    {DType::Q5_K, 4, {{{48, 4, 32}, {16, 4, 8}, {4, 1, 12}, {0, 2, 2}}}},
+    {DType::Q6_K, 4, {{{0, 4, 32}, {128, 4, 16}, {192, 1, 16}, {208, 2, 1}}}},
+    {DType::IQ4_NL, 2, {{{2, 4, 4}, {0, 2, 1}}}},
+    {DType::IQ4_XS, 4, {{{8, 4, 32}, {4, 1, 4}, {0, 2, 1}, {2, 2, 1}}}},
+    {DType::MXFP4, 2, {{{1, 4, 4}, {0, 1, 1}}}},
+}};
+
+std::uint32_t spread(std::uint32_t v) {
+    std::uint32_t r = 0;
+    for (int b = 0; b < 32; ++b) r |= ((v >> b) & 1u) << ((b % 4) * 8 + b / 4);
+    return r;
+}
+
+std::uint32_t gather(std::uint32_t v) {
+    std::uint32_t r = 0;
+    for (int b = 0; b < 32; ++b) r |= ((v >> ((b % 4) * 8 + b / 4)) & 1u) << b;
+    return r;
+}
+
+template <typename Unit>
+void pack_field(const PackField& f, const std::byte* rows, std::size_t row_stride, std::size_t block_bytes,
+                std::size_t blocks, std::size_t n_rows, std::size_t lanes, std::byte* plane) {
+    for (std::size_t b = 0; b < blocks; ++b) {
+        const std::byte* block = rows + b * block_bytes + f.offset;
+        for (std::size_t u = 0; u < f.count; ++u) {
+            std::byte* out = plane + (b * f.count + u) * lanes * sizeof(Unit);
+            const std::byte* in = block + u * sizeof(Unit);
+            for (std::size_t r = 0; r < n_rows; ++r) {
+                std::memcpy(out + r * sizeof(Unit), in + r * row_stride, sizeof(Unit));
+            }
+        }
+    }
+    if (!f.spread_bits) return;
+    auto* words = reinterpret_cast<std::uint32_t*>(plane);
+    for (std::size_t i = 0; i < blocks * f.count * lanes; ++i) words[i] = spread(words[i]);
+}
+
+}  // namespace
+
+const PackFormat& pack_format(DType dtype) {
+    for (const PackFormat& f : kFormats) {
+        if (f.dtype == dtype) return f;
+    }
+    throw UnsupportedError("type '" + std::string(dtype_info(dtype).name) + "' cannot be a matmul weight");
+}
+
+GroupLayout::GroupLayout(const PackFormat& format, std::size_t blocks, std::size_t lanes) {
+    for (std::size_t i = 0; i < format.n_fields; ++i) {
+        plane[i] = bytes;
+        bytes = pack_align(bytes + blocks * format.fields[i].count * format.fields[i].unit * lanes);
+    }
+}
+
+std::uint64_t packed_bytes(DType dtype, std::uint64_t rows, std::uint64_t cols, std::size_t lanes) {
+    const GroupLayout layout(pack_format(dtype), cols / dtype_info(dtype).block_elems, lanes);
+    return (rows + lanes - 1) / lanes * layout.bytes;
+}
+
+void pack_groups(DType dtype, std::uint64_t rows, std::uint64_t cols, std::size_t lanes,
+                 std::span<const std::byte> source, std::byte* packed, std::uint64_t first, std::uint64_t last) {
+    const PackFormat& format = pack_format(dtype);
+    const DTypeInfo& info = dtype_info(dtype);
+    const std::size_t blocks = cols / info.block_elems, stride = blocks * info.block_bytes;
+    const GroupLayout layout(format, blocks, lanes);
+    for (std::uint64_t g = first; g < last; ++g) {
+        const std::size_t n_rows = std::min<std::size_t>(lanes, rows - g * lanes);
+        std::byte* group = packed + g * layout.bytes;
+        const std::byte* in = source.data() + g * lanes * stride;
+        for (std::size_t i = 0; i < format.n_fields; ++i) {
+            const PackField& f = format.fields[i];
+            std::byte* plane = group + layout.plane[i];
+            switch (f.unit) {
+                case 1:
+                    pack_field<std::uint8_t>(f, in, stride, info.block_bytes, blocks, n_rows, lanes, plane);
+                    break;
+                case 2:
+                    pack_field<std::uint16_t>(f, in, stride, info.block_bytes, blocks, n_rows, lanes, plane);
+                    break;
+                default:
+                    pack_field<std::uint32_t>(f, in, stride, info.block_bytes, blocks, n_rows, lanes, plane);
+            }
+        }
+    }
+}
+
+void unpack_row(DType dtype, std::uint64_t cols, std::size_t lanes, const std::byte* packed, std::uint64_t row,
+                std::byte* out) {
+    const PackFormat& format = pack_format(dtype);
+    const DTypeInfo& info = dtype_info(dtype);
+    const std::size_t blocks = cols / info.block_elems;
+    const GroupLayout layout(format, blocks, lanes);
+    const std::byte* group = packed + row / lanes * layout.bytes;
+    const std::size_t lane = row % lanes;
+    for (std::size_t i = 0; i < format.n_fields; ++i) {
+        const PackField& f = format.fields[i];
+        const std::byte* in = group + layout.plane[i] + lane * f.unit;
+        for (std::size_t b = 0; b < blocks; ++b) {
+            for (std::size_t u = 0; u < f.count; ++u, in += lanes * f.unit) {
+                std::byte* at = out + b * info.block_bytes + f.offset + u * f.unit;
+                std::memcpy(at, in, f.unit);
+                if (!f.spread_bits) continue;
+                std::uint32_t v;
+                std::memcpy(&v, at, 4);
+                v = gather(v);
+                std::memcpy(at, &v, 4);
+            }
+        }
+    }
+}
+
+}  // namespace akunu::cpu

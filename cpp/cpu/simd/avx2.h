@@ -1,0 +1,143 @@
+// AVX2 with FMA and F16C, with AVX-VNNI where the translation unit is compiled for it.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstdint>
+#include <cstring>
+
+#include "core/half.h"
+
+namespace akunu::cpu::AKUNU_ISA {
+
+constexpr int L = 8;  // floats in a vector
+using vf = __m256;
+using vi = std::int32_t __attribute__((vector_size(32)));
+
+static inline vf load(const float* p) { return _mm256_loadu_ps(p); }
+static inline void store(float* p, vf a) { _mm256_storeu_ps(p, a); }
+static inline vf set1(float v) { return _mm256_set1_ps(v); }
+static inline vi set1i(std::int32_t v) { return vi(_mm256_set1_epi32(v)); }
+static inline vf fma(vf a, vf b, vf c) { return _mm256_fmadd_ps(a, b, c); }
+static inline vf load_half(const std::uint16_t* p) {
+    return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+}
+static inline void store_half(std::uint16_t* p, vf a) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT));
+}
+static inline vi load_u16(const std::uint16_t* p) {
+    return vi(_mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
+}
+static inline vf load_bf16(const std::uint16_t* p) {
+    return _mm256_castsi256_ps(_mm256_slli_epi32(__m256i(load_u16(p)), 16));
+}
+static inline vi load_u8(const std::uint8_t* p) {
+    return vi(_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))));
+}
+static inline vi load_i8(const std::int8_t* p) {
+    return vi(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))));
+}
+static inline vi round_int(vf a) { return vi(_mm256_cvtps_epi32(a)); }
+static inline void store_i8(std::int8_t* p, vi a) {
+    const __m256i x = __m256i(a);
+    const __m128i w = _mm_packs_epi32(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1));
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(p), _mm_packs_epi16(w, w));
+}
+
+#include "cpu/simd/common.h"
+
+// Four bytes of each of the L rows of a group.
+using vb = __m256i;
+static inline vb load_bytes(const std::uint8_t* p) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)); }
+static inline vb and_bytes(vb a, std::uint8_t mask) {
+    return _mm256_and_si256(a, _mm256_set1_epi8(static_cast<char>(mask)));
+}
+static inline vb or_bytes(vb a, vb b) { return _mm256_or_si256(a, b); }
+template <int kBits>
+static inline vb shift_right(vb a) {  // bits cross bytes: mask afterwards
+    return _mm256_srli_epi16(a, kBits);
+}
+template <int kBits>
+static inline vb shift_left(vb a) {
+    return _mm256_slli_epi16(a, kBits);
+}
+static inline vb lookup16(const std::int8_t* table, vb index) {
+    const __m256i t = _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(table)));
+    return _mm256_shuffle_epi8(t, index);
+}
+static inline __m256i broadcast4(const std::int8_t* a) {
+    std::int32_t v;
+    std::memcpy(&v, a, 4);
+    return _mm256_set1_epi32(v);
+}
+
+// Sums w·a over a (half) block: kSteps groups of four bytes a lane. DotU: weights 0..kMax; DotS: any int8 weight.
+#ifdef __AVXVNNI__
+
+template <int kMax, int kSteps>
+struct DotU {
+    __m256i acc = _mm256_setzero_si256();
+    template <int kStep>
+    void step(vb w, const std::int8_t* a) {
+        acc = _mm256_dpbusd_avx_epi32(acc, w, broadcast4(a));
+    }
+    vi sum() const { return vi(acc); }
+};
+
+struct SignedBytes {
+    __m256i biased;  // w + 128
+    explicit SignedBytes(vb w) : biased(_mm256_xor_si256(w, _mm256_set1_epi8(static_cast<char>(0x80)))) {}
+};
+constexpr int kSignedOffset = 128;  // DotS sums (w + 128)·a
+
+template <int kSteps>
+struct DotS {
+    __m256i acc = _mm256_setzero_si256();
+    void step(const SignedBytes& w, const std::int8_t* a) {
+        acc = _mm256_dpbusd_avx_epi32(acc, w.biased, broadcast4(a));
+    }
+    vi sum() const { return vi(acc); }
+};
+
+#else
+
+// vpmaddubsw adds two products in 16 bits: |sum| <= 2·kMax·127. So many of those fit before they must be widened.
+template <int kMax, int kSteps>
+struct DotU {
+    static constexpr int kFit = 32767 / (2 * kMax * 127);
+    static_assert(kFit >= 1);
+    __m256i acc = _mm256_setzero_si256(), narrow = _mm256_setzero_si256();
+    template <int kStep>
+    void step(vb w, const std::int8_t* a) {
+        const __m256i t = _mm256_maddubs_epi16(w, broadcast4(a));
+        narrow = kStep % kFit == 0 ? t : _mm256_add_epi16(narrow, t);
+        if constexpr (kStep % kFit == kFit - 1 || kStep == kSteps - 1) {
+            const __m256i wide = _mm256_madd_epi16(narrow, _mm256_set1_epi16(1));
+            acc = kStep < kFit ? wide : _mm256_add_epi32(acc, wide);
+        }
+    }
+    vi sum() const { return vi(acc); }
+};
+
+struct SignedBytes {
+    __m256i value, magnitude;
+    explicit SignedBytes(vb w) : value(w), magnitude(_mm256_abs_epi8(w)) {}
+};
+constexpr int kSignedOffset = 0;
+
+template <int kSteps>
+struct DotS {
+    __m256i acc = _mm256_setzero_si256();
+    void step(const SignedBytes& w, const std::int8_t* a) {
+        const __m256i s = _mm256_sign_epi8(broadcast4(a), w.value);
+        acc = _mm256_add_epi32(acc,
+                               _mm256_madd_epi16(_mm256_maddubs_epi16(w.magnitude, s), _mm256_set1_epi16(1)));
+    }
+    vi sum() const { return vi(acc); }
+};
+
+#endif
+
+constexpr int kTokenTile = 4;  // tokens of a matmul tile: their accumulators fill the registers
+
+}  // namespace akunu::cpu::AKUNU_ISA

@@ -1,0 +1,74 @@
+// What every instruction set gets from the compiler's vector types: arithmetic operators, exp, tanh, reductions.
+// Included by simd/<isa>.h inside its namespace, after `L` (floats in a vector), `vf` and `vi` are defined.
+
+static inline vf zero() { return vf{}; }
+static inline vf max_(vf a, vf b) { return a > b ? a : b; }
+static inline vf min_(vf a, vf b) { return a < b ? a : b; }
+static inline vf to_float(vi a) { return __builtin_convertvector(a, vf); }
+
+static inline float reduce_add(vf a) {
+    float t[L];
+    std::memcpy(t, &a, sizeof a);
+    for (int step = L / 2; step > 0; step /= 2) {
+        for (int i = 0; i < step; ++i) t[i] += t[i + step];
+    }
+    return t[0];
+}
+
+static inline float reduce_max(vf a) {
+    float t[L];
+    std::memcpy(t, &a, sizeof a);
+    for (int step = L / 2; step > 0; step /= 2) {
+        for (int i = 0; i < step; ++i) t[i] = t[i] > t[i + step] ? t[i] : t[i + step];
+    }
+    return t[0];
+}
+
+// First n < L lanes.
+static inline vf load_first(const float* p, int n, float fill = 0) {
+    float t[L];
+    for (int i = 0; i < L; ++i) t[i] = i < n ? p[i] : fill;
+    vf r;
+    std::memcpy(&r, t, sizeof r);
+    return r;
+}
+static inline void store_first(float* p, vf a, int n) { std::memcpy(p, &a, static_cast<std::size_t>(n) * 4); }
+
+// exp(x), relative error below 2^-22: Cody-Waite reduction and the Cephes polynomial. Below -87.3 the result is 0.
+static inline vf exp_(vf x) {
+    const vf lo = set1(-87.33654f);
+    const vi tiny = x < lo;
+    x = min_(max_(x, lo), set1(88.02f));
+    const vf magic = set1(12582912.0f);  // 1.5 * 2^23: adding it rounds to an integer in the low bits
+    const vf t = fma(x, set1(1.44269504f), magic);
+    const vf n = t - magic;
+    vf r = fma(n, set1(-0.693359375f), x);
+    r = fma(n, set1(2.12194440e-4f), r);
+    vf p = set1(1.9875691500e-4f);
+    p = fma(p, r, set1(1.3981999507e-3f));
+    p = fma(p, r, set1(8.3334519073e-3f));
+    p = fma(p, r, set1(4.1665795894e-2f));
+    p = fma(p, r, set1(1.6666665459e-1f));
+    p = fma(p, r, set1(5.0000001201e-1f));
+    p = fma(p, r * r, r + set1(1.0f));
+    vi bits;
+    std::memcpy(&bits, &t, sizeof bits);
+    vi scale = (bits << 23) + 0x3F800000;  // the magic's own bits leave the word
+    vf s;
+    std::memcpy(&s, &scale, sizeof s);
+    vf e = p * s;
+    vi ebits;
+    std::memcpy(&ebits, &e, sizeof ebits);
+    ebits &= ~tiny;
+    std::memcpy(&e, &ebits, sizeof e);
+    return e;
+}
+
+static inline vf sigmoid(vf x) { return set1(1.0f) / (set1(1.0f) + exp_(-x)); }
+static inline vf tanh_(vf x) { return set1(1.0f) - set1(2.0f) / (exp_(x + x) + set1(1.0f)); }
+static inline vf silu(vf x) { return x * sigmoid(x); }
+// The tanh form: x/2·(1 + tanh(√(2/π)·(x + 0.044715x³))).
+static inline vf gelu_tanh(vf x) {
+    const vf u = set1(0.7978845608f) * fma(x * x * x, set1(0.044715f), x);
+    return x * sigmoid(u + u);
+}

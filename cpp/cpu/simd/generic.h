@@ -1,0 +1,140 @@
+// Any processor: 16-byte vectors through the compiler, and NEON's integer dot products where they exist.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "core/half.h"
+
+#if defined(__ARM_NEON)
+#include <arm_neon.h>
+#endif
+
+namespace akunu::cpu::AKUNU_ISA {
+
+constexpr int L = 4;  // floats in a vector
+using vf = float __attribute__((vector_size(16)));
+using vi = std::int32_t __attribute__((vector_size(16)));
+
+static inline vf load(const float* p) {
+    vf r;
+    std::memcpy(&r, p, sizeof r);
+    return r;
+}
+static inline void store(float* p, vf a) { std::memcpy(p, &a, sizeof a); }
+static inline vf set1(float v) { return vf{v, v, v, v}; }
+static inline vi set1i(std::int32_t v) { return vi{v, v, v, v}; }
+#if defined(__ARM_NEON)
+static inline vf fma(vf a, vf b, vf c) { return vf(vfmaq_f32(float32x4_t(c), float32x4_t(a), float32x4_t(b))); }
+static inline vf load_half(const std::uint16_t* p) {
+    return vf(vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p))));
+}
+static inline void store_half(std::uint16_t* p, vf a) {
+    vst1_u16(p, vreinterpret_u16_f16(vcvt_f16_f32(float32x4_t(a))));
+}
+static inline vi round_int(vf a) { return vi(vcvtnq_s32_f32(float32x4_t(a))); }
+#else
+static inline vf fma(vf a, vf b, vf c) { return a * b + c; }
+static inline vf load_half(const std::uint16_t* p) {
+    return vf{half_to_float(p[0]), half_to_float(p[1]), half_to_float(p[2]), half_to_float(p[3])};
+}
+static inline void store_half(std::uint16_t* p, vf a) {
+    for (int i = 0; i < L; ++i) p[i] = float_to_half(a[i]);
+}
+static inline vi round_int(vf a) {  // to nearest, ties to even; |a| < 2^22
+    const vf magic = set1(12582912.0f);
+    return __builtin_convertvector((a + magic) - magic, vi);
+}
+#endif
+static inline vf load_bf16(const std::uint16_t* p) {
+    const vi w = vi{p[0], p[1], p[2], p[3]} << 16;
+    vf r;
+    std::memcpy(&r, &w, sizeof r);
+    return r;
+}
+static inline vi load_u8(const std::uint8_t* p) { return vi{p[0], p[1], p[2], p[3]}; }
+static inline vi load_i8(const std::int8_t* p) { return vi{p[0], p[1], p[2], p[3]}; }
+static inline vi load_u16(const std::uint16_t* p) { return vi{p[0], p[1], p[2], p[3]}; }
+static inline void store_i8(std::int8_t* p, vi a) {
+    for (int i = 0; i < L; ++i) p[i] = static_cast<std::int8_t>(a[i]);
+}
+
+#include "cpu/simd/common.h"
+
+// Four bytes of each of the L rows of a group.
+using vb = std::uint8_t __attribute__((vector_size(16)));
+static inline vb load_bytes(const std::uint8_t* p) {
+    vb r;
+    std::memcpy(&r, p, sizeof r);
+    return r;
+}
+static inline vb and_bytes(vb a, std::uint8_t mask) { return a & mask; }
+static inline vb or_bytes(vb a, vb b) { return a | b; }
+template <int kBits>
+static inline vb shift_right(vb a) {
+    return a >> kBits;
+}
+template <int kBits>
+static inline vb shift_left(vb a) {
+    return a << kBits;
+}
+static inline vb lookup16(const std::int8_t* table, vb index) {
+#if defined(__ARM_NEON)
+    return vb(vreinterpretq_u8_s8(vqtbl1q_s8(vld1q_s8(table), uint8x16_t(index))));
+#else
+    vb r;
+    for (int i = 0; i < 16; ++i) r[i] = static_cast<std::uint8_t>(table[index[i] & 15]);
+    return r;
+#endif
+}
+
+// Sum over each lane's four bytes of w·a, both int8.
+static inline vi dot4(vi acc, vb w, const std::int8_t* a) {
+#if defined(__ARM_FEATURE_DOTPROD)
+    std::int32_t v;
+    std::memcpy(&v, a, 4);
+    return vi(vdotq_s32(int32x4_t(acc), vreinterpretq_s8_u8(uint8x16_t(w)), vreinterpretq_s8_s32(vdupq_n_s32(v))));
+#elif defined(__ARM_NEON)
+    std::int32_t v;
+    std::memcpy(&v, a, 4);
+    const int8x16_t x = vreinterpretq_s8_u8(uint8x16_t(w)), y = vreinterpretq_s8_s32(vdupq_n_s32(v));
+    const int16x8_t lo = vmull_s8(vget_low_s8(x), vget_low_s8(y)), hi = vmull_s8(vget_high_s8(x), vget_high_s8(y));
+    return vi(vaddq_s32(int32x4_t(acc), vpaddq_s32(vpaddlq_s16(lo), vpaddlq_s16(hi))));
+#else
+    std::int8_t bytes[16];
+    std::memcpy(bytes, &w, 16);
+    for (int i = 0; i < L; ++i) {
+        acc[i] += bytes[4 * i] * a[0] + bytes[4 * i + 1] * a[1] + bytes[4 * i + 2] * a[2] + bytes[4 * i + 3] * a[3];
+    }
+    return acc;
+#endif
+}
+
+template <int kMax, int kSteps>
+struct DotU {
+    static_assert(kMax < 128);
+    vi acc{};
+    template <int kStep>
+    void step(vb w, const std::int8_t* a) {
+        acc = dot4(acc, w, a);
+    }
+    vi sum() const { return acc; }
+};
+
+using SignedBytes = vb;
+constexpr int kSignedOffset = 0;
+
+template <int kSteps>
+struct DotS {
+    vi acc{};
+    void step(vb w, const std::int8_t* a) { acc = dot4(acc, w, a); }
+    vi sum() const { return acc; }
+};
+
+#if defined(__ARM_NEON)
+constexpr int kTokenTile = 8;
+#else
+constexpr int kTokenTile = 4;
+#endif
+
+}  // namespace akunu::cpu::AKUNU_ISA

@@ -1,0 +1,96 @@
+#include "cpu/thread_pool.h"
+
+#include <chrono>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace akunu::cpu {
+
+namespace {
+
+constexpr int kSpinsBeforeYield = 4000;  // a few tens of microseconds
+// A worker that has finished its job keeps spinning this long: the next chunk of a stream comes at once.
+constexpr auto kSpinBeforeSleep = std::chrono::microseconds(100);
+
+}  // namespace
+
+void spin_pause() {
+#if defined(__x86_64__)
+    _mm_pause();
+#elif defined(__aarch64__)
+    asm volatile("isb" ::: "memory");
+#endif
+}
+
+void SpinBarrier::wait() {
+    if (threads_ == 1) return;
+    const std::uint32_t generation = generation_.load(std::memory_order_acquire);
+    if (arrived_.fetch_add(1, std::memory_order_acq_rel) == threads_ - 1) {
+        arrived_.store(0, std::memory_order_relaxed);
+        generation_.store(generation + 1, std::memory_order_release);
+        return;
+    }
+    for (int spins = 0; generation_.load(std::memory_order_acquire) == generation; ++spins) {
+        if (spins < kSpinsBeforeYield) {
+            spin_pause();
+        } else {
+            std::this_thread::yield();
+        }
+    }
+}
+
+ThreadPool::ThreadPool(int threads) : threads_(threads) {
+    for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { worker(i); });
+}
+
+ThreadPool::~ThreadPool() {
+    {
+        const std::lock_guard lock(mutex_);
+        quit_ = true;
+    }
+    wake_.notify_all();
+    for (auto& w : workers_) w.join();
+}
+
+void ThreadPool::run(const std::function<void(int)>& job) {
+    if (threads_ == 1) {
+        job(0);
+        return;
+    }
+    {
+        const std::lock_guard lock(mutex_);
+        job_ = &job;
+        running_.store(threads_ - 1, std::memory_order_relaxed);
+        job_id_.fetch_add(1, std::memory_order_release);
+    }
+    wake_.notify_all();
+    job(0);
+    for (int spins = 0; running_.load(std::memory_order_acquire) != 0; ++spins) {
+        if (spins < kSpinsBeforeYield) {
+            spin_pause();
+        } else {
+            std::this_thread::yield();
+        }
+    }
+}
+
+void ThreadPool::worker(int index) {
+    std::uint32_t seen = 0;
+    for (;;) {
+        const auto sleep_at = std::chrono::steady_clock::now() + kSpinBeforeSleep;
+        while (job_id_.load(std::memory_order_acquire) == seen && !quit_.load(std::memory_order_relaxed)) {
+            for (int i = 0; i < 64; ++i) spin_pause();
+            if (std::chrono::steady_clock::now() < sleep_at) continue;
+            std::unique_lock lock(mutex_);
+            wake_.wait(lock, [&] { return quit_ || job_id_.load(std::memory_order_acquire) != seen; });
+        }
+        if (quit_) return;
+        seen = job_id_.load(std::memory_order_acquire);
+        (*job_)(index);
+        running_.fetch_sub(1, std::memory_order_release);
+    }
+}
+
+}  // namespace akunu::cpu

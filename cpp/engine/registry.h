@@ -1,0 +1,25 @@
+// The devices of this build, by name.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/device.h"
+
+namespace akunu {
+
+struct DeviceEntry {
+    std::string id;       // what `device=` takes
+    std::string backend;  // column "backend" of akunu-bench
+    std::string name, isa;
+    int threads = 1;
+    std::uint64_t memory = 0;
+};
+
+// Usable devices, best first.
+std::vector<DeviceEntry> list_devices();
+// `id` "auto" takes the best. Throws DeviceError for one that is not there.
+std::unique_ptr<Device> open_device(const std::string& id, int threads);
+
+}  // namespace akunu

@@ -1,0 +1,122 @@
+#include "engine/weight_source.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "core/half.h"
+
+namespace akunu {
+
+namespace {
+
+std::uint64_t next_random(std::uint64_t& s) {  // splitmix64
+    std::uint64_t z = (s += 0x9E3779B97F4A7C15ull);
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
+    return z ^ (z >> 31);
+}
+
+void put_half(std::byte* at, float v) {
+    const std::uint16_t h = float_to_half(v);
+    std::memcpy(at, &h, 2);
+}
+
+// Overwrites a random block's scales, so that its values have a standard deviation of about `sigma`.
+void set_scales(DType t, std::byte* block, float sigma) {
+    switch (t) {
+        case DType::Q4_0:
+        case DType::IQ4_NL:
+            put_half(block, t == DType::Q4_0 ? sigma / 4.6f : sigma / 65);
+            break;
+        case DType::Q4_1:
+            put_half(block, sigma / 4.6f);
+            put_half(block + 2, -sigma * 1.63f);
+            break;
+        case DType::Q5_0:
+            put_half(block, sigma / 9.2f);
+            break;
+        case DType::Q5_1:
+            put_half(block, sigma / 9.2f);
+            put_half(block + 2, -sigma * 1.68f);
+            break;
+        case DType::Q8_0:
+            put_half(block, sigma / 74);
+            break;
+        case DType::MXFP4:  // E8M0 exponent
+            block[0] = static_cast<std::byte>(127 + static_cast<int>(std::lround(std::log2(sigma / 3))));
+            break;
+        case DType::Q2_K:
+            put_half(block + 80, sigma / 10);
+            put_half(block + 82, sigma / 10);
+            break;
+        case DType::Q3_K:
+            put_half(block + 108, sigma / 42);
+            break;
+        case DType::Q4_K:
+        case DType::Q5_K:
+            put_half(block, sigma / (t == DType::Q4_K ? 170 : 340));
+            put_half(block + 2, sigma / 21);
+            break;
+        case DType::Q6_K:
+            put_half(block + 208, sigma / 1370);
+            break;
+        case DType::IQ4_XS:
+            put_half(block, sigma / 1200);
+            break;
+        default:
+            break;
+    }
+}
+
+}  // namespace
+
+HostTensor SyntheticSource::get(const std::string& name) {
+    const Shape& s = shapes_.at(name);
+    const DTypeInfo& info = dtype_info(s.dtype);
+    const std::uint64_t total = s.rows * row_bytes(s.dtype, s.cols);
+    auto& out = bytes_[name];
+    out.resize(total);
+
+    // A pattern of a prime number of blocks, repeated: rows differ, and filling runs at memory speed.
+    constexpr std::uint64_t kPatternBlocks = 4093;
+    const std::uint64_t per_block = info.block_elems == 1 ? 64 : 1;  // floats: 64 elements at a time
+    const std::uint64_t block = info.block_bytes * per_block;
+    const std::uint64_t pattern = std::min<std::uint64_t>(kPatternBlocks * block, total);
+    std::uint64_t seed = std::hash<std::string>{}(name);
+    const float sigma = 1.0f / std::sqrt(static_cast<float>(s.cols));
+    const bool norm = s.rows == 1;
+    if (info.block_elems == 1) {
+        for (std::uint64_t i = 0; i * info.block_bytes < pattern; ++i) {
+            const double u = static_cast<double>(next_random(seed) >> 11) * 0x1p-53;
+            const float v = norm ? 1.0f : static_cast<float>((u - 0.5) * 3.46) * sigma;
+            std::byte* at = out.data() + i * info.block_bytes;
+            if (s.dtype == DType::F32) {
+                std::memcpy(at, &v, 4);
+            } else {
+                const std::uint16_t h = s.dtype == DType::F16 ? float_to_half(v) : float_to_bf16(v);
+                std::memcpy(at, &h, 2);
+            }
+        }
+    } else {
+        for (std::uint64_t i = 0; i < pattern; i += 8) {
+            const std::uint64_t r = next_random(seed);
+            std::memcpy(out.data() + i, &r, std::min<std::uint64_t>(8, pattern - i));
+        }
+        for (std::uint64_t i = 0; i < pattern; i += block) set_scales(s.dtype, out.data() + i, sigma);
+    }
+    for (std::uint64_t have = pattern; have < total;) {
+        const std::uint64_t n = std::min(pattern, total - have);
+        std::memcpy(out.data() + have, out.data(), n);
+        have += n;
+    }
+    return {s.dtype, s.rows, s.cols, out};
+}
+
+std::uint64_t SyntheticSource::total_bytes() const {
+    std::uint64_t n = 0;
+    for (const auto& [name, s] : shapes_) n += s.rows * row_bytes(s.dtype, s.cols);
+    return n;
+}
+
+}  // namespace akunu

@@ -1,0 +1,43 @@
+// Where a model's weights come from: a file's mapping, or random blocks of a real shape for benchmarks.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/device.h"
+
+namespace akunu {
+
+class WeightSource {
+  public:
+    virtual ~WeightSource() = default;
+    virtual bool has(const std::string& name) const = 0;
+    // The tensor's bytes, valid until `done(name)`, or for the source's lifetime when `persistent()`.
+    virtual HostTensor get(const std::string& name) = 0;
+    // The bytes will not be read again.
+    virtual void done(const std::string& name) = 0;
+    virtual std::uint64_t total_bytes() const = 0;
+};
+
+// Random weights: `shapes` gives each canonical tensor's type, rows and columns. Blocks are valid and their values have
+// about the spread of trained weights, so that every kernel does its usual work.
+class SyntheticSource : public WeightSource {
+  public:
+    struct Shape {
+        DType dtype;
+        std::uint64_t rows, cols;
+    };
+    explicit SyntheticSource(std::map<std::string, Shape> shapes) : shapes_(std::move(shapes)) {}
+    bool has(const std::string& name) const override { return shapes_.contains(name); }
+    HostTensor get(const std::string& name) override;
+    void done(const std::string& name) override { bytes_.erase(name); }
+    std::uint64_t total_bytes() const override;
+
+  private:
+    std::map<std::string, Shape> shapes_;
+    std::map<std::string, std::vector<std::byte>> bytes_;
+};
+
+}  // namespace akunu
