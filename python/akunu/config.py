@@ -30,7 +30,7 @@ from akunu.errors import ModelFileError, UnsupportedError
 
 __all__ = ["GgufSource", "ModelConfig", "ModelSpec", "TensorInfo", "TensorRef", "resolve"]
 
-_VECTOR_DTYPES = ("F32", "F16", "BF16")
+_VECTOR_DTYPES = ("f32", "f16", "bf16")
 _ROPE_SCALINGS = ("none", "linear", "yarn", "longrope")
 
 
@@ -472,8 +472,8 @@ def _inverse_frequencies(theta: float, rope_dim: int) -> npt.NDArray[np.float64]
 def _divisors(gguf: GgufSource, tensor: TensorInfo, n: int) -> npt.NDArray[np.float64]:
     """The values of a tensor of rotary divisors, F32 [n]."""
     _check_shape(tensor, (n,))
-    if tensor.dtype != "F32":
-        raise UnsupportedError(f"tensor {tensor.name}: found type {tensor.dtype}, expected F32")
+    if tensor.dtype != "f32":
+        raise UnsupportedError(f"tensor {tensor.name}: found type {tensor.dtype}, expected f32")
     values = np.frombuffer(gguf.tensor_bytes(tensor.name).tobytes(), dtype="<f4").astype(np.float64)
     if values.shape != (n,) or not np.all((values >= 1e-3) & (values <= 1e6)):  # false for NaN too
         raise ModelFileError(f"tensor {tensor.name}: expected {n} divisors from 0.001 to 1e6")
