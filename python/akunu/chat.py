@@ -22,16 +22,17 @@ from akunu.tokenizer.special import TextIndex
 if TYPE_CHECKING:
     from jinja2.environment import Template
 
-    from akunu.template_sandbox import Limits
+    from akunu.template_limits import Limits
     from akunu.tokenizer import Tokenizer
 
 __all__ = ["ChatTemplate"]
 
 _DEFAULT = "default"
 _RESERVED = frozenset({"messages", "tools", "add_generation_prompt", "bos_token", "eos_token", "unk_token"})
-# Roles that a template may put into a control token, as in '<|' + role + '|>'. Any other role is a stranger's text.
+# Roles that a template may put into a control token, as in '<|' + role + '|>'. Any other role is marked.
 _ROLES = frozenset(
-    "system user assistant tool developer function ipython model observation environment tool_response".split()
+    {"system", "user", "assistant", "tool", "developer", "function", "ipython", "model", "observation"}
+    | {"environment", "tool_response"}
 )
 
 
@@ -62,7 +63,8 @@ class ChatTemplate:
     def __init__(
         self, source: str | Mapping[str, str], tokenizer: Tokenizer, *, limits: Limits | None = None
     ) -> None:
-        from akunu.template_sandbox import Limits, compile_template
+        from akunu.template_limits import Limits
+        from akunu.template_sandbox import compile_template
 
         self.sources: dict[str, str] = {_DEFAULT: source} if isinstance(source, str) else dict(source)
         """The templates by name."""
@@ -105,8 +107,8 @@ class ChatTemplate:
             sources[name] = value
         if not sources:
             raise TemplateError(
-                "the model file has no chat template (tokenizer.chat_template). Give one: a Jinja template, or the "
-                "name of a common format: " + ", ".join(FORMATS)
+                "the model file has no chat template (tokenizer.chat_template). Give one: a Jinja template or "
+                "the name of a common format: " + ", ".join(FORMATS)
             )
         return cls(sources, tokenizer)
 
@@ -174,7 +176,9 @@ class ChatTemplate:
 
         compiled = self._choose(template, bool(tools))
         if clash := _RESERVED & variables.keys():
-            raise InvalidArgumentError(f"template variable {min(clash)!r} is set by Akunu; choose another name")
+            raise InvalidArgumentError(
+                f"template variable {min(clash)!r} is set by Akunu; choose another name"
+            )
         reader = _Reader(self._limits)
         given = {"messages": reader.messages(messages), **reader.mapping(variables, "variables")}
         given["tools"] = reader.tools(tools)
@@ -185,7 +189,9 @@ class ChatTemplate:
             return render(compiled, {**fixed, **values}, self._limits, now)
 
         plain = rendered(given)
-        mark = _unused_character([plain, *self.sources.values(), *reader.strings, *self._tokenizer.control_texts()])
+        mark = _unused_character(
+            [plain, *self.sources.values(), *reader.strings, *self._tokenizer.control_texts()]
+        )
         error: TemplateError | None = None
         text = plain
         # From the marking that covers most to the one that disturbs a template least; each includes the next.
@@ -206,7 +212,9 @@ class ChatTemplate:
         if error is not None:
             raise error
         cut = mark in text
-        return [Segment(part, parse_special=not (cut and len(part) == 1)) for part in text.split(mark) if part]
+        return [
+            Segment(part, parse_special=not (cut and len(part) == 1)) for part in text.split(mark) if part
+        ]
 
     def _marked(self, given: Mapping[str, Any], mark: str, places: _Places) -> dict[str, Any]:
         def insert(string: str, places: _Places) -> str:
@@ -235,7 +243,9 @@ class ChatTemplate:
             if name not in self.sources and len(self.sources) == 1:
                 name = next(iter(self.sources))
         if name not in self._templates:
-            raise InvalidArgumentError(f"chat template: found {name!r}, expected one of " + ", ".join(self.sources))
+            raise InvalidArgumentError(
+                f"chat template: found {name!r}, expected one of " + ", ".join(self.sources)
+            )
         return self._templates[name]
 
 
@@ -260,13 +270,14 @@ class _Marks:
 
     def spelt(self, string: str) -> set[int]:
         """Inside each control token, and where the string's beginning or end could be part of one."""
-        places = set()
+        places: set[int] = set()
         lower = _lower(string)
         position = 0
         while (start := self._index.candidate(lower, position)) >= 0:
             position = start + 1
             for end, _ in self._index.matches(lower, start):
-                # Cut after the first character; a token of one character is cut out, see `ChatTemplate.render`.
+                # Cut after the first character; a token of one character is cut out, see
+                # `ChatTemplate.render`.
                 places.update((start, end) if end == start + 1 else (start + 1,))
         # With and without the white space around it: templates trim.
         for begin, end in ((0, len(lower)), (len(lower) - len(lower.lstrip()), len(lower.rstrip()))):
@@ -320,19 +331,26 @@ class _Reader:
 
     def messages(self, messages: object) -> list[Any]:
         if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Sequence):
-            raise InvalidArgumentError(f"messages: found {type(messages).__name__}, expected a list of messages")
+            raise InvalidArgumentError(
+                f"messages: found {type(messages).__name__}, expected a list of messages"
+            )
         if not messages:
             raise InvalidArgumentError("messages: found none, expected at least one")
         for n, message in enumerate(messages):
             if not isinstance(message, Mapping):
-                raise InvalidArgumentError(f"messages[{n}]: found {type(message).__name__}, expected a mapping")
+                raise InvalidArgumentError(
+                    f"messages[{n}]: found {type(message).__name__}, expected a mapping"
+                )
             role = message.get("role")
             if not isinstance(role, str) or not role:
-                raise InvalidArgumentError(f"messages[{n}].role: found {role!r}, expected a string such as 'user'")
+                raise InvalidArgumentError(
+                    f"messages[{n}].role: found {role!r}, expected a string such as 'user'"
+                )
             content = message.get("content")
             if content is not None and not isinstance(content, str | list | tuple):
                 raise InvalidArgumentError(
-                    f"messages[{n}].content: found {type(content).__name__}, expected a string or a list of parts"
+                    f"messages[{n}].content: found {type(content).__name__}, "
+                    "expected a string or a list of parts"
                 )
         copied = self._copy(messages, "messages", self._limits.depth)
         assert isinstance(copied, list)
@@ -371,7 +389,9 @@ class _Reader:
             return copied
         if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
             return [self._copy(item, f"{path}[{n}]", depth - 1) for n, item in enumerate(value)]
-        raise InvalidArgumentError(f"{path}: found {type(value).__name__}, expected text, numbers, lists or mappings")
+        raise InvalidArgumentError(
+            f"{path}: found {type(value).__name__}, expected text, numbers, lists or mappings"
+        )
 
     def _take(self, count: int) -> None:
         self._left -= count

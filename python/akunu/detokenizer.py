@@ -95,7 +95,9 @@ class StopMatcher:
         if isinstance(stops, str):
             stops = (stops,)
         if not all(isinstance(stop, str) and stop for stop in stops):
-            raise InvalidArgumentError(f"stop strings: found {list(stops)!r}, expected strings that are not empty")
+            raise InvalidArgumentError(
+                f"stop strings: found {list(stops)!r}, expected strings that are not empty"
+            )
         self._stops = [(stop, _failure(stop)) for stop in dict.fromkeys(stops)]
         self._states = [0] * len(self._stops)
         self._held = ""

@@ -1,32 +1,31 @@
 """A Jinja environment for templates that come from strangers: no access, no writes, and no runaway work.
 
-Jinja's immutable sandbox keeps a template from reaching into Python. What it lacks is limits: a template of one
-line can loop for a day or ask for a gigabyte. Here every loop pass and every call costs a step, every character
-written (also inside ``{% set %}`` blocks and macros) is counted, results of operators, calls and assignments are
-measured before they can be doubled again, and a clock is read along the way. The loop passes are counted by a
-call that is put into each loop's body after parsing; it names an attribute of the environment, which a template
-has no way to replace.
+Jinja's immutable sandbox keeps a template from reaching into Python. What it lacks is limits: a template of
+one line can loop for a day or ask for a gigabyte. Here every loop pass and every call costs a step, every
+character written (also inside ``{% set %}`` blocks and macros) is counted, results of operators, calls and
+assignments are measured before they can be doubled again, and a clock is read along the way. The loop passes
+are counted by a call that is put into each loop's body after parsing; it names an attribute of the
+environment, which a template has no way to replace.
 
-Filters and string methods are those that chat templates use, with checks on the ones that can grow their input.
+Filters and string methods are those that chat templates use, with checks on the ones that can grow their
+input.
 """
 
 from __future__ import annotations
 
 import json
 import re
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NoReturn
 
 from jinja2 import nodes
-from jinja2.defaults import DEFAULT_FILTERS
 from jinja2.environment import Template
 from jinja2.exceptions import TemplateSyntaxError
 from jinja2.ext import Extension, LoopControlExtension
+from jinja2.filters import FILTERS
 from jinja2.parser import Parser
 from jinja2.runtime import Context, Undefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -34,115 +33,45 @@ from jinja2.utils import Namespace, pass_context
 from jinja2.visitor import NodeTransformer
 
 from akunu.errors import TemplateError
+from akunu.template_limits import Budget, Limits
 
-__all__ = ["Limits", "compile_template", "render"]
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What rendering one chat may take; far above what real templates need."""
-
-    source_chars: int = 1 << 20
-    """Length of a template."""
-    input_chars: int = 1 << 23
-    """Characters in all messages, tools and variables."""
-    chars: int = 1 << 25
-    """Characters written, and size of any one value."""
-    steps: int = 2_000_000
-    """Loop passes and calls."""
-    depth: int = 48
-    """Nesting of lists and mappings."""
-    seconds: float = 10.0
-    """Time, for what the other limits let through."""
+__all__ = ["compile_template", "render"]
 
 
-class _Budget:
-    """What is left of the limits during one rendering."""
-
-    def __init__(self, limits: Limits, now: datetime) -> None:
-        self.limits = limits
-        self.now = now
-        self._chars = limits.chars
-        self._steps = limits.steps
-        self._deadline = time.monotonic() + limits.seconds
-
-    def step(self) -> None:
-        self._steps -= 1
-        if self._steps < 0:
-            raise TemplateError(f"the chat template takes more than {self.limits.steps} steps; its loops run away")
-        if time.monotonic() > self._deadline:
-            raise TemplateError(f"the chat template takes longer than {self.limits.seconds:g} s")
-
-    def write(self, count: int) -> None:
-        self._chars -= count
-        if self._chars < 0:
-            raise TemplateError(f"the chat template writes more than {self.limits.chars} characters")
-
-    def fits(self, size: int) -> None:
-        if size > self.limits.chars:
-            raise TemplateError(
-                f"the chat template makes a value of {size} characters or entries; the limit is {self.limits.chars}"
-            )
-
-    def measured(self, value: Any) -> Any:
-        """`value`, when it is small enough written out in full, as often as it contains each part."""
-        if isinstance(value, str):
-            self.fits(len(value))
-        elif isinstance(value, list | tuple | dict | set | frozenset):
-            self.fits(self._size(value, self.limits.depth, {}))
-        elif isinstance(value, int) and value.bit_length() > 4096:
-            raise TemplateError("the chat template makes a number of more than 4096 bits")
-        return value
-
-    def _size(self, value: Any, depth: int, known: dict[int, int]) -> int:
-        if isinstance(value, str):
-            return len(value) + 1
-        if isinstance(value, Namespace):
-            raise TemplateError("the chat template puts a namespace into a list or mapping")
-        if not isinstance(value, list | tuple | dict | set | frozenset):
-            return 1
-        if depth == 0:
-            raise TemplateError(f"the chat template nests values deeper than {self.limits.depth} levels")
-        if id(value) not in known:
-            parts: Any = value
-            total = 1
-            if isinstance(value, dict):
-                total += sum(self._size(key, depth - 1, known) for key in value)
-                parts = value.values()
-            known[id(value)] = total + sum(self._size(part, depth - 1, known) for part in parts)
-        return known[id(value)]
-
-
-_budget: ContextVar[_Budget] = ContextVar("akunu_template_budget")
+_budget: ContextVar[Budget] = ContextVar("akunu_template_budget")
 
 
 @contextmanager
-def _limited(limits: Limits, now: datetime) -> Iterator[_Budget]:
-    budget = _Budget(limits, now)
+def _limited(limits: Limits, now: datetime) -> Iterator[Budget]:
+    budget = Budget(limits, now)
     token = _budget.set(budget)
     try:
         yield budget
     except TemplateError:
         raise
     except TemplateSyntaxError as error:
-        raise TemplateError(f"the chat template does not compile: line {error.lineno}: {error.message}") from error
+        raise TemplateError(
+            f"the chat template does not compile: line {error.lineno}: {error.message}"
+        ) from error
     except Exception as error:  # a template can raise anything: undefined values, wrong types, deep recursion
         raise TemplateError(f"the chat template failed: {type(error).__name__}: {error}") from error
     finally:
         _budget.reset(token)
 
 
-# -- what templates may use ---------------------------------------------------------------------------------------
+# -- What templates may use.
 
-_PLAIN_FILTERS = (
-    "abs attr capitalize count d default dictsort e escape first float forceescape groupby int items last length "
-    "list lower map max min reject rejectattr reverse round safe select selectattr sort striptags title trim "
-    "truncate unique upper urlencode wordcount"
+_PLAIN_FILTERS = (  # noqa: SIM905  # a list of words reads better as one
+    "abs attr capitalize count d default dictsort e escape first float forceescape groupby int items last "
+    "length list lower map max min reject rejectattr reverse round safe select selectattr sort striptags "
+    "title trim truncate unique upper urlencode wordcount"
 ).split()
 _STRING_METHODS = frozenset(
-    "capitalize casefold count endswith find format index isalnum isalpha isascii isdecimal isdigit islower "
-    "isnumeric isspace istitle isupper join lower lstrip partition removeprefix removesuffix replace rfind rindex "
-    "rpartition rsplit rstrip split splitlines startswith strip swapcase title upper".split()
+    (  # noqa: SIM905
+        "capitalize casefold count endswith find format index isalnum isalpha isascii isdecimal isdigit "
+        "islower isnumeric isspace istitle isupper join lower lstrip partition removeprefix removesuffix "
+        "replace rfind rindex rpartition rsplit rstrip split splitlines startswith strip swapcase title upper"
+    ).split()
 )
 _OPAQUE = (int, float, complex, bytes, bytearray)
 
@@ -195,6 +124,13 @@ def _join(value: Any, d: str = "", attribute: str | int | None = None) -> str:
         total += len(parts[-1]) + len(d)
         budget.fits(total)
     return str(d).join(parts)
+
+
+# String methods whose result can be far larger than their arguments. None of them takes keywords.
+_BOUNDED_METHODS: dict[str, Callable[..., str]] = {
+    "replace": _replace,
+    "join": lambda separator, parts: _join(parts, separator),
+}
 
 
 def _indent(value: str, width: int | str = 4, first: bool = False, blank: bool = False) -> str:
@@ -257,7 +193,7 @@ def _finalize(context: Context, value: Any) -> Any:
 
 
 class _GenerationTag(Extension):
-    """``{% generation %}…{% endgeneration %}``, by which Transformers marks what to train on: writes its body."""
+    """``{% generation %}…{% endgeneration %}``: writes its body. Transformers trains on what it marks."""
 
     tags = {"generation"}  # noqa: RUF012  # Jinja's own interface
 
@@ -279,9 +215,15 @@ class _Environment(ImmutableSandboxedEnvironment):
             optimized=False,
             cache_size=0,
         )
-        self.filters = {name: DEFAULT_FILTERS[name] for name in _PLAIN_FILTERS}
+        self.filters = {name: FILTERS[name] for name in _PLAIN_FILTERS}
         self.filters.update(
-            string=_string, replace=_replace, join=_join, indent=_indent, tojson=_tojson, sum=_sum, checked=_checked
+            string=_string,
+            replace=_replace,
+            join=_join,
+            indent=_indent,
+            tojson=_tojson,
+            sum=_sum,
+            checked=_checked,
         )
         del self.globals["lipsum"]
         self.globals.update(range=_range, raise_exception=_raise_exception, strftime_now=_strftime_now)
@@ -298,30 +240,36 @@ class _Environment(ImmutableSandboxedEnvironment):
             for value, factor in ((left, right), (right, left)):
                 if hasattr(value, "__len__") and isinstance(factor, int):
                     budget.fits(len(value) * max(factor, 0))
-            if isinstance(left, int) and isinstance(right, int) and left.bit_length() + right.bit_length() > 4096:
+            if (
+                isinstance(left, int)
+                and isinstance(right, int)
+                and left.bit_length() + right.bit_length() > 4096
+            ):
                 raise TemplateError("the chat template makes a number of more than 4096 bits")
         elif operator == "**":
             if not all(isinstance(value, float | int) and abs(value) <= 1024 for value in (left, right)):
-                raise TemplateError("the chat template raises a number to a power, with an operand above 1024")
+                raise TemplateError(
+                    "the chat template raises a number to a power, with an operand above 1024"
+                )
         elif isinstance(left, str):
             if left.count("%") > 16 or re.search(r"%[^a-zA-Z%]*[\d*]", left):
                 raise TemplateError(f"the chat template formats with {left[:100]!r}")
             budget.measured(right)
         return budget.measured(super().call_binop(context, operator, left, right))
 
-    def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N805
+    def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:
         if __obj is _tick or __obj is _checked or __obj is _concat:
             return __obj(*args)
         budget = _budget.get()
         budget.step()
-        budget.measured([*args, *kwargs.values()])
+        for argument in args:
+            budget.measured(argument)
+        for name, argument in kwargs.items():
+            if name not in ("_loop_vars", "_block_vars"):  # Jinja's own, taken off by `Context.call`
+                budget.measured(argument)
         owner = getattr(__obj, "__self__", None)
-        if isinstance(owner, str):
-            name = getattr(__obj, "__name__", "")
-            if name == "replace":
-                return _replace(owner, *args, **kwargs)
-            if name == "join":
-                return _join(*args, d=owner)
+        if isinstance(owner, str) and (bounded := _BOUNDED_METHODS.get(getattr(__obj, "__name__", ""))):
+            return bounded(owner, *args)
         return budget.measured(super().call(__context, __obj, *args, **kwargs))
 
     def wrap_str_format(self, value: Any) -> Any:
@@ -346,28 +294,32 @@ class _Counting(NodeTransformer):
     def visit_For(self, node: nodes.For) -> nodes.Node:
         written = _static_chars(node.body)
         self.generic_visit(node)
-        node.body.insert(0, nodes.ExprStmt(_call("tick", [nodes.Const(written)], node.lineno), lineno=node.lineno))
+        node.body.insert(
+            0, nodes.ExprStmt(_call("tick", [nodes.Const(written)], node.lineno), lineno=node.lineno)
+        )
         if node.test is not None:
             node.test = nodes.And(_call("tick", [nodes.Const(0)], node.lineno), node.test, lineno=node.lineno)
         return node
 
     def visit_Assign(self, node: nodes.Assign) -> nodes.Node:
         self.generic_visit(node)
+        assert isinstance(node.node, nodes.Expr)
         node.node = _call("checked", [node.node], node.lineno)
         return node
 
     def visit_AssignBlock(self, node: nodes.AssignBlock) -> nodes.Node:
         self.generic_visit(node)
-        node.filter = nodes.Filter(node.filter, "checked", [], [], None, None, lineno=node.lineno)  # type: ignore[arg-type]
+        node.filter = nodes.Filter(node.filter, "checked", [], [], None, None, lineno=node.lineno)
         return node
 
     def visit_Concat(self, node: nodes.Concat) -> nodes.Node:
         self.generic_visit(node)
-        return _call("joined", node.nodes, node.lineno)
+        return _call("joined", list(node.nodes), node.lineno)
 
     def _refuse(self, node: nodes.Node) -> NoReturn:
         raise TemplateError(
-            f"the chat template includes another file (line {node.lineno}); a template must be complete in itself"
+            f"the chat template includes another file (line {node.lineno}); "
+            "a template must be complete in itself"
         )
 
     visit_Include = visit_Import = visit_FromImport = visit_Extends = _refuse
@@ -377,14 +329,14 @@ def _call(name: str, arguments: list[nodes.Expr], line: int) -> nodes.Call:
     return nodes.Call(nodes.EnvironmentAttribute(name), arguments, [], None, None, lineno=line)
 
 
-def _static_chars(body: list[nodes.Node]) -> int:
-    """Characters of template text in a loop's body, without those of loops inside it, which count their own."""
+def _static_chars(body: Iterable[nodes.Node]) -> int:
+    """Characters of template text in a loop's body; loops inside it count their own."""
     total = 0
     for node in body:
         if isinstance(node, nodes.TemplateData):
             total += len(node.data)
         elif not isinstance(node, nodes.For):
-            total += _static_chars(list(node.iter_child_nodes()))
+            total += _static_chars(node.iter_child_nodes())
     return total
 
 
@@ -401,7 +353,9 @@ def compile_template(source: str, limits: Limits) -> Template:
     """
     global _environment
     if len(source) > limits.source_chars:
-        raise TemplateError(f"the chat template has {len(source)} characters; the limit is {limits.source_chars}")
+        raise TemplateError(
+            f"the chat template has {len(source)} characters; the limit is {limits.source_chars}"
+        )
     if _environment is None:
         _environment = _Environment()
     environment = _environment
@@ -429,5 +383,3 @@ def render(template: Template, variables: Mapping[str, Any], limits: Limits, now
             budget.fits(total)
             pieces.append(piece)
         return "".join(pieces)
-
-

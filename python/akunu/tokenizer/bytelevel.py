@@ -1,4 +1,4 @@
-"""Byte-level BPE (``tokenizer.ggml.model = gpt2``): a pattern cuts the text, merges join bytes within a cut."""
+"""Byte-level BPE (``tokenizer.ggml.model = gpt2``): a pattern cuts the text, merges join bytes within it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["CHAR_OF_BYTE", "ByteLevelBpe"]
 
 
 def _byte_alphabet() -> list[str]:
-    """GPT-2's printable stand-in for each byte: itself where printable, else the next character from U+0100."""
+    """GPT-2's stand-in for each byte: itself where printable, else the next character from U+0100."""
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     alphabet = [""] * 256
     for byte in printable:
@@ -51,7 +51,8 @@ class ByteLevelBpe:
         try:
             model = tokenizers.models.BPE(entries, merges, ignore_merges=pre.ignore_merges)
             splits = [
-                tokenizers.pre_tokenizers.Split(tokenizers.Regex(pattern), "isolated") for pattern in pre.patterns
+                tokenizers.pre_tokenizers.Split(tokenizers.Regex(pattern), "isolated")
+                for pattern in pre.patterns
             ]
         except Exception as error:  # the library raises plain Exception
             raise TokenizerError(f"the 'gpt2' vocabulary is not usable: {error}") from error

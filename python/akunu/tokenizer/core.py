@@ -99,8 +99,8 @@ class Tokenizer:
         TokenizerError
             A key is missing or inconsistent.
         UnsupportedError
-            The tokenizer model (``tokenizer.ggml.model``) or pre-tokenizer (``tokenizer.ggml.pre``) is not one
-            that Akunu has; the message names it.
+            The tokenizer model (``tokenizer.ggml.model``) or pre-tokenizer (``tokenizer.ggml.pre``) is not
+            one that Akunu has; the message names it.
         """
         vocabulary = Vocabulary.from_metadata(metadata)
         for name, wanted, token in (
@@ -109,7 +109,8 @@ class Tokenizer:
         ):
             if wanted and token is None:
                 raise TokenizerError(
-                    f"tokenizer.ggml.add_{name}_token is true, but tokenizer.ggml.{name}_token_id names no token"
+                    f"tokenizer.ggml.add_{name}_token is true, "
+                    f"but tokenizer.ggml.{name}_token_id names no token"
                 )
         encoder: _Encoder
         if vocabulary.model == "llama":
@@ -153,9 +154,7 @@ class Tokenizer:
             Recognise control tokens, such as ``<|im_end|>``, in `text`. Leave it off for text from users:
             they could end their turn and begin another. User-defined tokens are recognised either way.
         """
-        return self.encode_segments(
-            [Segment(text, parse_special)], add_bos=add_special, add_eos=add_special
-        )
+        return self.encode_segments([Segment(text, parse_special)], add_bos=add_special, add_eos=add_special)
 
     def encode_segments(
         self, segments: Iterable[Segment], *, add_bos: bool = True, add_eos: bool = False
@@ -176,7 +175,9 @@ class Tokenizer:
         length = 0
         for segment in segments:
             if not isinstance(segment.text, str):
-                raise InvalidArgumentError(f"text to encode: found {type(segment.text).__name__}, expected str")
+                raise InvalidArgumentError(
+                    f"text to encode: found {type(segment.text).__name__}, expected str"
+                )
             text = _without_surrogates(segment.text)
             if segment.parse_special and text:
                 spans.append((length, length + len(text)))
@@ -229,7 +230,7 @@ class Tokenizer:
         """What kind of token it is."""
         _check_id(token, self.vocab_size)
         kind = self._vocabulary.types[token]
-        return TokenType(kind) if kind in iter(TokenType) else TokenType.UNDEFINED
+        return TokenType(kind) if 0 <= kind <= max(TokenType) else TokenType.UNDEFINED
 
     def control_texts(self) -> frozenset[str]:
         """The texts of the control tokens: what a user's text must not be able to write."""

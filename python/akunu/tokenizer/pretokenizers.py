@@ -1,9 +1,9 @@
-"""How each family of byte-level vocabularies cuts a text before merging: a table keyed by ``tokenizer.ggml.pre``.
+"""How each family of byte-level vocabularies cuts a text before merging, by ``tokenizer.ggml.pre``.
 
 The patterns are facts about published models: each is what the model's own ``tokenizer.json`` (or tiktoken
-file) states. The names, and which of them share a pattern, are llama.cpp's (``src/llama-vocab.cpp``); where it
-had to adapt a pattern to C++'s regular expressions, the original stands here. Syntax is Oniguruma's, as in the
-`tokenizers` library. A list of patterns applies in order: each one cuts what those before it have left.
+file) states. The names, and which of them share a pattern, are llama.cpp's (``src/llama-vocab.cpp``); where
+it had to adapt a pattern to C++'s regular expressions, the original stands here. Syntax is Oniguruma's, as in
+the `tokenizers` library. A list of patterns applies in order: each one cuts what those before it have left.
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ _SYMBOLS = r" ?[^\s\p{L}\p{N}]+[\r\n]*"
 _BLANKS = r"\s*[\r\n]+|\s+(?!\S)|\s+"
 
 
-def _cl100k(digits: str, contraction: str = _CONTRACTION + "|", symbols: str = _SYMBOLS, blanks: str = _BLANKS) -> str:
+def _cl100k(
+    digits: str, contraction: str = _CONTRACTION + "|", symbols: str = _SYMBOLS, blanks: str = _BLANKS
+) -> str:
     return f"{contraction}{_WORD}|{digits}|{symbols}|{blanks}"
 
 
@@ -56,12 +58,13 @@ _LOWER = r"\p{Ll}\p{Lm}\p{Lo}\p{M}"
 _SYMBOLS_SLASH = r" ?[^\s\p{L}\p{N}]+[\r\n/]*"
 
 
-def _o200k(digits: str, contraction: str = _CONTRACTION + "?", but: str = "", symbols: str = _SYMBOLS_SLASH) -> str:
+def _o200k(
+    digits: str, contraction: str = _CONTRACTION + "?", but: str = "", symbols: str = _SYMBOLS_SLASH
+) -> str:
     lead = r"[^\r\n\p{L}\p{N}]?"
     upper, lower = f"[{_UPPER}{but}]", f"[{_LOWER}{but}]"
-    return (
-        f"{lead}{upper}*{lower}+{contraction}|{lead}{upper}+{lower}*{contraction}|{digits}|{symbols}|{_BLANKS}"
-    )
+    word = f"{lead}{upper}*{lower}+{contraction}|{lead}{upper}+{lower}*{contraction}"
+    return f"{word}|{digits}|{symbols}|{_BLANKS}"
 
 
 _NOT_HAN = r"&&[^\p{Han}]"
@@ -103,9 +106,11 @@ _YOUTU_SCRIPTS = (
     "[\uac00-\ud7a3\u3131-\u318e]+|[\uff01\u2026\u201c\u201d\u2018\u2019\u2014\uff1a\uff1b\uff0c\u3001-\u303f"
     "\ufe30-\ufe4f]+|[\u3105-\u312f]+|[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+"
 )
-_JAIS2_BLANKS = r"\s*[\r\n]+|" + "".join(
-    rf"\s{{{n}}}(?!\S)|" for n in ("512", "256", "128", "64", "32", "16", "8", "4", "1,2")
-) + r"\s{1}"
+_JAIS2_BLANKS = (
+    r"\s*[\r\n]+|"
+    + "".join(rf"\s{{{n}}}(?!\S)|" for n in ("512", "256", "128", "64", "32", "16", "8", "4", "1,2"))
+    + r"\s{1}"
+)
 
 _TABLE: dict[PreTokenizer, str] = {
     PreTokenizer((r"[\p{P}\$\+<=>\^~\|]+", _GPT2, r"\p{N}+", "[0-9][0-9][0-9]")): "default",
@@ -121,9 +126,7 @@ _TABLE: dict[PreTokenizer, str] = {
         "qwen2 stablelm2 hunyuan megrez solar-open deepseek-r1-qwen kormo f2llmv2 grok-2"
     ),
     PreTokenizer(
-        (
-            _CONTRACTION + r"|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|" + _BLANKS,
-        )
+        (_CONTRACTION + r"|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|" + _BLANKS,)
     ): "qwen35",
     PreTokenizer((_cl100k(r"\p{N}", contraction=""),)): "ufakzeka",
     PreTokenizer((_cl100k(r"\p{N}", symbols=r" ?[^\s\p{L}\p{N}\r\n]+"),)): "seed-coder",
@@ -161,9 +164,9 @@ _TABLE: dict[PreTokenizer, str] = {
     PreTokenizer((_o200k(r"\p{N}", contraction=""),), ignore_merges=True, add_bos=True): "tekken",
     PreTokenizer((_o200k(r"\p{N}{1,3}"),)): "gpt-4o llama4 kanana2 talkie minimax-m2",
     PreTokenizer((_o200k(r"\p{N}{1,3}"),), ignore_merges=True): "granite-embed-multi-97m",
-    PreTokenizer((r"\d{1,3}(?=(?:\d{3})*\b)", _o200k(r"\p{N}{1,3}", symbols=r" ?[^\s\p{L}\p{N}]+[\r\n/]*"))): (
-        "tiny_aya cohere2moe"
-    ),
+    PreTokenizer(
+        (r"\d{1,3}(?=(?:\d{3})*\b)", _o200k(r"\p{N}{1,3}", symbols=r" ?[^\s\p{L}\p{N}]+[\r\n/]*"))
+    ): ("tiny_aya cohere2moe"),
     PreTokenizer((r"[\p{Han}]+|" + _o200k(r"\p{N}{1,3}", but=_NOT_HAN, symbols=_SYMBOLS),)): "kimi-k2",
     PreTokenizer((_YOUTU_SCRIPTS, _o200k(r"\p{N}")), ignore_merges=True): "youtu",
     PreTokenizer((r"\p{N}+", r"(?=(\d{3})+(?!\d))")): "superbpe",
@@ -180,7 +183,9 @@ _TABLE: dict[PreTokenizer, str] = {
     ): "chameleon",
 }
 
-PRE_TOKENIZERS: dict[str, PreTokenizer] = {name: pre for pre, names in _TABLE.items() for name in names.split()}
+PRE_TOKENIZERS: dict[str, PreTokenizer] = {
+    name: pre for pre, names in _TABLE.items() for name in names.split()
+}
 """Every value of ``tokenizer.ggml.pre`` that Akunu has."""
 
 
@@ -194,8 +199,8 @@ def pre_tokenizer(name: str | None) -> PreTokenizer:
     """
     if name is None:
         warnings.warn(
-            "tokenizer.ggml.pre is missing: text is cut by the pattern 'default', which may not be this model's; "
-            "convert the model again for exact results",
+            "tokenizer.ggml.pre is missing: text is cut by the pattern 'default', which may not be this "
+            "model's; convert the model again for exact results",
             stacklevel=2,
         )
         name = "default"

@@ -83,9 +83,9 @@ def _within(spans: Sequence[Span], starts: list[int], start: int, end: int) -> b
 class TextIndex:
     """Some texts, searchable: what begins at a place, longest first.
 
-    A pattern of first two characters finds candidates at the speed of `re`; a lookup for each length that such
-    a text may have decides. Vocabularies have thousands of added tokens, which is too many for one alternation
-    (`re` tries its branches one after the other).
+    A pattern of first two characters finds candidates at the speed of `re`; a lookup for each length that
+    such a text may have decides. Vocabularies have thousands of added tokens, which is too many for one
+    alternation (`re` tries its branches one after the other).
     """
 
     def __init__(self, ids: Mapping[str, int]) -> None:

@@ -2,8 +2,8 @@
 
 Done here rather than with a `tokenizers` BPE model, which needs the merges as a list: deriving it from a
 vocabulary of 256k tokens takes seconds at every load, tokens of equal score would be merged in the wrong
-order, and a long unsplit text is slow. Here a vocabulary is one dictionary, ties go to the leftmost pair as in
-SentencePiece (``bpe_model.cc``), and texts are cut at borders that no merge can cross.
+order, and a long unsplit text is slow. Here a vocabulary is one dictionary, ties go to the leftmost pair as
+in SentencePiece (``bpe_model.cc``), and texts are cut at borders that no merge can cross.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ class SentencePieceBpe:
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         if vocabulary.scores is None:
-            raise TokenizerError("tokenizer.ggml.scores is missing; a 'llama' vocabulary needs a score per token")
+            raise TokenizerError(
+                "tokenizer.ggml.scores is missing; a 'llama' vocabulary needs a score per token"
+            )
         self._ids: dict[str, int] = {}
         self._cost: dict[str, float] = {}  # the negated score: heapq pops the smallest
         self._unused: set[str] = set()
@@ -102,7 +104,8 @@ class SentencePieceBpe:
         token = self._bytes.get(value, self._unknown)
         if token is None:
             raise TokenizerError(
-                f"the vocabulary cannot encode {symbol!r}: it has no byte token <0x{value:02X}> and no unknown token"
+                f"the vocabulary cannot encode {symbol!r}: it has no byte token <0x{value:02X}> "
+                "and no unknown token"
             )
         return token
 

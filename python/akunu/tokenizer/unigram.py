@@ -24,7 +24,9 @@ class Unigram:
         from tokenizers.models import Unigram as Model
 
         if vocabulary.scores is None:
-            raise TokenizerError("tokenizer.ggml.scores is missing; a 't5' vocabulary needs a score per token")
+            raise TokenizerError(
+                "tokenizer.ggml.scores is missing; a 't5' vocabulary needs a score per token"
+            )
         if vocabulary.unknown is None:
             raise TokenizerError("tokenizer.ggml.unknown_token_id is missing; a 't5' vocabulary needs it")
         charsmap = metadata.get("tokenizer.ggml.precompiled_charsmap")
@@ -70,7 +72,8 @@ class Unigram:
 
 
 def _encodable(text: str) -> str:
-    # Token bytes that are not UTF-8 arrive as lone surrogates, which the library cannot take. No text holds them.
+    # Token bytes that are not UTF-8 arrive as lone surrogates, which the library cannot take. No text holds
+    # them.
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
@@ -89,15 +92,17 @@ class Charsmap:
 
     Layout: a little-endian uint32 with the size of the trie in bytes, the trie, then replacement strings that
     end in a zero byte. The trie is a Darts-clone double array of uint32 units: bit 31 marks a value (in the
-    low 31 bits, the replacement's offset), else bits 0-7 are the label, bit 8 says that a value hangs off this
-    unit, and bits 10-30 (shifted by 8 when bit 9 is set) are the offset to its children.
+    low 31 bits, the replacement's offset), else bits 0-7 are the label, bit 8 says that a value hangs off
+    this unit, and bits 10-30 (shifted by 8 when bit 9 is set) are the offset to its children.
 
     Every index is checked: a table that points outside itself is a `TokenizerError`, when it is used.
     """
 
     def __init__(self, data: bytes) -> None:
         if len(data) < 4:
-            raise TokenizerError(f"tokenizer.ggml.precompiled_charsmap: {len(data)} bytes, expected at least 4")
+            raise TokenizerError(
+                f"tokenizer.ggml.precompiled_charsmap: {len(data)} bytes, expected at least 4"
+            )
         (size,) = struct.unpack_from("<I", data)
         if size % 4 or 4 + size > len(data):
             raise TokenizerError(

@@ -86,7 +86,9 @@ _END_TEXTS = frozenset(
 _END_TEXTS_IF_CONTROL = frozenset({"</s>", "<eos>", "<EOT>", "_<EOT>", "[EOT]", "[EOS]", "[e~[", "<fim-pad>"})
 
 
-def _sequence(metadata: Mapping[str, object], name: str, length: int | None = None) -> Sequence[object] | None:
+def _sequence(
+    metadata: Mapping[str, object], name: str, length: int | None = None
+) -> Sequence[object] | None:
     value = metadata.get(_KEY + name)
     if value is None:
         return None
@@ -170,7 +172,8 @@ class Vocabulary:
         model = metadata.get(_KEY + "model")
         if model is None:
             raise TokenizerError(
-                f"{_KEY}model is missing: the file has no vocabulary. Convert the model again with its tokenizer"
+                f"{_KEY}model is missing: the file has no vocabulary. "
+                "Convert the model again with its tokenizer"
             )
         if not isinstance(model, str) or model not in _MODELS:
             raise UnsupportedError(
@@ -193,7 +196,9 @@ class Vocabulary:
             eos=_special_id(
                 metadata,
                 # GGUF's key is spelt "seperator"; both spellings are met.
-                ("seperator_token_id", "separator_token_id", "eos_token_id") if model == "bert" else ("eos_token_id",),
+                ("seperator_token_id", "separator_token_id", "eos_token_id")
+                if model == "bert"
+                else ("eos_token_id",),
                 defaults.eos,
                 len(tokens),
             ),
@@ -219,13 +224,14 @@ class Vocabulary:
             elif text in _END_TEXTS_IF_CONTROL and self.types[i] == TokenType.CONTROL:
                 ends[text] = i
         # Harmony-style formats end a message, not the turn, with <|end|>.
-        if "<|end|>" in ends and ({"<|return|>", "<|call|>"} <= ends.keys() or {"<|flush|>", "<|calls|>"} <= ends.keys()):
+        if "<|end|>" in ends and (
+            {"<|return|>", "<|call|>"} <= ends.keys() or {"<|flush|>", "<|calls|>"} <= ends.keys()
+        ):
             del ends["<|end|>"]
         ids = set(ends.values())
         for key in ("eos_token_id", "eot_token_id", "eom_token_id"):
-            i = _special_id(metadata, (key,), None, len(self.tokens))
-            if i is not None:
-                ids.add(i)
+            if (end := _special_id(metadata, (key,), None, len(self.tokens))) is not None:
+                ids.add(end)
         if self.eos is not None:
             ids.add(self.eos)
         self.end_of_generation = frozenset(ids)
@@ -239,7 +245,10 @@ class Vocabulary:
             keep = {"<unk>", "<s>", "<|endoftext|>"}
             self.rstrip = frozenset(i for i in self.ids_of_types(ADDED_TYPES) if self.tokens[i] not in keep)
         masks: set[str] = set()
-        if pre in {"jina-v2-de", "jina-v2-es", "jina-v2-code"} or architecture in {"nomic-bert-moe", "jina-bert-v3"}:
+        if pre in {"jina-v2-de", "jina-v2-es", "jina-v2-code"} or architecture in {
+            "nomic-bert-moe",
+            "jina-bert-v3",
+        }:
             masks.add("<mask>")
         if "modern-bert" in name:
             masks.add("[MASK]")
