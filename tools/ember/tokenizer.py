@@ -1,6 +1,8 @@
 """Train the tokenizer: byte-level BPE with the ``qwen2`` pre-tokenizer, so that every digit is a token.
 
-    python tools/ember/tokenizer.py --out build/ember/tokenizer.json
+    python tools/ember/tokenizer.py --out tools/ember/tokenizer.json
+
+The result is kept beside this file: a model is of use only with the tokenizer it was trained with.
 """
 
 from __future__ import annotations
@@ -61,7 +63,7 @@ def vocabulary(tokenizer: Tokenizer) -> tuple[list[str], list[str], list[int]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--documents", type=int, default=150_000)
+    parser.add_argument("--documents", type=int, default=60_000)
     args = parser.parse_args()
     args.out.parent.mkdir(parents=True, exist_ok=True)
     train(args.documents).save(str(args.out))

@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 import shards
-import tokenizer as tokenizer_tool
 import torch
 import torch.nn.functional as F
 from model import Config, Ember, document_mask, gguf_tensors, within
@@ -111,10 +110,10 @@ def main() -> None:
     parser.add_argument("--lr", type=float, default=0.02, help="of the matrices (Muon)")
     parser.add_argument("--adam-lr", type=float, default=3e-3, help="of the embedding and the norms (AdamW)")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--shards", type=int, default=110)
-    parser.add_argument("--documents", type=int, default=40_000, help="documents in a shard")
+    parser.add_argument("--shards", type=int, default=240)
+    parser.add_argument("--documents", type=int, default=10_000, help="documents in a shard")
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--tokenizer", type=Path, help="a tokenizer.json to use instead of training one")
+    parser.add_argument("--tokenizer", type=Path, default=Path(__file__).parent / "tokenizer.json")
     parser.add_argument("--state", type=Path, help="file to keep the full state in, and to resume from")
     parser.add_argument("--attention", choices=("flex", "dense"), default="flex" if torch.cuda.is_available() else "dense")
     parser.add_argument("--stop-after", type=float, default=math.inf, help="seconds; the state is kept for a resume")
@@ -122,10 +121,7 @@ def main() -> None:
     args.out.mkdir(parents=True, exist_ok=True)
     data = args.data or args.out / "corpus"
     tokenizer_path = args.out / "tokenizer.json"
-    if args.tokenizer:
-        tokenizer_path.write_bytes(args.tokenizer.read_bytes())
-    elif not tokenizer_path.exists():
-        tokenizer_tool.train(150_000).save(str(tokenizer_path))
+    tokenizer_path.write_bytes(args.tokenizer.read_bytes())
 
     started = time.monotonic()
     config = Config()

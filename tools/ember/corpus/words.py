@@ -9,7 +9,7 @@ Cora Emma Flora Grace Hannah Iris June Kate Luna Maya Nina Olive Penny Sara Till
 Dora Elsie Freya Greta Holly Ida Jenny Kira Laura Mabel Nell Opal Polly Rita Stella Thea Una Violet Yara""".split()
 BOYS = """Tom Ben Sam Leo Max Finn Jack Oscar Theo Hugo Noah Peter Milo Felix Henry Arlo Toby Jasper Otto Ned
 Adam Bruno Carl David Eddie Frank George Harry Ivan Joel Kai Luke Martin Nico Oliver Paul Quinn Ralph Simon Tim
-Victor Will Alfie Basil Caleb Dan Eli Fred Gus Hank Isaac Jonas Kurt Liam Mark Nate Owen Rory Sid Walter""".split()
+Victor Wes Alfie Basil Caleb Dan Eli Fred Gus Hank Isaac Jonas Kurt Liam Mark Nate Owen Rory Sid Walter""".split()
 GENDER: dict[str, str] = {**dict.fromkeys(GIRLS, "she"), **dict.fromkeys(BOYS, "he")}
 
 PRONOUNS = {
