@@ -11,6 +11,15 @@ from akunu.errors import AkunuError
 
 __all__ = ["FairLock"]
 
+_local = threading.local()
+
+
+def _this_thread() -> object:
+    """Something that only the calling thread has: the number of a thread that ended is given to another."""
+    if not hasattr(_local, "identity"):
+        _local.identity = object()
+    return _local.identity
+
 
 class FairLock:
     """Mutual exclusion, first come first served.
@@ -24,7 +33,7 @@ class FairLock:
         self._mutex = threading.Lock()
         self._waiters: deque[threading.Lock] = deque()
         self._held = False
-        self._owner: int | None = None
+        self._owner: object = None
 
     def acquire(self) -> None:
         """Wait for the lock.
@@ -34,14 +43,14 @@ class FairLock:
         AkunuError
             If the calling thread already holds it: waiting would never end.
         """
-        me = threading.get_ident()
+        me = _this_thread()
         turn = threading.Lock()
         turn.acquire()
         with self._mutex:
             if not self._held:
                 self._held, self._owner = True, me
                 return
-            if self._owner == me:
+            if self._owner is me:
                 raise AkunuError(
                     "this thread has an open stream on the model, which serves one generation at a time; "
                     "read that stream to its end or call its close() first"
@@ -61,7 +70,7 @@ class FairLock:
 
     def adopt(self) -> None:
         """Make the calling thread the holder: a stream may be read by one thread after another."""
-        self._owner = threading.get_ident()
+        self._owner = _this_thread()
 
     def release(self) -> None:
         """Hand the lock to the thread that has waited longest, if any."""

@@ -9,6 +9,8 @@ from __future__ import annotations
 import difflib
 import os
 import re
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -17,6 +19,7 @@ from akunu.progress import Progress, reporter
 
 if TYPE_CHECKING:
     from akunu.model import Model
+    from akunu.tokenizer import Tokenizer
 
 __all__ = ["BUILT_IN", "DEFAULT_CONTEXT", "find_model", "load"]
 
@@ -87,18 +90,20 @@ def load(
     requested = _positive("context", context)
     n_threads = _positive("threads", threads)
     device = _device(device)
-    with reporter(progress, "Loading") as report:
-        file_path = find_model(path, progress=progress)
-        file = _core.GgufFile(str(file_path))
-        metadata = file.metadata
-        spec = config.resolve(file, context=requested or DEFAULT_CONTEXT)
-        trained = spec.config.context_length
-        if requested is not None and requested > trained:
-            raise InvalidArgumentError(
-                f"context: {requested} is more than the {trained} tokens {file_path.name} was trained for"
-            )
-        if requested is None and trained < DEFAULT_CONTEXT:
-            spec = config.resolve(file, context=trained)
+    file_path = find_model(path, progress=progress)
+    file = _core.GgufFile(str(file_path))
+    metadata = file.metadata
+    spec = config.resolve(file, context=requested or DEFAULT_CONTEXT)
+    trained = spec.config.context_length
+    if requested is not None and requested > trained:
+        raise InvalidArgumentError(
+            f"context: {requested} is more than the {trained} tokens {file_path.name} was trained for"
+        )
+    if requested is None and trained < DEFAULT_CONTEXT:
+        spec = config.resolve(file, context=trained)
+    # A large vocabulary takes as long as the weights of a small model, and those are loaded without the GIL.
+    with ThreadPoolExecutor(1, "akunu-tokenizer") as pool, reporter(progress, "Loading") as report:
+        tokenizer = pool.submit(_tokenizer, metadata)
         engine = _core.Engine(
             file,
             spec,
@@ -108,7 +113,16 @@ def load(
             kv_dtype=kv_dtype,
             progress=report,
         )
-        return Model(engine, spec.config, metadata, file_path)
+        return Model(engine, tokenizer.result(), spec.config, metadata, file_path)
+
+
+def _tokenizer(metadata: Mapping[str, object]) -> Tokenizer | None:
+    """The tokenizer of a file; None when the file says that it has no vocabulary."""
+    if metadata.get("tokenizer.ggml.model") in (None, "none", "no_vocab"):
+        return None
+    from akunu.tokenizer import Tokenizer
+
+    return Tokenizer.from_metadata(metadata)
 
 
 def find_model(path: str | os.PathLike[str], *, progress: bool | Progress = True) -> Path:

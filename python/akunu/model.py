@@ -140,7 +140,12 @@ class Model:
     """
 
     def __init__(
-        self, engine: Engine, config: ModelConfig, metadata: Mapping[str, object], path: Path
+        self,
+        engine: Engine,
+        tokenizer: Tokenizer | None,
+        config: ModelConfig,
+        metadata: Mapping[str, object],
+        path: Path,
     ) -> None:
         self.config = config
         self.sampling = Sampling.from_metadata(metadata, engine.context)
@@ -150,7 +155,7 @@ class Model:
         self.context = engine.context
         self.device = engine.device
         self._engine = engine
-        self._tokenizer = _tokenizer(metadata)
+        self._tokenizer = tokenizer
         # Not all of the metadata: its token list alone can take tens of megabytes.
         self._template_metadata = {k: v for k, v in metadata.items() if k.startswith(_TEMPLATE_KEY)}
         self._template: ChatTemplate | None = None
@@ -514,12 +519,3 @@ def _drain(stream: Stream) -> Completion:
         for _ in stream:
             pass
     return stream.completion
-
-
-def _tokenizer(metadata: Mapping[str, object]) -> Tokenizer | None:
-    """The tokenizer of a file; None when the file says that it has no vocabulary."""
-    if metadata.get("tokenizer.ggml.model") in (None, "none", "no_vocab"):
-        return None
-    from akunu.tokenizer import Tokenizer
-
-    return Tokenizer.from_metadata(metadata)

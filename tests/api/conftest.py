@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 from akunu.model import Model
+from akunu.tokenizer import Tokenizer
 
 from .fakes import FakeEngine, hashed
 
@@ -47,7 +48,14 @@ def make_model(next_token=None, **engine) -> Model:
     vocab = len(TOKENS)
     next_token = next_token or hashed(vocab, first=3)
     fake = FakeEngine(next_token, vocab=vocab, **engine)
-    return Model(fake, SimpleNamespace(vocab_size=vocab, arch="llama"), metadata(), Path("fake.gguf"))
+    return wrap(fake, metadata())
+
+
+def wrap(engine: FakeEngine, data: dict[str, object]) -> Model:
+    """A model of an engine and the metadata of its file."""
+    config = SimpleNamespace(vocab_size=engine.vocab, arch="llama")
+    tokenizer = Tokenizer.from_metadata(data) if data else None
+    return Model(engine, tokenizer, config, data, Path("fake.gguf"))
 
 
 @pytest.fixture

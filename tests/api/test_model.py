@@ -6,17 +6,14 @@ import gc
 import threading
 import time
 import weakref
-from pathlib import Path
-from types import SimpleNamespace
 
 import akunu
 import numpy as np
 import pytest
 from akunu.chat import ChatTemplate
 from akunu.errors import AkunuError, InvalidArgumentError, TemplateError, TokenizerError
-from akunu.model import Model
 
-from .conftest import END, TOKENS, as_bytes, make_model, metadata, word
+from .conftest import END, TOKENS, as_bytes, make_model, metadata, word, wrap
 from .fakes import FakeEngine, hashed, scripted
 
 PROMPT = [1, 10, 11, 12]
@@ -97,8 +94,7 @@ def test_template_variables_reach_the_template(model):
 
 def test_a_model_without_a_template_says_so():
     data = {k: v for k, v in metadata().items() if k != "tokenizer.chat_template"}
-    config = SimpleNamespace(vocab_size=len(TOKENS), arch="llama")
-    model = Model(FakeEngine(hashed(len(TOKENS), 3), vocab=len(TOKENS)), config, data, Path("m.gguf"))
+    model = wrap(FakeEngine(hashed(len(TOKENS), 3), vocab=len(TOKENS)), data)
     with pytest.raises(TemplateError, match="no chat template"):
         model.chat([{"role": "user", "content": "hello"}])
     model.chat_template = ChatTemplate.named("chatml", model.tokenizer)
@@ -309,11 +305,10 @@ def test_tokenize_and_detokenize(model):
 
 
 def test_a_file_without_vocabulary_takes_ids_only():
-    config = SimpleNamespace(vocab_size=300, arch="llama")
-    model = Model(FakeEngine(scripted(2, [5, 6, 7])), config, {}, Path("m.gguf"))
+    model = wrap(FakeEngine(scripted(2, [5, 6, 7])), {})
     result = model.generate([1, 2], max_tokens=3)
     assert (result.text, result.ids, result.finish_reason) == ("", [5, 6, 7], "length")
-    with pytest.raises(TokenizerError, match=r"m\.gguf has no vocabulary"):
+    with pytest.raises(TokenizerError, match=r"fake\.gguf has no vocabulary"):
         model.generate("hello")
 
 
@@ -346,9 +341,8 @@ def test_memory_and_names(model):
 
 
 def test_the_models_defaults_reach_the_engine():
-    config = SimpleNamespace(vocab_size=len(TOKENS), arch="llama")
     engine = FakeEngine(hashed(len(TOKENS), 3), vocab=len(TOKENS))
-    model = Model(engine, config, metadata(temp=0.25, top_k=9), Path("m.gguf"))
+    model = wrap(engine, metadata(temp=0.25, top_k=9))
     model.generate(PROMPT, max_tokens=1)
     assert (engine.settings["temperature"], engine.settings["top_k"]) == (0.25, 9)
     model.generate(PROMPT, max_tokens=1, temperature=1.5)
