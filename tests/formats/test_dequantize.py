@@ -29,7 +29,22 @@ HALF_SCALES = {
 }
 
 # Zeros, smallest and largest subnormals, smallest normals, ordinary values, the largest; no NaN, no infinity.
-ODD_HALVES = [0x0000, 0x8000, 0x0001, 0x8001, 0x03FF, 0x83FF, 0x0400, 0x8400, 0x1234, 0x9234, 0x3C00, 0xBC00, 0x7BFF, 0xFBFF]
+ODD_HALVES = [
+    0x0000,
+    0x8000,
+    0x0001,
+    0x8001,
+    0x03FF,
+    0x83FF,
+    0x0400,
+    0x8400,
+    0x1234,
+    0x9234,
+    0x3C00,
+    0xBC00,
+    0x7BFF,
+    0xFBFF,
+]
 
 
 def reference(dtype: dict[str, object], blocks: np.ndarray) -> np.ndarray:
@@ -62,9 +77,13 @@ def test_random_blocks_with_odd_scales(dtype: dict[str, object]) -> None:
     rng = np.random.default_rng(dtype["id"])
     blocks = rng.integers(0, 256, (3000, dtype["block_bytes"]), dtype=np.uint8)
     for i, offset in enumerate(HALF_SCALES.get(dtype["name"], [])):
-        odd = np.array(ODD_HALVES, np.uint16)[(np.arange(3000) // (1 if i == 0 else len(ODD_HALVES))) % len(ODD_HALVES)]
+        odd = np.array(ODD_HALVES, np.uint16)[
+            (np.arange(3000) // (1 if i == 0 else len(ODD_HALVES))) % len(ODD_HALVES)
+        ]
         # Half of the blocks get the odd values, the others any finite one.
-        finite = rng.integers(0, 0x7C00, 3000).astype(np.uint16) | (rng.integers(0, 2, 3000).astype(np.uint16) << 15)
+        finite = rng.integers(0, 0x7C00, 3000).astype(np.uint16) | (
+            rng.integers(0, 2, 3000).astype(np.uint16) << 15
+        )
         scale = np.where(np.arange(3000) < 1500, odd, finite).astype("<u2")
         blocks[:, offset : offset + 2] = scale.view(np.uint8).reshape(-1, 2)
     if dtype["name"] in ("f32", "bf16"):  # clear the lowest exponent bit: no NaN, no infinity
@@ -81,7 +100,9 @@ def test_every_f16_and_bf16_value() -> None:
     every = np.arange(65536, dtype=np.uint16)
     finite = every[(every & 0x7C00) != 0x7C00]
     f16 = _core.dequantize("f16", finite.astype("<u2"), len(finite))
-    np.testing.assert_array_equal(f16.view(np.uint32), finite.view(np.float16).astype(np.float32).view(np.uint32))
+    np.testing.assert_array_equal(
+        f16.view(np.uint32), finite.view(np.float16).astype(np.float32).view(np.uint32)
+    )
     special = np.array([0x7C00, 0xFC00, 0x7E00], "<u2")
     np.testing.assert_array_equal(_core.dequantize("f16", special, 3), [np.inf, -np.inf, np.nan])
     bf16 = _core.dequantize("bf16", every.astype("<u2"), 65536)

@@ -55,7 +55,11 @@ def write_model(path: Path, **options: object) -> dict[str, np.ndarray]:
         data[f"blk.{layer}.i32"] = rng.integers(-9, 9, 11).astype(np.int32)
     for name, array in data.items():
         writer.add_tensor(name, array)
-    for kind in (gguf.GGMLQuantizationType.Q4_0, gguf.GGMLQuantizationType.Q6_K, gguf.GGMLQuantizationType.MXFP4):
+    for kind in (
+        gguf.GGMLQuantizationType.Q4_0,
+        gguf.GGMLQuantizationType.Q6_K,
+        gguf.GGMLQuantizationType.MXFP4,
+    ):
         elems, size = gguf.GGML_QUANT_SIZES[kind]
         blocks = rng.integers(0, 256, (6, 2 * size), dtype=np.uint8)
         data[f"q.{kind.name}"] = blocks
@@ -77,7 +81,9 @@ def test_real_vocabularies(vocab_dir: Path, name: str) -> None:
         assert expected == reference_metadata(path)
     assert list(file.metadata) == list(expected)
     assert file.metadata == expected
-    assert {key: type(value) for key, value in file.metadata.items()} == {k: type(v) for k, v in expected.items()}
+    assert {key: type(value) for key, value in file.metadata.items()} == {
+        k: type(v) for k, v in expected.items()
+    }
     assert file.tensors == []
     assert file.paths == [str(path)]
 
@@ -143,7 +149,13 @@ def test_version_2_reads_like_version_3(tmp_path: Path) -> None:
     assert (two.version, three.version) == (2, 3)
     assert two.metadata == three.metadata
     for a, b in zip(two.tensors, three.tensors, strict=True):
-        assert (a.name, a.dtype, a.shape, a.offset, a.nbytes) == (b.name, b.dtype, b.shape, b.offset, b.nbytes)
+        assert (a.name, a.dtype, a.shape, a.offset, a.nbytes) == (
+            b.name,
+            b.dtype,
+            b.shape,
+            b.offset,
+            b.nbytes,
+        )
 
 
 def test_get_converts_one_key(tmp_path: Path) -> None:
@@ -187,9 +199,9 @@ def test_tensor_bytes_are_a_read_only_view_that_keeps_the_mapping(tmp_path: Path
     view = file.tensor_bytes("half")
     expected = view.tobytes()
     assert not view.flags.writeable and not view.flags.owndata
-    with pytest.raises(ValueError, match="WRITEABLE"):
+    with pytest.raises(ValueError, match=r"WRITEABLE"):
         view.flags.writeable = True
-    with pytest.raises(InvalidArgumentError, match="has no tensor 'nothing'"):
+    with pytest.raises(InvalidArgumentError, match=r"has no tensor 'nothing'"):
         file.tensor_bytes("nothing")
     entries = file.tensors
     del file
@@ -202,9 +214,9 @@ def test_a_file_cut_after_opening_is_noticed(tmp_path: Path) -> None:
     path = write(tmp_path / "m.gguf", raw.sample())
     file = _core.GgufFile(path)
     os.truncate(path, 100)
-    with pytest.raises(ModelFileError, match="was cut to 100 bytes after it was opened"):
+    with pytest.raises(ModelFileError, match=r"was cut to 100 bytes after it was opened"):
         file.tensor_bytes("half")
-    with pytest.raises(ModelFileError, match="was cut to 100 bytes"):
+    with pytest.raises(ModelFileError, match=r"was cut to 100 bytes"):
         _ = file.metadata
 
 
