@@ -12,10 +12,18 @@ from typing import TYPE_CHECKING, Any, Final, TextIO, TypeVar
 import click
 
 from akunu.bench.filetypes import FILE_TYPES
-from akunu.bench.params import DEFAULTS, BenchParams, Case, list_cases, parse_ints, parse_pair
+from akunu.bench.params import (
+    DEFAULTS,
+    BenchParams,
+    Case,
+    list_cases,
+    parse_ints,
+    parse_pair,
+)
 from akunu.bench.shapes import SHAPES
 from akunu.cli.app import CONTEXT_SETTINGS
 from akunu.cli.app import run as run_command
+from akunu.cli.options import refuse_unused
 from akunu.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -284,10 +292,13 @@ def command(
     for name in synthetic:
         _check_synthetic(name)
     if write is not None:
-        if len(synthetic) != 1 or models:
-            raise click.UsageError("--write writes one model: give exactly one --synthetic, and no --model")
+        if len(synthetic) != 1 or models or any(lists.values()):
+            raise click.UsageError(
+                "--write writes one model and runs nothing: give one --synthetic and no tests"
+            )
         _write(synthetic[0], write, seed)
         return
+    refuse_unused(("seed",), "--write")
     given = replace(
         DEFAULTS,
         models=(*models, *synthetic) or DEFAULTS.models,

@@ -47,6 +47,10 @@ def command(text: str, stats: bool, echo: bool | None, as_json: bool, **values: 
       akunu complete - -m model.gguf < letter.txt > rest.txt                in a pipe: only the continuation
       akunu complete "1, 2, 3" -n 4 --json | jq .ids                        for programs
     """
+    if as_json and (echo or stats):
+        raise click.UsageError(
+            "--json prints text and statistics in one object; it excludes --echo and --stats"
+        )
     prompt = _read_stdin() if text == STDIN else text
     arguments = generation_arguments(values)
     with load_model(values) as model:

@@ -14,7 +14,7 @@ import click
 
 from akunu.cli.app import CONTEXT_SETTINGS
 from akunu.cli.console import bytes_text, count_text, print_table
-from akunu.cli.options import loading_options
+from akunu.cli.options import loading_options, refuse_unused
 from akunu.cli.profile import ROWS, phase_options
 from akunu.errors import AkunuError
 
@@ -56,6 +56,8 @@ def command(
       akunu inspect model.gguf --plan --phase prefill --rows 512
       akunu inspect user/repo:Q4_0 --json | jq .config
     """
+    if not plan:
+        refuse_unused(("phase", "rows", "position", "device", "context", "threads", "kv_dtype"), "--plan")
     from akunu import _core
     from akunu.loading import find_model
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -19,6 +19,7 @@ __all__ = [
     "load_model",
     "loading_options",
     "model_options",
+    "refuse_unused",
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -156,6 +157,15 @@ def _bias(text: str) -> tuple[int, float]:
             f"found {text!r}, expected ID=X such as 2=-inf or 17=1.5", param_hint="--logit-bias"
         )
     return pair
+
+
+def refuse_unused(names: Sequence[str], needed: str) -> None:
+    """Raise a usage error when an option was given that has no effect without the option `needed`."""
+    context = click.get_current_context()
+    for name in names:
+        if context.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE:
+            flag = next(option.opts[-1] for option in context.command.params if option.name == name)
+            raise click.UsageError(f"{flag} has no effect without {needed}")
 
 
 def load_model(values: dict[str, Any]) -> Model:

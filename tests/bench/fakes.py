@@ -1,0 +1,73 @@
+"""An engine that computes nothing but keeps the books of the KV cache, and checks how it is called."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+CPU = {"id": "cpu", "name": "Test CPU", "backend": "CPU", "isa": "generic", "threads": 2, "memory": 1 << 30}
+GPU = {
+    "id": "metal",
+    "name": "Test GPU",
+    "backend": "Metal",
+    "isa": "apple9",
+    "threads": 2,
+    "memory": 1 << 30,
+}
+
+
+class FakeEngine:
+    """`calls` records (name, tokens processed or kept); `chunk` rows of a prompt go in one prefill."""
+
+    def __init__(self, context: int, chunk: int = 4) -> None:
+        self.context = context
+        self.chunk = chunk
+        self.cache: list[int] = []
+        self.calls: list[tuple[str, int]] = []
+        self.closed = False
+        self._prompt: list[int] = []
+
+    @property
+    def position(self) -> int:
+        return len(self.cache)
+
+    def begin(self, ids: Any, *, temperature: float, end_ids: tuple[int, ...], reuse: bool) -> int:
+        assert not self.closed
+        assert (temperature, end_ids, reuse) == (0.0, (), True)
+        self._prompt = [int(i) for i in ids]
+        assert len(self._prompt) <= self.context
+        shared = 0
+        while (
+            shared < min(len(self.cache), len(self._prompt) - 1)
+            and self.cache[shared] == self._prompt[shared]
+        ):
+            shared += 1
+        del self.cache[shared:]
+        return shared
+
+    def prefill(self) -> tuple[int, Any]:
+        new = self._prompt[self.position : self.position + self.chunk]
+        assert new
+        self.cache += new
+        self.calls.append(("prefill", len(new)))
+        return len(self._prompt) - self.position, SimpleNamespace(ids=[1])
+
+    def decode(self, n: int) -> Any:
+        made = [10**9] * min(n, self.context - self.position)  # no id of a prompt, so it is never reused
+        self.cache += made
+        self.calls.append(("decode", len(made)))
+        return SimpleNamespace(ids=made)
+
+    def truncate(self, n: int) -> None:
+        assert 0 <= n <= self.position
+        del self.cache[n:]
+        self.calls.append(("truncate", n))
+
+    def close(self) -> None:
+        self.closed = True
+
+    @property
+    def tokens(self) -> Any:
+        return np.array(self.cache, np.uint32)

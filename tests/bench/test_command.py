@@ -1,0 +1,180 @@
+"""The command line of akunu-bench, with an engine that computes nothing."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+import akunu
+from akunu.bench import loader, main
+from akunu.bench.runner import LoadedModel, ModelFacts
+
+from .fakes import CPU, FakeEngine
+
+
+@pytest.fixture
+def bench(monkeypatch, capsys):
+    """Run `akunu-bench ARGS…`; `bench.loads` lists (model, threads, ubatch, context)."""
+    core = SimpleNamespace(devices=lambda: [CPU])
+    monkeypatch.setitem(sys.modules, "akunu._core", core)
+    monkeypatch.setattr(akunu, "_core", core, raising=False)
+    loads: list[tuple[str, int, int, int]] = []
+
+    def load(case, context):
+        loads.append((case.model, case.n_threads, case.n_ubatch, context))
+        return LoadedModel(
+            FakeEngine(context), ModelFacts(case.model, "fake 1B Q4_0", 1 << 30, 10**9), 100, CPU
+        )
+
+    monkeypatch.setattr(loader, "load_case", load)
+
+    def run(*args: str) -> SimpleNamespace:
+        loads.clear()
+        capsys.readouterr()
+        status = main(args)
+        captured = capsys.readouterr()
+        return SimpleNamespace(status=status, out=captured.out, err=captured.err, loads=list(loads))
+
+    return run
+
+
+def rows_of(markdown: str) -> list[str]:
+    return [line.split("|")[-3].strip() for line in markdown.splitlines()[2:] if line.startswith("|")]
+
+
+def test_the_default_is_llama_benchs_on_the_embedded_model(bench):
+    ran = bench()
+    assert ran.status == 0
+    assert rows_of(ran.out) == ["pp512", "tg128"]
+    assert ran.loads == [("ember", 2, 512, 513)]
+    assert re.search(r"^\| fake 1B Q4_0 +\| +1.00 GiB \| +1.00 B \| CPU +\| +2 \| +pp512 \|", ran.out, re.M)
+    assert re.search(r"\n\nbuild: akunu-[\d.]+ \(\d+\)\n$", ran.out)
+
+
+def test_lists_repeats_and_ranges(bench):
+    ran = bench("-m", "a,b", "-p", "8,16", "-p", "32", "-n", "0", "-t", "1-2", "-r", "1")
+    assert rows_of(ran.out) == ["pp8", "pp16", "pp32"] * 4
+    assert [load[:2] for load in ran.loads] == [("a", 1), ("a", 2), ("b", 1), ("b", 2)]
+
+
+def test_short_forms_of_llama_bench(bench):
+    ran = bench(
+        "-p8",
+        "-n",
+        "0",
+        "-pg",
+        "4,2",
+        "-ub",
+        "4",
+        "-ngl",
+        "0",
+        "-fa",
+        "1",
+        "-r",
+        "1",
+        "-ctk",
+        "f16",
+        "-b",
+        "8",
+    )
+    assert ran.status == 0, ran.err
+    assert rows_of(ran.out) == ["pp8", "pp4+tg2"]
+    assert "ngl" not in ran.out  # on the CPU the table has no such column
+    assert "|  fa |" in ran.out
+
+
+def test_underscores_are_hyphens_in_long_options(bench):
+    assert rows_of(bench("--n_prompt", "8", "--n_gen", "0", "--no_warmup").out) == ["pp8"]
+
+
+def test_depth(bench):
+    assert rows_of(bench("-p", "8", "-n", "4", "-d", "0,16", "-r", "1").out) == [
+        "pp8",
+        "tg4",
+        "pp8 @ d16",
+        "tg4 @ d16",
+    ]
+
+
+def test_both_outputs(bench):
+    ran = bench("-p", "8", "-n", "0", "-o", "json", "-oe", "md")
+    assert json.loads(ran.out)[0]["n_prompt"] == 8
+    assert rows_of(ran.err) == ["pp8"]
+    assert bench("-p", "8", "-n", "0", "-o", "none").out == ""
+
+
+def test_repetitions_and_fields_that_are_constant(bench):
+    found = json.loads(bench("-p", "8", "-n", "0", "-r", "3", "-o", "json").out)[0]
+    assert len(found["samples_ns"]) == 3
+    assert found["cpu_info"] == "Test CPU"
+    assert (found["split_mode"], found["poll"], found["main_gpu"]) == ("none", 0, 0)
+
+
+def test_synthetic_models_come_after_files(bench):
+    ran = bench("-m", "a", "--synthetic", "qwen3-0.6b:q4_0,stories15m:q8_0", "-p", "8", "-n", "0")
+    assert [load[0] for load in ran.loads] == ["a", "qwen3-0.6b:q4_0", "stories15m:q8_0"]
+
+
+def test_progress_goes_to_standard_error(bench):
+    ran = bench("-p", "8", "-n", "0", "-r", "1", "--progress")
+    assert ran.err.splitlines()[0] == "akunu-bench: benchmark 1/1: starting"
+
+
+def test_list_devices(bench):
+    assert bench("--list-devices").out == "Available devices:\n  cpu: Test CPU (1024 MiB)\n"
+
+
+def test_values_that_describe_what_happens_are_accepted(bench):
+    args = "-mmp 1 -sm none -mg 0 --repack 1 -nkvo 0 --poll 0 -embd 0 -fa auto -ngl -1 -dev auto"
+    assert bench(*args.split(), "-p", "8", "-n", "0").status == 0
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ("-ngl 99", "expected -1 or 0 on the CPU"),
+        ("-fa off", "attention is always fused"),
+        ("-fa 0", "attention is always fused"),
+        ("-ctk q8_0", "must name the same type"),
+        ("-ctk f16,q8_0 -ctv f16,q8_0", "must name the same type"),
+        ("-mmp 0", "only 1 is possible: files are memory-mapped"),
+        ("-sm layer", "a model runs on one device"),
+        ("-ot x=CPU", "it is not supported"),
+        ("--poll 50", "only 0 is possible"),
+        ("-C 0x3", "use taskset"),
+        ("-p 8-4", "is empty"),
+        ("-p x", "expected a number or a range"),
+        ("-t 0", "expected at least 1"),
+        ("-b 0", "expected at least 1"),
+        ("-pg 512", "expected two numbers"),
+        ("-r 0", "is not in the range"),
+        ("-o yaml", "is not one of"),
+        ("-p 0 -n 0", "nothing to run"),
+        ("--synthetic nonsense:q4_0", "unknown shape 'nonsense'"),
+        ("--synthetic qwen3-0.6b:q9", "unknown type 'q9'"),
+        ("--write x.gguf", "give one --synthetic"),
+        ("--write x.gguf --synthetic stories15m:q8_0 -p 5", "give one --synthetic"),
+        ("--seed 3", "--seed has no effect without --write"),
+        ("-dev metal", "no 'metal' here; there is cpu"),
+        ("--verbose-prompt", "No such option"),
+    ],
+)
+def test_what_is_not_supported_is_refused_and_nothing_runs(args, message, bench):
+    ran = bench(*args.split())
+    assert ran.status in (1, 2)
+    assert message in " ".join(ran.err.split())
+    assert ran.out == ""
+    assert ran.loads == []
+
+
+def test_write_makes_a_file(bench, tmp_path):
+    path = tmp_path / "x.gguf"
+    ran = bench("--synthetic", "stories15m:q8_0", "--write", str(path))
+    assert ran.status == 0
+    assert path.read_bytes()[:4] == b"GGUF"
+    assert "16.16 MiB" in ran.err
+    assert ran.out == ""

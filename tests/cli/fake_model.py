@@ -1,0 +1,107 @@
+"""A stand-in for a loaded model: it repeats what it is asked, so the commands can be tested without weights.
+
+It has the methods of `akunu.Model` that the commands call, with the same meaning.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import SimpleNamespace, TracebackType
+from typing import Any
+
+from akunu.errors import ContextLengthError, TemplateError
+from akunu.generation import Completion, Stats
+
+
+class FakeStream:
+    """Gives `pieces` one by one; what was read so far is its completion."""
+
+    def __init__(self, pieces: Sequence[str], delay: float) -> None:
+        self._left = list(pieces)
+        self._read: list[str] = []
+        self._delay = delay
+        self.closed = False
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        if self.closed or not self._left:
+            raise StopIteration
+        time.sleep(self._delay)
+        self._read.append(self._left.pop(0))
+        return self._read[-1]
+
+    @property
+    def completion(self) -> Completion:
+        stats = Stats(5, 2, len(self._read), 0.25, 0.5, 2.0, 6.0, 1.5)
+        reason = "cancelled" if self._left else "stop"
+        return Completion("".join(self._read), list(range(len(self._read))), None, reason, stats, seed=11)
+
+    def __enter__(self) -> FakeStream:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        self.closed = True
+
+
+class FakeModel:
+    """`answers` maps a prompt (or the last message) to pieces of text; others are echoed word by word."""
+
+    name, device, context = "fake", "cpu", 64
+
+    def __init__(self, answer: Callable[[str], Sequence[str]] | None = None, delay: float = 0.0) -> None:
+        self._answer = answer or (lambda text: [f"<{word}>" for word in text.split()])
+        self._delay = delay
+        self.template = True
+        self.closed = False
+        self.prompts: list[object] = []
+        self.options: list[Mapping[str, Any]] = []
+
+    def stream(self, prompt: str, **options: Any) -> FakeStream:
+        return self._stream(prompt, prompt, options)
+
+    def generate(self, prompt: str, **options: Any) -> Completion:
+        stream = self.stream(prompt, **options)
+        for _ in stream:
+            pass
+        return stream.completion
+
+    def stream_chat(self, messages: Sequence[Mapping[str, str]], **options: Any) -> FakeStream:
+        return self._stream([dict(message) for message in messages], messages[-1]["content"], options)
+
+    def _stream(self, prompt: object, text: str, options: Mapping[str, Any]) -> FakeStream:
+        self.prompts.append(prompt)
+        self.options.append(options)
+        if "too long" in text:
+            raise ContextLengthError("the prompt has 99 tokens, the context holds 64")
+        return FakeStream(self._answer(text), self._delay)
+
+    @property
+    def chat_template(self) -> object:
+        if not self.template:
+            raise TemplateError("fake.gguf has no chat template")
+        return SimpleNamespace()
+
+    def tokenize(self, text: str, *, add_special: bool = True) -> list[int]:
+        return list(range(len(text.split()) + add_special))
+
+    def perplexity(
+        self,
+        text: str,
+        *,
+        context: int | None,
+        stride: int | None,
+        progress: Callable[[int, int], None] | None,
+    ) -> float:
+        self.options.append({"context": context, "stride": stride})
+        return float(len(text))
+
+    def __enter__(self) -> FakeModel:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.closed = True

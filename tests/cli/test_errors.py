@@ -1,0 +1,98 @@
+"""What goes wrong is one line on standard error, with a known exit status."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import akunu
+from akunu.errors import ModelFileError, UnsupportedError
+
+FAKE = Path(__file__).with_name("fake_main.py")
+
+
+def failing(error: BaseException):
+    def load(*_args, **_kwargs):
+        raise error
+
+    return load
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (ModelFileError("no such file: x.gguf"), "akunu: error: no such file: x.gguf\n"),
+        (UnsupportedError("two\nlines"), "akunu: error: two lines\n"),
+        (PermissionError(13, "Permission denied", "x"), "akunu: error: [Errno 13] Permission denied: 'x'\n"),
+    ],
+)
+def test_an_error_is_one_line_and_status_1(error, line, akunu_cli, monkeypatch):
+    monkeypatch.setattr(akunu, "load", failing(error))
+    ran = akunu_cli("complete", "x")
+    assert (ran.status, ran.out, ran.err) == (1, "", line)
+
+
+def test_a_defect_is_one_line_that_says_how_to_see_more(akunu_cli, monkeypatch):
+    monkeypatch.setattr(akunu, "load", failing(ZeroDivisionError("oops")))
+    ran = akunu_cli("complete", "x")
+    assert ran.status == 1
+    assert ran.err.count("\n") == 1
+    assert "internal error: ZeroDivisionError: oops" in ran.err
+    assert "AKUNU_DEBUG=1" in ran.err
+
+
+def test_debug_shows_the_traceback(akunu_cli, monkeypatch):
+    from akunu.cli import main
+
+    monkeypatch.setattr(akunu, "load", failing(ModelFileError("no such file")))
+    monkeypatch.setenv("AKUNU_DEBUG", "1")
+    with pytest.raises(ModelFileError):
+        main(["complete", "x"])
+
+
+def test_ctrl_c_has_status_130(akunu_cli, monkeypatch):
+    monkeypatch.setattr(akunu, "load", failing(KeyboardInterrupt()))
+    ran = akunu_cli("complete", "x")
+    assert ran.status == 130
+    assert "Traceback" not in ran.err
+
+
+def test_a_warning_is_one_line(akunu_cli, model, monkeypatch):
+    import warnings
+
+    def load(*_args, **_kwargs):
+        warnings.warn("the file recommends nonsense", RuntimeWarning, stacklevel=2)
+        return model
+
+    monkeypatch.setattr(akunu, "load", load)
+    assert akunu_cli("complete", "x").err == "akunu: warning: the file recommends nonsense\n"
+
+
+def test_a_missing_file_is_named(akunu_cli, tmp_path):
+    ran = akunu_cli("perplexity", "ember", str(tmp_path / "none.txt"))
+    assert ran.status == 1
+    assert "none.txt" in ran.err
+
+
+def test_a_reader_that_leaves_is_quiet():
+    command = f'"{sys.executable}" "{FAKE}" 0.01 complete "{"word " * 200}" | head -c 5'
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "<word"
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize(("no_color", "coloured"), [("1", False), ("", True)])
+def test_no_color_is_honoured(no_color, coloured, akunu_cli, monkeypatch):
+    # click.style leaves colour in when it is told to; a terminal is one that says so
+    import click
+
+    from akunu.cli import app
+
+    seen = []
+    monkeypatch.setattr(click, "echo", lambda text, **options: seen.append(options["color"]))
+    monkeypatch.setenv("NO_COLOR", no_color)
+    app.print_error("akunu", "error", "x")
+    assert seen == [None if coloured else False]

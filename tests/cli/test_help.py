@@ -1,0 +1,101 @@
+"""Help and usage: quick, complete, and without loading what only a run needs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import click
+import pytest
+
+from akunu.cli.group import COMMANDS
+from akunu.cli.group import akunu as group
+
+HEAVY = (
+    "numpy",
+    "rich",
+    "jinja2",
+    "tokenizers",
+    "huggingface_hub",
+    "gguf",
+    "akunu._core",
+    "akunu.model",
+    "akunu.bench",
+)
+
+
+def imported(statement: str) -> set[str]:
+    quiet = f"import sys, contextlib, io\nwith contextlib.redirect_stdout(io.StringIO()):\n    {statement}"
+    code = f"{quiet}\nprint(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    return set(done.stdout.split())
+
+
+def test_help_loads_nothing_heavy():
+    modules = imported("from akunu.cli import main; main(['--help'])")
+    assert modules.isdisjoint(HEAVY)
+    assert not {f"akunu.cli.{name}" for name in COMMANDS} & modules
+
+
+def test_help_of_a_command_loads_only_that_command():
+    modules = imported("from akunu.cli import main; main(['complete', '--help'])")
+    assert "akunu.cli.complete" in modules
+    assert modules.isdisjoint({"akunu.cli.chat", "akunu.cli.inspect", "numpy", "akunu._core", "akunu.model"})
+
+
+def test_help_of_akunu_bench_loads_no_engine():
+    modules = imported("from akunu.bench import main; main(['--help'])")
+    assert modules.isdisjoint({"numpy", "akunu._core", "akunu.model", "rich", "gguf"})
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_an_example_and_help_for_each_option(name, akunu_cli):
+    ran = akunu_cli(name, "--help")
+    assert ran.status == 0
+    assert "Examples:\n    akunu " in ran.out or "Examples:\n    printf" in ran.out
+    command = group.get_command(click.Context(group), name)
+    assert command is not None
+    assert all(option.help for option in command.params if isinstance(option, click.Option))
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_summaries_match_the_commands(name):
+    command = group.get_command(click.Context(group), name)
+    assert command is not None
+    assert command.name == name
+
+
+def test_help_lists_the_commands_and_names_the_default_model(akunu_cli):
+    ran = akunu_cli("--help")
+    assert ran.status == 0
+    assert all(f"  {name} " in ran.out for name in COMMANDS)
+    assert "ember" in ran.out
+
+
+def test_version(akunu_cli):
+    import akunu
+
+    assert akunu_cli("--version").out == f"akunu {akunu.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["nonsense"], "No such command"),
+        (["complete"], "Missing argument 'TEXT'"),
+        (["complete", "x", "--top-k", "many"], "'many' is not a valid integer"),
+        (["complete", "x", "--nonsense"], "No such option"),
+        (["complete", "x", "--logit-bias", "7"], "expected ID=X"),
+        (["complete", "x", "--logit-bias", "7=nan"], "expected ID=X"),
+        (["complete", "x", "--json", "--stats"], "--json"),
+        (["inspect", "x", "--rows", "3"], "--rows has no effect without --plan"),
+    ],
+)
+def test_wrong_usage_has_status_2_and_explains(args, message, akunu_cli):
+    ran = akunu_cli(*args)
+    assert ran.status == 2
+    assert message in ran.err
+    assert "Traceback" not in ran.err
+    assert ran.out == ""
