@@ -1,0 +1,78 @@
+"""The tiny models in Hugging Face Transformers (only where torch and Transformers are installed)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+import transformers
+
+from .tiny import Tiny, weights
+
+__all__ = ["greedy", "logits", "model"]
+
+
+def model(tiny: Tiny) -> Any:
+    """The model in float32 with eager attention, holding exactly `weights(tiny)`."""
+    rope: dict[str, Any] = {"rope_type": "default", "rope_theta": tiny.theta, **tiny.rope}
+    if tiny.hf == "Gemma3":
+        local = {"rope_type": "default", "rope_theta": tiny.local_theta}
+        rope = {"full_attention": rope, "sliding_attention": local}
+    if tiny.hf == "Phi3":
+        rope["partial_rotary_factor"] = tiny.partial_rotary
+    settings: dict[str, Any] = {
+        "hidden_size": tiny.dim,
+        "num_attention_heads": tiny.n_heads,
+        "num_key_value_heads": tiny.n_kv_heads,
+        "head_dim": tiny.head_dim,
+        "intermediate_size": tiny.ffn_dim,
+        "vocab_size": tiny.vocab_size,
+        "num_hidden_layers": tiny.n_layers,
+        "tie_word_embeddings": tiny.tied,
+        "max_position_embeddings": tiny.context_length,
+        "rms_norm_eps": tiny.norm_eps,
+        "rope_parameters": rope,
+        "attn_implementation": "eager",
+        "pad_token_id": 0,
+    }
+    if tiny.window:
+        settings["sliding_window"] = tiny.window
+    elif tiny.hf in ("Mistral", "Phi3"):
+        settings["sliding_window"] = None
+    if tiny.hf == "Llama":
+        settings["attention_bias"] = tiny.bias == "all"
+    if tiny.hf in ("Gemma2", "Gemma3"):
+        settings["query_pre_attn_scalar"] = tiny.head_dim
+    if tiny.hf == "Gemma2":
+        settings["attn_logit_softcapping"] = tiny.attn_softcap
+        settings["final_logit_softcapping"] = tiny.final_softcap
+    if tiny.rope.get("rope_type") == "longrope":
+        settings["original_max_position_embeddings"] = tiny.rope["original_max_position_embeddings"]
+    prefix = "Gemma3Text" if tiny.hf == "Gemma3" else tiny.hf
+    config = getattr(transformers, f"{prefix}Config")(**settings)
+    made = getattr(transformers, f"{tiny.hf}ForCausalLM")(config).eval()
+    state = {name: torch.from_numpy(array) for name, array in weights(tiny).items()}
+    if tiny.tied:
+        state["lm_head.weight"] = state["model.embed_tokens.weight"]
+    made.load_state_dict(state, strict=True)
+    return made
+
+
+@torch.no_grad()
+def logits(made: Any, ids: list[int]) -> npt.NDArray[np.float32]:
+    """float32 [len(ids), vocab], in one pass without a cache."""
+    out: npt.NDArray[np.float32] = made(input_ids=torch.tensor([ids]), use_cache=False).logits[0].numpy()
+    return out
+
+
+def greedy(made: Any, ids: list[int], n: int) -> tuple[list[int], npt.NDArray[np.float32]]:
+    """Greedy continuation of `n` ids and the gap between the two best logits at each."""
+    tokens, gaps = list(ids), []
+    for _ in range(n):
+        last = logits(made, tokens)[-1]
+        second, first = np.sort(last)[-2:]
+        tokens.append(int(np.argmax(last)))
+        gaps.append(first - second)
+    return tokens[len(ids) :], np.asarray(gaps, np.float32)

@@ -1,0 +1,62 @@
+"""Make tests/data/golden: what Transformers computes with the tiny models.
+
+Usage: python tools/make_golden.py [NAME...]
+
+Needs torch and Transformers. Run it after a change in tests/models/tiny.py; the files are committed. The
+prompt is random, and drawn again until no step of the greedy continuation is a near tie.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "python")]
+
+from tests.models import hf, tiny  # noqa: E402
+
+PROMPT_TOKENS = 48
+NEW_TOKENS = 32
+MIN_GAP = 0.05
+MIN_DISTINCT = 10
+END_ID = 2
+
+
+def make(row: tiny.Tiny) -> None:
+    """Write the golden file of one model."""
+    model = hf.model(row)
+    for attempt in range(200):
+        rng = np.random.RandomState(1000 * row.seed + attempt)
+        prompt = rng.randint(3, row.vocab_size, PROMPT_TOKENS).tolist()
+        ids, gaps = hf.greedy(model, prompt, NEW_TOKENS)
+        if gaps.min() >= MIN_GAP and len(set(ids)) >= MIN_DISTINCT and END_ID not in ids:
+            break
+    else:
+        raise SystemExit(f"{row.name}: no prompt without a near tie; change the seed")
+    logits = hf.logits(model, prompt)
+    np.savez_compressed(
+        tiny.GOLDEN_DIR / f"{row.name}.npz",
+        prompt=np.asarray(prompt, np.int32),
+        logits=logits.astype(np.float32),
+        ids=np.asarray(ids, np.int32),
+        gaps=gaps,
+        fingerprint=np.asarray(tiny.fingerprint(tiny.weights(row))),
+    )
+    print(
+        f"{row.name:14} attempt {attempt:3}  min gap {gaps.min():.3f}  "
+        f"distinct ids {len(set(ids))}/{NEW_TOKENS}  logit spread {logits.std():.2f}"
+    )
+
+
+def main(names: list[str]) -> None:
+    """Make the named models, or all."""
+    tiny.GOLDEN_DIR.mkdir(parents=True, exist_ok=True)
+    for name in names or list(tiny.ALL):
+        make(tiny.ALL[name])
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
