@@ -77,8 +77,7 @@ class ByteReader {
 
   private:
     [[noreturn]] void fail_truncated(std::uint64_t count) const {
-        fail("needs " + std::to_string(count) + " bytes where " + std::to_string(remaining()) + " are left",
-             at_end_);
+        fail("needs " + std::to_string(count) + " bytes where " + std::to_string(remaining()) + " are left", at_end_);
     }
 
     std::span<const std::byte> bytes_;

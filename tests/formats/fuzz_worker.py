@@ -18,6 +18,7 @@ from pathlib import Path
 
 import gguf_bytes as raw
 import numpy as np
+
 from akunu import _core
 from akunu.errors import AkunuError
 

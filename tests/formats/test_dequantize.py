@@ -7,6 +7,7 @@ import struct
 import gguf
 import numpy as np
 import pytest
+
 from akunu import _core
 from akunu.errors import AkunuError, InvalidArgumentError
 

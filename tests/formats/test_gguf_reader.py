@@ -10,6 +10,7 @@ from pathlib import Path
 import gguf
 import numpy as np
 import pytest
+
 from akunu import _core
 from akunu.errors import InvalidArgumentError, ModelFileError
 

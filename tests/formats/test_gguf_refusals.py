@@ -7,6 +7,7 @@ import struct
 from pathlib import Path
 
 import pytest
+
 from akunu import _core
 from akunu.errors import ModelFileError, UnsupportedError
 
