@@ -205,6 +205,12 @@ def test_a_given_attention_scale_wins() -> None:
     assert resolve(FakeFile("llama").set("attention.scale", 0.25)).config.attn_scale == 0.25
 
 
+def test_a_local_theta_with_yarn_is_refused() -> None:
+    file = FakeFile("gemma3").set("rope.scaling.type", "yarn")
+    with pytest.raises(UnsupportedError, match="local rotary theta together with YaRN"):
+        resolve(file)
+
+
 def test_key_value_heads_default_to_the_query_heads() -> None:
     file = FakeFile("llama_linear")
     del file.metadata[file.key("attention.head_count_kv")]
