@@ -81,7 +81,10 @@ def fetch(name: str, *, progress: bool | Progress = True) -> Path:
     except Exception as error:  # the Hub's client has changed its HTTP library, and its errors, before
         cached = _cached(repo)
         if not cached:
-            raise ModelFileError(f"{repo}: cannot be fetched, and is not in the cache: {error}") from error
+            raise ModelFileError(
+                f"{repo}: cannot be fetched, and is not in the cache: {error} "
+                "(a download that broke off goes on the next time)"
+            ) from error
         try:
             return cached[choose(repo, list(cached), wanted)[0]]
         except ModelFileError as missing:

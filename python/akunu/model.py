@@ -136,7 +136,7 @@ class Model:
     context : int
         Most tokens of prompt and generated text together.
     device : str
-        The device that the model runs on.
+        Name of the device that the model runs on.
     """
 
     def __init__(

@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+
 from akunu.model import Model
 from akunu.tokenizer import Tokenizer
 

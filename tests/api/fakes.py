@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+
 from akunu.errors import ContextLengthError, InvalidArgumentError
 
 NextToken = Callable[[list[int]], int]

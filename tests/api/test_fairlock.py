@@ -7,6 +7,7 @@ import threading
 import time
 
 import pytest
+
 from akunu.errors import AkunuError
 from akunu.fairlock import FairLock
 

@@ -7,10 +7,11 @@ import threading
 
 import numpy as np
 import pytest
-from akunu import generation
-from akunu.errors import AkunuError, ContextLengthError, InvalidArgumentError
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from akunu import generation
+from akunu.errors import AkunuError, ContextLengthError, InvalidArgumentError
 
 from .conftest import END, TOKENS, as_bytes, make_model, word
 from .fakes import FakeEngine, scripted

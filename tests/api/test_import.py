@@ -6,8 +6,9 @@ import ast
 import subprocess
 import sys
 
-import akunu
 import pytest
+
+import akunu
 
 HEAVY = {"numpy", "jinja2", "tokenizers", "rich", "huggingface_hub", "click", "akunu._core", "akunu.model"}
 

@@ -7,6 +7,7 @@ import sys
 from types import SimpleNamespace
 
 import pytest
+
 from akunu import hub, loading
 from akunu.errors import InvalidArgumentError, ModelFileError, UnsupportedError
 from akunu.loading import find_model

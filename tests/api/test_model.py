@@ -7,9 +7,10 @@ import threading
 import time
 import weakref
 
-import akunu
 import numpy as np
 import pytest
+
+import akunu
 from akunu.chat import ChatTemplate
 from akunu.errors import AkunuError, InvalidArgumentError, TemplateError, TokenizerError
 

@@ -7,6 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
+
 from akunu.errors import InvalidArgumentError
 from akunu.options import GenerationOptions, Sampling, resolve
 

@@ -6,10 +6,11 @@ import math
 
 import numpy as np
 import pytest
-from akunu.errors import InvalidArgumentError
-from akunu.perplexity import perplexity, windows
 from hypothesis import given
 from hypothesis import strategies as st
+
+from akunu.errors import InvalidArgumentError
+from akunu.perplexity import perplexity, windows
 
 
 @given(n=st.integers(1, 300), size=st.integers(1, 50), data=st.data())
