@@ -203,7 +203,8 @@ def run_torch(folder: Path, todo: list[Case]) -> list[Answer]:
     """Answers of the PyTorch model of a training run."""
     import numpy as np
     import torch
-    from model import Config, Ember, greedy
+    from model import Ember, greedy
+    from model_config import Config
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))

@@ -3,32 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 import torch.nn.functional as F
+from model_config import Config
 from torch import Tensor, nn
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
-
-
-@dataclass(frozen=True)
-class Config:
-    """Sizes. All matrix rows are multiples of 256, so that every GGUF block format applies."""
-
-    vocab: int = 4096
-    context: int = 1024
-    dim: int = 256
-    layers: int = 8
-    heads: int = 4
-    kv_heads: int = 2
-    ffn: int = 1024
-    rope_base: float = 10_000.0
-    norm_eps: float = 1e-5
-
-    @property
-    def head_dim(self) -> int:
-        return self.dim // self.heads
 
 
 Attend = Callable[[Tensor, Tensor, Tensor], Tensor]

@@ -22,7 +22,8 @@ import numpy as np
 import shards
 import torch
 import torch.nn.functional as F
-from model import Config, Ember, document_mask, gguf_tensors, within
+from model import Ember, document_mask, gguf_tensors, within
+from model_config import Config
 from torch import Tensor
 
 
