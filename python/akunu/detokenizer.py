@@ -6,8 +6,8 @@ Both classes take what a sequence has so far in any cut and give the same text f
 from __future__ import annotations
 
 import codecs
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, SupportsIndex
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from akunu.errors import InvalidArgumentError
 
@@ -52,8 +52,8 @@ class StreamingDetokenizer:
         InvalidArgumentError
             An id is not in the vocabulary.
         """
-        if isinstance(ids, SupportsIndex):
-            ids = (int(ids),)
+        if not isinstance(ids, Iterable):
+            ids = (ids,)
         if not self._trims_space:
             return self._decoder.decode(b"".join([self._pieces[i] for i in ids if i not in self._hidden]))
         parts = []
