@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from akunu.errors import AkunuError, InvalidArgumentError, ModelFileError, UnsupportedError
+from akunu.options import Limit
 from akunu.progress import Progress, reporter
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ DEFAULT_CONTEXT: Final = 4096
 BUILT_IN: Final = {"ember": "ember.gguf"}
 """Models that are part of the package: name to file in `akunu/models`."""
 
+_SIZE: Final = Limit(int, 1, (1 << 31) - 1)
 _SPLIT_PART = re.compile(r"^(?P<stem>.*)-(?P<part>\d{5})-of-(?P<parts>\d{5})\.gguf$")
 _REPO = re.compile(r"^[A-Za-z0-9][\w.-]*/(?![^:]*\.(gguf|safetensors)$)[A-Za-z0-9][\w.-]*(:[^:]+)?$")
 """`user/repo[:file]`; `models/x.gguf` is rather a file that is not there."""
@@ -48,9 +50,9 @@ def load(
     Parameters
     ----------
     path
-        A GGUF file (of a split model: its first part), the name of a built-in model ("ember"), or
-        `user/repo[:file]` on the Hugging Face Hub, which is downloaded once into the Hub's cache. `file` may
-        be a file of the repository or a quantization such as `Q4_K_M`.
+        A GGUF file (of a split model: its first part), the name of a built-in model ("ember"; a file of
+        that name is "./ember"), or `user/repo[:file]` on the Hugging Face Hub, which is downloaded once into
+        the Hub's cache. There `file` may be a file of the repository or a quantization such as `Q4_K_M`.
     device
         "auto" (a GPU if there is one that Akunu can use, else the CPU) or an id of `akunu.devices()`.
     context
@@ -87,8 +89,8 @@ def load(
     from akunu import _core, config
     from akunu.model import Model
 
-    requested = _positive("context", context)
-    n_threads = _positive("threads", threads)
+    requested = None if context is None else _SIZE.check("context", context)
+    n_threads = 0 if threads is None else _SIZE.check("threads", threads)
     device = _device(device)
     file_path = find_model(path, progress=progress)
     file = _core.GgufFile(str(file_path))
@@ -109,7 +111,7 @@ def load(
             spec,
             device=device,
             context=requested or min(trained, DEFAULT_CONTEXT),
-            threads=n_threads or 0,
+            threads=n_threads,
             kv_dtype=kv_dtype,
             progress=report,
         )
@@ -143,19 +145,18 @@ def find_model(path: str | os.PathLike[str], *, progress: bool | Progress = True
     name = os.fspath(path)
     if not name:
         raise InvalidArgumentError("path: expected the name of a model, got an empty text")
+    if path in BUILT_IN:  # first, so that what lies in the current folder cannot change its meaning
+        return _built_in(name)
     file = Path(name).expanduser()
     if file.is_dir():
         raise _directory_error(file)
     if file.exists():
         _check_kind(file)
         return file
-    if isinstance(path, str):
-        if path in BUILT_IN:
-            return _built_in(path)
-        if _REPO.match(path):
-            from akunu import hub
+    if isinstance(path, str) and _REPO.match(path):
+        from akunu import hub
 
-            return hub.fetch(path, progress=progress)
+        return hub.fetch(path, progress=progress)
     raise _not_found(name, file)
 
 
@@ -221,16 +222,6 @@ def _close_names(file: Path) -> list[str]:
         f"{wanted}.gguf", folded, n=3
     )
     return [folded[name] for name in close]
-
-
-def _positive(name: str, value: int | None) -> int | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise InvalidArgumentError(f"{name}: expected an integer, got {value!r} ({type(value).__name__})")
-    if not 1 <= value < 1 << 31:
-        raise InvalidArgumentError(f"{name}: {value} is not in [1, {(1 << 31) - 1}]")
-    return value
 
 
 def _device(wanted: str) -> str:

@@ -21,8 +21,9 @@ import numpy.typing as npt
 from akunu.errors import AkunuError, InvalidArgumentError, TokenizerError
 from akunu.fairlock import FairLock
 from akunu.generation import Completion, Generation
-from akunu.options import GenerationOptions, Sampling, resolve
+from akunu.options import GenerationOptions, Limit, Sampling, resolve
 from akunu.perplexity import perplexity
+from akunu.tokenizer import Segment
 
 if TYPE_CHECKING:
     from typing import Self, Unpack
@@ -370,7 +371,8 @@ class Model:
 
     def _prompt_ids(self, prompt: Prompt) -> npt.NDArray[np.uint32]:
         if isinstance(prompt, str):
-            ids = np.asarray(self.tokenize(prompt), np.uint32)
+            # No EOS, even where the tokenizer would add one to a whole text: this one goes on.
+            ids = np.asarray(self.tokenizer.encode_segments([Segment(prompt)]), np.uint32)
         else:
             ids = self._checked_ids(prompt)
         if ids.size == 0:
@@ -457,17 +459,14 @@ class Model:
         tokenizer = self.tokenizer
         prefix = [tokenizer.bos_id] if tokenizer.add_bos and tokenizer.bos_id is not None else []
         ids = self._checked_ids(tokenizer.encode(text, add_special=False))
+        size = self.context if context is None else Limit(int, 2, self.context).check("context", context)
         with self._lock.hold():
             self._check_open()
-            if context is not None and context > self.context:
-                raise InvalidArgumentError(
-                    f"context: {context} is more than the {self.context} the model was loaded with"
-                )
             return perplexity(
                 self._engine.nll,
                 ids,
                 prefix=prefix,
-                context=self.context if context is None else context,
+                context=size,
                 stride=stride,
                 progress=progress,
             )

@@ -16,7 +16,7 @@ from typing import Any, Final, TypedDict, cast
 
 from akunu.errors import InvalidArgumentError
 
-__all__ = ["GenerationOptions", "Request", "Sampling", "resolve"]
+__all__ = ["GenerationOptions", "Limit", "Request", "Sampling", "resolve"]
 
 MAX_LOGPROBS: Final = 20
 MAX_LOGIT_BIAS: Final = 4096
@@ -136,8 +136,8 @@ def _warn(message: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Limit:
-    """The values one number may take."""
+class Limit:
+    """The values that one number may take."""
 
     kind: type[int] | type[float]
     low: float
@@ -185,21 +185,21 @@ def _as_float(value: object) -> float | None:
 
 _FINITE: Final = 3.4028234663852886e38  # the largest float32: what the engine computes with
 
-_SAMPLING_LIMITS: Final[Mapping[str, _Limit]] = {
-    "temperature": _Limit(float, 0.0, _FINITE),
-    "top_k": _Limit(int, 0, _MAX_U32),
-    "top_p": _Limit(float, 0.0, 1.0, open_low=True),
-    "min_p": _Limit(float, 0.0, 1.0),
-    "typical_p": _Limit(float, 0.0, 1.0, open_low=True),
-    "repeat_penalty": _Limit(float, 0.0, _FINITE, open_low=True),
-    "presence_penalty": _Limit(float, -_FINITE, _FINITE),
-    "frequency_penalty": _Limit(float, -_FINITE, _FINITE),
-    "penalty_window": _Limit(int, 0, _MAX_U32),
+_SAMPLING_LIMITS: Final[Mapping[str, Limit]] = {
+    "temperature": Limit(float, 0.0, _FINITE),
+    "top_k": Limit(int, 0, _MAX_U32),
+    "top_p": Limit(float, 0.0, 1.0, open_low=True),
+    "min_p": Limit(float, 0.0, 1.0),
+    "typical_p": Limit(float, 0.0, 1.0, open_low=True),
+    "repeat_penalty": Limit(float, 0.0, _FINITE, open_low=True),
+    "presence_penalty": Limit(float, -_FINITE, _FINITE),
+    "frequency_penalty": Limit(float, -_FINITE, _FINITE),
+    "penalty_window": Limit(int, 0, _MAX_U32),
 }
-_OTHER_LIMITS: Final[Mapping[str, _Limit]] = {
-    "max_tokens": _Limit(int, 0, _MAX_U64),
-    "seed": _Limit(int, 0, _MAX_U64),
-    "logprobs": _Limit(int, 0, MAX_LOGPROBS),
+_OTHER_LIMITS: Final[Mapping[str, Limit]] = {
+    "max_tokens": Limit(int, 0, _MAX_U64),
+    "seed": Limit(int, 0, _MAX_U64),
+    "logprobs": Limit(int, 0, MAX_LOGPROBS),
 }
 
 
@@ -259,8 +259,8 @@ def _logit_bias(value: object, vocab_size: int) -> dict[int, float] | None:
         raise InvalidArgumentError(
             f"logit_bias: {len(value)} entries, at most {MAX_LOGIT_BIAS} are supported"
         )
-    bias_limit = _Limit(float, -math.inf, _FINITE)
-    id_limit = _Limit(int, 0, vocab_size - 1)
+    bias_limit = Limit(float, -math.inf, _FINITE)
+    id_limit = Limit(int, 0, vocab_size - 1)
     return {
         id_limit.check("logit_bias: token id", key): bias_limit.check(f"logit_bias[{key}]", bias)
         for key, bias in value.items()

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from akunu.errors import InvalidArgumentError
+from akunu.options import Limit
 
 __all__ = ["perplexity", "windows"]
 
@@ -47,7 +48,9 @@ def perplexity(
         Tokens of the text, without `prefix`.
     prefix
         Tokens that start every window and are not scored: BOS, or nothing.
-    context, stride, progress
+    context
+        Tokens in a window, at least 2.
+    stride, progress
         As in `Model.perplexity`.
 
     Raises
@@ -56,11 +59,7 @@ def perplexity(
         For a text without a token to score, or sizes out of range.
     """
     size = context - len(prefix)
-    if isinstance(context, bool) or context < 2:
-        raise InvalidArgumentError(f"context: {context!r} is not an integer >= 2")
-    step = max(1, size // 2) if stride is None else stride
-    if isinstance(stride, bool) or not 1 <= step <= size:
-        raise InvalidArgumentError(f"stride: {stride!r} is not in [1, {size}]")
+    step = max(1, size // 2) if stride is None else Limit(int, 1, size).check("stride", stride)
     unscored = 0 if len(prefix) else 1
     if len(ids) <= unscored:
         raise InvalidArgumentError(

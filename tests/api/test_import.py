@@ -53,3 +53,11 @@ def test_an_unknown_name_is_an_attribute_error():
 def test_the_lazy_names_are_the_public_ones():
     eager = {name for name in akunu.__all__ if name.endswith("Error")} | {"__version__"}
     assert set(akunu._HOME) | eager == set(akunu.__all__)
+
+
+def test_python_m_is_the_command():
+    result = subprocess.run([sys.executable, "-m", "akunu", "--help"], capture_output=True, text=True)
+    assert result.returncode == 0
+    assert "complete" in result.stdout
+    result = subprocess.run([sys.executable, "-m", "akunu", "no-such"], capture_output=True, text=True)
+    assert result.returncode != 0

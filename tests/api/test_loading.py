@@ -94,6 +94,15 @@ def test_an_existing_path_wins_over_the_hub(tmp_path, monkeypatch):
     assert find_model("user/repo").name == "repo"
 
 
+def test_a_built_in_name_means_the_same_in_every_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    touch(tmp_path / "ember" / "other.gguf")
+    monkeypatch.setattr(loading, "BUILT_IN", {"ember": str(touch(tmp_path / "built-in.gguf"))})
+    assert find_model("ember").name == "built-in.gguf"
+    with pytest.raises(ModelFileError, match=r"is a directory; name a file in it: other\.gguf"):
+        find_model("./ember")
+
+
 def test_an_empty_name_is_refused():
     with pytest.raises(InvalidArgumentError, match="path"):
         find_model("")

@@ -330,7 +330,7 @@ def test_perplexity_of_a_model_that_knows_nothing_is_its_vocabulary():
 
 
 def test_perplexity_refuses_a_window_that_does_not_fit(model):
-    with pytest.raises(InvalidArgumentError, match=r"context: 1000 is more than the 256"):
+    with pytest.raises(InvalidArgumentError, match=r"context: 1000 is not in \[2, 256\]"):
         model.perplexity("hello hello", context=1000)
 
 
@@ -353,3 +353,11 @@ def test_the_models_defaults_reach_the_engine():
 def test_a_completion_reads_as_its_text():
     result = make_model(scripted(len(PROMPT), [*as_bytes("done"), END])).generate(PROMPT)
     assert str(result) == result.text == "done"
+
+
+def test_a_prompt_never_ends_with_an_end_token():
+    data = {**metadata(), "tokenizer.ggml.add_eos_token": True}
+    model = wrap(FakeEngine(hashed(len(TOKENS), 3), vocab=len(TOKENS)), data)
+    model.generate("hi", max_tokens=1)
+    assert model.engine.calls[0] == ("begin", [1, *as_bytes("hi")])
+    assert model.tokenize("hi") == [1, *as_bytes("hi"), END]

@@ -71,8 +71,8 @@ def test_progress_ends_at_the_number_of_tokens():
     [
         (0, [1], 8, None, "text"),
         (1, [], 8, None, "text"),
-        (5, [], 1, None, "context"),
         (5, [], 8, 0, "stride"),
+        (5, [], 8, 1.5, "stride"),
         (5, [1], 8, 8, "stride"),
     ],
 )

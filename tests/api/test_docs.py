@@ -1,0 +1,50 @@
+"""The Python examples of the documentation run as they stand, in order, with the embedded model."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import akunu
+from akunu.errors import InvalidArgumentError
+from akunu.loading import BUILT_IN
+from akunu.options import GenerationOptions, Sampling
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+EMBER = Path(akunu.__file__).parent / "models" / BUILT_IN["ember"]
+BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def blocks(name: str) -> list[str]:
+    return BLOCK.findall((DOCS / name).read_text(encoding="utf-8"))
+
+
+@pytest.mark.skipif(not EMBER.exists(), reason="ember has not been trained yet")
+@pytest.mark.parametrize("name", ["quickstart.md", "python-api.md"])
+def test_the_examples_run(name: str) -> None:
+    examples = blocks(name)
+    assert len(examples) > 4
+    namespace: dict[str, object] = {}
+    for number, example in enumerate(examples):
+        exec(compile(example, f"{name}, example {number}", "exec"), namespace)
+
+
+def test_the_table_of_arguments_is_that_of_the_code() -> None:
+    text = (DOCS / "python-api.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `(\w+)` \| ([^|]+?) \| ", text.split("## Generating")[1], re.MULTILINE))
+    rows = {name: default for name, default in rows.items() if name in GenerationOptions.__annotations__}
+    assert list(rows) == list(GenerationOptions.__annotations__)
+    defaults = Sampling()
+    for name, default in rows.items():
+        if hasattr(defaults, name):
+            assert float(default) == getattr(defaults, name), name
+
+
+def test_every_error_class_is_documented() -> None:
+    text = (DOCS / "python-api.md").read_text(encoding="utf-8")
+    for name in akunu.__all__:
+        if name.endswith("Error"):
+            assert f"`{name}`" in text or f"`akunu.{name}`" in text
+    assert issubclass(InvalidArgumentError, ValueError)
