@@ -21,7 +21,7 @@ from akunu.bench.params import (
     parse_pair,
 )
 from akunu.bench.shapes import SHAPES
-from akunu.cli.app import CONTEXT_SETTINGS
+from akunu.cli.app import CONTEXT_SETTINGS, LazyVersion
 from akunu.cli.app import run as run_command
 from akunu.cli.options import refuse_unused
 from akunu.errors import InvalidArgumentError
@@ -132,7 +132,7 @@ def _list_option(
 _FORMATS = click.Choice(["csv", "json", "jsonl", "md", "sql", "none"])
 
 
-@click.command(PROG, context_settings=CONTEXT_SETTINGS)
+@click.command(PROG, context_settings=CONTEXT_SETTINGS, params=[LazyVersion()])
 @_list_option(
     "-m",
     "--model",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from akunu.bench.filetypes import FILE_TYPES
@@ -15,7 +15,7 @@ from akunu.errors import InvalidArgumentError
 if TYPE_CHECKING:
     from akunu._core import DeviceInfo, Engine
     from akunu.bench.params import Case
-    from akunu.config import ModelConfig
+    from akunu.config import ModelConfig, ModelSpec
 
 __all__ = ["OpenEngine", "check_gpu_layers", "find_device", "is_synthetic", "load_case", "open_engine"]
 
@@ -81,7 +81,7 @@ def open_unmanaged(
     with reporter(True, "Loading") as report:
         if is_synthetic(model):
             source = SyntheticModel(model)
-            spec = resolve(source, context=context)
+            spec = _stretched(resolve(source, context=context), context)
             engine = _core.Engine(
                 None, spec, device=device_id, context=context, threads=threads, kv_dtype=kv_dtype,
                 chunk=chunk, synthetic=source.dtypes, progress=report,
@@ -90,13 +90,18 @@ def open_unmanaged(
         else:
             path = find_model(model)
             file = _core.GgufFile(str(path))
-            spec = resolve(file, context=context)
+            spec = _stretched(resolve(file, context=context), context)
             engine = _core.Engine(
                 file, spec, device=device_id, context=context, threads=threads, kv_dtype=kv_dtype,
                 chunk=chunk, progress=report,
             )  # fmt: skip
             facts = model_facts(str(path), file.metadata, file.tensors)
     return OpenEngine(engine, spec.config, facts)
+
+
+def _stretched(spec: ModelSpec, context: int) -> ModelSpec:
+    """The same model for a context beyond its training, which changes what it writes but not how fast."""
+    return replace(spec, config=replace(spec.config, context_length=max(spec.config.context_length, context)))
 
 
 def load_case(case: Case, context: int) -> LoadedModel:

@@ -1,0 +1,180 @@
+"""Run a program and say what it used, and whether the machine was its own meanwhile.
+
+Other load on a machine changes a result without a trace in it. So each run comes with three observations
+that do not depend on the result, and `Rule` decides by them alone, with limits fixed beforehand, whether it
+counts: processor time that the hypervisor took (steal), processor time that other processes used, and the
+change of the memory bandwidth probed right before and right after.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from akunu.errors import AkunuError, InvalidArgumentError
+
+__all__ = ["LIMITS", "Peaks", "Rule", "Usage", "probe", "run"]
+
+STAT: Final = Path("/proc/stat")
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True)
+class Usage:
+    """One run of a program.
+
+    Attributes
+    ----------
+    output
+        Its standard output.
+    seconds
+        From start to end.
+    first_output
+        From start to its first byte on standard output; 0 when there was none.
+    cpu_seconds
+        Processor time of the process and its children.
+    max_rss
+        Largest resident memory, in bytes.
+    steal, foreign
+        Shares of the processors' time that the hypervisor and other processes took; NaN where the system
+        does not tell (it does on Linux).
+    """
+
+    output: bytes
+    seconds: float
+    first_output: float
+    cpu_seconds: float
+    max_rss: int
+    steal: float
+    foreign: float
+
+
+@dataclass(frozen=True)
+class Peaks:
+    """Peaks of the machine at one moment: bytes a second read from memory, operations a second."""
+
+    read_bytes: float
+    f32_flops: float
+    int8_ops: float
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Limits beyond which a run is discarded, whatever its result."""
+
+    steal: float = 0.01
+    foreign: float = 0.05
+    drift: float = 0.20
+
+    @classmethod
+    def parse(cls, text: str) -> Rule:
+        """A rule from "steal,foreign,drift", as the option --limits gives it."""
+        try:
+            steal, foreign, drift = map(float, text.split(","))
+        except ValueError as error:
+            raise InvalidArgumentError(f"limits: found {text!r}, expected three shares, {LIMITS}") from error
+        return cls(steal, foreign, drift)
+
+    def objection(self, usage: Usage, before: Peaks, after: Peaks) -> str:
+        """Why a run does not count; empty when it does. What could not be observed is no objection."""
+        drift = abs(after.read_bytes - before.read_bytes) / max(before.read_bytes, after.read_bytes)
+        found = [
+            f"{name} {value:.1%} of the processor time"
+            for name, value, limit in (
+                ("steal", usage.steal, self.steal),
+                ("other processes", usage.foreign, self.foreign),
+            )
+            if value > limit
+        ]
+        if drift > self.drift:
+            found.append(f"memory bandwidth changed by {drift:.0%}")
+        return ", ".join(found)
+
+
+LIMITS: Final = "0.01,0.05,0.20"
+"""The rule when none is given: shares of stolen and of foreign processor time, and change of bandwidth."""
+
+
+@dataclass(frozen=True)
+class _Clock:
+    """Seconds since boot that all processors together spent busy, and that were stolen."""
+
+    busy: float
+    steal: float
+
+    @classmethod
+    def now(cls) -> _Clock:
+        if not STAT.exists():
+            return cls(float("nan"), float("nan"))
+        user, nice, system, _idle, _iowait, irq, softirq, steal, *_ = map(
+            int, STAT.open().readline().split()[1:]
+        )
+        return cls((user + nice + system + irq + softirq) / _TICKS, steal / _TICKS)
+
+
+def run(command: Sequence[str], *, timeout: float = 3600.0) -> Usage:
+    """Run a program to its end.
+
+    Raises
+    ------
+    AkunuError
+        It cannot be started, fails, or takes longer than `timeout` seconds.
+    """
+    with tempfile.TemporaryFile() as errors:
+        clock = _Clock.now()
+        start = time.perf_counter()
+        try:
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, process_group=0
+            )
+        except OSError as error:
+            raise AkunuError(f"{command[0]}: {error.strerror}") from error
+        assert process.stdout is not None
+        output = b""
+        first_output = 0.0
+        try:
+            while piece := os.read(process.stdout.fileno(), 1 << 16):
+                first_output = first_output or time.perf_counter() - start
+                output += piece
+                if time.perf_counter() - start > timeout:
+                    raise AkunuError(f"{command[0]}: did not end within {timeout:.0f} s")
+            _, status, resources = os.wait4(process.pid, 0)
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
+        finally:
+            process.stdout.close()
+        seconds = time.perf_counter() - start
+        process.returncode = os.waitstatus_to_exitcode(status)
+        after = _Clock.now()
+        if process.returncode:
+            errors.seek(0)
+            lines = errors.read().decode(errors="replace").strip().splitlines()
+            last = lines[-1] if lines else "no message"
+            raise AkunuError(f"{' '.join(command)}: exit status {process.returncode}: {last}")
+    cpu_seconds = resources.ru_utime + resources.ru_stime
+    capacity = seconds * (os.cpu_count() or 1)
+    return Usage(
+        output=output,
+        seconds=seconds,
+        first_output=first_output,
+        cpu_seconds=cpu_seconds,
+        max_rss=resources.ru_maxrss * (1 if os.uname().sysname == "Darwin" else 1024),
+        steal=(after.steal - clock.steal) / capacity,
+        foreign=max(0.0, after.busy - clock.busy - cpu_seconds) / capacity,
+    )
+
+
+def probe(threads: int) -> Peaks:
+    """Measure the machine's peaks now."""
+    from akunu import _core
+
+    peaks = _core.measure_peaks(threads)
+    return Peaks(peaks["read_bytes_per_second"], peaks["f32_flops"], peaks["int8_ops"])

@@ -1,0 +1,359 @@
+"""Akunu and llama.cpp side by side, on the same files, in the same minutes.
+
+    python bench/peers.py --llama-bench /path/to/llama-bench model.gguf -t 1,2
+    python bench/peers.py --llama-bench … --synthetic qwen3-0.6b:q4_0,llama3.2-1b:q4_k_m --folder /tmp/models
+
+In each round the models come in random order, and for each the two engines run one right after the other, in
+random order, each a process of its own. A run counts only if the machine was quiet (`measure.Rule`); one that
+does not is repeated. The table gives medians over the rounds.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
+from xml.sax.saxutils import escape
+
+import click
+
+from akunu.bench.params import parse_ints
+from akunu.cli.app import CONTEXT_SETTINGS
+from akunu.cli.app import run as run_command
+from akunu.cli.console import note, print_table
+from akunu.errors import AkunuError, InvalidArgumentError
+from measure import LIMITS, Rule, probe, run
+
+ENGINES: Final = ("akunu", "llama.cpp")
+
+
+@dataclass(frozen=True)
+class Job:
+    """One model at one number of threads; both engines run all of its tests."""
+
+    model: Path
+    threads: int
+
+
+@dataclass(frozen=True)
+class Call:
+    """One process: one engine, one job, all tests."""
+
+    engine: str
+    job: Job
+    round: int
+    tokens_per_second: dict[str, float]
+    """By test; the median of its repetitions."""
+    bandwidth: float
+    """Bytes a second, the mean of the probes before and after."""
+    objection: str
+    """Why it does not count; empty when it does."""
+    seconds: float
+    cpu_share: float
+    """Processor time over wall time and threads."""
+    steal: float
+    foreign: float
+
+
+@dataclass
+class Row:
+    """One line of the result."""
+
+    model: str
+    threads: int
+    test: str
+    tokens_per_second: dict[str, float] = field(default_factory=dict)
+    gb_per_second: dict[str, float] = field(default_factory=dict)
+    bandwidth_share: dict[str, float] = field(default_factory=dict)
+    calls: dict[str, int] = field(default_factory=dict)
+    ratio: float = float("nan")
+    ratio_range: tuple[float, float] = (float("nan"), float("nan"))
+    """Least and largest ratio of two runs of the same round: what straddles 1 is not resolved."""
+
+
+def engine_command(engine: str, llama_bench: str, job: Job, options: Sequence[str]) -> list[str]:
+    """The command line of one call: the same options for both."""
+    program = [llama_bench] if engine == "llama.cpp" else [sys.executable, "-m", "akunu.bench"]
+    return [*program, "-m", str(job.model), "-t", str(job.threads), *options, "-o", "json"]
+
+
+def run_call(
+    engine: str, llama_bench: str, job: Job, options: Sequence[str], round_: int, rule: Rule
+) -> Call:
+    """Run one engine on one job, with a probe of the machine right before and right after."""
+    before = probe(job.threads)
+    usage = run(engine_command(engine, llama_bench, job, options))
+    after = probe(job.threads)
+    results = json.loads(usage.output)
+    return Call(
+        engine=engine,
+        job=job,
+        round=round_,
+        tokens_per_second={test_name(result): median(result["samples_ts"]) for result in results},
+        bandwidth=(before.read_bytes + after.read_bytes) / 2,
+        objection=rule.objection(usage, before, after),
+        seconds=usage.seconds,
+        cpu_share=usage.cpu_seconds / usage.seconds / job.threads,
+        steal=usage.steal,
+        foreign=usage.foreign,
+    )
+
+
+def test_name(result: dict[str, Any]) -> str:
+    """ "tg128 @ d4096" and so on, from a result of either engine."""
+    parts = [f"{kind}{result[key]}" for kind, key in (("pp", "n_prompt"), ("tg", "n_gen")) if result[key]]
+    return "+".join(parts) + (f" @ d{result['n_depth']}" if result["n_depth"] else "")
+
+
+def bytes_per_token(model: Path, test: str) -> float:
+    """Bytes that a decoded token must read: weights once, and keys and values up to the mean position.
+
+    0 for a test that is not pure generation, where the bytes of a token are not defined.
+    """
+    from akunu import _core
+    from akunu.config import resolve
+
+    name, _, depth = test.partition(" @ d")
+    if not name.startswith("tg"):
+        return 0.0
+    file = _core.GgufFile(str(model))
+    config = resolve(file).config
+    sizes = {tensor.name: tensor.nbytes for tensor in file.tensors}
+    weights = sum(sizes.values())
+    if "output.weight" in sizes:  # one row of the embedding is read, not all of it
+        weights -= sizes["token_embd.weight"]
+    position = int(depth or 0) + int(name.removeprefix("tg")) / 2
+    row = 2 * 2 * config.n_kv_heads * config.head_dim  # K and V, two bytes each
+    return weights + sum(row * min(position, window or position) for window in config.layer_window)
+
+
+def summarize(calls: Sequence[Call], sizes: dict[tuple[Path, str], float]) -> list[Row]:
+    """Medians of the calls that count.
+
+    Parameters
+    ----------
+    calls
+        All of them.
+    sizes
+        `bytes_per_token` by model and test.
+    """
+    rows: list[Row] = []
+    for job in dict.fromkeys(call.job for call in calls):
+        of_job = [call for call in calls if call.job == job]
+        for test in of_job[0].tokens_per_second:
+            row = Row(job.model.stem, job.threads, test)
+            by_round: dict[str, dict[int, float]] = {}
+            for engine in ENGINES:
+                valid = [call for call in of_job if call.engine == engine and not call.objection]
+                row.calls[engine] = len(valid)
+                if not valid:
+                    continue
+                by_round[engine] = {call.round: call.tokens_per_second[test] for call in valid}
+                row.tokens_per_second[engine] = median(by_round[engine].values())
+                size = sizes[job.model, test]
+                row.gb_per_second[engine] = row.tokens_per_second[engine] * size / 1e9
+                row.bandwidth_share[engine] = median(
+                    call.tokens_per_second[test] * size / call.bandwidth for call in valid
+                )
+            if len(by_round) == 2:
+                ours, theirs = (by_round[engine] for engine in ENGINES)
+                row.ratio = row.tokens_per_second["akunu"] / row.tokens_per_second["llama.cpp"]
+                ratios = [ours[n] / theirs[n] for n in ours if n in theirs]
+                if ratios:
+                    row.ratio_range = (min(ratios), max(ratios))
+            rows.append(row)
+    return rows
+
+
+def table(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
+    """Headings and cells."""
+
+    def cell(values: dict[str, float], engine: str, text: str) -> str:
+        value = values.get(engine)
+        return text.format(value) if value else "-"
+
+    headers = ["model", "threads", "test"]
+    headers += [f"{engine} t/s" for engine in ENGINES] + ["ratio", "range"]
+    headers += [f"{engine} {unit}" for engine in ENGINES for unit in ("GB/s", "of bandwidth")] + ["runs"]
+    lines = []
+    for row in rows:
+        line = [row.model, str(row.threads), row.test]
+        line += [cell(row.tokens_per_second, engine, "{:.2f}") for engine in ENGINES]
+        low, high = row.ratio_range
+        line += [f"{row.ratio:.2f}", f"{low:.2f}-{high:.2f}"] if row.ratio == row.ratio else ["-", "-"]
+        for engine in ENGINES:
+            line += [cell(row.gb_per_second, engine, "{:.1f}"), cell(row.bandwidth_share, engine, "{:.0%}")]
+        line.append(" + ".join(str(row.calls[engine]) for engine in ENGINES))
+        lines.append(line)
+    return headers, lines
+
+
+def chart(rows: Sequence[Row], title: str) -> str:
+    """An SVG with a bar for each ratio, and a line where the engines are equal."""
+    shown = [row for row in rows if row.ratio == row.ratio]
+    left, width, height, top = 360, 460, 22, 60
+    scale = width / max([1.5, *(row.ratio_range[1] for row in shown)])
+    bottom = top + height * len(shown)
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + width + 80}" height="{bottom + 40}" '
+        'font-family="sans-serif" font-size="12">',
+        '<rect width="100%" height="100%" fill="white"/>',
+        f'<text x="16" y="24" font-size="15" font-weight="bold">{escape(title)}</text>',
+        '<text x="16" y="42" fill="#555">tokens per second, akunu over llama.cpp; line: range</text>',
+    ]
+    for index, row in enumerate(shown):
+        y = top + index * height
+        label = escape(f"{row.model}  {row.test}  {row.threads} thread{'s' if row.threads > 1 else ''}")
+        colour = "#2a9d5c" if row.ratio >= 1 else "#c8553d"
+        low, high = (left + scale * value for value in row.ratio_range)
+        parts += [
+            f'<text x="{left - 8}" y="{y + 15}" text-anchor="end">{label}</text>',
+            f'<rect x="{left}" y="{y + 4}" width="{scale * row.ratio:.1f}" height="14" fill="{colour}"/>',
+            f'<line x1="{low:.1f}" x2="{high:.1f}" y1="{y + 11}" y2="{y + 11}" stroke="black"/>',
+            f'<text x="{left + width + 8}" y="{y + 15}">{row.ratio:.2f}</text>',
+        ]
+    x = left + scale
+    parts.append(
+        f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{top - 6}" y2="{bottom}" stroke="#333" stroke-dasharray="4 3"/>'
+    )
+    parts.append(f'<text x="{x:.1f}" y="{bottom + 16}" text-anchor="middle">1.0</text>')
+    return "\n".join([*parts, "</svg>\n"])
+
+
+def write_synthetic(names: Sequence[str], folder: Path | None) -> list[Path]:
+    """Files of random weights, made where they are missing."""
+    if names and folder is None:
+        raise click.UsageError("--synthetic needs --folder, where the files go")
+    from akunu.bench.gguf_file import write_gguf
+    from akunu.bench.synthetic import SyntheticModel
+
+    paths = []
+    for name in names:
+        assert folder is not None
+        path = folder / (name.replace(":", "-") + ".gguf")
+        if not path.exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            partial = path.with_suffix(".part")
+            write_gguf(SyntheticModel(name), partial)
+            partial.rename(path)
+        paths.append(path)
+    return paths
+
+
+def measure(
+    jobs: Sequence[Job],
+    llama_bench: str,
+    options: Sequence[str],
+    *,
+    rounds: int,
+    retries: int,
+    seed: int,
+    rule: Rule,
+) -> list[Call]:
+    """All calls, those that do not count included."""
+    calls: list[Call] = []
+    order = random.Random(seed)
+    for round_ in range(rounds):
+        for job in order.sample(list(jobs), len(jobs)):
+            for engine in order.sample(ENGINES, 2):
+                for _attempt in range(retries + 1):
+                    call = run_call(engine, llama_bench, job, options, round_, rule)
+                    calls.append(call)
+                    rates = ", ".join(f"{test} {rate:.1f}" for test, rate in call.tokens_per_second.items())
+                    verdict = f"discarded: {call.objection}" if call.objection else "counts"
+                    note(
+                        f"round {round_ + 1}: {job.model.stem}, {job.threads} threads, {engine}: "
+                        f"{rates} ({verdict})"
+                    )
+                    if not call.objection:
+                        break
+    return calls
+
+
+@click.command(context_settings=CONTEXT_SETTINGS)
+@click.argument("models", nargs=-1, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--llama-bench", required=True, metavar="PATH", help="llama.cpp's benchmark program.")
+@click.option("--synthetic", default="", metavar="SHAPE:TYPE,…", help="Also files of random weights.")
+@click.option("--folder", type=click.Path(path_type=Path), metavar="DIR", help="Where these files are or go.")
+@click.option("-p", "n_prompt", default="512", show_default=True, metavar="LIST", help="Prompt lengths.")
+@click.option("-n", "n_gen", default="128", show_default=True, metavar="LIST", help="Tokens to generate.")
+@click.option("-d", "n_depth", default="0", show_default=True, metavar="LIST", help="Depths.")
+@click.option("-t", "threads", required=True, metavar="LIST", help="Thread counts.")
+@click.option(
+    "-r", "repetitions", default=2, show_default=True, metavar="N", help="Repetitions in a process."
+)
+@click.option(
+    "--rounds", type=click.IntRange(min=1), default=5, show_default=True, metavar="N", help="Rounds."
+)
+@click.option("--retries", type=click.IntRange(min=0), default=3, show_default=True, metavar="N",
+              help="How often a run that does not count is repeated.")  # fmt: skip
+@click.option("--limits", default=LIMITS, show_default=True, metavar="A,B,C",
+              help="Discard a run beyond these shares: steal, other processes, drift.")  # fmt: skip
+@click.option("--seed", default=0, show_default=True, metavar="N", help="Of the random order.")
+@click.option(
+    "--json", "json_path", type=click.Path(path_type=Path), metavar="FILE", help="Write every call here."
+)
+@click.option(
+    "--svg", "svg_path", type=click.Path(path_type=Path), metavar="FILE", help="Draw the ratios here."
+)
+def command(
+    models: tuple[Path, ...],
+    llama_bench: str,
+    synthetic: str,
+    folder: Path | None,
+    n_prompt: str,
+    n_gen: str,
+    n_depth: str,
+    threads: str,
+    repetitions: int,
+    rounds: int,
+    retries: int,
+    limits: str,
+    seed: int,
+    json_path: Path | None,
+    svg_path: Path | None,
+) -> None:
+    """Compare Akunu with llama.cpp on the same GGUF files.
+
+    \b
+    Example:
+      python bench/peers.py --llama-bench ~/llama.cpp/build/bin/llama-bench model.gguf -t 1,2 --svg peers.svg
+    """
+    try:
+        counts = parse_ints(threads, low=1)
+    except InvalidArgumentError as error:
+        raise click.BadParameter(str(error), param_hint="-t") from error
+    rule = Rule.parse(limits)
+    paths = [*models, *write_synthetic([name for name in synthetic.split(",") if name], folder)]
+    if not paths:
+        raise click.UsageError("give a model, or --synthetic")
+    options = ["-p", n_prompt, "-n", n_gen, "-d", n_depth, "-r", str(repetitions)]
+    jobs = [Job(path, count) for path in paths for count in counts]
+    calls = measure(jobs, llama_bench, options, rounds=rounds, retries=retries, seed=seed, rule=rule)
+    sizes = {(call.job.model, test): 0.0 for call in calls for test in call.tokens_per_second}
+    rows = summarize(calls, {key: bytes_per_token(*key) for key in sizes})
+    headers, lines = table(rows)
+    print_table(headers, lines, right="  " + "r" * (len(headers) - 2))
+    discarded = sum(bool(call.objection) for call in calls)
+    note(f"[{len(calls)} runs, {discarded} discarded by {rule}]")
+    if json_path is not None:
+        report = {
+            "rule": asdict(rule),
+            "options": options,
+            "rows": [asdict(row) for row in rows],
+            "calls": [asdict(call) for call in calls],
+        }
+        json_path.write_text(json.dumps(report, indent=1, default=str) + "\n")
+    if svg_path is not None:
+        svg_path.write_text(chart(rows, "Akunu and llama.cpp"))
+    if any(not count for row in rows for count in row.calls.values()):
+        raise AkunuError("some rows have no run that counts; the machine is too busy to measure")
+
+
+if __name__ == "__main__":
+    sys.exit(run_command(command, "peers.py"))

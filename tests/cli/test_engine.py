@@ -1,0 +1,202 @@
+"""The commands on the real engine, with random weights of a small published shape."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import akunu
+from akunu.bench import main as bench_main
+from akunu.bench.gguf_file import write_gguf
+from akunu.bench.synthetic import SyntheticModel
+from akunu.cli import main
+
+
+@pytest.fixture(scope="module")
+def gguf(tmp_path_factory) -> str:
+    path: Path = tmp_path_factory.mktemp("models") / "stories15m-q8_0.gguf"
+    write_gguf(SyntheticModel("stories15m:q8_0"), path)
+    return str(path)
+
+
+def run(capsys, *args: str) -> str:
+    capsys.readouterr()
+    assert main(args) == 0, capsys.readouterr().err
+    return capsys.readouterr().out
+
+
+def test_complete_writes_what_the_python_api_generates(gguf, capsys):
+    with akunu.load(gguf, context=64) as model:
+        expected = model.generate("hello", temperature=0, max_tokens=12)
+    arguments = ["complete", "hello", "-m", gguf, "--temperature", "0", "-n", "12", "-c", "64"]
+    found = json.loads(run(capsys, *arguments, "--json"))
+    assert found["ids"] == expected.ids
+    assert found["text"] == expected.text
+    assert run(capsys, *arguments) == expected.text + "\n"
+
+
+def test_the_same_seed_gives_the_same_text(gguf, capsys):
+    texts = [
+        run(capsys, "complete", "x", "-m", gguf, "--seed", s, "-n", "16", "-c", "64") for s in ("1", "1", "2")
+    ]
+    assert texts[0] == texts[1] != texts[2]
+
+
+def test_a_prompt_that_does_not_fit_is_an_error_with_both_numbers(gguf, capsys):
+    assert main(["complete", "hello " * 50, "-m", gguf, "-c", "16"]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("akunu: error: ")
+    assert "16" in error
+
+
+@pytest.mark.parametrize("args", [["--device", "nonsense"], ["--kv-dtype", "nonsense"], ["-c", "1000000"]])
+def test_wrong_loading_options_are_errors(args, gguf, capsys):
+    assert main(["complete", "x", "-m", gguf, *args]) == 1
+    assert capsys.readouterr().err.startswith("akunu: error: ")
+
+
+def test_inspect_shows_metadata_tensors_and_configuration(gguf, capsys):
+    out = run(capsys, "inspect", gguf)
+    for part in (
+        "general.architecture",
+        "15.2 M",
+        "blk.*.attn_q.weight",
+        "288 x 288",
+        "layer_window",
+        "GGUF v3",
+    ):
+        assert part in out
+    assert len(max(out.splitlines(), key=len)) < 200  # the vocabulary is not printed
+
+
+def test_inspect_all_has_one_line_for_each_tensor(gguf, capsys):
+    lines = run(capsys, "inspect", gguf, "--all").splitlines()
+    assert sum(line.startswith("blk.") for line in lines) == 6 * 9
+
+
+def test_inspect_json(gguf, capsys):
+    found = json.loads(run(capsys, "inspect", gguf, "--json"))
+    assert found["metadata"]["general.architecture"] == "llama"
+    assert len(found["metadata"]["tokenizer.ggml.tokens"]) == 32000
+    assert len(found["tensors"]) == 2 + 6 * 9
+    assert found["config"]["dim"] == 288
+    assert "plan" not in found
+
+
+@pytest.mark.parametrize(("phase", "rows"), [("decode", 1), ("batch", 3), ("prefill", 40)])
+def test_inspect_plan(phase, rows, gguf, capsys):
+    arguments = ["inspect", gguf, "--plan", "--phase", phase, "--rows", str(rows), "--position", "20"]
+    out = run(capsys, *arguments)
+    assert f"dispatch table: {phase}, {rows} rows at position 20" in out
+    assert "layers.5.ffn_down" in out
+    found = json.loads(run(capsys, *arguments, "--json"))
+    assert all(command["bytes"] >= 0 for command in found["plan"])
+    assert set(found["memory"]) == {"weights", "weights_mapped", "kv_cache", "scratch"}
+
+
+def test_inspect_of_a_model_that_cannot_run_still_shows_the_file(tmp_path, capsys):
+    from gguf import GGUFWriter
+
+    path = tmp_path / "other.gguf"
+    writer = GGUFWriter(path, "nonsense")
+    writer.add_string("general.name", "a\x1b[31mred\nname")
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    out = run(capsys, "inspect", str(path))
+    assert "not a model that Akunu can run" in out
+    assert "nonsense" in out
+    assert "\x1b" not in out  # a file cannot write to the terminal
+    assert json.loads(run(capsys, "inspect", str(path), "--json"))["config"] is None
+
+
+def test_profile(gguf, capsys):
+    out = run(capsys, "profile", gguf, "--repeats", "2")
+    assert "matmul" in out
+    assert "tokens/s" in out
+    found = json.loads(run(capsys, "profile", "stories15m:q4_0", "--repeats", "2", "--group", "op", "--json"))
+    assert found["seconds"] > 0
+    assert {"read_bytes_per_second", "f32_flops", "int8_ops"} == set(found["peaks"])
+    assert sum(group["count"] for group in found["groups"]) == len(found["commands"])
+    assert any(group["share_of_peak"] > 0 for group in found["groups"])
+
+
+def test_perplexity_of_random_weights_is_near_or_above_that_of_guessing(gguf, tmp_path, capsys):
+    text = tmp_path / "text.txt"
+    text.write_text("Some words that no random model can know. " * 4)
+    value = float(run(capsys, "perplexity", gguf, str(text), "--window", "32"))
+    assert 3_000 < value < 10**9
+    found = json.loads(run(capsys, "perplexity", gguf, str(text), "--window", "32", "--json"))
+    assert found["perplexity"] == pytest.approx(value, rel=1e-4)
+    shorter = json.loads(
+        run(capsys, "perplexity", gguf, str(text), "--window", "32", "--limit", "40", "--json")
+    )
+    assert shorter["tokens"] < found["tokens"]
+
+
+def test_perplexity_of_bytes_that_are_no_text_is_an_error(gguf, tmp_path, capsys):
+    text = tmp_path / "text.bin"
+    text.write_bytes(b"\xff\xfe")
+    assert main(["perplexity", gguf, str(text)]) == 1
+    assert "not UTF-8" in capsys.readouterr().err
+
+
+def test_devices(capsys):
+    found = json.loads(run(capsys, "devices", "--json"))
+    assert "cpu" in [device["id"] for device in found]
+    out = run(capsys, "devices")
+    assert all(device["name"] in out for device in found)
+
+
+def test_bench_of_a_file_and_of_its_synthetic_twin(gguf, capsys):
+    args = [
+        "-m",
+        gguf,
+        "--synthetic",
+        "stories15m:q8_0",
+        "-p",
+        "8",
+        "-n",
+        "4",
+        "-pg",
+        "4,2",
+        "-d",
+        "0,32",
+        "-r",
+        "2",
+    ]
+    assert bench_main([*args, "-o", "json", "-oe", "md"]) == 0
+    captured = capsys.readouterr()
+    found = json.loads(captured.out)
+    assert len(found) == 12
+    of_file, of_twin = found[:6], found[6:]
+    for a, b in zip(of_file, of_twin, strict=True):
+        for key in ("model_type", "model_size", "model_n_params", "n_prompt", "n_gen", "n_depth"):
+            assert a[key] == b[key]
+        assert min(*a["samples_ns"], *b["samples_ns"]) > 0
+    assert (of_file[0]["load_mode"], of_twin[0]["load_mode"]) == ("mmap", "none")
+    assert "15.40 MiB |    15.19 M" in captured.err
+
+
+def test_bench_goes_beyond_the_context_of_training(gguf, capsys):
+    assert bench_main(["-m", gguf, "-p", "300", "-n", "0", "-r", "1", "--no-warmup"]) == 0
+    assert "pp300" in capsys.readouterr().out
+
+
+def test_bench_refuses_a_cache_type_that_the_engine_lacks(gguf, capsys):
+    assert bench_main(["-m", gguf, "-p", "4", "-n", "0", "-ctk", "q3_k", "-ctv", "q3_k"]) == 1
+    assert "q3_k" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("module", ["akunu", "akunu.bench"])
+def test_commands_run_as_modules(module):
+    done = subprocess.run(
+        [sys.executable, "-m", module, "--version"], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0
+    assert akunu.__version__ in done.stdout
