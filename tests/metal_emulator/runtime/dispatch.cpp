@@ -198,4 +198,6 @@ extern "C" int msl_dispatch(const LibraryDesc* library, const KernelDesc* kernel
     return job->error.empty() ? 0 : reject(job->error);
 }
 
+extern "C" void msl_sync_acquire(void* p) { san::acquire(p); }
+extern "C" void msl_sync_release(void* p) { san::release(p); }
 extern "C" const char* msl_runtime_kind() { return san::kAsan ? "asan" : san::kTsan ? "tsan" : "plain"; }

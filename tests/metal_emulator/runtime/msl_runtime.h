@@ -33,6 +33,9 @@ void* msl_guarded_alloc(size_t bytes, int fill);
 /// first one relative to the block's start (negative: before it).
 int64_t msl_guarded_check(void*);
 void msl_guarded_free(void*);
+/// ThreadSanitizer's acquire and release on an object of a sequence of dispatches; else nothing.
+void msl_sync_acquire(void*);
+void msl_sync_release(void*);
 /// "plain", "asan" or "tsan".
 const char* msl_runtime_kind();
 }
