@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import math
-import secrets
+import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -240,7 +240,7 @@ def resolve(options: Mapping[str, object], defaults: Sampling, vocab_size: int) 
     seed = number("seed")
     return Request(
         sampling=Sampling(**{k: getattr(defaults, k) if v is None else v for k, v in chosen.items()}),
-        seed=secrets.randbits(64) if seed is None else seed,
+        seed=int.from_bytes(os.urandom(8)) if seed is None else seed,
         max_tokens=number("max_tokens"),
         logit_bias=_logit_bias(options.get("logit_bias"), vocab_size),
         stop=_stop(options.get("stop")),
