@@ -107,7 +107,7 @@ class ChatTemplate:
             sources[name] = value
         if not sources:
             raise TemplateError(
-                "the model file has no chat template (tokenizer.chat_template). Give one: a Jinja template or "
+                "the model file has no chat template (tokenizer.chat_template). Give one: a template, or "
                 "the name of a common format: " + ", ".join(FORMATS)
             )
         return cls(sources, tokenizer)

@@ -43,9 +43,13 @@ _CHATML = """\
 {%- if add_generation_prompt -%}{{- '<|im_start|>assistant\\n' -}}{%- endif -%}
 """
 
-_LLAMA3 = """\ {{- bos_token -}} {%- for message in messages -%} {{- '<|start_header_id|>' ~ message.role ~
-'<|end_header_id|>\\n\\n' ~ text(message.content) | trim ~ '<|eot_id|>' -}} {%- endfor -%} {%- if
-add_generation_prompt -%}{{- '<|start_header_id|>assistant<|end_header_id|>\\n\\n' -}}{%- endif -%}
+_LLAMA3 = """\
+{{- bos_token -}}
+{%- for message in messages -%}
+{{- '<|start_header_id|>' ~ message.role ~ '<|end_header_id|>\\n\\n' -}}
+{{- text(message.content) | trim ~ '<|eot_id|>' -}}
+{%- endfor -%}
+{%- if add_generation_prompt -%}{{- '<|start_header_id|>assistant<|end_header_id|>\\n\\n' -}}{%- endif -%}
 """
 
 _LLAMA2 = """\

@@ -274,8 +274,13 @@ class _Environment(ImmutableSandboxedEnvironment):
 
     def wrap_str_format(self, value: Any) -> Any:
         owner = getattr(value, "__self__", None)
-        # A width in a format specification allocates; many fields multiply their arguments.
-        if isinstance(owner, str) and value.__name__ == "format" and (":" in owner or owner.count("{") > 16):
+        # A width in a format specification allocates, fields look into their arguments, and many of them
+        # multiply them. Chat templates need none of that.
+        if (
+            isinstance(owner, str)
+            and getattr(value, "__name__", "") in ("format", "format_map")
+            and ("_" in owner or ":" in owner or owner.count("{") > 16)
+        ):
             raise TemplateError(f"the chat template formats with {owner[:100]!r}")
         return super().wrap_str_format(value)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -24,7 +25,7 @@ def naive(pieces: dict[str, float], text: str) -> list[str]:
     while True:
         pairs = [
             (-pieces[left + right], n)
-            for n, (left, right) in enumerate(zip(symbols, symbols[1:], strict=False))
+            for n, (left, right) in enumerate(pairwise(symbols))
             if left + right in pieces
         ]
         if not pairs:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import struct
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -84,7 +85,7 @@ def test_ids_equal_those_of_sentencepiece(trained: tuple[object, Tokenizer]) -> 
         "",
         "   ",
         "ﬁne  Ⅷ ①",
-        "ｆｕｌｌ\u3000width",
+        "\uff46\uff55ll\u3000width",
         "e\u0301 é",
         "日本語 x 日",
         "a\tb\nc\u00a0d",
@@ -117,10 +118,8 @@ def test_a_control_token_spelt_in_a_text_is_not_that_token() -> None:
 
 @given(st.binary(max_size=200), st.text(max_size=20))
 def test_a_map_of_random_bytes_is_an_error_or_a_text(data: bytes, text: str) -> None:
-    try:
+    with suppress(TokenizerError):
         assert isinstance(Charsmap(data).apply(text), str)
-    except TokenizerError:
-        pass
 
 
 @given(
@@ -132,10 +131,8 @@ def test_a_map_that_points_anywhere_is_an_error_or_a_text(
     units: list[int], strings: bytes, text: str
 ) -> None:
     trie = struct.pack(f"<{len(units)}I", *units)
-    try:
+    with suppress(TokenizerError):
         assert isinstance(Charsmap(struct.pack("<I", len(trie)) + trie + strings).apply(text), str)
-    except TokenizerError:
-        pass
 
 
 def test_a_map_shorter_than_its_header_says_is_refused() -> None:

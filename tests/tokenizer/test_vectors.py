@@ -66,10 +66,12 @@ def test_the_end_of_generation_set_of_known_models(name: str, ends: set[str]) ->
 
 @pytest.mark.parametrize(
     ("name", "first", "last"),
-    [("llama-spm", "<s>", None), ("llama-bpe", "<|begin_of_text|>", None), ("qwen2", None, None)]
-    + [
-        ("deepseek-llm", "<｜begin▁of▁sentence｜>", None),
+    [
+        ("llama-spm", "<s>", None),
+        ("llama-bpe", "<|begin_of_text|>", None),
+        ("deepseek-llm", "<\uff5cbegin\u2581of\u2581sentence\uff5c>", None),
         ("bert-bge", "[CLS]", "[SEP]"),
+        ("qwen2", None, None),
         ("gpt-2", None, None),
     ],
 )
@@ -81,4 +83,4 @@ def test_bos_and_eos_are_added_where_the_model_wants_them(
     begin = [] if first is None else [first]
     end = [] if last is None else [last]
     got = [tokenizer.token_text(i) for i in tokenizer.encode("hello")]
-    assert got == begin + [tokenizer.token_text(i) for i in plain] + end
+    assert got == [*begin, *(tokenizer.token_text(i) for i in plain), *end]
