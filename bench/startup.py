@@ -27,7 +27,7 @@ from measure import LIMITS, Rule, Usage, probe, run
 
 PROMPT: Final = "Once upon a time"
 PEER_ARGUMENTS: Final = (
-    "-m {model} -p {prompt} -n 1 -t {threads} --temp 0 -no-cnv --no-display-prompt --no-warmup"
+    "-m {model} -p {prompt} -n 1 -c 4096 -t {threads} --temp 0 -no-cnv --no-display-prompt --no-warmup"
 )
 
 

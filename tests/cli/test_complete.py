@@ -133,3 +133,28 @@ def test_each_piece_is_flushed_as_it_comes(model, monkeypatch):
     monkeypatch.setattr(sys, "stdout", stream)
     assert main(["complete", "a b c"]) == 0
     assert stream.flushed == ["<a>", "<b>", "<c>", "\n"]
+
+
+@pytest.mark.parametrize(("terminal", "shown"), [(True, "\u241b[31mred\ta\n"), (False, "\x1b[31mred\ta\n")])
+def test_a_model_cannot_control_the_terminal(terminal, shown, model, monkeypatch):
+    from akunu.cli import main
+
+    stream = Stream()
+    monkeypatch.setattr(stream, "isatty", lambda: terminal)
+    monkeypatch.setattr(sys, "stdout", stream)
+    monkeypatch.setenv("TERM", "xterm")
+    model._answer = lambda _text: ["\x1b[31mred\ta"]
+    assert main(["complete", "x", "--no-echo"]) == 0
+    assert "".join(stream.flushed) == shown
+
+
+def test_a_character_that_the_output_cannot_hold_does_not_end_the_run():
+    import os
+    import subprocess
+    from pathlib import Path
+
+    fake = Path(__file__).with_name("fake_main.py")
+    command = [sys.executable, str(fake), "0", "complete", "é x"]
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, capture_output=True, env=environment, timeout=60)
+    assert (done.returncode, done.stdout) == (0, b"<?><x>\n")

@@ -104,6 +104,7 @@ def test_inspect_of_a_model_that_cannot_run_still_shows_the_file(tmp_path, capsy
     path = tmp_path / "other.gguf"
     writer = GGUFWriter(path, "nonsense")
     writer.add_string("general.name", "a\x1b[31mred\nname")
+    writer.add_string("key\x1b[31m", "value")
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

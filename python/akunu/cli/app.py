@@ -6,6 +6,7 @@ environment an error shows its traceback.
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import warnings
@@ -14,6 +15,7 @@ from typing import Any
 
 import click
 
+from akunu.cli.console import visible
 from akunu.errors import AkunuError
 
 __all__ = ["CONTEXT_SETTINGS", "DEBUG_VARIABLE", "LazyVersion", "print_error", "run"]
@@ -37,6 +39,9 @@ def run(command: click.Command, prog: str, args: Sequence[str] | None = None) ->
         The arguments; None: those of the process.
     """
     debug = os.environ.get(DEBUG_VARIABLE, "") not in ("", "0")
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a character that the terminal lacks must not end the run
+            stream.reconfigure(errors="replace")
     with warnings.catch_warnings():
         warnings.showwarning = lambda message, *_args, **_kwargs: print_error(prog, "warning", message)
         try:
@@ -74,7 +79,7 @@ def run(command: click.Command, prog: str, args: Sequence[str] | None = None) ->
 
 def print_error(prog: str, kind: str, message: object) -> None:
     """One line on standard error: "akunu: error: no such file"."""
-    text = " ".join(str(message).split())
+    text = visible(" ".join(str(message).split()))
     prefix = f"{prog}: {kind}: " if kind else f"{prog}: "
     click.echo(
         click.style(prefix, fg="red" if kind == "error" else "yellow") + text, err=True, color=_colour()

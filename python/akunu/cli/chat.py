@@ -13,7 +13,7 @@ import click
 
 from akunu.cli.app import CONTEXT_SETTINGS, print_error
 from akunu.cli.complete import stats_text
-from akunu.cli.console import is_terminal, note
+from akunu.cli.console import is_terminal, note, write_piece
 from akunu.cli.options import generation_arguments, generation_options, load_model, model_options
 from akunu.errors import AkunuError
 
@@ -106,14 +106,12 @@ class Chat:
             # An answer that is stopped stays in the conversation as far as it was seen.
             with pieces, suppress(KeyboardInterrupt):
                 for piece in pieces:
-                    sys.stdout.write(piece)
-                    sys.stdout.flush()
+                    write_piece(piece)
             completion = pieces.completion
         except BaseException:
             self.messages.pop()
             raise
-        sys.stdout.write("\n")
-        sys.stdout.flush()
+        write_piece("\n")
         self.messages.append({"role": "assistant", "content": completion.text})
         if completion.finish_reason == "length":
             note("[the answer was cut off: --max-tokens or the context is reached; /reset starts afresh]")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from akunu.cli.app import CONTEXT_SETTINGS
-from akunu.cli.console import is_terminal, note, seconds_text
+from akunu.cli.console import is_terminal, note, seconds_text, write_piece
 from akunu.cli.options import generation_arguments, generation_options, load_model, model_options
 
 if TYPE_CHECKING:
@@ -62,13 +62,11 @@ def command(text: str, stats: bool, echo: bool | None, as_json: bool, **values: 
         with model.stream(prompt, **arguments) as pieces:
             try:
                 for piece in pieces:
-                    sys.stdout.write(piece)
-                    sys.stdout.flush()
+                    write_piece(piece)
             except KeyboardInterrupt:
                 click.echo()
                 raise
-        sys.stdout.write("\n")
-        sys.stdout.flush()
+        write_piece("\n")
         if stats:
             note(stats_text(pieces.completion.stats))
 

@@ -20,6 +20,8 @@ __all__ = [
     "print_table",
     "rate_text",
     "seconds_text",
+    "visible",
+    "write_piece",
 ]
 
 
@@ -27,6 +29,22 @@ def is_terminal(stream: TextIO | None = None) -> bool:
     """Whether a stream (standard output by default) is a terminal that can show colour."""
     stream = sys.stdout if stream is None else stream
     return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+# Control characters except tab and line end, as their pictures: U+241B for escape, and U+FFFD for the C1 set.
+_CONTROLS = {code: 0x2400 + code for code in range(32) if code not in (9, 10)}
+_CONTROLS |= {127: 0x2421, **dict.fromkeys(range(0x80, 0xA0), 0xFFFD)}
+
+
+def visible(text: str) -> str:
+    """Text that cannot control the terminal, whoever wrote it: control characters become pictures."""
+    return text.translate(_CONTROLS)
+
+
+def write_piece(text: str) -> None:
+    """Write a piece of generated text now; on a terminal without control characters."""
+    sys.stdout.write(visible(text) if is_terminal() else text)
+    sys.stdout.flush()
 
 
 def note(text: str) -> None:
@@ -62,10 +80,10 @@ def print_table(
         for header, side in zip(headers, alignment, strict=True):
             table.add_column(header, justify="right" if side == "r" else "left", overflow="fold")
         for row in rows:
-            table.add_row(*(Text(cell) for cell in row))  # Text: a name may hold [brackets]
+            table.add_row(*(Text(visible(cell)) for cell in row))  # Text: a name may hold [brackets]
         Console().print(table)
         return
-    lines = [list(headers), *map(list, rows)]
+    lines = [list(headers), *([visible(cell) for cell in row] for row in rows)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(headers))]
     if title:
         click.echo(title)

@@ -70,7 +70,7 @@ def command(
         rows = rows or ROWS[phase]
         commands, memory = _plan(str(path), phase, rows, position, values)
     if as_json:
-        click.echo(json.dumps(_report(file, config, problem, commands, memory), ensure_ascii=False))
+        click.echo(json.dumps(_report(file, config, problem, commands, memory)))
         return
     _print_file(file, show_all)
     if config:
