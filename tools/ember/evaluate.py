@@ -23,11 +23,12 @@ from random import Random
 from typing import Any
 
 from corpus import Sample, samples
-from corpus.chat import SYSTEM_PROMPTS, follow_up, format_chat, identity, memory, persona_chat, story_chat, story_text, unknown
+from corpus.chat import SYSTEM_PROMPTS, follow_up, format_chat, identity, memory, persona_chat, role_chat, story_chat, story_text, unknown
 from corpus.extraction import extraction
 from corpus.sample import Turn
 from corpus.stories import story
 from corpus.tasks import arithmetic, calendar, compare, counting, fact, opposite, parity, plural, reorder, repeat, word_problem
+from corpus.extras import lists, longer_sum, reading, sizes, spelling, yes_no
 from corpus.tools import tool_chat
 from corpus.words import ANIMAL_ELDERS, GENDER, HUMAN_ELDERS
 from render import CALL_END, CALL_START, render
@@ -61,9 +62,9 @@ def _case(skill: str, sample: Sample, at: int, limit: int) -> Case:
 
 
 TURNS: dict[str, list[Callable[[Random], Turn]]] = {
-    "arithmetic": [arithmetic, arithmetic, arithmetic, arithmetic, word_problem, compare, parity], "facts": [fact], "counting": [counting],
+    "arithmetic": [arithmetic, arithmetic, arithmetic, arithmetic, arithmetic, word_problem, compare, parity, longer_sum], "facts": [fact, fact, fact, yes_no, sizes], "counting": [counting],
     "calendar": [calendar], "opposites": [opposite], "plurals": [plural], "repeat": [repeat], "reorder": [reorder], "unknown": [unknown],
-    "identity": [identity],
+    "identity": [identity], "lists": [lists], "spelling": [spelling],
 }  # fmt: skip
 
 
@@ -84,8 +85,9 @@ def cases(skill: str, count: int) -> Iterator[Case]:
     """Held-out cases of a skill: distinct prompts, the same ones each time."""
     seen: set[str] = set()
     sources: dict[str, Callable[[Random], Sample]] = {
-        "json": extraction, "tools": tool_chat, "tool answers": tool_chat, "format": lambda r: (format_chat if r.random() < 0.75 else persona_chat)(r),
+        "json": extraction, "tools": tool_chat, "tool answers": tool_chat, "format": lambda r: r.choice((format_chat, format_chat, format_chat, persona_chat, role_chat))(r),
         "multi-turn": lambda r: (follow_up if r.random() < 0.75 else memory)(r), "story": story_text, "story chat": story_chat,
+        "reading": reading,
     }  # fmt: skip
     # a fact of a few hundred, in one of its phrasings: the held-out pairs are few, so stop at the last one found
     for sample in islice(samples(SEED, held_out=True, only=sources.get(skill) or _single(skill)), count * 60):
@@ -191,10 +193,9 @@ def run_akunu(path: Path, todo: list[Case]) -> list[Answer]:
     for case in todo:
         if case.text:
             done = model.generate(case.text, max_tokens=case.limit, temperature=0)
-        elif case.tools:  # the prompt as text, so that the call comes back as the model wrote it
-            done = model.generate(case.prompt, max_tokens=case.limit, temperature=0)
-        else:
-            done = model.chat(case.messages, max_tokens=case.limit, temperature=0)
+        else:  # through the ids, so that a tool call comes back as the model wrote it
+            ids = model.chat_template.encode(case.messages, tools=case.tools or None)
+            done = model.generate(ids, max_tokens=case.limit, temperature=0)
         answers.append((done.text, done.finish_reason == "stop"))
     return answers
 
@@ -230,7 +231,7 @@ def run_torch(folder: Path, todo: list[Case]) -> list[Answer]:
 
 COUNTS = {
     "arithmetic": 500, "facts": 300, "json": 300, "tools": 300, "tool answers": 100, "format": 300, "multi-turn": 200, "counting": 100, "calendar": 60,
-    "opposites": 60, "plurals": 60, "repeat": 100, "reorder": 200, "unknown": 100, "identity": 40, "story": 100, "story chat": 100,
+    "opposites": 60, "plurals": 60, "repeat": 100, "reorder": 200, "reading": 150, "lists": 40, "spelling": 80, "unknown": 100, "identity": 40, "story": 100, "story chat": 100,
 }  # fmt: skip
 GENERALISATION = {
     "arithmetic": "pairs of operands never seen, in either order and in any wording",
@@ -246,6 +247,9 @@ GENERALISATION = {
     "plurals": "a known word in a wording it was never asked in",
     "repeat": "word sequences never seen, with invented words",
     "reorder": "lists never seen",
+    "reading": "texts never seen",
+    "lists": "wordings never seen",
+    "spelling": "known words, a question about them never seen",
     "unknown": "questions outside its range, never seen",
     "identity": "questions about itself, in wordings never seen",
     "story": "hero, kind and theme never seen together; from an opening, as plain text",

@@ -21,7 +21,7 @@ from tokenizers import Tokenizer
 Row = tuple[NDArray[np.uint16], NDArray[np.uint8]]
 
 
-def encode(tokenizer: Tokenizer, seed: int, count: int) -> list[tuple[list[int], list[int]]]:
+def encode(tokenizer: Tokenizer, seed: int, count: int, context: int) -> list[tuple[list[int], list[int]]]:
     """Documents as (ids, learned flags). The first token of a document is never learned: nothing precedes it."""
     documents = []
     for sample in islice(samples(seed), count):
@@ -32,7 +32,8 @@ def encode(tokenizer: Tokenizer, seed: int, count: int) -> list[tuple[list[int],
             ids += piece
             learned += [int(learn)] * len(piece)
         learned[0] = 0
-        documents.append((ids, learned))
+        if len(ids) <= context:
+            documents.append((ids, learned))
     return documents
 
 
@@ -77,7 +78,7 @@ def _write(folder: Path, tokenizer_path: Path, seed: int, indices: range, docume
     for index in indices:
         if _path(folder, index).exists():
             continue
-        ids, marks = pack(encode(tokenizer, seed * 100_000 + index, documents), context)
+        ids, marks = pack(encode(tokenizer, seed * 100_000 + index, documents, context), context)
         part = folder / f"part{index:04d}.npz"
         np.savez(part, ids=ids, marks=marks)
         part.rename(_path(folder, index))

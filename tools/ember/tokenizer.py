@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -42,7 +43,10 @@ def train(documents: int, seed: int = 0) -> Tokenizer:
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    texts = ("".join(text for text, _ in pieces(sample)) for sample in islice(samples(seed), documents))
+    special = re.compile("|".join(map(re.escape, CONTROL_TOKENS + TAG_TOKENS)))
+    texts = (
+        part for sample in islice(samples(seed), documents) for text, _ in pieces(sample) for part in special.split(text)
+    )
     tokenizer.train_from_iterator(texts, trainer)
     return tokenizer
 

@@ -5,8 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from random import Random
 
-from .chat import conversation, follow_up, format_chat, memory, no_memory, persona_chat, story_chat, story_text
+from .chat import (
+    conversation,
+    follow_up,
+    format_chat,
+    memory,
+    no_memory,
+    persona_chat,
+    plain_text,
+    role_chat,
+    story_chat,
+    story_rest,
+    story_text,
+)
 from .extraction import extraction
+from .extras import reading
 from .sample import Sample, is_held_out
 from .tools import tool_chat
 
@@ -14,8 +27,8 @@ __all__ = ["MIXTURE", "Sample", "is_held_out", "samples"]
 
 # shares of the documents; a story is about ten times as long as a task
 MIXTURE: dict[Callable[[Random], Sample], float] = {
-    story_text: 5.0, story_chat: 5.0, conversation: 45.0, format_chat: 11.0, persona_chat: 3.0, follow_up: 8.0,
-    memory: 3.0, no_memory: 0.5, extraction: 11.0, tool_chat: 13.0,
+    story_text: 5.0, story_rest: 1.2, story_chat: 5.5, plain_text: 2.5, conversation: 48.0, format_chat: 11.0, persona_chat: 2.5,
+    role_chat: 2.5, follow_up: 8.0, memory: 3.5, no_memory: 0.5, extraction: 10.0, tool_chat: 12.0, reading: 4.0,
 }  # fmt: skip
 
 

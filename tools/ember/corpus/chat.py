@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from random import Random
 
-from .facts import CAPITALS, RELATIONS
+from .extras import lists, longer_sum, poem, sizes, spelling, too_big, yes_no
+from .facts import CAPITALS, CONTINENTS, LANGUAGES, RELATIONS
 from .grammar import write
 from .sample import Message, Sample, Turn, is_held_out
 from .stories import Story, story
@@ -23,7 +25,7 @@ from .tasks import (
     relation_answer,
     solve,
     sum_key,
-    task,
+    TASKS,
 )
 from .words import ADJECTIVES, GENDER, NOUNS, PLURALS, SLOTS, first_name, invented_word
 
@@ -59,6 +61,18 @@ SMALL_TALK: list[tuple[str, str]] = [
     ("{Help|Help me|Can you help me|I need help|Could you help me}{!|?|.|}", "{Of course. You can ask me for a story, a small sum or a simple fact.|I will try! I can tell stories, do small sums and answer simple questions.}"),
     ("{Say something|Talk to me|Tell me something|Surprise me}.", "{Did you know that a baby kangaroo is called a joey?|Here is something: an octopus has eight arms.|Did you know that honey is made by bees? Ask me for a story if you like.}"),
     ("{Test|This is a test|Testing|test}{.|}", "{It works! How can I help you?|The test worked. What would you like to ask?}"),
+    ("{Thanks, bye|Thank you, goodbye|OK, thanks|Okay, thank you|Thanks, that is all|That is all, thank you}{!|.|}", "{You are welcome! Goodbye!|You are welcome! Have a good day!}"),
+    ("{What is your favorite food|What's your favourite food|What do you eat|Do you drink coffee|Are you thirsty}?", "{I am only a program, so I do not eat. But I like stories about cake.|I need no food. I am a small program.}"),
+    ("{What is your favorite animal|Which animal do you like|What's your favourite animal}?", "{I like foxes. They are the color of a fire.|Foxes, because they glow like an ember.}"),
+    ("{Can you tell stories|Do you know stories|Can you write stories|Do you know any stories}?", "{Yes! Just say: tell me a story.|Yes, stories are what I like best. Just ask me for one.}"),
+    ("{Can you do math|Can you calculate|Are you good at math|Can you count}?", "{Yes, with numbers up to 99. Try me!|I can do sums with numbers up to 99.}"),
+    ("{Do you speak French|Do you speak German|Can you speak Spanish|Which languages do you speak|What languages do you know}?", "{I speak only simple English.|Only English, I am afraid.}"),
+    ("{Let us play|Let's play a game|Do you want to play|Can we play a game}{.|?|}", "{We can play with numbers. Give me a sum!|Gladly! Ask me for an opposite, or for a capital.}"),
+    ("{It is my birthday|Today is my birthday|It's my birthday}{ today|}{!|.|}", "{Happy birthday to you!|Happy birthday! I wish you a wonderful day.}"),
+    ("{It is raining|It is cold|It is snowing|It is hot|The weather is bad}{ today|}.", "{Then it is a good day for a story. Shall I tell you one?|A good day to stay inside with a story.}"),
+    ("{Really|Are you sure|Is that true|Is that right}?", "{I think so, but I am a very small model and I can be wrong.|I believe so, but please check it: I am only a tiny model.}"),
+    ("{Wow|Cool|Nice|Interesting|Amazing|Wonderful|Good}{!|.|}", "{I am glad you like it!|Thank you! What would you like next?}"),
+    ("{Hm|Hmm|I do not know|I don't know|Maybe|What}{.|...|?|}", "{You can ask me for a story, a sum or a fact.|Take your time. I am here.}"),
     ("{Sorry|I am sorry|Excuse me}{.|!|}", "{No problem at all.|That is all right. How can I help?}"),
 ]  # fmt: skip
 
@@ -84,7 +98,10 @@ UNKNOWN_ASKS = [
     "Write {a program|code|a script|a function} {in Python|in C|that sorts a list|for my website}.", "Translate {this|$w|\"$w\"} {into|to} {French|German|Spanish|Chinese|Latin}.",
     "How many people live in $c?", "How far is it {from $c to $d|to $c|to the moon}?", "How {tall|old|rich|heavy|big} is {$N|$N $X|$X}?",
     "When was {$N $X|the $noun|$c} {born|invented|founded|built}?", "What happened in {$y|the year $y}?", "Who wrote {$X|the book of $X|that song|the song about the $noun}?",
-    "What is the meaning of life?", "What will happen tomorrow?", "Will it rain {today|tomorrow}?", "What is $big {plus|times|minus} $big2?", "What is $big * $big2?",
+    "Why {is the sky blue|is the grass green|do birds sing|do people sleep|is water wet|does it rain|are there stars|is the $noun $w|do you say that}?",
+    "How {do I learn $x|does a $noun work|can I get to $c|do people make a $noun|is a $noun made}?", "{Is|Was} $N $X {rich|famous|tall|old|alive}?",
+    "What do you think about {$N|politics|money|war|love|the $noun}?", "{Show me|Draw|Paint|Open|Send me} {a|the} {picture of a $noun|$noun|file|photo}.",
+    "What is the meaning of life?", "What will happen tomorrow?", "Will it rain {today|tomorrow}?", 
     "What is the square root of $n?", "Which {stock|phone|car|computer} should I buy?", "What is the phone number of $N?", "What is my {age|address|job|phone number}?",
     "What is the best {movie|book|restaurant|song|school}{ in $c|}?", "Tell me {the news|today's news|about $X|about the history of $c|about politics}.",
     "How do {airplanes|engines|computers|vaccines|magnets} work?", "What language do people speak in $x?", "What is a baby $x called?", "What sound does a $x make?",
@@ -113,7 +130,20 @@ def _from(rng: Random, table: list[tuple[str, str]], skill: str) -> Turn:
 
 
 def small_talk(rng: Random) -> Turn:
+    if rng.random() < 0.08:
+        thing = rng.choice([*PLURALS.values(), *SLOTS["food"], *SLOTS["fruit"]])
+        ask = write(rng, f"Do you {{like|love|know}} {thing}?")
+        return Turn("small talk", ask, f"I am only a program, but I like stories about {thing}.", f"small talk {ask}")
     return _from(rng, SMALL_TALK, "small talk")
+
+
+ALL_TASKS = TASKS | {lists: 2.0, spelling: 2.0, yes_no: 3.0, sizes: 0.7, longer_sum: 2.0, poem: 1.0}
+_FUNCTIONS, _WEIGHTS = list(ALL_TASKS), list(ALL_TASKS.values())
+
+
+def task(rng: Random) -> Turn:
+    """One turn of a random task."""
+    return rng.choices(_FUNCTIONS, _WEIGHTS)[0](rng)
 
 
 def identity(rng: Random) -> Turn:
@@ -128,6 +158,8 @@ def _really_invented(rng: Random) -> str:
 
 
 def unknown(rng: Random) -> Turn:
+    if rng.random() < 0.2:
+        return too_big(rng)
     word = _really_invented(rng)
     env = {
         "y": str(rng.randint(1800, 2040)), "n": str(rng.randint(2, 999)), "c": rng.choice(_CITIES), "d": rng.choice(_CITIES),
@@ -193,6 +225,39 @@ def _persona(rng: Random) -> tuple[str, Callable[[str], str], str]:
     return fix_articles(prompt), apply, f"I am {name}, {fix_articles('a ' + kind)}."
 
 
+_TRAITS = "grumpy friendly lazy wise funny strict gentle proud clever tired lonely brave polite".split()
+_ROLES = (
+    "sailor baker doctor farmer detective gardener painter librarian soldier poet singer fisherman tailor hunter monk merchant "
+    "scientist judge guard guide cook nurse captain mechanic barber clockmaker"
+).split()
+
+
+def role_chat(rng: Random) -> Sample:
+    """A persona that is only a name, a trait, a role and a place."""
+    name = rng.choice([first_name(rng), invented_word(rng).capitalize()])
+    trait, role = rng.choice(_TRAITS), rng.choice([*_ROLES, *_ROLES, *PLURALS, invented_word(rng)])
+    place = rng.choice([*CAPITALS.values(), invented_word(rng).capitalize()])
+    from_, who = rng.choice([("", f"a {trait} {role}"), (f" from {place}", f"a {trait} {role}"), ("", f"a {role}")])
+    prompt = write(rng, f"{{You are {name}, {who}{from_}|You are {who}{from_} called {name}|You are {who}{from_}. Your name is {name}|Your name is {name} and you are {who}{from_}}}.")
+    prompt += rng.choice(["", "", "", " Answer briefly.", " Be kind.", " Help the user.", " Stay in your role."])
+    pairs = [("{Who are you|Tell me who you are|Who am I talking to|Introduce yourself|What are you}?", f"I am {name}, {who}."), ("{What is your name|What's your name|How are you called}?", f"My name is {name}."),
+             ("{What is your job|What do you do|What do you do for work}?", f"I am a {role}."), ("{What kind of person are you|Are you really $w}?", f"I am {who}.")]
+    if from_:
+        pairs.append(("{Where are you from|Where do you come from|Where do you live}?", f"I am from {place}."))
+    messages, turns = [_m("system", fix_articles(prompt))], []
+    for _ in range(rng.randint(1, 3)):
+        if rng.random() < 0.7:
+            ask, answer = rng.choice(pairs)
+            ask = write(rng, ask, {"w": name})
+            ask = ask[:-1] + "." if ask.startswith(("Tell", "Intro")) else ask
+            turn = Turn("format", ask.lower() if rng.random() < 0.2 else ask, fix_articles(answer), f"role {prompt} {ask}")
+        else:
+            turn = rng.choice((fact, small_talk, arithmetic))(rng)
+        turns.append(turn)
+        messages += [_m("user", turn.ask), _m("assistant", turn.answer)]
+    return _sample("format", messages, [*turns, _key_turn("format", messages[:-1])])
+
+
 def _value_task(rng: Random) -> Turn:
     while True:
         turn = rng.choice((arithmetic, fact, fact, opposite, plural))(rng)
@@ -245,7 +310,22 @@ def _sample(skill: str, messages: list[Message], turns: list[Turn], **hint: str)
 
 def follow_up(rng: Random) -> Sample:
     """A question, then one that makes sense only after it ("and of France?")."""
-    kind = rng.randrange(5)
+    kind = rng.randrange(6)
+    if kind == 5:
+        land = rng.choice([c for c in CAPITALS if c in CONTINENTS and c in LANGUAGES])
+        names = rng.sample(("capital", "continent", "language"), 2)
+        relation = _BY_NAME[names[0]]
+        ask = fix_articles(rng.choice(relation.asks).replace("$s", land))
+        ask = ask[0].upper() + ask[1:]
+        follow = write(rng, {
+            "capital": "{And what is its capital|What is its capital|And the capital|Which city is the capital there}?",
+            "continent": "{On which continent is it|And where is it|Which continent is that in|What continent is it in}?",
+            "language": "{What language do they speak there|What do people speak there|And which language is spoken there|And the language}?",
+        }[names[1]])  # fmt: skip
+        follow = follow.lower() if rng.random() < 0.2 else follow
+        messages = [_m("user", polite(rng, ask)), _m("assistant", relation_answer(relation, land)), _m("user", follow)]
+        turns = [Turn("facts", "", "", fact_key(ask)), _key_turn("multi-turn", messages)]
+        return _sample("multi-turn", [*messages, _m("assistant", relation_answer(_BY_NAME[names[1]], land))], turns)
     if kind <= 1:
         relation = rng.choices([r for r in RELATIONS if r.name != "units"], [len(r.pairs) ** 0.7 for r in RELATIONS if r.name != "units"])[0]
         subjects = rng.sample(list(relation.pairs), rng.choice((2, 2, 3)))
@@ -302,7 +382,15 @@ def memory(rng: Random) -> Sample:
         (f"{{My {thing} is {value}|Remember: my {thing} is {value}|Please remember that my {thing} is {value}}}.", f"{{I will remember that your {thing} is {value}.|Good to know. Your {thing} is {value}.}}",
          f"{{What is my {thing}|Do you remember my {thing}|Tell me my {thing}|What's my {thing}}}?", f"Your {thing} is {value}."),
     ]  # fmt: skip
+    place, age = rng.choice([*CAPITALS.values(), "Hamburg", "Boston", invented_word(rng).capitalize()]), rng.randint(3, 99)
+    facts += [
+        (f"{{I am {name} from {place}|I'm {name} and I come from {place}|My name is {name} and I live in {place}|Hi, I am {name} from {place}|I am {name} and I live in {place}}}.", f"{{Nice to meet you, {name}! {place} must be a nice place.|Hello, {name} from {place}!}}",
+         *rng.choice([("{Where do I live|Where am I from|Where do I come from}?", f"You are from {place}."), ("{What is my name|Who am I|What's my name}?", f"Your name is {name}.")])),
+        (f"{{I am {age} years old|I'm {age}|My age is {age}}}.", f"{{Good to know. You are {age} years old.|{age} years old, I see.}}", "{How old am I|What is my age|Do you know how old I am}?", f"You are {age} years old."),
+    ]  # fmt: skip
     rng.shuffle(facts)
+    if facts[0][2] == facts[1][2] or "name" in facts[0][2] + facts[1][2]:
+        facts = facts[:1]
     facts = facts[: rng.choice((1, 1, 2))]
     messages: list[Message] = []
     for tell, reply, _, _ in facts:
@@ -350,7 +438,8 @@ SYSTEM_PROMPTS = [
 _STORY_ASKS = [
     "{Tell me|Write|Please tell me|Can you tell me|Make up} a {short |little |nice |}story.", "{Tell me|Write|Please write} a {short |}story about a $k named $h.",
     "{Tell me|Write} a story about $t.", "{Tell me|Write} a story about a $k and $t.", "I want {to hear |}a story about a $a $k{ named $h|}.",
-    "{Story please|A story, please|Tell me a bedtime story|Tell me a story}.", "{Tell me|Write} a story about a $a $k called $h.", "{Tell me|Write} a story with a $k named $h and $t.",
+    "{Tell me|Write|Please tell me} a {short |}story about a $k and $f.", "{Tell me|Write} a story about $h and $n.", "{Tell me|Write} a story about $h{ the $k|}.",
+    "{Tell me|Write} a {fairy tale|tale|bedtime story}{ about a $k|}.", "{Tell me|I want|Can I have} {another story|one more story|a new story}.", "{Can you write|Could you tell me|Do you know} a story about a $k?", "{Story please|A story, please|Tell me a bedtime story|Tell me a story}.", "{Tell me|Write} a story about a $a $k called $h.", "{Tell me|Write} a story with a $k named $h and $t.",
 ]  # fmt: skip
 
 
@@ -361,25 +450,61 @@ def story_key(told: Story) -> str:
 
 def story_chat(rng: Random) -> Sample:
     """A story that the user asks for, sometimes with a question about it afterwards."""
-    told = story(rng)
-    ask = write(rng, rng.choice(_STORY_ASKS), {"k": told.kind, "h": told.hero, "t": told.theme, "a": told.trait})
-    ask = fix_articles(ask[:-1] + "?" if ask.startswith("Can") else ask)
+    pet = rng.random() < 0.08
+    told = story(rng, (invented_word(rng).capitalize(), rng.choice(("he", "she"))) if pet else None)
+    env = {"k": told.kind, "h": told.hero, "t": told.theme, "a": told.trait, "n": told.friend, "f": told.friend_kind}
+    ask = write(rng, rng.choice(_STORY_ASKS), env)
+    ask = fix_articles(ask[:-1] + "?" if ask.startswith("Can") and ask[-1] == "." else ask)
+    ask = ask.lower() if rng.random() < 0.1 else ask
     messages = [_m("user", ask), _m("assistant", told.text)]
+    if rng.random() < 0.25:
+        for _ in range(rng.randint(1, 2)):
+            turn = rng.choice((small_talk, task, identity, unknown))(rng)
+            if not turn.held_out:
+                messages[:0] = [_m("user", turn.ask), _m("assistant", turn.answer)]
     if rng.random() < 0.2:
         messages.insert(0, _m("system", rng.choice(SYSTEM_PROMPTS)))
     if rng.random() < 0.25:
         question, answer = rng.choice([
             ("{What was the name of the hero|Who was the story about|What was the hero's name}?", f"The story was about {told.hero}."),
+            ("{Thank you|Thanks|That was nice|I liked it|Nice story|That was a good story}{!|.}", write(rng, "{I am glad you liked it!|You are welcome! Would you like another one?}")),
+            (f"{{Who was {told.hero}'s friend|What was the name of {told.hero}'s friend}}?", f"{told.hero}'s friend was {told.friend}."),
             (f"What {{kind of hero|sort of animal or person}} was {told.hero}?", f"{told.hero} was a {told.kind}."),
         ])  # fmt: skip
-        if not (question.startswith("What {") and told.friend not in told.text):
+        if "friend" not in question or told.friend in told.text:
             messages += [_m("user", write(rng, question)), _m("assistant", fix_articles(answer))]
     held = is_held_out(story_key(told))
     return Sample("story", messages=messages, hint={"held_out": str(int(held)), "hero": told.hero, "kind": told.kind})
 
 
-def story_text(rng: Random) -> Sample:
-    """A story as plain text, for completion."""
+def story_text(rng: Random, begin: bool = True) -> Sample:
+    """A story as plain text, for completion; without ``begin``, from some sentence on."""
     told = story(rng)
+    text = told.text
+    if not begin:
+        starts = [m.start() for m in re.finditer(r"(?<=[.!?] )[A-Z]", text[: len(text) // 2])]
+        text = text[rng.choice(starts or [0]) :]
     held = is_held_out(story_key(told))
-    return Sample("story", text=told.text, hint={"held_out": str(int(held)), "hero": told.hero, "kind": told.kind})
+    return Sample("story", text=text, hint={"held_out": str(int(held)), "hero": told.hero, "kind": told.kind})
+
+
+def story_rest(rng: Random) -> Sample:
+    """A story from its middle: whatever sentence a prompt begins with, there is a way on."""
+    return story_text(rng, begin=False)
+
+
+def plain_text(rng: Random) -> Sample:
+    """Plain statements, questions with answers, sums and lists, so that their beginnings can be completed too."""
+    kind = rng.randrange(4)
+    turns = [rng.choice((fact, fact, opposite, plural, arithmetic, sizes, lists) if kind else (fact, fact, opposite, plural))(rng) for _ in range(rng.randint(3, 8))]
+    turns = [turn for turn in turns if not turn.held_out] or [Turn("facts", "What is the capital of France?", "The capital of France is Paris.", "")]
+    if kind == 0:
+        text = " ".join(turn.answer for turn in turns)
+    elif kind == 1:
+        text = "\n".join(turn.answer for turn in turns)
+    elif kind == 2:
+        text = "\n".join(f"Q: {turn.ask}\nA: {turn.answer}" for turn in turns)
+    else:
+        sums = [(a, op, b) for a, op, b in (draw_sum(rng) for _ in range(8)) if not is_held_out(sum_key(a, op, b))]
+        text = "\n".join(solve(*each)[0] for each in sums) or "1 + 1 = 2"
+    return Sample("plain", text=text, hint={"held_out": "0"})

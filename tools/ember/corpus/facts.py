@@ -141,6 +141,15 @@ SHAPES = {
     "octagon": "8", "nonagon": "9", "decagon": "10",
 }  # fmt: skip
 
+DIETS = {
+    "cat": "mice and fish", "dog": "meat", "cow": "grass", "rabbit": "grass and carrots", "panda": "bamboo",
+    "squirrel": "nuts", "lion": "meat", "horse": "hay and grass", "bear": "fish, berries and honey", "monkey": "fruit",
+    "owl": "mice", "frog": "flies", "sparrow": "seeds", "mouse": "seeds and cheese", "goat": "grass",
+    "giraffe": "leaves", "elephant": "leaves and grass", "snake": "mice", "koala": "leaves", "butterfly": "nectar",
+    "penguin": "fish", "seal": "fish", "spider": "insects", "fox": "mice and birds", "hedgehog": "insects",
+    "duck": "plants and small animals", "sheep": "grass", "wolf": "meat", "tiger": "meat", "bat": "insects",
+}  # fmt: skip
+
 MAKES = {
     "bread": "a baker", "cakes": "a baker", "furniture": "a carpenter", "clothes": "a tailor", "shoes": "a shoemaker",
     "honey": "a bee", "paintings": "a painter", "books": "a writer", "music": "a musician", "houses": "a builder",
@@ -184,10 +193,6 @@ SINGLE = {
     "What goes around the Earth at night?|What orbits the Earth?": "The moon goes around the Earth.",
     "What do plants need to grow?|What does a plant need?": "Plants need water, light and air.",
     "What do bees make?|What do bees produce?": "Bees make honey.",
-    "What do pandas eat?|What is a panda's favorite food?": "Pandas eat bamboo.",
-    "What do cows eat?|What is a cow's food?": "Cows eat grass.",
-    "What do rabbits like to eat?|What does a rabbit eat?": "Rabbits eat grass and carrots.",
-    "What do squirrels eat?|What does a squirrel eat?": "Squirrels eat nuts.",
     "What is water made of?|What are the elements in water?": "Water is made of hydrogen and oxygen.",
     "What gas do we breathe?|Which gas do people need to live?": "We breathe oxygen.",
     "At what temperature does water boil?|When does water boil?": "Water boils at 100 degrees Celsius.",
@@ -318,6 +323,12 @@ RELATIONS = [
         ["How many sides does a $s have?", "How many corners does a $s have?", "A $s has how many sides?",
          "Count the sides of a $s.", "What is the number of sides of a $s?", "Tell me how many sides a $s has."],
         ["A $s has $v sides."], ["{And|And what about|What about|How about} a $s?", "And a $s?"],
+    ),
+    Relation(
+        "diet", DIETS,
+        ["What does a $s eat?", "What do you know about the food of a $s?", "What is the food of a $s?", "What does a $s like to eat?",
+         "Tell me what a $s eats.", "What food does a $s need?", "What do you feed a $s?"],
+        ["A $s eats $v."], ["{And|And what about|What about|How about} a $s?", "And a $s?"],
     ),
     Relation(
         "maker", MAKES,

@@ -199,7 +199,7 @@ The next morning $he ran out to {see|look}. {Nothing.|There was nothing to see.}
 "{It is broken|This seed does not work},\" said $H. "{Maybe I should dig it up and look|I will never see it grow}."
 "{Do not dig|Leave it in peace},\" said $F, who had come by. "{It needs time|Seeds work in secret}. {You cannot see it, but it is growing|Roots come first}."
 
-So $H {waited|kept on waiting}. Every {morning|day} $he {brought water|gave it water}{, and $he sang to it|, and pulled the weeds|}. When {it was hot|the sun burned}, $he {made a roof of leaves|gave it shade}. {When a storm came|One night the wind blew hard, and}, $he put {stones|sticks} around it.
+So $H {waited|kept on waiting}. Every {morning|day} $he {brought water|gave it water}{, and $he sang to it|, and pulled the weeds|}. When {it was hot|the sun burned}, $he {made a roof of leaves|gave it shade}. {When a storm came, $he|One night the wind blew hard, and $he} put {stones|sticks} around it.
 ?<weather>
 ?"{Good morning, seed|How are you today, seed},\" $he {said|asked} each day, and $F {laughed|smiled}.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
-from . import plots_away, plots_home
+from . import plots_away, plots_home, plots_more
 from .grammar import Writer, write
 from .story_rules import RULES
 from .words import (
@@ -18,10 +18,11 @@ from .words import (
     HUMAN_HOMES,
     PRONOUNS,
     SLOTS,
+    TALE_FOLK,
     invented_word,
 )
 
-PLOTS = {name: (cast, about, text) for name, cast, about, text in plots_home.PLOTS + plots_away.PLOTS}
+PLOTS = {name: (cast, about, text) for name, cast, about, text in plots_home.PLOTS + plots_away.PLOTS + plots_more.PLOTS}
 FRUIT_TREES = ["apple", "plum", "cherry", "pear"]
 
 
@@ -36,6 +37,7 @@ class Story:
     theme: str
     plot: str
     friend: str
+    friend_kind: str
 
 
 def _pronouns(prefix: str, subject: str) -> dict[str, str]:
@@ -54,6 +56,10 @@ def _cast(rng: Random, cast: str) -> dict[str, str]:
     if cast in ("dragon", "robot"):
         kind, home = cast, "a cave high in the mountains" if cast == "dragon" else "a workshop full of wires"
         friend_desc = "a child" if cast == "dragon" else "a small robot"
+    elif human and cast == "any" and rng.random() < 0.25:
+        kind = rng.choice([k for k, (subject, _) in TALE_FOLK.items() if subject == he])
+        home = TALE_FOLK[kind][1]
+        friend_desc = rng.choice(["a dragon", "a talking cat", "a small dragon", "a clever crow", "a boy" if fhe == "he" else "a girl"])
     elif human:
         kind, home = {"he": "boy", "she": "girl"}[he], rng.choice(HUMAN_HOMES)
         friend_desc = rng.choice(["a girl", "a cheerful girl"] if fhe == "she" else ["a boy", "a cheerful boy"])
@@ -76,7 +82,7 @@ def story(rng: Random, hero: tuple[str, str] | None = None) -> Story:
     if hero is not None:
         name, he = hero
         env |= _pronouns("", he) | {"H": name}
-        if env["kind"] in ("boy", "girl"):
+        if env["kind"] in ("boy", "girl") or env["kind"] in TALE_FOLK:
             env["kind"] = {"he": "boy", "she": "girl"}[he]
         if env["F"] == name:
             env["F"] = next(n for n in GIRLS + BOYS if n != name and GENDER[n] == env["fhe"])
@@ -90,4 +96,4 @@ def story(rng: Random, hero: tuple[str, str] | None = None) -> Story:
         written = [writer.write(line.removeprefix("?"), env) for line in lines]
         paragraphs.append(" ".join(part for part in written if part))
     theme = write(rng, rng.choice(about), env)
-    return Story("\n\n".join(paragraphs), env["H"], env["kind"], env["trait"], theme, plot, env["F"])
+    return Story("\n\n".join(paragraphs), env["H"], env["kind"], env["trait"], theme, plot, env["F"], env["Fdesc"])

@@ -68,14 +68,16 @@ def solve(a: int, op: str, b: int) -> tuple[str, str]:
             return f"{a} * {b} = {a} * {tens} + {a} * {ones} = {a * tens} + {a * ones} = {a * b}", str(a * b)
         return f"{a} * {b} = {a * b}", str(a * b)
     quotient, rest = divmod(a, b)
+    steps = f"{a} / {b}: {b} * {quotient} = {b * quotient}"
     if rest:
-        return f"{a} / {b} = {quotient} remainder {rest}", f"{quotient} remainder {rest}"
-    return f"{a} / {b} = {quotient}", str(quotient)
+        steps += f" and {a} - {b * quotient} = {rest}"
+        return f"{steps}, so {a} / {b} = {quotient} remainder {rest}", f"{quotient} remainder {rest}"
+    return f"{steps}, so {a} / {b} = {quotient}", str(quotient)
 
 
 def draw_sum(rng: Random) -> tuple[int, str, int]:
     """Operands of up to two digits; multiplications of two two-digit numbers are drawn more often."""
-    op = rng.choices("+-*/", (3, 3, 5, 2))[0]
+    op = rng.choices("+-*/", (3, 3, 5, 4))[0]
     if op == "/":
         return rng.randint(1, 99), "/", rng.choice((rng.randint(2, 12), rng.randint(2, 25)))
     small = rng.random() < 0.25
@@ -137,7 +139,10 @@ def counting(rng: Random) -> Turn:
     if kind == 0:
         a = rng.randint(0, 60)
         b = a + rng.randint(2, 14)
-        ask, numbers = f"{{Count|Please count|Can you count}} from {a} to {b}.", range(a, b + 1)
+        ask, numbers = f"{{Count|Please count}} from {a} to {b}.", range(a, b + 1)
+        if rng.random() < 0.15:
+            a, b = 1, rng.randint(3, 20)
+            ask, numbers = f"Count to {{{b}|{in_words(b)}}}.", range(1, b + 1)
     elif kind == 1:
         b = rng.randint(0, 60)
         a = b + rng.randint(2, 14)
@@ -348,11 +353,5 @@ def _lower_first(ask: str) -> str:
 
 TASKS: dict[Callable[[Random], Turn], float] = {
     arithmetic: 10, word_problem: 2, compare: 0.7, parity: 0.3, counting: 2.5, calendar: 2.5, opposite: 2, plural: 2,
-    fact: 9, repeat: 1.5, reorder: 3,
+    fact: 9, repeat: 1.5, reorder: 3.5,
 }  # fmt: skip
-_FUNCTIONS, _WEIGHTS = list(TASKS), list(TASKS.values())
-
-
-def task(rng: Random) -> Turn:
-    """One turn of a random task."""
-    return rng.choices(_FUNCTIONS, _WEIGHTS)[0](rng)

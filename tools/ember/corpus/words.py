@@ -6,10 +6,12 @@ from random import Random
 
 GIRLS = """Mia Lily Anna Rosie Clara Nora Ella Ruby Daisy Hazel Ivy Lucy Molly Sophie Tess Wendy Zoe Alice Bella
 Cora Emma Flora Grace Hannah Iris June Kate Luna Maya Nina Olive Penny Sara Tilly Vera Willa Amber Bonnie Celia
-Dora Elsie Freya Greta Holly Ida Jenny Kira Laura Mabel Nell Opal Polly Rita Stella Thea Una Violet Yara""".split()
+Sandra Maria Sarah Mary Emily Sofia Elena Linda Julia Nadia Aisha Yuki Priya Mei Lena Petra Carmen Olga Fatima
+Coco Ginger Misty Honey Pearl Snowy Dora Elsie Freya Greta Holly Ida Jenny Kira Laura Mabel Nell Opal Polly Rita Stella Thea Una Violet Yara""".split()
 BOYS = """Tom Ben Sam Leo Max Finn Jack Oscar Theo Hugo Noah Peter Milo Felix Henry Arlo Toby Jasper Otto Ned
 Adam Bruno Carl David Eddie Frank George Harry Ivan Joel Kai Luke Martin Nico Oliver Paul Quinn Ralph Simon Tim
-Victor Wes Alfie Basil Caleb Dan Eli Fred Gus Hank Isaac Jonas Kurt Liam Mark Nate Owen Rory Sid Walter""".split()
+Alex John James Robert Michael Daniel Lucas Ali Omar Hans Pierre Carlos Juan Ravi Wei Kenji Bob Bill Jim
+Whiskers Rex Spot Fluffy Shadow Pip Momo Biscuit Rocky Sparky Buddy Victor Wes Alfie Basil Caleb Dan Eli Fred Gus Hank Isaac Jonas Kurt Liam Mark Nate Owen Rory Sid Walter""".split()
 GENDER: dict[str, str] = {**dict.fromkeys(GIRLS, "she"), **dict.fromkeys(BOYS, "he")}
 
 PRONOUNS = {
@@ -39,6 +41,20 @@ ANIMALS = {
     "pony": "a small red stable",
     "goat": "a stone hut on the mountain",
     "raccoon": "a hollow log near the creek",
+    "cat": "a warm house with a red roof",
+    "dog": "a kennel beside the farmhouse",
+    "penguin": "a snowy bay by the sea",
+    "monkey": "a tall tree in the jungle",
+    "elephant": "a green valley by the river",
+    "lion": "a sunny plain with tall grass",
+    "giraffe": "a grove of tall trees",
+    "deer": "a quiet part of the forest",
+    "horse": "a big barn on the farm",
+    "swan": "a nest beside the lake",
+    "bird": "a nest in the apple tree",
+    "dinosaur": "a valley full of giant ferns",
+    "unicorn": "a meadow behind the rainbow falls",
+    "wolf": "a den among the rocks",
 }
 ANIMAL_ELDERS = {
     "Old Owl": "he",
@@ -61,6 +77,24 @@ HUMAN_ELDERS = {
     "Mr. Stone": "he",
     "Miss Park": "she",
     "Captain Gray": "he",
+}
+# heroes of fairy tales: subject pronoun, home
+TALE_FOLK = {
+    "princess": ("she", "a castle with seven towers"),
+    "prince": ("he", "a castle on the hill"),
+    "king": ("he", "a stone castle by the sea"),
+    "queen": ("she", "a white palace"),
+    "knight": ("he", "a small fort by the road"),
+    "wizard": ("he", "a crooked tower in the woods"),
+    "witch": ("she", "a hut at the edge of the woods"),
+    "fairy": ("she", "a flower in the royal garden"),
+    "giant": ("he", "a huge house above the clouds"),
+    "pirate": ("he", "an old ship in the harbor"),
+    "astronaut": ("she", "a small spaceship above the Earth"),
+    "sailor": ("he", "a little blue boat"),
+    "farmer": ("he", "a farm at the end of the road"),
+    "shepherd": ("he", "a hut in the high meadow"),
+    "inventor": ("she", "a house full of wheels and wires"),
 }
 HUMAN_HOMES = [
     "a small white house at the end of the lane",
