@@ -148,17 +148,21 @@ _TITLED = {name for name in [*HUMAN_ELDERS, *ANIMAL_ELDERS]}
 def story_words() -> frozenset[str]:
     """Every word of the stories' grammar, as far as 6000 stories show them."""
     rng = Random("story words")
-    return frozenset(w.lower() for _ in range(6000) for w in re.findall(r"[A-Za-z]+(?:'[a-z]+)?", story(rng).text))
+    return frozenset(w.lower() for _ in range(6000) for w in _words(story(rng).text))
+
+
+def _words(text: str) -> list[str]:
+    return [w.removesuffix("'s") for w in re.findall(r"[A-Za-z]+(?:'[a-z]+)?", text)]
 
 
 def story_fault(text: str, hero: str, ended: bool) -> str:
     """Why a story is not valid: it must end, keep its names, use known words, and not repeat itself."""
     if not ended:
         return "does not end"
-    words = re.findall(r"[A-Za-z]+(?:'[a-z]+)?", text)
+    words = _words(text)
     if len(words) < 110:
         return f"only {len(words)} words"
-    names = {w.removesuffix("'s") for w in words} & (set(GENDER) | {hero})
+    names = set(words) & (set(GENDER) | {hero})
     if len(names) > 2:
         return f"too many names: {sorted(names)}"
     elders = {elder for elder in _TITLED if re.search(rf"\b{re.escape(elder)}\b", text)}
@@ -166,7 +170,7 @@ def story_fault(text: str, hero: str, ended: bool) -> str:
         return f"too many elders: {sorted(elders)}"
     if hero not in text[len(text) // 2 :]:
         return f"{hero} is lost"
-    strange = {w for w in words if w.lower() not in story_words() and w.removesuffix("'s") != hero}
+    strange = {w for w in words if w.lower() not in story_words() and w != hero}
     if strange:
         return f"unknown words: {sorted(strange)}"
     sentences = [s for s in re.split(r"(?<=[.!?])[\"\s]+", text) if len(s) > 40]
