@@ -84,3 +84,25 @@ def test_texts():
     assert [seconds_text(s) for s in (5e-6, 0.0015, 2.5)] == ["5.00 µs", "1.50 ms", "2.50 s"]
     assert all(len(bar(share)) == 20 for share in (0, 0.01, 0.5, 0.99, 1, 7))
     assert bar(0.5).rstrip() in ("█" * 10, "#" * 10)
+
+
+def test_a_wide_table_of_numbers_is_not_folded_on_a_narrow_terminal(capsys, monkeypatch):
+    from akunu.cli import console
+
+    monkeypatch.setattr(console, "is_terminal", lambda: True)
+    monkeypatch.setenv("COLUMNS", "40")
+    console.print_table(
+        ["what", "kernel", "time"], [["token_embedding" * 2, "matmul" * 3, "12.5 ms"]], right="  r"
+    )
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2
+    assert "matmulmatmulmatmul" in lines[1]
+
+
+def test_a_cell_with_markup_or_controls_is_shown_as_it_is(capsys, monkeypatch):
+    from akunu.cli import console
+
+    for terminal in (True, False):
+        monkeypatch.setattr(console, "is_terminal", lambda terminal=terminal: terminal)
+        console.print_table(["name"], [["[bold]x[/bold]\x1b[2J"]])
+        assert "[bold]x[/bold]\u241b[2J" in capsys.readouterr().out

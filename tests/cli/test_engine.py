@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
@@ -192,6 +193,22 @@ def test_bench_goes_beyond_the_context_of_training(gguf, capsys):
 def test_bench_refuses_a_cache_type_that_the_engine_lacks(gguf, capsys):
     assert bench_main(["-m", gguf, "-p", "4", "-n", "0", "-ctk", "q3_k", "-ctv", "q3_k"]) == 1
     assert "q3_k" in capsys.readouterr().err
+
+
+def test_the_embedded_model_runs_when_none_is_named(capsys):
+    text = run(capsys, "complete", "Once upon a time", "-n", "8", "--seed", "1")
+    assert len(text.split()) >= 4
+
+
+def test_a_conversation_continues_on_its_cache(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.StringIO("Hello, who are you?\nTell me a story.\n"))
+    capsys.readouterr()
+    assert main(["chat", "--temperature", "0", "-n", "8", "--stats"]) == 0
+    captured = capsys.readouterr()
+    assert len(captured.out.splitlines()) >= 2
+    first, second = (line for line in captured.err.splitlines() if line.startswith("[prompt"))
+    assert "cached" not in first
+    assert "cached" in second
 
 
 @pytest.mark.parametrize("module", ["akunu", "akunu.bench"])

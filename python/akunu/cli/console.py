@@ -78,10 +78,17 @@ def print_table(
             title=title or None, title_justify="left", title_style="bold", header_style="bold", box=None
         )
         for header, side in zip(headers, alignment, strict=True):
-            table.add_column(header, justify="right" if side == "r" else "left", overflow="fold")
+            number = side == "r"
+            table.add_column(header, justify="right" if number else "left", no_wrap=number, overflow="fold")
         for row in rows:
             table.add_row(*(Text(visible(cell)) for cell in row))  # Text: a name may hold [brackets]
-        Console().print(table)
+        console = Console()
+        if (
+            "r" in right
+        ):  # a table of numbers is easier to read with its lines broken by the terminal than folded
+            unbounded = console.options.update(width=10_000)
+            console.width = max(console.width, console.measure(table, options=unbounded).maximum)
+        console.print(table)
         return
     lines = [list(headers), *([visible(cell) for cell in row] for row in rows)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(headers))]
