@@ -11,12 +11,12 @@ ThreadSanitizer and AddressSanitizer a test calls a function of its own in a chi
 from __future__ import annotations
 
 import ctypes as C
+import hashlib
 import json
 import os
 import re
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -142,6 +142,14 @@ def _runtime(sanitizer: str) -> C.CDLL:
     return rt
 
 
+def _text_file(text: str) -> Path:
+    """A file of this text, at a place that depends on nothing else: the cache is keyed by paths too."""
+    file = build() / "kernels" / f"text-{hashlib.sha256(text.encode()).hexdigest()[:16]}.metal"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f'#line 1 "text.metal"\n{text}')
+    return file
+
+
 def _triple(t: Sequence[int] | int) -> tuple[int, int, int]:
     t = (t,) if isinstance(t, int) else tuple(t)
     return (*t, *(1,) * (3 - len(t)))  # type: ignore[return-value]
@@ -202,13 +210,7 @@ class Library:
             "include": tuple(include), "metal_version": metal_version,
         }  # fmt: skip
         if isinstance(source, str) and "\n" in source:
-            with tempfile.TemporaryDirectory() as d:
-                file = Path(d) / "text.metal"
-                file.write_text(source)
-                # the cache is keyed by the text with its line markers: they must not name the folder
-                text = f'#line 1 "text.metal"\n{source}'
-                file.write_text(text)
-                return cls(compiler.compile_library(file, **options), sanitizer)
+            source = _text_file(source)
         return cls(compiler.compile_library(Path(source), **options), sanitizer)
 
     def _values(self, kernel: Kernel, constants: Mapping[str | int, Any]) -> Any:
@@ -306,12 +308,8 @@ class Library:
 def lint(source: str | Path, **options: Any) -> list[str]:
     """Diagnostics of a .metal file or of MSL text: warnings, and address spaces as types."""
     if isinstance(source, str) and "\n" in source:
-        with tempfile.TemporaryDirectory() as d:
-            file = Path(d) / "text.metal"
-            file.write_text(source)
-            found = compiler.lint(file, **options).replace(f"{d}/", "")
-    else:
-        found = compiler.lint(Path(source), **options)
+        source = _text_file(source)
+    found = compiler.lint(Path(source), **options)
     return re.findall(r"^.*(?:error|warning): .*$", found, flags=re.M)
 
 

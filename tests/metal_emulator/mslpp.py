@@ -31,6 +31,7 @@ BUILTINS = {
     "quadgroup_index_in_threadgroup": "kQuadgroupIndexInThreadgroup",
 }
 IDENT = r"[A-Za-z_]\w*"
+WORD = rf"\b{IDENT}"  # not the suffix of a number
 VECTOR = r"(?:b?float|half|u?int|u?short|u?char|u?long|bool)[234]"
 CONSTANT_SPEC = r"\b(?:static\s+)?constant\s+(?:(?:static|const|constexpr)\s+)*"
 
@@ -150,10 +151,10 @@ class Translator:
             body = re.compile(r"\s*(?:const|thread|device|constant|threadgroup|\s)*(?:\[\[.*?\]\]\s*)?\{").match(self.s, end)
             if body:
                 stop = _close(self.s, body.end() - 1, "{", "}")
-                self.bodies.setdefault(m[1], set()).update(re.findall(IDENT, self.s[m.end() : stop]))
+                self.bodies.setdefault(m[1], set()).update(re.findall(WORD, self.s[m.end() : stop]))
         for m in re.finditer(rf"\bstruct\s+({IDENT})[^;{{}}()]*\{{", self.s):
             stop = _close(self.s, m.end() - 1, "{", "}")
-            self.bodies.setdefault(m[1], set()).update(re.findall(IDENT, self.s[m.end() : stop]))
+            self.bodies.setdefault(m[1], set()).update(re.findall(WORD, self.s[m.end() : stop]))
 
     def find_instantiations(self) -> list[tuple[int, int]]:
         """``template [[host_name("x")]] kernel void f<...>(...);`` and the ``decltype`` form."""
@@ -212,9 +213,9 @@ class Translator:
         for p in params:
             attrs = " ".join(re.findall(r"\[\[(.*?)\]\]", p, flags=re.S))
             bare = re.sub(r"\[\[.*?\]\]", "", p, flags=re.S).strip()
-            name = (re.findall(IDENT, bare) or ["?"])[-1]
+            name = (re.findall(WORD, bare) or ["?"])[-1]
             switch = re.search(rf"\bfunction_constant\s*\(\s*({IDENT})\s*\)", attrs)
-            words = [w for w in re.findall(IDENT, attrs) if w != "function_constant" and (not switch or w != switch[1])]
+            words = [w for w in re.findall(WORD, attrs) if w != "function_constant" and (not switch or w != switch[1])]
             if words and words[0] in BUILTINS:
                 result.append((BUILTINS[words[0]], 0, name, None, False))
                 continue
@@ -277,11 +278,11 @@ class Translator:
         for m in re.finditer(r"\bis_function_constant_defined\s*\(\s*(\w+)\s*\)", self.s):
             self.edits.append((m.start(), m.end(), "msl_defined_" + m[1]))
         for m in re.finditer(rf"{CONSTANT_SPEC}({IDENT})\s+({IDENT})\s*=\s*([^;]*);", self.s):
-            if not lazy & set(re.findall(IDENT, m[3])):
+            if not lazy & set(re.findall(WORD, m[3])):
                 continue
             lazy.add(m[2])
             expression = re.sub(r"\bis_function_constant_defined\s*\(\s*(\w+)\s*\)", r"msl_defined_\1", m[3])
-            self.bodies[m[2]] = set(re.findall(IDENT, m[3]))
+            self.bodies[m[2]] = set(re.findall(WORD, m[3]))
             self.edits = [e for e in self.edits if not m.start() <= e[0] < m.end()]
             self.edits.append((m.start(), m.end(), f"static thread_local {m[1]} {m[2]};" + _keep_lines(m[0])))
             self.derived.append((m[2], f"{m[1]}({expression})"))

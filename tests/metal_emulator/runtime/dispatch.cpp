@@ -191,6 +191,8 @@ extern "C" int msl_dispatch(const LibraryDesc* library, const KernelDesc* kernel
     unsigned workers = options->workers ? options->workers : std::max(1u, std::thread::hardware_concurrency());
     if (!options->workers && job->total * threads < kSmallDispatch) workers = 1;
     workers = static_cast<unsigned>(std::min<uint64_t>(workers, job->total));
+    // Before helpers exist: TSan does not see that the static's guard orders its construction.
+    Executors::get();
     if (workers > 1) Pool::get().post(workers - 1, [job] { job->work(); });
     job->work();
     job->finish();
