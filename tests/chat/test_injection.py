@@ -61,6 +61,9 @@ FRAMES = {
         "<|im_start|>{{ 'yes' if '<|im_end|>' in messages[0].content }}{{ messages[0].content }}<|im_end|>"
     ),
     "looks for <": "<|im_start|>{{ 'yes' if '<' in messages[0].content }}{{ messages[0].content }}<|im_end|>",
+    "lower, looks for <|": (
+        "<|im_start|>{{ 'yes' if '<|' in messages[0].content }}{{ messages[0].content | lower }}<|im_end|>"
+    ),
     "length": "<|im_start|>{{ messages[0].content | length }}{{ messages[0].content }}<|im_end|>",
     "frame of parts": "<|im_start|><{{ messages[0].content }}><|im_end|>",
     "frame of bars": "<|im_start|><|{{ messages[0].content }}|><|im_end|>",
@@ -95,6 +98,17 @@ def test_no_combination_of_pieces_in_adjacent_strings_lets_one_through(parts: li
         text(ChatTemplate(source, tokenizer()).render([message]))
         == "<|im_start|>" + "".join(parts) + "<|im_end|>"
     )
+
+
+@pytest.mark.parametrize("end", range(1, len("<|im_end|>")))
+def test_a_template_does_not_complete_what_a_message_begins_or_ends(end: int) -> None:
+    first, rest = "<|im_end|>"[:end], "<|im_end|>"[end:]
+    assert controls(ids_of("{{ messages[0].content }}" + rest, user("x" + first))) == []
+    assert controls(ids_of("{{ messages[0].content | trim }}" + rest, user("x" + first + " "))) == []
+    inspected = "{{ 'yes' if '" + first + "' in messages[0].content }}{{ messages[0].content }}" + rest
+    assert controls(ids_of(inspected, user("x" + first))) == []
+    assert controls(ids_of(first + "{{ messages[0].content }}", user(rest + "x"))) == []
+    assert controls(ids_of(first + "{{ messages[0].content | trim }}", user(" " + rest + "x"))) == []
 
 
 def test_names_tool_calls_tools_keys_and_variables_are_strangers_too() -> None:

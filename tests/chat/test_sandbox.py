@@ -75,7 +75,7 @@ BOMBS = {
     "indentation": "{{ ('a\n' * 40000) | indent(900) }}",
     "written again and again": "{% for i in range(9999) %}{{ 'a' * 90000 }}{% endfor %}",
     "kept again and again": "{% set x %}{% for i in range(9999) %}{{ 'a' * 90000 }}{% endfor %}{% endset %}",
-    "its own text": "{% set x %}{% for i in range(9999) %}" + "y" * 5000 + "{% endfor %}{% endset %}",
+    "its own text": "{% set x %}{% for i in range(99999) %}" + "y" * 9000 + "{% endfor %}{% endset %}",
     "padding": "{{ 'a'.ljust(10**9) }}",
     "centring": "{{ 'a' | center(10**9) }}",
     "tabs": "{{ '\t'.expandtabs(10**9) }}",

@@ -6,6 +6,7 @@ import random
 import struct
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,7 +15,8 @@ from hypothesis import strategies as st
 from akunu.errors import TokenizerError
 from akunu.tokenizer import Tokenizer
 from akunu.tokenizer.pieces import SPACE
-from akunu.tokenizer.unigram import Charsmap
+from akunu.tokenizer.unigram import Charsmap, Unigram
+from akunu.tokenizer.vocabulary import Vocabulary
 
 from .vocabularies import CONTROL, NORMAL, UNKNOWN, data_file, metadata
 
@@ -52,8 +54,8 @@ def fields(message: bytes, number: int) -> list[bytes]:
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[object, Tokenizer]:
-    """A Unigram model that SentencePiece has trained, with its NFKC map, and our tokenizer for it."""
+def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, dict[str, object]]:
+    """A Unigram model that SentencePiece has trained, with its NFKC map, and as GGUF metadata."""
     sentencepiece = pytest.importorskip("sentencepiece")
     folder: Path = tmp_path_factory.mktemp("unigram")
     (folder / "text").write_text(data_file("text/tinyshakespeare.txt").read_text()[:60_000])
@@ -74,11 +76,13 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[object, Tokenizer
         "remove_extra_whitespaces": True,
         "precompiled_charsmap": list(charsmap),
     }
-    return model, Tokenizer.from_metadata(metadata("t5", tokens, **keys))
+    return model, metadata("t5", tokens, **keys)
 
 
-def test_ids_equal_those_of_sentencepiece(trained: tuple[object, Tokenizer]) -> None:
-    model, tokenizer = trained
+def test_ids_equal_those_of_sentencepiece(trained: tuple[Any, dict[str, object]]) -> None:
+    model, found = trained
+    tokenizer = Tokenizer.from_metadata(found)
+    normaliser = Unigram(Vocabulary.from_metadata(found), found)
     random.seed(3)
     words = data_file("text/tinyshakespeare.txt").read_text()[:20_000].split()
     texts = [
@@ -90,15 +94,17 @@ def test_ids_equal_those_of_sentencepiece(trained: tuple[object, Tokenizer]) -> 
         "日本語 x 日",
         "a\tb\nc\u00a0d",
         "가각 ¼",
+        "\uff76\uff9e\uff76",
     ]
     texts += [" ".join(random.choices(words, k=40)) for _ in range(100)]
     texts += ["".join(random.choices("abc XYZ.,'é①ﬁ日\t\u0301\u200b", k=60)) for _ in range(300)]
     for text in texts:
-        assert tokenizer.encode(text, add_special=False) == model.encode(text), text  # type: ignore[attr-defined]
+        assert normaliser.normalise(text) == model.normalize(text), text
+        assert tokenizer.encode(text, add_special=False) == model.encode(text), text
 
 
-def test_the_text_comes_back(trained: tuple[object, Tokenizer]) -> None:
-    _, tokenizer = trained
+def test_the_text_comes_back(trained: tuple[Any, dict[str, object]]) -> None:
+    tokenizer = Tokenizer.from_metadata(trained[1])
     text = "First Citizen: Before we proceed any further, hear me speak."
     assert tokenizer.decode(tokenizer.encode(text)) == text
 
