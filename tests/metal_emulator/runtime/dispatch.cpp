@@ -89,6 +89,10 @@ private:
 
 /// What the helpers of one dispatch share; lives until the last of them lets go.
 struct Job {
+    Job() = default;
+    Job(const Job&) = delete;
+    Job& operator=(const Job&) = delete;
+
     const LibraryDesc* library;
     const KernelDesc* kernel;
     const Args* args;
@@ -105,6 +109,10 @@ struct Job {
     unsigned active = 0;
     bool closed = false;  // a helper that comes later has nothing to do
     std::string error;
+
+    // TSan does not see the shared pointer's counter order the last use and the destruction.
+    void done_with() { san::release(this); }
+    ~Job() { san::acquire(this); }
 
     void work() {
         {
@@ -193,9 +201,14 @@ extern "C" int msl_dispatch(const LibraryDesc* library, const KernelDesc* kernel
     workers = static_cast<unsigned>(std::min<uint64_t>(workers, job->total));
     // Before helpers exist: TSan does not see that the static's guard orders its construction.
     Executors::get();
-    if (workers > 1) Pool::get().post(workers - 1, [job] { job->work(); });
+    if (workers > 1)
+        Pool::get().post(workers - 1, [job] {
+            job->work();
+            job->done_with();
+        });
     job->work();
     job->finish();
+    job->done_with();
     if (!options->sync_out) san::acquire(sync[1]);
     return job->error.empty() ? 0 : reject(job->error);
 }

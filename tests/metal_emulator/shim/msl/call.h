@@ -1,9 +1,10 @@
-// Used by generated code: a kernel's parameters from the executor's state.
+// Used by generated code: a kernel's parameters from the executor's state.  Not instrumented: the state
+// is the executor's, and it is written without TSan's knowledge.
 #pragma once
 #include "types.h"
 
 namespace mslrt {
-template <class V> inline V builtin_value(const uint32_t (&v)[3]) {
+template <class V> MSL_NO_SANITIZE inline V builtin_value(const uint32_t (&v)[3]) {
     constexpr int n = metal::detail::size_v<V>;
     if constexpr (n == 0) return static_cast<V>(v[0]);
     else {
@@ -13,7 +14,7 @@ template <class V> inline V builtin_value(const uint32_t (&v)[3]) {
     }
 }
 
-template <class P> inline P argument(const Binding& b) {
+template <class P> MSL_NO_SANITIZE inline P argument(const Binding& b) {
     Worker* w = msl_worker;
     Fiber* f = w->current;
     if constexpr (std::is_reference_v<P> || std::is_pointer_v<P>) {
@@ -49,11 +50,11 @@ template <class P> inline P argument(const Binding& b) {
 }
 
 template <class... P, size_t... I>
-inline void call_with(void (*kernel_fn)(P...), const Binding* b, std::index_sequence<I...>) {
+MSL_NO_SANITIZE inline void call_with(void (*kernel_fn)(P...), const Binding* b, std::index_sequence<I...>) {
     kernel_fn(argument<P>(b[I])...);
     (void)b;
 }
-template <class... P> inline void call(void (*kernel_fn)(P...), const Binding* b) {
+template <class... P> MSL_NO_SANITIZE inline void call(void (*kernel_fn)(P...), const Binding* b) {
     call_with(kernel_fn, b, std::index_sequence_for<P...>{});
 }
 

@@ -14,7 +14,7 @@ using mslrt::Simd;
 // Numbers as in describe_tag() of the executor.
 enum Op : uint64_t { kReduce = 1, kShuffle, kVote, kPrefix, kMatrix, kSimdBarrier, kBarrier };
 constexpr uint64_t tag(Op op, int line) { return static_cast<uint64_t>(op) << 32 | static_cast<uint32_t>(line); }
-inline unsigned lane() { return mslrt::msl_worker->current->lane; }
+MSL_NO_SANITIZE inline unsigned lane() { return mslrt::msl_worker->current->lane; }
 
 template <class T> [[gnu::always_inline]] inline T* slot(Simd* s, unsigned parity, unsigned lane) {
     static_assert(sizeof(T) <= mslrt::kSlotBytes, "value too large for a SIMD-group function");
