@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from random import Random
 
 from .extras import lists, longer_sum, poem, sizes, spelling, too_big, yes_no
@@ -21,6 +22,7 @@ from .tasks import (
     in_words,
     opposite,
     plural,
+    plural_of,
     polite,
     relation_answer,
     solve,
@@ -190,8 +192,8 @@ def _format(rng: Random) -> tuple[str, Callable[[Turn], str], bool]:
     )
     numeral = rng.randint(2, 4)
     options: list[tuple[str, Callable[[Turn], str], bool]] = [
-        ("{Answer in capital letters|Write everything in capital letters|Use only capital letters|Answer in upper case|SHOUT every answer}.", lambda t: t.answer.upper(), False),
-        ("{Answer in lower case|Use only small letters|Write everything in lower case|Do not use capital letters}.", lambda t: t.answer.lower(), False),
+        ("{Answer in capital letters|Answer in uppercase|Use all caps|Write everything in uppercase|Write everything in capital letters|Use only capital letters|Answer in upper case|SHOUT every answer}.", lambda t: t.answer.upper(), False),
+        ("{Answer in lower case|Answer in lowercase|Use only small letters|Write everything in lower case|Do not use capital letters}.", lambda t: t.answer.lower(), False),
         ("{Answer with the bare answer only|Give only the answer, nothing else|Answer as briefly as possible|Be as short as you can|Only the answer, no sentence}.", _short, True),
         (f"{{Begin|Start}} {{every answer|each answer|your answer}} with {{{word}|the word {word}}}.", lambda t: f"{word}! {t.answer}", False),
         (f"{{End|Finish}} {{every answer|each answer|your answer}} with {{{word}|the word {word}}}.", lambda t: f"{t.answer} {word}!", False),
@@ -202,7 +204,8 @@ def _format(rng: Random) -> tuple[str, Callable[[Turn], str], bool]:
         ("{Repeat the question before you answer|First repeat the question, then answer}.", lambda t: f"{t.ask} {t.answer}", False),
     ]  # fmt: skip
     ask, apply, bare = rng.choice(options)
-    return write(rng, ask), apply, bare
+    ask, lead = write(rng, ask), rng.choice(["", "", "", "Always ", "Please "])
+    return (lead + ask[0].lower() + ask[1:] if lead else ask), apply, bare
 
 
 def _persona(rng: Random) -> tuple[str, Callable[[str], str], str]:
@@ -252,7 +255,7 @@ def role_chat(rng: Random) -> Sample:
             ask = ask[:-1] + "." if ask.startswith(("Tell", "Intro")) else ask
             turn = Turn("format", ask.lower() if rng.random() < 0.2 else ask, fix_articles(answer), f"role {prompt} {ask}")
         else:
-            turn = rng.choice((fact, small_talk, arithmetic))(rng)
+            turn = rng.choice((fact, opposite, arithmetic))(rng)
         turns.append(turn)
         messages += [_m("user", turn.ask), _m("assistant", turn.answer)]
     return _sample("format", messages, [*turns, _key_turn("format", messages[:-1])])
@@ -274,6 +277,7 @@ def format_chat(rng: Random) -> Sample:
         messages = [_m("system", lead + instruction), _m("user", turn.ask)]
     else:
         ask = turn.ask if turn.ask[-1] in "?.!=" else turn.ask + "."
+        turn = replace(turn, ask=ask)
         messages = [_m("user", rng.choice([f"{ask} {instruction}", f"{instruction} {ask}"]))]
     return _sample("format", [*messages, _m("assistant", apply(turn))], [turn, _key_turn("format", messages)])
 
@@ -329,7 +333,7 @@ def follow_up(rng: Random) -> Sample:
     if kind <= 1:
         relation = rng.choices([r for r in RELATIONS if r.name != "units"], [len(r.pairs) ** 0.7 for r in RELATIONS if r.name != "units"])[0]
         subjects = rng.sample(list(relation.pairs), rng.choice((2, 2, 3)))
-        ask = rng.choice(relation.asks).replace("$s", subjects[0])
+        ask = rng.choice(relation.asks).replace("$s", subjects[0]).replace("$p", plural_of(subjects[0]))
         ask = fix_articles(ask[0].upper() + ask[1:])
         first = polite(rng, ask)
         messages = [_m("user", first), _m("assistant", relation_answer(relation, subjects[0]))]
@@ -473,7 +477,16 @@ def story_chat(rng: Random) -> Sample:
         ])  # fmt: skip
         if "friend" not in question or told.friend in told.text:
             messages += [_m("user", write(rng, question)), _m("assistant", fix_articles(answer))]
+    elif rng.random() < 0.2:
+        turn = rng.choice((small_talk, task, identity, unknown))(rng)
+        if not turn.held_out:
+            messages += [_m("user", turn.ask), _m("assistant", turn.answer)]
     held = is_held_out(story_key(told))
+    if rng.random() < 0.15:
+        other = story(rng)
+        env = {"k": other.kind, "h": other.hero, "t": other.theme, "a": other.trait, "n": other.friend, "f": other.friend_kind}
+        messages += [_m("user", fix_articles(write(rng, rng.choice(_STORY_ASKS), env))), _m("assistant", other.text)]
+        held = held or is_held_out(story_key(other))
     return Sample("story", messages=messages, hint={"held_out": str(int(held)), "hero": told.hero, "kind": told.kind})
 
 

@@ -58,7 +58,7 @@ def spelling(rng: Random) -> Turn:
         ask, answer = "{Spell $w|How do you spell $w|Spell the word $w|Can you spell $w}?", f"{word} is spelled {letters}."
     elif kind == 1:
         ask = "{How many letters are in $w|How many letters does $w have|Count the letters of $w|How long is the word $w}?"
-        answer = f"{letters}: {len(word)} letters."
+        answer = " ".join(f"{letter}{i}" for i, letter in enumerate(word, 1)) + f": {len(word)} letters."
     elif kind == 2:
         ask, answer = "{What is the first letter of $w|Which letter does $w begin with|With which letter does $w start}?", f"{word} begins with {word[0]}."
     else:
@@ -89,8 +89,18 @@ def yes_no(rng: Random) -> Turn:
     true = relation.pairs[subject]
     said = true if rng.random() < 0.5 else rng.choice(sorted({v for v in relation.pairs.values() if v != true}))
     question, statement = (fix_articles(t.replace("$s", subject).replace("$v", said).replace("$t", true)) for t in _YES_NO[name])
-    answer = f"{'Yes' if said == true else 'No'}, {statement}."
-    return Turn("facts", polite(rng, question), answer, fact_key(question))
+    # the fact first, so that the verdict can be read off it
+    answer = f"{statement[0].upper()}{statement[1:]}, so {'yes' if said == true else 'no'}."
+    key = fact_key(question)
+    if rng.random() < 0.4:
+        question = write(rng, "{Is it true that $q|Is this right: $q|True or false: $q}?", {"q": fix_articles(claim(name, subject, said))})
+        key = fact_key(question)
+    return Turn("facts", polite(rng, question), answer, key)
+
+
+def claim(name: str, subject: str, value: str) -> str:
+    """The statement that a relation holds, true or not."""
+    return _YES_NO[name][1].replace("$s", subject).replace("$t", value)
 
 
 SIZES = "ant bee mouse frog squirrel rabbit cat dog sheep pig lion cow horse elephant whale".split()
@@ -118,20 +128,20 @@ def longer_sum(rng: Random) -> Turn:
     if kind == 0:
         a = rng.randint(1, 49)
         ask = write(rng, f"{{What is half of {2 * a}|Half of {2 * a}|What is the half of {2 * a}}}?")
-        return Turn("arithmetic", ask, f"Half of {2 * a} = {a}.", f"half {a}", str(a))
+        return Turn("arithmetic", polite(rng, ask), f"Half of {2 * a} = {a}.", f"half {a}", str(a))
     if kind == 1:
         a = rng.randint(1, 99)
         ask = write(rng, f"{{What is double {a}|Double {a}|What is twice {a}|How much is two times {a}}}?")
-        return Turn("arithmetic", ask, f"2 * {a} = {2 * a}.", sum_key(2, "*", a), str(2 * a))
+        return Turn("arithmetic", polite(rng, ask), f"2 * {a} = {2 * a}.", sum_key(2, "*", a), str(2 * a))
     if kind == 2:
         a, b, c = (rng.randint(0, 40) for _ in range(3))
-        ask = write(rng, f"{{What is |}}{a} + {b} + {c}{{?|}}")
+        ask = write(rng, f"{{What is |}}{{{a} + {b} + {c}|{a}+{b}+{c}}}{{?| =|}}")
         answer = f"{a} + {b} + {c} = {a + b} + {c} = {a + b + c}."
         return Turn("arithmetic", ask, answer, f"sum {sorted((a, b, c))}", None)
     a, b = rng.randint(0, 60), rng.randint(0, 60)
     said = a + b if rng.random() < 0.5 else a + b + rng.choice((-10, -2, -1, 1, 2, 10))
     ask = f"Is {a} + {b} = {said}?" if kind == 3 else f"Is {a} plus {b} {said}?"
-    return Turn("arithmetic", ask, f"{'Yes' if said == a + b else 'No'}, {a} + {b} = {a + b}.", sum_key(a, "+", b))
+    return Turn("arithmetic", ask, f"{a} + {b} = {a + b}, so {'yes' if said == a + b else 'no'}.", sum_key(a, "+", b))
 
 
 def too_big(rng: Random) -> Turn:
@@ -159,7 +169,7 @@ _POEMS = [
 def poem(rng: Random) -> Turn:
     noun = rng.choice(NOUNS)
     env = {"n": noun, "c": rng.choice(SLOTS["color"]), "s": rng.choice(SLOTS["season"]), "f": rng.choice(["apple", "cherry", "plum", "rose"])}
-    ask = write(rng, "{Write|Tell me|Make|Can you write|Please write} a {short |little |}{poem|verse|rhyme}{ about a $n| about the $n| about $n|}.", env)
+    ask = write(rng, "{Write|Tell me|Make|Can you write|Please write} a {short |little |}{poem|poem|verse|rhyme|haiku|song}{ about a $n| about the $n| about $n|}.", env)
     ask = ask[:-1] + "?" if ask.startswith("Can") else ask
     text = write(rng, rng.choice(_POEMS), env)
     return Turn("poem", ask, text[0].upper() + text[1:], f"poem {ask}")

@@ -271,7 +271,7 @@ RELATIONS = [
     ),
     Relation(
         "sound", SOUNDS,
-        ["What sound does a $s make?", "What does a $s say?", "How does a $s sound?", "What noise does a $s make?",
+        ["What sound does a $s make?", "What sound do $p make?", "What does a $s say?", "How does a $s sound?", "What noise does a $s make?",
          "Which sound does a $s make?", "Tell me the sound of a $s.", "Make the sound of a $s."],
         ["A $s says $v."], ["{And|And what about|What about|How about} a $s?", "And a $s?"],
     ),
@@ -283,13 +283,13 @@ RELATIONS = [
     ),
     Relation(
         "home", ANIMAL_HOMES,
-        ["What is the home of a $s called?", "Where does a $s live?", "In what does a $s live?",
+        ["What is the home of a $s called?", "Where do $p live?", "Where does a $s live?", "In what does a $s live?",
          "What do you call the home of a $s?", "What kind of home does a $s have?", "Name the home of a $s."],
         ["A $s lives in a $v."], ["{And|And what about|What about|How about} a $s?", "And a $s?"],
     ),
     Relation(
         "legs", LEGS,
-        ["How many legs does a $s have?", "How many legs has a $s got?", "What number of legs does a $s have?",
+        ["How many legs does a $s have?", "How many legs do $p have?", "How many legs has a $s got?", "What number of legs does a $s have?",
          "Tell me how many legs a $s has.", "Count the legs of a $s.", "A $s has how many legs?"],
         ["A $s has $v legs."], ["{And|And what about|What about|How about} a $s?", "And a $s?"],
     ),
@@ -326,7 +326,7 @@ RELATIONS = [
     ),
     Relation(
         "diet", DIETS,
-        ["What does a $s eat?", "What do you know about the food of a $s?", "What is the food of a $s?", "What does a $s like to eat?",
+        ["What does a $s eat?", "What do $p eat?", "What do $p like to eat?", "What do you know about the food of a $s?", "What is the food of a $s?", "What does a $s like to eat?",
          "Tell me what a $s eats.", "What food does a $s need?", "What do you feed a $s?"],
         ["A $s eats $v."], ["{And|And what about|What about|How about} a $s?", "And a $s?"],
     ),

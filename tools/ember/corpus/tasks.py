@@ -68,11 +68,14 @@ def solve(a: int, op: str, b: int) -> tuple[str, str]:
             return f"{a} * {b} = {a} * {tens} + {a} * {ones} = {a * tens} + {a * ones} = {a * b}", str(a * b)
         return f"{a} * {b} = {a * b}", str(a * b)
     quotient, rest = divmod(a, b)
-    steps = f"{a} / {b}: {b} * {quotient} = {b * quotient}"
-    if rest:
-        steps += f" and {a} - {b * quotient} = {rest}"
-        return f"{steps}, so {a} / {b} = {quotient} remainder {rest}", f"{quotient} remainder {rest}"
-    return f"{steps}, so {a} / {b} = {quotient}", str(quotient)
+    value = f"{quotient} remainder {rest}" if rest else str(quotient)
+    tens, ones = divmod(a, 10)
+    if b < 10 and tens >= b:  # digit by digit
+        left = tens % b * 10 + ones
+        steps = f"{tens} = {b} * {tens // b} + {tens % b}, {left} = {b} * {left // b} + {rest}"
+    else:
+        steps = f"{a} = {b} * {quotient} + {rest}"
+    return f"{a} / {b}: {steps}, so {a} / {b} = {value}", value
 
 
 def draw_sum(rng: Random) -> tuple[int, str, int]:
@@ -246,6 +249,13 @@ def plural(rng: Random) -> Turn:
     return Turn("plurals", polite(rng, ask), answer, key, value, relation=None if back else "plural", subject=word)
 
 
+def plural_of(noun: str) -> str:
+    """The plural, from the table or by the rule."""
+    if noun in PLURALS:
+        return PLURALS[noun]
+    return noun + ("es" if noun.endswith(("s", "x", "ch", "sh")) else "s")
+
+
 def relation_answer(relation: Relation, subject: str) -> str:
     value = relation.pairs[subject]
     text = relation.answers[0]
@@ -268,7 +278,7 @@ def fact(rng: Random) -> Turn:
         return Turn("facts", polite(rng, ask), answer, fact_key(ask))
     relation = rng.choices(RELATIONS, [len(r.pairs) ** 0.7 for r in RELATIONS])[0]
     subject = rng.choice(list(relation.pairs))
-    ask = rng.choice(relation.asks).replace("$s", subject)
+    ask = rng.choice(relation.asks).replace("$s", subject).replace("$p", plural_of(subject))
     ask = fix_articles(ask[0].upper() + ask[1:])
     value = relation.pairs[subject] if relation.short else None
     answer = relation_answer(relation, subject)
