@@ -3,12 +3,14 @@
 Functions here also run in child processes under a sanitizer, so arguments are plain JSON.
 """
 
+# ruff: noqa: E501  (MSL and tables read better unbroken)
 from __future__ import annotations
 
 import struct
 from pathlib import Path
 
 import numpy as np
+
 from metal_emulator.harness import FIFO, SCHEDULES_DEFAULT, Library, Schedule
 
 KERNELS = Path(__file__).resolve().parents[1] / "metal_emulator" / "sample" / "kernels"
@@ -27,7 +29,12 @@ def run_rmsnorm(library: Library, schedule: Schedule = FIFO, *, rows: int = 3, d
     reference = x.astype(np.float32)
     reference = reference / np.sqrt((reference**2).mean(1, keepdims=True) + 1e-5) * w.astype(np.float32)
     library.run(
-        "rmsnorm_f16", [x, w, out, struct.pack("If", dim, 1e-5)], groups=rows, threads=128, constants={"HAS_WEIGHT": True}, schedule=schedule
+        "rmsnorm_f16",
+        [x, w, out, struct.pack("If", dim, 1e-5)],
+        groups=rows,
+        threads=128,
+        constants={"HAS_WEIGHT": True},
+        schedule=schedule,
     )
     return float(np.abs(out - reference).max())
 
@@ -38,7 +45,13 @@ def run_gemm(library: Library, schedule: Schedule = FIFO, *, name: str = "gemm_n
     dtype = np.float16 if name.endswith("f16") else np.float32
     a, b = rng.standard_normal((m, k)).astype(dtype), rng.standard_normal((n, k)).astype(dtype)
     c = np.zeros((m, n), np.float32)
-    library.run(name, [a, b, c, struct.pack("III", m, n, k)], groups=(n // 32, m // 32), threads=128, schedule=schedule)
+    library.run(
+        name,
+        [a, b, c, struct.pack("III", m, n, k)],
+        groups=(n // 32, m // 32),
+        threads=128,
+        schedule=schedule,
+    )
     return float(np.abs(c - a.astype(np.float32) @ b.astype(np.float32).T).max())
 
 
@@ -49,7 +62,13 @@ def run_gemv(library: Library, schedule: Schedule = FIFO) -> float:
     q = rng.integers(0, 16, (n, k // 32, 32), dtype=np.uint8)
     blocks = np.concatenate([d[..., None].view(np.uint8), q[..., :16] | q[..., 16:] << 4], -1)
     x, y = rng.standard_normal(k).astype(np.float32), np.zeros(n, np.float32)
-    library.run("gemv_q4_0", [np.ascontiguousarray(blocks), x, y, struct.pack("II", n, k)], groups=5, threads=64, schedule=schedule)
+    library.run(
+        "gemv_q4_0",
+        [np.ascontiguousarray(blocks), x, y, struct.pack("II", n, k)],
+        groups=5,
+        threads=64,
+        schedule=schedule,
+    )
     weights = (d[..., None].astype(np.float32) * (q.astype(np.float32) - 8)).reshape(n, k)
     return float(np.abs(y - weights @ x).max())
 
@@ -61,11 +80,21 @@ def run_attention(library: Library, schedule: Schedule = FIFO) -> float:
     k, v = rng.standard_normal((2, length, kv_heads, dim)).astype(np.float16)
     out, scale = np.zeros_like(q), dim**-0.5
     params = struct.pack("IIIIf", heads, kv_heads, length, kv_heads * dim, scale)
-    library.run("attn_decode_f16", [q, k, v, out, params], groups=heads, threads=128, threadgroup=[4 * (dim + 2) * 4], constants={"HEAD_DIM": dim}, schedule=schedule)
+    library.run(
+        "attn_decode_f16",
+        [q, k, v, out, params],
+        groups=heads,
+        threads=128,
+        threadgroup=[4 * (dim + 2) * 4],
+        constants={"HEAD_DIM": dim},
+        schedule=schedule,
+    )
     group = heads // kv_heads
     scores = np.einsum("hd,thd->ht", q.astype(np.float32), np.repeat(k, group, 1).astype(np.float32)) * scale
     p = np.exp(scores - scores.max(1, keepdims=True))
-    reference = np.einsum("ht,thd->hd", p / p.sum(1, keepdims=True), np.repeat(v, group, 1).astype(np.float32))
+    reference = np.einsum(
+        "ht,thd->hd", p / p.sum(1, keepdims=True), np.repeat(v, group, 1).astype(np.float32)
+    )
     return float(np.abs(out - reference).max())
 
 
@@ -83,7 +112,13 @@ def run_overlapping_writes(library: Library, schedule: Schedule = FIFO) -> float
     return 0.0
 
 
-RUNS = {"rmsnorm": run_rmsnorm, "gemm": run_gemm, "gemv_q4_0": run_gemv, "attn_decode": run_attention, "argmax": run_argmax}
+RUNS = {
+    "rmsnorm": run_rmsnorm,
+    "gemm": run_gemm,
+    "gemv_q4_0": run_gemv,
+    "attn_decode": run_attention,
+    "argmax": run_argmax,
+}
 TOLERANCE = {"rmsnorm": 1e-2, "gemm": 2e-4, "gemv_q4_0": 1e-5, "attn_decode": 2e-3, "argmax": 0}
 
 # name: (kernel, text, its replacement, which occurrence).
@@ -92,11 +127,26 @@ MUTATIONS: dict[str, tuple[str, str, str, int]] = {
     "barrier_without_memory": ("rmsnorm", BARRIER, "threadgroup_barrier(mem_flags::mem_none);", 0),
     "removed_first_loop_barrier": ("gemm", BARRIER, "", 0),
     "removed_last_loop_barrier": ("gemm", BARRIER, "", 1),
-    "uninitialised_read": ("rmsnorm", "simd_lane < n_simd ? partial[simd_lane] : 0.0f", "partial[simd_lane]", 0),
+    "uninitialised_read": (
+        "rmsnorm",
+        "simd_lane < n_simd ? partial[simd_lane] : 0.0f",
+        "partial[simd_lane]",
+        0,
+    ),
     "uninitialised_local": ("gemv_q4_0", " = {0.f, 0.f, 0.f, 0.f}", "", 0),
     "divergent_barrier": ("rmsnorm", BARRIER, f"if (simd_gid == 0) {BARRIER}", 0),
-    "divergent_simd_sum": ("rmsnorm", "    acc = simd_sum(acc);", "    if (simd_lane < 16) acc = simd_sum(acc);", 0),
-    "return_before_barrier": ("rmsnorm", "    float acc = 0.0f;", "    if (tid >= 100) return;\n    float acc = 0.0f;", 0),
+    "divergent_simd_sum": (
+        "rmsnorm",
+        "    acc = simd_sum(acc);",
+        "    if (simd_lane < 16) acc = simd_sum(acc);",
+        0,
+    ),
+    "return_before_barrier": (
+        "rmsnorm",
+        "    float acc = 0.0f;",
+        "    if (tid >= 100) return;\n    float acc = 0.0f;",
+        0,
+    ),
     "read_past_end": ("rmsnorm", "i < n4; i += tg_size) {", "i <= n4; i += tg_size) {", 0),
     "write_past_end": ("argmax", "out[tgid.x] = c.i", "out[tgid.x + 1] = c.i", 0),
     "write_past_threadgroup_array": ("rmsnorm", "partial[32]", "partial[2]", 0),
@@ -105,8 +155,18 @@ MUTATIONS: dict[str, tuple[str, str, str, int]] = {
     "off_by_one_index": ("argmax", "ulong(tgid.x) * n;", "ulong(tgid.x) * (n - 1);", 0),
     "wrong_tie": ("argmax", "b.i < a.i", "b.i > a.i", 0),
     "wild_pointer": ("argmax", "row[i], i", "*((device const float*)ulong(i + 8)), i", 0),
-    "misaligned_vector": ("rmsnorm", "device const half4* xr = x + row * n4;", "device const half4* xr = (device const half4*)((device const half*)x + 1) + row * n4;", 0),
-    "division_by_zero": ("argmax", "const uint nsg = (ntg.x + 31) / 32;", "const uint nsg = ntg.x / (tid / 2048) + (ntg.x + 31) / 32;", 0),
+    "misaligned_vector": (
+        "rmsnorm",
+        "device const half4* xr = x + row * n4;",
+        "device const half4* xr = (device const half4*)((device const half*)x + 1) + row * n4;",
+        0,
+    ),
+    "division_by_zero": (
+        "argmax",
+        "const uint nsg = (ntg.x + 31) / 32;",
+        "const uint nsg = ntg.x / (tid / 2048) + (ntg.x + 31) / 32;",
+        0,
+    ),
     "overlapping_threadgroups": ("overlap", "", "", 0),
 }
 OVERLAP = """#include <metal_stdlib>

@@ -1,5 +1,6 @@
 """The emulator's detectors fire: each mutation of a correct kernel is seen by what should see it."""
 
+# ruff: noqa: E501  (MSL and tables read better unbroken)
 from __future__ import annotations
 
 import math
@@ -7,7 +8,16 @@ import math
 import emulator_kernels as ek
 import numpy as np
 import pytest
-from metal_emulator.harness import SCHEDULES_DEFAULT, CompileError, KernelError, Library, Schedule, in_sanitizer, lint
+
+from metal_emulator.harness import (
+    SCHEDULES_DEFAULT,
+    CompileError,
+    KernelError,
+    Library,
+    Schedule,
+    in_sanitizer,
+    lint,
+)
 
 
 @pytest.mark.parametrize("name", ek.RUNS)
@@ -20,7 +30,10 @@ def test_correct_kernels_pass_under_every_schedule(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("divergent_barrier", r"threadgroup \(\d,0,0\): threadgroup_barrier at line 39 reached by 32 of 128 threads"),
+        (
+            "divergent_barrier",
+            r"threadgroup \(\d,0,0\): threadgroup_barrier at line 39 reached by 32 of 128 threads",
+        ),
         ("divergent_simd_sum", r"diverged|deadlock.*simd_reduce at line 35"),
         ("return_before_barrier", r"threadgroup_barrier at line 40 reached by 100 of 128 threads"),
         ("write_past_threadgroup_array", r"write 0 bytes behind threadgroup variable 0 of 8 bytes"),
@@ -40,12 +53,26 @@ def test_a_fault_does_not_end_the_process_and_names_the_buffer() -> None:
     library = Library.compile(ek.KERNELS / "argmax.metal")
     x, out = np.zeros(1024, np.float32), np.zeros(1, np.uint32)
     for _ in range(3):
-        with pytest.raises(KernelError, match=r"argmax_f32: threadgroup \(0,0,0\): thread \d+: access \d+ bytes behind buffer 0 'x' of 4096 bytes"):
+        with pytest.raises(
+            KernelError,
+            match=r"argmax_f32: threadgroup \(0,0,0\): thread \d+: access \d+ bytes behind buffer 0 'x' of 4096 bytes",
+        ):
             library.run("argmax_f32", [x, out, np.array([100000], np.uint32).tobytes()], groups=1, threads=64)
     assert ek.run_argmax(library) == 0
 
 
-@pytest.mark.parametrize("name", ["removed_barrier", "removed_first_loop_barrier", "removed_last_loop_barrier", "uninitialised_read", "uninitialised_local", "off_by_one_index", "wrong_tie"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "removed_barrier",
+        "removed_first_loop_barrier",
+        "removed_last_loop_barrier",
+        "uninitialised_read",
+        "uninitialised_local",
+        "off_by_one_index",
+        "wrong_tie",
+    ],
+)
 def test_wrong_results_show_in_order_and_by_priority(name: str) -> None:
     """Poison and adversarial schedules make these bugs visible without a sanitizer."""
     kernel = ek.MUTATIONS[name][0]
@@ -97,7 +124,9 @@ def test_thread_sanitizer_names_the_line_of_a_race(name: str, place: str) -> Non
 )
 def test_address_sanitizer_names_the_line(name: str, report: str) -> None:
     done = in_sanitizer("asan", ek.__file__, "run_mutation", name, "asan")
-    assert done.returncode != 0 and report in done.stderr and "text.metal:" in done.stderr, done.stderr[-4000:]
+    assert done.returncode != 0 and report in done.stderr and "text.metal:" in done.stderr, done.stderr[
+        -4000:
+    ]
 
 
 # ---- lint --------------------------------------------------------------------------------------
@@ -135,7 +164,9 @@ kernel void k(device float* a [[buffer(0)]], constant float* c [[buffer(1)]], ui
     ],
 )
 def test_lint_warns(body: str, warning: str) -> None:
-    found = lint(f"#include <metal_stdlib>\nusing namespace metal;\nkernel void k(device float* a [[buffer(0)]], uint i [[thread_position_in_grid]]) {{ {body} }}\n")
+    found = lint(
+        f"#include <metal_stdlib>\nusing namespace metal;\nkernel void k(device float* a [[buffer(0)]], uint i [[thread_position_in_grid]]) {{ {body} }}\n"
+    )
     import re
 
     assert any(re.search(warning, line) for line in found), found
@@ -143,4 +174,6 @@ def test_lint_warns(body: str, warning: str) -> None:
 
 def test_diagnostics_name_the_line_of_the_metal_file() -> None:
     with pytest.raises(CompileError, match=r"text\.metal:4:\d+: error: .*undefined_thing"):
-        Library.compile("#include <metal_stdlib>\nusing namespace metal;\nkernel void k(device float* a [[buffer(0)]]) {\n    a[0] = undefined_thing;\n}\n")
+        Library.compile(
+            "#include <metal_stdlib>\nusing namespace metal;\nkernel void k(device float* a [[buffer(0)]]) {\n    a[0] = undefined_thing;\n}\n"
+        )

@@ -3,6 +3,7 @@
 The values are baked into every binary built with these headers, and into the wheel cross-built for macOS.
 """
 
+# ruff: noqa: E501  (MSL and tables read better unbroken)
 from __future__ import annotations
 
 import ast
@@ -15,6 +16,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+
 from metal_emulator.build import ROOT
 
 SDK = ROOT / "tests" / "metal_emulator" / "sdk"

@@ -1,5 +1,6 @@
 """The fake Metal device: Objective-C++ host code end to end, API validation, faults, asynchrony."""
 
+# ruff: noqa: E501  (MSL and tables read better unbroken)
 from __future__ import annotations
 
 import os
@@ -10,17 +11,22 @@ import subprocess
 from pathlib import Path
 
 import pytest
+
 from metal_emulator import compiler
 from metal_emulator.build import ROOT, _tool
 from metal_emulator.control import Control
 from metal_emulator.harness import sanitizer_environment
 
 
-def run(emulator: Path, case: str, env: dict[str, str] | None = None, **settings: int) -> subprocess.CompletedProcess[str]:
+def run(
+    emulator: Path, case: str, env: dict[str, str] | None = None, **settings: int
+) -> subprocess.CompletedProcess[str]:
     """Run one case of sample/cases.mm in a process of its own."""
     environment = dict(os.environ if env is None else env)
     environment["AKUNU_METAL_EMULATOR"] = ",".join(f"{k}={v}" for k, v in settings.items())
-    return subprocess.run([str(emulator / "emulator_cases"), case], env=environment, capture_output=True, text=True, timeout=120)
+    return subprocess.run(
+        [str(emulator / "emulator_cases"), case], env=environment, capture_output=True, text=True, timeout=120
+    )
 
 
 def fields(text: str) -> dict[str, str]:
@@ -30,7 +36,9 @@ def fields(text: str) -> dict[str, str]:
 # ---- end to end --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("settings", [{}, {"schedule": 1, "seed": 3}, {"schedule": 2, "seed": 4, "delay_us": 100}], ids=str)
+@pytest.mark.parametrize(
+    "settings", [{}, {"schedule": 1, "seed": 3}, {"schedule": 2, "seed": 4, "delay_us": 100}], ids=str
+)
 def test_a_device_in_objective_cpp_runs_unmodified(emulator: Path, settings: dict[str, int]) -> None:
     done = run(emulator, "end_to_end", **settings)
     assert done.returncode == 0, done.stderr
@@ -64,7 +72,10 @@ def test_a_missing_wait_reads_the_old_value(emulator: Path) -> None:
         ("archive", "added=1 written=1 again=1 broken=0 code=1"),
         ("constants", "none=0 value=42 switched_off=7"),
         ("concurrent_with_barrier", "sum=2016"),
-        ("properties", "Apple M2 Pro apple8=1 apple9=0 metal3=1 unified=1 threads=1024 memory=32768\nallocated=4096 label=weights poisoned=1\ntoo_large=0"),
+        (
+            "properties",
+            "Apple M2 Pro apple8=1 apple9=0 metal3=1 unified=1 threads=1024 memory=32768\nallocated=4096 label=weights poisoned=1\ntoo_large=0",
+        ),
     ],
 )
 def test_api(emulator: Path, case: str, expected: str) -> None:
@@ -85,7 +96,10 @@ def test_function_constants_are_checked_by_name_and_type(emulator: Path) -> None
 def test_an_out_of_bounds_kernel_fails_its_command_buffer_only(emulator: Path) -> None:
     done = run(emulator, "out_of_bounds")
     assert done.returncode == 0
-    assert "error=Caused GPU error: argmax_f32: threadgroup (0,0,0)" in done.stdout and "behind buffer 0 'x' of 4096 bytes" in done.stdout
+    assert (
+        "error=Caused GPU error: argmax_f32: threadgroup (0,0,0)" in done.stdout
+        and "behind buffer 0 'x' of 4096 bytes" in done.stdout
+    )
 
 
 def test_errors_name_the_encoder(emulator: Path) -> None:
@@ -94,7 +108,14 @@ def test_errors_name_the_encoder(emulator: Path) -> None:
     assert fields(out)["first"] == "1" and fields(out)["second"] == "4" and fields(out)["third"] == "3"
 
 
-@pytest.mark.parametrize(("case", "expected"), [("fail_command_buffer", "injected fault"), ("fail_allocation", "bad_alloc"), ("allocation_limit", "bad_alloc")])
+@pytest.mark.parametrize(
+    ("case", "expected"),
+    [
+        ("fail_command_buffer", "injected fault"),
+        ("fail_allocation", "bad_alloc"),
+        ("allocation_limit", "bad_alloc"),
+    ],
+)
 def test_injected_faults(emulator: Path, case: str, expected: str) -> None:
     done = run(emulator, case)
     assert done.returncode == 0 and expected in done.stdout
@@ -143,7 +164,9 @@ def test_misuse_is_named_and_ends_the_process(emulator: Path, case: str) -> None
 
 
 def test_every_case_is_tested(emulator: Path) -> None:
-    listed = set(subprocess.run([str(emulator / "emulator_cases")], capture_output=True, text=True).stdout.split())
+    listed = set(
+        subprocess.run([str(emulator / "emulator_cases")], capture_output=True, text=True).stdout.split()
+    )
     here = Path(__file__).read_text()
     assert {c for c in listed if f'"{c}"' not in here} == set()
 
@@ -162,7 +185,9 @@ def test_an_unknown_setting_is_refused(emulator: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", ["concurrent_without_barrier", "concurrent_with_barrier", "event_chain", "end_to_end"])
+@pytest.mark.parametrize(
+    "case", ["concurrent_without_barrier", "concurrent_with_barrier", "event_chain", "end_to_end"]
+)
 def test_thread_sanitizer_orders_dispatches_as_metal_does(emulator: Path, case: str) -> None:
     """Only what the API orders is ordered: a dropped barrier in a concurrent encoder is a race."""
     env = sanitizer_environment("tsan") | {"AKUNU_METAL_EMULATOR_SANITIZER": "tsan"}
@@ -199,7 +224,7 @@ def test_a_project_of_another_compiler_links_its_host_code(emulator: Path, tmp_p
     (tmp_path / "main.cpp").write_text(
         '#include "sample_device.h"\n#include <cstdio>\n#include <stdexcept>\n'
         'int main() {\n  try { sample::Device d("kernel void f() { oops }\\n"); }\n'
-        '  catch (const std::runtime_error& e) { std::puts(e.what()); return 0; }\n  return 1;\n}\n'
+        "  catch (const std::runtime_error& e) { std::puts(e.what()); return 0; }\n  return 1;\n}\n"
     )
     (tmp_path / "CMakeLists.txt").write_text(
         "cmake_minimum_required(VERSION 3.22)\nproject(p CXX)\nset(CMAKE_CXX_STANDARD 20)\n"
@@ -209,9 +234,21 @@ def test_a_project_of_another_compiler_links_its_host_code(emulator: Path, tmp_p
         f"add_executable(program main.cpp)\ntarget_include_directories(program PRIVATE {sample})\n"
         f"akunu_metal_on_emulator(program SOURCES {sample}/sample_device.mm INCLUDE {sample})\n"
     )
-    configure = [_tool("cmake"), "-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={_tool('ninja')}", "-DCMAKE_CXX_COMPILER=g++", "-S", str(tmp_path), "-B", str(tmp_path / "b")]
+    configure = [
+        _tool("cmake"),
+        "-G",
+        "Ninja",
+        f"-DCMAKE_MAKE_PROGRAM={_tool('ninja')}",
+        "-DCMAKE_CXX_COMPILER=g++",
+        "-S",
+        str(tmp_path),
+        "-B",
+        str(tmp_path / "b"),
+    ]
     for command in (configure, [_tool("ninja"), "-C", str(tmp_path / "b"), "-j2", "program"]):
-        done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"AKUNU_CLANG": compiler.clang()})
+        done = subprocess.run(
+            command, capture_output=True, text=True, env=os.environ | {"AKUNU_CLANG": compiler.clang()}
+        )
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     done = subprocess.run([str(tmp_path / "b" / "program")], capture_output=True, text=True)
     assert done.returncode == 0 and "kernels: " in done.stdout, done.stderr

@@ -1,11 +1,13 @@
 """MSL on the CPU executor against NumPy: types, functions, SIMD groups, templates, constants."""
 
+# ruff: noqa: E501  (MSL and tables read better unbroken)
 from __future__ import annotations
 
 import math
 
 import numpy as np
 import pytest
+
 from metal_emulator.harness import SCHEDULES_DEFAULT, CompileError, KernelError, Library, Schedule
 
 HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
@@ -91,7 +93,9 @@ def test_binary_functions(math_library: Library, name: str, msl: str) -> None:
     x, y = RNG.uniform(lo, hi, (2, 128)).astype(dtype)
     out = np.zeros_like(x)
     math_library.run(f"{name}2_{msl}", [x, y, out], grid=128 // (4 if msl == "float4" else 1), threads=32)
-    np.testing.assert_allclose(out, f(x.astype(np.float64), y.astype(np.float64)), rtol=2e-3 if msl == "half" else 2e-6, atol=1e-6)
+    np.testing.assert_allclose(
+        out, f(x.astype(np.float64), y.astype(np.float64)), rtol=2e-3 if msl == "half" else 2e-6, atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("index", range(len(INTS)), ids=list(INTS))
@@ -146,7 +150,9 @@ def test_half_and_bfloat_round_after_each_operation() -> None:
     np.testing.assert_array_equal(bits, rounded.view(np.uint32) >> 16)
     square = np.zeros(256, np.uint16)
     library.run("b", [bits, square], grid=256, threads=64)
-    np.testing.assert_array_equal(square, as_bfloat(as_bfloat(rounded * rounded) + np.float32(1)).view(np.uint32) >> 16)
+    np.testing.assert_array_equal(
+        square, as_bfloat(as_bfloat(rounded * rounded) + np.float32(1)).view(np.uint32) >> 16
+    )
     wide = np.zeros(256, np.float32)
     library.run("wide", [bits, wide], grid=64, threads=32)
     np.testing.assert_array_equal(wide, rounded * 2)
@@ -190,7 +196,36 @@ def test_vectors_swizzles_packed_types_and_layout() -> None:
     }"""
     o, items, size = np.zeros(28, np.float32), np.zeros(32, np.uint8), np.zeros(10, np.uint32)
     lib(body).run("f", [o, items, size], grid=1, threads=1)
-    expected = [3, 4.5, 3, 1, 4, 6, 1, 0, 8, 8, 5, 2, 3, 4, 10, 5, 2, 2.5, 4, 7, 1, 1, 1, 1, 12, 65504, math.pi, 127]
+    expected = [
+        3,
+        4.5,
+        3,
+        1,
+        4,
+        6,
+        1,
+        0,
+        8,
+        8,
+        5,
+        2,
+        3,
+        4,
+        10,
+        5,
+        2,
+        2.5,
+        4,
+        7,
+        1,
+        1,
+        1,
+        1,
+        12,
+        65504,
+        math.pi,
+        127,
+    ]
     np.testing.assert_allclose(o, expected, rtol=1e-6)
     assert size.tolist() == [32, 16, 12, 8, 4, 16, 8, 8, 2, 32]
 
@@ -369,9 +404,19 @@ def test_templates_instantiated_by_macro_with_host_names() -> None:
     INSTANTIATE(half, 32)
     """
     library = lib(body)
-    assert set(library.kernels) == {"scale_alias", "scale_float_32", "square_float", "scale_half_32", "square_half"}
+    assert set(library.kernels) == {
+        "scale_alias",
+        "scale_float_32",
+        "square_float",
+        "scale_half_32",
+        "square_half",
+    }
     assert library.kernels["square_half"].max_threads == 64
-    for name, dtype, f in (("scale_half_32", np.float16, lambda x: 64 * x), ("square_float", np.float32, lambda x: 4 * x * x), ("scale_alias", np.float32, lambda x: 64 * x)):
+    for name, dtype, f in (
+        ("scale_half_32", np.float16, lambda x: 64 * x),
+        ("square_float", np.float32, lambda x: 4 * x * x),
+        ("scale_alias", np.float32, lambda x: 64 * x),
+    ):
         x = np.arange(32, dtype=dtype)
         expected = f(x)
         library.run(name, [x], grid=32, threads=32)
@@ -381,7 +426,9 @@ def test_templates_instantiated_by_macro_with_host_names() -> None:
 
 
 def test_includes_and_defines(tmp_path) -> None:
-    (tmp_path / "common.h").write_text("#pragma once\n#define BODY(x) ((x) * FACTOR)\nstruct Params { uint n; float s; };\n")
+    (tmp_path / "common.h").write_text(
+        "#pragma once\n#define BODY(x) ((x) * FACTOR)\nstruct Params { uint n; float s; };\n"
+    )
     (tmp_path / "k.metal").write_text(
         '#include <metal_stdlib>\n#include "common.h"\nusing namespace metal;\n#if __METAL_VERSION__ < 300\n#error old\n#endif\n'
         "#if 0\nkernel void not_there() {}\n#endif\n"
@@ -390,7 +437,9 @@ def test_includes_and_defines(tmp_path) -> None:
     library = Library.compile(tmp_path / "k.metal", defines=["FACTOR=3"], include=[tmp_path])
     assert list(library.kernels) == ["k"]
     o = np.zeros(4, np.float32)
-    library.run("k", [o, np.array([3], np.uint32).tobytes() + np.array([2], np.float32).tobytes()], grid=4, threads=4)
+    library.run(
+        "k", [o, np.array([3], np.uint32).tobytes() + np.array([2], np.float32).tobytes()], grid=4, threads=4
+    )
     assert o.tolist() == [6, 6, 6, 0]
 
 

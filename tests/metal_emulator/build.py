@@ -47,11 +47,15 @@ def build() -> Path:
         commands = [[_tool("ninja"), "-C", str(out), "-j2"]]
         if not (out / "build.ninja").exists():
             ninja = f"-DCMAKE_MAKE_PROGRAM={_tool('ninja')}"
-            commands.insert(0, [_tool("cmake"), "-G", "Ninja", ninja, "-S", str(Path(__file__).parent), "-B", str(out)])
+            commands.insert(
+                0, [_tool("cmake"), "-G", "Ninja", ninja, "-S", str(Path(__file__).parent), "-B", str(out)]
+            )
         for command in commands:
             done = subprocess.run(command, capture_output=True, text=True)
             if done.returncode:
-                raise RuntimeError(f"building the Metal emulator failed:\n{done.stdout[-8000:]}{done.stderr[-2000:]}")
+                raise RuntimeError(
+                    f"building the Metal emulator failed:\n{done.stdout[-8000:]}{done.stderr[-2000:]}"
+                )
     return out
 
 
@@ -59,7 +63,9 @@ def build() -> Path:
 def sanitizer_library(sanitizer: str) -> str:
     """Path of clang's shared sanitizer runtime, for LD_PRELOAD."""
     name = f"libclang_rt.{sanitizer}-x86_64.so"
-    path = subprocess.run([compiler.clang(), f"-print-file-name={name}"], capture_output=True, text=True).stdout.strip()
+    path = subprocess.run(
+        [compiler.clang(), f"-print-file-name={name}"], capture_output=True, text=True
+    ).stdout.strip()
     if not Path(path).is_absolute():
         raise FileNotFoundError(f"{name} is not installed (Debian: libclang-rt-19-dev)")
     return path

@@ -100,7 +100,8 @@ def clang() -> str:
         if m and int(m[1]) >= MINIMUM_CLANG:
             return path
     raise FileNotFoundError(
-        f"no clang++ >= {MINIMUM_CLANG} found: install clang-19, lld-19 and libclang-rt-19-dev (Debian), or set AKUNU_CLANG"
+        f"no clang++ >= {MINIMUM_CLANG} found: install clang-19 and libclang-rt-19-dev (Debian),"
+        " or set AKUNU_CLANG"
     )
 
 
@@ -111,10 +112,26 @@ def _run(command: list[str], what: str) -> str:
     return done.stdout
 
 
-def preprocess(source: Path, *, defines: tuple[str, ...] = (), include: tuple[Path, ...] = (), metal_version: int = 310) -> str:
+def preprocess(
+    source: Path, *, defines: tuple[str, ...] = (), include: tuple[Path, ...] = (), metal_version: int = 310
+) -> str:
     """Expand a .metal file's own macros and includes, as Apple's preprocessor would."""
-    command = [clang(), "-x", "c++", "-std=c++17", "-E", "-undef", "-nostdinc", "-Wno-pragma-once-outside-header"]
-    command += ["-D__METAL__=1", "-D__METAL_MACOS__=1", f"-D__METAL_VERSION__={metal_version}", "-D__cplusplus=201703L"]
+    command = [
+        clang(),
+        "-x",
+        "c++",
+        "-std=c++17",
+        "-E",
+        "-undef",
+        "-nostdinc",
+        "-Wno-pragma-once-outside-header",
+    ]
+    command += [
+        "-D__METAL__=1",
+        "-D__METAL_MACOS__=1",
+        f"-D__METAL_VERSION__={metal_version}",
+        "-D__cplusplus=201703L",
+    ]
     command += ["-D__HAVE_BFLOAT__=1", "-isystem", str(SHIM / "preprocess")]
     for d in defines:
         command += ["-D", d]
@@ -169,7 +186,13 @@ def compile_library(
     cpp = _translate(source, defines, include, metal_version)
     flags = [*LANGUAGE, *CODE, *WARNINGS, *(FAST_MATH if fast_math else []), *SANITIZERS[sanitizer]]
     key = hashlib.sha256()
-    for part in (cpp.encode(), repr(flags).encode(), clang().encode(), _shim_text(), str(runtime_dir).encode()):
+    for part in (
+        cpp.encode(),
+        repr(flags).encode(),
+        clang().encode(),
+        _shim_text(),
+        str(runtime_dir).encode(),
+    ):
         key.update(part)
     directory = cache_dir or runtime_dir / "kernels"
     directory.mkdir(parents=True, exist_ok=True)
@@ -182,7 +205,18 @@ def compile_library(
     temporary_cpp, temporary = Path(f"{cpp_file}{unique}.cpp"), Path(f"{library}{unique}")
     temporary_cpp.write_text(cpp)
     try:
-        command = [clang(), *flags, "-shared", "-I", str(SHIM), "-I", str(RUNTIME), str(temporary_cpp), "-o", str(temporary)]
+        command = [
+            clang(),
+            *flags,
+            "-shared",
+            "-I",
+            str(SHIM),
+            "-I",
+            str(RUNTIME),
+            str(temporary_cpp),
+            "-o",
+            str(temporary),
+        ]
         suffix = f"_{sanitizer}" if sanitizer else ""
         command += [f"-L{runtime_dir}", f"-lmsl_runtime{suffix}", f"-Wl,-rpath,{runtime_dir}"]
         _run(command, f"compiling {source.name}")
@@ -195,7 +229,12 @@ def compile_library(
 
 
 def lint(
-    source: Path, *, defines: tuple[str, ...] = (), include: tuple[Path, ...] = (), metal_version: int = 310, address_spaces: bool = True
+    source: Path,
+    *,
+    defines: tuple[str, ...] = (),
+    include: tuple[Path, ...] = (),
+    metal_version: int = 310,
+    address_spaces: bool = True,
 ) -> str:
     """Diagnostics of a .metal file, empty when clean: warnings and, by default, address spaces.
 
@@ -209,8 +248,23 @@ def lint(
         return str(e)
     if address_spaces:  # the tables call the kernels with plain pointers
         cpp = cpp[: cpp.index('# 1 "<kernel tables>"')]
-    command = [clang(), "-x", "c++", *LANGUAGE, *WARNINGS, "-Wextra", "-Wconditional-uninitialized", "-Wshadow"]
-    command += ["-Wno-unused-parameter", "-Wno-unused-template", "-Wno-undefined-internal", "-march=x86-64-v3", "-fsyntax-only"]
+    command = [
+        clang(),
+        "-x",
+        "c++",
+        *LANGUAGE,
+        *WARNINGS,
+        "-Wextra",
+        "-Wconditional-uninitialized",
+        "-Wshadow",
+    ]
+    command += [
+        "-Wno-unused-parameter",
+        "-Wno-unused-template",
+        "-Wno-undefined-internal",
+        "-march=x86-64-v3",
+        "-fsyntax-only",
+    ]
     command += ["-Wpre-c++17-compat"] if metal_version < 400 else []
     if address_spaces:
         command += ["-DMSL_LINT", "-Wno-unused-variable"]
@@ -233,7 +287,9 @@ def main() -> int:
     a = parser.parse_args()
     try:
         if a.action == "lint":
-            found = lint(a.source, defines=tuple(a.defines), include=tuple(a.include), metal_version=a.metal_version)
+            found = lint(
+                a.source, defines=tuple(a.defines), include=tuple(a.include), metal_version=a.metal_version
+            )
             sys.stderr.write(found)
             return 1 if found else 0
         path = compile_library(

@@ -1,7 +1,7 @@
 """Run Metal kernels on NumPy arrays.
 
     lib = Library.compile("kernels/rmsnorm.metal")
-    lib.run("rmsnorm_f16", [x, w, out, params], groups=(rows,), threads=(256,), constants={"HAS_WEIGHT": True})
+    lib.run("rmsnorm_f16", [x, w, out, params], groups=rows, threads=256, constants={"HAS_WEIGHT": True})
 
 Arrays are copied into memory that ends at an unreadable page, and back after the run.  For
 ThreadSanitizer and AddressSanitizer a test calls a function of its own in a child process, see
@@ -32,9 +32,11 @@ CompileError = compiler.CompileError
 SCHEDULES = {"fifo": 0, "priority": 1, "uniform": 2}
 _KINDS = ["buffer", "threadgroup"]  # then the built-in values
 _TYPES: dict[str, type] = {
-    "bool": np.bool_, "char": np.int8, "uchar": np.uint8, "short": np.int16, "ushort": np.uint16, "int": np.int32,
-    "uint": np.uint32, "long": np.int64, "ulong": np.uint64, "half": np.float16, "float": np.float32,
-    "int8_t": np.int8, "uint8_t": np.uint8, "int16_t": np.int16, "uint16_t": np.uint16, "int32_t": np.int32, "uint32_t": np.uint32,
+    "bool": np.bool_, "char": np.int8, "uchar": np.uint8, "short": np.int16, "ushort": np.uint16,
+    "int": np.int32, "uint": np.uint32, "long": np.int64, "ulong": np.uint64,
+    "half": np.float16, "float": np.float32,
+    "int8_t": np.int8, "uint8_t": np.uint8, "int16_t": np.int16, "uint16_t": np.uint16,
+    "int32_t": np.int32, "uint32_t": np.uint32,
 }  # fmt: skip
 MAX_BUFFERS = 31
 
@@ -69,7 +71,13 @@ class _Binding(C.Structure):
 
 
 class _Param(C.Structure):
-    _fields_ = (("binding", _Binding), ("writable", C.c_bool), ("constant", C.c_bool), ("align", C.c_uint32), ("size", C.c_uint32))
+    _fields_ = (
+        ("binding", _Binding),
+        ("writable", C.c_bool),
+        ("constant", C.c_bool),
+        ("align", C.c_uint32),
+        ("size", C.c_uint32),
+    )
 
 
 class _Kernel(C.Structure):
@@ -87,7 +95,12 @@ class _Constant(C.Structure):
 
 
 class _Library(C.Structure):
-    _fields_ = (("abi", C.c_uint32), ("kernels", C.POINTER(_Kernel)), ("constants", C.POINTER(_Constant)), ("derive", C.c_void_p))
+    _fields_ = (
+        ("abi", C.c_uint32),
+        ("kernels", C.POINTER(_Kernel)),
+        ("constants", C.POINTER(_Constant)),
+        ("derive", C.c_void_p),
+    )
 
 
 class _Value(C.Structure):
@@ -103,7 +116,8 @@ class _Args(C.Structure):
 
 class _Options(C.Structure):
     _fields_ = (
-        ("seed", C.c_uint64), ("schedule", C.c_uint32), ("workers", C.c_uint32), ("sync_in", C.c_void_p), ("sync_out", C.c_void_p)
+        ("seed", C.c_uint64), ("schedule", C.c_uint32), ("workers", C.c_uint32),
+        ("sync_in", C.c_void_p), ("sync_out", C.c_void_p),
     )  # fmt: skip
 
 
@@ -261,7 +275,11 @@ class Library:
             What the emulator detected, with the threadgroup and, where known, line and buffer.
         """
         kernel = self.kernels[name]
-        bound = dict(buffers) if isinstance(buffers, Mapping) else {i: b for i, b in enumerate(buffers) if b is not None}
+        bound = (
+            dict(buffers)
+            if isinstance(buffers, Mapping)
+            else {i: b for i, b in enumerate(buffers) if b is not None}
+        )
         for p in kernel.params:
             if p.kind == "buffer" and p.index not in bound and not p.optional:
                 raise KeyError(f"{name}: buffer {p.index} '{p.name}' is not bound")
@@ -269,7 +287,11 @@ class Library:
         tpg = _triple(threads)
         if (groups is None) == (grid is None):
             raise TypeError("give groups or grid")
-        total = _triple(grid) if grid is not None else tuple(g * t for g, t in zip(_triple(groups or 1), tpg, strict=True))
+        total = (
+            _triple(grid)
+            if grid is not None
+            else tuple(g * t for g, t in zip(_triple(groups or 1), tpg, strict=True))
+        )
         for i in range(3):
             args.group[i], args.grid[i] = tpg[i], total[i]
         for i, n in enumerate(threadgroup):
@@ -296,7 +318,9 @@ class Library:
             for i, p in blocks.items():
                 if at := self._rt.msl_guarded_check(p):
                     place = f"{-at} bytes before its start" if at < 0 else f"at byte {at - 1}"
-                    raise KernelError(f"{name}: write outside of buffer {i} of {args.length[i]} bytes, {place}")
+                    raise KernelError(
+                        f"{name}: write outside of buffer {i} of {args.length[i]} bytes, {place}"
+                    )
             for i, b in bound.items():
                 if isinstance(b, np.ndarray) and b.flags.writeable:
                     C.memmove(b.ctypes.data, blocks[i], b.nbytes)
@@ -328,9 +352,13 @@ def sanitizer_environment(sanitizer: str) -> dict[str, str]:
     """Environment of a process that loads kernels (or host code) built with a sanitizer."""
     env = dict(os.environ)
     symbolizer = Path(compiler.clang()).resolve().with_name("llvm-symbolizer")
-    common = "abort_on_error=0:symbolize=1" + (f":external_symbolizer_path={symbolizer}" if symbolizer.exists() else "")
+    common = "abort_on_error=0:symbolize=1" + (
+        f":external_symbolizer_path={symbolizer}" if symbolizer.exists() else ""
+    )
     env["LD_PRELOAD"] = sanitizer_library(sanitizer)
-    env["ASAN_OPTIONS"] = f"{common}:detect_leaks=0:detect_stack_use_after_return=0:handle_segv=1:allocator_may_return_null=1"
+    env["ASAN_OPTIONS"] = (
+        f"{common}:detect_leaks=0:detect_stack_use_after_return=0:handle_segv=1:allocator_may_return_null=1"
+    )
     env["UBSAN_OPTIONS"] = f"{common}:print_stacktrace=0"
     env["TSAN_OPTIONS"] = f"{common}:halt_on_error=1:report_signal_unsafe=0:exitcode=66"
     env["PYTHONMALLOC"] = "malloc"
@@ -338,7 +366,9 @@ def sanitizer_environment(sanitizer: str) -> dict[str, str]:
     return env
 
 
-def in_sanitizer(sanitizer: str, file: str | Path, function: str, *args: Any, timeout: float = 300) -> subprocess.CompletedProcess[str]:
+def in_sanitizer(
+    sanitizer: str, file: str | Path, function: str, *args: Any, timeout: float = 300
+) -> subprocess.CompletedProcess[str]:
     """Call ``function(*args)`` of a Python file in a child process under "asan" or "tsan".
 
     The arguments must be JSON.  The child ends with a non-zero status and a report on stderr when
@@ -347,4 +377,6 @@ def in_sanitizer(sanitizer: str, file: str | Path, function: str, *args: Any, ti
     build()
     paths = json.dumps([str(ROOT / "tests"), *[p for p in sys.path if p]])
     command = [sys.executable, "-c", _CHILD, str(file), function, paths, json.dumps(args)]
-    return subprocess.run(command, env=sanitizer_environment(sanitizer), capture_output=True, text=True, timeout=timeout)
+    return subprocess.run(
+        command, env=sanitizer_environment(sanitizer), capture_output=True, text=True, timeout=timeout
+    )

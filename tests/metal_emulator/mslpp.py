@@ -148,7 +148,9 @@ class Translator:
             if m[1] in ("if", "for", "while", "switch", "return"):
                 continue
             end = _close(self.s, m.end() - 1, "(", ")")
-            body = re.compile(r"\s*(?:const|thread|device|constant|threadgroup|\s)*(?:\[\[.*?\]\]\s*)?\{").match(self.s, end)
+            body = re.compile(
+                r"\s*(?:const|thread|device|constant|threadgroup|\s)*(?:\[\[.*?\]\]\s*)?\{"
+            ).match(self.s, end)
             if body:
                 stop = _close(self.s, body.end() - 1, "{", "}")
                 self.bodies.setdefault(m[1], set()).update(re.findall(WORD, self.s[m.end() : stop]))
@@ -161,7 +163,9 @@ class Translator:
         spans = []
         for m in re.finditer(r"\btemplate\s*\[\[\s*host_name\s*\(((?:\s*\"\w*\")+)\s*\)\s*\]\]", self.s):
             end = self.s.index(";", m.end())
-            hidden = re.sub(r"decltype\s*\((?:[^()]|\([^()]*\))*\)", lambda x: " " * len(x[0]), self.s[m.end() : end])
+            hidden = re.sub(
+                r"decltype\s*\((?:[^()]|\([^()]*\))*\)", lambda x: " " * len(x[0]), self.s[m.end() : end]
+            )
             f = re.search(rf"({IDENT})\s*<", hidden)
             if not f:
                 raise self.fail(m.start(), "an instantiation names a template with arguments: f<...>")
@@ -195,7 +199,8 @@ class Translator:
             limit = re.search(r"max_total_threads_per_threadgroup\s*\(\s*(\d+)\s*\)", attributes)
             name = m[4]
             self.signatures[name] = Signature(
-                self.parse_bindings(_split(self.s[m.end() : end - 1]), m.start()), int(limit[1]) if limit else 0
+                self.parse_bindings(_split(self.s[m.end() : end - 1]), m.start()),
+                int(limit[1]) if limit else 0,
             )
             is_template = re.search(r"template\s*<[^;{}]*>\s*$", self.s[: m.start()].rstrip())
             if not is_template:
@@ -215,7 +220,11 @@ class Translator:
             bare = re.sub(r"\[\[.*?\]\]", "", p, flags=re.S).strip()
             name = (re.findall(WORD, bare) or ["?"])[-1]
             switch = re.search(rf"\bfunction_constant\s*\(\s*({IDENT})\s*\)", attrs)
-            words = [w for w in re.findall(WORD, attrs) if w != "function_constant" and (not switch or w != switch[1])]
+            words = [
+                w
+                for w in re.findall(WORD, attrs)
+                if w != "function_constant" and (not switch or w != switch[1])
+            ]
             if words and words[0] in BUILTINS:
                 result.append((BUILTINS[words[0]], 0, name, None, False))
                 continue
@@ -232,13 +241,15 @@ class Translator:
             if index > 30:
                 raise self.fail(pos, f"{slot}({index}): the highest index is 30")
             kind = "kThreadgroup" if slot == "threadgroup" else "kBuffer"
-            result.append((kind, index, name, switch[1] if switch else None, bool(re.search(r"\bconstant\b", bare))))
+            result.append(
+                (kind, index, name, switch[1] if switch else None, bool(re.search(r"\bconstant\b", bare)))
+            )
         return result
 
     def rewrite_threadgroup_variables(self, heads: list[tuple[int, int]]) -> None:
         """``threadgroup T a[N], b;`` becomes references into the threadgroup's arena."""
         kernel_of = []
-        for a, e in heads:
+        for _, e in heads:
             body = self.s.index("{", e)
             kernel_of.append((body, _close(self.s, body, "{", "}"), [0]))
         pattern = (
@@ -263,15 +274,23 @@ class Translator:
                     f"{t}& {name[1]} = *({t}*)mslrt::msl_threadgroup_static({n}, sizeof({t})); "
                 )
             self.edits.append((m.start(), m.end(), out + _keep_lines(m[0])))
-        if m := re.search(rf"\bthreadgroup\s+[\w:<>, ]+\s+{IDENT}\s*(?:\[[^;\]]*\]\s*)*=[^=]", self.s):
-            if not re.search(r"[*&]", m[0]):
-                raise self.fail(m.start(), "a threadgroup variable cannot have an initializer")
+        initialised = re.search(rf"\bthreadgroup\s+[\w:<>, ]+\s+{IDENT}\s*(?:\[[^;\]]*\]\s*)*=[^=]", self.s)
+        if initialised and not re.search(r"[*&]", initialised[0]):
+            raise self.fail(initialised.start(), "a threadgroup variable cannot have an initializer")
 
     def rewrite_constants(self) -> None:
         """Function constants become thread-local variables; what is computed from them follows."""
-        for m in re.finditer(rf"{CONSTANT_SPEC}({IDENT})\s+({IDENT})\s*\[\[\s*function_constant\s*\(([^\]]*)\)\s*\]\]\s*;", self.s):
+        for m in re.finditer(
+            rf"{CONSTANT_SPEC}({IDENT})\s+({IDENT})\s*\[\[\s*function_constant\s*\(([^\]]*)\)\s*\]\]\s*;",
+            self.s,
+        ):
             self.edits.append(
-                (m.start(), m.end(), f"static thread_local {m[1]} {m[2]}; static thread_local bool msl_defined_{m[2]};" + _keep_lines(m[0]))
+                (
+                    m.start(),
+                    m.end(),
+                    f"static thread_local {m[1]} {m[2]}; static thread_local bool msl_defined_{m[2]};"
+                    + _keep_lines(m[0]),
+                )
             )
             self.constants.append((m[2], m[3].strip(), m[1]))
         lazy = {name for name, _, _ in self.constants}
@@ -316,7 +335,11 @@ class Translator:
             if name in seen:
                 continue
             seen.add(name)
-            todo += [u for u in self.bodies.get(name, ()) if u in self.bodies or any(u == c[0] for c in self.constants)]
+            todo += [
+                u
+                for u in self.bodies.get(name, ())
+                if u in self.bodies or any(u == c[0] for c in self.constants)
+            ]
         return [index for name, index, _ in self.constants if name in seen and name not in guarded]
 
     def tables(self) -> str:
@@ -334,18 +357,28 @@ class Translator:
                 for kind, index, name, switch, _ in sig.bindings
             )
             spaces = ", ".join("true" if b[4] else "false" for b in sig.bindings)
-            out.append(f"static constexpr mslrt::Binding msl_bindings_{i}[] = {{{bindings or '{mslrt::kBuffer, 0, nullptr, nullptr}'}}};")
+            out.append(
+                f"static constexpr mslrt::Binding msl_bindings_{i}[] = "
+                f"{{{bindings or '{mslrt::kBuffer, 0, nullptr, nullptr}'}}};"
+            )
             out.append(f"static constexpr bool msl_spaces_{i}[] = {{{spaces or 'false'}}};")
-            out.append(f"static constexpr auto msl_params_{i} = mslrt::describe(&{k.expression}, msl_bindings_{i}, msl_spaces_{i});")
+            out.append(
+                f"static constexpr auto msl_params_{i} = "
+                f"mslrt::describe(&{k.expression}, msl_bindings_{i}, msl_spaces_{i});"
+            )
             out.append(f"static void msl_entry_{i}() {{ mslrt::call(&{k.expression}, msl_bindings_{i}); }}")
             needs = " " + "".join(f"{index} " for index in self.required(k.base))
-            rows.append(f'{{"{k.name}", msl_entry_{i}, msl_params_{i}.p, {len(sig.bindings)}, {sig.max_threads}, "{needs}"}}')
+            rows.append(
+                f'{{"{k.name}", msl_entry_{i}, msl_params_{i}.p, {len(sig.bindings)}, '
+                f'{sig.max_threads}, "{needs}"}}'
+            )
         out.append(f"static const mslrt::KernelDesc msl_kernels[] = {{{', '.join([*rows, '{}'])}}};")
         rows = []
         for name, index, type_name in self.constants:
             rows.append(
                 f'{{"{name}", "{type_name}", (unsigned)({index}), sizeof({name}), '
-                f"[]() -> void* {{ return (void*)&{name}; }}, []() -> bool* {{ return &msl_defined_{name}; }}}}"
+                f"[]() -> void* {{ return (void*)&{name}; }}, "
+                f"[]() -> bool* {{ return &msl_defined_{name}; }}}}"
             )
         out.append(f"static const mslrt::ConstantDesc msl_constants[] = {{{', '.join([*rows, '{}'])}}};")
         derive = " ".join(f"{name} = {expression};" for name, expression in self.derived)

@@ -15,30 +15,58 @@ id objc_autorelease(id);
 id objc_retain(id);
 void objc_release(id);
 }
-struct ClassView { ClassView* isa; ClassView* super; };
+struct ClassView {
+    ClassView* isa;
+    ClassView* super;
+};
 
 @implementation NSObject
-+ (instancetype)alloc { return objcrt_alloc(self); }
-+ (instancetype)new { return [[self alloc] init]; }
-+ (Class)class { return self; }
-- (Class)class { return isa; }
-- (instancetype)init { return self; }
-- (void)dealloc { objcrt_free(self); }
-- (id)copy { return [(id<NSCopying>)self copyWithZone:nullptr]; }
-- (BOOL)respondsToSelector:(SEL)s { return objcrt_responds(isa, (const char*)s); }
++ (instancetype)alloc {
+    return objcrt_alloc(self);
+}
++ (instancetype)new {
+    return [[self alloc] init];
+}
++ (Class)class {
+    return self;
+}
+- (Class)class {
+    return isa;
+}
+- (instancetype)init {
+    return self;
+}
+- (void)dealloc {
+    objcrt_free(self);
+}
+- (id)copy {
+    return [(id<NSCopying>)self copyWithZone:nullptr];
+}
+- (BOOL)respondsToSelector:(SEL)s {
+    return objcrt_responds(isa, (const char*)s);
+}
 - (BOOL)isKindOfClass:(Class)c {
     for (ClassView* k = (ClassView*)isa; k; k = k->super)
         if (k == (ClassView*)c) return YES;
     return NO;
 }
-- (BOOL)isEqual:(id)o { return self == o; }
-- (NSUInteger)hash { return (NSUInteger)self >> 4; }
-- (NSString*)description { return @"object"; }
+- (BOOL)isEqual:(id)o {
+    return self == o;
+}
+- (NSUInteger)hash {
+    return (NSUInteger)self >> 4;
+}
+- (NSString*)description {
+    return @"object";
+}
 @end
 
 // ---- strings ---------------------------------------------------------------------------------
 
-@interface FMHeapString : NSString { @public std::string text; }
+@interface FMHeapString : NSString {
+  @public
+    std::string text;
+}
 @end
 static NSString* heap_string(std::string s) {
     FMHeapString* h = [FMHeapString alloc];
@@ -69,8 +97,12 @@ static std::string format(const char* f, va_list a) {
     return out;
 }
 @implementation NSString
-+ (instancetype)string { return @""; }
-+ (instancetype)stringWithUTF8String:(const char*)s { return objc_autorelease(heap_string(s)); }
++ (instancetype)string {
+    return @"";
+}
++ (instancetype)stringWithUTF8String:(const char*)s {
+    return objc_autorelease(heap_string(s));
+}
 + (instancetype)stringWithFormat:(NSString*)f, ... {
     va_list a;
     va_start(a, f);
@@ -78,28 +110,58 @@ static std::string format(const char* f, va_list a) {
     va_end(a);
     return objc_autorelease(s);
 }
-- (instancetype)initWithUTF8String:(const char*)s { objc_release(self); return heap_string(s); }
+- (instancetype)initWithUTF8String:(const char*)s {
+    objc_release(self);
+    return heap_string(s);
+}
 - (instancetype)initWithBytes:(const void*)b length:(NSUInteger)n encoding:(NSStringEncoding)e {
     (void)e;
     objc_release(self);
     return heap_string(std::string((const char*)b, n));
 }
-- (const char*)UTF8String { return ""; }
-- (NSUInteger)length { return strlen(self.UTF8String); }
-- (BOOL)isEqualToString:(NSString*)o { return o && strcmp(self.UTF8String, o.UTF8String) == 0; }
-- (BOOL)isEqual:(id)o { return [o isKindOfClass:[NSString class]] && [self isEqualToString:o]; }
-- (NSUInteger)hash { return std::hash<std::string>()(self.UTF8String); }
-- (NSString*)stringByAppendingString:(NSString*)s { return objc_autorelease(heap_string(std::string(self.UTF8String) + s.UTF8String)); }
-- (BOOL)hasPrefix:(NSString*)s { return strncmp(self.UTF8String, s.UTF8String, s.length) == 0; }
-- (BOOL)containsString:(NSString*)s { return strstr(self.UTF8String, s.UTF8String) != nullptr; }
-- (NSString*)description { return self; }
-- (id)copyWithZone:(NSZone*)z { (void)z; return objc_retain(self); }
+- (const char*)UTF8String {
+    return "";
+}
+- (NSUInteger)length {
+    return strlen(self.UTF8String);
+}
+- (BOOL)isEqualToString:(NSString*)o {
+    return o && strcmp(self.UTF8String, o.UTF8String) == 0;
+}
+- (BOOL)isEqual:(id)o {
+    return [o isKindOfClass:[NSString class]] && [self isEqualToString:o];
+}
+- (NSUInteger)hash {
+    return std::hash<std::string>()(self.UTF8String);
+}
+- (NSString*)stringByAppendingString:(NSString*)s {
+    return objc_autorelease(heap_string(std::string(self.UTF8String) + s.UTF8String));
+}
+- (BOOL)hasPrefix:(NSString*)s {
+    return strncmp(self.UTF8String, s.UTF8String, s.length) == 0;
+}
+- (BOOL)containsString:(NSString*)s {
+    return strstr(self.UTF8String, s.UTF8String) != nullptr;
+}
+- (NSString*)description {
+    return self;
+}
+- (id)copyWithZone:(NSZone*)z {
+    (void)z;
+    return objc_retain(self);
+}
 @end
 @implementation FMHeapString
-- (const char*)UTF8String { return text.c_str(); }
-- (NSUInteger)length { return text.size(); }
+- (const char*)UTF8String {
+    return text.c_str();
+}
+- (NSUInteger)length {
+    return text.size();
+}
 @end
 @implementation NSConstantString
-- (const char*)UTF8String { return _bytes; }
+- (const char*)UTF8String {
+    return _bytes;
+}
 @end
 asm(".globl __CFConstantStringClassReference\n.set __CFConstantStringClassReference, OBJC_CLASS_$_NSConstantString");

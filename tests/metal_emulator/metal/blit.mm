@@ -23,10 +23,16 @@ using namespace fakemetal;
     if (!ended) invalid("a command encoder was released without endEncoding");
 }
 static void check_range(FMBuffer* b, NSUInteger offset, NSUInteger n, const char* who) {
-    if (!b || offset > b->size || n > b->size - offset) invalid(std::string(who) + ": range " + std::to_string(offset) + "+" + std::to_string(n) + " is not within the buffer");
+    if (!b || offset > b->size || n > b->size - offset)
+        invalid(std::string(who) + ": range " + std::to_string(offset) + "+" + std::to_string(n) +
+                " is not within the buffer");
     if (n % 4 || offset % 4) invalid(std::string(who) + ": offset and size must be multiples of 4");
 }
-- (void)copyFromBuffer:(id<MTLBuffer>)s sourceOffset:(NSUInteger)so toBuffer:(id<MTLBuffer>)d destinationOffset:(NSUInteger)o size:(NSUInteger)n {
+- (void)copyFromBuffer:(id<MTLBuffer>)s
+          sourceOffset:(NSUInteger)so
+              toBuffer:(id<MTLBuffer>)d
+     destinationOffset:(NSUInteger)o
+                  size:(NSUInteger)n {
     [self check:"copyFromBuffer"];
     auto *from = (FMBuffer*)s, *to = (FMBuffer*)d;
     check_range(from, so, n, "copyFromBuffer");
@@ -43,10 +49,19 @@ static void check_range(FMBuffer* b, NSUInteger offset, NSUInteger n, const char
     [owner use:buffer];
     steps.push_back([buffer, r, v] { memset(buffer->bytes + r.location, v, r.length); });
 }
-- (void)optimizeIndirectCommandBuffer:(id<MTLIndirectCommandBuffer>)b withRange:(NSRange)r { [self check:"optimizeIndirectCommandBuffer"]; (void)b; (void)r; }
-- (void)insertDebugSignpost:(NSString*)s { (void)s; }
-- (void)pushDebugGroup:(NSString*)s { (void)s; }
-- (void)popDebugGroup {}
+- (void)optimizeIndirectCommandBuffer:(id<MTLIndirectCommandBuffer>)b withRange:(NSRange)r {
+    [self check:"optimizeIndirectCommandBuffer"];
+    (void)b;
+    (void)r;
+}
+- (void)insertDebugSignpost:(NSString*)s {
+    (void)s;
+}
+- (void)pushDebugGroup:(NSString*)s {
+    (void)s;
+}
+- (void)popDebugGroup {
+}
 - (void)endEncoding {
     [self check:"endEncoding"];
     ended = true;

@@ -44,14 +44,29 @@ constexpr uint64_t kEventTimeoutMs = 10000;
     std::lock_guard lock(mutex);
     return failure;
 }
-- (BOOL)retainedReferences { return retains; }
-- (MTLCommandBufferErrorOption)errorOptions { return error_options; }
-- (CFTimeInterval)GPUStartTime { return gpu_start; }
-- (CFTimeInterval)GPUEndTime { return gpu_end; }
-- (CFTimeInterval)kernelStartTime { return gpu_start; }
-- (CFTimeInterval)kernelEndTime { return gpu_end; }
-- (void)pushDebugGroup:(NSString*)s { (void)s; }
-- (void)popDebugGroup {}
+- (BOOL)retainedReferences {
+    return retains;
+}
+- (MTLCommandBufferErrorOption)errorOptions {
+    return error_options;
+}
+- (CFTimeInterval)GPUStartTime {
+    return gpu_start;
+}
+- (CFTimeInterval)GPUEndTime {
+    return gpu_end;
+}
+- (CFTimeInterval)kernelStartTime {
+    return gpu_start;
+}
+- (CFTimeInterval)kernelEndTime {
+    return gpu_end;
+}
+- (void)pushDebugGroup:(NSString*)s {
+    (void)s;
+}
+- (void)popDebugGroup {
+}
 
 // ---- encoding --------------------------------------------------------------------------------
 
@@ -68,24 +83,38 @@ constexpr uint64_t kEventTimeoutMs = 10000;
     if (state > MTLCommandBufferStatusEnqueued) invalid("a command encoder is made after commit");
     open_encoder = encoder;
 }
-- (id<MTLComputeCommandEncoder>)computeCommandEncoder { return [self encoder:MTLDispatchTypeSerial pass:nil]; }
-- (id<MTLComputeCommandEncoder>)computeCommandEncoderWithDispatchType:(MTLDispatchType)t { return [self encoder:t pass:nil]; }
-- (id<MTLComputeCommandEncoder>)computeCommandEncoderWithDescriptor:(MTLComputePassDescriptor*)d { return [self encoder:d.dispatchType pass:d]; }
+- (id<MTLComputeCommandEncoder>)computeCommandEncoder {
+    return [self encoder:MTLDispatchTypeSerial pass:nil];
+}
+- (id<MTLComputeCommandEncoder>)computeCommandEncoderWithDispatchType:(MTLDispatchType)t {
+    return [self encoder:t pass:nil];
+}
+- (id<MTLComputeCommandEncoder>)computeCommandEncoderWithDescriptor:(MTLComputePassDescriptor*)d {
+    return [self encoder:d.dispatchType pass:d];
+}
 - (id<MTLComputeCommandEncoder>)encoder:(MTLDispatchType)t pass:(MTLComputePassDescriptor*)d {
     if (setting(kNoop)) return [[FMNoopEncoder alloc] initFor:self];
     return [[FMComputeEncoder alloc] initFor:self type:t pass:d];
 }
-- (id<MTLBlitCommandEncoder>)blitCommandEncoder { return [[FMBlitEncoder alloc] initFor:self]; }
+- (id<MTLBlitCommandEncoder>)blitCommandEncoder {
+    return [[FMBlitEncoder alloc] initFor:self];
+}
 - (void)encodeSignalEvent:(id<MTLEvent>)e value:(uint64_t)v {
     if (open_encoder) invalid("encodeSignalEvent while an encoder is open");
     FMEvent* event = (FMEvent*)e;
-    work.push_back({[event, v] { event.signaledValue = v; return std::string(); }, "signal"});
+    work.push_back({[event, v] {
+                        event.signaledValue = v;
+                        return std::string();
+                    },
+                    "signal"});
 }
 - (void)encodeWaitForEvent:(id<MTLEvent>)e value:(uint64_t)v {
     if (open_encoder) invalid("encodeWaitForEvent while an encoder is open");
     FMEvent* event = (FMEvent*)e;
     work.push_back({[event, v] {
-                        return [event waitUntilSignaledValue:v timeoutMS:kEventTimeoutMs] ? std::string() : "wait for event value " + std::to_string(v) + " timed out";
+                        return [event waitUntilSignaledValue:v timeoutMS:kEventTimeoutMs]
+                                   ? std::string()
+                                   : "wait for event value " + std::to_string(v) + " timed out";
                     },
                     "wait"});
 }
@@ -101,7 +130,8 @@ constexpr uint64_t kEventTimeoutMs = 10000;
 // ---- execution -------------------------------------------------------------------------------
 
 - (void)enqueue {
-    if (state != MTLCommandBufferStatusNotEnqueued) invalid("enqueue: the command buffer is enqueued or committed already");
+    if (state != MTLCommandBufferStatusNotEnqueued)
+        invalid("enqueue: the command buffer is enqueued or committed already");
     state = MTLCommandBufferStatusEnqueued;
 }
 - (void)commit {
@@ -120,16 +150,22 @@ constexpr uint64_t kEventTimeoutMs = 10000;
 - (NSError*)errorFor:(const std::string&)text code:(NSInteger)code faulted:(size_t)index {
     NSString* message = @((std::string("Caused GPU error: ") + text).c_str());
     if (!(error_options & MTLCommandBufferErrorOptionEncoderExecutionStatus))
-        return [NSError errorWithDomain:MTLCommandBufferErrorDomain code:code userInfo:@{NSLocalizedDescriptionKey : message}];
+        return [NSError errorWithDomain:MTLCommandBufferErrorDomain
+                                   code:code
+                               userInfo:@{NSLocalizedDescriptionKey : message}];
     std::vector<id> infos;
     for (size_t i = 0; i < work.size(); ++i) {
         FMEncoderInfo* info = [FMEncoderInfo new];
         info.label = @(work[i].label.c_str());
-        info.errorState = i < index ? MTLCommandEncoderErrorStateCompleted : i == index ? MTLCommandEncoderErrorStateFaulted : MTLCommandEncoderErrorStatePending;
+        info.errorState = i < index    ? MTLCommandEncoderErrorStateCompleted
+                          : i == index ? MTLCommandEncoderErrorStateFaulted
+                                       : MTLCommandEncoderErrorStatePending;
         infos.push_back(info);
     }
     NSArray* list = [NSArray arrayWithObjects:(id __unsafe_unretained*)(void*)infos.data() count:infos.size()];
-    return [NSError errorWithDomain:MTLCommandBufferErrorDomain code:code userInfo:@{NSLocalizedDescriptionKey : message, MTLCommandBufferEncoderInfoErrorKey : list}];
+    return [NSError errorWithDomain:MTLCommandBufferErrorDomain
+                               code:code
+                           userInfo:@{NSLocalizedDescriptionKey : message, MTLCommandBufferEncoderInfoErrorKey : list}];
 }
 - (void)execute {
     for (auto& h : scheduled) h(self);
@@ -149,7 +185,8 @@ constexpr uint64_t kEventTimeoutMs = 10000;
     gpu_end = now_seconds();
     NSError* e = nil;
     if (!text.empty()) {
-        if (text.find(" bytes behind ") != std::string::npos || text.find("invalid address") != std::string::npos) code = MTLCommandBufferErrorPageFault;
+        if (text.find(" bytes behind ") != std::string::npos || text.find("invalid address") != std::string::npos)
+            code = MTLCommandBufferErrorPageFault;
         if (text.find("timed out") != std::string::npos) code = MTLCommandBufferErrorTimeout;
         e = [self errorFor:text code:code faulted:at];
         record_fault(text);
@@ -199,9 +236,19 @@ constexpr uint64_t kEventTimeoutMs = 10000;
     c->error_options = o;
     return c;
 }
-- (id<MTLCommandBuffer>)commandBuffer { return [self make:true options:MTLCommandBufferErrorOptionNone]; }
-- (id<MTLCommandBuffer>)commandBufferWithUnretainedReferences { return [self make:false options:MTLCommandBufferErrorOptionNone]; }
-- (id<MTLCommandBuffer>)commandBufferWithDescriptor:(MTLCommandBufferDescriptor*)d { return [self make:d.retainedReferences options:d.errorOptions]; }
-- (void)addResidencySet:(id<MTLResidencySet>)s { (void)s; }
-- (void)removeResidencySet:(id<MTLResidencySet>)s { (void)s; }
+- (id<MTLCommandBuffer>)commandBuffer {
+    return [self make:true options:MTLCommandBufferErrorOptionNone];
+}
+- (id<MTLCommandBuffer>)commandBufferWithUnretainedReferences {
+    return [self make:false options:MTLCommandBufferErrorOptionNone];
+}
+- (id<MTLCommandBuffer>)commandBufferWithDescriptor:(MTLCommandBufferDescriptor*)d {
+    return [self make:d.retainedReferences options:d.errorOptions];
+}
+- (void)addResidencySet:(id<MTLResidencySet>)s {
+    (void)s;
+}
+- (void)removeResidencySet:(id<MTLResidencySet>)s {
+    (void)s;
+}
 @end

@@ -8,13 +8,37 @@ namespace fakemetal {
 
 /// One setting; the table in control.cpp gives names, defaults and meanings.
 enum Setting {
-    kSeed, kSchedule, kWorkers, kDelayMicroseconds, kNoop, kHazards, kPoisonBuffers, kFailCommandBuffer,
-    kFailCommandBufferCode, kFailAllocation, kAllocationLimit, kGpuCores, kAppleFamily, kWorkingSet,
-    kMaxBufferLength, kPageSize, kSettings
+    kSeed,
+    kSchedule,
+    kWorkers,
+    kDelayMicroseconds,
+    kNoop,
+    kHazards,
+    kPoisonBuffers,
+    kFailCommandBuffer,
+    kFailCommandBufferCode,
+    kFailAllocation,
+    kAllocationLimit,
+    kGpuCores,
+    kAppleFamily,
+    kWorkingSet,
+    kMaxBufferLength,
+    kPageSize,
+    kSettings
 };
 enum Counter {
-    kDispatches, kCommandBuffers, kEncoders, kBuffers, kAllocatedBytes, kFaults, kSetBuffer, kSetBytes,
-    kBarriers, kPipelines, kLibraries, kCounters
+    kDispatches,
+    kCommandBuffers,
+    kEncoders,
+    kBuffers,
+    kAllocatedBytes,
+    kFaults,
+    kSetBuffer,
+    kSetBytes,
+    kBarriers,
+    kPipelines,
+    kLibraries,
+    kCounters
 };
 int64_t setting(Setting s);
 /// Counts down a fault injection: true when this is the call that must fail.

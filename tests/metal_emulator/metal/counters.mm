@@ -9,18 +9,26 @@ MTLCommonCounterSet const MTLCommonCounterSetTimestamp = @"timestamp";
 @interface FMCounter : NSObject <MTLCounter>
 @end
 @implementation FMCounter
-- (NSString*)name { return MTLCommonCounterTimestamp; }
+- (NSString*)name {
+    return MTLCommonCounterTimestamp;
+}
 @end
 @interface FMCounterSet : NSObject <MTLCounterSet>
 @end
 @implementation FMCounterSet
-- (NSString*)name { return MTLCommonCounterSetTimestamp; }
-- (NSArray<id<MTLCounter>>*)counters { return @[ [FMCounter new] ]; }
+- (NSString*)name {
+    return MTLCommonCounterSetTimestamp;
+}
+- (NSArray<id<MTLCounter>>*)counters {
+    return @[ [FMCounter new] ];
+}
 @end
 NSArray<id<MTLCounterSet>>* FMCounterSets(void) { return @[ [FMCounterSet new] ]; }
 
 @implementation FMCounterSampleBuffer
-- (NSUInteger)sampleCount { return samples.size(); }
+- (NSUInteger)sampleCount {
+    return samples.size();
+}
 - (NSData*)resolveCounterRange:(NSRange)r {
     if (r.location + r.length > samples.size()) invalid("resolveCounterRange: beyond the samples");
     return [NSData dataWithBytes:samples.data() + r.location length:r.length * sizeof(uint64_t)];
@@ -63,7 +71,9 @@ NSArray<id<MTLCounterSet>>* FMCounterSets(void) { return @[ [FMCounterSet new] ]
 @implementation MTLComputePassDescriptor {
     MTLComputePassSampleBufferAttachmentDescriptorArray* attachments;
 }
-+ (MTLComputePassDescriptor*)computePassDescriptor { return [MTLComputePassDescriptor new]; }
++ (MTLComputePassDescriptor*)computePassDescriptor {
+    return [MTLComputePassDescriptor new];
+}
 - (MTLComputePassSampleBufferAttachmentDescriptorArray*)sampleBufferAttachments {
     if (!attachments) attachments = [MTLComputePassSampleBufferAttachmentDescriptorArray new];
     return attachments;
@@ -74,7 +84,8 @@ NSArray<id<MTLCounterSet>>* FMCounterSets(void) { return @[ [FMCounterSet new] ]
     d.dispatchType = self.dispatchType;
     for (NSUInteger i = 0; i < 4; ++i) {
         d.sampleBufferAttachments[i].sampleBuffer = self.sampleBufferAttachments[i].sampleBuffer;
-        d.sampleBufferAttachments[i].startOfEncoderSampleIndex = self.sampleBufferAttachments[i].startOfEncoderSampleIndex;
+        d.sampleBufferAttachments[i].startOfEncoderSampleIndex =
+            self.sampleBufferAttachments[i].startOfEncoderSampleIndex;
         d.sampleBufferAttachments[i].endOfEncoderSampleIndex = self.sampleBufferAttachments[i].endOfEncoderSampleIndex;
     }
     return d;

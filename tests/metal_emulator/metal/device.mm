@@ -29,7 +29,7 @@ double now_seconds() {
 
 // Accepts pipelines and writes a marker file: compiled kernels have their own cache here.
 @interface FMBinaryArchive : NSObject <MTLBinaryArchive> {
-@public
+  @public
     NSUInteger functions;
 }
 @property(nullable, copy, atomic) NSString* label;
@@ -41,7 +41,9 @@ constexpr char kArchiveMagic[] = "akunu-metal-emulator-archive\n";
 @implementation FMBinaryArchive
 - (BOOL)addComputePipelineFunctionsWithDescriptor:(MTLComputePipelineDescriptor*)d error:(NSError* __autoreleasing*)e {
     if (!d.computeFunction) {
-        if (e) *e = make_error(MTLBinaryArchiveDomain, MTLBinaryArchiveErrorUnexpectedElement, "the descriptor has no function");
+        if (e)
+            *e = make_error(MTLBinaryArchiveDomain, MTLBinaryArchiveErrorUnexpectedElement,
+                            "the descriptor has no function");
         return NO;
     }
     ++functions;
@@ -51,7 +53,9 @@ constexpr char kArchiveMagic[] = "akunu-metal-emulator-archive\n";
     std::ofstream out(u.path.UTF8String);
     out << kArchiveMagic << functions << "\n";
     if (out.flush()) return YES;
-    if (e) *e = make_error(MTLBinaryArchiveDomain, MTLBinaryArchiveErrorInternalError, std::string("cannot write ") + u.path.UTF8String);
+    if (e)
+        *e = make_error(MTLBinaryArchiveDomain, MTLBinaryArchiveErrorInternalError,
+                        std::string("cannot write ") + u.path.UTF8String);
     return NO;
 }
 @end
@@ -75,10 +79,15 @@ constexpr char kArchiveMagic[] = "akunu-metal-emulator-archive\n";
     for (id<MTLAllocation> a : members) n += a.allocatedSize;
     return n;
 }
-- (NSUInteger)allocationCount { return members.size(); }
-- (void)requestResidency {}
-- (void)endResidency {}
-- (void)commit {}
+- (NSUInteger)allocationCount {
+    return members.size();
+}
+- (void)requestResidency {
+}
+- (void)endResidency {
+}
+- (void)commit {
+}
 - (BOOL)containsAllocation:(id<MTLAllocation>)a {
     for (id<MTLAllocation> m : members)
         if (m == a) return YES;
@@ -94,78 +103,151 @@ constexpr char kArchiveMagic[] = "akunu-metal-emulator-archive\n";
             return;
         }
 }
-- (void)removeAllAllocations { members.clear(); }
+- (void)removeAllAllocations {
+    members.clear();
+}
 @end
 
 @interface FMDevice : NSObject <MTLDevice>
 @end
 @implementation FMDevice
-- (NSString*)name { return @(device_name().c_str()); }
-- (uint64_t)registryID { return 0x100000A5Cull; }
-- (MTLSize)maxThreadsPerThreadgroup { return MTLSizeMake(1024, 1024, 1024); }
-- (BOOL)isLowPower { return NO; }
-- (BOOL)isHeadless { return NO; }
-- (BOOL)isRemovable { return NO; }
-- (BOOL)hasUnifiedMemory { return YES; }
-- (uint64_t)recommendedMaxWorkingSetSize { return static_cast<uint64_t>(setting(kWorkingSet)); }
-- (NSUInteger)maxBufferLength { return static_cast<NSUInteger>(setting(kMaxBufferLength)); }
-- (NSUInteger)maxThreadgroupMemoryLength { return 32768; }
-- (NSUInteger)currentAllocatedSize { return static_cast<NSUInteger>(counter(kAllocatedBytes)); }
-- (MTLArgumentBuffersTier)argumentBuffersSupport { return MTLArgumentBuffersTier2; }
-- (NSArray<id<MTLCounterSet>>*)counterSets { return FMCounterSets(); }
+- (NSString*)name {
+    return @(device_name().c_str());
+}
+- (uint64_t)registryID {
+    return 0x100000A5Cull;
+}
+- (MTLSize)maxThreadsPerThreadgroup {
+    return MTLSizeMake(1024, 1024, 1024);
+}
+- (BOOL)isLowPower {
+    return NO;
+}
+- (BOOL)isHeadless {
+    return NO;
+}
+- (BOOL)isRemovable {
+    return NO;
+}
+- (BOOL)hasUnifiedMemory {
+    return YES;
+}
+- (uint64_t)recommendedMaxWorkingSetSize {
+    return static_cast<uint64_t>(setting(kWorkingSet));
+}
+- (NSUInteger)maxBufferLength {
+    return static_cast<NSUInteger>(setting(kMaxBufferLength));
+}
+- (NSUInteger)maxThreadgroupMemoryLength {
+    return 32768;
+}
+- (NSUInteger)currentAllocatedSize {
+    return static_cast<NSUInteger>(counter(kAllocatedBytes));
+}
+- (MTLArgumentBuffersTier)argumentBuffersSupport {
+    return MTLArgumentBuffersTier2;
+}
+- (NSArray<id<MTLCounterSet>>*)counterSets {
+    return FMCounterSets();
+}
 - (BOOL)supportsFamily:(MTLGPUFamily)f {
     if (f >= MTLGPUFamilyApple1 && f <= MTLGPUFamilyApple10) return f - 1000 <= setting(kAppleFamily);
     return f == MTLGPUFamilyMac2 || f == MTLGPUFamilyMetal3 || (f >= MTLGPUFamilyCommon1 && f <= MTLGPUFamilyCommon3);
 }
-- (BOOL)supportsCounterSampling:(MTLCounterSamplingPoint)p { return p == MTLCounterSamplingPointAtStageBoundary; }
-- (void)sampleTimestamps:(MTLTimestamp*)cpu gpuTimestamp:(MTLTimestamp*)gpu { *cpu = *gpu = static_cast<MTLTimestamp>(now_seconds() * 1e9); }
-- (id<MTLCommandQueue>)newCommandQueue { return [[FMQueue alloc] init]; }
-- (id<MTLCommandQueue>)newCommandQueueWithMaxCommandBufferCount:(NSUInteger)n { (void)n; return [[FMQueue alloc] init]; }
+- (BOOL)supportsCounterSampling:(MTLCounterSamplingPoint)p {
+    return p == MTLCounterSamplingPointAtStageBoundary;
+}
+- (void)sampleTimestamps:(MTLTimestamp*)cpu gpuTimestamp:(MTLTimestamp*)gpu {
+    *cpu = *gpu = static_cast<MTLTimestamp>(now_seconds() * 1e9);
+}
+- (id<MTLCommandQueue>)newCommandQueue {
+    return [[FMQueue alloc] init];
+}
+- (id<MTLCommandQueue>)newCommandQueueWithMaxCommandBufferCount:(NSUInteger)n {
+    (void)n;
+    return [[FMQueue alloc] init];
+}
 
-- (id<MTLBuffer>)newBufferWithLength:(NSUInteger)n options:(MTLResourceOptions)o { return FMNewBuffer(n, o); }
+- (id<MTLBuffer>)newBufferWithLength:(NSUInteger)n options:(MTLResourceOptions)o {
+    return FMNewBuffer(n, o);
+}
 - (id<MTLBuffer>)newBufferWithBytes:(const void*)b length:(NSUInteger)n options:(MTLResourceOptions)o {
     FMBuffer* buffer = FMNewBuffer(n, o);
     if (buffer) memcpy(buffer->bytes, b, n);
     return buffer;
 }
-- (id<MTLBuffer>)newBufferWithBytesNoCopy:(void*)b length:(NSUInteger)n options:(MTLResourceOptions)o deallocator:(void (^)(void*, NSUInteger))d {
+- (id<MTLBuffer>)newBufferWithBytesNoCopy:(void*)b
+                                   length:(NSUInteger)n
+                                  options:(MTLResourceOptions)o
+                              deallocator:(void (^)(void*, NSUInteger))d {
     return FMNewBufferNoCopy(b, n, o, d);
 }
-- (id<MTLEvent>)newEvent { return [FMEvent new]; }
-- (id<MTLSharedEvent>)newSharedEvent { return [FMEvent new]; }
-- (id<MTLFence>)newFence { return [FMFence new]; }
-- (id<MTLResidencySet>)newResidencySetWithDescriptor:(MTLResidencySetDescriptor*)d error:(NSError* __autoreleasing*)e { (void)d; (void)e; return [FMResidencySet new]; }
+- (id<MTLEvent>)newEvent {
+    return [FMEvent new];
+}
+- (id<MTLSharedEvent>)newSharedEvent {
+    return [FMEvent new];
+}
+- (id<MTLFence>)newFence {
+    return [FMFence new];
+}
+- (id<MTLResidencySet>)newResidencySetWithDescriptor:(MTLResidencySetDescriptor*)d error:(NSError* __autoreleasing*)e {
+    (void)d;
+    (void)e;
+    return [FMResidencySet new];
+}
 
-- (id<MTLLibrary>)newDefaultLibrary { return nil; }
-- (id<MTLLibrary>)newLibraryWithURL:(NSURL*)u error:(NSError* __autoreleasing*)e {
-    if (e) *e = make_error(MTLLibraryErrorDomain, MTLLibraryErrorFileNotFound, std::string("no compiled library can be read here: ") + u.path.UTF8String);
+- (id<MTLLibrary>)newDefaultLibrary {
     return nil;
 }
-- (id<MTLLibrary>)newLibraryWithSource:(NSString*)s options:(MTLCompileOptions*)o error:(NSError* __autoreleasing*)e { return FMNewLibrary(s, o, e); }
-- (id<MTLComputePipelineState>)newComputePipelineStateWithFunction:(id<MTLFunction>)f error:(NSError* __autoreleasing*)e { return FMNewPipeline((FMFunction*)f, 0, false, e); }
-- (id<MTLComputePipelineState>)newComputePipelineStateWithDescriptor:(MTLComputePipelineDescriptor*)d options:(MTLPipelineOption)o reflection:(MTLComputePipelineReflection* __autoreleasing*)r error:(NSError* __autoreleasing*)e {
+- (id<MTLLibrary>)newLibraryWithURL:(NSURL*)u error:(NSError* __autoreleasing*)e {
+    if (e)
+        *e = make_error(MTLLibraryErrorDomain, MTLLibraryErrorFileNotFound,
+                        std::string("no compiled library can be read here: ") + u.path.UTF8String);
+    return nil;
+}
+- (id<MTLLibrary>)newLibraryWithSource:(NSString*)s options:(MTLCompileOptions*)o error:(NSError* __autoreleasing*)e {
+    return FMNewLibrary(s, o, e);
+}
+- (id<MTLComputePipelineState>)newComputePipelineStateWithFunction:(id<MTLFunction>)f
+                                                             error:(NSError* __autoreleasing*)e {
+    return FMNewPipeline((FMFunction*)f, 0, false, e);
+}
+- (id<MTLComputePipelineState>)newComputePipelineStateWithDescriptor:(MTLComputePipelineDescriptor*)d
+                                                             options:(MTLPipelineOption)o
+                                                          reflection:(MTLComputePipelineReflection* __autoreleasing*)r
+                                                               error:(NSError* __autoreleasing*)e {
     (void)r;
     if (o & MTLPipelineOptionFailOnBinaryArchiveMiss) {
-        if (e) *e = make_error(MTLBinaryArchiveDomain, MTLBinaryArchiveErrorInternalError, "the archive has no such pipeline");
+        if (e)
+            *e = make_error(MTLBinaryArchiveDomain, MTLBinaryArchiveErrorInternalError,
+                            "the archive has no such pipeline");
         return nil;
     }
-    return FMNewPipeline((FMFunction*)d.computeFunction, d.maxTotalThreadsPerThreadgroup, d.supportIndirectCommandBuffers, e);
+    return FMNewPipeline((FMFunction*)d.computeFunction, d.maxTotalThreadsPerThreadgroup,
+                         d.supportIndirectCommandBuffers, e);
 }
-- (id<MTLBinaryArchive>)newBinaryArchiveWithDescriptor:(MTLBinaryArchiveDescriptor*)d error:(NSError* __autoreleasing*)e {
+- (id<MTLBinaryArchive>)newBinaryArchiveWithDescriptor:(MTLBinaryArchiveDescriptor*)d
+                                                 error:(NSError* __autoreleasing*)e {
     if (d.url) {
         std::string line;
         std::ifstream in(d.url.path.UTF8String);
         std::getline(in, line);
         if (line + "\n" != kArchiveMagic) {
-            if (e) *e = make_error(MTLBinaryArchiveDomain, MTLBinaryArchiveErrorInvalidFile, std::string("not a binary archive: ") + d.url.path.UTF8String);
+            if (e)
+                *e = make_error(MTLBinaryArchiveDomain, MTLBinaryArchiveErrorInvalidFile,
+                                std::string("not a binary archive: ") + d.url.path.UTF8String);
             return nil;
         }
     }
     return [FMBinaryArchive new];
 }
-- (id<MTLIndirectCommandBuffer>)newIndirectCommandBufferWithDescriptor:(MTLIndirectCommandBufferDescriptor*)d maxCommandCount:(NSUInteger)n options:(MTLResourceOptions)o {
+- (id<MTLIndirectCommandBuffer>)newIndirectCommandBufferWithDescriptor:(MTLIndirectCommandBufferDescriptor*)d
+                                                       maxCommandCount:(NSUInteger)n
+                                                               options:(MTLResourceOptions)o {
     (void)o;
-    if (!n || n > 16384) invalid("newIndirectCommandBuffer: " + std::to_string(n) + " commands, 1 to 16384 are allowed");
+    if (!n || n > 16384)
+        invalid("newIndirectCommandBuffer: " + std::to_string(n) + " commands, 1 to 16384 are allowed");
     FMIndirectCommandBuffer* b = [FMIndirectCommandBuffer new];
     b->commands.resize(n);
     b->encoded.resize(n);
@@ -173,9 +255,12 @@ constexpr char kArchiveMagic[] = "akunu-metal-emulator-archive\n";
     b->descriptor = [d copy];
     return b;
 }
-- (id<MTLCounterSampleBuffer>)newCounterSampleBufferWithDescriptor:(MTLCounterSampleBufferDescriptor*)d error:(NSError* __autoreleasing*)e {
+- (id<MTLCounterSampleBuffer>)newCounterSampleBufferWithDescriptor:(MTLCounterSampleBufferDescriptor*)d
+                                                             error:(NSError* __autoreleasing*)e {
     if (!d.counterSet || !d.sampleCount || d.sampleCount > 4096) {  // Apple GPUs: 32 KB of samples
-        if (e) *e = make_error(MTLLibraryErrorDomain, MTLLibraryErrorUnsupported, "no counter set, or not 1 to 4096 samples");
+        if (e)
+            *e = make_error(MTLLibraryErrorDomain, MTLLibraryErrorUnsupported,
+                            "no counter set, or not 1 to 4096 samples");
         return nil;
     }
     FMCounterSampleBuffer* b = [FMCounterSampleBuffer new];

@@ -15,7 +15,7 @@ struct Step {
 };
 /// Objects that order the dispatches of a concurrent encoder for TSan, one per barrier.
 class Epochs {
-public:
+  public:
     Epochs() : last_(&objects_.emplace_back()) { executor().sync_release(last_); }
     void* in() { return last_; }
     void* out() {
@@ -27,7 +27,7 @@ public:
     }
     ~Epochs() { executor().sync_acquire(next_ ? next_ : last_); }
 
-private:
+  private:
     std::deque<uint64_t> objects_;
     void *last_, *next_ = nullptr;
 };
@@ -45,7 +45,8 @@ std::string run_steps(std::vector<Step>& steps, bool concurrent) {
     for (size_t i = 0; i < steps.size();) {
         size_t end = i;
         while (end < steps.size() && !steps[end].barrier) ++end;
-        if (setting(kSchedule)) std::shuffle(steps.begin() + static_cast<long>(i), steps.begin() + static_cast<long>(end), rng);
+        if (setting(kSchedule))
+            std::shuffle(steps.begin() + static_cast<long>(i), steps.begin() + static_cast<long>(end), rng);
         for (; i < end; ++i)
             if (std::string e = execute(steps[i].dispatch, epochs.in(), epochs.out()); !e.empty()) return e;
         epochs.barrier();
@@ -97,7 +98,8 @@ std::string run_steps(std::vector<Step>& steps, bool concurrent) {
 }
 - (void)setBufferOffset:(NSUInteger)o atIndex:(NSUInteger)i {
     [self check:"setBufferOffset"];
-    if (i >= mslrt::kMaxBuffers || !bindings.slot[i].buffer) invalid("setBufferOffset: no buffer is bound at index " + std::to_string(i));
+    if (i >= mslrt::kMaxBuffers || !bindings.slot[i].buffer)
+        invalid("setBufferOffset: no buffer is bound at index " + std::to_string(i));
     set_buffer(bindings, bindings.slot[i].buffer, o, i, "setBufferOffset");
 }
 - (void)setBuffers:(const id<MTLBuffer> __unsafe_unretained[])b offsets:(const NSUInteger[])o withRange:(NSRange)r {
@@ -127,17 +129,21 @@ std::string run_steps(std::vector<Step>& steps, bool concurrent) {
 }
 - (void)dispatchThreadgroups:(MTLSize)g threadsPerThreadgroup:(MTLSize)t {
     [self check:"dispatchThreadgroups"];
-    [self record:{bindings, MTLSizeMake(g.width * t.width, g.height * t.height, g.depth * t.depth), t} who:"dispatchThreadgroups"];
+    [self record:{bindings, MTLSizeMake(g.width * t.width, g.height * t.height, g.depth * t.depth), t}
+             who:"dispatchThreadgroups"];
 }
 - (void)dispatchThreads:(MTLSize)g threadsPerThreadgroup:(MTLSize)t {
     [self check:"dispatchThreads"];
     [self record:{bindings, g, t} who:"dispatchThreads"];
 }
-- (void)dispatchThreadgroupsWithIndirectBuffer:(id<MTLBuffer>)b indirectBufferOffset:(NSUInteger)o threadsPerThreadgroup:(MTLSize)t {
+- (void)dispatchThreadgroupsWithIndirectBuffer:(id<MTLBuffer>)b
+                          indirectBufferOffset:(NSUInteger)o
+                         threadsPerThreadgroup:(MTLSize)t {
     const char* who = "dispatchThreadgroupsWithIndirectBuffer";
     [self check:who];
     auto* buffer = (FMBuffer*)b;
-    if (!b || o % 4 || o + 12 > buffer->size) invalid(std::string(who) + ": no room for three counts at offset " + std::to_string(o));
+    if (!b || o % 4 || o + 12 > buffer->size)
+        invalid(std::string(who) + ": no room for three counts at offset " + std::to_string(o));
     [owner use:buffer];
     [self record:{bindings, MTLSizeMake(0, 0, 0), t, buffer, o} who:who];
 }
@@ -145,7 +151,8 @@ std::string run_steps(std::vector<Step>& steps, bool concurrent) {
     const char* who = "executeCommandsInBuffer";
     [self check:who];
     auto* icb = (FMIndirectCommandBuffer*)b;
-    if (r.location + r.length > icb->commands.size()) invalid(std::string(who) + ": range beyond the buffer's commands");
+    if (r.location + r.length > icb->commands.size())
+        invalid(std::string(who) + ": range beyond the buffer's commands");
     [owner keep:icb];
     // Commands run concurrently with each other unless they carry a barrier.
     HazardTracker inner;
@@ -154,7 +161,8 @@ std::string run_steps(std::vector<Step>& steps, bool concurrent) {
         if (!icb->encoded[i]) continue;
         Dispatch d = icb->commands[i];
         if (icb->descriptor.inheritPipelineState) d.bindings.pipeline = bindings.pipeline;
-        if (icb->descriptor.inheritBuffers) std::copy(std::begin(bindings.slot), std::end(bindings.slot), d.bindings.slot);
+        if (icb->descriptor.inheritBuffers)
+            std::copy(std::begin(bindings.slot), std::end(bindings.slot), d.bindings.slot);
         check_dispatch(d, who);
         if (icb->barrier_before[i]) {
             inner.barrier();
@@ -163,8 +171,10 @@ std::string run_steps(std::vector<Step>& steps, bool concurrent) {
         inner.add(d, who);
         for (const Slot& s : d.bindings.slot) {
             if (!s.buffer) continue;
-            if (!icb->descriptor.inheritBuffers && std::find(used_resources.begin(), used_resources.end(), (__bridge const void*)s.buffer) == used_resources.end())
-                invalid(std::string(who) + ": a buffer of command " + std::to_string(i) + " was not made resident by useResource");
+            if (!icb->descriptor.inheritBuffers && std::find(used_resources.begin(), used_resources.end(),
+                                                             (__bridge const void*)s.buffer) == used_resources.end())
+                invalid(std::string(who) + ": a buffer of command " + std::to_string(i) +
+                        " was not made resident by useResource");
             [owner use:s.buffer];
         }
         steps->push_back({false, d});
@@ -199,10 +209,23 @@ std::string run_steps(std::vector<Step>& steps, bool concurrent) {
     for (NSUInteger i = 0; i < n; ++i) [self useResource:r[i] usage:u];
 }
 // Encoders of one queue run one after the other here: a fence has nothing to add.
-- (void)updateFence:(id<MTLFence>)f { [self check:"updateFence"]; (void)f; }
-- (void)waitForFence:(id<MTLFence>)f { [self check:"waitForFence"]; (void)f; }
-- (void)insertDebugSignpost:(NSString*)s { [self check:"insertDebugSignpost"]; (void)s; }
-- (void)pushDebugGroup:(NSString*)s { [self check:"pushDebugGroup"]; (void)s; ++debug_groups; }
+- (void)updateFence:(id<MTLFence>)f {
+    [self check:"updateFence"];
+    (void)f;
+}
+- (void)waitForFence:(id<MTLFence>)f {
+    [self check:"waitForFence"];
+    (void)f;
+}
+- (void)insertDebugSignpost:(NSString*)s {
+    [self check:"insertDebugSignpost"];
+    (void)s;
+}
+- (void)pushDebugGroup:(NSString*)s {
+    [self check:"pushDebugGroup"];
+    (void)s;
+    ++debug_groups;
+}
 - (void)popDebugGroup {
     [self check:"popDebugGroup"];
     if (--debug_groups < 0) invalid("popDebugGroup without pushDebugGroup");
@@ -213,7 +236,8 @@ std::string run_steps(std::vector<Step>& steps, bool concurrent) {
     if (debug_groups) invalid("endEncoding with an open debug group");
     ended = true;
     auto recorded = steps;
-    const bool concurrent = _dispatchType == MTLDispatchTypeConcurrent || std::any_of(steps->begin(), steps->end(), [](const Step& s) { return s.barrier; });
+    const bool concurrent = _dispatchType == MTLDispatchTypeConcurrent ||
+                            std::any_of(steps->begin(), steps->end(), [](const Step& s) { return s.barrier; });
     MTLComputePassSampleBufferAttachmentDescriptor* sample = pass.sampleBufferAttachments[0];
     auto* samples = (FMCounterSampleBuffer*)sample.sampleBuffer;
     const NSUInteger first = sample.startOfEncoderSampleIndex, last = sample.endOfEncoderSampleIndex;

@@ -72,8 +72,8 @@ std::string compile(const CompileRequest& request, std::string& error) {
     const std::string command = "env -u LD_PRELOAD " + shell_quote(python ? python : "python3") + " " +
                                 shell_quote(EMULATOR_ROOT "/compiler.py") + " library " + shell_quote(source.string()) +
                                 " --runtime-dir " + shell_quote(EMULATOR_BUILD) +
-                                (sanitizer().empty() ? "" : " --sanitizer " + sanitizer()) + " " + request.arguments + " 2> " +
-                                shell_quote(log);
+                                (sanitizer().empty() ? "" : " --sanitizer " + sanitizer()) + " " + request.arguments +
+                                " 2> " + shell_quote(log);
     FILE* pipe = popen(command.c_str(), "r");
     const std::string path = pipe ? read_all(pipe) : "";
     const int status = pipe ? pclose(pipe) : -1;

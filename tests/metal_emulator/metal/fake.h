@@ -50,12 +50,12 @@ std::string execute(const Dispatch& d, void* sync_in, void* sync_out);
 
 /// Finds dispatches of a concurrent encoder that touch the same memory with no barrier between.
 class HazardTracker {
-public:
+  public:
     void add(const Dispatch& d, const char* who);
     void barrier() { uses_.clear(); }
     void barrier_for(const void* buffer);
 
-private:
+  private:
     struct Use {
         const void* buffer;
         NSUInteger begin, end;
@@ -71,7 +71,7 @@ double now_seconds();
 // ---- resources -------------------------------------------------------------------------------
 
 @interface FMBuffer : NSObject <MTLBuffer> {
-@public
+  @public
     char* bytes;
     NSUInteger size;
     bool owned;
@@ -83,10 +83,11 @@ double now_seconds();
 @property(readonly) id<MTLDevice> device;
 @end
 FMBuffer* FMNewBuffer(NSUInteger size, MTLResourceOptions options) NS_RETURNS_RETAINED;
-FMBuffer* FMNewBufferNoCopy(void* p, NSUInteger size, MTLResourceOptions options, void (^deallocator)(void*, NSUInteger)) NS_RETURNS_RETAINED;
+FMBuffer* FMNewBufferNoCopy(void* p, NSUInteger size, MTLResourceOptions options,
+                            void (^deallocator)(void*, NSUInteger)) NS_RETURNS_RETAINED;
 
 @interface FMEvent : NSObject <MTLSharedEvent> {
-@public
+  @public
     std::mutex mutex;
     std::condition_variable changed;
     uint64_t value;
@@ -99,7 +100,7 @@ FMBuffer* FMNewBufferNoCopy(void* p, NSUInteger size, MTLResourceOptions options
 // ---- code ------------------------------------------------------------------------------------
 
 @interface FMFunction : NSObject <MTLFunction> {
-@public
+  @public
     const mslrt::LibraryDesc* library;
     const mslrt::KernelDesc* kernel;
     std::vector<mslrt::ConstantValue> constants;
@@ -110,7 +111,7 @@ FMBuffer* FMNewBufferNoCopy(void* p, NSUInteger size, MTLResourceOptions options
 @end
 
 @interface FMPipeline : NSObject <MTLComputePipelineState> {
-@public
+  @public
     const mslrt::LibraryDesc* library;
     const mslrt::KernelDesc* kernel;
     std::vector<mslrt::ConstantValue> constants;
@@ -122,13 +123,15 @@ FMBuffer* FMNewBufferNoCopy(void* p, NSUInteger size, MTLResourceOptions options
 @property(readonly) id<MTLDevice> device;
 @end
 
-id<MTLLibrary> FMNewLibrary(NSString* source, MTLCompileOptions* options, NSError* __autoreleasing* e) NS_RETURNS_RETAINED;
-FMPipeline* FMNewPipeline(FMFunction* f, NSUInteger max_threads, bool indirect, NSError* __autoreleasing* e) NS_RETURNS_RETAINED;
+id<MTLLibrary> FMNewLibrary(NSString* source, MTLCompileOptions* options,
+                            NSError* __autoreleasing* e) NS_RETURNS_RETAINED;
+FMPipeline* FMNewPipeline(FMFunction* f, NSUInteger max_threads, bool indirect,
+                          NSError* __autoreleasing* e) NS_RETURNS_RETAINED;
 
 // ---- commands --------------------------------------------------------------------------------
 
 @interface FMIndirectCommandBuffer : NSObject <MTLIndirectCommandBuffer> {
-@public
+  @public
     std::vector<fakemetal::Dispatch> commands;
     std::vector<bool> encoded, barrier_before;
     MTLIndirectCommandBufferDescriptor* descriptor;
@@ -139,7 +142,7 @@ FMPipeline* FMNewPipeline(FMFunction* f, NSUInteger max_threads, bool indirect, 
 @end
 
 @interface FMCommandBuffer : NSObject <MTLCommandBuffer> {
-@public
+  @public
     std::shared_ptr<fakemetal::Queue> queue;
     struct Work {
         std::function<std::string()> run;
@@ -190,7 +193,7 @@ FMPipeline* FMNewPipeline(FMFunction* f, NSUInteger max_threads, bool indirect, 
 @property(readonly) id<MTLDevice> device;
 @end
 @interface FMCounterSampleBuffer : NSObject <MTLCounterSampleBuffer> {
-@public
+  @public
     std::vector<uint64_t> samples;
 }
 @end

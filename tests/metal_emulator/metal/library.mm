@@ -19,12 +19,14 @@ struct TypeRow {
     uint32_t size;
 };
 constexpr TypeRow kTypes[] = {
-    {MTLDataTypeBool, "bool", 1},     {MTLDataTypeChar, "char", 1},     {MTLDataTypeUChar, "uchar", 1},   {MTLDataTypeShort, "short", 2},
-    {MTLDataTypeUShort, "ushort", 2}, {MTLDataTypeInt, "int", 4},       {MTLDataTypeUInt, "uint", 4},     {MTLDataTypeLong, "long", 8},
-    {MTLDataTypeULong, "ulong", 8},   {MTLDataTypeHalf, "half", 2},     {MTLDataTypeFloat, "float", 4},   {MTLDataTypeInt2, "int2", 8},
-    {MTLDataTypeInt4, "int4", 16},    {MTLDataTypeUInt2, "uint2", 8},   {MTLDataTypeUInt3, "uint3", 16},  {MTLDataTypeUInt4, "uint4", 16},
-    {MTLDataTypeFloat2, "float2", 8}, {MTLDataTypeFloat4, "float4", 16}, {MTLDataTypeHalf2, "half2", 4},  {MTLDataTypeHalf4, "half4", 8},
-    {MTLDataTypeChar, "int8_t", 1},   {MTLDataTypeUChar, "uint8_t", 1}, {MTLDataTypeShort, "int16_t", 2}, {MTLDataTypeUShort, "uint16_t", 2},
+    {MTLDataTypeBool, "bool", 1},     {MTLDataTypeChar, "char", 1},     {MTLDataTypeUChar, "uchar", 1},
+    {MTLDataTypeShort, "short", 2},   {MTLDataTypeUShort, "ushort", 2}, {MTLDataTypeInt, "int", 4},
+    {MTLDataTypeUInt, "uint", 4},     {MTLDataTypeLong, "long", 8},     {MTLDataTypeULong, "ulong", 8},
+    {MTLDataTypeHalf, "half", 2},     {MTLDataTypeFloat, "float", 4},   {MTLDataTypeInt2, "int2", 8},
+    {MTLDataTypeInt4, "int4", 16},    {MTLDataTypeUInt2, "uint2", 8},   {MTLDataTypeUInt3, "uint3", 16},
+    {MTLDataTypeUInt4, "uint4", 16},  {MTLDataTypeFloat2, "float2", 8}, {MTLDataTypeFloat4, "float4", 16},
+    {MTLDataTypeHalf2, "half2", 4},   {MTLDataTypeHalf4, "half4", 8},   {MTLDataTypeChar, "int8_t", 1},
+    {MTLDataTypeUChar, "uint8_t", 1}, {MTLDataTypeShort, "int16_t", 2}, {MTLDataTypeUShort, "uint16_t", 2},
     {MTLDataTypeInt, "int32_t", 4},   {MTLDataTypeUInt, "uint32_t", 4},
 };
 uint32_t size_of(MTLDataType t) {
@@ -43,7 +45,9 @@ struct GivenValue {
     std::string name;  // empty: by index
     std::string data;
 };
-bool needs_constant(const KernelDesc* k, uint32_t index) { return strstr(k->required, (" " + std::to_string(index) + " ").c_str()); }
+bool needs_constant(const KernelDesc* k, uint32_t index) {
+    return strstr(k->required, (" " + std::to_string(index) + " ").c_str());
+}
 }  // namespace
 
 // ---- options ---------------------------------------------------------------------------------
@@ -55,8 +59,12 @@ bool needs_constant(const KernelDesc* k, uint32_t index) { return strstr(k->requ
     _languageVersion = MTLLanguageVersion3_1;
     return self;
 }
-- (BOOL)fastMathEnabled { return _mathMode == MTLMathModeFast; }
-- (void)setFastMathEnabled:(BOOL)b { _mathMode = b ? MTLMathModeFast : MTLMathModeSafe; }
+- (BOOL)fastMathEnabled {
+    return _mathMode == MTLMathModeFast;
+}
+- (void)setFastMathEnabled:(BOOL)b {
+    _mathMode = b ? MTLMathModeFast : MTLMathModeSafe;
+}
 - (id)copyWithZone:(NSZone*)z {
     (void)z;
     MTLCompileOptions* o = [MTLCompileOptions new];
@@ -71,7 +79,7 @@ bool needs_constant(const KernelDesc* k, uint32_t index) { return strstr(k->requ
 @end
 
 @implementation MTLFunctionConstantValues {
-@public
+  @public
     std::vector<GivenValue> values;
 }
 - (void)setConstantValue:(const void*)v type:(MTLDataType)t atIndex:(NSUInteger)i {
@@ -79,12 +87,15 @@ bool needs_constant(const KernelDesc* k, uint32_t index) { return strstr(k->requ
     values.push_back({t, i, "", std::string(static_cast<const char*>(v), size_of(t))});
 }
 - (void)setConstantValues:(const void*)v type:(MTLDataType)t withRange:(NSRange)r {
-    for (NSUInteger i = 0; i < r.length; ++i) [self setConstantValue:static_cast<const char*>(v) + i * size_of(t) type:t atIndex:r.location + i];
+    for (NSUInteger i = 0; i < r.length; ++i)
+        [self setConstantValue:static_cast<const char*>(v) + i * size_of(t) type:t atIndex:r.location + i];
 }
 - (void)setConstantValue:(const void*)v type:(MTLDataType)t withName:(NSString*)n {
     values.push_back({t, 0, n.UTF8String, std::string(static_cast<const char*>(v), size_of(t))});
 }
-- (void)reset { values.clear(); }
+- (void)reset {
+    values.clear();
+}
 - (id)copyWithZone:(NSZone*)z {
     (void)z;
     MTLFunctionConstantValues* c = [MTLFunctionConstantValues new];
@@ -94,21 +105,33 @@ bool needs_constant(const KernelDesc* k, uint32_t index) { return strstr(k->requ
 @end
 
 @implementation MTLFunctionConstant {
-@public
+  @public
     const ConstantDesc* desc;
     bool needed;
 }
-- (NSString*)name { return @(desc->name); }
-- (MTLDataType)type { return type_of(desc->type); }
-- (NSUInteger)index { return desc->index; }
-- (BOOL)required { return needed; }
+- (NSString*)name {
+    return @(desc->name);
+}
+- (MTLDataType)type {
+    return type_of(desc->type);
+}
+- (NSUInteger)index {
+    return desc->index;
+}
+- (BOOL)required {
+    return needed;
+}
 @end
 
 // ---- functions -------------------------------------------------------------------------------
 
 @implementation FMFunction
-- (MTLFunctionType)functionType { return MTLFunctionTypeKernel; }
-- (NSString*)name { return @(kernel->name); }
+- (MTLFunctionType)functionType {
+    return MTLFunctionTypeKernel;
+}
+- (NSString*)name {
+    return @(kernel->name);
+}
 - (NSDictionary<NSString*, MTLFunctionConstant*>*)functionConstantsDictionary {
     std::vector<id> keys, values;
     for (const ConstantDesc* c = library->constants; c->name; ++c) {
@@ -118,12 +141,14 @@ bool needs_constant(const KernelDesc* k, uint32_t index) { return strstr(k->requ
         keys.push_back(f.name);
         values.push_back(f);
     }
-    return [NSDictionary dictionaryWithObjects:(id __unsafe_unretained*)(void*)values.data() forKeys:(id __unsafe_unretained*)(void*)keys.data() count:keys.size()];
+    return [NSDictionary dictionaryWithObjects:(id __unsafe_unretained*)(void*)values.data()
+                                       forKeys:(id __unsafe_unretained*)(void*)keys.data()
+                                         count:keys.size()];
 }
 @end
 
 @interface FMLibrary : NSObject <MTLLibrary> {
-@public
+  @public
     const mslrt::LibraryDesc* desc;
 }
 @property(nullable, copy, atomic) NSString* label;
@@ -151,7 +176,8 @@ static std::string missing_constant(FMFunction* f) {
         bool given = false;
         for (const ConstantValue& v : f->constants) given |= v.index == c->index;
         if (!given && needs_constant(f->kernel, c->index))
-            return std::string("function '") + f->kernel->name + "' requires function constant '" + c->name + "' (index " + std::to_string(c->index) + ")";
+            return std::string("function '") + f->kernel->name + "' requires function constant '" + c->name +
+                   "' (index " + std::to_string(c->index) + ")";
     }
     return "";
 }
@@ -160,18 +186,23 @@ static std::string missing_constant(FMFunction* f) {
     if (f) f->problem = missing_constant(f);
     return f;
 }
-- (id<MTLFunction>)newFunctionWithName:(NSString*)n constantValues:(MTLFunctionConstantValues*)given error:(NSError* __autoreleasing*)e {
+- (id<MTLFunction>)newFunctionWithName:(NSString*)n
+                        constantValues:(MTLFunctionConstantValues*)given
+                                 error:(NSError* __autoreleasing*)e {
     FMFunction* f = [self find:n];
     const auto fail = [&](NSInteger code, const std::string& text) {
         if (e) *e = make_error(MTLLibraryErrorDomain, code, text);
         return nil;
     };
-    if (!f) return fail(MTLLibraryErrorFunctionNotFound, std::string("function '") + n.UTF8String + "' not found in the library");
+    if (!f)
+        return fail(MTLLibraryErrorFunctionNotFound,
+                    std::string("function '") + n.UTF8String + "' not found in the library");
     for (const GivenValue& v : given->values)
         for (const ConstantDesc* c = desc->constants; c->name; ++c) {
             if (v.name.empty() ? v.index != c->index : v.name != c->name) continue;
             if (type_of(c->type) != v.type)
-                return fail(MTLLibraryErrorCompileFailure, std::string("function constant '") + c->name + "' is " + c->type + ", the value given has another type");
+                return fail(MTLLibraryErrorCompileFailure, std::string("function constant '") + c->name + "' is " +
+                                                               c->type + ", the value given has another type");
             ConstantValue value{c->index, static_cast<uint32_t>(v.data.size()), {}};
             memcpy(value.data, v.data.data(), v.data.size());
             f->constants.push_back(value);
@@ -186,9 +217,13 @@ id<MTLLibrary> FMNewLibrary(NSString* source, MTLCompileOptions* options, NSErro
     if (!options) options = [MTLCompileOptions new];
     std::ostringstream args;
     if (options.mathMode == MTLMathModeFast) args << "--fast-math ";
-    args << "--metal-version " << (options.languageVersion >> 16) * 100 + (options.languageVersion & 0xFFFF) * 10 << " ";
+    args << "--metal-version " << (options.languageVersion >> 16) * 100 + (options.languageVersion & 0xFFFF) * 10
+         << " ";
     for (NSString* key in options.preprocessorMacros)
-        args << "-D " << shell_quote(std::string(key.UTF8String) + "=" + [options.preprocessorMacros[key] description].UTF8String) << " ";
+        args << "-D "
+             << shell_quote(std::string(key.UTF8String) + "=" +
+                            [options.preprocessorMacros[key] description].UTF8String)
+             << " ";
     std::string error;
     const std::string path = compile({source.UTF8String, args.str()}, error);
     const mslrt::LibraryDesc* desc = path.empty() ? nullptr : load(path, error);
@@ -205,11 +240,21 @@ id<MTLLibrary> FMNewLibrary(NSString* source, MTLCompileOptions* options, NSErro
 // ---- pipelines -------------------------------------------------------------------------------
 
 @implementation FMPipeline
-- (NSString*)label { return name; }
-- (NSUInteger)maxTotalThreadsPerThreadgroup { return max_threads; }
-- (NSUInteger)threadExecutionWidth { return mslrt::kLanes; }
-- (NSUInteger)staticThreadgroupMemoryLength { return 0; }  // known only when the kernel runs
-- (BOOL)supportIndirectCommandBuffers { return indirect; }
+- (NSString*)label {
+    return name;
+}
+- (NSUInteger)maxTotalThreadsPerThreadgroup {
+    return max_threads;
+}
+- (NSUInteger)threadExecutionWidth {
+    return mslrt::kLanes;
+}
+- (NSUInteger)staticThreadgroupMemoryLength {
+    return 0;
+}  // known only when the kernel runs
+- (BOOL)supportIndirectCommandBuffers {
+    return indirect;
+}
 @end
 
 FMPipeline* FMNewPipeline(FMFunction* f, NSUInteger max_threads, bool indirect, NSError* __autoreleasing* e) {

@@ -45,8 +45,10 @@ Queue::~Queue() {
         state_->stop = true;
     }
     state_->wake.notify_all();
-    if (state_->thread.get_id() == std::this_thread::get_id()) state_->thread.detach();
-    else state_->thread.join();
+    if (state_->thread.get_id() == std::this_thread::get_id())
+        state_->thread.detach();
+    else
+        state_->thread.join();
 }
 
 void Queue::push(std::function<void()> work) {

@@ -10,7 +10,7 @@
 namespace fakemetal {
 
 class Queue {
-public:
+  public:
     Queue();
     ~Queue();  // lets what is queued finish first
     Queue(const Queue&) = delete;
@@ -19,7 +19,7 @@ public:
 
     struct State;
 
-private:
+  private:
     std::shared_ptr<State> state_;  // outlives the queue when its last owner is its own thread
 };
 

@@ -83,17 +83,25 @@ void _Block_release(const void* block) {
 void _Block_object_assign(void* destination, const void* object, int flags) {
     auto* o = const_cast<void*>(object);
     auto** d = static_cast<void**>(destination);
-    if (flags & kByrefCaller || flags & kFieldIsWeak) *d = o;  // __block object variables hold no reference of their own
-    else if (flags & kFieldIsByref) *d = copy_byref(static_cast<Byref*>(o));
-    else if (flags == kFieldIsBlock) *d = _Block_copy(o);
-    else if (flags == kFieldIsObject) *d = objc_retain(o);
-    else *d = o;
+    if (flags & kByrefCaller || flags & kFieldIsWeak)
+        *d = o;  // __block object variables hold no reference of their own
+    else if (flags & kFieldIsByref)
+        *d = copy_byref(static_cast<Byref*>(o));
+    else if (flags == kFieldIsBlock)
+        *d = _Block_copy(o);
+    else if (flags == kFieldIsObject)
+        *d = objc_retain(o);
+    else
+        *d = o;
 }
 void _Block_object_dispose(const void* object, int flags) {
     auto* o = const_cast<void*>(object);
     if (flags & kByrefCaller || flags & kFieldIsWeak) return;
-    if (flags & kFieldIsByref) release_byref(static_cast<Byref*>(o));
-    else if (flags == kFieldIsBlock) _Block_release(o);
-    else if (flags == kFieldIsObject) objc_release(o);
+    if (flags & kFieldIsByref)
+        release_byref(static_cast<Byref*>(o));
+    else if (flags == kFieldIsBlock)
+        _Block_release(o);
+    else if (flags == kFieldIsObject)
+        objc_release(o);
 }
 }

@@ -55,7 +55,8 @@ static void ensure_cache() {
     if (!objcrt_cache) objcrt_cache = new Cache;
 }
 static size_t cache_slot(Class* c, Sel s) {
-    const uint64_t x = (reinterpret_cast<uint64_t>(c) ^ reinterpret_cast<uint64_t>(s)) * static_cast<uint64_t>(static_cast<int64_t>(static_cast<int32_t>(0x9E3779B1)));
+    const uint64_t x = (reinterpret_cast<uint64_t>(c) ^ reinterpret_cast<uint64_t>(s)) *
+                       static_cast<uint64_t>(static_cast<int64_t>(static_cast<int32_t>(0x9E3779B1)));
     return x >> 48 >> 3;
 }
 
@@ -80,7 +81,8 @@ Imp find_method(Class* c, Sel s) {
 extern "C" Imp objcrt_lookup(Class* c, Sel s) {
     const Imp imp = find_method(c, s);
     if (!imp) {
-        fprintf(stderr, "Objective-C: %c[%s %s]: unrecognized selector\n", c->data->flags & kMetaClass ? '+' : '-', c->data->name, s);
+        fprintf(stderr, "Objective-C: %c[%s %s]: unrecognized selector\n", c->data->flags & kMetaClass ? '+' : '-',
+                c->data->name, s);
         abort();
     }
     // Entries are never freed: a reader on another thread may hold one.
@@ -91,8 +93,8 @@ extern "C" Imp objcrt_lookup(Class* c, Sel s) {
 }  // namespace objcrt
 
 /// Called for each module by objc/module.cpp with its Objective-C sections.
-extern "C" void objcrt_register(const char** selectors, const char** selectors_end, Class** classes, Class** classes_end,
-                                Category** categories, Category** categories_end) {
+extern "C" void objcrt_register(const char** selectors, const char** selectors_end, Class** classes,
+                                Class** classes_end, Category** categories, Category** categories_end) {
     std::lock_guard lock(mutex());
     ensure_cache();
     for (; selectors && selectors < selectors_end; ++selectors) *selectors = intern(*selectors);

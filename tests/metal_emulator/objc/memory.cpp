@@ -156,7 +156,8 @@ void* objc_autorelease(void* o) {
     if (!o) return o;
     Pool& p = pool();
     if (!p.depth) {
-        fprintf(stderr, "Objective-C: a %s is autoreleased with no pool in place and leaks\n", is_block(o) ? "block" : static_cast<Object*>(o)->isa->data->name);
+        fprintf(stderr, "Objective-C: a %s is autoreleased with no pool in place and leaks\n",
+                is_block(o) ? "block" : static_cast<Object*>(o)->isa->data->name);
         return o;
     }
     p.objects.push_back(o);
@@ -200,7 +201,9 @@ void* objc_alloc_init(Class* c) {
 }
 void* objc_opt_new(Class* c) { return objc_alloc_init(c); }
 void* objc_opt_self(void* o) { return o; }
-Class* objc_opt_class(Object* o) { return !o ? nullptr : o->isa->data->flags & kMetaClass ? reinterpret_cast<Class*>(o) : o->isa; }
+Class* objc_opt_class(Object* o) {
+    return !o ? nullptr : o->isa->data->flags & kMetaClass ? reinterpret_cast<Class*>(o) : o->isa;
+}
 bool objc_opt_isKindOfClass(Object* o, Class* c) {
     for (Class* k = o ? o->isa : nullptr; k; k = k->super)
         if (k == c) return true;
@@ -219,8 +222,11 @@ void** property(void* o, long offset) { return reinterpret_cast<void**>(static_c
 std::mutex g_property_mutex;
 void set_property(void* o, void* v, long offset, bool copy) {
     static const Sel copy_with_zone = intern("copyWithZone:");
-    if (v && copy && !is_block(v)) v = objcrt_lookup(static_cast<Object*>(v)->isa, copy_with_zone)(static_cast<Object*>(v), copy_with_zone, nullptr);
-    else objc_retain(v);
+    if (v && copy && !is_block(v))
+        v = objcrt_lookup(static_cast<Object*>(v)->isa, copy_with_zone)(static_cast<Object*>(v), copy_with_zone,
+                                                                        nullptr);
+    else
+        objc_retain(v);
     void* old;
     {
         std::lock_guard lock(g_property_mutex);

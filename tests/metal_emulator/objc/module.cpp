@@ -1,7 +1,7 @@
 // Linked into every module (library or program) that holds Objective-C code: hands its sections to
 // the runtime.  clang gives them names that are C identifiers on ELF, so the linker defines bounds.
-#define SECTION(name)                                                                      \
-    extern const char* __start_##name[] __attribute__((weak, visibility("hidden")));      \
+#define SECTION(name)                                                                \
+    extern const char* __start_##name[] __attribute__((weak, visibility("hidden"))); \
     extern const char* __stop_##name[] __attribute__((weak, visibility("hidden")));
 extern "C" {
 SECTION(objc_selrefs)

@@ -5,21 +5,22 @@
 #endif
 
 // Registers that may carry arguments, saved around the slow lookup.
-#define SAVE                                                                                                    \
-    "pushq %rbp; movq %rsp,%rbp; subq $192,%rsp; andq $-16,%rsp\n"                                              \
-    "movq %rdi,(%rsp); movq %rsi,8(%rsp); movq %rdx,16(%rsp); movq %rcx,24(%rsp)\n"                             \
-    "movq %r8,32(%rsp); movq %r9,40(%rsp); movq %rax,48(%rsp)\n"                                                \
-    "movups %xmm0,64(%rsp); movups %xmm1,80(%rsp); movups %xmm2,96(%rsp); movups %xmm3,112(%rsp)\n"             \
+#define SAVE                                                                                        \
+    "pushq %rbp; movq %rsp,%rbp; subq $192,%rsp; andq $-16,%rsp\n"                                  \
+    "movq %rdi,(%rsp); movq %rsi,8(%rsp); movq %rdx,16(%rsp); movq %rcx,24(%rsp)\n"                 \
+    "movq %r8,32(%rsp); movq %r9,40(%rsp); movq %rax,48(%rsp)\n"                                    \
+    "movups %xmm0,64(%rsp); movups %xmm1,80(%rsp); movups %xmm2,96(%rsp); movups %xmm3,112(%rsp)\n" \
     "movups %xmm4,128(%rsp); movups %xmm5,144(%rsp); movups %xmm6,160(%rsp); movups %xmm7,176(%rsp)\n"
-#define RESTORE                                                                                                 \
-    "movq %rax,%r11\n"                                                                                          \
-    "movups 64(%rsp),%xmm0; movups 80(%rsp),%xmm1; movups 96(%rsp),%xmm2; movups 112(%rsp),%xmm3\n"             \
-    "movups 128(%rsp),%xmm4; movups 144(%rsp),%xmm5; movups 160(%rsp),%xmm6; movups 176(%rsp),%xmm7\n"          \
-    "movq (%rsp),%rdi; movq 8(%rsp),%rsi; movq 16(%rsp),%rdx; movq 24(%rsp),%rcx\n"                             \
+#define RESTORE                                                                                        \
+    "movq %rax,%r11\n"                                                                                 \
+    "movups 64(%rsp),%xmm0; movups 80(%rsp),%xmm1; movups 96(%rsp),%xmm2; movups 112(%rsp),%xmm3\n"    \
+    "movups 128(%rsp),%xmm4; movups 144(%rsp),%xmm5; movups 160(%rsp),%xmm6; movups 176(%rsp),%xmm7\n" \
+    "movq (%rsp),%rdi; movq 8(%rsp),%rsi; movq 16(%rsp),%rdx; movq 24(%rsp),%rcx\n"                    \
     "movq 32(%rsp),%r8; movq 40(%rsp),%r9; movq 48(%rsp),%rax; leave\n"
 // r10: class; leaves the cache entry in r11.  Hash as cache_slot() in classes.cpp.
-#define PROBE(sel)                                                                                              \
-    "movq %r10,%r11; xorq " sel ",%r11; imulq $0xFFFFFFFF9E3779B1,%r11,%r11\n"                                  \
+#define PROBE(sel)                                 \
+    "movq %r10,%r11; xorq " sel                    \
+    ",%r11; imulq $0xFFFFFFFF9E3779B1,%r11,%r11\n" \
     "shrq $48,%r11; andq $0xFFF8,%r11; addq objcrt_cache(%rip),%r11; movq (%r11),%r11\n"
 #define FUNCTION(name) ".globl " name "\n.type " name ",@function\n" name ":\n"
 

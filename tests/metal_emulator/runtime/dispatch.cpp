@@ -24,7 +24,7 @@ constexpr uint64_t kSmallDispatch = 4096;
 
 /// Helper threads, shared by all queues.  Never joined: they may live as long as the process.
 class Pool {
-public:
+  public:
     static Pool& get() {
         static auto* pool = new Pool;
         return *pool;
@@ -41,7 +41,7 @@ public:
         wake_.notify_all();
     }
 
-private:
+  private:
     static constexpr size_t kMaxThreads = 64;
     void run() {
         for (;;) {
@@ -61,7 +61,7 @@ private:
 
 /// Executors keep their fiber stacks from one dispatch to the next.
 class Executors {
-public:
+  public:
     static Executors& get() {
         static auto* e = new Executors;
         return *e;
@@ -82,7 +82,7 @@ public:
         free_.push_back(std::move(e));
     }
 
-private:
+  private:
     std::mutex mutex_;
     std::vector<std::unique_ptr<Executor>> free_;
 };
@@ -158,8 +158,10 @@ extern "C" void msl_specialize(const LibraryDesc* library, const ConstantValue* 
         const ConstantValue* v = nullptr;
         for (uint32_t i = 0; i < n; ++i)
             if (values[i].index == c->index) v = &values[i];
-        if (v) san::copy(c->address(), v->data, c->size);
-        else san::fill(c->address(), 0, c->size);
+        if (v)
+            san::copy(c->address(), v->data, c->size);
+        else
+            san::fill(c->address(), 0, c->size);
         const bool defined = v != nullptr;
         san::copy(c->defined(), &defined, sizeof defined);
     }
@@ -167,8 +169,8 @@ extern "C" void msl_specialize(const LibraryDesc* library, const ConstantValue* 
 }
 
 extern "C" int msl_dispatch(const LibraryDesc* library, const KernelDesc* kernel, const Args* args,
-                            const ConstantValue* constants, uint32_t n_constants, const MslOptions* options,
-                            char* err, size_t err_len) {
+                            const ConstantValue* constants, uint32_t n_constants, const MslOptions* options, char* err,
+                            size_t err_len) {
     const auto reject = [&](const std::string& m) {
         snprintf(err, err_len, "%s: %s", kernel->name, m.c_str());
         return 1;

@@ -32,7 +32,7 @@ extern "C" [[noreturn]] void msl_fiber_entry() { self()->fiber_main(); }
 }  // namespace
 
 std::string describe_tag(uint64_t tag) {
-    static const char* const kNames[] = {"?",           "simd_reduce",      "simd_shuffle",       "simd_vote",
+    static const char* const kNames[] = {"?",           "simd_reduce",      "simd_shuffle",      "simd_vote",
                                          "simd_prefix", "simdgroup_matrix", "simdgroup_barrier", "threadgroup_barrier"};
     return std::string(kNames[(tag >> 32) & 7]) + " at line " + std::to_string(static_cast<uint32_t>(tag));
 }
@@ -64,8 +64,7 @@ void* Executor::get_stack() {
         stacks_.pop_back();
         return s;
     }
-    void* m = mmap(nullptr, kStack + kPage, PROT_READ | PROT_WRITE,
-                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* m = mmap(nullptr, kStack + kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (m == MAP_FAILED) throw std::bad_alloc();
     mprotect(m, kPage, PROT_NONE);
     return static_cast<char*>(m) + kPage;
@@ -110,9 +109,10 @@ Fiber* Executor::pick(const Simd* preferred) {
         if (!s) return nullptr;
     }
     const uint32_t r = s->runnable;
-    const unsigned lane = schedule_ == kMslFifo       ? static_cast<unsigned>(__builtin_ctz(r))
-                          : schedule_ == kMslPriority ? 31u - static_cast<unsigned>(__builtin_clz(r))
-                                                      : nth_bit(r, random() % static_cast<unsigned>(__builtin_popcount(r)));
+    const unsigned lane = schedule_ == kMslFifo ? static_cast<unsigned>(__builtin_ctz(r))
+                          : schedule_ == kMslPriority
+                              ? 31u - static_cast<unsigned>(__builtin_clz(r))
+                              : nth_bit(r, random() % static_cast<unsigned>(__builtin_popcount(r)));
     return &fibers_[s->index * kLanes + lane];
 }
 
@@ -140,8 +140,10 @@ void Executor::prepare(Fiber& f) {
 void Executor::switch_to(Fiber* from, Fiber* to, bool finished) {
     current = to;
     if (to && !to->started) prepare(*to);
-    san::start_switch(finished ? nullptr : from ? &from->fake : &main_fake_, to ? to->stack : main_bottom_,
-                      to ? kStack : main_size_);
+    san::start_switch(finished ? nullptr
+                      : from   ? &from->fake
+                               : &main_fake_,
+                      to ? to->stack : main_bottom_, to ? kStack : main_size_);
     san::fiber_switch(to ? to->tsan : main_tsan_);
     msl_switch(from ? &from->sp : &main_sp_, to ? to->sp : main_sp_);
     const void* bottom = nullptr;
@@ -223,7 +225,8 @@ void Executor::release_barrier() {
 
 void Executor::barrier(uint64_t tag, unsigned mem_flags) {
     Fiber* f = current;
-    if (!at_barrier_) barrier_tag_ = tag;
+    if (!at_barrier_)
+        barrier_tag_ = tag;
     else if (barrier_tag_ != tag)
         abandon("threads wait at different barriers: " + describe_tag(tag) + " and " + describe_tag(barrier_tag_));
     void* object = nullptr;
@@ -315,9 +318,10 @@ void Executor::start_group(uint64_t linear_index) {
 
 std::string Executor::stuck() const {
     if (at_barrier_ == live_ && live_ < threads_)
-        return describe_tag(barrier_tag_) + " reached by " + std::to_string(live_) + " of " +
-               std::to_string(threads_) + " threads (the others have returned)";
-    std::string m = "deadlock: " + std::to_string(live_) + " threads live, " + std::to_string(at_barrier_) + " at a barrier";
+        return describe_tag(barrier_tag_) + " reached by " + std::to_string(live_) + " of " + std::to_string(threads_) +
+               " threads (the others have returned)";
+    std::string m =
+        "deadlock: " + std::to_string(live_) + " threads live, " + std::to_string(at_barrier_) + " at a barrier";
     if (at_barrier_) m += " (" + describe_tag(barrier_tag_) + ")";
     for (uint32_t i = 0; i < simd_count; ++i)
         if (simds_[i].arrived) {

@@ -9,7 +9,7 @@
 namespace mslrt {
 
 class Executor : public Worker {
-public:
+  public:
     Executor();
     ~Executor();
     Executor(const Executor&) = delete;
@@ -34,7 +34,7 @@ public:
     /// What a memory fault at this address means.
     std::string describe_fault(const void* address) const;
 
-private:
+  private:
     uint32_t random();
     Fiber* pick(const Simd* preferred);
     void switch_to(Fiber* from, Fiber* to, bool finished);
@@ -51,8 +51,8 @@ private:
     const KernelDesc* kernel_ = nullptr;
     std::vector<Fiber> fibers_;
     std::vector<Simd> simds_;
-    std::vector<void*> stacks_;        // free ones
-    void* zombie_ = nullptr;           // stack of the fiber that has just ended
+    std::vector<void*> stacks_;  // free ones
+    void* zombie_ = nullptr;     // stack of the fiber that has just ended
     uint32_t threads_ = 0, live_ = 0, at_barrier_ = 0;
     uint64_t barrier_tag_ = 0;
     void* main_sp_ = nullptr;
@@ -62,12 +62,12 @@ private:
     size_t main_size_ = 0;
     uint64_t rng_ = 1;
     MslSchedule schedule_ = kMslFifo;
-    uint32_t order_[kLanes] = {};      // priorities of the SIMD-groups
+    uint32_t order_[kLanes] = {};  // priorities of the SIMD-groups
     bool failed_ = false;
     std::string error_;
     ThreadgroupMemory memory_;
     void *sync_in_ = nullptr, *sync_out_ = nullptr;
-    std::vector<char> sync_;           // addresses for TSan's barrier objects
+    std::vector<char> sync_;  // addresses for TSan's barrier objects
     size_t sync_used_ = 0;
     char* barrier_object_ = nullptr;
 };

@@ -53,7 +53,7 @@ struct AlternateStack {
 // ---- guarded memory --------------------------------------------------------------------------
 
 struct Region {
-    char* base;       // of the mapping
+    char* base;  // of the mapping
     size_t mapped;
     size_t bytes;
 };
@@ -68,7 +68,7 @@ void install_fault_handler() {
     if (san::kAsan || san::kTsan) return;  // they report faults themselves
     static std::once_flag once;
     std::call_once(once, [] {
-        struct sigaction a {};
+        struct sigaction a{};
         a.sa_sigaction = on_fault;
         a.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
         for (int i = 0; i < 3; ++i) sigaction(kSignals[i], &a, &g_previous[i]);

@@ -10,13 +10,13 @@ void install_fault_handler();
 
 /// Sets flush-to-zero and denormals-are-zero for its lifetime.
 class FlushDenormals {
-public:
+  public:
     FlushDenormals() : saved_(_mm_getcsr()) { _mm_setcsr(saved_ | 0x8040u); }
     ~FlushDenormals() { _mm_setcsr(saved_); }
     FlushDenormals(const FlushDenormals&) = delete;
     FlushDenormals& operator=(const FlushDenormals&) = delete;
 
-private:
+  private:
     unsigned saved_;
 };
 }  // namespace mslrt

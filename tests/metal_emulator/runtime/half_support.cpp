@@ -8,8 +8,8 @@ __bf16 round_to_bfloat(float x) {
     std::memcpy(&u, &x, sizeof u);
     const bool nan = (u & 0x7FFFFFFFu) > 0x7F800000u;
     // Round to nearest, ties to even; a NaN stays one (quiet).
-    const uint16_t h = nan ? static_cast<uint16_t>(u >> 16 | 0x40u)
-                           : static_cast<uint16_t>((u + 0x7FFFu + (u >> 16 & 1u)) >> 16);
+    const uint16_t h =
+        nan ? static_cast<uint16_t>(u >> 16 | 0x40u) : static_cast<uint16_t>((u + 0x7FFFu + (u >> 16 & 1u)) >> 16);
     __bf16 r;
     std::memcpy(&r, &h, sizeof r);
     return r;

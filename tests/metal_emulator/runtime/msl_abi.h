@@ -20,8 +20,8 @@ struct Simd {
     uint32_t runnable = 0;  // lanes that may be switched to
     uint32_t arrived = 0;   // lanes waiting at the current collective
     uint32_t generation = 0;
-    uint64_t tag = 0;                    // which collective: operation << 32 | source line
-    uint32_t mask[2] = {0, 0};           // lanes that took part, per generation parity
+    uint64_t tag = 0;           // which collective: operation << 32 | source line
+    uint32_t mask[2] = {0, 0};  // lanes that took part, per generation parity
     void (*finish)(Simd*, unsigned parity) = nullptr;
     uint32_t index = 0;
     alignas(64) unsigned char slot[2][kLanes * kSlotBytes];
@@ -32,20 +32,20 @@ struct Simd {
 struct Fiber {
     void* sp = nullptr;
     Simd* simd = nullptr;
-    uint32_t lane = 0, tid = 0;      // lane in the SIMD-group, linear index in the threadgroup
-    uint32_t pos[3] = {0, 0, 0};     // thread position in the threadgroup
+    uint32_t lane = 0, tid = 0;   // lane in the SIMD-group, linear index in the threadgroup
+    uint32_t pos[3] = {0, 0, 0};  // thread position in the threadgroup
     void* stack = nullptr;
     bool started = false;
-    void* fake = nullptr;            // ASan's fake stack
-    void* tsan = nullptr;            // TSan's fiber
+    void* fake = nullptr;  // ASan's fake stack
+    void* tsan = nullptr;  // TSan's fiber
 };
 
 /// Bindings and geometry of one dispatch.
 struct Args {
     void* buffer[kMaxBuffers];
-    uint64_t length[kMaxBuffers];             // bytes from the bound offset to the end
-    uint32_t threadgroup_length[kMaxBuffers]; // dynamic threadgroup memory, bytes
-    uint32_t grid[3], group[3];               // threads in the grid, threads per threadgroup
+    uint64_t length[kMaxBuffers];              // bytes from the bound offset to the end
+    uint32_t threadgroup_length[kMaxBuffers];  // dynamic threadgroup memory, bytes
+    uint32_t grid[3], group[3];                // threads in the grid, threads per threadgroup
 };
 
 /// What the kernel sees of the executor that runs it.
@@ -57,8 +57,8 @@ struct Worker {
 
 extern "C" {
 extern __thread Worker* msl_worker __attribute__((tls_model("initial-exec")));
-void msl_simd_wait();                             // parks the lane until the collective is over
-[[noreturn]] void msl_diverged(uint64_t tag);     // lanes of one SIMD-group at two collectives
+void msl_simd_wait();                          // parks the lane until the collective is over
+[[noreturn]] void msl_diverged(uint64_t tag);  // lanes of one SIMD-group at two collectives
 void msl_barrier(uint64_t tag, unsigned mem_flags);
 void* msl_threadgroup_static(uint32_t id, size_t bytes);
 void* msl_threadgroup_dynamic(uint32_t index);
@@ -66,11 +66,22 @@ void* msl_threadgroup_dynamic(uint32_t index);
 
 // Kinds of kernel parameters; the preprocessor emits these names.
 enum Kind : uint8_t {
-    kBuffer, kThreadgroup, kThreadPositionInGrid, kThreadPositionInThreadgroup,
-    kThreadgroupPositionInGrid, kThreadIndexInThreadgroup, kThreadIndexInSimdgroup,
-    kSimdgroupIndexInThreadgroup, kSimdgroupsPerThreadgroup, kThreadsPerThreadgroup,
-    kThreadgroupsPerGrid, kThreadsPerGrid, kThreadsPerSimdgroup, kDispatchThreadsPerThreadgroup,
-    kThreadIndexInQuadgroup, kQuadgroupIndexInThreadgroup,
+    kBuffer,
+    kThreadgroup,
+    kThreadPositionInGrid,
+    kThreadPositionInThreadgroup,
+    kThreadgroupPositionInGrid,
+    kThreadIndexInThreadgroup,
+    kThreadIndexInSimdgroup,
+    kSimdgroupIndexInThreadgroup,
+    kSimdgroupsPerThreadgroup,
+    kThreadsPerThreadgroup,
+    kThreadgroupsPerGrid,
+    kThreadsPerGrid,
+    kThreadsPerSimdgroup,
+    kDispatchThreadsPerThreadgroup,
+    kThreadIndexInQuadgroup,
+    kQuadgroupIndexInThreadgroup,
 };
 
 /// From the source text.
@@ -84,10 +95,10 @@ struct Binding {
 /// Binding plus what the C++ type of the parameter tells.
 struct Param {
     Binding binding;
-    bool writable;      // a pointer or reference to non-const
-    bool constant;      // constant address space
-    uint32_t align;     // of the pointee
-    uint32_t size;      // of the referee; 0 for pointers, whose extent is not declared
+    bool writable;   // a pointer or reference to non-const
+    bool constant;   // constant address space
+    uint32_t align;  // of the pointee
+    uint32_t size;   // of the referee; 0 for pointers, whose extent is not declared
 };
 
 struct KernelDesc {
@@ -95,21 +106,21 @@ struct KernelDesc {
     void (*entry)();
     const Param* params;
     uint32_t n_params;
-    uint32_t max_threads;       // [[max_total_threads_per_threadgroup]], 0: none
-    const char* required;       // indices of function constants it cannot do without: " 0 3 "
+    uint32_t max_threads;  // [[max_total_threads_per_threadgroup]], 0: none
+    const char* required;  // indices of function constants it cannot do without: " 0 3 "
 };
 struct ConstantDesc {
     const char* name;
     const char* type;
     uint32_t index, size;
-    void* (*address)();         // of this OS thread's copy
+    void* (*address)();  // of this OS thread's copy
     bool* (*defined)();
 };
 struct LibraryDesc {
     uint32_t abi;
-    const KernelDesc* kernels;       // ends with name == nullptr
-    const ConstantDesc* constants;   // ends with name == nullptr
-    void (*derive)();                // evaluates constants computed from function constants
+    const KernelDesc* kernels;      // ends with name == nullptr
+    const ConstantDesc* constants;  // ends with name == nullptr
+    void (*derive)();               // evaluates constants computed from function constants
 };
 constexpr uint32_t kAbi = 2;
 

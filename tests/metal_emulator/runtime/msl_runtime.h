@@ -20,9 +20,8 @@ struct MslOptions {
 };
 
 /// Runs one dispatch to its end.  Returns 0, or 1 with a message in err.
-int msl_dispatch(const mslrt::LibraryDesc*, const mslrt::KernelDesc*, const mslrt::Args*,
-                 const mslrt::ConstantValue*, uint32_t n_constants, const MslOptions*, char* err,
-                 size_t err_len);
+int msl_dispatch(const mslrt::LibraryDesc*, const mslrt::KernelDesc*, const mslrt::Args*, const mslrt::ConstantValue*,
+                 uint32_t n_constants, const MslOptions*, char* err, size_t err_len);
 /// Sets the function constants of a library on the calling OS thread.
 void msl_specialize(const mslrt::LibraryDesc*, const mslrt::ConstantValue*, uint32_t n_constants);
 

@@ -24,8 +24,12 @@ inline void* fiber_create() { return __tsan_create_fiber(0); }
 inline void fiber_destroy(void* f) { __tsan_destroy_fiber(f); }
 inline void* fiber_current() { return __tsan_get_current_fiber(); }
 inline void fiber_switch(void* f) { __tsan_switch_to_fiber(f, __tsan_switch_to_fiber_no_sync); }
-inline void acquire(void* p) { if (p) __tsan_acquire(p); }
-inline void release(void* p) { if (p) __tsan_release(p); }
+inline void acquire(void* p) {
+    if (p) __tsan_acquire(p);
+}
+inline void release(void* p) {
+    if (p) __tsan_release(p);
+}
 #else
 inline constexpr bool kTsan = false;
 inline void* fiber_create() { return nullptr; }
@@ -39,9 +43,7 @@ inline void release(void*) {}
 inline constexpr bool kAsan = true;
 inline void poison(void* p, size_t n) { __asan_poison_memory_region(p, n); }
 inline void unpoison(void* p, size_t n) { __asan_unpoison_memory_region(p, n); }
-inline void start_switch(void** fake, const void* bottom, size_t n) {
-    __sanitizer_start_switch_fiber(fake, bottom, n);
-}
+inline void start_switch(void** fake, const void* bottom, size_t n) { __sanitizer_start_switch_fiber(fake, bottom, n); }
 inline void finish_switch(void* fake, const void** bottom, size_t* n) {
     __sanitizer_finish_switch_fiber(fake, bottom, n);
 }
@@ -54,9 +56,7 @@ inline void finish_switch(void*, const void**, size_t*) {}
 #endif
 
 /// memset that TSan does not see: the executor's own writes must not count as a kernel's.
-inline void fill(void* p, int byte, size_t n) {
-    asm volatile("rep stosb" : "+D"(p), "+c"(n) : "a"(byte) : "memory");
-}
+inline void fill(void* p, int byte, size_t n) { asm volatile("rep stosb" : "+D"(p), "+c"(n) : "a"(byte) : "memory"); }
 inline void copy(void* to, const void* from, size_t n) {
     asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(n) : : "memory");
 }

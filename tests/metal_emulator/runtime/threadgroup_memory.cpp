@@ -14,8 +14,7 @@ constexpr size_t kArena =
     ThreadgroupMemory::kLimit + (ThreadgroupMemory::kStatic + ThreadgroupMemory::kDynamic) * (kCanary + 64);
 
 char* map(void* at) {
-    void* p = mmap(at, kArena, PROT_READ | PROT_WRITE,
-                   MAP_PRIVATE | MAP_ANONYMOUS | (at ? MAP_FIXED : 0), -1, 0);
+    void* p = mmap(at, kArena, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | (at ? MAP_FIXED : 0), -1, 0);
     if (p == MAP_FAILED) throw std::bad_alloc();
     return static_cast<char*>(p);
 }

@@ -9,7 +9,7 @@ namespace mslrt {
 /// index).  Fresh memory is 0xFF, which reads as NaN or -1; behind every variable lie canary bytes
 /// (ASan: a red zone).
 class ThreadgroupMemory {
-public:
+  public:
     static constexpr uint32_t kLimit = 32768, kStatic = 128, kDynamic = 31;
 
     ThreadgroupMemory();
@@ -28,7 +28,7 @@ public:
     std::string check() const;
     size_t bytes() const { return bytes_; }
 
-private:
+  private:
     struct Block {
         char* p = nullptr;
         uint32_t size = 0, capacity = 0;

@@ -22,7 +22,8 @@ std::string kernel_source(const std::string& name) {
 }
 
 namespace {
-template <class T> std::vector<unsigned char> bytes_of(const T& v) {
+template <class T>
+std::vector<unsigned char> bytes_of(const T& v) {
     const auto* p = reinterpret_cast<const unsigned char*>(&v);
     return {p, p + sizeof v};
 }
@@ -37,23 +38,32 @@ void end_to_end() {
         Device d(kernel_source("rmsnorm") + kernel_source("argmax"));
         printf("device=%s cores=%d\n", d.name().c_str(), d.core_count());
         constexpr unsigned kN = 1000, kDim = 256, kRows = 4;
-        Buffer x = d.allocate(kN * 4), out = d.allocate(4), a = d.allocate(kRows * kDim * 2), w = d.allocate(kDim * 2), r = d.allocate(kRows * kDim * 2);
+        Buffer x = d.allocate(kN * 4), out = d.allocate(4), a = d.allocate(kRows * kDim * 2), w = d.allocate(kDim * 2),
+               r = d.allocate(kRows * kDim * 2);
         for (unsigned i = 0; i < kN; ++i) static_cast<float*>(x.data)[i] = std::sin(static_cast<float>(i) * 0.7f);
         static_cast<float*>(x.data)[617] = 5;
-        for (unsigned i = 0; i < kRows * kDim; ++i) static_cast<_Float16*>(a.data)[i] = static_cast<_Float16>(static_cast<int>(i % 7) - 3);
+        for (unsigned i = 0; i < kRows * kDim; ++i)
+            static_cast<_Float16*>(a.data)[i] = static_cast<_Float16>(static_cast<int>(i % 7) - 3);
         for (unsigned i = 0; i < kDim; ++i) static_cast<_Float16*>(w.data)[i] = 2;
         uint64_t last = 0;
         constexpr int kBuffers = 100;
         for (int i = 0; i < kBuffers; ++i) {
             d.begin();
             d.encode({"argmax_f32", {}, {{&x, 0}, {&out, 0}}, bytes_of(kN), 0, {1, 1, 1}, {1024, 1, 1}});
-            d.encode({"rmsnorm_f16", {{0, 1}}, {{&a, 0}, {&w, 0}, {&r, 0}}, bytes_of(RmsParams{kDim, 1e-5f}), 0, {kRows, 1, 1}, {64, 1, 1}});
+            d.encode({"rmsnorm_f16",
+                      {{0, 1}},
+                      {{&a, 0}, {&w, 0}, {&r, 0}},
+                      bytes_of(RmsParams{kDim, 1e-5f}),
+                      0,
+                      {kRows, 1, 1},
+                      {64, 1, 1}});
             last = d.commit();
         }
         d.wait(last);
         double sum = 0;
         for (unsigned i = 0; i < kDim; ++i) sum += std::pow(static_cast<double>(static_cast<_Float16*>(a.data)[i]), 2);
-        const double expected = -3 / std::sqrt(sum / kDim + 1e-5) * 2, got = static_cast<double>(static_cast<_Float16*>(r.data)[0]);
+        const double expected = -3 / std::sqrt(sum / kDim + 1e-5) * 2,
+                     got = static_cast<double>(static_cast<_Float16*>(r.data)[0]);
         printf("argmax=%u rms_error=%.5f\n", *static_cast<unsigned*>(out.data), std::fabs(got - expected));
         try {
             d.begin();
@@ -75,7 +85,8 @@ void end_to_end() {
 
 void compile_error() {
     try {
-        Device d("#include <metal_stdlib>\nusing namespace metal;\nkernel void f(device float* a [[buffer(0)]]) {\n  a[0] = undefined_thing;\n}\n");
+        Device d("#include <metal_stdlib>\nusing namespace metal;\nkernel void f(device float* a [[buffer(0)]]) {\n  "
+                 "a[0] = undefined_thing;\n}\n");
     } catch (const std::exception& e) {
         printf("%s\n", e.what());
     }
@@ -106,7 +117,8 @@ void missing_wait() {
 void concurrent(bool with_barrier) {
     Device d("#include <metal_stdlib>\nusing namespace metal;\n"
              "kernel void put(device float* o [[buffer(0)]], uint i [[thread_position_in_grid]]) { o[i] = float(i); }\n"
-             "kernel void sum(device const float* a [[buffer(0)]], device float* o [[buffer(1)]], uint i [[thread_position_in_grid]]) {\n"
+             "kernel void sum(device const float* a [[buffer(0)]], device float* o [[buffer(1)]], uint i "
+             "[[thread_position_in_grid]]) {\n"
              "  float s = 0; for (uint k = 0; k < 64; ++k) s += a[k]; o[i] = s; }\n",
              true);
     Buffer a = d.allocate(64 * 4), o = d.allocate(64 * 4);
@@ -157,7 +169,8 @@ void out_of_bounds() {
 void encode_cost() {
     Device d(kernel_source("rmsnorm"));
     Buffer a = d.allocate(4096);
-    const Call call{"rmsnorm_f16", {{0, 1}}, {{&a, 0}, {&a, 0}, {&a, 0}}, bytes_of(RmsParams{16, 1e-5f}), 0, {1, 1, 1}, {32, 1, 1}};
+    const Call call{"rmsnorm_f16", {{0, 1}},  {{&a, 0}, {&a, 0}, {&a, 0}}, bytes_of(RmsParams{16, 1e-5f}), 0,
+                    {1, 1, 1},     {32, 1, 1}};
     metal_emulator_set("noop", 1);
     constexpr int kTokens = 50, kCommands = 300;
     double best = 1e9;
@@ -165,7 +178,8 @@ void encode_cost() {
         const auto begin = std::chrono::steady_clock::now();
         d.begin();
         for (int i = 0; i < kCommands; ++i) d.encode(call);
-        const double ns = std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count() / kCommands;
+        const double ns =
+            std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count() / kCommands;
         best = std::min(best, ns);
         d.wait(d.commit());
     }

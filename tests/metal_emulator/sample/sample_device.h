@@ -22,13 +22,13 @@ struct Call {
     std::string kernel;
     std::vector<std::pair<uint32_t, uint32_t>> constants;  // index, value
     std::vector<Argument> buffers;
-    std::vector<unsigned char> params;                     // setBytes behind the buffers
+    std::vector<unsigned char> params;  // setBytes behind the buffers
     size_t threadgroup_memory = 0;
     size_t groups[3] = {1, 1, 1}, threads[3] = {1, 1, 1};
 };
 
 class Device {
-public:
+  public:
     explicit Device(const std::string& kernel_source, bool concurrent = false);
     ~Device();
     Device(const Device&) = delete;
@@ -49,7 +49,7 @@ public:
     /// Empty, or the error of a failed command buffer.
     std::string last_error() const;
 
-private:
+  private:
     struct Impl;
     std::unique_ptr<Impl> p_;
 };

@@ -42,8 +42,10 @@ struct Device::Impl {
         for (const auto& [index, v] : c.constants) {
             const bool flag = v != 0;
             // The sample's only boolean constants are 0 of rmsnorm.
-            if (c.kernel.starts_with("rmsnorm")) [values setConstantValue:&flag type:MTLDataTypeBool atIndex:index];
-            else [values setConstantValue:&v type:MTLDataTypeUInt atIndex:index];
+            if (c.kernel.starts_with("rmsnorm"))
+                [values setConstantValue:&flag type:MTLDataTypeBool atIndex:index];
+            else
+                [values setConstantValue:&v type:MTLDataTypeUInt atIndex:index];
         }
         NSError* e = nil;
         id<MTLFunction> f = [library newFunctionWithName:@(c.kernel.c_str()) constantValues:values error:&e];
@@ -80,9 +82,11 @@ int Device::core_count() const {
     int cores = 0;
     const io_service_t service = IOServiceGetMatchingService(kIOMainPortDefault, IOServiceMatching("AGXAccelerator"));
     if (service == IO_OBJECT_NULL) return 0;
-    const CFTypeRef property = IORegistryEntryCreateCFProperty(service, CFSTR("gpu-core-count"), kCFAllocatorDefault, 0);
+    const CFTypeRef property =
+        IORegistryEntryCreateCFProperty(service, CFSTR("gpu-core-count"), kCFAllocatorDefault, 0);
     if (property) {
-        if (CFGetTypeID(property) == CFNumberGetTypeID()) CFNumberGetValue((CFNumberRef)property, kCFNumberSInt32Type, &cores);
+        if (CFGetTypeID(property) == CFNumberGetTypeID())
+            CFNumberGetValue((CFNumberRef)property, kCFNumberSInt32Type, &cores);
         CFRelease(property);
     }
     IOObjectRelease(service);
@@ -102,7 +106,8 @@ void Device::release(Buffer& b) {
 void Device::begin() {
     @autoreleasepool {
         p_->command = [p_->queue commandBuffer];
-        p_->encoder = [p_->command computeCommandEncoderWithDispatchType:p_->concurrent ? MTLDispatchTypeConcurrent : MTLDispatchTypeSerial];
+        p_->encoder = [p_->command
+            computeCommandEncoderWithDispatchType:p_->concurrent ? MTLDispatchTypeConcurrent : MTLDispatchTypeSerial];
     }
 }
 
@@ -116,9 +121,11 @@ void Device::encode(const Call& c) {
         }
         if (error.empty()) {
             NSUInteger i = 0;
-            for (const Argument& a : c.buffers) [p_->encoder setBuffer:(__bridge id<MTLBuffer>)a.buffer->handle offset:a.offset atIndex:i++];
+            for (const Argument& a : c.buffers)
+                [p_->encoder setBuffer:(__bridge id<MTLBuffer>)a.buffer->handle offset:a.offset atIndex:i++];
             if (!c.params.empty()) [p_->encoder setBytes:c.params.data() length:c.params.size() atIndex:i];
-            if (c.threadgroup_memory) [p_->encoder setThreadgroupMemoryLength:(c.threadgroup_memory + 15) / 16 * 16 atIndex:0];
+            if (c.threadgroup_memory)
+                [p_->encoder setThreadgroupMemoryLength:(c.threadgroup_memory + 15) / 16 * 16 atIndex:0];
             [p_->encoder dispatchThreadgroups:MTLSizeMake(c.groups[0], c.groups[1], c.groups[2])
                         threadsPerThreadgroup:MTLSizeMake(c.threads[0], c.threads[1], c.threads[2])];
         }
@@ -147,7 +154,8 @@ uint64_t Device::commit() {
 }
 
 void Device::wait(uint64_t value) {
-    if (![p_->event waitUntilSignaledValue:value timeoutMS:60000]) throw std::runtime_error("the GPU did not finish in time");
+    if (![p_->event waitUntilSignaledValue:value timeoutMS:60000])
+        throw std::runtime_error("the GPU did not finish in time");
 }
 int Device::completed() const { return p_->progress->completed; }
 std::string Device::last_error() const {

@@ -57,9 +57,11 @@ struct Scene {
         command = [queue commandBuffer];
         encoder = [command computeCommandEncoderWithDispatchType:type];
     }
-    id<MTLComputePipelineState> pipeline(const char* name, MTLFunctionConstantValues* values = nil, bool indirect = false) {
+    id<MTLComputePipelineState> pipeline(const char* name, MTLFunctionConstantValues* values = nil,
+                                         bool indirect = false) {
         NSError* e = nil;
-        id<MTLFunction> f = values ? [library newFunctionWithName:@(name) constantValues:values error:&e] : [library newFunctionWithName:@(name)];
+        id<MTLFunction> f = values ? [library newFunctionWithName:@(name) constantValues:values error:&e]
+                                   : [library newFunctionWithName:@(name)];
         if (!f) {
             printf("function: %s\n", e.localizedDescription.UTF8String);
             return nil;
@@ -67,7 +69,10 @@ struct Scene {
         MTLComputePipelineDescriptor* d = [MTLComputePipelineDescriptor new];
         d.computeFunction = f;
         d.supportIndirectCommandBuffers = indirect;
-        id<MTLComputePipelineState> p = [device newComputePipelineStateWithDescriptor:d options:MTLPipelineOptionNone reflection:nil error:&e];
+        id<MTLComputePipelineState> p = [device newComputePipelineStateWithDescriptor:d
+                                                                              options:MTLPipelineOptionNone
+                                                                           reflection:nil
+                                                                                error:&e];
         if (!p) printf("pipeline: %s\n", e.localizedDescription.UTF8String);
         return p;
     }
@@ -87,30 +92,134 @@ struct Scene {
 };
 
 void add_misuse(Cases& c) {
-    c["missing_binding"] = [] { Scene s; s.set("add_one"); [s.encoder setBuffer:s.buffer offset:0 atIndex:0]; [s.encoder dispatchThreadgroups:s.one threadsPerThreadgroup:s.simd]; };
-    c["offset_past_end"] = [] { Scene s; s.set("add_one"); [s.encoder setBuffer:s.buffer offset:1024 atIndex:0]; };
-    c["offset_misaligned"] = [] { Scene s; s.bind_add_one(); [s.encoder setBufferOffset:2 atIndex:0]; [s.encoder dispatchThreadgroups:s.one threadsPerThreadgroup:s.simd]; };
-    c["vector_offset_misaligned"] = [] { Scene s; s.set("copy"); [s.encoder setBuffer:s.buffer offset:8 atIndex:0]; [s.encoder setBuffer:s.buffer offset:512 atIndex:1]; [s.encoder dispatchThreadgroups:s.one threadsPerThreadgroup:s.one]; };
-    c["buffer_index"] = [] { Scene s; [s.encoder setBuffer:s.buffer offset:0 atIndex:31]; };
-    c["constant_too_small"] = [] { Scene s; s.set("add_one"); unsigned u = 1; [s.encoder setBuffer:s.buffer offset:0 atIndex:0]; [s.encoder setBytes:&u length:4 atIndex:1]; [s.encoder dispatchThreadgroups:s.one threadsPerThreadgroup:s.simd]; };
-    c["set_bytes_too_long"] = [] { Scene s; std::vector<char> b(4097); [s.encoder setBytes:b.data() length:b.size() atIndex:0]; };
-    c["set_bytes_writable"] = [] { Scene s; s.bind_add_one(); float f = 0; [s.encoder setBytes:&f length:4 atIndex:0]; [s.encoder dispatchThreadgroups:s.one threadsPerThreadgroup:s.one]; };
-    c["threadgroup_length_multiple"] = [] { Scene s; [s.encoder setThreadgroupMemoryLength:40 atIndex:0]; };
-    c["threadgroup_length_limit"] = [] { Scene s; [s.encoder setThreadgroupMemoryLength:32784 atIndex:0]; };
-    c["threadgroup_length_missing"] = [] { Scene s; s.set("scratch"); [s.encoder setBuffer:s.buffer offset:0 atIndex:0]; [s.encoder dispatchThreadgroups:s.one threadsPerThreadgroup:s.simd]; };
-    c["too_many_threads"] = [] { Scene s; s.bind_add_one(); [s.encoder dispatchThreadgroups:s.one threadsPerThreadgroup:MTLSizeMake(1025, 1, 1)]; };
-    c["too_many_threads_for_kernel"] = [] { Scene s; s.set("small"); [s.encoder setBuffer:s.buffer offset:0 atIndex:0]; [s.encoder dispatchThreadgroups:s.one threadsPerThreadgroup:MTLSizeMake(65, 1, 1)]; };
-    c["no_pipeline"] = [] { Scene s; [s.encoder dispatchThreadgroups:s.one threadsPerThreadgroup:s.simd]; };
-    c["open_encoder_at_commit"] = [] { Scene s; [s.command commit]; };
-    c["second_encoder"] = [] { Scene s; (void)[s.command computeCommandEncoder]; };
-    c["use_after_end"] = [] { Scene s; [s.encoder endEncoding]; s.bind_add_one(); };
-    c["double_commit"] = [] { Scene s; s.bind_add_one(); s.finish(); [s.command commit]; };
-    c["encode_after_commit"] = [] { Scene s; s.finish(); (void)[s.command computeCommandEncoder]; };
-    c["handler_after_commit"] = [] { Scene s; s.finish(); [s.command addCompletedHandler:^(id<MTLCommandBuffer>) {}]; };
-    c["wait_before_commit"] = [] { Scene s; [s.encoder endEncoding]; [s.command waitUntilCompleted]; };
-    c["encoder_dropped"] = [] { @autoreleasepool { Scene s; s.encoder = nil; s.command = nil; } };
-    c["signal_while_encoding"] = [] { Scene s; [s.command encodeSignalEvent:[s.device newSharedEvent] value:1]; };
-    c["no_copy_misaligned"] = [] { Scene s; std::vector<char> b(8192); (void)[s.device newBufferWithBytesNoCopy:b.data() + 8 length:4096 options:0 deallocator:nil]; };
+    c["missing_binding"] = [] {
+        Scene s;
+        s.set("add_one");
+        [s.encoder setBuffer:s.buffer offset:0 atIndex:0];
+        [s.encoder dispatchThreadgroups:s.one threadsPerThreadgroup:s.simd];
+    };
+    c["offset_past_end"] = [] {
+        Scene s;
+        s.set("add_one");
+        [s.encoder setBuffer:s.buffer offset:1024 atIndex:0];
+    };
+    c["offset_misaligned"] = [] {
+        Scene s;
+        s.bind_add_one();
+        [s.encoder setBufferOffset:2 atIndex:0];
+        [s.encoder dispatchThreadgroups:s.one threadsPerThreadgroup:s.simd];
+    };
+    c["vector_offset_misaligned"] = [] {
+        Scene s;
+        s.set("copy");
+        [s.encoder setBuffer:s.buffer offset:8 atIndex:0];
+        [s.encoder setBuffer:s.buffer offset:512 atIndex:1];
+        [s.encoder dispatchThreadgroups:s.one threadsPerThreadgroup:s.one];
+    };
+    c["buffer_index"] = [] {
+        Scene s;
+        [s.encoder setBuffer:s.buffer offset:0 atIndex:31];
+    };
+    c["constant_too_small"] = [] {
+        Scene s;
+        s.set("add_one");
+        unsigned u = 1;
+        [s.encoder setBuffer:s.buffer offset:0 atIndex:0];
+        [s.encoder setBytes:&u length:4 atIndex:1];
+        [s.encoder dispatchThreadgroups:s.one threadsPerThreadgroup:s.simd];
+    };
+    c["set_bytes_too_long"] = [] {
+        Scene s;
+        std::vector<char> b(4097);
+        [s.encoder setBytes:b.data() length:b.size() atIndex:0];
+    };
+    c["set_bytes_writable"] = [] {
+        Scene s;
+        s.bind_add_one();
+        float f = 0;
+        [s.encoder setBytes:&f length:4 atIndex:0];
+        [s.encoder dispatchThreadgroups:s.one threadsPerThreadgroup:s.one];
+    };
+    c["threadgroup_length_multiple"] = [] {
+        Scene s;
+        [s.encoder setThreadgroupMemoryLength:40 atIndex:0];
+    };
+    c["threadgroup_length_limit"] = [] {
+        Scene s;
+        [s.encoder setThreadgroupMemoryLength:32784 atIndex:0];
+    };
+    c["threadgroup_length_missing"] = [] {
+        Scene s;
+        s.set("scratch");
+        [s.encoder setBuffer:s.buffer offset:0 atIndex:0];
+        [s.encoder dispatchThreadgroups:s.one threadsPerThreadgroup:s.simd];
+    };
+    c["too_many_threads"] = [] {
+        Scene s;
+        s.bind_add_one();
+        [s.encoder dispatchThreadgroups:s.one threadsPerThreadgroup:MTLSizeMake(1025, 1, 1)];
+    };
+    c["too_many_threads_for_kernel"] = [] {
+        Scene s;
+        s.set("small");
+        [s.encoder setBuffer:s.buffer offset:0 atIndex:0];
+        [s.encoder dispatchThreadgroups:s.one threadsPerThreadgroup:MTLSizeMake(65, 1, 1)];
+    };
+    c["no_pipeline"] = [] {
+        Scene s;
+        [s.encoder dispatchThreadgroups:s.one threadsPerThreadgroup:s.simd];
+    };
+    c["open_encoder_at_commit"] = [] {
+        Scene s;
+        [s.command commit];
+    };
+    c["second_encoder"] = [] {
+        Scene s;
+        (void)[s.command computeCommandEncoder];
+    };
+    c["use_after_end"] = [] {
+        Scene s;
+        [s.encoder endEncoding];
+        s.bind_add_one();
+    };
+    c["double_commit"] = [] {
+        Scene s;
+        s.bind_add_one();
+        s.finish();
+        [s.command commit];
+    };
+    c["encode_after_commit"] = [] {
+        Scene s;
+        s.finish();
+        (void)[s.command computeCommandEncoder];
+    };
+    c["handler_after_commit"] = [] {
+        Scene s;
+        s.finish();
+        [s.command addCompletedHandler:^(id<MTLCommandBuffer>){
+        }];
+    };
+    c["wait_before_commit"] = [] {
+        Scene s;
+        [s.encoder endEncoding];
+        [s.command waitUntilCompleted];
+    };
+    c["encoder_dropped"] = [] {
+        @autoreleasepool {
+            Scene s;
+            s.encoder = nil;
+            s.command = nil;
+        }
+    };
+    c["signal_while_encoding"] = [] {
+        Scene s;
+        [s.command encodeSignalEvent:[s.device newSharedEvent] value:1];
+    };
+    c["no_copy_misaligned"] = [] {
+        Scene s;
+        std::vector<char> b(8192);
+        (void)[s.device newBufferWithBytesNoCopy:b.data() + 8 length:4096 options:0 deallocator:nil];
+    };
     c["buffer_freed_in_flight"] = [] {
         metal_emulator_set("delay_us", 50000);
         Scene s;
@@ -128,7 +237,14 @@ void add_misuse(Cases& c) {
         }
         [cb waitUntilCompleted];
     };
-    c["host_writes_past_end"] = [] { Scene s; [s.encoder endEncoding]; @autoreleasepool { id<MTLBuffer> b = [s.device newBufferWithLength:10 options:0]; static_cast<char*>(b.contents)[11] = 1; } };
+    c["host_writes_past_end"] = [] {
+        Scene s;
+        [s.encoder endEncoding];
+        @autoreleasepool {
+            id<MTLBuffer> b = [s.device newBufferWithLength:10 options:0];
+            static_cast<char*>(b.contents)[11] = 1;
+        }
+    };
     c["icb_without_use_resource"] = [] {
         Scene s;
         MTLIndirectCommandBufferDescriptor* d = [MTLIndirectCommandBufferDescriptor new];
@@ -136,7 +252,9 @@ void add_misuse(Cases& c) {
         d.inheritBuffers = NO;
         d.inheritPipelineState = NO;
         d.maxKernelBufferBindCount = 4;
-        id<MTLIndirectCommandBuffer> icb = [s.device newIndirectCommandBufferWithDescriptor:d maxCommandCount:1 options:0];
+        id<MTLIndirectCommandBuffer> icb = [s.device newIndirectCommandBufferWithDescriptor:d
+                                                                            maxCommandCount:1
+                                                                                    options:0];
         id<MTLIndirectComputeCommand> cmd = [icb indirectComputeCommandAtIndex:0];
         [cmd setComputePipelineState:s.pipeline("patch", nil, true)];
         [cmd setKernelBuffer:s.buffer offset:0 atIndex:0];
@@ -148,7 +266,9 @@ void add_misuse(Cases& c) {
         MTLIndirectCommandBufferDescriptor* d = [MTLIndirectCommandBufferDescriptor new];
         d.commandTypes = MTLIndirectCommandTypeConcurrentDispatch;
         d.inheritPipelineState = NO;
-        [[[s.device newIndirectCommandBufferWithDescriptor:d maxCommandCount:1 options:0] indirectComputeCommandAtIndex:0] setComputePipelineState:s.pipeline("patch")];
+        [[[s.device newIndirectCommandBufferWithDescriptor:d maxCommandCount:1
+                                                   options:0] indirectComputeCommandAtIndex:0]
+            setComputePipelineState:s.pipeline("patch")];
     };
 }
 
@@ -200,14 +320,17 @@ void event_chain() {
         [e dispatchThreads:MTLSizeMake(40, 1, 1) threadsPerThreadgroup:s.simd];
         [e endEncoding];
         [cb encodeSignalEvent:event value:i + 1];
-        [cb addCompletedHandler:^(id<MTLCommandBuffer>) { __atomic_add_fetch(&handled, 1, __ATOMIC_SEQ_CST); }];
+        [cb addCompletedHandler:^(id<MTLCommandBuffer>) {
+          __atomic_add_fetch(&handled, 1, __ATOMIC_SEQ_CST);
+        }];
         [cb commit];
         last = cb;
     }
     const BOOL done = [event waitUntilSignaledValue:10 timeoutMS:20000];
     [last waitUntilCompleted];
     metal_emulator_drain();
-    printf("done=%d value=%g beyond=%g handled=%d time=%d\n", done, static_cast<double>(s.value(39)), static_cast<double>(s.value(40)), handled, last.GPUEndTime >= last.GPUStartTime && last.GPUStartTime > 0);
+    printf("done=%d value=%g beyond=%g handled=%d time=%d\n", done, static_cast<double>(s.value(39)),
+           static_cast<double>(s.value(40)), handled, last.GPUEndTime >= last.GPUStartTime && last.GPUStartTime > 0);
 }
 
 void constants() {
@@ -231,7 +354,8 @@ void constants() {
     [s.encoder setBuffer:s.buffer offset:64 atIndex:0];
     [s.encoder dispatchThreadgroups:s.one threadsPerThreadgroup:s.one];
     s.finish();
-    printf("none=%d value=%g switched_off=%g\n", none != nil, static_cast<double>(s.value()), static_cast<double>(s.value(16)));
+    printf("none=%d value=%g switched_off=%g\n", none != nil, static_cast<double>(s.value()),
+           static_cast<double>(s.value(16)));
 }
 
 void timestamps() {
@@ -257,7 +381,8 @@ void timestamps() {
     [cb commit];
     [cb waitUntilCompleted];
     const auto* t = static_cast<const uint64_t*>([samples resolveCounterRange:NSMakeRange(0, 4)].bytes);
-    printf("ordered=%d set=%s\n", t[0] > 0 && t[0] <= t[1] && t[1] <= t[2] && t[2] <= t[3], s.device.counterSets[0].name.UTF8String);
+    printf("ordered=%d set=%s\n", t[0] > 0 && t[0] <= t[1] && t[1] <= t[2] && t[2] <= t[3],
+           s.device.counterSets[0].name.UTF8String);
 }
 
 void errors_name_the_encoder() {
@@ -277,7 +402,8 @@ void errors_name_the_encoder() {
     }
     [cb commit];
     [cb waitUntilCompleted];
-    printf("status=%lu code=%ld %s\n", static_cast<unsigned long>(cb.status), static_cast<long>(cb.error.code), cb.error.localizedDescription.UTF8String);
+    printf("status=%lu code=%ld %s\n", static_cast<unsigned long>(cb.status), static_cast<long>(cb.error.code),
+           cb.error.localizedDescription.UTF8String);
     for (id<MTLCommandBufferEncoderInfo> info in cb.error.userInfo[MTLCommandBufferEncoderInfoErrorKey])
         printf("%s=%ld\n", info.label.UTF8String, static_cast<long>(info.errorState));
 }
@@ -288,7 +414,12 @@ void no_copy() {
     void* m = mmap(nullptr, 16384, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     __block int released = 0;
     @autoreleasepool {
-        id<MTLBuffer> b = [s.device newBufferWithBytesNoCopy:m length:16384 options:MTLResourceStorageModeShared deallocator:^(void* p, NSUInteger n) { released = p == m && n == 16384; }];
+        id<MTLBuffer> b = [s.device newBufferWithBytesNoCopy:m
+                                                      length:16384
+                                                     options:MTLResourceStorageModeShared
+                                                 deallocator:^(void* p, NSUInteger n) {
+                                                   released = p == m && n == 16384;
+                                                 }];
         printf("same=%d length=%lu\n", b.contents == m, b.length);
     }
     printf("released=%d\n", released);
@@ -306,19 +437,24 @@ void blit() {
     [e endEncoding];
     [cb commit];
     [cb waitUntilCompleted];
-    printf("%g %g %g\n", static_cast<double>(static_cast<float*>(to.contents)[0]), static_cast<double>(static_cast<float*>(to.contents)[1]), static_cast<double>(static_cast<float*>(to.contents)[100]));
+    printf("%g %g %g\n", static_cast<double>(static_cast<float*>(to.contents)[0]),
+           static_cast<double>(static_cast<float*>(to.contents)[1]),
+           static_cast<double>(static_cast<float*>(to.contents)[100]));
 }
 
 void properties() {
     id<MTLDevice> d = MTLCreateSystemDefaultDevice();
     metal_emulator_set("apple_family", 8);
     metal_emulator_set_device_name("Apple M2 Pro");
-    printf("%s apple8=%d apple9=%d metal3=%d unified=%d threads=%lu memory=%lu\n", d.name.UTF8String, [d supportsFamily:MTLGPUFamilyApple8],
-           [d supportsFamily:MTLGPUFamilyApple9], [d supportsFamily:MTLGPUFamilyMetal3], d.hasUnifiedMemory, d.maxThreadsPerThreadgroup.width, d.maxThreadgroupMemoryLength);
+    printf("%s apple8=%d apple9=%d metal3=%d unified=%d threads=%lu memory=%lu\n", d.name.UTF8String,
+           [d supportsFamily:MTLGPUFamilyApple8], [d supportsFamily:MTLGPUFamilyApple9],
+           [d supportsFamily:MTLGPUFamilyMetal3], d.hasUnifiedMemory, d.maxThreadsPerThreadgroup.width,
+           d.maxThreadgroupMemoryLength);
     const NSUInteger before = d.currentAllocatedSize;
     id<MTLBuffer> b = [d newBufferWithLength:4096 options:0];
     b.label = @"weights";
-    printf("allocated=%lu label=%s poisoned=%d\n", d.currentAllocatedSize - before, b.label.UTF8String, *static_cast<unsigned char*>(b.contents) == 0xFF);
+    printf("allocated=%lu label=%s poisoned=%d\n", d.currentAllocatedSize - before, b.label.UTF8String,
+           *static_cast<unsigned char*>(b.contents) == 0xFF);
     printf("too_large=%d\n", [d newBufferWithLength:d.maxBufferLength + 1 options:0] != nil);
 }
 
@@ -334,8 +470,10 @@ void message_cost() {
     double best = 1e9;
     for (int round = 0; round < 5; ++round) {
         const auto begin = std::chrono::steady_clock::now();
-        for (int i = 0; i < kCalls; ++i) [e setBuffer:buffer offset:static_cast<NSUInteger>(i & 15) * 4 atIndex:static_cast<NSUInteger>(i & 7)];
-        best = std::min(best, std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count() / kCalls);
+        for (int i = 0; i < kCalls; ++i)
+            [e setBuffer:buffer offset:static_cast<NSUInteger>(i & 15) * 4 atIndex:static_cast<NSUInteger>(i & 7)];
+        best = std::min(
+            best, std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count() / kCalls);
     }
     [e endEncoding];
     [cb commit];
@@ -355,14 +493,16 @@ void archive() {
         char path[] = "/tmp/archiveXXXXXX";
         close(mkstemp(path));
         NSURL* url = [NSURL fileURLWithPath:@(path)];
-        const BOOL added = [a addComputePipelineFunctionsWithDescriptor:d error:&e], written = [a serializeToURL:url error:&e];
+        const BOOL added = [a addComputePipelineFunctionsWithDescriptor:d error:&e], written = [a serializeToURL:url
+                                                                                                           error:&e];
         MTLBinaryArchiveDescriptor* read = [MTLBinaryArchiveDescriptor new];
         read.url = url;
         const bool again = [s.device newBinaryArchiveWithDescriptor:read error:&e] != nil;
         if (truncate(path, 0)) printf("cannot truncate\n");
         const bool broken = [s.device newBinaryArchiveWithDescriptor:read error:&e] != nil;
         remove(path);
-        printf("added=%d written=%d again=%d broken=%d code=%ld\n", added, written, again, broken, static_cast<long>(e.code));
+        printf("added=%d written=%d again=%d broken=%d code=%ld\n", added, written, again, broken,
+               static_cast<long>(e.code));
     }
 }
 }  // namespace

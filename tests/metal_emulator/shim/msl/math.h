@@ -48,7 +48,8 @@ inline float rsqrt(float x) { return static_cast<float>(1.0 / ::sqrt(static_cast
 inline float sign(float x) { return x > 0 ? 1.0f : x < 0 ? -1.0f : x == 0 ? x : 0.0f; }
 inline float fract(float x) { return ::fminf(x - ::floorf(x), 0x1.fffffep-1f); }
 
-template <class V> using float_only = std::enable_if_t<is_float_v<V>, int>;
+template <class V>
+using float_only = std::enable_if_t<is_float_v<V>, int>;
 }  // namespace detail
 
 #ifdef MSL_FAST_MATH
@@ -58,18 +59,27 @@ template <class V> using float_only = std::enable_if_t<is_float_v<V>, int>;
 #endif
 
 // half and bfloat go through float and are rounded once; only float has a fast variant.
-#define MSL_MATH1(name, precise_expression, fast_expression)                                                    \
-    namespace precise {                                                                                         \
-    template <class V, detail::float_only<V> = 0> inline V name(V v) {                                          \
-        return detail::map<V>([](auto e) { const float x = static_cast<float>(e); return precise_expression; }, v); \
-    }                                                                                                           \
-    }                                                                                                           \
-    namespace fast {                                                                                            \
-    template <class V, detail::float_only<V> = 0> inline V name(V v) {                                          \
-        if constexpr (!std::is_same_v<detail::elem_t<V>, float>) return precise::name(v);                       \
-        else return detail::map<V>([](float x) { return fast_expression; }, v);                                 \
-    }                                                                                                           \
-    }                                                                                                           \
+#define MSL_MATH1(name, precise_expression, fast_expression)                   \
+    namespace precise {                                                        \
+    template <class V, detail::float_only<V> = 0>                              \
+    inline V name(V v) {                                                       \
+        return detail::map<V>(                                                 \
+            [](auto e) {                                                       \
+                const float x = static_cast<float>(e);                         \
+                return precise_expression;                                     \
+            },                                                                 \
+            v);                                                                \
+    }                                                                          \
+    }                                                                          \
+    namespace fast {                                                           \
+    template <class V, detail::float_only<V> = 0>                              \
+    inline V name(V v) {                                                       \
+        if constexpr (!std::is_same_v<detail::elem_t<V>, float>)               \
+            return precise::name(v);                                           \
+        else                                                                   \
+            return detail::map<V>([](float x) { return fast_expression; }, v); \
+    }                                                                          \
+    }                                                                          \
     using MSL_DEFAULT_VARIANT::name;
 #define MSL_MATH1_SAME(name, expression) MSL_MATH1(name, expression, expression)
 MSL_MATH1(exp, ::expf(x), detail::fast_exp(x))
@@ -81,8 +91,8 @@ MSL_MATH1(log10, ::log10f(x), detail::fast_log2(x) * 0.301029996f)
 MSL_MATH1(sin, ::sinf(x), detail::fast_sin(x))
 MSL_MATH1(cos, ::cosf(x), detail::fast_cos(x))
 MSL_MATH1(tan, ::tanf(x), detail::fast_sin(x) / detail::fast_cos(x))
-MSL_MATH1(sinpi, static_cast<float>(::sin(M_PI * static_cast<double>(x))), detail::fast_sin(3.14159274f * x))
-MSL_MATH1(cospi, static_cast<float>(::cos(M_PI * static_cast<double>(x))), detail::fast_cos(3.14159274f * x))
+MSL_MATH1(sinpi, static_cast<float>(::sin(M_PI* static_cast<double>(x))), detail::fast_sin(3.14159274f * x))
+MSL_MATH1(cospi, static_cast<float>(::cos(M_PI* static_cast<double>(x))), detail::fast_cos(3.14159274f * x))
 MSL_MATH1(tanh, ::tanhf(x), detail::fast_tanh(x))
 MSL_MATH1(sinh, ::sinhf(x), detail::fast_sinh(x))
 MSL_MATH1(cosh, ::coshf(x), detail::fast_cosh(x))
@@ -106,21 +116,29 @@ MSL_MATH1_SAME(sign, detail::sign(x))
 #undef MSL_MATH1_SAME
 #undef MSL_MATH1
 
-#define MSL_MATH2(name, precise_expression, fast_expression)                                                     \
-    namespace precise {                                                                                          \
-    template <class A, class B, detail::float_only<detail::common_t<A, B>> = 0> inline auto name(A a, B b) {     \
-        using R = detail::common_t<A, B>;                                                                        \
-        return detail::map<R>([](auto p, auto q) {                                                               \
-            const float x = static_cast<float>(p), y = static_cast<float>(q); return precise_expression; }, R(a), R(b)); \
-    }                                                                                                            \
-    }                                                                                                            \
-    namespace fast {                                                                                             \
-    template <class A, class B, detail::float_only<detail::common_t<A, B>> = 0> inline auto name(A a, B b) {     \
-        using R = detail::common_t<A, B>;                                                                        \
-        if constexpr (!std::is_same_v<detail::elem_t<R>, float>) return precise::name(a, b);                     \
-        else return detail::map<R>([](float x, float y) { return fast_expression; }, R(a), R(b));                \
-    }                                                                                                            \
-    }                                                                                                            \
+#define MSL_MATH2(name, precise_expression, fast_expression)                                     \
+    namespace precise {                                                                          \
+    template <class A, class B, detail::float_only<detail::common_t<A, B>> = 0>                  \
+    inline auto name(A a, B b) {                                                                 \
+        using R = detail::common_t<A, B>;                                                        \
+        return detail::map<R>(                                                                   \
+            [](auto p, auto q) {                                                                 \
+                const float x = static_cast<float>(p), y = static_cast<float>(q);                \
+                return precise_expression;                                                       \
+            },                                                                                   \
+            R(a), R(b));                                                                         \
+    }                                                                                            \
+    }                                                                                            \
+    namespace fast {                                                                             \
+    template <class A, class B, detail::float_only<detail::common_t<A, B>> = 0>                  \
+    inline auto name(A a, B b) {                                                                 \
+        using R = detail::common_t<A, B>;                                                        \
+        if constexpr (!std::is_same_v<detail::elem_t<R>, float>)                                 \
+            return precise::name(a, b);                                                          \
+        else                                                                                     \
+            return detail::map<R>([](float x, float y) { return fast_expression; }, R(a), R(b)); \
+    }                                                                                            \
+    }                                                                                            \
     using MSL_DEFAULT_VARIANT::name;
 #define MSL_MATH2_SAME(name, expression) MSL_MATH2(name, expression, expression)
 MSL_MATH2(pow, ::powf(x, y), detail::fast_pow(x, y))
@@ -138,16 +156,44 @@ MSL_MATH2_SAME(nextafter, ::nextafterf(x, y))
 
 namespace precise {
 /// Returns the sine, stores the cosine.
-template <class V, class P, detail::float_only<V> = 0> inline V sincos(V v, P& c) { c = precise::cos(v); return precise::sin(v); }
-template <class A, class E> inline A ldexp(A a, E e) { return detail::map<A>([](auto x, int n) { return ::ldexpf(static_cast<float>(x), n); }, a, e); }
-template <class V, class P, detail::float_only<V> = 0> inline V modf(V v, P& whole) { whole = precise::trunc(v); return v - V(whole); }
-template <class V, class P, detail::float_only<V> = 0> inline V frexp(V v, P& e) {
-    if constexpr (detail::size_v<V> == 0) { int n; const float m = ::frexpf(static_cast<float>(v), &n); e = n; return static_cast<V>(m); }
-    else { V r; for (int i = 0; i < detail::size_v<V>; ++i) { int n; r[i] = static_cast<detail::elem_t<V>>(::frexpf(static_cast<float>(v[i]), &n)); e[i] = n; } return r; }
+template <class V, class P, detail::float_only<V> = 0>
+inline V sincos(V v, P& c) {
+    c = precise::cos(v);
+    return precise::sin(v);
+}
+template <class A, class E>
+inline A ldexp(A a, E e) {
+    return detail::map<A>([](auto x, int n) { return ::ldexpf(static_cast<float>(x), n); }, a, e);
+}
+template <class V, class P, detail::float_only<V> = 0>
+inline V modf(V v, P& whole) {
+    whole = precise::trunc(v);
+    return v - V(whole);
+}
+template <class V, class P, detail::float_only<V> = 0>
+inline V frexp(V v, P& e) {
+    if constexpr (detail::size_v<V> == 0) {
+        int n;
+        const float m = ::frexpf(static_cast<float>(v), &n);
+        e = n;
+        return static_cast<V>(m);
+    } else {
+        V r;
+        for (int i = 0; i < detail::size_v<V>; ++i) {
+            int n;
+            r[i] = static_cast<detail::elem_t<V>>(::frexpf(static_cast<float>(v[i]), &n));
+            e[i] = n;
+        }
+        return r;
+    }
 }
 }  // namespace precise
 namespace fast {
-template <class V, class P, detail::float_only<V> = 0> inline V sincos(V v, P& c) { c = fast::cos(v); return fast::sin(v); }
+template <class V, class P, detail::float_only<V> = 0>
+inline V sincos(V v, P& c) {
+    c = fast::cos(v);
+    return fast::sin(v);
+}
 using precise::frexp;
 using precise::ldexp;
 using precise::modf;
@@ -158,53 +204,128 @@ using MSL_DEFAULT_VARIANT::modf;
 using MSL_DEFAULT_VARIANT::sincos;
 
 /// One rounding, also for half and bfloat (a product of two is exact in double).
-template <class T, detail::float_only<T> = 0> inline T fma(T a, T b, T c) {
+template <class T, detail::float_only<T> = 0>
+inline T fma(T a, T b, T c) {
     if constexpr (std::is_same_v<detail::elem_t<T>, float>) {
-        if constexpr (detail::size_v<T>) return __builtin_elementwise_fma(a, b, c);
-        else return __builtin_fmaf(a, b, c);
-    } else return detail::map<T>([](auto x, auto y, auto z) { return __builtin_fma(static_cast<double>(x), static_cast<double>(y), static_cast<double>(z)); }, a, b, c);
+        if constexpr (detail::size_v<T>)
+            return __builtin_elementwise_fma(a, b, c);
+        else
+            return __builtin_fmaf(a, b, c);
+    } else
+        return detail::map<T>(
+            [](auto x, auto y, auto z) {
+                return __builtin_fma(static_cast<double>(x), static_cast<double>(y), static_cast<double>(z));
+            },
+            a, b, c);
 }
 
 // min, max, clamp: all arithmetic types.  NaN: the other argument, as fmin and fmax.
-template <class A, class B> inline auto max(A a, B b) {
+template <class A, class B>
+inline auto max(A a, B b) {
     using R = detail::common_t<A, B>;
-    return detail::map<R>([](auto x, auto y) {
-        if constexpr (std::is_integral_v<decltype(x)>) return x > y ? x : y;
-        else return ::fmaxf(static_cast<float>(x), static_cast<float>(y)); }, R(a), R(b));
+    return detail::map<R>(
+        [](auto x, auto y) {
+            if constexpr (std::is_integral_v<decltype(x)>)
+                return x > y ? x : y;
+            else
+                return ::fmaxf(static_cast<float>(x), static_cast<float>(y));
+        },
+        R(a), R(b));
 }
-template <class A, class B> inline auto min(A a, B b) {
+template <class A, class B>
+inline auto min(A a, B b) {
     using R = detail::common_t<A, B>;
-    return detail::map<R>([](auto x, auto y) {
-        if constexpr (std::is_integral_v<decltype(x)>) return x < y ? x : y;
-        else return ::fminf(static_cast<float>(x), static_cast<float>(y)); }, R(a), R(b));
+    return detail::map<R>(
+        [](auto x, auto y) {
+            if constexpr (std::is_integral_v<decltype(x)>)
+                return x < y ? x : y;
+            else
+                return ::fminf(static_cast<float>(x), static_cast<float>(y));
+        },
+        R(a), R(b));
 }
-template <class T> inline T max3(T a, T b, T c) { return metal::max(a, metal::max(b, c)); }
-template <class T> inline T min3(T a, T b, T c) { return metal::min(a, metal::min(b, c)); }
-template <class T> inline T median3(T a, T b, T c) { return metal::max(metal::min(a, b), metal::min(metal::max(a, b), c)); }
-template <class T, class L, class H> inline T clamp(T x, L lo, H hi) { return metal::min(metal::max(x, lo), hi); }
-namespace precise { using metal::max; using metal::min; using metal::clamp; using metal::fma; using metal::max3; using metal::min3; using metal::median3; }
-namespace fast { using metal::max; using metal::min; using metal::clamp; using metal::fma; using metal::max3; using metal::min3; using metal::median3; }
+template <class T>
+inline T max3(T a, T b, T c) {
+    return metal::max(a, metal::max(b, c));
+}
+template <class T>
+inline T min3(T a, T b, T c) {
+    return metal::min(a, metal::min(b, c));
+}
+template <class T>
+inline T median3(T a, T b, T c) {
+    return metal::max(metal::min(a, b), metal::min(metal::max(a, b), c));
+}
+template <class T, class L, class H>
+inline T clamp(T x, L lo, H hi) {
+    return metal::min(metal::max(x, lo), hi);
+}
+namespace precise {
+using metal::clamp;
+using metal::fma;
+using metal::max;
+using metal::max3;
+using metal::median3;
+using metal::min;
+using metal::min3;
+}  // namespace precise
+namespace fast {
+using metal::clamp;
+using metal::fma;
+using metal::max;
+using metal::max3;
+using metal::median3;
+using metal::min;
+using metal::min3;
+}  // namespace fast
 
-template <class T> inline T abs(T a) {
-    if constexpr (detail::is_float_v<T>) return metal::fabs(a);
-    else return detail::map<T>([](auto x) { return x < 0 ? -x : x; }, a);
+template <class T>
+inline T abs(T a) {
+    if constexpr (detail::is_float_v<T>)
+        return metal::fabs(a);
+    else
+        return detail::map<T>([](auto x) { return x < 0 ? -x : x; }, a);
 }
 /// Linear blend; `t` may be a scalar for vectors.
-template <class T, class U> inline T mix(T a, T b, U t) { return a + (b - a) * detail::common_t<T, U>(t); }
-template <class T> inline T smoothstep(T lo, T hi, T x) { const T t = metal::saturate((x - lo) / (hi - lo)); return t * t * (T(3) - T(2) * t); }
-template <class T> inline detail::elem_t<T> dot(T a, T b) {
+template <class T, class U>
+inline T mix(T a, T b, U t) {
+    return a + (b - a) * detail::common_t<T, U>(t);
+}
+template <class T>
+inline T smoothstep(T lo, T hi, T x) {
+    const T t = metal::saturate((x - lo) / (hi - lo));
+    return t * t * (T(3) - T(2) * t);
+}
+template <class T>
+inline detail::elem_t<T> dot(T a, T b) {
     static_assert(detail::size_v<T> != 0, "dot takes vectors");
     detail::elem_t<T> s = a[0] * b[0];
     for (int i = 1; i < detail::size_v<T>; ++i) s += a[i] * b[i];
     return s;
 }
-template <class T> inline detail::elem_t<T> length_squared(T a) { return dot(a, a); }
-template <class T> inline detail::elem_t<T> length(T a) { return metal::sqrt(dot(a, a)); }
-template <class T> inline detail::elem_t<T> distance(T a, T b) { return metal::length(a - b); }
-template <class T> inline T normalize(T a) { return a * T(metal::rsqrt(dot(a, a))); }
-template <class T> inline T cross(T a, T b) {
+template <class T>
+inline detail::elem_t<T> length_squared(T a) {
+    return dot(a, a);
+}
+template <class T>
+inline detail::elem_t<T> length(T a) {
+    return metal::sqrt(dot(a, a));
+}
+template <class T>
+inline detail::elem_t<T> distance(T a, T b) {
+    return metal::length(a - b);
+}
+template <class T>
+inline T normalize(T a) {
+    return a * T(metal::rsqrt(dot(a, a)));
+}
+template <class T>
+inline T cross(T a, T b) {
     static_assert(detail::size_v<T> == 3, "cross takes vectors of three");
-    T r; r[0] = a[1] * b[2] - a[2] * b[1]; r[1] = a[2] * b[0] - a[0] * b[2]; r[2] = a[0] * b[1] - a[1] * b[0];
+    T r;
+    r[0] = a[1] * b[2] - a[2] * b[1];
+    r[1] = a[2] * b[0] - a[0] * b[2];
+    r[2] = a[0] * b[1] - a[1] * b[0];
     return r;
 }
 }  // namespace metal
