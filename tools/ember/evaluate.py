@@ -254,7 +254,7 @@ GENERALISATION = {
     "reorder": "lists never seen",
     "reading": "texts never seen",
     "lists": "wordings never seen",
-    "spelling": "known words, a question about them never seen",
+    "spelling": "a known word in a question never asked about it",
     "unknown": "questions outside its range, never seen",
     "identity": "questions about itself, in wordings never seen",
     "story": "hero, kind and theme never seen together; from an opening, as plain text",

@@ -65,7 +65,7 @@ def spelling(rng: Random) -> Turn:
         ask, answer = "{What is the last letter of $w|Which letter does $w end with}?", f"{letters} ends with {word[-1]}."
     ask = write(rng, ask, {"w": rng.choice([word, f'"{word}"'])})
     ask = ask[:-1] + "." if ask.startswith(("Spell", "Count")) else ask
-    return Turn("spelling", polite(rng, ask), answer[0].upper() + answer[1:], f"spelling {kind} {word}")
+    return Turn("spelling", polite(rng, ask), answer[0].upper() + answer[1:], f"spelling {ask.lower()}")
 
 
 # relation -> (question, the fact as the answer states it)

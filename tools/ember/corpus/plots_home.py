@@ -387,7 +387,7 @@ Then $H sat down {by the bed|on the edge of the bed} and told {one story after a
 One day they {found|saw} the perfect tree near $outside. "{Let us build a tree house|We could build a house up there},\" said $H.
 "{Yes|What a good idea},\" said $F. {They collected boards and rope and began at once.|They got boards, nails and a rope, and set to work.}
 
-{For two days|At first} everything {went well|was fine}. Then they {came to|had to choose} the color. "{It must be $color|I want it $color},\" said $H. "{White is better|I want it white},\" said $F.
+{For two days|At first} everything {went well|was fine}. Then they {came to|had to choose} the color. "{It must be $color|I want it $color},\" said $H. "{No, $color2 is better|I want it $color2},\" said $F.
 "{It was my idea|I found the tree},\" said $H. "{But I brought the boards|Most of the boards are mine},\" said $F.
 The words grew {louder and louder|sharper}, and {in the end|at last} $F {threw down the brush|put down the hammer} and {went home|left}. {"Then build it alone!" $fhe called.|"I do not want to play anymore," $fhe said.}
 
@@ -399,7 +399,7 @@ $E came by and {looked up|stopped}. "{A fine house|It will be a nice house},\" $
 
 <courage> $^he {went|walked} to $F's door. {But $F was already standing there, with a hand raised to knock on the way out.|Before $he could knock, the door opened, and there stood $F.}
 "{I am sorry|I was silly},\" they said, both at the same time. Then they {laughed|had to laugh}.
-{"How about stripes?" asked $H. "One $color, one white."|They painted it in stripes: one $color, one white, one $color, one white.} {It was the most beautiful tree house in $town.|Everybody said that it was the finest house in any tree.}
+{"How about stripes?" asked $H. "One $color, one $color2."|They painted it in stripes: one $color, one $color2, one $color, one $color2.} {It was the most beautiful tree house in $town.|Everybody said that it was the finest house in any tree.}
 <moral_friend>
 <end>
 """,

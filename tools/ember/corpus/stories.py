@@ -87,7 +87,7 @@ def story(rng: Random, hero: tuple[str, str] | None = None) -> Story:
         if env["F"] == name:
             env["F"] = next(n for n in GIRLS + BOYS if n != name and GENDER[n] == env["fhe"])
     env |= {slot: rng.choice(values) for slot, values in SLOTS.items()} | {"fruit_tree": rng.choice(FRUIT_TREES)}
-    for slot in ("outside", "town"):  # two different places of one sort
+    for slot in ("outside", "town", "color"):  # two different ones of a sort
         env[slot], env[slot + "2"] = rng.sample(SLOTS[slot], 2)
     writer = Writer(rng, RULES)
     paragraphs = []
