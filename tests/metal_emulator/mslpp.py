@@ -236,6 +236,8 @@ class Translator:
             if slot == "buffer" and not re.search(r"\b(device|constant)\b", bare):
                 raise self.fail(pos, f"parameter '{name}' needs an address space")
             number = re.search(rf"\b{slot}\s*\(\s*(\d+)\s*\)", attrs)
+            if words and not number:
+                raise self.fail(pos, f"parameter '{name}': the index in [[{attrs.strip()}]] must be a number")
             index = int(number[1]) if number else next(i for i in range(64) if i not in used[slot])
             used[slot].add(index)
             if index > 30:
