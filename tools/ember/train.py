@@ -106,7 +106,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--data", type=Path, help="folder of the packed corpus (default: OUT/corpus)")
-    parser.add_argument("--steps", type=int, default=7200)
+    parser.add_argument("--steps", type=int, default=5000)
     parser.add_argument("--rows", type=int, default=128, help="rows of 1024 tokens in a step")
     parser.add_argument("--lr", type=float, default=0.02, help="of the matrices (Muon)")
     parser.add_argument("--adam-lr", type=float, default=3e-3, help="of the embedding and the norms (AdamW)")

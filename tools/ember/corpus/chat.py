@@ -441,7 +441,7 @@ SYSTEM_PROMPTS = [
 
 # --- stories --------------------------------------------------------------------------------------------------
 
-_STORY_ASKS = [
+STORY_ASKS = [
     "{Tell me|Write|Please tell me|Can you tell me|Make up} a {short |little |nice |}story.", "{Tell me|Write|Please write} a {short |}story about a $k named $h.",
     "{Tell me|Write} a story about $t.", "{Tell me|Write} a story about a $k and $t.", "I want {to hear |}a story about a $a $k{ named $h|}.",
     "{Tell me|Write|Please tell me} a {short |}story about a $k and $f.", "{Tell me|Write} a story about $h and $n.", "{Tell me|Write} a story about $h{ the $k|}.",
@@ -451,7 +451,7 @@ _STORY_ASKS = [
 
 def story_key(told: Story) -> str:
     """What of a story its request gives away; a held-out combination is never told in training."""
-    return f"story {told.hero} {told.kind} {told.theme}"
+    return f"story {told.hero} {told.kind}"
 
 
 def story_chat(rng: Random) -> Sample:
@@ -459,7 +459,7 @@ def story_chat(rng: Random) -> Sample:
     pet = rng.random() < 0.08
     told = story(rng, (invented_word(rng).capitalize(), rng.choice(("he", "she"))) if pet else None)
     env = {"k": told.kind, "h": told.hero, "t": told.theme, "a": told.trait, "n": told.friend, "f": told.friend_kind}
-    ask = write(rng, rng.choice(_STORY_ASKS), env)
+    ask = write(rng, rng.choice(STORY_ASKS), env)
     ask = fix_articles(ask[:-1] + "?" if ask.startswith("Can") and ask[-1] == "." else ask)
     ask = ask.lower() if rng.random() < 0.1 else ask
     messages = [_m("user", ask), _m("assistant", told.text)]
@@ -487,7 +487,7 @@ def story_chat(rng: Random) -> Sample:
     if rng.random() < 0.15:
         other = story(rng)
         env = {"k": other.kind, "h": other.hero, "t": other.theme, "a": other.trait, "n": other.friend, "f": other.friend_kind}
-        messages += [_m("user", fix_articles(write(rng, rng.choice(_STORY_ASKS), env))), _m("assistant", other.text)]
+        messages += [_m("user", fix_articles(write(rng, rng.choice(STORY_ASKS), env))), _m("assistant", other.text)]
         held = held or is_held_out(story_key(other))
     return Sample("story", messages=messages, hint={"held_out": str(int(held)), "hero": told.hero, "kind": told.kind})
 

@@ -47,12 +47,12 @@ def _pronouns(prefix: str, subject: str) -> dict[str, str]:
 def _cast(rng: Random, cast: str) -> dict[str, str]:
     """Hero, friend and elder, with pronouns, kinds and a home."""
     human = cast == "child" or (cast == "any" and rng.random() < 0.5)
-    if rng.random() < 0.96:
+    if rng.random() < 0.82:
         hero, friend = rng.sample(GIRLS + BOYS, 2)
         he, fhe = GENDER[hero], GENDER[friend]
     else:
-        hero, friend = invented_word(rng).capitalize()[:7], rng.choice(GIRLS + BOYS)
-        he, fhe = "he", GENDER[friend]
+        hero, friend = invented_word(rng).capitalize(), rng.choice(GIRLS + BOYS)
+        he, fhe = rng.choice(("he", "she")), GENDER[friend]
     if cast in ("dragon", "robot"):
         kind, home = cast, "a cave high in the mountains" if cast == "dragon" else "a workshop full of wires"
         friend_desc = "a child" if cast == "dragon" else "a small robot"

@@ -200,10 +200,33 @@ _VOWELS = "a e i o u ai ee oo".split()
 _CODAS = ["", "", "n", "l", "r", "m", "x", "sk", "nd", "th", "p", "t"]
 
 
+_STARTS = """al an ar bel bri cor cle dan del el em fer gal gar gwen hel hor is jo jul kal lan leo mar mel mor nor oct or per
+phil quin ros sal ser sol syl thad tib ul val vic vir win xan yor zeph ag am bar cas des ev flor gus hum""".split()
+_MIDDLES = ["", "a", "e", "i", "o", "el", "an", "er", "in", "on", "al", "is", "or", "ni", "ti", "mi", "phi", "que", "bri", "sto"]
+_ENDS = "us ius ia ina elle ette ald bert ard wyn dine ora eus as os ie a o y ix en iel vin lyn more ton wick ric thy".split()
+
+# Names for the evaluation: not in the lexicon, and never invented, so that no training text can have them.
+RESERVED_NAMES: dict[str, str] = {
+    **dict.fromkeys("Josephine Clementine Guinevere Penelope Octavia Eleanor Gwendolyn Rosalind Ophelia Winifred".split(), "she"),
+    **dict.fromkeys("Thaddeus Cornelius Archibald Augustus Ferdinand Humphrey Ambrose Sylvester Percival Ignatius".split(), "he"),
+}
+_RESERVED = frozenset(name.lower() for name in RESERVED_NAMES)
+
+
 def invented_word(rng: Random) -> str:
-    """A pronounceable word that means nothing: it teaches copying, and that not every name is known."""
-    syllables = rng.choice((1, 2, 2, 3))
-    return "".join(rng.choice(_ONSETS) + rng.choice(_VOWELS) + rng.choice(_CODAS) for _ in range(syllables))
+    """A word that means nothing: it teaches copying, and that not every name is known.
+
+    Some are made of syllables, some like names of the book shelf, some of any letters.
+    """
+    draw = rng.random()
+    if draw < 0.5:
+        syllables = rng.choice((1, 2, 2, 3))
+        word = "".join(rng.choice(_ONSETS) + rng.choice(_VOWELS) + rng.choice(_CODAS) for _ in range(syllables))
+    elif draw < 0.85:
+        word = rng.choice(_STARTS) + rng.choice(_MIDDLES) + rng.choice(_ENDS)
+    else:
+        word = "".join(rng.choice("abcdefghijklmnopqrstuvwxyzaeioutnrsl") for _ in range(rng.randint(3, 9)))
+    return word if word not in _RESERVED else invented_word(rng)
 
 
 def first_name(rng: Random) -> str:
