@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "bindings/bind.h"
 #include "core/error.h"
@@ -165,19 +166,16 @@ std::shared_ptr<WeightSource> to_source(std::shared_ptr<GgufFile> file, const py
     return std::make_shared<SyntheticSource>(std::move(shapes));
 }
 
-// Raised inside a poll by Ctrl-C; kept until the engine has left its call.
+// What a signal's handler raised inside a poll (KeyboardInterrupt for Ctrl-C); kept until the engine has left its call.
 struct Interrupt {
-    bool raised = false;
+    std::optional<py::error_already_set> raised;
     bool operator()() {
         const py::gil_scoped_acquire gil;
-        raised = PyErr_CheckSignals() != 0;
-        if (raised) PyErr_Clear();
-        return raised;
+        if (PyErr_CheckSignals() != 0) raised.emplace();
+        return raised.has_value();
     }
     void rethrow() const {
-        if (!raised) return;
-        PyErr_SetNone(PyExc_KeyboardInterrupt);
-        throw py::error_already_set();
+        if (raised) throw *raised;
     }
 };
 
@@ -298,6 +296,12 @@ SamplerState to_sampler(float temperature, std::int64_t top_k, float top_p, floa
     return s;
 }
 
+// After a call that has no partial result.
+void check_complete(const Engine& e, std::size_t tokens) {
+    if (e.position() == tokens) return;
+    throw Error("cancelled after " + std::to_string(e.position()) + " of " + std::to_string(tokens) + " tokens");
+}
+
 Phase to_phase(const std::string& name) {
     if (name == "decode") return Phase::kDecode;
     if (name == "batch") return Phase::kBatch;
@@ -336,7 +340,7 @@ py::list describe(Engine& e, const std::string& phase, const ReplayArgs& args, c
 
 PyChunk wrap(Engine& e, Chunk chunk) {
     const SamplerState& s = e.sampler();
-    return {std::move(chunk), s.want_logprobs != 0, s.n_logprobs};
+    return {std::move(chunk), s.want_logprobs != 0, std::min(s.n_logprobs, e.config().vocab_size)};
 }
 
 void bind_engine_class(py::module_& m) {
@@ -369,14 +373,11 @@ void bind_engine_class(py::module_& m) {
                  if (chunk == 0) throw InvalidArgumentError("chunk is 0, expected at least 1");
                  ModelConfig config = to_config(field(spec, "config"));
                  auto source = to_source(file, field(spec, "tensors"), synthetic);
-                 Progress report;
-                 if (!progress.is_none()) {
-                     report = [&](std::uint64_t done, std::uint64_t total) {
-                         const py::gil_scoped_acquire gil;
-                         if (PyErr_CheckSignals() != 0) throw py::error_already_set();
-                         progress(done, total);
-                     };
-                 }
+                 const Progress report = [&](std::uint64_t done, std::uint64_t total) {
+                     const py::gil_scoped_acquire gil;
+                     if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+                     if (!progress.is_none()) progress(done, total);
+                 };
                  const py::gil_scoped_release release;
                  auto dev = open_device(device, threads);
                  return std::make_unique<PyEngine>(std::make_unique<Engine>(
@@ -452,6 +453,7 @@ void bind_engine_class(py::module_& m) {
                          std::copy(row.begin(), row.end(), data + i * vocab);
                      });
                  });
+                 check_complete(e.get(), ids.size());
                  return out;
              })
         .def(
@@ -473,6 +475,7 @@ void bind_engine_class(py::module_& m) {
                         data[i + 1 - first] = static_cast<float>(max + std::log(sum) - row[ids[i + 1]]);
                     });
                 });
+                check_complete(e.get(), ids.size());
                 return out;
             },
             py::arg("ids"), py::arg("first") = 1)

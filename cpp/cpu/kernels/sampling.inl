@@ -1,33 +1,98 @@
 // Argmax, the sampler and log-probabilities. docs/sampling.md defines what each step means.
+//
+// A vocabulary may have 250,000 tokens, so the steps read it in whole vectors and sort only short lists. Survivors are
+// either all tokens, with those that were dropped at -inf, or a list of a few. All memory is the worker's scratch.
 
 namespace akunu::cpu::AKUNU_ISA {
 
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kMaxFloat = std::numeric_limits<float>::max();
+constexpr u32 kBlock = 1024;    // floats summed before they are added to a double
+constexpr u32 kMaxList = 2048;  // candidates in a list
+constexpr u32 kMaxHeap = 1024;  // a larger top-k is found by histogram
+constexpr u32 kBuckets = 2048;  // of a histogram
+static_assert(kMaxLogprobs <= kMaxHeap && kMaxHeap <= kMaxList);
+
 struct Candidate {
-    float logit;
+    float key;    // what the list is ordered by, smallest first
+    float logit;  // relative to the best of all tokens, and divided by the temperature
     u32 id;
-    // Best first: by logit, then lowest id.
     friend bool operator<(const Candidate& a, const Candidate& b) {
-        return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
+        return a.key < b.key || (a.key == b.key && a.id < b.id);
     }
 };
 
-static inline Candidate best_of(const float* x, u32 n) {
-    vf top = set1(-std::numeric_limits<float>::infinity());
-    u32 i = 0;
-    for (; i + L <= n; i += L) top = max_(top, load(x + i));
-    float max = reduce_max(top);
-    for (; i < n; ++i) max = std::max(max, x[i]);
-    for (u32 id = 0; id < n; ++id) {
-        if (x[id] == max) return {max, id};
+struct SampleScratch {
+    double weight[kBuckets];
+    Candidate list[kMaxList];
+};
+static_assert(sizeof(SampleScratch) <= kWorkerScratch);
+
+// ---- passes over all tokens ----------------------------------------------------------------
+
+// NaN, which only a damaged model gives, counts as -inf; too large counts as the largest float.
+static inline vf finite(vf x) { return min_(max_(x, set1(-kInfinity)), set1(kMaxFloat)); }
+static inline float finite(float x) { return !(x > -kInfinity) ? -kInfinity : x < kMaxFloat ? x : kMaxFloat; }
+
+// x[i..i + lanes); missing lanes are dropped tokens.
+static inline vf load_tokens(const float* x, u32 lanes) {
+    return lanes >= u32{L} ? load(x) : load_first(x, static_cast<int>(lanes), -kInfinity);
+}
+static inline void store_tokens(float* x, vf v, u32 lanes) {
+    if (lanes >= u32{L}) {
+        store(x, v);
+    } else {
+        store_first(x, v, static_cast<int>(lanes));
     }
-    return {max, 0};
+}
+
+// The largest of x; NaN is passed over.
+static inline float max_of(const float* x, u32 n) {
+    vf top = set1(-kInfinity), top2 = top;
+    u32 i = 0;
+    for (; i + 2 * L <= n; i += 2 * L) {
+        top = max_(load(x + i), top);
+        top2 = max_(load(x + i + L), top2);
+    }
+    for (; i < n; i += L) top = max_(load_tokens(x + i, n - i), top);
+    return reduce_max(max_(top, top2));
+}
+
+struct Best {
+    float logit;
+    u32 id;
+};
+
+// The best token, the lowest id where several are equal. Without any above -inf: token 0.
+static inline Best best_of(const float* x, u32 n) {
+    Best best{-kInfinity, 0};
+    for (u32 i = 0; i < n; i += kBlock) {
+        const float m = max_of(x + i, n - i < kBlock ? n - i : kBlock);
+        if (m > best.logit) best = {m, i};
+    }
+    if (best.logit == -kInfinity) return {-kInfinity, 0};
+    while (x[best.id] != best.logit) ++best.id;
+    return best;
+}
+
+// Sum of exp(x - shift).
+static inline double sum_exp(const float* x, u32 n, float shift) {
+    double total = 0;
+    for (u32 begin = 0; begin < n; begin += kBlock) {
+        vf sum = zero();
+        const u32 end = n - begin < kBlock ? n : begin + kBlock;
+        for (u32 i = begin; i < end; i += L) sum += exp_(load_tokens(x + i, end - i) - set1(shift));
+        total += static_cast<double>(reduce_add(sum));
+    }
+    return total;
 }
 
 static inline void emit_token(const SampleParams& p, u32* history, const SamplerState& s, Control& control, u32 id) {
     history[p.position] = id;
     ++control.produced;
-    const auto* end = s.end_ids.data() + s.n_end_ids;
-    if (std::find(s.end_ids.data(), end, id) != end) control.stop = 1;
+    for (u32 i = 0; i < s.n_end_ids; ++i) {
+        if (s.end_ids[i] == id) control.stop = 1;
+    }
 }
 
 static void argmax(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
@@ -37,8 +102,7 @@ static void argmax(const DispatchCmd& cmd, const std::byte* params, const Worker
                best_of(cmd.buffers[0].as<float>(), p.vocab).id);
 }
 
-// scaled = (penalised(logits + bias)) / temperature. The second half of `scaled` counts window tokens; it is all zero between
-// commands.
+// scaled = penalised(logits + bias). The second half of `scaled` counts window tokens; it is all zero between commands.
 static void sample_prepare(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
     const auto& p = params_as<SampleParams>(params);
     const auto* logits = cmd.buffers[0].as<float>();
@@ -49,175 +113,375 @@ static void sample_prepare(const DispatchCmd& cmd, const std::byte* params, cons
     const auto range = worker.share(p.vocab);
     const auto mine = [&](u32 id) { return id >= range.begin && id < range.end; };
 
-    std::copy(logits + range.begin, logits + range.end, scaled + range.begin);
+    for (std::uint64_t i = range.begin; i < range.end; i += L) {
+        const auto lanes = static_cast<u32>(range.end - i);
+        store_tokens(scaled + i, finite(load_tokens(logits + i, lanes)), lanes);
+    }
     for (u32 i = 0; i < s.n_bias; ++i) {
-        if (mine(s.bias[i].id)) scaled[s.bias[i].id] += s.bias[i].bias;
+        const u32 id = s.bias[i].id;
+        if (mine(id)) scaled[id] = finite(scaled[id] + s.bias[i].bias);
     }
-    if (s.repeat_penalty != 1 || s.presence_penalty != 0 || s.frequency_penalty != 0) {
-        const u32 first = p.position - std::min(p.position, s.penalty_window);
-        for (u32 i = first; i < p.position; ++i) {
-            if (mine(history[i])) ++counts[history[i]];
-        }
-        for (u32 i = first; i < p.position; ++i) {
-            const u32 id = history[i];
-            if (!mine(id) || counts[id] == 0) continue;
-            float l = scaled[id];
-            l = l > 0 ? l / s.repeat_penalty : l * s.repeat_penalty;
-            scaled[id] = l - s.presence_penalty - s.frequency_penalty * static_cast<float>(counts[id]);
-            counts[id] = 0;
-        }
+    if (s.repeat_penalty == 1 && s.presence_penalty == 0 && s.frequency_penalty == 0) return;
+    const u32 first = p.position - (p.position < s.penalty_window ? p.position : s.penalty_window);
+    for (u32 i = first; i < p.position; ++i) {
+        if (mine(history[i])) ++counts[history[i]];
     }
-    if (s.temperature > 0) {
-        const float inverse = 1.0f / s.temperature;
-        for (std::uint64_t i = range.begin; i < range.end; ++i) scaled[i] *= inverse;
+    for (u32 i = first; i < p.position; ++i) {
+        const u32 id = history[i];
+        if (!mine(id) || counts[id] == 0) continue;
+        const float l = scaled[id] > 0 ? scaled[id] / s.repeat_penalty : scaled[id] * s.repeat_penalty;
+        scaled[id] = finite(l - s.presence_penalty - s.frequency_penalty * static_cast<float>(counts[id]));
+        counts[id] = 0;
     }
 }
 
-// The k best of all tokens, best first.
-static inline void top_k(const float* x, u32 n, u32 k, std::vector<Candidate>& out) {
-    out.clear();
-    for (u32 i = 0; i < k; ++i) out.push_back({x[i], i});
-    std::make_heap(out.begin(), out.end());  // the worst on top
-    const auto consider = [&](u32 id) {
-        if (!(x[id] > out.front().logit)) return;  // an equal logit with a higher id loses
-        std::pop_heap(out.begin(), out.end());
-        out.back() = {x[id], id};
-        std::push_heap(out.begin(), out.end());
+// ---- cutting an order ----------------------------------------------------------------------
+
+// Orders of the tokens, by keys >= 0 of their relative logits, smallest first; dropped tokens have +inf.
+struct ByLogit {
+    vf operator()(vf t) const { return zero() - t; }
+};
+struct ByDistance {  // from the mean logit
+    float mean;
+    vf operator()(vf t) const {
+        const vf d = t - set1(mean);
+        return max_(d, zero() - d);
+    }
+};
+template <typename Key>
+static inline float key_of(const Key& key, float t) {
+    return key(set1(t))[0];
+}
+
+// What comes after this (key, id) is dropped.
+struct Cut {
+    float key;
+    u32 id;
+};
+
+// Where the tokens before, with their masses (or, for `kCount`, as many of them), first reach `want`. A histogram of
+// the keys' leading bits finds the bucket, one of the next bits within it the part of it, and so on.
+template <bool kCount, typename Key>
+static Cut find_cut(const float* x, u32 n, const Key& key, double want, SampleScratch& scratch) {
+    constexpr u32 kChunk = 256;
+    alignas(64) float keys[kChunk], masses[kChunk];
+    const auto for_each = [&](auto&& visit) {  // until it returns true
+        for (u32 begin = 0; begin < n; begin += kChunk) {
+            const u32 count = n - begin < kChunk ? n - begin : kChunk;
+            for (u32 i = 0; i < count; i += L) {
+                const vf t = load_tokens(x + begin + i, count - i);
+                store(keys + i, key(t));
+                store(masses + i, kCount ? t > set1(-kInfinity) ? set1(1) : zero() : exp_(t));
+            }
+            for (u32 i = 0; i < count; ++i) {
+                u32 bits;
+                std::memcpy(&bits, keys + i, 4);
+                if (visit(begin + i, bits, masses[i])) return;
+            }
+        }
     };
-    u32 i = k;
-    for (; i + L <= n; i += L) {
-        if (reduce_max(load(x + i)) <= out.front().logit) continue;
-        for (u32 j = i; j < i + L; ++j) consider(j);
-    }
-    for (; i < n; ++i) consider(i);
-    std::sort(out.begin(), out.end());
-}
-
-static inline float sum_exp(const float* x, u32 n, float max) {
-    vf sum = zero();
-    u32 i = 0;
-    for (; i + L <= n; i += L) sum += exp_(load(x + i) - set1(max));
-    float total = reduce_add(sum);
-    for (; i < n; ++i) total += std::exp(x[i] - max);
-    return total;
-}
-
-// Enough of the best tokens, sorted, to hold a share `p` of the probability.
-static inline void nucleus_candidates(const float* x, u32 n, float p, std::vector<Candidate>& out) {
-    const float max = best_of(x, n).logit;
-    const double want = static_cast<double>(p) * sum_exp(x, n, max);
-    for (float depth = 4;; depth *= 2) {
-        out.clear();
-        double mass = 0;
-        const bool all = depth > 200;
-        for (u32 i = 0; i < n; ++i) {
-            if (!all && !(x[i] >= max - depth)) continue;
-            out.push_back({x[i], i});
-            mass += std::exp(static_cast<double>(x[i] - max));
+    double before = 0;
+    u32 prefix = 0;
+    int known = 32;  // bits below this one are still to be found; the sign is known to be 0
+    for (const int shift : {21, 10, 0}) {
+        std::memset(scratch.weight, 0, sizeof scratch.weight);
+        for_each([&](u32, u32 bits, float mass) {
+            if (known == 32 || bits >> known == prefix) {
+                scratch.weight[(bits >> shift) & ((1u << (known - shift)) - 1)] += static_cast<double>(mass);
+            }
+            return false;
+        });
+        // Where rounding keeps the sum below `want`, the last bucket that holds anything.
+        u32 chosen = 0;
+        double sum = before, before_chosen = before;
+        for (u32 b = 0; b < 1u << (known - shift); ++b) {
+            if (scratch.weight[b] == 0) continue;
+            chosen = b;
+            before_chosen = sum;
+            sum += scratch.weight[b];
+            if (sum >= want) break;
         }
-        if (all || mass >= want * (1 + 1e-6)) break;
+        before = before_chosen;
+        prefix = (known == 32 ? 0 : prefix << (known - shift)) | chosen;
+        known = shift;
     }
-    std::sort(out.begin(), out.end());
+    Cut cut{0, 0};
+    std::memcpy(&cut.key, &prefix, 4);
+    for_each([&](u32 id, u32 bits, float mass) {
+        if (bits != prefix) return false;
+        cut.id = id;
+        before += static_cast<double>(mass);
+        return before >= want;
+    });
+    return cut;
 }
 
-static inline std::vector<double> softmax(const std::vector<Candidate>& c) {
-    std::vector<double> p(c.size());
-    double sum = 0;
-    for (std::size_t i = 0; i < c.size(); ++i) sum += p[i] = std::exp(static_cast<double>(c[i].logit) - c[0].logit);
-    for (double& v : p) v /= sum;
-    return p;
+// Sets what comes after the cut to -inf.
+template <typename Key>
+static void drop_after(float* x, u32 n, const Key& key, Cut cut) {
+    const auto keep = [&](u32 begin, u32 end, auto&& kept) {
+        for (u32 i = begin; i < end; i += L) {
+            const vf t = load_tokens(x + i, end - i);
+            store_tokens(x + i, kept(key(t)) ? t : set1(-kInfinity), end - i);
+        }
+    };
+    keep(0, cut.id + 1, [&](vf k) { return k <= set1(cut.key); });
+    keep(cut.id + 1, n, [&](vf k) { return k < set1(cut.key); });
 }
 
-static inline void keep_typical(std::vector<Candidate>& c, float typical_p) {
-    const std::vector<double> p = softmax(c);
-    double entropy = 0;
-    for (const double v : p) entropy -= v > 0 ? v * std::log(v) : 0;
-    std::vector<std::pair<double, std::size_t>> order(c.size());
-    for (std::size_t i = 0; i < c.size(); ++i) {
-        order[i] = {p[i] > 0 ? std::abs(-std::log(p[i]) - entropy) : std::numeric_limits<double>::infinity(), i};
+// ---- survivors -----------------------------------------------------------------------------
+
+struct Survivors {
+    float* x;  // [n] relative logits of all tokens, when not `listed`
+    u32 n;
+    SampleScratch& scratch;
+    bool listed = false;
+    u32 count = 0;  // of the list
+
+    std::span<Candidate> list() const { return {scratch.list, count}; }
+};
+
+// The k best of x, in any order.
+static u32 k_best(const float* x, u32 n, u32 k, Candidate* heap) {
+    const auto candidate = [&](u32 id) { return Candidate{-finite(x[id]), finite(x[id]), id}; };
+    for (u32 i = 0; i < k; ++i) heap[i] = candidate(i);
+    std::make_heap(heap, heap + k);  // the worst on top
+    constexpr u32 kStep = 8 * L;
+    for (u32 i = k; i < n; i += kStep) {
+        const u32 count = n - i < kStep ? n - i : kStep;
+        if (!(max_of(x + i, count) > heap[0].logit)) continue;
+        for (u32 id = i; id < i + count; ++id) {
+            if (!(x[id] > heap[0].logit)) continue;  // an equal logit with a higher id loses
+            std::pop_heap(heap, heap + k);
+            heap[k - 1] = candidate(id);
+            std::push_heap(heap, heap + k);
+        }
     }
-    std::sort(order.begin(), order.end());
-    std::vector<Candidate> kept;
-    double mass = 0;
-    for (const auto& [distance, i] : order) {
-        kept.push_back(c[i]);
-        mass += p[i];
-        if (mass >= typical_p) break;
-    }
-    std::sort(kept.begin(), kept.end());
-    c = std::move(kept);
+    return k;
 }
 
-// `total` is the softmax denominator relative to the best logit.
-static inline void keep_nucleus(std::vector<Candidate>& c, float top_p, double total) {
-    double mass = 0;
-    for (std::size_t i = 0; i < c.size(); ++i) {
-        mass += std::exp(static_cast<double>(c[i].logit) - c[0].logit);
-        if (mass >= top_p * total) {
-            c.resize(i + 1);
+static void keep_top_k(Survivors& s, u32 k) {
+    if (k >= s.n) return;
+    if (k <= kMaxHeap) {
+        s.count = k_best(s.x, s.n, k, s.scratch.list);
+        s.listed = true;
+    } else {
+        drop_after(s.x, s.n, ByLogit{}, find_cut<true>(s.x, s.n, ByLogit{}, k, s.scratch));
+    }
+}
+
+// Lists the tokens with keys up to `depth`; false when they are too many.
+template <typename Key>
+static bool list_within(Survivors& s, const Key& key, float depth) {
+    s.count = 0;
+    for (u32 i = 0; i < s.n; i += 2 * L) {
+        const u32 lanes = s.n - i, more = lanes > u32{L} ? lanes - u32{L} : 0;
+        const vf a = load_tokens(s.x + i, lanes);
+        const vf b = more ? load_tokens(s.x + i + L, more) : set1(-kInfinity);
+        if (reduce_max(zero() - min_(key(a), key(b))) < -depth) continue;
+        for (u32 id = i; id < i + 2 * L && id < s.n; ++id) {
+            const float k = key_of(key, s.x[id]);
+            if (!(k <= depth)) continue;
+            if (s.count == kMaxList) return false;
+            s.scratch.list[s.count++] = {k, s.x[id], id};
+        }
+    }
+    s.listed = true;
+    return true;
+}
+
+// Keeps the fewest tokens, smallest keys first, that hold a share `p` of the probability.
+template <typename Key>
+static void keep_mass(Survivors& s, const Key& key, double p) {
+    constexpr float kDepths[] = {1, 2, 4, 8, 16};
+    double total = 0;
+    if (s.listed) {
+        for (Candidate& c : s.list()) {
+            c.key = key_of(key, c.logit);
+            total += std::exp(static_cast<double>(c.logit));
+        }
+    } else {
+        double within[std::size(kDepths)] = {};
+        for (u32 begin = 0; begin < s.n; begin += kBlock) {
+            vf all = zero(), sums[std::size(kDepths)] = {};
+            const u32 end = s.n - begin < kBlock ? s.n : begin + kBlock;
+            for (u32 i = begin; i < end; i += L) {
+                const vf t = load_tokens(s.x + i, end - i), e = exp_(t), k = key(t);
+                all += e;
+                for (std::size_t d = 0; d < std::size(kDepths); ++d) sums[d] += k <= set1(kDepths[d]) ? e : zero();
+            }
+            total += static_cast<double>(reduce_add(all));
+            for (std::size_t d = 0; d < std::size(kDepths); ++d) within[d] += static_cast<double>(reduce_add(sums[d]));
+        }
+        constexpr double kRounding = 1 + 1e-5;
+        std::size_t d = 0;
+        while (d < std::size(kDepths) && within[d] < p * total * kRounding) ++d;
+        if (d == std::size(kDepths) || !list_within(s, key, kDepths[d])) {
+            drop_after(s.x, s.n, key, find_cut<false>(s.x, s.n, key, p * total, s.scratch));
             return;
         }
     }
+    const auto list = s.list();
+    std::sort(list.data(), list.data() + list.size());
+    double mass = 0;
+    for (u32 i = 0; i < s.count; ++i) {
+        mass += std::exp(static_cast<double>(list[i].logit));
+        if (mass >= p * total) s.count = i + 1;
+    }
 }
 
-// Standard Gumbel noise of (seed, position, token). The uniform has 32 bits counted from the end where the noise is large, so
-// the upper tail is as fine as the rest; the largest value is below kMaxGumbel.
-constexpr float kMaxGumbel = 22.9f;
-static inline float gumbel(const SamplerState& s, u32 position, u32 token) {
-    const auto words = philox4x32({token / 4, position, 0, 0}, s.seed_lo, s.seed_hi);
-    const float u = (static_cast<float>(words[token % 4]) + 0.5f) * 0x1p-32f;
-    const float e = -std::log1p(-std::min(u, 1 - 0x1p-24f));
-    return -std::log(e);
+// Mean of the relative logits under their own distribution. A token's surprise differs from the entropy as its logit
+// does from this: |-log p - H| = |t - E[t]|.
+static float mean_logit(const Survivors& s) {
+    double total = 0, moment = 0;
+    if (s.listed) {
+        for (const Candidate& c : s.list()) {
+            const double e = std::exp(static_cast<double>(c.logit));
+            total += e;
+            moment += e > 0 ? e * static_cast<double>(c.logit) : 0;
+        }
+    } else {
+        for (u32 begin = 0; begin < s.n; begin += kBlock) {
+            vf sum = zero(), weighted = zero();
+            const u32 end = s.n - begin < kBlock ? s.n : begin + kBlock;
+            for (u32 i = begin; i < end; i += L) {
+                const vf t = load_tokens(s.x + i, end - i), e = exp_(t);
+                sum += e;
+                weighted += e * max_(t, set1(-100));  // exp is 0 there
+            }
+            total += static_cast<double>(reduce_add(sum));
+            moment += static_cast<double>(reduce_add(weighted));
+        }
+    }
+    return static_cast<float>(moment / total);
+}
+
+// ---- the draw ------------------------------------------------------------------------------
+
+// Standard Gumbel noise of a random word. The uniform (word + 0.5)·2^-32 is a distance from 1, so the upper tail, where
+// the winners are, is as fine as the rest; the largest value is below kMaxGumbel.
+constexpr double kMaxGumbel = 22.9;
+static inline double gumbel(u32 word) {
+    const double u = (static_cast<double>(word) + 0.5) * 0x1p-32;
+    return -std::log(-std::log1p(-u));
+}
+
+// Not below gumbel(word): -log(-log1p(-u)) <= -log u, and the bits of a float are, as an integer, a piecewise linear
+// function not above its logarithm. At most 0.07 too large where the noise is above 3.
+static inline vf gumbel_bound(vu word) {
+    const vf u = to_float(vi(word >> 1)) + set1(0.25f);  // in units of 2^-31, rounded down
+    vi bits;
+    std::memcpy(&bits, &u, sizeof bits);
+    constexpr float kLn2 = 0.6931472f, kSlack = 1e-4f;  // the float holds `bits` to 1e-5
+    return fma(to_float(bits), set1(-kLn2 * 0x1p-23f), set1(kLn2 * (31 + 127) + kSlack));
 }
 
 struct Draw {
-    float key = -std::numeric_limits<float>::infinity();
+    double key = -std::numeric_limits<double>::infinity();
     u32 id = 0;
-    void offer(const SamplerState& s, u32 position, float logit, u32 token) {
-        if (!(logit + kMaxGumbel >= key)) return;  // cannot win
-        const float k = logit + gumbel(s, position, token);
+    void offer(float logit, u32 token, u32 word) {
+        const double k = static_cast<double>(logit) + gumbel(word);
         if (k > key || (k == key && token < id)) {
             key = k;
             id = token;
         }
     }
+    bool hopeless(float logit) const { return !(static_cast<double>(logit) + kMaxGumbel >= key); }
 };
+
+static inline u32 random_word(const SamplerState& s, u32 position, u32 token) {
+    return philox4x32({token / 4, position, 0, 0}, s.seed_lo, s.seed_hi)[token % 4];
+}
+
+// The words of tokens [first, first + 4L), in order.
+static inline void random_words(const SamplerState& s, u32 position, u32 first, vu (&words)[4]) {
+    alignas(64) u32 counters[L];
+    // Lane 4q + e holds counter e·L/4 + q, so that transposing within each 16 bytes puts the tokens in order.
+    for (u32 i = 0; i < u32{L}; ++i) counters[i] = first / 4 + i % 4 * (L / 4) + i / 4;
+    vu c0, c1 = vu{} + position, c2 = vu{}, c3 = vu{};
+    std::memcpy(&c0, counters, sizeof c0);
+    u32 k0 = s.seed_lo, k1 = s.seed_hi;
+    for (int round = 0; round < 10; ++round) {
+        vu low0, high0, low1, high1;
+        mul_wide(c0, 0xD2511F53u, low0, high0);
+        mul_wide(c2, 0xCD9E8D57u, low1, high1);
+        c0 = high1 ^ c1 ^ k0;
+        c1 = low1;
+        c2 = high0 ^ c3 ^ k1;
+        c3 = low0;
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
+    }
+    words[0] = c0, words[1] = c1, words[2] = c2, words[3] = c3;
+    transpose4(words);
+}
+
+// argmax of logit + noise over the tokens with logits from `floor`; `best` has the highest logit.
+static u32 draw_from_all(const Survivors& s, const SamplerState& state, u32 position, Best best, float floor) {
+    Draw draw;
+    draw.offer(best.logit, best.id, random_word(state, position, best.id));
+    u32 first = 0;
+    for (; first + 4 * L <= s.n; first += 4 * L) {
+        vf t[4];
+        for (u32 j = 0; j < 4; ++j) t[j] = load(s.x + first + j * L);
+        const float top = reduce_max(max_(max_(t[0], t[1]), max_(t[2], t[3])));
+        if (top < floor || draw.hopeless(top)) continue;
+        vu words[4];
+        random_words(state, position, first, words);
+        vf bound = set1(-kInfinity);
+        for (u32 j = 0; j < 4; ++j) bound = max_(t[j] + gumbel_bound(words[j]), bound);
+        if (static_cast<double>(reduce_max(bound)) < draw.key) continue;
+        alignas(64) u32 word[4 * L];
+        std::memcpy(word, words, sizeof word);
+        for (u32 i = 0; i < 4 * u32{L}; ++i) {
+            const float logit = s.x[first + i];
+            if (logit >= floor && !draw.hopeless(logit)) draw.offer(logit, first + i, word[i]);
+        }
+    }
+    for (; first < s.n; ++first) {
+        if (s.x[first] < floor || draw.hopeless(s.x[first])) continue;
+        draw.offer(s.x[first], first, random_word(state, position, first));
+    }
+    return draw.id;
+}
 
 static void sample_select(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
     if (worker.index != 0) return;
     const auto& p = params_as<SampleParams>(params);
-    const auto* scaled = cmd.buffers[0].as<float>();
+    auto* x = cmd.buffers[0].as<float>();
     auto* history = cmd.buffers[1].as<u32>();
     const auto& s = *cmd.buffers[2].as<SamplerState>();
     auto& control = *cmd.buffers[3].as<Control>();
-    const Candidate best = best_of(scaled, p.vocab);
-    if (s.temperature == 0) {
+    Best best = best_of(x, p.vocab);
+    if (s.temperature == 0 || best.logit == -kInfinity) {
         emit_token(p, history, s, control, best.id);
         return;
     }
+    // Relative to the best first: then nothing overflows but to -inf, whatever the temperature.
+    const float inverse = finite(1.0f / s.temperature);
+    for (u32 i = 0; i < p.vocab; i += L) {
+        const u32 lanes = p.vocab - i;
+        store_tokens(x + i, (load_tokens(x + i, lanes) - set1(best.logit)) * set1(inverse), lanes);
+    }
+    best.logit = 0;
+    Survivors survivors{x, p.vocab, *reinterpret_cast<SampleScratch*>(worker.scratch)};
+    if (s.top_k > 0) keep_top_k(survivors, s.top_k);
+    if (s.typical_p < 1) {
+        keep_mass(survivors, ByDistance{mean_logit(survivors)}, static_cast<double>(s.typical_p));
+        if (!survivors.listed) best = best_of(x, p.vocab);
+    }
+    if (s.top_p < 1) keep_mass(survivors, ByLogit{}, static_cast<double>(s.top_p));
+    const float gap = s.min_p > 0 ? std::log(s.min_p) : -kInfinity;
+    if (!survivors.listed) {
+        emit_token(p, history, s, control, draw_from_all(survivors, s, p.position, best, best.logit + gap));
+        return;
+    }
+    float top = -kInfinity;
+    for (const Candidate& c : survivors.list()) top = c.logit > top ? c.logit : top;
     Draw draw;
-    draw.offer(s, p.position, best.logit, best.id);
-    const bool limited = s.top_k > 0 && s.top_k < p.vocab, typical = s.typical_p < 1, nucleus = s.top_p < 1;
-    const float min_gap = s.min_p > 0 ? std::log(s.min_p) : -std::numeric_limits<float>::infinity();
-    if (!limited && !typical && !nucleus) {
-        for (u32 i = 0; i < p.vocab; ++i) {
-            if (scaled[i] - best.logit >= min_gap) draw.offer(s, p.position, scaled[i], i);
-        }
-    } else {
-        static thread_local std::vector<Candidate> c;  // keeps its memory from token to token
-        double total = 0;
-        if (limited || typical) {
-            top_k(scaled, p.vocab, limited ? s.top_k : p.vocab, c);
-            if (typical) keep_typical(c, s.typical_p);
-            for (const Candidate& x : c) total += std::exp(static_cast<double>(x.logit) - c[0].logit);
-        } else {
-            nucleus_candidates(scaled, p.vocab, s.top_p, c);
-            total = sum_exp(scaled, p.vocab, best.logit);
-        }
-        if (nucleus) keep_nucleus(c, s.top_p, total);
-        draw = {};
-        for (const Candidate& x : c) {
-            if (x.logit - c[0].logit >= min_gap) draw.offer(s, p.position, x.logit, x.id);
+    for (const Candidate& c : survivors.list()) {
+        if (c.logit - top >= gap && !draw.hopeless(c.logit)) {
+            draw.offer(c.logit, c.id, random_word(s, p.position, c.id));
         }
     }
     emit_token(p, history, s, control, draw.id);
@@ -230,15 +494,17 @@ static void logprobs(const DispatchCmd& cmd, const std::byte* params, const Work
     const auto* history = cmd.buffers[1].as<u32>();
     const auto& s = *cmd.buffers[2].as<SamplerState>();
     auto& out = cmd.buffers[3].as<LogprobRecord>()[p.step];
-    const float max = best_of(logits, p.vocab).logit;
-    const float log_sum = max + std::log(sum_exp(logits, p.vocab, max));
-    out.chosen = logits[history[p.position]] - log_sum;
+    const double max = static_cast<double>(best_of(logits, p.vocab).logit);
+    const double log_sum = max + std::log(sum_exp(logits, p.vocab, static_cast<float>(max)));
+    const auto logprob = [&](float logit) { return static_cast<float>(static_cast<double>(logit) - log_sum); };
+    out.chosen = logprob(logits[history[p.position]]);
     if (s.n_logprobs == 0) return;
-    static thread_local std::vector<Candidate> c;
-    top_k(logits, p.vocab, std::min(s.n_logprobs, p.vocab), c);
-    for (std::size_t i = 0; i < c.size(); ++i) {
-        out.ids[i] = c[i].id;
-        out.values[i] = c[i].logit - log_sum;
+    Candidate* best = reinterpret_cast<SampleScratch*>(worker.scratch)->list;
+    const u32 k = k_best(logits, p.vocab, s.n_logprobs < p.vocab ? s.n_logprobs : p.vocab, best);
+    std::sort(best, best + k);
+    for (u32 i = 0; i < k; ++i) {
+        out.ids[i] = best[i].id;
+        out.values[i] = logprob(best[i].logit);
     }
 }
 

@@ -13,6 +13,7 @@ namespace akunu::cpu::AKUNU_ISA {
 constexpr int L = 8;  // floats in a vector
 using vf = __m256;
 using vi = std::int32_t __attribute__((vector_size(32)));
+using vu = std::uint32_t __attribute__((vector_size(32)));
 
 static inline vf load(const float* p) { return _mm256_loadu_ps(p); }
 static inline void store(float* p, vf a) { _mm256_storeu_ps(p, a); }
@@ -45,6 +46,24 @@ static inline void store_i8(std::int8_t* p, vi a) {
 }
 
 #include "cpu/simd/common.h"
+
+// The two halves of a·m.
+static inline void mul_wide(vu a, std::uint32_t m, vu& low, vu& high) {
+    const __m256i x = __m256i(a), k = _mm256_set1_epi32(static_cast<int>(m));
+    const __m256i even = _mm256_mul_epu32(x, k), odd = _mm256_mul_epu32(_mm256_srli_epi64(x, 32), k);
+    low = vu(_mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), 0xAA));
+    high = vu(_mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xAA));
+}
+// Transposes the 4x4 words in each 16 bytes.
+static inline void transpose4(vu (&w)[4]) {
+    const __m256i a = __m256i(w[0]), b = __m256i(w[1]), c = __m256i(w[2]), d = __m256i(w[3]);
+    const __m256i ab = _mm256_unpacklo_epi32(a, b), cd = _mm256_unpacklo_epi32(c, d);
+    const __m256i ab2 = _mm256_unpackhi_epi32(a, b), cd2 = _mm256_unpackhi_epi32(c, d);
+    w[0] = vu(_mm256_unpacklo_epi64(ab, cd));
+    w[1] = vu(_mm256_unpackhi_epi64(ab, cd));
+    w[2] = vu(_mm256_unpacklo_epi64(ab2, cd2));
+    w[3] = vu(_mm256_unpackhi_epi64(ab2, cd2));
+}
 
 // Four bytes of each of the L rows of a group.
 using vb = __m256i;

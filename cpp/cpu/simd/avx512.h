@@ -13,6 +13,7 @@ namespace akunu::cpu::AKUNU_ISA {
 constexpr int L = 16;  // floats in a vector
 using vf = __m512;
 using vi = std::int32_t __attribute__((vector_size(64)));
+using vu = std::uint32_t __attribute__((vector_size(64)));
 
 static inline vf load(const float* p) { return _mm512_loadu_ps(p); }
 static inline void store(float* p, vf a) { _mm512_storeu_ps(p, a); }
@@ -44,6 +45,24 @@ static inline void store_i8(std::int8_t* p, vi a) {
 }
 
 #include "cpu/simd/common.h"
+
+// The two halves of a·m.
+static inline void mul_wide(vu a, std::uint32_t m, vu& low, vu& high) {
+    const __m512i x = __m512i(a), k = _mm512_set1_epi32(static_cast<int>(m));
+    const __m512i even = _mm512_mul_epu32(x, k), odd = _mm512_mul_epu32(_mm512_srli_epi64(x, 32), k);
+    low = vu(_mm512_mask_blend_epi32(0xAAAA, even, _mm512_slli_epi64(odd, 32)));
+    high = vu(_mm512_mask_blend_epi32(0xAAAA, _mm512_srli_epi64(even, 32), odd));
+}
+// Transposes the 4x4 words in each 16 bytes.
+static inline void transpose4(vu (&w)[4]) {
+    const __m512i a = __m512i(w[0]), b = __m512i(w[1]), c = __m512i(w[2]), d = __m512i(w[3]);
+    const __m512i ab = _mm512_unpacklo_epi32(a, b), cd = _mm512_unpacklo_epi32(c, d);
+    const __m512i ab2 = _mm512_unpackhi_epi32(a, b), cd2 = _mm512_unpackhi_epi32(c, d);
+    w[0] = vu(_mm512_unpacklo_epi64(ab, cd));
+    w[1] = vu(_mm512_unpackhi_epi64(ab, cd));
+    w[2] = vu(_mm512_unpacklo_epi64(ab2, cd2));
+    w[3] = vu(_mm512_unpackhi_epi64(ab2, cd2));
+}
 
 // Four bytes of each of the L rows of a group.
 using vb = __m512i;

@@ -15,6 +15,7 @@ namespace akunu::cpu::AKUNU_ISA {
 constexpr int L = 4;  // floats in a vector
 using vf = float __attribute__((vector_size(16)));
 using vi = std::int32_t __attribute__((vector_size(16)));
+using vu = std::uint32_t __attribute__((vector_size(16)));
 
 static inline vf load(const float* p) {
     vf r;
@@ -60,6 +61,20 @@ static inline void store_i8(std::int8_t* p, vi a) {
 }
 
 #include "cpu/simd/common.h"
+
+// The two halves of a·m.
+static inline void mul_wide(vu a, std::uint32_t m, vu& low, vu& high) {
+    using Wide = std::uint64_t __attribute__((vector_size(32)));
+    const Wide p = __builtin_convertvector(a, Wide) * m;
+    low = __builtin_convertvector(p, vu);
+    high = __builtin_convertvector(p >> 32, vu);
+}
+// Transposes the 4x4 words in each 16 bytes.
+static inline void transpose4(vu (&w)[4]) {
+    std::uint32_t t[4][4];
+    std::memcpy(t, w, sizeof t);
+    for (int i = 0; i < 4; ++i) w[i] = vu{t[0][i], t[1][i], t[2][i], t[3][i]};
+}
 
 // Four bytes of each of the L rows of a group.
 using vb = std::uint8_t __attribute__((vector_size(16)));

@@ -1,0 +1,122 @@
+"""Engines for these tests, and how they are driven."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import gguf
+import numpy as np
+import numpy.typing as npt
+
+from akunu import _core
+from akunu.config import ModelConfig, ModelSpec, TensorRef, resolve
+from models import convert, tiny
+
+from .reference import Settings, allowed
+
+__all__ = ["check", "open_file", "run", "start", "synthetic", "write_tiny"]
+
+
+def write_tiny(path: Path, name: str = "llama", **replaced: npt.NDArray[np.float32]) -> Path:
+    """A tiny random model; `replaced` are tensors to write instead, dots written as two underscores."""
+    model = tiny.ALL[name]
+    weights = {**tiny.weights(model), **{key.replace("__", "."): value for key, value in replaced.items()}}
+    writer = gguf.GGUFWriter(str(path), model.arch)
+    for key, value in convert.metadata(model).items():
+        convert.add_value(writer, key, value)
+    convert.add_tokenizer(writer, model.vocab_size)
+    convert.add_tensors(writer, convert.tensors(model, weights), "F32")
+    convert.finish(writer)
+    return path
+
+
+def open_file(path: Path, *, context: int = 128, chunk: int = 512, threads: int = 1) -> _core.Engine:
+    file = _core.GgufFile(str(path))
+    return _core.Engine(file, resolve(file, context=context), context=context, chunk=chunk, threads=threads)
+
+
+def synthetic(
+    vocab: int,
+    dim: int,
+    *,
+    layers: int = 1,
+    head_dim: int = 32,
+    context: int = 64,
+    threads: int = 1,
+    **options: object,
+) -> _core.Engine:
+    """Random F32 weights. Their pattern repeats: with `dim` 32 after 8186 tokens, with 33 hardly ever."""
+    n_heads = max(1, dim // head_dim)
+    config = ModelConfig(
+        arch="llama", n_layers=layers, dim=dim, n_heads=n_heads, n_kv_heads=n_heads, head_dim=head_dim,
+        ffn_dim=2 * dim, vocab_size=vocab, context_length=4096, norm_eps=1e-5, rope_style="interleaved",
+        rope_dim=head_dim, inv_freq=np.geomspace(1, 1e-4, head_dim // 2, dtype=np.float32)[None],
+        rope_scale=1.0, activation="silu", attn_softcap=0.0, final_softcap=0.0, attn_scale=head_dim**-0.5,
+        embedding_scale=1.0,
+        layer_window=(0,) * layers, layer_rope=(0,) * layers,
+    )  # fmt: skip
+    shapes: dict[str, tuple[int, int]] = {
+        "token_embedding": (vocab, dim), "output": (vocab, dim), "output_norm": (dim, 0)
+    }  # fmt: skip
+    q_dim = n_heads * head_dim
+    for n in range(layers):
+        shapes |= {f"layers.{n}.{part}_norm": (dim, 0) for part in ("attn", "ffn")}
+        shapes |= {f"layers.{n}.attn_{part}": (q_dim, dim) for part in "qkv"}
+        shapes[f"layers.{n}.attn_output"] = (dim, q_dim)
+        shapes |= {f"layers.{n}.ffn_{part}": (2 * dim, dim) for part in ("gate", "up")}
+        shapes[f"layers.{n}.ffn_down"] = (dim, 2 * dim)
+    tensors = {name: TensorRef(name, 0, rows, cols) for name, (rows, cols) in shapes.items()}
+    spec = ModelSpec(config=config, tensors=tensors)
+    return _core.Engine(
+        None, spec, context=context, threads=threads, synthetic=dict.fromkeys(shapes, "f32"), **options
+    )
+
+
+def start(
+    engine: _core.Engine, prompt: Sequence[int], settings: Settings, seed: int, **options: object
+) -> _core.Chunk:
+    """Begin and run the prompt; the chunk holds the first token."""
+    engine.begin(prompt, **{**asdict(settings), "seed": seed, **options})
+    left, chunk = engine.prefill()
+    while left:
+        left, chunk = engine.prefill()
+    return chunk
+
+
+def run(
+    engine: _core.Engine,
+    prompt: Sequence[int],
+    n: int,
+    settings: Settings,
+    seed: int,
+    *,
+    chain: int = 8,
+    **options: object,
+) -> list[int]:
+    """n tokens (fewer when an end token comes or the context is full), in chains of up to `chain`."""
+    chunk = start(engine, prompt, settings, seed, **options)
+    ids = list(chunk.ids)
+    while len(ids) < n and not chunk.ended:
+        chunk = engine.decode(min(chain, n - len(ids)))
+        if not chunk.ids:
+            break
+        ids += chunk.ids
+    return ids
+
+
+def check(
+    logits: npt.NDArray[np.float32], prompt: Sequence[int], ids: Sequence[int], settings: Settings, seed: int
+) -> int:
+    """Assert that the reference draws each of `ids` from `logits`; returns how many hung on a rounding.
+
+    `logits` are those of prompt + ids, [len(prompt) + len(ids), vocab].
+    """
+    sequence = [*prompt, *ids]
+    close = 0
+    for position in range(len(prompt), len(sequence)):
+        expected = allowed(logits[position - 1], sequence[:position], settings, seed)
+        assert sequence[position] in expected, (position, sequence[position], expected, settings, seed)
+        close += len(expected) > 1
+    return close

@@ -1,0 +1,149 @@
+"""After every stop the KV cache holds what the caller has seen, and going on equals a fresh run."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from akunu.errors import ContextLengthError
+
+from .engines import open_file, run, start, synthetic, write_tiny
+from .reference import Settings
+
+PROMPT = [1, 17, 42, 42, 200, 7, 17, 99]
+SAMPLED = Settings(temperature=1.2, top_p=0.95, repeat_penalty=1.1)
+BOTH = pytest.mark.parametrize("settings", [Settings(temperature=0), SAMPLED], ids=["greedy", "sampled"])
+
+
+@pytest.fixture(scope="module")
+def tiny_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tiny(tmp_path_factory.mktemp("sampling") / "llama.gguf")
+
+
+@BOTH
+def test_same_seed_same_text(tiny_file: Path, settings: Settings) -> None:
+    """For any chunk of the prompt, chain length, number of threads, and with or without a cached prefix."""
+    expected = run(open_file(tiny_file), PROMPT, 60, settings, 5)
+    for chunk in (1, 3, 512):
+        for threads in (1, 2, 3):
+            engine = open_file(tiny_file, chunk=chunk, threads=threads)
+            assert run(engine, PROMPT, 60, settings, 5, chain=13) == expected, (chunk, threads)
+            assert run(engine, PROMPT, 60, settings, 5, chain=1) == expected  # on the cached prompt
+            assert run(engine, PROMPT, 60, settings, 5, reuse=False) == expected
+
+
+def test_another_seed_another_text(tiny_file: Path) -> None:
+    engine = open_file(tiny_file)
+    # Seeds that differ in the low half, in the high half, in one bit.
+    texts = {
+        tuple(run(engine, PROMPT, 20, SAMPLED, seed)) for seed in (0, 1, 1 << 32, 1 << 63, (1 << 64) - 1)
+    }
+    assert len(texts) == 5
+
+
+@BOTH
+def test_a_chain_ends_at_an_end_token(tiny_file: Path, settings: Settings) -> None:
+    engine = open_file(tiny_file)
+    free = run(engine, PROMPT, 60, settings, 5)
+    for n in (0, 1, 11, 30):
+        end = free[n]
+        expected = free[: free.index(end) + 1]
+        for chain in (1, 4, 64):
+            assert run(engine, PROMPT, 60, settings, 5, chain=chain, end_ids=[262, end]) == expected
+            # The end token has not become input.
+            assert engine.tokens.tolist() == [*PROMPT, *expected[:-1]]
+            assert engine.position == len(PROMPT) + len(expected) - 1
+
+
+def test_a_chunk_says_that_it_ended(tiny_file: Path) -> None:
+    engine = open_file(tiny_file)
+    free = run(engine, PROMPT, 10, SAMPLED, 5)
+    assert start(engine, PROMPT, SAMPLED, 5, end_ids=free[:1]).ended
+    assert not start(engine, PROMPT, SAMPLED, 5, end_ids=free[9:]).ended
+    chunk = engine.decode(60)
+    assert chunk.ended == (chunk.ids[-1] == free[9])
+    assert chunk.ended
+
+
+@BOTH
+def test_truncate_and_continue_equals_a_fresh_run(tiny_file: Path, settings: Settings) -> None:
+    engine = open_file(tiny_file)
+    ids = run(engine, PROMPT, 30, settings, 5)
+    for keep in (0, 3, len(PROMPT), len(PROMPT) + 12):
+        run(engine, PROMPT, 30, settings, 5)
+        engine.truncate(keep)
+        assert engine.tokens.tolist() == [*PROMPT, *ids][:keep]
+        prompt = [*PROMPT, *ids[:12], 60, 61]
+        assert engine.begin(prompt) == keep
+        found = run(engine, prompt, 25, settings, 8, chain=6)
+        assert found == run(open_file(tiny_file), prompt, 25, settings, 8)
+        assert engine.tokens.tolist() == [*prompt, *found[:-1]]
+
+
+@BOTH
+def test_decoding_in_pieces_equals_one_prompt(tiny_file: Path, settings: Settings) -> None:
+    """With the tokens so far as prompt, the next ones are the same: a draw depends on its position."""
+    engine = open_file(tiny_file)
+    ids = run(engine, PROMPT, 40, settings, 5)
+    for n in (1, 17, 39):
+        assert run(engine, [*PROMPT, *ids[:n]], 40 - n, settings, 5, reuse=False) == ids[n:]
+
+
+def test_the_context_is_filled_to_the_last_token(tiny_file: Path) -> None:
+    engine = open_file(tiny_file, context=32)
+    expected = run(open_file(tiny_file), PROMPT, 25, SAMPLED, 5)
+    for chain in (1, 7, 200):
+        # 24 more tokens fit, and one that is sampled from the last of them.
+        assert run(engine, PROMPT, 100, SAMPLED, 5, chain=chain) == expected
+        assert engine.position == engine.context == 32
+        assert engine.decode(5).ids == []
+    full = [*PROMPT, *expected[:24]]
+    assert run(engine, full, 10, SAMPLED, 5) == expected[24:]
+    with pytest.raises(ContextLengthError, match=r"33 tokens.*32"):
+        engine.begin([*full, 1])
+
+
+@BOTH
+def test_cancel_from_another_thread(settings: Settings) -> None:
+    engine = synthetic(8000, 512, layers=6, head_dim=64, context=2048)
+    prompt = list(range(1, 9))
+    ids = start(engine, prompt, settings, 5).ids
+    timer = threading.Timer(0.15, engine.cancel)
+    timer.start()
+    began = time.perf_counter()
+    while True:
+        chunk = engine.decode(256)
+        ids += chunk.ids
+        if len(chunk.ids) < 256:
+            break
+    assert time.perf_counter() - began < 5
+    timer.join()
+    assert 1 < len(ids) < 1500
+    assert engine.tokens.tolist() == [*prompt, *ids[:-1]]
+    assert engine.decode(5).ids == []  # until the next generation begins
+    more = run(engine, [*prompt, *ids], 8, settings, 5)
+    assert engine.tokens.tolist() == [*prompt, *ids, *more[:-1]]
+    assert more == run(engine, [*prompt, *ids], 8, settings, 5, reuse=False)
+
+
+def test_cancel_during_the_prompt() -> None:
+    engine = synthetic(4000, 512, layers=6, head_dim=64, context=4096, chunk=64)
+    prompt = [i % 4000 for i in range(4000)]
+    engine.begin(prompt)
+    timer = threading.Timer(0.1, engine.cancel)
+    timer.start()
+    left = len(prompt)
+    while True:
+        now, chunk = engine.prefill()
+        if now == left:
+            break
+        left = now
+    timer.join()
+    assert chunk.ids == [] and left > 0
+    # Only whole chunks have been kept.
+    assert engine.position == len(prompt) - left and engine.position % 64 == 0
+    assert engine.tokens.tolist() == prompt[: engine.position]
+    assert engine.begin(prompt) == engine.position
