@@ -1,4 +1,4 @@
-"""The training text: the same for the same seed, free of held-out content, and rendered by the shipped template."""
+"""The training text: the same for the same seed, free of held-out content, and in the shipped template."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from render import END, START, pieces, render
 
 
 def test_the_same_seed_gives_the_same_text() -> None:
-    first, again, other = (["".join(t for t, _ in pieces(s)) for s in islice(samples(n), 200)] for n in (3, 3, 4))
+    first, again, other = (
+        ["".join(t for t, _ in pieces(s)) for s in islice(samples(n), 200)] for n in (3, 3, 4)
+    )
     assert first == again
     assert first != other
 
@@ -35,16 +37,20 @@ def test_no_evaluation_prompt_is_in_the_training_text(skill: str) -> None:
 
 
 def test_held_out_sums_are_nowhere_in_training() -> None:
-    pattern = re.compile(r"(?<![\d.] )(?<![*+/\d-] )(?<!\d)(\d{1,2}) ?([-+*]) ?(\d{1,2})(?= =|\?|\.)")
-    asked = [
-        (int(m[1]), m[2], int(m[3]))
+    answers = (
+        m["content"]
         for s in islice(samples(6), 3000)
-        if not s.tools and s.skill == "arithmetic"
-        for m in [pattern.search(s.messages[-2]["content"])]
-        if m and "=" not in m.string.split(m[0])[0] and m.string.count("+") < 2
-    ]
-    assert len(asked) > 50
-    assert [each for each in asked if is_held_out(sum_key(*each))] == []
+        if not s.tools
+        for m in s.messages
+        if m["role"] == "assistant"
+    )
+    sums = [re.match(r"(\d{1,2}) ([-+*]) (\d{1,2}) = ", answer) for answer in answers]
+    told = [(int(m[1]), m[2], int(m[3])) for m in sums if m]
+    assert len(told) > 200
+    assert [each for each in told if is_held_out(sum_key(*each))] == []
+    case = next(c for c in evaluate.cases("arithmetic", 50) if re.match(r"\d+ [-+*] \d+ = ", c.wanted))
+    a, op, b = case.wanted.split(" ")[:3]
+    assert is_held_out(sum_key(int(a), op, int(b)))
 
 
 def test_reserved_names_are_never_in_training() -> None:
@@ -59,7 +65,13 @@ def test_a_key_is_the_same_for_both_orders() -> None:
 
 @pytest.mark.parametrize(
     ("a", "op", "b", "value"),
-    [(34, "*", 27, "918"), (5, "-", 12, "-7"), (72, "/", 6, "12"), (29, "/", 4, "7 remainder 1"), (99, "+", 99, "198")],
+    [
+        (34, "*", 27, "918"),
+        (5, "-", 12, "-7"),
+        (72, "/", 6, "12"),
+        (29, "/", 4, "7 remainder 1"),
+        (99, "+", 99, "198"),
+    ],
 )
 def test_worked_sums_end_in_the_result(a: int, op: str, b: int, value: str) -> None:
     line, result = solve(a, op, b)
@@ -113,6 +125,8 @@ def test_packed_rows_hold_every_document_once() -> None:
     documents = shards.encode(tokenizer, 2, 150, 1024)
     ids, marks = shards.pack(documents, 1024)
     rows = [
-        tuple(ids[r][marks[r] // 2 == n].tolist()) for r in range(len(ids)) for n in range(1, int(marks[r].max()) // 2 + 1)
+        tuple(ids[r][marks[r] // 2 == n].tolist())
+        for r in range(len(ids))
+        for n in range(1, int(marks[r].max()) // 2 + 1)
     ]
     assert sorted(rows) == sorted(tuple(tokens) for tokens, _ in documents)

@@ -66,7 +66,13 @@ def test_the_tokenizer_of_the_file_is_the_one_it_was_trained_with(ember_path: Pa
     tokenizers = pytest.importorskip("tokenizers")
     trained = tokenizers.Tokenizer.from_file(str(TOKENIZER))
     with akunu.load(str(ember_path)) as model:
-        for text in ("Once upon a time, there was a fox.", "34*27=918", "naïve café ☕ 你好", "\n\n  two  spaces\t", '{"a": 1}'):
+        for text in (
+            "Once upon a time, there was a fox.",
+            "34*27=918",
+            "naïve café ☕ 你好",
+            "\n\n  two  spaces\t",
+            '{"a": 1}',
+        ):
             ids = model.tokenize(text, add_special=False)
             assert list(ids) == trained.encode(text, add_special_tokens=False).ids
             assert model.detokenize(ids) == text
@@ -93,7 +99,9 @@ def test_quantized_blocks_come_back(kind: Type, case: str) -> None:
 
 def test_q4_k_is_better_than_q4_0_on_offset_blocks() -> None:
     x = (np.random.default_rng(3).standard_normal((8, 512)) + 2).astype(np.float32)
-    errors = [np.linalg.norm(quants.dequantize(np.asarray(quantize(x, k)), k) - x) for k in (Type.Q4_K, Type.Q4_0)]
+    errors = [
+        np.linalg.norm(quants.dequantize(np.asarray(quantize(x, k)), k) - x) for k in (Type.Q4_K, Type.Q4_0)
+    ]
     assert errors[0] < 0.8 * errors[1]
 
 

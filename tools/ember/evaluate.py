@@ -36,11 +36,24 @@ from corpus.chat import (
     unknown,
 )
 from corpus.extraction import extraction
+from corpus.extras import lists, longer_sum, reading, sizes, spelling, yes_no
 from corpus.grammar import write
 from corpus.sample import Turn, is_held_out
 from corpus.stories import story
-from corpus.tasks import arithmetic, calendar, compare, counting, fact, fix_articles, opposite, parity, plural, reorder, repeat, word_problem
-from corpus.extras import lists, longer_sum, reading, sizes, spelling, yes_no
+from corpus.tasks import (
+    arithmetic,
+    calendar,
+    compare,
+    counting,
+    fact,
+    fix_articles,
+    opposite,
+    parity,
+    plural,
+    reorder,
+    repeat,
+    word_problem,
+)
 from corpus.tools import tool_chat
 from corpus.words import ANIMAL_ELDERS, GENDER, HUMAN_ELDERS, RESERVED_NAMES
 from render import CALL_END, CALL_START, render
@@ -74,10 +87,29 @@ def _case(skill: str, sample: Sample, at: int, limit: int) -> Case:
 
 
 TURNS: dict[str, list[Callable[[Random], Turn]]] = {
-    "arithmetic": [arithmetic, arithmetic, arithmetic, arithmetic, arithmetic, word_problem, compare, parity, longer_sum], "facts": [fact, fact, fact, yes_no, sizes], "counting": [counting],
-    "calendar": [calendar], "opposites": [opposite], "plurals": [plural], "repeat": [repeat], "reorder": [reorder], "unknown": [unknown],
-    "identity": [identity], "lists": [lists], "spelling": [spelling],
-}  # fmt: skip
+    "arithmetic": [
+        arithmetic,
+        arithmetic,
+        arithmetic,
+        arithmetic,
+        arithmetic,
+        word_problem,
+        compare,
+        parity,
+        longer_sum,
+    ],
+    "facts": [fact, fact, fact, yes_no, sizes],
+    "counting": [counting],
+    "calendar": [calendar],
+    "opposites": [opposite],
+    "plurals": [plural],
+    "repeat": [repeat],
+    "reorder": [reorder],
+    "unknown": [unknown],
+    "identity": [identity],
+    "lists": [lists],
+    "spelling": [spelling],
+}
 
 
 def _single(skill: str) -> Callable[[Random], Sample]:
@@ -104,7 +136,14 @@ def _opening(rng: Random, new_name: bool = False) -> Sample:
 def _request(rng: Random) -> Sample:
     """A request for a story that names the hero and the kind of hero."""
     told = story(rng)
-    env = {"k": told.kind, "h": told.hero, "t": told.theme, "a": told.trait, "n": told.friend, "f": told.friend_kind}
+    env = {
+        "k": told.kind,
+        "h": told.hero,
+        "t": told.theme,
+        "a": told.trait,
+        "n": told.friend,
+        "f": told.friend_kind,
+    }
     ask = fix_articles(write(rng, rng.choice(STORY_ASKS), env))
     held = told.hero in ask and told.kind in ask and is_held_out(story_key(told))
     messages = [{"role": "user", "content": ask}, {"role": "assistant", "content": told.text}]
@@ -115,11 +154,17 @@ def cases(skill: str, count: int) -> Iterator[Case]:
     """Held-out cases of a skill: distinct prompts, the same ones each time."""
     seen: set[str] = set()
     sources: dict[str, Callable[[Random], Sample]] = {
-        "json": extraction, "tools": tool_chat, "tool answers": tool_chat, "format": lambda r: r.choice((format_chat, format_chat, format_chat, persona_chat, role_chat))(r),
-        "multi-turn": lambda r: (follow_up if r.random() < 0.75 else memory)(r), "story": _opening, "story chat": _request, "story, new name": lambda r: _opening(r, True),
+        "json": extraction,
+        "tools": tool_chat,
+        "tool answers": tool_chat,
+        "format": lambda r: r.choice((format_chat, format_chat, format_chat, persona_chat, role_chat))(r),
+        "multi-turn": lambda r: (follow_up if r.random() < 0.75 else memory)(r),
+        "story": _opening,
+        "story chat": _request,
+        "story, new name": lambda r: _opening(r, True),
         "reading": reading,
-    }  # fmt: skip
-    # a fact of a few hundred, in one of its phrasings: the held-out pairs are few, so stop at the last one found
+    }
+    # the held-out pairs of a fact and a wording are few: stop when no more are found
     for sample in islice(samples(SEED, held_out=True, only=sources.get(skill) or _single(skill)), count * 60):
         if skill.startswith("story") and sample.text:
             case = Case(skill, [], [], sample.text, "", 700, sample.hint)
@@ -141,7 +186,7 @@ def cases(skill: str, count: int) -> Iterator[Case]:
             return
 
 
-# --- checks ---------------------------------------------------------------------------------------------------
+# --- checks ---
 
 
 def number(text: str) -> str:
@@ -160,7 +205,11 @@ def right(case: Case, answer: str, ended: bool) -> str:
     if case.skill == "unknown":
         return "" if re.search(r"do not know|beyond me", answer) else "pretends to know"
     if case.skill == "identity":
-        return "" if re.search(r"Ember|Akunu|tiny|small|program|mistake|little|stories", answer, re.I) else "does not say what it is"
+        return (
+            ""
+            if re.search(r"Ember|Akunu|tiny|small|program|mistake|little|stories", answer, re.I)
+            else "does not say what it is"
+        )
     return "" if answer.strip() == case.wanted.strip() else "differs"
 
 
@@ -216,7 +265,7 @@ def story_fault(text: str, hero: str, ended: bool) -> str:
     return ""
 
 
-# --- engines --------------------------------------------------------------------------------------------------
+# --- engines ---
 
 Answer = tuple[str, bool]
 
@@ -251,7 +300,10 @@ def run_torch(folder: Path, todo: list[Case]) -> list[Answer]:
     state = {}
     for part in sorted(folder.glob("weights-*.npz")):
         with np.load(part) as tensors:
-            state |= {n.replace("blk.", "blocks."): torch.from_numpy(tensors[n].astype(np.float32)) for n in tensors.files}
+            state |= {
+                n.replace("blk.", "blocks."): torch.from_numpy(tensors[n].astype(np.float32))
+                for n in tensors.files
+            }
     model.load_state_dict(state)
     model.to("cuda" if torch.cuda.is_available() else "cpu")
     stops = {tokenizer.token_to_id(t) for t in ("<|endoftext|>", "<|im_end|>")}
@@ -265,12 +317,31 @@ def run_torch(folder: Path, todo: list[Case]) -> list[Answer]:
     return answers
 
 
-# --- report ---------------------------------------------------------------------------------------------------
+# --- report ---
 
 COUNTS = {
-    "arithmetic": 500, "facts": 300, "json": 300, "tools": 300, "tool answers": 100, "format": 300, "multi-turn": 200, "counting": 100, "calendar": 60,
-    "opposites": 60, "plurals": 60, "repeat": 100, "reorder": 200, "reading": 150, "lists": 40, "spelling": 80, "unknown": 100, "identity": 40, "story": 100, "story chat": 100, "story, new name": 100,
-}  # fmt: skip
+    "arithmetic": 500,
+    "facts": 300,
+    "json": 300,
+    "tools": 300,
+    "tool answers": 100,
+    "format": 300,
+    "multi-turn": 200,
+    "counting": 100,
+    "calendar": 60,
+    "opposites": 60,
+    "plurals": 60,
+    "repeat": 100,
+    "reorder": 200,
+    "reading": 150,
+    "lists": 40,
+    "spelling": 80,
+    "unknown": 100,
+    "identity": 40,
+    "story": 100,
+    "story chat": 100,
+    "story, new name": 100,
+}
 GENERALISATION = {
     "arithmetic": "pairs of operands never seen, in either order and in any wording",
     "facts": "a known fact in a wording it was never asked in",
@@ -323,7 +394,9 @@ def table(report: dict[str, dict[str, Any]]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--model", type=Path, default=ROOT / "python/akunu/models/ember.gguf")
     parser.add_argument("--torch", type=Path, metavar="FOLDER", help="evaluate a training run in PyTorch")
     parser.add_argument("--share", type=float, default=1.0, help="share of the prompts to use")
@@ -334,7 +407,11 @@ def main() -> None:
     if args.torch and args.write_card:
         parser.error("the card's figures come from Akunu's engine: leave out --torch")
     started = time.monotonic()
-    report = evaluate(lambda todo: run_torch(args.torch, todo) if args.torch else run_akunu(args.model, todo), args.share, args.show)
+    report = evaluate(
+        lambda todo: run_torch(args.torch, todo) if args.torch else run_akunu(args.model, todo),
+        args.share,
+        args.show,
+    )
     for skill, row in report.items():
         for fault in row["faults"]:
             print(f"[{skill}] {json.dumps(fault, ensure_ascii=False)}")

@@ -1,4 +1,4 @@
-"""Ember's architecture in PyTorch: a Llama decoder with the rotary pairs side by side, as GGUF's ``llama`` has them."""
+"""Ember in PyTorch: a Llama decoder with the rotary pairs side by side, as GGUF's ``llama`` has them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import torch.nn.functional as F
 from model_config import Config
 from torch import Tensor, nn
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
-
 
 Attend = Callable[[Tensor, Tensor, Tensor], Tensor]
 
@@ -36,7 +35,7 @@ def within(mask: Any) -> Attend:
 def document_mask(documents: Tensor, sparse: bool) -> Any:
     """Causal and never across documents. documents [batch, rows], one id per position.
 
-    ``sparse`` gives the block mask of FlexAttention, for compiled models on a GPU; otherwise it is a bool tensor.
+    ``sparse`` gives the block mask of FlexAttention, for compiled models on a GPU; else it is a bool tensor.
     """
     if not sparse:
         return (documents[:, :, None] == documents[:, None, :]).tril()[:, None]
@@ -66,7 +65,7 @@ class Norm(nn.Module):
 
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Rotary position embedding on adjacent pairs. x [batch, heads, rows, head_dim], cos and sin [rows, head_dim/2]."""
+    """Rotate adjacent pairs. x [batch, heads, rows, head_dim], cos and sin [rows, head_dim/2]."""
     even, odd = x.float().unflatten(-1, (-1, 2)).unbind(-1)
     return torch.stack((even * cos - odd * sin, even * sin + odd * cos), -1).flatten(-2).to(x.dtype)
 
@@ -109,7 +108,11 @@ class Ember(nn.Module):
         self.register_buffer("sin", angle.sin(), persistent=False)
         for name, p in self.named_parameters():
             if p.ndim == 2:
-                scale = (2 * c.layers) ** -0.5 if name.endswith(("attn_output.weight", "ffn_down.weight")) else 1.0
+                scale = (
+                    (2 * c.layers) ** -0.5
+                    if name.endswith(("attn_output.weight", "ffn_down.weight"))
+                    else 1.0
+                )
                 nn.init.normal_(p, std=0.02 if "embd" in name else p.shape[1] ** -0.5 * scale)
 
     def forward(self, ids: Tensor, attend: Attend = causal) -> Tensor:
@@ -129,7 +132,9 @@ def gguf_tensors(state: dict[str, Any]) -> dict[str, Any]:
 
 
 @torch.inference_mode()
-def greedy(model: Ember, prompts: list[list[int]], stops: set[int], limit: int, batch: int = 256) -> list[list[int]]:
+def greedy(
+    model: Ember, prompts: list[list[int]], stops: set[int], limit: int, batch: int = 256
+) -> list[list[int]]:
     """Greedy continuations without a cache: simple, for development only."""
     device = model.token_embd.weight.device
     done: list[list[int]] = [[] for _ in prompts]

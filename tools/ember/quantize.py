@@ -1,7 +1,8 @@
 """Blocks of GGUF's quantized types, in NumPy: Q4_K and Q6_K here, the simple ones by the ``gguf`` package.
 
-Layouts: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md names the types; a super-block has 256 weights.
-Q4_K: d and dmin (F16), 8 6-bit scales and 8 6-bit minima in 12 bytes, 128 bytes of nibbles; w = d*s*q - dmin*m.
+The types are those of https://github.com/ggml-org/ggml/blob/master/docs/gguf.md; a block has 256 weights.
+Q4_K: d and dmin (F16), 8 scales and 8 minima of 6 bits in 12 bytes, 128 bytes of nibbles;
+w = d*s*q - dmin*m.
 Q6_K: 128 bytes of low nibbles, 64 bytes of high bit pairs, 16 signed 8-bit scales, d (F16); w = d*s*(q - 32).
 """
 
@@ -47,7 +48,9 @@ def _fit_min(x: Floats, levels: int) -> tuple[Floats, Floats]:
         q = np.clip(np.rint(_divide(x - low, scale)), 0, levels)
         mean_q = (weight * q).sum(1, keepdims=True) / np.maximum(total, 1e-30)
         dq = q - mean_q
-        scale = _divide((weight * dq * (x - mean_x)).sum(1, keepdims=True), (weight * dq * dq).sum(1, keepdims=True))
+        scale = _divide(
+            (weight * dq * (x - mean_x)).sum(1, keepdims=True), (weight * dq * dq).sum(1, keepdims=True)
+        )
         new_low = np.minimum(mean_x - scale * mean_q, 0)
         found = error(scale, new_low)
         better = (found < best) & (scale > 0)

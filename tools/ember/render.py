@@ -27,13 +27,15 @@ def template() -> Template:
     return env.from_string(TEMPLATE_PATH.read_text(encoding="utf-8"))
 
 
-def render(messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None = None, prompt: bool = False) -> str:
+def render(
+    messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None = None, prompt: bool = False
+) -> str:
     """The conversation as text; with ``prompt`` it ends where the assistant is to go on."""
     return template().render(messages=messages, tools=tools or None, add_generation_prompt=prompt)
 
 
 def pieces(sample: Sample) -> list[tuple[str, bool]]:
-    """The document in pieces, and for each whether it is learned: all of a plain text, the answers of a chat."""
+    """The document in pieces, each with whether it is learned: all of a plain text, the answers of a chat."""
     if sample.text:
         return [(sample.text + END_OF_TEXT, True)]
     out: list[tuple[str, bool]] = []

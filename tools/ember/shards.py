@@ -1,7 +1,8 @@
 """The corpus as packed rows of token ids: shards that many processes write while the training reads.
 
-Shard ``i`` depends on the seed and ``i`` alone. A row is ``context`` tokens; a document is never split. Beside the
-ids lies one byte per position: twice the document's number in its row (0 is padding), plus 1 where it is learned.
+Shard ``i`` depends on the seed and ``i`` alone. A row is ``context`` tokens; a document is never split.
+Beside the ids lies one byte per position: twice the document's number in its row (0 is padding), plus 1 where
+it is learned.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ Row = tuple[NDArray[np.uint16], NDArray[np.uint8]]
 
 
 def encode(tokenizer: Tokenizer, seed: int, count: int, context: int) -> list[tuple[list[int], list[int]]]:
-    """Documents as (ids, learned flags). The first token of a document is never learned: nothing precedes it."""
+    """Documents as (ids, learned flags). The first token is never learned: nothing precedes it."""
     documents = []
     for sample in islice(samples(seed), count):
         ids: list[int] = []
@@ -55,14 +56,18 @@ def pack(documents: list[tuple[list[int], list[int]]], context: int, ahead: int 
                 break
             # the oldest first, so that no document waits for ever; the longest for the last gap
             tight = context - used < 200
-            tokens, learned = waiting.pop(max(fitting, key=lambda i: len(waiting[i][0])) if tight else fitting[0])
+            tokens, learned = waiting.pop(
+                max(fitting, key=lambda i: len(waiting[i][0])) if tight else fitting[0]
+            )
             number += 1
             ids[used : used + len(tokens)] = tokens
             marks[used : used + len(tokens)] = np.array(learned, np.uint8) + 2 * number
             used += len(tokens)
             waiting.extend(islice(source, ahead - len(waiting)))
         if not number:
-            raise ValueError(f"a document of {len(waiting[0][0])} tokens does not fit in a context of {context}")
+            raise ValueError(
+                f"a document of {len(waiting[0][0])} tokens does not fit in a context of {context}"
+            )
         ids_rows.append(ids)
         mark_rows.append(marks)
     return np.stack(ids_rows), np.stack(mark_rows)
@@ -72,7 +77,9 @@ def _path(folder: Path, index: int) -> Path:
     return folder / f"shard{index:04d}.npz"
 
 
-def _write(folder: Path, tokenizer_path: Path, seed: int, indices: range, documents: int, context: int) -> None:
+def _write(
+    folder: Path, tokenizer_path: Path, seed: int, indices: range, documents: int, context: int
+) -> None:
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     tokenizer = Tokenizer.from_file(str(tokenizer_path))
     for index in indices:

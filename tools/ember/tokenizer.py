@@ -21,7 +21,8 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_token
 VOCAB_SIZE = 4096
 # the pattern of Qwen2's tokenizer.json, which GGUF readers know by the name "qwen2"
 PATTERN = (
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}"
+    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
 
 
@@ -45,7 +46,10 @@ def train(documents: int, seed: int = 0) -> Tokenizer:
     )
     special = re.compile("|".join(map(re.escape, CONTROL_TOKENS + TAG_TOKENS)))
     texts = (
-        part for sample in islice(samples(seed), documents) for text, _ in pieces(sample) for part in special.split(text)
+        part
+        for sample in islice(samples(seed), documents)
+        for text, _ in pieces(sample)
+        for part in special.split(text)
     )
     tokenizer.train_from_iterator(texts, trainer)
     return tokenizer

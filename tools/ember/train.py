@@ -28,12 +28,14 @@ from torch import Tensor
 
 
 class Muon(torch.optim.Optimizer):
-    """Momentum orthogonalised by Newton-Schulz iteration (Jordan et al. 2024), for the matrices of the blocks.
+    """Momentum orthogonalised by Newton-Schulz iteration (Jordan et al. 2024), for the blocks' matrices.
 
     Matrices of one shape are stepped as one batch.
     """
 
-    def __init__(self, params: list[torch.nn.Parameter], lr: float, momentum: float = 0.95, decay: float = 0.01) -> None:
+    def __init__(
+        self, params: list[torch.nn.Parameter], lr: float, momentum: float = 0.95, decay: float = 0.01
+    ) -> None:
         super().__init__(params, {"lr": lr, "momentum": momentum, "decay": decay})
 
     @torch.no_grad()
@@ -83,7 +85,7 @@ def loss_of(model: Ember, ids: Tensor, learned: Tensor, mask: Any) -> Tensor:
 
 
 def batches(folder: Path, count: int, rows: int, seed: int, writers: list[Process]) -> Iterator[shards.Row]:
-    """Batches of ids and marks [rows, context], shard after shard and round again, rows shuffled in each shard."""
+    """Batches of ids and marks [rows, context]: shard after shard, round again, rows shuffled in each."""
     rng = np.random.default_rng(seed)
     while True:
         for index in range(count):
@@ -103,9 +105,13 @@ def save_weights(model: Ember, out: Path, parts: int = 2) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--data", type=Path, help="folder of the packed corpus (default: OUT/corpus)")
+    parser.add_argument(
+        "--data", type=Path, help="folder of the packed corpus, kept for the next run (default: OUT/corpus)"
+    )
     parser.add_argument("--steps", type=int, default=5000)
     parser.add_argument("--rows", type=int, default=128, help="rows of 1024 tokens in a step")
     parser.add_argument("--lr", type=float, default=0.02, help="of the matrices (Muon)")
@@ -116,8 +122,12 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--tokenizer", type=Path, default=Path(__file__).parent / "tokenizer.json")
     parser.add_argument("--state", type=Path, help="file to keep the full state in, and to resume from")
-    parser.add_argument("--attention", choices=("flex", "dense"), default="flex" if torch.cuda.is_available() else "dense")
-    parser.add_argument("--stop-after", type=float, default=math.inf, help="seconds; the state is kept for a resume")
+    parser.add_argument(
+        "--attention", choices=("flex", "dense"), default="flex" if torch.cuda.is_available() else "dense"
+    )
+    parser.add_argument(
+        "--stop-after", type=float, default=math.inf, help="seconds; the state is kept for a resume"
+    )
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
     data = args.data or args.out / "corpus"
@@ -153,7 +163,10 @@ def main() -> None:
     for _ in range(step):
         next(stream)
     while step < args.steps:
-        ids, marks = (torch.from_numpy(a).pin_memory().to(device, non_blocking=True) if gpu else torch.from_numpy(a) for a in next(stream))
+        ids, marks = (
+            torch.from_numpy(a).pin_memory().to(device, non_blocking=True) if gpu else torch.from_numpy(a)
+            for a in next(stream)
+        )
         factor = schedule(step, args.steps, 100)
         for optimizer in optimizers:
             for group in optimizer.param_groups:
@@ -176,13 +189,25 @@ def main() -> None:
             save_weights(model, args.out)
     save_weights(model, args.out)
     if args.state:
-        kept_state = {"model": model.state_dict(), "optimizers": [o.state_dict() for o in optimizers], "step": step}
+        kept_state = {
+            "model": model.state_dict(),
+            "optimizers": [o.state_dict() for o in optimizers],
+            "step": step,
+        }
         torch.save(kept_state, args.state)
     report = {
-        "config": asdict(config), "steps": step, "of": args.steps, "rows": args.rows, "lr": args.lr, "adam_lr": args.adam_lr,
-        "seed": args.seed, "documents": args.shards * args.documents, "device": torch.cuda.get_device_name() if gpu else "cpu",
-        "tokens": step * args.rows * config.context, "history": history,
-    }  # fmt: skip
+        "config": asdict(config),
+        "steps": step,
+        "of": args.steps,
+        "rows": args.rows,
+        "lr": args.lr,
+        "adam_lr": args.adam_lr,
+        "seed": args.seed,
+        "documents": args.shards * args.documents,
+        "device": torch.cuda.get_device_name() if gpu else "cpu",
+        "tokens": step * args.rows * config.context,
+        "history": history,
+    }
     (args.out / "train.json").write_text(json.dumps(report, indent=1))
     for writer in writers:
         writer.terminate()

@@ -1,3 +1,4 @@
+# ruff: noqa: E501, SIM905 - lines of text and word lists read better whole
 """Conversation: small talk, who ember is, what it does not know, personas, formats, follow-ups, stories on request."""
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from .grammar import write
 from .sample import Message, Sample, Turn, is_held_out
 from .stories import Story, story
 from .tasks import (
+    TASKS,
     arithmetic,
     draw_sum,
     fact,
@@ -27,9 +29,8 @@ from .tasks import (
     relation_answer,
     solve,
     sum_key,
-    TASKS,
 )
-from .words import ADJECTIVES, GENDER, NOUNS, PLURALS, SLOTS, first_name, invented_word
+from .words import ADJECTIVES, NOUNS, PLURALS, SLOTS, first_name, invented_word
 
 _BY_NAME = {relation.name: relation for relation in RELATIONS}
 
@@ -125,7 +126,9 @@ _CITIES = "Paris London Rome Berlin Tokyo Cairo Madrid Oslo Sydney Boston Chicag
 def _from(rng: Random, table: list[tuple[str, str]], skill: str) -> Turn:
     asks, answers = rng.choice(table)
     ask = write(rng, asks)
-    if asks.endswith("?") and not ask.startswith(("Wh", "Ho", "Ar", "Ca", "Do", "Is", "Co", "Te" if "Who" in asks else "Wh")):
+    if asks.endswith("?") and not ask.startswith(
+        ("Wh", "Ho", "Ar", "Ca", "Do", "Is", "Co", "Te" if "Who" in asks else "Wh")
+    ):
         ask = ask.rstrip("?") + "."
     ask = ask.lower() if rng.random() < 0.2 else ask
     if rng.random() < 0.15:
@@ -137,7 +140,9 @@ def small_talk(rng: Random) -> Turn:
     if rng.random() < 0.08:
         thing = rng.choice([*PLURALS.values(), *SLOTS["food"], *SLOTS["fruit"]])
         ask = write(rng, f"Do you {{like|love|know}} {thing}?")
-        return Turn("small talk", ask, f"I am only a program, but I like stories about {thing}.", f"small talk {ask}")
+        return Turn(
+            "small talk", ask, f"I am only a program, but I like stories about {thing}.", f"small talk {ask}"
+        )
     return _from(rng, SMALL_TALK, "small talk")
 
 
@@ -178,7 +183,7 @@ def unknown(rng: Random) -> Turn:
     return Turn("unknown", ask, write(rng, UNKNOWN_ANSWERS), f"unknown {ask.lower()}")
 
 
-# --- formats and personas -------------------------------------------------------------------------------------
+# --- formats and personas ---
 
 
 def _short(turn: Turn) -> str:
@@ -190,7 +195,14 @@ def _format(rng: Random) -> tuple[str, Callable[[Turn], str], bool]:
     word = rng.choice([rng.choice(NOUNS), invented_word(rng)]).capitalize()
     key = rng.choice(["answer", "result", "reply", "value", "output", "solution", rng.choice(NOUNS)])
     left, right, name = rng.choice(
-        [("[", "]", "square brackets"), ("(", ")", "round brackets"), ("**", "**", "bold"), ('"', '"', "quotes"), ("*", "*", "stars"), ("<", ">", "angle brackets")]
+        [
+            ("[", "]", "square brackets"),
+            ("(", ")", "round brackets"),
+            ("**", "**", "bold"),
+            ('"', '"', "quotes"),
+            ("*", "*", "stars"),
+            ("<", ">", "angle brackets"),
+        ]
     )
     numeral = rng.randint(2, 4)
     options: list[tuple[str, Callable[[Turn], str], bool]] = [
@@ -219,12 +231,19 @@ def _persona(rng: Random) -> tuple[str, Callable[[str], str], str]:
         ("king", "Listen well. ", " So says the king."), ("teacher", "Good question. ", ""), ("cowboy", "Howdy! ", " Yeehaw!"),
         ("dragon", "Roar! ", ""), ("owl", "Hoo! ", ""), ("ghost", "Boo! ", ""), ("clown", "Ha ha! ", ""), ("princess", "Dear friend, ", ""),
     ])  # fmt: skip
-    prompt = write(rng, f"{{You are a {kind} named {name}|You are {name}, a {kind}|Talk like a {kind}. Your name is {name}|Play the role of {name} the {kind}}}.")
+    prompt = write(
+        rng,
+        f"{{You are a {kind} named {name}|You are {name}, a {kind}|Talk like a {kind}. Your name is {name}|Play the role of {name} the {kind}}}.",
+    )
 
     def apply(answer: str) -> str:
         text = answer
         if before.endswith(", "):
-            return before + text[0].lower() + text[1:] if text.startswith(("The ", "A ", "In ", "If ", "To ")) else before + text
+            return (
+                before + text[0].lower() + text[1:]
+                if text.startswith(("The ", "A ", "In ", "If ", "To "))
+                else before + text
+            )
         return before + text + after
 
     return fix_articles(prompt), apply, f"I am {name}, {fix_articles('a ' + kind)}."
@@ -242,20 +261,41 @@ def role_chat(rng: Random) -> Sample:
     name = rng.choice([first_name(rng), invented_word(rng).capitalize()])
     trait, role = rng.choice(_TRAITS), rng.choice([*_ROLES, *_ROLES, *PLURALS, invented_word(rng)])
     place = rng.choice([*CAPITALS.values(), invented_word(rng).capitalize()])
-    from_, who = rng.choice([("", f"a {trait} {role}"), (f" from {place}", f"a {trait} {role}"), ("", f"a {role}")])
-    prompt = write(rng, f"{{You are {name}, {who}{from_}|You are {who}{from_} called {name}|You are {who}{from_}. Your name is {name}|Your name is {name} and you are {who}{from_}}}.")
-    prompt += rng.choice(["", "", "", " Answer briefly.", " Be kind.", " Help the user.", " Stay in your role."])
-    pairs = [("{Who are you|Tell me who you are|Who am I talking to|Introduce yourself|What are you}?", f"I am {name}, {who}."), ("{What is your name|What's your name|How are you called}?", f"My name is {name}."),
-             ("{What is your job|What do you do|What do you do for work}?", f"I am a {role}."), ("{What kind of person are you|Are you really $w}?", f"I am {who}.")]
+    from_, who = rng.choice(
+        [("", f"a {trait} {role}"), (f" from {place}", f"a {trait} {role}"), ("", f"a {role}")]
+    )
+    prompt = write(
+        rng,
+        f"{{You are {name}, {who}{from_}|You are {who}{from_} called {name}|You are {who}{from_}. Your name is {name}|Your name is {name} and you are {who}{from_}}}.",
+    )
+    prompt += rng.choice(
+        ["", "", "", " Answer briefly.", " Be kind.", " Help the user.", " Stay in your role."]
+    )
+    pairs = [
+        (
+            "{Who are you|Tell me who you are|Who am I talking to|Introduce yourself|What are you}?",
+            f"I am {name}, {who}.",
+        ),
+        ("{What is your name|What's your name|How are you called}?", f"My name is {name}."),
+        ("{What is your job|What do you do|What do you do for work}?", f"I am a {role}."),
+        ("{What kind of person are you|Are you really $w}?", f"I am {who}."),
+    ]
     if from_:
-        pairs.append(("{Where are you from|Where do you come from|Where do you live}?", f"I am from {place}."))
+        pairs.append(
+            ("{Where are you from|Where do you come from|Where do you live}?", f"I am from {place}.")
+        )
     messages, turns = [_m("system", fix_articles(prompt))], []
     for _ in range(rng.randint(1, 3)):
         if rng.random() < 0.7:
             ask, answer = rng.choice(pairs)
             ask = write(rng, ask, {"w": name})
             ask = ask[:-1] + "." if ask.startswith(("Tell", "Intro")) else ask
-            turn = Turn("format", ask.lower() if rng.random() < 0.2 else ask, fix_articles(answer), f"role {prompt} {ask}")
+            turn = Turn(
+                "format",
+                ask.lower() if rng.random() < 0.2 else ask,
+                fix_articles(answer),
+                f"role {prompt} {ask}",
+            )
         else:
             turn = rng.choice((fact, opposite, arithmetic))(rng)
         turns.append(turn)
@@ -266,14 +306,20 @@ def role_chat(rng: Random) -> Sample:
 def _value_task(rng: Random) -> Turn:
     while True:
         turn = rng.choice((arithmetic, fact, fact, opposite, plural))(rng)
-        if turn.value is not None and turn.answer.count("=") < 2:  # no bare answer where ember needs its steps
+        if (
+            turn.value is not None and turn.answer.count("=") < 2
+        ):  # no bare answer where ember needs its steps
             return turn
 
 
 def format_chat(rng: Random) -> Sample:
     """One answer in a form that the system prompt, or the question itself, asks for."""
     instruction, apply, bare = _format(rng)
-    turn = _value_task(rng) if bare or rng.random() < 0.5 else rng.choice((fact, arithmetic, opposite, plural))(rng)
+    turn = (
+        _value_task(rng)
+        if bare or rng.random() < 0.5
+        else rng.choice((fact, arithmetic, opposite, plural))(rng)
+    )
     lead = rng.choice(["", "", "You are Ember. ", "You are a helpful assistant. "])
     if rng.random() < 0.7:
         messages = [_m("system", lead + instruction), _m("user", turn.ask)]
@@ -298,7 +344,7 @@ def persona_chat(rng: Random) -> Sample:
     return _sample("format", messages, [*turns, _key_turn("format", messages[:-1])])
 
 
-# --- several turns --------------------------------------------------------------------------------------------
+# --- several turns ---
 
 
 def _m(role: str, content: str) -> Message:
@@ -306,12 +352,16 @@ def _m(role: str, content: str) -> Message:
 
 
 def _key_turn(skill: str, messages: list[Message]) -> Turn:
-    return Turn(skill, "", "", skill + " | " + " | ".join(m["content"] for m in messages if m["role"] != "assistant"))
+    return Turn(
+        skill, "", "", skill + " | " + " | ".join(m["content"] for m in messages if m["role"] != "assistant")
+    )
 
 
 def _sample(skill: str, messages: list[Message], turns: list[Turn], **hint: str) -> Sample:
     """A chat; its hint says whether anything in it is held out."""
-    return Sample(skill, messages=messages, hint={"held_out": str(int(any(t.held_out for t in turns))), **hint})
+    return Sample(
+        skill, messages=messages, hint={"held_out": str(int(any(t.held_out for t in turns))), **hint}
+    )
 
 
 def follow_up(rng: Random) -> Sample:
@@ -329,11 +379,20 @@ def follow_up(rng: Random) -> Sample:
             "language": "{What language do they speak there|What do people speak there|And which language is spoken there|And the language}?",
         }[names[1]])  # fmt: skip
         follow = follow.lower() if rng.random() < 0.2 else follow
-        messages = [_m("user", polite(rng, ask)), _m("assistant", relation_answer(relation, land)), _m("user", follow)]
+        messages = [
+            _m("user", polite(rng, ask)),
+            _m("assistant", relation_answer(relation, land)),
+            _m("user", follow),
+        ]
         turns = [Turn("facts", "", "", fact_key(ask)), _key_turn("multi-turn", messages)]
-        return _sample("multi-turn", [*messages, _m("assistant", relation_answer(_BY_NAME[names[1]], land))], turns)
+        return _sample(
+            "multi-turn", [*messages, _m("assistant", relation_answer(_BY_NAME[names[1]], land))], turns
+        )
     if kind <= 1:
-        relation = rng.choices([r for r in RELATIONS if r.name != "units"], [len(r.pairs) ** 0.7 for r in RELATIONS if r.name != "units"])[0]
+        relation = rng.choices(
+            [r for r in RELATIONS if r.name != "units"],
+            [len(r.pairs) ** 0.7 for r in RELATIONS if r.name != "units"],
+        )[0]
         subjects = rng.sample(list(relation.pairs), rng.choice((2, 2, 3)))
         ask = rng.choice(relation.asks).replace("$s", subjects[0]).replace("$p", plural_of(subjects[0]))
         ask = fix_articles(ask[0].upper() + ask[1:])
@@ -360,13 +419,23 @@ def follow_up(rng: Random) -> Sample:
     if kind == 3:
         a, op, b = draw_sum(rng)
         line, value = solve(a, op, b)
-        first = arithmetic(rng) if not value.isdigit() or int(value) > 99 else Turn("arithmetic", f"{a} {op} {b}", line + ".", sum_key(a, op, b), value)
+        first = (
+            arithmetic(rng)
+            if not value.isdigit() or int(value) > 99
+            else Turn("arithmetic", f"{a} {op} {b}", line + ".", sum_key(a, op, b), value)
+        )
         if not (first.value or "x").isdigit() or int(first.value or 0) > 99:
             return follow_up(rng)
         c, op2 = rng.randint(1, 30), rng.choice("+-")
         base = int(first.value or 0)
         c = min(c, base) if op2 == "-" else c
-        ask = write(rng, "{Now add $c|Add $c to that|And plus $c?|Now add $c to it}" if op2 == "+" else "{Now subtract $c|Take away $c|And minus $c?|Now take $c away from that}", {"c": str(c)})
+        ask = write(
+            rng,
+            "{Now add $c|Add $c to that|And plus $c?|Now add $c to it}"
+            if op2 == "+"
+            else "{Now subtract $c|Take away $c|And minus $c?|Now take $c away from that}",
+            {"c": str(c)},
+        )
         ask = ask if ask.endswith("?") else ask + "."
         messages = [_m("user", first.ask), _m("assistant", first.answer), _m("user", ask)]
         turns = [first, Turn("arithmetic", "", "", sum_key(base, op2, c)), _key_turn("multi-turn", messages)]
@@ -388,7 +457,10 @@ def memory(rng: Random) -> Sample:
         (f"{{My {thing} is {value}|Remember: my {thing} is {value}|Please remember that my {thing} is {value}}}.", f"{{I will remember that your {thing} is {value}.|Good to know. Your {thing} is {value}.}}",
          f"{{What is my {thing}|Do you remember my {thing}|Tell me my {thing}|What's my {thing}}}?", f"Your {thing} is {value}."),
     ]  # fmt: skip
-    place, age = rng.choice([*CAPITALS.values(), "Hamburg", "Boston", invented_word(rng).capitalize()]), rng.randint(3, 99)
+    place, age = (
+        rng.choice([*CAPITALS.values(), "Hamburg", "Boston", invented_word(rng).capitalize()]),
+        rng.randint(3, 99),
+    )
     facts += [
         (f"{{I am {name} from {place}|I'm {name} and I come from {place}|My name is {name} and I live in {place}|Hi, I am {name} from {place}|I am {name} and I live in {place}}}.", f"{{Nice to meet you, {name}! {place} must be a nice place.|Hello, {name} from {place}!}}",
          *rng.choice([("{Where do I live|Where am I from|Where do I come from}?", f"You are from {place}."), ("{What is my name|Who am I|What's my name}?", f"Your name is {name}.")])),
@@ -415,7 +487,9 @@ def memory(rng: Random) -> Sample:
 
 def no_memory(rng: Random) -> Sample:
     """A question about something the user never said."""
-    thing = rng.choice(["name", "favorite color", "favorite animal", "favorite food", "favorite number", "dog's name"])
+    thing = rng.choice(
+        ["name", "favorite color", "favorite animal", "favorite food", "favorite number", "dog's name"]
+    )
     ask = write(rng, f"{{What is my {thing}|Do you know my {thing}|What's my {thing}}}?")
     answer = f"I do not know your {thing}. You have not told me."
     return _sample("unknown", [_m("user", ask), _m("assistant", answer)], [])
@@ -439,7 +513,7 @@ SYSTEM_PROMPTS = [
     "You are a friendly assistant.", "Answer the user's questions.", "You are Ember, a tiny model that comes with Akunu.", "Be brief and friendly.",
 ]  # fmt: skip
 
-# --- stories --------------------------------------------------------------------------------------------------
+# --- stories ---
 
 STORY_ASKS = [
     "{Tell me|Write|Please tell me|Can you tell me|Make up} a {short |little |nice |}story.", "{Tell me|Write|Please write} a {short |}story about a $k named $h.",
@@ -458,7 +532,14 @@ def story_chat(rng: Random) -> Sample:
     """A story that the user asks for, sometimes with a question about it afterwards."""
     pet = rng.random() < 0.08
     told = story(rng, (invented_word(rng).capitalize(), rng.choice(("he", "she"))) if pet else None)
-    env = {"k": told.kind, "h": told.hero, "t": told.theme, "a": told.trait, "n": told.friend, "f": told.friend_kind}
+    env = {
+        "k": told.kind,
+        "h": told.hero,
+        "t": told.theme,
+        "a": told.trait,
+        "n": told.friend,
+        "f": told.friend_kind,
+    }
     ask = write(rng, rng.choice(STORY_ASKS), env)
     ask = fix_articles(ask[:-1] + "?" if ask.startswith("Can") and ask[-1] == "." else ask)
     ask = ask.lower() if rng.random() < 0.1 else ask
@@ -486,10 +567,22 @@ def story_chat(rng: Random) -> Sample:
     held = is_held_out(story_key(told))
     if rng.random() < 0.15:
         other = story(rng)
-        env = {"k": other.kind, "h": other.hero, "t": other.theme, "a": other.trait, "n": other.friend, "f": other.friend_kind}
-        messages += [_m("user", fix_articles(write(rng, rng.choice(STORY_ASKS), env))), _m("assistant", other.text)]
+        env = {
+            "k": other.kind,
+            "h": other.hero,
+            "t": other.theme,
+            "a": other.trait,
+            "n": other.friend,
+            "f": other.friend_kind,
+        }
+        messages += [
+            _m("user", fix_articles(write(rng, rng.choice(STORY_ASKS), env))),
+            _m("assistant", other.text),
+        ]
         held = held or is_held_out(story_key(other))
-    return Sample("story", messages=messages, hint={"held_out": str(int(held)), "hero": told.hero, "kind": told.kind})
+    return Sample(
+        "story", messages=messages, hint={"held_out": str(int(held)), "hero": told.hero, "kind": told.kind}
+    )
 
 
 def story_text(rng: Random, begin: bool = True) -> Sample:
@@ -511,8 +604,17 @@ def story_rest(rng: Random) -> Sample:
 def plain_text(rng: Random) -> Sample:
     """Plain statements, questions with answers, sums and lists, so that their beginnings can be completed too."""
     kind = rng.randrange(4)
-    turns = [rng.choice((fact, fact, opposite, plural, arithmetic, sizes, lists) if kind else (fact, fact, opposite, plural))(rng) for _ in range(rng.randint(3, 8))]
-    turns = [turn for turn in turns if not turn.held_out] or [Turn("facts", "What is the capital of France?", "The capital of France is Paris.", "")]
+    turns = [
+        rng.choice(
+            (fact, fact, opposite, plural, arithmetic, sizes, lists)
+            if kind
+            else (fact, fact, opposite, plural)
+        )(rng)
+        for _ in range(rng.randint(3, 8))
+    ]
+    turns = [turn for turn in turns if not turn.held_out] or [
+        Turn("facts", "What is the capital of France?", "The capital of France is Paris.", "")
+    ]
     if kind == 0:
         text = " ".join(turn.answer for turn in turns)
     elif kind == 1:
@@ -520,6 +622,8 @@ def plain_text(rng: Random) -> Sample:
     elif kind == 2:
         text = "\n".join(f"Q: {turn.ask}\nA: {turn.answer}" for turn in turns)
     else:
-        sums = [(a, op, b) for a, op, b in (draw_sum(rng) for _ in range(8)) if not is_held_out(sum_key(a, op, b))]
+        sums = [
+            (a, op, b) for a, op, b in (draw_sum(rng) for _ in range(8)) if not is_held_out(sum_key(a, op, b))
+        ]
         text = "\n".join(solve(*each)[0] for each in sums) or "1 + 1 = 2"
     return Sample("plain", text=text, hint={"held_out": "0"})

@@ -1,3 +1,4 @@
+# ruff: noqa: E501, SIM905 - lines of text and word lists read better whole
 """JSON extraction: a sentence and the keys to find in it."""
 
 from __future__ import annotations
@@ -12,7 +13,19 @@ from .sample import Sample, Turn
 from .tasks import DAYS, MONTHS, listing
 from .words import NOUNS, PLURALS, SLOTS, first_name, invented_word
 
-_CITIES = [*CAPITALS.values(), "Hamburg", "Lyon", "Porto", "Boston", "Chicago", "Sydney", "Milan", "Osaka", "Leeds", "Seville"]
+_CITIES = [
+    *CAPITALS.values(),
+    "Hamburg",
+    "Lyon",
+    "Porto",
+    "Boston",
+    "Chicago",
+    "Sydney",
+    "Milan",
+    "Osaka",
+    "Leeds",
+    "Seville",
+]
 _ANIMALS = "cat dog rabbit parrot hamster pony turtle goldfish".split()
 _JOBS = "teacher nurse baker pilot farmer doctor painter chef driver writer lawyer dentist".split()
 _SKIES = "sunny rainy cloudy windy foggy snowy stormy".split()
@@ -25,7 +38,9 @@ def _city(rng: Random) -> str:
 
 
 def _title(rng: Random) -> str:
-    return write(rng, "The {Last|Silent|Golden|Little|Lost|Blue|Old|Hidden} $n", {"n": rng.choice(NOUNS).capitalize()})
+    return write(
+        rng, "The {Last|Silent|Golden|Little|Lost|Blue|Old|Hidden} $n", {"n": rng.choice(NOUNS).capitalize()}
+    )
 
 
 def _time(rng: Random) -> str:
@@ -39,30 +54,70 @@ def _fields(rng: Random, kind: str) -> dict[str, Any]:
         case "person":
             return {"name": name, "age": rng.randint(1, 99), "city": _city(rng), "job": rng.choice(_JOBS)}
         case "order":
-            return {"item": rng.choice(list(PLURALS.values())), "quantity": rng.randint(2, 60), "color": rng.choice(SLOTS["color"])}
+            return {
+                "item": rng.choice(list(PLURALS.values())),
+                "quantity": rng.randint(2, 60),
+                "color": rng.choice(SLOTS["color"]),
+            }
         case "event":
-            return {"event": rng.choice(_EVENTS), "person": name, "day": rng.choice(DAYS), "time": _time(rng), "city": _city(rng)}
+            return {
+                "event": rng.choice(_EVENTS),
+                "person": name,
+                "day": rng.choice(DAYS),
+                "time": _time(rng),
+                "city": _city(rng),
+            }
         case "weather":
             return {"city": _city(rng), "temperature": rng.randint(-20, 40), "sky": rng.choice(_SKIES)}
         case "pet":
-            return {"owner": name, "animal": rng.choice(_ANIMALS), "pet_name": other, "color": rng.choice(SLOTS["color"]), "age": rng.randint(1, 15)}
+            return {
+                "owner": name,
+                "animal": rng.choice(_ANIMALS),
+                "pet_name": other,
+                "color": rng.choice(SLOTS["color"]),
+                "age": rng.randint(1, 15),
+            }
         case "travel":
             return {"name": name, "from": _city(rng), "to": _city(rng), "day": rng.choice(DAYS)}
         case "book":
-            return {"title": _title(rng), "author": f"{name} {invented_word(rng).capitalize()}", "year": rng.randint(1850, 2025)}
+            return {
+                "title": _title(rng),
+                "author": f"{name} {invented_word(rng).capitalize()}",
+                "year": rng.randint(1850, 2025),
+            }
         case "price":
             return {"item": rng.choice(NOUNS), "price": rng.randint(1, 500), "currency": rng.choice(_MONEY)}
         case "contact":
             host = rng.choice(("mail.com", "post.org", "example.com", "home.net"))
-            return {"name": name, "phone": f"{rng.randint(100, 999)}-{rng.randint(1000, 9999)}", "email": f"{name.lower()}@{host}"}
+            return {
+                "name": name,
+                "phone": f"{rng.randint(100, 999)}-{rng.randint(1000, 9999)}",
+                "email": f"{name.lower()}@{host}",
+            }
         case "score":
-            return {"winner": invented_word(rng).capitalize() + "s", "loser": rng.choice(NOUNS).capitalize() + "s", "winner_points": rng.randint(3, 60), "loser_points": rng.randint(0, 2)}
+            return {
+                "winner": invented_word(rng).capitalize() + "s",
+                "loser": rng.choice(NOUNS).capitalize() + "s",
+                "winner_points": rng.randint(3, 60),
+                "loser_points": rng.randint(0, 2),
+            }
         case "birthday":
-            return {"name": name, "day": rng.randint(1, 28), "month": rng.choice(MONTHS), "year": rng.randint(1930, 2020)}
+            return {
+                "name": name,
+                "day": rng.randint(1, 28),
+                "month": rng.choice(MONTHS),
+                "year": rng.randint(1930, 2020),
+            }
         case "guests":
             return {"guests": [first_name(rng) for _ in range(rng.randint(2, 4))], "day": rng.choice(DAYS)}
         case _:
-            return {"ingredients": rng.sample("flour sugar eggs butter milk salt honey rice beans cheese onions carrots".split(), rng.randint(2, 4)), "dish": rng.choice(SLOTS["food"])}
+            return {
+                "ingredients": rng.sample(
+                    "flour sugar eggs butter milk salt honey rice beans cheese onions carrots".split(),
+                    rng.randint(2, 4),
+                ),
+                "dish": rng.choice(SLOTS["food"]),
+            }
 
 
 SENTENCES: dict[str, list[str]] = {
@@ -115,7 +170,14 @@ def extraction(rng: Random) -> Sample:
     if rng.random() < 0.45:
         messages = [{"role": "system", "content": instruction}, {"role": "user", "content": sentence}]
     else:
-        ask = rng.choice([f"{instruction} {sentence}", f"{instruction}\n{sentence}", f"{sentence} {instruction}", f"{sentence}\n{instruction}"])
+        ask = rng.choice(
+            [
+                f"{instruction} {sentence}",
+                f"{instruction}\n{sentence}",
+                f"{sentence} {instruction}",
+                f"{sentence}\n{instruction}",
+            ]
+        )
         messages = [{"role": "user", "content": ask}]
     messages.append({"role": "assistant", "content": answer})
     turn = Turn("json", sentence, answer, f"json {sentence} {keys}")

@@ -1,3 +1,4 @@
+# ruff: noqa: E501, SIM905 - lines of text and word lists read better whole
 """More single turns: lists, spelling, yes-or-no questions, sizes, longer sums, sums too big, poems, reading a text."""
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from .facts import CAPITALS, RELATIONS
 from .grammar import write
 from .sample import Sample, Turn
 from .tasks import DAYS, MONTHS, fact_key, fix_articles, in_words, listing, polite, sum_key
-from .words import ADJECTIVES, GENDER, NOUNS, PLURALS, SLOTS, first_name
+from .words import ADJECTIVES, GENDER, NOUNS, PLURALS, SLOTS
 
 _BY_NAME = {relation.name: relation for relation in RELATIONS}
 
@@ -31,7 +32,13 @@ LISTS: dict[str, list[str]] = {
     "tools": "hammer saw screwdriver drill shovel".split(), "instruments": "piano violin guitar flute drum trumpet harp".split(),
     "even numbers": "2 4 6 8 10 12 14 16 18 20".split(), "odd numbers": "1 3 5 7 9 11 13 15 17 19".split(),
 }  # fmt: skip
-_WHOLE = {"planets": "of the solar system", "seasons": "of the year", "days": "of the week", "months": "of the year", "continents": "of the world"}
+_WHOLE = {
+    "planets": "of the solar system",
+    "seasons": "of the year",
+    "days": "of the week",
+    "months": "of the year",
+    "continents": "of the world",
+}
 
 
 def lists(rng: Random) -> Turn:
@@ -39,7 +46,10 @@ def lists(rng: Random) -> Turn:
     kind = rng.choice(list(LISTS))
     items = LISTS[kind]
     if kind in _WHOLE and rng.random() < 0.5:
-        ask = write(rng, f"{{What are the {kind} {_WHOLE[kind]}|Name all the {kind} {_WHOLE[kind]}|List the {kind} {_WHOLE[kind]}|Name the {kind}|Which {kind} are there}}?")
+        ask = write(
+            rng,
+            f"{{What are the {kind} {_WHOLE[kind]}|Name all the {kind} {_WHOLE[kind]}|List the {kind} {_WHOLE[kind]}|Name the {kind}|Which {kind} are there}}?",
+        )
         chosen = items
     else:
         count = rng.randint(2, min(len(items), 7))
@@ -47,7 +57,12 @@ def lists(rng: Random) -> Turn:
         ask = write(rng, f"{{Name|List|Tell me|Give me|Can you name|Write down}} {number} {kind}?")
         chosen = items[:count]
     ask = ask if ask.startswith(("What", "Which", "Can")) else ask[:-1] + "."
-    return Turn("lists", polite(rng, ask), f"{listing(chosen)}."[:1].upper() + f"{listing(chosen)}."[1:], f"list {ask.lower()}")
+    return Turn(
+        "lists",
+        polite(rng, ask),
+        f"{listing(chosen)}."[:1].upper() + f"{listing(chosen)}."[1:],
+        f"list {ask.lower()}",
+    )
 
 
 def spelling(rng: Random) -> Turn:
@@ -55,14 +70,23 @@ def spelling(rng: Random) -> Turn:
     letters = "-".join(word)
     kind = rng.randrange(4)
     if kind == 0:
-        ask, answer = "{Spell $w|How do you spell $w|Spell the word $w|Can you spell $w}?", f"{word} is spelled {letters}."
+        ask, answer = (
+            "{Spell $w|How do you spell $w|Spell the word $w|Can you spell $w}?",
+            f"{word} is spelled {letters}.",
+        )
     elif kind == 1:
         ask = "{How many letters are in $w|How many letters does $w have|Count the letters of $w|How long is the word $w}?"
         answer = " ".join(f"{letter}{i}" for i, letter in enumerate(word, 1)) + f": {len(word)} letters."
     elif kind == 2:
-        ask, answer = "{What is the first letter of $w|Which letter does $w begin with|With which letter does $w start}?", f"{word} begins with {word[0]}."
+        ask, answer = (
+            "{What is the first letter of $w|Which letter does $w begin with|With which letter does $w start}?",
+            f"{word} begins with {word[0]}.",
+        )
     else:
-        ask, answer = "{What is the last letter of $w|Which letter does $w end with}?", f"{letters} ends with {word[-1]}."
+        ask, answer = (
+            "{What is the last letter of $w|Which letter does $w end with}?",
+            f"{letters} ends with {word[-1]}.",
+        )
     ask = write(rng, ask, {"w": rng.choice([word, f'"{word}"'])})
     ask = ask[:-1] + "." if ask.startswith(("Spell", "Count")) else ask
     return Turn("spelling", polite(rng, ask), answer[0].upper() + answer[1:], f"spelling {ask.lower()}")
@@ -87,13 +111,21 @@ def yes_no(rng: Random) -> Turn:
     relation = _BY_NAME[name]
     subject = rng.choice(list(relation.pairs))
     true = relation.pairs[subject]
-    said = true if rng.random() < 0.5 else rng.choice(sorted({v for v in relation.pairs.values() if v != true}))
-    question, statement = (fix_articles(t.replace("$s", subject).replace("$v", said).replace("$t", true)) for t in _YES_NO[name])
+    said = (
+        true if rng.random() < 0.5 else rng.choice(sorted({v for v in relation.pairs.values() if v != true}))
+    )
+    question, statement = (
+        fix_articles(t.replace("$s", subject).replace("$v", said).replace("$t", true)) for t in _YES_NO[name]
+    )
     # the fact first, so that the verdict can be read off it
     answer = f"{statement[0].upper()}{statement[1:]}, so {'yes' if said == true else 'no'}."
     key = fact_key(question)
     if rng.random() < 0.4:
-        question = write(rng, "{Is it true that $q|Is this right: $q|True or false: $q}?", {"q": fix_articles(claim(name, subject, said))})
+        question = write(
+            rng,
+            "{Is it true that $q|Is this right: $q|True or false: $q}?",
+            {"q": fix_articles(claim(name, subject, said))},
+        )
         key = fact_key(question)
     return Turn("facts", polite(rng, question), answer, key)
 
@@ -112,11 +144,20 @@ def sizes(rng: Random) -> Turn:
     big, small = SIZES[max(a, b)], SIZES[min(a, b)]
     kind = rng.randrange(3)
     if kind == 0:
-        ask, answer = "{What is bigger|Which is bigger|Which animal is larger|Who is bigger}, a $a or a $b?", f"a {big} is bigger than a {small}."
+        ask, answer = (
+            "{What is bigger|Which is bigger|Which animal is larger|Who is bigger}, a $a or a $b?",
+            f"a {big} is bigger than a {small}.",
+        )
     elif kind == 1:
-        ask, answer = "{What is smaller|Which is smaller|Which animal is smaller}, a $a or a $b?", f"a {small} is smaller than a {big}."
+        ask, answer = (
+            "{What is smaller|Which is smaller|Which animal is smaller}, a $a or a $b?",
+            f"a {small} is smaller than a {big}.",
+        )
     else:
-        ask, answer = "Is a $a bigger than a $b?", f"{'yes' if a > b else 'no'}, a {SIZES[a]} is {'bigger' if a > b else 'smaller'} than a {SIZES[b]}."
+        ask, answer = (
+            "Is a $a bigger than a $b?",
+            f"{'yes' if a > b else 'no'}, a {SIZES[a]} is {'bigger' if a > b else 'smaller'} than a {SIZES[b]}.",
+        )
     answer = fix_articles(answer)
     ask = fix_articles(write(rng, ask, env))
     return Turn("facts", polite(rng, ask), answer[0].upper() + answer[1:], fact_key(ask))
@@ -141,7 +182,9 @@ def longer_sum(rng: Random) -> Turn:
     a, b = rng.randint(0, 60), rng.randint(0, 60)
     said = a + b if rng.random() < 0.5 else a + b + rng.choice((-10, -2, -1, 1, 2, 10))
     ask = f"Is {a} + {b} = {said}?" if kind == 3 else f"Is {a} plus {b} {said}?"
-    return Turn("arithmetic", ask, f"{a} + {b} = {a + b}, so {'yes' if said == a + b else 'no'}.", sum_key(a, "+", b))
+    return Turn(
+        "arithmetic", ask, f"{a} + {b} = {a + b}, so {'yes' if said == a + b else 'no'}.", sum_key(a, "+", b)
+    )
 
 
 def too_big(rng: Random) -> Turn:
@@ -151,7 +194,10 @@ def too_big(rng: Random) -> Turn:
     a, b = rng.sample((big, other), 2)
     op = rng.choice("+-*/")
     word = {"+": "plus", "-": "minus", "*": "times", "/": "divided by"}[op]
-    ask = write(rng, f"{{{a} {op} {b}|{a}{op}{b}|What is {a} {op} {b}?|What is {a} {word} {b}?|How much is {a} {op} {b}?|Calculate {a} {op} {b}.|{a} {word} {b}|{a} {op} {b} =}}")
+    ask = write(
+        rng,
+        f"{{{a} {op} {b}|{a}{op}{b}|What is {a} {op} {b}?|What is {a} {word} {b}?|How much is {a} {op} {b}?|Calculate {a} {op} {b}.|{a} {word} {b}|{a} {op} {b} =}}",
+    )
     answer = "I do not know that. I can calculate only with numbers up to 99."
     return Turn("unknown", ask, answer, f"big {a} {op} {b}")
 
@@ -168,8 +214,17 @@ _POEMS = [
 
 def poem(rng: Random) -> Turn:
     noun = rng.choice(NOUNS)
-    env = {"n": noun, "c": rng.choice(SLOTS["color"]), "s": rng.choice(SLOTS["season"]), "f": rng.choice(["apple", "cherry", "plum", "rose"])}
-    ask = write(rng, "{Write|Tell me|Make|Can you write|Please write} a {short |little |}{poem|poem|verse|rhyme|haiku|song}{ about a $n| about the $n| about $n|}.", env)
+    env = {
+        "n": noun,
+        "c": rng.choice(SLOTS["color"]),
+        "s": rng.choice(SLOTS["season"]),
+        "f": rng.choice(["apple", "cherry", "plum", "rose"]),
+    }
+    ask = write(
+        rng,
+        "{Write|Tell me|Make|Can you write|Please write} a {short |little |}{poem|poem|verse|rhyme|haiku|song}{ about a $n| about the $n| about $n|}.",
+        env,
+    )
     ask = ask[:-1] + "?" if ask.startswith("Can") else ask
     text = write(rng, rng.choice(_POEMS), env)
     return Turn("poem", ask, text[0].upper() + text[1:], f"poem {ask}")
@@ -214,9 +269,22 @@ def reading(rng: Random) -> Sample:
         answer = "I do not know. The text does not say that."
     lead = rng.choice(["", "", "Read this: ", "Text: ", "Here is a text. "])
     if rng.random() < 0.4:
-        messages = [{"role": "system", "content": rng.choice(["", "You are a helpful assistant. ", "Use these facts: "]) + text}, {"role": "user", "content": ask}]
+        messages = [
+            {
+                "role": "system",
+                "content": rng.choice(["", "You are a helpful assistant. ", "Use these facts: "]) + text,
+            },
+            {"role": "user", "content": ask},
+        ]
     else:
-        messages = [{"role": "user", "content": rng.choice([f"{lead}{text} {ask}", f"{lead}{text}\n{ask}", f"{lead}{text}\n\n{ask}"])}]
+        messages = [
+            {
+                "role": "user",
+                "content": rng.choice(
+                    [f"{lead}{text} {ask}", f"{lead}{text}\n{ask}", f"{lead}{text}\n\n{ask}"]
+                ),
+            }
+        ]
     turn = Turn("reading", ask, answer, f"reading {text} {ask}")
     messages.append({"role": "assistant", "content": answer})
     return Sample("reading", messages=messages, hint={"held_out": str(int(turn.held_out))})

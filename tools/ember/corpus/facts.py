@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - lines of text read better whole
 """What ember knows: a closed set of facts, with the ways to ask for each, and how it answers."""
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import cache
 from random import Random
 
 Rules = Mapping[str, Sequence[str]]
@@ -54,7 +54,7 @@ def _parse(text: str, at: int, depth: int) -> tuple[list[list[Node]], int]:
             alternatives[-1].append(("rule", token[1:-1]))
 
 
-@lru_cache(maxsize=None)
+@cache
 def _compiled(text: str) -> list[Node]:
     return _parse(text, 0, 0)[0][0]
 

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - lines of text read better whole
 """Plots of the woods, the sea and the sky: journeys, rescues, riddles and a little magic (see plots_home)."""
 
 from __future__ import annotations

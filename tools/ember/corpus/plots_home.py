@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - lines of text read better whole
 """Plots set at home, in the village and at school: losing, mending, sharing, learning.
 
 A plot is (id, cast, what it is about, text). In the text an empty line parts paragraphs, a line is a sentence or

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - lines of text read better whole
 """More plots: school and farm, woods and wonders (see plots_home for the form)."""
 
 from __future__ import annotations

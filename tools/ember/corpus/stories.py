@@ -1,4 +1,4 @@
-"""Stories: a cast and a setting are drawn first, so that every sentence agrees on who is who and what is where."""
+"""Stories: a cast and a setting are drawn first, so that every sentence agrees on who and where."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ from .words import (
     invented_word,
 )
 
-PLOTS = {name: (cast, about, text) for name, cast, about, text in plots_home.PLOTS + plots_away.PLOTS + plots_more.PLOTS}
+PLOTS = {
+    name: (cast, about, text)
+    for name, cast, about, text in plots_home.PLOTS + plots_away.PLOTS + plots_more.PLOTS
+}
 FRUIT_TREES = ["apple", "plum", "cherry", "pear"]
 
 
@@ -59,15 +62,31 @@ def _cast(rng: Random, cast: str) -> dict[str, str]:
     elif human and cast == "any" and rng.random() < 0.25:
         kind = rng.choice([k for k, (subject, _) in TALE_FOLK.items() if subject == he])
         home = TALE_FOLK[kind][1]
-        friend_desc = rng.choice(["a dragon", "a talking cat", "a small dragon", "a clever crow", "a boy" if fhe == "he" else "a girl"])
+        friend_desc = rng.choice(
+            [
+                "a dragon",
+                "a talking cat",
+                "a small dragon",
+                "a clever crow",
+                "a boy" if fhe == "he" else "a girl",
+            ]
+        )
     elif human:
         kind, home = {"he": "boy", "she": "girl"}[he], rng.choice(HUMAN_HOMES)
-        friend_desc = rng.choice(["a girl", "a cheerful girl"] if fhe == "she" else ["a boy", "a cheerful boy"])
+        friend_desc = rng.choice(
+            ["a girl", "a cheerful girl"] if fhe == "she" else ["a boy", "a cheerful boy"]
+        )
     else:
         kind = rng.choice(list(ANIMALS))
         home = ANIMALS[kind]
         friend_kind = rng.choice([k for k in ANIMALS if k != kind])
-        friend_desc = rng.choice([f"{'an' if friend_kind[0] in 'aeiou' else 'a'} {friend_kind}", f"a small {friend_kind}", f"a funny {friend_kind}"])
+        friend_desc = rng.choice(
+            [
+                f"{'an' if friend_kind[0] in 'aeiou' else 'a'} {friend_kind}",
+                f"a small {friend_kind}",
+                f"a funny {friend_kind}",
+            ]
+        )
     elders = HUMAN_ELDERS if human or cast in ("dragon", "robot") else ANIMAL_ELDERS
     elder = rng.choice(list(elders))
     env = {"H": hero, "F": friend, "E": elder, "kind": kind, "home": home, "Fdesc": friend_desc}
@@ -86,7 +105,9 @@ def story(rng: Random, hero: tuple[str, str] | None = None) -> Story:
             env["kind"] = {"he": "boy", "she": "girl"}[he]
         if env["F"] == name:
             env["F"] = next(n for n in GIRLS + BOYS if n != name and GENDER[n] == env["fhe"])
-    env |= {slot: rng.choice(values) for slot, values in SLOTS.items()} | {"fruit_tree": rng.choice(FRUIT_TREES)}
+    env |= {slot: rng.choice(values) for slot, values in SLOTS.items()} | {
+        "fruit_tree": rng.choice(FRUIT_TREES)
+    }
     for slot in ("outside", "town", "color"):  # two different ones of a sort
         env[slot], env[slot + "2"] = rng.sample(SLOTS[slot], 2)
     writer = Writer(rng, RULES)
@@ -96,4 +117,6 @@ def story(rng: Random, hero: tuple[str, str] | None = None) -> Story:
         written = [writer.write(line.removeprefix("?"), env) for line in lines]
         paragraphs.append(" ".join(part for part in written if part))
     theme = write(rng, rng.choice(about), env)
-    return Story("\n\n".join(paragraphs), env["H"], env["kind"], env["trait"], theme, plot, env["F"], env["Fdesc"])
+    return Story(
+        "\n\n".join(paragraphs), env["H"], env["kind"], env["trait"], theme, plot, env["F"], env["Fdesc"]
+    )

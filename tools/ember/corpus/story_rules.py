@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - lines of text read better whole
 """Sentences that every plot may use: openings, weather, roads, meals, thanks, nights and endings.
 
 Variables: H the hero ($he $him $his $himself), F the friend ($fhe $fhim $fhis), E the elder ($ehe $ehim $ehis),
@@ -75,20 +76,20 @@ RULES: dict[str, list[str]] = {
         "$H {swallowed hard|took a deep breath|closed $his eyes for a moment}.",
     ],
     "courage": [
-        "$H took a deep breath. \"{I can do this|One step at a time|I have to try},\" $he {said|whispered}.",
-        "\"{If I do not try, I will never know|Being brave means trying anyway|I will not give up now},\" $he told $himself.",
+        '$H took a deep breath. "{I can do this|One step at a time|I have to try}," $he {said|whispered}.',
+        '"{If I do not try, I will never know|Being brave means trying anyway|I will not give up now}," $he told $himself.',
         "$^his {knees shook|heart pounded}, but $he {went on|did not turn back}.",
         "{Slowly|Carefully}, $he {took one step, and then another|lifted $his chin and went on}.",
     ],
     "encourage": [
-        "\"Do not {worry|be sad|give up},\" said $F. \"{We will do it together|I will help you|Two heads are better than one}.\"",
-        "$F {smiled|nodded}. \"{You are not alone|I am right here|I believe in you},\" $fhe said.",
-        "\"{Come on|Listen},\" said $F, \"{we can fix this|there is always a way|we only have to think}.\"",
+        '"Do not {worry|be sad|give up}," said $F. "{We will do it together|I will help you|Two heads are better than one}."',
+        '$F {smiled|nodded}. "{You are not alone|I am right here|I believe in you}," $fhe said.',
+        '"{Come on|Listen}," said $F, "{we can fix this|there is always a way|we only have to think}."',
     ],
     "wise": [
-        "\"{You have a good heart|I always knew that you had it in you|That was well done},\" said $E {softly|kindly|with a smile}.",
-        "$E {nodded|smiled}. \"{You have done well|I am proud of you|That was a good thing to do},\" $ehe said.",
-        "\"{Remember this day|Do not forget this},\" said $E. \"{It shows what a friend can do|You were braver than you knew|Small hands can do great things}.\"",
+        '"{You have a good heart|I always knew that you had it in you|That was well done}," said $E {softly|kindly|with a smile}.',
+        '$E {nodded|smiled}. "{You have done well|I am proud of you|That was a good thing to do}," $ehe said.',
+        '"{Remember this day|Do not forget this}," said $E. "{It shows what a friend can do|You were braver than you knew|Small hands can do great things}."',
     ],
     "joy": [
         "$H {laughed out loud|jumped for joy|could not stop smiling|clapped and cheered}.",
@@ -99,8 +100,8 @@ RULES: dict[str, list[str]] = {
     "hug": [
         "$F gave $him a {big |warm |}hug.",
         "The two friends {hugged|danced around|laughed together} until they were {tired|out of breath}.",
-        "\"Thank you, $F,\" said $H. \"{You are the best friend in the world|I could not have done it without you}.\"",
-        "\"Thank you,\" said $H. \"{That is what friends are for|Any time},\" said $F, and {they both laughed|$fhe meant it}.",
+        '"Thank you, $F," said $H. "{You are the best friend in the world|I could not have done it without you}."',
+        '"Thank you," said $H. "{That is what friends are for|Any time}," said $F, and {they both laughed|$fhe meant it}.',
     ],
     "meal": [
         "{That evening|Later|When they came home}, they ate $food, and {everything tasted better than ever|nothing was left over}.",
@@ -122,28 +123,28 @@ RULES: dict[str, list[str]] = {
     ],
     "moral_friend": [
         "$H had learned that {a good friend makes hard things easy|help is never far away when you have a friend|two friends can do more than one}.",
-        "\"{Together we can do anything|A friend is better than any treasure},\" $H said, and $F agreed.",
+        '"{Together we can do anything|A friend is better than any treasure}," $H said, and $F agreed.',
         "After that, $H and $F were {closer than ever|the best of friends|never apart for long}.",
     ],
     "moral_courage": [
         "$H had learned that {being brave does not mean having no fear|courage can be very quiet|even small feet can take big steps}.",
         "After that, $H was {not so easily afraid|ready for the next adventure|known as the bravest $kind in $town}.",
-        "\"I was afraid,\" $H said later, \"but {I did it anyway|I am glad I tried}.\"",
+        '"I was afraid," $H said later, "but {I did it anyway|I am glad I tried}."',
     ],
     "moral_honest": [
         "$H had learned that {the truth is lighter than a lie|it is better to tell the truth at once|an honest word can mend a lot}.",
         "After that, $H always told the truth, even when it was {hard|not easy}.",
-        "\"The truth was hard to say,\" $H thought, \"but {now I feel much better|it was worth it}.\"",
+        '"The truth was hard to say," $H thought, "but {now I feel much better|it was worth it}."',
     ],
     "moral_patience": [
         "$H had learned that {good things take time|hard work pays off|practice is better than luck}.",
         "After that, whenever something was {hard|difficult}, $H {remembered that day|took a deep breath and tried again}.",
-        "\"Little by little,\" $H liked to say, \"{even a mountain can be climbed|a seed becomes a tree}.\"",
+        '"Little by little," $H liked to say, "{even a mountain can be climbed|a seed becomes a tree}."',
     ],
     "moral_kind": [
         "$H had learned that {a small kindness can go a long way|kindness always comes back|giving feels better than getting}.",
         "After that, $H never passed anyone who needed help.",
-        "\"{It costs nothing to be kind|One good turn deserves another},\" $H said with a smile.",
+        '"{It costs nothing to be kind|One good turn deserves another}," $H said with a smile.',
     ],
     "end": ["", "", "The end.", "And that is the end of the story."],
 }

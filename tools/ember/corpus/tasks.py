@@ -1,3 +1,4 @@
+# ruff: noqa: E501, SIM905 - lines of text and word lists read better whole
 """Single-turn tasks: sums, counting, the calendar, opposites, plurals, facts, repeating and reordering."""
 
 from __future__ import annotations
@@ -102,7 +103,9 @@ def arithmetic(rng: Random) -> Turn:
 def word_problem(rng: Random) -> Turn:
     name = first_name(rng)
     he = GENDER.get(name, "he")
-    thing = rng.choice("apples balls books cards coins eggs flowers marbles pencils stones cookies stamps".split())
+    thing = rng.choice(
+        "apples balls books cards coins eggs flowers marbles pencils stones cookies stamps".split()
+    )
     env = {"n": name, "he": he, "t": thing}
     if rng.random() < 0.5:
         op, a, b = "+", rng.randint(1, 60), rng.randint(1, 39)
@@ -122,7 +125,10 @@ def compare(rng: Random) -> Turn:
     a, b = rng.sample(range(100), 2)
     env = {"a": str(a), "b": str(b)}
     if rng.random() < 0.5:
-        ask, value = "{Which is bigger|Which number is larger|What is more|Which is greater}, $a or $b?", str(max(a, b))
+        ask, value = (
+            "{Which is bigger|Which number is larger|What is more|Which is greater}, $a or $b?",
+            str(max(a, b)),
+        )
         answer = f"{value} is bigger than {min(a, b)}."
     else:
         ask, value = "{Which is smaller|Which number is less|What is less}, $a or $b?", str(min(a, b))
@@ -158,11 +164,16 @@ def counting(rng: Random) -> Turn:
     elif kind == 3:
         a = rng.randint(0, 98)
         ask = f"{{What number comes after {a}|Which number follows {a}|What comes after {a}}}?"
-        return Turn("counting", write(rng, ask), f"{a + 1} comes after {a}.", f"after {a} {ask[:9]}", str(a + 1))
+        return Turn(
+            "counting", write(rng, ask), f"{a + 1} comes after {a}.", f"after {a} {ask[:9]}", str(a + 1)
+        )
     elif kind == 4:
         a = rng.randint(0, 100)
         if rng.random() < 0.5:
-            ask, value = f"{{Write {a} in words|Spell the number {a}|How do you write {a} in words}}.", in_words(a)
+            ask, value = (
+                f"{{Write {a} in words|Spell the number {a}|How do you write {a} in words}}.",
+                in_words(a),
+            )
         else:
             ask, value = f"{{Write {in_words(a)} as a number|Write {in_words(a)} in digits}}.", str(a)
         ask = write(rng, ask)
@@ -171,7 +182,11 @@ def counting(rng: Random) -> Turn:
         return Turn("counting", ask, f"{value[:1].upper()}{value[1:]}.", f"words {ask}", value)
     else:
         items = rng.sample(NOUNS, rng.randint(2, 8))
-        ask = write(rng, "{How many words are in this list|Count the words|How many things are there}: ") + " " + ", ".join(items)
+        ask = (
+            write(rng, "{How many words are in this list|Count the words|How many things are there}: ")
+            + " "
+            + ", ".join(items)
+        )
         value = str(len(items))
         return Turn("counting", ask, f"There are {value}.", f"count {' '.join(items)}", value)
     answer = ", ".join(map(str, numbers))
@@ -191,7 +206,10 @@ def calendar(rng: Random) -> Turn:
         value, answer = names[(i - 1) % n], "$v comes before $x."
     elif kind == 2:
         where = "week" if unit == "day" else "year"
-        ask, value = f"{{What is the $o $u of the {where}|Which $u is the $o of the {where}|Name the $o $u of the {where}}}?", names[i]
+        ask, value = (
+            f"{{What is the $o $u of the {where}|Which $u is the $o of the {where}|Name the $o $u of the {where}}}?",
+            names[i],
+        )
         answer = f"The $o $u of the {where} is $v."
     elif kind == 3 and unit == "month":
         ask = "{How many days does $x have|How many days are in $x|How many days has $x got|How long is $x}?"
@@ -202,17 +220,43 @@ def calendar(rng: Random) -> Turn:
         ask, value = f"If today is $x, what day is it in {{{in_words(k)}|{k}}} days?", DAYS[(i + k) % 7]
         answer = f"In {k} days it is $v."
     elif kind == 4 and unit == "day":
-        ask, value = "If {today is $x, what day is tomorrow|today is $x, which day is tomorrow}?", DAYS[(i + 1) % 7]
+        ask, value = (
+            "If {today is $x, what day is tomorrow|today is $x, which day is tomorrow}?",
+            DAYS[(i + 1) % 7],
+        )
         answer = "Tomorrow is $v."
     elif kind == 4:
-        ask, value = "{Is $x in the first or the second half of the year|In which half of the year is $x}?", ("first" if i < 6 else "second")
+        ask, value = (
+            "{Is $x in the first or the second half of the year|In which half of the year is $x}?",
+            ("first" if i < 6 else "second"),
+        )
         answer = "$x is in the $v half of the year."
     elif unit == "day":
-        ask, value = "{Is $x a weekday or part of the weekend|Is $x on the weekend or a weekday}?", ("weekday" if i < 5 else "weekend")
+        ask, value = (
+            "{Is $x a weekday or part of the weekend|Is $x on the weekend or a weekday}?",
+            ("weekday" if i < 5 else "weekend"),
+        )
         answer = "$x is a weekday." if i < 5 else "$x is part of the weekend."
     else:
-        season = ["winter", "winter", "spring", "spring", "spring", "summer", "summer", "summer", "autumn", "autumn", "autumn", "winter"][i]
-        ask, value, answer = "{In which season is $x|What season is $x in|Which season does $x belong to}?", season, "$x is in $v."
+        season = [
+            "winter",
+            "winter",
+            "spring",
+            "spring",
+            "spring",
+            "summer",
+            "summer",
+            "summer",
+            "autumn",
+            "autumn",
+            "autumn",
+            "winter",
+        ][i]
+        ask, value, answer = (
+            "{In which season is $x|What season is $x in|Which season does $x belong to}?",
+            season,
+            "$x is in $v.",
+        )
     env["v"] = value
     ask = write(rng, ask, env)
     return Turn("calendar", polite(rng, ask), write(rng, answer, env), f"calendar {_bare(ask)}", value)
@@ -228,7 +272,9 @@ def opposite(rng: Random) -> Turn:
     )
     ask = ask.replace("?", "." if ask.startswith(("Tell", "Give")) else "?")
     key, answer = f"opposite {_bare(ask)}", f"The opposite of {word} is {OPPOSITES[word]}."
-    return Turn("opposites", polite(rng, ask), answer, key, OPPOSITES[word], relation="opposite", subject=word)
+    return Turn(
+        "opposites", polite(rng, ask), answer, key, OPPOSITES[word], relation="opposite", subject=word
+    )
 
 
 def plural(rng: Random) -> Turn:
@@ -243,10 +289,14 @@ def plural(rng: Random) -> Turn:
         {"w": word, "p": PLURALS[word]},
     )
     ask = ask.replace("?", "." if ask.startswith(("Tell", "Give")) else "?")
-    answer = f"The singular of {PLURALS[word]} is {word}." if back else f"The plural of {word} is {PLURALS[word]}."
+    answer = (
+        f"The singular of {PLURALS[word]} is {word}." if back else f"The plural of {word} is {PLURALS[word]}."
+    )
     value = word if back else PLURALS[word]
     key = f"plural {_bare(ask)}"
-    return Turn("plurals", polite(rng, ask), answer, key, value, relation=None if back else "plural", subject=word)
+    return Turn(
+        "plurals", polite(rng, ask), answer, key, value, relation=None if back else "plural", subject=word
+    )
 
 
 def plural_of(noun: str) -> str:
@@ -273,7 +323,18 @@ def fact(rng: Random) -> Turn:
     if rng.random() < 0.18:
         asks, answer = rng.choice(list(SINGLE.items()))
         ask = rng.choice(asks.split("|"))
-        frame = rng.choice(["{}", "{}", "{}", "Do you know: {}", "Quick question: {}", "{} I forgot.", "I wonder: {}", "Can you tell me: {}"])
+        frame = rng.choice(
+            [
+                "{}",
+                "{}",
+                "{}",
+                "Do you know: {}",
+                "Quick question: {}",
+                "{} I forgot.",
+                "I wonder: {}",
+                "Can you tell me: {}",
+            ]
+        )
         ask = frame.format(ask if frame.startswith("{") else _lower_first(ask))
         return Turn("facts", polite(rng, ask), answer, fact_key(ask))
     relation = rng.choices(RELATIONS, [len(r.pairs) ** 0.7 for r in RELATIONS])[0]
@@ -315,7 +376,11 @@ def repeat(rng: Random) -> Turn:
         times = {2: "twice"}.get(count, f"{in_words(count)} times")
         ask = f"{{Say|Write|Repeat}} {{the word |}}{word} {rng.choice([times, f'{count} times'])}."
         return Turn("repeat", write(rng, ask), " ".join([word] * count), f"repeat {word} {count}", None)
-    ask = write(rng, "{Repeat after me|Say this|Repeat this|Please repeat|Write this again|Echo this}:") + " " + phrase
+    ask = (
+        write(rng, "{Repeat after me|Say this|Repeat this|Please repeat|Write this again|Echo this}:")
+        + " "
+        + phrase
+    )
     return Turn("repeat", ask, phrase, f"repeat {phrase}", None)
 
 
@@ -323,30 +388,52 @@ def reorder(rng: Random) -> Turn:
     kind = rng.randrange(6)
     if kind == 0:
         items = _items(rng, 3, 5)
-        ask, answer = "{Reverse this list|Put this list in reverse order|Write this list backwards}:", items[::-1]
+        ask, answer = (
+            "{Reverse this list|Put this list in reverse order|Write this list backwards}:",
+            items[::-1],
+        )
     elif kind == 1:
         items = rng.sample(NOUNS, rng.randint(3, 5))
-        ask, answer = "{Sort these words alphabetically|Put these words in alphabetical order|Sort from A to Z}:", sorted(items)
+        ask, answer = (
+            "{Sort these words alphabetically|Put these words in alphabetical order|Sort from A to Z}:",
+            sorted(items),
+        )
     elif kind == 2:
         items = [str(n) for n in rng.sample(range(100), rng.randint(3, 6))]
-        ask, answer = "{Sort these numbers|Put these numbers in order|Sort from small to large}:", sorted(items, key=int)
+        ask, answer = (
+            "{Sort these numbers|Put these numbers in order|Sort from small to large}:",
+            sorted(items, key=int),
+        )
     elif kind == 3:
         items = [str(n) for n in rng.sample(range(100), rng.randint(3, 5))]
-        ask, answer = "{Sort these numbers from large to small|Sort in descending order}:", sorted(items, key=int, reverse=True)
+        ask, answer = (
+            "{Sort these numbers from large to small|Sort in descending order}:",
+            sorted(items, key=int, reverse=True),
+        )
     else:
         items = _items(rng, 3, 6)
         i = rng.choice((0, 1, 2, len(items) - 1))
         which = "last" if i == len(items) - 1 else ORDINALS[i]
-        ask = f"{{What is the {which} word|Which word is {which}|Give me the {which} item}}{{ in this list|}}:"
-        return Turn("reorder", f"{write(rng, ask)} {', '.join(items)}", items[i], f"reorder {which} {items}", items[i])
-    return Turn("reorder", f"{write(rng, ask)} {', '.join(items)}", ", ".join(answer), f"reorder {kind} {items}", None)
+        ask = (
+            f"{{What is the {which} word|Which word is {which}|Give me the {which} item}}{{ in this list|}}:"
+        )
+        return Turn(
+            "reorder", f"{write(rng, ask)} {', '.join(items)}", items[i], f"reorder {which} {items}", items[i]
+        )
+    return Turn(
+        "reorder", f"{write(rng, ask)} {', '.join(items)}", ", ".join(answer), f"reorder {kind} {items}", None
+    )
 
 
 def polite(rng: Random, ask: str) -> str:
     """The question as people type it: politely, in a hurry, or plainly."""
     draw = rng.random()
     if draw < 0.08:
-        return write(rng, "{Please tell me|Hey|Hi Ember|Ember|One question|Tell me}") + (": " if draw < 0.03 else ", ") + _lower_first(ask)
+        return (
+            write(rng, "{Please tell me|Hey|Hi Ember|Ember|One question|Tell me}")
+            + (": " if draw < 0.03 else ", ")
+            + _lower_first(ask)
+        )
     if draw < 0.12 and ask.endswith("?"):
         return ask[:-1] + ", please?"
     if draw < 0.22:
@@ -358,7 +445,11 @@ def polite(rng: Random, ask: str) -> str:
 
 def _lower_first(ask: str) -> str:
     first = ask.split(maxsplit=1)[0]
-    return ask[0].lower() + ask[1:] if first in {"What", "Which", "How", "Who", "Where", "Name", "Tell", "Is", "Give", "In", "On"} else ask
+    return (
+        ask[0].lower() + ask[1:]
+        if first in {"What", "Which", "How", "Who", "Where", "Name", "Tell", "Is", "Give", "In", "On"}
+        else ask
+    )
 
 
 TASKS: dict[Callable[[Random], Turn], float] = {

@@ -1,3 +1,4 @@
+# ruff: noqa: E501, SIM905 - lines of text and word lists read better whole
 """Tool calling: tools with many names and signatures, a request, the call, its result and the answer."""
 
 from __future__ import annotations
@@ -173,15 +174,40 @@ KINDS: dict[str, Kind] = {
 }  # fmt: skip
 
 _CITIES = [*CAPITALS.values(), "Hamburg", "Boston", "Chicago", "Sydney", "Milan", "New York"]
-_TASKS = ["buy milk", "call the doctor", "water the plants", "feed the cat", "pay the rent", "wash the car", "clean the kitchen", "bake a cake", "visit $n", "return the $h", "meet $n", "bring the $h", "buy a $h"]
-_MESSAGES = ["I will be late.", "See you on $d.", "Thank you for the $h.", "Where is the $h?", "Happy birthday!", "The $h is ready.", "Please call me.", "Dinner is at $t.", "I miss you.", "The meeting is on $d."]
+_TASKS = [
+    "buy milk",
+    "call the doctor",
+    "water the plants",
+    "feed the cat",
+    "pay the rent",
+    "wash the car",
+    "clean the kitchen",
+    "bake a cake",
+    "visit $n",
+    "return the $h",
+    "meet $n",
+    "bring the $h",
+    "buy a $h",
+]
+_MESSAGES = [
+    "I will be late.",
+    "See you on $d.",
+    "Thank you for the $h.",
+    "Where is the $h?",
+    "Happy birthday!",
+    "The $h is ready.",
+    "Please call me.",
+    "Dinner is at $t.",
+    "I miss you.",
+    "The meeting is on $d.",
+]
 
 
 def _values(rng: Random) -> dict[str, str]:
     v = {
         "c": rng.choice(_CITIES), "u": rng.choice(("celsius", "fahrenheit")), "n": first_name(rng), "d": rng.choice(DAYS),
         "t": f"{rng.randint(0, 23):02d}:{rng.choice(('00', '15', '30', '45'))}", "i": str(rng.randint(1, 99)), "k": str(rng.randint(2, 20)),
-        "r": rng.choice("kitchen bedroom bathroom hall garden garage office attic cellar".split() + ["living room"]), "o": rng.choice(("on", "off")),
+        "r": rng.choice([*"kitchen bedroom bathroom hall garden garage office attic cellar".split(), "living room"]), "o": rng.choice(("on", "off")),
         "s": write(rng, "{$n Song|Song of the $n|The $m $n|My $m $n}", {"n": rng.choice(NOUNS).capitalize(), "m": rng.choice(SLOTS["color"]).capitalize()}),
         "q": write(rng, "{$n|$m $n|$n in $c|how to find a $n|cheap $n|pictures of a $n}", {"n": rng.choice(NOUNS), "m": rng.choice(SLOTS["color"]), "c": rng.choice(_CITIES)}),
         "p": write(rng, "{$n|good morning|thank you|I like the $n|the $m $n|where is the $n}", {"n": rng.choice(NOUNS), "m": rng.choice(SLOTS["color"])}),
@@ -194,7 +220,11 @@ def _values(rng: Random) -> dict[str, str]:
     v["e"] = rng.choice([city for city in _CITIES if city != v["c"]])
     v["w"], v["m"] = write(rng, rng.choice(_TASKS), v), write(rng, rng.choice(_MESSAGES), v)
     a, b = rng.randint(1, 9999), rng.randint(1, 999)
-    v["x"] = f"{a} {rng.choice('+-*/')} {b}" if rng.random() < 0.7 else f"({rng.randint(1, 99)} {rng.choice('+-')} {rng.randint(1, 99)}) * {rng.randint(2, 99)}"
+    v["x"] = (
+        f"{a} {rng.choice('+-*/')} {b}"
+        if rng.random() < 0.7
+        else f"({rng.randint(1, 99)} {rng.choice('+-')} {rng.randint(1, 99)}) * {rng.randint(2, 99)}"
+    )
     return v
 
 
@@ -210,10 +240,15 @@ def _declare(rng: Random, kind: Kind) -> tuple[dict[str, Any], dict[str, str]]:
             names[slot] = invented_word(rng)
     properties: dict[str, Any] = {}
     for slot, (_, type_) in kind.params.items():
-        properties[names[slot]] = {"type": "string", "enum": type_.split("|")} if "|" in type_ else {"type": type_}
+        properties[names[slot]] = (
+            {"type": "string", "enum": type_.split("|")} if "|" in type_ else {"type": type_}
+        )
     required = [names[slot] for slot in kind.params if slot not in kind.optional]
     parameters = {"type": "object", "properties": properties, "required": required}
-    return {"type": "function", "function": {"name": name, "description": rng.choice(kind.descriptions), "parameters": parameters}}, names
+    return {
+        "type": "function",
+        "function": {"name": name, "description": rng.choice(kind.descriptions), "parameters": parameters},
+    }, names
 
 
 def signature_key(tool: dict[str, Any]) -> str:
@@ -222,7 +257,9 @@ def signature_key(tool: dict[str, Any]) -> str:
     return f"tool {function['name']}({', '.join(function['parameters']['properties'])})"
 
 
-def _call(rng: Random, kind: Kind, tool: dict[str, Any], names: dict[str, str]) -> tuple[str, dict[str, Any], dict[str, str]]:
+def _call(
+    rng: Random, kind: Kind, tool: dict[str, Any], names: dict[str, str]
+) -> tuple[str, dict[str, Any], dict[str, str]]:
     """A request, the call it leads to, and the values in it."""
     values = _values(rng)
     template = rng.choice(kind.asks)
@@ -232,7 +269,11 @@ def _call(rng: Random, kind: Kind, tool: dict[str, Any], names: dict[str, str]) 
         if slot in kind.optional and f"${slot}" not in template:
             continue
         arguments[name] = int(values[slot]) if kind.params[slot][1] in ("integer", "number") else values[slot]
-    return ask, {"type": "function", "function": {"name": tool["function"]["name"], "arguments": arguments}}, values
+    return (
+        ask,
+        {"type": "function", "function": {"name": tool["function"]["name"], "arguments": arguments}},
+        values,
+    )
 
 
 def tool_chat(rng: Random) -> Sample:
@@ -242,14 +283,27 @@ def tool_chat(rng: Random) -> Sample:
     tools = [tool for tool, _ in declared]
     messages: list[dict[str, Any]] = []
     if rng.random() < 0.4:
-        messages.append({"role": "system", "content": rng.choice(["You are Ember, a small helpful assistant.", "You are a helpful assistant.", "Use the tools when they help."])})
+        messages.append(
+            {
+                "role": "system",
+                "content": rng.choice(
+                    [
+                        "You are Ember, a small helpful assistant.",
+                        "You are a helpful assistant.",
+                        "Use the tools when they help.",
+                    ]
+                ),
+            }
+        )
     held = any(is_held_out(signature_key(tool)) for tool in tools)
     if {"calculator", "add"} <= set(chosen) or len({t["function"]["name"] for t in tools}) < len(tools):
         return tool_chat(rng)
     if rng.random() < 0.15 and not {"calculator", "add"} & set(chosen):
         turn = fact(rng)
         messages += [{"role": "user", "content": turn.ask}, {"role": "assistant", "content": turn.answer}]
-        return Sample("tools", messages=messages, tools=tools, hint={"held_out": str(int(held or turn.held_out))})
+        return Sample(
+            "tools", messages=messages, tools=tools, hint={"held_out": str(int(held or turn.held_out))}
+        )
     index = rng.randrange(len(chosen))
     kind, (tool, names) = KINDS[chosen[index]], declared[index]
     ask, call, values = _call(rng, kind, tool, names)
@@ -258,13 +312,25 @@ def tool_chat(rng: Random) -> Sample:
         other = rng.choice([c for c in _CITIES if c != values["c"]])
         ask = f"What is the {chosen[index]} in {values['c']} and in {other}?"
         calls = [
-            {"type": "function", "function": {"name": tool["function"]["name"], "arguments": {names["c"]: city}}}
+            {
+                "type": "function",
+                "function": {"name": tool["function"]["name"], "arguments": {names["c"]: city}},
+            }
             for city in (values["c"], other)
         ]
     messages += [{"role": "user", "content": ask}, {"role": "assistant", "content": "", "tool_calls": calls}]
     if len(calls) == 1 and rng.random() < 0.45:
         result, answer = rng.choice(kind.results)
-        messages += [{"role": "tool", "content": write(rng, result.replace("{", "\x01").replace("}", "\x02"), values).replace("\x01", "{").replace("\x02", "}")}]
+        messages += [
+            {
+                "role": "tool",
+                "content": write(rng, result.replace("{", "\x01").replace("}", "\x02"), values)
+                .replace("\x01", "{")
+                .replace("\x02", "}"),
+            }
+        ]
         text = write(rng, answer, values)
         messages += [{"role": "assistant", "content": text[0].upper() + text[1:]}]
-    return Sample("tools", messages=messages, tools=tools, hint={"held_out": str(int(held)), "json": json.dumps(calls)})
+    return Sample(
+        "tools", messages=messages, tools=tools, hint={"held_out": str(int(held)), "json": json.dumps(calls)}
+    )

@@ -1,3 +1,4 @@
+# ruff: noqa: E501, SIM905 - lines of text and word lists read better whole
 """The lexicon: names, kinds, places and things, with what the grammar must know about each."""
 
 from __future__ import annotations
@@ -113,42 +114,119 @@ SLOTS: dict[str, list[str]] = {
     "trait": "curious kind brave cheerful clever gentle lively patient thoughtful quiet playful honest".split(),
     "color": "red blue green yellow purple orange white silver golden brown".split(),
     "hobby": [
-        "drawing pictures", "singing songs", "climbing trees", "collecting smooth stones", "watching the clouds",
-        "telling jokes", "building little boats", "looking for bugs", "running in the wind", "reading by the window",
-        "asking questions", "whistling tunes", "jumping in puddles", "picking berries", "counting the stars",
+        "drawing pictures",
+        "singing songs",
+        "climbing trees",
+        "collecting smooth stones",
+        "watching the clouds",
+        "telling jokes",
+        "building little boats",
+        "looking for bugs",
+        "running in the wind",
+        "reading by the window",
+        "asking questions",
+        "whistling tunes",
+        "jumping in puddles",
+        "picking berries",
+        "counting the stars",
     ],
     "treasure": [
-        "red ball", "silver bell", "blue scarf", "wooden whistle", "green button", "little drum", "brass key",
-        "yellow kite", "glass marble", "toy boat", "paper crown", "tiny lantern", "striped hat", "shell necklace",
-        "music box", "woolen blanket", "leather notebook", "copper coin",
+        "red ball",
+        "silver bell",
+        "blue scarf",
+        "wooden whistle",
+        "green button",
+        "little drum",
+        "brass key",
+        "yellow kite",
+        "glass marble",
+        "toy boat",
+        "paper crown",
+        "tiny lantern",
+        "striped hat",
+        "shell necklace",
+        "music box",
+        "woolen blanket",
+        "leather notebook",
+        "copper coin",
     ],
     "toy": [
-        "toy train", "red wagon", "spinning top", "wooden horse", "box of paints", "bouncy ball", "set of blocks",
-        "shiny scooter", "puppet", "paper boat", "drum", "jump rope",
+        "toy train",
+        "red wagon",
+        "spinning top",
+        "wooden horse",
+        "box of paints",
+        "bouncy ball",
+        "set of blocks",
+        "shiny scooter",
+        "puppet",
+        "paper boat",
+        "drum",
+        "jump rope",
     ],
     "food": [
-        "honey cakes", "apple pie", "berry jam", "warm bread", "vegetable soup", "oat cookies", "plum cake",
-        "pancakes", "cheese rolls", "pumpkin soup", "cherry tart", "nut bread",
+        "honey cakes",
+        "apple pie",
+        "berry jam",
+        "warm bread",
+        "vegetable soup",
+        "oat cookies",
+        "plum cake",
+        "pancakes",
+        "cheese rolls",
+        "pumpkin soup",
+        "cherry tart",
+        "nut bread",
     ],
     "pie": ["apple pie", "plum cake", "cherry tart", "nut bread", "berry pie", "honey cake", "cheese pie"],
     "fruit": "apples pears plums cherries blackberries strawberries peaches blueberries".split(),
     "flower": "sunflower daisy tulip rose poppy bluebell lily marigold".split(),
     "outside": [
-        "the old bridge", "the tall oak", "the duck pond", "the berry bushes", "the stone wall", "the hollow log",
-        "the windmill", "the sandy bank", "the mossy rock", "the wild garden", "the crossroads", "the willow tree",
+        "the old bridge",
+        "the tall oak",
+        "the duck pond",
+        "the berry bushes",
+        "the stone wall",
+        "the hollow log",
+        "the windmill",
+        "the sandy bank",
+        "the mossy rock",
+        "the wild garden",
+        "the crossroads",
+        "the willow tree",
     ],
     "landmark": [
-        "the great hill", "the silver lake", "the dark forest", "the quiet valley", "the foggy marsh",
-        "the high cliffs", "the pine woods", "the old ruins", "the long beach", "the wide meadow",
+        "the great hill",
+        "the silver lake",
+        "the dark forest",
+        "the quiet valley",
+        "the foggy marsh",
+        "the high cliffs",
+        "the pine woods",
+        "the old ruins",
+        "the long beach",
+        "the wide meadow",
     ],
     "creature": [
-        "a baby bird", "a small kitten", "a lost lamb", "a tiny mouse", "a young rabbit", "a little puppy",
-        "a little hedgehog", "a gray duckling",
+        "a baby bird",
+        "a small kitten",
+        "a lost lamb",
+        "a tiny mouse",
+        "a young rabbit",
+        "a little puppy",
+        "a little hedgehog",
+        "a gray duckling",
     ],
     "season": "spring summer autumn winter".split(),
     "instrument": "flute drum fiddle violin horn harp".split(),
     "job": "baker gardener fisherman teacher painter farmer tailor carpenter".split(),
-    "gem": ["a glowing crystal", "a round white pearl", "a blue gem", "a golden shell", "a smooth green stone"],
+    "gem": [
+        "a glowing crystal",
+        "a round white pearl",
+        "a blue gem",
+        "a golden shell",
+        "a smooth green stone",
+    ],
     "town": "Willowby Applefield Stonebridge Maplewood Brightwater Fernhill Oakham Riverside Larkspur".split(),
 }
 
@@ -202,13 +280,40 @@ _CODAS = ["", "", "n", "l", "r", "m", "x", "sk", "nd", "th", "p", "t"]
 
 _STARTS = """al an ar bel bri cor cle dan del el em fer gal gar gwen hel hor is jo jul kal lan leo mar mel mor nor oct or per
 phil quin ros sal ser sol syl thad tib ul val vic vir win xan yor zeph ag am bar cas des ev flor gus hum""".split()
-_MIDDLES = ["", "a", "e", "i", "o", "el", "an", "er", "in", "on", "al", "is", "or", "ni", "ti", "mi", "phi", "que", "bri", "sto"]
+_MIDDLES = [
+    "",
+    "a",
+    "e",
+    "i",
+    "o",
+    "el",
+    "an",
+    "er",
+    "in",
+    "on",
+    "al",
+    "is",
+    "or",
+    "ni",
+    "ti",
+    "mi",
+    "phi",
+    "que",
+    "bri",
+    "sto",
+]
 _ENDS = "us ius ia ina elle ette ald bert ard wyn dine ora eus as os ie a o y ix en iel vin lyn more ton wick ric thy".split()
 
 # Names for the evaluation: not in the lexicon, and never invented, so that no training text can have them.
 RESERVED_NAMES: dict[str, str] = {
-    **dict.fromkeys("Josephine Clementine Guinevere Penelope Octavia Eleanor Gwendolyn Rosalind Ophelia Winifred".split(), "she"),
-    **dict.fromkeys("Thaddeus Cornelius Archibald Augustus Ferdinand Humphrey Ambrose Sylvester Percival Ignatius".split(), "he"),
+    **dict.fromkeys(
+        "Josephine Clementine Guinevere Penelope Octavia Eleanor Gwendolyn Rosalind Ophelia Winifred".split(),
+        "she",
+    ),
+    **dict.fromkeys(
+        "Thaddeus Cornelius Archibald Augustus Ferdinand Humphrey Ambrose Sylvester Percival Ignatius".split(),
+        "he",
+    ),
 }
 _RESERVED = frozenset(name.lower() for name in RESERVED_NAMES)
 
@@ -221,7 +326,9 @@ def invented_word(rng: Random) -> str:
     draw = rng.random()
     if draw < 0.5:
         syllables = rng.choice((1, 2, 2, 3))
-        word = "".join(rng.choice(_ONSETS) + rng.choice(_VOWELS) + rng.choice(_CODAS) for _ in range(syllables))
+        word = "".join(
+            rng.choice(_ONSETS) + rng.choice(_VOWELS) + rng.choice(_CODAS) for _ in range(syllables)
+        )
     elif draw < 0.85:
         word = rng.choice(_STARTS) + rng.choice(_MIDDLES) + rng.choice(_ENDS)
     else:

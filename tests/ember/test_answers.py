@@ -1,0 +1,110 @@
+"""Greedy answers of the shipped file, pinned: the same on every device and in Q8_0 and F16."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import evaluate
+import pytest
+from export import export, read_gguf
+from render import TEMPLATE_PATH
+
+import akunu
+
+PINS = Path(__file__).parent / "answers.json"
+DEVICES = [device["id"] for device in akunu.devices()]
+TYPES = ["Q8_0", "F16"]
+TOOL = {
+    "type": "function",
+    "function": {
+        "name": "get_weather",
+        "description": "Get the weather in a city.",
+        "parameters": {
+            "type": "object",
+            "properties": {
+                "city": {"type": "string"},
+                "unit": {"type": "string", "enum": ["celsius", "fahrenheit"]},
+            },
+            "required": ["city"],
+        },
+    },
+}
+CHATS: dict[str, list[tuple[str, str]]] = {
+    "capital": [("user", "What is the capital of France?")],
+    "follow-up": [
+        ("user", "What is the capital of France?"),
+        ("assistant", "The capital of France is Paris."),
+        ("user", "And of Italy?"),
+    ],
+    "product": [("user", "What is 17 * 23?")],
+    "identity": [("user", "Who are you?")],
+    "memory": [
+        ("user", "My name is Sandra."),
+        ("assistant", "Hello, Sandra! How can I help you?"),
+        ("user", "What is my name?"),
+    ],
+    "capitals": [("system", "Answer in capital letters."), ("user", "What is the opposite of hot?")],
+    "json": [("user", "Extract name, age and city as JSON. Anna is 34 years old and lives in Oslo.")],
+    "unknown": [("user", "Who won the World Cup in 1998?")],
+    "sorting": [("user", "Sort these numbers: 42, 7, 19")],
+    "calendar": [("user", "What day comes after Monday?")],
+}
+
+
+def ask(model: akunu.Model, name: str) -> str:
+    if name == "plain":
+        return model.generate("Q: What is the capital of Japan?\nA:", max_tokens=7, temperature=0).text
+    if name == "tool":
+        ids = model.chat_template.encode(
+            [{"role": "user", "content": "What is the weather in Paris?"}], tools=[TOOL]
+        )
+        return model.generate(ids, max_tokens=48, temperature=0).text
+    messages: list[dict[str, Any]] = [{"role": role, "content": text} for role, text in CHATS[name]]
+    return model.chat(messages, max_tokens=48, temperature=0).text
+
+
+NAMES = [*CHATS, "plain", "tool"]
+
+
+@pytest.fixture(scope="module", params=[f"{d}-{t}" for d in DEVICES for t in TYPES])
+def model(
+    request: pytest.FixtureRequest, ember_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[akunu.Model]:
+    device, kind = request.param.rsplit("-", 1)
+    path = ember_path
+    if kind != "Q8_0":
+        path = tmp_path_factory.mktemp("ember") / f"{kind}.gguf"
+        export(read_gguf(ember_path), kind, path, TEMPLATE_PATH.parent / "tokenizer.json")
+    with akunu.load(str(path), device=device) as loaded:
+        yield loaded
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_greedy_answers_are_pinned(model: akunu.Model, name: str) -> None:
+    assert ask(model, name) == json.loads(PINS.read_text(encoding="utf-8"))[name]
+
+
+def test_a_story_is_told_to_its_end(model: akunu.Model) -> None:
+    """Which story is not pinned: many words are equally likely, and the last bit of a weight decides."""
+    opening = "Once upon a time, there was a little fox named Ruby"
+    told = model.generate(opening, max_tokens=700, temperature=0)
+    assert evaluate.story_fault(opening + told.text, "Ruby", told.finish_reason == "stop") == ""
+
+
+@pytest.mark.parametrize("kind", ["Q4_0", "Q4_K_M"])
+def test_four_bits_still_know_the_plain_things(kind: str, ember_path: Path, tmp_path: Path) -> None:
+    path = tmp_path / f"{kind}.gguf"
+    export(read_gguf(ember_path), kind, path, TEMPLATE_PATH.parent / "tokenizer.json")
+    pins = json.loads(PINS.read_text(encoding="utf-8"))
+    with akunu.load(str(path)) as loaded:
+        right = [name for name in CHATS if ask(loaded, name) == pins[name]]
+    assert len(right) >= 7, f"only {right} are as with eight bits"
+
+
+if __name__ == "__main__":  # after a new training: pin the answers of the shipped file anew
+    with akunu.load("ember", device="cpu") as shipped:
+        pinned = {each: ask(shipped, each) for each in NAMES}
+    PINS.write_text(json.dumps(pinned, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
