@@ -1,4 +1,3 @@
-#include <array>
 #include <cstdlib>
 #include <string>
 
@@ -7,22 +6,15 @@
 
 namespace akunu::cpu {
 
-extern const KernelSet kKernels_generic;
-#if defined(__x86_64__)
-extern const KernelSet kKernels_avx2, kKernels_avx512, kKernels_avx512_vnni;
-#elif defined(__aarch64__)
-extern const KernelSet kKernels_neon_dotprod;
-#endif
+// AKUNU_ISA_LIST is X(isa) for each set of this build, best first.
+#define X(isa) extern const KernelSet kKernels_##isa;
+AKUNU_ISA_LIST
+#undef X
 
 std::span<const KernelSet* const> kernel_sets() {
-#if defined(__x86_64__)
-    static constexpr std::array<const KernelSet*, 4> kSets{&kKernels_avx512_vnni, &kKernels_avx512, &kKernels_avx2,
-                                                           &kKernels_generic};
-#elif defined(__aarch64__)
-    static constexpr std::array<const KernelSet*, 2> kSets{&kKernels_neon_dotprod, &kKernels_generic};
-#else
-    static constexpr std::array<const KernelSet*, 1> kSets{&kKernels_generic};
-#endif
+#define X(isa) &kKernels_##isa,
+    static constexpr const KernelSet* kSets[] = {AKUNU_ISA_LIST};
+#undef X
     return kSets;
 }
 

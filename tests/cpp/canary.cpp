@@ -1,0 +1,29 @@
+// Does what a sanitizer must report, so that a silent run of the other drivers means something:
+// canary overflow | undefined | race
+#include <cstdio>
+#include <limits>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+int main(int argc, char** argv) {
+    const std::string_view what = argc == 2 ? argv[1] : "";
+    if (what == "overflow") {
+        std::vector<int> v(8);
+        volatile int* beyond = v.data() + 8;
+        std::printf("%d\n", *beyond);
+    } else if (what == "undefined") {
+        volatile int largest = std::numeric_limits<int>::max();
+        std::printf("%d\n", largest + 1);
+    } else if (what == "race") {
+        int n = 0;
+        std::thread other([&] { ++n; });
+        ++n;
+        other.join();
+        std::printf("%d\n", n);
+    } else {
+        std::fprintf(stderr, "usage: canary overflow | undefined | race\n");
+        return 2;
+    }
+    return 0;
+}

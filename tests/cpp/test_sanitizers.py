@@ -1,0 +1,136 @@
+"""The C++ drivers under AddressSanitizer and UBSan, and the thread pool under ThreadSanitizer.
+
+They are built with CMake in `build/asan` and `build/tsan`, without optimisation and for few instruction sets:
+about two minutes of processor time when nothing is there yet.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import functools
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+X86 = platform.machine() in ("x86_64", "AMD64")
+
+pytestmark = pytest.mark.timeout(1800)
+
+
+@dataclass(frozen=True)
+class Build:
+    """One build folder: its sanitizers, instruction sets, and programs."""
+
+    sanitizers: str
+    isas: str
+    programs: tuple[str, ...]
+
+
+BUILDS = {
+    "asan": Build(
+        "address,undefined",
+        "avx2" if X86 else "generic",
+        ("canary", "half_test", "gguf_fuzz", "engine_smoke", "sampler_test"),
+    ),
+    "tsan": Build("thread", "generic", ("canary", "pool_test")),
+}
+OPTIONS = {
+    "ASAN_OPTIONS": "detect_stack_use_after_return=1",
+    "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
+    "TSAN_OPTIONS": "halt_on_error=1",
+}
+
+
+def unavailable(reason: str) -> None:
+    """Skip where tools are missing, except where CI promises them."""
+    if os.environ.get("CI"):
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+def tool(name: str) -> str | None:
+    """A program beside this Python (installed from PyPI), or on the path."""
+    beside = Path(sys.executable).with_name(name)
+    return str(beside) if beside.exists() else shutil.which(name)
+
+
+@functools.cache
+def build(name: str) -> Path:
+    """The folder with the programs of `BUILDS[name]`, up to date."""
+    cmake, ninja = tool("cmake"), tool("ninja")
+    if not cmake or not (shutil.which("c++") or os.environ.get("CXX")):
+        unavailable("the sanitizer drivers need cmake and a C++ compiler")
+    spec, folder = BUILDS[name], ROOT / "build" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    generator = ["-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={ninja}"] if ninja else ["-G", "Unix Makefiles"]
+    configure = [
+        *(cmake, "-S", ROOT, "-B", folder, *generator),
+        *("-DAKUNU_PYTHON=OFF", "-DAKUNU_TESTS=ON", f"-DAKUNU_SANITIZE={spec.sanitizers}"),
+        *(f"-DAKUNU_ISAS={spec.isas}", "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-O0"),
+    ]
+    with (folder / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # for several test processes
+        for command in (
+            configure,
+            [cmake, "--build", folder, "-j2", "--target", "canary"],
+            [cmake, "--build", folder, "-j2", "--target", *spec.programs],
+        ):
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            log = done.stdout[-6000:] + done.stderr[-2000:]
+            if done.returncode and "canary" in command[-1:] and "cannot find" in log:
+                unavailable(f"the compiler has no runtime library for -fsanitize={spec.sanitizers}:\n{log}")
+            assert done.returncode == 0, log
+    return folder
+
+
+def run(name: str, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a program of a build."""
+    command = [str(build(name) / program), *arguments]
+    env = {key: value for key, value in os.environ.items() if key != "AKUNU_CPU_ISA"} | OPTIONS
+
+    def once(command: list[str]) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(command, capture_output=True, text=True, env=env, timeout=1200, check=False)
+
+    done = once(command)
+    if "unexpected memory mapping" in done.stderr and shutil.which("setarch"):
+        # Older ThreadSanitizers cannot live with the many random bits of newer kernels' addresses.
+        done = once(["setarch", "-R", *command])
+    return done
+
+
+@pytest.mark.parametrize(
+    ("name", "fault", "report"),
+    [
+        ("asan", "overflow", "heap-buffer-overflow"),
+        ("asan", "undefined", "signed integer overflow"),
+        ("tsan", "race", "data race"),
+    ],
+)
+def test_the_sanitizer_is_on(name: str, fault: str, report: str) -> None:
+    done = run(name, "canary", fault)
+    assert done.returncode != 0
+    assert report in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "program", "arguments"),
+    [
+        ("asan", "half_test", ()),
+        ("asan", "gguf_fuzz", ("--mutations", "4000")),
+        ("asan", "sampler_test", ()),
+        ("asan", "engine_smoke", ()),
+        ("tsan", "pool_test", ()),
+    ],
+)
+def test_drivers_are_clean(name: str, program: str, arguments: tuple[str, ...]) -> None:
+    done = run(name, program, *arguments)
+    assert done.returncode == 0, (
+        f"exit status {done.returncode}\n{done.stdout[-2000:]}\n{done.stderr[-6000:]}"
+    )
