@@ -8,4 +8,5 @@ PYBIND11_MODULE(_core, m) {
     akunu::bind_errors(m);
     akunu::bind_formats(m);
     akunu::bind_engine(m);
+    akunu::bind_lab(m);
 }

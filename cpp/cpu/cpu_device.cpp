@@ -47,8 +47,8 @@ Buffer map_memory(std::uint64_t bytes) {
 
 }  // namespace
 
-CpuDevice::CpuDevice(int threads)
-    : kernels_(select_kernels()), pool_(checked_threads(threads)), barrier_(pool_.threads()) {
+CpuDevice::CpuDevice(int threads, const KernelSet& kernels)
+    : kernels_(kernels), pool_(checked_threads(threads)), barrier_(pool_.threads()) {
     for (int i = 0; i < pool_.threads(); ++i) scratch_.push_back(map_memory(kWorkerScratch));
 }
 

@@ -13,7 +13,7 @@ namespace akunu::cpu {
 class CpuDevice final : public Device {
   public:
     // `threads` 0: one per usable physical core.
-    explicit CpuDevice(int threads);
+    explicit CpuDevice(int threads, const KernelSet& kernels = select_kernels());
     ~CpuDevice() override;
 
     std::string name() const override;

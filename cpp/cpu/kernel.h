@@ -27,7 +27,8 @@ struct Worker {
 
 constexpr std::size_t kWorkerScratch = std::size_t{4} << 20;
 
-// `params` are the command's parameters with this step's patches applied. Every worker calls the kernel; it does its share.
+// `params` are the command's parameters with this step's patches applied. Every worker calls the kernel; it does its
+// share.
 using Kernel = void (*)(const DispatchCmd& cmd, const std::byte* params, const Worker& worker);
 
 template <typename P>
@@ -38,8 +39,8 @@ const P& params_as(const std::byte* p) {
 // All kernels compiled for one instruction set.
 struct KernelSet {
     std::string_view isa;
-    int lanes;                       // floats in a vector, and rows in a packed group
-    bool (*supported)();             // does this processor have it?
+    int lanes;                               // floats in a vector, and rows in a packed group
+    bool (*supported)();                     // does this processor have it?
     Kernel (*find)(const DispatchCmd& cmd);  // null when there is none
     // Peak probes: operations done, for `measure_peaks`.
     double (*probe_f32)(std::uint64_t iterations);
@@ -49,7 +50,9 @@ struct KernelSet {
 
 // Best first. Only those compiled into this build.
 std::span<const KernelSet* const> kernel_sets();
-// The best set that this processor supports, or the one that AKUNU_CPU_ISA names (throws when it cannot run).
+// The set of that name. Throws InvalidArgumentError, which names `option`, when it is unknown or cannot run here.
+const KernelSet& kernel_set(std::string_view isa, std::string_view option);
+// The best set that this processor supports, or the one that AKUNU_CPU_ISA names.
 const KernelSet& select_kernels();
 
 }  // namespace akunu::cpu

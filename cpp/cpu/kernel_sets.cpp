@@ -18,19 +18,33 @@ std::span<const KernelSet* const> kernel_sets() {
     return kSets;
 }
 
+namespace {
+
+std::string known_sets() {
+    std::string names;
+    for (const KernelSet* set : kernel_sets()) names += (names.empty() ? "" : ", ") + std::string(set->isa);
+    return names;
+}
+
+}  // namespace
+
+const KernelSet& kernel_set(std::string_view isa, std::string_view option) {
+    const std::string found = std::string(option) + "=" + std::string(isa);
+    for (const KernelSet* set : kernel_sets()) {
+        if (set->isa != isa) continue;
+        if (set->supported()) return *set;
+        throw InvalidArgumentError(found + ": this processor does not support it");
+    }
+    throw InvalidArgumentError(found + " is unknown; this build has " + known_sets());
+}
+
 const KernelSet& select_kernels() {
     const char* forced = std::getenv("AKUNU_CPU_ISA");
+    if (forced && *forced) return kernel_set(forced, "AKUNU_CPU_ISA");
     for (const KernelSet* set : kernel_sets()) {
-        if (forced && *forced && set->isa != forced) continue;
         if (set->supported()) return *set;
-        if (forced && *forced) {
-            throw InvalidArgumentError("AKUNU_CPU_ISA=" + std::string(forced) + ": this processor does not support it");
-        }
     }
-    std::string known;
-    for (const KernelSet* set : kernel_sets()) known += (known.empty() ? "" : ", ") + std::string(set->isa);
-    throw InvalidArgumentError("AKUNU_CPU_ISA=" + std::string(forced ? forced : "") + " is unknown; this build has " +
-                               known);
+    throw DeviceError("this processor supports none of this build's instruction sets: " + known_sets());
 }
 
 }  // namespace akunu::cpu

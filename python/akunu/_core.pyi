@@ -170,7 +170,9 @@ class Engine:
         """-log p(ids[i] | ids[:i]) for i in first..len(ids)-1, without keeping the logits."""
     def plan(self, phase: str = "decode", rows: int = 1, position: int = 0) -> list[CommandInfo]:
         """The dispatch table of "decode", "batch" or "prefill", with costs at these rows and position."""
-    def profile(self, phase: str = "decode", rows: int = 1, position: int = 0, repeats: int = 16) -> list[CommandInfo]:
+    def profile(
+        self, phase: str = "decode", rows: int = 1, position: int = 0, repeats: int = 16
+    ) -> list[CommandInfo]:
         """Run that table and time every command."""
     def close(self) -> None: ...
 
@@ -182,3 +184,74 @@ class Peaks(TypedDict):
     int8_ops: float
 
 def measure_peaks(threads: int = 0, seconds: float = 0.3) -> Peaks: ...
+def cpu_instruction_sets() -> list[tuple[str, bool]]:
+    """The kernel sets of this build, best first, and whether this processor runs them."""
+
+class LabWeight:
+    """A weight on a lab's device."""
+
+    dtype: str
+    rows: int
+    cols: int
+    packed: bool
+    """In the device's own layout; otherwise as in the file."""
+
+class Lab:
+    """Runs single commands of a device on arrays, for tests/kernels. Not part of the package's API.
+
+    A buffer is a contiguous, writeable array, a `LabWeight`, or None; `params` are the bytes of the op's
+    structure (`lab_structs`). What only a device can read (packed activations, KV cache, partial results of
+    attention) is an array of bytes that its own ops fill.
+    """
+
+    def __init__(self, device: str = "cpu", *, threads: int = 0, isa: str = "") -> None: ...
+    name: str
+    isa: str
+    threads: int
+    split_attention: bool
+    def matmul_input(self, dtype: str) -> str:
+        """The activation format, "f32", "q8" or "f16", that a matmul with weights of this type reads."""
+    def activation_bytes(self, format: str, rows: int, dim: int) -> int: ...
+    def kv_bytes(self, dtype: str, n_kv_heads: int, head_dim: int, context: int) -> int: ...
+    def attention_partial_bytes(self, n_heads: int, head_dim: int, context: int) -> int: ...
+    def supports_kv(self, dtype: str) -> bool: ...
+    def weight(
+        self,
+        dtype: str,
+        data: npt.NDArray[np.uint8],
+        rows: int,
+        cols: int,
+        *,
+        prepare: bool = True,
+        copies: int = 1,
+    ) -> LabWeight:
+        """A weight from the bytes of a file, in the device's own layout if `prepare`."""
+    def run(
+        self,
+        op: str,
+        buffers: Sequence[npt.NDArray[Any] | LabWeight | None],
+        params: bytes,
+        *,
+        kv_dtype: str = "f16",
+    ) -> None:
+        """Run one command; the arrays then hold what it left in its buffers.
+
+        Raises DeviceError when it wrote outside of a buffer.
+        """
+    def time(
+        self,
+        op: str,
+        buffers: Sequence[npt.NDArray[Any] | LabWeight | None],
+        params: bytes,
+        *,
+        kv_dtype: str = "f16",
+        repeats: int = 8,
+        copies: int = 1,
+    ) -> list[float]:
+        """Seconds of each of repeats x copies runs, on `copies` copies of the buffers in turn."""
+
+def lab_structs() -> dict[str, np.dtype[np.void]]:
+    """The parameter structure of every op, and SamplerState, LogprobRecord and Control."""
+
+def lab_q8_planes(raw: npt.NDArray[np.uint8], rows: int, dim: int) -> dict[str, npt.NDArray[Any]]:
+    """The planes q, d, s, sum32 and sum16 of the CPU's int8 activations, each [rows, ...]."""

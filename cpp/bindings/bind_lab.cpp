@@ -1,0 +1,410 @@
+// The kernel lab: runs or times one command of a device on NumPy arrays, for tests/kernels.
+//
+// Buffers are copied into device memory between guard bytes, and back; what only a device knows (packed weights, int8
+// activations, the KV cache, attention's partial results) passes through as opaque bytes that its own ops fill and
+// read.
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "bindings/bind.h"
+#include "core/device.h"
+#include "core/error.h"
+#include "core/sampling.h"
+#include "cpu/act.h"
+#include "cpu/cpu_device.h"
+#include "engine/registry.h"
+
+namespace py = pybind11;
+
+namespace akunu {
+
+namespace {
+
+// On both sides of every buffer. As f32, f16 or bf16 the pattern is a NaN: what is read there spoils the result.
+constexpr std::size_t kGuardBytes = 256;
+constexpr std::uint16_t kGuardPattern = 0xFFFE;
+
+void fill_guard(std::byte* p, std::size_t bytes) {
+    for (std::size_t i = 0; i < bytes; ++i) p[i] = static_cast<std::byte>(kGuardPattern >> (i % 2 * 8));
+}
+
+// Bytes that no longer hold the pattern.
+std::size_t broken_guard(const std::byte* p, std::size_t bytes) {
+    std::size_t n = 0;
+    for (std::size_t i = 0; i < bytes; ++i) n += p[i] != static_cast<std::byte>(kGuardPattern >> (i % 2 * 8));
+    return n;
+}
+
+const DTypeInfo& dtype_named(const std::string& name) {
+    const DTypeInfo* info = find_dtype(name);
+    if (!info) throw UnsupportedError("unknown type '" + name + "'");
+    return *info;
+}
+
+std::uint32_t format_named(const std::string& name) {
+    if (name == "f32") return kActF32;
+    if (name == "q8") return kActQ8;
+    if (name == "f16") return kActF16;
+    throw InvalidArgumentError("activation format is '" + name + "', expected f32, q8 or f16");
+}
+
+std::string format_name(std::uint32_t format) { return format == kActF32 ? "f32" : format == kActQ8 ? "q8" : "f16"; }
+
+Op op_named(const std::string& name) {
+    for (int i = 0; i < static_cast<int>(Op::kCount); ++i) {
+        if (op_name(static_cast<Op>(i)) == name) return static_cast<Op>(i);
+    }
+    throw InvalidArgumentError("unknown op '" + name + "'");
+}
+
+// Calls f with an object of the op's parameter type.
+template <typename F>
+auto with_params(Op op, F&& f) {
+    switch (op) {
+        case Op::kEmbed:
+            return f(EmbedParams{});
+        case Op::kRopeTable:
+            return f(RopeTableParams{});
+        case Op::kNorm:
+        case Op::kNormAdd:
+            return f(NormParams{});
+        case Op::kQuantize:
+            return f(QuantizeParams{});
+        case Op::kMatmul:
+            return f(MatmulParams{});
+        case Op::kGateUp:
+            return f(GateUpParams{});
+        case Op::kGateAct:
+            return f(GateActParams{});
+        case Op::kRopeKv:
+            return f(RopeKvParams{});
+        case Op::kAttention:
+        case Op::kAttentionSplit:
+        case Op::kAttentionMerge:
+            return f(AttentionParams{});
+        case Op::kArgmax:
+        case Op::kSamplePrepare:
+        case Op::kSampleSelect:
+        case Op::kLogprobs:
+            return f(SampleParams{});
+        case Op::kCount:
+            break;
+    }
+    throw InvalidArgumentError("unknown op");
+}
+
+// Sets the parameters and, as the TableBuilder does, patches for the rows and the position.
+template <typename P>
+ReplayArgs set_params(DispatchCmd& cmd, const std::string& bytes) {
+    if (bytes.size() != sizeof(P)) {
+        throw InvalidArgumentError("parameters of " + std::string(op_name(cmd.op)) + " are " +
+                                   std::to_string(bytes.size()) + " bytes, expected " + std::to_string(sizeof(P)));
+    }
+    P p;
+    std::memcpy(&p, bytes.data(), sizeof p);
+    cmd.set_params(p);
+    const auto patch = [&](const u32& field, PatchSource source) {
+        const auto offset = reinterpret_cast<const std::byte*>(&field) - reinterpret_cast<const std::byte*>(&p);
+        cmd.patches.at(cmd.n_patches++) = {static_cast<std::uint8_t>(offset), source, 0};
+    };
+    ReplayArgs args;
+    if constexpr (requires { p.rows; }) {
+        args.rows = p.rows;
+        patch(p.rows, PatchSource::kRows);
+    }
+    if constexpr (std::is_same_v<P, SampleParams>) {  // the row before the token to be written
+        if (p.position == 0) throw InvalidArgumentError("a sampler's position is 0, expected at least 1");
+        args.position = p.position - 1;
+        patch(p.position, PatchSource::kEnd);
+    } else if constexpr (requires { p.position; }) {
+        args.position = p.position;
+        patch(p.position, PatchSource::kPosition);
+    }
+    return args;
+}
+
+// A weight on the device; `copies` of it, so that a benchmark need not find it in a cache.
+struct LabWeight {
+    LabWeight() = default;
+    LabWeight(LabWeight&&) = default;
+    std::shared_ptr<Device> device;
+    std::vector<std::byte> host;  // what a mapped weight refers to
+    std::vector<DeviceBuffer> owned;
+    std::vector<Weight> copies;
+    const Weight& copy(std::size_t i) const { return copies[i % copies.size()]; }
+};
+
+class Lab {
+  public:
+    Lab(const std::string& device, int threads, const std::string& isa) {
+        if (isa.empty()) {
+            device_ = open_device(device, threads);
+            return;
+        }
+        if (device != "cpu") throw InvalidArgumentError("isa is an option of device 'cpu', not of '" + device + "'");
+        device_ = std::make_shared<cpu::CpuDevice>(threads, cpu::kernel_set(isa, "isa"));
+    }
+
+    Device& device() { return *device_; }
+
+    LabWeight weight(const std::string& dtype, const py::buffer& data, std::uint64_t rows, std::uint64_t cols,
+                     bool prepare, std::size_t copies) {
+        const DTypeInfo& info = dtype_named(dtype);
+        const py::buffer_info view = data.request();
+        const std::uint64_t expected = rows * row_bytes(info.id, cols);
+        if (static_cast<std::uint64_t>(view.size * view.itemsize) != expected || copies == 0) {
+            throw InvalidArgumentError("a weight of " + std::to_string(rows) + "x" + std::to_string(cols) + " " +
+                                       dtype + " takes " + std::to_string(expected) + " bytes and at least one copy");
+        }
+        LabWeight w;
+        w.device = device_;
+        const auto* bytes = static_cast<const std::byte*>(view.ptr);
+        w.host.assign(bytes, bytes + expected);
+        const HostTensor tensor{info.id, rows, cols, w.host};
+        for (std::size_t i = 0; i < copies; ++i) {
+            w.copies.push_back(prepare ? device_->prepare_weight(tensor) : device_->map_weight(tensor));
+            if (prepare) w.owned.emplace_back(*device_, w.copies.back().data.buffer);
+        }
+        if (prepare) w.host = {};
+        return w;
+    }
+
+    // Runs the command once; arrays then hold what it left in its buffers.
+    void run(const std::string& op, const py::list& buffers, const std::string& params, const std::string& kv_dtype) {
+        Bench bench(*this, op, buffers, params, kv_dtype, 1);
+        Control control;
+        {
+            const py::gil_scoped_release release;
+            device_->replay(bench.table, bench.args, control, {});
+        }
+        bench.check_guards(op);
+        bench.copy_back(buffers);
+    }
+
+    // Seconds of each of `repeats` runs over `copies` copies of every buffer; the arrays stay as they are.
+    std::vector<double> time(const std::string& op, const py::list& buffers, const std::string& params,
+                             const std::string& kv_dtype, std::size_t repeats, std::size_t copies) {
+        Bench bench(*this, op, buffers, params, kv_dtype, std::max<std::size_t>(copies, 1));
+        const py::gil_scoped_release release;
+        std::vector<double> all, once(bench.table.commands.size());
+        device_->profile(bench.table, bench.args, once);  // warm-up: first touch of the copies
+        for (std::size_t i = 0; i < repeats; ++i) {
+            std::fill(once.begin(), once.end(), 0.0);
+            device_->profile(bench.table, bench.args, once);
+            all.insert(all.end(), once.begin(), once.end());
+        }
+        bench.check_guards(op);
+        return all;
+    }
+
+  private:
+    struct Slot {
+        DeviceBuffer memory;
+        std::size_t index, bytes;
+    };
+
+    // One command per copy of the buffers.
+    struct Bench {
+        DispatchTable table;
+        ReplayArgs args;
+        std::vector<Slot> slots;
+
+        Bench(Lab& lab, const std::string& op, const py::list& buffers, const std::string& params,
+              const std::string& kv_dtype, std::size_t copies) {
+            if (buffers.size() > kMaxBuffers) throw InvalidArgumentError("more than 8 buffers");
+            DispatchCmd base;
+            base.op = op_named(op);
+            base.kv = dtype_named(kv_dtype).id;
+            args = with_params(base.op, [&](auto p) { return set_params<decltype(p)>(base, params); });
+            table.phase = args.rows == 1                                      ? "decode"
+                          : args.rows <= lab.device_->traits().max_batch_rows ? "batch"
+                                                                              : "prefill";
+            table.max_rows = args.rows;
+            for (std::size_t c = 0; c < copies; ++c) {
+                DispatchCmd cmd = base;
+                for (std::size_t i = 0; i < buffers.size(); ++i) bind(lab, cmd, buffers[i], i, c);
+                lab.device_->resolve(cmd);
+                table.commands.push_back(cmd);
+                table.labels.push_back({op, "", -1, {}});
+            }
+        }
+
+        void bind(Lab& lab, DispatchCmd& cmd, const py::handle& item, std::size_t index, std::size_t copy) {
+            Binding& binding = cmd.buffers.at(cmd.n_buffers++);
+            if (item.is_none()) return;
+            if (py::isinstance<LabWeight>(item)) {
+                const auto& w = py::cast<const LabWeight&>(item);
+                if (w.device != lab.device_) throw InvalidArgumentError("the weight belongs to another lab");
+                binding = w.copy(copy).data;
+                cmd.weight = w.copy(copy).dtype;
+                cmd.packed = w.copy(copy).packed;
+                cmd.input_format = lab.device_->matmul_input(cmd.weight);
+                return;
+            }
+            const py::array array = as_array(item);
+            const auto bytes = static_cast<std::size_t>(array.nbytes());
+            const std::size_t after = kGuardBytes + (kGuardBytes - bytes % kGuardBytes) % kGuardBytes;
+            Slot slot{{*lab.device_, kGuardBytes + bytes + after}, index, bytes};
+            auto* p = slot.memory.as<std::byte>();
+            fill_guard(p, kGuardBytes);
+            std::memcpy(p + kGuardBytes, array.data(), bytes);
+            fill_guard(p + kGuardBytes + bytes, after);
+            binding = slot.memory.at(kGuardBytes);
+            slots.push_back(std::move(slot));
+        }
+
+        void check_guards(const std::string& op) const {
+            for (const Slot& s : slots) {
+                const auto* p = s.memory.as<std::byte>();
+                const std::size_t before = broken_guard(p, kGuardBytes);
+                const std::size_t end = kGuardBytes + s.bytes, after = broken_guard(p + end, s.memory.size() - end);
+                if (before + after == 0) continue;
+                throw DeviceError("[" + op + "] wrote outside buffer " + std::to_string(s.index) + " of " +
+                                  std::to_string(s.bytes) + " bytes: " + std::to_string(before) +
+                                  " bytes before it and " + std::to_string(after) + " after it");
+            }
+        }
+
+        void copy_back(const py::list& buffers) const {
+            for (const Slot& s : slots) {
+                py::array array = as_array(buffers[s.index]);
+                std::memcpy(array.mutable_data(), s.memory.as<std::byte>() + kGuardBytes, s.bytes);
+            }
+        }
+    };
+
+    static py::array as_array(const py::handle& item) {
+        if (!py::isinstance<py::array>(item)) throw InvalidArgumentError("a buffer is an array, a LabWeight or None");
+        auto array = py::reinterpret_borrow<py::array>(item);
+        if (!(array.flags() & py::array::c_style) || !array.writeable()) {
+            throw InvalidArgumentError("a buffer must be a contiguous, writeable array");
+        }
+        return array;
+    }
+
+    std::shared_ptr<Device> device_;
+};
+
+// The planes of an activation in the CPU's q8 format, each [rows, …].
+py::dict q8_planes(const py::array_t<std::uint8_t, py::array::c_style>& raw, std::size_t rows, std::size_t dim) {
+    const cpu::Q8Layout at(dim);
+    if (static_cast<std::size_t>(raw.size()) != rows * at.stride) {
+        throw InvalidArgumentError("a q8 activation of " + std::to_string(rows) + "x" + std::to_string(dim) +
+                                   " takes " + std::to_string(rows * at.stride) + " bytes, not " +
+                                   std::to_string(raw.size()));
+    }
+    auto* base = reinterpret_cast<std::byte*>(const_cast<std::uint8_t*>(raw.data()));
+    const auto plane = [&](std::size_t n, auto&& get) {
+        using T = std::remove_pointer_t<decltype(get(cpu::Q8Row{base, at}))>;
+        py::array_t<T> out({rows, n});
+        for (std::size_t r = 0; r < rows; ++r) {
+            std::memcpy(out.mutable_data(static_cast<py::ssize_t>(r), 0), get(cpu::Q8Row{base + r * at.stride, at}),
+                        n * sizeof(T));
+        }
+        return out;
+    };
+    py::dict d;
+    d["q"] = plane(dim, [](const cpu::Q8Row& r) { return r.q(); });
+    d["d"] = plane(dim / 32, [](const cpu::Q8Row& r) { return r.d(); });
+    d["s"] = plane(dim / 32, [](const cpu::Q8Row& r) { return r.s(); });
+    d["sum32"] = plane(dim / 32, [](const cpu::Q8Row& r) { return r.sum32(); });
+    d["sum16"] = plane(dim / 16, [](const cpu::Q8Row& r) { return r.sum16(); });
+    return d;
+}
+
+void register_structs() {
+    PYBIND11_NUMPY_DTYPE(EmbedParams, position, rows, dim, vocab, scale);
+    PYBIND11_NUMPY_DTYPE(RopeTableParams, position, rows, half_dim, scale);
+    PYBIND11_NUMPY_DTYPE(NormParams, rows, first_row, dim, eps, formats);
+    PYBIND11_NUMPY_DTYPE(QuantizeParams, rows, dim, formats);
+    PYBIND11_NUMPY_DTYPE(MatmulParams, rows, n, k, y_stride, accumulate, has_bias, softcap);
+    PYBIND11_NUMPY_DTYPE(GateUpParams, rows, n, k, activation, formats);
+    PYBIND11_NUMPY_DTYPE(GateActParams, rows, n, activation, formats);
+    PYBIND11_NUMPY_DTYPE(RopeKvParams, position, rows, n_heads, n_kv_heads, head_dim, rope_dim, style, qk_norm, eps,
+                         context);
+    PYBIND11_NUMPY_DTYPE(AttentionParams, position, rows, n_heads, n_kv_heads, head_dim, window, context, scale,
+                         softcap, formats);
+    PYBIND11_NUMPY_DTYPE(SampleParams, position, step, vocab);
+    PYBIND11_NUMPY_DTYPE(LogitBias, id, bias);
+    PYBIND11_NUMPY_DTYPE(SamplerState, temperature, top_k, top_p, min_p, typical_p, repeat_penalty, presence_penalty,
+                         frequency_penalty, penalty_window, seed_lo, seed_hi, want_logprobs, n_logprobs, n_end_ids,
+                         n_bias, end_ids, bias);
+    PYBIND11_NUMPY_DTYPE(LogprobRecord, chosen, ids, values);
+    PYBIND11_NUMPY_DTYPE(Control, stop, produced);
+}
+
+// Parameter structs by op, and the structs that the sampling ops read and write.
+py::dict struct_dtypes() {
+    // At the first call, not at import: it imports NumPy.
+    [[maybe_unused]] static const bool once = (register_structs(), true);
+    py::dict d;
+    for (int i = 0; i < static_cast<int>(Op::kCount); ++i) {
+        const Op op = static_cast<Op>(i);
+        d[py::str(std::string(op_name(op)))] = with_params(op, [](auto p) { return py::dtype::of<decltype(p)>(); });
+    }
+    d["SamplerState"] = py::dtype::of<SamplerState>();
+    d["LogprobRecord"] = py::dtype::of<LogprobRecord>();
+    d["Control"] = py::dtype::of<Control>();
+    return d;
+}
+
+}  // namespace
+
+void bind_lab(py::module_& m) {
+    py::class_<LabWeight>(m, "LabWeight")
+        .def_property_readonly("dtype",
+                               [](const LabWeight& w) { return std::string(dtype_info(w.copy(0).dtype).name); })
+        .def_property_readonly("rows", [](const LabWeight& w) { return w.copy(0).rows; })
+        .def_property_readonly("cols", [](const LabWeight& w) { return w.copy(0).cols; })
+        .def_property_readonly("packed", [](const LabWeight& w) { return w.copy(0).packed; });
+
+    py::class_<Lab>(m, "Lab")
+        .def(py::init<const std::string&, int, const std::string&>(), py::arg("device") = "cpu", py::kw_only(),
+             py::arg("threads") = 0, py::arg("isa") = "")
+        .def_property_readonly("name", [](Lab& l) { return l.device().name(); })
+        .def_property_readonly("isa", [](Lab& l) { return l.device().isa(); })
+        .def_property_readonly("threads", [](Lab& l) { return l.device().threads(); })
+        .def_property_readonly("split_attention", [](Lab& l) { return l.device().traits().split_attention; })
+        .def("matmul_input",
+             [](Lab& l, const std::string& w) { return format_name(l.device().matmul_input(dtype_named(w).id)); })
+        .def("activation_bytes",
+             [](Lab& l, const std::string& format, std::uint64_t rows, std::uint64_t dim) {
+                 return l.device().activation_bytes(format_named(format), rows, dim);
+             })
+        .def("kv_bytes",
+             [](Lab& l, const std::string& dtype, std::uint32_t n_kv_heads, std::uint32_t head_dim,
+                std::uint32_t context) {
+                 return l.device().kv_bytes(dtype_named(dtype).id, n_kv_heads, head_dim, context);
+             })
+        .def("attention_partial_bytes",
+             [](Lab& l, std::uint32_t n_heads, std::uint32_t head_dim, std::uint32_t context) {
+                 return l.device().attention_partial_bytes(n_heads, head_dim, context);
+             })
+        .def("supports_kv",
+             [](Lab& l, const std::string& dtype) { return l.device().supports_kv(dtype_named(dtype).id); })
+        .def("weight", &Lab::weight, py::arg("dtype"), py::arg("data"), py::arg("rows"), py::arg("cols"), py::kw_only(),
+             py::arg("prepare") = true, py::arg("copies") = 1)
+        .def("run", &Lab::run, py::arg("op"), py::arg("buffers"), py::arg("params"), py::kw_only(),
+             py::arg("kv_dtype") = "f16")
+        .def("time", &Lab::time, py::arg("op"), py::arg("buffers"), py::arg("params"), py::kw_only(),
+             py::arg("kv_dtype") = "f16", py::arg("repeats") = 8, py::arg("copies") = 1);
+
+    m.def("lab_structs", struct_dtypes);
+    m.def("lab_q8_planes", q8_planes, py::arg("raw"), py::arg("rows"), py::arg("dim"));
+    m.def("cpu_instruction_sets", [] {
+        py::list out;
+        for (const cpu::KernelSet* set : cpu::kernel_sets())
+            out.append(py::make_tuple(std::string(set->isa), set->supported()));
+        return out;
+    });
+}
+
+}  // namespace akunu

@@ -1,0 +1,176 @@
+"""Rows in, rows out: what lies between the matmuls and attention."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from .. import reference as ref
+from ..problem import Problem
+from ..weights import random_weight, row_slice
+from .common import (
+    ACTIVATION,
+    EXACT_NMSE,
+    FORMAT,
+    Traits,
+    act_bytes,
+    normal,
+)
+from .common import formats as format_bits
+
+
+def embed(
+    p: Problem,
+    dev: Traits,
+    rng: np.random.Generator,
+    dtype: str,
+    rows: int,
+    dim: int,
+    vocab: int,
+    prepared: bool = True,
+    scale: float = 1.0,
+    position: int = 0,
+) -> None:
+    w = random_weight(rng, dtype, vocab, dim, prepared, sigma=1)
+    history = rng.integers(0, vocab, position + rows + 3).astype(np.uint32)
+    p.run(
+        "embed",
+        p.input("history", history),
+        p.weight("table", w),
+        p.output("h", rows, dim),
+        position=position,
+        rows=rows,
+        dim=dim,
+        vocab=vocab,
+        scale=scale,
+    )
+    p.bytes = rows * (len(w.data) / vocab + 4 * dim)
+    if p.checking:
+        p.expect("h", row_slice(w, history[position : position + rows]) * np.float32(scale))
+
+
+def rope_table(
+    p: Problem, dev: Traits, rng: np.random.Generator, rows: int, half: int, position: int, scale: float = 1.0
+) -> None:
+    inv_freq = (10000.0 ** -(np.arange(half) / half)).astype(np.float32)
+    p.run(
+        "rope_table",
+        p.input("inv_freq", inv_freq),
+        p.output("table", rows, half, 2),
+        position=position,
+        rows=rows,
+        half_dim=half,
+        scale=scale,
+    )
+    p.bytes, p.flops = rows * 8 * half, rows * 2 * half
+    if p.checking:
+        angles = ref.rope_angles(position, rows, inv_freq)
+        p.expect("table", np.stack([np.cos(angles), np.sin(angles)], axis=-1) * np.float32(scale), EXACT_NMSE)
+
+
+def norm(
+    p: Problem,
+    dev: Traits,
+    rng: np.random.Generator,
+    rows: int,
+    dim: int,
+    formats: Sequence[str],
+    first_row: int = 0,
+    eps: float = 1e-5,
+    sigma: float = 1.0,
+) -> None:
+    x, weight = normal(rng, first_row + rows, dim, sigma=sigma), 1 + normal(rng, dim, sigma=0.3)
+    p.run(
+        "norm",
+        p.input("x", x),
+        p.input("weight", weight),
+        *p.activations("out", formats, rows, dim),
+        rows=rows,
+        first_row=first_row,
+        dim=dim,
+        eps=eps,
+        formats=format_bits(formats),
+    )
+    p.bytes = rows * dim * (4 + sum(map(act_bytes, formats))) + 4 * dim
+    p.flops = 4 * rows * dim
+    if p.checking:
+        p.expect_activations("out", ref.rms_norm(x[first_row:].astype(np.float64), weight, eps), EXACT_NMSE)
+
+
+def norm_add(
+    p: Problem, dev: Traits, rng: np.random.Generator, rows: int, dim: int, eps: float = 1e-6
+) -> None:
+    x, weight, h = normal(rng, rows, dim), 1 + normal(rng, dim, sigma=0.3), normal(rng, rows, dim)
+    p.run(
+        "norm_add",
+        p.input("x", x),
+        p.input("weight", weight),
+        p.inout("h", h),
+        rows=rows,
+        first_row=0,
+        dim=dim,
+        eps=eps,
+        formats=FORMAT["f32"],
+    )
+    p.bytes, p.flops = 12 * rows * dim, 5 * rows * dim
+    if p.checking:
+        p.expect("h", h + ref.rms_norm(x.astype(np.float64), weight, eps), EXACT_NMSE)
+
+
+def quantize(
+    p: Problem,
+    dev: Traits,
+    rng: np.random.Generator,
+    rows: int,
+    dim: int,
+    formats: Sequence[str],
+    kind: str = "normal",
+) -> None:
+    x = {
+        "normal": lambda: normal(rng, rows, dim),
+        "zeros": lambda: np.where(np.arange(dim) // 32 % 2, normal(rng, rows, dim), np.float32(0)),
+        "outliers": lambda: normal(rng, rows, dim) * np.where(rng.random((rows, dim)) < 0.01, 1000, 1),
+        "huge": lambda: normal(rng, rows, dim, sigma=1e37),
+        "ties": lambda: rng.integers(-254, 255, (rows, dim)) / 2 + np.where(np.arange(dim) % 32, 0, 127),
+    }[kind]()
+    x = x.astype(np.float32)
+    p.run(
+        "quantize",
+        p.input("x", x),
+        *p.activations("out", formats, rows, dim),
+        rows=rows,
+        dim=dim,
+        formats=format_bits(formats),
+    )
+    p.bytes, p.flops = rows * dim * (4 + sum(map(act_bytes, formats))), 2 * rows * dim
+    if p.checking:
+        for f in formats:
+            p.expect(f"out_{f}", x)
+
+
+def gate_act(
+    p: Problem,
+    dev: Traits,
+    rng: np.random.Generator,
+    rows: int,
+    n: int,
+    activation: str,
+    formats: Sequence[str],
+    sigma: float = 2.0,
+) -> None:
+    gate, up = normal(rng, rows, n, sigma=sigma), normal(rng, rows, n)
+    p.run(
+        "gate_act",
+        p.input("gate", gate),
+        p.input("up", up),
+        *p.activations("out", formats, rows, n),
+        rows=rows,
+        n=n,
+        activation=ACTIVATION[activation],
+        formats=format_bits(formats),
+    )
+    p.bytes, p.flops = rows * n * (8 + sum(map(act_bytes, formats))), 5 * rows * n
+    if p.checking:
+        hidden = ref.activation(gate.astype(np.float64), activation) * up
+        p.expect_activations("out", hidden, EXACT_NMSE)

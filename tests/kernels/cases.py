@@ -1,0 +1,268 @@
+"""The table: one row per case. docs/adding-a-kernel.md says how to add one.
+
+A row names a builder (see builders/) and its arguments. CHECKS are odd on purpose: sizes that are no multiple
+of any vector, tiny and deep ones, every path of the tiling. `perf_cases` has the sizes of real models. A `shape`
+of attention is (heads, KV heads, head dimension).
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .builders import BUILDERS, Traits
+from .problem import Problem
+from .weights import dtype_row, is_float, weight_dtypes
+
+BOTH = ("f32", "q8")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One row."""
+
+    builder: str
+    args: tuple[tuple[str, Any], ...]
+
+    @property
+    def id(self) -> str:
+        """A name that is unique and says everything."""
+        parts = []
+        for name, value in self.args:
+            text = "+".join(map(str, value)) if isinstance(value, tuple) else str(value)
+            parts.append(text if isinstance(value, str | tuple) else f"{name}={text}")
+        return "-".join([self.builder, *parts])
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """An argument."""
+        return dict(self.args).get(name, default)
+
+    def build(self, traits: Traits, checking: bool = True) -> Problem:
+        """The problem; the same data in every run."""
+        problem = Problem(checking=checking)
+        rng = np.random.default_rng(zlib.crc32(self.id.encode()))
+        BUILDERS[self.builder](problem, traits, rng, **dict(self.args))
+        return problem
+
+
+def case(builder: str, **args: Any) -> Case:
+    """A row."""
+    return Case(builder, tuple(args.items()))
+
+
+def _embed() -> Iterator[Case]:
+    for dtype in weight_dtypes():
+        dim = 96 if is_float(dtype) else 3 * dtype_row(dtype)["block_elems"]
+        yield case("embed", dtype=dtype, rows=5, dim=dim, vocab=37, prepared=True, scale=3.5, position=2)
+        yield case("embed", dtype=dtype, rows=1, dim=dim, vocab=37, prepared=False)
+    yield case("embed", dtype="f16", rows=33, dim=100, vocab=50, prepared=False, scale=8.0)
+    yield case("embed", dtype="q8_0", rows=2, dim=32, vocab=1)
+
+
+def _elementwise() -> Iterator[Case]:
+    yield case("rope_table", rows=1, half=32, position=0)
+    yield case("rope_table", rows=7, half=36, position=131000, scale=1.19)
+    for rows, dim in [(1, 64), (2, 32), (9, 896), (3, 4096)]:
+        for formats in [("f32",), ("q8",), BOTH]:
+            yield case("norm", rows=rows, dim=dim, formats=formats)
+    yield case("norm", rows=1, dim=288, formats=BOTH, first_row=6)
+    yield case("norm", rows=5, dim=100, formats=("f32",), eps=1e-6)
+    yield case("norm", rows=2, dim=64, formats=BOTH, sigma=1e-3)  # eps counts
+    yield case("norm", rows=2, dim=2048, formats=BOTH, sigma=1e6)
+    for rows, dim in [(1, 100), (3, 64), (17, 2304)]:
+        yield case("norm_add", rows=rows, dim=dim)
+    for rows, dim in [(1, 32), (3, 96), (33, 2048)]:
+        for formats in [("f32",), ("q8",), BOTH]:
+            yield case("quantize", rows=rows, dim=dim, formats=formats)
+    for kind in ("zeros", "outliers", "huge", "ties"):
+        yield case("quantize", rows=3, dim=640, formats=BOTH, kind=kind)
+    yield case("quantize", rows=2, dim=50, formats=("f32",))
+    for activation in ("silu", "gelu"):
+        for rows, n in [(1, 32), (3, 160), (17, 1024)]:
+            yield case("gate_act", rows=rows, n=n, activation=activation, formats=BOTH)
+        yield case("gate_act", rows=2, n=173, activation=activation, formats=("f32",))
+        # Where exp overflows and underflows.
+        yield case("gate_act", rows=2, n=256, activation=activation, formats=("f32",), sigma=60.0)
+
+
+def _matmul() -> Iterator[Case]:
+    for dtype in weight_dtypes():
+        block = dtype_row(dtype)["block_elems"]
+        one = 5 if block == 1 else block
+        few = 100 if block == 1 else 3 * block
+        yield case("matmul", dtype=dtype, rows=1, n=1, k=one)
+        yield case("matmul", dtype=dtype, rows=2, n=3, k=2 * one)
+        yield case("matmul", dtype=dtype, rows=3, n=17, k=few, bias=True)
+        yield case("matmul", dtype=dtype, rows=5, n=40, k=few, accumulate=True)
+        yield case("matmul", dtype=dtype, rows=8, n=33, k=512)
+        yield case("matmul", dtype=dtype, rows=9, n=100, k=256, bias=True, accumulate=True, cap=1.5)
+        yield case("matmul", dtype=dtype, rows=16, n=15, k=256, cap=0.5)
+        yield case("matmul", dtype=dtype, rows=17, n=31, k=512)
+        yield case("matmul", dtype=dtype, rows=33, n=64, k=256)
+        yield case("matmul", dtype=dtype, rows=130, n=50, k=256)
+        yield case("matmul", dtype=dtype, rows=1, n=20, k=8192)
+        yield case("matmul", dtype=dtype, rows=2, n=18, k=14336)
+        yield case("matmul", dtype=dtype, rows=1, n=1000, k=256)
+        yield case("matmul", dtype=dtype, rows=4, n=272, k=256)
+        yield case("gate_up", dtype=dtype, rows=1, n=40, k=few, activation="silu", formats=("f32",))
+        yield case("gate_up", dtype=dtype, rows=3, n=32, k=one, activation="gelu", formats=("q8",))
+        yield case("gate_up", dtype=dtype, rows=9, n=96, k=256, activation="silu", formats=BOTH)
+        yield case("gate_up", dtype=dtype, rows=130, n=64, k=256, activation="gelu", formats=BOTH)
+        yield case("gate_up", dtype=dtype, rows=1, n=544, k=256, activation="silu", formats=("q8",))
+    for dtype in ("f32", "f16", "q4_0", "q6_k"):  # more tokens than a cache block takes
+        yield case("matmul", dtype=dtype, rows=300, n=20, k=1024)
+
+
+def _rope_kv() -> Iterator[Case]:
+    for kv in ("f16", "f32"):
+        for style in ("interleaved", "half"):
+            yield case("rope_kv", rows=1, shape=(4, 4, 64), style=style, kv=kv)
+            yield case("rope_kv", rows=5, shape=(6, 2, 72), style=style, kv=kv, position=13)
+            yield case(
+                "rope_kv",
+                rows=33,
+                shape=(3, 1, 80),
+                style=style,
+                kv=kv,
+                position=15,
+                rope_dim=20,
+            )
+            yield case(
+                "rope_kv",
+                rows=2,
+                shape=(7, 1, 96),
+                style=style,
+                kv=kv,
+                position=3,
+                qk_norm=True,
+            )
+            yield case("rope_kv", rows=17, shape=(8, 2, 128), style=style, kv=kv, qk_norm=True)
+            yield case(
+                "rope_kv",
+                rows=1,
+                shape=(4, 1, 256),
+                style=style,
+                kv=kv,
+                position=31,
+                qk_norm=True,
+            )
+            yield case("rope_kv", rows=3, shape=(2, 1, 6), style=style, kv=kv, position=1, rope_dim=4)
+
+
+SHAPES = [(1, 1, 64), (2, 1, 80), (6, 2, 96), (4, 1, 128), (7, 1, 72), (8, 1, 256), (9, 3, 64), (16, 8, 64)]
+LENGTHS = [1, 2, 15, 16, 17, 100, 255, 256, 257, 511, 513, 768, 1024, 1100]
+
+
+def _attention() -> Iterator[Case]:
+    # Lengths around vectors, key groups and blocks; every group size and head dimension.
+    for i, length in enumerate(LENGTHS):
+        shape, slack = SHAPES[i % len(SHAPES)], i % 3 * 200
+        formats = BOTH if shape[0] * shape[2] % 32 == 0 else ("f32",)
+        rows = min([1, 2, 3, 5, 8, 9, 16, 33][i % 8], length)
+        for kv in ("f16", "f32"):
+            many = dict(rows=rows, position=length - rows)
+            yield case("attention", **many, shape=shape, kv=kv, slack=slack)
+            one = dict(rows=1, position=length - 1, split=True, formats=formats)
+            yield case("attention", **one, shape=shape, kv=kv, slack=slack)
+    for split, rows, position in [(True, 1, 299), (True, 1, 1023), (False, 7, 250), (False, 130, 200)]:
+        at = dict(rows=rows, position=position, split=split)
+        for window in (1, 2, 64, 256, 257, 4096):
+            yield case("attention", **at, shape=(4, 2, 64), kv="f16", window=window)
+        yield case("attention", **at, shape=(4, 2, 64), kv="f16", cap=5.0)
+        yield case("attention", **at, shape=(3, 3, 40), kv="f32", cap=20.0, window=100, spread=30.0)
+        # Scores so large that only the subtraction of their maximum keeps them finite.
+        yield case("attention", **at, shape=(2, 1, 128), kv="f16", spread=100.0)
+    yield case("attention", rows=130, position=0, shape=(14, 2, 64), kv="f16")
+    yield case("attention", rows=260, position=0, shape=(3, 1, 72), kv="f32")
+    yield case("attention", rows=1, position=40, shape=(5, 5, 6), kv="f16", split=True)
+
+
+def _sampling() -> Iterator[Case]:
+    for vocab in (1, 15, 32000, 151936):
+        for kind in ("equal", "ties", "last", "peak"):
+            yield case("argmax", vocab=vocab, kind=kind, end=kind == "ties")
+    for vocab in (1, 15, 1000, 32000):
+        yield case("sample_prepare", vocab=vocab)
+        yield case("sample_prepare", vocab=vocab, biased=True)
+        yield case("sample_prepare", vocab=vocab, repeat_penalty=1.3, penalty_window=20)
+        yield case(
+            "sample_prepare",
+            vocab=vocab,
+            biased=True,
+            repeat_penalty=0.7,
+            presence_penalty=0.5,
+            frequency_penalty=-0.25,
+            penalty_window=-1,
+        )
+    for vocab, draws in [(1, 2), (15, 40), (2000, 12), (32000, 3), (151936, 1)]:
+        for i, settings in enumerate(
+            [
+                dict(temperature=0.0),
+                dict(temperature=1.0),
+                dict(temperature=0.7, top_k=1),
+                dict(temperature=1.5, top_k=40),
+                dict(temperature=1.0, top_k=700),
+                dict(temperature=0.8, top_p=0.9),
+                dict(temperature=2.0, top_p=0.999),
+                dict(temperature=1.2, min_p=0.05),
+                dict(temperature=1.0, typical_p=0.8),
+                dict(temperature=1.0, typical_p=0.97, top_p=0.9),
+                dict(temperature=0.9, top_k=50, top_p=0.9, min_p=0.02, typical_p=0.95),
+                dict(
+                    temperature=1.1, top_k=20, repeat_penalty=1.2, presence_penalty=0.2, frequency_penalty=0.1
+                ),
+            ]
+        ):
+            if vocab < 100_000 or i in (1, 4, 6, 8):
+                yield case("sample", vocab=vocab, draws=draws, seed=i << 40 | 12345 + i, **settings)
+    yield case("sample", vocab=2000, draws=12, sigma=0.01, temperature=1.0, top_p=0.5)  # a long list
+    yield case("sample", vocab=32000, draws=2, sigma=0.01, temperature=1.0, typical_p=0.6)
+    for vocab, top, step in [(1, 20, 0), (15, 20, 2), (1000, 0, 0), (32000, 20, 1), (151936, 5, 0)]:
+        yield case("logprobs", vocab=vocab, top=top, step=step)
+
+
+CHECKS: list[Case] = [*_embed(), *_elementwise(), *_matmul(), *_rope_kv(), *_attention(), *_sampling()]
+
+
+def perf_cases() -> Iterator[Case]:
+    """Sizes of models of 0.6B to 8B parameters: one token, a batch, a chunk of a prompt."""
+    for dtype in weight_dtypes():
+        for rows in (1, 8, 512):
+            yield case("matmul", dtype=dtype, rows=rows, n=2048, k=2048)
+            yield case(
+                "gate_up",
+                dtype=dtype,
+                rows=rows,
+                n=3072,
+                k=1024,
+                activation="silu",
+                formats=("f32",) if is_float(dtype) else ("q8",),
+            )
+        yield case("matmul", dtype=dtype, rows=1, n=2048, k=8192, accumulate=True)
+        yield case("embed", dtype=dtype, rows=512, dim=2048, vocab=4000)
+    for rows in (1, 512):
+        yield case("rope_table", rows=rows, half=64, position=1000)
+        yield case("norm", rows=rows, dim=2048, formats=("q8",))
+        yield case("norm_add", rows=rows, dim=2048)
+        yield case("quantize", rows=rows, dim=2048, formats=("q8",))
+        yield case("gate_act", rows=rows, n=8192, activation="silu", formats=("q8",))
+        yield case("gate_act", rows=rows, n=8192, activation="gelu", formats=("q8",))
+        for kv in ("f16", "f32"):
+            yield case("rope_kv", rows=rows, shape=(32, 8, 64), style="half", kv=kv, position=64)
+    for kv in ("f16", "f32"):
+        for shape in [(32, 8, 64), (16, 8, 128)]:
+            common = dict(shape=shape, kv=kv)
+            yield case("attention", rows=1, position=511, split=True, formats=("q8",), **common)
+            yield case("attention", rows=1, position=4095, split=True, formats=("q8",), **common)
+            yield case("attention", rows=512, position=0, **common)
+            yield case("attention", rows=128, position=3968, **common)
+    for vocab in (32000, 151936):
+        yield case("argmax", vocab=vocab, kind="peak")
+        yield case("sample_prepare", vocab=vocab, repeat_penalty=1.1)
+        for settings in [dict(), dict(top_k=40), dict(top_p=0.95), dict(typical_p=0.95), dict(min_p=0.05)]:
+            yield case("sample", vocab=vocab, draws=1, temperature=1.0, **settings)
+        yield case("logprobs", vocab=vocab, top=20, step=0)

@@ -1,0 +1,38 @@
+"""The devices and instruction sets that the table runs on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+from akunu import _core
+
+
+@dataclass(frozen=True)
+class Target:
+    """A device, and for the CPU one of its instruction sets."""
+
+    device: str
+    isa: str = ""
+
+    @property
+    def id(self) -> str:
+        """For test names: "cpu/avx2"."""
+        return f"{self.device}/{self.isa}" if self.isa else self.device
+
+
+def targets() -> list[Target]:
+    """Everything present: each device, the CPU once per instruction set that this processor runs."""
+    others = [Target(d["id"]) for d in _core.devices() if d["id"] != "cpu"]
+    return [Target("cpu", isa) for isa, supported in _core.cpu_instruction_sets() if supported] + others
+
+
+def unsupported() -> list[str]:
+    """Instruction sets of this build that the processor lacks."""
+    return [isa for isa, supported in _core.cpu_instruction_sets() if not supported]
+
+
+@cache
+def lab(target: Target, threads: int = 2) -> _core.Lab:
+    """A lab on it. Two threads by default, so that every split between workers is seen."""
+    return _core.Lab(target.device, threads=threads, isa=target.isa)

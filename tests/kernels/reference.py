@@ -1,0 +1,88 @@
+"""What every op computes, in NumPy float64; the sampler is in tests/sampling/reference.py."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+F64 = npt.NDArray[np.float64]
+F32 = npt.NDArray[np.float32]
+
+
+def rms_norm(x: F64, weight: F64, eps: float) -> F64:
+    """x / sqrt(mean(x²) + eps) · weight over the last axis."""
+    return x / np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + np.float32(eps)) * weight
+
+
+def quantize_q8(x: F32) -> tuple[npt.NDArray[np.int8], F32]:
+    """The int8 activation format: (q [rows, dim], d [rows, dim / 32]), with the roundings of binary32."""
+    blocks = x.reshape(*x.shape[:-1], -1, 32)
+    top = np.abs(blocks).max(axis=-1)
+    with np.errstate(divide="ignore"):
+        inverse = np.where(top > 0, np.float32(127) / top, np.float32(0)).astype(np.float32)
+    q = np.rint(blocks * inverse[..., None]).astype(np.int8)
+    return q.reshape(x.shape), (top / np.float32(127)).astype(np.float32)
+
+
+def round_activation(x: F32, fmt: str) -> F64:
+    """The values that a matmul sees of `x` in an activation format."""
+    if fmt == "q8":
+        q, d = quantize_q8(x)
+        return q.astype(np.float64) * np.repeat(d, 32, axis=-1)
+    return x.astype({"f32": np.float32, "f16": np.float16}[fmt]).astype(np.float64)
+
+
+def softcap(y: F64, cap: float) -> F64:
+    """cap·tanh(y / cap), or y when the cap is 0."""
+    return cap * np.tanh(y / cap) if cap > 0 else y
+
+
+def activation(x: F64, kind: str) -> F64:
+    """SiLU, or GELU in its tanh form."""
+    if kind == "silu":
+        return x / (1 + np.exp(-x))
+    return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
+
+
+def rope_angles(position: int, rows: int, inv_freq: F32) -> F64:
+    """[rows, half] angles. The product is one of binary32, which is what the models were trained with."""
+    positions = np.arange(position, position + rows, dtype=np.float32)
+    return (positions[:, None] * inv_freq).astype(np.float64)
+
+
+def rotate(x: F64, cos: F64, sin: F64, style: str) -> F64:
+    """x [rows, heads, head_dim] turned by cos, sin [rows, half]; dimensions from 2·half on pass through."""
+    half = cos.shape[-1]
+    a, b = (
+        (np.s_[..., 0 : 2 * half : 2], np.s_[..., 1 : 2 * half : 2])
+        if style == "interleaved"
+        else (np.s_[..., :half], np.s_[..., half : 2 * half])
+    )
+    c, s = cos[:, None], sin[:, None]
+    y = x.copy()
+    y[a] = x[a] * c - x[b] * s
+    y[b] = x[a] * s + x[b] * c
+    return y
+
+
+def attention(q: F64, k: F64, v: F64, position: int, scale: float, cap: float = 0, window: int = 0) -> F64:
+    """[rows, heads, head_dim]: rows from `position` on see keys [length, kv_heads, head_dim] up to themselves."""
+    rows, heads, _ = q.shape
+    length, kv_heads, _ = k.shape
+    group = heads // kv_heads
+    key = np.arange(length)
+    at = position + np.arange(rows)[:, None]
+    visible = (key <= at) & (key > at - window if window else True)
+    out = np.empty_like(q)
+    for h in range(heads):
+        scores = softcap(q[:, h] @ k[:, h // group].T * scale, cap)
+        scores[~visible] = -np.inf
+        p = np.exp(scores - scores.max(axis=1, keepdims=True))
+        out[:, h] = p @ v[:, h // group] / p.sum(axis=1, keepdims=True)
+    return out
+
+
+def log_softmax(logits: F64) -> F64:
+    """Log-probabilities."""
+    top = logits.max()
+    return logits - (top + np.log(np.exp(logits - top).sum()))

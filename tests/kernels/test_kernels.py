@@ -1,0 +1,41 @@
+"""Every case of the table on every device and instruction set that is present."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import pytest
+
+from akunu import _core
+
+from .cases import CHECKS, Case
+from .devices import Target, lab, targets
+from .problem import Problem
+from .runner import run
+
+ALL = [(case, target) for case in CHECKS for target in targets()]
+
+
+@lru_cache(maxsize=4)
+def problem(case: Case, block_input: str) -> Problem:
+    """Built once for the instruction sets of a device, whose tests follow one another."""
+    target = next(t for t in targets() if lab(t).matmul_input("q4_0") == block_input)
+    return case.build(lab(target))
+
+
+@pytest.mark.parametrize(("case", "target"), ALL, ids=[f"{case.id}@{target.id}" for case, target in ALL])
+def test_kernel(case: Case, target: Target) -> None:
+    device = lab(target)
+    found = run(problem(case, device.matmul_input("q4_0")), device)
+    assert not found, "\n".join(found)
+
+
+def test_the_table_names_every_op_and_every_type() -> None:
+    """A new op or weight type without a case fails here."""
+    one_of_each = {(x.builder, x.get("split")): x for x in CHECKS}.values()
+    ops = {c.op for x in one_of_each for c in x.build(lab(targets()[0]), checking=False).commands}
+    assert ops == set(_core.lab_structs()) - {"SamplerState", "LogprobRecord", "Control"}
+    weights = {row["name"] for row in _core.dtypes() if row["is_weight"]}
+    for builder in ("embed", "matmul", "gate_up"):
+        assert {x.get("dtype") for x in CHECKS if x.builder == builder} == weights
+    assert len({x.id for x in CHECKS}) == len(CHECKS)

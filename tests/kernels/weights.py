@@ -1,0 +1,81 @@
+"""Random weights in the bytes of every format."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from akunu import _core
+
+from .problem import Weight
+
+#: Offset in a block of each binary16 scale or minimum, and how large it is for values of about 1.
+_HALVES: dict[str, dict[int, float]] = {
+    "q4_0": {0: 0.22},
+    "q4_1": {0: 0.22, 2: -1.63},
+    "q5_0": {0: 0.11},
+    "q5_1": {0: 0.11, 2: -1.68},
+    "q8_0": {0: 0.0135},
+    "q2_k": {80: 0.1, 82: 0.1},
+    "q3_k": {108: 0.024},
+    "q4_k": {0: 0.0059, 2: 0.048},
+    "q5_k": {0: 0.0029, 2: 0.048},
+    "q6_k": {208: 0.00073},
+    "iq4_nl": {0: 0.0154},
+    "iq4_xs": {0: 0.00083},
+}
+
+
+@cache
+def dtype_row(name: str) -> dict[str, Any]:
+    """The row of the dtype table."""
+    return next(row for row in _core.dtypes() if row["name"] == name)
+
+
+def weight_dtypes() -> list[str]:
+    """Every type that a weight may have."""
+    return [row["name"] for row in _core.dtypes() if row["is_weight"]]
+
+
+def is_float(dtype: str) -> bool:
+    """True for f32, f16 and bf16."""
+    return bool(dtype_row(dtype)["block_elems"] == 1)
+
+
+def random_weight(
+    rng: np.random.Generator,
+    dtype: str,
+    rows: int,
+    cols: int,
+    prepared: bool = True,
+    sigma: float | None = None,
+) -> Weight:
+    """All bits random but the scales, which vary and give values of about `sigma` (default 1/√cols)."""
+    sigma = sigma or cols**-0.5
+    row = dtype_row(dtype)
+    if is_float(dtype):
+        values = (rng.standard_normal((rows, cols)) * sigma).astype(np.float32)
+        if dtype == "bf16":
+            data = (values.view(np.uint32) >> 16).astype(np.uint16).view(np.uint8)
+        else:
+            data = values.astype({"f32": np.float32, "f16": np.float16}[dtype]).view(np.uint8)
+        return Weight(dtype, data.reshape(-1), rows, cols, prepared)
+    n = rows * cols // row["block_elems"]
+    blocks = np.frombuffer(rng.bytes(n * row["block_bytes"]), np.uint8).reshape(n, row["block_bytes"]).copy()
+    for offset, scale in _HALVES.get(dtype, {}).items():
+        sizes = (scale * sigma * rng.uniform(0.5, 1.5, n)).astype(np.float16)
+        blocks[:, offset : offset + 2] = sizes[:, None].view(np.uint8)
+    if dtype == "mxfp4":
+        blocks[:, 0] = np.clip(np.rint(127 + np.log2(sigma / 3)) + rng.integers(-2, 3, n), 0, 254)
+    return Weight(dtype, blocks.reshape(-1), rows, cols, prepared)
+
+
+def row_slice(weight: Weight, rows: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.float32]:
+    """Some rows, dequantised: [len(rows), cols] f32."""
+    data = weight.data.reshape(weight.rows, -1)[rows]
+    return np.asarray(_core.dequantize(weight.dtype, data, len(rows) * weight.cols)).reshape(
+        len(rows), weight.cols
+    )
