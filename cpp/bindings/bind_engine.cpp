@@ -108,7 +108,8 @@ class GgufSource final : public WeightSource {
         if (it == refs_.end()) throw ModelFileError("tensor '" + name + "' is missing");
         const Ref& r = it->second;
         const std::uint64_t stride = row_bytes(r.entry->dtype, r.cols);
-        return {r.entry->dtype, r.rows, r.cols, file_->tensor_bytes(*r.entry).subspan(r.first_row * stride, r.rows * stride)};
+        return {r.entry->dtype, r.rows, r.cols,
+                file_->tensor_bytes(*r.entry).subspan(r.first_row * stride, r.rows * stride)};
     }
     void done(const std::string& name) override {
         const HostTensor t = get(name);
@@ -157,8 +158,8 @@ std::shared_ptr<WeightSource> to_source(std::shared_ptr<GgufFile> file, const py
                                  std::to_string(first + rows) + " of " + std::to_string(cols) + " columns");
         }
         if (!dtype_info(entry->dtype).is_weight) {
-            throw UnsupportedError("tensor '" + source + "' has type '" +
-                                   std::string(dtype_info(entry->dtype).name) + "', which cannot be a weight");
+            throw UnsupportedError("tensor '" + source + "' has type '" + std::string(dtype_info(entry->dtype).name) +
+                                   "', which cannot be a weight");
         }
         refs.emplace(name, GgufSource::Ref{entry, first, rows, cols});
     }
@@ -264,8 +265,9 @@ SamplerState to_sampler(float temperature, std::int64_t top_k, float top_p, floa
     s.presence_penalty = checked("presence_penalty", presence_penalty, finite(presence_penalty), "a finite number");
     s.frequency_penalty = checked("frequency_penalty", frequency_penalty, finite(frequency_penalty), "a finite number");
     checked<std::int64_t>("penalty_window", penalty_window, penalty_window >= -1, "-1 (the whole context) or more");
-    s.penalty_window = penalty_window < 0 ? 0xFFFFFFFFu
-                                          : static_cast<std::uint32_t>(std::min<std::int64_t>(penalty_window, 0xFFFFFFFF));
+    s.penalty_window = penalty_window < 0
+                           ? 0xFFFFFFFFu
+                           : static_cast<std::uint32_t>(std::min<std::int64_t>(penalty_window, 0xFFFFFFFF));
     s.seed_lo = static_cast<std::uint32_t>(seed);
     s.seed_hi = static_cast<std::uint32_t>(seed >> 32);
     checked("logprobs", logprobs, logprobs >= -1 && logprobs <= static_cast<int>(kMaxLogprobs), "-1..20");
@@ -324,9 +326,12 @@ py::list describe(Engine& e, const std::string& phase, const ReplayArgs& args, c
         const bool cached = c.op == Op::kRopeKv || c.op == Op::kAttention || c.op == Op::kAttentionSplit;
         d["label"] = l.layer >= 0 ? "layers." + std::to_string(l.layer) + "." + l.name : l.name;
         d["op"] = std::string(op_name(c.op));
-        d["dtype"] = weighted ? std::string(dtype_info(c.weight).name) : cached ? std::string(dtype_info(c.kv).name) : "";
-        d["kernel"] = d["dtype"].attr("__len__")().cast<int>() ? std::string(op_name(c.op)) + "_" + d["dtype"].cast<std::string>()
-                                                               : std::string(op_name(c.op));
+        d["dtype"] = weighted ? std::string(dtype_info(c.weight).name)
+                     : cached ? std::string(dtype_info(c.kv).name)
+                              : "";
+        d["kernel"] = d["dtype"].attr("__len__")().cast<int>()
+                          ? std::string(op_name(c.op)) + "_" + d["dtype"].cast<std::string>()
+                          : std::string(op_name(c.op));
         d["layer"] = l.layer;
         d["shape"] = l.shape;
         d["bytes"] = cost_bytes(l.cost, args);
@@ -380,8 +385,9 @@ void bind_engine_class(py::module_& m) {
                  };
                  const py::gil_scoped_release release;
                  auto dev = open_device(device, threads);
-                 return std::make_unique<PyEngine>(std::make_unique<Engine>(
-                     std::move(dev), std::move(config), std::move(source), EngineOptions{context, chunk, kv->id}, report));
+                 return std::make_unique<PyEngine>(
+                     std::make_unique<Engine>(std::move(dev), std::move(config), std::move(source),
+                                              EngineOptions{context, chunk, kv->id}, report));
              }),
              py::arg("file").none(true), py::arg("spec"), py::kw_only(), py::arg("device") = "auto",
              py::arg("context") = 0, py::arg("threads") = 0, py::arg("kv_dtype") = "f16", py::arg("chunk") = 512,
@@ -429,8 +435,8 @@ void bind_engine_class(py::module_& m) {
             "prefill",
             [](PyEngine& e, bool sample) {
                 Chunk chunk;
-                const std::uint32_t left = e.call(
-                    [&](Engine& engine, const Poll& poll) { return engine.prefill(sample, chunk, poll); });
+                const std::uint32_t left =
+                    e.call([&](Engine& engine, const Poll& poll) { return engine.prefill(sample, chunk, poll); });
                 return py::make_tuple(left, wrap(e.get(), std::move(chunk)));
             },
             py::arg("sample") = true)

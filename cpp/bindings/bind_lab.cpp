@@ -11,10 +11,10 @@
 #include <cstring>
 #include <memory>
 #include <string>
-#include <type_traits>
 #include <vector>
 
 #include "bindings/bind.h"
+#include "bindings/lab_command.h"
 #include "core/device.h"
 #include "core/error.h"
 #include "core/sampling.h"
@@ -27,21 +27,6 @@ namespace py = pybind11;
 namespace akunu {
 
 namespace {
-
-// On both sides of every buffer. As f32, f16 or bf16 the pattern is a NaN: what is read there spoils the result.
-constexpr std::size_t kGuardBytes = 256;
-constexpr std::uint16_t kGuardPattern = 0xFFFE;
-
-void fill_guard(std::byte* p, std::size_t bytes) {
-    for (std::size_t i = 0; i < bytes; ++i) p[i] = static_cast<std::byte>(kGuardPattern >> (i % 2 * 8));
-}
-
-// Bytes that no longer hold the pattern.
-std::size_t broken_guard(const std::byte* p, std::size_t bytes) {
-    std::size_t n = 0;
-    for (std::size_t i = 0; i < bytes; ++i) n += p[i] != static_cast<std::byte>(kGuardPattern >> (i % 2 * 8));
-    return n;
-}
 
 const DTypeInfo& dtype_named(const std::string& name) {
     const DTypeInfo* info = find_dtype(name);
@@ -57,79 +42,6 @@ std::uint32_t format_named(const std::string& name) {
 }
 
 std::string format_name(std::uint32_t format) { return format == kActF32 ? "f32" : format == kActQ8 ? "q8" : "f16"; }
-
-Op op_named(const std::string& name) {
-    for (int i = 0; i < static_cast<int>(Op::kCount); ++i) {
-        if (op_name(static_cast<Op>(i)) == name) return static_cast<Op>(i);
-    }
-    throw InvalidArgumentError("unknown op '" + name + "'");
-}
-
-// Calls f with an object of the op's parameter type.
-template <typename F>
-auto with_params(Op op, F&& f) {
-    switch (op) {
-        case Op::kEmbed:
-            return f(EmbedParams{});
-        case Op::kRopeTable:
-            return f(RopeTableParams{});
-        case Op::kNorm:
-        case Op::kNormAdd:
-            return f(NormParams{});
-        case Op::kQuantize:
-            return f(QuantizeParams{});
-        case Op::kMatmul:
-            return f(MatmulParams{});
-        case Op::kGateUp:
-            return f(GateUpParams{});
-        case Op::kGateAct:
-            return f(GateActParams{});
-        case Op::kRopeKv:
-            return f(RopeKvParams{});
-        case Op::kAttention:
-        case Op::kAttentionSplit:
-        case Op::kAttentionMerge:
-            return f(AttentionParams{});
-        case Op::kArgmax:
-        case Op::kSamplePrepare:
-        case Op::kSampleSelect:
-        case Op::kLogprobs:
-            return f(SampleParams{});
-        case Op::kCount:
-            break;
-    }
-    throw InvalidArgumentError("unknown op");
-}
-
-// Sets the parameters and, as the TableBuilder does, patches for the rows and the position.
-template <typename P>
-ReplayArgs set_params(DispatchCmd& cmd, const std::string& bytes) {
-    if (bytes.size() != sizeof(P)) {
-        throw InvalidArgumentError("parameters of " + std::string(op_name(cmd.op)) + " are " +
-                                   std::to_string(bytes.size()) + " bytes, expected " + std::to_string(sizeof(P)));
-    }
-    P p;
-    std::memcpy(&p, bytes.data(), sizeof p);
-    cmd.set_params(p);
-    const auto patch = [&](const u32& field, PatchSource source) {
-        const auto offset = reinterpret_cast<const std::byte*>(&field) - reinterpret_cast<const std::byte*>(&p);
-        cmd.patches.at(cmd.n_patches++) = {static_cast<std::uint8_t>(offset), source, 0};
-    };
-    ReplayArgs args;
-    if constexpr (requires { p.rows; }) {
-        args.rows = p.rows;
-        patch(p.rows, PatchSource::kRows);
-    }
-    if constexpr (std::is_same_v<P, SampleParams>) {  // the row before the token to be written
-        if (p.position == 0) throw InvalidArgumentError("a sampler's position is 0, expected at least 1");
-        args.position = p.position - 1;
-        patch(p.position, PatchSource::kEnd);
-    } else if constexpr (requires { p.position; }) {
-        args.position = p.position;
-        patch(p.position, PatchSource::kPosition);
-    }
-    return args;
-}
 
 // A weight on the device; `copies` of it, so that a benchmark need not find it in a cache.
 struct LabWeight {
@@ -207,8 +119,8 @@ class Lab {
 
   private:
     struct Slot {
-        DeviceBuffer memory;
-        std::size_t index, bytes;
+        std::size_t index;
+        lab::GuardedMemory memory;
     };
 
     // One command per copy of the buffers.
@@ -221,9 +133,9 @@ class Lab {
               const std::string& kv_dtype, std::size_t copies) {
             if (buffers.size() > kMaxBuffers) throw InvalidArgumentError("more than 8 buffers");
             DispatchCmd base;
-            base.op = op_named(op);
+            base.op = lab::op_named(op);
             base.kv = dtype_named(kv_dtype).id;
-            args = with_params(base.op, [&](auto p) { return set_params<decltype(p)>(base, params); });
+            args = lab::with_params(base.op, [&](auto p) { return lab::set_params<decltype(p)>(base, params); });
             table.phase = args.rows == 1                                      ? "decode"
                           : args.rows <= lab.device_->traits().max_batch_rows ? "batch"
                                                                               : "prefill";
@@ -250,33 +162,23 @@ class Lab {
                 return;
             }
             const py::array array = as_array(item);
-            const auto bytes = static_cast<std::size_t>(array.nbytes());
-            const std::size_t after = kGuardBytes + (kGuardBytes - bytes % kGuardBytes) % kGuardBytes;
-            Slot slot{{*lab.device_, kGuardBytes + bytes + after}, index, bytes};
-            auto* p = slot.memory.as<std::byte>();
-            fill_guard(p, kGuardBytes);
-            std::memcpy(p + kGuardBytes, array.data(), bytes);
-            fill_guard(p + kGuardBytes + bytes, after);
-            binding = slot.memory.at(kGuardBytes);
-            slots.push_back(std::move(slot));
+            const auto* data = static_cast<const std::byte*>(array.data());
+            slots.push_back({index, {*lab.device_, data, static_cast<std::size_t>(array.nbytes())}});
+            binding = slots.back().memory.binding();
         }
 
         void check_guards(const std::string& op) const {
             for (const Slot& s : slots) {
-                const auto* p = s.memory.as<std::byte>();
-                const std::size_t before = broken_guard(p, kGuardBytes);
-                const std::size_t end = kGuardBytes + s.bytes, after = broken_guard(p + end, s.memory.size() - end);
-                if (before + after == 0) continue;
-                throw DeviceError("[" + op + "] wrote outside buffer " + std::to_string(s.index) + " of " +
-                                  std::to_string(s.bytes) + " bytes: " + std::to_string(before) +
-                                  " bytes before it and " + std::to_string(after) + " after it");
+                const std::string damage = s.memory.damage();
+                if (damage.empty()) continue;
+                throw DeviceError("[" + op + "] wrote outside buffer " + std::to_string(s.index) + " " + damage);
             }
         }
 
         void copy_back(const py::list& buffers) const {
             for (const Slot& s : slots) {
                 py::array array = as_array(buffers[s.index]);
-                std::memcpy(array.mutable_data(), s.memory.as<std::byte>() + kGuardBytes, s.bytes);
+                std::memcpy(array.mutable_data(), s.memory.contents(), s.memory.bytes());
             }
         }
     };
@@ -348,7 +250,8 @@ py::dict struct_dtypes() {
     py::dict d;
     for (int i = 0; i < static_cast<int>(Op::kCount); ++i) {
         const Op op = static_cast<Op>(i);
-        d[py::str(std::string(op_name(op)))] = with_params(op, [](auto p) { return py::dtype::of<decltype(p)>(); });
+        d[py::str(std::string(op_name(op)))] =
+            lab::with_params(op, [](auto p) { return py::dtype::of<decltype(p)>(); });
     }
     d["SamplerState"] = py::dtype::of<SamplerState>();
     d["LogprobRecord"] = py::dtype::of<LogprobRecord>();

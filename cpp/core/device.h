@@ -48,8 +48,7 @@ class Device {
     // The representation that a matmul with weights of this type reads (one of ActFormatBits).
     virtual std::uint32_t matmul_input(DType weight) const = 0;
     // Bytes of an activation of `rows` x `dim` in `format`.
-    virtual std::uint64_t activation_bytes(std::uint32_t format, std::uint64_t rows,
-                                           std::uint64_t dim) const = 0;
+    virtual std::uint64_t activation_bytes(std::uint32_t format, std::uint64_t rows, std::uint64_t dim) const = 0;
     // Bytes of one layer's K (or V) cache, and of the decode attention's partial results.
     virtual std::uint64_t kv_bytes(DType dtype, std::uint32_t n_kv_heads, std::uint32_t head_dim,
                                    std::uint32_t context) const = 0;
@@ -72,20 +71,18 @@ class Device {
 
     // Runs the table `args.steps` times, position advancing by one each time, until `control.stop` is set. Returns
     // steps run. `poll` is called now and then on the calling thread; when it returns true the replay stops early.
-    virtual std::uint32_t replay(const DispatchTable& table, const ReplayArgs& args,
-                                 Control& control, const std::function<bool()>& poll) = 0;
+    virtual std::uint32_t replay(const DispatchTable& table, const ReplayArgs& args, Control& control,
+                                 const std::function<bool()>& poll) = 0;
 
     // Runs the table once and adds each command's seconds to `seconds`.
-    virtual void profile(const DispatchTable& table, const ReplayArgs& args,
-                         std::span<double> seconds) = 0;
+    virtual void profile(const DispatchTable& table, const ReplayArgs& args, std::span<double> seconds) = 0;
 };
 
 // Owns a buffer of a device.
 class DeviceBuffer {
   public:
     DeviceBuffer() = default;
-    DeviceBuffer(Device& device, std::uint64_t bytes)
-        : device_(&device), buffer_(device.allocate(bytes)) {}
+    DeviceBuffer(Device& device, std::uint64_t bytes) : device_(&device), buffer_(device.allocate(bytes)) {}
     // Takes over a buffer that the device allocated.
     DeviceBuffer(Device& device, Buffer buffer) : device_(&device), buffer_(buffer) {}
     DeviceBuffer(DeviceBuffer&& o) noexcept

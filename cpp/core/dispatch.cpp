@@ -6,9 +6,9 @@ namespace akunu {
 
 std::string_view op_name(Op op) {
     static constexpr std::array<std::string_view, static_cast<std::size_t>(Op::kCount)> kNames = {
-        "embed",      "rope_table", "norm",    "norm_add",  "quantize",        "matmul",
-        "gate_up",    "gate_act",   "rope_kv", "attention", "attention_split", "attention_merge",
-        "argmax",     "sample_prepare", "sample_select", "logprobs"};
+        "embed",   "rope_table",     "norm",          "norm_add",  "quantize",        "matmul",
+        "gate_up", "gate_act",       "rope_kv",       "attention", "attention_split", "attention_merge",
+        "argmax",  "sample_prepare", "sample_select", "logprobs"};
     return kNames[static_cast<std::size_t>(op)];
 }
 
@@ -34,8 +34,7 @@ KeyCount visible_keys(const Cost& c, const ReplayArgs& a) {
 
 double cost_bytes(const Cost& c, const ReplayArgs& a) {
     const KeyCount k = visible_keys(c, a);
-    return c.bytes + c.bytes_per_row * a.rows + c.bytes_per_key * k.distinct +
-           c.bytes_per_row_key * k.sum;
+    return c.bytes + c.bytes_per_row * a.rows + c.bytes_per_key * k.distinct + c.bytes_per_row_key * k.sum;
 }
 
 double cost_flops(const Cost& c, const ReplayArgs& a) {

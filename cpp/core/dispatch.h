@@ -1,7 +1,8 @@
 // The dispatch table: a model's forward pass as a flat array of resolved commands.
 //
-// A table is built once and replayed. What changes from one replay to the next is data as well: a Patch says which u32 of a
-// command's parameters becomes `source + add` before the command runs. Labels and costs are kept apart from the hot array.
+// A table is built once and replayed. What changes from one replay to the next is data as well: a Patch says which u32
+// of a command's parameters becomes `source + add` before the command runs. Labels and costs are kept apart from the
+// hot array.
 #pragma once
 
 #include <array>
@@ -158,8 +159,7 @@ constexpr std::uint32_t patch_value(const Patch& p, const ReplayArgs& a, std::ui
 }
 
 // Copies a command's parameters and applies its patches.
-inline void patched_params(const DispatchCmd& c, const ReplayArgs& a, std::uint32_t step,
-                           std::byte* out) {
+inline void patched_params(const DispatchCmd& c, const ReplayArgs& a, std::uint32_t step, std::byte* out) {
     std::memcpy(out, c.params.data(), c.param_bytes);
     for (int i = 0; i < c.n_patches; ++i) {
         const std::uint32_t v = patch_value(c.patches[i], a, step);

@@ -1,5 +1,6 @@
 // Conversions between binary32 and the 16-bit floats. All round to nearest, ties to even, keep
-// subnormals and signed zeros, and keep a NaN a NaN.
+// subnormals and signed zeros, and keep a NaN a NaN. Always inlined, so that the kernels of one instruction set leave
+// no copy that the linker could give to all.
 #pragma once
 
 #include <bit>
@@ -8,7 +9,7 @@
 namespace akunu {
 
 // IEEE 754 binary16 to binary32; exact.
-constexpr float half_to_float(uint16_t half) {
+[[gnu::always_inline]] constexpr float half_to_float(uint16_t half) {
     const uint32_t sign = static_cast<uint32_t>(half & 0x8000u) << 16;
     const uint32_t exponent = (half >> 10) & 0x1Fu;
     const uint32_t mantissa = half & 0x3FFu;
@@ -21,7 +22,7 @@ constexpr float half_to_float(uint16_t half) {
 }
 
 // binary32 to IEEE 754 binary16; beyond 65504 (from 65520 on) the result is infinite.
-constexpr uint16_t float_to_half(float value) {
+[[gnu::always_inline]] constexpr uint16_t float_to_half(float value) {
     const uint32_t bits = std::bit_cast<uint32_t>(value);
     const uint32_t sign = (bits >> 16) & 0x8000u;
     const uint32_t magnitude = bits & 0x7FFFFFFFu;
@@ -42,10 +43,12 @@ constexpr uint16_t float_to_half(float value) {
 }
 
 // bfloat16 to binary32; exact.
-constexpr float bf16_to_float(uint16_t value) { return std::bit_cast<float>(static_cast<uint32_t>(value) << 16); }
+[[gnu::always_inline]] constexpr float bf16_to_float(uint16_t value) {
+    return std::bit_cast<float>(static_cast<uint32_t>(value) << 16);
+}
 
 // binary32 to bfloat16.
-constexpr uint16_t float_to_bf16(float value) {
+[[gnu::always_inline]] constexpr uint16_t float_to_bf16(float value) {
     const uint32_t bits = std::bit_cast<uint32_t>(value);
     if ((bits & 0x7FFFFFFFu) > 0x7F800000u) {  // NaN: quiet
         return static_cast<uint16_t>(bits >> 16 | 0x40u);

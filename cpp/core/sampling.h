@@ -38,8 +38,9 @@ struct LogprobRecord {
 };
 
 // Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011).
-constexpr std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> c, std::uint32_t k0,
-                                                  std::uint32_t k1) {
+// Always inlined, so that the kernels of one instruction set leave no copy that the linker could give to all.
+[[gnu::always_inline]] constexpr std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> c,
+                                                                         std::uint32_t k0, std::uint32_t k1) {
     for (int round = 0; round < 10; ++round) {
         const std::uint64_t p0 = 0xD2511F53ull * c[0];
         const std::uint64_t p1 = 0xCD9E8D57ull * c[2];

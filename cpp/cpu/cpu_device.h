@@ -1,4 +1,5 @@
-// CpuDevice: replays tables on the pool. The workers are woken once per chain; between two commands they meet at a barrier.
+// CpuDevice: replays tables on the pool. The workers are woken once per chain; between two commands they meet at a
+// barrier.
 #pragma once
 
 #include <memory>

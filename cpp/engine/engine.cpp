@@ -61,8 +61,8 @@ Vector Engine::load_vector(const std::string& name, std::uint64_t n, bool requir
     }
     const HostTensor t = source_->get(name);
     if (t.rows * t.cols != n) {
-        throw ModelFileError("tensor '" + name + "' has " + std::to_string(t.rows * t.cols) +
-                             " elements, expected " + std::to_string(n));
+        throw ModelFileError("tensor '" + name + "' has " + std::to_string(t.rows * t.cols) + " elements, expected " +
+                             std::to_string(n));
     }
     const Binding b = own(n * sizeof(float), &MemoryUse::weights);
     dequantize_row(t.dtype, t.bytes.data(), b.as<float>(), n);
@@ -151,7 +151,9 @@ void Engine::allocate_workspace(const EngineOptions& options) {
         for (const Weight* w : consumers) formats |= device_->matmul_input(w->dtype);
         Act a;
         if (formats & kActF32) a.f32 = own(device_->activation_bytes(kActF32, rows, dim), &MemoryUse::scratch);
-        if (formats & kActQ8) a.q8 = own(device_->activation_bytes(kActQ8, rows, dim), &MemoryUse::scratch);
+        if (formats & ~kActF32) {
+            a.compact = own(device_->activation_bytes(formats & ~kActF32, rows, dim), &MemoryUse::scratch);
+        }
         return a;
     };
     const auto floats = [&](std::uint64_t dim) {
@@ -281,8 +283,7 @@ Chunk Engine::decode(std::uint32_t n, const Poll& poll) {
     Chunk out;
     const std::uint32_t steps = std::min({n, ws_.context - position_, kMaxChain});
     if (steps == 0) return out;
-    const std::uint32_t done =
-        run({Phase::kDecode, Head::kLastRow, tail_, logprobs_}, {position_, 1, steps}, poll);
+    const std::uint32_t done = run({Phase::kDecode, Head::kLastRow, tail_, logprobs_}, {position_, 1, steps}, poll);
     collect(position_ + 1, done, out);
     position_ += done;
     return out;

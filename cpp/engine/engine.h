@@ -95,9 +95,9 @@ class Engine {
     MemoryUse memory_;
     std::function<void(std::uint64_t)> loaded_;
 
-    std::uint32_t position_ = 0;      // tokens in the cache
-    std::uint32_t prompt_end_ = 0;    // history[position_, prompt_end_) is still to be run
-    bool pending_ = false;            // history[position_] is a sampled token that may be continued
+    std::uint32_t position_ = 0;    // tokens in the cache
+    std::uint32_t prompt_end_ = 0;  // history[position_, prompt_end_) is still to be run
+    bool pending_ = false;          // history[position_] is a sampled token that may be continued
     Tail tail_ = Tail::kGreedy;
     bool logprobs_ = false;
     std::atomic<bool> cancelled_{false};

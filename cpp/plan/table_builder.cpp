@@ -55,21 +55,17 @@ TableBuilder::Emit TableBuilder::emit(Op op, std::string name, int layer) {
 }
 
 bool TableBuilder::fuses_gate_up(const LayerWeights& layer) {
-    return layer.ffn_gate.dtype == layer.ffn_up.dtype &&
-           layer.ffn_gate.packed == layer.ffn_up.packed;
+    return layer.ffn_gate.dtype == layer.ffn_up.dtype && layer.ffn_gate.packed == layer.ffn_up.packed;
 }
 
 namespace {
 
 // Bytes per element that an activation of these formats takes (int8 blocks carry their scales and sums).
 double act_bytes(std::uint32_t formats) {
-    return (formats & kActF32 ? 4.0 : 0.0) + (formats & kActQ8 ? 1.5 : 0.0) +
-           (formats & kActF16 ? 2.0 : 0.0);
+    return (formats & kActF32 ? 4.0 : 0.0) + (formats & kActQ8 ? 1.5 : 0.0) + (formats & kActF16 ? 2.0 : 0.0);
 }
 
-std::string shape(std::uint64_t rows, std::uint64_t cols) {
-    return std::to_string(rows) + "x" + std::to_string(cols);
-}
+std::string shape(std::uint64_t rows, std::uint64_t cols) { return std::to_string(rows) + "x" + std::to_string(cols); }
 
 }  // namespace
 
@@ -126,12 +122,12 @@ void TableBuilder::rope_tables() {
     }
 }
 
-void TableBuilder::norm(const char* name, int layer, const Binding& x, const Vector& weight,
-                        const Act& out, std::uint32_t formats, bool last_row) {
+void TableBuilder::norm(const char* name, int layer, const Binding& x, const Vector& weight, const Act& out,
+                        std::uint32_t formats, bool last_row) {
     const u32 dim = config_.dim;
     const NormParams p{.rows = 1, .first_row = 0, .dim = dim, .eps = config_.norm_eps, .formats = formats};
     auto e = emit(Op::kNorm, name, layer);
-    e.buffer(x).buffer(weight).buffer(out.f32).buffer(out.q8).params(p);
+    e.buffer(x).buffer(weight).buffer(out.f32).buffer(out.compact).params(p);
     if (last_row) {
         e.patch(offsetof(NormParams, first_row), PatchSource::kLastRow);
     } else {
@@ -149,15 +145,14 @@ void TableBuilder::norm(const char* name, int layer, const Binding& x, const Vec
     e.done();
 }
 
-void TableBuilder::matmul(const char* name, int layer, const Act& x, const Weight& w,
-                          const Binding& y, const Vector& bias, bool accumulate, bool barrier,
-                          float softcap, bool one_row) {
+void TableBuilder::matmul(const char* name, int layer, const Act& x, const Weight& w, const Binding& y,
+                          const Vector& bias, bool accumulate, bool barrier, float softcap, bool one_row) {
     const u32 n = static_cast<u32>(w.rows), k = static_cast<u32>(w.cols);
     const u32 format = input_format(w);
-    const MatmulParams p{.rows = 1, .n = n, .k = k, .y_stride = n, .accumulate = accumulate, .has_bias = bool(bias),
-                         .softcap = softcap};
+    const MatmulParams p{
+        .rows = 1, .n = n, .k = k, .y_stride = n, .accumulate = accumulate, .has_bias = bool(bias), .softcap = softcap};
     auto e = emit(Op::kMatmul, name, layer);
-    e.buffer(format == kActQ8 ? x.q8 : x.f32).weight(w).buffer(y).buffer(bias).params(p);
+    e.buffer(x.in(format)).weight(w).buffer(y).buffer(bias).params(p);
     e.cmd.input_format = format;
     e.cmd.barrier = barrier;
     e.label.shape = shape(n, k);
@@ -172,8 +167,8 @@ void TableBuilder::matmul(const char* name, int layer, const Act& x, const Weigh
     e.done();
 }
 
-void TableBuilder::add_to_residual(const char* name, int layer, const Act& x, const Weight& w,
-                                   const Vector& bias, const Vector& post_norm) {
+void TableBuilder::add_to_residual(const char* name, int layer, const Act& x, const Weight& w, const Vector& bias,
+                                   const Vector& post_norm) {
     if (!post_norm) {
         matmul(name, layer, x, w, ws_.hidden, bias, true, true, 0, false);
         return;
@@ -202,15 +197,15 @@ void TableBuilder::layer(int index) {
     add_to_residual("attn_output", index, ws_.attn, w.attn_output, w.attn_output_bias, w.post_attn_norm);
 
     // h += down(act(gate(norm(h))) * up(norm(h)))
-    norm("ffn_norm", index, ws_.hidden, w.ffn_norm, ws_.input,
-         input_format(w.ffn_gate) | input_format(w.ffn_up), false);
+    norm("ffn_norm", index, ws_.hidden, w.ffn_norm, ws_.input, input_format(w.ffn_gate) | input_format(w.ffn_up),
+         false);
     const u32 n = c.ffn_dim, out_formats = input_format(w.ffn_down);
     if (fuses_gate_up(w)) {
         const u32 format = input_format(w.ffn_gate);
         const GateUpParams p{.rows = 0, .n = n, .k = c.dim, .activation = c.activation, .formats = out_formats};
         auto e = emit(Op::kGateUp, "ffn_gate_up", index);
-        e.buffer(format == kActQ8 ? ws_.input.q8 : ws_.input.f32).weight(w.ffn_gate).weight(w.ffn_up);
-        e.buffer(ws_.ffn.f32).buffer(ws_.ffn.q8).params(p);
+        e.buffer(ws_.input.in(format)).weight(w.ffn_gate).weight(w.ffn_up);
+        e.buffer(ws_.ffn.f32).buffer(ws_.ffn.compact).params(p);
         e.patch(offsetof(GateUpParams, rows), PatchSource::kRows);
         e.cmd.input_format = format;
         e.label.shape = shape(2ull * n, c.dim);
@@ -220,7 +215,7 @@ void TableBuilder::layer(int index) {
         matmul("ffn_up", index, ws_.input, w.ffn_up, ws_.up, {}, false, false, 0, false);
         const GateActParams p{.rows = 0, .n = n, .activation = c.activation, .formats = out_formats};
         auto e = emit(Op::kGateAct, "ffn_act", index);
-        e.buffer(ws_.gate).buffer(ws_.up).buffer(ws_.ffn.f32).buffer(ws_.ffn.q8).params(p);
+        e.buffer(ws_.gate).buffer(ws_.up).buffer(ws_.ffn.f32).buffer(ws_.ffn.compact).params(p);
         e.patch(offsetof(GateActParams, rows), PatchSource::kRows);
         e.label.shape = std::to_string(n);
         e.cost((8.0 + act_bytes(out_formats)) * n, 5.0 * n).done();
@@ -234,9 +229,16 @@ void TableBuilder::attention(int index) {
     const LayerWeights& w = weights_.layers[l];
 
     // q, k = rope(norm(q), norm(k)); caches[position + row] = k, v
-    const RopeKvParams rp{.position = 0, .rows = 0, .n_heads = c.n_heads, .n_kv_heads = c.n_kv_heads,
-                          .head_dim = c.head_dim, .rope_dim = c.rope_dim, .style = c.rope_style,
-                          .qk_norm = bool(w.attn_q_norm), .eps = c.norm_eps, .context = ws_.context};
+    const RopeKvParams rp{.position = 0,
+                          .rows = 0,
+                          .n_heads = c.n_heads,
+                          .n_kv_heads = c.n_kv_heads,
+                          .head_dim = c.head_dim,
+                          .rope_dim = c.rope_dim,
+                          .style = c.rope_style,
+                          .qk_norm = bool(w.attn_q_norm),
+                          .eps = c.norm_eps,
+                          .context = ws_.context};
     const double kv_elem = static_cast<double>(row_bytes(ws_.kv_dtype, 32)) / 32;
     auto r = emit(Op::kRopeKv, "rope_kv", index);
     r.buffer(ws_.q).buffer(ws_.k).buffer(ws_.v).buffer(ws_.rope[c.layer_rope[l]]);
@@ -249,9 +251,16 @@ void TableBuilder::attention(int index) {
 
     // o = softmax(scale·q·Kᵀ)·V
     const u32 out_formats = input_format(w.attn_output);
-    const AttentionParams ap{.position = 0, .rows = 0, .n_heads = c.n_heads, .n_kv_heads = c.n_kv_heads,
-                             .head_dim = c.head_dim, .window = c.layer_window[l], .context = ws_.context,
-                             .scale = c.attn_scale, .softcap = c.attn_softcap, .formats = out_formats};
+    const AttentionParams ap{.position = 0,
+                             .rows = 0,
+                             .n_heads = c.n_heads,
+                             .n_kv_heads = c.n_kv_heads,
+                             .head_dim = c.head_dim,
+                             .window = c.layer_window[l],
+                             .context = ws_.context,
+                             .scale = c.attn_scale,
+                             .softcap = c.attn_softcap,
+                             .formats = out_formats};
     const bool split = phase_ == Phase::kDecode && device_.traits().split_attention;
     const std::string heads = shape(c.n_heads, c.head_dim);
     auto e = emit(split ? Op::kAttentionSplit : Op::kAttention, "attention", index);
@@ -268,7 +277,7 @@ void TableBuilder::attention(int index) {
 
     if (split) {
         auto m = emit(Op::kAttentionMerge, "attention_merge", index);
-        m.buffer(ws_.partials).buffer(ws_.attn.f32).buffer(ws_.attn.q8).params(ap);
+        m.buffer(ws_.partials).buffer(ws_.attn.f32).buffer(ws_.attn.compact).params(ap);
         m.patch(offsetof(AttentionParams, position), PatchSource::kPosition);
         m.patch(offsetof(AttentionParams, rows), PatchSource::kRows);
         m.label.shape = heads;
@@ -276,7 +285,7 @@ void TableBuilder::attention(int index) {
     } else {
         const QuantizeParams qp{.rows = 0, .dim = c.q_dim(), .formats = out_formats};
         auto q = emit(Op::kQuantize, "attention_out", index);
-        q.buffer(ws_.attn_f32).buffer(ws_.attn.f32).buffer(ws_.attn.q8).params(qp);
+        q.buffer(ws_.attn_f32).buffer(ws_.attn.f32).buffer(ws_.attn.compact).params(qp);
         q.patch(offsetof(QuantizeParams, rows), PatchSource::kRows);
         q.label.shape = std::to_string(c.q_dim());
         q.cost((4.0 + act_bytes(out_formats)) * c.q_dim(), 2.0 * c.q_dim()).done();

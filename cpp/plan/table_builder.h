@@ -19,31 +19,33 @@ struct TableKey {
     auto operator<=>(const TableKey&) const = default;
 };
 
-// Where an activation lives, one binding per representation; kernels write those that their `formats` name.
+// Where an activation lives: as f32, and in the compact format that the device's matmuls read (q8 or f16). Kernels
+// write those that their `formats` name.
 struct Act {
-    Binding f32, q8;
+    Binding f32, compact;
+    const Binding& in(std::uint32_t format) const { return format == kActF32 ? f32 : compact; }
 };
 
 // Every buffer that a table refers to besides weights. One set serves all layers and phases.
 struct Workspace {
-    Binding hidden;       // [rows, dim] f32, the residual stream
-    Binding branch;       // [rows, dim] f32, a block's output before its post norm
-    Act input;            // [rows, dim], normed input of a block
-    Binding q, k, v;      // [rows, q_dim] and [rows, kv_dim] f32
-    Binding attn_f32;     // [rows, q_dim] f32
-    Act attn;             // [rows, q_dim], input of the output projection
-    Binding gate, up;     // [rows, ffn_dim] f32, only where gate and up are not fused
-    Act ffn;              // [rows, ffn_dim], input of the down projection
-    Binding partials;     // split attention
-    std::vector<Binding> rope;       // per set: [rows, rope_dim / 2, 2] f32 (cos, sin)
-    std::vector<Binding> inv_freq;   // per set
+    Binding hidden;                         // [rows, dim] f32, the residual stream
+    Binding branch;                         // [rows, dim] f32, a block's output before its post norm
+    Act input;                              // [rows, dim], normed input of a block
+    Binding q, k, v;                        // [rows, q_dim] and [rows, kv_dim] f32
+    Binding attn_f32;                       // [rows, q_dim] f32
+    Act attn;                               // [rows, q_dim], input of the output projection
+    Binding gate, up;                       // [rows, ffn_dim] f32, only where gate and up are not fused
+    Act ffn;                                // [rows, ffn_dim], input of the down projection
+    Binding partials;                       // split attention
+    std::vector<Binding> rope;              // per set: [rows, rope_dim / 2, 2] f32 (cos, sin)
+    std::vector<Binding> inv_freq;          // per set
     std::vector<Binding> k_cache, v_cache;  // per layer
-    Binding logits;       // [1, vocab] f32 for Head::kLastRow, [all_rows, vocab] for Head::kAllRows
-    Binding scaled;       // [vocab] f32 and sampling scratch
-    Binding history;      // [context + 1] u32: token at every position
-    Binding sampler;      // SamplerState
-    Binding control;      // Control
-    Binding logprobs;     // LogprobRecord per chain step
+    Binding logits;                         // [1, vocab] f32 for Head::kLastRow, [all_rows, vocab] for Head::kAllRows
+    Binding scaled;                         // [vocab] f32 and sampling scratch
+    Binding history;                        // [context + 1] u32: token at every position
+    Binding sampler;                        // SamplerState
+    Binding control;                        // Control
+    Binding logprobs;                       // LogprobRecord per chain step
     DType kv_dtype = DType::F16;
     std::uint32_t context = 0;
     std::uint32_t chunk = 0;     // rows of a prefill table
@@ -73,11 +75,11 @@ class TableBuilder {
     void tail(Tail tail, bool logprobs);
     void norm(const char* name, int layer, const Binding& x, const Vector& weight, const Act& out,
               std::uint32_t formats, bool last_row);
-    void matmul(const char* name, int layer, const Act& x, const Weight& w, const Binding& y,
-                const Vector& bias, bool accumulate, bool barrier, float softcap, bool one_row);
+    void matmul(const char* name, int layer, const Act& x, const Weight& w, const Binding& y, const Vector& bias,
+                bool accumulate, bool barrier, float softcap, bool one_row);
     // Adds a block's output projection to the residual stream, through the post norm where there is one.
-    void add_to_residual(const char* name, int layer, const Act& x, const Weight& w,
-                         const Vector& bias, const Vector& post_norm);
+    void add_to_residual(const char* name, int layer, const Act& x, const Weight& w, const Vector& bias,
+                         const Vector& post_norm);
     std::uint32_t input_format(const Weight& w) const { return device_.matmul_input(w.dtype); }
 
     const Device& device_;

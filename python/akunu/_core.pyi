@@ -156,7 +156,8 @@ class Engine:
         """Run one chunk of the prompt; returns (prompt tokens still to run, chunk).
 
         When none remain, the chunk holds the first sampled token (unless `sample` is False).
-        KeyboardInterrupt and `cancel` stop it between two commands; the cache then ends at the last whole chunk.
+        KeyboardInterrupt and `cancel` stop it between two commands; the cache then ends at the last whole
+        chunk.
         """
     def decode(self, n: int) -> Chunk:
         """Run a chain of up to `n` tokens; fewer when it ended, the context is full, or it was cancelled."""

@@ -1,8 +1,8 @@
 """The table: one row per case. docs/adding-a-kernel.md says how to add one.
 
 A row names a builder (see builders/) and its arguments. CHECKS are odd on purpose: sizes that are no multiple
-of any vector, tiny and deep ones, every path of the tiling. `perf_cases` has the sizes of real models. A `shape`
-of attention is (heads, KV heads, head dimension).
+of any vector, tiny and deep ones, every path of the tiling. `perf_cases` has the sizes of real models.
+A `shape` of attention is (heads, KV heads, head dimension).
 """
 
 from __future__ import annotations

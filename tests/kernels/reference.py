@@ -66,7 +66,7 @@ def rotate(x: F64, cos: F64, sin: F64, style: str) -> F64:
 
 
 def attention(q: F64, k: F64, v: F64, position: int, scale: float, cap: float = 0, window: int = 0) -> F64:
-    """[rows, heads, head_dim]: rows from `position` on see keys [length, kv_heads, head_dim] up to themselves."""
+    """[rows, heads, head_dim]: rows from `position` on see the keys [length, kv_heads, head_dim] before."""
     rows, heads, _ = q.shape
     length, kv_heads, _ = k.shape
     group = heads // kv_heads

@@ -10,7 +10,16 @@ namespace akunu::cpu {
 
 extern const KernelSet kKernels_avx2;
 const KernelSet kKernels_avx2{
-    "avx2", isa_avx2::L, [] { return static_cast<bool>(__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c")); }, isa_avx2::find_kernel, isa_avx2::probe_f32, isa_avx2::probe_int8, isa_avx2::probe_read,
+    "avx2",
+    isa_avx2::L,
+    [] {
+        return static_cast<bool>(__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+                                 __builtin_cpu_supports("f16c"));
+    },
+    isa_avx2::find_kernel,
+    isa_avx2::probe_f32,
+    isa_avx2::probe_int8,
+    isa_avx2::probe_read,
 };
 
 }  // namespace akunu::cpu

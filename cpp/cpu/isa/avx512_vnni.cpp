@@ -10,7 +10,17 @@ namespace akunu::cpu {
 
 extern const KernelSet kKernels_avx512_vnni;
 const KernelSet kKernels_avx512_vnni{
-    "avx512_vnni", isa_avx512_vnni::L, [] { return static_cast<bool>(__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni")); }, isa_avx512_vnni::find_kernel, isa_avx512_vnni::probe_f32, isa_avx512_vnni::probe_int8, isa_avx512_vnni::probe_read,
+    "avx512_vnni",
+    isa_avx512_vnni::L,
+    [] {
+        return static_cast<bool>(__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                                 __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+                                 __builtin_cpu_supports("avx512vnni"));
+    },
+    isa_avx512_vnni::find_kernel,
+    isa_avx512_vnni::probe_f32,
+    isa_avx512_vnni::probe_int8,
+    isa_avx512_vnni::probe_read,
 };
 
 }  // namespace akunu::cpu

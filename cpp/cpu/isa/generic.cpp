@@ -10,7 +10,13 @@ namespace akunu::cpu {
 
 extern const KernelSet kKernels_generic;
 const KernelSet kKernels_generic{
-    "generic", isa_generic::L, [] { return true; }, isa_generic::find_kernel, isa_generic::probe_f32, isa_generic::probe_int8, isa_generic::probe_read,
+    "generic",
+    isa_generic::L,
+    [] { return true; },
+    isa_generic::find_kernel,
+    isa_generic::probe_f32,
+    isa_generic::probe_int8,
+    isa_generic::probe_read,
 };
 
 }  // namespace akunu::cpu

@@ -44,7 +44,8 @@ static inline void block_scores(const float* const* q, const T* keys, std::size_
         }
         for (int n = 0; n < N; ++n) {
             for (int w = 0; w < W; ++w) {
-                const std::size_t key = (g + static_cast<std::size_t>(w)) * kKeyGroup + static_cast<std::size_t>(part) * L;
+                const std::size_t key =
+                    (g + static_cast<std::size_t>(w)) * kKeyGroup + static_cast<std::size_t>(part) * L;
                 store(s[n] + (key - block_begin), acc[n][w]);
             }
         }
@@ -67,7 +68,8 @@ static inline void block_values(const float (*p)[kAttentionBlock], const T* valu
         }
         for (std::size_t key = k0; key < k1; ++key) {
             vf v[W];
-            for (int w = 0; w < W; ++w) v[w] = load_cache(values + key * head_dim + d + static_cast<std::size_t>(w) * L);
+            for (int w = 0; w < W; ++w)
+                v[w] = load_cache(values + key * head_dim + d + static_cast<std::size_t>(w) * L);
             for (int n = 0; n < N; ++n) {
                 const vf x = set1(p[n][key - block_begin]);
                 for (int w = 0; w < W; ++w) acc[n][w] = fma(x, v[w], acc[n][w]);

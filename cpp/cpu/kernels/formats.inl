@@ -1,15 +1,16 @@
 // How each packed weight format unpacks: the bytes of a dot-product step, and the scales of a block.
 //
-// A block has kSubs sub-blocks of kSub elements with one scale each (and one minimum). `quants<sub, j>` gives the j-th four
-// elements of a sub-block for all rows of the group; elements are in the file's order, so activations need no reordering.
-// Value of an element: d·(q - kOffset) - m.
+// A block has kSubs sub-blocks of kSub elements with one scale each (and one minimum). `quants<sub, j>` gives the j-th
+// four elements of a sub-block for all rows of the group; elements are in the file's order, so activations need no
+// reordering. Value of an element: d·(q - kOffset) - m.
 
 namespace akunu::cpu::AKUNU_ISA {
 
 template <int N, typename F>
 static inline void unroll(F&& f) {
-    [&]<int... I>(std::integer_sequence<int, I...>) { (f.template operator()<I>(), ...); }
-    (std::make_integer_sequence<int, N>{});
+    [&]<int... I>(std::integer_sequence<int, I...>) {
+        (f.template operator()<I>(), ...);
+    }(std::make_integer_sequence<int, N>{});
 }
 
 // The planes of one group.

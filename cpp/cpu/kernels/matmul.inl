@@ -1,7 +1,7 @@
 // y = x·Wᵀ for packed weights: one kernel serves decode, batch and prefill.
 //
-// A tile is one group of L rows times M tokens. Every output element is accumulated in the same order whatever M is, so a
-// token's result does not depend on the batch that it is in.
+// A tile is one group of L rows times M tokens. Every output element is accumulated in the same order whatever M is, so
+// a token's result does not depend on the batch that it is in.
 
 namespace akunu::cpu::AKUNU_ISA {
 
@@ -39,7 +39,8 @@ static inline void dot_tile_q8(const std::byte* group, const GroupLayout& layout
             constexpr int kOffset = F::kSigned ? kSignedOffset : F::kOffset;
             for (int m = 0; m < M; ++m) {
                 vi sum = dots[m].sum();
-                const auto* sums = reinterpret_cast<const std::int32_t*>(row[m] + (F::kSub == 32 ? at.sum32 : at.sum16));
+                const auto* sums =
+                    reinterpret_cast<const std::int32_t*>(row[m] + (F::kSub == 32 ? at.sum32 : at.sum16));
                 const std::int32_t x_sum = sums[first / F::kSub];
                 if constexpr (kOffset != 0) sum -= set1i(kOffset * x_sum);
                 const float xd = reinterpret_cast<const float*>(row[m] + at.d)[first / 32];
@@ -152,11 +153,13 @@ static void matmul_q8(const DispatchCmd& cmd, const std::byte* params, const Wor
 
 // Neighbouring groups that a float tile takes: for one token they are the independent accumulators.
 template <int M>
-constexpr int kGroupsPerTile = M == 1 ? 8 : M == 2 ? 4 : 2;
+constexpr int kGroupsPerTile = M == 1   ? 8
+                               : M == 2 ? 4
+                                        : 2;
 
 template <typename F, int M, int G>
-static inline void float_tile(const std::byte* w, std::size_t group_bytes, std::size_t k, const float* x,
-                              std::size_t t, std::uint64_t g, const Epilogue& out) {
+static inline void float_tile(const std::byte* w, std::size_t group_bytes, std::size_t k, const float* x, std::size_t t,
+                              std::uint64_t g, const Epilogue& out) {
     vf acc[M * G];
     for (auto& a : acc) a = zero();
     dot_tile_f32<F, M, G>(w + g * group_bytes, group_bytes, 0, k, x + t * k, k, acc);

@@ -26,16 +26,16 @@ static double probe_f32(std::uint64_t iterations) {
 static double probe_int8(std::uint64_t iterations) {
     constexpr int kChains = 8, kSteps = 8;
     alignas(64) std::uint8_t weights[4 * L];
-    alignas(64) std::int8_t x[4 * kSteps];
+    alignas(64) std::int8_t x[4 * kSteps * kChains];
     for (int i = 0; i < 4 * L; ++i) weights[i] = static_cast<std::uint8_t>(i % 16);
-    for (int i = 0; i < 4 * kSteps; ++i) x[i] = static_cast<std::int8_t>(i - 16);
+    for (int i = 0; i < 4 * kSteps * kChains; ++i) x[i] = static_cast<std::int8_t>(i - 128);
     vi acc[kChains] = {};
     for (std::uint64_t n = 0; n < iterations; ++n) {
         keep(weights), keep(x);
         const vb w = load_bytes(weights);
         DotU<15, kSteps> dots[kChains];
         unroll<kSteps>([&]<int j>() {
-            for (auto& d : dots) d.template step<j>(w, x + 4 * j);
+            for (int i = 0; i < kChains; ++i) dots[i].template step<j>(w, x + 4 * (i * kSteps + j));
         });
         for (int i = 0; i < kChains; ++i) acc[i] += dots[i].sum();
     }

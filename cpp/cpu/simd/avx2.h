@@ -149,8 +149,7 @@ struct DotS {
     __m256i acc = _mm256_setzero_si256();
     void step(const SignedBytes& w, const std::int8_t* a) {
         const __m256i s = _mm256_sign_epi8(broadcast4(a), w.value);
-        acc = _mm256_add_epi32(acc,
-                               _mm256_madd_epi16(_mm256_maddubs_epi16(w.magnitude, s), _mm256_set1_epi16(1)));
+        acc = _mm256_add_epi32(acc, _mm256_madd_epi16(_mm256_maddubs_epi16(w.magnitude, s), _mm256_set1_epi16(1)));
     }
     vi sum() const { return vi(acc); }
 };

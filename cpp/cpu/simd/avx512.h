@@ -148,8 +148,7 @@ struct DotS {
     void step(const SignedBytes& w, const std::int8_t* a) {
         const __m512i b = broadcast4(a);
         const __m512i s = _mm512_mask_sub_epi8(b, w.negative, _mm512_setzero_si512(), b);
-        acc = _mm512_add_epi32(
-            acc, _mm512_madd_epi16(_mm512_maddubs_epi16(w.magnitude, s), _mm512_set1_epi16(1)));
+        acc = _mm512_add_epi32(acc, _mm512_madd_epi16(_mm512_maddubs_epi16(w.magnitude, s), _mm512_set1_epi16(1)));
     }
     vi sum() const { return vi(acc); }
 };

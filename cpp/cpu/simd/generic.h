@@ -27,9 +27,7 @@ static inline vf set1(float v) { return vf{v, v, v, v}; }
 static inline vi set1i(std::int32_t v) { return vi{v, v, v, v}; }
 #if defined(__ARM_NEON)
 static inline vf fma(vf a, vf b, vf c) { return vf(vfmaq_f32(float32x4_t(c), float32x4_t(a), float32x4_t(b))); }
-static inline vf load_half(const std::uint16_t* p) {
-    return vf(vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p))));
-}
+static inline vf load_half(const std::uint16_t* p) { return vf(vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p)))); }
 static inline void store_half(std::uint16_t* p, vf a) {
     vst1_u16(p, vreinterpret_u16_f16(vcvt_f16_f32(float32x4_t(a))));
 }

@@ -32,7 +32,9 @@
 @end
 @interface NSDictionary<__covariant K, __covariant V> : NSObject <NSCopying, NSFastEnumeration>
 + (instancetype)dictionary;
-+ (instancetype)dictionaryWithObjects:(const V _Nonnull __unsafe_unretained* _Nullable)o forKeys:(const K _Nonnull __unsafe_unretained* _Nullable)k count:(NSUInteger)n;
++ (instancetype)dictionaryWithObjects:(const V _Nonnull __unsafe_unretained* _Nullable)o
+                              forKeys:(const K _Nonnull __unsafe_unretained* _Nullable)k
+                                count:(NSUInteger)n;
 @property(readonly) NSUInteger count;
 @property(readonly, copy) NSArray<K>* _Nonnull allKeys;
 - (nullable V)objectForKey:(K)k;
@@ -57,7 +59,9 @@ extern "C" NSErrorUserInfoKey const NSLocalizedDescriptionKey;
 @property(readonly, copy) NSDictionary<NSErrorUserInfoKey, id>* userInfo;
 @property(readonly, copy) NSString* localizedDescription;
 @end
-typedef struct { NSInteger majorVersion, minorVersion, patchVersion; } NSOperatingSystemVersion;
+typedef struct {
+    NSInteger majorVersion, minorVersion, patchVersion;
+} NSOperatingSystemVersion;
 @interface NSProcessInfo : NSObject
 @property(class, readonly, strong) NSProcessInfo* processInfo;
 @property(readonly) unsigned long long physicalMemory;

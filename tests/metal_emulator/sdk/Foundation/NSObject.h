@@ -6,9 +6,13 @@
 #include <string.h>
 #define NS_ASSUME_NONNULL_BEGIN _Pragma("clang assume_nonnull begin")
 #define NS_ASSUME_NONNULL_END _Pragma("clang assume_nonnull end")
-#define NS_ENUM(t, n) enum n : t n; enum n : t
+#define NS_ENUM(t, n) \
+    enum n : t n;     \
+    enum n : t
 // In C++ a set of options is its integer type, as in Apple's headers: flags combine without a cast.
-#define NS_OPTIONS(t, n) t n; enum : t
+#define NS_OPTIONS(t, n) \
+    t n;                 \
+    enum : t
 #define NS_RETURNS_RETAINED __attribute__((ns_returns_retained))
 typedef unsigned long NSUInteger;
 typedef long NSInteger;
@@ -30,8 +34,13 @@ typedef signed char BOOL;
 #define NSNotFound ((NSInteger)0x7fffffffffffffffL)
 typedef struct objc_selector* SEL;
 typedef struct objc_class* Class;
-typedef struct _NSRange { NSUInteger location, length; } NSRange;
-static inline NSRange NSMakeRange(NSUInteger location, NSUInteger length) { NSRange r = {location, length}; return r; }
+typedef struct _NSRange {
+    NSUInteger location, length;
+} NSRange;
+static inline NSRange NSMakeRange(NSUInteger location, NSUInteger length) {
+    NSRange r = {location, length};
+    return r;
+}
 typedef struct _NSZone NSZone;
 @class NSString;
 @protocol NSObject
@@ -52,9 +61,14 @@ typedef struct {
     unsigned long extra[5];
 } NSFastEnumerationState;
 @protocol NSFastEnumeration
-- (NSUInteger)countByEnumeratingWithState:(NSFastEnumerationState*)s objects:(id __unsafe_unretained*)b count:(NSUInteger)n;
+- (NSUInteger)countByEnumeratingWithState:(NSFastEnumerationState*)s
+                                  objects:(id __unsafe_unretained*)b
+                                    count:(NSUInteger)n;
 @end
-__attribute__((objc_root_class)) @interface NSObject <NSObject> { Class isa; }
+__attribute__((objc_root_class))
+@interface NSObject<NSObject> {
+    Class isa;
+}
 + (instancetype)alloc;
 + (instancetype)new;
 + (Class)class;

@@ -16,5 +16,10 @@ enum { NSUTF8StringEncoding = 4 };
 - (BOOL)hasPrefix:(NSString*)s;
 - (BOOL)containsString:(NSString*)s;
 @end
-@interface NSConstantString : NSString { @public uint64_t _flags; const char* _bytes; uint64_t _length; }
+@interface NSConstantString : NSString {
+  @public
+    uint64_t _flags;
+    const char* _bytes;
+    uint64_t _length;
+}
 @end

@@ -3,18 +3,36 @@
 #include <Metal/MTLCommandEncoder.h>
 NS_ASSUME_NONNULL_BEGIN
 typedef NS_ENUM(NSUInteger, MTLCommandBufferStatus) {
-    MTLCommandBufferStatusNotEnqueued = 0, MTLCommandBufferStatusEnqueued = 1, MTLCommandBufferStatusCommitted = 2,
-    MTLCommandBufferStatusScheduled = 3, MTLCommandBufferStatusCompleted = 4, MTLCommandBufferStatusError = 5,
+    MTLCommandBufferStatusNotEnqueued = 0,
+    MTLCommandBufferStatusEnqueued = 1,
+    MTLCommandBufferStatusCommitted = 2,
+    MTLCommandBufferStatusScheduled = 3,
+    MTLCommandBufferStatusCompleted = 4,
+    MTLCommandBufferStatusError = 5,
 };
 typedef NS_ENUM(NSUInteger, MTLCommandBufferError) {
-    MTLCommandBufferErrorNone = 0, MTLCommandBufferErrorInternal = 1, MTLCommandBufferErrorTimeout = 2, MTLCommandBufferErrorPageFault = 3,
-    MTLCommandBufferErrorAccessRevoked = 4, MTLCommandBufferErrorNotPermitted = 7, MTLCommandBufferErrorOutOfMemory = 8,
-    MTLCommandBufferErrorInvalidResource = 9, MTLCommandBufferErrorMemoryless = 10, MTLCommandBufferErrorDeviceRemoved = 11, MTLCommandBufferErrorStackOverflow = 12,
+    MTLCommandBufferErrorNone = 0,
+    MTLCommandBufferErrorInternal = 1,
+    MTLCommandBufferErrorTimeout = 2,
+    MTLCommandBufferErrorPageFault = 3,
+    MTLCommandBufferErrorAccessRevoked = 4,
+    MTLCommandBufferErrorNotPermitted = 7,
+    MTLCommandBufferErrorOutOfMemory = 8,
+    MTLCommandBufferErrorInvalidResource = 9,
+    MTLCommandBufferErrorMemoryless = 10,
+    MTLCommandBufferErrorDeviceRemoved = 11,
+    MTLCommandBufferErrorStackOverflow = 12,
 };
-typedef NS_OPTIONS(NSUInteger, MTLCommandBufferErrorOption) { MTLCommandBufferErrorOptionNone = 0, MTLCommandBufferErrorOptionEncoderExecutionStatus = 1 };
+typedef NS_OPTIONS(NSUInteger, MTLCommandBufferErrorOption) {
+    MTLCommandBufferErrorOptionNone = 0,
+    MTLCommandBufferErrorOptionEncoderExecutionStatus = 1
+};
 typedef NS_ENUM(NSInteger, MTLCommandEncoderErrorState) {
-    MTLCommandEncoderErrorStateUnknown = 0, MTLCommandEncoderErrorStateCompleted = 1, MTLCommandEncoderErrorStateAffected = 2,
-    MTLCommandEncoderErrorStatePending = 3, MTLCommandEncoderErrorStateFaulted = 4,
+    MTLCommandEncoderErrorStateUnknown = 0,
+    MTLCommandEncoderErrorStateCompleted = 1,
+    MTLCommandEncoderErrorStateAffected = 2,
+    MTLCommandEncoderErrorStatePending = 3,
+    MTLCommandEncoderErrorStateFaulted = 4,
 };
 extern "C" NSErrorDomain const MTLCommandBufferErrorDomain;
 extern "C" NSErrorUserInfoKey const MTLCommandBufferEncoderInfoErrorKey;

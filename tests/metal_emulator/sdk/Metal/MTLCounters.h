@@ -6,12 +6,17 @@ typedef NSString* MTLCommonCounter;
 typedef NSString* MTLCommonCounterSet;
 extern "C" MTLCommonCounter const MTLCommonCounterTimestamp;
 extern "C" MTLCommonCounterSet const MTLCommonCounterSetTimestamp;
-typedef struct { uint64_t timestamp; } MTLCounterResultTimestamp;
+typedef struct {
+    uint64_t timestamp;
+} MTLCounterResultTimestamp;
 #define MTLCounterErrorValue ((uint64_t)-1)
-#define MTLCounterDontSample ((NSUInteger)-1)
+#define MTLCounterDontSample ((NSUInteger) - 1)
 typedef NS_ENUM(NSUInteger, MTLCounterSamplingPoint) {
-    MTLCounterSamplingPointAtStageBoundary = 0, MTLCounterSamplingPointAtDrawBoundary = 1, MTLCounterSamplingPointAtDispatchBoundary = 2,
-    MTLCounterSamplingPointAtTileDispatchBoundary = 3, MTLCounterSamplingPointAtBlitBoundary = 4,
+    MTLCounterSamplingPointAtStageBoundary = 0,
+    MTLCounterSamplingPointAtDrawBoundary = 1,
+    MTLCounterSamplingPointAtDispatchBoundary = 2,
+    MTLCounterSamplingPointAtTileDispatchBoundary = 3,
+    MTLCounterSamplingPointAtBlitBoundary = 4,
 };
 @protocol MTLCounter <NSObject>
 @property(readonly, copy) NSString* name;

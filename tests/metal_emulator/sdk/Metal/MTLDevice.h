@@ -5,9 +5,22 @@
 #include <Metal/MTLLibrary.h>
 NS_ASSUME_NONNULL_BEGIN
 typedef NS_ENUM(NSInteger, MTLGPUFamily) {
-    MTLGPUFamilyApple1 = 1001, MTLGPUFamilyApple2 = 1002, MTLGPUFamilyApple3 = 1003, MTLGPUFamilyApple4 = 1004, MTLGPUFamilyApple5 = 1005,
-    MTLGPUFamilyApple6 = 1006, MTLGPUFamilyApple7 = 1007, MTLGPUFamilyApple8 = 1008, MTLGPUFamilyApple9 = 1009, MTLGPUFamilyApple10 = 1010,
-    MTLGPUFamilyMac2 = 2002, MTLGPUFamilyCommon1 = 3001, MTLGPUFamilyCommon2 = 3002, MTLGPUFamilyCommon3 = 3003, MTLGPUFamilyMetal3 = 5001, MTLGPUFamilyMetal4 = 5002,
+    MTLGPUFamilyApple1 = 1001,
+    MTLGPUFamilyApple2 = 1002,
+    MTLGPUFamilyApple3 = 1003,
+    MTLGPUFamilyApple4 = 1004,
+    MTLGPUFamilyApple5 = 1005,
+    MTLGPUFamilyApple6 = 1006,
+    MTLGPUFamilyApple7 = 1007,
+    MTLGPUFamilyApple8 = 1008,
+    MTLGPUFamilyApple9 = 1009,
+    MTLGPUFamilyApple10 = 1010,
+    MTLGPUFamilyMac2 = 2002,
+    MTLGPUFamilyCommon1 = 3001,
+    MTLGPUFamilyCommon2 = 3002,
+    MTLGPUFamilyCommon3 = 3003,
+    MTLGPUFamilyMetal3 = 5001,
+    MTLGPUFamilyMetal4 = 5002,
 };
 typedef NS_ENUM(NSUInteger, MTLArgumentBuffersTier) { MTLArgumentBuffersTier1 = 0, MTLArgumentBuffersTier2 = 1 };
 typedef void (^MTLNewLibraryCompletionHandler)(id<MTLLibrary> _Nullable, NSError* _Nullable);
@@ -33,22 +46,36 @@ typedef void (^MTLNewComputePipelineStateCompletionHandler)(id<MTLComputePipelin
 - (nullable id<MTLCommandQueue>)newCommandQueueWithMaxCommandBufferCount:(NSUInteger)n;
 - (nullable id<MTLBuffer>)newBufferWithLength:(NSUInteger)n options:(MTLResourceOptions)o;
 - (nullable id<MTLBuffer>)newBufferWithBytes:(const void*)b length:(NSUInteger)n options:(MTLResourceOptions)o;
-- (nullable id<MTLBuffer>)newBufferWithBytesNoCopy:(void*)b length:(NSUInteger)n options:(MTLResourceOptions)o deallocator:(void (^_Nullable)(void* pointer, NSUInteger length))d;
+- (nullable id<MTLBuffer>)newBufferWithBytesNoCopy:(void*)b
+                                            length:(NSUInteger)n
+                                           options:(MTLResourceOptions)o
+                                       deallocator:(void (^_Nullable)(void* pointer, NSUInteger length))d;
 - (nullable id<MTLEvent>)newEvent;
 - (nullable id<MTLSharedEvent>)newSharedEvent;
 - (nullable id<MTLFence>)newFence;
 - (nullable id<MTLLibrary>)newDefaultLibrary;
-- (nullable id<MTLLibrary>)newLibraryWithSource:(NSString*)s options:(nullable MTLCompileOptions*)o error:(__autoreleasing NSError* _Nullable* _Nullable)e;
+- (nullable id<MTLLibrary>)newLibraryWithSource:(NSString*)s
+                                        options:(nullable MTLCompileOptions*)o
+                                          error:(__autoreleasing NSError* _Nullable* _Nullable)e;
 - (nullable id<MTLLibrary>)newLibraryWithURL:(NSURL*)u error:(__autoreleasing NSError* _Nullable* _Nullable)e;
-- (nullable id<MTLComputePipelineState>)newComputePipelineStateWithFunction:(id<MTLFunction>)f error:(__autoreleasing NSError* _Nullable* _Nullable)e;
-- (nullable id<MTLComputePipelineState>)newComputePipelineStateWithDescriptor:(MTLComputePipelineDescriptor*)d
-                                                                      options:(MTLPipelineOption)o
-                                                                   reflection:(__autoreleasing MTLComputePipelineReflection* _Nullable* _Nullable)r
-                                                                        error:(__autoreleasing NSError* _Nullable* _Nullable)e;
-- (nullable id<MTLBinaryArchive>)newBinaryArchiveWithDescriptor:(MTLBinaryArchiveDescriptor*)d error:(__autoreleasing NSError* _Nullable* _Nullable)e;
-- (nullable id<MTLIndirectCommandBuffer>)newIndirectCommandBufferWithDescriptor:(MTLIndirectCommandBufferDescriptor*)d maxCommandCount:(NSUInteger)n options:(MTLResourceOptions)o;
-- (nullable id<MTLCounterSampleBuffer>)newCounterSampleBufferWithDescriptor:(MTLCounterSampleBufferDescriptor*)d error:(__autoreleasing NSError* _Nullable* _Nullable)e;
-- (nullable id<MTLResidencySet>)newResidencySetWithDescriptor:(MTLResidencySetDescriptor*)d error:(__autoreleasing NSError* _Nullable* _Nullable)e;
+- (nullable id<MTLComputePipelineState>)
+    newComputePipelineStateWithFunction:(id<MTLFunction>)f
+                                  error:(__autoreleasing NSError* _Nullable* _Nullable)e;
+- (nullable id<MTLComputePipelineState>)
+    newComputePipelineStateWithDescriptor:(MTLComputePipelineDescriptor*)d
+                                  options:(MTLPipelineOption)o
+                               reflection:(__autoreleasing MTLComputePipelineReflection* _Nullable* _Nullable)r
+                                    error:(__autoreleasing NSError* _Nullable* _Nullable)e;
+- (nullable id<MTLBinaryArchive>)newBinaryArchiveWithDescriptor:(MTLBinaryArchiveDescriptor*)d
+                                                          error:(__autoreleasing NSError* _Nullable* _Nullable)e;
+- (nullable id<MTLIndirectCommandBuffer>)newIndirectCommandBufferWithDescriptor:(MTLIndirectCommandBufferDescriptor*)d
+                                                                maxCommandCount:(NSUInteger)n
+                                                                        options:(MTLResourceOptions)o;
+- (nullable id<MTLCounterSampleBuffer>)
+    newCounterSampleBufferWithDescriptor:(MTLCounterSampleBufferDescriptor*)d
+                                   error:(__autoreleasing NSError* _Nullable* _Nullable)e;
+- (nullable id<MTLResidencySet>)newResidencySetWithDescriptor:(MTLResidencySetDescriptor*)d
+                                                        error:(__autoreleasing NSError* _Nullable* _Nullable)e;
 @end
 extern "C" _Nullable id<MTLDevice> MTLCreateSystemDefaultDevice(void) NS_RETURNS_RETAINED;
 extern "C" NSArray<id<MTLDevice>>* MTLCopyAllDevices(void) NS_RETURNS_RETAINED;

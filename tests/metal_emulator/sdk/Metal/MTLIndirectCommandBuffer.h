@@ -3,7 +3,10 @@
 #include <Metal/MTLResource.h>
 NS_ASSUME_NONNULL_BEGIN
 typedef NS_OPTIONS(NSUInteger, MTLIndirectCommandType) {
-    MTLIndirectCommandTypeDraw = 1, MTLIndirectCommandTypeDrawIndexed = 2, MTLIndirectCommandTypeConcurrentDispatch = 32, MTLIndirectCommandTypeConcurrentDispatchThreads = 64,
+    MTLIndirectCommandTypeDraw = 1,
+    MTLIndirectCommandTypeDrawIndexed = 2,
+    MTLIndirectCommandTypeConcurrentDispatch = 32,
+    MTLIndirectCommandTypeConcurrentDispatchThreads = 64,
 };
 @interface MTLIndirectCommandBufferDescriptor : NSObject <NSCopying>
 @property(nonatomic) MTLIndirectCommandType commandTypes;

@@ -3,9 +3,23 @@
 #include <Metal/MTLTypes.h>
 NS_ASSUME_NONNULL_BEGIN
 typedef NS_ENUM(NSUInteger, MTLCPUCacheMode) { MTLCPUCacheModeDefaultCache = 0, MTLCPUCacheModeWriteCombined = 1 };
-typedef NS_ENUM(NSUInteger, MTLStorageMode) { MTLStorageModeShared = 0, MTLStorageModeManaged = 1, MTLStorageModePrivate = 2, MTLStorageModeMemoryless = 3 };
-typedef NS_ENUM(NSUInteger, MTLHazardTrackingMode) { MTLHazardTrackingModeDefault = 0, MTLHazardTrackingModeUntracked = 1, MTLHazardTrackingModeTracked = 2 };
-typedef NS_ENUM(NSUInteger, MTLPurgeableState) { MTLPurgeableStateKeepCurrent = 1, MTLPurgeableStateNonVolatile = 2, MTLPurgeableStateVolatile = 3, MTLPurgeableStateEmpty = 4 };
+typedef NS_ENUM(NSUInteger, MTLStorageMode) {
+    MTLStorageModeShared = 0,
+    MTLStorageModeManaged = 1,
+    MTLStorageModePrivate = 2,
+    MTLStorageModeMemoryless = 3
+};
+typedef NS_ENUM(NSUInteger, MTLHazardTrackingMode) {
+    MTLHazardTrackingModeDefault = 0,
+    MTLHazardTrackingModeUntracked = 1,
+    MTLHazardTrackingModeTracked = 2
+};
+typedef NS_ENUM(NSUInteger, MTLPurgeableState) {
+    MTLPurgeableStateKeepCurrent = 1,
+    MTLPurgeableStateNonVolatile = 2,
+    MTLPurgeableStateVolatile = 3,
+    MTLPurgeableStateEmpty = 4
+};
 typedef NS_OPTIONS(NSUInteger, MTLResourceOptions) {
     MTLResourceCPUCacheModeDefaultCache = 0,
     MTLResourceCPUCacheModeWriteCombined = 1,

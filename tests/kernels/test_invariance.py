@@ -1,0 +1,115 @@
+"""What a row's result may not depend on: the number of threads, the rows beside it, the phase it is in.
+
+A conversation must give the same text however it was computed: token by token or as a prompt, alone or not.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from .builders import BUILDERS
+from .cases import BOTH, CHECKS, Case, case
+from .devices import Target, lab, targets
+from .problem import Activation, Array, Problem, Weight, struct
+from .runner import device_buffers
+from .weights import weight_dtypes
+
+# Of every builder some, with rows that do not divide by the threads.
+ODD = [c for c in CHECKS if c.get("rows") in (None, 5, 7, 9, 17, 33)]
+SAMPLES = [c for name in BUILDERS for c in [c for c in ODD if c.builder == name][::3]]
+
+
+def outputs(problem: Problem, target: Target, threads: int) -> dict[str, bytes]:
+    """What a problem leaves in all its buffers."""
+    device = lab(target, threads)
+    buffers = device_buffers(problem, device)
+    for c in problem.commands:
+        device.run(
+            c.op, [None if b is None else buffers[b] for b in c.buffers], c.params, kv_dtype=c.kv_dtype
+        )
+    return {name: b.tobytes() for name, b in buffers.items() if isinstance(b, np.ndarray)}
+
+
+@pytest.mark.parametrize("target", targets(), ids=lambda t: t.id)
+def test_threads_do_not_change_a_bit(target: Target) -> None:
+    assert {c.builder for c in SAMPLES} == {c.builder for c in CHECKS}
+    for c in SAMPLES:
+        problem = c.build(lab(target), checking=False)
+        want = outputs(problem, target, 1)
+        for threads in (2, 3, 7):
+            got = outputs(problem, target, threads)
+            assert [name for name in want if want[name] != got[name]] == [], f"{c.id}, {threads} threads"
+
+
+def first_rows(problem: Problem, first: int, rows: int) -> Problem:
+    """The same with only some of the rows of every array, activation and command."""
+    part = Problem(checking=False)
+    for name, b in problem.buffers.items():
+        if isinstance(b, Array) and b.data.shape[0] == ROWS:
+            b = Array(b.data[first : first + rows], b.out)
+        elif isinstance(b, Activation):
+            b = dataclasses.replace(b, rows=rows)
+        part.buffers[name] = b
+    for c in problem.commands:
+        params = np.frombuffer(c.params, struct(c.op)).copy()
+        params["rows"] = rows
+        part.commands.append(dataclasses.replace(c, params=params.tobytes()))
+    return part
+
+
+ROWS = 21
+BATCHES = [
+    *(case("matmul", dtype=d, rows=ROWS, n=45, k=512, bias=True) for d in weight_dtypes()),
+    *(
+        case("gate_up", dtype=d, rows=ROWS, n=64, k=256, activation="silu", formats=BOTH)
+        for d in weight_dtypes()
+    ),
+    case("norm", rows=ROWS, dim=288, formats=BOTH),
+    case("quantize", rows=ROWS, dim=288, formats=BOTH),
+    case("gate_act", rows=ROWS, n=96, activation="gelu", formats=BOTH),
+]
+
+
+@pytest.mark.parametrize("target", targets(), ids=lambda t: t.id)
+@pytest.mark.parametrize("batch", BATCHES, ids=lambda c: c.id)
+def test_a_row_does_not_depend_on_the_rows_beside_it(batch: Case, target: Target) -> None:
+    problem = batch.build(lab(target), checking=False)
+    whole = outputs(problem, target, 2)
+    for rows in (1, 2, 3, 5, 8, 16):
+        first = ROWS - rows
+        part = outputs(first_rows(problem, first, rows), target, 2)
+        for name, b in problem.buffers.items():
+            if isinstance(b, Weight) or name not in part or len(part[name]) == len(whole[name]):
+                continue
+            row = len(part[name]) // rows
+            assert part[name] == whole[name][first * row :], f"{name} of {rows} rows"
+
+
+@pytest.mark.parametrize("target", targets(), ids=lambda t: t.id)
+@pytest.mark.parametrize("window", [0, 70])
+@pytest.mark.parametrize("kv", ["f16", "f32"])
+def test_attention_is_the_same_in_every_phase(kv: str, window: int, target: Target) -> None:
+    device, (heads, kv_heads, head_dim), length = lab(target), (6, 2, 72), 300
+    args = dict(shape=(heads, kv_heads, head_dim), kv=kv, window=window)
+    problem = case("attention", rows=length, position=0, **args).build(device, checking=False)
+    prompt = np.frombuffer(outputs(problem, target, 2)["out_f32"], np.float32).reshape(length, -1)
+    q, all_k, all_v = (problem.buffers[n].data for n in ("q", "all_k", "all_v"))  # type: ignore[union-attr]
+    for split in (False, True):
+        for position in (0, 15, 255, 256, 299):
+            one = case("attention", rows=1, position=position, split=split, **args).build(
+                device, checking=False
+            )
+            given = {
+                "q": q[position : position + 1],
+                "all_k": all_k[: position + 1],
+                "all_v": all_v[: position + 1],
+            }
+            for name, data in given.items():
+                one.buffers[name] = dataclasses.replace(one.buffers[name], data=data)
+            token = np.frombuffer(outputs(one, target, 2)["out_f32"], np.float32)
+            np.testing.assert_array_equal(
+                token, prompt[position], err_msg=f"split={split}, position={position}"
+            )

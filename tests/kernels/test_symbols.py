@@ -1,0 +1,79 @@
+"""The kernels of one instruction set must not leak into the rest of the program.
+
+A function that the compiler emits as weak (a template or an inline function that it did not inline) exists once
+in the linked module, whichever file it came from. One compiled for AVX-512 and taken for all would crash older
+processors. So every weak function of a file in cpp/cpu/isa must carry the file's own namespace in its name,
+and nothing of it may run before the set has been chosen.
+"""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from .toolchain import ROOT, compile_object, configure, locked, tool, unavailable
+
+pytestmark = [
+    pytest.mark.timeout(900),
+    pytest.mark.skipif(
+        platform.machine() not in ("x86_64", "AMD64"), reason="these are x86 instruction sets"
+    ),
+]
+
+# As released; what a compiler inlines differs, so both that build wheels are asked.
+BUILDS = [("c++", "avx2"), ("c++", "avx512"), ("clang++", "avx2")]
+
+
+def symbols(path: Path) -> list[tuple[str, str]]:
+    """(type, demangled name) of everything that an object file defines."""
+    done = subprocess.run(
+        [tool("nm"), "--defined-only", "--demangle", str(path)], capture_output=True, text=True, check=True
+    )
+    lines = (line[17:].split(" ", 1) for line in done.stdout.splitlines())
+    return [(kind, name) for kind, name in lines]
+
+
+def leaks(path: Path, isa: str) -> list[str]:
+    """Weak functions that another file may define too, and code that runs at load."""
+    own = (f"::isa_{isa}::", f"::kKernels_{isa}::")
+    found = [
+        name for kind, name in symbols(path) if kind in ("W", "w") and not any(mark in name for mark in own)
+    ]
+    return found + [name for _, name in symbols(path) if name.startswith("_GLOBAL__sub_I")]
+
+
+@pytest.mark.parametrize(("compiler", "isa"), BUILDS)
+def test_no_code_leaks_out_of_its_instruction_set(compiler: str, isa: str) -> None:
+    if compiler == "clang++":
+        names = ["clang++-19", "clang++"]
+        compiler = next((n for n in names if shutil.which(n)), "")
+        if not compiler:
+            unavailable("clang++ is not installed")
+    folder = ROOT / "build" / f"symbols-{compiler}"
+    with locked(folder):
+        configure(folder, f"-DCMAKE_CXX_COMPILER={compiler}")
+        path = compile_object(folder, f"cpp/cpu/isa/{isa}.cpp")
+    assert any(name == f"akunu::cpu::kKernels_{isa}" for _, name in symbols(path))
+    assert leaks(path, isa) == []
+
+
+def test_a_leak_is_found(tmp_path: Path) -> None:
+    source = tmp_path / "leak.cpp"
+    source.write_text(
+        "#include <algorithm>\n#include <vector>\n"
+        "namespace akunu::cpu::isa_avx2 {\n"
+        "struct Own { double v; bool operator<(Own o) const { return v < o.v; } };\n}\n"
+        "void f(std::vector<double>& a, akunu::cpu::isa_avx2::Own* b) { std::sort(a.begin(), a.end());"
+        " std::sort(b, b + a.size()); }\n"
+        "double g(); double at_load = g();\n"
+    )
+    path = tmp_path / "leak.o"
+    subprocess.run([tool("c++"), "-O2", "-std=c++20", "-c", str(source), "-o", str(path)], check=True)
+    found = leaks(path, "avx2")
+    assert any("std::__introsort_loop" in name for name in found)
+    assert any("_GLOBAL__sub_I" in name for name in found)
+    assert not any("isa_avx2" in name for name in found)

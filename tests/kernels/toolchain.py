@@ -1,0 +1,73 @@
+"""Compiling what the tests of this folder need, under build/."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def unavailable(reason: str) -> None:
+    """Skip where tools are missing, except where CI promises them."""
+    if os.environ.get("CI"):
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+def tool(name: str) -> str:
+    """A program beside this Python (installed from PyPI), or on the path."""
+    beside = Path(sys.executable).with_name(name)
+    found = str(beside) if beside.exists() else shutil.which(name)
+    if not found:
+        unavailable(f"{name} is not installed")
+    return str(found)
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """One test process at a time in a build folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def check_call(command: list[str], **options: object) -> None:
+    """Run a build command; its output only when it fails."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False, **options)  # type: ignore[call-overload]
+    assert done.returncode == 0, f"{shlex.join(command)}\n{done.stdout[-4000:]}{done.stderr[-4000:]}"
+
+
+def configure(folder: Path, *options: str) -> None:
+    """CMake without the Python module, as released."""
+    ninja = Path(sys.executable).with_name("ninja")
+    generator = ["-G", "Ninja"] if ninja.exists() or shutil.which("ninja") else ["-G", "Unix Makefiles"]
+    if ninja.exists():
+        generator.append(f"-DCMAKE_MAKE_PROGRAM={ninja}")
+    base = [tool("cmake"), "-S", str(ROOT), "-B", str(folder), *generator, "-DCMAKE_BUILD_TYPE=Release"]
+    check_call([*base, "-DAKUNU_PYTHON=OFF", *options])
+
+
+def compile_object(folder: Path, source: str) -> Path:
+    """The object file of one source, with the flags of a configured folder; kept until sources change."""
+    commands = json.loads((folder / "compile_commands.json").read_text())
+    entry = next(c for c in commands if Path(c["file"]) == ROOT / source)
+    command = shlex.split(entry["command"])
+    target = folder / (Path(source).stem + ".o")
+    command[command.index("-o") + 1] = str(target)
+    inputs = [p for p in (ROOT / "cpp").rglob("*") if p.suffix in (".h", ".inl")] + [ROOT / source]
+    newest = max(p.stat().st_mtime for p in [*inputs, ROOT / "CMakeLists.txt"])
+    if not target.exists() or target.stat().st_mtime < newest:
+        check_call(command, cwd=entry["directory"])
+    return target
