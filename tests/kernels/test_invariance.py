@@ -39,7 +39,7 @@ def test_threads_do_not_change_a_bit(target: Target) -> None:
     for c in SAMPLES:
         problem = c.build(lab(target), checking=False)
         want = outputs(problem, target, 1)
-        for threads in (2, 3, 7):
+        for threads in (2, 5):
             got = outputs(problem, target, threads)
             assert [name for name in want if want[name] != got[name]] == [], f"{c.id}, {threads} threads"
 
