@@ -37,7 +37,7 @@ BUILDS = {
     "asan": Build(
         "address,undefined",
         "avx2" if X86 else "generic",
-        ("canary", "half_test", "gguf_fuzz", "engine_smoke", "sampler_test"),
+        ("canary", "half_test", "gguf_fuzz", "engine_smoke", "sampler_test", "kernel_table_driver"),
     ),
     "tsan": Build("thread", "generic", ("canary", "pool_test")),
 }
