@@ -1,7 +1,7 @@
 """The same table where Python does not run: Arm kernels under emulation, and x86 kernels under sanitizers.
 
-tests/cpp/kernel_table_driver.cpp reads the problems from a file. The Arm build is cross-compiled in `build/arm`,
-as released: a minute or two of processor time when nothing is there yet.
+tests/cpp/kernel_table_driver.cpp reads the problems from a file. The Arm build is cross-compiled in
+`build/arm`, as released: a minute or two of processor time when nothing is there yet.
 """
 
 from __future__ import annotations
