@@ -109,10 +109,10 @@ struct vec_type<bool, N> {
     typedef T T##2 __attribute__((ext_vector_type(2))); \
     typedef T T##3 __attribute__((ext_vector_type(3))); \
     typedef T T##4 __attribute__((ext_vector_type(4)));
-MSL_VECTORS(float)
-MSL_VECTORS(half)
-MSL_VECTORS(bfloat) MSL_VECTORS(char) MSL_VECTORS(uchar) MSL_VECTORS(short) MSL_VECTORS(ushort) MSL_VECTORS(int)
-    MSL_VECTORS(uint) MSL_VECTORS(long) MSL_VECTORS(ulong)
+// clang-format off
+MSL_VECTORS(float) MSL_VECTORS(half) MSL_VECTORS(bfloat) MSL_VECTORS(char) MSL_VECTORS(uchar) MSL_VECTORS(short) MSL_VECTORS(ushort)
+MSL_VECTORS(int) MSL_VECTORS(uint) MSL_VECTORS(long) MSL_VECTORS(ulong)
+// clang-format on
 #undef MSL_VECTORS
         typedef detail::bool_vec<2> bool2;
 typedef detail::bool_vec<3> bool3;
@@ -213,10 +213,10 @@ struct packed_vec : detail::packed<T, N> {
     typedef packed_vec<T, 2> packed_##T##2; \
     typedef packed_vec<T, 3> packed_##T##3; \
     typedef packed_vec<T, 4> packed_##T##4;
-MSL_PACKED(float)
-MSL_PACKED(half)
-MSL_PACKED(bfloat) MSL_PACKED(char) MSL_PACKED(uchar) MSL_PACKED(short) MSL_PACKED(ushort) MSL_PACKED(int)
-    MSL_PACKED(uint) MSL_PACKED(long) MSL_PACKED(ulong)
+// clang-format off
+MSL_PACKED(float) MSL_PACKED(half) MSL_PACKED(bfloat) MSL_PACKED(char) MSL_PACKED(uchar) MSL_PACKED(short) MSL_PACKED(ushort)
+MSL_PACKED(int) MSL_PACKED(uint) MSL_PACKED(long) MSL_PACKED(ulong)
+// clang-format on
 #undef MSL_PACKED
 
         template <class T, size_t N>
