@@ -322,7 +322,8 @@ py::list describe(Engine& e, const std::string& phase, const ReplayArgs& args, c
         const DispatchCmd& c = t.commands[i];
         const CommandLabel& l = t.labels[i];
         py::dict d;
-        const bool weighted = c.op == Op::kMatmul || c.op == Op::kGateUp || c.op == Op::kEmbed;
+        const bool weighted = c.op == Op::kMatmul || c.op == Op::kGateUp || c.op == Op::kEmbed ||
+                              c.op == Op::kNormQkv || c.op == Op::kNormGateUp;
         const bool cached = c.op == Op::kRopeKv || c.op == Op::kAttention || c.op == Op::kAttentionSplit;
         d["label"] = l.layer >= 0 ? "layers." + std::to_string(l.layer) + "." + l.name : l.name;
         d["op"] = std::string(op_name(c.op));

@@ -51,6 +51,10 @@ auto with_params(Op op, F&& f) {
             return f(MatmulParams{});
         case Op::kGateUp:
             return f(GateUpParams{});
+        case Op::kNormQkv:
+            return f(NormQkvParams{});
+        case Op::kNormGateUp:
+            return f(NormGateUpParams{});
         case Op::kGateAct:
             return f(GateActParams{});
         case Op::kRopeKv:

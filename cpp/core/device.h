@@ -34,6 +34,7 @@ struct Weight {
 struct DeviceTraits {
     std::uint32_t max_batch_rows = 16;  // `batch` tables
     bool split_attention = true;        // decode attention as split + merge commands
+    bool fused_norms = false;           // decode: kNormQkv and kNormGateUp, where a command costs more than a norm
 };
 
 class Device {

@@ -6,9 +6,9 @@ namespace akunu {
 
 std::string_view op_name(Op op) {
     static constexpr std::array<std::string_view, static_cast<std::size_t>(Op::kCount)> kNames = {
-        "embed",   "rope_table",     "norm",          "norm_add",  "quantize",        "matmul",
-        "gate_up", "gate_act",       "rope_kv",       "attention", "attention_split", "attention_merge",
-        "argmax",  "sample_prepare", "sample_select", "logprobs"};
+        "embed",           "rope_table",      "norm",         "norm_add",       "quantize",      "matmul",
+        "gate_up",         "norm_qkv",        "norm_gate_up", "gate_act",       "rope_kv",       "attention",
+        "attention_split", "attention_merge", "argmax",       "sample_prepare", "sample_select", "logprobs"};
     return kNames[static_cast<std::size_t>(op)];
 }
 

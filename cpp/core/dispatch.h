@@ -43,6 +43,8 @@ enum class Op : std::uint8_t {
     kQuantize,
     kMatmul,
     kGateUp,
+    kNormQkv,
+    kNormGateUp,
     kGateAct,
     kRopeKv,
     kAttention,

@@ -69,6 +69,26 @@ struct GateUpParams {
     u32 formats;
 };
 
+// One row: norm(x) times the three weights, which share a type; the norm is not stored.
+struct NormQkvParams {
+    u32 n_q;
+    u32 n_kv;
+    u32 k;
+    u32 k_offset;  // floats from the output's start to where k goes
+    u32 v_offset;
+    u32 has_bias;  // [n_q + 2·n_kv] floats: q, k, v
+    float eps;
+};
+
+// One row: act(gate·norm(x)) * up·norm(x).
+struct NormGateUpParams {
+    u32 n;
+    u32 k;
+    u32 activation;
+    u32 formats;
+    float eps;
+};
+
 struct GateActParams {
     u32 rows;  // patched
     u32 n;

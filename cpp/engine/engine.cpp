@@ -1,6 +1,7 @@
 #include "engine/engine.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "core/dequantize.h"
@@ -54,21 +55,43 @@ Weight Engine::load_matmul(const std::string& name, std::uint64_t rows, std::uin
     return w;
 }
 
-Vector Engine::load_vector(const std::string& name, std::uint64_t n, bool required) {
-    if (!source_->has(name)) {
-        if (required) throw ModelFileError("tensor '" + name + "' is missing");
-        return {};
-    }
+void Engine::read_vector(const std::string& name, std::uint64_t n, const Binding& to) {
     const HostTensor t = source_->get(name);
     if (t.rows * t.cols != n) {
         throw ModelFileError("tensor '" + name + "' has " + std::to_string(t.rows * t.cols) + " elements, expected " +
                              std::to_string(n));
     }
-    const Binding b = own(n * sizeof(float), &MemoryUse::weights);
-    dequantize_row(t.dtype, t.bytes.data(), b.as<float>(), n);
+    dequantize_row(t.dtype, t.bytes.data(), to.as<float>(), n);
     source_->done(name);
     loaded_(t.bytes.size());
+}
+
+Vector Engine::load_vector(const std::string& name, std::uint64_t n, bool required) {
+    if (!source_->has(name)) {
+        if (required) throw ModelFileError("tensor '" + name + "' is missing");
+        return {};
+    }
+    const Binding b = own(n * sizeof(float), &MemoryUse::weights);
+    read_vector(name, n, b);
     return b;
+}
+
+void Engine::load_qkv_bias(const std::string& prefix, LayerWeights& l) {
+    const std::array<std::pair<const char*, Vector*>, 3> parts{
+        {{"attn_q_bias", &l.attn_q_bias}, {"attn_k_bias", &l.attn_k_bias}, {"attn_v_bias", &l.attn_v_bias}}};
+    std::size_t present = 0;
+    for (const auto& [name, to] : parts) present += source_->has(prefix + name);
+    if (present == 0) return;
+    if (present != parts.size()) {
+        throw ModelFileError("'" + prefix + "': expected all of attn_q_bias, attn_k_bias and attn_v_bias, or none");
+    }
+    Binding at = own((config_.q_dim() + 2ull * config_.kv_dim()) * sizeof(float), &MemoryUse::weights);
+    for (const auto& [name, to] : parts) {
+        const std::uint64_t n = to == &l.attn_q_bias ? config_.q_dim() : config_.kv_dim();
+        read_vector(prefix + name, n, at);
+        *to = at;
+        at.offset += n * sizeof(float);
+    }
 }
 
 void Engine::load_weights(const Progress& progress) {
@@ -98,9 +121,7 @@ void Engine::load_weights(const Progress& progress) {
         l.attn_q = load_matmul(p + "attn_q", c.q_dim(), c.dim);
         l.attn_k = load_matmul(p + "attn_k", c.kv_dim(), c.dim);
         l.attn_v = load_matmul(p + "attn_v", c.kv_dim(), c.dim);
-        l.attn_q_bias = load_vector(p + "attn_q_bias", c.q_dim(), false);
-        l.attn_k_bias = load_vector(p + "attn_k_bias", c.kv_dim(), false);
-        l.attn_v_bias = load_vector(p + "attn_v_bias", c.kv_dim(), false);
+        load_qkv_bias(p, l);
         l.attn_q_norm = load_vector(p + "attn_q_norm", c.head_dim, false);
         l.attn_k_norm = load_vector(p + "attn_k_norm", c.head_dim, false);
         if (bool(l.attn_q_norm) != bool(l.attn_k_norm)) {
@@ -162,9 +183,10 @@ void Engine::allocate_workspace(const EngineOptions& options) {
     ws_.hidden = floats(c.dim);
     if (post_norms) ws_.branch = floats(c.dim);
     ws_.input = act_for(c.dim, in);
-    ws_.q = floats(c.q_dim());
-    ws_.k = floats(c.kv_dim());
-    ws_.v = floats(c.kv_dim());
+    ws_.q = floats(c.q_dim() + 2ull * c.kv_dim());
+    ws_.k = ws_.v = ws_.q;
+    ws_.k.offset += rows * c.q_dim() * sizeof(float);
+    ws_.v.offset = ws_.k.offset + rows * c.kv_dim() * sizeof(float);
     ws_.attn_f32 = floats(c.q_dim());
     ws_.attn = act_for(c.q_dim(), attn);
     if (!fused) {

@@ -79,6 +79,9 @@ class Engine {
     void allocate_workspace(const EngineOptions& options);
     Weight load_matmul(const std::string& name, std::uint64_t rows, std::uint64_t cols);
     Vector load_vector(const std::string& name, std::uint64_t n, bool required);
+    // The three biases in one buffer, as kNormQkv reads them.
+    void load_qkv_bias(const std::string& prefix, LayerWeights& layer);
+    void read_vector(const std::string& name, std::uint64_t n, const Binding& to);
     Binding own(std::uint64_t bytes, std::uint64_t MemoryUse::* purpose);
     std::uint32_t run(const TableKey& key, const ReplayArgs& args, const Poll& poll);
     void collect(std::uint32_t first, std::uint32_t n, Chunk& out) const;

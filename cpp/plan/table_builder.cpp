@@ -183,23 +183,68 @@ void TableBuilder::add_to_residual(const char* name, int layer, const Act& x, co
 }
 
 void TableBuilder::layer(int index) {
-    const auto& c = config_;
     const LayerWeights& w = weights_.layers[static_cast<std::size_t>(index)];
+    qkv(index);
+    attention(index);
+    add_to_residual("attn_output", index, ws_.attn, w.attn_output, w.attn_output_bias, w.post_attn_norm);
+    feed_forward(index);
+    add_to_residual("ffn_down", index, ws_.ffn, w.ffn_down, {}, w.post_ffn_norm);
+}
 
-    // x = norm(h); q, k, v = x·Wᵀ (+ bias): three independent commands, one barrier
-    const u32 qkv_formats = input_format(w.attn_q) | input_format(w.attn_k) | input_format(w.attn_v);
-    norm("attn_norm", index, ws_.hidden, w.attn_norm, ws_.input, qkv_formats, false);
+bool TableBuilder::fuses_norms() const { return phase_ == Phase::kDecode && device_.traits().fused_norms; }
+
+// q, k, v = norm(h)·Wᵀ (+ bias)
+void TableBuilder::qkv(int index) {
+    const LayerWeights& w = weights_.layers[static_cast<std::size_t>(index)];
+    if (fuses_norms() && w.attn_q.dtype == w.attn_k.dtype && w.attn_q.dtype == w.attn_v.dtype) {
+        const u32 n_q = config_.q_dim(), n_kv = config_.kv_dim(), k = config_.dim;
+        const auto offset = [&](const Binding& b) {
+            return static_cast<u32>((b.offset - ws_.q.offset) / sizeof(float));
+        };
+        const NormQkvParams p{.n_q = n_q,
+                              .n_kv = n_kv,
+                              .k = k,
+                              .k_offset = offset(ws_.k),
+                              .v_offset = offset(ws_.v),
+                              .has_bias = bool(w.attn_q_bias),
+                              .eps = config_.norm_eps};
+        auto e = emit(Op::kNormQkv, "attn_qkv", index);
+        e.buffer(ws_.hidden).buffer(w.attn_norm).weight(w.attn_q).weight(w.attn_k).weight(w.attn_v);
+        e.buffer(ws_.q).buffer(w.attn_q_bias).params(p);
+        e.label.shape = shape(n_q + 2ull * n_kv, k);
+        e.label.cost.bytes += 8.0 * k + 4.0 * (n_q + 2.0 * n_kv);
+        e.label.cost.flops = 2.0 * (n_q + 2.0 * n_kv) * k + 4.0 * k;
+        e.done();
+        return;
+    }
+    // Three independent commands, one barrier.
+    const u32 formats = input_format(w.attn_q) | input_format(w.attn_k) | input_format(w.attn_v);
+    norm("attn_norm", index, ws_.hidden, w.attn_norm, ws_.input, formats, false);
     matmul("attn_q", index, ws_.input, w.attn_q, ws_.q, w.attn_q_bias, false, true, 0, false);
     matmul("attn_k", index, ws_.input, w.attn_k, ws_.k, w.attn_k_bias, false, false, 0, false);
     matmul("attn_v", index, ws_.input, w.attn_v, ws_.v, w.attn_v_bias, false, false, 0, false);
+}
 
-    attention(index);
-    add_to_residual("attn_output", index, ws_.attn, w.attn_output, w.attn_output_bias, w.post_attn_norm);
-
-    // h += down(act(gate(norm(h))) * up(norm(h)))
+// ffn = act(gate(norm(h))) * up(norm(h))
+void TableBuilder::feed_forward(int index) {
+    const auto& c = config_;
+    const LayerWeights& w = weights_.layers[static_cast<std::size_t>(index)];
+    const u32 n = c.ffn_dim, out_formats = input_format(w.ffn_down);
+    const double bytes_out = act_bytes(out_formats) * n;
+    if (fuses_norms() && fuses_gate_up(w)) {
+        const NormGateUpParams p{
+            .n = n, .k = c.dim, .activation = c.activation, .formats = out_formats, .eps = c.norm_eps};
+        auto e = emit(Op::kNormGateUp, "ffn_gate_up", index);
+        e.buffer(ws_.hidden).buffer(w.ffn_norm).weight(w.ffn_gate).weight(w.ffn_up);
+        e.buffer(ws_.ffn.f32).buffer(ws_.ffn.compact).params(p);
+        e.label.shape = shape(2ull * n, c.dim);
+        e.label.cost.bytes += 8.0 * c.dim + bytes_out;
+        e.label.cost.flops = 4.0 * n * c.dim + 4.0 * c.dim;
+        e.done();
+        return;
+    }
     norm("ffn_norm", index, ws_.hidden, w.ffn_norm, ws_.input, input_format(w.ffn_gate) | input_format(w.ffn_up),
          false);
-    const u32 n = c.ffn_dim, out_formats = input_format(w.ffn_down);
     if (fuses_gate_up(w)) {
         const u32 format = input_format(w.ffn_gate);
         const GateUpParams p{.rows = 0, .n = n, .k = c.dim, .activation = c.activation, .formats = out_formats};
@@ -209,18 +254,17 @@ void TableBuilder::layer(int index) {
         e.patch(offsetof(GateUpParams, rows), PatchSource::kRows);
         e.cmd.input_format = format;
         e.label.shape = shape(2ull * n, c.dim);
-        e.cost(act_bytes(format) * c.dim + act_bytes(out_formats) * n, 4.0 * n * c.dim).done();
-    } else {
-        matmul("ffn_gate", index, ws_.input, w.ffn_gate, ws_.gate, {}, false, true, 0, false);
-        matmul("ffn_up", index, ws_.input, w.ffn_up, ws_.up, {}, false, false, 0, false);
-        const GateActParams p{.rows = 0, .n = n, .activation = c.activation, .formats = out_formats};
-        auto e = emit(Op::kGateAct, "ffn_act", index);
-        e.buffer(ws_.gate).buffer(ws_.up).buffer(ws_.ffn.f32).buffer(ws_.ffn.compact).params(p);
-        e.patch(offsetof(GateActParams, rows), PatchSource::kRows);
-        e.label.shape = std::to_string(n);
-        e.cost((8.0 + act_bytes(out_formats)) * n, 5.0 * n).done();
+        e.cost(act_bytes(format) * c.dim + bytes_out, 4.0 * n * c.dim).done();
+        return;
     }
-    add_to_residual("ffn_down", index, ws_.ffn, w.ffn_down, {}, w.post_ffn_norm);
+    matmul("ffn_gate", index, ws_.input, w.ffn_gate, ws_.gate, {}, false, true, 0, false);
+    matmul("ffn_up", index, ws_.input, w.ffn_up, ws_.up, {}, false, false, 0, false);
+    const GateActParams p{.rows = 0, .n = n, .activation = c.activation, .formats = out_formats};
+    auto e = emit(Op::kGateAct, "ffn_act", index);
+    e.buffer(ws_.gate).buffer(ws_.up).buffer(ws_.ffn.f32).buffer(ws_.ffn.compact).params(p);
+    e.patch(offsetof(GateActParams, rows), PatchSource::kRows);
+    e.label.shape = std::to_string(n);
+    e.cost(8.0 * n + bytes_out, 5.0 * n).done();
 }
 
 void TableBuilder::attention(int index) {

@@ -31,7 +31,7 @@ struct Workspace {
     Binding hidden;                         // [rows, dim] f32, the residual stream
     Binding branch;                         // [rows, dim] f32, a block's output before its post norm
     Act input;                              // [rows, dim], normed input of a block
-    Binding q, k, v;                        // [rows, q_dim] and [rows, kv_dim] f32
+    Binding q, k, v;                        // [rows, q_dim] and [rows, kv_dim] f32, in one buffer
     Binding attn_f32;                       // [rows, q_dim] f32
     Act attn;                               // [rows, q_dim], input of the output projection
     Binding gate, up;                       // [rows, ffn_dim] f32, only where gate and up are not fused
@@ -70,7 +70,9 @@ class TableBuilder {
     void embed();
     void rope_tables();
     void layer(int index);
+    void qkv(int index);
     void attention(int index);
+    void feed_forward(int index);
     void head(Head head);
     void tail(Tail tail, bool logprobs);
     void norm(const char* name, int layer, const Binding& x, const Vector& weight, const Act& out,
@@ -80,6 +82,7 @@ class TableBuilder {
     // Adds a block's output projection to the residual stream, through the post norm where there is one.
     void add_to_residual(const char* name, int layer, const Act& x, const Weight& w, const Vector& bias,
                          const Vector& post_norm);
+    bool fuses_norms() const;
     std::uint32_t input_format(const Weight& w) const { return device_.matmul_input(w.dtype); }
 
     const Device& device_;

@@ -161,9 +161,7 @@ class TestDamagedModels:
         return open_file(write_tiny(folder / "damaged.gguf", lm_head__weight=head))
 
     @pytest.mark.parametrize("settings", SETTINGS)
-    @pytest.mark.parametrize(
-        "rows", [{5: np.nan}, dict.fromkeys(range(100, 263), np.nan), {0: np.nan, 262: np.nan}]
-    )
+    @pytest.mark.parametrize("tokens", [[5], list(range(100, 263)), [0, 262]], ids=["one", "many", "ends"])
     def test_nan_is_never_drawn(self, tmp_path: Path, tokens: list[int], settings: Settings) -> None:
         engine = self.engine(tmp_path, dict.fromkeys(tokens, np.nan))
         for seed in range(4):

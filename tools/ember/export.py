@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 from quantize import quantize
 from render import END, END_OF_TEXT, TEMPLATE_PATH
 from tokenizers import Tokenizer
-
-from tokenizer import vocabulary
+from train_tokenizer import vocabulary
 
 TYPES = {
     "F32": (Type.F32, LlamaFileType.ALL_F32),

@@ -72,6 +72,8 @@ static Kernel find_kernel(const DispatchCmd& cmd) {
             return sample_select;
         case Op::kLogprobs:
             return logprobs;
+        case Op::kNormQkv:  // the traits do not ask for these
+        case Op::kNormGateUp:
         case Op::kCount:
             break;
     }

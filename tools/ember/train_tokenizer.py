@@ -1,6 +1,6 @@
 """Train the tokenizer: byte-level BPE with the ``qwen2`` pre-tokenizer, so that every digit is a token.
 
-    python tools/ember/tokenizer.py --out tools/ember/tokenizer.json
+    python tools/ember/train_tokenizer.py --out tools/ember/tokenizer.json
 
 The result is kept beside this file: a model is of use only with the tokenizer it was trained with.
 """

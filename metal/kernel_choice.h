@@ -1,0 +1,56 @@
+// Which MSL functions run a command, and how many threads of them: plain data, so that plans can be costed and tested
+// where there is no Metal.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/dispatch.h"
+#include "metal/chip.h"
+
+namespace akunu::metal {
+
+// Where a kernel finds things: a command's buffers are at [[buffer(0)]]..[[buffer(7)]] in the table's order, then:
+constexpr int kParamsIndex = 8;   // the command's parameters, patched
+constexpr int kScratchIndex = 9;  // `scratch_bytes` of device memory between the passes of one command
+
+// The value of a function constant.
+struct Constant {
+    enum class Type : std::uint8_t { kBool, kUint } type = Type::kUint;
+    std::uint16_t index = 0;
+    std::uint32_t value = 0;
+    auto operator<=>(const Constant&) const = default;
+};
+
+// A threadgroup count that follows the replay: base · ceil(rows / rows_per) · ceil(keys / keys_per), a divisor of 0
+// meaning "does not follow". `keys` are those that the last row sees: position + rows, or with a window at most
+// window + keys_per - 1, since a window may begin inside a block.
+struct GroupCount {
+    std::uint32_t base = 1;
+    std::uint32_t rows_per = 0;
+    std::uint32_t keys_per = 0;
+};
+
+// One dispatch.
+struct Pass {
+    std::string function;             // its host_name
+    std::vector<Constant> constants;  // by rising index
+    GroupCount x, y, z;
+    Dim3 threads{32, 1, 1};  // of a threadgroup
+};
+
+// A command's passes, in order, each of which sees what those before it wrote. Layers' commands have one; two-stage
+// reductions over a large vocabulary have two.
+struct KernelChoice {
+    std::vector<Pass> passes;
+    std::uint64_t scratch_bytes = 0;
+};
+
+// Each family's choice; empty when the op is not its own or has no kernel for these types and sizes.
+std::optional<KernelChoice> choose_matmul(const DispatchCmd& cmd, const Chip& chip);     // embed, matmul, gate_up, ...
+std::optional<KernelChoice> choose_attention(const DispatchCmd& cmd, const Chip& chip);  // attention and rope_kv
+std::optional<KernelChoice> choose_elementwise(const DispatchCmd& cmd, const Chip& chip);  // norms, rope tables, ...
+std::optional<KernelChoice> choose_sampling(const DispatchCmd& cmd, const Chip& chip);
+
+}  // namespace akunu::metal
