@@ -1,0 +1,63 @@
+// Norms, RoPE tables, activation formats and gates: a threadgroup per row, or rows cut into pieces.
+#include <algorithm>
+#include <cstring>
+
+#include "metal/kernel_choice.h"
+
+namespace akunu::metal {
+
+namespace {
+
+// Threads of a SIMD-group, on every chip so far.
+constexpr std::uint32_t kSimd = 32;
+
+template <typename P>
+P params_of(const DispatchCmd& cmd) {
+    P p;
+    std::memcpy(&p, cmd.params.data(), sizeof p);
+    return p;
+}
+
+constexpr std::uint32_t ceil_div(std::uint32_t a, std::uint32_t b) { return (a + b - 1) / b; }
+
+// A threadgroup per row whose threads take four elements at a time.
+KernelChoice per_row(const char* function, std::uint32_t dim) {
+    constexpr std::uint32_t kMaxThreads = 512;
+    Pass pass;
+    pass.function = function;
+    pass.x.rows_per = 1;
+    pass.threads.x = std::min(ceil_div(ceil_div(dim, 4), kSimd) * kSimd, kMaxThreads);
+    return {.passes = {pass}};
+}
+
+// `columns` threads for every row.
+KernelChoice by_element(const char* function, std::uint32_t columns) {
+    constexpr std::uint32_t kThreads = 128;
+    Pass pass;
+    pass.function = function;
+    pass.x.base = ceil_div(columns, kThreads);
+    pass.y.rows_per = 1;
+    pass.threads.x = kThreads;
+    return {.passes = {pass}};
+}
+
+}  // namespace
+
+std::optional<KernelChoice> choose_elementwise(const DispatchCmd& cmd, const Chip& /*chip*/) {
+    switch (cmd.op) {
+        case Op::kRopeTable:
+            return by_element("rope_table", params_of<RopeTableParams>(cmd).half_dim);
+        case Op::kNorm:
+            return per_row("norm", params_of<NormParams>(cmd).dim);
+        case Op::kNormAdd:
+            return per_row("norm_add", params_of<NormParams>(cmd).dim);
+        case Op::kQuantize:
+            return by_element("quantize", ceil_div(params_of<QuantizeParams>(cmd).dim, 4));
+        case Op::kGateAct:
+            return by_element("gate_act", ceil_div(params_of<GateActParams>(cmd).n, 4));
+        default:
+            return std::nullopt;
+    }
+}
+
+}  // namespace akunu::metal

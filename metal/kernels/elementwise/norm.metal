@@ -1,0 +1,87 @@
+// RMS norm: x / sqrt(mean(x²) + eps) · weight, one threadgroup per row.
+#include <metal_stdlib>
+using namespace metal;
+
+#include "activation.h"
+#include "core/params.h"
+#include "reduce.h"
+
+// A thread's place in its threadgroup.
+struct Place {
+    uint tid, threads, lane, simdgroup, n_simdgroups;
+};
+
+static inline float square_sum(float x) { return x * x; }
+static inline float square_sum(float4 x) { return dot(x, x); }
+
+// 1 / sqrt(mean(x²) + eps) of a row of `n` elements V.
+template <typename V>
+static inline float rms_scale(device const V* x, uint n, uint dim, float eps, threadgroup float* partials, Place at) {
+    float sum = 0.0f;
+    for (uint i = at.tid; i < n; i += at.threads) sum += square_sum(x[i]);
+    sum = threadgroup_sum(sum, partials, at.lane, at.simdgroup, at.n_simdgroups);
+    return precise::rsqrt(sum / float(dim) + eps);
+}
+
+// A row as elements V: float4, or float where a row's length is no multiple of four.
+template <typename V>
+static inline void norm_row(device const V* x, device const V* weight, device float* out_f32, device half* out_f16,
+                            constant NormParams& p, uint row, threadgroup float* partials, Place at) {
+    const uint width = sizeof(V) / sizeof(float), n = p.dim / width;
+    x += ulong(p.first_row + row) * n;
+    const float scale = rms_scale(x, n, p.dim, p.eps, partials, at);
+    const ulong base = ulong(row) * p.dim;
+    for (uint i = at.tid; i < n; i += at.threads) {
+        store_activation(x[i] * scale * weight[i], p.formats, out_f32, out_f16, base + i * width);
+    }
+}
+
+template <typename V>
+static inline void norm_add_row(device const V* x, device const V* weight, device V* h, constant NormParams& p, uint row,
+                                threadgroup float* partials, Place at) {
+    const uint n = p.dim / (sizeof(V) / sizeof(float));
+    x += ulong(row) * n;
+    h += ulong(row) * n;
+    const float scale = rms_scale(x, n, p.dim, p.eps, partials, at);
+    for (uint i = at.tid; i < n; i += at.threads) h[i] += x[i] * scale * weight[i];
+}
+
+kernel void norm(device const float* x [[buffer(0)]],
+                 device const float* weight [[buffer(1)]],
+                 device float* out_f32 [[buffer(2)]],
+                 device half* out_f16 [[buffer(3)]],
+                 constant NormParams& p [[buffer(8)]],
+                 uint row [[threadgroup_position_in_grid]],
+                 uint tid [[thread_position_in_threadgroup]],
+                 uint threads [[threads_per_threadgroup]],
+                 uint lane [[thread_index_in_simdgroup]],
+                 uint simdgroup [[simdgroup_index_in_threadgroup]],
+                 uint n_simdgroups [[simdgroups_per_threadgroup]]) {
+    threadgroup float partials[32];
+    const Place at = {tid, threads, lane, simdgroup, n_simdgroups};
+    if (p.dim % 4 == 0) {
+        norm_row((device const float4*)x, (device const float4*)weight, out_f32, out_f16, p, row, partials, at);
+    } else {
+        norm_row(x, weight, out_f32, out_f16, p, row, partials, at);
+    }
+}
+
+// h += norm(x)
+kernel void norm_add(device const float* x [[buffer(0)]],
+                     device const float* weight [[buffer(1)]],
+                     device float* h [[buffer(2)]],
+                     constant NormParams& p [[buffer(8)]],
+                     uint row [[threadgroup_position_in_grid]],
+                     uint tid [[thread_position_in_threadgroup]],
+                     uint threads [[threads_per_threadgroup]],
+                     uint lane [[thread_index_in_simdgroup]],
+                     uint simdgroup [[simdgroup_index_in_threadgroup]],
+                     uint n_simdgroups [[simdgroups_per_threadgroup]]) {
+    threadgroup float partials[32];
+    const Place at = {tid, threads, lane, simdgroup, n_simdgroups};
+    if (p.dim % 4 == 0) {
+        norm_add_row((device const float4*)x, (device const float4*)weight, (device float4*)h, p, row, partials, at);
+    } else {
+        norm_add_row(x, weight, h, p, row, partials, at);
+    }
+}

@@ -1,0 +1,15 @@
+// cos and sin of position · inv_freq, once per replay for all layers.
+#include <metal_stdlib>
+using namespace metal;
+
+#include "core/params.h"
+
+// One pair per thread. The fast variants are far off outside of [-pi, pi], and positions reach 10^5.
+kernel void rope_table(device const float* inv_freq [[buffer(0)]],
+                       device float2* table [[buffer(1)]],
+                       constant RopeTableParams& p [[buffer(8)]],
+                       uint2 at [[thread_position_in_grid]]) {
+    if (at.x >= p.half_dim) return;
+    const float angle = float(p.position + at.y) * inv_freq[at.x];
+    table[ulong(at.y) * p.half_dim + at.x] = float2(precise::cos(angle), precise::sin(angle)) * p.scale;
+}
