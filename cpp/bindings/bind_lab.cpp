@@ -229,6 +229,8 @@ void register_structs() {
     PYBIND11_NUMPY_DTYPE(QuantizeParams, rows, dim, formats);
     PYBIND11_NUMPY_DTYPE(MatmulParams, rows, n, k, y_stride, accumulate, has_bias, softcap);
     PYBIND11_NUMPY_DTYPE(GateUpParams, rows, n, k, activation, formats);
+    PYBIND11_NUMPY_DTYPE(NormQkvParams, n_q, n_kv, k, k_offset, v_offset, has_bias, eps);
+    PYBIND11_NUMPY_DTYPE(NormGateUpParams, n, k, activation, formats, eps);
     PYBIND11_NUMPY_DTYPE(GateActParams, rows, n, activation, formats);
     PYBIND11_NUMPY_DTYPE(RopeKvParams, position, rows, n_heads, n_kv_heads, head_dim, rope_dim, style, qk_norm, eps,
                          context);

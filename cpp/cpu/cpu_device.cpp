@@ -66,9 +66,14 @@ std::uint64_t CpuDevice::activation_bytes(std::uint32_t format, std::uint64_t ro
     return format == kActQ8 ? rows * Q8Layout(dim).stride : rows * dim * sizeof(float);
 }
 
+bool CpuDevice::supports_kv(DType dtype) const {
+    return dtype == DType::F16 || dtype == DType::F32 || dtype == DType::Q8_0;
+}
+
 std::uint64_t CpuDevice::kv_bytes(DType dtype, std::uint32_t n_kv_heads, std::uint32_t head_dim,
                                   std::uint32_t context) const {
-    return row_bytes(dtype, std::uint64_t{n_kv_heads} * head_dim * cache_positions(context));
+    const std::size_t elem = dtype == DType::Q8_0 ? 1 : dtype_info(dtype).block_bytes;
+    return n_kv_heads * std::uint64_t{cache_head_bytes(elem, context, head_dim)};
 }
 
 std::uint64_t CpuDevice::attention_partial_bytes(std::uint32_t n_heads, std::uint32_t head_dim,

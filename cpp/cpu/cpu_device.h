@@ -27,7 +27,7 @@ class CpuDevice final : public Device {
                            std::uint32_t context) const override;
     std::uint64_t attention_partial_bytes(std::uint32_t n_heads, std::uint32_t head_dim,
                                           std::uint32_t context) const override;
-    bool supports_kv(DType dtype) const override { return dtype == DType::F16 || dtype == DType::F32; }
+    bool supports_kv(DType dtype) const override;
     Buffer allocate(std::uint64_t bytes) override;
     void release(Buffer& buffer) override;
     Weight prepare_weight(const HostTensor& tensor) override;

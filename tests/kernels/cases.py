@@ -118,7 +118,7 @@ def _matmul() -> Iterator[Case]:
 
 
 def _rope_kv() -> Iterator[Case]:
-    for kv in ("f16", "f32"):
+    for kv in ("f16", "f32", "q8_0"):
         for style in ("interleaved", "half"):
             yield case("rope_kv", rows=1, shape=(4, 4, 64), style=style, kv=kv)
             yield case("rope_kv", rows=5, shape=(6, 2, 72), style=style, kv=kv, position=13)
@@ -163,7 +163,7 @@ def _attention() -> Iterator[Case]:
         shape, slack = SHAPES[i % len(SHAPES)], i % 3 * 200
         formats = BOTH if shape[0] * shape[2] % 32 == 0 else ("f32",)
         rows = min([1, 2, 3, 5, 8, 9, 16, 33][i % 8], length)
-        for kv in ("f16", "f32"):
+        for kv in ("f16", "f32", "q8_0"):
             many = dict(rows=rows, position=length - rows)
             yield case("attention", **many, shape=shape, kv=kv, slack=slack)
             one = dict(rows=1, position=length - 1, split=True, formats=formats)
@@ -251,9 +251,9 @@ def perf_cases() -> Iterator[Case]:
         yield case("quantize", rows=rows, dim=2048, formats=("q8",))
         yield case("gate_act", rows=rows, n=8192, activation="silu", formats=("q8",))
         yield case("gate_act", rows=rows, n=8192, activation="gelu", formats=("q8",))
-        for kv in ("f16", "f32"):
+        for kv in ("f16", "f32", "q8_0"):
             yield case("rope_kv", rows=rows, shape=(32, 8, 64), style="half", kv=kv, position=64)
-    for kv in ("f16", "f32"):
+    for kv in ("f16", "f32", "q8_0"):
         for shape in [(32, 8, 64), (16, 8, 128)]:
             common = dict(shape=shape, kv=kv)
             yield case("attention", rows=1, position=511, split=True, formats=("q8",), **common)

@@ -14,7 +14,7 @@ from akunu.config import resolve
 from . import llama2c, quant, tiny
 from .reference import Reference
 
-KV_TYPES = ("f32", "f16")
+KV_TYPES = ("f32", "f16", "q8_0")
 QUANTISED = [d for d in quant.DTYPES if d not in ("F32", "F16", "BF16")]
 
 

@@ -18,6 +18,7 @@
 // Order matters: each file uses the ones before it.
 // clang-format off
 #include "cpu/kernels/formats.inl"
+#include "cpu/kernels/kv_cache.inl"
 #include "cpu/kernels/elementwise.inl"
 #include "cpu/kernels/matmul.inl"
 #include "cpu/kernels/attention.inl"
@@ -61,7 +62,10 @@ static Kernel find_kernel(const DispatchCmd& cmd) {
         case Op::kRopeKv:
         case Op::kAttention:
         case Op::kAttentionSplit:
-            return cmd.kv == DType::F32 ? find_attention<float>(cmd.op) : find_attention<std::uint16_t>(cmd.op);
+            if (cmd.kv == DType::F16) return find_attention<std::uint16_t>(cmd.op);
+            if (cmd.kv == DType::F32) return find_attention<float>(cmd.op);
+            if (cmd.kv == DType::Q8_0) return find_attention<std::int8_t>(cmd.op);
+            return nullptr;
         case Op::kAttentionMerge:
             return attention_merge;
         case Op::kArgmax:

@@ -4,9 +4,6 @@ namespace akunu::cpu::AKUNU_ISA {
 
 constexpr int kQueryTile = 8;
 
-static inline vf load_cache(const std::uint16_t* p) { return load_half(p); }
-static inline vf load_cache(const float* p) { return load(p); }
-
 // One block's result for a query.
 struct Partial {
     float max;
@@ -21,7 +18,7 @@ static inline std::size_t first_key(std::size_t pos, u32 window) {
 
 // Scores of N queries with the keys [16·g0, 16·g1) of one head, into s[query][key - block_begin].
 template <int N, typename T>
-static inline void block_scores(const float* const* q, const T* keys, std::size_t head_dim, std::size_t g0,
+static inline void block_scores(const float* const* q, const HeadCache<T>& keys, std::size_t head_dim, std::size_t g0,
                                 std::size_t g1, std::size_t block_begin, float (*s)[kAttentionBlock]) {
     constexpr int kParts = static_cast<int>(kKeyGroup) / L;
     // Vectors of keys taken together: with few queries they are the independent accumulators.
@@ -31,16 +28,32 @@ static inline void block_scores(const float* const* q, const T* keys, std::size_
         for (auto& row : acc) {
             for (vf& a : row) a = zero();
         }
-        const T* base = keys + g * head_dim * kKeyGroup + static_cast<std::size_t>(part) * L;
-        for (std::size_t d = 0; d < head_dim; ++d) {
-            vf k[W];
-            for (int w = 0; w < W; ++w) {
-                k[w] = load_cache(base + (static_cast<std::size_t>(w) * head_dim + d) * kKeyGroup);
+        const T* base = keys.elems + g * head_dim * kKeyGroup + static_cast<std::size_t>(part) * L;
+        const auto dot = [&](std::size_t d0, std::size_t d1, vf(&sum)[N][W]) {
+            for (std::size_t d = d0; d < d1; ++d) {
+                vf k[W];
+                for (int w = 0; w < W; ++w) {
+                    k[w] = load_cache(base + (static_cast<std::size_t>(w) * head_dim + d) * kKeyGroup);
+                }
+                for (int n = 0; n < N; ++n) {
+                    const vf x = set1(q[n][d]);
+                    for (int w = 0; w < W; ++w) sum[n][w] = fma(x, k[w], sum[n][w]);
+                }
             }
-            for (int n = 0; n < N; ++n) {
-                const vf x = set1(q[n][d]);
-                for (int w = 0; w < W; ++w) acc[n][w] = fma(x, k[w], acc[n][w]);
+        };
+        if constexpr (HeadCache<T>::kScaled) {
+            const std::size_t runs = scale_runs(head_dim);
+            const float* scale = keys.scales + g * runs * kKeyGroup + static_cast<std::size_t>(part) * L;
+            for (std::size_t r = 0; r < runs; ++r) {
+                vf sum[N][W] = {};
+                dot(r * kScaleRun, std::min(head_dim, (r + 1) * kScaleRun), sum);
+                for (int w = 0; w < W; ++w) {
+                    const vf d = load(scale + (static_cast<std::size_t>(w) * runs + r) * kKeyGroup);
+                    for (int n = 0; n < N; ++n) acc[n][w] = fma(sum[n][w], d, acc[n][w]);
+                }
             }
+        } else {
+            dot(0, head_dim, acc);
         }
         for (int n = 0; n < N; ++n) {
             for (int w = 0; w < W; ++w) {
@@ -59,8 +72,9 @@ static inline void block_scores(const float* const* q, const T* keys, std::size_
 
 // out[n][0, head_dim) = Σ_key p[n][key]·V[key]
 template <int N, typename T>
-static inline void block_values(const float (*p)[kAttentionBlock], const T* values, std::size_t head_dim,
+static inline void block_values(const float (*p)[kAttentionBlock], const HeadCache<T>& values, std::size_t head_dim,
                                 std::size_t k0, std::size_t k1, std::size_t block_begin, const Partial* partials) {
+    [[maybe_unused]] const std::size_t runs = scale_runs(head_dim);
     const auto run = [&]<int W>(std::size_t d) {
         vf acc[N][W];
         for (auto& row : acc) {
@@ -68,8 +82,11 @@ static inline void block_values(const float (*p)[kAttentionBlock], const T* valu
         }
         for (std::size_t key = k0; key < k1; ++key) {
             vf v[W];
-            for (int w = 0; w < W; ++w)
-                v[w] = load_cache(values + key * head_dim + d + static_cast<std::size_t>(w) * L);
+            for (int w = 0; w < W; ++w) {
+                const std::size_t at = d + static_cast<std::size_t>(w) * L;
+                v[w] = load_cache(values.elems + key * head_dim + at);
+                if constexpr (HeadCache<T>::kScaled) v[w] *= set1(values.scales[key * runs + at / kScaleRun]);
+            }
             for (int n = 0; n < N; ++n) {
                 const vf x = set1(p[n][key - block_begin]);
                 for (int w = 0; w < W; ++w) acc[n][w] = fma(x, v[w], acc[n][w]);
@@ -87,12 +104,8 @@ static inline void block_values(const float (*p)[kAttentionBlock], const T* valu
         for (int n = 0; n < N; ++n) {
             float sum = 0;
             for (std::size_t key = k0; key < k1; ++key) {
-                float v;
-                if constexpr (sizeof(T) == 2) {
-                    v = half_to_float(values[key * head_dim + d]);
-                } else {
-                    v = values[key * head_dim + d];
-                }
+                float v = cache_value(values.elems[key * head_dim + d]);
+                if constexpr (HeadCache<T>::kScaled) v *= values.scales[key * runs + d / kScaleRun];
                 sum += p[n][key - block_begin] * v;
             }
             partials[n].out[d] = sum;
@@ -102,8 +115,9 @@ static inline void block_values(const float (*p)[kAttentionBlock], const T* valu
 
 // N queries of one KV head against one block. A query that sees no key of the block gets sum 0.
 template <int N, typename T>
-static inline void attend_block(const AttentionParams& p, const float* const* q, const std::size_t* pos, const T* keys,
-                                const T* values, std::size_t block, Partial* partials) {
+static inline void attend_block(const AttentionParams& p, const float* const* q, const std::size_t* pos,
+                                const HeadCache<T>& keys, const HeadCache<T>& values, std::size_t block,
+                                Partial* partials) {
     alignas(64) float s[N][kAttentionBlock];
     const std::size_t begin = block * kAttentionBlock, end = begin + kAttentionBlock;
     std::size_t lo = end, hi = begin;  // keys that any of the queries sees
@@ -175,14 +189,15 @@ template <typename T>
 struct HeadQueries {
     const AttentionParams& p;
     const float* q;
-    const T *keys, *values;
+    HeadCache<T> keys, values;
     std::size_t kv_head, group;
     HeadQueries(const DispatchCmd& cmd, const AttentionParams& params, std::size_t kv)
-        : p(params), q(cmd.buffers[0].as<float>()), kv_head(kv), group(params.n_heads / params.n_kv_heads) {
-        const std::size_t head_elems = cache_positions(p.context) * p.head_dim;
-        keys = cmd.buffers[1].as<T>() + kv * head_elems;
-        values = cmd.buffers[2].as<T>() + kv * head_elems;
-    }
+        : p(params),
+          q(cmd.buffers[0].as<float>()),
+          keys(cmd.buffers[1].as<std::byte>(), kv, params.context, params.head_dim),
+          values(cmd.buffers[2].as<std::byte>(), kv, params.context, params.head_dim),
+          kv_head(kv),
+          group(params.n_heads / params.n_kv_heads) {}
     std::size_t row(std::size_t i) const { return i / group; }
     std::size_t head(std::size_t i) const { return kv_head * group + i % group; }
     std::size_t position(std::size_t i) const { return p.position + row(i); }

@@ -182,14 +182,6 @@ static inline void rotate(float* x, const float* table, const RopeKvParams& p) {
     }
 }
 
-static inline void store_cache(std::uint16_t* p, float v) { *p = float_to_half(v); }
-static inline void store_cache(float* p, float v) { *p = v; }
-
-// Where key `d` of position `pos` lies: [pos / 16][head_dim][16], so that scores of 16 keys are one vector.
-static inline std::size_t key_index(std::size_t pos, std::size_t d, std::size_t head_dim) {
-    return (pos / kKeyGroup * head_dim + d) * kKeyGroup + pos % kKeyGroup;
-}
-
 template <typename T>
 static void rope_kv(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
     const auto& p = params_as<RopeKvParams>(params);
@@ -197,11 +189,12 @@ static void rope_kv(const DispatchCmd& cmd, const std::byte* params, const Worke
     auto* k = cmd.buffers[1].as<float>();
     auto* v = cmd.buffers[2].as<float>();
     const auto* table = cmd.buffers[3].as<float>();
-    auto* k_cache = cmd.buffers[4].as<T>();
-    auto* v_cache = cmd.buffers[5].as<T>();
+    const auto cache = [&](int buffer, std::size_t head) {
+        return HeadCache<T>(cmd.buffers[static_cast<std::size_t>(buffer)].as<std::byte>(), head, p.context, p.head_dim);
+    };
     const auto* q_norm = cmd.buffers[6].as<float>();
     const auto* k_norm = cmd.buffers[7].as<float>();
-    const std::size_t hd = p.head_dim, head_elems = cache_positions(p.context) * hd;
+    const std::size_t hd = p.head_dim;
     const u32 heads = p.n_heads + 2 * p.n_kv_heads;
     const auto units = worker.share(std::uint64_t{p.rows} * heads);
     for (std::uint64_t u = units.begin; u < units.end; ++u) {
@@ -216,13 +209,11 @@ static void rope_kv(const DispatchCmd& cmd, const std::byte* params, const Worke
             float* x = k + (row * p.n_kv_heads + kv) * hd;
             if (p.qk_norm) scale_row(x, rms_scale(x, hd, p.eps), k_norm, x, hd);
             rotate(x, angles, p);
-            T* cache = k_cache + kv * head_elems;
-            for (std::size_t d = 0; d < hd; ++d) store_cache(cache + key_index(pos, d, hd), x[d]);
+            cache(4, kv).store_key(pos, x, hd);
         } else {
             const std::size_t kv = h - p.n_heads - p.n_kv_heads;
             const float* x = v + (row * p.n_kv_heads + kv) * hd;
-            T* cache = v_cache + kv * head_elems + pos * hd;
-            for (std::size_t d = 0; d < hd; ++d) store_cache(cache + d, x[d]);
+            cache(5, kv).store_value(pos, x, hd);
         }
     }
 }

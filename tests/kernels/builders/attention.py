@@ -8,13 +8,13 @@ import numpy as np
 
 from .. import reference as ref
 from ..problem import Cache, Partials, Problem
-from ..weights import dtype_row
 from .common import (
     EXACT_NMSE,
-    F16_KV_NMSE,
     FORMAT,
+    KV_NMSE,
     STYLE,
     Traits,
+    kv_bytes,
     kv_round,
     normal,
 )
@@ -111,7 +111,7 @@ def rope_kv(
             eps=eps,
             context=context,
         )
-    p.bytes = rows * head_dim * (8 * heads + kv_heads * (8 + 2 * dtype_row(kv)["block_bytes"]))
+    p.bytes = rows * head_dim * (8 * heads + kv_heads * (8 + 2 * kv_bytes(kv)))
     p.flops = 6 * rows * head_dim * (heads + kv_heads)
     if not p.checking:
         return
@@ -160,7 +160,7 @@ def rope_kv(
     )
     stored_k = kv_round(k64.astype(np.float32), kv).astype(np.float64)
     mixed = ref.attention(query.astype(np.float64), stored_k, stored_v.astype(np.float64), 0, head_dim**-0.5)
-    p.expect("mixed", mixed, F16_KV_NMSE if kv == "f16" else EXACT_NMSE)
+    p.expect("mixed", mixed, KV_NMSE[kv])
 
 
 def attention(
@@ -183,7 +183,8 @@ def attention(
     length = position + rows
     context = length + slack
     q = normal(rng, rows, heads, head_dim, sigma=spread)
-    k, v = (kv_round(normal(rng, length, kv_heads, head_dim), kv) for _ in range(2))
+    # Already as the cache keeps them, whether its scales are f32 or f16.
+    k, v = (kv_round(normal(rng, length, kv_heads, head_dim), kv, np.float16) for _ in range(2))
     caches = _caches(p, kv, kv_heads, head_dim, context)
     _write_cache(p, caches, kv, k, v, context, 0, "all")
     scale = head_dim**-0.5
@@ -215,7 +216,7 @@ def attention(
         )
     seen = [min(position + r + 1, window or length) for r in range(rows)]
     keys = min(length, window + rows - 1) if window else length
-    p.bytes = 2 * keys * kv_heads * head_dim * dtype_row(kv)["block_bytes"] + 8 * rows * heads * head_dim
+    p.bytes = 2 * keys * kv_heads * head_dim * kv_bytes(kv) + 8 * rows * heads * head_dim
     p.flops = 4.0 * heads * head_dim * sum(seen)
     if p.checking:
         wide = (a.astype(np.float64) for a in (q, k, v))

@@ -8,15 +8,17 @@ they were rounded.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from .. import reference as ref
+from ..weights import dtype_row
 
 EXACT_NMSE = 1e-11
 INT8_NMSE = 1e-4
-F16_KV_NMSE = 1e-7  # keys that lie between two f16 values may be rounded to either
+# Keys that lie between two values of the cache's type may be rounded to either.
+KV_NMSE = {"f32": EXACT_NMSE, "f16": 1e-7, "q8_0": 1e-5}
 
 STYLE = {"interleaved": 0, "half": 1}
 ACTIVATION = {"silu": 0, "gelu": 1}
@@ -43,5 +45,23 @@ def normal(rng: np.random.Generator, *shape: int, sigma: float = 1.0) -> ref.F32
     return (rng.standard_normal(shape) * sigma).astype(np.float32)
 
 
-def kv_round(x: ref.F32, dtype: str) -> ref.F32:
-    return x.astype(np.float16).astype(np.float32) if dtype == "f16" else x
+def kv_round(x: ref.F32, dtype: str, scale_dtype: type[np.floating[Any]] = np.float32) -> ref.F32:
+    """What the cache makes of x; q8_0 has a scale for every 32 of the last axis, whose end may be shorter."""
+    if dtype == "f16":
+        return x.astype(np.float16).astype(np.float32)
+    if dtype == "f32":
+        return x
+    assert dtype == "q8_0"
+    out = np.empty_like(x)
+    for i in range(0, x.shape[-1], 32):
+        run = x[..., i : i + 32]
+        d = (np.abs(run).max(-1, keepdims=True) / np.float32(127)).astype(scale_dtype).astype(np.float32)
+        inverse = np.divide(np.float32(1), d, out=np.zeros_like(d), where=d > 0)
+        out[..., i : i + 32] = np.rint(run * inverse).clip(-127, 127) * d + np.float32(0)  # int8 has no -0
+    return out
+
+
+def kv_bytes(dtype: str) -> float:
+    """Bytes of one element in the cache."""
+    row = dtype_row(dtype)
+    return row["block_bytes"] / row["block_elems"]

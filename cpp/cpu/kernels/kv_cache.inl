@@ -1,0 +1,65 @@
+// The formats of the KV cache: how a head's keys and values are stored and read back. cpu/kv_layout.h has the layout.
+
+namespace akunu::cpu::AKUNU_ISA {
+
+static inline vf load_cache(const std::uint16_t* p) { return load_half(p); }
+static inline vf load_cache(const float* p) { return load(p); }
+static inline vf load_cache(const std::int8_t* p) { return to_float(load_i8(p)); }
+static inline float cache_value(std::uint16_t v) { return half_to_float(v); }
+static inline float cache_value(float v) { return v; }
+static inline float cache_value(std::int8_t v) { return v; }
+
+// One KV head's keys or values. T: uint16_t is F16, float is F32, int8_t is Q8_0, which has scales.
+template <typename T>
+struct HeadCache {
+    static constexpr bool kScaled = std::is_same_v<T, std::int8_t>;
+    T* elems;
+    float* scales;
+    HeadCache(std::byte* base, std::size_t head, std::size_t context, std::size_t head_dim)
+        : elems(reinterpret_cast<T*>(base + head * cache_head_bytes(sizeof(T), context, head_dim))),
+          scales(reinterpret_cast<float*>(elems + cache_positions(context) * head_dim)) {}
+
+    // Quantises a run in place when the format has scales; writes what `element(i)` and `scale` refer to.
+    template <typename Element>
+    static void write_run(const float* x, std::size_t n, float& scale, Element&& element) {
+        float max = 0;
+        for (std::size_t i = 0; i < n; ++i) max = std::max(max, std::abs(x[i]));
+        const float d = max / 127, inverse = d > 0 ? 1 / d : 0.0f;
+        scale = d;
+        for (std::size_t i = 0; i < n; ++i) {
+            element(i) = static_cast<std::int8_t>(std::clamp(std::nearbyint(x[i] * inverse), -127.0f, 127.0f));
+        }
+    }
+    void store_key(std::size_t pos, const float* x, std::size_t head_dim) const {
+        const std::size_t group = pos / kKeyGroup, lane = pos % kKeyGroup;
+        T* to = elems + group * head_dim * kKeyGroup + lane;
+        if constexpr (kScaled) {
+            for (std::size_t d = 0; d < head_dim; d += kScaleRun) {
+                write_run(x + d, std::min(kScaleRun, head_dim - d),
+                          scales[(group * scale_runs(head_dim) + d / kScaleRun) * kKeyGroup + lane],
+                          [&](std::size_t i) -> T& { return to[(d + i) * kKeyGroup]; });
+            }
+        } else {
+            for (std::size_t d = 0; d < head_dim; ++d) to[d * kKeyGroup] = convert(x[d]);
+        }
+    }
+    void store_value(std::size_t pos, const float* x, std::size_t head_dim) const {
+        T* to = elems + pos * head_dim;
+        if constexpr (kScaled) {
+            for (std::size_t d = 0; d < head_dim; d += kScaleRun) {
+                write_run(x + d, std::min(kScaleRun, head_dim - d), scales[pos * scale_runs(head_dim) + d / kScaleRun],
+                          [&](std::size_t i) -> T& { return to[d + i]; });
+            }
+        } else {
+            for (std::size_t d = 0; d < head_dim; ++d) to[d] = convert(x[d]);
+        }
+    }
+
+  private:
+    static T convert(float v) {
+        if constexpr (std::is_same_v<T, float>) return v;
+        return static_cast<T>(float_to_half(v));
+    }
+};
+
+}  // namespace akunu::cpu::AKUNU_ISA
