@@ -1,0 +1,79 @@
+// What the sampling kernels share with choose_sampling.cpp: sizes, the sampler's state as device code reads it, and
+// where intermediate results lie in scratch memory.
+#pragma once
+
+#include "core/params.h"
+
+#ifndef __METAL_VERSION__
+#include <cstddef>
+namespace akunu::metal {
+using u64 = std::uint64_t;
+#else
+using u64 = ulong;
+#endif
+
+constexpr u32 kSliceTokens = 2048;  // of the vocabulary, per threadgroup
+constexpr u32 kSliceThreads = 256;
+constexpr u32 kPrepareTokens = 1024;  // fewer, since their counts are in threadgroup memory
+constexpr u32 kDrawThreads = 512;
+constexpr u32 kMaxSlices = kSliceThreads;  // a thread each when slices are combined
+constexpr u32 kDepths = 32;                // coarse buckets of a relative logit
+constexpr u32 kTopLogprobs = 20;
+constexpr u32 kIdBits = 24;  // a token's id in a sort key
+
+// SamplerState of core/sampling.h; choose_sampling.cpp checks that they agree.
+struct SamplerSettings {
+    float temperature;
+    u32 top_k;
+    float top_p, min_p, typical_p;
+    float repeat_penalty, presence_penalty, frequency_penalty;
+    u32 penalty_window;
+    u32 seed_lo, seed_hi;
+    u32 want_logprobs, n_logprobs;
+    u32 n_end_ids, n_bias;
+    u32 end_ids[64];
+    u32 bias[2 * 4096];  // id, bits of a float
+};
+
+// Control of core/dispatch.h.
+struct ReplayControl {
+    u32 stop;
+    u32 produced;
+};
+
+// LogprobRecord of core/sampling.h.
+struct TokenLogprobs {
+    float chosen;
+    u32 ids[kTopLogprobs];
+    float values[kTopLogprobs];
+};
+
+// A candidate among tokens: the highest key wins, then the lowest id.
+struct Ranked {
+    u32 key;
+    u32 id;
+};
+
+// The scratch memory of sample_select: SampleList; Ranked best[slices]; SampleSlice[slices]; Ranked entry[vocab].
+struct SampleList {
+    u64 total;  // mass of all tokens
+    u32 n;      // entries
+    u32 unused;
+};
+struct SampleSlice {
+    u64 mass[kDepths];
+    u64 moment;  // sum of mass x |relative logit|
+    u32 count[kDepths];
+    Ranked draw;
+};
+
+// The scratch memory of logprobs: one per slice.
+struct LogprobSlice {
+    float max, sum;  // sum of exp(logit - max)
+    Ranked top[kTopLogprobs];
+};
+
+#ifndef __METAL_VERSION__
+constexpr u32 slice_count(u32 vocab) { return (vocab + kSliceTokens - 1) / kSliceTokens; }
+}  // namespace akunu::metal
+#endif

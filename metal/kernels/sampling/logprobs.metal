@@ -1,0 +1,108 @@
+// log softmax of the chosen token and of the n most likely: per slice of the vocabulary its maximum, sum and best
+// tokens, then all slices together.
+#include <metal_stdlib>
+using namespace metal;
+
+#include "core/params.h"
+#include "sampling.h"
+#include "tokens.h"
+
+// exp(x - top), 0 for -inf.
+static inline float relative_exp(uint bits, float top) {
+    return bits == kMinusInfinity ? 0.0f : precise::exp(as_type<float>(bits) - top);
+}
+
+// Sum over a threadgroup, in an order that depends on nothing.
+static inline float group_sum(float x, threadgroup float* shared, ushort lane, ushort simd, ushort n_simds) {
+    x = simd_sum(x);
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    if (lane == 0) shared[simd] = x;
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    return simd_sum(lane < n_simds ? shared[lane] : 0.0f);
+}
+
+constant constexpr ushort kSimds = kSliceThreads / 32;
+
+kernel void logprob_slices_f32(
+    device const uint* logits [[buffer(0)]],
+    device const SamplerSettings& settings [[buffer(2)]],
+    constant SampleParams& p [[buffer(8)]],
+    device LogprobSlice* out [[buffer(9)]],
+    uint slice [[threadgroup_position_in_grid]],
+    ushort thread_id [[thread_index_in_threadgroup]],
+    ushort lane [[thread_index_in_simdgroup]],
+    ushort simd [[simdgroup_index_in_threadgroup]]) {
+    threadgroup Ranked shared[kSimds];
+    threadgroup float sums[kSimds];
+    constexpr ushort kEach = kSliceTokens / kSliceThreads;
+    const uint first = slice * kSliceTokens + thread_id;
+    uint bits[kEach];
+    Ranked best = nothing();
+    for (ushort i = 0; i < kEach; ++i) {
+        const uint id = first + i * kSliceThreads;
+        bits[i] = id < p.vocab ? finite_bits(logits[id]) : kMinusInfinity;
+        if (id < p.vocab) best = better(best, ranked(rank_of(bits[i]), id));
+    }
+    best = group_best(best, shared, lane, simd, kSimds);
+    const float top = as_type<float>(bits_of_rank(best.key));
+    float sum = 0.0f;
+    for (ushort i = 0; i < kEach; ++i) sum += relative_exp(bits[i], top);
+    sum = group_sum(sum, sums, lane, simd, kSimds);
+    if (thread_id == 0) {
+        out[slice].max = top;
+        out[slice].sum = sum;
+    }
+    uint taken = 0;  // bits
+    for (uint r = 0; r < min(settings.n_logprobs, kTopLogprobs); ++r) {
+        Ranked mine = nothing();
+        for (ushort i = 0; i < kEach; ++i) {
+            const uint id = first + i * kSliceThreads;
+            if (id < p.vocab && (taken >> i & 1) == 0) mine = better(mine, ranked(rank_of(bits[i]), id));
+        }
+        const Ranked next = group_best(mine, shared, lane, simd, kSimds);
+        if (next.id == mine.id && next.id != nothing().id) taken |= 1u << ((next.id - first) / kSliceThreads);
+        if (thread_id == 0) {
+            out[slice].top[r].key = next.key;
+            out[slice].top[r].id = next.id;
+        }
+    }
+}
+
+kernel void logprobs_f32(
+    device const uint* logits [[buffer(0)]],
+    device const uint* history [[buffer(1)]],
+    device const SamplerSettings& settings [[buffer(2)]],
+    device TokenLogprobs* records [[buffer(3)]],
+    constant SampleParams& p [[buffer(8)]],
+    device const LogprobSlice* slices [[buffer(9)]],
+    ushort thread_id [[thread_index_in_threadgroup]],
+    ushort lane [[thread_index_in_simdgroup]],
+    ushort simd [[simdgroup_index_in_threadgroup]]) {
+    threadgroup Ranked shared[kSimds];
+    threadgroup float sums[kSimds];
+    const uint n_slices = (p.vocab + kSliceTokens - 1) / kSliceTokens;
+    const bool own = thread_id < n_slices;
+    // Of slices without any token above -inf the sum is 0.
+    const uint my_max = own ? as_type<uint>(slices[thread_id].max) : kMinusInfinity;
+    const Ranked best = group_best(ranked(rank_of(my_max), thread_id), shared, lane, simd, kSimds);
+    const float top = as_type<float>(bits_of_rank(best.key));
+    const float my_sum = own ? slices[thread_id].sum * relative_exp(my_max, top) : 0.0f;
+    const float log_sum = precise::log(group_sum(my_sum, sums, lane, simd, kSimds));
+    device TokenLogprobs& out = records[p.step];
+    if (thread_id == 0) {
+        const uint bits = finite_bits(logits[min(history[p.position], p.vocab - 1)]);
+        out.chosen = bits == kMinusInfinity ? as_type<float>(bits) : as_type<float>(bits) - top - log_sum;
+    }
+    uint head = 0;
+    for (uint r = 0; r < min(min(settings.n_logprobs, kTopLogprobs), p.vocab); ++r) {
+        Ranked mine = nothing();
+        if (own && head < kTopLogprobs) mine = ranked(slices[thread_id].top[head].key, slices[thread_id].top[head].id);
+        const Ranked next = group_best(mine, shared, lane, simd, kSimds);
+        if (mine.id == next.id) head += 1;
+        if (thread_id == 0) {
+            const uint bits = bits_of_rank(next.key);
+            out.ids[r] = next.id;
+            out.values[r] = bits == kMinusInfinity ? as_type<float>(bits) : as_type<float>(bits) - top - log_sum;
+        }
+    }
+}
