@@ -1,6 +1,7 @@
 #include "plan/table_builder.h"
 
 #include <cstddef>
+#include <cstring>
 #include <utility>
 
 #include "core/error.h"
@@ -36,6 +37,10 @@ struct TableBuilder::Emit {
     }
     Emit& patch(std::size_t offset, PatchSource source, std::uint16_t add = 0) {
         cmd.patches.at(cmd.n_patches++) = {static_cast<std::uint8_t>(offset), source, add};
+        // Until a replay says how many rows it has: the most that it may have, for the device to choose a kernel by.
+        if (source == PatchSource::kRows) {
+            std::memcpy(cmd.params.data() + offset, &builder.table_.max_rows, sizeof builder.table_.max_rows);
+        }
         return *this;
     }
     Emit& cost(double bytes_per_row, double flops_per_row) {

@@ -1,0 +1,138 @@
+// Embedding and matmuls: one row by GEMV, up to 16 by a GEMV that reads weights once for all rows, more by GEMM. The
+// constants and names are those of include/matmul_*.h.
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "metal/kernel_choice.h"
+
+namespace akunu::metal {
+
+namespace {
+
+constexpr std::uint32_t kSimd = 32;
+constexpr std::uint32_t kRowsKernelMax = 16;  // kMaxTokens
+constexpr std::uint32_t kGemmThreads = 128;
+constexpr std::uint32_t kGemmRows = 64;  // of weights, of all matrices together, per tile
+constexpr std::uint32_t kGemmTokens = 32, kGemmTokensSmall = 16;
+constexpr std::uint32_t kWideRows = 32768;  // a vocabulary: more rows share a load of x
+
+constexpr std::uint16_t kRowsAreVectors = 0, kRowsPerSimd = 1, kKSplit = 2;  // function constants
+
+template <typename P>
+P params_of(const DispatchCmd& cmd) {
+    P p;
+    std::memcpy(&p, cmd.params.data(), sizeof p);
+    return p;
+}
+
+constexpr std::uint32_t ceil_div(std::uint32_t a, std::uint32_t b) { return (a + b - 1) / b; }
+
+Pass pass_of(const char* function, DType weight, std::uint32_t k) {
+    Pass pass;
+    pass.function = std::string(function) + '_' + std::string(dtype_info(weight).name);
+    pass.constants.push_back({Constant::Type::kBool, kRowsAreVectors, k % 4 == 0});
+    return pass;
+}
+
+// Elements that a SIMD-group takes at a time: its lanes' slices.
+std::uint32_t step_of(DType weight) { return kSimd * (dtype_info(weight).block_elems == 256 ? 32 : 16); }
+
+// How a GEMV's threadgroup divides the work.
+struct Geometry {
+    std::uint32_t rows = 4;   // of each matrix, per set of SIMD-groups
+    std::uint32_t split = 1;  // SIMD-groups of a set, each with a part of k
+    std::uint32_t simds = 4;
+    std::uint32_t rows_per_group() const { return simds / split * rows; }
+};
+
+// `n` rows in all matrices, `matrices` of which have the same x.
+Geometry gemv_geometry(std::uint32_t n, std::uint32_t k, std::uint32_t matrices, DType weight, const Chip& chip) {
+    // Enough for a core to hide the latency of memory. An estimate.
+    constexpr std::uint32_t kSimdsPerCore = 16;
+    Geometry g{.rows = 4 / matrices};
+    if (n > kWideRows) return {.rows = 8 / matrices, .simds = 8};
+    const std::uint32_t sets = ceil_div(n, g.rows * matrices), steps = ceil_div(k, step_of(weight));
+    const std::uint32_t wanted = static_cast<std::uint32_t>(chip.gpu_cores) * kSimdsPerCore;
+    while (g.split < 8 && sets * g.split < wanted && g.split * 2 <= steps) g.split *= 2;
+    g.simds = std::max(g.simds, g.split);
+    return g;
+}
+
+Pass gemv_pass(const char* function, DType weight, std::uint32_t k, const Geometry& g, std::uint32_t groups) {
+    Pass pass = pass_of(function, weight, k);
+    pass.constants.push_back({Constant::Type::kUint, kRowsPerSimd, g.rows});
+    pass.constants.push_back({Constant::Type::kUint, kKSplit, g.split});
+    pass.threads.x = g.simds * kSimd;
+    pass.x.base = groups;
+    return pass;
+}
+
+// kMatmul, or kGateUp with two matrices of `n` rows each.
+Pass matmul_pass(bool gate_up, DType weight, std::uint32_t rows, std::uint32_t n, std::uint32_t k, const Chip& chip) {
+    const std::uint32_t matrices = gate_up ? 2 : 1;
+    if (rows <= 1) {
+        const Geometry g = gemv_geometry(n * matrices, k, matrices, weight, chip);
+        return gemv_pass(gate_up ? "gate_up_gemv" : "matmul_gemv", weight, k, g, ceil_div(n, g.rows_per_group()));
+    }
+    if (rows <= kRowsKernelMax) {
+        constexpr std::uint32_t kSimds = 4, kRows = 4;
+        Pass pass = pass_of(gate_up ? "gate_up_rows" : "matmul_rows", weight, k);
+        pass.threads.x = kSimds * kSimd;
+        pass.x.base = ceil_div(n, kSimds * kRows / matrices);
+        return pass;
+    }
+    const std::uint32_t columns = ceil_div(n, kGemmRows / matrices);
+    // Too few tiles to give each core one: half of the size.
+    const bool small = !gate_up && std::uint64_t{columns} * ceil_div(rows, kGemmTokens) <
+                                       static_cast<std::uint64_t>(chip.gpu_cores);
+    Pass pass = pass_of(gate_up ? "gate_up_gemm" : small ? "matmul_gemm_small" : "matmul_gemm", weight, k);
+    pass.threads.x = kGemmThreads;
+    pass.x.base = columns;
+    pass.y.rows_per = small ? kGemmTokensSmall : kGemmTokens;
+    return pass;
+}
+
+Pass embed_pass(const EmbedParams& p, DType weight) {
+    constexpr std::uint32_t kThreads = 64;
+    Pass pass = pass_of("embed", weight, p.dim);
+    pass.threads.x = kThreads;
+    pass.x.base = ceil_div(ceil_div(p.dim, 4), kThreads);
+    pass.y.rows_per = 1;
+    return pass;
+}
+
+}  // namespace
+
+std::optional<KernelChoice> choose_matmul(const DispatchCmd& cmd, const Chip& chip) {
+    if (!dtype_info(cmd.weight).is_weight || cmd.packed) return std::nullopt;
+    switch (cmd.op) {
+        case Op::kEmbed:
+            return KernelChoice{.passes = {embed_pass(params_of<EmbedParams>(cmd), cmd.weight)}};
+        case Op::kMatmul: {
+            const auto p = params_of<MatmulParams>(cmd);
+            return KernelChoice{.passes = {matmul_pass(false, cmd.weight, p.rows, p.n, p.k, chip)}};
+        }
+        case Op::kGateUp: {
+            const auto p = params_of<GateUpParams>(cmd);
+            return KernelChoice{.passes = {matmul_pass(true, cmd.weight, p.rows, p.n, p.k, chip)}};
+        }
+        case Op::kNormQkv: {
+            const auto p = params_of<NormQkvParams>(cmd);
+            const Geometry g = gemv_geometry(p.n_q + 2 * p.n_kv, p.k, 1, cmd.weight, chip);
+            const std::uint32_t per = g.rows_per_group();
+            const std::uint32_t groups = ceil_div(p.n_q, per) + 2 * ceil_div(p.n_kv, per);
+            return KernelChoice{.passes = {gemv_pass("norm_qkv", cmd.weight, p.k, g, groups)}};
+        }
+        case Op::kNormGateUp: {
+            const auto p = params_of<NormGateUpParams>(cmd);
+            const Geometry g = gemv_geometry(2 * p.n, p.k, 2, cmd.weight, chip);
+            return KernelChoice{
+                .passes = {gemv_pass("norm_gate_up", cmd.weight, p.k, g, ceil_div(p.n, g.rows_per_group()))}};
+        }
+        default:
+            return std::nullopt;
+    }
+}
+
+}  // namespace akunu::metal

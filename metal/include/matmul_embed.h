@@ -1,0 +1,25 @@
+// hidden = table[token]·scale, four elements per thread.
+#pragma once
+
+#include "core/params.h"
+#include "dequant.h"
+#include "vector_load.h"
+
+template <typename F>
+kernel void embed(device const uint* history [[buffer(0)]], device const uchar* table [[buffer(1)]],
+                  device float* hidden [[buffer(2)]], constant EmbedParams& p [[buffer(8)]],
+                  uint2 at [[thread_position_in_grid]]) {
+    const uint e = 4 * at.x;
+    if (e >= p.dim || at.y >= p.rows) return;
+    const typename F::Matrix matrix = {table};
+    const typename F::Row row = matrix.row(min(history[p.position + at.y], p.vocab - 1), p.dim);
+    const uint block = e / F::kBlock;
+    const Quad q = F::quad(row, block, e % F::kBlock, p.dim - block * F::kBlock);
+    const float4 v = (q.scale * q.q + q.min) * p.scale;
+    device float* to = hidden + ulong(at.y) * p.dim + e;
+    if (!F::kGuarded || ROWS_ARE_VECTORS) {
+        *(device float4*)to = v;
+    } else {
+        for (ushort i = 0; i < min(4u, p.dim - e); ++i) to[i] = v[i];
+    }
+}

@@ -1,0 +1,4 @@
+#include "dequant_float.h"
+#include "matmul_kernels.h"
+
+AKUNU_MATMUL_KERNELS(f16, F16)
