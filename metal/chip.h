@@ -16,4 +16,11 @@ struct Chip {
     std::uint64_t slc_bytes = 8 << 20;  // system level cache
 };
 
+// Every chip known, oldest first.
+std::span<const Chip> chips();
+
+// The row that a device's name means ("Apple M4 Max"), FLOPs scaled to `gpu_cores` (0: as in the row). A chip that is
+// not in the table gets the newest row that its family and cores allow.
+Chip match_chip(std::string_view device_name, int family, int gpu_cores);
+
 }  // namespace akunu::metal

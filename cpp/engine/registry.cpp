@@ -3,18 +3,36 @@
 #include "core/error.h"
 #include "cpu/cpu_device.h"
 #include "cpu/topology.h"
+#ifdef AKUNU_METAL
+#include "metal/metal_device.h"
+#endif
 
 namespace akunu {
 
 std::vector<DeviceEntry> list_devices() {
-    return {{"cpu", "CPU", cpu::cpu_name(), std::string(cpu::select_kernels().isa), cpu::usable_cores(),
-             cpu::total_memory()}};
+    std::vector<DeviceEntry> found{{"cpu", "CPU", cpu::cpu_name(), std::string(cpu::select_kernels().isa),
+                                    cpu::usable_cores(), cpu::total_memory()}};
+#ifdef AKUNU_METAL
+    if (const auto gpu = metal::find_gpu()) {
+        // The emulator is a test tool: nobody is to get it without asking.
+#ifdef AKUNU_METAL_EMULATED
+        const auto at = found.end();
+#else
+        const auto at = found.begin();
+#endif
+        found.insert(at, {"metal", "Metal", gpu->name, gpu->isa, 1, gpu->memory});
+    }
+#endif
+    return found;
 }
 
 std::unique_ptr<Device> open_device(const std::string& id, int threads) {
     const std::vector<DeviceEntry> devices = list_devices();
     const std::string& wanted = id == "auto" ? devices.front().id : id;
     if (wanted == "cpu") return std::make_unique<cpu::CpuDevice>(threads);
+#ifdef AKUNU_METAL
+    if (wanted == "metal") return std::make_unique<metal::MetalDevice>();
+#endif
     std::string known;
     for (const DeviceEntry& d : devices) known += (known.empty() ? "" : ", ") + d.id;
     throw DeviceError("device '" + id + "' is not available here; available: " + known);

@@ -69,3 +69,7 @@ def sanitizer_library(sanitizer: str) -> str:
     if not Path(path).is_absolute():
         raise FileNotFoundError(f"{name} is not installed (Debian: libclang-rt-19-dev)")
     return path
+
+
+if __name__ == "__main__":
+    build()

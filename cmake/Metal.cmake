@@ -1,0 +1,76 @@
+# The Metal backend: its host code in metal/, and the kernels' texts.
+#
+# AKUNU_METAL  AUTO      on where the target is macOS
+#              ON        required: the target must be macOS
+#              EMULATED  on Linux, run by tests/metal_emulator; needs clang >= 16
+#              OFF
+
+set(AKUNU_METAL AUTO CACHE STRING "Metal backend: AUTO, ON, EMULATED or OFF")
+set_property(CACHE AKUNU_METAL PROPERTY STRINGS AUTO ON EMULATED OFF)
+
+set(AKUNU_METAL_ROOT ${CMAKE_CURRENT_LIST_DIR}/../metal)
+get_filename_component(AKUNU_METAL_ROOT ${AKUNU_METAL_ROOT} ABSOLUTE)
+
+# One C++ file with every kernel file's text.
+function(akunu_kernel_sources result)
+  find_package(Python COMPONENTS Interpreter REQUIRED)
+  set(output ${CMAKE_CURRENT_BINARY_DIR}/kernel_sources.cpp)
+  file(GLOB_RECURSE kernels CONFIGURE_DEPENDS ${AKUNU_METAL_ROOT}/kernels/*.metal)
+  add_custom_command(
+    OUTPUT ${output}
+    COMMAND ${Python_EXECUTABLE} ${AKUNU_METAL_ROOT}/flatten.py --compiler=${CMAKE_CXX_COMPILER}
+            --output ${output} --depfile ${output}.d -I ${AKUNU_METAL_ROOT}/include -I ${PROJECT_SOURCE_DIR}/cpp
+            -I ${PROJECT_SOURCE_DIR} -- ${kernels}
+    DEPENDS ${AKUNU_METAL_ROOT}/flatten.py ${kernels}
+    DEPFILE ${output}.d
+    COMMENT "Metal kernels as text"
+    VERBATIM)
+  set_source_files_properties(${output} PROPERTIES COMPILE_OPTIONS -Wno-overlength-strings)
+  set(${result} ${output} PARENT_SCOPE)
+endfunction()
+
+# Adds the backend to <target>.
+function(akunu_add_metal target)
+  string(TOUPPER "${AKUNU_METAL}" mode)
+  if(mode STREQUAL "AUTO")
+    set(mode OFF)
+    if(APPLE)
+      set(mode ON)
+    endif()
+  endif()
+  if(NOT mode)
+    return()
+  endif()
+  akunu_kernel_sources(kernel_sources)
+  file(GLOB sources CONFIGURE_DEPENDS ${AKUNU_METAL_ROOT}/*.cpp)
+  file(GLOB objective CONFIGURE_DEPENDS ${AKUNU_METAL_ROOT}/*.mm)
+  target_sources(${target} PRIVATE ${sources} ${kernel_sources})
+  target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR})
+  target_compile_definitions(${target} PRIVATE AKUNU_METAL=1)
+  if(mode STREQUAL "EMULATED")
+    target_compile_definitions(${target} PRIVATE AKUNU_METAL_EMULATED=1)
+    # Where the tests expect it: process and tests must share one emulator.
+    set(folder ${PROJECT_SOURCE_DIR}/build/metal-emulator)
+    if(DEFINED ENV{AKUNU_METAL_EMULATOR_DIR})
+      set(folder $ENV{AKUNU_METAL_EMULATOR_DIR})
+    endif()
+    find_package(Python COMPONENTS Interpreter REQUIRED)
+    add_custom_target(fake_metal
+      COMMAND ${CMAKE_COMMAND} -E env PYTHONPATH=${PROJECT_SOURCE_DIR}/tests ${Python_EXECUTABLE} -m metal_emulator.build
+      BYPRODUCTS ${folder}/libfake_metal.so
+      COMMENT "Metal emulator" VERBATIM)
+    set_target_properties(fake_metal PROPERTIES AKUNU_LIBRARY ${folder}/libfake_metal.so)
+    include(${PROJECT_SOURCE_DIR}/cmake/MetalEmulator.cmake)
+    akunu_metal_on_emulator(${target} SOURCES ${objective} INCLUDE ${PROJECT_SOURCE_DIR}/cpp ${PROJECT_SOURCE_DIR}
+                            DEFINE AKUNU_METAL=1)
+    set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON PARENT_SCOPE)  # an installed module finds the emulator where it is
+  else()
+    enable_language(OBJCXX)
+    target_sources(${target} PRIVATE ${objective})
+    set_source_files_properties(${objective} PROPERTIES COMPILE_OPTIONS -fobjc-arc)
+    set_target_properties(${target} PROPERTIES OBJCXX_STANDARD 20 OBJCXX_STANDARD_REQUIRED ON)
+    target_link_libraries(${target} PUBLIC "-framework Metal" "-framework Foundation" "-framework IOKit"
+                          "-framework CoreFoundation")
+  endif()
+  message(STATUS "Metal backend: ${mode}")
+endfunction()

@@ -1,0 +1,82 @@
+// Encodes commands: the tight loop of a replay.
+#pragma once
+
+#import "metal/plan.h"
+
+#include <array>
+
+namespace akunu::metal {
+
+// One compute encoder that remembers what is bound, and sets only what differs.
+class Encoder {
+  public:
+    // `dummy` stands for buffers that a command does not have.
+    Encoder(__unsafe_unretained id<MTLComputeCommandEncoder> encoder, const Plans& plans, void* dummy)
+        : encoder_(encoder), scratch_(plans.scratch()), dummy_(dummy) {}
+
+    void encode(const DispatchCmd& cmd, const ReplayArgs& args, std::uint32_t step) {
+        const Plan& plan = *static_cast<const Plan*>(cmd.kernel);
+        // Commands with scratch memory share it.
+        if ((cmd.barrier || plan.scratch) && started_) barrier();
+        started_ = true;
+        for (std::uint8_t i = 0; i < cmd.n_buffers; ++i) {
+            const Binding& b = cmd.buffers[i];
+            if (b) {
+                bind(i, b.buffer.handle, b.offset);
+            } else {
+                bind(i, dummy_, 0);
+            }
+        }
+        if (plan.params) {
+            bind(kParamsIndex, plan.params, plan.params_offset);
+        } else if (cmd.param_bytes != 0) {
+            alignas(8) std::byte params[kMaxParamBytes];
+            patched_params(cmd, args, step, params);
+            [encoder_ setBytes:params length:cmd.param_bytes atIndex:kParamsIndex];
+            bound_[kParamsIndex] = {};
+        }
+        if (plan.scratch) bind(kScratchIndex, scratch_, 0);
+        const std::uint32_t position = args.position + step;
+        bool first = true;
+        for (const Plan::Step& s : plan.steps) {
+            if (!first) barrier();
+            first = false;
+            if (s.pipeline != pipeline_) {
+                pipeline_ = s.pipeline;
+                [encoder_ setComputePipelineState:s.pipeline];
+            }
+            const auto count = [&](const GroupCount& c) { return groups(c, plan.extent, position, args.rows); };
+            [encoder_ dispatchThreadgroups:MTLSizeMake(count(s.x), count(s.y), count(s.z))
+                     threadsPerThreadgroup:s.threads];
+        }
+    }
+
+  private:
+    struct Slot {
+        void* handle = nullptr;
+        NSUInteger offset = 0;
+    };
+
+    void barrier() { [encoder_ memoryBarrierWithScope:MTLBarrierScopeBuffers]; }
+
+    void bind(int index, void* handle, NSUInteger offset) {
+        Slot& slot = bound_[static_cast<std::size_t>(index)];
+        if (slot.handle != handle) {
+            [encoder_ setBuffer:as_buffer(handle) offset:offset atIndex:static_cast<NSUInteger>(index)];
+        } else if (slot.offset != offset) {
+            [encoder_ setBufferOffset:offset atIndex:static_cast<NSUInteger>(index)];
+        } else {
+            return;
+        }
+        slot = {handle, offset};
+    }
+
+    __unsafe_unretained id<MTLComputeCommandEncoder> encoder_;
+    __unsafe_unretained id<MTLComputePipelineState> pipeline_ = nil;
+    void* scratch_;
+    void* dummy_;
+    bool started_ = false;
+    std::array<Slot, kScratchIndex + 1> bound_{};
+};
+
+}  // namespace akunu::metal

@@ -1,0 +1,13 @@
+// Which GPU this is.
+#pragma once
+
+#include "metal/metal_device.h"
+#import "metal/objc.h"
+
+namespace akunu::metal {
+
+Gpu describe(id<MTLDevice> device);
+// The table's row, with this machine's core count; for an unknown chip a guess from its family and cores.
+Chip chip_of(id<MTLDevice> device, const Gpu& gpu);
+
+}  // namespace akunu::metal

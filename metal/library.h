@@ -1,0 +1,44 @@
+// Kernels by name: libraries compiled when first needed, pipelines per function and constants.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "metal/kernel_choice.h"
+#include "metal/kernel_sources.h"
+#import "metal/objc.h"
+
+namespace akunu::metal {
+
+class Library {
+  public:
+    explicit Library(id<MTLDevice> device);
+    ~Library();
+
+    // Lives as long as this object. UnsupportedError when there is no such function; DeviceError with the compiler's
+    // message when it does not compile.
+    id<MTLComputePipelineState> pipeline(const Pass& pass);
+    // As above, for an indirect command buffer.
+    id<MTLComputePipelineState> indirect_pipeline(const Pass& pass);
+
+  private:
+    struct Key {
+        std::string function;
+        std::vector<Constant> constants;
+        bool indirect;
+        auto operator<=>(const Key&) const = default;
+    };
+    id<MTLComputePipelineState> find(Key key);
+    id<MTLComputePipelineState> build(const Key& key);
+    id<MTLLibrary> library_of(const std::string& function);
+    void save_archive();
+
+    id<MTLDevice> device_;
+    std::map<std::string_view, id<MTLLibrary>> libraries_;
+    std::map<Key, id<MTLComputePipelineState>> pipelines_;
+    id<MTLBinaryArchive> archive_;
+    std::string archive_path_;
+    bool archive_changed_ = false;
+};
+
+}  // namespace akunu::metal

@@ -1,0 +1,159 @@
+#import "metal/library.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+
+#include "core/error.h"
+
+namespace akunu::metal {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// FNV-1a: names a cache file after what it was compiled from.
+std::uint64_t hash(std::string_view text, std::uint64_t h = 0xCBF29CE484222325ull) {
+    for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001B3ull;
+    return h;
+}
+
+std::string hex(std::uint64_t v) {
+    std::string s(16, '0');
+    for (int i = 15; i >= 0; --i, v >>= 4) s[static_cast<std::size_t>(i)] = "0123456789abcdef"[v & 15];
+    return s;
+}
+
+// The archive of compiled kernels: one file per device, system and set of kernel texts. Empty when no folder of the
+// user's can be written.
+std::string archive_file(id<MTLDevice> device) {
+    fs::path folder;
+    if (const char* set = std::getenv("AKUNU_CACHE")) {
+        folder = set;
+    } else if (const char* home = std::getenv("HOME")) {
+#ifdef __APPLE__
+        folder = fs::path(home) / "Library" / "Caches" / "akunu";
+#else
+        folder = fs::path(home) / ".cache" / "akunu";
+#endif
+    } else {
+        return {};
+    }
+    std::error_code failed;
+    fs::create_directories(folder, failed);
+    if (failed || access(folder.c_str(), W_OK) != 0) return {};
+    const NSOperatingSystemVersion os = NSProcessInfo.processInfo.operatingSystemVersion;
+    std::uint64_t h = hash(std::string(device.name.UTF8String) + " " + std::to_string(os.majorVersion) + "." +
+                           std::to_string(os.minorVersion) + "." + std::to_string(os.patchVersion));
+    for (const KernelSource& s : kernel_sources()) h = hash(s.text, h);
+    return (folder / ("kernels-" + hex(h) + ".metalarchive")).string();
+}
+
+}  // namespace
+
+Library::Library(id<MTLDevice> device) : device_(device) {
+    pooled([&] {
+        archive_path_ = archive_file(device_);
+        MTLBinaryArchiveDescriptor* descriptor = [MTLBinaryArchiveDescriptor new];
+        if (!archive_path_.empty() && access(archive_path_.c_str(), R_OK) == 0) {
+            descriptor.url = [NSURL fileURLWithPath:ns_string(archive_path_)];
+            archive_ = [device_ newBinaryArchiveWithDescriptor:descriptor error:nil];
+        }
+        if (!archive_) {  // none yet, or one that another system wrote
+            descriptor.url = nil;
+            archive_ = [device_ newBinaryArchiveWithDescriptor:descriptor error:nil];
+        }
+    });
+}
+
+Library::~Library() {
+    @autoreleasepool {
+        save_archive();
+    }
+}
+
+void Library::save_archive() {
+    if (!archive_ || !archive_changed_ || archive_path_.empty()) return;
+    // Under another name first: a process that reads it must not see half a file.
+    const std::string part = archive_path_ + "." + std::to_string(getpid());
+    if ([archive_ serializeToURL:[NSURL fileURLWithPath:ns_string(part)] error:nil]) {
+        std::error_code failed;
+        fs::rename(part, archive_path_, failed);
+    }
+    unlink(part.c_str());
+    archive_changed_ = false;
+}
+
+id<MTLLibrary> Library::library_of(const std::string& function) {
+    for (const KernelSource& source : kernel_sources()) {
+        if (!std::binary_search(source.functions.begin(), source.functions.end(), function)) continue;
+        id<MTLLibrary> __strong& library = libraries_[source.name];
+        if (library) return library;
+        MTLCompileOptions* options = [MTLCompileOptions new];
+        options.languageVersion = MTLLanguageVersion3_1;  // bfloat
+        NSError* error = nil;
+        library = [device_ newLibraryWithSource:ns_string(source.text) options:options error:&error];
+        if (!library) {
+            throw DeviceError("kernels of '" + std::string(source.name) + "' do not compile: " + error_text(error));
+        }
+        return library;
+    }
+    throw UnsupportedError("there is no Metal kernel '" + function + "' in this build");
+}
+
+id<MTLComputePipelineState> Library::build(const Key& key) {
+    MTLFunctionConstantValues* values = [MTLFunctionConstantValues new];
+    for (const Constant& c : key.constants) {
+        const bool flag = c.value != 0;
+        if (c.type == Constant::Type::kBool) {
+            [values setConstantValue:&flag type:MTLDataTypeBool atIndex:c.index];
+        } else {
+            [values setConstantValue:&c.value type:MTLDataTypeUInt atIndex:c.index];
+        }
+    }
+    NSError* error = nil;
+    MTLComputePipelineDescriptor* descriptor = [MTLComputePipelineDescriptor new];
+    descriptor.label = ns_string(key.function);
+    descriptor.computeFunction = [library_of(key.function) newFunctionWithName:ns_string(key.function)
+                                                                constantValues:values
+                                                                         error:&error];
+    if (!descriptor.computeFunction) {
+        throw DeviceError("kernel '" + key.function + "': " + error_text(error));
+    }
+    descriptor.supportIndirectCommandBuffers = key.indirect;
+    id<MTLComputePipelineState> made = nil;
+    if (archive_) {
+        descriptor.binaryArchives = @[ archive_ ];
+        made = [device_ newComputePipelineStateWithDescriptor:descriptor
+                                                      options:MTLPipelineOptionFailOnBinaryArchiveMiss
+                                                   reflection:nil
+                                                        error:nil];
+        if (made) return made;
+    }
+    made = [device_ newComputePipelineStateWithDescriptor:descriptor
+                                                  options:MTLPipelineOptionNone
+                                               reflection:nil
+                                                    error:&error];
+    if (!made) throw DeviceError("kernel '" + key.function + "': " + error_text(error));
+    if (archive_ && [archive_ addComputePipelineFunctionsWithDescriptor:descriptor error:nil]) archive_changed_ = true;
+    return made;
+}
+
+id<MTLComputePipelineState> Library::find(Key key) {
+    const auto found = pipelines_.find(key);
+    if (found != pipelines_.end()) return found->second;
+    id<MTLComputePipelineState> made = pooled([&] { return build(key); });
+    return pipelines_.emplace(std::move(key), made).first->second;
+}
+
+id<MTLComputePipelineState> Library::pipeline(const Pass& pass) { return find({pass.function, pass.constants, false}); }
+
+id<MTLComputePipelineState> Library::indirect_pipeline(const Pass& pass) {
+    return find({pass.function, pass.constants, true});
+}
+
+}  // namespace akunu::metal

@@ -1,0 +1,46 @@
+// Buffers in shared storage: allocated ones, and windows onto a mapped file.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "core/dispatch.h"
+#import "metal/objc.h"
+
+namespace akunu::metal {
+
+inline id<MTLBuffer> as_buffer(void* handle) { return (__bridge id<MTLBuffer>)handle; }
+
+class Memory {
+  public:
+    explicit Memory(id<MTLDevice> device) : device_(device) {}
+
+    // Zero-filled. DeviceError when it would exceed what the system recommends, or when there is no memory.
+    Buffer allocate(std::uint64_t bytes);
+    // Does nothing for a window: those live as long as this object.
+    void release(Buffer& buffer);
+
+    // A binding onto `bytes`, which lie in the page-aligned `mapping`; without a copy. False when Metal refuses.
+    bool map(std::span<const std::byte> bytes, std::span<const std::byte> mapping, Binding& to);
+
+    // What may still be allocated.
+    std::uint64_t left() const;
+
+  private:
+    struct Window {
+        const std::byte* begin;
+        const std::byte* end;
+        id<MTLBuffer> buffer;
+    };
+    void check_room(std::uint64_t bytes) const;
+    Window* open_window(const std::byte* begin, const std::byte* end);
+
+    id<MTLDevice> device_;
+    std::map<void*, id<MTLBuffer>> allocated_;
+    std::vector<Window> windows_;
+    std::uint64_t used_ = 0;
+};
+
+}  // namespace akunu::metal

@@ -1,0 +1,105 @@
+#import "metal/memory.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/error.h"
+
+namespace akunu::metal {
+
+namespace {
+
+// Metal's hazard tracking is off: the replay orders its commands by explicit barriers.
+constexpr MTLResourceOptions kOptions = MTLResourceStorageModeShared | MTLResourceHazardTrackingModeUntracked;
+
+std::string megabytes(std::uint64_t bytes) { return std::to_string((bytes + (1 << 20) - 1) >> 20) + " MB"; }
+
+const std::byte* page_floor(const std::byte* p, std::uintptr_t page) {
+    return p - reinterpret_cast<std::uintptr_t>(p) % page;
+}
+
+}  // namespace
+
+std::uint64_t Memory::left() const {
+    const std::uint64_t limit = device_.recommendedMaxWorkingSetSize;
+    return used_ < limit ? limit - used_ : 0;
+}
+
+void Memory::check_room(std::uint64_t bytes) const {
+    if (bytes <= left()) return;
+    throw DeviceError("out of GPU memory: " + megabytes(bytes) + " more are needed, " + megabytes(used_) + " of the " +
+                      megabytes(device_.recommendedMaxWorkingSetSize) +
+                      " that the system recommends are in use; a smaller context or a more quantised model needs less");
+}
+
+Buffer Memory::allocate(std::uint64_t bytes) {
+    check_room(bytes);
+    return pooled([&] {
+        id<MTLBuffer> b = [device_ newBufferWithLength:bytes options:kOptions];
+        if (!b) {
+            throw DeviceError("out of GPU memory: could not allocate " + std::to_string(bytes) +
+                              " bytes; a smaller context or a more quantised model needs less");
+        }
+        std::memset(b.contents, 0, bytes);
+        void* handle = (__bridge void*)b;
+        allocated_.emplace(handle, b);
+        used_ += bytes;
+        return Buffer{handle, static_cast<std::byte*>(b.contents), bytes};
+    });
+}
+
+void Memory::release(Buffer& buffer) {
+    if (allocated_.erase(buffer.handle) != 0) used_ -= buffer.size;
+    buffer = {};
+}
+
+Memory::Window* Memory::open_window(const std::byte* begin, const std::byte* end) {
+    const auto bytes = static_cast<std::uint64_t>(end - begin);
+    check_room(bytes);
+    id<MTLBuffer> b = pooled([&] {
+        return [device_ newBufferWithBytesNoCopy:const_cast<std::byte*>(begin)
+                                          length:bytes
+                                         options:kOptions
+                                     deallocator:nil];
+    });
+    if (!b) return nullptr;
+    used_ += bytes;
+    windows_.push_back({begin, end, b});
+    return &windows_.back();
+}
+
+bool Memory::map(std::span<const std::byte> bytes, std::span<const std::byte> mapping, Binding& to) {
+    const std::byte *begin = bytes.data(), *end = begin + bytes.size();
+    const auto fits = [&](const Window& w) { return w.begin <= begin && end <= w.end; };
+    auto at = std::find_if(windows_.begin(), windows_.end(), fits);
+    Window* window = at == windows_.end() ? nullptr : &*at;
+    if (!window) {
+        const auto page = static_cast<std::uintptr_t>(getpagesize());
+        // The mapping's last page is there as a whole, though the file may end within it.
+        const std::byte* map_begin = mapping.data();
+        const std::byte* map_end = page_floor(map_begin + mapping.size() + page - 1, page);
+        if (reinterpret_cast<std::uintptr_t>(map_begin) % page != 0) return false;
+        const std::uint64_t longest = device_.maxBufferLength / page * page;
+        const auto total = static_cast<std::uint64_t>(map_end - map_begin);
+        const std::byte *from = map_begin, *until = map_end;
+        if (total > longest) {
+            // Windows that overlap by half hold every tensor of up to half a window, in whatever order they come.
+            const std::uint64_t half = longest / 2 / page * page;
+            if (half == 0) return false;
+            from = map_begin + static_cast<std::uint64_t>(begin - map_begin) / half * half;
+            if (end > from + longest) from = page_floor(begin, page);
+            until = std::min(map_end, from + longest);
+            if (end > until) return false;  // one tensor larger than a buffer can be
+        }
+        window = open_window(from, until);
+        if (!window) return false;
+    }
+    auto* base = const_cast<std::byte*>(window->begin);
+    const Buffer buffer{(__bridge void*)window->buffer, base, static_cast<std::uint64_t>(window->end - window->begin)};
+    to = {buffer, static_cast<std::uint64_t>(begin - window->begin)};
+    return true;
+}
+
+}  // namespace akunu::metal

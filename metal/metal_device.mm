@@ -1,0 +1,121 @@
+#include "metal/metal_device.h"
+
+#include <cstring>
+
+#include "core/error.h"
+#import "metal/gpu.h"
+#include "metal/include/kv_layout.h"
+#import "metal/profile.h"
+#import "metal/replay.h"
+
+namespace akunu::metal {
+
+namespace {
+
+// What absent buffers are bound to; kernels do not touch it.
+constexpr std::uint64_t kDummyBytes = 256;
+
+id<MTLDevice> system_device() {
+    id<MTLDevice> device = pooled([] { return MTLCreateSystemDefaultDevice(); });
+    if (!device) throw DeviceError("this machine has no GPU that Metal can use");
+    return device;
+}
+
+}  // namespace
+
+struct MetalDevice::Impl {
+    id<MTLDevice> device = system_device();
+    Gpu gpu = describe(device);
+    Chip chip = chip_of(device, gpu);
+    Memory memory{device};
+    Library library{device};
+    Plans plans{memory, library, chip};
+    Buffer dummy = memory.allocate(kDummyBytes);
+    Replay replay{device, plans, dummy.handle};
+    std::vector<Buffer> mapped_copies;  // of map_weight, which nobody releases
+};
+
+MetalDevice::MetalDevice() : impl_(pooled([] { return std::make_unique<Impl>(); })) { traits_.fused_norms = true; }
+
+MetalDevice::~MetalDevice() {
+    @autoreleasepool {
+        impl_.reset();
+    }
+}
+
+std::string MetalDevice::name() const {
+    const Gpu& g = impl_->gpu;
+    return g.name + (g.cores ? " (" + std::to_string(g.cores) + " GPU cores)" : "");
+}
+
+std::string MetalDevice::isa() const { return impl_->gpu.isa; }
+
+std::uint32_t MetalDevice::matmul_input(DType weight) const { return weight == DType::F32 ? kActF32 : kActF16; }
+
+std::uint64_t MetalDevice::activation_bytes(std::uint32_t format, std::uint64_t rows, std::uint64_t dim) const {
+    return rows * dim * (format == kActF16 ? 2 : 4);
+}
+
+std::uint64_t MetalDevice::kv_bytes(DType dtype, std::uint32_t n_kv_heads, std::uint32_t head_dim,
+                                    std::uint32_t context) const {
+    return kv_cache_bytes(dtype, n_kv_heads, head_dim, context);
+}
+
+std::uint64_t MetalDevice::attention_partial_bytes(std::uint32_t n_heads, std::uint32_t head_dim,
+                                                   std::uint32_t context) const {
+    return metal::attention_partial_bytes(n_heads, head_dim, context);
+}
+
+bool MetalDevice::supports_kv(DType dtype) const {
+    return dtype == DType::F16 || dtype == DType::F32 || dtype == DType::Q8_0;
+}
+
+Buffer MetalDevice::allocate(std::uint64_t bytes) { return impl_->memory.allocate(bytes); }
+
+void MetalDevice::release(Buffer& buffer) {
+    @autoreleasepool {
+        impl_->replay.drain();
+        impl_->memory.release(buffer);
+    }
+}
+
+Weight MetalDevice::prepare_weight(const HostTensor& t) {
+    Buffer buffer = impl_->memory.allocate(t.bytes.size());
+    std::memcpy(buffer.contents, t.bytes.data(), t.bytes.size());
+    return {t.dtype, t.rows, t.cols, {buffer, 0}, false};
+}
+
+Weight MetalDevice::map_weight(const HostTensor& t) {
+    const Weight w = prepare_weight(t);
+    impl_->mapped_copies.push_back(w.data.buffer);
+    return w;
+}
+
+void MetalDevice::resolve(DispatchCmd& cmd) const {
+    cmd.kernel = pooled([&] {
+        impl_->replay.drain();  // scratch memory may grow
+        return impl_->plans.resolve(cmd);
+    });
+}
+
+std::uint32_t MetalDevice::replay(const DispatchTable& table, const ReplayArgs& args, Control& control,
+                                  const std::function<bool()>& poll) {
+    return pooled([&] { return impl_->replay.run(table, args, control, poll); });
+}
+
+void MetalDevice::profile(const DispatchTable& table, const ReplayArgs& args, std::span<double> seconds) {
+    pooled([&] {
+        impl_->replay.drain();
+        Profiler(impl_->device, impl_->replay.queue(), impl_->plans, impl_->dummy.handle).run(table, args, seconds);
+    });
+}
+
+std::optional<Gpu> find_gpu() {
+    return pooled([]() -> std::optional<Gpu> {
+        id<MTLDevice> device = MTLCreateSystemDefaultDevice();
+        if (!device) return std::nullopt;
+        return describe(device);
+    });
+}
+
+}  // namespace akunu::metal

@@ -1,0 +1,94 @@
+#import "metal/plan.h"
+
+#include <cstring>
+
+#include "core/error.h"
+
+namespace akunu::metal {
+
+namespace {
+
+template <typename T>
+void append(std::string& key, const T& value) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    key.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+// Equal for commands that can share a plan.
+std::string key_of(const KernelChoice& choice, const Extent& extent, const DispatchCmd& cmd, bool fixed) {
+    std::string key;
+    append(key, choice.scratch_bytes);
+    for (const Pass& p : choice.passes) {
+        append(key, p.function.size());
+        key += p.function;
+        append(key, p.constants.size());
+        for (const Constant& c : p.constants) {
+            append(key, c.type);
+            append(key, c.index);
+            append(key, c.value);
+        }
+        for (const GroupCount& g : {p.x, p.y, p.z}) append(key, g);
+        append(key, p.threads);
+    }
+    append(key, extent.rows);
+    append(key, extent.rows_follow);
+    append(key, extent.window);
+    if (fixed) key.append(reinterpret_cast<const char*>(cmd.params.data()), cmd.param_bytes);
+    return key;
+}
+
+KernelChoice choose(const DispatchCmd& cmd, const Chip& chip) {
+    for (const auto family : {choose_matmul, choose_attention, choose_elementwise, choose_sampling}) {
+        if (auto choice = family(cmd, chip)) return *std::move(choice);
+    }
+    const auto name = [](DType t) { return std::string(dtype_info(t).name); };
+    throw UnsupportedError("no Metal kernel for " + std::string(op_name(cmd.op)) + " with weights of type '" +
+                           name(cmd.weight) + "' and a KV cache of type '" + name(cmd.kv) + "'");
+}
+
+}  // namespace
+
+Plans::~Plans() {
+    for (Buffer& b : params_) memory_.release(b);
+    if (scratch_.handle) memory_.release(scratch_);
+}
+
+void Plans::place_params(const DispatchCmd& cmd, Plan& plan) {
+    if (slots_used_ % kSlotsPerBuffer == 0) params_.push_back(memory_.allocate(kSlot * kSlotsPerBuffer));
+    const Buffer& buffer = params_.back();
+    plan.params = buffer.handle;
+    plan.params_offset = slots_used_++ % kSlotsPerBuffer * kSlot;
+    std::memcpy(buffer.contents + plan.params_offset, cmd.params.data(), cmd.param_bytes);
+}
+
+const Plan* Plans::resolve(const DispatchCmd& cmd) {
+    KernelChoice choice = choose(cmd, chip_);
+    const Extent extent = Extent::of(cmd);
+    const bool fixed = is_static(cmd);
+    const std::string key = key_of(choice, extent, cmd, fixed);
+    if (const auto found = plans_.find(key); found != plans_.end()) return found->second.get();
+
+    auto plan = std::make_unique<Plan>();
+    for (const Pass& p : choice.passes) {
+        plan->steps.push_back(
+            {library_.pipeline(p), p.x, p.y, p.z, MTLSizeMake(p.threads.x, p.threads.y, p.threads.z)});
+        const NSUInteger threads = std::size_t{p.threads.x} * p.threads.y * p.threads.z;
+        const NSUInteger most = plan->steps.back().pipeline.maxTotalThreadsPerThreadgroup;
+        if (threads > most) {
+            throw DeviceError("kernel '" + p.function + "' runs with at most " + std::to_string(most) +
+                              " threads per threadgroup on this GPU, " + std::to_string(threads) + " were chosen");
+        }
+    }
+    plan->extent = extent;
+    plan->scratch = choice.scratch_bytes != 0;
+    if (choice.scratch_bytes > scratch_.size) {
+        Buffer larger = memory_.allocate(choice.scratch_bytes);
+        if (scratch_.handle) memory_.release(scratch_);
+        scratch_ = larger;
+    }
+    if (fixed && cmd.param_bytes != 0) place_params(cmd, *plan);
+    plan->choice = std::move(choice);
+    return plans_.emplace(key, std::move(plan)).first->second.get();
+}
+
+}  // namespace akunu::metal

@@ -1,0 +1,156 @@
+#import "metal/replay.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+
+namespace akunu::metal {
+
+namespace {
+
+constexpr std::size_t kInFlight = 3;
+constexpr std::uint64_t kPollMilliseconds = 20;
+// Dispatches in one command buffer, at least: a small model's token is too little work for one.
+constexpr std::size_t kDispatchesPerBuffer = 96;
+constexpr std::size_t kMaxStepsPerBuffer = 16;
+
+bool samples(const DispatchTable& table) {
+    return std::any_of(table.commands.begin(), table.commands.end(),
+                       [](const DispatchCmd& c) { return c.op == Op::kArgmax || c.op == Op::kSampleSelect; });
+}
+
+std::uint32_t load(const std::uint32_t& v) { return __atomic_load_n(&v, __ATOMIC_RELAXED); }
+
+bool finished(id<MTLCommandBuffer> b) { return b.status >= MTLCommandBufferStatusCompleted; }
+
+std::string label_of(const CommandLabel& l) {
+    return l.layer >= 0 ? "layers." + std::to_string(l.layer) + "." + l.name : l.name;
+}
+
+}  // namespace
+
+Replay::Replay(id<MTLDevice> device, const Plans& plans, void* dummy)
+    : queue_([device newCommandQueue]), event_([device newSharedEvent]), plans_(plans), dummy_(dummy) {
+    if (!queue_ || !event_) throw DeviceError("Metal gave no command queue or event");
+}
+
+void Replay::submit(const DispatchTable& table, const ReplayArgs& args, std::uint32_t first, std::uint32_t last) {
+    @autoreleasepool {
+        // Every buffer outlives the work: release() drains first.
+        id<MTLCommandBuffer> buffer = [queue_ commandBufferWithUnretainedReferences];
+        [buffer encodeWaitForEvent:event_ value:value_];
+        id<MTLComputeCommandEncoder> compute = [buffer computeCommandEncoderWithDispatchType:MTLDispatchTypeConcurrent];
+        Encoder encoder(compute, plans_, dummy_);
+        for (std::uint32_t step = first; step < last; ++step) {
+            for (const DispatchCmd& cmd : table.commands) encoder.encode(cmd, args, step);
+        }
+        [compute endEncoding];
+        [buffer encodeSignalEvent:event_ value:++value_];
+        [buffer commit];
+        submitted_.push_back({buffer, value_, first});
+    }
+}
+
+bool Replay::wait(const Submitted& work, const std::function<void()>& meanwhile) {
+    while (event_.signaledValue < work.value) {
+        if (work.buffer.status == MTLCommandBufferStatusError) return false;
+        [event_ waitUntilSignaledValue:work.value timeoutMS:kPollMilliseconds];
+        meanwhile();
+    }
+    return true;
+}
+
+void Replay::drain() {
+    @autoreleasepool {
+        for (const Submitted& s : submitted_) [s.buffer waitUntilCompleted];
+        submitted_.clear();
+    }
+}
+
+std::uint32_t Replay::run(const DispatchTable& table, const ReplayArgs& args, Control& control,
+                          const std::function<bool()>& poll) {
+    if (table.commands.empty() || args.steps == 0) return 0;
+    // Whose buffers are only waiting to be let go.
+    while (!submitted_.empty() && finished(submitted_.front().buffer)) submitted_.pop_front();
+    drain();
+    const auto meanwhile = [&] {
+        if (poll && poll()) __atomic_store_n(&control.stop, 1u, __ATOMIC_RELAXED);
+    };
+    const auto per_buffer = static_cast<std::uint32_t>(
+        std::clamp<std::size_t>(kDispatchesPerBuffer / table.commands.size(), 1, kMaxStepsPerBuffer));
+    std::size_t done = 0;  // of submitted_
+    std::uint32_t next = 0;
+    while (done < submitted_.size() || (next < args.steps && !load(control.stop))) {
+        if (next < args.steps && !load(control.stop) && submitted_.size() - done < kInFlight) {
+            const std::uint32_t last = std::min(next + per_buffer, args.steps);
+            submit(table, args, next, last);
+            next = last;
+            continue;
+        }
+        if (!wait(submitted_[done], meanwhile)) fail(table, args);
+        ++done;
+    }
+    // Steps after a stop ran without effect: the sampler counts those that matter.
+    return samples(table) ? load(control.produced) : args.steps;
+}
+
+// ---- errors -----------------------------------------------------------------------------------
+
+namespace {
+
+// Errors that running again would not explain, or that would cost seconds again.
+bool worth_repeating(NSInteger code) {
+    return code == MTLCommandBufferErrorInternal || code == MTLCommandBufferErrorPageFault ||
+           code == MTLCommandBufferErrorInvalidResource || code == MTLCommandBufferErrorStackOverflow;
+}
+
+}  // namespace
+
+void Replay::fail(const DispatchTable& table, const ReplayArgs& args) {
+    // What waits for the failed work would wait forever.
+    event_.signaledValue = value_;
+    std::string text;
+    NSInteger code = 0;
+    std::uint32_t step = 0;
+    @autoreleasepool {
+        for (const Submitted& s : submitted_) {
+            [s.buffer waitUntilCompleted];
+            if (!text.empty() || s.buffer.status != MTLCommandBufferStatusError) continue;
+            text = error_text(s.buffer.error);
+            code = s.buffer.error.code;
+            step = s.first_step;
+        }
+        submitted_.clear();
+    }
+    const std::string where = worth_repeating(code) ? faulted_command(table, args, step) : std::string();
+    throw DeviceError("the GPU failed in " +
+                      (where.empty() ? "table '" + table.phase + "' (" + label_of(table.labels.front()) + " to " +
+                                           label_of(table.labels.back()) + ")"
+                                     : "command '" + where + "' of table '" + table.phase + "'") +
+                      " at position " + std::to_string(args.position + step) + ": " + text);
+}
+
+std::string Replay::faulted_command(const DispatchTable& table, const ReplayArgs& args, std::uint32_t step) {
+    // Once more, with an encoder for every command, which the driver can tell apart. The result is not used.
+    return pooled([&]() -> std::string {
+        MTLCommandBufferDescriptor* descriptor = [MTLCommandBufferDescriptor new];
+        descriptor.errorOptions = MTLCommandBufferErrorOptionEncoderExecutionStatus;
+        id<MTLCommandBuffer> buffer = [queue_ commandBufferWithDescriptor:descriptor];
+        for (std::size_t i = 0; i < table.commands.size(); ++i) {
+            id<MTLComputeCommandEncoder> compute = [buffer computeCommandEncoderWithDispatchType:MTLDispatchTypeSerial];
+            compute.label = ns_string(label_of(table.labels[i]));
+            Encoder(compute, plans_, dummy_).encode(table.commands[i], args, step);
+            [compute endEncoding];
+        }
+        [buffer commit];
+        [buffer waitUntilCompleted];
+        NSArray<id<MTLCommandBufferEncoderInfo>>* infos =
+            (NSArray<id<MTLCommandBufferEncoderInfo>>*)buffer.error.userInfo[MTLCommandBufferEncoderInfoErrorKey];
+        for (id<MTLCommandBufferEncoderInfo> info in infos) {
+            if (info.errorState == MTLCommandEncoderErrorStateFaulted) return info.label.UTF8String;
+        }
+        return {};
+    });
+}
+
+}  // namespace akunu::metal
