@@ -1,0 +1,110 @@
+// RoPE with the cache write, and attention: functions by cache type and by how long a head and how large a group may
+// be.
+#include <cstring>
+
+#include "metal/include/kv_layout.h"
+#include "metal/kernel_choice.h"
+
+namespace akunu::metal {
+
+namespace {
+
+constexpr std::uint32_t kThreads = 128;  // of every threadgroup here
+constexpr std::uint32_t kSimdgroups = kThreads / 32;
+constexpr std::uint32_t kMaxHeadDim = 256;
+constexpr std::uint32_t kMaxGroup = 16;
+
+template <typename P>
+P params_of(const DispatchCmd& cmd) {
+    P p;
+    std::memcpy(&p, cmd.params.data(), sizeof p);
+    return p;
+}
+
+constexpr std::uint32_t ceil_div(std::uint32_t a, std::uint32_t b) { return (a + b - 1) / b; }
+
+// The name of a cache type in functions' names; empty when there are no kernels for it.
+std::string_view kv_name(DType type) {
+    switch (type) {
+        case DType::F16:
+            return "f16";
+        case DType::F32:
+            return "f32";
+        case DType::Q8_0:
+            return "q8_0";
+        default:
+            return {};
+    }
+}
+
+// The function constants of metal/include/attention_kv.h, in their order.
+std::vector<Constant> constants(std::uint32_t head_dim, std::uint32_t group) {
+    return {{Constant::Type::kUint, 0, head_dim},
+            {Constant::Type::kUint, 1, group},
+            {Constant::Type::kBool, 2, 0},   // contiguous
+            {Constant::Type::kBool, 3, 1}};  // causal
+}
+
+struct Heads {
+    std::uint32_t n, n_kv, dim;
+    std::uint32_t group() const { return n_kv ? n / n_kv : 0; }
+    bool supported() const {
+        return dim > 0 && dim <= kMaxHeadDim && n_kv > 0 && n % n_kv == 0 && group() > 0 && group() <= kMaxGroup;
+    }
+};
+
+KernelChoice choice(std::string function, const Heads& heads, GroupCount x, GroupCount y) {
+    Pass pass;
+    pass.function = std::move(function);
+    pass.constants = constants(heads.dim, heads.group());
+    pass.x = x;
+    pass.y = y;
+    pass.threads.x = kThreads;
+    return {.passes = {std::move(pass)}};
+}
+
+// Rows x KV heads: a threadgroup has 32 queries, 16 where heads are long, whole rows of a group's heads.
+KernelChoice many_rows(const std::string& type, const Heads& heads) {
+    const bool long_heads = heads.dim > 128;
+    const char* size = long_heads ? "_hd256" : heads.dim > 64 ? "_hd128" : "_hd64";
+    const std::uint32_t rows_per = (long_heads ? 16 : 32) / heads.group();
+    return choice("attention_" + type + size, heads, {.rows_per = rows_per}, {.base = heads.n_kv});
+}
+
+// Splits of the keys x KV heads.
+KernelChoice one_row(const std::string& type, const Heads& heads) {
+    const std::uint32_t group = heads.group();
+    const char* size = group == 1 ? "_g1" : group <= 4 ? "_g4" : group <= 8 ? "_g8" : "_g16";
+    const char* dim = heads.dim > 128 ? "_hd256" : "_hd128";
+    return choice("attention_split_" + type + size + dim, heads, {.keys_per = kSplitKeys}, {.base = heads.n_kv});
+}
+
+}  // namespace
+
+std::optional<KernelChoice> choose_attention(const DispatchCmd& cmd, const Chip& /*chip*/) {
+    const std::string type(kv_name(cmd.kv));
+    if (type.empty()) return std::nullopt;
+    switch (cmd.op) {
+        case Op::kRopeKv: {
+            const auto p = params_of<RopeKvParams>(cmd);
+            const Heads heads{p.n_heads, p.n_kv_heads, p.head_dim};
+            if (!heads.supported() || p.rope_dim > p.head_dim || p.rope_dim % 2) return std::nullopt;
+            return choice("rope_kv_" + type, heads, {.base = ceil_div(p.n_heads + 2 * p.n_kv_heads, kSimdgroups)},
+                          {.rows_per = 1});
+        }
+        case Op::kAttention:
+        case Op::kAttentionSplit:
+        case Op::kAttentionMerge: {
+            const auto p = params_of<AttentionParams>(cmd);
+            const Heads heads{p.n_heads, p.n_kv_heads, p.head_dim};
+            if (!heads.supported()) return std::nullopt;
+            if (cmd.op == Op::kAttention) return many_rows(type, heads);
+            if (cmd.op == Op::kAttentionSplit) return one_row(type, heads);
+            return choice("attention_merge", heads, {.base = p.n_heads}, {});
+        }
+        default:
+            return std::nullopt;
+    }
+}
+
+}  // namespace akunu::metal

@@ -1,0 +1,201 @@
+// Attention of many rows (Dao et al., "FlashAttention", 2022): tiles of queries walk over tiles of keys with a running
+// softmax; scores and outputs are F32 throughout.
+//
+// A tile's queries are all heads of one KV head's group for some rows, row by row, so that a key is staged once for all
+// of them. Four SIMD-groups: each has 8 queries, or, where a head is long, one of kParts shares of 8 queries' elements;
+// the shares' scores are summed before the softmax.
+#pragma once
+
+#include <metal_stdlib>
+#include <metal_simdgroup_matrix>
+
+#include "attention_kv.h"
+
+enum FlashSizes : u32 {
+    kFlashThreads = 128,
+    kFlashSimdgroups = kFlashThreads / 32,
+};
+
+
+// What the queries of a tile are.
+struct FlashTile {
+    uint first_row, rows, kv_head;  // rows of the batch
+    uint queries() const { return rows * kGroup; }
+    uint row(uint query) const { return first_row + query / kGroup; }
+    // Offset of a query's first element in q and in the output.
+    ulong offset(uint query, uint n_heads) const {
+        return (ulong(row(query)) * n_heads + kv_head * kGroup + query % kGroup) * kHeadDim;
+    }
+};
+
+// Stages keys (or values) [begin, begin + kKeys) as rows of `stride` elements, zeros where there are none.
+template <typename Kv, uint kKeys, typename T>
+static inline void stage_rows(device const uchar* cache, KvHead head, uint begin, uint end, uint stride, uint tid,
+                              threadgroup T* tile) {
+    const uint quads = (kHeadDim + 7) / 8 * 2;  // whole matrices
+    for (uint i = tid; i < kKeys * quads; i += kFlashThreads) {
+        const uint key = i / quads, quad = i % quads;
+        float4 v = float4(0.0f);
+        if (begin + key < end && quad < kHeadQuads) v = Kv::load(cache, head.at(begin + key), quad);
+        *(threadgroup metal::vec<T, 4>*)(tile + key * stride + quad * 4) = metal::vec<T, 4>(v);
+    }
+}
+
+// The running softmax of one row of scores, which 32 / kRows neighbouring lanes share.
+struct FlashRow {
+    float top, sum;
+};
+
+// Scores become exponentials; returns what earlier results are to be multiplied with. The scores' other shares lie
+// `share_stride` floats apart.
+template <uint kLanes, uint kKeys, uint kParts>
+static inline float flash_softmax(threadgroup float* scores, uint share_stride, uint lane, uint first, uint end, float cap,
+                                  thread FlashRow& state) {
+    float s[kKeys / kLanes], top = state.top, sum = 0.0f;
+    for (uint i = 0; i < kKeys / kLanes; ++i) {
+        const uint key = i * kLanes + lane;
+        float score = scores[key];
+        for (uint part = 1; part < kParts; ++part) score += scores[part * share_stride + key];
+        s[i] = key >= first && key < end ? soft_cap(score, cap) : kMasked;
+        top = metal::max(top, s[i]);
+    }
+    for (ushort step = kLanes / 2; step > 0; step /= 2) top = metal::max(top, metal::simd_shuffle_xor(top, step));
+    for (uint i = 0; i < kKeys / kLanes; ++i) {
+        const float e = s[i] > kMasked ? metal::exp(s[i] - top) : 0.0f;
+        scores[i * kLanes + lane] = e;
+        sum += e;
+    }
+    for (ushort step = kLanes / 2; step > 0; step /= 2) sum += metal::simd_shuffle_xor(sum, step);
+    const float keep = state.top > kMasked ? metal::exp(state.top - top) : 0.0f;
+    state.top = top;
+    state.sum = state.sum * keep + sum;
+    return keep;
+}
+
+// Multiplies the rows of `out` by factors[row][0..7], eight equal ones: element by element, whatever lane has which.
+template <uint kMatrices>
+static inline void scale_rows(thread metal::simdgroup_float8x8 (&out)[kMatrices], threadgroup const float* factors) {
+    metal::simdgroup_float8x8 f;
+    metal::simdgroup_load(f, factors, 8);
+    for (uint m = 0; m < kMatrices; ++m) out[m].thread_elements() *= f.thread_elements();
+}
+
+// Grid: tiles of rows x KV heads. kMaxDim: elements that a head has at most; kKeys: of a tile.
+template <typename Kv, uint kMaxDim, uint kParts, uint kKeys>
+[[kernel]] void attention(device const float* q [[buffer(0)]],
+                          device const uchar* keys [[buffer(1)]],
+                          device const uchar* values [[buffer(2)]],
+                          device float* out [[buffer(3)]],
+                          constant AttentionParams& p [[buffer(8)]],
+                          device const uint* page_table [[buffer(10), function_constant(kPaged)]],
+                          uint2 group [[threadgroup_position_in_grid]],
+                          uint2 groups [[threadgroups_per_grid]],
+                          uint tid [[thread_index_in_threadgroup]],
+                          uint lane [[thread_index_in_simdgroup]],
+                          uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+    typedef typename Kv::Tile T;
+    constexpr uint kQueries = 8 * kFlashSimdgroups / kParts, kMatrices = kMaxDim / kParts / 8;
+    constexpr uint kStride = kMaxDim + 16 / sizeof(T), kScoreStride = kKeys + 4;  // off the banks' period
+    constexpr uint kScores = 8 * kScoreStride;                                    // of a SIMD-group
+    threadgroup metal::vec<T, 4> tile4[kKeys * kStride / 4];                      // keys, then values
+    threadgroup float4 scores4[kFlashSimdgroups * kScores / 4];
+    threadgroup float factors[kQueries * 8];
+    threadgroup T* tile = (threadgroup T*)tile4;
+    threadgroup float* scores = (threadgroup float*)scores4;
+
+    device const uint* pages = nullptr;
+    if (kPaged) pages = page_table;
+    const KvHead head = {pages, group.y, p.n_kv_heads, p.context};
+    // Later tiles see more keys, so they begin first.
+    const uint tile_rows = kQueries / kGroup, first_row = (groups.x - 1 - group.x) * tile_rows;
+    const FlashTile t = {first_row, metal::min(tile_rows, p.rows - first_row), group.y};
+    const uint part = simdgroup % kParts, first_query = simdgroup / kParts * 8;
+    const bool active = first_query < t.queries();
+    threadgroup float* own = scores + simdgroup * kScores;                   // this SIMD-group's scores
+    threadgroup float* joint = scores + first_query / 8 * kParts * kScores;  // its queries' exponentials
+    const uint first_matrix = part * kMatrices, all_matrices = (kHeadDim + 7) / 8;
+    const uint matrices = first_matrix >= all_matrices ? 0 : metal::min(kMatrices, all_matrices - first_matrix);
+
+    // q into registers, by way of the scores' memory.
+    metal::simdgroup_float8x8 query[kMatrices], sums[kMatrices];
+    for (uint m0 = 0; m0 < kMatrices; m0 += kKeys / 8) {
+        for (uint i = lane; i < 8 * kKeys / 4; i += 32) {
+            const uint row = i / (kKeys / 4), quad = i % (kKeys / 4), in_head = (first_matrix + m0) * 2 + quad;
+            float4 v = float4(0.0f);
+            if (first_query + row < t.queries() && in_head < kHeadQuads) {
+                v = load_quad(q + t.offset(first_query + row, p.n_heads), in_head * 4) * p.scale;
+            }
+            *(threadgroup float4*)(own + row * kScoreStride + quad * 4) = v;
+        }
+        metal::simdgroup_barrier(metal::mem_flags::mem_threadgroup);
+        for (uint m = 0; m < kKeys / 8; ++m) metal::simdgroup_load(query[m0 + m], own + m * 8, kScoreStride);
+        metal::simdgroup_barrier(metal::mem_flags::mem_threadgroup);
+    }
+    for (uint m = 0; m < kMatrices; ++m) sums[m] = metal::make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+
+    // A lane's row of the softmax: the SIMD-groups of 8 queries share their rows out.
+    constexpr uint kLanes = 4 * kParts;
+    const uint row_of_8 = part * (8 / kParts) + lane / kLanes, query_row = t.row(first_query + row_of_8);
+    const bool row_active = first_query + row_of_8 < t.queries();
+    const uint row_first = first_key(p.position + query_row, p.window), row_end = row_active ? end_key(p, query_row) : 0;
+    FlashRow state = {kMasked, 0.0f};
+
+    const uint end = end_key(p, t.first_row + t.rows - 1);
+    const uint begin = first_key(p.position + t.first_row, p.window) / kKeys * kKeys;
+    for (uint k0 = begin; k0 < end; k0 += kKeys) {
+        stage_rows<Kv, kKeys>(keys, head, k0, end, kStride, tid, tile);
+        threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+        if (active) {
+            for (uint c = 0; c < kKeys / 8; ++c) {
+                metal::simdgroup_float8x8 s = metal::make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+                for (uint m = 0; m < kMatrices; ++m) {
+                    if (m >= matrices) break;
+                    metal::simdgroup_matrix<T, 8, 8> k;
+                    metal::simdgroup_load(k, tile + c * 8 * kStride + (first_matrix + m) * 8, kStride, ulong2(0, 0), true);
+                    metal::simdgroup_multiply_accumulate(s, query[m], k, s);
+                }
+                metal::simdgroup_store(s, own + c * 8, kScoreStride);
+            }
+        }
+        threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+        if (active) {
+            const uint first = row_first > k0 ? row_first - k0 : 0, stop = row_end > k0 ? row_end - k0 : 0;
+            const float keep = flash_softmax<kLanes, kKeys, kParts>(joint + row_of_8 * kScoreStride, kScores, lane % kLanes,
+                                                                    first, stop, p.softcap, state);
+            for (uint c = lane % kLanes; c < 8; c += kLanes) factors[(first_query + row_of_8) * 8 + c] = keep;
+        }
+        stage_rows<Kv, kKeys>(values, head, k0, end, kStride, tid, tile);
+        threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+        if (active) {
+            scale_rows(sums, factors + first_query * 8);
+            for (uint c = 0; c < kKeys / 8; ++c) {
+                metal::simdgroup_float8x8 e;
+                metal::simdgroup_load(e, joint + c * 8, kScoreStride);
+                for (uint m = 0; m < kMatrices; ++m) {
+                    if (m >= matrices) break;
+                    metal::simdgroup_matrix<T, 8, 8> v;
+                    metal::simdgroup_load(v, tile + c * 8 * kStride + (first_matrix + m) * 8, kStride);
+                    metal::simdgroup_multiply_accumulate(sums[m], e, v, sums[m]);
+                }
+            }
+        }
+        threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+    }
+
+    for (uint c = lane % kLanes; c < 8; c += kLanes) {
+        factors[(first_query + row_of_8) * 8 + c] = state.sum > 0.0f ? 1.0f / state.sum : 0.0f;
+    }
+    threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+    scale_rows(sums, factors + first_query * 8);
+    for (uint m0 = 0; m0 < kMatrices; m0 += kKeys / 8) {
+        for (uint m = 0; m < kKeys / 8; ++m) metal::simdgroup_store(sums[m0 + m], own + m * 8, kScoreStride);
+        metal::simdgroup_barrier(metal::mem_flags::mem_threadgroup);
+        for (uint i = lane; i < 8 * kKeys; i += 32) {
+            const uint row = i / kKeys, d = (first_matrix + m0) * 8 + i % kKeys;
+            if (first_query + row < t.queries() && d < kHeadDim) {
+                out[t.offset(first_query + row, p.n_heads) + d] = own[row * kScoreStride + i % kKeys];
+            }
+        }
+        metal::simdgroup_barrier(metal::mem_flags::mem_threadgroup);
+    }
+}

@@ -1,0 +1,114 @@
+// What all attention kernels share: function constants, which keys a row sees, and how the cache's types are read.
+#pragma once
+
+#include <metal_stdlib>
+
+#include "core/params.h"
+#include "kv_layout.h"
+
+constant uint kHeadDim [[function_constant(0)]];
+constant uint kGroup [[function_constant(1)]];    // query heads per KV head
+constant bool kPaged [[function_constant(2)]];    // positions are found by a page table
+constant bool kCausal [[function_constant(3)]];   // false: every row sees all position + rows keys
+constant uint kHeadQuads = (kHeadDim + 3) / 4;    // groups of four elements in a row
+constant bool kWholeQuads = kHeadDim % 4 == 0;    // rows may be read as vectors
+
+// A masked score: finite, for fast math knows no infinity, and less than any score.
+constant constexpr float kMasked = -1e30f;
+
+// The first key that a row at `position` sees: with a window w those in (position - w, position].
+static inline uint first_key(uint position, uint window) {
+    return window != 0 && position >= window ? position + 1 - window : 0;
+}
+// One past the last key that row `row` of a batch sees.
+static inline uint end_key(constant AttentionParams& p, uint row) { return p.position + (kCausal ? row + 1 : p.rows); }
+
+// cap·tanh(s / cap). The fast tanh is NaN where its exponential overflows.
+static inline float soft_cap(float score, float cap) {
+    return cap > 0.0f ? cap * metal::precise::tanh(score / cap) : score;
+}
+
+// Four elements from `d` on of a row of f32 that begins at `x`.
+static inline float4 load_quad(device const float* x, uint d) {
+    if (kWholeQuads) return *(device const float4*)(x + d);
+    float4 v = float4(0.0f);
+    for (uint i = 0; i < 4 && d + i < kHeadDim; ++i) v[i] = x[d + i];
+    return v;
+}
+
+// Where a position's row lies, see kv_layout.h.
+struct KvRow {
+    ulong unit;
+    uint row;
+    uint positions;  // of the unit
+};
+
+// Finds rows of one KV head.
+struct KvHead {
+    device const uint* pages;  // only read where the cache is paged
+    uint head, n_heads, context;
+
+    KvRow at(uint position) const {
+        KvRow r;
+        if (kPaged) {
+            r.unit = ulong(pages[position / kPagePositions]) * n_heads + head;
+            r.row = position % kPagePositions;
+            r.positions = kPagePositions;
+        } else {
+            r.unit = head;
+            r.row = position;
+            r.positions = context;
+        }
+        return r;
+    }
+};
+
+// A cache of type T: `Tile` is what prefill keeps in threadgroup memory.
+template <typename T>
+struct KvFloat {
+    typedef T Tile;
+    static ulong offset(KvRow r) { return (r.unit * r.positions + r.row) * kHeadDim; }
+    // Elements 4·quad to 4·quad + 3; past the row's end 0.
+    static float4 load(device const uchar* cache, KvRow r, uint quad) {
+        device const T* row = (device const T*)cache + offset(r);
+        if (kWholeQuads) return float4(*(device const metal::vec<T, 4>*)(row + quad * 4));
+        float4 v = float4(0.0f);
+        for (uint i = 0; i < 4 && quad * 4 + i < kHeadDim; ++i) v[i] = float(row[quad * 4 + i]);
+        return v;
+    }
+    // A SIMD-group stores elements d0..d0+31, `x` being the lane's; lanes past the row's end store nothing.
+    static void store(device uchar* cache, KvRow r, uint d0, uint lane, float x) {
+        if (d0 + lane < kHeadDim) ((device T*)cache + offset(r))[d0 + lane] = T(x);
+    }
+};
+
+struct KvQ8 {
+    typedef half Tile;  // adds 2^-12 of an element, where the format's own error is up to 2^-8 of a block's largest
+    static float4 load(device const uchar* cache, KvRow r, uint quad) {
+        device const uchar* unit = cache + r.unit * q8_unit_bytes(r.positions, kHeadDim);
+        device const char* row = (device const char*)unit + ulong(r.row) * kHeadDim;
+        device const half* scales = (device const half*)(unit + q8_scales_offset(r.positions, kHeadDim));
+        const float d = float(scales[ulong(r.row) * q8_row_blocks(kHeadDim) + quad * 4 / kQ8Block]);
+        if (kWholeQuads) return float4(*(device const char4*)(row + quad * 4)) * d;
+        float4 v = float4(0.0f);
+        for (uint i = 0; i < 4 && quad * 4 + i < kHeadDim; ++i) v[i] = float(row[quad * 4 + i]) * d;
+        return v;
+    }
+    static void store(device uchar* cache, KvRow r, uint d0, uint lane, float x) {
+        device uchar* unit = cache + r.unit * q8_unit_bytes(r.positions, kHeadDim);
+        device half* scales = (device half*)(unit + q8_scales_offset(r.positions, kHeadDim));
+        const float largest = metal::simd_max(d0 + lane < kHeadDim ? metal::fabs(x) : 0.0f);
+        // As stored: a scale that f16 rounds down would send the largest element beyond 127.
+        const half d = half(metal::min(largest / 127.0f, 65504.0f));
+        if (lane == 0) scales[ulong(r.row) * q8_row_blocks(kHeadDim) + d0 / kQ8Block] = d;
+        const float q = d > half(0) ? metal::rint(metal::clamp(x / float(d), -127.0f, 127.0f)) : 0.0f;
+        if (d0 + lane < kHeadDim) ((device char*)unit)[ulong(r.row) * kHeadDim + d0 + lane] = char(q);
+    }
+};
+
+typedef KvFloat<half> KvF16;
+typedef KvFloat<float> KvF32;
+
+// A kernel template's instantiation under a name of its own.
+#define AKUNU_KERNEL(name, ...) \
+    template [[host_name(name)]] [[kernel]] decltype(__VA_ARGS__) __VA_ARGS__;

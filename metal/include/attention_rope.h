@@ -1,0 +1,92 @@
+// q, k = rope(norm(q), norm(k)); caches[position + row] = k, v. A SIMD-group per head and row.
+#pragma once
+
+#include <metal_stdlib>
+
+#include "attention_kv.h"
+
+enum RopeSizes : u32 {
+    kRopeSimdgroups = 4,  // of a threadgroup
+    kMaxHeadDim = 256,
+};
+
+// A head's elements as a lane holds them: the pairs i = lane, lane + 32, ... that turn, then what passes through. One lane
+// reads and writes an element, so that heads can turn in place.
+struct RopePairs {
+    uint half_dim, rope_dim, style;
+    uint first(uint i) const { return style == kRopeInterleaved ? 2 * i : i; }
+    uint second(uint i) const { return style == kRopeInterleaved ? 2 * i + 1 : i + half_dim; }
+};
+
+// 1 / sqrt(mean(x²) + eps) of a head.
+static inline float head_rms_scale(device const float* x, RopePairs pairs, float eps, uint lane) {
+    float sum = 0.0f;
+    for (uint i = lane; i < pairs.half_dim; i += 32) {
+        const float a = x[pairs.first(i)], b = x[pairs.second(i)];
+        sum += a * a + b * b;
+    }
+    for (uint d = pairs.rope_dim + lane; d < kHeadDim; d += 32) sum += x[d] * x[d];
+    return metal::precise::rsqrt(metal::simd_sum(sum) / float(kHeadDim) + eps);
+}
+
+// out = rope(norm(x)); `Out` is a pointer to device or threadgroup memory.
+template <typename Out>
+static inline void rope_head(device const float* x, device const float* norm, device const float2* table,
+                             constant RopeKvParams& p, uint lane, Out out) {
+    const RopePairs pairs = {p.rope_dim / 2, p.rope_dim, p.style};
+    const bool normed = p.qk_norm != 0;
+    const float scale = normed ? head_rms_scale(x, pairs, p.eps, lane) : 1.0f;
+    for (uint i = lane; i < pairs.half_dim; i += 32) {
+        const uint first = pairs.first(i), second = pairs.second(i);
+        const float a = x[first] * scale * (normed ? norm[first] : 1.0f);
+        const float b = x[second] * scale * (normed ? norm[second] : 1.0f);
+        const float2 t = table[i];
+        out[first] = a * t.x - b * t.y;
+        out[second] = a * t.y + b * t.x;
+    }
+    for (uint d = pairs.rope_dim + lane; d < kHeadDim; d += 32) out[d] = x[d] * scale * (normed ? norm[d] : 1.0f);
+}
+
+template <typename Kv>
+[[kernel]] void rope_kv(device float* q [[buffer(0)]],
+                        device const float* k [[buffer(1)]],
+                        device const float* v [[buffer(2)]],
+                        device const float2* table [[buffer(3)]],
+                        device uchar* k_cache [[buffer(4)]],
+                        device uchar* v_cache [[buffer(5)]],
+                        device const float* q_norm [[buffer(6)]],
+                        device const float* k_norm [[buffer(7)]],
+                        constant RopeKvParams& p [[buffer(8)]],
+                        device const uint* page_table [[buffer(10), function_constant(kPaged)]],
+                        uint2 group [[threadgroup_position_in_grid]],
+                        uint lane [[thread_index_in_simdgroup]],
+                        uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+    threadgroup float staged[kRopeSimdgroups * kMaxHeadDim];
+    device const uint* pages = nullptr;
+    if (kPaged) pages = page_table;
+    const uint head = group.x * kRopeSimdgroups + simdgroup, row = group.y;
+    table += ulong(row) * (p.rope_dim / 2);
+    if (head < p.n_heads) {
+        device float* x = q + (ulong(row) * p.n_heads + head) * kHeadDim;
+        rope_head(x, q_norm, table, p, lane, x);
+    } else if (head < p.n_heads + 2 * p.n_kv_heads) {
+        const bool is_key = head < p.n_heads + p.n_kv_heads;
+        const uint kv = head - p.n_heads - (is_key ? 0 : p.n_kv_heads);
+        const KvHead to = {pages, kv, p.n_kv_heads, p.context};
+        const KvRow at = to.at(p.position + row);
+        const ulong from = (ulong(row) * p.n_kv_heads + kv) * kHeadDim;
+        if (is_key) {
+            // Lanes hold pairs, the cache takes neighbours.
+            threadgroup float* turned = staged + simdgroup * kMaxHeadDim;
+            rope_head(k + from, k_norm, table, p, lane, turned);
+            metal::simdgroup_barrier(metal::mem_flags::mem_threadgroup);
+            for (uint d = 0; d < kHeadDim; d += 32) {
+                Kv::store(k_cache, at, d, lane, d + lane < kHeadDim ? turned[d + lane] : 0.0f);
+            }
+        } else {
+            for (uint d = 0; d < kHeadDim; d += 32) {
+                Kv::store(v_cache, at, d, lane, d + lane < kHeadDim ? v[from + d + lane] : 0.0f);
+            }
+        }
+    }
+}

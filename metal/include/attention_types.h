@@ -1,0 +1,22 @@
+// The kernels that read or write the cache, for one of its types: included once per type by metal/kernels/attention, so
+// that a session compiles only what it uses.
+#pragma once
+
+#include "attention_flash.h"
+#include "attention_rope.h"
+#include "attention_split.h"
+
+// kKeys256: keys of a tile where a head may have 256 elements, as many as fit into 32 KB.
+#define AKUNU_ATTENTION(type, Kv, kKeys256)                                      \
+    AKUNU_KERNEL("rope_kv_" type, rope_kv<Kv>)                                   \
+    AKUNU_KERNEL("attention_split_" type "_g1_hd128", attention_split<Kv, 128, 1>)   \
+    AKUNU_KERNEL("attention_split_" type "_g4_hd128", attention_split<Kv, 128, 4>)   \
+    AKUNU_KERNEL("attention_split_" type "_g8_hd128", attention_split<Kv, 128, 8>)   \
+    AKUNU_KERNEL("attention_split_" type "_g16_hd128", attention_split<Kv, 128, 16>) \
+    AKUNU_KERNEL("attention_split_" type "_g1_hd256", attention_split<Kv, 256, 1>)   \
+    AKUNU_KERNEL("attention_split_" type "_g4_hd256", attention_split<Kv, 256, 4>)   \
+    AKUNU_KERNEL("attention_split_" type "_g8_hd256", attention_split<Kv, 256, 8>)   \
+    AKUNU_KERNEL("attention_split_" type "_g16_hd256", attention_split<Kv, 256, 16>) \
+    AKUNU_KERNEL("attention_" type "_hd64", attention<Kv, 64, 1, 32>)            \
+    AKUNU_KERNEL("attention_" type "_hd128", attention<Kv, 128, 1, 32>)          \
+    AKUNU_KERNEL("attention_" type "_hd256", attention<Kv, 256, 2, kKeys256>)

@@ -1,0 +1,51 @@
+// How the KV cache and the partial results of decode attention lie in memory, for the host and for kernels.
+//
+// K and V alike are rows of head_dim elements in units: a KV head with all positions of the context, or, where the cache
+// has a page table, a KV head's part of a page, page by page: [page][kv_head][kPagePositions].
+//
+//   f16, f32  [unit][position][head_dim]
+//   q8_0      [unit], each int8 [position][head_dim], then half scales [position][ceil(head_dim / 32)]; both planes are
+//             rounded up to 16 bytes. A row's blocks are of 32 elements, its last one of what remains.
+#pragma once
+
+#include "core/params.h"
+
+#ifndef __METAL_VERSION__
+#include "core/dtype.h"
+
+namespace akunu::metal {
+using u64 = std::uint64_t;
+#else
+using u64 = ulong;
+#endif
+
+enum AttentionSizes : u32 {
+    kSplitKeys = 128,     // keys of a threadgroup of attention_split, counted from position 0
+    kPagePositions = 32,  // of one page
+    kQ8Block = 32,
+};
+
+constexpr u64 round_up_16(u64 n) { return (n + 15) / 16 * 16; }
+constexpr u32 q8_row_blocks(u32 head_dim) { return (head_dim + kQ8Block - 1) / kQ8Block; }
+// Bytes from a unit's start to its scales, and of a unit.
+constexpr u64 q8_scales_offset(u64 positions, u32 head_dim) { return round_up_16(positions * head_dim); }
+constexpr u64 q8_unit_bytes(u64 positions, u32 head_dim) {
+    return q8_scales_offset(positions, head_dim) + round_up_16(positions * q8_row_blocks(head_dim) * 2);
+}
+
+// Partial results: [head][split][head_dim] unnormalised outputs, then [head][split] (maximum, sum of exp).
+constexpr u32 split_count(u32 context) { return (context + kSplitKeys - 1) / kSplitKeys; }
+
+#ifndef __METAL_VERSION__
+// Bytes of one layer's K (or V).
+constexpr u64 kv_cache_bytes(DType dtype, u32 n_kv_heads, u32 head_dim, u32 context) {
+    if (dtype == DType::Q8_0) return n_kv_heads * q8_unit_bytes(context, head_dim);
+    return u64{n_kv_heads} * context * head_dim * (dtype == DType::F32 ? 4 : 2);
+}
+
+constexpr u64 attention_partial_bytes(u32 n_heads, u32 head_dim, u32 context) {
+    return u64{n_heads} * split_count(context) * (head_dim + u64{2}) * sizeof(float);
+}
+
+}  // namespace akunu::metal
+#endif

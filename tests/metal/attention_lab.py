@@ -1,0 +1,368 @@
+"""Runs metal/kernels/attention on NumPy arrays: caches in their layouts, geometry as choose_attention has it."""
+
+from __future__ import annotations
+
+import struct
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+
+from kernels import reference as ref  # noqa: E402
+from metal_emulator.harness import FIFO, SCHEDULES_DEFAULT, Library, Schedule  # noqa: E402
+
+F64 = npt.NDArray[np.float64]
+F32 = npt.NDArray[np.float32]
+Bytes = npt.NDArray[np.uint8]
+
+KERNELS = ROOT / "metal/kernels/attention"
+HEADERS = ROOT / "metal/include"
+INCLUDE = (HEADERS, ROOT / "cpp")
+F32_FORMAT, F16_FORMAT = 1, 4  # ActFormatBits
+SPLIT_KEYS, PAGE = 128, 32  # metal/include/kv_layout.h
+FILES = ("f16", "f32", "q8_0", "merge")
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """A text of one header or kernel file, what replaces it, and at which occurrence."""
+
+    file: str
+    old: str
+    new: str
+    which: int = 0
+
+
+@cache
+def library(name: str, sanitizer: str = "", mutation: Mutation | None = None) -> Library:
+    """attention_<name>.metal as Metal's default math mode compiles it, perhaps with a mutation."""
+    path, include = KERNELS / f"attention_{name}.metal", INCLUDE
+    options: dict[str, Any] = dict(sanitizer=sanitizer, fast_math=True)
+    if mutation is None:
+        return Library.compile(path, include=include, **options)
+    text, done = path.read_text(), mutation.file == path.name
+    if done:
+        text = mutate(text, mutation)
+    while headers := [h for h in sorted(HEADERS.glob("*.h")) if f'#include "{h.name}"' in text]:
+        for header in headers:
+            inner = header.read_text().replace("#pragma once\n", "")
+            if header.name == mutation.file:
+                inner, done = mutate(inner, mutation), True
+            first, *rest = text.split(f'#include "{header.name}"\n')
+            text = first + inner + "".join(rest)
+            for other in headers:  # once each
+                head, *tail = text.split(f'#include "{other.name}"\n')
+                text = head + (f'#include "{other.name}"\n' if tail else "") + "".join(tail)
+            break
+    assert done, f"{mutation.file} is not part of {path.name}"
+    return Library.compile(text, include=include, **options)
+
+
+def mutate(text: str, m: Mutation) -> str:
+    """The text with the replacement; the mutation is checked to apply."""
+    parts = text.split(m.old)
+    assert len(parts) > m.which + 1, f"the text to replace is gone: {m.old}"
+    return m.old.join(parts[: m.which + 1]) + m.new + m.old.join(parts[m.which + 1 :])
+
+
+# ---- the cache ---------------------------------------------------------------------------------
+
+
+def round_16(n: int) -> int:
+    return (n + 15) // 16 * 16
+
+
+@dataclass(frozen=True)
+class CacheShape:
+    """One layer's K or V as kv_layout.h lays it out."""
+
+    kv: str
+    kv_heads: int
+    head_dim: int
+    context: int
+    pages: tuple[int, ...] = ()  # of each 32 positions, empty: contiguous
+
+    @property
+    def unit_positions(self) -> int:
+        return PAGE if self.pages else self.context
+
+    @property
+    def unit_bytes(self) -> int:
+        n = self.unit_positions * self.head_dim
+        if self.kv != "q8_0":
+            return n * {"f16": 2, "f32": 4}[self.kv]
+        return round_16(n) + round_16(self.unit_positions * -(-self.head_dim // 32) * 2)
+
+    @property
+    def units(self) -> int:
+        return self.kv_heads * (max(self.pages) + 1 if self.pages else 1)
+
+    def empty(self) -> Bytes:
+        """Full of NaN."""
+        return np.full(self.units * self.unit_bytes, 0xFF, np.uint8)
+
+    def place(self, head: int, position: int) -> tuple[int, int]:
+        """(unit, row)."""
+        if not self.pages:
+            return head, position
+        return self.pages[position // PAGE] * self.kv_heads + head, position % PAGE
+
+    def planes(self, raw: Bytes) -> tuple[npt.NDArray[Any], npt.NDArray[np.float16] | None]:
+        """Views [unit, position, head_dim], and for q8_0 of the scales [unit, position, block]."""
+        units = raw.reshape(self.units, self.unit_bytes)
+        shape = (self.unit_positions, self.head_dim)
+        if self.kv != "q8_0":
+            dtype = np.float16 if self.kv == "f16" else np.float32
+            return units.view(dtype).reshape(self.units, *shape), None
+        n, blocks = self.unit_positions * self.head_dim, -(-self.head_dim // 32)
+        scales = units[:, round_16(n) :][:, : self.unit_positions * blocks * 2]
+        values = np.lib.stride_tricks.as_strided(
+            units.view(np.int8), (self.units, *shape), (self.unit_bytes, self.head_dim, 1)
+        )
+        half = np.lib.stride_tricks.as_strided(
+            scales[:, :2].view(np.float16),
+            (self.units, self.unit_positions, blocks),
+            (self.unit_bytes, blocks * 2, 2),
+        )
+        return values, half
+
+    def write(self, raw: Bytes, x: F32) -> F64:
+        """Stores rows [length, kv_heads, head_dim]; returns what they are afterwards."""
+        values, scales = self.planes(raw)
+        for head in range(self.kv_heads):
+            for position in range(len(x)):
+                unit, row = self.place(head, position)
+                if scales is None:
+                    values[unit, row] = x[position, head]
+                    continue
+                for b, block in enumerate(np.split(x[position, head], range(32, self.head_dim, 32))):
+                    d = np.float16(np.abs(block).max() / 127)
+                    scales[unit, row, b] = d
+                    q = np.rint(block / np.float32(d)) if d else np.zeros_like(block)
+                    values[unit, row, b * 32 : b * 32 + len(block)] = np.clip(q, -127, 127).astype(np.int8)
+        return self.read(raw, len(x))
+
+    def read(self, raw: Bytes, length: int) -> F64:
+        """Rows [length, kv_heads, head_dim]."""
+        values, scales = self.planes(raw)
+        x = np.empty((length, self.kv_heads, self.head_dim))
+        for head in range(self.kv_heads):
+            for position in range(length):
+                unit, row = self.place(head, position)
+                x[position, head] = values[unit, row]
+                if scales is not None:
+                    x[position, head] *= np.repeat(scales[unit, row].astype(np.float64), 32)[: self.head_dim]
+        return x
+
+
+def page_table(rng: np.random.Generator, context: int) -> tuple[int, ...]:
+    """Pages in no order, one of the pool unused."""
+    n = -(-context // PAGE)
+    return tuple(int(i) for i in rng.permutation(n + 1)[:n])
+
+
+# ---- RoPE and the cache write ------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Rope:
+    """A case of rope_kv."""
+
+    rows: int = 3
+    position: int = 5
+    heads: int = 4
+    kv_heads: int = 2
+    head_dim: int = 64
+    kv: str = "f16"
+    half: bool = True
+    rope_dim: int = 0
+    qk_norm: bool = False
+    paged: bool = False
+
+
+def run_rope(case: Rope, lib: Library, schedule: Schedule = FIFO) -> float:
+    """Worst NMSE of the turned q, of K and of V; infinite when anything else was written."""
+    c, rng = case, np.random.default_rng(case.head_dim + case.rows)
+    rope_dim = c.rope_dim or c.head_dim
+    context = c.position + c.rows + 3
+    pages = page_table(rng, context) if c.paged else ()
+    shape = CacheShape(c.kv, c.kv_heads, c.head_dim, context, pages)
+    q = rng.standard_normal((c.rows, c.heads, c.head_dim)).astype(np.float32)
+    k, v = rng.standard_normal((2, c.rows, c.kv_heads, c.head_dim)).astype(np.float32)
+    k[-1, 0] *= 1e-3  # a block of small numbers
+    v[0, 0] = 0
+    angles = rng.uniform(0, 6, (c.rows, rope_dim // 2))
+    table = np.stack([np.cos(angles), np.sin(angles)], -1).astype(np.float32)
+    q_norm, k_norm = (1 + 0.3 * rng.standard_normal((2, c.head_dim))).astype(np.float32)
+    eps, style = 1e-6, "half" if c.half else "interleaved"
+    cos, sin = (table[..., i].astype(np.float64) for i in range(2))
+
+    def turned(x: F32, weight: F32) -> F64:
+        wide = x.astype(np.float64)
+        return ref.rotate(ref.rms_norm(wide, weight, eps) if c.qk_norm else wide, cos, sin, style)
+
+    expected_q, expected_k = turned(q, q_norm), turned(k, k_norm)
+    k_cache, v_cache = shape.empty(), shape.empty()
+    params = struct.pack(
+        "IIIIIIIIfI",
+        *(c.position, c.rows, c.heads, c.kv_heads, c.head_dim, rope_dim),
+        *(int(c.half), int(c.qk_norm), eps, context),
+    )
+    buffers: dict[int, Any] = {0: q, 1: k, 2: v, 3: table, 4: k_cache, 5: v_cache, 6: q_norm, 7: k_norm}
+    buffers |= {8: params, 10: np.array(pages or [0], np.uint32)}
+    lib.run(
+        f"rope_kv_{c.kv}",
+        buffers,
+        groups=(-(-(c.heads + 2 * c.kv_heads) // 4), c.rows),
+        threads=128,
+        constants=constants(c, True, c.paged),
+        schedule=schedule,
+    )
+    worst = nmse(q, expected_q)
+    written = np.s_[c.position : c.position + c.rows]
+    for raw, x in ((k_cache, expected_k), (v_cache, v.astype(np.float64))):
+        stored = shape.read(raw, context)[written]
+        if c.kv == "q8_0":
+            top = np.abs(np.pad(x, ((0, 0), (0, 0), (0, -c.head_dim % 32)))).reshape(*x.shape[:2], -1, 32).max(-1)
+            limit = np.repeat(top / 127 * 0.505, 32, axis=-1)[..., : c.head_dim]  # the scale is an f16
+            worst = max(worst, 0.0 if (np.abs(stored - x) <= limit + 1e-7).all() else np.inf)
+        else:
+            worst = max(worst, nmse(stored, x) / (1 if c.kv == "f32" else 1e5))
+        # All else is untouched.
+        untouched, full = shape.empty(), np.zeros((context, c.kv_heads, c.head_dim), np.float32)
+        shape.write(untouched, full)
+        others = shape.empty()
+        mask = CacheShape(c.kv, c.kv_heads, c.head_dim, context, pages)
+        values, scales = mask.planes(others)
+        got, got_scales = mask.planes(raw)
+        for head in range(c.kv_heads):
+            for position in range(context):
+                if c.position <= position < c.position + c.rows:
+                    continue
+                at = mask.place(head, position)
+                same = values[at].tobytes() == got[at].tobytes()
+                if scales is not None and got_scales is not None:
+                    same &= scales[at].tobytes() == got_scales[at].tobytes()
+                worst = worst if same else np.inf
+    return worst
+
+
+# ---- attention ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Case:
+    """Rows `position`.. of a sequence against all keys before; `split`: by the decode pair of kernels."""
+
+    rows: int = 1
+    position: int = 40
+    heads: int = 4
+    kv_heads: int = 2
+    head_dim: int = 64
+    kv: str = "f16"
+    window: int = 0
+    cap: float = 0.0
+    spread: float = 3.0  # standard deviation of the scores
+    slack: int = 3
+    split: bool = False
+    causal: bool = True
+    paged: bool = False
+    formats: int = F32_FORMAT
+
+    @property
+    def id(self) -> str:
+        names = [f"{k}={v}" for k, v in self.__dict__.items() if v != getattr(Case, k)]
+        return "-".join(names) or "default"
+
+
+def constants(case: Case | Rope, causal: bool, paged: bool) -> dict[str | int, Any]:
+    return {0: case.head_dim, 1: case.heads // case.kv_heads, 2: paged, 3: causal}
+
+
+def nmse(found: npt.NDArray[Any], expected: F64) -> float:
+    """Normalised mean square error; infinite where a NaN is."""
+    error = float(((found.astype(np.float64) - expected) ** 2).sum() / (expected**2).sum())
+    return error if np.isfinite(error) else np.inf
+
+
+def tolerance(case: Case) -> float:
+    """As in tests/kernels: a score's rounding error, which the exponential makes relative, grows with it."""
+    # Prefill rounds a dequantised element to f16, which is 1 % of what quantising it cost.
+    exact = 1e-6 if case.kv == "q8_0" and not case.split else 1e-11
+    return exact * max(1.0, (case.spread / 3) ** 2)
+
+
+def attention_reference(case: Case, q: F64, k: F64, v: F64) -> F64:
+    scale = case.head_dim**-0.5
+    if case.causal:
+        return ref.attention(q, k, v, case.position, scale, case.cap, case.window)
+    last = [ref.attention(row[None], k, v, len(k) - 1, scale, case.cap, case.window) for row in q]
+    return np.concatenate(last)
+
+
+def run_attention(
+    case: Case, lib: Library, merge: Library, schedule: Schedule = FIFO, later_tiles: int = 0
+) -> float:
+    """NMSE of the output, infinite for a NaN. `later_tiles`: splits of the grid beyond those needed."""
+    c, rng = case, np.random.default_rng(case.head_dim * 1000 + case.position)
+    length, group = c.position + c.rows, c.heads // c.kv_heads
+    context = length + c.slack
+    pages = page_table(rng, context) if c.paged else ()
+    shape = CacheShape(c.kv, c.kv_heads, c.head_dim, context, pages)
+    q = (rng.standard_normal((c.rows, c.heads, c.head_dim)) * c.spread).astype(np.float32)
+    caches = [shape.empty(), shape.empty()]
+    k, v = (shape.write(raw, rng.standard_normal((length, c.kv_heads, c.head_dim)).astype(np.float32)) for raw in caches)
+    params = struct.pack(
+        "IIIIIIIffI",
+        *(c.position, c.rows, c.heads, c.kv_heads, c.head_dim, c.window, context),
+        *(c.head_dim**-0.5, c.cap, c.formats),
+    )
+    expected = attention_reference(c, q.astype(np.float64), k, v)
+    f32 = np.full(q.shape, np.nan, np.float32)
+    f16 = np.full(q.shape, np.nan, np.float16)
+    common: dict[int, Any] = {0: q, 1: caches[0], 2: caches[1], 8: params, 10: np.array(pages or [0], np.uint32)}
+    fixed: dict[str, Any] = dict(threads=128, constants=constants(c, c.causal, c.paged), schedule=schedule)
+    if c.split:
+        keys = min(length, c.window + SPLIT_KEYS - 1) if c.window else length
+        splits = -(-context // SPLIT_KEYS)
+        partials = np.full(c.heads * splits * (c.head_dim + 2), np.nan, np.float32)
+        size = next(g for g in (1, 4, 8, 16) if group <= g)
+        name = f"attention_split_{c.kv}_g{size}_hd{128 if c.head_dim <= 128 else 256}"
+        lib.run(name, common | {3: partials}, groups=(-(-keys // SPLIT_KEYS), c.kv_heads), **fixed)
+        merge.run("attention_merge", {0: partials, 1: f32, 2: f16, 8: params}, groups=c.heads, **fixed)
+    else:
+        size = next(n for n in (64, 128, 256) if c.head_dim <= n)
+        rows_per = (16 if size == 256 else 32) // group
+        tiles = -(-c.rows // rows_per)
+        lib.run(f"attention_{c.kv}_hd{size}", common | {3: f32}, groups=(tiles, c.kv_heads), **fixed)
+    if c.formats & F16_FORMAT:
+        half = nmse(f16, expected)
+        return half / 1e5 if np.isnan(f32).all() else np.inf
+    return nmse(f32, expected)
+
+
+def run_case(
+    case: Case | Rope,
+    schedules: Sequence[Schedule] = SCHEDULES_DEFAULT[:1],
+    sanitizer: str = "",
+    mutation: Mutation | None = None,
+) -> float:
+    """The worst result over the schedules, as a share of what is tolerated."""
+    in_merge = mutation is not None and mutation.file == "attention_merge.metal"
+    lib = library(case.kv, sanitizer, None if in_merge else mutation)
+    if isinstance(case, Rope):
+        return max(run_rope(case, lib, s) / 1e-11 for s in schedules)
+    merge = library("merge", sanitizer, mutation if in_merge else None)
+    return max(run_attention(case, lib, merge, s) / tolerance(case) for s in schedules)
+
+
+def two_workers(schedules: Sequence[Schedule]) -> list[Schedule]:
+    return [replace(s, workers=2) for s in schedules]
