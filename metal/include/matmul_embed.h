@@ -6,13 +6,11 @@
 #include "vector_load.h"
 
 template <typename F>
-kernel void embed(device const uint* history [[buffer(0)]], device const uchar* table [[buffer(1)]],
-                  device float* hidden [[buffer(2)]], constant EmbedParams& p [[buffer(8)]],
-                  uint2 at [[thread_position_in_grid]]) {
+inline void embed_quad(device const uint* history, thread const typename F::Matrix& table, device float* hidden,
+                       constant EmbedParams& p, uint2 at) {
     const uint e = 4 * at.x;
     if (e >= p.dim || at.y >= p.rows) return;
-    const typename F::Matrix matrix = {table};
-    const typename F::Row row = matrix.row(min(history[p.position + at.y], p.vocab - 1), p.dim);
+    const typename F::Row row = table.row(min(history[p.position + at.y], p.vocab - 1), p.dim);
     const uint block = e / F::kBlock;
     const Quad q = F::quad(row, block, e % F::kBlock, p.dim - block * F::kBlock);
     const float4 v = (q.scale * q.q + q.min) * p.scale;
@@ -22,4 +20,12 @@ kernel void embed(device const uint* history [[buffer(0)]], device const uchar* 
     } else {
         for (ushort i = 0; i < min(4u, p.dim - e); ++i) to[i] = v[i];
     }
+}
+
+template <typename F>
+kernel void embed(device const uint* history [[buffer(0)]], device const uchar* table [[buffer(1)]],
+                  device float* hidden [[buffer(2)]], constant EmbedParams& p [[buffer(8)]],
+                  uint2 at [[thread_position_in_grid]]) {
+    const typename F::Matrix matrix = {table};
+    embed_quad<F>(history, matrix, hidden, p, at);
 }

@@ -18,7 +18,9 @@ constant constexpr ushort kGemmThreads = 128;
 // float4s of threadgroup memory: the two input tiles, later the output tile.
 template <typename F, ushort kTokens>
 constexpr ushort gemm_memory() {
-    return max(kTokens * kTileRows * 4, (kTokens + kTileRows) * kTileDepth * int(sizeof(typename F::Tile))) / 16;
+    constexpr uint kIn = (kTokens + kTileRows) * kTileDepth * sizeof(typename F::Tile);
+    constexpr uint kOut = kTokens * kTileRows * sizeof(float);
+    return (kIn > kOut ? kIn : kOut) / sizeof(float4);
 }
 
 // Which tile a threadgroup computes. Threadgroups that run at the same time share rows of weights as well as of x:
@@ -45,9 +47,9 @@ inline typename F::Row tile_row(thread const typename F::Matrix (&w)[kMatrices],
 // Leaves the products in `memory` as float [kTokens][64].
 template <typename F, ushort kTokens, ushort kMatrices>
 inline void gemm(device const typename F::Input* x, thread const typename F::Matrix (&w)[kMatrices], uint tokens, uint n,
-                 uint k, uint first_token, uint first_row, ushort thread_index, ushort simd,
-                 threadgroup float4* memory) {
+                 uint k, uint2 tile, ushort thread_index, ushort simd, threadgroup float4* memory) {
     using Tile = typename F::Tile;
+    const uint first_row = tile.x * (kTileRows / kMatrices), first_token = tile.y * kTokens;
     constexpr ushort kSimdsAcross = kTokens / 16;         // SIMD-groups side by side in tokens; each has 16
     constexpr ushort kColumns = 2 * kSimdsAcross;         // 8x8 blocks of weights' rows per SIMD-group
     threadgroup Tile* w_tile = (threadgroup Tile*)memory;  // [depth / 8][rows / 8] blocks, [row][depth] in a block
@@ -100,6 +102,15 @@ inline void gemm(device const typename F::Input* x, thread const typename F::Mat
     threadgroup_barrier(mem_flags::mem_threadgroup);
 }
 
+template <ushort kTokens>
+inline void store_tile(threadgroup const float* products, device float* y, device const float* bias,
+                       constant MatmulParams& p, uint2 tile, ushort thread_index) {
+    for (ushort i = thread_index; i < kTokens * kTileRows; i += kGemmThreads) {
+        const uint token = tile.y * kTokens + i / kTileRows, row = tile.x * kTileRows + i % kTileRows;
+        if (token < p.rows && row < p.n) store_product(y, bias, p, token, row, products[i]);
+    }
+}
+
 template <typename F, ushort kTokens>
 kernel void matmul_gemm(device const typename F::Input* x [[buffer(0)]], device const uchar* w [[buffer(1)]],
                         device float* y [[buffer(2)]], device const float* bias [[buffer(3)]],
@@ -108,14 +119,9 @@ kernel void matmul_gemm(device const typename F::Input* x [[buffer(0)]], device 
                         ushort simd [[simdgroup_index_in_threadgroup]]) {
     threadgroup float4 memory[gemm_memory<F, kTokens>()];
     const uint2 tile = tile_of(group, groups);
-    const uint first_row = tile.x * kTileRows, first_token = tile.y * kTokens;
     const typename F::Matrix matrix[1] = {{w}};
-    gemm<F, kTokens, 1>(x, matrix, p.rows, p.n, p.k, first_token, first_row, thread_index, simd, memory);
-    threadgroup const float* out = (threadgroup const float*)memory;
-    for (ushort i = thread_index; i < kTokens * kTileRows; i += kGemmThreads) {
-        const uint token = first_token + i / kTileRows, row = first_row + i % kTileRows;
-        if (token < p.rows && row < p.n) store_product(y, bias, p, token, row, out[i]);
-    }
+    gemm<F, kTokens, 1>(x, matrix, p.rows, p.n, p.k, tile, thread_index, simd, memory);
+    store_tile<kTokens>((threadgroup const float*)memory, y, bias, p, tile, thread_index);
 }
 
 template <typename F, ushort kTokens>
@@ -128,14 +134,11 @@ kernel void gate_up_gemm(device const typename F::Input* x [[buffer(0)]], device
     constexpr ushort kRows = kTileRows / 2;
     threadgroup float4 memory[gemm_memory<F, kTokens>()];
     const uint2 tile = tile_of(group, groups);
-    const uint first_row = tile.x * kRows, first_token = tile.y * kTokens;
     const typename F::Matrix matrices[2] = {{gate}, {up}};
-    gemm<F, kTokens, 2>(x, matrices, p.rows, p.n, p.k, first_token, first_row, thread_index, simd, memory);
-    threadgroup const float* products = (threadgroup const float*)memory;
+    gemm<F, kTokens, 2>(x, matrices, p.rows, p.n, p.k, tile, thread_index, simd, memory);
     for (ushort i = thread_index; i < kTokens * kRows; i += kGemmThreads) {
-        const ushort t = i / kRows, r = i % kRows;
-        if (first_token + t >= p.rows || first_row + r >= p.n) continue;
-        threadgroup const float* product = products + t * kTileRows + r;
-        store_gated(out, compact, p, first_token + t, first_row + r, product[0], product[kRows]);
+        const uint token = tile.y * kTokens + i / kRows, row = tile.x * kRows + i % kRows;
+        threadgroup const float* product = (threadgroup const float*)memory + i / kRows * kTileRows + i % kRows;
+        if (token < p.rows && row < p.n) store_gated(out, compact, p, token, row, product[0], product[kRows]);
     }
 }

@@ -46,10 +46,10 @@ struct Place {
     ushort simd;    // SIMD-group of it
     ushort simds;   // SIMD-groups of a threadgroup
     ushort lane;
-    uint first_row() const { return (group * (simds / K_SPLIT) + simd / K_SPLIT) * ROWS_PER_SIMD; }
+    uint base_row() const { return (group * (simds / K_SPLIT) + simd / K_SPLIT) * ROWS_PER_SIMD; }
     uint part() const { return simd % K_SPLIT; }
-    // This lane stores the row first_row() + lane.
-    bool stores(uint n) const { return part() == 0 && lane < ROWS_PER_SIMD && first_row() + lane < n; }
+    // This lane stores the row base_row() + lane.
+    bool stores(uint n) const { return part() == 0 && lane < ROWS_PER_SIMD && base_row() + lane < n; }
 };
 
 // sums[i] += the lane's share of Σ x·w for `count` rows.
@@ -92,9 +92,9 @@ inline float2 gemv(thread const Input& x, thread const typename F::Matrix (&w)[k
     float squares = 0;
     for (ushort i = 0; i < kMaxRows; ++i) sums[i] = 0;
     const ushort count = kMatrices * ROWS_PER_SIMD;
-    if (at.first_row() < n) {
+    if (at.base_row() < n) {
         typename F::Row rows[kMaxRows];
-        for (ushort i = 0; i < count; ++i) rows[i] = w[i / ROWS_PER_SIMD].row(min(at.first_row() + i % ROWS_PER_SIMD, n - 1), k);
+        for (ushort i = 0; i < count; ++i) rows[i] = w[i / ROWS_PER_SIMD].row(min(at.base_row() + i % ROWS_PER_SIMD, n - 1), k);
         accumulate_rows<F>(x, rows, count, k, at.part() * 32 + at.lane, K_SPLIT * 32, sums, squares);
     }
     for (ushort i = 0; i < count; ++i) sums[i] = simd_sum(sums[i]);
@@ -133,7 +133,7 @@ kernel void matmul_gemv(device const typename F::Input* x [[buffer(0)]], device 
     const typename F::Matrix matrix[1] = {{w}};
     const PlainInput<F> input = {x};
     const float v = gemv<F, 1>(input, matrix, p.n, p.k, at, partial).x;
-    if (at.stores(p.n)) store_product(y, bias, p, 0, at.first_row() + lane, v);
+    if (at.stores(p.n)) store_product(y, bias, p, 0, at.base_row() + lane, v);
 }
 
 // act(x·Gᵀ)·(x·Uᵀ)
@@ -148,7 +148,7 @@ kernel void gate_up_gemv(device const typename F::Input* x [[buffer(0)]], device
     const typename F::Matrix matrices[2] = {{gate}, {up}};
     const PlainInput<F> input = {x};
     const float2 v = gemv<F, 2>(input, matrices, p.n, p.k, at, partial);
-    if (at.stores(p.n)) store_gated(out, compact, p, 0, at.first_row() + lane, v.x, v.y);
+    if (at.stores(p.n)) store_gated(out, compact, p, 0, at.base_row() + lane, v.x, v.y);
 }
 
 // q, k, v = norm(x)·Wᵀ (+ bias). A threadgroup works on one of the three.
@@ -181,7 +181,7 @@ kernel void norm_qkv(device const float* x [[buffer(0)]], device const float* g 
     const NormInput<F> input = {x, g, p.eps};
     const float v = gemv<F, 1>(input, matrix, n, p.k, at, partial).x;
     if (at.stores(n)) {
-        const uint row = at.first_row() + lane;
+        const uint row = at.base_row() + lane;
         y[to + row] = p.has_bias ? v + bias[first + row] : v;
     }
 }
@@ -199,5 +199,5 @@ kernel void norm_gate_up(device const float* x [[buffer(0)]], device const float
     const typename F::Matrix matrices[2] = {{gate}, {up}};
     const NormInput<F> input = {x, g, p.eps};
     const float2 v = gemv<F, 2>(input, matrices, p.n, p.k, at, partial);
-    if (at.stores(p.n)) store_gated(out, compact, p, 0, at.first_row() + lane, v.x, v.y);
+    if (at.stores(p.n)) store_gated(out, compact, p, 0, at.base_row() + lane, v.x, v.y);
 }

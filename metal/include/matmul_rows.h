@@ -66,20 +66,26 @@ inline void multiply_tokens(device const typename F::Input* x, thread const type
     reduce_tokens(sums, tokens, lane, kept);
 }
 
+static inline void store_tokens(device float* y, device const float* bias, constant MatmulParams& p, uint first,
+                                ushort lane, thread float (&kept)[2]) {
+    const uint row = first + lane % kRowsOfW;
+    for (ushort i = 0; i < 2; ++i) {
+        const uint token = 8 * i + lane / kRowsOfW;
+        if (row < p.n && token < p.rows) store_product(y, bias, p, token, row, kept[i]);
+    }
+}
+
 template <typename F>
 kernel void matmul_rows(device const typename F::Input* x [[buffer(0)]], device const uchar* w [[buffer(1)]],
                         device float* y [[buffer(2)]], device const float* bias [[buffer(3)]],
                         constant MatmulParams& p [[buffer(8)]], uint group [[threadgroup_position_in_grid]],
                         ushort simd [[simdgroup_index_in_threadgroup]], ushort simds [[simdgroups_per_threadgroup]],
                         ushort lane [[thread_index_in_simdgroup]]) {
-    const uint first = (group * simds + simd) * kRowsOfW, row = first + lane % kRowsOfW;
+    const uint first = (group * simds + simd) * kRowsOfW;
     const typename F::Matrix matrix[1] = {{w}};
     float kept[2];
     multiply_tokens<F, 1>(x, matrix, first, p.n, p.k, p.rows, lane, kept);
-    for (ushort half_of_tokens = 0; half_of_tokens < 2; ++half_of_tokens) {
-        const uint token = 8 * half_of_tokens + lane / kRowsOfW;
-        if (row < p.n && token < p.rows) store_product(y, bias, p, token, row, kept[half_of_tokens]);
-    }
+    store_tokens(y, bias, p, first, lane, kept);
 }
 
 // Rows 0 and 1 of a SIMD-group are the gate's, 2 and 3 the same rows of up.
@@ -93,9 +99,9 @@ kernel void gate_up_rows(device const typename F::Input* x [[buffer(0)]], device
     const typename F::Matrix matrices[2] = {{gate}, {up}};
     float kept[2];
     multiply_tokens<F, 2>(x, matrices, first, p.n, p.k, p.rows, lane, kept);
-    for (ushort half_of_tokens = 0; half_of_tokens < 2; ++half_of_tokens) {
-        const float gate_value = kept[half_of_tokens], up_value = simd_shuffle_down(gate_value, 2);
-        const uint token = 8 * half_of_tokens + lane / kRowsOfW;
+    for (ushort i = 0; i < 2; ++i) {
+        const float gate_value = kept[i], up_value = simd_shuffle_down(gate_value, 2);
+        const uint token = 8 * i + lane / kRowsOfW;
         if (lane % kRowsOfW >= 2 || row >= p.n || token >= p.rows) continue;
         store_gated(out, compact, p, token, row, gate_value, up_value);
     }

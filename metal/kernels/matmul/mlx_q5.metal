@@ -1,0 +1,3 @@
+#include "mlx_kernels.h"
+
+AKUNU_MLX_KERNELS(5)

@@ -1,0 +1,259 @@
+"""Runs the matmul kernels by the emulator's harness, with any geometry, schedule and sanitizer.
+
+Each function returns the NMSE against float64 on the dequantised weights. They also run in child processes under a
+sanitizer, so arguments are plain JSON.
+"""
+
+from __future__ import annotations
+
+import zlib
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kernels import reference as ref
+from kernels.problem import pack
+from kernels.runner import nmse
+from kernels.weights import random_weight
+from metal_emulator.harness import FIFO, SCHEDULES_DEFAULT, Library, Schedule
+
+ROOT = Path(__file__).resolve().parents[2]
+KERNELS = ROOT / "metal" / "kernels" / "matmul"
+INCLUDE = (ROOT / "metal" / "include", ROOT / "cpp")
+PARAMS = 8
+
+F32_BOUND = 1e-11  # accumulated in binary32
+F16_BOUND = 3e-7  # a weight, or a stored activation, rounded to binary16
+TILED = {"f32", "bf16", "f16"}  # whose GEMM tiles hold the weights exactly
+
+
+@cache
+def library(dtype: str, sanitizer: str = "") -> Library:
+    """The kernels of a weight type."""
+    return Library.compile(
+        KERNELS / f"{dtype}.metal", include=INCLUDE, sanitizer=sanitizer, fast_math=not sanitizer
+    )
+
+
+def _up(a: int, b: int) -> int:
+    return -(-a // b)
+
+
+class Run:
+    """Random data of a case, and how its kernels are started."""
+
+    def __init__(
+        self,
+        dtype: str,
+        k: int,
+        *case: int | str,
+        sanitizer: str = "",
+        schedule: Schedule = FIFO,
+        kernels: Library | None = None,
+        rows_per_simd: int = 4,
+        split: int = 1,
+        simds: int = 2,
+    ) -> None:
+        self.dtype, self.k = dtype, k
+        self.rng = np.random.default_rng(zlib.crc32(repr((dtype, k, case)).encode()))
+        self.library, self.schedule = kernels or library(dtype, sanitizer), schedule
+        self.rows_per_simd, self.split, self.simds = rows_per_simd, split, simds
+        self.constants: dict[str | int, Any] = {"ROWS_ARE_VECTORS": k % 4 == 0}
+
+    def weight(self, n: int, sigma: float | None = None) -> tuple[Any, ref.F64]:
+        """A weight's bytes and values."""
+        w = random_weight(self.rng, self.dtype, n, self.k, sigma=sigma)
+        return w.data, w.values()
+
+    def normal(self, *shape: int) -> ref.F32:
+        return self.rng.standard_normal(shape).astype(np.float32)
+
+    def input(self, rows: int) -> tuple[Any, ref.F64]:
+        """x as a kernel reads it, and its values."""
+        x = self.normal(rows, self.k)
+        stored = x if self.dtype == "f32" else x.astype(np.float16)
+        return stored, stored.astype(np.float64)
+
+    @property
+    def rows_per_group(self) -> int:
+        return self.simds // self.split * self.rows_per_simd
+
+    def gemv(self, name: str, buffers: dict[int, Any], groups: int) -> None:
+        constants = self.constants | {"ROWS_PER_SIMD": self.rows_per_simd, "K_SPLIT": self.split}
+        self._run(name, buffers, groups, 32 * self.simds, constants)
+
+    def rows(self, name: str, buffers: dict[int, Any], n: int) -> None:
+        groups = _up(n, self.simds * (4 if name == "matmul_rows" else 2))
+        self._run(name, buffers, groups, 32 * self.simds, self.constants)
+
+    def gemm(self, name: str, buffers: dict[int, Any], n: int, rows: int) -> None:
+        tokens = 16 if "small" in name else 32
+        groups = _up(n, 64 if name.startswith("matmul") else 32), _up(rows, tokens)
+        self._run(name, buffers, groups, 128, self.constants)
+
+    def grid(self, name: str, buffers: dict[int, Any], groups: tuple[int, int], threads: int) -> None:
+        self._run(name, buffers, groups, threads, self.constants)
+
+    def _run(self, name: str, buffers: dict[int, Any], groups: Any, threads: int, constants: Any) -> None:
+        self.library.run(
+            f"{name}_{self.dtype}",
+            buffers,
+            groups=groups,
+            threads=threads,
+            constants=constants,
+            schedule=self.schedule,
+        )
+
+
+DUMMY = np.zeros(4, np.float32)
+
+
+def matmul(
+    dtype: str,
+    rows: int,
+    n: int,
+    k: int,
+    kind: str,
+    *,
+    bias: bool = False,
+    accumulate: bool = False,
+    cap: float = 0.0,
+    **options: Any,
+) -> float:
+    """``kind`` is gemv, rows, gemm or gemm_small."""
+    run = Run(dtype, k, rows, n, **options)
+    (w, weights), (x, values) = run.weight(n), run.input(rows)
+    b, y = run.normal(n), run.normal(rows, n)
+    expected = ref.softcap(values @ weights.T + (b if bias else 0), cap) + (y if accumulate else 0)
+    params = pack(
+        "matmul", rows=rows, n=n, k=k, y_stride=n, accumulate=accumulate, has_bias=bias, softcap=cap
+    )
+    out = y if accumulate else np.full_like(y, np.nan)
+    buffers = {0: x, 1: w, 2: out, 3: b if bias else DUMMY, PARAMS: params}
+    name = f"matmul_{kind}"
+    if kind == "gemv":
+        run.gemv(name, buffers, _up(n, run.rows_per_group))
+    elif kind == "rows":
+        run.rows(name, buffers, n)
+    else:
+        run.gemm(name, buffers, n, rows)
+    return nmse(out.reshape(-1), expected.reshape(-1))
+
+
+def _gated_buffers(rows: int, n: int, formats: int) -> list[Any]:
+    """Both outputs; what is not asked for is a dummy."""
+    f32 = np.full((rows, n), np.nan, np.float32) if formats & 1 else DUMMY
+    f16 = np.full((rows, n), np.nan, np.float16) if formats & 4 else DUMMY
+    return [f32, f16]
+
+
+def _gated_error(outputs: list[Any], formats: int, expected: ref.F64) -> float:
+    """The larger NMSE; that of the F16 output is scaled to the bound of F32."""
+    found = []
+    if formats & 1:
+        found.append(nmse(outputs[0].reshape(-1), expected.reshape(-1)))
+    if formats & 4:
+        found.append(nmse(outputs[1].reshape(-1), expected.reshape(-1)) / F16_BOUND * F32_BOUND)
+    return max(found)
+
+
+def gate_up(
+    dtype: str,
+    rows: int,
+    n: int,
+    k: int,
+    kind: str,
+    *,
+    activation: str = "silu",
+    formats: int = 4,
+    **options: Any,
+) -> float:
+    """``kind`` is gemv, rows or gemm."""
+    run = Run(dtype, k, rows, n, **({"rows_per_simd": 2} | options))
+    (g, gate), (u, up), (x, values) = run.weight(n), run.weight(n), run.input(rows)
+    expected = ref.activation(values @ gate.T, activation) * (values @ up.T)
+    params = pack("gate_up", rows=rows, n=n, k=k, activation=activation != "silu", formats=formats)
+    outputs = _gated_buffers(rows, n, formats)
+    buffers = {0: x, 1: g, 2: u, 3: outputs[0], 4: outputs[1], PARAMS: params}
+    name = f"gate_up_{kind}"
+    if kind == "gemv":
+        run.gemv(name, buffers, _up(n, run.rows_per_group))
+    elif kind == "rows":
+        run.rows(name, buffers, n)
+    else:
+        run.gemm(name, buffers, n, rows)
+    return _gated_error(outputs, formats, expected)
+
+
+EPS = 1e-5
+
+
+def _norm_input(run: Run) -> tuple[ref.F32, ref.F32, ref.F64]:
+    x, g = run.normal(run.k), 1 + 0.3 * run.normal(run.k)
+    return x, g, ref.rms_norm(x.astype(np.float64), g, EPS)
+
+
+def norm_qkv(dtype: str, n_q: int, n_kv: int, k: int, *, bias: bool = False, **options: Any) -> float:
+    """Offsets leave gaps between q, k and v, which must stay as they are."""
+    run = Run(dtype, k, n_q, n_kv, **options)
+    (q, wq), (key, wk), (v, wv) = run.weight(n_q), run.weight(n_kv), run.weight(n_kv)
+    x, g, values = _norm_input(run)
+    b = run.normal(n_q + 2 * n_kv)
+    k_offset, v_offset = n_q + 3, n_q + n_kv + 8
+    y = np.full(v_offset + n_kv + 1, 7, np.float32)
+    expected = y.astype(np.float64)
+    at = 0
+    for offset, w in ((0, wq), (k_offset, wk), (v_offset, wv)):
+        expected[offset : offset + len(w)] = w @ values + (b[at : at + len(w)] if bias else 0)
+        at += len(w)
+    params = pack(
+        "norm_qkv", n_q=n_q, n_kv=n_kv, k=k, k_offset=k_offset, v_offset=v_offset, has_bias=bias, eps=EPS
+    )
+    per = run.rows_per_group
+    buffers = {0: x, 1: g, 2: q, 3: key, 4: v, 5: y, 6: b if bias else DUMMY, PARAMS: params}
+    run.gemv("norm_qkv", buffers, _up(n_q, per) + 2 * _up(n_kv, per))
+    return nmse(y, expected)
+
+
+def norm_gate_up(
+    dtype: str, n: int, k: int, *, activation: str = "silu", formats: int = 4, **options: Any
+) -> float:
+    run = Run(dtype, k, n, **({"rows_per_simd": 2} | options))
+    (g, gate), (u, up) = run.weight(n), run.weight(n)
+    x, norm, values = _norm_input(run)
+    expected = ref.activation(gate @ values, activation) * (up @ values)
+    params = pack("norm_gate_up", n=n, k=k, activation=activation != "silu", formats=formats, eps=EPS)
+    outputs = _gated_buffers(1, n, formats)
+    buffers = {0: x, 1: norm, 2: g, 3: u, 4: outputs[0], 5: outputs[1], PARAMS: params}
+    run.gemv("norm_gate_up", buffers, _up(n, run.rows_per_group))
+    return _gated_error(outputs, formats, expected)
+
+
+def embed(dtype: str, rows: int, dim: int, vocab: int, **options: Any) -> float:
+    """Scaled by 3.5; one id is out of range and is taken for the last."""
+    run = Run(dtype, dim, rows, vocab, **options)
+    table, values = run.weight(vocab, sigma=1)
+    position = 2
+    history = run.rng.integers(0, vocab, position + rows).astype(np.uint32)
+    history[-1] = vocab + 5
+    expected = values[np.minimum(history[position:], vocab - 1)] * 3.5
+    hidden = np.full((rows, dim), np.nan, np.float32)
+    params = pack("embed", position=position, rows=rows, dim=dim, vocab=vocab, scale=3.5)
+    threads = 64
+    buffers = {0: history, 1: table, 2: hidden, PARAMS: params}
+    run.grid("embed", buffers, (_up(_up(dim, 4), threads), rows), threads)
+    return nmse(hidden.reshape(-1), expected.reshape(-1))
+
+
+def bound(dtype: str, kind: str) -> float:
+    """The largest NMSE: the tiles of a GEMM hold block formats in F16."""
+    return F16_BOUND if kind.startswith("gemm") and dtype not in TILED else F32_BOUND
+
+
+def check(function: str, *args: Any, limit: float = F32_BOUND, **options: Any) -> None:
+    """In order, and in two adversarial orders."""
+    for schedule in SCHEDULES_DEFAULT:
+        error = globals()[function](*args, schedule=schedule, **options)
+        assert error <= limit, f"{function}{args} {options} {schedule}: NMSE {error:.3g}, at most {limit:.3g}"
