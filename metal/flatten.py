@@ -1,6 +1,6 @@
 """Turn .metal files into self-contained texts inside one C++ file.
 
-    python flatten.py --compiler=c++ --output kernel_sources.cpp --depfile kernel_sources.d -I DIR FILE.metal ...
+    python flatten.py --compiler=c++ --output sources.cpp --depfile sources.d -I DIR FILE.metal ...
 
 `newLibraryWithSource:` sees no files, so quoted includes are replaced by their text, once each. The C++ file
 also lists the functions of each text, as the preprocessor leaves them: the host then compiles only the texts

@@ -42,10 +42,14 @@ class Case:
         return dict(self.args).get(name, default)
 
     def build(self, traits: Traits, checking: bool = True) -> Problem:
-        """The problem; the same data in every run."""
+        """The problem; the same data in every run. "q8" stands for the device's compact format."""
         problem = Problem(checking=checking)
         rng = np.random.default_rng(zlib.crc32(self.id.encode()))
-        BUILDERS[self.builder](problem, traits, rng, **dict(self.args))
+        args = dict(self.args)
+        if "formats" in args:
+            compact = traits.matmul_input("q4_0")
+            args["formats"] = tuple(compact if f == "q8" else f for f in args["formats"])
+        BUILDERS[self.builder](problem, traits, rng, **args)
         return problem
 
 

@@ -27,6 +27,11 @@ def targets() -> list[Target]:
     return [Target("cpu", isa) for isa, supported in _core.cpu_instruction_sets() if supported] + others
 
 
+def cpu_targets() -> list[Target]:
+    """Those of the CPU, which promises more: the same bits however a result is computed."""
+    return [t for t in targets() if t.device == "cpu"]
+
+
 def unsupported() -> list[str]:
     """Instruction sets of this build that the processor lacks."""
     return [isa for isa, supported in _core.cpu_instruction_sets() if not supported]

@@ -158,11 +158,9 @@ class Problem:
         return self._add(name, buffer)
 
     def activations(self, name: str, formats: Sequence[str], rows: int, dim: int) -> list[str | None]:
-        """The [f32, q8] outputs of an op that writes `formats`."""
-        return [
-            self.opaque(f"{name}_{f}", Activation(f, rows, dim)) if f in formats else None
-            for f in ("f32", "q8")
-        ]
+        """The [f32, compact] outputs of an op that writes `formats`."""
+        made = {f: self.opaque(f"{name}_{f}", Activation(f, rows, dim)) for f in formats}
+        return [made.get("f32"), made.get("q8") or made.get("f16")]
 
     def run(self, op: str, *buffers: str | None, kv_dtype: str = "f16", **params: float) -> None:
         """Append a command."""
@@ -176,6 +174,6 @@ class Problem:
 
     def expect_activations(self, name: str, expected: npt.NDArray[np.float64], nmse: float) -> None:
         """Check every format that `activations` made."""
-        for f in ("f32", "q8"):
+        for f in ("f32", "q8", "f16"):
             if f"{name}_{f}" in self.buffers:
                 self.expect(f"{name}_{f}", expected, nmse)

@@ -12,7 +12,7 @@ import pytest
 
 from .builders import BUILDERS
 from .cases import BOTH, CHECKS, Case, case
-from .devices import Target, lab, targets
+from .devices import Target, cpu_targets, lab
 from .problem import Activation, Array, Problem, Weight, struct
 from .runner import device_buffers
 from .weights import weight_dtypes
@@ -33,7 +33,7 @@ def outputs(problem: Problem, target: Target, threads: int) -> dict[str, bytes]:
     return {name: b.tobytes() for name, b in buffers.items() if isinstance(b, np.ndarray)}
 
 
-@pytest.mark.parametrize("target", targets(), ids=lambda t: t.id)
+@pytest.mark.parametrize("target", cpu_targets(), ids=lambda t: t.id)
 def test_threads_do_not_change_a_bit(target: Target) -> None:
     assert {c.builder for c in SAMPLES} == {c.builder for c in CHECKS}
     for c in SAMPLES:
@@ -73,7 +73,7 @@ BATCHES = [
 ]
 
 
-@pytest.mark.parametrize("target", targets(), ids=lambda t: t.id)
+@pytest.mark.parametrize("target", cpu_targets(), ids=lambda t: t.id)
 @pytest.mark.parametrize("batch", BATCHES, ids=lambda c: c.id)
 def test_a_row_does_not_depend_on_the_rows_beside_it(batch: Case, target: Target) -> None:
     problem = batch.build(lab(target), checking=False)
@@ -88,7 +88,7 @@ def test_a_row_does_not_depend_on_the_rows_beside_it(batch: Case, target: Target
             assert part[name] == whole[name][first * row :], f"{name} of {rows} rows"
 
 
-@pytest.mark.parametrize("target", targets(), ids=lambda t: t.id)
+@pytest.mark.parametrize("target", cpu_targets(), ids=lambda t: t.id)
 @pytest.mark.parametrize("window", [0, 70])
 @pytest.mark.parametrize("kv", ["f16", "f32"])
 def test_attention_is_the_same_in_every_phase(kv: str, window: int, target: Target) -> None:
