@@ -61,7 +61,7 @@ def load(
     threads
         CPU threads; None: one for each physical core that this process may use.
     kv_dtype
-        Type of the KV cache: "f16", or another that the device supports.
+        Type of the KV cache: "f16", "f32" or "q8_0" (int8 with a scale for every 32 values).
     progress
         True: a bar on standard error if that is a terminal and the load is not over at once; False: nothing;
         or a function called as `progress(done_bytes, total_bytes)`.

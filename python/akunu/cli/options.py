@@ -68,7 +68,7 @@ def loading_options(function: F) -> F:
             default="f16",
             show_default=True,
             metavar="TYPE",
-            help="Type of the cached keys and values.",
+            help="Type of the cached keys and values: f16, f32, or q8_0 for half the memory.",
         ),
     )
 
