@@ -12,14 +12,17 @@ using u64 = std::uint64_t;
 using u64 = ulong;
 #endif
 
-constexpr u32 kSliceTokens = 2048;  // of the vocabulary, per threadgroup
-constexpr u32 kSliceThreads = 256;
-constexpr u32 kPrepareTokens = 1024;  // fewer, since their counts are in threadgroup memory
-constexpr u32 kDrawThreads = 512;
-constexpr u32 kMaxSlices = kSliceThreads;  // a thread each when slices are combined
-constexpr u32 kDepths = 32;                // coarse buckets of a relative logit
-constexpr u32 kTopLogprobs = 20;
-constexpr u32 kIdBits = 24;  // a token's id in a sort key
+// An enum, since Metal has no constants at file scope but in constant memory.
+enum SamplingSizes : u32 {
+    kSliceTokens = 2048,  // of the vocabulary, per threadgroup
+    kSliceThreads = 256,
+    kMaxSlices = kSliceThreads,  // a thread each when slices are combined
+    kPrepareTokens = 1024,       // fewer, since their counts are in threadgroup memory
+    kDrawThreads = 512,
+    kDepths = 32,  // coarse buckets of a relative logit
+    kTopLogprobs = 20,
+    kIdBits = 24,  // a token's id in a sort key
+};
 
 // SamplerState of core/sampling.h; choose_sampling.cpp checks that they agree.
 struct SamplerSettings {

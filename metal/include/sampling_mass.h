@@ -8,7 +8,7 @@ constant constexpr float kMassUnit = 0x1p44f;
 
 // How far a token is below the best one, over the temperature, as the bits of a float: |(x - best) / T|. An inverse
 // temperature beyond the largest float is that.
-static inline uint distance(uint bits, float best, float inverse_temperature) {
+static inline uint distance_below(uint bits, float best, float inverse_temperature) {
     if (bits == kMinusInfinity) return kDropped;
     return as_type<uint>((as_type<float>(bits) - best) * inverse_temperature) & 0x7FFFFFFFu;
 }

@@ -111,9 +111,17 @@ class SamplingLab:
             )
 
 
-def run_case(builder: str, args: dict[str, Any], schedule: str, seed: int, sanitizer: str) -> list[str]:
-    """A case of tests/kernels; what is wrong with its results."""
-    lab = SamplingLab(Schedule(schedule, seed, workers=2), sanitizer)
-    found = run(case(builder, **args).build(lab), lab)  # type: ignore[arg-type]
-    assert not found, found
-    return found
+def run_cases(
+    rows: Sequence[tuple[str, dict[str, Any]]],
+    schedule: str,
+    seed: int,
+    sanitizer: str,
+    mutation: Sequence[str] | None = None,
+) -> None:
+    """Cases of tests/kernels, (builder, arguments), in this process."""
+    text = None if mutation is None else (mutation[0], mutation[1], mutation[2])
+    lab = SamplingLab(Schedule(schedule, seed, workers=2), sanitizer, text)
+    for builder, args in rows:
+        found = run(case(builder, **args).build(lab), lab)  # type: ignore[arg-type]
+        assert not found, (builder, args, found)
+    print("clean")

@@ -53,7 +53,7 @@ kernel void logprob_slices_f32(
         out[slice].sum = sum;
     }
     uint taken = 0;  // bits
-    for (uint r = 0; r < min(settings.n_logprobs, kTopLogprobs); ++r) {
+    for (uint r = 0; r < min(settings.n_logprobs, uint(kTopLogprobs)); ++r) {
         Ranked mine = nothing();
         for (ushort i = 0; i < kEach; ++i) {
             const uint id = first + i * kSliceThreads;
@@ -94,7 +94,7 @@ kernel void logprobs_f32(
         out.chosen = bits == kMinusInfinity ? as_type<float>(bits) : as_type<float>(bits) - top - log_sum;
     }
     uint head = 0;
-    for (uint r = 0; r < min(min(settings.n_logprobs, kTopLogprobs), p.vocab); ++r) {
+    for (uint r = 0; r < min(min(settings.n_logprobs, uint(kTopLogprobs)), p.vocab); ++r) {
         Ranked mine = nothing();
         if (own && head < kTopLogprobs) mine = ranked(slices[thread_id].top[head].key, slices[thread_id].top[head].id);
         const Ranked next = group_best(mine, shared, lane, simd, kSimds);

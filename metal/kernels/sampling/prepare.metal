@@ -24,7 +24,7 @@ kernel void sample_prepare_f32(
     ushort thread_id [[thread_index_in_threadgroup]]) {
     threadgroup uint value[kPrepareTokens];
     threadgroup atomic_uint count[kPrepareTokens];
-    const uint first = slice * kPrepareTokens, n = min(kPrepareTokens, p.vocab - first);
+    const uint first = slice * kPrepareTokens, n = min(uint(kPrepareTokens), p.vocab - first);
     for (uint i = thread_id; i < n; i += kSliceThreads) {
         value[i] = finite_bits(logits[first + i]);
         atomic_store_explicit(&count[i], 0, memory_order_relaxed);

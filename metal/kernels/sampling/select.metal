@@ -47,8 +47,8 @@ static inline uint depth_of(uint distance) {
 
 // A token's sum of logit and noise, as a rank. No other noise can make good a distance beyond kHopeless.
 constant constexpr float kHopeless = 27.0f;
-static inline Ranked drawn(uint distance, uint id, uint word) {
-    const float key = gumbel(word) - as_type<float>(distance);
+static inline Ranked drawn(float distance, uint id, uint word) {
+    const float key = gumbel(word) - distance;
     return ranked(rank_of(as_type<uint>(key)), id);
 }
 
@@ -79,14 +79,14 @@ kernel void sample_spread_f32(
             uint d[4];
             bool any = false;
             for (ushort i = 0; i < 4; ++i) {
-                d[i] = id + i < end ? distance(scaled[id + i], top, inverse) : kDropped;
+                d[i] = id + i < end ? distance_below(scaled[id + i], top, inverse) : kDropped;
                 if (d[i] != kDropped && as_type<float>(d[i]) > limit) d[i] = kDropped;
                 any = any || d[i] != kDropped;
             }
             if (!any) continue;
             const uint4 words = philox4x32(uint4(id / 4, p.position, 0, 0), uint2(settings.seed_lo, settings.seed_hi));
             for (ushort i = 0; i < 4; ++i) {
-                if (d[i] != kDropped) draw = better(draw, drawn(d[i], id + i, words[i]));
+                if (d[i] != kDropped) draw = better(draw, drawn(as_type<float>(d[i]), id + i, words[i]));
             }
         }
         draw = group_best(draw, shared, lane, simd, kSimds);
@@ -106,7 +106,7 @@ kernel void sample_spread_f32(
     threadgroup_barrier(mem_flags::mem_threadgroup);
     ulong my_moment = 0;
     for (uint id = first + thread_id; id < end; id += kSliceThreads) {
-        const uint d = distance(scaled[id], top, inverse);
+        const uint d = distance_below(scaled[id], top, inverse);
         if (d == kDropped) continue;
         const ulong m = mass_of(d);
         atomic_fetch_add_explicit(&count[depth_of(d)], 1, memory_order_relaxed);
@@ -185,7 +185,7 @@ kernel void sample_gather_f32(
     device Ranked* entries = entries_in(scratch, p.vocab);
     const uint first = slice * kSliceTokens, end = min(p.vocab, first + kSliceTokens);
     for (uint id = first + thread_id; id < end; id += kSliceThreads) {
-        const uint d = distance(scaled[id], top, inverse);
+        const uint d = distance_below(scaled[id], top, inverse);
         if (d == kDropped || depth_of(d) > deepest[0]) continue;
         const uint at = atomic_fetch_add_explicit(&next[0], 1, memory_order_relaxed);
         entries[at].key = d;
@@ -278,7 +278,6 @@ static inline void cut(device Ranked* entries, uint n, Key key, ulong want, thre
     uint known = kIdBits + 31, shift = known;
     while (shift > 0) {
         shift = known > 8 ? known - 8 : 0;
-        threadgroup_barrier(mem_flags::mem_threadgroup);
         for (uint b = thread_id; b < kBuckets; b += kDrawThreads) {
             atomic_store_explicit(&space.count[b], 0, memory_order_relaxed);
             atomic_store_explicit(&space.mass[2 * b], 0, memory_order_relaxed);
@@ -364,11 +363,12 @@ kernel void sample_select_f32(
         uint nearest = kDropped;
         for (uint i = thread_id; i < n; i += kDrawThreads) nearest = min(nearest, entries[i].key);
         nearest = ~group_best(ranked(~nearest, 0), shared, lane, simd, kDrawSimds).key;
-        const float limit = as_type<float>(nearest) + min(reach(settings), kHopeless);
+        const float limit = min(reach(settings), kHopeless);
         Ranked draw = nothing();
         for (uint i = thread_id; i < n; i += kDrawThreads) {
-            const uint d = entries[i].key, id = entries[i].id;
-            if (d == kDropped || as_type<float>(d) > limit) continue;
+            const uint id = entries[i].id;
+            const float d = as_type<float>(entries[i].key) - as_type<float>(nearest);
+            if (entries[i].key == kDropped || d > limit) continue;
             const uint word = random_word(uint2(settings.seed_lo, settings.seed_hi), p.position, id);
             draw = better(draw, drawn(d, id, word));
         }
