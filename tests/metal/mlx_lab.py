@@ -35,7 +35,9 @@ def _stored(x: ref.F32, kind: str) -> tuple[Any, ref.F64]:
 class MlxRun(lab.Run):
     """A run whose weights are three arrays."""
 
-    def __init__(self, bits: int, group: int, scale_type: str, k: int, *case: int | str, **options: Any) -> None:
+    def __init__(
+        self, bits: int, group: int, scale_type: str, k: int, *case: int | str, **options: Any
+    ) -> None:
         super().__init__(f"mlx_q{bits}", k, group, scale_type, *case, **options)
         self.bits, self.group, self.scale_type = bits, group, scale_type
         self.constants |= {"MLX_GROUP": group, "MLX_SCALE_TYPE": SCALE_TYPES[scale_type]}
@@ -46,7 +48,9 @@ class MlxRun(lab.Run):
         size = self.k**-0.5 * 3.5 / (1 << self.bits)
         shape = (n, self.k // self.group)
         scales, s = _stored((self.rng.uniform(0.5, 1.5, shape) * size).astype(np.float32), self.scale_type)
-        biases, b = _stored((self.rng.uniform(-1, 0, shape) * self.k**-0.5).astype(np.float32), self.scale_type)
+        biases, b = _stored(
+            (self.rng.uniform(-1, 0, shape) * self.k**-0.5).astype(np.float32), self.scale_type
+        )
         values = q * np.repeat(s, self.group, axis=1) + np.repeat(b, self.group, axis=1)
         return pack_codes(q, self.bits), scales, biases, values
 
