@@ -32,7 +32,6 @@ struct MetalDevice::Impl {
     Plans plans{memory, library, chip};
     Buffer dummy = memory.allocate(kDummyBytes);
     Replay replay{device, plans, dummy.handle};
-    std::vector<Buffer> mapped_copies;  // of map_weight, which nobody releases
 };
 
 MetalDevice::MetalDevice() : impl_(pooled([] { return std::make_unique<Impl>(); })) { traits_.fused_norms = true; }
@@ -80,15 +79,15 @@ void MetalDevice::release(Buffer& buffer) {
 }
 
 Weight MetalDevice::prepare_weight(const HostTensor& t) {
+    Weight mapped{t.dtype, t.rows, t.cols, {}, false, true};
+    if (!t.mapping.empty() && impl_->memory.map(t.bytes, t.mapping, mapped.data)) return mapped;
     Buffer buffer = impl_->memory.allocate(t.bytes.size());
     std::memcpy(buffer.contents, t.bytes.data(), t.bytes.size());
     return {t.dtype, t.rows, t.cols, {buffer, 0}, false};
 }
 
 Weight MetalDevice::map_weight(const HostTensor& t) {
-    const Weight w = prepare_weight(t);
-    impl_->mapped_copies.push_back(w.data.buffer);
-    return w;
+    return prepare_weight(t);  // a copy lives as long as the device
 }
 
 void MetalDevice::resolve(DispatchCmd& cmd) const {

@@ -109,7 +109,8 @@ class GgufSource final : public WeightSource {
         const Ref& r = it->second;
         const std::uint64_t stride = row_bytes(r.entry->dtype, r.cols);
         return {r.entry->dtype, r.rows, r.cols,
-                file_->tensor_bytes(*r.entry).subspan(r.first_row * stride, r.rows * stride)};
+                file_->tensor_bytes(*r.entry).subspan(r.first_row * stride, r.rows * stride),
+                file_->files()[r.entry->file]->bytes()};
     }
     void done(const std::string& name) override {
         const HostTensor t = get(name);

@@ -17,6 +17,8 @@ struct HostTensor {
     std::uint64_t rows = 0;
     std::uint64_t cols = 0;
     std::span<const std::byte> bytes;
+    // The page-aligned mapping that `bytes` lie in, where they stay as long as the source does; else empty.
+    std::span<const std::byte> mapping = {};
 };
 
 // A weight that the device is ready to use.
@@ -26,6 +28,7 @@ struct Weight {
     std::uint64_t cols = 0;
     Binding data;
     bool packed = false;  // in the device's own layout; otherwise as in the file
+    bool mapped = false;  // reads the host bytes in place: their mapping must stay, and there is nothing to release
     explicit operator bool() const { return rows != 0; }
     std::uint64_t bytes() const { return rows * row_bytes(dtype, cols); }
 };
@@ -61,8 +64,8 @@ class Device {
     virtual Buffer allocate(std::uint64_t bytes) = 0;
     virtual void release(Buffer& buffer) = 0;
 
-    // Stores a matmul weight the way this device wants it; the host bytes are not needed afterwards. The caller
-    // releases the result's buffer.
+    // Stores a matmul weight the way this device wants it. Unless the result is `mapped`, the host bytes are not needed
+    // afterwards and the caller releases the result's buffer.
     virtual Weight prepare_weight(const HostTensor& tensor) = 0;
     // Uses the host bytes in place; the caller keeps them alive and unchanged.
     virtual Weight map_weight(const HostTensor& tensor) = 0;

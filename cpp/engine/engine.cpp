@@ -26,7 +26,7 @@ std::uint64_t checked_product(std::initializer_list<std::uint64_t> factors) {
 
 Engine::Engine(std::unique_ptr<Device> device, ModelConfig config, std::shared_ptr<WeightSource> source,
                const EngineOptions& options, const Progress& progress)
-    : device_(std::move(device)), config_(std::move(config)), source_(std::move(source)) {
+    : source_(std::move(source)), device_(std::move(device)), config_(std::move(config)) {
     load_weights(progress);
     allocate_workspace(options);
     // The tables that every generation needs; others are built when first asked for.
@@ -48,9 +48,13 @@ Weight Engine::load_matmul(const std::string& name, std::uint64_t rows, std::uin
                              ", expected " + std::to_string(rows) + "x" + std::to_string(cols));
     }
     Weight w = device_->prepare_weight(t);
-    owned_.emplace_back(*device_, w.data.buffer);
-    memory_.weights += w.data.buffer.size;
-    source_->done(name);
+    if (w.mapped) {
+        memory_.weights_mapped += w.bytes();
+    } else {
+        owned_.emplace_back(*device_, w.data.buffer);
+        memory_.weights += w.data.buffer.size;
+        source_->done(name);
+    }
     loaded_(t.bytes.size());
     return w;
 }
@@ -138,7 +142,7 @@ void Engine::load_weights(const Progress& progress) {
     }
     if (progress) progress(total, total);
     loaded_ = nullptr;
-    if (tied) source_.reset();
+    if (memory_.weights_mapped == 0) source_.reset();
 }
 
 void Engine::allocate_workspace(const EngineOptions& options) {

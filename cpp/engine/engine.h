@@ -88,9 +88,9 @@ class Engine {
     Phase phase_for(std::uint32_t rows) const;
     void check_ids(std::span<const std::uint32_t> ids) const;
 
+    std::shared_ptr<WeightSource> source_;  // kept while weights are used from the mapping, longer than the device
     std::unique_ptr<Device> device_;
     ModelConfig config_;
-    std::shared_ptr<WeightSource> source_;  // kept while weights are used from the mapping
     std::vector<DeviceBuffer> owned_;
     ModelWeights weights_;
     Workspace ws_;

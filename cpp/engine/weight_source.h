@@ -14,7 +14,7 @@ class WeightSource {
   public:
     virtual ~WeightSource() = default;
     virtual bool has(const std::string& name) const = 0;
-    // The tensor's bytes, valid until `done(name)`, or for the source's lifetime when `persistent()`.
+    // The tensor's bytes, valid until `done(name)`, or for the source's lifetime when they lie in a `mapping`.
     virtual HostTensor get(const std::string& name) = 0;
     // The bytes will not be read again.
     virtual void done(const std::string& name) = 0;
