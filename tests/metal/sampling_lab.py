@@ -1,7 +1,7 @@
 """Runs the sampling ops' Metal kernels by the emulator's harness, without the device.
 
-A lab as tests/kernels knows it, but with schedules and sanitizers. Functions here also run in child processes,
-so their arguments are plain JSON.
+A lab as tests/kernels knows it, but with schedules and sanitizers. Functions here also run in child
+processes, so their arguments are plain JSON.
 """
 
 from __future__ import annotations

@@ -259,7 +259,8 @@ class Library:
         Parameters
         ----------
         buffers
-            By binding index (a sequence: from 0): C-contiguous arrays, or bytes for ``setBytes``.
+            By binding index (a sequence: from 0): C-contiguous arrays, or bytes for ``setBytes``. An array
+            that is bound twice is one memory.
         threads
             Threads per threadgroup.
         groups, grid
@@ -302,6 +303,9 @@ class Library:
                 data = np.frombuffer(b, np.uint8) if isinstance(b, bytes) else b
                 if not data.flags.c_contiguous:
                     raise ValueError(f"buffer {i} is not C-contiguous")
+                if (same := next((j for j in blocks if bound[j] is b), None)) is not None:
+                    args.buffer[i], args.length[i] = blocks[same], data.nbytes
+                    continue
                 p = blocks[i] = self._rt.msl_guarded_alloc(data.nbytes, 0)
                 C.memmove(p, data.ctypes.data, data.nbytes)
                 args.buffer[i], args.length[i] = p, data.nbytes
@@ -322,7 +326,7 @@ class Library:
                         f"{name}: write outside of buffer {i} of {args.length[i]} bytes, {place}"
                     )
             for i, b in bound.items():
-                if isinstance(b, np.ndarray) and b.flags.writeable:
+                if i in blocks and isinstance(b, np.ndarray) and b.flags.writeable:
                     C.memmove(b.ctypes.data, blocks[i], b.nbytes)
         finally:
             for p in blocks.values():
