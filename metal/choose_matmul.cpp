@@ -84,8 +84,8 @@ Pass matmul_pass(bool gate_up, DType weight, std::uint32_t rows, std::uint32_t n
     }
     const std::uint32_t columns = ceil_div(n, kGemmRows / matrices);
     // Too few tiles to give each core one: half of the size.
-    const bool small = !gate_up && std::uint64_t{columns} * ceil_div(rows, kGemmTokens) <
-                                       static_cast<std::uint64_t>(chip.gpu_cores);
+    const bool small =
+        !gate_up && std::uint64_t{columns} * ceil_div(rows, kGemmTokens) < static_cast<std::uint64_t>(chip.gpu_cores);
     Pass pass = pass_of(gate_up ? "gate_up_gemm" : small ? "matmul_gemm_small" : "matmul_gemm", weight, k);
     pass.threads.x = kGemmThreads;
     pass.x.base = columns;

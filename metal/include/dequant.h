@@ -1,7 +1,7 @@
 // Dequantisers: one struct per weight type, all of one shape, from which every matmul kernel is instantiated.
 //
-// A type stores kBlock elements of a row together, and `quad(row, block, e, left)` gives elements e..e+3 (e a multiple of
-// 4) of a block as  scale·q + min. `left` is how many elements the row has from the block's first on; only the types
+// A type stores kBlock elements of a row together, and `quad(row, block, e, left)` gives elements e..e+3 (e a multiple
+// of 4) of a block as  scale·q + min. `left` is how many elements the row has from the block's first on; only the types
 // without blocks look at it.
 //
 // A SIMD-group's lane takes a *slice* of kSlice elements at a time: those whose bits share bytes, so that each byte is

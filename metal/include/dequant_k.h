@@ -8,9 +8,7 @@ template <ushort kBlockBytes>
 struct PlaneBlocks : Blocks<256, kBlockBytes> {
     static constexpr constant ushort kSlice = 32;
     static constexpr constant ushort kRun = 2;
-    static ushort place(ushort sub, ushort r) {
-        return 128 * (sub >> 2) + 8 * (sub & 3) + 32 * (r >> 1) + 4 * (r & 1);
-    }
+    static ushort place(ushort sub, ushort r) { return 128 * (sub >> 2) + 8 * (sub & 3) + 32 * (r >> 1) + 4 * (r & 1); }
     // Two bits of four elements as bytes, from the planes at `p`.
     static uint two_bits(uint bytes, ushort e) { return bytes >> (e >> 4 & 6) & 0x03030303u; }
 };
@@ -58,9 +56,7 @@ struct ScaleMinBlocks : Blocks<256, kBlockBytes> {
     static constexpr constant ushort kSlice = 32;
     static constexpr constant ushort kRun = 4;
     static constexpr constant bool kHasMin = true;
-    static ushort place(ushort sub, ushort r) {
-        return 64 * (sub >> 1) + 16 * (sub & 1) + 32 * (r >> 2) + 4 * (r & 3);
-    }
+    static ushort place(ushort sub, ushort r) { return 64 * (sub >> 1) + 16 * (sub & 1) + 32 * (r >> 2) + 4 * (r & 3); }
     static Quad scaled(device const uchar* b, ushort e, float4 q) {
         const ushort j = e >> 5;
         device const uchar* s = b + 4;

@@ -46,12 +46,12 @@ inline typename F::Row tile_row(thread const typename F::Matrix (&w)[kMatrices],
 
 // Leaves the products in `memory` as float [kTokens][64].
 template <typename F, ushort kTokens, ushort kMatrices>
-inline void gemm(device const typename F::Input* x, thread const typename F::Matrix (&w)[kMatrices], uint tokens, uint n,
-                 uint k, uint2 tile, ushort thread_index, ushort simd, threadgroup float4* memory) {
+inline void gemm(device const typename F::Input* x, thread const typename F::Matrix (&w)[kMatrices], uint tokens,
+                 uint n, uint k, uint2 tile, ushort thread_index, ushort simd, threadgroup float4* memory) {
     using Tile = typename F::Tile;
     const uint first_row = tile.x * (kTileRows / kMatrices), first_token = tile.y * kTokens;
-    constexpr ushort kSimdsAcross = kTokens / 16;         // SIMD-groups side by side in tokens; each has 16
-    constexpr ushort kColumns = 2 * kSimdsAcross;         // 8x8 blocks of weights' rows per SIMD-group
+    constexpr ushort kSimdsAcross = kTokens / 16;          // SIMD-groups side by side in tokens; each has 16
+    constexpr ushort kColumns = 2 * kSimdsAcross;          // 8x8 blocks of weights' rows per SIMD-group
     threadgroup Tile* w_tile = (threadgroup Tile*)memory;  // [depth / 8][rows / 8] blocks, [row][depth] in a block
     threadgroup Tile* x_tile = w_tile + kTileRows * kTileDepth;  // [depth / 8][tokens / 8] blocks
 

@@ -1,4 +1,5 @@
-// One row of x times weights: every SIMD-group computes ROWS_PER_SIMD rows of each matrix, so that x is loaded once for them.
+// One row of x times weights: every SIMD-group computes ROWS_PER_SIMD rows of each matrix, so that x is loaded once for
+// them.
 //
 // K_SPLIT SIMD-groups share those rows when there are too few to fill the GPU: each takes a part of k, and the first
 // adds the parts up. A norm before the matmul costs no pass of its own: Σ x² grows along with Σ x·g·w, whose result is
@@ -9,8 +10,8 @@
 #include "matmul_output.h"
 #include "vector_load.h"
 
-constant uint ROWS_PER_SIMD [[function_constant(1)]];     // of a matrix, per SIMD-group: up to kMaxRows / matrices
-constant uint K_SPLIT [[function_constant(2)]];  // SIMD-groups per set of rows
+constant uint ROWS_PER_SIMD [[function_constant(1)]];  // of a matrix, per SIMD-group: up to kMaxRows / matrices
+constant uint K_SPLIT [[function_constant(2)]];        // SIMD-groups per set of rows
 
 constant constexpr ushort kMaxRows = 8;
 constant constexpr ushort kMaxSimdgroups = 16;
@@ -42,9 +43,9 @@ struct NormInput {
 
 // Where a thread is.
 struct Place {
-    uint group;     // threadgroup
-    ushort simd;    // SIMD-group of it
-    ushort simds;   // SIMD-groups of a threadgroup
+    uint group;    // threadgroup
+    ushort simd;   // SIMD-group of it
+    ushort simds;  // SIMD-groups of a threadgroup
     ushort lane;
     uint base_row() const { return (group * (simds / K_SPLIT) + simd / K_SPLIT) * ROWS_PER_SIMD; }
     uint part() const { return simd % K_SPLIT; }
@@ -94,7 +95,9 @@ inline float2 gemv(thread const Input& x, thread const typename F::Matrix (&w)[k
     const ushort count = kMatrices * ROWS_PER_SIMD;
     if (at.base_row() < n) {
         typename F::Row rows[kMaxRows];
-        for (ushort i = 0; i < count; ++i) rows[i] = w[i / ROWS_PER_SIMD].row(min(at.base_row() + i % ROWS_PER_SIMD, n - 1), k);
+        for (ushort i = 0; i < count; ++i) {
+            rows[i] = w[i / ROWS_PER_SIMD].row(min(at.base_row() + i % ROWS_PER_SIMD, n - 1), k);
+        }
         accumulate_rows<F>(x, rows, count, k, at.part() * 32 + at.lane, K_SPLIT * 32, sums, squares);
     }
     for (ushort i = 0; i < count; ++i) sums[i] = simd_sum(sums[i]);

@@ -8,14 +8,14 @@
 
 #define AKUNU_KERNEL(name, ...) template [[host_name(name)]] [[kernel]] decltype(__VA_ARGS__) __VA_ARGS__;
 
-#define AKUNU_MATMUL_KERNELS(name, F)                       \
-    AKUNU_KERNEL("embed_" #name, embed<F>)                  \
-    AKUNU_KERNEL("matmul_gemv_" #name, matmul_gemv<F>)      \
-    AKUNU_KERNEL("gate_up_gemv_" #name, gate_up_gemv<F>)    \
-    AKUNU_KERNEL("norm_qkv_" #name, norm_qkv<F>)            \
-    AKUNU_KERNEL("norm_gate_up_" #name, norm_gate_up<F>)    \
-    AKUNU_KERNEL("matmul_rows_" #name, matmul_rows<F>)      \
-    AKUNU_KERNEL("gate_up_rows_" #name, gate_up_rows<F>)    \
-    AKUNU_KERNEL("matmul_gemm_" #name, matmul_gemm<F, 32>)  \
+#define AKUNU_MATMUL_KERNELS(name, F)                            \
+    AKUNU_KERNEL("embed_" #name, embed<F>)                       \
+    AKUNU_KERNEL("matmul_gemv_" #name, matmul_gemv<F>)           \
+    AKUNU_KERNEL("gate_up_gemv_" #name, gate_up_gemv<F>)         \
+    AKUNU_KERNEL("norm_qkv_" #name, norm_qkv<F>)                 \
+    AKUNU_KERNEL("norm_gate_up_" #name, norm_gate_up<F>)         \
+    AKUNU_KERNEL("matmul_rows_" #name, matmul_rows<F>)           \
+    AKUNU_KERNEL("gate_up_rows_" #name, gate_up_rows<F>)         \
+    AKUNU_KERNEL("matmul_gemm_" #name, matmul_gemm<F, 32>)       \
     AKUNU_KERNEL("matmul_gemm_small_" #name, matmul_gemm<F, 16>) \
     AKUNU_KERNEL("gate_up_gemm_" #name, gate_up_gemm<F, 32>)

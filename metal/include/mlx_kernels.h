@@ -61,9 +61,9 @@ kernel void mlx_gemm(device const half* x [[buffer(0)]], device const uchar* w [
 
 #define AKUNU_KERNEL(name, ...) template [[host_name(name)]] [[kernel]] decltype(__VA_ARGS__) __VA_ARGS__;
 
-#define AKUNU_MLX_KERNELS(bits)                                                \
-    AKUNU_KERNEL("embed_mlx_q" #bits, mlx_embed<Mlx<bits>>)                    \
-    AKUNU_KERNEL("matmul_gemv_mlx_q" #bits, mlx_gemv<Mlx<bits>>)               \
-    AKUNU_KERNEL("matmul_rows_mlx_q" #bits, mlx_rows<Mlx<bits>>)               \
-    AKUNU_KERNEL("matmul_gemm_mlx_q" #bits, mlx_gemm<Mlx<bits>, 32>)           \
+#define AKUNU_MLX_KERNELS(bits)                                      \
+    AKUNU_KERNEL("embed_mlx_q" #bits, mlx_embed<Mlx<bits>>)          \
+    AKUNU_KERNEL("matmul_gemv_mlx_q" #bits, mlx_gemv<Mlx<bits>>)     \
+    AKUNU_KERNEL("matmul_rows_mlx_q" #bits, mlx_rows<Mlx<bits>>)     \
+    AKUNU_KERNEL("matmul_gemm_mlx_q" #bits, mlx_gemm<Mlx<bits>, 32>) \
     AKUNU_KERNEL("matmul_gemm_small_mlx_q" #bits, mlx_gemm<Mlx<bits>, 16>)

@@ -121,6 +121,18 @@ def _matmul() -> Iterator[Case]:
         yield case("matmul", dtype=dtype, rows=300, n=20, k=1024)
 
 
+def _fused() -> Iterator[Case]:
+    for dtype in weight_dtypes():
+        block = dtype_row(dtype)["block_elems"]
+        few = 100 if block == 1 else 3 * block
+        yield case("norm_qkv", dtype=dtype, n_q=96, n_kv=32, k=few, bias=True)
+        yield case("norm_qkv", dtype=dtype, n_q=9, n_kv=3, k=2304)
+        yield case("norm_gate_up", dtype=dtype, n=40, k=few, activation="silu", formats=BOTH)
+        yield case("norm_gate_up", dtype=dtype, n=3, k=2304, activation="gelu", formats=("q8",))
+    yield case("norm_qkv", dtype="f16", n_q=3, n_kv=1, k=5, eps=1e-6)
+    yield case("norm_qkv", dtype="q8_0", n_q=1000, n_kv=250, k=32)
+
+
 def _rope_kv() -> Iterator[Case]:
     for kv in ("f16", "f32", "q8_0"):
         for style in ("interleaved", "half"):
@@ -230,6 +242,9 @@ def _sampling() -> Iterator[Case]:
 
 
 CHECKS: list[Case] = [*_embed(), *_elementwise(), *_matmul(), *_rope_kv(), *_attention(), *_sampling()]
+
+#: Ops that only devices with fused norms have; the table builder does not give them to the CPU.
+FUSED_CHECKS: list[Case] = [*_fused()]
 
 
 def perf_cases() -> Iterator[Case]:

@@ -8,12 +8,13 @@ import pytest
 
 from akunu import _core
 
-from .cases import CHECKS, Case
+from .cases import CHECKS, FUSED_CHECKS, Case
 from .devices import Target, lab, targets
 from .problem import Problem
 from .runner import run
 
 ALL = [(case, target) for case in CHECKS for target in targets()]
+ALL += [(case, target) for case in FUSED_CHECKS for target in targets() if target.device != "cpu"]
 
 
 @lru_cache(maxsize=4)
@@ -32,10 +33,11 @@ def test_kernel(case: Case, target: Target) -> None:
 
 def test_the_table_names_every_op_and_every_type() -> None:
     """A new op or weight type without a case fails here."""
-    one_of_each = {(x.builder, x.get("split")): x for x in CHECKS}.values()
+    cases = [*CHECKS, *FUSED_CHECKS]
+    one_of_each = {(x.builder, x.get("split")): x for x in cases}.values()
     ops = {c.op for x in one_of_each for c in x.build(lab(targets()[0]), checking=False).commands}
     assert ops == set(_core.lab_structs()) - {"SamplerState", "LogprobRecord", "Control"}
     weights = {row["name"] for row in _core.dtypes() if row["is_weight"]}
-    for builder in ("embed", "matmul", "gate_up"):
-        assert {x.get("dtype") for x in CHECKS if x.builder == builder} == weights
-    assert len({x.id for x in CHECKS}) == len(CHECKS)
+    for builder in ("embed", "matmul", "gate_up", "norm_qkv", "norm_gate_up"):
+        assert {x.get("dtype") for x in cases if x.builder == builder} == weights
+    assert len({x.id for x in cases}) == len(cases)

@@ -6,13 +6,14 @@ from collections.abc import Callable
 
 from .attention import attention, rope_kv
 from .common import Traits
-from .matmul import gate_up, matmul
+from .matmul import gate_up, matmul, norm_gate_up, norm_qkv
 from .rows import embed, gate_act, norm, norm_add, quantize, rope_table
 from .tokens import argmax, logprobs, sample, sample_prepare
 
 __all__ = ["BUILDERS", "Traits"]
 
-BUILDERS: dict[str, Callable[..., None]] = {
-    f.__name__: f
-    for f in (embed, rope_table, norm, norm_add, quantize, matmul, gate_up, gate_act, rope_kv, attention)
-} | {f.__name__: f for f in (argmax, sample_prepare, sample, logprobs)}
+_MATMULS = (embed, matmul, gate_up, norm_qkv, norm_gate_up)
+_ROWS = (rope_table, norm, norm_add, quantize, gate_act, rope_kv, attention)
+_TOKENS = (argmax, sample_prepare, sample, logprobs)
+
+BUILDERS: dict[str, Callable[..., None]] = {f.__name__: f for f in (*_MATMULS, *_ROWS, *_TOKENS)}
