@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <map>
+#include <mutex>
 
 #include "control.h"
 
@@ -52,9 +54,8 @@ std::string read_all(FILE* f) {
     for (size_t n; (n = fread(b, 1, sizeof b, f)) > 0;) out.append(b, n);
     return out;
 }
-}  // namespace
 
-std::string compile(const CompileRequest& request, std::string& error) {
+std::string run_compiler(const CompileRequest& request, std::string& error) {
     // The source's name is its content: sanitizer reports then name a file that exists.
     const auto directory = std::filesystem::path(EMULATOR_BUILD) / "kernels";
     std::filesystem::create_directories(directory);
@@ -84,6 +85,17 @@ std::string compile(const CompileRequest& request, std::string& error) {
     }
     std::filesystem::remove(log);
     return status == 0 ? path : "";
+}
+}  // namespace
+
+std::string compile(const CompileRequest& request, std::string& error) {
+    // A process asks for the same text once per device: starting the compiler takes longer than most tests.
+    static std::mutex mutex;
+    static auto* compiled = new std::map<std::string, std::string>;
+    const std::lock_guard lock(mutex);
+    std::string& path = (*compiled)[request.arguments + "\n" + request.source];
+    if (path.empty()) path = run_compiler(request, error);
+    return path;
 }
 
 const mslrt::LibraryDesc* load(const std::string& path, std::string& error) {
