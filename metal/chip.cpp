@@ -1,7 +1,12 @@
 #include "metal/chip.h"
 
+#include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstdlib>
+#include <string>
+
+#include "core/error.h"
 
 namespace akunu::metal {
 
@@ -9,9 +14,13 @@ namespace {
 
 constexpr std::uint64_t operator""_MB(unsigned long long n) { return n << 20; }
 
-// Bandwidths and cores as Apple states them (a row for each variant that differs in bandwidth). FLOPs: cores · 128 ALUs
-// · 2 · clock; half precision has the rate of single. M5's matrix units in the GPU are not counted, since
-// simdgroup_matrix does not use them for certain. System level caches of M4 and M5 are not published: as in M3's tier.
+// A row for each variant that differs in bandwidth, with its most GPU cores; smaller ones are scaled.
+// Bandwidth: Apple's specifications of the machines (68.25, 102.4, 120, ... are what Apple rounds to 100, 200, 400),
+// for M5 Pro and Max its announcement of March 2026: 307 and 614 GB/s. FLOPs: cores · 128 ALUs · 2 · clock, the rate of
+// half precision being that of single (github.com/philipturner/metal-benchmarks); clocks 1.278 (M1), 1.296 (M1 Pro to
+// Ultra) and 1.398 GHz (M2, M3) as in github.com/philipturner/applegpuinfo; M4 as in huggingface.js's hardware table;
+// M5 is M4 times its clock's rise, an estimate. M5's matrix units are not counted, since simdgroup_matrix may not use
+// them. System level caches of M4 and M5 are not published: as in M3's tier.
 constexpr std::array kChips{
     Chip{"M1", 7, 8, 68.25e9, 2.6e12, 8_MB},          Chip{"M1 Pro", 7, 16, 204.8e9, 5.3e12, 24_MB},
     Chip{"M1 Max", 7, 32, 409.6e9, 10.6e12, 48_MB},   Chip{"M1 Ultra", 7, 64, 819.2e9, 21.2e12, 96_MB},
@@ -66,6 +75,43 @@ Chip match_chip(std::string_view device_name, int family, int gpu_cores) {
         if (newer || nearer) near = &c;
     }
     return with_cores(*near, gpu_cores);
+}
+
+Chip find_chip(std::string_view name) {
+    const auto lower = [](std::string_view text) {
+        std::string s(text);
+        std::transform(s.begin(), s.end(), s.begin(),
+                       [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+        return s;
+    };
+    std::string wanted = lower(name);
+    if (wanted.starts_with("apple ")) wanted.erase(0, 6);
+    int cores = 0;
+    if (const auto space = wanted.rfind(' '); space != std::string::npos) {
+        const char* begin = wanted.data() + space + 1;
+        const char* end = wanted.data() + wanted.size();
+        if (const auto [at, error] = std::from_chars(begin, end, cores); error == std::errc() && at == end) {
+            wanted.erase(space);
+        } else {
+            cores = 0;
+        }
+    }
+    const Chip* found = nullptr;
+    int largest = 0;
+    for (const Chip& c : kChips) {
+        if (lower(c.name) != wanted) continue;
+        largest = std::max(largest, c.gpu_cores);
+        // The smallest variant that has so many cores; without a number the largest.
+        if (!found || found->gpu_cores < (cores ? cores : c.gpu_cores)) found = &c;
+    }
+    if (found && cores >= 0 && cores <= largest) return with_cores(*found, cores);
+    std::string known;
+    for (const Chip& c : kChips) {
+        const std::string row = std::string(c.name) + " " + std::to_string(c.gpu_cores);
+        known += (known.empty() ? "" : ", ") + row;
+    }
+    throw InvalidArgumentError("chip '" + std::string(name) + "' is not known; there is " + known +
+                               " (the last number is the most GPU cores)");
 }
 
 }  // namespace akunu::metal

@@ -23,4 +23,8 @@ std::span<const Chip> chips();
 // not in the table gets the newest row that its family and cores allow.
 Chip match_chip(std::string_view device_name, int family, int gpu_cores);
 
+// A row by its name in any case, as "M4 Max", of which the largest variant is meant, or "M4 Max 32" with its GPU cores.
+// InvalidArgumentError when there is none.
+Chip find_chip(std::string_view name);
+
 }  // namespace akunu::metal

@@ -53,4 +53,8 @@ std::optional<KernelChoice> choose_attention(const DispatchCmd& cmd, const Chip&
 std::optional<KernelChoice> choose_elementwise(const DispatchCmd& cmd, const Chip& chip);  // norms, rope tables, ...
 std::optional<KernelChoice> choose_sampling(const DispatchCmd& cmd, const Chip& chip);
 
+// The choice of whichever family has one; UnsupportedError when none has.
+KernelChoice choose_kernels(const DispatchCmd& cmd, const Chip& chip);
+std::vector<std::string> names_of(const KernelChoice& choice);
+
 }  // namespace akunu::metal

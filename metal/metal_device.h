@@ -32,6 +32,7 @@ class MetalDevice final : public Device {
     Weight prepare_weight(const HostTensor& tensor) override;
     Weight map_weight(const HostTensor& tensor) override;
     void resolve(DispatchCmd& cmd) const override;
+    std::vector<std::string> kernel_names(const DispatchCmd& cmd) const override;
     std::uint32_t replay(const DispatchTable& table, const ReplayArgs& args, Control& control,
                          const std::function<bool()>& poll) override;
     void profile(const DispatchTable& table, const ReplayArgs& args, std::span<double> seconds) override;

@@ -4,9 +4,9 @@
 
 #include "core/error.h"
 #import "metal/gpu.h"
-#include "metal/include/kv_layout.h"
 #import "metal/profile.h"
 #import "metal/replay.h"
+#include "metal/traits.h"
 
 namespace akunu::metal {
 
@@ -34,7 +34,7 @@ struct MetalDevice::Impl {
     Replay replay{device, plans, dummy.handle};
 };
 
-MetalDevice::MetalDevice() : impl_(pooled([] { return std::make_unique<Impl>(); })) { traits_.fused_norms = true; }
+MetalDevice::MetalDevice() : impl_(pooled([] { return std::make_unique<Impl>(); })), traits_(device_traits()) {}
 
 MetalDevice::~MetalDevice() {
     @autoreleasepool {
@@ -49,10 +49,10 @@ std::string MetalDevice::name() const {
 
 std::string MetalDevice::isa() const { return impl_->gpu.isa; }
 
-std::uint32_t MetalDevice::matmul_input(DType weight) const { return weight == DType::F32 ? kActF32 : kActF16; }
+std::uint32_t MetalDevice::matmul_input(DType weight) const { return matmul_input_of(weight); }
 
 std::uint64_t MetalDevice::activation_bytes(std::uint32_t format, std::uint64_t rows, std::uint64_t dim) const {
-    return rows * dim * (format == kActF16 ? 2 : 4);
+    return activation_bytes_of(format, rows, dim);
 }
 
 std::uint64_t MetalDevice::kv_bytes(DType dtype, std::uint32_t n_kv_heads, std::uint32_t head_dim,
@@ -65,9 +65,7 @@ std::uint64_t MetalDevice::attention_partial_bytes(std::uint32_t n_heads, std::u
     return metal::attention_partial_bytes(n_heads, head_dim, context);
 }
 
-bool MetalDevice::supports_kv(DType dtype) const {
-    return dtype == DType::F16 || dtype == DType::F32 || dtype == DType::Q8_0;
-}
+bool MetalDevice::supports_kv(DType dtype) const { return is_kv_type(dtype); }
 
 Buffer MetalDevice::allocate(std::uint64_t bytes) { return impl_->memory.allocate(bytes); }
 
@@ -95,6 +93,10 @@ void MetalDevice::resolve(DispatchCmd& cmd) const {
         impl_->replay.drain();  // scratch memory may grow
         return impl_->plans.resolve(cmd);
     });
+}
+
+std::vector<std::string> MetalDevice::kernel_names(const DispatchCmd& cmd) const {
+    return names_of(static_cast<const Plan*>(cmd.kernel)->choice);
 }
 
 std::uint32_t MetalDevice::replay(const DispatchTable& table, const ReplayArgs& args, Control& control,

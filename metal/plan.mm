@@ -37,15 +37,6 @@ std::string key_of(const KernelChoice& choice, const Extent& extent, const Dispa
     return key;
 }
 
-KernelChoice choose(const DispatchCmd& cmd, const Chip& chip) {
-    for (const auto family : {choose_matmul, choose_attention, choose_elementwise, choose_sampling}) {
-        if (auto choice = family(cmd, chip)) return *std::move(choice);
-    }
-    const auto name = [](DType t) { return std::string(dtype_info(t).name); };
-    throw UnsupportedError("no Metal kernel for " + std::string(op_name(cmd.op)) + " with weights of type '" +
-                           name(cmd.weight) + "' and a KV cache of type '" + name(cmd.kv) + "'");
-}
-
 }  // namespace
 
 Plans::~Plans() {
@@ -62,7 +53,7 @@ void Plans::place_params(const DispatchCmd& cmd, Plan& plan) {
 }
 
 const Plan* Plans::resolve(const DispatchCmd& cmd) {
-    KernelChoice choice = choose(cmd, chip_);
+    KernelChoice choice = choose_kernels(cmd, chip_);
     const Extent extent = Extent::of(cmd);
     const bool fixed = is_static(cmd);
     const std::string key = key_of(choice, extent, cmd, fixed);

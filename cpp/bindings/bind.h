@@ -8,6 +8,7 @@ namespace akunu {
 void bind_errors(pybind11::module_& module);
 void bind_formats(pybind11::module_& module);
 void bind_engine(pybind11::module_& module);
+void bind_chips(pybind11::module_& module);
 void bind_lab(pybind11::module_& module);
 
 }  // namespace akunu

@@ -130,7 +130,7 @@ class GgufSource final : public WeightSource {
 };
 
 std::shared_ptr<WeightSource> to_source(std::shared_ptr<GgufFile> file, const py::object& tensors,
-                                        const py::object& synthetic) {
+                                        const py::object& synthetic, bool planned) {
     std::map<std::string, GgufSource::Ref> refs;
     std::map<std::string, SyntheticSource::Shape> shapes;
     for (const auto& [key, ref] : py::dict(tensors)) {
@@ -165,6 +165,7 @@ std::shared_ptr<WeightSource> to_source(std::shared_ptr<GgufFile> file, const py
         refs.emplace(name, GgufSource::Ref{entry, first, rows, cols});
     }
     if (file) return std::make_shared<GgufSource>(std::move(file), std::move(refs));
+    if (planned) return std::make_shared<ShapeSource>(std::move(shapes));
     return std::make_shared<SyntheticSource>(std::move(shapes));
 }
 
@@ -331,12 +332,17 @@ py::list describe(Engine& e, const std::string& phase, const ReplayArgs& args, c
         d["dtype"] = weighted ? std::string(dtype_info(c.weight).name)
                      : cached ? std::string(dtype_info(c.kv).name)
                               : "";
-        d["kernel"] = d["dtype"].attr("__len__")().cast<int>()
-                          ? std::string(op_name(c.op)) + "_" + d["dtype"].cast<std::string>()
-                          : std::string(op_name(c.op));
+        std::vector<std::string> kernels = e.device().kernel_names(c);
+        if (kernels.empty()) {
+            const auto dtype = d["dtype"].cast<std::string>();
+            kernels.push_back(std::string(op_name(c.op)) + (dtype.empty() ? "" : "_" + dtype));
+        }
+        d["kernel"] = kernels.back();
+        d["dispatches"] = kernels.size();
         d["layer"] = l.layer;
         d["shape"] = l.shape;
         d["bytes"] = cost_bytes(l.cost, args);
+        d["minimum"] = cost_minimum_bytes(l.cost, args);
         d["flops"] = cost_flops(l.cost, args);
         d["barrier"] = c.barrier;
         d["seconds"] = seconds.empty() ? 0.0 : seconds[i];
@@ -379,7 +385,7 @@ void bind_engine_class(py::module_& m) {
                  if (!kv) throw UnsupportedError("unknown KV cache type '" + kv_dtype + "'");
                  if (chunk == 0) throw InvalidArgumentError("chunk is 0, expected at least 1");
                  ModelConfig config = to_config(field(spec, "config"));
-                 auto source = to_source(file, field(spec, "tensors"), synthetic);
+                 auto source = to_source(file, field(spec, "tensors"), synthetic, device.starts_with("plan:"));
                  const Progress report = [&](std::uint64_t done, std::uint64_t total) {
                      const py::gil_scoped_acquire gil;
                      if (PyErr_CheckSignals() != 0) throw py::error_already_set();

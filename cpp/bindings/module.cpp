@@ -8,5 +8,6 @@ PYBIND11_MODULE(_core, m) {
     akunu::bind_errors(m);
     akunu::bind_formats(m);
     akunu::bind_engine(m);
+    akunu::bind_chips(m);
     akunu::bind_lab(m);
 }

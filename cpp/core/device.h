@@ -73,6 +73,9 @@ class Device {
     // Chooses the kernel and its geometry; throws UnsupportedError when there is none.
     virtual void resolve(DispatchCmd& cmd) const = 0;
 
+    // What runs a resolved command, a name for each dispatch; empty where a command is one call that has no name.
+    virtual std::vector<std::string> kernel_names(const DispatchCmd&) const { return {}; }
+
     // Runs the table `args.steps` times, position advancing by one each time, until `control.stop` is set. Returns
     // steps run. `poll` is called now and then on the calling thread; when it returns true the replay stops early.
     virtual std::uint32_t replay(const DispatchTable& table, const ReplayArgs& args, Control& control,

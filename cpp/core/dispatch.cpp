@@ -37,6 +37,10 @@ double cost_bytes(const Cost& c, const ReplayArgs& a) {
     return c.bytes + c.bytes_per_row * a.rows + c.bytes_per_key * k.distinct + c.bytes_per_row_key * k.sum;
 }
 
+double cost_minimum_bytes(const Cost& c, const ReplayArgs& a) {
+    return c.weights + c.kv_per_key * visible_keys(c, a).distinct;
+}
+
 double cost_flops(const Cost& c, const ReplayArgs& a) {
     return c.flops + c.flops_per_row * a.rows + c.flops_per_row_key * visible_keys(c, a).sum;
 }

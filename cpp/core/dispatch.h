@@ -111,6 +111,7 @@ struct DispatchCmd {
 // Bytes and FLOPs that a command must move and do:
 // fixed + rows·per_row + (keys visible, summed over rows)·per_key.
 struct Cost {
+    double weights = 0, kv_per_key = 0;  // of the bytes: what must be read whatever the kernels are
     double bytes = 0, bytes_per_row = 0, bytes_per_key = 0, bytes_per_row_key = 0;
     double flops = 0, flops_per_row = 0, flops_per_row_key = 0;
     std::uint32_t window = 0;
@@ -170,6 +171,8 @@ inline void patched_params(const DispatchCmd& c, const ReplayArgs& a, std::uint3
 }
 
 double cost_bytes(const Cost& c, const ReplayArgs& a);
+// The weights, and the keys and values.
+double cost_minimum_bytes(const Cost& c, const ReplayArgs& a);
 double cost_flops(const Cost& c, const ReplayArgs& a);
 
 }  // namespace akunu

@@ -3,6 +3,7 @@
 #include "core/error.h"
 #include "cpu/cpu_device.h"
 #include "cpu/topology.h"
+#include "metal/plan_device.h"
 #ifdef AKUNU_METAL
 #include "metal/metal_device.h"
 #endif
@@ -33,6 +34,9 @@ std::unique_ptr<Device> open_device(const std::string& id, int threads) {
 #ifdef AKUNU_METAL
     if (wanted == "metal") return std::make_unique<metal::MetalDevice>();
 #endif
+    if (constexpr std::string_view kPlan = "plan:"; wanted.starts_with(kPlan)) {
+        return std::make_unique<metal::PlanDevice>(metal::find_chip(std::string_view(wanted).substr(kPlan.size())));
+    }
     std::string known;
     for (const DeviceEntry& d : devices) known += (known.empty() ? "" : ", ") + d.id;
     throw DeviceError("device '" + id + "' is not available here; available: " + known);

@@ -1,9 +1,12 @@
 #include "engine/weight_source.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 
+#include "core/error.h"
 #include "core/half.h"
 
 namespace akunu {
@@ -117,6 +120,22 @@ std::uint64_t SyntheticSource::total_bytes() const {
     std::uint64_t n = 0;
     for (const auto& [name, s] : shapes_) n += s.rows * row_bytes(s.dtype, s.cols);
     return n;
+}
+
+ShapeSource::ShapeSource(std::map<std::string, Shape> shapes) : SyntheticSource(std::move(shapes)) {
+    for (const auto& [name, s] : shapes_) size_ = std::max(size_, s.rows * row_bytes(s.dtype, s.cols));
+    zeros_ = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (zeros_ == MAP_FAILED) {
+        throw DeviceError("out of address space: could not map " + std::to_string(size_) + " bytes");
+    }
+}
+
+ShapeSource::~ShapeSource() { munmap(zeros_, size_); }
+
+HostTensor ShapeSource::get(const std::string& name) {
+    const Shape& s = shapes_.at(name);
+    const std::span<const std::byte> bytes{static_cast<const std::byte*>(zeros_), s.rows * row_bytes(s.dtype, s.cols)};
+    return {s.dtype, s.rows, s.cols, bytes};
 }
 
 }  // namespace akunu

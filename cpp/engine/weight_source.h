@@ -35,9 +35,25 @@ class SyntheticSource : public WeightSource {
     void done(const std::string& name) override { bytes_.erase(name); }
     std::uint64_t total_bytes() const override;
 
-  private:
+  protected:
     std::map<std::string, Shape> shapes_;
+
+  private:
     std::map<std::string, std::vector<std::byte>> bytes_;
+};
+
+// Weights of the same shapes that are all zero and take no memory: for plans.
+class ShapeSource final : public SyntheticSource {
+  public:
+    explicit ShapeSource(std::map<std::string, Shape> shapes);
+    ~ShapeSource() override;
+    ShapeSource(const ShapeSource&) = delete;
+    ShapeSource& operator=(const ShapeSource&) = delete;
+    HostTensor get(const std::string& name) override;
+
+  private:
+    void* zeros_;  // as many as the largest tensor has bytes
+    std::uint64_t size_ = 1;
 };
 
 }  // namespace akunu

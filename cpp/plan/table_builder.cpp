@@ -27,6 +27,7 @@ struct TableBuilder::Emit {
     Emit& weight(const Weight& w) {
         cmd.weight = w.dtype;
         cmd.packed = w.packed;
+        label.cost.weights += static_cast<double>(w.bytes());
         label.cost.bytes += static_cast<double>(w.bytes());
         return buffer(w.data);
     }
@@ -107,7 +108,7 @@ void TableBuilder::embed() {
     e.buffer(ws_.history).weight(weights_.token_embedding).buffer(ws_.hidden).params(p);
     e.patch(offsetof(EmbedParams, position), PatchSource::kPosition);
     e.patch(offsetof(EmbedParams, rows), PatchSource::kRows);
-    e.label.cost.bytes = 0;  // one row of the table, not all of it
+    e.label.cost.bytes = e.label.cost.weights = 0;  // one row of the table, not all of it
     e.label.shape = std::to_string(c.dim);
     const double row = static_cast<double>(row_bytes(weights_.token_embedding.dtype, c.dim));
     e.cost(row + 4.0 * c.dim, c.dim).done();
@@ -312,6 +313,10 @@ void TableBuilder::attention(int index) {
                              .formats = out_formats};
     const bool split = phase_ == Phase::kDecode && device_.traits().split_attention;
     const std::string heads = shape(c.n_heads, c.head_dim);
+    // Of a key's share in the partial results, which are written once and read once.
+    const double all_partials =
+        static_cast<double>(device_.attention_partial_bytes(c.n_heads, c.head_dim, ws_.context));
+    const double partials = split ? all_partials / ws_.context : 0;
     auto e = emit(split ? Op::kAttentionSplit : Op::kAttention, "attention", index);
     e.buffer(ws_.q).buffer(ws_.k_cache[l]).buffer(ws_.v_cache[l]);
     e.buffer(split ? ws_.partials : ws_.attn_f32).params(ap);
@@ -320,9 +325,10 @@ void TableBuilder::attention(int index) {
     e.cmd.kv = ws_.kv_dtype;
     e.label.shape = heads;
     e.label.cost.window = ap.window;
-    e.label.cost.bytes_per_key = 2 * kv_elem * c.kv_dim();
+    e.label.cost.kv_per_key = 2 * kv_elem * c.kv_dim();
+    e.label.cost.bytes_per_key = e.label.cost.kv_per_key + partials;
     e.label.cost.flops_per_row_key = 4.0 * c.q_dim();
-    e.cost(8.0 * c.q_dim(), 0).done();
+    e.cost(split ? 4.0 * c.q_dim() : 8.0 * c.q_dim(), 0).done();
 
     if (split) {
         auto m = emit(Op::kAttentionMerge, "attention_merge", index);
@@ -330,7 +336,9 @@ void TableBuilder::attention(int index) {
         m.patch(offsetof(AttentionParams, position), PatchSource::kPosition);
         m.patch(offsetof(AttentionParams, rows), PatchSource::kRows);
         m.label.shape = heads;
-        m.cost((4.0 + act_bytes(out_formats)) * c.q_dim(), 2.0 * c.q_dim()).done();
+        m.label.cost.window = ap.window;
+        m.label.cost.bytes_per_key = partials;
+        m.cost(act_bytes(out_formats) * c.q_dim(), 2.0 * c.q_dim()).done();
     } else {
         const QuantizeParams qp{.rows = 0, .dim = c.q_dim(), .formats = out_formats};
         auto q = emit(Op::kQuantize, "attention_out", index);

@@ -73,12 +73,17 @@ class CommandInfo(TypedDict):
     """For example "layers.3.attn_q"; "" for none."""
     op: str
     kernel: str
+    """The function that runs it; of several, the last."""
+    dispatches: int
+    """How often the device is asked to run something."""
     dtype: str
     layer: int
     """-1 outside the layers."""
     shape: str
     bytes: float
     """Bytes that must move at these rows and this position."""
+    minimum: float
+    """Of those, weights and the KV cache, which no other kernel could do without."""
     flops: float
     barrier: bool
     seconds: float
@@ -187,6 +192,27 @@ class Peaks(TypedDict):
 def measure_peaks(threads: int = 0, seconds: float = 0.3) -> Peaks: ...
 def cpu_instruction_sets() -> list[tuple[str, bool]]:
     """The kernel sets of this build, best first, and whether this processor runs them."""
+
+class AppleChip(TypedDict):
+    """A row of the table of Apple's chips."""
+
+    name: str
+    family: int
+    """7 means the GPU family Apple7."""
+    gpu_cores: int
+    bytes_per_second: float
+    """Bandwidth of the memory."""
+    flops: float
+    """Per second, half precision, the whole GPU."""
+
+def apple_chips() -> list[AppleChip]:
+    """Every chip that plans can be made for, with its most GPU cores."""
+
+def find_apple_chip(name: str) -> AppleChip:
+    """A chip by name, as "M4 Max", or "M4 Max 32" with its GPU cores.
+
+    Raises InvalidArgumentError when it is not known. `Engine` takes device "plan:M4 Max": it only plans.
+    """
 
 class LabWeight:
     """A weight on a lab's device."""

@@ -1,0 +1,70 @@
+#include "metal/plan_device.h"
+
+#include <sys/mman.h>
+
+#include "core/error.h"
+#include "metal/traits.h"
+
+namespace akunu::metal {
+
+PlanDevice::PlanDevice(const Chip& chip) : chip_(chip), traits_(device_traits()) {}
+
+std::string PlanDevice::name() const {
+    return "Apple " + std::string(chip_.name) + " (" + std::to_string(chip_.gpu_cores) + " GPU cores), planned";
+}
+
+std::string PlanDevice::isa() const { return "apple" + std::to_string(chip_.family); }
+
+std::uint32_t PlanDevice::matmul_input(DType weight) const { return matmul_input_of(weight); }
+
+std::uint64_t PlanDevice::activation_bytes(std::uint32_t format, std::uint64_t rows, std::uint64_t dim) const {
+    return activation_bytes_of(format, rows, dim);
+}
+
+std::uint64_t PlanDevice::kv_bytes(DType dtype, std::uint32_t n_kv_heads, std::uint32_t head_dim,
+                                   std::uint32_t context) const {
+    return kv_cache_bytes(dtype, n_kv_heads, head_dim, context);
+}
+
+std::uint64_t PlanDevice::attention_partial_bytes(std::uint32_t n_heads, std::uint32_t head_dim,
+                                                  std::uint32_t context) const {
+    return metal::attention_partial_bytes(n_heads, head_dim, context);
+}
+
+bool PlanDevice::supports_kv(DType dtype) const { return is_kv_type(dtype); }
+
+// Pages of which nothing is written take no memory, so a plan may be of a model that does not fit.
+Buffer PlanDevice::allocate(std::uint64_t bytes) {
+    void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED) throw DeviceError("out of address space: could not map " + std::to_string(bytes) + " bytes");
+    return {p, static_cast<std::byte*>(p), bytes};
+}
+
+void PlanDevice::release(Buffer& buffer) {
+    if (buffer.handle) munmap(buffer.handle, buffer.size);
+    buffer = {};
+}
+
+Weight PlanDevice::prepare_weight(const HostTensor& t) {
+    auto* p = const_cast<std::byte*>(t.bytes.data());
+    return {t.dtype, t.rows, t.cols, {{p, p, t.bytes.size()}, 0}, false, true};
+}
+
+void PlanDevice::resolve(DispatchCmd& cmd) const {
+    choices_.push_back(std::make_unique<KernelChoice>(choose_kernels(cmd, chip_)));
+    cmd.kernel = choices_.back().get();
+}
+
+std::vector<std::string> PlanDevice::kernel_names(const DispatchCmd& cmd) const {
+    return names_of(*static_cast<const KernelChoice*>(cmd.kernel));
+}
+
+std::uint32_t PlanDevice::replay(const DispatchTable&, const ReplayArgs&, Control&, const std::function<bool()>&) {
+    throw UnsupportedError("device '" + name() + "' only plans; load the model on a device that is here to run it");
+}
+
+void PlanDevice::profile(const DispatchTable&, const ReplayArgs&, std::span<double>) {
+    throw UnsupportedError("device '" + name() + "' only plans; nothing can be measured on it");
+}
+
+}  // namespace akunu::metal

@@ -1,0 +1,47 @@
+// PlanDevice: tables for a chip that is not here. It resolves every command as MetalDevice does, so that plans,
+// dispatches and costs come from the same code, but holds no memory that is not written, and cannot run anything.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/device.h"
+#include "metal/kernel_choice.h"
+
+namespace akunu::metal {
+
+class PlanDevice final : public Device {
+  public:
+    explicit PlanDevice(const Chip& chip);
+
+    std::string name() const override;
+    std::string isa() const override;
+    int threads() const override { return 1; }
+    const DeviceTraits& traits() const override { return traits_; }
+    std::uint32_t matmul_input(DType weight) const override;
+    std::uint64_t activation_bytes(std::uint32_t format, std::uint64_t rows, std::uint64_t dim) const override;
+    std::uint64_t kv_bytes(DType dtype, std::uint32_t n_kv_heads, std::uint32_t head_dim,
+                           std::uint32_t context) const override;
+    std::uint64_t attention_partial_bytes(std::uint32_t n_heads, std::uint32_t head_dim,
+                                          std::uint32_t context) const override;
+    bool supports_kv(DType dtype) const override;
+    Buffer allocate(std::uint64_t bytes) override;
+    void release(Buffer& buffer) override;
+    // The bytes are neither copied nor read.
+    Weight prepare_weight(const HostTensor& tensor) override;
+    Weight map_weight(const HostTensor& tensor) override { return prepare_weight(tensor); }
+    void resolve(DispatchCmd& cmd) const override;
+    std::vector<std::string> kernel_names(const DispatchCmd& cmd) const override;
+    // Both throw UnsupportedError.
+    std::uint32_t replay(const DispatchTable& table, const ReplayArgs& args, Control& control,
+                         const std::function<bool()>& poll) override;
+    void profile(const DispatchTable& table, const ReplayArgs& args, std::span<double> seconds) override;
+
+  private:
+    Chip chip_;
+    DeviceTraits traits_;
+    mutable std::vector<std::unique_ptr<KernelChoice>> choices_;  // what DispatchCmd::kernel points to
+};
+
+}  // namespace akunu::metal
