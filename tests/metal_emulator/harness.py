@@ -121,7 +121,7 @@ class _Options(C.Structure):
     )  # fmt: skip
 
 
-_ABI = 2
+_ABI = 3
 
 
 @dataclass(frozen=True)

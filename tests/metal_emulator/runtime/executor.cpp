@@ -212,6 +212,20 @@ void Executor::simd_wait() {
     reap();
 }
 
+void* Executor::simd_release() {
+    if (!san::kTsan) return nullptr;
+    Simd* s = current->simd;
+    if (s->arrived == 0) s->order = sync_object();
+    san::release(s->order);
+    return s->order;
+}
+
+char* Executor::sync_object() {
+    char* object = sync_.data() + sync_used_;
+    sync_used_ = (sync_used_ + 8) % sync_.size();
+    return object;
+}
+
 void Executor::diverged(uint64_t tag) {
     abandon("SIMD-group diverged: lane " + std::to_string(current->lane) + " at " + describe_tag(tag) +
             " while others wait at " + describe_tag(current->simd->tag));
@@ -231,10 +245,7 @@ void Executor::barrier(uint64_t tag, unsigned mem_flags) {
         abandon("threads wait at different barriers: " + describe_tag(tag) + " and " + describe_tag(barrier_tag_));
     void* object = nullptr;
     if (san::kTsan) {
-        if (!barrier_object_) {
-            barrier_object_ = sync_.data() + sync_used_;
-            sync_used_ = (sync_used_ + 8) % sync_.size();
-        }
+        if (!barrier_object_) barrier_object_ = sync_object();
         object = mem_flags ? barrier_object_ : nullptr;  // mem_none orders execution, not memory
         san::release(object);
     }
@@ -382,6 +393,8 @@ std::string Executor::describe_fault(const void* address) const {
 extern "C" {
 void msl_simd_wait() { self()->simd_wait(); }
 void msl_diverged(uint64_t tag) { self()->diverged(tag); }
+void* msl_simd_release() { return self()->simd_release(); }
+void msl_simd_acquire(void* released) { san::acquire(released); }
 void msl_barrier(uint64_t tag, unsigned flags) { self()->barrier(tag, flags); }
 void* msl_threadgroup_static(uint32_t id, size_t bytes) { return self()->threadgroup_static(id, bytes); }
 void* msl_threadgroup_dynamic(uint32_t index) { return self()->threadgroup_dynamic(index); }

@@ -24,6 +24,7 @@ class Executor : public Worker {
 
     // Called from fibers.
     void simd_wait();
+    void* simd_release();
     [[noreturn]] void diverged(uint64_t tag);
     void barrier(uint64_t tag, unsigned mem_flags);
     void* threadgroup_static(uint32_t id, size_t bytes);
@@ -43,6 +44,7 @@ class Executor : public Worker {
     void start_group(uint64_t linear_index);
     void reap();
     void release_barrier();
+    char* sync_object();
     void fail(const std::string& why);
     std::string stuck() const;
     void* get_stack();

@@ -24,6 +24,7 @@ struct Simd {
     uint32_t mask[2] = {0, 0};  // lanes that took part, per generation parity
     void (*finish)(Simd*, unsigned parity) = nullptr;
     uint32_t index = 0;
+    void* order = nullptr;  // TSan's object of the barrier under way
     alignas(64) unsigned char slot[2][kLanes * kSlotBytes];
     alignas(64) unsigned char result[2][512];
 };
@@ -60,6 +61,8 @@ extern __thread Worker* msl_worker __attribute__((tls_model("initial-exec")));
 void msl_simd_wait();                          // parks the lane until the collective is over
 [[noreturn]] void msl_diverged(uint64_t tag);  // lanes of one SIMD-group at two collectives
 void msl_barrier(uint64_t tag, unsigned mem_flags);
+void* msl_simd_release();  // what this lane wrote, for those that meet it next; nullptr without TSan
+void msl_simd_acquire(void* released);
 void* msl_threadgroup_static(uint32_t id, size_t bytes);
 void* msl_threadgroup_dynamic(uint32_t index);
 }
@@ -122,7 +125,7 @@ struct LibraryDesc {
     const ConstantDesc* constants;  // ends with name == nullptr
     void (*derive)();               // evaluates constants computed from function constants
 };
-constexpr uint32_t kAbi = 2;
+constexpr uint32_t kAbi = 3;
 
 /// One value given by MTLFunctionConstantValues.
 struct ConstantValue {

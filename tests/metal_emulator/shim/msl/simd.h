@@ -172,9 +172,12 @@ inline T quad(T x, int line) {
 inline void threadgroup_barrier(mem_flags f, MSL_LINE) {
     mslrt::msl_barrier(detail::tag(detail::kBarrier, line), static_cast<unsigned>(f));
 }
-MSL_NO_SANITIZE inline void simdgroup_barrier(mem_flags, MSL_LINE) {
+MSL_NO_SANITIZE inline void simdgroup_barrier(mem_flags f, MSL_LINE) {
     mslrt::Fiber* me = mslrt::msl_worker->current;
+    // mem_none orders execution, not memory
+    void* released = f == mem_flags::mem_none ? nullptr : mslrt::msl_simd_release();
     mslrt::arrive(me->simd, me, detail::tag(detail::kSimdBarrier, line), detail::Nothing{});
+    if (released) mslrt::msl_simd_acquire(released);
 }
 
 #define MSL_REDUCE(name, Op)                                                                               \
