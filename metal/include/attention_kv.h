@@ -83,7 +83,7 @@ struct KvFloat {
 };
 
 struct KvQ8 {
-    typedef half Tile;  // adds 2^-12 of an element, where the format's own error is up to 2^-8 of a block's largest
+    typedef float Tile;  // a product of int8 and f16 has more bits than f16
     static float4 load(device const uchar* cache, KvRow r, uint quad) {
         device const uchar* unit = cache + r.unit * q8_unit_bytes(r.positions, kHeadDim);
         device const char* row = (device const char*)unit + ulong(r.row) * kHeadDim;
@@ -97,11 +97,9 @@ struct KvQ8 {
     static void store(device uchar* cache, KvRow r, uint d0, uint lane, float x) {
         device uchar* unit = cache + r.unit * q8_unit_bytes(r.positions, kHeadDim);
         device half* scales = (device half*)(unit + q8_scales_offset(r.positions, kHeadDim));
-        const float largest = metal::simd_max(d0 + lane < kHeadDim ? metal::fabs(x) : 0.0f);
-        // As stored: a scale that f16 rounds down would send the largest element beyond 127.
-        const half d = half(metal::min(largest / 127.0f, 65504.0f));
-        if (lane == 0) scales[ulong(r.row) * q8_row_blocks(kHeadDim) + d0 / kQ8Block] = d;
-        const float q = d > half(0) ? metal::rint(metal::clamp(x / float(d), -127.0f, 127.0f)) : 0.0f;
+        const float d = metal::simd_max(d0 + lane < kHeadDim ? metal::fabs(x) : 0.0f) / 127.0f;
+        const float q = d > 0.0f ? metal::rint(metal::clamp(x / d, -127.0f, 127.0f)) : 0.0f;
+        if (lane == 0) scales[ulong(r.row) * q8_row_blocks(kHeadDim) + d0 / kQ8Block] = half(metal::min(d, 65504.0f));
         if (d0 + lane < kHeadDim) ((device char*)unit)[ulong(r.row) * kHeadDim + d0 + lane] = char(q);
     }
 };

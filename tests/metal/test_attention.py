@@ -1,0 +1,246 @@
+"""RoPE with the cache write, and attention, of metal/kernels/attention, in the emulator against NumPy float64."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import attention_lab as lab
+import numpy as np
+import pytest
+from attention_lab import Case, Mutation, Rope, run_case
+
+from metal_emulator.harness import SCHEDULES_DEFAULT, KernelError, Schedule, in_sanitizer, lint
+
+KV = ("f16", "f32", "q8_0")
+
+ROPE = [
+    Rope(rows=1, position=0),
+    Rope(rows=5, position=13, heads=6, head_dim=72, half=False),
+    Rope(rows=33, position=31, heads=3, kv_heads=1, head_dim=80, rope_dim=20),
+    Rope(rows=2, heads=7, kv_heads=1, head_dim=96, qk_norm=True),
+    Rope(rows=2, heads=2, kv_heads=1, head_dim=128, half=False, rope_dim=64, qk_norm=True),
+    Rope(rows=3, position=30, heads=4, kv_heads=1, head_dim=256, qk_norm=True, paged=True),
+    Rope(rows=3, position=1, heads=2, kv_heads=1, head_dim=6, rope_dim=4),
+]
+SPLIT = [
+    Case(position=0, heads=1, kv_heads=1),
+    Case(position=127, heads=2, kv_heads=1, head_dim=80),
+    Case(position=128, heads=5, kv_heads=5, head_dim=6, slack=200),
+    Case(position=300, heads=6, head_dim=96, formats=lab.F16_FORMAT),
+    Case(position=200, heads=16, kv_heads=1, head_dim=256),
+    Case(position=150, heads=9, kv_heads=1, head_dim=30),
+    Case(position=300, heads=7, kv_heads=1, window=1),
+    Case(position=383, window=128, slack=0),  # a block exactly, and one more in the grid
+    Case(position=300, window=129, cap=5.0),
+    Case(position=520, heads=3, kv_heads=3, head_dim=40, window=300, cap=20.0, spread=30.0),
+    Case(position=60, head_dim=128, spread=100.0),
+    Case(position=170, heads=8, head_dim=16, paged=True, window=100),
+    Case(position=40, causal=False),
+]
+MANY = [
+    Case(rows=1, position=0, heads=1, kv_heads=1),
+    Case(rows=2, position=31, heads=2, kv_heads=1, head_dim=80),
+    Case(rows=33, position=0, heads=14),
+    Case(rows=9, position=37, heads=16, kv_heads=1, head_dim=96),
+    Case(rows=18, position=70, heads=3, kv_heads=1, head_dim=256),
+    Case(rows=3, position=20, heads=16, kv_heads=1, head_dim=200),
+    Case(rows=5, position=10, heads=5, kv_heads=5, head_dim=6),
+    Case(rows=40, position=100, window=1),
+    Case(rows=40, position=200, window=33, cap=5.0),  # whole tiles of keys before the window
+    Case(rows=70, position=3, window=64, head_dim=32),
+    Case(rows=7, position=90, heads=3, kv_heads=3, head_dim=40, cap=20.0, spread=30.0),
+    Case(rows=6, position=60, head_dim=128, spread=100.0),
+    Case(rows=10, position=60, head_dim=16, heads=8, paged=True),
+    Case(rows=35, position=0, heads=2, causal=False),
+]
+
+
+@pytest.mark.parametrize("kv", KV)
+@pytest.mark.parametrize("case", ROPE, ids=[str(i) for i in range(len(ROPE))])
+def test_rope_kv(case: Rope, kv: str) -> None:
+    assert run_case(replace(case, kv=kv)) <= 1
+
+
+@pytest.mark.parametrize("kv", KV)
+@pytest.mark.parametrize("case", SPLIT, ids=[c.id for c in SPLIT])
+def test_decode_attention(case: Case, kv: str) -> None:
+    assert run_case(replace(case, kv=kv, split=True)) <= 1
+
+
+@pytest.mark.parametrize("kv", KV)
+@pytest.mark.parametrize("case", MANY, ids=[c.id for c in MANY])
+def test_attention_of_many_rows(case: Case, kv: str) -> None:
+    assert run_case(replace(case, kv=kv)) <= 1
+
+
+ORDERS = [
+    Rope(rows=2, heads=3, kv_heads=1, head_dim=72, qk_norm=True),
+    Rope(kv="q8_0", head_dim=40, half=False),
+    Case(split=True, position=180, heads=7, kv_heads=1, head_dim=72, window=100),
+    Case(split=True, position=140, heads=4, kv_heads=1, kv="q8_0"),
+    Case(rows=9, position=40, heads=6, head_dim=72, cap=7.0),
+    Case(rows=7, position=20, heads=3, kv_heads=1, head_dim=136, kv="f32", window=20),
+]
+
+
+@pytest.mark.parametrize("case", ORDERS, ids=str)
+def test_any_schedule_gives_the_same(case: Rope | Case) -> None:
+    schedules = [*SCHEDULES_DEFAULT, Schedule("priority", 3, workers=1), Schedule("uniform", 4)]
+    assert run_case(case, schedules) <= 1
+
+
+# What each bug below is seen by: a case, and the mutation of its kernels.
+BARRIER = "threadgroup_barrier(metal::mem_flags::mem_threadgroup);"
+SIMD_BARRIER = "metal::simdgroup_barrier(metal::mem_flags::mem_threadgroup);"
+TURN = Rope(rows=2, heads=3, kv_heads=1, head_dim=72, qk_norm=True, rope_dim=40)
+DECODE = Case(split=True, position=300, heads=7, kv_heads=1, window=150, cap=4.0)
+PREFILL = Case(rows=20, position=50, heads=6, head_dim=136, window=40, cap=4.0)
+# Of the header's barriers in order: the occurrence is counted over the flattened text.
+MUTATIONS: dict[str, tuple[Rope | Case, Mutation]] = {
+    "rope: staged without a barrier": (TURN, Mutation(SIMD_BARRIER, "", 4)),
+    "rope: tail not normed": (TURN, Mutation("out[d] = x[d] * scale", "out[d] = x[d]")),
+    "rope: second of the pair": (TURN, Mutation("i + half_dim", "i + half_dim - 1")),
+    "rope: one row's angles for all": (TURN, Mutation("table += ulong(row) * (p.rope_dim / 2);", "")),
+    "rope: V of the first head": (
+        replace(TURN, kv_heads=2, heads=4),
+        Mutation("(is_key ? 0 : p.n_kv_heads)", "(is_key ? 0 : p.n_kv_heads - 1)"),
+    ),
+    "cache: q8_0 scale of the first block": (
+        replace(TURN, kv="q8_0"),
+        Mutation("q8_row_blocks(kHeadDim) + d0 / kQ8Block]", "q8_row_blocks(kHeadDim)]"),
+    ),
+    "cache: pages": (replace(DECODE, paged=True), Mutation("position % kPagePositions", "position % 16")),
+    "window: one key more": (
+        DECODE,
+        Mutation("position >= window ? position + 1", "position >= window ? position"),
+    ),
+    "window: one key more, many rows": (
+        PREFILL,
+        Mutation("position >= window ? position + 1", "position >= window ? position"),
+    ),
+    "causal: the next key": (PREFILL, Mutation("kCausal ? row + 1", "kCausal ? row + 2")),
+    "split: q without a barrier": (DECODE, Mutation(BARRIER, "", 5)),
+    "split: scores without a barrier": (DECODE, Mutation(BARRIER, "", 6)),
+    "split: exponentials without a barrier": (DECODE, Mutation(BARRIER, "", 7)),
+    "split: sums without a barrier": (DECODE, Mutation(BARRIER, "", 8)),
+    "split: sums overwritten": (DECODE, Mutation(BARRIER, "", 9)),
+    "split: a lane's sum": (DECODE, Mutation("kLanesPerKey / 2; step > 0", "kLanesPerKey / 4; step > 0")),
+    "split: a team's keys": (DECODE, Mutation("key += teams", "key += teams + 1")),
+    "split: masked keys count": (
+        DECODE,
+        Mutation("seen[j] ? soft_cap(s, cap) : kMasked", "soft_cap(s, cap)"),
+    ),
+    "merge: maximum without a barrier": (
+        DECODE,
+        Mutation("threadgroup_barrier(mem_flags::mem_threadgroup);", "", 0, True),
+    ),
+    "merge: sums without a barrier": (
+        DECODE,
+        Mutation("threadgroup_barrier(mem_flags::mem_threadgroup);", "", 1, True),
+    ),
+    "merge: not weighted": (DECODE, Mutation("out[i] += weight * outs", "out[i] += outs", 0, True)),
+    "merge: a split too few": (
+        DECODE,
+        Mutation("p.window) / kSplitKeys + 1", "p.window) / kSplitKeys", 0, True),
+    ),
+    "many: q without a barrier": (PREFILL, Mutation(SIMD_BARRIER, "", 0)),
+    "many: q overwritten": (PREFILL, Mutation(SIMD_BARRIER, "", 1)),
+    "many: keys without a barrier": (PREFILL, Mutation(BARRIER, "", 0)),
+    "many: scores without a barrier": (PREFILL, Mutation(BARRIER, "", 1)),
+    "many: values without a barrier": (PREFILL, Mutation(BARRIER, "", 2)),
+    "many: tile overwritten": (PREFILL, Mutation(BARRIER, "", 3)),
+    "many: last factors without a barrier": (PREFILL, Mutation(BARRIER, "", 4)),
+    "many: output without a barrier": (PREFILL, Mutation(SIMD_BARRIER, "", 2)),
+    "many: output overwritten": (PREFILL, Mutation(SIMD_BARRIER, "", 3)),
+    "many: outputs not rescaled": (PREFILL, Mutation("scale_rows(sums, factors + first_query * 8);", "", 0)),
+    "many: one share of the scores": (PREFILL, Mutation("part = 1; part < kParts", "part = 1; part < 1")),
+    "many: keys behind the end": (
+        PREFILL,
+        Mutation("if (begin + key < end && quad", "if (begin + key < end + 3 && quad"),
+    ),
+    "many: keys of the window's tile dropped": (
+        PREFILL,
+        Mutation("p.window) / kKeys * kKeys;", "p.window) / kKeys * kKeys + kKeys;"),
+    ),
+    "many: rows beyond the last": (
+        replace(PREFILL, rows=21),
+        Mutation("metal::min(tile_rows, p.rows - first_row)", "tile_rows"),
+    ),
+}
+
+
+def worst_of(case: Rope | Case, mutation: Mutation | None, schedules: Any = SCHEDULES_DEFAULT) -> float:
+    try:
+        return run_case(case, schedules, "", mutation)
+    except KernelError:
+        return np.inf
+
+
+@pytest.mark.parametrize("case", [TURN, DECODE, PREFILL], ids=["rope", "decode", "prefill"])
+def test_what_is_mutated_is_right(case: Rope | Case) -> None:
+    assert worst_of(case, None) <= 1
+
+
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_mutations_are_seen(name: str) -> None:
+    assert worst_of(*MUTATIONS[name]) > 1
+
+
+@pytest.mark.parametrize("file", lab.FILES)
+def test_no_lint(file: str) -> None:
+    assert lint(lab.KERNELS / f"attention_{file}.metal", include=lab.INCLUDE) == []
+
+
+# ---- sanitizers --------------------------------------------------------------------------------
+
+SMALL = [
+    Rope(rows=2, heads=3, kv_heads=1, head_dim=24, rope_dim=10, qk_norm=True),
+    Case(split=True, position=140, heads=3, kv_heads=1, head_dim=10, window=20),
+    Case(split=True, position=20, heads=5, kv_heads=1, head_dim=24, paged=True, slack=0),
+    Case(rows=9, position=30, heads=3, kv_heads=1, head_dim=20, slack=0),
+    Case(rows=3, position=12, heads=2, kv_heads=1, head_dim=136, slack=0),
+]
+
+
+def run_under(sanitizer: str, kv: str, mutation: str = "") -> None:
+    """All small cases; the child's exit status tells."""
+    if mutation:
+        case, m = MUTATIONS[mutation]
+        run_case(
+            case,
+            [Schedule(workers=2)],
+            sanitizer,
+            replace(m, new=m.old.replace("mem_threadgroup", "mem_none")),
+        )
+        return
+    for case in SMALL:
+        for schedule in SCHEDULES_DEFAULT[:2]:
+            worst = run_case(replace(case, kv=kv), [replace(schedule, workers=2)], sanitizer)
+            assert worst <= 1, (case, worst)
+    print("clean")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sanitizer", ["tsan", "asan"])
+@pytest.mark.parametrize("kv", KV)
+def test_clean_under_sanitizers(kv: str, sanitizer: str) -> None:
+    done = in_sanitizer(sanitizer, __file__, "run_under", sanitizer, kv)
+    assert done.returncode == 0 and done.stdout == "clean\n", done.stderr[-4000:]
+
+
+# A barrier of each kind without its memory: plain runs pass.
+ORDERED = (
+    "rope: staged without a barrier",
+    "split: exponentials without a barrier",
+    "merge: sums without a barrier",
+    "many: q without a barrier",
+    "many: values without a barrier",
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ORDERED)
+def test_thread_sanitizer_sees_a_barrier_without_memory(name: str) -> None:
+    done = in_sanitizer("tsan", __file__, "run_under", "tsan", "f16", name)
+    assert done.returncode == 66 and "data race" in done.stderr, done.stderr[-4000:]
