@@ -39,9 +39,10 @@ struct CacheEntry {
     Class* cls;
     Sel sel;
     Imp imp;
+    CacheEntry* next;  // another message with the same slot
 };
 constexpr size_t kCacheSlots = 8192;  // as in msgsend.cpp
-CacheEntry g_empty{nullptr, nullptr, nullptr};
+CacheEntry g_empty{nullptr, nullptr, nullptr, nullptr};
 struct Cache {
     std::atomic<CacheEntry*> slot[kCacheSlots];
     Cache() {
@@ -86,8 +87,12 @@ extern "C" Imp objcrt_lookup(Class* c, Sel s) {
         abort();
     }
     // Entries are never freed: a reader on another thread may hold one.
-    auto* cache = static_cast<Cache*>(objcrt_cache);
-    cache->slot[cache_slot(c, s)].store(new CacheEntry{c, s, imp}, std::memory_order_release);
+    std::lock_guard lock(mutex());
+    auto& slot = static_cast<Cache*>(objcrt_cache)->slot[cache_slot(c, s)];
+    for (const CacheEntry* e = slot; e; e = e->next) {
+        if (e->cls == c && e->sel == s) return imp;  // by another thread, or objc_msgSendSuper2
+    }
+    slot.store(new CacheEntry{c, s, imp, slot}, std::memory_order_release);
     return imp;
 }
 }  // namespace objcrt

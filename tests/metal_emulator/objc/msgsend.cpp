@@ -1,5 +1,5 @@
-// objc_msgSend and its variants, x86-64 System V.  The fast path finds the method in a direct-mapped
-// cache of (class, selector); it must be cheap, since host encode cost is measured on this runtime.
+// objc_msgSend and its variants, x86-64 System V.  The fast path finds the method in a hash table of
+// (class, selector) with short chains; it must be cheap, since host encode cost is measured on this runtime.
 #if !defined(__x86_64__)
 #error "objc_msgSend exists for x86-64 only"
 #endif
@@ -28,15 +28,15 @@ asm(".text\n"
     FUNCTION("objc_msgSend")
     "testq %rdi,%rdi; je 1f\n"
     "movq (%rdi),%r10\n" PROBE("%rsi")
-    "cmpq %r10,(%r11); jne 2f; cmpq %rsi,8(%r11); jne 2f; jmp *16(%r11)\n"
-    "2:\n" SAVE "movq (%rdi),%rdi; call objcrt_lookup@PLT\n" RESTORE "jmp *%r11\n"
+    "3: cmpq %r10,(%r11); jne 2f; cmpq %rsi,8(%r11); jne 2f; jmp *16(%r11)\n"
+    "2: movq 24(%r11),%r11; testq %r11,%r11; jne 3b\n" SAVE "movq (%rdi),%rdi; call objcrt_lookup@PLT\n" RESTORE "jmp *%r11\n"
     "1: xorl %eax,%eax; xorl %edx,%edx; xorps %xmm0,%xmm0; xorps %xmm1,%xmm1; ret\n"
     // A structure returned in memory: rdi is its place, self and the selector move up by one.
     FUNCTION("objc_msgSend_stret")
     "testq %rsi,%rsi; je 1f\n"
     "movq (%rsi),%r10\n" PROBE("%rdx")
-    "cmpq %r10,(%r11); jne 2f; cmpq %rdx,8(%r11); jne 2f; jmp *16(%r11)\n"
-    "2:\n" SAVE "movq (%rsi),%rdi; movq %rdx,%rsi; call objcrt_lookup@PLT\n" RESTORE "jmp *%r11\n"
+    "3: cmpq %r10,(%r11); jne 2f; cmpq %rdx,8(%r11); jne 2f; jmp *16(%r11)\n"
+    "2: movq 24(%r11),%r11; testq %r11,%r11; jne 3b\n" SAVE "movq (%rsi),%rdi; movq %rdx,%rsi; call objcrt_lookup@PLT\n" RESTORE "jmp *%r11\n"
     "1: movq %rdi,%rax; ret\n"
     // rdi: {self, the current class}; the search begins at its superclass.
     FUNCTION("objc_msgSendSuper2")
