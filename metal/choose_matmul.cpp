@@ -119,9 +119,10 @@ std::optional<KernelChoice> choose_matmul(const DispatchCmd& cmd, const Chip& ch
         }
         case Op::kNormQkv: {
             const auto p = params_of<NormQkvParams>(cmd);
-            const Geometry g = gemv_geometry(p.n_q + 2 * p.n_kv, p.k, 1, cmd.weight, chip);
+            const std::uint32_t parts = cmd.buffers[4] ? 2 : 1;  // of k and v; v may be a command of its own
+            const Geometry g = gemv_geometry(p.n_q + parts * p.n_kv, p.k, 1, cmd.weight, chip);
             const std::uint32_t per = g.rows_per_group();
-            const std::uint32_t groups = ceil_div(p.n_q, per) + 2 * ceil_div(p.n_kv, per);
+            const std::uint32_t groups = ceil_div(p.n_q, per) + parts * ceil_div(p.n_kv, per);
             return KernelChoice{.passes = {gemv_pass("norm_qkv", cmd.weight, p.k, g, groups)}};
         }
         case Op::kNormGateUp: {

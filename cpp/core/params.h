@@ -69,7 +69,7 @@ struct GateUpParams {
     u32 formats;
 };
 
-// One row: norm(x) times the three weights, which share a type; the norm is not stored.
+// One row: norm(x) times three weights of one type, or without the last, or the first alone; the norm is not stored.
 struct NormQkvParams {
     u32 n_q;
     u32 n_kv;

@@ -199,28 +199,42 @@ void TableBuilder::layer(int index) {
 
 bool TableBuilder::fuses_norms() const { return phase_ == Phase::kDecode && device_.traits().fused_norms; }
 
+// y, ... = norm(h)·Wᵀ (+ bias) for weights of one type: all three of q, k and v, or q and k, or one of them.
+void TableBuilder::norm_qkv(const char* name, int index, const Weight& first, const Binding& y, const Vector& bias,
+                            bool barrier, const Weight& key, const Weight& value) {
+    const u32 n = static_cast<u32>(first.rows), n_key = static_cast<u32>(key.rows), k = config_.dim;
+    const auto offset = [&](const Binding& b) { return static_cast<u32>((b.offset - y.offset) / sizeof(float)); };
+    const NormQkvParams p{.n_q = n,
+                          .n_kv = n_key,
+                          .k = k,
+                          .k_offset = key ? offset(ws_.k) : 0,
+                          .v_offset = value ? offset(ws_.v) : 0,
+                          .has_bias = bool(bias),
+                          .eps = config_.norm_eps};
+    const LayerWeights& w = weights_.layers[static_cast<std::size_t>(index)];
+    auto e = emit(Op::kNormQkv, name, index);
+    e.buffer(ws_.hidden).buffer(w.attn_norm).weight(first);
+    for (const Weight* other : {&key, &value}) *other ? e.weight(*other) : e.buffer({});
+    e.buffer(y).buffer(bias).params(p);
+    e.cmd.barrier = barrier;
+    const double rows = static_cast<double>(first.rows + key.rows + value.rows);
+    e.label.shape = shape(first.rows + key.rows + value.rows, k);
+    e.label.cost.bytes += 8.0 * k + 4.0 * rows;
+    e.label.cost.flops = 2.0 * rows * k + 4.0 * k;
+    e.done();
+}
+
 // q, k, v = norm(h)·Wᵀ (+ bias)
 void TableBuilder::qkv(int index) {
     const LayerWeights& w = weights_.layers[static_cast<std::size_t>(index)];
-    if (fuses_norms() && w.attn_q.dtype == w.attn_k.dtype && w.attn_q.dtype == w.attn_v.dtype) {
-        const u32 n_q = config_.q_dim(), n_kv = config_.kv_dim(), k = config_.dim;
-        const auto offset = [&](const Binding& b) {
-            return static_cast<u32>((b.offset - ws_.q.offset) / sizeof(float));
-        };
-        const NormQkvParams p{.n_q = n_q,
-                              .n_kv = n_kv,
-                              .k = k,
-                              .k_offset = offset(ws_.k),
-                              .v_offset = offset(ws_.v),
-                              .has_bias = bool(w.attn_q_bias),
-                              .eps = config_.norm_eps};
-        auto e = emit(Op::kNormQkv, "attn_qkv", index);
-        e.buffer(ws_.hidden).buffer(w.attn_norm).weight(w.attn_q).weight(w.attn_k).weight(w.attn_v);
-        e.buffer(ws_.q).buffer(w.attn_q_bias).params(p);
-        e.label.shape = shape(n_q + 2ull * n_kv, k);
-        e.label.cost.bytes += 8.0 * k + 4.0 * (n_q + 2.0 * n_kv);
-        e.label.cost.flops = 2.0 * (n_q + 2.0 * n_kv) * k + 4.0 * k;
-        e.done();
+    const bool same_k = w.attn_q.dtype == w.attn_k.dtype, same_v = w.attn_q.dtype == w.attn_v.dtype;
+    if (fuses_norms() && same_k && same_v) {
+        norm_qkv("attn_qkv", index, w.attn_q, ws_.q, w.attn_q_bias, true, w.attn_k, w.attn_v);
+        return;
+    }
+    if (fuses_norms() && same_k) {  // Q4_K_M and its like keep some layers' v in a wider type
+        norm_qkv("attn_qk", index, w.attn_q, ws_.q, w.attn_q_bias, true, w.attn_k, {});
+        norm_qkv("attn_v", index, w.attn_v, ws_.v, w.attn_v_bias, false, {}, {});
         return;
     }
     // Three independent commands, one barrier.

@@ -71,6 +71,8 @@ class TableBuilder {
     void rope_tables();
     void layer(int index);
     void qkv(int index);
+    void norm_qkv(const char* name, int index, const Weight& first, const Binding& y, const Vector& bias, bool barrier,
+                  const Weight& key, const Weight& value);
     void attention(int index);
     void feed_forward(int index);
     void head(Head head);
