@@ -6,6 +6,8 @@ under a sanitizer, so arguments are plain JSON.
 
 from __future__ import annotations
 
+import re
+import sys
 import zlib
 from functools import cache
 from pathlib import Path
@@ -22,6 +24,9 @@ from metal_emulator.harness import FIFO, Library, Schedule
 ROOT = Path(__file__).resolve().parents[2]
 KERNELS = ROOT / "metal" / "kernels" / "matmul"
 INCLUDE = (ROOT / "metal" / "include", ROOT / "cpp")
+sys.path.insert(0, str(ROOT / "metal"))
+from flatten import flatten  # noqa: E402
+
 PARAMS = 8
 
 F32_BOUND = 1e-11  # accumulated in binary32
@@ -105,6 +110,22 @@ class Run:
             constants=constants,
             schedule=self.schedule,
         )
+
+
+def text(dtype: str) -> str:
+    """The self-contained text of a weight type's kernels."""
+    return flatten(KERNELS / f"{dtype}.metal", list(INCLUDE), set())
+
+
+def instantiated(dtype: str) -> str:
+    """As above, with an ordinary function that uses every kernel: lint looks into no other templates."""
+    header = "mlx_kernels.h" if dtype.startswith("mlx") else "matmul_kernels.h"
+    last = (KERNELS / f"{dtype}.metal").read_text().splitlines()[-1]
+    argument = last[last.index("(") + 1 : -1].split(", ")[-1]  # AKUNU_MATMUL_KERNELS(q4_0, Q4_0)
+    found = re.findall(r'AKUNU_KERNEL\("\w+" #\w+, (.*)\)', (INCLUDE[0] / header).read_text())
+    kernels = [re.sub(r"\b(F|bits)\b", argument, k) for k in found]
+    assert len(kernels) >= 5
+    return text(dtype) + "void instantiate() {\n" + "".join(f"    (void)&{k};\n" for k in kernels) + "}\n"
 
 
 DUMMY = np.zeros(4, np.float32)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -11,9 +10,6 @@ from typing import Any
 import matmul_lab as lab
 
 from metal_emulator.harness import SCHEDULES_DEFAULT, KernelError, Library, Schedule
-
-sys.path.insert(0, str(lab.ROOT / "metal"))
-from flatten import flatten
 
 BARRIER = "threadgroup_barrier(mem_flags::mem_threadgroup);"
 
@@ -73,7 +69,7 @@ MUTATIONS: dict[str, Mutation] = {
 @cache
 def _kernels(dtype: str, name: str = "") -> Library:
     """A type's kernels, with a mutation."""
-    text = flatten(lab.KERNELS / f"{dtype}.metal", list(lab.INCLUDE), set())
+    text = lab.text(dtype)
     if not name:
         return Library.compile(text, fast_math=True)
     m = MUTATIONS[name]

@@ -9,7 +9,7 @@ import pytest
 from matmul_mutations import MUTATIONS, caught
 
 from kernels.weights import dtype_row, is_float, weight_dtypes
-from metal_emulator.harness import FIFO, SCHEDULES_DEFAULT, Library, Schedule, in_sanitizer
+from metal_emulator.harness import FIFO, SCHEDULES_DEFAULT, Library, Schedule, in_sanitizer, lint
 
 DTYPES = weight_dtypes()
 FEW = ["f16", "q4_0", "q6_k"]  # one of each family, where all would take long
@@ -149,6 +149,16 @@ def test_mlx_codes_are_mlx_s() -> None:
     codes = np.array([[1, 2, 3, 4, 5, 6, 7, 0]], np.uint8)
     assert mlx.pack_codes(codes, 3).tolist() == [[0b11_010_001, 0b0_101_100_0, 0b000_111_11]]
     assert mlx.pack_codes(codes, 4).tolist() == [[0x21, 0x43, 0x65, 0x07]]
+
+
+@pytest.mark.parametrize("dtype", ["f32", "bf16", "q5_0", "q8_0", "q3_k", "q5_k", "iq4_xs", "mlx_q3"])
+def test_lint_finds_nothing_in_any_template(dtype: str) -> None:
+    assert lint(lab.instantiated(dtype)) == []
+
+
+def test_lint_looks_into_templates() -> None:
+    text = lab.instantiated("q4_0").replace("threadgroup Tile* w_to =", "thread Tile* w_to =")
+    assert any("threadgroup Tile" in line for line in lint(text))
 
 
 @pytest.mark.parametrize("sanitizer", ["tsan", "asan"])
