@@ -130,6 +130,8 @@ def _fused() -> Iterator[Case]:
         yield case("norm_qkv", dtype=dtype, n_q=9, n_kv=3, k=2304)
         yield case("norm_gate_up", dtype=dtype, n=40, k=few, activation="silu", formats=BOTH)
         yield case("norm_gate_up", dtype=dtype, n=3, k=2304, activation="gelu", formats=("q8",))
+    for parts in (1, 2):  # where v, or k and v, have other types
+        yield case("norm_qkv", dtype="q4_k", n_q=40, n_kv=18, k=256, bias=True, parts=parts)
     yield case("norm_qkv", dtype="f16", n_q=3, n_kv=1, k=5, eps=1e-6)
     yield case("norm_qkv", dtype="q8_0", n_q=1000, n_kv=250, k=32)
 

@@ -134,36 +134,39 @@ def norm_qkv(
     k: int,
     bias: bool = False,
     eps: float = 1e-5,
+    parts: int = 3,
 ) -> None:
-    """q, k and v begin at multiples of 64 floats, as the engine may place them."""
+    """All of q, k and v, or the first `parts` of them; each begins at a multiple of 64 floats."""
     sizes = {"q": n_q, "k": n_kv, "v": n_kv}
-    weights = {name: random_weight(rng, dtype, n, k) for name, n in sizes.items()}
-    x, g, b = normal(rng, 1, k), 1 + normal(rng, k, sigma=0.3), normal(rng, n_q + 2 * n_kv)
+    names = list(sizes)[:parts]
+    weights = {name: random_weight(rng, dtype, sizes[name], k) for name in names}
+    n = sum(w.rows for w in weights.values())
+    x, g, b = normal(rng, 1, k), 1 + normal(rng, k, sigma=0.3), normal(rng, n)
     k_offset = -(-n_q // 64) * 64
     v_offset = k_offset + -(-n_kv // 64) * 64
-    y = normal(rng, v_offset + n_kv)
+    offsets = (0, k_offset, v_offset)[:parts]
+    y = normal(rng, offsets[-1] + sizes[names[-1]])
     out = p.inout("y", y)
     p.run(
         "norm_qkv",
         p.input("x", x),
         p.input("norm", g),
-        *(p.weight(f"w{name}", w) for name, w in weights.items()),
+        *(p.weight(f"w{name}", weights[name]) if name in weights else None for name in sizes),
         out,
         p.input("bias", b) if bias else None,
         n_q=n_q,
-        n_kv=n_kv,
+        n_kv=n_kv if parts > 1 else 0,
         k=k,
-        k_offset=k_offset,
-        v_offset=v_offset,
+        k_offset=k_offset if parts > 1 else 0,
+        v_offset=v_offset if parts > 2 else 0,
         has_bias=bias,
         eps=eps,
     )
-    n = n_q + 2 * n_kv
     p.bytes, p.flops = sum(len(w.data) for w in weights.values()) + 8.0 * k + 4.0 * n, 2.0 * n * k
     if not p.checking:
         return
     values, expected, at = ref.rms_norm(x[0].astype(np.float64), g, eps), y.astype(np.float64), 0
-    for offset, w in zip((0, k_offset, v_offset), weights.values(), strict=True):
+    for offset, w in zip(offsets, weights.values(), strict=True):
         part = w.values() @ values + (b[at : at + w.rows] if bias else 0)
         expected[offset : offset + w.rows] = part
         at += w.rows
