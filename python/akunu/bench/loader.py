@@ -65,7 +65,8 @@ def open_unmanaged(
     model
         A model's name as `akunu.load` takes it, or SHAPE:TYPE for random weights.
     device, threads, kv_dtype
-        As in `akunu.load`; `threads` 0 is the default.
+        As in `akunu.load`; `threads` 0 is the default. Device "plan:M4 Max" is a chip that need not be
+        here: the engine only plans.
     context
         Tokens that the KV cache must hold.
     chunk
@@ -77,7 +78,7 @@ def open_unmanaged(
     from akunu.loading import find_model
     from akunu.progress import reporter
 
-    device_id = find_device(device)["id"]
+    device_id = device if device.startswith("plan:") else find_device(device)["id"]
     with reporter(True, "Loading") as report:
         if is_synthetic(model):
             source = SyntheticModel(model)

@@ -7,19 +7,20 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from akunu.cli.app import CONTEXT_SETTINGS
 from akunu.cli.console import bytes_text, count_text, print_table
+from akunu.cli.cost_model import Machine, Prediction, predict
 from akunu.cli.options import loading_options, refuse_unused
 from akunu.cli.profile import ROWS, phase_options
 from akunu.errors import AkunuError
 
 if TYPE_CHECKING:
-    from akunu._core import CommandInfo, GgufFile, Memory, TensorEntry
+    from akunu._core import CommandInfo, Engine, GgufFile, Memory, TensorEntry
 
 __all__ = ["command"]
 
@@ -32,6 +33,12 @@ MAX_VALUE = 100
 @click.argument("model", default="ember")
 @click.option("--all", "show_all", is_flag=True, help="One line for each tensor, and long values in full.")
 @click.option("--plan", is_flag=True, help="Load the model and show a dispatch table with its costs.")
+@click.option(
+    "--chip",
+    metavar="NAME",
+    help='With --plan: an Apple chip that need not be here, as "M4 Max" or "M4 Max 32" with its GPU cores; '
+    "also predicts how fast it is.",
+)
 @phase_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: metadata, tensors, configuration, plan.")
 @loading_options
@@ -39,6 +46,7 @@ def command(
     model: str,
     show_all: bool,
     plan: bool,
+    chip: str | None,
     phase: str,
     rows: int | None,
     position: int,
@@ -48,40 +56,49 @@ def command(
     """Show what is in MODEL: metadata, tensors, their sizes by type, and the configuration it stands for.
 
     With --plan also the dispatch table, the flat list of commands that the engine replays for each token,
-    with the bytes that each must move and the operations it must do.
+    with the bytes that each must move and the operations it must do. MODEL may then be SHAPE:TYPE for random
+    weights of a published shape ("akunu-bench --help" lists them).
 
     \b
     Examples:
       akunu inspect model.gguf
       akunu inspect model.gguf --plan --phase prefill --rows 512
+      akunu inspect model.gguf --plan --chip "M4 Max" --position 4000
       akunu inspect user/repo:Q4_0 --json | jq .config
     """
     if not plan:
-        refuse_unused(("phase", "rows", "position", "device", "context", "threads", "kv_dtype"), "--plan")
+        refuse_unused(
+            ("chip", "phase", "rows", "position", "device", "context", "threads", "kv_dtype"), "--plan"
+        )
+    if chip is not None:
+        refuse_unused(("device", "threads"), "a device that is here: --chip plans for one that need not be")
+        values["device"] = f"plan:{chip}"
     from akunu import _core
+    from akunu.bench.loader import is_synthetic
     from akunu.loading import find_model
 
-    path = find_model(model)
-    file = _core.GgufFile(str(path))
-    config, problem = _config(file)
-    commands: list[CommandInfo] = []
-    memory: Memory | None = None
+    random = plan and is_synthetic(model)
+    name = model if random else str(find_model(model))
+    file = None if random else _core.GgufFile(name)
+    planned: _Plan | None = None
     if plan:
-        rows = rows or ROWS[phase]
-        commands, memory = _plan(str(path), phase, rows, position, values)
+        planned = _plan(name, phase, rows or ROWS[phase], position, chip, values)
+    config, problem = ({}, "") if file is None else _config(file)
     if as_json:
-        click.echo(json.dumps(_report(file, config, problem, commands, memory)))
+        report = {} if file is None else _file_report(file, config, problem)
+        click.echo(json.dumps(report | ({} if planned is None else _plan_report(planned))))
         return
-    _print_file(file, show_all)
-    if config:
+    if file is not None:
+        _print_file(file, show_all)
+        if config:
+            click.echo()
+            lines = [[key, _short(value, show_all)] for key, value in config.items()]
+            print_table(["configuration", "value"], lines)
+        else:
+            click.echo(f"\nnot a model that Akunu can run: {problem}")
         click.echo()
-        print_table(
-            ["configuration", "value"], [[key, _short(value, show_all)] for key, value in config.items()]
-        )
-    else:
-        click.echo(f"\nnot a model that Akunu can run: {problem}")
-    if plan and memory is not None:
-        _print_plan(f"\ndispatch table: {phase}, {rows} rows at position {position}", commands, memory)
+    if planned is not None:
+        _print_plan(planned)
 
 
 def _config(file: GgufFile) -> tuple[dict[str, Any], str]:
@@ -95,14 +112,45 @@ def _config(file: GgufFile) -> tuple[dict[str, Any], str]:
     return {field.name: _plain(getattr(config, field.name)) for field in fields(config)}, ""
 
 
+@dataclass(frozen=True)
+class _Plan:
+    """A dispatch table, and for a chip what it predicts: {"decode": ..., "prefill": ...}."""
+
+    title: str
+    commands: Sequence[CommandInfo]
+    memory: Memory
+    machine: Machine | None
+    predictions: Mapping[str, Prediction]
+
+
 def _plan(
-    path: str, phase: str, rows: int, position: int, values: Mapping[str, Any]
-) -> tuple[list[CommandInfo], Memory]:
+    name: str, phase: str, rows: int, position: int, chip: str | None, values: Mapping[str, Any]
+) -> _Plan:
+    from akunu import _core
     from akunu.bench.loader import open_engine
 
-    context = values["context"] or position + rows + 1
-    with open_engine(path, **{**values, "context": context}) as opened:
-        return opened.engine.plan(phase, rows, position), opened.engine.memory
+    prompt = rows if phase == "prefill" else ROWS["prefill"]
+    machine = None if chip is None else Machine.of_chip(_core.find_apple_chip(chip))
+    context = values["context"] or position + (rows if machine is None else max(rows, prompt)) + 1
+    with open_engine(name, **{**values, "context": context}) as opened:
+        engine = opened.engine
+        predictions = {} if machine is None else _predict(engine, machine, prompt, position)
+        return _Plan(
+            f"dispatch table: {phase}, {rows} rows at position {position}, {engine.device}",
+            engine.plan(phase, rows, position),
+            engine.memory,
+            machine,
+            predictions,
+        )
+
+
+def _predict(engine: Engine, machine: Machine, prompt: int, position: int) -> dict[str, Prediction]:
+    """One token at `position`, and a prompt from the beginning of an empty cache."""
+    prompt = min(prompt, engine.context, engine.chunk)
+    return {
+        "decode": predict(engine.plan("decode", 1, position), 1, machine),
+        "prefill": predict(engine.plan("prefill", prompt, 0), prompt, machine),
+    }
 
 
 def _print_file(file: GgufFile, show_all: bool) -> None:
@@ -159,13 +207,14 @@ def _tensor_rows(tensors: Sequence[TensorEntry], show_all: bool) -> list[list[st
     ]
 
 
-def _print_plan(title: str, commands: Sequence[CommandInfo], memory: Memory) -> None:
+def _print_plan(plan: _Plan) -> None:
+    commands, memory = plan.commands, plan.memory
     rows = [
         [
             str(index),
             row["label"],
             row["op"],
-            row["kernel"],
+            row["kernel"] + (f" (+{row['dispatches'] - 1})" if row["dispatches"] > 1 else ""),
             row["dtype"],
             row["shape"],
             bytes_text(row["bytes"]),
@@ -175,24 +224,78 @@ def _print_plan(title: str, commands: Sequence[CommandInfo], memory: Memory) -> 
         for index, row in enumerate(commands)
     ]
     headers = ["", "label", "op", "kernel", "type", "shape", "bytes", "flops", "barrier"]
-    print_table(headers, rows, title=title, right="r     rr ")
+    print_table(headers, rows, title=plan.title, right="r     rr ")
     total_bytes, total_flops = (sum(row[key] for row in commands) for key in ("bytes", "flops"))
     click.echo(
-        f"{len(commands)} commands, {bytes_text(total_bytes)} to move, {count_text(total_flops)} operations"
+        f"{len(commands)} commands, {sum(row['dispatches'] for row in commands)} dispatches, "
+        f"{bytes_text(total_bytes)} to move, {count_text(total_flops)} operations"
     )
     click.echo(
         f"memory: weights {bytes_text(memory['weights'])}, mapped {bytes_text(memory['weights_mapped'])}, "
         f"KV cache {bytes_text(memory['kv_cache'])}, scratch {bytes_text(memory['scratch'])}"
     )
 
+    if plan.machine is not None:
+        _print_predictions(plan.machine, plan.predictions)
 
-def _report(
-    file: GgufFile,
-    config: Mapping[str, Any],
-    problem: str,
-    commands: Sequence[CommandInfo],
-    memory: Memory | None,
-) -> dict[str, Any]:
+
+def _print_predictions(machine: Machine, predictions: Mapping[str, Prediction]) -> None:
+    click.echo()
+    rows = [
+        [
+            phase,
+            str(p.rows),
+            str(p.dispatches),
+            str(p.layer_dispatches),
+            bytes_text(p.bytes),
+            f"{p.excess:.3f}",
+            count_text(p.flops),
+            f"{p.tokens_per_second:.1f}",
+            f"{p.bound_tokens_per_second:.1f}",
+        ]
+        for phase, p in predictions.items()
+    ]
+    headers = [
+        "phase",
+        "tokens",
+        "dispatches",
+        "a layer",
+        "bytes",
+        "over least",
+        "flops",
+        "tokens/s",
+        "at most",
+    ]
+    title = (
+        f"prediction: {machine.name}, {machine.bytes_per_second / 1e9:.0f} GB/s, "
+        f"{machine.flops / 1e12:.1f} TFLOP/s in half precision"
+    )
+    print_table(headers, rows, title=title, right=" rrrrrrrr")
+    click.echo(
+        "over least: bytes over those of weights and KV cache. at most: with only these at the chip's\n"
+        "bandwidth, and all operations at its peak. tokens/s: not measured; assumes that kernels reach\n"
+        f"{machine.bandwidth_share:.0%} of the bandwidth and {machine.arithmetic_share:.0%} of the "
+        f"arithmetic, and that a dispatch that waits costs {machine.dispatch_seconds * 1e6:.0f} us."
+    )
+
+
+def _plan_report(plan: _Plan) -> dict[str, Any]:
+    report: dict[str, Any] = {"plan": list(plan.commands), "memory": plan.memory}
+    if plan.machine is not None:
+        report["machine"] = asdict(plan.machine)
+        report["prediction"] = {
+            phase: asdict(p)
+            | {
+                "excess": p.excess,
+                "tokens_per_second": p.tokens_per_second,
+                "bound_tokens_per_second": p.bound_tokens_per_second,
+            }
+            for phase, p in plan.predictions.items()
+        }
+    return report
+
+
+def _file_report(file: GgufFile, config: Mapping[str, Any], problem: str) -> dict[str, Any]:
     report: dict[str, Any] = {
         "paths": file.paths,
         "version": file.version,
@@ -205,8 +308,6 @@ def _report(
     }
     if problem:
         report["unsupported"] = problem
-    if memory is not None:
-        report |= {"plan": list(commands), "memory": memory}
     return report
 
 

@@ -1,0 +1,163 @@
+"""How fast a dispatch table runs on a machine, from what it must move and do.
+
+A command takes as long as the slower of its memory traffic and its arithmetic (Williams et al.,
+"Roofline", CACM 2009), each at the share of the peak that good kernels reach, and a fixed time for every
+dispatch that has to wait for the one before. Caches are left out: weights and the KV cache of real models do
+not fit, and what does is small. Nothing here is measured on the machine that it predicts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from akunu.cli.costs import FLOAT_DTYPES
+
+if TYPE_CHECKING:
+    from akunu._core import AppleChip, CommandInfo, Peaks
+
+__all__ = ["Machine", "Prediction", "predict"]
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a prediction needs to know.
+
+    Attributes
+    ----------
+    name
+        For people.
+    bytes_per_second
+        Bandwidth of the memory.
+    flops, int8_ops
+        Per second, in the floating-point format of the matmuls, and for block-quantised weights.
+    bandwidth_share, arithmetic_share
+        What kernels reach of these, 0 to 1.
+    dispatch_seconds
+        From the end of a dispatch until one that waited for it is at full speed.
+    """
+
+    name: str
+    bytes_per_second: float
+    flops: float
+    int8_ops: float
+    bandwidth_share: float
+    arithmetic_share: float
+    dispatch_seconds: float
+
+    @classmethod
+    def of_chip(cls, chip: AppleChip) -> Machine:
+        """An Apple GPU; its matmuls are in half precision whatever the weights are.
+
+        The shares are assumptions until a Mac has run our kernels. They are those of a published run of
+        llama.cpp (github.com/brand-o/normiebench, issue 3): Llama 3.1 8B Q4_K_M on an M4 with 10 GPU cores
+        writes 20.9 tokens/s, 86 % of the bandwidth, and reads a prompt of 512 tokens at 225 tokens/s, 68 % of
+        the arithmetic peak. A dispatch that waits is said to cost 1 to 10 us.
+        """
+        return cls(
+            name=f"Apple {chip['name']} ({chip['gpu_cores']} GPU cores)",
+            bytes_per_second=chip["bytes_per_second"],
+            flops=chip["flops"],
+            int8_ops=chip["flops"],
+            bandwidth_share=0.85,
+            arithmetic_share=0.65,
+            dispatch_seconds=5e-6,
+        )
+
+    @classmethod
+    def of_cpu(cls, name: str, peaks: Peaks) -> Machine:
+        """A CPU whose peaks were measured; a command that waits costs a barrier between threads."""
+        return cls(
+            name=name,
+            bytes_per_second=peaks["read_bytes_per_second"],
+            flops=peaks["f32_flops"],
+            int8_ops=peaks["int8_ops"],
+            bandwidth_share=0.95,
+            arithmetic_share=0.65,
+            dispatch_seconds=1e-6,
+        )
+
+    def seconds(self, command: CommandInfo) -> float:
+        """Predicted time of one command."""
+        arithmetic = self.flops if command["dtype"] in FLOAT_DTYPES else self.int8_ops
+        busy = max(
+            command["bytes"] / (self.bytes_per_second * self.bandwidth_share),
+            command["flops"] / (arithmetic * self.arithmetic_share),
+        )
+        # What has no barrier runs beside the command before it.
+        waits = command["dispatches"] - (0 if command["barrier"] else 1)
+        return busy + waits * self.dispatch_seconds
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """One replay of a table.
+
+    Attributes
+    ----------
+    rows
+        Tokens of the replay.
+    dispatches, layer_dispatches
+        In all, and of the layer that has most.
+    bytes, minimum, flops
+        To be moved; of these, weights and KV cache, each once; and to be done.
+    seconds
+        Predicted.
+    bound
+        Seconds if every byte and operation went at the peak, all at once: no implementation is faster.
+    """
+
+    rows: int
+    dispatches: int
+    layer_dispatches: int
+    bytes: float
+    minimum: float
+    flops: float
+    seconds: float
+    bound: float
+
+    @property
+    def tokens_per_second(self) -> float:
+        return self.rows / self.seconds if self.seconds > 0 else 0.0
+
+    @property
+    def bound_tokens_per_second(self) -> float:
+        return self.rows / self.bound if self.bound > 0 else 0.0
+
+    @property
+    def excess(self) -> float:
+        """Bytes over the least that any kernels could do with."""
+        return self.bytes / self.minimum if self.minimum > 0 else 0.0
+
+
+def predict(commands: Sequence[CommandInfo], rows: int, machine: Machine) -> Prediction:
+    """Predict a table's replay.
+
+    Parameters
+    ----------
+    commands
+        `Engine.plan(phase, rows, position)`.
+    rows
+        The same rows.
+    machine
+        Where it would run.
+    """
+    layers: dict[int, int] = {}
+    for command in commands:
+        layers[command["layer"]] = layers.get(command["layer"], 0) + command["dispatches"]
+    layers.pop(-1, None)
+    moved, minimum, done = (
+        sum(command[key] for command in commands) for key in ("bytes", "minimum", "flops")
+    )
+    arithmetic = max(machine.flops, machine.int8_ops)
+    return Prediction(
+        rows=rows,
+        dispatches=sum(command["dispatches"] for command in commands),
+        layer_dispatches=max(layers.values(), default=0),
+        bytes=moved,
+        minimum=minimum,
+        flops=done,
+        seconds=sum(machine.seconds(command) for command in commands),
+        bound=max(minimum / machine.bytes_per_second, done / arithmetic),
+    )

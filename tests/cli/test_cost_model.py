@@ -1,0 +1,254 @@
+"""Plans for Apple chips that are not here, their budgets, and what they predict."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from akunu import _core
+from akunu.bench.gguf_file import write_gguf
+from akunu.bench.loader import open_engine
+from akunu.bench.shapes import SHAPES
+from akunu.bench.synthetic import SyntheticModel
+from akunu.cli import main
+from akunu.cli.cost_model import Machine, predict
+from akunu.errors import AkunuError, InvalidArgumentError, UnsupportedError
+
+CHIP = "M4 Max"
+M4 = Machine.of_chip(_core.find_apple_chip("M4"))
+
+
+@cache
+def plan(model: str, phase: str = "decode", rows: int = 1, position: int = 0) -> list[_core.CommandInfo]:
+    with open_engine(model, device=f"plan:{CHIP}", context=position + rows + 1) as opened:
+        return opened.engine.plan(phase, rows, position)
+
+
+def layers(commands: list[_core.CommandInfo]) -> dict[int, int]:
+    found: dict[int, int] = {}
+    for c in commands:
+        found[c["layer"]] = found.get(c["layer"], 0) + c["dispatches"]
+    return {layer: n for layer, n in found.items() if layer >= 0}
+
+
+# ---- budgets ---------------------------------------------------------------------------------------
+
+# Dispatches of a layer of one type; one more where v has a wider type (Q4_K_M). Gemma has two more norms.
+BUDGET = {"llama": 8, "qwen2": 8, "qwen3": 7, "gemma2": 10, "gemma3": 10, "phi3": 8}
+
+
+@pytest.mark.parametrize("file_type", ["q4_0", "q8_0", "f16"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_dispatches_of_a_layer_in_decode(shape: str, file_type: str) -> None:
+    arch = SHAPES[shape].arch
+    found = layers(plan(f"{shape}:{file_type}"))
+    assert max(found.values()) <= BUDGET[arch], found
+
+
+@pytest.mark.parametrize("shape", ["llama3.1-8b", "mistral-7b", "qwen3-4b", "smollm-135m"])
+@pytest.mark.parametrize("file_type", ["q4_k_m", "q5_k_m"])
+def test_dispatches_of_a_layer_with_mixed_types(shape: str, file_type: str) -> None:
+    assert max(layers(plan(f"{shape}:{file_type}")).values()) <= 8
+
+
+@pytest.mark.parametrize("file_type", ["q4_0", "q4_k_m", "q8_0", "f16"])
+@pytest.mark.parametrize("shape", [s for s in SHAPES if not s.startswith("stories")])
+def test_bytes_of_a_token(shape: str, file_type: str) -> None:
+    """At most 3 % more than the weights and the KV cache, up to 4096 positions."""
+    for position in (0, 300, min(SHAPES[shape].context_length, 4096) - 1):
+        commands = plan(f"{shape}:{file_type}", position=position)
+        moved, least = (sum(c[key] for c in commands) for key in ("bytes", "minimum"))
+        assert 1 <= moved / least <= 1.03, position
+
+
+@pytest.mark.parametrize("shape", ["llama3.1-8b", "qwen3-0.6b", "gemma3-1b"])
+def test_the_least_bytes_are_those_of_the_weights_and_the_cache(shape: str) -> None:
+    model, position = SyntheticModel(f"{shape}:q8_0"), 3000
+    with open_engine(f"{shape}:q8_0", device=f"plan:{CHIP}", context=4096) as opened:
+        commands, config = opened.engine.plan("decode", 1, position), opened.config
+    types = {row["name"]: row for row in _core.dtypes()}
+    weights = sum(
+        t.shape[0] * t.shape[1] * types[t.dtype]["block_bytes"] // types[t.dtype]["block_elems"]
+        for t in model.tensors
+        if len(t.shape) == 2
+    )
+    tied = not any(t.name == "output.weight" for t in model.tensors)
+    if not tied:  # then of the embedding only a row is read
+        embedding = next(t for t in model.tensors if t.name == "token_embd.weight")
+        row = types[embedding.dtype]
+        weights -= embedding.shape[0] * embedding.shape[1] * row["block_bytes"] // row["block_elems"]
+    keys = [min(w or position + 1, position + 1) for w in config.layer_window]
+    cache_bytes = sum(keys) * 2 * config.n_kv_heads * config.head_dim * 2
+    assert sum(c["minimum"] for c in commands) == pytest.approx(weights + cache_bytes, rel=1e-9)
+
+
+# ---- chips -----------------------------------------------------------------------------------------
+
+
+def test_every_generation_and_tier_is_known() -> None:
+    names = {chip["name"] for chip in _core.apple_chips()}
+    generations = {f"M{n}{tier}" for n in range(1, 6) for tier in ("", " Pro", " Max")}
+    assert generations | {"M1 Ultra", "M2 Ultra", "M3 Ultra"} == names
+
+
+def test_chips_grow_with_the_tier_and_are_what_their_cores_can_do() -> None:
+    for chip in _core.apple_chips():
+        per_core = chip["flops"] / chip["gpu_cores"]
+        assert 128 * 2 * 1.2e9 <= per_core <= 128 * 2 * 2.3e9, chip  # ALUs, a fused product and sum, clock
+        assert 60e9 <= chip["bytes_per_second"] <= 900e9
+    for n in range(1, 6):
+        tiers = [_core.find_apple_chip(f"M{n}{tier}")["bytes_per_second"] for tier in ("", " Pro", " Max")]
+        assert tiers == sorted(set(tiers))
+
+
+@pytest.mark.parametrize(
+    ("name", "cores", "bandwidth"),
+    [
+        ("M4 Max", 40, 546e9),
+        ("m4 max 32", 32, 409.6e9),
+        ("Apple M1 7", 7, 68.25e9),
+        ("M2 Ultra 60", 60, 819.2e9),
+        ("M3 Max 24", 24, 307.2e9),
+    ],
+)
+def test_a_chip_by_name_and_cores(name: str, cores: int, bandwidth: float) -> None:
+    chip = _core.find_apple_chip(name)
+    assert (chip["gpu_cores"], chip["bytes_per_second"]) == (cores, bandwidth)
+
+
+@pytest.mark.parametrize("name", ["", "M9", "M4 Max 41", "M4 Max -3", "M4 Mini", "40"])
+def test_an_unknown_chip_is_an_error_that_lists_the_known(name: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"not known; there is M1 8, .*M4 Max 40"):
+        _core.find_apple_chip(name)
+
+
+# ---- plans -----------------------------------------------------------------------------------------
+
+
+def test_a_plan_holds_no_weights() -> None:
+    """A model of 16 GB is planned at once and in little memory."""
+    before = int(Path("/proc/self/statm").read_text().split()[1])
+    assert len(plan("llama3.1-8b:f16", position=100_000)) > 200
+    grown = (int(Path("/proc/self/statm").read_text().split()[1]) - before) * 4096
+    assert grown < 200e6
+
+
+def test_a_planned_engine_runs_nothing() -> None:
+    with open_engine("stories15m:q4_0", device="plan:M1", context=64) as opened:
+        opened.engine.begin([1, 2, 3])
+        with pytest.raises(UnsupportedError, match="only plans"):
+            opened.engine.prefill()
+
+
+def test_kernels_have_their_metal_names() -> None:
+    names = {c["label"]: c["kernel"] for c in plan("llama3.2-1b:q4_0")}
+    assert names["layers.0.attn_qkv"] == "norm_qkv_q4_0"
+    assert names["argmax"] == "argmax_f32"
+
+
+@pytest.mark.parametrize("phase", ["decode", "batch", "prefill"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_shape_has_kernels_in_every_phase(shape: str, phase: str) -> None:
+    rows = {"decode": 1, "batch": 4, "prefill": 17}[phase]
+    for file_type in ("q4_0", "q4_k_m", "q8_0", "f16"):
+        assert all(c["dispatches"] >= 1 for c in plan(f"{shape}:{file_type}", phase, rows))
+
+
+# ---- predictions -----------------------------------------------------------------------------------
+
+
+def test_a_published_run_is_met() -> None:
+    """llama.cpp, Llama 3.1 8B Q4_K_M on an M4: 20.9 and 225 tokens/s (brand-o/normiebench, issue 3).
+
+    We have fewer dispatches, and half the activations' traffic; more than that would be a wrong model.
+    """
+    decode = predict(plan("llama3.1-8b:q4_k_m"), 1, M4)
+    prefill = predict(plan("llama3.1-8b:q4_k_m", "prefill", 512), 512, M4)
+    assert 0.95 < decode.tokens_per_second / 20.9 < 1.25
+    assert 0.85 < prefill.tokens_per_second / 225 < 1.2
+
+
+def test_a_prediction_adds_up() -> None:
+    commands = plan("qwen3-0.6b:q4_0", position=300)
+    found = predict(commands, 1, M4)
+    assert found.bytes == sum(c["bytes"] for c in commands)
+    assert found.dispatches == len(commands) + 1  # argmax has two
+    assert found.bound < found.seconds
+    assert found.seconds == pytest.approx(
+        found.bytes / (0.85 * 120e9) + found.dispatches * 5e-6, rel=0.02
+    )  # decode waits for memory
+    assert predict([], 1, M4).tokens_per_second == 0
+
+
+def test_more_bandwidth_is_faster_and_more_keys_are_slower() -> None:
+    chips = [Machine.of_chip(_core.find_apple_chip(name)) for name in ("M1", "M2 Pro", "M4 Max")]
+    speeds = [predict(plan("llama3.2-3b:q4_0"), 1, chip).tokens_per_second for chip in chips]
+    assert speeds == sorted(speeds)
+    late = predict(plan("llama3.2-3b:q4_0", position=4000), 1, chips[0]).tokens_per_second
+    assert late < speeds[0]
+
+
+# ---- the command -----------------------------------------------------------------------------------
+
+
+def run(capsys: pytest.CaptureFixture[str], *args: str) -> str:
+    capsys.readouterr()
+    assert main(args) == 0, capsys.readouterr().err
+    return capsys.readouterr().out
+
+
+@pytest.fixture(scope="module")
+def gguf(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("models") / "stories15m-q4_0.gguf"
+    write_gguf(SyntheticModel("stories15m:q4_0"), path)
+    return str(path)
+
+
+def test_inspect_predicts(gguf: str, capsys: pytest.CaptureFixture[str]) -> None:
+    out = run(capsys, "inspect", gguf, "--plan", "--chip", "M4 Max", "--position", "10")
+    assert "Apple M4 Max (40 GPU cores), 546 GB/s, 18.4 TFLOP/s" in out
+    assert "norm_qkv_q4_0" in out and "argmax_f32 (+1)" in out and "not measured" in out
+    rows = {
+        line.split()[0]: line.split() for line in out.splitlines() if line.startswith(("decode", "prefill"))
+    }
+    assert rows["decode"][1:4] == ["1", "48", "7"] and rows["prefill"][1] == "512"
+
+
+def test_inspect_predicts_for_random_weights_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    text = run(capsys, "inspect", "qwen3-8b:q4_0", "--plan", "--chip", "m2 ultra", "--json")
+    found = json.loads(text)
+    assert found["machine"]["bytes_per_second"] == 819.2e9
+    decode = found["prediction"]["decode"]
+    assert decode["layer_dispatches"] == 7 and decode["excess"] <= 1.03
+    assert 100 < decode["tokens_per_second"] < decode["bound_tokens_per_second"]
+    assert sum(c["dispatches"] for c in found["plan"]) == decode["dispatches"]
+
+
+def test_a_plan_for_a_device_that_is_here_has_no_prediction(
+    gguf: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "prediction" not in json.loads(run(capsys, "inspect", gguf, "--plan", "--json"))
+
+
+@pytest.mark.parametrize(
+    ("args", "text"),
+    [
+        (["--chip", "M4"], "--chip has no effect without --plan"),
+        (["--plan", "--chip", "M4", "--device", "cpu"], "--device has no effect"),
+        (["--plan", "--chip", "M4", "--threads", "2"], "--threads has no effect"),
+        (["--plan", "--chip", "M17"], "chip 'M17' is not known"),
+    ],
+)
+def test_options_that_contradict_are_refused(
+    gguf: str, capsys: pytest.CaptureFixture[str], args: list[str], text: str
+) -> None:
+    assert main(["inspect", gguf, *args]) != 0
+    assert text in capsys.readouterr().err
+
+
+def test_a_planned_device_needs_a_chip() -> None:
+    with pytest.raises(AkunuError, match="not known"), open_engine("stories15m:q4_0", device="plan:"):
+        pass
