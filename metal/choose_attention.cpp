@@ -37,12 +37,15 @@ std::string_view kv_name(DType type) {
     }
 }
 
+constexpr std::size_t kBatchedIndex = 4;
+
 // The function constants of metal/include/attention_kv.h, in their order.
 std::vector<Constant> constants(std::uint32_t head_dim, std::uint32_t group) {
     return {{Constant::Type::kUint, 0, head_dim},
             {Constant::Type::kUint, 1, group},
             {Constant::Type::kBool, 2, 0},   // contiguous
-            {Constant::Type::kBool, 3, 1}};  // causal
+            {Constant::Type::kBool, 3, 1},   // causal
+            {Constant::Type::kBool, 4, 0}};  // not batched
 }
 
 struct Heads {
@@ -63,12 +66,20 @@ KernelChoice choice(std::string function, const Heads& heads, GroupCount x, Grou
     return {.passes = {std::move(pass)}};
 }
 
-// Rows x KV heads: a threadgroup has 32 queries, 16 where heads are long, whole rows of a group's heads.
-KernelChoice many_rows(const std::string& type, const Heads& heads) {
+// Rows x KV heads: a threadgroup has 32 queries, 16 where heads are long, whole rows of a group's heads. With few rows
+// that is one threadgroup per KV head, so that a long cache is split over several, whose results a second pass joins.
+KernelChoice many_rows(const std::string& type, const Heads& heads, const AttentionParams& p) {
     const bool long_heads = heads.dim > 128;
     const char* size = long_heads ? "_hd256" : heads.dim > 64 ? "_hd128" : "_hd64";
     const std::uint32_t rows_per = (long_heads ? 16 : 32) / heads.group();
-    return choice("attention_" + type + size, heads, {.rows_per = rows_per}, {.base = heads.n_kv});
+    KernelChoice one = choice("attention_" + type + size, heads, {.rows_per = rows_per}, {.base = heads.n_kv});
+    constexpr std::uint32_t kLongContext = 1024;
+    if (p.rows > kMaxBatchRows || p.context < kLongContext) return one;
+    one.passes[0].constants[kBatchedIndex].value = 1;
+    one.passes[0].z.keys_per = batch_split_keys(p.context);
+    KernelChoice merge = choice("attention_merge_rows", heads, {.base = heads.n}, {.rows_per = 1});
+    return {.passes = {one.passes[0], merge.passes[0]},
+            .scratch_bytes = batch_partial_bytes(p.rows, heads.n, heads.dim, p.context)};
 }
 
 // Splits of the keys x KV heads.
@@ -98,7 +109,7 @@ std::optional<KernelChoice> choose_attention(const DispatchCmd& cmd, const Chip&
             const auto p = params_of<AttentionParams>(cmd);
             const Heads heads{p.n_heads, p.n_kv_heads, p.head_dim};
             if (!heads.supported()) return std::nullopt;
-            if (cmd.op == Op::kAttention) return many_rows(type, heads);
+            if (cmd.op == Op::kAttention) return many_rows(type, heads, p);
             if (cmd.op == Op::kAttentionSplit) return one_row(type, heads);
             return choice("attention_merge", heads, {.base = p.n_heads}, {});
         }

@@ -80,16 +80,17 @@ static inline void scale_rows(thread metal::simdgroup_float8x8 (&out)[kMatrices]
     for (uint m = 0; m < kMatrices; ++m) out[m].thread_elements() *= f.thread_elements();
 }
 
-// Grid: tiles of rows x KV heads. kMaxDim: elements that a head has at most; kKeys: of a tile.
+// Grid: tiles of rows x KV heads, and x splits where batched. kMaxDim: elements that a head has at most; kKeys: of a tile.
 template <typename Kv, uint kMaxDim, uint kParts, uint kKeys>
 [[kernel]] void attention(device const float* q [[buffer(0)]],
                           device const uchar* keys [[buffer(1)]],
                           device const uchar* values [[buffer(2)]],
                           device float* out [[buffer(3)]],
                           constant AttentionParams& p [[buffer(8)]],
+                          device float* partials [[buffer(9), function_constant(kBatched)]],
                           device const uint* page_table [[buffer(10), function_constant(kPaged)]],
-                          uint2 group [[threadgroup_position_in_grid]],
-                          uint2 groups [[threadgroups_per_grid]],
+                          uint3 group [[threadgroup_position_in_grid]],
+                          uint3 groups [[threadgroups_per_grid]],
                           uint tid [[thread_index_in_threadgroup]],
                           uint lane [[thread_index_in_simdgroup]],
                           uint simdgroup [[simdgroup_index_in_threadgroup]]) {
@@ -142,7 +143,8 @@ template <typename Kv, uint kMaxDim, uint kParts, uint kKeys>
 
     const uint end = end_key(p, t.first_row + t.rows - 1);
     const uint begin = first_key(p.position + t.first_row, p.window) / kKeys * kKeys;
-    for (uint k0 = begin; k0 < end; k0 += kKeys) {
+    const uint run = batch_split_keys(p.context);
+    for (uint k0 = kBatched && group.z > 0 ? (begin / run + group.z) * run : begin; k0 < end;) {
         stage_rows<Kv, kKeys>(keys, head, k0, end, kStride, tid, tile);
         threadgroup_barrier(metal::mem_flags::mem_threadgroup);
         if (active) {
@@ -180,10 +182,19 @@ template <typename Kv, uint kMaxDim, uint kParts, uint kKeys>
             }
         }
         threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+        k0 += kKeys;
+        if (kBatched && k0 % run == 0) k0 += (groups.z - 1) * run;
     }
 
+    const uint splits = batch_split_count(p.context);
+    if (kBatched && row_active && lane % kLanes == 0) {
+        device float2* stats = (device float2*)(partials + ulong(p.rows) * p.n_heads * splits * kHeadDim);
+        const ulong query_at = t.offset(first_query + row_of_8, p.n_heads) / kHeadDim;
+        stats[query_at * splits + group.z] = float2(state.top, state.sum);
+    }
     for (uint c = lane % kLanes; c < 8; c += kLanes) {
-        factors[(first_query + row_of_8) * 8 + c] = state.sum > 0.0f ? 1.0f / state.sum : 0.0f;
+        const float factor = state.sum > 0.0f ? 1.0f / state.sum : 0.0f;
+        factors[(first_query + row_of_8) * 8 + c] = kBatched ? 1.0f : factor;
     }
     threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     scale_rows(sums, factors + first_query * 8);
@@ -193,7 +204,13 @@ template <typename Kv, uint kMaxDim, uint kParts, uint kKeys>
         for (uint i = lane; i < 8 * kKeys; i += 32) {
             const uint row = i / kKeys, d = (first_matrix + m0) * 8 + i % kKeys;
             if (first_query + row < t.queries() && d < kHeadDim) {
-                out[t.offset(first_query + row, p.n_heads) + d] = own[row * kScoreStride + i % kKeys];
+                const ulong at = t.offset(first_query + row, p.n_heads);
+                const float x = own[row * kScoreStride + i % kKeys];
+                if (kBatched) {
+                    partials[at * splits + group.z * kHeadDim + d] = x;
+                } else {
+                    out[at + d] = x;
+                }
             }
         }
         metal::simdgroup_barrier(metal::mem_flags::mem_threadgroup);

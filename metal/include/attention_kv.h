@@ -10,6 +10,7 @@ constant uint kHeadDim [[function_constant(0)]];
 constant uint kGroup [[function_constant(1)]];    // query heads per KV head
 constant bool kPaged [[function_constant(2)]];    // positions are found by a page table
 constant bool kCausal [[function_constant(3)]];   // false: every row sees all position + rows keys
+constant bool kBatched [[function_constant(4)]];  // few rows: keys are split over threadgroups, which leave partial results
 constant uint kHeadQuads = (kHeadDim + 3) / 4;    // groups of four elements in a row
 constant bool kWholeQuads = kHeadDim % 4 == 0;    // rows may be read as vectors
 
@@ -22,6 +23,13 @@ static inline uint first_key(uint position, uint window) {
 }
 // One past the last key that row `row` of a batch sees.
 static inline uint end_key(constant AttentionParams& p, uint row) { return p.position + (kCausal ? row + 1 : p.rows); }
+
+// Splits of the keys that a batch of few rows has: the grid's, see GroupCount in metal/kernel_choice.h. Split z has every
+// n-th run of batch_split_keys from the first that is seen on.
+static inline uint batch_splits_used(constant AttentionParams& p) {
+    const uint each = batch_split_keys(p.context), all = p.position + p.rows;
+    return ((p.window != 0 ? metal::min(all, p.window + each - 1) : all) + each - 1) / each;
+}
 
 // cap·tanh(s / cap). The fast tanh is NaN where its exponential overflows.
 static inline float soft_cap(float score, float cap) {

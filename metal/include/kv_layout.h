@@ -21,6 +21,8 @@ using u64 = ulong;
 
 enum AttentionSizes : u32 {
     kSplitKeys = 128,     // keys of a threadgroup of attention_split, counted from position 0
+    kMaxBatchSplits = 32,
+    kMaxBatchRows = 16,
     kPagePositions = 32,  // of one page
     kQ8Block = 32,
 };
@@ -33,8 +35,15 @@ constexpr u64 q8_unit_bytes(u64 positions, u32 head_dim) {
     return q8_scales_offset(positions, head_dim) + round_up_16(positions * q8_row_blocks(head_dim) * 2);
 }
 
-// Partial results: [head][split][head_dim] unnormalised outputs, then [head][split] (maximum, sum of exp).
+// Partial results: [row][head][split][head_dim] unnormalised outputs, then [row][head][split] (maximum, sum of exp).
 constexpr u32 split_count(u32 context) { return (context + kSplitKeys - 1) / kSplitKeys; }
+// The same where a few rows are taken together: keys of a split, and splits at most.
+constexpr u32 batch_split_keys(u32 context) {
+    return (context + kMaxBatchSplits * kSplitKeys - 1) / (kMaxBatchSplits * kSplitKeys) * kSplitKeys;
+}
+constexpr u32 batch_split_count(u32 context) {
+    return (context + batch_split_keys(context) - 1) / batch_split_keys(context);
+}
 
 #ifndef __METAL_VERSION__
 // Bytes of one layer's K (or V).
@@ -45,6 +54,9 @@ constexpr u64 kv_cache_bytes(DType dtype, u32 n_kv_heads, u32 head_dim, u32 cont
 
 constexpr u64 attention_partial_bytes(u32 n_heads, u32 head_dim, u32 context) {
     return u64{n_heads} * split_count(context) * (head_dim + u64{2}) * sizeof(float);
+}
+constexpr u64 batch_partial_bytes(u32 rows, u32 n_heads, u32 head_dim, u32 context) {
+    return u64{rows} * n_heads * batch_split_count(context) * (head_dim + u64{2}) * sizeof(float);
 }
 
 }  // namespace akunu::metal

@@ -30,7 +30,7 @@ KERNELS = ROOT / "metal/kernels/attention"
 HEADERS = ROOT / "metal/include"
 INCLUDE = (HEADERS, ROOT / "cpp")
 F32_FORMAT, F16_FORMAT = 1, 4  # ActFormatBits
-SPLIT_KEYS, PAGE = 128, 32  # metal/include/kv_layout.h
+SPLIT_KEYS, BATCH_SPLITS, PAGE = 128, 32, 32  # metal/include/kv_layout.h
 FILES = ("f16", "f32", "q8_0", "merge")
 
 
@@ -223,7 +223,7 @@ def run_rope(case: Rope, lib: Library, schedule: Schedule = FIFO) -> float:
         buffers,
         groups=(-(-(c.heads + 2 * c.kv_heads) // 4), c.rows),
         threads=128,
-        constants=constants(c, True, c.paged),
+        constants=constants(c),
         schedule=schedule,
     )
     worst = nmse(q, expected_q)
@@ -273,6 +273,7 @@ class Case:
     spread: float = 3.0  # standard deviation of the scores
     slack: int = 3
     split: bool = False
+    batched: bool = False  # keys split over threadgroups, a second pass
     causal: bool = True
     paged: bool = False
     formats: int = F32_FORMAT
@@ -293,8 +294,9 @@ def function(case: Case | Rope) -> str:
     return f"attention_split_{case.kv}_g{group}_hd{128 if case.head_dim <= 128 else 256}"
 
 
-def constants(case: Case | Rope, causal: bool, paged: bool) -> dict[str | int, Any]:
-    return {0: case.head_dim, 1: case.heads // case.kv_heads, 2: paged, 3: causal}
+def constants(case: Case | Rope, causal: bool = True, batched: bool = False) -> dict[str | int, Any]:
+    paged = case.paged
+    return {0: case.head_dim, 1: case.heads // case.kv_heads, 2: paged, 3: causal, 4: batched}
 
 
 def nmse(found: npt.NDArray[Any], expected: F64) -> float:
@@ -344,7 +346,7 @@ def run_attention(case: Case, lib: Library, merge: Library, schedule: Schedule =
         8: params,
         10: np.array(pages or [0], np.uint32),
     }
-    fixed: dict[str, Any] = dict(threads=128, constants=constants(c, c.causal, c.paged), schedule=schedule)
+    fixed: dict[str, Any] = dict(threads=128, constants=constants(c, c.causal, c.batched), schedule=schedule)
     if c.split:
         keys = min(length, c.window + SPLIT_KEYS - 1) if c.window else length
         splits = -(-context // SPLIT_KEYS)
@@ -353,7 +355,15 @@ def run_attention(case: Case, lib: Library, merge: Library, schedule: Schedule =
         merge.run("attention_merge", {0: partials, 1: f32, 2: f16, 8: params}, groups=c.heads, **fixed)
     else:
         tiles = -(-c.rows // ((32 if c.head_dim <= 128 else 16) // group))
-        lib.run(function(c), common | {3: f32}, groups=(tiles, c.kv_heads), **fixed)
+        each = -(-context // (SPLIT_KEYS * BATCH_SPLITS)) * SPLIT_KEYS
+        partials = np.full(c.rows * c.heads * -(-context // each) * (c.head_dim + 2), np.nan, np.float32)
+        keys = min(length, c.window + each - 1) if c.window else length
+        buffers = common | {3: f32, 9: partials}
+        lib.run(
+            function(c), buffers, groups=(tiles, c.kv_heads, -(-keys // each) if c.batched else 1), **fixed
+        )
+        if c.batched:
+            merge.run("attention_merge_rows", buffers, groups=(c.heads, c.rows), **fixed)
     if c.formats & F16_FORMAT:
         half = nmse(f16, expected)
         return half / 1e5 if np.isnan(f32).all() else np.inf

@@ -1,4 +1,4 @@
-"""RoPE with the cache write, and attention, of metal/kernels/attention, in the emulator against NumPy float64."""
+"""RoPE with the cache write, and attention, of metal/kernels/attention against NumPy float64."""
 
 from __future__ import annotations
 
@@ -54,6 +54,16 @@ MANY = [
     Case(rows=10, position=60, head_dim=16, heads=8, paged=True),
     Case(rows=35, position=0, heads=2, causal=False),
 ]
+BATCHED = [
+    Case(rows=1, position=0, heads=1, kv_heads=1),
+    Case(rows=3, position=400, heads=6, slack=500),
+    Case(rows=16, position=250, heads=4, kv_heads=1),  # four tiles, whose last rows alone see a third split
+    Case(rows=4, position=130, heads=3, kv_heads=1, head_dim=256),
+    Case(rows=16, position=367, window=128, slack=0),  # three runs of keys for two splits
+    Case(rows=9, position=300, heads=3, kv_heads=1, head_dim=40, window=20, cap=5.0),
+    Case(rows=2, position=4110, heads=2, kv_heads=1, head_dim=16),  # runs of 256
+    Case(rows=5, position=150, head_dim=8, paged=True),
+]
 
 
 @pytest.mark.parametrize("kv", KV)
@@ -74,6 +84,12 @@ def test_attention_of_many_rows(case: Case, kv: str) -> None:
     assert run_case(replace(case, kv=kv)) <= 1
 
 
+@pytest.mark.parametrize("kv", KV)
+@pytest.mark.parametrize("case", BATCHED, ids=[c.id for c in BATCHED])
+def test_attention_of_a_few_rows(case: Case, kv: str) -> None:
+    assert run_case(replace(case, kv=kv, batched=True)) <= 1
+
+
 ORDERS = [
     Rope(rows=2, heads=3, kv_heads=1, head_dim=72, qk_norm=True),
     Rope(kv="q8_0", head_dim=40, half=False),
@@ -81,6 +97,7 @@ ORDERS = [
     Case(split=True, position=140, heads=4, kv_heads=1, kv="q8_0"),
     Case(rows=9, position=40, heads=6, head_dim=72, cap=7.0),
     Case(rows=7, position=20, heads=3, kv_heads=1, head_dim=136, kv="f32", window=20),
+    Case(rows=3, position=200, heads=4, batched=True),
 ]
 
 
@@ -96,6 +113,7 @@ SIMD_BARRIER = "metal::simdgroup_barrier(metal::mem_flags::mem_threadgroup);"
 TURN = Rope(rows=2, heads=3, kv_heads=1, head_dim=72, qk_norm=True, rope_dim=40)
 DECODE = Case(split=True, position=300, heads=7, kv_heads=1, window=150, cap=4.0)
 PREFILL = Case(rows=20, position=50, heads=6, head_dim=136, window=40, cap=4.0)
+FEW = Case(rows=7, position=400, heads=6, window=200, batched=True)
 # Of the header's barriers in order: the occurrence is counted over the flattened text.
 MUTATIONS: dict[str, tuple[Rope | Case, Mutation]] = {
     "rope: staged without a barrier": (TURN, Mutation(SIMD_BARRIER, "", 4)),
@@ -163,6 +181,13 @@ MUTATIONS: dict[str, tuple[Rope | Case, Mutation]] = {
         PREFILL,
         Mutation("p.window) / kKeys * kKeys;", "p.window) / kKeys * kKeys + kKeys;"),
     ),
+    "few: runs of other splits": (FEW, Mutation("(groups.z - 1) * run", "(groups.z - 2) * run")),
+    "few: the first split's run": (FEW, Mutation("begin / run + group.z", "begin / run + group.z + 1")),
+    "few: splits that are left out": (
+        FEW,
+        Mutation("p.window + each - 1) : all", "p.window) : all", 0, True),
+    ),
+    "few: factors of the last tile": (FEW, Mutation("kBatched ? 1.0f : factor", "factor")),
     "many: rows beyond the last": (
         replace(PREFILL, rows=21),
         Mutation("metal::min(tile_rows, p.rows - first_row)", "tile_rows"),
@@ -177,7 +202,7 @@ def worst_of(case: Rope | Case, mutation: Mutation | None, schedules: Any = SCHE
         return np.inf
 
 
-@pytest.mark.parametrize("case", [TURN, DECODE, PREFILL], ids=["rope", "decode", "prefill"])
+@pytest.mark.parametrize("case", [TURN, DECODE, PREFILL, FEW], ids=["rope", "decode", "prefill", "few"])
 def test_what_is_mutated_is_right(case: Rope | Case) -> None:
     assert worst_of(case, None) <= 1
 
@@ -200,6 +225,7 @@ SMALL = [
     Case(split=True, position=20, heads=5, kv_heads=1, head_dim=24, paged=True, slack=0),
     Case(rows=9, position=30, heads=3, kv_heads=1, head_dim=20, slack=0),
     Case(rows=3, position=12, heads=2, kv_heads=1, head_dim=136, slack=0),
+    Case(rows=2, position=140, heads=3, kv_heads=1, head_dim=10, slack=0, batched=True),
 ]
 
 

@@ -1,4 +1,5 @@
-// Joins the blocks of attention_split: out = Σ exp(max_s - max)·out_s / Σ exp(max_s - max)·sum_s, a threadgroup per head.
+// Joins the partial results of keys that were split: out = Σ exp(max_s - max)·out_s / Σ exp(max_s - max)·sum_s, a
+// threadgroup per row and head.
 #include <metal_stdlib>
 using namespace metal;
 
@@ -11,28 +12,24 @@ enum MergeSizes : u32 {
     kMaxDim = 256,
 };
 
-kernel void attention_merge(device const float* partials [[buffer(0)]],
-                            device float* out_f32 [[buffer(1)]],
-                            device half* out_f16 [[buffer(2)]],
-                            constant AttentionParams& p [[buffer(8)]],
-                            uint head [[threadgroup_position_in_grid]],
-                            uint tid [[thread_index_in_threadgroup]],
-                            uint lane [[thread_index_in_simdgroup]],
-                            uint simdgroup [[simdgroup_index_in_threadgroup]]) {
-    threadgroup float sums[kMergeSimdgroups * kMaxDim];
-    threadgroup float maxima[kMergeSimdgroups], totals[kMergeSimdgroups];
-    const uint n = p.position / kSplitKeys - first_key(p.position, p.window) / kSplitKeys + 1;
-    const uint splits = split_count(p.context);
-    device const float* outs = partials + ulong(head) * splits * kHeadDim;
-    device const float2* stats = (device const float2*)(partials + ulong(p.n_heads) * splits * kHeadDim);
-    stats += ulong(head) * splits;
+// Threadgroup memory of one merge.
+struct MergeShared {
+    float sums[kMergeSimdgroups * kMaxDim], maxima[kMergeSimdgroups], totals[kMergeSimdgroups];
+};
+
+// Merges `n` splits of the query `index` of `queries`; there is room for `splits` per query.
+static inline void merge_splits(device const float* partials, uint n, uint splits, ulong index, ulong queries, uint formats,
+                                device float* out_f32, device half* out_f16, threadgroup MergeShared& shared, uint tid,
+                                uint lane, uint simdgroup) {
+    device const float* outs = partials + index * splits * kHeadDim;
+    device const float2* stats = (device const float2*)(partials + queries * splits * kHeadDim) + index * splits;
 
     float top = kMasked;
     for (uint s = tid; s < n; s += kMergeThreads) top = max(top, stats[s].x);
     top = simd_max(top);
-    if (lane == 0) maxima[simdgroup] = top;
+    if (lane == 0) shared.maxima[simdgroup] = top;
     threadgroup_barrier(mem_flags::mem_threadgroup);
-    top = simd_max(maxima[lane % kMergeSimdgroups]);
+    top = simd_max(shared.maxima[lane % kMergeSimdgroups]);
 
     // Each SIMD-group has every n-th split, each lane every 32nd element.
     float out[kMaxDim / 32], total = 0.0f;
@@ -42,15 +39,43 @@ kernel void attention_merge(device const float* partials [[buffer(0)]],
         total += weight * stats[s].y;
         for (uint i = 0; i * 32 + lane < kHeadDim; ++i) out[i] += weight * outs[ulong(s) * kHeadDim + i * 32 + lane];
     }
-    for (uint i = 0; i * 32 + lane < kHeadDim; ++i) sums[simdgroup * kMaxDim + i * 32 + lane] = out[i];
-    if (lane == 0) totals[simdgroup] = total;
+    for (uint i = 0; i * 32 + lane < kHeadDim; ++i) shared.sums[simdgroup * kMaxDim + i * 32 + lane] = out[i];
+    if (lane == 0) shared.totals[simdgroup] = total;
     threadgroup_barrier(mem_flags::mem_threadgroup);
 
     total = 0.0f;
-    for (uint i = 0; i < kMergeSimdgroups; ++i) total += totals[i];
+    for (uint i = 0; i < kMergeSimdgroups; ++i) total += shared.totals[i];
     for (uint d = tid; d < kHeadDim; d += kMergeThreads) {
         float sum = 0.0f;
-        for (uint i = 0; i < kMergeSimdgroups; ++i) sum += sums[i * kMaxDim + d];
-        store_activation(sum / total, p.formats, out_f32, out_f16, ulong(head) * kHeadDim + d);
+        for (uint i = 0; i < kMergeSimdgroups; ++i) sum += shared.sums[i * kMaxDim + d];
+        store_activation(sum / total, formats, out_f32, out_f16, index * kHeadDim + d);
     }
+}
+
+// Of attention_split.
+kernel void attention_merge(device const float* partials [[buffer(0)]],
+                            device float* out_f32 [[buffer(1)]],
+                            device half* out_f16 [[buffer(2)]],
+                            constant AttentionParams& p [[buffer(8)]],
+                            uint head [[threadgroup_position_in_grid]],
+                            uint tid [[thread_index_in_threadgroup]],
+                            uint lane [[thread_index_in_simdgroup]],
+                            uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+    threadgroup MergeShared shared;
+    const uint n = p.position / kSplitKeys - first_key(p.position, p.window) / kSplitKeys + 1;
+    merge_splits(partials, n, split_count(p.context), head, p.n_heads, p.formats, out_f32, out_f16, shared, tid, lane,
+                 simdgroup);
+}
+
+// Of attention on few rows: the second pass of one command, with its buffers.
+kernel void attention_merge_rows(device float* out [[buffer(3)]],
+                                 constant AttentionParams& p [[buffer(8)]],
+                                 device const float* partials [[buffer(9)]],
+                                 uint2 group [[threadgroup_position_in_grid]],
+                                 uint tid [[thread_index_in_threadgroup]],
+                                 uint lane [[thread_index_in_simdgroup]],
+                                 uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+    threadgroup MergeShared shared;
+    merge_splits(partials, batch_splits_used(p), batch_split_count(p.context), ulong(group.y) * p.n_heads + group.x,
+                 ulong(p.rows) * p.n_heads, kActF32, out, nullptr, shared, tid, lane, simdgroup);
 }
