@@ -217,8 +217,7 @@ py::dict q8_planes(const py::array_t<std::uint8_t, py::array::c_style>& raw, std
     d["q"] = plane(dim, [](const cpu::Q8Row& r) { return r.q(); });
     d["d"] = plane(dim / 32, [](const cpu::Q8Row& r) { return r.d(); });
     d["s"] = plane(dim / 32, [](const cpu::Q8Row& r) { return r.s(); });
-    d["sum32"] = plane(dim / 32, [](const cpu::Q8Row& r) { return r.sum32(); });
-    d["sum16"] = plane(dim / 16, [](const cpu::Q8Row& r) { return r.sum16(); });
+    d["s16"] = plane(dim / 16, [](const cpu::Q8Row& r) { return r.s16(); });
     return d;
 }
 

@@ -2,9 +2,8 @@
 //
 //   q      int8  [K]       round(x / d), in -127..127
 //   d      f32   [K / 32]  scale, max|x| / 127
-//   s      f32   [K / 32]  d times the sum of the block's q: what a weight's minimum multiplies
-//   sum32  i32   [K / 32]  sum of q: what a weight's integer offset multiplies
-//   sum16  i32   [K / 16]  the same for half blocks
+//   s      f32   [K / 32]  d times the sum of the block's q: what a weight's minimum or offset multiplies
+//   s16    f32   [K / 16]  the same for half blocks
 #pragma once
 
 #include <cstddef>
@@ -13,14 +12,13 @@
 namespace akunu::cpu {
 
 struct Q8Layout {
-    std::size_t d, s, sum32, sum16, stride;
+    std::size_t d, s, s16, stride;
     constexpr explicit Q8Layout(std::size_t k)
         : d(round_up(k)),
           s(d + round_up(k / 8)),
-          sum32(s + round_up(k / 8)),
-          sum16(sum32 + round_up(k / 8)),
+          s16(s + round_up(k / 8)),
           // The extra line keeps rows of a power-of-two length from sharing cache sets.
-          stride(sum16 + round_up(k / 4) + 64) {}
+          stride(s16 + round_up(k / 4) + 64) {}
     static constexpr std::size_t round_up(std::size_t n) { return (n + 63) & ~std::size_t{63}; }
 };
 
@@ -31,8 +29,7 @@ struct Q8Row {
     std::int8_t* q() const { return reinterpret_cast<std::int8_t*>(base); }
     float* d() const { return reinterpret_cast<float*>(base + at.d); }
     float* s() const { return reinterpret_cast<float*>(base + at.s); }
-    std::int32_t* sum32() const { return reinterpret_cast<std::int32_t*>(base + at.sum32); }
-    std::int32_t* sum16() const { return reinterpret_cast<std::int32_t*>(base + at.sum16); }
+    float* s16() const { return reinterpret_cast<float*>(base + at.s16); }
 };
 
 }  // namespace akunu::cpu

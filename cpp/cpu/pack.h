@@ -28,6 +28,26 @@ struct PackFormat {
     std::array<PackField, 4> fields;
 };
 
+// Planes that are read as whole vectors come first, so that they are aligned whatever the number of blocks.
+inline constexpr std::array<PackFormat, 16> kPackFormats{{
+    {DType::F32, 1, {{{0, 4, 1}}}},
+    {DType::F16, 1, {{{0, 2, 1}}}},
+    {DType::BF16, 1, {{{0, 2, 1}}}},
+    {DType::Q4_0, 2, {{{2, 4, 4}, {0, 2, 1}}}},
+    {DType::Q4_1, 3, {{{4, 4, 4}, {0, 2, 1}, {2, 2, 1}}}},
+    {DType::Q5_0, 3, {{{6, 4, 4}, {2, 4, 1, true}, {0, 2, 1}}}},
+    {DType::Q5_1, 4, {{{8, 4, 4}, {4, 4, 1, true}, {0, 2, 1}, {2, 2, 1}}}},
+    {DType::Q8_0, 2, {{{2, 4, 8}, {0, 2, 1}}}},
+    {DType::Q2_K, 4, {{{16, 4, 16}, {0, 1, 16}, {80, 2, 1}, {82, 2, 1}}}},
+    {DType::Q3_K, 4, {{{32, 4, 16}, {0, 4, 8}, {96, 1, 12}, {108, 2, 1}}}},
+    {DType::Q4_K, 4, {{{16, 4, 32}, {4, 1, 12}, {0, 2, 1}, {2, 2, 1}}}},
+    {DType::Q5_K, 4, {{{48, 4, 32}, {16, 4, 8}, {4, 1, 12}, {0, 2, 2}}}},
+    {DType::Q6_K, 4, {{{0, 4, 32}, {128, 4, 16}, {192, 1, 16}, {208, 2, 1}}}},
+    {DType::IQ4_NL, 2, {{{2, 4, 4}, {0, 2, 1}}}},
+    {DType::IQ4_XS, 4, {{{8, 4, 32}, {4, 1, 4}, {0, 2, 1}, {2, 2, 1}}}},
+    {DType::MXFP4, 2, {{{1, 4, 4}, {0, 1, 1}}}},
+}};
+
 const PackFormat& pack_format(DType dtype);
 
 constexpr std::size_t pack_align(std::size_t n) { return (n + 63) & ~std::size_t{63}; }

@@ -33,6 +33,57 @@ struct Planes {
     }
 };
 
+// Fetches a later block of the group, or of the next one, a line at a time: the processor's own prefetching stops where
+// a plane ends, and keeps out of the first-level cache.
+template <typename F>
+struct BlockAhead {
+    static constexpr std::size_t kBytes = 4096;  // how far
+    static constexpr std::size_t kLine = 64;
+    static constexpr PackFormat kFormat = [] {
+        for (const PackFormat& f : kPackFormats) {
+            if (f.dtype == F::kType) return f;
+        }
+        return PackFormat{};
+    }();
+    static constexpr std::size_t plane_bytes(std::size_t i) {
+        return std::size_t{kFormat.fields[i].unit} * kFormat.fields[i].count * L;
+    }
+    struct Line {
+        std::size_t plane, offset;
+    };
+    // Line `n` of a block; behind the last one, how many there are and their bytes.
+    static constexpr Line line(std::size_t n) {
+        std::size_t seen = 0, bytes = 0;
+        for (std::size_t i = 0; i < kFormat.n_fields; ++i) {
+            const std::size_t lines = (plane_bytes(i) + kLine - 1) / kLine;
+            if (n < seen + lines) return {i, (n - seen) * kLine};
+            seen += lines;
+            bytes += plane_bytes(i);
+        }
+        return {seen, bytes};
+    }
+    static constexpr std::size_t kLines = line(~std::size_t{0}).plane;
+    static constexpr std::size_t kBlocks = (kBytes + line(~std::size_t{0}).offset - 1) / line(~std::size_t{0}).offset;
+
+    const std::uint8_t* planes[4];
+    BlockAhead(const Planes& p, const GroupLayout& layout, std::size_t block, std::size_t blocks) {
+        const bool next = block + kBlocks >= blocks;
+        const std::size_t b = next ? block + kBlocks - blocks : block + kBlocks;
+        for (std::size_t i = 0; i < kFormat.n_fields; ++i) {
+            planes[i] = p.p[i] + b * plane_bytes(i) + (next ? layout.bytes : 0);
+        }
+    }
+    // The share of step `kStep` of `kSteps`.
+    template <int kStep, int kSteps>
+    void fetch() const {
+        constexpr std::size_t first = kStep * kLines / kSteps, last = (kStep + 1) * kLines / kSteps;
+        unroll<last - first>([&]<int i>() {
+            constexpr Line at = line(first + i);
+            __builtin_prefetch(planes[at.plane] + at.offset);
+        });
+    }
+};
+
 template <int kNibble>
 static inline vb nibble(vb v) {
     if constexpr (kNibble == 0) return and_bytes(v, 0x0F);
@@ -53,6 +104,7 @@ struct BlockOf32 {
 };
 
 struct FormatQ4_0 : BlockOf32 {
+    static constexpr DType kType = DType::Q4_0;
     static constexpr int kOffset = 8;
     static void scales(const Planes& g, std::size_t b, vf* d, vf*) { d[0] = g.halves<1>(b); }
     template <int kS, int kJ>
@@ -62,6 +114,7 @@ struct FormatQ4_0 : BlockOf32 {
 };
 
 struct FormatQ4_1 : BlockOf32 {
+    static constexpr DType kType = DType::Q4_1;
     static constexpr bool kHasMin = true;
     static void scales(const Planes& g, std::size_t b, vf* d, vf* m) {
         d[0] = g.halves<1>(b);
@@ -79,6 +132,7 @@ static inline vb five_bits(const Planes& g, std::size_t b) {
 }
 
 struct FormatQ5_0 : BlockOf32 {
+    static constexpr DType kType = DType::Q5_0;
     static constexpr int kMax = 31, kOffset = 16;
     static void scales(const Planes& g, std::size_t b, vf* d, vf*) { d[0] = g.halves<2>(b); }
     template <int kS, int kJ>
@@ -88,6 +142,7 @@ struct FormatQ5_0 : BlockOf32 {
 };
 
 struct FormatQ5_1 : BlockOf32 {
+    static constexpr DType kType = DType::Q5_1;
     static constexpr int kMax = 31;
     static constexpr bool kHasMin = true;
     static void scales(const Planes& g, std::size_t b, vf* d, vf* m) {
@@ -101,6 +156,7 @@ struct FormatQ5_1 : BlockOf32 {
 };
 
 struct FormatQ8_0 : BlockOf32 {
+    static constexpr DType kType = DType::Q8_0;
     static constexpr bool kSigned = true;
     static void scales(const Planes& g, std::size_t b, vf* d, vf*) { d[0] = g.halves<1>(b); }
     template <int kS, int kJ>
@@ -113,6 +169,7 @@ alignas(16) constexpr std::int8_t kIq4Values[16] = {-127, -104, -83, -65, -49, -
                                                     1,    13,   25,  38,  53,  69,  89,  113};
 
 struct FormatIQ4_NL : BlockOf32 {
+    static constexpr DType kType = DType::IQ4_NL;
     static constexpr bool kSigned = true;
     static void scales(const Planes& g, std::size_t b, vf* d, vf*) { d[0] = g.halves<1>(b); }
     template <int kS, int kJ>
@@ -125,6 +182,7 @@ struct FormatIQ4_NL : BlockOf32 {
 alignas(16) constexpr std::int8_t kMxfp4Values[16] = {12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0};
 
 struct FormatMXFP4 : BlockOf32 {
+    static constexpr DType kType = DType::MXFP4;
     static constexpr int kMax = 24, kOffset = 12;
     static void scales(const Planes& g, std::size_t b, vf* d, vf*) {
         // 2^(e - 128): a normal number for e >= 2, else the subnormals 2^-128 and 2^-127.
@@ -158,6 +216,7 @@ static inline void scales_and_mins(const Planes& g, std::size_t b, vf d, vf dmin
 }
 
 struct FormatQ4_K : BlockOf256 {
+    static constexpr DType kType = DType::Q4_K;
     static constexpr bool kHasMin = true;
     static void scales(const Planes& g, std::size_t b, vf* d, vf* m) {
         scales_and_mins<1>(g, b, g.halves<2>(b), g.halves<3>(b), d, m);
@@ -169,6 +228,7 @@ struct FormatQ4_K : BlockOf256 {
 };
 
 struct FormatQ5_K : BlockOf256 {
+    static constexpr DType kType = DType::Q5_K;
     static constexpr int kMax = 31;
     static constexpr bool kHasMin = true;
     static void scales(const Planes& g, std::size_t b, vf* d, vf* m) {
@@ -191,6 +251,7 @@ struct SubOf16 {
 };
 
 struct FormatQ6_K : BlockOf16x16 {
+    static constexpr DType kType = DType::Q6_K;
     static constexpr int kMax = 63, kOffset = 32;
     static void scales(const Planes& g, std::size_t b, vf* d, vf*) {
         const vf super = g.halves<3>(b);
@@ -215,6 +276,7 @@ static inline vb two_bits(const Planes& g, std::size_t b) {
 }
 
 struct FormatQ3_K : BlockOf16x16 {
+    static constexpr DType kType = DType::Q3_K;
     static constexpr int kMax = 7, kOffset = 4;
     static void scales(const Planes& g, std::size_t b, vf* d, vf*) {
         const vf super = g.halves<3>(b);
@@ -235,6 +297,7 @@ struct FormatQ3_K : BlockOf16x16 {
 };
 
 struct FormatQ2_K : BlockOf16x16 {
+    static constexpr DType kType = DType::Q2_K;
     static constexpr int kMax = 3;
     static constexpr bool kHasMin = true;
     static void scales(const Planes& g, std::size_t b, vf* d, vf* m) {
@@ -252,6 +315,7 @@ struct FormatQ2_K : BlockOf16x16 {
 };
 
 struct FormatIQ4_XS : BlockOf256 {
+    static constexpr DType kType = DType::IQ4_XS;
     static constexpr bool kSigned = true;
     static void scales(const Planes& g, std::size_t b, vf* d, vf*) {
         const vf super = g.halves<2>(b);

@@ -8,22 +8,25 @@ namespace akunu::cpu::AKUNU_ISA {
 // Integer formats: x is q8. acc[m] = dot products of token m with the group's rows.
 template <typename F, int M>
 static inline void dot_tile_q8(const std::byte* group, const GroupLayout& layout, std::size_t k, const std::byte* x,
-                               const Q8Layout& at, vf* acc) {
+                               const Q8Layout& at, vf* out) {
     const Planes planes(group, layout);
     const std::byte* row[M];
+    vf acc[M];  // local, as the offsets: the compiler must assume that a store to `out` changes what it points to
     for (int m = 0; m < M; ++m) {
         row[m] = x + static_cast<std::size_t>(m) * at.stride;
         acc[m] = zero();
     }
-    const std::size_t blocks = k / F::kBlock;
+    const std::size_t d_at = at.d, s_at = F::kSub == 32 ? at.s : at.s16, blocks = k / F::kBlock;
     constexpr int kSteps = F::kSub / 4;
     for (std::size_t b = 0; b < blocks; ++b) {
+        const BlockAhead<F> ahead(planes, layout, b, blocks);
         vf d[F::kSubs], mins[F::kSubs];
         F::scales(planes, b, d, mins);
         unroll<F::kSubs>([&]<int s>() {
             const std::size_t first = b * F::kBlock + s * F::kSub;
             std::conditional_t<F::kSigned, DotS<kSteps>, DotU<F::kMax, kSteps>> dots[M];
             unroll<kSteps>([&]<int j>() {
+                if constexpr (M == 1) ahead.template fetch<s * kSteps + j, F::kSubs * kSteps>();
                 const vb w = F::template quants<s, j>(planes, b);
                 if constexpr (F::kSigned) {
                     const SignedBytes sw(w);
@@ -37,22 +40,19 @@ static inline void dot_tile_q8(const std::byte* group, const GroupLayout& layout
                 }
             });
             constexpr int kOffset = F::kSigned ? kSignedOffset : F::kOffset;
+            const vf offset = set1(static_cast<float>(-kOffset));
+            if constexpr (F::kHasMin) mins[s] = -mins[s];
             for (int m = 0; m < M; ++m) {
-                vi sum = dots[m].sum();
-                const auto* sums =
-                    reinterpret_cast<const std::int32_t*>(row[m] + (F::kSub == 32 ? at.sum32 : at.sum16));
-                const std::int32_t x_sum = sums[first / F::kSub];
-                if constexpr (kOffset != 0) sum -= set1i(kOffset * x_sum);
-                const float xd = reinterpret_cast<const float*>(row[m] + at.d)[first / 32];
-                acc[m] = fma(to_float(sum) * set1(xd), d[s], acc[m]);
-                if constexpr (F::kHasMin) {
-                    const float xs = F::kSub == 32 ? reinterpret_cast<const float*>(row[m] + at.s)[first / 32]
-                                                   : xd * static_cast<float>(x_sum);
-                    acc[m] = fma(set1(-xs), mins[s], acc[m]);
-                }
+                const vf scale = set1(reinterpret_cast<const float*>(row[m] + d_at)[first / 32]);
+                const vf sum = set1(reinterpret_cast<const float*>(row[m] + s_at)[first / F::kSub]);
+                vf dot = to_float(dots[m].sum()) * scale;
+                if constexpr (kOffset != 0) dot = fma(offset, sum, dot);
+                acc[m] = fma(dot, d[s], acc[m]);
+                if constexpr (F::kHasMin) acc[m] = fma(sum, mins[s], acc[m]);
             }
         });
     }
+    for (int m = 0; m < M; ++m) out[m] = acc[m];
 }
 
 // Float formats: x is f32. acc[m * G + g] for G neighbouring groups; accumulation runs straight along k.
