@@ -70,15 +70,13 @@ void Replay::drain() {
 std::uint32_t Replay::run(const DispatchTable& table, const ReplayArgs& args, Control& control,
                           const std::function<bool()>& poll) {
     if (table.commands.empty() || args.steps == 0) return 0;
-    // Whose buffers are only waiting to be let go.
-    while (!submitted_.empty() && finished(submitted_.front().buffer)) submitted_.pop_front();
     drain();
     const auto meanwhile = [&] {
         if (poll && poll()) __atomic_store_n(&control.stop, 1u, __ATOMIC_RELAXED);
     };
     const auto per_buffer = static_cast<std::uint32_t>(
         std::clamp<std::size_t>(kDispatchesPerBuffer / table.commands.size(), 1, kMaxStepsPerBuffer));
-    std::size_t done = 0;  // of submitted_
+    std::size_t done = 0;  // of submitted_: the GPU has signalled, the driver may still hold them
     std::uint32_t next = 0;
     while (done < submitted_.size() || (next < args.steps && !load(control.stop))) {
         if (next < args.steps && !load(control.stop) && submitted_.size() - done < kInFlight) {
@@ -89,6 +87,7 @@ std::uint32_t Replay::run(const DispatchTable& table, const ReplayArgs& args, Co
         }
         if (!wait(submitted_[done], meanwhile)) fail(table, args);
         ++done;
+        for (; done != 0 && finished(submitted_.front().buffer); --done) submitted_.pop_front();
     }
     // Steps after a stop ran without effect: the sampler counts those that matter.
     return samples(table) ? load(control.produced) : args.steps;

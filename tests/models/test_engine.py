@@ -19,11 +19,18 @@ QUANTISED = [d for d in quant.DTYPES if d not in ("F32", "F16", "BF16")]
 
 
 def open_engine(
-    path: Path, *, context: int = tiny.CONTEXT, chunk: int = 512, kv_dtype: str = "f32", threads: int = 0
+    path: Path,
+    *,
+    context: int = tiny.CONTEXT,
+    chunk: int = 512,
+    kv_dtype: str = "f32",
+    threads: int = 0,
+    device: str = "auto",
 ) -> _core.Engine:
     file = _core.GgufFile(str(path))
     spec = resolve(file, context=context)
-    return _core.Engine(file, spec, context=context, chunk=chunk, kv_dtype=kv_dtype, threads=threads)
+    options = {"context": context, "chunk": chunk, "kv_dtype": kv_dtype, "threads": threads}
+    return _core.Engine(file, spec, device=device, **options)
 
 
 def greedy(engine: _core.Engine, prompt: list[int], n: int, chain: int = 5) -> list[int]:

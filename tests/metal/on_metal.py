@@ -1,0 +1,44 @@
+"""Runs tests that were written for the CPU on the Metal device: the very same functions.
+
+A module imports `metal_engines` and the tests that it wants; wherever they open an engine on the default
+device, they get Metal.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from akunu import _core
+
+
+def has_metal() -> bool:
+    """This module was built with Metal, real or emulated."""
+    return any(d["id"] == "metal" for d in _core.devices())
+
+
+def require_metal() -> None:
+    """Skip where the module was built without Metal; in CI that is a failure."""
+    if has_metal():
+        return
+    text = "akunu._core was built without Metal: `make test` builds it in where there is a clang >= 16"
+    if os.environ.get("CI"):
+        pytest.fail(text, pytrace=False)
+    pytest.skip(text)
+
+
+@pytest.fixture(scope="module")
+def metal_engines() -> Iterator[None]:
+    """For a module: engines are Metal's unless a test names another device."""
+    require_metal()
+    engine = _core.Engine
+
+    def on_metal(*args: Any, device: str = "auto", **options: Any) -> _core.Engine:
+        return engine(*args, device="metal" if device == "auto" else device, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_core, "Engine", on_metal)
+        yield

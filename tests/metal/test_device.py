@@ -1,0 +1,329 @@
+"""The Metal device itself: memory, command buffers in flight, errors, profiles.
+
+On the emulator, whose settings and counters show what a Mac would keep to itself.
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from on_metal import require_metal
+
+from akunu import _core
+from akunu.config import resolve
+from akunu.errors import DeviceError
+from metal_emulator.control import Control
+from models import llama2c
+from models.test_engine import greedy
+from sampling.engines import synthetic
+
+
+@pytest.fixture(scope="module", autouse=True)
+def metal() -> None:
+    require_metal()
+
+
+@pytest.fixture
+def emulator_control() -> Iterator[Control]:
+    """Settings go back to where they were; no device of an earlier test is left."""
+    gc.collect()
+    control = Control()
+    with control.settings(**{name: control[name] for name in SETTINGS}):
+        control.take_faults()
+        yield control
+        gc.collect()
+
+
+SETTINGS = (
+    "seed", "schedule", "workers", "delay_us", "noop", "hazards", "fail_command_buffer", "fail_allocation",
+    "allocation_limit", "gpu_cores", "apple_family", "working_set", "max_buffer_length",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return llama2c.write("F16", tmp_path_factory.mktemp("llama2c") / "tiny.gguf")
+
+
+def open_metal(path: Path, context: int = 128, **options: object) -> _core.Engine:
+    file = _core.GgufFile(str(path))
+    return _core.Engine(file, resolve(file, context=context), context=context, device="metal", **options)
+
+
+def begun(engine: _core.Engine, **options: object) -> list[int]:
+    """Prompt run; the first token."""
+    engine.begin(llama2c.expected().prompt_ids, **options)
+    return engine.prefill()[1].ids
+
+
+# ---- what it is -----------------------------------------------------------------------------------
+
+
+def test_it_is_listed_after_the_cpu_when_it_is_emulated() -> None:
+    ids = [d["id"] for d in _core.devices()]
+    assert ids[0] == "cpu" and ids[-1] == "metal"
+
+
+def test_cores_and_family_are_the_machines(emulator_control: Control, path: Path) -> None:
+    emulator_control["gpu_cores"], emulator_control["apple_family"] = 40, 8
+    engine = open_metal(path)
+    assert "40 GPU cores" in engine.device and engine.isa == "apple8"
+    row = _core.devices()[-1]
+    assert row["isa"] == "apple8" and row["memory"] == emulator_control["working_set"]
+
+
+# ---- memory -----------------------------------------------------------------------------------------
+
+
+def test_weights_are_read_from_the_files_mapping(emulator_control: Control, path: Path) -> None:
+    before = emulator_control["allocated_bytes"]
+    engine = open_metal(path)
+    memory = engine.memory
+    assert memory["weights_mapped"] > 500_000 and memory["weights"] < 10_000
+    allocated = emulator_control["allocated_bytes"] - before
+    # What else is allocated: parameters, and each buffer's smallest size.
+    assert allocated < memory["weights"] + memory["kv_cache"] + memory["scratch"] + 100_000
+
+
+@pytest.mark.parametrize("longest", [4096 * 16, 4096 * 40, 4096 * 64])
+def test_a_file_longer_than_a_buffer_takes_several(
+    emulator_control: Control, path: Path, longest: int
+) -> None:
+    assert path.stat().st_size > 4 * longest or longest > 4096 * 16
+    emulator_control["max_buffer_length"] = longest
+    engine = open_metal(path)
+    assert greedy(engine, llama2c.expected().prompt_ids, 20) == llama2c.expected().greedy_ids[:20]
+
+
+def test_a_tensor_longer_than_a_buffer_is_an_error(emulator_control: Control, path: Path) -> None:
+    emulator_control["max_buffer_length"] = 4096 * 4
+    with pytest.raises(DeviceError, match="could not allocate"):
+        open_metal(path)
+
+
+def test_the_recommended_working_set_is_a_limit(emulator_control: Control, path: Path) -> None:
+    emulator_control["working_set"] = 1 << 19
+    with pytest.raises(DeviceError, match=r"out of GPU memory: \d+ MB more are needed, \d+ MB of the 1 MB"):
+        open_metal(path)
+    emulator_control["working_set"] = 64 << 20
+    assert begun(open_metal(path))
+
+
+def test_every_failed_allocation_is_an_error(emulator_control: Control, path: Path) -> None:
+    buffers = emulator_control["buffers"]
+    engine = open_metal(path)
+    count = emulator_control["buffers"] - buffers
+    del engine
+    gc.collect()
+    refused = 0
+    for n in range(1, count + 1):
+        emulator_control["fail_allocation"] = n
+        try:
+            open_metal(path)
+        except DeviceError as e:
+            assert "out of GPU memory" in str(e)
+            refused += 1
+        # The window onto the file is the one buffer that may fail: then the weights are copied.
+    assert refused >= count - 1
+    emulator_control["fail_allocation"] = 0
+    gc.collect()
+    emulator_control.drain()
+    assert emulator_control["live_objects"] == 0
+
+
+def test_nothing_is_left_when_the_last_engine_closes(emulator_control: Control, path: Path) -> None:
+    for _ in range(2):
+        one, other = open_metal(path), open_metal(path, context=64)
+        assert begun(one) == begun(other)
+        one.decode(5)
+        one.close()
+        assert begun(other)
+        other.close()
+    emulator_control.drain()
+    if emulator_control["live_objects"]:
+        emulator_control.print_live()
+    assert emulator_control["live_objects"] == 0
+    assert emulator_control["buffers"] == 0 and emulator_control["allocated_bytes"] == 0
+
+
+def test_ten_thousand_chained_tokens_leave_nothing(emulator_control: Control) -> None:
+    """In the no-op mode: it is the host that might keep something."""
+    engine = synthetic(512, 64, layers=2, context=1024, device="metal")
+    begin = [1, 2, 3]
+    engine.begin(begin)
+    engine.prefill()
+    engine.decode(200)
+    emulator_control.drain()
+    names = ("buffers", "allocated_bytes", "pipelines")
+    emulator_control["noop"] = 1
+    engine.decode(256)
+    emulator_control.drain()
+    before = {name: emulator_control[name] for name in names}
+    objects = emulator_control["live_objects"]
+    submitted = emulator_control["command_buffers"]
+    for _ in range(40):
+        engine.decode(256)
+    emulator_control.drain()
+    assert emulator_control["command_buffers"] > submitted
+    assert {name: emulator_control[name] for name in names} == before
+    # Of the last chain, one to three command buffers have not been let go yet.
+    assert abs(emulator_control["live_objects"] - objects) <= 2 * 3
+
+
+# ---- command buffers in flight ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("delay", [0, 3000])
+@pytest.mark.parametrize("schedule", [0, 1, 2])
+def test_ids_do_not_depend_on_schedule_or_timing(
+    emulator_control: Control, path: Path, schedule: int, delay: int
+) -> None:
+    emulator_control["delay_us"] = delay
+    for seed in (1, 2):
+        emulator_control["schedule"], emulator_control["seed"] = schedule, seed
+        engine = open_metal(path)
+        assert greedy(engine, llama2c.expected().prompt_ids, 12, 12) == llama2c.expected().greedy_ids[:12]
+
+
+def test_overlapping_ranges_between_barriers_are_none(emulator_control: Control, path: Path) -> None:
+    """The strict check: commands that no barrier separates do not touch one buffer, unless both read.
+
+    q, k and v are parts of one buffer, so that decode with fused norms is what can be checked.
+    """
+    engine = open_metal(path)
+    ids = begun(engine)
+    emulator_control["hazards"] = 2
+    ids += engine.decode(8).ids
+    assert ids == llama2c.expected().greedy_ids[:9]
+
+
+def test_the_host_encodes_ahead_of_the_gpu(emulator_control: Control, path: Path) -> None:
+    """Three command buffers in flight: the time of a chain is the GPU's, and a chain is cut in several."""
+    engine = open_metal(path)
+    ids = begun(engine)
+    submitted = emulator_control["command_buffers"]
+    ids += engine.decode(40).ids
+    buffers = emulator_control["command_buffers"] - submitted
+    assert ids == llama2c.expected().greedy_ids[:41]
+    assert 5 <= buffers <= 40
+
+
+def test_after_an_end_token_few_steps_still_run(emulator_control: Control, path: Path) -> None:
+    expected = llama2c.expected().greedy_ids
+    end = next(i for i in range(2, 20) if expected[i] not in expected[:i])
+    engine = open_metal(path)
+    begun(engine, end_ids=[expected[end]])
+    whole = open_metal(path)
+    begun(whole)
+    counts = {}
+    for name, e in (("ended", engine), ("whole", whole)):
+        before = emulator_control["command_buffers"]
+        counts[name] = (e.decode(63).ids, emulator_control["command_buffers"] - before)
+    assert counts["ended"][0] == expected[1 : end + 1]
+    assert counts["whole"][0] == expected[1:64]
+    assert counts["ended"][1] <= counts["whole"][1] / 2
+
+
+def test_cancel_ends_a_chain(emulator_control: Control, path: Path) -> None:
+    engine = open_metal(path)
+    ids = begun(engine)
+    emulator_control["delay_us"] = 20_000
+    timer = threading.Timer(0.1, engine.cancel)
+    timer.start()
+    began = time.perf_counter()
+    ids += engine.decode(63).ids
+    assert time.perf_counter() - began < 0.5 * 63 * 0.02 + 2
+    timer.join()
+    assert ids == llama2c.expected().greedy_ids[: len(ids)]
+    assert engine.tokens.tolist() == [*llama2c.expected().prompt_ids, *ids[:-1]]
+    emulator_control["delay_us"] = 0
+    # And goes on where it stopped.
+    again = [*llama2c.expected().prompt_ids, *ids]
+    engine.begin(again)
+    assert engine.prefill()[1].ids == llama2c.expected().greedy_ids[len(ids) : len(ids) + 1]
+
+
+def test_live_bindings_are_not_set_twice(emulator_control: Control, path: Path) -> None:
+    """Of 7 dispatches per layer with 4 to 8 bindings each, only those that differ are set."""
+    engine = open_metal(path)
+    begun(engine)
+    engine.decode(1)
+    before = {name: emulator_control[name] for name in ("set_buffer", "set_bytes", "dispatches")}
+    engine.decode(1)
+    used = {name: emulator_control[name] - value for name, value in before.items()}
+    commands = len(engine.plan())
+    assert used["dispatches"] >= commands
+    assert used["set_buffer"] < 5 * used["dispatches"]
+    assert used["set_bytes"] < 0.6 * commands
+
+
+# ---- errors -----------------------------------------------------------------------------------------
+
+
+def test_a_failed_command_buffer_is_an_error_and_no_more(emulator_control: Control, path: Path) -> None:
+    engine = open_metal(path)
+    for n, code in ((1, 1), (2, 8), (3, 2), (5, 3)):
+        ids = begun(engine, reuse=False)
+        emulator_control["fail_command_buffer_code"] = code
+        emulator_control["fail_command_buffer"] = n
+        with pytest.raises(DeviceError, match=r"the GPU failed in table 'decode' .*injected fault"):
+            engine.decode(60)
+        emulator_control["fail_command_buffer"] = 0
+    ids = begun(engine, reuse=False)
+    assert ids + engine.decode(20).ids == llama2c.expected().greedy_ids[:21]
+    assert len(emulator_control.take_faults()) == 4
+
+
+def test_a_failed_prompt_is_an_error(emulator_control: Control, path: Path) -> None:
+    engine = open_metal(path)
+    engine.begin(llama2c.expected().prompt_ids)
+    emulator_control["fail_command_buffer"] = 1
+    with pytest.raises(DeviceError, match="table 'batch'"):
+        engine.prefill()
+    assert engine.position == 0
+    assert engine.prefill()[1].ids == llama2c.expected().greedy_ids[:1]
+
+
+def test_a_fault_names_the_command(emulator_control: Control) -> None:
+    """A weight that ends too early: the kernel reads behind it, and the error says whose kernel it was."""
+    lab = _core.Lab("metal")
+    rows, cols = 8, 64
+    half = np.zeros(rows * cols // 2, np.float16)
+    weight = lab.weight("f16", half, rows // 2, cols)
+    params = np.zeros((), _core.lab_structs()["matmul"])
+    for name, value in {"rows": 1, "n": 4096, "k": cols, "y_stride": 4096}.items():
+        params[name] = value
+    x, y = np.zeros(cols * 2, np.uint8), np.zeros(4096, np.float32)
+    with pytest.raises(DeviceError, match=r"command 'matmul' of table 'decode'.*bytes behind"):
+        lab.run("matmul", [x, weight, y, None], params.tobytes())
+
+
+# ---- profiles ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("phase", ["decode", "batch", "prefill"])
+def test_a_profile_has_a_time_for_every_command(emulator_control: Control, path: Path, phase: str) -> None:
+    engine = open_metal(path)
+    rows = {"decode": 1, "batch": 4, "prefill": 40}[phase]
+    commands = engine.profile(phase, rows, position=3, repeats=2)
+    assert [c["label"] for c in commands] == [c["label"] for c in engine.plan(phase, rows)]
+    assert all(0 < c["seconds"] < 5 for c in commands)
+
+
+def test_a_table_of_more_commands_than_a_sample_buffer_holds(emulator_control: Control) -> None:
+    engine = synthetic(64, 32, layers=160, context=32, device="metal")
+    emulator_control["noop"] = 1
+    assert len(engine.profile("decode", repeats=1)) > 1024
+
+
+def test_seven_dispatches_per_layer(path: Path) -> None:
+    engine = open_metal(path)
+    plan = engine.plan()
+    layers = 1 + max(c["layer"] for c in plan)
+    assert sum(c["layer"] >= 0 for c in plan) == 7 * layers

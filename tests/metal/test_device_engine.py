@@ -1,0 +1,121 @@
+"""The CPU's engine tests on the Metal device, and what Metal promises instead of equal bits.
+
+Its kernels sum in another order for one row, for a few and for many. So phases agree within rounding, and
+greedy ids are equal.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from on_metal import metal_engines
+
+from models import quant, tiny
+from models.reference import Reference
+from models.test_engine import (
+    KV_TYPES,
+    TestRealTinyLlama,
+    folder,
+    greedy,
+    model,
+    nmse,
+    open_engine,
+    test_greedy_ids_equal_transformers,
+    test_logits_equal_transformers,
+    test_mixed_weight_types_match_float64,
+)
+from sampling.test_chains import (
+    test_a_chain_ends_at_an_end_token,
+    test_a_chunk_says_that_it_ended,
+    test_another_seed_another_text,
+    test_decoding_in_pieces_equals_one_prompt,
+    test_the_context_is_filled_to_the_last_token,
+    test_truncate_and_continue_equals_a_fresh_run,
+    tiny_file,
+)
+from sampling.test_distribution import (
+    test_logprobs_are_those_of_the_raw_logits,
+    test_no_more_logprobs_than_tokens,
+)
+from sampling.test_engine import test_a_real_model, test_a_small_vocabulary
+
+__all__ = [
+    "TestRealTinyLlama",
+    "folder",
+    "metal_engines",
+    "model",
+    "test_a_chain_ends_at_an_end_token",
+    "test_a_chunk_says_that_it_ended",
+    "test_a_real_model",
+    "test_a_small_vocabulary",
+    "test_another_seed_another_text",
+    "test_decoding_in_pieces_equals_one_prompt",
+    "test_greedy_ids_equal_transformers",
+    "test_logits_equal_transformers",
+    "test_logprobs_are_those_of_the_raw_logits",
+    "test_mixed_weight_types_match_float64",
+    "test_no_more_logprobs_than_tokens",
+    "test_the_context_is_filled_to_the_last_token",
+    "test_truncate_and_continue_equals_a_fresh_run",
+    "tiny_file",
+]
+pytestmark = pytest.mark.usefixtures("metal_engines")
+
+
+@pytest.mark.parametrize("kv_dtype", KV_TYPES)
+def test_phases_agree(model: tuple[Path, tiny.Golden], kv_dtype: str) -> None:
+    """Prefill = chunked prefill = batches = single steps, within rounding; the first token always."""
+    path, golden = model
+    ids = golden.prompt + golden.ids
+    whole = open_engine(path, kv_dtype=kv_dtype).logits(ids)
+    for chunk in (1, 23):
+        engine = open_engine(path, chunk=chunk, kv_dtype=kv_dtype)
+        # A cached value that lies between two of its type may be rounded to either.
+        limit = {"f32": 1e-10, "f16": 1e-6, "q8_0": 1e-4}[kv_dtype]
+        error = nmse(engine.logits(ids), whole)
+        assert error < limit, f"chunk {chunk}: {error:.3g}"
+        engine.begin(ids)
+        left, last = engine.prefill()
+        while left:
+            left, last = engine.prefill()
+        assert last.ids == [int(whole[-1].argmax())], f"chunk {chunk}"
+
+
+@pytest.mark.parametrize("dtype", quant.DTYPES)
+def test_every_weight_type_matches_float64(dtype: str, folder: Path) -> None:
+    """Activations are F16 but for F32 weights, and the weights as stored: so the bound is one for all."""
+    written = tiny.write("llama_256", dtype, folder / f"llama_256-{dtype}.gguf")
+    ids = tiny.golden("llama_256").prompt
+    error = nmse(open_engine(written.path).logits(ids), Reference(written.path).logits(ids))
+    assert error < (1e-9 if dtype == "F32" else 1e-5), error
+
+
+@pytest.mark.parametrize("dtype", ["Q4_0", "Q6_K", "Q8_0"])
+@pytest.mark.parametrize("name", ["llama_256", "qwen3_256", "gemma3_256"])
+def test_greedy_ids_are_float64s(name: str, dtype: str, folder: Path) -> None:
+    """No other id beats a chosen one by more than rounding.
+
+    Of these random models many logits nearly tie, and the CPU's int8 activations decide otherwise than F16
+    ones: so the judge is the float64 reference.
+    """
+    written = tiny.write(name, dtype, folder / f"{name}-{dtype}.gguf")
+    prompt = tiny.golden(name).prompt
+    ids = greedy(open_engine(written.path), prompt, 24)
+    logits = Reference(written.path).logits(prompt + ids[:-1])[len(prompt) - 1 :]
+    lead = logits.max(axis=1) - logits[np.arange(len(ids)), ids]
+    assert (lead <= 5e-3 * logits.std()).all(), lead
+    assert (lead == 0).mean() > 0.8
+
+
+def test_a_long_context_at_small_width(tmp_path: Path) -> None:
+    """Many splits of the keys, and prefill over several chunks: the ids are the CPU's."""
+    path = tmp_path / "llama.gguf"
+    tiny.write("llama", "F32", path)
+    prompt = [(7 * i * i + 3) % 250 + 1 for i in range(480)]
+    ids = {
+        name: greedy(open_engine(path, context=512, chunk=200, kv_dtype="f16", device=name), prompt, 30)
+        for name in ("metal", "cpu")
+    }
+    assert ids["metal"] == ids["cpu"]
