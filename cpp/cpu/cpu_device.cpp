@@ -20,7 +20,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kPollInterval = std::chrono::milliseconds(20);
-constexpr std::uint64_t kHugePage = std::uint64_t{2} << 20;
 
 int checked_threads(int threads) {
     constexpr int kMaxThreads = 1024;
@@ -40,6 +39,7 @@ Buffer map_memory(std::uint64_t bytes) {
                           " bytes; a smaller context or a more quantised model needs less");
     }
 #ifdef MADV_HUGEPAGE
+    constexpr std::uint64_t kHugePage = std::uint64_t{2} << 20;
     if (bytes >= kHugePage) madvise(p, bytes, MADV_HUGEPAGE);
 #endif
     return {p, static_cast<std::byte*>(p), bytes};
