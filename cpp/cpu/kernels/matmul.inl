@@ -74,16 +74,27 @@ static inline void dot_tile_f32(const std::byte* group, std::size_t group_bytes,
                                 const float* x, std::size_t x_stride, vf* acc) {
     vf sum[M * G];
     for (int i = 0; i < M * G; ++i) sum[i] = acc[i];
-    for (std::size_t k = k0; k < k1; ++k) {
+    constexpr std::size_t kStride = F::kBytes * L, kPerLine = kStride < 64 ? 64 / kStride : 1;
+    constexpr std::size_t kAhead = 8192 / G;  // of each group
+    const auto step = [&](std::size_t k) {
         vf w[G];
-        for (int g = 0; g < G; ++g) {
-            w[g] = F::load_lanes(group + static_cast<std::size_t>(g) * group_bytes + k * F::kBytes * L);
-        }
+        for (int g = 0; g < G; ++g)
+            w[g] = F::load_lanes(group + static_cast<std::size_t>(g) * group_bytes + k * kStride);
         for (int m = 0; m < M; ++m) {
             const vf xv = set1(x[static_cast<std::size_t>(m) * x_stride + k]);
             for (int g = 0; g < G; ++g) sum[m * G + g] = fma(xv, w[g], sum[m * G + g]);
         }
+    };
+    std::size_t k = k0;
+    for (; k + kPerLine <= k1; k += kPerLine) {
+        if constexpr (M == 1) {
+            for (int g = 0; g < G; ++g) {
+                __builtin_prefetch(group + static_cast<std::size_t>(g) * group_bytes + k * kStride + kAhead);
+            }
+        }
+        unroll<static_cast<int>(kPerLine)>([&]<int i>() { step(k + i); });
     }
+    for (; k < k1; ++k) step(k);
     for (int i = 0; i < M * G; ++i) acc[i] = sum[i];
 }
 

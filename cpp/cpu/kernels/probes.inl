@@ -46,9 +46,10 @@ static double probe_int8(std::uint64_t iterations) {
 // Bytes read, front to back.
 static double probe_read(const std::byte* data, std::uint64_t bytes) {
     const auto* p = reinterpret_cast<const std::uint8_t*>(data);
-    constexpr std::uint64_t kLine = 64, kLines = 8;
+    constexpr std::uint64_t kLine = 64, kLines = 8, kAhead = 4096;
     vb acc = load_bytes(p);
     for (std::uint64_t i = 0; i + kLine * kLines <= bytes; i += kLine * kLines) {
+        for (std::uint64_t j = 0; j < kLines; ++j) __builtin_prefetch(p + i + kAhead + j * kLine);
         for (std::uint64_t j = 0; j < kLine * kLines; j += sizeof(vb)) acc = or_bytes(acc, load_bytes(p + i + j));
     }
     keep(acc);
