@@ -1,0 +1,41 @@
+"""The perf mode of the table: that it runs every kind of case, and what it prints. Not how fast."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .cases import Case, perf_cases
+from .devices import cpu_targets, lab
+from .perf import measure
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def smallest() -> list[Case]:
+    """One case of each builder."""
+    first: dict[str, Case] = {}
+    for c in perf_cases():
+        if c.get("rows", 1) == 1 or c.builder == "embed":
+            first.setdefault(c.builder, c)
+    return list(first.values())
+
+
+@pytest.mark.parametrize("case", smallest(), ids=lambda c: c.id)
+def test_every_kind_of_case_is_timed(case: Case) -> None:
+    result = measure(case, lab(cpu_targets()[0]), repeats=1)
+    assert result.seconds > 0 and result.bytes > 0 and result.flops >= 0
+
+
+def test_the_command() -> None:
+    command = [sys.executable, "-m", "tests.kernels.perf", "--repeats", "1", "-k"]
+    done = subprocess.run([*command, "norm_add"], cwd=ROOT, capture_output=True, text=True, check=True)
+    head, _, *rows = done.stdout.splitlines()
+    assert "GB/s" in head and len(rows) == 2
+    assert all(re.search(r"norm_add\S+ +[\d.]+ +[\d.]+ +\d+%", row) for row in rows)
+    unknown = subprocess.run([*command, "no such"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert unknown.returncode == 1 and "no such" in unknown.stderr
