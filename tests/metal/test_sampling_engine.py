@@ -1,0 +1,51 @@
+"""The sampler inside chains on the Metal device: any chain gives the same text, and it is the reference's.
+
+The reference has logits from another phase, whose sums are in another order: they differ by some 1e-3, so now
+and then another token wins. (Equal logits are compared in test_sampling.py, exactly.) For the same reason the
+CPU's test of weights near the largest float is not one for here: the order decides if such sums overflow.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from on_metal import metal_engines
+
+from sampling.engines import open_file, run
+from sampling.reference import allowed
+from sampling.test_engine import GRID, PROMPT, TestDamagedModels, tiny_file
+
+__all__ = ["TestDamaged", "metal_engines", "tiny_file"]
+
+pytestmark = pytest.mark.usefixtures("metal_engines")
+
+CLOSE = 2  # of 40
+
+
+class TestDamaged(TestDamagedModels):
+    """But for infinities."""
+
+    test_infinity_is_a_large_number = None  # type: ignore[assignment]
+
+
+del TestDamagedModels
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["greedy", "temperature", "top_k", "top_p", "everything", "greedy penalties", "bias", "whole context"],
+)
+def test_every_chain_length_draws_what_the_reference_draws(tiny_file: Path, name: str) -> None:
+    settings, seed = GRID[name], 0xFFFF_FFFF_0000_0001
+    engine = open_file(tiny_file)
+    ids = run(engine, PROMPT, 40, settings, seed, chain=1)
+    assert run(engine, PROMPT, 40, settings, seed, chain=64) == ids
+    sequence = [*PROMPT, *ids]
+    logits = open_file(tiny_file).logits(sequence)
+    wrong = [
+        p
+        for p in range(len(PROMPT), len(sequence))
+        if sequence[p] not in allowed(logits[p - 1], sequence[:p], settings, seed)
+    ]
+    assert len(wrong) <= CLOSE, wrong
