@@ -5,11 +5,51 @@
 
 namespace akunu::cpu::AKUNU_ISA {
 
+// A group of rows with one byte an element and its scales as floats. Where many tokens share a group, their tiles read
+// this instead of taking the format apart each time.
+template <int kSubElems, int kMaxValue, int kOffsetValue, bool kMin, bool kIsSigned>
+struct Unpacked {
+    static constexpr int kBlock = kSubElems, kSub = kSubElems, kSubs = 1, kMax = kMaxValue, kOffset = kOffsetValue;
+    static constexpr bool kSigned = kIsSigned, kHasMin = kMin;
+    // Of a sub-block: its quants, then L scales, then L minimums.
+    static constexpr std::size_t kQuants = std::size_t{kSub} * L;
+    static constexpr std::size_t kBytes = kQuants + L * sizeof(float) * (kMin ? 2 : 1);
+
+    struct Source {
+        const std::byte* data;
+        Source(const std::byte* group, const GroupLayout&) : data(group) {}
+    };
+    struct Ahead {
+        Ahead(const Source&, const GroupLayout&, std::size_t, std::size_t) {}
+    };
+    static void scales(const Source& g, std::size_t b, vf* d, vf* m) {
+        const auto* f = reinterpret_cast<const float*>(g.data + b * kBytes + kQuants);
+        d[0] = load(f);
+        if constexpr (kMin) m[0] = load(f + L);
+    }
+    template <int kS, int kJ>
+    static vb quants(const Source& g, std::size_t b) {
+        return load_bytes(reinterpret_cast<const std::uint8_t*>(g.data + b * kBytes) + kJ * 4 * L);
+    }
+};
+
+// What a tile reads of a format: the packed planes, or an unpacked group.
+template <typename F>
+struct Reading {
+    using Source = Planes;
+    using Ahead = BlockAhead<F>;
+};
+template <int kSub, int kMax, int kOffset, bool kMin, bool kSigned>
+struct Reading<Unpacked<kSub, kMax, kOffset, kMin, kSigned>> : Unpacked<kSub, kMax, kOffset, kMin, kSigned> {};
+
+template <typename F>
+using UnpackedOf = Unpacked<F::kSub, F::kMax, F::kOffset, F::kHasMin, F::kSigned>;
+
 // Integer formats: x is q8. acc[m] = dot products of token m with the group's rows.
 template <typename F, int M>
 static inline void dot_tile_q8(const std::byte* group, const GroupLayout& layout, std::size_t k, const std::byte* x,
                                const Q8Layout& at, vf* out) {
-    const Planes planes(group, layout);
+    const typename Reading<F>::Source planes(group, layout);
     const std::byte* row[M];
     vf acc[M];  // local, as the offsets: the compiler must assume that a store to `out` changes what it points to
     for (int m = 0; m < M; ++m) {
@@ -19,7 +59,7 @@ static inline void dot_tile_q8(const std::byte* group, const GroupLayout& layout
     const std::size_t d_at = at.d, s_at = F::kSub == 32 ? at.s : at.s16, blocks = k / F::kBlock;
     constexpr int kSteps = F::kSub / 4;
     for (std::size_t b = 0; b < blocks; ++b) {
-        const BlockAhead<F> ahead(planes, layout, b, blocks);
+        [[maybe_unused]] const typename Reading<F>::Ahead ahead(planes, layout, b, blocks);
         vf d[F::kSubs], mins[F::kSubs];
         F::scales(planes, b, d, mins);
         unroll<F::kSubs>([&]<int s>() {
@@ -53,6 +93,54 @@ static inline void dot_tile_q8(const std::byte* group, const GroupLayout& layout
         });
     }
     for (int m = 0; m < M; ++m) out[m] = acc[m];
+}
+
+template <typename F>
+static std::size_t unpacked_bytes(std::size_t k) {
+    return k / F::kSub * UnpackedOf<F>::kBytes;
+}
+
+template <typename F>
+static void unpack_group(const std::byte* group, const GroupLayout& layout, std::size_t k, std::byte* out) {
+    using U = UnpackedOf<F>;
+    constexpr int kSteps = F::kSub / 4;
+    const Planes planes(group, layout);
+    const std::size_t blocks = k / F::kBlock;
+    for (std::size_t b = 0; b < blocks; ++b) {
+        const BlockAhead<F> ahead(planes, layout, b, blocks);
+        vf d[F::kSubs], mins[F::kSubs];
+        F::scales(planes, b, d, mins);
+        unroll<F::kSubs>([&]<int s>() {
+            std::byte* sub = out + (b * F::kSubs + s) * U::kBytes;
+            unroll<kSteps>([&]<int j>() {
+                ahead.template fetch<s * kSteps + j, F::kSubs * kSteps>();
+                const vb q = F::template quants<s, j>(planes, b);
+                std::memcpy(sub + j * 4 * L, &q, sizeof q);
+            });
+            auto* floats = reinterpret_cast<float*>(sub + U::kQuants);
+            store(floats, d[s]);
+            if constexpr (F::kHasMin) store(floats + L, mins[s]);
+        });
+    }
+}
+
+// Tiles of a group that are worth taking it apart once.
+constexpr std::size_t kUnpackTiles = 3;
+
+// Whether the tiles of [t0, t1) read unpacked groups, of which `n` have to fit into a worker's memory.
+template <typename F>
+static bool unpacks(std::size_t t0, std::size_t t1, std::size_t n, std::size_t k) {
+    return t1 - t0 >= kUnpackTiles * kTokenTile && n * unpacked_bytes<F>(k) <= kWorkerScratch;
+}
+
+// Dot products of a group with M tokens; whole tiles read the `unpacked` group where there is one.
+template <typename F, int M>
+static inline void dot_group_q8(const std::byte* group, const std::byte* unpacked, const GroupLayout& layout,
+                                std::size_t k, const std::byte* x, const Q8Layout& at, vf* acc) {
+    if constexpr (M == kTokenTile) {
+        if (unpacked) return dot_tile_q8<UnpackedOf<F>, M>(unpacked, layout, k, x, at, acc);
+    }
+    dot_tile_q8<F, M>(group, layout, k, x, at, acc);
 }
 
 // Float formats: x is f32. acc[m * G + g] for G neighbouring groups; accumulation runs straight along k.
@@ -153,9 +241,12 @@ static void matmul_q8(const DispatchCmd& cmd, const std::byte* params, const Wor
     for (std::size_t t0 = 0; t0 < p.rows; t0 += block) {
         const std::size_t t1 = std::min<std::size_t>(p.rows, t0 + block);
         for (std::uint64_t g = groups.begin; g < groups.end; ++g) {
+            const std::byte* group = w + g * layout.bytes;
+            std::byte* unpacked = unpacks<F>(t0, t1, 1, p.k) ? worker.scratch : nullptr;
+            if (unpacked) unpack_group<F>(group, layout, p.k, unpacked);
             for_token_tiles<kTokenTile>(t0, t1, [&]<int M>(std::size_t t) {
                 vf acc[M];
-                dot_tile_q8<F, M>(w + g * layout.bytes, layout, p.k, x + t * at.stride, at, acc);
+                dot_group_q8<F, M>(group, unpacked, layout, p.k, x + t * at.stride, at, acc);
                 for (int m = 0; m < M; ++m) out.store(acc[m], t + static_cast<std::size_t>(m), g * L);
             });
         }
@@ -205,25 +296,32 @@ static void matmul_f32(const DispatchCmd& cmd, const std::byte* params, const Wo
     }
 }
 
-// act(gate)·up, 32 rows at a time so that a whole q8 block can be written.
-template <typename Dot>
+// act(gate)·up, 32 rows at a time so that a whole q8 block can be written. `prepare(w, g, slot, t0, t1)` comes before
+// the tiles of a group, each of a unit's groups having its own slot.
+constexpr std::size_t kGateUpSlots = 2 * (32 / L);
+template <typename Prepare, typename Dot>
 static void gate_up(const DispatchCmd& cmd, const GateUpParams& p, const Worker& worker, std::size_t block,
-                    const Dot& dot) {
+                    const Prepare& prepare, const Dot& dot) {
     auto* out_f32 = cmd.buffers[3].as<float>();
     auto* out_q8 = cmd.buffers[4].as<std::byte>();
+    const auto *w_gate = cmd.buffers[1].as<std::byte>(), *w_up = cmd.buffers[2].as<std::byte>();
     const Q8Layout out_at(p.n);
     const auto units = worker.share((p.n + 31) / 32);
     for (std::size_t t0 = 0; t0 < p.rows; t0 += block) {
         const std::size_t t1 = std::min<std::size_t>(p.rows, t0 + block);
         for (std::uint64_t u = units.begin; u < units.end; ++u) {
+            const std::uint64_t g0 = u * (32 / L), g1 = std::min<std::uint64_t>(g0 + 32 / L, (p.n + L - 1) / L);
+            for (std::uint64_t g = g0; g < g1; ++g) {
+                prepare(w_gate, g, 2 * (g - g0), t0, t1);
+                prepare(w_up, g, 2 * (g - g0) + 1, t0, t1);
+            }
             for_token_tiles<kTokenTile>(t0, t1, [&]<int M>(std::size_t t) {
                 float values[M][32];
-                for (int i = 0; i < 32 / L; ++i) {
-                    const std::uint64_t g = u * (32 / L) + static_cast<std::uint64_t>(i);
-                    if (g * L >= p.n) break;
+                for (std::uint64_t g = g0; g < g1; ++g) {
+                    const std::size_t i = g - g0;
                     vf gate[M], up[M];
-                    dot.template operator()<M>(cmd.buffers[1].as<std::byte>(), g, t, gate);
-                    dot.template operator()<M>(cmd.buffers[2].as<std::byte>(), g, t, up);
+                    dot.template operator()<M>(w_gate, g, 2 * i, t, gate);
+                    dot.template operator()<M>(w_up, g, 2 * i + 1, t, up);
                     for (int m = 0; m < M; ++m) {
                         const vf a = p.activation == kActSilu ? silu(gate[m]) : gelu_tanh(gate[m]);
                         store(values[m] + i * L, a * up[m]);
@@ -246,10 +344,18 @@ static void gate_up_q8(const DispatchCmd& cmd, const std::byte* params, const Wo
     const GroupLayout layout(pack_format(cmd.weight), p.k / F::kBlock, L);
     const Q8Layout at(p.k);
     const auto* x = cmd.buffers[0].as<std::byte>();
-    gate_up(cmd, p, worker, token_block(at.stride),
-            [&]<int M>(const std::byte* w, std::uint64_t g, std::size_t t, vf* acc) {
-                dot_tile_q8<F, M>(w + g * layout.bytes, layout, p.k, x + t * at.stride, at, acc);
-            });
+    const std::size_t slot_bytes = unpacked_bytes<F>(p.k);
+    bool unpacked = false;
+    gate_up(
+        cmd, p, worker, token_block(at.stride),
+        [&](const std::byte* w, std::uint64_t g, std::size_t slot, std::size_t t0, std::size_t t1) {
+            unpacked = unpacks<F>(t0, t1, kGateUpSlots, p.k);
+            if (unpacked) unpack_group<F>(w + g * layout.bytes, layout, p.k, worker.scratch + slot * slot_bytes);
+        },
+        [&]<int M>(const std::byte* w, std::uint64_t g, std::size_t slot, std::size_t t, vf* acc) {
+            const std::byte* from = unpacked ? worker.scratch + slot * slot_bytes : nullptr;
+            dot_group_q8<F, M>(w + g * layout.bytes, from, layout, p.k, x + t * at.stride, at, acc);
+        });
 }
 
 template <typename F>
@@ -257,11 +363,13 @@ static void gate_up_f32(const DispatchCmd& cmd, const std::byte* params, const W
     const auto& p = params_as<GateUpParams>(params);
     const GroupLayout layout(pack_format(cmd.weight), p.k, L);
     const auto* x = cmd.buffers[0].as<float>();
-    gate_up(cmd, p, worker, token_block(p.k * sizeof(float)),
-            [&]<int M>(const std::byte* w, std::uint64_t g, std::size_t t, vf* acc) {
-                for (int m = 0; m < M; ++m) acc[m] = zero();
-                dot_tile_f32<F, M, 1>(w + g * layout.bytes, layout.bytes, 0, p.k, x + t * p.k, p.k, acc);
-            });
+    gate_up(
+        cmd, p, worker, token_block(p.k * sizeof(float)),
+        [](const std::byte*, std::uint64_t, std::size_t, std::size_t, std::size_t) {},
+        [&]<int M>(const std::byte* w, std::uint64_t g, std::size_t, std::size_t t, vf* acc) {
+            for (int m = 0; m < M; ++m) acc[m] = zero();
+            dot_tile_f32<F, M, 1>(w + g * layout.bytes, layout.bytes, 0, p.k, x + t * p.k, p.k, acc);
+        });
 }
 
 template <typename F>
