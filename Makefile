@@ -6,6 +6,9 @@
 
 PYTHON ?= python3
 VENV ?= .venv
+# How the tests run the Metal backend: emulated where clang >= 16 is (CI must have it), really on a Mac.
+METAL ?= $(shell if [ "$$(uname)" = Darwin ]; then echo AUTO; elif [ -n "$$CI" ] || \
+	$(PYTHON) tests/metal_emulator/compiler.py clang >/dev/null 2>&1; then echo EMULATED; else echo OFF; fi)
 BIN := $(VENV)/bin
 SOURCES := pyproject.toml CMakeLists.txt $(shell find cpp metal python -type f -not -name '*.so' -not -path '*/__pycache__/*' 2>/dev/null)
 CPP := $(shell find cpp tests metal -name '*.cpp' -o -name '*.h' -o -name '*.inl' -o -name '*.mm' 2>/dev/null)
@@ -16,7 +19,7 @@ demo: $(VENV)/.installed
 	$(BIN)/akunu complete "Once upon a time" --stats
 
 test: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest --cov=akunu --cov-report=term $(TESTARGS)
+	$(BIN)/python -m pytest -n auto --dist worksteal --cov=akunu --cov-report=term $(TESTARGS)
 
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
@@ -38,7 +41,8 @@ $(VENV)/.installed: $(BIN)/python $(SOURCES)
 
 # Warnings are errors here: a user's newer compiler may know new ones.
 $(VENV)/.installed-dev: $(BIN)/python $(SOURCES)
-	$(BIN)/python -m pip install --config-settings=cmake.define.AKUNU_WERROR=ON ".[dev]"
+	$(BIN)/python -m pip install --config-settings=cmake.define.AKUNU_WERROR=ON \
+		--config-settings=cmake.define.AKUNU_METAL=$(METAL) ".[dev]"
 	touch $@ $(VENV)/.installed
 
 dev: $(BIN)/python

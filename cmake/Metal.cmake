@@ -68,9 +68,13 @@ function(akunu_add_metal target)
       COMMENT "Metal emulator" VERBATIM)
     set_target_properties(fake_metal PROPERTIES AKUNU_LIBRARY ${folder}/libfake_metal.so)
     include(${PROJECT_SOURCE_DIR}/cmake/MetalEmulator.cmake)
+    akunu_find_emulator_clang(clang)
+    if(NOT clang)
+      message(FATAL_ERROR "AKUNU_METAL=EMULATED needs clang++ >= 16: install clang-19, or set AKUNU_CLANG to one")
+    endif()
     akunu_metal_on_emulator(${target} SOURCES ${objective} INCLUDE ${PROJECT_SOURCE_DIR}/cpp ${PROJECT_SOURCE_DIR}
                             DEFINE AKUNU_METAL=1)
-    set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON PARENT_SCOPE)  # an installed module finds the emulator where it is
+    set(CMAKE_INSTALL_RPATH ${folder} PARENT_SCOPE)  # an installed module finds the emulator where it is
   else()
     target_sources(${target} PRIVATE ${objective})
     set_source_files_properties(${objective} PROPERTIES COMPILE_OPTIONS -fobjc-arc)

@@ -33,8 +33,10 @@ int core_count() {
 }  // namespace
 
 Gpu describe(id<MTLDevice> device) {
-    return {device.name.UTF8String, "apple" + std::to_string(family_of(device)), core_count(),
-            device.recommendedMaxWorkingSetSize};
+    const int cores = core_count();
+    const std::string name = device.name.UTF8String;
+    return {cores ? name + " (" + std::to_string(cores) + " GPU cores)" : name,
+            "apple" + std::to_string(family_of(device)), cores, device.recommendedMaxWorkingSetSize};
 }
 
 Chip chip_of(id<MTLDevice> device, const Gpu& gpu) { return match_chip(gpu.name, family_of(device), gpu.cores); }

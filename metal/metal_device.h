@@ -45,8 +45,8 @@ class MetalDevice final : public Device {
 
 // The system's GPU, for the list of devices.
 struct Gpu {
-    std::string name;
-    std::string isa;  // "apple9"
+    std::string name;  // "Apple M4 Max (40 GPU cores)"
+    std::string isa;   // "apple9"
     int cores = 0;
     std::uint64_t memory = 0;  // that the system recommends to use
 };

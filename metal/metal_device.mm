@@ -42,10 +42,7 @@ MetalDevice::~MetalDevice() {
     }
 }
 
-std::string MetalDevice::name() const {
-    const Gpu& g = impl_->gpu;
-    return g.name + (g.cores ? " (" + std::to_string(g.cores) + " GPU cores)" : "");
-}
+std::string MetalDevice::name() const { return impl_->gpu.name; }
 
 std::string MetalDevice::isa() const { return impl_->gpu.isa; }
 

@@ -230,7 +230,7 @@ def _device(wanted: str) -> str:
 
     ids = [device["id"] for device in _core.devices()]
     if wanted == "auto":
-        return next((found for found in ids if found != "cpu"), "cpu")
+        return ids[0]  # they come best first
     if wanted not in ids:
         raise InvalidArgumentError(f"device: no {wanted!r} here; there is {', '.join(ids)}")
     return wanted

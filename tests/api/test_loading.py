@@ -111,7 +111,7 @@ def test_an_empty_name_is_refused():
 @pytest.fixture
 def core(monkeypatch):
     """A core with a GPU and a CPU, and no files."""
-    devices = [{"id": "cpu"}, {"id": "metal"}]
+    devices = [{"id": "metal"}, {"id": "cpu"}]
     core = SimpleNamespace(devices=lambda: devices)
     monkeypatch.setitem(sys.modules, "akunu._core", core)
     monkeypatch.setattr("akunu._core", core, raising=False)
@@ -126,7 +126,7 @@ def core(monkeypatch):
         ({"context": 1.5}, "context: expected an integer"),
         ({"threads": 0}, "threads"),
         ({"threads": True}, "threads: expected an integer"),
-        ({"device": "gpu"}, "device: no 'gpu' here; there is cpu, metal"),
+        ({"device": "gpu"}, "device: no 'gpu' here; there is metal, cpu"),
     ],
 )
 def test_bad_arguments_are_refused_before_the_file_is_opened(core, arguments, message):

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from akunu import _core
+from akunu import _core, loading
 
 
 def has_metal() -> bool:
@@ -34,11 +34,12 @@ def require_metal() -> None:
 def metal_engines() -> Iterator[None]:
     """For a module: engines are Metal's unless a test names another device."""
     require_metal()
-    engine = _core.Engine
+    engine, device_of = _core.Engine, loading._device
 
     def on_metal(*args: Any, device: str = "auto", **options: Any) -> _core.Engine:
         return engine(*args, device="metal" if device == "auto" else device, **options)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_core, "Engine", on_metal)
+        patch.setattr(loading, "_device", lambda wanted: "metal" if wanted == "auto" else device_of(wanted))
         yield

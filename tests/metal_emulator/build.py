@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -28,6 +29,16 @@ def _tool(name: str) -> str:
     return found
 
 
+def _is_configured(out: Path) -> bool:
+    """By a CMake that is still there: a build of the package may use a temporary one."""
+    try:
+        cache = (out / "CMakeCache.txt").read_text()
+    except FileNotFoundError:
+        return False
+    found = re.search(r"^CMAKE_COMMAND:INTERNAL=(.*)$", cache, re.MULTILINE)
+    return (out / "build.ninja").exists() and found is not None and Path(found[1]).exists()
+
+
 @cache
 def build() -> Path:
     """Build what is out of date; returns the folder of the libraries.
@@ -45,7 +56,7 @@ def build() -> Path:
     with (out / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         commands = [[_tool("ninja"), "-C", str(out), "-j2"]]
-        if not (out / "build.ninja").exists():
+        if not _is_configured(out):
             ninja = f"-DCMAKE_MAKE_PROGRAM={_tool('ninja')}"
             commands.insert(
                 0, [_tool("cmake"), "-G", "Ninja", ninja, "-S", str(Path(__file__).parent), "-B", str(out)]

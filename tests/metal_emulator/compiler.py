@@ -275,8 +275,8 @@ def lint(
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("action", choices=["library", "lint"])
-    parser.add_argument("source", type=Path)
+    parser.add_argument("action", choices=["library", "lint", "clang"])
+    parser.add_argument("source", type=Path, nargs="?")
     parser.add_argument("--runtime-dir", type=Path)
     parser.add_argument("--cache-dir", type=Path)
     parser.add_argument("--sanitizer", default="", choices=sorted(SANITIZERS))
@@ -286,6 +286,11 @@ def main() -> int:
     parser.add_argument("-I", dest="include", action="append", default=[], type=Path)
     a = parser.parse_args()
     try:
+        if a.action == "clang":
+            print(clang())
+            return 0
+        if a.source is None:
+            parser.error(f"{a.action} needs a source")
         if a.action == "lint":
             found = lint(
                 a.source, defines=tuple(a.defines), include=tuple(a.include), metal_version=a.metal_version

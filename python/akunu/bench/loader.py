@@ -138,7 +138,7 @@ def find_device(wanted: str) -> DeviceInfo:
 
     found = {device["id"]: device for device in _core.devices()}
     if wanted == "auto":
-        wanted = next((name for name in found if name != "cpu"), "cpu")
+        wanted = next(iter(found))  # they come best first
     elif wanted == "none":
         wanted = "cpu"
     if wanted not in found:
