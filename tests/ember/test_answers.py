@@ -1,4 +1,8 @@
-"""Greedy answers of the shipped file, pinned: the same on every device and in Q8_0 and F16."""
+"""Greedy answers of the shipped file, pinned: the same on every device and in Q8_0 and F16.
+
+Where two tokens tie within rounding, another device or kernel may take the other one, and the answer goes on
+differently: that is seen in the logits, and allowed.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +21,8 @@ import akunu
 PINS = Path(__file__).parent / "answers.json"
 DEVICES = [device["id"] for device in akunu.devices()]
 TYPES = ["Q8_0", "F16"]
+KINDS = [f"{d}-{t}" for d in DEVICES for t in TYPES if d == "cpu" or t == "Q8_0"]  # an emulated GPU is slow
+TIE = 0.02  # of a logit; on the CPU, rounding activations to int8 moves them by up to 0.06
 TOOL = {
     "type": "function",
     "function": {
@@ -54,22 +60,26 @@ CHATS: dict[str, list[tuple[str, str]]] = {
 }
 
 
-def ask(model: akunu.Model, name: str) -> str:
+def prompt_of(model: akunu.Model, name: str) -> list[int]:
     if name == "plain":
-        return model.generate("Q: What is the capital of Japan?\nA:", max_tokens=7, temperature=0).text
+        return model.tokenize("Q: What is the capital of Japan?\nA:")
     if name == "tool":
-        ids = model.chat_template.encode(
+        return model.chat_template.encode(
             [{"role": "user", "content": "What is the weather in Paris?"}], tools=[TOOL]
         )
-        return model.generate(ids, max_tokens=48, temperature=0).text
     messages: list[dict[str, Any]] = [{"role": role, "content": text} for role, text in CHATS[name]]
-    return model.chat(messages, max_tokens=48, temperature=0).text
+    return model.chat_template.encode(messages)
+
+
+def ask(model: akunu.Model, name: str) -> str:
+    longest = 7 if name == "plain" else 48
+    return model.generate(prompt_of(model, name), max_tokens=longest, temperature=0).text
 
 
 NAMES = [*CHATS, "plain", "tool"]
 
 
-@pytest.fixture(scope="module", params=[f"{d}-{t}" for d in DEVICES for t in TYPES])
+@pytest.fixture(scope="module", params=KINDS)
 def model(
     request: pytest.FixtureRequest, ember_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[akunu.Model]:
@@ -84,7 +94,14 @@ def model(
 
 @pytest.mark.parametrize("name", NAMES)
 def test_greedy_answers_are_pinned(model: akunu.Model, name: str) -> None:
-    assert ask(model, name) == json.loads(PINS.read_text(encoding="utf-8"))[name]
+    answer, pinned = ask(model, name), json.loads(PINS.read_text(encoding="utf-8"))[name]
+    if answer == pinned:
+        return
+    prompt = prompt_of(model, name)
+    ids = [model.tokenize(text, add_special=False) for text in (answer, pinned)]
+    at = next(i for i, (a, b) in enumerate(zip(*ids, strict=False)) if a != b)
+    logits = model.logits([*prompt, *ids[0][:at]])[-1]
+    assert abs(logits[ids[0][at]] - logits[ids[1][at]]) < TIE, (answer, pinned)
 
 
 def test_a_story_is_told_to_its_end(model: akunu.Model) -> None:
