@@ -17,7 +17,7 @@ STORIES = 8  # of some 300 tokens
 
 @pytest.fixture(scope="module")
 def f32_path(ember_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Float weights: activations are not rounded to int8, whose noise is larger than what is measured here."""
+    """Float weights: activations stay unrounded, whose int8 noise is larger than what is measured here."""
     path = tmp_path_factory.mktemp("ember") / "ember-f32.gguf"
     export(read_gguf(ember_path), "F32", path, TEMPLATE_PATH.parent / "tokenizer.json")
     return path
