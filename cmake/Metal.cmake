@@ -40,6 +40,36 @@ function(akunu_kernel_sources result)
   set(${result} ${output} PARENT_SCOPE)
 endfunction()
 
+# akunu.metallib, where Apple's Metal compiler is; else the kernels are compiled when first used.
+function(akunu_compile_kernels)
+  execute_process(COMMAND xcrun -sdk macosx --find metal RESULT_VARIABLE missing OUTPUT_QUIET ERROR_QUIET)
+  if(missing)
+    return()
+  endif()
+  file(GLOB_RECURSE kernels CONFIGURE_DEPENDS ${AKUNU_METAL_ROOT}/kernels/*.metal)
+  set(objects)
+  foreach(kernel IN LISTS kernels)
+    file(RELATIVE_PATH name ${AKUNU_METAL_ROOT}/kernels ${kernel})
+    string(REPLACE "/" "-" name ${name})
+    set(object ${CMAKE_CURRENT_BINARY_DIR}/kernels/${name}.air)
+    add_custom_command(
+      OUTPUT ${object}
+      COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_CURRENT_BINARY_DIR}/kernels
+      COMMAND xcrun -sdk macosx metal -std=metal3.0 -mmacosx-version-min=13.0 -O2 -Wall -I ${AKUNU_METAL_ROOT}/include
+              -I ${PROJECT_SOURCE_DIR}/cpp -I ${PROJECT_SOURCE_DIR} -MD -MF ${object}.d -c ${kernel} -o ${object}
+      DEPENDS ${kernel}
+      DEPFILE ${object}.d
+      COMMENT "metal ${name}"
+      VERBATIM)
+    list(APPEND objects ${object})
+  endforeach()
+  set(library ${CMAKE_CURRENT_BINARY_DIR}/akunu.metallib)
+  add_custom_command(OUTPUT ${library} COMMAND xcrun -sdk macosx metallib ${objects} -o ${library} DEPENDS ${objects}
+                     COMMENT "akunu.metallib" VERBATIM)
+  add_custom_target(akunu_metallib ALL DEPENDS ${library})
+  install(FILES ${library} DESTINATION akunu)
+endfunction()
+
 # Adds the backend to <target>.
 function(akunu_add_metal target)
   # Plans need no Metal: see metal/plan_device.h.
@@ -76,6 +106,7 @@ function(akunu_add_metal target)
                             DEFINE AKUNU_METAL=1)
     set(CMAKE_INSTALL_RPATH ${folder} PARENT_SCOPE)  # an installed module finds the emulator where it is
   else()
+    akunu_compile_kernels()
     target_sources(${target} PRIVATE ${objective})
     set_source_files_properties(${objective} PROPERTIES COMPILE_OPTIONS -fobjc-arc)
     set_target_properties(${target} PROPERTIES OBJCXX_STANDARD 20 OBJCXX_STANDARD_REQUIRED ON)

@@ -34,6 +34,7 @@ class Library {
     void save_archive();
 
     id<MTLDevice> device_;
+    id<MTLLibrary> compiled_;  // every kernel, where the build had Apple's compiler
     std::map<std::string_view, id<MTLLibrary>> libraries_;
     std::map<Key, id<MTLComputePipelineState>> pipelines_;
     id<MTLBinaryArchive> archive_;

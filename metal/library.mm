@@ -1,6 +1,6 @@
 #import "metal/library.h"
 
-#include <sys/stat.h>
+#include <dlfcn.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -26,6 +26,14 @@ std::string hex(std::uint64_t v) {
     std::string s(16, '0');
     for (int i = 15; i >= 0; --i, v >>= 4) s[static_cast<std::size_t>(i)] = "0123456789abcdef"[v & 15];
     return s;
+}
+
+// A file in the folder of the module that this code is in.
+std::string beside_module(const char* name) {
+    Dl_info info{};
+    static const char here = 0;
+    if (dladdr(&here, &info) == 0 || !info.dli_fname) return {};
+    return (fs::path(info.dli_fname).parent_path() / name).string();
 }
 
 // The archive of compiled kernels: one file per device, system and set of kernel texts. Empty when no folder of the
@@ -57,6 +65,11 @@ std::string archive_file(id<MTLDevice> device) {
 
 Library::Library(id<MTLDevice> device) : device_(device) {
     pooled([&] {
+        // Without it, or where the system is too old for it, the texts are compiled.
+        const std::string compiled = beside_module("akunu.metallib");
+        if (access(compiled.c_str(), R_OK) == 0) {
+            compiled_ = [device_ newLibraryWithURL:[NSURL fileURLWithPath:ns_string(compiled)] error:nil];
+        }
         archive_path_ = archive_file(device_);
         MTLBinaryArchiveDescriptor* descriptor = [MTLBinaryArchiveDescriptor new];
         if (!archive_path_.empty() && access(archive_path_.c_str(), R_OK) == 0) {
@@ -89,12 +102,13 @@ void Library::save_archive() {
 }
 
 id<MTLLibrary> Library::library_of(const std::string& function) {
+    if (compiled_) return compiled_;
     for (const KernelSource& source : kernel_sources()) {
         if (!std::binary_search(source.functions.begin(), source.functions.end(), function)) continue;
         id<MTLLibrary> __strong& library = libraries_[source.name];
         if (library) return library;
         MTLCompileOptions* options = [MTLCompileOptions new];
-        options.languageVersion = MTLLanguageVersion3_1;  // bfloat
+        options.languageVersion = MTLLanguageVersion3_0;  // of macOS 13
         NSError* error = nil;
         library = [device_ newLibraryWithSource:ns_string(source.text) options:options error:&error];
         if (!library) {

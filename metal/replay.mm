@@ -1,6 +1,7 @@
 #import "metal/replay.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "core/error.h"
 
@@ -9,7 +10,7 @@ namespace akunu::metal {
 namespace {
 
 constexpr std::size_t kInFlight = 3;
-constexpr std::uint64_t kPollMilliseconds = 20;
+constexpr std::uint64_t kPollMilliseconds = 20;  // a poll may have to wait for Python's lock
 // Dispatches in one command buffer, at least: a small model's token is too little work for one.
 constexpr std::size_t kDispatchesPerBuffer = 96;
 constexpr std::size_t kMaxStepsPerBuffer = 16;
@@ -71,8 +72,12 @@ std::uint32_t Replay::run(const DispatchTable& table, const ReplayArgs& args, Co
                           const std::function<bool()>& poll) {
     if (table.commands.empty() || args.steps == 0) return 0;
     drain();
+    using Clock = std::chrono::steady_clock;
+    auto polled = Clock::now();
     const auto meanwhile = [&] {
-        if (poll && poll()) __atomic_store_n(&control.stop, 1u, __ATOMIC_RELAXED);
+        if (!poll || Clock::now() - polled < std::chrono::milliseconds(kPollMilliseconds)) return;
+        if (poll()) __atomic_store_n(&control.stop, 1u, __ATOMIC_RELAXED);
+        polled = Clock::now();
     };
     const auto per_buffer = static_cast<std::uint32_t>(
         std::clamp<std::size_t>(kDispatchesPerBuffer / table.commands.size(), 1, kMaxStepsPerBuffer));
@@ -86,6 +91,7 @@ std::uint32_t Replay::run(const DispatchTable& table, const ReplayArgs& args, Co
             continue;
         }
         if (!wait(submitted_[done], meanwhile)) fail(table, args);
+        meanwhile();
         ++done;
         for (; done != 0 && finished(submitted_.front().buffer); --done) submitted_.pop_front();
     }

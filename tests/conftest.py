@@ -1,10 +1,9 @@
-"""What all tests need of the process that runs them."""
+"""What all tests share."""
 
 from __future__ import annotations
 
-import signal
+import os
+from pathlib import Path
 
-
-def pytest_configure() -> None:
-    # A shell starts its background jobs with SIGINT ignored, and Python then leaves it so.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+# Compiled Metal kernels are kept in the user's cache, which tests leave alone.
+os.environ.setdefault("AKUNU_CACHE", str(Path(__file__).resolve().parents[1] / "build" / "cache"))

@@ -327,3 +327,40 @@ def test_seven_dispatches_per_layer(path: Path) -> None:
     plan = engine.plan()
     layers = 1 + max(c["layer"] for c in plan)
     assert sum(c["layer"] >= 0 for c in plan) == 7 * layers
+
+
+# ---- the cache of compiled kernels ------------------------------------------------------------------
+
+
+def test_compiled_kernels_are_kept_in_the_cache(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AKUNU_CACHE", str(tmp_path / "new" / "folder"))
+    open_metal(path)
+    gc.collect()
+    kept = list((tmp_path / "new" / "folder").iterdir())
+    assert len(kept) == 1 and kept[0].name.startswith("kernels-") and kept[0].suffix == ".metalarchive"
+    assert begun(open_metal(path))
+    gc.collect()
+    assert list((tmp_path / "new" / "folder").iterdir()) == kept
+
+
+@pytest.mark.parametrize("damage", ["garbage", "folder", "no cache"])
+def test_a_damaged_cache_is_no_error(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str
+) -> None:
+    monkeypatch.setenv("AKUNU_CACHE", str(tmp_path))
+    open_metal(path)
+    gc.collect()
+    kept = next(tmp_path.iterdir())
+    if damage == "garbage":
+        kept.write_bytes(b"\x00" * 100)
+    else:
+        kept.unlink()
+    if damage == "folder":
+        kept.mkdir()
+    elif damage == "no cache":
+        (tmp_path / "file").write_text("")
+        monkeypatch.setenv("AKUNU_CACHE", str(tmp_path / "file"))
+    assert begun(open_metal(path)) == llama2c.expected().greedy_ids[:1]
+    gc.collect()
