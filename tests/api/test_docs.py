@@ -7,13 +7,10 @@ from pathlib import Path
 
 import pytest
 
-import akunu
 from akunu.errors import InvalidArgumentError
-from akunu.loading import BUILT_IN
 from akunu.options import GenerationOptions, Sampling
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-EMBER = Path(akunu.__file__).parent / "models" / BUILT_IN["ember"]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -21,7 +18,6 @@ def blocks(name: str) -> list[str]:
     return BLOCK.findall((DOCS / name).read_text(encoding="utf-8"))
 
 
-@pytest.mark.skipif(not EMBER.exists(), reason="ember has not been trained yet")
 @pytest.mark.parametrize("name", ["quickstart.md", "python-api.md"])
 def test_the_examples_run(name: str) -> None:
     examples = blocks(name)
