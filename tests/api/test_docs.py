@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import akunu
 from akunu.errors import InvalidArgumentError
 from akunu.options import GenerationOptions, Sampling
 
