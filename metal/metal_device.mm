@@ -1,6 +1,8 @@
 #include "metal/metal_device.h"
 
+#include <cstdlib>
 #include <cstring>
+#include <string_view>
 
 #include "core/error.h"
 #import "metal/gpu.h"
@@ -31,7 +33,15 @@ struct MetalDevice::Impl {
     Library library{device};
     Plans plans{memory, library, chip};
     Buffer dummy = memory.allocate(kDummyBytes);
-    Replay replay{device, plans, dummy.handle};
+    std::unique_ptr<Indirect> indirect = make_indirect();
+    Replay replay{device, plans, dummy.handle, indirect.get()};
+
+    // Not the default until it has been measured on hardware.
+    std::unique_ptr<Indirect> make_indirect() {
+        const char* wanted = std::getenv("AKUNU_METAL_REPLAY");
+        if (!wanted || std::string_view(wanted) != "indirect") return nullptr;
+        return std::make_unique<Indirect>(device, memory, library, plans, dummy.handle);
+    }
 };
 
 MetalDevice::MetalDevice() : impl_(pooled([] { return std::make_unique<Impl>(); })), traits_(device_traits()) {}

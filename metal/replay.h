@@ -5,12 +5,14 @@
 #include <functional>
 
 #import "metal/encoder.h"
+#import "metal/indirect.h"
 
 namespace akunu::metal {
 
 class Replay {
   public:
-    Replay(id<MTLDevice> device, const Plans& plans, void* dummy);
+    // Chains run by `indirect` where it is given, which is slower to begin and cheaper per token.
+    Replay(id<MTLDevice> device, const Plans& plans, void* dummy, Indirect* indirect);
     ~Replay() { drain(); }
 
     // As Device::replay.
@@ -27,7 +29,8 @@ class Replay {
         std::uint64_t value;  // of the event, when it is done
         std::uint32_t first_step;
     };
-    void submit(const DispatchTable& table, const ReplayArgs& args, std::uint32_t first, std::uint32_t last);
+    void submit(const DispatchTable& table, const ReplayArgs& args, std::uint32_t first, std::uint32_t last,
+                Indirect* indirect);
     // False when it failed.
     bool wait(const Submitted& work, const std::function<void()>& meanwhile);
     [[noreturn]] void fail(const DispatchTable& table, const ReplayArgs& args);
@@ -37,6 +40,7 @@ class Replay {
     id<MTLSharedEvent> event_;
     const Plans& plans_;
     void* dummy_;
+    Indirect* indirect_;
     std::uint64_t value_ = 0;
     std::deque<Submitted> submitted_;
 };

@@ -30,20 +30,30 @@ std::string label_of(const CommandLabel& l) {
 
 }  // namespace
 
-Replay::Replay(id<MTLDevice> device, const Plans& plans, void* dummy)
-    : queue_([device newCommandQueue]), event_([device newSharedEvent]), plans_(plans), dummy_(dummy) {
+Replay::Replay(id<MTLDevice> device, const Plans& plans, void* dummy, Indirect* indirect)
+    : queue_([device newCommandQueue]),
+      event_([device newSharedEvent]),
+      plans_(plans),
+      dummy_(dummy),
+      indirect_(indirect) {
     if (!queue_ || !event_) throw DeviceError("Metal gave no command queue or event");
 }
 
-void Replay::submit(const DispatchTable& table, const ReplayArgs& args, std::uint32_t first, std::uint32_t last) {
+void Replay::submit(const DispatchTable& table, const ReplayArgs& args, std::uint32_t first, std::uint32_t last,
+                    Indirect* indirect) {
     @autoreleasepool {
         // Every buffer outlives the work: release() drains first.
         id<MTLCommandBuffer> buffer = [queue_ commandBufferWithUnretainedReferences];
         [buffer encodeWaitForEvent:event_ value:value_];
         id<MTLComputeCommandEncoder> compute = [buffer computeCommandEncoderWithDispatchType:MTLDispatchTypeConcurrent];
-        Encoder encoder(compute, plans_, dummy_);
-        for (std::uint32_t step = first; step < last; ++step) {
-            for (const DispatchCmd& cmd : table.commands) encoder.encode(cmd, args, step);
+        if (indirect) {
+            indirect->use_resources(compute);
+            for (std::uint32_t step = first; step < last; ++step) indirect->encode(compute, step);
+        } else {
+            Encoder encoder(compute, plans_, dummy_);
+            for (std::uint32_t step = first; step < last; ++step) {
+                for (const DispatchCmd& cmd : table.commands) encoder.encode(cmd, args, step);
+            }
         }
         [compute endEncoding];
         [buffer encodeSignalEvent:event_ value:++value_];
@@ -81,14 +91,23 @@ std::uint32_t Replay::run(const DispatchTable& table, const ReplayArgs& args, Co
     };
     const auto per_buffer = static_cast<std::uint32_t>(
         std::clamp<std::size_t>(kDispatchesPerBuffer / table.commands.size(), 1, kMaxStepsPerBuffer));
+    Indirect* indirect = args.steps > 1 ? indirect_ : nullptr;
+    if (indirect) indirect->prepare(table, args);
     std::size_t done = 0;  // of submitted_: the GPU has signalled, the driver may still hold them
     std::uint32_t next = 0;
     while (done < submitted_.size() || (next < args.steps && !load(control.stop))) {
         if (next < args.steps && !load(control.stop) && submitted_.size() - done < kInFlight) {
-            const std::uint32_t last = std::min(next + per_buffer, args.steps);
-            submit(table, args, next, last);
-            next = last;
-            continue;
+            std::uint32_t last = std::min(next + per_buffer, args.steps);
+            if (indirect) last = indirect->same_counts_until(next, last);
+            if (last != next) {
+                submit(table, args, next, last, indirect);
+                next = last;
+                continue;
+            }
+            if (done == submitted_.size()) {
+                indirect->set_counts(next);
+                continue;
+            }
         }
         if (!wait(submitted_[done], meanwhile)) fail(table, args);
         meanwhile();

@@ -364,3 +364,60 @@ def test_a_damaged_cache_is_no_error(
         monkeypatch.setenv("AKUNU_CACHE", str(tmp_path / "file"))
     assert begun(open_metal(path)) == llama2c.expected().greedy_ids[:1]
     gc.collect()
+
+
+# ---- replay by indirect command buffers ---------------------------------------------------------------
+
+
+@pytest.fixture
+def indirect(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AKUNU_METAL_REPLAY", "indirect")
+
+
+@pytest.mark.usefixtures("indirect")
+@pytest.mark.parametrize("schedule", [0, 1])
+def test_indirect_replay_gives_the_same_ids(emulator_control: Control, path: Path, schedule: int) -> None:
+    """Over a boundary at which attention's counts change; the story has 200 tokens."""
+    emulator_control["schedule"], emulator_control["seed"] = schedule, 5
+    expected = llama2c.expected()
+    engine = open_metal(path, context=256)
+    before = emulator_control["set_buffer"]
+    assert greedy(engine, expected.story_ids[:1], 200, 64) == expected.story_ids[1:]
+    assert emulator_control["set_buffer"] - before < 200 * 8  # not once per binding and token
+    engine.begin(expected.prompt_ids)
+    ids = engine.prefill()[1].ids
+    while len(ids) < 40:
+        ids += engine.decode(13).ids
+    assert ids[:40] == expected.greedy_ids[:40]
+
+
+@pytest.mark.usefixtures("indirect")
+def test_indirect_replay_of_sampling_and_early_ends(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = {"temperature": 1.0, "top_p": 0.9, "repeat_penalty": 1.1, "seed": 3, "logprobs": 2}
+    found = []
+    for replay in ("indirect", ""):
+        monkeypatch.setenv("AKUNU_METAL_REPLAY", replay)
+        engine = open_metal(path)
+        begun(engine, **options)
+        chunk = engine.decode(50)
+        engine.begin(llama2c.expected().prompt_ids, end_ids=[chunk.ids[20]], **options)
+        engine.prefill()
+        ended = engine.decode(50)
+        found.append((chunk.ids, chunk.logprobs, chunk.top_logprobs, ended.ids, ended.ended))
+    assert found[0] == found[1]
+    assert found[0][4] and found[0][3] == found[0][0][: len(found[0][3])]
+
+
+@pytest.mark.usefixtures("indirect")
+def test_indirect_replay_leaves_nothing(emulator_control: Control, path: Path) -> None:
+    engine = open_metal(path)
+    begun(engine)
+    engine.decode(30)
+    emulator_control["fail_command_buffer"] = 2
+    with pytest.raises(DeviceError, match="injected fault"):
+        engine.decode(30)
+    engine.close()
+    del engine
+    gc.collect()
+    emulator_control.drain()
+    assert emulator_control["live_objects"] == 0

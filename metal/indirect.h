@@ -1,0 +1,61 @@
+// Replay by an indirect command buffer: a chain's commands are encoded once, and each token costs a dispatch that
+// patches their parameters and one call that executes them.
+#pragma once
+
+#import "metal/plan.h"
+
+#include <span>
+#include <vector>
+
+#include "metal/include/replay_patch.h"
+
+namespace akunu::metal {
+
+class Indirect {
+  public:
+    Indirect(id<MTLDevice> device, Memory& memory, Library& library, const Plans& plans, void* dummy)
+        : device_(device), memory_(memory), library_(library), plans_(plans), dummy_(dummy) {}
+    ~Indirect();
+
+    // Encodes the table's commands as of the chain's first step. Nothing that uses this object may be in flight.
+    void prepare(const DispatchTable& table, const ReplayArgs& args);
+
+    // The first step after `step` that needs other threadgroup counts; `limit` when none before it does.
+    std::uint32_t same_counts_until(std::uint32_t step, std::uint32_t limit) const;
+    // Sets the counts of `step`. Nothing may be in flight.
+    void set_counts(std::uint32_t step);
+
+    // One step's commands, behind a barrier.
+    void encode(id<MTLComputeCommandEncoder> encoder, std::uint32_t step);
+    // What the steps of an encoder touch.
+    void use_resources(id<MTLComputeCommandEncoder> encoder) const;
+
+  private:
+    // A dispatch, and what its counts follow.
+    struct Entry {
+        const Plan::Step* step;
+        const Extent* extent;
+        MTLSize counts;
+    };
+    static bool follows_keys(const Plan::Step& s) { return s.x.keys_per || s.y.keys_per || s.z.keys_per; }
+    MTLSize counts_of(const Entry& e, std::uint32_t step) const;
+    void reserve(std::size_t dispatches, std::size_t commands, std::size_t patches);
+    void add_command(const DispatchCmd& cmd, std::size_t slot);
+    void bind(id<MTLIndirectComputeCommand> command, void* handle, NSUInteger offset, int index);
+    void dispatch(std::size_t entry);
+
+    id<MTLDevice> device_;
+    Memory& memory_;
+    Library& library_;
+    const Plans& plans_;
+    void* dummy_;
+    id<MTLIndirectCommandBuffer> commands_;
+    __unsafe_unretained id<MTLComputePipelineState> patch_ = nil;
+    Buffer params_, patches_;
+    std::vector<Entry> entries_;
+    std::vector<ReplayPatch> list_;
+    std::vector<void*> used_;  // buffers, each once, sorted
+    ReplayArgs args_;
+};
+
+}  // namespace akunu::metal

@@ -1,0 +1,12 @@
+// What changes from one replay to the next, for commands that are encoded once: see metal/indirect.h.
+#include <metal_stdlib>
+using namespace metal;
+
+#include "replay_patch.h"
+
+kernel void patch_params(device uint* params [[buffer(0)]], constant ReplayPatch* patches [[buffer(1)]],
+                         constant ReplayPatchArgs& args [[buffer(2)]], uint i [[thread_position_in_grid]]) {
+    if (i >= args.patches) return;
+    const ReplayPatch p = patches[i];
+    params[p.word] = p.add + p.position * args.position + p.rows * args.rows + p.step * args.step;
+}
