@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::size_t kInFlight = 3;
 constexpr std::uint64_t kPollMilliseconds = 20;  // a poll may have to wait for Python's lock
-// Dispatches in one command buffer, at least: a small model's token is too little work for one.
-constexpr std::size_t kDispatchesPerBuffer = 96;
+// Dispatches that one command buffer holds if whole tokens fit: a small model's token is too little work for one.
+constexpr std::size_t kDispatchesPerBuffer = 240;
 constexpr std::size_t kMaxStepsPerBuffer = 16;
 
 bool samples(const DispatchTable& table) {
