@@ -55,7 +55,11 @@ def test_a_kernel_that_reads_past_its_input_fails(target: Target) -> None:
     x = problem.buffers["x"]
     assert isinstance(x, Array)
     problem.buffers["x"] = dataclasses.replace(x, data=x.data[:-1])
-    assert any("NMSE inf" in text for text in run(problem, lab(target)))
+    try:
+        found = run(problem, lab(target))
+    except DeviceError as e:  # an emulated GPU stops at the access
+        found = [str(e)] if target.device != "cpu" else []
+    assert any("NMSE inf" in text or "behind buffer 0 'x'" in text for text in found)
 
 
 def test_a_wrong_result_fails() -> None:
