@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -34,12 +33,9 @@ def require_metal() -> None:
 def metal_engines() -> Iterator[None]:
     """For a module: engines are Metal's unless a test names another device."""
     require_metal()
-    engine, device_of = _core.Engine, loading._device
-
-    def on_metal(*args: Any, device: str = "auto", **options: Any) -> _core.Engine:
-        return engine(*args, device="metal" if device == "auto" else device, **options)
-
+    device_of = loading._device
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_core, "Engine", on_metal)
+        patch.setattr("models.test_engine.DEVICE", "metal")
+        patch.setattr("sampling.engines.DEVICE", "metal")
         patch.setattr(loading, "_device", lambda wanted: "metal" if wanted == "auto" else device_of(wanted))
         yield

@@ -107,8 +107,9 @@ def test_a_tensor_longer_than_a_buffer_is_an_error(emulator_control: Control, pa
         open_metal(path)
 
 
-def test_the_recommended_working_set_is_a_limit(emulator_control: Control, path: Path) -> None:
-    emulator_control["working_set"] = 1 << 19
+@pytest.mark.parametrize("limit", [1 << 19, 700_000])  # less than the file; less than all together
+def test_the_recommended_working_set_is_a_limit(emulator_control: Control, path: Path, limit: int) -> None:
+    emulator_control["working_set"] = limit
     with pytest.raises(DeviceError, match=r"out of GPU memory: \d+ MB more are needed, \d+ MB of the 1 MB"):
         open_metal(path)
     emulator_control["working_set"] = 64 << 20

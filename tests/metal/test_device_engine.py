@@ -62,6 +62,10 @@ __all__ = [
 pytestmark = pytest.mark.usefixtures("metal_engines")
 
 
+def test_these_tests_run_on_metal(model: tuple[Path, tiny.Golden]) -> None:
+    assert open_engine(model[0]).isa.startswith("apple")
+
+
 # How closely phases agree: a cached value that lies between two of its type may be rounded to either.
 PHASES_NMSE = {"f32": 1e-10, "f16": 1e-6, "q8_0": 1e-4}
 

@@ -15,6 +15,7 @@ from . import llama2c, quant, tiny
 from .reference import Reference
 
 KV_TYPES = ("f32", "f16", "q8_0")
+DEVICE = "cpu"  # tests/metal sets another
 QUANTISED = [d for d in quant.DTYPES if d not in ("F32", "F16", "BF16")]
 
 
@@ -25,12 +26,12 @@ def open_engine(
     chunk: int = 512,
     kv_dtype: str = "f32",
     threads: int = 0,
-    device: str = "auto",
+    device: str = "",
 ) -> _core.Engine:
     file = _core.GgufFile(str(path))
     spec = resolve(file, context=context)
     options = {"context": context, "chunk": chunk, "kv_dtype": kv_dtype, "threads": threads}
-    return _core.Engine(file, spec, device=device, **options)
+    return _core.Engine(file, spec, device=device or DEVICE, **options)
 
 
 def greedy(engine: _core.Engine, prompt: list[int], n: int, chain: int = 5) -> list[int]:

@@ -18,6 +18,8 @@ from .reference import Settings, allowed
 
 __all__ = ["check", "open_file", "run", "start", "synthetic", "write_tiny"]
 
+DEVICE = "cpu"  # tests/metal sets another
+
 
 def write_tiny(path: Path, name: str = "llama", **replaced: npt.NDArray[np.float32]) -> Path:
     """A tiny random model; `replaced` are tensors to write instead, dots written as two underscores."""
@@ -34,7 +36,8 @@ def write_tiny(path: Path, name: str = "llama", **replaced: npt.NDArray[np.float
 
 def open_file(path: Path, *, context: int = 128, chunk: int = 512, threads: int = 1) -> _core.Engine:
     file = _core.GgufFile(str(path))
-    return _core.Engine(file, resolve(file, context=context), context=context, chunk=chunk, threads=threads)
+    options = {"context": context, "chunk": chunk, "threads": threads}
+    return _core.Engine(file, resolve(file, context=context), device=DEVICE, **options)
 
 
 def synthetic(
@@ -69,9 +72,8 @@ def synthetic(
         shapes[f"layers.{n}.ffn_down"] = (dim, 2 * dim)
     tensors = {name: TensorRef(name, 0, rows, cols) for name, (rows, cols) in shapes.items()}
     spec = ModelSpec(config=config, tensors=tensors)
-    return _core.Engine(
-        None, spec, context=context, threads=threads, synthetic=dict.fromkeys(shapes, "f32"), **options
-    )
+    options = {"device": DEVICE, "context": context, "threads": threads, **options}
+    return _core.Engine(None, spec, synthetic=dict.fromkeys(shapes, "f32"), **options)
 
 
 def start(
