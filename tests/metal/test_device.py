@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import gc
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -237,10 +236,9 @@ def test_cancel_ends_a_chain(emulator_control: Control, path: Path) -> None:
     emulator_control["delay_us"] = 20_000
     timer = threading.Timer(0.1, engine.cancel)
     timer.start()
-    began = time.perf_counter()
     ids += engine.decode(63).ids
-    assert time.perf_counter() - began < 0.5 * 63 * 0.02 + 2
     timer.join()
+    assert len(ids) < 64
     assert ids == llama2c.expected().greedy_ids[: len(ids)]
     assert engine.tokens.tolist() == [*llama2c.expected().prompt_ids, *ids[:-1]]
     emulator_control["delay_us"] = 0

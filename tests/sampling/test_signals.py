@@ -69,7 +69,7 @@ def test_a_signal_ends_every_long_call() -> None:
         began = time.perf_counter()
         with pytest.raises(TimeIsUp), alarm_after(0.05):
             call()
-        assert time.perf_counter() - began < 5
+        assert time.perf_counter() - began < 60
     start(engine, prompt[:8], Settings(), 1)
     with pytest.raises(TimeIsUp), alarm_after(0.05):
         while True:
