@@ -186,11 +186,12 @@ py::tuple shape(const TensorEntry& tensor) {
 }
 
 std::string repr(const TensorEntry& tensor) {
-    std::string text = "<TensorEntry " + quoted(tensor.name) + " " + std::string(dtype_info(tensor.dtype).name) + " [";
+    std::string text = "<TensorEntry ";
+    text.append(quoted(tensor.name)).append(" ").append(dtype_info(tensor.dtype).name).append(" [");
     for (std::size_t i = 0; i < tensor.shape.size(); ++i) {
         text += (i == 0 ? "" : ", ") + std::to_string(tensor.shape[i]);
     }
-    return text + "]>";
+    return text.append("]>");
 }
 
 py::list dtypes() {

@@ -18,6 +18,7 @@ from akunu import _core
 from akunu.config import resolve
 from akunu.errors import DeviceError
 from metal_emulator.control import Control
+from metal_emulator.harness import in_new_process, in_sanitizer
 from models import llama2c
 from models.test_engine import greedy
 from sampling.engines import synthetic
@@ -115,41 +116,65 @@ def test_the_recommended_working_set_is_a_limit(emulator_control: Control, path:
     assert begun(open_metal(path))
 
 
-def test_every_failed_allocation_is_an_error(emulator_control: Control, path: Path) -> None:
-    buffers = emulator_control["buffers"]
-    engine = open_metal(path)
-    count = emulator_control["buffers"] - buffers
+def fail_every_allocation(path: str) -> None:
+    control = Control()
+    before = control["buffers"]
+    engine = open_metal(Path(path))
+    count = control["buffers"] - before
     del engine
-    gc.collect()
     refused = 0
     for n in range(1, count + 1):
-        emulator_control["fail_allocation"] = n
+        control["fail_allocation"] = n
         try:
-            open_metal(path)
+            open_metal(Path(path))
         except DeviceError as e:
             assert "out of GPU memory" in str(e)
             refused += 1
         # The window onto the file is the one buffer that may fail: then the weights are copied.
     assert refused >= count - 1
-    emulator_control["fail_allocation"] = 0
-    gc.collect()
-    emulator_control.drain()
-    assert emulator_control["live_objects"] == 0
+    control["fail_allocation"] = 0
+    assert_nothing_is_left(control)
 
 
-def test_nothing_is_left_when_the_last_engine_closes(emulator_control: Control, path: Path) -> None:
+def close_every_engine(path: str) -> None:
+    control = Control()
     for _ in range(2):
-        one, other = open_metal(path), open_metal(path, context=64)
+        one, other = open_metal(Path(path)), open_metal(Path(path), context=64)
         assert begun(one) == begun(other)
         one.decode(5)
         one.close()
         assert begun(other)
         other.close()
-    emulator_control.drain()
-    if emulator_control["live_objects"]:
-        emulator_control.print_live()
-    assert emulator_control["live_objects"] == 0
-    assert emulator_control["buffers"] == 0 and emulator_control["allocated_bytes"] == 0
+    assert_nothing_is_left(control)
+
+
+def fail_and_close(path: str) -> None:
+    control = Control()
+    engine = open_metal(Path(path))
+    begun(engine)
+    engine.decode(30)
+    control["fail_command_buffer"] = 2
+    with pytest.raises(DeviceError, match="injected fault"):
+        engine.decode(30)
+    engine.close()
+    del engine
+    assert_nothing_is_left(control)
+
+
+def assert_nothing_is_left(control: Control) -> None:
+    gc.collect()
+    control.drain()
+    if control["live_objects"]:
+        control.print_live()
+    assert control["live_objects"] == 0
+    assert control["buffers"] == 0 and control["allocated_bytes"] == 0
+
+
+@pytest.mark.parametrize("replay", ["", "indirect"])
+@pytest.mark.parametrize("case", ["fail_every_allocation", "close_every_engine", "fail_and_close"])
+def test_nothing_is_left_after(case: str, replay: str, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AKUNU_METAL_REPLAY", replay)
+    in_new_process(__file__, case, str(path))
 
 
 def test_ten_thousand_chained_tokens_leave_nothing(emulator_control: Control) -> None:
@@ -189,6 +214,31 @@ def test_ids_do_not_depend_on_schedule_or_timing(
         emulator_control["schedule"], emulator_control["seed"] = schedule, seed
         engine = open_metal(path)
         assert greedy(engine, llama2c.expected().prompt_ids, 12, 12) == llama2c.expected().greedy_ids[:12]
+
+
+def run_every_table(path: str) -> None:
+    """Decode, batch and prefill, greedy and sampled; in a process with a sanitizer."""
+    # Which commands may run at the same time, TSan is to judge alone.
+    Control()["hazards"] = 0
+    engine = open_metal(Path(path))
+    begun(engine, temperature=0.8, top_p=0.9, repeat_penalty=1.1, logprobs=2)
+    engine.decode(3)
+    ids = begun(engine, reuse=False)
+    ids += engine.decode(3).ids
+    assert ids == llama2c.expected().greedy_ids[:4]
+    engine.logits(list(range(1, 41)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sanitizer", ["tsan", "asan"])
+def test_a_whole_model_is_clean_under(
+    sanitizer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """TSan sees a missing barrier between commands, ASan a read outside of a buffer."""
+    monkeypatch.setenv("AKUNU_METAL_EMULATOR_SANITIZER", sanitizer)
+    quantised = llama2c.write("Q8_0", tmp_path / "tiny.gguf")
+    done = in_sanitizer(sanitizer, __file__, "run_every_table", str(quantised))
+    assert done.returncode == 0, done.stderr
 
 
 def test_overlapping_ranges_between_barriers_are_none(emulator_control: Control, path: Path) -> None:
@@ -405,18 +455,3 @@ def test_indirect_replay_of_sampling_and_early_ends(path: Path, monkeypatch: pyt
         found.append((chunk.ids, chunk.logprobs, chunk.top_logprobs, ended.ids, ended.ended))
     assert found[0] == found[1]
     assert found[0][4] and found[0][3] == found[0][0][: len(found[0][3])]
-
-
-@pytest.mark.usefixtures("indirect")
-def test_indirect_replay_leaves_nothing(emulator_control: Control, path: Path) -> None:
-    engine = open_metal(path)
-    begun(engine)
-    engine.decode(30)
-    emulator_control["fail_command_buffer"] = 2
-    with pytest.raises(DeviceError, match="injected fault"):
-        engine.decode(30)
-    engine.close()
-    del engine
-    gc.collect()
-    emulator_control.drain()
-    assert emulator_control["live_objects"] == 0

@@ -15,7 +15,7 @@ import pytest
 from metal_emulator import compiler
 from metal_emulator.build import ROOT, _tool
 from metal_emulator.control import Control
-from metal_emulator.harness import sanitizer_environment
+from metal_emulator.harness import in_new_process, sanitizer_environment
 
 
 def run(
@@ -204,13 +204,17 @@ def test_the_noop_mode_measures_the_host_alone(emulator: Path) -> None:
     assert float(fields(run(emulator, "message_cost").stdout)["ns_per_message"]) < 100
 
 
-def test_control_from_python(emulator: Path) -> None:
+def use_control() -> None:
     control = Control()
     with control.settings(seed=9, schedule=1):
         assert control["seed"] == 9
     assert control["seed"] == 0 and control["dispatches"] == 0 and control.take_faults() == []
     with pytest.raises(KeyError, match="typo"):
         control["typo"] = 1
+
+
+def test_control_from_python(emulator: Path) -> None:
+    in_new_process(__file__, "use_control")
 
 
 # ---- CMake -------------------------------------------------------------------------------------

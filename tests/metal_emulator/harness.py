@@ -352,6 +352,9 @@ getattr(module, sys.argv[2])(*json.loads(sys.argv[4]))
 """
 
 
+TSAN_SUPPRESSIONS = Path(__file__).with_name("tsan_suppressions.txt")
+
+
 def sanitizer_environment(sanitizer: str) -> dict[str, str]:
     """Environment of a process that loads kernels (or host code) built with a sanitizer."""
     env = dict(os.environ)
@@ -364,7 +367,9 @@ def sanitizer_environment(sanitizer: str) -> dict[str, str]:
         f"{common}:detect_leaks=0:detect_stack_use_after_return=0:handle_segv=1:allocator_may_return_null=1"
     )
     env["UBSAN_OPTIONS"] = f"{common}:print_stacktrace=0"
-    env["TSAN_OPTIONS"] = f"{common}:halt_on_error=1:report_signal_unsafe=0:exitcode=66"
+    env["TSAN_OPTIONS"] = (
+        f"{common}:halt_on_error=1:report_signal_unsafe=0:exitcode=66:suppressions={TSAN_SUPPRESSIONS}"
+    )
     env["PYTHONMALLOC"] = "malloc"
     env["OMP_NUM_THREADS"] = env["OPENBLAS_NUM_THREADS"] = "1"
     return env
@@ -378,9 +383,22 @@ def in_sanitizer(
     The arguments must be JSON.  The child ends with a non-zero status and a report on stderr when
     the sanitizer finds something.
     """
+    return _in_child(sanitizer_environment(sanitizer), file, function, args, timeout)
+
+
+def in_new_process(file: str | Path, function: str, *args: Any, timeout: float = 300) -> None:
+    """Call ``function(*args)`` of a Python file where no other test has made objects of the fake device.
+
+    The arguments must be JSON.  What the function raises is an AssertionError here.
+    """
+    done = _in_child(dict(os.environ), file, function, args, timeout)
+    assert done.returncode == 0, done.stderr
+
+
+def _in_child(
+    env: dict[str, str], file: str | Path, function: str, args: tuple[Any, ...], timeout: float
+) -> subprocess.CompletedProcess[str]:
     build()
     paths = json.dumps([str(ROOT / "tests"), *[p for p in sys.path if p]])
     command = [sys.executable, "-c", _CHILD, str(file), function, paths, json.dumps(args)]
-    return subprocess.run(
-        command, env=sanitizer_environment(sanitizer), capture_output=True, text=True, timeout=timeout
-    )
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=timeout)

@@ -128,7 +128,8 @@ def test_quantised_phases_agree_to_the_bit(dtype: str, folder: Path) -> None:
 
 class TestRealTinyLlama:
     @pytest.fixture(scope="class")
-    def files(self, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    @classmethod
+    def files(cls, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         folder = tmp_path_factory.mktemp("tinyllama")
         return {d: llama2c.write(d, folder / f"{d}.gguf") for d in ("F32", "F16", "Q8_0")}
 

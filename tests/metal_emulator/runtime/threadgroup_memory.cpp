@@ -28,14 +28,14 @@ ThreadgroupMemory::~ThreadgroupMemory() {
 
 void ThreadgroupMemory::begin_dispatch() {
     san::unpoison(arena_, kArena);
+    // A new mapping: TSan forgets who touched the old one, perhaps in a dispatch that is not ordered with this one.
+    if (san::kTsan && used_) map(arena_);
     for (Block& b : block_) b = Block();
     used_ = bytes_ = 0;
 }
 
 void ThreadgroupMemory::begin_group() {
     if (san::kTsan) {
-        // A new mapping: TSan forgets who touched the old one.
-        if (used_) map(arena_);
         begin_dispatch();
         return;
     }
