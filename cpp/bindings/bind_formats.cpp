@@ -189,7 +189,7 @@ std::string repr(const TensorEntry& tensor) {
     std::string text = "<TensorEntry ";
     text.append(quoted(tensor.name)).append(" ").append(dtype_info(tensor.dtype).name).append(" [");
     for (std::size_t i = 0; i < tensor.shape.size(); ++i) {
-        text += (i == 0 ? "" : ", ") + std::to_string(tensor.shape[i]);
+        text.append(i == 0 ? "" : ", ").append(std::to_string(tensor.shape[i]));
     }
     return text.append("]>");
 }
