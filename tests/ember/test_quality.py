@@ -1,4 +1,4 @@
-"""What a smaller type of cache or weights costs, in perplexity, on ember's own stories."""
+"""What a smaller cache and int8 activations cost, in perplexity, on ember's own stories."""
 
 from __future__ import annotations
 
@@ -15,12 +15,17 @@ import akunu
 STORIES = 8  # of some 300 tokens
 
 
+def write(source: Path, kind: str, folder: Path) -> Path:
+    """A file's weights as another type."""
+    path = folder / f"{source.stem}-{kind}.gguf"
+    export(read_gguf(source), kind, path, TEMPLATE_PATH.parent / "tokenizer.json")
+    return path
+
+
 @pytest.fixture(scope="module")
 def f32_path(ember_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Float weights: activations stay unrounded, whose int8 noise is larger than what is measured here."""
-    path = tmp_path_factory.mktemp("ember") / "ember-f32.gguf"
-    export(read_gguf(ember_path), "F32", path, TEMPLATE_PATH.parent / "tokenizer.json")
-    return path
+    return write(ember_path, "F32", tmp_path_factory.mktemp("ember"))
 
 
 @pytest.fixture(scope="module")
@@ -43,3 +48,13 @@ def nll(path: Path, stories: list[str], kv_dtype: str) -> float:
 def test_a_quantised_cache_keeps_the_perplexity(f32_path: Path, stories: list[str]) -> None:
     change = math.exp(nll(f32_path, stories, "q8_0") - nll(f32_path, stories, "f16")) - 1
     assert 0 < abs(change) < 1e-3  # 0 would mean that the setting does nothing
+
+
+@pytest.mark.parametrize("kind", ["Q4_0", "Q8_0", "Q4_K_M", "Q6_K", "IQ4_NL", "F16", "BF16"])
+def test_rounded_activations_keep_the_perplexity(
+    kind: str, f32_path: Path, stories: list[str], tmp_path: Path
+) -> None:
+    """Against the same weights as F32, whose activations are not rounded."""
+    weights = write(f32_path, kind, tmp_path)
+    change = math.exp(nll(weights, stories, "f16") - nll(write(weights, "F32", tmp_path), stories, "f16")) - 1
+    assert abs(change) < (1e-4 if kind in ("F16", "BF16") else 2e-3)

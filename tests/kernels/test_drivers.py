@@ -23,6 +23,7 @@ pytestmark = pytest.mark.timeout(1800)
 
 ARM_COMPILER = "aarch64-linux-gnu-g++"
 WITHOUT_DOTPROD = "cortex-a53"
+WITHOUT_I8MM = "cortex-a76"
 
 
 @pytest.fixture(scope="session")
@@ -54,7 +55,13 @@ def emulate(driver: Path, cpu: str, table: Path, isa: str) -> subprocess.Complet
 
 
 @pytest.mark.parametrize(
-    ("cpu", "isa"), [("max", "neon_dotprod"), ("max", "generic"), (WITHOUT_DOTPROD, "generic")]
+    ("cpu", "isa"),
+    [
+        ("max", "neon_i8mm"),
+        (WITHOUT_I8MM, "neon_dotprod"),
+        ("max", "generic"),
+        (WITHOUT_DOTPROD, "generic"),
+    ],
 )
 def test_the_table_on_arm(cpu: str, isa: str, table: Path, arm_driver: Path) -> None:
     done = emulate(arm_driver, cpu, table, isa)
@@ -62,9 +69,15 @@ def test_the_table_on_arm(cpu: str, isa: str, table: Path, arm_driver: Path) -> 
     assert f"{len(CHECKS)} problems, 0 failed on {isa}" in done.stdout
 
 
-def test_dot_products_are_not_used_where_the_processor_lacks_them(table: Path, arm_driver: Path) -> None:
-    done = emulate(arm_driver, WITHOUT_DOTPROD, table, "neon_dotprod")
-    assert (done.returncode, done.stdout) == (3, "this processor does not support neon_dotprod\n")
+@pytest.mark.parametrize(
+    ("cpu", "isa"),
+    [(WITHOUT_DOTPROD, "neon_dotprod"), (WITHOUT_I8MM, "neon_i8mm"), (WITHOUT_DOTPROD, "neon_i8mm")],
+)
+def test_a_set_is_not_used_where_the_processor_lacks_it(
+    cpu: str, isa: str, table: Path, arm_driver: Path
+) -> None:
+    done = emulate(arm_driver, cpu, table, isa)
+    assert (done.returncode, done.stdout) == (3, f"this processor does not support {isa}\n")
 
 
 @pytest.mark.skipif(

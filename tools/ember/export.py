@@ -27,8 +27,11 @@ from train_tokenizer import vocabulary
 TYPES = {
     "F32": (Type.F32, LlamaFileType.ALL_F32),
     "F16": (Type.F16, LlamaFileType.MOSTLY_F16),
+    "BF16": (Type.BF16, LlamaFileType.MOSTLY_BF16),
     "Q8_0": (Type.Q8_0, LlamaFileType.MOSTLY_Q8_0),
     "Q4_0": (Type.Q4_0, LlamaFileType.MOSTLY_Q4_0),
+    "IQ4_NL": (Type.IQ4_NL, LlamaFileType.MOSTLY_IQ4_NL),
+    "Q6_K": (Type.Q6_K, LlamaFileType.MOSTLY_Q6_K),
     "Q4_K_M": (Type.Q4_K, LlamaFileType.MOSTLY_Q4_K_M),
 }
 DESCRIPTION = (
@@ -45,7 +48,7 @@ def type_of(name: str, layer: int, layers: int, kind: str) -> Type:
     """
     if name.endswith("norm.weight"):
         return Type.F32
-    if kind == "Q4_0" and name == "token_embd.weight":
+    if kind in ("Q4_0", "IQ4_NL") and name == "token_embd.weight":
         return Type.Q8_0  # it is the output head as well
     if kind == "Q4_K_M":
         edge = layer < layers // 8 or layer >= 7 * layers // 8 or (layer - layers // 8) % 3 == 2

@@ -1,9 +1,11 @@
-"""Blocks of GGUF's quantized types, in NumPy: Q4_K and Q6_K here, the simple ones by the ``gguf`` package.
+"""Blocks of GGUF's quantized types, in NumPy: those that the ``gguf`` package cannot write.
 
-The types are those of https://github.com/ggml-org/ggml/blob/master/docs/gguf.md; a block has 256 weights.
+The types are those of https://github.com/ggml-org/ggml/blob/master/docs/gguf.md; a block of the first two has
+256 weights.
 Q4_K: d and dmin (F16), 8 scales and 8 minima of 6 bits in 12 bytes, 128 bytes of nibbles;
 w = d*s*q - dmin*m.
 Q6_K: 128 bytes of low nibbles, 64 bytes of high bit pairs, 16 signed 8-bit scales, d (F16); w = d*s*(q - 32).
+IQ4_NL: 32 weights, d (F16), 16 bytes of nibbles (low ones for the first half of the weights); w = d*table[q].
 """
 
 from __future__ import annotations
@@ -111,6 +113,34 @@ def quantize_q6_k(x: Floats) -> Bytes:
     return np.concatenate([*parts, d.astype(np.float16).view(np.uint8)], 1).reshape(*x.shape[:-1], -1)
 
 
+IQ4_NL = np.array([-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113], np.float32)
+
+
+def quantize_iq4_nl(x: Floats) -> Bytes:
+    """Rows of a multiple of 32 weights to IQ4_NL blocks of 18 bytes: of 15 scales the best in squares."""
+    blocks = x.reshape(-1, 32)
+    largest = np.take_along_axis(blocks, np.abs(blocks).argmax(1, keepdims=True), 1)
+    middles = (IQ4_NL[1:] + IQ4_NL[:-1]) / 2
+
+    def fit(d: Floats) -> tuple[Floats, NDArray[np.intp], Floats]:
+        q = np.searchsorted(middles, _divide(blocks, d))
+        levels = IQ4_NL[q]
+        d = _f16(_divide((levels * blocks).sum(1, keepdims=True), (levels * levels).sum(1, keepdims=True)))
+        return d, q, ((d * levels - blocks) ** 2).sum(1, keepdims=True)
+
+    d, q, error = fit(largest / IQ4_NL[0])
+    for step in range(-7, 7):
+        new_d, new_q, new_error = fit(largest / (IQ4_NL[0] + 2 * step))
+        better = new_error < error
+        d, q, error = (
+            np.where(better, new_d, d),
+            np.where(better, new_q, q),
+            np.where(better, new_error, error),
+        )
+    nibbles = (q[:, :16] | q[:, 16:] << 4).astype(np.uint8)
+    return np.concatenate([d.astype(np.float16).view(np.uint8), nibbles], 1).reshape(*x.shape[:-1], -1)
+
+
 def quantize(x: Floats, kind: GGMLQuantizationType) -> NDArray[np.generic]:
     """A tensor as the bytes of a GGUF type (or as floats, for F32 and F16)."""
     match kind:
@@ -122,5 +152,7 @@ def quantize(x: Floats, kind: GGMLQuantizationType) -> NDArray[np.generic]:
             return quantize_q4_k(x)
         case GGMLQuantizationType.Q6_K:
             return quantize_q6_k(x)
+        case GGMLQuantizationType.IQ4_NL:
+            return quantize_iq4_nl(x)
         case _:
             return quants.quantize(x.astype(np.float32), kind)

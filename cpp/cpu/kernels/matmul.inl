@@ -45,15 +45,43 @@ struct Reading<Unpacked<kSub, kMax, kOffset, kMin, kSigned>> : Unpacked<kSub, kM
 template <typename F>
 using UnpackedOf = Unpacked<F::kSub, F::kMax, F::kOffset, F::kHasMin, F::kSigned>;
 
+// Dot products of M tokens with the rows of a group over a sub-block of F, each token for itself.
+template <typename F, int M>
+struct DotEach {
+    static constexpr int kSteps = F::kSub / 4;
+    static constexpr int kOffset = F::kSigned ? kSignedOffset : F::kOffset;
+    std::conditional_t<F::kSigned, DotS<kSteps>, DotU<F::kMax, kSteps>> dots[M];
+    // Four elements: `w` of the rows, x[m][at..] of the tokens.
+    template <int kStep>
+    void step(vb w, const std::int8_t* const* x, std::size_t at) {
+        if constexpr (F::kSigned) {
+            const SignedBytes sw(w);
+            for (int m = 0; m < M; ++m) dots[m].step(sw, x[m] + at);
+        } else {
+            for (int m = 0; m < M; ++m) dots[m].template step<kStep>(w, x[m] + at);
+        }
+    }
+    vi sum(int m) const { return dots[m].sum(); }
+};
+
+// The same by instructions that multiply matrices, where the processor has them.
+template <typename F, int M>
+struct DotMatrix : DotPairs<M> {
+    static constexpr int kOffset = F::kOffset;
+};
+
+template <typename F, int M>
+using Dots = std::conditional_t<DotPairs<M>::kAvailable, DotMatrix<F, M>, DotEach<F, M>>;
+
 // Integer formats: x is q8. acc[m] = dot products of token m with the group's rows.
 template <typename F, int M>
 static inline void dot_tile_q8(const std::byte* group, const GroupLayout& layout, std::size_t k, const std::byte* x,
                                const Q8Layout& at, vf* out) {
     const typename Reading<F>::Source planes(group, layout);
-    const std::byte* row[M];
+    const std::int8_t* row[M];
     vf acc[M];  // local, as the offsets: the compiler must assume that a store to `out` changes what it points to
     for (int m = 0; m < M; ++m) {
-        row[m] = x + static_cast<std::size_t>(m) * at.stride;
+        row[m] = reinterpret_cast<const std::int8_t*>(x) + static_cast<std::size_t>(m) * at.stride;
         acc[m] = zero();
     }
     const std::size_t d_at = at.d, s_at = F::kSub == 32 ? at.s : at.s16, blocks = k / F::kBlock;
@@ -64,28 +92,18 @@ static inline void dot_tile_q8(const std::byte* group, const GroupLayout& layout
         F::scales(planes, b, d, mins);
         unroll<F::kSubs>([&]<int s>() {
             const std::size_t first = b * F::kBlock + s * F::kSub;
-            std::conditional_t<F::kSigned, DotS<kSteps>, DotU<F::kMax, kSteps>> dots[M];
+            Dots<F, M> dots;
             unroll<kSteps>([&]<int j>() {
                 if constexpr (M == 1) ahead.template fetch<s * kSteps + j, F::kSubs * kSteps>();
-                const vb w = F::template quants<s, j>(planes, b);
-                if constexpr (F::kSigned) {
-                    const SignedBytes sw(w);
-                    for (int m = 0; m < M; ++m) {
-                        dots[m].step(sw, reinterpret_cast<const std::int8_t*>(row[m]) + first + 4 * j);
-                    }
-                } else {
-                    for (int m = 0; m < M; ++m) {
-                        dots[m].template step<j>(w, reinterpret_cast<const std::int8_t*>(row[m]) + first + 4 * j);
-                    }
-                }
+                dots.template step<j>(F::template quants<s, j>(planes, b), row, first + 4 * j);
             });
-            constexpr int kOffset = F::kSigned ? kSignedOffset : F::kOffset;
+            constexpr int kOffset = Dots<F, M>::kOffset;
             const vf offset = set1(static_cast<float>(-kOffset));
             if constexpr (F::kHasMin) mins[s] = -mins[s];
             for (int m = 0; m < M; ++m) {
                 const vf scale = set1(reinterpret_cast<const float*>(row[m] + d_at)[first / 32]);
                 const vf sum = set1(reinterpret_cast<const float*>(row[m] + s_at)[first / F::kSub]);
-                vf dot = to_float(dots[m].sum()) * scale;
+                vf dot = to_float(dots.sum(m)) * scale;
                 if constexpr (kOffset != 0) dot = fma(offset, sum, dot);
                 acc[m] = fma(dot, d[s], acc[m]);
                 if constexpr (F::kHasMin) acc[m] = fma(sum, mins[s], acc[m]);

@@ -72,3 +72,9 @@ static inline vf gelu_tanh(vf x) {
     const vf u = set1(0.7978845608f) * fma(x * x * x, set1(0.044715f), x);
     return x * sigmoid(u + u);
 }
+
+// Dot products of M tokens with the rows of a group at once, which only some sets have.
+template <int M>
+struct DotPairs {
+    static constexpr bool kAvailable = false;
+};

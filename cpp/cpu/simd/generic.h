@@ -1,4 +1,4 @@
-// Any processor: 16-byte vectors through the compiler, and NEON's integer dot products where they exist.
+// Any processor: 16-byte vectors through the compiler, and NEON's integer products where they exist.
 #pragma once
 
 #include <cstdint>
@@ -143,6 +143,35 @@ struct DotS {
     void step(vb w, const std::int8_t* a) { acc = dot4(acc, w, a); }
     vi sum() const { return acc; }
 };
+
+#if defined(__ARM_FEATURE_MATMUL_INT8)
+// Products of 2x8 by 8x2 matrices: two rows, two tokens, eight elements.
+template <int M>
+    requires(M % 2 == 0)
+struct DotPairs<M> {
+    static constexpr bool kAvailable = true;
+    int32x4_t low[M / 2], high[M / 2];  // rows 0 and 1, rows 2 and 3, times a pair of tokens
+    vb first;
+    template <int kStep>
+    void step(vb w, const std::int8_t* const* x, std::size_t at) {
+        if constexpr (kStep % 2 == 0) {
+            first = w;
+            return;
+        }
+        const uint32x4_t a = vreinterpretq_u32_u8(uint8x16_t(first)), b = vreinterpretq_u32_u8(uint8x16_t(w));
+        const int8x16_t rows01 = vreinterpretq_s8_u32(vzip1q_u32(a, b)),
+                        rows23 = vreinterpretq_s8_u32(vzip2q_u32(a, b));
+        for (int i = 0; i < M / 2; ++i) {
+            const int8x16_t tokens = vcombine_s8(vld1_s8(x[2 * i] + at - 4), vld1_s8(x[2 * i + 1] + at - 4));
+            low[i] = vmmlaq_s32(kStep == 1 ? vdupq_n_s32(0) : low[i], rows01, tokens);
+            high[i] = vmmlaq_s32(kStep == 1 ? vdupq_n_s32(0) : high[i], rows23, tokens);
+        }
+    }
+    vi sum(int m) const {
+        return vi(m % 2 == 0 ? vuzp1q_s32(low[m / 2], high[m / 2]) : vuzp2q_s32(low[m / 2], high[m / 2]));
+    }
+};
+#endif
 
 #if defined(__ARM_NEON)
 constexpr int kTokenTile = 8;
