@@ -44,7 +44,7 @@ class DeviceInfo(TypedDict):
     backend: str
     """Column "backend" of akunu-bench: "CPU", "Metal", …"""
     isa: str
-    """Instruction set chosen at run time ("avx512_vnni", "avx2", "neon_dotprod", "generic", …)."""
+    """Instruction set chosen at run time ("avx512_vnni", "avx2", "neon_i8mm", "generic", …)."""
     threads: int
     """Threads that a model on this device gets by default."""
     memory: int
