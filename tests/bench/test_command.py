@@ -91,6 +91,16 @@ def test_underscores_are_hyphens_in_long_options(bench):
     assert rows_of(bench("--n_prompt", "8", "--n_gen", "0", "--no_warmup").out) == ["pp8"]
 
 
+def test_underscores_in_values_are_kept(bench, tmp_path):
+    ran = bench(
+        "--model=my_model.gguf", "--model", "__other", "--cache_type_k=f16", "--n_prompt=8", "-n", "0"
+    )
+    assert [load[0] for load in ran.loads] == ["my_model.gguf", "__other"]
+    path = tmp_path / "a_b.gguf"
+    assert bench("--synthetic=stories15m:q4_0", f"--write={path}").status == 0
+    assert path.exists()
+
+
 def test_depth(bench):
     assert rows_of(bench("-p", "8", "-n", "4", "-d", "0,16", "-r", "1").out) == [
         "pp8",
@@ -141,6 +151,7 @@ def test_values_that_describe_what_happens_are_accepted(bench):
         ("-fa 0", "attention is always fused"),
         ("-ctk q8_0", "must name the same type"),
         ("-ctk f16,q8_0 -ctv f16,q8_0", "must name the same type"),
+        ("-ctk q9 -ctv q9", "found 'q9', expected one of f16, f32, q8_0"),
         ("-mmp 0", "only 1 is possible: files are memory-mapped"),
         ("-sm layer", "a model runs on one device"),
         ("-ot x=CPU", "it is not supported"),
@@ -157,7 +168,15 @@ def test_values_that_describe_what_happens_are_accepted(bench):
         ("--synthetic nonsense:q4_0", "unknown shape 'nonsense'"),
         ("--synthetic qwen3-0.6b:q9", "unknown type 'q9'"),
         ("--write x.gguf", "give one --synthetic"),
-        ("--write x.gguf --synthetic stories15m:q8_0 -p 5", "give one --synthetic"),
+        ("--write x.gguf --synthetic stories15m:q8_0 -p 5", "--n-prompt has no effect: --write"),
+        ("--write x.gguf --synthetic stories15m:q8_0 -r 5", "--repetitions has no effect: --write"),
+        ("--write x.gguf --synthetic stories15m:q8_0 -o json", "--output has no effect: --write"),
+        ("--write x.gguf --synthetic stories15m:q8_0 --delay 1", "--delay has no effect: --write"),
+        ("--write x.gguf --synthetic stories15m:q8_0 --progress", "--progress has no effect: --write"),
+        ("--list-devices -p 5", "--n-prompt has no effect: --list-devices"),
+        ("--delay nan", "found nan, expected seconds from 0"),
+        ("--delay inf", "found inf, expected seconds from 0"),
+        ("--delay -1", "found -1.0, expected seconds from 0"),
         ("--seed 3", "--seed has no effect without --write"),
         ("-dev metal", "no 'metal' here; there is cpu"),
         ("--verbose-prompt", "No such option"),

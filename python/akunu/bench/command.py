@@ -23,7 +23,7 @@ from akunu.bench.params import (
 from akunu.bench.shapes import SHAPES
 from akunu.cli.app import CONTEXT_SETTINGS, LazyVersion
 from akunu.cli.app import run as run_command
-from akunu.cli.options import refuse_unused
+from akunu.cli.options import KV_DTYPES, refuse_others, refuse_unused
 from akunu.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["command", "run"]
 
 PROG = "akunu-bench"
+DAY = 86_400
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -94,12 +95,26 @@ def _words(_context: click.Context, _option: click.Parameter, texts: tuple[str, 
     return tuple(word.strip() for text in texts for word in text.split(",") if word.strip())
 
 
+def _kv_dtypes(context: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
+    words = _words(context, option, texts)
+    for word in words:
+        if word not in KV_DTYPES:
+            raise click.BadParameter(f"found {word!r}, expected one of {', '.join(KV_DTYPES)}")
+    return words
+
+
 def _flash(context: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> tuple[int, ...]:
     words = _words(context, option, texts)
     for word in words:
         if word.lower() not in _FLASH_ATTENTION:
             raise click.BadParameter(f"found {word!r}, expected on or auto: attention is always fused here")
     return tuple(_FLASH_ATTENTION[word.lower()] for word in words)
+
+
+def _delay(_context: click.Context, _option: click.Parameter, seconds: float) -> float:
+    if not 0 <= seconds <= DAY:  # written so that NaN fails
+        raise click.BadParameter(f"found {seconds}, expected seconds from 0 to {DAY}")
+    return seconds
 
 
 def _fixed_options(function: F) -> F:
@@ -129,10 +144,16 @@ def _list_option(
     return click.option(*flags, multiple=True, callback=callback, metavar=metavar, help=help_text)
 
 
+def _hyphens(name: str) -> str:
+    """An option's name, never its value: llama-bench takes --n_prompt for --n-prompt."""
+    return name.replace("_", "-")
+
+
+_SETTINGS: Final[dict[str, Any]] = CONTEXT_SETTINGS | {"token_normalize_func": _hyphens}
 _FORMATS = click.Choice(["csv", "json", "jsonl", "md", "sql", "none"])
 
 
-@click.command(PROG, context_settings=CONTEXT_SETTINGS, params=[LazyVersion()])
+@click.command(PROG, context_settings=_SETTINGS, params=[LazyVersion()])
 @_list_option(
     "-m",
     "--model",
@@ -178,14 +199,14 @@ _FORMATS = click.Choice(["csv", "json", "jsonl", "md", "sql", "none"])
     "-ub", "--ubatch-size", "n_ubatch", default="512", callback=_ints(1), text="Rows of one prefill."
 )
 @_list_option(
-    "-ctk", "--cache-type-k", "type_k", default="f16", callback=_words, text="Type of the cached keys."
+    "-ctk", "--cache-type-k", "type_k", default="f16", callback=_kv_dtypes, text="Type of the cached keys."
 )
 @_list_option(
     "-ctv",
     "--cache-type-v",
     "type_v",
     default="f16",
-    callback=_words,
+    callback=_kv_dtypes,
     text="Type of the cached values; the same as the keys'.",
 )
 @_list_option(
@@ -236,7 +257,12 @@ _FORMATS = click.Choice(["csv", "json", "jsonl", "md", "sql", "none"])
     "-oe", "--output-err", type=_FORMATS, default="none", show_default=True, help="Format on standard error."
 )
 @click.option(
-    "--delay", type=click.FloatRange(min=0), default=0.0, metavar="SECONDS", help="Rest before each test."
+    "--delay",
+    type=float,
+    default=0.0,
+    callback=_delay,
+    metavar="SECONDS",
+    help="Rest before each test, at most a day.",
 )
 @click.option("--no-warmup", is_flag=True, help="Leave out the untimed run before each test.")
 @click.option("--progress", is_flag=True, help="Say on standard error what is running.")
@@ -287,15 +313,15 @@ def command(
       akunu-bench --synthetic qwen3-0.6b:q8_0 --write random.gguf && llama-bench -m random.gguf
     """
     if list_devices:
+        refuse_others(("list_devices",), "--list-devices lists the devices and runs nothing")
         _print_devices()
         return
     for name in synthetic:
         _check_synthetic(name)
     if write is not None:
-        if len(synthetic) != 1 or models or any(lists.values()):
-            raise click.UsageError(
-                "--write writes one model and runs nothing: give one --synthetic and no tests"
-            )
+        refuse_others(("write", "synthetic", "seed"), "--write writes one model and runs nothing")
+        if len(synthetic) != 1:
+            raise click.UsageError("--write writes one model: give one --synthetic")
         _write(synthetic[0], write, seed)
         return
     refuse_unused(("seed",), "--write")
@@ -320,9 +346,7 @@ command.epilog = (
 
 def run(args: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
-    words = sys.argv[1:] if args is None else list(args)
-    # llama-bench takes --n_prompt for --n-prompt
-    return run_command(command, PROG, [w.replace("_", "-") if w.startswith("--") else w for w in words])
+    return run_command(command, PROG, args)
 
 
 def _check_synthetic(name: str) -> None:

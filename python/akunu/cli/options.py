@@ -13,14 +13,19 @@ if TYPE_CHECKING:
 
 __all__ = [
     "GENERATION_OPTIONS",
+    "KV_DTYPES",
     "MODEL_HELP",
     "generation_arguments",
     "generation_options",
     "load_model",
     "loading_options",
     "model_options",
+    "refuse_others",
     "refuse_unused",
 ]
+
+KV_DTYPES = ("f16", "f32", "q8_0")
+"""Types that the cached keys and values can have."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -65,6 +70,7 @@ def loading_options(function: F) -> F:
         ),
         click.option(
             "--kv-dtype",
+            type=click.Choice(KV_DTYPES),
             default="f16",
             show_default=True,
             metavar="TYPE",
@@ -166,6 +172,15 @@ def refuse_unused(names: Sequence[str], needed: str) -> None:
         if context.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE:
             flag = next(option.opts[-1] for option in context.command.params if option.name == name)
             raise click.UsageError(f"{flag} has no effect without {needed}")
+
+
+def refuse_others(kept: Sequence[str], reason: str) -> None:
+    """Raise a usage error when an option was given that is not one of `kept`; `reason` says why."""
+    context = click.get_current_context()
+    for option in context.command.params:
+        name = option.name or ""
+        if name not in kept and context.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"{option.opts[-1]} has no effect: {reason}")
 
 
 def load_model(values: dict[str, Any]) -> Model:
