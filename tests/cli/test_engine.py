@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -55,9 +56,15 @@ def test_a_prompt_that_does_not_fit_is_an_error_with_both_numbers(gguf, capsys):
 
 
 @pytest.mark.parametrize("args", [["--device", "nonsense"], ["--kv-dtype", "nonsense"], ["-c", "1000000"]])
-def test_wrong_loading_options_are_errors(args, gguf, capsys):
-    assert main(["complete", "x", "-m", gguf, *args]) == 1
-    assert capsys.readouterr().err.startswith("akunu: error: ")
+def test_wrong_loading_options_are_wrong_usage(args, gguf, capsys):
+    assert main(["complete", "x", "-m", gguf, *args]) == 2
+    assert re.search(r"device: no |kv-dtype|context: 1000000 is more", capsys.readouterr().err)
+
+
+@pytest.mark.parametrize("args", [["--top-p", "0"], ["--seed", "-1"], ["--stop", ""], ["--logit-bias", "x"]])
+def test_wrong_values_of_generation_options_are_wrong_usage(args, gguf, capsys):
+    assert main(["complete", "x", "-m", gguf, *args]) == 2
+    assert args[0].strip("-").replace("-", "_") in capsys.readouterr().err.replace("-", "_")
 
 
 def test_inspect_shows_metadata_tensors_and_configuration(gguf, capsys):
@@ -128,6 +135,45 @@ def test_profile(gguf, capsys):
     assert any(group["share_of_peak"] > 0 for group in found["groups"])
 
 
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (
+            ["profile", "stories15m:q4_0", "--position", "100000000000"],
+            "context: 100000000002 is not in [1, ",
+        ),
+        (["profile", "stories15m:q4_0", "--rows", "100000000000"], "context: 100000000001 is not in [1, "),
+        (["profile", "stories15m:q4_0", "-t", "100000000000"], "threads: 100000000000 is not in [1, "),
+        (["profile", "stories15m:q4_0", "--repeats", "100000000000"], "'--repeats'"),
+        (
+            ["profile", "stories15m:q4_0", "-c", "8", "--position", "99999999999"],
+            "need --context 100000000000",
+        ),
+        (
+            ["inspect", "stories15m:q4_0", "--plan", "--position", "99999999999"],
+            "context: 100000000001 is not",
+        ),
+    ],
+)
+def test_a_number_that_is_too_large_is_wrong_usage(args, message, capsys):
+    assert main(args) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert "internal error" not in error
+
+
+@pytest.mark.parametrize(
+    ("args", "name"),
+    [("-p 5000000000", "context"), ("-p 1 -d 99999999999", "context"), ("-pg 5,5000000000 -p 0", "context"),
+     ("-p 1 -t 99999999999", "threads"), ("-p 1 -b 99999999999 -ub 99999999999", "chunk")],
+)  # fmt: skip
+def test_akunu_bench_refuses_numbers_that_are_too_large(args, name, capsys):
+    assert bench_main(["--synthetic", "stories15m:q4_0", "-n", "0", "-r", "1", *args.split()]) == 2
+    assert re.fullmatch(
+        rf"akunu-bench: error: {name}: \d+ is not in \[1, 2147483647\]\n", capsys.readouterr().err
+    )
+
+
 def test_perplexity_of_random_weights_is_near_or_above_that_of_guessing(gguf, tmp_path, capsys):
     text = tmp_path / "text.txt"
     text.write_text("Some words that no random model can know. " * 4)
@@ -191,7 +237,7 @@ def test_bench_goes_beyond_the_context_of_training(gguf, capsys):
 
 
 def test_bench_refuses_a_cache_type_that_the_engine_lacks(gguf, capsys):
-    assert bench_main(["-m", gguf, "-p", "4", "-n", "0", "-ctk", "q3_k", "-ctv", "q3_k"]) == 1
+    assert bench_main(["-m", gguf, "-p", "4", "-n", "0", "-ctk", "q3_k", "-ctv", "q3_k"]) == 2
     assert "q3_k" in capsys.readouterr().err
 
 

@@ -71,13 +71,22 @@ def open_unmanaged(
         Tokens that the KV cache must hold.
     chunk
         Most rows of one prefill.
+
+    Raises
+    ------
+    InvalidArgumentError
+        A number is out of range, or there is no such device.
     """
     from akunu import _core
     from akunu.bench.synthetic import SyntheticModel
     from akunu.config import resolve
-    from akunu.loading import find_model
+    from akunu.loading import _SIZE, find_model
     from akunu.progress import reporter
 
+    _SIZE.check("context", context)
+    _SIZE.check("chunk", chunk)
+    if threads:
+        _SIZE.check("threads", threads)
     device_id = device if device.startswith("plan:") else find_device(device)["id"]
     with reporter(True, "Loading") as report:
         if is_synthetic(model):

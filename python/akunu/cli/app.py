@@ -1,7 +1,7 @@
 """Run a click command the way all of Akunu's commands behave: errors in one line, known exit statuses.
 
-Exit statuses: 0 done, 1 an error, 2 wrong usage, 130 interrupted by Ctrl-C. With AKUNU_DEBUG=1 in the
-environment an error shows its traceback.
+Exit statuses: 0 done, 1 an error, 2 wrong usage (an argument out of range is one), 130 interrupted by Ctrl-C.
+With AKUNU_DEBUG=1 in the environment an error shows its traceback.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 import click
 
 from akunu.cli.console import visible
-from akunu.errors import AkunuError
+from akunu.errors import AkunuError, InvalidArgumentError
 
 __all__ = ["CONTEXT_SETTINGS", "DEBUG_VARIABLE", "LazyVersion", "print_error", "run"]
 
@@ -65,7 +65,7 @@ def run(command: click.Command, prog: str, args: Sequence[str] | None = None) ->
                 raise
             text = error.format_message() if isinstance(error, click.ClickException) else str(error)
             print_error(prog, "error", text)
-            return 1
+            return 2 if isinstance(error, InvalidArgumentError) else 1
         except Exception as error:
             if debug:
                 raise

@@ -16,7 +16,7 @@ from akunu.cli.app import CONTEXT_SETTINGS
 from akunu.cli.console import bytes_text, count_text, print_table
 from akunu.cli.cost_model import Machine, Prediction, predict
 from akunu.cli.options import loading_options, refuse_unused
-from akunu.cli.profile import ROWS, phase_options
+from akunu.cli.profile import ROWS, phase_options, table_context
 from akunu.errors import AkunuError
 
 if TYPE_CHECKING:
@@ -131,7 +131,9 @@ def _plan(
 
     prompt = rows if phase == "prefill" else ROWS["prefill"]
     machine = None if chip is None else Machine.of_chip(_core.find_apple_chip(chip))
-    context = values["context"] or position + (rows if machine is None else max(rows, prompt)) + 1
+    context = table_context(values["context"], rows, position)
+    if machine is not None and values["context"] is None:
+        context = max(context, position + prompt + 1)
     with open_engine(name, **{**values, "context": context}) as opened:
         engine = opened.engine
         predictions = {} if machine is None else _predict(engine, machine, prompt, position)

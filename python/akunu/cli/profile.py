@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from akunu._core import CommandInfo, Peaks
 
-__all__ = ["ROWS", "command", "phase_options"]
+__all__ = ["ROWS", "command", "phase_options", "table_context"]
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
@@ -55,6 +55,18 @@ def phase_options(function: F) -> F:
     return function
 
 
+def table_context(context: int | None, rows: int, position: int) -> int:
+    """Tokens of KV cache for a table of `rows` at `position`; `context` is of --context."""
+    needed = position + rows
+    if context is None:
+        return needed + 1
+    if context < needed:
+        raise click.UsageError(
+            f"--position {position} and {rows} rows need --context {needed}, found {context}"
+        )
+    return context
+
+
 @click.command("profile", context_settings=CONTEXT_SETTINGS)
 @click.argument("model", default="ember")
 @phase_options
@@ -66,7 +78,12 @@ def phase_options(function: F) -> F:
     help="What to add up: tensor merges the layers, command merges nothing.",
 )
 @click.option(
-    "--repeats", type=click.IntRange(min=1), default=16, show_default=True, help="Runs; the median counts."
+    "--repeats",
+    type=click.IntRange(1, 10_000),
+    default=16,
+    show_default=True,
+    metavar="N",
+    help="Runs; the median counts.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: the peaks, the groups, and every command.")
 @loading_options
@@ -97,7 +114,7 @@ def command(
     from akunu.bench.loader import open_engine
 
     rows = rows or ROWS[phase]
-    values["context"] = values["context"] or position + rows + 1
+    values["context"] = table_context(values["context"], rows, position)
     with open_engine(model, **values) as opened:
         engine = opened.engine
         before = _core.measure_peaks(engine.threads)
