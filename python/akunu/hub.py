@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -26,7 +27,7 @@ _NOT_A_MODEL = re.compile(r"(^|/)(mmproj|imatrix|mtp|[^/]*imatrix[^/]*\.gguf)", 
 def fetch(name: str, *, progress: bool | Progress = True) -> Path:
     """Download a model, or find it in the cache.
 
-    Without a network, what the cache holds is used.
+    Without a network, what the cache holds is used, and a warning names the file.
 
     Parameters
     ----------
@@ -50,7 +51,6 @@ def fetch(name: str, *, progress: bool | Progress = True) -> Path:
     repo, _, wanted = name.partition(":")
     try:
         import huggingface_hub as hub
-        from huggingface_hub import errors
     except ImportError as error:
         raise AkunuError(
             f"{name}: fetching from the Hugging Face Hub needs huggingface_hub; pip install huggingface_hub"
@@ -58,42 +58,105 @@ def fetch(name: str, *, progress: bool | Progress = True) -> Path:
 
     try:
         info = hub.HfApi(library_name="akunu").model_info(repo, files_metadata=True)
-        sizes = {file.rfilename: file.size or 0 for file in info.siblings or []}
-        files = choose(repo, sizes, wanted)
-        with reporter(progress, f"Downloading {repo}") as report:
-            return _download(repo, {file: sizes[file] for file in files}, report)
-    except AkunuError:
-        raise
-    except errors.GatedRepoError as error:
-        raise ModelFileError(
+    except Exception as error:
+        if _is_network(error):
+            return _from_cache(repo, wanted, error)
+        raise _explained(name, repo, error) from error
+    sizes = {file.rfilename: file.size or 0 for file in info.siblings or []}
+    files = choose(repo, sizes, wanted)
+    with reporter(progress, f"Downloading {repo}") as report:
+        callback = _Callback(report)
+        try:
+            return _download(repo, {file: sizes[file] for file in files}, callback)
+        except Exception as error:
+            if error is callback.error:
+                raise
+            if callback.error is not None:
+                raise callback.error from None
+            # Where the Hub cannot be reached, its client has looked for this very file in the cache.
+            raise _explained(name, repo, error) from error
+
+
+def _is_network(error: Exception) -> bool:
+    """Whether the Hub could not be reached or could not answer; not that it refused, or an error here."""
+    from huggingface_hub import errors
+
+    if isinstance(error, errors.HfHubHTTPError):
+        status = error.response.status_code
+        return status in (408, 429) or status >= 500
+    http_error = errors.HfHubHTTPError.__bases__[0]  # of an HTTP library that has changed before
+    return isinstance(error, (http_error, ConnectionError, TimeoutError, errors.LocalEntryNotFoundError))
+
+
+def _explained(name: str, repo: str, error: Exception) -> ModelFileError:
+    """What an error of the Hub's client means, and what to do."""
+    from huggingface_hub import constants, errors
+
+    if isinstance(error, errors.GatedRepoError):
+        return ModelFileError(
             f"{repo}: its authors want their terms accepted; do so at https://huggingface.co/{repo} "
             "and run `hf auth login`"
-        ) from error
-    except errors.RepositoryNotFoundError as error:
-        raise ModelFileError(
+        )
+    if isinstance(error, errors.RepositoryNotFoundError):
+        return ModelFileError(
             f"no model {name!r}: there is no such file, and the Hugging Face Hub has no repository {repo} "
             "(or it is private: run `hf auth login`)"
-        ) from error
-    except errors.HFValidationError as error:
-        raise ModelFileError(
+        )
+    if isinstance(error, errors.HFValidationError):
+        return ModelFileError(
             f"no model {name!r}: there is no such file, and it names no repository: {error}"
+        )
+    if isinstance(error, OSError) and not isinstance(error, errors.HfHubHTTPError) and not _is_network(error):
+        return ModelFileError(
+            f"{repo}: cannot be stored in the cache, {constants.HF_HUB_CACHE} (HF_HOME sets it): {error}"
+        )
+    cached = ", ".join(_cached(repo))
+    there = f"of this repository the cache has {cached}" if cached else "is not in the cache"
+    return ModelFileError(
+        f"{repo}: cannot be fetched, and {there}: {error} (a download that broke off goes on the next time)"
+    )
+
+
+def _from_cache(repo: str, wanted: str, error: Exception) -> Path:
+    """What the cache has of a repository whose list of files cannot be had."""
+    cached = _cached(repo)
+    if not cached:
+        raise _explained(repo, repo, error) from error
+    try:
+        file = choose(repo, list(cached), wanted)[0]
+    except ModelFileError as missing:
+        raise ModelFileError(
+            f"{missing}; the Hub cannot be reached ({error}), so this is the cache"
         ) from error
-    except Exception as error:  # the Hub's client has changed its HTTP library, and its errors, before
-        cached = _cached(repo)
-        if not cached:
-            raise ModelFileError(
-                f"{repo}: cannot be fetched, and is not in the cache: {error} "
-                "(a download that broke off goes on the next time)"
-            ) from error
-        try:
-            return cached[choose(repo, list(cached), wanted)[0]]
-        except ModelFileError as missing:
-            raise ModelFileError(
-                f"{missing}; the Hub cannot be reached ({error}), so this is the cache"
-            ) from error
+    warnings.warn(
+        f"{repo}: the Hub cannot be reached ({error}); taking {file} from the cache",
+        RuntimeWarning,
+        stacklevel=5,  # who called `load`
+    )
+    return cached[file]
 
 
-def _download(repo: str, sizes: Mapping[str, int], report: Progress | None) -> Path:
+class _Callback:
+    """Calls the progress function, and keeps what that raises.
+
+    It is the caller's error and none of the download, whatever the Hub's client makes of it.
+    """
+
+    def __init__(self, report: Progress | None) -> None:
+        self._report = report
+        self.error: BaseException | None = None
+
+    def __call__(self, done: int, total: int) -> None:
+        if self.error is None and self._report is not None:
+            try:
+                self._report(done, total)
+            except BaseException as error:
+                self.error = error
+        if self.error is not None:
+            raise self.error
+
+
+def _download(repo: str, sizes: Mapping[str, int], report: Progress) -> Path:
     from huggingface_hub import hf_hub_download
 
     total = sum(sizes.values())
@@ -103,12 +166,11 @@ def _download(repo: str, sizes: Mapping[str, int], report: Progress | None) -> P
         bar = _bar_class(report, done, total)
         paths.append(hf_hub_download(repo, file, library_name="akunu", tqdm_class=bar))
         done += size
-        if report:
-            report(done, total)
+        report(done, total)
     return Path(paths[0])
 
 
-def _bar_class(report: Progress | None, before: int, total: int) -> type:
+def _bar_class(report: Progress, before: int, total: int) -> type:
     """A class that the Hub's client takes for a `tqdm` bar: it passes what it is told on to `report`."""
 
     class Bar:
@@ -119,8 +181,7 @@ def _bar_class(report: Progress | None, before: int, total: int) -> type:
 
         def update(self, n: float | None = 1) -> None:
             self.n += int(n or 0)
-            if report:
-                report(before + self.n, total)
+            report(before + self.n, total)
 
         def update_transfer(self, n: float) -> None:
             """Compressed bytes, as opposed to those of the file: not shown."""
@@ -203,6 +264,9 @@ def _models(gguf: Sequence[str]) -> list[list[str]]:
 
 
 def _quantized(models: Sequence[list[str]], kind: str) -> list[list[str]]:
-    """Those whose name has `kind` as a word: Q4_K is not Q4_K_M, and Q4_K_M is not UD-Q4_K_M."""
-    word = re.compile(rf"(?<!UD)(^|[-./]){re.escape(kind)}([-./]|$)", re.IGNORECASE)
+    """Those whose name has `kind` as a word: Q4_K is not Q4_K_M, and Q4_K_M is not UD-Q4_K_M.
+
+    An underscore begins a word only before letters and a digit: name_Q4_K_M has no word K_M.
+    """
+    word = re.compile(rf"(?<!UD)(^|[-./]|_(?=[A-Z]+\d)){re.escape(kind)}([-./]|$)", re.IGNORECASE)
     return [parts for parts in models if word.search(Path(parts[0]).name) or word.search(parts[0])]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import subprocess
@@ -28,6 +29,8 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
         (["m-UD-Q4_K_M.gguf", "m-Q4_K_M.gguf"], "Q4_K_M", ["m-Q4_K_M.gguf"]),
         (["m-UD-Q4_K_M.gguf", "m-Q4_K_M.gguf"], "UD-Q4_K_M", ["m-UD-Q4_K_M.gguf"]),
         (["m-Q8_0.gguf", "mmproj-m-F16.gguf"], "", ["m-Q8_0.gguf"]),
+        (["m_Q8_0.gguf", "m_Q4_K_M.gguf", "m_Q4_K_S.gguf"], "", ["m_Q4_K_M.gguf"]),
+        (["m_BF16.gguf", "m_F16.gguf"], "f16", ["m_F16.gguf"]),
         (["a.gguf", "b.gguf"], "b.gguf", ["b.gguf"]),
         (
             ["Q8_0/m-Q8_0-00002-of-00002.gguf", "Q8_0/m-Q8_0-00001-of-00002.gguf", "m-Q2_K.gguf"],
@@ -58,6 +61,7 @@ def test_the_file_that_is_meant(files, wanted, expected):
             "several.*: a-Q4_0.gguf, b-Q4_0.gguf$",
         ),
         (["a.gguf"], "c.gguf", ModelFileError, "no file 'c.gguf'; it has a.gguf"),
+        (["m_Q4_K_M.gguf", "m_Q8_0.gguf"], "K_M", ModelFileError, "no file 'K_M'"),
     ],
 )
 def test_an_unclear_choice_says_what_there_is(files, wanted, error, message):
@@ -76,6 +80,7 @@ class Hub:
         }
         self.ranges: list[str | None] = []
         self.break_after: int | None = None
+        self.status_of_list = self.status_of_files = 200
         hub = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -91,7 +96,12 @@ class Hub:
 
             def answer(self, body: bool) -> None:
                 path = self.path.split("?")[0]
-                if path == "/api/models/me/tiny":
+                listed = path == "/api/models/me/tiny"
+                status = hub.status_of_list if listed else hub.status_of_files
+                if status != 200:
+                    self.send(status, b"{}", body)
+                    return
+                if listed:
                     siblings = [{"rfilename": n, "size": len(d)} for n, d in hub.files.items()]
                     self.send(
                         200, json.dumps({"id": "me/tiny", "sha": COMMIT, "siblings": siblings}).encode(), body
@@ -141,19 +151,27 @@ def hub():
 
 
 FETCH = """
-import json, sys
+import json, sys, warnings
 from akunu.loading import find_model
-from akunu.errors import AkunuError
 seen = []
-try:
-    path = find_model(sys.argv[1], progress=lambda *done: seen.append(done))
-    print(json.dumps({"path": str(path), "seen": seen}))
-except AkunuError as error:
-    print(json.dumps({"error": str(error), "kind": type(error).__name__}))
+def progress(*done):
+    seen.append(done)
+    {in_progress}
+{before}
+with warnings.catch_warnings(record=True) as warned:
+    warnings.simplefilter("always")
+    try:
+        found = {{"path": str(find_model(sys.argv[1], progress=progress))}}
+    except BaseException as error:
+        found = {{"error": str(error), "kind": type(error).__name__}}
+warned = [str(warning.message) for warning in warned]
+print(json.dumps({{**found, "seen": seen, "warned": [text for text in warned if "me/tiny" in text]}}))
 """
 
 
-def fetch(name: str, cache: Path, endpoint: str, **environment: str) -> dict:
+def fetch(
+    name: str, cache: Path, endpoint: str, *, before: str = "", in_progress: str = "", **environment: str
+) -> dict:
     """In a process of its own: the client reads its settings once, when it is imported."""
     import os
 
@@ -166,8 +184,9 @@ def fetch(name: str, cache: Path, endpoint: str, **environment: str) -> dict:
         "NO_PROXY": "127.0.0.1",
         **environment,
     }
+    code = FETCH.format(before=before, in_progress=in_progress)
     result = subprocess.run(
-        [sys.executable, "-c", FETCH, name], env=env, capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", code, name], env=env, capture_output=True, text=True, timeout=120
     )
     assert result.returncode == 0, result.stderr
     return json.loads(result.stdout)
@@ -203,8 +222,13 @@ def test_all_parts_of_a_split_model_are_fetched(hub, tmp_path):
 
 
 def test_without_a_network_the_cache_serves(hub, tmp_path):
-    path = fetch("me/tiny:Q8_0", tmp_path, hub.url)["path"]
-    assert fetch("me/tiny:Q8_0", tmp_path, "http://127.0.0.1:1")["path"] == path
+    first = fetch("me/tiny:Q8_0", tmp_path, hub.url)
+    path = first["path"]
+    assert first["warned"] == []
+    offline = fetch("me/tiny:Q8_0", tmp_path, "http://127.0.0.1:1")
+    assert offline["path"] == path
+    (warning,) = offline["warned"]
+    assert "the Hub cannot be reached" in warning and "taking tiny-Q8_0.gguf from the cache" in warning
     assert fetch("me/tiny", tmp_path, hub.url, HF_HUB_OFFLINE="1")["path"] == path
     missing = fetch("me/tiny:F16", tmp_path, hub.url, HF_HUB_OFFLINE="1")
     assert missing["kind"] == "ModelFileError" and "cache" in missing["error"]
@@ -220,3 +244,71 @@ def test_no_network_and_no_cache_is_a_clear_error(tmp_path):
     found = fetch("me/tiny", tmp_path, "http://127.0.0.1:1")
     assert found["kind"] == "ModelFileError"
     assert "cannot be fetched, and is not in the cache" in found["error"]
+
+
+def test_a_server_that_fails_counts_as_no_network_and_a_refusal_does_not(hub, tmp_path):
+    path = fetch("me/tiny:Q8_0", tmp_path, hub.url)["path"]
+    hub.status_of_list = 503
+    assert fetch("me/tiny:Q8_0", tmp_path, hub.url)["path"] == path
+    hub.status_of_list = 403
+    refused = fetch("me/tiny:Q8_0", tmp_path, hub.url)
+    assert refused["kind"] == "ModelFileError" and "403" in refused["error"]
+
+
+def test_only_the_file_that_was_chosen_is_taken_from_the_cache(hub, tmp_path):
+    fetch("me/tiny:Q8_0", tmp_path, hub.url)
+    hub.files["tiny-Q4_K_M.gguf"] = b"GGUF, and better known"
+    hub.status_of_files = 403  # for which the client gives the same error as for no network, but at once
+    found = fetch("me/tiny", tmp_path, hub.url)
+    assert found["kind"] == "ModelFileError"
+    assert "cannot be fetched, and of this repository the cache has tiny-Q8_0.gguf" in found["error"]
+    assert fetch("me/tiny:Q8_0", tmp_path, hub.url)["path"].endswith("tiny-Q8_0.gguf")
+
+
+def test_an_error_of_this_machine_is_not_taken_for_a_missing_network(hub, tmp_path):
+    fetch("me/tiny:big-00001-of-00002.gguf", tmp_path, hub.url)
+    hub.files["tiny-Q4_K_M.gguf"] = bytes(1 << 20)
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, 1 << 16))"
+    found = fetch("me/tiny", tmp_path, hub.url, before=limit)
+    assert found["kind"] == "ModelFileError"
+    assert f"cannot be stored in the cache, {tmp_path}" in found["error"]
+    assert "File too large" in found["error"]
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "message"),
+    [
+        ("OSError(28, 'No space left on device')", "OSError", "[Errno 28] No space left on device"),
+        ("ConnectionError('not the Hub')", "ConnectionError", "not the Hub"),
+        ("KeyboardInterrupt", "KeyboardInterrupt", ""),
+    ],
+)
+def test_what_the_progress_function_raises_abandons_the_load(hub, tmp_path, error, kind, message):
+    fetch("me/tiny:big-00001-of-00002.gguf", tmp_path, hub.url)
+    hub.files["tiny-Q4_K_M.gguf"] = bytes(1 << 20)
+    found = fetch("me/tiny", tmp_path, hub.url, in_progress=f"raise {error}")
+    assert (found["kind"], found["error"]) == (kind, message)
+    assert len(found["seen"]) == 1
+
+
+def test_the_progress_functions_error_survives_a_client_that_swallows_it(monkeypatch):
+    import huggingface_hub
+
+    from akunu import hub
+
+    def download(repo, file, *, tqdm_class, **_):
+        for _ in range(3):  # as a transfer in a thread of its own does
+            with contextlib.suppress(ZeroDivisionError):
+                tqdm_class().update(1)
+        return file
+
+    calls = []
+
+    def progress(done, total):
+        calls.append(done)
+        raise ZeroDivisionError("mine")
+
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        hub._download("me/tiny", {"a.gguf": 3}, hub._Callback(progress))
+    assert calls == [1]
