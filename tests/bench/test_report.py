@@ -65,6 +65,14 @@ def test_markdown():
     )
 
 
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_model_cannot_control_the_terminal(name):
+    evil = ModelFacts("x", "llama \x1b]0;owned\x07 \x9b2J Q8_0", 1, 1)
+    text = printed(name, PARAMS, (1000,), (1000,), facts=evil)
+    assert "owned" in text
+    assert not {"\x1b", "\x07", "\x9b"} & set(text)
+
+
 def test_markdown_shows_what_is_not_at_its_default():
     params = BenchParams(
         n_gen=(0,),

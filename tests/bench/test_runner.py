@@ -33,6 +33,11 @@ def total(engine: FakeEngine, name: str) -> int:
     return sum(n for call, n in engine.calls if call == name)
 
 
+def test_a_size_label_is_one_line():
+    facts = model_facts("x", {"general.architecture": "llama", "general.size_label": "1B\n| forged |"}, [])
+    assert facts.type == "llama 1B | forged | mixed"
+
+
 def test_a_prompt_is_processed_whole_in_each_repetition():
     engine = FakeEngine(64)
     run(engine, case(n_prompt=10), repetitions=3)

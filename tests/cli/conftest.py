@@ -42,8 +42,11 @@ def akunu_cli(
     """Run `akunu ARGS…` in this process."""
     monkeypatch.delenv("AKUNU_DEBUG", raising=False)
 
-    def run(*args: str, stdin: str = "") -> Ran:
-        monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
+    def run(*args: str, stdin: str | bytes = "") -> Ran:
+        """`stdin` as bytes is a pipe in a locale that knows none of the bytes beyond ASCII."""
+        pipe = io.StringIO(stdin) if isinstance(stdin, str) else None
+        pipe = pipe or io.TextIOWrapper(io.BytesIO(stdin), encoding="ascii", errors="surrogateescape")
+        monkeypatch.setattr(sys, "stdin", pipe)
         capsys.readouterr()
         status = main(args)
         captured = capsys.readouterr()

@@ -225,3 +225,28 @@ def test_no_history_writes_no_file(tmp_path):
         tty.send("\x04")
         assert tty.wait() == 0
     assert not (tmp_path / "akunu").exists()
+
+
+def test_lines_are_edited_without_history_too(tmp_path):
+    pytest.importorskip("readline")
+    with terminal(tmp_path, "--no-history") as tty:
+        prompt = tty.expect("> ")
+        assert not {"\x01", "\x02"} & set(prompt)  # marks for readline alone
+        time.sleep(0.3)  # readline shows the prompt a moment before it listens
+        tty.send("ello\x01h\n")  # Ctrl-A: to the start of the line
+        tty.expect("<hello>")
+
+
+def test_a_typed_byte_that_is_no_text_is_an_error_and_the_conversation_goes_on():
+    main_fd, child_fd = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, str(FAKE), "0", "chat"], env={**os.environ, "PYTHONUTF8": "1"},
+        stdin=child_fd, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    os.close(child_fd)
+    os.write(main_fd, b"caf\xe9\nmore\n\x04")
+    out, err = process.communicate(timeout=30)
+    os.close(main_fd)
+    assert process.returncode == 0
+    assert b"akunu: error: standard input: not UTF-8 text" in err
+    assert b"<more>" in out

@@ -71,6 +71,15 @@ def test_a_warning_is_one_line(akunu_cli, model, monkeypatch):
     assert akunu_cli("complete", "x").err == "akunu: warning: the file recommends nonsense\n"
 
 
+def test_a_window_that_does_not_fit_is_named(akunu_cli, tmp_path):
+    text = tmp_path / "t.txt"
+    text.write_text("some words")
+    assert akunu_cli("perplexity", "ember", str(text), "--window", "64").status == 0
+    ran = akunu_cli("perplexity", "ember", str(text), "--window", "65")
+    assert ran.status == 2
+    assert "--window: 65 is more than the context of 64 tokens" in ran.err
+
+
 def test_a_missing_file_is_named(akunu_cli, tmp_path):
     ran = akunu_cli("perplexity", "ember", str(tmp_path / "none.txt"))
     assert ran.status == 1

@@ -15,6 +15,7 @@ from typing import Final, Protocol, TextIO
 
 from akunu.bench.params import DEFAULTS, BenchParams
 from akunu.bench.runner import Result
+from akunu.cli.console import visible
 
 __all__ = ["FORMATS", "Printer", "build_number", "make_printer"]
 
@@ -117,7 +118,7 @@ class _Base:
         self.backend = backend
 
     def write(self, text: str) -> None:
-        self.out.write(text)
+        self.out.write(visible(text))  # a model's file says what its type is called
         self.out.flush()
 
     def values(self, result: Result) -> dict[str, str]:

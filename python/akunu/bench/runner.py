@@ -81,7 +81,8 @@ def model_facts(
     """Describe a model the way llama-bench does: architecture, size, file type."""
     n_params = sum(int(np.prod(tensor.shape, dtype=np.int64)) for tensor in tensors)
     label = metadata.get("general.size_label")
-    if not isinstance(label, str) or not label:
+    label = " ".join(label.split()) if isinstance(label, str) else ""  # one line of a table
+    if not label:
         label = f"{n_params / 1e9:.1f}B" if n_params >= 1e9 else f"{n_params / 1e6:.3g}M"
     file_type = metadata.get("general.file_type")
     kind = FILE_TYPE_NAMES.get(file_type) if isinstance(file_type, int) else None

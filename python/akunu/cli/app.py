@@ -39,16 +39,14 @@ def run(command: click.Command, prog: str, args: Sequence[str] | None = None) ->
         The arguments; None: those of the process.
     """
     debug = os.environ.get(DEBUG_VARIABLE, "") not in ("", "0")
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a character that the terminal lacks must not end the run
-            stream.reconfigure(errors="replace")
+    _prepare_streams()
+    words = sys.argv[1:] if args is None else list(args)
     with warnings.catch_warnings():
         warnings.showwarning = lambda message, *_args, **_kwargs: print_error(prog, "warning", message)
         try:
+            _check_text(words)
             # Not standalone: click returns the status of --help, and lets everything else through.
-            status = command.main(
-                args=None if args is None else list(args), prog_name=prog, standalone_mode=False
-            )
+            status = command.main(args=words, prog_name=prog, standalone_mode=False)
             sys.stdout.flush()
             return status if isinstance(status, int) else 0
         except click.UsageError as error:
@@ -75,6 +73,28 @@ def run(command: click.Command, prog: str, args: Sequence[str] | None = None) ->
                 f"internal error: {type(error).__name__}: {error}; with {DEBUG_VARIABLE}=1 it shows where",
             )
             return 1
+
+
+def _prepare_streams() -> None:
+    """Give each standard stream what Akunu expects of it, whoever started the process."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # it was closed; it lives as long as the process
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
+    if isinstance(sys.stdin, io.TextIOWrapper):  # what is no text is an error (`console.text_input`)
+        sys.stdin.reconfigure(encoding=None if sys.stdin.isatty() else "utf-8", errors="strict")
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a character that the terminal lacks must not end the run
+            stream.reconfigure(errors="replace")
+
+
+def _check_text(words: Sequence[str]) -> None:
+    """Refuse an argument with bytes that are no text; Python turns each into a lone surrogate."""
+    for word in words:
+        try:
+            word.encode()
+        except UnicodeEncodeError as error:
+            encoding = sys.getfilesystemencoding().upper()
+            raise click.UsageError(f"argument {word!r} is not {encoding} text") from error
 
 
 def print_error(prog: str, kind: str, message: object) -> None:

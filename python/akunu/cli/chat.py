@@ -6,14 +6,14 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from akunu.cli.app import CONTEXT_SETTINGS, print_error
 from akunu.cli.complete import stats_text
-from akunu.cli.console import is_terminal, note, write_piece
+from akunu.cli.console import is_terminal, note, stdin_lines, text_input, write_piece
 from akunu.cli.options import generation_arguments, generation_options, load_model, model_options
 from akunu.errors import AkunuError
 
@@ -50,11 +50,12 @@ def command(system: str | None, stats: bool, history: bool, **values: Any) -> No
     arguments = generation_arguments(values)
     with load_model(values) as model:
         model.chat_template  # noqa: B018  # without one, say so before the first message
-        chat = Chat(model, arguments, system=system, stats=stats)
-        if sys.stdin.isatty():
+        interactive = sys.stdin.isatty()
+        chat = Chat(model, arguments, system=system, stats=stats, interactive=interactive)
+        if interactive:
             _interactive(chat, model, history)
         else:
-            for line in _joined(iter(sys.stdin)):
+            for line in _joined(stdin_lines()):
                 if not chat.take(line):
                     return
 
@@ -72,15 +73,24 @@ class Chat:
         System message, if any.
     stats
         Whether to show counts and speed after each answer.
+    interactive
+        Whether Ctrl-C only stops the answer, because somebody can go on.
     """
 
     def __init__(
-        self, model: Model, arguments: Mapping[str, Any], *, system: str | None = None, stats: bool = False
+        self,
+        model: Model,
+        arguments: Mapping[str, Any],
+        *,
+        system: str | None = None,
+        stats: bool = False,
+        interactive: bool = False,
     ) -> None:
         self.model = model
         self.arguments = dict(arguments)
         self.system = system
         self.stats = stats
+        self.stopped_by = (KeyboardInterrupt,) if interactive else ()
         self.messages: list[dict[str, str]] = []
 
     def take(self, line: str) -> bool:
@@ -104,7 +114,7 @@ class Chat:
         try:
             pieces = self.model.stream_chat([*system, *self.messages], **self.arguments)
             # An answer that is stopped stays in the conversation as far as it was seen.
-            with pieces, suppress(KeyboardInterrupt):
+            with pieces, suppress(*self.stopped_by):
                 for piece in pieces:
                     write_piece(piece)
             completion = pieces.completion
@@ -163,10 +173,10 @@ class Chat:
             return
         system = [{"role": "system", "content": self.system}] if self.system else []
         try:
-            with open(rest, "x", encoding="utf-8") as file:
-                json.dump([*system, *self.messages], file, ensure_ascii=False, indent=2)
-                file.write("\n")
-        except OSError as error:
+            data = (json.dumps([*system, *self.messages], ensure_ascii=False, indent=2) + "\n").encode()
+            with open(rest, "xb") as file:
+                file.write(data)
+        except (OSError, ValueError) as error:  # ValueError: a name or a text that cannot be encoded
             note(f"[not saved: {error}]")
         else:
             note(f"[{len(self.messages)} messages saved to {rest}]")
@@ -189,9 +199,10 @@ _ACTIONS: Final[Mapping[str, Callable[[Chat, str], None]]] = MappingProxyType(
 
 def _interactive(chat: Chat, model: Model, history: bool) -> None:
     """Read lines from the terminal until the user leaves."""
-    save_history = _use_readline() if history else None
+    readline = _readline()
+    save_history = _use_history(readline) if readline and history else None
     note(f"{model.name} on {model.device}, context {model.context}. /help lists the commands, Ctrl-D leaves.")
-    prompt = _BOLD if is_terminal() else "> "
+    prompt = _BOLD if readline and is_terminal() else "> "
     try:
         while True:
             try:
@@ -213,9 +224,11 @@ def _typed(prompt: str) -> Iterator[str]:
     """Lines from the terminal, until Ctrl-D."""
     while True:
         try:
-            yield input(prompt)
+            with text_input():
+                line = input(prompt)
         except EOFError:
             return
+        yield line
         prompt = "  "
 
 
@@ -233,12 +246,17 @@ def _joined(lines: Iterator[str]) -> Iterator[str]:
         yield "\n".join(parts)
 
 
-def _use_readline() -> Callable[[], None] | None:
-    """Editing and history for `input`; returns what saves the history, or None where there is no readline."""
+def _readline() -> ModuleType | None:
+    """The module whose import makes `input` edit lines, or None where there is none."""
     try:
         import readline
-    except ImportError:  # Windows: the console itself edits lines and remembers them
+    except ImportError:
         return None
+    return readline
+
+
+def _use_history(readline: ModuleType) -> Callable[[], None]:
+    """Bring back the lines of earlier conversations; returns what saves them."""
     path = Path(click.get_app_dir("akunu")) / "chat_history"
     readline.set_history_length(HISTORY_LINES)
     with suppress(OSError):

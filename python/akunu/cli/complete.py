@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from akunu.cli.app import CONTEXT_SETTINGS
-from akunu.cli.console import is_terminal, note, seconds_text, write_piece
+from akunu.cli.console import is_terminal, note, seconds_text, stdin_text, write_piece
 from akunu.cli.options import generation_arguments, generation_options, load_model, model_options
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ def command(text: str, stats: bool, echo: bool | None, as_json: bool, **values: 
             _print_json(model.generate(prompt, **arguments))
             return
         if is_terminal() if echo is None else echo:
-            click.echo(click.style(prompt, bold=True), nl=False)
+            write_piece(prompt, bold=True)
         with model.stream(prompt, **arguments) as pieces:
             try:
                 for piece in pieces:
@@ -73,7 +72,7 @@ def command(text: str, stats: bool, echo: bool | None, as_json: bool, **values: 
 
 def _read_stdin() -> str:
     """All of standard input; its last line end is the shell's, not the prompt's."""
-    data = sys.stdin.read()
+    data = stdin_text()
     if not data:
         raise click.UsageError("standard input is empty")
     return data[:-1] if data.endswith("\n") else data

@@ -10,6 +10,8 @@ from typing import TextIO
 
 import click
 
+from akunu.errors import AkunuError
+
 __all__ = [
     "bar",
     "bytes_text",
@@ -20,6 +22,9 @@ __all__ = [
     "print_table",
     "rate_text",
     "seconds_text",
+    "stdin_lines",
+    "stdin_text",
+    "text_input",
     "visible",
     "write_piece",
 ]
@@ -41,15 +46,38 @@ def visible(text: str) -> str:
     return text.translate(_CONTROLS)
 
 
-def write_piece(text: str) -> None:
-    """Write a piece of generated text now; on a terminal without control characters."""
-    sys.stdout.write(visible(text) if is_terminal() else text)
+@contextmanager
+def text_input() -> Iterator[None]:
+    """Where standard input is read: bytes that are no text are an error that says so."""
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        raise AkunuError(f"standard input: not {error.encoding.upper()} text: {error}") from error
+
+
+def stdin_lines() -> Iterator[str]:
+    """Lines of standard input as they come; in a pipe it is UTF-8, whatever the locale says."""
+    with text_input():
+        yield from sys.stdin
+
+
+def stdin_text() -> str:
+    """All of standard input; in a pipe it is UTF-8, whatever the locale says."""
+    return "".join(stdin_lines())
+
+
+def write_piece(text: str, *, bold: bool = False) -> None:
+    """Write a piece of text now; on a terminal without control characters, and perhaps in bold."""
+    if is_terminal():
+        text = click.style(visible(text), bold=True) if bold else visible(text)
+    sys.stdout.write(text)
     sys.stdout.flush()
 
 
 def note(text: str) -> None:
-    """A remark on standard error, dim where colour is possible."""
-    click.echo(click.style(text, dim=True), err=True, color=False if os.environ.get("NO_COLOR") else None)
+    """A remark on standard error, dim where colour is possible; without control characters."""
+    colour = False if os.environ.get("NO_COLOR") else None
+    click.echo(click.style(visible(text), dim=True), err=True, color=colour)
 
 
 def print_table(
@@ -74,14 +102,13 @@ def print_table(
         from rich.table import Table
         from rich.text import Text
 
-        table = Table(
-            title=title or None, title_justify="left", title_style="bold", header_style="bold", box=None
-        )
+        heading = Text(visible(title), style="bold") if title else None
+        table = Table(title=heading, title_justify="left", header_style="bold", box=None)
         for header, side in zip(headers, alignment, strict=True):
             number = side == "r"
             table.add_column(header, justify="right" if number else "left", no_wrap=number, overflow="fold")
         for row in rows:
-            table.add_row(*(Text(visible(cell)) for cell in row))  # Text: a name may hold [brackets]
+            table.add_row(*(Text(visible(cell)) for cell in row))  # Text: a name or title may hold [brackets]
         console = Console()
         if (
             "r" in right
@@ -93,7 +120,7 @@ def print_table(
     lines = [list(headers), *([visible(cell) for cell in row] for row in rows)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(headers))]
     if title:
-        click.echo(title)
+        click.echo(visible(title))
     for line in lines:
         cells = [
             cell.rjust(width) if side == "r" else cell.ljust(width)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from akunu.cli.app import CONTEXT_SETTINGS
-from akunu.cli.console import bytes_text, count_text, print_table
+from akunu.cli.console import bytes_text, count_text, print_table, visible
 from akunu.cli.cost_model import Machine, Prediction, predict
 from akunu.cli.options import loading_options, refuse_unused
 from akunu.cli.profile import ROWS, phase_options, table_context
@@ -95,7 +95,7 @@ def command(
             lines = [[key, _short(value, show_all)] for key, value in config.items()]
             print_table(["configuration", "value"], lines)
         else:
-            click.echo(f"\nnot a model that Akunu can run: {problem}")
+            click.echo(visible(f"\nnot a model that Akunu can run: {problem}"))
         click.echo()
     if planned is not None:
         _print_plan(planned)
@@ -159,9 +159,8 @@ def _print_file(file: GgufFile, show_all: bool) -> None:
     tensors = file.tensors
     n_params = sum(math.prod(tensor.shape) for tensor in tensors)
     n_bytes = sum(tensor.nbytes for tensor in tensors)
-    click.echo(
-        f"file        {file.paths[0]}" + (f" (+ {len(file.paths) - 1} parts)" if len(file.paths) > 1 else "")
-    )
+    parts = f" (+ {len(file.paths) - 1} parts)" if len(file.paths) > 1 else ""
+    click.echo(f"file        {visible(file.paths[0])}{parts}")
     click.echo(f"format      GGUF v{file.version}")
     click.echo(f"parameters  {count_text(n_params)}")
     bits = f", {8 * n_bytes / n_params:.2f} bits a weight" if n_params else ""

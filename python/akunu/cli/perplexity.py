@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import click
 
 from akunu.cli.app import CONTEXT_SETTINGS
-from akunu.cli.console import counter, note, rate_text
+from akunu.cli.console import counter, note, rate_text, stdin_text
 from akunu.cli.options import MODEL_HELP, load_model, loading_options
 
 __all__ = ["command"]
@@ -54,10 +53,15 @@ def command(
       akunu perplexity model.gguf book.txt
       akunu perplexity model.gguf book.txt --window 512 --limit 100000     a quick look
     """
-    text = sys.stdin.read() if str(file) == "-" else _read(file)
+    text = stdin_text() if str(file) == "-" else _read(file)
     if limit is not None:
         text = text[:limit]
     with load_model({"model": model, **values}) as loaded:
+        if window is not None and window > loaded.context:
+            raise click.BadParameter(
+                f"{window} is more than the context of {loaded.context} tokens; --context sets it",
+                param_hint="--window",
+            )
         tokens = len(loaded.tokenize(text, add_special=False))
         start = time.perf_counter()
         with counter("Scoring") as report:
