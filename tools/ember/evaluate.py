@@ -60,6 +60,7 @@ from render import CALL_END, CALL_START, render
 
 ROOT = Path(__file__).resolve().parents[2]
 CARD = ROOT / "docs" / "ember.md"
+SHIPPED = ROOT / "python" / "akunu" / "models" / "ember.gguf"
 SEED = 990_000  # training seeds are small
 
 
@@ -397,15 +398,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--model", type=Path, default=ROOT / "python/akunu/models/ember.gguf")
+    parser.add_argument("--model", type=Path, default=SHIPPED)
     parser.add_argument("--torch", type=Path, metavar="FOLDER", help="evaluate a training run in PyTorch")
     parser.add_argument("--share", type=float, default=1.0, help="share of the prompts to use")
     parser.add_argument("--show", type=int, default=3, help="wrong answers to print per skill")
     parser.add_argument("--out", type=Path, help="write the report as JSON")
     parser.add_argument("--write-card", action="store_true", help="put the table into docs/ember.md")
     args = parser.parse_args()
-    if args.torch and args.write_card:
-        parser.error("the card's figures come from Akunu's engine: leave out --torch")
+    shipped = SHIPPED.exists() and args.model.exists() and args.model.samefile(SHIPPED)
+    if args.write_card and (args.torch or args.share != 1 or not shipped):
+        parser.error(
+            "the card's figures are those of the shipped file, on every prompt, from Akunu's engine: "
+            "leave out --torch, --share and --model"
+        )
     started = time.monotonic()
     report = evaluate(
         lambda todo: run_torch(args.torch, todo) if args.torch else run_akunu(args.model, todo),

@@ -70,13 +70,47 @@ def read_run(run: Path) -> dict[str, NDArray[np.float32]]:
 
 def read_gguf(path: Path) -> dict[str, NDArray[np.float32]]:
     """Weights of an ember file, dequantized. GGUF stores the dimensions in reverse order."""
-    out = {}
-    for tensor in gguf.GGUFReader(path).tensors:
-        shape = tuple(int(n) for n in tensor.shape[::-1])
-        out[tensor.name] = (
-            quants.dequantize(tensor.data, tensor.tensor_type).reshape(shape).astype(np.float32)
-        )
-    return out
+    try:
+        stored = {t.name: (tuple(int(n) for n in t.shape[::-1]), t) for t in gguf.GGUFReader(path).tensors}
+    except (OSError, ValueError) as error:
+        raise SystemExit(f"{path} cannot be read as GGUF: {error}") from error
+    found = {name: shape for name, (shape, _) in stored.items()}
+    expected = shapes(Config())
+    for name in sorted(found | expected):
+        if found.get(name) != expected.get(name):
+            raise SystemExit(
+                f"{path} is not an ember file: tensor {name} is {_show(found.get(name))}, "
+                f"expected {_show(expected.get(name))}"
+            )
+    return {
+        name: quants.dequantize(tensor.data, tensor.tensor_type).reshape(shape).astype(np.float32)
+        for name, (shape, tensor) in stored.items()
+    }
+
+
+def shapes(config: Config) -> dict[str, tuple[int, ...]]:
+    """Every tensor of the model, as [rows, columns] or [columns]."""
+    kv = config.kv_heads * config.head_dim
+    layer = {
+        "attn_norm": (config.dim,),
+        "attn_q": (config.dim, config.dim),
+        "attn_k": (kv, config.dim),
+        "attn_v": (kv, config.dim),
+        "attn_output": (config.dim, config.dim),
+        "ffn_norm": (config.dim,),
+        "ffn_gate": (config.ffn, config.dim),
+        "ffn_up": (config.ffn, config.dim),
+        "ffn_down": (config.dim, config.ffn),
+    }
+    return {
+        "token_embd.weight": (config.vocab, config.dim),
+        "output_norm.weight": (config.dim,),
+        **{f"blk.{n}.{name}.weight": shape for n in range(config.layers) for name, shape in layer.items()},
+    }
+
+
+def _show(shape: tuple[int, ...] | None) -> str:
+    return "absent" if shape is None else " x ".join(map(str, shape))
 
 
 def add_metadata(writer: gguf.GGUFWriter, config: Config, kind: str, parameters: int) -> None:
