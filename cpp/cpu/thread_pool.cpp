@@ -1,6 +1,10 @@
 #include "cpu/thread_pool.h"
 
+#include <unistd.h>
+
 #include <chrono>
+
+#include "core/error.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -41,31 +45,42 @@ void SpinBarrier::wait() {
     }
 }
 
-ThreadPool::ThreadPool(int threads) : threads_(threads) {
-    for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { worker(i); });
+ThreadPool::ThreadPool(int threads) : threads_(threads), process_(getpid()) {
+    for (int i = 1; i < threads; ++i) workers_->threads.emplace_back([this, i] { worker(i); });
 }
 
 ThreadPool::~ThreadPool() {
+    if (forked()) {
+        static_cast<void>(workers_.release());
+        return;
+    }
     {
-        const std::lock_guard lock(mutex_);
+        const std::lock_guard lock(workers_->mutex);
         quit_ = true;
     }
-    wake_.notify_all();
-    for (auto& w : workers_) w.join();
+    workers_->wake.notify_all();
+    for (auto& w : workers_->threads) w.join();
 }
+
+bool ThreadPool::forked() const { return getpid() != process_; }
 
 void ThreadPool::run(const std::function<void(int)>& job) {
     if (threads_ == 1) {
         job(0);
         return;
     }
+    if (forked()) {
+        throw Error(
+            "this model was loaded before the process was forked, and its threads are not in this process; "
+            "load it here, or start the process by the method 'spawn'");
+    }
     {
-        const std::lock_guard lock(mutex_);
+        const std::lock_guard lock(workers_->mutex);
         job_ = &job;
         running_.store(threads_ - 1, std::memory_order_relaxed);
         job_id_.fetch_add(1, std::memory_order_release);
     }
-    wake_.notify_all();
+    workers_->wake.notify_all();
     job(0);
     for (int spins = 0; running_.load(std::memory_order_acquire) != 0; ++spins) {
         if (spins < kSpinsBeforeYield) {
@@ -83,8 +98,8 @@ void ThreadPool::worker(int index) {
         while (job_id_.load(std::memory_order_acquire) == seen && !quit_.load(std::memory_order_relaxed)) {
             for (int i = 0; i < 64; ++i) spin_pause();
             if (std::chrono::steady_clock::now() < sleep_at) continue;
-            std::unique_lock lock(mutex_);
-            wake_.wait(lock, [&] { return quit_ || job_id_.load(std::memory_order_acquire) != seen; });
+            std::unique_lock lock(workers_->mutex);
+            workers_->wake.wait(lock, [&] { return quit_ || job_id_.load(std::memory_order_acquire) != seen; });
         }
         if (quit_) return;
         seen = job_id_.load(std::memory_order_acquire);

@@ -1,10 +1,13 @@
 // A persistent pool of workers. A job wakes them once; between its stages they meet at a spin barrier.
 #pragma once
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -27,6 +30,8 @@ class SpinBarrier {
     alignas(64) std::atomic<std::uint32_t> generation_{0};
 };
 
+// The threads belong to the process that made the pool. A forked child has none of them: there, run throws, and the
+// destructor leaves behind what only they could end.
 class ThreadPool {
   public:
     explicit ThreadPool(int threads);
@@ -36,19 +41,28 @@ class ThreadPool {
 
     int threads() const { return threads_; }
     // Runs job(index) on every thread, index 0 on the caller, and returns when all are done. `job` must not throw.
+    // Throws Error in a process that was forked after the pool was made.
     void run(const std::function<void(int)>& job);
 
   private:
+    // What cannot be destroyed in a forked child: joining a thread, and destroying a condition that threads wait for,
+    // wait for threads that the child does not have.
+    struct Workers {
+        std::mutex mutex;
+        std::condition_variable wake;
+        std::vector<std::thread> threads;
+    };
+
+    bool forked() const;
     void worker(int index);
 
     const int threads_;
+    const pid_t process_;
     const std::function<void(int)>* job_ = nullptr;
     alignas(64) std::atomic<std::uint32_t> job_id_{0};
     alignas(64) std::atomic<int> running_{0};
     std::atomic<bool> quit_{false};
-    std::mutex mutex_;
-    std::condition_variable wake_;
-    std::vector<std::thread> workers_;
+    std::unique_ptr<Workers> workers_ = std::make_unique<Workers>();
 };
 
 }  // namespace akunu::cpu
