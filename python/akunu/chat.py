@@ -66,6 +66,10 @@ class ChatTemplate:
         from akunu.template_limits import Limits
         from akunu.template_sandbox import compile_template
 
+        if not isinstance(source, str | Mapping):
+            raise InvalidArgumentError(
+                f"chat template: found {type(source).__name__}, expected a text, or texts by name"
+            )
         self.sources: dict[str, str] = {_DEFAULT: source} if isinstance(source, str) else dict(source)
         """The templates by name."""
         if not self.sources:
@@ -121,7 +125,7 @@ class ChatTemplate:
         InvalidArgumentError
             There is no such format.
         """
-        if name not in FORMATS:
+        if not isinstance(name, str) or name not in FORMATS:
             raise InvalidArgumentError(f"chat format: found {name!r}, expected one of " + ", ".join(FORMATS))
         return cls(FORMATS[name], tokenizer)
 
@@ -132,11 +136,15 @@ class ChatTemplate:
         tools: Sequence[Mapping[str, Any]] | None = None,
         add_generation_prompt: bool = True,
         template: str | None = None,
-        **variables: Any,
+        variables: Mapping[str, Any] | None = None,
     ) -> list[int]:
         """Token ids of a conversation. Parameters and errors are those of `render`."""
         segments = self.render(
-            messages, tools=tools, add_generation_prompt=add_generation_prompt, template=template, **variables
+            messages,
+            tools=tools,
+            add_generation_prompt=add_generation_prompt,
+            template=template,
+            variables=variables,
         )
         return self._tokenizer.encode_segments(segments)
 
@@ -147,7 +155,7 @@ class ChatTemplate:
         tools: Sequence[Mapping[str, Any]] | None = None,
         add_generation_prompt: bool = True,
         template: str | None = None,
-        **variables: Any,
+        variables: Mapping[str, Any] | None = None,
     ) -> list[Segment]:
         """The text of a conversation, cut where no control token may cross.
 
@@ -162,8 +170,8 @@ class ChatTemplate:
             End with what begins the assistant's answer.
         template : str, optional
             Which of `sources` to use.
-        **variables
-            More variables for the template, such as ``enable_thinking``.
+        variables : mapping of str to value, optional
+            More variables for the template, such as ``{"enable_thinking": False}``.
 
         Raises
         ------
@@ -175,12 +183,8 @@ class ChatTemplate:
         from akunu.template_sandbox import render
 
         compiled = self._choose(template, bool(tools))
-        if clash := _RESERVED & variables.keys():
-            raise InvalidArgumentError(
-                f"template variable {min(clash)!r} is set by Akunu; choose another name"
-            )
         reader = _Reader(self._limits)
-        given = {"messages": reader.messages(messages), **reader.mapping(variables, "variables")}
+        given = {"messages": reader.messages(messages), **reader.variables(variables)}
         given["tools"] = reader.tools(tools)
         fixed: dict[str, Any] = {**self._variables, "add_generation_prompt": bool(add_generation_prompt)}
         now = datetime.now()
@@ -242,7 +246,7 @@ class ChatTemplate:
             name = "tool_use" if has_tools and "tool_use" in self.sources else _DEFAULT
             if name not in self.sources and len(self.sources) == 1:
                 name = next(iter(self.sources))
-        if name not in self._templates:
+        if not isinstance(name, str) or name not in self._templates:
             raise InvalidArgumentError(
                 f"chat template: found {name!r}, expected one of " + ", ".join(self.sources)
             )
@@ -365,8 +369,18 @@ class _Reader:
         assert isinstance(copied, list)
         return copied or None
 
-    def mapping(self, values: Mapping[str, Any], path: str) -> dict[str, Any]:
-        copied = self._copy(values, path, self._limits.depth)
+    def variables(self, variables: object) -> dict[str, Any]:
+        if variables is None:
+            return {}
+        if not isinstance(variables, Mapping):
+            raise InvalidArgumentError(
+                f"template variables: found {type(variables).__name__}, expected a mapping of name to value"
+            )
+        if clash := _RESERVED & variables.keys():
+            raise InvalidArgumentError(
+                f"template variable {min(clash)!r} is set by Akunu; choose another name"
+            )
+        copied = self._copy(variables, "template variables", self._limits.depth)
         assert isinstance(copied, dict)
         return copied
 

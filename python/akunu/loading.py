@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from akunu.errors import AkunuError, InvalidArgumentError, ModelFileError, UnsupportedError
 from akunu.options import Limit
-from akunu.progress import Progress, reporter
+from akunu.progress import Progress, check_progress, reporter
 
 if TYPE_CHECKING:
     from akunu.model import Model
@@ -92,6 +92,8 @@ def load(
     requested = None if context is None else _SIZE.check("context", context)
     n_threads = 0 if threads is None else _SIZE.check("threads", threads)
     device = _device(device)
+    if not isinstance(kv_dtype, str):
+        raise InvalidArgumentError(f"kv_dtype: expected a name such as 'f16', got {kv_dtype!r}")
     file_path = find_model(path, progress=progress)
     file = _core.GgufFile(str(file_path))
     metadata = file.metadata
@@ -142,9 +144,12 @@ def find_model(path: str | os.PathLike[str], *, progress: bool | Progress = True
     UnsupportedError
         It is not a GGUF file, by its name.
     """
-    name = os.fspath(path)
+    name = os.fspath(path) if isinstance(path, str | os.PathLike) else path
+    if not isinstance(name, str):
+        raise InvalidArgumentError(f"path: expected a text or a path, got {path!r} ({type(path).__name__})")
     if not name:
         raise InvalidArgumentError("path: expected the name of a model, got an empty text")
+    check_progress(progress)
     if path in BUILT_IN:  # first, so that what lies in the current folder cannot change its meaning
         return _built_in(name)
     file = Path(name).expanduser()

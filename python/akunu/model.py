@@ -6,10 +6,11 @@ is `akunu.generation`, the arguments are `akunu.options`.
 
 from __future__ import annotations
 
+import os
 import threading
 import weakref
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -87,12 +88,14 @@ class Stream(Iterator[str]):
         return self
 
     def __next__(self) -> str:
+        self._model._check_process()
         with self._mutex:
             return next(self._steps)
 
     @property
     def completion(self) -> Completion:
         """The result so far, as of `Model.generate`; before the end, its finish reason is `cancelled`."""
+        self._model._check_process()
         with self._mutex:
             return self._generation.completion()
 
@@ -102,6 +105,8 @@ class Stream(Iterator[str]):
 
     def close(self) -> None:
         """End the stream now. More pieces cannot be read."""
+        if self._model._forked():
+            return
         self._model._cancel(self._generation)
         with self._mutex:
             self._steps.close()
@@ -123,6 +128,8 @@ class Model:
 
     The KV cache keeps the latest prompt and its continuation, so a prompt that begins like the one before
     (a conversation) only runs what is new. The text does not depend on that.
+
+    A model belongs to the process that loaded it. In a process forked from that one its use is an error.
 
     Attributes
     ----------
@@ -161,10 +168,12 @@ class Model:
         self._template_metadata = {k: v for k, v in metadata.items() if k.startswith(_TEMPLATE_KEY)}
         self._template: ChatTemplate | None = None
         self._lock = FairLock()
-        self._switch = threading.RLock()  # guards the next two: a cancel must not hit the generation after
+        # Guards the next three: a cancel must not hit the next generation, nor close miss one that begins.
+        self._switch = threading.RLock()
         self._running: Generation | None = None
         self._stream: weakref.ref[Stream] | None = None
         self._closed = False
+        self._process = os.getpid()
 
     # -- generating ------------------------------------------------------------------------------------------
 
@@ -273,7 +282,7 @@ class Model:
 
         Takes and raises what `chat` does, and returns what `stream` does.
         """
-        ids = self.chat_template.encode(messages, tools=tools, **(template_variables or {}))
+        ids = self.chat_template.encode(messages, tools=tools, variables=template_variables)
         return self._start(self._prompt_ids(ids), options)
 
     def cancel(self) -> None:
@@ -301,8 +310,8 @@ class Model:
     def _serve(self, generation: Generation, stream: weakref.ref[Stream]) -> Generator[str, None, None]:
         """The pieces of one generation, once it is its turn."""
         with self._lock.hold():
-            self._check_open()
             with self._switch:
+                self._check_open()
                 self._running, self._stream = generation, stream
             try:
                 with closing(generation.pieces()) as pieces:
@@ -367,6 +376,13 @@ class Model:
 
     @chat_template.setter
     def chat_template(self, template: ChatTemplate) -> None:
+        from akunu.chat import ChatTemplate
+
+        if not isinstance(template, ChatTemplate):
+            raise InvalidArgumentError(
+                f"chat_template: expected an akunu.ChatTemplate, got {type(template).__name__}; "
+                "make one of a text by ChatTemplate(text, model.tokenizer)"
+            )
         self._template = template
 
     def _prompt_ids(self, prompt: Prompt) -> npt.NDArray[np.uint32]:
@@ -420,8 +436,7 @@ class Model:
             For ids that are not in the vocabulary, or too many.
         """
         checked = self._prompt_ids(self._checked_ids(ids))
-        with self._lock.hold():
-            self._check_open()
+        with self._turn():
             return self._engine.logits(checked)
 
     def perplexity(
@@ -459,9 +474,10 @@ class Model:
         tokenizer = self.tokenizer
         prefix = [tokenizer.bos_id] if tokenizer.add_bos and tokenizer.bos_id is not None else []
         ids = self._checked_ids(tokenizer.encode(text, add_special=False))
+        if progress is not None and not callable(progress):
+            raise InvalidArgumentError(f"progress: expected a function, got {progress!r}")
         size = self.context if context is None else Limit(int, 2, self.context).check("context", context)
-        with self._lock.hold():
-            self._check_open()
+        with self._turn():
             return perplexity(
                 self._engine.nll,
                 ids,
@@ -487,17 +503,41 @@ class Model:
 
     def close(self) -> None:
         """Free the model's memory; may be called twice. A running generation is cancelled and waited for."""
-        self._closed = True
-        self.cancel()
-        stream = self._stream() if self._stream else None
+        if self._forked():  # the memory goes with the last reference
+            self._closed = True
+            return
+        with self._switch:
+            self._closed = True
+            self.cancel()
+            stream = self._stream() if self._stream else None
         if stream is not None:
             stream.close()
         with self._lock.hold():
             self._engine.close()
 
+    def _forked(self) -> bool:
+        return os.getpid() != self._process
+
+    def _check_process(self) -> None:
+        """Before any lock is taken: in a forked child, the thread that held it is not there to release it."""
+        if self._forked():
+            raise AkunuError(
+                f"the model {self.name} was loaded in the process {self._process}, from which this one was "
+                "forked; load it in this process, or start the process by the method 'spawn'"
+            )
+
     def _check_open(self) -> None:
+        self._check_process()
         if self._closed:
             raise AkunuError(f"the model {self.name} is closed; load it again")
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """The engine for one call, when the generations before it are done."""
+        self._check_open()
+        with self._lock.hold():
+            self._check_open()
+            yield
 
     def __enter__(self) -> Self:
         self._check_open()

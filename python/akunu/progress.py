@@ -8,16 +8,30 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
+from akunu.errors import InvalidArgumentError
+
 if TYPE_CHECKING:
     import rich.progress
 
-__all__ = ["Progress", "reporter"]
+__all__ = ["Progress", "check_progress", "reporter"]
 
 Progress = Callable[[int, int], None]
 """Called as `progress(done, total)`, in bytes; an exception that it raises abandons the work."""
 
 _BAR_AFTER_SECONDS: Final = 0.3
 """Work that is over before this shows no bar, and does not pay for the import of `rich`."""
+
+
+def check_progress(progress: object) -> None:
+    """Refuse what `reporter` cannot call.
+
+    Raises
+    ------
+    InvalidArgumentError
+        It is neither True, False nor a function.
+    """
+    if not (isinstance(progress, bool) or callable(progress)):
+        raise InvalidArgumentError(f"progress: expected True, False or a function, got {progress!r}")
 
 
 @contextmanager

@@ -108,6 +108,12 @@ def test_an_empty_name_is_refused():
         find_model("")
 
 
+@pytest.mark.parametrize("path", [None, b"ember", 5, ["ember"]])
+def test_a_name_that_is_no_text_is_refused(path):
+    with pytest.raises(InvalidArgumentError, match=f"path: expected a text or a path.*{type(path).__name__}"):
+        find_model(path)
+
+
 @pytest.fixture
 def core(monkeypatch):
     """A core with a GPU and a CPU, and no files."""
@@ -127,6 +133,8 @@ def core(monkeypatch):
         ({"threads": 0}, "threads"),
         ({"threads": True}, "threads: expected an integer"),
         ({"device": "gpu"}, "device: no 'gpu' here; there is metal, cpu"),
+        ({"kv_dtype": None}, "kv_dtype: expected a name such as 'f16', got None"),
+        ({"progress": 5}, "progress: expected True, False or a function, got 5"),
     ],
 )
 def test_bad_arguments_are_refused_before_the_file_is_opened(core, arguments, message):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import threading
 import time
@@ -100,6 +101,17 @@ def test_a_model_without_a_template_says_so():
         model.chat([{"role": "user", "content": "hello"}])
     model.chat_template = ChatTemplate.named("chatml", model.tokenizer)
     assert model.chat([{"role": "user", "content": "hello"}], max_tokens=2).ids
+
+
+def test_wrong_template_arguments_are_refused_and_not_ignored(model):
+    messages = [{"role": "user", "content": "x"}]
+    for variables in ({"add_generation_prompt": False}, {"tools": []}, {"messages": []}, [1], "x"):
+        with pytest.raises(InvalidArgumentError, match="template variable"):
+            model.chat(messages, template_variables=variables)
+    assert model.chat(messages, template_variables={"template": "zz"}, max_tokens=0)
+    for template in ("{{x}}", None):
+        with pytest.raises(InvalidArgumentError, match=r"chat_template: expected an akunu\.ChatTemplate"):
+            model.chat_template = template
 
 
 # -- threads ---------------------------------------------------------------------------------------------
@@ -291,6 +303,26 @@ def test_closing_waits_for_the_running_generation_and_turns_the_waiting_away(mod
     assert engine.closed
 
 
+def test_closing_does_not_miss_a_generation_that_is_just_starting(model, monkeypatch):
+    checked = threading.Event()
+    check = model._check_open
+
+    def slowly():
+        check()
+        checked.set()
+        time.sleep(0.3)  # long enough for close() to look for a generation
+
+    monkeypatch.setattr(model, "_check_open", slowly)
+    stream = model.stream(PROMPT)
+    checked.clear()
+    first = in_thread(next, stream)  # and the stream stays open
+    assert checked.wait(20)
+    in_thread(model.close)()
+    with contextlib.suppress(StopIteration):
+        first()
+    assert list(stream) == []
+
+
 # -- text, logits, perplexity ----------------------------------------------------------------------------
 
 
@@ -332,6 +364,11 @@ def test_perplexity_of_a_model_that_knows_nothing_is_its_vocabulary():
 def test_perplexity_refuses_a_window_that_does_not_fit(model):
     with pytest.raises(InvalidArgumentError, match=r"context: 1000 is not in \[2, 256\]"):
         model.perplexity("hello hello", context=1000)
+
+
+def test_perplexity_refuses_progress_that_is_no_function(model):
+    with pytest.raises(InvalidArgumentError, match="progress: expected a function, got 5"):
+        model.perplexity("hello hello", progress=5)
 
 
 def test_memory_and_names(model):

@@ -22,8 +22,8 @@ def user(content: Any, **more: Any) -> dict[str, Any]:
     return {"role": "user", "content": content, **more}
 
 
-def ids_of(source: str, message: dict[str, Any], **variables: Any) -> list[int]:
-    return ChatTemplate(source, tokenizer()).encode([message], **variables)
+def ids_of(source: str, message: dict[str, Any], **options: Any) -> list[int]:
+    return ChatTemplate(source, tokenizer()).encode([message], **options)
 
 
 @pytest.mark.parametrize("name", FORMATS)

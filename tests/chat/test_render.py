@@ -26,8 +26,8 @@ def template(source: str, **limits: Any) -> ChatTemplate:
     return ChatTemplate(source, tokenizer(), limits=Limits(**limits))
 
 
-def rendered(source: str, messages: list[dict[str, Any]] | None = None, **variables: Any) -> str:
-    return text(template(source).render(messages or [USER], **variables))
+def rendered(source: str, messages: list[dict[str, Any]] | None = None, **options: Any) -> str:
+    return text(template(source).render(messages or [USER], **options))
 
 
 class TestWhereTemplatesComeFrom:
@@ -121,7 +121,8 @@ class TestWhatATemplateSees:
         source = (
             "{{ enable_thinking }} {{ tools[0].name }} {{ add_generation_prompt }} {{ nothing is defined }}"
         )
-        got = text(template(source).render([USER], tools=[{"name": "f"}], enable_thinking=False))
+        variables = {"enable_thinking": False}
+        got = text(template(source).render([USER], tools=[{"name": "f"}], variables=variables))
         assert got == "False f True False"
 
     def test_no_tools_is_none_as_templates_expect(self) -> None:
@@ -208,9 +209,35 @@ class TestMessagesThatAreRefused:
         with pytest.raises(InvalidArgumentError, match="nested deeper than 48 levels"):
             template("x").render([{"role": "user", "content": deep}])
 
-    def test_a_variable_that_akunu_sets(self) -> None:
-        with pytest.raises(InvalidArgumentError, match="'bos_token' is set by Akunu"):
-            template("x").render([USER], bos_token="<evil>")
+    @pytest.mark.parametrize("name", ["bos_token", "add_generation_prompt", "tools", "messages"])
+    def test_a_variable_that_akunu_sets(self, name: str) -> None:
+        with pytest.raises(InvalidArgumentError, match=f"'{name}' is set by Akunu"):
+            template("x").render([USER], variables={name: []})
+
+    def test_no_name_of_a_variable_is_an_argument(self) -> None:
+        given = {"template": "t", "variables": "v"}
+        assert text(template("{{ template }}{{ variables }}").render([USER], variables=given)) == "tv"
+
+    @pytest.mark.parametrize(
+        ("variables", "message"),
+        [
+            ([1], "template variables: found list, expected a mapping"),
+            ("x", "template variables: found str, expected a mapping"),
+            ({1: 2}, "template variables: found the key 1, expected strings"),
+            ({"x": object()}, r"template variables\.x: found object"),
+        ],
+    )
+    def test_variables_that_are_no_mapping_of_names(self, variables: Any, message: str) -> None:
+        with pytest.raises(InvalidArgumentError, match=message):
+            template("x").render([USER], variables=variables)
+
+    def test_a_source_or_name_that_is_no_text(self) -> None:
+        with pytest.raises(InvalidArgumentError, match="chat template: found int, expected a text"):
+            ChatTemplate(5, tokenizer())  # type: ignore[arg-type]
+        with pytest.raises(InvalidArgumentError, match=r"found \[\], expected one of chatml"):
+            ChatTemplate.named([], tokenizer())  # type: ignore[arg-type]
+        with pytest.raises(InvalidArgumentError, match=r"found \[\], expected one of default"):
+            template("x").render([USER], template=[])  # type: ignore[arg-type]
 
     @pytest.mark.parametrize("tools", ["x", {"a": 1}, ["x"]])
     def test_tools_that_are_not_a_list_of_mappings(self, tools: Any) -> None:
