@@ -1,31 +1,15 @@
-"""The Python examples of the documentation run as they stand, in order, with the embedded model."""
+"""The tables of the Python API's documentation are those of the code."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-import pytest
-
 import akunu
 from akunu.errors import InvalidArgumentError
 from akunu.options import GenerationOptions, Sampling
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-
-
-def blocks(name: str) -> list[str]:
-    return BLOCK.findall((DOCS / name).read_text(encoding="utf-8"))
-
-
-@pytest.mark.parametrize("name", ["quickstart.md", "python-api.md"])
-def test_the_examples_run(name: str) -> None:
-    examples = blocks(name)
-    assert len(examples) > 4
-    namespace: dict[str, object] = {}
-    for number, example in enumerate(examples):
-        exec(compile(example, f"{name}, example {number}", "exec"), namespace)
 
 
 def test_the_table_of_arguments_is_that_of_the_code() -> None:

@@ -1,0 +1,52 @@
+"""The documentation holds as printed: its Python examples run, its messages are those of the code."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from akunu.loading import find_model
+
+ROOT = Path(__file__).resolve().parents[1]
+BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+# For developers: fragments of a test, which tests/metal runs whole.
+FRAGMENTS = {"docs/metal-emulator.md"}
+
+
+def blocks(name: str) -> list[str]:
+    return BLOCK.findall((ROOT / name).read_text(encoding="utf-8"))
+
+
+DOCS = sorted(
+    name
+    for name in (path.relative_to(ROOT).as_posix() for path in (ROOT / "README.md", *ROOT.glob("docs/*.md")))
+    if name not in FRAGMENTS and blocks(name)
+)
+
+
+def test_the_user_documentation_has_examples() -> None:
+    assert {"README.md", "docs/quickstart.md", "docs/python-api.md", "docs/formats.md"} <= set(DOCS)
+
+
+@pytest.mark.parametrize("name", DOCS)
+def test_the_examples_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In order, in one namespace, with the embedded model where they say model.gguf."""
+    (tmp_path / "model.gguf").symlink_to(find_model("ember").resolve())
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, object] = {}
+    for number, example in enumerate(blocks(name), 1):
+        exec(compile(example, f"{name}, example {number}", "exec"), namespace)
+
+
+def test_the_messages_in_the_table_of_troubles_are_those_of_the_code() -> None:
+    table = (ROOT / "docs/install.md").read_text(encoding="utf-8").split("## If something goes wrong")[1]
+    messages = re.findall(r"^\| `([^`]+)`", table, re.MULTILINE)
+    assert len(messages) >= 4
+    sources = [*ROOT.glob("python/akunu/*.py"), *ROOT.glob("cpp/*/*.cpp")]
+    code = [path.read_text(encoding="utf-8") for path in sources]
+    for message in messages:
+        if "CMAKE" not in message:  # that one is CMake's
+            parts = [part.strip() for part in message.split("…") if part.strip()]
+            assert any(all(part in text for part in parts) for text in code), message
