@@ -50,7 +50,7 @@ dev: $(BIN)/python
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/cmake -S . -B build/dev -G Ninja -DAKUNU_WERROR=ON \
 		-DPython_EXECUTABLE=$(abspath $(BIN))/python -Dpybind11_DIR=$$($(BIN)/python -m pybind11 --cmakedir)
 	$(BIN)/ninja -C build/dev
-	ln -sf ../../build/dev/_core*.so python/akunu/
+	cd python/akunu && ln -sf ../../build/dev/_core*.so .
 
 clean:
 	rm -rf build $(VENV) python/akunu/_core*.so

@@ -1,0 +1,22 @@
+"""What the Makefile does beyond calling tools."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def test_make_dev_links_the_compiled_module_in_a_fresh_clone(tmp_path: Path) -> None:
+    recipe = subprocess.run(
+        ["make", "-n", "dev"], cwd=ROOT, check=True, capture_output=True, text=True
+    ).stdout.splitlines()
+    (link,) = [line for line in recipe if "ln -s" in line]
+    module = tmp_path / "build" / "dev" / "_core.cpython.so"
+    module.parent.mkdir(parents=True)
+    module.write_bytes(b"compiled")
+    package = tmp_path / "python" / "akunu"
+    package.mkdir(parents=True)
+    subprocess.run(link, shell=True, cwd=tmp_path, check=True)
+    assert [path.resolve() for path in package.iterdir()] == [module]
