@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import re
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
+import click
 import pytest
 
 import akunu
 from akunu.bench import loader, main
+from akunu.bench.command import command
 from akunu.bench.runner import LoadedModel, ModelFacts
 
 from .fakes import CPU, FakeEngine
@@ -155,6 +158,9 @@ def test_values_that_describe_what_happens_are_accepted(bench):
         ("-mmp 0", "only 1 is possible: files are memory-mapped"),
         ("-sm layer", "a model runs on one device"),
         ("-ot x=CPU", "it is not supported"),
+        ("-hf user/repo", "it is not supported: name the repository with -m USER/REPO[:FILE]"),
+        ("-hff x.gguf", "it is not supported: name the file with -m"),
+        ("-hft secret", "it is not supported: the Hub's client takes it from the environment"),
         ("--poll 50", "only 0 is possible"),
         ("-C 0x3", "use taskset"),
         ("-p 8-4", "is empty"),
@@ -188,6 +194,66 @@ def test_what_is_not_supported_is_refused_and_nothing_runs(args, message, bench)
     assert message in " ".join(ran.err.split())
     assert ran.out == ""
     assert ran.loads == []
+
+
+# The options of llama-bench --help (commit 0c1e570), a name of each.
+LLAMA_BENCH = [
+    "--help",
+    "--version",
+    "--numa",
+    "-r",
+    "--prio",
+    "--delay",
+    "-o",
+    "-oe",
+    "--list-devices",
+    "-v",
+    "--progress",
+    "--no-warmup",
+    "-fitt",
+    "-fitc",
+    "-m",
+    "-hf",
+    "-hff",
+    "-hft",
+    "--offline",
+    "-p",
+    "-n",
+    "-pg",
+    "-d",
+    "-b",
+    "-ub",
+    "-ctk",
+    "-ctv",
+    "-t",
+    "-C",
+    "--cpu-strict",
+    "--poll",
+    "-ngl",
+    "-ncmoe",
+    "-sm",
+    "-mg",
+    "-nkvo",
+    "-fa",
+    "-dev",
+    "-lm",
+    "-lzm",
+    "-embd",
+    "-ts",
+    "-ot",
+    "-nopo",
+    "--no-host",
+    "--repack",
+]
+DOCS = Path(__file__).parents[2] / "docs" / "benchmarks.md"
+
+
+def test_every_option_of_llama_bench_is_here_or_in_the_table_of_what_differs():
+    table = DOCS.read_text(encoding="utf-8").partition("What differs")[2].partition("\n\nThe fields")[0]
+    documented = set(re.findall(r"(?<![\w-])--?[a-zA-Z][\w-]*", table))
+    options = [option for option in command.params if isinstance(option, click.Option)]
+    shown = {flag for option in options if not option.hidden for flag in option.opts} | {"--help"}
+    assert set(LLAMA_BENCH) - shown - documented == set()
 
 
 def test_write_makes_a_file(bench, tmp_path):

@@ -66,6 +66,9 @@ _FIXED: Final[tuple[tuple[tuple[str, ...], tuple[str, ...], str], ...]] = (
     (("--numa",), (), "memory placement is the system's; use numactl"),
     (("--prio",), ("0",), "the priority is the system's; use nice"),
     (("-rpc", "--rpc"), (), "a model runs on one device"),
+    (("-hf", "-hfr", "--hf-repo"), (), "name the repository with -m USER/REPO[:FILE]"),
+    (("-hff", "--hf-file"), (), "name the file with -m USER/REPO:FILE"),
+    (("-hft", "--hf-token"), (), "the Hub's client takes it from the environment: HF_TOKEN"),
 )
 # fmt: on
 
@@ -131,8 +134,8 @@ def _fixed(
     def callback(_context: click.Context, _option: click.Parameter, texts: tuple[str, ...]) -> None:
         for text in texts:
             if text not in accepted:
-                only = f"only {', '.join(accepted)} is possible" if accepted else "it is not supported"
-                raise click.BadParameter(f"found {text!r}, but {only}: {reason}")
+                only = f"found {text!r}, but only {', '.join(accepted)} is possible"
+                raise click.BadParameter(f"{only if accepted else 'it is not supported'}: {reason}")
 
     return callback
 
