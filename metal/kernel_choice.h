@@ -32,6 +32,10 @@ struct GroupCount {
     std::uint32_t keys_per = 0;
 };
 
+struct Dim3 {
+    std::uint32_t x = 1, y = 1, z = 1;
+};
+
 // One dispatch.
 struct Pass {
     std::string function;             // its host_name

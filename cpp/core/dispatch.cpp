@@ -34,7 +34,7 @@ KeyCount visible_keys(const Cost& c, const ReplayArgs& a) {
 
 double cost_bytes(const Cost& c, const ReplayArgs& a) {
     const KeyCount k = visible_keys(c, a);
-    return c.bytes + c.bytes_per_row * a.rows + c.bytes_per_key * k.distinct + c.bytes_per_row_key * k.sum;
+    return c.bytes + c.bytes_per_row * a.rows + c.bytes_per_key * k.distinct;
 }
 
 double cost_minimum_bytes(const Cost& c, const ReplayArgs& a) {

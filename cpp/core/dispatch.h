@@ -73,10 +73,6 @@ struct Patch {
     std::uint16_t add = 0;
 };
 
-struct Dim3 {
-    std::uint32_t x = 1, y = 1, z = 1;
-};
-
 constexpr int kMaxBuffers = 8;
 constexpr int kMaxParamBytes = 64;
 constexpr int kMaxPatches = 4;
@@ -85,7 +81,6 @@ constexpr int kMaxPatches = 4;
 struct DispatchCmd {
     const void* kernel = nullptr;  // resolved by the device
     Op op = Op::kEmbed;
-    std::uint8_t variant = 0;  // device-private choice, for example a layout or a tile
     std::uint8_t n_buffers = 0;
     std::uint8_t n_patches = 0;
     std::uint8_t param_bytes = 0;
@@ -94,8 +89,6 @@ struct DispatchCmd {
     DType weight = DType::F32;
     DType kv = DType::F16;
     std::uint32_t input_format = kActF32;
-    std::uint32_t scratch_bytes = 0;
-    Dim3 grid, group;
     std::array<Patch, kMaxPatches> patches{};
     alignas(8) std::array<std::byte, kMaxParamBytes> params{};
     std::array<Binding, kMaxBuffers> buffers{};
@@ -109,10 +102,10 @@ struct DispatchCmd {
 };
 
 // Bytes and FLOPs that a command must move and do:
-// fixed + rows·per_row + (keys visible, summed over rows)·per_key.
+// fixed + rows·per_row + (keys that any row sees)·per_key + (keys seen, summed over rows)·per_row_key.
 struct Cost {
     double weights = 0, kv_per_key = 0;  // of the bytes: what must be read whatever the kernels are
-    double bytes = 0, bytes_per_row = 0, bytes_per_key = 0, bytes_per_row_key = 0;
+    double bytes = 0, bytes_per_row = 0, bytes_per_key = 0;
     double flops = 0, flops_per_row = 0, flops_per_row_key = 0;
     std::uint32_t window = 0;
 };
@@ -133,7 +126,7 @@ struct ReplayArgs {
 
 // What device and host share during a replay.
 struct Control {
-    std::uint32_t stop = 0;      // set by the sampler after an end-of-generation token, or by the host to cancel
+    std::uint32_t stop = 0;      // set by the sampler after an end-of-generation token; a device may set it to cancel
     std::uint32_t produced = 0;  // tokens sampled so far in this chain
 };
 

@@ -89,14 +89,6 @@ void MappedFile::drop(std::uint64_t offset, std::uint64_t length) const noexcept
     ::madvise(const_cast<std::byte*>(bytes_.data()) + first, last - first, MADV_DONTNEED);
 }
 
-void MappedFile::will_need(std::uint64_t offset, std::uint64_t length) const noexcept {
-    if (offset >= bytes_.size()) return;
-    const std::uint64_t end = offset + std::min<std::uint64_t>(length, bytes_.size() - offset);
-    const std::uint64_t first = offset / page_size() * page_size();
-    if (first >= end) return;
-    ::madvise(const_cast<std::byte*>(bytes_.data()) + first, end - first, MADV_WILLNEED);
-}
-
 void MappedFile::check_size() const {
     struct stat status{};
     if (::fstat(descriptor_, &status) != 0) {

@@ -23,11 +23,9 @@ class MappedFile {
     std::span<const std::byte> bytes() const noexcept { return bytes_; }
     const std::string& path() const noexcept { return path_; }
 
-    // Hints about a range; what lies outside the file is ignored. `drop` lets the pages wholly
-    // inside leave memory (reading them again is correct, from the page cache or the disk);
-    // `will_need` asks for every page it touches to be read ahead.
+    // Lets the pages wholly inside the range leave memory; reading them again is correct, from the page cache or the
+    // disk. What lies outside the file is ignored.
     void drop(std::uint64_t offset, std::uint64_t length) const noexcept;
-    void will_need(std::uint64_t offset, std::uint64_t length) const noexcept;
 
     // ModelFileError when the file is now shorter than when it was mapped.
     void check_size() const;

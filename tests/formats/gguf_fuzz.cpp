@@ -117,7 +117,6 @@ std::uint64_t use_file(const std::string& path) {
         if (file.find_tensor(tensor.name) != &tensor) std::abort();
         const auto bytes = file.tensor_bytes(tensor);
         sum += static_cast<std::uint64_t>(bytes.front()) + static_cast<std::uint64_t>(bytes.back());
-        file.files()[tensor.file]->will_need(tensor.offset, tensor.bytes);
         if (akunu::dtype_info(tensor.dtype).is_weight) {
             row.resize(tensor.shape.back());  // fits: the file holds it
             akunu::dequantize_row(tensor.dtype, bytes.data(), row.data(), row.size());
