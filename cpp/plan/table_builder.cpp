@@ -9,55 +9,49 @@
 
 namespace akunu {
 
-// Appends the command when it goes out of scope, after the device has resolved it.
+// The command that `emit` appended, while it is filled in. `build` has the device resolve all of them at its end.
 struct TableBuilder::Emit {
     TableBuilder& builder;
-    DispatchCmd cmd;
-    CommandLabel label;
+    std::size_t index;
 
-    Emit(TableBuilder& b, Op op, std::string name, int layer) : builder(b) {
-        cmd.op = op;
-        label.name = std::move(name);
-        label.layer = layer;
-    }
+    DispatchCmd& cmd() const { return builder.table_.commands[index]; }
+    CommandLabel& label() const { return builder.table_.labels[index]; }
+
     Emit& buffer(const Binding& b) {
-        cmd.buffers.at(cmd.n_buffers++) = b;
+        cmd().buffers.at(cmd().n_buffers++) = b;
         return *this;
     }
     Emit& weight(const Weight& w) {
-        cmd.weight = w.dtype;
-        cmd.packed = w.packed;
-        label.cost.weights += static_cast<double>(w.bytes());
-        label.cost.bytes += static_cast<double>(w.bytes());
+        cmd().weight = w.dtype;
+        cmd().packed = w.packed;
+        label().cost.weights += static_cast<double>(w.bytes());
+        label().cost.bytes += static_cast<double>(w.bytes());
         return buffer(w.data);
     }
     template <typename P>
     Emit& params(const P& p) {
-        cmd.set_params(p);
+        cmd().set_params(p);
         return *this;
     }
     Emit& patch(std::size_t offset, PatchSource source, std::uint16_t add = 0) {
-        cmd.patches.at(cmd.n_patches++) = {static_cast<std::uint8_t>(offset), source, add};
+        cmd().patches.at(cmd().n_patches++) = {static_cast<std::uint8_t>(offset), source, add};
         // Until a replay says how many rows it has: the most that it may have, for the device to choose a kernel by.
         if (source == PatchSource::kRows) {
-            std::memcpy(cmd.params.data() + offset, &builder.table_.max_rows, sizeof builder.table_.max_rows);
+            std::memcpy(cmd().params.data() + offset, &builder.table_.max_rows, sizeof builder.table_.max_rows);
         }
         return *this;
     }
     Emit& cost(double bytes_per_row, double flops_per_row) {
-        label.cost.bytes_per_row += bytes_per_row;
-        label.cost.flops_per_row += flops_per_row;
+        label().cost.bytes_per_row += bytes_per_row;
+        label().cost.flops_per_row += flops_per_row;
         return *this;
-    }
-    void done() {
-        builder.device_.resolve(cmd);
-        builder.table_.commands.push_back(cmd);
-        builder.table_.labels.push_back(std::move(label));
     }
 };
 
 TableBuilder::Emit TableBuilder::emit(Op op, std::string name, int layer) {
-    return {*this, op, std::move(name), layer};
+    table_.commands.emplace_back().op = op;
+    table_.labels.push_back({std::move(name), {}, layer, {}});
+    return {*this, table_.commands.size() - 1};
 }
 
 bool TableBuilder::fuses_gate_up(const LayerWeights& layer) {
@@ -98,6 +92,7 @@ DispatchTable TableBuilder::build(const TableKey& key) {
     for (std::uint32_t i = 0; i < config_.n_layers; ++i) layer(static_cast<int>(i));
     head(key.head);
     tail(key.tail, key.logprobs);
+    for (DispatchCmd& cmd : table_.commands) device_.resolve(cmd);
     return std::move(table_);
 }
 
@@ -108,10 +103,10 @@ void TableBuilder::embed() {
     e.buffer(ws_.history).weight(weights_.token_embedding).buffer(ws_.hidden).params(p);
     e.patch(offsetof(EmbedParams, position), PatchSource::kPosition);
     e.patch(offsetof(EmbedParams, rows), PatchSource::kRows);
-    e.label.cost.bytes = e.label.cost.weights = 0;  // one row of the table, not all of it
-    e.label.shape = std::to_string(c.dim);
+    e.label().cost.bytes = e.label().cost.weights = 0;  // one row of the table, not all of it
+    e.label().shape = std::to_string(c.dim);
     const double row = static_cast<double>(row_bytes(weights_.token_embedding.dtype, c.dim));
-    e.cost(row + 4.0 * c.dim, c.dim).done();
+    e.cost(row + 4.0 * c.dim, c.dim);
 }
 
 void TableBuilder::rope_tables() {
@@ -122,9 +117,9 @@ void TableBuilder::rope_tables() {
         e.buffer(ws_.inv_freq[set]).buffer(ws_.rope[set]).params(p);
         e.patch(offsetof(RopeTableParams, position), PatchSource::kPosition);
         e.patch(offsetof(RopeTableParams, rows), PatchSource::kRows);
-        e.cmd.barrier = false;  // the embedding does not touch it
-        e.label.shape = std::to_string(half);
-        e.cost(8.0 * half, 2.0 * half).done();
+        e.cmd().barrier = false;  // the embedding does not touch it
+        e.label().shape = std::to_string(half);
+        e.cost(8.0 * half, 2.0 * half);
     }
 }
 
@@ -139,16 +134,15 @@ void TableBuilder::norm(const char* name, int layer, const Binding& x, const Vec
     } else {
         e.patch(offsetof(NormParams, rows), PatchSource::kRows);
     }
-    e.label.shape = std::to_string(dim);
+    e.label().shape = std::to_string(dim);
     const double bytes = dim * (4.0 + act_bytes(formats));
     if (last_row) {
-        e.label.cost.bytes = bytes + 4.0 * dim;
-        e.label.cost.flops = 4.0 * dim;
+        e.label().cost.bytes = bytes + 4.0 * dim;
+        e.label().cost.flops = 4.0 * dim;
     } else {
-        e.label.cost.bytes = 4.0 * dim;
+        e.label().cost.bytes = 4.0 * dim;
         e.cost(bytes, 4.0 * dim);
     }
-    e.done();
 }
 
 void TableBuilder::matmul(const char* name, int layer, const Act& x, const Weight& w, const Binding& y,
@@ -159,18 +153,17 @@ void TableBuilder::matmul(const char* name, int layer, const Act& x, const Weigh
         .rows = 1, .n = n, .k = k, .y_stride = n, .accumulate = accumulate, .has_bias = bool(bias), .softcap = softcap};
     auto e = emit(Op::kMatmul, name, layer);
     e.buffer(x.in(format)).weight(w).buffer(y).buffer(bias).params(p);
-    e.cmd.input_format = format;
-    e.cmd.barrier = barrier;
-    e.label.shape = shape(n, k);
+    e.cmd().input_format = format;
+    e.cmd().barrier = barrier;
+    e.label().shape = shape(n, k);
     const double bytes = act_bytes(format) * k + 4.0 * n * (accumulate ? 2 : 1), flops = 2.0 * n * k;
     if (one_row) {
-        e.label.cost.bytes += bytes;
-        e.label.cost.flops += flops;
+        e.label().cost.bytes += bytes;
+        e.label().cost.flops += flops;
     } else {
         e.patch(offsetof(MatmulParams, rows), PatchSource::kRows);
         e.cost(bytes, flops);
     }
-    e.done();
 }
 
 void TableBuilder::add_to_residual(const char* name, int layer, const Act& x, const Weight& w, const Vector& bias,
@@ -184,8 +177,8 @@ void TableBuilder::add_to_residual(const char* name, int layer, const Act& x, co
     auto e = emit(Op::kNormAdd, std::string(name) + "_post_norm", layer);
     e.buffer(ws_.branch).buffer(post_norm).buffer(ws_.hidden).params(p);
     e.patch(offsetof(NormParams, rows), PatchSource::kRows);
-    e.label.shape = std::to_string(config_.dim);
-    e.cost(12.0 * config_.dim, 5.0 * config_.dim).done();
+    e.label().shape = std::to_string(config_.dim);
+    e.cost(12.0 * config_.dim, 5.0 * config_.dim);
 }
 
 void TableBuilder::layer(int index) {
@@ -216,12 +209,11 @@ void TableBuilder::norm_qkv(const char* name, int index, const Weight& first, co
     e.buffer(ws_.hidden).buffer(w.attn_norm).weight(first);
     for (const Weight* other : {&key, &value}) *other ? e.weight(*other) : e.buffer({});
     e.buffer(y).buffer(bias).params(p);
-    e.cmd.barrier = barrier;
+    e.cmd().barrier = barrier;
     const double rows = static_cast<double>(first.rows + key.rows + value.rows);
-    e.label.shape = shape(first.rows + key.rows + value.rows, k);
-    e.label.cost.bytes += 8.0 * k + 4.0 * rows;
-    e.label.cost.flops = 2.0 * rows * k + 4.0 * k;
-    e.done();
+    e.label().shape = shape(first.rows + key.rows + value.rows, k);
+    e.label().cost.bytes += 8.0 * k + 4.0 * rows;
+    e.label().cost.flops = 2.0 * rows * k + 4.0 * k;
 }
 
 // q, k, v = norm(h)·Wᵀ (+ bias)
@@ -257,10 +249,9 @@ void TableBuilder::feed_forward(int index) {
         auto e = emit(Op::kNormGateUp, "ffn_gate_up", index);
         e.buffer(ws_.hidden).buffer(w.ffn_norm).weight(w.ffn_gate).weight(w.ffn_up);
         e.buffer(ws_.ffn.f32).buffer(ws_.ffn.compact).params(p);
-        e.label.shape = shape(2ull * n, c.dim);
-        e.label.cost.bytes += 8.0 * c.dim + bytes_out;
-        e.label.cost.flops = 4.0 * n * c.dim + 4.0 * c.dim;
-        e.done();
+        e.label().shape = shape(2ull * n, c.dim);
+        e.label().cost.bytes += 8.0 * c.dim + bytes_out;
+        e.label().cost.flops = 4.0 * n * c.dim + 4.0 * c.dim;
         return;
     }
     norm("ffn_norm", index, ws_.hidden, w.ffn_norm, ws_.input, input_format(w.ffn_gate) | input_format(w.ffn_up),
@@ -272,9 +263,9 @@ void TableBuilder::feed_forward(int index) {
         e.buffer(ws_.input.in(format)).weight(w.ffn_gate).weight(w.ffn_up);
         e.buffer(ws_.ffn.f32).buffer(ws_.ffn.compact).params(p);
         e.patch(offsetof(GateUpParams, rows), PatchSource::kRows);
-        e.cmd.input_format = format;
-        e.label.shape = shape(2ull * n, c.dim);
-        e.cost(act_bytes(format) * c.dim + bytes_out, 4.0 * n * c.dim).done();
+        e.cmd().input_format = format;
+        e.label().shape = shape(2ull * n, c.dim);
+        e.cost(act_bytes(format) * c.dim + bytes_out, 4.0 * n * c.dim);
         return;
     }
     matmul("ffn_gate", index, ws_.input, w.ffn_gate, ws_.gate, {}, false, true, 0, false);
@@ -283,8 +274,8 @@ void TableBuilder::feed_forward(int index) {
     auto e = emit(Op::kGateAct, "ffn_act", index);
     e.buffer(ws_.gate).buffer(ws_.up).buffer(ws_.ffn.f32).buffer(ws_.ffn.compact).params(p);
     e.patch(offsetof(GateActParams, rows), PatchSource::kRows);
-    e.label.shape = std::to_string(n);
-    e.cost(8.0 * n + bytes_out, 5.0 * n).done();
+    e.label().shape = std::to_string(n);
+    e.cost(8.0 * n + bytes_out, 5.0 * n);
 }
 
 void TableBuilder::attention(int index) {
@@ -309,9 +300,9 @@ void TableBuilder::attention(int index) {
     r.buffer(ws_.k_cache[l]).buffer(ws_.v_cache[l]).buffer(w.attn_q_norm).buffer(w.attn_k_norm).params(rp);
     r.patch(offsetof(RopeKvParams, position), PatchSource::kPosition);
     r.patch(offsetof(RopeKvParams, rows), PatchSource::kRows);
-    r.cmd.kv = ws_.kv_dtype;
-    r.label.shape = std::to_string(c.n_heads) + "+" + std::to_string(c.n_kv_heads) + "x" + std::to_string(c.head_dim);
-    r.cost(8.0 * c.q_dim() + (8.0 + 2 * kv_elem) * c.kv_dim(), 6.0 * (c.q_dim() + c.kv_dim())).done();
+    r.cmd().kv = ws_.kv_dtype;
+    r.label().shape = std::to_string(c.n_heads) + "+" + std::to_string(c.n_kv_heads) + "x" + std::to_string(c.head_dim);
+    r.cost(8.0 * c.q_dim() + (8.0 + 2 * kv_elem) * c.kv_dim(), 6.0 * (c.q_dim() + c.kv_dim()));
 
     // o = softmax(scale·q·Kᵀ)·V
     const u32 out_formats = input_format(w.attn_output);
@@ -336,30 +327,30 @@ void TableBuilder::attention(int index) {
     e.buffer(split ? ws_.partials : ws_.attn_f32).params(ap);
     e.patch(offsetof(AttentionParams, position), PatchSource::kPosition);
     e.patch(offsetof(AttentionParams, rows), PatchSource::kRows);
-    e.cmd.kv = ws_.kv_dtype;
-    e.label.shape = heads;
-    e.label.cost.window = ap.window;
-    e.label.cost.kv_per_key = 2 * kv_elem * c.kv_dim();
-    e.label.cost.bytes_per_key = e.label.cost.kv_per_key + partials;
-    e.label.cost.flops_per_row_key = 4.0 * c.q_dim();
-    e.cost(split ? 4.0 * c.q_dim() : 8.0 * c.q_dim(), 0).done();
+    e.cmd().kv = ws_.kv_dtype;
+    e.label().shape = heads;
+    e.label().cost.window = ap.window;
+    e.label().cost.kv_per_key = 2 * kv_elem * c.kv_dim();
+    e.label().cost.bytes_per_key = e.label().cost.kv_per_key + partials;
+    e.label().cost.flops_per_row_key = 4.0 * c.q_dim();
+    e.cost(split ? 4.0 * c.q_dim() : 8.0 * c.q_dim(), 0);
 
     if (split) {
         auto m = emit(Op::kAttentionMerge, "attention_merge", index);
         m.buffer(ws_.partials).buffer(ws_.attn.f32).buffer(ws_.attn.compact).params(ap);
         m.patch(offsetof(AttentionParams, position), PatchSource::kPosition);
         m.patch(offsetof(AttentionParams, rows), PatchSource::kRows);
-        m.label.shape = heads;
-        m.label.cost.window = ap.window;
-        m.label.cost.bytes_per_key = partials;
-        m.cost(act_bytes(out_formats) * c.q_dim(), 2.0 * c.q_dim()).done();
+        m.label().shape = heads;
+        m.label().cost.window = ap.window;
+        m.label().cost.bytes_per_key = partials;
+        m.cost(act_bytes(out_formats) * c.q_dim(), 2.0 * c.q_dim());
     } else {
         const QuantizeParams qp{.rows = 0, .dim = c.q_dim(), .formats = out_formats};
         auto q = emit(Op::kQuantize, "attention_out", index);
         q.buffer(ws_.attn_f32).buffer(ws_.attn.f32).buffer(ws_.attn.compact).params(qp);
         q.patch(offsetof(QuantizeParams, rows), PatchSource::kRows);
-        q.label.shape = std::to_string(c.q_dim());
-        q.cost((4.0 + act_bytes(out_formats)) * c.q_dim(), 2.0 * c.q_dim()).done();
+        q.label().shape = std::to_string(c.q_dim());
+        q.cost((4.0 + act_bytes(out_formats)) * c.q_dim(), 2.0 * c.q_dim());
     }
 }
 
@@ -380,10 +371,9 @@ void TableBuilder::tail(Tail tail, bool logprobs) {
         e.params(p);
         e.patch(offsetof(SampleParams, position), PatchSource::kEnd);
         e.patch(offsetof(SampleParams, step), PatchSource::kStep);
-        e.label.shape = std::to_string(config_.vocab_size);
-        e.label.cost.bytes = bytes;
-        e.label.cost.flops = v;
-        e.done();
+        e.label().shape = std::to_string(config_.vocab_size);
+        e.label().cost.bytes = bytes;
+        e.label().cost.flops = v;
     };
     if (tail == Tail::kGreedy) {
         sample(Op::kArgmax, "argmax", {ws_.logits, ws_.history, ws_.sampler, ws_.control}, 4 * v);
