@@ -8,7 +8,11 @@ change of the memory bandwidth probed right before and right after.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import resource
+import select
+import signal
 import subprocess
 import tempfile
 import time
@@ -139,15 +143,16 @@ def run(command: Sequence[str], *, timeout: float = 3600.0) -> Usage:
         output = b""
         first_output = 0.0
         try:
-            while piece := os.read(process.stdout.fileno(), 1 << 16):
+            while piece := _read(process.stdout.fileno(), start + timeout):
                 first_output = first_output or time.perf_counter() - start
                 output += piece
-                if time.perf_counter() - start > timeout:
-                    raise AkunuError(f"{command[0]}: did not end within {timeout:.0f} s")
-            _, status, resources = os.wait4(process.pid, 0)
-        except BaseException:
-            process.kill()
+            status, resources = _wait(process.pid, start + timeout)
+        except BaseException as error:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # what it has started, too
             process.wait()
+            if isinstance(error, TimeoutError):
+                raise AkunuError(f"{command[0]}: did not end within {timeout:g} s") from error
             raise
         finally:
             process.stdout.close()
@@ -170,6 +175,24 @@ def run(command: Sequence[str], *, timeout: float = 3600.0) -> Usage:
         steal=(after.steal - clock.steal) / capacity,
         foreign=max(0.0, after.busy - clock.busy - cpu_seconds) / capacity,
     )
+
+
+def _read(file: int, deadline: float) -> bytes:
+    """The next output of a program; empty at its end."""
+    if not select.select([file], [], [], max(0.0, deadline - time.perf_counter()))[0]:
+        raise TimeoutError
+    return os.read(file, 1 << 16)
+
+
+def _wait(pid: int, deadline: float) -> tuple[int, resource.struct_rusage]:
+    """The exit status of a program that has closed its output, and what it used."""
+    while True:
+        found, status, used = os.wait4(pid, os.WNOHANG)
+        if found:
+            return status, used
+        if time.perf_counter() > deadline:
+            raise TimeoutError
+        time.sleep(0.0002)
 
 
 def probe(threads: int) -> Peaks:

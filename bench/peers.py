@@ -27,6 +27,7 @@ from akunu.cli.app import CONTEXT_SETTINGS
 from akunu.cli.app import run as run_command
 from akunu.cli.console import note, print_table
 from akunu.errors import AkunuError, InvalidArgumentError
+from json_file import write_json
 from measure import LIMITS, Rule, probe, run
 
 ENGINES: Final = ("akunu", "llama.cpp")
@@ -348,7 +349,7 @@ def command(
             "rows": [asdict(row) for row in rows],
             "calls": [asdict(call) for call in calls],
         }
-        json_path.write_text(json.dumps(report, indent=1, default=str) + "\n")
+        write_json(json_path, report)
     if svg_path is not None:
         svg_path.write_text(chart(rows, "Akunu and llama.cpp"))
     if any(not count for row in rows for count in row.calls.values()):

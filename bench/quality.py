@@ -10,7 +10,6 @@ round activations: the difference is what that costs. What quantising the weight
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
@@ -27,6 +26,7 @@ import akunu
 from akunu.cli.app import CONTEXT_SETTINGS
 from akunu.cli.app import run as run_command
 from akunu.cli.console import note, print_table
+from json_file import write_json
 
 ESTIMATE: Final = re.compile(r"Final estimate: PPL = ([\d.]+)")
 PEER_ATTEMPTS: Final = 5
@@ -100,6 +100,8 @@ FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.command(context_settings=CONTEXT_SETTINGS)
 @click.argument("models", nargs=-1, required=True, type=FILE)
 @click.option("--text", "text_path", required=True, type=FILE, metavar="FILE", help="A UTF-8 text.")
+@click.option("--folder", type=click.Path(exists=True, file_okay=False, path_type=Path), metavar="DIR",
+              help="Where the F32 copy goes, 4 bytes a weight.  [default: for temporary files]")  # fmt: skip
 @click.option("--peer", metavar="PATH", help="llama.cpp's llama-perplexity.")
 @click.option("-c", "--context", type=click.IntRange(min=8), default=512, show_default=True, metavar="N",
               help="Tokens in a window.")  # fmt: skip
@@ -112,6 +114,7 @@ FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 def command(
     models: tuple[Path, ...],
     text_path: Path,
+    folder: Path | None,
     peer: str | None,
     context: int,
     windows: int,
@@ -123,8 +126,8 @@ def command(
     found: dict[str, dict[str, float]] = {}
     for path in models:
         figures = {"akunu": perplexity(path, text, context, windows, threads)}
-        with tempfile.TemporaryDirectory() as folder:
-            exact = Path(folder) / "f32.gguf"
+        with tempfile.TemporaryDirectory(dir=folder) as made:
+            exact = Path(made) / "f32.gguf"
             write_f32(path, exact)
             figures["f32"] = perplexity(exact, text, context, windows, threads)
         if peer is not None:
@@ -144,7 +147,7 @@ def command(
         rows.append(row)
     print_table(["file", "weights as F32", "akunu", "change", "peer", "change"], rows, right=" rrrrr")
     if json_path is not None:
-        json_path.write_text(json.dumps(found, indent=1) + "\n")
+        write_json(json_path, found)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ The rows are ordered by the time that is lost above the floor, so the first is w
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -23,6 +22,7 @@ from akunu.cli.app import run as run_command
 from akunu.cli.console import bar, note, print_table, seconds_text
 from akunu.cli.costs import Cost, costs, mean_peaks
 from akunu.cli.profile import ROWS
+from json_file import write_json
 
 
 def measure(
@@ -116,7 +116,7 @@ def command(
             print_report(report)
             reports.append(report | {"kernels": [asdict(cost) for cost in report["kernels"]]})
     if json_path is not None:
-        json_path.write_text(json.dumps(reports, indent=1) + "\n")
+        write_json(json_path, reports)
 
 
 if __name__ == "__main__":

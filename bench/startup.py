@@ -10,7 +10,6 @@ sees to that.
 
 from __future__ import annotations
 
-import json
 import random
 import shlex
 import sys
@@ -23,6 +22,7 @@ import click
 from akunu.cli.app import CONTEXT_SETTINGS
 from akunu.cli.app import run as run_command
 from akunu.cli.console import bytes_text, note, print_table, seconds_text
+from json_file import write_json
 from measure import LIMITS, Rule, Usage, probe, run
 
 PROMPT: Final = "Once upon a time"
@@ -107,7 +107,7 @@ def command(
             ]
             for name, found in runs.items()
         }
-        json_path.write_text(json.dumps(report, indent=1) + "\n")
+        write_json(json_path, report)
 
 
 if __name__ == "__main__":

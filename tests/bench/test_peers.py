@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 import xml.etree.ElementTree as ET
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ from akunu.errors import AkunuError, InvalidArgumentError
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 import measure
 import peers
+from json_file import write_json
 
 MODEL = Path("a.gguf")
 
@@ -78,6 +81,23 @@ def test_a_program_that_fails_or_is_missing_is_an_error():
         measure.run(["/no-such-program"])
 
 
+@pytest.mark.parametrize(
+    "program",
+    [
+        ["sleep", "30"],
+        ["sh", "-c", "echo a; exec sleep 30"],
+        ["sh", "-c", "exec >&-; exec sleep 30"],  # no output any more
+        ["sh", "-c", "sleep 30 & sleep 30"],  # a child that keeps the output open
+        ["sh", "-c", "while :; do echo a; done"],
+    ],
+)
+def test_a_program_that_does_not_end_is_killed(program):
+    start = time.monotonic()
+    with pytest.raises(AkunuError, match=r"did not end within 0\.3 s"):
+        measure.run(program, timeout=0.3)
+    assert time.monotonic() - start < 10
+
+
 def call(
     engine: str, round_: int, rate: float, *, objection: str = "", bandwidth: float = 40e9
 ) -> peers.Call:
@@ -124,6 +144,15 @@ def test_a_row_without_runs_is_empty_not_zero():
         "llama.cpp of bandwidth": "-",
         "runs": "1 + 0",
     }
+
+
+def test_what_was_not_measured_is_null(tmp_path):
+    row = peers.Row("a", 1, "pp8")
+    write_json(tmp_path / "r.json", {"rows": [asdict(row)], "path": MODEL, "steal": float("inf")})
+    found = json.loads((tmp_path / "r.json").read_text(), parse_constant=pytest.fail)
+    assert found["rows"][0]["ratio"] is None
+    assert found["rows"][0]["ratio_range"] == [None, None]
+    assert (found["path"], found["steal"]) == ("a.gguf", None)
 
 
 def test_the_chart_is_well_formed_and_has_a_bar_for_each_ratio():
@@ -213,10 +242,13 @@ def test_a_busy_machine_gives_no_figures_and_status_1(tmp_path, capsys):
         "1",
     ]
     args += ["-p", "8", "-n", "4", "--rounds", "1", "-r", "1", "--limits", "-1,9,9", "--retries", "1"]
+    args += ["--json", str(tmp_path / "r.json")]
     assert peers.run_command(peers.command, "peers.py", args) == 1
     captured = capsys.readouterr()
     assert "no run that counts" in captured.err
     assert "4 runs, 4 discarded" in captured.err
+    rows = json.loads((tmp_path / "r.json").read_text(), parse_constant=pytest.fail)["rows"]
+    assert [row["ratio"] for row in rows] == [None, None]
 
 
 def test_wrong_usage(capsys):
