@@ -198,9 +198,9 @@ def test_what_is_not_supported_is_refused_and_nothing_runs(args, message, bench)
 
 # The options of llama-bench --help (commit 0c1e570), a name of each.
 LLAMA_BENCH = """
---help --version --numa -r --prio --delay -o -oe --list-devices -v --progress --no-warmup -fitt -fitc -m -hf -hff
--hft --offline -p -n -pg -d -b -ub -ctk -ctv -t -C --cpu-strict --poll -ngl -ncmoe -sm -mg -nkvo -fa -dev -lm
--lzm -embd -ts -ot -nopo --no-host --repack
+--help --version --numa -r --prio --delay -o -oe --list-devices -v --progress --no-warmup -fitt -fitc -m -hf
+-hff -hft --offline -p -n -pg -d -b -ub -ctk -ctv -t -C --cpu-strict --poll -ngl -ncmoe -sm -mg -nkvo -fa -dev
+-lm -lzm -embd -ts -ot -nopo --no-host --repack
 """
 DOCS = Path(__file__).parents[2] / "docs" / "benchmarks.md"
 
