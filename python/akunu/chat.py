@@ -74,6 +74,11 @@ class ChatTemplate:
         """The templates by name."""
         if not self.sources:
             raise TemplateError("no chat template was given")
+        for name, text in self.sources.items():
+            if not isinstance(text, str):
+                raise InvalidArgumentError(
+                    f"chat template {name!r}: found {type(text).__name__}, expected a text"
+                )
         self._tokenizer = tokenizer
         self._limits = limits or Limits()
         self._templates: dict[str, Template] = {

@@ -152,10 +152,15 @@ def find_model(path: str | os.PathLike[str], *, progress: bool | Progress = True
     check_progress(progress)
     if path in BUILT_IN:  # first, so that what lies in the current folder cannot change its meaning
         return _built_in(name)
-    file = Path(name).expanduser()
-    if file.is_dir():
-        raise _directory_error(file)
-    if file.exists():
+    try:
+        file = Path(name).expanduser()
+        is_there = file.exists()
+        no_file = _directory_error(file) if file.is_dir() else None
+    except (OSError, RuntimeError) as error:  # too long, a home or a folder that cannot be looked into
+        raise ModelFileError(f"no model {name!r}: {error}") from error
+    if no_file:
+        raise no_file
+    if is_there:
         _check_kind(file)
         return file
     if isinstance(path, str) and _REPO.match(path):

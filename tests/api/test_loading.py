@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
+import akunu
 from akunu import hub, loading
 from akunu.errors import InvalidArgumentError, ModelFileError, UnsupportedError
 from akunu.loading import find_model
@@ -112,6 +113,14 @@ def test_an_empty_name_is_refused():
 def test_a_name_that_is_no_text_is_refused(path):
     with pytest.raises(InvalidArgumentError, match=f"path: expected a text or a path.*{type(path).__name__}"):
         find_model(path)
+    with pytest.raises(InvalidArgumentError, match="path: expected a text or a path"):
+        akunu.Tokenizer.from_gguf(path)
+
+
+@pytest.mark.parametrize("name", ["a" * 5000, "~nobody-of-that-name/m.gguf"])
+def test_a_name_that_the_system_refuses_is_no_model(name):
+    with pytest.raises(ModelFileError, match="no model"):
+        find_model(name)
 
 
 @pytest.fixture

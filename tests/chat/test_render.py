@@ -234,6 +234,8 @@ class TestMessagesThatAreRefused:
     def test_a_source_or_name_that_is_no_text(self) -> None:
         with pytest.raises(InvalidArgumentError, match="chat template: found int, expected a text"):
             ChatTemplate(5, tokenizer())  # type: ignore[arg-type]
+        with pytest.raises(InvalidArgumentError, match="chat template 'default': found int, expected a text"):
+            ChatTemplate({"default": 5}, tokenizer())  # type: ignore[dict-item]
         with pytest.raises(InvalidArgumentError, match=r"found \[\], expected one of chatml"):
             ChatTemplate.named([], tokenizer())  # type: ignore[arg-type]
         with pytest.raises(InvalidArgumentError, match=r"found \[\], expected one of default"):

@@ -139,6 +139,8 @@ class Tokenizer:
         """
         from akunu._core import GgufFile
 
+        if not isinstance(path, str | os.PathLike):
+            raise InvalidArgumentError(f"path: expected a text or a path, got {path!r}")
         return cls.from_metadata(GgufFile(os.fspath(path)).metadata)
 
     def encode(self, text: str, *, add_special: bool = True, parse_special: bool = False) -> list[int]:
