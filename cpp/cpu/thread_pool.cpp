@@ -3,8 +3,11 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <string>
+#include <system_error>
 
 #include "core/error.h"
+#include "cpu/topology.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -28,6 +31,8 @@ void spin_pause() {
 #endif
 }
 
+int spins_before_yield(int threads) { return threads > usable_processors() ? 0 : kSpinsBeforeYield; }
+
 void SpinBarrier::wait() {
     if (threads_ == 1) return;
     const std::uint32_t generation = generation_.load(std::memory_order_acquire);
@@ -37,7 +42,7 @@ void SpinBarrier::wait() {
         return;
     }
     for (int spins = 0; generation_.load(std::memory_order_acquire) == generation; ++spins) {
-        if (spins < kSpinsBeforeYield) {
+        if (spins < spins_) {
             spin_pause();
         } else {
             std::this_thread::yield();
@@ -45,8 +50,16 @@ void SpinBarrier::wait() {
     }
 }
 
-ThreadPool::ThreadPool(int threads) : threads_(threads), process_(getpid()) {
-    for (int i = 1; i < threads; ++i) workers_->threads.emplace_back([this, i] { worker(i); });
+ThreadPool::ThreadPool(int threads) : threads_(threads), spins_(spins_before_yield(threads)), process_(getpid()) {
+    auto& started = workers_->threads;
+    started.reserve(static_cast<std::size_t>(threads));
+    try {
+        for (int i = 1; i < threads; ++i) started.emplace_back([this, i] { worker(i); });
+    } catch (const std::system_error& e) {
+        end_workers();
+        throw DeviceError("only " + std::to_string(started.size() + 1) + " of " + std::to_string(threads) +
+                          " threads could be started (" + e.what() + "); use fewer threads");
+    }
 }
 
 ThreadPool::~ThreadPool() {
@@ -54,6 +67,10 @@ ThreadPool::~ThreadPool() {
         static_cast<void>(workers_.release());
         return;
     }
+    end_workers();
+}
+
+void ThreadPool::end_workers() {
     {
         const std::lock_guard lock(workers_->mutex);
         quit_ = true;
@@ -83,7 +100,7 @@ void ThreadPool::run(const std::function<void(int)>& job) {
     workers_->wake.notify_all();
     job(0);
     for (int spins = 0; running_.load(std::memory_order_acquire) != 0; ++spins) {
-        if (spins < kSpinsBeforeYield) {
+        if (spins < spins_) {
             spin_pause();
         } else {
             std::this_thread::yield();

@@ -17,15 +17,19 @@ namespace akunu::cpu {
 // Tells the processor that this is a spin loop.
 void spin_pause();
 
+// How often `threads` threads that wait for one another spin before they yield to the system: at once where some of
+// them have no processor, since the one that is waited for may need this one.
+int spins_before_yield(int threads);
+
 // Barrier for a fixed number of threads. Spins; yields to the system after a while, so that an oversubscribed machine
 // still makes progress.
 class SpinBarrier {
   public:
-    explicit SpinBarrier(int threads) : threads_(threads) {}
+    explicit SpinBarrier(int threads) : threads_(threads), spins_(spins_before_yield(threads)) {}
     void wait();
 
   private:
-    const int threads_;
+    const int threads_, spins_;
     alignas(64) std::atomic<int> arrived_{0};
     alignas(64) std::atomic<std::uint32_t> generation_{0};
 };
@@ -34,6 +38,7 @@ class SpinBarrier {
 // destructor leaves behind what only they could end.
 class ThreadPool {
   public:
+    // Throws DeviceError when the system does not start so many.
     explicit ThreadPool(int threads);
     ~ThreadPool();
     ThreadPool(const ThreadPool&) = delete;
@@ -55,8 +60,9 @@ class ThreadPool {
 
     bool forked() const;
     void worker(int index);
+    void end_workers();
 
-    const int threads_;
+    const int threads_, spins_;
     const pid_t process_;
     const std::function<void(int)>* job_ = nullptr;
     alignas(64) std::atomic<std::uint32_t> job_id_{0};

@@ -4,10 +4,11 @@
 #include <cmath>
 #include <fstream>
 #include <set>
-#include <sstream>
 #include <string>
 #include <thread>
 #include <utility>
+
+#include "cpu/cgroup.h"
 
 #ifdef __linux__
 #include <sched.h>
@@ -30,18 +31,6 @@ std::string read_line(const std::string& path) {
     return line;
 }
 
-// CPUs granted by the cgroup's quota, 0 where there is none. Version 2 first, then version 1.
-double cgroup_cpus() {
-    std::string quota, period;
-    std::istringstream(read_line("/sys/fs/cgroup/cpu.max")) >> quota >> period;
-    if (quota.empty()) {
-        quota = read_line("/sys/fs/cgroup/cpu/cpu.cfs_quota_us");
-        period = read_line("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
-    }
-    const double q = std::atof(quota.c_str()), p = std::atof(period.c_str());
-    return q > 0 && p > 0 ? q / p : 0;  // "max" and -1 mean no quota
-}
-
 // Distinct physical cores in the affinity mask.
 int affinity_cores() {
     cpu_set_t set;
@@ -58,14 +47,22 @@ int affinity_cores() {
     return static_cast<int>(cores.size());
 }
 
-}  // namespace
-
-int usable_cores() {
-    int n = affinity_cores();
+// `n` processors, or all of the machine when that is not known, as far as the quota goes.
+int within_quota(int n) {
     if (n == 0) n = static_cast<int>(std::thread::hardware_concurrency());
-    const double quota = cgroup_cpus();
+    const double quota = cgroup_cpus("");
     if (quota > 0) n = std::min(n, std::max(1, static_cast<int>(std::floor(quota))));
     return std::max(n, 1);
+}
+
+}  // namespace
+
+int usable_cores() { return within_quota(affinity_cores()); }
+
+int usable_processors() {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    return within_quota(sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0);
 }
 
 std::string cpu_name() {
@@ -101,6 +98,8 @@ int usable_cores() {
     if (n == 0) n = sysctl_u64("hw.physicalcpu");
     return std::max(1, static_cast<int>(n));
 }
+
+int usable_processors() { return std::max(1, static_cast<int>(sysctl_u64("hw.activecpu"))); }
 
 std::string cpu_name() {
     char name[128] = "CPU";

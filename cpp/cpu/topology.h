@@ -7,6 +7,8 @@
 namespace akunu::cpu {
 
 int usable_cores();
+// Threads that can run at the same time: those cores' hardware threads.
+int usable_processors();
 std::string cpu_name();
 std::uint64_t total_memory();
 

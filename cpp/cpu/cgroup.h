@@ -1,0 +1,12 @@
+// The CPU quota of this process' control group.
+#pragma once
+
+#include <string>
+
+namespace akunu::cpu {
+
+// CPUs that the quotas of the process' control group and of those above it grant, the least of them; 0 where there is
+// none. `root` stands for "/".
+double cgroup_cpus(const std::string& root);
+
+}  // namespace akunu::cpu
