@@ -1,15 +1,22 @@
 // The int8 activation format "q8": a row of K values in blocks of 32, as separate planes.
 //
 //   q      int8  [K]       round(x / d), in -127..127
-//   d      f32   [K / 32]  scale, max|x| / 127
+//   d      f32   [K / 32]  scale, max|x| / 127; 0 where that would be subnormal
 //   s      f32   [K / 32]  d times the sum of the block's q: what a weight's minimum or offset multiplies
 //   s16    f32   [K / 16]  the same for half blocks
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 namespace akunu::cpu {
+
+// The scale of values up to `max` in int8. The inverse of a subnormal one may overflow: such values count as zeros.
+constexpr float q8_scale(float max) {
+    const float d = max / 127.0f;
+    return d < std::numeric_limits<float>::min() ? 0.0f : d;
+}
 
 struct Q8Layout {
     std::size_t d, s, s16, stride;

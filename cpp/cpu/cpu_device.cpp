@@ -30,31 +30,62 @@ int checked_threads(int threads) {
     return threads ? threads : usable_cores();
 }
 
-Buffer map_memory(std::uint64_t bytes) {
+// `remedy` ends the message when there is not so much.
+Mapping map_memory(std::uint64_t bytes, const char* remedy) {
     void* p = bytes <= std::numeric_limits<std::uint64_t>::max() / 2
                   ? mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
                   : MAP_FAILED;
     if (p == MAP_FAILED) {
-        throw DeviceError("out of memory: could not allocate " + std::to_string(bytes) +
-                          " bytes; a smaller context or a more quantised model needs less");
+        throw DeviceError("out of memory: could not allocate " + std::to_string(bytes) + " bytes; " + remedy);
     }
 #ifdef MADV_HUGEPAGE
     constexpr std::uint64_t kHugePage = std::uint64_t{2} << 20;
     if (bytes >= kHugePage) madvise(p, bytes, MADV_HUGEPAGE);
 #endif
-    return {p, static_cast<std::byte*>(p), bytes};
+    return Mapping(static_cast<std::byte*>(p), {bytes});
+}
+
+Buffer to_buffer(Mapping memory) {
+    const std::uint64_t bytes = memory.get_deleter().bytes;
+    std::byte* p = memory.release();
+    return {p, p, bytes};
+}
+
+constexpr const char* kSmallerModel = "a smaller context or a more quantised model needs less";
+
+// The rows and heads that kernels keep in a worker's scratch must fit there.
+template <typename P>
+void check_scratch(const DispatchCmd& cmd, const char* name, u32 P::* size, std::size_t most) {
+    const u32 n = params_as<P>(cmd.params.data()).*size;
+    if (n <= most) return;
+    throw UnsupportedError(std::string(op_name(cmd.op)) + ": " + name + " is " + std::to_string(n) +
+                           ", the CPU takes at most " + std::to_string(most));
+}
+
+void check_scratch(const DispatchCmd& cmd) {
+    switch (cmd.op) {
+        case Op::kEmbed:
+            return check_scratch(cmd, "dim", &EmbedParams::dim, kMaxRow);
+        case Op::kNorm:
+        case Op::kNormAdd:
+            return check_scratch(cmd, "dim", &NormParams::dim, kMaxRow);
+        case Op::kAttention:
+        case Op::kAttentionMerge:
+            return check_scratch(cmd, "head_dim", &AttentionParams::head_dim, kMaxHead);
+        default:
+            return;
+    }
 }
 
 }  // namespace
 
-CpuDevice::CpuDevice(int threads, const KernelSet& kernels)
-    : kernels_(kernels), pool_(checked_threads(threads)), barrier_(pool_.threads()) {
-    for (int i = 0; i < pool_.threads(); ++i) scratch_.push_back(map_memory(kWorkerScratch));
-}
+void Unmap::operator()(std::byte* memory) const { munmap(memory, bytes); }
 
-CpuDevice::~CpuDevice() {
-    for (Buffer& b : scratch_) release(b);
-}
+CpuDevice::CpuDevice(int threads, const KernelSet& kernels)
+    : kernels_(kernels),
+      pool_(checked_threads(threads)),
+      barrier_(pool_.threads()),
+      scratch_(map_memory(static_cast<std::uint64_t>(pool_.threads()) * kWorkerScratch, "fewer threads need less")) {}
 
 std::string CpuDevice::name() const { return cpu_name(); }
 
@@ -81,7 +112,7 @@ std::uint64_t CpuDevice::attention_partial_bytes(std::uint32_t n_heads, std::uin
     return std::uint64_t{n_heads} * attention_blocks(context) * partial_floats(head_dim) * sizeof(float);
 }
 
-Buffer CpuDevice::allocate(std::uint64_t bytes) { return map_memory(bytes); }
+Buffer CpuDevice::allocate(std::uint64_t bytes) { return to_buffer(map_memory(bytes, kSmallerModel)); }
 
 void CpuDevice::release(Buffer& buffer) {
     if (buffer.handle) munmap(buffer.handle, buffer.size);
@@ -91,13 +122,13 @@ void CpuDevice::release(Buffer& buffer) {
 Weight CpuDevice::prepare_weight(const HostTensor& t) {
     const auto lanes = static_cast<std::size_t>(kernels_.lanes);
     // One spare line: the last vectors of a narrow plane may be read whole.
-    Buffer buffer = map_memory(packed_bytes(t.dtype, t.rows, t.cols, lanes) + 64);
+    Mapping memory = map_memory(packed_bytes(t.dtype, t.rows, t.cols, lanes) + 64, kSmallerModel);
     const std::uint64_t groups = (t.rows + lanes - 1) / lanes;
     pool_.run([&](int index) {
         const auto share = Worker{index, pool_.threads(), nullptr}.share(groups);
-        pack_groups(t.dtype, t.rows, t.cols, lanes, t.bytes, buffer.contents, share.begin, share.end);
+        pack_groups(t.dtype, t.rows, t.cols, lanes, t.bytes, memory.get(), share.begin, share.end);
     });
-    return {t.dtype, t.rows, t.cols, {buffer, 0}, true};
+    return {t.dtype, t.rows, t.cols, {to_buffer(std::move(memory)), 0}, true};
 }
 
 Weight CpuDevice::map_weight(const HostTensor& t) {
@@ -111,6 +142,7 @@ void CpuDevice::resolve(DispatchCmd& cmd) const {
         throw UnsupportedError("no CPU kernel for " + std::string(op_name(cmd.op)) + " with weights of type '" +
                                std::string(dtype_info(cmd.weight).name) + "'");
     }
+    check_scratch(cmd);
     cmd.kernel = reinterpret_cast<const void*>(kernel);
 }
 
@@ -126,7 +158,7 @@ struct CpuDevice::Job {
 };
 
 void CpuDevice::work(Job& job, int index) {
-    const Worker worker{index, pool_.threads(), scratch_[static_cast<std::size_t>(index)].contents};
+    const Worker worker{index, pool_.threads(), scratch_.get() + static_cast<std::size_t>(index) * kWorkerScratch};
     const bool lead = index == 0;
     std::uint64_t barriers = 0;
     Clock::time_point next_poll = Clock::now() + kPollInterval, started;
@@ -182,7 +214,8 @@ Peaks measure_peaks(int threads, double seconds) {
     ThreadPool pool(checked_threads(threads));
     // Several times the last-level cache, touched by the thread that reads it.
     constexpr std::uint64_t kReadBytes = std::uint64_t{512} << 20;
-    Buffer data = map_memory(kReadBytes);
+    const Mapping memory = map_memory(kReadBytes, "measuring needs so much");
+    std::byte* data = memory.get();
     std::vector<double> done(static_cast<std::size_t>(pool.threads()) * 8);
     const auto measure = [&](auto&& probe) {
         // Best of several rounds: other load on the machine only ever slows a round down.
@@ -200,16 +233,15 @@ Peaks measure_peaks(int threads, double seconds) {
     };
     pool.run([&](int i) {
         const auto share = Worker{i, pool.threads(), nullptr}.share(kReadBytes / 64);
-        std::memset(data.contents + share.begin * 64, 1, (share.end - share.begin) * 64);
+        std::memset(data + share.begin * 64, 1, (share.end - share.begin) * 64);
     });
     Peaks p;
     p.read_bytes_per_second = measure([&](int i) {
         const auto share = Worker{i, pool.threads(), nullptr}.share(kReadBytes / 64);
-        return kernels.probe_read(data.contents + share.begin * 64, (share.end - share.begin) * 64);
+        return kernels.probe_read(data + share.begin * 64, (share.end - share.begin) * 64);
     });
     p.f32_flops = measure([&](int) { return kernels.probe_f32(200'000); });
     p.int8_ops = measure([&](int) { return kernels.probe_int8(50'000); });
-    munmap(data.handle, data.size);
     return p;
 }
 

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <memory>
-#include <vector>
 
 #include "core/device.h"
 #include "cpu/kernel.h"
@@ -11,11 +10,17 @@
 
 namespace akunu::cpu {
 
+// Zero-filled memory of its own, lazily committed.
+struct Unmap {
+    std::uint64_t bytes = 0;
+    void operator()(std::byte* memory) const;
+};
+using Mapping = std::unique_ptr<std::byte, Unmap>;
+
 class CpuDevice final : public Device {
   public:
     // `threads` 0: one per usable physical core.
     explicit CpuDevice(int threads, const KernelSet& kernels = select_kernels());
-    ~CpuDevice() override;
 
     std::string name() const override;
     std::string isa() const override { return std::string(kernels_.isa); }
@@ -45,7 +50,7 @@ class CpuDevice final : public Device {
     ThreadPool pool_;
     SpinBarrier barrier_;
     DeviceTraits traits_;
-    std::vector<Buffer> scratch_;  // one per worker
+    Mapping scratch_;  // kWorkerScratch bytes for each worker
 };
 
 // What `threads` threads reach now: bytes/s read from memory, FLOP/s and int8 operations/s.

@@ -11,7 +11,7 @@ static inline void quantize_block(const Q8Row& row, std::size_t block, const flo
         top = max_(top, max_(v[i], -v[i]));
     }
     const float amax = reduce_max(top);
-    const float d = amax / 127.0f;
+    const float d = q8_scale(amax);
     const vf inverse = set1(d > 0 ? 127.0f / amax : 0.0f);
     std::int32_t half[2] = {0, 0};
     for (int i = 0; i < kVectors; ++i) {
@@ -54,11 +54,8 @@ static inline void scale_row(const float* x, float scale, const float* weight, f
     for (; i < dim; ++i) out[i] = x[i] * scale * weight[i];
 }
 
-// Worker scratch as a row of f32.
-static inline float* scratch_row(const Worker& worker, std::size_t floats) {
-    (void)floats;
-    return reinterpret_cast<float*>(worker.scratch);
-}
+// Worker scratch as a row of up to kMaxRow f32.
+static inline float* scratch_row(const Worker& worker) { return reinterpret_cast<float*>(worker.scratch); }
 
 static void norm(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
     const auto& p = params_as<NormParams>(params);
@@ -70,7 +67,7 @@ static void norm(const DispatchCmd& cmd, const std::byte* params, const Worker& 
     const auto rows = worker.share(p.rows);
     for (std::uint64_t r = rows.begin; r < rows.end; ++r) {
         const float* in = x + r * p.dim;
-        float* out = p.formats & kActF32 ? out_f32 + r * p.dim : scratch_row(worker, p.dim);
+        float* out = p.formats & kActF32 ? out_f32 + r * p.dim : scratch_row(worker);
         scale_row(in, rms_scale(in, p.dim, p.eps), weight, out, p.dim);
         if (p.formats & kActQ8) quantize_row(out_q8 + r * at.stride, at, p.dim, out);
     }
@@ -83,7 +80,7 @@ static void norm_add(const DispatchCmd& cmd, const std::byte* params, const Work
     const auto* weight = cmd.buffers[1].as<float>();
     auto* h = cmd.buffers[2].as<float>();
     const auto rows = worker.share(p.rows);
-    float* normed = scratch_row(worker, p.dim);
+    float* normed = scratch_row(worker);
     for (std::uint64_t r = rows.begin; r < rows.end; ++r) {
         const float* in = x + r * p.dim;
         scale_row(in, rms_scale(in, p.dim, p.eps), weight, normed, p.dim);

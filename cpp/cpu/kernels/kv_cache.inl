@@ -19,12 +19,12 @@ struct HeadCache {
         : elems(reinterpret_cast<T*>(base + head * cache_head_bytes(sizeof(T), context, head_dim))),
           scales(reinterpret_cast<float*>(elems + cache_positions(context) * head_dim)) {}
 
-    // Quantises a run in place when the format has scales; writes what `element(i)` and `scale` refer to.
+    // Quantises n values that share a scale: sets `scale`, and value i where `element(i)` refers to.
     template <typename Element>
     static void write_run(const float* x, std::size_t n, float& scale, Element&& element) {
         float max = 0;
         for (std::size_t i = 0; i < n; ++i) max = std::max(max, std::abs(x[i]));
-        const float d = max / 127, inverse = d > 0 ? 1 / d : 0.0f;
+        const float d = q8_scale(max), inverse = d > 0 ? 1 / d : 0.0f;
         scale = d;
         for (std::size_t i = 0; i < n; ++i) {
             element(i) = static_cast<std::int8_t>(std::clamp(std::nearbyint(x[i] * inverse), -127.0f, 127.0f));

@@ -223,7 +223,7 @@ struct Epilogue {
     }
 };
 
-// Calls f.operator()<M>(first) over tiles of at most kTokenTile tokens.
+// Calls f.operator()<M>(first) over tiles of at most kTile tokens.
 template <int kTile, typename F>
 static inline void for_token_tiles(std::size_t begin, std::size_t end, F&& f) {
     std::size_t t = begin;
