@@ -5,6 +5,7 @@
 
 namespace akunu {
 
+void bind_exit(pybind11::module_& module);
 void bind_errors(pybind11::module_& module);
 void bind_formats(pybind11::module_& module);
 void bind_engine(pybind11::module_& module);

@@ -9,7 +9,9 @@
 #include <limits>
 #include <optional>
 
+#include "bindings/arguments.h"
 #include "bindings/bind.h"
+#include "bindings/gil.h"
 #include "core/error.h"
 #include "cpu/cpu_device.h"
 #include "engine/engine.h"
@@ -23,75 +25,6 @@ namespace akunu {
 namespace {
 
 using IdArray = py::array_t<std::uint32_t, py::array::c_style>;
-
-// Token ids from a list or an array. A negative or fractional id is refused, not wrapped.
-std::vector<std::uint32_t> to_ids(const py::object& object) {
-    std::vector<std::uint32_t> ids;
-    if (py::isinstance<py::array>(object)) {
-        const auto array = py::cast<py::array>(object);
-        if (array.ndim() != 1 || (array.dtype().kind() != 'i' && array.dtype().kind() != 'u')) {
-            throw InvalidArgumentError("token ids must be a one-dimensional array of integers");
-        }
-        const auto wide = py::array_t<std::int64_t, py::array::forcecast | py::array::c_style>(array);
-        for (py::ssize_t i = 0; i < wide.size(); ++i) {
-            const std::int64_t v = wide.data()[i];
-            ids.push_back(v < 0 || v > 0xFFFFFFFF ? 0xFFFFFFFFu : static_cast<std::uint32_t>(v));
-        }
-        return ids;
-    }
-    for (const py::handle item : object) {
-        if (!PyLong_Check(item.ptr())) throw InvalidArgumentError("token ids must be integers");
-        int overflow = 0;
-        const long long v = PyLong_AsLongLongAndOverflow(item.ptr(), &overflow);
-        ids.push_back(overflow || v < 0 || v > 0xFFFFFFFF ? 0xFFFFFFFFu : static_cast<std::uint32_t>(v));
-    }
-    return ids;
-}
-
-// A field of a dataclass or of a mapping.
-py::object field(const py::handle& object, const char* name) {
-    return py::isinstance<py::dict>(object) ? py::object(object[name]) : py::object(object.attr(name));
-}
-
-ModelConfig to_config(const py::object& c) {
-    ModelConfig m;
-    m.arch = py::cast<std::string>(field(c, "arch"));
-    const auto u = [&](const char* name) { return py::cast<std::uint32_t>(field(c, name)); };
-    const auto f = [&](const char* name) { return py::cast<float>(field(c, name)); };
-    m.n_layers = u("n_layers");
-    m.dim = u("dim");
-    m.n_heads = u("n_heads");
-    m.n_kv_heads = u("n_kv_heads");
-    m.head_dim = u("head_dim");
-    m.ffn_dim = u("ffn_dim");
-    m.vocab_size = u("vocab_size");
-    m.context_length = u("context_length");
-    m.norm_eps = f("norm_eps");
-    m.rope_dim = u("rope_dim");
-    m.rope_style = py::cast<std::string>(field(c, "rope_style")) == "half" ? kRopeHalf : kRopeInterleaved;
-    m.activation = py::cast<std::string>(field(c, "activation")) == "silu" ? kActSilu : kActGeluTanh;
-    m.attn_softcap = f("attn_softcap");
-    m.final_softcap = f("final_softcap");
-    m.attn_scale = f("attn_scale");
-    m.embedding_scale = f("embedding_scale");
-    m.layer_window = py::cast<std::vector<std::uint32_t>>(field(c, "layer_window"));
-    m.layer_rope = py::cast<std::vector<std::uint32_t>>(field(c, "layer_rope"));
-    const auto inv_freq = py::cast<py::array_t<float, py::array::forcecast | py::array::c_style>>(field(c, "inv_freq"));
-    if (inv_freq.ndim() != 2 || inv_freq.shape(1) != m.rope_dim / 2) {
-        throw InvalidArgumentError("inv_freq must be [sets, rope_dim / 2]");
-    }
-    for (py::ssize_t i = 0; i < inv_freq.shape(0); ++i) {
-        m.rope_sets.push_back({{inv_freq.data(i, 0), inv_freq.data(i, 0) + inv_freq.shape(1)}, f("rope_scale")});
-    }
-    for (const std::uint32_t set : m.layer_rope) {
-        if (set >= m.rope_sets.size()) throw InvalidArgumentError("layer_rope names a set that inv_freq lacks");
-    }
-    if (m.layer_rope.size() != m.n_layers || m.layer_window.size() != m.n_layers || m.n_kv_heads == 0 ||
-        m.n_heads % m.n_kv_heads != 0 || m.rope_dim > m.head_dim || m.dim == 0 || m.vocab_size == 0) {
-        throw InvalidArgumentError("inconsistent model configuration");
-    }
-    return m;
-}
 
 // Rows of file tensors, under their canonical names.
 class GgufSource final : public WeightSource {
@@ -173,6 +106,7 @@ std::shared_ptr<WeightSource> to_source(std::shared_ptr<GgufFile> file, const py
 struct Interrupt {
     std::optional<py::error_already_set> raised;
     bool operator()() {
+        if (interpreter_exiting()) return true;
         const py::gil_scoped_acquire gil;
         if (PyErr_CheckSignals() != 0) raised.emplace();
         return raised.has_value();
@@ -182,33 +116,54 @@ struct Interrupt {
     }
 };
 
-// The Python object: an engine that refuses overlapping calls.
+// The Python object: an engine that refuses overlapping calls. Its members are touched only with the GIL.
 class PyEngine {
   public:
     explicit PyEngine(std::unique_ptr<Engine> engine) : engine_(std::move(engine)) {}
 
-    // Runs f(engine) without the GIL. Ctrl-C stops it and is raised afterwards.
+    // Claims the engine for one call: it throws when another call runs, and until its end nobody else calls or closes.
+    class Call {
+      public:
+        explicit Call(PyEngine& engine) : e_(engine) {
+            e_.get();
+            e_.claim();
+        }
+        ~Call() { e_.busy_ = false; }
+        Call(const Call&) = delete;
+        Call& operator=(const Call&) = delete;
+
+        Engine& engine() const { return *e_.engine_; }
+
+        // Runs f(engine, poll) without the GIL. Ctrl-C stops it and is raised afterwards.
+        template <typename F>
+        auto run(F&& f) const {
+            Interrupt interrupt;
+            const Poll poll = std::ref(interrupt);
+            if constexpr (std::is_void_v<std::invoke_result_t<F, Engine&, const Poll&>>) {
+                {
+                    const GilRelease release;
+                    f(engine(), poll);
+                }
+                interrupt.rethrow();
+            } else {
+                auto result = [&] {
+                    const GilRelease release;
+                    return f(engine(), poll);
+                }();
+                interrupt.rethrow();
+                return result;
+            }
+        }
+
+      private:
+        PyEngine& e_;
+    };
+
     template <typename F>
     auto call(F&& f) {
-        const Guard guard(*this);
-        Interrupt interrupt;
-        const Poll poll = std::ref(interrupt);
-        if constexpr (std::is_void_v<std::invoke_result_t<F, Engine&, const Poll&>>) {
-            {
-                const py::gil_scoped_release release;
-                f(*engine_, poll);
-            }
-            interrupt.rethrow();
-        } else {
-            auto result = [&] {
-                const py::gil_scoped_release release;
-                return f(*engine_, poll);
-            }();
-            interrupt.rethrow();
-            return result;
-        }
+        return Call(*this).run(std::forward<F>(f));
     }
-    Engine& get() {
+    Engine& get() const {
         if (!engine_) throw InvalidArgumentError("this model has been closed");
         return *engine_;
     }
@@ -216,24 +171,21 @@ class PyEngine {
         if (engine_) engine_->cancel();
     }
     void close() {
-        const Guard guard(*this, true);
-        const py::gil_scoped_release release;
-        engine_.reset();
+        claim();
+        std::unique_ptr<Engine> engine = std::move(engine_);
+        busy_ = false;
+        const GilRelease release;
+        engine.reset();
     }
 
   private:
-    struct Guard {
-        PyEngine& e;
-        explicit Guard(PyEngine& engine, bool closing = false) : e(engine) {
-            if (!closing) e.get();
-            if (e.busy_.exchange(true)) {
-                throw InvalidArgumentError("this engine is already running a call from another thread");
-            }
-        }
-        ~Guard() { e.busy_ = false; }
-    };
+    void claim() {
+        if (busy_) throw InvalidArgumentError("this engine is already running a call from another thread");
+        busy_ = true;
+    }
+
     std::unique_ptr<Engine> engine_;
-    std::atomic<bool> busy_{false};
+    bool busy_ = false;
 };
 
 struct PyChunk {
@@ -242,68 +194,10 @@ struct PyChunk {
     std::uint32_t top = 0;
 };
 
-template <typename T>
-T checked(const char* name, T value, bool ok, const char* expected) {
-    if (!ok) {
-        throw InvalidArgumentError(std::string(name) + " is " + std::to_string(value) + ", expected " + expected);
-    }
-    return value;
-}
-
-SamplerState to_sampler(float temperature, std::int64_t top_k, float top_p, float min_p, float typical_p,
-                        float repeat_penalty, float presence_penalty, float frequency_penalty,
-                        std::int64_t penalty_window, const py::object& logit_bias, std::uint64_t seed, int logprobs,
-                        const py::object& end_ids, std::uint32_t vocab) {
-    const auto finite = [](float v) { return std::isfinite(v); };
-    SamplerState s;
-    s.temperature = checked("temperature", temperature, finite(temperature) && temperature >= 0, "a number >= 0");
-    s.top_k = static_cast<std::uint32_t>(std::min<std::int64_t>(
-        checked<std::int64_t>("top_k", top_k, top_k >= 0, "a number >= 0 (0: off)"), 0xFFFFFFFF));
-    s.top_p = checked("top_p", top_p, top_p > 0 && top_p <= 1, "a number in (0, 1]");
-    s.min_p = checked("min_p", min_p, min_p >= 0 && min_p <= 1, "a number in [0, 1]");
-    s.typical_p = checked("typical_p", typical_p, typical_p > 0 && typical_p <= 1, "a number in (0, 1]");
-    s.repeat_penalty =
-        checked("repeat_penalty", repeat_penalty, finite(repeat_penalty) && repeat_penalty > 0, "a number > 0");
-    s.presence_penalty = checked("presence_penalty", presence_penalty, finite(presence_penalty), "a finite number");
-    s.frequency_penalty = checked("frequency_penalty", frequency_penalty, finite(frequency_penalty), "a finite number");
-    checked<std::int64_t>("penalty_window", penalty_window, penalty_window >= -1, "-1 (the whole context) or more");
-    s.penalty_window = penalty_window < 0
-                           ? 0xFFFFFFFFu
-                           : static_cast<std::uint32_t>(std::min<std::int64_t>(penalty_window, 0xFFFFFFFF));
-    s.seed_lo = static_cast<std::uint32_t>(seed);
-    s.seed_hi = static_cast<std::uint32_t>(seed >> 32);
-    checked("logprobs", logprobs, logprobs >= -1 && logprobs <= static_cast<int>(kMaxLogprobs), "-1..20");
-    s.want_logprobs = logprobs >= 0;
-    s.n_logprobs = static_cast<std::uint32_t>(std::max(logprobs, 0));
-    for (const py::handle item : end_ids) {
-        if (s.n_end_ids == kMaxEndIds) {
-            throw InvalidArgumentError("more than " + std::to_string(kMaxEndIds) + " end-of-generation ids");
-        }
-        s.end_ids[s.n_end_ids++] = py::cast<std::uint32_t>(item);
-    }
-    if (logit_bias.is_none()) return s;
-    for (const auto& [key, value] : py::dict(logit_bias)) {
-        const auto id = py::cast<std::int64_t>(key);
-        const auto bias = py::cast<float>(value);
-        if (id < 0 || id >= vocab) {
-            throw InvalidArgumentError("logit_bias: token id " + std::to_string(id) + " is outside the vocabulary of " +
-                                       std::to_string(vocab));
-        }
-        if (std::isnan(bias) || bias == std::numeric_limits<float>::infinity()) {
-            throw InvalidArgumentError("logit_bias of token " + std::to_string(id) + " must be a number or -inf");
-        }
-        if (s.n_bias == kMaxLogitBias) {
-            throw InvalidArgumentError("logit_bias has more than " + std::to_string(kMaxLogitBias) + " entries");
-        }
-        s.bias[s.n_bias++] = {static_cast<std::uint32_t>(id), bias};
-    }
-    return s;
-}
-
 // After a call that has no partial result.
-void check_complete(const Engine& e, std::size_t tokens) {
-    if (e.position() == tokens) return;
-    throw Error("cancelled after " + std::to_string(e.position()) + " of " + std::to_string(tokens) + " tokens");
+void check_complete(std::size_t done, std::size_t tokens) {
+    if (done == tokens) return;
+    throw Error("cancelled after " + std::to_string(done) + " of " + std::to_string(tokens) + " tokens");
 }
 
 Phase to_phase(const std::string& name) {
@@ -387,11 +281,12 @@ void bind_engine_class(py::module_& m) {
                  ModelConfig config = to_config(field(spec, "config"));
                  auto source = to_source(file, field(spec, "tensors"), synthetic, device.starts_with("plan:"));
                  const Progress report = [&](std::uint64_t done, std::uint64_t total) {
+                     if (interpreter_exiting()) throw Error("the interpreter is exiting");
                      const py::gil_scoped_acquire gil;
                      if (PyErr_CheckSignals() != 0) throw py::error_already_set();
                      if (!progress.is_none()) progress(done, total);
                  };
-                 const py::gil_scoped_release release;
+                 const GilRelease release;
                  auto dev = open_device(device, threads);
                  return std::make_unique<PyEngine>(
                      std::make_unique<Engine>(std::move(dev), std::move(config), std::move(source),
@@ -428,10 +323,11 @@ void bind_engine_class(py::module_& m) {
                float typical_p, float repeat_penalty, float presence_penalty, float frequency_penalty,
                std::int64_t penalty_window, const py::object& logit_bias, std::uint64_t seed, int logprobs,
                const py::object& end_ids, bool reuse) {
-                const SamplerState s = to_sampler(temperature, top_k, top_p, min_p, typical_p, repeat_penalty,
-                                                  presence_penalty, frequency_penalty, penalty_window, logit_bias, seed,
-                                                  logprobs, end_ids, e.get().config().vocab_size);
-                const auto prompt = to_ids(ids);
+                const std::uint32_t vocab = e.get().config().vocab_size;
+                const SamplerState s =
+                    to_sampler(temperature, top_k, top_p, min_p, typical_p, repeat_penalty, presence_penalty,
+                               frequency_penalty, penalty_window, logit_bias, seed, logprobs, end_ids, vocab);
+                const auto prompt = to_ids(ids, vocab);
                 return e.call([&](Engine& engine, const Poll&) { return engine.begin(prompt, s, reuse); });
             },
             py::arg("ids"), py::kw_only(), py::arg("temperature") = 0.0f, py::arg("top_k") = 0, py::arg("top_p") = 1.0f,
@@ -442,45 +338,51 @@ void bind_engine_class(py::module_& m) {
         .def(
             "prefill",
             [](PyEngine& e, bool sample) {
-                Chunk chunk;
-                const std::uint32_t left =
-                    e.call([&](Engine& engine, const Poll& poll) { return engine.prefill(sample, chunk, poll); });
-                return py::make_tuple(left, wrap(e.get(), std::move(chunk)));
+                PyChunk out;
+                const std::uint32_t left = e.call([&](Engine& engine, const Poll& poll) {
+                    Chunk chunk;
+                    const std::uint32_t rest = engine.prefill(sample, chunk, poll);
+                    out = wrap(engine, std::move(chunk));
+                    return rest;
+                });
+                return py::make_tuple(left, std::move(out));
             },
             py::arg("sample") = true)
         .def("decode",
              [](PyEngine& e, std::uint32_t n) {
-                 Chunk chunk = e.call([&](Engine& engine, const Poll& poll) { return engine.decode(n, poll); });
-                 return wrap(e.get(), std::move(chunk));
+                 return e.call([&](Engine& engine, const Poll& poll) { return wrap(engine, engine.decode(n, poll)); });
              })
         .def("cancel", &PyEngine::cancel)
         .def("truncate",
              [](PyEngine& e, std::uint32_t n) { e.call([&](Engine& engine, const Poll&) { engine.truncate(n); }); })
         .def("logits",
              [](PyEngine& e, const py::object& object) {
-                 const auto ids = to_ids(object);
                  const std::size_t vocab = e.get().config().vocab_size;
+                 const auto ids = to_ids(object, e.get().config().vocab_size);
+                 e.get().check_ids(ids);
                  py::array_t<float> out({ids.size(), vocab});
                  float* data = out.mutable_data();
-                 e.call([&](Engine& engine, const Poll& poll) {
+                 const std::uint32_t done = e.call([&](Engine& engine, const Poll& poll) {
                      engine.for_each_logits(ids, poll, [&](std::size_t i, std::span<const float> row) {
                          std::copy(row.begin(), row.end(), data + i * vocab);
                      });
+                     return engine.position();
                  });
-                 check_complete(e.get(), ids.size());
+                 check_complete(done, ids.size());
                  return out;
              })
         .def(
             "nll",
             [](PyEngine& e, const py::object& object, std::size_t first) {
-                const auto ids = to_ids(object);
+                const auto ids = to_ids(object, e.get().config().vocab_size);
+                e.get().check_ids(ids);
                 if (first < 1 || first > ids.size()) {
                     throw InvalidArgumentError("first is " + std::to_string(first) + ", expected 1.." +
                                                std::to_string(ids.size()));
                 }
                 py::array_t<float> out(static_cast<py::ssize_t>(ids.size() - first));
                 float* data = out.mutable_data();
-                e.call([&](Engine& engine, const Poll& poll) {
+                const std::uint32_t done = e.call([&](Engine& engine, const Poll& poll) {
                     engine.for_each_logits(ids, poll, [&](std::size_t i, std::span<const float> row) {
                         if (i + 1 < first || i + 1 >= ids.size()) return;
                         double sum = 0;
@@ -488,15 +390,17 @@ void bind_engine_class(py::module_& m) {
                         for (const float v : row) sum += std::exp(v - max);
                         data[i + 1 - first] = static_cast<float>(max + std::log(sum) - row[ids[i + 1]]);
                     });
+                    return engine.position();
                 });
-                check_complete(e.get(), ids.size());
+                check_complete(done, ids.size());
                 return out;
             },
             py::arg("ids"), py::arg("first") = 1)
         .def(
             "plan",
             [](PyEngine& e, const std::string& phase, std::uint32_t rows, std::uint32_t position) {
-                return describe(e.get(), phase, {position, rows, 1}, {});
+                const PyEngine::Call call(e);
+                return describe(call.engine(), phase, {position, rows, 1}, {});
             },
             py::arg("phase") = "decode", py::arg("rows") = 1, py::arg("position") = 0)
         .def(
@@ -507,7 +411,8 @@ void bind_engine_class(py::module_& m) {
                 const ReplayArgs args{position, rows, 1};
                 std::vector<std::vector<double>> runs;
                 const auto n = static_cast<std::size_t>(repeats);
-                e.call([&](Engine& engine, const Poll& poll) {
+                const PyEngine::Call call(e);
+                call.run([&](Engine& engine, const Poll& poll) {
                     engine.profile(key, args);  // warm-up
                     while (runs.size() < n && !poll()) runs.push_back(engine.profile(key, args));
                 });
@@ -518,7 +423,7 @@ void bind_engine_class(py::module_& m) {
                     std::nth_element(v.begin(), v.begin() + static_cast<std::ptrdiff_t>(v.size() / 2), v.end());
                     median[i] = v[v.size() / 2];
                 }
-                return describe(e.get(), phase, args, median);
+                return describe(call.engine(), phase, args, median);
             },
             py::arg("phase") = "decode", py::arg("rows") = 1, py::arg("position") = 0, py::arg("repeats") = 16)
         .def("close", &PyEngine::close);
@@ -547,7 +452,7 @@ void bind_engine(py::module_& m) {
         [](int threads, double seconds) {
             cpu::Peaks p;
             {
-                const py::gil_scoped_release release;
+                const GilRelease release;
                 p = cpu::measure_peaks(threads, seconds);
             }
             py::dict d;

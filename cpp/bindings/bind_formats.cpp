@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "bindings/bind.h"
+#include "bindings/gil.h"
 #include "core/dequantize.h"
 #include "core/dtype.h"
 #include "core/error.h"
@@ -143,7 +144,7 @@ std::shared_ptr<GgufFile> open_file(const py::object& path) {
     if (PyUnicode_FSConverter(path.ptr(), &encoded) == 0) throw py::error_already_set();
     const py::bytes bytes = py::reinterpret_steal<py::bytes>(encoded);
     const std::string name = bytes;
-    const py::gil_scoped_release release;
+    const GilRelease release;
     return std::make_shared<GgufFile>(GgufFile::open(name));
 }
 
@@ -225,7 +226,7 @@ py::array_t<float> dequantize(const std::string& dtype, const py::buffer& data, 
     py::array_t<float> result(static_cast<py::ssize_t>(n));
     float* destination = result.mutable_data();
     {
-        const py::gil_scoped_release release;
+        const GilRelease release;
         dequantize_row(info->id, static_cast<const std::byte*>(source.ptr), destination, n);
     }
     return result;

@@ -10,10 +10,12 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
 #include "bindings/bind.h"
+#include "bindings/gil.h"
 #include "bindings/lab_command.h"
 #include "core/device.h"
 #include "core/error.h"
@@ -81,6 +83,8 @@ class Lab {
         const auto* bytes = static_cast<const std::byte*>(view.ptr);
         w.host.assign(bytes, bytes + expected);
         const HostTensor tensor{info.id, rows, cols, w.host};
+        const GilRelease release;
+        const std::lock_guard lock(mutex_);
         for (std::size_t i = 0; i < copies; ++i) {
             w.copies.push_back(prepare ? device_->prepare_weight(tensor) : device_->map_weight(tensor));
             if (prepare) w.owned.emplace_back(*device_, w.copies.back().data.buffer);
@@ -94,7 +98,8 @@ class Lab {
         Bench bench(*this, op, buffers, params, kv_dtype, 1);
         Control control;
         {
-            const py::gil_scoped_release release;
+            const GilRelease release;
+            const std::lock_guard lock(mutex_);
             device_->replay(bench.table, bench.args, control, {});
         }
         bench.check_guards(op);
@@ -105,7 +110,8 @@ class Lab {
     std::vector<double> time(const std::string& op, const py::list& buffers, const std::string& params,
                              const std::string& kv_dtype, std::size_t repeats, std::size_t copies) {
         Bench bench(*this, op, buffers, params, kv_dtype, std::max<std::size_t>(copies, 1));
-        const py::gil_scoped_release release;
+        const GilRelease release;
+        const std::lock_guard lock(mutex_);
         std::vector<double> all, once(bench.table.commands.size());
         device_->profile(bench.table, bench.args, once);  // warm-up: first touch of the copies
         for (std::size_t i = 0; i < repeats; ++i) {
@@ -193,6 +199,7 @@ class Lab {
     }
 
     std::shared_ptr<Device> device_;
+    std::mutex mutex_;  // the device runs one job at a time; taken without the GIL, which its holder does not need
 };
 
 // The planes of an activation in the CPU's q8 format, each [rows, …].

@@ -5,6 +5,7 @@
 PYBIND11_MODULE(_core, m) {
     m.doc() = "Akunu's compiled engine core; see _core.pyi.";
     m.attr("__version__") = AKUNU_VERSION;
+    akunu::bind_exit(m);
     akunu::bind_errors(m);
     akunu::bind_formats(m);
     akunu::bind_engine(m);

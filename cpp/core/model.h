@@ -1,7 +1,6 @@
 // What a model is, as plain data: its sizes, the choices that make its architecture, and its weights on a device.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "core/device.h"
@@ -16,7 +15,6 @@ struct RopeSet {
 };
 
 struct ModelConfig {
-    std::string arch;
     std::uint32_t n_layers = 0, dim = 0, n_heads = 0, n_kv_heads = 0, head_dim = 0, ffn_dim = 0;
     std::uint32_t vocab_size = 0, context_length = 0;
     float norm_eps = 1e-5f;

@@ -246,8 +246,8 @@ void Engine::check_ids(std::span<const std::uint32_t> ids) const {
     }
     for (std::size_t i = 0; i < ids.size(); ++i) {
         if (ids[i] >= config_.vocab_size) {
-            throw InvalidArgumentError("token id " + std::to_string(ids[i]) + " at index " + std::to_string(i) +
-                                       " is outside the vocabulary of " + std::to_string(config_.vocab_size));
+            throw InvalidArgumentError("the token id at index " + std::to_string(i) + " is " + std::to_string(ids[i]) +
+                                       ", outside the vocabulary of " + std::to_string(config_.vocab_size));
         }
     }
 }

@@ -55,6 +55,8 @@ class Engine {
     Chunk decode(std::uint32_t n, const Poll& poll);
     void cancel() { cancelled_ = true; }
     void truncate(std::uint32_t n);
+    // Throws unless `ids` are a prompt that this model and its context can take.
+    void check_ids(std::span<const std::uint32_t> ids) const;
 
     // Fresh run over `ids`: `row(i, logits)` is called for each position in order. The cache then holds `ids`.
     void for_each_logits(std::span<const std::uint32_t> ids, const Poll& poll,
@@ -86,7 +88,6 @@ class Engine {
     std::uint32_t run(const TableKey& key, const ReplayArgs& args, const Poll& poll);
     void collect(std::uint32_t first, std::uint32_t n, Chunk& out) const;
     Phase phase_for(std::uint32_t rows) const;
-    void check_ids(std::span<const std::uint32_t> ids) const;
 
     std::shared_ptr<WeightSource> source_;  // kept while weights are used from the mapping, longer than the device
     std::unique_ptr<Device> device_;

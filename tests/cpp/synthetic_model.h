@@ -22,7 +22,6 @@ struct SyntheticModel {
 inline SyntheticModel synthetic_model(DType weights, std::uint32_t vocab = 301) {
     SyntheticModel m;
     ModelConfig& c = m.config;
-    c.arch = "llama";
     c.n_layers = 2;
     c.dim = 256;
     c.n_heads = 4;

@@ -1,0 +1,187 @@
+#include "bindings/arguments.h"
+
+#include <pybind11/numpy.h>
+#include <pybind11/stl.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/error.h"
+
+namespace akunu {
+
+namespace {
+
+// A Python object as an error message quotes it.
+std::string quote(const py::handle& object) {
+    constexpr std::size_t kMost = 80;
+    const auto text = py::reinterpret_steal<py::object>(PyObject_ASCII(object.ptr()));
+    if (!text) {  // an integer of too many digits, for example
+        PyErr_Clear();
+        return std::string("an object of type ") + Py_TYPE(object.ptr())->tp_name;
+    }
+    std::string s = py::cast<std::string>(text);
+    if (s.size() > kMost) s.replace(kMost, std::string::npos, "...");
+    return s;
+}
+
+// A token id from any integer. A negative or fractional one is refused, not wrapped. `what()` begins the message.
+template <typename What>
+std::uint32_t to_id(const py::handle& item, std::uint32_t vocab, What&& what) {
+    const auto integer = py::reinterpret_steal<py::int_>(PyNumber_Index(item.ptr()));
+    if (!integer) {
+        if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw py::error_already_set();
+        PyErr_Clear();
+        throw InvalidArgumentError(what() + " must be an integer, not " + quote(item));
+    }
+    int overflow = 0;
+    const long long v = PyLong_AsLongLongAndOverflow(integer.ptr(), &overflow);
+    if (overflow || v < 0 || v > 0xFFFFFFFF) {
+        throw InvalidArgumentError(what() + " is " + quote(integer) + ", outside the vocabulary of " +
+                                   std::to_string(vocab));
+    }
+    return static_cast<std::uint32_t>(v);
+}
+
+}  // namespace
+
+std::vector<std::uint32_t> to_ids(const py::object& object, std::uint32_t vocab) {
+    std::vector<std::uint32_t> ids;
+    const auto what = [&] { return "the token id at index " + std::to_string(ids.size()); };
+    if (py::isinstance<py::array>(object)) {
+        const auto array = py::cast<py::array>(object);
+        if (array.ndim() != 1 || (array.dtype().kind() != 'i' && array.dtype().kind() != 'u')) {
+            throw InvalidArgumentError("token ids must be a one-dimensional array of integers");
+        }
+        const auto wide = py::array_t<std::int64_t, py::array::forcecast | py::array::c_style>(array);
+        for (py::ssize_t i = 0; i < wide.size(); ++i) {
+            const std::int64_t v = wide.data()[i];
+            const bool fits = v >= 0 && v <= 0xFFFFFFFF;
+            ids.push_back(fits ? static_cast<std::uint32_t>(v) : to_id(array[py::int_(i)], vocab, what));
+        }
+        return ids;
+    }
+    for (const py::handle item : object) ids.push_back(to_id(item, vocab, what));
+    return ids;
+}
+
+py::object field(const py::handle& object, const char* name) {
+    return py::isinstance<py::dict>(object) ? py::object(object[name]) : py::object(object.attr(name));
+}
+
+ModelConfig to_config(const py::object& c) {
+    ModelConfig m;
+    const auto check = [](bool ok, const std::string& name, std::uint64_t value, const std::string& expected) {
+        if (!ok) throw InvalidArgumentError(name + " is " + std::to_string(value) + ", expected " + expected);
+    };
+    const auto get = [&]<typename T>(const char* name, T, const char* expected) {
+        const py::object value = field(c, name);
+        try {
+            return py::cast<T>(value);
+        } catch (const py::cast_error&) {
+            throw InvalidArgumentError(std::string(name) + " is " + quote(value) + ", expected " + expected);
+        }
+    };
+    const auto u = [&](const char* name) { return get(name, std::uint32_t{}, "an integer of 0..4294967295"); };
+    const auto f = [&](const char* name) { return get(name, float{}, "a number"); };
+    const auto list = [&](const char* name) { return get(name, std::vector<std::uint32_t>{}, "integers"); };
+    const auto text = [&](const char* name) { return get(name, std::string{}, "a string"); };
+    m.n_layers = u("n_layers");
+    m.dim = u("dim");
+    m.n_heads = u("n_heads");
+    m.n_kv_heads = u("n_kv_heads");
+    m.head_dim = u("head_dim");
+    m.ffn_dim = u("ffn_dim");
+    m.vocab_size = u("vocab_size");
+    m.context_length = u("context_length");
+    m.norm_eps = f("norm_eps");
+    m.rope_dim = u("rope_dim");
+    m.rope_style = text("rope_style") == "half" ? kRopeHalf : kRopeInterleaved;
+    m.activation = text("activation") == "silu" ? kActSilu : kActGeluTanh;
+    m.attn_softcap = f("attn_softcap");
+    m.final_softcap = f("final_softcap");
+    m.attn_scale = f("attn_scale");
+    m.embedding_scale = f("embedding_scale");
+    m.layer_window = list("layer_window");
+    m.layer_rope = list("layer_rope");
+    check(m.dim > 0, "dim", m.dim, "at least 1");
+    check(m.vocab_size > 0, "vocab_size", m.vocab_size, "at least 1");
+    check(m.n_kv_heads > 0, "n_kv_heads", m.n_kv_heads, "at least 1");
+    check(m.n_heads % m.n_kv_heads == 0, "n_heads", m.n_heads,
+          "a multiple of n_kv_heads, " + std::to_string(m.n_kv_heads));
+    check(m.rope_dim <= m.head_dim, "rope_dim", m.rope_dim, "at most head_dim, " + std::to_string(m.head_dim));
+    const std::string layers = "n_layers, " + std::to_string(m.n_layers);
+    check(m.layer_window.size() == m.n_layers, "the length of layer_window", m.layer_window.size(), layers);
+    check(m.layer_rope.size() == m.n_layers, "the length of layer_rope", m.layer_rope.size(), layers);
+    const auto inv_freq = py::cast<py::array_t<float, py::array::forcecast | py::array::c_style>>(field(c, "inv_freq"));
+    if (inv_freq.ndim() != 2 || inv_freq.shape(1) != m.rope_dim / 2) {
+        throw InvalidArgumentError("inv_freq has the shape " + quote(inv_freq.attr("shape")) +
+                                   ", expected [sets, rope_dim / 2], with rope_dim " + std::to_string(m.rope_dim));
+    }
+    for (py::ssize_t i = 0; i < inv_freq.shape(0); ++i) {
+        m.rope_sets.push_back({{inv_freq.data(i, 0), inv_freq.data(i, 0) + inv_freq.shape(1)}, f("rope_scale")});
+    }
+    for (const std::uint32_t set : m.layer_rope) {
+        check(set < m.rope_sets.size(), "layer_rope", set,
+              "less than the sets of inv_freq, " + std::to_string(m.rope_sets.size()));
+    }
+    return m;
+}
+
+SamplerState to_sampler(float temperature, std::int64_t top_k, float top_p, float min_p, float typical_p,
+                        float repeat_penalty, float presence_penalty, float frequency_penalty,
+                        std::int64_t penalty_window, const py::object& logit_bias, std::uint64_t seed, int logprobs,
+                        const py::object& end_ids, std::uint32_t vocab) {
+    const auto finite = [](float v) { return std::isfinite(v); };
+    SamplerState s;
+    s.temperature = checked("temperature", temperature, finite(temperature) && temperature >= 0, "a number >= 0");
+    s.top_k = static_cast<std::uint32_t>(std::min<std::int64_t>(
+        checked<std::int64_t>("top_k", top_k, top_k >= 0, "a number >= 0 (0: off)"), 0xFFFFFFFF));
+    s.top_p = checked("top_p", top_p, top_p > 0 && top_p <= 1, "a number in (0, 1]");
+    s.min_p = checked("min_p", min_p, min_p >= 0 && min_p <= 1, "a number in [0, 1]");
+    s.typical_p = checked("typical_p", typical_p, typical_p > 0 && typical_p <= 1, "a number in (0, 1]");
+    s.repeat_penalty =
+        checked("repeat_penalty", repeat_penalty, finite(repeat_penalty) && repeat_penalty > 0, "a number > 0");
+    s.presence_penalty = checked("presence_penalty", presence_penalty, finite(presence_penalty), "a finite number");
+    s.frequency_penalty = checked("frequency_penalty", frequency_penalty, finite(frequency_penalty), "a finite number");
+    checked<std::int64_t>("penalty_window", penalty_window, penalty_window >= -1, "-1 (the whole context) or more");
+    s.penalty_window = penalty_window < 0
+                           ? 0xFFFFFFFFu
+                           : static_cast<std::uint32_t>(std::min<std::int64_t>(penalty_window, 0xFFFFFFFF));
+    s.seed_lo = static_cast<std::uint32_t>(seed);
+    s.seed_hi = static_cast<std::uint32_t>(seed >> 32);
+    checked("logprobs", logprobs, logprobs >= -1 && logprobs <= static_cast<int>(kMaxLogprobs), "-1..20");
+    s.want_logprobs = logprobs >= 0;
+    s.n_logprobs = static_cast<std::uint32_t>(std::max(logprobs, 0));
+    for (const py::handle item : end_ids) {
+        if (s.n_end_ids == kMaxEndIds) {
+            throw InvalidArgumentError("more than " + std::to_string(kMaxEndIds) + " end-of-generation ids");
+        }
+        s.end_ids[s.n_end_ids++] = to_id(item, vocab, [] { return std::string("an id of end_ids"); });
+    }
+    if (logit_bias.is_none()) return s;
+    for (const auto& [key, value] : py::dict(logit_bias)) {
+        const std::uint32_t id = to_id(key, vocab, [] { return std::string("a token id of logit_bias"); });
+        if (id >= vocab) {
+            throw InvalidArgumentError("a token id of logit_bias is " + std::to_string(id) +
+                                       ", outside the vocabulary of " + std::to_string(vocab));
+        }
+        const auto bias = static_cast<float>(PyFloat_AsDouble(value.ptr()));
+        if (PyErr_Occurred()) {
+            PyErr_Clear();
+            throw InvalidArgumentError("logit_bias of token " + std::to_string(id) + " is " + quote(value) +
+                                       ", expected a number or -inf");
+        }
+        if (std::isnan(bias) || bias == std::numeric_limits<float>::infinity()) {
+            throw InvalidArgumentError("logit_bias of token " + std::to_string(id) + " must be a number or -inf");
+        }
+        if (s.n_bias == kMaxLogitBias) {
+            throw InvalidArgumentError("logit_bias has more than " + std::to_string(kMaxLogitBias) + " entries");
+        }
+        s.bias[s.n_bias++] = {id, bias};
+    }
+    return s;
+}
+
+}  // namespace akunu

@@ -1,0 +1,40 @@
+// Python arguments as the engine takes them. What only Python can get wrong is refused here, with the value quoted.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "core/model.h"
+#include "core/sampling.h"
+
+namespace akunu {
+
+namespace py = pybind11;
+
+// Token ids from a list or an array of integers. Those that are too large for the vocabulary are left to
+// Engine::check_ids, where they fit 32 bits.
+std::vector<std::uint32_t> to_ids(const py::object& object, std::uint32_t vocab);
+
+// A field of a dataclass or of a mapping.
+py::object field(const py::handle& object, const char* name);
+
+ModelConfig to_config(const py::object& config);
+
+template <typename T>
+T checked(const char* name, T value, bool ok, const char* expected) {
+    if (!ok) {
+        throw InvalidArgumentError(std::string(name) + " is " + std::to_string(value) + ", expected " + expected);
+    }
+    return value;
+}
+
+SamplerState to_sampler(float temperature, std::int64_t top_k, float top_p, float min_p, float typical_p,
+                        float repeat_penalty, float presence_penalty, float frequency_penalty,
+                        std::int64_t penalty_window, const py::object& logit_bias, std::uint64_t seed, int logprobs,
+                        const py::object& end_ids, std::uint32_t vocab);
+
+}  // namespace akunu

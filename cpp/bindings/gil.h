@@ -1,0 +1,27 @@
+// Work without the GIL that survives the end of the interpreter.
+//
+// CPython ends a daemon thread that asks for the GIL after finalisation has begun by unwinding its stack (up to 3.13),
+// which a C++ destructor turns into std::terminate. So no thread may ask for it then: at exit a hook lets those that
+// are in a call leave it, and a thread that comes back to Python later stays where it is until the process ends.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+namespace akunu {
+
+// True when this thread must not return to Python any more: long calls stop, callbacks are not made.
+bool interpreter_exiting();
+
+// Releases the GIL. Its end takes the GIL back, or pauses for ever when the interpreter is exiting.
+class GilRelease {
+  public:
+    GilRelease();
+    ~GilRelease();
+    GilRelease(const GilRelease&) = delete;
+    GilRelease& operator=(const GilRelease&) = delete;
+
+  private:
+    PyThreadState* state_;
+};
+
+}  // namespace akunu
