@@ -42,7 +42,8 @@ endfunction()
 
 # akunu.metallib, where Apple's Metal compiler is; else the kernels are compiled when first used.
 function(akunu_compile_kernels)
-  execute_process(COMMAND xcrun -sdk macosx --find metal RESULT_VARIABLE missing OUTPUT_QUIET ERROR_QUIET)
+  # Run, not only found: Xcode 26 has a stub of it until the Metal toolchain is downloaded.
+  execute_process(COMMAND xcrun -sdk macosx metal --version RESULT_VARIABLE missing OUTPUT_QUIET ERROR_QUIET)
   if(missing)
     return()
   endif()
@@ -110,8 +111,9 @@ function(akunu_add_metal target)
     target_sources(${target} PRIVATE ${objective})
     set_source_files_properties(${objective} PROPERTIES COMPILE_OPTIONS -fobjc-arc)
     set_target_properties(${target} PROPERTIES OBJCXX_STANDARD 20 OBJCXX_STANDARD_REQUIRED ON)
+    # Nothing of CoreGraphics is called, but without it MTLCreateSystemDefaultDevice() finds no device.
     target_link_libraries(${target} PUBLIC "-framework Metal" "-framework Foundation" "-framework IOKit"
-                          "-framework CoreFoundation")
+                          "-framework CoreFoundation" "-Wl,-needed_framework,CoreGraphics")
   endif()
   message(STATUS "Metal backend: ${mode}")
 endfunction()

@@ -6,6 +6,8 @@
 
 namespace akunu::metal {
 
+// The system's GPU; nil where there is none that runs the kernels.
+id<MTLDevice> find_device();
 Gpu describe(id<MTLDevice> device);
 // The table's row, with this machine's core count; for an unknown chip a guess from its family and cores.
 Chip chip_of(id<MTLDevice> device, const Gpu& gpu);

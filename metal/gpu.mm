@@ -32,6 +32,12 @@ int core_count() {
 
 }  // namespace
 
+id<MTLDevice> find_device() {
+    id<MTLDevice> device = MTLCreateSystemDefaultDevice();
+    // simdgroup_matrix begins with M1; a virtual machine's GPU is of an earlier family, and Intel Macs' of none.
+    return [device supportsFamily:MTLGPUFamilyApple7] ? device : nil;
+}
+
 Gpu describe(id<MTLDevice> device) {
     const int cores = core_count();
     const std::string name = device.name.UTF8String;

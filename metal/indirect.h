@@ -31,18 +31,20 @@ class Indirect {
     void use_resources(id<MTLComputeCommandEncoder> encoder) const;
 
   private:
-    // A dispatch, and what its counts follow.
+    // A dispatch: step `index` of a command's plan, with its parameters in a slot.
     struct Entry {
-        const Plan::Step* step;
-        const Extent* extent;
+        const DispatchCmd* command;
+        std::size_t slot, index;
         MTLSize counts;
+        const Plan& plan() const { return *static_cast<const Plan*>(command->kernel); }
+        const Plan::Step& step() const { return plan().steps[index]; }
     };
     static bool follows_keys(const Plan::Step& s) { return s.x.keys_per || s.y.keys_per || s.z.keys_per; }
     MTLSize counts_of(const Entry& e, std::uint32_t step) const;
     void reserve(std::size_t dispatches, std::size_t commands, std::size_t patches);
     void add_command(const DispatchCmd& cmd, std::size_t slot);
     void bind(id<MTLIndirectComputeCommand> command, void* handle, NSUInteger offset, int index);
-    void dispatch(std::size_t entry);
+    void encode_entry(std::size_t at);
 
     id<MTLDevice> device_;
     Memory& memory_;

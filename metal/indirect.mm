@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint64_t kSlot = 64;  // bytes of a command's parameters
 static_assert(kMaxParamBytes <= kSlot);
-constexpr NSUInteger kPatchThreads = 64;
+constexpr std::uint32_t kPatchThreads = 64;
 
 bool equal(MTLSize a, MTLSize b) { return a.width == b.width && a.height == b.height && a.depth == b.depth; }
 
@@ -41,8 +41,10 @@ Indirect::~Indirect() {
 }
 
 MTLSize Indirect::counts_of(const Entry& e, std::uint32_t step) const {
-    const auto count = [&](const GroupCount& c) { return groups(c, *e.extent, args_.position + step, args_.rows); };
-    return MTLSizeMake(count(e.step->x), count(e.step->y), count(e.step->z));
+    const auto count = [&](const GroupCount& c) {
+        return groups(c, e.plan().extent, args_.position + step, args_.rows);
+    };
+    return MTLSizeMake(count(e.step().x), count(e.step().y), count(e.step().z));
 }
 
 void Indirect::reserve(std::size_t dispatches, std::size_t commands, std::size_t patches) {
@@ -73,28 +75,29 @@ void Indirect::bind(id<MTLIndirectComputeCommand> command, void* handle, NSUInte
     if (at == used_.end() || *at != handle) used_.insert(at, handle);
 }
 
-void Indirect::dispatch(std::size_t entry) {
-    const Entry& e = entries_[entry];
-    [[commands_ indirectComputeCommandAtIndex:entry] concurrentDispatchThreadgroups:e.counts
-                                                              threadsPerThreadgroup:e.step->threads];
+void Indirect::encode_entry(std::size_t at) {
+    const Entry& e = entries_[at];
+    const Plan& plan = e.plan();
+    const DispatchCmd& cmd = *e.command;
+    id<MTLIndirectComputeCommand> command = [commands_ indirectComputeCommandAtIndex:at];
+    [command reset];
+    [command setComputePipelineState:library_.indirect_pipeline(plan.choice.passes[e.index])];
+    if (at != 0 && (e.index != 0 || cmd.barrier || plan.scratch)) [command setBarrier];
+    for (std::uint8_t b = 0; b < cmd.n_buffers; ++b) {
+        const Binding& binding = cmd.buffers[b];
+        bind(command, binding ? binding.buffer.handle : dummy_, binding ? binding.offset : 0, b);
+    }
+    if (cmd.param_bytes != 0) bind(command, params_.handle, e.slot * kSlot, kParamsIndex);
+    if (plan.scratch) bind(command, plans_.scratch(), 0, kScratchIndex);
+    [command concurrentDispatchThreadgroups:e.counts threadsPerThreadgroup:e.step().threads];
 }
 
 void Indirect::add_command(const DispatchCmd& cmd, std::size_t slot) {
-    const Plan& plan = *static_cast<const Plan*>(cmd.kernel);
-    for (std::size_t i = 0; i < plan.steps.size(); ++i) {
-        const std::size_t at = entries_.size();
-        entries_.push_back({&plan.steps[i], &plan.extent, {}});
-        id<MTLIndirectComputeCommand> command = [commands_ indirectComputeCommandAtIndex:at];
-        [command setComputePipelineState:library_.indirect_pipeline(plan.choice.passes[i])];
-        if (at != 0 && (i != 0 || cmd.barrier || plan.scratch)) [command setBarrier];
-        for (std::uint8_t b = 0; b < cmd.n_buffers; ++b) {
-            const Binding& binding = cmd.buffers[b];
-            bind(command, binding ? binding.buffer.handle : dummy_, binding ? binding.offset : 0, b);
-        }
-        if (cmd.param_bytes != 0) bind(command, params_.handle, slot * kSlot, kParamsIndex);
-        if (plan.scratch) bind(command, plans_.scratch(), 0, kScratchIndex);
+    const std::size_t steps = static_cast<const Plan*>(cmd.kernel)->steps.size();
+    for (std::size_t i = 0; i < steps; ++i) {
+        entries_.push_back({&cmd, slot, i, {}});
         entries_.back().counts = counts_of(entries_.back(), 0);
-        dispatch(at);
+        encode_entry(entries_.size() - 1);
     }
     std::memcpy(params_.contents + slot * kSlot, cmd.params.data(), cmd.param_bytes);
     for (std::uint8_t i = 0; i < cmd.n_patches; ++i) {
@@ -104,7 +107,7 @@ void Indirect::add_command(const DispatchCmd& cmd, std::size_t slot) {
 }
 
 void Indirect::prepare(const DispatchTable& table, const ReplayArgs& args) {
-    if (!patch_) patch_ = library_.pipeline({"patch_params", {}, {}, {}, {}, {}});
+    if (!patch_) patch_ = library_.pipeline({"patch_params", {}, {}, {}, {}, {kPatchThreads, 1, 1}});
     std::size_t dispatches = 0, patches = 0;
     for (const DispatchCmd& c : table.commands) {
         dispatches += static_cast<const Plan*>(c.kernel)->steps.size();
@@ -112,7 +115,6 @@ void Indirect::prepare(const DispatchTable& table, const ReplayArgs& args) {
     }
     args_ = args;
     reserve(dispatches, table.commands.size(), patches);
-    [commands_ resetWithRange:NSMakeRange(0, commands_.size)];
     entries_.clear();
     list_.clear();
     used_.clear();
@@ -123,7 +125,7 @@ void Indirect::prepare(const DispatchTable& table, const ReplayArgs& args) {
 std::uint32_t Indirect::same_counts_until(std::uint32_t step, std::uint32_t limit) const {
     const auto same = [&](std::uint32_t s) {
         return std::all_of(entries_.begin(), entries_.end(),
-                           [&](const Entry& e) { return !follows_keys(*e.step) || equal(e.counts, counts_of(e, s)); });
+                           [&](const Entry& e) { return !follows_keys(e.step()) || equal(e.counts, counts_of(e, s)); });
     };
     while (step < limit && same(step)) ++step;
     return step;
@@ -131,9 +133,9 @@ std::uint32_t Indirect::same_counts_until(std::uint32_t step, std::uint32_t limi
 
 void Indirect::set_counts(std::uint32_t step) {
     for (std::size_t i = 0; i < entries_.size(); ++i) {
-        if (!follows_keys(*entries_[i].step)) continue;
+        if (!follows_keys(entries_[i].step())) continue;
         entries_[i].counts = counts_of(entries_[i], step);
-        dispatch(i);
+        encode_entry(i);
     }
 }
 

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <tuple>
 
 #include "metal/kernel_choice.h"
 #include "metal/kernel_sources.h"
@@ -25,9 +26,15 @@ class Library {
     struct Key {
         std::string function;
         std::vector<Constant> constants;
+        std::uint32_t threads;  // of a threadgroup
         bool indirect;
-        auto operator<=>(const Key&) const = default;
+        // Not <=>, which older standard libraries of Apple's lack for vectors.
+        bool operator<(const Key& o) const {
+            return std::tie(function, constants, threads, indirect) <
+                   std::tie(o.function, o.constants, o.threads, o.indirect);
+        }
     };
+    static Key key_of(const Pass& pass, bool indirect);
     id<MTLComputePipelineState> find(Key key);
     id<MTLComputePipelineState> build(const Key& key);
     id<MTLLibrary> library_of(const std::string& function);

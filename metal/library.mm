@@ -16,6 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::uint32_t kSimdWidth = 32;
+
 // FNV-1a: names a cache file after what it was compiled from.
 std::uint64_t hash(std::string_view text, std::uint64_t h = 0xCBF29CE484222325ull) {
     for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001B3ull;
@@ -138,6 +140,9 @@ id<MTLComputePipelineState> Library::build(const Key& key) {
     if (!descriptor.computeFunction) {
         throw DeviceError("kernel '" + key.function + "': " + error_text(error));
     }
+    // The compiler fits the registers to these.
+    descriptor.maxTotalThreadsPerThreadgroup = key.threads;
+    descriptor.threadGroupSizeIsMultipleOfThreadExecutionWidth = key.threads % kSimdWidth == 0;
     descriptor.supportIndirectCommandBuffers = key.indirect;
     id<MTLComputePipelineState> made = nil;
     if (archive_) {
@@ -164,10 +169,12 @@ id<MTLComputePipelineState> Library::find(Key key) {
     return pipelines_.emplace(std::move(key), made).first->second;
 }
 
-id<MTLComputePipelineState> Library::pipeline(const Pass& pass) { return find({pass.function, pass.constants, false}); }
-
-id<MTLComputePipelineState> Library::indirect_pipeline(const Pass& pass) {
-    return find({pass.function, pass.constants, true});
+Library::Key Library::key_of(const Pass& pass, bool indirect) {
+    return {pass.function, pass.constants, pass.threads.x * pass.threads.y * pass.threads.z, indirect};
 }
+
+id<MTLComputePipelineState> Library::pipeline(const Pass& pass) { return find(key_of(pass, false)); }
+
+id<MTLComputePipelineState> Library::indirect_pipeline(const Pass& pass) { return find(key_of(pass, true)); }
 
 }  // namespace akunu::metal

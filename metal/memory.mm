@@ -14,6 +14,8 @@ namespace {
 // Metal's hazard tracking is off: the replay orders its commands by explicit barriers.
 constexpr MTLResourceOptions kOptions = MTLResourceStorageModeShared | MTLResourceHazardTrackingModeUntracked;
 
+constexpr std::uintptr_t kVectorBytes = 16;
+
 std::string megabytes(std::uint64_t bytes) { return std::to_string((bytes + (1 << 20) - 1) >> 20) + " MB"; }
 
 const std::byte* page_floor(const std::byte* p, std::uintptr_t page) {
@@ -72,6 +74,8 @@ Memory::Window* Memory::open_window(const std::byte* begin, const std::byte* end
 
 bool Memory::map(std::span<const std::byte> bytes, std::span<const std::byte> mapping, Binding& to) {
     const std::byte *begin = bytes.data(), *end = begin + bytes.size();
+    // Kernels read vectors of four elements, whose address is a multiple of their size.
+    if (reinterpret_cast<std::uintptr_t>(begin) % kVectorBytes != 0) return false;
     const auto fits = [&](const Window& w) { return w.begin <= begin && end <= w.end; };
     auto at = std::find_if(windows_.begin(), windows_.end(), fits);
     Window* window = at == windows_.end() ? nullptr : &*at;
@@ -85,13 +89,16 @@ bool Memory::map(std::span<const std::byte> bytes, std::span<const std::byte> ma
         const auto total = static_cast<std::uint64_t>(map_end - map_begin);
         const std::byte *from = map_begin, *until = map_end;
         if (total > longest) {
-            // Windows that overlap by half hold every tensor of up to half a window, in whatever order they come.
-            const std::uint64_t half = longest / 2 / page * page;
-            if (half == 0) return false;
-            from = map_begin + static_cast<std::uint64_t>(begin - map_begin) / half * half;
-            if (end > from + longest) from = page_floor(begin, page);
+            // Each window counts in full: they overlap by little, and a tensor that straddles more has its own pages.
+            const std::uint64_t step = (longest - longest / 32) / page * page;
+            if (step == 0) return false;
+            from = map_begin + static_cast<std::uint64_t>(begin - map_begin) / step * step;
             until = std::min(map_end, from + longest);
-            if (end > until) return false;  // one tensor larger than a buffer can be
+            if (end > until) {
+                from = page_floor(begin, page);
+                until = std::min(map_end, page_floor(end + page - 1, page));
+                if (static_cast<std::uint64_t>(until - from) > longest) return false;  // larger than a buffer can be
+            }
         }
         window = open_window(from, until);
         if (!window) return false;

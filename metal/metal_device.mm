@@ -17,9 +17,19 @@ namespace {
 // What absent buffers are bound to; kernels do not touch it.
 constexpr std::uint64_t kDummyBytes = 256;
 
+// The system ends a command buffer that takes seconds, and nothing else is drawn while it runs.
+constexpr double kBufferSeconds = 0.3;
+constexpr double kPrefillShare = 0.65;  // of the peak, which prefill is assumed to reach
+
+double buffer_seconds() {
+    const char* set = std::getenv("AKUNU_METAL_BUFFER_MS");
+    return set ? std::strtod(set, nullptr) * 1e-3 : kBufferSeconds;
+}
+
 id<MTLDevice> system_device() {
-    id<MTLDevice> device = pooled([] { return MTLCreateSystemDefaultDevice(); });
-    if (!device) throw DeviceError("this machine has no GPU that Metal can use");
+    id<MTLDevice> device = pooled([] { return find_device(); });
+    if (!device)
+        throw DeviceError("this machine has no GPU for Metal: an M1 or later is needed, not a virtual machine");
     return device;
 }
 
@@ -34,7 +44,7 @@ struct MetalDevice::Impl {
     Plans plans{memory, library, chip};
     Buffer dummy = memory.allocate(kDummyBytes);
     std::unique_ptr<Indirect> indirect = make_indirect();
-    Replay replay{device, plans, dummy.handle, indirect.get()};
+    Replay replay{device, plans, dummy.handle, indirect.get(), chip.f16_flops * kPrefillShare * buffer_seconds()};
 
     // Not the default until it has been measured on hardware.
     std::unique_ptr<Indirect> make_indirect() {
@@ -120,7 +130,7 @@ void MetalDevice::profile(const DispatchTable& table, const ReplayArgs& args, st
 
 std::optional<Gpu> find_gpu() {
     return pooled([]() -> std::optional<Gpu> {
-        id<MTLDevice> device = MTLCreateSystemDefaultDevice();
+        id<MTLDevice> device = find_device();
         if (!device) return std::nullopt;
         return describe(device);
     });

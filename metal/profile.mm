@@ -36,7 +36,6 @@ void Profiler::encode(id<MTLComputeCommandEncoder> compute, const DispatchTable&
     const CommandLabel& l = table.labels[i];
     compute.label = ns_string(l.layer >= 0 ? "layers." + std::to_string(l.layer) + "." + l.name : l.name);
     Encoder(compute, plans_, dummy_).encode(table.commands[i], args, 0);
-    [compute endEncoding];
 }
 
 void Profiler::finish(id<MTLCommandBuffer> buffer, const DispatchTable& table) {
@@ -61,13 +60,18 @@ void Profiler::with_counters(id<MTLCounterSet> set, const DispatchTable& table, 
         id<MTLCounterSampleBuffer> samples = [device_ newCounterSampleBufferWithDescriptor:descriptor error:&error];
         if (!samples) throw DeviceError("no GPU timestamps: " + error_text(error));
         id<MTLCommandBuffer> buffer = [queue_ commandBuffer];
+        id<MTLFence> fence = [device_ newFence];  // nothing else keeps one encoder behind another
         for (std::size_t i = 0; i < n; ++i) {
             MTLComputePassDescriptor* pass = [MTLComputePassDescriptor computePassDescriptor];
             pass.dispatchType = MTLDispatchTypeSerial;
             pass.sampleBufferAttachments[0].sampleBuffer = samples;
             pass.sampleBufferAttachments[0].startOfEncoderSampleIndex = 2 * i;
             pass.sampleBufferAttachments[0].endOfEncoderSampleIndex = 2 * i + 1;
-            encode([buffer computeCommandEncoderWithDescriptor:pass], table, first + i, args);
+            id<MTLComputeCommandEncoder> compute = [buffer computeCommandEncoderWithDescriptor:pass];
+            if (i != 0) [compute waitForFence:fence];
+            encode(compute, table, first + i, args);
+            [compute updateFence:fence];
+            [compute endEncoding];
         }
         finish(buffer, table);
         NSData* data = [samples resolveCounterRange:NSMakeRange(0, 2 * n)];
@@ -91,9 +95,10 @@ void Profiler::with_buffers(const DispatchTable& table, const ReplayArgs& args, 
     for (std::size_t i = 0; i < table.commands.size(); ++i) {
         @autoreleasepool {
             id<MTLCommandBuffer> buffer = [queue_ commandBuffer];
-            encode([buffer computeCommandEncoderWithDispatchType:MTLDispatchTypeSerial], table, i, args);
-            [buffer commit];
-            [buffer waitUntilCompleted];
+            id<MTLComputeCommandEncoder> compute = [buffer computeCommandEncoderWithDispatchType:MTLDispatchTypeSerial];
+            encode(compute, table, i, args);
+            [compute endEncoding];
+            finish(buffer, table);
             seconds[i] += buffer.GPUEndTime - buffer.GPUStartTime;
         }
     }

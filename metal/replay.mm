@@ -24,47 +24,73 @@ std::uint32_t load(const std::uint32_t& v) { return __atomic_load_n(&v, __ATOMIC
 
 bool finished(id<MTLCommandBuffer> b) { return b.status >= MTLCommandBufferStatusCompleted; }
 
+bool failed(id<MTLCommandBuffer> b) { return b.status == MTLCommandBufferStatusError; }
+
+double flops_of(const DispatchTable& table, const ReplayArgs& args) {
+    double sum = 0;
+    for (const CommandLabel& l : table.labels) sum += cost_flops(l.cost, args);
+    return sum;
+}
+
 std::string label_of(const CommandLabel& l) {
     return l.layer >= 0 ? "layers." + std::to_string(l.layer) + "." + l.name : l.name;
 }
 
 }  // namespace
 
-Replay::Replay(id<MTLDevice> device, const Plans& plans, void* dummy, Indirect* indirect)
-    : queue_([device newCommandQueue]),
+Replay::Replay(id<MTLDevice> device, const Plans& plans, void* dummy, Indirect* indirect, double flops_per_buffer)
+    : device_(device),
+      queue_([device newCommandQueue]),
       event_([device newSharedEvent]),
       plans_(plans),
       dummy_(dummy),
-      indirect_(indirect) {
+      indirect_(indirect),
+      flops_per_buffer_(flops_per_buffer) {
     if (!queue_ || !event_) throw DeviceError("Metal gave no command queue or event");
 }
 
-void Replay::submit(const DispatchTable& table, const ReplayArgs& args, std::uint32_t first, std::uint32_t last,
-                    Indirect* indirect) {
+template <typename Encode>
+void Replay::submit_buffer(std::uint32_t first_step, const Encode& encode) {
     @autoreleasepool {
         // Every buffer outlives the work: release() drains first.
         id<MTLCommandBuffer> buffer = [queue_ commandBufferWithUnretainedReferences];
         [buffer encodeWaitForEvent:event_ value:value_];
         id<MTLComputeCommandEncoder> compute = [buffer computeCommandEncoderWithDispatchType:MTLDispatchTypeConcurrent];
-        if (indirect) {
-            indirect->use_resources(compute);
-            for (std::uint32_t step = first; step < last; ++step) indirect->encode(compute, step);
-        } else {
-            Encoder encoder(compute, plans_, dummy_);
-            for (std::uint32_t step = first; step < last; ++step) {
-                for (const DispatchCmd& cmd : table.commands) encoder.encode(cmd, args, step);
-            }
-        }
+        encode(compute);
         [compute endEncoding];
         [buffer encodeSignalEvent:event_ value:++value_];
         [buffer commit];
-        submitted_.push_back({buffer, value_, first});
+        submitted_.push_back({buffer, value_, first_step});
     }
+}
+
+Replay::Cursor Replay::submit(const DispatchTable& table, const ReplayArgs& args, Cursor at, std::uint32_t last,
+                              bool cut) {
+    submit_buffer(at.step, [&](id<MTLComputeCommandEncoder> compute) {
+        Encoder encoder(compute, plans_, dummy_);
+        double flops = 0;
+        while (at.step < last) {
+            const std::size_t i = at.command++;
+            encoder.encode(table.commands[i], args, at.step);
+            if (at.command == table.commands.size()) at = {at.step + 1, 0};
+            if (!cut) continue;
+            flops += cost_flops(table.labels[i].cost, args);
+            if (flops > flops_per_buffer_ && table.commands[at.command].barrier) return;
+        }
+    });
+    return at;
+}
+
+void Replay::submit_indirect(std::uint32_t first, std::uint32_t last) {
+    submit_buffer(first, [&](id<MTLComputeCommandEncoder> compute) {
+        indirect_->use_resources(compute);
+        for (std::uint32_t step = first; step < last; ++step) indirect_->encode(compute, step);
+    });
 }
 
 bool Replay::wait(const Submitted& work, const std::function<void()>& meanwhile) {
     while (event_.signaledValue < work.value) {
-        if (work.buffer.status == MTLCommandBufferStatusError) return false;
+        if (failed(work.buffer)) return false;
         [event_ waitUntilSignaledValue:work.value timeoutMS:kPollMilliseconds];
         meanwhile();
     }
@@ -93,29 +119,43 @@ std::uint32_t Replay::run(const DispatchTable& table, const ReplayArgs& args, Co
         std::clamp<std::size_t>(kDispatchesPerBuffer / table.commands.size(), 1, kMaxStepsPerBuffer));
     Indirect* indirect = args.steps > 1 ? indirect_ : nullptr;
     if (indirect) indirect->prepare(table, args);
+    const bool cut = flops_of(table, args) > flops_per_buffer_;
     std::size_t done = 0;  // of submitted_: the GPU has signalled, the driver may still hold them
-    std::uint32_t next = 0;
-    while (done < submitted_.size() || (next < args.steps && !load(control.stop))) {
-        if (next < args.steps && !load(control.stop) && submitted_.size() - done < kInFlight) {
-            std::uint32_t last = std::min(next + per_buffer, args.steps);
-            if (indirect) last = indirect->same_counts_until(next, last);
-            if (last != next) {
-                submit(table, args, next, last, indirect);
-                next = last;
+    Cursor next;
+    while (done < submitted_.size() || (next.step < args.steps && !load(control.stop))) {
+        if (next.step < args.steps && !load(control.stop) && submitted_.size() - done < kInFlight) {
+            const std::uint32_t last = std::min(next.step + per_buffer, args.steps);
+            if (!indirect) {
+                next = submit(table, args, next, last, cut);
+                continue;
+            }
+            const std::uint32_t same = indirect->same_counts_until(next.step, last);
+            if (same != next.step) {
+                submit_indirect(next.step, same);
+                next.step = same;
                 continue;
             }
             if (done == submitted_.size()) {
-                indirect->set_counts(next);
+                indirect->set_counts(next.step);
                 continue;
             }
         }
         if (!wait(submitted_[done], meanwhile)) fail(table, args);
         meanwhile();
         ++done;
-        for (; done != 0 && finished(submitted_.front().buffer); --done) submitted_.pop_front();
+        for (; done != 0 && finished(submitted_.front().buffer); --done) {
+            if (failed(submitted_.front().buffer)) fail(table, args);
+            submitted_.pop_front();
+        }
     }
+    // The signal may come before the driver says that the work failed.
+    for (const Submitted& s : submitted_) {
+        [s.buffer waitUntilCompleted];
+        if (failed(s.buffer)) fail(table, args);
+    }
+    submitted_.clear();
     // Steps after a stop ran without effect: the sampler counts those that matter.
-    return samples(table) ? load(control.produced) : args.steps;
+    return samples(table) ? load(control.produced) : next.step;
 }
 
 // ---- errors -----------------------------------------------------------------------------------
@@ -139,7 +179,7 @@ void Replay::fail(const DispatchTable& table, const ReplayArgs& args) {
     @autoreleasepool {
         for (const Submitted& s : submitted_) {
             [s.buffer waitUntilCompleted];
-            if (!text.empty() || s.buffer.status != MTLCommandBufferStatusError) continue;
+            if (!text.empty() || !failed(s.buffer)) continue;
             text = error_text(s.buffer.error);
             code = s.buffer.error.code;
             step = s.first_step;
@@ -160,10 +200,13 @@ std::string Replay::faulted_command(const DispatchTable& table, const ReplayArgs
         MTLCommandBufferDescriptor* descriptor = [MTLCommandBufferDescriptor new];
         descriptor.errorOptions = MTLCommandBufferErrorOptionEncoderExecutionStatus;
         id<MTLCommandBuffer> buffer = [queue_ commandBufferWithDescriptor:descriptor];
+        id<MTLFence> fence = [device_ newFence];
         for (std::size_t i = 0; i < table.commands.size(); ++i) {
             id<MTLComputeCommandEncoder> compute = [buffer computeCommandEncoderWithDispatchType:MTLDispatchTypeSerial];
             compute.label = ns_string(label_of(table.labels[i]));
+            if (i != 0) [compute waitForFence:fence];
             Encoder(compute, plans_, dummy_).encode(table.commands[i], args, step);
+            [compute updateFence:fence];
             [compute endEncoding];
         }
         [buffer commit];

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import gguf
 import numpy as np
 import pytest
 from on_metal import require_metal
@@ -41,8 +42,8 @@ def emulator_control() -> Iterator[Control]:
 
 
 SETTINGS = (
-    "seed", "schedule", "workers", "delay_us", "noop", "hazards", "fail_command_buffer", "fail_allocation",
-    "allocation_limit", "gpu_cores", "apple_family", "working_set", "max_buffer_length",
+    "seed", "schedule", "workers", "delay_us", "noop", "hazards", "fail_command_buffer", "fail_signals",
+    "fail_allocation", "allocation_limit", "gpu_cores", "apple_family", "working_set", "max_buffer_length",
 )  # fmt: skip
 
 
@@ -78,6 +79,14 @@ def test_cores_and_family_are_the_machines(emulator_control: Control, path: Path
     assert row["isa"] == "apple8" and row["memory"] == emulator_control["working_set"]
 
 
+def test_a_gpu_without_matrices_is_not_used(emulator_control: Control, path: Path) -> None:
+    """As in a virtual machine: the kernels need simdgroup_matrix, which begins with M1's family."""
+    emulator_control["apple_family"] = 6
+    assert "metal" not in [d["id"] for d in _core.devices()]
+    with pytest.raises(DeviceError, match="an M1 or later is needed"):
+        open_metal(path)
+
+
 # ---- memory -----------------------------------------------------------------------------------------
 
 
@@ -98,6 +107,42 @@ def test_a_file_longer_than_a_buffer_takes_several(
     assert path.stat().st_size > 4 * longest or longest > 4096 * 16
     emulator_control["max_buffer_length"] = longest
     engine = open_metal(path)
+    assert greedy(engine, llama2c.expected().prompt_ids, 20) == llama2c.expected().greedy_ids[:20]
+
+
+def test_windows_fit_where_the_file_does(emulator_control: Control, path: Path) -> None:
+    """A buffer may be three quarters of the memory at most: windows that overlapped much would not fit."""
+    engine = open_metal(path)
+    memory = engine.memory
+    mapped = memory["weights_mapped"]
+    other = emulator_control["allocated_bytes"]
+    del engine, memory
+    gc.collect()
+    emulator_control["working_set"] = int(1.3 * path.stat().st_size) + other
+    emulator_control["max_buffer_length"] = int(0.6 * path.stat().st_size)
+    engine = open_metal(path)
+    assert engine.memory["weights_mapped"] == mapped
+    assert greedy(engine, llama2c.expected().prompt_ids, 20) == llama2c.expected().greedy_ids[:20]
+
+
+@pytest.mark.parametrize("padding", [0, 8])
+def test_weights_at_odd_addresses_are_copied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, padding: int
+) -> None:
+    """Kernels read four elements at once, from multiples of 16 bytes; a file may align to 8."""
+    made = gguf.GGUFWriter.__init__
+
+    def init(self: gguf.GGUFWriter, *args: object, **options: object) -> None:
+        made(self, *args, **options)
+        self.add_custom_alignment(8)
+        self.add_description("x" * (100 + padding))
+
+    monkeypatch.setattr(gguf.GGUFWriter, "__init__", init)
+    file = llama2c.write("F16", tmp_path / "tiny.gguf")
+    odd = {tensor.data_offset % 16 != 0 for tensor in gguf.GGUFReader(file).tensors}
+    assert len(odd) == 1
+    engine = open_metal(file)
+    assert (engine.memory["weights_mapped"] == 0) == odd.pop()
     assert greedy(engine, llama2c.expected().prompt_ids, 20) == llama2c.expected().greedy_ids[:20]
 
 
@@ -327,6 +372,63 @@ def test_a_failed_command_buffer_is_an_error_and_no_more(emulator_control: Contr
     ids = begun(engine, reuse=False)
     assert ids + engine.decode(20).ids == llama2c.expected().greedy_ids[:21]
     assert len(emulator_control.take_faults()) == 4
+
+
+@pytest.mark.parametrize("n", [1, 2, 4, 8, 9])
+def test_an_error_after_the_signal_is_seen(emulator_control: Control, path: Path, n: int) -> None:
+    """The event may have its value before the driver says that the work failed."""
+    engine = open_metal(path)
+    begun(engine)
+    emulator_control["fail_signals"] = 1
+    emulator_control["fail_command_buffer"] = n
+    with pytest.raises(DeviceError, match="injected fault"):
+        engine.decode(60)
+    assert emulator_control["fail_command_buffer"] == 0
+    assert begun(engine, reuse=False) == llama2c.expected().greedy_ids[:1]
+
+
+def test_a_failed_profile_is_an_error(emulator_control: Control, path: Path) -> None:
+    engine = open_metal(path)
+    emulator_control["fail_command_buffer"] = 1
+    with pytest.raises(DeviceError, match="while profiling table 'decode'"):
+        engine.profile("decode", 1, position=3, repeats=1)
+
+
+def test_a_long_prompt_is_several_command_buffers(
+    emulator_control: Control, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the work that they hold; a limit of no time at all ends them at every barrier."""
+    ids = llama2c.expected().story_ids[:100]
+    found = {}
+    for limit in ("300", "0"):
+        monkeypatch.setenv("AKUNU_METAL_BUFFER_MS", limit)
+        engine = open_metal(path)
+        before = emulator_control["command_buffers"]
+        logits = engine.logits(ids)
+        found[limit] = (logits, emulator_control["command_buffers"] - before)
+        assert begun(engine) + engine.decode(9).ids == llama2c.expected().greedy_ids[:10]
+    assert found["0"][1] > 10 * found["300"][1]
+    np.testing.assert_array_equal(found["300"][0], found["0"][0])
+
+
+def test_cancel_ends_a_long_prompt_between_two_of_them(
+    emulator_control: Control, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AKUNU_METAL_BUFFER_MS", "0")
+    engine = open_metal(path)
+    emulator_control["delay_us"] = 20_000
+    ids = llama2c.expected().story_ids[:100]
+    engine.begin(ids)
+    before = emulator_control["command_buffers"]
+    timer = threading.Timer(0.1, engine.cancel)
+    timer.start()
+    left, _ = engine.prefill()
+    timer.join()
+    assert left == 100 and engine.position == 0
+    assert emulator_control["command_buffers"] - before < len(engine.plan("prefill", 100))
+    emulator_control["delay_us"] = 0
+    engine.begin(ids)
+    assert engine.prefill()[1].ids == llama2c.expected().story_ids[100:101]
 
 
 def test_a_failed_prompt_is_an_error(emulator_control: Control, path: Path) -> None:

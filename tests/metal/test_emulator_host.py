@@ -66,6 +66,7 @@ def test_a_missing_wait_reads_the_old_value(emulator: Path) -> None:
     [
         ("event_chain", "done=1 value=10 beyond=0 handled=10 time=1"),
         ("indirect", "value=3 status=4"),
+        ("encoders_with_a_fence", "value=3"),
         ("timestamps", "ordered=1 set=timestamp"),
         ("no_copy", "same=1 length=16384\nreleased=1"),
         ("blit", "0 5 0"),
@@ -151,6 +152,8 @@ MISUSE = {
     "buffer_freed_in_flight": "released while a command buffer that uses it is in flight",
     "host_writes_past_end": "write outside of buffer '' of 10 bytes, at byte 11",
     "icb_without_use_resource": "was not made resident by useResource",
+    "indirect_encoded_twice": "it must be reset before it is encoded again",
+    "encoders_without_a_fence": "is used by encoders 0 and 1 of a command buffer, and no fence is between them",
     "icb_pipeline_not_allowed": "without supportIndirectCommandBuffers",
     "concurrent_without_barrier": "'sum' reads 'a' that 'put' writes as 'o' with no barrier",
 }

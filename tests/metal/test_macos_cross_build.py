@@ -67,7 +67,7 @@ def test_the_extension_builds_for_macos(module: Path) -> None:
     assert data[:8] == bytes.fromhex("cffaedfe0c000001")  # Mach-O, 64 bits, arm64
     assert b"PyInit__core" in data
     frameworks = set(re.findall(rb"/System/Library/Frameworks/(\w+)\.framework", data))
-    assert frameworks == {b"Metal", b"Foundation", b"IOKit", b"CoreFoundation"}
+    assert frameworks == {b"Metal", b"Foundation", b"IOKit", b"CoreFoundation", b"CoreGraphics"}
 
 
 # Names of Apple's libraries; those of the C and C++ libraries come with zig.

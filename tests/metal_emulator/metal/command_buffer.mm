@@ -175,12 +175,15 @@ constexpr uint64_t kEventTimeoutMs = 10000;
     std::string text;
     size_t at = 0;
     NSInteger code = MTLCommandBufferErrorInternal;
-    if (fault_due(kFailCommandBuffer)) {
+    const bool inject = fault_due(kFailCommandBuffer), late = inject && setting(kFailSignals);
+    if (inject) {
         text = "injected fault";
         code = setting(kFailCommandBufferCode);
     }
     // What comes after a fault is not executed, signals included.
-    for (; text.empty() && at < work.size(); ++at) text = work[at].run();
+    for (; (late || text.empty()) && at < work.size(); ++at) {
+        if (std::string e = work[at].run(); !late) text = e;
+    }
     if (!text.empty() && at) --at;
     gpu_end = now_seconds();
     NSError* e = nil;

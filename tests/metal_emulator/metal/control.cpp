@@ -21,22 +21,23 @@ struct Row {
 };
 // Initial values may be given as AKUNU_METAL_EMULATOR="seed=3,schedule=1".
 constexpr Row kSettingRows[kSettings] = {
-    {"seed", 0},                      // of the schedule
-    {"schedule", 0},                  // 0 in order, 1 random priorities, 2 uniformly random
-    {"workers", 0},                   // OS threads per dispatch; 0: one per core
-    {"delay_us", 0},                  // sleep before each command buffer: a missing wait shows for sure
-    {"noop", 0},                      // 1: encoders do nothing; measures the host's own encode cost
-    {"hazards", 1},                   // concurrent encoders: 0 off, 1 same binding, 2 overlapping ranges
-    {"poison_buffers", 1},            // new buffers are 0xFF; 0: zeros, as macOS happens to give
-    {"fail_command_buffer", 0},       // n: the n-th command buffer executed from now fails
-    {"fail_command_buffer_code", 1},  // with this MTLCommandBufferError
-    {"fail_allocation", 0},           // n: the n-th buffer allocated from now is nil
-    {"allocation_limit", 0},          // bytes of all buffers; beyond it allocations are nil; 0: none
-    {"gpu_cores", 10},                // answered to the IOKit query
-    {"apple_family", 9},              // supportsFamily: up to Apple<n>
-    {"working_set", 8ll << 30},       // recommendedMaxWorkingSetSize
-    {"max_buffer_length", 8ll << 30},
-    {"page_size", 4096},  // newBufferWithBytesNoCopy's alignment; 16384 on Apple silicon
+    {"seed", 0},                       // of the schedule
+    {"schedule", 0},                   // 0 in order, 1 random priorities, 2 uniformly random
+    {"workers", 0},                    // OS threads per dispatch; 0: one per core
+    {"delay_us", 0},                   // sleep before each command buffer: a missing wait shows for sure
+    {"noop", 0},                       // 1: encoders do nothing; measures the host's own encode cost
+    {"hazards", 1},                    // concurrent encoders: 0 off, 1 same binding, 2 overlapping ranges
+    {"poison_buffers", 1},             // new buffers are 0xFF; 0: zeros, as macOS happens to give
+    {"fail_command_buffer", 0},        // n: the n-th command buffer executed from now fails
+    {"fail_command_buffer_code", 1},   // with this MTLCommandBufferError
+    {"fail_signals", 0},               // 1: what fails so is executed all the same, signals included
+    {"fail_allocation", 0},            // n: the n-th buffer allocated from now is nil
+    {"allocation_limit", 0},           // bytes of all buffers; beyond it allocations are nil; 0: none
+    {"gpu_cores", 10},                 // answered to the IOKit query
+    {"apple_family", 9},               // supportsFamily: up to Apple<n>
+    {"working_set", 8ll << 30},        // recommendedMaxWorkingSetSize
+    {"max_buffer_length", 6ll << 30},  // three quarters of it, as on Apple silicon
+    {"page_size", 4096},               // newBufferWithBytesNoCopy's alignment; 16384 on Apple silicon
 };
 constexpr const char* kCounterNames[kCounters] = {"dispatches",      "command_buffers", "encoders",   "buffers",
                                                   "allocated_bytes", "faults",          "set_buffer", "set_bytes",

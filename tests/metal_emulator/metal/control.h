@@ -17,6 +17,7 @@ enum Setting {
     kPoisonBuffers,
     kFailCommandBuffer,
     kFailCommandBufferCode,
+    kFailSignals,
     kFailAllocation,
     kAllocationLimit,
     kGpuCores,

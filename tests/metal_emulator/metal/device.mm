@@ -21,9 +21,6 @@ double now_seconds() {
 }
 }  // namespace fakemetal
 
-@interface FMFence : NSObject <MTLFence>
-@property(nullable, copy, atomic) NSString* label;
-@end
 @implementation FMFence
 @end
 

@@ -65,6 +65,7 @@ std::string run_steps(std::vector<Step>& steps, bool concurrent) {
     std::vector<const void*> used_resources;
     bool ended;
     int debug_groups;
+    size_t number, ordered;  // this encoder; it is behind those below `ordered`
 }
 - (instancetype)initFor:(FMCommandBuffer*)buffer type:(MTLDispatchType)type pass:(MTLComputePassDescriptor*)p {
     owner = buffer;
@@ -72,6 +73,7 @@ std::string run_steps(std::vector<Step>& steps, bool concurrent) {
     pass = p;
     steps = std::make_shared<std::vector<Step>>();
     [buffer begin:self];
+    number = buffer->encoders++;
     add(kEncoders);
     return self;
 }
@@ -94,7 +96,18 @@ std::string run_steps(std::vector<Step>& steps, bool concurrent) {
     [self check:"setBuffer"];
     add(kSetBuffer);
     set_buffer(bindings, (FMBuffer*)b, o, i, "setBuffer");
-    if (b) [owner use:(FMBuffer*)b];
+    if (b) [self use:(FMBuffer*)b];
+}
+// Without hazard tracking only a fence keeps one encoder of a command buffer behind another. Stricter than need be:
+// reading counts too.
+- (void)use:(FMBuffer*)buffer {
+    [owner use:buffer];
+    if (!(buffer->options & MTLResourceHazardTrackingModeUntracked)) return;
+    const auto [at, first] = owner->untracked.try_emplace((__bridge const void*)buffer, number);
+    if (!first && at->second != number && at->second >= ordered)
+        invalid("an untracked buffer is used by encoders " + std::to_string(at->second) + " and " +
+                std::to_string(number) + " of a command buffer, and no fence is between them");
+    at->second = number;
 }
 - (void)setBufferOffset:(NSUInteger)o atIndex:(NSUInteger)i {
     [self check:"setBufferOffset"];
@@ -144,7 +157,7 @@ std::string run_steps(std::vector<Step>& steps, bool concurrent) {
     auto* buffer = (FMBuffer*)b;
     if (!b || o % 4 || o + 12 > buffer->size)
         invalid(std::string(who) + ": no room for three counts at offset " + std::to_string(o));
-    [owner use:buffer];
+    [self use:buffer];
     [self record:{bindings, MTLSizeMake(0, 0, 0), t, buffer, o} who:who];
 }
 - (void)executeCommandsInBuffer:(id<MTLIndirectCommandBuffer>)b withRange:(NSRange)r {
@@ -175,7 +188,7 @@ std::string run_steps(std::vector<Step>& steps, bool concurrent) {
                                                              (__bridge const void*)s.buffer) == used_resources.end())
                 invalid(std::string(who) + ": a buffer of command " + std::to_string(i) +
                         " was not made resident by useResource");
-            [owner use:s.buffer];
+            [self use:s.buffer];
         }
         steps->push_back({false, d});
     }
@@ -208,14 +221,19 @@ std::string run_steps(std::vector<Step>& steps, bool concurrent) {
 - (void)useResources:(const id<MTLResource> __unsafe_unretained[])r count:(NSUInteger)n usage:(MTLResourceUsage)u {
     for (NSUInteger i = 0; i < n; ++i) [self useResource:r[i] usage:u];
 }
-// Encoders of one queue run one after the other here: a fence has nothing to add.
+// Encoders of one queue run one after the other here: a fence only counts in the check of untracked buffers.
 - (void)updateFence:(id<MTLFence>)f {
     [self check:"updateFence"];
-    (void)f;
+    FMFence* fence = (FMFence*)f;
+    fence->updated_in = (__bridge const void*)owner;
+    fence->encoder = number;
+    fence->complete = ordered == number;
 }
 - (void)waitForFence:(id<MTLFence>)f {
     [self check:"waitForFence"];
-    (void)f;
+    FMFence* fence = (FMFence*)f;
+    if (fence->updated_in == (__bridge const void*)owner && fence->complete)
+        ordered = std::max(ordered, fence->encoder + 1);
 }
 - (void)insertDebugSignpost:(NSString*)s {
     [self check:"insertDebugSignpost"];

@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -97,6 +98,15 @@ FMBuffer* FMNewBufferNoCopy(void* p, NSUInteger size, MTLResourceOptions options
 @property(readonly) id<MTLDevice> device;
 @end
 
+@interface FMFence : NSObject <MTLFence> {
+  @public
+    const void* updated_in;  // the command buffer of the last update, by which of its encoders
+    size_t encoder;
+    bool complete;  // that encoder is behind all before it
+}
+@property(nullable, copy, atomic) NSString* label;
+@end
+
 // ---- code ------------------------------------------------------------------------------------
 
 @interface FMFunction : NSObject <MTLFunction> {
@@ -153,6 +163,8 @@ FMPipeline* FMNewPipeline(FMFunction* f, NSUInteger max_threads, bool indirect,
     std::vector<id> retained;
     std::vector<__unsafe_unretained FMBuffer*> buffers;  // `retained` holds them, if at all
     std::deque<std::string> inline_bytes;
+    size_t encoders;                          // begun so far
+    std::map<const void*, size_t> untracked;  // buffers, and the last encoder that uses them
     bool retains;
     __unsafe_unretained id open_encoder;
     std::mutex mutex;

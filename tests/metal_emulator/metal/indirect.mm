@@ -34,6 +34,7 @@ using namespace fakemetal;
 - (void)dispatch:(MTLSize)grid group:(MTLSize)t type:(MTLIndirectCommandType)type {
     if (!(owner->descriptor.commandTypes & type))
         invalid("indirect command: its type is not among the buffer's commandTypes");
+    if (owner->encoded[index]) invalid("indirect command: it must be reset before it is encoded again");
     self.command.grid = grid;
     self.command.group = t;
     owner->encoded[index] = true;

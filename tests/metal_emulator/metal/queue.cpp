@@ -6,10 +6,11 @@
 
 namespace fakemetal {
 namespace {
-std::mutex g_mutex;
-std::condition_variable g_idle;
+// Never destroyed: queues may end after the program's own objects.
+std::mutex& g_mutex = *new std::mutex;
+std::condition_variable& g_idle = *new std::condition_variable;
 long g_pending = 0;  // command buffers committed and not finished, over all queues
-std::string g_faults;
+std::string& g_faults = *new std::string;
 }  // namespace
 
 struct Queue::State {

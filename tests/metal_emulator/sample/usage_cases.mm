@@ -91,7 +91,24 @@ struct Scene {
     float value(size_t i = 0) const { return static_cast<const float*>(buffer.contents)[i]; }
 };
 
+void two_encoders(bool with_fence);
+
 void add_misuse(Cases& c) {
+    c["encoders_without_a_fence"] = [] { two_encoders(false); };
+    c["indirect_encoded_twice"] = [] {
+        Scene s;
+        MTLIndirectCommandBufferDescriptor* d = [MTLIndirectCommandBufferDescriptor new];
+        d.commandTypes = MTLIndirectCommandTypeConcurrentDispatch;
+        d.inheritBuffers = d.inheritPipelineState = NO;
+        d.maxKernelBufferBindCount = 4;
+        id<MTLIndirectCommandBuffer> icb = [s.device newIndirectCommandBufferWithDescriptor:d
+                                                                            maxCommandCount:1
+                                                                                    options:0];
+        id<MTLIndirectComputeCommand> command = [icb indirectComputeCommandAtIndex:0];
+        [command setComputePipelineState:s.pipeline("copy", nil, true)];
+        [command concurrentDispatchThreadgroups:s.one threadsPerThreadgroup:s.simd];
+        [command concurrentDispatchThreadgroups:s.simd threadsPerThreadgroup:s.simd];
+    };
     c["missing_binding"] = [] {
         Scene s;
         s.set("add_one");
@@ -270,6 +287,25 @@ void add_misuse(Cases& c) {
                                                    options:0] indirectComputeCommandAtIndex:0]
             setComputePipelineState:s.pipeline("patch")];
     };
+}
+
+/// Two encoders add one to an untracked buffer; `fence` is between them.
+void two_encoders(bool with_fence) {
+    Scene s;
+    s.buffer = [s.device newBufferWithLength:1024
+                                     options:MTLResourceStorageModeShared | MTLResourceHazardTrackingModeUntracked];
+    memset(s.buffer.contents, 0, 1024);
+    id<MTLFence> fence = [s.device newFence];
+    for (int i = 0; i < 3; ++i) {
+        if (i) s.encoder = [s.command computeCommandEncoder];
+        if (i && with_fence) [s.encoder waitForFence:fence];
+        s.bind_add_one();
+        [s.encoder dispatchThreadgroups:s.one threadsPerThreadgroup:s.simd];
+        if (with_fence) [s.encoder updateFence:fence];
+        if (i < 2) [s.encoder endEncoding];
+    }
+    s.finish();
+    printf("value=%g\n", static_cast<double>(s.value()));
 }
 
 /// A patch kernel and its user as indirect commands, executed twice.
@@ -510,6 +546,7 @@ void archive() {
 void add_usage_cases(Cases& c) {
     add_misuse(c);
     c["indirect"] = indirect;
+    c["encoders_with_a_fence"] = [] { two_encoders(true); };
     c["event_chain"] = event_chain;
     c["constants"] = constants;
     c["timestamps"] = timestamps;
