@@ -30,7 +30,7 @@ DEFAULT_CONTEXT: Final = 4096
 BUILT_IN: Final = {"ember": "ember.gguf"}
 """Models that are part of the package: name to file in `akunu/models`."""
 
-_SIZE: Final = Limit(int, 1, (1 << 31) - 1)
+SIZE: Final = Limit(int, 1, (1 << 31) - 1)
 _SPLIT_PART = re.compile(r"^(?P<stem>.*)-(?P<part>\d{5})-of-(?P<parts>\d{5})\.gguf$")
 _REPO = re.compile(r"^[A-Za-z0-9][\w.-]*/(?![^:]*\.(gguf|safetensors)$)[A-Za-z0-9][\w.-]*(:[^:]+)?$")
 """`user/repo[:file]`; `models/x.gguf` is rather a file that is not there."""
@@ -89,8 +89,8 @@ def load(
     from akunu import _core, config
     from akunu.model import Model
 
-    requested = None if context is None else _SIZE.check("context", context)
-    n_threads = 0 if threads is None else _SIZE.check("threads", threads)
+    requested = None if context is None else SIZE.check("context", context)
+    n_threads = 0 if threads is None else SIZE.check("threads", threads)
     device = _device(device)
     if not isinstance(kv_dtype, str):
         raise InvalidArgumentError(f"kv_dtype: expected a name such as 'f16', got {kv_dtype!r}")

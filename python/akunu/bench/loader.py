@@ -80,13 +80,13 @@ def open_unmanaged(
     from akunu import _core
     from akunu.bench.synthetic import SyntheticModel
     from akunu.config import resolve
-    from akunu.loading import _SIZE, find_model
+    from akunu.loading import SIZE, find_model
     from akunu.progress import reporter
 
-    _SIZE.check("context", context)
-    _SIZE.check("chunk", chunk)
+    SIZE.check("context", context)
+    SIZE.check("chunk", chunk)
     if threads:
-        _SIZE.check("threads", threads)
+        SIZE.check("threads", threads)
     device_id = device if device.startswith("plan:") else find_device(device)["id"]
     with reporter(True, "Loading") as report:
         if is_synthetic(model):
