@@ -101,6 +101,7 @@ class Engine:
     """A loaded model: weights, KV cache, scratch and dispatch tables on one device.
 
     Calls on one engine must not overlap (a second one raises), except `cancel`.
+    A thread that is in one when the interpreter exits leaves the engine, but does not return.
     """
 
     def __init__(
@@ -180,7 +181,8 @@ class Engine:
         self, phase: str = "decode", rows: int = 1, position: int = 0, repeats: int = 16
     ) -> list[CommandInfo]:
         """Run that table and time every command."""
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Free the memory; a second time does nothing. Raises while another thread's call runs."""
 
 class Peaks(TypedDict):
     """What this machine's CPU reaches now, with the given threads."""
@@ -228,7 +230,7 @@ class Lab:
 
     A buffer is a contiguous, writeable array, a `LabWeight`, or None; `params` are the bytes of the op's
     structure (`lab_structs`). What only a device can read (packed activations, KV cache, partial results of
-    attention) is an array of bytes that its own ops fill.
+    attention) is an array of bytes that its own ops fill. Calls of several threads wait for one another.
     """
 
     def __init__(self, device: str = "cpu", *, threads: int = 0, isa: str = "") -> None: ...
@@ -281,4 +283,4 @@ def lab_structs() -> dict[str, np.dtype[np.void]]:
     """The parameter structure of every op, and SamplerState, LogprobRecord and Control."""
 
 def lab_q8_planes(raw: npt.NDArray[np.uint8], rows: int, dim: int) -> dict[str, npt.NDArray[Any]]:
-    """The planes q, d, s, sum32 and sum16 of the CPU's int8 activations, each [rows, ...]."""
+    """The planes q, d, s and s16 of the CPU's int8 activations, each [rows, ...]."""

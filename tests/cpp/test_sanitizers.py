@@ -37,7 +37,15 @@ BUILDS = {
     "asan": Build(
         "address,undefined",
         "avx2" if X86 else "generic",
-        ("canary", "half_test", "gguf_fuzz", "engine_smoke", "sampler_test", "kernel_table_driver"),
+        (
+            "canary",
+            "cgroup_test",
+            "half_test",
+            "gguf_fuzz",
+            "engine_smoke",
+            "sampler_test",
+            "kernel_table_driver",
+        ),
     ),
     "tsan": Build("thread", "generic", ("canary", "pool_test")),
 }
@@ -122,6 +130,7 @@ def test_the_sanitizer_is_on(name: str, fault: str, report: str) -> None:
 @pytest.mark.parametrize(
     ("name", "program", "arguments"),
     [
+        ("asan", "cgroup_test", ()),
         ("asan", "half_test", ()),
         ("asan", "gguf_fuzz", ("--mutations", "4000")),
         ("asan", "sampler_test", ()),

@@ -18,10 +18,12 @@ def quantize_q8(x: F32) -> tuple[npt.NDArray[np.int8], F32]:
     """The int8 activation format: (q [rows, dim], d [rows, dim / 32]), with the roundings of binary32."""
     blocks = x.reshape(*x.shape[:-1], -1, 32)
     top = np.abs(blocks).max(axis=-1)
-    with np.errstate(divide="ignore"):
-        inverse = np.where(top > 0, np.float32(127) / top, np.float32(0)).astype(np.float32)
+    d = (top / np.float32(127)).astype(np.float32)
+    d[d < np.finfo(np.float32).tiny] = 0
+    with np.errstate(divide="ignore", over="ignore"):
+        inverse = np.where(d > 0, np.float32(127) / top, np.float32(0)).astype(np.float32)
     q = np.rint(blocks * inverse[..., None]).astype(np.int8)
-    return q.reshape(x.shape), (top / np.float32(127)).astype(np.float32)
+    return q.reshape(x.shape), d
 
 
 def round_activation(x: F32, fmt: str) -> F64:

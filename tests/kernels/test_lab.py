@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import subprocess
+import sys
 from collections.abc import Callable
 
 import numpy as np
@@ -158,3 +160,34 @@ def test_bad_arguments_are_refused() -> None:
     for isa in unsupported():
         with pytest.raises(InvalidArgumentError, match=f"isa={isa}: this processor does not support it"):
             _core.Lab(isa=isa)
+
+
+def test_threads_share_a_lab() -> None:
+    """In a process of its own: threads that wait for one another for ever are ended with it."""
+    code = """
+import threading
+import numpy as np
+from akunu import _core
+lab = _core.Lab("cpu", threads=2)
+params = np.zeros(1, _core.lab_structs()["quantize"])
+params["rows"], params["dim"], params["formats"] = 256, 1024, 1
+x = np.random.default_rng(1).random((256, 1024), np.float32)
+failed = []
+def work():
+    try:
+        for _ in range(100):
+            out = np.zeros_like(x)
+            lab.run("quantize", [x.copy(), out, None], params.tobytes())
+            assert (out == x).all()
+            assert len(lab.time("quantize", [x.copy(), out, None], params.tobytes(), repeats=2)) == 2
+            assert lab.weight("f32", x, 256, 1024).rows == 256
+    except BaseException as error:
+        failed.append(error)
+threads = [threading.Thread(target=work) for _ in range(2)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+assert not failed, failed
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)

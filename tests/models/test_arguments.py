@@ -1,0 +1,159 @@
+"""What an engine refuses, with messages that quote what was passed."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from akunu import _core
+from akunu.config import ModelConfig, ModelSpec, TensorRef, resolve
+from akunu.errors import ContextLengthError, InvalidArgumentError, UnsupportedError
+
+from . import tiny
+from .test_engine import open_engine
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("tiny") / "llama.gguf"
+    tiny.write("llama", "F32", path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def engine(path: Path) -> _core.Engine:
+    return open_engine(path, context=64, threads=1)
+
+
+class Index:
+    def __index__(self) -> int:
+        return 3
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [[1, 2], (1, 2), list(np.array([1, 2])), np.array([1, 2], np.int8), [np.uint64(1), Index()], iter([1])],
+    ids=["list", "tuple", "scalars", "array", "mixed", "iterator"],
+)
+def test_any_integers_are_token_ids(engine: _core.Engine, ids: Any) -> None:
+    assert engine.begin(ids, reuse=False) == 0
+
+
+CALLS: dict[str, Callable[[_core.Engine, Any], object]] = {
+    "begin": lambda engine, ids: engine.begin(ids),
+    "logits": lambda engine, ids: engine.logits(ids),
+    "nll": lambda engine, ids: engine.nll(ids),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize(
+    ("ids", "message"),
+    [
+        ([1, -1], "the token id at index 1 is -1, outside the vocabulary of"),
+        ([2**70], f"the token id at index 0 is {2**70}, outside the vocabulary of"),
+        ([10**5000], "the token id at index 0 is an object of type int, outside"),
+        ([1, 1 << 20], f"the token id at index 1 is {1 << 20}, outside the vocabulary of"),
+        (np.array([3, -7]), "the token id at index 1 is -7, outside the vocabulary of"),
+        (np.array([2**64 - 1], np.uint64), f"the token id at index 0 is {2**64 - 1}, outside"),
+        ([1, 1.5], "the token id at index 1 must be an integer, not 1.5"),
+        (["x" * 200], "the token id at index 0 must be an integer, not '" + "x" * 79 + r"\.\.\.$"),
+        (np.array([1.0]), "a one-dimensional array of integers"),
+        ([], "the prompt is empty"),
+    ],
+    ids=lambda value: "" if isinstance(value, str) else None,
+)
+def test_what_is_no_token_id_is_quoted(engine: _core.Engine, call: str, ids: Any, message: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=message):
+        CALLS[call](engine, ids)
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_long_prompt_is_refused_before_its_logits_get_memory(engine: _core.Engine, call: str) -> None:
+    with pytest.raises(ContextLengthError, match="has 50000000 tokens, the context holds 64"):
+        CALLS[call](engine, np.zeros(50_000_000, np.uint8))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"end_ids": [-1]}, "an id of end_ids is -1, outside the vocabulary"),
+        ({"end_ids": ["a"]}, "an id of end_ids must be an integer, not 'a'"),
+        ({"end_ids": range(100)}, "more than \\d+ end-of-generation ids"),
+        ({"logit_bias": {"a": 1}}, "a token id of logit_bias must be an integer, not 'a'"),
+        ({"logit_bias": {-1: 1}}, "a token id of logit_bias is -1, outside the vocabulary"),
+        ({"logit_bias": {1 << 20: 1}}, f"a token id of logit_bias is {1 << 20}, outside the vocabulary"),
+        ({"logit_bias": {1: "a"}}, "logit_bias of token 1 is 'a', expected a number or -inf"),
+        ({"logit_bias": {1: float("inf")}}, "logit_bias of token 1 must be a number or -inf"),
+    ],
+    ids=lambda value: "" if isinstance(value, str) else str(value)[:30],
+)
+def test_bad_options_of_a_generation_are_quoted(
+    engine: _core.Engine, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InvalidArgumentError, match=message):
+        engine.begin([1], **options)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"n_layers": -1}, "n_layers is -1, expected an integer of 0..4294967295"),
+        ({"attn_scale": "big"}, "attn_scale is 'big', expected a number"),
+        ({"dim": 0}, "dim is 0, expected at least 1"),
+        ({"vocab_size": 0}, "vocab_size is 0, expected at least 1"),
+        ({"n_kv_heads": 0}, "n_kv_heads is 0, expected at least 1"),
+        ({"n_heads": 5, "n_kv_heads": 3}, "n_heads is 5, expected a multiple of n_kv_heads, 3"),
+        ({"rope_dim": 1 << 12}, r"rope_dim is 4096, expected at most head_dim, \d+"),
+        ({"layer_window": (0,) * 99}, r"the length of layer_window is 99, expected n_layers, \d+"),
+        ({"layer_rope": ()}, r"the length of layer_rope is 0, expected n_layers, \d+"),
+        ({"layer_rope": "more"}, r"layer_rope is 9, expected less than the sets of inv_freq, 1"),
+        ({"inv_freq": np.zeros((1, 1), np.float32)}, r"inv_freq has the shape \(1, 1\), expected"),
+    ],
+    ids=lambda value: "" if isinstance(value, str) else ",".join(value),
+)
+def test_an_inconsistent_configuration_says_which_number(
+    path: Path, change: dict[str, Any], message: str
+) -> None:
+    file = _core.GgufFile(str(path))
+    spec = resolve(file, context=64)
+    if change.get("layer_rope") == "more":
+        change = {"layer_rope": (9,) * spec.config.n_layers}
+    config = dataclasses.asdict(spec.config) | change
+    with pytest.raises(InvalidArgumentError, match=message):
+        _core.Engine(file, {"config": config, "tensors": spec.tensors}, device="cpu")  # type: ignore[arg-type]
+
+
+def giant(dim: int, head_dim: int) -> _core.Engine:
+    """One layer of one head, with random Q8_0 weights."""
+    config = ModelConfig(
+        arch="llama", n_layers=1, dim=dim, n_heads=1, n_kv_heads=1, head_dim=head_dim, ffn_dim=32,
+        vocab_size=32, context_length=8, norm_eps=1e-5, rope_style="half", rope_dim=2,
+        inv_freq=np.ones((1, 1), np.float32), rope_scale=1.0, activation="silu", attn_softcap=0.0,
+        final_softcap=0.0, attn_scale=1.0, embedding_scale=1.0, layer_window=(0,), layer_rope=(0,),
+    )  # fmt: skip
+    shapes = {"token_embedding": (32, dim), "output": (32, dim), "output_norm": (dim, 0)}
+    shapes |= {f"layers.0.attn_{part}": (head_dim, dim) for part in "qkv"}
+    shapes |= {f"layers.0.{part}_norm": (dim, 0) for part in ("attn", "ffn")}
+    shapes |= {f"layers.0.ffn_{part}": (32, dim) for part in ("gate", "up")}
+    shapes |= {"layers.0.attn_output": (dim, head_dim), "layers.0.ffn_down": (dim, 32)}
+    spec = ModelSpec(config, {name: TensorRef(name, 0, *shape) for name, shape in shapes.items()})
+    types = {name: "q8_0" if shape[1] else "f32" for name, shape in shapes.items()}
+    return _core.Engine(None, spec, synthetic=types, device="cpu", threads=1)
+
+
+def test_rows_that_do_not_fit_a_workers_scratch_are_refused() -> None:
+    with pytest.raises(UnsupportedError, match="embed: dim is 1048608, the CPU takes at most 1048576"):
+        giant(dim=(1 << 20) + 32, head_dim=32)
+    with pytest.raises(UnsupportedError, match="head_dim is 32800, the CPU takes at most 32768"):
+        giant(dim=32, head_dim=(1 << 15) + 32)
+
+
+@pytest.mark.parametrize(("dim", "head_dim"), [(1 << 20, 32), (32, 1 << 15)])
+def test_the_largest_rows_run(dim: int, head_dim: int) -> None:
+    assert np.isfinite(giant(dim, head_dim).logits([1, 2, 3])).all()
