@@ -33,8 +33,7 @@ void Profiler::run(const DispatchTable& table, const ReplayArgs& args, std::span
 
 void Profiler::encode(id<MTLComputeCommandEncoder> compute, const DispatchTable& table, std::size_t i,
                       const ReplayArgs& args) {
-    const CommandLabel& l = table.labels[i];
-    compute.label = ns_string(l.layer >= 0 ? "layers." + std::to_string(l.layer) + "." + l.name : l.name);
+    compute.label = ns_string(table.labels[i].full_name());
     Encoder(compute, plans_, dummy_).encode(table.commands[i], args, 0);
 }
 

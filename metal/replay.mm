@@ -32,10 +32,6 @@ double flops_of(const DispatchTable& table, const ReplayArgs& args) {
     return sum;
 }
 
-std::string label_of(const CommandLabel& l) {
-    return l.layer >= 0 ? "layers." + std::to_string(l.layer) + "." + l.name : l.name;
-}
-
 }  // namespace
 
 Replay::Replay(id<MTLDevice> device, const Plans& plans, void* dummy, Indirect* indirect, double flops_per_buffer)
@@ -188,8 +184,8 @@ void Replay::fail(const DispatchTable& table, const ReplayArgs& args) {
     }
     const std::string where = worth_repeating(code) ? faulted_command(table, args, step) : std::string();
     throw DeviceError("the GPU failed in " +
-                      (where.empty() ? "table '" + table.phase + "' (" + label_of(table.labels.front()) + " to " +
-                                           label_of(table.labels.back()) + ")"
+                      (where.empty() ? "table '" + table.phase + "' (" + table.labels.front().full_name() + " to " +
+                                           table.labels.back().full_name() + ")"
                                      : "command '" + where + "' of table '" + table.phase + "'") +
                       " at position " + std::to_string(args.position + step) + ": " + text);
 }
@@ -203,7 +199,7 @@ std::string Replay::faulted_command(const DispatchTable& table, const ReplayArgs
         id<MTLFence> fence = [device_ newFence];
         for (std::size_t i = 0; i < table.commands.size(); ++i) {
             id<MTLComputeCommandEncoder> compute = [buffer computeCommandEncoderWithDispatchType:MTLDispatchTypeSerial];
-            compute.label = ns_string(label_of(table.labels[i]));
+            compute.label = ns_string(table.labels[i].full_name());
             if (i != 0) [compute waitForFence:fence];
             Encoder(compute, plans_, dummy_).encode(table.commands[i], args, step);
             [compute updateFence:fence];

@@ -220,7 +220,7 @@ py::list describe(Engine& e, const std::string& phase, const ReplayArgs& args, c
         const bool weighted = c.op == Op::kMatmul || c.op == Op::kGateUp || c.op == Op::kEmbed ||
                               c.op == Op::kNormQkv || c.op == Op::kNormGateUp;
         const bool cached = c.op == Op::kRopeKv || c.op == Op::kAttention || c.op == Op::kAttentionSplit;
-        d["label"] = l.layer >= 0 ? "layers." + std::to_string(l.layer) + "." + l.name : l.name;
+        d["label"] = l.full_name();
         d["op"] = std::string(op_name(c.op));
         d["dtype"] = weighted ? std::string(dtype_info(c.weight).name)
                      : cached ? std::string(dtype_info(c.kv).name)

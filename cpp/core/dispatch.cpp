@@ -32,6 +32,10 @@ KeyCount visible_keys(const Cost& c, const ReplayArgs& a) {
 
 }  // namespace
 
+std::string CommandLabel::full_name() const {
+    return layer >= 0 ? "layers." + std::to_string(layer) + "." + name : name;
+}
+
 double cost_bytes(const Cost& c, const ReplayArgs& a) {
     const KeyCount k = visible_keys(c, a);
     return c.bytes + c.bytes_per_row * a.rows + c.bytes_per_key * k.distinct;

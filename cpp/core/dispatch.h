@@ -116,6 +116,8 @@ struct CommandLabel {
     std::string shape;  // "2048x2048"
     int layer = -1;
     Cost cost;
+
+    std::string full_name() const;  // "layers.3.attn_q"
 };
 
 struct ReplayArgs {
