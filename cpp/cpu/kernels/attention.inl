@@ -1,169 +1,244 @@
 // Attention over the cache in blocks of 256 positions (flash attention with the blocks' edges fixed).
+//
+// Up to kQueryBlock queries of a KV head take a block together, in tiles whose sums are in registers. Several tiles
+// share panels of its keys and values, widened to F32 once, that stay in the first-level cache; a single tile, as in
+// decode, reads the cache itself. Either way every element is summed in the same order.
 
 namespace akunu::cpu::AKUNU_ISA {
 
-constexpr int kQueryTile = 8;
+constexpr std::size_t kQueryTile = 8, kQueryBlock = 64;
+constexpr std::size_t kPanel = 32;      // columns of a panel: keys, or elements of values
+constexpr std::size_t kValueRows = 64;  // values of a panel
+constexpr int kPanelVectors = kPanel / L;
 
-// One block's result for a query.
-struct Partial {
-    float max;
-    float sum;
-    float* out;  // [head_dim], unnormalised
+// The keys that a query, or one of several, sees of a block: [from, to).
+struct Keys {
+    std::size_t from, to;
+    bool empty() const { return from >= to; }
+    void join(const Keys& other) {
+        if (other.empty()) return;
+        *this = empty() ? other : Keys{std::min(from, other.from), std::max(to, other.to)};
+    }
+    Keys within(const Keys& other) const { return {std::max(from, other.from), std::min(to, other.to)}; }
 };
 
-// Keys that a query at position `pos` sees: [first, pos].
+// The first key that a query at position `pos` sees; the last is at `pos`.
 static inline std::size_t first_key(std::size_t pos, u32 window) {
     return window && pos + 1 > window ? pos + 1 - window : 0;
 }
 
-// Scores of N queries with the keys [16·g0, 16·g1) of one head, into s[query][key - block_begin].
-template <int N, typename T>
-static inline void block_scores(const float* const* q, const HeadCache<T>& keys, std::size_t head_dim, std::size_t g0,
-                                std::size_t g1, std::size_t block_begin, float (*s)[kAttentionBlock]) {
-    constexpr int kParts = static_cast<int>(kKeyGroup) / L;
-    // Vectors of keys taken together: with few queries they are the independent accumulators.
-    constexpr int kWide = N >= 4 ? 1 : 4 / N;
-    const auto run = [&]<int W>(std::size_t g, int part) {
-        vf acc[N][W];
-        for (auto& row : acc) {
-            for (vf& a : row) a = zero();
+// A worker's memory, for heads of up to kMaxHead.
+struct AttentionScratch {
+    std::size_t stride;  // floats of an output row
+    float* scores;       // [kQueryBlock][kAttentionBlock]
+    float* values;       // panel [kValueRows][kPanel]
+    float* keys;         // panel [head_dim][kPanel]
+    float* key_scales;   // panel [runs][kPanel]
+    float* q;            // [kQueryBlock][head_dim]
+    float* out;          // [kQueryBlock][stride], unnormalised
+    AttentionScratch(std::byte* memory, std::size_t head_dim)
+        : stride((head_dim + kPanel - 1) / kPanel * kPanel),
+          scores(reinterpret_cast<float*>(memory)),
+          values(scores + kQueryBlock * kAttentionBlock),
+          keys(values + kValueRows * kPanel),
+          key_scales(keys + head_dim * kPanel),
+          q(key_scales + scale_runs(head_dim) * kPanel),
+          out(q + kQueryBlock * head_dim) {}
+};
+static_assert(kQueryBlock * kAttentionBlock + kValueRows * kPanel +
+                  kMaxHead * (kPanel + kPanel / kScaleRun + 2 * kQueryBlock) <=
+              kMaxRow);
+
+// How many vectors of a row, up to kMost, N queries take together: so that all sums are in registers.
+template <int N, int kMost>
+constexpr int wide() {
+    int w = 1;
+    while (w < kMost && N * 2 * w + 2 * w + 1 <= kVectorRegisters) w *= 2;
+    return w;
+}
+
+// A panel in memory: rows of kPanel columns. For keys a row is an element of the heads, a column is a key, and the
+// scale of a column changes from run to run of the rows; for values a row is a key.
+struct WidePanel {
+    const float* elems;
+    const float* scales = nullptr;  // [run][kPanel]
+    vf row(std::size_t k, std::size_t column) const { return load(elems + k * kPanel + column); }
+    vf scale(std::size_t run, std::size_t column) const { return load(scales + run * kPanel + column); }
+};
+
+// The same where the cache has it: kPanel keys from group `g` on.
+template <typename T>
+struct CachedKeys {
+    const T* elems;
+    const float* scales;
+    std::size_t head_dim, runs;
+    CachedKeys(const HeadCache<T>& keys, std::size_t hd, std::size_t g)
+        : elems(keys.elems + g * hd * kKeyGroup),
+          scales(keys.scales + g * scale_runs(hd) * kKeyGroup),
+          head_dim(hd),
+          runs(scale_runs(hd)) {}
+    vf row(std::size_t d, std::size_t column) const {
+        return load_cache(elems + (column / kKeyGroup * head_dim + d) * kKeyGroup + column % kKeyGroup);
+    }
+    vf scale(std::size_t run, std::size_t column) const {
+        return load(scales + (column / kKeyGroup * runs + run) * kKeyGroup + column % kKeyGroup);
+    }
+};
+
+// Values from `key` on; a column is an element of the head.
+template <typename T>
+struct CachedValues {
+    const T* elems;
+    const float* scales;
+    std::size_t head_dim, runs;
+    CachedValues(const HeadCache<T>& values, std::size_t hd, std::size_t key)
+        : elems(values.elems + key * hd),
+          scales(values.scales + key * scale_runs(hd)),
+          head_dim(hd),
+          runs(scale_runs(hd)) {}
+    vf row(std::size_t k, std::size_t column) const {
+        const vf v = load_cache(elems + k * head_dim + column);
+        if constexpr (HeadCache<T>::kScaled) return v * set1(scales[k * runs + column / kScaleRun]);
+        return v;
+    }
+    float element(std::size_t k, std::size_t column) const {
+        const float v = cache_value(elems[k * head_dim + column]);
+        if constexpr (HeadCache<T>::kScaled) return v * scales[k * runs + column / kScaleRun];
+        return v;
+    }
+};
+
+template <int N>
+struct Rows {
+    const float* row[N];
+    Rows(const float* first, std::size_t stride) {
+        for (int n = 0; n < N; ++n) row[n] = first + static_cast<std::size_t>(n) * stride;
+    }
+};
+
+// sum[n][w] += Σ_k x[n][k]·panel[k][column + w·L]
+template <int N, int W, typename Panel>
+static inline void multiply(const Rows<N>& x, const Panel& panel, std::size_t column, std::size_t k0, std::size_t k1,
+                            vf (&sum)[N][W]) {
+    for (std::size_t k = k0; k < k1; ++k) {
+        vf b[W];
+        for (int w = 0; w < W; ++w) b[w] = panel.row(k, column + static_cast<std::size_t>(w) * L);
+        for (int n = 0; n < N; ++n) {
+            const vf a = set1(x.row[n][k]);
+            for (int w = 0; w < W; ++w) sum[n][w] = fma(a, b[w], sum[n][w]);
         }
-        const T* base = keys.elems + g * head_dim * kKeyGroup + static_cast<std::size_t>(part) * L;
-        const auto dot = [&](std::size_t d0, std::size_t d1, vf(&sum)[N][W]) {
-            for (std::size_t d = d0; d < d1; ++d) {
-                vf k[W];
-                for (int w = 0; w < W; ++w) {
-                    k[w] = load_cache(base + (static_cast<std::size_t>(w) * head_dim + d) * kKeyGroup);
-                }
-                for (int n = 0; n < N; ++n) {
-                    const vf x = set1(q[n][d]);
-                    for (int w = 0; w < W; ++w) sum[n][w] = fma(x, k[w], sum[n][w]);
-                }
+    }
+}
+
+// Widens the keys [key, key + kPanel) before `to`, whole groups; scales stay apart.
+template <typename T>
+static inline void widen_keys(const HeadCache<T>& keys, std::size_t head_dim, std::size_t key, std::size_t to,
+                              const AttentionScratch& s) {
+    for (std::size_t column = 0; column < kPanel && key + column < to; column += kKeyGroup) {
+        const std::size_t g = (key + column) / kKeyGroup;
+        const T* from = keys.elems + g * head_dim * kKeyGroup;
+        for (std::size_t d = 0; d < head_dim; ++d) {
+            for (std::size_t i = 0; i < kKeyGroup; i += L) {
+                store(s.keys + d * kPanel + column + i, load_cache(from + d * kKeyGroup + i));
             }
-        };
+        }
         if constexpr (HeadCache<T>::kScaled) {
             const std::size_t runs = scale_runs(head_dim);
-            const float* scale = keys.scales + g * runs * kKeyGroup + static_cast<std::size_t>(part) * L;
             for (std::size_t r = 0; r < runs; ++r) {
+                std::memcpy(s.key_scales + r * kPanel + column, keys.scales + (g * runs + r) * kKeyGroup,
+                            kKeyGroup * sizeof(float));
+            }
+        }
+    }
+}
+
+// Widens elements [d0, d0 + kPanel) of the values [key, to), with their scales; 0 behind the head's end.
+template <typename T>
+static inline void widen_values(const HeadCache<T>& values, std::size_t head_dim, std::size_t d0, std::size_t key,
+                                std::size_t to, float* panel) {
+    const CachedValues rows(values, head_dim, key);
+    for (std::size_t k = 0; k < to - key; ++k, panel += kPanel) {
+        if (d0 + kPanel <= head_dim) {
+            for (std::size_t i = 0; i < kPanel; i += L) store(panel + i, rows.row(k, d0 + i));
+        } else {
+            for (std::size_t i = 0; i < kPanel; ++i) panel[i] = d0 + i < head_dim ? rows.element(k, d0 + i) : 0.0f;
+        }
+    }
+}
+
+// Scores of N queries with the keys of a panel, into s[n][0, kPanel).
+template <int N, bool kScaled, typename Panel>
+static inline void panel_scores(const Rows<N>& q, std::size_t head_dim, const Panel& panel, float* s) {
+    constexpr int W = wide<N, kPanelVectors>();
+    for (std::size_t column = 0; column < kPanel; column += W * L) {
+        vf acc[N][W] = {};
+        if constexpr (kScaled) {
+            for (std::size_t run = 0; run < scale_runs(head_dim); ++run) {
                 vf sum[N][W] = {};
-                dot(r * kScaleRun, std::min(head_dim, (r + 1) * kScaleRun), sum);
+                multiply(q, panel, column, run * kScaleRun, std::min(head_dim, (run + 1) * kScaleRun), sum);
                 for (int w = 0; w < W; ++w) {
-                    const vf d = load(scale + (static_cast<std::size_t>(w) * runs + r) * kKeyGroup);
+                    const vf d = panel.scale(run, column + static_cast<std::size_t>(w) * L);
                     for (int n = 0; n < N; ++n) acc[n][w] = fma(sum[n][w], d, acc[n][w]);
                 }
             }
         } else {
-            dot(0, head_dim, acc);
+            multiply(q, panel, column, 0, head_dim, acc);
         }
         for (int n = 0; n < N; ++n) {
-            for (int w = 0; w < W; ++w) {
-                const std::size_t key =
-                    (g + static_cast<std::size_t>(w)) * kKeyGroup + static_cast<std::size_t>(part) * L;
-                store(s[n] + (key - block_begin), acc[n][w]);
-            }
+            for (int w = 0; w < W; ++w) store(s + n * kAttentionBlock + column + w * L, acc[n][w]);
         }
-    };
-    for (int part = 0; part < kParts; ++part) {
-        std::size_t g = g0;
-        for (; g + kWide <= g1; g += kWide) run.template operator()<kWide>(g, part);
-        for (; g < g1; ++g) run.template operator()<1>(g, part);
     }
 }
 
-// out[n][0, head_dim) = Σ_key p[n][key]·V[key]
-template <int N, typename T>
-static inline void block_values(const float (*p)[kAttentionBlock], const HeadCache<T>& values, std::size_t head_dim,
-                                std::size_t k0, std::size_t k1, std::size_t block_begin, const Partial* partials) {
-    [[maybe_unused]] const std::size_t runs = scale_runs(head_dim);
-    const auto run = [&]<int W>(std::size_t d) {
+// out[n][column] += Σ_key p[n][key]·panel[key][column], over `count` keys and the columns [first, columns)
+template <int N, int W, typename Panel>
+static inline void panel_values(const Rows<N>& p, std::size_t count, const Panel& panel, std::size_t columns,
+                                float* out, std::size_t stride, std::size_t first = 0) {
+    std::size_t column = first;
+    for (; column + W * L <= columns; column += W * L) {
         vf acc[N][W];
-        for (auto& row : acc) {
-            for (vf& a : row) a = zero();
-        }
-        for (std::size_t key = k0; key < k1; ++key) {
-            vf v[W];
-            for (int w = 0; w < W; ++w) {
-                const std::size_t at = d + static_cast<std::size_t>(w) * L;
-                v[w] = load_cache(values.elems + key * head_dim + at);
-                if constexpr (HeadCache<T>::kScaled) v[w] *= set1(values.scales[key * runs + at / kScaleRun]);
-            }
-            for (int n = 0; n < N; ++n) {
-                const vf x = set1(p[n][key - block_begin]);
-                for (int w = 0; w < W; ++w) acc[n][w] = fma(x, v[w], acc[n][w]);
-            }
-        }
         for (int n = 0; n < N; ++n) {
-            for (int w = 0; w < W; ++w) store(partials[n].out + d + static_cast<std::size_t>(w) * L, acc[n][w]);
+            for (int w = 0; w < W; ++w) acc[n][w] = load(out + n * stride + column + w * L);
         }
-    };
-    constexpr int kWide = N >= 8 ? 1 : N >= 4 ? 2 : 4;
-    std::size_t d = 0;
-    for (; d + kWide * L <= head_dim; d += kWide * L) run.template operator()<kWide>(d);
-    for (; d + L <= head_dim; d += L) run.template operator()<1>(d);
-    for (; d < head_dim; ++d) {  // a head_dim that is no multiple of the vector
+        multiply(p, panel, column, 0, count, acc);
         for (int n = 0; n < N; ++n) {
-            float sum = 0;
-            for (std::size_t key = k0; key < k1; ++key) {
-                float v = cache_value(values.elems[key * head_dim + d]);
-                if constexpr (HeadCache<T>::kScaled) v *= values.scales[key * runs + d / kScaleRun];
-                sum += p[n][key - block_begin] * v;
-            }
-            partials[n].out[d] = sum;
+            for (int w = 0; w < W; ++w) store(out + n * stride + column + w * L, acc[n][w]);
         }
     }
+    if constexpr (W > 1) panel_values<N, W / 2>(p, count, panel, columns, out, stride, column);
 }
 
-// N queries of one KV head against one block. A query that sees no key of the block gets sum 0.
-template <int N, typename T>
-static inline void attend_block(const AttentionParams& p, const float* const* q, const std::size_t* pos,
-                                const HeadCache<T>& keys, const HeadCache<T>& values, std::size_t block,
-                                Partial* partials) {
-    alignas(64) float s[N][kAttentionBlock];
-    const std::size_t begin = block * kAttentionBlock, end = begin + kAttentionBlock;
-    std::size_t lo = end, hi = begin;  // keys that any of the queries sees
-    for (int n = 0; n < N; ++n) {
-        lo = std::min(lo, std::clamp(first_key(pos[n], p.window), begin, end));
-        hi = std::max(hi, std::min(pos[n] + 1, end));
-    }
-    if (lo >= hi) {
-        for (int n = 0; n < N; ++n) partials[n].sum = 0;
-        return;
-    }
-    const std::size_t g0 = lo / kKeyGroup, g1 = (hi + kKeyGroup - 1) / kKeyGroup;
-    block_scores<N>(q, keys, p.head_dim, g0, g1, begin, s);
+// One block's result for a query: the greatest score and Σ exp(score - max), which is 0 when no key is seen.
+struct BlockStats {
+    float max, sum;
+};
 
-    const std::size_t s0 = g0 * kKeyGroup - begin, s1 = g1 * kKeyGroup - begin;
-    const vf scale = set1(p.scale), cap = set1(p.softcap);
-    for (int n = 0; n < N; ++n) {
-        const std::size_t first = std::clamp(first_key(pos[n], p.window), begin, end);
-        const std::size_t last = std::min(pos[n] + 1, end);
-        if (first >= last) {
-            std::memset(s[n] + s0, 0, (s1 - s0) * sizeof(float));
-            partials[n].sum = 0;
-            continue;
-        }
-        for (std::size_t i = s0; i < s1; i += L) {
-            vf v = load(s[n] + i) * scale;
-            if (p.softcap > 0) v = cap * tanh_(v / cap);
-            store(s[n] + i, v);
-        }
-        constexpr float kMasked = -std::numeric_limits<float>::infinity();
-        for (std::size_t i = s0; i < first - begin; ++i) s[n][i] = kMasked;
-        for (std::size_t i = last - begin; i < s1; ++i) s[n][i] = kMasked;
-        vf top = set1(kMasked);
-        for (std::size_t i = s0; i < s1; i += L) top = max_(top, load(s[n] + i));
-        const float max = reduce_max(top);
-        const vf m = set1(max);
-        vf sum = zero();
-        for (std::size_t i = s0; i < s1; i += L) {
-            const vf e = exp_(load(s[n] + i) - m);
-            store(s[n] + i, e);
-            sum += e;
-        }
-        partials[n].max = max;
-        partials[n].sum = reduce_add(sum);
+// s[0, kAttentionBlock) = exp(score - max) for the keys that are seen, 0 for the others in [padded.from, padded.to).
+static inline BlockStats softmax(const AttentionParams& p, const Keys& seen, const Keys& padded, float* s) {
+    if (seen.empty()) {
+        std::memset(s + padded.from, 0, (padded.to - padded.from) * sizeof(float));
+        return {0, 0};
     }
-    block_values<N>(s, values, p.head_dim, lo, hi, begin, partials);
+    const vf scale = set1(p.scale), cap = set1(p.softcap);
+    for (std::size_t i = padded.from; i < padded.to; i += L) {
+        vf v = load(s + i) * scale;
+        if (p.softcap > 0) v = cap * tanh_(v / cap);
+        store(s + i, v);
+    }
+    constexpr float kMasked = -std::numeric_limits<float>::infinity();
+    for (std::size_t i = padded.from; i < seen.from; ++i) s[i] = kMasked;
+    for (std::size_t i = seen.to; i < padded.to; ++i) s[i] = kMasked;
+    vf top = set1(kMasked);
+    for (std::size_t i = padded.from; i < padded.to; i += L) top = max_(top, load(s + i));
+    const float max = reduce_max(top);
+    const vf m = set1(max);
+    vf sum = zero();
+    for (std::size_t i = padded.from; i < padded.to; i += L) {
+        const vf e = exp_(load(s + i) - m);
+        store(s + i, e);
+        sum += e;
+    }
+    return {max, reduce_add(sum)};
 }
 
 // Running softmax over blocks: (max, sum, out) of what has been merged so far.
@@ -171,16 +246,33 @@ struct Running {
     float max = -std::numeric_limits<float>::infinity();
     float sum = 0;
     float* out;
-    void merge(const Partial& b, std::size_t head_dim) {
+    void merge(const BlockStats& b, const float* b_out, std::size_t head_dim) {
         if (b.sum == 0) return;
         const float top = std::max(max, b.max);
         const float keep = sum == 0 ? 0.0f : std::exp(max - top), add = std::exp(b.max - top);
-        for (std::size_t d = 0; d < head_dim; ++d) out[d] = (keep == 0 ? 0.0f : out[d] * keep) + b.out[d] * add;
+        for (std::size_t d = 0; d < head_dim; ++d) out[d] = (keep == 0 ? 0.0f : out[d] * keep) + b_out[d] * add;
         sum = sum * keep + b.sum * add;
         max = top;
     }
     void finish(std::size_t head_dim) const {
         for (std::size_t d = 0; d < head_dim; ++d) out[d] /= sum;
+    }
+};
+
+// What several queries see of a block, whose first key is `begin`.
+struct BlockTask {
+    std::size_t begin, count;
+    Keys all;
+    Keys seen[kQueryBlock];
+    bool several() const { return count > kQueryTile; }  // tiles
+    // Calls f.operator()<N>(tile, keys that the tile sees) for each tile of N queries that sees any.
+    template <typename F>
+    void for_tiles(F&& f) const {
+        for_token_tiles<kQueryTile>(0, count, [&]<int N>(std::size_t tile) {
+            Keys keys{0, 0};
+            for (std::size_t i = tile; i < tile + N; ++i) keys.join(seen[i]);
+            if (!keys.empty()) f.template operator()<N>(tile, keys);
+        });
     }
 };
 
@@ -203,17 +295,91 @@ struct HeadQueries {
     std::size_t position(std::size_t i) const { return p.position + row(i); }
     std::size_t offset(std::size_t i) const { return (row(i) * p.n_heads + head(i)) * p.head_dim; }
 
-    template <int N>
-    void attend(std::size_t first, std::size_t block, Partial* partials) const {
-        const float* queries[N];
-        std::size_t positions[N];
-        for (std::size_t n = 0; n < N; ++n) {
-            queries[n] = q + offset(first + n);
-            positions[n] = position(first + n);
+    void load_queries(std::size_t first, std::size_t count, const AttentionScratch& s) const {
+        for (std::size_t i = 0; i < count; ++i) {
+            std::memcpy(s.q + i * p.head_dim, q + offset(first + i), p.head_dim * sizeof(float));
         }
-        attend_block<N>(p, queries, positions, keys, values, block, partials);
+    }
+
+    // `count` queries, loaded from `first` on, against one block: stats[i] and s.out.
+    void attend(std::size_t first, std::size_t count, std::size_t block, const AttentionScratch& s,
+                BlockStats* stats) const {
+        BlockTask task{block * kAttentionBlock, count, {0, 0}, {}};
+        for (std::size_t i = 0; i < count; ++i) {
+            const std::size_t pos = position(first + i), from = first_key(pos, p.window), begin = task.begin;
+            task.seen[i] = {std::max(from, begin) - begin, std::clamp(pos + 1, begin, begin + kAttentionBlock) - begin};
+            task.all.join(task.seen[i]);
+            stats[i] = {0, 0};
+        }
+        score(task, s);
+        task.for_tiles([&]<int N>(std::size_t tile, const Keys& some) {
+            const Keys padded{some.from / kKeyGroup * kKeyGroup, (some.to + kKeyGroup - 1) / kKeyGroup * kKeyGroup};
+            for (std::size_t i = tile; i < tile + N; ++i) {
+                stats[i] = softmax(p, task.seen[i], padded, s.scores + i * kAttentionBlock);
+            }
+        });
+        mix(task, s);
+    }
+
+  private:
+    // s.scores of the keys that each tile sees.
+    void score(const BlockTask& task, const AttentionScratch& s) const {
+        constexpr bool kScaled = HeadCache<T>::kScaled;
+        const std::size_t hd = p.head_dim;
+        const std::size_t stored = task.begin + (task.all.to + kKeyGroup - 1) / kKeyGroup * kKeyGroup;  // whole groups
+        for (std::size_t key = task.all.from / kPanel * kPanel; key < task.all.to; key += kPanel) {
+            const bool widen = task.several() || task.begin + key + kPanel > stored;
+            if (widen) widen_keys(keys, hd, task.begin + key, stored, s);
+            task.for_tiles([&]<int N>(std::size_t tile, const Keys& some) {
+                if (some.from >= key + kPanel || some.to <= key) return;
+                const Rows<N> x(s.q + tile * hd, hd);
+                float* to = s.scores + tile * kAttentionBlock + key;
+                if (widen) {
+                    panel_scores<N, kScaled>(x, hd, WidePanel{s.keys, s.key_scales}, to);
+                } else {
+                    panel_scores<N, kScaled>(x, hd, CachedKeys(keys, hd, (task.begin + key) / kKeyGroup), to);
+                }
+            });
+        }
+    }
+
+    // s.out = the values, weighted with what softmax made of the scores.
+    void mix(const BlockTask& task, const AttentionScratch& s) const {
+        const std::size_t hd = p.head_dim;
+        std::memset(s.out, 0, task.count * s.stride * sizeof(float));
+        const std::size_t direct = task.several() ? 0 : hd / kPanel * kPanel;  // elements read from the cache itself
+        if (direct > 0) {
+            task.for_tiles([&]<int N>(std::size_t tile, const Keys& some) {
+                constexpr int kMost = 128 / L;  // a whole head at once, where registers suffice
+                panel_values<N, wide<N, kMost>()>(
+                    Rows<N>(s.scores + tile * kAttentionBlock + some.from, kAttentionBlock), some.to - some.from,
+                    CachedValues(values, hd, task.begin + some.from), direct, s.out + tile * s.stride, s.stride);
+            });
+        }
+        for (std::size_t key = task.all.from / kValueRows * kValueRows; key < task.all.to; key += kValueRows) {
+            const Keys panel = task.all.within({key, key + kValueRows});
+            for (std::size_t d = direct; d < hd; d += kPanel) {
+                widen_values(values, hd, d, task.begin + panel.from, task.begin + panel.to, s.values);
+                task.for_tiles([&]<int N>(std::size_t tile, const Keys& seen) {
+                    const Keys some = seen.within(panel);
+                    if (some.empty()) return;
+                    panel_values<N, wide<N, kPanelVectors>()>(
+                        Rows<N>(s.scores + tile * kAttentionBlock + some.from, kAttentionBlock), some.to - some.from,
+                        WidePanel{s.values + (some.from - panel.from) * kPanel}, kPanel, s.out + tile * s.stride + d,
+                        s.stride);
+                });
+            }
+        }
     }
 };
+
+// Queries that a worker takes together: fewer when there would not be enough parts for all workers.
+static inline std::size_t query_block(std::size_t queries, std::size_t kv_heads, int workers) {
+    constexpr std::size_t kPartsPerWorker = 4;
+    std::size_t n = kQueryBlock;
+    while (n > kQueryTile && queries * kv_heads / n < kPartsPerWorker * static_cast<std::size_t>(workers)) n /= 2;
+    return n;
+}
 
 // Whole attention of a tile of queries, block by block. Used where there are many rows.
 template <typename T>
@@ -221,28 +387,27 @@ static void attention(const DispatchCmd& cmd, const std::byte* params, const Wor
     const auto& p = params_as<AttentionParams>(params);
     auto* out = cmd.buffers[3].as<float>();
     const std::size_t queries = std::size_t{p.rows} * (p.n_heads / p.n_kv_heads);
-    const std::size_t tiles = (queries + kQueryTile - 1) / kQueryTile;
-    auto* scratch = reinterpret_cast<float*>(worker.scratch);
-    // Later tiles see more keys: dealing them out in turn balances the threads.
-    for (std::size_t t = static_cast<std::size_t>(worker.index); t < tiles * p.n_kv_heads;
+    const std::size_t at_once = query_block(queries, p.n_kv_heads, worker.count);
+    const std::size_t parts = (queries + at_once - 1) / at_once;
+    const AttentionScratch scratch(worker.scratch, p.head_dim);
+    // Later parts see more keys: dealing them out in turn balances the threads.
+    for (std::size_t t = static_cast<std::size_t>(worker.index); t < parts * p.n_kv_heads;
          t += static_cast<std::size_t>(worker.count)) {
         const HeadQueries<T> heads(cmd, p, t % p.n_kv_heads);
-        const std::size_t begin = t / p.n_kv_heads * kQueryTile, end = std::min(queries, begin + kQueryTile);
-        for_token_tiles<kQueryTile>(begin, end, [&]<int N>(std::size_t first) {
-            Running running[N];
-            Partial partials[N];
-            for (std::size_t n = 0; n < N; ++n) {
-                running[n].out = out + heads.offset(first + n);
-                partials[n].out = scratch + n * p.head_dim;
+        const std::size_t first = t / p.n_kv_heads * at_once, count = std::min(queries - first, at_once);
+        Running running[kQueryBlock];
+        BlockStats stats[kQueryBlock];
+        for (std::size_t i = 0; i < count; ++i) running[i].out = out + heads.offset(first + i);
+        heads.load_queries(first, count, scratch);
+        const std::size_t b0 = first_key(heads.position(first), p.window) / kAttentionBlock;
+        const std::size_t b1 = heads.position(first + count - 1) / kAttentionBlock;
+        for (std::size_t b = b0; b <= b1; ++b) {
+            heads.attend(first, count, b, scratch, stats);
+            for (std::size_t i = 0; i < count; ++i) {
+                running[i].merge(stats[i], scratch.out + i * scratch.stride, p.head_dim);
             }
-            const std::size_t b0 = first_key(heads.position(first), p.window) / kAttentionBlock;
-            const std::size_t b1 = heads.position(first + N - 1) / kAttentionBlock;
-            for (std::size_t b = b0; b <= b1; ++b) {
-                heads.template attend<N>(first, b, partials);
-                for (int n = 0; n < N; ++n) running[n].merge(partials[n], p.head_dim);
-            }
-            for (int n = 0; n < N; ++n) running[n].finish(p.head_dim);
-        });
+        }
+        for (std::size_t i = 0; i < count; ++i) running[i].finish(p.head_dim);
     }
 }
 
@@ -254,21 +419,23 @@ static void attention_split(const DispatchCmd& cmd, const std::byte* params, con
     const std::size_t stride = partial_floats(p.head_dim), max_blocks = attention_blocks(p.context);
     const std::size_t b0 = first_key(p.position, p.window) / kAttentionBlock;
     const std::size_t blocks = p.position / kAttentionBlock + 1 - b0;
+    const AttentionScratch scratch(worker.scratch, p.head_dim);
     const auto tasks = worker.share(std::uint64_t{p.n_kv_heads} * blocks);
     for (std::uint64_t t = tasks.begin; t < tasks.end; ++t) {
         const HeadQueries<T> heads(cmd, p, t / blocks);
         const std::size_t block = b0 + t % blocks;
-        for_token_tiles<kQueryTile>(0, heads.group, [&]<int N>(std::size_t first) {
-            Partial partials[N];
-            for (std::size_t n = 0; n < N; ++n) {
-                partials[n].out = out + (heads.head(first + n) * max_blocks + block) * stride + 2;
+        for (std::size_t first = 0; first < heads.group; first += kQueryBlock) {
+            const std::size_t count = std::min(heads.group - first, kQueryBlock);
+            BlockStats stats[kQueryBlock];
+            heads.load_queries(first, count, scratch);
+            heads.attend(first, count, block, scratch, stats);
+            for (std::size_t i = 0; i < count; ++i) {
+                float* partial = out + (heads.head(first + i) * max_blocks + block) * stride;
+                partial[0] = stats[i].max;
+                partial[1] = stats[i].sum;
+                std::memcpy(partial + 2, scratch.out + i * scratch.stride, p.head_dim * sizeof(float));
             }
-            heads.template attend<N>(first, block, partials);
-            for (int n = 0; n < N; ++n) {
-                partials[n].out[-2] = partials[n].max;
-                partials[n].out[-1] = partials[n].sum;
-            }
-        });
+        }
     }
 }
 
@@ -297,7 +464,7 @@ static void attention_merge(const DispatchCmd& cmd, const std::byte* params, con
             running.out = base + (h - h0) * hd;
             for (std::size_t b = b0; b <= b1; ++b) {
                 float* partial = partials + (h * max_blocks + b) * stride;
-                running.merge({partial[0], partial[1], partial + 2}, hd);
+                running.merge({partial[0], partial[1]}, partial + 2, hd);
             }
             running.finish(hd);
         }

@@ -153,6 +153,7 @@ struct DotS {
 
 #endif
 
+constexpr int kVectorRegisters = 16;
 constexpr int kTokenTile = 4;  // tokens of a matmul tile: their accumulators fill the registers
 
 }  // namespace akunu::cpu::AKUNU_ISA

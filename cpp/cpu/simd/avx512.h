@@ -152,6 +152,7 @@ struct DotS {
 
 #endif
 
+constexpr int kVectorRegisters = 32;
 constexpr int kTokenTile = 8;  // tokens of a matmul tile: their accumulators fill the registers
 
 }  // namespace akunu::cpu::AKUNU_ISA

@@ -168,8 +168,10 @@ struct DotPairs<M> {
 #endif
 
 #if defined(__ARM_NEON)
+constexpr int kVectorRegisters = 32;
 constexpr int kTokenTile = 8;
 #else
+constexpr int kVectorRegisters = 16;
 constexpr int kTokenTile = 4;
 #endif
 
