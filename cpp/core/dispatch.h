@@ -84,9 +84,11 @@ struct DispatchCmd {
     std::uint8_t n_buffers = 0;
     std::uint8_t n_patches = 0;
     std::uint8_t param_bytes = 0;
+    std::uint8_t n_weights = 0;
     bool barrier = true;  // must wait for the commands before it
     bool packed = false;  // the weight is in the device's own layout
-    DType weight = DType::F32;
+    DType weight = DType::F32;       // of every weight, but that the last of several may have
+    DType last_weight = DType::F32;  // a type of its own: v in kNormQkv
     DType kv = DType::F16;
     std::uint32_t input_format = kActF32;
     std::array<Patch, kMaxPatches> patches{};
@@ -98,6 +100,12 @@ struct DispatchCmd {
         static_assert(sizeof(P) <= kMaxParamBytes && std::is_trivially_copyable_v<P>);
         std::memcpy(params.data(), &p, sizeof(P));
         param_bytes = sizeof(P);
+    }
+    // Notes the next weight's type and layout.
+    void add_weight(DType dtype, bool is_packed) {
+        if (n_weights++ == 0) weight = dtype;
+        last_weight = dtype;
+        packed = is_packed;
     }
 };
 

@@ -1,5 +1,6 @@
 #include "plan/table_builder.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <utility>
@@ -22,8 +23,7 @@ struct TableBuilder::Emit {
         return *this;
     }
     Emit& weight(const Weight& w) {
-        cmd().weight = w.dtype;
-        cmd().packed = w.packed;
+        cmd().add_weight(w.dtype, w.packed);
         label().cost.weights += static_cast<double>(w.bytes());
         label().cost.bytes += static_cast<double>(w.bytes());
         return buffer(w.data);
@@ -192,7 +192,7 @@ void TableBuilder::layer(int index) {
 
 bool TableBuilder::fuses_norms() const { return phase_ == Phase::kDecode && device_.traits().fused_norms; }
 
-// y, ... = norm(h)·Wᵀ (+ bias) for weights of one type: all three of q, k and v, or q and k, or one of them.
+// y, ... = norm(h)·Wᵀ (+ bias) for all three of q, k and v, where v's type may be another, or q and k, or one of them.
 void TableBuilder::norm_qkv(const char* name, int index, const Weight& first, const Binding& y, const Vector& bias,
                             bool barrier, const Weight& key, const Weight& value) {
     const u32 n = static_cast<u32>(first.rows), n_key = static_cast<u32>(key.rows), k = config_.dim;
@@ -219,12 +219,16 @@ void TableBuilder::norm_qkv(const char* name, int index, const Weight& first, co
 // q, k, v = norm(h)·Wᵀ (+ bias)
 void TableBuilder::qkv(int index) {
     const LayerWeights& w = weights_.layers[static_cast<std::size_t>(index)];
-    const bool same_k = w.attn_q.dtype == w.attn_k.dtype, same_v = w.attn_q.dtype == w.attn_v.dtype;
-    if (fuses_norms() && same_k && same_v) {
+    const bool same_k = w.attn_q.dtype == w.attn_k.dtype;
+    // Q4_K_M and its like keep some layers' v in a wider type.
+    const auto mixed = device_.traits().mixed_qkv;
+    const bool v_fits = w.attn_q.dtype == w.attn_v.dtype ||
+                        std::ranges::find(mixed, MixedQkv{w.attn_q.dtype, w.attn_v.dtype}) != mixed.end();
+    if (fuses_norms() && same_k && v_fits) {
         norm_qkv("attn_qkv", index, w.attn_q, ws_.q, w.attn_q_bias, true, w.attn_k, w.attn_v);
         return;
     }
-    if (fuses_norms() && same_k) {  // Q4_K_M and its like keep some layers' v in a wider type
+    if (fuses_norms() && same_k) {
         norm_qkv("attn_qk", index, w.attn_q, ws_.q, w.attn_q_bias, true, w.attn_k, {});
         norm_qkv("attn_v", index, w.attn_v, ws_.v, w.attn_v_bias, false, {}, {});
         return;

@@ -154,8 +154,21 @@ kernel void gate_up_gemv(device const typename F::Input* x [[buffer(0)]], device
     if (at.stores(p.n)) store_gated(out, compact, p, 0, at.base_row() + lane, v.x, v.y);
 }
 
-// q, k, v = norm(x)·Wᵀ (+ bias). A threadgroup works on one of the three.
+// One of the three parts of norm_qkv: n rows, whose results go to y and whose biases are at `bias`.
 template <typename F>
+inline void norm_part(device const float* x, device const float* g, device const uchar* w, device float* y,
+                      device const float* bias, uint n, constant NormQkvParams& p, thread const Place& at,
+                      threadgroup float* partial) {
+    const typename F::Matrix matrix[1] = {{w}};
+    const NormInput<F> input = {x, g, p.eps};
+    const float v = gemv<F, 1>(input, matrix, n, p.k, at, partial).x;
+    if (!at.stores(n)) return;
+    const uint row = at.base_row() + at.lane;
+    y[row] = p.has_bias ? v + bias[row] : v;
+}
+
+// q, k, v = norm(x)·Wᵀ (+ bias). A threadgroup works on one of the three; v's weights are of type V.
+template <typename F, typename V = F>
 kernel void norm_qkv(device const float* x [[buffer(0)]], device const float* g [[buffer(1)]],
                      device const uchar* wq [[buffer(2)]], device const uchar* wk [[buffer(3)]],
                      device const uchar* wv [[buffer(4)]], device float* y [[buffer(5)]],
@@ -166,26 +179,26 @@ kernel void norm_qkv(device const float* x [[buffer(0)]], device const float* g 
     const uint rows = simds / K_SPLIT * ROWS_PER_SIMD;
     const uint q_groups = (p.n_q + rows - 1) / rows, kv_groups = (p.n_kv + rows - 1) / rows;
     Place at = {group, simd, simds, lane};
-    typename F::Matrix matrix[1] = {{wq}};
+    device const uchar* w = wq;
     uint n = p.n_q, to = 0, first = 0;
-    if (group >= q_groups + kv_groups) {
+    const bool is_v = group >= q_groups + kv_groups;
+    if (is_v) {
         at.group -= q_groups + kv_groups;
-        matrix[0].data = wv;
+        w = wv;
         n = p.n_kv;
         to = p.v_offset;
         first = p.n_q + p.n_kv;
     } else if (group >= q_groups) {
         at.group -= q_groups;
-        matrix[0].data = wk;
+        w = wk;
         n = p.n_kv;
         to = p.k_offset;
         first = p.n_q;
     }
-    const NormInput<F> input = {x, g, p.eps};
-    const float v = gemv<F, 1>(input, matrix, n, p.k, at, partial).x;
-    if (at.stores(n)) {
-        const uint row = at.base_row() + lane;
-        y[to + row] = p.has_bias ? v + bias[first + row] : v;
+    if (is_v && !is_same_v<F, V>) {
+        norm_part<V>(x, g, w, y + to, bias + first, n, p, at, partial);
+    } else {
+        norm_part<F>(x, g, w, y + to, bias + first, n, p, at, partial);
     }
 }
 

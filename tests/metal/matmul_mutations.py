@@ -50,7 +50,9 @@ MUTATIONS: dict[str, Mutation] = {
         "i % ROWS_PER_SIMD, n - 1)", "i % ROWS_PER_SIMD, n)", *SPLIT, sanitizer="asan"
     ),
     "gemv_writes_past_the_output": Mutation("&& base_row() + lane < n", "", *SPLIT),
-    "norm_of_the_wrong_bias": Mutation("bias[first + row]", "bias[row]", lab.norm_qkv, ("q4_0", 5, 3, 96)),
+    "norm_of_the_wrong_bias": Mutation(
+        "bias + first, n", "bias, n", lab.norm_qkv, ("q4_0", 5, 3, 96), which=1
+    ),
     "rows_reads_past_the_input": Mutation(
         "if (t >= tokens) break;", "if (t > tokens) break;", *ROWS, sanitizer="asan"
     ),
