@@ -322,10 +322,12 @@ void TableBuilder::attention(int index) {
                              .formats = out_formats};
     const bool split = phase_ == Phase::kDecode && device_.traits().split_attention;
     const std::string heads = shape(c.n_heads, c.head_dim);
-    // Of a key's share in the partial results, which are written once and read once.
-    const double all_partials =
-        static_cast<double>(device_.attention_partial_bytes(c.n_heads, c.head_dim, ws_.context));
-    const double partials = split ? all_partials / ws_.context : 0;
+    // A key's share in the partial results, which are written once and read once: of so few keys no device limits them.
+    constexpr u32 kFewKeys = 1024;
+    const auto partials = [&](u32 keys) {
+        return split ? static_cast<double>(device_.attention_partial_bytes(c.n_heads, c.head_dim, keys)) : 0.0;
+    };
+    const double partials_per_key = partials(kFewKeys) / kFewKeys, partials_most = partials(ws_.context);
     auto e = emit(split ? Op::kAttentionSplit : Op::kAttention, "attention", index);
     e.buffer(ws_.q).buffer(ws_.k_cache[l]).buffer(ws_.v_cache[l]);
     e.buffer(split ? ws_.partials : ws_.attn_f32).params(ap);
@@ -335,7 +337,9 @@ void TableBuilder::attention(int index) {
     e.label().shape = heads;
     e.label().cost.window = ap.window;
     e.label().cost.kv_per_key = 2 * kv_elem * c.kv_dim();
-    e.label().cost.bytes_per_key = e.label().cost.kv_per_key + partials;
+    e.label().cost.bytes_per_key = e.label().cost.kv_per_key;
+    e.label().cost.partials_per_key = partials_per_key;
+    e.label().cost.partials_most = partials_most;
     e.label().cost.flops_per_row_key = 4.0 * c.q_dim();
     e.cost(split ? 4.0 * c.q_dim() : 8.0 * c.q_dim(), 0);
 
@@ -346,7 +350,8 @@ void TableBuilder::attention(int index) {
         m.patch(offsetof(AttentionParams, rows), PatchSource::kRows);
         m.label().shape = heads;
         m.label().cost.window = ap.window;
-        m.label().cost.bytes_per_key = partials;
+        m.label().cost.partials_per_key = partials_per_key;
+        m.label().cost.partials_most = partials_most;
         m.cost(act_bytes(out_formats) * c.q_dim(), 2.0 * c.q_dim());
     } else {
         const QuantizeParams qp{.rows = 0, .dim = c.q_dim(), .formats = out_formats};

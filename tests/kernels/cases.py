@@ -224,6 +224,11 @@ def _attention() -> Iterator[Case]:
     yield case("attention", rows=130, position=0, shape=(14, 2, 64), kv="f16")
     yield case("attention", rows=260, position=0, shape=(3, 1, 72), kv="f32")
     yield case("attention", rows=1, position=40, shape=(5, 5, 6), kv="f16", split=True)
+    # Around 32 blocks of 128 keys, beyond which a GPU gives a threadgroup several; the last one of one key.
+    for position in (4095, 4096, 4224, 5000):
+        yield case("attention", rows=1, position=position, shape=(4, 1, 16), kv="f16", split=True)
+    yield case("attention", rows=1, position=5000, shape=(3, 1, 16), kv="q8_0", split=True, window=4200)
+    yield case("attention", rows=1, position=9000, shape=(3, 1, 16), kv="f32", split=True, window=4090)
 
 
 def _sampling() -> Iterator[Case]:
