@@ -2,8 +2,9 @@
 // them.
 //
 // K_SPLIT SIMD-groups share those rows when there are too few to fill the GPU: each takes a part of k, and the first
-// adds the parts up. A norm before the matmul costs no pass of its own: Σ x² grows along with Σ x·g·w, whose result is
-// scaled at the end.
+// adds the parts up. Loops over the rows are unrolled to kMaxRows, with a condition where the function constants say
+// fewer: an index that is not known when the kernel is compiled would put the sums into memory. A norm before the
+// matmul costs no pass of its own: Σ x² grows along with Σ x·g·w, whose result is scaled at the end.
 #pragma once
 
 #include "dequant.h"
@@ -64,16 +65,23 @@ inline void accumulate_rows(thread const Input& x, thread const typename F::Row 
         const ushort sub = s % kSlices;
         float4 v[kQuads];
         float total[kRuns];  // for the minimum, which is added to each weight
+#pragma clang loop unroll(full)
         for (ushort r = 0; r < kQuads; ++r) v[r] = x.quad(base + F::place(sub, r), k, squares);
+#pragma clang loop unroll(full)
         for (ushort run = 0; run < kRuns; ++run) {
             float4 t = v[run * F::kRun];
+#pragma clang loop unroll(full)
             for (ushort r = 1; r < F::kRun; ++r) t += v[run * F::kRun + r];
             total[run] = dot(t, float4(1));
         }
-        for (ushort i = 0; i < count; ++i) {
+#pragma clang loop unroll(full)
+        for (ushort i = 0; i < kMaxRows; ++i) {
+            if (i >= count) continue;
+#pragma clang loop unroll(full)
             for (ushort run = 0; run < kRuns; ++run) {
                 Quad q;
                 float sum = 0;
+#pragma clang loop unroll(full)
                 for (ushort r = run * F::kRun; r < (run + 1) * F::kRun; ++r) {
                     q = F::quad(w[i], block, F::place(sub, r), k - base);
                     sum += dot(q.q, v[r]);
@@ -91,35 +99,54 @@ inline float2 gemv(thread const Input& x, thread const typename F::Matrix (&w)[k
                    thread const Place& at, threadgroup float* partial) {
     float sums[kMaxRows];
     float squares = 0;
+#pragma clang loop unroll(full)
     for (ushort i = 0; i < kMaxRows; ++i) sums[i] = 0;
     const ushort count = kMatrices * ROWS_PER_SIMD;
     if (at.base_row() < n) {
         typename F::Row rows[kMaxRows];
-        for (ushort i = 0; i < count; ++i) {
-            rows[i] = w[i / ROWS_PER_SIMD].row(min(at.base_row() + i % ROWS_PER_SIMD, n - 1), k);
+#pragma clang loop unroll(full)
+        for (ushort i = 0; i < kMaxRows; ++i) {
+            typename F::Matrix matrix = w[0];  // rows from `count` on are not used
+            if (i >= ROWS_PER_SIMD) matrix = w[kMatrices - 1];
+            rows[i] = matrix.row(min(at.base_row() + i % ROWS_PER_SIMD, n - 1), k);
         }
         accumulate_rows<F>(x, rows, count, k, at.part() * 32 + at.lane, K_SPLIT * 32, sums, squares);
     }
-    for (ushort i = 0; i < count; ++i) sums[i] = simd_sum(sums[i]);
+#pragma clang loop unroll(full)
+    for (ushort i = 0; i < kMaxRows; ++i) {
+        if (i < count) sums[i] = simd_sum(sums[i]);
+    }
     squares = simd_sum(squares);
     if (K_SPLIT > 1) {
         threadgroup float* mine = partial + at.simd * (kMaxRows + 1);
         if (at.lane == 0) {
-            for (ushort i = 0; i < count; ++i) mine[i] = sums[i];
+#pragma clang loop unroll(full)
+            for (ushort i = 0; i < kMaxRows; ++i) {
+                if (i < count) mine[i] = sums[i];
+            }
             mine[kMaxRows] = squares;
         }
         threadgroup_barrier(mem_flags::mem_threadgroup);
         if (at.part() == 0) {
             for (ushort s = 1; s < K_SPLIT; ++s) {
                 mine += kMaxRows + 1;
-                for (ushort i = 0; i < count; ++i) sums[i] += mine[i];
+#pragma clang loop unroll(full)
+                for (ushort i = 0; i < kMaxRows; ++i) {
+                    if (i < count) sums[i] += mine[i];
+                }
                 squares += mine[kMaxRows];
             }
         }
     }
     float2 result = 0;
-    for (ushort i = 0; i < count; ++i) {
-        if (at.lane == i % ROWS_PER_SIMD) result[i / ROWS_PER_SIMD] = sums[i];
+#pragma clang loop unroll(full)
+    for (ushort i = 0; i < kMaxRows; ++i) {
+        if (i >= count || at.lane != i % ROWS_PER_SIMD) continue;
+        if (i < ROWS_PER_SIMD) {
+            result.x = sums[i];
+        } else {
+            result.y = sums[i];
+        }
     }
     return result * x.scale(squares, k);
 }

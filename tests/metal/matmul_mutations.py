@@ -54,7 +54,7 @@ MUTATIONS: dict[str, Mutation] = {
         "bias + first, n", "bias, n", lab.norm_qkv, ("q4_0", 5, 3, 96), which=1
     ),
     "rows_reads_past_the_input": Mutation(
-        "if (t >= tokens) break;", "if (t > tokens) break;", *ROWS, sanitizer="asan"
+        "if (t >= tokens) continue;", "if (t > tokens) continue;", *ROWS, sanitizer="asan"
     ),
     "rows_writes_past_the_output": Mutation("if (row < p.n && token < p.rows)", "if (row < p.n)", *ROWS),
     "rows_mixes_tokens": Mutation("t % 8 * kRowsOfW", "t % 4 * kRowsOfW", *ROWS),
