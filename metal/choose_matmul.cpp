@@ -48,8 +48,7 @@ struct Geometry {
 };
 
 // `n` rows in all matrices, `matrices` of which have the same x; a SIMD-group takes `step` elements at a time.
-Geometry gemv_geometry(std::uint32_t n, std::uint32_t k, std::uint32_t matrices, std::uint32_t step,
-                       const Chip& chip) {
+Geometry gemv_geometry(std::uint32_t n, std::uint32_t k, std::uint32_t matrices, std::uint32_t step, const Chip& chip) {
     // Enough for a core to hide the latency of memory. An estimate.
     constexpr std::uint32_t kSimdsPerCore = 16;
     Geometry g{.rows = 4 / matrices};

@@ -1,9 +1,9 @@
-// The pairs of types that norm_qkv has kernels for: X(qk, QK, v, V) with their names and with
-// those of DType and of the dequantisers.
+// The pairs of types that norm_qkv has kernels for: X(qk, QK, v, V) with the types' names and those that DType and the
+// dequantisers have.
 //
 // They are those that llama.cpp's quantisation mixes make (llama_tensor_get_type and tensor_type_fallback in
-// src/llama-quant.cpp), where both types have kernels: Q2_K, Q3_K_M and _L, Q4_K_S and _M, Q5_K_M, IQ4_NL and IQ4_XS, and
-// Q2_K to Q4_K of 70B models; then what becomes of these where rows are not whole blocks of 256.
+// src/llama-quant.cpp), where both types have kernels: Q2_K, Q3_K_M and _L, Q4_K_S and _M, Q5_K_M, IQ4_NL and IQ4_XS,
+// and Q2_K to Q4_K of 70B models; then what becomes of these where rows are not whole blocks of 256.
 #pragma once
 
 #define AKUNU_MIXED_QKV(X)        \

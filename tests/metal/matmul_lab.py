@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 KERNELS = ROOT / "metal" / "kernels" / "matmul"
 INCLUDE = (ROOT / "metal" / "include", ROOT / "cpp")
 sys.path.insert(0, str(ROOT / "metal"))
-from flatten import flatten, functions  # noqa: E402
+import flatten as flattening  # noqa: E402
 
 PARAMS = 8
 
@@ -116,7 +116,12 @@ class Run:
 
 def text(dtype: str) -> str:
     """The self-contained text of a weight type's kernels."""
-    return flatten(KERNELS / f"{dtype}.metal", list(INCLUDE), set())
+    return flattening.flatten(KERNELS / f"{dtype}.metal", list(INCLUDE), set())
+
+
+def functions(dtype: str) -> list[str]:
+    """Names of the kernels in a text."""
+    return flattening.functions(text(dtype), dtype, ["c++"])
 
 
 def instantiated(dtype: str) -> str:
@@ -221,7 +226,7 @@ def _norm_input(run: Run) -> tuple[ref.F32, ref.F32, ref.F64]:
 def norm_qkv(
     dtype: str, n_q: int, n_kv: int, k: int, *, bias: bool = False, v_dtype: str = "", **options: Any
 ) -> float:
-    """Offsets leave gaps between q, k and v, which must stay as they are. `v_dtype`: v's, if it is another."""
+    """Offsets leave gaps between q, k and v, which must stay as they are. `v_dtype`: v's, if another."""
     if v_dtype:
         options.setdefault("kernels", library("norm_qkv_mixed", options.get("sanitizer", "")))
     run = Run(dtype, k, n_q, n_kv, **options)
@@ -297,7 +302,11 @@ def run_small(dtype: str, sanitizer: str) -> None:
     if dtype == "mixed":
         errors = [
             norm_qkv(qk, 5, 3, k, split=split, v_dtype=v, bias=True, **options)
-            for qk, v, k, split in (("q4_k", "q6_k", 512, 2), ("iq4_nl", "q5_k", 256, 1), ("q5_0", "q8_0", 96, 2))
+            for qk, v, k, split in (
+                ("q4_k", "q6_k", 512, 2),
+                ("iq4_nl", "q5_k", 256, 1),
+                ("q5_0", "q8_0", 96, 2),
+            )
         ]
     elif dtype.startswith("mlx_q"):
         import mlx_lab as mlx
