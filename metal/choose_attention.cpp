@@ -40,12 +40,11 @@ std::string_view kv_name(DType type) {
 constexpr std::size_t kBatchedIndex = 4;
 
 // The function constants of metal/include/attention_kv.h, in their order.
-std::vector<Constant> constants(std::uint32_t head_dim, std::uint32_t group) {
-    return {{Constant::Type::kUint, 0, head_dim},
-            {Constant::Type::kUint, 1, group},
-            {Constant::Type::kBool, 2, 0},   // contiguous
-            {Constant::Type::kBool, 3, 1},   // causal
-            {Constant::Type::kBool, 4, 0}};  // not batched
+std::vector<Constant> constants(std::uint32_t head_dim, std::uint32_t group, std::uint32_t splits) {
+    constexpr std::uint32_t kPaged = 0, kCausal = 1, kBatched = 0;
+    using enum Constant::Type;
+    return {{kUint, 0, head_dim}, {kUint, 1, group},    {kBool, 2, kPaged},
+            {kBool, 3, kCausal},  {kBool, 4, kBatched}, {kUint, 5, splits}};
 }
 
 struct Heads {
@@ -56,10 +55,11 @@ struct Heads {
     }
 };
 
-KernelChoice choice(std::string function, const Heads& heads, GroupCount x, GroupCount y) {
+// `splits`: of decode attention, at most.
+KernelChoice choice(std::string function, const Heads& heads, GroupCount x, GroupCount y, std::uint32_t splits = 1) {
     Pass pass;
     pass.function = std::move(function);
-    pass.constants = constants(heads.dim, heads.group());
+    pass.constants = constants(heads.dim, heads.group(), splits);
     pass.x = x;
     pass.y = y;
     pass.threads.x = kThreads;
@@ -83,16 +83,17 @@ KernelChoice many_rows(const std::string& type, const Heads& heads, const Attent
 }
 
 // Splits of the keys x KV heads.
-KernelChoice one_row(const std::string& type, const Heads& heads) {
+KernelChoice one_row(const std::string& type, const Heads& heads, std::uint32_t splits) {
     const std::uint32_t group = heads.group();
     const char* size = group == 1 ? "_g1" : group <= 4 ? "_g4" : group <= 8 ? "_g8" : "_g16";
     const char* dim = heads.dim > 128 ? "_hd256" : "_hd128";
-    return choice("attention_split_" + type + size + dim, heads, {.keys_per = kSplitKeys}, {.base = heads.n_kv});
+    return choice("attention_split_" + type + size + dim, heads, {.keys_per = kSplitKeys, .keys_most = splits},
+                  {.base = heads.n_kv}, splits);
 }
 
 }  // namespace
 
-std::optional<KernelChoice> choose_attention(const DispatchCmd& cmd, const Chip& /*chip*/) {
+std::optional<KernelChoice> choose_attention(const DispatchCmd& cmd, const Chip& chip) {
     const std::string type(kv_name(cmd.kv));
     if (type.empty()) return std::nullopt;
     switch (cmd.op) {
@@ -110,8 +111,9 @@ std::optional<KernelChoice> choose_attention(const DispatchCmd& cmd, const Chip&
             const Heads heads{p.n_heads, p.n_kv_heads, p.head_dim};
             if (!heads.supported()) return std::nullopt;
             if (cmd.op == Op::kAttention) return many_rows(type, heads, p);
-            if (cmd.op == Op::kAttentionSplit) return one_row(type, heads);
-            return choice("attention_merge", heads, {.base = p.n_heads}, {});
+            const std::uint32_t splits = most_splits(chip.gpu_cores);
+            if (cmd.op == Op::kAttentionSplit) return one_row(type, heads, splits);
+            return choice("attention_merge", heads, {.base = p.n_heads}, {}, splits);
         }
         default:
             return std::nullopt;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "metal/kernel_choice.h"
+#include "metal/traits.h"
 
 namespace akunu::metal {
 
@@ -46,13 +47,13 @@ struct Geometry {
     std::uint32_t rows_per_group() const { return simds / split * rows; }
 };
 
-// `n` rows in all matrices, `matrices` of which have the same x.
-Geometry gemv_geometry(std::uint32_t n, std::uint32_t k, std::uint32_t matrices, DType weight, const Chip& chip) {
+// `n` rows in all matrices, `matrices` of which have the same x; a SIMD-group takes `step` elements at a time.
+Geometry gemv_geometry(std::uint32_t n, std::uint32_t k, std::uint32_t matrices, std::uint32_t step, const Chip& chip) {
     // Enough for a core to hide the latency of memory. An estimate.
     constexpr std::uint32_t kSimdsPerCore = 16;
     Geometry g{.rows = 4 / matrices};
     if (n > kWideRows) return {.rows = 8 / matrices, .simds = 8};
-    const std::uint32_t sets = ceil_div(n, g.rows * matrices), steps = ceil_div(k, step_of(weight));
+    const std::uint32_t sets = ceil_div(n, g.rows * matrices), steps = ceil_div(k, step);
     const std::uint32_t wanted = static_cast<std::uint32_t>(chip.gpu_cores) * kSimdsPerCore;
     while (g.split < 8 && sets * g.split < wanted && g.split * 2 <= steps) g.split *= 2;
     g.simds = std::max(g.simds, g.split);
@@ -72,7 +73,7 @@ Pass gemv_pass(const char* function, DType weight, std::uint32_t k, const Geomet
 Pass matmul_pass(bool gate_up, DType weight, std::uint32_t rows, std::uint32_t n, std::uint32_t k, const Chip& chip) {
     const std::uint32_t matrices = gate_up ? 2 : 1;
     if (rows <= 1) {
-        const Geometry g = gemv_geometry(n * matrices, k, matrices, weight, chip);
+        const Geometry g = gemv_geometry(n * matrices, k, matrices, step_of(weight), chip);
         return gemv_pass(gate_up ? "gate_up_gemv" : "matmul_gemv", weight, k, g, ceil_div(n, g.rows_per_group()));
     }
     if (rows <= kRowsKernelMax) {
@@ -93,6 +94,23 @@ Pass matmul_pass(bool gate_up, DType weight, std::uint32_t rows, std::uint32_t n
     return pass;
 }
 
+bool takes_mixed(const DispatchCmd& cmd) {
+    const MixedQkv types{cmd.weight, cmd.last_weight};
+    return cmd.op == Op::kNormQkv && cmd.buffers[4] && std::ranges::find(kMixedQkv, types) != std::end(kMixedQkv);
+}
+
+Pass norm_qkv_pass(const DispatchCmd& cmd, const Chip& chip) {
+    const auto p = params_of<NormQkvParams>(cmd);
+    const std::uint32_t parts = cmd.buffers[4] ? 2 : 1;  // of k and v; v may be a command of its own
+    // Where v has another type: a split of k that leaves work for every SIMD-group with either.
+    const std::uint32_t step = std::max(step_of(cmd.weight), step_of(cmd.last_weight));
+    const Geometry g = gemv_geometry(p.n_q + parts * p.n_kv, p.k, 1, step, chip);
+    const std::uint32_t per = g.rows_per_group();
+    Pass pass = gemv_pass("norm_qkv", cmd.weight, p.k, g, ceil_div(p.n_q, per) + parts * ceil_div(p.n_kv, per));
+    if (cmd.last_weight != cmd.weight) (pass.function += '_') += dtype_info(cmd.last_weight).name;
+    return pass;
+}
+
 Pass embed_pass(const EmbedParams& p, DType weight) {
     constexpr std::uint32_t kThreads = 64;
     Pass pass = pass_of("embed", weight, p.dim);
@@ -106,6 +124,7 @@ Pass embed_pass(const EmbedParams& p, DType weight) {
 
 std::optional<KernelChoice> choose_matmul(const DispatchCmd& cmd, const Chip& chip) {
     if (!dtype_info(cmd.weight).is_weight || cmd.packed) return std::nullopt;
+    if (cmd.last_weight != cmd.weight && !takes_mixed(cmd)) return std::nullopt;
     switch (cmd.op) {
         case Op::kEmbed:
             return KernelChoice{.passes = {embed_pass(params_of<EmbedParams>(cmd), cmd.weight)}};
@@ -117,17 +136,11 @@ std::optional<KernelChoice> choose_matmul(const DispatchCmd& cmd, const Chip& ch
             const auto p = params_of<GateUpParams>(cmd);
             return KernelChoice{.passes = {matmul_pass(true, cmd.weight, p.rows, p.n, p.k, chip)}};
         }
-        case Op::kNormQkv: {
-            const auto p = params_of<NormQkvParams>(cmd);
-            const std::uint32_t parts = cmd.buffers[4] ? 2 : 1;  // of k and v; v may be a command of its own
-            const Geometry g = gemv_geometry(p.n_q + parts * p.n_kv, p.k, 1, cmd.weight, chip);
-            const std::uint32_t per = g.rows_per_group();
-            const std::uint32_t groups = ceil_div(p.n_q, per) + parts * ceil_div(p.n_kv, per);
-            return KernelChoice{.passes = {gemv_pass("norm_qkv", cmd.weight, p.k, g, groups)}};
-        }
+        case Op::kNormQkv:
+            return KernelChoice{.passes = {norm_qkv_pass(cmd, chip)}};
         case Op::kNormGateUp: {
             const auto p = params_of<NormGateUpParams>(cmd);
-            const Geometry g = gemv_geometry(2 * p.n, p.k, 2, cmd.weight, chip);
+            const Geometry g = gemv_geometry(2 * p.n, p.k, 2, step_of(cmd.weight), chip);
             return KernelChoice{
                 .passes = {gemv_pass("norm_gate_up", cmd.weight, p.k, g, ceil_div(p.n, g.rows_per_group()))}};
         }

@@ -79,4 +79,16 @@ class Encoder {
     std::array<Slot, kScratchIndex + 1> bound_{};
 };
 
+// Encodes one command of a table alone in an encoder, which carries its name. A fence keeps the encoders of a command
+// buffer in order, of which this is the first or not.
+inline void encode_alone(id<MTLComputeCommandEncoder> compute, id<MTLFence> fence, bool first, const Plans& plans,
+                         void* dummy, const DispatchTable& table, std::size_t i, const ReplayArgs& args,
+                         std::uint32_t step) {
+    compute.label = ns_string(table.labels[i].full_name());
+    if (!first) [compute waitForFence:fence];
+    Encoder(compute, plans, dummy).encode(table.commands[i], args, step);
+    if (fence) [compute updateFence:fence];
+    [compute endEncoding];
+}
+
 }  // namespace akunu::metal

@@ -78,7 +78,7 @@ constexpr std::uint32_t groups(const GroupCount& c, const Extent& extent, std::u
     if (c.keys_per) {
         std::uint32_t keys = position + rows;
         if (extent.window) keys = std::min(keys, extent.window + c.keys_per - 1);
-        n *= ceil_div(keys, c.keys_per);
+        n *= std::min(ceil_div(keys, c.keys_per), c.keys_most);
     }
     return n;
 }

@@ -2,6 +2,7 @@
 // where there is no Metal.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,13 +24,14 @@ struct Constant {
     auto operator<=>(const Constant&) const = default;
 };
 
-// A threadgroup count that follows the replay: base · ceil(rows / rows_per) · ceil(keys / keys_per), a divisor of 0
-// meaning "does not follow". `keys` are those that the last row sees: position + rows, or with a window at most
-// window + keys_per - 1, since a window may begin inside a block.
+// A threadgroup count that follows the replay: base · ceil(rows / rows_per) · min(ceil(keys / keys_per), keys_most), a
+// divisor of 0 meaning "does not follow". `keys` are those that the last row sees: position + rows, or with a window at
+// most window + keys_per - 1, since a window may begin inside a block.
 struct GroupCount {
     std::uint32_t base = 1;
     std::uint32_t rows_per = 0;
     std::uint32_t keys_per = 0;
+    std::uint32_t keys_most = UINT32_MAX;
 };
 
 struct Dim3 {

@@ -79,7 +79,7 @@ std::uint64_t MetalDevice::kv_bytes(DType dtype, std::uint32_t n_kv_heads, std::
 
 std::uint64_t MetalDevice::attention_partial_bytes(std::uint32_t n_heads, std::uint32_t head_dim,
                                                    std::uint32_t context) const {
-    return metal::attention_partial_bytes(n_heads, head_dim, context);
+    return metal::attention_partial_bytes(n_heads, head_dim, context, impl_->chip.gpu_cores);
 }
 
 bool MetalDevice::supports_kv(DType dtype) const { return is_kv_type(dtype); }

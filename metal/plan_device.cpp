@@ -28,7 +28,7 @@ std::uint64_t PlanDevice::kv_bytes(DType dtype, std::uint32_t n_kv_heads, std::u
 
 std::uint64_t PlanDevice::attention_partial_bytes(std::uint32_t n_heads, std::uint32_t head_dim,
                                                   std::uint32_t context) const {
-    return metal::attention_partial_bytes(n_heads, head_dim, context);
+    return metal::attention_partial_bytes(n_heads, head_dim, context, chip_.gpu_cores);
 }
 
 bool PlanDevice::supports_kv(DType dtype) const { return is_kv_type(dtype); }

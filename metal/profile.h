@@ -18,8 +18,6 @@ class Profiler {
     void with_counters(id<MTLCounterSet> set, const DispatchTable& table, const ReplayArgs& args,
                        std::span<double> seconds);
     void with_buffers(const DispatchTable& table, const ReplayArgs& args, std::span<double> seconds);
-    void encode(id<MTLComputeCommandEncoder> compute, const DispatchTable& table, std::size_t i,
-                const ReplayArgs& args);
     static void finish(id<MTLCommandBuffer> buffer, const DispatchTable& table);
 
     id<MTLDevice> device_;

@@ -31,12 +31,6 @@ void Profiler::run(const DispatchTable& table, const ReplayArgs& args, std::span
     }
 }
 
-void Profiler::encode(id<MTLComputeCommandEncoder> compute, const DispatchTable& table, std::size_t i,
-                      const ReplayArgs& args) {
-    compute.label = ns_string(table.labels[i].full_name());
-    Encoder(compute, plans_, dummy_).encode(table.commands[i], args, 0);
-}
-
 void Profiler::finish(id<MTLCommandBuffer> buffer, const DispatchTable& table) {
     [buffer commit];
     [buffer waitUntilCompleted];
@@ -67,10 +61,7 @@ void Profiler::with_counters(id<MTLCounterSet> set, const DispatchTable& table, 
             pass.sampleBufferAttachments[0].startOfEncoderSampleIndex = 2 * i;
             pass.sampleBufferAttachments[0].endOfEncoderSampleIndex = 2 * i + 1;
             id<MTLComputeCommandEncoder> compute = [buffer computeCommandEncoderWithDescriptor:pass];
-            if (i != 0) [compute waitForFence:fence];
-            encode(compute, table, first + i, args);
-            [compute updateFence:fence];
-            [compute endEncoding];
+            encode_alone(compute, fence, i == 0, plans_, dummy_, table, first + i, args, 0);
         }
         finish(buffer, table);
         NSData* data = [samples resolveCounterRange:NSMakeRange(0, 2 * n)];
@@ -95,8 +86,7 @@ void Profiler::with_buffers(const DispatchTable& table, const ReplayArgs& args, 
         @autoreleasepool {
             id<MTLCommandBuffer> buffer = [queue_ commandBuffer];
             id<MTLComputeCommandEncoder> compute = [buffer computeCommandEncoderWithDispatchType:MTLDispatchTypeSerial];
-            encode(compute, table, i, args);
-            [compute endEncoding];
+            encode_alone(compute, nil, true, plans_, dummy_, table, i, args, 0);
             finish(buffer, table);
             seconds[i] += buffer.GPUEndTime - buffer.GPUStartTime;
         }

@@ -199,11 +199,7 @@ std::string Replay::faulted_command(const DispatchTable& table, const ReplayArgs
         id<MTLFence> fence = [device_ newFence];
         for (std::size_t i = 0; i < table.commands.size(); ++i) {
             id<MTLComputeCommandEncoder> compute = [buffer computeCommandEncoderWithDispatchType:MTLDispatchTypeSerial];
-            compute.label = ns_string(table.labels[i].full_name());
-            if (i != 0) [compute waitForFence:fence];
-            Encoder(compute, plans_, dummy_).encode(table.commands[i], args, step);
-            [compute updateFence:fence];
-            [compute endEncoding];
+            encode_alone(compute, fence, i == 0, plans_, dummy_, table, i, args, step);
         }
         [buffer commit];
         [buffer waitUntilCompleted];

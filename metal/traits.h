@@ -3,12 +3,18 @@
 
 #include "core/device.h"
 #include "metal/include/kv_layout.h"
+#include "metal/include/mixed_qkv.h"
 
 namespace akunu::metal {
+
+#define AKUNU_PAIR(qk, QK, v, V) {DType::QK, DType::V},
+inline constexpr MixedQkv kMixedQkv[] = {AKUNU_MIXED_QKV(AKUNU_PAIR)};
+#undef AKUNU_PAIR
 
 inline DeviceTraits device_traits() {
     DeviceTraits t;
     t.fused_norms = true;
+    t.mixed_qkv = kMixedQkv;
     return t;
 }
 

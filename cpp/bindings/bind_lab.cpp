@@ -162,8 +162,7 @@ class Lab {
                 const auto& w = py::cast<const LabWeight&>(item);
                 if (w.device != lab.device_) throw InvalidArgumentError("the weight belongs to another lab");
                 binding = w.copy(copy).data;
-                cmd.weight = w.copy(copy).dtype;
-                cmd.packed = w.copy(copy).packed;
+                cmd.add_weight(w.copy(copy).dtype, w.copy(copy).packed);
                 cmd.input_format = lab.device_->matmul_input(cmd.weight);
                 return;
             }
@@ -284,6 +283,15 @@ void bind_lab(py::module_& m) {
         .def_property_readonly("isa", [](Lab& l) { return l.device().isa(); })
         .def_property_readonly("threads", [](Lab& l) { return l.device().threads(); })
         .def_property_readonly("split_attention", [](Lab& l) { return l.device().traits().split_attention; })
+        .def_property_readonly("mixed_qkv",
+                               [](Lab& l) {
+                                   const auto name = [](DType t) { return std::string(dtype_info(t).name); };
+                                   py::list out;
+                                   for (const MixedQkv& m : l.device().traits().mixed_qkv) {
+                                       out.append(py::make_tuple(name(m.qk), name(m.v)));
+                                   }
+                                   return out;
+                               })
         .def("matmul_input",
              [](Lab& l, const std::string& w) { return format_name(l.device().matmul_input(dtype_named(w).id)); })
         .def("activation_bytes",

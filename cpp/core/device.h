@@ -33,11 +33,18 @@ struct Weight {
     std::uint64_t bytes() const { return rows * row_bytes(dtype, cols); }
 };
 
+// Types of q and k, and another of v.
+struct MixedQkv {
+    DType qk, v;
+    bool operator==(const MixedQkv&) const = default;
+};
+
 // What suits a device, as data. The TableBuilder reads it; it never asks which device it is.
 struct DeviceTraits {
     std::uint32_t max_batch_rows = 16;  // `batch` tables
     bool split_attention = true;        // decode attention as split + merge commands
     bool fused_norms = false;           // decode: kNormQkv and kNormGateUp, where a command costs more than a norm
+    std::span<const MixedQkv> mixed_qkv = {};  // with fused norms: what one kNormQkv takes besides equal types
 };
 
 class Device {

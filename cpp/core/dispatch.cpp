@@ -20,14 +20,12 @@ struct KeyCount {
 };
 
 KeyCount visible_keys(const Cost& c, const ReplayArgs& a) {
-    KeyCount k;
-    for (std::uint32_t r = 0; r < a.rows; ++r) {
-        const double all = static_cast<double>(a.position) + r + 1;
-        k.sum += c.window ? std::min<double>(all, c.window) : all;
-    }
-    const double all = static_cast<double>(a.position) + a.rows;
-    k.distinct = c.window ? std::min<double>(all, static_cast<double>(c.window) + a.rows - 1) : all;
-    return k;
+    const double first = static_cast<double>(a.position) + 1, rows = a.rows, all = first + rows - 1;
+    if (!c.window) return {rows * first + rows * (rows - 1) / 2, all};
+    // Rows that see all keys before them come first, and see fewer than the window's.
+    const double window = c.window, growing = std::clamp(window - a.position, 0.0, rows);
+    return {growing * first + growing * (growing - 1) / 2 + (rows - growing) * window,
+            std::min(all, window + rows - 1)};
 }
 
 }  // namespace
@@ -38,7 +36,8 @@ std::string CommandLabel::full_name() const {
 
 double cost_bytes(const Cost& c, const ReplayArgs& a) {
     const KeyCount k = visible_keys(c, a);
-    return c.bytes + c.bytes_per_row * a.rows + c.bytes_per_key * k.distinct;
+    return c.bytes + c.bytes_per_row * a.rows + c.bytes_per_key * k.distinct +
+           std::min(c.partials_per_key * k.distinct, c.partials_most);
 }
 
 double cost_minimum_bytes(const Cost& c, const ReplayArgs& a) {

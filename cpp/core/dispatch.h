@@ -84,9 +84,12 @@ struct DispatchCmd {
     std::uint8_t n_buffers = 0;
     std::uint8_t n_patches = 0;
     std::uint8_t param_bytes = 0;
+    std::uint8_t n_weights = 0;
     bool barrier = true;  // must wait for the commands before it
     bool packed = false;  // the weight is in the device's own layout
+    // Of all weights, but that the last may have a type of its own: v in kNormQkv.
     DType weight = DType::F32;
+    DType last_weight = DType::F32;
     DType kv = DType::F16;
     std::uint32_t input_format = kActF32;
     std::array<Patch, kMaxPatches> patches{};
@@ -99,13 +102,21 @@ struct DispatchCmd {
         std::memcpy(params.data(), &p, sizeof(P));
         param_bytes = sizeof(P);
     }
+    // Notes the next weight's type and layout.
+    void add_weight(DType dtype, bool is_packed) {
+        if (n_weights++ == 0) weight = dtype;
+        last_weight = dtype;
+        packed = is_packed;
+    }
 };
 
 // Bytes and FLOPs that a command must move and do:
-// fixed + rows·per_row + (keys that any row sees)·per_key + (keys seen, summed over rows)·per_row_key.
+// fixed + rows·per_row + (keys that any row sees)·per_key + (keys seen, summed over rows)·per_row_key; and partial
+// results per key, up to a limit.
 struct Cost {
     double weights = 0, kv_per_key = 0;  // of the bytes: what must be read whatever the kernels are
     double bytes = 0, bytes_per_row = 0, bytes_per_key = 0;
+    double partials_per_key = 0, partials_most = 0;
     double flops = 0, flops_per_row = 0, flops_per_row_key = 0;
     std::uint32_t window = 0;
 };

@@ -69,7 +69,8 @@ struct GateUpParams {
     u32 formats;
 };
 
-// One row: norm(x) times three weights of one type, or without the last, or the first alone; the norm is not stored.
+// One row: norm(x) times three weights, v's of any type that DeviceTraits::mixed_qkv allows, or without the last, or
+// the first alone; the norm is not stored.
 struct NormQkvParams {
     u32 n_q;
     u32 n_kv;

@@ -1,5 +1,6 @@
 #include "plan/table_builder.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <utility>
@@ -22,8 +23,7 @@ struct TableBuilder::Emit {
         return *this;
     }
     Emit& weight(const Weight& w) {
-        cmd().weight = w.dtype;
-        cmd().packed = w.packed;
+        cmd().add_weight(w.dtype, w.packed);
         label().cost.weights += static_cast<double>(w.bytes());
         label().cost.bytes += static_cast<double>(w.bytes());
         return buffer(w.data);
@@ -192,7 +192,7 @@ void TableBuilder::layer(int index) {
 
 bool TableBuilder::fuses_norms() const { return phase_ == Phase::kDecode && device_.traits().fused_norms; }
 
-// y, ... = norm(h)·Wᵀ (+ bias) for weights of one type: all three of q, k and v, or q and k, or one of them.
+// y, ... = norm(h)·Wᵀ (+ bias) for all three of q, k and v, where v's type may be another, or q and k, or one of them.
 void TableBuilder::norm_qkv(const char* name, int index, const Weight& first, const Binding& y, const Vector& bias,
                             bool barrier, const Weight& key, const Weight& value) {
     const u32 n = static_cast<u32>(first.rows), n_key = static_cast<u32>(key.rows), k = config_.dim;
@@ -219,12 +219,16 @@ void TableBuilder::norm_qkv(const char* name, int index, const Weight& first, co
 // q, k, v = norm(h)·Wᵀ (+ bias)
 void TableBuilder::qkv(int index) {
     const LayerWeights& w = weights_.layers[static_cast<std::size_t>(index)];
-    const bool same_k = w.attn_q.dtype == w.attn_k.dtype, same_v = w.attn_q.dtype == w.attn_v.dtype;
-    if (fuses_norms() && same_k && same_v) {
+    const bool same_k = w.attn_q.dtype == w.attn_k.dtype;
+    // Q4_K_M and its like keep some layers' v in a wider type.
+    const auto mixed = device_.traits().mixed_qkv;
+    const bool v_fits = w.attn_q.dtype == w.attn_v.dtype ||
+                        std::ranges::find(mixed, MixedQkv{w.attn_q.dtype, w.attn_v.dtype}) != mixed.end();
+    if (fuses_norms() && same_k && v_fits) {
         norm_qkv("attn_qkv", index, w.attn_q, ws_.q, w.attn_q_bias, true, w.attn_k, w.attn_v);
         return;
     }
-    if (fuses_norms() && same_k) {  // Q4_K_M and its like keep some layers' v in a wider type
+    if (fuses_norms() && same_k) {
         norm_qkv("attn_qk", index, w.attn_q, ws_.q, w.attn_q_bias, true, w.attn_k, {});
         norm_qkv("attn_v", index, w.attn_v, ws_.v, w.attn_v_bias, false, {}, {});
         return;
@@ -318,10 +322,12 @@ void TableBuilder::attention(int index) {
                              .formats = out_formats};
     const bool split = phase_ == Phase::kDecode && device_.traits().split_attention;
     const std::string heads = shape(c.n_heads, c.head_dim);
-    // Of a key's share in the partial results, which are written once and read once.
-    const double all_partials =
-        static_cast<double>(device_.attention_partial_bytes(c.n_heads, c.head_dim, ws_.context));
-    const double partials = split ? all_partials / ws_.context : 0;
+    // A key's share in the partial results, which are written once and read once: of so few keys no device limits them.
+    constexpr u32 kFewKeys = 1024;
+    const auto partials = [&](u32 keys) {
+        return split ? static_cast<double>(device_.attention_partial_bytes(c.n_heads, c.head_dim, keys)) : 0.0;
+    };
+    const double partials_per_key = partials(kFewKeys) / kFewKeys, partials_most = partials(ws_.context);
     auto e = emit(split ? Op::kAttentionSplit : Op::kAttention, "attention", index);
     e.buffer(ws_.q).buffer(ws_.k_cache[l]).buffer(ws_.v_cache[l]);
     e.buffer(split ? ws_.partials : ws_.attn_f32).params(ap);
@@ -331,7 +337,9 @@ void TableBuilder::attention(int index) {
     e.label().shape = heads;
     e.label().cost.window = ap.window;
     e.label().cost.kv_per_key = 2 * kv_elem * c.kv_dim();
-    e.label().cost.bytes_per_key = e.label().cost.kv_per_key + partials;
+    e.label().cost.bytes_per_key = e.label().cost.kv_per_key;
+    e.label().cost.partials_per_key = partials_per_key;
+    e.label().cost.partials_most = partials_most;
     e.label().cost.flops_per_row_key = 4.0 * c.q_dim();
     e.cost(split ? 4.0 * c.q_dim() : 8.0 * c.q_dim(), 0);
 
@@ -342,7 +350,8 @@ void TableBuilder::attention(int index) {
         m.patch(offsetof(AttentionParams, rows), PatchSource::kRows);
         m.label().shape = heads;
         m.label().cost.window = ap.window;
-        m.label().cost.bytes_per_key = partials;
+        m.label().cost.partials_per_key = partials_per_key;
+        m.label().cost.partials_most = partials_most;
         m.cost(act_bytes(out_formats) * c.q_dim(), 2.0 * c.q_dim());
     } else {
         const QuantizeParams qp{.rows = 0, .dim = c.q_dim(), .formats = out_formats};

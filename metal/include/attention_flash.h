@@ -4,6 +4,9 @@
 // A tile's queries are all heads of one KV head's group for some rows, row by row, so that a key is staged once for all
 // of them. Four SIMD-groups: each has 8 queries, or, where a head is long, one of kParts shares of 8 queries' elements;
 // the shares' scores are summed before the softmax.
+//
+// Loops over the arrays of a thread are unrolled, with a condition where the function constants allow fewer: see
+// attention_split.h.
 #pragma once
 
 #include <metal_stdlib>
@@ -52,6 +55,7 @@ template <uint kLanes, uint kKeys, uint kParts>
 static inline float flash_softmax(threadgroup float* scores, uint share_stride, uint lane, uint first, uint end, float cap,
                                   thread FlashRow& state) {
     float s[kKeys / kLanes], top = state.top, sum = 0.0f;
+#pragma clang loop unroll(full)
     for (uint i = 0; i < kKeys / kLanes; ++i) {
         const uint key = i * kLanes + lane;
         float score = scores[key];
@@ -60,6 +64,7 @@ static inline float flash_softmax(threadgroup float* scores, uint share_stride, 
         top = metal::max(top, s[i]);
     }
     for (ushort step = kLanes / 2; step > 0; step /= 2) top = metal::max(top, metal::simd_shuffle_xor(top, step));
+#pragma clang loop unroll(full)
     for (uint i = 0; i < kKeys / kLanes; ++i) {
         const float e = s[i] > kMasked ? metal::exp(s[i] - top) : 0.0f;
         scores[i * kLanes + lane] = e;
@@ -77,6 +82,7 @@ template <uint kMatrices>
 static inline void scale_rows(thread metal::simdgroup_float8x8 (&out)[kMatrices], threadgroup const float* factors) {
     metal::simdgroup_float8x8 f;
     metal::simdgroup_load(f, factors, 8);
+#pragma clang loop unroll(full)
     for (uint m = 0; m < kMatrices; ++m) out[m].thread_elements() *= f.thread_elements();
 }
 
@@ -119,6 +125,7 @@ template <typename Kv, uint kMaxDim, uint kParts, uint kKeys>
 
     // q into registers, by way of the scores' memory.
     metal::simdgroup_float8x8 query[kMatrices], sums[kMatrices];
+#pragma clang loop unroll(full)
     for (uint m0 = 0; m0 < kMatrices; m0 += kKeys / 8) {
         for (uint i = lane; i < 8 * kKeys / 4; i += 32) {
             const uint row = i / (kKeys / 4), quad = i % (kKeys / 4), in_head = (first_matrix + m0) * 2 + quad;
@@ -129,9 +136,11 @@ template <typename Kv, uint kMaxDim, uint kParts, uint kKeys>
             *(threadgroup float4*)(own + row * kScoreStride + quad * 4) = v;
         }
         metal::simdgroup_barrier(metal::mem_flags::mem_threadgroup);
+#pragma clang loop unroll(full)
         for (uint m = 0; m < kKeys / 8; ++m) metal::simdgroup_load(query[m0 + m], own + m * 8, kScoreStride);
         metal::simdgroup_barrier(metal::mem_flags::mem_threadgroup);
     }
+#pragma clang loop unroll(full)
     for (uint m = 0; m < kMatrices; ++m) sums[m] = metal::make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
 
     // A lane's row of the softmax: the SIMD-groups of 8 queries share their rows out.
@@ -150,8 +159,9 @@ template <typename Kv, uint kMaxDim, uint kParts, uint kKeys>
         if (active) {
             for (uint c = 0; c < kKeys / 8; ++c) {
                 metal::simdgroup_float8x8 s = metal::make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+#pragma clang loop unroll(full)
                 for (uint m = 0; m < kMatrices; ++m) {
-                    if (m >= matrices) break;
+                    if (m >= matrices) continue;
                     metal::simdgroup_matrix<T, 8, 8> k;
                     metal::simdgroup_load(k, tile + c * 8 * kStride + (first_matrix + m) * 8, kStride, ulong2(0, 0), true);
                     metal::simdgroup_multiply_accumulate(s, query[m], k, s);
@@ -173,8 +183,9 @@ template <typename Kv, uint kMaxDim, uint kParts, uint kKeys>
             for (uint c = 0; c < kKeys / 8; ++c) {
                 metal::simdgroup_float8x8 e;
                 metal::simdgroup_load(e, joint + c * 8, kScoreStride);
+#pragma clang loop unroll(full)
                 for (uint m = 0; m < kMatrices; ++m) {
-                    if (m >= matrices) break;
+                    if (m >= matrices) continue;
                     metal::simdgroup_matrix<T, 8, 8> v;
                     metal::simdgroup_load(v, tile + c * 8 * kStride + (first_matrix + m) * 8, kStride);
                     metal::simdgroup_multiply_accumulate(sums[m], e, v, sums[m]);
@@ -198,7 +209,9 @@ template <typename Kv, uint kMaxDim, uint kParts, uint kKeys>
     }
     threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     scale_rows(sums, factors + first_query * 8);
+#pragma clang loop unroll(full)
     for (uint m0 = 0; m0 < kMatrices; m0 += kKeys / 8) {
+#pragma clang loop unroll(full)
         for (uint m = 0; m < kKeys / 8; ++m) metal::simdgroup_store(sums[m0 + m], own + m * 8, kScoreStride);
         metal::simdgroup_barrier(metal::mem_flags::mem_threadgroup);
         for (uint i = lane; i < 8 * kKeys; i += 32) {

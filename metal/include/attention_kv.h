@@ -11,6 +11,7 @@ constant uint kGroup [[function_constant(1)]];    // query heads per KV head
 constant bool kPaged [[function_constant(2)]];    // positions are found by a page table
 constant bool kCausal [[function_constant(3)]];   // false: every row sees all position + rows keys
 constant bool kBatched [[function_constant(4)]];  // few rows: keys are split over threadgroups, which leave partial results
+constant uint kMostSplits [[function_constant(5)]];  // that decode attention has
 constant uint kHeadQuads = (kHeadDim + 3) / 4;    // groups of four elements in a row
 constant bool kWholeQuads = kHeadDim % 4 == 0;    // rows may be read as vectors
 
@@ -23,6 +24,11 @@ static inline uint first_key(uint position, uint window) {
 }
 // One past the last key that row `row` of a batch sees.
 static inline uint end_key(constant AttentionParams& p, uint row) { return p.position + (kCausal ? row + 1 : p.rows); }
+
+// Blocks of kSplitKeys keys that decode attention's row sees all or a part of.
+static inline uint split_blocks(constant AttentionParams& p) {
+    return p.position / kSplitKeys - first_key(p.position, p.window) / kSplitKeys + 1;
+}
 
 // Splits of the keys that a batch of few rows has: the grid's, see GroupCount in metal/kernel_choice.h. Split z has every
 // n-th run of batch_split_keys from the first that is seen on.

@@ -1,5 +1,9 @@
-// Decode attention: one row against kSplitKeys keys of one KV head, for all query heads of its group, so that each key
-// and value is read once. Scores of the whole block are in threadgroup memory; attention_merge.metal joins the blocks.
+// Decode attention: one row against a run of blocks of kSplitKeys keys of one KV head, for all query heads of its group, so
+// that each key and value is read once. Scores of a block are in threadgroup memory; from one block to the next the softmax
+// is a running one. attention_merge.metal joins the runs.
+//
+// Loops over the arrays of a thread are unrolled, with a condition where the function constants allow fewer: an index that
+// is not known when the kernel is compiled would put the array into memory.
 #pragma once
 
 #include <metal_stdlib>
@@ -24,23 +28,30 @@ static inline void split_scores(device const uchar* keys, KvHead head, threadgro
         KvRow rows[kKeysPerLane];
         bool seen[kKeysPerLane];
         const uint mine = at + lane / kLanesPerKey;  // and every 32 / kLanesPerKey-th behind
+#pragma clang loop unroll(full)
         for (uint j = 0; j < kKeysPerLane; ++j) {
             const uint key = begin + mine + j * (32 / kLanesPerKey);
             seen[j] = key >= first && key < end;
             rows[j] = head.at(seen[j] ? key : first);
+#pragma clang loop unroll(full)
             for (uint g = 0; g < kMaxGroup; ++g) sum[j][g] = 0.0f;
         }
         for (uint quad = lane % kLanesPerKey; quad < kHeadQuads; quad += kLanesPerKey) {
             float4 k[kKeysPerLane];
+#pragma clang loop unroll(full)
             for (uint j = 0; j < kKeysPerLane; ++j) k[j] = Kv::load(keys, rows[j], quad);
+#pragma clang loop unroll(full)
             for (uint g = 0; g < kMaxGroup; ++g) {
-                if (g >= kGroup) break;
+                if (g >= kGroup) continue;
                 const float4 x = q[g * (kMaxDim / 4) + quad];
+#pragma clang loop unroll(full)
                 for (uint j = 0; j < kKeysPerLane; ++j) sum[j][g] += metal::dot(x, k[j]);
             }
         }
+#pragma clang loop unroll(full)
         for (uint g = 0; g < kMaxGroup; ++g) {
-            if (g >= kGroup) break;
+            if (g >= kGroup) continue;
+#pragma clang loop unroll(full)
             for (uint j = 0; j < kKeysPerLane; ++j) {
                 float s = sum[j][g];
                 for (ushort step = kLanesPerKey / 2; step > 0; step /= 2) s += metal::simd_shuffle_xor(s, step);
@@ -53,24 +64,35 @@ static inline void split_scores(device const uchar* keys, KvHead head, threadgro
     }
 }
 
-// scores = exp(scores - max) and their (max, sum), by one SIMD-group.
-static inline float2 split_softmax(threadgroup float* scores, uint lane) {
+// What is known of a head after some blocks: the maximum of its scores, the sum of their exponentials, and what the last
+// block multiplies earlier outputs with.
+struct SplitHead {
+    float top, sum, keep;
+};
+
+// scores = exp(scores - max), by one SIMD-group; `top` and `sum` are those of the blocks before.
+static inline SplitHead split_softmax(threadgroup float* scores, float top, float sum, uint lane) {
     constexpr uint kEach = kSplitKeys / 32;
-    float s[kEach], top = kMasked, sum = 0.0f;
+    const float before = top;
+    float s[kEach], added = 0.0f;
+#pragma clang loop unroll(full)
     for (uint i = 0; i < kEach; ++i) {
         s[i] = scores[i * 32 + lane];
         top = metal::max(top, s[i]);
     }
     top = metal::simd_max(top);
+#pragma clang loop unroll(full)
     for (uint i = 0; i < kEach; ++i) {
         const float e = s[i] > kMasked ? metal::exp(s[i] - top) : 0.0f;
         scores[i * 32 + lane] = e;
-        sum += e;
+        added += e;
     }
-    return float2(top, metal::simd_sum(sum));
+    const float keep = before > kMasked ? metal::exp(before - top) : 0.0f;
+    return {top, sum * keep + metal::simd_sum(added), keep};
 }
 
-// Grid: splits x KV heads. Of a window, split 0 is the one in which it begins.
+// Grid: splits x KV heads. Of a window, split 0 is the one in which it begins; the grid may have one split too many, which
+// then has no keys.
 template <typename Kv, uint kMaxDim, uint kMaxGroup>
 [[kernel]] void attention_split(device const float* q [[buffer(0)]],
                                 device const uchar* keys [[buffer(1)]],
@@ -86,57 +108,77 @@ template <typename Kv, uint kMaxDim, uint kMaxGroup>
     constexpr uint kQueryQuads = kMaxGroup * kMaxDim / 4, kSumQuads = kTogether * kSplitThreads;
     threadgroup float4 shared[kQueryQuads > kSumQuads ? kQueryQuads : kSumQuads];  // q, later sums over threads
     threadgroup float scores[kMaxGroup * kSplitKeys];
+    threadgroup SplitHead heads[kMaxGroup];
 
     device const uint* pages = nullptr;
     if (kPaged) pages = page_table;
     const KvHead head = {pages, group.y, p.n_kv_heads, p.context};
-    const uint last = p.position, window_first = first_key(last, p.window);
-    const uint begin = (window_first / kSplitKeys + group.x) * kSplitKeys;
-    // Keys of this block that are seen: none in a block behind the last key, which the grid may have with a window.
-    const uint first = metal::min(metal::max(window_first, begin), last);
-    const uint end = begin > last ? first : metal::min(last + 1, begin + kSplitKeys);
-    const uint splits = split_count(p.context);
+    const uint window_first = first_key(p.position, p.window), first_block = window_first / kSplitKeys;
+    const uint blocks = split_blocks(p), splits = metal::min(blocks, kMostSplits);
+    const uint from = (first_block + split_begin(group.x, blocks, splits)) * kSplitKeys;
+    const uint to = metal::min(p.position + 1, (first_block + split_begin(group.x + 1, blocks, splits)) * kSplitKeys);
 
     q += ulong(group.y) * kGroup * kHeadDim;
     for (uint i = tid; i < kGroup * kHeadQuads; i += kSplitThreads) {
         const uint g = i / kHeadQuads, quad = i % kHeadQuads;
         shared[g * (kMaxDim / 4) + quad] = load_quad(q + g * kHeadDim, quad * 4) * p.scale;
     }
-    threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-
-    split_scores<Kv, kMaxDim, kMaxGroup>(keys, head, shared, begin, first, end, p.softcap, lane, simdgroup, scores);
-    threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-
-    device float2* stats = (device float2*)(partials + ulong(p.n_heads) * splits * kHeadDim);
-    for (uint g = simdgroup; g < kGroup; g += kSplitSimdgroups) {
-        const float2 max_sum = split_softmax(scores + g * kSplitKeys, lane);
-        if (lane == 0) stats[ulong(group.y * kGroup + g) * splits + group.x] = max_sum;
+    if (tid < kGroup) {
+        heads[tid].top = kMasked;
+        heads[tid].sum = 0.0f;
     }
     threadgroup_barrier(metal::mem_flags::mem_threadgroup);
 
     // A thread has one quad of the values, and every n-th key.
     const uint teams = kSplitThreads / kHeadQuads, team = tid / kHeadQuads, quad = tid % kHeadQuads;
     float4 out[kMaxGroup];
+#pragma clang loop unroll(full)
     for (uint g = 0; g < kMaxGroup; ++g) out[g] = float4(0.0f);
-    if (team < teams) {
-        for (uint key = first + team; key < end; key += teams) {
-            const float4 v = Kv::load(values, head.at(key), quad);
-            for (uint g = 0; g < kMaxGroup; ++g) {
-                if (g >= kGroup) break;
-                out[g] += scores[g * kSplitKeys + key - begin] * v;
+    for (uint begin = from; begin < to; begin += kSplitKeys) {
+        const uint first = metal::max(window_first, begin), end = metal::min(to, begin + kSplitKeys);
+        split_scores<Kv, kMaxDim, kMaxGroup>(keys, head, shared, begin, first, end, p.softcap, lane, simdgroup, scores);
+        threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+        for (uint g = simdgroup; g < kGroup; g += kSplitSimdgroups) {
+            const SplitHead now = split_softmax(scores + g * kSplitKeys, heads[g].top, heads[g].sum, lane);
+            metal::simdgroup_barrier(metal::mem_flags::mem_threadgroup);
+            if (lane == 0) {
+                heads[g].top = now.top;
+                heads[g].sum = now.sum;
+                heads[g].keep = now.keep;
             }
         }
+        threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+#pragma clang loop unroll(full)
+        for (uint g = 0; g < kMaxGroup; ++g) {
+            if (g < kGroup) out[g] *= heads[g].keep;
+        }
+        if (team < teams) {
+            for (uint key = first + team; key < end; key += teams) {
+                const float4 v = Kv::load(values, head.at(key), quad);
+#pragma clang loop unroll(full)
+                for (uint g = 0; g < kMaxGroup; ++g) {
+                    if (g < kGroup) out[g] += scores[g * kSplitKeys + key - begin] * v;
+                }
+            }
+        }
+        threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     }
+
+    const uint room = split_room(p.context, kMostSplits);
+    device float2* stats = (device float2*)(partials + ulong(p.n_heads) * room * kHeadDim);
+    if (tid < kGroup) stats[ulong(group.y * kGroup + tid) * room + group.x] = float2(heads[tid].top, heads[tid].sum);
+#pragma clang loop unroll(full)
     for (uint g0 = 0; g0 < kMaxGroup; g0 += kTogether) {
-        if (g0 >= kGroup) break;
+        if (g0 >= kGroup) continue;
         const uint n = metal::min(kTogether, kGroup - g0);
+#pragma clang loop unroll(full)
         for (uint g = 0; g < kTogether; ++g) shared[g * kSplitThreads + tid] = out[g0 + g];
         threadgroup_barrier(metal::mem_flags::mem_threadgroup);
         for (uint i = tid; i < n * kHeadDim; i += kSplitThreads) {
             const uint g = i / kHeadDim, d = i % kHeadDim;
             float sum = 0.0f;
             for (uint t = 0; t < teams; ++t) sum += shared[g * kSplitThreads + t * kHeadQuads + d / 4][d % 4];
-            partials[(ulong(group.y * kGroup + g0 + g) * splits + group.x) * kHeadDim + d] = sum;
+            partials[(ulong(group.y * kGroup + g0 + g) * room + group.x) * kHeadDim + d] = sum;
         }
         threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     }

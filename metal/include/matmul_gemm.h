@@ -41,7 +41,9 @@ inline void store_tile_quad(threadgroup T* at, float4 v) {
 template <typename F, ushort kMatrices>
 inline typename F::Row tile_row(thread const typename F::Matrix (&w)[kMatrices], ushort r, uint first, uint n, uint k) {
     constexpr ushort kRows = kTileRows / kMatrices;
-    return w[r / kRows].row(min(first + r % kRows, n - 1), k);
+    typename F::Matrix matrix = w[0];
+    if (r >= kRows) matrix = w[kMatrices - 1];
+    return matrix.row(min(first + r % kRows, n - 1), k);
 }
 
 // Leaves the products in `memory` as float [kTokens][64].
@@ -56,7 +58,9 @@ inline void gemm(device const typename F::Input* x, thread const typename F::Mat
     threadgroup Tile* x_tile = w_tile + kTileRows * kTileDepth;  // [depth / 8][tokens / 8] blocks
 
     simdgroup_float8x8 sums[2][kColumns];
+#pragma clang loop unroll(full)
     for (ushort i = 0; i < 2; ++i) {
+#pragma clang loop unroll(full)
         for (ushort j = 0; j < kColumns; ++j) sums[i][j] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
     }
 
@@ -84,17 +88,22 @@ inline void gemm(device const typename F::Input* x, thread const typename F::Mat
         threadgroup_barrier(mem_flags::mem_threadgroup);
         for (ushort kb = 0; kb < kTileDepth / 8; ++kb) {
             simdgroup_matrix<Tile, 8, 8> a[2];
+#pragma clang loop unroll(full)
             for (ushort i = 0; i < 2; ++i) simdgroup_load(a[i], x_tile + (kb * (kTokens / 8) + simd_m + i) * 64, 8);
+#pragma clang loop unroll(full)
             for (ushort j = 0; j < kColumns; ++j) {
                 simdgroup_matrix<Tile, 8, 8> b;
                 simdgroup_load(b, w_tile + (kb * (kTileRows / 8) + simd_n + j) * 64, 8, ulong2(0, 0), true);
+#pragma clang loop unroll(full)
                 for (ushort i = 0; i < 2; ++i) simdgroup_multiply_accumulate(sums[i][j], a[i], b, sums[i][j]);
             }
         }
         threadgroup_barrier(mem_flags::mem_threadgroup);
     }
     threadgroup float* out = (threadgroup float*)memory;
+#pragma clang loop unroll(full)
     for (ushort i = 0; i < 2; ++i) {
+#pragma clang loop unroll(full)
         for (ushort j = 0; j < kColumns; ++j) {
             simdgroup_store(sums[i][j], out + (simd_m + i) * 8 * kTileRows + (simd_n + j) * 8, kTileRows);
         }

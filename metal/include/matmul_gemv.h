@@ -2,8 +2,9 @@
 // them.
 //
 // K_SPLIT SIMD-groups share those rows when there are too few to fill the GPU: each takes a part of k, and the first
-// adds the parts up. A norm before the matmul costs no pass of its own: Σ x² grows along with Σ x·g·w, whose result is
-// scaled at the end.
+// adds the parts up. Loops over the rows are unrolled to kMaxRows, with a condition where the function constants say
+// fewer: an index that is not known when the kernel is compiled would put the sums into memory. A norm before the
+// matmul costs no pass of its own: Σ x² grows along with Σ x·g·w, whose result is scaled at the end.
 #pragma once
 
 #include "dequant.h"
@@ -64,16 +65,23 @@ inline void accumulate_rows(thread const Input& x, thread const typename F::Row 
         const ushort sub = s % kSlices;
         float4 v[kQuads];
         float total[kRuns];  // for the minimum, which is added to each weight
+#pragma clang loop unroll(full)
         for (ushort r = 0; r < kQuads; ++r) v[r] = x.quad(base + F::place(sub, r), k, squares);
+#pragma clang loop unroll(full)
         for (ushort run = 0; run < kRuns; ++run) {
             float4 t = v[run * F::kRun];
+#pragma clang loop unroll(full)
             for (ushort r = 1; r < F::kRun; ++r) t += v[run * F::kRun + r];
             total[run] = dot(t, float4(1));
         }
-        for (ushort i = 0; i < count; ++i) {
+#pragma clang loop unroll(full)
+        for (ushort i = 0; i < kMaxRows; ++i) {
+            if (i >= count) continue;
+#pragma clang loop unroll(full)
             for (ushort run = 0; run < kRuns; ++run) {
                 Quad q;
                 float sum = 0;
+#pragma clang loop unroll(full)
                 for (ushort r = run * F::kRun; r < (run + 1) * F::kRun; ++r) {
                     q = F::quad(w[i], block, F::place(sub, r), k - base);
                     sum += dot(q.q, v[r]);
@@ -91,35 +99,54 @@ inline float2 gemv(thread const Input& x, thread const typename F::Matrix (&w)[k
                    thread const Place& at, threadgroup float* partial) {
     float sums[kMaxRows];
     float squares = 0;
+#pragma clang loop unroll(full)
     for (ushort i = 0; i < kMaxRows; ++i) sums[i] = 0;
     const ushort count = kMatrices * ROWS_PER_SIMD;
     if (at.base_row() < n) {
         typename F::Row rows[kMaxRows];
-        for (ushort i = 0; i < count; ++i) {
-            rows[i] = w[i / ROWS_PER_SIMD].row(min(at.base_row() + i % ROWS_PER_SIMD, n - 1), k);
+#pragma clang loop unroll(full)
+        for (ushort i = 0; i < kMaxRows; ++i) {
+            typename F::Matrix matrix = w[0];  // rows from `count` on are not used
+            if (i >= ROWS_PER_SIMD) matrix = w[kMatrices - 1];
+            rows[i] = matrix.row(min(at.base_row() + i % ROWS_PER_SIMD, n - 1), k);
         }
         accumulate_rows<F>(x, rows, count, k, at.part() * 32 + at.lane, K_SPLIT * 32, sums, squares);
     }
-    for (ushort i = 0; i < count; ++i) sums[i] = simd_sum(sums[i]);
+#pragma clang loop unroll(full)
+    for (ushort i = 0; i < kMaxRows; ++i) {
+        if (i < count) sums[i] = simd_sum(sums[i]);
+    }
     squares = simd_sum(squares);
     if (K_SPLIT > 1) {
         threadgroup float* mine = partial + at.simd * (kMaxRows + 1);
         if (at.lane == 0) {
-            for (ushort i = 0; i < count; ++i) mine[i] = sums[i];
+#pragma clang loop unroll(full)
+            for (ushort i = 0; i < kMaxRows; ++i) {
+                if (i < count) mine[i] = sums[i];
+            }
             mine[kMaxRows] = squares;
         }
         threadgroup_barrier(mem_flags::mem_threadgroup);
         if (at.part() == 0) {
             for (ushort s = 1; s < K_SPLIT; ++s) {
                 mine += kMaxRows + 1;
-                for (ushort i = 0; i < count; ++i) sums[i] += mine[i];
+#pragma clang loop unroll(full)
+                for (ushort i = 0; i < kMaxRows; ++i) {
+                    if (i < count) sums[i] += mine[i];
+                }
                 squares += mine[kMaxRows];
             }
         }
     }
     float2 result = 0;
-    for (ushort i = 0; i < count; ++i) {
-        if (at.lane == i % ROWS_PER_SIMD) result[i / ROWS_PER_SIMD] = sums[i];
+#pragma clang loop unroll(full)
+    for (ushort i = 0; i < kMaxRows; ++i) {
+        if (i >= count || at.lane != i % ROWS_PER_SIMD) continue;
+        if (i < ROWS_PER_SIMD) {
+            result.x = sums[i];
+        } else {
+            result.y = sums[i];
+        }
     }
     return result * x.scale(squares, k);
 }
@@ -154,8 +181,21 @@ kernel void gate_up_gemv(device const typename F::Input* x [[buffer(0)]], device
     if (at.stores(p.n)) store_gated(out, compact, p, 0, at.base_row() + lane, v.x, v.y);
 }
 
-// q, k, v = norm(x)·Wᵀ (+ bias). A threadgroup works on one of the three.
+// One of the three parts of norm_qkv: n rows, whose results go to y and whose biases are at `bias`.
 template <typename F>
+inline void norm_part(device const float* x, device const float* g, device const uchar* w, device float* y,
+                      device const float* bias, uint n, constant NormQkvParams& p, thread const Place& at,
+                      threadgroup float* partial) {
+    const typename F::Matrix matrix[1] = {{w}};
+    const NormInput<F> input = {x, g, p.eps};
+    const float v = gemv<F, 1>(input, matrix, n, p.k, at, partial).x;
+    if (!at.stores(n)) return;
+    const uint row = at.base_row() + at.lane;
+    y[row] = p.has_bias ? v + bias[row] : v;
+}
+
+// q, k, v = norm(x)·Wᵀ (+ bias). A threadgroup works on one of the three; v's weights are of type V.
+template <typename F, typename V = F>
 kernel void norm_qkv(device const float* x [[buffer(0)]], device const float* g [[buffer(1)]],
                      device const uchar* wq [[buffer(2)]], device const uchar* wk [[buffer(3)]],
                      device const uchar* wv [[buffer(4)]], device float* y [[buffer(5)]],
@@ -166,26 +206,26 @@ kernel void norm_qkv(device const float* x [[buffer(0)]], device const float* g 
     const uint rows = simds / K_SPLIT * ROWS_PER_SIMD;
     const uint q_groups = (p.n_q + rows - 1) / rows, kv_groups = (p.n_kv + rows - 1) / rows;
     Place at = {group, simd, simds, lane};
-    typename F::Matrix matrix[1] = {{wq}};
+    device const uchar* w = wq;
     uint n = p.n_q, to = 0, first = 0;
-    if (group >= q_groups + kv_groups) {
+    const bool is_v = group >= q_groups + kv_groups;
+    if (is_v) {
         at.group -= q_groups + kv_groups;
-        matrix[0].data = wv;
+        w = wv;
         n = p.n_kv;
         to = p.v_offset;
         first = p.n_q + p.n_kv;
     } else if (group >= q_groups) {
         at.group -= q_groups;
-        matrix[0].data = wk;
+        w = wk;
         n = p.n_kv;
         to = p.k_offset;
         first = p.n_q;
     }
-    const NormInput<F> input = {x, g, p.eps};
-    const float v = gemv<F, 1>(input, matrix, n, p.k, at, partial).x;
-    if (at.stores(n)) {
-        const uint row = at.base_row() + lane;
-        y[to + row] = p.has_bias ? v + bias[first + row] : v;
+    if (is_v && !is_same_v<F, V>) {
+        norm_part<V>(x, g, w, y + to, bias + first, n, p, at, partial);
+    } else {
+        norm_part<F>(x, g, w, y + to, bias + first, n, p, at, partial);
     }
 }
 

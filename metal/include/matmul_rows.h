@@ -1,4 +1,7 @@
 // 2 to 16 rows of x: a SIMD-group reads kRowsOfW rows of the weights once for all of them.
+//
+// Loops over the arrays of a thread are unrolled, with a condition where there may be fewer tokens: an index that is
+// not known when the kernel is compiled would put the array into memory.
 #pragma once
 
 #include "dequant.h"
@@ -21,14 +24,17 @@ inline void accumulate_tokens(device const typename F::Input* x, thread const ty
             const ushort e = F::place(sub, r);
             const uint left = k > base + e ? k - base - e : 0;
             float4 weights[kRowsOfW];
+#pragma clang loop unroll(full)
             for (ushort i = 0; i < kRowsOfW; ++i) {
                 const Quad q = F::quad(w[i], block, e, k - base);
                 weights[i] = q.scale * q.q + q.min;
             }
             device const typename F::Input* at = x + base + e;
+#pragma clang loop unroll(full)
             for (ushort t = 0; t < kMaxTokens; ++t) {
-                if (t >= tokens) break;
+                if (t >= tokens) continue;
                 const float4 v = load_quad<F::kGuarded>(at, left);
+#pragma clang loop unroll(full)
                 for (ushort i = 0; i < kRowsOfW; ++i) sums[t][i] += dot(weights[i], v);
                 at += k;
             }
@@ -40,8 +46,10 @@ inline void accumulate_tokens(device const typename F::Input* x, thread const ty
 // t·kRowsOfW + i of 32 for tokens 0..7, and of 32 more for tokens 8..15.
 inline void reduce_tokens(thread float (&sums)[kMaxTokens][kRowsOfW], uint tokens, ushort lane,
                           thread float (&kept)[2]) {
+#pragma clang loop unroll(full)
     for (ushort t = 0; t < kMaxTokens; ++t) {
-        if (t >= tokens) break;
+        if (t >= tokens) continue;
+#pragma clang loop unroll(full)
         for (ushort i = 0; i < kRowsOfW; ++i) {
             const float sum = simd_sum(sums[t][i]);
             if (lane == t % 8 * kRowsOfW + i) kept[t / 8] = sum;
@@ -54,12 +62,15 @@ inline void multiply_tokens(device const typename F::Input* x, thread const type
                             uint first, uint n, uint k, uint tokens, ushort lane, thread float (&kept)[2]) {
     constexpr ushort kRows = kRowsOfW / kMatrices;
     float sums[kMaxTokens][kRowsOfW];
+#pragma clang loop unroll(full)
     for (ushort t = 0; t < kMaxTokens; ++t) {
+#pragma clang loop unroll(full)
         for (ushort i = 0; i < kRowsOfW; ++i) sums[t][i] = 0;
     }
     kept[0] = kept[1] = 0;
     if (first < n) {
         typename F::Row rows[kRowsOfW];
+#pragma clang loop unroll(full)
         for (ushort i = 0; i < kRowsOfW; ++i) rows[i] = w[i / kRows].row(min(first + i % kRows, n - 1), k);
         accumulate_tokens<F>(x, rows, tokens, k, lane, sums);
     }
@@ -69,6 +80,7 @@ inline void multiply_tokens(device const typename F::Input* x, thread const type
 static inline void store_tokens(device float* y, device const float* bias, constant MatmulParams& p, uint first,
                                 ushort lane, thread float (&kept)[2]) {
     const uint row = first + lane % kRowsOfW;
+#pragma clang loop unroll(full)
     for (ushort i = 0; i < 2; ++i) {
         const uint token = 8 * i + lane / kRowsOfW;
         if (row < p.n && token < p.rows) store_product(y, bias, p, token, row, kept[i]);
@@ -99,6 +111,7 @@ kernel void gate_up_rows(device const typename F::Input* x [[buffer(0)]], device
     const typename F::Matrix matrices[2] = {{gate}, {up}};
     float kept[2];
     multiply_tokens<F, 2>(x, matrices, first, p.n, p.k, p.rows, lane, kept);
+#pragma clang loop unroll(full)
     for (ushort i = 0; i < 2; ++i) {
         const float gate_value = kept[i], up_value = simd_shuffle_down(gate_value, 2);
         const uint token = 8 * i + lane / kRowsOfW;

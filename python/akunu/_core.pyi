@@ -238,6 +238,8 @@ class Lab:
     isa: str
     threads: int
     split_attention: bool
+    mixed_qkv: list[tuple[str, str]]
+    """Types of q and k, and another of v, that one norm_qkv takes."""
     def matmul_input(self, dtype: str) -> str:
         """The activation format, "f32", "q8" or "f16", that a matmul with weights of this type reads."""
     def activation_bytes(self, format: str, rows: int, dim: int) -> int: ...

@@ -163,8 +163,7 @@ class Problem {
                 continue;
             }
             binding = b.weight.data;
-            cmd.weight = b.weight.dtype;
-            cmd.packed = b.weight.packed;
+            cmd.add_weight(b.weight.dtype, b.weight.packed);
             cmd.input_format = device_.matmul_input(cmd.weight);
         }
         const std::string params = in.string();

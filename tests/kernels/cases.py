@@ -122,6 +122,27 @@ def _matmul() -> Iterator[Case]:
         yield case("matmul", dtype=dtype, rows=300, n=20, k=1024)
 
 
+#: Types of q and k, and of v, in the files that llama.cpp's quantisation makes: `DeviceTraits::mixed_qkv`.
+MIXED_QKV: list[tuple[str, str]] = [
+    ("q2_k", "q3_k"),
+    ("q2_k", "q4_k"),
+    ("q2_k", "q5_k"),
+    ("q3_k", "q4_k"),
+    ("q3_k", "q5_k"),
+    ("q4_k", "q5_k"),
+    ("q4_k", "q6_k"),
+    ("q5_k", "q6_k"),
+    ("iq4_nl", "q5_k"),
+    ("iq4_xs", "q5_k"),
+    ("q4_0", "q5_0"),
+    ("q4_0", "q5_1"),
+    ("q5_0", "q5_1"),
+    ("q5_0", "q8_0"),
+    ("q5_1", "q8_0"),
+    ("iq4_nl", "q5_1"),
+]
+
+
 def _fused() -> Iterator[Case]:
     for dtype in weight_dtypes():
         block = dtype_row(dtype)["block_elems"]
@@ -130,7 +151,12 @@ def _fused() -> Iterator[Case]:
         yield case("norm_qkv", dtype=dtype, n_q=9, n_kv=3, k=2304)
         yield case("norm_gate_up", dtype=dtype, n=40, k=few, activation="silu", formats=BOTH)
         yield case("norm_gate_up", dtype=dtype, n=3, k=2304, activation="gelu", formats=("q8",))
-    for parts in (1, 2):  # where v, or k and v, have other types
+    for dtype, v in MIXED_QKV:
+        block = max(dtype_row(d)["block_elems"] for d in (dtype, v))
+        yield case("norm_qkv", dtype=dtype, v=v, n_q=41, n_kv=19, k=3 * block, bias=True)
+        yield case("norm_qkv", dtype=dtype, v=v, n_q=9, n_kv=3, k=2304)
+    yield case("norm_qkv", dtype="q4_k", v="q6_k", n_q=1000, n_kv=250, k=256)
+    for parts in (1, 2):  # where v, or k and v, have types that no kernel takes together
         yield case("norm_qkv", dtype="q4_k", n_q=40, n_kv=18, k=256, bias=True, parts=parts)
     yield case("norm_qkv", dtype="f16", n_q=3, n_kv=1, k=5, eps=1e-6)
     yield case("norm_qkv", dtype="q8_0", n_q=1000, n_kv=250, k=32)
@@ -198,6 +224,11 @@ def _attention() -> Iterator[Case]:
     yield case("attention", rows=130, position=0, shape=(14, 2, 64), kv="f16")
     yield case("attention", rows=260, position=0, shape=(3, 1, 72), kv="f32")
     yield case("attention", rows=1, position=40, shape=(5, 5, 6), kv="f16", split=True)
+    # Around 32 blocks of 128 keys, beyond which a GPU gives a threadgroup several; the last one of one key.
+    for position in (4095, 4096, 4224, 5000):
+        yield case("attention", rows=1, position=position, shape=(4, 1, 16), kv="f16", split=True)
+    yield case("attention", rows=1, position=5000, shape=(3, 1, 16), kv="q8_0", split=True, window=4200)
+    yield case("attention", rows=1, position=9000, shape=(3, 1, 16), kv="f32", split=True, window=4090)
 
 
 def _sampling() -> Iterator[Case]:

@@ -7,8 +7,9 @@ from functools import lru_cache
 import pytest
 
 from akunu import _core
+from akunu.errors import UnsupportedError
 
-from .cases import CHECKS, FUSED_CHECKS, Case
+from .cases import CHECKS, FUSED_CHECKS, MIXED_QKV, Case, case
 from .devices import Target, lab, targets
 from .problem import Problem
 from .runner import run
@@ -29,6 +30,24 @@ def test_kernel(case: Case, target: Target) -> None:
     device = lab(target)
     found = run(problem(case, device.matmul_input("q4_0")), device)
     assert not found, "\n".join(found)
+
+
+def fused_labs() -> list[_core.Lab]:
+    return [lab(t) for t in targets() if t.device != "cpu"]
+
+
+def test_the_table_names_every_pair_of_types_that_a_device_takes() -> None:
+    assert all(sorted(device.mixed_qkv) == sorted(MIXED_QKV) for device in fused_labs())
+    assert all(lab(t).mixed_qkv == [] for t in targets() if t.device == "cpu")
+
+
+@pytest.mark.parametrize(("dtype", "v"), [("q6_k", "q4_k"), ("q4_k", "q8_0"), ("f16", "q4_0")])
+def test_another_pair_of_types_is_refused(dtype: str, v: str) -> None:
+    """The table builder does not ask for it."""
+    for device in fused_labs():
+        problem = case("norm_qkv", dtype=dtype, v=v, n_q=4, n_kv=4, k=256).build(device)
+        with pytest.raises(UnsupportedError, match="norm_qkv"):
+            run(problem, device)
 
 
 def test_the_table_names_every_op_and_every_type() -> None:

@@ -273,6 +273,7 @@ class Case:
     spread: float = 3.0  # standard deviation of the scores
     slack: int = 3
     split: bool = False
+    most_splits: int = 32
     batched: bool = False  # keys split over threadgroups, a second pass
     causal: bool = True
     paged: bool = False
@@ -295,8 +296,15 @@ def function(case: Case | Rope) -> str:
 
 
 def constants(case: Case | Rope, causal: bool = True, batched: bool = False) -> dict[str | int, Any]:
-    paged = case.paged
-    return {0: case.head_dim, 1: case.heads // case.kv_heads, 2: paged, 3: causal, 4: batched}
+    most = case.most_splits if isinstance(case, Case) else 1
+    return {
+        0: case.head_dim,
+        1: case.heads // case.kv_heads,
+        2: case.paged,
+        3: causal,
+        4: batched,
+        5: most,
+    }
 
 
 def nmse(found: npt.NDArray[Any], expected: F64) -> float:
@@ -349,9 +357,10 @@ def run_attention(case: Case, lib: Library, merge: Library, schedule: Schedule =
     fixed: dict[str, Any] = dict(threads=128, constants=constants(c, c.causal, c.batched), schedule=schedule)
     if c.split:
         keys = min(length, c.window + SPLIT_KEYS - 1) if c.window else length
-        splits = -(-context // SPLIT_KEYS)
-        partials = np.full(c.heads * splits * (c.head_dim + 2), np.nan, np.float32)
-        lib.run(function(c), common | {3: partials}, groups=(-(-keys // SPLIT_KEYS), c.kv_heads), **fixed)
+        room = min(-(-context // SPLIT_KEYS), c.most_splits)
+        partials = np.full(c.heads * room * (c.head_dim + 2), np.nan, np.float32)
+        splits = min(-(-keys // SPLIT_KEYS), c.most_splits)
+        lib.run(function(c), common | {3: partials}, groups=(splits, c.kv_heads), **fixed)
         merge.run("attention_merge", {0: partials, 1: f32, 2: f16, 8: params}, groups=c.heads, **fixed)
     else:
         tiles = -(-c.rows // ((32 if c.head_dim <= 128 else 16) // group))

@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 KERNELS = ROOT / "metal" / "kernels" / "matmul"
 INCLUDE = (ROOT / "metal" / "include", ROOT / "cpp")
 sys.path.insert(0, str(ROOT / "metal"))
-from flatten import flatten  # noqa: E402
+import flatten as flattening  # noqa: E402
 
 PARAMS = 8
 
@@ -67,9 +67,9 @@ class Run:
         self.rows_per_simd, self.split, self.simds = rows_per_simd, split, simds
         self.constants: dict[str | int, Any] = {"ROWS_ARE_VECTORS": k % 4 == 0}
 
-    def weight(self, n: int, sigma: float | None = None) -> tuple[Any, ref.F64]:
+    def weight(self, n: int, sigma: float | None = None, dtype: str = "") -> tuple[Any, ref.F64]:
         """A weight's bytes and values."""
-        w = random_weight(self.rng, self.dtype, n, self.k, sigma=sigma)
+        w = random_weight(self.rng, dtype or self.dtype, n, self.k, sigma=sigma)
         return w.data, w.values()
 
     def normal(self, *shape: int) -> ref.F32:
@@ -85,9 +85,9 @@ class Run:
     def rows_per_group(self) -> int:
         return self.simds // self.split * self.rows_per_simd
 
-    def gemv(self, name: str, buffers: dict[int, Any], groups: int) -> None:
+    def gemv(self, name: str, buffers: dict[int, Any], groups: int, suffix: str = "") -> None:
         constants = self.constants | {"ROWS_PER_SIMD": self.rows_per_simd, "K_SPLIT": self.split}
-        self._run(name, buffers, groups, 32 * self.simds, constants)
+        self._run(name, buffers, groups, 32 * self.simds, constants, suffix)
 
     def rows(self, name: str, buffers: dict[int, Any], n: int) -> None:
         groups = _up(n, self.simds * (4 if name == "matmul_rows" else 2))
@@ -101,9 +101,11 @@ class Run:
     def grid(self, name: str, buffers: dict[int, Any], groups: tuple[int, int], threads: int) -> None:
         self._run(name, buffers, groups, threads, self.constants)
 
-    def _run(self, name: str, buffers: dict[int, Any], groups: Any, threads: int, constants: Any) -> None:
+    def _run(
+        self, name: str, buffers: dict[int, Any], groups: Any, threads: int, constants: Any, suffix: str = ""
+    ) -> None:
         self.library.run(
-            f"{name}_{self.dtype}",
+            f"{name}_{self.dtype}{suffix}",
             buffers,
             groups=groups,
             threads=threads,
@@ -114,7 +116,12 @@ class Run:
 
 def text(dtype: str) -> str:
     """The self-contained text of a weight type's kernels."""
-    return flatten(KERNELS / f"{dtype}.metal", list(INCLUDE), set())
+    return flattening.flatten(KERNELS / f"{dtype}.metal", list(INCLUDE), set())
+
+
+def functions(dtype: str) -> list[str]:
+    """Names of the kernels in a text."""
+    return flattening.functions(text(dtype), dtype, ["c++"])
 
 
 def instantiated(dtype: str) -> str:
@@ -216,10 +223,14 @@ def _norm_input(run: Run) -> tuple[ref.F32, ref.F32, ref.F64]:
     return x, g, ref.rms_norm(x.astype(np.float64), g, EPS)
 
 
-def norm_qkv(dtype: str, n_q: int, n_kv: int, k: int, *, bias: bool = False, **options: Any) -> float:
-    """Offsets leave gaps between q, k and v, which must stay as they are."""
+def norm_qkv(
+    dtype: str, n_q: int, n_kv: int, k: int, *, bias: bool = False, v_dtype: str = "", **options: Any
+) -> float:
+    """Offsets leave gaps between q, k and v, which must stay as they are. `v_dtype`: v's, if another."""
+    if v_dtype:
+        options.setdefault("kernels", library("norm_qkv_mixed", options.get("sanitizer", "")))
     run = Run(dtype, k, n_q, n_kv, **options)
-    (q, wq), (key, wk), (v, wv) = run.weight(n_q), run.weight(n_kv), run.weight(n_kv)
+    (q, wq), (key, wk), (v, wv) = run.weight(n_q), run.weight(n_kv), run.weight(n_kv, dtype=v_dtype)
     x, g, values = _norm_input(run)
     b = run.normal(n_q + 2 * n_kv)
     k_offset, v_offset = n_q + 3, n_q + n_kv + 8
@@ -234,7 +245,7 @@ def norm_qkv(dtype: str, n_q: int, n_kv: int, k: int, *, bias: bool = False, **o
     )
     per = run.rows_per_group
     buffers = {0: x, 1: g, 2: q, 3: key, 4: v, 5: y, 6: b if bias else DUMMY, PARAMS: params}
-    run.gemv("norm_qkv", buffers, _up(n_q, per) + 2 * _up(n_kv, per))
+    run.gemv("norm_qkv", buffers, _up(n_q, per) + 2 * _up(n_kv, per), f"_{v_dtype}" if v_dtype else "")
     return nmse(y, expected)
 
 
@@ -288,7 +299,16 @@ def run_small(dtype: str, sanitizer: str) -> None:
     """Every kernel on small odd shapes, for a child process under a sanitizer."""
     schedule = Schedule("priority", 1, workers=2)
     options: dict[str, Any] = {"sanitizer": sanitizer, "schedule": schedule}
-    if dtype.startswith("mlx_q"):
+    if dtype == "mixed":
+        errors = [
+            norm_qkv(qk, 5, 3, k, split=split, v_dtype=v, bias=True, **options)
+            for qk, v, k, split in (
+                ("q4_k", "q6_k", 512, 2),
+                ("iq4_nl", "q5_k", 256, 1),
+                ("q5_0", "q8_0", 96, 2),
+            )
+        ]
+    elif dtype.startswith("mlx_q"):
         import mlx_lab as mlx
 
         weight = (int(dtype[5:]), 32, "f16")

@@ -50,9 +50,11 @@ MUTATIONS: dict[str, Mutation] = {
         "i % ROWS_PER_SIMD, n - 1)", "i % ROWS_PER_SIMD, n)", *SPLIT, sanitizer="asan"
     ),
     "gemv_writes_past_the_output": Mutation("&& base_row() + lane < n", "", *SPLIT),
-    "norm_of_the_wrong_bias": Mutation("bias[first + row]", "bias[row]", lab.norm_qkv, ("q4_0", 5, 3, 96)),
+    "norm_of_the_wrong_bias": Mutation(
+        "bias + first, n", "bias, n", lab.norm_qkv, ("q4_0", 5, 3, 96), which=1
+    ),
     "rows_reads_past_the_input": Mutation(
-        "if (t >= tokens) break;", "if (t > tokens) break;", *ROWS, sanitizer="asan"
+        "if (t >= tokens) continue;", "if (t > tokens) continue;", *ROWS, sanitizer="asan"
     ),
     "rows_writes_past_the_output": Mutation("if (row < p.n && token < p.rows)", "if (row < p.n)", *ROWS),
     "rows_mixes_tokens": Mutation("t % 8 * kRowsOfW", "t % 4 * kRowsOfW", *ROWS),

@@ -37,6 +37,15 @@ SPLIT = [
     Case(position=60, head_dim=128, spread=100.0),
     Case(position=170, heads=8, head_dim=16, paged=True, window=100),
     Case(position=40, causal=False),
+    # As many blocks as splits, one more, the last one of a key, and several for each.
+    Case(position=383, most_splits=3),
+    Case(position=384, most_splits=3, heads=5, kv_heads=1, head_dim=40),
+    Case(position=900, most_splits=3, heads=6, head_dim=96, spread=30.0),
+    Case(position=700, most_splits=1, heads=9, kv_heads=1, head_dim=136),
+    Case(position=600, most_splits=2, window=257, cap=5.0),  # blocks 2 to 4: one and two
+    Case(position=640, most_splits=4, window=385, slack=0),  # blocks 2 to 5, the grid's four
+    Case(position=639, most_splits=4, window=256, slack=0),  # blocks 3 and 4, three in the grid
+    Case(position=500, most_splits=3, paged=True, head_dim=16),
 ]
 MANY = [
     Case(rows=1, position=0, heads=1, kv_heads=1),
@@ -95,6 +104,7 @@ ORDERS = [
     Rope(kv="q8_0", head_dim=40, half=False),
     Case(split=True, position=180, heads=7, kv_heads=1, head_dim=72, window=100),
     Case(split=True, position=140, heads=4, kv_heads=1, kv="q8_0"),
+    Case(split=True, position=400, heads=6, kv_heads=1, head_dim=24, most_splits=2),
     Case(rows=9, position=40, heads=6, head_dim=72, cap=7.0),
     Case(rows=7, position=20, heads=3, kv_heads=1, head_dim=136, kv="f32", window=20),
     Case(rows=3, position=200, heads=4, batched=True),
@@ -112,6 +122,7 @@ BARRIER = "threadgroup_barrier(metal::mem_flags::mem_threadgroup);"
 SIMD_BARRIER = "metal::simdgroup_barrier(metal::mem_flags::mem_threadgroup);"
 TURN = Rope(rows=2, heads=3, kv_heads=1, head_dim=72, qk_norm=True, rope_dim=40)
 DECODE = Case(split=True, position=300, heads=7, kv_heads=1, window=150, cap=4.0)
+RUNS = Case(split=True, position=600, heads=6, kv_heads=1, most_splits=2)
 PREFILL = Case(rows=20, position=50, heads=6, head_dim=136, window=40, cap=4.0)
 FEW = Case(rows=7, position=400, heads=6, window=200, batched=True)
 # Of the header's barriers in order: the occurrence is counted over the flattened text.
@@ -141,8 +152,19 @@ MUTATIONS: dict[str, tuple[Rope | Case, Mutation]] = {
     "split: q without a barrier": (DECODE, Mutation(BARRIER, "", 5)),
     "split: scores without a barrier": (DECODE, Mutation(BARRIER, "", 6)),
     "split: exponentials without a barrier": (DECODE, Mutation(BARRIER, "", 7)),
-    "split: sums without a barrier": (DECODE, Mutation(BARRIER, "", 8)),
-    "split: sums overwritten": (DECODE, Mutation(BARRIER, "", 9)),
+    "split: scores overwritten by the next block's": (RUNS, Mutation(BARRIER, "", 8)),
+    "split: sums without a barrier": (DECODE, Mutation(BARRIER, "", 9)),
+    "split: sums overwritten": (DECODE, Mutation(BARRIER, "", 10)),
+    "split: outputs not rescaled": (RUNS, Mutation("if (g < kGroup) out[g] *= heads[g].keep;", "")),
+    "split: sums not rescaled": (RUNS, Mutation("sum * keep + metal", "sum + metal")),
+    "split: a run's last block": (
+        RUNS,
+        Mutation("split_begin(group.x + 1, blocks", "split_begin(group.x + 1, blocks - 1"),
+    ),
+    "split: a run's first block": (
+        RUNS,
+        Mutation("split_begin(group.x, blocks", "split_begin(group.x, blocks + 1"),
+    ),
     "split: a lane's sum": (DECODE, Mutation("kLanesPerKey / 2; step > 0", "kLanesPerKey / 4; step > 0")),
     "split: a team's keys": (DECODE, Mutation("key += teams", "key += teams + 1")),
     "split: masked keys count": (
@@ -160,7 +182,7 @@ MUTATIONS: dict[str, tuple[Rope | Case, Mutation]] = {
     "merge: not weighted": (DECODE, Mutation("out[i] += weight * outs", "out[i] += outs", 0, True)),
     "merge: a split too few": (
         DECODE,
-        Mutation("p.window) / kSplitKeys + 1", "p.window) / kSplitKeys", 0, True),
+        Mutation("min(split_blocks(p), ", "min(split_blocks(p) - 1, ", 0, True),
     ),
     "many: q without a barrier": (PREFILL, Mutation(SIMD_BARRIER, "", 0)),
     "many: q overwritten": (PREFILL, Mutation(SIMD_BARRIER, "", 1)),
@@ -202,7 +224,9 @@ def worst_of(case: Rope | Case, mutation: Mutation | None, schedules: Any = SCHE
         return np.inf
 
 
-@pytest.mark.parametrize("case", [TURN, DECODE, PREFILL, FEW], ids=["rope", "decode", "prefill", "few"])
+@pytest.mark.parametrize(
+    "case", [TURN, DECODE, RUNS, PREFILL, FEW], ids=["rope", "decode", "runs", "prefill", "few"]
+)
 def test_what_is_mutated_is_right(case: Rope | Case) -> None:
     assert worst_of(case, None) <= 1
 
@@ -223,6 +247,7 @@ SMALL = [
     Rope(rows=2, heads=3, kv_heads=1, head_dim=24, rope_dim=10, qk_norm=True),
     Case(split=True, position=140, heads=3, kv_heads=1, head_dim=10, window=20),
     Case(split=True, position=20, heads=5, kv_heads=1, head_dim=24, paged=True, slack=0),
+    Case(split=True, position=300, heads=5, kv_heads=1, head_dim=10, slack=0, most_splits=2),
     Case(rows=9, position=30, heads=3, kv_heads=1, head_dim=20, slack=0),
     Case(rows=3, position=12, heads=2, kv_heads=1, head_dim=136, slack=0),
     Case(rows=2, position=140, heads=3, kv_heads=1, head_dim=10, slack=0, batched=True),
@@ -259,6 +284,7 @@ def test_clean_under_sanitizers(kv: str, sanitizer: str) -> None:
 ORDERED = (
     "rope: staged without a barrier",
     "split: exponentials without a barrier",
+    "split: scores overwritten by the next block's",
     "merge: sums without a barrier",
     "many: q without a barrier",
     "many: values without a barrier",

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from on_metal import metal_engines
 
-from models import quant, tiny
+from akunu import _core
+from models import llama2c, quant, tiny
 from models.reference import Reference
 from models.test_engine import (
     TestRealTinyLlama,
@@ -117,11 +118,47 @@ def test_greedy_ids_are_float64s(name: str, dtype: str, folder: Path) -> None:
     """
     written = tiny.write(name, dtype, folder / f"{name}-{dtype}.gguf")
     prompt = tiny.golden(name).prompt
-    ids = greedy(open_engine(written.path), prompt, 24)
-    logits = Reference(written.path).logits(prompt + ids[:-1])[len(prompt) - 1 :]
+    check_greedy(written.path, greedy(open_engine(written.path), prompt, 24), prompt)
+
+
+def check_greedy(path: Path, ids: list[int], prompt: list[int]) -> None:
+    logits = Reference(path).logits(prompt + ids[:-1])[len(prompt) - 1 :]
     lead = logits.max(axis=1) - logits[np.arange(len(ids)), ids]
     assert (lead <= 5e-3 * logits.std()).all(), lead
     assert (lead == 0).mean() > 0.8
+
+
+def decode_kernels(engine: _core.Engine) -> list[str]:
+    return [c["kernel"] for c in engine.plan("decode", 1, 0) if c["label"] == "layers.0.attn_qkv"]
+
+
+@pytest.mark.parametrize(("dtype", "v"), [("Q4_0", "Q5_0"), ("Q5_0", "Q8_0")])
+def test_greedy_ids_of_mixed_types_are_the_cpus(dtype: str, v: str, tmp_path: Path) -> None:
+    """Of a trained model, in which v has a wider type than q and k, as a whole prompt and token by token."""
+    path = llama2c.write(dtype, tmp_path / "mixed.gguf", v)
+    prompt = llama2c.expected().prompt_ids
+    engine = open_engine(path, device="metal")
+    assert decode_kernels(engine) == [f"norm_qkv_{dtype}_{v}".lower()]
+    ids = greedy(engine, prompt, 64, 16)
+    assert ids == greedy(open_engine(path, device="cpu"), prompt, 64)
+
+
+@pytest.mark.parametrize("dtype", ["Q4_K", "IQ4_XS"])
+@pytest.mark.parametrize("name", ["llama_256", "qwen3_256"])
+def test_greedy_ids_of_mixed_types_are_float64s(name: str, dtype: str, folder: Path) -> None:
+    v = {"Q4_K": "Q6_K", "IQ4_XS": "Q5_K"}[dtype]
+    path = tiny.write(name, dtype, folder / f"{name}-{dtype}-{v}.gguf", v).path
+    engine = open_engine(path)
+    assert decode_kernels(engine) == [f"norm_qkv_{dtype}_{v}".lower()]
+    check_greedy(path, greedy(engine, tiny.golden(name).prompt, 24), tiny.golden(name).prompt)
+
+
+def test_types_that_no_kernel_takes_together_take_two_commands(folder: Path) -> None:
+    path = tiny.write("llama_256", "Q8_0", folder / "odd.gguf", "Q4_0").path
+    engine, prompt = open_engine(path), tiny.golden("llama_256").prompt
+    labels = [c["label"] for c in engine.plan("decode", 1, 0) if c["layer"] == 0]
+    assert labels[:2] == ["layers.0.attn_qk", "layers.0.attn_v"]
+    check_greedy(path, greedy(engine, prompt, 8), prompt)
 
 
 def test_a_long_context_at_small_width(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from matmul_mutations import MUTATIONS, caught
 
+from kernels.cases import MIXED_QKV
 from kernels.weights import dtype_row, is_float, weight_dtypes
 from metal_emulator.harness import FIFO, SCHEDULES_DEFAULT, Library, Schedule, in_sanitizer, lint
 
@@ -43,6 +44,19 @@ def test_fused_norm(dtype: str) -> None:
     check(lab.norm_qkv(dtype, 6, 1, 2304, split=4, simds=8))
     check(lab.norm_gate_up(dtype, 37, few))
     check(lab.norm_gate_up(dtype, 5, 2304, split=2, activation="gelu", formats=1))
+
+
+@pytest.mark.parametrize(("dtype", "v"), MIXED_QKV, ids="-".join)
+def test_fused_norm_where_v_has_another_type(dtype: str, v: str) -> None:
+    few = 3 * max(block(dtype), block(v))
+    check(lab.norm_qkv(dtype, 37, 9, few, v_dtype=v, bias=True))
+    for schedule in SCHEDULES_DEFAULT:
+        check(lab.norm_qkv(dtype, 6, 5, 2304, v_dtype=v, split=4, simds=8, schedule=schedule))
+
+
+def test_every_pair_of_types_has_a_kernel() -> None:
+    """The header's list, of which the host's traits are made too, and the kernels' text."""
+    assert lab.functions("norm_qkv_mixed") == sorted(f"norm_qkv_{dtype}_{v}" for dtype, v in MIXED_QKV)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -156,13 +170,18 @@ def test_lint_finds_nothing_in_any_template(dtype: str) -> None:
     assert lint(lab.instantiated(dtype)) == []
 
 
+def test_lint_finds_nothing_where_v_has_another_type() -> None:
+    kernels = "".join(f"    (void)&norm_qkv<{q.upper()}, {v.upper()}>;\n" for q, v in MIXED_QKV)
+    assert lint(lab.text("norm_qkv_mixed") + "void instantiate() {\n" + kernels + "}\n") == []
+
+
 def test_lint_looks_into_templates() -> None:
     text = lab.instantiated("q4_0").replace("threadgroup Tile* w_to =", "thread Tile* w_to =")
     assert any("threadgroup Tile" in line for line in lint(text))
 
 
 @pytest.mark.parametrize("sanitizer", ["tsan", "asan"])
-@pytest.mark.parametrize("dtype", ["f16", "q6_k", "mxfp4", "mlx_q3"])
+@pytest.mark.parametrize("dtype", ["f16", "q6_k", "mxfp4", "mlx_q3", "mixed"])
 def test_sanitizers_find_nothing(sanitizer: str, dtype: str) -> None:
     done = in_sanitizer(sanitizer, LAB, "run_small", dtype, sanitizer)
     assert done.returncode == 0, done.stderr[-3000:]

@@ -228,6 +228,22 @@ def compile_library(
     return library
 
 
+def ir(
+    source: Path, *, defines: tuple[str, ...] = (), include: tuple[Path, ...] = (), metal_version: int = 310
+) -> str:
+    """LLVM IR of one .metal file, optimised as its library with math mode "fast": constants are unknown.
+
+    Everything is inlined into its kernel, as GPUs have it.
+    """
+    cpp = _translate(source, defines, include, metal_version)
+    command = [clang(), *LANGUAGE, *CODE, *WARNINGS, *FAST_MATH, "-g0", "-mllvm", "-inline-threshold=1000000"]
+    command += ["-S", "-emit-llvm", "-x", "c++", "-I", str(SHIM), "-I", str(RUNTIME), "-o", "-", "-"]
+    done = subprocess.run(command, input=cpp, capture_output=True, text=True)
+    if done.returncode:
+        raise CompileError(f"compiling {source.name}:\n{done.stderr}")
+    return done.stdout
+
+
 def lint(
     source: Path,
     *,

@@ -157,8 +157,10 @@ def add_tokenizer(writer: gguf.GGUFWriter, vocab_size: int) -> None:
     writer.add_unk_token_id(0)
 
 
-def add_tensors(writer: gguf.GGUFWriter, arrays: Mapping[str, Array], dtype: str) -> dict[str, str]:
-    """Add tensors, matrices as `dtype` (or "MIXED"); returns the type that each one got."""
+def add_tensors(
+    writer: gguf.GGUFWriter, arrays: Mapping[str, Array], dtype: str, v: str = ""
+) -> dict[str, str]:
+    """Add tensors, matrices as `dtype` (or "MIXED"), those of v as `v`; returns the type of each."""
     chosen: dict[str, str] = {}
     n_matrices = 0
     for name, array in arrays.items():
@@ -170,7 +172,8 @@ def add_tensors(writer: gguf.GGUFWriter, arrays: Mapping[str, Array], dtype: str
         if dtype == "MIXED":
             chosen[name] = fitting[n_matrices % len(fitting)]
         else:
-            chosen[name] = dtype if dtype in fitting else "F16"
+            wanted = v if v and name.endswith("attn_v.weight") else dtype
+            chosen[name] = wanted if wanted in fitting else "F16"
         data = quant.encode(array, chosen[name], seed=n_matrices)
         writer.add_tensor(name, data, raw_dtype=gguf.GGMLQuantizationType[chosen[name]])
         n_matrices += 1

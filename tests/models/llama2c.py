@@ -100,8 +100,8 @@ def tokens() -> tuple[list[str], list[float], list[int]]:
     return pieces, scores, types
 
 
-def write(dtype: str, path: str | Path) -> Path:
-    """Write the model as GGUF with matrices of the given type.
+def write(dtype: str, path: str | Path, v: str = "") -> Path:
+    """Write the model as GGUF with matrices of the given type, those of v of another where it is given.
 
     A matrix whose rows do not hold whole blocks (the FFN's down projection, 172 wide) stays F16.
     """
@@ -151,6 +151,6 @@ def write(dtype: str, path: str | Path) -> Path:
     writer.add_bos_token_id(1)
     writer.add_eos_token_id(2)
     writer.add_unk_token_id(0)
-    convert.add_tensors(writer, arrays, dtype)
+    convert.add_tensors(writer, arrays, dtype, v)
     convert.finish(writer)
     return Path(path)

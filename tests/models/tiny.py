@@ -249,7 +249,7 @@ class TinyModel:
     dtypes: Mapping[str, str]
 
 
-def write(name: str, dtype: str, path: str | Path) -> TinyModel:
+def write(name: str, dtype: str, path: str | Path, v: str = "") -> TinyModel:
     """Write one of `ALL` as GGUF.
 
     Parameters
@@ -261,13 +261,15 @@ def write(name: str, dtype: str, path: str | Path) -> TinyModel:
         whose rows do not hold whole blocks stays F16. Norms, biases and rotary divisors are F32 always.
     path
         File to write.
+    v
+        Type of the value projections, where it is another.
     """
     tiny = ALL[name]
     writer = gguf.GGUFWriter(str(path), tiny.arch)
     for key, value in convert.metadata(tiny).items():
         convert.add_value(writer, key, value)
     convert.add_tokenizer(writer, tiny.vocab_size)
-    dtypes = convert.add_tensors(writer, convert.tensors(tiny, weights(tiny)), dtype)
+    dtypes = convert.add_tensors(writer, convert.tensors(tiny, weights(tiny)), dtype, v)
     convert.finish(writer)
     return TinyModel(Path(path), tiny, dtypes)
 

@@ -154,10 +154,16 @@ class TestDamagedModels:
         Settings(min_p=0.01),
     )
 
-    def engine(self, folder: Path, rows: dict[int, float]):
+    def engine(
+        self, folder: Path, rows: dict[int, float], single: dict[int, tuple[int, float]] | None = None
+    ):
+        """Some rows of the head are all one number; others have a single one, in a column, that is not 0."""
         head = tiny.weights(tiny.ALL["llama"])["lm_head.weight"].copy()
         for row, value in rows.items():
             head[row] = value
+        for row, (column, value) in (single or {}).items():
+            head[row] = 0
+            head[row, column] = value
         return open_file(write_tiny(folder / "damaged.gguf", lm_head__weight=head))
 
     @pytest.mark.parametrize("settings", SETTINGS)
@@ -173,10 +179,14 @@ class TestDamagedModels:
 
     @pytest.mark.parametrize("settings", SETTINGS)
     def test_infinity_is_a_large_number(self, tmp_path: Path, settings: Settings) -> None:
-        engine = self.engine(tmp_path, {7: 3e38, 8: -3e38, 9: np.inf, 200: np.nan})
+        # Sums of one product overflow in whatever order they are added up, and the same on every device. Of
+        # 7 and 8 one is +inf at any position, the other -inf; 9 is the sum of both.
+        single = {7: (0, np.inf), 8: (0, -np.inf), 11: (1, 3e38), 12: (1, -3e38)}
+        engine = self.engine(tmp_path, {9: np.inf, 200: np.nan}, single)
         ids = run(engine, PROMPT, 30, settings, 3, logprobs=20)
         logits = engine.logits(PROMPT + ids)
-        assert np.isposinf(logits).any()
+        assert (np.isposinf(logits).any(axis=1) & np.isneginf(logits).any(axis=1)).all()
+        assert np.isnan(logits[:, 9]).all()
         check(logits, PROMPT, ids, settings, 3)
 
     @pytest.mark.parametrize("settings", SETTINGS)

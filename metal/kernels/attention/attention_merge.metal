@@ -33,13 +33,20 @@ static inline void merge_splits(device const float* partials, uint n, uint split
 
     // Each SIMD-group has every n-th split, each lane every 32nd element.
     float out[kMaxDim / 32], total = 0.0f;
+#pragma clang loop unroll(full)
     for (uint i = 0; i < kMaxDim / 32; ++i) out[i] = 0.0f;
     for (uint s = simdgroup; s < n; s += kMergeSimdgroups) {
         const float weight = exp(stats[s].x - top);
         total += weight * stats[s].y;
-        for (uint i = 0; i * 32 + lane < kHeadDim; ++i) out[i] += weight * outs[ulong(s) * kHeadDim + i * 32 + lane];
+#pragma clang loop unroll(full)
+        for (uint i = 0; i < kMaxDim / 32; ++i) {
+            if (i * 32 + lane < kHeadDim) out[i] += weight * outs[ulong(s) * kHeadDim + i * 32 + lane];
+        }
     }
-    for (uint i = 0; i * 32 + lane < kHeadDim; ++i) shared.sums[simdgroup * kMaxDim + i * 32 + lane] = out[i];
+#pragma clang loop unroll(full)
+    for (uint i = 0; i < kMaxDim / 32; ++i) {
+        if (i * 32 + lane < kHeadDim) shared.sums[simdgroup * kMaxDim + i * 32 + lane] = out[i];
+    }
     if (lane == 0) shared.totals[simdgroup] = total;
     threadgroup_barrier(mem_flags::mem_threadgroup);
 
@@ -62,9 +69,8 @@ kernel void attention_merge(device const float* partials [[buffer(0)]],
                             uint lane [[thread_index_in_simdgroup]],
                             uint simdgroup [[simdgroup_index_in_threadgroup]]) {
     threadgroup MergeShared shared;
-    const uint n = p.position / kSplitKeys - first_key(p.position, p.window) / kSplitKeys + 1;
-    merge_splits(partials, n, split_count(p.context), head, p.n_heads, p.formats, out_f32, out_f16, shared, tid, lane,
-                 simdgroup);
+    merge_splits(partials, min(split_blocks(p), kMostSplits), split_room(p.context, kMostSplits), head, p.n_heads, p.formats,
+                 out_f32, out_f16, shared, tid, lane, simdgroup);
 }
 
 // Of attention on few rows: the second pass of one command, with its buffers.

@@ -135,11 +135,16 @@ def norm_qkv(
     bias: bool = False,
     eps: float = 1e-5,
     parts: int = 3,
+    v: str = "",
 ) -> None:
-    """All of q, k and v, or the first `parts` of them; each begins at a multiple of 64 floats."""
+    """All of q, k and v, or the first `parts` of them; each begins at a multiple of 64 floats.
+
+    `v` is the type of v's weights, where it is another.
+    """
     sizes = {"q": n_q, "k": n_kv, "v": n_kv}
     names = list(sizes)[:parts]
-    weights = {name: random_weight(rng, dtype, sizes[name], k) for name in names}
+    types = {"q": dtype, "k": dtype, "v": v or dtype}
+    weights = {name: random_weight(rng, types[name], sizes[name], k) for name in names}
     n = sum(w.rows for w in weights.values())
     x, g, b = normal(rng, 1, k), 1 + normal(rng, k, sigma=0.3), normal(rng, n)
     k_offset = -(-n_q // 64) * 64
