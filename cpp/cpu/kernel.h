@@ -26,8 +26,8 @@ struct Worker {
 };
 
 constexpr std::size_t kWorkerScratch = std::size_t{4} << 20;
-// Most f32 of a row, and of a head, that kernels may keep there: attention keeps 64 queries, their outputs and a panel of
-// 32 keys, and its merge as many heads as make whole blocks of 32.
+// Most f32 of a row, and of a head, that kernels may keep there: attention keeps 64 queries, their outputs and a panel
+// of 32 keys, and its merge as many heads as make whole blocks of 32.
 constexpr std::size_t kMaxRow = kWorkerScratch / sizeof(float);
 constexpr std::size_t kMaxHead = kMaxRow / 256;
 

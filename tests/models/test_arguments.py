@@ -154,6 +154,6 @@ def test_rows_that_do_not_fit_a_workers_scratch_are_refused() -> None:
         giant(dim=32, head_dim=(1 << 15) + 32)
 
 
-@pytest.mark.parametrize(("dim", "head_dim"), [(1 << 20, 32), (32, 1 << 15)])
+@pytest.mark.parametrize(("dim", "head_dim"), [(1 << 20, 32), (32, 1 << 12)])
 def test_the_largest_rows_run(dim: int, head_dim: int) -> None:
     assert np.isfinite(giant(dim, head_dim).logits([1, 2, 3])).all()

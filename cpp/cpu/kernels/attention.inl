@@ -7,9 +7,7 @@
 namespace akunu::cpu::AKUNU_ISA {
 
 constexpr std::size_t kQueryTile = 8, kQueryBlock = 64;
-constexpr std::size_t kPanel = 32;      // columns of a panel: keys, or elements of values
 constexpr std::size_t kValueRows = 64;  // values of a panel
-constexpr int kPanelVectors = kPanel / L;
 
 // The keys that a query, or one of several, sees of a block: [from, to).
 struct Keys {
@@ -49,24 +47,7 @@ static_assert(kQueryBlock * kAttentionBlock + kValueRows * kPanel +
                   kMaxHead * (kPanel + kPanel / kScaleRun + 2 * kQueryBlock) <=
               kMaxRow);
 
-// How many vectors of a row, up to kMost, N queries take together: so that all sums are in registers.
-template <int N, int kMost>
-constexpr int wide() {
-    int w = 1;
-    while (w < kMost && N * 2 * w + 2 * w + 1 <= kVectorRegisters) w *= 2;
-    return w;
-}
-
-// A panel in memory: rows of kPanel columns. For keys a row is an element of the heads, a column is a key, and the
-// scale of a column changes from run to run of the rows; for values a row is a key.
-struct WidePanel {
-    const float* elems;
-    const float* scales = nullptr;  // [run][kPanel]
-    vf row(std::size_t k, std::size_t column) const { return load(elems + k * kPanel + column); }
-    vf scale(std::size_t run, std::size_t column) const { return load(scales + run * kPanel + column); }
-};
-
-// The same where the cache has it: kPanel keys from group `g` on.
+// A panel where the cache has it: kPanel keys from group `g` on. A row is an element of the heads.
 template <typename T>
 struct CachedKeys {
     const T* elems;
@@ -107,28 +88,6 @@ struct CachedValues {
         return v;
     }
 };
-
-template <int N>
-struct Rows {
-    const float* row[N];
-    Rows(const float* first, std::size_t stride) {
-        for (int n = 0; n < N; ++n) row[n] = first + static_cast<std::size_t>(n) * stride;
-    }
-};
-
-// sum[n][w] += Σ_k x[n][k]·panel[k][column + w·L]
-template <int N, int W, typename Panel>
-static inline void multiply(const Rows<N>& x, const Panel& panel, std::size_t column, std::size_t k0, std::size_t k1,
-                            vf (&sum)[N][W]) {
-    for (std::size_t k = k0; k < k1; ++k) {
-        vf b[W];
-        for (int w = 0; w < W; ++w) b[w] = panel.row(k, column + static_cast<std::size_t>(w) * L);
-        for (int n = 0; n < N; ++n) {
-            const vf a = set1(x.row[n][k]);
-            for (int w = 0; w < W; ++w) sum[n][w] = fma(a, b[w], sum[n][w]);
-        }
-    }
-}
 
 // Widens the keys [key, key + kPanel) before `to`, whole groups; scales stay apart.
 template <typename T>
@@ -188,24 +147,6 @@ static inline void panel_scores(const Rows<N>& q, std::size_t head_dim, const Pa
             for (int w = 0; w < W; ++w) store(s + n * kAttentionBlock + column + w * L, acc[n][w]);
         }
     }
-}
-
-// out[n][column] += Σ_key p[n][key]·panel[key][column], over `count` keys and the columns [first, columns)
-template <int N, int W, typename Panel>
-static inline void panel_values(const Rows<N>& p, std::size_t count, const Panel& panel, std::size_t columns,
-                                float* out, std::size_t stride, std::size_t first = 0) {
-    std::size_t column = first;
-    for (; column + W * L <= columns; column += W * L) {
-        vf acc[N][W];
-        for (int n = 0; n < N; ++n) {
-            for (int w = 0; w < W; ++w) acc[n][w] = load(out + n * stride + column + w * L);
-        }
-        multiply(p, panel, column, 0, count, acc);
-        for (int n = 0; n < N; ++n) {
-            for (int w = 0; w < W; ++w) store(out + n * stride + column + w * L, acc[n][w]);
-        }
-    }
-    if constexpr (W > 1) panel_values<N, W / 2>(p, count, panel, columns, out, stride, column);
 }
 
 // One block's result for a query: the greatest score and Σ exp(score - max), which is 0 when no key is seen.
@@ -351,7 +292,7 @@ struct HeadQueries {
         if (direct > 0) {
             task.for_tiles([&]<int N>(std::size_t tile, const Keys& some) {
                 constexpr int kMost = 128 / L;  // a whole head at once, where registers suffice
-                panel_values<N, wide<N, kMost>()>(
+                add_products<N, wide<N, kMost>()>(
                     Rows<N>(s.scores + tile * kAttentionBlock + some.from, kAttentionBlock), some.to - some.from,
                     CachedValues(values, hd, task.begin + some.from), direct, s.out + tile * s.stride, s.stride);
             });
@@ -363,7 +304,7 @@ struct HeadQueries {
                 task.for_tiles([&]<int N>(std::size_t tile, const Keys& seen) {
                     const Keys some = seen.within(panel);
                     if (some.empty()) return;
-                    panel_values<N, wide<N, kPanelVectors>()>(
+                    add_products<N, wide<N, kPanelVectors>()>(
                         Rows<N>(s.scores + tile * kAttentionBlock + some.from, kAttentionBlock), some.to - some.from,
                         WidePanel{s.values + (some.from - panel.from) * kPanel}, kPanel, s.out + tile * s.stride + d,
                         s.stride);

@@ -223,20 +223,6 @@ struct Epilogue {
     }
 };
 
-// Calls f.operator()<M>(first) over tiles of at most kTile tokens.
-template <int kTile, typename F>
-static inline void for_token_tiles(std::size_t begin, std::size_t end, F&& f) {
-    std::size_t t = begin;
-    for (; t + kTile <= end; t += kTile) f.template operator()<kTile>(t);
-    if constexpr (kTile > 4) {
-        if (t + 4 <= end) f.template operator()<4>(t), t += 4;
-    }
-    if constexpr (kTile > 2) {
-        if (t + 2 <= end) f.template operator()<2>(t), t += 2;
-    }
-    for (; t < end; ++t) f.template operator()<1>(t);
-}
-
 // Tokens whose activations stay in a core's cache while its groups of rows pass by.
 constexpr std::size_t kTokenBlock = 128;
 constexpr std::size_t kCacheBytes = 512 * 1024;
@@ -290,6 +276,64 @@ static inline void float_tile(const std::byte* w, std::size_t group_bytes, std::
     }
 }
 
+// x·Wᵀ of many tokens and float weights. Strips of kPanel columns, kStrips at a time, are widened kPanelRows of k at a
+// time; the tokens' part of k is copied, so that rows of a power-of-two length do not share cache sets.
+template <typename F>
+class FloatPanels {
+  public:
+    FloatPanels(const float* x, std::size_t k, const Worker& worker)
+        : x_(x),
+          k_(k),
+          panel_(reinterpret_cast<float*>(worker.scratch)),
+          rows_(panel_ + kPanelRows * kPanel),
+          sums_(rows_ + kTokenBlock * kStride) {}
+
+    // Calls done(s, sums) for the strips [begin, end), tokens [t0, t1), at most kTokenBlock; sums + kPanel·(t - t0) are
+    // the token's. group(s, v) is the packed group of vector v of the strip, or null.
+    template <typename Group, typename Done>
+    void run(std::size_t t0, std::size_t t1, std::size_t begin, std::size_t end, const Group& group,
+             const Done& done) const {
+        for (std::size_t s0 = begin; s0 < end; s0 += kStrips) {
+            const std::size_t s1 = std::min(end, s0 + kStrips);
+            std::memset(sums_, 0, (s1 - s0) * kTokenBlock * kPanel * sizeof(float));
+            for (std::size_t k0 = 0; k0 < k_; k0 += kPanelRows) {
+                const std::size_t n = std::min(kPanelRows, k_ - k0);
+                for (std::size_t t = t0; t < t1; ++t) {
+                    std::memcpy(rows_ + (t - t0) * kStride, x_ + t * k_ + k0, n * sizeof(float));
+                }
+                for (std::size_t s = s0; s < s1; ++s) {
+                    for (int v = 0; v < kPanelVectors; ++v) widen(group(s, v), k0, n, panel_ + v * L);
+                    for_token_tiles<kTokenTile>(0, t1 - t0, [&]<int M>(std::size_t t) {
+                        add_products<M, wide<M, kPanelVectors>()>(Rows<M>(rows_ + t * kStride, kStride), n,
+                                                                  WidePanel{panel_}, kPanel, sums(s - s0) + t * kPanel,
+                                                                  kPanel);
+                    });
+                }
+            }
+            for (std::size_t s = s0; s < s1; ++s) done(s, sums(s - s0));
+        }
+    }
+
+  private:
+    static constexpr std::size_t kPanelRows = 128, kStrips = 32, kStride = kPanelRows + 16;
+    static_assert((kPanelRows * kPanel + kTokenBlock * (kStride + kStrips * kPanel)) * sizeof(float) <= kWorkerScratch);
+
+    float* sums(std::size_t strip) const { return sums_ + strip * kTokenBlock * kPanel; }
+    static void widen(const std::byte* group, std::size_t k0, std::size_t n, float* to) {
+        constexpr std::size_t kBytes = F::kBytes * L;
+        for (std::size_t k = 0; k < n; ++k) {
+            store(to + k * kPanel, group ? F::load_lanes(group + (k0 + k) * kBytes) : zero());
+        }
+    }
+
+    const float* x_;
+    std::size_t k_;
+    float *panel_, *rows_, *sums_;
+};
+
+// Tokens that are worth it.
+constexpr std::size_t kPanelTokens = 3 * kTokenTile;
+
 template <typename F>
 static void matmul_f32(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
     const auto& p = params_as<MatmulParams>(params);
@@ -298,21 +342,54 @@ static void matmul_f32(const DispatchCmd& cmd, const std::byte* params, const Wo
     const Epilogue out{p, cmd.buffers[2].as<float>(), cmd.buffers[3].as<float>()};
     const GroupLayout layout(pack_format(cmd.weight), p.k, L);
     const auto groups = worker.share((p.n + L - 1) / L);
-    const std::size_t block = token_block(p.k * sizeof(float));
-    for (std::size_t t0 = 0; t0 < p.rows; t0 += block) {
-        const std::size_t t1 = std::min<std::size_t>(p.rows, t0 + block);
-        constexpr std::uint64_t kStep = 8;  // groups whose tokens tiles run together
-        for (std::uint64_t g0 = groups.begin; g0 < groups.end; g0 += kStep) {
-            const std::uint64_t g1 = std::min(groups.end, g0 + kStep);
-            for_token_tiles<kTokenTile>(t0, t1, [&]<int M>(std::size_t t) {
-                constexpr int G = kGroupsPerTile<M>;
-                std::uint64_t g = g0;
-                for (; g + G <= g1; g += G) float_tile<F, M, G>(w, layout.bytes, p.k, x, t, g, out);
-                for (; g < g1; ++g) float_tile<F, M, 1>(w, layout.bytes, p.k, x, t, g, out);
-            });
+    if (p.rows >= kPanelTokens) {
+        const FloatPanels<F> panels(x, p.k, worker);
+        const auto group_of = [&](std::size_t s, int v) { return groups.begin + s * kPanelVectors + v; };
+        for (std::size_t t0 = 0; t0 < p.rows; t0 += kTokenBlock) {
+            const std::size_t t1 = std::min<std::size_t>(p.rows, t0 + kTokenBlock);
+            panels.run(
+                t0, t1, 0, (groups.end - groups.begin + kPanelVectors - 1) / kPanelVectors,
+                [&](std::size_t s, int v) {
+                    const std::uint64_t g = group_of(s, v);
+                    return g < groups.end ? w + g * layout.bytes : nullptr;
+                },
+                [&](std::size_t s, const float* sums) {
+                    for (std::size_t t = t0; t < t1; ++t, sums += kPanel) {
+                        for (int v = 0; v < kPanelVectors && group_of(s, v) < groups.end; ++v) {
+                            out.store(load(sums + v * L), t, group_of(s, v) * L);
+                        }
+                    }
+                });
         }
+        return;
+    }
+    constexpr std::uint64_t kStep = 8;  // groups whose tokens tiles run together
+    for (std::uint64_t g0 = groups.begin; g0 < groups.end; g0 += kStep) {
+        const std::uint64_t g1 = std::min(groups.end, g0 + kStep);
+        for_token_tiles<kTokenTile>(0, p.rows, [&]<int M>(std::size_t t) {
+            constexpr int G = kGroupsPerTile<M>;
+            std::uint64_t g = g0;
+            for (; g + G <= g1; g += G) float_tile<F, M, G>(w, layout.bytes, p.k, x, t, g, out);
+            for (; g < g1; ++g) float_tile<F, M, 1>(w, layout.bytes, p.k, x, t, g, out);
+        });
     }
 }
+
+// What becomes of a gated unit: 32 rows, a whole q8 block.
+struct GatedOutput {
+    const GateUpParams& p;
+    float* f32;
+    std::byte* q8;
+    Q8Layout at;
+    GatedOutput(const DispatchCmd& cmd, const GateUpParams& params)
+        : p(params), f32(cmd.buffers[3].as<float>()), q8(cmd.buffers[4].as<std::byte>()), at(params.n) {}
+    vf gated(vf gate, vf up) const { return (p.activation == kActSilu ? silu(gate) : gelu_tanh(gate)) * up; }
+    void store(const float* values, std::size_t token, std::size_t unit) const {
+        const std::size_t first = unit * 32, n = std::min<std::size_t>(32, p.n - first);
+        if (p.formats & kActF32) std::memcpy(f32 + token * p.n + first, values, n * sizeof(float));
+        if (p.formats & kActQ8) quantize_block({q8 + token * at.stride, at}, unit, values);
+    }
+};
 
 // act(gate)·up, 32 rows at a time so that a whole q8 block can be written. `prepare(w, g, slot, t0, t1)` comes before
 // the tiles of a group, each of a unit's groups having its own slot.
@@ -320,10 +397,8 @@ constexpr std::size_t kGateUpSlots = 2 * (32 / L);
 template <typename Prepare, typename Dot>
 static void gate_up(const DispatchCmd& cmd, const GateUpParams& p, const Worker& worker, std::size_t block,
                     const Prepare& prepare, const Dot& dot) {
-    auto* out_f32 = cmd.buffers[3].as<float>();
-    auto* out_q8 = cmd.buffers[4].as<std::byte>();
+    const GatedOutput out(cmd, p);
     const auto *w_gate = cmd.buffers[1].as<std::byte>(), *w_up = cmd.buffers[2].as<std::byte>();
-    const Q8Layout out_at(p.n);
     const auto units = worker.share((p.n + 31) / 32);
     for (std::size_t t0 = 0; t0 < p.rows; t0 += block) {
         const std::size_t t1 = std::min<std::size_t>(p.rows, t0 + block);
@@ -340,17 +415,9 @@ static void gate_up(const DispatchCmd& cmd, const GateUpParams& p, const Worker&
                     vf gate[M], up[M];
                     dot.template operator()<M>(w_gate, g, 2 * i, t, gate);
                     dot.template operator()<M>(w_up, g, 2 * i + 1, t, up);
-                    for (int m = 0; m < M; ++m) {
-                        const vf a = p.activation == kActSilu ? silu(gate[m]) : gelu_tanh(gate[m]);
-                        store(values[m] + i * L, a * up[m]);
-                    }
+                    for (int m = 0; m < M; ++m) store(values[m] + i * L, out.gated(gate[m], up[m]));
                 }
-                const std::size_t first = u * 32, n = std::min<std::size_t>(32, p.n - first);
-                for (int m = 0; m < M; ++m) {
-                    const std::size_t token = t + static_cast<std::size_t>(m);
-                    if (p.formats & kActF32) std::memcpy(out_f32 + token * p.n + first, values[m], n * sizeof(float));
-                    if (p.formats & kActQ8) quantize_block({out_q8 + token * out_at.stride, out_at}, u, values[m]);
-                }
+                for (int m = 0; m < M; ++m) out.store(values[m], t + static_cast<std::size_t>(m), u);
             });
         }
     }
@@ -381,13 +448,42 @@ static void gate_up_f32(const DispatchCmd& cmd, const std::byte* params, const W
     const auto& p = params_as<GateUpParams>(params);
     const GroupLayout layout(pack_format(cmd.weight), p.k, L);
     const auto* x = cmd.buffers[0].as<float>();
-    gate_up(
-        cmd, p, worker, token_block(p.k * sizeof(float)),
-        [](const std::byte*, std::uint64_t, std::size_t, std::size_t, std::size_t) {},
-        [&]<int M>(const std::byte* w, std::uint64_t g, std::size_t, std::size_t t, vf* acc) {
-            for (int m = 0; m < M; ++m) acc[m] = zero();
-            dot_tile_f32<F, M, 1>(w + g * layout.bytes, layout.bytes, 0, p.k, x + t * p.k, p.k, acc);
-        });
+    if (p.rows < kPanelTokens) {
+        gate_up(
+            cmd, p, worker, p.rows, [](const std::byte*, std::uint64_t, std::size_t, std::size_t, std::size_t) {},
+            [&]<int M>(const std::byte* w, std::uint64_t g, std::size_t, std::size_t t, vf* acc) {
+                for (int m = 0; m < M; ++m) acc[m] = zero();
+                dot_tile_f32<F, M, 1>(w + g * layout.bytes, layout.bytes, 0, p.k, x + t * p.k, p.k, acc);
+            });
+        return;
+    }
+    // A strip is half a unit: 16 rows of gate, then the same of up.
+    constexpr int kHalf = kPanelVectors / 2;
+    static_assert(kPanel == 32 && kHalf * L == 16);
+    const auto *w_gate = cmd.buffers[1].as<std::byte>(), *w_up = cmd.buffers[2].as<std::byte>();
+    const GatedOutput out(cmd, p);
+    const std::uint64_t groups = (p.n + L - 1) / L;
+    const auto units = worker.share((p.n + 31) / 32);
+    const FloatPanels<F> panels(x, p.k, worker);
+    alignas(64) float values[kTokenBlock][32];
+    for (std::size_t t0 = 0; t0 < p.rows; t0 += kTokenBlock) {
+        const std::size_t t1 = std::min<std::size_t>(p.rows, t0 + kTokenBlock);
+        panels.run(
+            t0, t1, 2 * units.begin, 2 * units.end,
+            [&](std::size_t s, int v) {
+                const std::uint64_t g = s * kHalf + static_cast<std::uint64_t>(v % kHalf);
+                return g < groups ? (v < kHalf ? w_gate : w_up) + g * layout.bytes : nullptr;
+            },
+            [&](std::size_t s, const float* sums) {
+                for (std::size_t t = t0; t < t1; ++t, sums += kPanel) {
+                    float* to = values[t - t0];
+                    for (std::size_t i = 0; i < 16; i += L) {
+                        store(to + s % 2 * 16 + i, out.gated(load(sums + i), load(sums + 16 + i)));
+                    }
+                    if (s % 2 == 1) out.store(to, t, s / 2);
+                }
+            });
+    }
 }
 
 template <typename F>

@@ -21,6 +21,11 @@ extern void* _NSConcreteMallocBlock[32];
 void* _Block_copy(const void*);
 void _Block_release(const void*);
 }
+// ThreadSanitizer's, where it is loaded: this library is not compiled for it, so that it sees no atomics here.
+extern "C" {
+__attribute__((weak)) void __tsan_acquire(void* address);
+__attribute__((weak)) void __tsan_release(void* address);
+}
 extern "C" Class ns_constant_string_class asm("OBJC_CLASS_$_NSConstantString");
 
 namespace {
@@ -120,8 +125,10 @@ void objc_release(void* o) {
     if (!o) return;
     if (is_block(o)) return _Block_release(o);
     if (is_immortal(o)) return;
+    if (__tsan_release) __tsan_release(header(o));
     const long n = header(o)->count.fetch_sub(1, std::memory_order_acq_rel) - 1;
     if (n > 0) return;
+    if (__tsan_acquire) __tsan_acquire(header(o));
     if (n < 0) {
         fprintf(stderr, "Objective-C: over-release of a %s\n", static_cast<Object*>(o)->isa->data->name);
         abort();
