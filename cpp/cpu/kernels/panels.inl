@@ -29,8 +29,7 @@ constexpr int wide() {
     return w;
 }
 
-// A panel in memory: rows of kPanel columns. For keys a row is an element of the heads, a column is a key, and the
-// scale of a column changes from run to run of the rows; for values a row is a key.
+// A panel in memory. Columns may have scales that change from run to run of the rows.
 struct WidePanel {
     const float* elems;
     const float* scales = nullptr;  // [run][kPanel]
