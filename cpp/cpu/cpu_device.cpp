@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "core/error.h"
 #include "cpu/act.h"
@@ -30,25 +31,32 @@ int checked_threads(int threads) {
     return threads ? threads : usable_cores();
 }
 
+constexpr std::uint64_t kHugePage = std::uint64_t{2} << 20;
+
 // `remedy` ends the message when there is not so much.
 Mapping map_memory(std::uint64_t bytes, const char* remedy) {
+    // Memory that can have huge pages starts on one.
+    const std::uint64_t spare = bytes >= kHugePage ? kHugePage : 0;
     void* p = bytes <= std::numeric_limits<std::uint64_t>::max() / 2
-                  ? mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+                  ? mmap(nullptr, bytes + spare, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
                   : MAP_FAILED;
     if (p == MAP_FAILED) {
         throw DeviceError("out of memory: could not allocate " + std::to_string(bytes) + " bytes; " + remedy);
     }
+    auto* memory = static_cast<std::byte*>(p);
+    const std::uint64_t before = spare ? -reinterpret_cast<std::uintptr_t>(memory) % kHugePage : 0;
 #ifdef MADV_HUGEPAGE
-    constexpr std::uint64_t kHugePage = std::uint64_t{2} << 20;
-    if (bytes >= kHugePage) madvise(p, bytes, MADV_HUGEPAGE);
+    if (spare) madvise(memory + before, bytes, MADV_HUGEPAGE);
 #endif
-    return Mapping(static_cast<std::byte*>(p), {bytes});
+    return Mapping(memory + before, {memory, bytes + spare});
 }
 
-Buffer to_buffer(Mapping memory) {
-    const std::uint64_t bytes = memory.get_deleter().bytes;
-    std::byte* p = memory.release();
-    return {p, p, bytes};
+// Buffers keep the mapping that they lie in.
+using Memory = std::shared_ptr<std::byte>;
+
+Buffer to_buffer(Memory memory, std::uint64_t bytes) {
+    std::byte* contents = memory.get();
+    return {new Memory(std::move(memory)), contents, bytes};
 }
 
 constexpr const char* kSmallerModel = "a smaller context or a more quantised model needs less";
@@ -79,7 +87,7 @@ void check_scratch(const DispatchCmd& cmd) {
 
 }  // namespace
 
-void Unmap::operator()(std::byte* memory) const { munmap(memory, bytes); }
+void Unmap::operator()(std::byte*) const { munmap(begin, bytes); }
 
 CpuDevice::CpuDevice(int threads, const KernelSet& kernels)
     : kernels_(kernels),
@@ -112,23 +120,34 @@ std::uint64_t CpuDevice::attention_partial_bytes(std::uint32_t n_heads, std::uin
     return std::uint64_t{n_heads} * attention_blocks(context) * partial_floats(head_dim) * sizeof(float);
 }
 
-Buffer CpuDevice::allocate(std::uint64_t bytes) { return to_buffer(map_memory(bytes, kSmallerModel)); }
+Buffer CpuDevice::allocate(std::uint64_t bytes) { return to_buffer(map_memory(bytes, kSmallerModel), bytes); }
 
 void CpuDevice::release(Buffer& buffer) {
-    if (buffer.handle) munmap(buffer.handle, buffer.size);
+    delete static_cast<Memory*>(buffer.handle);
     buffer = {};
+}
+
+std::shared_ptr<std::byte> CpuDevice::weight_memory(std::uint64_t bytes) {
+    constexpr std::uint64_t kSlab = std::uint64_t{32} << 20;
+    if (bytes > kSlab / 2) return map_memory(bytes, kSmallerModel);
+    if (!slab_ || kSlab - slab_used_ < bytes) {
+        slab_ = map_memory(kSlab, kSmallerModel);
+        slab_used_ = 0;
+    }
+    return {slab_, slab_.get() + std::exchange(slab_used_, slab_used_ + pack_align(bytes))};
 }
 
 Weight CpuDevice::prepare_weight(const HostTensor& t) {
     const auto lanes = static_cast<std::size_t>(kernels_.lanes);
     // One spare line: the last vectors of a narrow plane may be read whole.
-    Mapping memory = map_memory(packed_bytes(t.dtype, t.rows, t.cols, lanes) + 64, kSmallerModel);
+    const std::uint64_t bytes = packed_bytes(t.dtype, t.rows, t.cols, lanes) + 64;
+    Memory memory = weight_memory(bytes);
     const std::uint64_t groups = (t.rows + lanes - 1) / lanes;
     pool_.run([&](int index) {
         const auto share = Worker{index, pool_.threads(), nullptr}.share(groups);
         pack_groups(t.dtype, t.rows, t.cols, lanes, t.bytes, memory.get(), share.begin, share.end);
     });
-    return {t.dtype, t.rows, t.cols, {to_buffer(std::move(memory)), 0}, true};
+    return {t.dtype, t.rows, t.cols, {to_buffer(std::move(memory), bytes), 0}, true};
 }
 
 Weight CpuDevice::map_weight(const HostTensor& t) {

@@ -10,10 +10,11 @@
 
 namespace akunu::cpu {
 
-// Zero-filled memory of its own, lazily committed.
+// Zero-filled memory of its own, lazily committed, in huge pages where the system has them.
 struct Unmap {
+    std::byte* begin = nullptr;
     std::uint64_t bytes = 0;
-    void operator()(std::byte* memory) const;
+    void operator()(std::byte*) const;
 };
 using Mapping = std::unique_ptr<std::byte, Unmap>;
 
@@ -45,12 +46,16 @@ class CpuDevice final : public Device {
   private:
     struct Job;
     void work(Job& job, int index);
+    // Weights lie side by side, so that those smaller than a huge page are in huge pages too.
+    std::shared_ptr<std::byte> weight_memory(std::uint64_t bytes);
 
     const KernelSet& kernels_;
     ThreadPool pool_;
     SpinBarrier barrier_;
     DeviceTraits traits_;
     Mapping scratch_;  // kWorkerScratch bytes for each worker
+    std::shared_ptr<std::byte> slab_;  // where the next weight lies, and the bytes in use there
+    std::uint64_t slab_used_ = 0;
 };
 
 // What `threads` threads reach now: bytes/s read from memory, FLOP/s and int8 operations/s.

@@ -24,20 +24,22 @@ std::uint32_t gather(std::uint32_t v) {
 
 template <typename Unit>
 void pack_field(const PackField& f, const std::byte* rows, std::size_t row_stride, std::size_t block_bytes,
-                std::size_t blocks, std::size_t n_rows, std::size_t lanes, std::byte* plane) {
+                std::size_t blocks, std::size_t n_rows, std::size_t lanes, std::byte* to, std::size_t stride) {
     for (std::size_t b = 0; b < blocks; ++b) {
         const std::byte* block = rows + b * block_bytes + f.offset;
         for (std::size_t u = 0; u < f.count; ++u) {
-            std::byte* out = plane + (b * f.count + u) * lanes * sizeof(Unit);
+            std::byte* out = to + b * stride + u * lanes * sizeof(Unit);
             const std::byte* in = block + u * sizeof(Unit);
             for (std::size_t r = 0; r < n_rows; ++r) {
-                std::memcpy(out + r * sizeof(Unit), in + r * row_stride, sizeof(Unit));
+                Unit v;
+                std::memcpy(&v, in + r * row_stride, sizeof v);
+                if constexpr (sizeof v == 4) {
+                    if (f.spread_bits) v = spread(v);
+                }
+                std::memcpy(out + r * sizeof v, &v, sizeof v);
             }
         }
     }
-    if (!f.spread_bits) return;
-    auto* words = reinterpret_cast<std::uint32_t*>(plane);
-    for (std::size_t i = 0; i < blocks * f.count * lanes; ++i) words[i] = spread(words[i]);
 }
 
 }  // namespace
@@ -50,9 +52,16 @@ const PackFormat& pack_format(DType dtype) {
 }
 
 GroupLayout::GroupLayout(const PackFormat& format, std::size_t blocks, std::size_t lanes) {
+    bytes = pack_align(blocks * format.record_bytes(lanes));
     for (std::size_t i = 0; i < format.n_fields; ++i) {
-        plane[i] = bytes;
-        bytes = pack_align(bytes + blocks * format.fields[i].count * format.fields[i].unit * lanes);
+        if (format.in_record(i)) {
+            field[i] = format.record_offset(i, lanes);
+            stride[i] = format.record_bytes(lanes);
+        } else {
+            field[i] = bytes;
+            stride[i] = format.field_bytes(i, lanes);
+            bytes = pack_align(bytes + blocks * stride[i]);
+        }
     }
 }
 
@@ -73,16 +82,19 @@ void pack_groups(DType dtype, std::uint64_t rows, std::uint64_t cols, std::size_
         const std::byte* in = source.data() + g * lanes * stride;
         for (std::size_t i = 0; i < format.n_fields; ++i) {
             const PackField& f = format.fields[i];
-            std::byte* plane = group + layout.plane[i];
+            std::byte* to = group + layout.field[i];
             switch (f.unit) {
                 case 1:
-                    pack_field<std::uint8_t>(f, in, stride, info.block_bytes, blocks, n_rows, lanes, plane);
+                    pack_field<std::uint8_t>(f, in, stride, info.block_bytes, blocks, n_rows, lanes, to,
+                                             layout.stride[i]);
                     break;
                 case 2:
-                    pack_field<std::uint16_t>(f, in, stride, info.block_bytes, blocks, n_rows, lanes, plane);
+                    pack_field<std::uint16_t>(f, in, stride, info.block_bytes, blocks, n_rows, lanes, to,
+                                             layout.stride[i]);
                     break;
                 default:
-                    pack_field<std::uint32_t>(f, in, stride, info.block_bytes, blocks, n_rows, lanes, plane);
+                    pack_field<std::uint32_t>(f, in, stride, info.block_bytes, blocks, n_rows, lanes, to,
+                                             layout.stride[i]);
             }
         }
     }
@@ -98,8 +110,8 @@ void unpack_row(DType dtype, std::uint64_t cols, std::size_t lanes, const std::b
     const std::size_t lane = row % lanes;
     for (std::size_t i = 0; i < format.n_fields; ++i) {
         const PackField& f = format.fields[i];
-        const std::byte* in = group + layout.plane[i] + lane * f.unit;
         for (std::size_t b = 0; b < blocks; ++b) {
+            const std::byte* in = group + layout.field[i] + b * layout.stride[i] + lane * f.unit;
             for (std::size_t u = 0; u < f.count; ++u, in += lanes * f.unit) {
                 std::byte* at = out + b * info.block_bytes + f.offset + u * f.unit;
                 std::memcpy(at, in, f.unit);

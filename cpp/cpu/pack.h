@@ -1,9 +1,10 @@
 // The packed weight layout: groups of `lanes` rows, interleaved so that one vector load serves all rows of the group.
 //
-// A block of the file format is a list of fields (scales, nibbles, high bits …). Each field becomes a plane of its
-// group: unit by unit, the units of all rows side by side. The bytes are the file's own, only their order differs (and
-// that of the high bits of Q5_0/Q5_1), so a packed weight has the size of the original. Planes start on 64-byte
-// boundaries.
+// A block of the file format is a list of fields (scales, nibbles, high bits …), each of some units; the units of all
+// rows lie side by side. The fields of a block follow each other in a record, and the records of a group are one stream
+// that a processor can fetch ahead. A field that would leave the next record unaligned (one scale a row) has a plane of
+// its own behind the records. The bytes are the file's own, only their order differs (and that of the high bits of
+// Q5_0/Q5_1), so a packed weight has the size of the original. Planes start on 64-byte boundaries.
 #pragma once
 
 #include <array>
@@ -26,25 +27,37 @@ struct PackFormat {
     DType dtype;
     std::uint8_t n_fields;
     std::array<PackField, 4> fields;
+
+    constexpr std::size_t field_bytes(std::size_t i, std::size_t lanes) const {
+        return std::size_t{fields[i].unit} * fields[i].count * lanes;
+    }
+    constexpr bool in_record(std::size_t i) const { return field_bytes(i, 1) % 4 == 0; }
+    // Where field i begins in a record; behind the last one, the bytes of a record.
+    constexpr std::size_t record_offset(std::size_t i, std::size_t lanes) const {
+        std::size_t at = 0;
+        for (std::size_t j = 0; j < i; ++j) at += in_record(j) ? field_bytes(j, lanes) : 0;
+        return at;
+    }
+    constexpr std::size_t record_bytes(std::size_t lanes) const { return record_offset(n_fields, lanes); }
 };
 
-// Planes that are read as whole vectors come first, so that they are aligned whatever the number of blocks.
+// Fields in the order that kernels read them.
 inline constexpr std::array<PackFormat, 16> kPackFormats{{
     {DType::F32, 1, {{{0, 4, 1}}}},
     {DType::F16, 1, {{{0, 2, 1}}}},
     {DType::BF16, 1, {{{0, 2, 1}}}},
     {DType::Q4_0, 2, {{{2, 4, 4}, {0, 2, 1}}}},
-    {DType::Q4_1, 3, {{{4, 4, 4}, {0, 2, 1}, {2, 2, 1}}}},
-    {DType::Q5_0, 3, {{{6, 4, 4}, {2, 4, 1, true}, {0, 2, 1}}}},
-    {DType::Q5_1, 4, {{{8, 4, 4}, {4, 4, 1, true}, {0, 2, 1}, {2, 2, 1}}}},
+    {DType::Q4_1, 2, {{{0, 2, 2}, {4, 4, 4}}}},
+    {DType::Q5_0, 3, {{{2, 4, 1, true}, {6, 4, 4}, {0, 2, 1}}}},
+    {DType::Q5_1, 3, {{{0, 2, 2}, {4, 4, 1, true}, {8, 4, 4}}}},
     {DType::Q8_0, 2, {{{2, 4, 8}, {0, 2, 1}}}},
-    {DType::Q2_K, 4, {{{16, 4, 16}, {0, 1, 16}, {80, 2, 1}, {82, 2, 1}}}},
-    {DType::Q3_K, 4, {{{32, 4, 16}, {0, 4, 8}, {96, 1, 12}, {108, 2, 1}}}},
-    {DType::Q4_K, 4, {{{16, 4, 32}, {4, 1, 12}, {0, 2, 1}, {2, 2, 1}}}},
-    {DType::Q5_K, 4, {{{48, 4, 32}, {16, 4, 8}, {4, 1, 12}, {0, 2, 2}}}},
-    {DType::Q6_K, 4, {{{0, 4, 32}, {128, 4, 16}, {192, 1, 16}, {208, 2, 1}}}},
+    {DType::Q2_K, 3, {{{80, 2, 2}, {0, 1, 16}, {16, 4, 16}}}},
+    {DType::Q3_K, 4, {{{96, 1, 12}, {0, 4, 8}, {32, 4, 16}, {108, 2, 1}}}},
+    {DType::Q4_K, 3, {{{0, 2, 2}, {4, 1, 12}, {16, 4, 32}}}},
+    {DType::Q5_K, 4, {{{0, 2, 2}, {4, 1, 12}, {16, 4, 8}, {48, 4, 32}}}},
+    {DType::Q6_K, 4, {{{192, 1, 16}, {0, 4, 32}, {128, 4, 16}, {208, 2, 1}}}},
     {DType::IQ4_NL, 2, {{{2, 4, 4}, {0, 2, 1}}}},
-    {DType::IQ4_XS, 4, {{{8, 4, 32}, {4, 1, 4}, {0, 2, 1}, {2, 2, 1}}}},
+    {DType::IQ4_XS, 3, {{{0, 2, 2}, {4, 1, 4}, {8, 4, 32}}}},
     {DType::MXFP4, 2, {{{1, 4, 4}, {0, 1, 1}}}},
 }};
 
@@ -52,9 +65,9 @@ const PackFormat& pack_format(DType dtype);
 
 constexpr std::size_t pack_align(std::size_t n) { return (n + 63) & ~std::size_t{63}; }
 
-// Where a group's planes lie, for rows of `blocks` blocks.
+// Where the fields of a group lie, for rows of `blocks` blocks: the first block's, and how far the next one's is.
 struct GroupLayout {
-    std::array<std::size_t, 4> plane{};
+    std::array<std::size_t, 4> field{}, stride{};
     std::size_t bytes = 0;
     GroupLayout(const PackFormat& format, std::size_t blocks, std::size_t lanes);
 };

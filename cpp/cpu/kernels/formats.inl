@@ -13,73 +13,82 @@ static inline void unroll(F&& f) {
     }(std::make_integer_sequence<int, N>{});
 }
 
-// The planes of one group.
-struct Planes {
+// Hides where a pointer comes from: what it points to is then addressed by constant offsets from it, where the compiler
+// would keep an address for every vector of a block.
+template <typename T>
+static inline const T* opaque(const T* p) {
+    asm("" : "+r"(p));
+    return p;
+}
+
+// The fields of a group's first block, or of a later one.
+struct Fields {
     const std::uint8_t* p[4];
-    Planes(const std::byte* group, const GroupLayout& layout) {
-        for (int i = 0; i < 4; ++i) p[i] = reinterpret_cast<const std::uint8_t*>(group) + layout.plane[i];
+    Fields(const std::byte* group, const GroupLayout& layout) {
+        for (int i = 0; i < 4; ++i) p[i] = reinterpret_cast<const std::uint8_t*>(group) + layout.field[i];
     }
-    template <int kPlane, int kCount>
-    vb bytes(std::size_t block, int unit) const {  // a plane of 4-byte units
-        return load_bytes(p[kPlane] + (block * kCount + unit) * 4 * L);
+    template <int kField>
+    vb bytes(int unit) const {  // of 4-byte units
+        return load_bytes(p[kField] + unit * 4 * L);
     }
-    template <int kPlane, int kCount = 1>
-    vf halves(std::size_t block, int unit = 0) const {
-        return load_half(reinterpret_cast<const std::uint16_t*>(p[kPlane]) + (block * kCount + unit) * L);
+    template <int kField>
+    vf halves(int unit = 0) const {
+        return load_half(reinterpret_cast<const std::uint16_t*>(p[kField]) + unit * L);
     }
-    template <int kPlane, int kCount>
-    const std::uint8_t* byte_plane(std::size_t block, int unit) const {
-        return p[kPlane] + (block * kCount + unit) * L;
+    template <int kField>
+    const std::uint8_t* single_bytes(int unit = 0) const {
+        return p[kField] + unit * L;
     }
 };
 
-// Fetches a later block of the group, or of the next one, a line at a time: the processor's own prefetching stops where
-// a plane ends, and keeps out of the first-level cache.
+// How a format is packed: records, and at most one plane besides. Bytes are those of a block.
 template <typename F>
-struct BlockAhead {
-    static constexpr std::size_t kBytes = 4096;  // how far
-    static constexpr std::size_t kLine = 64;
+struct Packing {
     static constexpr PackFormat kFormat = [] {
         for (const PackFormat& f : kPackFormats) {
             if (f.dtype == F::kType) return f;
         }
         return PackFormat{};
     }();
-    static constexpr std::size_t plane_bytes(std::size_t i) {
-        return std::size_t{kFormat.fields[i].unit} * kFormat.fields[i].count * L;
-    }
-    struct Line {
-        std::size_t plane, offset;
-    };
-    // Line `n` of a block; behind the last one, how many there are and their bytes.
-    static constexpr Line line(std::size_t n) {
-        std::size_t seen = 0, bytes = 0;
-        for (std::size_t i = 0; i < kFormat.n_fields; ++i) {
-            const std::size_t lines = (plane_bytes(i) + kLine - 1) / kLine;
-            if (n < seen + lines) return {i, (n - seen) * kLine};
-            seen += lines;
-            bytes += plane_bytes(i);
-        }
-        return {seen, bytes};
-    }
-    static constexpr std::size_t kLines = line(~std::size_t{0}).plane;
-    static constexpr std::size_t kBlocks = (kBytes + line(~std::size_t{0}).offset - 1) / line(~std::size_t{0}).offset;
+    static constexpr std::size_t kRecord = kFormat.record_bytes(L);
+    static constexpr std::size_t kLast = kFormat.n_fields - std::size_t{1};  // the field of the plane, if any
+    static constexpr std::size_t kPlane = kFormat.in_record(kLast) ? 0 : kFormat.field_bytes(kLast, L);
 
-    const std::uint8_t* planes[4];
-    BlockAhead(const Planes& p, const GroupLayout& layout, std::size_t block, std::size_t blocks) {
+    static Fields from_block(Fields group, std::size_t block) {
+        static_assert(kRecord == kFormat.record_offset(kLast, L) + (kPlane == 0 ? kFormat.field_bytes(kLast, L) : 0));
+        const std::uint8_t* record = opaque(group.p[0] + block * kRecord);
+        for (std::size_t i = 0; i < kLast; ++i) group.p[i] = record + kFormat.record_offset(i, L);
+        group.p[kLast] = kPlane == 0 ? record + kFormat.record_offset(kLast, L)
+                                     : opaque(group.p[kLast] + block * kPlane);
+        return group;
+    }
+};
+
+// Fetches a later block of the group, or of the next one, a line at a time, which the processor's own prefetching does
+// too late, and not into the first-level cache.
+template <typename F>
+struct BlockAhead : Packing<F> {
+    using Packing<F>::kRecord, Packing<F>::kPlane;
+    static constexpr std::size_t kBytes = 4096;  // how far
+    static constexpr std::size_t kLine = 64;
+    static constexpr std::size_t kBlocks = (kBytes + kRecord + kPlane - 1) / (kRecord + kPlane);
+    static constexpr std::size_t kRecordLines = (kRecord + kLine - 1) / kLine;
+    static constexpr std::size_t kLines = kRecordLines + (kPlane + kLine - 1) / kLine;
+
+    const std::uint8_t *record, *plane;
+    BlockAhead(const Fields& group, const GroupLayout& layout, std::size_t block, std::size_t blocks) {
         const bool next = block + kBlocks >= blocks;
-        const std::size_t b = next ? block + kBlocks - blocks : block + kBlocks;
-        for (std::size_t i = 0; i < kFormat.n_fields; ++i) {
-            planes[i] = p.p[i] + b * plane_bytes(i) + (next ? layout.bytes : 0);
-        }
+        const std::size_t b = next ? block + kBlocks - blocks : block + kBlocks, skip = next ? layout.bytes : 0;
+        record = group.p[0] + b * kRecord + skip;
+        plane = group.p[Packing<F>::kLast] + b * kPlane + skip;
     }
     // The share of step `kStep` of `kSteps`.
     template <int kStep, int kSteps>
     void fetch() const {
         constexpr std::size_t first = kStep * kLines / kSteps, last = (kStep + 1) * kLines / kSteps;
         unroll<last - first>([&]<int i>() {
-            constexpr Line at = line(first + i);
-            __builtin_prefetch(planes[at.plane] + at.offset);
+            constexpr std::size_t n = first + i;
+            __builtin_prefetch(n < kRecordLines ? record + n * kLine : plane + (n - kRecordLines) * kLine);
         });
     }
 };
@@ -106,38 +115,39 @@ struct BlockOf32 {
 struct FormatQ4_0 : BlockOf32 {
     static constexpr DType kType = DType::Q4_0;
     static constexpr int kOffset = 8;
-    static void scales(const Planes& g, std::size_t b, vf* d, vf*) { d[0] = g.halves<1>(b); }
+    static void scales(const Fields& g, vf* d, vf*) { d[0] = g.halves<1>(); }
     template <int kS, int kJ>
-    static vb quants(const Planes& g, std::size_t b) {
-        return nibble<kJ / 4>(g.bytes<0, 4>(b, kJ % 4));
+    static vb quants(const Fields& g) {
+        return nibble<kJ / 4>(g.bytes<0>(kJ % 4));
     }
 };
 
 struct FormatQ4_1 : BlockOf32 {
     static constexpr DType kType = DType::Q4_1;
     static constexpr bool kHasMin = true;
-    static void scales(const Planes& g, std::size_t b, vf* d, vf* m) {
-        d[0] = g.halves<1>(b);
-        m[0] = -g.halves<2>(b);
+    static void scales(const Fields& g, vf* d, vf* m) {
+        d[0] = g.halves<0>(0);
+        m[0] = -g.halves<0>(1);
     }
     template <int kS, int kJ>
-    static vb quants(const Planes& g, std::size_t b) {
-        return nibble<kJ / 4>(g.bytes<0, 4>(b, kJ % 4));
+    static vb quants(const Fields& g) {
+        return nibble<kJ / 4>(g.bytes<1>(kJ % 4));
     }
 };
 
-template <int kJ>
-static inline vb five_bits(const Planes& g, std::size_t b) {
-    return or_bytes(nibble<kJ / 4>(g.bytes<0, 4>(b, kJ % 4)), bit_to<kJ, 4>(g.bytes<1, 1>(b, 0)));
+// Fields: the high bits, then the nibbles.
+template <int kJ, int kField>
+static inline vb five_bits(const Fields& g) {
+    return or_bytes(nibble<kJ / 4>(g.bytes<kField + 1>(kJ % 4)), bit_to<kJ, 4>(g.bytes<kField>(0)));
 }
 
 struct FormatQ5_0 : BlockOf32 {
     static constexpr DType kType = DType::Q5_0;
     static constexpr int kMax = 31, kOffset = 16;
-    static void scales(const Planes& g, std::size_t b, vf* d, vf*) { d[0] = g.halves<2>(b); }
+    static void scales(const Fields& g, vf* d, vf*) { d[0] = g.halves<2>(); }
     template <int kS, int kJ>
-    static vb quants(const Planes& g, std::size_t b) {
-        return five_bits<kJ>(g, b);
+    static vb quants(const Fields& g) {
+        return five_bits<kJ, 0>(g);
     }
 };
 
@@ -145,23 +155,23 @@ struct FormatQ5_1 : BlockOf32 {
     static constexpr DType kType = DType::Q5_1;
     static constexpr int kMax = 31;
     static constexpr bool kHasMin = true;
-    static void scales(const Planes& g, std::size_t b, vf* d, vf* m) {
-        d[0] = g.halves<2>(b);
-        m[0] = -g.halves<3>(b);
+    static void scales(const Fields& g, vf* d, vf* m) {
+        d[0] = g.halves<0>(0);
+        m[0] = -g.halves<0>(1);
     }
     template <int kS, int kJ>
-    static vb quants(const Planes& g, std::size_t b) {
-        return five_bits<kJ>(g, b);
+    static vb quants(const Fields& g) {
+        return five_bits<kJ, 1>(g);
     }
 };
 
 struct FormatQ8_0 : BlockOf32 {
     static constexpr DType kType = DType::Q8_0;
     static constexpr bool kSigned = true;
-    static void scales(const Planes& g, std::size_t b, vf* d, vf*) { d[0] = g.halves<1>(b); }
+    static void scales(const Fields& g, vf* d, vf*) { d[0] = g.halves<1>(); }
     template <int kS, int kJ>
-    static vb quants(const Planes& g, std::size_t b) {
-        return g.bytes<0, 8>(b, kJ);
+    static vb quants(const Fields& g) {
+        return g.bytes<0>(kJ);
     }
 };
 
@@ -171,10 +181,10 @@ alignas(16) constexpr std::int8_t kIq4Values[16] = {-127, -104, -83, -65, -49, -
 struct FormatIQ4_NL : BlockOf32 {
     static constexpr DType kType = DType::IQ4_NL;
     static constexpr bool kSigned = true;
-    static void scales(const Planes& g, std::size_t b, vf* d, vf*) { d[0] = g.halves<1>(b); }
+    static void scales(const Fields& g, vf* d, vf*) { d[0] = g.halves<1>(); }
     template <int kS, int kJ>
-    static vb quants(const Planes& g, std::size_t b) {
-        return lookup16(kIq4Values, nibble<kJ / 4>(g.bytes<0, 4>(b, kJ % 4)));
+    static vb quants(const Fields& g) {
+        return lookup16(kIq4Values, nibble<kJ / 4>(g.bytes<0>(kJ % 4)));
     }
 };
 
@@ -184,16 +194,16 @@ alignas(16) constexpr std::int8_t kMxfp4Values[16] = {12, 13, 14, 15, 16, 18, 20
 struct FormatMXFP4 : BlockOf32 {
     static constexpr DType kType = DType::MXFP4;
     static constexpr int kMax = 24, kOffset = 12;
-    static void scales(const Planes& g, std::size_t b, vf* d, vf*) {
+    static void scales(const Fields& g, vf* d, vf*) {
         // 2^(e - 128): a normal number for e >= 2, else the subnormals 2^-128 and 2^-127.
-        const vi e = load_u8(g.byte_plane<1, 1>(b, 0));
+        const vi e = load_u8(g.single_bytes<1>(0));
         const vi normal = (e - 1) << 23, subnormal = set1i(0x00200000) << (e & 1);
         const vi bits = e < 2 ? subnormal : normal;
         std::memcpy(&d[0], &bits, sizeof bits);
     }
     template <int kS, int kJ>
-    static vb quants(const Planes& g, std::size_t b) {
-        return lookup16(kMxfp4Values, nibble<kJ / 4>(g.bytes<0, 4>(b, kJ % 4)));
+    static vb quants(const Fields& g) {
+        return lookup16(kMxfp4Values, nibble<kJ / 4>(g.bytes<0>(kJ % 4)));
     }
 };
 
@@ -202,11 +212,10 @@ struct BlockOf256 {
     static constexpr bool kSigned = false, kHasMin = false;
 };
 
-// The 6-bit scales and minimums that Q4_K and Q5_K share: 12 bytes a row.
-template <int kPlane>
-static inline void scales_and_mins(const Planes& g, std::size_t b, vf d, vf dmin, vf* scale, vf* min) {
+// The 6-bit scales and minimums that Q4_K and Q5_K share: 12 bytes a row, field 1.
+static inline void scales_and_mins(const Fields& g, vf d, vf dmin, vf* scale, vf* min) {
     vi byte[12];
-    unroll<12>([&]<int i>() { byte[i] = load_u8(g.byte_plane<kPlane, 12>(b, i)); });
+    unroll<12>([&]<int i>() { byte[i] = load_u8(g.single_bytes<1>(i)); });
     unroll<4>([&]<int i>() {
         scale[i] = d * to_float(byte[i] & 63);
         min[i] = dmin * to_float(byte[i + 4] & 63);
@@ -218,12 +227,12 @@ static inline void scales_and_mins(const Planes& g, std::size_t b, vf d, vf dmin
 struct FormatQ4_K : BlockOf256 {
     static constexpr DType kType = DType::Q4_K;
     static constexpr bool kHasMin = true;
-    static void scales(const Planes& g, std::size_t b, vf* d, vf* m) {
-        scales_and_mins<1>(g, b, g.halves<2>(b), g.halves<3>(b), d, m);
+    static void scales(const Fields& g, vf* d, vf* m) {
+        scales_and_mins(g, g.halves<0>(0), g.halves<0>(1), d, m);
     }
     template <int kS, int kJ>
-    static vb quants(const Planes& g, std::size_t b) {
-        return nibble<kS % 2>(g.bytes<0, 32>(b, kS / 2 * 8 + kJ));
+    static vb quants(const Fields& g) {
+        return nibble<kS % 2>(g.bytes<2>(kS / 2 * 8 + kJ));
     }
 };
 
@@ -231,12 +240,12 @@ struct FormatQ5_K : BlockOf256 {
     static constexpr DType kType = DType::Q5_K;
     static constexpr int kMax = 31;
     static constexpr bool kHasMin = true;
-    static void scales(const Planes& g, std::size_t b, vf* d, vf* m) {
-        scales_and_mins<2>(g, b, g.halves<3, 2>(b, 0), g.halves<3, 2>(b, 1), d, m);
+    static void scales(const Fields& g, vf* d, vf* m) {
+        scales_and_mins(g, g.halves<0>(0), g.halves<0>(1), d, m);
     }
     template <int kS, int kJ>
-    static vb quants(const Planes& g, std::size_t b) {
-        return or_bytes(nibble<kS % 2>(g.bytes<0, 32>(b, kS / 2 * 8 + kJ)), bit_to<kS, 4>(g.bytes<1, 8>(b, kJ)));
+    static vb quants(const Fields& g) {
+        return or_bytes(nibble<kS % 2>(g.bytes<3>(kS / 2 * 8 + kJ)), bit_to<kS, 4>(g.bytes<2>(kJ)));
     }
 };
 
@@ -253,35 +262,35 @@ struct SubOf16 {
 struct FormatQ6_K : BlockOf16x16 {
     static constexpr DType kType = DType::Q6_K;
     static constexpr int kMax = 63, kOffset = 32;
-    static void scales(const Planes& g, std::size_t b, vf* d, vf*) {
-        const vf super = g.halves<3>(b);
+    static void scales(const Fields& g, vf* d, vf*) {
+        const vf super = g.halves<3>();
         unroll<16>([&]<int i>() {
-            d[i] = super * to_float(load_i8(reinterpret_cast<const std::int8_t*>(g.byte_plane<2, 16>(b, i))));
+            d[i] = super * to_float(load_i8(reinterpret_cast<const std::int8_t*>(g.single_bytes<0>(i))));
         });
     }
     template <int kS, int kJ>
-    static vb quants(const Planes& g, std::size_t b) {
+    static vb quants(const Fields& g) {
         using S = SubOf16<kS>;
-        const vb low = nibble<S::run / 2>(g.bytes<0, 32>(b, S::half * 16 + S::run % 2 * 8 + S::part * 4 + kJ));
-        const vb high = g.bytes<1, 16>(b, S::half * 8 + S::part * 4 + kJ);
+        const vb low = nibble<S::run / 2>(g.bytes<1>(S::half * 16 + S::run % 2 * 8 + S::part * 4 + kJ));
+        const vb high = g.bytes<2>(S::half * 8 + S::part * 4 + kJ);
         if constexpr (S::run < 2) return or_bytes(low, and_bytes(shift_left<4 - 2 * S::run>(high), 0x30));
         return or_bytes(low, and_bytes(shift_right<2 * S::run - 4>(high), 0x30));
     }
 };
 
 template <int kS, int kJ>
-static inline vb two_bits(const Planes& g, std::size_t b) {
+static inline vb two_bits(const Fields& g) {
     using S = SubOf16<kS>;
-    return and_bytes(shift_right<2 * S::run>(g.bytes<0, 16>(b, S::half * 8 + S::part * 4 + kJ)), 3);
+    return and_bytes(shift_right<2 * S::run>(g.bytes<2>(S::half * 8 + S::part * 4 + kJ)), 3);
 }
 
 struct FormatQ3_K : BlockOf16x16 {
     static constexpr DType kType = DType::Q3_K;
     static constexpr int kMax = 7, kOffset = 4;
-    static void scales(const Planes& g, std::size_t b, vf* d, vf*) {
-        const vf super = g.halves<3>(b);
+    static void scales(const Fields& g, vf* d, vf*) {
+        const vf super = g.halves<3>();
         vi byte[12];
-        unroll<12>([&]<int i>() { byte[i] = load_u8(g.byte_plane<2, 12>(b, i)); });
+        unroll<12>([&]<int i>() { byte[i] = load_u8(g.single_bytes<0>(i)); });
         unroll<16>([&]<int i>() {
             const vi low = i < 8 ? byte[i % 8] & 15 : byte[i % 8] >> 4;
             const vi high = (byte[8 + i % 4] >> (2 * (i / 4))) & 3;
@@ -289,10 +298,10 @@ struct FormatQ3_K : BlockOf16x16 {
         });
     }
     template <int kS, int kJ>
-    static vb quants(const Planes& g, std::size_t b) {
+    static vb quants(const Fields& g) {
         using S = SubOf16<kS>;
-        const vb mask = g.bytes<1, 8>(b, S::part * 4 + kJ);
-        return or_bytes(two_bits<kS, kJ>(g, b), bit_to<4 * S::half + S::run, 2>(mask));
+        const vb mask = g.bytes<1>(S::part * 4 + kJ);
+        return or_bytes(two_bits<kS, kJ>(g), bit_to<4 * S::half + S::run, 2>(mask));
     }
 };
 
@@ -300,34 +309,34 @@ struct FormatQ2_K : BlockOf16x16 {
     static constexpr DType kType = DType::Q2_K;
     static constexpr int kMax = 3;
     static constexpr bool kHasMin = true;
-    static void scales(const Planes& g, std::size_t b, vf* d, vf* m) {
-        const vf super = g.halves<2>(b), super_min = g.halves<3>(b);
+    static void scales(const Fields& g, vf* d, vf* m) {
+        const vf super = g.halves<0>(0), super_min = g.halves<0>(1);
         unroll<16>([&]<int i>() {
-            const vi byte = load_u8(g.byte_plane<1, 16>(b, i));
+            const vi byte = load_u8(g.single_bytes<1>(i));
             d[i] = super * to_float(byte & 15);
             m[i] = super_min * to_float(byte >> 4);
         });
     }
     template <int kS, int kJ>
-    static vb quants(const Planes& g, std::size_t b) {
-        return two_bits<kS, kJ>(g, b);
+    static vb quants(const Fields& g) {
+        return two_bits<kS, kJ>(g);
     }
 };
 
 struct FormatIQ4_XS : BlockOf256 {
     static constexpr DType kType = DType::IQ4_XS;
     static constexpr bool kSigned = true;
-    static void scales(const Planes& g, std::size_t b, vf* d, vf*) {
-        const vf super = g.halves<2>(b);
-        const vi high = load_u16(reinterpret_cast<const std::uint16_t*>(g.p[3]) + b * L);
+    static void scales(const Fields& g, vf* d, vf*) {
+        const vf super = g.halves<0>(0);
+        const vi high = load_u16(reinterpret_cast<const std::uint16_t*>(g.p[0]) + L);
         unroll<8>([&]<int i>() {
-            const vi low = (load_u8(g.byte_plane<1, 4>(b, i / 2)) >> (4 * (i % 2))) & 15;
+            const vi low = (load_u8(g.single_bytes<1>(i / 2)) >> (4 * (i % 2))) & 15;
             d[i] = super * to_float((low | (((high >> (2 * i)) & 3) << 4)) - 32);
         });
     }
     template <int kS, int kJ>
-    static vb quants(const Planes& g, std::size_t b) {
-        return lookup16(kIq4Values, nibble<kJ / 4>(g.bytes<0, 32>(b, kS * 4 + kJ % 4)));
+    static vb quants(const Fields& g) {
+        return lookup16(kIq4Values, nibble<kJ / 4>(g.bytes<2>(kS * 4 + kJ % 4)));
     }
 };
 

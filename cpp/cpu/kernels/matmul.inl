@@ -17,26 +17,28 @@ struct Unpacked {
 
     struct Source {
         const std::byte* data;
+        Source(const std::byte* from) : data(from) {}
         Source(const std::byte* group, const GroupLayout&) : data(group) {}
     };
+    static Source from_block(const Source& group, std::size_t b) { return {opaque(group.data + b * kBytes)}; }
     struct Ahead {
         Ahead(const Source&, const GroupLayout&, std::size_t, std::size_t) {}
     };
-    static void scales(const Source& g, std::size_t b, vf* d, vf* m) {
-        const auto* f = reinterpret_cast<const float*>(g.data + b * kBytes + kQuants);
+    static void scales(const Source& g, vf* d, vf* m) {
+        const auto* f = reinterpret_cast<const float*>(g.data + kQuants);
         d[0] = load(f);
         if constexpr (kMin) m[0] = load(f + L);
     }
     template <int kS, int kJ>
-    static vb quants(const Source& g, std::size_t b) {
-        return load_bytes(reinterpret_cast<const std::uint8_t*>(g.data + b * kBytes) + kJ * 4 * L);
+    static vb quants(const Source& g) {
+        return load_bytes(reinterpret_cast<const std::uint8_t*>(g.data) + kJ * 4 * L);
     }
 };
 
-// What a tile reads of a format: the packed planes, or an unpacked group.
+// What a tile reads of a format: the packed fields, or an unpacked group.
 template <typename F>
-struct Reading {
-    using Source = Planes;
+struct Reading : Packing<F> {
+    using Source = Fields;
     using Ahead = BlockAhead<F>;
 };
 template <int kSub, int kMax, int kOffset, bool kMin, bool kSigned>
@@ -77,7 +79,7 @@ using Dots = std::conditional_t<DotPairs<M>::kAvailable, DotMatrix<F, M>, DotEac
 template <typename F, int M>
 static inline void dot_tile_q8(const std::byte* group, const GroupLayout& layout, std::size_t k, const std::byte* x,
                                const Q8Layout& at, vf* out) {
-    const typename Reading<F>::Source planes(group, layout);
+    const typename Reading<F>::Source fields(group, layout);
     const std::int8_t* row[M];
     vf acc[M];  // local, as the offsets: the compiler must assume that a store to `out` changes what it points to
     for (int m = 0; m < M; ++m) {
@@ -87,15 +89,16 @@ static inline void dot_tile_q8(const std::byte* group, const GroupLayout& layout
     const std::size_t d_at = at.d, s_at = F::kSub == 32 ? at.s : at.s16, blocks = k / F::kBlock;
     constexpr int kSteps = F::kSub / 4;
     for (std::size_t b = 0; b < blocks; ++b) {
-        [[maybe_unused]] const typename Reading<F>::Ahead ahead(planes, layout, b, blocks);
+        [[maybe_unused]] const typename Reading<F>::Ahead ahead(fields, layout, b, blocks);
+        const auto block = Reading<F>::from_block(fields, b);
         vf d[F::kSubs], mins[F::kSubs];
-        F::scales(planes, b, d, mins);
+        F::scales(block, d, mins);
         unroll<F::kSubs>([&]<int s>() {
             const std::size_t first = b * F::kBlock + s * F::kSub;
             Dots<F, M> dots;
             unroll<kSteps>([&]<int j>() {
                 if constexpr (M == 1) ahead.template fetch<s * kSteps + j, F::kSubs * kSteps>();
-                dots.template step<j>(F::template quants<s, j>(planes, b), row, first + 4 * j);
+                dots.template step<j>(F::template quants<s, j>(block), row, first + 4 * j);
             });
             constexpr int kOffset = Dots<F, M>::kOffset;
             const vf offset = set1(static_cast<float>(-kOffset));
@@ -122,17 +125,18 @@ template <typename F>
 static void unpack_group(const std::byte* group, const GroupLayout& layout, std::size_t k, std::byte* out) {
     using U = UnpackedOf<F>;
     constexpr int kSteps = F::kSub / 4;
-    const Planes planes(group, layout);
+    const Fields fields(group, layout);
     const std::size_t blocks = k / F::kBlock;
     for (std::size_t b = 0; b < blocks; ++b) {
-        const BlockAhead<F> ahead(planes, layout, b, blocks);
+        const BlockAhead<F> ahead(fields, layout, b, blocks);
+        const Fields block = Packing<F>::from_block(fields, b);
         vf d[F::kSubs], mins[F::kSubs];
-        F::scales(planes, b, d, mins);
+        F::scales(block, d, mins);
         unroll<F::kSubs>([&]<int s>() {
             std::byte* sub = out + (b * F::kSubs + s) * U::kBytes;
             unroll<kSteps>([&]<int j>() {
                 ahead.template fetch<s * kSteps + j, F::kSubs * kSteps>();
-                const vb q = F::template quants<s, j>(planes, b);
+                const vb q = F::template quants<s, j>(block);
                 std::memcpy(sub + j * 4 * L, &q, sizeof q);
             });
             auto* floats = reinterpret_cast<float*>(sub + U::kQuants);
