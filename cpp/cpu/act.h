@@ -2,7 +2,7 @@
 //
 //   q      int8  [K]       round(x / d), in -127..127
 //   d      f32   [K / 32]  scale, max|x| / 127; 0 where that would be subnormal
-//   s      f32   [K / 32]  d times the sum of the block's q: what a weight's minimum or offset multiplies
+//   s      f32   [K / 32]  the sum of the block's q, which a weight's minimum or offset multiplies
 //   s16    f32   [K / 16]  the same for half blocks
 #pragma once
 

@@ -53,7 +53,7 @@ class CpuDevice final : public Device {
     ThreadPool pool_;
     SpinBarrier barrier_;
     DeviceTraits traits_;
-    Mapping scratch_;  // kWorkerScratch bytes for each worker
+    Mapping scratch_;                  // kWorkerScratch bytes for each worker
     std::shared_ptr<std::byte> slab_;  // where the next weight lies, and the bytes in use there
     std::uint64_t slab_used_ = 0;
 };

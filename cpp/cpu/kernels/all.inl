@@ -21,6 +21,7 @@
 #include "cpu/kernels/kv_cache.inl"
 #include "cpu/kernels/elementwise.inl"
 #include "cpu/kernels/panels.inl"
+#include "cpu/kernels/matmul_panels.inl"
 #include "cpu/kernels/matmul.inl"
 #include "cpu/kernels/attention.inl"
 #include "cpu/kernels/sampling.inl"

@@ -22,9 +22,9 @@ static inline void quantize_block(const Q8Row& row, std::size_t block, const flo
         for (int l = 0; l < L; ++l) half[(i * L + l) / 16] += lanes[l];
     }
     row.d()[block] = d;
-    row.s16()[2 * block] = d * static_cast<float>(half[0]);
-    row.s16()[2 * block + 1] = d * static_cast<float>(half[1]);
-    row.s()[block] = d * static_cast<float>(half[0] + half[1]);
+    row.s16()[2 * block] = static_cast<float>(half[0]);
+    row.s16()[2 * block + 1] = static_cast<float>(half[1]);
+    row.s()[block] = static_cast<float>(half[0] + half[1]);
 }
 
 static inline void quantize_row(std::byte* out, const Q8Layout& at, std::size_t dim, const float* x) {

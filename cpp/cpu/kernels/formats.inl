@@ -58,8 +58,8 @@ struct Packing {
         static_assert(kRecord == kFormat.record_offset(kLast, L) + (kPlane == 0 ? kFormat.field_bytes(kLast, L) : 0));
         const std::uint8_t* record = opaque(group.p[0] + block * kRecord);
         for (std::size_t i = 0; i < kLast; ++i) group.p[i] = record + kFormat.record_offset(i, L);
-        group.p[kLast] = kPlane == 0 ? record + kFormat.record_offset(kLast, L)
-                                     : opaque(group.p[kLast] + block * kPlane);
+        group.p[kLast] =
+            kPlane == 0 ? record + kFormat.record_offset(kLast, L) : opaque(group.p[kLast] + block * kPlane);
         return group;
     }
 };
@@ -227,9 +227,7 @@ static inline void scales_and_mins(const Fields& g, vf d, vf dmin, vf* scale, vf
 struct FormatQ4_K : BlockOf256 {
     static constexpr DType kType = DType::Q4_K;
     static constexpr bool kHasMin = true;
-    static void scales(const Fields& g, vf* d, vf* m) {
-        scales_and_mins(g, g.halves<0>(0), g.halves<0>(1), d, m);
-    }
+    static void scales(const Fields& g, vf* d, vf* m) { scales_and_mins(g, g.halves<0>(0), g.halves<0>(1), d, m); }
     template <int kS, int kJ>
     static vb quants(const Fields& g) {
         return nibble<kS % 2>(g.bytes<2>(kS / 2 * 8 + kJ));
@@ -240,9 +238,7 @@ struct FormatQ5_K : BlockOf256 {
     static constexpr DType kType = DType::Q5_K;
     static constexpr int kMax = 31;
     static constexpr bool kHasMin = true;
-    static void scales(const Fields& g, vf* d, vf* m) {
-        scales_and_mins(g, g.halves<0>(0), g.halves<0>(1), d, m);
-    }
+    static void scales(const Fields& g, vf* d, vf* m) { scales_and_mins(g, g.halves<0>(0), g.halves<0>(1), d, m); }
     template <int kS, int kJ>
     static vb quants(const Fields& g) {
         return or_bytes(nibble<kS % 2>(g.bytes<3>(kS / 2 * 8 + kJ)), bit_to<kS, 4>(g.bytes<2>(kJ)));

@@ -69,6 +69,9 @@ static inline vb and_bytes(vb a, std::uint8_t mask) {
     return _mm256_and_si256(a, _mm256_set1_epi8(static_cast<char>(mask)));
 }
 static inline vb or_bytes(vb a, vb b) { return _mm256_or_si256(a, b); }
+static inline vb sub_bytes(vb a, std::uint8_t n) { return _mm256_sub_epi8(a, _mm256_set1_epi8(static_cast<char>(n))); }
+static inline vb add_bytes(vb a, std::uint8_t n) { return _mm256_add_epi8(a, _mm256_set1_epi8(static_cast<char>(n))); }
+static inline void store_bytes(std::byte* p, vb a) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), a); }
 template <int kBits>
 static inline vb shift_right(vb a) {  // bits cross bytes: mask afterwards
     return _mm256_srli_epi16(a, kBits);
@@ -87,11 +90,14 @@ static inline __m256i broadcast4(const std::int8_t* a) {
     return _mm256_set1_epi32(v);
 }
 
-// Sums w·a over a (half) block: kSteps groups of four bytes a lane. DotU: weights 0..kMax; DotS: any int8 weight.
+// Sums w·a over a (half) block: kSteps groups of four bytes a lane. DotU: weights 0..kMax. DotS: any int8 weight.
+// DotBiased: weights -kMax..kMax, up to kBiasedMax, and activations as unsigned bytes that are 128 too much; the sum
+// starts at what makes up for that.
 #ifdef __AVXVNNI__
 
 template <int kMax, int kSteps>
 struct DotU {
+    using Weights = vb;
     __m256i acc = _mm256_setzero_si256();
     template <int kStep>
     void step(vb w, const std::int8_t* a) {
@@ -102,15 +108,32 @@ struct DotU {
 
 struct SignedBytes {
     __m256i biased;  // w + 128
-    explicit SignedBytes(vb w) : biased(_mm256_xor_si256(w, _mm256_set1_epi8(static_cast<char>(0x80)))) {}
+    SignedBytes() = default;
+    SignedBytes(vb w) : biased(_mm256_xor_si256(w, _mm256_set1_epi8(static_cast<char>(0x80)))) {}
 };
 constexpr int kSignedOffset = 128;  // DotS sums (w + 128)·a
 
 template <int kSteps>
 struct DotS {
+    using Weights = SignedBytes;
     __m256i acc = _mm256_setzero_si256();
+    template <int kStep>
     void step(const SignedBytes& w, const std::int8_t* a) {
         acc = _mm256_dpbusd_avx_epi32(acc, w.biased, broadcast4(a));
+    }
+    vi sum() const { return vi(acc); }
+};
+
+constexpr int kBiasedMax = 128;
+
+template <int kMax, int kSteps>
+struct DotBiased {
+    using Weights = vb;
+    __m256i acc;
+    void start(vi sum) { acc = __m256i(sum); }
+    template <int kStep>
+    void step(vb w, const std::int8_t* a) {
+        acc = _mm256_dpbusd_avx_epi32(acc, broadcast4(a), w);
     }
     vi sum() const { return vi(acc); }
 };
@@ -120,6 +143,7 @@ struct DotS {
 // vpmaddubsw adds two products in 16 bits: |sum| <= 2·kMax·127. So many of those fit before they must be widened.
 template <int kMax, int kSteps>
 struct DotU {
+    using Weights = vb;
     static constexpr int kFit = 32767 / (2 * kMax * 127);
     static_assert(kFit >= 1);
     __m256i acc = _mm256_setzero_si256(), narrow = _mm256_setzero_si256();
@@ -137,13 +161,16 @@ struct DotU {
 
 struct SignedBytes {
     __m256i value, magnitude;
-    explicit SignedBytes(vb w) : value(w), magnitude(_mm256_abs_epi8(w)) {}
+    SignedBytes() = default;
+    SignedBytes(vb w) : value(w), magnitude(_mm256_abs_epi8(w)) {}
 };
 constexpr int kSignedOffset = 0;
 
 template <int kSteps>
 struct DotS {
+    using Weights = SignedBytes;
     __m256i acc = _mm256_setzero_si256();
+    template <int kStep>
     void step(const SignedBytes& w, const std::int8_t* a) {
         const __m256i s = _mm256_sign_epi8(broadcast4(a), w.value);
         acc = _mm256_add_epi32(acc, _mm256_madd_epi16(_mm256_maddubs_epi16(w.magnitude, s), _mm256_set1_epi16(1)));
@@ -151,8 +178,28 @@ struct DotS {
     vi sum() const { return vi(acc); }
 };
 
+constexpr int kBiasedMax = 32767 / (2 * 255);
+
+template <int kMax, int kSteps>
+struct DotBiased {
+    using Weights = vb;
+    static constexpr int kFit = 32767 / (2 * kMax * 255);
+    __m256i acc, narrow = _mm256_setzero_si256();
+    void start(vi sum) { acc = __m256i(sum); }
+    template <int kStep>
+    void step(vb w, const std::int8_t* a) {
+        const __m256i t = _mm256_maddubs_epi16(broadcast4(a), w);
+        narrow = kStep % kFit == 0 ? t : _mm256_add_epi16(narrow, t);
+        if constexpr (kStep % kFit == kFit - 1 || kStep == kSteps - 1) {
+            acc = _mm256_add_epi32(acc, _mm256_madd_epi16(narrow, _mm256_set1_epi16(1)));
+        }
+    }
+    vi sum() const { return vi(acc); }
+};
+
 #endif
 
+constexpr int kByteColumns = 1;  // vectors of a panel of bytes that a tile takes together
 constexpr int kVectorRegisters = 16;
 constexpr int kTokenTile = 4;  // tokens of a matmul tile: their accumulators fill the registers
 

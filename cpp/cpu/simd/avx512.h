@@ -68,6 +68,9 @@ static inline vb and_bytes(vb a, std::uint8_t mask) {
     return _mm512_and_si512(a, _mm512_set1_epi8(static_cast<char>(mask)));
 }
 static inline vb or_bytes(vb a, vb b) { return _mm512_or_si512(a, b); }
+static inline vb sub_bytes(vb a, std::uint8_t n) { return _mm512_sub_epi8(a, _mm512_set1_epi8(static_cast<char>(n))); }
+static inline vb add_bytes(vb a, std::uint8_t n) { return _mm512_add_epi8(a, _mm512_set1_epi8(static_cast<char>(n))); }
+static inline void store_bytes(std::byte* p, vb a) { _mm512_storeu_si512(reinterpret_cast<__m512i*>(p), a); }
 template <int kBits>
 static inline vb shift_right(vb a) {  // bits cross bytes: mask afterwards
     return _mm512_srli_epi16(a, kBits);
@@ -86,11 +89,14 @@ static inline __m512i broadcast4(const std::int8_t* a) {
     return _mm512_set1_epi32(v);
 }
 
-// Sums w·a over a (half) block: kSteps groups of four bytes a lane. DotU: weights 0..kMax; DotS: any int8 weight.
+// Sums w·a over a (half) block: kSteps groups of four bytes a lane. DotU: weights 0..kMax. DotS: any int8 weight.
+// DotBiased: weights -kMax..kMax, up to kBiasedMax, and activations as unsigned bytes that are 128 too much; the sum
+// starts at what makes up for that.
 #ifdef __AVX512VNNI__
 
 template <int kMax, int kSteps>
 struct DotU {
+    using Weights = vb;
     __m512i acc = _mm512_setzero_si512();
     template <int kStep>
     void step(vb w, const std::int8_t* a) {
@@ -101,14 +107,33 @@ struct DotU {
 
 struct SignedBytes {
     __m512i biased;  // w + 128
-    explicit SignedBytes(vb w) : biased(_mm512_xor_si512(w, _mm512_set1_epi8(static_cast<char>(0x80)))) {}
+    SignedBytes() = default;
+    SignedBytes(vb w) : biased(_mm512_xor_si512(w, _mm512_set1_epi8(static_cast<char>(0x80)))) {}
 };
 constexpr int kSignedOffset = 128;  // DotS sums (w + 128)·a
 
 template <int kSteps>
 struct DotS {
+    using Weights = SignedBytes;
     __m512i acc = _mm512_setzero_si512();
-    void step(const SignedBytes& w, const std::int8_t* a) { acc = _mm512_dpbusd_epi32(acc, w.biased, broadcast4(a)); }
+    template <int kStep>
+    void step(const SignedBytes& w, const std::int8_t* a) {
+        acc = _mm512_dpbusd_epi32(acc, w.biased, broadcast4(a));
+    }
+    vi sum() const { return vi(acc); }
+};
+
+constexpr int kBiasedMax = 128;
+
+template <int kMax, int kSteps>
+struct DotBiased {
+    using Weights = vb;
+    __m512i acc;
+    void start(vi sum) { acc = __m512i(sum); }
+    template <int kStep>
+    void step(vb w, const std::int8_t* a) {
+        acc = _mm512_dpbusd_epi32(acc, broadcast4(a), w);
+    }
     vi sum() const { return vi(acc); }
 };
 
@@ -117,6 +142,7 @@ struct DotS {
 // vpmaddubsw adds two products in 16 bits: |sum| <= 2·kMax·127. So many of those fit before they must be widened.
 template <int kMax, int kSteps>
 struct DotU {
+    using Weights = vb;
     static constexpr int kFit = 32767 / (2 * kMax * 127);
     static_assert(kFit >= 1);
     __m512i acc = _mm512_setzero_si512(), narrow = _mm512_setzero_si512();
@@ -135,13 +161,16 @@ struct DotU {
 struct SignedBytes {
     __m512i magnitude;
     __mmask64 negative;
-    explicit SignedBytes(vb w) : magnitude(_mm512_abs_epi8(w)), negative(_mm512_movepi8_mask(w)) {}
+    SignedBytes() = default;
+    SignedBytes(vb w) : magnitude(_mm512_abs_epi8(w)), negative(_mm512_movepi8_mask(w)) {}
 };
 constexpr int kSignedOffset = 0;
 
 template <int kSteps>
 struct DotS {
+    using Weights = SignedBytes;
     __m512i acc = _mm512_setzero_si512();
+    template <int kStep>
     void step(const SignedBytes& w, const std::int8_t* a) {
         const __m512i b = broadcast4(a);
         const __m512i s = _mm512_mask_sub_epi8(b, w.negative, _mm512_setzero_si512(), b);
@@ -150,8 +179,28 @@ struct DotS {
     vi sum() const { return vi(acc); }
 };
 
+constexpr int kBiasedMax = 32767 / (2 * 255);
+
+template <int kMax, int kSteps>
+struct DotBiased {
+    using Weights = vb;
+    static constexpr int kFit = 32767 / (2 * kMax * 255);
+    __m512i acc, narrow = _mm512_setzero_si512();
+    void start(vi sum) { acc = __m512i(sum); }
+    template <int kStep>
+    void step(vb w, const std::int8_t* a) {
+        const __m512i t = _mm512_maddubs_epi16(broadcast4(a), w);
+        narrow = kStep % kFit == 0 ? t : _mm512_add_epi16(narrow, t);
+        if constexpr (kStep % kFit == kFit - 1 || kStep == kSteps - 1) {
+            acc = _mm512_add_epi32(acc, _mm512_madd_epi16(narrow, _mm512_set1_epi16(1)));
+        }
+    }
+    vi sum() const { return vi(acc); }
+};
+
 #endif
 
+constexpr int kByteColumns = 2;  // vectors of a panel of bytes that a tile takes together
 constexpr int kVectorRegisters = 32;
 constexpr int kTokenTile = 8;  // tokens of a matmul tile: their accumulators fill the registers
 

@@ -77,6 +77,9 @@ static inline vb load_bytes(const std::uint8_t* p) {
 }
 static inline vb and_bytes(vb a, std::uint8_t mask) { return a & mask; }
 static inline vb or_bytes(vb a, vb b) { return a | b; }
+static inline vb sub_bytes(vb a, std::uint8_t n) { return a - n; }
+static inline vb add_bytes(vb a, std::uint8_t n) { return a + n; }
+static inline void store_bytes(std::byte* p, vb a) { std::memcpy(p, &a, sizeof a); }
 template <int kBits>
 static inline vb shift_right(vb a) {
     return a >> kBits;
@@ -119,6 +122,7 @@ static inline vi dot4(vi acc, vb w, const std::int8_t* a) {
 
 template <int kMax, int kSteps>
 struct DotU {
+    using Weights = vb;
     static_assert(kMax < 128);
     vi acc{};
     template <int kStep>
@@ -133,10 +137,18 @@ constexpr int kSignedOffset = 0;
 
 template <int kSteps>
 struct DotS {
+    using Weights = vb;
     vi acc{};
-    void step(vb w, const std::int8_t* a) { acc = dot4(acc, w, a); }
+    template <int kStep>
+    void step(vb w, const std::int8_t* a) {
+        acc = dot4(acc, w, a);
+    }
     vi sum() const { return acc; }
 };
+
+constexpr int kBiasedMax = 0;  // products of signed bytes need no bias
+template <int kMax, int kSteps>
+struct DotBiased;
 
 #if defined(__ARM_FEATURE_MATMUL_INT8)
 // Products of 2x8 by 8x2 matrices: two rows, two tokens, eight elements.
@@ -167,6 +179,7 @@ struct DotPairs<M> {
 };
 #endif
 
+constexpr int kByteColumns = 1;
 #if defined(__ARM_NEON)
 constexpr int kVectorRegisters = 32;
 constexpr int kTokenTile = 8;

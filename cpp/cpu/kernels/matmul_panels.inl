@@ -1,0 +1,298 @@
+// x·Wᵀ of many tokens. Strips of kPanel rows of W, kStrips at a time, are taken apart a panel of k at a time, once for
+// all tokens of a block; the tokens' part of k is copied beside them, so that rows of a power-of-two length do not
+// share cache sets. Sums stay in memory between panels.
+
+namespace akunu::cpu::AKUNU_ISA {
+
+constexpr std::size_t kTokenBlock = 128;
+// Tokens that are worth it.
+constexpr std::size_t kPanelTokens = 3 * kTokenTile;
+
+// Blocks of up to kTokenBlock tokens, none much smaller than the others.
+static inline std::size_t token_block(std::size_t tokens) {
+    const std::size_t blocks = (tokens + kTokenBlock - 1) / kTokenBlock;
+    return ((tokens + blocks - 1) / blocks + kTokenTile - 1) / kTokenTile * kTokenTile;
+}
+
+// Form says what rows and panels look like:
+//   kElems, kPanelBytes, kRowBytes                  of k in a panel; their sizes
+//   copy_row(t, k0, n, row)                         token t
+//   fill(group, k0, n, v, panel)                    vector v of the strip, from a packed group
+//   add_products(rows, tokens, n, panel, sums)      sums[t][kPanel] += rows·panel
+template <typename Form>
+class Panels {
+  public:
+    Panels(const Form& form, std::size_t k, const Worker& worker)
+        : form_(form),
+          k_(k),
+          panel_(worker.scratch),
+          rows_(panel_ + Form::kPanelBytes),
+          sums_(reinterpret_cast<float*>(rows_ + kTokenBlock * Form::kRowBytes)) {}
+
+    // Calls done(t, s, sums) for the tokens [t0, t1), at most kTokenBlock, and the strips [begin, end), a token's
+    // strips in order, kStrips at a time. group(s, v) is the packed group of vector v of the strip, or null.
+    template <typename Group, typename Done>
+    void run(std::size_t t0, std::size_t t1, std::size_t begin, std::size_t end, const Group& group,
+             const Done& done) const {
+        for (std::size_t s0 = begin; s0 < end; s0 += kStrips) {
+            const std::size_t s1 = std::min(end, s0 + kStrips);
+            std::memset(sums_, 0, (s1 - s0) * kTokenBlock * kPanel * sizeof(float));
+            for (std::size_t k0 = 0; k0 < k_; k0 += Form::kElems) {
+                const std::size_t n = std::min(Form::kElems, k_ - k0);
+                for (std::size_t t = t0; t < t1; ++t) form_.copy_row(t, k0, n, rows_ + (t - t0) * Form::kRowBytes);
+                for (std::size_t s = s0; s < s1; ++s) {
+                    for (int v = 0; v < kPanelVectors; ++v) form_.fill(group(s, v), k0, n, v, panel_);
+                    form_.add_products(rows_, t1 - t0, n, panel_, sums(s - s0));
+                }
+            }
+            for (std::size_t t = t0; t < t1; ++t) {
+                for (std::size_t s = s0; s < s1; ++s) done(t, s, sums(s - s0) + (t - t0) * kPanel);
+            }
+        }
+    }
+
+  private:
+    static constexpr std::size_t kStrips = 8;
+    static_assert(Form::kPanelBytes + kTokenBlock * (Form::kRowBytes + kStrips * kPanel * sizeof(float)) <=
+                  kWorkerScratch);
+
+    float* sums(std::size_t strip) const { return sums_ + strip * kTokenBlock * kPanel; }
+
+    const Form& form_;
+    std::size_t k_;
+    std::byte *panel_, *rows_;
+    float* sums_;
+};
+
+// Float weights, widened to F32.
+template <typename F>
+class FloatForm {
+  public:
+    static constexpr std::size_t kElems = 128, kRow = kElems + 16;
+    static constexpr std::size_t kPanelBytes = kElems * kPanel * sizeof(float), kRowBytes = kRow * sizeof(float);
+
+    FloatForm(const float* x, std::size_t k) : x_(x), k_(k) {}
+
+    void copy_row(std::size_t t, std::size_t k0, std::size_t n, std::byte* row) const {
+        std::memcpy(row, x_ + t * k_ + k0, n * sizeof(float));
+    }
+    void fill(const std::byte* group, std::size_t k0, std::size_t n, int v, std::byte* panel) const {
+        constexpr std::size_t kBytes = F::kBytes * L;
+        auto* to = reinterpret_cast<float*>(panel) + v * L;
+        for (std::size_t k = 0; k < n; ++k) {
+            store(to + k * kPanel, group ? F::load_lanes(group + (k0 + k) * kBytes) : zero());
+        }
+    }
+    void add_products(const std::byte* rows, std::size_t tokens, std::size_t n, const std::byte* panel,
+                      float* sums) const {
+        const auto* x = reinterpret_cast<const float*>(rows);
+        const WidePanel wide_panel{reinterpret_cast<const float*>(panel)};
+        for_token_tiles<kTokenTile>(0, tokens, [&]<int M>(std::size_t t) {
+            add_products_of<M, wide<M, kPanelVectors>()>(Rows<M>(x + t * kRow, kRow), n, wide_panel, sums + t * kPanel);
+        });
+    }
+
+  private:
+    template <int M, int W>
+    static void add_products_of(const Rows<M>& rows, std::size_t n, const WidePanel& panel, float* sums) {
+        AKUNU_ISA::add_products<M, W>(rows, n, panel, kPanel, sums, kPanel);
+    }
+
+    const float* x_;
+    std::size_t k_;
+};
+
+// Dot products of M tokens with the rows of W groups over a sub-block, each token for itself.
+template <typename Dot, int M, int W>
+struct DotEach {
+    Dot dots[M][W];
+    void start(int w, vi sum) {
+        for (int m = 0; m < M; ++m) dots[m][w].start(sum);
+    }
+    // Four elements: w of the rows, x[m][at..] of the tokens.
+    template <int kStep>
+    void step(const vb (&w)[W], const std::int8_t* const* x, std::size_t at) {
+        typename Dot::Weights weights[W];
+        for (int i = 0; i < W; ++i) weights[i] = w[i];
+        for (int m = 0; m < M; ++m) {
+            for (int i = 0; i < W; ++i) dots[m][i].template step<kStep>(weights[i], x[m] + at);
+        }
+    }
+    vi sum(int m, int w) const { return dots[m][w].sum(); }
+};
+
+// The same by instructions that multiply matrices, where the processor has them.
+template <int M>
+struct DotMatrix {
+    DotPairs<M> pairs;
+    template <int kStep>
+    void step(const vb (&w)[1], const std::int8_t* const* x, std::size_t at) {
+        pairs.template step<kStep>(w[0], x, at);
+    }
+    vi sum(int m, int) const { return pairs.sum(m); }
+};
+
+template <typename Dot, int M, int W>
+using Dots = std::conditional_t<DotPairs<M>::kAvailable, DotMatrix<M>, DotEach<Dot, M, W>>;
+
+// Adds a sub-block to `u`, the result of 32 elements but for the activation's scale. `dot` is an integer.
+template <bool kFirst, bool kHasMin>
+static inline vf add_sub_block(vf u, vf dot, vf d, [[maybe_unused]] vf sum, [[maybe_unused]] vf minus_min) {
+    u = kFirst ? dot * d : fma(dot, d, u);
+    if constexpr (kHasMin) u = fma(sum, minus_min, u);
+    return u;
+}
+
+// Quantised weights as one byte an element, without their offset, and scales as floats.
+template <typename F>
+class ByteForm {
+    static constexpr int kMin = F::kSigned ? -128 : -F::kOffset, kMax = F::kSigned ? 127 : F::kMax - F::kOffset;
+    static constexpr int kMost = std::max(-kMin, kMax), kSteps = F::kSub / 4;
+    // Products of signed weights can need activations without a sign: 128 is added to them, and each row's sums start
+    // at -128 times the sum of its weights.
+    static constexpr bool kBiased = kMin < 0 && kMost <= kBiasedMax;
+    using Dot = std::conditional_t<kMin >= 0, DotU<kMax, kSteps>,
+                                   std::conditional_t<kBiased, DotBiased<kMost, kSteps>, DotS<kSteps>>>;
+    static_assert(!(kBiased && DotPairs<kTokenTile>::kAvailable));
+
+    // A sub-block of a vector of rows: quants, starts, scales, minimums.
+    static constexpr std::size_t kVector = L * sizeof(float), kStart = std::size_t{F::kSub} * L;
+    static constexpr std::size_t kScale = kStart + (kBiased ? kVector : 0), kMinimum = kScale + kVector;
+    static constexpr std::size_t kSubBytes = kMinimum + (F::kHasMin ? kVector : 0);
+
+  public:
+    static constexpr std::size_t kElems = 512;
+    static constexpr std::size_t kVectorBytes = kElems / F::kSub * kSubBytes;
+    static constexpr std::size_t kPanelBytes = kVectorBytes * kPanelVectors;
+    // A token: q, scales, sums.
+    static constexpr std::size_t kScales = kElems, kSums = kScales + kElems / 32 * sizeof(float);
+    static constexpr std::size_t kRowBytes = kSums + kElems / F::kSub * sizeof(float) + 64;
+
+    ByteForm(const std::byte* x, std::size_t k)
+        : x_(x), at_(k), blocks_(k / F::kBlock), layout_(pack_format(F::kType), blocks_, L) {}
+
+    void copy_row(std::size_t t, std::size_t k0, std::size_t n, std::byte* row) const {
+        const std::byte* from = x_ + t * at_.stride;
+        const auto* q = reinterpret_cast<const std::uint8_t*>(from + k0);
+        for (std::size_t i = 0; i < n; i += 4 * L) {
+            store_bytes(row + i, add_bytes(load_bytes(q + i), kBiased ? 128 : 0));
+        }
+        std::memcpy(row + kScales, from + at_.d + k0 / 32 * sizeof(float), n / 32 * sizeof(float));
+        if constexpr (F::kHasMin) {
+            const std::size_t sums = F::kSub == 32 ? at_.s : at_.s16;
+            std::memcpy(row + kSums, from + sums + k0 / F::kSub * sizeof(float), n / F::kSub * sizeof(float));
+        }
+    }
+
+    [[gnu::flatten]] void fill(const std::byte* group, std::size_t k0, std::size_t n, int v, std::byte* panel) const {
+        std::byte* sub = panel + static_cast<std::size_t>(v) * kVectorBytes;
+        if (!group) {
+            std::memset(sub, 0, n / F::kSub * kSubBytes);
+            return;
+        }
+        const Fields fields(group, layout_);
+        for (std::size_t b = k0 / F::kBlock; b < (k0 + n) / F::kBlock; ++b) {
+            const BlockAhead<F> ahead(fields, layout_, b, blocks_);
+            const Fields block = Packing<F>::from_block(fields, b);
+            vf d[F::kSubs], mins[F::kSubs];
+            F::scales(block, d, mins);
+            unroll<F::kSubs>([&]<int s>() {
+                vb q[kSteps];
+                unroll<kSteps>([&]<int j>() {
+                    ahead.template fetch<s * kSteps + j, F::kSubs * kSteps>();
+                    q[j] = sub_bytes(F::template quants<s, j>(block), F::kOffset);
+                    store_bytes(sub + j * 4 * L, q[j]);
+                });
+                if constexpr (kBiased) {
+                    const vi start = sum_bytes(q) * -128;
+                    std::memcpy(sub + kStart, &start, sizeof start);
+                }
+                store(reinterpret_cast<float*>(sub + kScale), d[s]);
+                if constexpr (F::kHasMin) store(reinterpret_cast<float*>(sub + kMinimum), -mins[s]);
+                sub += kSubBytes;
+            });
+        }
+    }
+
+    void add_products(const std::byte* rows, std::size_t tokens, std::size_t n, const std::byte* panel,
+                      float* sums) const {
+        for (std::size_t t = 0; t < tokens; t += kTokenTile) {  // a last tile's other rows are there, and not used
+            for (int v = 0; v < kPanelVectors; v += kByteColumns) {
+                add_tile(rows + t * kRowBytes, n, panel + static_cast<std::size_t>(v) * kVectorBytes,
+                         sums + t * kPanel + static_cast<std::size_t>(v) * L);
+            }
+        }
+    }
+
+  private:
+    [[gnu::flatten]] static void add_tile(const std::byte* rows, std::size_t n, const std::byte* panel, float* sums) {
+        constexpr int M = kTokenTile, W = kByteColumns, kParts = 32 / F::kSub;
+        vf acc[M][W];
+        for (int m = 0; m < M; ++m) {
+            for (int w = 0; w < W; ++w) acc[m][w] = load(sums + m * kPanel + w * L);
+        }
+        for (std::size_t k = 0; k < n; k += 32) {
+            const std::byte* x = opaque(rows + k);
+            const std::byte* scale = opaque(rows + kScales + k / 32 * sizeof(float));
+            [[maybe_unused]] const std::byte* sum = opaque(rows + kSums + k / F::kSub * sizeof(float));
+            const std::int8_t* q[M];
+            for (int m = 0; m < M; ++m) q[m] = reinterpret_cast<const std::int8_t*>(x + m * kRowBytes);
+            vf u[M][W];
+            unroll<kParts>([&]<int part>() {
+                const std::byte* sub[W];
+                for (int w = 0; w < W; ++w) sub[w] = panel + static_cast<std::size_t>(w) * kVectorBytes;
+                Dots<Dot, M, W> dots;
+                if constexpr (kBiased) {
+                    for (int w = 0; w < W; ++w) {
+                        vi start;
+                        std::memcpy(&start, sub[w] + kStart, sizeof start);
+                        dots.start(w, start);
+                    }
+                }
+                unroll<kSteps>([&]<int j>() {
+                    vb quants[W];
+                    for (int w = 0; w < W; ++w) {
+                        quants[w] = load_bytes(reinterpret_cast<const std::uint8_t*>(sub[w]) + j * 4 * L);
+                    }
+                    dots.template step<j>(quants, q, part * F::kSub + 4 * j);
+                });
+                for (int w = 0; w < W; ++w) {
+                    const vf d = load(reinterpret_cast<const float*>(sub[w] + kScale));
+                    vf minus_min = zero();
+                    if constexpr (F::kHasMin) minus_min = load(reinterpret_cast<const float*>(sub[w] + kMinimum));
+                    for (int m = 0; m < M; ++m) {
+                        vf n = zero();
+                        if constexpr (F::kHasMin) n = set1(of_row(sum + part * sizeof(float), m));
+                        u[m][w] =
+                            add_sub_block<part == 0, F::kHasMin>(u[m][w], to_float(dots.sum(m, w)), d, n, minus_min);
+                    }
+                }
+                panel += kSubBytes;
+            });
+            for (int m = 0; m < M; ++m) {
+                for (int w = 0; w < W; ++w) acc[m][w] = fma(u[m][w], set1(of_row(scale, m)), acc[m][w]);
+            }
+        }
+        for (int m = 0; m < M; ++m) {
+            for (int w = 0; w < W; ++w) store(sums + m * kPanel + w * L, acc[m][w]);
+        }
+    }
+
+    static const float& of_row(const std::byte* first, int m) {
+        return *reinterpret_cast<const float*>(first + static_cast<std::size_t>(m) * kRowBytes);
+    }
+    static vi sum_bytes(const vb (&q)[kSteps]) {
+        constexpr std::int8_t kOnes[4] = {1, 1, 1, 1};
+        Dot dot;
+        dot.start(vi{});
+        unroll<kSteps>([&]<int j>() { dot.template step<j>(q[j], kOnes); });
+        return dot.sum();
+    }
+
+    const std::byte* x_;
+    Q8Layout at_;
+    std::size_t blocks_;
+    GroupLayout layout_;
+};
+
+}  // namespace akunu::cpu::AKUNU_ISA
