@@ -6,7 +6,7 @@
 
 namespace akunu::cpu::AKUNU_ISA {
 
-constexpr std::size_t kQueryTile = 8, kQueryBlock = 64;
+constexpr std::size_t kQueryTile = kVectorRegisters >= 32 ? 8 : 4, kQueryBlock = 64;
 constexpr std::size_t kValueRows = 64;  // values of a panel
 
 // The keys that a query, or one of several, sees of a block: [from, to).

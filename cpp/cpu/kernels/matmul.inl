@@ -22,7 +22,7 @@ static inline void dot_tile_q8(const std::byte* group, const GroupLayout& layout
     const std::size_t d_at = at.d, s_at = F::kSub == 32 ? at.s : at.s16, blocks = k / F::kBlock;
     const vf offset = set1(static_cast<float>(-kOffset));
     for (std::size_t b = 0; b < blocks; ++b) {
-        [[maybe_unused]] const BlockAhead<F> ahead(fields, layout, b, blocks);
+        const BlockAhead<F> ahead(fields, layout, b, blocks);
         const Fields block = Packing<F>::from_block(fields, b);
         vf d[F::kSubs], mins[F::kSubs], u[M];
         F::scales(block, d, mins);
@@ -30,7 +30,7 @@ static inline void dot_tile_q8(const std::byte* group, const GroupLayout& layout
             const std::size_t first = b * F::kBlock + s * F::kSub;
             Dots<Dot, M, 1> dots;
             unroll<kSteps>([&]<int j>() {
-                if constexpr (M == 1) ahead.template fetch<s * kSteps + j, F::kSubs * kSteps>();
+                ahead.template fetch<s * kSteps + j, F::kSubs * kSteps>();
                 dots.template step<j>({F::template quants<s, j>(block)}, row, first + 4 * j);
             });
             vf minus_min = zero();
