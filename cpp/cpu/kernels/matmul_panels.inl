@@ -88,16 +88,12 @@ class FloatForm {
         const auto* x = reinterpret_cast<const float*>(rows);
         const WidePanel wide_panel{reinterpret_cast<const float*>(panel)};
         for_token_tiles<kTokenTile>(0, tokens, [&]<int M>(std::size_t t) {
-            add_products_of<M, wide<M, kPanelVectors>()>(Rows<M>(x + t * kRow, kRow), n, wide_panel, sums + t * kPanel);
+            AKUNU_ISA::add_products<M, wide<M, kPanelVectors>()>(Rows<M>(x + t * kRow, kRow), n, wide_panel, kPanel,
+                                                                 sums + t * kPanel, kPanel);
         });
     }
 
   private:
-    template <int M, int W>
-    static void add_products_of(const Rows<M>& rows, std::size_t n, const WidePanel& panel, float* sums) {
-        AKUNU_ISA::add_products<M, W>(rows, n, panel, kPanel, sums, kPanel);
-    }
-
     const float* x_;
     std::size_t k_;
 };
