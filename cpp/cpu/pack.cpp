@@ -90,11 +90,11 @@ void pack_groups(DType dtype, std::uint64_t rows, std::uint64_t cols, std::size_
                     break;
                 case 2:
                     pack_field<std::uint16_t>(f, in, stride, info.block_bytes, blocks, n_rows, lanes, to,
-                                             layout.stride[i]);
+                                              layout.stride[i]);
                     break;
                 default:
                     pack_field<std::uint32_t>(f, in, stride, info.block_bytes, blocks, n_rows, lanes, to,
-                                             layout.stride[i]);
+                                              layout.stride[i]);
             }
         }
     }
