@@ -69,9 +69,8 @@ struct Packing {
 template <typename F>
 struct BlockAhead : Packing<F> {
     using Packing<F>::kRecord, Packing<F>::kPlane;
-    static constexpr std::size_t kBytes = 4096;  // how far
     static constexpr std::size_t kLine = 64;
-    static constexpr std::size_t kBlocks = (kBytes + kRecord + kPlane - 1) / (kRecord + kPlane);
+    static constexpr std::size_t kBlocks = (kFetchNear + kRecord + kPlane - 1) / (kRecord + kPlane);
     static constexpr std::size_t kRecordLines = (kRecord + kLine - 1) / kLine;
     static constexpr std::size_t kLines = kRecordLines + (kPlane + kLine - 1) / kLine;
 
@@ -88,7 +87,12 @@ struct BlockAhead : Packing<F> {
         constexpr std::size_t first = kStep * kLines / kSteps, last = (kStep + 1) * kLines / kSteps;
         unroll<last - first>([&]<int i>() {
             constexpr std::size_t n = first + i;
-            __builtin_prefetch(n < kRecordLines ? record + n * kLine : plane + (n - kRecordLines) * kLine);
+            if constexpr (n < kRecordLines) {
+                __builtin_prefetch(record + n * kLine);
+                if constexpr (kFetchFar != 0) __builtin_prefetch(record + n * kLine + kFetchFar, 0, 2);
+            } else {
+                __builtin_prefetch(plane + (n - kRecordLines) * kLine);
+            }
         });
     }
 };

@@ -199,6 +199,8 @@ struct DotBiased {
 
 #endif
 
+// How far ahead weights are fetched, in bytes: into the first-level cache, and how much further into the second.
+constexpr std::size_t kFetchNear = 4096, kFetchFar = 0;
 constexpr int kByteColumns = 1;  // vectors of a panel of bytes that a tile takes together
 constexpr int kVectorRegisters = 16;
 constexpr int kTokenTile = 4;  // tokens of a matmul tile: their accumulators fill the registers

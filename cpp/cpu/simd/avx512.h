@@ -200,6 +200,12 @@ struct DotBiased {
 
 #endif
 
+// How far ahead weights are fetched, in bytes: into the first-level cache, and how much further into the second.
+#ifdef __AVX512VNNI__
+constexpr std::size_t kFetchNear = 2048, kFetchFar = 8192;
+#else
+constexpr std::size_t kFetchNear = 4096, kFetchFar = 0;
+#endif
 constexpr int kByteColumns = 2;  // vectors of a panel of bytes that a tile takes together
 constexpr int kVectorRegisters = 32;
 constexpr int kTokenTile = 8;  // tokens of a matmul tile: their accumulators fill the registers

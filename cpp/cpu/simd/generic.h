@@ -179,6 +179,8 @@ struct DotPairs<M> {
 };
 #endif
 
+// How far ahead weights are fetched, in bytes: into the first-level cache, and how much further into the second.
+constexpr std::size_t kFetchNear = 4096, kFetchFar = 0;
 constexpr int kByteColumns = 1;
 #if defined(__ARM_NEON)
 constexpr int kVectorRegisters = 32;
