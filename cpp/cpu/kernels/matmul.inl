@@ -69,7 +69,7 @@ static inline void dot_tile_f32(const std::byte* group, std::size_t group_bytes,
     vf sum[M * G];
     for (int i = 0; i < M * G; ++i) sum[i] = acc[i];
     constexpr std::size_t kStride = F::kBytes * L, kPerLine = kStride < 64 ? 64 / kStride : 1;
-    constexpr std::size_t kAhead = 8192 / G;  // of each group
+    constexpr std::size_t kNear = 2 * kFetchNear / G, kFar = 2 * kFetchFar / G;  // of each group
     const auto step = [&](std::size_t k) {
         vf w[G];
         for (int g = 0; g < G; ++g)
@@ -83,7 +83,9 @@ static inline void dot_tile_f32(const std::byte* group, std::size_t group_bytes,
     for (; k + kPerLine <= k1; k += kPerLine) {
         if constexpr (M == 1) {
             for (int g = 0; g < G; ++g) {
-                __builtin_prefetch(group + static_cast<std::size_t>(g) * group_bytes + k * kStride + kAhead);
+                const std::byte* ahead = group + static_cast<std::size_t>(g) * group_bytes + k * kStride + kNear;
+                __builtin_prefetch(ahead);
+                if constexpr (kFar != 0) __builtin_prefetch(ahead + kFar, 0, 2);
             }
         }
         unroll<static_cast<int>(kPerLine)>([&]<int i>() { step(k + i); });
