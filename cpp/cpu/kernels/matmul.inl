@@ -1,7 +1,6 @@
-// y = x·Wᵀ for packed weights: one kernel serves decode, batch and prefill.
-//
-// A tile is one group of L rows times M tokens. Every output element is accumulated in the same order whatever M is, so
-// a token's result does not depend on the batch that it is in.
+// y = x·Wᵀ for packed weights. Few tokens read them as they are, in tiles of a group of L rows times M tokens; many
+// share panels (matmul_panels.inl). Either way every output element is summed in the same order, so that a token's
+// result does not depend on the batch that it is in.
 
 namespace akunu::cpu::AKUNU_ISA {
 

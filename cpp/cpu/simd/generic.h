@@ -1,6 +1,7 @@
 // Any processor: 16-byte vectors through the compiler, and NEON's integer products where they exist.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 
