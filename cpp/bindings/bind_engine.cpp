@@ -11,11 +11,11 @@
 #include "bindings/arguments.h"
 #include "bindings/bind.h"
 #include "bindings/gil.h"
+#include "bindings/weights.h"
 #include "core/error.h"
 #include "cpu/cpu_device.h"
 #include "engine/engine.h"
 #include "engine/registry.h"
-#include "formats/gguf.h"
 
 namespace py = pybind11;
 
@@ -24,82 +24,6 @@ namespace akunu {
 namespace {
 
 using IdArray = py::array_t<std::uint32_t, py::array::c_style>;
-
-// Rows of file tensors, under their canonical names.
-class GgufSource final : public WeightSource {
-  public:
-    struct Ref {
-        const TensorEntry* entry;
-        std::uint64_t first_row, rows, cols;
-    };
-    GgufSource(std::shared_ptr<GgufFile> file, std::map<std::string, Ref> refs)
-        : file_(std::move(file)), refs_(std::move(refs)) {}
-    bool has(const std::string& name) const override { return refs_.contains(name); }
-    HostTensor get(const std::string& name) override {
-        const auto it = refs_.find(name);
-        if (it == refs_.end()) throw ModelFileError("tensor '" + name + "' is missing");
-        const Ref& r = it->second;
-        const std::uint64_t stride = row_bytes(r.entry->dtype, r.cols);
-        return {r.entry->dtype, r.rows, r.cols,
-                file_->tensor_bytes(*r.entry).subspan(r.first_row * stride, r.rows * stride),
-                file_->files()[r.entry->file]->bytes()};
-    }
-    void done(const std::string& name) override {
-        const HostTensor t = get(name);
-        const TensorEntry& e = *refs_.at(name).entry;
-        const auto first = static_cast<std::uint64_t>(t.bytes.data() - file_->tensor_bytes(e).data());
-        file_->files()[e.file]->drop(e.offset + first, t.bytes.size());
-    }
-    std::uint64_t total_bytes() const override {
-        std::uint64_t n = 0;
-        for (const auto& [name, r] : refs_) n += r.rows * row_bytes(r.entry->dtype, r.cols);
-        return n;
-    }
-
-  private:
-    std::shared_ptr<GgufFile> file_;
-    std::map<std::string, Ref> refs_;
-};
-
-std::shared_ptr<WeightSource> to_source(std::shared_ptr<GgufFile> file, const py::object& tensors,
-                                        const py::object& synthetic, bool planned) {
-    std::map<std::string, GgufSource::Ref> refs;
-    std::map<std::string, SyntheticSource::Shape> shapes;
-    for (const auto& [key, ref] : py::dict(tensors)) {
-        const auto name = py::cast<std::string>(key);
-        const auto source = py::cast<std::string>(field(ref, "source"));
-        const auto first = py::cast<std::uint64_t>(field(ref, "first_row"));
-        auto rows = py::cast<std::uint64_t>(field(ref, "n_rows")), cols = py::cast<std::uint64_t>(field(ref, "n_cols"));
-        if (cols == 0) {  // a vector
-            cols = rows;
-            rows = 1;
-        }
-        if (!file) {
-            const auto dtype = py::cast<std::string>(synthetic[py::str(name)]);
-            const DTypeInfo* info = find_dtype(dtype);
-            if (!info || !info->is_weight) throw UnsupportedError("unknown weight type '" + dtype + "'");
-            shapes.emplace(name, SyntheticSource::Shape{info->id, rows, cols});
-            continue;
-        }
-        const TensorEntry* entry = file->find_tensor(source);
-        if (!entry) throw ModelFileError("tensor '" + source + "' is missing");
-        const std::uint64_t width = entry->shape.back();
-        std::uint64_t height = 1;
-        for (std::size_t i = 0; i + 1 < entry->shape.size(); ++i) height *= entry->shape[i];
-        if (width != cols || first > height || rows > height - first) {
-            throw ModelFileError("tensor '" + source + "' does not hold rows " + std::to_string(first) + ".." +
-                                 std::to_string(first + rows) + " of " + std::to_string(cols) + " columns");
-        }
-        if (!dtype_info(entry->dtype).is_weight) {
-            throw UnsupportedError("tensor '" + source + "' has type '" + std::string(dtype_info(entry->dtype).name) +
-                                   "', which cannot be a weight");
-        }
-        refs.emplace(name, GgufSource::Ref{entry, first, rows, cols});
-    }
-    if (file) return std::make_shared<GgufSource>(std::move(file), std::move(refs));
-    if (planned) return std::make_shared<ShapeSource>(std::move(shapes));
-    return std::make_shared<SyntheticSource>(std::move(shapes));
-}
 
 // What a signal's handler raised inside a poll (KeyboardInterrupt for Ctrl-C); kept until the engine has left its call.
 struct Interrupt {
@@ -270,7 +194,7 @@ void bind_engine_class(py::module_& m) {
         });
 
     py::class_<PyEngine>(m, "Engine")
-        .def(py::init([](const std::shared_ptr<GgufFile>& file, const py::object& spec, const std::string& device,
+        .def(py::init([](const std::shared_ptr<TensorFiles>& file, const py::object& spec, const std::string& device,
                          std::uint32_t context, int threads, const std::string& kv_dtype, std::uint32_t chunk,
                          const py::object& synthetic, const py::object& progress) {
                  if (!file && synthetic.is_none()) throw InvalidArgumentError("Engine needs a file or synthetic types");

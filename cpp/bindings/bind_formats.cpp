@@ -148,7 +148,7 @@ std::shared_ptr<GgufFile> open_file(const py::object& path) {
     return std::make_shared<GgufFile>(GgufFile::open(name));
 }
 
-py::list paths(const GgufFile& file) {
+py::list paths(const TensorFiles& file) {
     py::list names;
     for (const auto& part : file.files()) {
         const std::string& path = part->path();
@@ -159,7 +159,7 @@ py::list paths(const GgufFile& file) {
 
 py::list tensors(const py::object& self) {
     py::list entries;
-    for (const TensorEntry& tensor : self.cast<const GgufFile&>().tensors()) {
+    for (const TensorEntry& tensor : self.cast<const TensorFiles&>().tensors()) {
         entries.append(py::cast(tensor, py::return_value_policy::reference_internal, self));
     }
     return entries;
@@ -168,7 +168,7 @@ py::list tensors(const py::object& self) {
 // A read-only view of the mapping, which it keeps alive.
 py::array_t<std::uint8_t> tensor_bytes(const py::object& self, const py::str& key) {
     const std::string name = text_from_python(key);
-    const auto& file = self.cast<const GgufFile&>();
+    const auto& file = self.cast<const TensorFiles&>();
     const TensorEntry* tensor = file.find_tensor(name);
     if (tensor == nullptr) {
         throw InvalidArgumentError(file.files()[0]->path() + ": has no tensor " + quoted(name));
@@ -235,8 +235,9 @@ py::array_t<float> dequantize(const std::string& dtype, const py::buffer& data, 
 }  // namespace
 
 void bind_formats(py::module_& module) {
-    py::class_<TensorEntry>(module, "TensorEntry",
-                            "One tensor of a GGUF file; `shape` is outermost first, so a linear layer is (rows, cols).")
+    py::class_<TensorEntry>(
+        module, "TensorEntry",
+        "One tensor of a model file; `shape` is outermost first, so a linear layer is (rows, cols).")
         .def_property_readonly("name", [](const TensorEntry& t) { return text_to_python(t.name); })
         .def_property_readonly("dtype", [](const TensorEntry& t) { return dtype_info(t.dtype).name; })
         .def_property_readonly("shape", shape)
@@ -245,16 +246,19 @@ void bind_formats(py::module_& module) {
         .def_readonly("offset", &TensorEntry::offset)
         .def("__repr__", repr);
 
-    py::class_<GgufFile, std::shared_ptr<GgufFile>>(
+    py::class_<TensorFiles, std::shared_ptr<TensorFiles>>(module, "TensorFiles", py::dynamic_attr(),
+                                                          "The tensors of a model's files, memory-mapped.")
+        .def_property_readonly("paths", paths)
+        .def_property_readonly("tensors", tensors)
+        .def("tensor_bytes", tensor_bytes, py::arg("name"));
+
+    py::class_<GgufFile, TensorFiles, std::shared_ptr<GgufFile>>(
         module, "GgufFile", py::dynamic_attr(),
         "A memory-mapped GGUF file, single or split; every length and offset has been checked.")
         .def(py::init(&open_file), py::arg("path"))
         .def_property_readonly("version", &GgufFile::version)
-        .def_property_readonly("paths", paths)
         .def_property_readonly("metadata", metadata)
-        .def_property_readonly("tensors", tensors)
-        .def("get", get, py::arg("key"), py::arg("default") = py::none())
-        .def("tensor_bytes", tensor_bytes, py::arg("name"));
+        .def("get", get, py::arg("key"), py::arg("default") = py::none());
 
     module.def("dtypes", dtypes, "The table of tensor element types.");
     module.def("dequantize", dequantize, py::arg("dtype"), py::arg("data"), py::arg("n"),

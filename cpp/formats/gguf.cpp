@@ -126,33 +126,16 @@ GgufFile GgufFile::open(const std::string& path) {
         throw ModelFileError(path + ": split.tensors.count is " + std::to_string(*announced) + ", but the files hold " +
                              std::to_string(tensor_count) + "; fetch them again");
     }
-    model.tensors_.reserve(tensor_count);
-    for (std::uint32_t i = 0; i < parts.size(); ++i) {
-        for (TensorEntry& tensor : parts[i].tensors) {
-            tensor.file = i;
-            model.tensors_.push_back(std::move(tensor));
-        }
-        model.files_.push_back(std::move(parts[i].file));
-    }
+    for (GgufPart& part : parts) model.add_file(std::move(part.file), std::move(part.tensors));
+    model.index_tensors(path);
     model.metadata_ = std::move(parts[0].metadata);
     model.metadata_index_ = std::move(parts[0].metadata_index);
-    if (const std::string* twin = model.tensor_index_.build(model.tensors_)) {
-        throw ModelFileError(path + ": tensor " + quoted(*twin) + " occurs twice");
-    }
     return model;
 }
 
 const GgufValue* GgufFile::find(std::string_view key) const {
     const MetadataEntry* entry = metadata_index_.find(metadata_, key);
     return entry == nullptr ? nullptr : &entry->value;
-}
-
-const TensorEntry* GgufFile::find_tensor(std::string_view name) const { return tensor_index_.find(tensors_, name); }
-
-std::span<const std::byte> GgufFile::tensor_bytes(const TensorEntry& tensor) const {
-    const MappedFile& file = *files_[tensor.file];
-    file.check_size();
-    return file.bytes().subspan(tensor.offset, tensor.bytes);
 }
 
 }  // namespace akunu

@@ -14,7 +14,7 @@ from akunu.config import ModelSpec
 __version__: str
 
 class TensorEntry:
-    """One tensor of a GGUF file; `shape` is outermost first, so a linear layer is (rows, cols)."""
+    """One tensor of a model file; `shape` is outermost first, so a linear layer is (rows, cols)."""
 
     name: str
     dtype: str
@@ -23,16 +23,20 @@ class TensorEntry:
     file: int
     offset: int
 
-class GgufFile:
+class TensorFiles:
+    """The tensors of a model's files, memory-mapped."""
+
+    paths: list[str]
+    tensors: list[TensorEntry]
+    def tensor_bytes(self, name: str) -> npt.NDArray[np.uint8]: ...
+
+class GgufFile(TensorFiles):
     """A memory-mapped GGUF file, single or split; every length and offset has been checked."""
 
     def __init__(self, path: str) -> None: ...
     version: int
-    paths: list[str]
     metadata: dict[str, object]
-    tensors: list[TensorEntry]
     def get(self, key: str, default: object = None) -> Any: ...
-    def tensor_bytes(self, name: str) -> npt.NDArray[np.uint8]: ...
 
 class DeviceInfo(TypedDict):
     """One usable device."""
@@ -106,7 +110,7 @@ class Engine:
 
     def __init__(
         self,
-        file: GgufFile | None,
+        file: TensorFiles | None,
         spec: ModelSpec,
         *,
         device: str = "auto",

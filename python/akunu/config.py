@@ -59,13 +59,15 @@ class GgufSource(Protocol):
 class TensorRef:
     """Where a canonical tensor lies: rows `first_row` to `first_row + n_rows` of tensor `source`.
 
-    A vector (norm, bias) has one element a row, and `n_cols` 0.
+    A vector (norm, bias) has one element a row, and `n_cols` 0. `add` is added to every element: some files
+    hold the weights of a norm less 1.
     """
 
     source: str
     first_row: int
     n_rows: int
     n_cols: int
+    add: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,49 @@
+#include "bindings/weights.h"
+
+#include <map>
+#include <string>
+#include <utility>
+
+#include "bindings/arguments.h"
+#include "core/error.h"
+#include "engine/file_source.h"
+
+namespace akunu {
+
+namespace {
+
+std::map<std::string, TensorRef> to_refs(const py::object& tensors) {
+    std::map<std::string, TensorRef> refs;
+    for (const auto& [name, ref] : py::dict(tensors)) {
+        refs.emplace(
+            py::cast<std::string>(name),
+            TensorRef{py::cast<std::string>(field(ref, "source")), py::cast<std::uint64_t>(field(ref, "first_row")),
+                      py::cast<std::uint64_t>(field(ref, "n_rows")), py::cast<std::uint64_t>(field(ref, "n_cols")),
+                      py::cast<float>(field(ref, "add"))});
+    }
+    return refs;
+}
+
+DType to_weight_type(const std::string& name) {
+    const DTypeInfo* info = find_dtype(name);
+    if (!info || !info->is_weight) throw UnsupportedError("unknown weight type '" + name + "'");
+    return info->id;
+}
+
+}  // namespace
+
+std::shared_ptr<WeightSource> to_source(std::shared_ptr<const TensorFiles> files, const py::object& tensors,
+                                        const py::object& synthetic, bool planned) {
+    const auto refs = to_refs(tensors);
+    if (files) return std::make_shared<FileSource>(std::move(files), refs);
+    std::map<std::string, SyntheticSource::Shape> shapes;
+    for (const auto& [name, ref] : refs) {
+        const DType dtype = to_weight_type(py::cast<std::string>(synthetic[py::str(name)]));
+        const bool vector = ref.cols == 0;
+        shapes.emplace(name, SyntheticSource::Shape{dtype, vector ? 1 : ref.rows, vector ? ref.rows : ref.cols});
+    }
+    if (planned) return std::make_shared<ShapeSource>(std::move(shapes));
+    return std::make_shared<SyntheticSource>(std::move(shapes));
+}
+
+}  // namespace akunu

@@ -1,0 +1,18 @@
+// Where an engine's weights come from, as Python describes it.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include <memory>
+
+#include "engine/weight_source.h"
+#include "formats/tensor_files.h"
+
+namespace akunu {
+
+// `tensors` maps canonical names to akunu.config.TensorRef. Without files, `synthetic` maps them to dtypes and the
+// weights are random, or, `planned`, zeros that take no memory.
+std::shared_ptr<WeightSource> to_source(std::shared_ptr<const TensorFiles> files, const pybind11::object& tensors,
+                                        const pybind11::object& synthetic, bool planned);
+
+}  // namespace akunu

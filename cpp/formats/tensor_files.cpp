@@ -1,0 +1,33 @@
+#include "formats/tensor_files.h"
+
+#include <utility>
+
+#include "core/error.h"
+#include "formats/quote.h"
+
+namespace akunu {
+
+void TensorFiles::add_file(std::shared_ptr<const MappedFile> file, std::vector<TensorEntry> tensors) {
+    tensors_.reserve(tensors_.size() + tensors.size());
+    for (TensorEntry& tensor : tensors) {
+        tensor.file = static_cast<std::uint32_t>(files_.size());
+        tensors_.push_back(std::move(tensor));
+    }
+    files_.push_back(std::move(file));
+}
+
+void TensorFiles::index_tensors(const std::string& path) {
+    if (const std::string* twin = tensor_index_.build(tensors_)) {
+        throw ModelFileError(path + ": tensor " + quoted(*twin) + " occurs twice");
+    }
+}
+
+const TensorEntry* TensorFiles::find_tensor(std::string_view name) const { return tensor_index_.find(tensors_, name); }
+
+std::span<const std::byte> TensorFiles::tensor_bytes(const TensorEntry& tensor) const {
+    const MappedFile& file = *files_[tensor.file];
+    file.check_size();
+    return file.bytes().subspan(tensor.offset, tensor.bytes);
+}
+
+}  // namespace akunu

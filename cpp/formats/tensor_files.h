@@ -1,0 +1,58 @@
+// The tensors of a model's files, memory-mapped: what GGUF and SafeTensors have in common.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/dtype.h"
+#include "formats/mapped_file.h"
+#include "formats/name_index.h"
+
+namespace akunu {
+
+struct TensorEntry {
+    std::string name;
+    DType dtype = DType::F32;
+    std::vector<std::uint64_t> shape;  // outermost first: a linear layer is [rows, cols]
+    std::uint64_t offset = 0;          // from the start of its file
+    std::uint64_t bytes = 0;
+    std::uint32_t file = 0;  // which of the files
+};
+
+class TensorFiles {
+  public:
+    virtual ~TensorFiles() = default;
+
+    // The parts or shards in order; one for a single file. Their mappings outlive this object for as long as somebody
+    // keeps the pointer.
+    std::span<const std::shared_ptr<const MappedFile>> files() const { return files_; }
+
+    // In the order of the files.
+    const std::vector<TensorEntry>& tensors() const { return tensors_; }
+    const TensorEntry* find_tensor(std::string_view name) const;
+
+    // The tensor's data in the mapping. ModelFileError when its file was truncated since.
+    std::span<const std::byte> tensor_bytes(const TensorEntry& tensor) const;
+
+  protected:
+    TensorFiles() = default;
+    TensorFiles(TensorFiles&&) = default;
+    TensorFiles& operator=(TensorFiles&&) = default;
+
+    // Adds one file with its tensors, whose bytes lie inside it.
+    void add_file(std::shared_ptr<const MappedFile> file, std::vector<TensorEntry> tensors);
+    // After the last file. ModelFileError, beginning with `path`, when two tensors have the same name.
+    void index_tensors(const std::string& path);
+
+  private:
+    std::vector<std::shared_ptr<const MappedFile>> files_;
+    std::vector<TensorEntry> tensors_;
+    NameIndex tensor_index_;
+};
+
+}  // namespace akunu

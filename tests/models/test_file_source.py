@@ -1,0 +1,110 @@
+"""Where an engine finds its weights in a file: parts of tensors, what is added to them, what is refused."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+
+import gguf
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from akunu import _core
+from akunu.config import ModelSpec, TensorRef, resolve
+from akunu.errors import ModelFileError
+
+from . import convert, tiny
+
+Arrays = dict[str, npt.NDArray[np.float32]]
+IDS = [5, 260, 17, 99, 3]
+
+
+def rewritten(path: Path, name: str, change: Callable[[Arrays], Arrays], dtype: str = "F32") -> Path:
+    """The tiny model with other tensors in its file."""
+    model = tiny.ALL[name]
+    writer = gguf.GGUFWriter(str(path), model.arch)
+    for key, value in convert.metadata(model).items():
+        convert.add_value(writer, key, value)
+    convert.add_tensors(writer, change(convert.tensors(model, tiny.weights(model))), dtype)
+    convert.finish(writer)
+    return path
+
+
+def original(name: str, folder: Path) -> tuple[_core.GgufFile, ModelSpec]:
+    file = _core.GgufFile(str(tiny.write(name, "F32", folder / "original.gguf").path))
+    return file, resolve(file)
+
+
+def logits(file: _core.GgufFile, spec: ModelSpec) -> npt.NDArray[np.float32]:
+    return _core.Engine(file, spec, device="cpu", context=64, threads=1, kv_dtype="f32").logits(IDS)
+
+
+def test_parts_of_a_vector_equal_whole_vectors(tmp_path: Path) -> None:
+    def fuse(arrays: Arrays) -> Arrays:
+        for n in range(tiny.ALL["qwen2"].n_layers):
+            arrays[f"blk.{n}.attn_qkv.bias"] = np.concatenate(
+                [arrays.pop(f"blk.{n}.attn_{part}.bias") for part in "qkv"]
+            )
+        return arrays
+
+    whole, spec = original("qwen2", tmp_path)
+    fused = _core.GgufFile(str(rewritten(tmp_path / "fused.gguf", "qwen2", fuse)))
+    tensors = dict(spec.tensors)
+    q_dim, kv_dim = spec.config.n_heads * 64, spec.config.n_kv_heads * 64
+    for n in range(spec.config.n_layers):
+        source = f"blk.{n}.attn_qkv.bias"
+        for part, first, size in (("q", 0, q_dim), ("k", q_dim, kv_dim), ("v", q_dim + kv_dim, kv_dim)):
+            tensors[f"layers.{n}.attn_{part}_bias"] = TensorRef(source, first, size, 0)
+    found = logits(fused, dataclasses.replace(spec, tensors=tensors))
+    np.testing.assert_array_equal(found, logits(whole, spec))
+
+
+def test_what_a_file_stores_less_one_is_added(tmp_path: Path) -> None:
+    def less_one(arrays: Arrays) -> Arrays:
+        return {name: a - np.float32(1) if "norm" in name else a for name, a in arrays.items()}
+
+    whole, spec = original("gemma3", tmp_path)
+    raw = _core.GgufFile(str(rewritten(tmp_path / "raw.gguf", "gemma3", less_one)))
+    tensors = {
+        name: dataclasses.replace(ref, add=1.0) if "norm" in name else ref
+        for name, ref in spec.tensors.items()
+    }
+    found = logits(raw, dataclasses.replace(spec, tensors=tensors))
+    np.testing.assert_allclose(found, logits(whole, spec), atol=1e-4)
+    assert np.abs(logits(raw, spec) - found).max() > 0.1
+
+
+@pytest.mark.parametrize("dtype", ["F32", "F16", "BF16"])
+@pytest.mark.parametrize("tensor", ["blk.1.ffn_up.weight", "blk.1.attn_norm.weight", "token_embd.weight"])
+@pytest.mark.parametrize("value", [np.nan, -np.inf])
+def test_weights_that_are_no_numbers_are_refused(
+    dtype: str, tensor: str, value: float, tmp_path: Path
+) -> None:
+    def spoil(arrays: Arrays) -> Arrays:
+        arrays[tensor] = arrays[tensor].copy()
+        arrays[tensor].flat[-1] = value
+        return arrays
+
+    file = _core.GgufFile(str(rewritten(tmp_path / "nan.gguf", "llama", spoil, dtype)))
+    with pytest.raises(ModelFileError, match=rf"nan\.gguf: tensor '{tensor}' holds NaN or an infinity"):
+        logits(file, resolve(file))
+
+
+@pytest.mark.parametrize(
+    ("ref", "message"),
+    [
+        (TensorRef("blk.0.attn_norm.weight", 1, 96, 0), r"does not hold elements 1\.\.97"),
+        (TensorRef("blk.0.attn_q.weight", 0, 96, 0), r"does not hold elements 0\.\.96"),
+        (TensorRef("blk.0.attn_q.weight", 1, 256, 96), r"does not hold rows 1\.\.257 of 96 columns"),
+        (TensorRef("blk.0.attn_q.weight", 2**63, 2**63, 96), "does not hold rows"),
+        (TensorRef("blk.0.attn_q.weight", 0, 96, 256), r"does not hold rows 0\.\.96 of 256 columns"),
+        (TensorRef("blk.0.nothing", 0, 1, 0), r"tensor 'blk\.0\.nothing' is missing"),
+    ],
+)
+def test_a_part_beyond_its_tensor_is_refused(ref: TensorRef, message: str, tmp_path: Path) -> None:
+    file, spec = original("llama", tmp_path)
+    wrong = dataclasses.replace(spec, tensors={**spec.tensors, "layers.0.attn_norm": ref})
+    with pytest.raises(ModelFileError, match=message):
+        logits(file, wrong)
