@@ -1,4 +1,4 @@
-# The Metal backend: its host code in metal/, and the kernels' texts.
+# The Metal backend: its host code in metal/host, what needs no Metal in metal/choose, and the kernels' texts.
 #
 # AKUNU_METAL  AUTO      on where the target is macOS
 #              ON        required: the target must be macOS
@@ -73,8 +73,8 @@ endfunction()
 
 # Adds the backend to <target>.
 function(akunu_add_metal target)
-  # Plans need no Metal: see metal/plan_device.h.
-  file(GLOB sources CONFIGURE_DEPENDS ${AKUNU_METAL_ROOT}/*.cpp)
+  # Plans need no Metal: see metal/choose/plan_device.h.
+  file(GLOB sources CONFIGURE_DEPENDS ${AKUNU_METAL_ROOT}/choose/*.cpp)
   target_sources(${target} PRIVATE ${sources})
   target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR})
   set(mode ${AKUNU_METAL_MODE})
@@ -82,7 +82,7 @@ function(akunu_add_metal target)
     return()
   endif()
   akunu_kernel_sources(kernel_sources)
-  file(GLOB objective CONFIGURE_DEPENDS ${AKUNU_METAL_ROOT}/*.mm)
+  file(GLOB objective CONFIGURE_DEPENDS ${AKUNU_METAL_ROOT}/host/*.mm)
   target_sources(${target} PRIVATE ${kernel_sources})
   target_compile_definitions(${target} PRIVATE AKUNU_METAL=1)
   if(mode STREQUAL "EMULATED")

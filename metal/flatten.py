@@ -66,7 +66,7 @@ def literal(text: str) -> str:
 
 def generate(files: list[Path], folders: list[Path], compiler: list[str], seen: set[Path]) -> str:
     """The C++ file; raises FlattenError, also when two files have a function of one name."""
-    out = ['#include "metal/kernel_sources.h"', "", "namespace akunu::metal {", "namespace {"]
+    out = ['#include "metal/host/kernel_sources.h"', "", "namespace akunu::metal {", "namespace {"]
     rows, owner = [], dict[str, str]()
     for i, file in enumerate(files):
         own: set[Path] = set()

@@ -3,7 +3,7 @@
 #include <pybind11/stl.h>
 
 #include "bindings/bind.h"
-#include "metal/chip.h"
+#include "metal/choose/chip.h"
 
 namespace py = pybind11;
 

@@ -3,9 +3,9 @@
 #include "core/error.h"
 #include "cpu/cpu_device.h"
 #include "cpu/topology.h"
-#include "metal/plan_device.h"
+#include "metal/choose/plan_device.h"
 #ifdef AKUNU_METAL
-#include "metal/metal_device.h"
+#include "metal/host/metal_device.h"
 #endif
 
 namespace akunu {

@@ -14,12 +14,6 @@
 
 #include "attention_kv.h"
 
-enum FlashSizes : u32 {
-    kFlashThreads = 128,
-    kFlashSimdgroups = kFlashThreads / 32,
-};
-
-
 // What the queries of a tile are.
 struct FlashTile {
     uint first_row, rows, kv_head;  // rows of the batch
@@ -36,7 +30,7 @@ template <typename Kv, uint kKeys, typename T>
 static inline void stage_rows(device const uchar* cache, KvHead head, uint begin, uint end, uint stride, uint tid,
                               threadgroup T* tile) {
     const uint quads = (kHeadDim + 7) / 8 * 2;  // whole matrices
-    for (uint i = tid; i < kKeys * quads; i += kFlashThreads) {
+    for (uint i = tid; i < kKeys * quads; i += kAttentionThreads) {
         const uint key = i / quads, quad = i % quads;
         float4 v = float4(0.0f);
         if (begin + key < end && quad < kHeadQuads) v = Kv::load(cache, head.at(begin + key), quad);
@@ -101,11 +95,11 @@ template <typename Kv, uint kMaxDim, uint kParts, uint kKeys>
                           uint lane [[thread_index_in_simdgroup]],
                           uint simdgroup [[simdgroup_index_in_threadgroup]]) {
     typedef typename Kv::Tile T;
-    constexpr uint kQueries = 8 * kFlashSimdgroups / kParts, kMatrices = kMaxDim / kParts / 8;
+    constexpr uint kQueries = 8 * kAttentionSimdgroups / kParts, kMatrices = kMaxDim / kParts / 8;
     constexpr uint kStride = kMaxDim + 16 / sizeof(T), kScoreStride = kKeys + 4;  // off the banks' period
     constexpr uint kScores = 8 * kScoreStride;                                    // of a SIMD-group
     threadgroup metal::vec<T, 4> tile4[kKeys * kStride / 4];                      // keys, then values
-    threadgroup float4 scores4[kFlashSimdgroups * kScores / 4];
+    threadgroup float4 scores4[kAttentionSimdgroups * kScores / 4];
     threadgroup float factors[kQueries * 8];
     threadgroup T* tile = (threadgroup T*)tile4;
     threadgroup float* scores = (threadgroup float*)scores4;
@@ -131,7 +125,7 @@ template <typename Kv, uint kMaxDim, uint kParts, uint kKeys>
             const uint row = i / (kKeys / 4), quad = i % (kKeys / 4), in_head = (first_matrix + m0) * 2 + quad;
             float4 v = float4(0.0f);
             if (first_query + row < t.queries() && in_head < kHeadQuads) {
-                v = load_quad(q + t.offset(first_query + row, p.n_heads), in_head * 4) * p.scale;
+                v = load_head_quad(q + t.offset(first_query + row, p.n_heads), in_head * 4) * p.scale;
             }
             *(threadgroup float4*)(own + row * kScoreStride + quad * 4) = v;
         }

@@ -30,7 +30,7 @@ static inline uint split_blocks(constant AttentionParams& p) {
     return p.position / kSplitKeys - first_key(p.position, p.window) / kSplitKeys + 1;
 }
 
-// Splits of the keys that a batch of few rows has: the grid's, see GroupCount in metal/kernel_choice.h. Split z has every
+// Splits of the keys that a batch of few rows has: the grid's, see GroupCount in metal/choose/kernel_choice.h. Split z has every
 // n-th run of batch_split_keys from the first that is seen on.
 static inline uint batch_splits_used(constant AttentionParams& p) {
     const uint each = batch_split_keys(p.context), all = p.position + p.rows;
@@ -42,8 +42,8 @@ static inline float soft_cap(float score, float cap) {
     return cap > 0.0f ? cap * metal::precise::tanh(score / cap) : score;
 }
 
-// Four elements from `d` on of a row of f32 that begins at `x`.
-static inline float4 load_quad(device const float* x, uint d) {
+// Four elements from `d` on of a head of f32 that begins at `x`.
+static inline float4 load_head_quad(device const float* x, uint d) {
     if (kWholeQuads) return *(device const float4*)(x + d);
     float4 v = float4(0.0f);
     for (uint i = 0; i < 4 && d + i < kHeadDim; ++i) v[i] = x[d + i];
@@ -120,7 +120,3 @@ struct KvQ8 {
 
 typedef KvFloat<half> KvF16;
 typedef KvFloat<float> KvF32;
-
-// A kernel template's instantiation under a name of its own.
-#define AKUNU_KERNEL(name, ...) \
-    template [[host_name(name)]] [[kernel]] decltype(__VA_ARGS__) __VA_ARGS__;

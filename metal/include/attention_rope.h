@@ -5,11 +5,6 @@
 
 #include "attention_kv.h"
 
-enum RopeSizes : u32 {
-    kRopeSimdgroups = 4,  // of a threadgroup
-    kMaxHeadDim = 256,
-};
-
 // A head's elements as a lane holds them: the pairs i = lane, lane + 32, ... that turn, then what passes through. One lane
 // reads and writes an element, so that heads can turn in place.
 struct RopePairs {
@@ -61,10 +56,10 @@ template <typename Kv>
                         uint2 group [[threadgroup_position_in_grid]],
                         uint lane [[thread_index_in_simdgroup]],
                         uint simdgroup [[simdgroup_index_in_threadgroup]]) {
-    threadgroup float staged[kRopeSimdgroups * kMaxHeadDim];
+    threadgroup float staged[kAttentionSimdgroups * kMaxHeadDim];
     device const uint* pages = nullptr;
     if (kPaged) pages = page_table;
-    const uint head = group.x * kRopeSimdgroups + simdgroup, row = group.y;
+    const uint head = group.x * kAttentionSimdgroups + simdgroup, row = group.y;
     table += ulong(row) * (p.rope_dim / 2);
     if (head < p.n_heads) {
         device float* x = q + (ulong(row) * p.n_heads + head) * kHeadDim;

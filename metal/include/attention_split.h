@@ -11,8 +11,6 @@
 #include "attention_kv.h"
 
 enum SplitSizes : u32 {
-    kSplitThreads = 128,
-    kSplitSimdgroups = kSplitThreads / 32,
     kLanesPerKey = 8,  // each with every 8th quad of the key
     kKeysPerLane = 4,  // taken together, so that a quad of q is read once for them
     kReducedHeads = 4,  // heads whose outputs are summed over the threads at a time
@@ -22,7 +20,7 @@ enum SplitSizes : u32 {
 template <typename Kv, uint kMaxDim, uint kMaxGroup>
 static inline void split_scores(device const uchar* keys, KvHead head, threadgroup const float4* q, uint begin, uint first,
                                 uint end, float cap, uint lane, uint simdgroup, threadgroup float* scores) {
-    constexpr uint kAtOnce = 32 / kLanesPerKey * kKeysPerLane, kPerSimdgroup = kSplitKeys / kSplitSimdgroups;
+    constexpr uint kAtOnce = 32 / kLanesPerKey * kKeysPerLane, kPerSimdgroup = kSplitKeys / kAttentionSimdgroups;
     for (uint at = simdgroup * kPerSimdgroup; at < (simdgroup + 1) * kPerSimdgroup; at += kAtOnce) {
         float sum[kKeysPerLane][kMaxGroup];
         KvRow rows[kKeysPerLane];
@@ -105,7 +103,7 @@ template <typename Kv, uint kMaxDim, uint kMaxGroup>
                                 uint lane [[thread_index_in_simdgroup]],
                                 uint simdgroup [[simdgroup_index_in_threadgroup]]) {
     constexpr uint kTogether = kMaxGroup < kReducedHeads ? kMaxGroup : uint(kReducedHeads);
-    constexpr uint kQueryQuads = kMaxGroup * kMaxDim / 4, kSumQuads = kTogether * kSplitThreads;
+    constexpr uint kQueryQuads = kMaxGroup * kMaxDim / 4, kSumQuads = kTogether * kAttentionThreads;
     threadgroup float4 shared[kQueryQuads > kSumQuads ? kQueryQuads : kSumQuads];  // q, later sums over threads
     threadgroup float scores[kMaxGroup * kSplitKeys];
     threadgroup SplitHead heads[kMaxGroup];
@@ -119,9 +117,9 @@ template <typename Kv, uint kMaxDim, uint kMaxGroup>
     const uint to = metal::min(p.position + 1, (first_block + split_begin(group.x + 1, blocks, splits)) * kSplitKeys);
 
     q += ulong(group.y) * kGroup * kHeadDim;
-    for (uint i = tid; i < kGroup * kHeadQuads; i += kSplitThreads) {
+    for (uint i = tid; i < kGroup * kHeadQuads; i += kAttentionThreads) {
         const uint g = i / kHeadQuads, quad = i % kHeadQuads;
-        shared[g * (kMaxDim / 4) + quad] = load_quad(q + g * kHeadDim, quad * 4) * p.scale;
+        shared[g * (kMaxDim / 4) + quad] = load_head_quad(q + g * kHeadDim, quad * 4) * p.scale;
     }
     if (tid < kGroup) {
         heads[tid].top = kMasked;
@@ -130,7 +128,7 @@ template <typename Kv, uint kMaxDim, uint kMaxGroup>
     threadgroup_barrier(metal::mem_flags::mem_threadgroup);
 
     // A thread has one quad of the values, and every n-th key.
-    const uint teams = kSplitThreads / kHeadQuads, team = tid / kHeadQuads, quad = tid % kHeadQuads;
+    const uint teams = kAttentionThreads / kHeadQuads, team = tid / kHeadQuads, quad = tid % kHeadQuads;
     float4 out[kMaxGroup];
 #pragma clang loop unroll(full)
     for (uint g = 0; g < kMaxGroup; ++g) out[g] = float4(0.0f);
@@ -138,7 +136,7 @@ template <typename Kv, uint kMaxDim, uint kMaxGroup>
         const uint first = metal::max(window_first, begin), end = metal::min(to, begin + kSplitKeys);
         split_scores<Kv, kMaxDim, kMaxGroup>(keys, head, shared, begin, first, end, p.softcap, lane, simdgroup, scores);
         threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-        for (uint g = simdgroup; g < kGroup; g += kSplitSimdgroups) {
+        for (uint g = simdgroup; g < kGroup; g += kAttentionSimdgroups) {
             const SplitHead now = split_softmax(scores + g * kSplitKeys, heads[g].top, heads[g].sum, lane);
             metal::simdgroup_barrier(metal::mem_flags::mem_threadgroup);
             if (lane == 0) {
@@ -172,12 +170,12 @@ template <typename Kv, uint kMaxDim, uint kMaxGroup>
         if (g0 >= kGroup) continue;
         const uint n = metal::min(kTogether, kGroup - g0);
 #pragma clang loop unroll(full)
-        for (uint g = 0; g < kTogether; ++g) shared[g * kSplitThreads + tid] = out[g0 + g];
+        for (uint g = 0; g < kTogether; ++g) shared[g * kAttentionThreads + tid] = out[g0 + g];
         threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-        for (uint i = tid; i < n * kHeadDim; i += kSplitThreads) {
+        for (uint i = tid; i < n * kHeadDim; i += kAttentionThreads) {
             const uint g = i / kHeadDim, d = i % kHeadDim;
             float sum = 0.0f;
-            for (uint t = 0; t < teams; ++t) sum += shared[g * kSplitThreads + t * kHeadQuads + d / 4][d % 4];
+            for (uint t = 0; t < teams; ++t) sum += shared[g * kAttentionThreads + t * kHeadQuads + d / 4][d % 4];
             partials[(ulong(group.y * kGroup + g0 + g) * room + group.x) * kHeadDim + d] = sum;
         }
         threadgroup_barrier(metal::mem_flags::mem_threadgroup);

@@ -5,6 +5,7 @@
 #include "attention_flash.h"
 #include "attention_rope.h"
 #include "attention_split.h"
+#include "instantiate.h"
 
 // kKeys256: keys of a tile where a head may have 256 elements, as many as fit into 32 KB.
 #define AKUNU_ATTENTION(type, Kv, kKeys256)                                      \

@@ -7,7 +7,7 @@
 namespace akunu::metal {
 #endif
 
-enum KvMoveSizes : u32 { kMoveSimds = 8, kMaxHeadDim = 256 };
+enum KvMoveSizes : u32 { kMoveSimds = 8 };
 
 // to[to_position + i] = from[from_position + i] for i in [0, count). Keys are turned by RoPE's angles of `turn`
 // positions, which is to_position - from_position where a text moves to other positions, and 0 where it is a copy.

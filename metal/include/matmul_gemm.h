@@ -9,11 +9,8 @@
 
 #include "dequant.h"
 #include "matmul_output.h"
+#include "matmul_sizes.h"
 #include "vector_load.h"
-
-constant constexpr ushort kTileRows = 64;  // of weights
-constant constexpr ushort kTileDepth = 32;
-constant constexpr ushort kGemmThreads = 128;
 
 // float4s of threadgroup memory: the two input tiles, later the output tile.
 template <typename F, ushort kTokens>

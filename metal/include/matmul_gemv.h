@@ -9,13 +9,12 @@
 
 #include "dequant.h"
 #include "matmul_output.h"
+#include "matmul_sizes.h"
 #include "vector_load.h"
 
 constant uint ROWS_PER_SIMD [[function_constant(1)]];  // of a matrix, per SIMD-group: up to kMaxRows / matrices
 constant uint K_SPLIT [[function_constant(2)]];        // SIMD-groups per set of rows
 
-constant constexpr ushort kMaxRows = 8;
-constant constexpr ushort kMaxSimdgroups = 16;
 // Partial results of a threadgroup: rows and the sum of squares.
 constant constexpr ushort kPartials = kMaxSimdgroups * (kMaxRows + 1);
 
@@ -43,7 +42,7 @@ struct NormInput {
 };
 
 // Where a thread is.
-struct Place {
+struct GemvThread {
     uint group;    // threadgroup
     ushort simd;   // SIMD-group of it
     ushort simds;  // SIMD-groups of a threadgroup
@@ -96,7 +95,7 @@ inline void accumulate_rows(thread const Input& x, thread const typename F::Row 
 // The products of the lane's row with x: element m of the result for matrix m. Only lanes that store have them.
 template <typename F, ushort kMatrices, typename Input>
 inline float2 gemv(thread const Input& x, thread const typename F::Matrix (&w)[kMatrices], uint n, uint k,
-                   thread const Place& at, threadgroup float* partial) {
+                   thread const GemvThread& at, threadgroup float* partial) {
     float sums[kMaxRows];
     float squares = 0;
 #pragma clang loop unroll(full)
@@ -159,7 +158,7 @@ kernel void matmul_gemv(device const typename F::Input* x [[buffer(0)]], device 
                         ushort simd [[simdgroup_index_in_threadgroup]], ushort simds [[simdgroups_per_threadgroup]],
                         ushort lane [[thread_index_in_simdgroup]]) {
     threadgroup float partial[kPartials];
-    const Place at = {group, simd, simds, lane};
+    const GemvThread at = {group, simd, simds, lane};
     const typename F::Matrix matrix[1] = {{w}};
     const PlainInput<F> input = {x};
     const float v = gemv<F, 1>(input, matrix, p.n, p.k, at, partial).x;
@@ -174,7 +173,7 @@ kernel void gate_up_gemv(device const typename F::Input* x [[buffer(0)]], device
                          uint group [[threadgroup_position_in_grid]], ushort simd [[simdgroup_index_in_threadgroup]],
                          ushort simds [[simdgroups_per_threadgroup]], ushort lane [[thread_index_in_simdgroup]]) {
     threadgroup float partial[kPartials];
-    const Place at = {group, simd, simds, lane};
+    const GemvThread at = {group, simd, simds, lane};
     const typename F::Matrix matrices[2] = {{gate}, {up}};
     const PlainInput<F> input = {x};
     const float2 v = gemv<F, 2>(input, matrices, p.n, p.k, at, partial);
@@ -184,7 +183,7 @@ kernel void gate_up_gemv(device const typename F::Input* x [[buffer(0)]], device
 // One of the three parts of norm_qkv: n rows, whose results go to y and whose biases are at `bias`.
 template <typename F>
 inline void norm_part(device const float* x, device const float* g, device const uchar* w, device float* y,
-                      device const float* bias, uint n, constant NormQkvParams& p, thread const Place& at,
+                      device const float* bias, uint n, constant NormQkvParams& p, thread const GemvThread& at,
                       threadgroup float* partial) {
     const typename F::Matrix matrix[1] = {{w}};
     const NormInput<F> input = {x, g, p.eps};
@@ -205,7 +204,7 @@ kernel void norm_qkv(device const float* x [[buffer(0)]], device const float* g 
     threadgroup float partial[kPartials];
     const uint rows = simds / K_SPLIT * ROWS_PER_SIMD;
     const uint q_groups = (p.n_q + rows - 1) / rows, kv_groups = (p.n_kv + rows - 1) / rows;
-    Place at = {group, simd, simds, lane};
+    GemvThread at = {group, simd, simds, lane};
     device const uchar* w = wq;
     uint n = p.n_q, to = 0, first = 0;
     const bool is_v = group >= q_groups + kv_groups;
@@ -238,7 +237,7 @@ kernel void norm_gate_up(device const float* x [[buffer(0)]], device const float
                          ushort simd [[simdgroup_index_in_threadgroup]], ushort simds [[simdgroups_per_threadgroup]],
                          ushort lane [[thread_index_in_simdgroup]]) {
     threadgroup float partial[kPartials];
-    const Place at = {group, simd, simds, lane};
+    const GemvThread at = {group, simd, simds, lane};
     const typename F::Matrix matrices[2] = {{gate}, {up}};
     const NormInput<F> input = {x, g, p.eps};
     const float2 v = gemv<F, 2>(input, matrices, p.n, p.k, at, partial);

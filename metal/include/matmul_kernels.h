@@ -1,12 +1,11 @@
 // Every kernel of a weight type: what a file of kernels/matmul instantiates.
 #pragma once
 
+#include "instantiate.h"
 #include "matmul_embed.h"
 #include "matmul_gemm.h"
 #include "matmul_gemv.h"
 #include "matmul_rows.h"
-
-#define AKUNU_KERNEL(name, ...) template [[host_name(name)]] [[kernel]] decltype(__VA_ARGS__) __VA_ARGS__;
 
 #define AKUNU_MATMUL_KERNELS(name, F)                            \
     AKUNU_KERNEL("embed_" #name, embed<F>)                       \
@@ -16,6 +15,6 @@
     AKUNU_KERNEL("norm_gate_up_" #name, norm_gate_up<F>)         \
     AKUNU_KERNEL("matmul_rows_" #name, matmul_rows<F>)           \
     AKUNU_KERNEL("gate_up_rows_" #name, gate_up_rows<F>)         \
-    AKUNU_KERNEL("matmul_gemm_" #name, matmul_gemm<F, 32>)       \
-    AKUNU_KERNEL("matmul_gemm_small_" #name, matmul_gemm<F, 16>) \
-    AKUNU_KERNEL("gate_up_gemm_" #name, gate_up_gemm<F, 32>)
+    AKUNU_KERNEL("matmul_gemm_" #name, matmul_gemm<F, kTileTokens>)       \
+    AKUNU_KERNEL("matmul_gemm_small_" #name, matmul_gemm<F, kSmallTileTokens>) \
+    AKUNU_KERNEL("gate_up_gemm_" #name, gate_up_gemm<F, kTileTokens>)

@@ -6,10 +6,8 @@
 
 #include "dequant.h"
 #include "matmul_output.h"
+#include "matmul_sizes.h"
 #include "vector_load.h"
-
-constant constexpr ushort kMaxTokens = 16;
-constant constexpr ushort kRowsOfW = 4;  // of all matrices together
 
 // sums[t][i] = Σ x[t]·w[i] over the lane's share of k.
 template <typename F>

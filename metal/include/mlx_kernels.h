@@ -2,6 +2,7 @@
 #pragma once
 
 #include "dequant_mlx.h"
+#include "instantiate.h"
 #include "matmul_embed.h"
 #include "matmul_gemm.h"
 #include "matmul_gemv.h"
@@ -25,7 +26,7 @@ kernel void mlx_gemv(device const half* x [[buffer(0)]], device const uchar* w [
                      ushort lane [[thread_index_in_simdgroup]]) {
     threadgroup float partial[kPartials];
     const typename F::Matrix matrix[1] = {{w, scales, biases}};
-    const Place at = {group, simd, simds, lane};
+    const GemvThread at = {group, simd, simds, lane};
     const PlainInput<F> input = {x};
     const float v = gemv<F, 1>(input, matrix, p.n, p.k, at, partial).x;
     if (at.stores(p.n)) store_product(y, bias, p, 0, at.base_row() + lane, v);
@@ -59,11 +60,9 @@ kernel void mlx_gemm(device const half* x [[buffer(0)]], device const uchar* w [
     store_tile<kTokens>((threadgroup const float*)memory, y, bias, p, tile, thread_index);
 }
 
-#define AKUNU_KERNEL(name, ...) template [[host_name(name)]] [[kernel]] decltype(__VA_ARGS__) __VA_ARGS__;
-
 #define AKUNU_MLX_KERNELS(bits)                                      \
     AKUNU_KERNEL("embed_mlx_q" #bits, mlx_embed<Mlx<bits>>)          \
     AKUNU_KERNEL("matmul_gemv_mlx_q" #bits, mlx_gemv<Mlx<bits>>)     \
     AKUNU_KERNEL("matmul_rows_mlx_q" #bits, mlx_rows<Mlx<bits>>)     \
-    AKUNU_KERNEL("matmul_gemm_mlx_q" #bits, mlx_gemm<Mlx<bits>, 32>) \
-    AKUNU_KERNEL("matmul_gemm_small_mlx_q" #bits, mlx_gemm<Mlx<bits>, 16>)
+    AKUNU_KERNEL("matmul_gemm_mlx_q" #bits, mlx_gemm<Mlx<bits>, kTileTokens>) \
+    AKUNU_KERNEL("matmul_gemm_small_mlx_q" #bits, mlx_gemm<Mlx<bits>, kSmallTileTokens>)

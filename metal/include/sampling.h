@@ -1,4 +1,4 @@
-// What the sampling kernels share with choose_sampling.cpp: sizes, the sampler's state as device code reads it, and
+// What the sampling kernels share with metal/choose/sampling.cpp: sizes, the sampler's state as device code reads it, and
 // where intermediate results lie in scratch memory.
 #pragma once
 
@@ -24,7 +24,7 @@ enum SamplingSizes : u32 {
     kIdBits = 24,  // a token's id in a sort key
 };
 
-// SamplerState of core/sampling.h; choose_sampling.cpp checks that they agree.
+// SamplerState of core/sampling.h; metal/choose/sampling.cpp checks that they agree.
 struct SamplerSettings {
     float temperature;
     u32 top_k;

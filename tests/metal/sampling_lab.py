@@ -33,7 +33,7 @@ def _slices(vocab: int) -> int:
 
 @dataclass(frozen=True)
 class Pass:
-    """As metal/choose_sampling.cpp has it."""
+    """As metal/choose/sampling.cpp has it."""
 
     file: str
     function: str

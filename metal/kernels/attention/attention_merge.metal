@@ -6,15 +6,9 @@ using namespace metal;
 #include "activation.h"
 #include "attention_kv.h"
 
-enum MergeSizes : u32 {
-    kMergeThreads = 128,
-    kMergeSimdgroups = kMergeThreads / 32,
-    kMaxDim = 256,
-};
-
 // Threadgroup memory of one merge.
 struct MergeShared {
-    float sums[kMergeSimdgroups * kMaxDim], maxima[kMergeSimdgroups], totals[kMergeSimdgroups];
+    float sums[kAttentionSimdgroups * kMaxHeadDim], maxima[kAttentionSimdgroups], totals[kAttentionSimdgroups];
 };
 
 // Merges `n` splits of the query `index` of `queries`; there is room for `splits` per query.
@@ -25,36 +19,36 @@ static inline void merge_splits(device const float* partials, uint n, uint split
     device const float2* stats = (device const float2*)(partials + queries * splits * kHeadDim) + index * splits;
 
     float top = kMasked;
-    for (uint s = tid; s < n; s += kMergeThreads) top = max(top, stats[s].x);
+    for (uint s = tid; s < n; s += kAttentionThreads) top = max(top, stats[s].x);
     top = simd_max(top);
     if (lane == 0) shared.maxima[simdgroup] = top;
     threadgroup_barrier(mem_flags::mem_threadgroup);
-    top = simd_max(shared.maxima[lane % kMergeSimdgroups]);
+    top = simd_max(shared.maxima[lane % kAttentionSimdgroups]);
 
     // Each SIMD-group has every n-th split, each lane every 32nd element.
-    float out[kMaxDim / 32], total = 0.0f;
+    float out[kMaxHeadDim / 32], total = 0.0f;
 #pragma clang loop unroll(full)
-    for (uint i = 0; i < kMaxDim / 32; ++i) out[i] = 0.0f;
-    for (uint s = simdgroup; s < n; s += kMergeSimdgroups) {
+    for (uint i = 0; i < kMaxHeadDim / 32; ++i) out[i] = 0.0f;
+    for (uint s = simdgroup; s < n; s += kAttentionSimdgroups) {
         const float weight = exp(stats[s].x - top);
         total += weight * stats[s].y;
 #pragma clang loop unroll(full)
-        for (uint i = 0; i < kMaxDim / 32; ++i) {
+        for (uint i = 0; i < kMaxHeadDim / 32; ++i) {
             if (i * 32 + lane < kHeadDim) out[i] += weight * outs[ulong(s) * kHeadDim + i * 32 + lane];
         }
     }
 #pragma clang loop unroll(full)
-    for (uint i = 0; i < kMaxDim / 32; ++i) {
-        if (i * 32 + lane < kHeadDim) shared.sums[simdgroup * kMaxDim + i * 32 + lane] = out[i];
+    for (uint i = 0; i < kMaxHeadDim / 32; ++i) {
+        if (i * 32 + lane < kHeadDim) shared.sums[simdgroup * kMaxHeadDim + i * 32 + lane] = out[i];
     }
     if (lane == 0) shared.totals[simdgroup] = total;
     threadgroup_barrier(mem_flags::mem_threadgroup);
 
     total = 0.0f;
-    for (uint i = 0; i < kMergeSimdgroups; ++i) total += shared.totals[i];
-    for (uint d = tid; d < kHeadDim; d += kMergeThreads) {
+    for (uint i = 0; i < kAttentionSimdgroups; ++i) total += shared.totals[i];
+    for (uint d = tid; d < kHeadDim; d += kAttentionThreads) {
         float sum = 0.0f;
-        for (uint i = 0; i < kMergeSimdgroups; ++i) sum += shared.sums[i * kMaxDim + d];
+        for (uint i = 0; i < kAttentionSimdgroups; ++i) sum += shared.sums[i * kMaxHeadDim + d];
         store_activation(sum / total, formats, out_f32, out_f16, index * kHeadDim + d);
     }
 }

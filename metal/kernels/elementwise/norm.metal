@@ -6,8 +6,8 @@ using namespace metal;
 #include "core/params.h"
 #include "reduce.h"
 
-// A thread's place in its threadgroup.
-struct Place {
+// A thread of the threadgroup that has a row.
+struct RowThread {
     uint tid, threads, lane, simdgroup, n_simdgroups;
 };
 
@@ -16,7 +16,7 @@ static inline float square_sum(float4 x) { return dot(x, x); }
 
 // 1 / sqrt(mean(x²) + eps) of a row of `n` elements V.
 template <typename V>
-static inline float rms_scale(device const V* x, uint n, uint dim, float eps, threadgroup float* partials, Place at) {
+static inline float rms_scale(device const V* x, uint n, uint dim, float eps, threadgroup float* partials, RowThread at) {
     float sum = 0.0f;
     for (uint i = at.tid; i < n; i += at.threads) sum += square_sum(x[i]);
     sum = threadgroup_sum(sum, partials, at.lane, at.simdgroup, at.n_simdgroups);
@@ -26,7 +26,7 @@ static inline float rms_scale(device const V* x, uint n, uint dim, float eps, th
 // A row as elements V: float4, or float where a row's length is no multiple of four.
 template <typename V>
 static inline void norm_row(device const V* x, device const V* weight, device float* out_f32, device half* out_f16,
-                            constant NormParams& p, uint row, threadgroup float* partials, Place at) {
+                            constant NormParams& p, uint row, threadgroup float* partials, RowThread at) {
     const uint width = sizeof(V) / sizeof(float), n = p.dim / width;
     x += ulong(p.first_row + row) * n;
     const float scale = rms_scale(x, n, p.dim, p.eps, partials, at);
@@ -38,7 +38,7 @@ static inline void norm_row(device const V* x, device const V* weight, device fl
 
 template <typename V>
 static inline void norm_add_row(device const V* x, device const V* weight, device V* h, constant NormParams& p, uint row,
-                                threadgroup float* partials, Place at) {
+                                threadgroup float* partials, RowThread at) {
     const uint n = p.dim / (sizeof(V) / sizeof(float));
     x += ulong(row) * n;
     h += ulong(row) * n;
@@ -58,7 +58,7 @@ kernel void norm(device const float* x [[buffer(0)]],
                  uint simdgroup [[simdgroup_index_in_threadgroup]],
                  uint n_simdgroups [[simdgroups_per_threadgroup]]) {
     threadgroup float partials[32];
-    const Place at = {tid, threads, lane, simdgroup, n_simdgroups};
+    const RowThread at = {tid, threads, lane, simdgroup, n_simdgroups};
     if (p.dim % 4 == 0) {
         norm_row((device const float4*)x, (device const float4*)weight, out_f32, out_f16, p, row, partials, at);
     } else {
@@ -78,7 +78,7 @@ kernel void norm_add(device const float* x [[buffer(0)]],
                      uint simdgroup [[simdgroup_index_in_threadgroup]],
                      uint n_simdgroups [[simdgroups_per_threadgroup]]) {
     threadgroup float partials[32];
-    const Place at = {tid, threads, lane, simdgroup, n_simdgroups};
+    const RowThread at = {tid, threads, lane, simdgroup, n_simdgroups};
     if (p.dim % 4 == 0) {
         norm_add_row((device const float4*)x, (device const float4*)weight, (device float4*)h, p, row, partials, at);
     } else {

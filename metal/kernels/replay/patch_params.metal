@@ -1,4 +1,4 @@
-// What changes from one replay to the next, for commands that are encoded once: see metal/indirect.h.
+// What changes from one replay to the next, for commands that are encoded once: see metal/host/indirect.h.
 #include <metal_stdlib>
 using namespace metal;
 

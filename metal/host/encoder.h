@@ -1,7 +1,7 @@
 // Encodes commands: the tight loop of a replay.
 #pragma once
 
-#import "metal/plan.h"
+#import "metal/host/resolved_command.h"
 
 #include <array>
 
@@ -11,13 +11,13 @@ namespace akunu::metal {
 class Encoder {
   public:
     // `dummy` stands for buffers that a command does not have.
-    Encoder(__unsafe_unretained id<MTLComputeCommandEncoder> encoder, const Plans& plans, void* dummy)
-        : encoder_(encoder), scratch_(plans.scratch()), dummy_(dummy) {}
+    Encoder(__unsafe_unretained id<MTLComputeCommandEncoder> encoder, const Resolver& resolver, void* dummy)
+        : encoder_(encoder), scratch_(resolver.scratch()), dummy_(dummy) {}
 
     void encode(const DispatchCmd& cmd, const ReplayArgs& args, std::uint32_t step) {
-        const Plan& plan = *static_cast<const Plan*>(cmd.kernel);
+        const ResolvedCommand& resolved = *static_cast<const ResolvedCommand*>(cmd.kernel);
         // Commands with scratch memory share it.
-        if ((cmd.barrier || plan.scratch) && started_) barrier();
+        if ((cmd.barrier || resolved.scratch) && started_) barrier();
         started_ = true;
         for (std::uint8_t i = 0; i < cmd.n_buffers; ++i) {
             const Binding& b = cmd.buffers[i];
@@ -27,27 +27,27 @@ class Encoder {
                 bind(i, dummy_, 0);
             }
         }
-        if (plan.params) {
-            bind(kParamsIndex, plan.params, plan.params_offset);
+        if (resolved.params) {
+            bind(kParamsIndex, resolved.params, resolved.params_offset);
         } else if (cmd.param_bytes != 0) {
             alignas(8) std::byte params[kMaxParamBytes];
             patched_params(cmd, args, step, params);
             [encoder_ setBytes:params length:cmd.param_bytes atIndex:kParamsIndex];
             bound_[kParamsIndex] = {};
         }
-        if (plan.scratch) bind(kScratchIndex, scratch_, 0);
+        if (resolved.scratch) bind(kScratchIndex, scratch_, 0);
         const std::uint32_t position = args.position + step;
         bool first = true;
-        for (const Plan::Step& s : plan.steps) {
+        for (const ResolvedPass& p : resolved.passes) {
             if (!first) barrier();
             first = false;
-            if (s.pipeline != pipeline_) {
-                pipeline_ = s.pipeline;
-                [encoder_ setComputePipelineState:s.pipeline];
+            if (p.pipeline != pipeline_) {
+                pipeline_ = p.pipeline;
+                [encoder_ setComputePipelineState:p.pipeline];
             }
-            const auto count = [&](const GroupCount& c) { return groups(c, plan.extent, position, args.rows); };
-            [encoder_ dispatchThreadgroups:MTLSizeMake(count(s.x), count(s.y), count(s.z))
-                     threadsPerThreadgroup:s.threads];
+            const auto count = [&](const GroupCount& c) { return groups(c, resolved.extent, position, args.rows); };
+            [encoder_ dispatchThreadgroups:MTLSizeMake(count(p.x), count(p.y), count(p.z))
+                     threadsPerThreadgroup:p.threads];
         }
     }
 
@@ -81,12 +81,12 @@ class Encoder {
 
 // Encodes one command of a table alone in an encoder, which carries its name. A fence keeps the encoders of a command
 // buffer in order, of which this is the first or not.
-inline void encode_alone(id<MTLComputeCommandEncoder> compute, id<MTLFence> fence, bool first, const Plans& plans,
+inline void encode_alone(id<MTLComputeCommandEncoder> compute, id<MTLFence> fence, bool first, const Resolver& resolver,
                          void* dummy, const DispatchTable& table, std::size_t i, const ReplayArgs& args,
                          std::uint32_t step) {
     compute.label = ns_string(table.labels[i].full_name());
     if (!first) [compute waitForFence:fence];
-    Encoder(compute, plans, dummy).encode(table.commands[i], args, step);
+    Encoder(compute, resolver, dummy).encode(table.commands[i], args, step);
     if (fence) [compute updateFence:fence];
     [compute endEncoding];
 }

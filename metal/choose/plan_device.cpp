@@ -1,9 +1,9 @@
-#include "metal/plan_device.h"
+#include "metal/choose/plan_device.h"
 
 #include <sys/mman.h>
 
 #include "core/error.h"
-#include "metal/traits.h"
+#include "metal/choose/traits.h"
 
 namespace akunu::metal {
 

@@ -1,4 +1,4 @@
-#include "metal/chip.h"
+#include "metal/choose/chip.h"
 
 #include <algorithm>
 #include <array>

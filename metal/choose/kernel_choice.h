@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/dispatch.h"
-#include "metal/chip.h"
+#include "metal/choose/chip.h"
 
 namespace akunu::metal {
 

@@ -1,4 +1,4 @@
-#import "metal/replay.h"
+#import "metal/host/replay.h"
 
 #include <algorithm>
 #include <chrono>
@@ -34,11 +34,11 @@ double flops_of(const DispatchTable& table, const ReplayArgs& args) {
 
 }  // namespace
 
-Replay::Replay(id<MTLDevice> device, const Plans& plans, void* dummy, Indirect* indirect, double flops_per_buffer)
+Replay::Replay(id<MTLDevice> device, const Resolver& resolver, void* dummy, Indirect* indirect, double flops_per_buffer)
     : device_(device),
       queue_([device newCommandQueue]),
       event_([device newSharedEvent]),
-      plans_(plans),
+      resolver_(resolver),
       dummy_(dummy),
       indirect_(indirect),
       flops_per_buffer_(flops_per_buffer) {
@@ -63,7 +63,7 @@ void Replay::submit_buffer(std::uint32_t first_step, const Encode& encode) {
 Replay::Cursor Replay::submit(const DispatchTable& table, const ReplayArgs& args, Cursor at, std::uint32_t last,
                               bool cut) {
     submit_buffer(at.step, [&](id<MTLComputeCommandEncoder> compute) {
-        Encoder encoder(compute, plans_, dummy_);
+        Encoder encoder(compute, resolver_, dummy_);
         double flops = 0;
         while (at.step < last) {
             const std::size_t i = at.command++;
@@ -199,7 +199,7 @@ std::string Replay::faulted_command(const DispatchTable& table, const ReplayArgs
         id<MTLFence> fence = [device_ newFence];
         for (std::size_t i = 0; i < table.commands.size(); ++i) {
             id<MTLComputeCommandEncoder> compute = [buffer computeCommandEncoderWithDispatchType:MTLDispatchTypeSerial];
-            encode_alone(compute, fence, i == 0, plans_, dummy_, table, i, args, step);
+            encode_alone(compute, fence, i == 0, resolver_, dummy_, table, i, args, step);
         }
         [buffer commit];
         [buffer waitUntilCompleted];

@@ -1,24 +1,12 @@
 // Norms, RoPE tables, activation formats and gates: a threadgroup per row, or rows cut into pieces.
 #include <algorithm>
-#include <cstring>
 
-#include "metal/kernel_choice.h"
+#include "metal/choose/kernel_choice.h"
+#include "metal/choose/params.h"
 
 namespace akunu::metal {
 
 namespace {
-
-// Threads of a SIMD-group, on every chip so far.
-constexpr std::uint32_t kSimd = 32;
-
-template <typename P>
-P params_of(const DispatchCmd& cmd) {
-    P p;
-    std::memcpy(&p, cmd.params.data(), sizeof p);
-    return p;
-}
-
-constexpr std::uint32_t ceil_div(std::uint32_t a, std::uint32_t b) { return (a + b - 1) / b; }
 
 // A threadgroup per row whose threads take four elements at a time.
 KernelChoice per_row(const char* function, std::uint32_t dim) {
@@ -26,7 +14,7 @@ KernelChoice per_row(const char* function, std::uint32_t dim) {
     Pass pass;
     pass.function = function;
     pass.x.rows_per = 1;
-    pass.threads.x = std::min(ceil_div(ceil_div(dim, 4), kSimd) * kSimd, kMaxThreads);
+    pass.threads.x = std::min(ceil_div(ceil_div(dim, 4), kSimdWidth) * kSimdWidth, kMaxThreads);
     return {.passes = {pass}};
 }
 

@@ -1,14 +1,14 @@
-#include "metal/metal_device.h"
+#include "metal/host/metal_device.h"
 
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
 
 #include "core/error.h"
-#import "metal/gpu.h"
-#import "metal/profile.h"
-#import "metal/replay.h"
-#include "metal/traits.h"
+#include "metal/choose/traits.h"
+#import "metal/host/gpu.h"
+#import "metal/host/profile.h"
+#import "metal/host/replay.h"
 
 namespace akunu::metal {
 
@@ -41,16 +41,16 @@ struct MetalDevice::Impl {
     Chip chip = chip_of(device, gpu);
     Memory memory{device};
     Library library{device};
-    Plans plans{memory, library, chip};
+    Resolver resolver{memory, library, chip};
     Buffer dummy = memory.allocate(kDummyBytes);
     std::unique_ptr<Indirect> indirect = make_indirect();
-    Replay replay{device, plans, dummy.handle, indirect.get(), chip.f16_flops * kPrefillShare * buffer_seconds()};
+    Replay replay{device, resolver, dummy.handle, indirect.get(), chip.f16_flops * kPrefillShare * buffer_seconds()};
 
     // Not the default until it has been measured on hardware.
     std::unique_ptr<Indirect> make_indirect() {
         const char* wanted = std::getenv("AKUNU_METAL_REPLAY");
         if (!wanted || std::string_view(wanted) != "indirect") return nullptr;
-        return std::make_unique<Indirect>(device, memory, library, plans, dummy.handle);
+        return std::make_unique<Indirect>(device, memory, library, resolver, dummy.handle);
     }
 };
 
@@ -108,12 +108,12 @@ Weight MetalDevice::map_weight(const HostTensor& t) {
 void MetalDevice::resolve(DispatchCmd& cmd) const {
     cmd.kernel = pooled([&] {
         impl_->replay.drain();  // scratch memory may grow
-        return impl_->plans.resolve(cmd);
+        return impl_->resolver.resolve(cmd);
     });
 }
 
 std::vector<std::string> MetalDevice::kernel_names(const DispatchCmd& cmd) const {
-    return names_of(static_cast<const Plan*>(cmd.kernel)->choice);
+    return names_of(static_cast<const ResolvedCommand*>(cmd.kernel)->choice);
 }
 
 std::uint32_t MetalDevice::replay(const DispatchTable& table, const ReplayArgs& args, Control& control,
@@ -124,7 +124,7 @@ std::uint32_t MetalDevice::replay(const DispatchTable& table, const ReplayArgs& 
 void MetalDevice::profile(const DispatchTable& table, const ReplayArgs& args, std::span<double> seconds) {
     pooled([&] {
         impl_->replay.drain();
-        Profiler(impl_->device, impl_->replay.queue(), impl_->plans, impl_->dummy.handle).run(table, args, seconds);
+        Profiler(impl_->device, impl_->replay.queue(), impl_->resolver, impl_->dummy.handle).run(table, args, seconds);
     });
 }
 

@@ -5,7 +5,8 @@
 #include <cstddef>
 #include <optional>
 
-#include "metal/kernel_choice.h"
+#include "metal/choose/kernel_choice.h"
+#include "metal/choose/params.h"
 
 namespace akunu::metal {
 
@@ -66,8 +67,6 @@ struct Extent {
         return e;
     }
 };
-
-constexpr std::uint32_t ceil_div(std::uint32_t a, std::uint32_t b) { return (a + b - 1) / b; }
 
 // `position` is that of the replay's first row.
 constexpr std::uint32_t groups(const GroupCount& c, const Extent& extent, std::uint32_t position,

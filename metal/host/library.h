@@ -5,9 +5,9 @@
 #include <string>
 #include <tuple>
 
-#include "metal/kernel_choice.h"
-#include "metal/kernel_sources.h"
-#import "metal/objc.h"
+#include "metal/choose/kernel_choice.h"
+#include "metal/host/kernel_sources.h"
+#import "metal/host/objc.h"
 
 namespace akunu::metal {
 

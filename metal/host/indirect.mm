@@ -1,4 +1,4 @@
-#import "metal/indirect.h"
+#import "metal/host/indirect.h"
 
 #include <algorithm>
 #include <cstring>
@@ -9,8 +9,6 @@ namespace akunu::metal {
 
 namespace {
 
-constexpr std::uint64_t kSlot = 64;  // bytes of a command's parameters
-static_assert(kMaxParamBytes <= kSlot);
 constexpr std::uint32_t kPatchThreads = 64;
 
 bool equal(MTLSize a, MTLSize b) { return a.width == b.width && a.height == b.height && a.depth == b.depth; }
@@ -42,9 +40,9 @@ Indirect::~Indirect() {
 
 MTLSize Indirect::counts_of(const Entry& e, std::uint32_t step) const {
     const auto count = [&](const GroupCount& c) {
-        return groups(c, e.plan().extent, args_.position + step, args_.rows);
+        return groups(c, e.resolved().extent, args_.position + step, args_.rows);
     };
-    return MTLSizeMake(count(e.step().x), count(e.step().y), count(e.step().z));
+    return MTLSizeMake(count(e.pass().x), count(e.pass().y), count(e.pass().z));
 }
 
 void Indirect::reserve(std::size_t dispatches, std::size_t commands, std::size_t patches) {
@@ -65,7 +63,7 @@ void Indirect::reserve(std::size_t dispatches, std::size_t commands, std::size_t
         if (b.handle) memory_.release(b);
         b = larger;
     };
-    grow(params_, commands * kSlot);
+    grow(params_, commands * kParamsStride);
     grow(patches_, std::max<std::size_t>(patches, 1) * sizeof(ReplayPatch));
 }
 
@@ -77,31 +75,32 @@ void Indirect::bind(id<MTLIndirectComputeCommand> command, void* handle, NSUInte
 
 void Indirect::encode_entry(std::size_t at) {
     const Entry& e = entries_[at];
-    const Plan& plan = e.plan();
+    const ResolvedCommand& resolved = e.resolved();
     const DispatchCmd& cmd = *e.command;
     id<MTLIndirectComputeCommand> command = [commands_ indirectComputeCommandAtIndex:at];
     [command reset];
-    [command setComputePipelineState:library_.indirect_pipeline(plan.choice.passes[e.index])];
-    if (at != 0 && (e.index != 0 || cmd.barrier || plan.scratch)) [command setBarrier];
+    [command setComputePipelineState:library_.indirect_pipeline(resolved.choice.passes[e.index])];
+    if (at != 0 && (e.index != 0 || cmd.barrier || resolved.scratch)) [command setBarrier];
     for (std::uint8_t b = 0; b < cmd.n_buffers; ++b) {
         const Binding& binding = cmd.buffers[b];
         bind(command, binding ? binding.buffer.handle : dummy_, binding ? binding.offset : 0, b);
     }
-    if (cmd.param_bytes != 0) bind(command, params_.handle, e.slot * kSlot, kParamsIndex);
-    if (plan.scratch) bind(command, plans_.scratch(), 0, kScratchIndex);
-    [command concurrentDispatchThreadgroups:e.counts threadsPerThreadgroup:e.step().threads];
+    if (cmd.param_bytes != 0) bind(command, params_.handle, e.slot * kParamsStride, kParamsIndex);
+    if (resolved.scratch) bind(command, resolver_.scratch(), 0, kScratchIndex);
+    [command concurrentDispatchThreadgroups:e.counts threadsPerThreadgroup:e.pass().threads];
 }
 
 void Indirect::add_command(const DispatchCmd& cmd, std::size_t slot) {
-    const std::size_t steps = static_cast<const Plan*>(cmd.kernel)->steps.size();
-    for (std::size_t i = 0; i < steps; ++i) {
+    const std::size_t passes = static_cast<const ResolvedCommand*>(cmd.kernel)->passes.size();
+    for (std::size_t i = 0; i < passes; ++i) {
         entries_.push_back({&cmd, slot, i, {}});
         entries_.back().counts = counts_of(entries_.back(), 0);
         encode_entry(entries_.size() - 1);
     }
-    std::memcpy(params_.contents + slot * kSlot, cmd.params.data(), cmd.param_bytes);
+    std::memcpy(params_.contents + slot * kParamsStride, cmd.params.data(), cmd.param_bytes);
     for (std::uint8_t i = 0; i < cmd.n_patches; ++i) {
-        const auto word = static_cast<std::uint32_t>((slot * kSlot + cmd.patches[i].offset) / sizeof(std::uint32_t));
+        const auto word =
+            static_cast<std::uint32_t>((slot * kParamsStride + cmd.patches[i].offset) / sizeof(std::uint32_t));
         list_.push_back(patch_of(cmd.patches[i], word));
     }
 }
@@ -110,7 +109,7 @@ void Indirect::prepare(const DispatchTable& table, const ReplayArgs& args) {
     if (!patch_) patch_ = library_.pipeline({"patch_params", {}, {}, {}, {}, {kPatchThreads, 1, 1}});
     std::size_t dispatches = 0, patches = 0;
     for (const DispatchCmd& c : table.commands) {
-        dispatches += static_cast<const Plan*>(c.kernel)->steps.size();
+        dispatches += static_cast<const ResolvedCommand*>(c.kernel)->passes.size();
         patches += c.n_patches;
     }
     args_ = args;
@@ -125,7 +124,7 @@ void Indirect::prepare(const DispatchTable& table, const ReplayArgs& args) {
 std::uint32_t Indirect::same_counts_until(std::uint32_t step, std::uint32_t limit) const {
     const auto same = [&](std::uint32_t s) {
         return std::all_of(entries_.begin(), entries_.end(),
-                           [&](const Entry& e) { return !follows_keys(e.step()) || equal(e.counts, counts_of(e, s)); });
+                           [&](const Entry& e) { return !follows_keys(e.pass()) || equal(e.counts, counts_of(e, s)); });
     };
     while (step < limit && same(step)) ++step;
     return step;
@@ -133,7 +132,7 @@ std::uint32_t Indirect::same_counts_until(std::uint32_t step, std::uint32_t limi
 
 void Indirect::set_counts(std::uint32_t step) {
     for (std::size_t i = 0; i < entries_.size(); ++i) {
-        if (!follows_keys(entries_[i].step())) continue;
+        if (!follows_keys(entries_[i].pass())) continue;
         entries_[i].counts = counts_of(entries_[i], step);
         encode_entry(i);
     }
@@ -153,8 +152,9 @@ void Indirect::encode(id<MTLComputeCommandEncoder> encoder, std::uint32_t step) 
         [encoder setBuffer:as_buffer(params_.handle) offset:0 atIndex:0];
         [encoder setBuffer:as_buffer(patches_.handle) offset:0 atIndex:1];
         [encoder setBytes:&args length:sizeof args atIndex:2];
-        [encoder dispatchThreadgroups:MTLSizeMake((list_.size() + kPatchThreads - 1) / kPatchThreads, 1, 1)
-                threadsPerThreadgroup:MTLSizeMake(kPatchThreads, 1, 1)];
+        [encoder
+             dispatchThreadgroups:MTLSizeMake(ceil_div(static_cast<std::uint32_t>(list_.size()), kPatchThreads), 1, 1)
+            threadsPerThreadgroup:MTLSizeMake(kPatchThreads, 1, 1)];
     }
     [encoder memoryBarrierWithScope:MTLBarrierScopeBuffers];
     [encoder executeCommandsInBuffer:commands_ withRange:NSMakeRange(0, entries_.size())];

@@ -1,27 +1,14 @@
 // RoPE with the cache write, and attention: functions by cache type and by how long a head and how large a group may
 // be.
-#include <cstring>
-
+#include "metal/choose/kernel_choice.h"
+#include "metal/choose/params.h"
 #include "metal/include/kv_layout.h"
-#include "metal/kernel_choice.h"
 
 namespace akunu::metal {
 
 namespace {
 
-constexpr std::uint32_t kThreads = 128;  // of every threadgroup here
-constexpr std::uint32_t kSimdgroups = kThreads / 32;
-constexpr std::uint32_t kMaxHeadDim = 256;
 constexpr std::uint32_t kMaxGroup = 16;
-
-template <typename P>
-P params_of(const DispatchCmd& cmd) {
-    P p;
-    std::memcpy(&p, cmd.params.data(), sizeof p);
-    return p;
-}
-
-constexpr std::uint32_t ceil_div(std::uint32_t a, std::uint32_t b) { return (a + b - 1) / b; }
 
 // The name of a cache type in functions' names; empty when there are no kernels for it.
 std::string_view kv_name(DType type) {
@@ -62,7 +49,7 @@ KernelChoice choice(std::string function, const Heads& heads, GroupCount x, Grou
     pass.constants = constants(heads.dim, heads.group(), splits);
     pass.x = x;
     pass.y = y;
-    pass.threads.x = kThreads;
+    pass.threads.x = kAttentionThreads;
     return {.passes = {std::move(pass)}};
 }
 
@@ -101,8 +88,8 @@ std::optional<KernelChoice> choose_attention(const DispatchCmd& cmd, const Chip&
             const auto p = params_of<RopeKvParams>(cmd);
             const Heads heads{p.n_heads, p.n_kv_heads, p.head_dim};
             if (!heads.supported() || p.rope_dim > p.head_dim || p.rope_dim % 2) return std::nullopt;
-            return choice("rope_kv_" + type, heads, {.base = ceil_div(p.n_heads + 2 * p.n_kv_heads, kSimdgroups)},
-                          {.rows_per = 1});
+            return choice("rope_kv_" + type, heads,
+                          {.base = ceil_div(p.n_heads + 2 * p.n_kv_heads, kAttentionSimdgroups)}, {.rows_per = 1});
         }
         case Op::kAttention:
         case Op::kAttentionSplit:

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/dispatch.h"
-#import "metal/objc.h"
+#import "metal/host/objc.h"
 
 namespace akunu::metal {
 

@@ -1,4 +1,4 @@
-#import "metal/library.h"
+#import "metal/host/library.h"
 
 #include <dlfcn.h>
 #include <unistd.h>
@@ -9,14 +9,13 @@
 #include <system_error>
 
 #include "core/error.h"
+#include "metal/choose/params.h"
 
 namespace akunu::metal {
 
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::uint32_t kSimdWidth = 32;
 
 // FNV-1a: names a cache file after what it was compiled from.
 std::uint64_t hash(std::string_view text, std::uint64_t h = 0xCBF29CE484222325ull) {

@@ -1,4 +1,4 @@
-#import "metal/plan.h"
+#import "metal/host/resolved_command.h"
 
 #include <cstring>
 
@@ -14,7 +14,7 @@ void append(std::string& key, const T& value) {
     key.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
-// Equal for commands that can share a plan.
+// Equal for commands that resolve to the same.
 std::string key_of(const KernelChoice& choice, const Extent& extent, const DispatchCmd& cmd, bool fixed) {
     std::string key;
     append(key, choice.scratch_bytes);
@@ -39,47 +39,47 @@ std::string key_of(const KernelChoice& choice, const Extent& extent, const Dispa
 
 }  // namespace
 
-Plans::~Plans() {
+Resolver::~Resolver() {
     for (Buffer& b : params_) memory_.release(b);
     if (scratch_.handle) memory_.release(scratch_);
 }
 
-void Plans::place_params(const DispatchCmd& cmd, Plan& plan) {
-    if (slots_used_ % kSlotsPerBuffer == 0) params_.push_back(memory_.allocate(kSlot * kSlotsPerBuffer));
+void Resolver::place_params(const DispatchCmd& cmd, ResolvedCommand& resolved) {
+    if (params_used_ % kParamsPerBuffer == 0) params_.push_back(memory_.allocate(kParamsStride * kParamsPerBuffer));
     const Buffer& buffer = params_.back();
-    plan.params = buffer.handle;
-    plan.params_offset = slots_used_++ % kSlotsPerBuffer * kSlot;
-    std::memcpy(buffer.contents + plan.params_offset, cmd.params.data(), cmd.param_bytes);
+    resolved.params = buffer.handle;
+    resolved.params_offset = params_used_++ % kParamsPerBuffer * kParamsStride;
+    std::memcpy(buffer.contents + resolved.params_offset, cmd.params.data(), cmd.param_bytes);
 }
 
-const Plan* Plans::resolve(const DispatchCmd& cmd) {
+const ResolvedCommand* Resolver::resolve(const DispatchCmd& cmd) {
     KernelChoice choice = choose_kernels(cmd, chip_);
     const Extent extent = Extent::of(cmd);
     const bool fixed = is_static(cmd);
     const std::string key = key_of(choice, extent, cmd, fixed);
-    if (const auto found = plans_.find(key); found != plans_.end()) return found->second.get();
+    if (const auto found = commands_.find(key); found != commands_.end()) return found->second.get();
 
-    auto plan = std::make_unique<Plan>();
+    auto resolved = std::make_unique<ResolvedCommand>();
     for (const Pass& p : choice.passes) {
-        plan->steps.push_back(
+        resolved->passes.push_back(
             {library_.pipeline(p), p.x, p.y, p.z, MTLSizeMake(p.threads.x, p.threads.y, p.threads.z)});
         const NSUInteger threads = std::size_t{p.threads.x} * p.threads.y * p.threads.z;
-        const NSUInteger most = plan->steps.back().pipeline.maxTotalThreadsPerThreadgroup;
+        const NSUInteger most = resolved->passes.back().pipeline.maxTotalThreadsPerThreadgroup;
         if (threads > most) {
             throw DeviceError("kernel '" + p.function + "' runs with at most " + std::to_string(most) +
                               " threads per threadgroup on this GPU, " + std::to_string(threads) + " were chosen");
         }
     }
-    plan->extent = extent;
-    plan->scratch = choice.scratch_bytes != 0;
+    resolved->extent = extent;
+    resolved->scratch = choice.scratch_bytes != 0;
     if (choice.scratch_bytes > scratch_.size) {
         Buffer larger = memory_.allocate(choice.scratch_bytes);
         if (scratch_.handle) memory_.release(scratch_);
         scratch_ = larger;
     }
-    if (fixed && cmd.param_bytes != 0) place_params(cmd, *plan);
-    plan->choice = std::move(choice);
-    return plans_.emplace(key, std::move(plan)).first->second.get();
+    if (fixed && cmd.param_bytes != 0) place_params(cmd, *resolved);
+    resolved->choice = std::move(choice);
+    return commands_.emplace(key, std::move(resolved)).first->second.get();
 }
 
 }  // namespace akunu::metal

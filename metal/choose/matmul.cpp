@@ -1,33 +1,20 @@
 // Embedding and matmuls: one row by GEMV, up to 16 by a GEMV that reads weights once for all rows, more by GEMM. The
-// constants and names are those of include/matmul_*.h.
+// names are those of metal/include/matmul_*.h.
 #include <algorithm>
-#include <cstring>
 #include <string>
 
-#include "metal/kernel_choice.h"
-#include "metal/traits.h"
+#include "metal/choose/kernel_choice.h"
+#include "metal/choose/params.h"
+#include "metal/choose/traits.h"
+#include "metal/include/matmul_sizes.h"
 
 namespace akunu::metal {
 
 namespace {
 
-constexpr std::uint32_t kSimd = 32;
-constexpr std::uint32_t kRowsKernelMax = 16;  // kMaxTokens
-constexpr std::uint32_t kGemmThreads = 128;
-constexpr std::uint32_t kGemmRows = 64;  // of weights, of all matrices together, per tile
-constexpr std::uint32_t kGemmTokens = 32, kGemmTokensSmall = 16;
 constexpr std::uint32_t kWideRows = 32768;  // a vocabulary: more rows share a load of x
 
 constexpr std::uint16_t kRowsAreVectors = 0, kRowsPerSimd = 1, kKSplit = 2;  // function constants
-
-template <typename P>
-P params_of(const DispatchCmd& cmd) {
-    P p;
-    std::memcpy(&p, cmd.params.data(), sizeof p);
-    return p;
-}
-
-constexpr std::uint32_t ceil_div(std::uint32_t a, std::uint32_t b) { return (a + b - 1) / b; }
 
 Pass pass_of(const char* function, DType weight, std::uint32_t k) {
     Pass pass;
@@ -37,7 +24,7 @@ Pass pass_of(const char* function, DType weight, std::uint32_t k) {
 }
 
 // Elements that a SIMD-group takes at a time: its lanes' slices.
-std::uint32_t step_of(DType weight) { return kSimd * (dtype_info(weight).block_elems == 256 ? 32 : 16); }
+std::uint32_t step_of(DType weight) { return kSimdWidth * (dtype_info(weight).block_elems == 256 ? 32 : 16); }
 
 // How a GEMV's threadgroup divides the work.
 struct Geometry {
@@ -51,8 +38,8 @@ struct Geometry {
 Geometry gemv_geometry(std::uint32_t n, std::uint32_t k, std::uint32_t matrices, std::uint32_t step, const Chip& chip) {
     // Enough for a core to hide the latency of memory. An estimate.
     constexpr std::uint32_t kSimdsPerCore = 16;
-    Geometry g{.rows = 4 / matrices};
-    if (n > kWideRows) return {.rows = 8 / matrices, .simds = 8};
+    Geometry g{.rows = kMaxRows / 2 / matrices};
+    if (n > kWideRows) return {.rows = kMaxRows / matrices, .simds = 8};
     const std::uint32_t sets = ceil_div(n, g.rows * matrices), steps = ceil_div(k, step);
     const std::uint32_t wanted = static_cast<std::uint32_t>(chip.gpu_cores) * kSimdsPerCore;
     while (g.split < 8 && sets * g.split < wanted && g.split * 2 <= steps) g.split *= 2;
@@ -64,7 +51,7 @@ Pass gemv_pass(const char* function, DType weight, std::uint32_t k, const Geomet
     Pass pass = pass_of(function, weight, k);
     pass.constants.push_back({Constant::Type::kUint, kRowsPerSimd, g.rows});
     pass.constants.push_back({Constant::Type::kUint, kKSplit, g.split});
-    pass.threads.x = g.simds * kSimd;
+    pass.threads.x = g.simds * kSimdWidth;
     pass.x.base = groups;
     return pass;
 }
@@ -76,21 +63,21 @@ Pass matmul_pass(bool gate_up, DType weight, std::uint32_t rows, std::uint32_t n
         const Geometry g = gemv_geometry(n * matrices, k, matrices, step_of(weight), chip);
         return gemv_pass(gate_up ? "gate_up_gemv" : "matmul_gemv", weight, k, g, ceil_div(n, g.rows_per_group()));
     }
-    if (rows <= kRowsKernelMax) {
-        constexpr std::uint32_t kSimds = 4, kRows = 4;
+    if (rows <= kMaxTokens) {
+        constexpr std::uint32_t kSimds = 4;
         Pass pass = pass_of(gate_up ? "gate_up_rows" : "matmul_rows", weight, k);
-        pass.threads.x = kSimds * kSimd;
-        pass.x.base = ceil_div(n, kSimds * kRows / matrices);
+        pass.threads.x = kSimds * kSimdWidth;
+        pass.x.base = ceil_div(n, kSimds * kRowsOfW / matrices);
         return pass;
     }
-    const std::uint32_t columns = ceil_div(n, kGemmRows / matrices);
+    const std::uint32_t columns = ceil_div(n, kTileRows / matrices);
     // Too few tiles to give each core one: half of the size.
     const bool small =
-        !gate_up && std::uint64_t{columns} * ceil_div(rows, kGemmTokens) < static_cast<std::uint64_t>(chip.gpu_cores);
+        !gate_up && std::uint64_t{columns} * ceil_div(rows, kTileTokens) < static_cast<std::uint64_t>(chip.gpu_cores);
     Pass pass = pass_of(gate_up ? "gate_up_gemm" : small ? "matmul_gemm_small" : "matmul_gemm", weight, k);
     pass.threads.x = kGemmThreads;
     pass.x.base = columns;
-    pass.y.rows_per = small ? kGemmTokensSmall : kGemmTokens;
+    pass.y.rows_per = small ? kSmallTileTokens : kTileTokens;
     return pass;
 }
 

@@ -2,7 +2,7 @@
 // patches their parameters and one call that executes them.
 #pragma once
 
-#import "metal/plan.h"
+#import "metal/host/resolved_command.h"
 
 #include <span>
 #include <vector>
@@ -13,8 +13,8 @@ namespace akunu::metal {
 
 class Indirect {
   public:
-    Indirect(id<MTLDevice> device, Memory& memory, Library& library, const Plans& plans, void* dummy)
-        : device_(device), memory_(memory), library_(library), plans_(plans), dummy_(dummy) {}
+    Indirect(id<MTLDevice> device, Memory& memory, Library& library, const Resolver& resolver, void* dummy)
+        : device_(device), memory_(memory), library_(library), resolver_(resolver), dummy_(dummy) {}
     ~Indirect();
 
     // Encodes the table's commands as of the chain's first step. Nothing that uses this object may be in flight.
@@ -31,15 +31,15 @@ class Indirect {
     void use_resources(id<MTLComputeCommandEncoder> encoder) const;
 
   private:
-    // A dispatch: step `index` of a command's plan, with its parameters in a slot.
+    // A dispatch: pass `index` of a command, with its parameters in a slot.
     struct Entry {
         const DispatchCmd* command;
         std::size_t slot, index;
         MTLSize counts;
-        const Plan& plan() const { return *static_cast<const Plan*>(command->kernel); }
-        const Plan::Step& step() const { return plan().steps[index]; }
+        const ResolvedCommand& resolved() const { return *static_cast<const ResolvedCommand*>(command->kernel); }
+        const ResolvedPass& pass() const { return resolved().passes[index]; }
     };
-    static bool follows_keys(const Plan::Step& s) { return s.x.keys_per || s.y.keys_per || s.z.keys_per; }
+    static bool follows_keys(const ResolvedPass& p) { return p.x.keys_per || p.y.keys_per || p.z.keys_per; }
     MTLSize counts_of(const Entry& e, std::uint32_t step) const;
     void reserve(std::size_t dispatches, std::size_t commands, std::size_t patches);
     void add_command(const DispatchCmd& cmd, std::size_t slot);
@@ -49,7 +49,7 @@ class Indirect {
     id<MTLDevice> device_;
     Memory& memory_;
     Library& library_;
-    const Plans& plans_;
+    const Resolver& resolver_;
     void* dummy_;
     id<MTLIndirectCommandBuffer> commands_;
     __unsafe_unretained id<MTLComputePipelineState> patch_ = nil;

@@ -1,4 +1,4 @@
-#import "metal/gpu.h"
+#import "metal/host/gpu.h"
 
 #import <IOKit/IOKitLib.h>
 

@@ -1,6 +1,8 @@
 #include "core/sampling.h"
+
+#include "metal/choose/kernel_choice.h"
+#include "metal/choose/params.h"
 #include "metal/include/sampling.h"
-#include "metal/kernel_choice.h"
 
 namespace akunu::metal {
 
@@ -27,9 +29,8 @@ Pass pass(const char* function, u32 groups, u32 threads, std::vector<Constant> c
 }  // namespace
 
 std::optional<KernelChoice> choose_sampling(const DispatchCmd& cmd, const Chip&) {
-    SampleParams p;
-    if (cmd.param_bytes != sizeof p) return {};
-    std::memcpy(&p, cmd.params.data(), sizeof p);
+    if (cmd.param_bytes != sizeof(SampleParams)) return {};
+    const auto p = params_of<SampleParams>(cmd);
     const u32 slices = slice_count(p.vocab);
     if (p.vocab == 0 || slices > kMaxSlices) return {};
     const std::uint64_t best = std::uint64_t{slices} * sizeof(Ranked);
@@ -39,8 +40,7 @@ std::optional<KernelChoice> choose_sampling(const DispatchCmd& cmd, const Chip&)
                 {pass("best_slices_f32", slices, kSliceThreads, {kForArgmax}), pass("argmax_f32", 1, kSliceThreads)},
                 best};
         case Op::kSamplePrepare:
-            return KernelChoice{
-                {pass("sample_prepare_f32", (p.vocab + kPrepareTokens - 1) / kPrepareTokens, kSliceThreads)}, 0};
+            return KernelChoice{{pass("sample_prepare_f32", ceil_div(p.vocab, kPrepareTokens), kSliceThreads)}, 0};
         case Op::kSampleSelect:
             return KernelChoice{
                 {pass("best_slices_f32", slices, kSliceThreads, {kForSampler}),

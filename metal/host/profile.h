@@ -1,14 +1,14 @@
 // GPU time of every command of a table.
 #pragma once
 
-#import "metal/encoder.h"
+#import "metal/host/encoder.h"
 
 namespace akunu::metal {
 
 class Profiler {
   public:
-    Profiler(id<MTLDevice> device, id<MTLCommandQueue> queue, const Plans& plans, void* dummy)
-        : device_(device), queue_(queue), plans_(plans), dummy_(dummy) {}
+    Profiler(id<MTLDevice> device, id<MTLCommandQueue> queue, const Resolver& resolver, void* dummy)
+        : device_(device), queue_(queue), resolver_(resolver), dummy_(dummy) {}
 
     // Runs the table once, with an encoder for every command, and adds each command's seconds.
     void run(const DispatchTable& table, const ReplayArgs& args, std::span<double> seconds);
@@ -22,7 +22,7 @@ class Profiler {
 
     id<MTLDevice> device_;
     id<MTLCommandQueue> queue_;
-    const Plans& plans_;
+    const Resolver& resolver_;
     void* dummy_;
 };
 

@@ -1,19 +1,20 @@
-// PlanDevice: tables for a chip that is not here. It resolves every command as MetalDevice does, so that plans,
-// dispatches and costs come from the same code, but holds no memory that is not written, and cannot run anything.
+// MetalDevice: replays tables on the GPU of an Apple chip. Plain C++: nothing outside this folder sees Objective-C.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
-#include <vector>
 
 #include "core/device.h"
-#include "metal/kernel_choice.h"
+#include "metal/choose/chip.h"
 
 namespace akunu::metal {
 
-class PlanDevice final : public Device {
+class MetalDevice final : public Device {
   public:
-    explicit PlanDevice(const Chip& chip);
+    // DeviceError where there is no Metal.
+    MetalDevice();
+    ~MetalDevice() override;
 
     std::string name() const override;
     std::string isa() const override;
@@ -28,20 +29,27 @@ class PlanDevice final : public Device {
     bool supports_kv(DType dtype) const override;
     Buffer allocate(std::uint64_t bytes) override;
     void release(Buffer& buffer) override;
-    // The bytes are neither copied nor read.
     Weight prepare_weight(const HostTensor& tensor) override;
-    Weight map_weight(const HostTensor& tensor) override { return prepare_weight(tensor); }
+    Weight map_weight(const HostTensor& tensor) override;
     void resolve(DispatchCmd& cmd) const override;
     std::vector<std::string> kernel_names(const DispatchCmd& cmd) const override;
-    // Both throw UnsupportedError.
     std::uint32_t replay(const DispatchTable& table, const ReplayArgs& args, Control& control,
                          const std::function<bool()>& poll) override;
     void profile(const DispatchTable& table, const ReplayArgs& args, std::span<double> seconds) override;
 
   private:
-    Chip chip_;
+    struct Impl;
+    std::unique_ptr<Impl> impl_;
     DeviceTraits traits_;
-    mutable std::vector<std::unique_ptr<KernelChoice>> choices_;  // what DispatchCmd::kernel points to
 };
+
+// The system's GPU, for the list of devices.
+struct Gpu {
+    std::string name;  // "Apple M4 Max (40 GPU cores)"
+    std::string isa;   // "apple9"
+    int cores = 0;
+    std::uint64_t memory = 0;  // that the system recommends to use
+};
+std::optional<Gpu> find_gpu();
 
 }  // namespace akunu::metal

@@ -1,4 +1,4 @@
-#include "metal/kernel_choice.h"
+#include "metal/choose/kernel_choice.h"
 
 #include "core/error.h"
 

@@ -1,4 +1,4 @@
-#import "metal/memory.h"
+#import "metal/host/memory.h"
 
 #include <unistd.h>
 

@@ -1,8 +1,8 @@
 // Which GPU this is.
 #pragma once
 
-#include "metal/metal_device.h"
-#import "metal/objc.h"
+#include "metal/host/metal_device.h"
+#import "metal/host/objc.h"
 
 namespace akunu::metal {
 

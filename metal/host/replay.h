@@ -4,8 +4,8 @@
 #include <deque>
 #include <functional>
 
-#import "metal/encoder.h"
-#import "metal/indirect.h"
+#import "metal/host/encoder.h"
+#import "metal/host/indirect.h"
 
 namespace akunu::metal {
 
@@ -13,7 +13,7 @@ class Replay {
   public:
     // Chains run by `indirect` where it is given, which is slower to begin and cheaper per token. A command buffer ends
     // at the next barrier when it holds more than `flops_per_buffer`.
-    Replay(id<MTLDevice> device, const Plans& plans, void* dummy, Indirect* indirect, double flops_per_buffer);
+    Replay(id<MTLDevice> device, const Resolver& resolver, void* dummy, Indirect* indirect, double flops_per_buffer);
     ~Replay() { drain(); }
 
     // As Device::replay.
@@ -49,7 +49,7 @@ class Replay {
     id<MTLDevice> device_;
     id<MTLCommandQueue> queue_;
     id<MTLSharedEvent> event_;
-    const Plans& plans_;
+    const Resolver& resolver_;
     void* dummy_;
     Indirect* indirect_;
     double flops_per_buffer_;

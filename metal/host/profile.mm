@@ -1,4 +1,4 @@
-#import "metal/profile.h"
+#import "metal/host/profile.h"
 
 #include <algorithm>
 #include <chrono>
@@ -61,7 +61,7 @@ void Profiler::with_counters(id<MTLCounterSet> set, const DispatchTable& table, 
             pass.sampleBufferAttachments[0].startOfEncoderSampleIndex = 2 * i;
             pass.sampleBufferAttachments[0].endOfEncoderSampleIndex = 2 * i + 1;
             id<MTLComputeCommandEncoder> compute = [buffer computeCommandEncoderWithDescriptor:pass];
-            encode_alone(compute, fence, i == 0, plans_, dummy_, table, first + i, args, 0);
+            encode_alone(compute, fence, i == 0, resolver_, dummy_, table, first + i, args, 0);
         }
         finish(buffer, table);
         NSData* data = [samples resolveCounterRange:NSMakeRange(0, 2 * n)];
@@ -86,7 +86,7 @@ void Profiler::with_buffers(const DispatchTable& table, const ReplayArgs& args, 
         @autoreleasepool {
             id<MTLCommandBuffer> buffer = [queue_ commandBuffer];
             id<MTLComputeCommandEncoder> compute = [buffer computeCommandEncoderWithDispatchType:MTLDispatchTypeSerial];
-            encode_alone(compute, nil, true, plans_, dummy_, table, i, args, 0);
+            encode_alone(compute, nil, true, resolver_, dummy_, table, i, args, 0);
             finish(buffer, table);
             seconds[i] += buffer.GPUEndTime - buffer.GPUStartTime;
         }
