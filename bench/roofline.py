@@ -21,7 +21,7 @@ from akunu.cli.app import CONTEXT_SETTINGS
 from akunu.cli.app import run as run_command
 from akunu.cli.console import bar, note, print_table, seconds_text
 from akunu.cli.costs import Cost, costs, mean_peaks
-from akunu.cli.profile import ROWS
+from akunu.cli.phases import ROWS
 from json_file import write_json
 
 

@@ -1,12 +1,13 @@
-"""Reporting how far a load or a download is."""
+"""Reporting how far a load, a download or a measurement is."""
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from akunu.errors import InvalidArgumentError
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["Progress", "check_progress", "reporter"]
 
 Progress = Callable[[int, int], None]
-"""Called as `progress(done, total)`, in bytes; an exception that it raises abandons the work."""
+"""Called as `progress(done, total)`; an exception that it raises abandons the work."""
 
 _BAR_AFTER_SECONDS: Final = 0.3
 """Work that is over before this shows no bar, and does not pay for the import of `rich`."""
@@ -35,8 +36,10 @@ def check_progress(progress: object) -> None:
 
 
 @contextmanager
-def reporter(progress: bool | Progress, title: str) -> Iterator[Progress | None]:
-    """What to call as bytes are done: the caller's function, a bar on a terminal, or nothing.
+def reporter(
+    progress: bool | Progress, title: str, *, unit: Literal["bytes", "count"] = "bytes"
+) -> Iterator[Progress | None]:
+    """What to call as work is done: the caller's function, a bar on a terminal, or nothing.
 
     Parameters
     ----------
@@ -44,11 +47,13 @@ def reporter(progress: bool | Progress, title: str) -> Iterator[Progress | None]
         True: a bar on standard error if that is a terminal; False: nothing; or the function to call.
     title
         The text before the bar.
+    unit
+        What `done` and `total` count: the bar shows bytes a second, or the time that is left.
     """
     if callable(progress):
         yield progress
-    elif progress and sys.stderr.isatty():
-        bar = _Bar(title)
+    elif progress and sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
+        bar = _Bar(title, unit)
         try:
             yield bar.update
         finally:
@@ -60,8 +65,9 @@ def reporter(progress: bool | Progress, title: str) -> Iterator[Progress | None]
 class _Bar:
     """A bar on standard error, cleared at its end."""
 
-    def __init__(self, title: str) -> None:
+    def __init__(self, title: str, unit: str) -> None:
         self._title = title
+        self._unit = unit
         self._start = time.monotonic()
         self._bar: tuple[rich.progress.Progress, rich.progress.TaskID] | None = None
 
@@ -69,7 +75,7 @@ class _Bar:
         if self._bar is None:
             if done >= total or time.monotonic() - self._start < _BAR_AFTER_SECONDS:
                 return
-            self._bar = _open_bar(self._title, total)
+            self._bar = _open_bar(self._title, self._unit, total)
         bar, task = self._bar
         bar.update(task, completed=done, total=total)
 
@@ -78,15 +84,19 @@ class _Bar:
             self._bar[0].stop()
 
 
-def _open_bar(title: str, total: int) -> tuple[rich.progress.Progress, rich.progress.TaskID]:
+def _open_bar(title: str, unit: str, total: int) -> tuple[rich.progress.Progress, rich.progress.TaskID]:
+    from rich import progress as columns
     from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        DownloadColumn(),
-        TransferSpeedColumn(),
+    measures = (
+        (columns.DownloadColumn(), columns.TransferSpeedColumn())
+        if unit == "bytes"
+        else (columns.MofNCompleteColumn(), columns.TimeRemainingColumn())
+    )
+    bar = columns.Progress(
+        columns.TextColumn("{task.description}"),
+        columns.BarColumn(),
+        *measures,
         console=Console(stderr=True),
         transient=True,
     )

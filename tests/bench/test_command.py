@@ -12,9 +12,11 @@ import click
 import pytest
 
 import akunu
+from akunu import loading
 from akunu.bench import loader, main
 from akunu.bench.command import command
 from akunu.bench.runner import LoadedModel, ModelFacts
+from akunu.errors import ModelFileError
 
 from .fakes import CPU, FakeEngine
 
@@ -34,6 +36,7 @@ def bench(monkeypatch, capsys):
         )
 
     monkeypatch.setattr(loader, "load_case", load)
+    monkeypatch.setattr(loading, "find_model", lambda name: Path(name))
 
     def run(*args: str) -> SimpleNamespace:
         loads.clear()
@@ -56,6 +59,22 @@ def test_the_default_is_llama_benchs_on_the_embedded_model(bench):
     assert ran.loads == [("ember", 2, 512, 513)]
     assert re.search(r"^\| fake 1B Q4_0 +\| +1.00 GiB \| +1.00 B \| CPU +\| +2 \| +pp512 \|", ran.out, re.M)
     assert re.search(r"\n\nbuild: akunu-[\d.]+ \(\d+\)\n$", ran.out)
+
+
+@pytest.mark.parametrize("output", ["md", "json", "csv", "sql"])
+@pytest.mark.parametrize("where", ["load_case", "find_model"])
+def test_an_error_comes_without_a_header_and_before_the_first_test(where, output, bench, monkeypatch):
+    def fail(name, *_args):
+        if getattr(name, "model", name) == "bad":
+            raise ModelFileError("no model 'bad'")
+        return LoadedModel(FakeEngine(1000), ModelFacts("a", "fake", 1, 1), 100, CPU)
+
+    monkeypatch.setattr(loader if where == "load_case" else loading, where, fail)
+    ran = bench("-m", "bad", "-o", output)
+    assert (ran.status, ran.out, ran.err) == (1, "", "akunu-bench: error: no model 'bad'\n")
+    if where == "find_model":  # also a bad model behind a good one
+        ran = bench("-m", "good,bad", "-o", output)
+        assert (ran.status, ran.out, ran.loads) == (1, "", [])
 
 
 def test_lists_repeats_and_ranges(bench):
@@ -174,18 +193,18 @@ def test_values_that_describe_what_happens_are_accepted(bench):
         ("--synthetic nonsense:q4_0", "unknown shape 'nonsense'"),
         ("--synthetic qwen3-0.6b:q9", "unknown type 'q9'"),
         ("--write x.gguf", "give one --synthetic"),
-        ("--write x.gguf --synthetic stories15m:q8_0 -p 5", "--n-prompt has no effect: --write"),
-        ("--write x.gguf --synthetic stories15m:q8_0 -r 5", "--repetitions has no effect: --write"),
-        ("--write x.gguf --synthetic stories15m:q8_0 -o json", "--output has no effect: --write"),
+        ("--write x.gguf --synthetic stories15m:q8_0 -p 5", "-p has no effect: --write"),
+        ("--write x.gguf --synthetic stories15m:q8_0 -r 5", "-r has no effect: --write"),
+        ("--write x.gguf --synthetic stories15m:q8_0 -o json", "-o has no effect: --write"),
         ("--write x.gguf --synthetic stories15m:q8_0 --delay 1", "--delay has no effect: --write"),
         ("--write x.gguf --synthetic stories15m:q8_0 --progress", "--progress has no effect: --write"),
-        ("--list-devices -p 5", "--n-prompt has no effect: --list-devices"),
+        ("--list-devices -p 5", "-p has no effect: --list-devices"),
         ("--delay nan", "found nan, expected seconds from 0"),
         ("--delay inf", "found inf, expected seconds from 0"),
         ("--delay -1", "found -1.0, expected seconds from 0"),
         ("--seed 3", "--seed has no effect without --write"),
         ("-dev metal", "no 'metal' here; there is cpu"),
-        ("--verbose-prompt", "No such option"),
+        ("--verbose-prompt", "no option"),
     ],
 )
 def test_what_is_not_supported_is_refused_and_nothing_runs(args, message, bench):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from types import SimpleNamespace, TracebackType
 from typing import Any
 
@@ -48,15 +49,38 @@ class FakeStream:
         self.closed = True
 
 
+class FakeTemplate:
+    """A token for each word of the messages, and one for each message."""
+
+    def __init__(self, source: str = "{{ messages }}") -> None:
+        self.sources = {"default": source}
+        self.variables: list[Mapping[str, Any] | None] = []
+
+    def encode(
+        self, messages: Sequence[Mapping[str, str]], *, variables: Mapping[str, Any] | None = None
+    ) -> list[int]:
+        self.variables.append(variables)
+        return [0] * self.length(messages)
+
+    def length(self, messages: Sequence[Mapping[str, str]]) -> int:
+        return sum(1 + len(message["content"].split()) for message in messages)
+
+
 class FakeModel:
     """`answers` maps a prompt (or the last message) to pieces of text; others are echoed word by word."""
 
-    name, device, context = "fake", "cpu", 64
+    name, device, context, path = "fake", "cpu", 64, Path("fake.gguf")
+    config = SimpleNamespace(context_length=256)
 
     def __init__(self, answer: Callable[[str], Sequence[str]] | None = None, delay: float = 0.0) -> None:
         self._answer = answer or (lambda text: [f"<{word}>" for word in text.split()])
         self._delay = delay
-        self.template = True
+        self.counts = False
+        """Whether conversations fill the context."""
+        self.counts = False
+        """Whether conversations fill the context."""
+        self.template: FakeTemplate | None = FakeTemplate()
+        self.tokenizer = SimpleNamespace(control_texts=lambda: {"<s>"})
         self.closed = False
         self.prompts: list[object] = []
         self.options: list[Mapping[str, Any]] = []
@@ -76,15 +100,20 @@ class FakeModel:
     def _stream(self, prompt: object, text: str, options: Mapping[str, Any]) -> FakeStream:
         self.prompts.append(prompt)
         self.options.append(options)
-        if "too long" in text:
-            raise ContextLengthError("the prompt has 99 tokens, the context holds 64")
+        length = FakeTemplate().length(prompt) if self.counts and isinstance(prompt, list) else 0
+        if "too long" in text or length > self.context:
+            raise ContextLengthError(f"the prompt has {length or 99} tokens, the context holds 64")
         return FakeStream(self._answer(text), self._delay)
 
     @property
-    def chat_template(self) -> object:
+    def chat_template(self) -> FakeTemplate:
         if not self.template:
-            raise TemplateError("fake.gguf has no chat template")
-        return SimpleNamespace()
+            raise TemplateError("the model file has no chat template")
+        return self.template
+
+    @chat_template.setter
+    def chat_template(self, template: FakeTemplate) -> None:
+        self.template = template
 
     def tokenize(self, text: str, *, add_special: bool = True) -> list[int]:
         return list(range(len(text.split()) + add_special))

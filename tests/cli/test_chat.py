@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import pty
@@ -9,11 +10,14 @@ import re
 import select
 import subprocess
 import sys
+import termios
 import time
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
+from akunu.cli.conversation import Conversation
 
 FAKE = Path(__file__).with_name("fake_main.py")
 
@@ -61,8 +65,115 @@ def test_exit_ends_the_conversation(akunu_cli):
 
 def test_help_lists_every_command(akunu_cli):
     ran = akunu_cli("chat", stdin="/help\n")
-    for name in ("/help", "/reset", "/system", "/stats", "/save", "/exit"):
-        assert name in ran.err
+    names = [line.split()[0] for line in ran.err.splitlines() if line.startswith("  /")]
+    assert " ".join(names) == "/help /reset /retry /undo /system /save /load /overflow /stats /exit"
+
+
+def test_a_command_may_be_written_in_any_case(akunu_cli, model):
+    akunu_cli("chat", stdin="one\n/RESET\n/System Be kind.\ntwo\n/Exit\nthree\n")
+    assert model.prompts[1:] == [
+        [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "two"}]
+    ]
+
+
+def test_retry_answers_the_last_message_again_with_another_seed(akunu_cli, model):
+    ran = akunu_cli("chat", "--seed", "7", stdin="one\ntwo\n/retry\nthree\n")
+    assert ran.out == "<one>\n<two>\n<two>\n<three>\n"
+    assert model.prompts[1] == model.prompts[2]
+    assert [options["seed"] for options in model.options] == [7, 7, 8, 8]
+    assert [message["content"] for message in model.prompts[3]] == ["one", "<one>", "two", "<two>", "three"]
+
+
+def test_a_retry_that_fails_loses_nothing(model):
+    conversation = Conversation(model, {})
+    conversation.take("one")
+    before = list(conversation.messages)
+    model.stream_chat = lambda *_args, **_options: 1 / 0
+    with pytest.raises(ZeroDivisionError):
+        conversation.take("/retry")
+    assert conversation.messages == before
+
+
+def test_undo_forgets_the_last_turn(akunu_cli, model):
+    ran = akunu_cli("chat", stdin="one\ntwo\n/undo\nthree\n/undo\n/undo\n/undo\n/retry\n")
+    assert "[forgotten: two]" in ran.err
+    assert ran.err.count("[there is no message yet]") == 2
+    assert [message["content"] for message in model.prompts[2]] == ["one", "<one>", "three"]
+
+
+def test_load_goes_on_with_what_save_wrote(akunu_cli, model, tmp_path):
+    path = tmp_path / "talk.json"
+    akunu_cli("chat", "-s", "Be kind.", stdin=f"one\n/save {path}\n")
+    akunu_cli("chat", stdin=f"/load {path}\ntwo\n")
+    assert model.prompts[-1] == [
+        {"role": "system", "content": "Be kind."},
+        {"role": "user", "content": "one"},
+        {"role": "assistant", "content": "<one>"},
+        {"role": "user", "content": "two"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        ("{}", "expected a list of messages"),
+        ("[1]", "message 1: expected a role and a content"),
+        ('[{"role": "user", "content": ["parts"]}]', "message 1: expected a role and a content"),
+        ('[{"role": "user", "content": "a"}]', "the last message has no answer"),
+        ('[{"role": "tool", "content": "a"}]', "found the role 'tool', expected 'user'"),
+        ("not json", "Expecting value"),
+    ],
+)
+def test_what_is_no_conversation_is_not_loaded(data, reason, akunu_cli, model, tmp_path):
+    path = tmp_path / "talk.json"
+    path.write_text(data)
+    ran = akunu_cli("chat", stdin=f"one\n/load {path}\ntwo\n")
+    assert f"[not loaded: {path}: " in ran.err
+    assert reason in ran.err
+    assert len(model.prompts[1]) == 3  # the conversation is as it was
+
+
+def test_a_file_that_is_not_there_is_named_without_an_error_number(akunu_cli, tmp_path):
+    ran = akunu_cli("chat", stdin=f"/load {tmp_path}/none.json\n/load\n/save {tmp_path}/no/folder\n")
+    assert f"[not loaded: {tmp_path}/none.json: no such file or directory]" in ran.err
+    assert f"[not saved: {tmp_path}/no/folder: no such file or directory]" in ran.err
+    assert "Errno" not in ran.err
+
+
+def test_a_full_context_says_so_and_what_can_be_done(akunu_cli, model):
+    model.counts = True
+    ran = akunu_cli("chat", stdin="word " * 40 + "\n" + "more " * 40 + "\n")
+    assert ran.status == 1
+    assert "the conversation is full" in ran.err
+    for remedy in ("/reset", "/undo", "/overflow drop"):
+        assert remedy in ran.err
+
+
+def test_a_message_that_never_fits_is_not_blamed_on_the_conversation(akunu_cli, model):
+    model.counts = True
+    ran = akunu_cli("chat", stdin="one\n" + "more " * 70 + "\n")
+    assert ran.err == "akunu: error: the prompt has 75 tokens, the context holds 64\n"
+
+
+@pytest.mark.parametrize("arguments", [["--overflow", "drop"], []])
+def test_overflow_drop_forgets_the_oldest_turns_and_keeps_the_system_message(arguments, akunu_cli, model):
+    model.counts = True
+    first = "" if arguments else "/overflow drop\n"
+    turns = "".join(f"turn{n} " + "word " * 12 + "\n" for n in range(4))
+    ran = akunu_cli("chat", "-s", "Be kind.", *arguments, stdin=first + turns)
+    assert ran.status == 0
+    assert "[the context is full: the oldest 2 turns are forgotten]" in ran.err
+    system, *messages = model.prompts[-1]
+    assert system["content"] == "Be kind."
+    assert messages[-1]["content"].startswith("turn3")
+    assert not any(message["content"].startswith(("turn0", "turn1")) for message in messages)
+    assert messages[0]["role"] == "user"
+
+
+def test_several_lines_at_once_are_a_message_whatever_they_begin_with(model):
+    conversation = Conversation(model, {})
+    conversation.take("// a comment\n/reset")
+    assert conversation.messages[0]["content"] == "// a comment\n/reset"
 
 
 def test_an_unknown_command_is_not_a_message(akunu_cli, model):
@@ -83,7 +194,9 @@ def test_an_error_in_a_pipe_ends_it_with_status_1(akunu_cli):
     ran = akunu_cli("chat", stdin="a\ntoo long\nb\n")
     assert ran.status == 1
     assert ran.out == "<a>\n"
-    assert ran.err == "akunu: error: the prompt has 99 tokens, the context holds 64\n"
+    assert ran.err.startswith(
+        "akunu: error: the conversation is full: the prompt has 99 tokens, the context "
+    )
 
 
 def test_a_model_without_template_is_refused_at_once(akunu_cli, model):
@@ -105,7 +218,7 @@ class Terminal:
     def __init__(self, process: subprocess.Popen[bytes], fd: int) -> None:
         self.process = process
         self.fd = fd
-        self.seen = ""
+        self.seen = self.raw = ""
 
     def send(self, text: str) -> None:
         os.write(self.fd, text.encode())
@@ -122,7 +235,9 @@ class Terminal:
             if not ready:
                 raise AssertionError(f"{text!r} did not come within {seconds} s; got {plain!r}")
             try:
-                self.seen += os.read(self.fd, 4096).decode(errors="replace")
+                came = os.read(self.fd, 4096).decode(errors="replace")
+                self.seen += came
+                self.raw += came
             except OSError as error:
                 raise AssertionError(f"the process ended; got {plain!r}") from error
 
@@ -140,13 +255,21 @@ class Terminal:
 
 
 @contextmanager
-def terminal(home: Path, *args: str, delay: float = 0.0):
+def terminal(home: Path, *args: str, delay: float = 0.0, columns: int = 200, **variables: str):
     main_fd, child_fd = pty.openpty()
-    environment = {**os.environ, "HOME": str(home), "XDG_CONFIG_HOME": str(home), "TERM": "xterm"}
+    termios.tcsetwinsize(main_fd, (24, columns))
+    environment = {
+        **os.environ,
+        "HOME": str(home),
+        "XDG_CONFIG_HOME": str(home),
+        "TERM": "xterm",
+        **variables,
+    }
+    environment.pop("COLUMNS", None)
     process = subprocess.Popen(
         [sys.executable, str(FAKE), str(delay), "chat", *args],
         stdin=child_fd, stdout=child_fd, stderr=child_fd, env=environment, start_new_session=True,
-        preexec_fn=lambda: __import__("fcntl").ioctl(0, __import__("termios").TIOCSCTTY, 0),
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
     )  # fmt: skip
     os.close(child_fd)
     try:
@@ -169,7 +292,7 @@ def test_a_conversation_on_a_terminal(tmp_path):
         tty.expect("[statistics on]")
         tty.expect("> ")
         tty.send("too long\n")
-        tty.expect("akunu: error: the prompt has 99 tokens")
+        tty.expect("the prompt has 99 tokens")
         tty.expect("> ")
         tty.send("again\n")
         tty.expect("<again>")
@@ -225,6 +348,56 @@ def test_no_history_writes_no_file(tmp_path):
         tty.send("\x04")
         assert tty.wait() == 0
     assert not (tmp_path / "akunu").exists()
+
+
+PASTE = "one\nTwo lines\nthree"
+
+
+def test_pasted_lines_are_one_message(tmp_path):
+    pytest.importorskip("readline")
+    with terminal(tmp_path) as tty:
+        tty.expect("> ")
+        assert "\x1b[?2004h" in tty.raw  # the terminal is asked to mark what is pasted
+        tty.send(f"\x1b[200~{PASTE}\x1b[201~\n")
+        tty.expect("<one><Two><lines><three>")
+        tty.expect("> ")
+        tty.send("/undo\n")
+        tty.expect("[forgotten: one Two lines three]")
+
+
+def test_pasted_lines_are_one_message_without_readline_too(tmp_path):
+    with terminal(tmp_path, FAKE_NO_READLINE="1") as tty:
+        tty.expect("> ")
+        tty.send(PASTE + "\n")
+        tty.expect("<one><Two><lines><three>")
+        tty.expect("> ")
+        tty.send("a\\\n")
+        tty.expect("  ")
+        tty.send("b\n")
+        tty.expect("<a><b>")
+
+
+def test_tab_completes_commands_and_their_files(tmp_path):
+    pytest.importorskip("readline")
+    (tmp_path / "talk.json").write_text("{}")
+    with terminal(tmp_path) as tty:
+        tty.expect("> ")
+        time.sleep(0.3)  # readline shows the prompt a moment before it listens
+        tty.send("/ov\tdrop\n")
+        tty.expect("[when the context is full: drop]")
+        tty.expect("> ")
+        time.sleep(0.3)
+        tty.send(f"/LOAD {tmp_path}/ta\t\n")
+        tty.expect(f"{tmp_path}/talk.json: expected a list")
+
+
+def test_words_are_not_broken_on_a_terminal(tmp_path):
+    with terminal(tmp_path, columns=40, FAKE_ANSWER="[{}] ") as tty:
+        tty.expect("> ")
+        tty.send("abcdefg " * 12 + "\n")
+        lines = [line.strip() for line in tty.expect("> ").splitlines() if "[" in line]
+        assert max(map(len, lines)) <= 40
+        assert " ".join(lines).split() == ["[abcdefg]"] * 12
 
 
 def test_lines_are_edited_without_history_too(tmp_path):

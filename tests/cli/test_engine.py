@@ -58,13 +58,13 @@ def test_a_prompt_that_does_not_fit_is_an_error_with_both_numbers(gguf, capsys):
 @pytest.mark.parametrize("args", [["--device", "nonsense"], ["--kv-dtype", "nonsense"], ["-c", "1000000"]])
 def test_wrong_loading_options_are_wrong_usage(args, gguf, capsys):
     assert main(["complete", "x", "-m", gguf, *args]) == 2
-    assert re.search(r"device: no |kv-dtype|context: 1000000 is more", capsys.readouterr().err)
+    assert re.search(r"--device: no |--kv-dtype|-c: 1000000 is more", capsys.readouterr().err)
 
 
 @pytest.mark.parametrize("args", [["--top-p", "0"], ["--seed", "-1"], ["--stop", ""], ["--logit-bias", "x"]])
 def test_wrong_values_of_generation_options_are_wrong_usage(args, gguf, capsys):
     assert main(["complete", "x", "-m", gguf, *args]) == 2
-    assert args[0].strip("-").replace("-", "_") in capsys.readouterr().err.replace("-", "_")
+    assert capsys.readouterr().err.startswith(f"akunu: error: {args[0]}")
 
 
 def test_inspect_shows_metadata_tensors_and_configuration(gguf, capsys):
@@ -143,8 +143,8 @@ def test_profile(gguf, capsys):
             "context: 100000000002 is not in [1, ",
         ),
         (["profile", "stories15m:q4_0", "--rows", "100000000000"], "context: 100000000001 is not in [1, "),
-        (["profile", "stories15m:q4_0", "-t", "100000000000"], "threads: 100000000000 is not in [1, "),
-        (["profile", "stories15m:q4_0", "--repeats", "100000000000"], "'--repeats'"),
+        (["profile", "stories15m:q4_0", "-t", "100000000000"], "-t: 100000000000 is not in [1, "),
+        (["profile", "stories15m:q4_0", "--repeats", "100000000000"], "--repeats: 100000000000 is not"),
         (
             ["profile", "stories15m:q4_0", "-c", "8", "--position", "99999999999"],
             "need --context 100000000000",

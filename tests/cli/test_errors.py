@@ -26,7 +26,7 @@ def failing(error: BaseException):
     [
         (ModelFileError("no such file: x.gguf"), "akunu: error: no such file: x.gguf\n"),
         (UnsupportedError("two\nlines"), "akunu: error: two lines\n"),
-        (PermissionError(13, "Permission denied", "x"), "akunu: error: [Errno 13] Permission denied: 'x'\n"),
+        (PermissionError(13, "Permission denied", "x"), "akunu: error: x: permission denied\n"),
     ],
 )
 def test_an_error_is_one_line_and_status_1(error, line, akunu_cli, monkeypatch):

@@ -36,13 +36,15 @@ def imported(statement: str) -> set[str]:
 def test_help_loads_nothing_heavy():
     modules = imported("from akunu.cli import main; main(['--help'])")
     assert modules.isdisjoint(HEAVY)
-    assert not {f"akunu.cli.{name}" for name in COMMANDS} & modules
+    assert not {f"akunu.cli.commands.{name}" for name in COMMANDS} & modules
 
 
 def test_help_of_a_command_loads_only_that_command():
     modules = imported("from akunu.cli import main; main(['complete', '--help'])")
-    assert "akunu.cli.complete" in modules
-    assert modules.isdisjoint({"akunu.cli.chat", "akunu.cli.inspect", "numpy", "akunu._core", "akunu.model"})
+    assert "akunu.cli.commands.complete" in modules
+    assert modules.isdisjoint(
+        {"akunu.cli.commands.chat", "akunu.cli.commands.inspect", "numpy", "akunu._core", "akunu.model"}
+    )
 
 
 def test_help_of_akunu_bench_loads_no_engine():
@@ -83,11 +85,19 @@ def test_version(akunu_cli):
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["nonsense"], "No such command"),
-        (["complete"], "Missing argument 'TEXT'"),
-        (["complete", "x", "--top-k", "many"], "'many' is not a valid integer"),
-        (["complete", "x", "--nonsense"], "No such option"),
-        (["complete", "x", "--logit-bias", "7"], "expected ID=X"),
+        (["nonsense"], "no command 'nonsense'; there is run, "),
+        (["complete"], "missing argument 'TEXT'"),
+        (
+            ["complete", "x", "--top-k", "many"],
+            "error: --top-k: 'many' is not a valid integer (\"akunu complete --",
+        ),
+        (["complete", "x", "--nonsense"], "no option --nonsense"),
+        (["complete", "x", "--tempp", "1"], "no option --tempp; did you mean --temp"),
+        (["cmplete", "x"], "no command 'cmplete'; did you mean complete?"),
+        (["Chat"], "did you mean chat?"),
+        (["list"], "did you mean models?"),
+        (["generate"], "did you mean complete?"),
+        (["complete", "x", "--logit-bias", "7"], "--logit-bias: found '7', expected ID=X"),
         (["complete", "x", "--logit-bias", "7=nan"], "expected ID=X"),
         (["complete", "x", "--json", "--stats"], "--json"),
         (["inspect", "x", "--rows", "3"], "--rows has no effect without --plan"),
@@ -99,3 +109,5 @@ def test_wrong_usage_has_status_2_and_explains(args, message, akunu_cli):
     assert message in ran.err
     assert "Traceback" not in ran.err
     assert ran.out == ""
+    assert ran.err.startswith("akunu: error: ")
+    assert ran.err.count("\n") == 1

@@ -12,8 +12,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from akunu.cli import console, inspect, main
-from akunu.cli.chat import Chat
+from akunu.cli import console, main
+from akunu.cli.commands import inspect
+from akunu.cli.conversation import Conversation
 
 FAKE = Path(__file__).with_name("fake_main.py")
 EVIL = "\x1b]0;owned\x07[red]\x9b2J"
@@ -55,7 +56,7 @@ def test_an_argument_that_is_no_text_is_wrong_usage(akunu_cli, model):
 
 @pytest.mark.parametrize("name", ["talk.json", "talk\0.json"])
 def test_a_conversation_that_cannot_be_saved_leaves_no_file(name, model, tmp_path, capsys):
-    chat = Chat(model, {})
+    chat = Conversation(model, {})
     chat.messages.append({"role": "user", "content": "\udce9" if "\0" not in name else "hi"})
     assert chat.take(f"/save {tmp_path}/{name}")
     assert "not saved" in capsys.readouterr().err

@@ -21,7 +21,7 @@ from akunu.bench.params import (
     parse_pair,
 )
 from akunu.bench.shapes import SHAPES
-from akunu.cli.app import CONTEXT_SETTINGS, LazyVersion
+from akunu.cli.app import CONTEXT_SETTINGS, Command, LazyVersion
 from akunu.cli.app import run as run_command
 from akunu.cli.options import KV_DTYPES, refuse_others, refuse_unused
 from akunu.errors import InvalidArgumentError
@@ -156,7 +156,7 @@ _SETTINGS: Final[dict[str, Any]] = CONTEXT_SETTINGS | {"token_normalize_func": _
 _FORMATS = click.Choice(["csv", "json", "jsonl", "md", "sql", "none"])
 
 
-@click.command(PROG, context_settings=_SETTINGS, params=[LazyVersion()])
+@click.command(PROG, cls=Command, context_settings=_SETTINGS, params=[LazyVersion()])
 @_list_option(
     "-m",
     "--model",
@@ -362,8 +362,9 @@ def _check_synthetic(name: str) -> None:
 
 
 def _check(params: BenchParams) -> None:
-    """Refuse combinations before anything is loaded."""
-    from akunu.bench.loader import check_gpu_layers, find_device
+    """Refuse combinations, and find every model, before anything is measured."""
+    from akunu.bench.loader import check_gpu_layers, find_device, is_synthetic
+    from akunu.loading import find_model
 
     if any(k != v for k in params.type_k for v in params.type_v):
         raise click.UsageError(
@@ -375,6 +376,9 @@ def _check(params: BenchParams) -> None:
                 check_gpu_layers(n_gpu_layers, find_device(name))
             except InvalidArgumentError as error:
                 raise click.UsageError(str(error)) from error
+    for name in params.models:
+        if not is_synthetic(name):
+            find_model(name)
 
 
 def _with_threads(params: BenchParams) -> BenchParams:
@@ -410,10 +414,11 @@ def _run(
         if progress:
             click.echo(f"{PROG}: {text}", err=True)
 
-    for printer in printers:
-        printer.header()
-    for result in run_cases(cases, load_case, repetitions=repetitions, warmup=warmup, delay=delay, log=log):
+    results = run_cases(cases, load_case, repetitions=repetitions, warmup=warmup, delay=delay, log=log)
+    for number, result in enumerate(results):
         for printer in printers:
+            if number == 0:  # not before: what cannot be loaded has no table
+                printer.header()
             printer.test(result)
     for printer in printers:
         printer.footer()

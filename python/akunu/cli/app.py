@@ -1,13 +1,15 @@
 """Run a click command the way all of Akunu's commands behave: errors in one line, known exit statuses.
 
 Exit statuses: 0 done, 1 an error, 2 wrong usage (an argument out of range is one), 130 interrupted by Ctrl-C.
-With AKUNU_DEBUG=1 in the environment an error shows its traceback.
+An error that is about an option names it as it was typed. With AKUNU_DEBUG=1 in the environment an error
+shows its traceback.
 """
 
 from __future__ import annotations
 
 import io
 import os
+import re
 import sys
 import warnings
 from collections.abc import Sequence
@@ -15,10 +17,19 @@ from typing import Any
 
 import click
 
-from akunu.cli.console import visible
+from akunu.cli.console import colour, os_error_text, visible
 from akunu.errors import AkunuError, InvalidArgumentError
 
-__all__ = ["CONTEXT_SETTINGS", "DEBUG_VARIABLE", "LazyVersion", "print_error", "run"]
+__all__ = [
+    "CONTEXT_SETTINGS",
+    "DEBUG_VARIABLE",
+    "Command",
+    "LazyVersion",
+    "print_error",
+    "run",
+    "typed_name",
+    "usage_text",
+]
 
 CONTEXT_SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 """Settings of every command."""
@@ -50,7 +61,7 @@ def run(command: click.Command, prog: str, args: Sequence[str] | None = None) ->
             sys.stdout.flush()
             return status if isinstance(status, int) else 0
         except click.UsageError as error:
-            error.show()
+            print_error(prog, "error", usage_text(error))
             return 2
         except click.Abort:
             print_error(prog, "", "interrupted")
@@ -61,8 +72,7 @@ def run(command: click.Command, prog: str, args: Sequence[str] | None = None) ->
         except (AkunuError, click.ClickException, OSError) as error:
             if debug:
                 raise
-            text = error.format_message() if isinstance(error, click.ClickException) else str(error)
-            print_error(prog, "error", text)
+            print_error(prog, "error", _text(error))
             return 2 if isinstance(error, InvalidArgumentError) else 1
         except Exception as error:
             if debug:
@@ -73,6 +83,72 @@ def run(command: click.Command, prog: str, args: Sequence[str] | None = None) ->
                 f"internal error: {type(error).__name__}: {error}; with {DEBUG_VARIABLE}=1 it shows where",
             )
             return 1
+
+
+def _text(error: Exception) -> str:
+    if isinstance(error, click.ClickException):
+        return error.format_message()
+    return os_error_text(error) if isinstance(error, OSError) else str(error)
+
+
+def usage_text(error: click.UsageError) -> str:
+    """What is wrong, and where the right usage is explained."""
+    option = error.param if isinstance(error, click.BadParameter) else None
+    if isinstance(error, click.BadParameter) and not isinstance(error, click.MissingParameter):
+        hint = error.param_hint
+        if hint is None and isinstance(option, click.Option) and error.ctx is not None:
+            hint = typed_name(error.ctx, option)
+        elif hint is None and option is not None:
+            hint = option.make_metavar(error.ctx) if error.ctx is not None else option.human_readable_name
+        text = f"{hint}: {error.message}" if isinstance(hint, str) else error.message
+    elif isinstance(error, click.NoSuchOption):
+        meant = f"; did you mean {' or '.join(error.possibilities)}?" if error.possibilities else ""
+        text = f"no option {error.option_name}{meant}"
+    else:
+        text = error.format_message()
+        text = text[:1].lower() + text[1:]
+    text = text.strip().removesuffix(".")
+    if error.ctx is None:
+        return text
+    return f'{text} ("{error.ctx.command_path} --help" shows the usage)'
+
+
+_WORDS = "akunu.words"
+_SUBJECT = re.compile(r"^\w+(?=[:\[])")
+
+
+class Command(click.Command):
+    """A command whose errors name an option as it was typed.
+
+    The package's own errors begin with the name of an argument of its functions ("top_k: …"); where the
+    command has an option of that name, that is what the message says ("--top-k: …").
+    """
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.meta[_WORDS] = tuple(args)
+        return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except InvalidArgumentError as error:
+            subject = _SUBJECT.match(str(error))
+            for option in self.params:
+                if subject and isinstance(option, click.Option) and option.name == subject[0]:
+                    text = typed_name(ctx, option) + str(error)[subject.end() :]
+                    raise InvalidArgumentError(text) from error
+            raise
+
+
+def typed_name(context: click.Context, option: click.Parameter) -> str:
+    """The name by which an option was given, such as "-n"; its longest one when it was not."""
+    for word in context.meta.get(_WORDS, ()):
+        for name in (*option.opts, *option.secondary_opts):
+            if word.partition("=")[0] == name:
+                return name
+            if len(name) == 2 and word.startswith(name) and not word.startswith("--"):
+                return name
+    return max(option.opts, key=len)
 
 
 def _prepare_streams() -> None:
@@ -102,13 +178,8 @@ def print_error(prog: str, kind: str, message: object) -> None:
     text = visible(" ".join(str(message).split()))
     prefix = f"{prog}: {kind}: " if kind else f"{prog}: "
     click.echo(
-        click.style(prefix, fg="red" if kind == "error" else "yellow") + text, err=True, color=_colour()
+        click.style(prefix, fg="red" if kind == "error" else "yellow") + text, err=True, color=colour()
     )
-
-
-def _colour() -> bool | None:
-    """False switches colour off (NO_COLOR, https://no-color.org); None leaves it to the stream."""
-    return False if os.environ.get("NO_COLOR") else None
 
 
 def _silence_stdout() -> None:

@@ -3,37 +3,54 @@
 from __future__ import annotations
 
 import os
+import select
+import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
+from akunu.cli.wrapping import WordWrap
 from akunu.errors import AkunuError
 
+if TYPE_CHECKING:
+    from akunu.generation import Stats
+
 __all__ = [
+    "TextWriter",
     "bar",
     "bytes_text",
+    "colour",
     "count_text",
-    "counter",
     "is_terminal",
     "note",
+    "os_error_text",
     "print_table",
     "rate_text",
     "seconds_text",
+    "stats_text",
     "stdin_lines",
     "stdin_text",
     "text_input",
     "visible",
-    "write_piece",
 ]
+
+
+WAIT_SECONDS = 2.0
+"""How long standard input may be silent before a remark."""
 
 
 def is_terminal(stream: TextIO | None = None) -> bool:
     """Whether a stream (standard output by default) is a terminal that can show colour."""
     stream = sys.stdout if stream is None else stream
     return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def colour() -> bool | None:
+    """False switches colour off (NO_COLOR, https://no-color.org); None leaves it to the stream."""
+    return False if os.environ.get("NO_COLOR") else None
 
 
 # Control characters except tab and line end, as their pictures: U+241B for escape, and U+FFFD for the C1 set.
@@ -44,6 +61,14 @@ _CONTROLS |= {127: 0x2421, **dict.fromkeys(range(0x80, 0xA0), 0xFFFD)}
 def visible(text: str) -> str:
     """Text that cannot control the terminal, whoever wrote it: control characters become pictures."""
     return text.translate(_CONTROLS)
+
+
+def os_error_text(error: OSError) -> str:
+    """An error of the system in words: "book.txt: no such file or directory", without its number."""
+    if not error.strerror:
+        return str(error)
+    reason = error.strerror[:1].lower() + error.strerror[1:]
+    return reason if error.filename is None else f"{os.fsdecode(error.filename)}: {reason}"
 
 
 @contextmanager
@@ -62,22 +87,56 @@ def stdin_lines() -> Iterator[str]:
 
 
 def stdin_text() -> str:
-    """All of standard input; in a pipe it is UTF-8, whatever the locale says."""
+    """All of standard input, with a remark if nothing comes: a program may have left it open by oversight."""
+    if not _ready(sys.stdin, WAIT_SECONDS):
+        note("[reading standard input to its end: Ctrl-D, or </dev/null where there is nothing to read]")
     return "".join(stdin_lines())
 
 
-def write_piece(text: str, *, bold: bool = False) -> None:
-    """Write a piece of text now; on a terminal without control characters, and perhaps in bold."""
-    if is_terminal():
-        text = click.style(visible(text), bold=True) if bold else visible(text)
-    sys.stdout.write(text)
-    sys.stdout.flush()
+def _ready(stream: TextIO, seconds: float) -> bool:
+    try:
+        return bool(select.select([stream], [], [], seconds)[0])
+    except (OSError, ValueError):  # no file of the system
+        return True
+
+
+class TextWriter:
+    """Writes a model's text as it comes: as it is into a pipe, broken between words on a terminal.
+
+    On a terminal control characters become pictures, and the last word waits until it is complete.
+    """
+
+    def __init__(self) -> None:
+        self._wrap = WordWrap(_width()) if is_terminal() else None
+
+    def write(self, text: str, *, bold: bool = False) -> None:
+        """Write a piece, perhaps in bold; a bold one is complete in itself."""
+        if self._wrap is not None:
+            self._wrap.width = _width()
+            text = self._wrap.feed(visible(text))
+            if bold:
+                text += self._wrap.flush()
+                text = click.style(text, bold=True) if colour() is not False else text
+        sys.stdout.write(text)
+        sys.stdout.flush()
+
+    def end(self) -> None:
+        """Write what is left, and end the line."""
+        rest = self._wrap.flush() if self._wrap is not None else ""
+        sys.stdout.write(rest + "\n")
+        sys.stdout.flush()
+
+
+def _width() -> int:
+    return max(8, shutil.get_terminal_size().columns)
 
 
 def note(text: str) -> None:
     """A remark on standard error, dim where colour is possible; without control characters."""
-    colour = False if os.environ.get("NO_COLOR") else None
-    click.echo(click.style(visible(text), dim=True), err=True, color=colour)
+    if is_terminal(sys.stderr):
+        wrap = WordWrap(_width())
+        text = wrap.feed(text) + wrap.flush()
+    click.echo(click.style(visible(text), dim=True), err=True, color=colour())
 
 
 def print_table(
@@ -129,21 +188,6 @@ def print_table(
         click.echo("  ".join(cells).rstrip())
 
 
-@contextmanager
-def counter(title: str) -> Iterator[Callable[[int, int], None] | None]:
-    """A bar on standard error for counted work, as a function `(done, total)`; None if it is no terminal."""
-    if not is_terminal(sys.stderr):
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(title, total=None)
-        yield lambda done, total: progress.update(task, completed=done, total=total)
-
-
 def bar(share: float, width: int = 20) -> str:
     """A bar of `width` characters, filled to `share` in [0, 1], in eighths of a character."""
     eighths = round(max(0.0, min(1.0, share)) * width * 8)
@@ -185,3 +229,15 @@ def seconds_text(seconds: float) -> str:
 def rate_text(tokens: int, seconds: float) -> str:
     """Tokens a second, or "-" when there was no time to speak of."""
     return f"{tokens / seconds:.1f} tok/s" if seconds > 0 and tokens else "-"
+
+
+def stats_text(stats: Stats) -> str:
+    """One line about a generation."""
+    parts = [
+        f"prompt {stats.prompt_tokens} tokens"
+        + (f" ({stats.cached_tokens} cached)" if stats.cached_tokens else "")
+        + f", {stats.prefill_tokens_per_second:.1f} tok/s",
+        f"first token {seconds_text(stats.time_to_first_token)}",
+        f"generated {stats.generated_tokens} tokens, {stats.decode_tokens_per_second:.1f} tok/s",
+    ]
+    return "[" + " | ".join(parts) + "]"

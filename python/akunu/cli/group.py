@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 from importlib import import_module
 from types import MappingProxyType
@@ -15,15 +16,23 @@ __all__ = ["COMMANDS", "akunu"]
 
 COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "complete": "Continue a text.",
+        "run": "Answer a question, about files or standard input if you like.",
         "chat": "Talk with a model.",
+        "complete": "Continue a text.",
         "inspect": "Show a model file: metadata, tensors, dispatch table.",
         "profile": "Time every command of a dispatch table.",
         "perplexity": "Measure how well a model predicts a text.",
         "devices": "List the devices that can run a model.",
     }
 )
-"""Summaries by name, in the order of the help. Command NAME is `akunu.cli.NAME.command`."""
+"""Summaries by name, in the order of the help. Command NAME is `akunu.cli.commands.NAME.command`."""
+
+
+_ELSEWHERE: Final[Mapping[str, str]] = MappingProxyType(
+    {"generate": "complete", "list": "models", "ls": "models", "rm": "models remove", "show": "inspect",
+     "bench": "the program akunu-bench", "help": "--help"}
+)  # fmt: skip
+"""What other programs call a command."""
 
 
 class LazyGroup(click.Group):
@@ -35,9 +44,19 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command = import_module(f"akunu.cli.{cmd_name}").command
+        command = import_module(f"akunu.cli.commands.{cmd_name}").command
         assert isinstance(command, click.Command)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-"):
+            close = difflib.get_close_matches(name.lower(), [*COMMANDS, *_ELSEWHERE], n=1)
+            meant = f"did you mean {_ELSEWHERE.get(close[0], close[0])}?" if close else ""
+            raise click.UsageError(f"no command {name!r}; {meant or 'there is ' + ', '.join(COMMANDS)}", ctx)
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -55,9 +74,10 @@ akunu = LazyGroup(
 
     \b
     Examples:
-      akunu complete "Once upon a time"
+      akunu run "What is the capital of France?"
+      akunu run -m Qwen/Qwen3-0.6B-GGUF "Summarise this." notes.txt
       akunu chat -m Qwen/Qwen3-0.6B-GGUF
-      akunu chat -m model.gguf --system "Answer in one sentence."
+      akunu complete "Once upon a time"
       akunu inspect model.gguf --plan
       echo "The capital of France is" | akunu complete - -m model.gguf --max-tokens 8
     """,

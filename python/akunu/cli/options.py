@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from akunu.cli.app import typed_name
+
 if TYPE_CHECKING:
     from akunu.model import Model
 
 __all__ = [
+    "DEFAULT_MODEL",
     "GENERATION_OPTIONS",
     "KV_DTYPES",
     "MODEL_HELP",
@@ -24,8 +27,13 @@ __all__ = [
     "refuse_unused",
 ]
 
+DEFAULT_MODEL = "ember"
+"""The model that comes with Akunu."""
+
 KV_DTYPES = ("f16", "f32", "q8_0")
 """Types that the cached keys and values can have."""
+
+_ANY_VOCABULARY = 1 << 31  # which ids there are is known when the model is loaded
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -38,7 +46,7 @@ MODEL_HELP = (
 def model_options(function: F) -> F:
     """Options that say which model to load, and how."""
     model = click.option(
-        "-m", "--model", default="ember", show_default=True, metavar="MODEL", help=MODEL_HELP
+        "-m", "--model", default=DEFAULT_MODEL, show_default=True, metavar="MODEL", help=MODEL_HELP
     )
     return model(loading_options(function))
 
@@ -79,8 +87,11 @@ def loading_options(function: F) -> F:
     )
 
 
-def _number(flag: str, kind: type[int] | type[float], metavar: str, text: str) -> Callable[[F], F]:
-    return click.option(flag, type=kind, default=None, metavar=metavar, help=text)
+def _number(
+    flag: str, kind: type[int] | type[float], metavar: str, text: str, *others: str
+) -> Callable[[F], F]:
+    name = flag.removeprefix("--").replace("-", "_")
+    return click.option(name, *others, flag, type=kind, default=None, metavar=metavar, help=text)
 
 
 GENERATION_OPTIONS: list[Callable[[Any], Any]] = [
@@ -96,6 +107,7 @@ GENERATION_OPTIONS: list[Callable[[Any], Any]] = [
         float,
         "T",
         "Randomness: 0 takes the likeliest token; 0.7 is lively; above 1 is wild.",
+        "--temp",
     ),
     _number("--top-k", int, "K", "Choose among the K likeliest tokens only; 0: off."),
     _number(
@@ -132,7 +144,15 @@ def generation_options(function: F) -> F:
 
 
 def generation_arguments(values: dict[str, Any]) -> dict[str, Any]:
-    """Take the options of `generation_options` out of a command's values: arguments of `Model.generate`."""
+    """Take the options of `generation_options` out of a command's values: arguments of `Model.generate`.
+
+    Raises
+    ------
+    InvalidArgumentError
+        One is out of range: better known before a model is fetched and loaded.
+    """
+    from akunu.options import Sampling, resolve
+
     names = (
         "max_tokens",
         "temperature",
@@ -149,7 +169,9 @@ def generation_arguments(values: dict[str, Any]) -> dict[str, Any]:
     found = {name: values.pop(name) for name in names}
     found["logit_bias"] = dict(map(_bias, values.pop("logit_bias"))) or None
     found["stop"] = [text.replace("\\n", "\n").replace("\\t", "\t") for text in values.pop("stop")] or None
-    return {name: value for name, value in found.items() if value is not None}
+    found = {name: value for name, value in found.items() if value is not None}
+    resolve(found, Sampling(), _ANY_VOCABULARY)
+    return found
 
 
 def _bias(text: str) -> tuple[int, float]:
@@ -170,8 +192,8 @@ def refuse_unused(names: Sequence[str], needed: str) -> None:
     context = click.get_current_context()
     for name in names:
         if context.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE:
-            flag = next(option.opts[-1] for option in context.command.params if option.name == name)
-            raise click.UsageError(f"{flag} has no effect without {needed}")
+            option = next(option for option in context.command.params if option.name == name)
+            raise click.UsageError(f"{typed_name(context, option)} has no effect without {needed}")
 
 
 def refuse_others(kept: Sequence[str], reason: str) -> None:
@@ -180,7 +202,7 @@ def refuse_others(kept: Sequence[str], reason: str) -> None:
     for option in context.command.params:
         name = option.name or ""
         if name not in kept and context.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE:
-            raise click.UsageError(f"{option.opts[-1]} has no effect: {reason}")
+            raise click.UsageError(f"{typed_name(context, option)} has no effect: {reason}")
 
 
 def load_model(values: dict[str, Any]) -> Model:

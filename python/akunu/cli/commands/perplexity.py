@@ -9,14 +9,15 @@ from typing import Any
 
 import click
 
-from akunu.cli.app import CONTEXT_SETTINGS
-from akunu.cli.console import counter, note, rate_text, stdin_text
+from akunu.cli.app import CONTEXT_SETTINGS, Command
+from akunu.cli.console import note, rate_text
+from akunu.cli.files import read_named
 from akunu.cli.options import MODEL_HELP, load_model, loading_options
 
 __all__ = ["command"]
 
 
-@click.command("perplexity", context_settings=CONTEXT_SETTINGS, epilog=f"MODEL: {MODEL_HELP}")
+@click.command("perplexity", cls=Command, context_settings=CONTEXT_SETTINGS, epilog=f"MODEL: {MODEL_HELP}")
 @click.argument("model")
 @click.argument("file", type=click.Path(dir_okay=False, allow_dash=True, path_type=Path))
 @click.option(
@@ -53,9 +54,11 @@ def command(
       akunu perplexity model.gguf book.txt
       akunu perplexity model.gguf book.txt --window 512 --limit 100000     a quick look
     """
-    text = stdin_text() if str(file) == "-" else _read(file)
+    ((_, text),) = read_named([str(file)])
     if limit is not None:
         text = text[:limit]
+    from akunu.progress import reporter
+
     with load_model({"model": model, **values}) as loaded:
         if window is not None and window > loaded.context:
             raise click.BadParameter(
@@ -64,7 +67,7 @@ def command(
             )
         tokens = len(loaded.tokenize(text, add_special=False))
         start = time.perf_counter()
-        with counter("Scoring") as report:
+        with reporter(True, "Scoring", unit="count") as report:
             value = loaded.perplexity(text, context=window, stride=stride, progress=report)
         seconds = time.perf_counter() - start
     if as_json:
@@ -72,10 +75,3 @@ def command(
     else:
         click.echo(f"{value:.4f}")
         note(f"[{tokens} tokens, {rate_text(tokens, seconds)}]")
-
-
-def _read(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise click.ClickException(f"{file}: not UTF-8 text: {error}") from error

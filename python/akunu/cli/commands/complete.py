@@ -8,19 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from akunu.cli.app import CONTEXT_SETTINGS
-from akunu.cli.console import is_terminal, note, seconds_text, stdin_text, write_piece
+from akunu.cli.app import CONTEXT_SETTINGS, Command
+from akunu.cli.console import TextWriter, is_terminal, note, stats_text, stdin_text
+from akunu.cli.files import STDIN
 from akunu.cli.options import generation_arguments, generation_options, load_model, model_options
 
 if TYPE_CHECKING:
-    from akunu.generation import Completion, Stats
+    from akunu.generation import Completion
 
-__all__ = ["command", "stats_text"]
-
-STDIN = "-"
+__all__ = ["command"]
 
 
-@click.command("complete", context_settings=CONTEXT_SETTINGS)
+@click.command("complete", cls=Command, context_settings=CONTEXT_SETTINGS)
 @click.argument("text")
 @model_options
 @generation_options
@@ -34,8 +33,8 @@ STDIN = "-"
 def command(text: str, stats: bool, echo: bool | None, as_json: bool, **values: Any) -> None:
     """Continue TEXT, and print what the model writes as it writes it.
 
-    TEXT is given to the model as it is, without a chat template; "-" reads it from standard input. For a
-    conversation use "akunu chat".
+    TEXT is given to the model as it is, without a chat template; "-" reads it from standard input. For the
+    answer to a question use "akunu run", for a conversation "akunu chat".
 
     \b
     Examples:
@@ -56,16 +55,15 @@ def command(text: str, stats: bool, echo: bool | None, as_json: bool, **values: 
         if as_json:
             _print_json(model.generate(prompt, **arguments))
             return
+        writer = TextWriter()
         if is_terminal() if echo is None else echo:
-            write_piece(prompt, bold=True)
+            writer.write(prompt, bold=True)
         with model.stream(prompt, **arguments) as pieces:
             try:
                 for piece in pieces:
-                    write_piece(piece)
-            except KeyboardInterrupt:
-                click.echo()
-                raise
-        write_piece("\n")
+                    writer.write(piece)
+            finally:
+                writer.end()
         if stats:
             note(stats_text(pieces.completion.stats))
 
@@ -87,15 +85,3 @@ def _print_json(completion: Completion) -> None:
         "stats": dataclasses.asdict(completion.stats),
     }
     click.echo(json.dumps(fields, ensure_ascii=False))
-
-
-def stats_text(stats: Stats) -> str:
-    """One line about a generation."""
-    parts = [
-        f"prompt {stats.prompt_tokens} tokens"
-        + (f" ({stats.cached_tokens} cached)" if stats.cached_tokens else "")
-        + f", {stats.prefill_tokens_per_second:.1f} tok/s",
-        f"first token {seconds_text(stats.time_to_first_token)}",
-        f"generated {stats.generated_tokens} tokens, {stats.decode_tokens_per_second:.1f} tok/s",
-    ]
-    return "[" + " | ".join(parts) + "]"

@@ -6,13 +6,13 @@ import json
 
 import click
 
-from akunu.cli.app import CONTEXT_SETTINGS
+from akunu.cli.app import CONTEXT_SETTINGS, Command
 from akunu.cli.console import bytes_text, print_table
 
 __all__ = ["command"]
 
 
-@click.command("devices", context_settings=CONTEXT_SETTINGS)
+@click.command("devices", cls=Command, context_settings=CONTEXT_SETTINGS)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(as_json: bool) -> None:
     """List the devices that can run a model; option --device of the other commands takes their ids.

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from akunu.cli.app import CONTEXT_SETTINGS
+from akunu.cli.app import CONTEXT_SETTINGS, Command
 from akunu.cli.console import bytes_text, count_text, print_table, visible
 from akunu.cli.cost_model import Machine, Prediction, predict
 from akunu.cli.options import loading_options, refuse_unused
-from akunu.cli.profile import ROWS, phase_options, table_context
+from akunu.cli.phases import ROWS, phase_options, table_context
 from akunu.errors import AkunuError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ MAX_VALUE = 100
 """Characters of a metadata value that are shown."""
 
 
-@click.command("inspect", context_settings=CONTEXT_SETTINGS)
+@click.command("inspect", cls=Command, context_settings=CONTEXT_SETTINGS)
 @click.argument("model", default="ember")
 @click.option("--all", "show_all", is_flag=True, help="One line for each tensor, and long values in full.")
 @click.option("--plan", is_flag=True, help="Load the model and show a dispatch table with its costs.")

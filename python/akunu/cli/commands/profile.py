@@ -4,70 +4,25 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from akunu.cli.app import CONTEXT_SETTINGS
+from akunu.cli.app import CONTEXT_SETTINGS, Command
 from akunu.cli.console import bar, bytes_text, note, print_table, seconds_text
 from akunu.cli.costs import GROUPINGS, Cost, Grouping, costs, mean_peaks
 from akunu.cli.options import loading_options
+from akunu.cli.phases import ROWS, phase_options, table_context
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from akunu._core import CommandInfo, Peaks
 
-__all__ = ["ROWS", "command", "phase_options", "table_context"]
-
-F = TypeVar("F", bound="Callable[..., Any]")
-
-ROWS = {"decode": 1, "batch": 8, "prefill": 512}
-"""Rows of each phase when none are given."""
+__all__ = ["command"]
 
 
-def phase_options(function: F) -> F:
-    """Options that choose a dispatch table."""
-    for option in (
-        click.option(
-            "--position",
-            type=click.IntRange(min=0),
-            default=0,
-            show_default=True,
-            metavar="N",
-            help="Tokens in the KV cache before.",
-        ),
-        click.option(
-            "--rows",
-            type=click.IntRange(min=1),
-            metavar="N",
-            help="Tokens at once. [default: decode 1, batch 8, prefill 512]",
-        ),
-        click.option(
-            "--phase",
-            type=click.Choice(list(ROWS)),
-            default="decode",
-            show_default=True,
-            help="decode: one token; batch: 2 to 16 rows that share the weights' reads; prefill: a prompt.",
-        ),
-    ):
-        function = option(function)
-    return function
-
-
-def table_context(context: int | None, rows: int, position: int) -> int:
-    """Tokens of KV cache for a table of `rows` at `position`; `context` is of --context."""
-    needed = position + rows
-    if context is None:
-        return needed + 1
-    if context < needed:
-        raise click.UsageError(
-            f"--position {position} and {rows} rows need --context {needed}, found {context}"
-        )
-    return context
-
-
-@click.command("profile", context_settings=CONTEXT_SETTINGS)
+@click.command("profile", cls=Command, context_settings=CONTEXT_SETTINGS)
 @click.argument("model", default="ember")
 @phase_options
 @click.option(

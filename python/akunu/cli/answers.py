@@ -1,0 +1,34 @@
+"""Writing an answer as it comes, and saying why it ended early."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from akunu.cli.console import TextWriter
+
+if TYPE_CHECKING:
+    from akunu.generation import Completion
+    from akunu.model import Stream
+
+__all__ = ["why_cut_off", "write_answer"]
+
+
+def write_answer(pieces: Stream, stopped_by: tuple[type[BaseException], ...] = ()) -> None:
+    """Write the pieces; an exception of `stopped_by` ends the answer and nothing else."""
+    writer = TextWriter()
+    with pieces, suppress(*stopped_by):
+        try:
+            for piece in pieces:
+                writer.write(piece)
+        finally:
+            writer.end()
+
+
+def why_cut_off(completion: Completion, max_tokens: int | None) -> str | None:
+    """Why an answer ended before the model was done, if it did."""
+    if completion.finish_reason != "length":
+        return None
+    if max_tokens is not None and completion.stats.generated_tokens >= max_tokens:
+        return f"--max-tokens {max_tokens} is reached"
+    return "the context is full (--context sets it)"

@@ -1,0 +1,1 @@
+"""The subcommands of `akunu`: command NAME is `akunu.cli.commands.NAME.command`."""

@@ -1,0 +1,131 @@
+"""`akunu chat`: a conversation, in a terminal or through a pipe."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from akunu.cli.app import CONTEXT_SETTINGS, Command, print_error
+from akunu.cli.console import note, stdin_lines
+from akunu.cli.conversation import OVERFLOWS, Conversation, command_names
+from akunu.cli.options import (
+    DEFAULT_MODEL,
+    generation_arguments,
+    generation_options,
+    load_model,
+    model_options,
+)
+from akunu.cli.template import template_options, use_template
+from akunu.errors import AkunuError
+
+if TYPE_CHECKING:
+    from akunu.model import Model
+
+__all__ = ["command"]
+
+
+@click.command("chat", cls=Command, context_settings=CONTEXT_SETTINGS)
+@model_options
+@template_options
+@generation_options
+@click.option(
+    "--overflow",
+    type=click.Choice(OVERFLOWS),
+    default="stop",
+    show_default=True,
+    help="When the context is full: stop and say so, or drop the oldest turns.",
+)
+@click.option("--stats", is_flag=True, help="Show counts and speed after each answer; /stats switches.")
+@click.option(
+    "--history/--no-history", default=True, show_default=True, help="Remember your lines for next time."
+)
+def command(
+    system: str | None,
+    chat_template: str | None,
+    think: bool | None,
+    overflow: str,
+    stats: bool,
+    history: bool,
+    **values: Any,
+) -> None:
+    """Talk with a model. Each line is a message.
+
+    Lines that are pasted together are one message, and a line that ends in \\ goes on with the next one.
+
+    Ctrl-C stops an answer, Ctrl-D leaves. The arrow keys edit a line and bring earlier lines back. Lines that
+    begin with / are commands; /help lists them, Tab completes them. From a pipe, each line is a message and
+    only the answers are printed.
+
+    \b
+    Examples:
+      akunu chat -m Qwen/Qwen3-0.6B-GGUF
+      akunu chat -m model.gguf --system "You are a pirate." --temp 0.9
+      akunu chat -m model.gguf --no-think --overflow drop
+      akunu chat -m old-model.gguf --chat-template chatml
+      printf 'My name is Ada.\\nWhat is my name?\\n' | akunu chat -m model.gguf --temp 0
+    """
+    arguments = generation_arguments(values)
+    built_in = values["model"] == DEFAULT_MODEL
+    with load_model(values) as model:
+        variables = use_template(model, chat_template, think)
+        if variables:
+            arguments["template_variables"] = variables
+        interactive = sys.stdin.isatty()
+        conversation = Conversation(
+            model, arguments, system=system, stats=stats, overflow=overflow, interactive=interactive
+        )
+        if interactive:
+            _greet(model, built_in)
+            _talk(conversation, history)
+            return
+        for line in _joined(stdin_lines()):
+            if not conversation.take(line):
+                return
+
+
+def _greet(model: Model, built_in: bool) -> None:
+    note(f"{model.name} on {model.device}, context {model.context}. /help lists the commands, Ctrl-D leaves.")
+    if built_in:
+        note(
+            "Ember is the 9 MB model that comes with Akunu: a demonstration, at home in stories, sums and a "
+            "few hundred facts. For a real one: akunu chat -m Qwen/Qwen3-0.6B-GGUF (0.6 GB, fetched once)."
+        )
+
+
+def _talk(conversation: Conversation, history: bool) -> None:
+    """Read messages from the terminal until the user leaves."""
+    from akunu.cli.line_editor import LineEditor
+
+    editor = LineEditor(command_names(), ("/save", "/load"), history=history)
+    try:
+        while True:
+            try:
+                message = editor.read()
+                if message is None:  # Ctrl-D
+                    click.echo()
+                    return
+                if not conversation.take(message):
+                    return
+            except KeyboardInterrupt:
+                note("\n[Ctrl-D or /exit leaves]")
+            except AkunuError as error:
+                print_error("akunu", "error", error)
+    finally:
+        editor.close()
+
+
+def _joined(lines: Iterator[str]) -> Iterator[str]:
+    """Lines of a pipe, each joined with the following ones while it ends in a backslash."""
+    parts: list[str] = []
+    for line in lines:
+        line = line.rstrip("\r\n")
+        if line.endswith("\\"):
+            parts.append(line[:-1])
+            continue
+        yield "\n".join([*parts, line])
+        parts.clear()
+    if parts:
+        yield "\n".join(parts)

@@ -1,0 +1,123 @@
+"""`akunu run`: one question, one answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from akunu.cli.answers import why_cut_off, write_answer
+from akunu.cli.app import CONTEXT_SETTINGS, Command
+from akunu.cli.console import note, stats_text, stdin_text
+from akunu.cli.files import STDIN, has_stdin, read_named, with_context
+from akunu.cli.options import generation_arguments, generation_options, load_model, model_options
+from akunu.cli.template import template_options, use_template
+
+if TYPE_CHECKING:
+    from akunu.model import Messages, Model
+
+__all__ = ["command"]
+
+ANSWER_TOKENS = 1024
+"""Room for the answer beside a text that is longer than the usual context."""
+
+_MODEL_NAME = re.compile(r"ember|\S+\.gguf|[\w.-]+/[\w.-]+(:\S+)?", re.IGNORECASE)
+
+
+@click.command("run", cls=Command, context_settings=CONTEXT_SETTINGS)
+@click.argument("question", required=False)
+@click.argument("files", metavar="[FILE]...", nargs=-1)
+@model_options
+@template_options
+@generation_options
+@click.option("--stats", is_flag=True, help="Show counts and speed on standard error at the end.")
+def command(
+    question: str | None,
+    files: Sequence[str],
+    system: str | None,
+    chat_template: str | None,
+    think: bool | None,
+    stats: bool,
+    **values: Any,
+) -> None:
+    """Answer QUESTION, and print the answer as it is written.
+
+    The question is a message of a chat, in the format that the model was trained on. What is in the FILEs,
+    and what comes from standard input, is put before it; "-" says where among the files standard input goes.
+    Without QUESTION, or when it is "-", standard input is the question.
+
+    The context grows to hold the files, up to what the model was trained for, unless --context sets it.
+
+    \b
+    Examples:
+      akunu run "What is the capital of France?"
+      akunu run -m Qwen/Qwen3-0.6B-GGUF "Which of these is safer?" old.py new.py
+      git diff | akunu run -m model.gguf "Write a commit message for this." --temp 0
+      akunu run -m model.gguf --no-think --system "Answer with one word." "Is water wet?"
+      akunu run -m model.gguf < question.txt > answer.txt
+    """
+    message = _message(question, files)
+    arguments = generation_arguments(values)
+    messages = [{"role": "system", "content": system}] if system else []
+    messages.append({"role": "user", "content": message})
+    room = arguments.get("max_tokens", ANSWER_TOKENS)
+    with _fitting(messages, room, chat_template, think, values) as (model, variables):
+        pieces = model.stream_chat(messages, template_variables=variables, **arguments)
+        write_answer(pieces)
+        cut_off = why_cut_off(pieces.completion, arguments.get("max_tokens"))
+        if cut_off:
+            note(f"[the answer was cut off: {cut_off}]")
+        if stats:
+            note(stats_text(pieces.completion.stats))
+
+
+@contextmanager
+def _fitting(
+    messages: Messages, room: int, chat_template: str | None, think: bool | None, values: dict[str, Any]
+) -> Iterator[tuple[Model, dict[str, Any]]]:
+    """The model and its template's variables, with a context for the messages and an answer."""
+    with load_model(dict(values)) as model:
+        variables = use_template(model, chat_template, think)
+        most = model.config.context_length
+        needed = model.context
+        if values["context"] is None and needed < most:
+            needed = room + len(model.chat_template.encode(messages, variables=variables))
+        if needed <= model.context:
+            yield model, variables
+            return
+    with load_model({**values, "context": min(needed, most)}) as model:
+        yield model, use_template(model, chat_template, think)
+
+
+def _message(question: str | None, files: Sequence[str]) -> str:
+    """The question, after what it is about."""
+    if question is None and not has_stdin():
+        raise click.UsageError(
+            'no question; give one, as in akunu run "Why is the sky blue?", or use akunu chat'
+        )
+    if question is None or question == STDIN:
+        if STDIN in files:
+            raise click.UsageError("standard input is the question already; it cannot be a file as well")
+        question = stdin_text().strip()
+        if not question:
+            raise click.UsageError("standard input is empty")
+        return with_context(question, read_named(files))
+    for file in files:
+        if file != STDIN and not Path(file).exists():
+            raise click.UsageError(f"no file {file!r}{_perhaps(question, file)}")
+    if not files and question.lower().endswith(".gguf"):
+        raise click.UsageError(f"{question!r} is no question{_perhaps(question, '…')}")
+    if STDIN not in files and has_stdin():
+        files = [*files, STDIN]
+    return with_context(question, [(name, text) for name, text in read_named(files) if text.strip()])
+
+
+def _perhaps(question: str, file: str) -> str:
+    """A hint for those who put the model where other programs want it."""
+    if not _MODEL_NAME.fullmatch(question):
+        return ""
+    return f'; if {question} is the model: akunu run -m {question} "{file}"'

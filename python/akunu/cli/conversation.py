@@ -1,0 +1,301 @@
+"""A conversation: its messages, what is done with a line, and what happens when the context is full."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from akunu.cli.answers import why_cut_off, write_answer
+from akunu.cli.console import note, os_error_text, stats_text
+from akunu.errors import ContextLengthError
+
+if TYPE_CHECKING:
+    from akunu.generation import Completion
+    from akunu.model import Model
+
+__all__ = ["OVERFLOWS", "Conversation", "command_names"]
+
+OVERFLOWS: Final = ("stop", "drop")
+"""What happens when the context is full: say so, or forget the oldest turns."""
+
+_ROLES: Final = ("user", "assistant")
+
+
+class Conversation:
+    """Messages, and the model that answers them.
+
+    Parameters
+    ----------
+    model
+        Answers.
+    arguments
+        Of `Model.stream_chat`.
+    system
+        System message, if any.
+    stats
+        Whether to show counts and speed after each answer.
+    overflow
+        One of `OVERFLOWS`.
+    interactive
+        Whether Ctrl-C only stops the answer, because somebody can go on.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        arguments: Mapping[str, Any],
+        *,
+        system: str | None = None,
+        stats: bool = False,
+        overflow: str = "stop",
+        interactive: bool = False,
+    ) -> None:
+        self.model = model
+        self.arguments = dict(arguments)
+        self.system = system
+        self.stats = stats
+        self.overflow = overflow
+        self.stopped_by = (KeyboardInterrupt,) if interactive else ()
+        self.messages: list[dict[str, str]] = []
+
+    def take(self, line: str) -> bool:
+        """Run a command or answer a message; False when the conversation is over.
+
+        Raises
+        ------
+        AkunuError
+            The answer could not be made; the message is then not part of the conversation.
+        """
+        text = line.strip()
+        if not text.startswith("/") or "\n" in text:  # several lines: a text that was pasted
+            if text:
+                self.answer(text)
+            return True
+        if text.startswith("//"):
+            self.answer(text.removeprefix("/"))
+            return True
+        return self._command(text)
+
+    def answer(self, text: str) -> None:
+        """Answer a message; both become part of the conversation."""
+        before = list(self.messages)
+        self.messages.append({"role": "user", "content": text})
+        try:
+            completion = self._answered()
+        except BaseException:
+            self.messages = before
+            raise
+        self.messages.append({"role": "assistant", "content": completion.text})
+        reason = why_cut_off(completion, self.arguments.get("max_tokens"))
+        if reason:
+            more = f"; {_WAYS_OUT}" if "context" in reason and self.overflow == "stop" else ""
+            note(f"[the answer was cut off: {reason}{more}]")
+        if self.stats:
+            note(stats_text(completion.stats))
+
+    def _answered(self) -> Completion:
+        if self.overflow == "drop":
+            self._make_room()
+        try:
+            pieces = self.model.stream_chat(self._all(), **self.arguments)
+            # An answer that is stopped stays in the conversation as far as it was seen.
+            write_answer(pieces, self.stopped_by)
+        except ContextLengthError as error:
+            if len(self.messages) == 1 or self._length(self.messages[-1:]) >= self.model.context:
+                raise  # the last message alone does not fit
+            raise ContextLengthError(f"the conversation is full: {error}; {_WAYS_OUT}") from error
+        return pieces.completion
+
+    def _all(self, messages: Sequence[dict[str, str]] | None = None) -> list[dict[str, str]]:
+        """The messages, the conversation's by default, after the system message."""
+        system = [{"role": "system", "content": self.system}] if self.system else []
+        return [*system, *(self.messages if messages is None else messages)]
+
+    def _make_room(self) -> None:
+        """Forget the oldest turns if what is left of the context is too little for an answer.
+
+        Then half of the context is made free: each time the beginning changes, the rest is computed anew.
+        """
+        context = self.model.context
+        room = min(self.arguments.get("max_tokens", context), context // 4)
+        if self._length() + room <= context:
+            return
+        dropped = 0
+        while len(self.messages) > 1 and self._length() > context // 2:
+            del self.messages[:2]
+            dropped += 1
+        if dropped:
+            note(f"[the context is full: the oldest {_turns(dropped)} forgotten]")
+
+    def _length(self, messages: Sequence[dict[str, str]] | None = None) -> int:
+        """Their tokens."""
+        variables = self.arguments.get("template_variables")
+        return len(self.model.chat_template.encode(self._all(messages), variables=variables))
+
+    # -- commands --------------------------------------------------------------------------------------------
+
+    def _command(self, text: str) -> bool:
+        name, _, rest = text[1:].partition(" ")
+        name, rest = name.lower(), rest.strip()
+        if name in _LEAVING:
+            return False
+        action = _ACTIONS.get(name)
+        if action is None:
+            note(f"no command /{name}; /help lists them (a message that begins with / is written //)")
+        else:
+            action.run(self, rest)
+        return True
+
+    def help(self, _rest: str) -> None:
+        for name, action in _ACTIONS.items():
+            note(f"  {f'/{name} {action.argument}':<21}{action.summary}")
+        note(f"  {'/exit':<21}leave; Ctrl-D does too")
+        note("  Ctrl-C stops an answer; end a line with \\ to go on with the next one; Tab completes")
+
+    def reset(self, _rest: str) -> None:
+        self.messages.clear()
+        note("[the conversation is empty]")
+
+    def retry(self, _rest: str) -> None:
+        if not self.messages:
+            note("[there is no message yet]")
+            return
+        before = list(self.messages)
+        if "seed" in self.arguments:
+            self.arguments["seed"] += 1  # the same one would give the same answer
+        question = self._take_back()
+        try:
+            self.answer(question)
+        except BaseException:
+            self.messages = before
+            raise
+
+    def undo(self, _rest: str) -> None:
+        if not self.messages:
+            note("[there is no message yet]")
+            return
+        question = " ".join(self._take_back().split())
+        note(f"[forgotten: {question if len(question) <= 60 else question[:59] + '…'}]")
+
+    def _take_back(self) -> str:
+        """Remove the last turn; returns its question."""
+        while self.messages:
+            message = self.messages.pop()
+            if message["role"] == "user":
+                return message["content"]
+        return ""
+
+    def set_system(self, rest: str) -> None:
+        if rest:
+            self.system = rest
+            note("[system message set; it holds for the whole conversation]")
+        else:
+            note(f"[system message: {self.system or 'none'}]")
+
+    def toggle_stats(self, _rest: str) -> None:
+        self.stats = not self.stats
+        note(f"[statistics {'on' if self.stats else 'off'}]")
+
+    def set_overflow(self, rest: str) -> None:
+        if rest.lower() in OVERFLOWS:
+            self.overflow = rest.lower()
+        elif rest:
+            note(f"[/overflow: found {rest!r}, expected {' or '.join(OVERFLOWS)}]")
+        note(f"[when the context is full: {self.overflow}]")
+
+    def save(self, rest: str) -> None:
+        if not rest:
+            note("[/save needs the name of a file]")
+            return
+        try:
+            data = (json.dumps(self._all(), ensure_ascii=False, indent=2) + "\n").encode()
+            with open(rest, "xb") as file:
+                file.write(data)
+        except (OSError, ValueError) as error:  # ValueError: a name or a text that cannot be encoded
+            note(f"[not saved: {os_error_text(error) if isinstance(error, OSError) else error}]")
+        else:
+            note(f"[{len(self.messages)} messages saved to {rest}]")
+
+    def load(self, rest: str) -> None:
+        if not rest:
+            note("[/load needs the name of a file]")
+            return
+        try:
+            with open(rest, encoding="utf-8") as file:
+                system, messages = _read_messages(json.load(file))
+        except (OSError, ValueError) as error:  # ValueError: no JSON, no text, no conversation
+            reason = os_error_text(error) if isinstance(error, OSError) else f"{rest}: {error}"
+            note(f"[not loaded: {reason}]")
+            return
+        self.system, self.messages = system, messages
+        note(f"[{len(messages)} messages loaded from {rest}]")
+
+
+_WAYS_OUT: Final = (
+    "/reset starts afresh, /undo takes the last turn back, "
+    "/overflow drop forgets the oldest turns from now on"
+)
+
+
+def _turns(n: int) -> str:
+    return "turn is" if n == 1 else f"{n} turns are"
+
+
+def _read_messages(data: object) -> tuple[str | None, list[dict[str, str]]]:
+    """The system message, if any, and the turns of a saved conversation.
+
+    Raises
+    ------
+    ValueError
+        It is none.
+    """
+    if not isinstance(data, list) or not data:
+        raise ValueError("expected a list of messages, as /save writes it")
+    found = []
+    for n, message in enumerate(data):
+        role, content = (
+            (message.get("role"), message.get("content")) if isinstance(message, dict) else (None, None)
+        )
+        if not isinstance(role, str) or not isinstance(content, str):
+            raise ValueError(f"message {n + 1}: expected a role and a content that is a text")
+        found.append({"role": role, "content": content})
+    system = found.pop(0)["content"] if found[0]["role"] == "system" else None
+    for n, message in enumerate(found):
+        if message["role"] != _ROLES[n % 2]:
+            raise ValueError(f"found the role {message['role']!r}, expected {_ROLES[n % 2]!r} in turn")
+    if len(found) % 2:
+        raise ValueError("the last message has no answer")
+    return system, found
+
+
+class _Action(NamedTuple):
+    run: Callable[[Conversation, str], None]
+    argument: str
+    summary: str
+
+
+_ACTIONS: Final[Mapping[str, _Action]] = MappingProxyType(
+    {
+        "help": _Action(Conversation.help, "", "list the commands"),
+        "reset": _Action(Conversation.reset, "", "forget the conversation; the system message stays"),
+        "retry": _Action(Conversation.retry, "", "answer the last message again"),
+        "undo": _Action(Conversation.undo, "", "forget the last message and its answer"),
+        "system": _Action(Conversation.set_system, "TEXT", "set the system message; without TEXT show it"),
+        "save": _Action(Conversation.save, "FILE", "write the conversation as JSON messages"),
+        "load": _Action(Conversation.load, "FILE", "go on with a conversation that was saved"),
+        "overflow": _Action(
+            Conversation.set_overflow,
+            "stop|drop",
+            "when the context is full: say so, or drop the oldest turns",
+        ),
+        "stats": _Action(Conversation.toggle_stats, "", "switch counts and speed after each answer"),
+    }
+)
+_LEAVING: Final = ("exit", "quit", "bye")
+
+
+def command_names() -> list[str]:
+    """The commands, each with its slash."""
+    return [f"/{name}" for name in (*_ACTIONS, "exit")]

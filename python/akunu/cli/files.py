@@ -1,0 +1,67 @@
+"""Texts that a command reads: files, standard input, and how they stand in a question."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from akunu.cli.console import os_error_text, stdin_text
+from akunu.errors import AkunuError
+
+__all__ = ["STDIN", "has_stdin", "read_named", "read_text", "with_context"]
+
+STDIN = "-"
+"""The name of standard input."""
+
+
+def read_text(path: Path) -> str:
+    """The UTF-8 text in a file.
+
+    Raises
+    ------
+    AkunuError
+        The file cannot be read, or is not text.
+    """
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise AkunuError(os_error_text(error)) from error
+    except UnicodeDecodeError as error:
+        raise AkunuError(f"{path}: not UTF-8 text: {error}") from error
+
+
+def has_stdin() -> bool:
+    """Whether somebody sent something to standard input: a pipe or a file, not a terminal or /dev/null."""
+    try:
+        mode = os.fstat(sys.stdin.fileno()).st_mode
+    except (OSError, ValueError):  # closed, or no file of the system
+        return not sys.stdin.isatty()
+    return stat.S_ISFIFO(mode) or stat.S_ISREG(mode) or stat.S_ISSOCK(mode)
+
+
+def read_named(names: Sequence[str]) -> list[tuple[str, str]]:
+    """Name and text of each file; "-" is standard input."""
+    return [
+        ("standard input", stdin_text()) if name == STDIN else (name, read_text(Path(name))) for name in names
+    ]
+
+
+def with_context(question: str, texts: Sequence[tuple[str, str]]) -> str:
+    """A question about texts, as one message.
+
+    The texts come first and the question last: models attend best to what is asked where they begin to
+    answer, and the next question about the same texts finds them in the cache. Each text is fenced as in
+    Markdown, which every chat model knows, by a fence that is longer than any in the text, so that a text
+    cannot end it.
+    """
+    parts = []
+    for name, text in texts:
+        ticks = max((len(run) for run in re.findall("`+", text)), default=0)
+        fence = "`" * max(3, ticks + 1)
+        end = "" if text.endswith("\n") else "\n"
+        parts.append(f"{name}:\n{fence}\n{text}{end}{fence}\n")
+    return "\n".join([*parts, question])

@@ -1,0 +1,130 @@
+"""The chat template that a command uses: the file's, a common format by name, or a file of the user's."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from akunu.cli.files import read_text
+from akunu.errors import InvalidArgumentError, TemplateError
+
+if TYPE_CHECKING:
+    from akunu.model import Model
+
+__all__ = ["template_options", "use_template"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_SWITCHES: Final = ("enable_thinking", "thinking")
+"""Variables by which templates let a model think or not (Qwen 3, SmolLM 3; DeepSeek, Granite)."""
+
+_MARKS: Final[Mapping[str, tuple[str, ...]]] = {
+    "chatml": ("<|im_start|>", "<|im_end|>"),
+    "llama3": ("<|start_header_id|>", "<|eot_id|>"),
+    "gemma": ("<start_of_turn>", "<end_of_turn>"),
+    "phi3": ("<|end|>", "<|assistant|>"),
+}
+"""Control tokens that only a model of this format has."""
+
+
+def template_options(function: F) -> F:
+    """Options of a chat: system message, template, thinking."""
+    for option in (
+        click.option(
+            "--think/--no-think",
+            default=None,
+            help="Let a model that can think before it answers do so, or not. [default: the template's]",
+        ),
+        click.option(
+            "--chat-template",
+            metavar="NAME|FILE",
+            help="Format of the messages, for a file that has none: chatml, llama2, llama3, mistral, gemma, "
+            "phi3, zephyr, or a file with a Jinja template.",
+        ),
+        click.option("-s", "--system", metavar="TEXT", help="System message: how the model should behave."),
+    ):
+        function = option(function)
+    return function
+
+
+def use_template(model: Model, wanted: str | None, think: bool | None) -> dict[str, Any]:
+    """Give `model` the template that is wanted; returns the variables for it.
+
+    Raises
+    ------
+    TemplateError
+        The model's file has none and none was given, or it does not compile.
+    InvalidArgumentError
+        There is no such format, or the template has no switch for thinking.
+    """
+    if wanted is not None:
+        model.chat_template = _given(model, wanted)
+    try:
+        template = model.chat_template
+    except TemplateError as error:
+        raise TemplateError(_advice(model, error)) from error
+    if think is None:
+        return {}
+    found = [name for name in _SWITCHES if _mentions(template.sources.values(), name)]
+    if not found:
+        raise InvalidArgumentError(
+            f"think: the chat template of {model.name} has no switch for thinking "
+            f"(no variable {' or '.join(_SWITCHES)})"
+        )
+    return dict.fromkeys(found, think)
+
+
+def _given(model: Model, wanted: str) -> Any:
+    from akunu.chat import ChatTemplate
+    from akunu.chat_formats import FORMATS
+
+    if wanted in FORMATS:
+        return ChatTemplate.named(wanted, model.tokenizer)
+    path = Path(wanted)
+    if not path.exists():
+        close = difflib.get_close_matches(wanted.lower(), FORMATS, n=1)
+        meant = f"did you mean {close[0]}?" if close else f"expected a file, or one of {', '.join(FORMATS)}"
+        raise InvalidArgumentError(f"chat_template: no format and no file {wanted!r}; {meant}")
+    return ChatTemplate(read_text(path), model.tokenizer)
+
+
+def _advice(model: Model, error: TemplateError) -> str:
+    """What to do about a template that is missing or broken."""
+    if "no chat template" not in str(error):
+        return f"{error}; --chat-template NAME|FILE uses another one"
+    likely = _likely(model)
+    if likely:
+        return (
+            f"{model.path.name} has no chat template, but the control tokens of {likely}: "
+            f"try --chat-template {likely}"
+        )
+    return (
+        f"{model.path.name} has no chat template, so it may be a base model, which continues texts: "
+        f'akunu complete -m {model.path} "…". If it was trained to chat, --chat-template takes the name of '
+        "its format (akunu chat --help lists them) or a file with its Jinja template"
+    )
+
+
+def _likely(model: Model) -> str | None:
+    texts = set(model.tokenizer.control_texts())
+    return next((name for name, marks in _MARKS.items() if texts.issuperset(marks)), None)
+
+
+def _mentions(sources: Iterable[str], name: str) -> bool:
+    """Whether a template uses a variable, in an expression and not in a text."""
+    from jinja2 import Environment, TemplateSyntaxError
+
+    for source in sources:
+        if not re.search(rf"\b{name}\b", source):
+            continue
+        try:
+            if any(kind == "name" and text == name for _, kind, text in Environment().lex(source)):
+                return True
+        except TemplateSyntaxError:  # it uses an extension's syntax; the word alone must do
+            return True
+    return False
