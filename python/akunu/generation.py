@@ -13,8 +13,9 @@ from collections.abc import Generator
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from akunu.detokenizer import StopMatcher, StreamingDetokenizer
 from akunu.errors import AkunuError
+from akunu.stopping import StopMatcher
+from akunu.tokenizer import StreamingDetokenizer
 
 if TYPE_CHECKING:
     import numpy as np

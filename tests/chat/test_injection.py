@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from akunu.chat import ChatTemplate
-from akunu.chat_formats import FORMATS
+from akunu.chat import FORMATS, ChatTemplate
 
 from .models import CONTROL, controls, text, tokenizer
 

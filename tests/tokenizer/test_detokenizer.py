@@ -1,4 +1,4 @@
-"""Streaming: the same text for every cut, no half characters, and stop strings across token borders."""
+"""Streaming: the same text for every cut, and no half characters."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from akunu.detokenizer import StopMatcher, StreamingDetokenizer
 from akunu.errors import InvalidArgumentError
-from akunu.tokenizer import Tokenizer
+from akunu.tokenizer import StreamingDetokenizer, Tokenizer
 
 from .vocabularies import USER_DEFINED, byte_level, real, spm
 
@@ -116,64 +115,3 @@ def test_time_is_linear() -> None:
     text = "".join([stream.push(i) for i in ids]) + stream.flush()
     assert text == "The quick brown fox. " * 5000
     assert (time.process_time() - start) / len(ids) < 50e-6
-
-
-class TestStopMatcher:
-    def run(self, stops: list[str], pieces: list[str]) -> tuple[str, str | None]:
-        matcher = StopMatcher(stops)
-        text = "".join(matcher.push(piece) for piece in pieces)
-        return text + matcher.flush(), matcher.matched
-
-    def test_a_stop_string_across_pieces_ends_the_text_before_it(self) -> None:
-        assert self.run(["\nUser:"], ["Hi", "\nUs", "er", ": x", "y"]) == ("Hi", "\nUser:")
-
-    def test_text_that_may_begin_a_stop_string_is_held_back_and_no_more(self) -> None:
-        matcher = StopMatcher(["END"])
-        assert matcher.push("the E") == "the "
-        assert matcher.push("N") == ""
-        assert matcher.push("x E") == "ENx "
-        assert matcher.flush() == "E"
-
-    def test_a_match_may_begin_inside_a_failed_one(self) -> None:
-        assert self.run(["aab"], list("aaab")) == ("a", "aab")
-        assert self.run(["abab!"], list("ababab!")) == ("ab", "abab!")
-
-    def test_the_match_that_ends_first_wins_and_of_equals_the_longer(self) -> None:
-        assert self.run(["abcd", "bc"], ["abcd"]) == ("a", "bc")
-        assert self.run(["c", "bc"], ["abcd"]) == ("a", "bc")
-
-    def test_nothing_comes_after_a_match(self) -> None:
-        matcher = StopMatcher(["x"])
-        assert matcher.push("axb") == "a"
-        assert matcher.push("more") == "" and matcher.flush() == ""
-
-    def test_without_stop_strings_text_passes(self) -> None:
-        assert self.run([], ["a", "b"]) == ("ab", None)
-
-    @pytest.mark.parametrize("bad", [[""], [5], ["a", None]])
-    def test_what_is_not_a_stop_string_is_refused(self, bad: list[str]) -> None:
-        with pytest.raises(InvalidArgumentError, match="expected strings that are not empty"):
-            StopMatcher(bad)
-
-    @given(
-        st.lists(st.text("ab", min_size=1, max_size=4), min_size=1, max_size=4),
-        st.text("abc", max_size=30),
-        st.lists(st.integers(0, 30)),
-    )
-    @settings(max_examples=500)
-    def test_every_cut_gives_the_first_match_of_the_whole(
-        self, stops: list[str], text: str, places: list[int]
-    ) -> None:
-        ends = [(text.find(stop) + len(stop), -len(stop), stop) for stop in stops if stop in text]
-        _, length, stop = min(ends, default=(0, 0, None))
-        end = min(ends)[0] + length if ends else len(text)
-        borders = sorted({0, len(text), *(place % (len(text) + 1) for place in places)})
-        pieces = [text[start:stop_at] for start, stop_at in pairwise(borders)]
-        assert self.run(stops, pieces) == (text[:end], stop)
-
-    def test_long_stop_strings_cost_no_more(self) -> None:
-        matcher = StopMatcher(["a" * 50_000 + "b"])
-        start = time.process_time()
-        text = "".join(matcher.push("a" * 10) for _ in range(20_000)) + matcher.flush()
-        assert text == "a" * 200_000
-        assert time.process_time() - start < 5

@@ -1,13 +1,15 @@
 """Text to token ids and back, from the ``tokenizer.ggml.*`` metadata of a GGUF file.
 
 ``vocabulary`` reads and checks the metadata; ``special`` finds added tokens in a text; one module per
-model (``spm``, ``bytelevel``, ``wordpiece``, ``unigram``) encodes what lies between them; ``core`` puts
-them together. ``tokenizers`` is imported only when a model that needs it is built.
+model (``spm``, ``bytelevel``, ``wordpiece``, ``unigram``) encodes what lies between them; ``detokenizer``
+turns ids into text as they come; ``core`` puts them together. ``tokenizers`` is imported only when a model
+that needs it is built.
 """
 
 from __future__ import annotations
 
 from akunu.tokenizer.core import Segment, Tokenizer
+from akunu.tokenizer.detokenizer import StreamingDetokenizer
 from akunu.tokenizer.vocabulary import TokenType
 
-__all__ = ["Segment", "TokenType", "Tokenizer"]
+__all__ = ["Segment", "StreamingDetokenizer", "TokenType", "Tokenizer"]

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from akunu.errors import InvalidArgumentError, TokenizerError
 from akunu.tokenizer.bytelevel import CHAR_OF_BYTE, ByteLevelBpe
+from akunu.tokenizer.detokenizer import StreamingDetokenizer
 from akunu.tokenizer.pieces import SPACE
 from akunu.tokenizer.pretokenizers import pre_tokenizer
 from akunu.tokenizer.special import AddedTokens, Span
@@ -214,8 +215,6 @@ class Tokenizer:
         skip_special : bool
             Leave out control tokens (BOS, EOS, ``<|im_start|>``, …). User-defined tokens always show.
         """
-        from akunu.detokenizer import StreamingDetokenizer
-
         detokenizer = StreamingDetokenizer(self, skip_special=skip_special)
         return detokenizer.push(ids) + detokenizer.flush()
 

@@ -1,0 +1,235 @@
+"""Chat messages to the text that a model was trained on, by the model's own Jinja template.
+
+A template's text may contain control tokens; a message must not be able to (it could end its turn and open
+another as somebody else). The two are told apart by marks (`akunu.chat.marks`), put into the messages where a
+control token is spelt or could be completed. The text itself is that of the unmarked messages, whenever the
+template gives the same for both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from functools import partial
+from typing import Any, Final
+
+from akunu.chat.formats import FORMATS
+from akunu.chat.limits import RenderLimits
+from akunu.chat.marks import Marks, unused_character
+from akunu.chat.messages import Reader
+from akunu.chat.probe import Probe
+from akunu.errors import InvalidArgumentError, TemplateError
+from akunu.tokenizer import Segment, Tokenizer
+
+__all__ = ["ChatTemplate"]
+
+_DEFAULT: Final = "default"
+
+
+class ChatTemplate:
+    """The chat format of one model.
+
+    Parameters
+    ----------
+    source : str or mapping of str to str
+        A Jinja template, or several by name; the one named ``default`` is used, or ``tool_use`` where there
+        are tools and such a template.
+    tokenizer : Tokenizer
+        The model's tokenizer: knows the control tokens, BOS and EOS.
+    limits : RenderLimits, optional
+        What rendering may take.
+
+    Raises
+    ------
+    TemplateError
+        A template does not compile.
+
+    Examples
+    --------
+    >>> template = ChatTemplate.from_metadata(metadata, tokenizer)
+    >>> ids = template.encode([{"role": "user", "content": "Hello!"}])
+    """
+
+    def __init__(
+        self, source: str | Mapping[str, str], tokenizer: Tokenizer, *, limits: RenderLimits | None = None
+    ) -> None:
+        from akunu.chat.sandbox import compile_template
+
+        if not isinstance(source, str | Mapping):
+            raise InvalidArgumentError(
+                f"chat template: found {type(source).__name__}, expected a text, or texts by name"
+            )
+        self.sources: dict[str, str] = {_DEFAULT: source} if isinstance(source, str) else dict(source)
+        """The templates by name."""
+        if not self.sources:
+            raise TemplateError("no chat template was given")
+        for name, text in self.sources.items():
+            if not isinstance(text, str):
+                raise InvalidArgumentError(
+                    f"chat template {name!r}: found {type(text).__name__}, expected a text"
+                )
+        self._tokenizer = tokenizer
+        self._limits = limits or RenderLimits()
+        self._templates = {name: compile_template(text, self._limits) for name, text in self.sources.items()}
+        self._marks = Marks(tokenizer.control_texts())
+        self._variables = {
+            name: "" if token is None else tokenizer.token_text(token)
+            for name, token in (
+                ("bos_token", tokenizer.bos_id),
+                ("eos_token", tokenizer.eos_id),
+                ("unk_token", tokenizer.unknown_id),
+            )
+        }
+        self._probes = {name: Probe(partial(self._probed, name), text) for name, text in self.sources.items()}
+
+    @classmethod
+    def from_metadata(cls, metadata: Mapping[str, object], tokenizer: Tokenizer) -> ChatTemplate:
+        """The templates of a GGUF file: ``tokenizer.chat_template`` and ``tokenizer.chat_template.NAME``.
+
+        Raises
+        ------
+        TemplateError
+            The file has none, or one does not compile.
+        """
+        sources = {}
+        for key, value in metadata.items():
+            if key == "tokenizer.chat_template":
+                name = _DEFAULT
+            elif key.startswith("tokenizer.chat_template."):
+                name = key.removeprefix("tokenizer.chat_template.")
+            else:
+                continue
+            if not isinstance(value, str):
+                raise TemplateError(f"{key}: found {type(value).__name__}, expected a string")
+            sources[name] = value
+        if not sources:
+            raise TemplateError(
+                "the model file has no chat template (tokenizer.chat_template). Give one: a template, or "
+                "the name of a common format: " + ", ".join(FORMATS)
+            )
+        return cls(sources, tokenizer)
+
+    @classmethod
+    def named(cls, name: str, tokenizer: Tokenizer) -> ChatTemplate:
+        """One of the common formats, for a model whose file has no template: see `akunu.chat.FORMATS`.
+
+        Raises
+        ------
+        InvalidArgumentError
+            There is no such format.
+        """
+        if not isinstance(name, str) or name not in FORMATS:
+            raise InvalidArgumentError(f"chat format: found {name!r}, expected one of " + ", ".join(FORMATS))
+        return cls(FORMATS[name], tokenizer)
+
+    def encode(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        add_generation_prompt: bool = True,
+        template: str | None = None,
+        variables: Mapping[str, Any] | None = None,
+    ) -> list[int]:
+        """Token ids of a conversation. Parameters and errors are those of `render`."""
+        segments = self.render(
+            messages,
+            tools=tools,
+            add_generation_prompt=add_generation_prompt,
+            template=template,
+            variables=variables,
+        )
+        return self._tokenizer.encode_segments(segments)
+
+    def render(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        add_generation_prompt: bool = True,
+        template: str | None = None,
+        variables: Mapping[str, Any] | None = None,
+    ) -> list[Segment]:
+        """The text of a conversation, cut where no control token may cross.
+
+        Parameters
+        ----------
+        messages : sequence of mapping
+            Each with a ``role`` and a ``content``: a text, or a list of parts such as
+            ``{"type": "text", "text": "…"}``, which are joined; beside ``tool_calls`` it may be missing.
+            Other keys (``tool_calls``, ``name``, …) go to the template.
+        tools : sequence of mapping, optional
+            Function definitions (JSON schema), for templates that take them.
+        add_generation_prompt : bool
+            End with what begins the assistant's answer.
+        template : str, optional
+            Which of `sources` to use.
+        variables : mapping of str to value, optional
+            More variables for the template, such as ``{"enable_thinking": False}``.
+
+        Raises
+        ------
+        InvalidArgumentError
+            A message is not of the form above, has a part that is no text, or a role that is misspelt or that
+            the template leaves out; or the messages are too long.
+        TemplateError
+            The template refuses the messages, fails, or runs away.
+        """
+        name = self._choose(template, bool(tools))
+        reader = Reader(self._limits)
+        given = {"messages": reader.messages(messages), **reader.variables(variables)}
+        self._probes[name].prepare(given["messages"])
+        given["tools"] = reader.tools(tools)
+        now = datetime.now()
+
+        def rendered(values: Mapping[str, Any]) -> str:
+            values = {**values, "add_generation_prompt": bool(add_generation_prompt)}
+            return self._rendered(name, values, self._limits, now)
+
+        plain = rendered(given)
+        mark = unused_character(
+            [plain, *self.sources.values(), *reader.strings, *self._tokenizer.control_texts()]
+        )
+        error: TemplateError | None = None
+        text = plain
+        # From the marking that covers most to the one that disturbs a template least; each includes the next.
+        for places in (self._marks.wide, self._marks.narrow, self._marks.spelt):
+            marked = self._marks.marked(given, mark, places)
+            if marked == given:  # nothing to mark
+                text, error = plain, None
+                break
+            try:
+                text, error = rendered(marked), None
+            except TemplateError as failure:
+                error = failure
+                continue
+            if text.replace(mark, "") == plain:
+                break
+        # Here without a break, even the least marking changes what the template does: it looks for something
+        # that is spelt like a control token. Then what it does for the marked messages counts.
+        if error is not None:
+            raise error
+        cut = mark in text
+        return [
+            Segment(part, parse_special=not (cut and len(part) == 1)) for part in text.split(mark) if part
+        ]
+
+    def _rendered(self, name: str, values: Mapping[str, Any], limits: RenderLimits, now: datetime) -> str:
+        from akunu.chat.sandbox import render
+
+        return render(self._templates[name], {**self._variables, **values}, limits, now)
+
+    def _probed(self, name: str, messages: list[dict[str, Any]]) -> str:
+        values = {"messages": messages, "tools": None, "add_generation_prompt": False}
+        return self._rendered(name, values, self._limits.for_a_word(), datetime.now())
+
+    def _choose(self, name: str | None, has_tools: bool) -> str:
+        if name is None:
+            name = "tool_use" if has_tools and "tool_use" in self.sources else _DEFAULT
+            if name not in self.sources and len(self.sources) == 1:
+                name = next(iter(self.sources))
+        if not isinstance(name, str) or name not in self._templates:
+            raise InvalidArgumentError(
+                f"chat template: found {name!r}, expected one of " + ", ".join(self.sources)
+            )
+        return name

@@ -1,0 +1,155 @@
+"""Contents in parts, missing contents and roles: nothing that a message says is left out in silence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from akunu.chat import FORMATS, ChatTemplate
+from akunu.errors import InvalidArgumentError, TemplateError
+
+from .models import text, tokenizer
+
+PARTS = [{"type": "text", "text": "What is "}, {"type": "text", "text": "2+2?"}]
+CALL = {"type": "function", "function": {"name": "f", "arguments": {}}}
+LOOP = "{% for m in messages %}"
+
+TEMPLATES = {
+    "the content as it is": LOOP + "{{ m.role }}: {{ m.content }};{% endfor %}",
+    "trimmed": LOOP + "{{ m.role }}: {{ m.content | trim }};{% endfor %}",
+    "concatenated": LOOP + "{{ m['role'] + ': ' + m['content'] + ';' }}{% endfor %}",
+    "texts or parts": (
+        LOOP + "{{ m.role }}: {% if m.content is string %}{{ m.content }}{% else %}"
+        "{% for part in m.content %}{{ part.text }}{% endfor %}{% endif %};{% endfor %}"
+    ),
+    "parts alone": (
+        LOOP
+        + "{{ m.role }}: {% for part in m.content %}{% if part.type == 'text' %}{{ part.text }}{% endif %}"
+        "{% endfor %};{% endfor %}"
+    ),
+    "the first part alone": LOOP + "{{ m.role }}: {{ m.content[0]['text'] }};{% endfor %}",
+    "parts with a strict test": (
+        LOOP
+        + "{{ m.role }}: {% if m.content[0].type != 'text' %}{{ raise_exception('text only') }}{% endif %}"
+        "{{ m.content[0].text }};{% endfor %}"
+    ),
+}
+KNOWS_THREE = (
+    LOOP + "{% if m.role == 'system' %}S {{ m.content }}{% elif m.role == 'user' %}U {{ m.content }}"
+    "{% elif m.role == 'assistant' %}A {{ m.content }}{% endif %}{% endfor %}"
+)
+KNOWS_ALL = LOOP + "[{{ m.role }}]{{ m.content }}{% endfor %}"
+
+
+def rendered(source: str, messages: list[dict[str, Any]], **options: Any) -> str:
+    return text(ChatTemplate(source, tokenizer()).render(messages, **options))
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+@pytest.mark.parametrize("content", [PARTS, tuple(PARTS), "What is 2+2?"], ids=["list", "tuple", "text"])
+def test_text_parts_are_one_text_for_every_kind_of_template(name: str, content: Any) -> None:
+    assert rendered(TEMPLATES[name], [{"role": "user", "content": content}]) == "user: What is 2+2?;"
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_text_parts_are_one_text_for_every_format(name: str) -> None:
+    template = ChatTemplate.named(name, tokenizer())
+    assert template.encode([{"role": "user", "content": PARTS}]) == template.encode(
+        [{"role": "user", "content": "What is 2+2?"}]
+    )
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ([*PARTS, {"type": "image_url", "image_url": "x"}], r"content\[2\]: a part of the type 'image_url'"),
+        ([{"type": "input_audio"}], r"content\[0\]: a part of the type 'input_audio' is not supported"),
+        ([{"text": "x"}], r"content\[0\]: a part of the type None"),
+        (["x"], r"content\[0\]: found str, expected \{\"type\": \"text\""),
+        ([{"type": "text"}], r"content\[0\]\.text: found NoneType, expected a text"),
+        ([{"type": "text", "text": 5}], r"content\[0\]\.text: found int"),
+        (None, r"messages\[0\]\.content: missing; only a message with tool_calls"),
+    ],
+)  # fmt: skip
+def test_what_is_not_text_is_refused_by_name(name: str, content: Any, message: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=message):
+        rendered(TEMPLATES[name], [{"role": "user", "content": content}])
+
+
+def test_a_missing_content_is_refused_unless_there_are_tool_calls() -> None:
+    with pytest.raises(InvalidArgumentError, match=r"messages\[1\]\.content: missing"):
+        rendered(KNOWS_ALL, [{"role": "user", "content": "x"}, {"role": "user"}])
+    source = (
+        LOOP + "{% if m.tool_calls %}{{ m.tool_calls[0].function.name }}{% else %}{{ m.content }}{% endif %}"
+        "{% endfor %}"
+    )
+    for message in (
+        {"role": "assistant", "tool_calls": [CALL]},
+        {"role": "assistant", "content": None, "tool_calls": [CALL]},
+    ):
+        assert rendered(source, [{"role": "user", "content": "x"}, message]) == "xf"
+
+
+def test_a_role_that_the_template_leaves_out_is_refused() -> None:
+    for role in ("tool", "developer", "usre", "narrator"):
+        message = f"leaves out messages of the role {role!r}; it knows system, user, assistant$"
+        with pytest.raises(InvalidArgumentError, match=message):
+            rendered(KNOWS_THREE, [{"role": role, "content": "x"}])
+
+
+def test_a_misspelt_role_is_refused_where_the_template_takes_any() -> None:
+    for role, meant in (("usre", "user"), ("User", "user"), ("assitant", "assistant")):
+        with pytest.raises(InvalidArgumentError, match=f"role: found '{role}'; did you mean '{meant}'"):
+            rendered(KNOWS_ALL, [{"role": role, "content": "x"}])
+    assert rendered(KNOWS_ALL, [{"role": "narrator", "content": "x"}]) == "[narrator]x"
+    assert rendered("{# 'users' #}" + KNOWS_ALL, [{"role": "users", "content": "x"}]) == "[users]x"
+
+
+def test_a_role_that_the_template_refuses_itself_keeps_its_own_message() -> None:
+    source = (
+        LOOP + "{% if m.role not in ['user', 'assistant'] %}{{ raise_exception('no ' + m.role) }}{% endif %}"
+        "{{ m.content }}{% endfor %}"
+    )
+    with pytest.raises(TemplateError, match="refuses the messages: no system"):
+        rendered(source, [{"role": "system", "content": "x"}])
+
+
+def test_a_role_that_is_written_only_beside_others_counts_as_known() -> None:
+    before_the_user = (
+        "{% if messages[0].role == 'system' %}{% set s = messages[0].content %}{% endif %}"
+        "{% for m in messages if m.role == 'user' %}{{ s }}{{ m.content }}{% endfor %}"
+    )
+    messages = [{"role": "system", "content": "S"}, {"role": "user", "content": "U"}]
+    assert rendered(before_the_user, messages) == "SU"
+    after_a_call = (
+        LOOP + "{% if m.role == 'tool' %}{% if messages[loop.index0 - 1].tool_calls %}{{ m.content }}"
+        "{% endif %}{% elif m.content %}{{ m.content }}{% endif %}{% endfor %}"
+    )
+    messages = [
+        {"role": "user", "content": "U"},
+        {"role": "assistant", "tool_calls": [CALL]},
+        {"role": "tool", "content": "T"},
+    ]
+    assert rendered(after_a_call, messages) == "UT"
+
+
+def test_a_template_that_writes_no_message_at_all_cannot_be_asked() -> None:
+    assert rendered("{{ messages | length }}", [{"role": "tool", "content": "x"}]) == "1"
+
+
+def test_asking_about_many_roles_keeps_no_more_than_a_few() -> None:
+    template = ChatTemplate(KNOWS_ALL, tokenizer())
+    for n in range(200):
+        template.render([{"role": f"r{n}", "content": "x"}])
+    assert len(template._probes["default"]._written) <= 64
+
+
+def test_embers_own_template_takes_parts_and_refuses_a_role_that_it_does_not_know() -> None:
+    from pathlib import Path
+
+    source = (Path(__file__).parents[2] / "tools/ember/chat_template.jinja").read_text(encoding="utf-8")
+    assert "What is 2+2?" in rendered(source, [{"role": "user", "content": PARTS}])
+    with pytest.raises(InvalidArgumentError, match="usre"):
+        rendered(source, [{"role": "usre", "content": "x"}])
