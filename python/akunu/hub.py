@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from akunu.errors import AkunuError, ModelFileError, UnsupportedError
+from akunu.errors import AkunuError, ModelFileError
+from akunu.hub_cache import CachedModel, cached_models, remove_cached, repository_files
+from akunu.hub_files import choose
 from akunu.progress import Progress, reporter
 
 if TYPE_CHECKING:
     from typing import Self
 
-__all__ = ["choose", "fetch"]
-
-PREFERRED: Final = ("Q4_K_M", "Q4_0", "Q8_0", "F16", "BF16")
-"""Which quantization `user/repo` means when the repository has several."""
-
-_SPLIT = re.compile(r"-\d{5}-of-\d{5}\.gguf$")
-_NOT_A_MODEL = re.compile(r"(^|/)(mmproj|imatrix|mtp|[^/]*imatrix[^/]*\.gguf)", re.IGNORECASE)
+__all__ = ["CachedModel", "cached_models", "fetch", "remove_cached"]
 
 
 def fetch(name: str, *, progress: bool | Progress = True) -> Path:
@@ -110,7 +105,7 @@ def _explained(name: str, repo: str, error: Exception) -> ModelFileError:
         return ModelFileError(
             f"{repo}: cannot be stored in the cache, {constants.HF_HUB_CACHE} (HF_HOME sets it): {error}"
         )
-    cached = ", ".join(_cached(repo))
+    cached = ", ".join(repository_files(repo))
     there = f"of this repository the cache has {cached}" if cached else "is not in the cache"
     return ModelFileError(
         f"{repo}: cannot be fetched, and {there}: {error} (a download that broke off goes on the next time)"
@@ -119,7 +114,7 @@ def _explained(name: str, repo: str, error: Exception) -> ModelFileError:
 
 def _from_cache(repo: str, wanted: str, error: Exception) -> Path:
     """What the cache has of a repository whose list of files cannot be had."""
-    cached = _cached(repo)
+    cached = repository_files(repo)
     if not cached:
         raise _explained(repo, repo, error) from error
     try:
@@ -200,73 +195,3 @@ def _bar_class(report: Progress, before: int, total: int) -> type:
             self.close()
 
     return Bar
-
-
-def _cached(repo: str) -> dict[str, Path]:
-    """The files of a repository's main revision that the cache holds, by their name in the repository."""
-    from huggingface_hub import constants
-
-    folder = Path(constants.HF_HUB_CACHE) / f"models--{repo.replace('/', '--')}"
-    try:
-        revision = (folder / "refs" / "main").read_text().strip()
-    except OSError:
-        return {}
-    snapshot = folder / "snapshots" / revision
-    return {
-        str(path.relative_to(snapshot).as_posix()): path for path in snapshot.rglob("*.gguf") if path.exists()
-    }
-
-
-def choose(repo: str, files: Sequence[str] | Mapping[str, object], wanted: str = "") -> list[str]:
-    """The files of the model that is meant, the first part first.
-
-    Parameters
-    ----------
-    repo
-        Name of the repository, for messages.
-    files
-        All its files.
-    wanted
-        A file, a quantization, or "" for the repository's only model or its best known quantization.
-    """
-    models = _models([file for file in files if file.endswith(".gguf")])
-    if not models:
-        if any(file.endswith(".safetensors") for file in files):
-            raise UnsupportedError(
-                f"{repo} holds SafeTensors, which are not supported yet, and no GGUF file; "
-                "look for a repository of the same model with GGUF in its name"
-            )
-        raise ModelFileError(f"{repo} has no GGUF file")
-    if wanted:
-        for parts in models:
-            if wanted in parts:
-                return parts
-        found = _quantized(models, wanted)
-    elif len(models) == 1:
-        return models[0]
-    else:
-        found = next((some for some in (_quantized(models, kind) for kind in PREFERRED) if some), [])
-    if len(found) == 1:
-        return found[0]
-    shown = ", ".join(parts[0] for parts in (found or models)[:12])
-    if wanted and not found:
-        raise ModelFileError(f"{repo} has no file {wanted!r}; it has {shown}")
-    raise ModelFileError(f"{repo} has several models; name one, as in {repo}:FILE: {shown}")
-
-
-def _models(gguf: Sequence[str]) -> list[list[str]]:
-    """GGUF files of a text model, the parts of a split one together."""
-    groups: dict[str, list[str]] = {}
-    for file in sorted(gguf):
-        if not _NOT_A_MODEL.search(file):
-            groups.setdefault(_SPLIT.sub(".gguf", file), []).append(file)
-    return list(groups.values())
-
-
-def _quantized(models: Sequence[list[str]], kind: str) -> list[list[str]]:
-    """Those whose name has `kind` as a word: Q4_K is not Q4_K_M, and Q4_K_M is not UD-Q4_K_M.
-
-    An underscore begins a word only before letters and a digit: name_Q4_K_M has no word K_M.
-    """
-    word = re.compile(rf"(?<!UD)(^|[-./]|_(?=[A-Z]+\d)){re.escape(kind)}([-./]|$)", re.IGNORECASE)
-    return [parts for parts in models if word.search(Path(parts[0]).name) or word.search(parts[0])]

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from akunu.errors import ModelFileError, UnsupportedError
-from akunu.hub import choose
+from akunu.hub_files import choose
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 

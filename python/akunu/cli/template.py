@@ -80,8 +80,7 @@ def use_template(model: Model, wanted: str | None, think: bool | None) -> dict[s
 
 
 def _given(model: Model, wanted: str) -> Any:
-    from akunu.chat import ChatTemplate
-    from akunu.chat import FORMATS
+    from akunu.chat import FORMATS, ChatTemplate
 
     if wanted in FORMATS:
         return ChatTemplate.named(wanted, model.tokenizer)

@@ -1,0 +1,158 @@
+"""The models that the Hub's cache holds: which they are, what room they take, and taking them out again."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from akunu.errors import ModelFileError
+from akunu.hub_files import choose, model_files
+
+__all__ = ["CachedModel", "cached_models", "remove_cached", "repository_files"]
+
+
+@dataclass(frozen=True, slots=True)
+class CachedModel:
+    """A model in the cache of the Hugging Face Hub.
+
+    Attributes
+    ----------
+    name : str
+        What `akunu.load` takes: `user/repo:file.gguf`; of a split model the first part.
+    revision : str
+        The commit, 40 hexadecimal digits.
+    path : Path
+        The file.
+    bytes : int
+        Its size, that of all parts together.
+    last_used : datetime
+        When it was last read or written, as far as the file system tells.
+    """
+
+    name: str
+    revision: str
+    path: Path
+    bytes: int
+    last_used: datetime
+
+
+def cached_models() -> list[CachedModel]:
+    """The models in the cache (`HF_HOME`), by name; those of other programs too, since the cache is shared.
+
+    Returns
+    -------
+    list of CachedModel
+        Empty where there is no cache.
+
+    Examples
+    --------
+    >>> from akunu.hub import cached_models
+    >>> for model in cached_models():
+    ...     print(model.name, model.bytes)  # doctest: +SKIP
+    """
+    found = [model for snapshot in _snapshots() for model, _ in _models_in(snapshot)]
+    return sorted(found, key=lambda model: (model.name, model.revision))
+
+
+def remove_cached(name: str) -> int:
+    """Take a model out of the cache, in all its revisions.
+
+    Parameters
+    ----------
+    name
+        `user/repo` for all models of a repository; `user/repo:file.gguf` or `user/repo:QUANTIZATION` for one.
+
+    Returns
+    -------
+    int
+        Bytes that were freed: a file that another revision or model shares stays.
+
+    Raises
+    ------
+    ModelFileError
+        The cache has no such model, several that the name fits, or a file cannot be removed.
+    """
+    repo, _, wanted = name.partition(":")
+    snapshots = [snapshot for snapshot in _snapshots() if _repo_of(snapshot) == repo]
+    models = [entry for snapshot in snapshots for entry in _models_in(snapshot)]
+    if not models:
+        there = ", ".join(model.name for model in cached_models()) or "no model"
+        raise ModelFileError(f"the cache has no model of {repo!r}; it has {there}")
+    files = {file for model, parts in models for file in parts}
+    if wanted:
+        names = sorted({path.relative_to(_root_of(path)).as_posix() for path in files})
+        chosen = set(choose(repo, names, wanted))
+        files = {path for path in files if path.relative_to(_root_of(path)).as_posix() in chosen}
+    try:
+        return _removed(files, snapshots[0].parent.parent)
+    except OSError as error:
+        raise ModelFileError(f"{name}: cannot be removed from the cache: {error}") from error
+
+
+def repository_files(repo: str, revision: str = "main") -> dict[str, Path]:
+    """The GGUF files of a repository's revision that the cache holds, by their name in the repository."""
+    folder = _cache() / f"models--{repo.replace('/', '--')}"
+    try:
+        commit = (folder / "refs" / revision).read_text().strip()
+    except OSError:
+        commit = revision  # a commit itself
+    snapshot = folder / "snapshots" / commit
+    return {path.relative_to(snapshot).as_posix(): path for path in _gguf(snapshot)}
+
+
+def _cache() -> Path:
+    from huggingface_hub import constants
+
+    return Path(constants.HF_HUB_CACHE)
+
+
+def _snapshots() -> Iterator[Path]:
+    """The folder of each revision: `models--USER--REPO/snapshots/COMMIT`."""
+    yield from sorted(path for path in _cache().glob("models--*/snapshots/*") if path.is_dir())
+
+
+def _gguf(snapshot: Path) -> list[Path]:
+    return sorted(path for path in snapshot.rglob("*.gguf") if path.exists())
+
+
+def _repo_of(snapshot: Path) -> str:
+    return snapshot.parent.parent.name.removeprefix("models--").replace("--", "/", 1)
+
+
+def _root_of(file: Path) -> Path:
+    """The snapshot that a file lies in."""
+    return next(folder for folder in file.parents if folder.parent.name == "snapshots")
+
+
+def _models_in(snapshot: Path) -> Iterator[tuple[CachedModel, list[Path]]]:
+    for parts in model_files([path.relative_to(snapshot).as_posix() for path in _gguf(snapshot)]):
+        paths = [snapshot / part for part in parts]
+        stats = [path.stat() for path in paths]
+        yield (
+            CachedModel(
+                name=f"{_repo_of(snapshot)}:{parts[0]}",
+                revision=snapshot.name,
+                path=paths[0],
+                bytes=sum(stat.st_size for stat in stats),
+                last_used=datetime.fromtimestamp(max(max(s.st_atime, s.st_mtime) for s in stats), UTC),
+            ),
+            paths,
+        )
+
+
+def _removed(files: set[Path], folder: Path) -> int:
+    """Remove files of a repository, then blobs that nothing refers to any more; returns the bytes freed."""
+    sizes = {Path(os.path.realpath(file)): file.stat().st_size for file in files}
+    for file in files:
+        file.unlink()  # a link into blobs/, or the file itself where there are no links
+    left = [path for path in folder.glob("snapshots/**/*") if path.is_file()]
+    kept = {Path(os.path.realpath(path)) for path in left}
+    for blob in sizes.keys() - kept:
+        blob.unlink(missing_ok=True)
+    if not left:
+        shutil.rmtree(folder)
+    return sum(size for blob, size in sizes.items() if blob not in kept)
