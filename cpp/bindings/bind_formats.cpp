@@ -1,10 +1,11 @@
-// GGUF files, the dtype table and the reference dequantisers for Python.
+// GGUF and SafeTensors files, the dtype table and the reference dequantisers for Python.
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "bindings/bind.h"
 #include "bindings/gil.h"
@@ -13,6 +14,7 @@
 #include "core/error.h"
 #include "formats/gguf.h"
 #include "formats/quote.h"
+#include "formats/safetensors.h"
 
 namespace akunu {
 namespace {
@@ -139,13 +141,23 @@ py::object get(const py::object& self, const py::str& key, py::object otherwise)
     return value == nullptr ? otherwise : value_to_python(file, *value, name);
 }
 
-std::shared_ptr<GgufFile> open_file(const py::object& path) {
+std::string path_from_python(const py::handle& path) {
     PyObject* encoded = nullptr;
     if (PyUnicode_FSConverter(path.ptr(), &encoded) == 0) throw py::error_already_set();
-    const py::bytes bytes = py::reinterpret_steal<py::bytes>(encoded);
-    const std::string name = bytes;
+    return py::reinterpret_steal<py::bytes>(encoded);
+}
+
+std::shared_ptr<GgufFile> open_gguf(const py::object& path) {
+    const std::string name = path_from_python(path);
     const GilRelease release;
     return std::make_shared<GgufFile>(GgufFile::open(name));
+}
+
+std::shared_ptr<SafetensorsFiles> open_safetensors(const py::list& paths) {
+    std::vector<std::string> names;
+    for (const py::handle path : paths) names.push_back(path_from_python(path));
+    const GilRelease release;
+    return std::make_shared<SafetensorsFiles>(SafetensorsFiles::open(names));
 }
 
 py::list paths(const TensorFiles& file) {
@@ -255,10 +267,15 @@ void bind_formats(py::module_& module) {
     py::class_<GgufFile, TensorFiles, std::shared_ptr<GgufFile>>(
         module, "GgufFile", py::dynamic_attr(),
         "A memory-mapped GGUF file, single or split; every length and offset has been checked.")
-        .def(py::init(&open_file), py::arg("path"))
+        .def(py::init(&open_gguf), py::arg("path"))
         .def_property_readonly("version", &GgufFile::version)
         .def_property_readonly("metadata", metadata)
         .def("get", get, py::arg("key"), py::arg("default") = py::none());
+
+    py::class_<SafetensorsFiles, TensorFiles, std::shared_ptr<SafetensorsFiles>>(
+        module, "SafetensorsFiles", py::dynamic_attr(),
+        "The memory-mapped shards of a SafeTensors model; every length and offset has been checked.")
+        .def(py::init(&open_safetensors), py::arg("paths"));
 
     module.def("dtypes", dtypes, "The table of tensor element types.");
     module.def("dequantize", dequantize, py::arg("dtype"), py::arg("data"), py::arg("n"),

@@ -294,6 +294,14 @@ BlockFn block_function(DType dtype) {
         case DType::I32:
         case DType::I64:
         case DType::F64:
+        case DType::Bool:
+        case DType::U8:
+        case DType::U16:
+        case DType::U32:
+        case DType::U64:
+        case DType::F8E4M3:
+        case DType::F8E5M2:
+        case DType::F8E8M0:
             break;
     }
     return nullptr;

@@ -10,6 +10,8 @@
 
 namespace akunu {
 
+inline constexpr uint32_t kFirstInternalDType = 0x1000;
+
 enum class DType : uint32_t {
     F32 = 0,
     F16 = 1,
@@ -32,9 +34,16 @@ enum class DType : uint32_t {
     F64 = 28,
     BF16 = 30,
     MXFP4 = 39,
+    // Of SafeTensors.
+    Bool = kFirstInternalDType,
+    U8,
+    U16,
+    U32,
+    U64,
+    F8E4M3,
+    F8E5M2,
+    F8E8M0,
 };
-
-inline constexpr uint32_t kFirstInternalDType = 0x1000;
 
 struct DTypeInfo {
     DType id;
@@ -44,7 +53,7 @@ struct DTypeInfo {
     bool is_weight;  // usable as the weight of a matmul
 };
 
-inline constexpr std::array<DTypeInfo, 21> kDTypes{{
+inline constexpr std::array<DTypeInfo, 29> kDTypes{{
     {DType::F32, "f32", 1, 4, true},
     {DType::F16, "f16", 1, 2, true},
     {DType::BF16, "bf16", 1, 2, true},
@@ -66,6 +75,14 @@ inline constexpr std::array<DTypeInfo, 21> kDTypes{{
     {DType::I32, "i32", 1, 4, false},
     {DType::I64, "i64", 1, 8, false},
     {DType::F64, "f64", 1, 8, false},
+    {DType::Bool, "bool", 1, 1, false},
+    {DType::U8, "u8", 1, 1, false},
+    {DType::U16, "u16", 1, 2, false},
+    {DType::U32, "u32", 1, 4, false},
+    {DType::U64, "u64", 1, 8, false},
+    {DType::F8E4M3, "f8_e4m3", 1, 1, false},
+    {DType::F8E5M2, "f8_e5m2", 1, 1, false},
+    {DType::F8E8M0, "f8_e8m0", 1, 1, false},
 }};
 
 // The row of `dtype`; InvalidArgumentError for a value outside the enumeration.

@@ -1,10 +1,10 @@
-// Recognises the files that people mistake for a GGUF file.
+#include "formats/foreign_file.h"
+
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <string_view>
 
-#include "formats/gguf_part.h"
 #include "formats/quote.h"
 
 namespace akunu {
@@ -18,6 +18,7 @@ struct Signature {
 };
 
 constexpr std::array kSignatures{
+    Signature{"GGUF"sv, "this is a GGUF file; load it by its own name"},
     Signature{"version https://git-lfs"sv, "this is a git-lfs pointer, not the model itself; run `git lfs pull`"},
     Signature{"FUGG"sv, "this is a byte-swapped GGUF file; convert it to little-endian"},
     Signature{"lmgg"sv, "this is a legacy GGML file; convert the model to GGUF"},
@@ -54,12 +55,12 @@ bool is_safetensors(std::span<const std::byte> bytes) {
 
 }  // namespace
 
-std::string describe_foreign_file(std::span<const std::byte> bytes) {
+std::string describe_foreign_file(std::span<const std::byte> bytes, std::string_view expected) {
     const std::string_view text(reinterpret_cast<const char*>(bytes.data()), std::min<std::size_t>(bytes.size(), 256));
     for (const Signature& signature : kSignatures) {
         if (text.starts_with(signature.start)) return std::string(signature.what);
     }
-    if (is_safetensors(bytes)) return "this is a SafeTensors file; convert the model to GGUF";
+    if (is_safetensors(bytes)) return "this is a SafeTensors file; load the folder that it lies in";
     if (begins_with_word(text, "<!doctype html") || begins_with_word(text, "<html") ||
         begins_with_word(text, "<?xml")) {
         return "this is a web page; the download link led to a page instead of the file";
@@ -68,7 +69,7 @@ std::string describe_foreign_file(std::span<const std::byte> bytes) {
     if (std::ranges::all_of(text, [](char c) { return c == '\0'; })) {
         return "it begins with zeros; the download did not finish";
     }
-    return "it begins with " + quoted(text.substr(0, 8)) + " where 'GGUF' was expected";
+    return "it begins with " + quoted(text.substr(0, 8)) + " where " + std::string(expected) + " was expected";
 }
 
 }  // namespace akunu

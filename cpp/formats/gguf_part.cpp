@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "formats/foreign_file.h"
 #include "formats/quote.h"
 
 namespace akunu {
@@ -26,7 +27,7 @@ constexpr std::string_view kHeaderTooLong =
 void check_magic(const MappedFile& file) {
     const auto bytes = file.bytes();
     if (bytes.size() < 4 || std::memcmp(bytes.data(), "GGUF", 4) != 0) {
-        throw ModelFileError(file.path() + ": is not a GGUF file: " + describe_foreign_file(bytes));
+        throw ModelFileError(file.path() + ": is not a GGUF file: " + describe_foreign_file(bytes, "'GGUF'"));
     }
 }
 

@@ -32,7 +32,4 @@ struct GgufPart {
 
 GgufPart parse_gguf_part(const std::string& path);
 
-// What a file that does not begin with "GGUF" seems to be, and the remedy: one clause.
-std::string describe_foreign_file(std::span<const std::byte> bytes);
-
 }  // namespace akunu

@@ -38,6 +38,11 @@ class GgufFile(TensorFiles):
     metadata: dict[str, object]
     def get(self, key: str, default: object = None) -> Any: ...
 
+class SafetensorsFiles(TensorFiles):
+    """The memory-mapped shards of a SafeTensors model; every length and offset has been checked."""
+
+    def __init__(self, paths: list[str]) -> None: ...
+
 class DeviceInfo(TypedDict):
     """One usable device."""
 

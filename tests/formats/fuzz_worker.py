@@ -1,6 +1,6 @@
 """Opens thousands of spoiled GGUF files and uses all of each; prints a JSON summary.
 
-Run by test_gguf_fuzz.py in a process of its own, under an address-space limit, so that a crash, a hang or an
+Run by test_fuzz.py in a process of its own, under an address-space limit, so that a crash, a hang or an
 allocation bomb is seen. A case may end in success or in an AkunuError.
 """
 
@@ -13,7 +13,7 @@ import resource
 import struct
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import gguf_bytes as raw
@@ -22,6 +22,7 @@ import numpy as np
 from akunu import _core
 from akunu.errors import AkunuError
 
+Counts = dict[str, dict[str, int]]
 MEMORY_SLACK = 256 << 20  # what all cases together may add to the process
 LIES_U64 = (0, 2**31, 2**32 - 1, 2**32, 2**40, 2**61, 2**63 - 1, 2**63, 2**64 - 32, 2**64 - 1)
 LIES_U32 = (0, 9, 2**16, 2**31, 2**32 - 1)
@@ -107,6 +108,39 @@ def use(path: Path) -> None:
 DTYPES = {row["name"]: (row["block_elems"], row["block_bytes"]) for row in _core.dtypes()}
 
 
+def limit_memory() -> None:
+    """From here on the process may grow by `MEMORY_SLACK`."""
+    if sys.platform == "linux":  # elsewhere the address space cannot be read or limited like this
+        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY_SLACK, used + MEMORY_SLACK))
+
+
+def run(
+    counts: Counts,
+    kind: str,
+    variants: Iterator[bytes],
+    use: Callable[[Path], None],
+    changed: Path,
+    opened: Path | None = None,
+) -> None:
+    """Write each variant to `changed`, use `opened` (else the same file), and count what came out."""
+    outcome = counts.setdefault(kind, {"accepted": 0, "refused": 0})
+    changed.touch()
+    for content in variants:
+        # Rewritten in place: ext4 flushes a file to disk when it was truncated to nothing first.
+        with changed.open("r+b") as file:
+            file.write(content)
+            file.truncate()
+        try:
+            use(opened or changed)
+            outcome["accepted"] += 1
+        except AkunuError:
+            outcome["refused"] += 1
+        except BaseException:
+            (Path(tempfile.gettempdir()) / f"akunu-fuzz-failure{changed.suffix}").write_bytes(content)
+            raise
+
+
 def main() -> None:
     header = raw.gguf(raw.sample_pairs(), raw.sample_tensors(), data=b"")
     base = raw.sample()[:-20]  # without the padding after the last tensor, nothing may be missing
@@ -119,38 +153,17 @@ def main() -> None:
         "bombs": bombs(),
     }
     second = raw.gguf(raw.split_pairs(1, 2, 2), [raw.Tensor("t1", (32, 2), 8)])
-    if sys.platform == "linux":  # elsewhere the address space cannot be read or limited like this
-        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY_SLACK, used + MEMORY_SLACK))
-
-    counts: dict[str, dict[str, int]] = {}
+    limit_memory()
+    counts: Counts = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-
-        def run(kind: str, variants: Iterator[bytes], changed: Path, opened: Path) -> None:
-            outcome = counts.setdefault(kind, {"accepted": 0, "refused": 0})
-            changed.touch()
-            for content in variants:
-                # Rewritten in place: ext4 flushes a file to disk when it was truncated to nothing first.
-                with changed.open("r+b") as file:
-                    file.write(content)
-                    file.truncate()
-                try:
-                    use(opened)
-                    outcome["accepted"] += 1
-                except AkunuError:
-                    outcome["refused"] += 1
-                except BaseException:
-                    (Path(tempfile.gettempdir()) / "akunu-fuzz-failure.gguf").write_bytes(content)
-                    raise
-
         for kind, variants in cases.items():
-            run(kind, variants, folder / "model.gguf", folder / "model.gguf")
+            run(counts, kind, variants, use, folder / "model.gguf")
         first = folder / "m-00001-of-00002.gguf"
         first.write_bytes(raw.gguf(raw.split_pairs(0, 2, 2), [raw.Tensor("t0")]))
         changed = folder / "m-00002-of-00002.gguf"
-        run("split", truncations(second), changed, first)
-        run("split", byte_changes(second), changed, first)
+        run(counts, "split", truncations(second), use, changed, first)
+        run(counts, "split", byte_changes(second), use, changed, first)
     json.dump(counts, sys.stdout)
 
 

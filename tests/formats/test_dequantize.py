@@ -68,6 +68,8 @@ def test_the_table_has_the_sizes_of_ggml() -> None:
         "iq4_nl", "iq4_xs", "mxfp4",
     }  # fmt: skip
     for row in _core.dtypes():
+        if row["id"] >= 0x1000:  # ours
+            continue
         kind = gguf.GGMLQuantizationType[row["name"].upper()]
         assert row["id"] == kind
         assert (row["block_elems"], row["block_bytes"]) == gguf.GGML_QUANT_SIZES[kind]

@@ -10,10 +10,11 @@ from pathlib import Path
 import akunu
 
 
-def test_spoiled_files_never_crash() -> None:
+def counts_of(worker: str) -> dict[str, dict[str, int]]:
+    """What came of the cases of a worker, which must not have crashed."""
     package_parent = Path(next(iter(akunu.__path__))).parent
     result = subprocess.run(
-        [sys.executable, str(Path(__file__).with_name("fuzz_worker.py"))],
+        [sys.executable, str(Path(__file__).with_name(worker))],
         env={"PYTHONPATH": str(package_parent)},
         capture_output=True,
         text=True,
@@ -21,8 +22,22 @@ def test_spoiled_files_never_crash() -> None:
         check=False,
     )
     assert result.returncode == 0, f"exit status {result.returncode}\n{result.stderr[-4000:]}"
-    counts = json.loads(result.stdout)
+    counts: dict[str, dict[str, int]] = json.loads(result.stdout)
+    return counts
+
+
+def test_spoiled_gguf_files_never_crash() -> None:
+    counts = counts_of("fuzz_worker.py")
     assert sum(sum(outcome.values()) for outcome in counts.values()) > 20_000
     assert counts["truncations"]["accepted"] == 0
     for kind in ("byte_changes", "lying_fields", "random_changes", "bombs", "split"):
+        assert counts[kind]["accepted"] > 0 and counts[kind]["refused"] > 0, (kind, counts)
+
+
+def test_spoiled_safetensors_files_never_crash() -> None:
+    counts = counts_of("safetensors_fuzz_worker.py")
+    assert sum(sum(outcome.values()) for outcome in counts.values()) > 12_000
+    assert counts["truncations"]["accepted"] == 0
+    assert counts["lengths"]["accepted"] == 1
+    for kind in ("byte_changes", "random_changes", "lying_numbers", "bombs"):
         assert counts[kind]["accepted"] > 0 and counts[kind]["refused"] > 0, (kind, counts)
