@@ -36,12 +36,14 @@ Activation = Literal["silu", "gelu_tanh"]
 
 @dataclass(frozen=True)
 class ConfigKey:
-    """One number read from the metadata, as `<architecture>.<suffix>`.
+    """One number of a model file's metadata.
 
     Attributes
     ----------
     suffixes
-        Key names after the architecture's prefix; the first one present wins.
+        Key names in a GGUF file, after the architecture's prefix; the first one present wins.
+    hf
+        Key names in Hugging Face's `config.json`, or in its rotary parameters, likewise.
     kind
         `int` or `float`. An integer is accepted where a float is wanted, not the reverse.
     low, high
@@ -55,33 +57,67 @@ class ConfigKey:
     low: float
     high: float
     default: float | None = None
+    hf: tuple[str, ...] = ()
 
 
 CONFIG_KEYS: Final[Mapping[str, ConfigKey]] = MappingProxyType(
     {
-        "n_layers": ConfigKey(("block_count",), int, 1, 4096),
-        "dim": ConfigKey(("embedding_length",), int, 1, 1 << 20),
-        "n_heads": ConfigKey(("attention.head_count",), int, 1, 1 << 14),
-        "n_kv_heads": ConfigKey(("attention.head_count_kv",), int, 1, 1 << 14),
-        "head_dim": ConfigKey(("attention.key_length",), int, 2, 1 << 12),
+        "n_layers": ConfigKey(("block_count",), int, 1, 4096, hf=("num_hidden_layers",)),
+        "dim": ConfigKey(("embedding_length",), int, 1, 1 << 20, hf=("hidden_size",)),
+        "n_heads": ConfigKey(("attention.head_count",), int, 1, 1 << 14, hf=("num_attention_heads",)),
+        "n_kv_heads": ConfigKey(("attention.head_count_kv",), int, 1, 1 << 14, hf=("num_key_value_heads",)),
+        "head_dim": ConfigKey(("attention.key_length",), int, 2, 1 << 12, hf=("head_dim",)),
         "value_dim": ConfigKey(("attention.value_length",), int, 2, 1 << 12),
-        "ffn_dim": ConfigKey(("feed_forward_length",), int, 1, 1 << 24),
-        "context_length": ConfigKey(("context_length",), int, 1, (1 << 31) - 1),
-        "norm_eps": ConfigKey(("attention.layer_norm_rms_epsilon",), float, 1e-12, 0.1),
+        "ffn_dim": ConfigKey(("feed_forward_length",), int, 1, 1 << 24, hf=("intermediate_size",)),
+        "context_length": ConfigKey(
+            ("context_length",), int, 1, (1 << 31) - 1, hf=("max_position_embeddings",)
+        ),
+        "norm_eps": ConfigKey(("attention.layer_norm_rms_epsilon",), float, 1e-12, 0.1, hf=("rms_norm_eps",)),
         "attn_scale": ConfigKey(("attention.scale",), float, 1e-6, 1e3),
-        "attn_softcap": ConfigKey(("attn_logit_softcapping",), float, 0.0, 1e6, 0.0),
-        "final_softcap": ConfigKey(("final_logit_softcapping",), float, 0.0, 1e6, 0.0),
-        "window": ConfigKey(("attention.sliding_window",), int, 0, (1 << 31) - 1, 0),
+        "attn_softcap": ConfigKey(
+            ("attn_logit_softcapping",), float, 0.0, 1e6, 0.0, hf=("attn_logit_softcapping",)
+        ),
+        "final_softcap": ConfigKey(
+            ("final_logit_softcapping",), float, 0.0, 1e6, 0.0, hf=("final_logit_softcapping",)
+        ),
+        "window": ConfigKey(("attention.sliding_window",), int, 0, (1 << 31) - 1, 0, hf=("sliding_window",)),
         "rope_dim": ConfigKey(("rope.dimension_count",), int, 2, 1 << 12),
-        "rope_theta": ConfigKey(("rope.freq_base",), float, 1.01, 1e12, 10000.0),
-        "local_rope_theta": ConfigKey(("rope.freq_base_swa",), float, 1.01, 1e12),
+        "rope_theta": ConfigKey(("rope.freq_base",), float, 1.01, 1e12, 10000.0, hf=("rope_theta",)),
+        "local_rope_theta": ConfigKey(
+            ("rope.freq_base_swa",), float, 1.01, 1e12, hf=("rope_local_base_freq",)
+        ),
         # "rope.scale_linear" is the name of the factor in files of 2023.
-        "rope_factor": ConfigKey(("rope.scaling.factor", "rope.scale_linear"), float, 1e-3, 1e6, 1.0),
-        "rope_original_context": ConfigKey(("rope.scaling.original_context_length",), int, 1, (1 << 31) - 1),
+        "rope_factor": ConfigKey(
+            ("rope.scaling.factor", "rope.scale_linear"), float, 1e-3, 1e6, 1.0, hf=("factor",)
+        ),
+        "rope_original_context": ConfigKey(
+            ("rope.scaling.original_context_length",),
+            int,
+            1,
+            (1 << 31) - 1,
+            hf=("original_max_position_embeddings",),
+        ),
         "rope_attn_factor": ConfigKey(("rope.scaling.attn_factor",), float, 1e-3, 1e3, 1.0),
-        "yarn_attn_factor": ConfigKey(("rope.scaling.yarn_attn_factor",), float, 1e-3, 1e3),
-        "yarn_beta_fast": ConfigKey(("rope.scaling.yarn_beta_fast",), float, 1e-3, 1e6, 32.0),
-        "yarn_beta_slow": ConfigKey(("rope.scaling.yarn_beta_slow",), float, 1e-3, 1e6, 1.0),
+        "yarn_attn_factor": ConfigKey(
+            ("rope.scaling.yarn_attn_factor",), float, 1e-3, 1e3, hf=("attention_factor",)
+        ),
+        "yarn_beta_fast": ConfigKey(
+            ("rope.scaling.yarn_beta_fast",), float, 1e-3, 1e6, 32.0, hf=("beta_fast",)
+        ),
+        "yarn_beta_slow": ConfigKey(
+            ("rope.scaling.yarn_beta_slow",), float, 1e-3, 1e6, 1.0, hf=("beta_slow",)
+        ),
+        # Only in Hugging Face's files; a GGUF file has what follows from them.
+        "query_scalar": ConfigKey((), float, 1e-6, 1e6, hf=("query_pre_attn_scalar",)),
+        "window_first": ConfigKey((), int, 0, 4096, 0, hf=("max_window_layers",)),
+        "window_period": ConfigKey(
+            (), int, 1, 4096, hf=("sliding_window_pattern", "_sliding_window_pattern")
+        ),
+        "rope_share": ConfigKey((), float, 1e-3, 1.0, 1.0, hf=("partial_rotary_factor",)),
+        "rope_low_freq": ConfigKey((), float, 1e-3, 1e6, hf=("low_freq_factor",)),
+        "rope_high_freq": ConfigKey((), float, 1e-3, 1e6, hf=("high_freq_factor",)),
+        "yarn_mscale": ConfigKey((), float, 0.0, 1e3, 0.0, hf=("mscale",)),
+        "yarn_mscale_all": ConfigKey((), float, 0.0, 1e3, 0.0, hf=("mscale_all_dim",)),
     }
 )
 """Numbers of a decoder. The bounds are wide: the largest published models stay a factor of ten below them."""
@@ -125,7 +161,9 @@ class TensorRule:
     Attributes
     ----------
     source
-        Name in the file; `{n}` stands for the layer.
+        Name in a GGUF file; `{n}` stands for the layer.
+    hf
+        Name in a Hugging Face checkpoint, after the decoder's prefix (mostly "model.", but not for the head).
     parts
         (canonical name without the `layers.{n}.` prefix, symbol of its length), stacked along the rows. More
         than one part means a fused tensor, of which each canonical tensor is a slice of rows.
@@ -136,6 +174,7 @@ class TensorRule:
     """
 
     source: str
+    hf: str
     parts: tuple[tuple[str, str], ...]
     cols: str | None = None
     optional: bool = False
@@ -180,64 +219,94 @@ class Architecture:
     wide_scale_layers: tuple[int, ...] = ()
 
 
-def _matrix(source: str, name: str, rows: str, cols: str, *, optional: bool = False) -> TensorRule:
-    return TensorRule(source, ((name, rows),), cols, optional)
+def _matrix(source: str, hf: str, name: str, rows: str, cols: str, *, optional: bool = False) -> TensorRule:
+    return TensorRule(source, hf, ((name, rows),), cols, optional)
 
 
-def _vector(source: str, name: str, length: str, *, optional: bool = False) -> TensorRule:
-    return TensorRule(source, ((name, length),), None, optional)
+def _vector(source: str, hf: str, name: str, length: str, *, optional: bool = False) -> TensorRule:
+    return TensorRule(source, hf, ((name, length),), None, optional)
 
+
+_EMBEDDING = "token_embd.weight"
+_HEAD = "output.weight"
+_B, _H = "blk.{n}.", "layers.{n}."
 
 _GLOBAL = (
-    _matrix("token_embd.weight", "token_embedding", "vocab_size", "dim"),
-    _vector("output_norm.weight", "output_norm", "dim"),
-    _matrix("output.weight", "output", "vocab_size", "dim", optional=True),  # absent: tied to token_embedding
+    _matrix(_EMBEDDING, "embed_tokens.weight", "token_embedding", "vocab_size", "dim"),
+    _vector("output_norm.weight", "norm.weight", "output_norm", "dim"),
+    # Absent: tied to the embedding.
+    _matrix(_HEAD, "lm_head.weight", "output", "vocab_size", "dim", optional=True),
 )
+_ATTN_NORM = _vector(_B + "attn_norm.weight", _H + "input_layernorm.weight", "attn_norm", "dim")
 _NORMS = (
-    _vector("blk.{n}.attn_norm.weight", "attn_norm", "dim"),
-    _vector("blk.{n}.ffn_norm.weight", "ffn_norm", "dim"),
+    _ATTN_NORM,
+    _vector(_B + "ffn_norm.weight", _H + "post_attention_layernorm.weight", "ffn_norm", "dim"),
+)
+# The same name of Hugging Face's means another norm where there are norms after attention and FFN.
+_FOUR_NORMS = (
+    _ATTN_NORM,
+    _vector(
+        _B + "post_attention_norm.weight", _H + "post_attention_layernorm.weight", "post_attn_norm", "dim"
+    ),
+    _vector(_B + "ffn_norm.weight", _H + "pre_feedforward_layernorm.weight", "ffn_norm", "dim"),
+    _vector(_B + "post_ffw_norm.weight", _H + "post_feedforward_layernorm.weight", "post_ffn_norm", "dim"),
 )
 _QKV = (
-    _matrix("blk.{n}.attn_q.weight", "attn_q", "q_dim", "dim"),
-    _matrix("blk.{n}.attn_k.weight", "attn_k", "kv_dim", "dim"),
-    _matrix("blk.{n}.attn_v.weight", "attn_v", "kv_dim", "dim"),
+    _matrix(_B + "attn_q.weight", _H + "self_attn.q_proj.weight", "attn_q", "q_dim", "dim"),
+    _matrix(_B + "attn_k.weight", _H + "self_attn.k_proj.weight", "attn_k", "kv_dim", "dim"),
+    _matrix(_B + "attn_v.weight", _H + "self_attn.v_proj.weight", "attn_v", "kv_dim", "dim"),
 )
 _FUSED_QKV = (
     TensorRule(
-        "blk.{n}.attn_qkv.weight", (("attn_q", "q_dim"), ("attn_k", "kv_dim"), ("attn_v", "kv_dim")), "dim"
+        _B + "attn_qkv.weight",
+        _H + "self_attn.qkv_proj.weight",
+        (("attn_q", "q_dim"), ("attn_k", "kv_dim"), ("attn_v", "kv_dim")),
+        "dim",
     ),
 )
-_ATTN_OUTPUT = (_matrix("blk.{n}.attn_output.weight", "attn_output", "dim", "q_dim"),)
+_ATTN_OUTPUT = (
+    _matrix(_B + "attn_output.weight", _H + "self_attn.o_proj.weight", "attn_output", "dim", "q_dim"),
+)
 _GATE_UP = (
-    _matrix("blk.{n}.ffn_gate.weight", "ffn_gate", "ffn_dim", "dim"),
-    _matrix("blk.{n}.ffn_up.weight", "ffn_up", "ffn_dim", "dim"),
+    _matrix(_B + "ffn_gate.weight", _H + "mlp.gate_proj.weight", "ffn_gate", "ffn_dim", "dim"),
+    _matrix(_B + "ffn_up.weight", _H + "mlp.up_proj.weight", "ffn_up", "ffn_dim", "dim"),
 )
 _FUSED_GATE_UP = (
-    TensorRule("blk.{n}.ffn_up.weight", (("ffn_gate", "ffn_dim"), ("ffn_up", "ffn_dim")), "dim"),
+    TensorRule(
+        _B + "ffn_up.weight",
+        _H + "mlp.gate_up_proj.weight",
+        (("ffn_gate", "ffn_dim"), ("ffn_up", "ffn_dim")),
+        "dim",
+    ),
 )
-_DOWN = (_matrix("blk.{n}.ffn_down.weight", "ffn_down", "dim", "ffn_dim"),)
+_DOWN = (_matrix(_B + "ffn_down.weight", _H + "mlp.down_proj.weight", "ffn_down", "dim", "ffn_dim"),)
 _QK_NORM = (
-    _vector("blk.{n}.attn_q_norm.weight", "attn_q_norm", "head_dim"),
-    _vector("blk.{n}.attn_k_norm.weight", "attn_k_norm", "head_dim"),
-)
-_POST_NORMS = (
-    _vector("blk.{n}.post_attention_norm.weight", "post_attn_norm", "dim"),
-    _vector("blk.{n}.post_ffw_norm.weight", "post_ffn_norm", "dim"),
+    _vector(_B + "attn_q_norm.weight", _H + "self_attn.q_norm.weight", "attn_q_norm", "head_dim"),
+    _vector(_B + "attn_k_norm.weight", _H + "self_attn.k_norm.weight", "attn_k_norm", "head_dim"),
 )
 
 
 def _qkv_bias(*, optional: bool) -> tuple[TensorRule, ...]:
-    return (
-        _vector("blk.{n}.attn_q.bias", "attn_q_bias", "q_dim", optional=optional),
-        _vector("blk.{n}.attn_k.bias", "attn_k_bias", "kv_dim", optional=optional),
-        _vector("blk.{n}.attn_v.bias", "attn_v_bias", "kv_dim", optional=optional),
+    return tuple(
+        _vector(
+            f"{_B}attn_{part}.bias",
+            f"{_H}self_attn.{part}_proj.bias",
+            f"attn_{part}_bias",
+            size,
+            optional=optional,
+        )
+        for part, size in (("q", "q_dim"), ("k", "kv_dim"), ("v", "kv_dim"))
     )
 
 
-_OUTPUT_BIAS = (_vector("blk.{n}.attn_output.bias", "attn_output_bias", "dim", optional=True),)
-_PLAIN_LAYER = (*_NORMS, *_QKV, *_ATTN_OUTPUT, *_GATE_UP, *_DOWN)
+_OUTPUT_BIAS = (
+    _vector(_B + "attn_output.bias", _H + "self_attn.o_proj.bias", "attn_output_bias", "dim", optional=True),
+)
+_PROJECTIONS = (*_QKV, *_ATTN_OUTPUT, *_GATE_UP, *_DOWN)
+_PLAIN_LAYER = (*_NORMS, *_PROJECTIONS)
 
-# Gemma's norms multiply by 1 + w, but the converter has already added the 1 to every norm in a GGUF file.
+# Gemma's norms multiply by 1 + w, but the converter has already added the 1 to every norm in a GGUF file. The
+# rotary styles are those of GGUF files too. What Hugging Face's files have instead is in `akunu.hf_models`.
 _ROWS = (
     Architecture(
         name="llama",
@@ -274,7 +343,7 @@ _ROWS = (
         summary="Gemma 2: soft caps, every second layer windowed, norms after attention and FFN",
         rope_style="half",
         activation="gelu_tanh",
-        tensors=(*_GLOBAL, *_PLAIN_LAYER, *_POST_NORMS),
+        tensors=(*_GLOBAL, *_FOUR_NORMS, *_PROJECTIONS),
         defaults=MappingProxyType({"attn_softcap": 50.0, "final_softcap": 30.0, "window": 4096}),
         scale_embedding=True,
         window_period=2,
@@ -285,7 +354,7 @@ _ROWS = (
         summary="Gemma 3, text: five windowed layers to one full, two thetas, Q/K norms",
         rope_style="half",
         activation="gelu_tanh",
-        tensors=(*_GLOBAL, *_PLAIN_LAYER, *_QK_NORM, *_POST_NORMS),
+        tensors=(*_GLOBAL, *_FOUR_NORMS, *_PROJECTIONS, *_QK_NORM),
         defaults=MappingProxyType({"rope_theta": 1e6, "local_rope_theta": 1e4}),
         scale_embedding=True,
         window_period=6,

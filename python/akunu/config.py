@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import Protocol
 
 import numpy as np
@@ -18,31 +17,22 @@ import numpy.typing as npt
 
 from akunu.architectures import (
     ARCHITECTURES,
-    CONFIG_KEYS,
     NEUTRAL_VALUES,
     REFUSED_PREFIXES,
     ROPE_TENSORS,
     Activation,
     Architecture,
+    ConfigKey,
     RopeStyle,
 )
+from akunu.config_numbers import Numbers, decoder_sizes, shown
 from akunu.errors import ModelFileError, UnsupportedError
+from akunu.rotary import inverse_frequencies, yarn, yarn_scale
+from akunu.tensor_map import TensorInfo, TensorRef, by_name, check_shape, map_tensors
 
 __all__ = ["GgufSource", "ModelConfig", "ModelSpec", "TensorInfo", "TensorRef", "resolve"]
 
-_VECTOR_DTYPES = ("f32", "f16", "bf16")
 _ROPE_SCALINGS = ("none", "linear", "yarn", "longrope")
-
-
-class TensorInfo(Protocol):
-    """One tensor of a file: `shape` is outermost first, so a linear layer is (rows, cols)."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def dtype(self) -> str: ...
-    @property
-    def shape(self) -> tuple[int, ...]: ...
 
 
 class GgufSource(Protocol):
@@ -53,21 +43,6 @@ class GgufSource(Protocol):
     @property
     def tensors(self) -> Sequence[TensorInfo]: ...
     def tensor_bytes(self, name: str) -> npt.NDArray[np.uint8]: ...
-
-
-@dataclass(frozen=True)
-class TensorRef:
-    """Where a canonical tensor lies: rows `first_row` to `first_row + n_rows` of tensor `source`.
-
-    A vector (norm, bias) has one element a row, and `n_cols` 0. `add` is added to every element: some files
-    hold the weights of a norm less 1.
-    """
-
-    source: str
-    first_row: int
-    n_rows: int
-    n_cols: int
-    add: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,39 +142,25 @@ def resolve(gguf: GgufSource, *, context: int | None = None) -> ModelSpec:
     arch = _architecture(gguf.metadata)
     meta = _Metadata(gguf.metadata, arch)
     meta.refuse_unknown_features()
-    tensors = _by_name(gguf.tensors)
+    tensors = by_name(gguf.tensors)
 
-    n_layers = meta.integer("n_layers")
-    meta.n_layers = n_layers
-    dim = meta.integer("dim")
-    n_heads = meta.integer("n_heads")
-    n_kv_heads = meta.integer("n_kv_heads", default=n_heads)
-    if n_heads % n_kv_heads:
-        raise ModelFileError(
-            f"{meta.name('n_kv_heads')}: found {n_kv_heads}, expected a divisor of the {n_heads} heads"
-        )
-    if not meta.has("head_dim") and dim % n_heads:
-        raise ModelFileError(
-            f"{meta.name('dim')}: found {dim}, expected a multiple of the {n_heads} heads, "
-            f"because {meta.name('head_dim')} is absent"
-        )
-    head_dim = meta.integer("head_dim", default=dim // n_heads)
+    sizes = decoder_sizes(meta)
+    n_layers, dim, head_dim = sizes.n_layers, sizes.dim, sizes.head_dim
     value_dim = meta.integer("value_dim", default=head_dim)
     if value_dim != head_dim:
         raise UnsupportedError(
             f"{meta.name('value_dim')}: found {value_dim}, but only the key's {head_dim} is supported"
         )
-    ffn_dim = meta.integer("ffn_dim")
     vocab_size = _vocab_size(tensors, gguf.metadata)
-    sizes = {
-        "vocab_size": vocab_size,
-        "dim": dim,
-        "head_dim": head_dim,
-        "q_dim": n_heads * head_dim,
-        "kv_dim": n_kv_heads * head_dim,
-        "ffn_dim": ffn_dim,
-    }
-    refs = _map_tensors(arch, tensors, sizes, n_layers)
+    refs = map_tensors(
+        arch.tensors,
+        tensors,
+        sizes.symbols(vocab_size),
+        n_layers,
+        owner=arch.name,
+        known=ROPE_TENSORS,
+        ignored=arch.ignored,
+    )
 
     context_length = meta.integer("context_length")
     rope_dim = meta.integer("rope_dim", default=head_dim)
@@ -215,7 +176,7 @@ def resolve(gguf: GgufSource, *, context: int | None = None) -> ModelSpec:
     if has_local:
         if rope_scale != 1.0:
             raise UnsupportedError(f"{arch.name}: a local rotary theta together with YaRN or LongRoPE")
-        local = _inverse_frequencies(meta.real("local_rope_theta"), rope_dim)
+        local = inverse_frequencies(meta.real("local_rope_theta"), rope_dim)
         inv_freq = np.stack([inv_freq, local])
     else:
         inv_freq = inv_freq[np.newaxis]
@@ -227,10 +188,10 @@ def resolve(gguf: GgufSource, *, context: int | None = None) -> ModelSpec:
         arch=arch.name,
         n_layers=n_layers,
         dim=dim,
-        n_heads=n_heads,
-        n_kv_heads=n_kv_heads,
+        n_heads=sizes.n_heads,
+        n_kv_heads=sizes.n_kv_heads,
         head_dim=head_dim,
-        ffn_dim=ffn_dim,
+        ffn_dim=sizes.ffn_dim,
         vocab_size=vocab_size,
         context_length=context_length,
         norm_eps=meta.real("norm_eps"),
@@ -241,7 +202,7 @@ def resolve(gguf: GgufSource, *, context: int | None = None) -> ModelSpec:
         activation=arch.activation,
         attn_softcap=meta.real("attn_softcap"),
         final_softcap=meta.real("final_softcap"),
-        attn_scale=meta.real("attn_scale", default=(dim / n_heads if wide else head_dim) ** -0.5),
+        attn_scale=meta.real("attn_scale", default=(dim / sizes.n_heads if wide else head_dim) ** -0.5),
         embedding_scale=math.sqrt(dim) if arch.scale_embedding else 1.0,
         layer_window=layer_window,
         layer_rope=tuple(int(has_local and window > 0) for window in layer_window),
@@ -249,72 +210,23 @@ def resolve(gguf: GgufSource, *, context: int | None = None) -> ModelSpec:
     return ModelSpec(config, refs)
 
 
-class _Metadata:
-    """Reads the numbers of one architecture, by field of `CONFIG_KEYS`."""
+class _Metadata(Numbers):
+    """The numbers of a GGUF file: `<architecture>.<suffix>`."""
 
     def __init__(self, metadata: Mapping[str, object], arch: Architecture) -> None:
-        self._metadata = metadata
-        self.arch = arch
-        self.n_layers = 0  # length that a per-layer array must have; 0 until it is known
+        super().__init__(metadata, arch.defaults, arch.name)
 
-    def get(self, suffix: str) -> object:
+    def keys(self, key: ConfigKey) -> tuple[str, ...]:
+        return tuple(f"{self.owner}.{suffix}" for suffix in key.suffixes)
+
+    def suffixed(self, suffix: str) -> object:
         """The raw value of `<architecture>.<suffix>`, or None."""
-        return self._metadata.get(f"{self.arch.name}.{suffix}")
-
-    def name(self, field: str) -> str:
-        """The full key that a field was, or would be, read from."""
-        suffixes = CONFIG_KEYS[field].suffixes
-        present = [suffix for suffix in suffixes if self.get(suffix) is not None]
-        return f"{self.arch.name}.{(present or suffixes)[0]}"
-
-    def has(self, field: str) -> bool:
-        """Whether the file or the architecture's row gives the field."""
-        return self._metadata.get(self.name(field)) is not None or field in self.arch.defaults
-
-    def integer(self, field: str, *, default: int | None = None) -> int:
-        return int(self._number(field, default))
-
-    def real(self, field: str, *, default: float | None = None) -> float:
-        return float(self._number(field, default))
-
-    def _number(self, field: str, default: float | None) -> int | float:
-        key = CONFIG_KEYS[field]
-        name = self.name(field)
-        value = self._metadata.get(name)
-        if value is None:
-            value = self.arch.defaults.get(field, key.default if default is None else default)
-        if value is None:
-            raise ModelFileError(f"{name} is missing; every {self.arch.name} model needs it")
-        value = self._uniform(name, value)
-        # bool is a subclass of int, and a flag is not a number
-        kinds = (int,) if key.kind is int else (int, float)
-        if isinstance(value, bool) or not isinstance(value, kinds):
-            raise ModelFileError(f"{name}: found {_shown(value)}, expected {_kind(key.kind)}")
-        if not key.low <= value <= key.high:  # false for NaN too
-            raise ModelFileError(
-                f"{name}: found {value}, expected {_kind(key.kind)} from {key.low:g} to {key.high:g}"
-            )
-        return value
-
-    def _uniform(self, name: str, value: object) -> object:
-        """The one value of a per-layer array whose values are all the same."""
-        if not isinstance(value, list | tuple | np.ndarray):
-            return value
-        values = value.tolist() if isinstance(value, np.ndarray) else list(value)
-        if self.n_layers == 0 or len(values) != self.n_layers:
-            raise ModelFileError(
-                f"{name}: found an array of {len(values)}, expected one number or one a layer"
-            )
-        if any(other != values[0] for other in values):
-            raise UnsupportedError(
-                f"{name}: the layers differ ({_shown(values)}); only equal layers are supported"
-            )
-        return values[0]
+        return self.get(f"{self.owner}.{suffix}")
 
     def refuse_unknown_features(self) -> None:
         """Raise for a key that changes the computation in a way that is not implemented."""
-        prefix = f"{self.arch.name}."
-        for key, value in self._metadata.items():
+        prefix = f"{self.owner}."
+        for key, value in self.values.items():
             if not key.startswith(prefix):
                 continue
             suffix = key[len(prefix) :]
@@ -323,32 +235,23 @@ class _Metadata:
             neutral = NEUTRAL_VALUES.get(suffix)
             if neutral is not None and not (isinstance(value, int | float) and value in neutral):
                 raise UnsupportedError(
-                    f"{key}: found {_shown(value)}, but this feature is not supported (only {neutral[0]} is)"
+                    f"{key}: found {shown(value)}, but this feature is not supported (only {neutral[0]} is)"
                 )
 
 
 def _architecture(metadata: Mapping[str, object]) -> Architecture:
     kind = metadata.get("general.type", "model")
     if kind != "model":
-        raise UnsupportedError(f"general.type: found {_shown(kind)}, expected 'model'")
+        raise UnsupportedError(f"general.type: found {shown(kind)}, expected 'model'")
     name = metadata.get("general.architecture")
     if name is None:
         raise ModelFileError("general.architecture is missing; this is not a model file")
     row = ARCHITECTURES.get(name) if isinstance(name, str) else None
     if row is None:
         raise UnsupportedError(
-            f"general.architecture: found {_shown(name)}; supported are {', '.join(sorted(ARCHITECTURES))}"
+            f"general.architecture: found {shown(name)}; supported are {', '.join(sorted(ARCHITECTURES))}"
         )
     return row
-
-
-def _by_name(tensors: Sequence[TensorInfo]) -> dict[str, TensorInfo]:
-    found: dict[str, TensorInfo] = {}
-    for tensor in tensors:
-        if tensor.name in found:
-            raise ModelFileError(f"tensor {tensor.name} appears twice")
-        found[tensor.name] = tensor
-    return found
 
 
 def _vocab_size(tensors: Mapping[str, TensorInfo], metadata: Mapping[str, object]) -> int:
@@ -366,55 +269,10 @@ def _vocab_size(tensors: Mapping[str, TensorInfo], metadata: Mapping[str, object
     return rows
 
 
-def _map_tensors(
-    arch: Architecture, tensors: Mapping[str, TensorInfo], sizes: Mapping[str, int], n_layers: int
-) -> dict[str, TensorRef]:
-    """Place of every canonical tensor; raises when one is missing, misshapen, or left over."""
-    refs: dict[str, TensorRef] = {}
-    used = set(ROPE_TENSORS)
-    for rule in arch.tensors:
-        prefixes = [f"layers.{n}." for n in range(n_layers)] if "{n}" in rule.source else [""]
-        sources = [rule.source.replace("{n}", str(n)) for n in range(len(prefixes))]
-        if rule.optional and not any(source in tensors for source in sources):
-            continue
-        for prefix, source in zip(prefixes, sources, strict=True):
-            tensor = tensors.get(source)
-            if tensor is None:
-                where = (
-                    f"the {n_layers} layers of this {arch.name} model need it" if prefix else "it is needed"
-                )
-                raise ModelFileError(f"tensor {source} is missing; {where}")
-            rows = [sizes[symbol] for _, symbol in rule.parts]
-            n_cols = sizes[rule.cols] if rule.cols is not None else 0
-            _check_shape(tensor, (sum(rows), n_cols) if n_cols else (sum(rows),))
-            first = 0
-            for (name, _), n_rows in zip(rule.parts, rows, strict=True):
-                refs[prefix + name] = TensorRef(source, first, n_rows, n_cols)
-                first += n_rows
-            used.add(source)
-    for name in tensors:
-        if name not in used and not any(fnmatchcase(name, pattern) for pattern in arch.ignored):
-            raise UnsupportedError(
-                f"tensor {name}: the architecture {arch.name} with {n_layers} layers has no such tensor, "
-                "and to leave it out would change the model"
-            )
-    return refs
-
-
-def _check_shape(tensor: TensorInfo, expected: tuple[int, ...]) -> None:
-    if tuple(tensor.shape) != expected:
-        raise ModelFileError(f"tensor {tensor.name}: found shape {tuple(tensor.shape)}, expected {expected}")
-    if len(expected) == 1 and tensor.dtype not in _VECTOR_DTYPES:
-        raise UnsupportedError(
-            f"tensor {tensor.name}: found type {tensor.dtype}, expected one of {', '.join(_VECTOR_DTYPES)} "
-            "for a vector"
-        )
-
-
 def _layer_windows(meta: _Metadata, arch: Architecture, n_layers: int) -> tuple[int, ...]:
     """Sliding window of each layer, 0 for full attention."""
     window = meta.integer("window")
-    pattern = meta.get("attention.sliding_window_pattern")
+    pattern = meta.suffixed("attention.sliding_window_pattern")
     if pattern is None:
         pattern = arch.window_period
     if isinstance(pattern, list | tuple | np.ndarray) and len(pattern) == n_layers:
@@ -423,7 +281,7 @@ def _layer_windows(meta: _Metadata, arch: Architecture, n_layers: int) -> tuple[
         local = [pattern == 0 or n % pattern < pattern - 1 for n in range(n_layers)]
     else:
         raise ModelFileError(
-            f"{arch.name}.attention.sliding_window_pattern: found {_shown(pattern)}, expected a period "
+            f"{arch.name}.attention.sliding_window_pattern: found {shown(pattern)}, expected a period "
             f"or one flag for each of the {n_layers} layers"
         )
     return tuple(window if flag else 0 for flag in local)
@@ -438,16 +296,16 @@ def _rotary(
     context: int,
 ) -> tuple[npt.NDArray[np.float64], float]:
     """Frequencies [rope_dim/2] of the global set, and the factor on cos and sin."""
-    scaling = meta.get("rope.scaling.type")
+    scaling = meta.suffixed("rope.scaling.type")
     if scaling is None:
         scaling = "linear"  # files of 2023 give only a factor; without one, linear scaling changes nothing
     if scaling not in _ROPE_SCALINGS:
         raise UnsupportedError(
-            f"{meta.arch.name}.rope.scaling.type: found {_shown(scaling)}; "
+            f"{meta.owner}.rope.scaling.type: found {shown(scaling)}; "
             f"supported are {', '.join(_ROPE_SCALINGS)}"
         )
     original = meta.integer("rope_original_context", default=context_length)
-    inv_freq = _inverse_frequencies(meta.real("rope_theta"), rope_dim)
+    inv_freq = inverse_frequencies(meta.real("rope_theta"), rope_dim)
     divisors = "rope_freqs.weight"
     if divisors not in tensors:
         divisors = f"rope_factors_{'long' if context > original else 'short'}.weight"
@@ -460,49 +318,24 @@ def _rotary(
     if scaling == "linear":
         inv_freq = inv_freq / factor
     elif scaling == "yarn":
-        inv_freq = _yarn(meta, inv_freq, factor, rope_dim, original)
-        # YaRN, equation 22: the softmax temperature, moved into cos and sin
-        scale *= meta.real("yarn_attn_factor", default=1.0 + 0.1 * math.log(max(factor, 1.0)))
+        inv_freq = yarn(
+            inv_freq,
+            theta=meta.real("rope_theta"),
+            factor=factor,
+            original=original,
+            beta_fast=meta.real("yarn_beta_fast"),
+            beta_slow=meta.real("yarn_beta_slow"),
+        )
+        scale *= meta.real("yarn_attn_factor", default=yarn_scale(factor))
     return inv_freq, scale
-
-
-def _inverse_frequencies(theta: float, rope_dim: int) -> npt.NDArray[np.float64]:
-    """theta**(-2i / rope_dim) for i < rope_dim / 2."""
-    return np.asarray(theta ** -(np.arange(0, rope_dim, 2, dtype=np.float64) / rope_dim))
 
 
 def _divisors(gguf: GgufSource, tensor: TensorInfo, n: int) -> npt.NDArray[np.float64]:
     """The values of a tensor of rotary divisors, F32 [n]."""
-    _check_shape(tensor, (n,))
+    check_shape(tensor, (n,))
     if tensor.dtype != "f32":
         raise UnsupportedError(f"tensor {tensor.name}: found type {tensor.dtype}, expected f32")
     values = np.frombuffer(gguf.tensor_bytes(tensor.name).tobytes(), dtype="<f4").astype(np.float64)
     if values.shape != (n,) or not np.all((values >= 1e-3) & (values <= 1e6)):  # false for NaN too
         raise ModelFileError(f"tensor {tensor.name}: expected {n} divisors from 0.001 to 1e6")
     return values
-
-
-def _yarn(
-    meta: _Metadata, inv_freq: npt.NDArray[np.float64], factor: float, rope_dim: int, original: int
-) -> npt.NDArray[np.float64]:
-    """YaRN ("NTK-by-parts", arXiv:2309.00071): high frequencies kept, low ones divided by `factor`."""
-    theta = meta.real("rope_theta")
-
-    def index_of(rotations: float) -> float:
-        """The (fractional) frequency index that makes so many rotations in the original context."""
-        return rope_dim * math.log(original / (rotations * 2.0 * math.pi)) / (2.0 * math.log(theta))
-
-    low = max(math.floor(index_of(meta.real("yarn_beta_fast"))), 0)
-    high = min(math.ceil(index_of(meta.real("yarn_beta_slow"))), rope_dim - 1)
-    ramp = np.clip((np.arange(rope_dim // 2) - low) / max(high - low, 1e-3), 0.0, 1.0)
-    return inv_freq * (1.0 - ramp) + inv_freq / factor * ramp
-
-
-def _kind(kind: type[int] | type[float]) -> str:
-    return "an integer" if kind is int else "a number"
-
-
-def _shown(value: object) -> str:
-    """A value for a message: short, whatever the file holds."""
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,71 @@
+"""Rotary frequencies and their scalings, as formulas: float64 [rope_dim/2], radians per position."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["inverse_frequencies", "llama3", "longrope_scale", "yarn", "yarn_scale"]
+
+Frequencies = npt.NDArray[np.float64]
+
+
+def inverse_frequencies(theta: float, rope_dim: int) -> Frequencies:
+    """theta**(-2i / rope_dim) for i < rope_dim / 2."""
+    return np.asarray(theta ** -(np.arange(0, rope_dim, 2, dtype=np.float64) / rope_dim))
+
+
+def yarn(
+    inv_freq: Frequencies,
+    *,
+    theta: float,
+    factor: float,
+    original: int,
+    beta_fast: float,
+    beta_slow: float,
+    truncate: bool = True,
+) -> Frequencies:
+    """YaRN ("NTK-by-parts", arXiv:2309.00071): high frequencies kept, low ones divided by `factor`.
+
+    Parameters
+    ----------
+    original
+        Positions of the first training.
+    beta_fast, beta_slow
+        Rotations in that context from which a frequency is kept, and below which it is divided.
+    truncate
+        Round the indices of those two frequencies outwards.
+    """
+    rope_dim = 2 * len(inv_freq)
+
+    def index_of(rotations: float) -> float:
+        """The (fractional) frequency index that makes so many rotations in the original context."""
+        return rope_dim * math.log(original / (rotations * 2.0 * math.pi)) / (2.0 * math.log(theta))
+
+    low, high = index_of(beta_fast), index_of(beta_slow)
+    if truncate:
+        low, high = math.floor(low), math.ceil(high)
+    low, high = max(low, 0), min(high, rope_dim - 1)
+    ramp = np.clip((np.arange(rope_dim // 2) - low) / max(high - low, 1e-3), 0.0, 1.0)
+    return np.asarray(inv_freq * (1.0 - ramp) + inv_freq / factor * ramp)
+
+
+def yarn_scale(factor: float, weight: float = 1.0) -> float:
+    """YaRN's factor on cos and sin: equation 22, the softmax temperature, moved there."""
+    return 1.0 + 0.1 * weight * math.log(max(factor, 1.0))
+
+
+def llama3(
+    inv_freq: Frequencies, *, factor: float, low_freq: float, high_freq: float, original: int
+) -> Frequencies:
+    """Llama 3.1: with `low_freq` rotations in `original` positions or less divided, with `high_freq` kept."""
+    rotations = original * inv_freq / (2.0 * math.pi)
+    kept = np.clip((rotations - low_freq) / (high_freq - low_freq), 0.0, 1.0)
+    return np.asarray(inv_freq * ((1.0 - kept) / factor + kept))
+
+
+def longrope_scale(factor: float, original: int) -> float:
+    """LongRoPE's factor on cos and sin (arXiv:2402.13753), for a context that grew by `factor`."""
+    return math.sqrt(1.0 + math.log(factor) / math.log(original)) if factor > 1.0 and original > 1 else 1.0
