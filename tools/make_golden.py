@@ -1,4 +1,4 @@
-"""Make tests/data/golden: what Transformers computes with the tiny models.
+"""Make tests/data/golden, what Transformers computes with the tiny models, and tests/data/hf, their folders.
 
 Usage: python tools/make_golden.py [NAME...]
 
@@ -8,15 +8,17 @@ prompt is random, and drawn again until no step of the greedy continuation is a 
 
 from __future__ import annotations
 
+import shutil
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "python")]
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "python")]
 
-from tests.models import hf, tiny  # noqa: E402
+from models import folders, hf, tiny  # noqa: E402
 
 PROMPT_TOKENS = 48
 NEW_TOKENS = 32
@@ -36,6 +38,11 @@ def make(row: tiny.Tiny) -> None:
             break
     else:
         raise SystemExit(f"{row.name}: no prompt without a near tie; change the seed")
+    with tempfile.TemporaryDirectory() as folder:
+        model.save_pretrained(folder)
+        (folders.HF_DIR / row.name).mkdir(parents=True, exist_ok=True)
+        for name in ("config.json", "generation_config.json"):
+            shutil.copy(Path(folder) / name, folders.HF_DIR / row.name)
     logits = hf.logits(model, prompt)
     np.savez_compressed(
         tiny.GOLDEN_DIR / f"{row.name}.npz",

@@ -34,14 +34,15 @@ def fetch(name: str, *, progress: bool | Progress = True) -> Path:
     Returns
     -------
     Path
-        The file in the cache; of a split model the first part, with the others beside it.
+        The file in the cache; of a split model the first part, with the others beside it; of SafeTensors the
+        folder.
 
     Raises
     ------
     ModelFileError
         There is no such repository or file, or it cannot be had.
     UnsupportedError
-        The repository holds no GGUF file.
+        The repository holds neither GGUF files nor SafeTensors.
     """
     repo, _, wanted = name.partition(":")
     try:
@@ -105,7 +106,7 @@ def _explained(name: str, repo: str, error: Exception) -> ModelFileError:
         return ModelFileError(
             f"{repo}: cannot be stored in the cache, {constants.HF_HUB_CACHE} (HF_HOME sets it): {error}"
         )
-    cached = ", ".join(repository_files(repo))
+    cached = ", ".join(name for name in repository_files(repo) if name.endswith((".gguf", ".safetensors")))
     there = f"of this repository the cache has {cached}" if cached else "is not in the cache"
     return ModelFileError(
         f"{repo}: cannot be fetched, and {there}: {error} (a download that broke off goes on the next time)"
@@ -128,7 +129,7 @@ def _from_cache(repo: str, wanted: str, error: Exception) -> Path:
         RuntimeWarning,
         stacklevel=5,  # who called `load`
     )
-    return cached[file]
+    return _model_path(cached[file])
 
 
 class _Callback:
@@ -162,7 +163,12 @@ def _download(repo: str, sizes: Mapping[str, int], report: Progress) -> Path:
         paths.append(hf_hub_download(repo, file, library_name="akunu", tqdm_class=bar))
         done += size
         report(done, total)
-    return Path(paths[0])
+    return _model_path(Path(paths[0]))
+
+
+def _model_path(first: Path) -> Path:
+    """The file to load, or the folder, given the first of the files that `choose` gave."""
+    return first.parent if first.name == "config.json" else first
 
 
 def _bar_class(report: Progress, before: int, total: int) -> type:

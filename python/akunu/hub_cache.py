@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from akunu.errors import ModelFileError
-from akunu.hub_files import choose, model_files
+from akunu.hub_files import choose, folder_files, model_files
 
 __all__ = ["CachedModel", "cached_models", "remove_cached", "repository_files"]
 
@@ -22,11 +22,12 @@ class CachedModel:
     Attributes
     ----------
     name : str
-        What `akunu.load` takes: `user/repo:file.gguf`; of a split model the first part.
+        What `akunu.load` takes: `user/repo:file.gguf`, of a split model the first part; `user/repo` for a
+        folder of SafeTensors.
     revision : str
         The commit, 40 hexadecimal digits.
     path : Path
-        The file.
+        The file or folder.
     bytes : int
         Its size, that of all parts together.
     last_used : datetime
@@ -94,14 +95,14 @@ def remove_cached(name: str) -> int:
 
 
 def repository_files(repo: str, revision: str = "main") -> dict[str, Path]:
-    """The GGUF files of a repository's revision that the cache holds, by their name in the repository."""
+    """The models' files that the cache holds of a repository's revision, by their name in the repository."""
     folder = _cache() / f"models--{repo.replace('/', '--')}"
     try:
         commit = (folder / "refs" / revision).read_text().strip()
     except OSError:
         commit = revision  # a commit itself
     snapshot = folder / "snapshots" / commit
-    return {path.relative_to(snapshot).as_posix(): path for path in _gguf(snapshot)}
+    return {path.relative_to(snapshot).as_posix(): path for path in _files(snapshot)}
 
 
 def _cache() -> Path:
@@ -115,8 +116,10 @@ def _snapshots() -> Iterator[Path]:
     yield from sorted(path for path in _cache().glob("models--*/snapshots/*") if path.is_dir())
 
 
-def _gguf(snapshot: Path) -> list[Path]:
-    return sorted(path for path in snapshot.rglob("*.gguf") if path.exists())
+def _files(snapshot: Path) -> list[Path]:
+    """What is of a model, by the names: weights, and the texts beside them."""
+    kinds = (".gguf", ".safetensors", ".json", ".jinja")
+    return sorted(path for path in snapshot.rglob("*") if path.suffix in kinds and path.exists())
 
 
 def _repo_of(snapshot: Path) -> str:
@@ -129,14 +132,17 @@ def _root_of(file: Path) -> Path:
 
 
 def _models_in(snapshot: Path) -> Iterator[tuple[CachedModel, list[Path]]]:
-    for parts in model_files([path.relative_to(snapshot).as_posix() for path in _gguf(snapshot)]):
+    names = [path.relative_to(snapshot).as_posix() for path in _files(snapshot)]
+    gguf = model_files([name for name in names if name.endswith(".gguf")])
+    folder = folder_files(names)
+    for parts in gguf or ([folder] if folder else []):
         paths = [snapshot / part for part in parts]
         stats = [path.stat() for path in paths]
         yield (
             CachedModel(
-                name=f"{_repo_of(snapshot)}:{parts[0]}",
+                name=f"{_repo_of(snapshot)}:{parts[0]}" if gguf else _repo_of(snapshot),
                 revision=snapshot.name,
-                path=paths[0],
+                path=paths[0] if gguf else snapshot,
                 bytes=sum(stat.st_size for stat in stats),
                 last_used=datetime.fromtimestamp(max(max(s.st_atime, s.st_mtime) for s in stats), UTC),
             ),

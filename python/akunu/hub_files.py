@@ -8,18 +8,21 @@ from pathlib import Path
 from typing import Final
 
 from akunu.errors import ModelFileError, UnsupportedError
+from akunu.folder import INDEX, MODEL_FILES, pickle_error
 
-__all__ = ["choose", "model_files"]
+__all__ = ["choose", "folder_files", "model_files"]
 
 PREFERRED: Final = ("Q4_K_M", "Q4_0", "Q8_0", "F16", "BF16")
 """Which quantization `user/repo` means when the repository has several."""
 
+_WEIGHTS = re.compile(r"model(-\d+-of-\d+)?\.safetensors")
+_TEMPLATE = re.compile(r"additional_chat_templates/[^/]+\.jinja")
 _SPLIT = re.compile(r"-\d{5}-of-\d{5}\.gguf$")
 _NOT_A_MODEL = re.compile(r"(^|/)(mmproj|imatrix|mtp|[^/]*imatrix[^/]*\.gguf)", re.IGNORECASE)
 
 
 def choose(repo: str, files: Sequence[str] | Mapping[str, object], wanted: str = "") -> list[str]:
-    """The files of the model that is meant, the first part first.
+    """The files of the model that is meant: the first part first, of SafeTensors `config.json`.
 
     Parameters
     ----------
@@ -32,25 +35,28 @@ def choose(repo: str, files: Sequence[str] | Mapping[str, object], wanted: str =
     """
     models = model_files([file for file in files if file.endswith(".gguf")])
     if not models:
+        if wanted:
+            raise ModelFileError(f"{repo} has no GGUF file; without {wanted!r} its SafeTensors are loaded")
+        if found := folder_files(list(files)):
+            return found
         if any(file.endswith(".safetensors") for file in files):
             raise UnsupportedError(
-                f"{repo} holds SafeTensors, which are not supported yet, and no GGUF file; "
-                "look for a repository of the same model with GGUF in its name"
+                f"{repo} has no config.json beside its SafeTensors, so it is no model that Akunu can run"
             )
-        raise ModelFileError(f"{repo} has no GGUF file")
+        raise pickle_error(repo, files) or ModelFileError(f"{repo} has neither GGUF files nor SafeTensors")
     if wanted:
         for parts in models:
             if wanted in parts:
                 return parts
-        found = _quantized(models, wanted)
+        fitting = _quantized(models, wanted)
     elif len(models) == 1:
         return models[0]
     else:
-        found = next((some for some in (_quantized(models, kind) for kind in PREFERRED) if some), [])
-    if len(found) == 1:
-        return found[0]
-    shown = ", ".join(parts[0] for parts in (found or models)[:12])
-    if wanted and not found:
+        fitting = next((some for some in (_quantized(models, kind) for kind in PREFERRED) if some), [])
+    if len(fitting) == 1:
+        return fitting[0]
+    shown = ", ".join(parts[0] for parts in (fitting or models)[:12])
+    if wanted and not fitting:
         raise ModelFileError(f"{repo} has no file {wanted!r}; it has {shown}")
     raise ModelFileError(f"{repo} has several models; name one, as in {repo}:FILE: {shown}")
 
@@ -62,6 +68,22 @@ def model_files(gguf: Sequence[str]) -> list[list[str]]:
         if not _NOT_A_MODEL.search(file):
             groups.setdefault(_SPLIT.sub(".gguf", file), []).append(file)
     return list(groups.values())
+
+
+def folder_files(files: Sequence[str]) -> list[str]:
+    """The files of a model in SafeTensors, `config.json` first; none where there is no such model."""
+    top = [file for file in files if "/" not in file]
+    weights = sorted(file for file in top if _WEIGHTS.fullmatch(file))
+    if "model.safetensors" in weights:
+        weights = ["model.safetensors"]
+    elif INDEX in top:
+        weights.append(INDEX)
+    else:
+        weights = [file for file in top if file.endswith(".safetensors")]
+    if not weights or "config.json" not in top:
+        return []
+    templates = sorted(file for file in files if _TEMPLATE.fullmatch(file))
+    return [*(file for file in MODEL_FILES if file in top), *templates, *weights]
 
 
 def _quantized(models: Sequence[list[str]], kind: str) -> list[list[str]]:

@@ -1,7 +1,7 @@
 """From a name to a loaded model: `load` and what it needs to know about paths, devices and progress.
 
-A name is a local GGUF file (for a split file: its first part), a model that is part of the package, or
-`user/repo[:file]` on the Hugging Face Hub.
+A name is a local GGUF file (for a split file: its first part), a folder of SafeTensors, a model that is part
+of the package, or `user/repo[:file]` on the Hugging Face Hub.
 """
 
 from __future__ import annotations
@@ -9,18 +9,17 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from akunu.errors import AkunuError, InvalidArgumentError, ModelFileError, UnsupportedError
+from akunu.errors import AkunuError, InvalidArgumentError, ModelFileError
+from akunu.folder import is_model_folder, pickle_error
 from akunu.options import Limit
 from akunu.progress import Progress, check_progress, reporter
 
 if TYPE_CHECKING:
     from akunu.model import Model
-    from akunu.tokenizer import Tokenizer
 
 __all__ = ["BUILT_IN", "DEFAULT_CONTEXT", "find_model", "load"]
 
@@ -50,9 +49,10 @@ def load(
     Parameters
     ----------
     path
-        A GGUF file (of a split model: its first part), the name of a built-in model ("ember"; a file of
-        that name is "./ember"), or `user/repo[:file]` on the Hugging Face Hub, which is downloaded once into
-        the Hub's cache. There `file` may be a file of the repository or a quantization such as `Q4_K_M`.
+        A GGUF file (of a split model: its first part), a folder with `config.json` and SafeTensors, the name
+        of a built-in model ("ember"; a file of that name is "./ember"), or `user/repo[:file]` on the Hugging
+        Face Hub, which is downloaded once into the Hub's cache. There `file` may be a file of the repository
+        or a quantization such as `Q4_K_M`; a repository without GGUF files is loaded as a folder.
     device
         "auto" (a GPU if there is one that Akunu can use, else the CPU) or an id of `akunu.devices()`.
     context
@@ -86,8 +86,9 @@ def load(
     >>> model = akunu.load("ember")
     >>> print(model.generate("The old clock", max_tokens=20))  # doctest: +SKIP
     """
-    from akunu import _core, config
+    from akunu import _core
     from akunu.model import Model
+    from akunu.model_files import open_model
 
     requested = None if context is None else SIZE.check("context", context)
     n_threads = 0 if threads is None else SIZE.check("threads", threads)
@@ -95,21 +96,20 @@ def load(
     if not isinstance(kv_dtype, str):
         raise InvalidArgumentError(f"kv_dtype: expected a name such as 'f16', got {kv_dtype!r}")
     file_path = find_model(path, progress=progress)
-    file = _core.GgufFile(str(file_path))
-    metadata = file.metadata
-    spec = config.resolve(file, context=requested or DEFAULT_CONTEXT)
+    opened = open_model(file_path)
+    spec = opened.spec(requested or DEFAULT_CONTEXT)
     trained = spec.config.context_length
     if requested is not None and requested > trained:
         raise InvalidArgumentError(
             f"context: {requested} is more than the {trained} tokens {file_path.name} was trained for"
         )
     if requested is None and trained < DEFAULT_CONTEXT:
-        spec = config.resolve(file, context=trained)
+        spec = opened.spec(trained)
     # A large vocabulary takes as long as the weights of a small model, and those are loaded without the GIL.
     with ThreadPoolExecutor(1, "akunu-tokenizer") as pool, reporter(progress, "Loading") as report:
-        tokenizer = pool.submit(_tokenizer, metadata)
+        tokenizer = pool.submit(opened.tokenizer, spec.config.vocab_size)
         engine = _core.Engine(
-            file,
+            opened.files,
             spec,
             device=device,
             context=requested or min(trained, DEFAULT_CONTEXT),
@@ -117,20 +117,11 @@ def load(
             kv_dtype=kv_dtype,
             progress=report,
         )
-        return Model(engine, tokenizer.result(), spec.config, metadata, file_path)
-
-
-def _tokenizer(metadata: Mapping[str, object]) -> Tokenizer | None:
-    """The tokenizer of a file; None when the file says that it has no vocabulary."""
-    if metadata.get("tokenizer.ggml.model") in (None, "none", "no_vocab"):
-        return None
-    from akunu.tokenizer import Tokenizer
-
-    return Tokenizer.from_metadata(metadata)
+        return Model(engine, tokenizer.result(), spec.config, opened.metadata, file_path)
 
 
 def find_model(path: str | os.PathLike[str], *, progress: bool | Progress = True) -> Path:
-    """The local file that a model's name stands for, fetched from the Hub if need be.
+    """The local file or folder that a model's name stands for, fetched from the Hub if need be.
 
     Parameters
     ----------
@@ -142,7 +133,7 @@ def find_model(path: str | os.PathLike[str], *, progress: bool | Progress = True
     ModelFileError
         There is no such file, repository or built-in model; the message says what is near it.
     UnsupportedError
-        It is not a GGUF file, by its name.
+        It is certainly neither a GGUF file nor a folder of SafeTensors, by the names.
     """
     name = os.fspath(path) if isinstance(path, str | os.PathLike) else path
     if not isinstance(name, str):
@@ -155,13 +146,14 @@ def find_model(path: str | os.PathLike[str], *, progress: bool | Progress = True
     try:
         file = Path(name).expanduser()
         is_there = file.exists()
-        no_file = _directory_error(file) if file.is_dir() else None
+        no_model = _directory_error(file) if file.is_dir() else None
     except (OSError, RuntimeError) as error:  # too long, a home or a folder that cannot be looked into
         raise ModelFileError(f"no model {name!r}: {error}") from error
-    if no_file:
-        raise no_file
+    if no_model:
+        raise no_model
     if is_there:
-        _check_kind(file)
+        if not file.is_dir():
+            _check_kind(file)
         return file
     if isinstance(path, str) and _REPO.match(path):
         from akunu import hub
@@ -180,10 +172,11 @@ def _built_in(name: str) -> Path:
 def _check_kind(file: Path) -> None:
     """Refuse what is certainly not the file to open; everything else is for the GGUF reader to judge."""
     if file.suffix.lower() == ".safetensors":
-        raise UnsupportedError(
-            f"{file}: SafeTensors files are not supported yet; load a GGUF file, "
-            "which llama.cpp's convert_hf_to_gguf.py makes of a Hugging Face model"
+        raise ModelFileError(
+            f"{file} holds weights alone; load the folder that it lies in, {file.absolute().parent}"
         )
+    if pickled := pickle_error(file, [file.name]):
+        raise pickled
     part = _SPLIT_PART.match(file.name)
     if part and int(part["part"]) != 1:
         first = f"{part['stem']}-00001-of-{part['parts']}.gguf"
@@ -193,18 +186,18 @@ def _check_kind(file: Path) -> None:
         )
 
 
-def _directory_error(folder: Path) -> AkunuError:
+def _directory_error(folder: Path) -> AkunuError | None:
+    """Why a folder is no model, if it is none."""
     names = sorted(entry.name for entry in folder.iterdir())
     gguf = [name for name in names if name.endswith(".gguf")]
+    if is_model_folder(names) and ("config.json" in names or not gguf):
+        return None
     if gguf:
         shown = ", ".join(gguf[:5]) + (", …" if len(gguf) > 5 else "")
         return ModelFileError(f"{folder} is a directory; name a file in it: {shown}")
-    if any(name.endswith(".safetensors") for name in names):
-        return UnsupportedError(
-            f"{folder} holds a SafeTensors model, which is not supported yet; load a GGUF file, "
-            "which llama.cpp's convert_hf_to_gguf.py makes of it"
-        )
-    return ModelFileError(f"{folder} is a directory without GGUF files")
+    return pickle_error(folder, names) or ModelFileError(
+        f"{folder} is a directory without GGUF or SafeTensors files"
+    )
 
 
 def _not_found(name: str, file: Path) -> ModelFileError:
@@ -216,7 +209,7 @@ def _not_found(name: str, file: Path) -> ModelFileError:
     if not folder.is_dir():
         return ModelFileError(f"no model {name!r}: the folder {folder} does not exist")
     return ModelFileError(
-        f"no model {name!r}; expected a GGUF file, user/repo[:file] on the Hugging Face Hub, "
+        f"no model {name!r}; expected a GGUF file, a folder, user/repo[:file] on the Hugging Face Hub, "
         f"or a built-in model ({', '.join(BUILT_IN)})"
     )
 

@@ -126,6 +126,7 @@ _FILE_KEYS: Final[Mapping[str, str]] = {
     "top_k": "top_k",
     "top_p": "top_p",
     "min_p": "min_p",
+    "typical_p": "typical_p",  # not in GGUF, but in a folder's generation_config.json
     "penalty_repeat": "repeat_penalty",
     "penalty_last_n": "penalty_window",
 }

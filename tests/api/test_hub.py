@@ -42,6 +42,22 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
             "m-00002-of-00002.gguf",
             ["m-00001-of-00002.gguf", "m-00002-of-00002.gguf"],
         ),
+        (
+            ["README.md", "model.safetensors", "consolidated.safetensors", "tokenizer.json", "config.json"],
+            "",
+            ["config.json", "tokenizer.json", "model.safetensors"],
+        ),
+        (
+            [
+                *("model-00002-of-00002.safetensors", "model-00001-of-00002.safetensors", "x/y.safetensors"),
+                *("model.safetensors.index.json", "config.json", "additional_chat_templates/rag.jinja"),
+            ],
+            "",
+            [
+                *("config.json", "additional_chat_templates/rag.jinja", "model-00001-of-00002.safetensors"),
+                *("model-00002-of-00002.safetensors", "model.safetensors.index.json"),
+            ],
+        ),
     ],
 )
 def test_the_file_that_is_meant(files, wanted, expected):
@@ -51,8 +67,10 @@ def test_the_file_that_is_meant(files, wanted, expected):
 @pytest.mark.parametrize(
     ("files", "wanted", "error", "message"),
     [
-        (["README.md"], "", ModelFileError, "has no GGUF file"),
-        (["model.safetensors"], "", UnsupportedError, "SafeTensors"),
+        (["README.md"], "", ModelFileError, "has neither GGUF files nor SafeTensors"),
+        (["model.safetensors"], "", UnsupportedError, "has no config.json beside its SafeTensors"),
+        (["pytorch_model.bin"], "", UnsupportedError, "Python pickles"),
+        (["model.safetensors"], "Q4_0", ModelFileError, "no GGUF file; without 'Q4_0' its SafeTensors"),
         (["a.gguf", "b.gguf"], "", ModelFileError, "several models.*a.gguf, b.gguf"),
         (
             ["a-Q4_0.gguf", "b-Q4_0.gguf", "a-Q8_0.gguf"],

@@ -41,26 +41,39 @@ def test_a_missing_file_names_what_is_near(tmp_path):
         find_model(tmp_path / "Llama-3-Q4_0")
     with pytest.raises(ModelFileError, match=r"the folder .*nowhere does not exist"):
         find_model(tmp_path / "nowhere" / "m.gguf")
-    with pytest.raises(ModelFileError, match=r"expected a GGUF file, user/repo.*or a built-in model"):
+    with pytest.raises(
+        ModelFileError, match=r"expected a GGUF file, a folder, user/repo.*or a built-in model"
+    ):
         find_model(tmp_path / "zzzzzz.gguf")
     with pytest.raises(ModelFileError, match=r"no model 'embers'; did you mean ember\?"):
         find_model("embers")
 
 
 def test_a_directory_says_what_is_in_it(tmp_path):
-    with pytest.raises(ModelFileError, match="without GGUF files"):
+    with pytest.raises(ModelFileError, match="without GGUF or SafeTensors files"):
         find_model(tmp_path)
-    touch(tmp_path / "model.safetensors")
-    with pytest.raises(UnsupportedError, match="SafeTensors"):
+    touch(tmp_path / "pytorch_model.bin")
+    with pytest.raises(UnsupportedError, match=r"Python pickles \(pytorch_model\.bin\), .*save_pretrained"):
         find_model(tmp_path)
     touch(tmp_path / "b.gguf")
     with pytest.raises(ModelFileError, match=r"is a directory; name a file in it: b\.gguf"):
         find_model(tmp_path)
 
 
-def test_safetensors_are_refused_by_name(tmp_path):
-    with pytest.raises(UnsupportedError, match="SafeTensors files are not supported yet"):
-        find_model(touch(tmp_path / "model.safetensors"))
+def test_a_folder_of_safetensors_is_a_model(tmp_path):
+    file = touch(tmp_path / "model.safetensors")
+    assert find_model(tmp_path) == tmp_path
+    touch(tmp_path / "config.json")
+    touch(tmp_path / "b.gguf")
+    assert find_model(tmp_path) == tmp_path
+    with pytest.raises(ModelFileError, match="holds weights alone; load the folder that it lies in"):
+        find_model(file)
+
+
+@pytest.mark.parametrize("name", ["pytorch_model.bin", "model.pt", "x.pth", "x.ckpt"])
+def test_pickles_are_refused_with_the_remedy(name, tmp_path):
+    with pytest.raises(UnsupportedError, match=r"Python pickles .* can run any code; take a SafeTensors"):
+        find_model(touch(tmp_path / name))
 
 
 def test_a_later_part_of_a_split_model_names_the_first(tmp_path):

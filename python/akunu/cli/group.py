@@ -69,8 +69,9 @@ akunu = LazyGroup(
     params=[LazyVersion()],
     help="""Run language models on this machine.
 
-    A MODEL is a GGUF file, USER/REPO or USER/REPO:FILE on the Hugging Face Hub (fetched once, then cached),
-    or "ember", the small model that comes with Akunu and that is used when you name none.
+    A MODEL is a GGUF file, a folder with SafeTensors, USER/REPO or USER/REPO:FILE on the Hugging Face Hub
+    (fetched once, then cached), or "ember", the small model that comes with Akunu and that is used when you
+    name none.
 
     \b
     Examples:

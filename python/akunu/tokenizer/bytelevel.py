@@ -61,7 +61,7 @@ class ByteLevelBpe:
             [*splits, tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
         )
 
-    def encode(self, text: str, *, after_special: bool) -> list[int]:
+    def encode(self, text: str, *, at_start: bool) -> list[int]:
         """Ids of `text`."""
         ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
         return ids

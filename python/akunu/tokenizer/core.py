@@ -15,10 +15,10 @@ from akunu.tokenizer.pretokenizers import pre_tokenizer
 from akunu.tokenizer.special import AddedTokens, Span
 from akunu.tokenizer.spm import SentencePieceBpe, byte_value
 from akunu.tokenizer.unigram import Unigram
-from akunu.tokenizer.vocabulary import ADDED_TYPES, TokenType, Vocabulary
+from akunu.tokenizer.vocabulary import CONTROL_TYPES, TokenType, Vocabulary
 from akunu.tokenizer.wordpiece import WordPiece
 
-__all__ = ["Segment", "Tokenizer"]
+__all__ = ["Encoder", "Segment", "Tokenizer"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,11 @@ class Segment:
     parse_special: bool = False
 
 
-class _Encoder(Protocol):
-    def encode(self, text: str, *, after_special: bool) -> list[int]: ...
+class Encoder(Protocol):
+    """Encodes the text before, between and after added tokens."""
+
+    def encode(self, text: str, *, at_start: bool) -> list[int]:
+        """Ids of `text`; `at_start`: nothing comes before it, not even an added token."""
 
 
 class Tokenizer:
@@ -55,7 +58,7 @@ class Tokenizer:
     'Hello world'
     """
 
-    def __init__(self, vocabulary: Vocabulary, encoder: _Encoder) -> None:
+    def __init__(self, vocabulary: Vocabulary, encoder: Encoder) -> None:
         self._vocabulary = vocabulary
         self._encoder = encoder
         self._added_tokens = AddedTokens(vocabulary)
@@ -83,6 +86,8 @@ class Tokenizer:
         """Ids of the tokens that only a template may write, and that `decode` leaves out by default."""
         self.trims_space = vocabulary.add_space_prefix or vocabulary.model == "bert"
         """Whether a text begins with a space that encoding has put there."""
+        self.trims_after_added = vocabulary.prefix_after_added
+        """Whether the text after an added token does so too."""
         self.pieces: Mapping[int, bytes] = _Pieces(vocabulary)
         """The bytes of each token; an id that is not in the vocabulary is an `InvalidArgumentError`."""
 
@@ -113,7 +118,7 @@ class Tokenizer:
                     f"tokenizer.ggml.add_{name}_token is true, "
                     f"but tokenizer.ggml.{name}_token_id names no token"
                 )
-        encoder: _Encoder
+        encoder: Encoder
         if vocabulary.model == "llama":
             encoder = SentencePieceBpe(vocabulary)
         elif vocabulary.model == "bert":
@@ -188,14 +193,11 @@ class Tokenizer:
             length += len(text)
 
         ids: list[int] = []
-        after_special = True
         for part in self._added_tokens.split("".join(texts), spans):
             if isinstance(part, int):
                 ids.append(part)
-                after_special = True
             else:
-                ids += self._encoder.encode(part, after_special=after_special)
-                after_special = False
+                ids += self._encoder.encode(part, at_start=not ids)
         if add_bos and self.add_bos and self.bos_id is not None and ids[:1] != [self.bos_id]:
             ids.insert(0, self.bos_id)
         if add_eos and self.add_eos and self.eos_id is not None and ids[-1:] != [self.eos_id]:
@@ -255,7 +257,7 @@ class _Pieces(dict[int, bytes]):
         kind = vocabulary.types[token]
         if kind == TokenType.BYTE:
             piece = bytes([byte_value(text, token)])
-        elif kind in ADDED_TYPES:
+        elif kind in CONTROL_TYPES or (kind == TokenType.USER_DEFINED and not vocabulary.spaces_in_added):
             piece = text.encode("utf-8", "surrogateescape")
         elif vocabulary.model == "gpt2":
             try:

@@ -18,6 +18,8 @@ class _Vocabulary(Protocol):
     @property
     def trims_space(self) -> bool: ...
     @property
+    def trims_after_added(self) -> bool: ...
+    @property
     def added_ids(self) -> AbstractSet[int]: ...
     @property
     def control_ids(self) -> AbstractSet[int]: ...
@@ -49,7 +51,8 @@ class StreamingDetokenizer:
         self._trims_space = tokenizer.trims_space
         self._added = tokenizer.added_ids
         self._hidden = tokenizer.control_ids if skip_special else frozenset()
-        self._after_special = not len(after) or int(after[-1]) in self._added
+        self._trims_after_added = tokenizer.trims_after_added
+        self._trims_next = not len(after) or (self._trims_after_added and int(after[-1]) in self._added)
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def push(self, ids: int | Sequence[int]) -> str:
@@ -68,9 +71,9 @@ class StreamingDetokenizer:
         for i in ids:
             piece = self._pieces[i]
             added = i in self._added
-            if self._after_special and not added and piece[:1] == b" ":
+            if self._trims_next and not added and piece[:1] == b" ":
                 piece = piece[1:]
-            self._after_special = added
+            self._trims_next = added and (self._trims_next or self._trims_after_added)
             if i not in self._hidden:
                 parts.append(piece)
         return self._decoder.decode(b"".join(parts))

@@ -44,10 +44,10 @@ class SentencePieceBpe:
         self._add_prefix = vocabulary.add_space_prefix
         self._encode = PieceCache(cutting_pattern(self._ids), self._encode_piece)
 
-    def encode(self, text: str, *, after_special: bool) -> list[int]:
-        """Ids of `text`; `after_special`: it begins the whole text or follows an added token."""
+    def encode(self, text: str, *, at_start: bool) -> list[int]:
+        """Ids of `text`, which begins the whole text or follows an added token."""
         text = text.replace(" ", SPACE)
-        if self._add_prefix and after_special:
+        if self._add_prefix:
             text = SPACE + text
         ids = self._encode(text)
         return ids if len(self._bytes) == 256 else fuse(ids, self._unknown)

@@ -52,7 +52,7 @@ class Unigram:
             raise TokenizerError(f"the 't5' vocabulary is not usable: {error}") from error
         self._encode = PieceCache(cutting_pattern(matched), self._encode_piece)
 
-    def encode(self, text: str, *, after_special: bool) -> list[int]:
+    def encode(self, text: str, *, at_start: bool) -> list[int]:
         """Ids of `text`. Every stretch between added tokens is normalised on its own, as in SentencePiece."""
         normalised = self.normalise(text)
         return fuse(self._encode(normalised), self._unknown) if normalised else []

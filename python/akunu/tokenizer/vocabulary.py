@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from akunu.errors import TokenizerError, UnsupportedError
@@ -138,6 +138,10 @@ class Vocabulary:
         The ids after which a model has finished its turn.
     rstrip, lstrip : frozenset of int
         Added tokens that swallow white space on their right or left.
+    prefix_after_added : bool
+        With `add_space_prefix`: the text after an added token gets a space too, not only the first text.
+    spaces_in_added : bool
+        U+2581 in a user-defined token is a space too. (Converters to GGUF have already written one.)
     """
 
     model: str
@@ -157,6 +161,8 @@ class Vocabulary:
     end_of_generation: frozenset[int] = frozenset()
     rstrip: frozenset[int] = frozenset()
     lstrip: frozenset[int] = frozenset()
+    prefix_after_added: bool = True
+    spaces_in_added: bool = False
 
     @classmethod
     def from_metadata(cls, metadata: Mapping[str, object]) -> Vocabulary:
@@ -211,11 +217,17 @@ class Vocabulary:
             strip_accents=False,
         )
         vocabulary.strip_accents = _flag(metadata, "normalizer.strip_accents", vocabulary.lowercase)
-        vocabulary._mark_ends_of_generation(metadata)
+        length = len(tokens)
+        ends = [
+            _special_id(metadata, (key,), None, length)
+            for key in ("eos_token_id", "eot_token_id", "eom_token_id")
+        ]
+        vocabulary.mark_ends_of_generation(end for end in ends if end is not None)
         vocabulary._mark_strips(metadata)
         return vocabulary
 
-    def _mark_ends_of_generation(self, metadata: Mapping[str, object]) -> None:
+    def mark_ends_of_generation(self, known: Iterable[int]) -> None:
+        """Find the tokens that end a turn, besides those that the file names."""
         ends = {}
         for i, text in enumerate(self.tokens):
             if text in _END_TEXTS:
@@ -228,10 +240,7 @@ class Vocabulary:
             {"<|return|>", "<|call|>"} <= ends.keys() or {"<|flush|>", "<|calls|>"} <= ends.keys()
         ):
             del ends["<|end|>"]
-        ids = set(ends.values())
-        for key in ("eos_token_id", "eot_token_id", "eom_token_id"):
-            if (end := _special_id(metadata, (key,), None, len(self.tokens))) is not None:
-                ids.add(end)
+        ids = {*ends.values(), *known}
         if self.eos is not None:
             ids.add(self.eos)
         self.end_of_generation = frozenset(ids)

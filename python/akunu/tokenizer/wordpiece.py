@@ -38,7 +38,7 @@ class WordPiece:
         tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
         self._tokenizer = tokenizer
 
-    def encode(self, text: str, *, after_special: bool) -> list[int]:
+    def encode(self, text: str, *, at_start: bool) -> list[int]:
         """Ids of `text`."""
         ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
         return ids

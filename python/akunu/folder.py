@@ -1,0 +1,230 @@
+"""A model as Hugging Face and MLX publish it: a folder of SafeTensors files, `config.json` and a tokenizer.
+
+Nothing in a folder is trusted: shards are files of the folder itself, JSON is read by `akunu.json_file`, and
+code is never run. docs/formats.md says what is read, and what is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from akunu.errors import ModelFileError, UnsupportedError
+from akunu.json_file import read_object, read_text
+
+if TYPE_CHECKING:
+    from akunu._core import SafetensorsFiles
+    from akunu.config import ModelSpec
+    from akunu.tokenizer import Tokenizer
+
+__all__ = ["INDEX", "MODEL_FILES", "ModelFolder", "is_model_folder", "pickle_error"]
+
+INDEX: Final = "model.safetensors.index.json"
+_INDEX_LIMIT: Final = 64 << 20
+_PICKLES: Final = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
+_SHARD = re.compile(r"[^/\\\x00]+\.safetensors")
+
+MODEL_FILES: Final = (
+    "config.json",
+    "generation_config.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "chat_template.jinja",
+    "chat_template.json",
+)
+"""The files of a folder besides its weights that are read."""
+
+_SAMPLING: Final = {
+    "temperature": "temp",
+    "top_k": "top_k",
+    "top_p": "top_p",
+    "min_p": "min_p",
+    "typical_p": "typical_p",
+    "repetition_penalty": "penalty_repeat",
+}
+"""Keys of `generation_config.json`, and those of GGUF that say the same."""
+
+
+def is_model_folder(names: Sequence[str]) -> bool:
+    """Whether a folder with these files holds SafeTensors."""
+    return INDEX in names or any(name.endswith(".safetensors") for name in names)
+
+
+def pickle_error(where: object, names: Iterable[str]) -> UnsupportedError | None:
+    """What to say of pickled weights, if these are some."""
+    pickles = sorted(name for name in names if name.endswith(_PICKLES))
+    if not pickles:
+        return None
+    return UnsupportedError(
+        f"{where} has its weights in Python pickles ({pickles[0]}), which can run any code; "
+        "take a SafeTensors version, or make one in a place that you do not mind: "
+        "AutoModelForCausalLM.from_pretrained(IN).save_pretrained(OUT)"
+    )
+
+
+class ModelFolder:
+    """An opened folder.
+
+    Parameters
+    ----------
+    path
+        The folder.
+
+    Attributes
+    ----------
+    files : SafetensorsFiles
+        Its weights.
+    config : dict
+        `config.json`.
+    metadata : dict
+        What a GGUF file would say of the model's name, chat template and sampling, under GGUF's keys.
+
+    Raises
+    ------
+    ModelFileError
+        A file is missing or damaged.
+    UnsupportedError
+        The weights are pickles, or of a type that Akunu does not have.
+    """
+
+    def __init__(self, path: Path) -> None:
+        from akunu import _core
+
+        self.path = path
+        shards = _shards(path)
+        if not (path / "config.json").exists():
+            raise ModelFileError(
+                f"{path} has no config.json, without which its weights mean nothing; "
+                "fetch the whole repository"
+            )
+        self.config = read_object(path / "config.json")
+        self._generation = _optional(path / "generation_config.json")
+        self.files: SafetensorsFiles = _core.SafetensorsFiles([str(path / name) for name in shards])
+        _check_index(path, shards, self.files)
+        self.metadata: dict[str, object] = {"general.name": path.name, **_templates(path), **self._sampling()}
+
+    def spec(self, context: int | None = None) -> ModelSpec:
+        """The model's numbers and the place of its tensors: see `akunu.hf_config.resolve_hf`."""
+        from akunu.hf_config import resolve_hf
+
+        return resolve_hf(self.config, self.files.tensors, context=context)
+
+    def tokenizer(self, n_tokens: int) -> Tokenizer | None:
+        """The tokenizer, for a model whose embedding has `n_tokens` rows; None when the folder has none."""
+        from akunu.tokenizer.hf import tokenizer_from_folder
+
+        return tokenizer_from_folder(self.path, n_tokens, self._end_ids())
+
+    def _end_ids(self) -> list[int]:
+        """The ids that end a generation: those of `generation_config.json`, else of `config.json`."""
+        for name, values in (("generation_config.json", self._generation), ("config.json", self.config)):
+            found = values.get("eos_token_id")
+            if found is None:
+                continue
+            ids = found if isinstance(found, list) else [found]
+            if not all(isinstance(i, int) and not isinstance(i, bool) for i in ids):
+                raise ModelFileError(
+                    f"{self.path / name}: eos_token_id: found {found!r}, expected one token id or a list"
+                )
+            return ids
+        return []
+
+    def _sampling(self) -> dict[str, object]:
+        """The defaults of sampling."""
+        found = {
+            f"general.sampling.{_SAMPLING[key]}": value
+            for key, value in self._generation.items()
+            if key in _SAMPLING and value is not None
+        }
+        if "general.sampling.penalty_repeat" in found:
+            found["general.sampling.penalty_last_n"] = -1  # all of the text
+        if self._generation.get("do_sample") is False:
+            found["general.sampling.temp"] = 0.0
+        return found
+
+
+def _shards(folder: Path) -> list[str]:
+    """Names of the files with the weights."""
+    try:
+        names = sorted(entry.name for entry in folder.iterdir())
+    except OSError as error:
+        raise ModelFileError(f"{folder}: cannot be read: {error.strerror or error}") from error
+    if "model.safetensors" in names:
+        return ["model.safetensors"]
+    if INDEX in names:
+        shards = sorted(set(_weight_map(folder).values()))
+        missing = [name for name in shards if name not in names]
+        if missing:
+            more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+            raise ModelFileError(
+                f"{folder}: of the {len(shards)} shards that {INDEX} names, {missing[0]}{more} is missing; "
+                "fetch it again"
+            )
+        return shards
+    found = [name for name in names if name.endswith(".safetensors")]
+    if len(found) == 1:
+        return found
+    if found:
+        raise ModelFileError(
+            f"{folder} has {len(found)} SafeTensors files ({found[0]}, …), but neither model.safetensors "
+            f"nor {INDEX}, which says how they belong together"
+        )
+    raise pickle_error(folder, names) or ModelFileError(f"{folder} holds no SafeTensors files")
+
+
+def _weight_map(folder: Path) -> Mapping[str, str]:
+    """The shard of every tensor."""
+    path = folder / INDEX
+    found = read_object(path, limit=_INDEX_LIMIT).get("weight_map")
+    if not isinstance(found, dict) or not found:
+        raise ModelFileError(f"{path}: weight_map: expected an object of tensor to file")
+    for shard in set(map(str, found.values())):
+        if not _SHARD.fullmatch(shard):
+            raise ModelFileError(
+                f"{path}: weight_map: found the file {shard!r}, "
+                "expected a .safetensors file of the same folder"
+            )
+    return found
+
+
+def _check_index(folder: Path, shards: list[str], files: SafetensorsFiles) -> None:
+    """Raise unless every tensor of the index is in its shard."""
+    if shards == ["model.safetensors"] or not (folder / INDEX).exists():
+        return
+    places = {tensor.name: shards[tensor.file] for tensor in files.tensors}
+    for name, shard in _weight_map(folder).items():
+        if places.get(name) != shard:
+            there = f"is in {places[name]}" if name in places else "is in none of the shards"
+            raise ModelFileError(
+                f"{folder}: tensor {name!r} {there}, but {INDEX} expects it in {shard}; fetch the files again"
+            )
+
+
+def _optional(path: Path) -> dict[str, Any]:
+    return read_object(path) if path.exists() else {}
+
+
+def _templates(folder: Path) -> dict[str, object]:
+    """The chat templates, under the keys that GGUF has for them."""
+    key = "tokenizer.chat_template"
+    found: dict[str, object] = {}
+    config = _optional(folder / "tokenizer_config.json").get("chat_template")
+    if config is None:
+        config = _optional(folder / "chat_template.json").get("chat_template")
+    if isinstance(config, str):
+        found[key] = config
+    elif isinstance(config, list):
+        for entry in config:
+            if isinstance(entry, dict) and isinstance(entry.get("name"), str):
+                found[key if entry["name"] == "default" else f"{key}.{entry['name']}"] = entry.get("template")
+    # A file of its own, as Transformers writes them now, counts before those.
+    if (folder / "chat_template.jinja").exists():
+        found[key] = read_text(folder / "chat_template.jinja")
+    more = folder / "additional_chat_templates"
+    if more.is_dir():
+        for path in sorted(more.glob("*.jinja")):
+            found[f"{key}.{path.stem}"] = read_text(path)
+    return found

@@ -1,0 +1,400 @@
+"""From the `config.json` and tensor list of a Hugging Face or MLX folder to a checked model specification.
+
+The counterpart of `akunu.config.resolve`, just as strict. The facts are Transformers' (its configuration and
+model classes, `modeling_rope_utils.py`), against which tests/models checks every row.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from akunu.architectures import ARCHITECTURES, Architecture, ConfigKey
+from akunu.config import ModelConfig, ModelSpec
+from akunu.config_numbers import DecoderSizes, Numbers, decoder_sizes, shown
+from akunu.errors import ModelFileError, UnsupportedError
+from akunu.hf_models import ACTIVATIONS, HF_MODELS, HF_NEUTRAL, HfModel
+from akunu.rotary import inverse_frequencies, llama3, longrope_scale, yarn, yarn_scale
+from akunu.tensor_map import TensorInfo, TensorRef, by_name, map_tensors
+
+__all__ = ["resolve_hf"]
+
+_ZERO_IF_NULL: Final = ("sliding_window", "attn_logit_softcapping", "final_logit_softcapping")
+"""Keys whose null means that there is no such thing, not that it is as usual."""
+
+_FULL, _SLIDING = "full_attention", "sliding_attention"
+_ROPE_TYPES: Final = ("default", "linear", "llama3", "yarn", "longrope")
+
+
+def resolve_hf(
+    config: Mapping[str, object], tensors: Sequence[TensorInfo], *, context: int | None = None
+) -> ModelSpec:
+    """Check a folder's model and describe it.
+
+    Parameters
+    ----------
+    config
+        The object in `config.json`.
+    tensors
+        Those of the SafeTensors files.
+    context
+        As in `akunu.config.resolve`.
+
+    Returns
+    -------
+    ModelSpec
+        The configuration and the place of every tensor.
+
+    Raises
+    ------
+    UnsupportedError
+        The model type, a feature or a tensor is not known.
+    ModelFileError
+        A key or a tensor is missing, has another type or shape, or is out of range.
+    """
+    model_type, row = _row(config)
+    config = _text_config(config)
+    arch = ARCHITECTURES[row.arch]
+    _refuse_unknown_features(config)
+    numbers = _Config(config, row.defaults, model_type)
+    sizes = decoder_sizes(numbers)
+    _check_activation(config, row, arch)
+    found = by_name(tensors)
+    refs = _map(config, found, row, arch, sizes, model_type)
+    vocab_size = refs["token_embedding"].n_rows
+    layer_window = _layer_windows(config, numbers, row, sizes.n_layers)
+    context_length = numbers.integer("context_length")
+    rope = _Rotary(config, numbers, sizes.head_dim, context_length, context or context_length)
+    inv_freq, rope_scale = rope.frequencies(_FULL)
+    frequencies = inv_freq[np.newaxis]
+    layer_rope = (0,) * sizes.n_layers
+    if rope.has_local and any(layer_window):
+        local, local_scale = rope.frequencies(_SLIDING)
+        if local_scale != rope_scale or local.shape != inv_freq.shape:
+            raise UnsupportedError(
+                f"{rope.where}: the layers differ in their attention factor or share of rotated elements; "
+                "only equal layers are supported"
+            )
+        frequencies = np.stack([inv_freq, local])
+        layer_rope = tuple(int(window > 0) for window in layer_window)
+    inv_freq32 = frequencies.astype(np.float32)
+    inv_freq32.flags.writeable = False
+    scalar = numbers.real("query_scalar", default=sizes.head_dim)
+    model = ModelConfig(
+        arch=arch.name,
+        n_layers=sizes.n_layers,
+        dim=sizes.dim,
+        n_heads=sizes.n_heads,
+        n_kv_heads=sizes.n_kv_heads,
+        head_dim=sizes.head_dim,
+        ffn_dim=sizes.ffn_dim,
+        vocab_size=vocab_size,
+        context_length=context_length,
+        norm_eps=numbers.real("norm_eps"),
+        rope_style="half",
+        rope_dim=2 * inv_freq.size,
+        inv_freq=inv_freq32,
+        rope_scale=rope_scale,
+        activation=arch.activation,
+        attn_softcap=numbers.real("attn_softcap"),
+        final_softcap=numbers.real("final_softcap"),
+        attn_scale=scalar**-0.5,
+        embedding_scale=math.sqrt(sizes.dim) if arch.scale_embedding else 1.0,
+        layer_window=layer_window,
+        layer_rope=layer_rope,
+    )
+    return ModelSpec(model, refs)
+
+
+class _Config(Numbers):
+    """The numbers of `config.json`, or of an object in it."""
+
+    def __init__(
+        self, values: Mapping[str, object], defaults: Mapping[str, float], owner: str, where: str = ""
+    ) -> None:
+        super().__init__(values, defaults, owner)
+        self._where = where
+
+    def keys(self, key: ConfigKey) -> tuple[str, ...]:
+        return key.hf
+
+    def shown_key(self, name: str) -> str:
+        return f"config.json: {self._where}{name}"
+
+
+def _row(config: Mapping[str, object]) -> tuple[str, HfModel]:
+    name = config.get("model_type")
+    if name is None:
+        raise ModelFileError("config.json: model_type is missing; this is not the configuration of a model")
+    row = HF_MODELS.get(name) if isinstance(name, str) else None
+    if row is None:
+        raise UnsupportedError(
+            f"config.json: model_type: found {shown(name)}; supported are {', '.join(sorted(HF_MODELS))}"
+        )
+    return str(name), row
+
+
+def _text_config(config: Mapping[str, object]) -> Mapping[str, object]:
+    """The text model's part of a configuration that has several, with what a null in it means."""
+    text = config.get("text_config")
+    if text is not None:
+        if not isinstance(text, Mapping):
+            raise ModelFileError(f"config.json: text_config: found {shown(text)}, expected an object")
+        outer = {key: config[key] for key in ("quantization", "quantization_config") if key in config}
+        if "tie_word_embeddings" in config:
+            outer["tie_word_embeddings"] = config["tie_word_embeddings"]
+        config = outer | dict(text)
+    return {key: 0 if value is None and key in _ZERO_IF_NULL else value for key, value in config.items()}
+
+
+def _refuse_unknown_features(config: Mapping[str, object]) -> None:
+    for key in ("quantization", "quantization_config"):
+        if config.get(key) is not None:
+            raise UnsupportedError(
+                f"config.json: {key}: the weights are quantized, {shown(config[key])}, "
+                "which is not supported; use a checkpoint of F32, F16 or BF16, or a GGUF file"
+            )
+    for key, neutral in HF_NEUTRAL.items():
+        value = config.get(key)
+        if value is not None and value not in neutral:
+            raise UnsupportedError(
+                f"config.json: {key}: found {shown(value)}, but this feature is not supported "
+                f"(only {neutral[0]} is)"
+            )
+
+
+def _check_activation(config: Mapping[str, object], row: HfModel, arch: Architecture) -> None:
+    for key in ("hidden_activation", "hidden_act"):
+        name = config.get(key)
+        if name is None:
+            continue
+        if not isinstance(name, str) or (
+            ACTIVATIONS.get(name) != arch.activation and name not in row.activations
+        ):
+            known = [name for name, kind in ACTIVATIONS.items() if kind == arch.activation]
+            raise UnsupportedError(
+                f"config.json: {key}: found {shown(name)}, expected {' or '.join(known)} "
+                f"for a {arch.name} model"
+            )
+        return
+
+
+def _map(
+    config: Mapping[str, object],
+    tensors: Mapping[str, TensorInfo],
+    row: HfModel,
+    arch: Architecture,
+    sizes: DecoderSizes,
+    owner: str,
+) -> dict[str, TensorRef]:
+    prefix = _prefix(tensors)
+    embedding = tensors[f"{prefix}embed_tokens.weight"]
+    vocab_size = embedding.shape[0] if embedding.shape else 0
+    announced = config.get("vocab_size")
+    if announced is not None and announced != vocab_size:
+        raise ModelFileError(
+            f"tensor {embedding.name}: found {vocab_size} rows, expected the {shown(announced)} "
+            "of config.json's vocab_size"
+        )
+    head = _head(tensors, prefix)
+    tied = config.get("tie_word_embeddings")
+    if tied is None:
+        tied = row.tied
+    known = {head} if tied else set()
+    rules = []
+    for rule in arch.tensors:
+        is_head = rule.hf == "lm_head.weight"
+        if is_head and tied:
+            continue
+        needed = is_head or (config.get("attention_bias") is True and rule.parts[0][0].endswith("_bias"))
+        rules.append(
+            dataclasses.replace(
+                rule, source=head if is_head else prefix + rule.hf, optional=rule.optional and not needed
+            )
+        )
+    refs = map_tensors(
+        rules,
+        tensors,
+        sizes.symbols(vocab_size),
+        sizes.n_layers,
+        owner=owner,
+        known=known,
+        ignored=row.ignored,
+    )
+    return {
+        name: dataclasses.replace(ref, add=row.norm_add) if name.endswith("norm") else ref
+        for name, ref in refs.items()
+    }
+
+
+def _prefix(tensors: Mapping[str, TensorInfo]) -> str:
+    """What stands before the decoder's names: "model.", or more where it is a part of the model."""
+    suffix = "embed_tokens.weight"
+    found = sorted(name.removesuffix(suffix) for name in tensors if name.endswith(suffix))
+    if not found:
+        raise ModelFileError(f"tensor model.{suffix} is missing; the checkpoint has no decoder")
+    if len(found) > 1:
+        raise UnsupportedError(
+            f"the checkpoint has several embeddings: {', '.join(prefix + suffix for prefix in found[:4])}"
+        )
+    return found[0]
+
+
+def _head(tensors: Mapping[str, TensorInfo], prefix: str) -> str:
+    """The output head's name: above the decoder, or above all its parts."""
+    inner = prefix.removesuffix("model.") + "lm_head.weight"
+    return inner if inner in tensors else "lm_head.weight"
+
+
+def _layer_windows(
+    config: Mapping[str, object], numbers: _Config, row: HfModel, n_layers: int
+) -> tuple[int, ...]:
+    """Sliding window of each layer, 0 for full attention."""
+    window = numbers.integer("window")
+    if row.windowed == "later" and config.get("use_sliding_window") is not True:
+        window = 0
+    types = config.get("layer_types")
+    if row.windowed == "none" or window == 0:
+        local = [False] * n_layers
+    elif row.windowed == "all":
+        local = [True] * n_layers
+    elif types is not None:
+        if not isinstance(types, list) or len(types) != n_layers or not {*types} <= {_FULL, _SLIDING}:
+            raise ModelFileError(
+                f"config.json: layer_types: found {shown(types)}, expected {_FULL!r} or {_SLIDING!r} "
+                f"for each of the {n_layers} layers"
+            )
+        local = [kind == _SLIDING for kind in types]
+    elif row.windowed == "later":
+        first = numbers.integer("window_first")
+        local = [n >= first for n in range(n_layers)]
+    else:
+        period = numbers.integer("window_period", default=row.period)
+        local = [(n + 1) % period != 0 for n in range(n_layers)]
+    return tuple(window if flag else 0 for flag in local)
+
+
+class _Rotary:
+    """The rotary parameters of a model, for all layers or by type of layer.
+
+    Transformers 5 writes `rope_parameters`; before it was `rope_scaling`, with thetas beside it.
+    """
+
+    def __init__(
+        self,
+        config: Mapping[str, object],
+        numbers: _Config,
+        head_dim: int,
+        context_length: int,
+        context: int,
+    ) -> None:
+        self._config = config
+        self._numbers = numbers
+        self._head_dim = head_dim
+        self._context_length = context_length
+        self._context = context
+        self.where = "rope_parameters" if config.get("rope_parameters") is not None else "rope_scaling"
+        parameters = config.get(self.where)
+        if parameters is None:
+            parameters = {}
+        if not isinstance(parameters, Mapping):
+            raise ModelFileError(f"config.json: {self.where}: found {shown(parameters)}, expected an object")
+        self._parameters = parameters
+        self._nested = bool(parameters.keys() & {_FULL, _SLIDING})
+        self.has_local = _SLIDING in parameters or numbers.has("local_rope_theta")
+
+    def frequencies(self, layer: str) -> tuple[npt.NDArray[np.float64], float]:
+        """float64 [rope_dim/2] of the layers of one type, and the factor on their cos and sin."""
+        rope, kind = self._read(layer)
+        rope_dim = int(self._head_dim * rope.real("rope_share"))
+        if rope_dim < 2 or rope_dim % 2:
+            raise ModelFileError(
+                f"{rope.name('rope_share')}: makes {rope_dim} of a head's {self._head_dim} elements rotate, "
+                "expected an even number from 2"
+            )
+        theta = rope.real("rope_theta")
+        inv_freq = inverse_frequencies(theta, rope_dim)
+        if kind == "default":
+            return inv_freq, 1.0
+        original = rope.integer("rope_original_context", default=self._context_length)
+        ratio = self._context_length / original
+        if kind == "longrope":
+            factor = rope.real("rope_factor", default=ratio)
+            short, long = (self._divisors(rope, f"{n}_factor", rope_dim // 2) for n in ("short", "long"))
+            inv_freq = inv_freq / (long if self._context > original else short)
+            return inv_freq, rope.real("yarn_attn_factor", default=longrope_scale(factor, original))
+        if rope.get("factor") is None:
+            raise ModelFileError(f"{rope.name('rope_factor')} is missing; {kind} scaling needs it")
+        factor = rope.real("rope_factor")
+        if kind == "linear":
+            return inv_freq / factor, 1.0
+        if kind == "llama3":
+            low, high = rope.real("rope_low_freq"), rope.real("rope_high_freq")
+            if not low < high:
+                raise ModelFileError(
+                    f"{rope.name('rope_high_freq')}: found {high}, expected more than low_freq_factor, {low}"
+                )
+            return llama3(inv_freq, factor=factor, low_freq=low, high_freq=high, original=original), 1.0
+        inv_freq = yarn(
+            inv_freq,
+            theta=theta,
+            factor=factor,
+            original=original,
+            beta_fast=rope.real("yarn_beta_fast"),
+            beta_slow=rope.real("yarn_beta_slow"),
+            truncate=rope.get("truncate") is not False,
+        )
+        weight, weight_all = rope.real("yarn_mscale"), rope.real("yarn_mscale_all")
+        scale = yarn_scale(factor)
+        if weight and weight_all:
+            scale = yarn_scale(factor, weight) / yarn_scale(factor, weight_all)
+        return inv_freq, rope.real("yarn_attn_factor", default=scale)
+
+    def _read(self, layer: str) -> tuple[_Config, str]:
+        """The parameters of the layers of one type, and the kind of scaling."""
+        parameters: object = self._parameters
+        where = f"{self.where}."
+        if self._nested:
+            parameters = self._parameters.get(layer) or {}
+            where += f"{layer}."
+        elif layer == _SLIDING:
+            parameters = {}  # a local theta is not scaled
+        if not isinstance(parameters, Mapping):
+            raise ModelFileError(f"config.json: {where[:-1]}: found {shown(parameters)}, expected an object")
+        local = layer == _SLIDING
+        theta = self._numbers.real("rope_theta")
+        if local:
+            theta = self._numbers.real("local_rope_theta", default=theta)
+        outer = {
+            key: self._config[key]
+            for key in ("partial_rotary_factor", "original_max_position_embeddings")
+            if self._config.get(key) is not None
+        }
+        # Phi 3 keeps its first context outside, and that is the one that counts.
+        values = {"rope_theta": theta} | dict(parameters) | outer
+        kind = values.get("rope_type", values.get("type", "default"))
+        if kind in ("su", "yarn") and "long_factor" in values:
+            kind = "longrope"  # its first names
+        if kind not in _ROPE_TYPES:
+            raise UnsupportedError(
+                f"config.json: {where}rope_type: found {shown(kind)}; supported are {', '.join(_ROPE_TYPES)}"
+            )
+        return _Config(values, {}, self._numbers.owner, where), str(kind)
+
+    def _divisors(self, rope: _Config, key: str, n: int) -> npt.NDArray[np.float64]:
+        """LongRoPE's divisors, [rope_dim/2]."""
+        values = rope.get(key)
+        name = rope.shown_key(key)
+        if not isinstance(values, list) or len(values) != n:
+            raise ModelFileError(f"{name}: found {shown(values)}, expected a list of {n} numbers")
+        # bool is a subclass of int
+        if not all(
+            isinstance(v, int | float) and not isinstance(v, bool) and 1e-3 <= v <= 1e6 for v in values
+        ):
+            raise ModelFileError(f"{name}: expected {n} divisors from 0.001 to 1e6")
+        return np.asarray(values, np.float64)

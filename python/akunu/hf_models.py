@@ -1,0 +1,127 @@
+"""What Akunu knows about Hugging Face's model types, as data: which architecture each is, and what differs.
+
+A model type is one row of `HF_MODELS`, by `model_type` of `config.json`. Names of tensors and numbers are in
+the rows of `akunu.architectures`. In all checkpoints of Hugging Face and MLX the halves of a head rotate.
+
+The defaults are those of Transformers' configuration classes, which need not write them into the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final, Literal
+
+from akunu.architectures import Activation
+
+__all__ = ["ACTIVATIONS", "HF_MODELS", "HF_NEUTRAL", "HfModel", "Windowed"]
+
+Windowed = Literal["none", "all", "later", "period"]
+"""Which layers `sliding_window` applies to, where there are no `layer_types`: none, all, those from
+`max_window_layers` on where `use_sliding_window` is set, or all but each n-th."""
+
+ACTIVATIONS: Final[Mapping[str, Activation]] = MappingProxyType(
+    {
+        "silu": "silu",
+        "swish": "silu",
+        "gelu_pytorch_tanh": "gelu_tanh",
+        "gelu_new": "gelu_tanh",
+    }
+)
+"""Values of `hidden_activation` and `hidden_act`."""
+
+HF_NEUTRAL: Final[Mapping[str, tuple[object, ...]]] = MappingProxyType(
+    {
+        "add_cross_attention": (False,),
+        "is_encoder_decoder": (False,),
+        "mlp_bias": (False,),
+        "rope_interleaved": (False,),
+        "rope_traditional": (False,),
+        "use_bidirectional_attention": (False,),
+    }
+)
+"""Keys whose feature is not implemented, with the values besides null that mean "not used"."""
+
+
+@dataclass(frozen=True)
+class HfModel:
+    """A row: one value of `model_type`.
+
+    Attributes
+    ----------
+    arch
+        The row of `akunu.architectures.ARCHITECTURES`.
+    windowed
+        See the type.
+    defaults
+        By field of `CONFIG_KEYS`.
+    tied
+        Whether the output head is the embedding where `tie_word_embeddings` is absent.
+    norm_add
+        What is added to the weights of every norm.
+    period
+        For `windowed="period"`: every n-th layer is a full one.
+    activations
+        Names that mean the architecture's activation here, besides those of `ACTIVATIONS`.
+    ignored
+        Name patterns (`fnmatch`) of tensors that a checkpoint may have and that change nothing.
+    """
+
+    arch: str
+    windowed: Windowed = "none"
+    defaults: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    tied: bool = False
+    norm_add: float = 0.0
+    period: int = 0
+    activations: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ("*.rotary_emb.inv_freq",)
+
+
+def _defaults(**values: float) -> Mapping[str, float]:
+    return MappingProxyType({"norm_eps": 1e-6} | values)
+
+
+_GEMMA3 = HfModel(
+    "gemma3",
+    windowed="period",
+    period=6,
+    defaults=_defaults(
+        dim=2304, n_layers=26, n_heads=8, n_kv_heads=4, head_dim=256, ffn_dim=9216, context_length=131072,
+        window=4096, query_scalar=256, rope_theta=1e6, local_rope_theta=1e4,
+    ),
+    tied=True,
+    norm_add=1.0,
+    # Of a checkpoint that also sees pictures, the text model is loaded.
+    ignored=("*.rotary_emb.inv_freq", "*vision_tower.*", "*multi_modal_projector.*"),
+)  # fmt: skip
+
+HF_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
+    {
+        "llama": HfModel("llama", defaults=_defaults()),
+        "mistral": HfModel("llama", windowed="all", defaults=_defaults(n_kv_heads=8, window=4096)),
+        "qwen2": HfModel("qwen2", windowed="later", defaults=_defaults(n_kv_heads=32)),
+        "qwen3": HfModel("qwen3", windowed="later", defaults=_defaults(n_kv_heads=32, head_dim=128)),
+        "gemma": HfModel(
+            "gemma",
+            defaults=_defaults(n_kv_heads=16, head_dim=256),
+            tied=True,
+            norm_add=1.0,
+            activations=("gelu",),  # the first published files; Transformers takes it for the other
+        ),
+        "gemma2": HfModel(
+            "gemma2",
+            windowed="period",
+            period=2,
+            defaults=_defaults(
+                n_kv_heads=4, head_dim=256, window=4096, query_scalar=256, attn_softcap=50, final_softcap=30
+            ),
+            tied=True,
+            norm_add=1.0,
+        ),
+        "gemma3": _GEMMA3,
+        "gemma3_text": _GEMMA3,
+        "phi3": HfModel("phi3", windowed="all", defaults=_defaults(norm_eps=1e-5)),
+    }
+)
+"""The rows, by `model_type`."""

@@ -1,0 +1,71 @@
+"""A model's files, opened: a GGUF file, or a folder of SafeTensors. What is loaded does not ask which."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from akunu.config import resolve
+
+if TYPE_CHECKING:
+    from akunu._core import TensorFiles
+    from akunu.config import ModelSpec
+    from akunu.tokenizer import Tokenizer
+
+__all__ = ["GgufModel", "ModelFiles", "open_model"]
+
+
+class ModelFiles(Protocol):
+    """What `akunu.load` needs of a model's files."""
+
+    @property
+    def files(self) -> TensorFiles:
+        """The tensors."""
+
+    @property
+    def metadata(self) -> Mapping[str, object]:
+        """The model's name, chat template and recommended sampling, by the keys of GGUF; maybe more."""
+
+    def spec(self, context: int | None = None) -> ModelSpec:
+        """The model's numbers and the place of its tensors, for an engine of so many positions."""
+
+    def tokenizer(self, n_tokens: int) -> Tokenizer | None:
+        """The tokenizer of a model of `n_tokens` tokens, if there is one."""
+
+
+class GgufModel:
+    """An opened GGUF file."""
+
+    def __init__(self, path: Path) -> None:
+        from akunu import _core
+
+        self.files = _core.GgufFile(str(path))
+        self.metadata: Mapping[str, object] = self.files.metadata
+
+    def spec(self, context: int | None = None) -> ModelSpec:
+        """See `akunu.config.resolve`."""
+        return resolve(self.files, context=context)
+
+    def tokenizer(self, n_tokens: int) -> Tokenizer | None:
+        """The tokenizer; None when the file says that it has no vocabulary."""
+        if self.metadata.get("tokenizer.ggml.model") in (None, "none", "no_vocab"):
+            return None
+        from akunu.tokenizer import Tokenizer
+
+        return Tokenizer.from_metadata(self.metadata)
+
+
+def open_model(path: Path) -> ModelFiles:
+    """Open what `akunu.loading.find_model` found.
+
+    Raises
+    ------
+    ModelFileError, UnsupportedError
+        A file is missing or damaged, or not of a kind that Akunu reads.
+    """
+    if path.is_dir():
+        from akunu.folder import ModelFolder
+
+        return ModelFolder(path)
+    return GgufModel(path)

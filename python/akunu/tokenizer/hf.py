@@ -1,0 +1,374 @@
+"""The tokenizer of a Hugging Face folder: `tokenizer.json`, and special tokens by `tokenizer_config.json`.
+
+Text is encoded by the `tokenizers` library with the file's own normalizer, pre-tokenizer and model, so the
+ids are the same by construction. What stands around that is Akunu's, as for a GGUF file: control tokens are
+found only where the author of a text may write them, and the library never sees one.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from akunu.errors import TokenizerError, UnsupportedError
+from akunu.json_file import read_object
+from akunu.tokenizer.core import Tokenizer
+from akunu.tokenizer.pieces import SPACE
+from akunu.tokenizer.vocabulary import TokenType, Vocabulary
+
+if TYPE_CHECKING:
+    import tokenizers
+
+__all__ = ["tokenizer_from_folder"]
+
+LIMIT: Final = 256 << 20
+"""Bytes of a `tokenizer.json`; the largest published ones have a tenth."""
+
+# Decoders whose work is done by the pieces of the vocabulary: bytes, and U+2581 for a space.
+_DECODERS: Final = frozenset({"ByteLevel", "Metaspace", "Replace", "ByteFallback", "Fuse", "Strip"})
+
+
+def tokenizer_from_folder(folder: Path, n_tokens: int, end_ids: Iterable[int] = ()) -> Tokenizer | None:
+    """The tokenizer of a folder; None when it has no tokenizer files at all.
+
+    Parameters
+    ----------
+    folder
+        Where `tokenizer.json` lies.
+    n_tokens
+        Rows of the model's embedding: more ids than the tokenizer has are padding.
+    end_ids
+        Ids that end a generation by the model's own files, besides EOS and its like.
+
+    Raises
+    ------
+    ModelFileError
+        A file is damaged.
+    TokenizerError
+        A file is inconsistent.
+    UnsupportedError
+        It is of a kind that Akunu does not have.
+    """
+    path = folder / "tokenizer.json"
+    if not path.exists():
+        if (folder / "tokenizer.model").exists() or (folder / "vocab.json").exists():
+            raise UnsupportedError(
+                f"{folder}: has no tokenizer.json; make it with Transformers: "
+                "AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER)"
+            )
+        return None
+    data = read_object(path, limit=LIMIT)
+    config_path = folder / "tokenizer_config.json"
+    config = read_object(config_path) if config_path.exists() else {}
+    map_path = folder / "special_tokens_map.json"
+    special = (read_object(map_path) if map_path.exists() else {}) | config
+    try:
+        vocabulary = _vocabulary(data, special, n_tokens)
+        vocabulary.mark_ends_of_generation(i for i in end_ids if 0 <= i < n_tokens)
+        return Tokenizer(vocabulary, _LibraryEncoder(data, vocabulary))
+    except (TokenizerError, UnsupportedError) as error:
+        raise type(error)(f"{path}: {error}") from error
+
+
+class _LibraryEncoder:
+    """The `tokenizers` library on text without added tokens."""
+
+    def __init__(self, data: Mapping[str, Any], vocabulary: Vocabulary) -> None:
+        stripped = dict(data)
+        stripped |= {"added_tokens": [], "post_processor": None, "truncation": None, "padding": None}
+        stripped["model"] = _without_control_tokens(data["model"], vocabulary)
+        self._at_start = _library(stripped)
+        self._later = self._at_start
+        before = json.dumps(stripped.get("pre_tokenizer"))
+        after = before.replace('"prepend_scheme": "first"', '"prepend_scheme": "never"')
+        if after != before:  # the library looks at the position in the whole text, which it does not see
+            self._later = _library(stripped | {"pre_tokenizer": json.loads(after)})
+
+    def encode(self, text: str, *, at_start: bool) -> list[int]:
+        """Ids of `text`."""
+        library = self._at_start if at_start else self._later
+        ids: list[int] = library.encode(text, add_special_tokens=False).ids
+        return ids
+
+
+def _library(data: Mapping[str, Any]) -> tokenizers.Tokenizer:
+    import tokenizers
+
+    try:
+        return tokenizers.Tokenizer.from_str(json.dumps(data))
+    except BaseException as error:
+        # The library raises plain Exception, and its panics are not even that.
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        raise TokenizerError(f"the tokenizers library refuses it: {str(error)[:200]}") from None
+
+
+def _without_control_tokens(model: Mapping[str, Any], vocabulary: Vocabulary) -> dict[str, Any]:
+    """The model with names for its control tokens that no text contains: a text must not encode to one.
+
+    Their ids and scores stay. The unknown token keeps its name, by which the model refers to it.
+    """
+    hidden = {
+        vocabulary.tokens[i]
+        for i in vocabulary.ids_of_types(frozenset({int(TokenType.CONTROL)}))
+        if i != vocabulary.unknown
+    }
+    unreachable = secrets.token_hex(16)
+    entries = model["vocab"]
+    if isinstance(entries, list):
+        return dict(model) | {
+            "vocab": [
+                [f"{unreachable}{n}", score] if text in hidden else [text, score]
+                for n, (text, score) in enumerate(entries)
+            ]
+        }
+    hidden &= entries.keys()
+    if hidden:
+        for merge in model.get("merges", ()):
+            parts = merge.split(" ", 1) if isinstance(merge, str) else merge
+            hidden -= {*parts, "".join(parts)}  # a step on the way to a word
+    return dict(model) | {
+        "vocab": {f"{unreachable}{i}" if text in hidden else text: i for text, i in entries.items()}
+    }
+
+
+def _vocabulary(data: Mapping[str, Any], special: Mapping[str, Any], n_tokens: int) -> Vocabulary:
+    model = _object(data, "model")
+    entries = _entries(model)
+    added = _added_tokens(data)
+    byte_level = _is_byte_level(data)
+    _check_decoder(data, byte_level)
+
+    tokens: list[str | None] = [None] * n_tokens
+    types = [int(TokenType.NORMAL)] * n_tokens
+    for text, i in entries:
+        if not 0 <= i < n_tokens:
+            raise TokenizerError(f"token {text!r} has id {i}, but the model's embedding has {n_tokens} rows")
+        if tokens[i] is not None:
+            raise TokenizerError(f"tokens {tokens[i]!r} and {text!r} have the same id, {i}")
+        tokens[i] = text
+        if model.get("byte_fallback") is True and len(text) == 6 and text.startswith("<0x"):
+            types[i] = TokenType.BYTE
+    ids = {text: i for text, i in entries if text}
+    rstrip, lstrip = set(), set()
+    for token in added:
+        i, content = int(token["id"]), str(token["content"])
+        # The text model of a larger one may have no row for the tokens of pictures.
+        if i >= n_tokens:
+            continue
+        if tokens[i] not in (None, content):
+            raise TokenizerError(f"tokens {tokens[i]!r} and {content!r} have the same id, {i}")
+        tokens[i] = content
+        ids[content] = i
+        types[i] = TokenType.CONTROL if token.get("special") is True else TokenType.USER_DEFINED
+        if token.get("rstrip") is True:
+            rstrip.add(i)
+        if token.get("lstrip") is True:
+            lstrip.add(i)
+    for i in range(n_tokens):
+        if tokens[i] is None:
+            tokens[i] = f"[PAD{i}]"
+            types[i] = TokenType.UNUSED
+
+    unknown = _unknown(model, ids)
+    if unknown is not None:
+        types[unknown] = TokenType.UNKNOWN
+    before, after = _affixes(data.get("post_processor"))
+    bos = ids.get(before or _token_text(special, "bos_token"))
+    eos = ids.get(after or _token_text(special, "eos_token"))
+    for end in (bos, eos):
+        if end is not None and types[end] != TokenType.UNKNOWN:
+            types[end] = TokenType.CONTROL
+    prefix, after_added = _space_prefix(data)
+    return Vocabulary(
+        model="gpt2" if byte_level else "t5" if model.get("type") == "Unigram" else "llama",
+        pre=None,
+        tokens=[text for text in tokens if text is not None],
+        types=types,
+        scores=None,
+        bos=bos,
+        eos=eos,
+        unknown=unknown,
+        add_bos=_adds(special, "bos", bool(before), bos),
+        add_eos=_adds(special, "eos", bool(after), eos),
+        add_space_prefix=prefix,
+        remove_extra_whitespaces=False,
+        lowercase=False,
+        strip_accents=False,
+        rstrip=frozenset(rstrip),
+        lstrip=frozenset(lstrip),
+        prefix_after_added=after_added,
+        spaces_in_added=not byte_level,
+    )
+
+
+def _entries(model: Mapping[str, Any]) -> list[tuple[str, int]]:
+    """The tokens of the model and their ids."""
+    kind, vocab = model.get("type"), model.get("vocab")
+    if kind is None:  # files of the first years do not say
+        kind = "BPE" if "merges" in model else None
+    if kind == "BPE":
+        for key in ("continuing_subword_prefix", "end_of_word_suffix"):
+            if model.get(key):
+                raise UnsupportedError(f"model.{key}: found {model[key]!r}, which is not supported")
+        if not isinstance(vocab, dict):
+            raise TokenizerError("model.vocab: expected an object of token to id")
+        if not all(isinstance(i, int) and not isinstance(i, bool) for i in vocab.values()):
+            raise TokenizerError("model.vocab: found an id that is not an integer")
+        merges = model.get("merges", [])
+        if not isinstance(merges, list) or not all(map(_is_merge, merges)):
+            raise TokenizerError("model.merges: expected a list of pairs of tokens")
+        return list(vocab.items())
+    if kind == "Unigram":
+        if not isinstance(vocab, list) or not all(map(_is_scored, vocab)):
+            raise TokenizerError("model.vocab: expected a list of tokens with their scores")
+        return [(text, i) for i, (text, _) in enumerate(vocab)]
+    raise UnsupportedError(f"model.type: found {kind!r}; supported are BPE and Unigram")
+
+
+def _is_merge(merge: object) -> bool:
+    if isinstance(merge, str):
+        return " " in merge
+    return isinstance(merge, list) and len(merge) == 2 and all(isinstance(part, str) for part in merge)
+
+
+def _is_scored(entry: object) -> bool:
+    return (
+        isinstance(entry, list)
+        and len(entry) == 2
+        and isinstance(entry[0], str)
+        and isinstance(entry[1], int | float)
+    )
+
+
+def _added_tokens(data: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    added = data.get("added_tokens") or []
+    if not isinstance(added, list) or not all(
+        isinstance(token, dict)
+        and isinstance(token.get("content"), str)
+        and isinstance(token.get("id"), int)
+        and token["id"] >= 0
+        for token in added
+    ):
+        raise TokenizerError("added_tokens: expected a list of objects, each with an id and a content")
+    return added
+
+
+def _unknown(model: Mapping[str, Any], ids: Mapping[str, int]) -> int | None:
+    if model.get("type") == "Unigram":
+        i = model.get("unk_id")
+        return i if isinstance(i, int) and 0 <= i < len(ids) else None
+    text = model.get("unk_token")
+    return ids.get(text) if isinstance(text, str) else None
+
+
+def _object(data: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    value = data.get(key)
+    if not isinstance(value, dict):
+        raise TokenizerError(f"{key}: found {type(value).__name__}, expected an object")
+    return value
+
+
+def _steps(value: object, inner: str) -> list[Mapping[str, Any]]:
+    """The steps of a normalizer, pre-tokenizer, decoder or post-processor, sequences unrolled."""
+    if not isinstance(value, dict):
+        return []
+    if value.get("type") == "Sequence":
+        items = value.get(inner)
+        return [step for item in items for step in _steps(item, inner)] if isinstance(items, list) else []
+    return [value]
+
+
+def _is_byte_level(data: Mapping[str, Any]) -> bool:
+    steps = [*_steps(data.get("pre_tokenizer"), "pretokenizers"), *_steps(data.get("decoder"), "decoders")]
+    return any(step.get("type") == "ByteLevel" for step in steps)
+
+
+def _check_decoder(data: Mapping[str, Any], byte_level: bool) -> None:
+    steps = _steps(data.get("decoder"), "decoders")
+    if not steps and not byte_level:
+        raise UnsupportedError("decoder is missing; how tokens become text is not known")
+    for step in steps:
+        kind = step.get("type")
+        replaces = kind == "Replace" and (step.get("pattern"), step.get("content")) != (
+            {"String": SPACE},
+            " ",
+        )
+        if kind not in _DECODERS or replaces:
+            raise UnsupportedError(f"decoder: found {json.dumps(step)[:80]}, which is not supported")
+
+
+def _space_prefix(data: Mapping[str, Any]) -> tuple[bool, bool]:
+    """Whether encoding puts a space before a text, and whether also after an added token."""
+    for step in _steps(data.get("normalizer"), "normalizers"):
+        if step.get("type") == "Prepend":
+            return True, True
+    for step in _steps(data.get("pre_tokenizer"), "pretokenizers"):
+        if step.get("type") == "Metaspace":
+            scheme = step.get("prepend_scheme") or (
+                "always" if step.get("add_prefix_space", True) else "never"
+            )
+            return scheme != "never", scheme == "always"
+    return False, False
+
+
+def _affixes(post_processor: object) -> tuple[str, str]:
+    """The tokens put before and after a text, "" for none."""
+    before, after = "", ""
+    for step in _steps(post_processor, "processors"):
+        kind = step.get("type")
+        if kind == "TemplateProcessing":
+            heads, tails = _template(step)
+            if len(heads) > 1 or len(tails) > 1:
+                raise UnsupportedError(
+                    f"post_processor: puts {' '.join(heads + tails)} around a text; "
+                    "at most one token before and one after are supported"
+                )
+            before, after = "".join(heads) or before, "".join(tails) or after
+        elif kind in ("BertProcessing", "RobertaProcessing"):
+            pair = [step.get("cls"), step.get("sep")]
+            if not all(isinstance(token, list) and token and isinstance(token[0], str) for token in pair):
+                raise TokenizerError("post_processor: expected cls and sep, each a token and its id")
+            before, after = (token[0] for token in pair)  # type: ignore[index]
+        elif kind != "ByteLevel":
+            raise UnsupportedError(f"post_processor: found {kind!r}, which is not supported")
+    return before, after
+
+
+def _template(step: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """The special tokens before and after the text of a template."""
+    single = step.get("single")
+    sides: tuple[list[str], list[str]] = ([], [])
+    side = 0
+    for item in single if isinstance(single, list) else []:
+        if isinstance(item, dict) and "Sequence" in item:
+            side = 1
+            continue
+        token = item.get("SpecialToken") if isinstance(item, dict) else None
+        name = token.get("id") if isinstance(token, dict) else None
+        if not isinstance(name, str):
+            raise TokenizerError("post_processor.single: expected special tokens and one sequence")
+        sides[side].append(name)
+    return sides
+
+
+def _token_text(special: Mapping[str, Any], key: str) -> str:
+    value = special.get(key)
+    if isinstance(value, dict):
+        value = value.get("content")
+    if value is not None and not isinstance(value, str):
+        raise TokenizerError(f"tokenizer_config.json: {key}: found {value!r}, expected a token")
+    return value or ""
+
+
+def _adds(special: Mapping[str, Any], name: str, by_file: bool, token: int | None) -> bool:
+    """Whether a text gets the token: `tokenizer_config.json` may overrule `tokenizer.json`."""
+    wanted = special.get(f"add_{name}_token")
+    if wanted is None:
+        wanted = by_file
+    if wanted and token is None:
+        raise TokenizerError(f"add_{name}_token is true, but {name}_token names no token of the vocabulary")
+    return bool(wanted)

@@ -1,0 +1,265 @@
+"""`akunu.load` of a folder: text, chat, its sampling and ends, the command line, the Hub, and bad folders."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tokenizers
+from tokenizers import decoders, models, pre_tokenizers, processors
+
+import akunu
+from akunu.errors import AkunuError, ModelFileError, UnsupportedError
+from models import folders, tiny
+
+from .test_hub import fetch, hub  # noqa: F401 (a fixture)
+
+SPECIAL = ["<s>", "</s>", "<|user|>", "<|assistant|>", "<|end|>"]
+TEMPLATE = (
+    "{{ bos_token }}{% for m in messages %}<|{{ m.role }}|>{{ m.content }}<|end|>{% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|>{% endif %}"
+)
+
+
+def write_tokenizer(folder: Path, **config: Any) -> None:
+    """Bytes, and five special tokens."""
+    alphabet = {char: i for i, char in enumerate(sorted(pre_tokenizers.ByteLevel.alphabet()))}
+    library = tokenizers.Tokenizer(models.BPE(alphabet, []))
+    library.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    library.decoder = decoders.ByteLevel()
+    library.add_special_tokens(SPECIAL)
+    library.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 256)])
+    library.save(str(folder / "tokenizer.json"))
+    settings = {"bos_token": "<s>", "eos_token": "</s>", "chat_template": TEMPLATE} | config
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    path = folders.write("llama", tmp_path / "tiny-llama", shards=2)
+    write_tokenizer(path)
+    return path
+
+
+def load(path: Path) -> akunu.Model:
+    return akunu.load(path, kv_dtype="f32", threads=1, progress=False)
+
+
+def test_a_folder_generates_what_transformers_does(folder: Path) -> None:
+    golden = tiny.golden("llama")
+    with load(folder) as model:
+        assert model.name == "tiny-llama"
+        assert model.path == folder
+        result = model.generate(golden.prompt, max_tokens=len(golden.ids), temperature=0)
+        assert list(result.ids) == golden.ids
+        assert model.tokenize("hi")[0] == 256
+        assert model.detokenize(model.tokenize("héllo")) == "héllo"
+
+
+def test_a_folder_without_a_tokenizer_takes_ids(tmp_path: Path) -> None:
+    golden = tiny.golden("qwen3")
+    with load(folders.write("qwen3", tmp_path)) as model:
+        assert list(model.generate(golden.prompt, max_tokens=8, temperature=0).ids) == golden.ids[:8]
+
+
+def test_the_chat_template_of_a_folder_is_used(folder: Path) -> None:
+    messages = [{"role": "user", "content": "Hi <|end|>"}]
+    with load(folder) as model:
+        ids = model.chat_template.encode(messages)
+        assert [i for i in ids if i >= 256] == [256, 258, 260, 259], "a user cannot write <|end|>"
+        assert model.chat(messages, max_tokens=3, temperature=0).stats
+
+
+@pytest.mark.parametrize("form", ["file", "list", "json"])
+def test_every_form_of_a_chat_template_is_read(form: str, folder: Path) -> None:
+    config = json.loads((folder / "tokenizer_config.json").read_text())
+    template = "{{ messages[0].content }}!"
+    if form == "file":
+        (folder / "chat_template.jinja").write_text(template)
+    elif form == "list":
+        tool = {"name": "tool_use", "template": "tools {{ messages[0].content }}"}
+        config["chat_template"] = [{"name": "default", "template": template}, tool]
+    else:
+        del config["chat_template"]
+        (folder / "chat_template.json").write_text(json.dumps({"chat_template": template}))
+    (folder / "tokenizer_config.json").write_text(json.dumps(config))
+    with load(folder) as model:
+        messages = [{"role": "user", "content": "Hi"}]
+        assert "".join(s.text for s in model.chat_template.render(messages)) == "Hi!"
+        assert set(model.chat_template.sources) == {"default", *(["tool_use"] if form == "list" else [])}
+
+
+def test_generation_config_gives_the_defaults(folder: Path) -> None:
+    values = {
+        "do_sample": True, "temperature": 0.6, "top_k": 20, "top_p": 0.9, "repetition_penalty": 1.1,
+        "typical_p": 0.7, "eos_token_id": [257, 77],
+    }  # fmt: skip
+    (folder / "generation_config.json").write_text(json.dumps(values))
+    with load(folder) as model:
+        sampling = model.sampling
+        assert (sampling.temperature, sampling.top_k, sampling.top_p) == (0.6, 20, 0.9)
+        assert (sampling.repeat_penalty, sampling.penalty_window) == (1.1, model.context)
+        assert sampling.typical_p == 0.7
+        assert model.tokenizer.end_of_generation_ids == {257, 260, 77}
+
+
+def test_a_model_that_is_not_to_be_sampled_is_greedy(folder: Path) -> None:
+    (folder / "generation_config.json").write_text('{"do_sample": false}')
+    with load(folder) as model:
+        assert model.sampling.temperature == 0
+
+
+def test_the_command_line_takes_a_folder(folder: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "akunu",
+        "complete",
+        "-m",
+        str(folder),
+        "-n",
+        "3",
+        "--seed",
+        "1",
+        "Hello",
+    ]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert result.returncode == 0, result.stderr
+
+
+def test_a_repository_of_safetensors_is_fetched_as_a_folder(hub, folder: Path, tmp_path: Path) -> None:  # noqa: F811
+    hub.files = {path.name: path.read_bytes() for path in folder.iterdir()} | {"README.md": b"x"}
+    found = fetch("me/tiny", tmp_path / "cache", hub.url)
+    path = Path(found["path"])
+    assert {file.name for file in path.iterdir()} == {file.name for file in folder.iterdir()}
+    golden = tiny.golden("llama")
+    with load(path) as model:
+        assert list(model.generate(golden.prompt, max_tokens=4, temperature=0).ids) == golden.ids[:4]
+    hub.status_of_list = 503
+    again = fetch("me/tiny", tmp_path / "cache", hub.url)
+    assert again["path"] == str(path)
+    assert "from the cache" in again["warned"][0]
+
+
+def replace(name: str, text: str) -> Callable[[Path], None]:
+    return lambda folder: (folder / name).write_text(text)  # type: ignore[return-value]
+
+
+def remove(name: str) -> Callable[[Path], None]:
+    return lambda folder: (folder / name).unlink()
+
+
+def loop(name: str) -> Callable[[Path], None]:
+    def make(folder: Path) -> None:
+        (folder / name).unlink()
+        (folder / name).symlink_to(name)
+
+    return make
+
+
+def pipe(name: str) -> Callable[[Path], None]:
+    def make(folder: Path) -> None:
+        (folder / name).unlink()
+        os.mkfifo(folder / name)
+
+    return make
+
+
+def cut(folder: Path) -> None:
+    os.truncate(folder / SHARD, 5000)
+
+
+def lie(folder: Path) -> None:
+    with (folder / SHARD).open("r+b") as file:
+        file.write((10**10).to_bytes(8, "little"))
+
+
+def weight_map(**changes: Any) -> Callable[[Path], None]:
+    def make(folder: Path) -> None:
+        index = json.loads((folder / INDEX).read_text())
+        index["weight_map"] |= {name.replace("__", "."): shard for name, shard in changes.items()}
+        (folder / INDEX).write_text(json.dumps(index))
+
+    return make
+
+
+INDEX, SHARD = "model.safetensors.index.json", "model-00002-of-00002.safetensors"
+BAD: dict[str, tuple[Callable[[Path], None], type[AkunuError], str]] = {
+    "no config": (remove("config.json"), ModelFileError, "has no config.json"),
+    "config of a web page": (
+        replace("config.json", "<html>"),
+        ModelFileError,
+        "config.json: is not valid JSON",
+    ),
+    "config in a loop": (loop("config.json"), ModelFileError, "has no config.json"),
+    "config in a pipe": (pipe("config.json"), ModelFileError, "config.json: is not a regular file"),
+    "a huge config": (
+        replace("config.json", " " * (17 << 20)),
+        ModelFileError,
+        "at most 16777216 are accepted",
+    ),
+    "a missing shard": (remove(SHARD), ModelFileError, f"of the 2 shards that .*, {SHARD} is missing"),
+    "a cut shard": (cut, ModelFileError, f"{SHARD}: .* incomplete"),
+    "a shard in a loop": (loop(SHARD), ModelFileError, f"{SHARD}: cannot be opened"),
+    "a 10 GB header": (lie, ModelFileError, f"{SHARD}: announces a header of 10000000000 bytes"),
+    "no map": (replace(INDEX, "{}"), ModelFileError, "weight_map: expected an object"),
+    "a map to numbers": (weight_map(a=5), ModelFileError, "weight_map: found the file '5'"),
+    "a map upwards": (
+        weight_map(a="../secret.safetensors"),
+        ModelFileError,
+        "expected a .safetensors file of the same folder",
+    ),
+    "an absolute map": (
+        weight_map(a="/etc/x.safetensors"),
+        ModelFileError,
+        "found the file '/etc/x.safetens",
+    ),
+    "a tensor nowhere": (weight_map(a__b=SHARD), ModelFileError, "tensor 'a.b' is in none of the shards"),
+    "a tensor elsewhere": (
+        weight_map(model__norm__weight=SHARD, lm_head__weight=SHARD),
+        ModelFileError,
+        f"expects it in {SHARD}",
+    ),
+    "bad ends": (
+        replace("generation_config.json", '{"eos_token_id": "x"}'),
+        ModelFileError,
+        "eos_token_id: found 'x'",
+    ),
+    "bad tokenizer": (replace("tokenizer.json", "{}"), AkunuError, "tokenizer.json: model: found NoneType"),
+    "quantized": (
+        replace("config.json", '{"model_type": "llama", "quantization": {"bits": 4}}'),
+        UnsupportedError,
+        "quantized",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_bad_folder_is_a_clear_error(case: str, folder: Path) -> None:
+    spoil, error, message = BAD[case]
+    spoil(folder)
+    with pytest.raises(error, match=message):
+        load(folder)
+
+
+def test_files_that_do_not_belong_together_are_refused(folder: Path) -> None:
+    (folder / INDEX).unlink()
+    with pytest.raises(
+        ModelFileError, match=r"has 2 SafeTensors files .* nor model\.safetensors\.index\.json"
+    ):
+        load(folder)
+
+
+def test_a_nan_is_found_before_the_first_token(tmp_path: Path) -> None:
+    def spoil(weights: tiny.Weights) -> tiny.Weights:
+        return weights | {"model.norm.weight": np.full(96, np.nan, np.float32)}
+
+    with pytest.raises(ModelFileError, match=r"'model\.norm\.weight' holds NaN or an infinity"):
+        load(folders.write("llama", tmp_path, arrays=spoil))

@@ -1,0 +1,252 @@
+"""Tokenizers of folders: ids and texts as the `tokenizers` library has them, for every published kind."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tokenizers
+from tokenizers import decoders, models, normalizers, pre_tokenizers, processors, trainers
+
+from akunu.errors import ModelFileError, TokenizerError, UnsupportedError
+from akunu.tokenizer import Segment, Tokenizer
+from akunu.tokenizer.detokenizer import StreamingDetokenizer
+from akunu.tokenizer.hf import tokenizer_from_folder
+from akunu.tokenizer.pretokenizers import PRE_TOKENIZERS
+
+CORPUS = [
+    "The quick brown fox jumps over the lazy dog. It's 1234 o'clock, isn't it?",
+    "def main():\n    print('hello', 42)\n\n\treturn None  # done",
+    "Zażółć gęślą jaźń — ёлка, 日本語のテキスト, 한국어, 🙂🙃 e\u0301é",
+] * 20
+TEXTS = [
+    *CORPUS[:3],
+    "",
+    " ",
+    "   two  spaces and\ttabs\n\n\nlines \r\n",
+    "Hello<s>world</s>",
+    "<|user|>Hi there<|end|>\n<|assistant|> Hello",
+    "<tool>x</tool> <tool> y",
+    "a<|user|> b",
+    "\u2581already\u2581marked",
+    "unseen: \u0f00\U0001f9ff\x00\x7f",
+]
+SPECIAL = ["<s>", "</s>", "<|user|>", "<|assistant|>", "<|end|>"]
+
+
+def trained(kind: str) -> tokenizers.Tokenizer:
+    """A small tokenizer of one of the published kinds."""
+    if kind.startswith("unigram"):
+        library = tokenizers.Tokenizer(models.Unigram())
+        library.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always")
+        library.decoder = decoders.Metaspace(prepend_scheme="always")
+        trainer = trainers.UnigramTrainer(
+            vocab_size=300, special_tokens=["<unk>", *SPECIAL], unk_token="<unk>"
+        )
+    elif kind.startswith("bytes"):
+        library = tokenizers.Tokenizer(models.BPE(ignore_merges=kind == "bytes-llama3"))
+        name = {"bytes-gpt2": "gpt-2", "bytes-llama3": "llama3", "bytes-qwen2": "qwen2"}[kind]
+        splits = [
+            pre_tokenizers.Split(tokenizers.Regex(pattern), "isolated")
+            for pattern in PRE_TOKENIZERS[name].patterns
+        ]
+        library.pre_tokenizer = pre_tokenizers.Sequence(
+            [*splits, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
+        )
+        if kind == "bytes-qwen2":
+            library.normalizer = normalizers.NFC()
+        library.decoder = decoders.ByteLevel()
+        trainer = trainers.BpeTrainer(
+            vocab_size=500, special_tokens=SPECIAL, initial_alphabet=pre_tokenizers.ByteLevel.alphabet()
+        )
+    else:
+        library = tokenizers.Tokenizer(models.BPE(byte_fallback=True, unk_token="<unk>", fuse_unk=True))
+        steps = [decoders.Replace("\u2581", " "), decoders.ByteFallback(), decoders.Fuse()]
+        if kind == "llama2":
+            library.normalizer = normalizers.Sequence(
+                [normalizers.Prepend("\u2581"), normalizers.Replace(" ", "\u2581")]
+            )
+            steps.append(decoders.Strip(" ", 1, 0))
+        elif kind == "gemma":
+            library.normalizer = normalizers.Replace(" ", "\u2581")
+            library.pre_tokenizer = pre_tokenizers.Split(" ", "merged_with_previous")
+        else:
+            scheme = kind.removeprefix("metaspace-")
+            library.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme=scheme, split=False)
+            if scheme != "never":
+                steps.append(decoders.Strip(" ", 1, 0))
+        library.decoder = decoders.Sequence(steps)
+        bytes_ = [f"<0x{byte:02X}>" for byte in range(256)]
+        trainer = trainers.BpeTrainer(vocab_size=600, special_tokens=["<unk>", *SPECIAL, *bytes_])
+    library.train_from_iterator(CORPUS, trainer)
+    if not kind.startswith(("bytes", "unigram")):
+        # The bytes are tokens of the model, not added ones.
+        data = json.loads(library.to_str())
+        data["added_tokens"] = [t for t in data["added_tokens"] if not t["content"].startswith("<0x")]
+        library = tokenizers.Tokenizer.from_str(json.dumps(data))
+    library.add_tokens([tokenizers.AddedToken("<tool>", normalized=False, rstrip=True)])
+    library.add_tokens(
+        [tokenizers.AddedToken(text, normalized=False) for text in ("</tool>", "\u2581\u2581")]
+    )
+    bos = library.token_to_id("<s>")
+    library.post_processor = processors.TemplateProcessing(
+        single="<s> $A", pair="<s> $A $B", special_tokens=[("<s>", bos)]
+    )
+    return library
+
+
+KINDS = (
+    "bytes-gpt2", "bytes-llama3", "bytes-qwen2", "llama2", "gemma", "metaspace-always", "metaspace-first",
+    "metaspace-never", "unigram",
+)  # fmt: skip
+
+
+def write(folder: Path, library: tokenizers.Tokenizer, **config: Any) -> Path:
+    library.save(str(folder / "tokenizer.json"))
+    settings = {"bos_token": "<s>", "eos_token": {"content": "</s>"}} | config
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    return folder
+
+
+def opened(folder: Path, n_tokens: int = 1000, end_ids: tuple[int, ...] = ()) -> Tokenizer:
+    tokenizer = tokenizer_from_folder(folder, n_tokens, end_ids)
+    assert tokenizer is not None
+    return tokenizer
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_ids_equal_the_library(kind: str, tmp_path: Path) -> None:
+    library = trained(kind)
+    tokenizer = opened(write(tmp_path, library))
+    for text in TEXTS:
+        assert tokenizer.encode(text, parse_special=True) == library.encode(text).ids, text
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_texts_equal_the_library(kind: str, tmp_path: Path) -> None:
+    library = trained(kind)
+    tokenizer = opened(write(tmp_path, library))
+    texts = [*CORPUS[:3], " leading", "x"]
+    if not tokenizer.trims_after_added:  # the library keeps the prefix after an added token
+        texts += ["one<|end|> two", "one<tool>two", "a\u2581\u2581b"]
+    for text in texts:
+        ids = library.encode(text).ids
+        assert tokenizer.decode(ids) == library.decode(ids), text
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_user_cannot_write_a_control_token(kind: str, tmp_path: Path) -> None:
+    tokenizer = opened(write(tmp_path, trained(kind)))
+    for text in ("</s>", "a <|end|> b", "<|user|>", "<s>"):
+        ids = tokenizer.encode(text, add_special=False)
+        assert not tokenizer.control_ids.intersection(ids) - {tokenizer.unknown_id}, text
+
+
+def test_a_prefix_only_at_the_start_is_taken_off_only_there(tmp_path: Path) -> None:
+    tokenizer = opened(write(tmp_path, trained("metaspace-first")))
+    prompt = tokenizer.encode_segments([Segment("<|user|>Hi<|end|>", True)])
+    answer = tokenizer.encode("Hello there", add_special=False)
+    stream = StreamingDetokenizer(tokenizer, after=prompt)
+    assert stream.push(answer) + stream.flush() == " Hello there"
+    assert tokenizer.decode(answer) == "Hello there"
+
+
+def test_rows_beyond_the_tokenizer_are_padding(tmp_path: Path) -> None:
+    library = trained("bytes-gpt2")
+    tokenizer = opened(write(tmp_path, library), library.get_vocab_size() + 3)
+    assert tokenizer.vocab_size == library.get_vocab_size() + 3
+    assert tokenizer.token_text(tokenizer.vocab_size - 1).startswith("[PAD")
+
+
+def test_added_tokens_beyond_the_rows_do_not_exist(tmp_path: Path) -> None:
+    library = trained("bytes-gpt2")
+    n = library.get_vocab_size()
+    library.add_special_tokens(["<image>"])
+    tokenizer = opened(write(tmp_path, library), n)
+    assert max(tokenizer.encode("a <image>", parse_special=True)) < n
+
+
+def test_ends_of_generation_are_collected(tmp_path: Path) -> None:
+    library = trained("bytes-gpt2")
+    tokenizer = opened(write(tmp_path, library), end_ids=(7, 10**6))
+    ends = {library.token_to_id("</s>"), library.token_to_id("<|end|>"), 7}
+    assert tokenizer.end_of_generation_ids == ends
+
+
+@pytest.mark.parametrize(("flag", "begins"), [(None, True), (True, True), (False, False)])
+def test_the_configuration_overrules_the_template(flag: bool | None, begins: bool, tmp_path: Path) -> None:
+    config = {} if flag is None else {"add_bos_token": flag}
+    tokenizer = opened(write(tmp_path, trained("llama2"), **config))
+    assert (tokenizer.encode("x")[0] == tokenizer.bos_id) == begins
+
+
+def test_a_folder_without_a_tokenizer_has_none(tmp_path: Path) -> None:
+    assert tokenizer_from_folder(tmp_path, 10) is None
+    (tmp_path / "tokenizer.model").touch()
+    with pytest.raises(UnsupportedError, match=r"has no tokenizer\.json; make it with Transformers"):
+        tokenizer_from_folder(tmp_path, 10)
+
+
+def spoiled(data: dict[str, Any], path: str, value: Any) -> str:
+    *steps, last = path.split(".")
+    place = data
+    for step in steps:
+        place = place[step]
+    place[last] = value
+    return json.dumps(data)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "error", "message"),
+    [
+        ("model", None, TokenizerError, "model: found NoneType, expected an object"),
+        ("model.type", "WordLevel", UnsupportedError, "model.type: found 'WordLevel'; supported are BPE and"),
+        ("model.vocab", [], TokenizerError, "model.vocab: expected an object"),
+        ("model.vocab", {"a": "1"}, TokenizerError, "an id that is not an integer"),
+        ("model.vocab", {"a": 1, "b": 1}, TokenizerError, "'a' and 'b' have the same id, 1"),
+        ("model.vocab", {"a": -1}, TokenizerError, "'a' has id -1"),
+        (
+            "model.vocab",
+            {"a": 10**9},
+            TokenizerError,
+            "has id 1000000000, but the model's embedding has 1000",
+        ),
+        ("model.merges", ["ab"], TokenizerError, "a list of pairs"),
+        ("model.merges", [["no", "where"]], TokenizerError, "the tokenizers library refuses it"),
+        ("model.end_of_word_suffix", "</w>", UnsupportedError, "end_of_word_suffix: found '</w>'"),
+        ("added_tokens", [{"id": "x"}], TokenizerError, "added_tokens: expected a list"),
+        ("added_tokens", [{"id": 300, "content": "new"}], TokenizerError, "have the same id, 300"),
+        ("pre_tokenizer", {"type": "Nonsense"}, TokenizerError, "the tokenizers library refuses it"),
+        ("decoder", {"type": "CTC"}, UnsupportedError, "decoder: found"),
+        ("post_processor", {"type": "Odd"}, UnsupportedError, "post_processor: found 'Odd'"),
+    ],
+)
+def test_bad_tokenizers_are_refused(
+    path: str, value: Any, error: type[Exception], message: str, tmp_path: Path
+) -> None:
+    data = json.loads(trained("bytes-gpt2").to_str())
+    (tmp_path / "tokenizer.json").write_text(spoiled(data, path, value))
+    with pytest.raises(error, match=message) as caught:
+        tokenizer_from_folder(tmp_path, 1000)
+    assert str(tmp_path) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "is not valid JSON"),
+        ("[]", "found list, expected a JSON object"),
+        ('{"a": 1, "a": 2}', "the key 'a' occurs twice"),
+        ('{"a": NaN}', "NaN is no number"),
+        ("[" * 200_000, "is not valid JSON"),
+        ('{"a": %s}' % ("9" * 5000), "is not valid JSON"),
+        (b"\xff", "is not UTF-8"),
+    ],
+)
+def test_bad_json_is_refused(text: str | bytes, message: str, tmp_path: Path) -> None:
+    data = text if isinstance(text, bytes) else text.encode()
+    (tmp_path / "tokenizer.json").write_bytes(data)
+    with pytest.raises(ModelFileError, match=message):
+        tokenizer_from_folder(tmp_path, 1000)
