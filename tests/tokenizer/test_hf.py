@@ -87,9 +87,9 @@ def trained(kind: str) -> tokenizers.Tokenizer:
         data["added_tokens"] = [t for t in data["added_tokens"] if not t["content"].startswith("<0x")]
         library = tokenizers.Tokenizer.from_str(json.dumps(data))
     library.add_tokens([tokenizers.AddedToken("<tool>", normalized=False, rstrip=True)])
-    library.add_tokens(
-        [tokenizers.AddedToken(text, normalized=False) for text in ("</tool>", "\u2581\u2581")]
-    )
+    # Gemma has such tokens; with a prefix space they would be words as well.
+    more = ["</tool>", "\u2581\u2581"] if kind == "gemma" else ["</tool>"]
+    library.add_tokens([tokenizers.AddedToken(text, normalized=False) for text in more])
     bos = library.token_to_id("<s>")
     library.post_processor = processors.TemplateProcessing(
         single="<s> $A", pair="<s> $A $B", special_tokens=[("<s>", bos)]
