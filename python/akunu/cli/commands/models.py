@@ -1,0 +1,96 @@
+"""`akunu models`: the models in the cache of the Hugging Face Hub."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from akunu.cli.app import CONTEXT_SETTINGS, Command
+from akunu.cli.console import bytes_text, note, print_table
+
+if TYPE_CHECKING:
+    from akunu.hub import CachedModel
+
+__all__ = ["command"]
+
+
+@click.group("models", context_settings=CONTEXT_SETTINGS, invoke_without_command=True)
+@click.pass_context
+def command(context: click.Context) -> None:
+    """List the models that were fetched from the Hugging Face Hub, and remove them.
+
+    They lie in the Hub's own cache (HF_HOME says where), which other programs share. Without a subcommand,
+    list them.
+
+    \b
+    Examples:
+      akunu models
+      akunu models list --json | jq -r ".[].name"
+      akunu models remove Qwen/Qwen3-0.6B-GGUF:Q8_0
+      akunu models remove Qwen/Qwen3-0.6B-GGUF --yes
+    """
+    if context.invoked_subcommand is None:
+        _list(as_json=False)
+
+
+@command.command("list", cls=Command)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, sizes in bytes.")
+def list_command(as_json: bool) -> None:
+    """List the models, their sizes, and when each was last used.
+
+    \b
+    Examples:
+      akunu models list
+      akunu models list --json
+    """
+    _list(as_json)
+
+
+@command.command("remove", cls=Command)
+@click.argument("names", metavar="NAME...", nargs=-1, required=True)
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+def remove_command(names: tuple[str, ...], yes: bool) -> None:
+    """Remove models: USER/REPO for all of a repository, USER/REPO:FILE for one. FILE may be a quantization.
+
+    \b
+    Examples:
+      akunu models remove Qwen/Qwen3-0.6B-GGUF:Q8_0
+      akunu models remove Qwen/Qwen3-0.6B-GGUF --yes
+    """
+    from akunu.hub import remove_cached
+
+    for name in names:
+        if not yes:
+            if not sys.stdin.isatty():
+                raise click.UsageError(f"nobody can be asked whether to remove {name}; --yes says so")
+            click.confirm(f"Remove {name} from the cache, in all its revisions?", abort=True, err=True)
+        freed = remove_cached(name)
+        click.echo(f"{name}: {bytes_text(freed)} freed")
+
+
+def _list(as_json: bool) -> None:
+    from akunu.hub import cached_models
+
+    found = cached_models()
+    if as_json:
+        click.echo(json.dumps([_plain(model) for model in found], indent=2))
+        return
+    if not found:
+        note("[no model was fetched yet; akunu chat -m Qwen/Qwen3-0.6B-GGUF fetches one of 0.6 GB]")
+        return
+    rows = [[model.name, bytes_text(model.bytes), f"{model.last_used:%Y-%m-%d}"] for model in found]
+    print_table(["model", "size", "last used"], rows, right=" r ")
+    note(f"[{len(found)} models, {bytes_text(sum(model.bytes for model in found))}]")
+
+
+def _plain(model: CachedModel) -> dict[str, object]:
+    return {
+        "name": model.name,
+        "revision": model.revision,
+        "path": str(model.path),
+        "bytes": model.bytes,
+        "last_used": model.last_used.isoformat(),
+    }

@@ -1,0 +1,88 @@
+"""`akunu models`: what the cache holds, and how it goes."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch) -> Path:
+    """A cache with two models of one repository and one of another."""
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    for repo, file, size in (
+        ("me--a", "a-Q4_0.gguf", 1536),
+        ("me--a", "a-Q8_0.gguf", 10),
+        ("you--b", "b.gguf", 20),
+    ):
+        snapshot = tmp_path / f"models--{repo}" / "snapshots" / ("0" * 40)
+        snapshot.mkdir(parents=True, exist_ok=True)
+        (snapshot / file).write_bytes(bytes(size))
+    return tmp_path
+
+
+@pytest.mark.parametrize("args", [["models"], ["models", "list"]])
+def test_models_are_listed_with_their_sizes(args, akunu_cli, cache):
+    ran = akunu_cli(*args)
+    assert ran.status == 0
+    lines = [line.split() for line in ran.out.splitlines()]
+    assert [line[0] for line in lines[1:]] == ["me/a:a-Q4_0.gguf", "me/a:a-Q8_0.gguf", "you/b:b.gguf"]
+    assert lines[1][1:3] == ["1.5", "KiB"]
+    assert ran.err == "[3 models, 1.5 KiB]\n"
+
+
+def test_the_list_for_programs_has_bytes(akunu_cli, cache):
+    found = json.loads(akunu_cli("models", "list", "--json").out)
+    assert [(model["name"], model["bytes"]) for model in found][2] == ("you/b:b.gguf", 20)
+    assert Path(found[2]["path"]).exists()
+
+
+def test_an_empty_cache_says_how_to_fill_it(akunu_cli, cache, monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(cache / "none"))
+    ran = akunu_cli("models")
+    assert (ran.status, ran.out) == (0, "")
+    assert "akunu chat -m " in ran.err
+    assert json.loads(akunu_cli("models", "list", "--json").out) == []
+
+
+def test_a_model_is_removed_and_the_others_stay(akunu_cli, cache):
+    ran = akunu_cli("models", "remove", "me/a:Q4_0", "you/b", "--yes")
+    assert (ran.status, ran.err) == (0, "")
+    assert ran.out == "me/a:Q4_0: 1.5 KiB freed\nyou/b: 20 B freed\n"
+    assert [path.name for path in cache.rglob("*.gguf")] == ["a-Q8_0.gguf"]
+
+
+def test_nothing_is_removed_without_a_yes(akunu_cli, cache):
+    ran = akunu_cli("models", "remove", "me/a")
+    assert ran.status == 2
+    assert "--yes" in ran.err
+    assert len(list(cache.rglob("*.gguf"))) == 3
+
+
+@pytest.mark.parametrize(("answer", "status", "left"), [(b"n\n", 130, 3), (b"y\n", 0, 1)])
+def test_on_a_terminal_the_user_is_asked(answer, status, left, cache):
+    main_fd, child_fd = pty.openpty()
+    os.write(main_fd, answer)
+    done = subprocess.run(
+        [sys.executable, "-m", "akunu", "models", "remove", "me/a"], stdin=child_fd, capture_output=True,
+        text=True, timeout=60, env={**os.environ, "HF_HUB_CACHE": str(cache)},
+    )  # fmt: skip
+    os.close(child_fd)
+    os.close(main_fd)
+    assert done.returncode == status
+    assert "Remove me/a from the cache" in done.stderr
+    assert len(list(cache.rglob("*.gguf"))) == left
+
+
+def test_a_model_that_is_not_there_is_an_error_that_lists_those_that_are(akunu_cli, cache):
+    ran = akunu_cli("models", "remove", "me/nosuch", "--yes")
+    assert ran.status == 1
+    assert "you/b:b.gguf" in ran.err
