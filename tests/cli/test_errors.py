@@ -26,6 +26,10 @@ def failing(error: BaseException):
     [
         (ModelFileError("no such file: x.gguf"), "akunu: error: no such file: x.gguf\n"),
         (UnsupportedError("two\nlines"), "akunu: error: two lines\n"),
+        (
+            ModelFileError("x: not stored: [Errno 28] No space left: 'x'"),
+            "akunu: error: x: not stored: No space left: 'x'\n",
+        ),
         (PermissionError(13, "Permission denied", "x"), "akunu: error: x: permission denied\n"),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from akunu import progress
 from akunu.cli import console, main
 from akunu.cli.commands import inspect
 from akunu.cli.conversation import Conversation
@@ -138,3 +140,36 @@ def test_why_a_model_cannot_run_is_shown_without_control_characters(monkeypatch,
     assert f"file        x{SHOWN}" in out
     assert f"not a model that Akunu can run: architecture {SHOWN}" in out
     assert "\x1b" not in out
+
+
+@pytest.mark.parametrize(("unit", "shown"), [("count", "3/10"), ("bytes", "3/10 bytes")])
+def test_one_bar_counts_bytes_and_other_things(unit, shown, monkeypatch):
+    screen = Screen()
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setattr(progress, "_BAR_AFTER_SECONDS", 0.0)
+    for name, value in (("TERM", "xterm"), ("COLUMNS", "100")):
+        monkeypatch.setenv(name, value)
+    with progress.reporter(True, "Working", unit=unit) as report:
+        report(3, 10)
+    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", screen.getvalue())
+    assert "Working" in text
+    assert shown in text
+
+
+@pytest.mark.parametrize("variables", [{"TERM": "dumb"}, None])
+def test_where_a_bar_cannot_be_drawn_there_is_none(variables, monkeypatch):
+    monkeypatch.setattr(sys, "stderr", Screen() if variables else io.StringIO())
+    for name, value in (variables or {}).items():
+        monkeypatch.setenv(name, value)
+    with progress.reporter(True, "Working") as report:
+        assert report is None
+
+
+@pytest.mark.parametrize(("no_color", "bold"), [("1", False), ("", True)])
+def test_no_color_holds_for_the_echoed_prompt_too(no_color, bold, model, monkeypatch):
+    screen = Screen()
+    monkeypatch.setattr(sys, "stdout", screen)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", no_color)
+    assert main(["complete", "once"]) == 0
+    assert ("\x1b[1m" in screen.getvalue()) == bold

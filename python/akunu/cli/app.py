@@ -114,6 +114,7 @@ def usage_text(error: click.UsageError) -> str:
 
 
 _WORDS = "akunu.words"
+_NUMBER = re.compile(r"\[Errno -?\d+\] ")  # Python's own, in whatever text holds an error of the system
 _SUBJECT = re.compile(r"^\w+(?=[:\[])")
 
 
@@ -175,7 +176,7 @@ def _check_text(words: Sequence[str]) -> None:
 
 def print_error(prog: str, kind: str, message: object) -> None:
     """One line on standard error: "akunu: error: no such file"."""
-    text = visible(" ".join(str(message).split()))
+    text = visible(_NUMBER.sub("", " ".join(str(message).split())))
     prefix = f"{prog}: {kind}: " if kind else f"{prog}: "
     click.echo(
         click.style(prefix, fg="red" if kind == "error" else "yellow") + text, err=True, color=colour()
