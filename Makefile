@@ -1,8 +1,11 @@
 # make demo    install into .venv and let the embedded model write a story
-# make test    install with the development tools, and run all tests
-# make check   formatters, linters and type checker
-# make dev     build the compiled module into the source tree (for work on the code)
-# make clean   remove what these made
+# make test        install with the development tools, and run the tests of all that a change can break
+# make test-long   the long matrices: sanitizers, cross builds, every schedule of every Metal kernel, fuzzing
+# make test-all    both
+# make check       formatters, linters and type checker
+# make dev         build the compiled module into the source tree (for work on the code)
+# make wheel       a wheel of this machine's kind, checked as PyPI's users get it
+# make clean       remove what these made
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -13,13 +16,28 @@ BIN := $(VENV)/bin
 SOURCES := pyproject.toml CMakeLists.txt $(shell find cpp metal python -type f -not -name '*.so' -not -path '*/__pycache__/*' 2>/dev/null)
 CPP := $(shell find cpp tests metal -path metal/include -prune -o \( -name '*.cpp' -o -name '*.h' -o -name '*.inl' -o -name '*.mm' \) -print 2>/dev/null)
 
-.PHONY: demo test check format dev clean
+# Compiled objects come from a cache of contents, where ccache is installed (CI must have it).
+ifneq ($(shell command -v ccache)$(CI),)
+export CMAKE_CXX_COMPILER_LAUNCHER := ccache
+export CCACHE_DIR := $(CURDIR)/.cache/ccache
+export CCACHE_MAXSIZE := 2G
+export CCACHE_SLOPPINESS := pch_defines,time_macros
+endif
+
+.PHONY: demo test test-long test-all check format dev wheel clean
 
 demo: $(VENV)/.installed
 	$(BIN)/akunu complete "Once upon a time" --stats
 
+PYTEST = $(BIN)/python -m pytest -n auto --dist worksteal --cov=akunu
+
 test: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest -n auto --dist worksteal --cov=akunu --cov-report=term $(TESTARGS)
+	$(PYTEST) -m "not long" --cov-report=term $(TESTARGS)
+
+test-long: $(VENV)/.installed-dev
+	$(PYTEST) -m long --cov-append --cov-report= $(TESTARGS)
+
+test-all: test test-long
 
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
@@ -52,5 +70,16 @@ dev: $(BIN)/python
 	$(BIN)/ninja -C build/dev
 	cd python/akunu && ln -sf ../../build/dev/_core*.so .
 
+# Installed and run where nothing else is: what it lacks is not found by chance.
+wheel: $(VENV)/.installed-dev
+	rm -rf dist build/wheel-check
+	$(BIN)/python -m pip wheel --no-deps -w dist --config-settings=build-dir=build/wheel \
+		--config-settings=cmake.define.AKUNU_WERROR=ON .
+	if [ "$$(uname)" = Linux ]; then set -e; PATH="$(abspath $(BIN)):$$PATH"; auditwheel show dist/akunu-*-linux_*.whl; \
+		auditwheel repair -w dist dist/akunu-*-linux_*.whl; rm dist/akunu-*-linux_*.whl; fi
+	$(PYTHON) -m venv build/wheel-check
+	build/wheel-check/bin/python -m pip install -q dist/akunu-*.whl
+	cd build && wheel-check/bin/akunu complete "Once upon a time" --device cpu --temperature 0 -n 16
+
 clean:
-	rm -rf build $(VENV) python/akunu/_core*.so
+	rm -rf build dist .cache $(VENV) python/akunu/_core*.so

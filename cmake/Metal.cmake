@@ -84,9 +84,11 @@ function(akunu_add_metal target)
   akunu_kernel_sources(kernel_sources)
   file(GLOB objective CONFIGURE_DEPENDS ${AKUNU_METAL_ROOT}/host/*.mm)
   target_sources(${target} PRIVATE ${kernel_sources})
-  target_compile_definitions(${target} PRIVATE AKUNU_METAL=1)
+  # The one file that asks: the other objects are then the same with Metal and without.
+  set(registry ${PROJECT_SOURCE_DIR}/cpp/engine/registry.cpp)
+  set_property(SOURCE ${registry} APPEND PROPERTY COMPILE_DEFINITIONS AKUNU_METAL=1)
   if(mode STREQUAL "EMULATED")
-    target_compile_definitions(${target} PRIVATE AKUNU_METAL_EMULATED=1)
+    set_property(SOURCE ${registry} APPEND PROPERTY COMPILE_DEFINITIONS AKUNU_METAL_EMULATED=1)
     # Where the tests expect it: process and tests must share one emulator.
     set(folder ${PROJECT_SOURCE_DIR}/build/metal-emulator)
     if(DEFINED ENV{AKUNU_METAL_EMULATOR_DIR})

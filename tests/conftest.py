@@ -3,12 +3,29 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 from pathlib import Path
 
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
 # Compiled Metal kernels are kept in the user's cache, which tests leave alone.
-os.environ.setdefault("AKUNU_CACHE", str(Path(__file__).resolve().parents[1] / "build" / "cache"))
+os.environ.setdefault("AKUNU_CACHE", str(ROOT / "build" / "cache"))
+
+# What tests compile comes from caches of contents, where the Makefile keeps the package's objects too.
+if shutil.which("ccache"):
+    os.environ.setdefault("CMAKE_CXX_COMPILER_LAUNCHER", "ccache")
+    os.environ.setdefault("CCACHE_DIR", str(ROOT / ".cache" / "ccache"))
+    os.environ.setdefault("CCACHE_SLOPPINESS", "pch_defines,time_macros")
 
 # A shell starts background jobs with Ctrl-C ignored, and Python then leaves it so.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """A green run must say what it left out."""
+    if config.option.markexpr == "not long":
+        terminalreporter.write_sep("-", "NOT RUN: tests that are marked long; `make test-long` runs them")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -20,3 +21,16 @@ def test_make_dev_links_the_compiled_module_in_a_fresh_clone(tmp_path: Path) -> 
     package.mkdir(parents=True)
     subprocess.run(link, shell=True, cwd=tmp_path, check=True)
     assert [path.resolve() for path in package.iterdir()] == [module]
+
+
+def test_every_test_runs_in_test_or_in_test_long() -> None:
+    recipe = subprocess.run(
+        ["make", "-n", "test-all"], cwd=ROOT, check=True, capture_output=True, text=True
+    ).stdout
+    runs = [shlex.split(line) for line in recipe.splitlines() if " -m pytest " in line]
+    assert [run[run.index("-m", run.index("pytest")) + 1] for run in runs] == ["not long", "long"]
+
+
+def test_ci_runs_all_tests() -> None:
+    commands = (ROOT / ".ci" / "run").read_text().splitlines()
+    assert {"make check", "make test-all", "make wheel"} <= set(commands)

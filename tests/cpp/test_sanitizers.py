@@ -6,22 +6,21 @@ about two minutes of processor time when nothing is there yet.
 
 from __future__ import annotations
 
-import fcntl
 import functools
 import os
 import platform
 import shutil
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from kernels.toolchain import ROOT, locked, tool, unavailable
+
 X86 = platform.machine() in ("x86_64", "AMD64")
 
-pytestmark = pytest.mark.timeout(1800)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 
 
 @dataclass(frozen=True)
@@ -57,35 +56,20 @@ OPTIONS = {
 }
 
 
-def unavailable(reason: str) -> None:
-    """Skip where tools are missing, except where CI promises them."""
-    if os.environ.get("CI"):
-        pytest.fail(reason)
-    pytest.skip(reason)
-
-
-def tool(name: str) -> str | None:
-    """A program beside this Python (installed from PyPI), or on the path."""
-    beside = Path(sys.executable).with_name(name)
-    return str(beside) if beside.exists() else shutil.which(name)
-
-
 @functools.cache
 def build(name: str) -> Path:
     """The folder with the programs of `BUILDS[name]`, up to date."""
     cmake, ninja = tool("cmake"), tool("ninja")
-    if not cmake or not (shutil.which("c++") or os.environ.get("CXX")):
-        unavailable("the sanitizer drivers need cmake and a C++ compiler")
+    if not (shutil.which("c++") or os.environ.get("CXX")):
+        unavailable("the sanitizer drivers need a C++ compiler")
     spec, folder = BUILDS[name], ROOT / "build" / name
-    folder.mkdir(parents=True, exist_ok=True)
-    generator = ["-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={ninja}"] if ninja else ["-G", "Unix Makefiles"]
+    generator = ["-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={ninja}"]
     configure = [
         *(cmake, "-S", ROOT, "-B", folder, *generator),
         *("-DAKUNU_PYTHON=OFF", "-DAKUNU_TESTS=ON", f"-DAKUNU_SANITIZE={spec.sanitizers}"),
         *(f"-DAKUNU_ISAS={spec.isas}", "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-O0"),
     ]
-    with (folder / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # for several test processes
+    with locked(folder):
         for command in (
             configure,
             [cmake, "--build", folder, "-j2", "--target", "canary"],

@@ -7,7 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import akunu
+
+pytestmark = pytest.mark.long
 
 
 def counts_of(worker: str) -> dict[str, dict[str, int]]:

@@ -19,7 +19,7 @@ from .cases import CHECKS
 from .devices import Target, lab, unsupported
 from .toolchain import ROOT, check_call, configure, locked, tool
 
-pytestmark = pytest.mark.timeout(1800)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 
 ARM_COMPILER = "aarch64-linux-gnu-g++"
 WITHOUT_DOTPROD = "cortex-a53"

@@ -1,4 +1,4 @@
-"""Compiling what the tests of this folder need, under build/."""
+"""Compiling what tests need, under build/; objects come from a cache where ccache is installed."""
 
 from __future__ import annotations
 
@@ -59,6 +59,17 @@ def configure(folder: Path, *options: str) -> None:
     check_call([*base, "-DAKUNU_PYTHON=OFF", *options])
 
 
+def _newest_input(source: str) -> float:
+    inputs = [p for p in (ROOT / "cpp").rglob("*") if p.suffix in (".h", ".inl")] + [ROOT / source]
+    return max(p.stat().st_mtime for p in [*inputs, ROOT / "CMakeLists.txt"])
+
+
+def released_object(source: str) -> Path | None:
+    """The object file that is in the installed package, where pip built it from these sources."""
+    found = ROOT.glob(f"build/cp*/CMakeFiles/akunu_core.dir/{source}.o")
+    return next((o for o in found if o.stat().st_mtime >= _newest_input(source)), None)
+
+
 def compile_object(folder: Path, source: str) -> Path:
     """The object file of one source, with the flags of a configured folder; kept until sources change."""
     commands = json.loads((folder / "compile_commands.json").read_text())
@@ -66,8 +77,6 @@ def compile_object(folder: Path, source: str) -> Path:
     command = shlex.split(entry["command"])
     target = folder / (Path(source).stem + ".o")
     command[command.index("-o") + 1] = str(target)
-    inputs = [p for p in (ROOT / "cpp").rglob("*") if p.suffix in (".h", ".inl")] + [ROOT / source]
-    newest = max(p.stat().st_mtime for p in [*inputs, ROOT / "CMakeLists.txt"])
-    if not target.exists() or target.stat().st_mtime < newest:
+    if not target.exists() or target.stat().st_mtime < _newest_input(source):
         check_call(command, cwd=entry["directory"])
     return target

@@ -26,10 +26,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason="looks into the Metal emulator, which runs on Linux"))
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "slow: takes more than a few seconds")
-
-
 @pytest.fixture(scope="session", autouse=True)
 def emulator() -> Path:
     """Folder of the emulator's libraries; without clang a failure in CI, else a skip."""

@@ -111,6 +111,7 @@ ORDERS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", ORDERS, ids=str)
 def test_any_schedule_gives_the_same(case: Rope | Case) -> None:
     schedules = [*SCHEDULES_DEFAULT, Schedule("priority", 3, workers=1), Schedule("uniform", 4)]
@@ -224,6 +225,7 @@ def worst_of(case: Rope | Case, mutation: Mutation | None, schedules: Any = SCHE
         return np.inf
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "case", [TURN, DECODE, RUNS, PREFILL, FEW], ids=["rope", "decode", "runs", "prefill", "few"]
 )
@@ -231,6 +233,7 @@ def test_what_is_mutated_is_right(case: Rope | Case) -> None:
     assert worst_of(case, None) <= 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", MUTATIONS)
 def test_mutations_are_seen(name: str) -> None:
     assert worst_of(*MUTATIONS[name]) > 1
@@ -272,7 +275,7 @@ def run_under(sanitizer: str, kv: str, mutation: str = "") -> None:
     print("clean")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("sanitizer", ["tsan", "asan"])
 @pytest.mark.parametrize("kv", KV)
 def test_clean_under_sanitizers(kv: str, sanitizer: str) -> None:
@@ -291,7 +294,7 @@ ORDERED = (
 )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", ORDERED)
 def test_thread_sanitizer_sees_a_barrier_without_memory(name: str) -> None:
     done = in_sanitizer("tsan", __file__, "run_under", "tsan", "f16", name)

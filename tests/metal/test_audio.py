@@ -177,7 +177,7 @@ def run_all(sanitizer: str, name: str = "", old: str = "", new: str = "") -> Non
     print("clean")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("sanitizer", ["tsan", "asan"])
 def test_clean_under_sanitizers(sanitizer: str) -> None:
     done = in_sanitizer(sanitizer, __file__, "run_all", sanitizer)
@@ -197,7 +197,7 @@ MUTATIONS = {
 }  # fmt: skip
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", MUTATIONS)
 def test_a_mutation_is_seen(name: str) -> None:
     file, old, new = MUTATIONS[name]
@@ -208,7 +208,7 @@ def test_a_mutation_is_seen(name: str) -> None:
         run_all("", file, old, new)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("which", [0, 1, 2])
 def test_a_missing_barrier_is_seen(which: int) -> None:
     text = (KERNELS / "conv.metal").read_text()

@@ -274,7 +274,7 @@ def run_every_table(path: str) -> None:
     engine.logits(list(range(1, 41)))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("sanitizer", ["tsan", "asan"])
 def test_a_whole_model_is_clean_under(
     sanitizer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

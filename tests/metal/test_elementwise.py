@@ -196,6 +196,7 @@ RUNS = {
 TOLERANCE = 1e-6
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("schedule", SCHEDULES_DEFAULT, ids=str)
 @pytest.mark.parametrize("name", RUNS)
 def test_results_do_not_depend_on_the_schedule(name: str, schedule: Schedule) -> None:
@@ -257,6 +258,7 @@ def test_rope_table(half: int, position: int) -> None:
     assert run_rope_table(library("rope_table"), half=half, position=position, scale=1.0) <= TOLERANCE
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "old", "new"),
     [
@@ -301,14 +303,14 @@ def run_under(sanitizer: str, old: str = "", new: str = "") -> None:
     print("clean")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("sanitizer", ["tsan", "asan"])
 def test_clean_under_sanitizers(sanitizer: str) -> None:
     done = in_sanitizer(sanitizer, __file__, "run_under", sanitizer)
     assert done.returncode == 0 and done.stdout == "clean\n", done.stderr[-4000:]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_thread_sanitizer_sees_a_barrier_without_memory() -> None:
     done = in_sanitizer(
         "tsan",

@@ -187,7 +187,7 @@ def test_an_unknown_setting_is_refused(emulator: Path) -> None:
 # ---- sanitizers and cost -----------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     "case", ["concurrent_without_barrier", "concurrent_with_barrier", "event_chain", "end_to_end"]
 )

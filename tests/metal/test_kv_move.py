@@ -209,7 +209,7 @@ def run_all(sanitizer: str, old: str = "", new: str = "") -> None:
     print("clean")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("sanitizer", ["tsan", "asan"])
 def test_clean_under_sanitizers(sanitizer: str) -> None:
     done = in_sanitizer(sanitizer, __file__, "run_all", sanitizer)
@@ -228,7 +228,7 @@ MUTATIONS = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", MUTATIONS)
 def test_a_mutation_is_seen(name: str) -> None:
     old, new = MUTATIONS[name]

@@ -96,6 +96,7 @@ def test_rows_of_any_length(dtype: str, k: int) -> None:
     check(lab.embed(dtype, 2, k, 3))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dtype", FEW)
 @pytest.mark.parametrize("schedule", SCHEDULES_DEFAULT[1:], ids=str)
 def test_results_do_not_depend_on_the_order_of_threads(dtype: str, schedule: Schedule) -> None:
@@ -180,6 +181,7 @@ def test_lint_looks_into_templates() -> None:
     assert any("threadgroup Tile" in line for line in lint(text))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sanitizer", ["tsan", "asan"])
 @pytest.mark.parametrize("dtype", ["f16", "q6_k", "mxfp4", "mlx_q3", "mixed"])
 def test_sanitizers_find_nothing(sanitizer: str, dtype: str) -> None:
@@ -187,6 +189,7 @@ def test_sanitizers_find_nothing(sanitizer: str, dtype: str) -> None:
     assert done.returncode == 0, done.stderr[-3000:]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", MUTATIONS)
 def test_mutations_are_caught(name: str) -> None:
     sanitizer = MUTATIONS[name].sanitizer
@@ -198,5 +201,6 @@ def test_mutations_are_caught(name: str) -> None:
     assert done.returncode != 0 and report in done.stderr, done.stderr[-3000:]
 
 
+@pytest.mark.long
 def test_unmutated_text_passes() -> None:
     assert not any(caught(name, mutate=False) for name in MUTATIONS if not MUTATIONS[name].sanitizer)

@@ -39,6 +39,7 @@ def of_file(path: Path) -> list[str]:
     return arrays_in_memory(text)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("file", FILES)
 def test_no_array_is_in_memory(file: str) -> None:
     assert of_file(KERNELS / f"{file}.metal") == []

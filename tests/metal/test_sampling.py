@@ -51,6 +51,7 @@ def test_the_kernel_table(labs: dict[Schedule, SamplingLab], row: Case) -> None:
     assert not run(row.build(lab), lab)  # type: ignore[arg-type]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("row", ODD, ids=lambda c: c.id)
 def test_no_schedule_changes_a_result(labs: dict[Schedule, SamplingLab], row: Case) -> None:
     for lab in labs.values():
@@ -189,7 +190,7 @@ def test_a_grammar_mask_forbids_tokens(vocab: int) -> None:
     np.testing.assert_array_equal(out, np.where(allowed, logits, -np.inf))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("sanitizer", ["tsan", "asan"])
 def test_clean_under_sanitizers(sanitizer: str) -> None:
     rows = [(c.builder, dict(c.args)) for c in ODD]
@@ -215,6 +216,7 @@ MUTATIONS: dict[str, tuple[str, str, str, Case]] = {
 }  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", MUTATIONS)
 def test_a_mutation_is_seen(name: str) -> None:
     file, old, new, row = MUTATIONS[name]
@@ -235,7 +237,7 @@ BARRIERS = {
 }  # fmt: skip
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", BARRIERS)
 def test_a_missing_barrier_is_seen(name: str) -> None:
     file, behind, row = BARRIERS[name]

@@ -10,6 +10,7 @@ prints the path of the shared library.  Needs only the standard library.
 from __future__ import annotations
 
 import argparse
+import fcntl
 import hashlib
 import os
 import re
@@ -26,6 +27,7 @@ else:
     import mslpp
 
 HERE = Path(__file__).resolve().parent
+CACHE = HERE.parents[1] / ".cache" / "metal-kernels"
 SHIM = HERE / "shim"
 RUNTIME = HERE / "runtime"
 MINIMUM_CLANG = 16
@@ -141,9 +143,18 @@ def preprocess(
 
 
 @cache
-def _shim_text() -> bytes:
+def _surroundings() -> bytes:
+    """What a library depends on besides its text: the compiler, and the headers that stand for Metal's."""
+    version = _run([clang(), "--version"], clang())
     files = [p for p in sorted(SHIM.rglob("*")) if p.is_file()] + [RUNTIME / "msl_abi.h"]
-    return b"".join(p.read_bytes() for p in files)
+    return b"".join([version.encode(), *(p.read_bytes() for p in files)])
+
+
+def _key(cpp: str, flags: list[str], runtime_dir: Path) -> str:
+    """Of the code alone: the same kernel may come from its file, or flattened, as a device is given it."""
+    code = re.sub(r'^(# \d+ ".*|[ \t]*)\n', "", cpp, flags=re.M)
+    parts = (code.encode(), repr(flags).encode(), _surroundings(), str(runtime_dir).encode())
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()[:24]
 
 
 def _translate(source: Path, defines: tuple[str, ...], include: tuple[Path, ...], metal_version: int) -> str:
@@ -152,6 +163,26 @@ def _translate(source: Path, defines: tuple[str, ...], include: tuple[Path, ...]
         return mslpp.translate(text)
     except mslpp.TranslationError as e:
         raise CompileError(str(e)) from None
+
+
+def _compile(cpp: str, flags: list[str], stem: Path, runtime_dir: Path, sanitizer: str, name: str) -> None:
+    """Compiles to ``stem``.so; the C++ stays beside it, for the sanitizers' reports."""
+    cpp_file, temporary = stem.with_suffix(".cpp"), stem.with_suffix(".new")
+    cpp_file.write_text(cpp)
+    suffix = f"_{sanitizer}" if sanitizer else ""
+    command = [clang(), *flags, "-shared", "-I", str(SHIM), "-I", str(RUNTIME), str(cpp_file)]
+    command += [
+        "-o",
+        str(temporary),
+        f"-L{runtime_dir}",
+        f"-lmsl_runtime{suffix}",
+        f"-Wl,-rpath,{runtime_dir}",
+    ]
+    try:
+        _run(command, f"compiling {name}")
+        os.replace(temporary, stem.with_suffix(".so"))
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def compile_library(
@@ -185,46 +216,16 @@ def compile_library(
     """
     cpp = _translate(source, defines, include, metal_version)
     flags = [*LANGUAGE, *CODE, *WARNINGS, *(FAST_MATH if fast_math else []), *SANITIZERS[sanitizer]]
-    key = hashlib.sha256()
-    for part in (
-        cpp.encode(),
-        repr(flags).encode(),
-        clang().encode(),
-        _shim_text(),
-        str(runtime_dir).encode(),
-    ):
-        key.update(part)
-    directory = cache_dir or runtime_dir / "kernels"
+    directory = cache_dir or CACHE
     directory.mkdir(parents=True, exist_ok=True)
-    stem = directory / f"{source.stem}-{key.hexdigest()[:20]}"
+    stem = directory / _key(cpp, flags, runtime_dir)
     library = stem.with_suffix(".so")
     if library.exists():
         return library
-    unique = f".{os.getpid()}"
-    cpp_file = stem.with_suffix(".cpp")
-    temporary_cpp, temporary = Path(f"{cpp_file}{unique}.cpp"), Path(f"{library}{unique}")
-    temporary_cpp.write_text(cpp)
-    try:
-        command = [
-            clang(),
-            *flags,
-            "-shared",
-            "-I",
-            str(SHIM),
-            "-I",
-            str(RUNTIME),
-            str(temporary_cpp),
-            "-o",
-            str(temporary),
-        ]
-        suffix = f"_{sanitizer}" if sanitizer else ""
-        command += [f"-L{runtime_dir}", f"-lmsl_runtime{suffix}", f"-Wl,-rpath,{runtime_dir}"]
-        _run(command, f"compiling {source.name}")
-        os.replace(temporary_cpp, cpp_file)
-        os.replace(temporary, library)
-    finally:
-        temporary_cpp.unlink(missing_ok=True)
-        temporary.unlink(missing_ok=True)
+    with stem.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # another process may be compiling the same
+        if not library.exists():
+            _compile(cpp, flags, stem, runtime_dir, sanitizer, source.name)
     return library
 
 
