@@ -38,6 +38,7 @@ def targets(markdown: str) -> list[str]:
 def test_a_makefile_comes_only_with_the_tests_that_it_runs():
     excluded = PROJECT["tool"]["scikit-build"]["sdist"]["exclude"]
     assert ("/Makefile" in excluded) == ("/tests" in excluded)
+    assert "/tools" not in excluded  # the build reads `readme_for_pypi`
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)

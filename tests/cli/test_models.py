@@ -36,7 +36,7 @@ def test_models_are_listed_with_their_sizes(args, akunu_cli, cache):
     lines = [line.split() for line in ran.out.splitlines()]
     assert [line[0] for line in lines[1:]] == ["me/a:a-Q4_0.gguf", "me/a:a-Q8_0.gguf", "you/b:b.gguf"]
     assert lines[1][1:3] == ["1.5", "KiB"]
-    assert ran.err == "[3 models, 1.5 KiB]\n"
+    assert ran.err == "[1.5 KiB in all]\n"
 
 
 def test_the_list_for_programs_has_bytes(akunu_cli, cache):
@@ -58,6 +58,13 @@ def test_a_model_is_removed_and_the_others_stay(akunu_cli, cache):
     assert (ran.status, ran.err) == (0, "")
     assert ran.out == "me/a:Q4_0: 1.5 KiB freed\nyou/b: 20 B freed\n"
     assert [path.name for path in cache.rglob("*.gguf")] == ["a-Q8_0.gguf"]
+
+
+@pytest.mark.parametrize(("typed", "meant"), [("rm", "remove"), ("ls", "list"), ("remov", "remove")])
+def test_a_subcommand_is_guessed(typed, meant, akunu_cli):
+    ran = akunu_cli("models", typed, "me/a")
+    assert (ran.status, ran.out) == (2, "")
+    assert f"no command {typed!r}; did you mean {meant}?" in ran.err
 
 
 def test_nothing_is_removed_without_a_yes(akunu_cli, cache):

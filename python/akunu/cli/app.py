@@ -7,12 +7,13 @@ shows its traceback.
 
 from __future__ import annotations
 
+import difflib
 import io
 import os
 import re
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
@@ -24,6 +25,7 @@ __all__ = [
     "CONTEXT_SETTINGS",
     "DEBUG_VARIABLE",
     "Command",
+    "Group",
     "LazyVersion",
     "print_error",
     "run",
@@ -139,6 +141,23 @@ class Command(click.Command):
                     text = typed_name(ctx, option) + str(error)[subject.end() :]
                     raise InvalidArgumentError(text) from error
             raise
+
+
+class Group(click.Group):
+    """A group that guesses which subcommand was meant."""
+
+    elsewhere: Mapping[str, str] = {}
+    """What other programs call a subcommand."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name, known = args[0], self.list_commands(ctx)
+        if name not in known and not name.startswith("-"):
+            close = difflib.get_close_matches(name.lower(), [*known, *self.elsewhere], n=1)
+            meant = f"did you mean {self.elsewhere.get(close[0], close[0])}?" if close else ""
+            raise click.UsageError(f"no command {name!r}; {meant or 'there is ' + ', '.join(known)}", ctx)
+        return super().resolve_command(ctx, args)
 
 
 def typed_name(context: click.Context, option: click.Parameter) -> str:

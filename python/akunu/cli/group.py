@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from importlib import import_module
 from types import MappingProxyType
@@ -10,7 +9,7 @@ from typing import Final
 
 import click
 
-from akunu.cli.app import CONTEXT_SETTINGS, LazyVersion
+from akunu.cli.app import CONTEXT_SETTINGS, Group, LazyVersion
 
 __all__ = ["COMMANDS", "akunu"]
 
@@ -36,8 +35,10 @@ _ELSEWHERE: Final[Mapping[str, str]] = MappingProxyType(
 """What other programs call a command."""
 
 
-class LazyGroup(click.Group):
+class LazyGroup(Group):
     """A group whose subcommands are imported when one of them runs."""
+
+    elsewhere = _ELSEWHERE
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -48,16 +49,6 @@ class LazyGroup(click.Group):
         command = import_module(f"akunu.cli.commands.{cmd_name}").command
         assert isinstance(command, click.Command)
         return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        name = args[0]
-        if name not in COMMANDS and not name.startswith("-"):
-            close = difflib.get_close_matches(name.lower(), [*COMMANDS, *_ELSEWHERE], n=1)
-            meant = f"did you mean {_ELSEWHERE.get(close[0], close[0])}?" if close else ""
-            raise click.UsageError(f"no command {name!r}; {meant or 'there is ' + ', '.join(COMMANDS)}", ctx)
-        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

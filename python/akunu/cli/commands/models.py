@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import click
 
-from akunu.cli.app import CONTEXT_SETTINGS, Command
+from akunu.cli.app import CONTEXT_SETTINGS, Command, Group
 from akunu.cli.console import bytes_text, note, print_table
 
 if TYPE_CHECKING:
@@ -17,7 +18,11 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
-@click.group("models", context_settings=CONTEXT_SETTINGS, invoke_without_command=True)
+class _Models(Group):
+    elsewhere = MappingProxyType({"rm": "remove", "delete": "remove", "ls": "list"})
+
+
+@click.group("models", cls=_Models, context_settings=CONTEXT_SETTINGS, invoke_without_command=True)
 @click.pass_context
 def command(context: click.Context) -> None:
     """List the models that were fetched from the Hugging Face Hub, and remove them.
@@ -36,7 +41,7 @@ def command(context: click.Context) -> None:
         _list(as_json=False)
 
 
-@command.command("list", cls=Command)
+@command.command("list", cls=Command, short_help="List them, with their sizes.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, sizes in bytes.")
 def list_command(as_json: bool) -> None:
     """List the models, their sizes, and when each was last used.
@@ -49,7 +54,7 @@ def list_command(as_json: bool) -> None:
     _list(as_json)
 
 
-@command.command("remove", cls=Command)
+@command.command("remove", cls=Command, short_help="Remove some of them.")
 @click.argument("names", metavar="NAME...", nargs=-1, required=True)
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 def remove_command(names: tuple[str, ...], yes: bool) -> None:
@@ -83,7 +88,7 @@ def _list(as_json: bool) -> None:
         return
     rows = [[model.name, bytes_text(model.bytes), f"{model.last_used:%Y-%m-%d}"] for model in found]
     print_table(["model", "size", "last used"], rows, right=" r ")
-    note(f"[{len(found)} models, {bytes_text(sum(model.bytes for model in found))}]")
+    note(f"[{bytes_text(sum(model.bytes for model in found))} in all]")
 
 
 def _plain(model: CachedModel) -> dict[str, object]:
