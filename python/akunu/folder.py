@@ -75,6 +75,8 @@ class ModelFolder:
 
     Attributes
     ----------
+    format : str
+        "SafeTensors".
     files : SafetensorsFiles
         Its weights.
     config : dict
@@ -90,6 +92,8 @@ class ModelFolder:
         The weights are pickles, or of a type that Akunu does not have.
     """
 
+    format: Final = "SafeTensors"
+
     def __init__(self, path: Path) -> None:
         from akunu import _core
 
@@ -104,7 +108,12 @@ class ModelFolder:
         self._generation = _optional(path / "generation_config.json")
         self.files: SafetensorsFiles = _core.SafetensorsFiles([str(path / name) for name in shards])
         _check_index(path, shards, self.files)
-        self.metadata: dict[str, object] = {"general.name": path.name, **_templates(path), **self._sampling()}
+        self.metadata: dict[str, object] = {
+            "general.architecture": self.config.get("model_type"),
+            "general.name": path.name,
+            **_templates(path),
+            **self._sampling(),
+        }
 
     def spec(self, context: int | None = None) -> ModelSpec:
         """The model's numbers and the place of its tensors: see `akunu.hf_config.resolve_hf`."""

@@ -20,6 +20,10 @@ class ModelFiles(Protocol):
     """What `akunu.load` needs of a model's files."""
 
     @property
+    def format(self) -> str:
+        """The file format, for people."""
+
+    @property
     def files(self) -> TensorFiles:
         """The tensors."""
 
@@ -41,6 +45,7 @@ class GgufModel:
         from akunu import _core
 
         self.files = _core.GgufFile(str(path))
+        self.format = f"GGUF v{self.files.version}"
         self.metadata: Mapping[str, object] = self.files.metadata
 
     def spec(self, context: int | None = None) -> ModelSpec:

@@ -134,6 +134,28 @@ def test_the_command_line_takes_a_folder(folder: Path) -> None:
     assert result.returncode == 0, result.stderr
 
 
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        (["inspect"], "SafeTensors"),
+        (["inspect", "--plan"], "dispatch table: decode"),
+        (["bench", "-p", "4", "-n", "2", "-r", "1"], "llama 0.41M mixed"),
+    ],
+)
+def test_other_commands_take_a_folder(command: list[str], expected: str, folder: Path) -> None:
+    bench = command[0] == "bench"
+    module = ["akunu.bench", "-m", str(folder)] if bench else ["akunu", command[0], str(folder)]
+    result = subprocess.run(
+        [sys.executable, "-m", *module, *command[1:]],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    assert expected in result.stdout
+
+
 def test_a_repository_of_safetensors_is_fetched_as_a_folder(hub, folder: Path, tmp_path: Path) -> None:  # noqa: F811
     hub.files = {path.name: path.read_bytes() for path in folder.iterdir()} | {"README.md": b"x"}
     found = fetch("me/tiny", tmp_path / "cache", hub.url)

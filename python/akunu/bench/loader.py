@@ -81,6 +81,7 @@ def open_unmanaged(
     from akunu.bench.synthetic import SyntheticModel
     from akunu.config import resolve
     from akunu.loading import SIZE, find_model
+    from akunu.model_files import open_model
     from akunu.progress import reporter
 
     SIZE.check("context", context)
@@ -99,13 +100,13 @@ def open_unmanaged(
             facts = model_facts(source.name, source.metadata, source.tensors, load_mode="none")
         else:
             path = find_model(model)
-            file = _core.GgufFile(str(path))
-            spec = _stretched(resolve(file, context=context), context)
+            opened = open_model(path)
+            spec = _stretched(opened.spec(context), context)
             engine = _core.Engine(
-                file, spec, device=device_id, context=context, threads=threads, kv_dtype=kv_dtype,
+                opened.files, spec, device=device_id, context=context, threads=threads, kv_dtype=kv_dtype,
                 chunk=chunk, progress=report,
             )  # fmt: skip
-            facts = model_facts(str(path), file.metadata, file.tensors)
+            facts = model_facts(str(path), opened.metadata, opened.files.tensors)
     return OpenEngine(engine, spec.config, facts)
 
 

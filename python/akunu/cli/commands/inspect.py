@@ -8,6 +8,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,11 +21,12 @@ from akunu.cli.phases import ROWS, phase_options, table_context
 from akunu.errors import AkunuError
 
 if TYPE_CHECKING:
-    from akunu._core import CommandInfo, Engine, GgufFile, Memory, TensorEntry
+    from akunu._core import CommandInfo, Engine, Memory, TensorEntry
+    from akunu.model_files import ModelFiles
 
 __all__ = ["command"]
 
-_LAYER = re.compile(r"^blk\.(\d+)\.")
+_LAYER = re.compile(r"\b(blk|layers)\.\d+\.")
 MAX_VALUE = 100
 """Characters of a metadata value that are shown."""
 
@@ -73,13 +75,13 @@ def command(
     if chip is not None:
         refuse_unused(("device", "threads"), "a device that is here: --chip plans for one that need not be")
         values["device"] = f"plan:{chip}"
-    from akunu import _core
     from akunu.bench.loader import is_synthetic
     from akunu.loading import find_model
+    from akunu.model_files import open_model
 
     random = plan and is_synthetic(model)
     name = model if random else str(find_model(model))
-    file = None if random else _core.GgufFile(name)
+    file = None if random else open_model(Path(name))
     planned: _Plan | None = None
     if plan:
         planned = _plan(name, phase, rows or ROWS[phase], position, chip, values)
@@ -101,12 +103,10 @@ def command(
         _print_plan(planned)
 
 
-def _config(file: GgufFile) -> tuple[dict[str, Any], str]:
+def _config(file: ModelFiles) -> tuple[dict[str, Any], str]:
     """The configuration, or why there is none."""
-    from akunu.config import resolve
-
     try:
-        config = resolve(file).config
+        config = file.spec().config
     except AkunuError as error:
         return {}, str(error)
     return {field.name: _plain(getattr(config, field.name)) for field in fields(config)}, ""
@@ -155,13 +155,13 @@ def _predict(engine: Engine, machine: Machine, prompt: int, position: int) -> di
     }
 
 
-def _print_file(file: GgufFile, show_all: bool) -> None:
-    tensors = file.tensors
+def _print_file(file: ModelFiles, show_all: bool) -> None:
+    tensors, paths = file.files.tensors, file.files.paths
     n_params = sum(math.prod(tensor.shape) for tensor in tensors)
     n_bytes = sum(tensor.nbytes for tensor in tensors)
-    parts = f" (+ {len(file.paths) - 1} parts)" if len(file.paths) > 1 else ""
-    click.echo(f"file        {visible(file.paths[0])}{parts}")
-    click.echo(f"format      GGUF v{file.version}")
+    parts = f" (+ {len(paths) - 1} parts)" if len(paths) > 1 else ""
+    click.echo(f"file        {visible(paths[0])}{parts}")
+    click.echo(f"format      {file.format}")
     click.echo(f"parameters  {count_text(n_params)}")
     bits = f", {8 * n_bytes / n_params:.2f} bits a weight" if n_params else ""
     click.echo(f"weights     {bytes_text(n_bytes)}{bits}\n")
@@ -194,7 +194,7 @@ def _tensor_rows(tensors: Sequence[TensorEntry], show_all: bool) -> list[list[st
     """One row a tensor, or one for all layers in which a tensor has the same type and shape."""
     groups: dict[tuple[str, str, tuple[int, ...]], list[TensorEntry]] = defaultdict(list)
     for tensor in tensors:
-        name = tensor.name if show_all else _LAYER.sub("blk.*.", tensor.name)
+        name = tensor.name if show_all else _LAYER.sub(r"\1.*.", tensor.name)
         groups[name, tensor.dtype, tensor.shape].append(tensor)
     return [
         [
@@ -296,14 +296,14 @@ def _plan_report(plan: _Plan) -> dict[str, Any]:
     return report
 
 
-def _file_report(file: GgufFile, config: Mapping[str, Any], problem: str) -> dict[str, Any]:
+def _file_report(file: ModelFiles, config: Mapping[str, Any], problem: str) -> dict[str, Any]:
     report: dict[str, Any] = {
-        "paths": file.paths,
-        "version": file.version,
+        "paths": file.files.paths,
+        "format": file.format,
         "metadata": {key: _plain(value) for key, value in file.metadata.items()},
         "tensors": [
             {"name": t.name, "dtype": t.dtype, "shape": list(t.shape), "nbytes": t.nbytes}
-            for t in file.tensors
+            for t in file.files.tensors
         ],
         "config": config or None,
     }
