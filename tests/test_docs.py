@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from akunu.loading import find_model
+from models import folders
 
 ROOT = Path(__file__).resolve().parents[1]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -32,8 +33,9 @@ def test_the_user_documentation_has_examples() -> None:
 
 @pytest.mark.parametrize("name", DOCS)
 def test_the_examples_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In order, in one namespace, with the embedded model where they say model.gguf."""
+    """In order, in one namespace; model.gguf is the embedded model, and my-folder a tiny one."""
     (tmp_path / "model.gguf").symlink_to(find_model("ember").resolve())
+    folders.write("qwen3", tmp_path / "my-folder")
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {}
     for number, example in enumerate(blocks(name), 1):

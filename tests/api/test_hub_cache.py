@@ -61,6 +61,18 @@ def test_each_model_is_listed_with_what_loads_it(cache):
     assert isinstance(second, CachedModel)
 
 
+def test_a_folder_of_safetensors_is_one_model(cache):
+    for name, size in [("config.json", 1), ("tokenizer.json", 2), ("README.md", 50)]:
+        put(cache, "me/m", name, size)
+    for i in (1, 2):
+        put(cache, "me/m", f"model-0000{i}-of-00002.safetensors", 10 * i)
+    index = put(cache, "me/m", "model.safetensors.index.json", 4)
+    (model,) = cached_models()
+    assert (model.name, model.path, model.bytes) == ("me/m", index.parent, 37)
+    assert remove_cached("me/m") == 37
+    assert blobs(cache) == 50, "what is of no model stays"
+
+
 def test_a_repository_is_removed_whole(cache):
     put(cache, "me/m", "a.gguf", 10)
     put(cache, "me/m", "b.gguf", 20)

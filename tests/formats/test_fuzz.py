@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -19,7 +20,7 @@ def counts_of(worker: str) -> dict[str, dict[str, int]]:
     package_parent = Path(next(iter(akunu.__path__))).parent
     result = subprocess.run(
         [sys.executable, str(Path(__file__).with_name(worker))],
-        env={"PYTHONPATH": str(package_parent)},
+        env={"PYTHONPATH": os.pathsep.join([str(package_parent), os.environ.get("PYTHONPATH", "")])},
         capture_output=True,
         text=True,
         timeout=120,
