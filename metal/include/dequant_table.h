@@ -24,6 +24,7 @@ struct IQ4_NL : NibbleBlocks<18> {
 
 // 2^(d - 127)·value[q]. The two smallest exponents make subnormals, which a GPU may take for 0.
 struct MXFP4 : NibbleBlocks<17> {
+    using Tile = float;  // the exponents are those of a float
     static constexpr constant bool kHasMin = false;
     static Quad quad(Row row, uint block, ushort e, uint) {
         Row b = row + block * 17;

@@ -31,7 +31,7 @@ PARAMS = 8
 
 F32_BOUND = 1e-11  # accumulated in binary32
 F16_BOUND = 3e-7  # a weight, or a stored activation, rounded to binary16
-TILED = {"f32", "bf16", "f16"}  # whose GEMM tiles hold the weights exactly
+TILED = {"f32", "bf16", "f16", "mxfp4"}  # whose GEMM tiles hold the weights exactly
 
 
 @cache
@@ -168,6 +168,26 @@ def matmul(
     else:
         run.gemm(name, buffers, n, rows)
     return nmse(out.reshape(-1), expected.reshape(-1))
+
+
+def extreme_exponents(rows: int, kind: str) -> float:
+    """Rows of MXFP4 weights by turns 2^80 times as large and as small as usual; of the worse half."""
+    n, k = 70, 96
+    run = Run("mxfp4", k, rows, n)
+    (w, weights), (x, values) = run.weight(n), run.input(rows)
+    blocks, powers = w.copy().reshape(n, k // 32, 17), np.where(np.arange(n) % 2, 80, -80)
+    blocks[:, :, 0] += powers[:, None].astype(np.uint8)  # modulo 256
+    y = np.full((rows, n), np.nan, np.float32)
+    params = pack("matmul", rows=rows, n=n, k=k, y_stride=n, accumulate=False, has_bias=False, softcap=0)
+    buffers = {0: x, 1: blocks.reshape(w.shape), 2: y, 3: DUMMY, PARAMS: params}
+    if kind == "gemv":
+        run.gemv("matmul_gemv", buffers, _up(n, run.rows_per_group))
+    elif kind == "rows":
+        run.rows("matmul_rows", buffers, n)
+    else:
+        run.gemm(f"matmul_{kind}", buffers, n, rows)
+    found, expected = np.ldexp(y.astype(np.float64), -powers), values @ weights.T
+    return max(nmse(found[:, i::2].reshape(-1), expected[:, i::2].reshape(-1)) for i in (0, 1))
 
 
 def _gated_buffers(rows: int, n: int, formats: int) -> list[Any]:

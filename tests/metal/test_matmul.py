@@ -78,6 +78,12 @@ def test_many_rows(dtype: str) -> None:
     check(lab.gate_up(dtype, 33, 37, few, "gemm", formats=1), 3 * limit)
 
 
+@pytest.mark.parametrize(("rows", "kind"), [(1, "gemv"), (5, "rows"), (17, "gemm_small"), (33, "gemm")])
+def test_exponents_keep_their_range(rows: int, kind: str) -> None:
+    """MXFP4's are those of a float: a prompt must see the weights that a single token sees."""
+    check(lab.extreme_exponents(rows, kind))
+
+
 @pytest.mark.parametrize("rows", [*range(1, 18), 33, 65])
 def test_any_number_of_rows(rows: int) -> None:
     check(lab.matmul("q8_0", rows, 5, 96, "gemm"), lab.F16_BOUND)
