@@ -67,6 +67,9 @@ def test_a_missing_wait_reads_the_old_value(emulator: Path) -> None:
         ("event_chain", "done=1 value=10 beyond=0 handled=10 time=1"),
         ("indirect", "value=3 status=4"),
         ("encoders_with_a_fence", "value=3"),
+        ("command_buffers_with_a_fence", "value=3"),
+        ("command_buffers_with_an_event", "value=3"),
+        ("command_buffers_with_a_wait", "value=3"),
         ("timestamps", "ordered=1 set=timestamp"),
         ("no_copy", "same=1 length=16384\nreleased=1"),
         ("blit", "0 5 0"),
@@ -75,7 +78,7 @@ def test_a_missing_wait_reads_the_old_value(emulator: Path) -> None:
         ("concurrent_with_barrier", "sum=2016"),
         (
             "properties",
-            "Apple M2 Pro apple8=1 apple9=0 metal3=1 unified=1 threads=1024 memory=32768\nallocated=4096 label=weights poisoned=1\ntoo_large=0",
+            "Apple M2 Pro apple8=1 apple9=0 metal3=1 unified=1 threads=1024 memory=32768\nallocated=4096 label=weights zeroed=1\ntoo_large=0",
         ),
     ],
 )
@@ -153,6 +156,8 @@ MISUSE = {
     "host_writes_past_end": "write outside of buffer '' of 10 bytes, at byte 11",
     "icb_without_use_resource": "was not made resident by useResource",
     "indirect_encoded_twice": "it must be reset before it is encoded again",
+    "command_buffers_without_a_fence": "used by two command buffers in flight, and neither a fence nor an event",
+    "command_buffers_with_a_fence_of_another": "used by two command buffers in flight, and neither a fence nor an event",
     "encoders_without_a_fence": "is used by encoders 0 and 1 of a command buffer, and no fence is between them",
     "icb_pipeline_not_allowed": "without supportIndirectCommandBuffers",
     "concurrent_without_barrier": "'sum' reads 'a' that 'put' writes as 'o' with no barrier",

@@ -85,13 +85,3 @@ FMBuffer* FMNewBufferNoCopy(void* p, NSUInteger size, MTLResourceOptions options
     add(kBuffers);
     return b;
 }
-
-@implementation MTLResidencySetDescriptor
-- (id)copyWithZone:(NSZone*)z {
-    (void)z;
-    MTLResidencySetDescriptor* d = [MTLResidencySetDescriptor new];
-    d.label = self.label;
-    d.initialCapacity = self.initialCapacity;
-    return d;
-}
-@end

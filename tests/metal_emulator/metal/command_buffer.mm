@@ -1,4 +1,5 @@
 // Command buffers and queues: commit hands the work to the queue's thread.
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <thread>
@@ -102,6 +103,10 @@ constexpr uint64_t kEventTimeoutMs = 10000;
 - (void)encodeSignalEvent:(id<MTLEvent>)e value:(uint64_t)v {
     if (open_encoder) invalid("encodeSignalEvent while an encoder is open");
     FMEvent* event = (FMEvent*)e;
+    {
+        std::lock_guard lock(event->mutex);
+        event->signalled_by[v] = number;
+    }
     work.push_back({[event, v] {
                         event.signaledValue = v;
                         return std::string();
@@ -111,6 +116,11 @@ constexpr uint64_t kEventTimeoutMs = 10000;
 - (void)encodeWaitForEvent:(id<MTLEvent>)e value:(uint64_t)v {
     if (open_encoder) invalid("encodeWaitForEvent while an encoder is open");
     FMEvent* event = (FMEvent*)e;
+    {
+        std::lock_guard lock(event->mutex);
+        const auto by = event->signalled_by.lower_bound(v);
+        if (encoders == 0 && by != event->signalled_by.end()) behind.push_back(by->second);
+    }
     work.push_back({[event, v] {
                         return [event waitUntilSignaledValue:v timeoutMS:kEventTimeoutMs]
                                    ? std::string()
@@ -139,7 +149,16 @@ constexpr uint64_t kEventTimeoutMs = 10000;
     if (state > MTLCommandBufferStatusEnqueued) invalid("commit: the command buffer was committed already");
     state = MTLCommandBufferStatusCommitted;
     add(kCommandBuffers);
-    for (__unsafe_unretained FMBuffer* b : buffers) ++b->in_flight;
+    order_committed(number, behind);
+    for (__unsafe_unretained FMBuffer* b : buffers) {
+        ++b->in_flight;
+        if (!b->resident) add(kNotResident);
+        if (!(b->options & MTLResourceHazardTrackingModeUntracked)) continue;
+        const uint64_t before = b->last_use.exchange(number);
+        if (before && !is_ordered(before, number))
+            invalid("an untracked buffer is used by two command buffers in flight, and neither a fence nor an event "
+                    "keeps the later one behind");
+    }
     FMCommandBuffer* me = self;
     queue->push([me] {
         @autoreleasepool {
@@ -196,6 +215,7 @@ constexpr uint64_t kEventTimeoutMs = 10000;
         add(kFaults);
     }
     work.clear();
+    order_completed(number);
     for (__unsafe_unretained FMBuffer* b : buffers) --b->in_flight;
     buffers.clear();
     retained.clear();
@@ -227,6 +247,7 @@ constexpr uint64_t kEventTimeoutMs = 10000;
 
 @implementation FMQueue {
     std::shared_ptr<Queue> queue;
+    std::vector<id<MTLResidencySet>> sets;
 }
 - (instancetype)init {
     queue = std::make_shared<Queue>();
@@ -235,6 +256,7 @@ constexpr uint64_t kEventTimeoutMs = 10000;
 - (FMCommandBuffer*)make:(bool)retains options:(MTLCommandBufferErrorOption)o {
     FMCommandBuffer* c = [FMCommandBuffer new];
     c->queue = queue;
+    c->number = next_command_buffer();
     c->retains = retains;
     c->error_options = o;
     return c;
@@ -249,9 +271,16 @@ constexpr uint64_t kEventTimeoutMs = 10000;
     return [self make:d.retainedReferences options:d.errorOptions];
 }
 - (void)addResidencySet:(id<MTLResidencySet>)s {
-    (void)s;
+    sets.push_back(s);
+    add(kResidencySets);
 }
 - (void)removeResidencySet:(id<MTLResidencySet>)s {
-    (void)s;
+    if (const auto at = std::find(sets.begin(), sets.end(), s); at != sets.end()) {
+        sets.erase(at);
+        add(kResidencySets, -1);
+    }
+}
+- (void)dealloc {
+    add(kResidencySets, -static_cast<int64_t>(sets.size()));
 }
 @end

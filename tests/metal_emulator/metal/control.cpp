@@ -27,7 +27,7 @@ constexpr Row kSettingRows[kSettings] = {
     {"delay_us", 0},                   // sleep before each command buffer: a missing wait shows for sure
     {"noop", 0},                       // 1: encoders do nothing; measures the host's own encode cost
     {"hazards", 1},                    // concurrent encoders: 0 off, 1 same binding, 2 overlapping ranges
-    {"poison_buffers", 1},             // new buffers are 0xFF; 0: zeros, as macOS happens to give
+    {"poison_buffers", 0},             // 1: new buffers are 0xFF; 0: zeros, as Metal documents
     {"fail_command_buffer", 0},        // n: the n-th command buffer executed from now fails
     {"fail_command_buffer_code", 1},   // with this MTLCommandBufferError
     {"fail_signals", 0},               // 1: what fails so is executed all the same, signals included
@@ -39,9 +39,13 @@ constexpr Row kSettingRows[kSettings] = {
     {"max_buffer_length", 6ll << 30},  // three quarters of it, as on Apple silicon
     {"page_size", 4096},               // newBufferWithBytesNoCopy's alignment; 16384 on Apple silicon
 };
-constexpr const char* kCounterNames[kCounters] = {"dispatches",      "command_buffers", "encoders",   "buffers",
-                                                  "allocated_bytes", "faults",          "set_buffer", "set_bytes",
-                                                  "barriers",        "pipelines",       "libraries"};
+constexpr const char* kCounterNames[kCounters] = {"dispatches",         "command_buffers", "encoders",   "buffers",
+                                                  "allocated_bytes",    "faults",          "set_buffer", "set_bytes",
+                                                  "barriers",           "pipelines",       "libraries",  "archive_hits",
+                                                  "resident",  // buffers of sets whose residency is requested
+                                                  "residency_requests",
+                                                  "residency_sets",  // that queues have
+                                                  "not_resident"};   // uses of other buffers
 std::atomic<int64_t> g_counters[kCounters];
 
 int find(const char* name) {

@@ -39,6 +39,11 @@ enum Counter {
     kBarriers,
     kPipelines,
     kLibraries,
+    kArchiveHits,
+    kResident,
+    kResidencyRequests,
+    kResidencySets,
+    kNotResident,
     kCounters
 };
 int64_t setting(Setting s);

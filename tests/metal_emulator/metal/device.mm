@@ -2,13 +2,10 @@
 #include <time.h>
 
 #include <cstring>
-#include <fstream>
 
 #import "fake.h"
 
 using namespace fakemetal;
-
-NSErrorDomain const MTLBinaryArchiveDomain = @"MTLBinaryArchiveDomain";
 
 namespace fakemetal {
 NSError* make_error(NSErrorDomain domain, NSInteger code, const std::string& text) {
@@ -22,87 +19,6 @@ double now_seconds() {
 }  // namespace fakemetal
 
 @implementation FMFence
-@end
-
-// Accepts pipelines and writes a marker file: compiled kernels have their own cache here.
-@interface FMBinaryArchive : NSObject <MTLBinaryArchive> {
-  @public
-    NSUInteger functions;
-}
-@property(nullable, copy, atomic) NSString* label;
-@property(readonly) id<MTLDevice> device;
-@end
-namespace {
-constexpr char kArchiveMagic[] = "akunu-metal-emulator-archive\n";
-}
-@implementation FMBinaryArchive
-- (BOOL)addComputePipelineFunctionsWithDescriptor:(MTLComputePipelineDescriptor*)d error:(NSError* __autoreleasing*)e {
-    if (!d.computeFunction) {
-        if (e)
-            *e = make_error(MTLBinaryArchiveDomain, MTLBinaryArchiveErrorUnexpectedElement,
-                            "the descriptor has no function");
-        return NO;
-    }
-    ++functions;
-    return YES;
-}
-- (BOOL)serializeToURL:(NSURL*)u error:(NSError* __autoreleasing*)e {
-    std::ofstream out(u.path.UTF8String);
-    out << kArchiveMagic << functions << "\n";
-    if (out.flush()) return YES;
-    if (e)
-        *e = make_error(MTLBinaryArchiveDomain, MTLBinaryArchiveErrorInternalError,
-                        std::string("cannot write ") + u.path.UTF8String);
-    return NO;
-}
-@end
-@implementation MTLBinaryArchiveDescriptor
-- (id)copyWithZone:(NSZone*)z {
-    (void)z;
-    MTLBinaryArchiveDescriptor* d = [MTLBinaryArchiveDescriptor new];
-    d.url = self.url;
-    return d;
-}
-@end
-
-// Residency is not emulated: everything is resident.  Membership is kept so that code can be checked.
-@interface FMResidencySet : NSObject <MTLResidencySet> {
-    std::vector<id<MTLAllocation>> members;
-}
-@end
-@implementation FMResidencySet
-- (uint64_t)allocatedSize {
-    uint64_t n = 0;
-    for (id<MTLAllocation> a : members) n += a.allocatedSize;
-    return n;
-}
-- (NSUInteger)allocationCount {
-    return members.size();
-}
-- (void)requestResidency {
-}
-- (void)endResidency {
-}
-- (void)commit {
-}
-- (BOOL)containsAllocation:(id<MTLAllocation>)a {
-    for (id<MTLAllocation> m : members)
-        if (m == a) return YES;
-    return NO;
-}
-- (void)addAllocation:(id<MTLAllocation>)a {
-    if (![self containsAllocation:a]) members.push_back(a);
-}
-- (void)removeAllocation:(id<MTLAllocation>)a {
-    for (size_t i = 0; i < members.size(); ++i)
-        if (members[i] == a) {
-            members.erase(members.begin() + static_cast<long>(i));
-            return;
-        }
-}
-- (void)removeAllAllocations {
-    members.clear();
-}
 @end
 
 @interface FMDevice : NSObject <MTLDevice>
@@ -191,17 +107,14 @@ constexpr char kArchiveMagic[] = "akunu-metal-emulator-archive\n";
 - (id<MTLResidencySet>)newResidencySetWithDescriptor:(MTLResidencySetDescriptor*)d error:(NSError* __autoreleasing*)e {
     (void)d;
     (void)e;
-    return [FMResidencySet new];
+    return FMNewResidencySet();
 }
 
 - (id<MTLLibrary>)newDefaultLibrary {
     return nil;
 }
 - (id<MTLLibrary>)newLibraryWithURL:(NSURL*)u error:(NSError* __autoreleasing*)e {
-    if (e)
-        *e = make_error(MTLLibraryErrorDomain, MTLLibraryErrorFileNotFound,
-                        std::string("no compiled library can be read here: ") + u.path.UTF8String);
-    return nil;
+    return FMReadLibrary(u.path.UTF8String, e);
 }
 - (id<MTLLibrary>)newLibraryWithSource:(NSString*)s options:(MTLCompileOptions*)o error:(NSError* __autoreleasing*)e {
     return FMNewLibrary(s, o, e);
@@ -215,29 +128,20 @@ constexpr char kArchiveMagic[] = "akunu-metal-emulator-archive\n";
                                                           reflection:(MTLComputePipelineReflection* __autoreleasing*)r
                                                                error:(NSError* __autoreleasing*)e {
     (void)r;
-    if (o & MTLPipelineOptionFailOnBinaryArchiveMiss) {
+    const bool hit = FMArchivesHold(d);
+    if (!hit && o & MTLPipelineOptionFailOnBinaryArchiveMiss) {
         if (e)
             *e = make_error(MTLBinaryArchiveDomain, MTLBinaryArchiveErrorInternalError,
                             "the archive has no such pipeline");
         return nil;
     }
+    if (hit) add(kArchiveHits);
     return FMNewPipeline((FMFunction*)d.computeFunction, d.maxTotalThreadsPerThreadgroup,
                          d.supportIndirectCommandBuffers, e);
 }
 - (id<MTLBinaryArchive>)newBinaryArchiveWithDescriptor:(MTLBinaryArchiveDescriptor*)d
                                                  error:(NSError* __autoreleasing*)e {
-    if (d.url) {
-        std::string line;
-        std::ifstream in(d.url.path.UTF8String);
-        std::getline(in, line);
-        if (line + "\n" != kArchiveMagic) {
-            if (e)
-                *e = make_error(MTLBinaryArchiveDomain, MTLBinaryArchiveErrorInvalidFile,
-                                std::string("not a binary archive: ") + d.url.path.UTF8String);
-            return nil;
-        }
-    }
-    return [FMBinaryArchive new];
+    return FMReadArchive(d, e);
 }
 - (id<MTLIndirectCommandBuffer>)newIndirectCommandBufferWithDescriptor:(MTLIndirectCommandBufferDescriptor*)d
                                                        maxCommandCount:(NSUInteger)n

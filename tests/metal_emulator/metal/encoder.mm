@@ -221,19 +221,23 @@ std::string run_steps(std::vector<Step>& steps, bool concurrent) {
 - (void)useResources:(const id<MTLResource> __unsafe_unretained[])r count:(NSUInteger)n usage:(MTLResourceUsage)u {
     for (NSUInteger i = 0; i < n; ++i) [self useResource:r[i] usage:u];
 }
-// Encoders of one queue run one after the other here: a fence only counts in the check of untracked buffers.
+// Encoders of one queue run one after the other here: a fence only counts in the checks of untracked buffers.
 - (void)updateFence:(id<MTLFence>)f {
     [self check:"updateFence"];
     FMFence* fence = (FMFence*)f;
-    fence->updated_in = (__bridge const void*)owner;
+    fence->queue = owner->queue.get();
+    fence->updated_in = owner->number;
     fence->encoder = number;
     fence->complete = ordered == number;
 }
 - (void)waitForFence:(id<MTLFence>)f {
     [self check:"waitForFence"];
     FMFence* fence = (FMFence*)f;
-    if (fence->updated_in == (__bridge const void*)owner && fence->complete)
-        ordered = std::max(ordered, fence->encoder + 1);
+    if (fence->updated_in == owner->number) {
+        if (fence->complete) ordered = std::max(ordered, fence->encoder + 1);
+    } else if (fence->queue == owner->queue.get() && number == 0) {
+        owner->behind.push_back(fence->updated_in);
+    }
 }
 - (void)insertDebugSignpost:(NSString*)s {
     [self check:"insertDebugSignpost"];

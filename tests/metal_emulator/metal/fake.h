@@ -15,6 +15,7 @@
 #include "../runtime/msl_abi.h"
 #include "control.h"
 #include "executor_library.h"
+#include "order.h"
 #include "queue.h"
 
 @class FMBuffer, FMPipeline, FMCommandBuffer;
@@ -76,7 +77,9 @@ double now_seconds();
     char* bytes;
     NSUInteger size;
     bool owned;
-    std::atomic<int> in_flight;  // committed command buffers that use it
+    std::atomic<int> in_flight;      // committed command buffers that use it
+    std::atomic<int> resident;       // sets that keep it so
+    std::atomic<uint64_t> last_use;  // the command buffer of it, see order.h
     MTLResourceOptions options;
     void (^deallocator)(void*, NSUInteger);
 }
@@ -92,6 +95,7 @@ FMBuffer* FMNewBufferNoCopy(void* p, NSUInteger size, MTLResourceOptions options
     std::mutex mutex;
     std::condition_variable changed;
     uint64_t value;
+    std::map<uint64_t, uint64_t> signalled_by;  // values, and the command buffer that signals them
     std::vector<std::pair<uint64_t, MTLSharedEventNotificationBlock>> waiting;
 }
 @property(nullable, copy, atomic) NSString* label;
@@ -100,7 +104,8 @@ FMBuffer* FMNewBufferNoCopy(void* p, NSUInteger size, MTLResourceOptions options
 
 @interface FMFence : NSObject <MTLFence> {
   @public
-    const void* updated_in;  // the command buffer of the last update, by which of its encoders
+    const fakemetal::Queue* queue;
+    uint64_t updated_in;  // the command buffer of the last update, by which of its encoders
     size_t encoder;
     bool complete;  // that encoder is behind all before it
 }
@@ -133,10 +138,17 @@ FMBuffer* FMNewBufferNoCopy(void* p, NSUInteger size, MTLResourceOptions options
 @property(readonly) id<MTLDevice> device;
 @end
 
+/// A library file of the emulator: kFileMagic, then texts between lines of kTextMark.
+id<MTLLibrary> FMReadLibrary(const std::string& path, NSError* __autoreleasing* e) NS_RETURNS_RETAINED;
 id<MTLLibrary> FMNewLibrary(NSString* source, MTLCompileOptions* options,
                             NSError* __autoreleasing* e) NS_RETURNS_RETAINED;
 FMPipeline* FMNewPipeline(FMFunction* f, NSUInteger max_threads, bool indirect,
                           NSError* __autoreleasing* e) NS_RETURNS_RETAINED;
+
+id<MTLBinaryArchive> FMReadArchive(MTLBinaryArchiveDescriptor* d, NSError* __autoreleasing* e) NS_RETURNS_RETAINED;
+/// Whether one of the descriptor's archives has its pipeline.
+bool FMArchivesHold(MTLComputePipelineDescriptor* d);
+id<MTLResidencySet> FMNewResidencySet() NS_RETURNS_RETAINED;
 
 // ---- commands --------------------------------------------------------------------------------
 
@@ -163,6 +175,8 @@ FMPipeline* FMNewPipeline(FMFunction* f, NSUInteger max_threads, bool indirect,
     std::vector<id> retained;
     std::vector<__unsafe_unretained FMBuffer*> buffers;  // `retained` holds them, if at all
     std::deque<std::string> inline_bytes;
+    uint64_t number;                          // see order.h
+    std::vector<uint64_t> behind;             // command buffers that events and fences keep it behind
     size_t encoders;                          // begun so far
     std::map<const void*, size_t> untracked;  // buffers, and the last encoder that uses them
     bool retains;

@@ -1,6 +1,7 @@
 // Libraries from source, functions with constants, pipelines.
 #include <cctype>
 #include <cstring>
+#include <fstream>
 #include <sstream>
 
 #import "fake.h"
@@ -13,6 +14,8 @@ using mslrt::KernelDesc;
 NSErrorDomain const MTLLibraryErrorDomain = @"MTLLibraryErrorDomain";
 
 namespace {
+constexpr char kFileMagic[] = "akunu-metal-emulator-library", kTextMark[] = "---- text";
+
 struct TypeRow {
     MTLDataType type;
     const char* name;
@@ -149,7 +152,7 @@ bool needs_constant(const KernelDesc* k, uint32_t index) {
 
 @interface FMLibrary : NSObject <MTLLibrary> {
   @public
-    const mslrt::LibraryDesc* desc;
+    std::vector<const mslrt::LibraryDesc*> texts;
 }
 @property(nullable, copy, atomic) NSString* label;
 @property(readonly) id<MTLDevice> device;
@@ -157,17 +160,19 @@ bool needs_constant(const KernelDesc* k, uint32_t index) {
 @implementation FMLibrary
 - (NSArray<NSString*>*)functionNames {
     std::vector<id> names;
-    for (const KernelDesc* k = desc->kernels; k->name; ++k) names.push_back(@(k->name));
+    for (const mslrt::LibraryDesc* text : texts)
+        for (const KernelDesc* k = text->kernels; k->name; ++k) names.push_back(@(k->name));
     return [NSArray arrayWithObjects:(id __unsafe_unretained*)(void*)names.data() count:names.size()];
 }
 - (FMFunction*)find:(NSString*)n {
-    for (const KernelDesc* k = desc->kernels; k->name; ++k)
-        if (!strcmp(k->name, n.UTF8String)) {
-            FMFunction* f = [FMFunction new];
-            f->library = desc;
-            f->kernel = k;
-            return f;
-        }
+    for (const mslrt::LibraryDesc* text : texts)
+        for (const KernelDesc* k = text->kernels; k->name; ++k)
+            if (!strcmp(k->name, n.UTF8String)) {
+                FMFunction* f = [FMFunction new];
+                f->library = text;
+                f->kernel = k;
+                return f;
+            }
     return nil;
 }
 /// Empty, or the first constant the kernel cannot do without.
@@ -198,7 +203,7 @@ static std::string missing_constant(FMFunction* f) {
         return fail(MTLLibraryErrorFunctionNotFound,
                     std::string("function '") + n.UTF8String + "' not found in the library");
     for (const GivenValue& v : given->values)
-        for (const ConstantDesc* c = desc->constants; c->name; ++c) {
+        for (const ConstantDesc* c = f->library->constants; c->name; ++c) {
             if (v.name.empty() ? v.index != c->index : v.name != c->name) continue;
             if (type_of(c->type) != v.type)
                 return fail(MTLLibraryErrorCompileFailure, std::string("function constant '") + c->name + "' is " +
@@ -213,7 +218,7 @@ static std::string missing_constant(FMFunction* f) {
 }
 @end
 
-id<MTLLibrary> FMNewLibrary(NSString* source, MTLCompileOptions* options, NSError* __autoreleasing* e) {
+static const mslrt::LibraryDesc* compiled(const std::string& source, MTLCompileOptions* options, std::string& error) {
     if (!options) options = [MTLCompileOptions new];
     std::ostringstream args;
     if (options.mathMode == MTLMathModeFast) args << "--fast-math ";
@@ -224,16 +229,48 @@ id<MTLLibrary> FMNewLibrary(NSString* source, MTLCompileOptions* options, NSErro
              << shell_quote(std::string(key.UTF8String) + "=" +
                             [options.preprocessorMacros[key] description].UTF8String)
              << " ";
+    const std::string path = compile({source, args.str()}, error);
+    return path.empty() ? nullptr : load(path, error);
+}
+
+id<MTLLibrary> FMNewLibrary(NSString* source, MTLCompileOptions* options, NSError* __autoreleasing* e) {
     std::string error;
-    const std::string path = compile({source.UTF8String, args.str()}, error);
-    const mslrt::LibraryDesc* desc = path.empty() ? nullptr : load(path, error);
-    if (!desc) {
+    const mslrt::LibraryDesc* text = compiled(source.UTF8String, options, error);
+    if (!text) {
         if (e) *e = make_error(MTLLibraryErrorDomain, MTLLibraryErrorCompileFailure, error);
         return nil;
     }
     add(kLibraries);
     FMLibrary* l = [FMLibrary new];
-    l->desc = desc;
+    l->texts.push_back(text);
+    return l;
+}
+
+id<MTLLibrary> FMReadLibrary(const std::string& path, NSError* __autoreleasing* e) {
+    const auto fail = [&](NSInteger code, const std::string& text) {
+        if (e) *e = make_error(MTLLibraryErrorDomain, code, path + ": " + text);
+        return nil;
+    };
+    std::ifstream in(path);
+    if (!in) return fail(MTLLibraryErrorFileNotFound, "cannot be read");
+    std::string line, error;
+    if (!std::getline(in, line) || line != kFileMagic) return fail(MTLLibraryErrorUnsupported, "is no library");
+    std::vector<std::string> texts;
+    while (std::getline(in, line)) {
+        if (line == kTextMark) {
+            texts.emplace_back();
+        } else if (!texts.empty()) {
+            texts.back() += line + "\n";
+        }
+    }
+    FMLibrary* l = [FMLibrary new];
+    MTLCompileOptions* options = [MTLCompileOptions new];
+    options.languageVersion = MTLLanguageVersion3_0;  // as cmake/Metal.cmake has it
+    for (const std::string& source : texts) {
+        l->texts.push_back(compiled(source, options, error));
+        if (!l->texts.back()) return fail(MTLLibraryErrorCompileFailure, error);
+    }
+    add(kLibraries);
     return l;
 }
 

@@ -92,9 +92,12 @@ struct Scene {
 };
 
 void two_encoders(bool with_fence);
+void two_command_buffers(const char* between);
 
 void add_misuse(Cases& c) {
     c["encoders_without_a_fence"] = [] { two_encoders(false); };
+    c["command_buffers_without_a_fence"] = [] { two_command_buffers("nothing"); };
+    c["command_buffers_with_a_fence_of_another"] = [] { two_command_buffers("another fence"); };
     c["indirect_encoded_twice"] = [] {
         Scene s;
         MTLIndirectCommandBufferDescriptor* d = [MTLIndirectCommandBufferDescriptor new];
@@ -308,6 +311,33 @@ void two_encoders(bool with_fence) {
     printf("value=%g\n", static_cast<double>(s.value()));
 }
 
+/// Three command buffers of a queue add one to an untracked buffer; `between` keeps one behind the other.
+void two_command_buffers(const char* between) {
+    Scene s;
+    [s.encoder endEncoding];
+    metal_emulator_set("delay_us", 20000);  // so that the first is in flight when the next is committed
+    s.buffer = [s.device newBufferWithLength:1024
+                                     options:MTLResourceStorageModeShared | MTLResourceHazardTrackingModeUntracked];
+    id<MTLFence> fence = [s.device newFence];
+    id<MTLEvent> event = [s.device newEvent];
+    for (uint64_t i = 0; i < 3; ++i) {
+        s.command = [s.queue commandBuffer];
+        if (!strcmp(between, "event")) [s.command encodeWaitForEvent:event value:i];
+        s.encoder = [s.command computeCommandEncoder];
+        if (!strcmp(between, "fence")) [s.encoder waitForFence:fence];
+        if (!strcmp(between, "another fence")) [s.encoder waitForFence:[s.device newFence]];
+        s.bind_add_one();
+        [s.encoder dispatchThreadgroups:s.one threadsPerThreadgroup:s.simd];
+        if (strstr(between, "fence")) [s.encoder updateFence:fence];
+        [s.encoder endEncoding];
+        if (!strcmp(between, "event")) [s.command encodeSignalEvent:event value:i + 1];
+        [s.command commit];
+        if (!strcmp(between, "wait")) [s.command waitUntilCompleted];
+    }
+    [s.command waitUntilCompleted];
+    printf("value=%g\n", static_cast<double>(s.value()));
+}
+
 /// A patch kernel and its user as indirect commands, executed twice.
 void indirect() {
     Scene s;
@@ -489,8 +519,8 @@ void properties() {
     const NSUInteger before = d.currentAllocatedSize;
     id<MTLBuffer> b = [d newBufferWithLength:4096 options:0];
     b.label = @"weights";
-    printf("allocated=%lu label=%s poisoned=%d\n", d.currentAllocatedSize - before, b.label.UTF8String,
-           *static_cast<unsigned char*>(b.contents) == 0xFF);
+    printf("allocated=%lu label=%s zeroed=%d\n", d.currentAllocatedSize - before, b.label.UTF8String,
+           *static_cast<unsigned char*>(b.contents) == 0);
     printf("too_large=%d\n", [d newBufferWithLength:d.maxBufferLength + 1 options:0] != nil);
 }
 
@@ -547,6 +577,9 @@ void add_usage_cases(Cases& c) {
     add_misuse(c);
     c["indirect"] = indirect;
     c["encoders_with_a_fence"] = [] { two_encoders(true); };
+    c["command_buffers_with_a_fence"] = [] { two_command_buffers("fence"); };
+    c["command_buffers_with_an_event"] = [] { two_command_buffers("event"); };
+    c["command_buffers_with_a_wait"] = [] { two_command_buffers("wait"); };
     c["event_chain"] = event_chain;
     c["constants"] = constants;
     c["timestamps"] = timestamps;

@@ -14,6 +14,9 @@
     t n;                 \
     enum : t
 #define NS_RETURNS_RETAINED __attribute__((ns_returns_retained))
+// API_AVAILABLE(macos(15.0)): the cross build warns where such a thing is used unguarded.
+#define AVAILABILITY_macos(version) macos, introduced = version
+#define API_AVAILABLE(platform) __attribute__((availability(AVAILABILITY_##platform)))
 typedef unsigned long NSUInteger;
 typedef long NSInteger;
 typedef double NSTimeInterval;

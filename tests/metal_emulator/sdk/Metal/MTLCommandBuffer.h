@@ -76,7 +76,7 @@ typedef void (^MTLCommandBufferHandler)(id<MTLCommandBuffer>);
 - (nullable id<MTLCommandBuffer>)commandBuffer;
 - (nullable id<MTLCommandBuffer>)commandBufferWithUnretainedReferences;
 - (nullable id<MTLCommandBuffer>)commandBufferWithDescriptor:(MTLCommandBufferDescriptor*)d;
-- (void)addResidencySet:(id<MTLResidencySet>)s;
-- (void)removeResidencySet:(id<MTLResidencySet>)s;
+- (void)addResidencySet:(id<MTLResidencySet>)s API_AVAILABLE(macos(15.0));
+- (void)removeResidencySet:(id<MTLResidencySet>)s API_AVAILABLE(macos(15.0));
 @end
 NS_ASSUME_NONNULL_END

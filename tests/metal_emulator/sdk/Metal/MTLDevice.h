@@ -75,7 +75,8 @@ typedef void (^MTLNewComputePipelineStateCompletionHandler)(id<MTLComputePipelin
     newCounterSampleBufferWithDescriptor:(MTLCounterSampleBufferDescriptor*)d
                                    error:(__autoreleasing NSError* _Nullable* _Nullable)e;
 - (nullable id<MTLResidencySet>)newResidencySetWithDescriptor:(MTLResidencySetDescriptor*)d
-                                                        error:(__autoreleasing NSError* _Nullable* _Nullable)e;
+                                                        error:(__autoreleasing NSError* _Nullable* _Nullable)e
+    API_AVAILABLE(macos(15.0));
 @end
 extern "C" _Nullable id<MTLDevice> MTLCreateSystemDefaultDevice(void) NS_RETURNS_RETAINED;
 extern "C" NSArray<id<MTLDevice>>* MTLCopyAllDevices(void) NS_RETURNS_RETAINED;

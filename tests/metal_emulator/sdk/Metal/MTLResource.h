@@ -48,10 +48,12 @@ typedef NS_OPTIONS(NSUInteger, MTLResourceUsage) { MTLResourceUsageRead = 1, MTL
 - (void*)contents;
 - (void)didModifyRange:(NSRange)r;
 @end
+API_AVAILABLE(macos(15.0))
 @interface MTLResidencySetDescriptor : NSObject <NSCopying>
 @property(nullable, copy, nonatomic) NSString* label;
 @property(nonatomic) NSUInteger initialCapacity;
 @end
+API_AVAILABLE(macos(15.0))
 @protocol MTLResidencySet <NSObject>
 @property(readonly) uint64_t allocatedSize;
 @property(readonly) NSUInteger allocationCount;
