@@ -65,7 +65,10 @@ MappedFile::MappedFile(std::string path) : path_(std::move(path)) {
         throw ModelFileError(path_ + ": is too large to map");
     }
     const auto size = static_cast<std::size_t>(status.st_size);
-    void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor.get(), 0);
+    // Shared, since a GPU that reads the pages where they are must not need copies of its own. Some network and FUSE
+    // file systems only map privately, which the CPU reads as well.
+    void* address = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, descriptor.get(), 0);
+    if (address == MAP_FAILED) address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor.get(), 0);
     if (address == MAP_FAILED) {
         throw ModelFileError(path_ + ": cannot map its " + std::to_string(size) + " bytes: " + system_message(errno));
     }
