@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <tuple>
 
@@ -41,7 +42,8 @@ class Library {
     void save_archive();
 
     id<MTLDevice> device_;
-    id<MTLLibrary> compiled_;  // every kernel, where the build had Apple's compiler
+    id<MTLLibrary> compiled_;  // where the build had Apple's compiler
+    std::set<std::string> compiled_functions_;
     std::map<std::string_view, id<MTLLibrary>> libraries_;
     std::map<Key, id<MTLComputePipelineState>> pipelines_;
     id<MTLBinaryArchive> archive_;

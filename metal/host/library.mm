@@ -70,6 +70,7 @@ Library::Library(id<MTLDevice> device) : device_(device) {
         const std::string compiled = beside_module("akunu.metallib");
         if (access(compiled.c_str(), R_OK) == 0) {
             compiled_ = [device_ newLibraryWithURL:[NSURL fileURLWithPath:ns_string(compiled)] error:nil];
+            for (NSString* name in compiled_.functionNames) compiled_functions_.insert(name.UTF8String);
         }
         archive_path_ = archive_file(device_);
         MTLBinaryArchiveDescriptor* descriptor = [MTLBinaryArchiveDescriptor new];
@@ -103,7 +104,7 @@ void Library::save_archive() {
 }
 
 id<MTLLibrary> Library::library_of(const std::string& function) {
-    if (compiled_) return compiled_;
+    if (compiled_functions_.contains(function)) return compiled_;
     for (const KernelSource& source : kernel_sources()) {
         if (!std::binary_search(source.functions.begin(), source.functions.end(), function)) continue;
         id<MTLLibrary> __strong& library = libraries_[source.name];

@@ -8,6 +8,7 @@
 
 #include "core/dispatch.h"
 #import "metal/host/objc.h"
+#import "metal/host/residency.h"
 
 namespace akunu::metal {
 
@@ -15,9 +16,10 @@ inline id<MTLBuffer> as_buffer(void* handle) { return (__bridge id<MTLBuffer>)ha
 
 class Memory {
   public:
-    explicit Memory(id<MTLDevice> device) : device_(device) {}
+    Memory(id<MTLDevice> device, Residency& residency) : device_(device), residency_(residency) {}
 
-    // Zero-filled. DeviceError when it would exceed what the system recommends, or when there is no memory.
+    // Zero-filled by Metal, page by page as it is touched. DeviceError when it would exceed what the system recommends,
+    // or when there is no memory.
     Buffer allocate(std::uint64_t bytes);
     // Does nothing for a window: those live as long as this object.
     void release(Buffer& buffer);
@@ -38,6 +40,7 @@ class Memory {
     Window* open_window(const std::byte* begin, const std::byte* end);
 
     id<MTLDevice> device_;
+    Residency& residency_;
     std::map<void*, id<MTLBuffer>> allocated_;
     std::vector<Window> windows_;
     std::uint64_t used_ = 0;

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "core/error.h"
 
@@ -44,16 +43,20 @@ Buffer Memory::allocate(std::uint64_t bytes) {
             throw DeviceError("out of GPU memory: could not allocate " + std::to_string(bytes) +
                               " bytes; a smaller context or a more quantised model needs less");
         }
-        std::memset(b.contents, 0, bytes);
         void* handle = (__bridge void*)b;
         allocated_.emplace(handle, b);
+        residency_.add(b);
         used_ += bytes;
         return Buffer{handle, static_cast<std::byte*>(b.contents), bytes};
     });
 }
 
 void Memory::release(Buffer& buffer) {
-    if (allocated_.erase(buffer.handle) != 0) used_ -= buffer.size;
+    if (const auto found = allocated_.find(buffer.handle); found != allocated_.end()) {
+        residency_.remove(found->second);
+        allocated_.erase(found);
+        used_ -= buffer.size;
+    }
     buffer = {};
 }
 
@@ -67,6 +70,7 @@ Memory::Window* Memory::open_window(const std::byte* begin, const std::byte* end
                                      deallocator:nil];
     });
     if (!b) return nullptr;
+    residency_.add(b);
     used_ += bytes;
     windows_.push_back({begin, end, b});
     return &windows_.back();

@@ -20,10 +20,17 @@ constexpr std::uint64_t kDummyBytes = 256;
 // The system ends a command buffer that takes seconds, and nothing else is drawn while it runs.
 constexpr double kBufferSeconds = 0.3;
 constexpr double kPrefillShare = 0.65;  // of the peak, which prefill is assumed to reach
+constexpr double kDecodeShare = 0.5;    // of the bandwidth: less than any chip is known to reach
+constexpr double kKeepAlive = 180;      // seconds for which idle memory stays wired
 
-double buffer_seconds() {
-    const char* set = std::getenv("AKUNU_METAL_BUFFER_MS");
-    return set ? std::strtod(set, nullptr) * 1e-3 : kBufferSeconds;
+double setting(const char* name, double otherwise) {
+    const char* set = std::getenv(name);
+    return set ? std::strtod(set, nullptr) : otherwise;
+}
+
+BufferLimit buffer_limit(const Chip& chip) {
+    return {setting("AKUNU_METAL_BUFFER_MS", kBufferSeconds * 1e3) * 1e-3, chip.bandwidth * kDecodeShare,
+            chip.f16_flops * kPrefillShare};
 }
 
 id<MTLDevice> system_device() {
@@ -33,18 +40,26 @@ id<MTLDevice> system_device() {
     return device;
 }
 
+id<MTLCommandQueue> new_queue(id<MTLDevice> device) {
+    id<MTLCommandQueue> queue = [device newCommandQueue];
+    if (!queue) throw DeviceError("Metal gave no command queue");
+    return queue;
+}
+
 }  // namespace
 
 struct MetalDevice::Impl {
     id<MTLDevice> device = system_device();
     Gpu gpu = describe(device);
     Chip chip = chip_of(device, gpu);
-    Memory memory{device};
+    id<MTLCommandQueue> queue = new_queue(device);
+    Residency residency{device, queue, setting("AKUNU_METAL_KEEP_ALIVE", kKeepAlive)};
+    Memory memory{device, residency};
     Library library{device};
     Resolver resolver{memory, library, chip};
     Buffer dummy = memory.allocate(kDummyBytes);
     std::unique_ptr<Indirect> indirect = make_indirect();
-    Replay replay{device, resolver, dummy.handle, indirect.get(), chip.f16_flops * kPrefillShare * buffer_seconds()};
+    Replay replay{device, queue, residency, resolver, dummy.handle, indirect.get(), buffer_limit(chip)};
 
     // Not the default until it has been measured on hardware.
     std::unique_ptr<Indirect> make_indirect() {
@@ -124,7 +139,8 @@ std::uint32_t MetalDevice::replay(const DispatchTable& table, const ReplayArgs& 
 void MetalDevice::profile(const DispatchTable& table, const ReplayArgs& args, std::span<double> seconds) {
     pooled([&] {
         impl_->replay.drain();
-        Profiler(impl_->device, impl_->replay.queue(), impl_->resolver, impl_->dummy.handle).run(table, args, seconds);
+        impl_->residency.use();
+        Profiler(impl_->device, impl_->queue, impl_->resolver, impl_->dummy.handle).run(table, args, seconds);
     });
 }
 

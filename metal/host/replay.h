@@ -1,6 +1,7 @@
-// Runs tables: several command buffers in flight, chained by an event, errors named.
+// Runs tables: several command buffers in flight, one behind the other by a fence, errors named.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <functional>
 
@@ -9,11 +10,21 @@
 
 namespace akunu::metal {
 
+// How much a command buffer may hold: it ends at the next barrier behind that.
+struct BufferLimit {
+    double seconds;
+    double bytes_per_second, flops_per_second;
+
+    double seconds_of(const Cost& cost, const ReplayArgs& args) const {
+        return std::max(cost_bytes(cost, args) / bytes_per_second, cost_flops(cost, args) / flops_per_second);
+    }
+};
+
 class Replay {
   public:
-    // Chains run by `indirect` where it is given, which is slower to begin and cheaper per token. A command buffer ends
-    // at the next barrier when it holds more than `flops_per_buffer`.
-    Replay(id<MTLDevice> device, const Resolver& resolver, void* dummy, Indirect* indirect, double flops_per_buffer);
+    // Chains run by `indirect` where it is given, which is slower to begin and cheaper per token.
+    Replay(id<MTLDevice> device, id<MTLCommandQueue> queue, Residency& residency, const Resolver& resolver, void* dummy,
+           Indirect* indirect, const BufferLimit& limit);
     ~Replay() { drain(); }
 
     // As Device::replay.
@@ -21,8 +32,6 @@ class Replay {
                       const std::function<bool()>& poll);
     // Waits until the GPU has let go of everything.
     void drain();
-
-    id<MTLCommandQueue> queue() const { return queue_; }
 
   private:
     struct Submitted {
@@ -48,11 +57,13 @@ class Replay {
 
     id<MTLDevice> device_;
     id<MTLCommandQueue> queue_;
-    id<MTLSharedEvent> event_;
+    Residency& residency_;
+    id<MTLFence> fence_;        // orders command buffers on the GPU
+    id<MTLSharedEvent> event_;  // tells the host how far they are
     const Resolver& resolver_;
     void* dummy_;
     Indirect* indirect_;
-    double flops_per_buffer_;
+    BufferLimit limit_;
     std::uint64_t value_ = 0;
     std::deque<Submitted> submitted_;
 };

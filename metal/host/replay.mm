@@ -11,9 +11,10 @@ namespace {
 
 constexpr std::size_t kInFlight = 3;
 constexpr std::uint64_t kPollMilliseconds = 20;  // a poll may have to wait for Python's lock
-// Dispatches that one command buffer holds if whole tokens fit: a small model's token is too little work for one.
-constexpr std::size_t kDispatchesPerBuffer = 240;
-constexpr std::size_t kMaxStepsPerBuffer = 16;
+// Dispatches that one command buffer holds if whole tokens fit: a small model's token is too little work for one. A
+// large one's fills it by its time.
+constexpr std::size_t kDispatchesPerBuffer = 768;
+constexpr std::size_t kMaxStepsPerBuffer = 8;
 
 bool samples(const DispatchTable& table) {
     return std::any_of(table.commands.begin(), table.commands.end(),
@@ -26,23 +27,34 @@ bool finished(id<MTLCommandBuffer> b) { return b.status >= MTLCommandBufferStatu
 
 bool failed(id<MTLCommandBuffer> b) { return b.status == MTLCommandBufferStatusError; }
 
-double flops_of(const DispatchTable& table, const ReplayArgs& args) {
+double seconds_of(const DispatchTable& table, const ReplayArgs& args, const BufferLimit& limit) {
     double sum = 0;
-    for (const CommandLabel& l : table.labels) sum += cost_flops(l.cost, args);
+    for (const CommandLabel& l : table.labels) sum += limit.seconds_of(l.cost, args);
     return sum;
+}
+
+// Tokens of a chain that one command buffer holds.
+std::uint32_t steps_per_buffer(std::size_t dispatches, double step_seconds, const BufferLimit& limit) {
+    const std::size_t fit = std::min(kDispatchesPerBuffer / dispatches, kMaxStepsPerBuffer);
+    std::uint32_t steps = 1;
+    while (steps < fit && (steps + 1) * step_seconds <= limit.seconds) ++steps;
+    return steps;
 }
 
 }  // namespace
 
-Replay::Replay(id<MTLDevice> device, const Resolver& resolver, void* dummy, Indirect* indirect, double flops_per_buffer)
+Replay::Replay(id<MTLDevice> device, id<MTLCommandQueue> queue, Residency& residency, const Resolver& resolver,
+               void* dummy, Indirect* indirect, const BufferLimit& limit)
     : device_(device),
-      queue_([device newCommandQueue]),
+      queue_(queue),
+      residency_(residency),
+      fence_([device newFence]),
       event_([device newSharedEvent]),
       resolver_(resolver),
       dummy_(dummy),
       indirect_(indirect),
-      flops_per_buffer_(flops_per_buffer) {
-    if (!queue_ || !event_) throw DeviceError("Metal gave no command queue or event");
+      limit_(limit) {
+    if (!fence_ || !event_) throw DeviceError("Metal gave no fence or event");
 }
 
 template <typename Encode>
@@ -50,9 +62,10 @@ void Replay::submit_buffer(std::uint32_t first_step, const Encode& encode) {
     @autoreleasepool {
         // Every buffer outlives the work: release() drains first.
         id<MTLCommandBuffer> buffer = [queue_ commandBufferWithUnretainedReferences];
-        [buffer encodeWaitForEvent:event_ value:value_];
         id<MTLComputeCommandEncoder> compute = [buffer computeCommandEncoderWithDispatchType:MTLDispatchTypeConcurrent];
+        [compute waitForFence:fence_];
         encode(compute);
+        [compute updateFence:fence_];
         [compute endEncoding];
         [buffer encodeSignalEvent:event_ value:++value_];
         [buffer commit];
@@ -64,14 +77,14 @@ Replay::Cursor Replay::submit(const DispatchTable& table, const ReplayArgs& args
                               bool cut) {
     submit_buffer(at.step, [&](id<MTLComputeCommandEncoder> compute) {
         Encoder encoder(compute, resolver_, dummy_);
-        double flops = 0;
+        double seconds = 0;
         while (at.step < last) {
             const std::size_t i = at.command++;
             encoder.encode(table.commands[i], args, at.step);
             if (at.command == table.commands.size()) at = {at.step + 1, 0};
             if (!cut) continue;
-            flops += cost_flops(table.labels[i].cost, args);
-            if (flops > flops_per_buffer_ && table.commands[at.command].barrier) return;
+            seconds += limit_.seconds_of(table.labels[i].cost, args);
+            if (seconds > limit_.seconds && table.commands[at.command].barrier) return;
         }
     });
     return at;
@@ -111,11 +124,12 @@ std::uint32_t Replay::run(const DispatchTable& table, const ReplayArgs& args, Co
         if (poll()) __atomic_store_n(&control.stop, 1u, __ATOMIC_RELAXED);
         polled = Clock::now();
     };
-    const auto per_buffer = static_cast<std::uint32_t>(
-        std::clamp<std::size_t>(kDispatchesPerBuffer / table.commands.size(), 1, kMaxStepsPerBuffer));
+    const double step_seconds = seconds_of(table, args, limit_);
+    const std::uint32_t per_buffer = steps_per_buffer(table.commands.size(), step_seconds, limit_);
     Indirect* indirect = args.steps > 1 ? indirect_ : nullptr;
     if (indirect) indirect->prepare(table, args);
-    const bool cut = flops_of(table, args) > flops_per_buffer_;
+    residency_.use();
+    const bool cut = step_seconds > limit_.seconds;
     std::size_t done = 0;  // of submitted_: the GPU has signalled, the driver may still hold them
     Cursor next;
     while (done < submitted_.size() || (next.step < args.steps && !load(control.stop))) {
@@ -167,8 +181,6 @@ bool worth_repeating(NSInteger code) {
 }  // namespace
 
 void Replay::fail(const DispatchTable& table, const ReplayArgs& args) {
-    // What waits for the failed work would wait forever.
-    event_.signaledValue = value_;
     std::string text;
     NSInteger code = 0;
     std::uint32_t step = 0;
@@ -182,6 +194,7 @@ void Replay::fail(const DispatchTable& table, const ReplayArgs& args) {
         }
         submitted_.clear();
     }
+    fence_ = [device_ newFence];  // the failed work may have left it as it was
     const std::string where = worth_repeating(code) ? faulted_command(table, args, step) : std::string();
     throw DeviceError("the GPU failed in " +
                       (where.empty() ? "table '" + table.phase + "' (" + table.labels.front().full_name() + " to " +

@@ -1,0 +1,136 @@
+"""What keeps the GPU's memory wired, and what the host leaves untouched: seen from the emulator."""
+
+from __future__ import annotations
+
+import gc
+import resource
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from on_metal import require_metal
+
+from akunu import _core
+from akunu.config import resolve
+from metal_emulator.control import Control
+from metal_emulator.harness import in_new_process
+from models import llama2c
+from sampling.engines import synthetic
+
+
+@pytest.fixture(autouse=True)
+def metal() -> Iterator[None]:
+    require_metal()
+    gc.collect()
+    yield
+    gc.collect()
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return llama2c.write("F16", tmp_path_factory.mktemp("llama2c") / "tiny.gguf")
+
+
+def open_metal(path: Path) -> _core.Engine:
+    file = _core.GgufFile(str(path))
+    return _core.Engine(file, resolve(file, context=128), context=128, device="metal")
+
+
+def run_a_little(engine: _core.Engine) -> None:
+    engine.begin(llama2c.expected().prompt_ids)
+    engine.prefill()
+    engine.decode(4)
+
+
+def eventually(true: Callable[[], bool]) -> bool:
+    for _ in range(600):
+        if true():
+            return True
+        time.sleep(0.1)
+    return False
+
+
+@pytest.mark.parametrize("replay", ["", "indirect"])
+def test_all_that_the_gpu_uses_is_resident(path: Path, replay: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AKUNU_METAL_REPLAY", replay)
+    control = Control()
+    elsewhere = control["not_resident"]
+    engine = open_metal(path)
+    run_a_little(engine)
+    engine.profile("decode", 1, position=3, repeats=1)
+    assert control["residency_sets"] == 1  # on the queue
+    assert control["resident"] == control["buffers"] > 5
+    assert control["not_resident"] == elsewhere
+
+
+def test_residency_ends_with_the_model(path: Path) -> None:
+    control = Control()
+    engine = open_metal(path)
+    run_a_little(engine)
+    engine.close()
+    del engine
+    gc.collect()
+    assert control["residency_sets"] == 0 and control["resident"] == 0
+
+
+def test_residency_is_requested_while_a_model_is_idle(path: Path) -> None:
+    control = Control()
+    engine = open_metal(path)
+    run_a_little(engine)
+    requests = control["residency_requests"]
+    assert eventually(lambda: control["residency_requests"] >= requests + 2)
+    engine.close()
+
+
+def test_keeping_alive_ends_and_begins_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AKUNU_METAL_KEEP_ALIVE", "0.6")
+    control = Control()
+    engine = open_metal(path)
+    run_a_little(engine)
+
+    def is_quiet() -> bool:
+        requests = control["residency_requests"]
+        time.sleep(2)  # four beats
+        return control["residency_requests"] == requests
+
+    assert eventually(is_quiet)
+    requests = control["residency_requests"]
+    run_a_little(engine)
+    assert control["residency_requests"] > requests
+
+
+def test_keeping_alive_can_be_switched_off(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AKUNU_METAL_KEEP_ALIVE", "0")
+    control = Control()
+    engine = open_metal(path)
+    run_a_little(engine)
+    requests = control["residency_requests"]
+    time.sleep(1.2)
+    run_a_little(engine)
+    assert control["residency_requests"] == requests  # everything was resident already
+
+
+def hold_a_long_context() -> None:
+    def peak() -> int:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+    engine = synthetic(64, 64, layers=64, context=64, device="metal")
+    before = peak()
+    engine.close()
+    engine = synthetic(64, 64, layers=64, context=4096, device="metal")
+    assert engine.memory["kv_cache"] > 60 << 20
+    assert peak() - before < engine.memory["kv_cache"] / 2
+
+
+def test_a_context_that_is_not_used_takes_no_memory() -> None:
+    """Metal clears what it allocates: clearing it again would commit every page."""
+    in_new_process(__file__, "hold_a_long_context")
+
+
+def test_a_mapped_file_is_shared(path: Path) -> None:
+    """A private mapping is the process's own, which a GPU's pages need not be."""
+    file = _core.GgufFile(str(path))
+    maps = Path("/proc/self/maps").read_text().splitlines()
+    assert [line.split()[1] for line in maps if str(path) in line] == ["r--s"]
+    del file
