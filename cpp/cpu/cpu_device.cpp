@@ -1,6 +1,6 @@
 #include "cpu/cpu_device.h"
 
-#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -12,15 +12,12 @@
 #include "cpu/act.h"
 #include "cpu/kv_layout.h"
 #include "cpu/pack.h"
+#include "cpu/thread_pool.h"
 #include "cpu/topology.h"
 
 namespace akunu::cpu {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-constexpr auto kPollInterval = std::chrono::milliseconds(20);
 
 int checked_threads(int threads) {
     constexpr int kMaxThreads = 1024;
@@ -29,26 +26,6 @@ int checked_threads(int threads) {
                                    std::to_string(kMaxThreads) + ", or 0 for the physical cores");
     }
     return threads ? threads : usable_cores();
-}
-
-constexpr std::uint64_t kHugePage = std::uint64_t{2} << 20;
-
-// `remedy` ends the message when there is not so much.
-Mapping map_memory(std::uint64_t bytes, const char* remedy) {
-    // Memory that can have huge pages starts on one.
-    const std::uint64_t spare = bytes >= kHugePage ? kHugePage : 0;
-    void* p = bytes <= std::numeric_limits<std::uint64_t>::max() / 2
-                  ? mmap(nullptr, bytes + spare, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
-                  : MAP_FAILED;
-    if (p == MAP_FAILED) {
-        throw DeviceError("out of memory: could not allocate " + std::to_string(bytes) + " bytes; " + remedy);
-    }
-    auto* memory = static_cast<std::byte*>(p);
-    const std::uint64_t before = spare ? -reinterpret_cast<std::uintptr_t>(memory) % kHugePage : 0;
-#ifdef MADV_HUGEPAGE
-    if (spare) madvise(memory + before, bytes, MADV_HUGEPAGE);
-#endif
-    return Mapping(memory + before, {memory, bytes + spare});
 }
 
 // Buffers keep the mapping that they lie in.
@@ -87,13 +64,10 @@ void check_scratch(const DispatchCmd& cmd) {
 
 }  // namespace
 
-void Unmap::operator()(std::byte*) const { munmap(begin, bytes); }
-
 CpuDevice::CpuDevice(int threads, const KernelSet& kernels)
-    : kernels_(kernels),
-      pool_(checked_threads(threads)),
-      barrier_(pool_.threads()),
-      scratch_(map_memory(static_cast<std::uint64_t>(pool_.threads()) * kWorkerScratch, "fewer threads need less")) {}
+    : kernels_(kernels), threads_(checked_threads(threads)), process_(getpid()) {
+    ThreadPool::of_process().reserve(threads_);
+}
 
 std::string CpuDevice::name() const { return cpu_name(); }
 
@@ -143,9 +117,12 @@ Weight CpuDevice::prepare_weight(const HostTensor& t) {
     const std::uint64_t bytes = packed_bytes(t.dtype, t.rows, t.cols, lanes) + 64;
     Memory memory = weight_memory(bytes);
     const std::uint64_t groups = (t.rows + lanes - 1) / lanes;
-    pool_.run([&](int index) {
-        const auto share = Worker{index, pool_.threads(), nullptr}.share(groups);
-        pack_groups(t.dtype, t.rows, t.cols, lanes, t.bytes, memory.get(), share.begin, share.end);
+    constexpr std::uint64_t kParts = 4;  // of each thread: one that is late leaves some to the others
+    const std::uint64_t parts = std::min(groups, kParts * static_cast<std::uint64_t>(threads_));
+    pool().run(threads_, static_cast<int>(parts), [&](int part) {
+        const auto i = static_cast<std::uint64_t>(part);
+        pack_groups(t.dtype, t.rows, t.cols, lanes, t.bytes, memory.get(), groups * i / parts,
+                    groups * (i + 1) / parts);
     });
     return {t.dtype, t.rows, t.cols, {to_buffer(std::move(memory), bytes), 0}, true};
 }
@@ -165,100 +142,70 @@ void CpuDevice::resolve(DispatchCmd& cmd) const {
     cmd.kernel = reinterpret_cast<const void*>(kernel);
 }
 
-struct CpuDevice::Job {
-    const DispatchTable& table;
-    const ReplayArgs& args;
-    Control& control;
-    const std::function<bool()>& poll;
-    std::span<double> seconds;  // empty: not profiled
-    std::uint32_t steps_done = 0;
-    // Barriers are numbered; the replay stops at this one. Written by worker 0 before it reaches that barrier.
-    std::atomic<std::uint64_t> stop_at{std::numeric_limits<std::uint64_t>::max()};
-};
-
-void CpuDevice::work(Job& job, int index) {
-    const Worker worker{index, pool_.threads(), scratch_.get() + static_cast<std::size_t>(index) * kWorkerScratch};
-    const bool lead = index == 0;
-    std::uint64_t barriers = 0;
-    Clock::time_point next_poll = Clock::now() + kPollInterval, started;
-    // Waits for the others; false when the replay is to stop here.
-    const auto meet = [&] {
-        barrier_.wait();
-        return ++barriers < job.stop_at.load(std::memory_order_relaxed);
-    };
-    alignas(8) std::byte params[kMaxParamBytes];
-    for (std::uint32_t step = 0; step < job.args.steps; ++step) {
-        for (std::size_t i = 0; i < job.table.commands.size(); ++i) {
-            const DispatchCmd& cmd = job.table.commands[i];
-            if (lead && job.poll && Clock::now() >= next_poll) {
-                next_poll = Clock::now() + kPollInterval;
-                if (job.poll()) job.stop_at.store(barriers + 1, std::memory_order_relaxed);
-            }
-            if ((cmd.barrier || !job.seconds.empty()) && i + step > 0 && !meet()) return;
-            if (lead && !job.seconds.empty()) {
-                const auto now = Clock::now();
-                if (i > 0) job.seconds[i - 1] += std::chrono::duration<double>(now - started).count();
-                started = now;
-            }
-            patched_params(cmd, job.args, step, params);
-            reinterpret_cast<Kernel>(const_cast<void*>(cmd.kernel))(cmd, params, worker);
-        }
-        if (!meet()) return;
-        if (lead) {
-            job.steps_done = step + 1;
-            if (!job.seconds.empty()) {
-                job.seconds.back() += std::chrono::duration<double>(Clock::now() - started).count();
-            }
-        }
-        if (job.control.stop) return;
+ThreadPool& CpuDevice::pool() const {
+    if (getpid() != process_) {
+        throw Error(
+            "this model was loaded before the process was forked, and its threads are not in this process; "
+            "load it here, or start the process by the method 'spawn'");
     }
+    return ThreadPool::of_process();
+}
+
+std::uint32_t CpuDevice::run(const DispatchTable& table, const ReplayArgs& args, const Control& control,
+                             const std::function<bool()>& poll, std::span<double> seconds) {
+    ThreadPool& threads = pool();
+    if (table.commands.empty() || args.steps == 0) return 0;
+    auto replay = std::ranges::find_if(replays_, [](const auto& r) { return r->helpers() == 0; });
+    if (replay == replays_.end()) replay = replays_.insert(replay, std::make_shared<Replay>(threads_));
+    const std::shared_ptr<Replay> team = *replay;
+    team->prepare(table, args, control, poll, seconds, threads_);
+    threads.run(team);
+    return team->steps_done();
 }
 
 std::uint32_t CpuDevice::replay(const DispatchTable& table, const ReplayArgs& args, Control& control,
                                 const std::function<bool()>& poll) {
-    Job job{table, args, control, poll, {}};
-    pool_.run([&](int index) { work(job, index); });
-    return job.steps_done;
+    return run(table, args, control, poll, {});
 }
 
 void CpuDevice::profile(const DispatchTable& table, const ReplayArgs& args, std::span<double> seconds) {
-    Control control;
-    const std::function<bool()> poll;
-    Job job{table, args, control, poll, seconds};
-    pool_.run([&](int index) { work(job, index); });
+    run(table, args, {}, {}, seconds);
 }
 
 Peaks measure_peaks(int threads, double seconds) {
     const KernelSet& kernels = select_kernels();
-    ThreadPool pool(checked_threads(threads));
+    const int n = checked_threads(threads);
+    ThreadPool& pool = ThreadPool::of_process();
+    pool.reserve(n);
     // Several times the last-level cache, touched by the thread that reads it.
     constexpr std::uint64_t kReadBytes = std::uint64_t{512} << 20;
     const Mapping memory = map_memory(kReadBytes, "measuring needs so much");
     std::byte* data = memory.get();
-    std::vector<double> done(static_cast<std::size_t>(pool.threads()) * 8);
+    std::vector<double> done(static_cast<std::size_t>(n) * 8);
+    constexpr std::uint64_t kLines = kReadBytes / 64;
+    const auto first_line = [&](int i) {
+        return kLines * static_cast<std::uint64_t>(i) / static_cast<std::uint64_t>(n);
+    };
+    const auto share = [&](int i) {
+        return std::span(data + first_line(i) * 64, (first_line(i + 1) - first_line(i)) * 64);
+    };
     const auto measure = [&](auto&& probe) {
         // Best of several rounds: other load on the machine only ever slows a round down.
         double best = 0;
         const auto end = Clock::now() + std::chrono::duration<double>(seconds / 3);
         for (int round = 0; round < 2 || Clock::now() < end; ++round) {
             const auto start = Clock::now();
-            pool.run([&](int i) { done[static_cast<std::size_t>(i) * 8] = probe(i); });
+            pool.run(n, n, [&](int i) { done[static_cast<std::size_t>(i) * 8] = probe(i); });
             const double t = std::chrono::duration<double>(Clock::now() - start).count();
             double total = 0;
-            for (int i = 0; i < pool.threads(); ++i) total += done[static_cast<std::size_t>(i) * 8];
+            for (int i = 0; i < n; ++i) total += done[static_cast<std::size_t>(i) * 8];
             best = std::max(best, total / t);
         }
         return best;
     };
-    pool.run([&](int i) {
-        const auto share = Worker{i, pool.threads(), nullptr}.share(kReadBytes / 64);
-        std::memset(data + share.begin * 64, 1, (share.end - share.begin) * 64);
-    });
+    pool.run(n, n, [&](int i) { std::ranges::fill(share(i), std::byte{1}); });
     Peaks p;
-    p.read_bytes_per_second = measure([&](int i) {
-        const auto share = Worker{i, pool.threads(), nullptr}.share(kReadBytes / 64);
-        return kernels.probe_read(data + share.begin * 64, (share.end - share.begin) * 64);
-    });
+    p.read_bytes_per_second = measure([&](int i) { return kernels.probe_read(share(i).data(), share(i).size()); });
     p.f32_flops = measure([&](int) { return kernels.probe_f32(200'000); });
     p.int8_ops = measure([&](int) { return kernels.probe_int8(50'000); });
     return p;

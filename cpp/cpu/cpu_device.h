@@ -1,22 +1,17 @@
-// CpuDevice: replays tables on the pool. The workers are woken once per chain; between two commands they meet at a
-// barrier.
+// CpuDevice: replays tables with the helpers that the pool has.
 #pragma once
 
+#include <sys/types.h>
+
 #include <memory>
+#include <vector>
 
 #include "core/device.h"
 #include "cpu/kernel.h"
+#include "cpu/replay.h"
 #include "cpu/thread_pool.h"
 
 namespace akunu::cpu {
-
-// Zero-filled memory of its own, lazily committed, in huge pages where the system has them.
-struct Unmap {
-    std::byte* begin = nullptr;
-    std::uint64_t bytes = 0;
-    void operator()(std::byte*) const;
-};
-using Mapping = std::unique_ptr<std::byte, Unmap>;
 
 class CpuDevice final : public Device {
   public:
@@ -25,7 +20,7 @@ class CpuDevice final : public Device {
 
     std::string name() const override;
     std::string isa() const override { return std::string(kernels_.isa); }
-    int threads() const override { return pool_.threads(); }
+    int threads() const override { return threads_; }
     const DeviceTraits& traits() const override { return traits_; }
     std::uint32_t matmul_input(DType weight) const override;
     std::uint64_t activation_bytes(std::uint32_t format, std::uint64_t rows, std::uint64_t dim) const override;
@@ -44,17 +39,19 @@ class CpuDevice final : public Device {
     void profile(const DispatchTable& table, const ReplayArgs& args, std::span<double> seconds) override;
 
   private:
-    struct Job;
-    void work(Job& job, int index);
+    // Throws Error in a process that was forked after the device was opened.
+    ThreadPool& pool() const;
+    std::uint32_t run(const DispatchTable& table, const ReplayArgs& args, const Control& control,
+                      const std::function<bool()>& poll, std::span<double> seconds);
     // Weights lie side by side, so that those smaller than a huge page are in huge pages too.
     std::shared_ptr<std::byte> weight_memory(std::uint64_t bytes);
 
     const KernelSet& kernels_;
-    ThreadPool pool_;
-    SpinBarrier barrier_;
+    const int threads_;
+    const pid_t process_;
     DeviceTraits traits_;
-    Mapping scratch_;                  // kWorkerScratch bytes for each worker
-    std::shared_ptr<std::byte> slab_;  // where the next weight lies, and the bytes in use there
+    std::vector<std::shared_ptr<Replay>> replays_;  // one, and those that late helpers have not left yet
+    std::shared_ptr<std::byte> slab_;               // where the next weight lies, and the bytes in use there
     std::uint64_t slab_used_ = 0;
 };
 

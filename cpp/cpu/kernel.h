@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string_view>
 
@@ -9,20 +10,45 @@
 
 namespace akunu::cpu {
 
+class Team;
+struct Seat;
+
+// Pieces of a command's work that one thread has claimed: [begin, end), then the next ones, until there are none.
+// A piece is finished when `next` is called again, or the object ends.
+class Claims {
+  public:
+    Claims(const Team& team, Seat& seat, int index, std::uint64_t tag, std::uint64_t n, std::uint64_t bytes);
+    ~Claims();
+    Claims(const Claims&) = delete;
+    Claims& operator=(const Claims&) = delete;
+
+    bool next();
+    std::uint64_t begin = 0, end = 0;
+
+  private:
+    bool claim_from(int seat);
+
+    const Team& team_;
+    Seat& seat_;
+    const int index_;
+    const std::uint64_t tag_, n_, pieces_, piece_;  // of how many items a piece is
+    int tried_ = 0;                                 // seats that have nothing left
+    bool holds_ = false;
+};
+
 // The thread that runs a kernel.
 struct Worker {
-    int index = 0;
+    int index = 0;  // among `count`
     int count = 1;
     std::byte* scratch = nullptr;  // kWorkerScratch bytes, private to the thread
+    const Team* team = nullptr;
+    Seat* seat = nullptr;
+    std::uint64_t tag = 0;  // of the command, among all that the team runs
 
-    // This worker's share of `n` items, as [begin, end).
-    struct Range {
-        std::uint64_t begin, end;
-    };
-    Range share(std::uint64_t n) const {
-        const auto i = static_cast<std::uint64_t>(index), c = static_cast<std::uint64_t>(count);
-        return {n * i / c, n * (i + 1) / c};
-    }
+    // A command's work is n items, each worth the time in which a thread reads `bytes` from memory (16 take about a
+    // nanosecond). A kernel calls this once, takes all pieces that it gets, and reads and writes buffers only for
+    // them: the thread may be a late one, and without a piece nothing keeps the others from going on meanwhile.
+    Claims claim(std::uint64_t n, std::uint64_t bytes) const;
 };
 
 constexpr std::size_t kWorkerScratch = std::size_t{4} << 20;
@@ -31,8 +57,8 @@ constexpr std::size_t kWorkerScratch = std::size_t{4} << 20;
 constexpr std::size_t kMaxRow = kWorkerScratch / sizeof(float);
 constexpr std::size_t kMaxHead = kMaxRow / 256;
 
-// `params` are the command's parameters with this step's patches applied. Every worker calls the kernel; it does its
-// share.
+// `params` are the command's parameters with this step's patches applied. Workers that are there call the kernel; each
+// does what it claims.
 using Kernel = void (*)(const DispatchCmd& cmd, const std::byte* params, const Worker& worker);
 
 template <typename P>

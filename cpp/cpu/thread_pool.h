@@ -1,74 +1,66 @@
-// A persistent pool of workers. A job wakes them once; between its stages they meet at a spin barrier.
+// The threads of the process that help: one pool for all models. Whoever runs a program leads it on its own thread;
+// idle workers join. Two programs at the same time share them, and do not make more threads run than one of them
+// wants, or the machine has processors for.
 #pragma once
 
-#include <sys/types.h>
-
 #include <atomic>
-#include <condition_variable>
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
 
+#include "cpu/beacon.h"
+#include "cpu/memory.h"
+#include "cpu/team.h"
+
 namespace akunu::cpu {
 
-// Tells the processor that this is a spin loop.
-void spin_pause();
-
-// How often `threads` threads that wait for one another spin before they yield to the system: at once where some of
-// them have no processor, since the one that is waited for may need this one.
-int spins_before_yield(int threads);
-
-// Barrier for a fixed number of threads. Spins; yields to the system after a while, so that an oversubscribed machine
-// still makes progress.
-class SpinBarrier {
-  public:
-    explicit SpinBarrier(int threads) : threads_(threads), spins_(spins_before_yield(threads)) {}
-    void wait();
-
-  private:
-    const int threads_, spins_;
-    alignas(64) std::atomic<int> arrived_{0};
-    alignas(64) std::atomic<std::uint32_t> generation_{0};
-};
-
-// The threads belong to the process that made the pool. A forked child has none of them: there, run throws, and the
-// destructor leaves behind what only they could end.
 class ThreadPool {
   public:
-    // Throws DeviceError when the system does not start so many.
-    explicit ThreadPool(int threads);
+    ThreadPool() = default;
     ~ThreadPool();
     ThreadPool(const ThreadPool&) = delete;
     ThreadPool& operator=(const ThreadPool&) = delete;
 
-    int threads() const { return threads_; }
-    // Runs job(index) on every thread, index 0 on the caller, and returns when all are done. `job` must not throw.
-    // Throws Error in a process that was forked after the pool was made.
-    void run(const std::function<void(int)>& job);
+    // This process's. It has no end: its threads sleep while nothing runs, and end with the process. A forked child
+    // has none of them, and gets a pool of its own.
+    static ThreadPool& of_process();
+
+    // Starts workers for teams of `threads`. Throws DeviceError when the system does not start so many.
+    void reserve(int threads);
+    // Leads the team's program to its end. Workers may hold the team a little longer.
+    void run(const std::shared_ptr<Team>& team);
+    // Runs job(i) for each i below `count`, on up to `threads` threads, and returns when all are done. `job` must not
+    // throw.
+    void run(int threads, int count, const std::function<void(int)>& job);
 
   private:
-    // What cannot be destroyed in a forked child: joining a thread, and destroying a condition that threads wait for,
-    // wait for threads that the child does not have.
-    struct Workers {
-        std::mutex mutex;
-        std::condition_variable wake;
-        std::vector<std::thread> threads;
+    struct Seating {
+        std::shared_ptr<Team> team;
+        int seat = 0;
+        std::byte* scratch = nullptr;  // the worker's
     };
 
-    bool forked() const;
-    void worker(int index);
-    void end_workers();
+    void end_workers(std::size_t kept);
+    void work(int index);
+    Seating join(int index);
+    bool leave(const Seating& seating);
+    // Under the lock: how many threads may run, and do; and what follows for those that help.
+    int allowed() const;
+    void look_for_surplus();
 
-    const int threads_, spins_;
-    const pid_t process_;
-    const std::function<void(int)>* job_ = nullptr;
-    alignas(64) std::atomic<std::uint32_t> job_id_{0};
-    alignas(64) std::atomic<int> running_{0};
-    std::atomic<bool> quit_{false};
-    std::unique_ptr<Workers> workers_ = std::make_unique<Workers>();
+    std::mutex mutex_;
+    std::vector<std::shared_ptr<Team>> teams_;  // that run now
+    std::vector<std::byte*> scratch_;           // of the workers that may join
+    int helpers_ = 0;
+    std::atomic<bool> surplus_{false};
+    Beacon offers_;  // changes when there may be something to join
+    Beacon ends_;    // changes when workers are to end
+    std::atomic<std::size_t> kept_{0};
+    std::mutex growth_;  // of these:
+    std::vector<std::thread> workers_;
+    std::vector<Mapping> memory_;
 };
 
 }  // namespace akunu::cpu

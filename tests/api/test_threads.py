@@ -171,11 +171,11 @@ def test_a_plan_is_a_call_that_must_not_overlap_another() -> None:
 @pytest.mark.parametrize(
     ("stack", "room", "message"),
     [(16384, 1 << 30, r"only \d+ of 300 threads could be started \(.+\); use fewer threads"),
-     (256, 1 << 30, r"could not allocate 1258291200 bytes; fewer threads need less")],
+     (256, 1 << 30, r"could not allocate 1249902592 bytes; fewer threads need less")],
     ids=["threads", "scratch"],
 )  # fmt: skip
 def test_too_many_threads_are_an_error(stack: int, room: int, message: str) -> None:
-    """300 threads: 300 stacks of `stack` KiB, and 4 MiB of scratch each."""
+    """300 threads: 298 more stacks of `stack` KiB, and 4 MiB of scratch each."""
     passes(
         f"""
         import re, resource

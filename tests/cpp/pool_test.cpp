@@ -1,13 +1,17 @@
-// The thread pool, its barrier and the replay, for ThreadSanitizer: data passes from thread to thread through plain
+// The thread pool, its teams and the replay, for ThreadSanitizer: data passes from thread to thread through plain
 // memory, so that a missing happens-before is a report, and every result is checked as well.
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
+#include <functional>
 #include <thread>
 #include <vector>
 
 #include "check.h"
 #include "cpu/cpu_device.h"
 #include "cpu/thread_pool.h"
+#include "cpu/topology.h"
 #include "engine/engine.h"
 #include "synthetic_model.h"
 
@@ -15,59 +19,154 @@ namespace {
 
 using namespace akunu;
 using namespace akunu::test;
+using std::chrono::milliseconds;
 
-// Each job adds to what the job before left, on all threads, and the caller reads it in between.
-void check_jobs(int threads) {
-    cpu::ThreadPool pool(threads);
-    std::vector<int> done(static_cast<std::size_t>(threads));
-    int calls = 0;
+constexpr std::uint64_t kMuch = 1 << 20;  // bytes: as many pieces as items
+
+// Each loop adds to what the one before left, on all threads, and the caller reads it in between.
+void check_loops(int threads) {
+    cpu::ThreadPool pool;
+    pool.reserve(threads);
+    std::vector<int> done(static_cast<std::size_t>(3 * threads));
     for (int job = 1; job <= 1000; ++job) {
-        pool.run([&](int index) {
-            ++done[static_cast<std::size_t>(index)];
-            if (index == 0) ++calls;
-        });
-        for (const int n : done) check(n == job, "every thread ran every job once");
+        pool.run(threads, 3 * threads, [&](int i) { ++done[static_cast<std::size_t>(i)]; });
+        for (const int n : done) check(n == job, "every loop runs every item once");
         // Long enough for the workers to fall asleep, now and then.
-        if (job % 200 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        if (job % 200 == 0) std::this_thread::sleep_for(milliseconds(1));
     }
-    check(calls == 1000, "thread 0 is the caller");
-}
-
-// Between two barriers each thread reads what its neighbour wrote before the first.
-void check_barrier(int threads) {
-    constexpr int kStages = 1000;
-    cpu::ThreadPool pool(threads);
-    cpu::SpinBarrier barrier(threads);
-    std::vector<int> slots(static_cast<std::size_t>(threads));
-    std::vector<int> wrong(static_cast<std::size_t>(threads));
-    pool.run([&](int index) {
-        const auto mine = static_cast<std::size_t>(index), next = (mine + 1) % slots.size();
-        for (int stage = 1; stage <= kStages; ++stage) {
-            slots[mine] = stage * 10 + index;
-            barrier.wait();
-            wrong[mine] += slots[next] != stage * 10 + static_cast<int>(next);
-            barrier.wait();
-        }
-    });
-    for (const int n : wrong) check(n == 0, "a barrier separates the stages");
 }
 
 // Pools that live for no, one or a few jobs.
 void check_lifetimes() {
     for (int round = 0; round < 300; ++round) {
-        cpu::ThreadPool pool(2 + round % 3);
+        cpu::ThreadPool pool;
+        pool.reserve(2 + round % 3);
         int sum = 0;
         for (int job = 0; job < round % 4; ++job) {
-            pool.run([&](int index) {
-                if (index == 0) ++sum;
+            pool.run(2 + round % 3, 5, [&](int i) {
+                if (i == 0) ++sum;
             });
         }
         check(sum == round % 4, "all jobs ran");
     }
     // A pool that is asleep when it ends.
-    cpu::ThreadPool pool(3);
-    pool.run([](int) {});
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    cpu::ThreadPool pool;
+    pool.reserve(3);
+    pool.run(3, 3, [](int) {});
+    std::this_thread::sleep_for(milliseconds(5));
+}
+
+// A program of equal stages: before it claims, and for each piece, a thread calls these.
+class Program final : public cpu::Team {
+  public:
+    Program(int threads, std::uint64_t stages, std::uint64_t pieces) : Team(threads), stages_(stages), pieces_(pieces) {
+        start(threads);
+    }
+    std::function<void(int)> before = [](int) {};
+    std::function<void(int, std::uint64_t)> piece = [](int, std::uint64_t) {};
+    std::function<bool()> goes_on = [] { return true; };
+
+  private:
+    std::uint64_t run_stage(std::uint64_t at, cpu::Worker& worker) override {
+        before(worker.index);
+        worker.tag = at + 1;
+        auto claims = worker.claim(pieces_, kMuch);
+        while (claims.next()) {
+            for (std::uint64_t i = claims.begin; i < claims.end; ++i) piece(worker.index, i);
+        }
+        return at + 1;
+    }
+    bool end_stage(std::uint64_t, std::uint64_t next) override { return next < stages_ && goes_on(); }
+
+    const std::uint64_t stages_, pieces_;
+};
+
+// Each stage reads what its neighbour wrote in the one before.
+void check_stages(int threads) {
+    constexpr std::uint64_t kStages = 1000;
+    cpu::ThreadPool pool;
+    pool.reserve(threads);
+    const auto n = static_cast<std::uint64_t>(2 * threads + 1);
+    std::vector<std::uint64_t> slots[2];
+    slots[0].resize(n);
+    slots[1].resize(n);
+    auto program = std::make_shared<Program>(threads, kStages, n);
+    std::vector<std::uint64_t> stage(n);
+    program->piece = [&](int, std::uint64_t i) {
+        const std::uint64_t at = stage[i]++;
+        slots[(at + 1) % 2][i] = slots[at % 2][(i + 1) % n] + 1;
+    };
+    pool.run(program);
+    for (const std::uint64_t v : slots[kStages % 2]) check(v == kStages, "a stage ends before the next begins");
+}
+
+// Nobody waits for a helper that has no piece: the lead runs the whole program while the helper is somewhere in its
+// first stage, and what the helper finds when it comes back is nothing.
+void check_late_helper() {
+    cpu::ThreadPool pool;
+    pool.reserve(2);
+    auto program = std::make_shared<Program>(2, 50, 8);
+    std::atomic<bool> here{false}, over{false};
+    int by_lead = 0, by_helper = 0;
+    program->before = [&](int index) {
+        if (index == 0) {
+            while (!here) std::this_thread::yield();
+        } else {
+            here = true;
+            while (!over) std::this_thread::yield();
+        }
+    };
+    program->piece = [&](int index, std::uint64_t) { ++(index == 0 ? by_lead : by_helper); };
+    pool.run(program);
+    check(by_lead == 50 * 8, "the lead does what nobody else does");
+    check(program->helpers() == 1, "the helper is still there");
+    over = true;
+    while (program->helpers() != 0) std::this_thread::yield();
+    check(by_helper == 0, "it came too late for all of it");
+}
+
+// A helper that keeps the others waiting, as one does that has no processor, is sent home.
+void check_dismissal() {
+    cpu::ThreadPool pool;
+    pool.reserve(2);
+    constexpr int kStages = 300;
+    auto program = std::make_shared<Program>(2, kStages, 2);
+    std::atomic<int> by_helper{0};
+    std::atomic<bool> here{false};
+    program->before = [&](int index) {
+        while (index == 0 && !here) std::this_thread::yield();
+        here = true;
+    };
+    program->piece = [&](int index, std::uint64_t) {
+        if (index == 0) return;
+        ++by_helper;
+        std::this_thread::sleep_for(milliseconds(4));
+    };
+    pool.run(program);
+    check(by_helper < kStages / 4, "a helper that costs more than it gives does not stay");
+}
+
+// Two models at once share the workers: both make progress, and helpers go when a second lead wants their processors.
+void check_two_leads() {
+    const int threads = std::max(2, cpu::usable_cores());
+    cpu::ThreadPool pool;
+    pool.reserve(threads);
+    std::atomic<int> stages[2] = {0, 0};
+    std::atomic<bool> over{false};
+    std::shared_ptr<Program> programs[2];
+    for (int p = 0; p < 2; ++p) programs[p] = std::make_shared<Program>(threads, ~std::uint64_t{0} - 1, 4);
+    for (int p = 0; p < 2; ++p) {
+        // Until all threads together are no more than one program has alone.
+        programs[p]->goes_on = [&, p] {
+            ++stages[p];
+            const bool both = stages[0] > 100 && stages[1] > 100;
+            if (both && 2 + programs[0]->helpers() + programs[1]->helpers() <= threads) over = true;
+            return !over;
+        };
+    }
+    std::thread other([&] { pool.run(programs[1]); });
+    pool.run(programs[0]);
+    other.join();
 }
 
 // ---- replay --------------------------------------------------------------------------------
@@ -83,13 +182,16 @@ struct StageParams {
 void shift(const DispatchCmd& cmd, const std::byte*, const cpu::Worker& worker) {
     const auto* in = cmd.buffers[0].as<std::uint32_t>();
     auto* out = cmd.buffers[1].as<std::uint32_t>();
-    const auto range = worker.share(kCells);
-    for (auto i = range.begin; i < range.end; ++i) out[i] = in[(i + kCells - 1) % kCells] + 1;
+    auto cells = worker.claim(kCells, kMuch);
+    while (cells.next()) {
+        for (auto i = cells.begin; i < cells.end; ++i) out[i] = in[(i + kCells - 1) % kCells] + 1;
+    }
 }
 
-// As the sampler does: thread 0 alone decides whether the chain ends.
+// As the sampler does: one thread decides whether the chain ends.
 void decide(const DispatchCmd& cmd, const std::byte* params, const cpu::Worker& worker) {
-    if (worker.index != 0) return;
+    auto all = worker.claim(1, 0);
+    if (!all.next()) return;
     auto& control = *cmd.buffers[2].as<Control>();
     ++control.produced;
     if (cpu::params_as<StageParams>(params).step + 1 == *cmd.buffers[3].as<std::uint32_t>()) control.stop = 1;
@@ -200,9 +302,12 @@ void check_engine(int threads) {
 
 int main() {
     check_lifetimes();
+    check_late_helper();
+    check_dismissal();
+    check_two_leads();
     for (const int threads : {1, 2, 3, 4}) {
-        check_jobs(threads);
-        check_barrier(threads);
+        check_loops(threads);
+        check_stages(threads);
         check_replay(threads);
         if (threads == 3) check_engine(threads);
         std::printf("%d threads: passed\n", threads);

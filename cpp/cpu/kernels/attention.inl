@@ -331,24 +331,28 @@ static void attention(const DispatchCmd& cmd, const std::byte* params, const Wor
     const std::size_t at_once = query_block(queries, p.n_kv_heads, worker.count);
     const std::size_t parts = (queries + at_once - 1) / at_once;
     const AttentionScratch scratch(worker.scratch, p.head_dim);
-    // Later parts see more keys: dealing them out in turn balances the threads.
-    for (std::size_t t = static_cast<std::size_t>(worker.index); t < parts * p.n_kv_heads;
-         t += static_cast<std::size_t>(worker.count)) {
-        const HeadQueries<T> heads(cmd, p, t % p.n_kv_heads);
-        const std::size_t first = t / p.n_kv_heads * at_once, count = std::min(queries - first, at_once);
-        Running running[kQueryBlock];
-        BlockStats stats[kQueryBlock];
-        for (std::size_t i = 0; i < count; ++i) running[i].out = out + heads.offset(first + i);
-        heads.load_queries(first, count, scratch);
-        const std::size_t b0 = first_key(heads.position(first), p.window) / kAttentionBlock;
-        const std::size_t b1 = heads.position(first + count - 1) / kAttentionBlock;
-        for (std::size_t b = b0; b <= b1; ++b) {
-            heads.attend(first, count, b, scratch, stats);
-            for (std::size_t i = 0; i < count; ++i) {
-                running[i].merge(stats[i], scratch.out + i * scratch.stride, p.head_dim);
+    // Later parts see more keys, and are dealt out first.
+    const std::uint64_t n = parts * p.n_kv_heads, keys = p.position + p.rows;
+    auto tasks = worker.claim(n, at_once * keys * p.head_dim);
+    while (tasks.next()) {
+        for (std::uint64_t u = tasks.begin; u < tasks.end; ++u) {
+            const std::size_t t = n - 1 - u;
+            const HeadQueries<T> heads(cmd, p, t % p.n_kv_heads);
+            const std::size_t first = t / p.n_kv_heads * at_once, count = std::min(queries - first, at_once);
+            Running running[kQueryBlock];
+            BlockStats stats[kQueryBlock];
+            for (std::size_t i = 0; i < count; ++i) running[i].out = out + heads.offset(first + i);
+            heads.load_queries(first, count, scratch);
+            const std::size_t b0 = first_key(heads.position(first), p.window) / kAttentionBlock;
+            const std::size_t b1 = heads.position(first + count - 1) / kAttentionBlock;
+            for (std::size_t b = b0; b <= b1; ++b) {
+                heads.attend(first, count, b, scratch, stats);
+                for (std::size_t i = 0; i < count; ++i) {
+                    running[i].merge(stats[i], scratch.out + i * scratch.stride, p.head_dim);
+                }
             }
+            for (std::size_t i = 0; i < count; ++i) running[i].finish(p.head_dim);
         }
-        for (std::size_t i = 0; i < count; ++i) running[i].finish(p.head_dim);
     }
 }
 
@@ -361,20 +365,22 @@ static void attention_split(const DispatchCmd& cmd, const std::byte* params, con
     const std::size_t b0 = first_key(p.position, p.window) / kAttentionBlock;
     const std::size_t blocks = p.position / kAttentionBlock + 1 - b0;
     const AttentionScratch scratch(worker.scratch, p.head_dim);
-    const auto tasks = worker.share(std::uint64_t{p.n_kv_heads} * blocks);
-    for (std::uint64_t t = tasks.begin; t < tasks.end; ++t) {
-        const HeadQueries<T> heads(cmd, p, t / blocks);
-        const std::size_t block = b0 + t % blocks;
-        for (std::size_t first = 0; first < heads.group; first += kQueryBlock) {
-            const std::size_t count = std::min(heads.group - first, kQueryBlock);
-            BlockStats stats[kQueryBlock];
-            heads.load_queries(first, count, scratch);
-            heads.attend(first, count, block, scratch, stats);
-            for (std::size_t i = 0; i < count; ++i) {
-                float* partial = out + (heads.head(first + i) * max_blocks + block) * stride;
-                partial[0] = stats[i].max;
-                partial[1] = stats[i].sum;
-                std::memcpy(partial + 2, scratch.out + i * scratch.stride, p.head_dim * sizeof(float));
+    auto tasks = worker.claim(std::uint64_t{p.n_kv_heads} * blocks, 2 * sizeof(T) * kAttentionBlock * p.head_dim);
+    while (tasks.next()) {
+        for (std::uint64_t t = tasks.begin; t < tasks.end; ++t) {
+            const HeadQueries<T> heads(cmd, p, t / blocks);
+            const std::size_t block = b0 + t % blocks;
+            for (std::size_t first = 0; first < heads.group; first += kQueryBlock) {
+                const std::size_t count = std::min(heads.group - first, kQueryBlock);
+                BlockStats stats[kQueryBlock];
+                heads.load_queries(first, count, scratch);
+                heads.attend(first, count, block, scratch, stats);
+                for (std::size_t i = 0; i < count; ++i) {
+                    float* partial = out + (heads.head(first + i) * max_blocks + block) * stride;
+                    partial[0] = stats[i].max;
+                    partial[1] = stats[i].sum;
+                    std::memcpy(partial + 2, scratch.out + i * scratch.stride, p.head_dim * sizeof(float));
+                }
             }
         }
     }
@@ -396,22 +402,24 @@ static void attention_merge(const DispatchCmd& cmd, const std::byte* params, con
     }
     const Q8Layout at(dim);
     auto* scratch = reinterpret_cast<float*>(worker.scratch);
-    const auto units = worker.share((p.n_heads + unit - 1) / unit);
-    for (std::uint64_t u = units.begin; u < units.end; ++u) {
-        const std::size_t h0 = u * unit, h1 = std::min<std::size_t>(p.n_heads, h0 + unit);
-        float* base = p.formats & kActF32 ? out_f32 + h0 * hd : scratch;
-        for (std::size_t h = h0; h < h1; ++h) {
-            Running running;
-            running.out = base + (h - h0) * hd;
-            for (std::size_t b = b0; b <= b1; ++b) {
-                float* partial = partials + (h * max_blocks + b) * stride;
-                running.merge({partial[0], partial[1]}, partial + 2, hd);
+    auto units = worker.claim((p.n_heads + unit - 1) / unit, (b1 - b0 + 2) * unit * hd * 8);
+    while (units.next()) {
+        for (std::uint64_t u = units.begin; u < units.end; ++u) {
+            const std::size_t h0 = u * unit, h1 = std::min<std::size_t>(p.n_heads, h0 + unit);
+            float* base = p.formats & kActF32 ? out_f32 + h0 * hd : scratch;
+            for (std::size_t h = h0; h < h1; ++h) {
+                Running running;
+                running.out = base + (h - h0) * hd;
+                for (std::size_t b = b0; b <= b1; ++b) {
+                    float* partial = partials + (h * max_blocks + b) * stride;
+                    running.merge({partial[0], partial[1]}, partial + 2, hd);
+                }
+                running.finish(hd);
             }
-            running.finish(hd);
-        }
-        if (p.formats & kActQ8) {
-            for (std::size_t i = 0; i < (h1 - h0) * hd / 32; ++i) {
-                quantize_block({out_q8, at}, h0 * hd / 32 + i, base + i * 32);
+            if (p.formats & kActQ8) {
+                for (std::size_t i = 0; i < (h1 - h0) * hd / 32; ++i) {
+                    quantize_block({out_q8, at}, h0 * hd / 32 + i, base + i * 32);
+                }
             }
         }
     }

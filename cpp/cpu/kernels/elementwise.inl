@@ -2,6 +2,9 @@
 
 namespace akunu::cpu::AKUNU_ISA {
 
+// What a block of 32 gated elements costs, and a sine with its cosine, as Worker::claim counts it.
+constexpr std::uint64_t kGatedBlock = 512, kAngle = 512;
+
 // One block of 32 of the q8 format.
 static inline void quantize_block(const Q8Row& row, std::size_t block, const float* x) {
     constexpr int kVectors = 32 / L;
@@ -64,12 +67,14 @@ static void norm(const DispatchCmd& cmd, const std::byte* params, const Worker& 
     auto* out_f32 = cmd.buffers[2].as<float>();
     auto* out_q8 = cmd.buffers[3].as<std::byte>();
     const Q8Layout at(p.dim);
-    const auto rows = worker.share(p.rows);
-    for (std::uint64_t r = rows.begin; r < rows.end; ++r) {
-        const float* in = x + r * p.dim;
-        float* out = p.formats & kActF32 ? out_f32 + r * p.dim : scratch_row(worker);
-        scale_row(in, rms_scale(in, p.dim, p.eps), weight, out, p.dim);
-        if (p.formats & kActQ8) quantize_row(out_q8 + r * at.stride, at, p.dim, out);
+    auto rows = worker.claim(p.rows, 8 * std::uint64_t{p.dim});
+    while (rows.next()) {
+        for (std::uint64_t r = rows.begin; r < rows.end; ++r) {
+            const float* in = x + r * p.dim;
+            float* out = p.formats & kActF32 ? out_f32 + r * p.dim : scratch_row(worker);
+            scale_row(in, rms_scale(in, p.dim, p.eps), weight, out, p.dim);
+            if (p.formats & kActQ8) quantize_row(out_q8 + r * at.stride, at, p.dim, out);
+        }
     }
 }
 
@@ -79,13 +84,15 @@ static void norm_add(const DispatchCmd& cmd, const std::byte* params, const Work
     const auto* x = cmd.buffers[0].as<float>();
     const auto* weight = cmd.buffers[1].as<float>();
     auto* h = cmd.buffers[2].as<float>();
-    const auto rows = worker.share(p.rows);
+    auto rows = worker.claim(p.rows, 12 * std::uint64_t{p.dim});
     float* normed = scratch_row(worker);
-    for (std::uint64_t r = rows.begin; r < rows.end; ++r) {
-        const float* in = x + r * p.dim;
-        scale_row(in, rms_scale(in, p.dim, p.eps), weight, normed, p.dim);
-        float* out = h + r * p.dim;
-        for (std::size_t i = 0; i < p.dim; ++i) out[i] += normed[i];
+    while (rows.next()) {
+        for (std::uint64_t r = rows.begin; r < rows.end; ++r) {
+            const float* in = x + r * p.dim;
+            scale_row(in, rms_scale(in, p.dim, p.eps), weight, normed, p.dim);
+            float* out = h + r * p.dim;
+            for (std::size_t i = 0; i < p.dim; ++i) out[i] += normed[i];
+        }
     }
 }
 
@@ -95,11 +102,13 @@ static void quantize(const DispatchCmd& cmd, const std::byte* params, const Work
     auto* out_f32 = cmd.buffers[1].as<float>();
     auto* out_q8 = cmd.buffers[2].as<std::byte>();
     const Q8Layout at(p.dim);
-    const auto rows = worker.share(p.rows);
-    for (std::uint64_t r = rows.begin; r < rows.end; ++r) {
-        const float* in = x + r * p.dim;
-        if (p.formats & kActF32) std::memcpy(out_f32 + r * p.dim, in, p.dim * sizeof(float));
-        if (p.formats & kActQ8) quantize_row(out_q8 + r * at.stride, at, p.dim, in);
+    auto rows = worker.claim(p.rows, 8 * std::uint64_t{p.dim});
+    while (rows.next()) {
+        for (std::uint64_t r = rows.begin; r < rows.end; ++r) {
+            const float* in = x + r * p.dim;
+            if (p.formats & kActF32) std::memcpy(out_f32 + r * p.dim, in, p.dim * sizeof(float));
+            if (p.formats & kActQ8) quantize_row(out_q8 + r * at.stride, at, p.dim, in);
+        }
     }
 }
 
@@ -112,19 +121,21 @@ static void gate_act(const DispatchCmd& cmd, const std::byte* params, const Work
     auto* out_q8 = cmd.buffers[3].as<std::byte>();
     const Q8Layout at(p.n);
     const std::size_t blocks = (p.n + 31) / 32;
-    const auto units = worker.share(p.rows * blocks);
-    for (std::uint64_t u = units.begin; u < units.end; ++u) {
-        const std::size_t row = u / blocks, block = u % blocks, first = block * 32;
-        const std::size_t n = std::min<std::size_t>(32, p.n - first);
-        float g[32] = {}, v[32] = {}, values[32];
-        std::memcpy(g, gate + row * p.n + first, n * sizeof(float));
-        std::memcpy(v, up + row * p.n + first, n * sizeof(float));
-        for (int i = 0; i < 32; i += L) {
-            const vf x = load(g + i);
-            store(values + i, (p.activation == kActSilu ? silu(x) : gelu_tanh(x)) * load(v + i));
+    auto units = worker.claim(p.rows * blocks, kGatedBlock);
+    while (units.next()) {
+        for (std::uint64_t u = units.begin; u < units.end; ++u) {
+            const std::size_t row = u / blocks, block = u % blocks, first = block * 32;
+            const std::size_t n = std::min<std::size_t>(32, p.n - first);
+            float g[32] = {}, v[32] = {}, values[32];
+            std::memcpy(g, gate + row * p.n + first, n * sizeof(float));
+            std::memcpy(v, up + row * p.n + first, n * sizeof(float));
+            for (int i = 0; i < 32; i += L) {
+                const vf x = load(g + i);
+                store(values + i, (p.activation == kActSilu ? silu(x) : gelu_tanh(x)) * load(v + i));
+            }
+            if (p.formats & kActF32) std::memcpy(out_f32 + row * p.n + first, values, n * sizeof(float));
+            if (p.formats & kActQ8) quantize_block({out_q8 + row * at.stride, at}, block, values);
         }
-        if (p.formats & kActF32) std::memcpy(out_f32 + row * p.n + first, values, n * sizeof(float));
-        if (p.formats & kActQ8) quantize_block({out_q8 + row * at.stride, at}, block, values);
     }
 }
 
@@ -135,20 +146,22 @@ static void embed(const DispatchCmd& cmd, const std::byte* params, const Worker&
     auto* h = cmd.buffers[2].as<float>();
     const std::size_t bytes = row_bytes(cmd.weight, p.dim);
     const vf scale = set1(p.scale);
-    const auto rows = worker.share(p.rows);
-    for (std::uint64_t r = rows.begin; r < rows.end; ++r) {
-        const std::size_t id = std::min(history[r], p.vocab - 1);
-        const std::byte* row = table + id * bytes;
-        if (cmd.packed) {
-            unpack_row(cmd.weight, p.dim, L, table, id, worker.scratch);
-            row = worker.scratch;
+    auto rows = worker.claim(p.rows, 8 * std::uint64_t{p.dim});
+    while (rows.next()) {
+        for (std::uint64_t r = rows.begin; r < rows.end; ++r) {
+            const std::size_t id = std::min(history[r], p.vocab - 1);
+            const std::byte* row = table + id * bytes;
+            if (cmd.packed) {
+                unpack_row(cmd.weight, p.dim, L, table, id, worker.scratch);
+                row = worker.scratch;
+            }
+            float* out = h + r * p.dim;
+            dequantize_row(cmd.weight, row, out, p.dim);
+            if (p.scale == 1.0f) continue;
+            std::size_t i = 0;
+            for (; i + L <= p.dim; i += L) store(out + i, load(out + i) * scale);
+            for (; i < p.dim; ++i) out[i] *= p.scale;
         }
-        float* out = h + r * p.dim;
-        dequantize_row(cmd.weight, row, out, p.dim);
-        if (p.scale == 1.0f) continue;
-        std::size_t i = 0;
-        for (; i + L <= p.dim; i += L) store(out + i, load(out + i) * scale);
-        for (; i < p.dim; ++i) out[i] *= p.scale;
     }
 }
 
@@ -157,12 +170,14 @@ static void rope_table(const DispatchCmd& cmd, const std::byte* params, const Wo
     const auto& p = params_as<RopeTableParams>(params);
     const auto* inv_freq = cmd.buffers[0].as<float>();
     auto* out = cmd.buffers[1].as<float>();
-    const auto units = worker.share(std::uint64_t{p.rows} * p.half_dim);
-    for (std::uint64_t u = units.begin; u < units.end; ++u) {
-        const auto position = static_cast<float>(p.position + u / p.half_dim);
-        const float angle = position * inv_freq[u % p.half_dim];
-        out[2 * u] = std::cos(angle) * p.scale;
-        out[2 * u + 1] = std::sin(angle) * p.scale;
+    auto units = worker.claim(std::uint64_t{p.rows} * p.half_dim, kAngle);
+    while (units.next()) {
+        for (std::uint64_t u = units.begin; u < units.end; ++u) {
+            const auto position = static_cast<float>(p.position + u / p.half_dim);
+            const float angle = position * inv_freq[u % p.half_dim];
+            out[2 * u] = std::cos(angle) * p.scale;
+            out[2 * u + 1] = std::sin(angle) * p.scale;
+        }
     }
 }
 
@@ -192,24 +207,26 @@ static void rope_kv(const DispatchCmd& cmd, const std::byte* params, const Worke
     const auto* k_norm = cmd.buffers[7].as<float>();
     const std::size_t hd = p.head_dim;
     const u32 heads = p.n_heads + 2 * p.n_kv_heads;
-    const auto units = worker.share(std::uint64_t{p.rows} * heads);
-    for (std::uint64_t u = units.begin; u < units.end; ++u) {
-        const std::size_t row = u / heads, h = u % heads, pos = p.position + row;
-        const float* angles = table + row * p.rope_dim;
-        if (h < p.n_heads) {
-            float* x = q + (row * p.n_heads + h) * hd;
-            if (p.qk_norm) scale_row(x, rms_scale(x, hd, p.eps), q_norm, x, hd);
-            rotate(x, angles, p);
-        } else if (h < p.n_heads + p.n_kv_heads) {
-            const std::size_t kv = h - p.n_heads;
-            float* x = k + (row * p.n_kv_heads + kv) * hd;
-            if (p.qk_norm) scale_row(x, rms_scale(x, hd, p.eps), k_norm, x, hd);
-            rotate(x, angles, p);
-            cache(4, kv).store_key(pos, x, hd);
-        } else {
-            const std::size_t kv = h - p.n_heads - p.n_kv_heads;
-            const float* x = v + (row * p.n_kv_heads + kv) * hd;
-            cache(5, kv).store_value(pos, x, hd);
+    auto units = worker.claim(std::uint64_t{p.rows} * heads, 16 * hd);
+    while (units.next()) {
+        for (std::uint64_t u = units.begin; u < units.end; ++u) {
+            const std::size_t row = u / heads, h = u % heads, pos = p.position + row;
+            const float* angles = table + row * p.rope_dim;
+            if (h < p.n_heads) {
+                float* x = q + (row * p.n_heads + h) * hd;
+                if (p.qk_norm) scale_row(x, rms_scale(x, hd, p.eps), q_norm, x, hd);
+                rotate(x, angles, p);
+            } else if (h < p.n_heads + p.n_kv_heads) {
+                const std::size_t kv = h - p.n_heads;
+                float* x = k + (row * p.n_kv_heads + kv) * hd;
+                if (p.qk_norm) scale_row(x, rms_scale(x, hd, p.eps), k_norm, x, hd);
+                rotate(x, angles, p);
+                cache(4, kv).store_key(pos, x, hd);
+            } else {
+                const std::size_t kv = h - p.n_heads - p.n_kv_heads;
+                const float* x = v + (row * p.n_kv_heads + kv) * hd;
+                cache(5, kv).store_value(pos, x, hd);
+            }
         }
     }
 }

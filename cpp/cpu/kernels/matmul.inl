@@ -116,24 +116,24 @@ struct Epilogue {
 template <typename Form>
 static void matmul_panels(const MatmulParams& p, const Form& form, const std::byte* w, std::size_t group_bytes,
                           const Epilogue& out, const Worker& worker) {
-    const auto groups = worker.share((p.n + L - 1) / L);
-    const auto group_of = [&](std::size_t s, int v) { return groups.begin + s * kPanelVectors + v; };
+    const std::size_t groups = (p.n + L - 1) / L;
     const Panels<Form> panels(form, p.k, worker);
-    const std::size_t block = token_block(p.rows);
-    for (std::size_t t0 = 0; t0 < p.rows; t0 += block) {
-        const std::size_t t1 = std::min<std::size_t>(p.rows, t0 + block);
-        panels.run(
-            t0, t1, 0, (groups.end - groups.begin + kPanelVectors - 1) / kPanelVectors,
-            [&](std::size_t s, int v) {
-                const std::uint64_t g = group_of(s, v);
-                return g < groups.end ? w + g * group_bytes : nullptr;
-            },
-            [&](std::size_t t, std::size_t s, const float* sums) {
-                for (int v = 0; v < kPanelVectors && group_of(s, v) < groups.end; ++v) {
-                    out.store(load(sums + v * L), t, group_of(s, v) * L);
-                }
-            });
-    }
+    panels.for_blocks(
+        p.rows, (groups + kPanelVectors - 1) / kPanelVectors, 1, worker,
+        [&](std::size_t s, int v) {
+            const std::size_t g = s * kPanelVectors + static_cast<std::size_t>(v);
+            return g < groups ? w + g * group_bytes : nullptr;
+        },
+        [&](std::size_t t, std::size_t s, const float* sums) {
+            for (std::size_t v = 0; v < kPanelVectors && s * kPanelVectors + v < groups; ++v) {
+                out.store(load(sums + v * L), t, (s * kPanelVectors + v) * L);
+            }
+        });
+}
+
+// What a packed group costs a tile of tokens, as Worker::claim counts it: its bytes, or, for several tokens, products.
+static inline std::uint64_t group_cost(std::size_t group_bytes, std::size_t rows) {
+    return group_bytes * std::max<std::size_t>(1, rows / 4);
 }
 
 template <typename F>
@@ -145,13 +145,15 @@ static void matmul_q8(const DispatchCmd& cmd, const std::byte* params, const Wor
     const GroupLayout layout(pack_format(cmd.weight), p.k / F::kBlock, L);
     if (p.rows >= kPanelTokens) return matmul_panels(p, ByteForm<F>(x, p.k), w, layout.bytes, out, worker);
     const Q8Layout at(p.k);
-    const auto groups = worker.share((p.n + L - 1) / L);
-    for (std::uint64_t g = groups.begin; g < groups.end; ++g) {
-        for_token_tiles<kTokenTile>(0, p.rows, [&]<int M>(std::size_t t) {
-            vf acc[M];
-            dot_tile_q8<F, M>(w + g * layout.bytes, layout, p.k, x + t * at.stride, at, acc);
-            for (int m = 0; m < M; ++m) out.store(acc[m], t + static_cast<std::size_t>(m), g * L);
-        });
+    auto groups = worker.claim((p.n + L - 1) / L, group_cost(layout.bytes, p.rows));
+    while (groups.next()) {
+        for (std::uint64_t g = groups.begin; g < groups.end; ++g) {
+            for_token_tiles<kTokenTile>(0, p.rows, [&]<int M>(std::size_t t) {
+                vf acc[M];
+                dot_tile_q8<F, M>(w + g * layout.bytes, layout, p.k, x + t * at.stride, at, acc);
+                for (int m = 0; m < M; ++m) out.store(acc[m], t + static_cast<std::size_t>(m), g * L);
+            });
+        }
     }
 }
 
@@ -182,16 +184,19 @@ static void matmul_f32(const DispatchCmd& cmd, const std::byte* params, const Wo
     const GroupLayout layout(pack_format(cmd.weight), p.k, L);
     const auto* x = cmd.buffers[0].as<float>();
     if (p.rows >= kPanelTokens) return matmul_panels(p, FloatForm<F>(x, p.k), w, layout.bytes, out, worker);
-    const auto groups = worker.share((p.n + L - 1) / L);
     constexpr std::uint64_t kStep = 8;  // groups whose tokens tiles run together
-    for (std::uint64_t g0 = groups.begin; g0 < groups.end; g0 += kStep) {
-        const std::uint64_t g1 = std::min(groups.end, g0 + kStep);
-        for_token_tiles<kTokenTile>(0, p.rows, [&]<int M>(std::size_t t) {
-            constexpr int G = kGroupsPerTile<M>;
-            std::uint64_t g = g0;
-            for (; g + G <= g1; g += G) float_tile<F, M, G>(w, layout.bytes, p.k, x, t, g, out);
-            for (; g < g1; ++g) float_tile<F, M, 1>(w, layout.bytes, p.k, x, t, g, out);
-        });
+    const std::uint64_t groups = (p.n + L - 1) / L;
+    auto steps = worker.claim((groups + kStep - 1) / kStep, kStep * group_cost(layout.bytes, p.rows));
+    while (steps.next()) {
+        for (std::uint64_t g0 = steps.begin * kStep; g0 < std::min(groups, steps.end * kStep); g0 += kStep) {
+            const std::uint64_t g1 = std::min(groups, g0 + kStep);
+            for_token_tiles<kTokenTile>(0, p.rows, [&]<int M>(std::size_t t) {
+                constexpr int G = kGroupsPerTile<M>;
+                std::uint64_t g = g0;
+                for (; g + G <= g1; g += G) float_tile<F, M, G>(w, layout.bytes, p.k, x, t, g, out);
+                for (; g < g1; ++g) float_tile<F, M, 1>(w, layout.bytes, p.k, x, t, g, out);
+            });
+        }
     }
 }
 
@@ -217,19 +222,21 @@ static void gate_up(const DispatchCmd& cmd, const GateUpParams& p, std::size_t g
                     const Dot& dot) {
     const GatedOutput out(cmd, p);
     const auto *w_gate = cmd.buffers[1].as<std::byte>(), *w_up = cmd.buffers[2].as<std::byte>();
-    const auto units = worker.share((p.n + 31) / 32);
-    for (std::uint64_t u = units.begin; u < units.end; ++u) {
-        const std::uint64_t g0 = u * (32 / L), g1 = std::min<std::uint64_t>(g0 + 32 / L, (p.n + L - 1) / L);
-        for_token_tiles<kTokenTile>(0, p.rows, [&]<int M>(std::size_t t) {
-            float values[M][32];
-            for (std::uint64_t g = g0; g < g1; ++g) {
-                vf gate[M], up[M];
-                dot.template operator()<M>(w_gate + g * group_bytes, t, gate);
-                dot.template operator()<M>(w_up + g * group_bytes, t, up);
-                for (int m = 0; m < M; ++m) store(values[m] + (g - g0) * L, out.gated(gate[m], up[m]));
-            }
-            for (int m = 0; m < M; ++m) out.store(values[m], t + static_cast<std::size_t>(m), u);
-        });
+    auto units = worker.claim((p.n + 31) / 32, 2 * (32 / L) * group_cost(group_bytes, p.rows));
+    while (units.next()) {
+        for (std::uint64_t u = units.begin; u < units.end; ++u) {
+            const std::uint64_t g0 = u * (32 / L), g1 = std::min<std::uint64_t>(g0 + 32 / L, (p.n + L - 1) / L);
+            for_token_tiles<kTokenTile>(0, p.rows, [&]<int M>(std::size_t t) {
+                float values[M][32];
+                for (std::uint64_t g = g0; g < g1; ++g) {
+                    vf gate[M], up[M];
+                    dot.template operator()<M>(w_gate + g * group_bytes, t, gate);
+                    dot.template operator()<M>(w_up + g * group_bytes, t, up);
+                    for (int m = 0; m < M; ++m) store(values[m] + (g - g0) * L, out.gated(gate[m], up[m]));
+                }
+                for (int m = 0; m < M; ++m) out.store(values[m], t + static_cast<std::size_t>(m), u);
+            });
+        }
     }
 }
 
@@ -242,25 +249,20 @@ static void gate_up_panels(const DispatchCmd& cmd, const GateUpParams& p, const 
     const auto *w_gate = cmd.buffers[1].as<std::byte>(), *w_up = cmd.buffers[2].as<std::byte>();
     const GatedOutput out(cmd, p);
     const std::uint64_t groups = (p.n + L - 1) / L;
-    const auto units = worker.share((p.n + 31) / 32);
     const Panels<Form> panels(form, p.k, worker);
-    const std::size_t block = token_block(p.rows);
     alignas(64) float values[32];
-    for (std::size_t t0 = 0; t0 < p.rows; t0 += block) {
-        const std::size_t t1 = std::min<std::size_t>(p.rows, t0 + block);
-        panels.run(
-            t0, t1, 2 * units.begin, 2 * units.end,
-            [&](std::size_t s, int v) {
-                const std::uint64_t g = s * kHalf + static_cast<std::uint64_t>(v % kHalf);
-                return g < groups ? (v < kHalf ? w_gate : w_up) + g * group_bytes : nullptr;
-            },
-            [&](std::size_t t, std::size_t s, const float* sums) {
-                for (std::size_t i = 0; i < 16; i += L) {
-                    store(values + s % 2 * 16 + i, out.gated(load(sums + i), load(sums + 16 + i)));
-                }
-                if (s % 2 == 1) out.store(values, t, s / 2);
-            });
-    }
+    panels.for_blocks(
+        p.rows, 2 * ((p.n + 31) / 32), 2, worker,
+        [&](std::size_t s, int v) {
+            const std::uint64_t g = s * kHalf + static_cast<std::uint64_t>(v % kHalf);
+            return g < groups ? (v < kHalf ? w_gate : w_up) + g * group_bytes : nullptr;
+        },
+        [&](std::size_t t, std::size_t s, const float* sums) {
+            for (std::size_t i = 0; i < 16; i += L) {
+                store(values + s % 2 * 16 + i, out.gated(load(sums + i), load(sums + 16 + i)));
+            }
+            if (s % 2 == 1) out.store(values, t, s / 2);
+        });
 }
 
 template <typename F>

@@ -29,29 +29,50 @@ class Panels {
           rows_(panel_ + Form::kPanelBytes),
           sums_(reinterpret_cast<float*>(rows_ + kTokenBlock * Form::kRowBytes)) {}
 
-    // Calls done(t, s, sums) for the tokens [t0, t1), at most kTokenBlock, and the strips [begin, end), a token's
-    // strips in order, kStrips at a time. group(s, v) is the packed group of vector v of the strip, or null.
+    // Calls done(t, s, sums) for all tokens and `strips`, as far as the worker claims them: a token's strips in order,
+    // `together` of them, a divisor of kStrips, by the same worker. group(s, v) is the packed group of vector v of the
+    // strip, or null.
     template <typename Group, typename Done>
-    void run(std::size_t t0, std::size_t t1, std::size_t begin, std::size_t end, const Group& group,
-             const Done& done) const {
-        for (std::size_t s0 = begin; s0 < end; s0 += kStrips) {
-            const std::size_t s1 = std::min(end, s0 + kStrips);
-            std::memset(sums_, 0, (s1 - s0) * kTokenBlock * kPanel * sizeof(float));
-            for (std::size_t k0 = 0; k0 < k_; k0 += Form::kElems) {
-                const std::size_t n = std::min(Form::kElems, k_ - k0);
-                for (std::size_t t = t0; t < t1; ++t) form_.copy_row(t, k0, n, rows_ + (t - t0) * Form::kRowBytes);
-                for (std::size_t s = s0; s < s1; ++s) {
-                    for (int v = 0; v < kPanelVectors; ++v) form_.fill(group(s, v), k0, n, v, panel_);
-                    form_.add_products(rows_, t1 - t0, n, panel_, sums(s - s0));
-                }
-            }
-            for (std::size_t t = t0; t < t1; ++t) {
-                for (std::size_t s = s0; s < s1; ++s) done(t, s, sums(s - s0) + (t - t0) * kPanel);
+    void for_blocks(std::size_t tokens, std::size_t strips, std::size_t together, const Worker& worker,
+                    const Group& group, const Done& done) const {
+        const std::size_t block = token_block(tokens), blocks = (tokens + block - 1) / block;
+        // Tokens are copied once for all strips that are run at once: as many as leave each worker some pieces.
+        constexpr std::size_t kPiecesPerWorker = 4;
+        std::size_t at_once = kStrips;
+        while (at_once > together &&
+               (strips + at_once - 1) / at_once * blocks < kPiecesPerWorker * static_cast<std::size_t>(worker.count)) {
+            at_once /= 2;
+        }
+        constexpr std::size_t kProductsPerByte = 10;
+        auto pieces = worker.claim((strips + at_once - 1) / at_once * blocks,
+                                   at_once * kPanel * std::min(block, tokens) * k_ / kProductsPerByte);
+        while (pieces.next()) {
+            for (std::uint64_t i = pieces.begin; i < pieces.end; ++i) {
+                const std::size_t t0 = i % blocks * block, s0 = i / blocks * at_once;
+                run(t0, std::min(tokens, t0 + block), s0, std::min(strips, s0 + at_once), group, done);
             }
         }
     }
 
   private:
+    // The same for the tokens [t0, t1), at most kTokenBlock, and the strips [s0, s1), at most kStrips.
+    template <typename Group, typename Done>
+    void run(std::size_t t0, std::size_t t1, std::size_t s0, std::size_t s1, const Group& group,
+             const Done& done) const {
+        std::memset(sums_, 0, (s1 - s0) * kTokenBlock * kPanel * sizeof(float));
+        for (std::size_t k0 = 0; k0 < k_; k0 += Form::kElems) {
+            const std::size_t n = std::min(Form::kElems, k_ - k0);
+            for (std::size_t t = t0; t < t1; ++t) form_.copy_row(t, k0, n, rows_ + (t - t0) * Form::kRowBytes);
+            for (std::size_t s = s0; s < s1; ++s) {
+                for (int v = 0; v < kPanelVectors; ++v) form_.fill(group(s, v), k0, n, v, panel_);
+                form_.add_products(rows_, t1 - t0, n, panel_, sums(s - s0));
+            }
+        }
+        for (std::size_t t = t0; t < t1; ++t) {
+            for (std::size_t s = s0; s < s1; ++s) done(t, s, sums(s - s0) + (t - t0) * kPanel);
+        }
+    }
+
     static constexpr std::size_t kStrips = 8;
     static_assert(Form::kPanelBytes + kTokenBlock * (Form::kRowBytes + kStrips * kPanel * sizeof(float)) <=
                   kWorkerScratch);

@@ -96,27 +96,18 @@ static inline void emit_token(const SampleParams& p, u32* history, const Sampler
 }
 
 static void argmax(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
-    if (worker.index != 0) return;
+    auto all = worker.claim(1, 0);
+    if (!all.next()) return;
     const auto& p = params_as<SampleParams>(params);
     emit_token(p, cmd.buffers[1].as<u32>(), *cmd.buffers[2].as<SamplerState>(), *cmd.buffers[3].as<Control>(),
                best_of(cmd.buffers[0].as<float>(), p.vocab).id);
 }
 
-// scaled = penalised(logits + bias). The second half of `scaled` counts window tokens; it is all zero between commands.
-static void sample_prepare(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
-    const auto& p = params_as<SampleParams>(params);
-    const auto* logits = cmd.buffers[0].as<float>();
-    const auto* history = cmd.buffers[1].as<u32>();
-    const auto& s = *cmd.buffers[2].as<SamplerState>();
-    auto* scaled = cmd.buffers[3].as<float>();
-    auto* counts = cmd.buffers[3].as<u32>() + p.vocab;
-    const auto range = worker.share(p.vocab);
-    const auto mine = [&](u32 id) { return id >= range.begin && id < range.end; };
-
-    for (std::uint64_t i = range.begin; i < range.end; i += L) {
-        const auto lanes = static_cast<u32>(range.end - i);
-        store_tokens(scaled + i, finite(load_tokens(logits + i, lanes)), lanes);
-    }
+// The tokens [begin, end) of sample_prepare.
+static inline void prepare_range(const SampleParams& p, const float* logits, const u32* history, const SamplerState& s,
+                                 float* scaled, u32* counts, u32 begin, u32 end) {
+    const auto mine = [&](u32 id) { return id >= begin && id < end; };
+    for (u32 i = begin; i < end; i += L) store_tokens(scaled + i, finite(load_tokens(logits + i, end - i)), end - i);
     for (u32 i = 0; i < s.n_bias; ++i) {
         const u32 id = s.bias[i].id;
         if (mine(id)) scaled[id] = finite(scaled[id] + s.bias[i].bias);
@@ -132,6 +123,22 @@ static void sample_prepare(const DispatchCmd& cmd, const std::byte* params, cons
         const float l = scaled[id] > 0 ? scaled[id] / s.repeat_penalty : scaled[id] * s.repeat_penalty;
         scaled[id] = finite(l - s.presence_penalty - s.frequency_penalty * static_cast<float>(counts[id]));
         counts[id] = 0;
+    }
+}
+
+// scaled = penalised(logits + bias). The second half of `scaled` counts window tokens; it is all zero between commands.
+static void sample_prepare(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
+    const auto& p = params_as<SampleParams>(params);
+    const auto* logits = cmd.buffers[0].as<float>();
+    const auto* history = cmd.buffers[1].as<u32>();
+    const auto& s = *cmd.buffers[2].as<SamplerState>();
+    auto* scaled = cmd.buffers[3].as<float>();
+    auto* counts = cmd.buffers[3].as<u32>() + p.vocab;
+    constexpr u32 kPart = 4096;  // tokens; each part looks for its own in the window
+    auto parts = worker.claim((p.vocab + kPart - 1) / kPart, 16 * kPart);
+    while (parts.next()) {
+        prepare_range(p, logits, history, s, scaled, counts, static_cast<u32>(parts.begin) * kPart,
+                      static_cast<u32>(std::min<std::uint64_t>(p.vocab, parts.end * kPart)));
     }
 }
 
@@ -446,7 +453,8 @@ static u32 draw_from_all(const Survivors& s, const SamplerState& state, u32 posi
 }
 
 static void sample_select(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
-    if (worker.index != 0) return;
+    auto all = worker.claim(1, 0);
+    if (!all.next()) return;
     const auto& p = params_as<SampleParams>(params);
     auto* x = cmd.buffers[0].as<float>();
     auto* history = cmd.buffers[1].as<u32>();
@@ -488,7 +496,8 @@ static void sample_select(const DispatchCmd& cmd, const std::byte* params, const
 }
 
 static void logprobs(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
-    if (worker.index != 0) return;
+    auto all = worker.claim(1, 0);
+    if (!all.next()) return;
     const auto& p = params_as<SampleParams>(params);
     const auto* logits = cmd.buffers[0].as<float>();
     const auto* history = cmd.buffers[1].as<u32>();

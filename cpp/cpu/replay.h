@@ -1,0 +1,38 @@
+// The program of a team that replays a table: a stage is the commands between two barriers.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "core/dispatch.h"
+#include "cpu/team.h"
+
+namespace akunu::cpu {
+
+class Replay final : public Team {
+  public:
+    using Team::Team;
+
+    // What to run next, while nobody helps: a late helper may still look at the last program. With `seconds` every
+    // command is a stage, whose time is added there.
+    void prepare(const DispatchTable& table, const ReplayArgs& args, const Control& control,
+                 const std::function<bool()>& poll, std::span<double> seconds, int threads);
+    std::uint32_t steps_done() const { return steps_done_; }
+
+  private:
+    std::uint64_t run_stage(std::uint64_t at, Worker& worker) override;
+    bool end_stage(std::uint64_t at, std::uint64_t next) override;
+    void look_up() override;
+
+    std::vector<DispatchCmd> commands_;  // a copy: the table may be gone while a late helper looks
+    ReplayArgs args_;
+    const Control* control_ = nullptr;
+    const std::function<bool()>* poll_ = nullptr;
+    std::span<double> seconds_;
+    Clock::time_point next_poll_, stage_start_;
+    std::uint32_t steps_done_ = 0;
+    std::atomic<bool> stop_{false};
+};
+
+}  // namespace akunu::cpu
