@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from akunu.errors import (
     AkunuError,
+    BusyError,
     ContextLengthError,
     DeviceError,
     InvalidArgumentError,
@@ -26,16 +27,19 @@ from akunu.errors import (
 if TYPE_CHECKING:
     from akunu._core import devices
     from akunu.chat import ChatTemplate
-    from akunu.generation import Completion, Stats, TokenLogprob
+    from akunu.generation import Completion, Piece, Stats, TokenLogprob
     from akunu.loading import load
-    from akunu.model import Memory, Model, Stream
+    from akunu.model import Memory, Model
     from akunu.options import GenerationOptions, Sampling
+    from akunu.streams import AsyncStream, Stream
     from akunu.tokenizer import Tokenizer
 
 __version__ = "0.1.0"
 
 __all__ = [
     "AkunuError",
+    "AsyncStream",
+    "BusyError",
     "ChatTemplate",
     "Completion",
     "ContextLengthError",
@@ -45,6 +49,7 @@ __all__ = [
     "Memory",
     "Model",
     "ModelFileError",
+    "Piece",
     "Sampling",
     "Stats",
     "Stream",
@@ -59,14 +64,16 @@ __all__ = [
 ]
 
 _HOME: Final = {
+    "AsyncStream": "akunu.streams",
     "ChatTemplate": "akunu.chat",
     "Completion": "akunu.generation",
     "GenerationOptions": "akunu.options",
     "Memory": "akunu.model",
     "Model": "akunu.model",
+    "Piece": "akunu.generation",
     "Sampling": "akunu.options",
     "Stats": "akunu.generation",
-    "Stream": "akunu.model",
+    "Stream": "akunu.streams",
     "TokenLogprob": "akunu.generation",
     "Tokenizer": "akunu.tokenizer",
     "devices": "akunu._core",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 __all__ = [
     "AkunuError",
+    "BusyError",
     "ContextLengthError",
     "DeviceError",
     "InvalidArgumentError",
@@ -44,6 +45,10 @@ class ContextLengthError(AkunuError):
 
 class InvalidArgumentError(AkunuError, ValueError):
     """An argument is out of range or not supported."""
+
+
+class BusyError(AkunuError, TimeoutError):
+    """A model did not become free within `wait_timeout`."""
 
 
 class DeviceError(AkunuError):

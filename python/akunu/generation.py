@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 import time
 from bisect import bisect_right
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, Self
 
 from akunu.errors import AkunuError
 from akunu.stopping import StopMatcher
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from akunu.options import Request
     from akunu.tokenizer import Tokenizer
 
-__all__ = ["Completion", "FinishReason", "Generation", "Stats", "TokenLogprob"]
+__all__ = ["Completion", "FinishReason", "Generation", "Piece", "Stats", "TokenLogprob"]
 
 FinishReason = Literal["stop", "length", "cancelled"]
 
@@ -37,60 +37,122 @@ MAX_CHAIN: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class TokenLogprob:
-    """Log-probabilities (natural logarithm) at one generated token, before any sampling setting."""
+    """Log-probabilities (natural logarithm) at one generated token, before any sampling setting.
+
+    Attributes
+    ----------
+    id : int
+        The token chosen.
+    logprob : float
+        Its log-probability.
+    top : tuple[tuple[int, float], ...]
+        The most likely (token id, log-probability) pairs, best first: as many as `logprobs` asked for.
+    """
 
     id: int
-    """The token chosen."""
     logprob: float
-    """Its log-probability."""
     top: tuple[tuple[int, float], ...] = ()
-    """The most likely (token id, log-probability) pairs, best first: as many as `logprobs` asked for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """Counts and times of one generation. Times are wall-clock seconds, without the caller's own time."""
+    """Counts and times of one generation. Times are wall-clock seconds, without the caller's own time.
+
+    Attributes
+    ----------
+    prompt_tokens : int
+        Tokens of the prompt.
+    cached_tokens : int
+        Those of them that were in the KV cache already, and were not run again.
+    generated_tokens : int
+        Length of `Completion.ids`.
+    time_to_first_token : float
+        From the start of the run to the first token; 0 when there was none.
+    prefill_seconds : float
+        In the engine, for the prompt; the first token is sampled in it.
+    decode_seconds : float
+        In the engine, for the tokens after the first.
+    prefill_tokens_per_second : float
+        Prompt tokens run, cached ones not counted, a second; 0 when none was run.
+    decode_tokens_per_second : float
+        Tokens computed after the first (an end token and those behind a stop text included) a second; or 0.
+    """
 
     prompt_tokens: int
-    """Tokens of the prompt."""
     cached_tokens: int
-    """Those of them that were in the KV cache already, and were not run again."""
     generated_tokens: int
-    """Length of `Completion.ids`."""
     time_to_first_token: float
-    """From the start of the run to the first token; 0 when there was none."""
     prefill_seconds: float
-    """In the engine, for the prompt; the first token is sampled in it."""
     decode_seconds: float
-    """In the engine, for the tokens after the first."""
     prefill_tokens_per_second: float
-    """Prompt tokens run, cached ones not counted, a second; 0 when none was run."""
     decode_tokens_per_second: float
-    """Tokens computed after the first (an end token and those behind a stop text included) a second; or 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """The result of a generation. `str(completion)` is its text."""
+    """The result of a generation. `str(completion)` is its text.
+
+    Attributes
+    ----------
+    text : str
+        The generated text, without the prompt and without a stop text.
+    ids : list[int]
+        The generated token ids, without an end-of-generation token. After a stop text: the tokens that lie
+        wholly before it, so `text` may be a few characters longer than theirs.
+    logprobs : list[TokenLogprob] | None
+        One entry for each of `ids`, or None when they were not asked for.
+    finish_reason : FinishReason
+        `stop`: an end-of-generation token or a stop text; `length`: `max_tokens` or the context is reached;
+        `cancelled`: by `Model.cancel` or by closing the stream.
+    stats : Stats
+        Counts and times.
+    seed : int
+        Seed of the random numbers: the same seed, prompt and settings give the same text.
+    stop : str | None
+        The stop text that ended it, if one did.
+    """
 
     text: str
-    """The generated text, without the prompt and without a stop text."""
     ids: list[int]
-    """The generated token ids, without an end-of-generation token. After a stop text: the tokens that lie
-    wholly before it, so `text` may be a few characters longer than theirs."""
     logprobs: list[TokenLogprob] | None
-    """One entry for each of `ids`, or None when they were not asked for."""
     finish_reason: FinishReason
-    """`stop`: an end-of-generation token or a stop text; `length`: `max_tokens` or the context is reached;
-    `cancelled`: by `Model.cancel` or by closing the stream."""
     stats: Stats
     seed: int
-    """Seed of the random numbers: the same seed, prompt and settings give the same text."""
     stop: str | None = None
-    """The stop text that ended it, if one did."""
+
+    def __hash__(self) -> int:
+        return hash((self.text, self.finish_reason, self.stats, self.seed, self.stop))  # what cannot change
 
     def __str__(self) -> str:
         return self.text
+
+
+class Piece(str):
+    """A piece of a generated text: a `str` that knows its tokens.
+
+    A token whose characters reach into the next piece belongs to that one. A piece is empty only where tokens
+    have no text: at the end, or with a model that has no vocabulary.
+
+    Attributes
+    ----------
+    ids : list of int
+        The token ids; those of all pieces together are `Completion.ids`.
+    logprobs : list of TokenLogprob, or None
+        One entry for each of `ids`, or None when they were not asked for.
+    """
+
+    __slots__ = ("ids", "logprobs")
+
+    ids: list[int]
+    logprobs: list[TokenLogprob] | None
+
+    def __new__(
+        cls, text: str, ids: Sequence[int] = (), logprobs: Sequence[TokenLogprob] | None = None
+    ) -> Self:
+        piece = super().__new__(cls, text)
+        piece.ids = list(ids)
+        piece.logprobs = None if logprobs is None else list(logprobs)
+        return piece
 
 
 class ChainLength:
@@ -133,7 +195,8 @@ class Generation:
         self._end_ids = tuple(sorted(tokenizer.end_of_generation_ids)) if tokenizer else ()
         self._detokenizer = StreamingDetokenizer(tokenizer, after=prompt[-1:].tolist()) if tokenizer else None
         self._matcher = StopMatcher(request.stop)
-        self._cancelled = False
+        self.cancelled = False
+        """Whether `cancel` was called."""
         self._begun = False
         self._ids: list[int] = []
         self._logprobs: list[TokenLogprob] = []
@@ -141,6 +204,7 @@ class Generation:
         self._ends: list[int] = []  # the same, up to and with each token
         self._text: list[str] = []
         self._released = 0  # characters the caller has
+        self._given = 0  # tokens the caller has
         self._finish_reason: FinishReason | None = None
         self._cached = 0
         self._computed = 0
@@ -148,10 +212,15 @@ class Generation:
 
     def cancel(self) -> None:
         """End as soon as possible, from any thread. The text so far is kept."""
-        self._cancelled = True
+        self.cancelled = True
 
-    def pieces(self) -> Generator[str, None, None]:
-        """Run, and yield the text as it becomes certain. No piece is empty or ends in half a character."""
+    @property
+    def wait_timeout(self) -> float | None:
+        """Most seconds to wait for the engine."""
+        return self._request.wait_timeout
+
+    def pieces(self) -> Generator[Piece, None, None]:
+        """Run, and yield the text as it becomes certain. No piece ends in half a character."""
         try:
             yield from self._run()
         finally:
@@ -180,7 +249,7 @@ class Generation:
             stop=self._matcher.matched,
         )
 
-    def _run(self) -> Generator[str, None, None]:
+    def _run(self) -> Generator[Piece, None, None]:
         engine, request = self._engine, self._request
         start = time.perf_counter()
         self._cached = engine.begin(
@@ -207,10 +276,13 @@ class Generation:
                 piece += self._tail()
             # Set before the yield: closed there, the caller has all of the text.
             self._finish_reason = "stop" if self._matcher.matched else reason
-            if piece:
-                self._text.append(piece)
-                self._released += len(piece)
-                yield piece
+            self._text.append(piece)
+            self._released += len(piece)
+            tokens = slice(self._given, self._seen())
+            if piece or (self._ids[tokens] and (self._finish_reason or not self._detokenizer)):
+                self._given = tokens.stop
+                logprobs = None if request.logprobs is None else self._logprobs[tokens]
+                yield Piece(piece, self._ids[tokens], logprobs)
             if self._finish_reason:
                 return
             chunk = self._decode(chain, limit)
@@ -218,13 +290,13 @@ class Generation:
     def _prefill(self, sample: bool) -> Chunk | None:
         """Run the prompt, one engine chunk after the other; None when cancelled."""
         left = len(self._prompt) - self._cached
-        while not self._cancelled:
+        while not self.cancelled:
             start = time.perf_counter()
             now_left, chunk = self._engine.prefill(sample)
             self._prefill_seconds += time.perf_counter() - start
             if now_left == 0:
                 return chunk
-            if now_left == left and not self._cancelled:
+            if now_left == left and not self.cancelled:
                 raise _no_progress("prefill")
             left = now_left
         return None
@@ -239,7 +311,7 @@ class Generation:
         self._computed += len(chunk.ids)
         if len(chunk.ids) == n:
             chain.measured(n, seconds)
-        if not (chunk.ids or self._cancelled or self._full()):
+        if not (chunk.ids or self.cancelled or self._full()):
             raise _no_progress("decode")
         return chunk
 
@@ -280,7 +352,7 @@ class Generation:
             return "stop"
         if len(self._ids) >= limit:
             return "length"
-        if self._cancelled:
+        if self.cancelled:
             return "cancelled"
         return "length" if self._full() else None
 

@@ -11,15 +11,13 @@ import os
 import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from akunu.errors import AkunuError, InvalidArgumentError, ModelFileError
 from akunu.folder import is_model_folder, pickle_error
+from akunu.model import Model
 from akunu.options import Limit
 from akunu.progress import Progress, check_progress, reporter
-
-if TYPE_CHECKING:
-    from akunu.model import Model
 
 __all__ = ["BUILT_IN", "DEFAULT_CONTEXT", "find_model", "load"]
 
@@ -28,6 +26,9 @@ DEFAULT_CONTEXT: Final = 4096
 
 BUILT_IN: Final = {"ember": "ember.gguf"}
 """Models that are part of the package: name to file in `akunu/models`."""
+
+KV_DTYPES: Final = ("f16", "f32", "q8_0")
+"""Types of the KV cache."""
 
 SIZE: Final = Limit(int, 1, (1 << 31) - 1)
 _SPLIT_PART = re.compile(r"^(?P<stem>.*)-(?P<part>\d{5})-of-(?P<parts>\d{5})\.gguf$")
@@ -87,14 +88,13 @@ def load(
     >>> print(model.generate("The old clock", max_tokens=20))  # doctest: +SKIP
     """
     from akunu import _core
-    from akunu.model import Model
     from akunu.model_files import open_model
 
     requested = None if context is None else SIZE.check("context", context)
     n_threads = 0 if threads is None else SIZE.check("threads", threads)
     device = _device(device)
-    if not isinstance(kv_dtype, str):
-        raise InvalidArgumentError(f"kv_dtype: expected a name such as 'f16', got {kv_dtype!r}")
+    if kv_dtype not in KV_DTYPES:
+        raise InvalidArgumentError(f"kv_dtype: no {kv_dtype!r}; there is {', '.join(KV_DTYPES)}")
     file_path = find_model(path, progress=progress)
     opened = open_model(file_path)
     spec = opened.spec(requested or DEFAULT_CONTEXT)
@@ -215,16 +215,14 @@ def _not_found(name: str, file: Path) -> ModelFileError:
 
 
 def _close_names(file: Path) -> list[str]:
+    """GGUF files beside `file` whose names resemble it; the suffix, which all share, does not count."""
     try:
-        names = [entry.name for entry in file.parent.iterdir() if entry.name.endswith(".gguf")]
+        names = [entry.name for entry in file.parent.iterdir() if entry.name.lower().endswith(".gguf")]
     except OSError:
         return []
-    folded = {name.lower(): name for name in names}
-    wanted = file.name.lower()
-    close = difflib.get_close_matches(wanted, folded, n=3) or difflib.get_close_matches(
-        f"{wanted}.gguf", folded, n=3
-    )
-    return [folded[name] for name in close]
+    stems = {Path(name).stem.lower(): name for name in names}
+    wanted = file.name.lower().removesuffix(".gguf")
+    return [stems[stem] for stem in difflib.get_close_matches(wanted, stems, n=3)]
 
 
 def _device(wanted: str) -> str:

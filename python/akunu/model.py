@@ -14,110 +14,60 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Self, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
+from akunu._core import Engine
+from akunu.chat import ChatTemplate
+from akunu.config import ModelConfig
 from akunu.errors import AkunuError, InvalidArgumentError, TokenizerError
-from akunu.fairlock import FairLock
-from akunu.generation import Completion, Generation
+from akunu.fairlock import FairLock, Turn
+from akunu.generation import Completion, Generation, Piece
 from akunu.options import GenerationOptions, Limit, Sampling, resolve
 from akunu.perplexity import perplexity
-from akunu.tokenizer import Segment
+from akunu.signatures import spelled_out
+from akunu.streams import AsyncStream, Stream
+from akunu.tokenizer import Segment, Tokenizer
 
-if TYPE_CHECKING:
-    from typing import Self, Unpack
-
-    from akunu._core import Engine
-    from akunu.chat import ChatTemplate
-    from akunu.config import ModelConfig
-    from akunu.tokenizer import Tokenizer
-
-__all__ = ["Memory", "Messages", "Model", "Prompt", "Stream"]
+__all__ = ["Memory", "Messages", "Model", "Prompt", "Tools"]
 
 Prompt = str | Sequence[int] | npt.NDArray[np.integer[Any]]
 """Text, or token ids."""
 Messages = Sequence[Mapping[str, Any]]
-"""Messages of a conversation, or definitions of tools."""
+"""Messages of a conversation."""
+Tools = Sequence[Mapping[str, Any]]
+"""Definitions of functions, as JSON schemas."""
 
 _TEMPLATE_KEY: Final = "tokenizer.chat_template"
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Bytes that a model uses, by purpose."""
+    """Bytes that a model uses, by purpose.
+
+    Attributes
+    ----------
+    weights : int
+        Copied or repacked weights.
+    weights_mapped : int
+        Weights used straight from the file's mapping: the system may drop and re-read these pages.
+    kv_cache : int
+        Keys and values of the whole context.
+    scratch : int
+        Activations and logits.
+    """
 
     weights: int
-    """Copied or repacked weights."""
     weights_mapped: int
-    """Weights used straight from the file's mapping: the system may drop and re-read these pages."""
     kv_cache: int
-    """Keys and values of the whole context."""
     scratch: int
-    """Activations and logits."""
 
     @property
     def total(self) -> int:
         """All of them."""
         return self.weights + self.weights_mapped + self.kv_cache + self.scratch
-
-
-class Stream(Iterator[str]):
-    """The pieces of a text, as the model writes it.
-
-    The model is taken at the first piece, and released at the end, by `close`, or when the stream is dropped;
-    a stream that is never read holds nothing. Closed early, it leaves the KV cache as if the generation had
-    ended with the last piece that was read.
-
-    Examples
-    --------
-    >>> with model.stream("Once upon a time", max_tokens=50) as pieces:  # doctest: +SKIP
-    ...     for piece in pieces:
-    ...         print(piece, end="", flush=True)
-    >>> pieces.completion.stats.decode_tokens_per_second  # doctest: +SKIP
-    """
-
-    def __init__(self, model: Model, generation: Generation) -> None:
-        self._model = model
-        self._generation = generation
-        self._steps = model._serve(generation, weakref.ref(self))
-        self._mutex = threading.RLock()  # close() from another thread waits for the piece in the making
-
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> str:
-        self._model._check_process()
-        with self._mutex:
-            return next(self._steps)
-
-    @property
-    def completion(self) -> Completion:
-        """The result so far, as of `Model.generate`; before the end, its finish reason is `cancelled`."""
-        self._model._check_process()
-        with self._mutex:
-            return self._generation.completion()
-
-    def cancel(self) -> None:
-        """End this stream at the next piece, from any thread; what was computed is still given."""
-        self._model._cancel(self._generation)
-
-    def close(self) -> None:
-        """End the stream now. More pieces cannot be read."""
-        if self._model._forked():
-            return
-        self._model._cancel(self._generation)
-        with self._mutex:
-            self._steps.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 class Model:
@@ -130,21 +80,6 @@ class Model:
     (a conversation) only runs what is new. The text does not depend on that.
 
     A model belongs to the process that loaded it. In a process forked from that one its use is an error.
-
-    Attributes
-    ----------
-    config : ModelConfig
-        Architecture and sizes.
-    sampling : Sampling
-        Defaults of the sampling arguments: the model file's recommendations, and Akunu's for the rest.
-    path : Path
-        The file it was loaded from.
-    name : str
-        `general.name` of the file, else the file's name.
-    context : int
-        Most tokens of prompt and generated text together.
-    device : str
-        Name of the device that the model runs on.
     """
 
     def __init__(
@@ -155,13 +90,13 @@ class Model:
         metadata: Mapping[str, object],
         path: Path,
     ) -> None:
-        self.config = config
-        self.sampling = Sampling.from_metadata(metadata, engine.context)
-        self.path = path
+        self._config = config
+        self._sampling = Sampling.from_metadata(metadata, engine.context)
+        self._path = path
         name = metadata.get("general.name")
-        self.name = name if isinstance(name, str) and name else path.stem
-        self.context = engine.context
-        self.device = engine.device
+        self._name = name if isinstance(name, str) and name else path.stem
+        self._context = engine.context
+        self._device = engine.device
         self._engine = engine
         self._tokenizer = tokenizer
         # Not all of the metadata: its token list alone can take tens of megabytes.
@@ -175,8 +110,39 @@ class Model:
         self._closed = False
         self._process = os.getpid()
 
+    @property
+    def config(self) -> ModelConfig:
+        """Architecture and sizes."""
+        return self._config
+
+    @property
+    def sampling(self) -> Sampling:
+        """Defaults of the sampling arguments: the model file's recommendations, and Akunu's for the rest."""
+        return self._sampling
+
+    @property
+    def path(self) -> Path:
+        """The file it was loaded from."""
+        return self._path
+
+    @property
+    def name(self) -> str:
+        """`general.name` of the file, else the file's name."""
+        return self._name
+
+    @property
+    def context(self) -> int:
+        """Most tokens of prompt and generated text together."""
+        return self._context
+
+    @property
+    def device(self) -> str:
+        """Name of the device that the model runs on."""
+        return self._device
+
     # -- generating ------------------------------------------------------------------------------------------
 
+    @spelled_out
     def generate(self, prompt: Prompt, **options: Unpack[GenerationOptions]) -> Completion:
         """Continue a prompt.
 
@@ -186,9 +152,7 @@ class Model:
             Text, to which the tokenizer adds what the model expects (such as a BOS token), or token ids,
             which are taken as they are. Text that looks like a control token is not one.
         **options
-            `max_tokens`, `temperature`, `top_k`, `top_p`, `min_p`, `typical_p`, `repeat_penalty`,
-            `presence_penalty`, `frequency_penalty`, `penalty_window`, `logit_bias`, `seed`, `stop`,
-            `logprobs`: see `akunu.GenerationOptions`. What is not given comes from `sampling`.
+            See `akunu.GenerationOptions`. What is not given comes from `sampling`.
 
         Returns
         -------
@@ -201,6 +165,8 @@ class Model:
             For an argument that is unknown or out of range, or an empty prompt.
         ContextLengthError
             If the prompt does not fit the context.
+        BusyError
+            If other generations did not end within `wait_timeout`.
         KeyboardInterrupt
             On Ctrl-C, within one chain of tokens; the model stays usable.
 
@@ -211,24 +177,33 @@ class Model:
         """
         return _drain(self.stream(prompt, **options))
 
+    @spelled_out
     def stream(self, prompt: Prompt, **options: Unpack[GenerationOptions]) -> Stream:
         """Continue a prompt, and give the text piece by piece.
 
-        Takes and raises what `generate` does; arguments are checked at once, the model runs when the first
-        piece is read.
+        Raises what `generate` does; arguments are checked at once, the model runs when the first piece is
+        read.
+
+        Parameters
+        ----------
+        prompt
+            As in `generate`.
+        **options
+            See `akunu.GenerationOptions`.
 
         Returns
         -------
         Stream
-            An iterator of texts that also holds the `completion`.
+            An iterator of `Piece`, a `str` with its token ids, that also holds the `completion`.
         """
         return self._start(self._prompt_ids(prompt), options)
 
+    @spelled_out
     def chat(
         self,
         messages: Messages,
         *,
-        tools: Messages | None = None,
+        tools: Tools | None = None,
         template_variables: Mapping[str, Any] | None = None,
         **options: Unpack[GenerationOptions],
     ) -> Completion:
@@ -238,14 +213,14 @@ class Model:
         ----------
         messages
             The whole conversation, each with `role` ("system", "user", "assistant", …) and `content`; the
-            chat template of the model file formats it. A message is always text: what looks like a control
-            token in it is not one.
+            chat template of the model file formats it. A content is a text, or a list of parts such as
+            `{"type": "text", "text": "…"}`. What looks like a control token in it is not one.
         tools
             Functions the model may call, as JSON schemas, for templates that know them.
         template_variables
             More variables for the template, such as `{"enable_thinking": False}`.
         **options
-            As in `generate`.
+            See `akunu.GenerationOptions`.
 
         Returns
         -------
@@ -256,7 +231,7 @@ class Model:
         ------
         TemplateError
             If the model file has no chat template (see `chat_template`), or it refuses the messages.
-        InvalidArgumentError, ContextLengthError, KeyboardInterrupt
+        InvalidArgumentError, ContextLengthError, BusyError, KeyboardInterrupt
             As in `generate`.
 
         Examples
@@ -270,34 +245,145 @@ class Model:
             self.stream_chat(messages, tools=tools, template_variables=template_variables, **options)
         )
 
+    @spelled_out
     def stream_chat(
         self,
         messages: Messages,
         *,
-        tools: Messages | None = None,
+        tools: Tools | None = None,
         template_variables: Mapping[str, Any] | None = None,
         **options: Unpack[GenerationOptions],
     ) -> Stream:
         """Answer the last message of a conversation, piece by piece.
 
-        Takes and raises what `chat` does, and returns what `stream` does.
+        Raises what `chat` does.
+
+        Parameters
+        ----------
+        messages, tools, template_variables
+            As in `chat`.
+        **options
+            See `akunu.GenerationOptions`.
+
+        Returns
+        -------
+        Stream
+            As from `stream`.
         """
         ids = self.chat_template.encode(messages, tools=tools, variables=template_variables)
         return self._start(self._prompt_ids(ids), options)
+
+    @spelled_out
+    async def agenerate(self, prompt: Prompt, **options: Unpack[GenerationOptions]) -> Completion:
+        """Continue a prompt, for asyncio: `generate` that leaves the event loop free.
+
+        When its task is cancelled, the generation ends and the model is free for others.
+
+        Parameters
+        ----------
+        prompt
+            As in `generate`.
+        **options
+            See `akunu.GenerationOptions`.
+
+        Examples
+        --------
+        >>> result = await model.agenerate("The capital of France is")  # doctest: +SKIP
+        """
+        return await _adrain(self.astream(prompt, **options))
+
+    @spelled_out
+    def astream(self, prompt: Prompt, **options: Unpack[GenerationOptions]) -> AsyncStream:
+        """Continue a prompt, piece by piece, for asyncio.
+
+        Raises what `generate` does; arguments are checked at once.
+
+        Parameters
+        ----------
+        prompt
+            As in `generate`.
+        **options
+            See `akunu.GenerationOptions`.
+
+        Returns
+        -------
+        AsyncStream
+            For `async for`; also an asynchronous context manager.
+
+        Examples
+        --------
+        >>> async for piece in model.astream("Once upon a time"):  # doctest: +SKIP
+        ...     print(piece, end="", flush=True)
+        """
+        return AsyncStream(self.stream(prompt, **options))
+
+    @spelled_out
+    async def achat(
+        self,
+        messages: Messages,
+        *,
+        tools: Tools | None = None,
+        template_variables: Mapping[str, Any] | None = None,
+        **options: Unpack[GenerationOptions],
+    ) -> Completion:
+        """Answer the last message of a conversation, for asyncio: `chat` that leaves the event loop free.
+
+        When its task is cancelled, the generation ends and the model is free for others.
+
+        Parameters
+        ----------
+        messages, tools, template_variables
+            As in `chat`.
+        **options
+            See `akunu.GenerationOptions`.
+        """
+        return await _adrain(
+            self.astream_chat(messages, tools=tools, template_variables=template_variables, **options)
+        )
+
+    @spelled_out
+    def astream_chat(
+        self,
+        messages: Messages,
+        *,
+        tools: Tools | None = None,
+        template_variables: Mapping[str, Any] | None = None,
+        **options: Unpack[GenerationOptions],
+    ) -> AsyncStream:
+        """Answer the last message of a conversation, piece by piece, for asyncio.
+
+        Parameters
+        ----------
+        messages, tools, template_variables
+            As in `chat`.
+        **options
+            See `akunu.GenerationOptions`.
+
+        Returns
+        -------
+        AsyncStream
+            As from `astream`.
+        """
+        return AsyncStream(
+            self.stream_chat(messages, tools=tools, template_variables=template_variables, **options)
+        )
 
     def cancel(self) -> None:
         """End the generation that is running, from any thread; those that wait are not touched.
 
         A cancelled `generate` returns the text so far with the finish reason `cancelled`; a cancelled stream
-        ends after the piece that is being made. Does nothing when nothing runs.
+        ends after the piece that is being made, and releases the model also when nobody reads on. Does
+        nothing when nothing runs.
         """
         with self._switch:
-            if self._running is not None:
-                self._cancel(self._running)
+            stream = self._stream() if self._stream else None
+        if stream is not None:
+            stream.cancel()
 
-    def _cancel(self, generation: Generation) -> None:
+    def _cancel(self, generation: Generation, turn: Turn) -> None:
         """Cancel one generation, whether it runs or waits."""
         generation.cancel()
+        self._lock.withdraw(turn)
         with self._switch:
             if self._running is generation:
                 self._engine.cancel()
@@ -307,9 +393,13 @@ class Model:
         request = resolve(options, self.sampling, self.config.vocab_size)
         return Stream(self, Generation(self._engine, self._tokenizer, ids, request))
 
-    def _serve(self, generation: Generation, stream: weakref.ref[Stream]) -> Generator[str, None, None]:
+    def _serve(
+        self, generation: Generation, turn: Turn, stream: weakref.ref[Stream]
+    ) -> Generator[Piece, None, None]:
         """The pieces of one generation, once it is its turn."""
-        with self._lock.hold():
+        if not self._lock.acquire(turn, timeout=generation.wait_timeout):
+            return
+        try:
             with self._switch:
                 self._check_open()
                 self._running, self._stream = generation, stream
@@ -321,6 +411,8 @@ class Model:
             finally:
                 with self._switch:
                     self._running = self._stream = None
+        finally:
+            self._lock.release()
 
     # -- text and ids ----------------------------------------------------------------------------------------
 
@@ -369,15 +461,11 @@ class Model:
         >>> model.chat_template = akunu.ChatTemplate.named("chatml", model.tokenizer)  # doctest: +SKIP
         """
         if self._template is None:
-            from akunu.chat import ChatTemplate
-
             self._template = ChatTemplate.from_metadata(self._template_metadata, self.tokenizer)
         return self._template
 
     @chat_template.setter
     def chat_template(self, template: ChatTemplate) -> None:
-        from akunu.chat import ChatTemplate
-
         if not isinstance(template, ChatTemplate):
             raise InvalidArgumentError(
                 f"chat_template: expected an akunu.ChatTemplate, got {type(template).__name__}; "
@@ -399,6 +487,8 @@ class Model:
 
     def _checked_ids(self, ids: object) -> npt.NDArray[np.uint32]:
         """`ids` [n] as the engine takes them, each in the vocabulary."""
+        if isinstance(ids, str | bytes):
+            raise InvalidArgumentError("token ids: expected integers, got a text; tokenize() it first")
         try:
             array = np.asarray(ids)
         except (ValueError, TypeError) as error:
@@ -493,12 +583,6 @@ class Model:
         self._check_open()
         return Memory(**self._engine.memory)
 
-    @property
-    def engine(self) -> Engine:
-        """The compiled engine, for tools that print its plan or time its commands; not synchronised."""
-        self._check_open()
-        return self._engine
-
     # -- the end ---------------------------------------------------------------------------------------------
 
     def close(self) -> None:
@@ -556,5 +640,12 @@ class Model:
 def _drain(stream: Stream) -> Completion:
     with closing(stream):
         for _ in stream:
+            pass
+    return stream.completion
+
+
+async def _adrain(stream: AsyncStream) -> Completion:
+    async with stream:
+        async for _ in stream:
             pass
     return stream.completion

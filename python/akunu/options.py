@@ -25,44 +25,64 @@ _MAX_U64: Final = (1 << 64) - 1
 
 
 class GenerationOptions(TypedDict, total=False):
-    """Keyword arguments of `Model.generate`, `stream`, `chat` and `stream_chat`.
+    """Keyword arguments of `Model.generate`, `stream`, `chat`, `stream_chat` and their asynchronous twins.
 
     An argument that is absent or None takes the model's default (`Model.sampling`).
+
+    Attributes
+    ----------
+    max_tokens : int | None
+        Most tokens to generate; None: until the context is full; 0: only evaluate the prompt.
+    temperature : float | None
+        Divides the logits; 0 is greedy decoding.
+    top_k : int | None
+        Keep the `top_k` most likely tokens; 0 or -1: off.
+    top_p : float | None
+        Keep the fewest most likely tokens whose probabilities sum to at least `top_p`, in (0, 1]; 1: off.
+    min_p : float | None
+        Drop tokens less likely than `min_p` times the most likely one, in [0, 1]; 0: off.
+    typical_p : float | None
+        Locally typical sampling's mass, in (0, 1]; 1: off.
+    repeat_penalty : float | None
+        Divides positive logits of recent tokens and multiplies negative ones, > 0; 1: off.
+    presence_penalty : float | None
+        Subtracted once from the logit of each recent token; 0: off.
+    frequency_penalty : float | None
+        Subtracted from a logit for each recent occurrence of its token; 0: off.
+    penalty_window : int | None
+        How many of the latest tokens, prompt included, count as recent; 0 turns the penalties off.
+    logit_bias : Mapping[int, float] | None
+        Added to the logits of these token ids; `-inf` forbids a token. At most 4096 entries.
+    seed : int | None
+        Seed of the random numbers, 0 <= seed < 2**64; None draws one, reported in `Completion.seed`.
+    stop : str | Sequence[str] | None
+        Texts that end the generation; they are not part of the result.
+    logprobs : int | None
+        None: no log-probabilities; 0: those of the tokens chosen; n <= 20: also the n most likely ones.
+    wait_timeout : float | None
+        Most seconds to wait for the generations before this one; None: as long as it takes.
     """
 
     max_tokens: int | None
-    """Most tokens to generate; None: until the context is full; 0: only evaluate the prompt."""
     temperature: float | None
-    """Divides the logits; 0 is greedy decoding."""
     top_k: int | None
-    """Keep the `top_k` most likely tokens; 0: off."""
     top_p: float | None
-    """Keep the fewest most likely tokens whose probabilities sum to at least `top_p`, in (0, 1]; 1: off."""
     min_p: float | None
-    """Drop tokens less likely than `min_p` times the most likely one, in [0, 1]; 0: off."""
     typical_p: float | None
-    """Locally typical sampling's mass, in (0, 1]; 1: off."""
     repeat_penalty: float | None
-    """Divides positive logits of recent tokens and multiplies negative ones, > 0; 1: off."""
     presence_penalty: float | None
-    """Subtracted once from the logit of each recent token; 0: off."""
     frequency_penalty: float | None
-    """Subtracted from a logit for each recent occurrence of its token; 0: off."""
     penalty_window: int | None
-    """How many of the latest tokens, prompt included, count as recent; 0 turns the penalties off."""
     logit_bias: Mapping[int, float] | None
-    """Added to the logits of these token ids; `-inf` forbids a token. At most 4096 entries."""
     seed: int | None
-    """Seed of the random numbers, 0 <= seed < 2**64; None draws one, reported in `Completion.seed`."""
     stop: str | Sequence[str] | None
-    """Texts that end the generation; they are not part of the result."""
     logprobs: int | None
-    """None: no log-probabilities; 0: those of the tokens chosen; n <= 20: also the n most likely ones."""
+    wait_timeout: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """Sampling settings, every one with a value. The class's own defaults are those of llama.cpp."""
+    """Sampling settings, every one with a value: see `GenerationOptions`. The defaults are llama.cpp's."""
 
     temperature: float = 0.8
     top_k: int = 40
@@ -73,6 +93,10 @@ class Sampling:
     presence_penalty: float = 0.0
     frequency_penalty: float = 0.0
     penalty_window: int = 64
+
+    def __post_init__(self) -> None:
+        if self.top_k == -1:  # Hugging Face and vLLM write -1 for "off"
+            object.__setattr__(self, "top_k", 0)
 
     @classmethod
     def from_metadata(cls, metadata: Mapping[str, object], context: int) -> Sampling:
@@ -97,8 +121,6 @@ class Sampling:
             if isinstance(value, int | float) and not isinstance(value, bool):
                 if name == "penalty_window" and value == -1:
                     value = context
-                elif name == "top_k" and value < 0:  # Hugging Face and vLLM write -1 for "off"
-                    value = 0
                 elif isinstance(value, float):
                     value = float(f"{value:.7g}")  # 0.95 is stored as the float32 0.949999988
             try:
@@ -188,7 +210,7 @@ _FINITE: Final = 3.4028234663852886e38  # the largest float32: what the engine c
 
 _SAMPLING_LIMITS: Final[Mapping[str, Limit]] = {
     "temperature": Limit(float, 0.0, _FINITE),
-    "top_k": Limit(int, 0, _MAX_U32),
+    "top_k": Limit(int, -1, _MAX_U32),
     "top_p": Limit(float, 0.0, 1.0, open_low=True),
     "min_p": Limit(float, 0.0, 1.0),
     "typical_p": Limit(float, 0.0, 1.0, open_low=True),
@@ -201,6 +223,7 @@ _OTHER_LIMITS: Final[Mapping[str, Limit]] = {
     "max_tokens": Limit(int, 0, _MAX_U64),
     "seed": Limit(int, 0, _MAX_U64),
     "logprobs": Limit(int, 0, MAX_LOGPROBS),
+    "wait_timeout": Limit(float, 0.0, math.inf),
 }
 
 
@@ -214,6 +237,7 @@ class Request:
     logit_bias: Mapping[int, float] | None = None
     stop: tuple[str, ...] = ()
     logprobs: int | None = None
+    wait_timeout: float | None = None
 
 
 def resolve(options: Mapping[str, object], defaults: Sampling, vocab_size: int) -> Request:
@@ -246,6 +270,7 @@ def resolve(options: Mapping[str, object], defaults: Sampling, vocab_size: int) 
         logit_bias=_logit_bias(options.get("logit_bias"), vocab_size),
         stop=_stop(options.get("stop")),
         logprobs=number("logprobs"),
+        wait_timeout=number("wait_timeout"),
     )
 
 

@@ -26,7 +26,7 @@ def says(ids, **engine):
 
 def cache_is_a_prefix_of(model, prompt, completion):
     """The rule after every generation: prompt and seen tokens, perhaps without the last, not yet run."""
-    cache, seen = model.engine.cache, [*prompt, *completion.ids]
+    cache, seen = model._engine.cache, [*prompt, *completion.ids]
     return cache == seen[: len(cache)] and len(cache) >= len(seen) - 1
 
 
@@ -45,7 +45,7 @@ def test_max_tokens_is_kept_exactly():
 def test_max_tokens_zero_only_evaluates_the_prompt(model):
     result = model.generate(PROMPT, max_tokens=0)
     assert (result.text, result.ids, result.finish_reason) == ("", [], "length")
-    assert model.engine.cache == PROMPT
+    assert model._engine.cache == PROMPT
     assert model.generate(PROMPT, max_tokens=1).stats.cached_tokens == len(PROMPT) - 1
 
 
@@ -54,7 +54,7 @@ def test_without_a_limit_the_context_is_filled():
     result = model.generate(PROMPT)
     assert result.finish_reason == "length"
     assert len(PROMPT) + len(result.ids) == 32 + 1  # the last token needs no place of its own
-    assert len(model.engine.cache) == 32
+    assert len(model._engine.cache) == 32
 
 
 def test_a_prompt_as_long_as_the_context_gives_one_token():
@@ -76,7 +76,7 @@ def test_an_end_token_ends_and_is_not_part_of_the_result(length):
     assert (result.text, result.finish_reason, result.stop) == ("x" * length, "stop", None)
     assert result.ids == as_bytes("x" * length)
     assert len(result.logprobs) == length
-    assert model.engine.cache == PROMPT + result.ids
+    assert model._engine.cache == PROMPT + result.ids
 
 
 def test_an_unfinished_character_at_the_end_is_replaced():
@@ -111,7 +111,7 @@ def test_a_stop_text_is_cut_with_the_tokens_that_touch_it(ids, stop, text, seen)
     assert len(result.logprobs) == seen
     assert result.finish_reason == "stop"
     assert result.stop == (stop if stop != "END" or text != "EN" else None)
-    assert model.engine.cache == PROMPT + ids[:seen]
+    assert model._engine.cache == PROMPT + ids[:seen]
 
 
 def test_a_stop_text_completed_by_the_flush_counts():
@@ -169,8 +169,8 @@ def test_a_stream_closed_early_leaves_what_was_read(read):
     stream = model.stream(PROMPT)
     text = "".join(next(stream) for _ in range(read))
     stream.close()
-    assert model.engine.cache == (PROMPT + as_bytes(text))[: len(model.engine.cache)]
-    assert len(model.engine.cache) >= len(PROMPT) + len(text) - 1
+    assert model._engine.cache == (PROMPT + as_bytes(text))[: len(model._engine.cache)]
+    assert len(model._engine.cache) >= len(PROMPT) + len(text) - 1
     assert stream.completion.text == text
     assert stream.completion.finish_reason == "cancelled"
     assert list(stream) == []
@@ -181,7 +181,7 @@ def test_a_closed_stream_does_not_keep_what_a_stop_text_held_back():
     stream = model.stream(PROMPT, stop="STOP!")
     pieces = [next(stream), next(stream)]
     stream.close()
-    assert model.engine.cache[len(PROMPT) :] in (as_bytes("".join(pieces)), as_bytes("".join(pieces))[:-1])
+    assert model._engine.cache[len(PROMPT) :] in (as_bytes("".join(pieces)), as_bytes("".join(pieces))[:-1])
 
 
 def test_a_dropped_stream_releases_the_model():
@@ -189,13 +189,13 @@ def test_a_dropped_stream_releases_the_model():
     for piece in model.stream(PROMPT):
         assert piece == "a"
         break
-    assert model.engine.cache == PROMPT
+    assert model._engine.cache == PROMPT
     assert model.generate(PROMPT, max_tokens=3).text == "abc"
 
 
 def test_a_stream_that_is_not_read_holds_nothing(model):
     unread = model.stream(PROMPT)
-    assert model.engine.calls == []
+    assert model._engine.calls == []
     assert model.generate(PROMPT, max_tokens=2).ids
     assert next(unread)
     unread.close()
@@ -252,7 +252,7 @@ def test_chains_ramp_up_to_what_fits_in_the_time(monkeypatch):
     now = [0.0]
     monkeypatch.setattr(generation.time, "perf_counter", lambda: now[0])
     model = make_model(context=1000)
-    engine = model.engine
+    engine = model._engine
 
     def work(engine: FakeEngine) -> None:
         now[0] += 0.0021 * engine.calls[-1][1]  # 2.1 ms a token: 19 fit in 40 ms
@@ -273,9 +273,9 @@ def test_a_slow_model_gives_single_tokens(monkeypatch):
     def work(engine: FakeEngine) -> None:
         now[0] += 0.1 * engine.calls[-1][1]
 
-    model.engine.before_decode = work
+    model._engine.before_decode = work
     model.generate(PROMPT, max_tokens=6)
-    assert [n for name, n in model.engine.calls if name == "decode"] == [1] * 5
+    assert [n for name, n in model._engine.calls if name == "decode"] == [1] * 5
 
 
 def test_times_are_the_engines_not_the_callers(monkeypatch):
@@ -286,7 +286,7 @@ def test_times_are_the_engines_not_the_callers(monkeypatch):
     def work(engine: FakeEngine) -> None:
         now[0] += 0.5
 
-    model.engine.before_prefill = model.engine.before_decode = work
+    model._engine.before_prefill = model._engine.before_decode = work
     stream = model.stream(PROMPT, max_tokens=3)
     for _ in stream:
         now[0] += 100
@@ -309,7 +309,7 @@ def test_cancel_returns_the_text_so_far(call):
         if left[0] == 0:
             model.cancel()
 
-    model.engine.before_decode = cancel
+    model._engine.before_decode = cancel
     result = model.generate(PROMPT, max_tokens=26)
     assert result.finish_reason == "cancelled"
     assert result.text == "abcdefghijklmnopqrstuvwxyz"[: 2 ** (call - 1)]
@@ -318,15 +318,15 @@ def test_cancel_returns_the_text_so_far(call):
 
 def test_cancel_while_the_prompt_runs():
     model = make_model(chunk=2)
-    model.engine.before_prefill = lambda engine: engine.position >= 2 and model.cancel()
+    model._engine.before_prefill = lambda engine: engine.position >= 2 and model.cancel()
     result = model.generate(PROMPT)
     assert (result.text, result.ids, result.finish_reason) == ("", [], "cancelled")
-    assert model.engine.cache == PROMPT[:2]
+    assert model._engine.cache == PROMPT[:2]
 
 
 def test_cancel_gives_what_a_stop_text_held_back():
     model = says(as_bytes("abcdefgh"))
-    model.engine.before_decode = lambda engine: engine.position >= len(PROMPT) + 3 and model.cancel()
+    model._engine.before_decode = lambda engine: engine.position >= len(PROMPT) + 3 and model.cancel()
     result = model.generate(PROMPT, stop="bcdefghi")
     assert (result.text, result.finish_reason) == ("abcd", "cancelled")
     assert len(result.ids) == 4
@@ -348,7 +348,7 @@ def test_a_cancel_that_comes_too_late_does_not_hurt_the_next_generation():
 
 
 def test_an_engine_that_stands_still_is_an_error_not_a_hang(model):
-    model.engine.before_decode = lambda engine: engine.cancel()
+    model._engine.before_decode = lambda engine: engine.cancel()
     with pytest.raises(AkunuError, match="no progress"):
         model.generate(PROMPT)
 
@@ -377,12 +377,12 @@ def test_an_exception_passes_through_and_the_cache_stays_true(where, error):
             engine.cache += [engine._pending, 99] if where == "before_decode" else []  # 99: not seen
             raise error
 
-    setattr(model.engine, where, fail)
+    setattr(model._engine, where, fail)
     with pytest.raises(error):
         model.generate(PROMPT, max_tokens=30)
-    setattr(model.engine, where, lambda engine: None)
+    setattr(model._engine, where, lambda engine: None)
     expected = make_model().generate(PROMPT, max_tokens=30)
-    assert 99 not in model.engine.cache
+    assert 99 not in model._engine.cache
     again = model.generate(PROMPT, max_tokens=30)
     assert again.ids == expected.ids
     assert again.stats.cached_tokens >= 4
@@ -408,7 +408,7 @@ def test_the_engine_gets_every_setting(model):
         seed=42,
         logprobs=3,
     )
-    assert model.engine.settings == {
+    assert model._engine.settings == {
         "temperature": 0.5,
         "top_k": 7,
         "top_p": 0.8,
@@ -427,7 +427,7 @@ def test_the_engine_gets_every_setting(model):
 
 def test_the_seed_drawn_is_reported(model):
     result = model.generate(PROMPT, max_tokens=1)
-    assert result.seed == model.engine.settings["seed"]
+    assert result.seed == model._engine.settings["seed"]
     assert model.generate(PROMPT, max_tokens=1, seed=7).seed == 7
 
 
@@ -462,4 +462,4 @@ def test_a_bad_prompt_is_refused(model, prompt):
 
 def test_text_in_a_prompt_is_never_a_control_token(model):
     model.generate("<|turn|>", max_tokens=1)
-    assert word("<|turn|>") not in model.engine.calls[0][1]
+    assert word("<|turn|>") not in model._engine.calls[0][1]

@@ -49,6 +49,18 @@ def test_a_missing_file_names_what_is_near(tmp_path):
         find_model("embers")
 
 
+def test_the_suffix_that_all_files_share_does_not_make_names_alike(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("trunc.gguf", "empty.gguf", "text.gguf"):
+        touch(tmp_path / name)
+    with pytest.raises(ModelFileError, match=r"no model 'nosuch\.gguf'; expected a GGUF file"):
+        find_model("nosuch.gguf")
+    with pytest.raises(ModelFileError, match=r"no model 'emberr'; did you mean ember\?"):
+        find_model("emberr")
+    with pytest.raises(ModelFileError, match=r"did you mean trunc\.gguf\?"):
+        find_model("trunk.gguf")
+
+
 def test_a_directory_says_what_is_in_it(tmp_path):
     with pytest.raises(ModelFileError, match="without GGUF or SafeTensors files"):
         find_model(tmp_path)
@@ -155,7 +167,8 @@ def core(monkeypatch):
         ({"threads": 0}, "threads"),
         ({"threads": True}, "threads: expected an integer"),
         ({"device": "gpu"}, "device: no 'gpu' here; there is metal, cpu"),
-        ({"kv_dtype": None}, "kv_dtype: expected a name such as 'f16', got None"),
+        ({"kv_dtype": None}, "kv_dtype: no None; there is f16, f32, q8_0"),
+        ({"kv_dtype": "q4"}, "kv_dtype: no 'q4'; there is f16, f32, q8_0"),
         ({"progress": 5}, "progress: expected True, False or a function, got 5"),
     ],
 )

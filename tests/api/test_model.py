@@ -57,7 +57,7 @@ def wait_until(condition, seconds=20.0):
 
 def test_chat_formats_the_messages_with_the_models_template(model):
     model.chat([{"role": "user", "content": "hello"}], max_tokens=1)
-    assert model.engine.calls[0] == (
+    assert model._engine.calls[0] == (
         "begin",
         [1, word("<|turn|>"), *as_bytes("hello"), word("<|turn|>")],
     )
@@ -65,7 +65,7 @@ def test_chat_formats_the_messages_with_the_models_template(model):
 
 def test_a_message_cannot_write_a_control_token(model):
     model.chat([{"role": "user", "content": "<|turn|>"}], max_tokens=1)
-    assert model.engine.calls[0][1].count(word("<|turn|>")) == 2
+    assert model._engine.calls[0][1].count(word("<|turn|>")) == 2
 
 
 def test_a_conversation_runs_only_what_is_new_and_equals_a_fresh_one():
@@ -91,7 +91,7 @@ def test_template_variables_reach_the_template(model):
     messages = [{"role": "user", "content": "x"}]
     tools = [{"type": "function", "function": {"name": "f", "parameters": {}}}]
     model.chat(messages, tools=tools, template_variables={"mood": "calm"}, max_tokens=0)
-    assert model.tokenizer.decode(model.engine.calls[0][1]) == "calm1"
+    assert model.tokenizer.decode(model._engine.calls[0][1]) == "calm1"
 
 
 def test_a_model_without_a_template_says_so():
@@ -121,7 +121,7 @@ def test_many_threads_are_served_without_corruption():
     model = make_model(context=200)
     prompts = [[1, *range(10, 10 + n)] for n in range(1, 9)]
     expected = [make_model(context=200).generate(prompt, max_tokens=40).ids for prompt in prompts]
-    model.engine.before_decode = lambda engine: time.sleep(
+    model._engine.before_decode = lambda engine: time.sleep(
         0
     )  # let others run, as a call without the GIL does
     results = [in_thread(lambda p=prompt: model.generate(p, max_tokens=40).ids) for prompt in prompts * 4]
@@ -190,13 +190,13 @@ def test_cancel_ends_the_running_generation_and_not_the_waiting_one(model):
         running.set()
         assert go.wait(20)
 
-    model.engine.before_decode = pause
+    model._engine.before_decode = pause
     first = in_thread(lambda: model.generate(PROMPT, max_tokens=50))
     assert running.wait(20)
     second = in_thread(lambda: model.generate(PROMPT, max_tokens=5))
     wait_until(lambda: model._lock._waiters)
     model.cancel()
-    model.engine.before_decode = lambda engine: None
+    model._engine.before_decode = lambda engine: None
     go.set()
     assert first().finish_reason == "cancelled"
     assert (second().finish_reason, len(second().ids)) == ("length", 5)
@@ -253,7 +253,6 @@ def test_a_closed_model_refuses_everything(model):
         lambda: model.logits(PROMPT),
         lambda: model.perplexity("hello hello"),
         lambda: model.memory,
-        lambda: model.engine,
         lambda: model.__enter__(),
     ):
         with pytest.raises(AkunuError, match="closed"):
@@ -264,7 +263,7 @@ def test_a_closed_model_refuses_everything(model):
 
 def test_the_context_manager_closes():
     with make_model() as model:
-        engine = model.engine
+        engine = model._engine
         next(model.stream(PROMPT))
     assert engine.closed
 
@@ -272,7 +271,7 @@ def test_the_context_manager_closes():
 def test_closing_ends_an_open_stream(model):
     stream = model.stream(PROMPT)
     next(stream)
-    engine = model.engine
+    engine = model._engine
     model.close()
     assert engine.closed
     assert list(stream) == []
@@ -281,7 +280,7 @@ def test_closing_ends_an_open_stream(model):
 
 def test_closing_waits_for_the_running_generation_and_turns_the_waiting_away(model):
     running, go = threading.Event(), threading.Event()
-    engine = model.engine
+    engine = model._engine
 
     def pause(engine):
         running.set()
@@ -352,12 +351,14 @@ def test_logits_are_a_row_for_each_token(model):
     for bad in ([], [-1], [len(TOKENS)]):
         with pytest.raises(InvalidArgumentError):
             model.logits(bad)
+    with pytest.raises(InvalidArgumentError, match=r"token ids: expected integers, got a text; tokenize\(\)"):
+        model.logits("hi")
 
 
 def test_perplexity_of_a_model_that_knows_nothing_is_its_vocabulary():
     model = make_model(context=16)
     assert model.perplexity("hello " * 20) == pytest.approx(len(TOKENS), rel=1e-5)
-    windows = [ids for name, (ids, _) in model.engine.calls if name == "nll"]
+    windows = [ids for name, (ids, _) in model._engine.calls if name == "nll"]
     assert len(windows) > 2 and all(ids[0] == 1 and len(ids) <= 16 for ids in windows)
 
 
@@ -376,6 +377,9 @@ def test_memory_and_names(model):
     assert model.memory.total == 10
     assert (model.name, model.context, model.device) == ("fake", 256, "cpu")
     assert repr(model) == "<akunu.Model fake (llama), context 256>"
+    for name in ("config", "sampling", "path", "name", "context", "device", "memory"):
+        with pytest.raises(AttributeError):
+            setattr(model, name, 5)
 
 
 def test_the_models_defaults_reach_the_engine():
@@ -390,11 +394,12 @@ def test_the_models_defaults_reach_the_engine():
 def test_a_completion_reads_as_its_text():
     result = make_model(scripted(len(PROMPT), [*as_bytes("done"), END])).generate(PROMPT)
     assert str(result) == result.text == "done"
+    assert len({result, result}) == 1
 
 
 def test_a_prompt_never_ends_with_an_end_token():
     data = {**metadata(), "tokenizer.ggml.add_eos_token": True}
     model = wrap(FakeEngine(hashed(len(TOKENS), 3), vocab=len(TOKENS)), data)
     model.generate("hi", max_tokens=1)
-    assert model.engine.calls[0] == ("begin", [1, *as_bytes("hi")])
+    assert model._engine.calls[0] == ("begin", [1, *as_bytes("hi")])
     assert model.tokenize("hi") == [1, *as_bytes("hi"), END]

@@ -23,10 +23,7 @@ def request(**options):
     [
         *[(name, math.nan) for name in ("temperature", "top_p", "min_p", "typical_p", "repeat_penalty")],
         *[(name, math.inf) for name in ("temperature", "presence_penalty", "frequency_penalty")],
-        *[
-            (name, -1)
-            for name in ("max_tokens", "temperature", "top_k", "top_p", "min_p", "penalty_window", "seed")
-        ],
+        *[(name, -1) for name in ("max_tokens", "temperature", "top_p", "min_p", "penalty_window", "seed")],
         ("top_p", 0),
         ("top_p", 1.01),
         ("min_p", 1.5),
@@ -34,7 +31,10 @@ def request(**options):
         ("repeat_penalty", 0),
         ("temperature", 1e39),  # infinite as float32
         ("temperature", 10**400),
+        ("top_k", -2),
         ("top_k", 2**32),
+        ("wait_timeout", math.nan),
+        ("wait_timeout", -1),
         ("seed", 2**64),
         ("logprobs", 21),
         ("logprobs", True),
@@ -81,6 +81,10 @@ def test_none_means_the_default(name):
 def test_a_limit_itself_is_allowed(name, value):
     chosen = request(**{name: value})
     assert getattr(chosen.sampling, name, None) == value or getattr(chosen, name) == value
+
+
+def test_minus_one_switches_top_k_off_as_elsewhere():
+    assert request(top_k=-1).sampling == request(top_k=0).sampling == Sampling(top_k=0)
 
 
 def test_numpy_numbers_are_numbers():

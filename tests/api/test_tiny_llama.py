@@ -108,7 +108,7 @@ def test_after_a_stop_text_a_continuation_equals_a_fresh_run(model, fresh, expec
     assert result.text == whole.split(stop)[0]
     assert (result.stop or "not there") == stop
     seen = [*expected.prompt_ids, *result.ids]
-    cache = model.engine.tokens.tolist()
+    cache = model._engine.tokens.tolist()
     assert cache == seen[: len(cache)] and len(cache) >= len(seen) - 1
     longer = [*seen, *model.tokenize(" The dog", add_special=False)]
     again = model.generate(longer, max_tokens=40, temperature=0)
@@ -119,7 +119,7 @@ def test_after_a_stop_text_a_continuation_equals_a_fresh_run(model, fresh, expec
 def test_a_stream_closed_early_leaves_what_was_read(model, expected):
     with model.stream(expected.prompt, temperature=0) as stream:
         text = "".join(next(stream) for _ in range(4))
-    cache = model.engine.tokens.tolist()
+    cache = model._engine.tokens.tolist()
     seen = expected.prompt_ids + stream.completion.ids
     assert cache == seen[: len(cache)] and len(cache) >= len(seen) - 1
     assert expected.greedy_text.startswith(expected.prompt + text)
@@ -182,7 +182,7 @@ def test_other_threads_run_while_the_engine_computes(model):
             ticks.append(None)
             time.sleep(0.0002)
 
-    engine = model.engine
+    engine = model._engine
     engine.begin([1])
     engine.prefill()
     interval = sys.getswitchinterval()

@@ -9,7 +9,7 @@ from akunu.cli.console import TextWriter
 
 if TYPE_CHECKING:
     from akunu.generation import Completion
-    from akunu.model import Stream
+    from akunu.streams import Stream
 
 __all__ = ["why_cut_off", "write_answer"]
 

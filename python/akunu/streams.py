@@ -1,0 +1,191 @@
+"""The pieces of a text as the model writes it: `Stream` for threads, `AsyncStream` for asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import weakref
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from types import TracebackType
+from typing import Protocol, Self, TypeVar
+
+from akunu.fairlock import Turn, act_as
+from akunu.generation import Completion, Generation, Piece
+
+__all__ = ["AsyncStream", "Stream"]
+
+T = TypeVar("T")
+
+
+class _Server(Protocol):
+    """What a stream needs of its model."""
+
+    def _serve(
+        self, generation: Generation, turn: Turn, stream: weakref.ref[Stream]
+    ) -> Generator[Piece, None, None]: ...
+    def _cancel(self, generation: Generation, turn: Turn) -> None: ...
+    def _forked(self) -> bool: ...
+    def _check_process(self) -> None: ...
+
+
+class Stream(Iterator[Piece]):
+    """The pieces of a text, as the model writes it.
+
+    A piece is a `str` that knows its tokens: `piece.ids`, and `piece.logprobs` where they were asked for.
+
+    The model is taken at the first piece, and released at the end, by `cancel` or `close`, or when the stream
+    is dropped; a stream that is never read holds nothing. Closed early, it leaves the KV cache as if the
+    generation had ended with the last piece that was read.
+
+    Examples
+    --------
+    >>> with model.stream("Once upon a time", max_tokens=50) as pieces:  # doctest: +SKIP
+    ...     for piece in pieces:
+    ...         print(piece, end="", flush=True)
+    >>> pieces.completion.stats.decode_tokens_per_second  # doctest: +SKIP
+    """
+
+    def __init__(self, model: _Server, generation: Generation) -> None:
+        self._model = model
+        self._generation = generation
+        self._turn = Turn()
+        self._steps = model._serve(generation, self._turn, weakref.ref(self))
+        self._rest: deque[Piece] = deque()  # what a cancelled generation had still to say
+        self._busy = False
+        self._mutex = threading.RLock()  # close() from another thread waits for the piece in the making
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Piece:
+        self._model._check_process()
+        with self._mutex:
+            self._busy = True
+            try:
+                piece = self._rest.popleft() if self._rest else next(self._steps)
+            finally:
+                self._busy = False
+        if self._generation.cancelled:  # while the piece was made: nobody may ask for another one
+            self._finish()
+        return piece
+
+    @property
+    def completion(self) -> Completion:
+        """The result so far, as of `Model.generate`; before the end, its finish reason is `cancelled`."""
+        self._model._check_process()
+        with self._mutex:
+            return self._generation.completion()
+
+    def cancel(self) -> None:
+        """End this stream at the next piece, from any thread; what was computed is still given.
+
+        The model is released, also when nobody reads on. A stream that waits for its turn ends at once.
+        """
+        self._model._cancel(self._generation, self._turn)
+        self._finish()
+
+    def _finish(self) -> None:
+        """Run a cancelled generation to its end, unless a piece is being made: then its reader does."""
+        if self._mutex.acquire(blocking=False):
+            try:
+                if not self._busy:  # busy here: a signal's handler, in the thread that makes a piece
+                    self._rest.extend(self._steps)
+            finally:
+                self._mutex.release()
+
+    def close(self) -> None:
+        """End the stream now. More pieces cannot be read."""
+        if self._model._forked():
+            return
+        self._model._cancel(self._generation, self._turn)
+        with self._mutex:
+            self._rest.clear()
+            self._steps.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class AsyncStream(AsyncIterator[Piece]):
+    """The pieces of a text, for `async for`. The model runs in a thread of the stream's own.
+
+    When the task that reads is cancelled, the generation ends and the model is free before the task goes on.
+    In every other way it is a `Stream`.
+
+    Examples
+    --------
+    >>> async def show():
+    ...     async with model.astream("Once upon a time", max_tokens=50) as pieces:
+    ...         async for piece in pieces:
+    ...             print(piece, end="", flush=True)
+    """
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        # A pool that streams share could be full of those that wait for the one that has no thread left.
+        self._thread = ThreadPoolExecutor(1, "akunu-stream")
+        self._ended = False
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Piece:
+        if self._ended:
+            raise StopAsyncIteration
+        task = asyncio.current_task()
+
+        def step() -> Piece | None:
+            act_as(task)
+            return next(self._stream, None)
+
+        try:
+            piece = await self._run(step)
+        except BaseException:  # a cancelled task above all
+            await self.aclose()
+            raise
+        if piece is None:
+            self._end()
+            raise StopAsyncIteration
+        return piece
+
+    async def _run(self, function: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, function)
+
+    def _end(self) -> None:
+        self._ended = True
+        self._thread.shutdown(wait=False)
+
+    @property
+    def completion(self) -> Completion:
+        """The result so far, as of `Model.generate`; before the end, its finish reason is `cancelled`."""
+        return self._stream.completion
+
+    def cancel(self) -> None:
+        """End this stream at the next piece; what was computed is still given."""
+        self._stream.cancel()
+
+    async def aclose(self) -> None:
+        """End the stream now, and wait until the model is free. More pieces cannot be read."""
+        if not self._ended:
+            self._stream.cancel()
+            closing = self._run(self._stream.close)
+            self._ended = True
+            try:
+                await asyncio.shield(closing)
+            finally:
+                self._end()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()

@@ -1,0 +1,67 @@
+"""What `help`, `inspect` and type checkers see of the public API."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import pydoc
+import typing
+
+import pytest
+
+import akunu
+from akunu.options import GenerationOptions
+
+GENERATING = ("generate", "stream", "chat", "stream_chat", "agenerate", "astream", "achat", "astream_chat")
+CLASSES = [value for name in akunu.__all__ if inspect.isclass(value := getattr(akunu, name))]
+
+
+def functions() -> list[typing.Any]:
+    found = [akunu.load]
+    for owner in CLASSES:
+        for name, member in vars(owner).items():
+            if isinstance(member, property):
+                member = member.fget
+            member = getattr(member, "__func__", member)
+            if inspect.isfunction(member) and (name == "__init__" or not name.startswith("_")):
+                found.append(member)
+    return found
+
+
+@pytest.mark.parametrize("function", functions(), ids=lambda function: function.__qualname__)
+def test_every_public_function_has_type_hints_that_resolve(function):
+    hints = typing.get_type_hints(function)
+    parameters = inspect.signature(function).parameters
+    assert set(hints) - {"return"} <= set(parameters)
+    assert "return" in hints
+
+
+@pytest.mark.parametrize("owner", CLASSES, ids=lambda owner: owner.__name__)
+def test_every_public_class_has_type_hints_that_resolve(owner):
+    typing.get_type_hints(owner)
+
+
+@pytest.mark.parametrize("name", GENERATING)
+def test_the_arguments_of_a_generation_are_spelled_out(name):
+    function = getattr(akunu.Model, name)
+    parameters = inspect.signature(function).parameters
+    hints = typing.get_type_hints(function)
+    for option, kind in typing.get_type_hints(GenerationOptions).items():
+        assert parameters[option].kind is inspect.Parameter.KEYWORD_ONLY
+        assert parameters[option].default is None
+        assert parameters[option].annotation == hints[option] == kind
+        assert f"{option} : " in function.__doc__
+    assert not any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+    assert "**options" not in function.__doc__
+
+
+def test_help_explains_each_argument_and_field():
+    text = pydoc.plain(pydoc.render_doc(akunu.Model))
+    assert "max_tokens: int | None = None" in text
+    assert "Keep the `top_k` most likely tokens; 0 or -1: off." in text
+    for owner in (akunu.Completion, akunu.Stats, akunu.TokenLogprob, akunu.Memory):
+        doc = inspect.getdoc(owner)
+        for field in dataclasses.fields(owner):
+            assert f"\n{field.name} : " in doc, (owner, field.name)
+    for name in GenerationOptions.__annotations__:
+        assert f"\n{name} : " in inspect.getdoc(akunu.GenerationOptions)
