@@ -17,7 +17,8 @@ struct HostTensor {
     std::uint64_t rows = 0;
     std::uint64_t cols = 0;
     std::span<const std::byte> bytes;
-    // The page-aligned mapping that `bytes` lie in, where they stay as long as the source does; else empty.
+    // The page-aligned mapping that `bytes` lie in, where they stay as long as the source does; else empty. Floats in
+    // it are aligned to four elements.
     std::span<const std::byte> mapping = {};
 };
 

@@ -88,9 +88,14 @@ HostTensor FileSource::get(const std::string& name) {
         throw ModelFileError(file.path() + ": tensor " + quoted(p.entry->name) +
                              " holds NaN or an infinity; the file is damaged, fetch it again");
     }
+    // A GPU reads floats by fours where they lie; what is aligned to one element only can still be copied there.
     const DTypeInfo& info = dtype_info(p.entry->dtype);
-    const bool aligned = info.block_elems > 1 || (p.entry->offset + p.offset) % info.block_bytes == 0;
-    if (p.add == 0 && aligned) return {p.entry->dtype, p.rows, p.cols, bytes, file.bytes()};
+    const std::uint64_t at = p.entry->offset + p.offset;
+    const bool blocks = info.block_elems > 1;
+    if (p.add == 0 && (blocks || at % (4 * info.block_bytes) == 0)) {
+        return {p.entry->dtype, p.rows, p.cols, bytes, file.bytes()};
+    }
+    if (p.add == 0 && at % info.block_bytes == 0) return {p.entry->dtype, p.rows, p.cols, bytes};
     const std::uint64_t n = p.rows * p.cols;
     auto& copy = copies_[name];
     if (p.add == 0) {

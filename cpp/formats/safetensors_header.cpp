@@ -56,7 +56,7 @@ std::uint64_t tensor_size(const JsonReader& json, const TensorEntry& tensor) {
         if (dim == 0) return 0;
     }
     const std::uint32_t size = dtype_info(tensor.dtype).block_bytes;
-    if (elems > std::numeric_limits<std::int64_t>::max() / size) {
+    if (elems > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()) / size) {
         json.fail("gives tensor " + quoted(tensor.name) + " more bytes than 64 bits can count");
     }
     return elems * size;
