@@ -9,11 +9,12 @@ change of the memory bandwidth probed right before and right after.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
-import resource
 import select
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -26,6 +27,7 @@ from akunu.errors import AkunuError, InvalidArgumentError
 __all__ = ["LIMITS", "Peaks", "Rule", "Usage", "probe", "run"]
 
 STAT: Final = Path("/proc/stat")
+SMALL_PARENT: Final = Path(__file__).with_name("small_parent.py")
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -44,7 +46,7 @@ class Usage:
     cpu_seconds
         Processor time of the process and its children.
     max_rss
-        Largest resident memory, in bytes.
+        Largest resident memory, in bytes. At least what a small Python takes, some 10 MiB.
     steal, foreign
         Shares of the processors' time that the hypervisor and other processes took; NaN where the system
         does not tell (it does on Linux).
@@ -123,57 +125,59 @@ class _Clock:
 
 
 def run(command: Sequence[str], *, timeout: float = 3600.0) -> Usage:
-    """Run a program to its end.
+    """Run a program to its end, as the child of a small process (`small_parent.py` says why).
 
     Raises
     ------
     AkunuError
         It cannot be started, fails, or takes longer than `timeout` seconds.
     """
-    with tempfile.TemporaryFile() as errors:
+    with tempfile.TemporaryFile() as errors, tempfile.NamedTemporaryFile() as report:
         clock = _Clock.now()
-        start = time.perf_counter()
-        try:
-            process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, process_group=0
-            )
-        except OSError as error:
-            raise AkunuError(f"{command[0]}: {error.strerror}") from error
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(SMALL_PARENT), report.name, *command],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            process_group=0,
+        )
         assert process.stdout is not None
+        deadline = time.perf_counter() + timeout
         output = b""
         first_output = 0.0
         try:
-            while piece := _read(process.stdout.fileno(), start + timeout):
-                first_output = first_output or time.perf_counter() - start
+            while piece := _read(process.stdout.fileno(), deadline):
+                first_output = first_output or time.perf_counter()
                 output += piece
-            status, resources = _wait(process.pid, start + timeout)
+            process.wait(max(0.0, deadline - time.perf_counter()))
         except BaseException as error:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)  # what it has started, too
             process.wait()
-            if isinstance(error, TimeoutError):
+            if isinstance(error, TimeoutError | subprocess.TimeoutExpired):
                 raise AkunuError(f"{command[0]}: did not end within {timeout:g} s") from error
             raise
         finally:
             process.stdout.close()
-        seconds = time.perf_counter() - start
-        process.returncode = os.waitstatus_to_exitcode(status)
         after = _Clock.now()
+        used = json.loads(report.read())
+        if "error" in used:
+            raise AkunuError(f"{command[0]}: {used['error']}")
         if process.returncode:
             errors.seek(0)
             lines = errors.read().decode(errors="replace").strip().splitlines()
             last = lines[-1] if lines else "no message"
             raise AkunuError(f"{' '.join(command)}: exit status {process.returncode}: {last}")
-    cpu_seconds = resources.ru_utime + resources.ru_stime
+    seconds = used["ended"] - used["began"]
     capacity = seconds * (os.cpu_count() or 1)
     return Usage(
         output=output,
         seconds=seconds,
-        first_output=first_output,
-        cpu_seconds=cpu_seconds,
-        max_rss=resources.ru_maxrss * (1 if os.uname().sysname == "Darwin" else 1024),
+        first_output=first_output and first_output - used["began"],
+        cpu_seconds=used["cpu_seconds"],
+        max_rss=used["max_rss"],
         steal=(after.steal - clock.steal) / capacity,
-        foreign=max(0.0, after.busy - clock.busy - cpu_seconds) / capacity,
+        foreign=max(0.0, after.busy - clock.busy - used["cpu_seconds"]) / capacity,
     )
 
 
@@ -182,17 +186,6 @@ def _read(file: int, deadline: float) -> bytes:
     if not select.select([file], [], [], max(0.0, deadline - time.perf_counter()))[0]:
         raise TimeoutError
     return os.read(file, 1 << 16)
-
-
-def _wait(pid: int, deadline: float) -> tuple[int, resource.struct_rusage]:
-    """The exit status of a program that has closed its output, and what it used."""
-    while True:
-        found, status, used = os.wait4(pid, os.WNOHANG)
-        if found:
-            return status, used
-        if time.perf_counter() > deadline:
-            raise TimeoutError
-        time.sleep(0.0002)
 
 
 def probe(threads: int) -> Peaks:

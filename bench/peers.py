@@ -1,19 +1,22 @@
-"""Akunu and llama.cpp side by side, on the same files, in the same minutes.
+"""Akunu beside llama.cpp and programs like it, on the same files, in the same minutes.
 
-    python bench/peers.py --llama-bench /path/to/llama-bench model.gguf -t 1,2
-    python bench/peers.py --llama-bench … --synthetic qwen3-0.6b:q4_0,llama3.2-1b:q4_k_m --folder /tmp/models
+    python bench/peers.py --peer llama.cpp=/path/to/llama-bench model.gguf -t 1,2
+    python bench/peers.py --peer llama.cpp=… --peer "ik_llama.cpp=/path/to/its/llama-bench -rtr 1" \
+        --synthetic qwen3-0.6b:q4_0,llama3.2-1b:q4_k_m --folder /tmp/models -t 2
 
-In each round the models come in random order, and for each the two engines run one right after the other, in
-random order, each a process of its own. A run counts only if the machine was quiet (`measure.Rule`); one that
-does not is repeated. The table gives medians over the rounds.
+A peer takes llama-bench's options and prints its JSON. In each round the models come in random order, and
+for each the engines run one right after the other, in random order, each a process of its own. A run counts
+only if the machine was quiet (`measure.Rule`); one that does not is repeated. The table gives medians over
+the rounds.
 """
 
 from __future__ import annotations
 
 import json
 import random
+import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median
@@ -30,12 +33,25 @@ from akunu.errors import AkunuError, InvalidArgumentError
 from json_file import write_json
 from measure import LIMITS, Rule, probe, run
 
-ENGINES: Final = ("akunu", "llama.cpp")
+AKUNU: Final = "akunu"
+
+
+def parse_peers(texts: Sequence[str]) -> dict[str, list[str]]:
+    """Programs and their arguments by name, from "NAME=PATH ARGUMENT…"."""
+    found: dict[str, list[str]] = {}
+    for text in texts:
+        name, separator, command = text.partition("=")
+        if not separator or not name or not command.strip() or name in (AKUNU, *found):
+            raise InvalidArgumentError(
+                f"peer: found {text!r}, expected NAME=PATH, where NAME is new and not {AKUNU!r}"
+            )
+        found[name] = shlex.split(command)
+    return found
 
 
 @dataclass(frozen=True)
 class Job:
-    """One model at one number of threads; both engines run all of its tests."""
+    """One model at one number of threads; all engines run all of its tests."""
 
     model: Path
     threads: int
@@ -72,23 +88,18 @@ class Row:
     gb_per_second: dict[str, float] = field(default_factory=dict)
     bandwidth_share: dict[str, float] = field(default_factory=dict)
     calls: dict[str, int] = field(default_factory=dict)
-    ratio: float = float("nan")
-    ratio_range: tuple[float, float] = (float("nan"), float("nan"))
+    ratio: dict[str, float] = field(default_factory=dict)
+    """Akunu's over a peer's."""
+    ratio_range: dict[str, tuple[float, float]] = field(default_factory=dict)
     """Least and largest ratio of two runs of the same round: what straddles 1 is not resolved."""
 
 
-def engine_command(engine: str, llama_bench: str, job: Job, options: Sequence[str]) -> list[str]:
-    """The command line of one call: the same options for both."""
-    program = [llama_bench] if engine == "llama.cpp" else [sys.executable, "-m", "akunu.bench"]
-    return [*program, "-m", str(job.model), "-t", str(job.threads), *options, "-o", "json"]
-
-
 def run_call(
-    engine: str, llama_bench: str, job: Job, options: Sequence[str], round_: int, rule: Rule
+    engine: str, program: Sequence[str], job: Job, options: Sequence[str], round_: int, rule: Rule
 ) -> Call:
     """Run one engine on one job, with a probe of the machine right before and right after."""
     before = probe(job.threads)
-    usage = run(engine_command(engine, llama_bench, job, options))
+    usage = run([*program, "-m", str(job.model), "-t", str(job.threads), *options, "-o", "json"])
     after = probe(job.threads)
     results = json.loads(usage.output)
     return Call(
@@ -106,7 +117,7 @@ def run_call(
 
 
 def test_name(result: dict[str, Any]) -> str:
-    """ "tg128 @ d4096" and so on, from a result of either engine."""
+    """ "tg128 @ d4096" and so on, from a result of any engine."""
     parts = [f"{kind}{result[key]}" for kind, key in (("pp", "n_prompt"), ("tg", "n_gen")) if result[key]]
     return "+".join(parts) + (f" @ d{result['n_depth']}" if result["n_depth"] else "")
 
@@ -144,12 +155,13 @@ def summarize(calls: Sequence[Call], sizes: dict[tuple[Path, str], float]) -> li
         `bytes_per_token` by model and test.
     """
     rows: list[Row] = []
+    engines = list(dict.fromkeys([AKUNU, *(call.engine for call in calls)]))
     for job in dict.fromkeys(call.job for call in calls):
         of_job = [call for call in calls if call.job == job]
         for test in of_job[0].tokens_per_second:
             row = Row(job.model.stem, job.threads, test)
             by_round: dict[str, dict[int, float]] = {}
-            for engine in ENGINES:
+            for engine in engines:
                 valid = [call for call in of_job if call.engine == engine and not call.objection]
                 row.calls[engine] = len(valid)
                 if not valid:
@@ -161,12 +173,14 @@ def summarize(calls: Sequence[Call], sizes: dict[tuple[Path, str], float]) -> li
                 row.bandwidth_share[engine] = median(
                     call.tokens_per_second[test] * size / call.bandwidth for call in valid
                 )
-            if len(by_round) == 2:
-                ours, theirs = (by_round[engine] for engine in ENGINES)
-                row.ratio = row.tokens_per_second["akunu"] / row.tokens_per_second["llama.cpp"]
+            ours = by_round.pop(AKUNU, {})
+            for peer, theirs in by_round.items():
+                if not ours:
+                    break
+                row.ratio[peer] = row.tokens_per_second[AKUNU] / row.tokens_per_second[peer]
                 ratios = [ours[n] / theirs[n] for n in ours if n in theirs]
                 if ratios:
-                    row.ratio_range = (min(ratios), max(ratios))
+                    row.ratio_range[peer] = (min(ratios), max(ratios))
             rows.append(row)
     return rows
 
@@ -178,45 +192,51 @@ def table(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
         value = values.get(engine)
         return text.format(value) if value else "-"
 
-    headers = ["model", "threads", "test"]
-    headers += [f"{engine} t/s" for engine in ENGINES] + ["ratio", "range"]
-    headers += [f"{engine} {unit}" for engine in ENGINES for unit in ("GB/s", "of bandwidth")] + ["runs"]
+    engines = list(dict.fromkeys(engine for row in rows for engine in row.calls))
+    peers = [engine for engine in engines if engine != AKUNU]
+    headers = ["model", "threads", "test", *(f"{engine} t/s" for engine in engines)]
+    for peer in peers:
+        headers += [f"/ {peer}", "range"]
+    headers += [f"{engine} {unit}" for engine in engines for unit in ("GB/s", "of bandwidth")] + ["runs"]
     lines = []
     for row in rows:
         line = [row.model, str(row.threads), row.test]
-        line += [cell(row.tokens_per_second, engine, "{:.2f}") for engine in ENGINES]
-        low, high = row.ratio_range
-        line += [f"{row.ratio:.2f}", f"{low:.2f}-{high:.2f}"] if row.ratio == row.ratio else ["-", "-"]
-        for engine in ENGINES:
+        line += [cell(row.tokens_per_second, engine, "{:.2f}") for engine in engines]
+        for peer in peers:
+            low, high = row.ratio_range.get(peer, (0.0, 0.0))
+            line += [cell(row.ratio, peer, "{:.2f}"), f"{low:.2f}-{high:.2f}" if high else "-"]
+        for engine in engines:
             line += [cell(row.gb_per_second, engine, "{:.1f}"), cell(row.bandwidth_share, engine, "{:.0%}")]
-        line.append(" + ".join(str(row.calls[engine]) for engine in ENGINES))
+        line.append(" + ".join(str(row.calls[engine]) for engine in engines))
         lines.append(line)
     return headers, lines
 
 
 def chart(rows: Sequence[Row], title: str) -> str:
     """An SVG with a bar for each ratio, and a line where the engines are equal."""
-    shown = [row for row in rows if row.ratio == row.ratio]
-    left, width, height, top = 360, 460, 22, 60
-    scale = width / max([1.5, *(row.ratio_range[1] for row in shown)])
+    shown = [(row, peer) for row in rows for peer in row.ratio]
+    left, width, height, top = 440, 460, 22, 60
+    scale = width / max([1.5, *(high for row in rows for _, high in row.ratio_range.values())])
     bottom = top + height * len(shown)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + width + 80}" height="{bottom + 40}" '
         'font-family="sans-serif" font-size="12">',
         '<rect width="100%" height="100%" fill="white"/>',
         f'<text x="16" y="24" font-size="15" font-weight="bold">{escape(title)}</text>',
-        '<text x="16" y="42" fill="#555">tokens per second, akunu over llama.cpp; line: range</text>',
+        '<text x="16" y="42" fill="#555">tokens per second, akunu over the other; line: range</text>',
     ]
-    for index, row in enumerate(shown):
+    for index, (row, peer) in enumerate(shown):
         y = top + index * height
-        label = escape(f"{row.model}  {row.test}  {row.threads} thread{'s' if row.threads > 1 else ''}")
-        colour = "#2a9d5c" if row.ratio >= 1 else "#c8553d"
-        low, high = (left + scale * value for value in row.ratio_range)
+        threads = f"{row.threads} thread{'s' if row.threads > 1 else ''}"
+        label = escape(f"{row.model}  {row.test}  {threads}  / {peer}")
+        ratio = row.ratio[peer]
+        colour = "#2a9d5c" if ratio >= 1 else "#c8553d"
+        low, high = (left + scale * value for value in row.ratio_range.get(peer, (ratio, ratio)))
         parts += [
             f'<text x="{left - 8}" y="{y + 15}" text-anchor="end">{label}</text>',
-            f'<rect x="{left}" y="{y + 4}" width="{scale * row.ratio:.1f}" height="14" fill="{colour}"/>',
+            f'<rect x="{left}" y="{y + 4}" width="{scale * ratio:.1f}" height="14" fill="{colour}"/>',
             f'<line x1="{low:.1f}" x2="{high:.1f}" y1="{y + 11}" y2="{y + 11}" stroke="black"/>',
-            f'<text x="{left + width + 8}" y="{y + 15}">{row.ratio:.2f}</text>',
+            f'<text x="{left + width + 8}" y="{y + 15}">{ratio:.2f}</text>',
         ]
     x = left + scale
     parts.append(
@@ -248,7 +268,7 @@ def write_synthetic(names: Sequence[str], folder: Path | None) -> list[Path]:
 
 def measure(
     jobs: Sequence[Job],
-    llama_bench: str,
+    programs: Mapping[str, Sequence[str]],
     options: Sequence[str],
     *,
     rounds: int,
@@ -261,9 +281,9 @@ def measure(
     order = random.Random(seed)
     for round_ in range(rounds):
         for job in order.sample(list(jobs), len(jobs)):
-            for engine in order.sample(ENGINES, 2):
+            for engine in order.sample(list(programs), len(programs)):
                 for _attempt in range(retries + 1):
-                    call = run_call(engine, llama_bench, job, options, round_, rule)
+                    call = run_call(engine, programs[engine], job, options, round_, rule)
                     calls.append(call)
                     rates = ", ".join(f"{test} {rate:.1f}" for test, rate in call.tokens_per_second.items())
                     verdict = f"discarded: {call.objection}" if call.objection else "counts"
@@ -278,7 +298,8 @@ def measure(
 
 @click.command(context_settings=CONTEXT_SETTINGS)
 @click.argument("models", nargs=-1, type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--llama-bench", required=True, metavar="PATH", help="llama.cpp's benchmark program.")
+@click.option("--peer", "peers", multiple=True, required=True, metavar="NAME=PATH",
+              help="A program like llama-bench, with its own arguments if need be; repeatable.")  # fmt: skip
 @click.option("--synthetic", default="", metavar="SHAPE:TYPE,…", help="Also files of random weights.")
 @click.option("--folder", type=click.Path(path_type=Path), metavar="DIR", help="Where these files are or go.")
 @click.option("-p", "n_prompt", default="512", show_default=True, metavar="LIST", help="Prompt lengths.")
@@ -304,7 +325,7 @@ def measure(
 )
 def command(
     models: tuple[Path, ...],
-    llama_bench: str,
+    peers: tuple[str, ...],
     synthetic: str,
     folder: Path | None,
     n_prompt: str,
@@ -319,23 +340,24 @@ def command(
     json_path: Path | None,
     svg_path: Path | None,
 ) -> None:
-    """Compare Akunu with llama.cpp on the same GGUF files.
+    """Compare Akunu with llama.cpp, or what is like it, on the same GGUF files.
 
     \b
     Example:
-      python bench/peers.py --llama-bench ~/llama.cpp/build/bin/llama-bench model.gguf -t 1,2 --svg peers.svg
+      python bench/peers.py --peer llama.cpp=llama-bench model.gguf -t 1,2 --svg peers.svg
     """
     try:
         counts = parse_ints(threads, low=1)
     except InvalidArgumentError as error:
         raise click.BadParameter(str(error), param_hint="-t") from error
     rule = Rule.parse(limits)
+    programs = {AKUNU: [sys.executable, "-m", "akunu.bench"], **parse_peers(peers)}
     paths = [*models, *write_synthetic([name for name in synthetic.split(",") if name], folder)]
     if not paths:
         raise click.UsageError("give a model, or --synthetic")
     options = ["-p", n_prompt, "-n", n_gen, "-d", n_depth, "-r", str(repetitions)]
     jobs = [Job(path, count) for path in paths for count in counts]
-    calls = measure(jobs, llama_bench, options, rounds=rounds, retries=retries, seed=seed, rule=rule)
+    calls = measure(jobs, programs, options, rounds=rounds, retries=retries, seed=seed, rule=rule)
     sizes = {(call.job.model, test): 0.0 for call in calls for test in call.tokens_per_second}
     rows = summarize(calls, {key: bytes_per_token(*key) for key in sizes})
     headers, lines = table(rows)
@@ -351,7 +373,7 @@ def command(
         }
         write_json(json_path, report)
     if svg_path is not None:
-        svg_path.write_text(chart(rows, "Akunu and llama.cpp"))
+        svg_path.write_text(chart(rows, f"Akunu and {', '.join(list(programs)[1:])}"))
     if any(not count for row in rows for count in row.calls.values()):
         raise AkunuError("some rows have no run that counts; the machine is too busy to measure")
 

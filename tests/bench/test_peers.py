@@ -64,6 +64,14 @@ def test_a_program_is_timed_to_its_first_output_and_its_end():
     assert found.max_rss > 50 << 20
 
 
+def test_the_peak_memory_of_a_program_is_its_own_whatever_its_parent_had():
+    ballast = bytearray(300 << 20)
+    for at in range(0, len(ballast), 4096):
+        ballast[at] = 1
+    assert measure.run(["true"]).max_rss < 64 << 20
+    assert measure.run([sys.executable, "-c", "bytearray(b'1') * (200 << 20)"]).max_rss > 200 << 20
+
+
 @pytest.mark.skipif(not measure.STAT.exists(), reason="only Linux tells what other processes used")
 def test_the_programs_own_time_is_not_foreign():
     found = measure.run([sys.executable, "-c", "sum(range(20_000_000))"])
@@ -119,8 +127,8 @@ CALLS = [
 def test_medians_of_the_runs_that_count():
     (row,) = peers.summarize(CALLS, {(MODEL, "tg8"): 1e9})
     assert row.tokens_per_second == {"akunu": 22.0, "llama.cpp": 11.0}
-    assert row.ratio == 2.0
-    assert row.ratio_range == (2.0, 2.5)
+    assert row.ratio == {"llama.cpp": 2.0}
+    assert row.ratio_range == {"llama.cpp": (2.0, 2.5)}
     assert row.gb_per_second == {"akunu": 22.0, "llama.cpp": 11.0}
     assert row.bandwidth_share == {"akunu": 22 / 40, "llama.cpp": 11 / 40}
     assert row.calls == {"akunu": 3, "llama.cpp": 3}
@@ -136,7 +144,7 @@ def test_a_row_without_runs_is_empty_not_zero():
         "test": "tg8",
         "akunu t/s": "20.00",
         "llama.cpp t/s": "-",
-        "ratio": "-",
+        "/ llama.cpp": "-",
         "range": "-",
         "akunu GB/s": "-",
         "akunu of bandwidth": "-",
@@ -147,11 +155,11 @@ def test_a_row_without_runs_is_empty_not_zero():
 
 
 def test_what_was_not_measured_is_null(tmp_path):
-    row = peers.Row("a", 1, "pp8")
+    row = peers.Row("a", 1, "pp8", ratio={"x": float("nan")}, ratio_range={"x": (float("nan"), 1.0)})
     write_json(tmp_path / "r.json", {"rows": [asdict(row)], "path": MODEL, "steal": float("inf")})
     found = json.loads((tmp_path / "r.json").read_text(), parse_constant=pytest.fail)
-    assert found["rows"][0]["ratio"] is None
-    assert found["rows"][0]["ratio_range"] == [None, None]
+    assert found["rows"][0]["ratio"] == {"x": None}
+    assert found["rows"][0]["ratio_range"] == {"x": [None, 1.0]}
     assert (found["path"], found["steal"]) == ("a.gguf", None)
 
 
@@ -161,7 +169,7 @@ def test_the_chart_is_well_formed_and_has_a_bar_for_each_ratio():
     root = ET.fromstring(peers.chart(rows, "A & B"))
     texts = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
     assert texts[0] == "A & B"
-    assert "a  tg8  2 threads" in texts
+    assert "a  tg8  2 threads  / llama.cpp" in texts
     assert "2.00" in texts
     assert len(list(root.iter("{http://www.w3.org/2000/svg}rect"))) == 2  # background and one bar
 
@@ -202,8 +210,10 @@ def test_both_engines_run_on_the_same_file(tmp_path, capsys):
     peer.chmod(0o755)
     report, chart = tmp_path / "r.json", tmp_path / "r.svg"
     args = [
-        "--llama-bench",
-        str(peer),
+        "--peer",
+        f"llama.cpp={peer}",
+        "--peer",
+        f"other={peer} -rtr 1",
         "--synthetic",
         "stories15m:q8_0",
         "--folder",
@@ -222,8 +232,9 @@ def test_both_engines_run_on_the_same_file(tmp_path, capsys):
     assert rows["pp8"]["tokens_per_second"]["llama.cpp"] == 6.0
     assert rows["tg4"]["tokens_per_second"]["llama.cpp"] == 2.0
     assert rows["tg4"]["tokens_per_second"]["akunu"] > 0
-    assert rows["tg4"]["calls"] == {"akunu": 2, "llama.cpp": 2}
-    assert len(json.loads(report.read_text())["calls"]) == 4
+    assert rows["tg4"]["calls"] == {"akunu": 2, "llama.cpp": 2, "other": 2}
+    assert set(rows["tg4"]["ratio"]) == {"llama.cpp", "other"}
+    assert len(json.loads(report.read_text())["calls"]) == 6
     assert ET.fromstring(chart.read_text()).tag.endswith("svg")
 
 
@@ -232,8 +243,8 @@ def test_a_busy_machine_gives_no_figures_and_status_1(tmp_path, capsys):
     peer.write_text(f"#!{sys.executable}\n{PEER}")
     peer.chmod(0o755)
     args = [
-        "--llama-bench",
-        str(peer),
+        "--peer",
+        f"llama.cpp={peer}",
         "--synthetic",
         "stories15m:q8_0",
         "--folder",
@@ -248,12 +259,20 @@ def test_a_busy_machine_gives_no_figures_and_status_1(tmp_path, capsys):
     assert "no run that counts" in captured.err
     assert "4 runs, 4 discarded" in captured.err
     rows = json.loads((tmp_path / "r.json").read_text(), parse_constant=pytest.fail)["rows"]
-    assert [row["ratio"] for row in rows] == [None, None]
+    assert [row["ratio"] for row in rows] == [{}, {}]
+
+
+def test_peers_have_names_of_their_own():
+    found = peers.parse_peers(["a=/x/bench", "b=bench -rtr 1"])
+    assert found == {"a": ["/x/bench"], "b": ["bench", "-rtr", "1"]}
+    for texts in (["bench"], ["=bench"], ["a="], ["akunu=bench"], ["a=x", "a=y"]):
+        with pytest.raises(InvalidArgumentError, match="expected NAME=PATH"):
+            peers.parse_peers(texts)
 
 
 def test_wrong_usage(capsys):
-    assert peers.run_command(peers.command, "peers.py", ["--llama-bench", "x", "-t", "1"]) == 2
-    assert peers.run_command(peers.command, "peers.py", ["--llama-bench", "x", "-t", "0"]) == 2
-    synthetic = ["--llama-bench", "x", "-t", "1", "--synthetic", "stories15m:q8_0"]
+    assert peers.run_command(peers.command, "peers.py", ["--peer", "l=x", "-t", "1"]) == 2
+    assert peers.run_command(peers.command, "peers.py", ["--peer", "l=x", "-t", "0"]) == 2
+    synthetic = ["--peer", "l=x", "-t", "1", "--synthetic", "stories15m:q8_0"]
     assert peers.run_command(peers.command, "peers.py", synthetic) == 2
     assert "--synthetic needs --folder" in capsys.readouterr().err
