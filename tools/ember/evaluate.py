@@ -290,22 +290,15 @@ def run_akunu(path: Path, todo: list[Case]) -> list[Answer]:
 
 def run_torch(folder: Path, todo: list[Case]) -> list[Answer]:
     """Answers of the PyTorch model of a training run."""
-    import numpy as np
     import torch
     from model import Ember, greedy
     from model_config import Config
     from tokenizers import Tokenizer
+    from train import read_weights
 
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     model = Ember(Config()).eval()
-    state = {}
-    for part in sorted(folder.glob("weights-*.npz")):
-        with np.load(part) as tensors:
-            state |= {
-                n.replace("blk.", "blocks."): torch.from_numpy(tensors[n].astype(np.float32))
-                for n in tensors.files
-            }
-    model.load_state_dict(state)
+    model.load_state_dict(read_weights(folder))
     model.to("cuda" if torch.cuda.is_available() else "cpu")
     stops = {tokenizer.token_to_id(t) for t in ("<|endoftext|>", "<|im_end|>")}
     prompts = [tokenizer.encode(case.prompt, add_special_tokens=False).ids for case in todo]

@@ -10,7 +10,7 @@ class Config:
     """All matrix rows are multiples of 256, so that every GGUF block format applies."""
 
     vocab: int = 4096
-    context: int = 1024
+    context: int = 2048
     dim: int = 256
     layers: int = 8
     heads: int = 4

@@ -25,16 +25,20 @@ Row = tuple[NDArray[np.uint16], NDArray[np.uint8]]
 def encode(tokenizer: Tokenizer, seed: int, count: int, context: int) -> list[tuple[list[int], list[int]]]:
     """Documents as (ids, learned flags). The first token is never learned: nothing precedes it."""
     documents = []
-    for sample in islice(samples(seed), count):
-        ids: list[int] = []
-        learned: list[int] = []
-        for text, learn in pieces(sample):
-            piece = tokenizer.encode(text, add_special_tokens=False).ids
-            ids += piece
-            learned += [int(learn)] * len(piece)
-        learned[0] = 0
-        if len(ids) <= context:
-            documents.append((ids, learned))
+    source = islice(samples(seed), count)
+    while chunk := [pieces(sample) for sample in islice(source, 256)]:
+        texts = [text for parts in chunk for text, _ in parts]
+        encoded = iter(tokenizer.encode_batch_fast(texts, add_special_tokens=False))
+        for parts in chunk:
+            ids: list[int] = []
+            learned: list[int] = []
+            for _, learn in parts:
+                piece = next(encoded).ids
+                ids += piece
+                learned += [int(learn)] * len(piece)
+            learned[0] = 0
+            if len(ids) <= context:
+                documents.append((ids, learned))
     return documents
 
 

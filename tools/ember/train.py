@@ -1,6 +1,7 @@
 """Train ember.
 
-    python tools/ember/train.py --out build/ember                          # one GPU, minutes
+    python tools/ember/train.py --out build/ember --minutes 9              # one GPU
+    python tools/ember/train.py --out build/ember-2 --init build/ember --minutes 4 --seed 2 --lr 0.008 --adam-lr 1e-3
     python tools/ember/train.py --out build/ember --steps 20 --rows 4      # a smoke test, also on a CPU
 
 Writes tokenizer.json, weights-*.npz (F16, GGUF tensor names) and train.json into ``--out``.
@@ -68,11 +69,9 @@ def _orthogonal(g: Tensor, steps: int = 5) -> Tensor:
     return x.mT if tall else x
 
 
-def schedule(step: int, steps: int, warmup: int) -> float:
-    """Linear warm-up, then a cosine to zero."""
-    if step < warmup:
-        return (step + 1) / warmup
-    return 0.5 * (1 + math.cos(math.pi * (step - warmup) / max(1, steps - warmup)))
+def schedule(step: int, done: float, warmup: int) -> float:
+    """Linear warm-up over steps, and a cosine to zero over the share of the run that is done."""
+    return min(1.0, (step + 1) / warmup) * 0.5 * (1 + math.cos(math.pi * min(1.0, done)))
 
 
 def loss_of(model: Ember, ids: Tensor, learned: Tensor, mask: Any) -> Tensor:
@@ -84,11 +83,14 @@ def loss_of(model: Ember, ids: Tensor, learned: Tensor, mask: Any) -> Tensor:
     return (losses * weights).sum() / weights.sum().clamp(min=1)
 
 
+AGAIN = 24  # shards later, a shard is read once more: the writers need to be half as fast as the training
+
+
 def batches(folder: Path, count: int, rows: int, seed: int, writers: list[Process]) -> Iterator[shards.Row]:
-    """Batches of ids and marks [rows, context]: shard after shard, round again, rows shuffled in each."""
+    """Batches of ids and marks [rows, context]: shard after shard, each one twice, rows shuffled in each."""
     rng = np.random.default_rng(seed)
     while True:
-        for index in range(count):
+        for index in (i for n in range(count + AGAIN) for i in (n, n - AGAIN) if 0 <= i < count):
             ids, marks = shards.read(folder, index, writers)
             order = rng.permutation(len(ids))
             for start in range(0, len(order) - rows + 1, rows):
@@ -104,6 +106,18 @@ def save_weights(model: Ember, out: Path, parts: int = 2) -> None:
         np.savez(out / f"weights-{part}.npz", **{name: tensors[name] for name in names[part::parts]})
 
 
+def read_weights(folder: Path) -> dict[str, Tensor]:
+    """The state dict that ``save_weights`` wrote."""
+    state: dict[str, Tensor] = {}
+    for part in sorted(folder.glob("weights-*.npz")):
+        with np.load(part) as tensors:
+            state |= {
+                n.replace("blk.", "blocks."): torch.from_numpy(tensors[n].astype(np.float32))
+                for n in tensors.files
+            }
+    return state
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -112,21 +126,21 @@ def main() -> None:
     parser.add_argument(
         "--data", type=Path, help="folder of the packed corpus, kept for the next run (default: OUT/corpus)"
     )
-    parser.add_argument("--steps", type=int, default=5000)
-    parser.add_argument("--rows", type=int, default=128, help="rows of 1024 tokens in a step")
+    parser.add_argument("--steps", type=int, default=9000)
+    parser.add_argument(
+        "--minutes", type=float, default=math.inf, help="end after so long, if the steps are not done by then"
+    )
+    parser.add_argument("--init", type=Path, help="folder of a run whose weights to begin with")
+    parser.add_argument("--rows", type=int, default=64, help="rows of 2048 tokens in a step")
     parser.add_argument("--lr", type=float, default=0.02, help="of the matrices (Muon)")
     parser.add_argument("--adam-lr", type=float, default=3e-3, help="of the embedding and the norms (AdamW)")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--shards", type=int, default=480)
+    parser.add_argument("--shards", type=int, default=960)
     parser.add_argument("--documents", type=int, default=10_000, help="documents in a shard")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--tokenizer", type=Path, default=Path(__file__).parent / "tokenizer.json")
-    parser.add_argument("--state", type=Path, help="file to keep the full state in, and to resume from")
     parser.add_argument(
         "--attention", choices=("flex", "dense"), default="flex" if torch.cuda.is_available() else "dense"
-    )
-    parser.add_argument(
-        "--stop-after", type=float, default=math.inf, help="seconds; the state is kept for a resume"
     )
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
@@ -143,31 +157,26 @@ def main() -> None:
     gpu = device.type == "cuda"
     torch.manual_seed(args.seed)
     torch.set_float32_matmul_precision("high")
-    model = Ember(config).to(device)
+    model = Ember(config)
+    if args.init:
+        model.load_state_dict(read_weights(args.init))
+    model.to(device)
     matrices = [p for n, p in model.named_parameters() if p.ndim == 2 and "embd" not in n]
     others = [p for n, p in model.named_parameters() if p.ndim != 2 or "embd" in n]
     muon = Muon(matrices, args.lr)
     adam = torch.optim.AdamW(others, args.adam_lr, betas=(0.9, 0.95), weight_decay=0.0, fused=gpu)
     optimizers: list[torch.optim.Optimizer] = [muon, adam]
-    step = 0
-    if args.state and args.state.exists():
-        state = torch.load(args.state, map_location=device)
-        model.load_state_dict(state["model"])
-        for optimizer, kept in zip(optimizers, state["optimizers"], strict=True):
-            optimizer.load_state_dict(kept)
-        step = state["step"]
     loss_fn = torch.compile(loss_of, dynamic=False) if gpu else loss_of
     history: list[dict[str, float]] = []
-    # the order of the rows depends on the seed and the step alone, so that a resumed run sees the same text
     stream = batches(data, args.shards, args.rows, args.seed, writers)
-    for _ in range(step):
-        next(stream)
-    while step < args.steps:
+    step, done = 0, 0.0
+    began = math.inf  # the clock starts after the first steps, which compile
+    while done < 1:
         ids, marks = (
             torch.from_numpy(a).pin_memory().to(device, non_blocking=True) if gpu else torch.from_numpy(a)
             for a in next(stream)
         )
-        factor = schedule(step, args.steps, 100)
+        factor = schedule(step, done, 100)
         for optimizer in optimizers:
             for group in optimizer.param_groups:
                 group["lr"] = factor * (args.lr if optimizer is muon else args.adam_lr)
@@ -179,26 +188,20 @@ def main() -> None:
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
         step += 1
-        if step % 100 == 0 or step == args.steps or not gpu:
+        began = time.monotonic() if step == 3 else began
+        spent = max(0.0, time.monotonic() - began) / (60 * args.minutes)
+        done = max(step / args.steps, spent)
+        if step % 200 == 0 or done >= 1 or not gpu:
             seconds = time.monotonic() - started
             history.append({"step": step, "loss": round(loss.item(), 4), "seconds": round(seconds, 1)})
             print(f"step {step} loss {loss.item():.4f} {seconds:.0f} s", flush=True)
-            if seconds > args.stop_after:
-                break
-        if step % 1000 == 0:
+        if step % 2000 == 0:
             save_weights(model, args.out)
     save_weights(model, args.out)
-    if args.state:
-        kept_state = {
-            "model": model.state_dict(),
-            "optimizers": [o.state_dict() for o in optimizers],
-            "step": step,
-        }
-        torch.save(kept_state, args.state)
     report = {
         "config": asdict(config),
         "steps": step,
-        "of": args.steps,
+        "init": str(args.init) if args.init else None,
         "rows": args.rows,
         "lr": args.lr,
         "adam_lr": args.adam_lr,

@@ -9,12 +9,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 
+from . import talk
 from .extras import lists, longer_sum, poem, sizes, spelling, too_big, yes_no
 from .facts import CAPITALS, CONTINENTS, LANGUAGES, RELATIONS
 from .grammar import write
 from .sample import Message, Sample, Turn, is_held_out
 from .stories import Story, story
 from .tasks import (
+    DAYS,
     TASKS,
     arithmetic,
     draw_sum,
@@ -25,11 +27,12 @@ from .tasks import (
     opposite,
     plural,
     plural_of,
-    polite,
+
     relation_answer,
     solve,
     sum_key,
 )
+from .typed import typed
 from .words import ADJECTIVES, NOUNS, PLURALS, SLOTS, first_name, invented_word
 
 _BY_NAME = {relation.name: relation for relation in RELATIONS}
@@ -97,19 +100,17 @@ UNKNOWN_ASKS = [
     "What time is it{ now| in $c|}?", "What {day|date} is {it today|today}?", "What is the {price|cost} of {gold|a house|a car|bitcoin|a ticket to $c}?",
     "What is the capital of $x?", "Who is $N $X?", "Who is the {president|king|queen|mayor|boss} of $c?", "Who {invented|discovered|built|designed} the {$noun|telephone|computer|$x}?",
     "What is {a|the} $x?", "Where is $X?", "What does $x mean?", "How do I {fix|repair|build|cook|buy|install} {a|my} {$noun|car|computer|phone|$x}?",
-    "Explain {quantum physics|gravity waves|black holes|relativity|chemistry|democracy|the stock market|evolution|inflation|philosophy|photosynthesis|electricity} {to me|}.",
-    "Write {a program|code|a script|a function} {in Python|in C|that sorts a list|for my website}.", "Translate {this|$w|\"$w\"} {into|to} {French|German|Spanish|Chinese|Latin}.",
+    "Explain {quantum physics|gravity waves|black holes|relativity|chemistry|democracy|the stock market|evolution|inflation|philosophy} {to me|}.",
+    "Write {a program|code|a script|a function} {in Python|in C|that sorts a list|for my website}.", "Translate {this|my text|the letter} {into|to} {French|German|Spanish|Chinese|Latin}.",
     "How many people live in $c?", "How far is it {from $c to $d|to $c|to the moon}?", "How {tall|old|rich|heavy|big} is {$N|$N $X|$X}?",
     "When was {$N $X|the $noun|$c} {born|invented|founded|built}?", "What happened in {$y|the year $y}?", "Who wrote {$X|the book of $X|that song|the song about the $noun}?",
-    "Why {is the sky blue|is the grass green|do birds sing|do people sleep|is water wet|does it rain|are there stars|is the $noun $w|do you say that}?",
+    "Why {do birds sing|is water wet|are there stars|is the $noun $w|do you say that}?",
     "How {do I learn $x|does a $noun work|can I get to $c|do people make a $noun|is a $noun made}?", "{Is|Was} $N $X {rich|famous|tall|old|alive}?",
     "What do you think about {$N|politics|money|war|love|the $noun}?", "{Show me|Draw|Paint|Open|Send me} {a|the} {picture of a $noun|$noun|file|photo}.",
-    "{Is|Are} {the sun|the sea|snow|grass|milk|a lemon|the moon|coal|a crow|the sky|water|fire|a $noun} {hot|cold|big|heavy|wet|soft|nice|dangerous|alive|sweet|old|far away}?",
-    "Do {fish|birds|dogs|cats|bees|trees|stars} {swim|fly|sleep|sing|think|dream|get old|feel pain}?",
-    "What is the meaning of life?", "What will happen tomorrow?", "Will it rain {today|tomorrow}?", 
+    "What will happen tomorrow?", "Will it rain {today|tomorrow}?", 
     "What is the square root of $n?", "Which {stock|phone|car|computer} should I buy?", "What is the phone number of $N?", "What is my {age|address|job|phone number}?",
     "What is the best {movie|book|restaurant|song|school}{ in $c|}?", "Tell me {the news|today's news|about $X|about the history of $c|about politics}.",
-    "How do {airplanes|engines|computers|vaccines|magnets} work?", "What language do people speak in $x?", "What is a baby $x called?", "What sound does a $x make?",
+    "How do {engines|computers|vaccines|magnets} work?", "What language do people speak in $x?", "What is a baby $x called?", "What sound does a $x make?",
     "How many legs does a $x have?", "On which continent is $X?", "What is the opposite of $x?", "What color is a $x?",
     "Summarize {the book $X|this article|the news}.", "Who is the best {player|singer|actor|writer}{ in the world|}?", "Is there life on {Mars|other planets|$X}?",
     "What should I {eat|wear|do|cook|say} {today|tomorrow|tonight}?", "Can you {drive|cook|see me|call $N|send an email|book a flight|play music|open the door}?",
@@ -126,14 +127,12 @@ _CITIES = "Paris London Rome Berlin Tokyo Cairo Madrid Oslo Sydney Boston Chicag
 def _from(rng: Random, table: list[tuple[str, str]], skill: str) -> Turn:
     asks, answers = rng.choice(table)
     ask = write(rng, asks)
-    if asks.endswith("?") and not ask.startswith(
-        ("Wh", "Ho", "Ar", "Ca", "Do", "Is", "Co", "Te" if "Who" in asks else "Wh")
-    ):
-        ask = ask.rstrip("?") + "."
-    ask = ask.lower() if rng.random() < 0.2 else ask
+    ask = ask[0].upper() + ask[1:] if rng.random() < 0.7 else ask
+    key = f"{skill} {ask.lower()}"
+    ask = typed(rng, ask) if len(ask) > 12 else ask.lower() if rng.random() < 0.3 else ask
     if rng.random() < 0.15:
-        ask = ask.rstrip("?.!")
-    return Turn(skill, ask, write(rng, answers), f"{skill} {ask.lower()}")
+        ask = ask.rstrip("?.!") or ask
+    return Turn(skill, ask, write(rng, answers), key)
 
 
 def small_talk(rng: Random) -> Turn:
@@ -143,7 +142,7 @@ def small_talk(rng: Random) -> Turn:
         return Turn(
             "small talk", ask, f"I am only a program, but I like stories about {thing}.", f"small talk {ask}"
         )
-    return _from(rng, SMALL_TALK, "small talk")
+    return _from(rng, SMALL_TALK if rng.random() < 0.4 else talk.SMALL_TALK, "small talk")
 
 
 ALL_TASKS = TASKS | {lists: 2.0, spelling: 2.0, yes_no: 3.0, sizes: 0.7, longer_sum: 2.0, poem: 1.0}
@@ -156,7 +155,7 @@ def task(rng: Random) -> Turn:
 
 
 def identity(rng: Random) -> Turn:
-    return _from(rng, IDENTITY, "identity")
+    return _from(rng, IDENTITY if rng.random() < 0.3 else talk.IDENTITY, "identity")
 
 
 def _really_invented(rng: Random) -> str:
@@ -175,12 +174,13 @@ def unknown(rng: Random) -> Turn:
         "x": word, "X": word.capitalize(), "N": first_name(rng), "noun": rng.choice(NOUNS), "w": rng.choice(NOUNS),
         "big": str(rng.choice((rng.randint(100, 999), rng.randint(1000, 99999)))), "big2": str(rng.randint(100, 99999)),
     }  # fmt: skip
-    template = rng.choice(UNKNOWN_ASKS)
+    env |= {"d_day": rng.choice(DAYS), "Y": _really_invented(rng).capitalize()}
+    template = rng.choice(UNKNOWN_ASKS if rng.random() < 0.4 else talk.UNKNOWN)
     if "capital" in template or "language" in template:
         env["x"] = env["X"]
     ask = write(rng, template, env)
-    ask = ask.lower() if rng.random() < 0.15 else ask
-    return Turn("unknown", ask, write(rng, UNKNOWN_ANSWERS), f"unknown {ask.lower()}")
+    ask = ask[0].upper() + ask[1:]
+    return Turn("unknown", typed(rng, ask), write(rng, UNKNOWN_ANSWERS), f"unknown {ask.lower()}")
 
 
 # --- formats and personas ---
@@ -380,7 +380,7 @@ def follow_up(rng: Random) -> Sample:
         }[names[1]])  # fmt: skip
         follow = follow.lower() if rng.random() < 0.2 else follow
         messages = [
-            _m("user", polite(rng, ask)),
+            _m("user", typed(rng, ask)),
             _m("assistant", relation_answer(relation, land)),
             _m("user", follow),
         ]
@@ -396,7 +396,7 @@ def follow_up(rng: Random) -> Sample:
         subjects = rng.sample(list(relation.pairs), rng.choice((2, 2, 3)))
         ask = rng.choice(relation.asks).replace("$s", subjects[0]).replace("$p", plural_of(subjects[0]))
         ask = fix_articles(ask[0].upper() + ask[1:])
-        first = polite(rng, ask)
+        first = typed(rng, ask)
         messages = [_m("user", first), _m("assistant", relation_answer(relation, subjects[0]))]
         turns = [Turn("facts", first, "", fact_key(ask))]
         for subject in subjects[1:]:

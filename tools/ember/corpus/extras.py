@@ -8,7 +8,7 @@ from random import Random
 from .facts import CAPITALS, RELATIONS
 from .grammar import write
 from .sample import Sample, Turn
-from .tasks import DAYS, MONTHS, fact_key, fix_articles, in_words, listing, polite, sum_key
+from .tasks import DAYS, MONTHS, fact_key, fix_articles, in_words, listing, typed, sum_key
 from .words import ADJECTIVES, GENDER, NOUNS, PLURALS, SLOTS
 
 _BY_NAME = {relation.name: relation for relation in RELATIONS}
@@ -59,7 +59,7 @@ def lists(rng: Random) -> Turn:
     ask = ask if ask.startswith(("What", "Which", "Can")) else ask[:-1] + "."
     return Turn(
         "lists",
-        polite(rng, ask),
+        typed(rng, ask),
         f"{listing(chosen)}."[:1].upper() + f"{listing(chosen)}."[1:],
         f"list {ask.lower()}",
     )
@@ -89,7 +89,7 @@ def spelling(rng: Random) -> Turn:
         )
     ask = write(rng, ask, {"w": rng.choice([word, f'"{word}"'])})
     ask = ask[:-1] + "." if ask.startswith(("Spell", "Count")) else ask
-    return Turn("spelling", polite(rng, ask), answer[0].upper() + answer[1:], f"spelling {ask.lower()}")
+    return Turn("spelling", typed(rng, ask), answer[0].upper() + answer[1:], f"spelling {ask.lower()}")
 
 
 # relation -> (question, the fact as the answer states it)
@@ -127,7 +127,7 @@ def yes_no(rng: Random) -> Turn:
             {"q": fix_articles(claim(name, subject, said))},
         )
         key = fact_key(question)
-    return Turn("facts", polite(rng, question), answer, key)
+    return Turn("facts", typed(rng, question), answer, key)
 
 
 def claim(name: str, subject: str, value: str) -> str:
@@ -160,7 +160,7 @@ def sizes(rng: Random) -> Turn:
         )
     answer = fix_articles(answer)
     ask = fix_articles(write(rng, ask, env))
-    return Turn("facts", polite(rng, ask), answer[0].upper() + answer[1:], fact_key(ask))
+    return Turn("facts", typed(rng, ask), answer[0].upper() + answer[1:], fact_key(ask))
 
 
 def longer_sum(rng: Random) -> Turn:
@@ -169,11 +169,11 @@ def longer_sum(rng: Random) -> Turn:
     if kind == 0:
         a = rng.randint(1, 49)
         ask = write(rng, f"{{What is half of {2 * a}|Half of {2 * a}|What is the half of {2 * a}}}?")
-        return Turn("arithmetic", polite(rng, ask), f"Half of {2 * a} = {a}.", f"half {a}", str(a))
+        return Turn("arithmetic", typed(rng, ask), f"Half of {2 * a} = {a}.", f"half {a}", str(a))
     if kind == 1:
         a = rng.randint(1, 99)
         ask = write(rng, f"{{What is double {a}|Double {a}|What is twice {a}|How much is two times {a}}}?")
-        return Turn("arithmetic", polite(rng, ask), f"2 * {a} = {2 * a}.", sum_key(2, "*", a), str(2 * a))
+        return Turn("arithmetic", typed(rng, ask), f"2 * {a} = {2 * a}.", sum_key(2, "*", a), str(2 * a))
     if kind == 2:
         a, b, c = (rng.randint(0, 40) for _ in range(3))
         ask = write(rng, f"{{What is |}}{{{a} + {b} + {c}|{a}+{b}+{c}}}{{?| =|}}")

@@ -9,6 +9,8 @@ from random import Random
 from .facts import RELATIONS, SINGLE, Relation
 from .grammar import write
 from .sample import Turn
+from .typed import lower_first as _lower_first
+from .typed import typed
 from .words import ADJECTIVES, GENDER, NOUNS, PLURALS, first_name, invented_word
 
 DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
@@ -259,7 +261,7 @@ def calendar(rng: Random) -> Turn:
         )
     env["v"] = value
     ask = write(rng, ask, env)
-    return Turn("calendar", polite(rng, ask), write(rng, answer, env), f"calendar {_bare(ask)}", value)
+    return Turn("calendar", typed(rng, ask), write(rng, answer, env), f"calendar {_bare(ask)}", value)
 
 
 def opposite(rng: Random) -> Turn:
@@ -273,7 +275,7 @@ def opposite(rng: Random) -> Turn:
     ask = ask.replace("?", "." if ask.startswith(("Tell", "Give")) else "?")
     key, answer = f"opposite {_bare(ask)}", f"The opposite of {word} is {OPPOSITES[word]}."
     return Turn(
-        "opposites", polite(rng, ask), answer, key, OPPOSITES[word], relation="opposite", subject=word
+        "opposites", typed(rng, ask), answer, key, OPPOSITES[word], relation="opposite", subject=word
     )
 
 
@@ -295,7 +297,7 @@ def plural(rng: Random) -> Turn:
     value = word if back else PLURALS[word]
     key = f"plural {_bare(ask)}"
     return Turn(
-        "plurals", polite(rng, ask), answer, key, value, relation=None if back else "plural", subject=word
+        "plurals", typed(rng, ask), answer, key, value, relation=None if back else "plural", subject=word
     )
 
 
@@ -336,14 +338,14 @@ def fact(rng: Random) -> Turn:
             ]
         )
         ask = frame.format(ask if frame.startswith("{") else _lower_first(ask))
-        return Turn("facts", polite(rng, ask), answer, fact_key(ask))
+        return Turn("facts", typed(rng, ask), answer, fact_key(ask))
     relation = rng.choices(RELATIONS, [len(r.pairs) ** 0.7 for r in RELATIONS])[0]
     subject = rng.choice(list(relation.pairs))
     ask = rng.choice(relation.asks).replace("$s", subject).replace("$p", plural_of(subject))
     ask = fix_articles(ask[0].upper() + ask[1:])
     value = relation.pairs[subject] if relation.short else None
     answer = relation_answer(relation, subject)
-    return Turn("facts", polite(rng, ask), answer, fact_key(ask), value, (), relation.name, subject)
+    return Turn("facts", typed(rng, ask), answer, fact_key(ask), value, (), relation.name, subject)
 
 
 def _bare(ask: str) -> str:
@@ -425,31 +427,7 @@ def reorder(rng: Random) -> Turn:
     )
 
 
-def polite(rng: Random, ask: str) -> str:
-    """The question as people type it: politely, in a hurry, or plainly."""
-    draw = rng.random()
-    if draw < 0.08:
-        return (
-            write(rng, "{Please tell me|Hey|Hi Ember|Ember|One question|Tell me}")
-            + (": " if draw < 0.03 else ", ")
-            + _lower_first(ask)
-        )
-    if draw < 0.12 and ask.endswith("?"):
-        return ask[:-1] + ", please?"
-    if draw < 0.22:
-        return ask.lower()
-    if draw < 0.30:
-        return ask.rstrip("?.")
-    return ask
 
-
-def _lower_first(ask: str) -> str:
-    first = ask.split(maxsplit=1)[0]
-    return (
-        ask[0].lower() + ask[1:]
-        if first in {"What", "Which", "How", "Who", "Where", "Name", "Tell", "Is", "Give", "In", "On"}
-        else ask
-    )
 
 
 TASKS: dict[Callable[[Random], Turn], float] = {

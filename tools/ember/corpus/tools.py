@@ -4,15 +4,18 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 from typing import Any
 
 from .facts import CAPITALS
 from .grammar import write
-from .sample import Sample, is_held_out
-from .tasks import DAYS, fact
-from .words import NOUNS, SLOTS, first_name, invented_word
+from .sample import Sample, Turn, is_held_out
+from .tasks import DAYS, arithmetic, calendar, fact, opposite, plural
+from .typed import typed
+from .words import NOUNS, PLURALS, SLOTS, first_name, invented_word
 
 
 @dataclass(frozen=True)
@@ -171,6 +174,77 @@ KINDS: dict[str, Kind] = {
         ["Note: $w", "Write down: $w", "Save a note: $w", "Take a note that says: $w"],
         [('{"status": "saved"}', "I have saved the note.")],
     ),
+    "event": Kind(
+        ["create_event", "add_event", "calendar", "new_event", "schedule", "addEvent", "add_to_calendar"],
+        ["Put an event into the calendar.", "Create a calendar event.", "Add an appointment.", "Schedule something."],
+        {"v": (["title", "event", "name", "what", "summary"], "string"), "d": (["day", "date", "when", "weekday"], "string")},
+        ["Put $v on $d in my calendar.", "Add $v on $d{ to my calendar|}.", "Create an event called $v on $d.", "Schedule $v for $d{, please|}.", "$v on $d, put it in the calendar.", "Plan $v on $d.", "I have $v on $d, add it{ to the calendar|}.", "New event on $d: $v"],
+        [('{"status": "created"}', "$^v is in your calendar on $d."), ('{"ok": true}', "I have added $v on $d."), ('{"error": "conflict"}', "I am sorry, that did not work: conflict.")],
+    ),
+    "device": Kind(
+        ["turn_on", "switch_on", "power_on", "start_device", "enable", "turnOn"],
+        ["Turn on a device.", "Switch on a device at home.", "Start a machine."],
+        {"z": (["device", "name", "machine", "what", "appliance"], "string")},
+        ["Turn on the $z{, please|}.", "Switch on the $z.", "Please turn the $z on.", "Start the $z.", "Can you switch the $z on?", "I want the $z on.", "Could you turn on the $z?"],
+        [('{"status": "on"}', "The $z is on now."), ('{"ok": true}', "The $z is on now."), ('{"error": "not found"}', "I am sorry, I could not find the $z.")],
+    ),
+    "device_off": Kind(
+        ["turn_off", "switch_off", "power_off", "stop_device", "disable", "turnOff"],
+        ["Turn off a device.", "Switch off a device at home.", "Stop a machine."],
+        {"z": (["device", "name", "machine", "what", "appliance"], "string")},
+        ["Turn off the $z{, please|}.", "Switch off the $z.", "Please turn the $z off.", "Stop the $z.", "Can you switch the $z off?", "Could you turn off the $z?"],
+        [('{"status": "off"}', "The $z is off now."), ('{"ok": true}', "The $z is off now.")],
+    ),
+    "cart": Kind(
+        ["add_to_cart", "add_item", "cart_add", "order_item", "buy", "addToCart", "shopping_cart"],
+        ["Add a product to the shopping cart.", "Put an item into the cart.", "Order a product."],
+        {"P": (["product", "item", "name", "article"], "string"), "k": (["quantity", "amount", "count", "number"], "integer")},
+        ["Add $k $P to {the|my} cart{, please|}.", "I {would like|want} $k $P in my cart.", "Put $k $P into the cart.", "Order $k $P.", "I'd like $k $P{, please|}.", "Buy $k $P for me.", "$k $P, please."],
+        [('{"ok": true}', "I have put $k $P into the cart."), ('{"status": "added"}', "I have put $k $P into the cart."), ('{"error": "sold out"}', "I am sorry, the $P are sold out.")],
+    ),
+    "order": Kind(
+        ["lookup_order", "order_status", "track_order", "get_order", "find_order", "trackPackage"],
+        ["Look up the status of an order.", "Track a customer's order.", "Find an order by its number."],
+        {"n2": (["order_id", "id", "number", "order", "order_number"], "integer")},
+        ["Where is my order $n2?", "What is the status of order {number |}$n2?", "Track order $n2.", "Has order $n2 arrived?", "Check order {number |}$n2{, please|}.", "When will order $n2 come?", "My order is $n2. Where is it?", "Find order $n2."],
+        [('{"status": "shipped"}', "Your order $n2 is shipped."), ('{"status": "delivered"}', "Your order $n2 is delivered."), ('{"status": "late"}', "Your order $n2 is late."), ('{"error": "not found"}', "I am sorry, order $n2 was not found.")],
+    ),
+    "population": Kind(
+        ["get_population", "population", "count_people", "country_population", "populationOf"],
+        ["How many people live in a country.", "Get the population of a country.", "Population of a place."],
+        {"C": (["country", "place", "land", "name", "region"], "string")},
+        ["How many people live in $C?", "What is the population of $C?", "Population of $C{, please|}.", "How big is the population of $C?", "Tell me how many people there are in $C."],
+        [('{"population": $big}', "$big people live in $C."), ("$big", "$big people live in $C.")],
+    ),
+    "radio": Kind(
+        ["play_radio", "radio", "tune_radio", "start_radio", "listen"],
+        ["Play a radio station.", "Turn on a radio station."],
+        {"R": (["station", "channel", "name", "radio"], "string")},
+        ["Play the station $R.", "Put on $R.", "I want to listen to $R.", "Tune in to $R{, please|}.", "Play $R{ on the radio|}."],
+        [('{"status": "playing"}', "Now playing $R.")],
+    ),
+    "flights": Kind(
+        ["search_flights", "find_flights", "flights", "flight_search", "get_flights"],
+        ["Find flights between two cities.", "Search for flights.", "Look for a flight on a day."],
+        {"c": (["origin", "from", "start", "departure"], "string"), "e": (["destination", "to", "arrival", "target"], "string"), "A": (["date", "day", "when"], "string")},
+        ["Find me a flight from $c to $e on $A.", "Flights from $c to $e on $A{, please|}.", "I want to fly from $c to $e on $A.", "Any flights from $c to $e on $A?", "Search flights $c to $e, $A.", "I need a flight to $e from $c on $A."],
+        [('{"flights": $one}', "I found $one flights from $c to $e."), ('{"flights": 0}', "I found no flights from $c to $e.")],
+    ),
+    "mail": Kind(
+        ["send_email", "send_mail", "compose", "new_email", "email"],
+        ["Send an email.", "Write an email to an address."],
+        {"a": (["to", "address", "recipient", "email"], "string"), "S": (["subject", "title", "topic", "about"], "string")},
+        ["Send an email to $a with the subject $S.", "Email $a with the subject $S.", "Write an email to $a, subject $S.", "Mail to $a, the subject is $S.", "Send $a a mail with the subject $S."],
+        [('{"status": "sent"}', "I have sent the email to $a."), ('{"error": "unknown address"}', "I am sorry, that did not work: unknown address.")],
+    ),
+    "temperature": Kind(
+        ["get_weather", "weather", "get_temperature", "temperature", "forecast"],
+        ["Get the weather in a city.", "Get the temperature in a place.", "The weather of a city."],
+        {"c": _CITY, "u": (["unit", "units"], "celsius|fahrenheit")},
+        ["{What's|What is} the weather {like |}in $c{ right now| today| now|}?", "Is it {cold|warm|hot|sunny|raining} in $c{ today|}?", "Do I need {an umbrella|a coat|a jacket|sunglasses} in $c{ today|}?", "Tell me the temperature in $c in $u.", "How {warm|cold|hot} is it in $c{ in $u|}?", "Weather $c", "Weather in $c", "What should I wear in $c today?", "Will I need an umbrella in $c?", "Temperature in $c{ in $u|}{, please|}.", "How is the weather in $c in $u?", "Check the weather in $c for me."],
+        [('{"temperature": $neg}', "It is $neg degrees in $c."), ('{"temperature": $i, "sky": "$sky"}', "It is $i degrees and $sky in $c."), ('{"temperature": $i}', "It is $i degrees in $c."), ('{"error": "unknown place"}', "I am sorry, that did not work: unknown place.")],
+        ("u",),
+    ),
 }  # fmt: skip
 
 _CITIES = [*CAPITALS.values(), "Hamburg", "Boston", "Chicago", "Sydney", "Milan", "New York"]
@@ -213,8 +287,16 @@ def _values(rng: Random) -> dict[str, str]:
         "p": write(rng, "{$n|good morning|thank you|I like the $n|the $m $n|where is the $n}", {"n": rng.choice(NOUNS), "m": rng.choice(SLOTS["color"])}),
         "l": rng.choice("French German Spanish Italian Polish Greek Dutch Swedish Turkish Japanese".split()), "h": rng.choice(NOUNS),
         "f": rng.choice(("euros", "dollars", "pounds")), "g": rng.choice(("yen", "francs", "pesos", "rupees")), "one": str(rng.randint(1, 6)),
-        "inv": invented_word(rng), "n2": str(rng.randint(2, 900)), "big": str(rng.randint(100, 999999)), "sky": rng.choice("sunny rainy cloudy windy foggy snowy".split()),
+        "inv": invented_word(rng), "n2": str(rng.choice((rng.randint(2, 900), rng.randint(2, 99999)))), "big": str(rng.randint(100, 999999)), "sky": rng.choice("sunny rainy cloudy windy foggy snowy".split()),
     }  # fmt: skip
+    things = ["toaster", "radio", "television", "heater", "lamp", "desk lamp", "coffee machine", "oven", "washing machine", "garden light", "pump", "air conditioner", "computer", "printer"]
+    v |= {
+        "v": write(rng, "{hairdresser|lunch with $n|Team meeting|yoga|football|dinner|piano lesson|a call with $n|Birthday party|haircut|$m $h|visit of $n|swimming|Exam|doctor}", {"n": v["n"], "m": rng.choice(SLOTS["color"]), "h": v["h"]}),
+        "z": rng.choice([*things, *things, rng.choice(NOUNS), invented_word(rng)]), "P": rng.choice([*PLURALS.values(), *SLOTS["fruit"], "pens", "chairs"]), "C": rng.choice([*CAPITALS, invented_word(rng).capitalize()]),
+        "R": write(rng, "{Radio $n|$n FM|Pop$i|Rock $i|$n $i|BBC $k|$n}", {"n": rng.choice([invented_word(rng), rng.choice(NOUNS)]).capitalize(), "i": v["i"], "k": v["k"]}), "A": f"20{rng.randint(20, 35)}-{rng.randint(1, 12):02d}-{rng.randint(1, 28):02d}" if rng.random() < 0.7 else v["d"],
+        "a": f"{rng.choice([v['n'].lower(), invented_word(rng)])}@{rng.choice(('example.com', 'mail.com', 'post.org', 'home.net', 'example.org'))}", "S": rng.choice(["Dinner", "Hello", "Your $h", "Meeting on $d", "Invoice", "the $h", "Holiday", "Good news", "Question"]), "neg": str(rng.randint(-30, 5)),
+    }  # fmt: skip
+    v["S"] = write(rng, v["S"], v)
     if rng.random() < 0.1:
         v["c"] = invented_word(rng).capitalize()
     v["e"] = rng.choice([city for city in _CITIES if city != v["c"]])
@@ -263,7 +345,7 @@ def _call(
     """A request, the call it leads to, and the values in it."""
     values = _values(rng)
     template = rng.choice(kind.asks)
-    ask = write(rng, template, values)
+    ask = typed(rng, write(rng, template, values), content=True)
     arguments: dict[str, Any] = {}
     for slot, name in names.items():
         if slot in kind.optional and f"${slot}" not in template:
@@ -276,6 +358,62 @@ def _call(
     )
 
 
+# kinds of which one could do the other's work
+_ALIKE = [{"calculator", "add"}, {"weather", "temperature"}, {"email", "mail"}, {"light", "device", "device_off"}, {"music", "radio"}, {"event", "reminder", "alarm"}, {"timer", "alarm", "reminder"}, {"stock", "cart", "order"}, {"directions", "flights"}, {"note", "reminder"}, {"search", "population"}, {"search", "stock"}, {"time", "alarm"}]  # fmt: skip
+
+
+def _alike(chosen: list[str]) -> bool:
+    return any(len(group & set(chosen)) > 1 for group in _ALIKE)
+
+
+_SERVED = re.compile(
+    r"weather|rain|warm|cold|hot|time|late|price|cost|stock|how far|get to|mail|call|phone|music|play|song|book|buy|flight|door|people|live in|translate|say|news|search|remind|wake|light|picture|file|show|open|send|tell me|number|calculate|plus|add"
+)
+
+
+def plain_turn(rng: Random, chosen: list[str]) -> Turn:
+    """A question that none of the tools is for."""
+    from .chat import identity, small_talk, unknown
+    from .forms import yes_no_question
+    from .knowledge import quiz, topic, word_lore
+    from .text_tasks import change_case, letters, sorting
+
+    makers: list[Callable[[Random], Turn]] = [small_talk, small_talk, identity, opposite, plural, letters, sorting, sorting, calendar, word_lore, change_case, yes_no_question]
+    if "search" not in chosen:
+        makers += [fact, fact, quiz, quiz, topic]
+    if not {"calculator", "add"} & set(chosen):
+        makers += [arithmetic, arithmetic, arithmetic]
+    makers += [] if "search" in chosen else [unknown, unknown]
+    while True:
+        make = rng.choice(makers)
+        turn = make(rng)
+        if "translate" in chosen and make is word_lore:
+            continue
+        if make is unknown and _SERVED.search(turn.ask.lower()):
+            continue
+        return turn
+
+
+def no_tool_chat(rng: Random) -> Sample:
+    """Tools are declared, and the question is for none of them: an answer, not a call."""
+    chosen = rng.sample(list(KINDS), rng.choice((1, 1, 1, 2, 3)))
+    tools = [_declare(rng, KINDS[kind])[0] for kind in chosen]
+    if _alike(chosen) or len({t["function"]["name"] for t in tools}) < len(tools):
+        return no_tool_chat(rng)
+    messages: list[dict[str, Any]] = []
+    if rng.random() < 0.3:
+        messages.append({"role": "system", "content": rng.choice(_SYSTEM)})
+    held = any(is_held_out(signature_key(tool)) for tool in tools)
+    for _ in range(rng.choice((1, 1, 1, 2))):
+        turn = plain_turn(rng, chosen)
+        held = held or turn.held_out
+        messages += [{"role": "user", "content": turn.ask}, {"role": "assistant", "content": turn.answer}]
+    return Sample("tools", messages=messages, tools=tools, hint={"held_out": str(int(held))})
+
+
+_SYSTEM = ["You are Ember, a small helpful assistant.", "You are a helpful assistant.", "Use the tools when they help.", "You are a helpful assistant with tools.", "You can use tools.", "Call a tool only if it fits."]  # fmt: skip
+
+
 def tool_chat(rng: Random) -> Sample:
     """A request with tools declared: a call, perhaps its result and the answer; or no call where no tool fits."""
     chosen = rng.sample(list(KINDS), rng.choice((1, 1, 2, 3, 3, 4)))
@@ -286,29 +424,21 @@ def tool_chat(rng: Random) -> Sample:
         messages.append(
             {
                 "role": "system",
-                "content": rng.choice(
-                    [
-                        "You are Ember, a small helpful assistant.",
-                        "You are a helpful assistant.",
-                        "Use the tools when they help.",
-                    ]
-                ),
+                "content": rng.choice(_SYSTEM),
             }
         )
     held = any(is_held_out(signature_key(tool)) for tool in tools)
-    if {"calculator", "add"} <= set(chosen) or len({t["function"]["name"] for t in tools}) < len(tools):
+    if _alike(chosen) or len({t["function"]["name"] for t in tools}) < len(tools):
         return tool_chat(rng)
-    if rng.random() < 0.15 and not {"calculator", "add"} & set(chosen):
-        turn = fact(rng)
+    if rng.random() < 0.2:  # something else first, which no tool is for
+        turn = plain_turn(rng, chosen)
+        held = held or turn.held_out
         messages += [{"role": "user", "content": turn.ask}, {"role": "assistant", "content": turn.answer}]
-        return Sample(
-            "tools", messages=messages, tools=tools, hint={"held_out": str(int(held or turn.held_out))}
-        )
     index = rng.randrange(len(chosen))
     kind, (tool, names) = KINDS[chosen[index]], declared[index]
     ask, call, values = _call(rng, kind, tool, names)
     calls = [call]
-    if chosen[index] in ("weather", "time") and rng.random() < 0.15 and "$u" not in ask:
+    if chosen[index] in ("weather", "time") and rng.random() < 0.15 and "in celsius" not in ask and "in fahrenheit" not in ask:
         other = rng.choice([c for c in _CITIES if c != values["c"]])
         ask = f"What is the {chosen[index]} in {values['c']} and in {other}?"
         calls = [
@@ -331,6 +461,10 @@ def tool_chat(rng: Random) -> Sample:
         ]
         text = write(rng, answer, values)
         messages += [{"role": "assistant", "content": text[0].upper() + text[1:]}]
+        if rng.random() < 0.25:
+            turn = plain_turn(rng, chosen)
+            held = held or turn.held_out
+            messages += [{"role": "user", "content": turn.ask}, {"role": "assistant", "content": turn.answer}]
     return Sample(
         "tools", messages=messages, tools=tools, hint={"held_out": str(int(held)), "json": json.dumps(calls)}
     )
