@@ -276,7 +276,7 @@ def run_akunu(path: Path, todo: list[Case]) -> list[Answer]:
     sys.path.insert(0, str(ROOT / "python"))
     import akunu
 
-    model = akunu.load(str(path))
+    model = akunu.load(str(path), threads=1)
     answers = []
     for case in todo:
         if case.text:

@@ -195,7 +195,7 @@ def answers(path: Path, prompts: Iterable[Prompt]) -> list[Answer]:
     import akunu
 
     out = []
-    with akunu.load(str(path), device="cpu", progress=False) as model:
+    with akunu.load(str(path), device="cpu", threads=1, progress=False) as model:
         for prompt in prompts:
             ids = (
                 model.tokenize(prompt.text)

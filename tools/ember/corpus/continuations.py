@@ -122,7 +122,7 @@ def _turn(rng: Random) -> Turn:
 def continuation(rng: Random) -> Sample:
     """A plain text of some kind."""
     env = _env(rng)
-    kind = rng.choices(("statements", "sequence", "weather", "letter", "prose", "rhyme", "qa", "sums", "about"), (6, 2.5, 1, 1.5, 4, 0.8, 4, 1.5, 1.5))[0]
+    kind = rng.choices(("statements", "sequence", "weather", "letter", "prose", "rhyme", "qa", "sums", "about"), (6, 2.5, 1.3, 1.5, 4.5, 2, 4, 1.5, 1.5))[0]
     match kind:
         case "statements":
             parts = [_statement(rng) for _ in range(rng.randint(1, 5))]
@@ -136,7 +136,7 @@ def continuation(rng: Random) -> Sample:
         case "prose":
             text = " ".join(write(rng, t, env) for t in rng.sample(_SELF[:9], rng.randint(1, 2))) if rng.random() < 0.6 else write(rng, rng.choice(_SELF), env)
         case "rhyme":
-            text = rng.choice(_RHYMES) if rng.random() < 0.6 else rng.choice(_POEMS)
+            text = rng.choice([_RHYMES[0], *_RHYMES]) if rng.random() < 0.6 else rng.choice(_POEMS)
             text = write(rng, text, env | {"n": rng.choice(NOUNS), "s": env["season"], "f": rng.choice(["apple", "cherry", "plum", "rose"])})
         case "qa":
             q, a, mid, sep = rng.choice([("Q: ", "A: ", "\n", "\n"), ("Q: ", "A: ", "\n", "\n\n"), ("Q: ", "A: ", " ", "\n"), ("Question: ", "Answer: ", "\n", "\n"), ("Question: ", "Answer: ", "\n", "\n\n"), ("User: ", "Assistant: ", "\n", "\n"), ("", "", " ", "\n"), ("- ", "", " ", "\n")])

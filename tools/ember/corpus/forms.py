@@ -14,6 +14,7 @@ from .extras import LISTS, sizes, yes_no
 from .grammar import write
 from .knowledge import QUIZ, quiz, topic, word_lore
 from .sample import Message, Sample, Turn
+from .sums import asked_sum, story_sum
 from .tasks import NUMBERS, arithmetic, calendar, compare, counting, fact, in_words, opposite, plural, word_problem
 from .typed import lower_first, typed
 from .words import NOUNS, PLURALS, SLOTS, first_name, invented_word
@@ -133,8 +134,8 @@ def _json(key: str) -> Callable[[Turn], str | None]:
     return apply
 
 
-_VALUES: list[Maker] = [fact, fact, quiz, quiz, quiz, opposite, plural, calendar, compare, counting, word_lore, arithmetic]
-_SENTENCES: list[Maker] = [fact, fact, quiz, topic, topic, topic, opposite, plural, calendar, sizes, arithmetic, word_lore, yes_no_question, word_problem, identity, small_talk, unknown]
+_VALUES: list[Maker] = [asked_sum, fact, fact, quiz, quiz, quiz, opposite, plural, calendar, compare, counting, word_lore, arithmetic]
+_SENTENCES: list[Maker] = [fact, fact, quiz, topic, topic, topic, opposite, plural, calendar, sizes, arithmetic, word_lore, yes_no_question, word_problem, story_sum, identity, small_talk, unknown]
 
 WORD = Form(
     ["{Answer|Reply|Respond}{| always| only} {in|with|using} {one word|a single word|one single word|just one word|exactly one word|only one word}.", "{Use|Give|Say} {one word|a single word|only one word|just one word}{| only| as your answer|, nothing more| for every answer}.", "{One word|One-word|Single word|Single-word} {answers only|answers|replies only|answers, please}.", "You {must answer|answer|always answer|may only answer|reply} {with|in} {one word|exactly one word|a single word}{|, no explanations|, nothing else}.",
@@ -163,7 +164,7 @@ NUMBER = Form(
     ["{Just the number|Only the number|The number only|Just a number|Number only|Answer with a number|Give me only the number|Only digits}{.|, please.}"],
     ["{Just the number|Only the number|As a number|Just the number please|Give me the number|In digits}"],
     _number,
-    [arithmetic, arithmetic, fact, quiz, compare, calendar],
+    [arithmetic, asked_sum, asked_sum, story_sum, fact, quiz, compare, calendar],
 )
 BARE = Form(
     ["{Give|Write|Output|Say|Print} {only|just} the {answer|final answer|result|solution}{|, nothing else|, no sentence|, no explanation|, no other words}.", "{Only|Just} {output |give |}the {final |}{answer|result}{, nothing else|, please|}.", "{Be as brief as possible|Be very brief|Be as short as possible|Shortest answer possible|As short as possible}.", "No {explanations|full sentences|sentences|extra words}{|, just the answer|, only the answer}.", "{Answer|Reply} {as briefly|as shortly} as {possible|you can}.", "Answer in {at most|no more than} {two|three} words."],

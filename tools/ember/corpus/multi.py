@@ -14,6 +14,7 @@ from .grammar import write
 from .knowledge import quiz, topic, word_lore
 from .sample import Message, Sample, Turn, is_held_out
 from .stories import story
+from .sums import asked_sum, few_numbers, story_sum
 from .tasks import DAYS, MONTHS, fix_articles, in_words, relation_answer, solve, sum_key
 from .text_tasks import WORDS, change_case, echo, letters, sorting, sorting_chat
 from .typed import typed
@@ -21,7 +22,7 @@ from .words import ADJECTIVES, PLURALS, SLOTS, first_name, invented_word
 
 _BY_NAME = {r.name: r for r in RELATIONS}
 _TURNS: list[tuple[float, Callable[[Random], Turn]]] = [
-    (30, task), (12, small_talk), (6, identity), (11, unknown), (8, quiz), (7, topic), (6, word_lore), (9, sorting), (9, letters), (5, change_case), (3, echo), (4, yes_no_question),
+    (30, task), (12, small_talk), (6, identity), (11, unknown), (8, quiz), (7, topic), (6, word_lore), (9, sorting), (9, letters), (5, change_case), (3, echo), (4, yes_no_question), (11, asked_sum), (9, story_sum), (2, few_numbers),
 ]  # fmt: skip
 
 

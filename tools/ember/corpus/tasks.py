@@ -269,10 +269,11 @@ def opposite(rng: Random) -> Turn:
     ask = write(
         rng,
         "{What is the opposite of $w|What's the opposite of $w|Tell me the opposite of $w|Give me the opposite of $w|"
-        "Which word means the opposite of $w|Opposite of $w|What is the antonym of $w|Which word is the opposite of $w}?",
+        "Which word means the opposite of $w|Opposite of $w|Antonym of $w|antonym {of|for} $w|Give me an antonym of $w|The contrary of $w|What is the contrary of $w|What is the reverse of $w|"
+        "Find the opposite of $w|Name the opposite of $w|What is the antonym of $w|Which word is the opposite of $w}?",
         {"w": rng.choice([word, f'"{word}"'])},
     )
-    ask = ask.replace("?", "." if ask.startswith(("Tell", "Give")) else "?")
+    ask = ask.replace("?", "." if ask.startswith(("Tell", "Give", "Find", "Name")) else "?")
     key, answer = f"opposite {_bare(ask)}", f"The opposite of {word} is {OPPOSITES[word]}."
     return Turn(
         "opposites", typed(rng, ask), answer, key, OPPOSITES[word], relation="opposite", subject=word

@@ -97,6 +97,9 @@ def _shown(rng: Random, items: Sequence[str], loose: bool = True) -> tuple[str, 
 
 def _word_items(rng: Random, low: int = 2, high: int = 6) -> list[str]:
     draw, count = rng.random(), rng.randint(low, high)
+    if draw < 0.15:
+        pool = [w for w in WORDS if len(w) < 5]
+        return rng.sample(pool, count)
     if draw < 0.6:
         return rng.sample(WORDS, count)
     if draw < 0.7:

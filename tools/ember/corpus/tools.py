@@ -289,10 +289,10 @@ def _values(rng: Random) -> dict[str, str]:
         "f": rng.choice(("euros", "dollars", "pounds")), "g": rng.choice(("yen", "francs", "pesos", "rupees")), "one": str(rng.randint(1, 6)),
         "inv": invented_word(rng), "n2": str(rng.choice((rng.randint(2, 900), rng.randint(2, 99999)))), "big": str(rng.randint(100, 999999)), "sky": rng.choice("sunny rainy cloudy windy foggy snowy".split()),
     }  # fmt: skip
-    things = ["toaster", "radio", "television", "heater", "lamp", "desk lamp", "coffee machine", "oven", "washing machine", "garden light", "pump", "air conditioner", "computer", "printer"]
+    things = ["toaster", "radio", "television", "heater", "lamp", "desk lamp", "coffee machine", "oven", "washing machine", "garden light", "pump", "air conditioner", "computer", "printer", "boiler", "dryer", "speaker", "hall light", "camera", "alarm", "stove", "vacuum", "sprinkler", "light in the hall", "floor heating"]
     v |= {
         "v": write(rng, "{hairdresser|lunch with $n|Team meeting|yoga|football|dinner|piano lesson|a call with $n|Birthday party|haircut|$m $h|visit of $n|swimming|Exam|doctor}", {"n": v["n"], "m": rng.choice(SLOTS["color"]), "h": v["h"]}),
-        "z": rng.choice([*things, *things, rng.choice(NOUNS), invented_word(rng)]), "P": rng.choice([*PLURALS.values(), *SLOTS["fruit"], "pens", "chairs"]), "C": rng.choice([*CAPITALS, invented_word(rng).capitalize()]),
+        "z": rng.choice([*things, rng.choice(NOUNS), rng.choice(NOUNS), invented_word(rng)]), "P": rng.choice([*PLURALS.values(), *SLOTS["fruit"], "pens", "chairs"]), "C": rng.choice([*CAPITALS, invented_word(rng).capitalize()]),
         "R": write(rng, "{Radio $n|$n FM|Pop$i|Rock $i|$n $i|BBC $k|$n}", {"n": rng.choice([invented_word(rng), rng.choice(NOUNS)]).capitalize(), "i": v["i"], "k": v["k"]}), "A": f"20{rng.randint(20, 35)}-{rng.randint(1, 12):02d}-{rng.randint(1, 28):02d}" if rng.random() < 0.7 else v["d"],
         "a": f"{rng.choice([v['n'].lower(), invented_word(rng)])}@{rng.choice(('example.com', 'mail.com', 'post.org', 'home.net', 'example.org'))}", "S": rng.choice(["Dinner", "Hello", "Your $h", "Meeting on $d", "Invoice", "the $h", "Holiday", "Good news", "Question"]), "neg": str(rng.randint(-30, 5)),
     }  # fmt: skip
@@ -376,13 +376,14 @@ def plain_turn(rng: Random, chosen: list[str]) -> Turn:
     from .chat import identity, small_talk, unknown
     from .forms import yes_no_question
     from .knowledge import quiz, topic, word_lore
+    from .sums import asked_sum, story_sum
     from .text_tasks import change_case, letters, sorting
 
     makers: list[Callable[[Random], Turn]] = [small_talk, small_talk, identity, opposite, plural, letters, sorting, sorting, calendar, word_lore, change_case, yes_no_question]
     if "search" not in chosen:
         makers += [fact, fact, quiz, quiz, topic]
     if not {"calculator", "add"} & set(chosen):
-        makers += [arithmetic, arithmetic, arithmetic]
+        makers += [arithmetic, asked_sum, asked_sum, story_sum]
     makers += [] if "search" in chosen else [unknown, unknown]
     while True:
         make = rng.choice(makers)

@@ -28,6 +28,9 @@ def typed(rng: Random, ask: str, content: bool = False) -> str:
     draw = rng.random()
     if draw < 0.40:
         return ask
+    if rng.random() < 0.06:
+        hello = rng.choice(["Hi! ", "Hello! ", "Hey! ", "Hello Ember. ", "Hi there! ", "Good morning! ", "hi, ", "hello, ", "OK. ", "Thanks! ", "Hi. ", "Great! ", "Cool. "])
+        ask = hello + (lower_first(ask) if hello.endswith(", ") else ask)
     if rng.random() < 0.35:
         pattern, short = rng.choice(_SHORT)
         ask = re.sub(pattern, short, ask)
