@@ -1,8 +1,8 @@
 """Ask a model the prompts of ``prompts.txt``, which were written by hand, and check its greedy answers.
 
-    python tools/ember/prompts.py                                       # the shipped model, a line per skill
-    python tools/ember/prompts.py --model build/ember.gguf --show        # and every wrong answer
-    python tools/ember/prompts.py --write-card                           # the table of docs/ember.md
+python tools/ember/prompts.py                                       # the shipped model, a line per skill
+python tools/ember/prompts.py --model build/ember.gguf --show        # and every wrong answer
+python tools/ember/prompts.py --write-card                           # the table of docs/ember.md
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ LIMIT = 96
 STORY_LIMIT = 700
 CALL = re.compile(r"<tool_call>\s*(\{.*?\})\s*</tool_call>", re.S)
 _TOOL = re.compile(r"tool (\w+)\((.*)\): (.*)")
-_DECLINES = re.compile(r"not know|don't know|beyond me", re.I)
 
 
 @dataclass
@@ -109,9 +108,8 @@ def _plain(text: str) -> str:
 
 
 def _has(answer: str, choices: str) -> bool:
-    return any(
-        re.search(rf"(?<!\w){re.escape(c.strip())}(?!\w)", answer, re.I) for c in choices.split("|") if c.strip()
-    )
+    words = filter(None, map(str.strip, choices.split("|")))
+    return any(re.search(rf"(?<!\w){re.escape(word)}(?!\w)", answer, re.I) for word in words)
 
 
 def _lines(text: str) -> list[str]:
@@ -209,7 +207,7 @@ def answers(path: Path, prompts: Iterable[Prompt]) -> list[Answer]:
 
 def table(before: dict[str, tuple[int, int]] | None, now: dict[str, tuple[int, int]]) -> str:
     """Right answers per skill as a Markdown table; ``before`` is an earlier model's."""
-    head = ["skill", "prompts", *(["before"] if before else []), "right"]
+    head = ["skill", "prompts", *(["version 1"] if before else []), "version 2"]
     rows = [head, ["---"] * len(head)]
     for skill in [*now, "all"]:
         cells = [
@@ -234,7 +232,6 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--model", type=Path, default=SHIPPED)
-    parser.add_argument("--before", type=Path, help="the figures of an earlier model, as --out wrote them")
     parser.add_argument("--prompts", type=Path, default=PROMPTS, help="another file of prompts")
     parser.add_argument("--show", action="store_true", help="print the wrong answers")
     parser.add_argument(
@@ -243,6 +240,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="write the figures as JSON")
     parser.add_argument("--write-card", action="store_true", help="put the table into docs/ember.md")
     args = parser.parse_args()
+    if args.write_card and args.model != SHIPPED:
+        parser.error("the card's figures are those of the shipped file: leave out --model")
     prompts = read(args.prompts)
     answered = answers(args.model, prompts)
     scores = score(prompts, answered)
@@ -253,7 +252,8 @@ def main() -> None:
             wrong = fault(prompt, *answer)
             if wrong and (not args.open_half or seen[prompt.skill] % 2):
                 print(f"[{prompt.skill}] {prompt.last!r}\n    got    {answer[0][:200]!r}\n    wanted {wrong}")
-    before = json.loads(args.before.read_text()) if args.before else None
+    earlier = args.prompts.with_name(args.prompts.stem + "-first.json")
+    before = json.loads(earlier.read_text()) if earlier.exists() else None
     print(table(before, scores))
     for half, name in ((0, "open"), (1, "closed")):
         chosen = [i for s in scores for i in [j for j, p in enumerate(prompts) if p.skill == s][half::2]]
@@ -263,11 +263,10 @@ def main() -> None:
     if args.out:
         args.out.write_text(json.dumps(scores, indent=1) + "\n")
     if args.write_card:
-        start, end = "<!-- prompts -->", "<!-- end of prompts -->"
+        start, end = f"<!-- {args.prompts.stem} -->", f"<!-- end of {args.prompts.stem} -->"
         text = CARD.read_text(encoding="utf-8")
-        CARD.write_text(
-            f"{text.split(start)[0]}{start}\n{table(before, scores)}\n{end}{text.split(end)[1]}", encoding="utf-8"
-        )
+        written = f"{start}\n{table(before, scores)}\n{end}"
+        CARD.write_text(text.split(start)[0] + written + text.split(end)[1], encoding="utf-8")
 
 
 if __name__ == "__main__":

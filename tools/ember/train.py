@@ -1,8 +1,9 @@
 """Train ember.
 
-    python tools/ember/train.py --out build/ember --minutes 9              # one GPU
-    python tools/ember/train.py --out build/ember-2 --init build/ember --minutes 4 --seed 2 --lr 0.008 --adam-lr 1e-3
-    python tools/ember/train.py --out build/ember --steps 20 --rows 4      # a smoke test, also on a CPU
+    python tools/ember/train.py --out build/ember-1 --minutes 8.1          # one GPU
+    python tools/ember/train.py --out build/ember --init build/ember-1 --minutes 5 --seed 2 \\
+        --lr 0.01 --adam-lr 1.5e-3
+    python tools/ember/train.py --out build/ember --steps 20 --rows 2      # a smoke test, also on a CPU
 
 Writes tokenizer.json, weights-*.npz (F16, GGUF tensor names) and train.json into ``--out``.
 """

@@ -27,7 +27,6 @@ from .tasks import (
     opposite,
     plural,
     plural_of,
-
     relation_answer,
     solve,
     sum_key,

@@ -1,4 +1,4 @@
-# ruff: noqa: E501 - lines of text read better whole
+# ruff: noqa: E501, SIM905 - lines of text and word lists read better whole
 """Reading: a few sentences, and a question about one of them, about two compared, or about none."""
 
 from __future__ import annotations
@@ -68,11 +68,54 @@ SCHEMAS: list[tuple[list[str], list[tuple[str, str]]]] = [
 ]  # fmt: skip
 _MATERIALS = "wood gold glass stone paper silver wool iron plastic leather".split()
 _GAMES = "chess|football|cards|tennis|hockey|basketball|checkers|hide and seek|music|the piano".split("|")
-_DID = ["stayed home", "stayed inside", "read books", "watched a film", "played a game", "slept all day", "baked a cake", "went home early"]
+_DID = [
+    "stayed home",
+    "stayed inside",
+    "read books",
+    "watched a film",
+    "played a game",
+    "slept all day",
+    "baked a cake",
+    "went home early",
+]
 _TOO = [("coat", "small", "bought a new one", "buy a new one"), ("box", "heavy", "asked for help", "ask for help"), ("water", "cold", "did not swim", "stay out"), ("music", "loud", "closed the window", "close the window"), ("road", "icy", "stayed home", "stay home"), ("film", "long", "fell asleep", "fall asleep"), ("shirt", "wet", "hung it in the sun", "hang it up"), ("room", "dark", "turned on the light", "turn on the light"), ("tea", "sweet", "did not drink it", "leave it"), ("bag", "full", "took two", "take two"), ("hill", "steep", "walked slowly", "walk slowly"), ("night", "cold", "made a fire", "make a fire"), ("test", "hard", "asked the teacher", "ask the teacher")]  # fmt: skip
-_FOODS = [*SLOTS["food"], *SLOTS["fruit"], "pizza", "pasta", "rice", "fish", "soup", "cheese", "ice cream", "noodles", "salad", "chocolate", "potatoes"]
-_JOBS = [*SLOTS["job"], "doctor", "nurse", "pilot", "cook", "driver", "singer", "writer", "lawyer", "dentist", "sailor", "chef", "judge", "librarian", "engineer", "actor", "waiter"]
-_PLACES = "library museum bakery school shop market station pool park zoo bank post office theater hospital church castle".replace("post office", "post_office").split()
+_FOODS = [
+    *SLOTS["food"],
+    *SLOTS["fruit"],
+    "pizza",
+    "pasta",
+    "rice",
+    "fish",
+    "soup",
+    "cheese",
+    "ice cream",
+    "noodles",
+    "salad",
+    "chocolate",
+    "potatoes",
+]
+_JOBS = [
+    *SLOTS["job"],
+    "doctor",
+    "nurse",
+    "pilot",
+    "cook",
+    "driver",
+    "singer",
+    "writer",
+    "lawyer",
+    "dentist",
+    "sailor",
+    "chef",
+    "judge",
+    "librarian",
+    "engineer",
+    "actor",
+    "waiter",
+]
+_PLACES = "library museum bakery school shop market station pool park zoo bank post office theater hospital church castle".replace(
+    "post office", "post_office"
+).split()
 _THINGS = sorted({*NOUNS, *[p for p in PLURALS if p not in ("child", "man", "woman", "person", "foot", "tooth", "half", "life", "tax", "inch", "day", "wife", "baby", "lady", "boy")], "bike", "phone", "umbrella", "bag", "camera", "ticket", "jacket", "bicycle", "book", "ring", "wallet", "laptop"} - {"fox", "wolf", "horse", "sheep", "fish", "deer", "rain", "snow"})  # fmt: skip
 _PLURAL_THINGS = sorted({PLURALS[p] for p in PLURALS if p in _THINGS} | {"forks", "paint brushes", "onions", "apples", "roses", "carrots", "stamps", "coins", "shells", "buttons", "pencils", "cookies", "stones"})  # fmt: skip
 
@@ -84,7 +127,10 @@ def _env(rng: Random, names: list[str]) -> dict[str, str]:
         p = invented_word(rng).capitalize()
     c, d = rng.sample([*SLOTS["color"], "black", "pink", "gray"], 2)
     day, other = rng.sample(DAYS, 2)
-    k, animal = rng.choice(SIZES + ["duck", "goat", "parrot", "hen", "fish", "bird", "turtle", "pony", "hamster"]), rng.choice(SIZES)
+    k, animal = (
+        rng.choice([*SIZES, "duck", "goat", "parrot", "hen", "fish", "bird", "turtle", "pony", "hamster"]),
+        rng.choice(SIZES),
+    )
     i = rng.randint(2, 99)
     few = rng.randint(2, 12)
     z, a, x, big_x = rng.choice(_TOO)
@@ -112,10 +158,21 @@ def _compared(rng: Random, names: list[str]) -> tuple[str, str, str]:
         text = f"{a} is {more} than {b}."
         first = rng.random() < 0.55
         word, who = (more, a) if first else (less, b)
-        return text, f"Who is {word}{rng.choice(['', '', f', {a} or {b}', f', {b} or {a}'])}?", f"{who} is {word}."
+        return (
+            text,
+            f"Who is {word}{rng.choice(['', '', f', {a} or {b}', f', {b} or {a}'])}?",
+            f"{who} is {word}.",
+        )
     x, y = rng.sample(range(2, 90), 2)
     if draw < 0.75:
-        text = rng.choice([f"{a} is {x} and {b} is {y}.", f"{a} is {x} years old. {b} is {y} years old.", f"{a} is {x} years old and {b} is {y}.", f"{a} is {x}, but {b} is {y}."])
+        text = rng.choice(
+            [
+                f"{a} is {x} and {b} is {y}.",
+                f"{a} is {x} years old. {b} is {y} years old.",
+                f"{a} is {x} years old and {b} is {y}.",
+                f"{a} is {x}, but {b} is {y}.",
+            ]
+        )
         old = rng.random() < 0.5
         who = (a if x > y else b) if old else (b if x > y else a)
         word = "older" if old else "younger"
@@ -140,8 +197,14 @@ def _pair(rng: Random, names: list[str]) -> tuple[str, str, str]:
     template, ask, answer = rng.choice(_PAIRS)
     envs = []
     while len(envs) < rng.choice((2, 2, 3)):
-        env = _env(rng, names) | {"La": rng.choice("French German Spanish Italian Polish Greek".split()), "ma": rng.choice(_MATERIALS), "dr": rng.choice("tea coffee milk juice water lemonade cocoa".split())}
-        if not any(env[x] == other[x] for other in envs for x in ("n", "k", "c", "o", "b", "P", "s", "p", "f")):
+        env = _env(rng, names) | {
+            "La": rng.choice("French German Spanish Italian Polish Greek".split()),
+            "ma": rng.choice(_MATERIALS),
+            "dr": rng.choice("tea coffee milk juice water lemonade cocoa".split()),
+        }
+        if not any(
+            env[x] == other[x] for other in envs for x in ("n", "k", "c", "o", "b", "P", "s", "p", "f")
+        ):
             envs.append(env)
         if len(names) < 4:
             break
@@ -172,7 +235,14 @@ def _sentences(rng: Random, names: list[str]) -> tuple[str, str, str]:
         text, env, questions = told[0]
         if text.startswith(env["n"] + " "):
             again = [s for s, _ in SCHEMAS]
-            follow = rng.choice([s for group in again for s in group if s.startswith("$n ") and "$m" not in s and s.count("$n") == 1])
+            follow = rng.choice(
+                [
+                    s
+                    for group in again
+                    for s in group
+                    if s.startswith("$n ") and "$m" not in s and s.count("$n") == 1
+                ]
+            )
             extra = write(rng, follow.replace("$n ", "$^he ", 1), env)
             told[0] = (text + " " + extra, env, questions)
     missing = rng.random() < 0.1 and len(told) > 1
@@ -203,15 +273,47 @@ def comprehension(rng: Random) -> Sample:
     text, ask, answer = (fix_articles(part) for part in (text, ask, answer))
     text, ask, answer = (part[0].upper() + part[1:] for part in (text, ask, answer))
     if rng.random() < 0.04:  # a question about something else
-        ask, answer = write(rng, rng.choice(["How old is the {museum|house|tree|ship}?", "Who {built|painted|wrote} it?", "What is the weather like?", "How tall is {the tower|the house}?", "What is the name of the {king|street|ship}?", "How many {people|children} were there?", "When was it {built|made}?", "What is the {capital|phone number}?"])), rng.choice(_NOT_THERE)
+        ask, answer = (
+            write(
+                rng,
+                rng.choice(
+                    [
+                        "How old is the {museum|house|tree|ship}?",
+                        "Who {built|painted|wrote} it?",
+                        "What is the weather like?",
+                        "How tall is {the tower|the house}?",
+                        "What is the name of the {king|street|ship}?",
+                        "How many {people|children} were there?",
+                        "When was it {built|made}?",
+                        "What is the {capital|phone number}?",
+                    ]
+                ),
+            ),
+            rng.choice(_NOT_THERE),
+        )
     asked = typed(rng, ask) if rng.random() < 0.5 else ask
     draw = rng.random()
     if draw < 0.3:
-        messages = [{"role": "system", "content": rng.choice(_SYSTEMS) + text}, {"role": "user", "content": asked}]
+        messages = [
+            {"role": "system", "content": rng.choice(_SYSTEMS) + text},
+            {"role": "user", "content": asked},
+        ]
     else:
         lead = rng.choice(_LEADS)
         shown = f'"{text}"' if rng.random() < 0.1 else text
-        question = rng.choice([f" {asked}", f" {asked}", f" {asked}", f"\n{asked}", f"\n\n{asked}", f" Question: {ask}", f"\nQuestion: {ask}", f"\nQ: {ask}", f" Now tell me: {ask}"])
+        question = rng.choice(
+            [
+                f" {asked}",
+                f" {asked}",
+                f" {asked}",
+                f"\n{asked}",
+                f"\n\n{asked}",
+                f" Question: {ask}",
+                f"\nQuestion: {ask}",
+                f"\nQ: {ask}",
+                f" Now tell me: {ask}",
+            ]
+        )
         if rng.random() < 0.08:
             messages = [{"role": "user", "content": f"{asked}\n{lead}{shown}"}]
         else:

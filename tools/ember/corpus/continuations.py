@@ -1,4 +1,4 @@
-# ruff: noqa: E501 - lines of text read better whole
+# ruff: noqa: E501 - lines of text and word lists read better whole
 """Plain text to go on with: statements, sequences, letters, weather, rhymes, questions with answers, short prose."""
 
 from __future__ import annotations
@@ -12,7 +12,21 @@ from .grammar import write
 from .knowledge import BLANKS, QUIZ, TOPICS, word_lore
 from .sample import Sample, Turn, is_held_out
 from .stories import story
-from .tasks import DAYS, MONTHS, arithmetic, calendar, draw_sum, fact, fix_articles, in_words, listing, opposite, plural, solve, sum_key
+from .tasks import (
+    DAYS,
+    MONTHS,
+    arithmetic,
+    calendar,
+    draw_sum,
+    fact,
+    fix_articles,
+    in_words,
+    listing,
+    opposite,
+    plural,
+    solve,
+    sum_key,
+)
 from .words import ANIMALS, GENDER, NOUNS, SLOTS
 
 _WEATHER = [
@@ -53,7 +67,9 @@ _RHYMES = [
 
 def _env(rng: Random) -> dict[str, str]:
     n, m = rng.sample(sorted(GENDER), 2)
-    f, f2 = rng.sample(SLOTS["food"] + SLOTS["fruit"] + ["pizza", "soup", "rice", "pasta", "ice cream", "chocolate"], 2)
+    f, f2 = rng.sample(
+        SLOTS["food"] + SLOTS["fruit"] + ["pizza", "soup", "rice", "pasta", "ice cream", "chocolate"], 2
+    )
     return {
         "n": n, "m": m, "f": f, "f2": f2, "p": rng.choice(list(CAPITALS.values())), "c": rng.choice(SLOTS["color"]), "o": rng.choice(NOUNS), "season": rng.choice(SLOTS["season"]), "x": rng.choice(SLOTS["outside"]), "D": rng.choice(DAYS),
         "i": str(rng.randint(5, 90)), "h": rng.choice(SLOTS["hobby"]), "k": rng.choice(list(ANIMALS)), "j": rng.choice(SLOTS["job"]),
@@ -64,7 +80,9 @@ def _sequence(rng: Random) -> str:
     kind = rng.randrange(8)
     if kind == 0:
         start, step = rng.choice((0, 1, 1, 1, rng.randint(0, 40))), rng.choice((1, 1, 1, 2, 3, 5, 10))
-        return rng.choice([", ", ", ", " ", "\n"]).join(str(start + step * i) for i in range(rng.randint(8, 20)))
+        return rng.choice([", ", ", ", " ", "\n"]).join(
+            str(start + step * i) for i in range(rng.randint(8, 20))
+        )
     if kind == 1:
         start = rng.randint(10, 30)
         return ", ".join(str(i) for i in range(start, -1, -1))
@@ -84,7 +102,9 @@ def _sequence(rng: Random) -> str:
     if kind == 6:
         a = rng.randint(2, 12)
         return "\n".join(f"{a} * {b} = {a * b}" for b in range(1, 11) if not is_held_out(sum_key(a, "*", b)))
-    return ", ".join(["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"])
+    return ", ".join(
+        ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"]
+    )
 
 
 def _statement(rng: Random) -> str:
@@ -96,7 +116,9 @@ def _statement(rng: Random) -> str:
         text, word = rng.choice(BLANKS)
         return text.replace("___", word)
     if draw == 2:
-        answer = rng.choice([answer for _, answer, value in QUIZ if value not in ("yes", "no", "hot", "cold")])
+        answer = rng.choice(
+            [answer for _, answer, value in QUIZ if value not in ("yes", "no", "hot", "cold")]
+        )
         return answer
     if draw == 3:
         a, op, b = rng.randint(0, 12), rng.choice("+-*"), rng.randint(0, 12)
@@ -104,17 +126,46 @@ def _statement(rng: Random) -> str:
         if is_held_out(sum_key(a, op, b)):
             return "Two and two is four."
         value = {"+": a + b, "-": a - b, "*": a * b}[op]
-        x, y, v = (in_words(n).capitalize() if i == 0 else in_words(n) for i, n in enumerate((a, b, min(value, 100)))) if value <= 100 and rng.random() < 0.7 else (str(a), str(b), str(value))
+        x, y, v = (
+            (
+                in_words(n).capitalize() if i == 0 else in_words(n)
+                for i, n in enumerate((a, b, min(value, 100)))
+            )
+            if value <= 100 and rng.random() < 0.7
+            else (str(a), str(b), str(value))
+        )
         word = {"+": rng.choice(["plus", "and"]), "-": "minus", "*": "times"}[op]
         return f"{x} {word} {y} {rng.choice(['is', 'equals', 'makes'])} {v}."
     if draw == 4:
-        return rng.choice(["The sky is blue.", "Grass is green and the sky is blue.", "A dog has four legs.", "A spider has eight legs.", "A cat has four legs and a tail.", "The sun is a star.", "The three primary colors are red, yellow and blue.", "The four seasons are spring, summer, autumn and winter.", "The days of the week are " + listing(DAYS) + ".", "The months of the year are " + listing(MONTHS) + ".", "The alphabet has 26 letters.", "The largest planet in our solar system is Jupiter.", "The largest animal in the world is the blue whale.", "The tallest mountain in the world is Mount Everest.", "Water boils at 100 degrees Celsius and freezes at 0 degrees.", "The Earth goes around the sun, and the moon goes around the Earth.", "There are seven days in a week and twelve months in a year."])
+        return rng.choice(
+            [
+                "The sky is blue.",
+                "Grass is green and the sky is blue.",
+                "A dog has four legs.",
+                "A spider has eight legs.",
+                "A cat has four legs and a tail.",
+                "The sun is a star.",
+                "The three primary colors are red, yellow and blue.",
+                "The four seasons are spring, summer, autumn and winter.",
+                "The days of the week are " + listing(DAYS) + ".",
+                "The months of the year are " + listing(MONTHS) + ".",
+                "The alphabet has 26 letters.",
+                "The largest planet in our solar system is Jupiter.",
+                "The largest animal in the world is the blue whale.",
+                "The tallest mountain in the world is Mount Everest.",
+                "Water boils at 100 degrees Celsius and freezes at 0 degrees.",
+                "The Earth goes around the sun, and the moon goes around the Earth.",
+                "There are seven days in a week and twelve months in a year.",
+            ]
+        )
     turn = rng.choice((fact, fact, opposite, plural, calendar, word_lore, arithmetic))(rng)
     return turn.answer if not turn.held_out else "The capital of France is Paris."
 
 
 def _turn(rng: Random) -> Turn:
-    while (turn := rng.choice((fact, fact, opposite, plural, arithmetic, calendar, longer_sum, word_lore))(rng)).held_out:
+    while (
+        turn := rng.choice((fact, fact, opposite, plural, arithmetic, calendar, longer_sum, word_lore))(rng)
+    ).held_out:
         pass
     return turn
 
@@ -122,7 +173,10 @@ def _turn(rng: Random) -> Turn:
 def continuation(rng: Random) -> Sample:
     """A plain text of some kind."""
     env = _env(rng)
-    kind = rng.choices(("statements", "sequence", "weather", "letter", "prose", "rhyme", "qa", "sums", "about"), (6, 2.5, 1.3, 1.5, 4.5, 2, 4, 1.5, 1.5))[0]
+    kind = rng.choices(
+        ("statements", "sequence", "weather", "letter", "prose", "rhyme", "qa", "sums", "about"),
+        (6, 2.5, 1.3, 1.5, 4.5, 2, 4, 1.5, 1.5),
+    )[0]
     match kind:
         case "statements":
             parts = [_statement(rng) for _ in range(rng.randint(1, 5))]
@@ -134,25 +188,73 @@ def continuation(rng: Random) -> Sample:
         case "letter":
             text = write(rng, rng.choice(_LETTERS), env)
         case "prose":
-            text = " ".join(write(rng, t, env) for t in rng.sample(_SELF[:9], rng.randint(1, 2))) if rng.random() < 0.6 else write(rng, rng.choice(_SELF), env)
+            text = (
+                " ".join(write(rng, t, env) for t in rng.sample(_SELF[:9], rng.randint(1, 2)))
+                if rng.random() < 0.6
+                else write(rng, rng.choice(_SELF), env)
+            )
         case "rhyme":
             text = rng.choice([_RHYMES[0], *_RHYMES]) if rng.random() < 0.6 else rng.choice(_POEMS)
-            text = write(rng, text, env | {"n": rng.choice(NOUNS), "s": env["season"], "f": rng.choice(["apple", "cherry", "plum", "rose"])})
+            text = write(
+                rng,
+                text,
+                env
+                | {
+                    "n": rng.choice(NOUNS),
+                    "s": env["season"],
+                    "f": rng.choice(["apple", "cherry", "plum", "rose"]),
+                },
+            )
         case "qa":
-            q, a, mid, sep = rng.choice([("Q: ", "A: ", "\n", "\n"), ("Q: ", "A: ", "\n", "\n\n"), ("Q: ", "A: ", " ", "\n"), ("Question: ", "Answer: ", "\n", "\n"), ("Question: ", "Answer: ", "\n", "\n\n"), ("User: ", "Assistant: ", "\n", "\n"), ("", "", " ", "\n"), ("- ", "", " ", "\n")])
+            q, a, mid, sep = rng.choice(
+                [
+                    ("Q: ", "A: ", "\n", "\n"),
+                    ("Q: ", "A: ", "\n", "\n\n"),
+                    ("Q: ", "A: ", " ", "\n"),
+                    ("Question: ", "Answer: ", "\n", "\n"),
+                    ("Question: ", "Answer: ", "\n", "\n\n"),
+                    ("User: ", "Assistant: ", "\n", "\n"),
+                    ("", "", " ", "\n"),
+                    ("- ", "", " ", "\n"),
+                ]
+            )
             short = rng.random() < 0.15
             turns = [_turn(rng) for _ in range(rng.randint(1, 5))]
-            text = sep.join(f"{q}{t.ask}{mid}{a}{t.value[0].upper() + t.value[1:] if short and t.value else t.answer}" for t in turns)
+            text = sep.join(
+                f"{q}{t.ask}{mid}{a}{t.value[0].upper() + t.value[1:] if short and t.value else t.answer}"
+                for t in turns
+            )
         case "sums":
-            sums = [s for s in (draw_sum(rng) if rng.random() < 0.6 else (rng.randint(0, 12), rng.choice("+-*"), rng.randint(0, 12)) for _ in range(rng.randint(1, 6))) if not is_held_out(sum_key(*s))]
+            sums = [
+                s
+                for s in (
+                    draw_sum(rng)
+                    if rng.random() < 0.6
+                    else (rng.randint(0, 12), rng.choice("+-*"), rng.randint(0, 12))
+                    for _ in range(rng.randint(1, 6))
+                )
+                if not is_held_out(sum_key(*s))
+            ]
             text = "\n".join(solve(*s)[0] for s in sums) or "1 + 1 = 2"
         case _:
             told = story(rng)
             about = rng.choice([f"a {told.kind}", told.hero, told.theme, f"a {told.kind} named {told.hero}"])
-            text = fix_articles(rng.choice([f"A story about {about}:", f"Story about {about}:", f"The story of {told.hero}", f"A short story about {about}:", f"A tale of {about}:"])) + rng.choice([" ", "\n", "\n\n"]) + told.text
+            text = (
+                fix_articles(
+                    rng.choice(
+                        [
+                            f"A story about {about}:",
+                            f"Story about {about}:",
+                            f"The story of {told.hero}",
+                            f"A short story about {about}:",
+                            f"A tale of {about}:",
+                        ]
+                    )
+                )
+                + rng.choice([" ", "\n", "\n\n"])
+                + told.text
+            )
             if is_held_out(f"story {told.hero} {told.kind}"):
                 text = _sequence(rng)
     text = text if kind in ("about", "rhyme", "letter", "qa", "sums") else fix_articles(text)
     return Sample("plain", text=text, hint={"held_out": "0"})
-
-

@@ -8,7 +8,7 @@ from random import Random
 from .facts import CAPITALS, RELATIONS
 from .grammar import write
 from .sample import Sample, Turn
-from .tasks import DAYS, MONTHS, fact_key, fix_articles, in_words, listing, typed, sum_key
+from .tasks import DAYS, MONTHS, fact_key, fix_articles, in_words, listing, sum_key, typed
 from .words import ADJECTIVES, GENDER, NOUNS, PLURALS, SLOTS
 
 _BY_NAME = {relation.name: relation for relation in RELATIONS}

@@ -1,4 +1,4 @@
-# ruff: noqa: E501 - lines of text read better whole
+# ruff: noqa: E501 - lines of text and word lists read better whole
 """The form of an answer: one word, one sentence, yes or no, a number, a case, a list, JSON; asked for in many ways."""
 
 from __future__ import annotations
@@ -15,7 +15,18 @@ from .grammar import write
 from .knowledge import QUIZ, quiz, topic, word_lore
 from .sample import Message, Sample, Turn
 from .sums import asked_sum, story_sum
-from .tasks import NUMBERS, arithmetic, calendar, compare, counting, fact, in_words, opposite, plural, word_problem
+from .tasks import (
+    NUMBERS,
+    arithmetic,
+    calendar,
+    compare,
+    counting,
+    fact,
+    in_words,
+    opposite,
+    plural,
+    word_problem,
+)
 from .typed import lower_first, typed
 from .words import NOUNS, PLURALS, SLOTS, first_name, invented_word
 
@@ -51,7 +62,11 @@ def first_sentence(text: str) -> str:
 
 def _word(turn: Turn) -> str | None:
     value = (turn.value or "").rstrip(".")
-    return _capital(value) if value and " " not in value and "," not in value and turn.answer.count("=") < 2 else None
+    return (
+        _capital(value)
+        if value and " " not in value and "," not in value and turn.answer.count("=") < 2
+        else None
+    )
 
 
 def _bare(turn: Turn) -> str | None:
@@ -96,8 +111,12 @@ def parity_question(rng: Random) -> Turn:
         said = a + b if rng.random() < 0.5 else a + b + rng.choice((-2, -1, 1, 2))
         true = said == a + b
         ask, fact_ = f"Is {a} + {b} {{|equal to }}{said}?", f"{a} + {b} = {a + b}."
-        ask = rng.choice([f"Is {a} + {b} = {said}?", f"Is {a} plus {b} equal to {said}?", f"Does {a} + {b} make {said}?"])
-    return Turn("yes or no", ask, f"{'Yes' if true else 'No'}, {fact_}", f"yes or no {ask}", "yes" if true else "no")
+        ask = rng.choice(
+            [f"Is {a} + {b} = {said}?", f"Is {a} plus {b} equal to {said}?", f"Does {a} + {b} make {said}?"]
+        )
+    return Turn(
+        "yes or no", ask, f"{'Yes' if true else 'No'}, {fact_}", f"yes or no {ask}", "yes" if true else "no"
+    )
 
 
 def yes_no_question(rng: Random) -> Turn:
@@ -134,55 +153,159 @@ def _json(key: str) -> Callable[[Turn], str | None]:
     return apply
 
 
-_VALUES: list[Maker] = [asked_sum, fact, fact, quiz, quiz, quiz, opposite, plural, calendar, compare, counting, word_lore, arithmetic]
-_SENTENCES: list[Maker] = [fact, fact, quiz, topic, topic, topic, opposite, plural, calendar, sizes, arithmetic, word_lore, yes_no_question, word_problem, story_sum, identity, small_talk, unknown]
+_VALUES: list[Maker] = [
+    asked_sum,
+    fact,
+    fact,
+    quiz,
+    quiz,
+    quiz,
+    opposite,
+    plural,
+    calendar,
+    compare,
+    counting,
+    word_lore,
+    arithmetic,
+]
+_SENTENCES: list[Maker] = [
+    fact,
+    fact,
+    quiz,
+    topic,
+    topic,
+    topic,
+    opposite,
+    plural,
+    calendar,
+    sizes,
+    arithmetic,
+    word_lore,
+    yes_no_question,
+    word_problem,
+    story_sum,
+    identity,
+    small_talk,
+    unknown,
+]
 
 WORD = Form(
-    ["{Answer|Reply|Respond}{| always| only} {in|with|using} {one word|a single word|one single word|just one word|exactly one word|only one word}.", "{Use|Give|Say} {one word|a single word|only one word|just one word}{| only| as your answer|, nothing more| for every answer}.", "{One word|One-word|Single word|Single-word} {answers only|answers|replies only|answers, please}.", "You {must answer|answer|always answer|may only answer|reply} {with|in} {one word|exactly one word|a single word}{|, no explanations|, nothing else}.",
-     "{Be brief|Be very short|Be extremely short|Keep it short}{.|:} {One word|Only one word|Just one word}{|, please}.", "{Answer|Reply} {in|with} one word{|, without explanation|, no sentence|, nothing else|, no punctuation}.", "Your answer {must be|is|should be|has to be} {one word|a single word|exactly one word}{| long}.", "All your answers {are|must be} one word{| long}.", "Do not write more than one word.", "Limit your {answer|answers|reply} to one word."],
-    ["{One word only|One word|In one word|In one word, please|Answer in one word|Answer with one word|One word answer|A single word, please|Just one word|Use one word|Only one word|Reply in a single word|Answer in a single word|Give me one word|Give me a one-word answer|With one word|Only the word}."],
-    ["{In one word|One word|Answer in one word|Answer with one word|With one word|In a single word|Give me one word|In just one word|Using one word|One word answer}", "Give me a one-word answer"],
+    [
+        "{Answer|Reply|Respond}{| always| only} {in|with|using} {one word|a single word|one single word|just one word|exactly one word|only one word}.",
+        "{Use|Give|Say} {one word|a single word|only one word|just one word}{| only| as your answer|, nothing more| for every answer}.",
+        "{One word|One-word|Single word|Single-word} {answers only|answers|replies only|answers, please}.",
+        "You {must answer|answer|always answer|may only answer|reply} {with|in} {one word|exactly one word|a single word}{|, no explanations|, nothing else}.",
+        "{Be brief|Be very short|Be extremely short|Keep it short}{.|:} {One word|Only one word|Just one word}{|, please}.",
+        "{Answer|Reply} {in|with} one word{|, without explanation|, no sentence|, nothing else|, no punctuation}.",
+        "Your answer {must be|is|should be|has to be} {one word|a single word|exactly one word}{| long}.",
+        "All your answers {are|must be} one word{| long}.",
+        "Do not write more than one word.",
+        "Limit your {answer|answers|reply} to one word.",
+    ],
+    [
+        "{One word only|One word|In one word|In one word, please|Answer in one word|Answer with one word|One word answer|A single word, please|Just one word|Use one word|Only one word|Reply in a single word|Answer in a single word|Give me one word|Give me a one-word answer|With one word|Only the word}."
+    ],
+    [
+        "{In one word|One word|Answer in one word|Answer with one word|With one word|In a single word|Give me one word|In just one word|Using one word|One word answer}",
+        "Give me a one-word answer",
+    ],
     _word,
     _VALUES,
 )
 SENTENCE = Form(
-    ["{Answer|Reply|Respond}{| always| only} {in|with|using} {one sentence|a single sentence|one short sentence|one full sentence|exactly one sentence|a full sentence|a complete sentence|just one sentence|only one sentence}{|, please}.", "{Use|Write|Give} {one sentence|a single sentence|exactly one sentence|one short sentence}{| only| for every answer| per answer}.", "{One sentence|A single sentence|One-sentence answers}{| only| please|, please}{.|!}", "You {answer|always answer|must answer|reply to} {every question |}{in|with} {one sentence|exactly one sentence|a single sentence}.", "{Answer|Reply|Speak|Respond|Write} in {full|complete|whole} sentences.", "{Keep it|Keep your answers|Limit yourself|Stick} to {one sentence|a single sentence}.", "{Answer|Reply} {briefly|shortly} in {a|one} sentence.", "Your answer {must be|is|should be} one sentence{| long}.", "Never write more than one sentence.", "{Please use|Please answer in|Please reply with} one sentence."],
-    ["{One sentence only|In one sentence|In one sentence, please|Answer in one sentence|One sentence, please|Use one sentence|A single sentence, please|Answer in a full sentence|Use a complete sentence|Just one sentence|Answer with one sentence|Keep it to one sentence|Reply in one sentence}."],
-    ["{In one sentence|One sentence|In a sentence|In a single sentence|In one short sentence|Answer in one sentence|One sentence please|Using one sentence|In a few words but one sentence}"],
+    [
+        "{Answer|Reply|Respond}{| always| only} {in|with|using} {one sentence|a single sentence|one short sentence|one full sentence|exactly one sentence|a full sentence|a complete sentence|just one sentence|only one sentence}{|, please}.",
+        "{Use|Write|Give} {one sentence|a single sentence|exactly one sentence|one short sentence}{| only| for every answer| per answer}.",
+        "{One sentence|A single sentence|One-sentence answers}{| only| please|, please}{.|!}",
+        "You {answer|always answer|must answer|reply to} {every question |}{in|with} {one sentence|exactly one sentence|a single sentence}.",
+        "{Answer|Reply|Speak|Respond|Write} in {full|complete|whole} sentences.",
+        "{Keep it|Keep your answers|Limit yourself|Stick} to {one sentence|a single sentence}.",
+        "{Answer|Reply} {briefly|shortly} in {a|one} sentence.",
+        "Your answer {must be|is|should be} one sentence{| long}.",
+        "Never write more than one sentence.",
+        "{Please use|Please answer in|Please reply with} one sentence.",
+    ],
+    [
+        "{One sentence only|In one sentence|In one sentence, please|Answer in one sentence|One sentence, please|Use one sentence|A single sentence, please|Answer in a full sentence|Use a complete sentence|Just one sentence|Answer with one sentence|Keep it to one sentence|Reply in one sentence}."
+    ],
+    [
+        "{In one sentence|One sentence|In a sentence|In a single sentence|In one short sentence|Answer in one sentence|One sentence please|Using one sentence|In a few words but one sentence}"
+    ],
     _sentence,
     _SENTENCES,
 )
 YES_NO = Form(
-    ["{Answer|Reply|Respond}{| only| always} {with|using|} {yes or no|yes or no only|a yes or a no|only yes or no|\"yes\" or \"no\"}{|, nothing else|, no explanation}.", "Say {only |just |}yes or no.", "You {only|may only|can only} {say|answer} yes or no.", "Yes or no {answers only|answers|only}.", "One word: yes or no."],
-    ["{Yes or no|Answer yes or no|Only yes or no|Just yes or no|Yes or no only|Answer with yes or no|Just say yes or no}{.|?|, please.}"],
+    [
+        '{Answer|Reply|Respond}{| only| always} {with|using|} {yes or no|yes or no only|a yes or a no|only yes or no|"yes" or "no"}{|, nothing else|, no explanation}.',
+        "Say {only |just |}yes or no.",
+        "You {only|may only|can only} {say|answer} yes or no.",
+        "Yes or no {answers only|answers|only}.",
+        "One word: yes or no.",
+    ],
+    [
+        "{Yes or no|Answer yes or no|Only yes or no|Just yes or no|Yes or no only|Answer with yes or no|Just say yes or no}{.|?|, please.}"
+    ],
     ["{Yes or no|Answer yes or no|True or not|Just yes or no|Only yes or no|Tell me yes or no}"],
     _yes_or_no,
     [yes_no_question],
 )
 NUMBER = Form(
-    ["{Answer|Reply|Respond} {with|using} {a number|only a number|just a number|numbers only|digits only|only the number|a single number}{|, nothing else}.", "{Give|Write|Say|Output} {only|just} {the|a} number.", "Only {the number|numbers|digits}{|, please}.", "Your answer is a number and nothing else.", "Output only the number{|, no words}."],
-    ["{Just the number|Only the number|The number only|Just a number|Number only|Answer with a number|Give me only the number|Only digits}{.|, please.}"],
+    [
+        "{Answer|Reply|Respond} {with|using} {a number|only a number|just a number|numbers only|digits only|only the number|a single number}{|, nothing else}.",
+        "{Give|Write|Say|Output} {only|just} {the|a} number.",
+        "Only {the number|numbers|digits}{|, please}.",
+        "Your answer is a number and nothing else.",
+        "Output only the number{|, no words}.",
+    ],
+    [
+        "{Just the number|Only the number|The number only|Just a number|Number only|Answer with a number|Give me only the number|Only digits}{.|, please.}"
+    ],
     ["{Just the number|Only the number|As a number|Just the number please|Give me the number|In digits}"],
     _number,
     [arithmetic, asked_sum, asked_sum, story_sum, fact, quiz, compare, calendar],
 )
 BARE = Form(
-    ["{Give|Write|Output|Say|Print} {only|just} the {answer|final answer|result|solution}{|, nothing else|, no sentence|, no explanation|, no other words}.", "{Only|Just} {output |give |}the {final |}{answer|result}{, nothing else|, please|}.", "{Be as brief as possible|Be very brief|Be as short as possible|Shortest answer possible|As short as possible}.", "No {explanations|full sentences|sentences|extra words}{|, just the answer|, only the answer}.", "{Answer|Reply} {as briefly|as shortly} as {possible|you can}.", "Answer in {at most|no more than} {two|three} words."],
-    ["{Just the answer|Only the answer|Answer only|Nothing but the answer|Only the answer, please|As short as possible|Keep it short|No explanation|Be brief}."],
+    [
+        "{Give|Write|Output|Say|Print} {only|just} the {answer|final answer|result|solution}{|, nothing else|, no sentence|, no explanation|, no other words}.",
+        "{Only|Just} {output |give |}the {final |}{answer|result}{, nothing else|, please|}.",
+        "{Be as brief as possible|Be very brief|Be as short as possible|Shortest answer possible|As short as possible}.",
+        "No {explanations|full sentences|sentences|extra words}{|, just the answer|, only the answer}.",
+        "{Answer|Reply} {as briefly|as shortly} as {possible|you can}.",
+        "Answer in {at most|no more than} {two|three} words.",
+    ],
+    [
+        "{Just the answer|Only the answer|Answer only|Nothing but the answer|Only the answer, please|As short as possible|Keep it short|No explanation|Be brief}."
+    ],
     ["{Just the answer|Short answer|In short|Briefly|Answer only}"],
     _bare,
     _VALUES,
 )
 UPPER = Form(
-    ["{ANSWER IN CAPITAL LETTERS|ALWAYS WRITE IN CAPITALS|USE CAPITAL LETTERS|WRITE IN CAPS|ONLY CAPITAL LETTERS}.", "{Answer|Reply|Respond|Write|Speak|Talk}{| always| only} in {capital letters|capitals|all caps|caps|upper case|uppercase|uppercase letters|block capitals|capital letters only|all capital letters|big letters}.", "You {only|always} {speak|write|answer|talk} in {uppercase|upper case|capital letters|capitals|caps}.", "{Use|Write} {capital letters only|only capital letters|only upper case|all caps|nothing but capitals}{|, please}.", "Caps lock is on: write everything in capitals.", "{Shout|Shout everything|Shout, please|SHOUT}."],
-    ["{Answer in caps|In capital letters, please|In capitals|All caps|In upper case|Use capital letters|Answer in capitals|Write it in capitals|In uppercase|Answer in capital letters|ALL CAPS|Shout it}."],
+    [
+        "{ANSWER IN CAPITAL LETTERS|ALWAYS WRITE IN CAPITALS|USE CAPITAL LETTERS|WRITE IN CAPS|ONLY CAPITAL LETTERS}.",
+        "{Answer|Reply|Respond|Write|Speak|Talk}{| always| only} in {capital letters|capitals|all caps|caps|upper case|uppercase|uppercase letters|block capitals|capital letters only|all capital letters|big letters}.",
+        "You {only|always} {speak|write|answer|talk} in {uppercase|upper case|capital letters|capitals|caps}.",
+        "{Use|Write} {capital letters only|only capital letters|only upper case|all caps|nothing but capitals}{|, please}.",
+        "Caps lock is on: write everything in capitals.",
+        "{Shout|Shout everything|Shout, please|SHOUT}.",
+    ],
+    [
+        "{Answer in caps|In capital letters, please|In capitals|All caps|In upper case|Use capital letters|Answer in capitals|Write it in capitals|In uppercase|Answer in capital letters|ALL CAPS|Shout it}."
+    ],
     ["{In capital letters|In capitals|In all caps|In upper case|Answer in capitals|In caps|Shouting}"],
     lambda t: t.answer.upper(),
     _SENTENCES,
 )
 LOWER = Form(
-    ["{Answer|Reply|Respond|Write|Speak|Talk}{| always| only} in {lower case|lowercase|small letters|all lowercase|lowercase letters|lower case only|only small letters}.", "You {only|always} {speak|write|answer} in {lowercase|lower case|small letters}.", "{no capital letters|never use capital letters|no capitals|do not use capitals|no capitals please|don't use any capital letters|no upper case letters|avoid capital letters}{| ever|, please|}.", "{Use|Write} {small letters only|only small letters|only lower case|lowercase only}."],
-    ["{Answer in lower case|In small letters|All lowercase|In lower case|Use small letters|No capitals|Answer in lowercase, please}."],
+    [
+        "{Answer|Reply|Respond|Write|Speak|Talk}{| always| only} in {lower case|lowercase|small letters|all lowercase|lowercase letters|lower case only|only small letters}.",
+        "You {only|always} {speak|write|answer} in {lowercase|lower case|small letters}.",
+        "{no capital letters|never use capital letters|no capitals|do not use capitals|no capitals please|don't use any capital letters|no upper case letters|avoid capital letters}{| ever|, please|}.",
+        "{Use|Write} {small letters only|only small letters|only lower case|lowercase only}.",
+    ],
+    [
+        "{Answer in lower case|In small letters|All lowercase|In lower case|Use small letters|No capitals|Answer in lowercase, please}."
+    ],
     ["{In small letters|In lower case|In lowercase|without capitals}"],
     lambda t: t.answer.lower(),
     _SENTENCES,
@@ -190,13 +313,45 @@ LOWER = Form(
 
 
 def _json_form(rng: Random) -> Form:
-    key = rng.choice(["answer", "answer", "result", "result", "value", "reply", "output", "city", "color", "word", "number", "text", "solution", "response", rng.choice(NOUNS)])
+    key = rng.choice(
+        [
+            "answer",
+            "answer",
+            "result",
+            "result",
+            "value",
+            "reply",
+            "output",
+            "city",
+            "color",
+            "word",
+            "number",
+            "text",
+            "solution",
+            "response",
+            rng.choice(NOUNS),
+        ]
+    )
     k = rng.choice([key, f'"{key}"', f"'{key}'"])
     o = rng.choice([f'\x01"{key}": ...\x02', f'\x01"{key}": "..."\x02', f'\x01"{key}": answer\x02'])
     return Form(
-        [f"{{Answer|Reply|Respond}}{{| always| only}} {{in|with|as}} {{JSON|json|a JSON object|valid JSON}} with {{the|a|one}} key {k}.", f"{{Answer|Reply|Respond}} {{as|in|with}} {{JSON|json}}: {o}", f"{{Answer|Reply}} {{in|as}} {{JSON|json}}{{.|,}} {{Use|use}} the key {k}.", f"You {{output|write|answer in|speak}} JSON only. {{Use the key|The key is|Key:}} {k}.", f"{{Return|Output|Print}} {{a JSON object|JSON|only JSON}} with {{the|one}} {{key|field}} {k}.", f"Put {{your|the|every}} answer into {{a JSON object|JSON}} under the key {k}."],
-        [f"{{Answer as JSON|Answer in JSON|Reply in JSON|JSON, please|As JSON|Give me JSON|Return JSON}} with {{the|a}} key {k}.", f"{{Answer with|Reply with|Use the format|Answer as|Format:}} {o}", f"{{Give the answer|Answer}} as {{a JSON object|JSON}}, key {k}."],
-        [f"{{Answer as JSON|As JSON|In JSON|JSON please|Please answer as JSON}} with {{the|a}} key {k}", f"{{Reply|Answer}} with {o}"],
+        [
+            f"{{Answer|Reply|Respond}}{{| always| only}} {{in|with|as}} {{JSON|json|a JSON object|valid JSON}} with {{the|a|one}} key {k}.",
+            f"{{Answer|Reply|Respond}} {{as|in|with}} {{JSON|json}}: {o}",
+            f"{{Answer|Reply}} {{in|as}} {{JSON|json}}{{.|,}} {{Use|use}} the key {k}.",
+            f"You {{output|write|answer in|speak}} JSON only. {{Use the key|The key is|Key:}} {k}.",
+            f"{{Return|Output|Print}} {{a JSON object|JSON|only JSON}} with {{the|one}} {{key|field}} {k}.",
+            f"Put {{your|the|every}} answer into {{a JSON object|JSON}} under the key {k}.",
+        ],
+        [
+            f"{{Answer as JSON|Answer in JSON|Reply in JSON|JSON, please|As JSON|Give me JSON|Return JSON}} with {{the|a}} key {k}.",
+            f"{{Answer with|Reply with|Use the format|Answer as|Format:}} {o}",
+            f"{{Give the answer|Answer}} as {{a JSON object|JSON}}, key {k}.",
+        ],
+        [
+            f"{{Answer as JSON|As JSON|In JSON|JSON please|Please answer as JSON}} with {{the|a}} key {k}",
+            f"{{Reply|Answer}} with {o}",
+        ],
         _json(key),
         _VALUES,
     )
@@ -205,7 +360,15 @@ def _json_form(rng: Random) -> Form:
 FORMS: list[tuple[float, Form | Callable[[Random], Form]]] = [
     (5, WORD), (5, SENTENCE), (2.5, YES_NO), (1.5, NUMBER), (2.5, BARE), (2.5, UPPER), (2.2, LOWER), (2.5, _json_form),
 ]  # fmt: skip
-_LEADS = ["", "", "", "You are a helpful assistant. ", "You are Ember. ", "You are an assistant. ", "You are Ember, a small helpful assistant. "]
+_LEADS = [
+    "",
+    "",
+    "",
+    "You are a helpful assistant. ",
+    "You are Ember. ",
+    "You are an assistant. ",
+    "You are Ember, a small helpful assistant. ",
+]
 
 
 def _draw(rng: Random, form: Form) -> tuple[Turn, str]:
@@ -226,7 +389,11 @@ def _system(rng: Random, form: Form) -> str:
     if 0.2 < draw < 0.28 and "please" not in text.lower():
         text = "Please " + text[0].lower() + text[1:] if text[1:2].islower() else text
     if 0.3 < draw < 0.35:
-        text = "Always " + text[0].lower() + text[1:] if text.startswith(("Answer", "Reply", "Respond")) and "always" not in text else text
+        text = (
+            "Always " + text[0].lower() + text[1:]
+            if text.startswith(("Answer", "Reply", "Respond")) and "always" not in text
+            else text
+        )
     return rng.choice(_LEADS) + text
 
 
@@ -238,9 +405,20 @@ def _beside(rng: Random, form: Form, ask: str) -> str:
         return lead + rng.choice([": ", ": ", ", ", ". "]) + (lower_first(ask) if rng.random() < 0.6 else ask)
     instruction = write(rng, rng.choice(form.beside)).replace("\x01", "{").replace("\x02", "}")
     instruction = instruction.rstrip(".") if rng.random() < 0.15 else instruction
-    instruction = instruction.lower() if rng.random() < 0.1 and "{" not in instruction and '"' not in instruction else instruction
+    instruction = (
+        instruction.lower()
+        if rng.random() < 0.1 and "{" not in instruction and '"' not in instruction
+        else instruction
+    )
     ask = ask if ask[-1] in "?.!=:" else ask + rng.choice(["?", "."])
-    return rng.choice([f"{ask} {instruction}", f"{ask} {instruction}", f"{instruction.rstrip('.')}. {ask}", f"{ask}\n{instruction}"])
+    return rng.choice(
+        [
+            f"{ask} {instruction}",
+            f"{ask} {instruction}",
+            f"{instruction.rstrip('.')}. {ask}",
+            f"{ask}\n{instruction}",
+        ]
+    )
 
 
 def form_chat(rng: Random) -> Sample:
@@ -278,7 +456,29 @@ _STYLES: dict[str, tuple[list[str], list[str], Callable[[list[str]], str]]] = {
     "commas": (["separated by commas", "comma separated", "{with|using} commas between them", "in one line with commas"], ["{Separated by commas|Comma separated|With commas|Commas only|Comma separated, nothing else}", "Separate items with commas"], lambda items: ", ".join(items)),
     "json": (["as a JSON {list|array}", "as JSON", "in a JSON {list|array}"], ["{As a JSON array|JSON array, please|As a JSON list|As JSON}", "{Answer|Reply} {with|as} a JSON {array|list}"], lambda items: json.dumps([int(i) if i.isdigit() else i for i in items], ensure_ascii=False)),
 }  # fmt: skip
-_ITEM_TEXTS = [*NOUNS, *PLURALS.values(), *SLOTS["fruit"], "milk", "bread", "eggs", "tea", "coffee", "juice", "water", "rice", "soap", "red", "blue", "green", "sun", "moon", "star", "one", "two", "three"]
+_ITEM_TEXTS = [
+    *NOUNS,
+    *PLURALS.values(),
+    *SLOTS["fruit"],
+    "milk",
+    "bread",
+    "eggs",
+    "tea",
+    "coffee",
+    "juice",
+    "water",
+    "rice",
+    "soap",
+    "red",
+    "blue",
+    "green",
+    "sun",
+    "moon",
+    "star",
+    "one",
+    "two",
+    "three",
+]
 
 
 def _own_items(rng: Random) -> list[str]:
@@ -302,18 +502,41 @@ def list_chat(rng: Random) -> Sample:
     system = ""
     if rng.random() < 0.42:  # the user's own
         items = _own_items(rng)
-        text = rng.choice([", ".join(items), ", ".join(items[:-1]) + " and " + items[-1], ", ".join(items) + "."])
-        noun = {"bullets": "a bullet list", "numbered": "a numbered list", "lines": "separate lines", "commas": "a comma separated list", "json": "a JSON array"}[style]
-        asks = [f"{{Make|Write|Create|Give me}} {noun}{{| of| from| with}}: {text}", f"{{Turn|Convert|Change|Make}} {{this|these|these words|the following}} {{into|to}} {noun}: {text}", f"{{Write|Put|Show|Print|Format|List}} {{these|this|these things|these words|these items|the following}} {how}: {text}", f"{text}\n{{Make|Please make}} this {noun}.", f"{{Put|Write|Return|Show}} {text.rstrip('.')} {how}.", f"Make {{this |}}a list: {text} {also}"]
+        text = rng.choice(
+            [", ".join(items), ", ".join(items[:-1]) + " and " + items[-1], ", ".join(items) + "."]
+        )
+        noun = {
+            "bullets": "a bullet list",
+            "numbered": "a numbered list",
+            "lines": "separate lines",
+            "commas": "a comma separated list",
+            "json": "a JSON array",
+        }[style]
+        asks = [
+            f"{{Make|Write|Create|Give me}} {noun}{{| of| from| with}}: {text}",
+            f"{{Turn|Convert|Change|Make}} {{this|these|these words|the following}} {{into|to}} {noun}: {text}",
+            f"{{Write|Put|Show|Print|Format|List}} {{these|this|these things|these words|these items|the following}} {how}: {text}",
+            f"{text}\n{{Make|Please make}} this {noun}.",
+            f"{{Put|Write|Return|Show}} {text.rstrip('.')} {how}.",
+            f"Make {{this |}}a list: {text} {also}",
+        ]
         if style == "numbered":
-            asks.append(f"{{Number|Please number}} {{these|these items|these words|this list|the following}}: {text}")
+            asks.append(
+                f"{{Number|Please number}} {{these|these items|these words|this list|the following}}: {text}"
+            )
         ask = write(rng, rng.choice(asks))
     else:
         kind = rng.choice(list(LISTS))
         full = LISTS[kind]
         if kind in ("days", "months", "seasons", "planets", "continents") and rng.random() < 0.6:
             items = full
-            of = {"days": "of the week", "months": "of the year", "seasons": "of the year", "planets": "of the solar system", "continents": "of the world"}[kind]
+            of = {
+                "days": "of the week",
+                "months": "of the year",
+                "seasons": "of the year",
+                "planets": "of the solar system",
+                "continents": "of the world",
+            }[kind]
             ask = f"{{What are|List|Name|Write down|Give me|Write a list with|Tell me|I need}} {{the|all the|all}} {kind}{{| {of}}}"
         elif rng.random() < 0.2:
             count = 3
@@ -336,7 +559,15 @@ def list_chat(rng: Random) -> Sample:
         if draw < 0.35:
             noun = {"bullets": "bulleted list", "numbered": "numbered list"}.get(style)
             if noun and " list " not in ask and rng.random() < 0.4:
-                ask = write(rng, f"{{Give me|Write|Make|Create}} a {noun} {{of|with}} ") + re.sub(r"^(What are|List|Name|Write down|Give me|Write a list with|Tell me|I need|Can you list|Show me|I want|Write) ", "", ask) + "."
+                ask = (
+                    write(rng, f"{{Give me|Write|Make|Create}} a {noun} {{of|with}} ")
+                    + re.sub(
+                        r"^(What are|List|Name|Write down|Give me|Write a list with|Tell me|I need|Can you list|Show me|I want|Write) ",
+                        "",
+                        ask,
+                    )
+                    + "."
+                )
             else:
                 ask = f"{ask}{rng.choice([' ', ', ', ' '])}{how}."
         elif draw < 0.65:
@@ -350,7 +581,11 @@ def list_chat(rng: Random) -> Sample:
         if not any(i[0].isupper() for i in items):
             ask = typed(rng, ask)
     if not system and rng.random() < 0.08:
-        system = rng.choice(["Answer as a list.", "Format your answer as a list.", "Use lists."]) if style == "bullets" else ""
+        system = (
+            rng.choice(["Answer as a list.", "Format your answer as a list.", "Use lists."])
+            if style == "bullets"
+            else ""
+        )
     items = [i[0].upper() + i[1:] if i[:1].isupper() else i for i in items]
     messages = [_m("system", system)] if system else []
     messages += [_m("user", ask), _m("assistant", show(items))]
@@ -359,20 +594,30 @@ def list_chat(rng: Random) -> Sample:
 
 
 def plain_list_system(rng: Random) -> Sample:
-    """"Answer as a list", with no style named: bullets."""
+    """ "Answer as a list", with no style named: bullets."""
     kind = rng.choice(list(LISTS))
     count = rng.randint(2, min(5, len(LISTS[kind])))
     items = LISTS[kind][:count]
     ask = write(rng, f"{{Name|Tell me|Give me|What are}} {rng.choice([in_words(count), str(count)])} {kind}")
     if kind in ("days", "seasons", "months", "planets", "continents") and rng.random() < 0.7:
-        items, ask = LISTS[kind], write(rng, f"{{What are|Name|Tell me}} the {{|{len(LISTS[kind])} |{in_words(len(LISTS[kind]))} }}{kind}")
+        items, ask = (
+            LISTS[kind],
+            write(
+                rng,
+                f"{{What are|Name|Tell me}} the {{|{len(LISTS[kind])} |{in_words(len(LISTS[kind]))} }}{kind}",
+            ),
+        )
     ask += "?" if ask.startswith("What") else "."
     system = write(rng, "{Answer|Reply|Respond|Always answer} {as|with|in|in the form of} a list{|, please}.")
     if rng.random() < 0.5:
         messages = [_m("system", rng.choice(_LEADS) + system), _m("user", typed(rng, ask))]
     else:
         messages = [_m("user", f"{ask} {write(rng, '{Reply|Answer|Write} {with|as|in} a list.')}")]
-    return Sample("lists", messages=[*messages, _m("assistant", "\n".join(f"- {i}" for i in items))], hint={"held_out": "0"})
+    return Sample(
+        "lists",
+        messages=[*messages, _m("assistant", "\n".join(f"- {i}" for i in items))],
+        hint={"held_out": "0"},
+    )
 
 
 __all__ = ["FORMS", "first_sentence", "form_chat", "list_chat", "plain_list_system", "yes_no_question"]

@@ -220,14 +220,23 @@ def word_lore(rng: Random) -> Turn:
     elif kind == 3:
         text, v = rng.choice(BLANKS)
         blank = rng.choice(["___", "___", "...", "____", "[blank]"])
-        lead = write(rng, "{Fill in the blank|Complete the sentence|Fill the gap|Complete|What is the missing word|Finish this sentence|Which word is missing here}{:|:|.}")
+        lead = write(
+            rng,
+            "{Fill in the blank|Complete the sentence|Fill the gap|Complete|What is the missing word|Finish this sentence|Which word is missing here}{:|:|.}",
+        )
         full = text.replace("___", v)
         return Turn("words", f"{lead} {text.replace('___', blank)}", full, f"blank {lead} {text}", v)
     elif kind == 4:
         w = rng.choice([*PLURALS, *ADJECTIVES, *PAST])
         v = ""
         if w in ADJECTIVES:
-            answer = rng.choice(["Sometimes it is good to be $w.", "It can be nice to be $w.", "The little house is not always $w."][:2])
+            answer = rng.choice(
+                [
+                    "Sometimes it is good to be $w.",
+                    "It can be nice to be $w.",
+                    "The little house is not always $w.",
+                ][:2]
+            )
             answer = "The old man in the story was very $w."
         elif w in PAST:
             answer = "Today I want to $w with my friends."

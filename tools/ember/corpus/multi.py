@@ -1,4 +1,4 @@
-# ruff: noqa: E501 - lines of text read better whole
+# ruff: noqa: E501, SIM905 - lines of text and word lists read better whole
 """More conversations: what the user told about anything, follow-ups of every task, long chats, requests for stories."""
 
 from __future__ import annotations
@@ -73,7 +73,16 @@ _TOLD: list[tuple[str, list[str], str, str]] = [
 def told(rng: Random) -> Sample:
     """Something that the user said about anything, and later a question about it."""
     kind = rng.choice(["color", "food", "animal", "number", "fruit", "season", "city", "day"])
-    values = {"color": [*SLOTS["color"], "teal", "pink", "black", "gray", "navy", "violet"], "food": _FOODS, "animal": list(PLURALS.values())[-6:] + ["cats", "dogs", "owls", "foxes"], "number": [str(n) for n in range(100)], "fruit": SLOTS["fruit"], "season": SLOTS["season"], "city": list(CAPITALS.values()), "day": DAYS}
+    values = {
+        "color": [*SLOTS["color"], "teal", "pink", "black", "gray", "navy", "violet"],
+        "food": _FOODS,
+        "animal": [*list(PLURALS.values())[-6:], "cats", "dogs", "owls", "foxes"],
+        "number": [str(n) for n in range(100)],
+        "fruit": SLOTS["fruit"],
+        "season": SLOTS["season"],
+        "city": list(CAPITALS.values()),
+        "day": DAYS,
+    }
     word = rng.choice(values[kind]) if rng.random() < 0.85 else invented_word(rng)
     env = {
         "c": rng.choice([*SLOTS["color"], "black", "pink"]), "o": rng.choice(_THINGS), "i": str(rng.randint(0, 9999)), "x": rng.choice([rng.choice(WORDS), invented_word(rng)]), "k": rng.choice("dog cat horse sister brother friend hamster parrot son daughter boat car wife husband baby rabbit".split()), "n": first_name(rng), "F": kind, "v": word, "a": str(rng.randint(3, 99)), "p": rng.choice([*CAPITALS.values(), invented_word(rng).capitalize(), "Porto", "Leeds", "Boston"]),
@@ -95,7 +104,9 @@ def told(rng: Random) -> Sample:
         messages += [_m("user", turn.ask), _m("assistant", turn.answer)]
     _, _, ask, answer = rng.choice(facts)
     asked = typed(rng, write(rng, ask, env))
-    asked = rng.choice(["Thanks! ", "OK. ", "Now tell me: ", "And "]) + asked if rng.random() < 0.12 else asked
+    asked = (
+        rng.choice(["Thanks! ", "OK. ", "Now tell me: ", "And "]) + asked if rng.random() < 0.12 else asked
+    )
     messages += [_m("user", asked), _m("assistant", fix_articles(write(rng, answer, env)))]
     return _sample("multi-turn", messages, turns)
 
@@ -108,10 +119,20 @@ def after(rng: Random) -> Sample:
         names = DAYS if rng.random() < 0.5 else MONTHS
         i = rng.randrange(len(names))
         unit = "day" if names is DAYS else "month"
-        steps = [(f"What {unit} comes after {names[i]}?", f"{names[(i + 1) % len(names)]} comes after {names[i]}.")]
+        steps = [
+            (f"What {unit} comes after {names[i]}?", f"{names[(i + 1) % len(names)]} comes after {names[i]}.")
+        ]
         for k in range(1, rng.choice((2, 2, 3))):
             a, b = names[(i + k) % len(names)], names[(i + k + 1) % len(names)]
-            steps.append((write(rng, f"{{And after that|And then|What comes after that|And the next one|And what comes next|And after {a}}}?"), f"{b} comes after {a}."))
+            steps.append(
+                (
+                    write(
+                        rng,
+                        f"{{And after that|And then|What comes after that|And the next one|And what comes next|And after {a}}}?",
+                    ),
+                    f"{b} comes after {a}.",
+                )
+            )
         pairs = steps
     elif kind == 1:
         a, op, b = rng.randint(1, 40), rng.choice("+-*"), rng.randint(1, 12)
@@ -125,24 +146,53 @@ def after(rng: Random) -> Sample:
             op2 = "+" if base < c else op2
             if base > 99:
                 break
-            ask = write(rng, f"{{now add {c}|add {c}|and plus {c}|plus {c}|Add {c} to that|Now add {c} more|add {c} to the result}}" if op2 == "+" else f"{{now subtract {c}|minus {c}|take away {c}|and minus {c}|subtract {c} from that|now take {c} away}}")
+            ask = write(
+                rng,
+                f"{{now add {c}|add {c}|and plus {c}|plus {c}|Add {c} to that|Now add {c} more|add {c} to the result}}"
+                if op2 == "+"
+                else f"{{now subtract {c}|minus {c}|take away {c}|and minus {c}|subtract {c} from that|now take {c} away}}",
+            )
             line, value = solve(base, op2, c)
             turns.append(Turn("arithmetic", "", "", sum_key(base, op2, c)))
-            pairs.append((rng.choice([ask, ask[0].upper() + ask[1:], ask[0].upper() + ask[1:] + "."]), line + "."))
+            pairs.append(
+                (rng.choice([ask, ask[0].upper() + ask[1:], ask[0].upper() + ask[1:] + "."]), line + ".")
+            )
             base = int(value)
     elif kind == 2:
         words = rng.sample(WORDS, 2)
-        pairs = [(write(rng, f"{{Spell|How do you spell|Please spell|Spell the word}} {words[0]}{{?|.|}}"), f"{words[0].capitalize()} is spelled {'-'.join(words[0])}."), (write(rng, f"{{And|What about|And how about|Now}} {words[1]}?"), f"{words[1].capitalize()} is spelled {'-'.join(words[1])}.")]
+        pairs = [
+            (
+                write(rng, f"{{Spell|How do you spell|Please spell|Spell the word}} {words[0]}{{?|.|}}"),
+                f"{words[0].capitalize()} is spelled {'-'.join(words[0])}.",
+            ),
+            (
+                write(rng, f"{{And|What about|And how about|Now}} {words[1]}?"),
+                f"{words[1].capitalize()} is spelled {'-'.join(words[1])}.",
+            ),
+        ]
     elif kind == 3:
         land = rng.choice([c for c in CAPITALS if c in CONTINENTS and c in LANGUAGES])
-        pairs = [(rng.choice(_BY_NAME["capital"].asks).replace("$s", land), relation_answer(_BY_NAME["capital"], land))]
+        pairs = [
+            (
+                rng.choice(_BY_NAME["capital"].asks).replace("$s", land),
+                relation_answer(_BY_NAME["capital"], land),
+            )
+        ]
         pairs[0] = (pairs[0][0][0].upper() + pairs[0][0][1:], pairs[0][1])
         name = rng.choice(("continent", "language"))
-        ask = {"continent": "{In which continent is that country|On which continent is it|Which continent is that|Where is that country|And on which continent is that|What continent is that country in}?", "language": "{What do they speak there|Which language is spoken in that country|What language do people speak there|And the language}?"}[name]
+        ask = {
+            "continent": "{In which continent is that country|On which continent is it|Which continent is that|Where is that country|And on which continent is that|What continent is that country in}?",
+            "language": "{What do they speak there|Which language is spoken in that country|What language do people speak there|And the language}?",
+        }[name]
         pairs.append((write(rng, ask), relation_answer(_BY_NAME[name], land)))
         if rng.random() < 0.4:
             other = rng.choice([c for c in CAPITALS if c in CONTINENTS and c in LANGUAGES])
-            pairs.append((f"{rng.choice(['And', 'What about', 'How about'])} {other}?", relation_answer(_BY_NAME[name], other)))
+            pairs.append(
+                (
+                    f"{rng.choice(['And', 'What about', 'How about'])} {other}?",
+                    relation_answer(_BY_NAME[name], other),
+                )
+            )
     elif kind == 4:
         chat = sorting_chat(rng)
         pairs = [(t.ask, t.answer) for t in chat]
@@ -150,21 +200,53 @@ def after(rng: Random) -> Sample:
         opposites = ADJECTIVES | {b: a for a, b in ADJECTIVES.items()}
         table, word = rng.choice(((opposites, "opposite"), (PLURALS, "plural")))
         chosen = rng.sample(list(table), rng.choice((2, 2, 3)))
-        pairs = [(write(rng, f"{{What is the {word} of|Tell me the {word} of|What's the {word} of|{word.capitalize()} of}} {chosen[0]}?"), f"The {word} of {chosen[0]} is {table[chosen[0]]}.")]
-        pairs += [(typed(rng, write(rng, f"{{And of|And|and of|What about|How about|And what about}} {w}?")), f"The {word} of {w} is {table[w]}.") for w in chosen[1:]]
+        pairs = [
+            (
+                write(
+                    rng,
+                    f"{{What is the {word} of|Tell me the {word} of|What's the {word} of|{word.capitalize()} of}} {chosen[0]}?",
+                ),
+                f"The {word} of {chosen[0]} is {table[chosen[0]]}.",
+            )
+        ]
+        pairs += [
+            (
+                typed(rng, write(rng, f"{{And of|And|and of|What about|How about|And what about}} {w}?")),
+                f"The {word} of {w} is {table[w]}.",
+            )
+            for w in chosen[1:]
+        ]
     elif kind == 6:
         turn = rng.choice((quiz, topic, letters, word_lore))(rng)
-        again = write(rng, "{Say that again|Can you repeat that|Again, please|Repeat that|Once more|Please say it again|What did you say}{.|?}")
+        again = write(
+            rng,
+            "{Say that again|Can you repeat that|Again, please|Repeat that|Once more|Please say it again|What did you say}{.|?}",
+        )
         pairs = [(turn.ask, turn.answer), (again, turn.answer)]
     elif kind == 7:
         turn = rng.choice((topic, quiz, task))(rng)
         turns.append(turn)
         how = rng.choice(("upper", "lower"))
-        ask = write(rng, "{Now in capital letters|Say that in capitals|Write that in upper case|In caps, please|Now shout it}{.|}" if how == "upper" else "{Now in small letters|Write that in lower case|Say that in lowercase|Now without capitals}{.|}")
-        pairs = [(turn.ask, turn.answer), (ask, turn.answer.upper() if how == "upper" else turn.answer.lower())]
+        ask = write(
+            rng,
+            "{Now in capital letters|Say that in capitals|Write that in upper case|In caps, please|Now shout it}{.|}"
+            if how == "upper"
+            else "{Now in small letters|Write that in lower case|Say that in lowercase|Now without capitals}{.|}",
+        )
+        pairs = [
+            (turn.ask, turn.answer),
+            (ask, turn.answer.upper() if how == "upper" else turn.answer.lower()),
+        ]
     else:
         turn = any_turn(rng)
-        ask, answer = rng.choice([("{What did I {just ask|ask you|ask}|What was my question|Repeat my question}?", f'You asked: "{turn.ask}"')])
+        ask, answer = rng.choice(
+            [
+                (
+                    "{What did I {just ask|ask you|ask}|What was my question|Repeat my question}?",
+                    f'You asked: "{turn.ask}"',
+                )
+            ]
+        )
         turns.append(turn)
         pairs = [(turn.ask, turn.answer), (write(rng, ask), answer)]
     messages: list[Message] = [_m("system", rng.choice(SYSTEMS))] if rng.random() < 0.1 else []
@@ -175,8 +257,9 @@ def after(rng: Random) -> Sample:
 
 def long_chat(rng: Random) -> Sample:
     """Many turns, so that the whole context is used: what was said at the start is asked for at the end."""
-    messages = list((told if rng.random() < 0.6 else memory)(rng).messages)
-    if len(messages) < 4:
+    first = (told if rng.random() < 0.6 else memory)(rng)
+    messages = list(first.messages)
+    if len(messages) < 4 or first.hint["held_out"] == "1":
         return long_chat(rng)
     ask = messages[-2:]
     messages = messages[:-2]
@@ -203,7 +286,14 @@ def story_request(rng: Random) -> Sample:
     """A story, asked for in many ways."""
     name = (invented_word(rng).capitalize(), rng.choice(("he", "she"))) if rng.random() < 0.12 else None
     tale = story(rng, name)
-    env = {"k": tale.kind, "h": tale.hero, "t": tale.theme, "a": tale.trait, "n": tale.friend, "f": tale.friend_kind}
+    env = {
+        "k": tale.kind,
+        "h": tale.hero,
+        "t": tale.theme,
+        "a": tale.trait,
+        "n": tale.friend,
+        "f": tale.friend_kind,
+    }
     ask = fix_articles(write(rng, rng.choice(_STORY_ASKS), env))
     ask = ask[:-1] + "?" if ask.startswith(("Can you", "Could you")) and ask.endswith(".") else ask
     ask = typed(rng, ask, content=True)
@@ -214,7 +304,11 @@ def story_request(rng: Random) -> Sample:
         turn = any_turn(rng)
         if not turn.held_out:
             messages[:0] = [_m("user", turn.ask), _m("assistant", turn.answer)]
-    return Sample("story", messages=messages, hint={"held_out": str(int(is_held_out(story_key(tale)))), "hero": tale.hero, "kind": tale.kind})
+    return Sample(
+        "story",
+        messages=messages,
+        hint={"held_out": str(int(is_held_out(story_key(tale)))), "hero": tale.hero, "kind": tale.kind},
+    )
 
 
 __all__ = ["after", "long_chat", "story_request", "talk_chat", "told"]

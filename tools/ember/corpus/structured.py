@@ -1,4 +1,4 @@
-# ruff: noqa: E501 - lines of text read better whole
+# ruff: noqa: E501, SIM905 - lines of text and word lists read better whole
 """JSON from a text: more shapes of texts, of instructions and of answers than ``extraction`` has."""
 
 from __future__ import annotations
@@ -28,37 +28,133 @@ def _more(rng: Random, kind: str) -> tuple[dict[str, Any], list[str]]:
     name = first_name(rng)
     match kind:
         case "cat":
-            return {"name": name, "color": rng.choice(_COLORS), "animal": rng.choice(_PETS)}, ["My $animal $name is $color.", "$name is a $color $animal.", "I have a $color $animal called $name.", "Our $animal is $color and is called $name.", "The $color $animal is named $name."]
+            return {"name": name, "color": rng.choice(_COLORS), "animal": rng.choice(_PETS)}, [
+                "My $animal $name is $color.",
+                "$name is a $color $animal.",
+                "I have a $color $animal called $name.",
+                "Our $animal is $color and is called $name.",
+                "The $color $animal is named $name.",
+            ]
         case "simple person":
-            return {"name": name, "age": rng.randint(1, 99)}, ["$name is $age years old.", "$name is $age.", "$name, $age.", "I am $name and I am $age years old.", "My name is $name, age $age.", "This is $name, $age years old."]
+            return {"name": name, "age": rng.randint(1, 99)}, [
+                "$name is $age years old.",
+                "$name is $age.",
+                "$name, $age.",
+                "I am $name and I am $age years old.",
+                "My name is $name, age $age.",
+                "This is $name, $age years old.",
+            ]
         case "job":
-            return {"name": name, "job": rng.choice([*SLOTS["job"], "doctor", "nurse", "pilot", "cook", "driver", "singer", "lawyer", "chef"])}, ["$name works as a $job.", "$name is a $job.", "$name, a $job.", "The $job is called $name.", "Meet our $job $name."]
+            return {
+                "name": name,
+                "job": rng.choice(
+                    [*SLOTS["job"], "doctor", "nurse", "pilot", "cook", "driver", "singer", "lawyer", "chef"]
+                ),
+            }, [
+                "$name works as a $job.",
+                "$name is a $job.",
+                "$name, a $job.",
+                "The $job is called $name.",
+                "Meet our $job $name.",
+            ]
         case "place":
             country, city = rng.choice(list(CAPITALS.items()))
-            return {"city": city, "country": country}, ["We {flew|went|drove|travelled} to $city in $country.", "$city is a city in $country.", "I live in $city, $country.", "She was born in $city in $country.", "$city, $country.", "Our hotel is in $city, $country."]
+            return {"city": city, "country": country}, [
+                "We {flew|went|drove|travelled} to $city in $country.",
+                "$city is a city in $country.",
+                "I live in $city, $country.",
+                "She was born in $city in $country.",
+                "$city, $country.",
+                "Our hotel is in $city, $country.",
+            ]
         case "product":
-            return {"product": rng.choice(NOUNS), "price": rng.randint(1, 900)}, ["The $product {costs|is|is on sale for} $price {dollars|euros}.", "$product: $price {dollars|euros}.", "You can buy the $product for $price {dollars|euros}.", "A $product for only $price {euros|dollars}!", "I sold my $product for $price {euros|dollars}."]
+            return {"product": rng.choice(NOUNS), "price": rng.randint(1, 900)}, [
+                "The $product {costs|is|is on sale for} $price {dollars|euros}.",
+                "$product: $price {dollars|euros}.",
+                "You can buy the $product for $price {dollars|euros}.",
+                "A $product for only $price {euros|dollars}!",
+                "I sold my $product for $price {euros|dollars}.",
+            ]
         case "mail":
-            return {"name": name, "email": f"{name.lower()}@{rng.choice(_HOSTS)}"}, ["Write to $name at $email{ if you have questions|}.", "$name's email is $email.", "You can reach $name at $email.", "Contact $name ($email).", "Send it to $name, $email.", "$name <$email>"]
+            return {"name": name, "email": f"{name.lower()}@{rng.choice(_HOSTS)}"}, [
+                "Write to $name at $email{ if you have questions|}.",
+                "$name's email is $email.",
+                "You can reach $name at $email.",
+                "Contact $name ($email).",
+                "Send it to $name, $email.",
+                "$name <$email>",
+            ]
         case "when":
-            return {"day": rng.choice(DAYS), "time": _time(rng)}, ["The {concert|meeting|film|party|lesson|match} {starts|begins|is} on $day at $time.", "Come on $day at $time.", "See you $day, $time.", "It is at $time on $day.", "Our table is booked for $day at $time."]
+            return {"day": rng.choice(DAYS), "time": _time(rng)}, [
+                "The {concert|meeting|film|party|lesson|match} {starts|begins|is} on $day at $time.",
+                "Come on $day at $time.",
+                "See you $day, $time.",
+                "It is at $time on $day.",
+                "Our table is booked for $day at $time.",
+            ]
         case "legs":
             animal, legs = rng.choice([p for p in LEGS.items() if p[1] in NUMBERS])
             count = NUMBERS.index(legs)
-            return {"animal": animal, "legs": count}, ["A $animal has $legs legs.", "The $animal has $legs legs.", "$legs legs: that is a $animal."]
+            return {"animal": animal, "legs": count}, [
+                "A $animal has $legs legs.",
+                "The $animal has $legs legs.",
+                "$legs legs: that is a $animal.",
+            ]
         case "thing":
             thing = rng.choice([t for t in COLORS if t.startswith(("a ", "an "))]).split(" ", 1)[1]
-            return {"thing": thing, "color": rng.choice(_COLORS)}, ["The $thing is $color.", "I saw a $color $thing.", "A $color $thing.", "My $thing is $color."]
+            return {"thing": thing, "color": rng.choice(_COLORS)}, [
+                "The $thing is $color.",
+                "I saw a $color $thing.",
+                "A $color $thing.",
+                "My $thing is $color.",
+            ]
         case "full name":
-            last = rng.choice([invented_word(rng).capitalize(), "Miller", "Smith", "Brown", "Garcia", "Rossi", "Weber", "Jones", "Silva", "Novak"])
-            return {"first_name": name, "last_name": last}, ["$first_name $last_name", "My name is $first_name $last_name.", "The author is $first_name $last_name.", "Mr. $first_name $last_name", "I am $first_name $last_name."]
+            last = rng.choice(
+                [
+                    invented_word(rng).capitalize(),
+                    "Miller",
+                    "Smith",
+                    "Brown",
+                    "Garcia",
+                    "Rossi",
+                    "Weber",
+                    "Jones",
+                    "Silva",
+                    "Novak",
+                ]
+            )
+            return {"first_name": name, "last_name": last}, [
+                "$first_name $last_name",
+                "My name is $first_name $last_name.",
+                "The author is $first_name $last_name.",
+                "Mr. $first_name $last_name",
+                "I am $first_name $last_name.",
+            ]
         case "ticket":
-            return {"from": rng.choice(list(CAPITALS.values())), "to": rng.choice(list(CAPITALS.values()))}, ["A ticket from $from to $to.", "I travel from $from to $to.", "From $from to $to, please."]
+            return {"from": rng.choice(list(CAPITALS.values())), "to": rng.choice(list(CAPITALS.values()))}, [
+                "A ticket from $from to $to.",
+                "I travel from $from to $to.",
+                "From $from to $to, please.",
+            ]
         case "film":
             title = rng.choice(["Dune", "The $w", "Red $w", "$w", "Night of the $w", "My $w", "The Last $w"])
-            return {"title": write(rng, title, {"w": rng.choice(NOUNS).capitalize()}), "year": rng.randint(1900, 2025)}, ["$title came out in $year.", "The film $title is from $year.", "$title ($year)", "In $year they made $title."]
+            return {
+                "title": write(rng, title, {"w": rng.choice(NOUNS).capitalize()}),
+                "year": rng.randint(1900, 2025),
+            }, [
+                "$title came out in $year.",
+                "The film $title is from $year.",
+                "$title ($year)",
+                "In $year they made $title.",
+            ]
         case _:
-            return {"item": rng.choice(list(PLURALS.values())), "quantity": rng.randint(2, 90)}, ["I need $quantity $item.", "$quantity $item, please.", "Send me $quantity $item.", "We ordered $quantity $item.", "There are $quantity $item in the box."]
+            return {"item": rng.choice(list(PLURALS.values())), "quantity": rng.randint(2, 90)}, [
+                "I need $quantity $item.",
+                "$quantity $item, please.",
+                "Send me $quantity $item.",
+                "We ordered $quantity $item.",
+                "There are $quantity $item in the box.",
+            ]
 
 
 _KINDS = "cat,simple person,job,place,product,mail,when,legs,thing,full name,ticket,film,items".split(",")
@@ -79,29 +175,60 @@ def _pairs(rng: Random) -> Sample:
         keys[0:0] = [invented_word(rng)]
         fields[keys[0]] = rng.choice([rng.randint(0, 99), rng.choice(NOUNS)])
     fields = {k: fields[k] for k in keys}
-    colon, comma = rng.choice([(": ", ", "), (": ", "; "), (" = ", ", "), (": ", "\n"), ("=", ", "), (" is ", ", ")])
+    colon, comma = rng.choice(
+        [(": ", ", "), (": ", "; "), (" = ", ", "), (": ", "\n"), ("=", ", "), (" is ", ", ")]
+    )
     text = comma.join(f"{k}{colon}{v}" for k, v in fields.items())
-    ask = write(rng, "{{Convert|Turn|Change|Make|Transform} {this|it|these|the following} {into|to} {JSON|json|a JSON object|valid JSON}: |{Parse as|To|As|Write as|Format as|Output as} {json|JSON}{:| ->|:} |{Give me|Write|Return|Print} {this|these fields|the following} as {JSON|a JSON object|json}: |{JSON|json}{, please|}: }")
-    messages = [{"role": "user", "content": f"{ask} {text}".replace("  ", " ")}] if rng.random() < 0.8 else [{"role": "system", "content": write(rng, "{Convert the user's text to JSON|Turn what the user says into JSON|You output JSON only|Answer in JSON}.")}, {"role": "user", "content": text}]
+    ask = write(
+        rng,
+        "{{Convert|Turn|Change|Make|Transform} {this|it|these|the following} {into|to} {JSON|json|a JSON object|valid JSON}: |{Parse as|To|As|Write as|Format as|Output as} {json|JSON}{:| ->|:} |{Give me|Write|Return|Print} {this|these fields|the following} as {JSON|a JSON object|json}: |{JSON|json}{, please|}: }",
+    )
+    messages = (
+        [{"role": "user", "content": f"{ask} {text}".replace("  ", " ")}]
+        if rng.random() < 0.8
+        else [
+            {
+                "role": "system",
+                "content": write(
+                    rng,
+                    "{Convert the user's text to JSON|Turn what the user says into JSON|You output JSON only|Answer in JSON}.",
+                ),
+            },
+            {"role": "user", "content": text},
+        ]
+    )
     return _sample(messages, json.dumps(fields, ensure_ascii=False), text)
 
 
 def _arrays(rng: Random) -> Sample:
     """Words or numbers to an array."""
     numbers = rng.random() < 0.4
-    items: list[Any] = [rng.randint(0, 99) for _ in range(rng.randint(2, 6))] if numbers else rng.sample([*NOUNS, *_COLORS, *PLURALS.values()], rng.randint(2, 6))
+    items: list[Any] = (
+        [rng.randint(0, 99) for _ in range(rng.randint(2, 6))]
+        if numbers
+        else rng.sample([*NOUNS, *_COLORS, *PLURALS.values()], rng.randint(2, 6))
+    )
     if not numbers and rng.random() < 0.2:
         items = [first_name(rng) for _ in items]
     shown = [str(i) for i in items]
     text = rng.choice([", ".join(shown), listing(shown), listing(shown), " ".join(shown)])
     noun = "numbers" if numbers else "words"
-    ask = write(rng, f"{{Make a JSON {{array|list}} {{of|from|with}} {{these {noun}|the {noun}|these}}: \x01|{{Write|Return|Give me|Show|Put|Print}} {{the {noun} |these {noun}: |}}\x01 {{as|in}} a JSON {{array|list}}.|{{Turn|Convert|Change}} {{these {noun}|this|this list}} {{into|to}} a JSON {{array|list}}: \x01|JSON {{array|list}}{{, please|}}: \x01|\x01\nMake this a JSON {{array|list}}.|Return the {noun} \x01 as a JSON {{list|array}}.}}")
-    return _sample([{"role": "user", "content": ask.replace("\x01", text)}], json.dumps(items, ensure_ascii=False), text)
+    ask = write(
+        rng,
+        f"{{Make a JSON {{array|list}} {{of|from|with}} {{these {noun}|the {noun}|these}}: \x01|{{Write|Return|Give me|Show|Put|Print}} {{the {noun} |these {noun}: |}}\x01 {{as|in}} a JSON {{array|list}}.|{{Turn|Convert|Change}} {{these {noun}|this|this list}} {{into|to}} a JSON {{array|list}}: \x01|JSON {{array|list}}{{, please|}}: \x01|\x01\nMake this a JSON {{array|list}}.|Return the {noun} \x01 as a JSON {{list|array}}.}}",
+    )
+    return _sample(
+        [{"role": "user", "content": ask.replace("\x01", text)}], json.dumps(items, ensure_ascii=False), text
+    )
 
 
 def _sample(messages: list[dict[str, Any]], answer: str, text: str) -> Sample:
     turn = Turn("json", text, answer, f"json {' '.join(m['content'] for m in messages)}")
-    return Sample("json", messages=[*messages, {"role": "assistant", "content": answer}], hint={"held_out": str(int(turn.held_out))})
+    return Sample(
+        "json",
+        messages=[*messages, {"role": "assistant", "content": answer}],
+        hint={"held_out": str(int(turn.held_out))},
+    )
 
 
 def structured(rng: Random) -> Sample:
@@ -122,12 +249,24 @@ def structured(rng: Random) -> Sample:
     keys = list(fields)
     if rng.random() < 0.4:
         keys = rng.sample(keys, rng.randint(1, len(keys)))
-    named = {k: (rng.choice(_OTHER_NAMES[k]) if k in _OTHER_NAMES and rng.random() < 0.35 else k) for k in keys}
+    named = {
+        k: (rng.choice(_OTHER_NAMES[k]) if k in _OTHER_NAMES and rng.random() < 0.35 else k) for k in keys
+    }
     if len(set(named.values())) < len(named):
         named = {k: k for k in keys}
     shown = list(named.values())
     loose = [n.replace("_", " ") for n in shown]
-    listed = rng.choice([listing(shown), listing([f'"{n}"' for n in shown]), listing(shown), listing([f"the {n}" for n in loose]) if len(shown) > 1 and shown == loose else listing(shown), ", ".join(shown), listing(loose), "the " + listing(loose)])
+    listed = rng.choice(
+        [
+            listing(shown),
+            listing([f'"{n}"' for n in shown]),
+            listing(shown),
+            listing([f"the {n}" for n in loose]) if len(shown) > 1 and shown == loose else listing(shown),
+            ", ".join(shown),
+            listing(loose),
+            "the " + listing(loose),
+        ]
+    )
     noun = "key" if len(keys) == 1 else "keys"
     field = "field" if len(keys) == 1 else "fields"
     pattern = "\x02" + ", ".join(f'"{n}": ...' for n in shown) + "\x03"
@@ -141,6 +280,8 @@ def structured(rng: Random) -> Sample:
     answer = json.dumps({named[k]: fields[k] for k in keys}, ensure_ascii=False)
     if rng.random() < 0.4:
         prompt = write(rng, rng.choice(system)).replace("\x02", "{").replace("\x03", "}")
-        return _sample([{"role": "system", "content": prompt}, {"role": "user", "content": sentence}], answer, sentence)
+        return _sample(
+            [{"role": "system", "content": prompt}, {"role": "user", "content": sentence}], answer, sentence
+        )
     ask = write(rng, rng.choice(user)).replace("\x02", "{").replace("\x03", "}").replace("\x01", sentence)
     return _sample([{"role": "user", "content": ask}], answer, sentence)

@@ -1,4 +1,4 @@
-# ruff: noqa: E501 - lines of text read better whole
+# ruff: noqa: E501 - lines of text and word lists read better whole
 """Sums as people ask for them, and small problems told in a sentence or two."""
 
 from __future__ import annotations
@@ -54,7 +54,22 @@ def asked_sum(rng: Random) -> Turn:
     return Turn("arithmetic", typed(rng, ask), line + ".", sum_key(a, op, b), value)
 
 
-_THINGS = [*[p for p in PLURALS.values() if p not in ("people", "men", "women")], "euros", "dollars", "points", "sweets", "cookies", "pencils", "stamps", "oranges", "pages", "flowers", "coins", "nuts", "pears"]
+_THINGS = [
+    *[p for p in PLURALS.values() if p not in ("people", "men", "women")],
+    "euros",
+    "dollars",
+    "points",
+    "sweets",
+    "cookies",
+    "pencils",
+    "stamps",
+    "oranges",
+    "pages",
+    "flowers",
+    "coins",
+    "nuts",
+    "pears",
+]
 # (text, answer); $a and $b are the operands, $v the result, $n a name, $N another, $he, $t things
 _MORE = [
     ("{I|You|We} {have|had} $a $t and {get|got|find|found|buy|bought} $b more. How many $t {do I have|are there|is that}{ now|}?", "$l. That is $v $t."), ("$n has $a $t{.| and} $N has $b{ $t|}. How many $t {do they have together|are there|is that|do they have in all|are there together|are there in total}?", "$l. Together they have $v $t."), ("There are $a $t {on the table|in the box|in the garden|in the room} and $b {under it|outside|in the hall|next to it}. How many {$t |}{are there|are there in total|are there together}?", "$l. There are $v $t."),
@@ -92,15 +107,27 @@ def story_sum(rng: Random) -> Turn:
     }  # fmt: skip
     ask = write(rng, text, env)
     ask = ask[0].upper() + ask[1:]
-    return Turn("arithmetic", typed(rng, ask, content=True), write(rng, answer, env), sum_key(a, op, b), value)
+    return Turn(
+        "arithmetic", typed(rng, ask, content=True), write(rng, answer, env), sum_key(a, op, b), value
+    )
 
 
 def few_numbers(rng: Random) -> Turn:
     """Three or four small numbers to add up."""
     numbers = [rng.randint(0, 30) for _ in range(rng.choice((3, 3, 3, 4)))]
     shown = [str(n) for n in numbers]
-    text = rng.choice([" + ".join(shown), ", ".join(shown[:-1]) + " and " + shown[-1], ", ".join(shown), " plus ".join(shown)])
-    ask = write(rng, "{Add up|Add|Sum|What is the sum of|What is|The sum of|Total of|What's the total of|Calculate the sum of|Add these numbers:} \x01{.|?|}").replace("\x01", text)
+    text = rng.choice(
+        [
+            " + ".join(shown),
+            ", ".join(shown[:-1]) + " and " + shown[-1],
+            ", ".join(shown),
+            " plus ".join(shown),
+        ]
+    )
+    ask = write(
+        rng,
+        "{Add up|Add|Sum|What is the sum of|What is|The sum of|Total of|What's the total of|Calculate the sum of|Add these numbers:} \x01{.|?|}",
+    ).replace("\x01", text)
     steps, left = " + ".join(shown), list(numbers)
     line = steps
     while len(left) > 1:

@@ -1,4 +1,4 @@
-# ruff: noqa: E501 - lines of text read better whole
+# ruff: noqa: E501 - lines of text and word lists read better whole
 """More small talk, questions about ember, and things that it does not know: (questions, answers), in the template language."""
 
 from __future__ import annotations

@@ -275,9 +275,7 @@ def opposite(rng: Random) -> Turn:
     )
     ask = ask.replace("?", "." if ask.startswith(("Tell", "Give", "Find", "Name")) else "?")
     key, answer = f"opposite {_bare(ask)}", f"The opposite of {word} is {OPPOSITES[word]}."
-    return Turn(
-        "opposites", typed(rng, ask), answer, key, OPPOSITES[word], relation="opposite", subject=word
-    )
+    return Turn("opposites", typed(rng, ask), answer, key, OPPOSITES[word], relation="opposite", subject=word)
 
 
 def plural(rng: Random) -> Turn:
@@ -426,9 +424,6 @@ def reorder(rng: Random) -> Turn:
     return Turn(
         "reorder", f"{write(rng, ask)} {', '.join(items)}", ", ".join(answer), f"reorder {kind} {items}", None
     )
-
-
-
 
 
 TASKS: dict[Callable[[Random], Turn], float] = {

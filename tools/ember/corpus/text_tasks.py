@@ -1,4 +1,4 @@
-# ruff: noqa: E501 - lines of text read better whole
+# ruff: noqa: E501, SIM905 - lines of text and word lists read better whole
 """Work on a text that the question gives: sorting, upper and lower case, spelling, letters, words, repeating."""
 
 from __future__ import annotations
@@ -22,7 +22,15 @@ needle nest night noise nose novel nurse oak oil olive oven owl page palace pand
 poem pond pool prince princess puzzle queen question rabbit radio raven rice ring robot rock rocket room root salad school season seed shadow shark sheep shirt shop shower sister skirt sky snail snake soap
 sock sofa soldier song soup spider spring square squirrel stairs station storm story straw street summer sun sweater swim sword tail tea teacher temple theater thunder ticket toast tomato tooth towel
 toy travel trumpet tunnel turtle umbrella uncle valley vase village voice volcano wallet weather week whale wheel whisper winter woman wonder word worker world writer yellow yogurt zoo""".split()
-WORDS = sorted({*NOUNS, *PLURALS, *ADJECTIVES, *_MORE, *"seven three eleven twelve hundred purple orange silver brown black white green blue fig date hello goodbye thanks please happy people because".split()})
+WORDS = sorted(
+    {
+        *NOUNS,
+        *PLURALS,
+        *ADJECTIVES,
+        *_MORE,
+        *"seven three eleven twelve hundred purple orange silver brown black white green blue fig date hello goodbye thanks please happy people because".split(),
+    }
+)
 _PHRASES = [
     "$w and $v", "the $w is $a", "the $w is on the table", "i like the $w", "i love $p", "good morning", "good night", "hello world", "thank you", "please come in", "close the $w", "open the $w", "where is the $w", "my $w is $a",
     "$n has a $w", "the $a $w", "no $p today", "see you soon", "happy birthday", "quiet please", "this is a test", "we are here", "come with me $n", "the $w sat on the $v", "do not touch the $w", "a $w and two $p", "be quiet", "stop", "help", "$w", "$w $v",
@@ -71,7 +79,13 @@ def change_case(rng: Random) -> Turn:
     asked = typed(rng, ask, content=True).replace("\x01", _quoted(rng, given))
     if rng.random() < 0.06 and kind == "upper":
         name = first_name(rng)
-        asked, answer = write(rng, f"{{Write my name in {{capitals|upper case|capital letters|uppercase}}. My name is {name}|My name is {name}. Write {{it|my name}} in {{capitals|upper case|capital letters|all caps}}|Can you write my name in {{capitals|uppercase|caps}}? {{I am|It is|My name is}} {name}}}."), name.upper()
+        asked, answer = (
+            write(
+                rng,
+                f"{{Write my name in {{capitals|upper case|capital letters|uppercase}}. My name is {name}|My name is {name}. Write {{it|my name}} in {{capitals|upper case|capital letters|all caps}}|Can you write my name in {{capitals|uppercase|caps}}? {{I am|It is|My name is}} {name}}}.",
+            ),
+            name.upper(),
+        )
     return Turn("case", asked, answer, f"case {asked}", None)
 
 
@@ -120,7 +134,9 @@ def _numbers(rng: Random, low: int = 3, high: int = 6) -> list[str]:
 
 def sorting(rng: Random) -> Turn:
     """A list in order, in reverse, or its first, last, largest, smallest or n-th."""
-    kind = rng.choices(("words", "up", "down", "reverse", "extreme", "first", "nth"), (6, 5, 3, 2.5, 2, 1, 2))[0]
+    kind = rng.choices(
+        ("words", "up", "down", "reverse", "extreme", "first", "nth"), (6, 5, 3, 2.5, 2, 1, 2)
+    )[0]
     if kind == "words":
         items = _word_items(rng, 3)
         answer, template = sorted(items, key=str.lower), rng.choice(_SORT_WORDS)
@@ -137,34 +153,80 @@ def sorting(rng: Random) -> Turn:
     elif kind == "extreme":
         items = _numbers(rng, 2, 5)
         big = rng.random() < 0.5
-        word = rng.choice(["largest", "biggest", "highest", "greatest"] if big else ["smallest", "lowest", "least"])
+        word = rng.choice(
+            ["largest", "biggest", "highest", "greatest"] if big else ["smallest", "lowest", "least"]
+        )
         value = (max if big else min)(items, key=int)
-        ask = write(rng, f"{{What is the {word} number|Which number is the {word}|Find the {word} number|What is the {word}|Which is the {word}|Give me the {word} number|The {word} number}}{{ here| in this list| of these|}}: \x01") if rng.random() < 0.6 else write(rng, f"{{What is the {word} of|Which is the {word} of|What's the {word} of|Which one is the {word} of}} \x01?")
+        ask = (
+            write(
+                rng,
+                f"{{What is the {word} number|Which number is the {word}|Find the {word} number|What is the {word}|Which is the {word}|Give me the {word} number|The {word} number}}{{ here| in this list| of these|}}: \x01",
+            )
+            if rng.random() < 0.6
+            else write(
+                rng,
+                f"{{What is the {word} of|Which is the {word} of|What's the {word} of|Which one is the {word} of}} \x01?",
+            )
+        )
         text, _ = _shown(rng, items)
-        return Turn("sorting", typed(rng, ask, True).replace("\x01", text), f"The {word} is {value}.", f"sorting {word} {items}", value)
+        return Turn(
+            "sorting",
+            typed(rng, ask, True).replace("\x01", text),
+            f"The {word} is {value}.",
+            f"sorting {word} {items}",
+            value,
+        )
     elif kind == "first":
         items = _word_items(rng, 2, 4)
         last = rng.random() < 0.25
         value = (max if last else min)(items, key=str.lower)
         which = "last" if last else "first"
-        ask = write(rng, f"{{Which|Which word|Which of these|What}} comes {which} in {{the alphabet|alphabetical order|the dictionary}}{{:|,}} \x01?")
-        text = ", ".join(items) if len(items) > 2 and rng.random() < 0.5 else ", ".join(items[:-1]) + " or " + items[-1]
-        return Turn("sorting", typed(rng, ask, True).replace("\x01", text), f"{value[0].upper() + value[1:]} comes {which}.", f"sorting {which} {items}", value)
+        ask = write(
+            rng,
+            f"{{Which|Which word|Which of these|What}} comes {which} in {{the alphabet|alphabetical order|the dictionary}}{{:|,}} \x01?",
+        )
+        text = (
+            ", ".join(items)
+            if len(items) > 2 and rng.random() < 0.5
+            else ", ".join(items[:-1]) + " or " + items[-1]
+        )
+        return Turn(
+            "sorting",
+            typed(rng, ask, True).replace("\x01", text),
+            f"{value[0].upper() + value[1:]} comes {which}.",
+            f"sorting {which} {items}",
+            value,
+        )
     else:
         items = _word_items(rng, 3, 6)
         i = rng.randrange(len(items))
         which = "last" if i == len(items) - 1 and rng.random() < 0.7 else ORDINALS[i]
         thing = rng.choice(["word", "item", "one", "element"])
-        ask = write(rng, f"{{What is the {which} {thing}|Which {thing} is {which}|Give me the {which} {thing}|Tell me the {which} {thing}|The {which} {thing}|Name the {which} {thing}}}{{ in this list| of this list| here| in the list|}}: \x01")
+        ask = write(
+            rng,
+            f"{{What is the {which} {thing}|Which {thing} is {which}|Give me the {which} {thing}|Tell me the {which} {thing}|The {which} {thing}|Name the {which} {thing}}}{{ in this list| of this list| here| in the list|}}: \x01",
+        )
         text, _ = _shown(rng, items, False)
-        return Turn("sorting", typed(rng, ask, True).replace("\x01", text), items[i], f"sorting {which} {items}", items[i])
+        return Turn(
+            "sorting",
+            typed(rng, ask, True).replace("\x01", text),
+            items[i],
+            f"sorting {which} {items}",
+            items[i],
+        )
     text, _ = _shown(rng, items)
     ask = write(rng, template.replace("$t", "\x01"))
     if "\x01." in ask and text.endswith("."):
         ask = ask.replace("\x01.", "\x01")
     asked = typed(rng, ask, True)
     draw = rng.random()
-    asked = asked.rstrip(".") if draw < 0.2 else asked + "." if draw < 0.35 and asked[-1] not in ".?\x01" else asked
+    asked = (
+        asked.rstrip(".")
+        if draw < 0.2
+        else asked + "."
+        if draw < 0.35 and asked[-1] not in ".?\x01"
+        else asked
+    )
     asked = asked.replace("\x01", text)
     if draw > 0.85 and asked.endswith(text):
         asked += "."
@@ -176,31 +238,78 @@ def sorting_chat(rng: Random) -> list[Turn]:
     items = _numbers(rng, 3, 6) if rng.random() < 0.6 else _word_items(rng, 3, 5)
     numbers = items[0].isdigit()
     answer = sorted(items, key=int if numbers else str.lower)  # type: ignore[arg-type]
-    ask = write(rng, rng.choice(_SORT_UP if numbers else _SORT_WORDS).replace("$t", "\x01")).replace("\x01", ", ".join(items))
+    ask = write(rng, rng.choice(_SORT_UP if numbers else _SORT_WORDS).replace("$t", "\x01")).replace(
+        "\x01", ", ".join(items)
+    )
     turns = [Turn("sorting", ask, ", ".join(answer), f"sorting chat {items}")]
     kind = rng.randrange(3)
     if kind == 0:
-        turns.append(Turn("sorting", write(rng, "{Now|And now|Now do it|And|Please} {in reverse|backwards|in reverse order|the other way round}{.|}"), ", ".join(answer[::-1]), ""))
+        turns.append(
+            Turn(
+                "sorting",
+                write(
+                    rng,
+                    "{Now|And now|Now do it|And|Please} {in reverse|backwards|in reverse order|the other way round}{.|}",
+                ),
+                ", ".join(answer[::-1]),
+                "",
+            )
+        )
     elif kind == 1:
-        turns.append(Turn("sorting", write(rng, "{Which one is first|What is the first one|And the first one}?"), answer[0], ""))
+        turns.append(
+            Turn(
+                "sorting",
+                write(rng, "{Which one is first|What is the first one|And the first one}?"),
+                answer[0],
+                "",
+            )
+        )
     else:
-        turns.append(Turn("sorting", write(rng, "{Which one is last|What is the last one|And the last one}?"), answer[-1], ""))
+        turns.append(
+            Turn(
+                "sorting",
+                write(rng, "{Which one is last|What is the last one|And the last one}?"),
+                answer[-1],
+                "",
+            )
+        )
     return turns
 
 
 def letters(rng: Random) -> Turn:
     """Spelling, counting, first and last letters, words backwards."""
-    kind = rng.choices(("spell", "count", "first", "last", "back", "vowel", "often", "words", "nth"), (8, 3, 1.5, 1.5, 2.5, 0.8, 1.5, 1.5, 1))[0]
-    word = rng.choice(WORDS) if rng.random() < 0.8 else (invented_word(rng) if rng.random() < 0.6 else first_name(rng).lower())
+    kind = rng.choices(
+        ("spell", "count", "first", "last", "back", "vowel", "often", "words", "nth"),
+        (8, 3, 1.5, 1.5, 2.5, 0.8, 1.5, 1.5, 1),
+    )[0]
+    word = (
+        rng.choice(WORDS)
+        if rng.random() < 0.8
+        else (invented_word(rng) if rng.random() < 0.6 else first_name(rng).lower())
+    )
     dashes = "-".join(word)
     value: str | None = None
     if kind == "spell":
         ask = "{Spell|Spell the word|Please spell|Can you spell|Could you spell|How do you spell|How do I spell|How is|Spelling of|Spell for me|Spell out|How to spell|How should I spell|Write out the letters of|What is the spelling of|Tell me the letters of|What letters are in|Which letters are in the word|What are the letters in|Say the letters of} $w?"
-        tail = rng.choice(["", "", "", "", " letter by letter", " with dashes between the letters", " for me", " with dashes", " one letter at a time"])
+        tail = rng.choice(
+            [
+                "",
+                "",
+                "",
+                "",
+                " letter by letter",
+                " with dashes between the letters",
+                " for me",
+                " with dashes",
+                " one letter at a time",
+            ]
+        )
         ask = write(rng, ask, {"w": "$w"})
         if ask.startswith("How is "):
             ask, tail = ask.replace("?", rng.choice([" spelled?", " spelt?", " written?"])), ""
-        ask = ask.replace("?", tail + ("." if ask.startswith(("Spell", "Please", "Write", "Tell", "Say")) else "?"))
+        ask = ask.replace(
+            "?", tail + ("." if ask.startswith(("Spell", "Please", "Write", "Tell", "Say")) else "?")
+        )
         answer = f"{word} is spelled {dashes}."
     elif kind == "count":
         ask = "{How many letters are in|How many letters does|Count the letters of|Count the letters in|How many letters are there in|How long is|Number of letters in|How many letters make up|What is the length of} {$w|the word $w}?"
@@ -212,7 +321,11 @@ def letters(rng: Random) -> Turn:
         ask = "{What is the first letter of|Which letter does|Tell me the first letter of|Give me the first letter of|First letter of|With which letter does|What does|Name the first letter of} {$w|the word $w}?"
         ask = write(rng, ask, {"w": "$w"})
         if "does" in ask:
-            ask = ask.replace("?", rng.choice([" begin with?", " start with?"])) if not ask.startswith("With") else ask.replace("?", rng.choice([" begin?", " start?"]))
+            ask = (
+                ask.replace("?", rng.choice([" begin with?", " start with?"]))
+                if not ask.startswith("With")
+                else ask.replace("?", rng.choice([" begin?", " start?"]))
+            )
         answer = f"{word} begins with {word[0]}."
     elif kind == "last":
         ask = "{What is the last letter of|Which letter does|Tell me the last letter of|Give me the last letter of|Last letter of|What letter does|Name the last letter of|What is the final letter of} {$w|the word $w}?"
@@ -243,7 +356,10 @@ def letters(rng: Random) -> Turn:
             text = phrase(rng)
         text = text[0].upper() + text[1:]
         count = len(text.split())
-        ask = write(rng, "{How many words are in this sentence|Count the words|Count the words in this sentence|How many words are there|How many words does this have|Number of words|How many words|How many words are in this text}: \x01")
+        ask = write(
+            rng,
+            "{How many words are in this sentence|Count the words|Count the words in this sentence|How many words are there|How many words does this have|Number of words|How many words|How many words are in this text}: \x01",
+        )
         asked = typed(rng, ask, True).replace("\x01", _quoted(rng, text + rng.choice(["", "."])))
         answer = " ".join(f"{w}{i}" for i, w in enumerate(text.split(), 1)) + f": {count} words."
         return Turn("spelling", asked, answer, f"letters words {text}", None)
@@ -252,10 +368,33 @@ def letters(rng: Random) -> Turn:
         ask = f"{{What is the {ORDINALS[i]} letter of|Tell me the {ORDINALS[i]} letter of|Which is the {ORDINALS[i]} letter in}} {{$w|the word $w}}?"
         answer = " ".join(f"{letter}{n}" for n, letter in enumerate(word[: i + 1], 1)) + f": {word[i]}."
     ask = write(rng, ask, {"w": "\x01"})
-    if ask.startswith(("Tell", "Give", "Name", "Count", "Write", "Reverse", "Say", "Turn", "Spell", "Flip", "Read", "Please")):
+    if ask.startswith(
+        (
+            "Tell",
+            "Give",
+            "Name",
+            "Count",
+            "Write",
+            "Reverse",
+            "Say",
+            "Turn",
+            "Spell",
+            "Flip",
+            "Read",
+            "Please",
+        )
+    ):
         ask = ask.rstrip("?.") + "."
     draw = rng.random()
-    shown = f'"{word}"' if draw < 0.3 else f"'{word}'" if draw < 0.35 else word.capitalize() if draw < 0.4 and kind == "spell" else word
+    shown = (
+        f'"{word}"'
+        if draw < 0.3
+        else f"'{word}'"
+        if draw < 0.35
+        else word.capitalize()
+        if draw < 0.4 and kind == "spell"
+        else word
+    )
     asked = typed(rng, ask).replace("\x01", shown)
     answer = answer[0].upper() + answer[1:] if kind in ("spell", "first", "vowel") else answer
     return Turn("spelling", asked, answer, f"letters {kind} {ask.lower()} {word}", value)
@@ -267,12 +406,26 @@ def echo(rng: Random) -> Turn:
     kind = rng.randrange(4)
     if kind == 0:
         count = rng.randint(2, 5)
-        times = rng.choice(["twice", "two times", "2 times", "2x"] if count == 2 else [f"{in_words(count)} times", f"{count} times", f"{count}x"])
+        times = rng.choice(
+            ["twice", "two times", "2 times", "2x"]
+            if count == 2
+            else [f"{in_words(count)} times", f"{count} times", f"{count}x"]
+        )
         word = rng.choice([rng.choice(WORDS), rng.choice(WORDS), text])
-        ask = write(rng, f"{{Say|Write|Repeat|Print|Type|Please say|Please repeat|Can you say|I want you to write}} {{the word |}}\x01 {times}.").replace("the word the", "the")
+        ask = write(
+            rng,
+            f"{{Say|Write|Repeat|Print|Type|Please say|Please repeat|Can you say|I want you to write}} {{the word |}}\x01 {times}.",
+        ).replace("the word the", "the")
         asked = typed(rng, ask, True).replace("\x01", _quoted(rng, word))
         return Turn("repeat", asked, " ".join([word] * count), f"echo {word} {count}")
-    ask = write(rng, "{Repeat after me|Say this|Repeat this|Please repeat|Write this again|Echo this|Repeat|Echo|Copy this|Say exactly this|Repeat exactly|Repeat the following|Say after me|Type this|Write exactly this|Copy}: \x01") if kind < 3 else write(rng, "{Say|Write|Repeat|Print|Just say|Please say|Reply with|Answer with|Type} \x01.")
+    ask = (
+        write(
+            rng,
+            "{Repeat after me|Say this|Repeat this|Please repeat|Write this again|Echo this|Repeat|Echo|Copy this|Say exactly this|Repeat exactly|Repeat the following|Say after me|Type this|Write exactly this|Copy}: \x01",
+        )
+        if kind < 3
+        else write(rng, "{Say|Write|Repeat|Print|Just say|Please say|Reply with|Answer with|Type} \x01.")
+    )
     if kind == 3 and rng.random() < 0.8:
         ask = ask.replace("\x01", '"\x01"')
     shown = text if rng.random() < 0.6 else text[0].upper() + text[1:] + rng.choice(["", ".", "!"])

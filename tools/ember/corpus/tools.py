@@ -289,7 +289,33 @@ def _values(rng: Random) -> dict[str, str]:
         "f": rng.choice(("euros", "dollars", "pounds")), "g": rng.choice(("yen", "francs", "pesos", "rupees")), "one": str(rng.randint(1, 6)),
         "inv": invented_word(rng), "n2": str(rng.choice((rng.randint(2, 900), rng.randint(2, 99999)))), "big": str(rng.randint(100, 999999)), "sky": rng.choice("sunny rainy cloudy windy foggy snowy".split()),
     }  # fmt: skip
-    things = ["toaster", "radio", "television", "heater", "lamp", "desk lamp", "coffee machine", "oven", "washing machine", "garden light", "pump", "air conditioner", "computer", "printer", "boiler", "dryer", "speaker", "hall light", "camera", "alarm", "stove", "vacuum", "sprinkler", "light in the hall", "floor heating"]
+    things = [
+        "toaster",
+        "radio",
+        "television",
+        "heater",
+        "lamp",
+        "desk lamp",
+        "coffee machine",
+        "oven",
+        "washing machine",
+        "garden light",
+        "pump",
+        "air conditioner",
+        "computer",
+        "printer",
+        "boiler",
+        "dryer",
+        "speaker",
+        "hall light",
+        "camera",
+        "alarm",
+        "stove",
+        "vacuum",
+        "sprinkler",
+        "light in the hall",
+        "floor heating",
+    ]
     v |= {
         "v": write(rng, "{hairdresser|lunch with $n|Team meeting|yoga|football|dinner|piano lesson|a call with $n|Birthday party|haircut|$m $h|visit of $n|swimming|Exam|doctor}", {"n": v["n"], "m": rng.choice(SLOTS["color"]), "h": v["h"]}),
         "z": rng.choice([*things, rng.choice(NOUNS), rng.choice(NOUNS), invented_word(rng)]), "P": rng.choice([*PLURALS.values(), *SLOTS["fruit"], "pens", "chairs"]), "C": rng.choice([*CAPITALS, invented_word(rng).capitalize()]),
@@ -379,7 +405,20 @@ def plain_turn(rng: Random, chosen: list[str]) -> Turn:
     from .sums import asked_sum, story_sum
     from .text_tasks import change_case, letters, sorting
 
-    makers: list[Callable[[Random], Turn]] = [small_talk, small_talk, identity, opposite, plural, letters, sorting, sorting, calendar, word_lore, change_case, yes_no_question]
+    makers: list[Callable[[Random], Turn]] = [
+        small_talk,
+        small_talk,
+        identity,
+        opposite,
+        plural,
+        letters,
+        sorting,
+        sorting,
+        calendar,
+        word_lore,
+        change_case,
+        yes_no_question,
+    ]
     if "search" not in chosen:
         makers += [fact, fact, quiz, quiz, topic]
     if not {"calculator", "add"} & set(chosen):
@@ -439,7 +478,12 @@ def tool_chat(rng: Random) -> Sample:
     kind, (tool, names) = KINDS[chosen[index]], declared[index]
     ask, call, values = _call(rng, kind, tool, names)
     calls = [call]
-    if chosen[index] in ("weather", "time") and rng.random() < 0.15 and "in celsius" not in ask and "in fahrenheit" not in ask:
+    if (
+        chosen[index] in ("weather", "time")
+        and rng.random() < 0.15
+        and "in celsius" not in ask
+        and "in fahrenheit" not in ask
+    ):
         other = rng.choice([c for c in _CITIES if c != values["c"]])
         ask = f"What is the {chosen[index]} in {values['c']} and in {other}?"
         calls = [

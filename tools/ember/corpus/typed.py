@@ -1,4 +1,4 @@
-# ruff: noqa: E501 - lines of text read better whole
+# ruff: noqa: E501, SIM905 - lines of text and word lists read better whole
 """How people type a question: politely, in a hurry, in lower case, with a greeting or a slip of the finger."""
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ _SHORT = [
     (r"\bWhat is\b", "What's"), (r"\bWhat is\b", "Whats"), (r"\bwhat is\b", "what's"), (r"\bwhat is\b", "whats"), (r"\bWho is\b", "Who's"), (r"\bWhere is\b", "Where's"), (r"\bDo not\b", "Don't"),
     (r"\bI am\b", "I'm"), (r"\bi am\b", "i'm"), (r"\bdo not\b", "don't"), (r"\bcolor", "colour"), (r"\bplease\b", "pls"), (r"\byou\b", "u"), (r"\bfavorite", "favourite"), (r"\bis it\b", "is it"),
 ]  # fmt: skip
-_FIRST = frozenset("What Which How Who Where When Why Name Tell Is Are Give In On At Can Could Do Does Sort Put Write Spell Make List Count Say Turn Convert".split())
+_FIRST = frozenset(
+    "What Which How Who Where When Why Name Tell Is Are Give In On At Can Could Do Does Sort Put Write Spell Make List Count Say Turn Convert".split()
+)
 
 
 def lower_first(ask: str) -> str:
@@ -29,7 +31,23 @@ def typed(rng: Random, ask: str, content: bool = False) -> str:
     if draw < 0.40:
         return ask
     if rng.random() < 0.06:
-        hello = rng.choice(["Hi! ", "Hello! ", "Hey! ", "Hello Ember. ", "Hi there! ", "Good morning! ", "hi, ", "hello, ", "OK. ", "Thanks! ", "Hi. ", "Great! ", "Cool. "])
+        hello = rng.choice(
+            [
+                "Hi! ",
+                "Hello! ",
+                "Hey! ",
+                "Hello Ember. ",
+                "Hi there! ",
+                "Good morning! ",
+                "hi, ",
+                "hello, ",
+                "OK. ",
+                "Thanks! ",
+                "Hi. ",
+                "Great! ",
+                "Cool. ",
+            ]
+        )
         ask = hello + (lower_first(ask) if hello.endswith(", ") else ask)
     if rng.random() < 0.35:
         pattern, short = rng.choice(_SHORT)
@@ -58,4 +76,6 @@ def _slip(rng: Random, text: str) -> str:
     if not spots:
         return text
     i = rng.choice(spots)
-    return text[:i] + text[i + 1] + text[i] + text[i + 2 :] if rng.random() < 0.5 else text[:i] + text[i + 1 :]
+    return (
+        text[:i] + text[i + 1] + text[i] + text[i + 2 :] if rng.random() < 0.5 else text[:i] + text[i + 1 :]
+    )
