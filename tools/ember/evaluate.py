@@ -195,6 +195,13 @@ def number(text: str) -> str:
     return text.split(". ")[0].rstrip(".").split("=")[-1].strip()
 
 
+IDENTITY = re.compile(
+    r"ember|Akunu|tiny|small|program|mistake|little|stories|your (own )?computer|only this (one|chat)"
+    r"|this chat|simple English|I am free|I stay as I am",
+    re.I,
+)
+
+
 def right(case: Case, answer: str, ended: bool) -> str:
     """Empty if the answer is right, else why it is not."""
     if case.skill.startswith("story"):
@@ -206,11 +213,7 @@ def right(case: Case, answer: str, ended: bool) -> str:
     if case.skill == "unknown":
         return "" if re.search(r"do not know|beyond me", answer) else "pretends to know"
     if case.skill == "identity":
-        return (
-            ""
-            if re.search(r"Ember|Akunu|tiny|small|program|mistake|little|stories", answer, re.I)
-            else "does not say what it is"
-        )
+        return "" if IDENTITY.search(answer) else "does not say what it is"
     return "" if answer.strip() == case.wanted.strip() else "differs"
 
 
