@@ -87,12 +87,7 @@ ModelConfig to_config(const py::object& c) {
     const auto f = [&](const char* name) { return get(name, float{}, "a number"); };
     const auto list = [&](const char* name) { return get(name, std::vector<std::uint32_t>{}, "integers"); };
     const auto text = [&](const char* name) { return get(name, std::string{}, "a string"); };
-    m.n_layers = u("n_layers");
     m.dim = u("dim");
-    m.n_heads = u("n_heads");
-    m.n_kv_heads = u("n_kv_heads");
-    m.head_dim = u("head_dim");
-    m.ffn_dim = u("ffn_dim");
     m.vocab_size = u("vocab_size");
     m.context_length = u("context_length");
     m.norm_eps = f("norm_eps");
@@ -103,17 +98,33 @@ ModelConfig to_config(const py::object& c) {
     m.final_softcap = f("final_softcap");
     m.attn_scale = f("attn_scale");
     m.embedding_scale = f("embedding_scale");
-    m.layer_window = list("layer_window");
-    m.layer_rope = list("layer_rope");
+    // What all layers share is a number, what differs a list.
+    m.layers.resize(u("n_layers"));
+    const auto of_layers = [&](const char* name, std::uint32_t LayerConfig::* member) {
+        const py::object value = field(c, name);
+        if (py::isinstance<py::int_>(value)) {
+            for (LayerConfig& l : m.layers) l.*member = u(name);
+            return;
+        }
+        const auto values = list(name);
+        check(values.size() == m.layers.size(), std::string("the length of ") + name, values.size(),
+              "n_layers, " + std::to_string(m.layers.size()));
+        for (std::size_t i = 0; i < values.size(); ++i) m.layers[i].*member = values[i];
+    };
+    of_layers("n_heads", &LayerConfig::n_heads);
+    of_layers("n_kv_heads", &LayerConfig::n_kv_heads);
+    of_layers("head_dim", &LayerConfig::head_dim);
+    of_layers("ffn_dim", &LayerConfig::ffn_dim);
+    of_layers("layer_window", &LayerConfig::window);
+    of_layers("layer_rope", &LayerConfig::rope);
     check(m.dim > 0, "dim", m.dim, "at least 1");
     check(m.vocab_size > 0, "vocab_size", m.vocab_size, "at least 1");
-    check(m.n_kv_heads > 0, "n_kv_heads", m.n_kv_heads, "at least 1");
-    check(m.n_heads % m.n_kv_heads == 0, "n_heads", m.n_heads,
-          "a multiple of n_kv_heads, " + std::to_string(m.n_kv_heads));
-    check(m.rope_dim <= m.head_dim, "rope_dim", m.rope_dim, "at most head_dim, " + std::to_string(m.head_dim));
-    const std::string layers = "n_layers, " + std::to_string(m.n_layers);
-    check(m.layer_window.size() == m.n_layers, "the length of layer_window", m.layer_window.size(), layers);
-    check(m.layer_rope.size() == m.n_layers, "the length of layer_rope", m.layer_rope.size(), layers);
+    for (const LayerConfig& l : m.layers) {
+        check(l.n_kv_heads > 0, "n_kv_heads", l.n_kv_heads, "at least 1");
+        check(l.n_heads % l.n_kv_heads == 0, "n_heads", l.n_heads,
+              "a multiple of n_kv_heads, " + std::to_string(l.n_kv_heads));
+        check(m.rope_dim <= l.head_dim, "rope_dim", m.rope_dim, "at most head_dim, " + std::to_string(l.head_dim));
+    }
     const auto inv_freq = py::cast<py::array_t<float, py::array::forcecast | py::array::c_style>>(field(c, "inv_freq"));
     if (inv_freq.ndim() != 2 || inv_freq.shape(1) != m.rope_dim / 2) {
         throw InvalidArgumentError("inv_freq has the shape " + quote(inv_freq.attr("shape")) +
@@ -122,19 +133,20 @@ ModelConfig to_config(const py::object& c) {
     for (py::ssize_t i = 0; i < inv_freq.shape(0); ++i) {
         m.rope_sets.push_back({{inv_freq.data(i, 0), inv_freq.data(i, 0) + inv_freq.shape(1)}, f("rope_scale")});
     }
-    for (const std::uint32_t set : m.layer_rope) {
-        check(set < m.rope_sets.size(), "layer_rope", set,
+    for (const LayerConfig& l : m.layers) {
+        check(l.rope < m.rope_sets.size(), "layer_rope", l.rope,
               "less than the sets of inv_freq, " + std::to_string(m.rope_sets.size()));
     }
     return m;
 }
 
-SamplerState to_sampler(float temperature, std::int64_t top_k, float top_p, float min_p, float typical_p,
-                        float repeat_penalty, float presence_penalty, float frequency_penalty,
-                        std::int64_t penalty_window, const py::object& logit_bias, std::uint64_t seed, int logprobs,
-                        const py::object& end_ids, std::uint32_t vocab) {
+SamplerSettings to_sampler(float temperature, std::int64_t top_k, float top_p, float min_p, float typical_p,
+                           float repeat_penalty, float presence_penalty, float frequency_penalty,
+                           std::int64_t penalty_window, const py::object& logit_bias, std::uint64_t seed, int logprobs,
+                           const py::object& end_ids, std::uint32_t vocab) {
     const auto finite = [](float v) { return std::isfinite(v); };
-    SamplerState s;
+    SamplerSettings settings;
+    SamplerState& s = settings.state;
     s.temperature = checked("temperature", temperature, finite(temperature) && temperature >= 0, "a number >= 0");
     s.top_k = static_cast<std::uint32_t>(std::min<std::int64_t>(
         checked<std::int64_t>("top_k", top_k, top_k >= 0, "a number >= 0 (0: off)"), 0xFFFFFFFF));
@@ -160,7 +172,7 @@ SamplerState to_sampler(float temperature, std::int64_t top_k, float top_p, floa
         }
         s.end_ids[s.n_end_ids++] = to_id(item, vocab, [] { return std::string("an id of end_ids"); });
     }
-    if (logit_bias.is_none()) return s;
+    if (logit_bias.is_none()) return settings;
     for (const auto& [key, value] : py::dict(logit_bias)) {
         const std::uint32_t id = to_id(key, vocab, [] { return std::string("a token id of logit_bias"); });
         if (id >= vocab) {
@@ -176,12 +188,12 @@ SamplerState to_sampler(float temperature, std::int64_t top_k, float top_p, floa
         if (std::isnan(bias) || bias == std::numeric_limits<float>::infinity()) {
             throw InvalidArgumentError("logit_bias of token " + std::to_string(id) + " must be a number or -inf");
         }
-        if (s.n_bias == kMaxLogitBias) {
+        if (settings.bias.size() == kMaxLogitBias) {
             throw InvalidArgumentError("logit_bias has more than " + std::to_string(kMaxLogitBias) + " entries");
         }
-        s.bias[s.n_bias++] = {id, bias};
+        settings.bias.push_back({id, bias});
     }
-    return s;
+    return settings;
 }
 
 }  // namespace akunu

@@ -9,7 +9,7 @@
 
 #include "core/error.h"
 #include "core/model.h"
-#include "core/sampling.h"
+#include "engine/engine.h"
 
 namespace akunu {
 
@@ -32,9 +32,9 @@ T checked(const char* name, T value, bool ok, const char* expected) {
     return value;
 }
 
-SamplerState to_sampler(float temperature, std::int64_t top_k, float top_p, float min_p, float typical_p,
-                        float repeat_penalty, float presence_penalty, float frequency_penalty,
-                        std::int64_t penalty_window, const py::object& logit_bias, std::uint64_t seed, int logprobs,
-                        const py::object& end_ids, std::uint32_t vocab);
+SamplerSettings to_sampler(float temperature, std::int64_t top_k, float top_p, float min_p, float typical_p,
+                           float repeat_penalty, float presence_penalty, float frequency_penalty,
+                           std::int64_t penalty_window, const py::object& logit_bias, std::uint64_t seed, int logprobs,
+                           const py::object& end_ids, std::uint32_t vocab);
 
 }  // namespace akunu

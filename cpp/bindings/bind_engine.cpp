@@ -5,8 +5,8 @@
 #include <pybind11/stl.h>
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
+#include <tuple>
 
 #include "bindings/arguments.h"
 #include "bindings/bind.h"
@@ -15,6 +15,7 @@
 #include "core/error.h"
 #include "cpu/cpu_device.h"
 #include "engine/engine.h"
+#include "engine/measure.h"
 #include "engine/registry.h"
 
 namespace py = pybind11;
@@ -24,20 +25,6 @@ namespace akunu {
 namespace {
 
 using IdArray = py::array_t<std::uint32_t, py::array::c_style>;
-
-// What a signal's handler raised inside a poll (KeyboardInterrupt for Ctrl-C); kept until the engine has left its call.
-struct Interrupt {
-    std::optional<py::error_already_set> raised;
-    bool operator()() {
-        if (interpreter_exiting()) return true;
-        const py::gil_scoped_acquire gil;
-        if (PyErr_CheckSignals() != 0) raised.emplace();
-        return raised.has_value();
-    }
-    void rethrow() const {
-        if (raised) throw *raised;
-    }
-};
 
 // The Python object: an engine that refuses overlapping calls. Its members are touched only with the GIL.
 class PyEngine {
@@ -60,20 +47,20 @@ class PyEngine {
         // Runs f(engine, poll) without the GIL. Ctrl-C stops it and is raised afterwards.
         template <typename F>
         auto run(F&& f) const {
-            Interrupt interrupt;
-            const Poll poll = std::ref(interrupt);
+            SignalPoll signals;
+            const Poll poll = std::ref(signals);
             if constexpr (std::is_void_v<std::invoke_result_t<F, Engine&, const Poll&>>) {
                 {
                     const GilRelease release;
                     f(engine(), poll);
                 }
-                interrupt.rethrow();
+                signals.rethrow();
             } else {
                 auto result = [&] {
                     const GilRelease release;
                     return f(engine(), poll);
                 }();
-                interrupt.rethrow();
+                signals.rethrow();
                 return result;
             }
         }
@@ -93,6 +80,22 @@ class PyEngine {
     void cancel() {
         if (engine_) engine_->cancel();
     }
+    // The slot of calls that name none: one text after the other.
+    std::uint32_t only_slot() {
+        const Call call(*this);
+        if (!only_slot_ && !(only_slot_ = engine_->open())) throw InvalidArgumentError("all sequences are in use");
+        return *only_slot_;
+    }
+    // Tokens of a slot's text that the cache holds.
+    std::uint32_t length(std::uint32_t slot) {
+        const Call call(*this);
+        return engine_->sequence(slot).length;
+    }
+    IdArray tokens(std::uint32_t slot) {
+        const Call call(*this);
+        const auto ids = engine_->tokens(slot);
+        return IdArray(static_cast<py::ssize_t>(ids.size()), ids.data());
+    }
     void close() {
         claim();
         std::unique_ptr<Engine> engine = std::move(engine_);
@@ -108,12 +111,16 @@ class PyEngine {
     }
 
     std::unique_ptr<Engine> engine_;
+    std::optional<std::uint32_t> only_slot_;
     bool busy_ = false;
 };
 
+// As `Part`: slot, rows, sample, limit, drafts.
+using PyPart = std::tuple<std::uint32_t, std::uint32_t, bool, std::uint32_t, std::vector<std::uint32_t>>;
+
 struct PyChunk {
-    Chunk chunk;
-    bool want = false;
+    Produced produced;
+    std::uint32_t length = 0;  // tokens in the cache
     std::uint32_t top = 0;
 };
 
@@ -123,70 +130,65 @@ void check_complete(std::size_t done, std::size_t tokens) {
     throw Error("cancelled after " + std::to_string(done) + " of " + std::to_string(tokens) + " tokens");
 }
 
-Phase to_phase(const std::string& name) {
-    if (name == "decode") return Phase::kDecode;
-    if (name == "batch") return Phase::kBatch;
-    if (name == "prefill") return Phase::kPrefill;
-    throw InvalidArgumentError("phase is '" + name + "', expected decode, batch or prefill");
+PhaseRun to_run(const std::string& name, std::uint32_t rows, std::uint32_t position) {
+    const auto phase = [&] {
+        if (name == "decode") return Phase::kDecode;
+        if (name == "batch") return Phase::kBatch;
+        if (name == "prefill") return Phase::kPrefill;
+        throw InvalidArgumentError("phase is '" + name + "', expected decode, batch or prefill");
+    }();
+    return {phase, rows, position};
 }
 
-py::list describe(Engine& e, const std::string& phase, const ReplayArgs& args, const std::vector<double>& seconds) {
-    const DispatchTable& t = e.table({to_phase(phase), Head::kLastRow, Tail::kGreedy, false});
-    if (args.rows == 0 || args.rows > t.max_rows) {
-        throw InvalidArgumentError("a " + phase + " table takes 1.." + std::to_string(t.max_rows) + " rows, not " +
-                                   std::to_string(args.rows));
-    }
+py::list describe(Engine& e, const PhaseRun& run, const std::vector<double>& seconds) {
+    const ReplayArgs args = e.checked_args(run);
     py::list out;
-    for (std::size_t i = 0; i < t.commands.size(); ++i) {
-        const DispatchCmd& c = t.commands[i];
-        const CommandLabel& l = t.labels[i];
-        py::dict d;
-        const bool weighted = c.op == Op::kMatmul || c.op == Op::kGateUp || c.op == Op::kEmbed ||
-                              c.op == Op::kNormQkv || c.op == Op::kNormGateUp;
-        const bool cached = c.op == Op::kRopeKv || c.op == Op::kAttention || c.op == Op::kAttentionSplit;
-        d["label"] = l.full_name();
-        d["op"] = std::string(op_name(c.op));
-        d["dtype"] = weighted ? std::string(dtype_info(c.weight).name)
-                     : cached ? std::string(dtype_info(c.kv).name)
-                              : "";
-        std::vector<std::string> kernels = e.device().kernel_names(c);
-        if (kernels.empty()) {
-            const auto dtype = d["dtype"].cast<std::string>();
-            kernels.push_back(std::string(op_name(c.op)) + (dtype.empty() ? "" : "_" + dtype));
+    std::size_t i = 0;
+    for (const Program* program : e.programs(run)) {
+        ReplayArgs rows = args;
+        if (program->table.phase == "tail") rows.rows = args.logits;
+        for (std::size_t c = 0; c < program->table.commands.size(); ++c, ++i) {
+            const CommandInfo info = command_info(e.device(), program->table, c, rows);
+            py::dict d;
+            d["label"] = info.label;
+            d["op"] = info.op;
+            d["dtype"] = info.dtype;
+            d["kernel"] = info.kernel;
+            d["dispatches"] = info.dispatches;
+            d["layer"] = info.layer;
+            d["shape"] = info.shape;
+            d["bytes"] = info.bytes;
+            d["minimum"] = info.minimum;
+            d["flops"] = info.flops;
+            d["barrier"] = info.barrier || c == 0;
+            d["seconds"] = seconds.empty() ? 0.0 : seconds[i];
+            out.append(d);
         }
-        d["kernel"] = kernels.back();
-        d["dispatches"] = kernels.size();
-        d["layer"] = l.layer;
-        d["shape"] = l.shape;
-        d["bytes"] = cost_bytes(l.cost, args);
-        d["minimum"] = cost_minimum_bytes(l.cost, args);
-        d["flops"] = cost_flops(l.cost, args);
-        d["barrier"] = c.barrier;
-        d["seconds"] = seconds.empty() ? 0.0 : seconds[i];
-        out.append(d);
     }
     return out;
 }
 
-PyChunk wrap(Engine& e, Chunk chunk) {
-    const SamplerState& s = e.sampler();
-    return {std::move(chunk), s.want_logprobs != 0, std::min(s.n_logprobs, e.config().vocab_size)};
+PyChunk wrap(Engine& e, std::uint32_t slot, Produced produced) {
+    const Sequence& s = e.sequence(slot);
+    const std::uint32_t top = s.sampler.want_logprobs ? std::min(s.sampler.n_logprobs, e.config().vocab_size) : 0;
+    return {std::move(produced), s.length, top};
 }
 
 void bind_engine_class(py::module_& m) {
     py::class_<PyChunk>(m, "Chunk")
-        .def_property_readonly("ids", [](const PyChunk& c) { return c.chunk.ids; })
-        .def_property_readonly("ended", [](const PyChunk& c) { return c.chunk.ended; })
+        .def_property_readonly("ids", [](const PyChunk& c) { return c.produced.ids; })
+        .def_property_readonly("length", [](const PyChunk& c) { return c.length; })
+        .def_property_readonly("ended", [](const PyChunk& c) { return c.produced.ended; })
         .def_property_readonly("logprobs",
                                [](const PyChunk& c) {
                                    std::vector<float> v;
-                                   for (const auto& r : c.chunk.logprobs) v.push_back(r.chosen);
+                                   for (const auto& r : c.produced.logprobs) v.push_back(r.chosen);
                                    return v;
                                })
         .def_property_readonly("top_logprobs", [](const PyChunk& c) {
             std::vector<std::vector<std::pair<std::uint32_t, float>>> v;
             if (c.top == 0) return v;
-            for (const auto& r : c.chunk.logprobs) {
+            for (const auto& r : c.produced.logprobs) {
                 auto& row = v.emplace_back();
                 for (std::uint32_t i = 0; i < c.top; ++i) row.emplace_back(r.ids[i], r.values[i]);
             }
@@ -196,13 +198,15 @@ void bind_engine_class(py::module_& m) {
     py::class_<PyEngine>(m, "Engine")
         .def(py::init([](const std::shared_ptr<TensorFiles>& file, const py::object& spec, const std::string& device,
                          std::uint32_t context, int threads, const std::string& kv_dtype, std::uint32_t chunk,
+                         std::uint32_t parallel, std::uint64_t kv_memory, bool check_weights,
                          const py::object& synthetic, const py::object& progress) {
                  if (!file && synthetic.is_none()) throw InvalidArgumentError("Engine needs a file or synthetic types");
                  const DTypeInfo* kv = find_dtype(kv_dtype);
                  if (!kv) throw UnsupportedError("unknown KV cache type '" + kv_dtype + "'");
                  if (chunk == 0) throw InvalidArgumentError("chunk is 0, expected at least 1");
                  ModelConfig config = to_config(field(spec, "config"));
-                 auto source = to_source(file, field(spec, "tensors"), synthetic, device.starts_with("plan:"));
+                 auto source =
+                     to_source(file, field(spec, "tensors"), synthetic, device.starts_with("plan:"), check_weights);
                  const Progress report = [&](std::uint64_t done, std::uint64_t total) {
                      if (interpreter_exiting()) throw Error("the interpreter is exiting");
                      const py::gil_scoped_acquire gil;
@@ -213,18 +217,16 @@ void bind_engine_class(py::module_& m) {
                  auto dev = open_device(device, threads);
                  return std::make_unique<PyEngine>(
                      std::make_unique<Engine>(std::move(dev), std::move(config), std::move(source),
-                                              EngineOptions{context, chunk, kv->id}, report));
+                                              EngineOptions{context, chunk, kv->id, parallel, kv_memory}, report));
              }),
              py::arg("file").none(true), py::arg("spec"), py::kw_only(), py::arg("device") = "auto",
              py::arg("context") = 0, py::arg("threads") = 0, py::arg("kv_dtype") = "f16", py::arg("chunk") = 512,
+             py::arg("parallel") = 8, py::arg("kv_memory") = 0, py::arg("check_weights") = true,
              py::arg("synthetic") = py::none(), py::arg("progress") = py::none())
         .def_property_readonly("context", [](PyEngine& e) { return e.get().context(); })
-        .def_property_readonly("position", [](PyEngine& e) { return e.get().position(); })
-        .def_property_readonly("tokens",
-                               [](PyEngine& e) {
-                                   const auto h = e.get().history();
-                                   return IdArray(static_cast<py::ssize_t>(h.size()), h.data());
-                               })
+        .def_property_readonly("parallel", [](PyEngine& e) { return e.get().parallel(); })
+        .def_property_readonly("position", [](PyEngine& e) { return e.length(e.only_slot()); })
+        .def_property_readonly("tokens", [](PyEngine& e) { return e.tokens(e.only_slot()); })
         .def_property_readonly("threads", [](PyEngine& e) { return e.get().device().threads(); })
         .def_property_readonly("device", [](PyEngine& e) { return e.get().device().name(); })
         .def_property_readonly("isa", [](PyEngine& e) { return e.get().device().isa(); })
@@ -240,44 +242,124 @@ void bind_engine_class(py::module_& m) {
                                    d["scratch"] = u.scratch;
                                    return d;
                                })
+        .def_property_readonly("pages",
+                               [](PyEngine& e) {
+                                   const PyEngine::Call call(e);
+                                   const PageUse u = call.engine().page_use();
+                                   py::dict d;
+                                   d["pages"] = u.pages;
+                                   d["held"] = u.held;
+                                   d["cached"] = u.cached;
+                                   d["page_bytes"] = u.page_bytes;
+                                   return d;
+                               })
+        .def("open", [](PyEngine& e) { return PyEngine::Call(e).engine().open(); })
+        .def("close_slot", [](PyEngine& e, std::uint32_t slot) { PyEngine::Call(e).engine().close(slot); })
         .def(
             "begin",
             [](PyEngine& e, const py::object& ids, float temperature, std::int64_t top_k, float top_p, float min_p,
                float typical_p, float repeat_penalty, float presence_penalty, float frequency_penalty,
                std::int64_t penalty_window, const py::object& logit_bias, std::uint64_t seed, int logprobs,
-               const py::object& end_ids, bool reuse) {
+               const py::object& end_ids, bool reuse, std::optional<std::uint32_t> slot) {
                 const std::uint32_t vocab = e.get().config().vocab_size;
-                const SamplerState s =
+                const SamplerSettings s =
                     to_sampler(temperature, top_k, top_p, min_p, typical_p, repeat_penalty, presence_penalty,
                                frequency_penalty, penalty_window, logit_bias, seed, logprobs, end_ids, vocab);
                 const auto prompt = to_ids(ids, vocab);
-                return e.call([&](Engine& engine, const Poll&) { return engine.begin(prompt, s, reuse); });
+                const std::uint32_t at = slot ? *slot : e.only_slot();
+                return e.call([&](Engine& engine, const Poll&) { return engine.begin(at, prompt, s, reuse); });
             },
             py::arg("ids"), py::kw_only(), py::arg("temperature") = 0.0f, py::arg("top_k") = 0, py::arg("top_p") = 1.0f,
             py::arg("min_p") = 0.0f, py::arg("typical_p") = 1.0f, py::arg("repeat_penalty") = 1.0f,
             py::arg("presence_penalty") = 0.0f, py::arg("frequency_penalty") = 0.0f, py::arg("penalty_window") = 64,
             py::arg("logit_bias") = py::none(), py::arg("seed") = 0, py::arg("logprobs") = -1,
-            py::arg("end_ids") = py::tuple(), py::arg("reuse") = true)
+            py::arg("end_ids") = py::tuple(), py::arg("reuse") = true, py::arg("slot") = py::none())
+        .def("length", &PyEngine::length, py::arg("slot"))
+        .def(
+            "reserve",
+            [](PyEngine& e, std::uint32_t slot, std::uint32_t rows, std::uint32_t steps, std::uint32_t drafts) {
+                return PyEngine::Call(e).engine().reserve({slot, rows, false, 0, std::vector<std::uint32_t>(drafts)},
+                                                          steps);
+            },
+            py::arg("slot"), py::arg("rows"), py::arg("steps") = 1, py::arg("drafts") = 0)
+        .def("drop_pages", [](PyEngine& e, std::uint32_t slot) { PyEngine::Call(e).engine().drop_pages(slot); })
+        .def("forget", [](PyEngine& e) { PyEngine::Call(e).engine().forget(); })
+        .def(
+            "set_mask",
+            [](PyEngine& e, std::uint32_t slot, const std::optional<IdArray>& mask) {
+                std::span<const std::uint32_t> words;
+                if (mask) words = {mask->data(), static_cast<std::size_t>(mask->size())};
+                PyEngine::Call(e).engine().set_mask(slot, words);
+            },
+            py::arg("slot"), py::arg("mask").none(true))
+        .def(
+            "step",
+            [](PyEngine& e, const std::vector<PyPart>& list, std::uint32_t steps) {
+                std::vector<Part> parts;
+                for (const auto& [slot, rows, sample, limit, drafts] : list) {
+                    parts.push_back({slot, rows, sample, limit, drafts});
+                }
+                // What came of it is not lost when Ctrl-C ended it: the other texts are not the interrupted one's.
+                const PyEngine::Call call(e);
+                SignalPoll signals;
+                std::vector<PyChunk> out;
+                {
+                    const GilRelease release;
+                    auto produced = call.engine().step(parts, steps, std::ref(signals));
+                    for (std::size_t i = 0; i < parts.size(); ++i) {
+                        out.push_back(wrap(call.engine(), parts[i].slot, std::move(produced[i])));
+                    }
+                }
+                py::object raised = py::none();
+                try {
+                    signals.rethrow();
+                } catch (const py::error_already_set& error) {
+                    raised = error.value();
+                }
+                return py::make_tuple(std::move(out), raised);
+            },
+            py::arg("parts"), py::arg("steps") = 1)
+        .def("stop_after_step", [](PyEngine& e) { e.get().yield(); })
         .def(
             "prefill",
             [](PyEngine& e, bool sample) {
+                const std::uint32_t slot = e.only_slot();
                 PyChunk out;
                 const std::uint32_t left = e.call([&](Engine& engine, const Poll& poll) {
-                    Chunk chunk;
-                    const std::uint32_t rest = engine.prefill(sample, chunk, poll);
-                    out = wrap(engine, std::move(chunk));
-                    return rest;
+                    const Sequence& s = engine.sequence(slot);
+                    if (!s.prompting()) throw InvalidArgumentError("prefill without a prompt: call begin first");
+                    const std::uint32_t rows = std::min(s.known - s.length, engine.chunk());
+                    const Part part{slot, rows, sample && s.length + rows == s.known, 1, {}};
+                    if (!engine.reserve(part, 1)) throw DeviceError("all pages of the cache are in use");
+                    out = wrap(engine, slot, std::move(engine.step({&part, 1}, 1, poll)[0]));
+                    return s.prompt - std::min(s.length, s.prompt);
                 });
                 return py::make_tuple(left, std::move(out));
             },
             py::arg("sample") = true)
         .def("decode",
              [](PyEngine& e, std::uint32_t n) {
-                 return e.call([&](Engine& engine, const Poll& poll) { return wrap(engine, engine.decode(n, poll)); });
+                 const std::uint32_t slot = e.only_slot();
+                 return e.call([&](Engine& engine, const Poll& poll) {
+                     const Sequence& s = engine.sequence(slot);
+                     if (!s.pending()) {
+                         throw InvalidArgumentError("decode without a sampled token: call begin and prefill first");
+                     }
+                     const std::uint32_t steps = std::min({n, engine.context() - s.length, kMaxChain});
+                     if (steps == 0) return PyChunk{};
+                     const Part part{slot, 1, true, steps, {}};
+                     if (!engine.reserve(part, steps)) throw DeviceError("all pages of the cache are in use");
+                     return wrap(engine, slot, std::move(engine.step({&part, 1}, steps, poll)[0]));
+                 });
              })
         .def("cancel", &PyEngine::cancel)
-        .def("truncate",
-             [](PyEngine& e, std::uint32_t n) { e.call([&](Engine& engine, const Poll&) { engine.truncate(n); }); })
+        .def(
+            "truncate",
+            [](PyEngine& e, std::uint32_t n, std::optional<std::uint32_t> slot) {
+                const std::uint32_t at = slot ? *slot : e.only_slot();
+                e.call([&](Engine& engine, const Poll&) { engine.truncate(at, n); });
+            },
+            py::arg("n"), py::arg("slot") = py::none())
         .def("logits",
              [](PyEngine& e, const py::object& object) {
                  const std::size_t vocab = e.get().config().vocab_size;
@@ -286,10 +368,9 @@ void bind_engine_class(py::module_& m) {
                  py::array_t<float> out({ids.size(), vocab});
                  float* data = out.mutable_data();
                  const std::uint32_t done = e.call([&](Engine& engine, const Poll& poll) {
-                     engine.for_each_logits(ids, poll, [&](std::size_t i, std::span<const float> row) {
+                     return engine.for_each_logits(ids, poll, [&](std::size_t i, std::span<const float> row) {
                          std::copy(row.begin(), row.end(), data + i * vocab);
                      });
-                     return engine.position();
                  });
                  check_complete(done, ids.size());
                  return out;
@@ -298,55 +379,31 @@ void bind_engine_class(py::module_& m) {
             "nll",
             [](PyEngine& e, const py::object& object, std::size_t first) {
                 const auto ids = to_ids(object, e.get().config().vocab_size);
-                e.get().check_ids(ids);
-                if (first < 1 || first > ids.size()) {
-                    throw InvalidArgumentError("first is " + std::to_string(first) + ", expected 1.." +
-                                               std::to_string(ids.size()));
-                }
-                py::array_t<float> out(static_cast<py::ssize_t>(ids.size() - first));
-                float* data = out.mutable_data();
+                std::vector<float> out;
                 const std::uint32_t done = e.call([&](Engine& engine, const Poll& poll) {
-                    engine.for_each_logits(ids, poll, [&](std::size_t i, std::span<const float> row) {
-                        if (i + 1 < first || i + 1 >= ids.size()) return;
-                        double sum = 0;
-                        const float max = *std::max_element(row.begin(), row.end());
-                        for (const float v : row) sum += std::exp(v - max);
-                        data[i + 1 - first] = static_cast<float>(max + std::log(sum) - row[ids[i + 1]]);
-                    });
-                    return engine.position();
+                    return negative_log_likelihoods(engine, ids, first, poll, out);
                 });
                 check_complete(done, ids.size());
-                return out;
+                return py::array_t<float>(static_cast<py::ssize_t>(out.size()), out.data());
             },
             py::arg("ids"), py::arg("first") = 1)
         .def(
             "plan",
             [](PyEngine& e, const std::string& phase, std::uint32_t rows, std::uint32_t position) {
                 const PyEngine::Call call(e);
-                return describe(call.engine(), phase, {position, rows, 1}, {});
+                return describe(call.engine(), to_run(phase, rows, position), {});
             },
             py::arg("phase") = "decode", py::arg("rows") = 1, py::arg("position") = 0)
         .def(
             "profile",
             [](PyEngine& e, const std::string& phase, std::uint32_t rows, std::uint32_t position, int repeats) {
                 checked("repeats", repeats, repeats >= 1 && repeats <= 100000, "1..100000");
-                const TableKey key{to_phase(phase), Head::kLastRow, Tail::kGreedy, false};
-                const ReplayArgs args{position, rows, 1};
-                std::vector<std::vector<double>> runs;
-                const auto n = static_cast<std::size_t>(repeats);
+                const PhaseRun run = to_run(phase, rows, position);
                 const PyEngine::Call call(e);
-                call.run([&](Engine& engine, const Poll& poll) {
-                    engine.profile(key, args);  // warm-up
-                    while (runs.size() < n && !poll()) runs.push_back(engine.profile(key, args));
+                const std::vector<double> seconds = call.run([&](Engine& engine, const Poll& poll) {
+                    return median_profile(engine, run, static_cast<std::size_t>(repeats), poll);
                 });
-                std::vector<double> median(runs.empty() ? 0 : runs[0].size());
-                for (std::size_t i = 0; i < median.size(); ++i) {
-                    std::vector<double> v;
-                    for (const auto& run : runs) v.push_back(run[i]);
-                    std::nth_element(v.begin(), v.begin() + static_cast<std::ptrdiff_t>(v.size() / 2), v.end());
-                    median[i] = v[v.size() / 2];
-                }
-                return describe(call.engine(), phase, args, median);
+                return describe(call.engine(), run, seconds);
             },
             py::arg("phase") = "decode", py::arg("rows") = 1, py::arg("position") = 0, py::arg("repeats") = 16)
         .def("close", &PyEngine::close);

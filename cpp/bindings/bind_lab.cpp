@@ -100,7 +100,8 @@ class Lab {
         {
             const GilRelease release;
             const std::lock_guard lock(mutex_);
-            device_->replay(bench.table, bench.args, control, {});
+            const Program* const program = bench.program.get();
+            device_->replay({&program, 1}, bench.args, control, {});
         }
         bench.check_guards(op);
         bench.copy_back(buffers);
@@ -112,11 +113,12 @@ class Lab {
         Bench bench(*this, op, buffers, params, kv_dtype, std::max<std::size_t>(copies, 1));
         const GilRelease release;
         const std::lock_guard lock(mutex_);
-        std::vector<double> all, once(bench.table.commands.size());
-        device_->profile(bench.table, bench.args, once);  // warm-up: first touch of the copies
+        const Program* const program = bench.program.get();
+        std::vector<double> all, once(program->table.commands.size());
+        device_->profile({&program, 1}, bench.args, once);  // warm-up: first touch of the copies
         for (std::size_t i = 0; i < repeats; ++i) {
             std::fill(once.begin(), once.end(), 0.0);
-            device_->profile(bench.table, bench.args, once);
+            device_->profile({&program, 1}, bench.args, once);
             all.insert(all.end(), once.begin(), once.end());
         }
         bench.check_guards(op);
@@ -131,7 +133,7 @@ class Lab {
 
     // One command per copy of the buffers.
     struct Bench {
-        DispatchTable table;
+        std::unique_ptr<Program> program;
         ReplayArgs args;
         std::vector<Slot> slots;
 
@@ -139,9 +141,10 @@ class Lab {
               const std::string& kv_dtype, std::size_t copies) {
             if (buffers.size() > kMaxBuffers) throw InvalidArgumentError("more than 8 buffers");
             DispatchCmd base;
-            base.op = lab::op_named(op);
+            base.op = op_named(op);
             base.kv = dtype_named(kv_dtype).id;
-            args = lab::with_params(base.op, [&](auto p) { return lab::set_params<decltype(p)>(base, params); });
+            args = lab::set_params(base, params);
+            DispatchTable table;
             table.phase = args.rows == 1                                      ? "decode"
                           : args.rows <= lab.device_->traits().max_batch_rows ? "batch"
                                                                               : "prefill";
@@ -149,10 +152,11 @@ class Lab {
             for (std::size_t c = 0; c < copies; ++c) {
                 DispatchCmd cmd = base;
                 for (std::size_t i = 0; i < buffers.size(); ++i) bind(lab, cmd, buffers[i], i, c);
-                lab.device_->resolve(cmd);
+                args.keys = lab::keys_of(cmd, args);
                 table.commands.push_back(cmd);
                 table.labels.push_back({op, "", -1, {}});
             }
+            program = lab.device_->compile(std::move(table));
         }
 
         void bind(Lab& lab, DispatchCmd& cmd, const py::handle& item, std::size_t index, std::size_t copy) {
@@ -227,40 +231,41 @@ py::dict q8_planes(const py::array_t<std::uint8_t, py::array::c_style>& raw, std
     return d;
 }
 
+// A NumPy type of 4-byte fields.
+py::dtype struct_dtype(std::span<const FieldInfo> fields) {
+    py::list names, formats, offsets;
+    for (const FieldInfo& f : fields) {
+        names.append(std::string(f.name));
+        formats.append(f.is_float ? "f4" : "u4");
+        offsets.append(f.offset);
+    }
+    return py::dtype(names, formats, offsets, static_cast<py::ssize_t>(4 * fields.size()));
+}
+
 void register_structs() {
-    PYBIND11_NUMPY_DTYPE(EmbedParams, position, rows, dim, vocab, scale);
-    PYBIND11_NUMPY_DTYPE(RopeTableParams, position, rows, half_dim, scale);
-    PYBIND11_NUMPY_DTYPE(NormParams, rows, first_row, dim, eps, formats);
-    PYBIND11_NUMPY_DTYPE(QuantizeParams, rows, dim, formats);
-    PYBIND11_NUMPY_DTYPE(MatmulParams, rows, n, k, y_stride, accumulate, has_bias, softcap);
-    PYBIND11_NUMPY_DTYPE(GateUpParams, rows, n, k, activation, formats);
-    PYBIND11_NUMPY_DTYPE(NormQkvParams, n_q, n_kv, k, k_offset, v_offset, has_bias, eps);
-    PYBIND11_NUMPY_DTYPE(NormGateUpParams, n, k, activation, formats, eps);
-    PYBIND11_NUMPY_DTYPE(GateActParams, rows, n, activation, formats);
-    PYBIND11_NUMPY_DTYPE(RopeKvParams, position, rows, n_heads, n_kv_heads, head_dim, rope_dim, style, qk_norm, eps,
-                         context);
-    PYBIND11_NUMPY_DTYPE(AttentionParams, position, rows, n_heads, n_kv_heads, head_dim, window, context, scale,
-                         softcap, formats);
-    PYBIND11_NUMPY_DTYPE(SampleParams, position, step, vocab);
+    PYBIND11_NUMPY_DTYPE(Row, slot, position);
     PYBIND11_NUMPY_DTYPE(LogitBias, id, bias);
     PYBIND11_NUMPY_DTYPE(SamplerState, temperature, top_k, top_p, min_p, typical_p, repeat_penalty, presence_penalty,
                          frequency_penalty, penalty_window, seed_lo, seed_hi, want_logprobs, n_logprobs, n_end_ids,
-                         n_bias, end_ids, bias);
+                         n_bias, masked, end_ids);
+    PYBIND11_NUMPY_DTYPE(SlotState, stopped, produced, limit);
     PYBIND11_NUMPY_DTYPE(LogprobRecord, chosen, ids, values);
-    PYBIND11_NUMPY_DTYPE(Control, stop, produced);
+    PYBIND11_NUMPY_DTYPE(Control, stop, active, yield);
 }
 
-// Parameter structs by op, and the structs that the sampling ops read and write.
+// Parameter structs by op, and the structs in the step's buffers.
 py::dict struct_dtypes() {
     // At the first call, not at import: it imports NumPy.
     [[maybe_unused]] static const bool once = (register_structs(), true);
     py::dict d;
     for (int i = 0; i < static_cast<int>(Op::kCount); ++i) {
-        const Op op = static_cast<Op>(i);
-        d[py::str(std::string(op_name(op)))] =
-            lab::with_params(op, [](auto p) { return py::dtype::of<decltype(p)>(); });
+        const OpInfo& op = op_info(static_cast<Op>(i));
+        d[py::str(std::string(op.name))] = struct_dtype(op.fields);
     }
+    d["Row"] = py::dtype::of<Row>();
+    d["LogitBias"] = py::dtype::of<LogitBias>();
     d["SamplerState"] = py::dtype::of<SamplerState>();
+    d["SlotState"] = py::dtype::of<SlotState>();
     d["LogprobRecord"] = py::dtype::of<LogprobRecord>();
     d["Control"] = py::dtype::of<Control>();
     return d;
@@ -298,10 +303,9 @@ void bind_lab(py::module_& m) {
              [](Lab& l, const std::string& format, std::uint64_t rows, std::uint64_t dim) {
                  return l.device().activation_bytes(format_named(format), rows, dim);
              })
-        .def("kv_bytes",
-             [](Lab& l, const std::string& dtype, std::uint32_t n_kv_heads, std::uint32_t head_dim,
-                std::uint32_t context) {
-                 return l.device().kv_bytes(dtype_named(dtype).id, n_kv_heads, head_dim, context);
+        .def("kv_page_bytes",
+             [](Lab& l, const std::string& dtype, std::uint32_t n_kv_heads, std::uint32_t head_dim) {
+                 return l.device().kv_page_bytes(dtype_named(dtype).id, n_kv_heads, head_dim);
              })
         .def("attention_partial_bytes",
              [](Lab& l, std::uint32_t n_heads, std::uint32_t head_dim, std::uint32_t context) {

@@ -16,7 +16,9 @@ namespace py = pybind11;
 
 std::atomic<bool> exiting{false};
 std::atomic<int> released{0};  // threads inside a GilRelease that may still take the GIL
-std::thread::id exit_thread;   // set before `exiting`: callbacks of other modules may still use an engine there
+std::atomic<std::uint64_t> signal_polls{0};
+std::atomic<unsigned long> main_thread{0};  // the one that Python runs signals' handlers on
+std::thread::id exit_thread;  // set before `exiting`: callbacks of other modules may still use an engine there
 
 void leave_calls() {
     exit_thread = std::this_thread::get_id();
@@ -49,9 +51,27 @@ GilRelease::~GilRelease() {
     --released;
 }
 
-void bind_exit(py::module_&) {
-    pthread_atfork(nullptr, nullptr, [] { released = 0; });  // a forked child has none of the other threads
+bool SignalPoll::operator()() {
+    constexpr auto kInterval = std::chrono::milliseconds(100);
+    if (interpreter_exiting() || raised_) return true;
+    if (PyThread_get_thread_ident() != main_thread) return false;
+    const auto now = std::chrono::steady_clock::now();
+    if (now - last_ < kInterval) return false;
+    const py::gil_scoped_acquire gil;
+    ++signal_polls;
+    if (PyErr_CheckSignals() != 0) raised_.emplace();
+    last_ = std::chrono::steady_clock::now();
+    return raised_.has_value();
+}
+
+void bind_exit(py::module_& m) {
+    main_thread = py::module_::import("threading").attr("main_thread")().attr("ident").cast<unsigned long>();
+    pthread_atfork(nullptr, nullptr, [] {  // a forked child has none of the other threads
+        released = 0;
+        main_thread = PyThread_get_thread_ident();
+    });
     py::module_::import("atexit").attr("register")(py::cpp_function(leave_calls));
+    m.def("signal_polls", [] { return signal_polls.load(); });
 }
 
 }  // namespace akunu

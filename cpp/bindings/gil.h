@@ -7,6 +7,9 @@
 
 #include <pybind11/pybind11.h>
 
+#include <chrono>
+#include <optional>
+
 namespace akunu {
 
 // True when this thread must not return to Python any more: long calls stop, callbacks are not made.
@@ -22,6 +25,21 @@ class GilRelease {
 
   private:
     PyThreadState* state_;
+};
+
+// The poll of one long call: true when the call is to stop. Signals' handlers run on the main thread only, and Python
+// looks at them itself between calls, so nothing else asks for the GIL, which another thread may be long in giving.
+class SignalPoll {
+  public:
+    bool operator()();
+    // Raises what a handler raised (KeyboardInterrupt for Ctrl-C), after the engine has left its call.
+    void rethrow() const {
+        if (raised_) throw *raised_;
+    }
+
+  private:
+    std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+    std::optional<pybind11::error_already_set> raised_;
 };
 
 }  // namespace akunu

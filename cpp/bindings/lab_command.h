@@ -2,9 +2,9 @@
 // kernel table's driver in tests/cpp share.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <string>
-#include <type_traits>
 
 #include "core/device.h"
 #include "core/error.h"
@@ -27,81 +27,40 @@ inline std::size_t broken_guard(const std::byte* p, std::size_t bytes) {
     return n;
 }
 
-inline Op op_named(const std::string& name) {
-    for (int i = 0; i < static_cast<int>(Op::kCount); ++i) {
-        if (op_name(static_cast<Op>(i)) == name) return static_cast<Op>(i);
+// Sets the parameters and, as the Emitter does, a patch for the rows. The step stays as given.
+inline ReplayArgs set_params(DispatchCmd& cmd, const std::string& bytes) {
+    const OpInfo& op = op_info(cmd.op);
+    if (bytes.size() != op.param_bytes) {
+        throw InvalidArgumentError("parameters of " + std::string(op.name) + " are " + std::to_string(bytes.size()) +
+                                   " bytes, expected " + std::to_string(op.param_bytes));
     }
-    throw InvalidArgumentError("unknown op '" + name + "'");
-}
-
-// Calls f with an object of the op's parameter type.
-template <typename F>
-auto with_params(Op op, F&& f) {
-    switch (op) {
-        case Op::kEmbed:
-            return f(EmbedParams{});
-        case Op::kRopeTable:
-            return f(RopeTableParams{});
-        case Op::kNorm:
-        case Op::kNormAdd:
-            return f(NormParams{});
-        case Op::kQuantize:
-            return f(QuantizeParams{});
-        case Op::kMatmul:
-            return f(MatmulParams{});
-        case Op::kGateUp:
-            return f(GateUpParams{});
-        case Op::kNormQkv:
-            return f(NormQkvParams{});
-        case Op::kNormGateUp:
-            return f(NormGateUpParams{});
-        case Op::kGateAct:
-            return f(GateActParams{});
-        case Op::kRopeKv:
-            return f(RopeKvParams{});
-        case Op::kAttention:
-        case Op::kAttentionSplit:
-        case Op::kAttentionMerge:
-            return f(AttentionParams{});
-        case Op::kArgmax:
-        case Op::kSamplePrepare:
-        case Op::kSampleSelect:
-        case Op::kLogprobs:
-            return f(SampleParams{});
-        case Op::kCount:
-            break;
-    }
-    throw InvalidArgumentError("unknown op");
-}
-
-// Sets the parameters and, as the TableBuilder does, patches for the rows and the position.
-template <typename P>
-ReplayArgs set_params(DispatchCmd& cmd, const std::string& bytes) {
-    if (bytes.size() != sizeof(P)) {
-        throw InvalidArgumentError("parameters of " + std::string(op_name(cmd.op)) + " are " +
-                                   std::to_string(bytes.size()) + " bytes, expected " + std::to_string(sizeof(P)));
-    }
-    P p;
-    std::memcpy(&p, bytes.data(), sizeof p);
-    cmd.set_params(p);
-    const auto patch = [&](const u32& field, PatchSource source) {
-        const auto offset = reinterpret_cast<const std::byte*>(&field) - reinterpret_cast<const std::byte*>(&p);
-        cmd.patches.at(cmd.n_patches++) = {static_cast<std::uint8_t>(offset), source, 0};
-    };
+    std::memcpy(cmd.params.data(), bytes.data(), bytes.size());
+    cmd.param_bytes = static_cast<std::uint8_t>(bytes.size());
     ReplayArgs args;
-    if constexpr (requires { p.rows; }) {
-        args.rows = p.rows;
-        patch(p.rows, PatchSource::kRows);
+    if (const FieldInfo* rows = find_field(op, "rows")) {
+        std::memcpy(&args.rows, bytes.data() + rows->offset, sizeof args.rows);
+        args.logits = args.rows;
+        cmd.patches.at(cmd.n_patches++) = {rows->offset, PatchSource::kRows};
     }
-    if constexpr (std::is_same_v<P, SampleParams>) {  // the row before the token to be written
-        if (p.position == 0) throw InvalidArgumentError("a sampler's position is 0, expected at least 1");
-        args.position = p.position - 1;
-        patch(p.position, PatchSource::kEnd);
-    } else if constexpr (requires { p.position; }) {
-        args.position = p.position;
-        patch(p.position, PatchSource::kPosition);
+    if (const FieldInfo* keys = find_field(op, "keys")) {
+        std::memcpy(&args.keys, bytes.data() + keys->offset, sizeof args.keys);
+        cmd.patches.at(cmd.n_patches++) = {keys->offset, PatchSource::kKeys};
     }
     return args;
+}
+
+// The keys that the command's last row sees, from its buffer of rows, once it is bound.
+inline std::uint32_t keys_of(const DispatchCmd& cmd, const ReplayArgs& args) {
+    const OpInfo& op = op_info(cmd.op);
+    std::uint32_t keys = 1, step = 0;
+    if (const FieldInfo* f = find_field(op, "step")) std::memcpy(&step, cmd.params.data() + f->offset, sizeof step);
+    for (std::size_t i = 0; i < cmd.n_buffers; ++i) {
+        if (op.buffers[i].name != "rows" || !cmd.buffers[i]) continue;
+        const auto* rows = cmd.buffers[i].host<Row>();
+        const auto n = (cmd.buffers[i].end() - cmd.buffers[i].offset) / sizeof(Row);
+        for (std::uint32_t r = 0; r < args.rows && r < n; ++r) keys = std::max(keys, rows[r].position + step + 1);
+    }
+    return keys;
 }
 
 // A buffer's memory on a device, with guards on both sides.

@@ -33,9 +33,9 @@ DType to_weight_type(const std::string& name) {
 }  // namespace
 
 std::shared_ptr<WeightSource> to_source(std::shared_ptr<const TensorFiles> files, const py::object& tensors,
-                                        const py::object& synthetic, bool planned) {
+                                        const py::object& synthetic, bool planned, bool check) {
     const auto refs = to_refs(tensors);
-    if (files) return std::make_shared<FileSource>(std::move(files), refs);
+    if (files) return std::make_shared<FileSource>(std::move(files), refs, check);
     std::map<std::string, SyntheticSource::Shape> shapes;
     for (const auto& [name, ref] : refs) {
         const DType dtype = to_weight_type(py::cast<std::string>(synthetic[py::str(name)]));

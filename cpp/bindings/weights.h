@@ -11,8 +11,8 @@
 namespace akunu {
 
 // `tensors` maps canonical names to akunu.config.TensorRef. Without files, `synthetic` maps them to dtypes and the
-// weights are random, or, `planned`, zeros that take no memory.
+// weights are random, or, `planned`, zeros that take no memory. `check`: as of FileSource.
 std::shared_ptr<WeightSource> to_source(std::shared_ptr<const TensorFiles> files, const pybind11::object& tensors,
-                                        const pybind11::object& synthetic, bool planned);
+                                        const pybind11::object& synthetic, bool planned, bool check);
 
 }  // namespace akunu

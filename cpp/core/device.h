@@ -42,11 +42,32 @@ struct MixedQkv {
 
 // What suits a device, as data. The TableBuilder reads it; it never asks which device it is.
 struct DeviceTraits {
-    std::uint32_t max_batch_rows = 16;  // `batch` tables
+    std::uint32_t max_batch_rows = 16;  // rows of `batch` tables; 1: a prompt's tables serve them too
     bool split_attention = true;        // decode attention as split + merge commands
     bool fused_norms = false;           // decode: kNormQkv and kNormGateUp, where a command costs more than a norm
     std::span<const MixedQkv> mixed_qkv = {};  // with fused norms: what one kNormQkv takes besides equal types
 };
+
+// Where memory is, and who sees it.
+enum class MemoryKind : std::uint8_t {
+    kDevice,  // only the device: the host uploads and downloads
+    kShared,  // both
+};
+
+// A table that a device has compiled: its commands have their kernels. What else a device keeps is in a class of its
+// own.
+class Program {
+  public:
+    explicit Program(DispatchTable t) : table(std::move(t)) {}
+    virtual ~Program() = default;
+    DispatchTable table;
+};
+
+// The programs that a step runs, one after the other: the forward pass, and what follows it.
+using Segments = std::span<const Program* const>;
+
+// Called now and then during long calls; true stops them.
+using Poll = std::function<bool()>;
 
 class Device {
   public:
@@ -61,16 +82,20 @@ class Device {
     virtual std::uint32_t matmul_input(DType weight) const = 0;
     // Bytes of an activation of `rows` x `dim` in `format`.
     virtual std::uint64_t activation_bytes(std::uint32_t format, std::uint64_t rows, std::uint64_t dim) const = 0;
-    // Bytes of one layer's K (or V) cache, and of the decode attention's partial results.
-    virtual std::uint64_t kv_bytes(DType dtype, std::uint32_t n_kv_heads, std::uint32_t head_dim,
-                                   std::uint32_t context) const = 0;
+    // Bytes of one layer's keys and values of kPagePositions positions, and of the decode attention's partial results.
+    virtual std::uint64_t kv_page_bytes(DType dtype, std::uint32_t n_kv_heads, std::uint32_t head_dim) const = 0;
     virtual std::uint64_t attention_partial_bytes(std::uint32_t n_heads, std::uint32_t head_dim,
                                                   std::uint32_t context) const = 0;
     virtual bool supports_kv(DType dtype) const = 0;
+    // Bytes that the device has for weights and caches together.
+    virtual std::uint64_t memory() const = 0;
 
     // Memory is zero-filled and lazily committed where the system can. Throws DeviceError.
-    virtual Buffer allocate(std::uint64_t bytes) = 0;
+    virtual Buffer allocate(std::uint64_t bytes, MemoryKind kind) = 0;
     virtual void release(Buffer& buffer) = 0;
+    // To and from memory of any kind, while nothing runs that uses it.
+    virtual void upload(const Binding& to, std::span<const std::byte> bytes) = 0;
+    virtual void download(const Binding& from, std::span<std::byte> bytes) = 0;
 
     // Stores a matmul weight the way this device wants it. Unless the result is `mapped`, the host bytes are not needed
     // afterwards and the caller releases the result's buffer.
@@ -78,26 +103,26 @@ class Device {
     // Uses the host bytes in place; the caller keeps them alive and unchanged.
     virtual Weight map_weight(const HostTensor& tensor) = 0;
 
-    // Chooses the kernel and its geometry; throws UnsupportedError when there is none.
-    virtual void resolve(DispatchCmd& cmd) const = 0;
+    // Chooses the kernels and their geometry; throws UnsupportedError when there is none for a command.
+    virtual std::unique_ptr<Program> compile(DispatchTable table) = 0;
 
     // What runs a resolved command, a name for each dispatch; empty where a command is one call that has no name.
     virtual std::vector<std::string> kernel_names(const DispatchCmd&) const { return {}; }
 
-    // Runs the table `args.steps` times, position advancing by one each time, until `control.stop` is set. Returns
-    // steps run. `poll` is called now and then on the calling thread; when it returns true the replay stops early.
-    virtual std::uint32_t replay(const DispatchTable& table, const ReplayArgs& args, Control& control,
-                                 const std::function<bool()>& poll) = 0;
+    // Runs the segments `args.steps` times, until `control.stop` is set. Returns the steps run. `poll` is called now
+    // and then on the calling thread; when it returns true the replay stops early.
+    virtual std::uint32_t replay(Segments segments, const ReplayArgs& args, Control& control, const Poll& poll) = 0;
 
-    // Runs the table once and adds each command's seconds to `seconds`.
-    virtual void profile(const DispatchTable& table, const ReplayArgs& args, std::span<double> seconds) = 0;
+    // Runs the segments once and adds each command's seconds to `seconds`.
+    virtual void profile(Segments segments, const ReplayArgs& args, std::span<double> seconds) = 0;
 };
 
 // Owns a buffer of a device.
 class DeviceBuffer {
   public:
     DeviceBuffer() = default;
-    DeviceBuffer(Device& device, std::uint64_t bytes) : device_(&device), buffer_(device.allocate(bytes)) {}
+    DeviceBuffer(Device& device, std::uint64_t bytes, MemoryKind kind = MemoryKind::kShared)
+        : device_(&device), buffer_(device.allocate(bytes, kind)) {}
     // Takes over a buffer that the device allocated.
     DeviceBuffer(Device& device, Buffer buffer) : device_(&device), buffer_(buffer) {}
     DeviceBuffer(DeviceBuffer&& o) noexcept
@@ -115,7 +140,7 @@ class DeviceBuffer {
     Binding at(std::uint64_t offset = 0) const { return {buffer_, offset}; }
     template <typename T>
     T* as() const {
-        return reinterpret_cast<T*>(buffer_.contents);
+        return reinterpret_cast<T*>(buffer_.host);
     }
     std::uint64_t size() const { return buffer_.size; }
 

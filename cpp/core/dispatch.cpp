@@ -4,14 +4,6 @@
 
 namespace akunu {
 
-std::string_view op_name(Op op) {
-    static constexpr std::array<std::string_view, static_cast<std::size_t>(Op::kCount)> kNames = {
-        "embed",           "rope_table",      "norm",         "norm_add",       "quantize",      "matmul",
-        "gate_up",         "norm_qkv",        "norm_gate_up", "gate_act",       "rope_kv",       "attention",
-        "attention_split", "attention_merge", "argmax",       "sample_prepare", "sample_select", "logprobs"};
-    return kNames[static_cast<std::size_t>(op)];
-}
-
 namespace {
 
 // Keys visible to each row of a replay: their sum over the rows, and their union.
@@ -20,15 +12,49 @@ struct KeyCount {
 };
 
 KeyCount visible_keys(const Cost& c, const ReplayArgs& a) {
-    const double first = static_cast<double>(a.position) + 1, rows = a.rows, all = first + rows - 1;
+    const double all = a.keys, rows = a.rows, first = all - rows + 1;
     if (!c.window) return {rows * first + rows * (rows - 1) / 2, all};
     // Rows that see all keys before them come first, and see fewer than the window's.
-    const double window = c.window, growing = std::clamp(window - a.position, 0.0, rows);
+    const double window = c.window, growing = std::clamp(window - first + 1, 0.0, rows);
     return {growing * first + growing * (growing - 1) / 2 + (rows - growing) * window,
             std::min(all, window + rows - 1)};
 }
 
+// A part of a buffer that a command since the last barrier reads or writes.
+struct Use {
+    const void* buffer;
+    std::uint64_t begin, end;
+    Access access;
+};
+
+bool conflict(const Use& a, const Use& b) {
+    const bool writes = a.access != Access::kRead || b.access != Access::kRead;
+    return writes && a.buffer == b.buffer && a.begin < b.end && b.begin < a.end;
+}
+
+std::vector<Use> uses_of(const DispatchCmd& c) {
+    std::vector<Use> uses;
+    const auto buffers = op_info(c.op).buffers;
+    for (std::size_t i = 0; i < c.n_buffers; ++i) {
+        const Binding& b = c.buffers[i];
+        if (b) uses.push_back({b.buffer.handle, b.offset, b.end(), buffers[i].access});
+    }
+    return uses;
+}
+
 }  // namespace
+
+void set_barriers(std::span<DispatchCmd> commands) {
+    std::vector<Use> since;
+    for (DispatchCmd& c : commands) {
+        const std::vector<Use> uses = uses_of(c);
+        c.barrier = std::ranges::any_of(uses, [&](const Use& u) {
+            return std::ranges::any_of(since, [&](const Use& s) { return conflict(u, s); });
+        });
+        if (c.barrier) since.clear();
+        since.insert(since.end(), uses.begin(), uses.end());
+    }
+}
 
 std::string CommandLabel::full_name() const {
     return layer >= 0 ? "layers." + std::to_string(layer) + "." + name : name;

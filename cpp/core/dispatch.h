@@ -14,68 +14,55 @@
 #include <vector>
 
 #include "core/dtype.h"
+#include "core/ops.h"
 #include "core/params.h"
 
 namespace akunu {
 
-// Memory on a device. `contents` is the host's view, null where there is none.
+// Memory on a device. `host` is the host's view of it, null where there is none; `device` is what the device's own code
+// reads and writes it by, where that is a pointer.
 struct Buffer {
     void* handle = nullptr;
-    std::byte* contents = nullptr;
+    std::byte* device = nullptr;
+    std::byte* host = nullptr;
     std::uint64_t size = 0;
 };
 
+// A part of a buffer.
 struct Binding {
     Buffer buffer;
     std::uint64_t offset = 0;
+    std::uint64_t bytes = 0;  // 0: to the buffer's end
+    // For kernels of a device whose memory is the process'.
     template <typename T = std::byte>
     T* as() const {
-        return reinterpret_cast<T*>(buffer.contents + offset);
+        return reinterpret_cast<T*>(buffer.device + offset);
     }
+    // For the host, in memory of a kind that it sees.
+    template <typename T = std::byte>
+    T* host() const {
+        return reinterpret_cast<T*>(buffer.host + offset);
+    }
+    std::uint64_t end() const { return bytes ? offset + bytes : buffer.size; }
     explicit operator bool() const { return buffer.size != 0; }
 };
 
-enum class Op : std::uint8_t {
-    kEmbed,
-    kRopeTable,
-    kNorm,
-    kNormAdd,
-    kQuantize,
-    kMatmul,
-    kGateUp,
-    kNormQkv,
-    kNormGateUp,
-    kGateAct,
-    kRopeKv,
-    kAttention,
-    kAttentionSplit,
-    kAttentionMerge,
-    kArgmax,
-    kSamplePrepare,
-    kSampleSelect,
-    kLogprobs,
-    kCount,
-};
-std::string_view op_name(Op op);
-
 // Replay variables that a patched parameter may follow.
 enum class PatchSource : std::uint8_t {
-    kPosition,  // position of the first row, + step in a chain
-    kRows,      // rows of this replay
-    kLastRow,   // rows - 1
-    kStep,      // index within the chain
-    kEnd,       // position + rows + step: where the next token goes
+    kRows,    // rows of this replay
+    kLogits,  // of them, those whose logits are wanted
+    kStep,    // index within the chain
+    kKeys,    // that some row sees in this step, at most
 };
 
 struct Patch {
     std::uint8_t offset = 0;  // byte offset in params
-    PatchSource source = PatchSource::kPosition;
-    std::uint16_t add = 0;
+    PatchSource source = PatchSource::kRows;
 };
 
 constexpr int kMaxBuffers = 8;
 constexpr int kMaxParamBytes = 64;
-constexpr int kMaxPatches = 4;
+constexpr int kMaxPatches = 3;
 
 // One command. Plain data, no heap.
 struct DispatchCmd {
@@ -85,7 +72,7 @@ struct DispatchCmd {
     std::uint8_t n_patches = 0;
     std::uint8_t param_bytes = 0;
     std::uint8_t n_weights = 0;
-    bool barrier = true;  // must wait for the commands before it
+    bool barrier = true;  // must wait for the commands before it: see set_barriers
     bool packed = false;  // the weight is in the device's own layout
     // Of all weights, but that the last may have a type of its own: v in kNormQkv.
     DType weight = DType::F32;
@@ -110,17 +97,6 @@ struct DispatchCmd {
     }
 };
 
-// Bytes and FLOPs that a command must move and do:
-// fixed + rows·per_row + (keys that any row sees)·per_key + (keys seen, summed over rows)·per_row_key; and partial
-// results per key, up to a limit.
-struct Cost {
-    double weights = 0, kv_per_key = 0;  // of the bytes: what must be read whatever the kernels are
-    double bytes = 0, bytes_per_row = 0, bytes_per_key = 0;
-    double partials_per_key = 0, partials_most = 0;
-    double flops = 0, flops_per_row = 0, flops_per_row_key = 0;
-    std::uint32_t window = 0;
-};
-
 // Cold data of a command.
 struct CommandLabel {
     std::string name;   // "attn_q"
@@ -131,16 +107,20 @@ struct CommandLabel {
     std::string full_name() const;  // "layers.3.attn_q"
 };
 
+// What changes from one replay to the next, besides what lies in the step's buffers (rows, page tables, tokens).
 struct ReplayArgs {
-    std::uint32_t position = 0;  // of the first row
     std::uint32_t rows = 1;
-    std::uint32_t steps = 1;  // tokens in the chain; more than one only with rows == 1
+    std::uint32_t logits = 1;             // rows whose logits are wanted
+    std::uint32_t steps = 1;              // tokens in the chain; more than one only where every sequence has one row
+    std::uint32_t keys = 1;               // that some row sees in the first step, at most: the greatest position + 1
+    std::uint32_t commands = UINT32_MAX;  // of each step, only the first so many
 };
 
 // What device and host share during a replay.
 struct Control {
-    std::uint32_t stop = 0;      // set by the sampler after an end-of-generation token; a device may set it to cancel
-    std::uint32_t produced = 0;  // tokens sampled so far in this chain
+    std::uint32_t stop = 0;    // set by the device when no sequence goes on
+    std::uint32_t active = 0;  // sequences that still write
+    std::uint32_t yield = 0;   // set by the host, at any time, to end the chain after the step that runs
 };
 
 struct DispatchTable {
@@ -153,16 +133,14 @@ struct DispatchTable {
 // Value of a patch at chain index `step`.
 constexpr std::uint32_t patch_value(const Patch& p, const ReplayArgs& a, std::uint32_t step) {
     switch (p.source) {
-        case PatchSource::kPosition:
-            return a.position + step + p.add;
         case PatchSource::kRows:
-            return a.rows + p.add;
-        case PatchSource::kLastRow:
-            return a.rows - 1 + p.add;
+            return a.rows;
+        case PatchSource::kLogits:
+            return a.logits;
         case PatchSource::kStep:
-            return step + p.add;
-        case PatchSource::kEnd:
-            return a.position + a.rows + step + p.add;
+            return step;
+        case PatchSource::kKeys:
+            return a.keys + step;
     }
     return 0;
 }
@@ -176,6 +154,11 @@ inline void patched_params(const DispatchCmd& c, const ReplayArgs& a, std::uint3
     }
 }
 
+// Sets each command's barrier where it needs one: where it reads or overwrites what a command since the last barrier
+// wrote, or overwrites what one read. The first command has none.
+void set_barriers(std::span<DispatchCmd> commands);
+
+// Of a replay of one sequence's rows, the last of which sees `keys` keys.
 double cost_bytes(const Cost& c, const ReplayArgs& a);
 // The weights, and the keys and values.
 double cost_minimum_bytes(const Cost& c, const ReplayArgs& a);

@@ -1,4 +1,5 @@
-// Parameters of every op, as plain C structs of 4-byte fields, shared by the host and by device code.
+// Parameters of every op, as plain C structs of 4-byte fields, and what a step's rows are: shared by the host and by
+// device code.
 //
 // A field marked `patched` is written by the replay (see Patch in dispatch.h); all others are fixed when the table is
 // built. Strides are derived from the sizes, never passed.
@@ -19,30 +20,40 @@ enum ActFormatBits : u32 {
     kActF16 = 4,
 };
 
+// One row of a step: a token of some sequence. Rows of one sequence stand together, in the order of their positions.
+struct Row {
+    u32 slot;      // the sequence's: which row of the histories, page tables and sampler states is its own
+    u32 position;  // in the first step of a chain; each later step's is one more
+};
+
+// Keys and values lie in pages of so many positions. A page table has the pages of a slot's positions, in order.
+enum KvPage : u32 { kPagePositions = 32 };
+
 enum Activation : u32 { kActSilu = 0, kActGeluTanh = 1 };
 enum RopeStyle : u32 { kRopeInterleaved = 0, kRopeHalf = 1 };
 
 struct EmbedParams {
-    u32 position;  // patched: index of the first row's token in the history
-    u32 rows;      // patched
+    u32 rows;  // patched
+    u32 step;  // patched
     u32 dim;
     u32 vocab;
+    u32 history_stride;  // tokens of a slot's history
     float scale;
 };
 
 struct RopeTableParams {
-    u32 position;  // patched
     u32 rows;      // patched
+    u32 step;      // patched
     u32 half_dim;  // rope_dim / 2
     float scale;   // attention factor of YaRN/longrope, multiplies cos and sin
 };
 
 struct NormParams {
-    u32 rows;       // patched
-    u32 first_row;  // patched: row of the input to start at (the head runs on the last row only)
+    u32 rows;  // patched
     u32 dim;
     float eps;
     u32 formats;
+    u32 gather;  // 1: row i of the output is row rows[i] of the input
 };
 
 struct QuantizeParams {
@@ -98,8 +109,8 @@ struct GateActParams {
 };
 
 struct RopeKvParams {
-    u32 position;  // patched
-    u32 rows;      // patched
+    u32 rows;  // patched
+    u32 step;  // patched
     u32 n_heads;
     u32 n_kv_heads;
     u32 head_dim;
@@ -107,26 +118,37 @@ struct RopeKvParams {
     u32 style;
     u32 qk_norm;
     float eps;
-    u32 context;  // positions the cache holds
+    u32 max_pages;   // of a page table
+    u32 page_words;  // 4-byte words from one page of the cache to the next
 };
 
 struct AttentionParams {
-    u32 position;  // patched: of the first row
-    u32 rows;      // patched
+    u32 rows;  // patched
+    u32 step;  // patched
+    u32 keys;  // patched: that some row sees, at most
     u32 n_heads;
     u32 n_kv_heads;
     u32 head_dim;
-    u32 window;  // 0: all earlier keys; w: keys in (p - w, p]
-    u32 context;
+    u32 window;      // 0: all earlier keys; w: keys in (p - w, p]
+    u32 max_pages;   // of a page table
+    u32 page_words;  // 4-byte words from one page of the cache to the next
     float scale;
     float softcap;  // > 0: s = cap·tanh(s / cap) after scaling
     u32 formats;
 };
 
+// Pairs of pages: the first is copied to the second.
+struct KvCopyParams {
+    u32 rows;  // patched: pairs
+    u32 page_words;
+};
+
+// Rows are those that logits were asked for.
 struct SampleParams {
-    u32 position;  // patched: index in the history of the token to be written
-    u32 step;      // patched: index within the chain
+    u32 rows;  // patched
+    u32 step;  // patched
     u32 vocab;
+    u32 history_stride;
 };
 
 #ifndef __METAL_VERSION__

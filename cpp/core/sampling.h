@@ -15,7 +15,8 @@ struct LogitBias {
     float bias;
 };
 
-// One generation's settings, in a device buffer that every sampling command reads.
+// One generation's settings: a slot's entry in a device buffer that the sampling commands read. What is not a few words
+// lies apart, at the slot's place too: kMaxLogitBias biases, and a mask of a bit for every token of the vocabulary.
 struct SamplerState {
     float temperature = 0;
     std::uint32_t top_k = 0;  // 0: off
@@ -26,11 +27,21 @@ struct SamplerState {
     std::uint32_t want_logprobs = 0;  // 1: record the chosen token's log p
     std::uint32_t n_logprobs = 0;     // and those of the n most likely
     std::uint32_t n_end_ids = 0, n_bias = 0;
+    std::uint32_t masked = 0;  // 1: only tokens whose bit is set in the slot's mask
     std::array<std::uint32_t, kMaxEndIds> end_ids{};
-    std::array<LogitBias, kMaxLogitBias> bias{};
 };
 
-// What kLogprobs writes per chain step.
+// 32-bit words of a slot's mask. Token t is bit t % 32 of word t / 32.
+constexpr std::uint32_t mask_words(std::uint32_t vocab) { return (vocab + 31) / 32; }
+
+// How far a slot is within a replay.
+struct SlotState {
+    std::uint32_t stopped = 0;   // an end-of-generation token was drawn, or the limit reached: it writes no more
+    std::uint32_t produced = 0;  // tokens written
+    std::uint32_t limit = 0;     // tokens to write at most
+};
+
+// What kLogprobs writes for each row with logits, step after step.
 struct LogprobRecord {
     float chosen = 0;
     std::array<std::uint32_t, kMaxLogprobs> ids{};

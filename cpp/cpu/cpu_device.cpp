@@ -32,8 +32,8 @@ int checked_threads(int threads) {
 using Memory = std::shared_ptr<std::byte>;
 
 Buffer to_buffer(Memory memory, std::uint64_t bytes) {
-    std::byte* contents = memory.get();
-    return {new Memory(std::move(memory)), contents, bytes};
+    std::byte* at = memory.get();
+    return {new Memory(std::move(memory)), at, at, bytes};
 }
 
 constexpr const char* kSmallerModel = "a smaller context or a more quantised model needs less";
@@ -65,7 +65,7 @@ void check_scratch(const DispatchCmd& cmd) {
 }  // namespace
 
 CpuDevice::CpuDevice(int threads, const KernelSet& kernels)
-    : kernels_(kernels), threads_(checked_threads(threads)), process_(getpid()) {
+    : kernels_(kernels), threads_(checked_threads(threads)), process_(getpid()), traits_{.max_batch_rows = 1} {
     ThreadPool::of_process().reserve(threads_);
 }
 
@@ -83,10 +83,9 @@ bool CpuDevice::supports_kv(DType dtype) const {
     return dtype == DType::F16 || dtype == DType::F32 || dtype == DType::Q8_0;
 }
 
-std::uint64_t CpuDevice::kv_bytes(DType dtype, std::uint32_t n_kv_heads, std::uint32_t head_dim,
-                                  std::uint32_t context) const {
+std::uint64_t CpuDevice::kv_page_bytes(DType dtype, std::uint32_t n_kv_heads, std::uint32_t head_dim) const {
     const std::size_t elem = dtype == DType::Q8_0 ? 1 : dtype_info(dtype).block_bytes;
-    return n_kv_heads * std::uint64_t{cache_head_bytes(elem, context, head_dim)};
+    return 2 * std::uint64_t{n_kv_heads} * kv_unit_bytes(elem, head_dim);
 }
 
 std::uint64_t CpuDevice::attention_partial_bytes(std::uint32_t n_heads, std::uint32_t head_dim,
@@ -94,7 +93,28 @@ std::uint64_t CpuDevice::attention_partial_bytes(std::uint32_t n_heads, std::uin
     return std::uint64_t{n_heads} * attention_blocks(context) * partial_floats(head_dim) * sizeof(float);
 }
 
-Buffer CpuDevice::allocate(std::uint64_t bytes) { return to_buffer(map_memory(bytes, kSmallerModel), bytes); }
+std::uint64_t CpuDevice::memory() const { return total_memory(); }
+
+// Poisoned builds give the host no view of what is the device's alone, though here it could have one.
+#ifdef AKUNU_POISON_DEVICE_MEMORY
+constexpr bool kHostSeesAll = false;
+#else
+constexpr bool kHostSeesAll = true;
+#endif
+
+Buffer CpuDevice::allocate(std::uint64_t bytes, MemoryKind kind) {
+    Buffer b = to_buffer(map_memory(bytes, kSmallerModel), bytes);
+    if (!kHostSeesAll && kind == MemoryKind::kDevice) b.host = nullptr;
+    return b;
+}
+
+void CpuDevice::upload(const Binding& to, std::span<const std::byte> bytes) {
+    std::memcpy(to.as(), bytes.data(), bytes.size());
+}
+
+void CpuDevice::download(const Binding& from, std::span<std::byte> bytes) {
+    std::memcpy(bytes.data(), from.as(), bytes.size());
+}
 
 void CpuDevice::release(Buffer& buffer) {
     delete static_cast<Memory*>(buffer.handle);
@@ -129,17 +149,20 @@ Weight CpuDevice::prepare_weight(const HostTensor& t) {
 
 Weight CpuDevice::map_weight(const HostTensor& t) {
     auto* p = const_cast<std::byte*>(t.bytes.data());
-    return {t.dtype, t.rows, t.cols, {{p, p, t.bytes.size()}, 0}, false};
+    return {t.dtype, t.rows, t.cols, {{p, p, p, t.bytes.size()}, 0}, false};
 }
 
-void CpuDevice::resolve(DispatchCmd& cmd) const {
-    const Kernel kernel = kernels_.find(cmd);
-    if (!kernel) {
-        throw UnsupportedError("no CPU kernel for " + std::string(op_name(cmd.op)) + " with weights of type '" +
-                               std::string(dtype_info(cmd.weight).name) + "'");
+std::unique_ptr<Program> CpuDevice::compile(DispatchTable table) {
+    for (DispatchCmd& cmd : table.commands) {
+        const Kernel kernel = kernels_.find(cmd);
+        if (!kernel) {
+            throw UnsupportedError("no CPU kernel for " + std::string(op_name(cmd.op)) + " with weights of type '" +
+                                   std::string(dtype_info(cmd.weight).name) + "'");
+        }
+        check_scratch(cmd);
+        cmd.kernel = reinterpret_cast<const void*>(kernel);
     }
-    check_scratch(cmd);
-    cmd.kernel = reinterpret_cast<const void*>(kernel);
+    return std::make_unique<Program>(std::move(table));
 }
 
 ThreadPool& CpuDevice::pool() const {
@@ -151,25 +174,25 @@ ThreadPool& CpuDevice::pool() const {
     return ThreadPool::of_process();
 }
 
-std::uint32_t CpuDevice::run(const DispatchTable& table, const ReplayArgs& args, const Control& control,
-                             const std::function<bool()>& poll, std::span<double> seconds) {
+std::uint32_t CpuDevice::run(Segments segments, const ReplayArgs& args, const Control& control, const Poll& poll,
+                             std::span<double> seconds) {
     ThreadPool& threads = pool();
-    if (table.commands.empty() || args.steps == 0) return 0;
+    if (args.steps == 0 || args.commands == 0) return 0;
     auto replay = std::ranges::find_if(replays_, [](const auto& r) { return r->helpers() == 0; });
     if (replay == replays_.end()) replay = replays_.insert(replay, std::make_shared<Replay>(threads_));
     const std::shared_ptr<Replay> team = *replay;
-    team->prepare(table, args, control, poll, seconds, threads_);
+    team->prepare(segments, args, control, poll, seconds, threads_);
     threads.run(team);
     return team->steps_done();
 }
 
-std::uint32_t CpuDevice::replay(const DispatchTable& table, const ReplayArgs& args, Control& control,
-                                const std::function<bool()>& poll) {
-    return run(table, args, control, poll, {});
+std::uint32_t CpuDevice::replay(Segments segments, const ReplayArgs& args, Control& control, const Poll& poll) {
+    return run(segments, args, control, poll, {});
 }
 
-void CpuDevice::profile(const DispatchTable& table, const ReplayArgs& args, std::span<double> seconds) {
-    run(table, args, {}, {}, seconds);
+void CpuDevice::profile(Segments segments, const ReplayArgs& args, std::span<double> seconds) {
+    const Control control;
+    run(segments, args, control, {}, seconds);
 }
 
 Peaks measure_peaks(int threads, double seconds) {

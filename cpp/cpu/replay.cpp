@@ -1,16 +1,48 @@
 #include "cpu/replay.h"
 
+#include <algorithm>
+#include <cmath>
+
 namespace akunu::cpu {
 
 namespace {
 
 constexpr auto kPollInterval = std::chrono::milliseconds(20);
 
+// Nanoseconds that one thread needs for a command's weights or keys, about: where the work of a model is.
+double work(const DispatchCmd& cmd, const ReplayArgs& args) {
+    constexpr double kBytesPerNs = 16, kRowsAtOnce = 4;
+    const Cost c = op_info(cmd.op).cost(cmd);
+    const bool of_logits = cmd.n_patches > 0 && cmd.patches[0].source == PatchSource::kLogits;
+    const double tiles = std::max(1.0, (of_logits ? args.logits : args.rows) / kRowsAtOnce);
+    return (c.weights + c.kv_per_key * args.keys) / kBytesPerNs * tiles;
+}
+
+// The threads that finish soonest: each one more takes a share of the work, and makes every stage a little longer.
+// A small model does not pay for a team that it cannot feed.
+int team_for(std::span<const DispatchCmd> commands, const ReplayArgs& args, int threads) {
+    constexpr double kNsPerThread = 100;  // of a stage
+    double ns = 0, stages = 1;
+    for (const DispatchCmd& cmd : commands) {
+        ns += work(cmd, args);
+        stages += cmd.barrier;
+    }
+    if (ns == 0) return threads;  // another kind of table
+    return std::clamp(static_cast<int>(std::sqrt(ns / (stages * kNsPerThread))), 1, threads);
+}
+
 }  // namespace
 
-void Replay::prepare(const DispatchTable& table, const ReplayArgs& args, const Control& control,
-                     const std::function<bool()>& poll, std::span<double> seconds, int threads) {
-    commands_ = table.commands;
+void Replay::prepare(Segments segments, const ReplayArgs& args, const Control& control, const Poll& poll,
+                     std::span<double> seconds, int threads) {
+    commands_.clear();
+    for (const Program* segment : segments) {
+        const std::size_t first = commands_.size();
+        const auto& commands = segment->table.commands;
+        commands_.insert(commands_.end(), commands.begin(), commands.end());
+        if (first < commands_.size()) commands_[first].barrier = true;
+    }
+    if (commands_.size() > args.commands) commands_.resize(args.commands);
     args_ = args;
     control_ = &control;
     poll_ = &poll;
@@ -19,7 +51,7 @@ void Replay::prepare(const DispatchTable& table, const ReplayArgs& args, const C
     next_poll_ = stage_start_ + kPollInterval;
     steps_done_ = 0;
     stop_.store(false, std::memory_order_relaxed);
-    start(threads);
+    start(team_for(commands_, args, threads));
 }
 
 std::uint64_t Replay::run_stage(std::uint64_t at, Worker& worker) {
@@ -46,7 +78,8 @@ bool Replay::end_stage(std::uint64_t at, std::uint64_t next) {
     }
     if (next % n == 0) {
         steps_done_ = static_cast<std::uint32_t>(next / n);
-        if (steps_done_ == args_.steps || control_->stop) return false;
+        const bool yield = __atomic_load_n(&control_->yield, __ATOMIC_RELAXED) != 0;
+        if (steps_done_ == args_.steps || control_->stop || yield) return false;
     }
     return !stop_.load(std::memory_order_relaxed);
 }

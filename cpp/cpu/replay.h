@@ -1,11 +1,10 @@
-// The program of a team that replays a table: a stage is the commands between two barriers.
+// The program of a team that replays tables: a stage is the commands between two barriers.
 #pragma once
 
-#include <functional>
 #include <span>
 #include <vector>
 
-#include "core/dispatch.h"
+#include "core/device.h"
 #include "cpu/team.h"
 
 namespace akunu::cpu {
@@ -14,10 +13,10 @@ class Replay final : public Team {
   public:
     using Team::Team;
 
-    // What to run next, while nobody helps: a late helper may still look at the last program. With `seconds` every
-    // command is a stage, whose time is added there.
-    void prepare(const DispatchTable& table, const ReplayArgs& args, const Control& control,
-                 const std::function<bool()>& poll, std::span<double> seconds, int threads);
+    // What to run next, on up to `threads` threads. Only while nobody helps: a late helper may still look at the last
+    // program. With `seconds` every command is a stage, whose time is added there.
+    void prepare(Segments segments, const ReplayArgs& args, const Control& control, const Poll& poll,
+                 std::span<double> seconds, int threads);
     std::uint32_t steps_done() const { return steps_done_; }
 
   private:
@@ -25,10 +24,10 @@ class Replay final : public Team {
     bool end_stage(std::uint64_t at, std::uint64_t next) override;
     void look_up() override;
 
-    std::vector<DispatchCmd> commands_;  // a copy: the table may be gone while a late helper looks
+    std::vector<DispatchCmd> commands_;  // of a step; a copy: the tables may be gone while a late helper looks
     ReplayArgs args_;
     const Control* control_ = nullptr;
-    const std::function<bool()>* poll_ = nullptr;
+    const Poll* poll_ = nullptr;
     std::span<double> seconds_;
     Clock::time_point next_poll_, stage_start_;
     std::uint32_t steps_done_ = 0;

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <fstream>
+#include <map>
 #include <set>
+#include <sstream>
 #include <string>
 #include <thread>
-#include <utility>
+#include <vector>
 
 #include "cpu/cgroup.h"
 
@@ -20,8 +23,6 @@
 
 namespace akunu::cpu {
 
-#ifdef __linux__
-
 namespace {
 
 std::string read_line(const std::string& path) {
@@ -31,38 +32,79 @@ std::string read_line(const std::string& path) {
     return line;
 }
 
-// Distinct physical cores in the affinity mask.
-int affinity_cores() {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    if (sched_getaffinity(0, sizeof set, &set) != 0) return 0;
-    std::set<std::pair<std::string, std::string>> cores;
-    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-        if (!CPU_ISSET(cpu, &set)) continue;
-        const std::string dir = "/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/";
-        std::string core = read_line(dir + "core_id");
-        if (core.empty()) core = "cpu" + std::to_string(cpu);
-        cores.emplace(read_line(dir + "physical_package_id"), core);
+// Numbers of a list such as "0-3,8,10-11".
+std::set<int> parse_list(const std::string& text) {
+    std::set<int> found;
+    std::istringstream in(text);
+    for (std::string part; std::getline(in, part, ',');) {
+        char* end = nullptr;
+        const long first = std::strtol(part.c_str(), &end, 10);
+        const long last = *end == '-' ? std::strtol(end + 1, nullptr, 10) : first;
+        constexpr long kMost = 1 << 16;
+        if (end == part.c_str() || first < 0 || last > kMost) continue;
+        for (long i = first; i <= last; ++i) found.insert(static_cast<int>(i));
     }
-    return static_cast<int>(cores.size());
+    return found;
 }
 
-// `n` processors, or all of the machine when that is not known, as far as the quota goes.
-int within_quota(int n) {
-    if (n == 0) n = static_cast<int>(std::thread::hardware_concurrency());
-    const double quota = cgroup_cpus("");
-    if (quota > 0) n = std::min(n, std::max(1, static_cast<int>(std::floor(quota))));
-    return std::max(n, 1);
+// A processor's hardware threads. `core_id` would not do: on Arm it repeats from cluster to cluster.
+std::string core_of(const std::string& topology, int cpu) {
+    for (const char* name : {"core_cpus_list", "thread_siblings_list"}) {
+        const std::string threads = read_line(topology + name);
+        if (!threads.empty()) return threads;
+    }
+    return "cpu" + std::to_string(cpu);
+}
+
+// How fast processors are, in the units of one file; 0 where it is not there. Arm has capacities, with the clock
+// counted in; Intel's efficiency cores have a list, since their clock does not tell.
+double speed_of(const std::string& cpu_folder) {
+    for (const char* name : {"/cpu_capacity", "/cpufreq/cpuinfo_max_freq"}) {
+        const double speed = std::atof(read_line(cpu_folder + name).c_str());
+        if (speed > 0) return speed;
+    }
+    return 0;
 }
 
 }  // namespace
 
-int usable_cores() { return within_quota(affinity_cores()); }
+int fast_cores(const std::string& root, const std::vector<int>& cpus) {
+    constexpr double kSlow = 0.7;  // of the fastest
+    const std::string system = root + "/sys/devices/system/cpu/cpu";
+    const std::set<int> atoms = parse_list(read_line(root + "/sys/devices/cpu_atom/cpus"));
+    const bool all_atoms = std::ranges::all_of(cpus, [&](int cpu) { return atoms.contains(cpu); });
+    std::map<std::string, double> cores;
+    double fastest = 0;
+    for (const int cpu : cpus) {
+        if (!all_atoms && atoms.contains(cpu)) continue;
+        const std::string folder = system + std::to_string(cpu);
+        const double speed = speed_of(folder);
+        fastest = std::max(fastest, speed);
+        cores.emplace(core_of(folder + "/topology/", cpu), speed);
+    }
+    const auto fast = [&](const auto& core) { return core.second == 0 || core.second >= kSlow * fastest; };
+    return static_cast<int>(std::ranges::count_if(cores, fast));
+}
 
-int usable_processors() {
+int cores_within(int cores, double cpus) {
+    // Half a processor keeps a thread busy most of the time.
+    return cpus > 0 ? std::min(cores, std::max(1, static_cast<int>(std::floor(cpus + 0.5)))) : cores;
+}
+
+#ifdef __linux__
+
+int usable_cores() {
+    std::vector<int> cpus;
     cpu_set_t set;
     CPU_ZERO(&set);
-    return within_quota(sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0);
+    if (sched_getaffinity(0, sizeof set, &set) == 0) {
+        for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+            if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
+        }
+    }
+    int cores = fast_cores("", cpus);
+    if (cores == 0) cores = static_cast<int>(std::thread::hardware_concurrency());
+    return std::max(1, cores_within(cores, cgroup_cpus("")));
 }
 
 std::string cpu_name() {
@@ -93,13 +135,10 @@ std::uint64_t sysctl_u64(const char* name) {
 }  // namespace
 
 int usable_cores() {
-    // Efficiency cores slow a statically split command down: use the performance cores.
     std::uint64_t n = sysctl_u64("hw.perflevel0.physicalcpu");
     if (n == 0) n = sysctl_u64("hw.physicalcpu");
     return std::max(1, static_cast<int>(n));
 }
-
-int usable_processors() { return std::max(1, static_cast<int>(sysctl_u64("hw.activecpu"))); }
 
 std::string cpu_name() {
     char name[128] = "CPU";

@@ -1,18 +1,16 @@
 #include "engine/engine.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 
-#include "core/dequantize.h"
 #include "core/error.h"
 
 namespace akunu {
 
 namespace {
 
-constexpr std::uint32_t kMaxChain = 256;   // tokens of one decode call's logprob records
-constexpr std::uint32_t kLogitsRows = 32;  // rows of a Head::kAllRows table
+constexpr std::uint32_t kLogitsRows = 32;        // rows whose logits a step can give, whatever the sequences
+constexpr std::uint32_t kLogprobRecords = 4096;  // of all steps of a call
 
 std::uint64_t checked_product(std::initializer_list<std::uint64_t> factors) {
     std::uint64_t p = 1;
@@ -22,215 +20,125 @@ std::uint64_t checked_product(std::initializer_list<std::uint64_t> factors) {
     return p;
 }
 
+std::uint32_t pages_for(std::uint32_t positions) { return (positions + kPagePositions - 1) / kPagePositions; }
+
+std::uint64_t aligned(std::uint64_t bytes) { return (bytes + 63) / 64 * 64; }
+
 }  // namespace
 
 Engine::Engine(std::unique_ptr<Device> device, ModelConfig config, std::shared_ptr<WeightSource> source,
                const EngineOptions& options, const Progress& progress)
     : source_(std::move(source)), device_(std::move(device)), config_(std::move(config)) {
-    load_weights(progress);
-    allocate_workspace(options);
-    // The tables that every generation needs; others are built when first asked for.
-    for (const Phase phase : {Phase::kDecode, Phase::kBatch, Phase::kPrefill}) {
-        table({phase, Head::kLastRow, Tail::kGreedy, false});
+    {
+        Loader loader(*device_, *source_, progress);
+        model_ = std::make_unique<Model>(config_, loader);
+        loader.finish();
+        memory_.weights = loader.owned_bytes();
+        memory_.weights_mapped = loader.mapped_bytes();
+        owned_ = loader.take_memory();
     }
+    if (memory_.weights_mapped == 0) source_.reset();
+    allocate(options);
+    // What every generation needs; other tables are built when first asked for.
+    for (const Phase phase : {Phase::kDecode, Phase::kBatch, Phase::kPrefill}) body(phase);
+    tail({});
 }
 
-Binding Engine::own(std::uint64_t bytes, std::uint64_t MemoryUse::* purpose) {
-    owned_.emplace_back(*device_, std::max<std::uint64_t>(bytes, 64));
+Binding Engine::own(std::uint64_t bytes, std::uint64_t MemoryUse::* purpose, MemoryKind kind) {
+    owned_.emplace_back(*device_, std::max<std::uint64_t>(bytes, 64), kind);
     memory_.*purpose += bytes;
     return owned_.back().at();
 }
 
-Weight Engine::load_matmul(const std::string& name, std::uint64_t rows, std::uint64_t cols) {
-    const HostTensor t = source_->get(name);
-    if (t.rows != rows || t.cols != cols) {
-        throw ModelFileError("tensor '" + name + "' is " + std::to_string(t.rows) + "x" + std::to_string(t.cols) +
-                             ", expected " + std::to_string(rows) + "x" + std::to_string(cols));
-    }
-    Weight w = device_->prepare_weight(t);
-    if (w.mapped) {
-        memory_.weights_mapped += w.bytes();
-    } else {
-        owned_.emplace_back(*device_, w.data.buffer);
-        memory_.weights += w.data.buffer.size;
-        source_->done(name);
-    }
-    loaded_(t.bytes.size());
-    return w;
-}
-
-void Engine::read_vector(const std::string& name, std::uint64_t n, const Binding& to) {
-    const HostTensor t = source_->get(name);
-    if (t.rows * t.cols != n) {
-        throw ModelFileError("tensor '" + name + "' has " + std::to_string(t.rows * t.cols) + " elements, expected " +
-                             std::to_string(n));
-    }
-    dequantize_row(t.dtype, t.bytes.data(), to.as<float>(), n);
-    source_->done(name);
-    loaded_(t.bytes.size());
-}
-
-Vector Engine::load_vector(const std::string& name, std::uint64_t n, bool required) {
-    if (!source_->has(name)) {
-        if (required) throw ModelFileError("tensor '" + name + "' is missing");
-        return {};
-    }
-    const Binding b = own(n * sizeof(float), &MemoryUse::weights);
-    read_vector(name, n, b);
-    return b;
-}
-
-void Engine::load_qkv_bias(const std::string& prefix, LayerWeights& l) {
-    const std::array<std::pair<const char*, Vector*>, 3> parts{
-        {{"attn_q_bias", &l.attn_q_bias}, {"attn_k_bias", &l.attn_k_bias}, {"attn_v_bias", &l.attn_v_bias}}};
-    std::size_t present = 0;
-    for (const auto& [name, to] : parts) present += source_->has(prefix + name);
-    if (present == 0) return;
-    if (present != parts.size()) {
-        throw ModelFileError("'" + prefix + "': expected all of attn_q_bias, attn_k_bias and attn_v_bias, or none");
-    }
-    Binding at = own((config_.q_dim() + 2ull * config_.kv_dim()) * sizeof(float), &MemoryUse::weights);
-    for (const auto& [name, to] : parts) {
-        const std::uint64_t n = to == &l.attn_q_bias ? config_.q_dim() : config_.kv_dim();
-        read_vector(prefix + name, n, at);
-        *to = at;
-        at.offset += n * sizeof(float);
-    }
-}
-
-void Engine::load_weights(const Progress& progress) {
-    const auto& c = config_;
-    std::uint64_t done = 0;
-    const std::uint64_t total = source_->total_bytes();
-    loaded_ = [&](std::uint64_t bytes) {
-        done += bytes;
-        if (progress) progress(std::min(done, total), total);
-    };
-    auto& w = weights_;
-    const bool tied = !source_->has("output");
-    if (tied) {
-        w.output = load_matmul("token_embedding", c.vocab_size, c.dim);
-        w.token_embedding = w.output;
-    } else {
-        w.output = load_matmul("output", c.vocab_size, c.dim);
-        w.token_embedding = device_->map_weight(source_->get("token_embedding"));
-        memory_.weights_mapped += w.token_embedding.bytes();
-    }
-    w.output_norm = load_vector("output_norm", c.dim, true);
-    w.layers.resize(c.n_layers);
-    for (std::uint32_t i = 0; i < c.n_layers; ++i) {
-        const std::string p = "layers." + std::to_string(i) + ".";
-        LayerWeights& l = w.layers[i];
-        l.attn_norm = load_vector(p + "attn_norm", c.dim, true);
-        l.attn_q = load_matmul(p + "attn_q", c.q_dim(), c.dim);
-        l.attn_k = load_matmul(p + "attn_k", c.kv_dim(), c.dim);
-        l.attn_v = load_matmul(p + "attn_v", c.kv_dim(), c.dim);
-        load_qkv_bias(p, l);
-        l.attn_q_norm = load_vector(p + "attn_q_norm", c.head_dim, false);
-        l.attn_k_norm = load_vector(p + "attn_k_norm", c.head_dim, false);
-        if (bool(l.attn_q_norm) != bool(l.attn_k_norm)) {
-            throw ModelFileError("layer " + std::to_string(i) + " has only one of attn_q_norm and attn_k_norm");
-        }
-        l.attn_output = load_matmul(p + "attn_output", c.dim, c.q_dim());
-        l.attn_output_bias = load_vector(p + "attn_output_bias", c.dim, false);
-        l.post_attn_norm = load_vector(p + "post_attn_norm", c.dim, false);
-        l.ffn_norm = load_vector(p + "ffn_norm", c.dim, true);
-        l.ffn_gate = load_matmul(p + "ffn_gate", c.ffn_dim, c.dim);
-        l.ffn_up = load_matmul(p + "ffn_up", c.ffn_dim, c.dim);
-        l.ffn_down = load_matmul(p + "ffn_down", c.dim, c.ffn_dim);
-        l.post_ffn_norm = load_vector(p + "post_ffn_norm", c.dim, false);
-    }
-    if (progress) progress(total, total);
-    loaded_ = nullptr;
-    if (memory_.weights_mapped == 0) source_.reset();
-}
-
-void Engine::allocate_workspace(const EngineOptions& options) {
-    const auto& c = config_;
+void Engine::allocate(const EngineOptions& options) {
     if (!device_->supports_kv(options.kv_dtype)) {
         throw UnsupportedError("KV cache type '" + std::string(dtype_info(options.kv_dtype).name) +
                                "' is not supported by device " + device_->name());
     }
-    ws_.kv_dtype = options.kv_dtype;
-    ws_.context = options.context ? options.context : std::min(c.context_length, kDefaultContext);
-    if (ws_.context > c.context_length) {
-        throw InvalidArgumentError("context " + std::to_string(ws_.context) + " is more than the model's " +
-                                   std::to_string(c.context_length));
+    context_ = options.context ? options.context : std::min(config_.context_length, kDefaultContext);
+    if (context_ > config_.context_length) {
+        throw InvalidArgumentError("context " + std::to_string(context_) + " is more than the model's " +
+                                   std::to_string(config_.context_length));
     }
-    ws_.chunk = std::clamp(options.chunk, 1u, ws_.context);
-    ws_.all_rows = std::min(ws_.chunk, kLogitsRows);
-    // Batch tables may have more rows than a small chunk.
-    const std::uint64_t rows = std::max(ws_.chunk, device_->traits().max_batch_rows);
-    std::vector<const Weight*> in{&weights_.output}, attn, ffn;
-    bool fused = true;
-    bool post_norms = false;
-    for (const LayerWeights& l : weights_.layers) {
-        in.insert(in.end(), {&l.attn_q, &l.attn_k, &l.attn_v, &l.ffn_gate, &l.ffn_up});
-        attn.push_back(&l.attn_output);
-        ffn.push_back(&l.ffn_down);
-        fused = fused && TableBuilder::fuses_gate_up(l);
-        post_norms = post_norms || l.post_attn_norm || l.post_ffn_norm;
+    if (options.parallel < 1 || options.parallel > kMaxParallel) {
+        throw InvalidArgumentError("parallel is " + std::to_string(options.parallel) + ", expected 1.." +
+                                   std::to_string(kMaxParallel));
     }
-    const auto act_for = [&](std::uint64_t dim, const std::vector<const Weight*>& consumers) {
-        std::uint32_t formats = 0;
-        for (const Weight* w : consumers) formats |= device_->matmul_input(w->dtype);
-        Act a;
-        if (formats & kActF32) a.f32 = own(device_->activation_bytes(kActF32, rows, dim), &MemoryUse::scratch);
-        if (formats & ~kActF32) {
-            a.compact = own(device_->activation_bytes(formats & ~kActF32, rows, dim), &MemoryUse::scratch);
+    sequences_.resize(options.parallel);
+    chunk_ = std::clamp(options.chunk, 1u, context_);
+    const std::uint64_t slots = options.parallel;
+    StepBuffers& s = step_;
+    s.kv_dtype = options.kv_dtype;
+    s.max_pages = pages_for(context_);
+    s.history_stride = context_ + 1;
+    // Batch tables, and a step with a row of every sequence, may have more rows than a small chunk.
+    s.max_rows = std::max({chunk_, device_->traits().max_batch_rows, options.parallel});
+    s.max_logits = std::max(std::min(s.max_rows, kLogitsRows), options.parallel);
+    allocate_pages(options);
+
+    model_->reserve(*device_, activations_, context_);
+    memory_.scratch += activations_.allocate(*device_, s.max_rows);
+    model_->upload_frequencies(*device_);
+    const auto shared = [&](std::initializer_list<std::uint64_t> sizes) {
+        return own(checked_product(sizes), &MemoryUse::scratch);
+    };
+    const std::uint64_t vocab = config_.vocab_size;
+    s.rows = shared({s.max_rows, sizeof(Row)});
+    s.logit_rows = shared({s.max_logits, sizeof(u32)});
+    s.pages = shared({slots, s.max_pages, sizeof(u32)});
+    s.history = shared({slots, s.history_stride, sizeof(u32)});
+    s.copies = shared({2, sizeof(u32)});
+    s.logits = shared({s.max_logits, vocab, sizeof(float)});
+    s.scaled = own(checked_product({s.max_logits, 2, vocab, sizeof(float)}), &MemoryUse::scratch, MemoryKind::kDevice);
+    s.sampled = shared({s.max_logits, sizeof(u32)});
+    s.sampler = shared({slots, sizeof(SamplerState)});
+    s.bias = shared({slots, kMaxLogitBias, sizeof(LogitBias)});
+    s.mask = shared({slots, mask_words(config_.vocab_size), sizeof(u32)});
+    s.slots = shared({slots, sizeof(SlotState)});
+    s.control = shared({sizeof(Control)});
+    s.logprobs = shared({kLogprobRecords, sizeof(LogprobRecord)});
+}
+
+void Engine::allocate_pages(const EngineOptions& options) {
+    std::uint64_t bytes = 0;
+    std::vector<std::uint64_t> at;
+    for (const std::uint64_t n : model_->kv_page_bytes(*device_, options.kv_dtype)) {
+        at.push_back(bytes);
+        bytes += aligned(n);
+    }
+    page_bytes_ = std::max<std::uint64_t>(bytes, 64);
+    step_.page_words = static_cast<std::uint32_t>(page_bytes_ / 4);
+    // One text must be able to fill the context, and a page that it shares be copied.
+    const std::uint64_t least = std::uint64_t{step_.max_pages} + 1;
+    const std::uint64_t all = checked_product({options.parallel, step_.max_pages}) + options.parallel;
+    std::uint64_t pages = std::max(least, std::min(all, device_->memory() / 2 / page_bytes_));
+    if (options.kv_memory) {
+        pages = options.kv_memory / page_bytes_;
+        if (pages < least) {
+            throw InvalidArgumentError("kv_memory is " + std::to_string(options.kv_memory) + " bytes; a context of " +
+                                       std::to_string(context_) + " tokens needs " +
+                                       std::to_string(least * page_bytes_));
         }
-        return a;
-    };
-    const auto floats = [&](std::uint64_t dim) {
-        return own(checked_product({rows, dim, sizeof(float)}), &MemoryUse::scratch);
-    };
-    ws_.hidden = floats(c.dim);
-    if (post_norms) ws_.branch = floats(c.dim);
-    ws_.input = act_for(c.dim, in);
-    ws_.q = floats(c.q_dim() + 2ull * c.kv_dim());
-    ws_.k = ws_.v = ws_.q;
-    ws_.k.offset += rows * c.q_dim() * sizeof(float);
-    ws_.v.offset = ws_.k.offset + rows * c.kv_dim() * sizeof(float);
-    ws_.attn_f32 = floats(c.q_dim());
-    ws_.attn = act_for(c.q_dim(), attn);
-    if (!fused) {
-        ws_.gate = floats(c.ffn_dim);
-        ws_.up = floats(c.ffn_dim);
     }
-    ws_.ffn = act_for(c.ffn_dim, ffn);
-    if (device_->traits().split_attention) {
-        ws_.partials = own(device_->attention_partial_bytes(c.n_heads, c.head_dim, ws_.context), &MemoryUse::scratch);
-    }
-    for (const RopeSet& set : c.rope_sets) {
-        ws_.rope.push_back(floats(c.rope_dim));
-        ws_.inv_freq.push_back(own(set.inv_freq.size() * sizeof(float), &MemoryUse::scratch));
-        std::memcpy(ws_.inv_freq.back().as<float>(), set.inv_freq.data(), set.inv_freq.size() * sizeof(float));
-    }
-    const std::uint64_t kv = device_->kv_bytes(ws_.kv_dtype, c.n_kv_heads, c.head_dim, ws_.context);
-    for (std::uint32_t i = 0; i < c.n_layers; ++i) {
-        ws_.k_cache.push_back(own(kv, &MemoryUse::kv_cache));
-        ws_.v_cache.push_back(own(kv, &MemoryUse::kv_cache));
-    }
-    ws_.logits = own(checked_product({ws_.all_rows, c.vocab_size, sizeof(float)}), &MemoryUse::scratch);
-    ws_.scaled = own(checked_product({2, c.vocab_size, sizeof(float)}), &MemoryUse::scratch);
-    ws_.history = own((ws_.context + std::uint64_t{1}) * sizeof(std::uint32_t), &MemoryUse::scratch);
-    ws_.sampler = own(sizeof(SamplerState), &MemoryUse::scratch);
-    ws_.control = own(sizeof(Control), &MemoryUse::scratch);
-    ws_.logprobs = own(kMaxChain * sizeof(LogprobRecord), &MemoryUse::scratch);
+    if (pages >= PagePool::kNone) throw InvalidArgumentError("kv_memory holds too many pages");
+    pool_ = std::make_unique<PagePool>(static_cast<std::uint32_t>(pages));
+    step_.cache = own(checked_product({pages, page_bytes_}), &MemoryUse::kv_cache, MemoryKind::kDevice);
+    for (const std::uint64_t offset : at) step_.kv.push_back({step_.cache.buffer, offset});
 }
 
-const DispatchTable& Engine::table(const TableKey& key) {
-    const auto it = tables_.find(key);
-    if (it != tables_.end()) return it->second;
-    return tables_.emplace(key, TableBuilder(*device_, config_, weights_, ws_).build(key)).first->second;
+// ---- programs ---------------------------------------------------------------------------------
+
+const Program& Engine::body(Phase phase) {
+    if (phase == Phase::kBatch && device_->traits().max_batch_rows <= 1) phase = Phase::kPrefill;
+    auto& p = bodies_[phase];
+    if (!p) p = device_->compile(model_->body(context_of(), phase));
+    return *p;
 }
 
-std::uint32_t Engine::run(const TableKey& key, const ReplayArgs& args, const Poll& poll) {
-    auto& control = *ws_.control.as<Control>();
-    control = {};
-    const auto stop = [&] { return cancelled_.load(std::memory_order_relaxed) || (poll && poll()); };
-    if (stop()) return 0;
-    return device_->replay(table(key), args, control, stop);
+const Program& Engine::tail(const TailKey& key) {
+    auto& p = tails_[key];
+    if (!p) p = device_->compile(model_->tail(context_of(), key));
+    return *p;
 }
 
 Phase Engine::phase_for(std::uint32_t rows) const {
@@ -238,11 +146,109 @@ Phase Engine::phase_for(std::uint32_t rows) const {
     return rows <= device_->traits().max_batch_rows ? Phase::kBatch : Phase::kPrefill;
 }
 
+// ---- sequences and their pages ----------------------------------------------------------------
+
+std::uint32_t* Engine::history(std::uint32_t slot) const {
+    return step_.history.host<std::uint32_t>() + std::size_t{slot} * step_.history_stride;
+}
+
+Sequence& Engine::opened(std::uint32_t slot) {
+    if (slot >= sequences_.size() || !sequences_[slot].open) {
+        throw InvalidArgumentError("slot " + std::to_string(slot) + " holds no text: open one first");
+    }
+    return sequences_[slot];
+}
+
+std::optional<std::uint32_t> Engine::open() {
+    const auto free = std::ranges::find(sequences_, false, &Sequence::open);
+    if (free == sequences_.end()) return std::nullopt;
+    *free = {};
+    free->open = true;
+    return static_cast<std::uint32_t>(free - sequences_.begin());
+}
+
+void Engine::close(std::uint32_t slot) {
+    drop_pages(slot);
+    sequences_[slot] = {};
+}
+
+void Engine::add_page(std::uint32_t slot, std::uint32_t page) {
+    Sequence& s = sequences_[slot];
+    step_.pages.host<std::uint32_t>()[std::size_t{slot} * step_.max_pages + s.pages.size()] = page;
+    s.pages.push_back(page);
+}
+
+void Engine::release_pages(Sequence& s, std::uint32_t from) {
+    // Later pages first: of two pages that nobody holds, the later one is then the one used longer ago.
+    while (s.pages.size() > from) {
+        pool_->release(s.pages.back());
+        s.pages.pop_back();
+    }
+    s.published = std::min(s.published, from);
+}
+
+void Engine::drop_pages(std::uint32_t slot) {
+    Sequence& s = opened(slot);
+    publish(slot, true);
+    release_pages(s, 0);
+    s.length = 0;
+}
+
+void Engine::publish(std::uint32_t slot, bool all) {
+    Sequence& s = sequences_[slot];
+    const std::uint32_t full = s.length / kPagePositions, last = all ? pages_for(s.length) : full;
+    auto* table = step_.pages.host<std::uint32_t>() + std::size_t{slot} * step_.max_pages;
+    for (; s.published < last; ++s.published) {
+        const std::uint32_t i = s.published, first = i * kPagePositions;
+        const std::span tokens(history(slot) + first, std::min<std::uint32_t>(kPagePositions, s.length - first));
+        const std::uint32_t parent = i == 0 ? PagePool::kNone : s.pages[i - 1];
+        table[i] = s.pages[i] = pool_->publish(parent, s.pages[i], tokens);
+    }
+}
+
+void Engine::copy_page(std::uint32_t from, std::uint32_t to) {
+    if (!copies_) copies_ = device_->compile(model_->copies(context_of()));
+    auto* pair = step_.copies.host<std::uint32_t>();
+    pair[0] = from;
+    pair[1] = to;
+    const Program* const program = copies_.get();
+    Control control;
+    device_->replay({&program, 1}, {}, control, {});
+}
+
+bool Engine::own_page(std::uint32_t slot, std::uint32_t index) {
+    Sequence& s = sequences_[slot];
+    if (index >= s.published) return true;  // nobody else has seen it
+    const std::uint32_t page = s.pages[index];
+    if (!pool_->make_private(page)) {
+        const std::uint32_t copy = pool_->acquire();
+        if (copy == PagePool::kNone) return false;
+        copy_page(page, copy);
+        pool_->release(page);
+        s.pages[index] = copy;
+        step_.pages.host<std::uint32_t>()[std::size_t{slot} * step_.max_pages + index] = copy;
+    }
+    s.published = index;
+    return true;
+}
+
+bool Engine::make_writable(std::uint32_t slot, std::uint32_t from, std::uint32_t to) {
+    Sequence& s = sequences_[slot];
+    // Writing begins in at most one page that may be known to others: those behind it were released.
+    if (from % kPagePositions != 0 && !own_page(slot, from / kPagePositions)) return false;
+    while (s.pages.size() < pages_for(to)) {
+        const std::uint32_t page = pool_->acquire();
+        if (page == PagePool::kNone) return false;
+        add_page(slot, page);
+    }
+    return true;
+}
+
 void Engine::check_ids(std::span<const std::uint32_t> ids) const {
     if (ids.empty()) throw InvalidArgumentError("the prompt is empty: at least one token is needed");
-    if (ids.size() > ws_.context) {
+    if (ids.size() > context_) {
         throw ContextLengthError("the prompt has " + std::to_string(ids.size()) + " tokens, the context holds " +
-                                 std::to_string(ws_.context));
+                                 std::to_string(context_));
     }
     for (std::size_t i = 0; i < ids.size(); ++i) {
         if (ids[i] >= config_.vocab_size) {
@@ -252,105 +258,225 @@ void Engine::check_ids(std::span<const std::uint32_t> ids) const {
     }
 }
 
-std::uint32_t Engine::begin(std::span<const std::uint32_t> ids, const SamplerState& sampler, bool reuse) {
+std::uint32_t Engine::begin(std::uint32_t slot, std::span<const std::uint32_t> ids, const SamplerSettings& settings,
+                            bool reuse) {
+    Sequence& s = opened(slot);
     check_ids(ids);
-    cancelled_ = false;
-    auto* history = ws_.history.as<std::uint32_t>();
-    std::uint32_t shared = 0;
+    drop_pages(slot);
     if (reuse) {
-        // The last prompt token always runs, since its logits are needed.
-        const auto limit = std::min<std::size_t>(position_, ids.size() - 1);
-        while (shared < limit && history[shared] == ids[shared]) ++shared;
+        // The last token always runs, since its logits are needed.
+        const PagePool::Match m = pool_->match(ids.first(ids.size() - 1));
+        for (const std::uint32_t page : m.pages) add_page(slot, page);
+        s.published = static_cast<std::uint32_t>(s.pages.size());
+        s.length = s.published * kPagePositions;
+        if (m.partial != PagePool::kNone) {
+            add_page(slot, m.partial);
+            ++s.published;
+            s.length += m.partial_tokens;
+        }
     }
-    position_ = shared;
-    std::copy(ids.begin() + shared, ids.end(), history + shared);
-    prompt_end_ = static_cast<std::uint32_t>(ids.size());
-    pending_ = false;
-    *ws_.sampler.as<SamplerState>() = sampler;
-    logprobs_ = sampler.want_logprobs != 0;
-    const bool plain = sampler.temperature == 0 && sampler.n_bias == 0 && sampler.repeat_penalty == 1 &&
-                       sampler.presence_penalty == 0 && sampler.frequency_penalty == 0;
-    tail_ = plain ? Tail::kGreedy : Tail::kSampled;
-    return shared;
+    std::ranges::copy(ids, history(slot));
+    s.prompt = s.known = static_cast<std::uint32_t>(ids.size());
+    s.sampler = settings.state;
+    s.sampler.n_bias = static_cast<std::uint32_t>(settings.bias.size());
+    s.plain = settings.plain();
+    step_.sampler.host<SamplerState>()[slot] = s.sampler;
+    std::ranges::copy(settings.bias, step_.bias.host<LogitBias>() + std::size_t{slot} * kMaxLogitBias);
+    return s.length;
 }
 
-void Engine::collect(std::uint32_t first, std::uint32_t n, Chunk& out) const {
-    const auto* history = ws_.history.as<std::uint32_t>();
-    out.ids.assign(history + first, history + first + n);
-    if (logprobs_) {
-        const auto* records = ws_.logprobs.as<LogprobRecord>();
-        out.logprobs.assign(records, records + n);
+void Engine::truncate(std::uint32_t slot, std::uint32_t n) {
+    Sequence& s = opened(slot);
+    if (n > s.length) {
+        throw InvalidArgumentError("cannot truncate to " + std::to_string(n) + " tokens: the cache holds " +
+                                   std::to_string(s.length));
     }
-    if (n == 0) return;
-    const auto& s = *ws_.sampler.as<SamplerState>();
-    out.ended = std::find(s.end_ids.begin(), s.end_ids.begin() + s.n_end_ids, out.ids.back()) !=
-                s.end_ids.begin() + s.n_end_ids;
+    publish(slot, false);
+    s.length = s.known = s.prompt = n;
+    release_pages(s, pages_for(n));
 }
 
-std::uint32_t Engine::prefill(bool sample, Chunk& out, const Poll& poll) {
-    out = {};
-    const std::uint32_t left = prompt_end_ - position_;
-    if (prompt_end_ <= position_) throw InvalidArgumentError("prefill without a prompt: call begin first");
-    const std::uint32_t rows = std::min(left, ws_.chunk);
-    const bool last = rows == left && sample;
-    const TableKey key{phase_for(rows), last ? Head::kLastRow : Head::kNone, last ? tail_ : Tail::kNone,
-                       last && logprobs_};
-    if (run(key, {position_, rows, 1}, poll) == 0) return left;
-    position_ += rows;
-    if (last) {
-        collect(position_, 1, out);
-        pending_ = true;
+void Engine::set_mask(std::uint32_t slot, std::span<const std::uint32_t> words) {
+    Sequence& s = opened(slot);
+    const std::uint32_t n = mask_words(config_.vocab_size);
+    if (!words.empty()) {
+        if (words.size() != n) {
+            throw InvalidArgumentError("a mask has " + std::to_string(words.size()) + " words, expected " +
+                                       std::to_string(n));
+        }
+        const std::uint32_t last = config_.vocab_size % 32 ? (1u << config_.vocab_size % 32) - 1 : ~0u;
+        bool any = (words.back() & last) != 0;
+        for (std::size_t i = 0; i + 1 < words.size() && !any; ++i) any = words[i] != 0;
+        if (!any) throw InvalidArgumentError("the mask of slot " + std::to_string(slot) + " allows no token");
+        std::ranges::copy(words, step_.mask.host<std::uint32_t>() + std::size_t{slot} * n);
     }
-    return left - rows;
+    s.sampler.masked = !words.empty();
+    step_.sampler.host<SamplerState>()[slot].masked = s.sampler.masked;
 }
 
-Chunk Engine::decode(std::uint32_t n, const Poll& poll) {
-    if (!pending_) throw InvalidArgumentError("decode without a sampled token: call begin and prefill first");
-    Chunk out;
-    const std::uint32_t steps = std::min({n, ws_.context - position_, kMaxChain});
-    if (steps == 0) return out;
-    const std::uint32_t done = run({Phase::kDecode, Head::kLastRow, tail_, logprobs_}, {position_, 1, steps}, poll);
-    collect(position_ + 1, done, out);
-    position_ += done;
+// ---- steps ------------------------------------------------------------------------------------
+
+void Engine::yield() { __atomic_store_n(&step_.control.host<Control>()->yield, 1u, __ATOMIC_RELAXED); }
+
+bool Engine::reserve(const Part& part, std::uint32_t steps) {
+    const Sequence& s = opened(part.slot);
+    const std::uint64_t end = std::uint64_t{s.length} + part.rows + part.drafts.size() + steps - 1;
+    if (part.rows == 0 || s.length + std::uint64_t{part.rows} > s.known) {
+        throw InvalidArgumentError("slot " + std::to_string(part.slot) + " has " + std::to_string(s.known - s.length) +
+                                   " tokens to run, not " + std::to_string(part.rows));
+    }
+    if (part.sample && s.length + part.rows != s.known) {
+        throw InvalidArgumentError("a token is drawn only when all known ones are run");
+    }
+    if (end > context_) {
+        throw ContextLengthError("slot " + std::to_string(part.slot) + " would need " + std::to_string(end) +
+                                 " positions, the context holds " + std::to_string(context_));
+    }
+    return make_writable(part.slot, s.length, static_cast<std::uint32_t>(end));
+}
+
+std::vector<Produced> Engine::step(std::span<const Part> parts, std::uint32_t steps, const Poll& poll) {
+    auto* rows = step_.rows.host<Row>();
+    auto* logit_rows = step_.logit_rows.host<std::uint32_t>();
+    ReplayArgs args{.rows = 0, .logits = 0, .steps = steps, .keys = 0};
+    TailKey key{Draw::kGreedy, false, true};
+    auto& control = *step_.control.host<Control>();
+    control = {};
+    for (const Part& part : parts) {
+        const Sequence& s = opened(part.slot);
+        const auto n = static_cast<std::uint32_t>(part.rows + part.drafts.size());
+        const std::uint32_t logits = part.sample ? 1 + static_cast<std::uint32_t>(part.drafts.size()) : 0;
+        if (args.rows + std::uint64_t{n} > step_.max_rows || args.logits + logits > step_.max_logits) {
+            throw InvalidArgumentError("a step has more than " + std::to_string(step_.max_rows) + " rows, or " +
+                                       std::to_string(step_.max_logits) + " of them with logits");
+        }
+        if (s.pages.size() < pages_for(s.length + n + steps - 1)) {
+            throw InvalidArgumentError("slot " + std::to_string(part.slot) + " was not reserved for this step");
+        }
+        if (steps > 1 && (n != 1 || !part.sample)) throw InvalidArgumentError("a chain draws a token in every row");
+        std::ranges::copy(part.drafts, history(part.slot) + s.known);
+        for (std::uint32_t i = 0; i < n; ++i) rows[args.rows + i] = {part.slot, s.length + i};
+        for (std::uint32_t i = 0; i < logits; ++i) logit_rows[args.logits + i] = args.rows + n - logits + i;
+        if (part.sample) {
+            step_.slots.host<SlotState>()[part.slot] = {0, 0, part.limit};
+            ++control.active;
+            if (!s.plain || s.sampler.masked) key.draw = Draw::kSampled;
+            key.logprobs = key.logprobs || s.sampler.want_logprobs;
+        }
+        args.rows += n;
+        args.logits += logits;
+        args.keys = std::max(args.keys, s.length + n);
+    }
+    if (key.logprobs) args.steps = std::min(args.steps, std::max(kLogprobRecords / std::max(args.logits, 1u), 1u));
+    key.one_row = args.logits == 1;
+    const auto stop = [&] { return cancelled_.exchange(false) || (poll && poll()); };
+    std::uint32_t done = 0;
+    if (args.rows != 0 && !cancelled_.exchange(false)) {
+        const Program* segments[] = {&body(phase_for(args.rows)), args.logits ? &tail(key) : nullptr};
+        done = device_->replay({segments, args.logits ? 2u : 1u}, args, control, stop);
+    }
+    std::vector<Produced> out;
+    std::uint32_t logit = 0;
+    for (const Part& part : parts) {
+        out.push_back(collect(part, logit, args.logits, done != 0));
+        if (part.sample) logit += 1 + static_cast<std::uint32_t>(part.drafts.size());
+    }
     return out;
 }
 
-void Engine::truncate(std::uint32_t n) {
-    if (n > position_) {
-        throw InvalidArgumentError("cannot truncate to " + std::to_string(n) + " tokens: the cache holds " +
-                                   std::to_string(position_));
+Produced Engine::collect(const Part& part, std::uint32_t index, std::uint32_t logit_rows, bool ran) {
+    Produced out;
+    Sequence& s = sequences_[part.slot];
+    const std::uint32_t first = s.length + part.rows;  // where drawn tokens begin
+    const std::uint32_t n = part.sample ? step_.slots.host<SlotState>()[part.slot].produced : 0;
+    if (n == 0) {
+        if (ran && !part.sample) s.length = first;
+        publish(part.slot, false);
+        return out;
     }
-    position_ = n;
-    prompt_end_ = 0;
-    pending_ = false;
+    // The last token drawn is not in the cache, those before it are.
+    s.length = first + n - 1;
+    s.known = s.length + 1;
+    const std::uint32_t* ids = history(part.slot) + first;
+    out.ids.assign(ids, ids + n);
+    if (s.sampler.want_logprobs) {
+        const auto* records = step_.logprobs.host<LogprobRecord>() + index;
+        const std::uint32_t stride = part.drafts.empty() ? logit_rows : 1;
+        for (std::uint32_t i = 0; i < n; ++i) out.logprobs.push_back(records[std::size_t{i} * stride]);
+    }
+    const auto ends = std::span(s.sampler.end_ids).first(s.sampler.n_end_ids);
+    out.ended = std::ranges::find(ends, out.ids.back()) != ends.end();
+    publish(part.slot, false);
+    return out;
 }
 
-void Engine::for_each_logits(std::span<const std::uint32_t> ids, const Poll& poll,
-                             const std::function<void(std::size_t, std::span<const float>)>& row) {
-    begin(ids, {}, false);
-    const auto* logits = ws_.logits.as<float>();
-    while (position_ < prompt_end_) {
-        const std::uint32_t rows = std::min(prompt_end_ - position_, ws_.all_rows);
-        if (run({Phase::kPrefill, Head::kAllRows, Tail::kNone, false}, {position_, rows, 1}, poll) == 0) return;
-        for (std::uint32_t r = 0; r < rows; ++r) {
-            row(position_ + r, {logits + std::size_t{r} * config_.vocab_size, config_.vocab_size});
+// ---- logits, plans, profiles ------------------------------------------------------------------
+
+std::uint32_t Engine::for_each_logits(std::span<const std::uint32_t> ids, const Poll& poll,
+                                      const std::function<void(std::size_t, std::span<const float>)>& row) {
+    const auto slot = open();
+    if (!slot) throw InvalidArgumentError("all " + std::to_string(parallel()) + " sequences are in use");
+    struct Closer {
+        Engine& e;
+        std::uint32_t slot;
+        ~Closer() { e.close(slot); }
+    } const closer{*this, *slot};
+    begin(*slot, ids, {}, false);
+    cancelled_ = false;
+    Sequence& s = sequences_[*slot];
+    const auto stop = [&] { return cancelled_.exchange(false) || (poll && poll()); };
+    const std::uint32_t at_once = std::min(chunk_, kLogitsRows);
+    const Program* const segments[] = {&body(phase_for(at_once)), &tail({Draw::kNone, false, false})};
+    while (s.length < s.known) {
+        const std::uint32_t n = std::min(s.known - s.length, at_once);
+        if (!make_writable(*slot, s.length, s.length + n)) throw DeviceError("all pages of the cache are in use");
+        for (std::uint32_t i = 0; i < n; ++i) {
+            step_.rows.host<Row>()[i] = {*slot, s.length + i};
+            step_.logit_rows.host<std::uint32_t>()[i] = i;
         }
-        position_ += rows;
+        auto& control = *step_.control.host<Control>();
+        control = {};
+        if (stop() || device_->replay(segments, {.rows = n, .logits = n, .keys = s.length + n}, control, stop) == 0)
+            break;
+        const auto* logits = step_.logits.host<float>();
+        for (std::uint32_t i = 0; i < n; ++i) {
+            row(s.length + i, {logits + std::size_t{i} * config_.vocab_size, config_.vocab_size});
+        }
+        s.length += n;
     }
+    return s.length;
 }
 
-std::vector<double> Engine::profile(const TableKey& key, const ReplayArgs& args) {
-    const DispatchTable& t = table(key);
-    if (args.rows == 0 || args.rows > t.max_rows || args.position + std::uint64_t{args.rows} > ws_.context) {
-        throw InvalidArgumentError("profile: rows " + std::to_string(args.rows) + " at position " +
-                                   std::to_string(args.position) + " do not fit (at most " +
-                                   std::to_string(t.max_rows) + " rows, context " + std::to_string(ws_.context) + ")");
+std::vector<const Program*> Engine::programs(const PhaseRun& run) { return {&body(run.phase), &tail({})}; }
+
+ReplayArgs Engine::checked_args(const PhaseRun& run) {
+    const DispatchTable& t = body(run.phase).table;
+    if (run.rows == 0 || run.rows > t.max_rows || run.position + std::uint64_t{run.rows} > context_) {
+        throw InvalidArgumentError("a " + t.phase + " table takes 1.." + std::to_string(t.max_rows) +
+                                   " rows that end within the context of " + std::to_string(context_) + ", not " +
+                                   std::to_string(run.rows) + " at position " + std::to_string(run.position));
     }
-    position_ = 0;
-    prompt_end_ = 0;
-    pending_ = false;
-    std::vector<double> seconds(t.commands.size(), 0.0);
-    device_->profile(t, args, seconds);
+    return {.rows = run.rows, .logits = 1, .steps = 1, .keys = run.position + run.rows};
+}
+
+std::vector<double> Engine::profile(const PhaseRun& run) {
+    const ReplayArgs args = checked_args(run);
+    const auto slot = open();
+    if (!slot) throw InvalidArgumentError("all " + std::to_string(parallel()) + " sequences are in use");
+    const bool room = make_writable(*slot, 0, args.keys);
+    std::vector<double> seconds;
+    if (room) {
+        for (std::uint32_t i = 0; i < args.rows; ++i) step_.rows.host<Row>()[i] = {*slot, run.position + i};
+        step_.logit_rows.host<std::uint32_t>()[0] = args.rows - 1;
+        step_.slots.host<SlotState>()[*slot] = {};
+        const std::vector<const Program*> segments = programs(run);
+        std::size_t commands = 0;
+        for (const Program* p : segments) commands += p->table.commands.size();
+        seconds.resize(commands);
+        device_->profile(segments, args, seconds);
+    }
+    close(*slot);
+    if (!room) throw DeviceError("all pages of the cache are in use");
     return seconds;
 }
 

@@ -1,11 +1,15 @@
-// Engine: everything of one loaded model. It compiles the tables, owns the buffers, and keeps the KV cache true: the
-// cache holds exactly the tokens `history[0, position)`.
+// Engine: everything of one loaded model. It owns the buffers, compiles the tables, and runs steps of many sequences;
+// the cache holds exactly the tokens [0, length) of each.
+//
+// Which sequences run is the caller's to say, step by step. No two calls may overlap; `cancel` and `yield` may be
+// called at any time.
 #pragma once
 
 #include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,33 +17,65 @@
 #include "core/device.h"
 #include "core/model.h"
 #include "core/sampling.h"
-#include "engine/weight_source.h"
-#include "plan/table_builder.h"
+#include "core/weight_source.h"
+#include "engine/pages.h"
+#include "engine/sequence.h"
+#include "plan/model.h"
 
 namespace akunu {
 
 struct EngineOptions {
     std::uint32_t context = 0;  // 0: the model's, at most kDefaultContext
-    std::uint32_t chunk = 512;  // rows of a prefill replay
+    std::uint32_t chunk = 512;  // rows of a step at most
     DType kv_dtype = DType::F16;
+    std::uint32_t parallel = 8;   // sequences at a time
+    std::uint64_t kv_memory = 0;  // bytes of all pages; 0: a context for each sequence, or half of the device's memory
 };
 
 constexpr std::uint32_t kDefaultContext = 4096;
+constexpr std::uint32_t kMaxParallel = 256;
+constexpr std::uint32_t kMaxChain = 256;  // steps of one call
+constexpr std::uint32_t kMaxDrafts = 15;  // of a sequence in one step
 
-// Called with (done, total) bytes while loading; throws to abandon.
-using Progress = std::function<void(std::uint64_t, std::uint64_t)>;
-// Called now and then during long calls; true stops them.
-using Poll = std::function<bool()>;
+// Settings of one generation: what the device's sampler reads, and the lists that lie apart from it.
+struct SamplerSettings {
+    SamplerState state;
+    std::vector<LogitBias> bias;
+    bool plain() const {
+        return state.temperature == 0 && bias.empty() && !state.masked && state.repeat_penalty == 1 &&
+               state.presence_penalty == 0 && state.frequency_penalty == 0;
+    }
+};
 
-// New tokens of one call.
-struct Chunk {
+// A sequence's part of a step.
+struct Part {
+    std::uint32_t slot = 0;
+    std::uint32_t rows = 1;   // of the tokens that are still to be run, drafts not counted
+    bool sample = true;       // draw the next token; only where all known tokens are run
+    std::uint32_t limit = 1;  // tokens to draw at most
+    std::vector<std::uint32_t> drafts;
+};
+
+// What a part gave.
+struct Produced {
     std::vector<std::uint32_t> ids;
     std::vector<LogprobRecord> logprobs;
-    bool ended = false;
+    bool ended = false;  // the last one is an end-of-generation token
 };
 
 struct MemoryUse {
     std::uint64_t weights = 0, weights_mapped = 0, kv_cache = 0, scratch = 0;
+};
+
+struct PageUse {
+    std::uint32_t pages = 0, held = 0, cached = 0;
+    std::uint64_t page_bytes = 0;
+};
+
+// Which programs, and on what: for plans and profiles.
+struct PhaseRun {
+    Phase phase = Phase::kDecode;
+    std::uint32_t rows = 1, position = 0;
 };
 
 class Engine {
@@ -47,63 +83,94 @@ class Engine {
     Engine(std::unique_ptr<Device> device, ModelConfig config, std::shared_ptr<WeightSource> source,
            const EngineOptions& options, const Progress& progress);
 
-    // Starts a generation; returns how many prompt tokens the cache already holds.
-    std::uint32_t begin(std::span<const std::uint32_t> ids, const SamplerState& sampler, bool reuse);
-    // Runs one chunk of the prompt; returns the prompt tokens still to run.
-    std::uint32_t prefill(bool sample, Chunk& out, const Poll& poll);
-    // Runs a chain of up to `n` tokens.
-    Chunk decode(std::uint32_t n, const Poll& poll);
+    // A slot for a text; nothing when all are taken.
+    std::optional<std::uint32_t> open();
+    // Ends a text. Its pages stay to be found by others, until their memory is needed.
+    void close(std::uint32_t slot);
+
+    // Gives a slot a text to go on from, and settings. With `reuse`, pages of any earlier text that begins like it are
+    // used again. Returns how many of its tokens the cache holds; at least the last one is to be run.
+    std::uint32_t begin(std::uint32_t slot, std::span<const std::uint32_t> ids, const SamplerSettings& settings,
+                        bool reuse);
+    // Goes back to the first n tokens, which must be in the cache.
+    void truncate(std::uint32_t slot, std::uint32_t n);
+    // Gives the slot's pages back; its tokens are to be run again.
+    void drop_pages(std::uint32_t slot);
+    // Only tokens whose bit is set may be drawn next; empty: all. Throws InvalidArgumentError when none is.
+    void set_mask(std::uint32_t slot, std::span<const std::uint32_t> words);
+
+    // Makes room for the positions that a part writes in `steps` steps; false when no page is left.
+    bool reserve(const Part& part, std::uint32_t steps);
+    // Runs the parts, at most one for a slot, in one step, or, where each has a single row and draws, in up to `steps`.
+    // Every part must be reserved. A replay that was cancelled produces less; calling again goes on.
+    std::vector<Produced> step(std::span<const Part> parts, std::uint32_t steps, const Poll& poll);
+
+    // Ends the replay that runs, or the next: at once, or after its step.
     void cancel() { cancelled_ = true; }
-    void truncate(std::uint32_t n);
+    void yield();
+
+    // Fresh run over `ids`: `row(i, logits)` is called for each position in order. Returns the positions run.
+    std::uint32_t for_each_logits(std::span<const std::uint32_t> ids, const Poll& poll,
+                                  const std::function<void(std::size_t, std::span<const float>)>& row);
     // Throws unless `ids` are a prompt that this model and its context can take.
     void check_ids(std::span<const std::uint32_t> ids) const;
 
-    // Fresh run over `ids`: `row(i, logits)` is called for each position in order. The cache then holds `ids`.
-    void for_each_logits(std::span<const std::uint32_t> ids, const Poll& poll,
-                         const std::function<void(std::size_t, std::span<const float>)>& row);
-
-    const DispatchTable& table(const TableKey& key);
-    // Seconds of each command of a table, one replay, at `args`. Leaves the cache empty.
-    std::vector<double> profile(const TableKey& key, const ReplayArgs& args);
+    // The programs of a phase with the greedy tail, and what a replay of them is.
+    std::vector<const Program*> programs(const PhaseRun& run);
+    ReplayArgs checked_args(const PhaseRun& run);
+    // Seconds of each of their commands, once.
+    std::vector<double> profile(const PhaseRun& run);
 
     const ModelConfig& config() const { return config_; }
     const Device& device() const { return *device_; }
-    std::uint32_t context() const { return ws_.context; }
-    std::uint32_t chunk() const { return ws_.chunk; }
-    DType kv_dtype() const { return ws_.kv_dtype; }
-    std::uint32_t position() const { return position_; }
-    std::span<const std::uint32_t> history() const { return {ws_.history.as<std::uint32_t>(), position_}; }
+    std::uint32_t context() const { return context_; }
+    std::uint32_t chunk() const { return chunk_; }
+    std::uint32_t parallel() const { return static_cast<std::uint32_t>(sequences_.size()); }
+    DType kv_dtype() const { return step_.kv_dtype; }
+    const Sequence& sequence(std::uint32_t slot) const { return sequences_.at(slot); }
+    std::span<const std::uint32_t> tokens(std::uint32_t slot) const { return {history(slot), sequences_[slot].length}; }
     MemoryUse memory() const { return memory_; }
-    const SamplerState& sampler() const { return *ws_.sampler.as<SamplerState>(); }
+    PageUse page_use() const { return {pool_->pages(), pool_->held(), pool_->cached(), page_bytes_}; }
+    // Forgets every text that no slot holds.
+    void forget() { pool_->forget(); }
 
   private:
-    void load_weights(const Progress& progress);
-    void allocate_workspace(const EngineOptions& options);
-    Weight load_matmul(const std::string& name, std::uint64_t rows, std::uint64_t cols);
-    Vector load_vector(const std::string& name, std::uint64_t n, bool required);
-    // The three biases in one buffer, as kNormQkv reads them.
-    void load_qkv_bias(const std::string& prefix, LayerWeights& layer);
-    void read_vector(const std::string& name, std::uint64_t n, const Binding& to);
-    Binding own(std::uint64_t bytes, std::uint64_t MemoryUse::* purpose);
-    std::uint32_t run(const TableKey& key, const ReplayArgs& args, const Poll& poll);
-    void collect(std::uint32_t first, std::uint32_t n, Chunk& out) const;
+    void allocate(const EngineOptions& options);
+    void allocate_pages(const EngineOptions& options);
+    Binding own(std::uint64_t bytes, std::uint64_t MemoryUse::* purpose, MemoryKind kind = MemoryKind::kShared);
+    PlanContext context_of() const { return {*device_, config_, activations_, step_}; }
+    const Program& body(Phase phase);
+    const Program& tail(const TailKey& key);
     Phase phase_for(std::uint32_t rows) const;
+    std::uint32_t* history(std::uint32_t slot) const;
+    Sequence& opened(std::uint32_t slot);
+
+    // The pages of positions [from, to) exist and belong to this text alone.
+    bool make_writable(std::uint32_t slot, std::uint32_t from, std::uint32_t to);
+    bool own_page(std::uint32_t slot, std::uint32_t index);
+    void add_page(std::uint32_t slot, std::uint32_t page);
+    void copy_page(std::uint32_t from, std::uint32_t to);
+    void release_pages(Sequence& s, std::uint32_t from);
+    // Enters what the cache holds of a text: its full pages, and with `all` the last one too.
+    void publish(std::uint32_t slot, bool all);
+    // What a part gave, and what the cache holds of its text now.
+    Produced collect(const Part& part, std::uint32_t index, std::uint32_t logit_rows, bool ran);
 
     std::shared_ptr<WeightSource> source_;  // kept while weights are used from the mapping, longer than the device
     std::unique_ptr<Device> device_;
     ModelConfig config_;
     std::vector<DeviceBuffer> owned_;
-    ModelWeights weights_;
-    Workspace ws_;
-    std::map<TableKey, DispatchTable> tables_;
+    std::unique_ptr<Model> model_;
+    Activations activations_;
+    StepBuffers step_;
+    std::map<Phase, std::unique_ptr<Program>> bodies_;
+    std::map<TailKey, std::unique_ptr<Program>> tails_;
+    std::unique_ptr<Program> copies_;
     MemoryUse memory_;
-    std::function<void(std::uint64_t)> loaded_;
-
-    std::uint32_t position_ = 0;    // tokens in the cache
-    std::uint32_t prompt_end_ = 0;  // history[position_, prompt_end_) is still to be run
-    bool pending_ = false;          // history[position_] is a sampled token that may be continued
-    Tail tail_ = Tail::kGreedy;
-    bool logprobs_ = false;
+    std::uint32_t context_ = 0, chunk_ = 0;
+    std::uint64_t page_bytes_ = 0;
+    std::unique_ptr<PagePool> pool_;
+    std::vector<Sequence> sequences_;
     std::atomic<bool> cancelled_{false};
 };
 

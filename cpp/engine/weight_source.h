@@ -1,4 +1,4 @@
-// Where a model's weights come from: a file's mapping, or random blocks of a real shape for benchmarks.
+// Weights that come from no file: random blocks of a real shape for benchmarks, and shapes alone for plans.
 #pragma once
 
 #include <cstddef>
@@ -6,20 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "core/device.h"
+#include "core/weight_source.h"
 
 namespace akunu {
-
-class WeightSource {
-  public:
-    virtual ~WeightSource() = default;
-    virtual bool has(const std::string& name) const = 0;
-    // The tensor's bytes, valid until `done(name)`, or for the source's lifetime when they lie in a `mapping`.
-    virtual HostTensor get(const std::string& name) = 0;
-    // The bytes will not be read again.
-    virtual void done(const std::string& name) = 0;
-    virtual std::uint64_t total_bytes() const = 0;
-};
 
 // Random weights: `shapes` gives each canonical tensor's type, rows and columns. Blocks are valid and their values have
 // about the spread of trained weights, so that every kernel does its usual work.

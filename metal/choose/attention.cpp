@@ -24,14 +24,12 @@ std::string_view kv_name(DType type) {
     }
 }
 
-constexpr std::size_t kBatchedIndex = 4;
+constexpr std::size_t kBatchedIndex = 2;
 
 // The function constants of metal/include/attention_kv.h, in their order.
 std::vector<Constant> constants(std::uint32_t head_dim, std::uint32_t group, std::uint32_t splits) {
-    constexpr std::uint32_t kPaged = 0, kCausal = 1, kBatched = 0;
     using enum Constant::Type;
-    return {{kUint, 0, head_dim}, {kUint, 1, group},    {kBool, 2, kPaged},
-            {kBool, 3, kCausal},  {kBool, 4, kBatched}, {kUint, 5, splits}};
+    return {{kUint, 0, head_dim}, {kUint, 1, group}, {kBool, kBatchedIndex, 0}, {kUint, 3, splits}};
 }
 
 struct Heads {
@@ -61,12 +59,13 @@ KernelChoice many_rows(const std::string& type, const Heads& heads, const Attent
     const std::uint32_t rows_per = (long_heads ? 16 : 32) / heads.group();
     KernelChoice one = choice("attention_" + type + size, heads, {.rows_per = rows_per}, {.base = heads.n_kv});
     constexpr std::uint32_t kLongContext = 1024;
-    if (p.rows > kMaxBatchRows || p.context < kLongContext) return one;
+    const std::uint32_t context = p.max_pages * kPagePositions;
+    if (p.rows > kMaxBatchRows || context < kLongContext) return one;
     one.passes[0].constants[kBatchedIndex].value = 1;
-    one.passes[0].z.keys_per = batch_split_keys(p.context);
+    one.passes[0].z.keys_per = batch_split_keys(context);
     KernelChoice merge = choice("attention_merge_rows", heads, {.base = heads.n}, {.rows_per = 1});
     return {.passes = {one.passes[0], merge.passes[0]},
-            .scratch_bytes = batch_partial_bytes(p.rows, heads.n, heads.dim, p.context)};
+            .scratch_bytes = batch_partial_bytes(p.rows, heads.n, heads.dim, context)};
 }
 
 // Splits of the keys x KV heads.

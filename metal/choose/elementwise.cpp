@@ -1,4 +1,4 @@
-// Norms, RoPE tables, activation formats and gates: a threadgroup per row, or rows cut into pieces.
+// Norms, RoPE tables, activation formats, gates and copies of pages: a threadgroup per row, or rows cut into pieces.
 #include <algorithm>
 
 #include "metal/choose/kernel_choice.h"
@@ -43,6 +43,8 @@ std::optional<KernelChoice> choose_elementwise(const DispatchCmd& cmd, const Chi
             return by_element("quantize", ceil_div(params_of<QuantizeParams>(cmd).dim, 4));
         case Op::kGateAct:
             return by_element("gate_act", ceil_div(params_of<GateActParams>(cmd).n, 4));
+        case Op::kKvCopy:
+            return by_element("kv_copy", ceil_div(params_of<KvCopyParams>(cmd).page_words, 4));
         default:
             return std::nullopt;
     }

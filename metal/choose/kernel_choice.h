@@ -25,8 +25,8 @@ struct Constant {
 };
 
 // A threadgroup count that follows the replay: base · ceil(rows / rows_per) · min(ceil(keys / keys_per), keys_most), a
-// divisor of 0 meaning "does not follow". `keys` are those that the last row sees: position + rows, or with a window at
-// most window + keys_per - 1, since a window may begin inside a block.
+// divisor of 0 meaning "does not follow". `keys` are the most that any row sees: ReplayArgs::keys + step, or with a
+// window at most window + keys_per - 1, since a window may begin inside a block.
 struct GroupCount {
     std::uint32_t base = 1;
     std::uint32_t rows_per = 0;

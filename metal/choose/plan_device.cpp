@@ -21,10 +21,12 @@ std::uint64_t PlanDevice::activation_bytes(std::uint32_t format, std::uint64_t r
     return activation_bytes_of(format, rows, dim);
 }
 
-std::uint64_t PlanDevice::kv_bytes(DType dtype, std::uint32_t n_kv_heads, std::uint32_t head_dim,
-                                   std::uint32_t context) const {
-    return kv_cache_bytes(dtype, n_kv_heads, head_dim, context);
+std::uint64_t PlanDevice::kv_page_bytes(DType dtype, std::uint32_t n_kv_heads, std::uint32_t head_dim) const {
+    return metal::kv_page_bytes(dtype, n_kv_heads, head_dim);
 }
+
+// No chip is asked for its memory: what a plan is of need not fit.
+std::uint64_t PlanDevice::memory() const { return std::uint64_t{1} << 40; }
 
 std::uint64_t PlanDevice::attention_partial_bytes(std::uint32_t n_heads, std::uint32_t head_dim,
                                                   std::uint32_t context) const {
@@ -34,10 +36,11 @@ std::uint64_t PlanDevice::attention_partial_bytes(std::uint32_t n_heads, std::ui
 bool PlanDevice::supports_kv(DType dtype) const { return is_kv_type(dtype); }
 
 // Pages of which nothing is written take no memory, so a plan may be of a model that does not fit.
-Buffer PlanDevice::allocate(std::uint64_t bytes) {
+Buffer PlanDevice::allocate(std::uint64_t bytes, MemoryKind) {
     void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED) throw DeviceError("out of address space: could not map " + std::to_string(bytes) + " bytes");
-    return {p, static_cast<std::byte*>(p), bytes};
+    auto* at = static_cast<std::byte*>(p);
+    return {p, at, at, bytes};
 }
 
 void PlanDevice::release(Buffer& buffer) {
@@ -47,23 +50,26 @@ void PlanDevice::release(Buffer& buffer) {
 
 Weight PlanDevice::prepare_weight(const HostTensor& t) {
     auto* p = const_cast<std::byte*>(t.bytes.data());
-    return {t.dtype, t.rows, t.cols, {{p, p, t.bytes.size()}, 0}, false, true};
+    return {t.dtype, t.rows, t.cols, {{p, p, p, t.bytes.size()}, 0}, false, true};
 }
 
-void PlanDevice::resolve(DispatchCmd& cmd) const {
-    choices_.push_back(std::make_unique<KernelChoice>(choose_kernels(cmd, chip_)));
-    cmd.kernel = choices_.back().get();
+std::unique_ptr<Program> PlanDevice::compile(DispatchTable table) {
+    for (DispatchCmd& cmd : table.commands) {
+        choices_.push_back(std::make_unique<KernelChoice>(choose_kernels(cmd, chip_)));
+        cmd.kernel = choices_.back().get();
+    }
+    return std::make_unique<Program>(std::move(table));
 }
 
 std::vector<std::string> PlanDevice::kernel_names(const DispatchCmd& cmd) const {
     return names_of(*static_cast<const KernelChoice*>(cmd.kernel));
 }
 
-std::uint32_t PlanDevice::replay(const DispatchTable&, const ReplayArgs&, Control&, const std::function<bool()>&) {
+std::uint32_t PlanDevice::replay(Segments, const ReplayArgs&, Control&, const Poll&) {
     throw UnsupportedError("device '" + name() + "' only plans; load the model on a device that is here to run it");
 }
 
-void PlanDevice::profile(const DispatchTable&, const ReplayArgs&, std::span<double>) {
+void PlanDevice::profile(Segments, const ReplayArgs&, std::span<double>) {
     throw UnsupportedError("device '" + name() + "' only plans; nothing can be measured on it");
 }
 

@@ -21,27 +21,29 @@ class PlanDevice final : public Device {
     const DeviceTraits& traits() const override { return traits_; }
     std::uint32_t matmul_input(DType weight) const override;
     std::uint64_t activation_bytes(std::uint32_t format, std::uint64_t rows, std::uint64_t dim) const override;
-    std::uint64_t kv_bytes(DType dtype, std::uint32_t n_kv_heads, std::uint32_t head_dim,
-                           std::uint32_t context) const override;
+    std::uint64_t kv_page_bytes(DType dtype, std::uint32_t n_kv_heads, std::uint32_t head_dim) const override;
     std::uint64_t attention_partial_bytes(std::uint32_t n_heads, std::uint32_t head_dim,
                                           std::uint32_t context) const override;
     bool supports_kv(DType dtype) const override;
-    Buffer allocate(std::uint64_t bytes) override;
+    std::uint64_t memory() const override;
+    Buffer allocate(std::uint64_t bytes, MemoryKind kind) override;
     void release(Buffer& buffer) override;
+    // Nothing is kept.
+    void upload(const Binding&, std::span<const std::byte>) override {}
+    void download(const Binding&, std::span<std::byte>) override {}
     // The bytes are neither copied nor read.
     Weight prepare_weight(const HostTensor& tensor) override;
     Weight map_weight(const HostTensor& tensor) override { return prepare_weight(tensor); }
-    void resolve(DispatchCmd& cmd) const override;
+    std::unique_ptr<Program> compile(DispatchTable table) override;
     std::vector<std::string> kernel_names(const DispatchCmd& cmd) const override;
     // Both throw UnsupportedError.
-    std::uint32_t replay(const DispatchTable& table, const ReplayArgs& args, Control& control,
-                         const std::function<bool()>& poll) override;
-    void profile(const DispatchTable& table, const ReplayArgs& args, std::span<double> seconds) override;
+    std::uint32_t replay(Segments segments, const ReplayArgs& args, Control& control, const Poll& poll) override;
+    void profile(Segments segments, const ReplayArgs& args, std::span<double> seconds) override;
 
   private:
     Chip chip_;
     DeviceTraits traits_;
-    mutable std::vector<std::unique_ptr<KernelChoice>> choices_;  // what DispatchCmd::kernel points to
+    std::vector<std::unique_ptr<KernelChoice>> choices_;  // what DispatchCmd::kernel points to
 };
 
 }  // namespace akunu::metal

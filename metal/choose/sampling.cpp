@@ -8,12 +8,12 @@ namespace akunu::metal {
 
 namespace {
 
-static_assert(kTopLogprobs == kMaxLogprobs);
+static_assert(u32{kTopLogprobs} == kMaxLogprobs && u32{kMostBiases} == kMaxLogitBias);
 static_assert(sizeof(SamplerSettings) == sizeof(SamplerState));
 static_assert(offsetof(SamplerSettings, seed_lo) == offsetof(SamplerState, seed_lo));
 static_assert(offsetof(SamplerSettings, end_ids) == offsetof(SamplerState, end_ids));
-static_assert(offsetof(SamplerSettings, bias) == offsetof(SamplerState, bias));
 static_assert(sizeof(LogitBias) == 8 && offsetof(LogitBias, bias) == 4);
+static_assert(sizeof(ReplaySlot) == sizeof(SlotState) && offsetof(ReplaySlot, limit) == offsetof(SlotState, limit));
 static_assert(sizeof(ReplayControl) == sizeof(Control) && offsetof(ReplayControl, stop) == offsetof(Control, stop));
 static_assert(sizeof(TokenLogprobs) == sizeof(LogprobRecord));
 static_assert(offsetof(TokenLogprobs, values) == offsetof(LogprobRecord, values));
@@ -21,37 +21,49 @@ static_assert(offsetof(TokenLogprobs, values) == offsetof(LogprobRecord, values)
 constexpr Constant kForArgmax{Constant::Type::kBool, 0, 0};
 constexpr Constant kForSampler{Constant::Type::kBool, 0, 1};
 
-Pass pass(const char* function, u32 groups, u32 threads, std::vector<Constant> constants = {}) {
-    return {
-        .function = function, .constants = std::move(constants), .x = {groups}, .y = {}, .z = {}, .threads = {threads}};
+// A threadgroup for each of `slices` of every row, or one for a row.
+Pass per_slice(const char* function, u32 slices, std::vector<Constant> constants = {}) {
+    Pass pass{.function = function, .constants = std::move(constants), .x = {slices}, .y = {}, .z = {}};
+    pass.y.rows_per = 1;
+    pass.threads.x = kSliceThreads;
+    return pass;
+}
+Pass per_row(const char* function, u32 threads) {
+    Pass pass{.function = function, .constants = {}, .x = {}, .y = {}, .z = {}};
+    pass.x.rows_per = 1;
+    pass.threads.x = threads;
+    return pass;
+}
+
+KernelChoice accept_kernel() {
+    Pass pass{.function = "accept", .constants = {}, .x = {}, .y = {}, .z = {}};
+    pass.threads.x = kAcceptThreads;
+    return {.passes = {pass}};
 }
 
 }  // namespace
 
 std::optional<KernelChoice> choose_sampling(const DispatchCmd& cmd, const Chip&) {
+    if (cmd.op == Op::kAccept) return accept_kernel();
     if (cmd.param_bytes != sizeof(SampleParams)) return {};
     const auto p = params_of<SampleParams>(cmd);
     const u32 slices = slice_count(p.vocab);
     if (p.vocab == 0 || slices > kMaxSlices) return {};
-    const std::uint64_t best = std::uint64_t{slices} * sizeof(Ranked);
     switch (cmd.op) {
         case Op::kArgmax:
             return KernelChoice{
-                {pass("best_slices_f32", slices, kSliceThreads, {kForArgmax}), pass("argmax_f32", 1, kSliceThreads)},
-                best};
+                {per_slice("best_slices_f32", slices, {kForArgmax}), per_row("argmax_f32", kSliceThreads)},
+                p.rows * best_bytes(p.vocab)};
         case Op::kSamplePrepare:
-            return KernelChoice{{pass("sample_prepare_f32", ceil_div(p.vocab, kPrepareTokens), kSliceThreads)}, 0};
+            return KernelChoice{{per_slice("sample_prepare_f32", ceil_div(p.vocab, kPrepareTokens))}, 0};
         case Op::kSampleSelect:
             return KernelChoice{
-                {pass("best_slices_f32", slices, kSliceThreads, {kForSampler}),
-                 pass("sample_spread_f32", slices, kSliceThreads), pass("sample_gather_f32", slices, kSliceThreads),
-                 pass("sample_select_f32", 1, kDrawThreads)},
-                sizeof(SampleList) + best + std::uint64_t{slices} * sizeof(SampleSlice) +
-                    std::uint64_t{p.vocab} * sizeof(Ranked)};
+                {per_slice("best_slices_f32", slices, {kForSampler}), per_slice("sample_spread_f32", slices),
+                 per_slice("sample_gather_f32", slices), per_row("sample_select_f32", kDrawThreads)},
+                p.rows * select_bytes(p.vocab)};
         case Op::kLogprobs:
-            return KernelChoice{
-                {pass("logprob_slices_f32", slices, kSliceThreads), pass("logprobs_f32", 1, kSliceThreads)},
-                std::uint64_t{slices} * sizeof(LogprobSlice)};
+            return KernelChoice{{per_slice("logprob_slices_f32", slices), per_row("logprobs_f32", kSliceThreads)},
+                                p.rows * logprob_bytes(p.vocab)};
         default:
             return {};
     }

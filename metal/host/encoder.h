@@ -2,6 +2,7 @@
 #pragma once
 
 #import "metal/host/resolved_command.h"
+#include "metal/host/step_commands.h"
 
 #include <array>
 
@@ -14,10 +15,11 @@ class Encoder {
     Encoder(__unsafe_unretained id<MTLComputeCommandEncoder> encoder, const Resolver& resolver, void* dummy)
         : encoder_(encoder), scratch_(resolver.scratch()), dummy_(dummy) {}
 
-    void encode(const DispatchCmd& cmd, const ReplayArgs& args, std::uint32_t step) {
+    void encode(const StepCommand& command, const ReplayArgs& args, std::uint32_t step) {
+        const DispatchCmd& cmd = *command.cmd;
         const ResolvedCommand& resolved = *static_cast<const ResolvedCommand*>(cmd.kernel);
         // Commands with scratch memory share it.
-        if ((cmd.barrier || resolved.scratch) && started_) barrier();
+        if ((command.barrier || resolved.scratch) && started_) barrier();
         started_ = true;
         for (std::uint8_t i = 0; i < cmd.n_buffers; ++i) {
             const Binding& b = cmd.buffers[i];
@@ -36,7 +38,6 @@ class Encoder {
             bound_[kParamsIndex] = {};
         }
         if (resolved.scratch) bind(kScratchIndex, scratch_, 0);
-        const std::uint32_t position = args.position + step;
         bool first = true;
         for (const ResolvedPass& p : resolved.passes) {
             if (!first) barrier();
@@ -45,7 +46,7 @@ class Encoder {
                 pipeline_ = p.pipeline;
                 [encoder_ setComputePipelineState:p.pipeline];
             }
-            const auto count = [&](const GroupCount& c) { return groups(c, resolved.extent, position, args.rows); };
+            const auto count = [&](const GroupCount& c) { return groups(c, resolved.extent, args, step); };
             [encoder_ dispatchThreadgroups:MTLSizeMake(count(p.x), count(p.y), count(p.z))
                      threadsPerThreadgroup:p.threads];
         }
@@ -79,14 +80,13 @@ class Encoder {
     std::array<Slot, kScratchIndex + 1> bound_{};
 };
 
-// Encodes one command of a table alone in an encoder, which carries its name. A fence keeps the encoders of a command
+// Encodes one command alone in an encoder, which carries its name. A fence keeps the encoders of a command
 // buffer in order, of which this is the first or not.
 inline void encode_alone(id<MTLComputeCommandEncoder> compute, id<MTLFence> fence, bool first, const Resolver& resolver,
-                         void* dummy, const DispatchTable& table, std::size_t i, const ReplayArgs& args,
-                         std::uint32_t step) {
-    compute.label = ns_string(table.labels[i].full_name());
+                         void* dummy, const StepCommand& command, const ReplayArgs& args, std::uint32_t step) {
+    compute.label = ns_string(command.label->full_name());
     if (!first) [compute waitForFence:fence];
-    Encoder(compute, resolver, dummy).encode(table.commands[i], args, step);
+    Encoder(compute, resolver, dummy).encode(command, args, step);
     if (fence) [compute updateFence:fence];
     [compute endEncoding];
 }

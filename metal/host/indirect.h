@@ -3,6 +3,7 @@
 #pragma once
 
 #import "metal/host/resolved_command.h"
+#include "metal/host/step_commands.h"
 
 #include <span>
 #include <vector>
@@ -17,8 +18,8 @@ class Indirect {
         : device_(device), memory_(memory), library_(library), resolver_(resolver), dummy_(dummy) {}
     ~Indirect();
 
-    // Encodes the table's commands as of the chain's first step. Nothing that uses this object may be in flight.
-    void prepare(const DispatchTable& table, const ReplayArgs& args);
+    // Encodes the commands as of the chain's first step. Nothing that uses this object may be in flight.
+    void prepare(std::vector<StepCommand> commands, const ReplayArgs& args);
 
     // The first step after `step` that needs other threadgroup counts; `limit` when none before it does.
     std::uint32_t same_counts_until(std::uint32_t step, std::uint32_t limit) const;
@@ -33,16 +34,16 @@ class Indirect {
   private:
     // A dispatch: pass `index` of a command, with its parameters in a slot.
     struct Entry {
-        const DispatchCmd* command;
+        const StepCommand* command;
         std::size_t slot, index;
         MTLSize counts;
-        const ResolvedCommand& resolved() const { return *static_cast<const ResolvedCommand*>(command->kernel); }
+        const ResolvedCommand& resolved() const { return *static_cast<const ResolvedCommand*>(command->cmd->kernel); }
         const ResolvedPass& pass() const { return resolved().passes[index]; }
     };
     static bool follows_keys(const ResolvedPass& p) { return p.x.keys_per || p.y.keys_per || p.z.keys_per; }
     MTLSize counts_of(const Entry& e, std::uint32_t step) const;
     void reserve(std::size_t dispatches, std::size_t commands, std::size_t patches);
-    void add_command(const DispatchCmd& cmd, std::size_t slot);
+    void add_command(std::size_t slot);
     void bind(id<MTLIndirectComputeCommand> command, void* handle, NSUInteger offset, int index);
     void encode_entry(std::size_t at);
 
@@ -54,6 +55,7 @@ class Indirect {
     id<MTLIndirectCommandBuffer> commands_;
     __unsafe_unretained id<MTLComputePipelineState> patch_ = nil;
     Buffer params_, patches_;
+    std::vector<StepCommand> step_;
     std::vector<Entry> entries_;
     std::vector<ReplayPatch> list_;
     std::vector<void*> used_;  // buffers, each once, sorted

@@ -13,23 +13,6 @@ constexpr std::uint32_t kPatchThreads = 64;
 
 bool equal(MTLSize a, MTLSize b) { return a.width == b.width && a.height == b.height && a.depth == b.depth; }
 
-// As patch_value() in core/dispatch.h.
-ReplayPatch patch_of(const Patch& p, std::uint32_t word) {
-    switch (p.source) {
-        case PatchSource::kPosition:
-            return {word, p.add, 1, 0, 1};
-        case PatchSource::kRows:
-            return {word, p.add, 0, 1, 0};
-        case PatchSource::kLastRow:
-            return {word, p.add - 1u, 0, 1, 0};
-        case PatchSource::kStep:
-            return {word, p.add, 0, 0, 1};
-        case PatchSource::kEnd:
-            return {word, p.add, 1, 1, 1};
-    }
-    return {};
-}
-
 }  // namespace
 
 Indirect::~Indirect() {
@@ -39,9 +22,7 @@ Indirect::~Indirect() {
 }
 
 MTLSize Indirect::counts_of(const Entry& e, std::uint32_t step) const {
-    const auto count = [&](const GroupCount& c) {
-        return groups(c, e.resolved().extent, args_.position + step, args_.rows);
-    };
+    const auto count = [&](const GroupCount& c) { return groups(c, e.resolved().extent, args_, step); };
     return MTLSizeMake(count(e.pass().x), count(e.pass().y), count(e.pass().z));
 }
 
@@ -59,7 +40,7 @@ void Indirect::reserve(std::size_t dispatches, std::size_t commands, std::size_t
     }
     const auto grow = [&](Buffer& b, std::uint64_t bytes) {
         if (b.size >= bytes) return;
-        const Buffer larger = memory_.allocate(bytes);
+        const Buffer larger = memory_.allocate(bytes, MemoryKind::kShared);
         if (b.handle) memory_.release(b);
         b = larger;
     };
@@ -76,11 +57,11 @@ void Indirect::bind(id<MTLIndirectComputeCommand> command, void* handle, NSUInte
 void Indirect::encode_entry(std::size_t at) {
     const Entry& e = entries_[at];
     const ResolvedCommand& resolved = e.resolved();
-    const DispatchCmd& cmd = *e.command;
+    const DispatchCmd& cmd = *e.command->cmd;
     id<MTLIndirectComputeCommand> command = [commands_ indirectComputeCommandAtIndex:at];
     [command reset];
     [command setComputePipelineState:library_.indirect_pipeline(resolved.choice.passes[e.index])];
-    if (at != 0 && (e.index != 0 || cmd.barrier || resolved.scratch)) [command setBarrier];
+    if (at != 0 && (e.index != 0 || e.command->barrier || resolved.scratch)) [command setBarrier];
     for (std::uint8_t b = 0; b < cmd.n_buffers; ++b) {
         const Binding& binding = cmd.buffers[b];
         bind(command, binding ? binding.buffer.handle : dummy_, binding ? binding.offset : 0, b);
@@ -90,35 +71,37 @@ void Indirect::encode_entry(std::size_t at) {
     [command concurrentDispatchThreadgroups:e.counts threadsPerThreadgroup:e.pass().threads];
 }
 
-void Indirect::add_command(const DispatchCmd& cmd, std::size_t slot) {
+void Indirect::add_command(std::size_t slot) {
+    const DispatchCmd& cmd = *step_[slot].cmd;
     const std::size_t passes = static_cast<const ResolvedCommand*>(cmd.kernel)->passes.size();
     for (std::size_t i = 0; i < passes; ++i) {
-        entries_.push_back({&cmd, slot, i, {}});
+        entries_.push_back({&step_[slot], slot, i, {}});
         entries_.back().counts = counts_of(entries_.back(), 0);
         encode_entry(entries_.size() - 1);
     }
-    std::memcpy(params_.contents + slot * kParamsStride, cmd.params.data(), cmd.param_bytes);
+    std::memcpy(params_.host + slot * kParamsStride, cmd.params.data(), cmd.param_bytes);
     for (std::uint8_t i = 0; i < cmd.n_patches; ++i) {
         const auto word =
             static_cast<std::uint32_t>((slot * kParamsStride + cmd.patches[i].offset) / sizeof(std::uint32_t));
-        list_.push_back(patch_of(cmd.patches[i], word));
+        list_.push_back({word, static_cast<uint>(cmd.patches[i].source)});
     }
 }
 
-void Indirect::prepare(const DispatchTable& table, const ReplayArgs& args) {
+void Indirect::prepare(std::vector<StepCommand> commands, const ReplayArgs& args) {
     if (!patch_) patch_ = library_.pipeline({"patch_params", {}, {}, {}, {}, {kPatchThreads, 1, 1}});
     std::size_t dispatches = 0, patches = 0;
-    for (const DispatchCmd& c : table.commands) {
-        dispatches += static_cast<const ResolvedCommand*>(c.kernel)->passes.size();
-        patches += c.n_patches;
+    for (const StepCommand& c : commands) {
+        dispatches += static_cast<const ResolvedCommand*>(c.cmd->kernel)->passes.size();
+        patches += c.cmd->n_patches;
     }
     args_ = args;
-    reserve(dispatches, table.commands.size(), patches);
+    step_ = std::move(commands);
+    reserve(dispatches, step_.size(), patches);
     entries_.clear();
     list_.clear();
     used_.clear();
-    for (std::size_t i = 0; i < table.commands.size(); ++i) add_command(table.commands[i], i);
-    std::memcpy(patches_.contents, list_.data(), list_.size() * sizeof(ReplayPatch));
+    for (std::size_t i = 0; i < step_.size(); ++i) add_command(i);
+    std::memcpy(patches_.host, list_.data(), list_.size() * sizeof(ReplayPatch));
 }
 
 std::uint32_t Indirect::same_counts_until(std::uint32_t step, std::uint32_t limit) const {
@@ -146,7 +129,10 @@ void Indirect::use_resources(id<MTLComputeCommandEncoder> encoder) const {
 
 void Indirect::encode(id<MTLComputeCommandEncoder> encoder, std::uint32_t step) {
     if (!list_.empty()) {
-        const ReplayPatchArgs args{static_cast<uint>(list_.size()), args_.position, args_.rows, step};
+        ReplayPatchArgs args{static_cast<uint>(list_.size()), {}};
+        for (const PatchSource source : {PatchSource::kRows, PatchSource::kLogits, PatchSource::kStep}) {
+            args.values[static_cast<std::size_t>(source)] = patch_value({0, source}, args_, step);
+        }
         [encoder memoryBarrierWithScope:MTLBarrierScopeBuffers];
         [encoder setComputePipelineState:patch_];
         [encoder setBuffer:as_buffer(params_.handle) offset:0 atIndex:0];

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "core/dispatch.h"
+#include "core/device.h"
 #import "metal/host/objc.h"
 #import "metal/host/residency.h"
 
@@ -14,13 +14,18 @@ namespace akunu::metal {
 
 inline id<MTLBuffer> as_buffer(void* handle) { return (__bridge id<MTLBuffer>)handle; }
 
+// What a buffer of either kind holds, for copies from and to the host.
+inline std::byte* contents_of(const Binding& b) {
+    return static_cast<std::byte*>(as_buffer(b.buffer.handle).contents) + b.offset;
+}
+
 class Memory {
   public:
     Memory(id<MTLDevice> device, Residency& residency) : device_(device), residency_(residency) {}
 
     // Zero-filled by Metal, page by page as it is touched. DeviceError when it would exceed what the system recommends,
-    // or when there is no memory.
-    Buffer allocate(std::uint64_t bytes);
+    // or when there is no memory. Of what is the device's alone the host has no view.
+    Buffer allocate(std::uint64_t bytes, MemoryKind kind);
     // Does nothing for a window: those live as long as this object.
     void release(Buffer& buffer);
 

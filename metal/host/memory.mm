@@ -35,7 +35,7 @@ void Memory::check_room(std::uint64_t bytes) const {
                       " that the system recommends are in use; a smaller context or a more quantised model needs less");
 }
 
-Buffer Memory::allocate(std::uint64_t bytes) {
+Buffer Memory::allocate(std::uint64_t bytes, MemoryKind kind) {
     check_room(bytes);
     return pooled([&] {
         id<MTLBuffer> b = [device_ newBufferWithLength:bytes options:kOptions];
@@ -47,7 +47,8 @@ Buffer Memory::allocate(std::uint64_t bytes) {
         allocated_.emplace(handle, b);
         residency_.add(b);
         used_ += bytes;
-        return Buffer{handle, static_cast<std::byte*>(b.contents), bytes};
+        auto* host = kind == MemoryKind::kShared ? static_cast<std::byte*>(b.contents) : nullptr;
+        return Buffer{handle, nullptr, host, bytes};
     });
 }
 
@@ -108,7 +109,8 @@ bool Memory::map(std::span<const std::byte> bytes, std::span<const std::byte> ma
         if (!window) return false;
     }
     auto* base = const_cast<std::byte*>(window->begin);
-    const Buffer buffer{(__bridge void*)window->buffer, base, static_cast<std::uint64_t>(window->end - window->begin)};
+    const Buffer buffer{(__bridge void*)window->buffer, nullptr, base,
+                        static_cast<std::uint64_t>(window->end - window->begin)};
     to = {buffer, static_cast<std::uint64_t>(begin - window->begin)};
     return true;
 }

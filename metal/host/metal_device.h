@@ -22,20 +22,21 @@ class MetalDevice final : public Device {
     const DeviceTraits& traits() const override { return traits_; }
     std::uint32_t matmul_input(DType weight) const override;
     std::uint64_t activation_bytes(std::uint32_t format, std::uint64_t rows, std::uint64_t dim) const override;
-    std::uint64_t kv_bytes(DType dtype, std::uint32_t n_kv_heads, std::uint32_t head_dim,
-                           std::uint32_t context) const override;
+    std::uint64_t kv_page_bytes(DType dtype, std::uint32_t n_kv_heads, std::uint32_t head_dim) const override;
     std::uint64_t attention_partial_bytes(std::uint32_t n_heads, std::uint32_t head_dim,
                                           std::uint32_t context) const override;
     bool supports_kv(DType dtype) const override;
-    Buffer allocate(std::uint64_t bytes) override;
+    std::uint64_t memory() const override;
+    Buffer allocate(std::uint64_t bytes, MemoryKind kind) override;
     void release(Buffer& buffer) override;
+    void upload(const Binding& to, std::span<const std::byte> bytes) override;
+    void download(const Binding& from, std::span<std::byte> bytes) override;
     Weight prepare_weight(const HostTensor& tensor) override;
     Weight map_weight(const HostTensor& tensor) override;
-    void resolve(DispatchCmd& cmd) const override;
+    std::unique_ptr<Program> compile(DispatchTable table) override;
     std::vector<std::string> kernel_names(const DispatchCmd& cmd) const override;
-    std::uint32_t replay(const DispatchTable& table, const ReplayArgs& args, Control& control,
-                         const std::function<bool()>& poll) override;
-    void profile(const DispatchTable& table, const ReplayArgs& args, std::span<double> seconds) override;
+    std::uint32_t replay(Segments segments, const ReplayArgs& args, Control& control, const Poll& poll) override;
+    void profile(Segments segments, const ReplayArgs& args, std::span<double> seconds) override;
 
   private:
     struct Impl;

@@ -57,7 +57,7 @@ struct MetalDevice::Impl {
     Memory memory{device, residency};
     Library library{device};
     Resolver resolver{memory, library, chip};
-    Buffer dummy = memory.allocate(kDummyBytes);
+    Buffer dummy = memory.allocate(kDummyBytes, MemoryKind::kDevice);
     std::unique_ptr<Indirect> indirect = make_indirect();
     Replay replay{device, queue, residency, resolver, dummy.handle, indirect.get(), buffer_limit(chip)};
 
@@ -87,9 +87,8 @@ std::uint64_t MetalDevice::activation_bytes(std::uint32_t format, std::uint64_t 
     return activation_bytes_of(format, rows, dim);
 }
 
-std::uint64_t MetalDevice::kv_bytes(DType dtype, std::uint32_t n_kv_heads, std::uint32_t head_dim,
-                                    std::uint32_t context) const {
-    return kv_cache_bytes(dtype, n_kv_heads, head_dim, context);
+std::uint64_t MetalDevice::kv_page_bytes(DType dtype, std::uint32_t n_kv_heads, std::uint32_t head_dim) const {
+    return metal::kv_page_bytes(dtype, n_kv_heads, head_dim);
 }
 
 std::uint64_t MetalDevice::attention_partial_bytes(std::uint32_t n_heads, std::uint32_t head_dim,
@@ -99,7 +98,9 @@ std::uint64_t MetalDevice::attention_partial_bytes(std::uint32_t n_heads, std::u
 
 bool MetalDevice::supports_kv(DType dtype) const { return is_kv_type(dtype); }
 
-Buffer MetalDevice::allocate(std::uint64_t bytes) { return impl_->memory.allocate(bytes); }
+std::uint64_t MetalDevice::memory() const { return impl_->gpu.memory; }
+
+Buffer MetalDevice::allocate(std::uint64_t bytes, MemoryKind kind) { return impl_->memory.allocate(bytes, kind); }
 
 void MetalDevice::release(Buffer& buffer) {
     @autoreleasepool {
@@ -108,11 +109,19 @@ void MetalDevice::release(Buffer& buffer) {
     }
 }
 
+void MetalDevice::upload(const Binding& to, std::span<const std::byte> bytes) {
+    std::memcpy(contents_of(to), bytes.data(), bytes.size());
+}
+
+void MetalDevice::download(const Binding& from, std::span<std::byte> bytes) {
+    std::memcpy(bytes.data(), contents_of(from), bytes.size());
+}
+
 Weight MetalDevice::prepare_weight(const HostTensor& t) {
     Weight mapped{t.dtype, t.rows, t.cols, {}, false, true};
     if (!t.mapping.empty() && impl_->memory.map(t.bytes, t.mapping, mapped.data)) return mapped;
-    Buffer buffer = impl_->memory.allocate(t.bytes.size());
-    std::memcpy(buffer.contents, t.bytes.data(), t.bytes.size());
+    const Buffer buffer = impl_->memory.allocate(t.bytes.size(), MemoryKind::kDevice);
+    upload({buffer, 0}, t.bytes);
     return {t.dtype, t.rows, t.cols, {buffer, 0}, false};
 }
 
@@ -120,27 +129,28 @@ Weight MetalDevice::map_weight(const HostTensor& t) {
     return prepare_weight(t);  // a copy lives as long as the device
 }
 
-void MetalDevice::resolve(DispatchCmd& cmd) const {
-    cmd.kernel = pooled([&] {
+std::unique_ptr<Program> MetalDevice::compile(DispatchTable table) {
+    pooled([&] {
         impl_->replay.drain();  // scratch memory may grow
-        return impl_->resolver.resolve(cmd);
+        for (DispatchCmd& cmd : table.commands) cmd.kernel = impl_->resolver.resolve(cmd);
     });
+    return std::make_unique<Program>(std::move(table));
 }
 
 std::vector<std::string> MetalDevice::kernel_names(const DispatchCmd& cmd) const {
     return names_of(static_cast<const ResolvedCommand*>(cmd.kernel)->choice);
 }
 
-std::uint32_t MetalDevice::replay(const DispatchTable& table, const ReplayArgs& args, Control& control,
-                                  const std::function<bool()>& poll) {
-    return pooled([&] { return impl_->replay.run(table, args, control, poll); });
+std::uint32_t MetalDevice::replay(Segments segments, const ReplayArgs& args, Control& control, const Poll& poll) {
+    return pooled([&] { return impl_->replay.run(commands_of(segments, args.commands), args, control, poll); });
 }
 
-void MetalDevice::profile(const DispatchTable& table, const ReplayArgs& args, std::span<double> seconds) {
+void MetalDevice::profile(Segments segments, const ReplayArgs& args, std::span<double> seconds) {
     pooled([&] {
         impl_->replay.drain();
         impl_->residency.use();
-        Profiler(impl_->device, impl_->queue, impl_->resolver, impl_->dummy.handle).run(table, args, seconds);
+        Profiler(impl_->device, impl_->queue, impl_->resolver, impl_->dummy.handle)
+            .run(commands_of(segments, args.commands), args, seconds);
     });
 }
 

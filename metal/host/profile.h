@@ -1,4 +1,4 @@
-// GPU time of every command of a table.
+// GPU time of every command of a step.
 #pragma once
 
 #import "metal/host/encoder.h"
@@ -10,15 +10,15 @@ class Profiler {
     Profiler(id<MTLDevice> device, id<MTLCommandQueue> queue, const Resolver& resolver, void* dummy)
         : device_(device), queue_(queue), resolver_(resolver), dummy_(dummy) {}
 
-    // Runs the table once, with an encoder for every command, and adds each command's seconds.
-    void run(const DispatchTable& table, const ReplayArgs& args, std::span<double> seconds);
+    // Runs the commands once, with an encoder for every one, and adds each one's seconds.
+    void run(std::span<const StepCommand> commands, const ReplayArgs& args, std::span<double> seconds);
 
   private:
     id<MTLCounterSet> timestamps() const;
-    void with_counters(id<MTLCounterSet> set, const DispatchTable& table, const ReplayArgs& args,
+    void with_counters(id<MTLCounterSet> set, std::span<const StepCommand> commands, const ReplayArgs& args,
                        std::span<double> seconds);
-    void with_buffers(const DispatchTable& table, const ReplayArgs& args, std::span<double> seconds);
-    static void finish(id<MTLCommandBuffer> buffer, const DispatchTable& table);
+    void with_buffers(std::span<const StepCommand> commands, const ReplayArgs& args, std::span<double> seconds);
+    static void finish(id<MTLCommandBuffer> buffer, const StepCommand& first);
 
     id<MTLDevice> device_;
     id<MTLCommandQueue> queue_;

@@ -23,28 +23,28 @@ id<MTLCounterSet> Profiler::timestamps() const {
     return nil;
 }
 
-void Profiler::run(const DispatchTable& table, const ReplayArgs& args, std::span<double> seconds) {
+void Profiler::run(std::span<const StepCommand> commands, const ReplayArgs& args, std::span<double> seconds) {
     if (id<MTLCounterSet> set = timestamps()) {
-        with_counters(set, table, args, seconds);
+        with_counters(set, commands, args, seconds);
     } else {
-        with_buffers(table, args, seconds);
+        with_buffers(commands, args, seconds);
     }
 }
 
-void Profiler::finish(id<MTLCommandBuffer> buffer, const DispatchTable& table) {
+void Profiler::finish(id<MTLCommandBuffer> buffer, const StepCommand& first) {
     [buffer commit];
     [buffer waitUntilCompleted];
     if (buffer.status != MTLCommandBufferStatusError) return;
-    throw DeviceError("the GPU failed while profiling table '" + table.phase + "': " + error_text(buffer.error));
+    throw DeviceError("the GPU failed while profiling table '" + first.table->phase + "': " + error_text(buffer.error));
 }
 
-void Profiler::with_counters(id<MTLCounterSet> set, const DispatchTable& table, const ReplayArgs& args,
+void Profiler::with_counters(id<MTLCounterSet> set, std::span<const StepCommand> commands, const ReplayArgs& args,
                              std::span<double> seconds) {
     MTLTimestamp cpu_before = 0, gpu_before = 0, cpu_after = 0, gpu_after = 0;
-    std::vector<double> ticks(table.commands.size());
+    std::vector<double> ticks(commands.size());
     [device_ sampleTimestamps:&cpu_before gpuTimestamp:&gpu_before];
-    for (std::size_t first = 0; first < table.commands.size(); first += kCommandsPerBuffer) {
-        const std::size_t n = std::min(kCommandsPerBuffer, table.commands.size() - first);
+    for (std::size_t first = 0; first < commands.size(); first += kCommandsPerBuffer) {
+        const std::size_t n = std::min(kCommandsPerBuffer, commands.size() - first);
         MTLCounterSampleBufferDescriptor* descriptor = [MTLCounterSampleBufferDescriptor new];
         descriptor.counterSet = set;
         descriptor.storageMode = MTLStorageModeShared;
@@ -61,9 +61,9 @@ void Profiler::with_counters(id<MTLCounterSet> set, const DispatchTable& table, 
             pass.sampleBufferAttachments[0].startOfEncoderSampleIndex = 2 * i;
             pass.sampleBufferAttachments[0].endOfEncoderSampleIndex = 2 * i + 1;
             id<MTLComputeCommandEncoder> compute = [buffer computeCommandEncoderWithDescriptor:pass];
-            encode_alone(compute, fence, i == 0, resolver_, dummy_, table, first + i, args, 0);
+            encode_alone(compute, fence, i == 0, resolver_, dummy_, commands[first + i], args, 0);
         }
-        finish(buffer, table);
+        finish(buffer, commands[first]);
         NSData* data = [samples resolveCounterRange:NSMakeRange(0, 2 * n)];
         if (!data) throw DeviceError("the GPU's timestamps cannot be read");
         const auto* stamp = static_cast<const MTLCounterResultTimestamp*>(data.bytes);
@@ -81,13 +81,13 @@ void Profiler::with_counters(id<MTLCounterSet> set, const DispatchTable& table, 
     for (std::size_t i = 0; i < ticks.size(); ++i) seconds[i] += ticks[i] * tick * 1e-9;
 }
 
-void Profiler::with_buffers(const DispatchTable& table, const ReplayArgs& args, std::span<double> seconds) {
-    for (std::size_t i = 0; i < table.commands.size(); ++i) {
+void Profiler::with_buffers(std::span<const StepCommand> commands, const ReplayArgs& args, std::span<double> seconds) {
+    for (std::size_t i = 0; i < commands.size(); ++i) {
         @autoreleasepool {
             id<MTLCommandBuffer> buffer = [queue_ commandBuffer];
             id<MTLComputeCommandEncoder> compute = [buffer computeCommandEncoderWithDispatchType:MTLDispatchTypeSerial];
-            encode_alone(compute, nil, true, resolver_, dummy_, table, i, args, 0);
-            finish(buffer, table);
+            encode_alone(compute, nil, true, resolver_, dummy_, commands[i], args, 0);
+            finish(buffer, commands[i]);
             seconds[i] += buffer.GPUEndTime - buffer.GPUStartTime;
         }
     }

@@ -1,4 +1,4 @@
-// Runs tables: several command buffers in flight, one behind the other by a fence, errors named.
+// Runs steps: several command buffers in flight, one behind the other by a fence, errors named.
 #pragma once
 
 #include <algorithm>
@@ -27,9 +27,9 @@ class Replay {
            Indirect* indirect, const BufferLimit& limit);
     ~Replay() { drain(); }
 
-    // As Device::replay.
-    std::uint32_t run(const DispatchTable& table, const ReplayArgs& args, Control& control,
-                      const std::function<bool()>& poll);
+    // As Device::replay, of a step of these commands.
+    std::uint32_t run(std::vector<StepCommand> commands, const ReplayArgs& args, const Control& control,
+                      const Poll& poll);
     // Waits until the GPU has let go of everything.
     void drain();
 
@@ -45,15 +45,16 @@ class Replay {
         std::size_t command = 0;
     };
     // Submits up to step `last`, or less if the work is to be cut; returns where it ended.
-    Cursor submit(const DispatchTable& table, const ReplayArgs& args, Cursor at, std::uint32_t last, bool cut);
+    Cursor submit(std::span<const StepCommand> commands, const ReplayArgs& args, Cursor at, std::uint32_t last,
+                  bool cut);
     void submit_indirect(std::uint32_t first, std::uint32_t last);
     // Encodes one command buffer, chained to those before it.
     template <typename Encode>
     void submit_buffer(std::uint32_t first_step, const Encode& encode);
     // False when it failed.
     bool wait(const Submitted& work, const std::function<void()>& meanwhile);
-    [[noreturn]] void fail(const DispatchTable& table, const ReplayArgs& args);
-    std::string faulted_command(const DispatchTable& table, const ReplayArgs& args, std::uint32_t step);
+    [[noreturn]] void fail(std::span<const StepCommand> commands, const ReplayArgs& args);
+    const StepCommand* faulted(std::span<const StepCommand> commands, const ReplayArgs& args, std::uint32_t step);
 
     id<MTLDevice> device_;
     id<MTLCommandQueue> queue_;

@@ -16,20 +16,15 @@ constexpr std::uint64_t kPollMilliseconds = 20;  // a poll may have to wait for 
 constexpr std::size_t kDispatchesPerBuffer = 768;
 constexpr std::size_t kMaxStepsPerBuffer = 8;
 
-bool samples(const DispatchTable& table) {
-    return std::any_of(table.commands.begin(), table.commands.end(),
-                       [](const DispatchCmd& c) { return c.op == Op::kArgmax || c.op == Op::kSampleSelect; });
-}
-
 std::uint32_t load(const std::uint32_t& v) { return __atomic_load_n(&v, __ATOMIC_RELAXED); }
 
 bool finished(id<MTLCommandBuffer> b) { return b.status >= MTLCommandBufferStatusCompleted; }
 
 bool failed(id<MTLCommandBuffer> b) { return b.status == MTLCommandBufferStatusError; }
 
-double seconds_of(const DispatchTable& table, const ReplayArgs& args, const BufferLimit& limit) {
+double seconds_of(std::span<const StepCommand> commands, const ReplayArgs& args, const BufferLimit& limit) {
     double sum = 0;
-    for (const CommandLabel& l : table.labels) sum += limit.seconds_of(l.cost, args);
+    for (const StepCommand& c : commands) sum += limit.seconds_of(c.label->cost, args);
     return sum;
 }
 
@@ -73,18 +68,18 @@ void Replay::submit_buffer(std::uint32_t first_step, const Encode& encode) {
     }
 }
 
-Replay::Cursor Replay::submit(const DispatchTable& table, const ReplayArgs& args, Cursor at, std::uint32_t last,
-                              bool cut) {
+Replay::Cursor Replay::submit(std::span<const StepCommand> commands, const ReplayArgs& args, Cursor at,
+                              std::uint32_t last, bool cut) {
     submit_buffer(at.step, [&](id<MTLComputeCommandEncoder> compute) {
         Encoder encoder(compute, resolver_, dummy_);
         double seconds = 0;
         while (at.step < last) {
             const std::size_t i = at.command++;
-            encoder.encode(table.commands[i], args, at.step);
-            if (at.command == table.commands.size()) at = {at.step + 1, 0};
+            encoder.encode(commands[i], args, at.step);
+            if (at.command == commands.size()) at = {at.step + 1, 0};
             if (!cut) continue;
-            seconds += limit_.seconds_of(table.labels[i].cost, args);
-            if (seconds > limit_.seconds && table.commands[at.command].barrier) return;
+            seconds += limit_.seconds_of(commands[i].label->cost, args);
+            if (seconds > limit_.seconds && commands[at.command].barrier) return;
         }
     });
     return at;
@@ -113,30 +108,36 @@ void Replay::drain() {
     }
 }
 
-std::uint32_t Replay::run(const DispatchTable& table, const ReplayArgs& args, Control& control,
-                          const std::function<bool()>& poll) {
-    if (table.commands.empty() || args.steps == 0) return 0;
+std::uint32_t Replay::run(std::vector<StepCommand> commands, const ReplayArgs& args, const Control& control,
+                          const Poll& poll) {
+    if (commands.empty() || args.steps == 0) return 0;
     drain();
     using Clock = std::chrono::steady_clock;
     auto polled = Clock::now();
+    bool cancelled = false;
     const auto meanwhile = [&] {
         if (!poll || Clock::now() - polled < std::chrono::milliseconds(kPollMilliseconds)) return;
-        if (poll()) __atomic_store_n(&control.stop, 1u, __ATOMIC_RELAXED);
+        if (poll()) cancelled = true;
         polled = Clock::now();
     };
-    const double step_seconds = seconds_of(table, args, limit_);
-    const std::uint32_t per_buffer = steps_per_buffer(table.commands.size(), step_seconds, limit_);
+    const double step_seconds = seconds_of(commands, args, limit_);
+    const std::uint32_t per_buffer = steps_per_buffer(commands.size(), step_seconds, limit_);
     Indirect* indirect = args.steps > 1 ? indirect_ : nullptr;
-    if (indirect) indirect->prepare(table, args);
+    if (indirect) indirect->prepare(commands, args);
     residency_.use();
     const bool cut = step_seconds > limit_.seconds;
     std::size_t done = 0;  // of submitted_: the GPU has signalled, the driver may still hold them
     Cursor next;
-    while (done < submitted_.size() || (next.step < args.steps && !load(control.stop))) {
-        if (next.step < args.steps && !load(control.stop) && submitted_.size() - done < kInFlight) {
+    const auto more = [&] {
+        if (cancelled || next.step == args.steps) return false;
+        const bool inside = next.step == 0 || next.command != 0;  // a step that has begun is finished
+        return inside || !(load(control.stop) || load(control.yield));
+    };
+    while (done < submitted_.size() || more()) {
+        if (more() && submitted_.size() - done < kInFlight) {
             const std::uint32_t last = std::min(next.step + per_buffer, args.steps);
             if (!indirect) {
-                next = submit(table, args, next, last, cut);
+                next = submit(commands, args, next, last, cut);
                 continue;
             }
             const std::uint32_t same = indirect->same_counts_until(next.step, last);
@@ -150,22 +151,21 @@ std::uint32_t Replay::run(const DispatchTable& table, const ReplayArgs& args, Co
                 continue;
             }
         }
-        if (!wait(submitted_[done], meanwhile)) fail(table, args);
+        if (!wait(submitted_[done], meanwhile)) fail(commands, args);
         meanwhile();
         ++done;
         for (; done != 0 && finished(submitted_.front().buffer); --done) {
-            if (failed(submitted_.front().buffer)) fail(table, args);
+            if (failed(submitted_.front().buffer)) fail(commands, args);
             submitted_.pop_front();
         }
     }
     // The signal may come before the driver says that the work failed.
     for (const Submitted& s : submitted_) {
         [s.buffer waitUntilCompleted];
-        if (failed(s.buffer)) fail(table, args);
+        if (failed(s.buffer)) fail(commands, args);
     }
     submitted_.clear();
-    // Steps after a stop ran without effect: the sampler counts those that matter.
-    return samples(table) ? load(control.produced) : next.step;
+    return next.step;
 }
 
 // ---- errors -----------------------------------------------------------------------------------
@@ -180,7 +180,7 @@ bool worth_repeating(NSInteger code) {
 
 }  // namespace
 
-void Replay::fail(const DispatchTable& table, const ReplayArgs& args) {
+void Replay::fail(std::span<const StepCommand> commands, const ReplayArgs& args) {
     std::string text;
     NSInteger code = 0;
     std::uint32_t step = 0;
@@ -195,33 +195,38 @@ void Replay::fail(const DispatchTable& table, const ReplayArgs& args) {
         submitted_.clear();
     }
     fence_ = [device_ newFence];  // the failed work may have left it as it was
-    const std::string where = worth_repeating(code) ? faulted_command(table, args, step) : std::string();
+    const StepCommand* one = worth_repeating(code) ? faulted(commands, args, step) : nullptr;
+    const StepCommand &first = commands.front(), &last = commands.back();
     throw DeviceError("the GPU failed in " +
-                      (where.empty() ? "table '" + table.phase + "' (" + table.labels.front().full_name() + " to " +
-                                           table.labels.back().full_name() + ")"
-                                     : "command '" + where + "' of table '" + table.phase + "'") +
-                      " at position " + std::to_string(args.position + step) + ": " + text);
+                      (one ? "command '" + one->label->full_name() + "' of table '" + one->table->phase + "'"
+                           : "table '" + first.table->phase + "' (" + first.label->full_name() + " to " +
+                                 last.label->full_name() + ")") +
+                      " at step " + std::to_string(step) + " of " + std::to_string(args.steps) + ": " + text);
 }
 
-std::string Replay::faulted_command(const DispatchTable& table, const ReplayArgs& args, std::uint32_t step) {
+const StepCommand* Replay::faulted(std::span<const StepCommand> commands, const ReplayArgs& args, std::uint32_t step) {
     // Once more, with an encoder for every command, which the driver can tell apart. The result is not used.
-    return pooled([&]() -> std::string {
+    return pooled([&]() -> const StepCommand* {
         MTLCommandBufferDescriptor* descriptor = [MTLCommandBufferDescriptor new];
         descriptor.errorOptions = MTLCommandBufferErrorOptionEncoderExecutionStatus;
         id<MTLCommandBuffer> buffer = [queue_ commandBufferWithDescriptor:descriptor];
         id<MTLFence> fence = [device_ newFence];
-        for (std::size_t i = 0; i < table.commands.size(); ++i) {
+        for (std::size_t i = 0; i < commands.size(); ++i) {
             id<MTLComputeCommandEncoder> compute = [buffer computeCommandEncoderWithDispatchType:MTLDispatchTypeSerial];
-            encode_alone(compute, fence, i == 0, resolver_, dummy_, table, i, args, step);
+            encode_alone(compute, fence, i == 0, resolver_, dummy_, commands[i], args, step);
         }
         [buffer commit];
         [buffer waitUntilCompleted];
         NSArray<id<MTLCommandBufferEncoderInfo>>* infos =
             (NSArray<id<MTLCommandBufferEncoderInfo>>*)buffer.error.userInfo[MTLCommandBufferEncoderInfoErrorKey];
         for (id<MTLCommandBufferEncoderInfo> info in infos) {
-            if (info.errorState == MTLCommandEncoderErrorStateFaulted) return info.label.UTF8String;
+            if (info.errorState != MTLCommandEncoderErrorStateFaulted) continue;
+            const std::string name = info.label.UTF8String;
+            for (const StepCommand& c : commands) {
+                if (c.label->full_name() == name) return &c;
+            }
         }
-        return {};
+        return nullptr;
     });
 }
 

@@ -31,7 +31,8 @@ std::string key_of(const KernelChoice& choice, const Extent& extent, const Dispa
         append(key, p.threads);
     }
     append(key, extent.rows);
-    append(key, extent.rows_follow);
+    append(key, extent.follows.has_value());
+    append(key, extent.follows.value_or(PatchSource::kRows));
     append(key, extent.window);
     if (fixed) key.append(reinterpret_cast<const char*>(cmd.params.data()), cmd.param_bytes);
     return key;
@@ -45,11 +46,12 @@ Resolver::~Resolver() {
 }
 
 void Resolver::place_params(const DispatchCmd& cmd, ResolvedCommand& resolved) {
-    if (params_used_ % kParamsPerBuffer == 0) params_.push_back(memory_.allocate(kParamsStride * kParamsPerBuffer));
+    if (params_used_ % kParamsPerBuffer == 0)
+        params_.push_back(memory_.allocate(kParamsStride * kParamsPerBuffer, MemoryKind::kShared));
     const Buffer& buffer = params_.back();
     resolved.params = buffer.handle;
     resolved.params_offset = params_used_++ % kParamsPerBuffer * kParamsStride;
-    std::memcpy(buffer.contents + resolved.params_offset, cmd.params.data(), cmd.param_bytes);
+    std::memcpy(buffer.host + resolved.params_offset, cmd.params.data(), cmd.param_bytes);
 }
 
 const ResolvedCommand* Resolver::resolve(const DispatchCmd& cmd) {
@@ -73,7 +75,7 @@ const ResolvedCommand* Resolver::resolve(const DispatchCmd& cmd) {
     resolved->extent = extent;
     resolved->scratch = choice.scratch_bytes != 0;
     if (choice.scratch_bytes > scratch_.size) {
-        Buffer larger = memory_.allocate(choice.scratch_bytes);
+        Buffer larger = memory_.allocate(choice.scratch_bytes, MemoryKind::kDevice);
         if (scratch_.handle) memory_.release(scratch_);
         scratch_ = larger;
     }

@@ -5,6 +5,8 @@
 // of them. Four SIMD-groups: each has 8 queries, or, where a head is long, one of kParts shares of 8 queries' elements;
 // the shares' scores are summed before the softmax.
 //
+// A tile's rows may be of several sequences: each one's keys are walked over in turn, while the other rows see none.
+//
 // Loops over the arrays of a thread are unrolled, with a condition where the function constants allow fewer: see
 // attention_split.h.
 #pragma once
@@ -16,7 +18,7 @@
 
 // What the queries of a tile are.
 struct FlashTile {
-    uint first_row, rows, kv_head;  // rows of the batch
+    uint first_row, rows, kv_head;  // rows of the step
     uint queries() const { return rows * kGroup; }
     uint row(uint query) const { return first_row + query / kGroup; }
     // Offset of a query's first element in q and in the output.
@@ -83,12 +85,12 @@ static inline void scale_rows(thread metal::simdgroup_float8x8 (&out)[kMatrices]
 // Grid: tiles of rows x KV heads, and x splits where batched. kMaxDim: elements that a head has at most; kKeys: of a tile.
 template <typename Kv, uint kMaxDim, uint kParts, uint kKeys>
 [[kernel]] void attention(device const float* q [[buffer(0)]],
-                          device const uchar* keys [[buffer(1)]],
-                          device const uchar* values [[buffer(2)]],
-                          device float* out [[buffer(3)]],
+                          device const uchar* cache [[buffer(1)]],
+                          device float* out [[buffer(2)]],
+                          device const Row* rows [[buffer(3)]],
+                          device const uint* pages [[buffer(4)]],
                           constant AttentionParams& p [[buffer(8)]],
                           device float* partials [[buffer(9), function_constant(kBatched)]],
-                          device const uint* page_table [[buffer(10), function_constant(kPaged)]],
                           uint3 group [[threadgroup_position_in_grid]],
                           uint3 groups [[threadgroups_per_grid]],
                           uint tid [[thread_index_in_threadgroup]],
@@ -104,14 +106,10 @@ template <typename Kv, uint kMaxDim, uint kParts, uint kKeys>
     threadgroup T* tile = (threadgroup T*)tile4;
     threadgroup float* scores = (threadgroup float*)scores4;
 
-    device const uint* pages = nullptr;
-    if (kPaged) pages = page_table;
-    const KvHead head = {pages, group.y, p.n_kv_heads, p.context};
     // Later tiles see more keys, so they begin first.
     const uint tile_rows = kQueries / kGroup, first_row = (groups.x - 1 - group.x) * tile_rows;
     const FlashTile t = {first_row, metal::min(tile_rows, p.rows - first_row), group.y};
     const uint part = simdgroup % kParts, first_query = simdgroup / kParts * 8;
-    const bool active = first_query < t.queries();
     threadgroup float* own = scores + simdgroup * kScores;                   // this SIMD-group's scores
     threadgroup float* joint = scores + first_query / 8 * kParts * kScores;  // its queries' exponentials
     const uint first_matrix = part * kMatrices, all_matrices = (kHeadDim + 7) / 8;
@@ -139,59 +137,71 @@ template <typename Kv, uint kMaxDim, uint kParts, uint kKeys>
 
     // A lane's row of the softmax: the SIMD-groups of 8 queries share their rows out.
     constexpr uint kLanes = 4 * kParts;
-    const uint row_of_8 = part * (8 / kParts) + lane / kLanes, query_row = t.row(first_query + row_of_8);
+    const uint row_of_8 = part * (8 / kParts) + lane / kLanes;
     const bool row_active = first_query + row_of_8 < t.queries();
-    const uint row_first = first_key(p.position + query_row, p.window), row_end = row_active ? end_key(p, query_row) : 0;
+    const uint query_row = row_active ? t.row(first_query + row_of_8) : t.first_row;
+    const uint row_position = rows[query_row].position + p.step, row_first = first_key(row_position, p.window);
     FlashRow state = {kMasked, 0.0f};
 
-    const uint end = end_key(p, t.first_row + t.rows - 1);
-    const uint begin = first_key(p.position + t.first_row, p.window) / kKeys * kKeys;
-    const uint run = batch_split_keys(p.context);
-    for (uint k0 = kBatched && group.z > 0 ? (begin / run + group.z) * run : begin; k0 < end;) {
-        stage_rows<Kv, kKeys>(keys, head, k0, end, kStride, tid, tile);
-        threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-        if (active) {
-            for (uint c = 0; c < kKeys / 8; ++c) {
-                metal::simdgroup_float8x8 s = metal::make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+    const uint run = batch_split_keys(context_of(p));
+    const uint tile_end = t.first_row + t.rows;
+    for (uint from = t.first_row, to; from < tile_end; from = to) {
+        const uint slot = rows[from].slot;
+        for (to = from + 1; to < tile_end && rows[to].slot == slot;) ++to;
+        // The SIMD-groups that have queries of this sequence, and a lane's own row of it.
+        const uint own_first = (from - t.first_row) * kGroup, own_end = (to - t.first_row) * kGroup;
+        const bool active = first_query < own_end && first_query + 8 > own_first;
+        const uint row_end = row_active && query_row >= from && query_row < to ? row_position + 1 : 0;
+        const KvHead keys = kv_head<Kv>(pages, p, slot, group.y);
+        const KvHead values = kv_head<Kv>(pages, p, slot, p.n_kv_heads + group.y);
+        const uint end = rows[to - 1].position + p.step + 1;
+        const uint begin = first_key(rows[from].position + p.step, p.window) / kKeys * kKeys;
+        for (uint k0 = kBatched && group.z > 0 ? (begin / run + group.z) * run : begin; k0 < end;) {
+            stage_rows<Kv, kKeys>(cache, keys, k0, end, kStride, tid, tile);
+            threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+            if (active) {
+                for (uint c = 0; c < kKeys / 8; ++c) {
+                    metal::simdgroup_float8x8 s = metal::make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
 #pragma clang loop unroll(full)
-                for (uint m = 0; m < kMatrices; ++m) {
-                    if (m >= matrices) continue;
-                    metal::simdgroup_matrix<T, 8, 8> k;
-                    metal::simdgroup_load(k, tile + c * 8 * kStride + (first_matrix + m) * 8, kStride, ulong2(0, 0), true);
-                    metal::simdgroup_multiply_accumulate(s, query[m], k, s);
-                }
-                metal::simdgroup_store(s, own + c * 8, kScoreStride);
-            }
-        }
-        threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-        if (active) {
-            const uint first = row_first > k0 ? row_first - k0 : 0, stop = row_end > k0 ? row_end - k0 : 0;
-            const float keep = flash_softmax<kLanes, kKeys, kParts>(joint + row_of_8 * kScoreStride, kScores, lane % kLanes,
-                                                                    first, stop, p.softcap, state);
-            for (uint c = lane % kLanes; c < 8; c += kLanes) factors[(first_query + row_of_8) * 8 + c] = keep;
-        }
-        stage_rows<Kv, kKeys>(values, head, k0, end, kStride, tid, tile);
-        threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-        if (active) {
-            scale_rows(sums, factors + first_query * 8);
-            for (uint c = 0; c < kKeys / 8; ++c) {
-                metal::simdgroup_float8x8 e;
-                metal::simdgroup_load(e, joint + c * 8, kScoreStride);
-#pragma clang loop unroll(full)
-                for (uint m = 0; m < kMatrices; ++m) {
-                    if (m >= matrices) continue;
-                    metal::simdgroup_matrix<T, 8, 8> v;
-                    metal::simdgroup_load(v, tile + c * 8 * kStride + (first_matrix + m) * 8, kStride);
-                    metal::simdgroup_multiply_accumulate(sums[m], e, v, sums[m]);
+                    for (uint m = 0; m < kMatrices; ++m) {
+                        if (m >= matrices) continue;
+                        metal::simdgroup_matrix<T, 8, 8> k;
+                        metal::simdgroup_load(k, tile + c * 8 * kStride + (first_matrix + m) * 8, kStride, ulong2(0, 0), true);
+                        metal::simdgroup_multiply_accumulate(s, query[m], k, s);
+                    }
+                    metal::simdgroup_store(s, own + c * 8, kScoreStride);
                 }
             }
+            threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+            if (active) {
+                const uint first = row_first > k0 ? row_first - k0 : 0, stop = row_end > k0 ? row_end - k0 : 0;
+                const float keep = flash_softmax<kLanes, kKeys, kParts>(joint + row_of_8 * kScoreStride, kScores, lane % kLanes,
+                                                                        first, stop, p.softcap, state);
+                for (uint c = lane % kLanes; c < 8; c += kLanes) factors[(first_query + row_of_8) * 8 + c] = keep;
+            }
+            stage_rows<Kv, kKeys>(cache, values, k0, end, kStride, tid, tile);
+            threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+            if (active) {
+                scale_rows(sums, factors + first_query * 8);
+                for (uint c = 0; c < kKeys / 8; ++c) {
+                    metal::simdgroup_float8x8 e;
+                    metal::simdgroup_load(e, joint + c * 8, kScoreStride);
+#pragma clang loop unroll(full)
+                    for (uint m = 0; m < kMatrices; ++m) {
+                        if (m >= matrices) continue;
+                        metal::simdgroup_matrix<T, 8, 8> v;
+                        metal::simdgroup_load(v, tile + c * 8 * kStride + (first_matrix + m) * 8, kStride);
+                        metal::simdgroup_multiply_accumulate(sums[m], e, v, sums[m]);
+                    }
+                }
+            }
+            threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+            k0 += kKeys;
+            if (kBatched && k0 % run == 0) k0 += (groups.z - 1) * run;
         }
-        threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-        k0 += kKeys;
-        if (kBatched && k0 % run == 0) k0 += (groups.z - 1) * run;
     }
 
-    const uint splits = batch_split_count(p.context);
+    const uint splits = batch_split_count(context_of(p));
     if (kBatched && row_active && lane % kLanes == 0) {
         device float2* stats = (device float2*)(partials + ulong(p.rows) * p.n_heads * splits * kHeadDim);
         const ulong query_at = t.offset(first_query + row_of_8, p.n_heads) / kHeadDim;

@@ -8,10 +8,8 @@
 
 constant uint kHeadDim [[function_constant(0)]];
 constant uint kGroup [[function_constant(1)]];    // query heads per KV head
-constant bool kPaged [[function_constant(2)]];    // positions are found by a page table
-constant bool kCausal [[function_constant(3)]];   // false: every row sees all position + rows keys
-constant bool kBatched [[function_constant(4)]];  // few rows: keys are split over threadgroups, which leave partial results
-constant uint kMostSplits [[function_constant(5)]];  // that decode attention has
+constant bool kBatched [[function_constant(2)]];  // few rows: keys are split over threadgroups, which leave partial results
+constant uint kMostSplits [[function_constant(3)]];  // that decode attention has
 constant uint kHeadQuads = (kHeadDim + 3) / 4;    // groups of four elements in a row
 constant bool kWholeQuads = kHeadDim % 4 == 0;    // rows may be read as vectors
 
@@ -22,18 +20,21 @@ constant constexpr float kMasked = -1e30f;
 static inline uint first_key(uint position, uint window) {
     return window != 0 && position >= window ? position + 1 - window : 0;
 }
-// One past the last key that row `row` of a batch sees.
-static inline uint end_key(constant AttentionParams& p, uint row) { return p.position + (kCausal ? row + 1 : p.rows); }
-
-// Blocks of kSplitKeys keys that decode attention's row sees all or a part of.
-static inline uint split_blocks(constant AttentionParams& p) {
-    return p.position / kSplitKeys - first_key(p.position, p.window) / kSplitKeys + 1;
+// Blocks of kSplitKeys keys that a row at `position` sees all or a part of.
+static inline uint split_blocks(uint position, uint window) {
+    return position / kSplitKeys - first_key(position, window) / kSplitKeys + 1;
 }
 
+// Positions that a page table has room for.
+static inline uint context_of(constant AttentionParams& p) { return p.max_pages * kPagePositions; }
+
 // Splits of the keys that a batch of few rows has: the grid's, see GroupCount in metal/choose/kernel_choice.h. Split z has every
-// n-th run of batch_split_keys from the first that is seen on.
-static inline uint batch_splits_used(constant AttentionParams& p) {
-    const uint each = batch_split_keys(p.context), all = p.position + p.rows;
+// n-th run of batch_split_keys from the first that is seen on; of rows that see fewer keys than others, some have none.
+static inline uint batch_splits_used(constant AttentionParams& p, device const Row* rows) {
+    const uint each = batch_split_keys(context_of(p));
+    uint last = 0;
+    for (uint i = 0; i < p.rows; ++i) last = metal::max(last, rows[i].position);
+    const uint all = last + p.step + 1;
     return ((p.window != 0 ? metal::min(all, p.window + each - 1) : all) + each - 1) / each;
 }
 
@@ -50,41 +51,35 @@ static inline float4 load_head_quad(device const float* x, uint d) {
     return v;
 }
 
-// Where a position's row lies, see kv_layout.h.
+// Where a position's row lies, see kv_layout.h: bytes from the cache's start to the unit, and the row in it.
 struct KvRow {
     ulong unit;
     uint row;
-    uint positions;  // of the unit
 };
 
-// Finds rows of one KV head.
+// Finds rows of one KV head's keys, or values, by a sequence's page table.
 struct KvHead {
-    device const uint* pages;  // only read where the cache is paged
-    uint head, n_heads, context;
+    device const uint* pages;
+    ulong page_bytes, in_page;  // bytes from one page to the next, and in a page to the unit
 
     KvRow at(uint position) const {
-        KvRow r;
-        if (kPaged) {
-            r.unit = ulong(pages[position / kPagePositions]) * n_heads + head;
-            r.row = position % kPagePositions;
-            r.positions = kPagePositions;
-        } else {
-            r.unit = head;
-            r.row = position;
-            r.positions = context;
-        }
-        return r;
+        return {pages[position / kPagePositions] * page_bytes + in_page, position % kPagePositions};
     }
 };
+// `unit`: KV head h has keys in unit h, values in n_kv_heads + h.
+template <typename Kv, typename Params>
+static inline KvHead kv_head(device const uint* pages, constant Params& p, uint slot, uint unit) {
+    return {pages + ulong(slot) * p.max_pages, ulong(p.page_words) * 4, unit * Kv::unit_bytes()};
+}
 
 // A cache of type T: `Tile` is what prefill keeps in threadgroup memory.
 template <typename T>
 struct KvFloat {
     typedef T Tile;
-    static ulong offset(KvRow r) { return (r.unit * r.positions + r.row) * kHeadDim; }
+    static ulong unit_bytes() { return ulong(kPagePositions) * kHeadDim * sizeof(T); }
     // Elements 4·quad to 4·quad + 3; past the row's end 0.
     static float4 load(device const uchar* cache, KvRow r, uint quad) {
-        device const T* row = (device const T*)cache + offset(r);
+        device const T* row = (device const T*)(cache + r.unit) + r.row * kHeadDim;
         if (kWholeQuads) return float4(*(device const metal::vec<T, 4>*)(row + quad * 4));
         float4 v = float4(0.0f);
         for (uint i = 0; i < 4 && quad * 4 + i < kHeadDim; ++i) v[i] = float(row[quad * 4 + i]);
@@ -92,29 +87,30 @@ struct KvFloat {
     }
     // A SIMD-group stores elements d0..d0+31, `x` being the lane's; lanes past the row's end store nothing.
     static void store(device uchar* cache, KvRow r, uint d0, uint lane, float x) {
-        if (d0 + lane < kHeadDim) ((device T*)cache + offset(r))[d0 + lane] = T(x);
+        if (d0 + lane < kHeadDim) ((device T*)(cache + r.unit))[r.row * kHeadDim + d0 + lane] = T(x);
     }
 };
 
 struct KvQ8 {
     typedef float Tile;  // a product of int8 and f16 has more bits than f16
+    static ulong unit_bytes() { return q8_unit_bytes(kPagePositions, kHeadDim); }
     static float4 load(device const uchar* cache, KvRow r, uint quad) {
-        device const uchar* unit = cache + r.unit * q8_unit_bytes(r.positions, kHeadDim);
-        device const char* row = (device const char*)unit + ulong(r.row) * kHeadDim;
-        device const half* scales = (device const half*)(unit + q8_scales_offset(r.positions, kHeadDim));
-        const float d = float(scales[ulong(r.row) * q8_row_blocks(kHeadDim) + quad * 4 / kQ8Block]);
+        device const uchar* unit = cache + r.unit;
+        device const char* row = (device const char*)unit + r.row * kHeadDim;
+        device const half* scales = (device const half*)(unit + q8_scales_offset(kPagePositions, kHeadDim));
+        const float d = float(scales[r.row * q8_row_blocks(kHeadDim) + quad * 4 / kQ8Block]);
         if (kWholeQuads) return float4(*(device const char4*)(row + quad * 4)) * d;
         float4 v = float4(0.0f);
         for (uint i = 0; i < 4 && quad * 4 + i < kHeadDim; ++i) v[i] = float(row[quad * 4 + i]) * d;
         return v;
     }
     static void store(device uchar* cache, KvRow r, uint d0, uint lane, float x) {
-        device uchar* unit = cache + r.unit * q8_unit_bytes(r.positions, kHeadDim);
-        device half* scales = (device half*)(unit + q8_scales_offset(r.positions, kHeadDim));
+        device uchar* unit = cache + r.unit;
+        device half* scales = (device half*)(unit + q8_scales_offset(kPagePositions, kHeadDim));
         const float d = metal::simd_max(d0 + lane < kHeadDim ? metal::fabs(x) : 0.0f) / 127.0f;
         const float q = d > 0.0f ? metal::rint(metal::clamp(x / d, -127.0f, 127.0f)) : 0.0f;
-        if (lane == 0) scales[ulong(r.row) * q8_row_blocks(kHeadDim) + d0 / kQ8Block] = half(metal::min(d, 65504.0f));
-        if (d0 + lane < kHeadDim) ((device char*)unit)[ulong(r.row) * kHeadDim + d0 + lane] = char(q);
+        if (lane == 0) scales[r.row * q8_row_blocks(kHeadDim) + d0 / kQ8Block] = half(metal::min(d, 65504.0f));
+        if (d0 + lane < kHeadDim) ((device char*)unit)[r.row * kHeadDim + d0 + lane] = char(q);
     }
 };
 

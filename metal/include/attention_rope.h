@@ -1,4 +1,4 @@
-// q, k = rope(norm(q), norm(k)); caches[position + row] = k, v. A SIMD-group per head and row.
+// q, k = rope(norm(q), norm(k)); pages[position] = k, v. A SIMD-group per head and row.
 #pragma once
 
 #include <metal_stdlib>
@@ -47,40 +47,37 @@ template <typename Kv>
                         device const float* k [[buffer(1)]],
                         device const float* v [[buffer(2)]],
                         device const float2* table [[buffer(3)]],
-                        device uchar* k_cache [[buffer(4)]],
-                        device uchar* v_cache [[buffer(5)]],
-                        device const float* q_norm [[buffer(6)]],
-                        device const float* k_norm [[buffer(7)]],
+                        device uchar* cache [[buffer(4)]],
+                        device const float* norms [[buffer(5)]],  // q's, k's
+                        device const Row* rows [[buffer(6)]],
+                        device const uint* pages [[buffer(7)]],
                         constant RopeKvParams& p [[buffer(8)]],
-                        device const uint* page_table [[buffer(10), function_constant(kPaged)]],
                         uint2 group [[threadgroup_position_in_grid]],
                         uint lane [[thread_index_in_simdgroup]],
                         uint simdgroup [[simdgroup_index_in_threadgroup]]) {
     threadgroup float staged[kAttentionSimdgroups * kMaxHeadDim];
-    device const uint* pages = nullptr;
-    if (kPaged) pages = page_table;
     const uint head = group.x * kAttentionSimdgroups + simdgroup, row = group.y;
     table += ulong(row) * (p.rope_dim / 2);
     if (head < p.n_heads) {
         device float* x = q + (ulong(row) * p.n_heads + head) * kHeadDim;
-        rope_head(x, q_norm, table, p, lane, x);
+        rope_head(x, norms, table, p, lane, x);
     } else if (head < p.n_heads + 2 * p.n_kv_heads) {
         const bool is_key = head < p.n_heads + p.n_kv_heads;
         const uint kv = head - p.n_heads - (is_key ? 0 : p.n_kv_heads);
-        const KvHead to = {pages, kv, p.n_kv_heads, p.context};
-        const KvRow at = to.at(p.position + row);
+        const KvHead to = kv_head<Kv>(pages, p, rows[row].slot, head - p.n_heads);
+        const KvRow at = to.at(rows[row].position + p.step);
         const ulong from = (ulong(row) * p.n_kv_heads + kv) * kHeadDim;
         if (is_key) {
             // Lanes hold pairs, the cache takes neighbours.
             threadgroup float* turned = staged + simdgroup * kMaxHeadDim;
-            rope_head(k + from, k_norm, table, p, lane, turned);
+            rope_head(k + from, norms + kHeadDim, table, p, lane, turned);
             metal::simdgroup_barrier(metal::mem_flags::mem_threadgroup);
             for (uint d = 0; d < kHeadDim; d += 32) {
-                Kv::store(k_cache, at, d, lane, d + lane < kHeadDim ? turned[d + lane] : 0.0f);
+                Kv::store(cache, at, d, lane, d + lane < kHeadDim ? turned[d + lane] : 0.0f);
             }
         } else {
             for (uint d = 0; d < kHeadDim; d += 32) {
-                Kv::store(v_cache, at, d, lane, d + lane < kHeadDim ? v[from + d + lane] : 0.0f);
+                Kv::store(cache, at, d, lane, d + lane < kHeadDim ? v[from + d + lane] : 0.0f);
             }
         }
     }

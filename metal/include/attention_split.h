@@ -18,7 +18,7 @@ enum SplitSizes : u32 {
 
 // Scores of the keys [begin, begin + kSplitKeys), into scores[head][key - begin]; `q` is [head][kMaxDim / 4].
 template <typename Kv, uint kMaxDim, uint kMaxGroup>
-static inline void split_scores(device const uchar* keys, KvHead head, threadgroup const float4* q, uint begin, uint first,
+static inline void split_scores(device const uchar* cache, KvHead keys, threadgroup const float4* q, uint begin, uint first,
                                 uint end, float cap, uint lane, uint simdgroup, threadgroup float* scores) {
     constexpr uint kAtOnce = 32 / kLanesPerKey * kKeysPerLane, kPerSimdgroup = kSplitKeys / kAttentionSimdgroups;
     for (uint at = simdgroup * kPerSimdgroup; at < (simdgroup + 1) * kPerSimdgroup; at += kAtOnce) {
@@ -30,14 +30,14 @@ static inline void split_scores(device const uchar* keys, KvHead head, threadgro
         for (uint j = 0; j < kKeysPerLane; ++j) {
             const uint key = begin + mine + j * (32 / kLanesPerKey);
             seen[j] = key >= first && key < end;
-            rows[j] = head.at(seen[j] ? key : first);
+            rows[j] = keys.at(seen[j] ? key : first);
 #pragma clang loop unroll(full)
             for (uint g = 0; g < kMaxGroup; ++g) sum[j][g] = 0.0f;
         }
         for (uint quad = lane % kLanesPerKey; quad < kHeadQuads; quad += kLanesPerKey) {
             float4 k[kKeysPerLane];
 #pragma clang loop unroll(full)
-            for (uint j = 0; j < kKeysPerLane; ++j) k[j] = Kv::load(keys, rows[j], quad);
+            for (uint j = 0; j < kKeysPerLane; ++j) k[j] = Kv::load(cache, rows[j], quad);
 #pragma clang loop unroll(full)
             for (uint g = 0; g < kMaxGroup; ++g) {
                 if (g >= kGroup) continue;
@@ -93,11 +93,11 @@ static inline SplitHead split_softmax(threadgroup float* scores, float top, floa
 // then has no keys.
 template <typename Kv, uint kMaxDim, uint kMaxGroup>
 [[kernel]] void attention_split(device const float* q [[buffer(0)]],
-                                device const uchar* keys [[buffer(1)]],
-                                device const uchar* values [[buffer(2)]],
-                                device float* partials [[buffer(3)]],
+                                device const uchar* cache [[buffer(1)]],
+                                device float* partials [[buffer(2)]],
+                                device const Row* rows [[buffer(3)]],
+                                device const uint* pages [[buffer(4)]],
                                 constant AttentionParams& p [[buffer(8)]],
-                                device const uint* page_table [[buffer(10), function_constant(kPaged)]],
                                 uint2 group [[threadgroup_position_in_grid]],
                                 uint tid [[thread_index_in_threadgroup]],
                                 uint lane [[thread_index_in_simdgroup]],
@@ -108,13 +108,13 @@ template <typename Kv, uint kMaxDim, uint kMaxGroup>
     threadgroup float scores[kMaxGroup * kSplitKeys];
     threadgroup SplitHead heads[kMaxGroup];
 
-    device const uint* pages = nullptr;
-    if (kPaged) pages = page_table;
-    const KvHead head = {pages, group.y, p.n_kv_heads, p.context};
-    const uint window_first = first_key(p.position, p.window), first_block = window_first / kSplitKeys;
-    const uint blocks = split_blocks(p), splits = metal::min(blocks, kMostSplits);
+    const uint slot = rows[0].slot, position = rows[0].position + p.step;
+    const KvHead keys = kv_head<Kv>(pages, p, slot, group.y);
+    const KvHead values = kv_head<Kv>(pages, p, slot, p.n_kv_heads + group.y);
+    const uint window_first = first_key(position, p.window), first_block = window_first / kSplitKeys;
+    const uint blocks = split_blocks(position, p.window), splits = metal::min(blocks, kMostSplits);
     const uint from = (first_block + split_begin(group.x, blocks, splits)) * kSplitKeys;
-    const uint to = metal::min(p.position + 1, (first_block + split_begin(group.x + 1, blocks, splits)) * kSplitKeys);
+    const uint to = metal::min(position + 1, (first_block + split_begin(group.x + 1, blocks, splits)) * kSplitKeys);
 
     q += ulong(group.y) * kGroup * kHeadDim;
     for (uint i = tid; i < kGroup * kHeadQuads; i += kAttentionThreads) {
@@ -134,7 +134,7 @@ template <typename Kv, uint kMaxDim, uint kMaxGroup>
     for (uint g = 0; g < kMaxGroup; ++g) out[g] = float4(0.0f);
     for (uint begin = from; begin < to; begin += kSplitKeys) {
         const uint first = metal::max(window_first, begin), end = metal::min(to, begin + kSplitKeys);
-        split_scores<Kv, kMaxDim, kMaxGroup>(keys, head, shared, begin, first, end, p.softcap, lane, simdgroup, scores);
+        split_scores<Kv, kMaxDim, kMaxGroup>(cache, keys, shared, begin, first, end, p.softcap, lane, simdgroup, scores);
         threadgroup_barrier(metal::mem_flags::mem_threadgroup);
         for (uint g = simdgroup; g < kGroup; g += kAttentionSimdgroups) {
             const SplitHead now = split_softmax(scores + g * kSplitKeys, heads[g].top, heads[g].sum, lane);
@@ -152,7 +152,7 @@ template <typename Kv, uint kMaxDim, uint kMaxGroup>
         }
         if (team < teams) {
             for (uint key = first + team; key < end; key += teams) {
-                const float4 v = Kv::load(values, head.at(key), quad);
+                const float4 v = Kv::load(cache, values.at(key), quad);
 #pragma clang loop unroll(full)
                 for (uint g = 0; g < kMaxGroup; ++g) {
                     if (g < kGroup) out[g] += scores[g * kSplitKeys + key - begin] * v;
@@ -162,7 +162,7 @@ template <typename Kv, uint kMaxDim, uint kMaxGroup>
         threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     }
 
-    const uint room = split_room(p.context, kMostSplits);
+    const uint room = split_room(context_of(p), kMostSplits);
     device float2* stats = (device float2*)(partials + ulong(p.n_heads) * room * kHeadDim);
     if (tid < kGroup) stats[ulong(group.y * kGroup + tid) * room + group.x] = float2(heads[tid].top, heads[tid].sum);
 #pragma clang loop unroll(full)

@@ -1,7 +1,7 @@
 // How the KV cache and the partial results of decode attention lie in memory, for the host and for kernels.
 //
-// K and V alike are rows of head_dim elements in units: a KV head with all positions of the context, or, where the cache
-// has a page table, a KV head's part of a page, page by page: [page][kv_head][kPagePositions].
+// A layer's part of a page has a unit of rows of head_dim elements for each KV head's keys, and then for its values:
+// kPagePositions positions each. Page tables say which page has a sequence's positions.
 //
 //   f16, f32  [unit][position][head_dim]
 //   q8_0      [unit], each int8 [position][head_dim], then half scales [position][ceil(head_dim / 32)]; both planes are
@@ -26,9 +26,10 @@ enum AttentionSizes : u32 {
     kSplitKeys = 128,     // keys that a threadgroup of attention_split takes at once, counted from position 0
     kMaxBatchSplits = 32,
     kMaxBatchRows = 16,
-    kPagePositions = 32,  // of one page
     kQ8Block = 32,
 };
+
+static_assert(u32(kSplitKeys) % u32(kPagePositions) == 0, "a context rounded up to pages has as many splits");
 
 constexpr u64 round_up_16(u64 n) { return (n + 15) / 16 * 16; }
 constexpr u32 q8_row_blocks(u32 head_dim) { return (head_dim + kQ8Block - 1) / kQ8Block; }
@@ -56,10 +57,10 @@ constexpr u32 batch_split_count(u32 context) {
 }
 
 #ifndef __METAL_VERSION__
-// Bytes of one layer's K (or V).
-constexpr u64 kv_cache_bytes(DType dtype, u32 n_kv_heads, u32 head_dim, u32 context) {
-    if (dtype == DType::Q8_0) return n_kv_heads * q8_unit_bytes(context, head_dim);
-    return u64{n_kv_heads} * context * head_dim * (dtype == DType::F32 ? 4 : 2);
+// Bytes of one layer's keys and values of a page.
+constexpr u64 kv_page_bytes(DType dtype, u32 n_kv_heads, u32 head_dim) {
+    if (dtype == DType::Q8_0) return u64{2} * n_kv_heads * q8_unit_bytes(kPagePositions, head_dim);
+    return u64{2} * n_kv_heads * kPagePositions * head_dim * (dtype == DType::F32 ? 4 : 2);
 }
 
 // Splits of decode attention at most. With two KV heads or more they fill every core; more of them would cost small models

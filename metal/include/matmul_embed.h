@@ -7,10 +7,11 @@
 
 template <typename F>
 inline void embed_quad(device const uint* history, thread const typename F::Matrix& table, device float* hidden,
-                       constant EmbedParams& p, uint2 at) {
+                       device const Row* rows, constant EmbedParams& p, uint2 at) {
     const uint e = 4 * at.x;
     if (e >= p.dim || at.y >= p.rows) return;
-    const typename F::Row row = table.row(min(history[p.position + at.y], p.vocab - 1), p.dim);
+    const ulong place = ulong(rows[at.y].slot) * p.history_stride + rows[at.y].position + p.step;
+    const typename F::Row row = table.row(min(history[place], p.vocab - 1), p.dim);
     const uint block = e / F::kBlock;
     const Quad q = F::quad(row, block, e % F::kBlock, p.dim - block * F::kBlock);
     const float4 v = (q.scale * q.q + q.min) * p.scale;
@@ -24,8 +25,8 @@ inline void embed_quad(device const uint* history, thread const typename F::Matr
 
 template <typename F>
 kernel void embed(device const uint* history [[buffer(0)]], device const uchar* table [[buffer(1)]],
-                  device float* hidden [[buffer(2)]], constant EmbedParams& p [[buffer(8)]],
-                  uint2 at [[thread_position_in_grid]]) {
+                  device float* hidden [[buffer(2)]], device const Row* rows [[buffer(3)]],
+                  constant EmbedParams& p [[buffer(8)]], uint2 at [[thread_position_in_grid]]) {
     const typename F::Matrix matrix = {table};
-    embed_quad<F>(history, matrix, hidden, p, at);
+    embed_quad<F>(history, matrix, hidden, rows, p, at);
 }

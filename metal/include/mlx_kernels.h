@@ -10,11 +10,12 @@
 
 template <typename F>
 kernel void mlx_embed(device const uint* history [[buffer(0)]], device const uchar* table [[buffer(1)]],
-                      device float* hidden [[buffer(2)]], device const uchar* scales [[buffer(4)]],
+                      device float* hidden [[buffer(2)]], device const Row* rows [[buffer(3)]],
+                      device const uchar* scales [[buffer(4)]],
                       device const uchar* biases [[buffer(5)]], constant EmbedParams& p [[buffer(8)]],
                       uint2 at [[thread_position_in_grid]]) {
     const typename F::Matrix matrix = {table, scales, biases};
-    embed_quad<F>(history, matrix, hidden, p, at);
+    embed_quad<F>(history, matrix, hidden, rows, p, at);
 }
 
 template <typename F>

@@ -7,20 +7,15 @@ namespace akunu::metal {
 using uint = std::uint32_t;
 #endif
 
-// params[word] = add + position·(factor) + rows·(factor) + step·(factor), modulo 2^32
+// params[word] = values[source], a PatchSource
 struct ReplayPatch {
     uint word;
-    uint add;
-    uint position;
-    uint rows;
-    uint step;
+    uint source;
 };
 
 struct ReplayPatchArgs {
     uint patches;
-    uint position;  // of the replay's first row, without the step
-    uint rows;
-    uint step;
+    uint values[3];
 };
 
 #ifndef __METAL_VERSION__

@@ -1,5 +1,5 @@
 // What the sampling kernels share with metal/choose/sampling.cpp: sizes, the sampler's state as device code reads it, and
-// where intermediate results lie in scratch memory.
+// where intermediate results lie in scratch memory. Grids have a row for every row of logits, and so has scratch memory.
 #pragma once
 
 #include "core/params.h"
@@ -19,6 +19,8 @@ enum SamplingSizes : u32 {
     kMaxSlices = kSliceThreads,  // a thread each when slices are combined
     kPrepareTokens = 1024,       // fewer, since their counts are in threadgroup memory
     kDrawThreads = 512,
+    kAcceptThreads = 64,
+    kMostBiases = 4096,  // of a slot
     kDepths = 32,  // coarse buckets of a relative logit
     kTopLogprobs = 20,
     kIdBits = 24,  // a token's id in a sort key
@@ -33,15 +35,22 @@ struct SamplerSettings {
     u32 penalty_window;
     u32 seed_lo, seed_hi;
     u32 want_logprobs, n_logprobs;
-    u32 n_end_ids, n_bias;
+    u32 n_end_ids, n_bias, masked;
     u32 end_ids[64];
-    u32 bias[2 * 4096];  // id, bits of a float
+};
+
+// SlotState of core/sampling.h.
+struct ReplaySlot {
+    u32 stopped;
+    u32 produced;
+    u32 limit;
 };
 
 // Control of core/dispatch.h.
 struct ReplayControl {
     u32 stop;
-    u32 produced;
+    u32 active;
+    u32 yield;
 };
 
 // LogprobRecord of core/sampling.h.
@@ -57,7 +66,7 @@ struct Ranked {
     u32 id;
 };
 
-// The scratch memory of sample_select: SampleList; Ranked best[slices]; SampleSlice[slices]; Ranked entry[vocab].
+// A row's scratch memory of sample_select: SampleList; Ranked best[slices]; SampleSlice[slices]; Ranked entry[vocab].
 struct SampleList {
     u64 total;  // mass of all tokens
     u32 n;      // entries
@@ -70,13 +79,21 @@ struct SampleSlice {
     Ranked draw;
 };
 
-// The scratch memory of logprobs: one per slice.
+// A row's scratch memory of logprobs: one per slice.
 struct LogprobSlice {
     float max, sum;  // sum of exp(logit - max)
     Ranked top[kTopLogprobs];
 };
 
-#ifndef __METAL_VERSION__
 constexpr u32 slice_count(u32 vocab) { return (vocab + kSliceTokens - 1) / kSliceTokens; }
+// Bytes of a row's scratch memory.
+constexpr u64 best_bytes(u32 vocab) { return u64(slice_count(vocab)) * sizeof(Ranked); }
+constexpr u64 select_bytes(u32 vocab) {
+    return sizeof(SampleList) + best_bytes(vocab) + u64(slice_count(vocab)) * sizeof(SampleSlice) +
+           u64(vocab) * sizeof(Ranked);
+}
+constexpr u64 logprob_bytes(u32 vocab) { return u64(slice_count(vocab)) * sizeof(LogprobSlice); }
+
+#ifndef __METAL_VERSION__
 }  // namespace akunu::metal
 #endif

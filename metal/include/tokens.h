@@ -2,6 +2,7 @@
 // only ever looked at as bits. Included by .metal files only.
 #pragma once
 
+#include "core/params.h"
 #include "sampling.h"
 
 constant constexpr uint kMinusInfinity = 0xFF800000u;  // bits
@@ -61,13 +62,14 @@ static inline Ranked best_of_slices(device const Ranked* best, uint n, threadgro
     return group_best(mine, shared, lane, simd, n_simds);
 }
 
-// Writes the token, unless the chain has ended: later steps may already have been submitted.
-static inline void emit_token(uint id, uint position, device uint* history, device const SamplerSettings& settings,
-                              device ReplayControl& control) {
-    if (control.stop != 0) return;
-    history[position] = id;
-    control.produced += 1;
-    for (uint i = 0; i < settings.n_end_ids; ++i) {
-        if (settings.end_ids[i] == id) control.stop = 1;
-    }
+// A row of logits: its sequence, and the position of the token to be drawn.
+struct LogitRow {
+    uint slot, position;
+};
+static inline LogitRow logit_row(device const Row* rows, device const uint* logit_rows, constant SampleParams& p, uint i) {
+    const uint row = logit_rows[i];
+    LogitRow r;
+    r.slot = rows[row].slot;
+    r.position = rows[row].position + p.step + 1;
+    return r;
 }

@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "cpu/cpu_device.h"
 #include "engine/engine.h"
+#include "one_text.h"
 #include "synthetic_model.h"
 
 namespace {
@@ -22,30 +23,32 @@ using Ids = std::vector<std::uint32_t>;
 
 constexpr std::uint32_t kContext = 96;
 
-Engine open(const SyntheticModel& m, int threads, std::uint32_t chunk = 32, DType kv = DType::F16) {
-    return {std::make_unique<cpu::CpuDevice>(threads), m.config, m.source(), {kContext, chunk, kv}, {}};
-}
+struct Opened {
+    Engine engine;
+    OneText text;
+    Opened(const SyntheticModel& m, int threads, std::uint32_t chunk = 32, DType kv = DType::F16)
+        : engine(std::make_unique<cpu::CpuDevice>(threads), m.config, m.source(), {kContext, chunk, kv}, {}),
+          text(engine) {}
+};
 
 // The prompt and then up to n tokens, in chains of `chain`.
-Ids generate(Engine& e, const Ids& prompt, std::uint32_t n, std::uint32_t chain, const SamplerState& s,
+Ids generate(Opened& e, const Ids& prompt, std::uint32_t n, std::uint32_t chain, const SamplerSettings& s,
              bool reuse = true) {
-    e.begin(prompt, s, reuse);
-    Chunk out;
-    while (e.prefill(true, out, {}) != 0) {
-    }
+    e.text.begin(prompt, s, reuse);
+    Produced out = e.text.prefill();
     Ids ids = out.ids;
     while (ids.size() < n && !out.ended) {
-        out = e.decode(std::min(chain, n - static_cast<std::uint32_t>(ids.size())), {});
+        out = e.text.decode(std::min(chain, n - static_cast<std::uint32_t>(ids.size())));
         if (out.ids.empty()) break;
         ids.insert(ids.end(), out.ids.begin(), out.ids.end());
     }
     return ids;
 }
 
-void check_tokens(const Engine& e, Ids expected, const Ids& ids) {
+void check_tokens(const Opened& e, Ids expected, const Ids& ids) {
     expected.insert(expected.end(), ids.begin(), ids.end());
     if (!ids.empty()) expected.pop_back();  // it has not been input
-    const auto held = e.history();
+    const auto held = e.text.tokens();
     check(Ids(held.begin(), held.end()) == expected, "the cache holds what was seen");
 }
 
@@ -55,35 +58,33 @@ Ids prompt_of(std::uint32_t n, std::uint32_t vocab) {
     return ids;
 }
 
-std::vector<SamplerState> samplers() {
+std::vector<SamplerSettings> samplers() {
     const auto make = [](float temperature, std::uint32_t top_k, float top_p, float min_p, float typical_p) {
-        SamplerState s;
-        s.temperature = temperature;
-        s.top_k = top_k;
-        s.top_p = top_p;
-        s.min_p = min_p;
-        s.typical_p = typical_p;
-        s.seed_lo = 1234;
+        SamplerSettings s;
+        s.state.temperature = temperature;
+        s.state.top_k = top_k;
+        s.state.top_p = top_p;
+        s.state.min_p = min_p;
+        s.state.typical_p = typical_p;
+        s.state.seed_lo = 1234;
         return s;
     };
-    std::vector<SamplerState> all{make(0, 0, 1, 0, 1),
-                                  make(1, 0, 1, 0, 1),
-                                  make(0.7f, 40, 0.9f, 0.05f, 1),
-                                  make(1, 0, 0.8f, 0, 0.9f),
-                                  make(1e-30f, 1000, 0.5f, 1, 0.5f),
-                                  make(1e30f, 0, 0.999999f, 1e-30f, 0.999999f)};
-    for (SamplerState& s : all) {
-        s.want_logprobs = 1;
-        s.n_logprobs = kMaxLogprobs;
+    std::vector<SamplerSettings> all{make(0, 0, 1, 0, 1),
+                                     make(1, 0, 1, 0, 1),
+                                     make(0.7f, 40, 0.9f, 0.05f, 1),
+                                     make(1, 0, 0.8f, 0, 0.9f),
+                                     make(1e-30f, 1000, 0.5f, 1, 0.5f),
+                                     make(1e30f, 0, 0.999999f, 1e-30f, 0.999999f)};
+    for (SamplerSettings& s : all) {
+        s.state.want_logprobs = 1;
+        s.state.n_logprobs = kMaxLogprobs;
     }
-    SamplerState penalties = all[2];
-    penalties.repeat_penalty = 1.3f;
-    penalties.presence_penalty = 0.2f;
-    penalties.frequency_penalty = 0.1f;
-    penalties.penalty_window = 0xFFFFFFFFu;
-    penalties.bias[0] = {3, -std::numeric_limits<float>::infinity()};
-    penalties.bias[1] = {300, 2.0f};
-    penalties.n_bias = 2;
+    SamplerSettings penalties = all[2];
+    penalties.state.repeat_penalty = 1.3f;
+    penalties.state.presence_penalty = 0.2f;
+    penalties.state.frequency_penalty = 0.1f;
+    penalties.state.penalty_window = 0xFFFFFFFFu;
+    penalties.bias = {{3, -std::numeric_limits<float>::infinity()}, {300, 2.0f}};
     all.push_back(penalties);
     return all;
 }
@@ -91,8 +92,8 @@ std::vector<SamplerState> samplers() {
 // Everything that one model does, in every phase.
 void exercise(DType dtype, DType kv) {
     const SyntheticModel m = synthetic_model(dtype);
-    Engine e = open(m, 2, 32, kv), other = open(m, 1, 7, kv);
-    const SamplerState greedy;
+    Opened e(m, 2, 32, kv), other(m, 1, 7, kv);
+    const SamplerSettings greedy;
     // 34 = a prefill of 32 rows and a batch of 2; the other engine runs 7 rows at a time.
     for (const std::uint32_t length : {1u, 10u, 34u}) {
         const Ids prompt = prompt_of(length, m.config.vocab_size);
@@ -102,7 +103,7 @@ void exercise(DType dtype, DType kv) {
         check(generate(other, prompt, 5, 1, greedy, false) == ids, "phases, chains and threads agree");
     }
     std::size_t rows = 0;
-    e.for_each_logits(prompt_of(5, m.config.vocab_size), {}, [&](std::size_t, std::span<const float> row) {
+    e.engine.for_each_logits(prompt_of(5, m.config.vocab_size), {}, [&](std::size_t, std::span<const float> row) {
         ++rows;
         for (const float v : row) check(std::isfinite(v), "logits are finite");
     });
@@ -111,21 +112,21 @@ void exercise(DType dtype, DType kv) {
 
 void sample() {
     const SyntheticModel m = synthetic_model(DType::Q8_0);
-    Engine e = open(m, 2), other = open(m, 3, 5);
+    Opened e(m, 2), other(m, 3, 5);
     const Ids prompt = prompt_of(20, m.config.vocab_size);
-    for (SamplerState s : samplers()) {
+    for (SamplerSettings s : samplers()) {
         const Ids ids = generate(e, prompt, 12, 8, s);
         check(ids.size() == 12 && generate(other, prompt, 12, 1, s) == ids, "same seed, same text");
-        s.end_ids[0] = ids[10];
-        s.n_end_ids = 1;
+        s.state.end_ids[0] = ids[10];
+        s.state.n_end_ids = 1;
         const Ids ended = generate(e, prompt, 12, 64, s);
         check(!ended.empty() && ended.size() <= 11 && ended.back() == ids[10], "an end token ends the chain");
         check_tokens(e, prompt, ended);
     }
     for (const std::uint32_t vocab : {1u, 2u, 5u, 17u}) {  // fewer tokens than log-probabilities
-        Engine small = open(synthetic_model(DType::F32, vocab), 2);
-        for (SamplerState s : samplers()) {
-            s.n_bias = 0;
+        Opened small(synthetic_model(DType::F32, vocab), 2);
+        for (SamplerSettings s : samplers()) {
+            s.bias.clear();
             check(generate(small, {0}, 20, 8, s).size() == 20, "a tiny vocabulary");
         }
     }
@@ -133,61 +134,128 @@ void sample() {
 
 void stop() {
     const SyntheticModel m = synthetic_model(DType::Q4_0);
-    Engine e = open(m, 2);
+    Opened e(m, 2);
     const Ids prompt = prompt_of(70, m.config.vocab_size);
-    const SamplerState s = samplers()[2];
+    const SamplerSettings s = samplers()[2];
     const Ids all = generate(e, prompt, 1000, 13, s);
-    check(all.size() == kContext - prompt.size() + 1 && e.position() == kContext, "up to the end of the context");
-    e.truncate(75);
+    check(all.size() == kContext - prompt.size() + 1 && e.text.position() == kContext, "up to the end of the context");
+    e.text.truncate(75);
     Ids longer = prompt;
     longer.insert(longer.end(), all.begin(), all.begin() + 8);
-    check(e.begin(longer, s, true) == 75, "the prefix is cached");
+    check(e.text.begin(longer, s, true) >= 75, "the prefix is cached");
     const Ids rest = generate(e, longer, 1000, 7, s);
     check(Ids(all.begin() + 8, all.end()) == rest, "continued = fresh");
-    e.truncate(0);
+    e.text.truncate(0);
 
     // Cancelled from another thread, at any moment.
     for (int round = 0; round < 12; ++round) {
         Ids ids = generate(e, prompt, 1, 1, s);
         std::thread canceller([&] {
             std::this_thread::sleep_for(std::chrono::milliseconds(2 * round));
-            e.cancel();
+            e.engine.cancel();
         });
-        for (Chunk out; (out = e.decode(16, {})).ids.size() == 16;) {
+        for (Produced out; (out = e.text.decode(16)).ids.size() == 16;) {
             ids.insert(ids.end(), out.ids.begin(), out.ids.end());
         }
         canceller.join();
-        const auto held = e.history();
+        const auto held = e.text.tokens();
         check(std::equal(prompt.begin(), prompt.end(), held.begin()), "a cancelled cache still begins as it did");
         check(std::equal(ids.begin(), ids.end() - 1, held.begin() + static_cast<std::ptrdiff_t>(prompt.size())),
               "and holds what was seen");
     }
-    int polls = 0;
-    generate(e, prompt, 1, 1, s);
-    const Chunk none = e.decode(16, [&] { return ++polls > 0; });
-    check(none.ids.empty() && polls == 1, "a poll stops a chain");
+}
+
+// Texts that run together, in chunks of any size and drafts that hold or not, are those that run alone; all pages
+// return.
+void together() {
+    const SyntheticModel m = synthetic_model(DType::Q8_0);
+    std::vector<SamplerSettings> settings = samplers();
+    std::vector<Ids> prompts, expected;
+    {
+        Opened alone(m, 1);
+        for (std::size_t i = 0; i < settings.size(); ++i) {
+            prompts.push_back(prompt_of(3 + 11 * static_cast<std::uint32_t>(i), m.config.vocab_size));
+            expected.push_back(generate(alone, prompts[i], 20, 20, settings[i], false));
+        }
+    }
+    Engine e(std::make_unique<cpu::CpuDevice>(2), m.config, m.source(), {kContext, 32, DType::F16, 8, 0}, {});
+    std::uint64_t random = 1;
+    const auto below = [&](std::uint64_t n) {
+        random = random * 6364136223846793005ull + 1442695040888963407ull;
+        return static_cast<std::uint32_t>((random >> 33) % n);
+    };
+    for (int round = 0; round < 4; ++round) {
+        std::vector<std::uint32_t> slots;
+        std::vector<Ids> texts(prompts.size());
+        for (std::size_t i = 0; i < prompts.size(); ++i) {
+            slots.push_back(e.open().value());
+            e.begin(slots[i], prompts[i], settings[i], round % 2 != 0);
+        }
+        for (std::size_t done = 0; done < texts.size();) {
+            std::vector<Part> parts;
+            std::vector<std::size_t> who;
+            const std::uint32_t steps = below(3) == 0 ? 1 + below(4) : 1;
+            std::uint32_t rows = 0;
+            done = 0;
+            for (std::size_t i = 0; i < texts.size(); ++i) {
+                const Sequence& s = e.sequence(slots[i]);
+                const auto want = static_cast<std::uint32_t>(expected[i].size() - texts[i].size());
+                if (want == 0) ++done;
+                if (want == 0 || below(3) == 0) continue;
+                const std::uint32_t left = s.known - s.length, most = steps > 1 ? 1 : 12;
+                if (steps > 1 && left != 1) continue;
+                Part part{slots[i], std::min(left, 1 + below(most)), false, want, {}};
+                part.sample = part.rows == left;
+                if (part.sample && steps == 1) {
+                    for (std::uint32_t d = below(4); d > 0 && part.drafts.size() + 1 < want; --d) {
+                        const std::uint32_t right = expected[i][texts[i].size() + part.drafts.size()];
+                        part.drafts.push_back(below(4) ? right : below(m.config.vocab_size));
+                    }
+                }
+                const auto n = static_cast<std::uint32_t>(part.rows + part.drafts.size());
+                if (rows + n > 32 || (steps > 1 && s.length + steps > kContext)) continue;
+                rows += n;
+                check(e.reserve(part, steps), "pages for all");
+                parts.push_back(part);
+                who.push_back(i);
+            }
+            const std::vector<Produced> produced = e.step(parts, steps, {});
+            for (std::size_t p = 0; p < parts.size(); ++p) {
+                Ids& text = texts[who[p]];
+                text.insert(text.end(), produced[p].ids.begin(), produced[p].ids.end());
+                check(produced[p].logprobs.size() == produced[p].ids.size(), "a record for every token");
+                check(text.size() <= expected[who[p]].size() &&
+                          std::equal(text.begin(), text.end(), expected[who[p]].begin()),
+                      "together as alone");
+            }
+        }
+        for (const std::uint32_t slot : slots) e.close(slot);
+        check(e.page_use().held == 0, "every page is back");
+    }
+    e.forget();
+    check(e.page_use().cached == 0, "and forgotten");
 }
 
 void refuse() {
     SyntheticModel m = synthetic_model(DType::F16);
-    Engine e = open(m, 2);
-    const SamplerState s;
-    Chunk out;
-    check_throws<InvalidArgumentError>([&] { e.begin({}, s, true); }, "an empty prompt");
-    check_throws<InvalidArgumentError>([&] { e.begin(Ids{301}, s, true); }, "an id beyond the vocabulary");
-    check_throws<ContextLengthError>([&] { e.begin(Ids(kContext + 1, 1), s, true); }, "a prompt beyond the context");
-    check_throws<InvalidArgumentError>([&] { e.prefill(true, out, {}); }, "prefill without a prompt");
-    check_throws<InvalidArgumentError>([&] { e.decode(1, {}); }, "decode without a token");
-    check_throws<InvalidArgumentError>([&] { e.truncate(1); }, "truncate beyond the cache");
-    check_throws<InvalidArgumentError>([&] { e.profile({}, {kContext, 1, 1}); }, "profile beyond the context");
-    e.profile({}, {kContext - 1, 1, 1});
+    Opened e(m, 2);
+    const SamplerSettings s;
+    check_throws<InvalidArgumentError>([&] { e.text.begin({}, s, true); }, "an empty prompt");
+    check_throws<InvalidArgumentError>([&] { e.text.begin(Ids{301}, s, true); }, "an id beyond the vocabulary");
+    check_throws<ContextLengthError>([&] { e.text.begin(Ids(kContext + 1, 1), s, true); },
+                                     "a prompt beyond the context");
+    check_throws<InvalidArgumentError>([&] { e.text.decode(1); }, "decode without a token");
+    check_throws<InvalidArgumentError>([&] { e.text.truncate(1); }, "truncate beyond the cache");
+    check_throws<InvalidArgumentError>([&] { e.engine.profile({Phase::kDecode, 1, kContext}); },
+                                       "profile beyond the context");
+    e.engine.profile({Phase::kDecode, 1, kContext - 1});
 
     m.shapes["layers.1.ffn_up"].rows = 255;
-    check_throws<ModelFileError>([&] { open(m, 2); }, "a matrix of another shape");
+    check_throws<ModelFileError>([&] { Opened(m, 2); }, "a matrix of another shape");
     m.shapes.erase("layers.0.attn_norm");
-    check_throws<ModelFileError>([&] { open(m, 2); }, "a missing norm");
+    check_throws<ModelFileError>([&] { Opened(m, 2); }, "a missing norm");
     check_throws<InvalidArgumentError>([&] { cpu::CpuDevice(-1); }, "a negative number of threads");
-    check_throws<UnsupportedError>([&] { open(synthetic_model(DType::F16), 2, 32, DType::Q4_0); }, "a KV type");
+    check_throws<UnsupportedError>([&] { Opened(synthetic_model(DType::F16), 2, 32, DType::Q4_0); }, "a KV type");
 }
 
 }  // namespace
@@ -204,6 +272,7 @@ int main() {
         }
         sample();
         stop();
+        together();
         refuse();
         std::printf("%s: passed\n", std::string(set->isa).c_str());
     }

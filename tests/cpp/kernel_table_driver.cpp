@@ -139,9 +139,7 @@ class Problem {
             b.dim = in.u32();
             opaque(b, device_.activation_bytes(format == "q8" ? kActQ8 : kActF32, b.rows, b.dim));
         } else if (kind == "cache") {
-            const DType dtype = dtype_named(in.string()).id;
-            const std::uint32_t kv_heads = in.u32(), head_dim = in.u32(), context = in.u32();
-            opaque(b, device_.kv_bytes(dtype, kv_heads, head_dim, context));
+            opaque(b, in.u32());
         } else {
             const std::uint32_t heads = in.u32(), head_dim = in.u32(), context = in.u32();
             opaque(b, device_.attention_partial_bytes(heads, head_dim, context));
@@ -151,7 +149,7 @@ class Problem {
     void run_command(Reader& in) {
         DispatchCmd cmd;
         const std::string op = in.string();
-        cmd.op = lab::op_named(op);
+        cmd.op = op_named(op);
         cmd.kv = dtype_named(in.string()).id;
         for (std::uint32_t left = in.u32(); left > 0; --left) {
             const auto index = in.number<std::int32_t>();
@@ -168,14 +166,15 @@ class Problem {
         }
         const std::string params = in.string();
         DispatchTable table;
-        const ReplayArgs args =
-            lab::with_params(cmd.op, [&](auto p) { return lab::set_params<decltype(p)>(cmd, params); });
+        ReplayArgs args = lab::set_params(cmd, params);
+        args.keys = lab::keys_of(cmd, args);
         table.max_rows = args.rows;
-        device_.resolve(cmd);
         table.commands.push_back(cmd);
         table.labels.emplace_back();
+        const auto program = device_.compile(std::move(table));
+        const Program* const segment = program.get();
         Control control;
-        device_.replay(table, args, control, {});
+        device_.replay({&segment, 1}, args, control, {});
         for (std::size_t i = 0; i < buffers_.size(); ++i) {
             if (!buffers_[i].memory) continue;
             const std::string damage = buffers_[i].memory->damage();

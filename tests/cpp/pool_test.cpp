@@ -13,6 +13,7 @@
 #include "cpu/thread_pool.h"
 #include "cpu/topology.h"
 #include "engine/engine.h"
+#include "one_text.h"
 #include "synthetic_model.h"
 
 namespace {
@@ -193,18 +194,19 @@ void decide(const DispatchCmd& cmd, const std::byte* params, const cpu::Worker& 
     auto all = worker.claim(1, 0);
     if (!all.next()) return;
     auto& control = *cmd.buffers[2].as<Control>();
-    ++control.produced;
+    ++control.active;
     if (cpu::params_as<StageParams>(params).step + 1 == *cmd.buffers[3].as<std::uint32_t>()) control.stop = 1;
 }
 
 struct Replay {
     std::vector<std::uint32_t> a = std::vector<std::uint32_t>(kCells), b = a, last = {0};
     std::vector<Control> control = std::vector<Control>(1);
-    DispatchTable table;
+    akunu::Program program{{}};
 
     template <typename T>
     static Binding bind(std::vector<T>& v) {
-        return {{v.data(), reinterpret_cast<std::byte*>(v.data()), v.size() * sizeof(T)}, 0};
+        auto* at = reinterpret_cast<std::byte*>(v.data());
+        return {{v.data(), at, at, v.size() * sizeof(T)}, 0};
     }
     Replay() {
         for (int i = 0; i < 5; ++i) {
@@ -213,16 +215,17 @@ struct Replay {
             cmd.buffers = {bind(i % 2 ? b : a), bind(i % 2 ? a : b), bind(control), bind(last)};
             cmd.n_buffers = 4;
             cmd.set_params(StageParams{});
-            cmd.patches[0] = {0, PatchSource::kStep, 0};
+            cmd.patches[0] = {0, PatchSource::kStep};
             cmd.n_patches = 1;
-            table.commands.push_back(cmd);
+            program.table.commands.push_back(cmd);
         }
     }
     // Steps that ran; each adds 4 to every cell.
     std::uint32_t run(cpu::CpuDevice& device, std::uint32_t steps, const std::function<bool()>& poll = {}) {
         std::fill(a.begin(), a.end(), 0);
         control[0] = {};
-        return device.replay(table, {0, 1, steps}, control[0], poll);
+        const akunu::Program* const segment = &program;
+        return device.replay({&segment, 1}, {.steps = steps}, control[0], poll);
     }
     bool all_are(std::uint32_t value) const {
         for (const std::uint32_t v : a) {
@@ -238,7 +241,7 @@ void check_replay(int threads) {
     Replay r;
     for (const std::uint32_t steps : kSteps) {
         check(r.run(device, steps) == steps && r.all_are(4 * steps), "a chain runs all its steps");
-        check(r.control[0].produced == steps, "and one decision in each");
+        check(r.control[0].active == steps, "and one decision in each");
     }
     for (const std::uint32_t last : kSteps) {
         r.last[0] = last;
@@ -250,11 +253,12 @@ void check_replay(int threads) {
         int polls = 0;
         const std::uint32_t steps = r.run(device, 1u << 30, [&] { return ++polls > round % 3; });
         check(polls == round % 3 + 1 && steps < 1u << 30, "a poll stops the chain");
-        check(r.control[0].produced - steps <= 1, "in the step after the last whole one");
+        check(r.control[0].active - steps <= 1, "in the step after the last whole one");
     }
-    std::vector<double> seconds(r.table.commands.size());
+    std::vector<double> seconds(r.program.table.commands.size());
     std::fill(r.a.begin(), r.a.end(), 0);
-    device.profile(r.table, {0, 1, 1}, seconds);
+    const akunu::Program* const segment = &r.program;
+    device.profile({&segment, 1}, {}, seconds);
     check(r.all_are(4), "profiling runs the table once");
 }
 
@@ -263,7 +267,8 @@ void check_engine(int threads) {
     const SyntheticModel m = synthetic_model(DType::Q8_0);
     Engine one(std::make_unique<cpu::CpuDevice>(1), m.config, m.source(), {64, 16, DType::F16}, {});
     Engine e(std::make_unique<cpu::CpuDevice>(threads), m.config, m.source(), {64, 16, DType::F16}, {});
-    SamplerState s;
+    SamplerSettings settings;
+    SamplerState& s = settings.state;
     s.temperature = 0.8f;
     s.top_p = 0.9f;
     s.repeat_penalty = 1.2f;
@@ -271,27 +276,25 @@ void check_engine(int threads) {
     s.n_logprobs = 5;
     const std::vector<std::uint32_t> prompt{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20};
     const auto generate = [&](Engine& engine) {
-        engine.begin(prompt, s, false);
-        Chunk out;
-        while (engine.prefill(true, out, {}) != 0) {
-        }
+        OneText text(engine);
+        text.begin(prompt, settings, false);
+        Produced out = text.prefill();
         std::vector<std::uint32_t> ids = out.ids;
-        while (!(out = engine.decode(10, {})).ids.empty()) ids.insert(ids.end(), out.ids.begin(), out.ids.end());
+        while (!(out = text.decode(10)).ids.empty()) ids.insert(ids.end(), out.ids.begin(), out.ids.end());
         return ids;
     };
     const auto expected = generate(one);
     check(generate(e) == expected && expected.size() == 45, "threads do not change the text");
     // Cancelled by another thread while it runs.
     for (int round = 0; round < 5; ++round) {
-        e.begin(prompt, s, false);
-        Chunk out;
-        while (e.prefill(true, out, {}) != 0) {
-        }
+        OneText text(e);
+        text.begin(prompt, settings, false);
+        text.prefill();
         std::thread canceller([&] {
             std::this_thread::sleep_for(std::chrono::milliseconds(4 * round));
             e.cancel();
         });
-        while (!e.decode(10, {}).ids.empty()) {
+        while (text.decode(10).ids.size() == 10) {
         }
         canceller.join();
     }

@@ -9,7 +9,7 @@
 #include "check.h"
 #include "core/params.h"
 #include "core/sampling.h"
-#include "cpu/kernel.h"
+#include "cpu/cpu_device.h"
 
 namespace {
 
@@ -28,52 +28,64 @@ constexpr std::uint32_t kPosition = 6;  // of the token to be drawn, the last of
 
 template <typename T>
 Binding bind(std::vector<T>& v) {
-    const std::uint64_t bytes = v.size() * sizeof(T);
-    return {{v.data(), reinterpret_cast<std::byte*>(v.data()), bytes}, 0};
+    auto* at = reinterpret_cast<std::byte*>(v.data());
+    return {{v.data(), at, at, v.size() * sizeof(T)}, 0};
 }
 
-// The buffers of one sampler, and its commands on them.
+// The buffers of one sampler, and its commands on them. Its slot is the second of two.
 struct Sampler {
-    const cpu::KernelSet& set;
+    static constexpr std::uint32_t kSlot = 1, kStride = kPosition + 1;
+    cpu::CpuDevice& device;
     std::vector<float> logits, scaled;
-    std::vector<std::uint32_t> history = {0, 1, 0, 2, 0, 1, 0};
-    std::vector<SamplerState> state = std::vector<SamplerState>(1);
+    std::vector<std::uint32_t> history = std::vector<std::uint32_t>(2 * kStride);
+    std::vector<SamplerState> state = std::vector<SamplerState>(2);
+    std::vector<LogitBias> bias = std::vector<LogitBias>(2 * kMaxLogitBias);
+    std::vector<std::uint32_t> mask, sampled = {0}, logit_rows = {1};
+    std::vector<Row> rows = {{0, 0}, {kSlot, kPosition - 1}};
+    std::vector<SlotState> slots = std::vector<SlotState>(2);
     std::vector<Control> control = std::vector<Control>(1);
     std::vector<LogprobRecord> record = std::vector<LogprobRecord>(1);
-    std::vector<std::byte> scratch = std::vector<std::byte>(cpu::kWorkerScratch);
 
-    Sampler(const cpu::KernelSet& kernels, std::uint32_t vocab)
-        : set(kernels), logits(vocab), scaled(2 * std::size_t{vocab}) {
-        for (std::uint32_t& id : history) id %= vocab;
+    Sampler(cpu::CpuDevice& d, std::uint32_t vocab)
+        : device(d), logits(vocab), scaled(2 * std::size_t{vocab}), mask(2 * std::size_t{mask_words(vocab)}) {
+        for (std::uint32_t i = 0; i < kStride; ++i) history[kStride + i] = i % 3 % vocab;
     }
-    void run(Op op, std::initializer_list<Binding> buffers, int threads) {
+    void run(Op op, std::initializer_list<Binding> buffers) {
         DispatchCmd cmd;
         cmd.op = op;
         for (const Binding& b : buffers) cmd.buffers[cmd.n_buffers++] = b;
-        const SampleParams params{.position = kPosition, .step = 0, .vocab = static_cast<u32>(logits.size())};
-        const cpu::Kernel kernel = set.find(cmd);
-        check(kernel != nullptr, "every set has the sampler");
-        for (int i = 0; i < threads; ++i) {
-            kernel(cmd, reinterpret_cast<const std::byte*>(&params), {i, threads, scratch.data()});
-        }
-        check(history[kPosition] < logits.size(), "an id of the vocabulary");
+        cmd.set_params(
+            SampleParams{.rows = 1, .step = 0, .vocab = static_cast<u32>(logits.size()), .history_stride = kStride});
+        DispatchTable table;
+        table.commands.push_back(cmd);
+        table.labels.emplace_back();
+        const auto program = device.compile(std::move(table));
+        const Program* const segment = program.get();
+        Control none;
+        device.replay({&segment, 1}, {}, none, {});
+        check(sampled[0] < logits.size(), "an id of the vocabulary");
     }
-    std::uint32_t draw(const SamplerState& s, int threads) {
-        state[0] = s;
-        control[0] = {};
-        run(Op::kSamplePrepare, {bind(logits), bind(history), bind(state), bind(scaled)}, threads);
-        run(Op::kSampleSelect, {bind(scaled), bind(history), bind(state), bind(control)}, threads);
-        check(control[0].produced == 1, "one token");
+    std::uint32_t draw(const SamplerState& s) {
+        state[kSlot] = s;
+        slots[kSlot] = {};
+        control[0] = {0, 1, 0};
+        run(Op::kSamplePrepare, {bind(logits), bind(history), bind(state), bind(bias), bind(mask), bind(scaled),
+                                 bind(rows), bind(logit_rows)});
+        run(Op::kSampleSelect, {bind(scaled), bind(state), bind(sampled), bind(rows), bind(logit_rows)});
         for (std::size_t i = logits.size(); i < scaled.size(); ++i) check(scaled[i] == 0, "the counts are zero again");
-        return history[kPosition];
+        run(Op::kAccept,
+            {bind(sampled), bind(history), bind(state), bind(slots), bind(control), bind(rows), bind(logit_rows)});
+        check(slots[kSlot].produced == 1 && history[kStride + kPosition] == sampled[0], "one token");
+        return sampled[0];
     }
     std::uint32_t argmax() {
-        run(Op::kArgmax, {bind(logits), bind(history), bind(state), bind(control)}, 2);
-        return history[kPosition];
+        run(Op::kArgmax, {bind(logits), bind(sampled)});
+        return sampled[0];
     }
     const LogprobRecord& logprobs() {
-        state[0].n_logprobs = kMaxLogprobs;
-        run(Op::kLogprobs, {bind(logits), bind(history), bind(state), bind(record)}, 2);
+        state[kSlot].want_logprobs = 1;
+        state[kSlot].n_logprobs = kMaxLogprobs;
+        run(Op::kLogprobs, {bind(logits), bind(sampled), bind(state), bind(record), bind(rows), bind(logit_rows)});
         return record[0];
     }
 };
@@ -107,17 +119,17 @@ std::uint32_t smallest_word(const SamplerState& s, std::uint32_t vocab) {
 void check_known_draws(Sampler& sampler) {
     const auto vocab = static_cast<std::uint32_t>(sampler.logits.size());
     for (float& l : sampler.logits) l = 0;
-    check(sampler.argmax() == 0 && sampler.draw(settings(0), 2) == 0, "the lowest id of equals");
+    check(sampler.argmax() == 0 && sampler.draw(settings(0)) == 0, "the lowest id of equals");
     const SamplerState flat = settings(1);
-    check(sampler.draw(flat, 3) == smallest_word(flat, vocab), "all equal: the largest noise wins");
+    check(sampler.draw(flat) == smallest_word(flat, vocab), "all equal: the largest noise wins");
     for (const std::uint32_t k : {1u, vocab / 2, vocab}) {
         if (k == 0) continue;
         const SamplerState s = settings(1, k);
-        check(sampler.draw(s, 1) == smallest_word(s, k), "top-k keeps the lowest ids of equals");
+        check(sampler.draw(s) == smallest_word(s, k), "top-k keeps the lowest ids of equals");
         const float share = (static_cast<float>(k) - 0.5f) / static_cast<float>(vocab);
         const SamplerState p = settings(1, 0, share), t = settings(1, 0, 1, share);
-        check(sampler.draw(p, 1) == smallest_word(p, k), "so does top-p");
-        check(sampler.draw(t, 1) == smallest_word(t, k), "so does typical-p");
+        check(sampler.draw(p) == smallest_word(p, k), "so does top-p");
+        check(sampler.draw(t) == smallest_word(t, k), "so does typical-p");
     }
     // A token that is far above all others, everywhere once.
     for (std::uint32_t id = 0; id < vocab; id += 1 + vocab / 40) {
@@ -125,7 +137,7 @@ void check_known_draws(Sampler& sampler) {
         check(sampler.argmax() == id, "argmax");
         for (const SamplerState& s : {settings(0), settings(1), settings(1, 3), settings(1, 0, 0.9f),
                                       settings(1, 0, 1, 0.9f), settings(1, 0, 1, 1, 0.1f)}) {
-            check(sampler.draw(s, 2) == id, "certain");
+            check(sampler.draw(s) == id, "certain");
         }
         check(sampler.logprobs().ids[0] == id, "the most likely");
         sampler.logits[id] = 0;
@@ -149,13 +161,13 @@ void check_bounds(Sampler& sampler) {
                   settings(temperature, 0, 1e-38f), settings(temperature, 0, 0.99999994f),
                   settings(temperature, 0, 1, 1e-38f), settings(temperature, 0, 0.9f, 0.99999994f),
                   settings(temperature, 2000, 0.5f, 0.5f, 1), settings(temperature, 0, 1, 1, 1e-45f)}) {
-                sampler.draw(s, 2);
+                sampler.draw(s);
                 s.repeat_penalty = 1e-38f;
                 s.presence_penalty = 3e38f;
                 s.frequency_penalty = -3e38f;
                 s.n_bias = 1;
-                s.bias[0] = {0, round % 2 ? -kInf : 3.4e38f};
-                sampler.draw(s, 3);
+                sampler.bias[Sampler::kSlot * kMaxLogitBias] = {0, round % 2 ? -kInf : 3.4e38f};
+                sampler.draw(s);
             }
         }
         sampler.argmax();
@@ -171,17 +183,18 @@ int main() {
             std::printf("%s: this processor does not have it\n", std::string(set->isa).c_str());
             continue;
         }
+        cpu::CpuDevice device(2, *set);
         for (std::uint32_t vocab = 1; vocab < 70; ++vocab) {
-            Sampler sampler(*set, vocab);
+            Sampler sampler(device, vocab);
             check_known_draws(sampler);
         }
         // More tokens than a list, a histogram's buckets, a block; whole vectors and not.
         for (const std::uint32_t vocab : {1023u, 1024u, 1025u, 2049u, 5001u, 8192u}) {
-            Sampler sampler(*set, vocab);
+            Sampler sampler(device, vocab);
             check_known_draws(sampler);
         }
         for (const std::uint32_t vocab : {1u, 3u, 33u, 100u, 2500u}) {
-            Sampler sampler(*set, vocab);
+            Sampler sampler(device, vocab);
             check_bounds(sampler);
         }
         std::printf("%s: passed\n", std::string(set->isa).c_str());

@@ -22,20 +22,16 @@ struct SyntheticModel {
 inline SyntheticModel synthetic_model(DType weights, std::uint32_t vocab = 301) {
     SyntheticModel m;
     ModelConfig& c = m.config;
-    c.n_layers = 2;
     c.dim = 256;
-    c.n_heads = 4;
-    c.n_kv_heads = 2;
-    c.head_dim = 64;
-    c.ffn_dim = 256;
+    LayerConfig layer{.n_heads = 4, .n_kv_heads = 2, .head_dim = 64, .ffn_dim = 256};
+    c.layers = {layer, layer};
+    c.layers[1].window = 12;
     c.vocab_size = vocab;
     c.context_length = 128;
     c.rope_dim = 64;
     c.rope_sets.resize(1);
     for (int i = 0; i < 32; ++i) c.rope_sets[0].inv_freq.push_back(std::pow(10000.0f, -static_cast<float>(i) / 32));
     c.attn_scale = 0.125f;
-    c.layer_window = {0, 12};
-    c.layer_rope = {0, 0};
     const auto matrix = [&](const std::string& name, std::uint64_t rows, std::uint64_t cols) {
         m.shapes[name] = {weights, rows, cols};
     };
@@ -43,17 +39,17 @@ inline SyntheticModel synthetic_model(DType weights, std::uint32_t vocab = 301) 
     matrix("token_embedding", vocab, c.dim);
     matrix("output", vocab, c.dim);
     vector("output_norm", c.dim);
-    for (std::uint32_t i = 0; i < c.n_layers; ++i) {
+    for (std::uint32_t i = 0; i < c.layers.size(); ++i) {
         const std::string p = "layers." + std::to_string(i) + ".";
         vector(p + "attn_norm", c.dim);
         vector(p + "ffn_norm", c.dim);
-        matrix(p + "attn_q", c.q_dim(), c.dim);
-        matrix(p + "attn_k", c.kv_dim(), c.dim);
-        matrix(p + "attn_v", c.kv_dim(), c.dim);
-        matrix(p + "attn_output", c.dim, c.q_dim());
-        matrix(p + "ffn_gate", c.ffn_dim, c.dim);
-        matrix(p + "ffn_up", c.ffn_dim, c.dim);
-        matrix(p + "ffn_down", c.dim, c.ffn_dim);
+        matrix(p + "attn_q", layer.q_dim(), c.dim);
+        matrix(p + "attn_k", layer.kv_dim(), c.dim);
+        matrix(p + "attn_v", layer.kv_dim(), c.dim);
+        matrix(p + "attn_output", c.dim, layer.q_dim());
+        matrix(p + "ffn_gate", layer.ffn_dim, c.dim);
+        matrix(p + "ffn_up", layer.ffn_dim, c.dim);
+        matrix(p + "ffn_down", c.dim, layer.ffn_dim);
     }
     return m;
 }

@@ -45,6 +45,7 @@ BUILDS = {
             "file_source_test",
             "engine_smoke",
             "sampler_test",
+            "topology_test",
             "kernel_table_driver",
         ),
     ),
@@ -123,6 +124,7 @@ def test_the_sanitizer_is_on(name: str, fault: str, report: str) -> None:
         ("asan", "file_source_test", ()),
         ("asan", "sampler_test", ()),
         ("asan", "engine_smoke", ()),
+        ("asan", "topology_test", ()),
         ("tsan", "pool_test", ()),
     ],
 )

@@ -8,7 +8,7 @@ All numbers are little-endian. A string is a u32 length and its bytes; bytes are
              "array"       u32 out, bytes
              "weight"      string dtype, u32 rows, u32 cols, u32 prepared, bytes
              "activation"  string format, u32 rows, u32 dim
-             "cache"       string dtype, u32 kv_heads, u32 head_dim, u32 context
+             "cache"       u32 bytes
              "partials"    u32 heads, u32 head_dim, u32 context
     command  string op, string kv_dtype, u32 buffers, i32 index (-1: none)…, string params
     check    u32 buffer, string kind, f64 nmse, u64 offset, bytes
@@ -52,7 +52,7 @@ def _buffer(b: Buffer) -> bytes:
     if isinstance(b, Activation):
         return _string("activation") + _string(b.format) + _u32(b.rows, b.dim)
     if isinstance(b, Cache):
-        return _string("cache") + _string(b.dtype) + _u32(b.kv_heads, b.head_dim, b.context)
+        return _string("cache") + _u32(b.nbytes)
     return _string("partials") + _u32(b.heads, b.head_dim, b.context)
 
 

@@ -73,7 +73,8 @@ def _elementwise() -> Iterator[Case]:
     for rows, dim in [(1, 64), (2, 32), (9, 896), (3, 4096)]:
         for formats in [("f32",), ("q8",), BOTH]:
             yield case("norm", rows=rows, dim=dim, formats=formats)
-    yield case("norm", rows=1, dim=288, formats=BOTH, first_row=6)
+    yield case("norm", rows=1, dim=288, formats=BOTH, gather=(6,))
+    yield case("norm", rows=4, dim=100, formats=("f32",), gather=(7, 0, 2, 2))
     yield case("norm", rows=5, dim=100, formats=("f32",), eps=1e-6)
     yield case("norm", rows=2, dim=64, formats=BOTH, sigma=1e-3)  # eps counts
     yield case("norm", rows=2, dim=2048, formats=BOTH, sigma=1e6)
@@ -229,15 +230,42 @@ def _attention() -> Iterator[Case]:
         yield case("attention", rows=1, position=position, shape=(4, 1, 16), kv="f16", split=True)
     yield case("attention", rows=1, position=5000, shape=(3, 1, 16), kv="q8_0", split=True, window=4200)
     yield case("attention", rows=1, position=9000, shape=(3, 1, 16), kv="f32", split=True, window=4090)
+    # Rows of many texts in one command: decode rows, chunks of prompts, drafts, at whatever positions.
+    for kv in ("f16", "f32", "q8_0"):
+        yield case(
+            "attention", rows=1, position=40, shape=(8, 2, 64), kv=kv, others=((1, 0), (1, 999), (1, 31))
+        )
+        mixed = ((40, 300), (1, 5), (4, 1020), (1, 255), (33, 0))
+        yield case("attention", rows=1, position=256, shape=(6, 2, 96), kv=kv, others=mixed)
+        yield case(
+            "attention", rows=70, position=0, shape=(3, 1, 72), kv=kv, others=((70, 200), (9, 3)), window=50
+        )
+    yield case(
+        "attention",
+        rows=1,
+        position=70,
+        shape=(4, 4, 40),
+        kv="f16",
+        others=tuple((1, 3 * i) for i in range(30)),
+    )
+
+
+def _kv_copy() -> Iterator[Case]:
+    for kv in ("f16", "f32", "q8_0"):
+        yield case("kv_copy", kv=kv, kv_heads=3, head_dim=40, pairs=1)
+        yield case("kv_copy", kv=kv, kv_heads=8, head_dim=128, pairs=5)
 
 
 def _sampling() -> Iterator[Case]:
     for vocab in (1, 15, 32000, 151936):
         for kind in ("equal", "ties", "last", "peak"):
-            yield case("argmax", vocab=vocab, kind=kind, end=kind == "ties")
+            yield case("argmax", vocab=vocab, kind=kind)
+            yield case("argmax", vocab=vocab, kind=kind, rows=5 if vocab < 100_000 else 2)
     for vocab in (1, 15, 1000, 32000):
         yield case("sample_prepare", vocab=vocab)
         yield case("sample_prepare", vocab=vocab, biased=True)
+        yield case("sample_prepare", vocab=vocab, masked=True)
+        yield case("sample_prepare", vocab=vocab, biased=True, masked=True, rows=3, repeat_penalty=1.1)
         yield case("sample_prepare", vocab=vocab, repeat_penalty=1.3, penalty_window=20)
         yield case(
             "sample_prepare",
@@ -269,13 +297,29 @@ def _sampling() -> Iterator[Case]:
         ):
             if vocab < 100_000 or i in (1, 4, 6, 8):
                 yield case("sample", vocab=vocab, draws=draws, seed=i << 40 | 12345 + i, **settings)
+                if vocab < 30_000:
+                    yield case("sample", vocab=vocab, draws=min(draws, 4), seed=i, rows=3, **settings)
     yield case("sample", vocab=2000, draws=12, sigma=0.01, temperature=1.0, top_p=0.5)  # a long list
     yield case("sample", vocab=32000, draws=2, sigma=0.01, temperature=1.0, typical_p=0.6)
     for vocab, top, step in [(1, 20, 0), (15, 20, 2), (1000, 0, 0), (32000, 20, 1), (151936, 5, 0)]:
         yield case("logprobs", vocab=vocab, top=top, step=step)
+        yield case("logprobs", vocab=vocab, top=top, step=step, rows=3)
+    for limit in (0, 1, 3):
+        yield case("accept", drafts=(0,), holds=(0,), limit=limit)
+        yield case("accept", drafts=(0, 3, 0, 5, 2), holds=(0, 1, 0, 5, 0), limit=limit)
+        yield case("accept", drafts=(4, 4), holds=(4, 2), limit=limit, end=True)
+    yield case("accept", drafts=(0, 2), holds=(0, 2), stopped=True)
 
 
-CHECKS: list[Case] = [*_embed(), *_elementwise(), *_matmul(), *_rope_kv(), *_attention(), *_sampling()]
+CHECKS: list[Case] = [
+    *_embed(),
+    *_elementwise(),
+    *_matmul(),
+    *_rope_kv(),
+    *_attention(),
+    *_kv_copy(),
+    *_sampling(),
+]
 
 #: Ops that only devices with fused norms have; the table builder does not give them to the CPU.
 FUSED_CHECKS: list[Case] = [*_fused()]

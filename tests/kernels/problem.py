@@ -17,7 +17,7 @@ POISON = np.uint16(0xFFFE)
 
 @cache
 def struct(name: str) -> np.dtype[np.void]:
-    """The C struct of an op's parameters, or one of SamplerState, LogprobRecord and Control."""
+    """The C struct of an op's parameters, or one of those in a step's buffers (Row, SamplerState, …)."""
     return _core.lab_structs()[name]
 
 
@@ -72,12 +72,9 @@ class Activation:
 
 @dataclass(frozen=True)
 class Cache:
-    """Opaque: one layer's K or V."""
+    """Opaque: pages of a layer's keys and values."""
 
-    dtype: str
-    kv_heads: int
-    head_dim: int
-    context: int
+    nbytes: int
 
 
 @dataclass(frozen=True)

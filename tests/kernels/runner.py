@@ -31,7 +31,7 @@ def opaque_bytes(lab: _core.Lab, buffer: Activation | Cache | Partials) -> int:
     if isinstance(buffer, Activation):
         return lab.activation_bytes(buffer.format, buffer.rows, buffer.dim)
     if isinstance(buffer, Cache):
-        return lab.kv_bytes(buffer.dtype, buffer.kv_heads, buffer.head_dim, buffer.context)
+        return buffer.nbytes
     return lab.attention_partial_bytes(buffer.heads, buffer.head_dim, buffer.context)
 
 

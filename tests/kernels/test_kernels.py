@@ -55,7 +55,8 @@ def test_the_table_names_every_op_and_every_type() -> None:
     cases = [*CHECKS, *FUSED_CHECKS]
     one_of_each = {(x.builder, x.get("split")): x for x in cases}.values()
     ops = {c.op for x in one_of_each for c in x.build(lab(targets()[0]), checking=False).commands}
-    assert ops == set(_core.lab_structs()) - {"SamplerState", "LogprobRecord", "Control"}
+    buffers = {"Row", "LogitBias", "SamplerState", "SlotState", "LogprobRecord", "Control"}
+    assert ops == set(_core.lab_structs()) - buffers
     weights = {row["name"] for row in _core.dtypes() if row["is_weight"]}
     for builder in ("embed", "matmul", "gate_up", "norm_qkv", "norm_gate_up"):
         assert {x.get("dtype") for x in cases if x.builder == builder} == weights

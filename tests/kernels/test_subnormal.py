@@ -9,7 +9,7 @@ from akunu import _core
 
 from . import reference as ref
 from .devices import Target, cpu_targets, lab
-from .problem import pack
+from .problem import pack, struct
 
 TINY = float(np.finfo(np.float32).tiny)  # the smallest normal number
 TOPS = [127 * TINY, 126.9 * TINY, TINY, TINY / 2, 2.0**-149, 0.0]
@@ -40,19 +40,21 @@ def test_blocks_too_small_for_a_scale_are_zeros(target: Target) -> None:
 def test_cached_values_too_small_for_a_scale_are_zeros(target: Target, top: float) -> None:
     device, zeros = lab(target), np.zeros(DIM, np.float32)
     v = rows()[TOPS.index(top)]
-    k_cache, v_cache = (np.full(device.kv_bytes("q8_0", 1, DIM, 16), 0xFF, np.uint8) for _ in range(2))
-    shape = {"rows": 1, "n_heads": 1, "n_kv_heads": 1, "head_dim": DIM, "context": 16}
+    cache = np.full(device.kv_page_bytes("q8_0", 1, DIM), 0xFF, np.uint8)
+    where, pages = np.zeros(1, struct("Row")), np.zeros(1, np.uint32)
+    shape = {"rows": 1, "step": 0, "n_heads": 1, "n_kv_heads": 1, "head_dim": DIM, "max_pages": 1}
+    shape["page_words"] = len(cache) // 4
     device.run(
         "rope_kv",
-        [zeros.copy(), v.copy(), v, zeros[:2].copy(), k_cache, v_cache, None, None],
-        pack("rope_kv", position=0, **shape, rope_dim=2, style=0, qk_norm=0, eps=1e-5),
+        [zeros.copy(), v.copy(), v, zeros[:2].copy(), cache, None, where, pages],
+        pack("rope_kv", **shape, rope_dim=2, style=0, qk_norm=0, eps=1e-5),
         kv_dtype="q8_0",
     )
     out = np.full(DIM, np.nan, np.float32)  # of one key: its value
     device.run(
         "attention",
-        [np.ones(DIM, np.float32), k_cache, v_cache, out],
-        pack("attention", position=0, **shape, window=0, scale=1.0, softcap=0.0, formats=1),
+        [np.ones(DIM, np.float32), cache, out, where, pages],
+        pack("attention", **shape, keys=1, window=0, scale=1.0, softcap=0.0, formats=1),
         kv_dtype="q8_0",
     )
     expected = v if top >= 127 * TINY else zeros

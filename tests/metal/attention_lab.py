@@ -82,98 +82,145 @@ def round_16(n: int) -> int:
 
 @dataclass(frozen=True)
 class CacheShape:
-    """One layer's K or V as kv_layout.h lays it out."""
+    """One layer's keys and values as kv_layout.h lays them out, for texts of so many tokens."""
 
     kv: str
     kv_heads: int
     head_dim: int
-    context: int
-    pages: tuple[int, ...] = ()  # of each 32 positions, empty: contiguous
+    lengths: tuple[int, ...]
+    slack: int = 3
 
     @property
-    def unit_positions(self) -> int:
-        return PAGE if self.pages else self.context
+    def max_pages(self) -> int:
+        return -(-(max(self.lengths) + self.slack) // PAGE)
+
+    @property
+    def n_pages(self) -> int:
+        """Two are of no text."""
+        return sum(-(-n // PAGE) for n in self.lengths) + 2
+
+    @property
+    def slots(self) -> npt.NDArray[np.uint32]:
+        """Of each text: in no order, one of them unused."""
+        n = len(self.lengths)
+        return np.random.default_rng(n).permutation(n + 1)[:n].astype(np.uint32)
+
+    @property
+    def tables(self) -> npt.NDArray[np.uint32]:
+        """[slot, page]: pages in no order; what no text has is no page."""
+        free = np.random.default_rng(self.n_pages).permutation(self.n_pages).tolist()
+        tables = np.full((len(self.lengths) + 1, self.max_pages), 0xFFFFFFFF, np.uint32)
+        for slot, length in zip(self.slots, self.lengths, strict=True):
+            for i in range(-(-length // PAGE)):
+                tables[slot, i] = free.pop()
+        return tables
 
     @property
     def unit_bytes(self) -> int:
-        n = self.unit_positions * self.head_dim
+        n = PAGE * self.head_dim
         if self.kv != "q8_0":
             return n * {"f16": 2, "f32": 4}[self.kv]
-        return round_16(n) + round_16(self.unit_positions * -(-self.head_dim // 32) * 2)
+        return round_16(n) + round_16(PAGE * -(-self.head_dim // 32) * 2)
 
     @property
-    def units(self) -> int:
-        return self.kv_heads * (max(self.pages) + 1 if self.pages else 1)
+    def page_bytes(self) -> int:
+        """With another layer's part behind this one's."""
+        return -(-2 * self.kv_heads * self.unit_bytes // 64) * 64 + 128
 
     def empty(self) -> Bytes:
         """Full of NaN."""
-        return np.full(self.units * self.unit_bytes, 0xFF, np.uint8)
-
-    def place(self, head: int, position: int) -> tuple[int, int]:
-        """(unit, row)."""
-        if not self.pages:
-            return head, position
-        return self.pages[position // PAGE] * self.kv_heads + head, position % PAGE
+        return np.full(self.n_pages * self.page_bytes, 0xFF, np.uint8)
 
     def planes(self, raw: Bytes) -> tuple[npt.NDArray[Any], npt.NDArray[np.float16] | None]:
-        """Views [unit, position, head_dim], and for q8_0 of the scales [unit, position, block]."""
-        units = raw.reshape(self.units, self.unit_bytes)
-        shape = (self.unit_positions, self.head_dim)
+        """Views [page, unit, row, head_dim], and for q8_0 of the scales [page, unit, row, block]."""
+        blocks = -(-self.head_dim // 32)
+        outer, shape = (self.page_bytes, self.unit_bytes), (self.n_pages, 2 * self.kv_heads, PAGE)
+        dtype = {"f16": np.dtype(np.float16), "f32": np.dtype(np.float32)}.get(self.kv, np.dtype(np.int8))
+        inner = (self.head_dim * dtype.itemsize, dtype.itemsize)
+        values = np.ndarray((*shape, self.head_dim), dtype, raw, 0, (*outer, *inner))
         if self.kv != "q8_0":
-            dtype = np.float16 if self.kv == "f16" else np.float32
-            return units.view(dtype).reshape(self.units, *shape), None
-        n, blocks = self.unit_positions * self.head_dim, -(-self.head_dim // 32)
-        scales = units[:, round_16(n) :][:, : self.unit_positions * blocks * 2]
-        values = np.lib.stride_tricks.as_strided(
-            units.view(np.int8), (self.units, *shape), (self.unit_bytes, self.head_dim, 1)
-        )
-        half = np.lib.stride_tricks.as_strided(
-            scales[:, :2].view(np.float16),
-            (self.units, self.unit_positions, blocks),
-            (self.unit_bytes, blocks * 2, 2),
-        )
-        return values, half
+            return values, None
+        offset = round_16(PAGE * self.head_dim)
+        return values, np.ndarray((*shape, blocks), np.float16, raw, offset, (*outer, blocks * 2, 2))
 
-    def write(self, raw: Bytes, x: F32) -> F64:
+    def place(self, text: int, position: int) -> tuple[int, int]:
+        """(page, row)."""
+        return int(self.tables[self.slots[text], position // PAGE]), position % PAGE
+
+    def write(self, raw: Bytes, text: int, x: F32, of_values: bool) -> F64:
         """Stores rows [length, kv_heads, head_dim]; returns what they are afterwards."""
         values, scales = self.planes(raw)
-        for head in range(self.kv_heads):
-            for position in range(len(x)):
-                unit, row = self.place(head, position)
+        for position in range(len(x)):
+            page, row = self.place(text, position)
+            for head in range(self.kv_heads):
+                unit = head + of_values * self.kv_heads
                 if scales is None:
-                    values[unit, row] = x[position, head]
+                    values[page, unit, row] = x[position, head]
                     continue
                 for b, block in enumerate(np.split(x[position, head], range(32, self.head_dim, 32))):
                     d = np.float16(np.abs(block).max() / 127)
-                    scales[unit, row, b] = d
+                    scales[page, unit, row, b] = d
                     q = np.rint(block / np.float32(d)) if d else np.zeros_like(block)
-                    values[unit, row, b * 32 : b * 32 + len(block)] = np.clip(q, -127, 127).astype(np.int8)
-        return self.read(raw, len(x))
+                    values[page, unit, row, b * 32 : b * 32 + len(block)] = np.clip(q, -127, 127)
+        return self.read(raw, text, range(len(x)), of_values)
 
-    def read(self, raw: Bytes, length: int) -> F64:
-        """Rows [length, kv_heads, head_dim]."""
+    def read(self, raw: Bytes, text: int, positions: range, of_values: bool) -> F64:
+        """Rows [positions, kv_heads, head_dim]."""
         values, scales = self.planes(raw)
-        x = np.empty((length, self.kv_heads, self.head_dim))
-        for head in range(self.kv_heads):
-            for position in range(length):
-                unit, row = self.place(head, position)
-                x[position, head] = values[unit, row]
-                if scales is not None:
-                    x[position, head] *= np.repeat(scales[unit, row].astype(np.float64), 32)[: self.head_dim]
+        units = np.s_[self.kv_heads :] if of_values else np.s_[: self.kv_heads]
+        x = np.empty((len(positions), self.kv_heads, self.head_dim))
+        for i, position in enumerate(positions):
+            page, row = self.place(text, position)
+            x[i] = values[page, units, row]
+            if scales is not None:
+                wide = scales[page, units, row].astype(np.float64)
+                x[i] *= np.repeat(wide, 32, axis=-1)[:, : self.head_dim]
         return x
 
 
-def page_table(rng: np.random.Generator, context: int) -> tuple[int, ...]:
-    """Pages in no order, one of the pool unused."""
-    n = -(-context // PAGE)
-    return tuple(int(i) for i in rng.permutation(n + 1)[:n])
+# ---- rows --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spans:
+    """`rows` of a text from `position` on, then of `others` (rows, position)."""
+
+    rows: int = 1
+    position: int = 40
+    others: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def spans(self) -> list[tuple[int, int]]:
+        return [(self.rows, self.position), *self.others]
+
+    @property
+    def total(self) -> int:
+        return sum(n for n, _ in self.spans)
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        return tuple(n + at for n, at in self.spans)
+
+    @property
+    def step(self) -> int:
+        """Of the chain."""
+        return min(2, *(at for _, at in self.spans), 2)
+
+    def where(self, slots: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
+        """Slot and position of each row."""
+        rows = [
+            (slot, at + i - self.step)
+            for slot, (n, at) in zip(slots, self.spans, strict=True)
+            for i in range(n)
+        ]
+        return np.array(rows, np.uint32)
 
 
 # ---- RoPE and the cache write ------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Rope:
+@dataclass(frozen=True, kw_only=True)
+class Rope(Spans):
     """A case of rope_kv."""
 
     rows: int = 3
@@ -185,23 +232,20 @@ class Rope:
     half: bool = True
     rope_dim: int = 0
     qk_norm: bool = False
-    paged: bool = False
 
 
 def run_rope(case: Rope, lib: Library, schedule: Schedule = FIFO) -> float:
     """Worst NMSE of the turned q, of K and of V; infinite when anything else was written."""
     c, rng = case, np.random.default_rng(case.head_dim + case.rows)
     rope_dim = c.rope_dim or c.head_dim
-    context = c.position + c.rows + 3
-    pages = page_table(rng, context) if c.paged else ()
-    shape = CacheShape(c.kv, c.kv_heads, c.head_dim, context, pages)
-    q = rng.standard_normal((c.rows, c.heads, c.head_dim)).astype(np.float32)
-    k, v = rng.standard_normal((2, c.rows, c.kv_heads, c.head_dim)).astype(np.float32)
+    shape = CacheShape(c.kv, c.kv_heads, c.head_dim, c.lengths)
+    q = rng.standard_normal((c.total, c.heads, c.head_dim)).astype(np.float32)
+    k, v = rng.standard_normal((2, c.total, c.kv_heads, c.head_dim)).astype(np.float32)
     k[-1, 0] *= 0.05  # blocks of small numbers, whose scales f16 still has all bits of
     v[0, 0] = 0
-    angles = rng.uniform(0, 6, (c.rows, rope_dim // 2))
+    angles = rng.uniform(0, 6, (c.total, rope_dim // 2))
     table = np.stack([np.cos(angles), np.sin(angles)], -1).astype(np.float32)
-    q_norm, k_norm = (1 + 0.3 * rng.standard_normal((2, c.head_dim))).astype(np.float32)
+    norms = (1 + 0.3 * rng.standard_normal((2, c.head_dim))).astype(np.float32)
     eps, style = 1e-6, "half" if c.half else "interleaved"
     cos, sin = (table[..., i].astype(np.float64) for i in range(2))
 
@@ -209,61 +253,55 @@ def run_rope(case: Rope, lib: Library, schedule: Schedule = FIFO) -> float:
         wide = x.astype(np.float64)
         return ref.rotate(ref.rms_norm(wide, weight, eps) if c.qk_norm else wide, cos, sin, style)
 
-    expected_q, expected_k = turned(q, q_norm), turned(k, k_norm)
-    k_cache, v_cache = shape.empty(), shape.empty()
+    expected_q, expected_k = turned(q, norms[0]), turned(k, norms[1])
+    cache = shape.empty()
     params = struct.pack(
-        "IIIIIIIIfI",
-        *(c.position, c.rows, c.heads, c.kv_heads, c.head_dim, rope_dim),
-        *(int(c.half), int(c.qk_norm), eps, context),
+        "IIIIIIIIfII",
+        *(c.total, c.step, c.heads, c.kv_heads, c.head_dim, rope_dim),
+        *(int(c.half), int(c.qk_norm), eps, shape.max_pages, shape.page_bytes // 4),
     )
-    buffers: dict[int, Any] = {0: q, 1: k, 2: v, 3: table, 4: k_cache, 5: v_cache, 6: q_norm, 7: k_norm}
-    buffers |= {8: params, 10: np.array(pages or [0], np.uint32)}
+    buffers: dict[int, Any] = {0: q, 1: k, 2: v, 3: table, 4: cache, 5: norms}
+    buffers |= {6: c.where(shape.slots), 7: shape.tables, 8: params}
     lib.run(
         function(c),
         buffers,
-        groups=(-(-(c.heads + 2 * c.kv_heads) // 4), c.rows),
+        groups=(-(-(c.heads + 2 * c.kv_heads) // 4), c.total),
         threads=128,
         constants=constants(c),
         schedule=schedule,
     )
-    worst = nmse(q, expected_q)
-    written = np.s_[c.position : c.position + c.rows]
-    for raw, x in ((k_cache, expected_k), (v_cache, v.astype(np.float64))):
-        stored = shape.read(raw, context)[written]
-        if c.kv == "q8_0":
-            top = (
-                np.abs(np.pad(x, ((0, 0), (0, 0), (0, -c.head_dim % 32))))
-                .reshape(*x.shape[:2], -1, 32)
-                .max(-1)
-            )
-            limit = np.repeat(top / 127 * 0.54, 32, axis=-1)[..., : c.head_dim]  # the scale is an f16
-            worst = max(worst, 0.0 if (np.abs(stored - x) <= limit + 1e-7).all() else np.inf)
-        else:
-            worst = max(worst, nmse(stored, x) / (1 if c.kv == "f32" else 1e5))
-        # All else is untouched.
-        empty, got = shape.planes(shape.empty()), shape.planes(raw)
-        for head in range(c.kv_heads):
-            for position in [*range(c.position), *range(c.position + c.rows, context)]:
-                at = shape.place(head, position)
-                for before, after in zip(empty, got, strict=True):
-                    if (
-                        before is not None
-                        and after is not None
-                        and before[at].tobytes() != after[at].tobytes()
-                    ):
-                        worst = np.inf
-    return worst
+    worst, first, left = nmse(q, expected_q), 0, cache.copy()
+    for text, (n, at) in enumerate(c.spans):
+        rows, positions = np.s_[first : first + n], range(at, at + n)
+        first += n
+        for x, of_values in ((expected_k[rows], False), (v[rows].astype(np.float64), True)):
+            stored = shape.read(cache, text, positions, of_values)
+            worst = max(worst, stored_error(c.kv, stored, x))
+        for plane in shape.planes(left):
+            for page, row in (shape.place(text, i) for i in positions):
+                if plane is not None:
+                    plane[page, :, row].view(np.uint8)[:] = 0xFF
+    # All else is untouched.
+    return worst if (left == shape.empty()).all() else np.inf
+
+
+def stored_error(kv: str, stored: F64, x: F64) -> float:
+    """How far a cache's rows are from what was to be stored, of which 1e-11 is tolerated."""
+    if kv != "q8_0":
+        return nmse(stored, x) / (1 if kv == "f32" else 1e5) if x.any() else float(np.abs(stored).max())
+    dim = x.shape[-1]
+    blocks = np.pad(x, ((0, 0), (0, 0), (0, -dim % 32))).reshape(*x.shape[:2], -1, 32)
+    limit = np.repeat(np.abs(blocks).max(-1) / 127 * 0.54, 32, axis=-1)[..., :dim]  # the scale is an f16
+    return 0.0 if (np.abs(stored - x) <= limit + 1e-7).all() else np.inf
 
 
 # ---- attention ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Case:
-    """Rows `position`.. of a sequence against all keys before; `split`: by the decode pair of kernels."""
+@dataclass(frozen=True, kw_only=True)
+class Case(Spans):
+    """Rows against all keys before them; `split`: one row, by the decode pair of kernels."""
 
-    rows: int = 1
-    position: int = 40
     heads: int = 4
     kv_heads: int = 2
     head_dim: int = 64
@@ -275,8 +313,6 @@ class Case:
     split: bool = False
     most_splits: int = 32
     batched: bool = False  # keys split over threadgroups, a second pass
-    causal: bool = True
-    paged: bool = False
     formats: int = F32_FORMAT
 
     @property
@@ -295,16 +331,9 @@ def function(case: Case | Rope) -> str:
     return f"attention_split_{case.kv}_g{group}_hd{128 if case.head_dim <= 128 else 256}"
 
 
-def constants(case: Case | Rope, causal: bool = True, batched: bool = False) -> dict[str | int, Any]:
-    most = case.most_splits if isinstance(case, Case) else 1
-    return {
-        0: case.head_dim,
-        1: case.heads // case.kv_heads,
-        2: case.paged,
-        3: causal,
-        4: batched,
-        5: most,
-    }
+def constants(case: Case | Rope) -> dict[str | int, Any]:
+    group, one = case.heads // case.kv_heads, isinstance(case, Rope)
+    return {0: case.head_dim, 1: group, 2: not one and case.batched, 3: 1 if one else case.most_splits}
 
 
 def nmse(found: npt.NDArray[Any], expected: F64) -> float:
@@ -318,61 +347,52 @@ def tolerance(case: Case) -> float:
     return 1e-11 * max(1.0, (case.spread / 3) ** 2)
 
 
-def attention_reference(case: Case, q: F64, k: F64, v: F64) -> F64:
-    scale = case.head_dim**-0.5
-    if case.causal:
-        return ref.attention(q, k, v, case.position, scale, case.cap, case.window)
-    last = [ref.attention(row[None], k, v, len(k) - 1, scale, case.cap, case.window) for row in q]
-    return np.concatenate(last)
-
-
 def run_attention(case: Case, lib: Library, merge: Library, schedule: Schedule = FIFO) -> float:
     """NMSE of the output, infinite for a NaN."""
     c, rng = case, np.random.default_rng(case.head_dim * 1000 + case.position)
-    length, group = c.position + c.rows, c.heads // c.kv_heads
-    context = length + c.slack
-    pages = page_table(rng, context) if c.paged else ()
-    shape = CacheShape(c.kv, c.kv_heads, c.head_dim, context, pages)
-    q = (rng.standard_normal((c.rows, c.heads, c.head_dim)) * c.spread).astype(np.float32)
-    caches = [shape.empty(), shape.empty()]
-    k, v = (
-        shape.write(raw, rng.standard_normal((length, c.kv_heads, c.head_dim)).astype(np.float32))
-        for raw in caches
-    )
+    length, group = max(c.lengths), c.heads // c.kv_heads
+    shape = CacheShape(c.kv, c.kv_heads, c.head_dim, c.lengths, c.slack)
+    context = shape.max_pages * PAGE
+    q = (rng.standard_normal((c.total, c.heads, c.head_dim)) * c.spread).astype(np.float32)
+    cache, expected, first = shape.empty(), np.empty(q.shape), 0
+    for text, (n, at) in enumerate(c.spans):
+        k, v = (
+            shape.write(cache, text, x.astype(np.float32), bool(of_values))
+            for of_values, x in enumerate(rng.standard_normal((2, at + n, c.kv_heads, c.head_dim)))
+        )
+        wide = q[first : first + n].astype(np.float64)
+        expected[first : first + n] = ref.attention(wide, k, v, at, c.head_dim**-0.5, c.cap, c.window)
+        first += n
     params = struct.pack(
-        "IIIIIIIffI",
-        *(c.position, c.rows, c.heads, c.kv_heads, c.head_dim, c.window, context),
+        "IIIIIIIIIffI",
+        *(c.total, c.step, length, c.heads, c.kv_heads, c.head_dim, c.window),
+        *(shape.max_pages, shape.page_bytes // 4),
         *(c.head_dim**-0.5, c.cap, c.formats),
     )
-    expected = attention_reference(c, q.astype(np.float64), k, v)
     f32 = np.full(q.shape, np.nan, np.float32)
     f16 = np.full(q.shape, np.nan, np.float16)
-    common: dict[int, Any] = {
-        0: q,
-        1: caches[0],
-        2: caches[1],
-        8: params,
-        10: np.array(pages or [0], np.uint32),
-    }
-    fixed: dict[str, Any] = dict(threads=128, constants=constants(c, c.causal, c.batched), schedule=schedule)
+    where = c.where(shape.slots)
+    common: dict[int, Any] = {0: q, 1: cache, 3: where, 4: shape.tables, 8: params}
+    fixed: dict[str, Any] = dict(threads=128, constants=constants(c), schedule=schedule)
     if c.split:
         keys = min(length, c.window + SPLIT_KEYS - 1) if c.window else length
         room = min(-(-context // SPLIT_KEYS), c.most_splits)
         partials = np.full(c.heads * room * (c.head_dim + 2), np.nan, np.float32)
         splits = min(-(-keys // SPLIT_KEYS), c.most_splits)
-        lib.run(function(c), common | {3: partials}, groups=(splits, c.kv_heads), **fixed)
-        merge.run("attention_merge", {0: partials, 1: f32, 2: f16, 8: params}, groups=c.heads, **fixed)
+        lib.run(function(c), common | {2: partials}, groups=(splits, c.kv_heads), **fixed)
+        merged = {0: partials, 1: f32, 2: f16, 3: where, 8: params}
+        merge.run("attention_merge", merged, groups=c.heads, **fixed)
     else:
-        tiles = -(-c.rows // ((32 if c.head_dim <= 128 else 16) // group))
+        tiles = -(-c.total // ((32 if c.head_dim <= 128 else 16) // group))
         each = -(-context // (SPLIT_KEYS * BATCH_SPLITS)) * SPLIT_KEYS
-        partials = np.full(c.rows * c.heads * -(-context // each) * (c.head_dim + 2), np.nan, np.float32)
+        partials = np.full(c.total * c.heads * -(-context // each) * (c.head_dim + 2), np.nan, np.float32)
         keys = min(length, c.window + each - 1) if c.window else length
-        buffers = common | {3: f32, 9: partials}
+        buffers = common | {2: f32, 9: partials}
         lib.run(
             function(c), buffers, groups=(tiles, c.kv_heads, -(-keys // each) if c.batched else 1), **fixed
         )
         if c.batched:
-            merge.run("attention_merge_rows", buffers, groups=(c.heads, c.rows), **fixed)
+            merge.run("attention_merge_rows", buffers, groups=(c.heads, c.total), **fixed)
     if c.formats & F16_FORMAT:
         half = nmse(f16, expected)
         return half / 1e5 if np.isnan(f32).all() else np.inf

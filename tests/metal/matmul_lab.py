@@ -9,11 +9,13 @@ from __future__ import annotations
 import re
 import sys
 import zlib
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from kernels import reference as ref
 from kernels.problem import pack
@@ -283,18 +285,37 @@ def norm_gate_up(
     return _gated_error(outputs, formats, expected)
 
 
+@dataclass(frozen=True)
+class Texts:
+    """Histories of several slots, rows somewhere in them as of a second step, and these rows' tokens."""
+
+    history: npt.NDArray[np.uint32]
+    rows: npt.NDArray[np.uint32]  # slot and position of each
+    ids: npt.NDArray[np.uint32]
+    step: int = 1
+
+
+def texts(rng: np.random.Generator, rows: int, vocab: int) -> Texts:
+    history = rng.integers(0, vocab, (3, rows + 4)).astype(np.uint32)
+    slots, positions = np.sort(rng.integers(0, 3, rows)), rng.integers(1, rows + 4, rows)
+    where = np.stack([slots, positions - 1], -1).astype(np.uint32)
+    return Texts(history, where, history[slots, positions])
+
+
 def embed(dtype: str, rows: int, dim: int, vocab: int, **options: Any) -> float:
     """Scaled by 3.5; one id is out of range and is taken for the last."""
     run = Run(dtype, dim, rows, vocab, **options)
     table, values = run.weight(vocab, sigma=1)
-    position = 2
-    history = run.rng.integers(0, vocab, position + rows).astype(np.uint32)
-    history[-1] = vocab + 5
-    expected = values[np.minimum(history[position:], vocab - 1)] * 3.5
+    text = texts(run.rng, rows, vocab)
+    history, last = text.history, text.rows[-1]
+    history[last[0], last[1] + text.step] = vocab + 5
+    ids = history[text.rows[:, 0], text.rows[:, 1] + text.step]
+    expected = values[np.minimum(ids, vocab - 1)] * 3.5
     hidden = np.full((rows, dim), np.nan, np.float32)
-    params = pack("embed", position=position, rows=rows, dim=dim, vocab=vocab, scale=3.5)
+    common = dict(dim=dim, vocab=vocab, history_stride=history.shape[1])
+    params = pack("embed", rows=rows, step=text.step, scale=3.5, **common)
     threads = 64
-    buffers = {0: history, 1: table, 2: hidden, PARAMS: params}
+    buffers = {0: history, 1: table, 2: hidden, 3: text.rows, PARAMS: params}
     run.grid("embed", buffers, (_up(_up(dim, 4), threads), rows), threads)
     return nmse(hidden.reshape(-1), expected.reshape(-1))
 

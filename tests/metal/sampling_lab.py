@@ -37,29 +37,34 @@ class Pass:
 
     file: str
     function: str
-    groups: int
+    groups: int | tuple[int, int]
     threads: int = 256
     for_sampler: bool | None = None
 
 
-def passes(op: str, vocab: int) -> tuple[list[Pass], int]:
+def passes(op: str, vocab: int, rows: int) -> tuple[list[Pass], int]:
     """An op's dispatches and its bytes of scratch memory."""
     n = _slices(vocab)
+    each = (n, rows)  # a threadgroup for each slice of each row
     if op == "argmax":
         return [
-            Pass("argmax", "best_slices_f32", n, for_sampler=False), Pass("argmax", "argmax_f32", 1)
-        ], 8 * n  # fmt: skip
+            Pass("argmax", "best_slices_f32", each, for_sampler=False), Pass("argmax", "argmax_f32", rows)
+        ], 8 * n * rows  # fmt: skip
     if op == "sample_prepare":
-        return [Pass("prepare", "sample_prepare_f32", -(-vocab // PREPARE))], 0
+        return [Pass("prepare", "sample_prepare_f32", (-(-vocab // PREPARE), rows))], 0
     if op == "sample_select":
         return [
-            Pass("argmax", "best_slices_f32", n, for_sampler=True), Pass("select", "sample_spread_f32", n),
-            Pass("select", "sample_gather_f32", n), Pass("select", "sample_select_f32", 1, 512),
-        ], LIST + 8 * n + SPREAD * n + 8 * vocab  # fmt: skip
+            Pass("argmax", "best_slices_f32", each, for_sampler=True),
+            Pass("select", "sample_spread_f32", each),
+            Pass("select", "sample_gather_f32", each),
+            Pass("select", "sample_select_f32", rows, 512),
+        ], (LIST + 8 * n + SPREAD * n + 8 * vocab) * rows  # fmt: skip
     if op == "logprobs":
         return [
-            Pass("logprobs", "logprob_slices_f32", n), Pass("logprobs", "logprobs_f32", 1)
-        ], LOGPROBS * n  # fmt: skip
+            Pass("logprobs", "logprob_slices_f32", each), Pass("logprobs", "logprobs_f32", rows)
+        ], LOGPROBS * n * rows  # fmt: skip
+    if op == "accept":
+        return [Pass("accept", "accept", 1, 64)], 0
     raise ValueError(op)
 
 
@@ -94,8 +99,8 @@ class SamplingLab:
 
     def run(self, op: str, buffers: Sequence[Any], params: bytes, *, kv_dtype: str = "f16") -> None:
         """One command: its passes one after the other."""
-        vocab = int(np.frombuffer(params, struct(op))["vocab"][0])
-        todo, scratch_bytes = passes(op, vocab)
+        values = np.frombuffer(params, struct(op))[0]
+        todo, scratch_bytes = passes(op, int(values["vocab"]), int(values["rows"]))
         scratch = np.full(scratch_bytes, POISON, np.uint8)
         for p in todo:
             bound: dict[int, Any] = {i: b for i, b in enumerate(buffers) if b is not None}

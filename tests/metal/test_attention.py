@@ -20,8 +20,9 @@ ROPE = [
     Rope(rows=33, position=31, heads=3, kv_heads=1, head_dim=80, rope_dim=20),
     Rope(rows=2, heads=7, kv_heads=1, head_dim=96, qk_norm=True),
     Rope(rows=2, heads=2, kv_heads=1, head_dim=128, half=False, rope_dim=64, qk_norm=True),
-    Rope(rows=3, position=30, heads=4, kv_heads=1, head_dim=256, qk_norm=True, paged=True),
+    Rope(rows=3, position=30, heads=4, kv_heads=1, head_dim=256, qk_norm=True),
     Rope(rows=3, position=1, heads=2, kv_heads=1, head_dim=6, rope_dim=4),
+    Rope(rows=2, position=31, heads=3, kv_heads=3, head_dim=40, others=((1, 0), (33, 60), (1, 7))),
 ]
 SPLIT = [
     Case(position=0, heads=1, kv_heads=1),
@@ -35,8 +36,7 @@ SPLIT = [
     Case(position=300, window=129, cap=5.0),
     Case(position=520, heads=3, kv_heads=3, head_dim=40, window=300, cap=20.0, spread=30.0),
     Case(position=60, head_dim=128, spread=100.0),
-    Case(position=170, heads=8, head_dim=16, paged=True, window=100),
-    Case(position=40, causal=False),
+    Case(position=170, heads=8, head_dim=16, window=100),
     # As many blocks as splits, one more, the last one of a key, and several for each.
     Case(position=383, most_splits=3),
     Case(position=384, most_splits=3, heads=5, kv_heads=1, head_dim=40),
@@ -45,7 +45,7 @@ SPLIT = [
     Case(position=600, most_splits=2, window=257, cap=5.0),  # blocks 2 to 4: one and two
     Case(position=640, most_splits=4, window=385, slack=0),  # blocks 2 to 5, the grid's four
     Case(position=639, most_splits=4, window=256, slack=0),  # blocks 3 and 4, three in the grid
-    Case(position=500, most_splits=3, paged=True, head_dim=16),
+    Case(position=500, most_splits=3, head_dim=16),
 ]
 MANY = [
     Case(rows=1, position=0, heads=1, kv_heads=1),
@@ -60,8 +60,12 @@ MANY = [
     Case(rows=70, position=3, window=64, head_dim=32),
     Case(rows=7, position=90, heads=3, kv_heads=3, head_dim=40, cap=20.0, spread=30.0),
     Case(rows=6, position=60, head_dim=128, spread=100.0),
-    Case(rows=10, position=60, head_dim=16, heads=8, paged=True),
-    Case(rows=35, position=0, heads=2, causal=False),
+    Case(rows=10, position=60, head_dim=16, heads=8),
+    # Of several texts: in a tile, in several, and a text in several tiles.
+    Case(rows=1, position=40, heads=8, others=((1, 0), (1, 99), (1, 31))),
+    Case(rows=1, position=0, heads=4, kv_heads=4, head_dim=40, others=tuple((1, 5 * i) for i in range(20))),
+    Case(rows=3, position=50, heads=6, head_dim=72, others=((9, 0), (30, 17), (1, 120)), window=33),
+    Case(rows=2, position=9, heads=3, kv_heads=1, head_dim=136, others=((1, 70), (6, 31), (2, 0)), cap=5.0),
 ]
 BATCHED = [
     Case(rows=1, position=0, heads=1, kv_heads=1),
@@ -71,7 +75,11 @@ BATCHED = [
     Case(rows=16, position=367, window=128, slack=0),  # three runs of keys for two splits
     Case(rows=9, position=300, heads=3, kv_heads=1, head_dim=40, window=20, cap=5.0),
     Case(rows=2, position=4110, heads=2, kv_heads=1, head_dim=16),  # runs of 256
-    Case(rows=5, position=150, head_dim=8, paged=True),
+    Case(rows=5, position=150, head_dim=8),
+    # Texts that see fewer keys than others have no share in some splits.
+    Case(rows=1, position=500, heads=6, others=((1, 3), (1, 260), (1, 127), (1, 128))),
+    Case(rows=1, position=5, heads=4, kv_heads=1, others=((5, 380), (2, 250)), window=130, slack=0),
+    Case(rows=2, position=200, heads=3, kv_heads=1, head_dim=136, others=((1, 390), (3, 0)), cap=5.0),
 ]
 
 
@@ -108,6 +116,8 @@ ORDERS = [
     Case(rows=9, position=40, heads=6, head_dim=72, cap=7.0),
     Case(rows=7, position=20, heads=3, kv_heads=1, head_dim=136, kv="f32", window=20),
     Case(rows=3, position=200, heads=4, batched=True),
+    Case(rows=3, position=20, heads=6, head_dim=24, others=((1, 90), (4, 0))),
+    Case(rows=1, position=300, heads=4, others=((1, 20), (2, 140)), batched=True),
 ]
 
 
@@ -126,6 +136,8 @@ DECODE = Case(split=True, position=300, heads=7, kv_heads=1, window=150, cap=4.0
 RUNS = Case(split=True, position=600, heads=6, kv_heads=1, most_splits=2)
 PREFILL = Case(rows=20, position=50, heads=6, head_dim=136, window=40, cap=4.0)
 FEW = Case(rows=7, position=400, heads=6, window=200, batched=True)
+TEXTS = Case(rows=2, position=50, heads=4, head_dim=40, others=((3, 80), (1, 9)))
+FEW_TEXTS = replace(TEXTS, batched=True, position=290)
 # Of the header's barriers in order: the occurrence is counted over the flattened text.
 MUTATIONS: dict[str, tuple[Rope | Case, Mutation]] = {
     "rope: staged without a barrier": (TURN, Mutation(SIMD_BARRIER, "", 4)),
@@ -140,7 +152,7 @@ MUTATIONS: dict[str, tuple[Rope | Case, Mutation]] = {
         replace(TURN, kv="q8_0"),
         Mutation("q8_row_blocks(kHeadDim) + d0 / kQ8Block]", "q8_row_blocks(kHeadDim)]"),
     ),
-    "cache: pages": (replace(DECODE, paged=True), Mutation("position % kPagePositions", "position % 16")),
+    "cache: pages": (DECODE, Mutation("position % kPagePositions", "position % 16")),
     "window: one key more": (
         DECODE,
         Mutation("position >= window ? position + 1", "position >= window ? position"),
@@ -149,7 +161,7 @@ MUTATIONS: dict[str, tuple[Rope | Case, Mutation]] = {
         PREFILL,
         Mutation("position >= window ? position + 1", "position >= window ? position"),
     ),
-    "causal: the next key": (PREFILL, Mutation("kCausal ? row + 1", "kCausal ? row + 2")),
+    "causal: the next key": (PREFILL, Mutation("? row_position + 1 :", "? row_position + 2 :")),
     "split: q without a barrier": (DECODE, Mutation(BARRIER, "", 5)),
     "split: scores without a barrier": (DECODE, Mutation(BARRIER, "", 6)),
     "split: exponentials without a barrier": (DECODE, Mutation(BARRIER, "", 7)),
@@ -183,7 +195,7 @@ MUTATIONS: dict[str, tuple[Rope | Case, Mutation]] = {
     "merge: not weighted": (DECODE, Mutation("out[i] += weight * outs", "out[i] += outs", 0, True)),
     "merge: a split too few": (
         DECODE,
-        Mutation("min(split_blocks(p), ", "min(split_blocks(p) - 1, ", 0, True),
+        Mutation("p.window), kMostSplits)", "p.window) - 1, kMostSplits)", 0, True),
     ),
     "many: q without a barrier": (PREFILL, Mutation(SIMD_BARRIER, "", 0)),
     "many: q overwritten": (PREFILL, Mutation(SIMD_BARRIER, "", 1)),
@@ -211,6 +223,35 @@ MUTATIONS: dict[str, tuple[Rope | Case, Mutation]] = {
         Mutation("p.window + each - 1) : all", "p.window) : all", 0, True),
     ),
     "few: factors of the last tile": (FEW, Mutation("kBatched ? 1.0f : factor", "factor")),
+    "rope: the first row's text": (
+        replace(TURN, others=((1, 9),)),
+        Mutation("kv_head<Kv>(pages, p, rows[row].slot", "kv_head<Kv>(pages, p, rows[0].slot"),
+    ),
+    "rope: the chain's first step": (TURN, Mutation("rows[row].position + p.step", "rows[row].position")),
+    "cache: values where keys are": (
+        DECODE,
+        Mutation("p, slot, p.n_kv_heads + group.y", "p, slot, group.y", 1),
+    ),
+    "many: the first text's keys": (
+        TEXTS,
+        Mutation("kv_head<Kv>(pages, p, slot, group.y)", "kv_head<Kv>(pages, p, rows[0].slot, group.y)"),
+    ),
+    "many: earlier texts see a later one": (
+        TEXTS,
+        Mutation("query_row >= from && query_row < to", "query_row < to"),
+    ),
+    "many: later texts see an earlier one": (
+        TEXTS,
+        Mutation("query_row >= from && query_row < to", "query_row >= from"),
+    ),
+    "many: a text's last row": (
+        TEXTS,
+        Mutation("rows[to - 1].position + p.step + 1", "rows[from].position + p.step + 1"),
+    ),
+    "few: splits of the first text": (
+        FEW_TEXTS,
+        Mutation("last = metal::max(last, rows[i].position)", "last = rows[p.rows - 1].position", 0, True),
+    ),
     "many: rows beyond the last": (
         replace(PREFILL, rows=21),
         Mutation("metal::min(tile_rows, p.rows - first_row)", "tile_rows"),
@@ -227,7 +268,9 @@ def worst_of(case: Rope | Case, mutation: Mutation | None, schedules: Any = SCHE
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "case", [TURN, DECODE, RUNS, PREFILL, FEW], ids=["rope", "decode", "runs", "prefill", "few"]
+    "case",
+    [TURN, DECODE, RUNS, PREFILL, FEW, TEXTS, FEW_TEXTS],
+    ids=["rope", "decode", "runs", "prefill", "few", "texts", "few texts"],
 )
 def test_what_is_mutated_is_right(case: Rope | Case) -> None:
     assert worst_of(case, None) <= 1
@@ -247,13 +290,14 @@ def test_no_lint(file: str) -> None:
 # ---- sanitizers --------------------------------------------------------------------------------
 
 SMALL = [
-    Rope(rows=2, heads=3, kv_heads=1, head_dim=24, rope_dim=10, qk_norm=True),
+    Rope(rows=2, heads=3, kv_heads=1, head_dim=24, rope_dim=10, qk_norm=True, others=((1, 33),)),
     Case(split=True, position=140, heads=3, kv_heads=1, head_dim=10, window=20),
-    Case(split=True, position=20, heads=5, kv_heads=1, head_dim=24, paged=True, slack=0),
+    Case(split=True, position=20, heads=5, kv_heads=1, head_dim=24, slack=0),
     Case(split=True, position=300, heads=5, kv_heads=1, head_dim=10, slack=0, most_splits=2),
     Case(rows=9, position=30, heads=3, kv_heads=1, head_dim=20, slack=0),
     Case(rows=3, position=12, heads=2, kv_heads=1, head_dim=136, slack=0),
     Case(rows=2, position=140, heads=3, kv_heads=1, head_dim=10, slack=0, batched=True),
+    Case(rows=1, position=40, heads=3, kv_heads=1, head_dim=10, slack=0, others=((2, 60), (1, 0))),
 ]
 
 

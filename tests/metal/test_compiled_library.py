@@ -27,7 +27,8 @@ FOLDERS = [ROOT / "metal" / "include", ROOT / "cpp", ROOT]
 # What a model of F16 runs; the rest is left out, since compiling takes a second each.
 USED = (
     "attention/attention_f16", "attention/attention_merge", "elementwise/activations", "elementwise/norm",
-    "elementwise/rope_table", "matmul/f16", "sampling/argmax",
+    "elementwise/rope_table", "matmul/f16", "sampling/accept",
+    "sampling/argmax",
 )  # fmt: skip
 
 CHILD = """

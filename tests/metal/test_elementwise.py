@@ -69,24 +69,25 @@ def run_norm(
     rows: int = 3,
     dim: int = 132,
     formats: int = F32 | F16,
-    first_row: int = 0,
+    gather: bool = False,
     sigma: float = 1.0,
     threads: int = 0,
 ) -> float:
     rng = np.random.default_rng(rows * 1000 + dim)
-    x = (rng.standard_normal((first_row + rows, dim)) * sigma).astype(np.float32)
+    x = (rng.standard_normal((2 * rows if gather else rows, dim)) * sigma).astype(np.float32)
+    which = rng.permutation(len(x))[:rows].astype(np.uint32) if gather else np.arange(rows, dtype=np.uint32)
     weight = (1 + 0.3 * rng.standard_normal(dim)).astype(np.float32)
     f32, f16 = outputs(rows, dim)
     eps = 1e-5
-    params = struct.pack("IIIfI", rows, first_row, dim, eps, formats)
+    params = struct.pack("IIfII", rows, dim, eps, formats, int(gather))
     lib.run(
         "norm",
-        {0: x, 1: weight, 2: f32, 3: f16, 8: params},
+        {0: x, 1: weight, 2: f32, 3: f16, 4: which, 8: params},
         groups=rows,
         threads=threads or min(512, round_up(-(-dim // 4), 32)),
         schedule=schedule,
     )
-    wide = x[first_row:].astype(np.float64)
+    wide = x[which].astype(np.float64)
     expected = wide / np.sqrt((wide**2).mean(1, keepdims=True) + np.float32(eps)) * weight
     return check_formats(f32, f16, formats, expected)
 
@@ -99,7 +100,7 @@ def run_norm_add(
     weight = (1 + 0.3 * rng.standard_normal(dim)).astype(np.float32)
     wide = x.astype(np.float64)
     expected = h + wide / np.sqrt((wide**2).mean(1, keepdims=True) + np.float32(1e-6)) * weight
-    params = struct.pack("IIIfI", rows, 0, dim, 1e-6, F32)
+    params = struct.pack("IIfII", rows, dim, 1e-6, F32, 0)
     lib.run(
         "norm_add",
         {0: x, 1: weight, 2: h, 8: params},
@@ -173,15 +174,18 @@ def run_rope_table(
 ) -> float:
     inv_freq = (10000.0 ** -(np.arange(half) / half)).astype(np.float32)
     table = np.full((rows, half, 2), np.nan, np.float32)
+    step = min(position, 3)
+    positions = position + np.random.default_rng(rows).integers(0, 100, rows)  # of many sequences
+    where = np.stack([np.zeros(rows), positions - step], -1).astype(np.uint32)
     lib.run(
         "rope_table",
-        {0: inv_freq, 1: table, 8: struct.pack("IIIf", position, rows, half, scale)},
+        {0: inv_freq, 1: table, 2: where, 8: struct.pack("IIIf", rows, step, half, scale)},
         groups=(-(-half // 128), rows),
         threads=128,
         schedule=schedule,
     )
     # The product is one of binary32, which is what the models were trained with.
-    angles = np.arange(position, position + rows, dtype=np.float32)[:, None] * inv_freq
+    angles = positions.astype(np.float32)[:, None] * inv_freq
     expected = np.stack([np.cos(angles.astype(np.float64)), np.sin(angles.astype(np.float64))], -1)
     return error(table, expected * np.float32(scale))
 
@@ -210,7 +214,8 @@ def test_results_do_not_depend_on_the_schedule(name: str, schedule: Schedule) ->
         (1, 2, {}),
         (2, 32, {"formats": F16}),
         (2, 127, {"formats": F32}),
-        (1, 896, {"first_row": 6}),
+        (3, 896, {"gather": True}),
+        (2, 127, {"gather": True}),
         (3, 4096, {}),  # several elements per thread
         (2, 4099, {}),
         (2, 64, {"sigma": 1e-3}),  # eps counts
@@ -264,19 +269,20 @@ def test_rope_table(half: int, position: int) -> None:
     [
         ("norm", "    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);\n", ""),
         ("norm", "lane < n_simdgroups ? partials[lane] : 0.0f", "partials[lane]"),
-        ("norm", "p.first_row + row", "row"),
+        ("norm", "gathered[row] : row", "gathered[row] + 1 : row"),
         ("norm", "precise::rsqrt", "precise::sqrt"),
         ("norm_add", "h += ulong(row) * n;", ""),
         ("gate_act", "first + 4, p.n", "first + 4, p.n - 1"),
         ("gate_act", "activate(p.activation", "activate(1 - p.activation"),
         ("quantize", "first + 4, p.dim", "first + 4, p.dim + 1"),
         ("rope_table", "precise::cos", "cos"),
-        ("rope_table", "p.position + at.y", "p.position"),
+        ("rope_table", "rows[at.y]", "rows[0]"),
+        ("rope_table", ".position + p.step", ".position"),
     ],
 )
 def test_mutations_are_seen(name: str, old: str, new: str) -> None:
     file, run = RUNS[name]
-    options = {"dim": 1100, "first_row": 2} if name == "norm" else {}
+    options = {"dim": 1100, "gather": True} if name == "norm" else {}
     found = []
     for schedule in SCHEDULES_DEFAULT:
         try:

@@ -11,15 +11,14 @@ import pytest
 import sampling_lab
 from sampling_lab import INCLUDE, KERNELS, SamplingLab
 
-from kernels.builders.tokens import _state
+from kernels.builders.tokens import _Slots
 from kernels.cases import CHECKS, Case, case
-from kernels.problem import pack
+from kernels.problem import Problem, pack
 from kernels.runner import run
 from metal_emulator.harness import (
     FIFO,
     SCHEDULES_DEFAULT,
     KernelError,
-    Library,
     Schedule,
     in_sanitizer,
     lint,
@@ -28,15 +27,19 @@ from sampling import reference
 from sampling.reference import Settings
 
 FILES = sorted(KERNELS.glob("*.metal"))
-CASES = [c for c in CHECKS if c.builder in ("argmax", "sample_prepare", "sample", "logprobs")]
+CASES = [c for c in CHECKS if c.builder in ("argmax", "sample_prepare", "sample", "logprobs", "accept")]
 ODD = [
     case("sample", vocab=31, draws=3, temperature=0.9, top_k=9, top_p=0.9, min_p=0.02, typical_p=0.95),
     case("sample", vocab=2049, draws=2, temperature=1.0, top_p=0.7),  # a slice of one token
     case("sample", vocab=4099, draws=2, sigma=0.01, temperature=1.0, top_k=4000, min_p=0.5),
     case("sample", vocab=2051, draws=2, temperature=1.3),
     case("sample_prepare", vocab=1027, biased=True, repeat_penalty=1.3, frequency_penalty=0.5, penalty_window=-1),
-    case("argmax", vocab=4097, kind="ties", end=True),
-    case("logprobs", vocab=2050, top=20, step=1),
+    case("sample", vocab=2050, draws=2, rows=3, temperature=1.0, top_p=0.8),
+    case("sample_prepare", vocab=1027, biased=True, masked=True, rows=2, repeat_penalty=1.3),
+    case("argmax", vocab=4097, kind="ties", rows=2),
+    case("logprobs", vocab=2050, top=20, step=1, rows=3),
+    case("accept", drafts=(0, 3, 0, 5, 2), holds=(0, 1, 0, 5, 0), limit=3),
+    case("accept", drafts=(1,) * 70, holds=(0, 1) * 35, end=True),  # more rows than threads
 ]  # fmt: skip
 
 
@@ -70,22 +73,25 @@ def select(
     *,
     seed: int = 3,
     history: list[int] | None = None,
-    control: np.ndarray[Any, np.dtype[np.uint32]] | None = None,
 ) -> int:
     """The token that the kernels draw from these logits."""
     past = history or [0, 1]
-    vocab, position = len(logits), len(past)
-    tokens = np.array([*past, 0xDEAD], np.uint32)
-    control = np.zeros(2, np.uint32) if control is None else control
+    vocab, position, p = len(logits), len(past), Problem()
     fields = {name: getattr(settings, name) for name in Settings.__dataclass_fields__}
     fields["logit_bias"] = dict(settings.logit_bias)
     fields["top_k"] = min(fields["top_k"], 2**32 - 1)
-    state = _state(seed, **fields)
-    scaled = np.zeros(2 * vocab, np.float32)
-    params = pack("sample_select", position=position, step=0, vocab=vocab)
-    lab.run("sample_prepare", [logits, tokens, state, scaled], params)
-    lab.run("sample_select", [scaled, tokens, state, control], params)
-    return int(tokens[position])
+    s = _Slots(p, np.random.default_rng(1), vocab, [fields | {"seed": seed}], position)
+    s.history[s.slots[0], :position] = past
+    where, params = s.rows(position), s.params(position)
+    state, bias, mask, rows, logit_rows = (
+        p.buffers[name].data  # type: ignore[union-attr]
+        for name in ("state", "bias", "mask", where, "logit_rows")
+    )
+    scaled, sampled = np.zeros(2 * vocab, np.float32), np.full(1, 0xDEAD, np.uint32)
+    buffers = [logits, s.history, state, bias, mask, scaled, rows, logit_rows]
+    lab.run("sample_prepare", buffers, pack("sample_prepare", **params))
+    lab.run("sample_select", [scaled, state, sampled, rows, logit_rows], pack("sample_select", **params))
+    return int(sampled[0])
 
 
 EDGES = {
@@ -155,41 +161,6 @@ def test_zeros_of_both_signs_are_equal(labs: dict[Schedule, SamplingLab]) -> Non
     assert select(labs[FIFO], logits, Settings(temperature=0)) == 3
 
 
-@pytest.mark.parametrize("op", ["argmax", "sample_select"])
-def test_nothing_is_written_after_the_stop(labs: dict[Schedule, SamplingLab], op: str) -> None:
-    logits, history = np.arange(40, dtype=np.float32), np.full(5, 77, np.uint32)
-    control = np.array([1, 9], np.uint32)
-    params = pack(op, position=3, step=0, vocab=40)
-    labs[FIFO].run(op, [logits, history, _state(1, temperature=1.0), control], params)
-    assert history.tolist() == [77] * 5 and control.tolist() == [1, 9]
-
-
-def test_an_end_token_sets_the_stop(labs: dict[Schedule, SamplingLab]) -> None:
-    logits, history = np.arange(40, dtype=np.float32), np.zeros(5, np.uint32)
-    control = np.zeros(2, np.uint32)
-    params = pack("argmax", position=3, step=0, vocab=40)
-    labs[FIFO].run("argmax", [logits, history, _state(end_ids=[5, 39]), control], params)
-    assert history.tolist() == [0, 0, 0, 39, 0] and control.tolist() == [1, 1]
-
-
-@pytest.mark.parametrize("vocab", [1, 31, 32, 33, 1000, 32000])
-def test_a_grammar_mask_forbids_tokens(vocab: int) -> None:
-    rng = np.random.default_rng(vocab)
-    logits, allowed = rng.standard_normal(vocab).astype(np.float32), rng.integers(0, 2, vocab).astype(bool)
-    bits = np.zeros(-(-vocab // 32) * 32, bool)
-    bits[:vocab] = allowed
-    mask = np.packbits(bits, bitorder="little").view(np.uint32)
-    out = logits.copy()
-    library = Library.compile(KERNELS / "mask.metal", include=INCLUDE, fast_math=True)
-    library.run(
-        "mask_logits_f32",
-        {0: out, 1: mask, 8: pack("argmax", position=0, step=0, vocab=vocab)},
-        groups=-(-vocab // 256),
-        threads=256,
-    )
-    np.testing.assert_array_equal(out, np.where(allowed, logits, -np.inf))
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("sanitizer", ["tsan", "asan"])
 def test_clean_under_sanitizers(sanitizer: str) -> None:
@@ -204,13 +175,24 @@ FLAT = dict(vocab=2300, draws=6, sigma=0.3, temperature=1.0, top_p=0.1)
 # (file, text, replacement, case)
 MUTATIONS: dict[str, tuple[str, str, str, Case]] = {
     "slice too short": ("argmax", "min(p.vocab, (slice + 1)", "min(p.vocab - 1, (slice + 1)", case("argmax", vocab=15, kind="last")),
+    "one row's scratch memory for all": ("argmax", "best += ulong(row) * slices;", "", case("argmax", vocab=4097, kind="peak", rows=3)),
     "uneven slices": ("argmax", "slice * kSliceTokens + thread_id", "slice * (kSliceTokens + 1) + thread_id", case("argmax", vocab=4097, kind="last")),
     "histogram not cleared": ("select", f"    if (thread_id < 2) atomic_store_explicit(&moment[thread_id], 0, memory_order_relaxed);\n    {BARRIER}", "", case("sample", **SELECT)),
     "a cut keeps one too many": ("select", "before + to >= want &&", "before + to > want &&", case("sample", vocab=15, draws=40, temperature=5.0, top_k=2)),
     "a cut forgets what came before": ("select", "before = space.before;", "before = 0;", case("sample", **FLAT)),
     "wrong words of the noise": ("select", "words[i])", "words[3 - i])", case("sample", vocab=2000, draws=4, temperature=1.0)),
-    "window off by one": ("prepare", "i < p.position;", "i <= p.position;", case("sample_prepare", vocab=15, repeat_penalty=1.3)),
+    "window off by one": ("prepare", "i < row.position;", "i <= row.position;", case("sample_prepare", vocab=15, frequency_penalty=1.3)),
     "count not cleared": ("prepare", "atomic_store_explicit(&count[i], 0, memory_order_relaxed);", "", case("sample_prepare", vocab=1000, frequency_penalty=1.3)),
+    "another text's history": ("prepare", "history += ulong(row.slot) * p.history_stride;", "", case("sample_prepare", vocab=100, rows=3, repeat_penalty=1.3)),
+    "another text's mask": ("prepare", "masks += ulong(row.slot)", "masks += ulong(slice_and_row.y)", case("sample_prepare", vocab=100, rows=3, masked=True)),
+    "a mask's highest bit first": ("prepare", ">> (id % 32) & 1", ">> (31 - id % 32) & 1", case("sample_prepare", vocab=100, masked=True)),
+    "another row's list": ("select", "scratch += logit * select_bytes(p.vocab);", "", case("sample", vocab=300, draws=3, rows=3, temperature=1.0, top_p=0.5)),
+    "a draft that fails counts": ("accept", "i < p.rows && drafts_hold && stopped == 0", "i < p.rows && stopped == 0", case("accept", drafts=(3, 2), holds=(1, 2))),
+    "tokens behind the end": ("accept", "&& stopped == 0; ++i", "; ++i", case("accept", drafts=(5,), holds=(5,), limit=3)),
+    "a text that stopped": ("accept", "if (stopped != 0) continue;", "stopped = 0;", case("accept", drafts=(0, 2), holds=(0, 2), stopped=True)),
+    "the first to stop ends all": ("accept", "memory_order_relaxed) == 1)", "memory_order_relaxed) != 0)", case("accept", drafts=(0, 5), holds=(0, 5), limit=3)),
+    "records of one step": ("logprobs", "ulong(p.step) * p.rows + row", "p.step + row", case("logprobs", vocab=300, top=3, step=2, rows=3)),
+    "records that nobody wants": ("logprobs", "    if (settings.want_logprobs == 0) return;  // all threads\n    logits += ulong(row) * p.vocab;\n    slices", "    logits += ulong(row) * p.vocab;\n    slices", case("logprobs", vocab=300, top=3, step=0, rows=3)),
     "a token taken twice": ("logprobs", "taken |= 1u <<", "taken |= 2u <<", case("logprobs", vocab=3000, top=20, step=0)),
     "slices not scaled": ("logprobs", "* relative_exp(my_max, top)", "* 1.0f", case("logprobs", vocab=9000, top=0, step=0)),
 }  # fmt: skip

@@ -34,9 +34,11 @@ def write_tiny(path: Path, name: str = "llama", **replaced: npt.NDArray[np.float
     return path
 
 
-def open_file(path: Path, *, context: int = 128, chunk: int = 512, threads: int = 1) -> _core.Engine:
+def open_file(
+    path: Path, *, context: int = 128, chunk: int = 512, threads: int = 1, check_weights: bool = True
+) -> _core.Engine:
     file = _core.GgufFile(str(path))
-    options = {"context": context, "chunk": chunk, "threads": threads}
+    options = {"context": context, "chunk": chunk, "threads": threads, "check_weights": check_weights}
     return _core.Engine(file, resolve(file, context=context), device=DEVICE, **options)
 
 

@@ -77,7 +77,7 @@ def test_truncate_and_continue_equals_a_fresh_run(tiny_file: Path, settings: Set
         engine.truncate(keep)
         assert engine.tokens.tolist() == [*PROMPT, *ids][:keep]
         prompt = [*PROMPT, *ids[:12], 60, 61]
-        assert engine.begin(prompt) == keep
+        assert engine.begin(prompt) >= keep  # earlier texts that begin like it are found too
         found = run(engine, prompt, 25, settings, 8, chain=6)
         assert found == run(open_file(tiny_file), prompt, 25, settings, 8)
         assert engine.tokens.tolist() == [*prompt, *found[:-1]]
@@ -123,7 +123,8 @@ def test_cancel_from_another_thread(settings: Settings) -> None:
     timer.join()
     assert 1 <= len(ids) < 1500
     assert engine.tokens.tolist() == [*prompt, *ids[:-1]]
-    assert engine.decode(5).ids == []  # until the next generation begins
+    ids += engine.decode(5).ids  # it goes on where it was
+    assert engine.tokens.tolist() == [*prompt, *ids[:-1]]
     more = run(engine, [*prompt, *ids], 8, settings, 5)
     assert engine.tokens.tolist() == [*prompt, *ids, *more[:-1]]
     assert more == run(engine, [*prompt, *ids], 8, settings, 5, reuse=False)

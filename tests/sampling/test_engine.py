@@ -164,7 +164,8 @@ class TestDamagedModels:
         for row, (column, value) in (single or {}).items():
             head[row] = 0
             head[row, column] = value
-        return open_file(write_tiny(folder / "damaged.gguf", lm_head__weight=head))
+        file = write_tiny(folder / "damaged.gguf", lm_head__weight=head)
+        return open_file(file, check_weights=False)  # what a file cannot bring, overflow still can
 
     @pytest.mark.parametrize("settings", SETTINGS)
     @pytest.mark.parametrize("tokens", [[5], list(range(100, 263)), [0, 262]], ids=["one", "many", "ends"])

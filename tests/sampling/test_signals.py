@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from akunu import _core
 from akunu.errors import AkunuError
 
 from .engines import run, start, synthetic
@@ -60,6 +61,20 @@ def test_a_signal_ends_a_load(after, error: type[BaseException], progress) -> No
         load(progress)
         ended = True
     assert not ended
+
+
+def test_only_the_main_thread_asks_for_signals_and_never_at_first() -> None:
+    """Elsewhere no handler could run, and the wait for the GIL would slow the call down."""
+    engine = synthetic(8000, 512, layers=6, head_dim=64, context=4096)
+    prompt = list(range(2000))
+    before = _core.signal_polls()
+    engine.logits(prompt[:1])
+    thread = threading.Thread(target=lambda: [engine.nll(prompt) for _ in range(4)])
+    thread.start()
+    thread.join()
+    assert _core.signal_polls() == before
+    while _core.signal_polls() == before:  # the same on the main thread
+        engine.nll(prompt)
 
 
 def test_a_signal_ends_every_long_call() -> None:

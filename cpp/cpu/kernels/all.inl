@@ -1,6 +1,7 @@
 // All kernels for one instruction set. A file in isa/ names the set (AKUNU_ISA), includes its simd/ header, and this.
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <limits>
@@ -70,6 +71,8 @@ static Kernel find_kernel(const DispatchCmd& cmd) {
             return nullptr;
         case Op::kAttentionMerge:
             return attention_merge;
+        case Op::kKvCopy:
+            return kv_copy;
         case Op::kArgmax:
             return argmax;
         case Op::kSamplePrepare:
@@ -78,6 +81,8 @@ static Kernel find_kernel(const DispatchCmd& cmd) {
             return sample_select;
         case Op::kLogprobs:
             return logprobs;
+        case Op::kAccept:
+            return accept;
         case Op::kNormQkv:  // the traits do not ask for these
         case Op::kNormGateUp:
         case Op::kCount:

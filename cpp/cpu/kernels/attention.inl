@@ -7,7 +7,7 @@
 namespace akunu::cpu::AKUNU_ISA {
 
 constexpr std::size_t kQueryTile = kVectorRegisters >= 32 ? 8 : 4, kQueryBlock = 64;
-constexpr std::size_t kValueRows = 64;  // values of a panel
+constexpr std::size_t kValueRows = kPagePositions;  // values of a panel
 
 // The keys that a query, or one of several, sees of a block: [from, to).
 struct Keys {
@@ -47,61 +47,56 @@ static_assert(kQueryBlock * kAttentionBlock + kValueRows * kPanel +
                   kMaxHead * (kPanel + kPanel / kScaleRun + 2 * kQueryBlock) <=
               kMaxRow);
 
-// A panel where the cache has it: kPanel keys from group `g` on. A row is an element of the heads.
+static_assert(kPanel == kPagePositions);
+
+// A page's keys as a panel. A row is an element of the heads.
 template <typename T>
 struct CachedKeys {
-    const T* elems;
-    const float* scales;
-    std::size_t head_dim, runs;
-    CachedKeys(const HeadCache<T>& keys, std::size_t hd, std::size_t g)
-        : elems(keys.elems + g * hd * kKeyGroup),
-          scales(keys.scales + g * scale_runs(hd) * kKeyGroup),
-          head_dim(hd),
-          runs(scale_runs(hd)) {}
+    const KvUnit<T> unit;
+    std::size_t head_dim, runs = scale_runs(head_dim);
     vf row(std::size_t d, std::size_t column) const {
-        return load_cache(elems + (column / kKeyGroup * head_dim + d) * kKeyGroup + column % kKeyGroup);
+        return load_cache(unit.elems + (column / kKeyGroup * head_dim + d) * kKeyGroup + column % kKeyGroup);
     }
     vf scale(std::size_t run, std::size_t column) const {
-        return load(scales + (column / kKeyGroup * runs + run) * kKeyGroup + column % kKeyGroup);
+        return load(unit.scales + (column / kKeyGroup * runs + run) * kKeyGroup + column % kKeyGroup);
     }
 };
 
-// Values from `key` on; a column is an element of the head.
+// A page's values from `key` on; a column is an element of the head.
 template <typename T>
 struct CachedValues {
     const T* elems;
     const float* scales;
     std::size_t head_dim, runs;
-    CachedValues(const HeadCache<T>& values, std::size_t hd, std::size_t key)
-        : elems(values.elems + key * hd),
-          scales(values.scales + key * scale_runs(hd)),
+    CachedValues(const KvUnit<T>& unit, std::size_t hd, std::size_t key)
+        : elems(unit.elems + key * hd),
+          scales(unit.scales + key * scale_runs(hd)),
           head_dim(hd),
           runs(scale_runs(hd)) {}
     vf row(std::size_t k, std::size_t column) const {
         const vf v = load_cache(elems + k * head_dim + column);
-        if constexpr (HeadCache<T>::kScaled) return v * set1(scales[k * runs + column / kScaleRun]);
+        if constexpr (KvUnit<T>::kScaled) return v * set1(scales[k * runs + column / kScaleRun]);
         return v;
     }
     float element(std::size_t k, std::size_t column) const {
         const float v = cache_value(elems[k * head_dim + column]);
-        if constexpr (HeadCache<T>::kScaled) return v * scales[k * runs + column / kScaleRun];
+        if constexpr (KvUnit<T>::kScaled) return v * scales[k * runs + column / kScaleRun];
         return v;
     }
 };
 
-// Widens the keys [key, key + kPanel) before `to`, whole groups; scales stay apart.
+// Widens a page's keys; scales stay apart.
 template <typename T>
-static inline void widen_keys(const HeadCache<T>& keys, std::size_t head_dim, std::size_t key, std::size_t to,
-                              const AttentionScratch& s) {
-    for (std::size_t column = 0; column < kPanel && key + column < to; column += kKeyGroup) {
-        const std::size_t g = (key + column) / kKeyGroup;
+static inline void widen_keys(const KvUnit<T>& keys, std::size_t head_dim, const AttentionScratch& s) {
+    for (std::size_t column = 0; column < kPanel; column += kKeyGroup) {
+        const std::size_t g = column / kKeyGroup;
         const T* from = keys.elems + g * head_dim * kKeyGroup;
         for (std::size_t d = 0; d < head_dim; ++d) {
             for (std::size_t i = 0; i < kKeyGroup; i += L) {
                 store(s.keys + d * kPanel + column + i, load_cache(from + d * kKeyGroup + i));
             }
         }
-        if constexpr (HeadCache<T>::kScaled) {
+        if constexpr (KvUnit<T>::kScaled) {
             const std::size_t runs = scale_runs(head_dim);
             for (std::size_t r = 0; r < runs; ++r) {
                 std::memcpy(s.key_scales + r * kPanel + column, keys.scales + (g * runs + r) * kKeyGroup,
@@ -111,16 +106,14 @@ static inline void widen_keys(const HeadCache<T>& keys, std::size_t head_dim, st
     }
 }
 
-// Widens elements [d0, d0 + kPanel) of the values [key, to), with their scales; 0 behind the head's end.
+// Widens elements [d0, d0 + kPanel) of `count` values, with their scales; 0 behind the head's end.
 template <typename T>
-static inline void widen_values(const HeadCache<T>& values, std::size_t head_dim, std::size_t d0, std::size_t key,
-                                std::size_t to, float* panel) {
-    const CachedValues rows(values, head_dim, key);
-    for (std::size_t k = 0; k < to - key; ++k, panel += kPanel) {
-        if (d0 + kPanel <= head_dim) {
+static inline void widen_values(const CachedValues<T>& rows, std::size_t d0, std::size_t count, float* panel) {
+    for (std::size_t k = 0; k < count; ++k, panel += kPanel) {
+        if (d0 + kPanel <= rows.head_dim) {
             for (std::size_t i = 0; i < kPanel; i += L) store(panel + i, rows.row(k, d0 + i));
         } else {
-            for (std::size_t i = 0; i < kPanel; ++i) panel[i] = d0 + i < head_dim ? rows.element(k, d0 + i) : 0.0f;
+            for (std::size_t i = 0; i < kPanel; ++i) panel[i] = d0 + i < rows.head_dim ? rows.element(k, d0 + i) : 0.0f;
         }
     }
 }
@@ -217,23 +210,31 @@ struct BlockTask {
     }
 };
 
-// The queries of one KV head, numbered row by row: query i is head i % group of row i / group.
+// A run of rows of one sequence.
+struct Span {
+    std::size_t first_row, rows, position;
+    const u32* pages;
+};
+
+// The queries of one KV head in a span, numbered row by row: query i is head i % group of row i / group.
 template <typename T>
 struct HeadQueries {
     const AttentionParams& p;
     const float* q;
-    HeadCache<T> keys, values;
+    Span span;
+    KvPages<T> cache;
     std::size_t kv_head, group;
-    HeadQueries(const DispatchCmd& cmd, const AttentionParams& params, std::size_t kv)
+    HeadQueries(const DispatchCmd& cmd, const AttentionParams& params, const Span& rows, std::size_t kv)
         : p(params),
           q(cmd.buffers[0].as<float>()),
-          keys(cmd.buffers[1].as<std::byte>(), kv, params.context, params.head_dim),
-          values(cmd.buffers[2].as<std::byte>(), kv, params.context, params.head_dim),
+          span(rows),
+          cache{cmd.buffers[1].as<std::byte>(), rows.pages, std::size_t{params.page_words} * 4, params.n_kv_heads,
+                params.head_dim},
           kv_head(kv),
           group(params.n_heads / params.n_kv_heads) {}
-    std::size_t row(std::size_t i) const { return i / group; }
+    std::size_t row(std::size_t i) const { return span.first_row + i / group; }
     std::size_t head(std::size_t i) const { return kv_head * group + i % group; }
-    std::size_t position(std::size_t i) const { return p.position + row(i); }
+    std::size_t position(std::size_t i) const { return span.position + i / group; }
     std::size_t offset(std::size_t i) const { return (row(i) * p.n_heads + head(i)) * p.head_dim; }
 
     void load_queries(std::size_t first, std::size_t count, const AttentionScratch& s) const {
@@ -265,12 +266,12 @@ struct HeadQueries {
   private:
     // s.scores of the keys that each tile sees.
     void score(const BlockTask& task, const AttentionScratch& s) const {
-        constexpr bool kScaled = HeadCache<T>::kScaled;
+        constexpr bool kScaled = KvUnit<T>::kScaled;
         const std::size_t hd = p.head_dim;
-        const std::size_t stored = task.begin + (task.all.to + kKeyGroup - 1) / kKeyGroup * kKeyGroup;  // whole groups
         for (std::size_t key = task.all.from / kPanel * kPanel; key < task.all.to; key += kPanel) {
-            const bool widen = task.several() || task.begin + key + kPanel > stored;
-            if (widen) widen_keys(keys, hd, task.begin + key, stored, s);
+            const KvUnit<T> keys = cache.keys((task.begin + key) / kPagePositions, kv_head);
+            const bool widen = task.several();
+            if (widen) widen_keys(keys, hd, s);
             task.for_tiles([&]<int N>(std::size_t tile, const Keys& some) {
                 if (some.from >= key + kPanel || some.to <= key) return;
                 const Rows<N> x(s.q + tile * hd, hd);
@@ -278,7 +279,7 @@ struct HeadQueries {
                 if (widen) {
                     panel_scores<N, kScaled>(x, hd, WidePanel{s.keys, s.key_scales}, to);
                 } else {
-                    panel_scores<N, kScaled>(x, hd, CachedKeys(keys, hd, (task.begin + key) / kKeyGroup), to);
+                    panel_scores<N, kScaled>(x, hd, CachedKeys<T>{keys, hd}, to);
                 }
             });
         }
@@ -289,24 +290,28 @@ struct HeadQueries {
         const std::size_t hd = p.head_dim;
         std::memset(s.out, 0, task.count * s.stride * sizeof(float));
         const std::size_t direct = task.several() ? 0 : hd / kPanel * kPanel;  // elements read from the cache itself
-        if (direct > 0) {
-            task.for_tiles([&]<int N>(std::size_t tile, const Keys& some) {
-                constexpr int kMost = 128 / L;  // a whole head at once, where registers suffice
-                add_products<N, wide<N, kMost>()>(
-                    Rows<N>(s.scores + tile * kAttentionBlock + some.from, kAttentionBlock), some.to - some.from,
-                    CachedValues(values, hd, task.begin + some.from), direct, s.out + tile * s.stride, s.stride);
-            });
-        }
-        for (std::size_t key = task.all.from / kValueRows * kValueRows; key < task.all.to; key += kValueRows) {
-            const Keys panel = task.all.within({key, key + kValueRows});
-            for (std::size_t d = direct; d < hd; d += kPanel) {
-                widen_values(values, hd, d, task.begin + panel.from, task.begin + panel.to, s.values);
+        for (std::size_t key = task.all.from / kPagePositions * kPagePositions; key < task.all.to;
+             key += kPagePositions) {
+            const Keys in_page = task.all.within({key, key + kPagePositions});
+            const KvUnit<T> unit = cache.values((task.begin + key) / kPagePositions, kv_head);
+            if (direct > 0) {
                 task.for_tiles([&]<int N>(std::size_t tile, const Keys& seen) {
-                    const Keys some = seen.within(panel);
+                    const Keys some = seen.within(in_page);
+                    if (some.empty()) return;
+                    constexpr int kMost = 128 / L;  // a whole head at once, where registers suffice
+                    add_products<N, wide<N, kMost>()>(
+                        Rows<N>(s.scores + tile * kAttentionBlock + some.from, kAttentionBlock), some.to - some.from,
+                        CachedValues<T>(unit, hd, some.from - key), direct, s.out + tile * s.stride, s.stride);
+                });
+            }
+            for (std::size_t d = direct; d < hd; d += kPanel) {
+                widen_values(CachedValues<T>(unit, hd, in_page.from - key), d, in_page.to - in_page.from, s.values);
+                task.for_tiles([&]<int N>(std::size_t tile, const Keys& seen) {
+                    const Keys some = seen.within(in_page);
                     if (some.empty()) return;
                     add_products<N, wide<N, kPanelVectors>()>(
                         Rows<N>(s.scores + tile * kAttentionBlock + some.from, kAttentionBlock), some.to - some.from,
-                        WidePanel{s.values + (some.from - panel.from) * kPanel}, kPanel, s.out + tile * s.stride + d,
+                        WidePanel{s.values + (some.from - in_page.from) * kPanel}, kPanel, s.out + tile * s.stride + d,
                         s.stride);
                 });
             }
@@ -314,44 +319,73 @@ struct HeadQueries {
     }
 };
 
-// Queries that a worker takes together: fewer when there would not be enough parts for all workers.
-static inline std::size_t query_block(std::size_t queries, std::size_t kv_heads, int workers) {
+// Rows that a worker takes together: fewer when there would not be enough parts for all workers.
+static inline std::size_t rows_at_once(const AttentionParams& p, int workers) {
     constexpr std::size_t kPartsPerWorker = 4;
-    std::size_t n = kQueryBlock;
-    while (n > kQueryTile && queries * kv_heads / n < kPartsPerWorker * static_cast<std::size_t>(workers)) n /= 2;
+    const std::size_t group = p.n_heads / p.n_kv_heads;
+    std::size_t n = std::max<std::size_t>(1, kQueryBlock / group);
+    while (n * group > kQueryTile && n > 1 &&
+           p.rows * p.n_kv_heads / n < kPartsPerWorker * static_cast<std::size_t>(workers)) {
+        n /= 2;
+    }
     return n;
 }
 
-// Whole attention of a tile of queries, block by block. Used where there are many rows.
+// Rows [first, end) of one sequence, for the memory of a command's buffers.
+static inline Span row_span(const DispatchCmd& cmd, const AttentionParams& p, std::size_t first, std::size_t end) {
+    const Row& row = cmd.buffers[3].as<Row>()[first];
+    return {first, end - first, row.position + p.step, cmd.buffers[4].as<u32>() + std::size_t{row.slot} * p.max_pages};
+}
+
+// Calls f(span) for each of the rows [first, end).
+template <typename F>
+static inline void for_spans(const DispatchCmd& cmd, const AttentionParams& p, std::size_t first, std::size_t end,
+                             F&& f) {
+    const Row* rows = cmd.buffers[3].as<Row>();
+    for (std::size_t next; first < end; first = next) {
+        for (next = first + 1; next < end && rows[next].slot == rows[first].slot;) ++next;
+        f(row_span(cmd, p, first, next));
+    }
+}
+
+// Queries [first, first + count) of a KV head, block by block.
+template <typename T>
+static inline void attend_to_all(const HeadQueries<T>& heads, const AttentionParams& p, std::size_t first,
+                                 std::size_t count, const AttentionScratch& scratch, float* out) {
+    Running running[kQueryBlock];
+    BlockStats stats[kQueryBlock];
+    for (std::size_t i = 0; i < count; ++i) running[i].out = out + heads.offset(first + i);
+    heads.load_queries(first, count, scratch);
+    const std::size_t b0 = first_key(heads.position(first), p.window) / kAttentionBlock;
+    const std::size_t b1 = heads.position(first + count - 1) / kAttentionBlock;
+    for (std::size_t b = b0; b <= b1; ++b) {
+        heads.attend(first, count, b, scratch, stats);
+        for (std::size_t i = 0; i < count; ++i)
+            running[i].merge(stats[i], scratch.out + i * scratch.stride, p.head_dim);
+    }
+    for (std::size_t i = 0; i < count; ++i) running[i].finish(p.head_dim);
+}
+
+// Whole attention of some rows and a KV head, sequence by sequence. Used where there are many rows.
 template <typename T>
 static void attention(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
     const auto& p = params_as<AttentionParams>(params);
-    auto* out = cmd.buffers[3].as<float>();
-    const std::size_t queries = std::size_t{p.rows} * (p.n_heads / p.n_kv_heads);
-    const std::size_t at_once = query_block(queries, p.n_kv_heads, worker.count);
-    const std::size_t parts = (queries + at_once - 1) / at_once;
+    auto* out = cmd.buffers[2].as<float>();
+    const std::size_t at_once = rows_at_once(p, worker.count), parts = (p.rows + at_once - 1) / at_once;
     const AttentionScratch scratch(worker.scratch, p.head_dim);
     // Later parts see more keys, and are dealt out first.
-    const std::uint64_t n = parts * p.n_kv_heads, keys = p.position + p.rows;
-    auto tasks = worker.claim(n, at_once * keys * p.head_dim);
+    const std::uint64_t n = parts * p.n_kv_heads;
+    auto tasks = worker.claim(n, at_once * (p.n_heads / p.n_kv_heads) * std::uint64_t{p.keys} * p.head_dim);
     while (tasks.next()) {
         for (std::uint64_t u = tasks.begin; u < tasks.end; ++u) {
-            const std::size_t t = n - 1 - u;
-            const HeadQueries<T> heads(cmd, p, t % p.n_kv_heads);
-            const std::size_t first = t / p.n_kv_heads * at_once, count = std::min(queries - first, at_once);
-            Running running[kQueryBlock];
-            BlockStats stats[kQueryBlock];
-            for (std::size_t i = 0; i < count; ++i) running[i].out = out + heads.offset(first + i);
-            heads.load_queries(first, count, scratch);
-            const std::size_t b0 = first_key(heads.position(first), p.window) / kAttentionBlock;
-            const std::size_t b1 = heads.position(first + count - 1) / kAttentionBlock;
-            for (std::size_t b = b0; b <= b1; ++b) {
-                heads.attend(first, count, b, scratch, stats);
-                for (std::size_t i = 0; i < count; ++i) {
-                    running[i].merge(stats[i], scratch.out + i * scratch.stride, p.head_dim);
+            const std::size_t t = n - 1 - u, row = t / p.n_kv_heads * at_once;
+            for_spans(cmd, p, row, std::min<std::size_t>(p.rows, row + at_once), [&](const Span& span) {
+                const HeadQueries<T> heads(cmd, p, span, t % p.n_kv_heads);
+                const std::size_t queries = span.rows * heads.group;
+                for (std::size_t first = 0; first < queries; first += kQueryBlock) {
+                    attend_to_all(heads, p, first, std::min(queries - first, kQueryBlock), scratch, out);
                 }
-            }
-            for (std::size_t i = 0; i < count; ++i) running[i].finish(p.head_dim);
+            });
         }
     }
 }
@@ -360,15 +394,17 @@ static void attention(const DispatchCmd& cmd, const std::byte* params, const Wor
 template <typename T>
 static void attention_split(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
     const auto& p = params_as<AttentionParams>(params);
-    auto* out = cmd.buffers[3].as<float>();
-    const std::size_t stride = partial_floats(p.head_dim), max_blocks = attention_blocks(p.context);
-    const std::size_t b0 = first_key(p.position, p.window) / kAttentionBlock;
-    const std::size_t blocks = p.position / kAttentionBlock + 1 - b0;
+    auto* out = cmd.buffers[2].as<float>();
+    const std::size_t stride = partial_floats(p.head_dim), position = p.keys - 1;
+    const std::size_t max_blocks = attention_blocks(std::size_t{p.max_pages} * kPagePositions);
+    const std::size_t b0 = first_key(position, p.window) / kAttentionBlock;
+    const std::size_t blocks = position / kAttentionBlock + 1 - b0;
     const AttentionScratch scratch(worker.scratch, p.head_dim);
     auto tasks = worker.claim(std::uint64_t{p.n_kv_heads} * blocks, 2 * sizeof(T) * kAttentionBlock * p.head_dim);
     while (tasks.next()) {
+        const Span span = row_span(cmd, p, 0, 1);
         for (std::uint64_t t = tasks.begin; t < tasks.end; ++t) {
-            const HeadQueries<T> heads(cmd, p, t / blocks);
+            const HeadQueries<T> heads(cmd, p, span, t / blocks);
             const std::size_t block = b0 + t % blocks;
             for (std::size_t first = 0; first < heads.group; first += kQueryBlock) {
                 const std::size_t count = std::min(heads.group - first, kQueryBlock);
@@ -392,8 +428,10 @@ static void attention_merge(const DispatchCmd& cmd, const std::byte* params, con
     auto* partials = cmd.buffers[0].as<float>();
     auto* out_f32 = cmd.buffers[1].as<float>();
     auto* out_q8 = cmd.buffers[2].as<std::byte>();
-    const std::size_t stride = partial_floats(p.head_dim), max_blocks = attention_blocks(p.context);
-    const std::size_t b0 = first_key(p.position, p.window) / kAttentionBlock, b1 = p.position / kAttentionBlock;
+    const std::size_t position = p.keys - 1;
+    const std::size_t stride = partial_floats(p.head_dim);
+    const std::size_t max_blocks = attention_blocks(std::size_t{p.max_pages} * kPagePositions);
+    const std::size_t b0 = first_key(position, p.window) / kAttentionBlock, b1 = position / kAttentionBlock;
     const std::size_t hd = p.head_dim, dim = p.n_heads * hd;
     // A q8 block must lie in one worker's heads.
     std::size_t unit = 1;

@@ -2,7 +2,7 @@
 
 namespace akunu::cpu::AKUNU_ISA {
 
-// What a block of 32 gated elements costs, and a sine with its cosine, as Worker::claim counts it.
+// What an element's work is worth, as Worker::claim counts it.
 constexpr std::uint64_t kGatedBlock = 512, kAngle = 512;
 
 // One block of 32 of the q8 format.
@@ -62,15 +62,16 @@ static inline float* scratch_row(const Worker& worker) { return reinterpret_cast
 
 static void norm(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
     const auto& p = params_as<NormParams>(params);
-    const auto* x = cmd.buffers[0].as<float>() + std::size_t{p.first_row} * p.dim;
+    const auto* x = cmd.buffers[0].as<float>();
     const auto* weight = cmd.buffers[1].as<float>();
     auto* out_f32 = cmd.buffers[2].as<float>();
     auto* out_q8 = cmd.buffers[3].as<std::byte>();
+    const auto* gathered = cmd.buffers[4].as<u32>();
     const Q8Layout at(p.dim);
     auto rows = worker.claim(p.rows, 8 * std::uint64_t{p.dim});
     while (rows.next()) {
         for (std::uint64_t r = rows.begin; r < rows.end; ++r) {
-            const float* in = x + r * p.dim;
+            const float* in = x + (p.gather ? gathered[r] : r) * p.dim;
             float* out = p.formats & kActF32 ? out_f32 + r * p.dim : scratch_row(worker);
             scale_row(in, rms_scale(in, p.dim, p.eps), weight, out, p.dim);
             if (p.formats & kActQ8) quantize_row(out_q8 + r * at.stride, at, p.dim, out);
@@ -141,15 +142,17 @@ static void gate_act(const DispatchCmd& cmd, const std::byte* params, const Work
 
 static void embed(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
     const auto& p = params_as<EmbedParams>(params);
-    const auto* history = cmd.buffers[0].as<std::uint32_t>() + p.position;
+    const auto* history = cmd.buffers[0].as<u32>();
     const auto* table = cmd.buffers[1].as<std::byte>();
     auto* h = cmd.buffers[2].as<float>();
+    const auto* where = cmd.buffers[3].as<Row>();
     const std::size_t bytes = row_bytes(cmd.weight, p.dim);
     const vf scale = set1(p.scale);
     auto rows = worker.claim(p.rows, 8 * std::uint64_t{p.dim});
     while (rows.next()) {
         for (std::uint64_t r = rows.begin; r < rows.end; ++r) {
-            const std::size_t id = std::min(history[r], p.vocab - 1);
+            const std::size_t at = std::size_t{where[r].slot} * p.history_stride + where[r].position + p.step;
+            const std::size_t id = std::min(history[at], p.vocab - 1);
             const std::byte* row = table + id * bytes;
             if (cmd.packed) {
                 unpack_row(cmd.weight, p.dim, L, table, id, worker.scratch);
@@ -170,10 +173,11 @@ static void rope_table(const DispatchCmd& cmd, const std::byte* params, const Wo
     const auto& p = params_as<RopeTableParams>(params);
     const auto* inv_freq = cmd.buffers[0].as<float>();
     auto* out = cmd.buffers[1].as<float>();
+    const auto* where = cmd.buffers[2].as<Row>();
     auto units = worker.claim(std::uint64_t{p.rows} * p.half_dim, kAngle);
     while (units.next()) {
         for (std::uint64_t u = units.begin; u < units.end; ++u) {
-            const auto position = static_cast<float>(p.position + u / p.half_dim);
+            const auto position = static_cast<float>(where[u / p.half_dim].position + p.step);
             const float angle = position * inv_freq[u % p.half_dim];
             out[2 * u] = std::cos(angle) * p.scale;
             out[2 * u + 1] = std::sin(angle) * p.scale;
@@ -200,33 +204,48 @@ static void rope_kv(const DispatchCmd& cmd, const std::byte* params, const Worke
     auto* k = cmd.buffers[1].as<float>();
     auto* v = cmd.buffers[2].as<float>();
     const auto* table = cmd.buffers[3].as<float>();
-    const auto cache = [&](int buffer, std::size_t head) {
-        return HeadCache<T>(cmd.buffers[static_cast<std::size_t>(buffer)].as<std::byte>(), head, p.context, p.head_dim);
-    };
-    const auto* q_norm = cmd.buffers[6].as<float>();
-    const auto* k_norm = cmd.buffers[7].as<float>();
+    const auto* norms = cmd.buffers[5].as<float>();
+    const auto* where = cmd.buffers[6].as<Row>();
+    const auto* pages = cmd.buffers[7].as<u32>();
     const std::size_t hd = p.head_dim;
     const u32 heads = p.n_heads + 2 * p.n_kv_heads;
     auto units = worker.claim(std::uint64_t{p.rows} * heads, 16 * hd);
     while (units.next()) {
         for (std::uint64_t u = units.begin; u < units.end; ++u) {
-            const std::size_t row = u / heads, h = u % heads, pos = p.position + row;
+            const std::size_t row = u / heads, h = u % heads, pos = where[row].position + p.step;
+            const KvPages<T> cache{cmd.buffers[4].as<std::byte>(), pages + std::size_t{where[row].slot} * p.max_pages,
+                                   std::size_t{p.page_words} * 4, p.n_kv_heads, hd};
+            const std::size_t page = pos / kPagePositions, in_page = pos % kPagePositions;
             const float* angles = table + row * p.rope_dim;
             if (h < p.n_heads) {
                 float* x = q + (row * p.n_heads + h) * hd;
-                if (p.qk_norm) scale_row(x, rms_scale(x, hd, p.eps), q_norm, x, hd);
+                if (p.qk_norm) scale_row(x, rms_scale(x, hd, p.eps), norms, x, hd);
                 rotate(x, angles, p);
             } else if (h < p.n_heads + p.n_kv_heads) {
                 const std::size_t kv = h - p.n_heads;
                 float* x = k + (row * p.n_kv_heads + kv) * hd;
-                if (p.qk_norm) scale_row(x, rms_scale(x, hd, p.eps), k_norm, x, hd);
+                if (p.qk_norm) scale_row(x, rms_scale(x, hd, p.eps), norms + hd, x, hd);
                 rotate(x, angles, p);
-                cache(4, kv).store_key(pos, x, hd);
+                cache.keys(page, kv).store_key(in_page, x, hd);
             } else {
                 const std::size_t kv = h - p.n_heads - p.n_kv_heads;
                 const float* x = v + (row * p.n_kv_heads + kv) * hd;
-                cache(5, kv).store_value(pos, x, hd);
+                cache.values(page, kv).store_value(in_page, x, hd);
             }
+        }
+    }
+}
+
+// Copies whole pages: a sequence that goes on from a shared, unfinished page gets one of its own.
+static void kv_copy(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
+    const auto& p = params_as<KvCopyParams>(params);
+    const auto* pairs = cmd.buffers[0].as<u32>();
+    auto* kv = cmd.buffers[1].as<std::byte>();
+    const std::size_t bytes = std::size_t{p.page_words} * 4;
+    auto rows = worker.claim(p.rows, 2 * bytes);
+    while (rows.next()) {
+        for (std::uint64_t r = rows.begin; r < rows.end; ++r) {
+            std::memcpy(kv + pairs[2 * r + 1] * bytes, kv + pairs[2 * r] * bytes, bytes);
         }
     }
 }

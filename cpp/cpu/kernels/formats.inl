@@ -85,15 +85,14 @@ struct BlockAhead : Packing<F> {
     template <int kStep, int kSteps>
     void fetch() const {
         constexpr std::size_t first = kStep * kLines / kSteps, last = (kStep + 1) * kLines / kSteps;
-        unroll<last - first>([&]<int i>() {
-            constexpr std::size_t n = first + i;
-            if constexpr (n < kRecordLines) {
+        for (std::size_t n = first; n < last; ++n) {
+            if (n < kRecordLines) {
                 __builtin_prefetch(record + n * kLine);
                 if constexpr (kFetchFar != 0) __builtin_prefetch(record + n * kLine + kFetchFar, 0, 2);
             } else {
                 __builtin_prefetch(plane + (n - kRecordLines) * kLine);
             }
-        });
+        }
     }
 };
 

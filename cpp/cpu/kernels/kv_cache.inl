@@ -9,15 +9,14 @@ static inline float cache_value(std::uint16_t v) { return half_to_float(v); }
 static inline float cache_value(float v) { return v; }
 static inline float cache_value(std::int8_t v) { return v; }
 
-// One KV head's keys or values. T: uint16_t is F16, float is F32, int8_t is Q8_0, which has scales.
+// One KV head's keys or values of a page. T: uint16_t is F16, float is F32, int8_t is Q8_0, which has scales.
 template <typename T>
-struct HeadCache {
+struct KvUnit {
     static constexpr bool kScaled = std::is_same_v<T, std::int8_t>;
     T* elems;
     float* scales;
-    HeadCache(std::byte* base, std::size_t head, std::size_t context, std::size_t head_dim)
-        : elems(reinterpret_cast<T*>(base + head * cache_head_bytes(sizeof(T), context, head_dim))),
-          scales(reinterpret_cast<float*>(elems + cache_positions(context) * head_dim)) {}
+    KvUnit(std::byte* at, std::size_t head_dim)
+        : elems(reinterpret_cast<T*>(at)), scales(reinterpret_cast<float*>(elems + kPagePositions * head_dim)) {}
 
     // Quantises n values that share a scale: sets `scale`, and value i where `element(i)` refers to.
     template <typename Element>
@@ -30,6 +29,7 @@ struct HeadCache {
             element(i) = static_cast<std::int8_t>(std::clamp(std::nearbyint(x[i] * inverse), -127.0f, 127.0f));
         }
     }
+    // `pos` is the position in the page.
     void store_key(std::size_t pos, const float* x, std::size_t head_dim) const {
         const std::size_t group = pos / kKeyGroup, lane = pos % kKeyGroup;
         T* to = elems + group * head_dim * kKeyGroup + lane;
@@ -59,6 +59,21 @@ struct HeadCache {
     static T convert(float v) {
         if constexpr (std::is_same_v<T, float>) return v;
         return static_cast<T>(float_to_half(v));
+    }
+};
+
+// A sequence's keys and values in one layer.
+template <typename T>
+struct KvPages {
+    std::byte* kv;
+    const u32* pages;
+    std::size_t page_bytes, n_kv_heads, head_dim, unit = kv_unit_bytes(sizeof(T), head_dim);
+    KvUnit<T> keys(std::size_t page, std::size_t head) const { return at(page, head); }
+    KvUnit<T> values(std::size_t page, std::size_t head) const { return at(page, n_kv_heads + head); }
+
+  private:
+    KvUnit<T> at(std::size_t page, std::size_t index) const {
+        return {kv + pages[page] * page_bytes + index * unit, head_dim};
     }
 };
 

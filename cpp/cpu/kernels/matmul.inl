@@ -6,8 +6,8 @@ namespace akunu::cpu::AKUNU_ISA {
 
 // Integer formats: x is q8. out[m] = dot products of token m with the group's rows.
 template <typename F, int M>
-static inline void dot_tile_q8(const std::byte* group, const GroupLayout& layout, std::size_t k, const std::byte* x,
-                               const Q8Layout& at, vf* out) {
+[[gnu::noinline]] static void dot_tile_q8(const std::byte* group, const GroupLayout& layout, std::size_t k,
+                                          const std::byte* x, const Q8Layout& at, vf* out) {
     constexpr int kSteps = F::kSub / 4, kParts = 32 / F::kSub;
     using Dot = std::conditional_t<F::kSigned, DotS<kSteps>, DotU<F::kMax, kSteps>>;
     constexpr int kOffset = F::kSigned ? kSignedOffset : F::kOffset;
@@ -50,23 +50,32 @@ static inline void dot_tile_q8(const std::byte* group, const GroupLayout& layout
 
 // Float formats: x is f32. acc[m * G + g] for G neighbouring groups; accumulation runs straight along k.
 struct FormatF32 {
+    static constexpr DType kType = DType::F32;
     static constexpr int kBytes = 4;
     static vf load_lanes(const std::byte* p) { return load(reinterpret_cast<const float*>(p)); }
 };
 struct FormatF16 {
+    static constexpr DType kType = DType::F16;
     static constexpr int kBytes = 2;
     static vf load_lanes(const std::byte* p) { return load_half(reinterpret_cast<const std::uint16_t*>(p)); }
 };
 struct FormatBF16 {
+    static constexpr DType kType = DType::BF16;
     static constexpr int kBytes = 2;
     static vf load_lanes(const std::byte* p) { return load_bf16(reinterpret_cast<const std::uint16_t*>(p)); }
 };
 
+// Neighbouring groups that a float tile takes: for one token they are the independent accumulators.
+template <int M>
+constexpr int kGroupsPerTile = M == 1   ? 8
+                               : M == 2 ? 4
+                                        : 2;
+
 template <typename F, int M, int G>
-static inline void dot_tile_f32(const std::byte* group, std::size_t group_bytes, std::size_t k0, std::size_t k1,
-                                const float* x, std::size_t x_stride, vf* acc) {
+[[gnu::noinline]] static void dot_tile_f32(const std::byte* group, std::size_t group_bytes, std::size_t n,
+                                           const float* x, vf* acc) {
     vf sum[M * G];
-    for (int i = 0; i < M * G; ++i) sum[i] = acc[i];
+    for (auto& v : sum) v = zero();
     constexpr std::size_t kStride = F::kBytes * L, kPerLine = kStride < 64 ? 64 / kStride : 1;
     constexpr std::size_t kNear = 2 * kFetchNear / G, kFar = 2 * kFetchFar / G;  // of each group
     const auto step = [&](std::size_t k) {
@@ -74,12 +83,12 @@ static inline void dot_tile_f32(const std::byte* group, std::size_t group_bytes,
         for (int g = 0; g < G; ++g)
             w[g] = F::load_lanes(group + static_cast<std::size_t>(g) * group_bytes + k * kStride);
         for (int m = 0; m < M; ++m) {
-            const vf xv = set1(x[static_cast<std::size_t>(m) * x_stride + k]);
+            const vf xv = set1(x[static_cast<std::size_t>(m) * n + k]);
             for (int g = 0; g < G; ++g) sum[m * G + g] = fma(xv, w[g], sum[m * G + g]);
         }
     };
-    std::size_t k = k0;
-    for (; k + kPerLine <= k1; k += kPerLine) {
+    std::size_t k = 0;
+    for (; k + kPerLine <= n; k += kPerLine) {
         if constexpr (M == 1) {
             for (int g = 0; g < G; ++g) {
                 const std::byte* ahead = group + static_cast<std::size_t>(g) * group_bytes + k * kStride + kNear;
@@ -89,16 +98,91 @@ static inline void dot_tile_f32(const std::byte* group, std::size_t group_bytes,
         }
         unroll<static_cast<int>(kPerLine)>([&]<int i>() { step(k + i); });
     }
-    for (; k < k1; ++k) step(k);
+    for (; k < n; ++k) step(k);
     for (int i = 0; i < M * G; ++i) acc[i] = sum[i];
 }
 
+// What matmul and gate-up share of a format. Tiles of M tokens are at tile_index<M>; null where this set has none.
+template <int M>
+constexpr int tile_index = std::countr_zero(static_cast<unsigned>(M));
+
+struct IntegerFormat {
+    using Tile = void (*)(const std::byte* group, const GroupLayout& layout, std::size_t k, const std::byte* x,
+                          const Q8Layout& at, vf* out);
+    DType type;
+    Tile tiles[4];
+    ByteFunctions bytes;
+
+    template <typename F, int M>
+    static constexpr Tile tile() {
+        if constexpr (kHasTokenTile<kTokenTile, M>) return dot_tile_q8<F, M>;
+        return nullptr;
+    }
+    template <typename F>
+    static constexpr IntegerFormat of() {
+        return {F::kType, {tile<F, 1>(), tile<F, 2>(), tile<F, 4>(), tile<F, 8>()}, ByteFunctions::of<F>()};
+    }
+};
+static constexpr IntegerFormat kIntegerFormats[] = {
+    IntegerFormat::of<FormatQ4_0>(),  IntegerFormat::of<FormatQ4_1>(),   IntegerFormat::of<FormatQ5_0>(),
+    IntegerFormat::of<FormatQ5_1>(),  IntegerFormat::of<FormatQ8_0>(),   IntegerFormat::of<FormatQ2_K>(),
+    IntegerFormat::of<FormatQ3_K>(),  IntegerFormat::of<FormatQ4_K>(),   IntegerFormat::of<FormatQ5_K>(),
+    IntegerFormat::of<FormatQ6_K>(),  IntegerFormat::of<FormatIQ4_NL>(), IntegerFormat::of<FormatIQ4_XS>(),
+    IntegerFormat::of<FormatMXFP4>(),
+};
+
+struct FloatFormat {
+    using Tile = void (*)(const std::byte* group, std::size_t group_bytes, std::size_t k, const float* x, vf* out);
+    DType type;
+    Tile wide[4], narrow[4];  // of kGroupsPerTile groups, and of one
+    FillFloats fill;
+
+    template <typename F, int M, int G>
+    static constexpr Tile tile() {
+        if constexpr (kHasTokenTile<kTokenTile, M>) return dot_tile_f32<F, M, G>;
+        return nullptr;
+    }
+    template <typename F, int... M>
+    static constexpr FloatFormat of(std::integer_sequence<int, M...>) {
+        return {F::kType, {tile<F, M, kGroupsPerTile<M>>()...}, {tile<F, M, 1>()...}, fill_floats<F>};
+    }
+    template <typename F>
+    static constexpr FloatFormat of() {
+        return of<F>(std::integer_sequence<int, 1, 2, 4, 8>{});
+    }
+};
+static constexpr FloatFormat kFloatFormats[] = {
+    FloatFormat::of<FormatF32>(),
+    FloatFormat::of<FormatF16>(),
+    FloatFormat::of<FormatBF16>(),
+};
+
+template <typename Format, std::size_t N>
+static const Format* find_format(const Format (&formats)[N], DType weight) {
+    for (const Format& f : formats) {
+        if (f.type == weight) return &f;
+    }
+    return nullptr;
+}
+
 // What becomes of a tile's results.
-struct Epilogue {
-    const MatmulParams& p;
-    float* y;
-    const float* bias;
-    void store(vf v, std::size_t token, std::size_t row0) const {
+class Epilogue {
+  public:
+    Epilogue(const DispatchCmd& cmd, const MatmulParams& params)
+        : p(params), y(cmd.buffers[2].as<float>()), bias(cmd.buffers[3].as<float>()) {}
+
+    // Of a tile: acc[token][group]. Out of line, where many kinds of tiles share it.
+    [[gnu::noinline]] void store(const vf* acc, int tokens, int groups, std::size_t token, std::size_t row0) const {
+        for (int m = 0; m < tokens; ++m) {
+            for (int g = 0; g < groups; ++g) {
+                store_vector(acc[m * groups + g], token + static_cast<std::size_t>(m),
+                             row0 + static_cast<std::size_t>(g) * L);
+            }
+        }
+    }
+
+  private:
+    void store_vector(vf v, std::size_t token, std::size_t row0) const {
         const int n = static_cast<int>(std::min<std::size_t>(L, p.n - row0));
         float* out = y + token * p.y_stride + row0;
         if (p.has_bias) v += n == L ? load(bias + row0) : load_first(bias + row0, n);
@@ -110,6 +194,10 @@ struct Epilogue {
             store_first(out, v, n);
         }
     }
+
+    const MatmulParams& p;
+    float* y;
+    const float* bias;
 };
 
 // The kernel for many tokens.
@@ -125,9 +213,10 @@ static void matmul_panels(const MatmulParams& p, const Form& form, const std::by
             return g < groups ? w + g * group_bytes : nullptr;
         },
         [&](std::size_t t, std::size_t s, const float* sums) {
-            for (std::size_t v = 0; v < kPanelVectors && s * kPanelVectors + v < groups; ++v) {
-                out.store(load(sums + v * L), t, (s * kPanelVectors + v) * L);
-            }
+            vf strip[kPanelVectors];
+            std::memcpy(strip, sums, sizeof strip);
+            const std::size_t first = s * kPanelVectors, n = std::min<std::size_t>(kPanelVectors, groups - first);
+            out.store(strip, 1, static_cast<int>(n), t, first * L);
         });
 }
 
@@ -136,67 +225,57 @@ static inline std::uint64_t group_cost(std::size_t group_bytes, std::size_t rows
     return group_bytes * std::max<std::size_t>(1, rows / 4);
 }
 
-template <typename F>
 static void matmul_q8(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
     const auto& p = params_as<MatmulParams>(params);
+    const IntegerFormat& format = *find_format(kIntegerFormats, cmd.weight);
     const auto* x = cmd.buffers[0].as<std::byte>();
     const auto* w = cmd.buffers[1].as<std::byte>();
-    const Epilogue out{p, cmd.buffers[2].as<float>(), cmd.buffers[3].as<float>()};
-    const GroupLayout layout(pack_format(cmd.weight), p.k / F::kBlock, L);
-    if (p.rows >= kPanelTokens) return matmul_panels(p, ByteForm<F>(x, p.k), w, layout.bytes, out, worker);
+    const Epilogue out(cmd, p);
+    const GroupLayout layout(pack_format(cmd.weight), p.k / format.bytes.block, L);
+    if (p.rows >= kPanelTokens) {
+        return matmul_panels(p, ByteForm(format.bytes, layout, x, p.k), w, layout.bytes, out, worker);
+    }
     const Q8Layout at(p.k);
     auto groups = worker.claim((p.n + L - 1) / L, group_cost(layout.bytes, p.rows));
     while (groups.next()) {
         for (std::uint64_t g = groups.begin; g < groups.end; ++g) {
             for_token_tiles<kTokenTile>(0, p.rows, [&]<int M>(std::size_t t) {
                 vf acc[M];
-                dot_tile_q8<F, M>(w + g * layout.bytes, layout, p.k, x + t * at.stride, at, acc);
-                for (int m = 0; m < M; ++m) out.store(acc[m], t + static_cast<std::size_t>(m), g * L);
+                format.tiles[tile_index<M>](w + g * layout.bytes, layout, p.k, x + t * at.stride, at, acc);
+                out.store(acc, M, 1, t, g * L);
             });
         }
     }
 }
 
-// Neighbouring groups that a float tile takes: for one token they are the independent accumulators.
-template <int M>
-constexpr int kGroupsPerTile = M == 1   ? 8
-                               : M == 2 ? 4
-                                        : 2;
-
-template <typename F, int M, int G>
-static inline void float_tile(const std::byte* w, std::size_t group_bytes, std::size_t k, const float* x, std::size_t t,
-                              std::uint64_t g, const Epilogue& out) {
-    vf acc[M * G];
-    for (auto& a : acc) a = zero();
-    dot_tile_f32<F, M, G>(w + g * group_bytes, group_bytes, 0, k, x + t * k, k, acc);
-    for (int m = 0; m < M; ++m) {
-        for (int i = 0; i < G; ++i) {
-            out.store(acc[m * G + i], t + static_cast<std::size_t>(m), (g + static_cast<std::size_t>(i)) * L);
-        }
-    }
-}
-
-template <typename F>
 static void matmul_f32(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
     const auto& p = params_as<MatmulParams>(params);
-    const auto* w = cmd.buffers[1].as<std::byte>();
-    const Epilogue out{p, cmd.buffers[2].as<float>(), cmd.buffers[3].as<float>()};
-    const GroupLayout layout(pack_format(cmd.weight), p.k, L);
+    const FloatFormat& format = *find_format(kFloatFormats, cmd.weight);
     const auto* x = cmd.buffers[0].as<float>();
-    if (p.rows >= kPanelTokens) return matmul_panels(p, FloatForm<F>(x, p.k), w, layout.bytes, out, worker);
+    const auto* w = cmd.buffers[1].as<std::byte>();
+    const Epilogue out(cmd, p);
+    const GroupLayout layout(pack_format(cmd.weight), p.k, L);
+    if (p.rows >= kPanelTokens) {
+        return matmul_panels(p, FloatForm(format.fill, x, p.k), w, layout.bytes, out, worker);
+    }
     constexpr std::uint64_t kStep = 8;  // groups whose tokens tiles run together
     const std::uint64_t groups = (p.n + L - 1) / L;
+    const auto run = [&](std::uint64_t g0, std::uint64_t g1) {
+        for_token_tiles<kTokenTile>(0, p.rows, [&]<int M>(std::size_t t) {
+            const auto tile = [&]<int G>(FloatFormat::Tile dot, std::uint64_t g) {
+                vf acc[M * G];
+                dot(w + g * layout.bytes, layout.bytes, p.k, x + t * p.k, acc);
+                out.store(acc, M, G, t, g * L);
+            };
+            constexpr int G = kGroupsPerTile<M>;
+            std::uint64_t g = g0;
+            for (; g + G <= g1; g += G) tile.template operator()<G>(format.wide[tile_index<M>], g);
+            for (; g < g1; ++g) tile.template operator()<1>(format.narrow[tile_index<M>], g);
+        });
+    };
     auto steps = worker.claim((groups + kStep - 1) / kStep, kStep * group_cost(layout.bytes, p.rows));
     while (steps.next()) {
-        for (std::uint64_t g0 = steps.begin * kStep; g0 < std::min(groups, steps.end * kStep); g0 += kStep) {
-            const std::uint64_t g1 = std::min(groups, g0 + kStep);
-            for_token_tiles<kTokenTile>(0, p.rows, [&]<int M>(std::size_t t) {
-                constexpr int G = kGroupsPerTile<M>;
-                std::uint64_t g = g0;
-                for (; g + G <= g1; g += G) float_tile<F, M, G>(w, layout.bytes, p.k, x, t, g, out);
-                for (; g < g1; ++g) float_tile<F, M, 1>(w, layout.bytes, p.k, x, t, g, out);
-            });
-        }
+        for (std::uint64_t s = steps.begin; s < steps.end; ++s) run(s * kStep, std::min(groups, (s + 1) * kStep));
     }
 }
 
@@ -208,7 +287,12 @@ struct GatedOutput {
     Q8Layout at;
     GatedOutput(const DispatchCmd& cmd, const GateUpParams& params)
         : p(params), f32(cmd.buffers[3].as<float>()), q8(cmd.buffers[4].as<std::byte>()), at(params.n) {}
-    vf gated(vf gate, vf up) const { return (p.activation == kActSilu ? silu(gate) : gelu_tanh(gate)) * up; }
+    // act(gate)·up of `n` vectors, each `stride` floats after the one before it. Out of line, as Epilogue::store.
+    [[gnu::noinline]] void gated(const vf* gate, const vf* up, int n, float* out, std::size_t stride) const {
+        for (int i = 0; i < n; ++i, out += stride) {
+            AKUNU_ISA::store(out, (p.activation == kActSilu ? silu(gate[i]) : gelu_tanh(gate[i])) * up[i]);
+        }
+    }
     void store(const float* values, std::size_t token, std::size_t unit) const {
         const std::size_t first = unit * 32, n = std::min<std::size_t>(32, p.n - first);
         if (p.formats & kActF32) std::memcpy(f32 + token * p.n + first, values, n * sizeof(float));
@@ -232,7 +316,7 @@ static void gate_up(const DispatchCmd& cmd, const GateUpParams& p, std::size_t g
                     vf gate[M], up[M];
                     dot.template operator()<M>(w_gate + g * group_bytes, t, gate);
                     dot.template operator()<M>(w_up + g * group_bytes, t, up);
-                    for (int m = 0; m < M; ++m) store(values[m] + (g - g0) * L, out.gated(gate[m], up[m]));
+                    out.gated(gate, up, M, values[0] + (g - g0) * L, 32);
                 }
                 for (int m = 0; m < M; ++m) out.store(values[m], t + static_cast<std::size_t>(m), u);
             });
@@ -258,84 +342,46 @@ static void gate_up_panels(const DispatchCmd& cmd, const GateUpParams& p, const 
             return g < groups ? (v < kHalf ? w_gate : w_up) + g * group_bytes : nullptr;
         },
         [&](std::size_t t, std::size_t s, const float* sums) {
-            for (std::size_t i = 0; i < 16; i += L) {
-                store(values + s % 2 * 16 + i, out.gated(load(sums + i), load(sums + 16 + i)));
-            }
+            vf strip[kPanelVectors];
+            std::memcpy(strip, sums, sizeof strip);
+            out.gated(strip, strip + kHalf, kHalf, values + s % 2 * 16, L);
             if (s % 2 == 1) out.store(values, t, s / 2);
         });
 }
 
-template <typename F>
 static void gate_up_q8(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
     const auto& p = params_as<GateUpParams>(params);
-    const GroupLayout layout(pack_format(cmd.weight), p.k / F::kBlock, L);
+    const IntegerFormat& format = *find_format(kIntegerFormats, cmd.weight);
+    const GroupLayout layout(pack_format(cmd.weight), p.k / format.bytes.block, L);
     const auto* x = cmd.buffers[0].as<std::byte>();
-    if (p.rows >= kPanelTokens) return gate_up_panels(cmd, p, ByteForm<F>(x, p.k), layout.bytes, worker);
+    if (p.rows >= kPanelTokens) {
+        return gate_up_panels(cmd, p, ByteForm(format.bytes, layout, x, p.k), layout.bytes, worker);
+    }
     const Q8Layout at(p.k);
     gate_up(cmd, p, layout.bytes, worker, [&]<int M>(const std::byte* group, std::size_t t, vf* acc) {
-        dot_tile_q8<F, M>(group, layout, p.k, x + t * at.stride, at, acc);
+        format.tiles[tile_index<M>](group, layout, p.k, x + t * at.stride, at, acc);
     });
 }
 
-template <typename F>
 static void gate_up_f32(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
     const auto& p = params_as<GateUpParams>(params);
+    const FloatFormat& format = *find_format(kFloatFormats, cmd.weight);
     const GroupLayout layout(pack_format(cmd.weight), p.k, L);
     const auto* x = cmd.buffers[0].as<float>();
-    if (p.rows >= kPanelTokens) return gate_up_panels(cmd, p, FloatForm<F>(x, p.k), layout.bytes, worker);
+    if (p.rows >= kPanelTokens) {
+        return gate_up_panels(cmd, p, FloatForm(format.fill, x, p.k), layout.bytes, worker);
+    }
     gate_up(cmd, p, layout.bytes, worker, [&]<int M>(const std::byte* group, std::size_t t, vf* acc) {
-        for (int m = 0; m < M; ++m) acc[m] = zero();
-        dot_tile_f32<F, M, 1>(group, layout.bytes, 0, p.k, x + t * p.k, p.k, acc);
+        format.narrow[tile_index<M>](group, layout.bytes, p.k, x + t * p.k, acc);
     });
-}
-
-template <typename F>
-static Kernel q8_kernel(Op op) {
-    return op == Op::kMatmul ? matmul_q8<F> : gate_up_q8<F>;
-}
-template <typename F>
-static Kernel f32_kernel(Op op) {
-    return op == Op::kMatmul ? matmul_f32<F> : gate_up_f32<F>;
 }
 
 // The kernel of kMatmul or kGateUp for a weight type.
 static Kernel find_matmul(Op op, DType weight) {
-    switch (weight) {
-        case DType::F32:
-            return f32_kernel<FormatF32>(op);
-        case DType::F16:
-            return f32_kernel<FormatF16>(op);
-        case DType::BF16:
-            return f32_kernel<FormatBF16>(op);
-        case DType::Q4_0:
-            return q8_kernel<FormatQ4_0>(op);
-        case DType::Q4_1:
-            return q8_kernel<FormatQ4_1>(op);
-        case DType::Q5_0:
-            return q8_kernel<FormatQ5_0>(op);
-        case DType::Q5_1:
-            return q8_kernel<FormatQ5_1>(op);
-        case DType::Q8_0:
-            return q8_kernel<FormatQ8_0>(op);
-        case DType::Q2_K:
-            return q8_kernel<FormatQ2_K>(op);
-        case DType::Q3_K:
-            return q8_kernel<FormatQ3_K>(op);
-        case DType::Q4_K:
-            return q8_kernel<FormatQ4_K>(op);
-        case DType::Q5_K:
-            return q8_kernel<FormatQ5_K>(op);
-        case DType::Q6_K:
-            return q8_kernel<FormatQ6_K>(op);
-        case DType::IQ4_NL:
-            return q8_kernel<FormatIQ4_NL>(op);
-        case DType::IQ4_XS:
-            return q8_kernel<FormatIQ4_XS>(op);
-        case DType::MXFP4:
-            return q8_kernel<FormatMXFP4>(op);
-        default:
-            return nullptr;
-    }
+    const bool matmul = op == Op::kMatmul;
+    if (find_format(kIntegerFormats, weight)) return matmul ? matmul_q8 : gate_up_q8;
+    if (find_format(kFloatFormats, weight)) return matmul ? matmul_f32 : gate_up_f32;
+    return nullptr;
 }
 
 }  // namespace akunu::cpu::AKUNU_ISA

@@ -15,7 +15,8 @@ static inline std::size_t token_block(std::size_t tokens) {
 }
 
 // Form says what rows and panels look like:
-//   kElems, kPanelBytes, kRowBytes                  of k in a panel; their sizes
+//   kElems                                          of k in a panel
+//   panel_bytes, row_bytes                          their sizes
 //   copy_row(t, k0, n, row)                         token t
 //   fill(group, k0, n, v, panel)                    vector v of the strip, from a packed group
 //   add_products(rows, tokens, n, panel, sums)      sums[t][kPanel] += rows·panel
@@ -26,8 +27,8 @@ class Panels {
         : form_(form),
           k_(k),
           panel_(worker.scratch),
-          rows_(panel_ + Form::kPanelBytes),
-          sums_(reinterpret_cast<float*>(rows_ + kTokenBlock * Form::kRowBytes)) {}
+          rows_(panel_ + form.panel_bytes),
+          sums_(reinterpret_cast<float*>(rows_ + kTokenBlock * form.row_bytes)) {}
 
     // Calls done(t, s, sums) for all tokens and `strips`, as far as the worker claims them: a token's strips in order,
     // `together` of them, a divisor of kStrips, by the same worker. group(s, v) is the packed group of vector v of the
@@ -62,7 +63,7 @@ class Panels {
         std::memset(sums_, 0, (s1 - s0) * kTokenBlock * kPanel * sizeof(float));
         for (std::size_t k0 = 0; k0 < k_; k0 += Form::kElems) {
             const std::size_t n = std::min(Form::kElems, k_ - k0);
-            for (std::size_t t = t0; t < t1; ++t) form_.copy_row(t, k0, n, rows_ + (t - t0) * Form::kRowBytes);
+            for (std::size_t t = t0; t < t1; ++t) form_.copy_row(t, k0, n, rows_ + (t - t0) * form_.row_bytes);
             for (std::size_t s = s0; s < s1; ++s) {
                 for (int v = 0; v < kPanelVectors; ++v) form_.fill(group(s, v), k0, n, v, panel_);
                 form_.add_products(rows_, t1 - t0, n, panel_, sums(s - s0));
@@ -74,7 +75,7 @@ class Panels {
     }
 
     static constexpr std::size_t kStrips = 8;
-    static_assert(Form::kPanelBytes + kTokenBlock * (Form::kRowBytes + kStrips * kPanel * sizeof(float)) <=
+    static_assert(Form::kMostPanelBytes + kTokenBlock * (Form::kMostRowBytes + kStrips * kPanel * sizeof(float)) <=
                   kWorkerScratch);
 
     float* sums(std::size_t strip) const { return sums_ + strip * kTokenBlock * kPanel; }
@@ -85,24 +86,31 @@ class Panels {
     float* sums_;
 };
 
-// Float weights, widened to F32.
+// Widens a vector of n rows of k.
+using FillFloats = void (*)(const std::byte* group, std::size_t k0, std::size_t n, float* to);
 template <typename F>
+static void fill_floats(const std::byte* group, std::size_t k0, std::size_t n, float* to) {
+    constexpr std::size_t kBytes = F::kBytes * L;
+    for (std::size_t k = 0; k < n; ++k) store(to + k * kPanel, F::load_lanes(group + (k0 + k) * kBytes));
+}
+
+// Float weights, widened to F32.
 class FloatForm {
   public:
     static constexpr std::size_t kElems = 128, kRow = kElems + 16;
-    static constexpr std::size_t kPanelBytes = kElems * kPanel * sizeof(float), kRowBytes = kRow * sizeof(float);
+    static constexpr std::size_t kMostPanelBytes = kElems * kPanel * sizeof(float),
+                                 kMostRowBytes = kRow * sizeof(float);
+    static constexpr std::size_t panel_bytes = kMostPanelBytes, row_bytes = kMostRowBytes;
 
-    FloatForm(const float* x, std::size_t k) : x_(x), k_(k) {}
+    FloatForm(FillFloats fill, const float* x, std::size_t k) : fill_(fill), x_(x), k_(k) {}
 
     void copy_row(std::size_t t, std::size_t k0, std::size_t n, std::byte* row) const {
         std::memcpy(row, x_ + t * k_ + k0, n * sizeof(float));
     }
     void fill(const std::byte* group, std::size_t k0, std::size_t n, int v, std::byte* panel) const {
-        constexpr std::size_t kBytes = F::kBytes * L;
         auto* to = reinterpret_cast<float*>(panel) + v * L;
-        for (std::size_t k = 0; k < n; ++k) {
-            store(to + k * kPanel, group ? F::load_lanes(group + (k0 + k) * kBytes) : zero());
-        }
+        if (group) return fill_(group, k0, n, to);
+        for (std::size_t k = 0; k < n; ++k) store(to + k * kPanel, zero());
     }
     void add_products(const std::byte* rows, std::size_t tokens, std::size_t n, const std::byte* panel,
                       float* sums) const {
@@ -115,6 +123,7 @@ class FloatForm {
     }
 
   private:
+    FillFloats fill_;
     const float* x_;
     std::size_t k_;
 };
@@ -160,90 +169,42 @@ static inline vf add_sub_block(vf u, vf dot, vf d, [[maybe_unused]] vf sum, [[ma
     return u;
 }
 
-// Quantised weights as one byte an element, without their offset, and scales as floats.
-template <typename F>
-class ByteForm {
-    static constexpr int kMin = F::kSigned ? -128 : -F::kOffset, kMax = F::kSigned ? 127 : F::kMax - F::kOffset;
-    static constexpr int kMost = std::max(-kMin, kMax), kSteps = F::kSub / 4;
-    // Products of signed weights can need activations without a sign: 128 is added to them, and each row's sums start
-    // at -128 times the sum of its weights.
-    static constexpr bool kBiased = kMin < 0 && kMost <= kBiasedMax;
-    using Dot = std::conditional_t<kMin >= 0, DotU<kMax, kSteps>,
-                                   std::conditional_t<kBiased, DotBiased<kMost, kSteps>, DotS<kSteps>>>;
+// Quantised weights as one byte an element, without their offset, and scales as floats; what multiplies them. The same
+// for all formats whose products are summed alike.
+//
+// Products of signed weights can need activations without a sign (kBiased): 128 is added to them, and each row's sums
+// start at -128 times the sum of its weights.
+template <typename DotType, int kSubElems, bool kWithMin, bool kWithBias>
+struct BytePanel {
+    using Dot = DotType;
+    static constexpr int kSub = kSubElems, kSteps = kSub / 4;
+    static constexpr bool kHasMin = kWithMin, kBiased = kWithBias;
     static_assert(!(kBiased && DotPairs<kTokenTile>::kAvailable));
 
-    // A sub-block of a vector of rows: quants, starts, scales, minimums.
-    static constexpr std::size_t kVector = L * sizeof(float), kStart = std::size_t{F::kSub} * L;
-    static constexpr std::size_t kScale = kStart + (kBiased ? kVector : 0), kMinimum = kScale + kVector;
-    static constexpr std::size_t kSubBytes = kMinimum + (F::kHasMin ? kVector : 0);
-
-  public:
     static constexpr std::size_t kElems = 512;
-    static constexpr std::size_t kVectorBytes = kElems / F::kSub * kSubBytes;
-    static constexpr std::size_t kPanelBytes = kVectorBytes * kPanelVectors;
+    // A sub-block of a vector of rows: quants, starts, scales, minimums.
+    static constexpr std::size_t kVector = L * sizeof(float), kStart = std::size_t{kSub} * L;
+    static constexpr std::size_t kScale = kStart + (kBiased ? kVector : 0), kMinimum = kScale + kVector;
+    static constexpr std::size_t kSubBytes = kMinimum + (kHasMin ? kVector : 0);
+    static constexpr std::size_t kVectorBytes = kElems / kSub * kSubBytes;
     // A token: q, scales, sums.
     static constexpr std::size_t kScales = kElems, kSums = kScales + kElems / 32 * sizeof(float);
-    static constexpr std::size_t kRowBytes = kSums + kElems / F::kSub * sizeof(float) + 64;
+    static constexpr std::size_t kRowBytes = kSums + kElems / kSub * sizeof(float) + 64;
 
-    ByteForm(const std::byte* x, std::size_t k)
-        : x_(x), at_(k), blocks_(k / F::kBlock), layout_(pack_format(F::kType), blocks_, L) {}
-
-    void copy_row(std::size_t t, std::size_t k0, std::size_t n, std::byte* row) const {
-        const std::byte* from = x_ + t * at_.stride;
+    static void copy_row(const std::byte* from, const Q8Layout& at, std::size_t k0, std::size_t n, std::byte* row) {
         const auto* q = reinterpret_cast<const std::uint8_t*>(from + k0);
         for (std::size_t i = 0; i < n; i += 4 * L) {
             store_bytes(row + i, add_bytes(load_bytes(q + i), kBiased ? 128 : 0));
         }
-        std::memcpy(row + kScales, from + at_.d + k0 / 32 * sizeof(float), n / 32 * sizeof(float));
-        if constexpr (F::kHasMin) {
-            const std::size_t sums = F::kSub == 32 ? at_.s : at_.s16;
-            std::memcpy(row + kSums, from + sums + k0 / F::kSub * sizeof(float), n / F::kSub * sizeof(float));
+        std::memcpy(row + kScales, from + at.d + k0 / 32 * sizeof(float), n / 32 * sizeof(float));
+        if constexpr (kHasMin) {
+            const std::size_t sums = kSub == 32 ? at.s : at.s16;
+            std::memcpy(row + kSums, from + sums + k0 / kSub * sizeof(float), n / kSub * sizeof(float));
         }
     }
 
-    [[gnu::flatten]] void fill(const std::byte* group, std::size_t k0, std::size_t n, int v, std::byte* panel) const {
-        std::byte* sub = panel + static_cast<std::size_t>(v) * kVectorBytes;
-        if (!group) {
-            std::memset(sub, 0, n / F::kSub * kSubBytes);
-            return;
-        }
-        const Fields fields(group, layout_);
-        for (std::size_t b = k0 / F::kBlock; b < (k0 + n) / F::kBlock; ++b) {
-            const BlockAhead<F> ahead(fields, layout_, b, blocks_);
-            const Fields block = Packing<F>::from_block(fields, b);
-            vf d[F::kSubs], mins[F::kSubs];
-            F::scales(block, d, mins);
-            unroll<F::kSubs>([&]<int s>() {
-                vb q[kSteps];
-                unroll<kSteps>([&]<int j>() {
-                    ahead.template fetch<s * kSteps + j, F::kSubs * kSteps>();
-                    q[j] = sub_bytes(F::template quants<s, j>(block), F::kOffset);
-                    store_bytes(sub + j * 4 * L, q[j]);
-                });
-                if constexpr (kBiased) {
-                    const vi start = sum_bytes(q) * -128;
-                    std::memcpy(sub + kStart, &start, sizeof start);
-                }
-                store(reinterpret_cast<float*>(sub + kScale), d[s]);
-                if constexpr (F::kHasMin) store(reinterpret_cast<float*>(sub + kMinimum), -mins[s]);
-                sub += kSubBytes;
-            });
-        }
-    }
-
-    void add_products(const std::byte* rows, std::size_t tokens, std::size_t n, const std::byte* panel,
-                      float* sums) const {
-        for (std::size_t t = 0; t < tokens; t += kTokenTile) {  // a last tile's other rows are there, and not used
-            for (int v = 0; v < kPanelVectors; v += kByteColumns) {
-                add_tile(rows + t * kRowBytes, n, panel + static_cast<std::size_t>(v) * kVectorBytes,
-                         sums + t * kPanel + static_cast<std::size_t>(v) * L);
-            }
-        }
-    }
-
-  private:
     [[gnu::flatten]] static void add_tile(const std::byte* rows, std::size_t n, const std::byte* panel, float* sums) {
-        constexpr int M = kTokenTile, W = kByteColumns, kParts = 32 / F::kSub;
+        constexpr int M = kTokenTile, W = kByteColumns, kParts = 32 / kSub;
         vf acc[M][W];
         for (int m = 0; m < M; ++m) {
             for (int w = 0; w < W; ++w) acc[m][w] = load(sums + m * kPanel + w * L);
@@ -251,7 +212,7 @@ class ByteForm {
         for (std::size_t k = 0; k < n; k += 32) {
             const std::byte* x = opaque(rows + k);
             const std::byte* scale = opaque(rows + kScales + k / 32 * sizeof(float));
-            [[maybe_unused]] const std::byte* sum = opaque(rows + kSums + k / F::kSub * sizeof(float));
+            [[maybe_unused]] const std::byte* sum = opaque(rows + kSums + k / kSub * sizeof(float));
             const std::int8_t* q[M];
             for (int m = 0; m < M; ++m) q[m] = reinterpret_cast<const std::int8_t*>(x + m * kRowBytes);
             vf u[M][W];
@@ -271,17 +232,16 @@ class ByteForm {
                     for (int w = 0; w < W; ++w) {
                         quants[w] = load_bytes(reinterpret_cast<const std::uint8_t*>(sub[w]) + j * 4 * L);
                     }
-                    dots.template step<j>(quants, q, part * F::kSub + 4 * j);
+                    dots.template step<j>(quants, q, part * kSub + 4 * j);
                 });
                 for (int w = 0; w < W; ++w) {
                     const vf d = load(reinterpret_cast<const float*>(sub[w] + kScale));
                     vf minus_min = zero();
-                    if constexpr (F::kHasMin) minus_min = load(reinterpret_cast<const float*>(sub[w] + kMinimum));
+                    if constexpr (kHasMin) minus_min = load(reinterpret_cast<const float*>(sub[w] + kMinimum));
                     for (int m = 0; m < M; ++m) {
                         vf n = zero();
-                        if constexpr (F::kHasMin) n = set1(of_row(sum + part * sizeof(float), m));
-                        u[m][w] =
-                            add_sub_block<part == 0, F::kHasMin>(u[m][w], to_float(dots.sum(m, w)), d, n, minus_min);
+                        if constexpr (kHasMin) n = set1(of_row(sum + part * sizeof(float), m));
+                        u[m][w] = add_sub_block<part == 0, kHasMin>(u[m][w], to_float(dots.sum(m, w)), d, n, minus_min);
                     }
                 }
                 panel += kSubBytes;
@@ -305,11 +265,104 @@ class ByteForm {
         unroll<kSteps>([&]<int j>() { dot.template step<j>(q[j], kOnes); });
         return dot.sum();
     }
+};
 
+template <typename F>
+struct BytePanelOf {
+    static constexpr int kMin = F::kSigned ? -128 : -F::kOffset, kMax = F::kSigned ? 127 : F::kMax - F::kOffset;
+    static constexpr int kMost = std::max(-kMin, kMax), kSteps = F::kSub / 4;
+    static constexpr bool kBiased = kMin < 0 && kMost <= kBiasedMax;
+    using Dot = std::conditional_t<kMin >= 0, DotU<kMax, kSteps>,
+                                   std::conditional_t<kBiased, DotBiased<kMost, kSteps>, DotS<kSteps>>>;
+    using Panel = BytePanel<Dot, F::kSub, F::kHasMin, kBiased>;
+};
+
+// Takes [k0, k0 + n) of a group of `blocks` blocks a row apart.
+template <typename F>
+[[gnu::flatten]] static void fill_bytes(const std::byte* group, const GroupLayout& layout, std::size_t blocks,
+                                        std::size_t k0, std::size_t n, std::byte* to) {
+    using Panel = typename BytePanelOf<F>::Panel;
+    const Fields fields(group, layout);
+    for (std::size_t b = k0 / F::kBlock; b < (k0 + n) / F::kBlock; ++b) {
+        const BlockAhead<F> ahead(fields, layout, b, blocks);
+        const Fields block = Packing<F>::from_block(fields, b);
+        vf d[F::kSubs], mins[F::kSubs];
+        F::scales(block, d, mins);
+        unroll<F::kSubs>([&]<int s>() {
+            vb q[Panel::kSteps];
+            unroll<Panel::kSteps>([&]<int j>() {
+                ahead.template fetch<s * Panel::kSteps + j, F::kSubs * Panel::kSteps>();
+                q[j] = sub_bytes(F::template quants<s, j>(block), F::kOffset);
+                store_bytes(to + j * 4 * L, q[j]);
+            });
+            if constexpr (Panel::kBiased) {
+                const vi start = Panel::sum_bytes(q) * -128;
+                std::memcpy(to + Panel::kStart, &start, sizeof start);
+            }
+            store(reinterpret_cast<float*>(to + Panel::kScale), d[s]);
+            if constexpr (F::kHasMin) store(reinterpret_cast<float*>(to + Panel::kMinimum), -mins[s]);
+            to += Panel::kSubBytes;
+        });
+    }
+}
+
+// A format's functions, as data.
+struct ByteFunctions {
+    std::size_t row_bytes, vector_bytes, block;
+    void (*copy_row)(const std::byte* from, const Q8Layout& at, std::size_t k0, std::size_t n, std::byte* row);
+    void (*fill)(const std::byte* group, const GroupLayout& layout, std::size_t blocks, std::size_t k0, std::size_t n,
+                 std::byte* to);
+    void (*add_tile)(const std::byte* rows, std::size_t n, const std::byte* panel, float* sums);
+
+    template <typename F>
+    static constexpr ByteFunctions of() {
+        using Panel = typename BytePanelOf<F>::Panel;
+        return {Panel::kRowBytes, Panel::kVectorBytes, F::kBlock, Panel::copy_row, fill_bytes<F>, Panel::add_tile};
+    }
+};
+
+class ByteForm {
+  public:
+    using Largest = BytePanel<DotS<4>, 16, true, false>;
+    static constexpr std::size_t kElems = Largest::kElems;
+    static constexpr std::size_t kMostRowBytes = Largest::kRowBytes;
+    static constexpr std::size_t kMostPanelBytes =
+        kPanelVectors * (Largest::kVectorBytes + kElems / 16 * Largest::kVector);
+    const std::size_t panel_bytes, row_bytes;
+
+    ByteForm(const ByteFunctions& functions, const GroupLayout& layout, const std::byte* x, std::size_t k)
+        : panel_bytes(functions.vector_bytes * kPanelVectors),
+          row_bytes(functions.row_bytes),
+          f_(functions),
+          layout_(layout),
+          x_(x),
+          at_(k),
+          blocks_(k / functions.block) {}
+
+    void copy_row(std::size_t t, std::size_t k0, std::size_t n, std::byte* row) const {
+        f_.copy_row(x_ + t * at_.stride, at_, k0, n, row);
+    }
+    void fill(const std::byte* group, std::size_t k0, std::size_t n, int v, std::byte* panel) const {
+        std::byte* to = panel + static_cast<std::size_t>(v) * f_.vector_bytes;
+        if (group) return f_.fill(group, layout_, blocks_, k0, n, to);
+        std::memset(to, 0, f_.vector_bytes);
+    }
+    void add_products(const std::byte* rows, std::size_t tokens, std::size_t n, const std::byte* panel,
+                      float* sums) const {
+        for (std::size_t t = 0; t < tokens; t += kTokenTile) {  // a last tile's other rows are there, and not used
+            for (int v = 0; v < kPanelVectors; v += kByteColumns) {
+                f_.add_tile(rows + t * row_bytes, n, panel + static_cast<std::size_t>(v) * f_.vector_bytes,
+                            sums + t * kPanel + static_cast<std::size_t>(v) * L);
+            }
+        }
+    }
+
+  private:
+    const ByteFunctions& f_;
+    const GroupLayout& layout_;
     const std::byte* x_;
     Q8Layout at_;
     std::size_t blocks_;
-    GroupLayout layout_;
 };
 
 }  // namespace akunu::cpu::AKUNU_ISA

@@ -7,15 +7,19 @@ namespace akunu::cpu::AKUNU_ISA {
 constexpr std::size_t kPanel = 32;
 constexpr int kPanelVectors = kPanel / L;
 
+// Whether tiles of at most kTile tokens may have M.
+template <int kTile, int M>
+constexpr bool kHasTokenTile = M == kTile || M == 1 || (kSmallTokenTiles && M < kTile);
+
 // Calls f.operator()<M>(first) over tiles of at most kTile tokens.
 template <int kTile, typename F>
 static inline void for_token_tiles(std::size_t begin, std::size_t end, F&& f) {
     std::size_t t = begin;
     for (; t + kTile <= end; t += kTile) f.template operator()<kTile>(t);
-    if constexpr (kTile > 4) {
+    if constexpr (kTile > 4 && kHasTokenTile<kTile, 4>) {
         if (t + 4 <= end) f.template operator()<4>(t), t += 4;
     }
-    if constexpr (kTile > 2) {
+    if constexpr (kTile > 2 && kHasTokenTile<kTile, 2>) {
         if (t + 2 <= end) f.template operator()<2>(t), t += 2;
     }
     for (; t < end; ++t) f.template operator()<1>(t);

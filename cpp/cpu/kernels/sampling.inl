@@ -87,37 +87,59 @@ static inline double sum_exp(const float* x, u32 n, float shift) {
     return total;
 }
 
-static inline void emit_token(const SampleParams& p, u32* history, const SamplerState& s, Control& control, u32 id) {
-    history[p.position] = id;
-    ++control.produced;
-    for (u32 i = 0; i < s.n_end_ids; ++i) {
-        if (s.end_ids[i] == id) control.stop = 1;
+// A row whose logits were asked for: where its token's successor goes.
+struct LogitRow {
+    u32 slot, position;  // of the token to be drawn
+};
+static inline LogitRow logit_row(const Row* rows, const u32* logit_rows, const SampleParams& p, u32 i) {
+    const Row& row = rows[logit_rows[i]];
+    return {row.slot, row.position + p.step + 1};
+}
+
+// Calls f(i) for the rows that this worker gets.
+template <typename F>
+static inline void for_logit_rows(const SampleParams& p, const Worker& worker, F&& f) {
+    auto rows = worker.claim(p.rows, 16 * std::uint64_t{p.vocab});
+    while (rows.next()) {
+        for (auto i = static_cast<u32>(rows.begin); i < rows.end; ++i) f(i);
     }
 }
 
 static void argmax(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
-    auto all = worker.claim(1, 0);
-    if (!all.next()) return;
     const auto& p = params_as<SampleParams>(params);
-    emit_token(p, cmd.buffers[1].as<u32>(), *cmd.buffers[2].as<SamplerState>(), *cmd.buffers[3].as<Control>(),
-               best_of(cmd.buffers[0].as<float>(), p.vocab).id);
+    const auto* logits = cmd.buffers[0].as<float>();
+    auto* sampled = cmd.buffers[1].as<u32>();
+    for_logit_rows(p, worker, [&](u32 i) { sampled[i] = best_of(logits + std::size_t{i} * p.vocab, p.vocab).id; });
 }
 
-// The tokens [begin, end) of sample_prepare.
-static inline void prepare_range(const SampleParams& p, const float* logits, const u32* history, const SamplerState& s,
-                                 float* scaled, u32* counts, u32 begin, u32 end) {
+// The tokens [begin, end) of a row of sample_prepare.
+static inline void prepare_range(const DispatchCmd& cmd, const SampleParams& p, u32 r, u32 begin, u32 end) {
+    const LogitRow row = logit_row(cmd.buffers[6].as<Row>(), cmd.buffers[7].as<u32>(), p, r);
+    const auto* logits = cmd.buffers[0].as<float>() + std::size_t{r} * p.vocab;
+    const auto* history = cmd.buffers[1].as<u32>() + std::size_t{row.slot} * p.history_stride;
+    const auto& s = cmd.buffers[2].as<SamplerState>()[row.slot];
+    const auto* bias = cmd.buffers[3].as<LogitBias>() + std::size_t{row.slot} * kMaxLogitBias;
+    const auto* mask = cmd.buffers[4].as<u32>() + std::size_t{row.slot} * mask_words(p.vocab);
+    auto* scaled = cmd.buffers[5].as<float>() + std::size_t{r} * 2 * p.vocab;
+    auto* counts = cmd.buffers[5].as<u32>() + std::size_t{r} * 2 * p.vocab + p.vocab;
     const auto mine = [&](u32 id) { return id >= begin && id < end; };
+
     for (u32 i = begin; i < end; i += L) store_tokens(scaled + i, finite(load_tokens(logits + i, end - i)), end - i);
+    if (s.masked) {
+        for (u32 i = begin; i < end; ++i) {
+            if (!(mask[i / 32] >> (i % 32) & 1)) scaled[i] = -kInfinity;
+        }
+    }
     for (u32 i = 0; i < s.n_bias; ++i) {
-        const u32 id = s.bias[i].id;
-        if (mine(id)) scaled[id] = finite(scaled[id] + s.bias[i].bias);
+        const u32 id = bias[i].id;
+        if (mine(id)) scaled[id] = finite(scaled[id] + bias[i].bias);
     }
     if (s.repeat_penalty == 1 && s.presence_penalty == 0 && s.frequency_penalty == 0) return;
-    const u32 first = p.position - (p.position < s.penalty_window ? p.position : s.penalty_window);
-    for (u32 i = first; i < p.position; ++i) {
+    const u32 first = row.position - (row.position < s.penalty_window ? row.position : s.penalty_window);
+    for (u32 i = first; i < row.position; ++i) {
         if (mine(history[i])) ++counts[history[i]];
     }
-    for (u32 i = first; i < p.position; ++i) {
+    for (u32 i = first; i < row.position; ++i) {
         const u32 id = history[i];
         if (!mine(id) || counts[id] == 0) continue;
         const float l = scaled[id] > 0 ? scaled[id] / s.repeat_penalty : scaled[id] * s.repeat_penalty;
@@ -126,19 +148,18 @@ static inline void prepare_range(const SampleParams& p, const float* logits, con
     }
 }
 
-// scaled = penalised(logits + bias). The second half of `scaled` counts window tokens; it is all zero between commands.
+// scaled = penalised(logits + bias), or -inf where the mask forbids. The second half of a row of `scaled` counts window
+// tokens; it is all zero between commands.
 static void sample_prepare(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
     const auto& p = params_as<SampleParams>(params);
-    const auto* logits = cmd.buffers[0].as<float>();
-    const auto* history = cmd.buffers[1].as<u32>();
-    const auto& s = *cmd.buffers[2].as<SamplerState>();
-    auto* scaled = cmd.buffers[3].as<float>();
-    auto* counts = cmd.buffers[3].as<u32>() + p.vocab;
     constexpr u32 kPart = 4096;  // tokens; each part looks for its own in the window
-    auto parts = worker.claim((p.vocab + kPart - 1) / kPart, 16 * kPart);
+    const u32 of_row = (p.vocab + kPart - 1) / kPart;
+    auto parts = worker.claim(std::uint64_t{p.rows} * of_row, 16 * kPart);
     while (parts.next()) {
-        prepare_range(p, logits, history, s, scaled, counts, static_cast<u32>(parts.begin) * kPart,
-                      static_cast<u32>(std::min<std::uint64_t>(p.vocab, parts.end * kPart)));
+        for (auto i = static_cast<u32>(parts.begin); i < parts.end; ++i) {
+            const u32 begin = i % of_row * kPart;
+            prepare_range(cmd, p, i / of_row, begin, std::min(p.vocab, begin + kPart));
+        }
     }
 }
 
@@ -452,68 +473,97 @@ static u32 draw_from_all(const Survivors& s, const SamplerState& state, u32 posi
     return draw.id;
 }
 
-static void sample_select(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
-    auto all = worker.claim(1, 0);
-    if (!all.next()) return;
-    const auto& p = params_as<SampleParams>(params);
-    auto* x = cmd.buffers[0].as<float>();
-    auto* history = cmd.buffers[1].as<u32>();
-    const auto& s = *cmd.buffers[2].as<SamplerState>();
-    auto& control = *cmd.buffers[3].as<Control>();
-    Best best = best_of(x, p.vocab);
-    if (s.temperature == 0 || best.logit == -kInfinity) {
-        emit_token(p, history, s, control, best.id);
-        return;
-    }
+// The token of one row; `x` are its penalised logits, which are overwritten.
+static u32 select(float* x, u32 vocab, u32 position, const SamplerState& s, SampleScratch& scratch) {
+    Best best = best_of(x, vocab);
+    if (s.temperature == 0 || best.logit == -kInfinity) return best.id;
     // Relative to the best first: then nothing overflows but to -inf, whatever the temperature.
     const float inverse = finite(1.0f / s.temperature);
-    for (u32 i = 0; i < p.vocab; i += L) {
-        const u32 lanes = p.vocab - i;
+    for (u32 i = 0; i < vocab; i += L) {
+        const u32 lanes = vocab - i;
         store_tokens(x + i, (load_tokens(x + i, lanes) - set1(best.logit)) * set1(inverse), lanes);
     }
     best.logit = 0;
-    Survivors survivors{x, p.vocab, *reinterpret_cast<SampleScratch*>(worker.scratch)};
+    Survivors survivors{x, vocab, scratch};
     if (s.top_k > 0) keep_top_k(survivors, s.top_k);
     if (s.typical_p < 1) {
         keep_mass(survivors, ByDistance{mean_logit(survivors)}, static_cast<double>(s.typical_p));
-        if (!survivors.listed) best = best_of(x, p.vocab);
+        if (!survivors.listed) best = best_of(x, vocab);
     }
     if (s.top_p < 1) keep_mass(survivors, ByLogit{}, static_cast<double>(s.top_p));
     const float gap = s.min_p > 0 ? std::log(s.min_p) : -kInfinity;
-    if (!survivors.listed) {
-        emit_token(p, history, s, control, draw_from_all(survivors, s, p.position, best, best.logit + gap));
-        return;
-    }
+    if (!survivors.listed) return draw_from_all(survivors, s, position, best, best.logit + gap);
     float top = -kInfinity;
     for (const Candidate& c : survivors.list()) top = c.logit > top ? c.logit : top;
     Draw draw;
     for (const Candidate& c : survivors.list()) {
         if (c.logit - top >= gap && !draw.hopeless(c.logit)) {
-            draw.offer(c.logit, c.id, random_word(s, p.position, c.id));
+            draw.offer(c.logit, c.id, random_word(s, position, c.id));
         }
     }
-    emit_token(p, history, s, control, draw.id);
+    return draw.id;
+}
+
+static void sample_select(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
+    const auto& p = params_as<SampleParams>(params);
+    auto* sampled = cmd.buffers[2].as<u32>();
+    for_logit_rows(p, worker, [&](u32 i) {
+        const LogitRow row = logit_row(cmd.buffers[3].as<Row>(), cmd.buffers[4].as<u32>(), p, i);
+        sampled[i] =
+            select(cmd.buffers[0].as<float>() + std::size_t{i} * 2 * p.vocab, p.vocab, row.position,
+                   cmd.buffers[1].as<SamplerState>()[row.slot], *reinterpret_cast<SampleScratch*>(worker.scratch));
+    });
 }
 
 static void logprobs(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
+    const auto& p = params_as<SampleParams>(params);
+    for_logit_rows(p, worker, [&](u32 r) {
+        const LogitRow row = logit_row(cmd.buffers[4].as<Row>(), cmd.buffers[5].as<u32>(), p, r);
+        const auto& s = cmd.buffers[2].as<SamplerState>()[row.slot];
+        if (!s.want_logprobs) return;
+        const auto* logits = cmd.buffers[0].as<float>() + std::size_t{r} * p.vocab;
+        auto& out = cmd.buffers[3].as<LogprobRecord>()[std::size_t{p.step} * p.rows + r];
+        const double max = static_cast<double>(best_of(logits, p.vocab).logit);
+        const double log_sum = max + std::log(sum_exp(logits, p.vocab, static_cast<float>(max)));
+        const auto logprob = [&](float logit) { return static_cast<float>(static_cast<double>(logit) - log_sum); };
+        out.chosen = logprob(logits[cmd.buffers[1].as<u32>()[r]]);
+        if (s.n_logprobs == 0) return;
+        Candidate* best = reinterpret_cast<SampleScratch*>(worker.scratch)->list;
+        const u32 k = k_best(logits, p.vocab, s.n_logprobs < p.vocab ? s.n_logprobs : p.vocab, best);
+        std::sort(best, best + k);
+        for (u32 i = 0; i < k; ++i) {
+            out.ids[i] = best[i].id;
+            out.values[i] = logprob(best[i].logit);
+        }
+    });
+}
+
+// Writes the drawn tokens into the histories. Where a sequence has several rows, those after the first are drafts: a
+// row counts as long as what was drawn for the row before it is the token that it was run for.
+static void accept(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
     auto all = worker.claim(1, 0);
     if (!all.next()) return;
     const auto& p = params_as<SampleParams>(params);
-    const auto* logits = cmd.buffers[0].as<float>();
-    const auto* history = cmd.buffers[1].as<u32>();
-    const auto& s = *cmd.buffers[2].as<SamplerState>();
-    auto& out = cmd.buffers[3].as<LogprobRecord>()[p.step];
-    const double max = static_cast<double>(best_of(logits, p.vocab).logit);
-    const double log_sum = max + std::log(sum_exp(logits, p.vocab, static_cast<float>(max)));
-    const auto logprob = [&](float logit) { return static_cast<float>(static_cast<double>(logit) - log_sum); };
-    out.chosen = logprob(logits[history[p.position]]);
-    if (s.n_logprobs == 0) return;
-    Candidate* best = reinterpret_cast<SampleScratch*>(worker.scratch)->list;
-    const u32 k = k_best(logits, p.vocab, s.n_logprobs < p.vocab ? s.n_logprobs : p.vocab, best);
-    std::sort(best, best + k);
-    for (u32 i = 0; i < k; ++i) {
-        out.ids[i] = best[i].id;
-        out.values[i] = logprob(best[i].logit);
+    const auto* sampled = cmd.buffers[0].as<u32>();
+    auto& control = *cmd.buffers[4].as<Control>();
+    u32 slot_before = 0xFFFFFFFFu;
+    bool drafts_hold = true;
+    for (u32 i = 0; i < p.rows; ++i) {
+        const LogitRow row = logit_row(cmd.buffers[5].as<Row>(), cmd.buffers[6].as<u32>(), p, i);
+        if (row.slot != slot_before) drafts_hold = true;
+        slot_before = row.slot;
+        SlotState& slot = cmd.buffers[3].as<SlotState>()[row.slot];
+        if (slot.stopped || !drafts_hold) continue;
+        u32& next = cmd.buffers[1].as<u32>()[std::size_t{row.slot} * p.history_stride + row.position];
+        drafts_hold = next == sampled[i];
+        next = sampled[i];
+        const auto& s = cmd.buffers[2].as<SamplerState>()[row.slot];
+        const bool ended = std::find(s.end_ids.begin(), s.end_ids.begin() + s.n_end_ids, sampled[i]) !=
+                           s.end_ids.begin() + s.n_end_ids;
+        if (++slot.produced == slot.limit || ended) {
+            slot.stopped = 1;
+            if (--control.active == 0) control.stop = 1;
+        }
     }
 }
 

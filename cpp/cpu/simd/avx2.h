@@ -3,6 +3,7 @@
 
 #include <immintrin.h>
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -96,8 +97,8 @@ static inline __m256i broadcast4(const std::int8_t* a) {
 // starts at what makes up for that.
 #ifdef __AVXVNNI__
 
-template <int kMax, int kSteps>
-struct DotU {
+template <int kSteps>
+struct DotUnsigned {
     using Weights = vb;
     __m256i acc = _mm256_setzero_si256();
     template <int kStep>
@@ -127,8 +128,8 @@ struct DotS {
 
 constexpr int kBiasedMax = 128;
 
-template <int kMax, int kSteps>
-struct DotBiased {
+template <int kSteps>
+struct DotShifted {
     using Weights = vb;
     __m256i acc;
     void start(vi sum) { acc = __m256i(sum); }
@@ -139,13 +140,23 @@ struct DotBiased {
     vi sum() const { return vi(acc); }
 };
 
+template <int kMax, int kSteps>
+using DotU = DotUnsigned<kSteps>;
+template <int kMax, int kSteps>
+using DotBiased = DotShifted<kSteps>;
+
 #else
 
-// vpmaddubsw adds two products in 16 bits: |sum| <= 2·kMax·127. So many of those fit before they must be widened.
-template <int kMax, int kSteps>
-struct DotU {
+// vpmaddubsw adds two products in 16 bits: |sum| <= 2·kMax·127. So many of those fit before they must be widened. A
+// power of two of steps, up to all, so that ranges of weights that are alike share code.
+static constexpr int fitting(int most, int steps) {
+    const int fit = 32767 / (2 * most);
+    return fit >= steps ? steps : static_cast<int>(std::bit_floor(static_cast<unsigned>(fit)));
+}
+
+template <int kFit, int kSteps>
+struct DotUnsigned {
     using Weights = vb;
-    static constexpr int kFit = 32767 / (2 * kMax * 127);
     static_assert(kFit >= 1);
     __m256i acc = _mm256_setzero_si256(), narrow = _mm256_setzero_si256();
     template <int kStep>
@@ -181,10 +192,10 @@ struct DotS {
 
 constexpr int kBiasedMax = 32767 / (2 * 255);
 
-template <int kMax, int kSteps>
-struct DotBiased {
+template <int kFit, int kSteps>
+struct DotShifted {
     using Weights = vb;
-    static constexpr int kFit = 32767 / (2 * kMax * 255);
+    static_assert(kFit >= 1);
     __m256i acc, narrow = _mm256_setzero_si256();
     void start(vi sum) { acc = __m256i(sum); }
     template <int kStep>
@@ -198,12 +209,18 @@ struct DotBiased {
     vi sum() const { return vi(acc); }
 };
 
+template <int kMax, int kSteps>
+using DotU = DotUnsigned<fitting(kMax * 127, kSteps), kSteps>;
+template <int kMax, int kSteps>
+using DotBiased = DotShifted<fitting(kMax * 255, kSteps), kSteps>;
+
 #endif
 
 // How far ahead weights are fetched, in bytes: into the first-level cache, and how much further into the second.
 constexpr std::size_t kFetchNear = 4096, kFetchFar = 0;
 constexpr int kByteColumns = 1;  // vectors of a panel of bytes that a tile takes together
 constexpr int kVectorRegisters = 16;
-constexpr int kTokenTile = 4;  // tokens of a matmul tile: their accumulators fill the registers
+constexpr bool kSmallTokenTiles = true;  // what a tile leaves over has tiles of half its tokens
+constexpr int kTokenTile = 4;            // tokens of a matmul tile: their accumulators fill the registers
 
 }  // namespace akunu::cpu::AKUNU_ISA

@@ -3,6 +3,7 @@
 
 #include <immintrin.h>
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -95,8 +96,8 @@ static inline __m512i broadcast4(const std::int8_t* a) {
 // starts at what makes up for that.
 #ifdef __AVX512VNNI__
 
-template <int kMax, int kSteps>
-struct DotU {
+template <int kSteps>
+struct DotUnsigned {
     using Weights = vb;
     __m512i acc = _mm512_setzero_si512();
     template <int kStep>
@@ -126,8 +127,8 @@ struct DotS {
 
 constexpr int kBiasedMax = 128;
 
-template <int kMax, int kSteps>
-struct DotBiased {
+template <int kSteps>
+struct DotShifted {
     using Weights = vb;
     __m512i acc;
     void start(vi sum) { acc = __m512i(sum); }
@@ -138,13 +139,23 @@ struct DotBiased {
     vi sum() const { return vi(acc); }
 };
 
+template <int kMax, int kSteps>
+using DotU = DotUnsigned<kSteps>;
+template <int kMax, int kSteps>
+using DotBiased = DotShifted<kSteps>;
+
 #else
 
-// vpmaddubsw adds two products in 16 bits: |sum| <= 2·kMax·127. So many of those fit before they must be widened.
-template <int kMax, int kSteps>
-struct DotU {
+// vpmaddubsw adds two products in 16 bits: |sum| <= 2·kMax·127. So many of those fit before they must be widened. A
+// power of two of steps, up to all, so that ranges of weights that are alike share code.
+static constexpr int fitting(int most, int steps) {
+    const int fit = 32767 / (2 * most);
+    return fit >= steps ? steps : static_cast<int>(std::bit_floor(static_cast<unsigned>(fit)));
+}
+
+template <int kFit, int kSteps>
+struct DotUnsigned {
     using Weights = vb;
-    static constexpr int kFit = 32767 / (2 * kMax * 127);
     static_assert(kFit >= 1);
     __m512i acc = _mm512_setzero_si512(), narrow = _mm512_setzero_si512();
     template <int kStep>
@@ -182,10 +193,10 @@ struct DotS {
 
 constexpr int kBiasedMax = 32767 / (2 * 255);
 
-template <int kMax, int kSteps>
-struct DotBiased {
+template <int kFit, int kSteps>
+struct DotShifted {
     using Weights = vb;
-    static constexpr int kFit = 32767 / (2 * kMax * 255);
+    static_assert(kFit >= 1);
     __m512i acc, narrow = _mm512_setzero_si512();
     void start(vi sum) { acc = __m512i(sum); }
     template <int kStep>
@@ -199,6 +210,11 @@ struct DotBiased {
     vi sum() const { return vi(acc); }
 };
 
+template <int kMax, int kSteps>
+using DotU = DotUnsigned<fitting(kMax * 127, kSteps), kSteps>;
+template <int kMax, int kSteps>
+using DotBiased = DotShifted<fitting(kMax * 255, kSteps), kSteps>;
+
 #endif
 
 // How far ahead weights are fetched, in bytes: into the first-level cache, and how much further into the second.
@@ -209,6 +225,7 @@ constexpr std::size_t kFetchNear = 4096, kFetchFar = 0;
 #endif
 constexpr int kByteColumns = 2;  // vectors of a panel of bytes that a tile takes together
 constexpr int kVectorRegisters = 32;
-constexpr int kTokenTile = 8;  // tokens of a matmul tile: their accumulators fill the registers
+constexpr bool kSmallTokenTiles = true;  // what a tile leaves over has tiles of half its tokens
+constexpr int kTokenTile = 8;            // tokens of a matmul tile: their accumulators fill the registers
 
 }  // namespace akunu::cpu::AKUNU_ISA

@@ -121,10 +121,9 @@ static inline vi dot4(vi acc, vb w, const std::int8_t* a) {
 #endif
 }
 
-template <int kMax, int kSteps>
-struct DotU {
+template <int kSteps>
+struct DotBytes {
     using Weights = vb;
-    static_assert(kMax < 128);
     vi acc{};
     template <int kStep>
     void step(vb w, const std::int8_t* a) {
@@ -136,16 +135,11 @@ struct DotU {
 using SignedBytes = vb;
 constexpr int kSignedOffset = 0;
 
+template <int kMax, int kSteps>
+    requires(kMax < 128)
+using DotU = DotBytes<kSteps>;
 template <int kSteps>
-struct DotS {
-    using Weights = vb;
-    vi acc{};
-    template <int kStep>
-    void step(vb w, const std::int8_t* a) {
-        acc = dot4(acc, w, a);
-    }
-    vi sum() const { return acc; }
-};
+using DotS = DotBytes<kSteps>;
 
 constexpr int kBiasedMax = 0;  // products of signed bytes need no bias
 template <int kMax, int kSteps>
@@ -186,9 +180,11 @@ constexpr int kByteColumns = 1;
 #if defined(__ARM_NEON)
 constexpr int kVectorRegisters = 32;
 constexpr int kTokenTile = 8;
+constexpr bool kSmallTokenTiles = true;  // what a tile leaves over has tiles of half its tokens
 #else
 constexpr int kVectorRegisters = 16;
 constexpr int kTokenTile = 4;
+constexpr bool kSmallTokenTiles = false;  // hardly anyone's: it shall compile fast
 #endif
 
 }  // namespace akunu::cpu::AKUNU_ISA

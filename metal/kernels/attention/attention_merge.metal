@@ -57,18 +57,21 @@ static inline void merge_splits(device const float* partials, uint n, uint split
 kernel void attention_merge(device const float* partials [[buffer(0)]],
                             device float* out_f32 [[buffer(1)]],
                             device half* out_f16 [[buffer(2)]],
+                            device const Row* rows [[buffer(3)]],
                             constant AttentionParams& p [[buffer(8)]],
                             uint head [[threadgroup_position_in_grid]],
                             uint tid [[thread_index_in_threadgroup]],
                             uint lane [[thread_index_in_simdgroup]],
                             uint simdgroup [[simdgroup_index_in_threadgroup]]) {
     threadgroup MergeShared shared;
-    merge_splits(partials, min(split_blocks(p), kMostSplits), split_room(p.context, kMostSplits), head, p.n_heads, p.formats,
-                 out_f32, out_f16, shared, tid, lane, simdgroup);
+    const uint n = min(split_blocks(rows[0].position + p.step, p.window), kMostSplits);
+    merge_splits(partials, n, split_room(context_of(p), kMostSplits), head, p.n_heads, p.formats, out_f32, out_f16, shared,
+                 tid, lane, simdgroup);
 }
 
 // Of attention on few rows: the second pass of one command, with its buffers.
-kernel void attention_merge_rows(device float* out [[buffer(3)]],
+kernel void attention_merge_rows(device float* out [[buffer(2)]],
+                                 device const Row* rows [[buffer(3)]],
                                  constant AttentionParams& p [[buffer(8)]],
                                  device const float* partials [[buffer(9)]],
                                  uint2 group [[threadgroup_position_in_grid]],
@@ -76,6 +79,6 @@ kernel void attention_merge_rows(device float* out [[buffer(3)]],
                                  uint lane [[thread_index_in_simdgroup]],
                                  uint simdgroup [[simdgroup_index_in_threadgroup]]) {
     threadgroup MergeShared shared;
-    merge_splits(partials, batch_splits_used(p), batch_split_count(p.context), ulong(group.y) * p.n_heads + group.x,
+    merge_splits(partials, batch_splits_used(p, rows), batch_split_count(context_of(p)), ulong(group.y) * p.n_heads + group.x,
                  ulong(p.rows) * p.n_heads, kActF32, out, nullptr, shared, tid, lane, simdgroup);
 }

@@ -23,12 +23,12 @@ static inline float rms_scale(device const V* x, uint n, uint dim, float eps, th
     return precise::rsqrt(sum / float(dim) + eps);
 }
 
-// A row as elements V: float4, or float where a row's length is no multiple of four.
+// Row `row` of the output, of row `from`, as elements V: float4, or float where a row's length is no multiple of four.
 template <typename V>
 static inline void norm_row(device const V* x, device const V* weight, device float* out_f32, device half* out_f16,
-                            constant NormParams& p, uint row, threadgroup float* partials, RowThread at) {
+                            constant NormParams& p, uint from, uint row, threadgroup float* partials, RowThread at) {
     const uint width = sizeof(V) / sizeof(float), n = p.dim / width;
-    x += ulong(p.first_row + row) * n;
+    x += ulong(from) * n;
     const float scale = rms_scale(x, n, p.dim, p.eps, partials, at);
     const ulong base = ulong(row) * p.dim;
     for (uint i = at.tid; i < n; i += at.threads) {
@@ -50,6 +50,7 @@ kernel void norm(device const float* x [[buffer(0)]],
                  device const float* weight [[buffer(1)]],
                  device float* out_f32 [[buffer(2)]],
                  device half* out_f16 [[buffer(3)]],
+                 device const uint* gathered [[buffer(4)]],
                  constant NormParams& p [[buffer(8)]],
                  uint row [[threadgroup_position_in_grid]],
                  uint tid [[thread_position_in_threadgroup]],
@@ -59,10 +60,11 @@ kernel void norm(device const float* x [[buffer(0)]],
                  uint n_simdgroups [[simdgroups_per_threadgroup]]) {
     threadgroup float partials[32];
     const RowThread at = {tid, threads, lane, simdgroup, n_simdgroups};
+    const uint from = p.gather != 0 ? gathered[row] : row;
     if (p.dim % 4 == 0) {
-        norm_row((device const float4*)x, (device const float4*)weight, out_f32, out_f16, p, row, partials, at);
+        norm_row((device const float4*)x, (device const float4*)weight, out_f32, out_f16, p, from, row, partials, at);
     } else {
-        norm_row(x, weight, out_f32, out_f16, p, row, partials, at);
+        norm_row(x, weight, out_f32, out_f16, p, from, row, partials, at);
     }
 }
 

@@ -7,6 +7,5 @@ using namespace metal;
 kernel void patch_params(device uint* params [[buffer(0)]], constant ReplayPatch* patches [[buffer(1)]],
                          constant ReplayPatchArgs& args [[buffer(2)]], uint i [[thread_position_in_grid]]) {
     if (i >= args.patches) return;
-    const ReplayPatch p = patches[i];
-    params[p.word] = p.add + p.position * args.position + p.rows * args.rows + p.step * args.step;
+    params[patches[i].word] = args.values[patches[i].source];
 }

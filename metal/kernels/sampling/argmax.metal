@@ -6,24 +6,28 @@ using namespace metal;
 #include "sampling.h"
 #include "tokens.h"
 
-// scratch[slice] = best of its logits. Also the first pass of sample_select, where `scratch` starts with a SampleList.
+// scratch[slice] = best of its logits. Also the first pass of sample_select, where a row's `scratch` starts with a SampleList
+// and its logits are followed by as many words.
 constant bool FOR_SAMPLER [[function_constant(0)]];
 
 kernel void best_slices_f32(
     device const uint* logits [[buffer(0)]],
     constant SampleParams& p [[buffer(8)]],
     device uchar* scratch [[buffer(9)]],
-    uint slice [[threadgroup_position_in_grid]],
+    uint2 at [[threadgroup_position_in_grid]],
     ushort thread_id [[thread_index_in_threadgroup]],
     ushort lane [[thread_index_in_simdgroup]],
     ushort simd [[simdgroup_index_in_threadgroup]]) {
     threadgroup Ranked shared[kSliceThreads / 32];
+    const uint slice = at.x, row = at.y;
+    logits += ulong(row) * p.vocab * (FOR_SAMPLER ? 2 : 1);
     const uint end = min(p.vocab, (slice + 1) * kSliceTokens);
     Ranked best = nothing();
     for (uint id = slice * kSliceTokens + thread_id; id < end; id += kSliceThreads) {
         best = better(best, ranked(rank_of(finite_bits(logits[id])), id));
     }
     best = group_best(best, shared, lane, simd, kSliceThreads / 32);
+    scratch += row * (FOR_SAMPLER ? select_bytes(p.vocab) : best_bytes(p.vocab));
     device Ranked* out = (device Ranked*)(scratch + (FOR_SAMPLER ? sizeof(SampleList) : 0));
     if (thread_id == 0) {
         out[slice].key = best.key;
@@ -32,16 +36,16 @@ kernel void best_slices_f32(
 }
 
 kernel void argmax_f32(
-    device uint* history [[buffer(1)]],
-    device const SamplerSettings& settings [[buffer(2)]],
-    device ReplayControl& control [[buffer(3)]],
+    device uint* sampled [[buffer(1)]],
     constant SampleParams& p [[buffer(8)]],
     device const Ranked* best [[buffer(9)]],
+    uint row [[threadgroup_position_in_grid]],
     ushort thread_id [[thread_index_in_threadgroup]],
     ushort lane [[thread_index_in_simdgroup]],
     ushort simd [[simdgroup_index_in_threadgroup]]) {
     threadgroup Ranked shared[kSliceThreads / 32];
-    const uint slices = (p.vocab + kSliceTokens - 1) / kSliceTokens;
+    const uint slices = slice_count(p.vocab);
+    best += ulong(row) * slices;
     const Ranked winner = best_of_slices(best, slices, shared, thread_id, lane, simd, kSliceThreads / 32);
-    if (thread_id == 0) emit_token(winner.id, p.position, history, settings, control);
+    if (thread_id == 0) sampled[row] = winner.id;
 }

@@ -25,16 +25,23 @@ constant constexpr ushort kSimds = kSliceThreads / 32;
 
 kernel void logprob_slices_f32(
     device const uint* logits [[buffer(0)]],
-    device const SamplerSettings& settings [[buffer(2)]],
+    device const SamplerSettings* states [[buffer(2)]],
+    device const Row* rows [[buffer(4)]],
+    device const uint* logit_rows [[buffer(5)]],
     constant SampleParams& p [[buffer(8)]],
     device LogprobSlice* out [[buffer(9)]],
-    uint slice [[threadgroup_position_in_grid]],
+    uint2 at [[threadgroup_position_in_grid]],
     ushort thread_id [[thread_index_in_threadgroup]],
     ushort lane [[thread_index_in_simdgroup]],
     ushort simd [[simdgroup_index_in_threadgroup]]) {
     threadgroup Ranked shared[kSimds];
     threadgroup float sums[kSimds];
     constexpr ushort kEach = kSliceTokens / kSliceThreads;
+    const uint slice = at.x, row = at.y;
+    device const SamplerSettings& settings = states[rows[logit_rows[row]].slot];
+    if (settings.want_logprobs == 0) return;  // all threads
+    logits += ulong(row) * p.vocab;
+    out += ulong(row) * slice_count(p.vocab);
     const uint first = slice * kSliceTokens + thread_id;
     uint bits[kEach];
     Ranked best = nothing();
@@ -70,17 +77,24 @@ kernel void logprob_slices_f32(
 
 kernel void logprobs_f32(
     device const uint* logits [[buffer(0)]],
-    device const uint* history [[buffer(1)]],
-    device const SamplerSettings& settings [[buffer(2)]],
+    device const uint* sampled [[buffer(1)]],
+    device const SamplerSettings* states [[buffer(2)]],
     device TokenLogprobs* records [[buffer(3)]],
+    device const Row* rows [[buffer(4)]],
+    device const uint* logit_rows [[buffer(5)]],
     constant SampleParams& p [[buffer(8)]],
     device const LogprobSlice* slices [[buffer(9)]],
+    uint row [[threadgroup_position_in_grid]],
     ushort thread_id [[thread_index_in_threadgroup]],
     ushort lane [[thread_index_in_simdgroup]],
     ushort simd [[simdgroup_index_in_threadgroup]]) {
     threadgroup Ranked shared[kSimds];
     threadgroup float sums[kSimds];
-    const uint n_slices = (p.vocab + kSliceTokens - 1) / kSliceTokens;
+    const uint n_slices = slice_count(p.vocab);
+    device const SamplerSettings& settings = states[rows[logit_rows[row]].slot];
+    if (settings.want_logprobs == 0) return;  // all threads
+    logits += ulong(row) * p.vocab;
+    slices += ulong(row) * n_slices;
     const bool own = thread_id < n_slices;
     // Of slices without any token above -inf the sum is 0.
     const uint my_max = own ? as_type<uint>(slices[thread_id].max) : kMinusInfinity;
@@ -88,9 +102,9 @@ kernel void logprobs_f32(
     const float top = as_type<float>(bits_of_rank(best.key));
     const float my_sum = own ? slices[thread_id].sum * relative_exp(my_max, top) : 0.0f;
     const float log_sum = precise::log(group_sum(my_sum, sums, lane, simd, kSimds));
-    device TokenLogprobs& out = records[p.step];
+    device TokenLogprobs& out = records[ulong(p.step) * p.rows + row];
     if (thread_id == 0) {
-        const uint bits = finite_bits(logits[min(history[p.position], p.vocab - 1)]);
+        const uint bits = finite_bits(logits[min(sampled[row], p.vocab - 1)]);
         out.chosen = bits == kMinusInfinity ? as_type<float>(bits) : as_type<float>(bits) - top - log_sum;
     }
     uint head = 0;

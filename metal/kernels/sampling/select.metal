@@ -14,15 +14,13 @@ using namespace metal;
 #include "sampling_mass.h"
 #include "tokens.h"
 
-static inline uint slices_of(uint vocab) { return (vocab + kSliceTokens - 1) / kSliceTokens; }
-
-// Where things lie in scratch; see sampling.h.
+// Where things lie in a row's scratch; see sampling.h.
 static inline device Ranked* best_in(device uchar* scratch) { return (device Ranked*)(scratch + sizeof(SampleList)); }
 static inline device SampleSlice* slice_in(device uchar* scratch, uint vocab) {
-    return (device SampleSlice*)(best_in(scratch) + slices_of(vocab));
+    return (device SampleSlice*)(best_in(scratch) + slice_count(vocab));
 }
 static inline device Ranked* entries_in(device uchar* scratch, uint vocab) {
-    return (device Ranked*)(slice_in(scratch, vocab) + slices_of(vocab));
+    return (device Ranked*)(slice_in(scratch, vocab) + slice_count(vocab));
 }
 
 static inline bool is_greedy(device const SamplerSettings& s, Ranked best) {
@@ -54,10 +52,12 @@ static inline Ranked drawn(float distance, uint id, uint word) {
 
 kernel void sample_spread_f32(
     device const uint* scaled [[buffer(0)]],
-    device const SamplerSettings& settings [[buffer(2)]],
+    device const SamplerSettings* states [[buffer(1)]],
+    device const Row* rows [[buffer(3)]],
+    device const uint* logit_rows [[buffer(4)]],
     constant SampleParams& p [[buffer(8)]],
     device uchar* scratch [[buffer(9)]],
-    uint slice [[threadgroup_position_in_grid]],
+    uint2 at [[threadgroup_position_in_grid]],
     ushort thread_id [[thread_index_in_threadgroup]],
     ushort lane [[thread_index_in_simdgroup]],
     ushort simd [[simdgroup_index_in_threadgroup]]) {
@@ -66,7 +66,12 @@ kernel void sample_spread_f32(
     threadgroup atomic_uint mass[2 * kDepths];
     threadgroup atomic_uint moment[2];
     constexpr ushort kSimds = kSliceThreads / 32;
-    const Ranked best = best_of_slices(best_in(scratch), slices_of(p.vocab), shared, thread_id, lane, simd, kSimds);
+    const uint slice = at.x;
+    const LogitRow row = logit_row(rows, logit_rows, p, at.y);
+    device const SamplerSettings& settings = states[row.slot];
+    scaled += ulong(at.y) * p.vocab * 2;
+    scratch += at.y * select_bytes(p.vocab);
+    const Ranked best = best_of_slices(best_in(scratch), slice_count(p.vocab), shared, thread_id, lane, simd, kSimds);
     if (is_greedy(settings, best)) return;  // all threads
 
     const float top = as_type<float>(bits_of_rank(best.key)), inverse = inverse_of(settings.temperature);
@@ -84,7 +89,7 @@ kernel void sample_spread_f32(
                 any = any || d[i] != kDropped;
             }
             if (!any) continue;
-            const uint4 words = philox4x32(uint4(id / 4, p.position, 0, 0), uint2(settings.seed_lo, settings.seed_hi));
+            const uint4 words = philox4x32(uint4(id / 4, row.position, 0, 0), uint2(settings.seed_lo, settings.seed_hi));
             for (ushort i = 0; i < 4; ++i) {
                 if (d[i] != kDropped) draw = better(draw, drawn(as_type<float>(d[i]), id + i, words[i]));
             }
@@ -125,10 +130,12 @@ kernel void sample_spread_f32(
 // Lists the tokens up to the depth that the first cut needs: all of them where it is typical_p.
 kernel void sample_gather_f32(
     device const uint* scaled [[buffer(0)]],
-    device const SamplerSettings& settings [[buffer(2)]],
+    device const SamplerSettings* states [[buffer(1)]],
+    device const Row* rows [[buffer(3)]],
+    device const uint* logit_rows [[buffer(4)]],
     constant SampleParams& p [[buffer(8)]],
     device uchar* scratch [[buffer(9)]],
-    uint slice [[threadgroup_position_in_grid]],
+    uint2 at [[threadgroup_position_in_grid]],
     ushort thread_id [[thread_index_in_threadgroup]],
     ushort lane [[thread_index_in_simdgroup]],
     ushort simd [[simdgroup_index_in_threadgroup]]) {
@@ -137,7 +144,11 @@ kernel void sample_gather_f32(
     threadgroup uint count[kDepths], before[kDepths];
     threadgroup uint deepest[1];
     threadgroup atomic_uint next[1];
-    const uint slices = slices_of(p.vocab);
+    const uint slice = at.x;
+    device const SamplerSettings& settings = states[rows[logit_rows[at.y]].slot];
+    scaled += ulong(at.y) * p.vocab * 2;
+    scratch += at.y * select_bytes(p.vocab);
+    const uint slices = slice_count(p.vocab);
     const Ranked best =
         best_of_slices(best_in(scratch), slices, shared, thread_id, lane, simd, kSliceThreads / 32);
     if (is_greedy(settings, best) || !has_cuts(settings, p.vocab)) return;  // all threads
@@ -187,9 +198,9 @@ kernel void sample_gather_f32(
     for (uint id = first + thread_id; id < end; id += kSliceThreads) {
         const uint d = distance_below(scaled[id], top, inverse);
         if (d == kDropped || depth_of(d) > deepest[0]) continue;
-        const uint at = atomic_fetch_add_explicit(&next[0], 1, memory_order_relaxed);
-        entries[at].key = d;
-        entries[at].id = id;
+        const uint place = atomic_fetch_add_explicit(&next[0], 1, memory_order_relaxed);
+        entries[place].key = d;
+        entries[place].id = id;
     }
 }
 
@@ -309,17 +320,22 @@ static inline void cut(device Ranked* entries, uint n, Key key, ulong want, thre
 }
 
 kernel void sample_select_f32(
-    device uint* history [[buffer(1)]],
-    device const SamplerSettings& settings [[buffer(2)]],
-    device ReplayControl& control [[buffer(3)]],
+    device const SamplerSettings* states [[buffer(1)]],
+    device uint* sampled [[buffer(2)]],
+    device const Row* rows [[buffer(3)]],
+    device const uint* logit_rows [[buffer(4)]],
     constant SampleParams& p [[buffer(8)]],
     device uchar* scratch [[buffer(9)]],
+    uint logit [[threadgroup_position_in_grid]],
     ushort thread_id [[thread_index_in_threadgroup]],
     ushort lane [[thread_index_in_simdgroup]],
     ushort simd [[simdgroup_index_in_threadgroup]]) {
     threadgroup Ranked shared[kDrawSimds];
     threadgroup CutSpace space;
-    const uint slices = slices_of(p.vocab);
+    const LogitRow row = logit_row(rows, logit_rows, p, logit);
+    device const SamplerSettings& settings = states[row.slot];
+    scratch += logit * select_bytes(p.vocab);
+    const uint slices = slice_count(p.vocab);
     const Ranked best = best_of_slices(best_in(scratch), slices, shared, thread_id, lane, simd, kDrawSimds);
     Ranked winner = best;
     if (!is_greedy(settings, best) && !has_cuts(settings, p.vocab)) {
@@ -369,10 +385,10 @@ kernel void sample_select_f32(
             const uint id = entries[i].id;
             const float d = as_type<float>(entries[i].key) - as_type<float>(nearest);
             if (entries[i].key == kDropped || d > limit) continue;
-            const uint word = random_word(uint2(settings.seed_lo, settings.seed_hi), p.position, id);
+            const uint word = random_word(uint2(settings.seed_lo, settings.seed_hi), row.position, id);
             draw = better(draw, drawn(d, id, word));
         }
         winner = group_best(draw, shared, lane, simd, kDrawSimds);
     }
-    if (thread_id == 0) emit_token(winner.id, p.position, history, settings, control);
+    if (thread_id == 0) sampled[logit] = winner.id;
 }

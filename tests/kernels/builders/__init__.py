@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .attention import attention, rope_kv
+from .attention import attention, kv_copy, rope_kv
 from .common import Traits
 from .matmul import gate_up, matmul, norm_gate_up, norm_qkv
 from .rows import embed, gate_act, norm, norm_add, quantize, rope_table
-from .tokens import argmax, logprobs, sample, sample_prepare
+from .tokens import accept, argmax, logprobs, sample, sample_prepare
 
 __all__ = ["BUILDERS", "Traits"]
 
 _MATMULS = (embed, matmul, gate_up, norm_qkv, norm_gate_up)
-_ROWS = (rope_table, norm, norm_add, quantize, gate_act, rope_kv, attention)
-_TOKENS = (argmax, sample_prepare, sample, logprobs)
+_ROWS = (rope_table, norm, norm_add, quantize, gate_act, rope_kv, attention, kv_copy)
+_TOKENS = (argmax, sample_prepare, sample, logprobs, accept)
 
 BUILDERS: dict[str, Callable[..., None]] = {f.__name__: f for f in (*_MATMULS, *_ROWS, *_TOKENS)}

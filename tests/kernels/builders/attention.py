@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from .. import reference as ref
-from ..problem import Cache, Partials, Problem
+from ..problem import Cache, Partials, Problem, struct
 from .common import (
     EXACT_NMSE,
     FORMAT,
@@ -20,23 +22,59 @@ from .common import (
 )
 from .common import formats as format_bits
 
-
-def _caches(p: Problem, kv: str, kv_heads: int, head_dim: int, context: int) -> tuple[str, str]:
-    a, b = (p.opaque(name, Cache(kv, kv_heads, head_dim, context)) for name in ("k_cache", "v_cache"))
-    return a, b
+#: Positions of a page.
+PAGE = 32
 
 
-def _write_cache(
+@dataclass(frozen=True)
+class Paged:
+    """A cache whose pages lie in no order, among pages full of poison, and the names of its buffers."""
+
+    kv: str
+    pages: str
+    max_pages: int
+    page_words: int
+    slots: npt.NDArray[np.uint32]
+    """Slots of the texts, in no order either."""
+
+    def params(self) -> dict[str, int]:
+        return dict(max_pages=self.max_pages, page_words=self.page_words)
+
+
+def _paged(
     p: Problem,
-    caches: tuple[str, str],
+    dev: Traits,
+    rng: np.random.Generator,
     kv: str,
-    k: ref.F32,
-    v: ref.F32,
-    context: int,
-    position: int,
-    name: str,
-) -> None:
-    """Puts k and v [rows, kv_heads, head_dim] in the cache, by a rotation of nothing."""
+    kv_heads: int,
+    head_dim: int,
+    lengths: Sequence[int],
+    slack: int = 5,
+) -> Paged:
+    """Room for texts of so many tokens."""
+    max_pages = (max(lengths) + slack + PAGE - 1) // PAGE
+    n_slots, n_pages = len(lengths) + 2, sum(-(-n // PAGE) for n in lengths) + 3
+    slots = rng.permutation(n_slots)[: len(lengths)].astype(np.uint32)
+    free = rng.permutation(n_pages).tolist()
+    table = np.full((n_slots, max_pages), 0xFFFFFFFF, np.uint32)
+    for slot, n in zip(slots, lengths, strict=True):
+        for i in range(-(-n // PAGE)):
+            table[slot, i] = free.pop()
+    stride = -(-dev.kv_page_bytes(kv, kv_heads, head_dim) // 64) * 64
+    return Paged(
+        p.opaque("kv", Cache(n_pages * stride)), p.input("pages", table), max_pages, stride // 4, slots
+    )
+
+
+def rows_of(p: Problem, name: str, slots: Sequence[int], positions: Sequence[int]) -> str:
+    """Row [n]."""
+    rows = np.zeros(len(slots), struct("Row"))
+    rows["slot"], rows["position"] = slots, positions
+    return p.input(name, rows)
+
+
+def _write_cache(p: Problem, cache: Paged, kv: str, k: ref.F32, v: ref.F32, text: int, name: str) -> None:
+    """Puts k and v [rows, kv_heads, head_dim] at a text's beginning, by a rotation of nothing."""
     rows, kv_heads, head_dim = k.shape
     identity = np.zeros((rows, 1, 2), np.float32)
     identity[..., 0] = 1
@@ -46,12 +84,13 @@ def _write_cache(
         p.inout(f"{name}_k", k),
         p.input(f"{name}_v", v),
         p.input(f"{name}_table", identity),
-        *caches,
+        cache.kv,
         None,
-        None,
+        rows_of(p, f"{name}_rows", [cache.slots[text]] * rows, range(rows)),
+        cache.pages,
         kv_dtype=kv,
-        position=position,
         rows=rows,
+        step=0,
         n_heads=kv_heads,
         n_kv_heads=kv_heads,
         head_dim=head_dim,
@@ -59,7 +98,7 @@ def _write_cache(
         style=STYLE["half"],
         qk_norm=0,
         eps=1e-5,
-        context=context,
+        **cache.params(),
     )
 
 
@@ -79,16 +118,17 @@ def rope_kv(
     heads, kv_heads, head_dim = shape
     rope_dim = rope_dim or head_dim
     length, eps = position + rows, 1e-6
-    context = length + 5
     q, k = normal(rng, length, heads, head_dim), normal(rng, length, kv_heads, head_dim)
     v = normal(rng, length, kv_heads, head_dim)
     inv_freq = (10000.0 ** -(np.arange(rope_dim // 2) / max(rope_dim // 2, 1))).astype(np.float32)
     angles = ref.rope_angles(0, length, inv_freq)
     table = np.stack([np.cos(angles), np.sin(angles)], axis=-1).astype(np.float32)
     q_norm, k_norm = 1 + normal(rng, head_dim, sigma=0.3), 1 + normal(rng, head_dim, sigma=0.3)
-    norms = (p.input("q_norm", q_norm), p.input("k_norm", k_norm)) if qk_norm else (None, None)
-    caches = _caches(p, kv, kv_heads, head_dim, context)
+    norms = p.input("qk_norm", np.stack([q_norm, k_norm])) if qk_norm else None
+    cache = _paged(p, dev, rng, kv, kv_heads, head_dim, [length])
+    slot = [cache.slots[0]]
     for i, part in enumerate([np.s_[:position], np.s_[position:]]):  # as a prompt in two chunks
+        step = min(i * 3, position)  # the second as a later step of a chain would be
         if (n := len(q[part])) == 0:
             continue
         p.run(
@@ -97,11 +137,13 @@ def rope_kv(
             p.inout(f"k{i}", k[part]),
             p.input(f"v{i}", v[part]),
             p.input(f"table{i}", table[part]),
-            *caches,
-            *norms,
+            cache.kv,
+            norms,
+            rows_of(p, f"rows{i}", slot * n, np.arange(n) + (part.start or 0) - step),
+            cache.pages,
             kv_dtype=kv,
-            position=part.start or 0,
             rows=n,
+            step=step,
             n_heads=heads,
             n_kv_heads=kv_heads,
             head_dim=head_dim,
@@ -109,7 +151,7 @@ def rope_kv(
             style=STYLE[style],
             qk_norm=qk_norm,
             eps=eps,
-            context=context,
+            **cache.params(),
         )
     p.bytes = rows * head_dim * (8 * heads + kv_heads * (8 + 2 * kv_bytes(kv)))
     p.flops = 6 * rows * head_dim * (heads + kv_heads)
@@ -127,20 +169,23 @@ def rope_kv(
         n_heads=heads,
         n_kv_heads=kv_heads,
         head_dim=head_dim,
-        context=context,
         softcap=0.0,
         formats=FORMAT["f32"],
         scale=head_dim**-0.5,
+        step=0,
+        keys=length,
+        **cache.params(),
     )
-    read = p.input("query", query)
+    read, all_rows = p.input("query", query), rows_of(p, "all_rows", slot * length, range(length))
     # A window of one key gives that key's value, whatever its score.
     p.run(
         "attention",
         read,
-        *caches,
+        cache.kv,
         p.output("values", length, heads, head_dim),
+        all_rows,
+        cache.pages,
         kv_dtype=kv,
-        position=0,
         rows=length,
         window=1,
         **common,
@@ -151,10 +196,11 @@ def rope_kv(
     p.run(
         "attention",
         read,
-        *caches,
+        cache.kv,
         p.output("mixed", length, heads, head_dim),
+        all_rows,
+        cache.pages,
         kv_dtype=kv,
-        position=0,
         rows=length,
         window=0,
         **common,
@@ -178,49 +224,86 @@ def attention(
     slack: int = 3,
     spread: float = 3.0,
     formats: Sequence[str] = ("f32",),
+    others: Sequence[tuple[int, int]] = (),
 ) -> None:
-    """`split`: the decode pair of ops. `spread`: standard deviation of the scores."""
+    """Rows of one text, then of `others` (rows, position); `split`: the decode pair of ops.
+
+    `spread`: standard deviation of the scores.
+    """
     heads, kv_heads, head_dim = shape
-    length = position + rows
-    context = length + slack
-    q = normal(rng, rows, heads, head_dim, sigma=spread)
-    # Already as the cache keeps them, whether its scales are f32 or f16.
-    k, v = (kv_round(normal(rng, length, kv_heads, head_dim), kv, np.float16) for _ in range(2))
-    caches = _caches(p, kv, kv_heads, head_dim, context)
-    _write_cache(p, caches, kv, k, v, context, 0, "all")
-    scale = head_dim**-0.5
+    spans = [(rows, position), *others]
+    total, lengths = sum(n for n, _ in spans), [at + n for n, at in spans]
+    q = normal(rng, total, heads, head_dim, sigma=spread)
+    cache = _paged(p, dev, rng, kv, kv_heads, head_dim, lengths, slack)
+    texts = []
+    for text, length in enumerate(lengths):
+        # Already as the cache keeps them, whether its scales are f32 or f16.
+        k, v = (kv_round(normal(rng, length, kv_heads, head_dim), kv, np.float16) for _ in range(2))
+        _write_cache(p, cache, kv, k, v, text, "all" if text == 0 else f"all{text}")
+        texts.append((k, v))
+    scale, step = head_dim**-0.5, min(2, *(at for _, at in spans), 2)
     params = dict(
-        position=position,
-        rows=rows,
+        rows=total,
+        step=step,
+        keys=max(lengths),
         n_heads=heads,
         n_kv_heads=kv_heads,
         head_dim=head_dim,
         window=window,
-        context=context,
         scale=scale,
         softcap=cap,
         formats=format_bits(formats),
+        **cache.params(),
+    )
+    where = rows_of(
+        p,
+        "rows",
+        [slot for slot, (n, _) in zip(cache.slots, spans, strict=True) for _ in range(n)],
+        [at + i - step for n, at in spans for i in range(n)],
     )
     if split:
-        partials = p.opaque("partials", Partials(heads, head_dim, context))
-        p.run("attention_split", p.input("q", q), *caches, partials, kv_dtype=kv, **params)
-        p.run("attention_merge", partials, *p.activations("out", formats, rows, heads * head_dim), **params)
+        partials = p.opaque("partials", Partials(heads, head_dim, cache.max_pages * PAGE))
+        p.run(
+            "attention_split", p.input("q", q), cache.kv, partials, where, cache.pages, kv_dtype=kv, **params
+        )
+        out = p.activations("out", formats, total, heads * head_dim)
+        p.run("attention_merge", partials, *out, where, **params)
         p.timed = -2
     else:
         p.run(
             "attention",
             p.input("q", q),
-            *caches,
-            p.output("out_f32", rows, heads * head_dim),
+            cache.kv,
+            p.output("out_f32", total, heads * head_dim),
+            where,
+            cache.pages,
             kv_dtype=kv,
             **params,
         )
-    seen = [min(position + r + 1, window or length) for r in range(rows)]
-    keys = min(length, window + rows - 1) if window else length
-    p.bytes = 2 * keys * kv_heads * head_dim * kv_bytes(kv) + 8 * rows * heads * head_dim
+    seen = [min(at + r + 1, window or at + n) for n, at in spans for r in range(n)]
+    keys = sum(min(at + n, window + n - 1) if window else at + n for n, at in spans)
+    p.bytes = 2 * keys * kv_heads * head_dim * kv_bytes(kv) + 8 * total * heads * head_dim
     p.flops = 4.0 * heads * head_dim * sum(seen)
     if p.checking:
-        wide = (a.astype(np.float64) for a in (q, k, v))
-        out = ref.attention(*wide, position, scale, cap, window).reshape(rows, heads * head_dim)
+        parts, first = [], 0
+        for (n, at), (k, v) in zip(spans, texts, strict=True):
+            wide = (a.astype(np.float64) for a in (q[first : first + n], k, v))
+            parts.append(ref.attention(*wide, at, scale, cap, window).reshape(n, heads * head_dim))
+            first += n
         # A score's rounding error, which the exponential turns into a relative one, grows with the score.
-        p.expect_activations("out", out, EXACT_NMSE * max(1.0, (spread / 3) ** 2))
+        p.expect_activations("out", np.concatenate(parts), EXACT_NMSE * max(1.0, (spread / 3) ** 2))
+
+
+def kv_copy(
+    p: Problem, dev: Traits, rng: np.random.Generator, kv: str, kv_heads: int, head_dim: int, pairs: int
+) -> None:
+    """Pages are copied whole, those that no pair names stay."""
+    words = dev.kv_page_bytes(kv, kv_heads, head_dim) // 4
+    pages = rng.integers(0, 2**32, (2 * pairs + 3, words), dtype=np.uint32)
+    order = rng.permutation(len(pages)).astype(np.uint32)
+    which = order[: 2 * pairs].reshape(pairs, 2)
+    p.run("kv_copy", p.input("pairs", which), p.inout("kv", pages), rows=pairs, page_words=words)
+    p.bytes = 8 * words * pairs
+    expected = pages.copy()
+    expected[which[:, 1]] = pages[which[:, 0]]
+    p.expect("kv", expected)

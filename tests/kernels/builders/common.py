@@ -33,6 +33,9 @@ class Traits(Protocol):
     def matmul_input(self, dtype: str) -> str:
         """The activation format that a matmul with these weights reads."""
 
+    def kv_page_bytes(self, dtype: str, n_kv_heads: int, head_dim: int) -> int:
+        """Bytes of a layer's keys and values of 32 positions."""
+
 
 def formats(names: Sequence[str]) -> int:
     return sum(FORMAT[n] for n in names)

@@ -9,6 +9,7 @@ import numpy as np
 from .. import reference as ref
 from ..problem import Problem
 from ..weights import random_weight, row_slice
+from .attention import rows_of
 from .common import (
     ACTIVATION,
     EXACT_NMSE,
@@ -33,21 +34,25 @@ def embed(
     position: int = 0,
 ) -> None:
     w = random_weight(rng, dtype, vocab, dim, prepared, sigma=1)
-    history = rng.integers(0, vocab, position + rows + 3).astype(np.uint32)
+    history = rng.integers(0, vocab, (3, position + rows + 3)).astype(np.uint32)
+    slots, step = np.sort(rng.integers(0, 3, rows)), min(position, 2)
+    at = np.arange(rows) + position
     p.run(
         "embed",
         p.input("history", history),
         p.weight("table", w),
         p.output("h", rows, dim),
-        position=position,
+        rows_of(p, "rows", slots, at - step),
         rows=rows,
+        step=step,
         dim=dim,
         vocab=vocab,
+        history_stride=history.shape[1],
         scale=scale,
     )
     p.bytes = rows * (len(w.data) / vocab + 4 * dim)
     if p.checking:
-        p.expect("h", row_slice(w, history[position : position + rows]) * np.float32(scale))
+        p.expect("h", row_slice(w, history[slots, at]) * np.float32(scale))
 
 
 def rope_table(
@@ -58,8 +63,9 @@ def rope_table(
         "rope_table",
         p.input("inv_freq", inv_freq),
         p.output("table", rows, half, 2),
-        position=position,
+        rows_of(p, "rows", [0] * rows, np.arange(rows) + position - min(position, 5)),
         rows=rows,
+        step=min(position, 5),
         half_dim=half,
         scale=scale,
     )
@@ -76,26 +82,33 @@ def norm(
     rows: int,
     dim: int,
     formats: Sequence[str],
-    first_row: int = 0,
+    gather: Sequence[int] = (),
     eps: float = 1e-5,
     sigma: float = 1.0,
 ) -> None:
-    x, weight = normal(rng, first_row + rows, dim, sigma=sigma), 1 + normal(rng, dim, sigma=0.3)
+    """`gather`: the rows that the output's are of."""
+    rows = len(gather) or rows
+    which = np.array(gather or range(rows), np.uint32)
+    x, weight = (
+        normal(rng, which.max() + (2 if gather else 1), dim, sigma=sigma),
+        1 + normal(rng, dim, sigma=0.3),
+    )
     p.run(
         "norm",
         p.input("x", x),
         p.input("weight", weight),
         *p.activations("out", formats, rows, dim),
+        p.input("logit_rows", which) if gather else None,
         rows=rows,
-        first_row=first_row,
         dim=dim,
         eps=eps,
         formats=format_bits(formats),
+        gather=bool(gather),
     )
     p.bytes = rows * dim * (4 + sum(map(act_bytes, formats))) + 4 * dim
     p.flops = 4 * rows * dim
     if p.checking:
-        p.expect_activations("out", ref.rms_norm(x[first_row:].astype(np.float64), weight, eps), EXACT_NMSE)
+        p.expect_activations("out", ref.rms_norm(x[which].astype(np.float64), weight, eps), EXACT_NMSE)
 
 
 def norm_add(
@@ -108,10 +121,10 @@ def norm_add(
         p.input("weight", weight),
         p.inout("h", h),
         rows=rows,
-        first_row=0,
         dim=dim,
         eps=eps,
         formats=FORMAT["f32"],
+        gather=0,
     )
     p.bytes, p.flops = 12 * rows * dim, 5 * rows * dim
     if p.checking:

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from sampling import reference as sampler
 
 from .. import reference as ref
-from ..problem import Problem, struct
+from ..problem import Problem, poisoned, struct
 from .common import (
     EXACT_NMSE,
     Traits,
@@ -18,58 +19,106 @@ from .common import (
 )
 
 
-def _state(seed: int = 0, end_ids: Sequence[int] = (), **fields: Any) -> np.ndarray[Any, np.dtype[np.void]]:
-    """SamplerState [1]; it changes nothing but for `fields`, which are also those of `sampler.Settings`."""
-    state = np.zeros(1, struct("SamplerState"))
-    state["top_p"] = state["typical_p"] = state["repeat_penalty"] = 1
-    state["penalty_window"] = 64
-    state["seed_lo"], state["seed_hi"] = seed & 0xFFFFFFFF, seed >> 32
-    state["end_ids"][0, : len(end_ids)], state["n_end_ids"] = end_ids, len(end_ids)
-    bias = list(fields.pop("logit_bias", {}).items())
-    state["bias"][0, : len(bias)], state["n_bias"] = bias, len(bias)
-    for name, value in fields.items():
-        state[name] = value % 2**32 if name == "penalty_window" else value
+def _states(settings: Sequence[dict[str, Any]], slots: npt.NDArray[np.uint32]) -> npt.NDArray[np.void]:
+    """SamplerState of each slot: of `slots` with their `settings`, of others poison."""
+    state = poisoned((slots.max() + 2) * struct("SamplerState").itemsize).view(struct("SamplerState"))
+    for slot, fields in zip(slots, settings, strict=True):
+        fields = dict(fields)
+        s = np.zeros((), struct("SamplerState"))
+        s["top_p"] = s["typical_p"] = s["repeat_penalty"] = 1
+        s["penalty_window"] = 64
+        seed, end_ids = fields.pop("seed", 0), fields.pop("end_ids", ())
+        s["seed_lo"], s["seed_hi"] = seed & 0xFFFFFFFF, seed >> 32
+        s["end_ids"][: len(end_ids)], s["n_end_ids"] = end_ids, len(end_ids)
+        s["n_bias"] = len(fields.pop("logit_bias", {}))
+        s["masked"] = fields.pop("mask", None) is not None
+        for name, value in fields.items():
+            s[name] = value % 2**32 if name == "penalty_window" else value
+        state[slot] = s
     return state
+
+
+class _Slots:
+    """Some texts with settings of their own, as a step's buffers: their slots are in no order."""
+
+    def __init__(
+        self,
+        p: Problem,
+        rng: np.random.Generator,
+        vocab: int,
+        settings: Sequence[dict[str, Any]],
+        position: int = 40,
+        room: int = 4,
+    ) -> None:
+        n = len(settings)
+        self.p, self.vocab, self.settings, self.position = p, vocab, settings, position
+        self.slots = rng.permutation(n + 1)[:n].astype(np.uint32)
+        # A chunk of a prompt between the rows with logits, as in a mixed step.
+        self.logit_rows = np.arange(n, dtype=np.uint32) * 2
+        self.history = rng.integers(0, vocab, (n + 2, position + room + 1)).astype(np.uint32)
+        p.input("state", _states(settings, self.slots))
+        p.input("logit_rows", self.logit_rows)
+        bias = np.zeros((n + 2, 4096), struct("LogitBias"))
+        mask = poisoned(4 * (n + 2) * ((vocab + 31) // 32)).view(np.uint32).reshape(n + 2, -1)
+        for slot, s in zip(self.slots, settings, strict=True):
+            for i, (token, value) in enumerate(s.get("logit_bias", {}).items()):
+                bias[slot][i] = (token, value)
+            if (allowed := s.get("mask")) is not None:
+                bits = np.zeros(mask.shape[1] * 32, np.uint8)
+                bits[list(allowed)] = 1
+                mask[slot] = np.packbits(bits, bitorder="little").view(np.uint32)
+        p.input("bias", bias)
+        p.input("mask", mask)
+
+    def rows(self, position: int) -> str:
+        """The rows whose successors go to `position`, of a chain's third step where that is possible."""
+        rows = np.zeros(2 * len(self.slots), struct("Row"))
+        rows["slot"] = np.repeat(self.slots, 2)
+        rows["position"] = position - 1 - self.step(position)
+        return self.p.input(f"rows{position}", rows)
+
+    @staticmethod
+    def step(position: int) -> int:
+        return min(2, position - 1)
+
+    def params(self, position: int, step: int | None = None) -> dict[str, int]:
+        return dict(
+            rows=len(self.slots),
+            step=self.step(position) if step is None else step,
+            vocab=self.vocab,
+            history_stride=self.history.shape[1],
+        )
 
 
 def _logits(rng: np.random.Generator, vocab: int, sigma: float = 3.0) -> ref.F32:
     return normal(rng, vocab, sigma=sigma)
 
 
-def argmax(
-    p: Problem, dev: Traits, rng: np.random.Generator, vocab: int, kind: str, end: bool = False
-) -> None:
-    logits, best = _logits(rng, vocab), int(rng.integers(vocab))
-    if kind == "equal":
-        logits[:], best = 1.5, 0
-    elif kind == "ties":
-        others = rng.integers(best, vocab, 5)
-        logits[others] = logits[best] = logits.max() + 1
-    elif kind == "last":
-        best = vocab - 1
-        logits[best] = logits.max() + 1
-    else:
-        logits[logits < 1] = -np.inf
-        logits[best] = 50
-    position, context = 7, 20
-    history = rng.integers(0, vocab, context).astype(np.uint32)
-    control = np.zeros(2, np.uint32)
-    state = _state(end_ids=[vocab, best, 3] if end else [vocab])
+def argmax(p: Problem, dev: Traits, rng: np.random.Generator, vocab: int, kind: str, rows: int = 1) -> None:
+    logits, best = np.stack([_logits(rng, vocab) for _ in range(rows)]), rng.integers(0, vocab, rows)
+    for x, i in zip(logits, range(rows), strict=True):
+        if kind == "equal":
+            x[:], best[i] = 1.5, 0
+        elif kind == "ties":
+            others = rng.integers(best[i], vocab, 5)
+            x[others] = x[best[i]] = x.max() + 1
+        elif kind == "last":
+            best[i] = vocab - 1
+            x[best[i]] = x.max() + 1
+        else:
+            x[x < 1] = -np.inf
+            x[best[i]] = 50
     p.run(
         "argmax",
         p.input("logits", logits),
-        p.inout("history", history),
-        p.input("state", state),
-        p.inout("control", control),
-        position=position,
+        p.output("sampled", rows, dtype=np.uint32),
+        rows=rows,
         step=0,
         vocab=vocab,
+        history_stride=1,
     )
-    p.bytes = 4 * vocab
-    expected = history.copy()
-    expected[position] = best
-    p.expect("history", expected)
-    p.expect("control", np.array([end, 1], np.uint32))
+    p.bytes = 4 * vocab * rows
+    p.expect("sampled", best.astype(np.uint32))
 
 
 def sample_prepare(
@@ -79,28 +128,48 @@ def sample_prepare(
     vocab: int,
     position: int = 40,
     biased: bool = False,
+    masked: bool = False,
+    rows: int = 1,
     **settings: Any,
 ) -> None:
-    logits, history = _logits(rng, vocab), rng.integers(0, vocab, position + 4).astype(np.uint32)
-    history[:position:3] = history[0]  # one token many times
-    if biased:
-        ids = np.unique(rng.integers(0, vocab, 40)).tolist()
-        settings["logit_bias"] = {t: -np.inf if i % 7 == 0 else rng.uniform(-5, 5) for i, t in enumerate(ids)}
+    each = []
+    for _ in range(rows):
+        own = dict(settings)
+        if biased:
+            ids = np.unique(rng.integers(0, vocab, 40)).tolist()
+            own["logit_bias"] = {t: -np.inf if i % 7 == 0 else rng.uniform(-5, 5) for i, t in enumerate(ids)}
+        if masked:
+            own["mask"] = np.unique(rng.integers(0, vocab, max(vocab // 3, 1))).tolist()
+        each.append(own)
+    s = _Slots(p, rng, vocab, each, position)
+    s.history[:, :position:3] = s.history[:, :1]  # one token many times
+    logits = np.stack([_logits(rng, vocab) for _ in range(rows)])
     p.run(
         "sample_prepare",
         p.input("logits", logits),
-        p.input("history", history),
-        p.input("state", _state(**settings)),
-        p.inout("scaled", np.zeros(2 * vocab, np.float32)),
-        position=position,
-        step=0,
-        vocab=vocab,
+        p.input("history", s.history),
+        "state",
+        "bias",
+        "mask",
+        p.inout("scaled", np.zeros((rows, 2, vocab), np.float32)),
+        s.rows(position),
+        "logit_rows",
+        **s.params(position),
     )
-    p.bytes = 8 * vocab
-    if p.checking:
-        expected = sampler.penalised(logits, history[:position].tolist(), sampler.Settings(**settings))
-        p.expect("scaled", expected, EXACT_NMSE)
-        p.expect("scaled", np.zeros(vocab, np.uint32), offset=4 * vocab)  # the counts are left at zero
+    p.bytes = 8 * vocab * rows
+    for i in range(rows if p.checking else 0):
+        own = dict(each[i])
+        allowed = own.pop("mask", None)
+        x = logits[i].copy()
+        if allowed is not None:
+            forbidden = np.ones(vocab, bool)
+            forbidden[allowed] = False
+            x[forbidden] = -np.inf
+        history = s.history[s.slots[i], :position].tolist()
+        p.expect("scaled", sampler.penalised(x, history, sampler.Settings(**own)), EXACT_NMSE, 8 * vocab * i)
+        p.expect(
+            "scaled", np.zeros(vocab, np.uint32), offset=8 * vocab * i + 4 * vocab
+        )  # counts are left at zero
 
 
 def sample(
@@ -111,63 +180,156 @@ def sample(
     draws: int,
     sigma: float = 3.0,
     seed: int = 7,
+    rows: int = 1,
     **settings: Any,
 ) -> None:
-    """Draws tokens one after the other, as a chain does: prepare, select, next position."""
+    """Draws tokens one after the other, as a chain does: prepare, select, accept, next position."""
     start = 10
-    history = rng.integers(0, vocab, start + draws + 1).astype(np.uint32)
-    p.input("state", _state(seed, **settings))
-    p.inout("history", history)
-    p.inout("control", np.zeros(2, np.uint32))
-    p.inout("scaled", np.zeros(2 * vocab, np.float32))
-    expected = history.copy()
+    each = [dict(settings, seed=seed + i) for i in range(rows)]
+    s = _Slots(p, rng, vocab, each, start, draws)
+    p.inout("history", s.history)
+    p.inout("scaled", np.zeros((rows, 2, vocab), np.float32))
+    p.inout("sampled", np.zeros(rows, np.uint32))
+    slots = np.zeros(rows + 2, struct("SlotState"))
+    p.inout("slots", slots)
+    control = np.zeros(1, struct("Control"))
+    control["active"] = rows
+    p.inout("control", control)
+    expected = s.history.copy()
     for position in range(start, start + draws):
-        logits = _logits(rng, vocab, sigma)
-        while p.checking:  # where rounding could decide between two tokens, other logits
-            tokens = sampler.allowed(logits, expected[:position].tolist(), sampler.Settings(**settings), seed)
-            expected[position] = min(tokens)
-            if len(tokens) == 1:
-                break
-            logits = _logits(rng, vocab, sigma)
+        logits = np.stack([_logits(rng, vocab, sigma) for _ in range(rows)])
+        for i in range(rows if p.checking else 0):
+            own = sampler.Settings(**settings)
+            while True:  # where rounding could decide between two tokens, other logits
+                text = expected[s.slots[i]]
+                tokens = sampler.allowed(logits[i], text[:position].tolist(), own, seed + i)
+                text[position] = min(tokens)
+                if len(tokens) == 1:
+                    break
+                logits[i] = _logits(rng, vocab, sigma)
+        where, params = s.rows(position), s.params(position)
         name = p.input(f"logits{position}", logits)
-        params = dict(position=position, step=0, vocab=vocab)
-        p.run("sample_prepare", name, "history", "state", "scaled", **params)
-        p.run("sample_select", "scaled", "history", "state", "control", **params)
-    p.bytes = 4 * vocab
+        p.run(
+            "sample_prepare",
+            name,
+            "history",
+            "state",
+            "bias",
+            "mask",
+            "scaled",
+            where,
+            "logit_rows",
+            **params,
+        )
+        p.run("sample_select", "scaled", "state", "sampled", where, "logit_rows", **params)
+        p.run("accept", "sampled", "history", "state", "slots", "control", where, "logit_rows", **params)
+    p.timed = -2
+    p.bytes = 4 * vocab * rows
     if p.checking:
         p.expect("history", expected)
-        p.expect("control", np.array([0, draws], np.uint32))
+        slots = slots.copy()
+        slots["produced"][s.slots] = draws
+        p.expect("slots", slots)
+        p.expect("control", control)
 
 
-def logprobs(p: Problem, dev: Traits, rng: np.random.Generator, vocab: int, top: int, step: int) -> None:
-    logits, position = _logits(rng, vocab), 5
-    history = rng.integers(0, vocab, 8).astype(np.uint32)
+def accept(
+    p: Problem,
+    dev: Traits,
+    rng: np.random.Generator,
+    drafts: Sequence[int],
+    holds: Sequence[int],
+    end: bool = False,
+    limit: int = 0,
+    stopped: bool = False,
+) -> None:
+    """Texts with so many drafts each, of which the first `holds` are what is drawn."""
+    vocab, position, n = 50, 7, len(drafts)
+    each = [dict(end_ids=[48, 49])] * n
+    s = _Slots(p, rng, vocab - 2, each, position, max(drafts) + 2)
+    expected, slots = s.history.copy(), np.zeros(n + 2, struct("SlotState"))
+    slots["limit"], slots["stopped"] = limit, stopped
+    done, sampled, rows = slots.copy(), [], []
+    active = n
+    for i in range(n):
+        slot, text = s.slots[i], s.history[s.slots[i]]
+        for j in range(drafts[i] + 1):
+            rows.append((slot, position - 1 + j))
+            draft = text[position + j]
+            right = j < holds[i]
+            token = draft if right else (draft + 1) % (vocab - 2)
+            if end and j == 1:
+                token = 49
+            sampled.append(token)
+            before = all(expected[slot, position + k] == text[position + k] for k in range(j))
+            if before and not done[slot]["stopped"]:
+                expected[slot, position + j] = token
+                done[slot]["produced"] += 1
+                if done[slot]["produced"] == limit or token >= 48:
+                    done[slot]["stopped"] = 1
+                    active -= 1
+    control = np.zeros(1, struct("Control"))
+    control["active"] = n
+    after = control.copy()
+    after["active"], after["stop"] = active, active == 0
+    p.run(
+        "accept",
+        p.input("sampled", np.array(sampled, np.uint32)),
+        p.inout("history", s.history),
+        "state",
+        p.inout("slots", slots),
+        p.inout("control", control),
+        p.input("rows", np.array(rows, struct("Row"))),
+        p.input("all_rows", np.arange(len(rows), dtype=np.uint32)),
+        rows=len(rows),
+        step=0,
+        vocab=vocab,
+        history_stride=s.history.shape[1],
+    )
+    p.bytes = 16 * len(rows)
+    p.expect("history", expected)
+    p.expect("slots", done)
+    p.expect("control", after)
+
+
+def logprobs(
+    p: Problem, dev: Traits, rng: np.random.Generator, vocab: int, top: int, step: int, rows: int = 1
+) -> None:
+    logits, position = np.stack([_logits(rng, vocab) for _ in range(rows)]), 5
+    # Every second text does not want any.
+    each = [dict(want_logprobs=i % 2 == 0, n_logprobs=top) for i in range(rows)]
+    s = _Slots(p, rng, vocab, each, position)
+    chosen = rng.integers(0, vocab, rows).astype(np.uint32)
     record = struct("LogprobRecord")
     p.run(
         "logprobs",
         p.input("logits", logits),
-        p.input("history", history),
-        p.input("state", _state(want_logprobs=1, n_logprobs=top)),
-        p.output("records", step + 1, dtype=record),
-        position=position,
-        step=step,
-        vocab=vocab,
+        p.input("sampled", chosen),
+        "state",
+        p.output("records", (step + 1) * rows, dtype=record),
+        s.rows(position),
+        "logit_rows",
+        **s.params(position, step),
     )
-    p.bytes = 4 * vocab
+    p.bytes = 4 * vocab * rows
     if not p.checking:
         return
-    expected = ref.log_softmax(logits.astype(np.float64))
-    at, k = step * record.itemsize, min(top, vocab)
-    if vocab > 1:
-        p.expect("records", expected[history[position]][None], EXACT_NMSE, at)
-    else:  # log p = 0, which no relative error fits
-        p.expect("records", np.zeros(1, np.float32), offset=at)
-    best = np.lexsort((np.arange(vocab), -logits))[:k]
-    fields = record.fields
-    assert fields is not None
-    p.expect("records", best.astype(np.uint32), offset=at + fields["ids"][1])
-    if k and vocab > 1:
-        p.expect("records", expected[best], EXACT_NMSE, at + fields["values"][1])
+    poison = p.buffers["records"].data.copy()  # type: ignore[union-attr]
+    for i in range(rows):
+        at, k = (step * rows + i) * record.itemsize, min(top, vocab)
+        if i % 2:
+            p.expect("records", poison[step * rows + i : step * rows + i + 1], offset=at)
+            continue
+        expected = ref.log_softmax(logits[i].astype(np.float64))
+        if vocab > 1:
+            p.expect("records", expected[chosen[i]][None], EXACT_NMSE, at)
+        else:  # log p = 0, which no relative error fits
+            p.expect("records", np.zeros(1, np.float32), offset=at)
+        best = np.lexsort((np.arange(vocab), -logits[i]))[:k]
+        fields = record.fields
+        assert fields is not None
+        p.expect("records", best.astype(np.uint32), offset=at + fields["ids"][1])
+        if k and vocab > 1:
+            p.expect("records", expected[best], EXACT_NMSE, at + fields["values"][1])
     if step:
-        untouched = p.buffers["records"].data[:step]  # type: ignore[union-attr]
-        p.expect("records", untouched)
+        p.expect("records", poison[: step * rows])

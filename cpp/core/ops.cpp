@@ -1,0 +1,282 @@
+#include "core/ops.h"
+
+#include <array>
+#include <string>
+#include <type_traits>
+
+#include "core/dispatch.h"
+#include "core/error.h"
+
+namespace akunu {
+
+namespace {
+
+constexpr auto R = Access::kRead, W = Access::kWrite, RW = Access::kReadWrite;
+constexpr bool kOptional = true;
+
+#define FIELD(Struct, field) \
+    FieldInfo { #field, offsetof(Struct, field), std::is_same_v<decltype(Struct::field), float> }
+
+constexpr FieldInfo kEmbedFields[] = {
+    FIELD(EmbedParams, rows),  FIELD(EmbedParams, step),           FIELD(EmbedParams, dim),
+    FIELD(EmbedParams, vocab), FIELD(EmbedParams, history_stride), FIELD(EmbedParams, scale)};
+constexpr FieldInfo kRopeTableFields[] = {FIELD(RopeTableParams, rows), FIELD(RopeTableParams, step),
+                                          FIELD(RopeTableParams, half_dim), FIELD(RopeTableParams, scale)};
+constexpr FieldInfo kNormFields[] = {FIELD(NormParams, rows), FIELD(NormParams, dim), FIELD(NormParams, eps),
+                                     FIELD(NormParams, formats), FIELD(NormParams, gather)};
+constexpr FieldInfo kQuantizeFields[] = {FIELD(QuantizeParams, rows), FIELD(QuantizeParams, dim),
+                                         FIELD(QuantizeParams, formats)};
+constexpr FieldInfo kMatmulFields[] = {FIELD(MatmulParams, rows),       FIELD(MatmulParams, n),
+                                       FIELD(MatmulParams, k),          FIELD(MatmulParams, y_stride),
+                                       FIELD(MatmulParams, accumulate), FIELD(MatmulParams, has_bias),
+                                       FIELD(MatmulParams, softcap)};
+constexpr FieldInfo kGateUpFields[] = {FIELD(GateUpParams, rows), FIELD(GateUpParams, n), FIELD(GateUpParams, k),
+                                       FIELD(GateUpParams, activation), FIELD(GateUpParams, formats)};
+constexpr FieldInfo kNormQkvFields[] = {FIELD(NormQkvParams, n_q),      FIELD(NormQkvParams, n_kv),
+                                        FIELD(NormQkvParams, k),        FIELD(NormQkvParams, k_offset),
+                                        FIELD(NormQkvParams, v_offset), FIELD(NormQkvParams, has_bias),
+                                        FIELD(NormQkvParams, eps)};
+constexpr FieldInfo kNormGateUpFields[] = {FIELD(NormGateUpParams, n), FIELD(NormGateUpParams, k),
+                                           FIELD(NormGateUpParams, activation), FIELD(NormGateUpParams, formats),
+                                           FIELD(NormGateUpParams, eps)};
+constexpr FieldInfo kGateActFields[] = {FIELD(GateActParams, rows), FIELD(GateActParams, n),
+                                        FIELD(GateActParams, activation), FIELD(GateActParams, formats)};
+constexpr FieldInfo kRopeKvFields[] = {
+    FIELD(RopeKvParams, rows),       FIELD(RopeKvParams, step),      FIELD(RopeKvParams, n_heads),
+    FIELD(RopeKvParams, n_kv_heads), FIELD(RopeKvParams, head_dim),  FIELD(RopeKvParams, rope_dim),
+    FIELD(RopeKvParams, style),      FIELD(RopeKvParams, qk_norm),   FIELD(RopeKvParams, eps),
+    FIELD(RopeKvParams, max_pages),  FIELD(RopeKvParams, page_words)};
+constexpr FieldInfo kAttentionFields[] = {
+    FIELD(AttentionParams, rows),    FIELD(AttentionParams, step),       FIELD(AttentionParams, keys),
+    FIELD(AttentionParams, n_heads), FIELD(AttentionParams, n_kv_heads), FIELD(AttentionParams, head_dim),
+    FIELD(AttentionParams, window),  FIELD(AttentionParams, max_pages),  FIELD(AttentionParams, page_words),
+    FIELD(AttentionParams, scale),   FIELD(AttentionParams, softcap),    FIELD(AttentionParams, formats)};
+constexpr FieldInfo kKvCopyFields[] = {FIELD(KvCopyParams, rows), FIELD(KvCopyParams, page_words)};
+constexpr FieldInfo kSampleFields[] = {FIELD(SampleParams, rows), FIELD(SampleParams, step), FIELD(SampleParams, vocab),
+                                       FIELD(SampleParams, history_stride)};
+
+#undef FIELD
+
+constexpr BufferInfo kEmbedBuffers[] = {{"history", R}, {"weight", R}, {"hidden", W}, {"rows", R}};
+constexpr BufferInfo kRopeTableBuffers[] = {{"inv_freq", R}, {"table", W}, {"rows", R}};
+constexpr BufferInfo kNormBuffers[] = {
+    {"x", R}, {"weight", R}, {"out_f32", W, kOptional}, {"out_compact", W, kOptional}, {"logit_rows", R, kOptional}};
+constexpr BufferInfo kNormAddBuffers[] = {{"x", R}, {"weight", R}, {"hidden", RW}};
+constexpr BufferInfo kQuantizeBuffers[] = {{"x", R}, {"out_f32", W, kOptional}, {"out_compact", W, kOptional}};
+constexpr BufferInfo kMatmulBuffers[] = {{"x", R}, {"weight", R}, {"y", RW}, {"bias", R, kOptional}};
+constexpr BufferInfo kGateUpBuffers[] = {
+    {"x", R}, {"gate", R}, {"up", R}, {"out_f32", W, kOptional}, {"out_compact", W, kOptional}};
+constexpr BufferInfo kNormQkvBuffers[] = {
+    {"hidden", R}, {"norm", R}, {"q", R}, {"k", R, kOptional}, {"v", R, kOptional}, {"y", W}, {"bias", R, kOptional}};
+constexpr BufferInfo kNormGateUpBuffers[] = {
+    {"hidden", R}, {"norm", R}, {"gate", R}, {"up", R}, {"out_f32", W, kOptional}, {"out_compact", W, kOptional}};
+constexpr BufferInfo kGateActBuffers[] = {
+    {"gate", R}, {"up", R}, {"out_f32", W, kOptional}, {"out_compact", W, kOptional}};
+constexpr BufferInfo kRopeKvBuffers[] = {
+    {"q", RW}, {"k", RW}, {"v", R}, {"table", R}, {"kv", RW}, {"qk_norm", R, kOptional}, {"rows", R}, {"pages", R}};
+constexpr BufferInfo kAttentionBuffers[] = {{"q", R}, {"kv", R}, {"out", W}, {"rows", R}, {"pages", R}};
+constexpr BufferInfo kAttentionSplitBuffers[] = {{"q", R}, {"kv", R}, {"partials", W}, {"rows", R}, {"pages", R}};
+constexpr BufferInfo kAttentionMergeBuffers[] = {
+    {"partials", R}, {"out_f32", W, kOptional}, {"out_compact", W, kOptional}, {"rows", R}};
+constexpr BufferInfo kKvCopyBuffers[] = {{"pairs", R}, {"kv", RW}};
+constexpr BufferInfo kArgmaxBuffers[] = {{"logits", R}, {"sampled", W}};
+constexpr BufferInfo kSamplePrepareBuffers[] = {{"logits", R}, {"history", R}, {"state", R}, {"bias", R},
+                                                {"mask", R},   {"scaled", RW}, {"rows", R},  {"logit_rows", R}};
+constexpr BufferInfo kSampleSelectBuffers[] = {
+    {"scaled", RW}, {"state", R}, {"sampled", W}, {"rows", R}, {"logit_rows", R}};
+constexpr BufferInfo kLogprobsBuffers[] = {{"logits", R},  {"sampled", R}, {"state", R},
+                                           {"records", W}, {"rows", R},    {"logit_rows", R}};
+constexpr BufferInfo kAcceptBuffers[] = {{"sampled", R},  {"history", RW}, {"state", R},     {"slots", RW},
+                                         {"control", RW}, {"rows", R},     {"logit_rows", R}};
+
+template <typename P>
+P params_of(const DispatchCmd& c) {
+    P p;
+    std::memcpy(&p, c.params.data(), sizeof p);
+    return p;
+}
+
+// Bytes per element that an activation of these formats takes (int8 blocks carry their scales and sums).
+double act_bytes(std::uint32_t formats) {
+    return (formats & kActF32 ? 4.0 : 0.0) + (formats & kActQ8 ? 1.5 : 0.0) + (formats & kActF16 ? 2.0 : 0.0);
+}
+
+double kv_element(DType t) { return static_cast<double>(row_bytes(t, 32)) / 32; }
+
+double weight_bytes(DType t, double rows, double cols) {
+    return rows * static_cast<double>(row_bytes(t, static_cast<std::uint64_t>(cols)));
+}
+
+Cost per_row(double bytes, double flops) {
+    Cost c;
+    c.bytes_per_row = bytes;
+    c.flops_per_row = flops;
+    return c;
+}
+
+Cost& read_weights(Cost& c, double bytes) {
+    c.weights += bytes;
+    c.bytes += bytes;
+    return c;
+}
+
+// One row of the table, not all of it.
+Cost embed_cost(const DispatchCmd& c) {
+    const auto p = params_of<EmbedParams>(c);
+    return per_row(weight_bytes(c.weight, 1, p.dim) + 4.0 * p.dim, p.dim);
+}
+
+Cost rope_table_cost(const DispatchCmd& c) {
+    const auto p = params_of<RopeTableParams>(c);
+    return per_row(8.0 * p.half_dim, 2.0 * p.half_dim);
+}
+
+Cost norm_cost(const DispatchCmd& c) {
+    const auto p = params_of<NormParams>(c);
+    Cost cost = per_row(p.dim * (4.0 + act_bytes(p.formats)), 4.0 * p.dim);
+    cost.bytes = 4.0 * p.dim;
+    return cost;
+}
+
+Cost norm_add_cost(const DispatchCmd& c) {
+    const auto p = params_of<NormParams>(c);
+    return per_row(12.0 * p.dim, 5.0 * p.dim);
+}
+
+Cost quantize_cost(const DispatchCmd& c) {
+    const auto p = params_of<QuantizeParams>(c);
+    return per_row((4.0 + act_bytes(p.formats)) * p.dim, 2.0 * p.dim);
+}
+
+Cost matmul_cost(const DispatchCmd& c) {
+    const auto p = params_of<MatmulParams>(c);
+    Cost cost = per_row(act_bytes(c.input_format) * p.k + 4.0 * p.n * (p.accumulate ? 2 : 1), 2.0 * p.n * p.k);
+    return read_weights(cost, weight_bytes(c.weight, p.n, p.k));
+}
+
+Cost gate_up_cost(const DispatchCmd& c) {
+    const auto p = params_of<GateUpParams>(c);
+    Cost cost = per_row(act_bytes(c.input_format) * p.k + act_bytes(p.formats) * p.n, 4.0 * p.n * p.k);
+    return read_weights(cost, 2 * weight_bytes(c.weight, p.n, p.k));
+}
+
+Cost norm_qkv_cost(const DispatchCmd& c) {
+    const auto p = params_of<NormQkvParams>(c);
+    const bool k = bool(c.buffers[3]), v = bool(c.buffers[4]);
+    const double n = p.n_q + (k ? 1.0 : 0.0) * p.n_kv + (v ? 1.0 : 0.0) * p.n_kv;
+    Cost cost;
+    cost.bytes = 8.0 * p.k + 4.0 * n;
+    cost.flops = 2.0 * n * p.k + 4.0 * p.k;
+    read_weights(cost, weight_bytes(c.weight, p.n_q + (k ? 1.0 : 0.0) * p.n_kv, p.k));
+    return read_weights(cost, v ? weight_bytes(c.last_weight, p.n_kv, p.k) : 0);
+}
+
+Cost norm_gate_up_cost(const DispatchCmd& c) {
+    const auto p = params_of<NormGateUpParams>(c);
+    Cost cost;
+    cost.bytes = 8.0 * p.k + act_bytes(p.formats) * p.n;
+    cost.flops = 4.0 * p.n * p.k + 4.0 * p.k;
+    return read_weights(cost, 2 * weight_bytes(c.weight, p.n, p.k));
+}
+
+Cost gate_act_cost(const DispatchCmd& c) {
+    const auto p = params_of<GateActParams>(c);
+    return per_row((8.0 + act_bytes(p.formats)) * p.n, 5.0 * p.n);
+}
+
+Cost rope_kv_cost(const DispatchCmd& c) {
+    const auto p = params_of<RopeKvParams>(c);
+    const double q = static_cast<double>(p.n_heads) * p.head_dim, kv = static_cast<double>(p.n_kv_heads) * p.head_dim;
+    return per_row(8.0 * q + (8.0 + 2 * kv_element(c.kv)) * kv, 6.0 * (q + kv));
+}
+
+// The partial results of a split are the device's to add.
+Cost attention_cost(const DispatchCmd& c) {
+    const auto p = params_of<AttentionParams>(c);
+    const double q = static_cast<double>(p.n_heads) * p.head_dim;
+    Cost cost = per_row(c.op == Op::kAttentionSplit ? 4.0 * q : 8.0 * q, 0);
+    cost.window = p.window;
+    cost.kv_per_key = cost.bytes_per_key = 2 * kv_element(c.kv) * p.n_kv_heads * p.head_dim;
+    cost.flops_per_row_key = 4.0 * q;
+    return cost;
+}
+
+Cost attention_merge_cost(const DispatchCmd& c) {
+    const auto p = params_of<AttentionParams>(c);
+    const double q = static_cast<double>(p.n_heads) * p.head_dim;
+    Cost cost = per_row(act_bytes(p.formats) * q, 2.0 * q);
+    cost.window = p.window;
+    return cost;
+}
+
+Cost kv_copy_cost(const DispatchCmd& c) { return per_row(8.0 * params_of<KvCopyParams>(c).page_words, 0); }
+
+Cost sample_cost(const DispatchCmd& c) {
+    const double v = params_of<SampleParams>(c).vocab;
+    return per_row(c.op == Op::kSamplePrepare ? 8 * v : 4 * v, v);
+}
+
+Cost accept_cost(const DispatchCmd&) { return per_row(16, 0); }
+
+template <typename P>
+constexpr OpInfo row(std::string_view name, std::span<const FieldInfo> fields, std::span<const BufferInfo> buffers,
+                     Cost (*cost)(const DispatchCmd&)) {
+    static_assert(sizeof(P) <= kMaxParamBytes && sizeof(P) % 4 == 0);
+    return {name, sizeof(P), fields, buffers, cost};
+}
+
+constexpr OpInfo kOps[] = {
+    row<EmbedParams>("embed", kEmbedFields, kEmbedBuffers, embed_cost),
+    row<RopeTableParams>("rope_table", kRopeTableFields, kRopeTableBuffers, rope_table_cost),
+    row<NormParams>("norm", kNormFields, kNormBuffers, norm_cost),
+    row<NormParams>("norm_add", kNormFields, kNormAddBuffers, norm_add_cost),
+    row<QuantizeParams>("quantize", kQuantizeFields, kQuantizeBuffers, quantize_cost),
+    row<MatmulParams>("matmul", kMatmulFields, kMatmulBuffers, matmul_cost),
+    row<GateUpParams>("gate_up", kGateUpFields, kGateUpBuffers, gate_up_cost),
+    row<NormQkvParams>("norm_qkv", kNormQkvFields, kNormQkvBuffers, norm_qkv_cost),
+    row<NormGateUpParams>("norm_gate_up", kNormGateUpFields, kNormGateUpBuffers, norm_gate_up_cost),
+    row<GateActParams>("gate_act", kGateActFields, kGateActBuffers, gate_act_cost),
+    row<RopeKvParams>("rope_kv", kRopeKvFields, kRopeKvBuffers, rope_kv_cost),
+    row<AttentionParams>("attention", kAttentionFields, kAttentionBuffers, attention_cost),
+    row<AttentionParams>("attention_split", kAttentionFields, kAttentionSplitBuffers, attention_cost),
+    row<AttentionParams>("attention_merge", kAttentionFields, kAttentionMergeBuffers, attention_merge_cost),
+    row<KvCopyParams>("kv_copy", kKvCopyFields, kKvCopyBuffers, kv_copy_cost),
+    row<SampleParams>("argmax", kSampleFields, kArgmaxBuffers, sample_cost),
+    row<SampleParams>("sample_prepare", kSampleFields, kSamplePrepareBuffers, sample_cost),
+    row<SampleParams>("sample_select", kSampleFields, kSampleSelectBuffers, sample_cost),
+    row<SampleParams>("logprobs", kSampleFields, kLogprobsBuffers, sample_cost),
+    row<SampleParams>("accept", kSampleFields, kAcceptBuffers, accept_cost),
+};
+
+// Every op has a row, which names all of its parameters.
+consteval bool complete() {
+    if (std::size(kOps) != static_cast<std::size_t>(Op::kCount)) return false;
+    for (const OpInfo& op : kOps) {
+        if (op.name.empty() || op.fields.size() * 4 != op.param_bytes || op.buffers.size() > kMaxBuffers) return false;
+        for (std::size_t i = 0; i < op.fields.size(); ++i) {
+            if (op.fields[i].offset != 4 * i) return false;
+        }
+    }
+    return true;
+}
+static_assert(complete());
+
+}  // namespace
+
+const OpInfo& op_info(Op op) { return kOps[static_cast<std::size_t>(op)]; }
+
+Op op_named(std::string_view name) {
+    for (std::size_t i = 0; i < std::size(kOps); ++i) {
+        if (kOps[i].name == name) return static_cast<Op>(i);
+    }
+    throw InvalidArgumentError("unknown op '" + std::string(name) + "'");
+}
+
+const FieldInfo* find_field(const OpInfo& op, std::string_view name) {
+    for (const FieldInfo& f : op.fields) {
+        if (f.name == name) return &f;
+    }
+    return nullptr;
+}
+
+}  // namespace akunu

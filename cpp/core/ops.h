@@ -1,0 +1,82 @@
+// Every op, in one table: its name, its parameters' fields, its buffers and how it uses them, and what it must move and
+// compute. Names, views for Python, barriers, costs and the kernel lab follow from these rows; a device adds a kernel.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace akunu {
+
+enum class Op : std::uint8_t {
+    kEmbed,
+    kRopeTable,
+    kNorm,
+    kNormAdd,
+    kQuantize,
+    kMatmul,
+    kGateUp,
+    kNormQkv,
+    kNormGateUp,
+    kGateAct,
+    kRopeKv,
+    kAttention,
+    kAttentionSplit,
+    kAttentionMerge,
+    kKvCopy,
+    kArgmax,
+    kSamplePrepare,
+    kSampleSelect,
+    kLogprobs,
+    kAccept,
+    kCount,
+};
+
+enum class Access : std::uint8_t { kRead = 1, kWrite = 2, kReadWrite = 3 };
+
+// A buffer of an op, at its place in DispatchCmd::buffers.
+struct BufferInfo {
+    std::string_view name;
+    Access access = Access::kRead;
+    bool optional = false;
+};
+
+// A 4-byte field of an op's parameters.
+struct FieldInfo {
+    std::string_view name;
+    std::uint8_t offset = 0;
+    bool is_float = false;
+};
+
+struct DispatchCmd;
+
+// Bytes and FLOPs that a command must move and do:
+// fixed + rows·per_row + (keys that any row sees)·per_key + (keys seen, summed over rows)·per_row_key; and partial
+// results per key, up to a limit.
+struct Cost {
+    double weights = 0, kv_per_key = 0;  // of the bytes: what must be read whatever the kernels are
+    double bytes = 0, bytes_per_row = 0, bytes_per_key = 0;
+    double partials_per_key = 0, partials_most = 0;
+    double flops = 0, flops_per_row = 0, flops_per_row_key = 0;
+    std::uint32_t window = 0;
+};
+
+struct OpInfo {
+    std::string_view name;
+    std::size_t param_bytes = 0;
+    std::span<const FieldInfo> fields;
+    std::span<const BufferInfo> buffers;
+    Cost (*cost)(const DispatchCmd&) = nullptr;
+};
+
+const OpInfo& op_info(Op op);
+inline std::string_view op_name(Op op) { return op_info(op).name; }
+
+// The op of that name. Throws InvalidArgumentError.
+Op op_named(std::string_view name);
+
+// The field of that name, or null.
+const FieldInfo* find_field(const OpInfo& op, std::string_view name);
+
+}  // namespace akunu

@@ -1,0 +1,21 @@
+// Where a model's weights come from.
+#pragma once
+
+#include <string>
+
+#include "core/device.h"
+
+namespace akunu {
+
+class WeightSource {
+  public:
+    virtual ~WeightSource() = default;
+    virtual bool has(const std::string& name) const = 0;
+    // The tensor's bytes, valid until `done(name)`, or for the source's lifetime when they lie in a `mapping`.
+    virtual HostTensor get(const std::string& name) = 0;
+    // The bytes will not be read again.
+    virtual void done(const std::string& name) = 0;
+    virtual std::uint64_t total_bytes() const = 0;
+};
+
+}  // namespace akunu

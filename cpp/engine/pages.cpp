@@ -1,0 +1,154 @@
+#include "engine/pages.h"
+
+#include <algorithm>
+
+namespace akunu {
+
+PagePool::PagePool(std::uint32_t pages) : pages_(pages) {
+    free_.reserve(pages);
+    for (std::uint32_t i = pages; i-- > 0;) free_.push_back(i);
+}
+
+void PagePool::leave_queue(std::uint32_t page) { queue_.erase({pages_[page].used, page}); }
+
+void PagePool::touch(std::uint32_t page) {
+    leave_queue(page);
+    Page& p = pages_[page];
+    p.used = ++clock_;
+    if (evictable(p)) queue_.insert({p.used, page});
+}
+
+std::vector<std::uint32_t>* PagePool::children_of(std::uint32_t parent, std::uint32_t first) {
+    const auto at = tree_.find(key(parent, first));
+    return at == tree_.end() ? nullptr : &at->second;
+}
+
+void PagePool::withdraw(std::uint32_t page) {
+    leave_queue(page);
+    Page& p = pages_[page];
+    const auto at = tree_.find(key(p.parent, p.tokens[0]));
+    std::erase(at->second, page);
+    if (at->second.empty()) tree_.erase(at);
+    if (p.parent != kNone) {
+        Page& parent = pages_[p.parent];
+        // Its turn is that of its own last use.
+        if (--parent.children == 0 && evictable(parent)) queue_.insert({parent.used, p.parent});
+    }
+    p.n_tokens = 0;
+    p.parent = kNone;
+}
+
+std::uint32_t PagePool::acquire() {
+    if (free_.empty()) {
+        if (queue_.empty()) return kNone;
+        const std::uint32_t oldest = queue_.begin()->second;
+        withdraw(oldest);
+        --cached_;
+        free_.push_back(oldest);
+    }
+    const std::uint32_t page = free_.back();
+    free_.pop_back();
+    pages_[page].holders = 1;
+    ++held_;
+    return page;
+}
+
+void PagePool::hold(std::uint32_t page) {
+    Page& p = pages_[page];
+    if (p.holders++ == 0) {
+        ++held_;
+        --cached_;
+    }
+    touch(page);
+}
+
+void PagePool::release(std::uint32_t page) {
+    Page& p = pages_[page];
+    if (--p.holders != 0) return;
+    --held_;
+    if (p.n_tokens == 0) {
+        free_.push_back(page);
+    } else {
+        ++cached_;
+        touch(page);
+    }
+}
+
+PagePool::Match PagePool::match(std::span<const std::uint32_t> tokens) {
+    Match m;
+    std::uint32_t parent = kNone;
+    while (!tokens.empty()) {
+        const auto* siblings = children_of(parent, tokens[0]);
+        if (!siblings) break;
+        std::uint32_t best = kNone;
+        std::size_t longest = 0;
+        for (const std::uint32_t page : *siblings) {
+            const auto have = tokens_of(pages_[page]);
+            const auto n = static_cast<std::size_t>(std::ranges::mismatch(have, tokens).in1 - have.begin());
+            if (n > longest) longest = n, best = page;
+        }
+        if (longest < kPagePositions) {
+            m.partial = best;
+            m.partial_tokens = static_cast<std::uint32_t>(longest);
+            break;
+        }
+        m.pages.push_back(best);
+        tokens = tokens.subspan(longest);
+        parent = best;
+    }
+    for (const std::uint32_t page : m.pages) hold(page);
+    if (m.partial != kNone) hold(m.partial);
+    return m;
+}
+
+std::uint32_t PagePool::publish(std::uint32_t parent, std::uint32_t page, std::span<const std::uint32_t> tokens) {
+    if (auto* siblings = children_of(parent, tokens[0])) {
+        std::vector<std::uint32_t> covered;  // by these tokens: of no more use
+        for (const std::uint32_t other : *siblings) {
+            const auto have = tokens_of(pages_[other]);
+            if (other != page && std::ranges::equal(have, tokens)) {
+                hold(other);
+                release(page);
+                return other;
+            }
+            if (have.size() < tokens.size() && pages_[other].holders == 0 &&
+                std::ranges::equal(have, tokens.first(have.size()))) {
+                covered.push_back(other);
+            }
+        }
+        for (const std::uint32_t other : covered) {
+            withdraw(other);
+            --cached_;
+            free_.push_back(other);
+        }
+    }
+    Page& p = pages_[page];
+    p.parent = parent;
+    p.n_tokens = static_cast<std::uint32_t>(tokens.size());
+    std::ranges::copy(tokens, p.tokens.begin());
+    tree_[key(parent, tokens[0])].push_back(page);
+    if (parent != kNone) {
+        leave_queue(parent);
+        ++pages_[parent].children;
+    }
+    p.used = ++clock_;
+    return page;
+}
+
+bool PagePool::make_private(std::uint32_t page) {
+    const Page& p = pages_[page];
+    if (p.holders != 1 || p.children != 0) return false;
+    if (p.n_tokens != 0) withdraw(page);
+    return true;
+}
+
+void PagePool::forget() {
+    while (!queue_.empty()) {
+        const std::uint32_t page = queue_.begin()->second;
+        withdraw(page);
+        --cached_;
+        free_.push_back(page);
+    }
+}
+
+}  // namespace akunu

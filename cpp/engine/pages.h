@@ -1,0 +1,87 @@
+// PagePool: who holds which page of the cache, and which texts' pages can be used again. It counts; the pages' contents
+// are the device's.
+//
+// Pages that hold a text's keys and values form a tree: a page follows the page of the tokens before its own. A text
+// that begins like an earlier one, whoever's it was, shares the pages of the common beginning. A page in the tree that
+// nobody holds stays until its memory is needed; those used longest ago go first, and no page before the pages that
+// follow it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <set>
+#include <span>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "core/params.h"
+
+namespace akunu {
+
+class PagePool {
+  public:
+    static constexpr std::uint32_t kNone = UINT32_MAX;
+
+    explicit PagePool(std::uint32_t pages);
+
+    // A page that only the caller holds; kNone when all are held.
+    std::uint32_t acquire();
+    void hold(std::uint32_t page);
+    void release(std::uint32_t page);
+
+    // The longest cached beginning of `tokens`: pages whose tokens match whole, and how many tokens of one more match.
+    // All are held for the caller.
+    struct Match {
+        std::vector<std::uint32_t> pages;
+        std::uint32_t partial = kNone, partial_tokens = 0;
+    };
+    Match match(std::span<const std::uint32_t> tokens);
+
+    // Enters the caller's page, which holds these tokens, behind `parent` (kNone: at a text's beginning). Returns the
+    // page to hold from now on: an equal one that was there before, in whose favour the caller's is released, or
+    // `page`.
+    std::uint32_t publish(std::uint32_t parent, std::uint32_t page, std::span<const std::uint32_t> tokens);
+
+    // Makes a held page one that only the caller holds and may write: true where nobody else holds it or its tokens go
+    // on in other pages. It leaves the tree.
+    bool make_private(std::uint32_t page);
+
+    // Forgets every text that nobody holds.
+    void forget();
+
+    std::uint32_t pages() const { return static_cast<std::uint32_t>(pages_.size()); }
+    std::uint32_t held() const { return held_; }
+    // In the tree, held by nobody.
+    std::uint32_t cached() const { return cached_; }
+    // That acquire can give.
+    std::uint32_t available() const { return pages() - held_; }
+
+  private:
+    struct Page {
+        std::uint32_t holders = 0;
+        std::uint32_t parent = kNone;
+        std::uint32_t children = 0;
+        std::uint32_t n_tokens = 0;  // 0: not in the tree
+        std::uint64_t used = 0;
+        std::array<std::uint32_t, kPagePositions> tokens{};
+    };
+    static std::uint64_t key(std::uint32_t parent, std::uint32_t first) { return std::uint64_t{parent} << 32 | first; }
+    std::span<const std::uint32_t> tokens_of(const Page& p) const { return {p.tokens.data(), p.n_tokens}; }
+    bool evictable(const Page& p) const { return p.holders == 0 && p.n_tokens != 0 && p.children == 0; }
+    // Takes a page out of the tree.
+    void withdraw(std::uint32_t page);
+    // After a change of what `evictable` looks at.
+    void touch(std::uint32_t page);
+    void leave_queue(std::uint32_t page);
+    std::vector<std::uint32_t>* children_of(std::uint32_t parent, std::uint32_t first);
+
+    std::vector<Page> pages_;
+    std::vector<std::uint32_t> free_;
+    std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> tree_;  // by parent and first token
+    std::set<std::pair<std::uint64_t, std::uint32_t>> queue_;             // evictable pages, by last use
+    std::uint64_t clock_ = 0;
+    std::uint32_t held_ = 0, cached_ = 0;
+};
+
+}  // namespace akunu

@@ -1,0 +1,26 @@
+// Sequence: a text in the making. It owns its place in the step's buffers (the slot), its pages, and its settings.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/sampling.h"
+
+namespace akunu {
+
+// A text's tokens are in the history of its slot. Those at [0, length) are in the cache, [length, known) are still to
+// be run: the rest of the prompt, or the token that was drawn last.
+struct Sequence {
+    bool open = false;
+    std::uint32_t length = 0, known = 0;
+    std::uint32_t prompt = 0;     // tokens of the prompt
+    std::uint32_t published = 0;  // pages that other texts can find
+    std::vector<std::uint32_t> pages;
+    SamplerState sampler;
+    bool plain = true;  // greedy, without anything that changes a logit
+
+    bool pending() const { return known > length && known > prompt; }
+    bool prompting() const { return length < prompt; }
+};
+
+}  // namespace akunu

@@ -1,0 +1,42 @@
+#include "plan/activations.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+
+namespace akunu {
+
+void Activations::reserve(const std::string& name, std::uint64_t dim, std::uint32_t formats) {
+    Need& n = needs_[name];
+    n.dim = std::max(n.dim, dim);
+    n.formats |= formats;
+}
+
+void Activations::reserve_bytes(const std::string& name, std::uint64_t bytes) {
+    Need& n = needs_[name];
+    n.bytes = std::max(n.bytes, bytes);
+}
+
+std::uint64_t Activations::allocate(Device& device, std::uint64_t rows) {
+    rows_ = rows;
+    std::uint64_t total = 0;
+    const auto own = [&](std::uint64_t bytes) {
+        owned_.emplace_back(device, std::max<std::uint64_t>(bytes, 64), MemoryKind::kDevice);
+        total += bytes;
+        return owned_.back().at();
+    };
+    for (const auto& [name, n] : needs_) {
+        std::uint64_t elements = 0;
+        if (__builtin_mul_overflow(rows, n.dim, &elements) || elements > (std::uint64_t{1} << 60)) {
+            throw InvalidArgumentError("activation '" + name + "' of " + std::to_string(rows) + "x" +
+                                       std::to_string(n.dim) + " overflows 64 bits");
+        }
+        Act& a = acts_[name];
+        if (n.bytes) a.f32 = own(n.bytes);
+        if (n.formats & kActF32) a.f32 = own(device.activation_bytes(kActF32, rows, n.dim));
+        if (n.formats & ~kActF32) a.compact = own(device.activation_bytes(n.formats & ~kActF32, rows, n.dim));
+    }
+    return total;
+}
+
+}  // namespace akunu

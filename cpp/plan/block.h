@@ -1,0 +1,35 @@
+// Block: one mixer of a model, between two states of the residual stream. A block's file is the only place that knows
+// what it is: it loads its tensors, reserves its activations, and emits its commands.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "plan/emitter.h"
+#include "plan/loader.h"
+
+namespace akunu {
+
+class Block {
+  public:
+    virtual ~Block() = default;
+    // Names what it needs between its commands, for texts of up to `context` tokens.
+    virtual void reserve(const Device& device, Activations& activations, std::uint32_t context) const = 0;
+    virtual void emit(Emitter& e, Phase phase) const = 0;
+    // Bytes of its cache for kPagePositions positions; 0 where it keeps none.
+    virtual std::uint64_t kv_page_bytes(const Device&, DType) const { return 0; }
+};
+
+// A layer's place: "layers.3." before its tensors' names, and its index on labels.
+struct LayerPlace {
+    std::string prefix;
+    int index = 0;
+};
+
+// Each mixer's, in a file of its name.
+std::unique_ptr<Block> load_attention(Loader& loader, const ModelConfig& config, const LayerConfig& layer,
+                                      const LayerPlace& place);
+std::unique_ptr<Block> load_feed_forward(Loader& loader, const ModelConfig& config, const LayerConfig& layer,
+                                         const LayerPlace& place);
+
+}  // namespace akunu

@@ -1,0 +1,141 @@
+#include "plan/emitter.h"
+
+#include <cstring>
+#include <utility>
+
+#include "core/error.h"
+
+namespace akunu {
+
+Emitter::Emitter(const PlanContext& context, std::string phase, std::uint32_t max_rows, PatchSource rows)
+    : PlanContext(context), rows_(rows) {
+    table_.phase = std::move(phase);
+    table_.max_rows = max_rows;
+}
+
+Emitter::Command Emitter::emit(Op op, std::string name, int layer) {
+    table_.commands.emplace_back().op = op;
+    table_.labels.push_back({std::move(name), {}, layer, {}});
+    return {*this, table_.commands.size() - 1};
+}
+
+Emitter::Command& Emitter::Command::buffer(const Binding& b) {
+    cmd().buffers.at(cmd().n_buffers++) = b;
+    return *this;
+}
+
+Emitter::Command& Emitter::Command::weight(const Weight& w) {
+    cmd().add_weight(w.dtype, w.packed);
+    return buffer(w.data);
+}
+
+Emitter::Command& Emitter::Command::input(const Act& x, std::uint32_t format) {
+    cmd().input_format = format;
+    return buffer(x.in(format));
+}
+
+Emitter::Command& Emitter::Command::kv(DType dtype) {
+    cmd().kv = dtype;
+    return *this;
+}
+
+Emitter::Command& Emitter::Command::shape(std::string text) {
+    label().shape = std::move(text);
+    return *this;
+}
+
+Emitter::Command& Emitter::Command::partials(std::uint32_t n_heads, std::uint32_t head_dim) {
+    partial_heads_ = n_heads;
+    partial_head_dim_ = head_dim;
+    return *this;
+}
+
+void Emitter::Command::finish() {
+    DispatchCmd& c = cmd();
+    const OpInfo& op = op_info(c.op);
+    if (c.n_buffers != op.buffers.size() || c.param_bytes != op.param_bytes) {
+        throw Error("[" + std::string(op.name) + "] was given " + std::to_string(c.n_buffers) + " buffers and " +
+                    std::to_string(c.param_bytes) + " bytes of parameters, its row has " +
+                    std::to_string(op.buffers.size()) + " and " + std::to_string(op.param_bytes));
+    }
+    const auto patch = [&](const char* name, PatchSource source) {
+        if (const FieldInfo* f = find_field(op, name)) c.patches.at(c.n_patches++) = {f->offset, source};
+    };
+    patch("rows", emitter_.rows_);
+    patch("step", PatchSource::kStep);
+    patch("keys", PatchSource::kKeys);
+    // Until a replay says how many rows it has: the most that it may have, for the device to choose a kernel by.
+    if (const FieldInfo* f = find_field(op, "rows")) {
+        std::memcpy(c.params.data() + f->offset, &emitter_.table_.max_rows, sizeof(std::uint32_t));
+    }
+    Cost& cost = label().cost;
+    cost = op.cost(c);
+    if (partial_heads_) {
+        // A key's share, which is written once and read once: of so few keys no device limits them.
+        constexpr std::uint32_t kFewKeys = 1024;
+        const auto bytes = [&](std::uint32_t keys) {
+            return static_cast<double>(
+                emitter_.device.attention_partial_bytes(partial_heads_, partial_head_dim_, keys));
+        };
+        cost.partials_per_key = bytes(kFewKeys) / kFewKeys;
+        cost.partials_most = bytes(emitter_.step.max_pages * kPagePositions);
+    }
+}
+
+void Emitter::norm(std::string name, int layer, const Binding& x, const Vector& weight, const Act& out,
+                   std::uint32_t formats, bool gathered) {
+    emit(Op::kNorm, std::move(name), layer)
+        .buffer(x)
+        .buffer(weight)
+        .act(out)
+        .buffer(gathered ? step.logit_rows : Binding{})
+        .shape(std::to_string(config.dim))
+        .params(
+            NormParams{.rows = 0, .dim = config.dim, .eps = config.norm_eps, .formats = formats, .gather = gathered});
+}
+
+void Emitter::matmul(std::string name, int layer, const Act& x, const Weight& w, const Binding& y,
+                     const MatmulOptions& o) {
+    const u32 n = static_cast<u32>(w.rows), k = static_cast<u32>(w.cols);
+    emit(Op::kMatmul, std::move(name), layer)
+        .input(x, input_format(w))
+        .weight(w)
+        .buffer(y)
+        .buffer(o.bias)
+        .shape(shape_of(n, k))
+        .params(MatmulParams{.rows = 0,
+                             .n = n,
+                             .k = k,
+                             .y_stride = n,
+                             .accumulate = o.accumulate,
+                             .has_bias = bool(o.bias),
+                             .softcap = o.softcap});
+}
+
+void Emitter::add_to_residual(const std::string& name, int layer, const Act& x, const Weight& w, const Vector& bias,
+                              const Vector& post_norm) {
+    const Binding& hidden = activations.f32("hidden");
+    if (!post_norm) {
+        matmul(name, layer, x, w, hidden, {.bias = bias, .accumulate = true});
+        return;
+    }
+    const Binding& branch = activations.f32("branch");
+    matmul(name, layer, x, w, branch, {.bias = bias});
+    emit(Op::kNormAdd, name + "_post_norm", layer)
+        .buffer(branch)
+        .buffer(post_norm)
+        .buffer(hidden)
+        .shape(std::to_string(config.dim))
+        .params(NormParams{.rows = 0, .dim = config.dim, .eps = config.norm_eps, .formats = kActF32, .gather = 0});
+}
+
+DispatchTable Emitter::take() {
+    set_barriers(table_.commands);
+    return std::move(table_);
+}
+
+std::string shape_of(std::uint64_t rows, std::uint64_t cols) {
+    return std::to_string(rows) + "x" + std::to_string(cols);
+}
+
+}  // namespace akunu

@@ -1,0 +1,89 @@
+// Emitter: appends commands to a table. Everything that follows from an op's row in kOps is done here: patches, costs,
+// barriers.
+#pragma once
+
+#include <string>
+
+#include "core/device.h"
+#include "core/model.h"
+#include "plan/activations.h"
+#include "plan/step.h"
+
+namespace akunu {
+
+enum class Phase : std::uint8_t { kDecode, kBatch, kPrefill };
+
+// What blocks are planned for.
+struct PlanContext {
+    const Device& device;
+    const ModelConfig& config;
+    const Activations& activations;
+    const StepBuffers& step;
+
+    std::uint32_t input_format(const Weight& w) const { return device.matmul_input(w.dtype); }
+};
+
+class Emitter : public PlanContext {
+  public:
+    // Rows of its commands follow `rows`: all of a step's, or those with logits.
+    Emitter(const PlanContext& context, std::string phase, std::uint32_t max_rows, PatchSource rows);
+
+    // One command under construction: buffers in the order of the op's row.
+    class Command {
+      public:
+        Command(Emitter& emitter, std::size_t index) : emitter_(emitter), index_(index) {}
+        Command& buffer(const Binding& b);
+        Command& weight(const Weight& w);
+        Command& input(const Act& x, std::uint32_t format);
+        Command& act(const Act& out) { return buffer(out.f32).buffer(out.compact); }
+        Command& kv(DType dtype);
+        Command& shape(std::string text);
+        // Partial results of a split that are written, or read: of `bytes(keys)` bytes for so many keys.
+        Command& partials(std::uint32_t n_heads, std::uint32_t head_dim);
+        // Sets the parameters and their patches; the last call.
+        template <typename P>
+        void params(const P& p) {
+            cmd().set_params(p);
+            finish();
+        }
+
+      private:
+        DispatchCmd& cmd() { return emitter_.table_.commands[index_]; }
+        CommandLabel& label() { return emitter_.table_.labels[index_]; }
+        void finish();
+        Emitter& emitter_;
+        std::size_t index_;
+        std::uint32_t partial_heads_ = 0, partial_head_dim_ = 0;
+    };
+    Command emit(Op op, std::string name, int layer = -1);
+
+    // out = norm(x), in `formats`. Where `gathered`, of the rows with logits.
+    void norm(std::string name, int layer, const Binding& x, const Vector& weight, const Act& out,
+              std::uint32_t formats, bool gathered = false);
+    // y = x·Wᵀ (+ bias) (+ y)
+    struct MatmulOptions {
+        Vector bias = {};
+        bool accumulate = false;
+        float softcap = 0;
+    };
+    void matmul(std::string name, int layer, const Act& x, const Weight& w, const Binding& y,
+                const MatmulOptions& options);
+    void matmul(std::string name, int layer, const Act& x, const Weight& w, const Binding& y) {
+        matmul(std::move(name), layer, x, w, y, MatmulOptions{});
+    }
+    // Adds a block's output projection to the residual stream, through the post norm where there is one.
+    void add_to_residual(const std::string& name, int layer, const Act& x, const Weight& w, const Vector& bias,
+                         const Vector& post_norm);
+
+    std::uint32_t max_rows() const { return table_.max_rows; }
+    // The table, with its barriers.
+    DispatchTable take();
+
+  private:
+    DispatchTable table_;
+    PatchSource rows_;
+};
+
+std::string shape_of(std::uint64_t rows, std::uint64_t cols);
+
+}  // namespace akunu

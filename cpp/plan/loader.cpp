@@ -1,0 +1,87 @@
+#include "plan/loader.h"
+
+#include <algorithm>
+
+#include "core/dequantize.h"
+#include "core/error.h"
+
+namespace akunu {
+
+Loader::Loader(Device& device, WeightSource& source, const Progress& progress)
+    : device_(device), source_(source), progress_(progress), total_(source.total_bytes()) {}
+
+void Loader::loaded(std::uint64_t bytes) {
+    done_ += bytes;
+    if (progress_) progress_(std::min(done_, total_), total_);
+}
+
+void Loader::finish() const {
+    if (progress_) progress_(total_, total_);
+}
+
+HostTensor Loader::tensor(const std::string& name, std::uint64_t rows, std::uint64_t cols) {
+    const HostTensor t = source_.get(name);
+    if (t.rows != rows || t.cols != cols) {
+        throw ModelFileError("tensor '" + name + "' is " + std::to_string(t.rows) + "x" + std::to_string(t.cols) +
+                             ", expected " + std::to_string(rows) + "x" + std::to_string(cols));
+    }
+    return t;
+}
+
+Weight Loader::matmul(const std::string& name, std::uint64_t rows, std::uint64_t cols) {
+    const HostTensor t = tensor(name, rows, cols);
+    Weight w = device_.prepare_weight(t);
+    if (w.mapped) {
+        mapped_bytes_ += w.bytes();
+    } else {
+        owned_.emplace_back(device_, w.data.buffer);
+        owned_bytes_ += w.data.buffer.size;
+        source_.done(name);
+    }
+    loaded(t.bytes.size());
+    return w;
+}
+
+Weight Loader::lookup(const std::string& name, std::uint64_t rows, std::uint64_t cols) {
+    const HostTensor t = tensor(name, rows, cols);
+    Weight w = device_.map_weight(t);
+    mapped_bytes_ += w.bytes();
+    loaded(t.bytes.size());
+    return w;
+}
+
+Vector Loader::vector(const std::string& name, std::uint64_t n) { return joined({{name, n}}); }
+
+Vector Loader::joined(std::initializer_list<Part> parts) {
+    const auto present = std::ranges::count_if(parts, [&](const Part& p) { return has(p.name); });
+    if (present == 0 && parts.size() > 1) return {};
+    std::uint64_t n = 0;
+    for (const Part& p : parts) {
+        if (!has(p.name)) {
+            const std::string beside = parts.size() > 1 ? ", though others that belong to it are there" : "";
+            throw ModelFileError("tensor '" + p.name + "' is missing" + beside);
+        }
+        n += p.n;
+    }
+    std::vector<float> values(n);
+    float* at = values.data();
+    for (const Part& p : parts) {
+        const HostTensor t = source_.get(p.name);
+        if (t.rows * t.cols != p.n) {
+            throw ModelFileError("tensor '" + p.name + "' has " + std::to_string(t.rows * t.cols) +
+                                 " elements, expected " + std::to_string(p.n));
+        }
+        dequantize_row(t.dtype, t.bytes.data(), at, p.n);
+        at += p.n;
+        source_.done(p.name);
+        loaded(t.bytes.size());
+    }
+    const std::uint64_t bytes = n * sizeof(float);
+    owned_.emplace_back(device_, std::max<std::uint64_t>(bytes, 64), MemoryKind::kDevice);
+    owned_bytes_ += bytes;
+    const Vector v = owned_.back().at();
+    device_.upload(v, std::as_bytes(std::span(values)));
+    return v;
+}
+
+}  // namespace akunu

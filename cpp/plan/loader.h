@@ -1,0 +1,64 @@
+// Loader: a model's tensors, from their source onto a device. It owns the memory that they take.
+#pragma once
+
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/device.h"
+#include "core/model.h"
+#include "core/weight_source.h"
+
+namespace akunu {
+
+// Called with (done, total) bytes while loading; throws to abandon.
+using Progress = std::function<void(std::uint64_t, std::uint64_t)>;
+
+class Loader {
+  public:
+    Loader(Device& device, WeightSource& source, const Progress& progress);
+
+    bool has(const std::string& name) const { return source_.has(name); }
+    // A matmul's weight [rows, cols], in the device's own layout. Throws ModelFileError unless the tensor has that
+    // shape.
+    Weight matmul(const std::string& name, std::uint64_t rows, std::uint64_t cols);
+    // The same where it is read by rows only, in place.
+    Weight lookup(const std::string& name, std::uint64_t rows, std::uint64_t cols);
+    Vector vector(const std::string& name, std::uint64_t n);
+    Vector optional_vector(const std::string& name, std::uint64_t n) { return has(name) ? vector(name, n) : Vector{}; }
+
+    // Vectors of one buffer, side by side; all of them are there, or none.
+    struct Part {
+        std::string name;
+        std::uint64_t n;
+    };
+    Vector joined(std::initializer_list<Part> parts);
+
+    // All has been loaded.
+    void finish() const;
+
+    std::uint64_t owned_bytes() const { return owned_bytes_; }
+    std::uint64_t mapped_bytes() const { return mapped_bytes_; }
+    std::vector<DeviceBuffer> take_memory() { return std::move(owned_); }
+
+  private:
+    HostTensor tensor(const std::string& name, std::uint64_t rows, std::uint64_t cols);
+    void loaded(std::uint64_t bytes);
+
+    Device& device_;
+    WeightSource& source_;
+    const Progress& progress_;
+    const std::uint64_t total_;
+    std::uint64_t done_ = 0, owned_bytes_ = 0, mapped_bytes_ = 0;
+    std::vector<DeviceBuffer> owned_;
+};
+
+// The part of a joined vector that begins `skip` floats in and has n floats.
+inline Vector part_of(const Vector& v, std::uint64_t skip, std::uint64_t n) {
+    if (!v) return {};
+    return {v.buffer, v.offset + skip * sizeof(float), n * sizeof(float)};
+}
+
+}  // namespace akunu

@@ -1,0 +1,125 @@
+#include "plan/model.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+
+namespace akunu {
+
+Model::Model(const ModelConfig& config, Loader& loader) : config_(config) {
+    // Without an output matrix the embedding is one.
+    if (loader.has("output")) {
+        output_ = loader.matmul("output", config.vocab_size, config.dim);
+        embedding_ = loader.lookup("token_embedding", config.vocab_size, config.dim);
+    } else {
+        embedding_ = output_ = loader.matmul("token_embedding", config.vocab_size, config.dim);
+    }
+    output_norm_ = loader.vector("output_norm", config.dim);
+    for (std::size_t i = 0; i < config.layers.size(); ++i) {
+        const LayerPlace place{"layers." + std::to_string(i) + ".", static_cast<int>(i)};
+        blocks_.push_back(load_attention(loader, config, config.layers[i], place));
+        blocks_.push_back(load_feed_forward(loader, config, config.layers[i], place));
+    }
+}
+
+void Model::reserve(const Device& device, Activations& a, std::uint32_t context) const {
+    a.reserve("hidden", config_.dim);
+    a.reserve("input", config_.dim, device.matmul_input(output_.dtype));
+    for (std::size_t set = 0; set < config_.rope_sets.size(); ++set) {
+        a.reserve("rope." + std::to_string(set), config_.rope_dim);
+    }
+    for (const auto& block : blocks_) block->reserve(device, a, context);
+}
+
+std::vector<std::uint64_t> Model::kv_page_bytes(const Device& device, DType dtype) const {
+    std::vector<std::uint64_t> bytes;
+    for (const auto& block : blocks_) {
+        if (const std::uint64_t n = block->kv_page_bytes(device, dtype)) bytes.push_back(n);
+    }
+    return bytes;
+}
+
+void Model::upload_frequencies(Device& device) {
+    for (const RopeSet& set : config_.rope_sets) {
+        const auto bytes = std::as_bytes(std::span(set.inv_freq));
+        inv_freq_.emplace_back(device, std::max<std::uint64_t>(bytes.size(), 64), MemoryKind::kDevice);
+        device.upload(inv_freq_.back().at(), bytes);
+    }
+}
+
+DispatchTable Model::body(const PlanContext& context, Phase phase) const {
+    const std::uint32_t batch = std::min(context.device.traits().max_batch_rows, context.step.max_rows);
+    Emitter e = phase == Phase::kDecode  ? Emitter(context, "decode", 1, PatchSource::kRows)
+                : phase == Phase::kBatch ? Emitter(context, "batch", batch, PatchSource::kRows)
+                                         : Emitter(context, "prefill", context.step.max_rows, PatchSource::kRows);
+    embed(e);
+    rope_tables(e);
+    for (const auto& block : blocks_) block->emit(e, phase);
+    return e.take();
+}
+
+void Model::embed(Emitter& e) const {
+    e.emit(Op::kEmbed, "token_embedding")
+        .buffer(e.step.history)
+        .weight(embedding_)
+        .buffer(e.activations.f32("hidden"))
+        .buffer(e.step.rows)
+        .shape(std::to_string(config_.dim))
+        .params(EmbedParams{.rows = 0,
+                            .step = 0,
+                            .dim = config_.dim,
+                            .vocab = config_.vocab_size,
+                            .history_stride = e.step.history_stride,
+                            .scale = config_.embedding_scale});
+}
+
+void Model::rope_tables(Emitter& e) const {
+    for (std::size_t set = 0; set < config_.rope_sets.size(); ++set) {
+        const u32 half = config_.rope_dim / 2;
+        e.emit(Op::kRopeTable, set ? "rope_table_local" : "rope_table")
+            .buffer(inv_freq_[set].at())
+            .buffer(e.activations.f32("rope." + std::to_string(set)))
+            .buffer(e.step.rows)
+            .shape(std::to_string(half))
+            .params(RopeTableParams{.rows = 0, .step = 0, .half_dim = half, .scale = config_.rope_sets[set].scale});
+    }
+}
+
+DispatchTable Model::tail(const PlanContext& context, const TailKey& key) const {
+    Emitter e(context, "tail", key.one_row ? 1 : context.step.max_logits, PatchSource::kLogits);
+    const StepBuffers& s = e.step;
+    const Act& input = e.activations.act("input");
+    e.norm("output_norm", -1, e.activations.f32("hidden"), output_norm_, input, e.input_format(output_), true);
+    e.matmul("output", -1, input, output_, s.logits, {.softcap = config_.final_softcap});
+    if (key.draw == Draw::kNone) return e.take();
+
+    const SampleParams p{.rows = 0, .step = 0, .vocab = config_.vocab_size, .history_stride = s.history_stride};
+    const auto sample = [&](Op op, const char* name, std::initializer_list<Binding> buffers) {
+        auto c = e.emit(op, name);
+        for (const Binding& b : buffers) c.buffer(b);
+        c.shape(std::to_string(config_.vocab_size)).params(p);
+    };
+    if (key.draw == Draw::kGreedy) {
+        sample(Op::kArgmax, "argmax", {s.logits, s.sampled});
+    } else {
+        sample(Op::kSamplePrepare, "sample_prepare",
+               {s.logits, s.history, s.sampler, s.bias, s.mask, s.scaled, s.rows, s.logit_rows});
+        sample(Op::kSampleSelect, "sample_select", {s.scaled, s.sampler, s.sampled, s.rows, s.logit_rows});
+    }
+    if (key.logprobs) {
+        sample(Op::kLogprobs, "logprobs", {s.logits, s.sampled, s.sampler, s.logprobs, s.rows, s.logit_rows});
+    }
+    sample(Op::kAccept, "accept", {s.sampled, s.history, s.sampler, s.slots, s.control, s.rows, s.logit_rows});
+    return e.take();
+}
+
+DispatchTable Model::copies(const PlanContext& context) const {
+    Emitter e(context, "copies", 1, PatchSource::kRows);
+    e.emit(Op::kKvCopy, "kv_copy")
+        .buffer(e.step.copies)
+        .buffer(e.step.cache)
+        .params(KvCopyParams{.rows = 0, .page_words = e.step.page_words});
+    return e.take();
+}
+
+}  // namespace akunu

@@ -1,0 +1,35 @@
+// What a step reads and writes besides weights and activations: rows, texts, pages, settings, results. The engine fills
+// it, tables refer to it.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/device.h"
+
+namespace akunu {
+
+struct StepBuffers {
+    Binding rows;             // Row of each row
+    Binding logit_rows;       // [max_logits] u32: rows whose logits are wanted
+    Binding pages;            // [slots, max_pages] u32: page tables
+    Binding history;          // [slots, history_stride] u32: token at every position
+    Binding copies;           // [1, 2] u32: pages to copy, from and to
+    Binding logits;           // [max_logits, vocab] f32
+    Binding scaled;           // [max_logits, 2, vocab] f32: sampling scratch
+    Binding sampled;          // [max_logits] u32
+    Binding sampler;          // SamplerState of each slot
+    Binding bias;             // [slots, kMaxLogitBias] LogitBias
+    Binding mask;             // [slots, mask_words(vocab)] u32
+    Binding slots;            // SlotState of each slot
+    Binding control;          // Control
+    Binding logprobs;         // LogprobRecord of each row with logits, step after step
+    Binding cache;            // pages, each with the keys and values of all layers
+    std::vector<Binding> kv;  // per layer: the cache from the layer's part of the first page on
+    DType kv_dtype = DType::F16;
+    std::uint32_t max_pages = 0, page_words = 0, history_stride = 0;
+    std::uint32_t max_rows = 0;    // of a step
+    std::uint32_t max_logits = 0;  // rows of a step whose logits may be wanted
+};
+
+}  // namespace akunu

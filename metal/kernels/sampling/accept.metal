@@ -1,0 +1,51 @@
+// Writes the drawn tokens into the histories. Where a sequence has several rows, those after the first are drafts: a row
+// counts as long as what was drawn for the row before it is the token that it was run for.
+#include <metal_stdlib>
+using namespace metal;
+
+#include "core/params.h"
+#include "sampling.h"
+#include "tokens.h"
+
+static inline bool is_end(device const SamplerSettings& settings, uint id) {
+    for (uint i = 0; i < settings.n_end_ids; ++i) {
+        if (settings.end_ids[i] == id) return true;
+    }
+    return false;
+}
+
+// One threadgroup; a thread has every kAcceptThreads-th row, and takes the sequences that begin there.
+kernel void accept(
+    device const uint* sampled [[buffer(0)]],
+    device uint* history [[buffer(1)]],
+    device const SamplerSettings* states [[buffer(2)]],
+    device ReplaySlot* slots [[buffer(3)]],
+    device ReplayControl& control [[buffer(4)]],
+    device const Row* rows [[buffer(5)]],
+    device const uint* logit_rows [[buffer(6)]],
+    constant SampleParams& p [[buffer(8)]],
+    uint thread_id [[thread_index_in_threadgroup]]) {
+    for (uint first = thread_id; first < p.rows; first += kAcceptThreads) {
+        const uint slot = rows[logit_rows[first]].slot;
+        if (first > 0 && rows[logit_rows[first - 1]].slot == slot) continue;
+        device ReplaySlot& state = slots[slot];
+        uint stopped = state.stopped, produced = state.produced;
+        if (stopped != 0) continue;
+        bool drafts_hold = true;
+        for (uint i = first; i < p.rows && drafts_hold && stopped == 0; ++i) {
+            const LogitRow row = logit_row(rows, logit_rows, p, i);
+            if (row.slot != slot) break;
+            device uint& next = history[ulong(slot) * p.history_stride + row.position];
+            drafts_hold = next == sampled[i];
+            next = sampled[i];
+            produced += 1;
+            if (produced == state.limit || is_end(states[slot], sampled[i])) stopped = 1;
+        }
+        state.produced = produced;
+        if (stopped == 0) continue;
+        state.stopped = 1;
+        // Whoever stops last ends the chain.
+        device atomic_uint* active = (device atomic_uint*)&control.active;
+        if (atomic_fetch_sub_explicit(active, 1, memory_order_relaxed) == 1) control.stop = 1;
+    }
+}
