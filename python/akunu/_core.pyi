@@ -64,10 +64,12 @@ def dtypes() -> list[dict[str, Any]]: ...
 def dequantize(dtype: str, data: npt.NDArray[np.uint8], n: int) -> npt.NDArray[np.float32]: ...
 
 class Chunk:
-    """What one call of `prefill` or `decode` produced."""
+    """What a step produced for one text."""
 
     ids: list[int]
     """New token ids, in order. An end-of-generation id, when it was sampled, is the last one."""
+    length: int
+    """Tokens of the text that the cache holds now."""
     ended: bool
     """True when the last id is an end-of-generation id."""
     logprobs: list[float]
@@ -98,6 +100,16 @@ class CommandInfo(TypedDict):
     seconds: float
     """Median measured time; 0 in a plan."""
 
+class Pages(TypedDict):
+    """The KV cache: pages of 32 positions each."""
+
+    pages: int
+    held: int
+    """By texts that are open."""
+    cached: int
+    """Held by none, kept for texts that begin like an earlier one."""
+    page_bytes: int
+
 class Memory(TypedDict):
     """Bytes by purpose. `weights_mapped` are used straight from the file's mapping."""
 
@@ -109,7 +121,9 @@ class Memory(TypedDict):
 class Engine:
     """A loaded model: weights, KV cache, scratch and dispatch tables on one device.
 
-    Calls on one engine must not overlap (a second one raises), except `cancel`.
+    It holds up to `parallel` texts, each in a slot. Calls on one engine must not overlap (a second one
+    raises), except `cancel` and `stop_after_step`. Methods without a slot share one, for tools that run one
+    text after the other.
     A thread that is in one when the interpreter exits leaves the engine, but does not return.
     """
 
@@ -123,17 +137,26 @@ class Engine:
         threads: int = 0,
         kv_dtype: str = "f16",
         chunk: int = 512,
+        parallel: int = 8,
+        kv_memory: int = 0,
+        check_weights: bool = True,
         synthetic: Mapping[str, str] | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
         """`progress(done_bytes, total_bytes)` may raise to abandon the load.
 
+        `chunk`: rows of a step at most. `kv_memory`: bytes of all pages; 0: a context for each of `parallel`
+        texts, or half of the device's memory. `check_weights`: float weights that are NaN or infinite are an
+        error.
+
         With `file=None`, `synthetic` maps each canonical tensor name to a dtype, and the weights are random.
         """
     context: int
-    """Most tokens that the KV cache holds."""
+    """Most tokens of a text."""
+    parallel: int
+    """Texts at a time."""
     position: int
-    """Tokens in the KV cache now."""
+    """Tokens in the KV cache now, of the text without a slot's number."""
     tokens: npt.NDArray[np.uint32]
     """Their ids (a copy)."""
     threads: int
@@ -142,7 +165,35 @@ class Engine:
     kv_dtype: str
     chunk: int
     memory: Memory
+    pages: Pages
 
+    def open(self) -> int | None:
+        """A slot for a text; None when all are taken."""
+    def close_slot(self, slot: int) -> None:
+        """End a text. Its pages stay to be found by others that begin like it, as long as there is room."""
+    def length(self, slot: int) -> int:
+        """Tokens of a slot's text that the cache holds."""
+    def reserve(self, slot: int, rows: int, steps: int = 1, drafts: int = 0) -> bool:
+        """Room for the positions that a part of a step writes; False when no page is left."""
+    def step(
+        self, parts: Sequence[tuple[int, int, bool, int, Sequence[int]]], steps: int = 1
+    ) -> tuple[list[Chunk], BaseException | None]:
+        """Run parts of texts together, each reserved before, at most one of a slot.
+
+        A part is (slot, rows, draws, limit, drafts): the next `rows` tokens that are not in the cache;
+        whether the token after them is drawn; how many tokens to draw at most (0: no limit); and a guess of
+        those after the last row, which is verified. With `steps` above 1, every part has one row and draws in
+        each step.
+        Returns what each gave, and what a signal's handler raised meanwhile.
+        """
+    def set_mask(self, slot: int, mask: npt.NDArray[np.uint32] | None) -> None:
+        """Only tokens whose bit is set (t % 32 of word t // 32) may be drawn from now on; None: all."""
+    def drop_pages(self, slot: int) -> None:
+        """Give a text's pages back; its tokens are to be run again."""
+    def forget(self) -> None:
+        """Drop all pages that no open text holds."""
+    def stop_after_step(self) -> None:
+        """End a chain after the token that it is at (thread-safe)."""
     def begin(
         self,
         ids: Sequence[int] | npt.NDArray[np.uint32],
@@ -161,8 +212,9 @@ class Engine:
         logprobs: int = -1,
         end_ids: Sequence[int] = (),
         reuse: bool = True,
+        slot: int | None = None,
     ) -> int:
-        """Start a generation; returns how many prompt tokens the cache already holds.
+        """Start a generation; returns how many prompt tokens the cache already holds, of any earlier text.
 
         `logprobs`: -1 none, 0 the chosen token's, n > 0 also the n most likely (n <= 20).
         Raises ContextLengthError when the prompt does not fit, InvalidArgumentError for bad values.
@@ -177,11 +229,11 @@ class Engine:
     def decode(self, n: int) -> Chunk:
         """Run a chain of up to `n` tokens; fewer when it ended, the context is full, or it was cancelled."""
     def cancel(self) -> None:
-        """Stop the running call as soon as possible (thread-safe)."""
-    def truncate(self, n: int) -> None:
-        """Keep only the first `n` tokens in the cache."""
+        """Stop the call that runs, or else the next, as soon as possible (thread-safe)."""
+    def truncate(self, n: int, slot: int | None = None) -> None:
+        """Keep only the first `n` tokens of a text in the cache."""
     def logits(self, ids: Sequence[int] | npt.NDArray[np.uint32]) -> npt.NDArray[np.float32]:
-        """Logits [len(ids), vocab] of a fresh run; the cache then holds `ids`."""
+        """Logits [len(ids), vocab] of a fresh run, in a slot of its own."""
     def nll(self, ids: Sequence[int] | npt.NDArray[np.uint32], first: int = 1) -> npt.NDArray[np.float32]:
         """-log p(ids[i] | ids[:i]) for i in first..len(ids)-1, without keeping the logits."""
     def plan(self, phase: str = "decode", rows: int = 1, position: int = 0) -> list[CommandInfo]:
@@ -201,6 +253,9 @@ class Peaks(TypedDict):
     int8_ops: float
 
 def measure_peaks(threads: int = 0, seconds: float = 0.3) -> Peaks: ...
+def signal_polls() -> int:
+    """How often long calls have asked Python, on its main thread, whether a signal came."""
+
 def cpu_instruction_sets() -> list[tuple[str, bool]]:
     """The kernel sets of this build, best first, and whether this processor runs them."""
 

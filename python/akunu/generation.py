@@ -1,19 +1,18 @@
-"""One generation: the loop that drives the engine, the text it gives, and what the KV cache holds after it.
+"""One generation: the text that comes of a sequence's tokens, and where it ends.
 
-`generate`, `stream`, `chat` and `stream_chat` all run this loop. The engine computes chains of tokens; this
-module decides how long a chain is, where the text ends, and which tokens the caller has seen.
+`generate`, `stream`, `chat` and `stream_chat` all run this loop. The scheduler computes tokens, for this text
+and others together; this module decides where the text ends and which tokens the caller has seen.
 """
 
 from __future__ import annotations
 
 import math
-import time
 from bisect import bisect_right
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Final, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
-from akunu.errors import AkunuError
+from akunu.scheduling import Sequence
 from akunu.stopping import StopMatcher
 from akunu.tokenizer import StreamingDetokenizer
 
@@ -21,18 +20,14 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from akunu._core import Chunk, Engine
+    from akunu._core import Chunk
     from akunu.options import Request
+    from akunu.scheduling import Scheduler
     from akunu.tokenizer import Tokenizer
 
 __all__ = ["Completion", "FinishReason", "Generation", "Piece", "Stats", "TokenLogprob"]
 
 FinishReason = Literal["stop", "length", "cancelled"]
-
-CHAIN_SECONDS: Final = 0.040
-"""How long a chain may take: text still flows, and the cost of a submission is far below one per cent."""
-MAX_CHAIN: Final = 256
-"""Most tokens in a chain, whatever their speed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +142,7 @@ class Piece(str):
     logprobs: list[TokenLogprob] | None
 
     def __new__(
-        cls, text: str, ids: Sequence[int] = (), logprobs: Sequence[TokenLogprob] | None = None
+        cls, text: str, ids: Iterable[int] = (), logprobs: Iterable[TokenLogprob] | None = None
     ) -> Self:
         piece = super().__new__(cls, text)
         piece.ids = list(ids)
@@ -155,20 +150,8 @@ class Piece(str):
         return piece
 
 
-class ChainLength:
-    """How many tokens the next chain computes: 1, 2, 4, … up to what fits in `CHAIN_SECONDS`."""
-
-    def __init__(self) -> None:
-        self.next = 1
-
-    def measured(self, tokens: int, seconds: float) -> None:
-        """Learn from a chain of `tokens` that took `seconds`."""
-        fits = int(CHAIN_SECONDS * tokens / seconds) if seconds > 0 else MAX_CHAIN
-        self.next = max(1, min(2 * self.next, fits, MAX_CHAIN))
-
-
 class Generation:
-    """A run of the engine over one prompt; `pieces` may be iterated once.
+    """A text that follows one prompt; `pieces` may be iterated once.
 
     After the iteration ends, in whatever way (end, stop text, limit, cancel, closed early, an exception in
     the engine or a KeyboardInterrupt), the KV cache holds the prompt and the tokens that the caller has
@@ -176,8 +159,8 @@ class Generation:
 
     Parameters
     ----------
-    engine
-        The engine, not used by anyone else before `pieces` ends.
+    scheduler
+        Runs it, with others.
     tokenizer
         Turns ids into text; None for a model without vocabulary, whose text is then empty.
     prompt
@@ -187,17 +170,28 @@ class Generation:
     """
 
     def __init__(
-        self, engine: Engine, tokenizer: Tokenizer | None, prompt: npt.NDArray[np.uint32], request: Request
+        self,
+        scheduler: Scheduler,
+        tokenizer: Tokenizer | None,
+        prompt: npt.NDArray[np.uint32],
+        request: Request,
     ) -> None:
-        self._engine = engine
-        self._prompt = prompt
+        self._scheduler = scheduler
         self._request = request
-        self._end_ids = tuple(sorted(tokenizer.end_of_generation_ids)) if tokenizer else ()
+        self._sequence = Sequence(
+            prompt,
+            dict(
+                asdict(request.sampling),
+                logit_bias=request.logit_bias,
+                seed=request.seed,
+                logprobs=-1 if request.logprobs is None else request.logprobs,
+                end_ids=tuple(sorted(tokenizer.end_of_generation_ids)) if tokenizer else (),
+            ),
+            math.inf if request.max_tokens is None else request.max_tokens,
+            request.wait_timeout,
+        )
         self._detokenizer = StreamingDetokenizer(tokenizer, after=prompt[-1:].tolist()) if tokenizer else None
         self._matcher = StopMatcher(request.stop)
-        self.cancelled = False
-        """Whether `cancel` was called."""
-        self._begun = False
         self._ids: list[int] = []
         self._logprobs: list[TokenLogprob] = []
         self._length = 0  # characters of all tokens
@@ -206,72 +200,58 @@ class Generation:
         self._released = 0  # characters the caller has
         self._given = 0  # tokens the caller has
         self._finish_reason: FinishReason | None = None
-        self._cached = 0
-        self._computed = 0
-        self._first_token = self._prefill_seconds = self._decode_seconds = 0.0
 
     def cancel(self) -> None:
         """End as soon as possible, from any thread. The text so far is kept."""
-        self.cancelled = True
+        self._scheduler.cancel(self._sequence)
 
     @property
-    def wait_timeout(self) -> float | None:
-        """Most seconds to wait for the engine."""
-        return self._request.wait_timeout
+    def cancelled(self) -> bool:
+        """Whether `cancel` was called."""
+        return self._sequence.cancelled
+
+    @property
+    def running(self) -> bool:
+        """Whether it has begun and not ended."""
+        return self._sequence.slot is not None
 
     def pieces(self) -> Generator[Piece, None, None]:
         """Run, and yield the text as it becomes certain. No piece ends in half a character."""
+        self._scheduler.submit(self._sequence)
         try:
             yield from self._run()
         finally:
-            self._settle()
+            # The KV cache ends where the caller's knowledge ends.
+            self._scheduler.end(self._sequence, keep=len(self._sequence.prompt) + self._seen())
 
     def completion(self) -> Completion:
         """The result so far; a run that has not ended counts as cancelled."""
-        seen = self._seen()
-        prefilled = len(self._prompt) - self._cached if self._prefill_seconds > 0 else 0
+        seen, sequence = self._seen(), self._sequence
+        prefilled = len(sequence.prompt) - sequence.cached_tokens if sequence.prefill_seconds > 0 else 0
         return Completion(
             text="".join(self._text),
             ids=self._ids[:seen],
             logprobs=None if self._request.logprobs is None else self._logprobs[:seen],
             finish_reason=self._finish_reason or "cancelled",
             stats=Stats(
-                prompt_tokens=len(self._prompt),
-                cached_tokens=self._cached,
+                prompt_tokens=len(sequence.prompt),
+                cached_tokens=sequence.cached_tokens,
                 generated_tokens=seen,
-                time_to_first_token=self._first_token,
-                prefill_seconds=self._prefill_seconds,
-                decode_seconds=self._decode_seconds,
-                prefill_tokens_per_second=_rate(prefilled, self._prefill_seconds),
-                decode_tokens_per_second=_rate(self._computed, self._decode_seconds),
+                time_to_first_token=sequence.first_token_seconds,
+                prefill_seconds=sequence.prefill_seconds,
+                decode_seconds=sequence.decode_seconds,
+                prefill_tokens_per_second=_rate(prefilled, sequence.prefill_seconds),
+                decode_tokens_per_second=_rate(len(sequence.tokens) - 1, sequence.decode_seconds),
             ),
             seed=self._request.seed,
             stop=self._matcher.matched,
         )
 
     def _run(self) -> Generator[Piece, None, None]:
-        engine, request = self._engine, self._request
-        start = time.perf_counter()
-        self._cached = engine.begin(
-            self._prompt,
-            **asdict(request.sampling),
-            logit_bias=request.logit_bias,
-            seed=request.seed,
-            logprobs=-1 if request.logprobs is None else request.logprobs,
-            end_ids=self._end_ids,
-        )
-        self._begun = True
-        chunk = self._prefill(sample=request.max_tokens != 0)
-        if request.max_tokens == 0 or chunk is None:
-            self._finish_reason = "length" if chunk else "cancelled"
-            return
-        self._first_token = time.perf_counter() - start
-
-        chain = ChainLength()
-        limit = math.inf if request.max_tokens is None else request.max_tokens
         while True:
-            piece = self._accept(chunk)
-            reason = self._reason_to_end(chunk, limit)
+            chunk = self._scheduler.next(self._sequence)
+            piece = self._accept(chunk) if chunk is not None else ""
+            reason = self._reason_to_end(chunk)
             if reason and not self._matcher.matched:
                 piece += self._tail()
             # Set before the yield: closed there, the caller has all of the text.
@@ -281,42 +261,10 @@ class Generation:
             tokens = slice(self._given, self._seen())
             if piece or (self._ids[tokens] and (self._finish_reason or not self._detokenizer)):
                 self._given = tokens.stop
-                logprobs = None if request.logprobs is None else self._logprobs[tokens]
+                logprobs = None if self._request.logprobs is None else self._logprobs[tokens]
                 yield Piece(piece, self._ids[tokens], logprobs)
             if self._finish_reason:
                 return
-            chunk = self._decode(chain, limit)
-
-    def _prefill(self, sample: bool) -> Chunk | None:
-        """Run the prompt, one engine chunk after the other; None when cancelled."""
-        left = len(self._prompt) - self._cached
-        while not self.cancelled:
-            start = time.perf_counter()
-            now_left, chunk = self._engine.prefill(sample)
-            self._prefill_seconds += time.perf_counter() - start
-            if now_left == 0:
-                return chunk
-            if now_left == left and not self.cancelled:
-                raise _no_progress("prefill")
-            left = now_left
-        return None
-
-    def _decode(self, chain: ChainLength, limit: float) -> Chunk:
-        """Run one chain; an empty chunk means that the context is full or that we are cancelled."""
-        n = int(min(chain.next, limit - len(self._ids)))
-        start = time.perf_counter()
-        chunk = self._engine.decode(n)
-        seconds = time.perf_counter() - start
-        self._decode_seconds += seconds
-        self._computed += len(chunk.ids)
-        if len(chunk.ids) == n:
-            chain.measured(n, seconds)
-        if not (chunk.ids or self.cancelled or self._full()):
-            raise _no_progress("decode")
-        return chunk
-
-    def _full(self) -> bool:
-        return self._engine.position >= self._engine.context
 
     def _accept(self, chunk: Chunk) -> str:
         """Record the tokens of a chunk; returns the text that is certain now."""
@@ -347,14 +295,17 @@ class Generation:
         text = self._matcher.push(self._detokenizer.flush() if self._detokenizer else "")
         return text if self._matcher.matched else text + self._matcher.flush()
 
-    def _reason_to_end(self, chunk: Chunk, limit: float) -> FinishReason | None:
+    def _reason_to_end(self, chunk: Chunk | None) -> FinishReason | None:
+        """`chunk` is the last that was taken; None when no more come."""
+        if chunk is None:
+            return "cancelled"
         if chunk.ended:
             return "stop"
-        if len(self._ids) >= limit:
+        if len(self._ids) >= self._sequence.limit:
             return "length"
-        if self.cancelled:
+        if self._sequence.cancelled:
             return "cancelled"
-        return "length" if self._full() else None
+        return "length" if self._sequence.ended and not self._sequence.ready else None
 
     def _seen(self) -> int:
         """How many tokens the caller has seen: all of them, or those wholly in the text that was released."""
@@ -362,16 +313,6 @@ class Generation:
             return len(self._ids)
         return bisect_right(self._ends, self._released)
 
-    def _settle(self) -> None:
-        """Make the KV cache end where the caller's knowledge ends."""
-        keep = len(self._prompt) + self._seen()
-        if self._begun and self._engine.position > keep:
-            self._engine.truncate(keep)
-
 
 def _rate(tokens: int, seconds: float) -> float:
     return tokens / seconds if seconds > 0 else 0.0
-
-
-def _no_progress(phase: str) -> AkunuError:
-    return AkunuError(f"the engine made no progress in {phase}; this is a defect of Akunu, please report it")

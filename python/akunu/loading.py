@@ -30,6 +30,9 @@ BUILT_IN: Final = {"ember": "ember.gguf"}
 KV_DTYPES: Final = ("f16", "f32", "q8_0")
 """Types of the KV cache."""
 
+MAX_PARALLEL: Final = 256
+"""Texts that an engine can hold."""
+
 SIZE: Final = Limit(int, 1, (1 << 31) - 1)
 _SPLIT_PART = re.compile(r"^(?P<stem>.*)-(?P<part>\d{5})-of-(?P<parts>\d{5})\.gguf$")
 _REPO = re.compile(r"^[A-Za-z0-9][\w.-]*/(?![^:]*\.(gguf|safetensors)$)[A-Za-z0-9][\w.-]*(:[^:]+)?$")
@@ -43,6 +46,8 @@ def load(
     context: int | None = None,
     threads: int | None = None,
     kv_dtype: str = "f16",
+    parallel: int = 8,
+    kv_memory: int | None = None,
     progress: bool | Progress = True,
 ) -> Model:
     """Load a model.
@@ -58,11 +63,17 @@ def load(
         "auto" (a GPU if there is one that Akunu can use, else the CPU) or an id of `akunu.devices()`.
     context
         Most tokens of prompt and generated text together; None: what the model was trained for, but at most
-        4096. The KV cache is sized for it.
+        4096. The KV cache has room for one such text at least.
     threads
         CPU threads; None: one for each physical core that this process may use.
     kv_dtype
         Type of the KV cache: "f16", "f32" or "q8_0" (int8 with a scale for every 32 values).
+    parallel
+        Texts that are generated at a time, at most 256; others wait.
+    kv_memory
+        Bytes of the KV cache; None: `context` tokens for each of `parallel` texts, but at most half of the
+        device's memory. What texts do not need keeps earlier ones, so that a prompt that begins like one of
+        them runs only what is new. Memory is taken as it is used.
     progress
         True: a bar on standard error if that is a terminal and the load is not over at once; False: nothing;
         or a function called as `progress(done_bytes, total_bytes)`.
@@ -92,6 +103,8 @@ def load(
 
     requested = None if context is None else SIZE.check("context", context)
     n_threads = 0 if threads is None else SIZE.check("threads", threads)
+    n_parallel = Limit(int, 1, MAX_PARALLEL).check("parallel", parallel)
+    kv_bytes = 0 if kv_memory is None else Limit(int, 1, (1 << 63) - 1).check("kv_memory", kv_memory)
     device = _device(device)
     if kv_dtype not in KV_DTYPES:
         raise InvalidArgumentError(f"kv_dtype: no {kv_dtype!r}; there is {', '.join(KV_DTYPES)}")
@@ -115,6 +128,8 @@ def load(
             context=requested or min(trained, DEFAULT_CONTEXT),
             threads=n_threads,
             kv_dtype=kv_dtype,
+            parallel=n_parallel,
+            kv_memory=kv_bytes,
             progress=report,
         )
         return Model(engine, tokenizer.result(), spec.config, opened.metadata, file_path)

@@ -1,15 +1,15 @@
 """A loaded model: text in, text out.
 
-`Model` checks arguments, turns text into ids and back, and serves one generation at a time; the loop itself
+`Model` checks arguments, turns text into ids and back, and starts generations; the loop itself
 is `akunu.generation`, the arguments are `akunu.options`.
 """
 
 from __future__ import annotations
 
 import os
-import threading
 import weakref
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,10 +23,10 @@ from akunu._core import Engine
 from akunu.chat import ChatTemplate
 from akunu.config import ModelConfig
 from akunu.errors import AkunuError, InvalidArgumentError, TokenizerError
-from akunu.fairlock import FairLock, Turn
-from akunu.generation import Completion, Generation, Piece
+from akunu.generation import Completion, Generation
 from akunu.options import GenerationOptions, Limit, Sampling, resolve
 from akunu.perplexity import perplexity
+from akunu.scheduling import Scheduler
 from akunu.signatures import spelled_out
 from akunu.streams import AsyncStream, Stream
 from akunu.tokenizer import Segment, Tokenizer
@@ -73,11 +73,11 @@ class Memory:
 class Model:
     """A model, as `akunu.load` returns it.
 
-    Methods may be called from any thread; one generation runs at a time, and the others wait in the order in
-    which they came. While a thread has an open stream, another generation in the same thread is an error.
+    Methods may be called from any thread. Generations run together, up to `parallel` of them in each step;
+    others wait in the order in which they came. None of them changes the text of another.
 
-    The KV cache keeps the latest prompt and its continuation, so a prompt that begins like the one before
-    (a conversation) only runs what is new. The text does not depend on that.
+    The KV cache keeps earlier prompts and their continuations as long as it has room, so a prompt that begins
+    like any of them (a conversation, a system prompt) only runs what is new, without a change to the text.
 
     A model belongs to the process that loaded it. In a process forked from that one its use is an error.
     """
@@ -102,11 +102,8 @@ class Model:
         # Not all of the metadata: its token list alone can take tens of megabytes.
         self._template_metadata = {k: v for k, v in metadata.items() if k.startswith(_TEMPLATE_KEY)}
         self._template: ChatTemplate | None = None
-        self._lock = FairLock()
-        # Guards the next three: a cancel must not hit the next generation, nor close miss one that begins.
-        self._switch = threading.RLock()
-        self._running: Generation | None = None
-        self._stream: weakref.ref[Stream] | None = None
+        self._scheduler = Scheduler(engine)
+        self._streams: weakref.WeakSet[Stream] = weakref.WeakSet()
         self._closed = False
         self._process = os.getpid()
 
@@ -368,51 +365,68 @@ class Model:
             self.stream_chat(messages, tools=tools, template_variables=template_variables, **options)
         )
 
+    def generate_batch(
+        self,
+        prompts: Sequence[Prompt],
+        *,
+        progress: Callable[[int, int], None] | None = None,
+        **options: Unpack[GenerationOptions],
+    ) -> list[Completion]:
+        """Continue many prompts, as many of them together as the model runs at a time.
+
+        Parameters
+        ----------
+        prompts
+            Each as in `generate`.
+        progress
+            Called as `progress(done, prompts)` after each of them, in order.
+        **options
+            See `akunu.GenerationOptions`; the same for all. With a `seed`, each text is the one it is alone.
+
+        Returns
+        -------
+        list of Completion
+            One for each prompt, in their order.
+
+        Raises
+        ------
+        InvalidArgumentError, ContextLengthError, KeyboardInterrupt
+            As in `generate`, for any of them; the others are then cancelled.
+
+        Examples
+        --------
+        >>> [str(c) for c in model.generate_batch(["One", "Two"], max_tokens=5)]  # doctest: +SKIP
+        """
+        streams = [self.stream(prompt, **options) for prompt in prompts]
+        done: list[Completion] = []
+        with ThreadPoolExecutor(self._engine.parallel, "akunu-batch") as pool:
+            try:
+                for completion in pool.map(_drain, streams):
+                    done.append(completion)
+                    if progress is not None:
+                        progress(len(done), len(streams))
+            except BaseException:
+                for stream in streams:
+                    stream.cancel()
+                raise
+        return done
+
     def cancel(self) -> None:
-        """End the generation that is running, from any thread; those that wait are not touched.
+        """End the generations that are running, from any thread; those that wait are not touched.
 
         A cancelled `generate` returns the text so far with the finish reason `cancelled`; a cancelled stream
-        ends after the piece that is being made, and releases the model also when nobody reads on. Does
-        nothing when nothing runs.
+        ends after the piece that is being made. Does nothing when nothing runs.
         """
-        with self._switch:
-            stream = self._stream() if self._stream else None
-        if stream is not None:
-            stream.cancel()
-
-    def _cancel(self, generation: Generation, turn: Turn) -> None:
-        """Cancel one generation, whether it runs or waits."""
-        generation.cancel()
-        self._lock.withdraw(turn)
-        with self._switch:
-            if self._running is generation:
-                self._engine.cancel()
+        for stream in list(self._streams):
+            if stream.running:
+                stream.cancel()
 
     def _start(self, ids: npt.NDArray[np.uint32], options: GenerationOptions) -> Stream:
         self._check_open()
         request = resolve(options, self.sampling, self.config.vocab_size)
-        return Stream(self, Generation(self._engine, self._tokenizer, ids, request))
-
-    def _serve(
-        self, generation: Generation, turn: Turn, stream: weakref.ref[Stream]
-    ) -> Generator[Piece, None, None]:
-        """The pieces of one generation, once it is its turn."""
-        if not self._lock.acquire(turn, timeout=generation.wait_timeout):
-            return
-        try:
-            with self._switch:
-                self._check_open()
-                self._running, self._stream = generation, stream
-            try:
-                with closing(generation.pieces()) as pieces:
-                    for piece in pieces:
-                        yield piece
-                        self._lock.adopt()  # this thread reads the stream now
-            finally:
-                with self._switch:
-                    self._running = self._stream = None
-        finally:
-            self._lock.release()
+        stream = Stream(self, Generation(self._scheduler, self._tokenizer, ids, request))
+        self._streams.add(stream)
+        return stream
 
     # -- text and ids ----------------------------------------------------------------------------------------
 
@@ -586,18 +600,10 @@ class Model:
     # -- the end ---------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Free the model's memory; may be called twice. A running generation is cancelled and waited for."""
-        if self._forked():  # the memory goes with the last reference
-            self._closed = True
-            return
-        with self._switch:
-            self._closed = True
-            self.cancel()
-            stream = self._stream() if self._stream else None
-        if stream is not None:
-            stream.close()
-        with self._lock.hold():
-            self._engine.close()
+        """Free the model's memory; may be called twice. Running generations are cancelled and waited for."""
+        self._closed = True
+        if not self._forked():  # there, the memory goes with the last reference
+            self._scheduler.close()
 
     def _forked(self) -> bool:
         return os.getpid() != self._process
@@ -617,10 +623,9 @@ class Model:
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
-        """The engine for one call, when the generations before it are done."""
+        """The engine for one call, between two steps of the generations."""
         self._check_open()
-        with self._lock.hold():
-            self._check_open()
+        with self._scheduler.exclusive():
             yield
 
     def __enter__(self) -> Self:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import weakref
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Protocol, Self, TypeVar
 
-from akunu.fairlock import Turn, act_as
 from akunu.generation import Completion, Generation, Piece
 
 __all__ = ["AsyncStream", "Stream"]
@@ -22,10 +20,6 @@ T = TypeVar("T")
 class _Server(Protocol):
     """What a stream needs of its model."""
 
-    def _serve(
-        self, generation: Generation, turn: Turn, stream: weakref.ref[Stream]
-    ) -> Generator[Piece, None, None]: ...
-    def _cancel(self, generation: Generation, turn: Turn) -> None: ...
     def _forked(self) -> bool: ...
     def _check_process(self) -> None: ...
 
@@ -35,9 +29,9 @@ class Stream(Iterator[Piece]):
 
     A piece is a `str` that knows its tokens: `piece.ids`, and `piece.logprobs` where they were asked for.
 
-    The model is taken at the first piece, and released at the end, by `cancel` or `close`, or when the stream
-    is dropped; a stream that is never read holds nothing. Closed early, it leaves the KV cache as if the
-    generation had ended with the last piece that was read.
+    It begins at the first piece, and ends by itself, by `cancel` or `close`, or when the stream is dropped. A
+    stream that is never read holds nothing, and one that is read no more holds up nobody. Closed early, it
+    leaves the KV cache as if the generation had ended with the last piece that was read.
 
     Examples
     --------
@@ -50,8 +44,7 @@ class Stream(Iterator[Piece]):
     def __init__(self, model: _Server, generation: Generation) -> None:
         self._model = model
         self._generation = generation
-        self._turn = Turn()
-        self._steps = model._serve(generation, self._turn, weakref.ref(self))
+        self._steps = generation.pieces()
         self._rest: deque[Piece] = deque()  # what a cancelled generation had still to say
         self._busy = False
         self._mutex = threading.RLock()  # close() from another thread waits for the piece in the making
@@ -72,6 +65,11 @@ class Stream(Iterator[Piece]):
         return piece
 
     @property
+    def running(self) -> bool:
+        """Whether the generation has begun and not ended."""
+        return self._generation.running
+
+    @property
     def completion(self) -> Completion:
         """The result so far, as of `Model.generate`; before the end, its finish reason is `cancelled`."""
         self._model._check_process()
@@ -83,8 +81,9 @@ class Stream(Iterator[Piece]):
 
         The model is released, also when nobody reads on. A stream that waits for its turn ends at once.
         """
-        self._model._cancel(self._generation, self._turn)
-        self._finish()
+        if not self._model._forked():
+            self._generation.cancel()
+            self._finish()
 
     def _finish(self) -> None:
         """Run a cancelled generation to its end, unless a piece is being made: then its reader does."""
@@ -99,7 +98,7 @@ class Stream(Iterator[Piece]):
         """End the stream now. More pieces cannot be read."""
         if self._model._forked():
             return
-        self._model._cancel(self._generation, self._turn)
+        self._generation.cancel()
         with self._mutex:
             self._rest.clear()
             self._steps.close()
@@ -139,14 +138,8 @@ class AsyncStream(AsyncIterator[Piece]):
     async def __anext__(self) -> Piece:
         if self._ended:
             raise StopAsyncIteration
-        task = asyncio.current_task()
-
-        def step() -> Piece | None:
-            act_as(task)
-            return next(self._stream, None)
-
         try:
-            piece = await self._run(step)
+            piece = await self._run(lambda: next(self._stream, None))
         except BaseException:  # a cancelled task above all
             await self.aclose()
             raise

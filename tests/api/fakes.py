@@ -41,16 +41,28 @@ def scripted(prompt_length: int, continuation: Sequence[int]) -> NextToken:
 @dataclass
 class FakeChunk:
     ids: list[int] = field(default_factory=list)
+    length: int = 0
     ended: bool = False
     logprobs: list[float] = field(default_factory=list)
     top_logprobs: list[list[tuple[int, float]]] = field(default_factory=list)
 
 
+@dataclass
+class FakeText:
+    """What a slot holds."""
+
+    cache: list[int] = field(default_factory=list)
+    prompt: list[int] = field(default_factory=list)
+    pending: int | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
 class FakeEngine:
     """An `akunu._core.Engine` over a `NextToken`.
 
-    `before_decode` and `before_prefill` are called inside each call, with the engine: the place for a cancel,
-    a KeyboardInterrupt, or a pause. `calls` records what was asked for.
+    `before_decode` and `before_prefill` are called inside each step, with the engine: the place for a
+    cancel, a KeyboardInterrupt (which is given back as the real one does), or a pause. `calls` records what
+    was asked for. `cache` is what the text of the latest call holds; the next text finds it.
     """
 
     def __init__(
@@ -60,23 +72,26 @@ class FakeEngine:
         vocab: int = 300,
         context: int = 256,
         chunk: int = 4,
-        seconds: float = 0.0,
+        parallel: int = 4,
+        pages: int = 10_000,
     ) -> None:
         self.next_token = next_token
         self.vocab = vocab
         self.context = context
         self.chunk = chunk
+        self.parallel = parallel
         self.threads, self.device, self.isa, self.kv_dtype = 1, "cpu", "generic", "f16"
         self.memory = {"weights": 1, "weights_mapped": 2, "kv_cache": 3, "scratch": 4}
         self.cache: list[int] = []
         self.calls: list[tuple[str, Any]] = []
+        self.steps: list[tuple[int, int]] = []  # (parts, tokens) of each
         self.before_decode: Callable[[FakeEngine], None] = lambda engine: None
         self.before_prefill: Callable[[FakeEngine], None] = lambda engine: None
         self.settings: dict[str, Any] = {}
-        self.clock: Callable[[float], None] = lambda seconds: None
-        self._prompt: list[int] = []
-        self._pending: int | None = None
+        self.texts: dict[int, FakeText] = {}
+        self.tokens_left = pages * 32
         self._cancelled = threading.Event()
+        self._yield = threading.Event()
         self._busy = threading.Lock()
         self.closed = False
 
@@ -84,11 +99,20 @@ class FakeEngine:
     def position(self) -> int:
         return len(self.cache)
 
-    @property
-    def tokens(self) -> np.ndarray:
-        return np.array(self.cache, np.uint32)
+    def open(self) -> int | None:
+        with self._exclusive():
+            free = [slot for slot in range(self.parallel) if slot not in self.texts]
+            if not free:
+                return None
+            self.texts[free[0]] = FakeText()
+            return free[0]
 
-    def begin(self, ids: Sequence[int], *, reuse: bool = True, **settings: Any) -> int:
+    def close_slot(self, slot: int) -> None:
+        with self._exclusive():
+            text = self.texts.pop(slot)
+            self.cache = list(text.cache)
+
+    def begin(self, ids: Sequence[int], *, slot: int, reuse: bool = True, **settings: Any) -> int:
         with self._exclusive():
             ids = [int(i) for i in ids]
             self.calls.append(("begin", ids))
@@ -101,59 +125,76 @@ class FakeEngine:
                 limit = min(len(ids) - 1, len(self.cache))
                 while shared < limit and ids[shared] == self.cache[shared]:
                     shared += 1
-            del self.cache[shared:]
-            self._prompt, self._pending = ids, None
             self.settings = settings
-            self._cancelled.clear()
+            text = self.texts[slot] = FakeText(ids[:shared], ids, None, settings)
+            self.cache = text.cache
             return shared
 
-    def prefill(self, sample: bool = True) -> tuple[int, FakeChunk]:
-        with self._exclusive():
-            self.calls.append(("prefill", sample))
-            self.before_prefill(self)
-            if self._cancelled.is_set():
-                return len(self._prompt) - self.position, FakeChunk()
-            self.cache += self._prompt[self.position : self.position + self.chunk]
-            left = len(self._prompt) - self.position
-            return left, self._sample(1) if sample and left == 0 else FakeChunk()
+    def length(self, slot: int) -> int:
+        return len(self.texts[slot].cache)
 
-    def decode(self, n: int) -> FakeChunk:
-        assert n >= 1
-        with self._exclusive():
-            self.calls.append(("decode", n))
-            self.before_decode(self)
-            if self._cancelled.is_set():
-                return FakeChunk()
-            return self._sample(n, decode=True)
+    def reserve(self, slot: int, rows: int, steps: int = 1, drafts: int = 0) -> bool:
+        held = sum(len(text.cache) for text in self.texts.values())
+        assert len(self.texts[slot].cache) + rows + drafts + steps - 1 <= self.context
+        return held + rows + steps <= self.tokens_left
 
-    def _sample(self, n: int, decode: bool = False) -> FakeChunk:
-        chunk = FakeChunk()
-        while len(chunk.ids) < n and not chunk.ended:
-            if decode:
-                if self.position == self.context:
-                    break
-                assert self._pending is not None
-                self.cache.append(self._pending)
-            token = self.next_token(list(self.cache))
-            self._pending = token
+    def step(
+        self, parts: Sequence[tuple[int, int, bool, int, Sequence[int]]], steps: int = 1
+    ) -> tuple[list[FakeChunk], BaseException | None]:
+        assert steps >= 1 and parts and len({slot for slot, *_ in parts}) == len(parts)
+        assert sum(rows for _, rows, *_ in parts) <= max(self.chunk, self.parallel)
+        with self._exclusive():
+            self._yield.clear()
+            self.steps.append((len(parts), steps))
+            decoding = all(self.texts[slot].pending is not None for slot, *_ in parts)
+            self.cache = self.texts[parts[0][0]].cache
+            self.calls.append(("decode", steps) if decoding else ("prefill", parts[0][2]))
+            try:
+                (self.before_decode if decoding else self.before_prefill)(self)
+            except KeyboardInterrupt as error:
+                return [FakeChunk(length=len(self.texts[slot].cache)) for slot, *_ in parts], error
+            if self._cancelled.is_set():
+                self._cancelled.clear()
+                return [FakeChunk(length=len(self.texts[slot].cache)) for slot, *_ in parts], None
+            return [
+                self._run(self.texts[slot], rows, draws, limit, steps)
+                for slot, rows, draws, limit, _ in parts
+            ], None
+
+    def _run(self, text: FakeText, rows: int, draws: bool, limit: int, steps: int) -> FakeChunk:
+        known = text.prompt if text.pending is None else [*text.cache, text.pending]
+        at = len(text.cache)
+        text.cache += known[at : at + rows]
+        assert len(text.cache) == at + rows and (not draws or len(text.cache) == len(known))
+        chunk = FakeChunk(length=len(text.cache))
+        while draws:
+            token = text.pending = self.next_token(list(text.cache))
             chunk.ids.append(token)
-            chunk.ended = token in self.settings.get("end_ids", ())
-            logprobs = self.settings.get("logprobs", -1)
+            chunk.length = len(text.cache)
+            chunk.ended = token in text.settings.get("end_ids", ())
+            logprobs = text.settings.get("logprobs", -1)
             if logprobs >= 0:
                 chunk.logprobs.append(-token / 1000)
             if logprobs > 0:
                 chunk.top_logprobs.append([(token + i, -(token + i) / 1000) for i in range(logprobs)])
+            if chunk.ended or len(chunk.ids) in (steps, limit) or self._yield.is_set():
+                break
+            text.cache.append(token)
         return chunk
 
     def cancel(self) -> None:
         self._cancelled.set()
 
-    def truncate(self, n: int) -> None:
+    def stop_after_step(self) -> None:
+        self._yield.set()
+
+    def truncate(self, n: int, slot: int) -> None:
         with self._exclusive():
+            text = self.texts[slot]
             self.calls.append(("truncate", n))
-            assert 0 <= n <= self.position
-            del self.cache[n:]
-            self._pending = None
+            assert 0 <= n <= len(text.cache)
+            del text.cache[n:]
+            text.pending = None
 
     def logits(self, ids: Sequence[int]) -> np.ndarray:
         with self._exclusive():

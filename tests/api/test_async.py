@@ -7,11 +7,10 @@ import threading
 
 import pytest
 
-from akunu import BusyError
 from akunu.errors import AkunuError, InvalidArgumentError
 
 from .conftest import make_model
-from .test_model import wait_until
+from .test_model import Gate, wait_until, waiting
 
 PROMPT = [1, 10, 11, 12]
 MESSAGES = [{"role": "user", "content": "hello"}]
@@ -98,21 +97,22 @@ def test_a_cancelled_task_ends_its_generation_and_the_model_is_free(kind):
 
 
 def test_a_task_that_is_cancelled_while_it_waits_leaves_the_queue():
-    async def waiting():
-        model = make_model()
-        holder = model.astream(PROMPT)
-        await anext(holder)
+    async def waits():
+        model = make_model(parallel=1)
+        gate = Gate(model)
+        holder = asyncio.create_task(model.agenerate(PROMPT, max_tokens=9))
+        await until(gate.reached.is_set)
         task = asyncio.create_task(model.agenerate(PROMPT))
-        await until(lambda: model._lock._waiters)
+        await until(lambda: waiting(model))
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert not model._lock._waiters
-        assert await anext(holder)
-        await holder.aclose()
+        assert not waiting(model)
+        gate.open()
+        assert len((await holder).ids) == 9
         assert free(model)
 
-    run(waiting())
+    run(waits())
 
 
 def test_a_stream_that_is_left_early_ends():
@@ -159,19 +159,15 @@ def test_errors_come_where_they_belong():
     run(errors())
 
 
-def test_a_second_generation_in_the_task_of_an_open_stream_is_an_error_and_in_another_it_waits():
+def test_tasks_generate_beside_an_open_stream():
     async def both():
         model = make_model()
-        pieces = model.astream(PROMPT)
-        await anext(pieces)
-        with pytest.raises(AkunuError, match="open stream"):
-            await model.agenerate(PROMPT)
-        with pytest.raises(BusyError):
-            await asyncio.create_task(model.agenerate(PROMPT, wait_timeout=0.01))
-        other = asyncio.create_task(model.agenerate(PROMPT, max_tokens=2))
-        await until(lambda: model._lock._waiters)
-        await pieces.aclose()
-        assert len((await other).ids) == 2
+        pieces = model.astream(PROMPT, max_tokens=20)
+        text = await anext(pieces)
+        answers = await asyncio.gather(*(model.agenerate(PROMPT, max_tokens=5) for _ in range(6)))
+        alone = make_model().generate(PROMPT, max_tokens=20)
+        assert {tuple(answer.ids) for answer in answers} == {tuple(alone.ids[:5])}
+        assert text + "".join([piece async for piece in pieces]) == alone.text
 
     run(both())
 

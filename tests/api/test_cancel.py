@@ -9,16 +9,14 @@ from akunu.errors import AkunuError
 
 from .conftest import as_bytes, make_model
 from .fakes import scripted
-from .test_model import PROMPT, in_thread, wait_until
+from .test_model import PROMPT, Gate, in_thread, wait_until, waiting
 
 
-def test_cancel_frees_a_model_that_an_unread_stream_holds(model):
+def test_cancel_ends_streams_that_nobody_reads(model):
     unread = model.stream(PROMPT)
     first = next(unread)
-    waiting = in_thread(lambda: model.generate(PROMPT, max_tokens=3))
-    wait_until(lambda: model._lock._waiters)
     in_thread(model.cancel)()
-    assert len(waiting().ids) == 3
+    assert not model._engine.texts
     assert list(unread) == []
     assert (unread.completion.finish_reason, unread.completion.text) == ("cancelled", first)
 
@@ -64,45 +62,53 @@ def test_the_cache_after_a_cancel_is_what_was_given(model):
     assert again.ids == make_model().generate([*PROMPT, *ids], max_tokens=5).ids
 
 
+@pytest.fixture
+def busy():
+    """A model whose only slot is taken, the gate that its generation waits at, and that generation."""
+    model = make_model(parallel=1)
+    gate = Gate(model)
+    holder = in_thread(lambda: model.generate(PROMPT, max_tokens=9).ids)
+    assert gate.reached.wait(20)
+    return model, gate, holder
+
+
 @pytest.mark.parametrize("timeout", [0, 0.05])
-def test_waiting_has_a_limit(model, timeout):
-    stream = model.stream(PROMPT)
-    next(stream)
-    waiting = in_thread(lambda: model.generate(PROMPT, wait_timeout=timeout))
+def test_waiting_has_a_limit(busy, timeout):
+    model, gate, holder = busy
+    waits = in_thread(lambda: model.generate(PROMPT, wait_timeout=timeout))
     with pytest.raises(BusyError, match=rf"still busy after {timeout} s .wait_timeout.*Model\.cancel"):
-        waiting()
+        waits()
     assert issubclass(BusyError, AkunuError) and issubclass(BusyError, TimeoutError)
-    assert not model._lock._waiters
-    assert next(stream)
-    stream.close()
+    assert not waiting(model)
+    gate.open()
+    assert len(holder()) == 9
     assert model.generate(PROMPT, max_tokens=2, wait_timeout=0).ids
 
 
-def test_a_waiting_stream_ends_at_once_when_it_is_cancelled_or_closed(model):
-    holder = model.stream(PROMPT)
-    next(holder)
-    for end in ("cancel", "close"):
-        waiting = model.stream(PROMPT)
-        pieces = in_thread(lambda waiting=waiting: list(waiting))
-        wait_until(lambda: model._lock._waiters)
-        in_thread(getattr(waiting, end))()
-        assert pieces() == []
-        assert waiting.completion.finish_reason == "cancelled"
-    assert next(holder)
+@pytest.mark.parametrize("end", ["cancel", "close"])
+def test_a_waiting_stream_ends_at_once_when_it_is_cancelled_or_closed(busy, end):
+    model, gate, holder = busy
+    stream = model.stream(PROMPT)
+    pieces = in_thread(lambda: list(stream))
+    wait_until(lambda: waiting(model))
+    in_thread(getattr(stream, end))()
+    assert pieces() == []
+    assert stream.completion.finish_reason == "cancelled"
+    gate.open()
+    assert len(holder()) == 9
 
 
-def test_one_who_leaves_the_queue_does_not_hold_up_those_behind(model):
-    holder = model.stream(PROMPT)
-    next(holder)
+def test_one_who_leaves_the_queue_does_not_hold_up_those_behind(busy):
+    model, gate, holder = busy
     leaving = model.stream(PROMPT)
     first = in_thread(lambda: list(leaving))
-    wait_until(lambda: len(model._lock._waiters) == 1)
+    wait_until(lambda: waiting(model) == 1)
     second = in_thread(lambda: model.generate(PROMPT, max_tokens=2).ids)
-    wait_until(lambda: len(model._lock._waiters) == 2)
+    wait_until(lambda: waiting(model) == 2)
     leaving.cancel()
     assert first() == []
-    holder.close()
-    assert len(second()) == 2
+    gate.open()
+    assert len(holder()) == 9 and len(second()) == 2
 
 
 def test_a_cancel_before_the_first_piece_means_no_piece(model):

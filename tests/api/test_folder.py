@@ -139,7 +139,7 @@ def test_the_command_line_takes_a_folder(folder: Path) -> None:
     [
         (["inspect"], "SafeTensors"),
         (["inspect", "--plan"], "dispatch table: decode"),
-        (["bench", "-p", "4", "-n", "2", "-r", "1"], "llama 0.41M mixed"),
+        (["bench", "-p", "4", "-n", "2", "-r", "1"], "llama 0.411M mixed"),
     ],
 )
 def test_other_commands_take_a_folder(command: list[str], expected: str, folder: Path) -> None:

@@ -84,7 +84,7 @@ def test_every_use_in_a_forked_child_is_an_error_and_the_parent_goes_on() -> Non
                 lambda: model.generate("Once"), lambda: model.stream("Once"), lambda: next(stream),
                 lambda: model.chat([{"role": "user", "content": "x"}]), lambda: stream.completion,
                 lambda: model.logits([1]), lambda: model.perplexity("a b c"), lambda: model.memory,
-                lambda: model._engine, lambda: model.__enter__(),
+                lambda: model.__enter__(),
             ):
                 refused(call)
             assert model.tokenize("Once")

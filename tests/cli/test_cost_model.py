@@ -237,7 +237,7 @@ def test_inspect_predicts(gguf: str, capsys: pytest.CaptureFixture[str]) -> None
     rows = {
         line.split()[0]: line.split() for line in out.splitlines() if line.startswith(("decode", "prefill"))
     }
-    assert rows["decode"][1:4] == ["1", "48", "7"] and rows["prefill"][1] == "512"
+    assert rows["decode"][1:4] == ["1", "49", "7"] and rows["prefill"][1] == "512"
 
 
 def test_inspect_predicts_for_random_weights_as_json(capsys: pytest.CaptureFixture[str]) -> None:

@@ -44,11 +44,13 @@ def open_engine(
     threads: int | None = None,
     kv_dtype: str = "f16",
     chunk: int = 512,
+    parallel: int = 8,
 ) -> Iterator[OpenEngine]:
     """Open an engine and close it again; arguments as in `open_unmanaged`."""
     opened = open_unmanaged(
-        model, device=device, context=context, threads=threads or 0, kv_dtype=kv_dtype, chunk=chunk
-    )
+        model, device=device, context=context, threads=threads or 0, kv_dtype=kv_dtype, chunk=chunk,
+        parallel=parallel,
+    )  # fmt: skip
     try:
         yield opened
     finally:
@@ -56,7 +58,7 @@ def open_engine(
 
 
 def open_unmanaged(
-    model: str, *, device: str, context: int, threads: int, kv_dtype: str, chunk: int
+    model: str, *, device: str, context: int, threads: int, kv_dtype: str, chunk: int, parallel: int = 8
 ) -> OpenEngine:
     """Open an engine that the caller closes.
 
@@ -71,6 +73,8 @@ def open_unmanaged(
         Tokens that the KV cache must hold.
     chunk
         Most rows of one prefill.
+    parallel
+        Texts at a time.
 
     Raises
     ------
@@ -95,7 +99,7 @@ def open_unmanaged(
             spec = _stretched(resolve(source, context=context), context)
             engine = _core.Engine(
                 None, spec, device=device_id, context=context, threads=threads, kv_dtype=kv_dtype,
-                chunk=chunk, synthetic=source.dtypes, progress=report,
+                chunk=chunk, parallel=parallel, synthetic=source.dtypes, progress=report,
             )  # fmt: skip
             facts = model_facts(source.name, source.metadata, source.tensors, load_mode="none")
         else:
@@ -104,7 +108,7 @@ def open_unmanaged(
             spec = _stretched(opened.spec(context), context)
             engine = _core.Engine(
                 opened.files, spec, device=device_id, context=context, threads=threads, kv_dtype=kv_dtype,
-                chunk=chunk, progress=report,
+                chunk=chunk, parallel=parallel, progress=report,
             )  # fmt: skip
             facts = model_facts(str(path), opened.metadata, opened.files.tensors)
     return OpenEngine(engine, spec.config, facts)

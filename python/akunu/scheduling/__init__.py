@@ -1,0 +1,6 @@
+"""Many texts on one engine: what a text is, and who gets rows in the next step."""
+
+from akunu.scheduling.scheduler import Scheduler
+from akunu.scheduling.sequence import ChainLength, Sequence
+
+__all__ = ["ChainLength", "Scheduler", "Sequence"]

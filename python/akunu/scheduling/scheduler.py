@@ -1,0 +1,332 @@
+"""Who runs in the next step.
+
+There is no thread of its own: of the threads that wait for text, one leads. It plans a step for all sequences
+whose readers have nothing left to read, runs it, hands out what came of it, and makes way. So a lone reader
+drives the engine itself, and many readers share steps.
+
+A step has a budget of rows. Running texts come first, each with a row, then prompts in the order of their
+arrival. Without prompts a step is a chain of tokens, as long as the shortest that its texts would take alone;
+it ends early when somebody comes.
+
+A text can be suspended at any time: its tokens are known, its pages stay in the cache as long as there is
+room, and what is drawn depends on seed and position alone. That is what happens to readers that went away,
+when others wait for a slot, and to the youngest, when there are no pages left.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from akunu.errors import AkunuError, BusyError
+from akunu.scheduling.sequence import Sequence
+
+if TYPE_CHECKING:
+    from akunu._core import Chunk, Engine
+
+__all__ = ["Scheduler"]
+
+ABSENT_SECONDS: Final = 0.25
+"""A reader that leaves its text unread for so long, while others wait for a slot, has gone away."""
+MIXED_ROWS: Final = 128
+"""Rows of prompts in a step that others draw tokens in: what a new prompt may cost them."""
+MAX_STALLED: Final = 8
+"""Steps in a row that gave nothing."""
+
+
+class Scheduler:
+    """The texts of one engine.
+
+    Parameters
+    ----------
+    engine
+        Used by nobody else.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._changed = threading.Condition(threading.RLock())
+        self._leading = False
+        self._stepping: list[Sequence] = []
+        self._waiting: deque[Sequence] = deque()
+        self._running: list[Sequence] = []  # in order of arrival
+        self._ending: list[tuple[Sequence, int]] = []
+        self._stalled = 0
+        self._closed = False
+
+    # -- for readers -----------------------------------------------------------------------------------------
+
+    def submit(self, sequence: Sequence) -> None:
+        """Line up for a slot."""
+        with self._changed:
+            self._check_open()
+            self._waiting.append(sequence)
+            if self._leading:
+                self._engine.stop_after_step()
+
+    def next(self, sequence: Sequence) -> Chunk | None:
+        """The next tokens of a text; None when it has ended or was cancelled. Waits, or leads.
+
+        Raises
+        ------
+        BusyError
+            If no slot became free within its `wait_timeout`.
+        """
+        patience = math.inf if sequence.wait_timeout is None else sequence.wait_timeout
+        deadline = time.monotonic() + patience
+        while True:
+            with self._changed:
+                while True:
+                    if sequence.ready:
+                        return sequence.ready.popleft()
+                    if sequence.error is not None:
+                        raise sequence.error
+                    if sequence.ended or sequence.cancelled:
+                        return None
+                    if not self._leading:
+                        break
+                    self._check_patience(sequence, deadline)
+                    self._changed.wait(0.02 if sequence.began is None and patience < math.inf else None)
+                self._leading = True
+            progress = False
+            try:
+                progress = self._step()
+            finally:
+                self._stop_leading()
+            with self._changed:
+                if not progress and not (self._leading or sequence.ready or sequence.cancelled):
+                    self._check_patience(sequence, deadline)
+                    self._changed.wait(0.02)  # until a slot or pages are free
+
+    def _check_patience(self, sequence: Sequence, deadline: float) -> None:
+        waits = sequence.began is None and len(self._running) >= self._engine.parallel
+        if waits and time.monotonic() >= deadline:
+            raise BusyError(
+                f"the model is still busy after {sequence.wait_timeout:g} s (wait_timeout); wait longer, or "
+                "end what runs by Model.cancel()"
+            )
+
+    def cancel(self, sequence: Sequence) -> None:
+        """End a text as soon as possible, whether it runs or waits; what it has is kept."""
+        with self._changed:
+            sequence.cancelled = True
+            if sequence in self._stepping:
+                # A prompt's chunk may take long; a chain with others ends after its token.
+                if len(self._stepping) == 1:
+                    self._engine.cancel()
+                else:
+                    self._engine.stop_after_step()
+            self._changed.notify_all()
+
+    def end(self, sequence: Sequence, keep: int) -> None:
+        """Give a text's slot back; the cache keeps its first `keep` tokens."""
+        with self._changed:
+            sequence.cancelled = True
+            if sequence in self._waiting:
+                self._waiting.remove(sequence)
+            elif sequence in self._running:
+                self._ending.append((sequence, keep))
+                if not self._leading:
+                    self._release_ended()
+                elif sequence in self._stepping:
+                    self._engine.stop_after_step()
+            self._changed.notify_all()
+
+    def running(self) -> list[Sequence]:
+        """The texts that have slots."""
+        with self._changed:
+            return list(self._running)
+
+    @contextmanager
+    def exclusive(self) -> Iterator[Engine]:
+        """The engine for one call, between two steps, with a slot free."""
+        with self._changed:
+            self._check_open()
+            self._engine_wanted()
+            while self._leading:
+                self._changed.wait()
+            self._check_open()
+            self._leading = True
+        try:
+            with self._changed:
+                if len(self._running) == self._engine.parallel:
+                    self._suspend(self._running[-1])
+            yield self._engine
+        finally:
+            self._stop_leading()
+
+    def close(self) -> None:
+        """Cancel what runs, wait for it, and free the engine; may be called twice."""
+        with self._changed:
+            self._closed = True
+            for sequence in self._running:
+                sequence.cancelled = True
+            for sequence in self._waiting:
+                sequence.error = AkunuError("the model is closed; load it again")
+            if self._leading:
+                self._engine.cancel()
+            self._changed.notify_all()
+            while self._leading:
+                self._changed.wait()
+            for waiting in (self._waiting, self._running, self._ending):
+                waiting.clear()
+            self._engine.close()
+
+    # -- for the leader --------------------------------------------------------------------------------------
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise AkunuError("the model is closed; load it again")
+
+    def _engine_wanted(self) -> None:
+        if self._leading:
+            self._engine.stop_after_step()
+
+    def _stop_leading(self) -> None:
+        with self._changed:
+            self._stepping = []
+            if not self._closed:
+                self._release_ended()
+            self._leading = False
+            self._changed.notify_all()
+
+    def _step(self) -> bool:
+        """Plan and run one step; False when nothing could run."""
+        with self._changed:
+            self._check_open()
+            parts, steps = self._plan()
+            self._stepping = [sequence for sequence, _, _ in parts]
+        if not parts:
+            return False
+        start = time.perf_counter()
+        try:
+            chunks, interrupt = self._engine.step(
+                [
+                    (
+                        _slot(s),
+                        rows,
+                        draws,
+                        0 if s.limit == float("inf") else int(s.limit) - len(s.tokens),
+                        [],
+                    )
+                    for s, rows, draws in parts
+                ],
+                steps,
+            )
+        except BaseException as error:
+            with self._changed:
+                for sequence, _, _ in parts:
+                    sequence.error = error
+            raise
+        seconds = time.perf_counter() - start
+        with self._changed:
+            before = sum(sequence.length + len(sequence.tokens) for sequence, _, _ in parts)
+            for (sequence, _, _), chunk in zip(parts, chunks, strict=True):
+                sequence.take(chunk, steps, seconds, self._engine.context)
+            after = sum(sequence.length + len(sequence.tokens) for sequence, _, _ in parts)
+        if interrupt is not None:
+            raise interrupt
+        # A step that was cancelled, maybe for a text that is no more, gives nothing.
+        self._stalled = 0 if after != before else self._stalled + 1
+        if self._stalled == MAX_STALLED:
+            raise AkunuError("the engine makes no progress; this is a defect of Akunu, please report it")
+        return True
+
+    def _plan(self) -> tuple[list[tuple[Sequence, int, bool]], int]:
+        """(sequence, rows, draws) of a step, and how many tokens long it is."""
+        self._release_ended()
+        self._admit()
+        hungry = [s for s in self._running if s.hungry]
+        decoding = [s for s in hungry if s.decoding]
+        prompts = [s for s in hungry if not s.decoding]
+        steps = 1
+        if decoding and not prompts:
+            chain = min(s.chain.next for s in decoding)
+            wanted = max(s.limit - len(s.tokens) for s in decoding)
+            room = min(self._engine.context - s.length for s in decoding)
+            steps = int(max(1, min(chain, wanted, room)))
+        parts: list[tuple[Sequence, int, bool]] = []
+        budget = self._engine.chunk
+        if decoding and prompts:
+            budget = min(budget, len(decoding) + MIXED_ROWS)
+        for sequence in (*decoding, *prompts):
+            rows = min(sequence.left, budget)
+            if rows <= 0 or sequence.slot is None:  # no budget left, or suspended for one before
+                continue
+            if self._reserve(sequence, rows, steps, [s for s, _, _ in parts]):
+                parts.append((sequence, rows, rows == sequence.left and sequence.limit > 0))
+                budget -= rows
+        return parts, steps
+
+    def _reserve(self, sequence: Sequence, rows: int, steps: int, planned: list[Sequence]) -> bool:
+        """Pages for a part, taken from the youngest others if need be; False when it has to wait."""
+        while not self._engine.reserve(_slot(sequence), rows, steps):
+            others = [s for s in self._running if s is not sequence and s not in planned]
+            idle = [s for s in others if not s.hungry]
+            if idle:
+                self._suspend(idle[-1])
+            elif others and self._running.index(others[-1]) > self._running.index(sequence):
+                self._suspend(others[-1])
+            elif planned or others:
+                self._suspend(sequence)
+                return False
+            else:
+                raise AkunuError(
+                    "the cache has no page left for a text that is alone; this is a defect of Akunu"
+                )
+        return True
+
+    def _admit(self) -> None:
+        """Slots for those who wait, in their order."""
+        for sequence in [s for s in self._waiting if s.hungry]:
+            if (slot := self._engine.open()) is None:
+                absent = [s for s in self._running if s.unread_for() > ABSENT_SECONDS]
+                if not absent:
+                    return
+                self._suspend(absent[-1])
+                slot = self._engine.open()
+                assert slot is not None
+            self._waiting.remove(sequence)
+            try:
+                cached = self._engine.begin(sequence.ids(), **sequence.settings, slot=slot)
+            except BaseException as error:
+                self._engine.close_slot(slot)
+                sequence.error = error
+                continue
+            sequence.place(slot, cached)
+            self._running.append(sequence)
+
+    def _suspend(self, sequence: Sequence) -> None:
+        """Take a text's slot; it lines up again, before those who have not begun."""
+        self._engine.close_slot(_slot(sequence))
+        sequence.slot, sequence.length = None, 0
+        self._running.remove(sequence)
+        self._waiting.appendleft(sequence)
+
+    def _release_ended(self) -> None:
+        for sequence, keep in self._ending:
+            if sequence.slot is None:
+                if sequence in self._waiting:
+                    self._waiting.remove(sequence)
+                continue
+            if sequence.length > keep:
+                self._engine.truncate(keep, sequence.slot)
+            self._engine.close_slot(sequence.slot)
+            sequence.slot = None
+            self._running.remove(sequence)
+        self._ending.clear()
+
+
+def _slot(sequence: Sequence) -> int:
+    assert sequence.slot is not None
+    return sequence.slot
+
+
+def _limit(sequence: Sequence) -> int:
+    """Tokens that it may still draw; 0: as many as fit."""
+    return 0 if sequence.limit == math.inf else int(sequence.limit) - len(sequence.tokens)

@@ -1,0 +1,130 @@
+"""A text in the making, as the scheduler sees it: its tokens, its place, what its reader has yet to take."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from akunu._core import Chunk
+
+__all__ = ["ChainLength", "Sequence"]
+
+CHAIN_SECONDS: Final = 0.040
+"""How long a chain may take: text still flows, and the cost of a submission is far below one per cent."""
+MAX_CHAIN: Final = 256
+"""Most tokens in a chain, whatever their speed."""
+
+
+class ChainLength:
+    """How many tokens the next chain computes: 1, 2, 4, … up to what fits in `CHAIN_SECONDS`."""
+
+    def __init__(self) -> None:
+        self.next = 1
+
+    def measured(self, tokens: int, seconds: float) -> None:
+        """Learn from a chain of `tokens` that took `seconds`."""
+        fits = int(CHAIN_SECONDS * tokens / seconds) if seconds > 0 else MAX_CHAIN
+        self.next = max(1, min(2 * self.next, fits, MAX_CHAIN))
+
+
+@dataclass(eq=False)
+class Sequence:
+    """One text, from its prompt to its last token.
+
+    Its reader takes what is `ready`; the scheduler alone changes the rest, but for `cancelled`.
+    """
+
+    prompt: npt.NDArray[np.uint32]
+    """Token ids [n], n >= 1."""
+    settings: Mapping[str, Any]
+    """Sampling settings, as `Engine.begin` takes them."""
+    limit: float = math.inf
+    """Tokens to generate at most; 0: only the prompt is run."""
+    wait_timeout: float | None = None
+    """Most seconds to wait for a slot."""
+
+    tokens: list[int] = field(default_factory=list)
+    """What has been generated, an end token included."""
+    ready: deque[Chunk] = field(default_factory=deque)
+    """Generated, and not taken by the reader yet."""
+    ready_at: float = 0.0
+    """`time.perf_counter()` when the last of it was made ready."""
+    slot: int | None = None
+    """Where the engine keeps it; None while it waits."""
+    length: int = 0
+    """Tokens in the engine's cache."""
+    ended: bool = False
+    """An end token was drawn, or nothing is left to run: it needs no more steps."""
+    cancelled: bool = False
+    error: BaseException | None = None
+    chain: ChainLength = field(default_factory=ChainLength)
+
+    began: float | None = None
+    """`time.perf_counter()` when it was first given a slot."""
+    cached_tokens: int = 0
+    """Tokens of the prompt that were in the cache then."""
+    first_token_seconds: float = 0.0
+    """From `began` to the first token."""
+    prefill_seconds: float = 0.0
+    decode_seconds: float = 0.0
+    """Time in steps, for the prompt and for the tokens after the first."""
+
+    @property
+    def known(self) -> int:
+        """Tokens that are known: the prompt, and what was drawn."""
+        return len(self.prompt) + len(self.tokens)
+
+    @property
+    def left(self) -> int:
+        """Known tokens that have to be run."""
+        return self.known - self.length
+
+    @property
+    def decoding(self) -> bool:
+        """One token is to be run, the one that was drawn last."""
+        return self.left == 1 and bool(self.tokens)
+
+    @property
+    def hungry(self) -> bool:
+        """More of it should be computed: its reader has taken what there was."""
+        return not (self.ready or self.ended or self.cancelled or self.error)
+
+    def unread_for(self) -> float:
+        """Seconds since something was made ready that its reader has not taken; 0 when there is nothing."""
+        return time.perf_counter() - self.ready_at if self.ready else 0.0
+
+    def ids(self) -> npt.NDArray[np.uint32]:
+        """All known tokens."""
+        return np.concatenate([self.prompt, np.array(self.tokens, np.uint32)]) if self.tokens else self.prompt
+
+    def place(self, slot: int, cached: int) -> None:
+        """It has a slot, whose cache holds the first `cached` tokens."""
+        self.slot, self.length = slot, cached
+        if self.began is None:
+            self.began, self.cached_tokens = time.perf_counter(), cached
+
+    def take(self, chunk: Chunk, steps: int, seconds: float, context: int) -> None:
+        """Record what a step of `steps` tokens gave."""
+        decoding, self.length = self.decoding, chunk.length
+        if decoding:
+            self.decode_seconds += seconds
+            if len(chunk.ids) == steps:
+                self.chain.measured(steps, seconds)
+        else:
+            self.prefill_seconds += seconds
+        self.tokens += chunk.ids
+        if chunk.ids and not self.first_token_seconds and self.began is not None:
+            self.first_token_seconds = time.perf_counter() - self.began
+        full = self.known > context or (bool(chunk.ids) and len(self.tokens) >= self.limit)
+        self.ended = chunk.ended or full or self.left == 0
+        if chunk.ids or self.ended:
+            self.ready.append(chunk)
+            self.ready_at = time.perf_counter()
