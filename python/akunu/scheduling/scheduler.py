@@ -1,7 +1,7 @@
 """Who runs in the next step.
 
 There is no thread of its own: of the threads that wait for text, one leads. It plans a step for all sequences
-whose readers have nothing left to read, runs it, hands out what came of it, and makes way. So a lone reader
+whose readers keep up, runs it, hands out what came of it, and makes way. So a lone reader
 drives the engine itself, and many readers share steps.
 
 A step has a budget of rows. Running texts come first, each with a row, then prompts in the order of their
@@ -33,7 +33,7 @@ __all__ = ["Scheduler"]
 
 ABSENT_SECONDS: Final = 0.25
 """A reader that leaves its text unread for so long, while others wait for a slot, has gone away."""
-MIXED_ROWS: Final = 128
+MIXED_ROWS: Final = 64
 """Rows of prompts in a step that others draw tokens in: what a new prompt may cost them."""
 MAX_STALLED: Final = 8
 """Steps in a row that gave nothing."""
@@ -282,10 +282,10 @@ class Scheduler:
         return True
 
     def _admit(self) -> None:
-        """Slots for those who wait, in their order."""
-        for sequence in [s for s in self._waiting if s.hungry]:
+        """Slots for those who wait, in their order; for readers that went away when they have come back."""
+        for sequence in [s for s in self._waiting if s.hungry and not s.ready]:
             if (slot := self._engine.open()) is None:
-                absent = [s for s in self._running if s.unread_for() > ABSENT_SECONDS]
+                absent = [s for s in self._running if s.idle_for() > ABSENT_SECONDS]
                 if not absent:
                     return
                 self._suspend(absent[-1])

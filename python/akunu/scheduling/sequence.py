@@ -94,11 +94,13 @@ class Sequence:
 
     @property
     def hungry(self) -> bool:
-        """More of it should be computed: its reader has taken what there was."""
-        return not (self.ready or self.ended or self.cancelled or self.error)
+        """More of it should be computed. While its reader wakes up, a text runs one chunk ahead."""
+        return len(self.ready) < 2 and not (self.ended or self.cancelled or self.error)
 
-    def unread_for(self) -> float:
-        """Seconds since something was made ready that its reader has not taken; 0 when there is nothing."""
+    def idle_for(self) -> float:
+        """Seconds since something was made ready that is not taken; infinite when it needs no steps."""
+        if self.ended or self.cancelled:
+            return math.inf
         return time.perf_counter() - self.ready_at if self.ready else 0.0
 
     def ids(self) -> npt.NDArray[np.uint32]:

@@ -1,0 +1,73 @@
+"""Who runs in the next step: fairness, suspension and pages, on an engine that is fake."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from akunu.scheduling import Scheduler, Sequence
+from akunu.scheduling import scheduler as scheduler_module
+
+from .fakes import FakeChunk, FakeEngine, hashed
+
+VOCAB = 50
+
+
+def text(length: int, seed: int, limit: float = 30) -> Sequence:
+    prompt = np.random.default_rng(seed).integers(0, VOCAB, length).astype(np.uint32)
+    return Sequence(prompt, {"end_ids": (3,)}, limit)
+
+
+def alone(sequence: Sequence) -> list[int]:
+    """What the model writes after the prompt."""
+    next_token, tokens, written = hashed(VOCAB), sequence.prompt.tolist(), list[int]()
+    while len(written) < sequence.limit and written[-1:] != [3]:
+        written.append(next_token(tokens + written))
+    return written
+
+
+def test_texts_that_are_written_are_in_every_step_of_a_long_prompt() -> None:
+    engine = FakeEngine(hashed(VOCAB, 4), vocab=VOCAB, context=400, chunk=16)
+    scheduler = Scheduler(engine)
+    writing, prompt = text(4, 1), text(200, 2)
+    scheduler.submit(writing)
+    assert scheduler.next(writing)
+    writing.ready.append(FakeChunk([5], length=writing.length))  # its reader has not come back yet
+    scheduler.submit(prompt)
+    parts, steps = scheduler._plan()
+    assert [(sequence, rows) for sequence, rows, _ in parts] == [(writing, 1), (prompt, 15)] and steps == 1
+
+
+@pytest.mark.parametrize("pages", [10, 10_000], ids=["few pages", "many pages"])
+@pytest.mark.parametrize("seed", range(6))
+def test_whatever_comes_and_goes_texts_are_those_that_run_alone(
+    seed: int, pages: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Readers in no order, some of whom leave; slots and pages for a few of them only."""
+    monkeypatch.setattr(scheduler_module, "ABSENT_SECONDS", 0.0)  # who is not reading now has gone away
+    rng = random.Random(seed)
+    engine = FakeEngine(hashed(VOCAB), vocab=VOCAB, context=120, chunk=24, parallel=3, pages=pages)
+    scheduler = Scheduler(engine)
+    readers: list[tuple[Sequence, list[int]]] = []
+    finished = 0
+    for step in range(400):
+        if not readers or (rng.random() < 0.25 and len(readers) < 7):
+            sequence = text(rng.randint(1, 60), seed * 1000 + step, rng.randint(1, 40))
+            scheduler.submit(sequence)
+            readers.append((sequence, []))
+        at = rng.randrange(len(readers))
+        sequence, got = readers[at]
+        chunk = scheduler.next(sequence) if rng.random() > 0.03 else None
+        if chunk is not None:
+            got += chunk.ids
+            assert got == alone(sequence)[: len(got)]
+            continue
+        finished += got == alone(sequence)
+        scheduler.end(sequence, len(sequence.prompt) + len(got))
+        del readers[at]
+    for sequence, got in readers:
+        scheduler.end(sequence, len(sequence.prompt) + len(got))
+    assert finished > 5
+    assert not engine.texts and not scheduler.running()
