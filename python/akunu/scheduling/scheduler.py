@@ -66,8 +66,7 @@ class Scheduler:
         with self._changed:
             self._check_open()
             self._waiting.append(sequence)
-            if self._leading:
-                self._engine.stop_after_step()
+            self._engine_wanted()
 
     def next(self, sequence: Sequence) -> Chunk | None:
         """The next tokens of a text; None when it has ended or was cancelled. Waits, or leads.
