@@ -282,7 +282,6 @@ void bind_engine_class(py::module_& m) {
                                                           steps);
             },
             py::arg("slot"), py::arg("rows"), py::arg("steps") = 1, py::arg("drafts") = 0)
-        .def("drop_pages", [](PyEngine& e, std::uint32_t slot) { PyEngine::Call(e).engine().drop_pages(slot); })
         .def("forget", [](PyEngine& e) { PyEngine::Call(e).engine().forget(); })
         .def(
             "set_mask",

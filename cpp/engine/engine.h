@@ -35,7 +35,6 @@ struct EngineOptions {
 constexpr std::uint32_t kDefaultContext = 4096;
 constexpr std::uint32_t kMaxParallel = 256;
 constexpr std::uint32_t kMaxChain = 256;  // steps of one call
-constexpr std::uint32_t kMaxDrafts = 15;  // of a sequence in one step
 
 // Settings of one generation: what the device's sampler reads, and the lists that lie apart from it.
 struct SamplerSettings {
@@ -94,8 +93,6 @@ class Engine {
                         bool reuse);
     // Goes back to the first n tokens, which must be in the cache.
     void truncate(std::uint32_t slot, std::uint32_t n);
-    // Gives the slot's pages back; its tokens are to be run again.
-    void drop_pages(std::uint32_t slot);
     // Only tokens whose bit is set may be drawn next; empty: all. Throws InvalidArgumentError when none is.
     void set_mask(std::uint32_t slot, std::span<const std::uint32_t> words);
 
@@ -144,6 +141,8 @@ class Engine {
     Phase phase_for(std::uint32_t rows) const;
     std::uint32_t* history(std::uint32_t slot) const;
     Sequence& opened(std::uint32_t slot);
+    // Gives the slot's pages back; its tokens are to be run again.
+    void drop_pages(std::uint32_t slot);
 
     // The pages of positions [from, to) exist and belong to this text alone.
     bool make_writable(std::uint32_t slot, std::uint32_t from, std::uint32_t to);

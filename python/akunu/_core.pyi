@@ -188,8 +188,6 @@ class Engine:
         """
     def set_mask(self, slot: int, mask: npt.NDArray[np.uint32] | None) -> None:
         """Only tokens whose bit is set (t % 32 of word t // 32) may be drawn from now on; None: all."""
-    def drop_pages(self, slot: int) -> None:
-        """Give a text's pages back; its tokens are to be run again."""
     def forget(self) -> None:
         """Drop all pages that no open text holds."""
     def stop_after_step(self) -> None:

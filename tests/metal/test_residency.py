@@ -51,27 +51,27 @@ def eventually(true: Callable[[], bool]) -> bool:
     return False
 
 
-@pytest.mark.parametrize("replay", ["", "indirect"])
-def test_all_that_the_gpu_uses_is_resident(path: Path, replay: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AKUNU_METAL_REPLAY", replay)
+def all_is_resident(path: str) -> None:
     control = Control()
-    elsewhere = control["not_resident"]
-    engine = open_metal(path)
+    engine = open_metal(Path(path))
     run_a_little(engine)
     engine.profile("decode", 1, position=3, repeats=1)
     assert control["residency_sets"] == 1  # on the queue
     assert control["resident"] == control["buffers"] > 5
-    assert control["not_resident"] == elsewhere
-
-
-def test_residency_ends_with_the_model(path: Path) -> None:
-    control = Control()
-    engine = open_metal(path)
-    run_a_little(engine)
+    assert control["not_resident"] == 0
     engine.close()
     del engine
     gc.collect()
     assert control["residency_sets"] == 0 and control["resident"] == 0
+
+
+@pytest.mark.parametrize("replay", ["", "indirect"])
+def test_all_that_the_gpu_uses_is_resident_until_the_model_is_closed(
+    path: Path, replay: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a process of its own: other tests' models are resident too."""
+    monkeypatch.setenv("AKUNU_METAL_REPLAY", replay)
+    in_new_process(__file__, "all_is_resident", str(path))
 
 
 def test_residency_is_requested_while_a_model_is_idle(path: Path) -> None:

@@ -166,7 +166,7 @@ class Scheduler:
             for sequence in self._running:
                 sequence.cancelled = True
             for sequence in self._waiting:
-                sequence.error = AkunuError("the model is closed; load it again")
+                sequence.error = _closed()
             if self._leading:
                 self._engine.cancel()
             self._changed.notify_all()
@@ -180,7 +180,7 @@ class Scheduler:
 
     def _check_open(self) -> None:
         if self._closed:
-            raise AkunuError("the model is closed; load it again")
+            raise _closed()
 
     def _engine_wanted(self) -> None:
         if self._leading:
@@ -210,7 +210,7 @@ class Scheduler:
                         _slot(s),
                         rows,
                         draws,
-                        0 if s.limit == float("inf") else int(s.limit) - len(s.tokens),
+                        _limit(s),
                         [],
                     )
                     for s, rows, draws in parts
@@ -319,6 +319,10 @@ class Scheduler:
             sequence.slot = None
             self._running.remove(sequence)
         self._ending.clear()
+
+
+def _closed() -> AkunuError:
+    return AkunuError("the model is closed; load it again")
 
 
 def _slot(sequence: Sequence) -> int:
