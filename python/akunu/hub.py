@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from akunu.errors import AkunuError, ModelFileError
 from akunu.hub_cache import CachedModel, cached_models, remove_cached, repository_files
 from akunu.hub_files import choose
+from akunu.hub_name import HubName
 from akunu.progress import Progress, reporter
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["CachedModel", "cached_models", "fetch", "remove_cached"]
 
 
-def fetch(name: str, *, progress: bool | Progress = True) -> Path:
+def fetch(name: HubName, *, token: str | None = None, progress: bool | Progress = True) -> Path:
     """Download a model, or find it in the cache.
 
     Without a network, what the cache holds is used, and a warning names the file.
@@ -27,7 +28,9 @@ def fetch(name: str, *, progress: bool | Progress = True) -> Path:
     Parameters
     ----------
     name
-        `user/repo`, `user/repo:file.gguf` or `user/repo:QUANTIZATION`.
+        As `hub_name.parse` reads it; its file may be a quantization.
+    token
+        As in `akunu.load`.
     progress
         As in `akunu.load`.
 
@@ -40,11 +43,10 @@ def fetch(name: str, *, progress: bool | Progress = True) -> Path:
     Raises
     ------
     ModelFileError
-        There is no such repository or file, or it cannot be had.
+        There is no such repository, revision or file, or it cannot be had.
     UnsupportedError
         The repository holds neither GGUF files nor SafeTensors.
     """
-    repo, _, wanted = name.partition(":")
     try:
         import huggingface_hub as hub
     except ImportError as error:
@@ -52,25 +54,26 @@ def fetch(name: str, *, progress: bool | Progress = True) -> Path:
             f"{name}: fetching from the Hugging Face Hub needs huggingface_hub; pip install huggingface_hub"
         ) from error
 
+    api = hub.HfApi(library_name="akunu", token=token)
     try:
-        info = hub.HfApi(library_name="akunu").model_info(repo, files_metadata=True)
+        info = api.model_info(name.repo, revision=name.revision, files_metadata=True)
     except Exception as error:
         if _is_network(error):
-            return _from_cache(repo, wanted, error)
-        raise _explained(name, repo, error) from error
+            return _from_cache(name, error)
+        raise _explained(name, error) from error
     sizes = {file.rfilename: file.size or 0 for file in info.siblings or []}
-    files = choose(repo, sizes, wanted)
-    with reporter(progress, f"Downloading {repo}") as report:
+    files = choose(name.repo, sizes, name.file)
+    with reporter(progress, f"Downloading {name.repo}") as report:
         callback = _Callback(report)
         try:
-            return _download(repo, {file: sizes[file] for file in files}, callback)
+            return _download(name, {file: sizes[file] for file in files}, token, callback)
         except Exception as error:
             if error is callback.error:
                 raise
             if callback.error is not None:
                 raise callback.error from None
             # Where the Hub cannot be reached, its client has looked for this very file in the cache.
-            raise _explained(name, repo, error) from error
+            raise _explained(name, error) from error
 
 
 def _is_network(error: Exception) -> bool:
@@ -84,48 +87,59 @@ def _is_network(error: Exception) -> bool:
     return isinstance(error, (http_error, ConnectionError, TimeoutError, errors.LocalEntryNotFoundError))
 
 
-def _explained(name: str, repo: str, error: Exception) -> ModelFileError:
+def _explained(name: HubName, error: Exception) -> ModelFileError:
     """What an error of the Hub's client means, and what to do."""
     from huggingface_hub import constants, errors
 
+    repo = name.repo
+    log_in = "run `hf auth login`, or set HF_TOKEN"
     if isinstance(error, errors.GatedRepoError):
         return ModelFileError(
             f"{repo}: its authors want their terms accepted; do so at https://huggingface.co/{repo} "
-            "and run `hf auth login`"
+            f"and {log_in}"
         )
+    if isinstance(error, errors.RevisionNotFoundError):
+        return ModelFileError(f"{repo} has no revision {name.revision!r}, no such branch, tag or commit")
     if isinstance(error, errors.RepositoryNotFoundError):
         return ModelFileError(
-            f"no model {name!r}: there is no such file, and the Hugging Face Hub has no repository {repo} "
-            "(or it is private: run `hf auth login`)"
+            f"no model {str(name)!r}: there is no such file, and the Hugging Face Hub has no repository "
+            f"{repo} (or it is private: {log_in})"
         )
     if isinstance(error, errors.HFValidationError):
         return ModelFileError(
-            f"no model {name!r}: there is no such file, and it names no repository: {error}"
+            f"no model {str(name)!r}: there is no such file, and it names no repository: {error}"
         )
     if isinstance(error, OSError) and not isinstance(error, errors.HfHubHTTPError) and not _is_network(error):
         return ModelFileError(
             f"{repo}: cannot be stored in the cache, {constants.HF_HUB_CACHE} (HF_HOME sets it): {error}"
         )
-    cached = ", ".join(name for name in repository_files(repo) if name.endswith((".gguf", ".safetensors")))
+    files = repository_files(repo, name.revision)
+    cached = ", ".join(file for file in files if file.endswith((".gguf", ".safetensors")))
     there = f"of this repository the cache has {cached}" if cached else "is not in the cache"
+    if isinstance(error, errors.OfflineModeIsEnabled):
+        why = "HF_HUB_OFFLINE is set"
+    elif _is_network(error) and not isinstance(error, errors.HfHubHTTPError):
+        why = f"there is no connection to {constants.ENDPOINT} ({error})"
+    else:
+        why = str(error)
     return ModelFileError(
-        f"{repo}: cannot be fetched, and {there}: {error} (a download that broke off goes on the next time)"
+        f"{name}: cannot be fetched, and {there}: {why} (a download that broke off goes on the next time)"
     )
 
 
-def _from_cache(repo: str, wanted: str, error: Exception) -> Path:
+def _from_cache(name: HubName, error: Exception) -> Path:
     """What the cache has of a repository whose list of files cannot be had."""
-    cached = repository_files(repo)
+    cached = repository_files(name.repo, name.revision)
     if not cached:
-        raise _explained(repo, repo, error) from error
+        raise _explained(name, error) from error
     try:
-        file = choose(repo, list(cached), wanted)[0]
+        file = choose(name.repo, list(cached), name.file)[0]
     except ModelFileError as missing:
         raise ModelFileError(
             f"{missing}; the Hub cannot be reached ({error}), so this is the cache"
         ) from error
     warnings.warn(
-        f"{repo}: the Hub cannot be reached ({error}); taking {file} from the cache",
+        f"{name.repo}: the Hub cannot be reached ({error}); taking {file} from the cache",
         RuntimeWarning,
         stacklevel=5,  # who called `load`
     )
@@ -152,7 +166,7 @@ class _Callback:
             raise self.error
 
 
-def _download(repo: str, sizes: Mapping[str, int], report: Progress) -> Path:
+def _download(name: HubName, sizes: Mapping[str, int], token: str | None, report: Progress) -> Path:
     from huggingface_hub import hf_hub_download
 
     total = sum(sizes.values())
@@ -160,7 +174,11 @@ def _download(repo: str, sizes: Mapping[str, int], report: Progress) -> Path:
     paths = []
     for file, size in sizes.items():
         bar = _bar_class(report, done, total)
-        paths.append(hf_hub_download(repo, file, library_name="akunu", tqdm_class=bar))
+        paths.append(
+            hf_hub_download(
+                name.repo, file, revision=name.revision, token=token, library_name="akunu", tqdm_class=bar
+            )
+        )
         done += size
         report(done, total)
     return _model_path(Path(paths[0]))

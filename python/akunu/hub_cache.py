@@ -11,6 +11,7 @@ from pathlib import Path
 
 from akunu.errors import ModelFileError
 from akunu.hub_files import choose, folder_files, model_files
+from akunu.hub_name import DEFAULT_REVISION, HubName, parse
 
 __all__ = ["CachedModel", "cached_models", "remove_cached", "repository_files"]
 
@@ -60,12 +61,13 @@ def cached_models() -> list[CachedModel]:
 
 
 def remove_cached(name: str) -> int:
-    """Take a model out of the cache, in all its revisions.
+    """Take a model out of the cache, in all its revisions or in the one that is named.
 
     Parameters
     ----------
     name
-        `user/repo` for all models of a repository; `user/repo:file.gguf` or `user/repo:QUANTIZATION` for one.
+        `user/repo` for all models of a repository; `user/repo:file.gguf` or `user/repo:QUANTIZATION` for one;
+        `user/repo@revision` for a branch, tag or commit.
 
     Returns
     -------
@@ -77,8 +79,11 @@ def remove_cached(name: str) -> int:
     ModelFileError
         The cache has no such model, several that the name fits, or a file cannot be removed.
     """
-    repo, _, wanted = name.partition(":")
+    named = parse(name) or HubName(name)
+    repo, wanted = named.repo, named.file
     snapshots = [snapshot for snapshot in _snapshots() if _repo_of(snapshot) == repo]
+    if named.revision != DEFAULT_REVISION:
+        snapshots = [snapshot for snapshot in snapshots if snapshot.name == _commit(repo, named.revision)]
     models = [entry for snapshot in snapshots for entry in _models_in(snapshot)]
     if not models:
         there = ", ".join(model.name for model in cached_models()) or "no model"
@@ -94,15 +99,22 @@ def remove_cached(name: str) -> int:
         raise ModelFileError(f"{name}: cannot be removed from the cache: {error}") from error
 
 
-def repository_files(repo: str, revision: str = "main") -> dict[str, Path]:
+def repository_files(repo: str, revision: str = DEFAULT_REVISION) -> dict[str, Path]:
     """The models' files that the cache holds of a repository's revision, by their name in the repository."""
-    folder = _cache() / f"models--{repo.replace('/', '--')}"
-    try:
-        commit = (folder / "refs" / revision).read_text().strip()
-    except OSError:
-        commit = revision  # a commit itself
-    snapshot = folder / "snapshots" / commit
+    snapshot = _folder(repo) / "snapshots" / _commit(repo, revision)
     return {path.relative_to(snapshot).as_posix(): path for path in _files(snapshot)}
+
+
+def _folder(repo: str) -> Path:
+    return _cache() / f"models--{repo.replace('/', '--')}"
+
+
+def _commit(repo: str, revision: str) -> str:
+    """The commit of a branch or tag, as it was when the Hub was last asked; a commit is its own."""
+    try:
+        return (_folder(repo) / "refs" / revision).read_text().strip()
+    except OSError:
+        return revision
 
 
 def _cache() -> Path:

@@ -1,7 +1,7 @@
 """From a name to a loaded model: `load` and what it needs to know about paths, devices and progress.
 
 A name is a local GGUF file (for a split file: its first part), a folder of SafeTensors, a model that is part
-of the package, or `user/repo[:file]` on the Hugging Face Hub.
+of the package, or one on the Hugging Face Hub (`akunu.hub_name`).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
+from akunu import hub_name
 from akunu.errors import AkunuError, InvalidArgumentError, ModelFileError
 from akunu.folder import is_model_folder, pickle_error
 from akunu.model import Model
@@ -35,8 +36,6 @@ MAX_PARALLEL: Final = 256
 
 SIZE: Final = Limit(int, 1, (1 << 31) - 1)
 _SPLIT_PART = re.compile(r"^(?P<stem>.*)-(?P<part>\d{5})-of-(?P<parts>\d{5})\.gguf$")
-_REPO = re.compile(r"^[A-Za-z0-9][\w.-]*/(?![^:]*\.(gguf|safetensors)$)[A-Za-z0-9][\w.-]*(:[^:]+)?$")
-"""`user/repo[:file]`; `models/x.gguf` is rather a file that is not there."""
 
 
 def load(
@@ -48,6 +47,7 @@ def load(
     kv_dtype: str = "f16",
     parallel: int = 8,
     kv_memory: int | None = None,
+    token: str | None = None,
     progress: bool | Progress = True,
 ) -> Model:
     """Load a model.
@@ -56,9 +56,10 @@ def load(
     ----------
     path
         A GGUF file (of a split model: its first part), a folder with `config.json` and SafeTensors, the name
-        of a built-in model ("ember"; a file of that name is "./ember"), or `user/repo[:file]` on the Hugging
-        Face Hub, which is downloaded once into the Hub's cache. There `file` may be a file of the repository
-        or a quantization such as `Q4_K_M`; a repository without GGUF files is loaded as a folder.
+        of a built-in model ("ember"; a file of that name is "./ember"), or `user/repo[@revision][:file]` on
+        the Hugging Face Hub, which is downloaded once into the Hub's cache; its address on the web does as
+        well. There `file` may be a file of the repository or a quantization such as `Q4_K_M`; a repository
+        without GGUF files is loaded as a folder.
     device
         "auto" (a GPU if there is one that Akunu can use, else the CPU) or an id of `akunu.devices()`.
     context
@@ -74,6 +75,8 @@ def load(
         Bytes of the KV cache; None: `context` tokens for each of `parallel` texts, but at most half of the
         device's memory. What texts do not need keeps earlier ones, so that a prompt that begins like one of
         them runs only what is new. Memory is taken as it is used.
+    token
+        For private and gated repositories of the Hub; None: `HF_TOKEN`, or what `hf auth login` has stored.
     progress
         True: a bar on standard error if that is a terminal and the load is not over at once; False: nothing;
         or a function called as `progress(done_bytes, total_bytes)`.
@@ -108,7 +111,7 @@ def load(
     device = _device(device)
     if kv_dtype not in KV_DTYPES:
         raise InvalidArgumentError(f"kv_dtype: no {kv_dtype!r}; there is {', '.join(KV_DTYPES)}")
-    file_path = find_model(path, progress=progress)
+    file_path = find_model(path, token=token, progress=progress)
     opened = open_model(file_path)
     spec = opened.spec(requested or DEFAULT_CONTEXT)
     trained = spec.config.context_length
@@ -135,12 +138,14 @@ def load(
         return Model(engine, tokenizer.result(), spec.config, opened.metadata, file_path)
 
 
-def find_model(path: str | os.PathLike[str], *, progress: bool | Progress = True) -> Path:
+def find_model(
+    path: str | os.PathLike[str], *, token: str | None = None, progress: bool | Progress = True
+) -> Path:
     """The local file or folder that a model's name stands for, fetched from the Hub if need be.
 
     Parameters
     ----------
-    path, progress
+    path, token, progress
         As in `load`.
 
     Raises
@@ -170,10 +175,10 @@ def find_model(path: str | os.PathLike[str], *, progress: bool | Progress = True
         if not file.is_dir():
             _check_kind(file)
         return file
-    if isinstance(path, str) and _REPO.match(path):
+    if isinstance(path, str) and (on_hub := hub_name.parse(path)):
         from akunu import hub
 
-        return hub.fetch(path, progress=progress)
+        return hub.fetch(on_hub, token=token, progress=progress)
     raise _not_found(name, file)
 
 
@@ -224,8 +229,8 @@ def _not_found(name: str, file: Path) -> ModelFileError:
     if not folder.is_dir():
         return ModelFileError(f"no model {name!r}: the folder {folder} does not exist")
     return ModelFileError(
-        f"no model {name!r}; expected a GGUF file, a folder, user/repo[:file] on the Hugging Face Hub, "
-        f"or a built-in model ({', '.join(BUILT_IN)})"
+        f"no model {name!r}; expected a GGUF file, a folder, user/repo[@revision][:file] on the "
+        f"Hugging Face Hub, or a built-in model ({', '.join(BUILT_IN)})"
     )
 
 

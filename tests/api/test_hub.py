@@ -13,10 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from akunu.errors import ModelFileError, UnsupportedError
+from akunu.errors import InvalidArgumentError, ModelFileError, UnsupportedError
 from akunu.hub_files import choose
+from akunu.hub_name import HubName, parse
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
+OTHER_COMMIT = COMMIT[::-1]
 
 
 @pytest.mark.parametrize(
@@ -87,6 +89,47 @@ def test_an_unclear_choice_says_what_there_is(files, wanted, error, message):
         choose("me/m", files, wanted)
 
 
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("me/m", HubName("me/m")),
+        ("me/m:Q4_0", HubName("me/m", file="Q4_0")),
+        ("me/m@v1.1:sub/m.gguf", HubName("me/m", "v1.1", "sub/m.gguf")),
+        ("me/m@refs/pr/3", HubName("me/m", "refs/pr/3")),
+        ("https://huggingface.co/me/m", HubName("me/m")),
+        ("https://hf.co/me/m/", HubName("me/m")),
+        ("hf.co/me/m", HubName("me/m")),
+        ("https://huggingface.co/me/m/tree/v1", HubName("me/m", "v1")),
+        ("https://huggingface.co/me/m/tree/main/Q8_0", HubName("me/m", "main", "Q8_0")),
+        (
+            "https://huggingface.co/me/m/resolve/refs%2Fpr%2F3/m.gguf?download=true",
+            HubName("me/m", "refs/pr/3", "m.gguf"),
+        ),
+        ("models/x.gguf", None),
+        ("x", None),
+        ("../me/m", None),
+    ],
+)
+def test_names_of_the_hub(name, expected):
+    assert parse(name) == expected
+    if expected:
+        assert parse(str(expected)) == expected
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "https://example.com/me/m",
+        "https://huggingface.co/datasets/me/m",
+        "https://hf.co/me",
+        "https://[x/me/m",
+    ],
+)
+def test_an_address_that_is_no_model_says_so(name):
+    with pytest.raises(InvalidArgumentError, match=r"not the address of a model on the Hugging Face Hub"):
+        parse(name)
+
+
 class Hub:
     """The part of the Hub's HTTP interface that a download uses, on this machine."""
 
@@ -99,6 +142,7 @@ class Hub:
         self.ranges: list[str | None] = []
         self.break_after: int | None = None
         self.status_of_list = self.status_of_files = 200
+        self.token = ""
         hub = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -114,7 +158,13 @@ class Hub:
 
             def answer(self, body: bool) -> None:
                 path = self.path.split("?")[0]
-                listed = path == "/api/models/me/tiny"
+                if hub.token and self.headers.get("Authorization") != f"Bearer {hub.token}":
+                    self.send(401, b"{}", body, {"X-Error-Code": "RepoNotFound"})
+                    return
+                if path.endswith("/revision/v9"):
+                    self.send(404, b"{}", body, {"X-Error-Code": "RevisionNotFound"})
+                    return
+                listed = path in ("/api/models/me/tiny/revision/main", "/api/models/me/tiny/revision/v1.1")
                 status = hub.status_of_list if listed else hub.status_of_files
                 if status != 200:
                     self.send(status, b"{}", body)
@@ -125,12 +175,15 @@ class Hub:
                         200, json.dumps({"id": "me/tiny", "sha": COMMIT, "siblings": siblings}).encode(), body
                     )
                     return
-                name = path.removeprefix("/me/tiny/resolve/main/")
-                if name not in hub.files:
+                _, _, revision, name = [*path.removeprefix("/me/tiny").split("/", 3), "", "", "", ""][:4]
+                if revision not in ("main", "v1.1") or name not in hub.files:
                     self.send(404, b"{}", body, {"X-Error-Code": "RepoNotFound"})
                     return
                 data = hub.files[name]
-                headers = {"X-Repo-Commit": COMMIT, "ETag": f'"{hashlib.sha256(data).hexdigest()}"'}
+                headers = {
+                    "X-Repo-Commit": COMMIT if revision == "main" else OTHER_COMMIT,
+                    "ETag": f'"{hashlib.sha256(data).hexdigest()}"',
+                }
                 wanted = self.headers.get("Range")
                 status = 200
                 if body:
@@ -179,7 +232,7 @@ def progress(*done):
 with warnings.catch_warnings(record=True) as warned:
     warnings.simplefilter("always")
     try:
-        found = {{"path": str(find_model(sys.argv[1], progress=progress))}}
+        found = {{"path": str(find_model(sys.argv[1], {arguments}progress=progress))}}
     except BaseException as error:
         found = {{"error": str(error), "kind": type(error).__name__}}
 warned = [str(warning.message) for warning in warned]
@@ -188,7 +241,14 @@ print(json.dumps({{**found, "seen": seen, "warned": [text for text in warned if 
 
 
 def fetch(
-    name: str, cache: Path, endpoint: str, *, before: str = "", in_progress: str = "", **environment: str
+    name: str,
+    cache: Path,
+    endpoint: str,
+    *,
+    before: str = "",
+    in_progress: str = "",
+    arguments: str = "",
+    **environment: str,
 ) -> dict:
     """In a process of its own: the client reads its settings once, when it is imported."""
     import os
@@ -202,7 +262,7 @@ def fetch(
         "NO_PROXY": "127.0.0.1",
         **environment,
     }
-    code = FETCH.format(before=before, in_progress=in_progress)
+    code = FETCH.format(before=before, in_progress=in_progress, arguments=arguments)
     result = subprocess.run(
         [sys.executable, "-c", code, name], env=env, capture_output=True, text=True, timeout=120
     )
@@ -258,10 +318,37 @@ def test_a_repository_that_does_not_exist_says_so(hub, tmp_path):
     assert "no repository me/nothing" in found["error"]
 
 
+def test_a_revision_is_fetched_and_found_again(hub, tmp_path):
+    first = fetch("me/tiny@v1.1:Q8_0", tmp_path, hub.url)
+    assert OTHER_COMMIT in first["path"]
+    assert COMMIT in fetch("me/tiny:Q8_0", tmp_path, hub.url)["path"]
+    assert fetch("me/tiny@v1.1:Q8_0", tmp_path, hub.url, HF_HUB_OFFLINE="1")["path"] == first["path"]
+    missing = fetch("me/tiny@v9", tmp_path, hub.url)
+    assert missing["error"] == "me/tiny has no revision 'v9', no such branch, tag or commit"
+
+
+def test_an_address_fetches_what_it_names(hub, tmp_path):
+    address = "https://huggingface.co/me/tiny/blob/v1.1/tiny-Q8_0.gguf"
+    assert Path(fetch(address, tmp_path, hub.url)["path"]).read_bytes() == hub.files["tiny-Q8_0.gguf"]
+
+
+def test_a_private_repository_needs_a_token(hub, tmp_path):
+    hub.token = "hf_secret"
+    refused = fetch("me/tiny:Q8_0", tmp_path, hub.url)
+    assert "private: run `hf auth login`, or set HF_TOKEN" in refused["error"]
+    assert "path" in fetch("me/tiny:Q8_0", tmp_path / "a", hub.url, HF_TOKEN="hf_secret")
+    assert "path" in fetch("me/tiny:Q8_0", tmp_path / "b", hub.url, arguments='token="hf_secret", ')
+
+
 def test_no_network_and_no_cache_is_a_clear_error(tmp_path):
     found = fetch("me/tiny", tmp_path, "http://127.0.0.1:1")
     assert found["kind"] == "ModelFileError"
-    assert "cannot be fetched, and is not in the cache" in found["error"]
+    assert (
+        "cannot be fetched, and is not in the cache: there is no connection to http://127.0.0.1:1"
+        in found["error"]
+    )
+    offline = fetch("me/tiny", tmp_path, "http://127.0.0.1:1", HF_HUB_OFFLINE="1")
+    assert "is not in the cache: HF_HUB_OFFLINE is set" in offline["error"]
 
 
 def test_a_server_that_fails_counts_as_no_network_and_a_refusal_does_not(hub, tmp_path):
@@ -328,5 +415,5 @@ def test_the_progress_functions_error_survives_a_client_that_swallows_it(monkeyp
 
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
     with pytest.raises(ZeroDivisionError, match="mine"):
-        hub._download("me/tiny", {"a.gguf": 3}, hub._Callback(progress))
+        hub._download(HubName("me/tiny"), {"a.gguf": 3}, None, hub._Callback(progress))
     assert calls == [1]

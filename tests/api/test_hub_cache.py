@@ -108,6 +108,16 @@ def test_a_blob_that_another_file_shares_stays(cache):
     assert remove_cached("me/m:b-Q8_0.gguf") == 10
 
 
+def test_one_revision_is_removed(cache):
+    put(cache, "me/m", "a.gguf", 10, OLD)
+    put(cache, "me/m", "a.gguf", 20, NEW)
+    assert remove_cached("me/m@main") == 30
+    put(cache, "me/m", "a.gguf", 10, OLD)
+    put(cache, "me/m", "a.gguf", 20, NEW)
+    assert remove_cached(f"me/m@{OLD}") == 10
+    assert [model.revision for model in cached_models()] == [NEW]
+
+
 def test_an_unclear_or_unknown_name_says_what_there_is(cache):
     put(cache, "me/m", "a.gguf", 10)
     put(cache, "me/m", "b.gguf", 10)

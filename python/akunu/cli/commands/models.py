@@ -60,6 +60,8 @@ def list_command(as_json: bool) -> None:
 def remove_command(names: tuple[str, ...], yes: bool) -> None:
     """Remove models: USER/REPO for all of a repository, USER/REPO:FILE for one. FILE may be a quantization.
 
+    USER/REPO@REVISION means one branch, tag or commit of it.
+
     \b
     Examples:
       akunu models remove Qwen/Qwen3-0.6B-GGUF:Q8_0
@@ -71,7 +73,7 @@ def remove_command(names: tuple[str, ...], yes: bool) -> None:
         if not yes:
             if not sys.stdin.isatty():
                 raise click.UsageError(f"nobody can be asked whether to remove {name}; --yes says so")
-            click.confirm(f"Remove {name} from the cache, in all its revisions?", abort=True, err=True)
+            click.confirm(f"Remove {name} from the cache?", abort=True, err=True)
         freed = remove_cached(name)
         click.echo(f"{name}: {bytes_text(freed)} freed")
 
