@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from akunu.model import Memory, Model
     from akunu.options import GenerationOptions, Sampling
     from akunu.streams import AsyncStream, Stream
+    from akunu.structured import StructuralTag, Tag
     from akunu.tokenizer import Tokenizer
 
 __version__ = "0.1.0"
@@ -53,6 +54,8 @@ __all__ = [
     "Sampling",
     "Stats",
     "Stream",
+    "StructuralTag",
+    "Tag",
     "TemplateError",
     "TokenLogprob",
     "Tokenizer",
@@ -74,6 +77,8 @@ _HOME: Final = {
     "Sampling": "akunu.options",
     "Stats": "akunu.generation",
     "Stream": "akunu.streams",
+    "StructuralTag": "akunu.structured",
+    "Tag": "akunu.structured",
     "TokenLogprob": "akunu.generation",
     "Tokenizer": "akunu.tokenizer",
     "devices": "akunu._core",

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from akunu._core import Engine
 from akunu.chat import ChatTemplate
 from akunu.config import ModelConfig
-from akunu.errors import AkunuError, InvalidArgumentError, TokenizerError
+from akunu.errors import AkunuError, InvalidArgumentError, TokenizerError, UnsupportedError
 from akunu.generation import Completion, Generation
 from akunu.options import GenerationOptions, Limit, Sampling, resolve
 from akunu.perplexity import perplexity
@@ -424,6 +424,8 @@ class Model:
     def _start(self, ids: npt.NDArray[np.uint32], options: GenerationOptions) -> Stream:
         self._check_open()
         request = resolve(options, self.sampling, self.config.vocab_size)
+        if request.structure is not None:
+            raise UnsupportedError(f"{request.structure.kind}: this build cannot constrain texts yet")
         stream = Stream(self, Generation(self._scheduler, self._tokenizer, ids, request))
         self._streams.add(stream)
         return stream

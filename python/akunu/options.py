@@ -15,6 +15,8 @@ from dataclasses import dataclass, fields
 from typing import Any, Final, TypedDict, cast
 
 from akunu.errors import InvalidArgumentError
+from akunu.structured.structure import Structure, structure_of
+from akunu.structured.tags import StructuralTag
 
 __all__ = ["GenerationOptions", "Limit", "Request", "Sampling", "resolve"]
 
@@ -61,6 +63,19 @@ class GenerationOptions(TypedDict, total=False):
         None: no log-probabilities; 0: those of the tokens chosen; n <= 20: also the n most likely ones.
     wait_timeout : float | None
         Most seconds to wait for the generations before this one; None: as long as it takes.
+    schema : Mapping[str, Any] | str | None
+        The text is JSON that this JSON schema, a mapping or JSON text, accepts. Of `schema` and the five that
+        follow, one at most may be given. The text has the form, or the finish reason is not `stop`.
+    json : bool | None
+        The text is a JSON object.
+    regex : str | None
+        The whole text matches this regular expression (of Rust's `regex`: no look-around, no references).
+    grammar : str | None
+        The text is one of this grammar, in Lark's form or in GBNF (llama.cpp's).
+    choice : Sequence[str] | None
+        The text is one of these.
+    structural_tag : StructuralTag | None
+        Stretches of the text have a form: calls of tools, or what follows a reasoning block.
     """
 
     max_tokens: int | None
@@ -78,6 +93,12 @@ class GenerationOptions(TypedDict, total=False):
     stop: str | Sequence[str] | None
     logprobs: int | None
     wait_timeout: float | None
+    schema: Mapping[str, Any] | str | None
+    json: bool | None
+    regex: str | None
+    grammar: str | None
+    choice: Sequence[str] | None
+    structural_tag: StructuralTag | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +259,7 @@ class Request:
     stop: tuple[str, ...] = ()
     logprobs: int | None = None
     wait_timeout: float | None = None
+    structure: Structure | None = None
 
 
 def resolve(options: Mapping[str, object], defaults: Sampling, vocab_size: int) -> Request:
@@ -271,6 +293,7 @@ def resolve(options: Mapping[str, object], defaults: Sampling, vocab_size: int) 
         stop=_stop(options.get("stop")),
         logprobs=number("logprobs"),
         wait_timeout=number("wait_timeout"),
+        structure=structure_of(options),
     )
 
 

@@ -1,0 +1,73 @@
+"""Texts with constrained stretches: calls of tools, or an answer after a reasoning block."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from akunu.errors import InvalidArgumentError
+
+__all__ = ["StructuralTag", "Tag"]
+
+
+@dataclass(frozen=True)
+class Tag:
+    """A stretch of a text between two marks.
+
+    Attributes
+    ----------
+    begin, end : str
+        The marks. Control tokens of the vocabulary may be part of them, as in ``<|python_tag|>``; there they
+        are tokens, not text. `end` may be empty.
+    schema : Mapping | None
+        JSON schema of what is between them; None: any text without `end`.
+    """
+
+    begin: str
+    schema: Mapping[str, Any] | None
+    end: str
+
+
+@dataclass(frozen=True)
+class StructuralTag:
+    """A text in which some stretches have a form.
+
+    Attributes
+    ----------
+    tags : tuple[Tag, ...]
+        What may stand in the text.
+    triggers : tuple[str, ...]
+        Beginnings of the tags' `begin`: where the text has one, a tag must follow from there on. Empty: each
+        tag's whole `begin`.
+    required : bool
+        The text consists of tags, at least one.
+    parallel : bool
+        More than one tag may come; otherwise the text ends with the first.
+    after : str | None
+        Nothing is constrained before this text has appeared, except that the text does not end. It may
+        contain control tokens.
+    """
+
+    tags: tuple[Tag, ...]
+    triggers: tuple[str, ...] = ()
+    required: bool = False
+    parallel: bool = True
+    after: str | None = None
+
+    def __post_init__(self) -> None:
+        if not self.tags:
+            raise InvalidArgumentError("structural_tag: it has no tags; give at least one")
+        for tag in self.tags:
+            if not tag.begin:
+                raise InvalidArgumentError("structural_tag: a tag's begin is empty; a mark is needed")
+            if self.triggers and not tag.begin.startswith(self.triggers):
+                raise InvalidArgumentError(
+                    f"structural_tag: the tag {tag.begin!r} begins with none of the triggers "
+                    f"{', '.join(map(repr, self.triggers))}"
+                )
+        for trigger in self.triggers:
+            if not trigger or not any(tag.begin.startswith(trigger) for tag in self.tags):
+                raise InvalidArgumentError(f"structural_tag: no tag begins with the trigger {trigger!r}")
+        if self.after == "":
+            raise InvalidArgumentError("structural_tag: after is empty; None constrains from the start")

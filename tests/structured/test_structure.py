@@ -1,0 +1,71 @@
+"""The arguments that give a text a form are checked before a model is asked."""
+
+from __future__ import annotations
+
+import pytest
+
+from akunu import InvalidArgumentError, StructuralTag, Tag
+from akunu.options import Sampling, resolve
+from akunu.structured.structure import Structure
+
+TAG = Tag("<call>", {"type": "object"}, "</call>")
+
+
+def structure(**options: object) -> Structure | None:
+    return resolve(options, Sampling(), 100).structure
+
+
+def test_without_them_a_text_has_any_form() -> None:
+    assert structure() is None
+    assert structure(json=False, schema=None) is None
+
+
+def test_a_schema_is_a_mapping_or_json_text_and_its_order_counts() -> None:
+    schema = {"type": "object", "properties": {"b": {}, "a": {}}}
+    assert structure(schema=schema) == structure(schema='{"type":"object","properties":{"b":{},"a":{}}}')
+    assert structure(schema=schema) != structure(schema={"properties": {"a": {}, "b": {}}, "type": "object"})
+
+
+def test_equal_forms_are_equal_and_others_are_not() -> None:
+    assert structure(choice=["a", "b"]) == structure(choice=("a", "b")) != structure(choice=["b", "a"])
+    assert structure(structural_tag=StructuralTag((TAG,))) == structure(structural_tag=StructuralTag((TAG,)))
+    assert structure(structural_tag=StructuralTag((TAG,))) != structure(
+        structural_tag=StructuralTag((TAG,), required=True)
+    )
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"json": True, "regex": "a"}, "json and regex exclude each other"),
+        ({"schema": "{"}, "schema: the text is not JSON"),
+        ({"schema": ["object"]}, "schema: expected a JSON schema"),
+        ({"schema": {"const": {1, 2}}}, "schema: it is not JSON"),
+        ({"json": {"type": "object"}}, "json: expected True or False"),
+        ({"regex": 3}, "regex: expected a text"),
+        ({"grammar": " "}, "grammar: expected a text"),
+        ({"choice": "yes"}, "choice: expected texts"),
+        ({"choice": []}, "choice: expected texts"),
+        ({"choice": ["a", ""]}, "choice: expected texts"),
+        ({"structural_tag": {"tags": []}}, "structural_tag: expected an akunu.StructuralTag"),
+    ],
+    ids=str,
+)
+def test_a_wrong_argument_is_named(options: dict[str, object], message: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=message):
+        structure(**options)
+
+
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (lambda: StructuralTag(()), "it has no tags"),
+        (lambda: StructuralTag((Tag("", None, "x"),)), "begin is empty"),
+        (lambda: StructuralTag((TAG,), ("<tool",)), "'<call>' begins with none of the triggers '<tool'"),
+        (lambda: StructuralTag((TAG,), ("<call", "<x")), "no tag begins with the trigger '<x'"),
+        (lambda: StructuralTag((TAG,), after=""), "after is empty"),
+    ],
+)
+def test_a_wrong_structural_tag_is_refused(make, message: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=message):
+        make()
