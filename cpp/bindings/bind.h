@@ -11,5 +11,6 @@ void bind_formats(pybind11::module_& module);
 void bind_engine(pybind11::module_& module);
 void bind_chips(pybind11::module_& module);
 void bind_lab(pybind11::module_& module);
+void bind_audio(pybind11::module_& module);
 
 }  // namespace akunu

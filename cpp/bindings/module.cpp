@@ -11,4 +11,5 @@ PYBIND11_MODULE(_core, m) {
     akunu::bind_engine(m);
     akunu::bind_chips(m);
     akunu::bind_lab(m);
+    akunu::bind_audio(m);
 }

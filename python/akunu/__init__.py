@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from akunu.errors import (
     AkunuError,
+    AudioError,
     BusyError,
     ContextLengthError,
     DeviceError,
@@ -40,6 +41,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AkunuError",
     "AsyncStream",
+    "AudioError",
     "BusyError",
     "ChatTemplate",
     "Completion",

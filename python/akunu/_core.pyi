@@ -348,3 +348,15 @@ def lab_structs() -> dict[str, np.dtype[np.void]]:
 
 def lab_q8_planes(raw: npt.NDArray[np.uint8], rows: int, dim: int) -> dict[str, npt.NDArray[Any]]:
     """The planes q, d, s and s16 of the CPU's int8 activations, each [rows, ...]."""
+
+class LogMelStream:
+    """log10 of the mel power of samples that come in pieces, 100 frames a second at 16 kHz."""
+
+    def __init__(self, mels: int = 80) -> None: ...
+    @property
+    def mels(self) -> int: ...
+    def feed(self, samples: npt.ArrayLike, end: bool = False) -> npt.NDArray[np.float32]:
+        """The frames [mels, frames] that `samples` [n] complete; with `end`, all that are left.
+
+        Together they are the frames of all samples at once, bit for bit, n / 160 of them.
+        """

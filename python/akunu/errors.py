@@ -8,6 +8,7 @@ from __future__ import annotations
 
 __all__ = [
     "AkunuError",
+    "AudioError",
     "BusyError",
     "ContextLengthError",
     "DeviceError",
@@ -45,6 +46,10 @@ class ContextLengthError(AkunuError):
 
 class InvalidArgumentError(AkunuError, ValueError):
     """An argument is out of range or not supported."""
+
+
+class AudioError(AkunuError):
+    """A recording is missing, unreadable, damaged, cut off or empty."""
 
 
 class BusyError(AkunuError, TimeoutError):

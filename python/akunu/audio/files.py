@@ -1,0 +1,120 @@
+"""Recordings that libsndfile reads (WAV, FLAC, OGG, MP3, …), block by block."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import IO, TYPE_CHECKING, Any, Final
+
+from akunu.audio.pcm import Samples, check_rate, from_array
+from akunu.errors import AudioError
+
+if TYPE_CHECKING:
+    import soundfile
+
+__all__ = ["Recording"]
+
+BLOCK_FRAMES: Final = 1 << 16
+SHORTFALL: Final = 0.01
+"""What may be missing of the announced length: that of an MP3 file without a table is an estimate."""
+
+
+class Recording:
+    """A recording that is open, a context manager; iterating gives its blocks, mixed to one channel.
+
+    Parameters
+    ----------
+    file : str, os.PathLike, bytes or file object
+        A path, a file's content, or an object with ``read``. What cannot seek, as a pipe, is copied to a
+        temporary file first.
+
+    Attributes
+    ----------
+    sampling_rate : int
+        In Hz.
+    """
+
+    def __init__(self, file: str | os.PathLike[str] | bytes | IO[bytes]) -> None:
+        self._name = "the audio"
+        with ExitStack() as stack:
+            self._file = self._open(self._seekable(file, stack))
+            stack.callback(self._file.close)
+            self.sampling_rate = check_rate(self._file.samplerate)
+            self._stack = stack.pop_all()
+
+    def __enter__(self) -> Recording:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def __iter__(self) -> Iterator[Samples]:
+        import soundfile
+
+        frames = 0
+        while True:
+            try:
+                block = self._file.read(BLOCK_FRAMES, dtype="float32", always_2d=True)
+            except soundfile.LibsndfileError as error:
+                raise AudioError(
+                    f"{self._name} is damaged or cut off after {self._seconds(frames)}: {error.error_string}"
+                ) from None
+            if not len(block):
+                break
+            frames += len(block)
+            yield from_array(block)
+        if frames < self._file.frames * (1 - SHORTFALL):
+            raise AudioError(
+                f"{self._name} ends after {self._seconds(frames)}, but announces "
+                f"{self._seconds(self._file.frames)}; it is incomplete, fetch it again"
+            )
+
+    def _seconds(self, frames: int) -> str:
+        return f"{frames / self.sampling_rate:.2f} s"
+
+    def _seekable(self, file: str | os.PathLike[str] | bytes | IO[bytes], stack: ExitStack) -> IO[bytes]:
+        if isinstance(file, bytes):
+            return io.BytesIO(file)
+        if isinstance(file, str | os.PathLike):
+            self._name = os.fspath(file)
+            file = self._open_path(self._name, stack)
+        try:
+            seekable = file.seekable()
+        except AttributeError:
+            seekable = False
+        if seekable:
+            return file
+        copy: IO[bytes] = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
+        shutil.copyfileobj(file, copy)
+        copy.seek(0)
+        return copy
+
+    def _open_path(self, path: str, stack: ExitStack) -> IO[bytes]:
+        try:
+            file = stack.enter_context(open(path, "rb"))  # noqa: SIM115
+        except OSError as error:
+            raise AudioError(f"{path} cannot be opened: {error.strerror}") from None
+        mode = os.fstat(file.fileno()).st_mode
+        if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
+            raise AudioError(f"{path} is neither a file nor a pipe")
+        return file
+
+    def _open(self, file: IO[bytes]) -> soundfile.SoundFile:
+        import soundfile
+
+        start: Any = file.tell()
+        if not file.read(1):
+            raise AudioError(f"{self._name} is empty (0 bytes)")
+        file.seek(start)
+        try:
+            return soundfile.SoundFile(file)
+        except soundfile.LibsndfileError as error:
+            raise AudioError(
+                f"{self._name} is not a recording that libsndfile reads (WAV, FLAC, OGG, MP3, AIFF, …): "
+                f"{error.error_string} Convert other formats first: ffmpeg -i INPUT output.wav"
+            ) from None
