@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from akunu.errors import InvalidArgumentError
 
-__all__ = ["StopMatcher"]
+__all__ = ["StopMatcher", "beginning"]
 
 
 class StopMatcher:
@@ -41,7 +41,7 @@ class StopMatcher:
             _, certain, self.matched = min(found)
             self._held = ""
         else:
-            certain = min((_beginning(stop, text) for stop in self._stops), default=len(text))
+            certain = min((beginning(stop, text) for stop in self._stops), default=len(text))
             self._held = text[certain:]
         return text[:certain]
 
@@ -51,8 +51,8 @@ class StopMatcher:
         return held
 
 
-def _beginning(stop: str, text: str) -> int:
-    """Where `text` ends with the longest part that `stop` begins with; its length for none."""
+def beginning(stop: str, text: str) -> int:
+    """Where `text` ends in the longest part that `stop` begins with; its length for none."""
     at = text.find(stop[0], max(0, len(text) - len(stop) + 1))
     while at >= 0 and not stop.startswith(text[at:]):
         at = text.find(stop[0], at + 1)

@@ -3,11 +3,27 @@
 ``template`` puts it together: ``messages`` checks and copies what the caller gives, ``sandbox`` renders
 within ``limits``, ``marks`` keeps messages from writing control tokens, ``probe`` finds out what
 a template does with roles and parts. ``jinja2`` is imported when the first template is compiled.
+
+The other way, from a model's text to a message: ``families`` says how each family of models marks reasoning
+and calls, ``parser`` reads an answer as it comes, by a layout and the forms in ``calls``, into ``deltas``.
 """
 
 from __future__ import annotations
 
+from akunu.chat.deltas import Content, Delta, Reasoning, ToolArguments, ToolCall
+from akunu.chat.families import Family
 from akunu.chat.formats import FORMATS
+from akunu.chat.parser import OutputParser
 from akunu.chat.template import ChatTemplate
 
-__all__ = ["FORMATS", "ChatTemplate"]
+__all__ = [
+    "FORMATS",
+    "ChatTemplate",
+    "Content",
+    "Delta",
+    "Family",
+    "OutputParser",
+    "Reasoning",
+    "ToolArguments",
+    "ToolCall",
+]

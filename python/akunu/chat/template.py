@@ -13,6 +13,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
+from akunu.chat.families import Family, family_of
 from akunu.chat.formats import FORMATS
 from akunu.chat.limits import RenderLimits
 from akunu.chat.marks import Marks, unused_character
@@ -68,6 +69,8 @@ class ChatTemplate:
                 raise InvalidArgumentError(
                     f"chat template {name!r}: found {type(text).__name__}, expected a text"
                 )
+        self.family: Family = family_of("\n".join(self.sources.values()))
+        """How models with this template mark reasoning and calls of tools."""
         self._tokenizer = tokenizer
         self._limits = limits or RenderLimits()
         self._templates = {name: compile_template(text, self._limits) for name, text in self.sources.items()}

@@ -1,0 +1,387 @@
+"""The forms in which models write calls of tools: one function reads each.
+
+A reader gives a call's name once, and its arguments as fragments of JSON, as soon as each is certain.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from akunu.chat.incoming import Incoming, Malformed, Steps
+from akunu.chat.tools import Tools
+from akunu.chat.values import GEMMA, JSON, PYTHON, quoted, read_string, read_value, rewritten
+
+__all__ = [
+    "Calls",
+    "Form",
+    "bare_objects",
+    "gemma_call",
+    "mistral_call",
+    "named_call",
+    "objects",
+    "python_calls",
+    "tagged_call",
+]
+
+_NAME: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.:/"
+_ARGUMENTS: Final = ("arguments", "parameters")
+
+
+class Calls(Protocol):
+    """Takes what is read."""
+
+    source: Incoming
+    tools: Tools
+
+    def begin(self, name: str) -> None:
+        """A call begins."""
+
+    def arguments(self, fragment: str) -> None:
+        """More of its arguments, as JSON."""
+
+    def done(self) -> None:
+        """It is complete."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Form:
+    """One way to write calls.
+
+    Attributes
+    ----------
+    read : callable
+        Reads one call, or several, after a mark; raises `Malformed`.
+    marks : tuple of str
+        What calls begin with, anywhere in an answer.
+    bare : str
+        What they may begin with at the beginning of an answer besides.
+    end : str
+        What may follow them.
+    pattern : str
+        A call as models were trained to write it, with {name} and {arguments}.
+    json : bool
+        Whether the arguments in it are JSON.
+    """
+
+    read: Callable[[Form, Calls, str], Steps[None]]
+    marks: tuple[str, ...]
+    pattern: str
+    bare: str = ""
+    end: str = ""
+    json: bool = True
+
+
+def named_call(calls: Calls, name: str) -> Steps[None]:
+    """Arguments as an object, of a function whose name was said before."""
+    yield from calls.source.space()
+    if not name or (yield from calls.source.peek()) != "{":
+        raise Malformed
+    calls.begin(name)
+    yield from read_value(calls.source, JSON, calls.arguments)
+    calls.done()
+
+
+def _end(form: Form, calls: Calls) -> Steps[None]:
+    if form.end:
+        yield from calls.source.space()
+        yield from calls.source.one_of((form.end,))
+
+
+# -- Objects with a name and arguments. ----------------------------------------------------------------------
+
+
+def objects(form: Form, calls: Calls, mark: str) -> Steps[None]:
+    """Objects between marks, one or a list of them: Hermes, Qwen, Phi, Granite."""
+    source = calls.source
+    yield from source.space()
+    if (yield from source.one_of(("[",))):
+        mark = ","
+        while mark == ",":
+            yield from source.space()
+            yield from _object(calls)
+            yield from source.space()
+            mark = yield from source.expect(",", "]")
+    else:
+        yield from _object(calls)
+    yield from _end(form, calls)
+
+
+def bare_objects(form: Form, calls: Calls, mark: str) -> Steps[None]:
+    """Objects without a mark around them: Llama 3. One that calls no function of the tools' is content."""
+    source = calls.source
+    declared = mark == form.bare
+    if declared:
+        source.at -= len(mark)
+    yield from _object(calls, declared)
+    while (yield from _separated(source)):
+        yield from _object(calls, declared)
+
+
+def _separated(source: Incoming) -> Steps[bool]:
+    yield from source.space()
+    return bool((yield from source.one_of((";", ","))))
+
+
+def _object(calls: Calls, declared: bool = False) -> Steps[None]:
+    call = _Call(calls, declared)
+    yield from calls.source.space()
+    yield from calls.source.expect("{")
+    yield from call.members()
+    call.end()
+
+
+class _Call:
+    """One object that is read, whose members may come in any order.
+
+    With `declared` it has to name one of the tools, and to look like a call from its first member.
+    """
+
+    def __init__(self, calls: Calls, declared: bool) -> None:
+        self._calls = calls
+        self._declared = declared
+        self._name = ""
+        self._held = ""  # arguments that came before the name
+        self._begun = False
+
+    def members(self) -> Steps[None]:
+        source = self._calls.source
+        mark = ","
+        while mark == ",":
+            yield from source.space()
+            key = yield from _string(source)
+            if self._declared and key not in (*_ARGUMENTS, "name", "type", "id", "function"):
+                raise Malformed
+            yield from source.space()
+            yield from source.expect(":")
+            yield from source.space()
+            yield from self._member(key)
+            yield from source.space()
+            mark = yield from source.expect(",", "}")
+
+    def _member(self, key: str) -> Steps[None]:
+        source = self._calls.source
+        first = yield from source.peek()
+        if key == "name" or (key == "function" and first == '"'):
+            self._name = yield from _string(source)
+            if not self._name or (self._declared and self._name not in self._calls.tools):
+                raise Malformed
+        elif key == "function" and first == "{":
+            source.at += 1
+            yield from self.members()
+        elif key in _ARGUMENTS:
+            if self._begun or self._held:
+                raise Malformed
+            if first == "{" and self._name:
+                self._begin()
+                yield from read_value(source, JSON, self._calls.arguments)
+            else:
+                held: list[str] = []
+                yield from read_value(source, JSON, held.append)
+                self._held = "".join(held) if first == "{" else _object_text(json.loads("".join(held)))
+        else:
+            yield from read_value(source, JSON, lambda fragment: None)
+
+    def _begin(self) -> None:
+        self._begun = True
+        self._calls.begin(self._name)
+
+    def end(self) -> None:
+        if not self._begun:
+            if not self._name:
+                raise Malformed
+            self._begin()
+            self._calls.arguments(self._held or "{}")
+        self._calls.done()
+
+
+def _object_text(value: object) -> str:
+    """The JSON of arguments that are given as a text, or as nothing."""
+    if value is None or value == "":
+        return "{}"
+    written = rewritten(value, JSON) if isinstance(value, str) else None
+    if written is None or not written.startswith("{"):
+        raise Malformed
+    return written
+
+
+def _string(source: Incoming) -> Steps[str]:
+    parts: list[str] = []
+    yield from source.expect('"')
+    yield from read_string(source, '"', JSON, parts.append)
+    return str(json.loads("".join(parts)))
+
+
+# -- A name, then its arguments. -----------------------------------------------------------------------------
+
+
+def mistral_call(form: Form, calls: Calls, mark: str) -> Steps[None]:
+    """A name, perhaps an id, and an object; or objects with names, as older models write it."""
+    source = calls.source
+    yield from source.space()
+    if (yield from source.peek()) in ("[", "{"):
+        yield from objects(form, calls, mark)
+        return
+    name = yield from source.every(_NAME)
+    yield from source.space()
+    if (yield from source.one_of(("[CALL_ID]",))):
+        yield from source.every(_NAME)
+    yield from source.one_of(("[ARGS]",))
+    yield from named_call(calls, name)
+
+
+def gemma_call(form: Form, calls: Calls, mark: str) -> Steps[None]:
+    """`call:name{key:value}`, with quotation marks of its own: Gemma 4."""
+    source = calls.source
+    yield from source.space()
+    yield from source.expect("call:")
+    name = yield from source.every(_NAME)
+    if not name or (yield from source.peek()) != "{":
+        raise Malformed
+    calls.begin(name)
+    yield from read_value(source, GEMMA, calls.arguments)
+    calls.done()
+    yield from _end(form, calls)
+
+
+def python_calls(form: Form, calls: Calls, mark: str) -> Steps[None]:
+    """Calls as in Python, with arguments by name, one or a list of them: LFM 2."""
+    source = calls.source
+    yield from source.space()
+    if (yield from source.one_of(("[",))):
+        mark = ","
+        while mark == ",":
+            yield from source.space()
+            yield from _python_call(calls)
+            yield from source.space()
+            mark = yield from source.expect(",", "]")
+    else:
+        yield from _python_call(calls)
+    yield from _end(form, calls)
+
+
+def _python_call(calls: Calls) -> Steps[None]:
+    source = calls.source
+    name = yield from source.every(_NAME)
+    yield from source.expect("(")
+    yield from source.space()
+    if not name:
+        raise Malformed
+    opening = ""
+    while not (yield from source.one_of((")",))):
+        key = yield from source.every(_NAME)
+        yield from source.space()
+        yield from source.expect("=")
+        yield from source.space()
+        if not key:
+            raise Malformed
+        opening = _argument(calls, name, key, opening)
+        yield from read_value(source, PYTHON, calls.arguments)
+        yield from source.space()
+        if (yield from source.one_of((",",))):
+            yield from source.space()
+        elif (yield from source.peek()) != ")":
+            raise Malformed
+    _close(calls, name, opening)
+
+
+def _argument(calls: Calls, name: str, key: str, opening: str) -> str:
+    """An argument's value follows; the call begins with its first. Returns what stands before the next."""
+    if not opening:
+        calls.begin(name)
+    calls.arguments(f'{opening or "{"}"{key}": ')
+    return ", "
+
+
+def _close(calls: Calls, name: str, opening: str) -> None:
+    """No argument follows."""
+    if not opening:
+        calls.begin(name)
+    calls.arguments("}" if opening else "{}")
+    calls.done()
+
+
+# -- Tags. ---------------------------------------------------------------------------------------------------
+
+_FUNCTION: Final = "<function="
+_PARAMETER: Final = "<parameter="
+_FUNCTION_END: Final = "</function>"
+_PARAMETER_END: Final = "</parameter>"
+
+
+def tagged_call(form: Form, calls: Calls, mark: str) -> Steps[None]:
+    """A tag for the function and one for each parameter: Qwen 3 Coder and 3.5.
+
+    Only the schema tells a text from a number there.
+    """
+    source = calls.source
+    if mark != _FUNCTION:
+        yield from source.space()
+        if (yield from source.peek()) == "{":
+            yield from objects(form, calls, mark)
+            return
+        yield from source.expect(_FUNCTION)
+    name = yield from source.every(_NAME)
+    yield from source.expect(">")
+    yield from source.space()
+    if not name:
+        raise Malformed
+    opening = ""
+    while (yield from source.expect(_PARAMETER, _FUNCTION_END)) == _PARAMETER:
+        key = yield from source.every(_NAME)
+        yield from source.expect(">")
+        if not key:
+            raise Malformed
+        opening = _argument(calls, name, key, opening)
+        yield from _parameter(calls, calls.tools.parameter(name, key))
+        yield from source.space()
+    _close(calls, name, opening)
+    yield from _end(form, calls)
+
+
+def _parameter(calls: Calls, schema: Mapping[str, Any]) -> Steps[None]:
+    """A value up to its closing tag; the line ends next to the tags are theirs."""
+    source = calls.source
+    yield from source.one_of(("\n",))
+    if schema.get("type") != "string":
+        text = (yield from source.until(_PARAMETER_END)).removesuffix("\n")
+        calls.arguments(_typed(text, schema))
+        return
+    calls.arguments('"')
+    line_end = mark = ""
+    while not mark:
+        text, mark = yield from source.some((_PARAMETER_END,))
+        if not text and not mark:
+            raise Malformed
+        text = line_end + text
+        line_end = "\n" if text.endswith("\n") else ""
+        calls.arguments(quoted(text.removesuffix("\n")))
+    calls.arguments('"')
+
+
+def _typed(text: str, schema: Mapping[str, Any]) -> str:
+    """The JSON of a value that the text alone need not tell the type of."""
+    kinds = _kinds(schema)
+    written = rewritten(text, PYTHON)
+    if written is None or ("string" in kinds and _KINDS[type(json.loads(written))] not in kinds):
+        return f'"{quoted(text)}"'
+    return written
+
+
+_KINDS: Final[Mapping[type, str]] = {
+    dict: "object", list: "array", str: "string", int: "integer", float: "number", bool: "boolean",
+    type(None): "null",
+}  # fmt: skip
+
+
+def _kinds(schema: Mapping[str, Any]) -> set[str]:
+    """The types that a schema names; empty where it does not say."""
+    kind = schema.get("type")
+    kinds = {kind} if isinstance(kind, str) else set(kind) if isinstance(kind, list) else set()
+    for name in ("anyOf", "oneOf"):
+        for part in schema.get(name) or ():
+            if isinstance(part, Mapping):
+                kinds |= _kinds(part)
+    return kinds | {"integer"} if "number" in kinds else kinds

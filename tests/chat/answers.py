@@ -1,0 +1,194 @@
+"""Answers as models of each family write them, and what they say."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+TOOLS = [
+    {
+        "type": "function",
+        "function": {
+            "name": "weather",
+            "description": "The weather in a city.",
+            "parameters": {
+                "type": "object",
+                "properties": {
+                    "city": {"type": "string"},
+                    "days": {"type": "integer"},
+                    "units": {"type": ["string", "null"]},
+                    "hours": {"type": "array", "items": {"type": "integer"}},
+                },
+                "required": ["city"],
+            },
+        },
+    },
+    {"type": "function", "function": {"name": "now"}},
+]
+
+CITY = {"city": 'New "York"\n', "days": 3}
+WEATHER = json.dumps(CITY)
+
+Call = tuple[str, dict[str, Any]]
+NOW: Call = ("now", {})
+IN_THE_CITY: Call = ("weather", CITY)
+
+
+class Answer(NamedTuple):
+    """What a model of a family writes, and what it says by that."""
+
+    family: str
+    text: str
+    reasoning: str = ""
+    content: str = ""
+    calls: Sequence[Call] = ()
+
+
+ANSWERS = [
+    Answer("plain", "Hello!\n", content="Hello!\n"),
+    Answer("plain", "<think>\nHm.\n</think>\n\nHello!", reasoning="Hm.", content="Hello!"),
+    Answer("plain", "<think></think>Hello!", content="Hello!"),
+    Answer("plain", "a < b <thin </think> {", content="a < b <thin </think> {"),
+    Answer(
+        "hermes",
+        '<tool_call>\n{"name": "weather", "arguments": ' + WEATHER + "}\n</tool_call>",
+        calls=[IN_THE_CITY],
+    ),
+    Answer(
+        "hermes",
+        '<think>\nWell.\n</think>\n\nI look.\n<tool_call>\n{"arguments": '
+        + WEATHER
+        + ', "name": "weather"}\n</tool_call>\n<tool_call>\n{"name": "now", "arguments": {}}\n'
+        "</tool_call>",
+        reasoning="Well.",
+        content="I look.",
+        calls=[IN_THE_CITY, NOW],
+    ),
+    Answer("hermes", '<tool_call>{"name": "now"}</tool_call> Done.', content="Done.", calls=[NOW]),
+    Answer(
+        "hermes",
+        '<tool_call>[{"name": "now", "arguments": null}, {"name": "now", "arguments": "{}"}]',
+        calls=[NOW, NOW],
+    ),
+    Answer(
+        "hermes", '<tool_call>{"type": "function", "function": {"name": "now", "arguments": {}}}', calls=[NOW]
+    ),
+    Answer(
+        "hermes on one line",
+        '<tool_call>{"name": "weather", "arguments": ' + WEATHER + "}</tool_call>",
+        calls=[IN_THE_CITY],
+    ),
+    Answer(
+        "qwen coder",
+        'Let me see.\n\n<tool_call>\n<function=weather>\n<parameter=city>\nNew "York"\n\n'
+        "</parameter>\n<parameter=days>\n3\n</parameter>\n</function>\n</tool_call>\n"
+        "<tool_call>\n<function=now>\n</function>\n</tool_call>",
+        content="Let me see.",
+        calls=[IN_THE_CITY, NOW],
+    ),
+    Answer(
+        "qwen coder",
+        "<function=weather><parameter=city>12</parameter><parameter=units>12</parameter>"
+        "<parameter=hours>[1, 2]</parameter><parameter=other>\n{'a': True}\n</parameter>"
+        "</function>",
+        calls=[("weather", {"city": "12", "units": "12", "hours": [1, 2], "other": {"a": True}})],
+    ),
+    Answer("llama 3", '{"name": "weather", "parameters": ' + WEATHER + "}", calls=[IN_THE_CITY]),
+    Answer(
+        "llama 3",
+        '<|python_tag|>{"name": "now", "parameters": {}}; {"name": "now", "parameters": {}}',
+        calls=[NOW, NOW],
+    ),
+    Answer("llama 3", '{"type": "function", "name": "now", "parameters": {}}', calls=[NOW]),
+    Answer("llama 3", '{"name": "Ada", "age": 36}', content='{"name": "Ada", "age": 36}'),
+    Answer("llama 3", '\n{"city": "Paris"}\n', content='\n{"city": "Paris"}\n'),
+    Answer(
+        "mistral",
+        "[TOOL_CALLS]weather[ARGS]" + WEATHER + "[TOOL_CALLS]now[CALL_ID]abcdefghi[ARGS]{}",
+        calls=[IN_THE_CITY, NOW],
+    ),
+    Answer(
+        "mistral",
+        "[THINK]Hm.[/THINK]Yes.[TOOL_CALLS]weather" + WEATHER,
+        reasoning="Hm.",
+        content="Yes.",
+        calls=[IN_THE_CITY],
+    ),
+    Answer(
+        "mistral with lists",
+        '[TOOL_CALLS] [{"name": "weather", "arguments": '
+        + WEATHER
+        + ', "id": "VvvODy9mT"}, {"name": "now", "arguments": {}}]',
+        calls=[IN_THE_CITY, NOW],
+    ),
+    Answer(
+        "phi 4",
+        '<|tool_call|>[{"name": "weather", "arguments": ' + WEATHER + "}]<|/tool_call|>",
+        calls=[IN_THE_CITY],
+    ),
+    Answer("phi 4", '<|tool_call|>{"name": "now", "arguments": {}}<|/tool_call|>', calls=[NOW]),
+    Answer(
+        "granite", '<|tool_call|>[{"name": "weather", "arguments": ' + WEATHER + "}]", calls=[IN_THE_CITY]
+    ),
+    Answer(
+        "gemma 4",
+        '<|channel>thought\nHm.\n<channel|>Yes.<|tool_call>call:weather{city:<|"|>New "York"\n'
+        '<|"|>,days:3}<tool_call|><|tool_call>call:now{}<tool_call|>',
+        reasoning="Hm.",
+        content="Yes.",
+        calls=[IN_THE_CITY, NOW],
+    ),
+    Answer(
+        "lfm 2",
+        "<|tool_call_start|>[weather(city='New \"York\"\\n', days=3), now()]<|tool_call_end|>Checking.",
+        content="Checking.",
+        calls=[IN_THE_CITY, NOW],
+    ),
+    Answer(
+        "lfm 2",
+        '<|tool_call_start|>weather(city="x", hours=[1, 2,], units=None)',
+        calls=[("weather", {"city": "x", "hours": [1, 2], "units": None})],
+    ),
+    Answer(
+        "harmony",
+        "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>Hello!",
+        reasoning="Hm.",
+        content="Hello!",
+    ),
+    Answer(
+        "harmony",
+        "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>commentary "
+        "to=functions.weather <|constrain|>json<|message|>" + WEATHER + "<|call|>",
+        reasoning="Hm.",
+        calls=[IN_THE_CITY],
+    ),
+    Answer(
+        "harmony",
+        "<|channel|>commentary<|message|>I look.<|end|><|start|>assistant to=functions.now"
+        "<|channel|>commentary<|message|>{}",
+        content="I look.",
+        calls=[NOW],
+    ),
+    Answer("harmony", "Hello!", content="Hello!"),
+    Answer("harmony", "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|chan", reasoning="Hm."),
+]
+
+MALFORMED: list[tuple[str, str]] = [
+    ("hermes", "<tool_call>oops</tool_call>"),
+    ("hermes", 'Well: <tool_call>{"name": 3, "arguments": {}}</tool_call>'),
+    ("hermes", '<tool_call>{"name": "", "arguments": {}}</tool_call>'),
+    ("hermes", '<tool_call>{"name": "now", "arguments": [1]}</tool_call>'),
+    ("hermes", '<tool_call>{"arguments": {}}</tool_call>'),
+    ("hermes", "<tool_call>" + "[" * 5000),
+    ("hermes", 'x \n <tool_call>\n{"name'),
+    ("qwen coder", "<tool_call>\n<function=>\n</function>\n</tool_call>"),
+    ("llama 3", "<|python_tag|>print('hello')"),
+    ("llama 3", '{"name": "nobody", "parameters": {}}'),
+    ("mistral", "[TOOL_CALLS]weather"),
+    ("phi 4", "<|tool_call|>weather<|/tool_call|>"),
+    ("granite", "<|tool_call|>[]"),
+    ("gemma 4", "<|tool_call>weather{}<tool_call|>"),
+    ("lfm 2", "<|tool_call_start|>[weather('x')]<|tool_call_end|>"),
+]
+"""Texts that look like calls and are none."""

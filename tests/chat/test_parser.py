@@ -1,0 +1,171 @@
+"""Answers to messages: what each family writes is read, however the text arrives, and nothing is lost."""
+
+from __future__ import annotations
+
+import json
+import sys
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from akunu.chat.deltas import Content, Delta, Reasoning, ToolArguments, ToolCall, merged, message_of
+from akunu.chat.families import FAMILIES, PLAIN, Family
+from akunu.chat.parser import OutputParser
+
+from .answers import ANSWERS, MALFORMED, TOOLS, Answer, Call
+
+BY_NAME = {family.name: family for family in (*FAMILIES, PLAIN)}
+PIECES = [
+    "\n", " ", "x", "{", "}", "[", "]", '"', "\\", ",", ":", "name", '{"name": "now", "arguments": ', "{}",
+    "arguments", "now", "weather", "city", "=", "(", ")", "'", "<think>", "</think>", "<tool_call>",
+    "</tool_call>", "<function=now>", "</function>", "<parameter=city>", "</parameter>", "[TOOL_CALLS]",
+    "[ARGS]", "<|tool_call|>", "<|tool_call>", "call:now", '<|"|>', "null", "1e5", "<tool_call|>",
+    "<|tool_call_start|>", "<|tool_call_end|>", "<|channel|>analysis",
+    "<|channel|>commentary to=functions.now", "<|message|>", "<|end|>", "<|start|>assistant",
+    "<|python_tag|>", "<|chann", "\u00e9", "True", "-", "\\u12", "functools",
+]  # fmt: skip
+
+
+def parsed(parser: OutputParser, pieces: Any) -> list[Delta]:
+    """All deltas, joined; the ids of calls replaced by their numbers, since they are drawn."""
+    deltas = [delta for piece in pieces for delta in parser.feed(piece)] + parser.end()
+    return [ToolCall(d.index, str(d.index), d.name) if isinstance(d, ToolCall) else d for d in merged(deltas)]
+
+
+def cut(text: str, places: list[int]) -> list[str]:
+    ends = sorted({place % (len(text) + 1) for place in places} | {0, len(text)})
+    return [text[start:end] for start, end in pairwise(ends)]
+
+
+def calls(message: dict[str, Any]) -> list[Call]:
+    functions = [call["function"] for call in message.get("tool_calls", ())]
+    return [(function["name"], json.loads(function["arguments"])) for function in functions]
+
+
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_what_each_family_writes_is_read(answer: Answer, whole: bool) -> None:
+    message = message_of(parsed(BY_NAME[answer.family].parser(TOOLS, whole=whole), [answer.text]))
+    assert calls(message) == list(answer.calls)
+    assert message.get("reasoning_content", "") == answer.reasoning
+    assert (message["content"] or "") == answer.content
+
+
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize(("name", "text"), [answer[:2] for answer in ANSWERS] + MALFORMED)
+def test_one_character_at_a_time_gives_the_same_as_all_at_once(name: str, text: str, whole: bool) -> None:
+    family = BY_NAME[name]
+    assert parsed(family.parser(TOOLS, whole=whole), text) == parsed(
+        family.parser(TOOLS, whole=whole), [text]
+    )
+
+
+@given(
+    st.sampled_from([*FAMILIES, PLAIN]),
+    st.lists(st.sampled_from(PIECES), max_size=24).map("".join),
+    st.lists(st.integers(0, 1000), max_size=12),
+    st.booleans(),
+    st.booleans(),
+)
+def test_no_text_is_an_error_and_no_cut_makes_a_difference(
+    family: Family, text: str, places: list[int], thinking: bool, whole: bool
+) -> None:
+    deltas = parsed(family.parser(TOOLS, thinking, whole=whole), cut(text, places))
+    assert deltas == parsed(family.parser(TOOLS, thinking, whole=whole), [text])
+    if whole:
+        calls(message_of(deltas))  # their arguments are JSON
+
+
+@pytest.mark.parametrize(("name", "text"), MALFORMED)
+def test_a_malformed_call_is_content_as_it_was_written(name: str, text: str) -> None:
+    assert parsed(BY_NAME[name].parser(TOOLS), [text]) == [Content(text)]
+
+
+def test_a_call_that_breaks_off_in_its_arguments_stays_as_far_as_it_came() -> None:
+    text = 'So: <tool_call>{"name": "weather", "arguments": {"city": "Paris", oops}}</tool_call>'
+    assert parsed(BY_NAME["hermes"].parser(TOOLS), [text]) == [
+        Content("So:"),
+        ToolCall(0, "0", "weather"),
+        ToolArguments(0, '{"city": "Paris", '),
+        Content("oops}}</tool_call>"),
+    ]
+    assert parsed(BY_NAME["hermes"].parser(TOOLS, whole=True), [text]) == [Content(text)]
+
+
+def test_a_good_call_after_a_bad_one_is_read() -> None:
+    text = '<tool_call>{"nam <tool_call>{"name": "now", "arguments": {}}</tool_call>'
+    message = message_of(parsed(BY_NAME["hermes"].parser(TOOLS, whole=True), [text]))
+    assert message["content"] == '<tool_call>{"nam'
+    assert calls(message) == [("now", {})]
+
+
+def test_a_call_is_named_before_its_arguments_are_complete() -> None:
+    parser = BY_NAME["hermes"].parser(TOOLS)
+    (call, arguments) = parser.feed('<tool_call>{"name": "weather", "arguments": {"city": "Par')
+    assert isinstance(call, ToolCall) and (call.index, call.name) == (0, "weather")
+    assert arguments == ToolArguments(0, '{"city": "Par')
+    assert parser.feed('is"}}') == [ToolArguments(0, 'is"}')]
+
+
+def test_text_is_given_as_soon_as_it_can_be_no_mark() -> None:
+    parser = BY_NAME["hermes"].parser(TOOLS)
+    assert parser.feed("See <tool") == [Content("See")]
+    assert parser.feed("box> ") == [Content(" <toolbox>")]
+    assert parser.end() == [Content(" ")]
+
+
+def test_reasoning_that_the_prompt_has_opened_is_reasoning() -> None:
+    family = BY_NAME["hermes"]
+    assert family.opens_reasoning("<|im_start|>assistant\n<think>\n")
+    assert not family.opens_reasoning("<|im_start|>assistant\n<think>\n\n</think>\n\n")
+    text = "Hm.\n</think>\n\nHello!"
+    assert parsed(family.parser(TOOLS, True), [text]) == [Reasoning("Hm."), Content("Hello!")]
+    assert parsed(family.parser(TOOLS, True), ["Hm, "]) == [Reasoning("Hm, ")]
+
+
+def test_without_tools_what_looks_like_a_call_is_content() -> None:
+    for answer in ANSWERS:
+        message = message_of(parsed(BY_NAME[answer.family].parser(), [answer.text]))
+        assert "tool_calls" not in message
+        assert message.get("reasoning_content", "") == answer.reasoning
+        assert not answer.calls or message["content"]
+
+
+def test_ids_of_calls_differ_and_are_of_the_form_that_the_family_takes() -> None:
+    text = "[TOOL_CALLS]now[ARGS]{}[TOOL_CALLS]now[ARGS]{}"
+    ids = [d.id for d in BY_NAME["mistral"].parser(TOOLS).feed(text) if isinstance(d, ToolCall)]
+    assert len(set(ids)) == 2 and all(len(i) == 9 and i.isalnum() for i in ids)
+
+
+def test_strings_are_json_whatever_the_model_puts_into_them() -> None:
+    text = '{"name": "weather", "arguments": {"city": "a\tb\nc\\d\\\'\\u00e9\\u12\\x41", "days": True,}}'
+    message = message_of(parsed(BY_NAME["hermes"].parser(TOOLS), "<tool_call>" + text))
+    assert calls(message) == [("weather", {"city": "a\tb\nc\\d'\u00e9\\u12A", "days": True})]
+
+
+def test_reading_takes_time_in_proportion_to_the_text() -> None:
+    """As steps of the interpreter, not as time: twice the text, about twice the steps."""
+
+    def steps(n: int) -> int:
+        parser = BY_NAME["hermes"].parser(TOOLS)
+        count = 0
+
+        def tracer(*_: object) -> Any:
+            nonlocal count
+            count += 1
+            return tracer
+
+        sys.settrace(tracer)
+        try:
+            parsed(
+                parser,
+                '<tool_call>{"name": "weather", "arguments": {"city": "' + "x " * n + '"}}' + "y\n" * n,
+            )
+        finally:
+            sys.settrace(None)
+        return count
+
+    assert steps(800) < 2.5 * steps(400)
