@@ -232,6 +232,7 @@ void bind_engine_class(py::module_& m) {
         .def_property_readonly("isa", [](PyEngine& e) { return e.get().device().isa(); })
         .def_property_readonly("kv_dtype", [](PyEngine& e) { return std::string(dtype_info(e.get().kv_dtype()).name); })
         .def_property_readonly("chunk", [](PyEngine& e) { return e.get().chunk(); })
+        .def_property_readonly("max_logits", [](PyEngine& e) { return e.get().max_logits(); })
         .def_property_readonly("memory",
                                [](PyEngine& e) {
                                    const MemoryUse u = e.get().memory();

@@ -122,6 +122,8 @@ class Engine {
     const Device& device() const { return *device_; }
     std::uint32_t context() const { return context_; }
     std::uint32_t chunk() const { return chunk_; }
+    // Rows of a step that draw, or verify a draft, at most.
+    std::uint32_t max_logits() const { return step_.max_logits; }
     std::uint32_t parallel() const { return static_cast<std::uint32_t>(sequences_.size()); }
     DType kv_dtype() const { return step_.kv_dtype; }
     const Sequence& sequence(std::uint32_t slot) const { return sequences_.at(slot); }

@@ -164,6 +164,8 @@ class Engine:
     isa: str
     kv_dtype: str
     chunk: int
+    max_logits: int
+    """Rows of a step that draw, or verify a draft, at most."""
     memory: Memory
     pages: Pages
 

@@ -71,6 +71,10 @@ class Stats:
         Prompt tokens run, cached ones not counted, a second; 0 when none was run.
     decode_tokens_per_second : float
         Tokens computed after the first (an end token and those behind a stop text included) a second; or 0.
+    drafted_tokens : int
+        Tokens that were guessed from earlier text and run several at a time (`speculative`).
+    accepted_tokens : int
+        Those of them that were drawn.
     """
 
     prompt_tokens: int
@@ -81,6 +85,8 @@ class Stats:
     decode_seconds: float
     prefill_tokens_per_second: float
     decode_tokens_per_second: float
+    drafted_tokens: int = 0
+    accepted_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +195,7 @@ class Generation:
             ),
             math.inf if request.max_tokens is None else request.max_tokens,
             request.wait_timeout,
+            request.speculative and request.structure is None,
         )
         self._detokenizer = StreamingDetokenizer(tokenizer, after=prompt[-1:].tolist()) if tokenizer else None
         self._matcher = StopMatcher(request.stop)
@@ -242,6 +249,8 @@ class Generation:
                 decode_seconds=sequence.decode_seconds,
                 prefill_tokens_per_second=_rate(prefilled, sequence.prefill_seconds),
                 decode_tokens_per_second=_rate(len(sequence.tokens) - 1, sequence.decode_seconds),
+                drafted_tokens=sequence.drafted,
+                accepted_tokens=sequence.accepted,
             ),
             seed=self._request.seed,
             stop=self._matcher.matched,

@@ -63,6 +63,9 @@ class GenerationOptions(TypedDict, total=False):
         None: no log-probabilities; 0: those of the tokens chosen; n <= 20: also the n most likely ones.
     wait_timeout : float | None
         Most seconds to wait for the generations before this one; None: as long as it takes.
+    speculative : bool | None
+        Whether tokens that followed the same tokens before, in this text or in others that run, are drafted
+        and verified several at a time, where that is faster. The text does not depend on it. None: True.
     schema : Mapping[str, Any] | str | None
         The text is JSON that this JSON schema, a mapping or JSON text, accepts. Of `schema` and the five that
         follow, one at most may be given. The text has the form, or the finish reason is not `stop`.
@@ -93,6 +96,7 @@ class GenerationOptions(TypedDict, total=False):
     stop: str | Sequence[str] | None
     logprobs: int | None
     wait_timeout: float | None
+    speculative: bool | None
     schema: Mapping[str, Any] | str | None
     json: bool | None
     regex: str | None
@@ -259,6 +263,7 @@ class Request:
     stop: tuple[str, ...] = ()
     logprobs: int | None = None
     wait_timeout: float | None = None
+    speculative: bool = True
     structure: Structure | None = None
 
 
@@ -293,8 +298,17 @@ def resolve(options: Mapping[str, object], defaults: Sampling, vocab_size: int) 
         stop=_stop(options.get("stop")),
         logprobs=number("logprobs"),
         wait_timeout=number("wait_timeout"),
+        speculative=_flag("speculative", options.get("speculative"), default=True),
         structure=structure_of(options),
     )
+
+
+def _flag(name: str, value: object, *, default: bool) -> bool:
+    if value is None:
+        return default
+    if not isinstance(value, bool):
+        raise InvalidArgumentError(f"{name}: expected True or False, got {value!r}")
+    return value
 
 
 def _logit_bias(value: object, vocab_size: int) -> dict[int, float] | None:

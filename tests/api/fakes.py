@@ -75,6 +75,7 @@ class FakeEngine:
         parallel: int = 4,
         pages: int = 10_000,
     ) -> None:
+        self.max_logits = max(16, parallel)
         self.next_token = next_token
         self.vocab = vocab
         self.context = context
@@ -143,6 +144,8 @@ class FakeEngine:
     ) -> tuple[list[FakeChunk], BaseException | None]:
         assert steps >= 1 and parts and len({slot for slot, *_ in parts}) == len(parts)
         assert sum(rows for _, rows, *_ in parts) <= max(self.chunk, self.parallel)
+        assert sum(1 + len(drafts) for _, _, draws, _, drafts in parts if draws) <= self.max_logits
+        assert steps == 1 or not any(drafts for *_, drafts in parts)
         with self._exclusive():
             self._yield.clear()
             self.steps.append((len(parts), steps))
@@ -157,11 +160,13 @@ class FakeEngine:
                 self._cancelled.clear()
                 return [FakeChunk(length=len(self.texts[slot].cache)) for slot, *_ in parts], None
             return [
-                self._run(self.texts[slot], rows, draws, limit, steps)
-                for slot, rows, draws, limit, _ in parts
+                self._run(self.texts[slot], rows, draws, limit, steps, list(drafts))
+                for slot, rows, draws, limit, drafts in parts
             ], None
 
-    def _run(self, text: FakeText, rows: int, draws: bool, limit: int, steps: int) -> FakeChunk:
+    def _run(
+        self, text: FakeText, rows: int, draws: bool, limit: int, steps: int, drafts: list[int]
+    ) -> FakeChunk:
         known = text.prompt if text.pending is None else [*text.cache, text.pending]
         at = len(text.cache)
         text.cache += known[at : at + rows]
@@ -177,7 +182,9 @@ class FakeEngine:
                 chunk.logprobs.append(-token / 1000)
             if logprobs > 0:
                 chunk.top_logprobs.append([(token + i, -(token + i) / 1000) for i in range(logprobs)])
-            if chunk.ended or len(chunk.ids) in (steps, limit) or self._yield.is_set():
+            held = drafts[: len(chunk.ids)] == chunk.ids  # the draft for this token, if it had one
+            goes_on = held if drafts else len(chunk.ids) < steps and not self._yield.is_set()
+            if chunk.ended or len(chunk.ids) == limit or not goes_on:
                 break
             text.cache.append(token)
         return chunk

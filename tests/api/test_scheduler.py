@@ -37,7 +37,7 @@ def test_texts_that_are_written_are_in_every_step_of_a_long_prompt() -> None:
     writing.ready.append(FakeChunk([5], length=writing.length))  # its reader has not come back yet
     scheduler.submit(prompt)
     parts, steps = scheduler._plan()
-    assert [(sequence, rows) for sequence, rows, _ in parts] == [(writing, 1), (prompt, 15)] and steps == 1
+    assert [(part.sequence, part.rows) for part in parts] == [(writing, 1), (prompt, 15)] and steps == 1
 
 
 @pytest.mark.parametrize("pages", [10, 10_000], ids=["few pages", "many pages"])

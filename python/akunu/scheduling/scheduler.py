@@ -6,7 +6,8 @@ drives the engine itself, and many readers share steps.
 
 A step has a budget of rows. Running texts come first, each with a row, then prompts in the order of their
 arrival. Without prompts a step is a chain of tokens, as long as the shortest that its texts would take alone;
-it ends early when somebody comes.
+it ends early when somebody comes. Where texts repeat themselves or each other, it is one token and drafts of
+those that follow.
 
 A text can be suspended at any time: its tokens are known, its pages stay in the cache as long as there is
 room, and what is drawn depends on seed and position alone. That is what happens to readers that went away,
@@ -21,9 +22,10 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from akunu.errors import AkunuError, BusyError
+from akunu.scheduling.drafts import StepCosts
 from akunu.scheduling.sequence import Sequence
 
 if TYPE_CHECKING:
@@ -37,6 +39,17 @@ MIXED_ROWS: Final = 64
 """Rows of prompts in a step that others draw tokens in: what a new prompt may cost them."""
 MAX_STALLED: Final = 8
 """Steps in a row that gave nothing."""
+NEIGHBOURS: Final = 4
+"""Texts on either side, in order of arrival, that a text looks for drafts in."""
+
+
+class Part(NamedTuple):
+    """A text's part of a step, as `Engine.step` takes it."""
+
+    sequence: Sequence
+    rows: int
+    draws: bool
+    drafts: list[int]
 
 
 class Scheduler:
@@ -56,6 +69,7 @@ class Scheduler:
         self._waiting: deque[Sequence] = deque()
         self._running: list[Sequence] = []  # in order of arrival
         self._ending: list[tuple[Sequence, int]] = []
+        self._costs = StepCosts()
         self._stalled = 0
         self._closed = False
 
@@ -199,35 +213,28 @@ class Scheduler:
         with self._changed:
             self._check_open()
             parts, steps = self._plan()
-            self._stepping = [sequence for sequence, _, _ in parts]
+            self._stepping = [part.sequence for part in parts]
         if not parts:
             return False
         start = time.perf_counter()
         try:
             chunks, interrupt = self._engine.step(
-                [
-                    (
-                        _slot(s),
-                        rows,
-                        draws,
-                        _limit(s),
-                        [],
-                    )
-                    for s, rows, draws in parts
-                ],
-                steps,
+                [(_slot(s), rows, draws, _limit(s), drafts) for s, rows, draws, drafts in parts], steps
             )
         except BaseException as error:
             with self._changed:
-                for sequence, _, _ in parts:
-                    sequence.error = error
+                for part in parts:
+                    part.sequence.error = error
             raise
         seconds = time.perf_counter() - start
         with self._changed:
-            before = sum(sequence.length + len(sequence.tokens) for sequence, _, _ in parts)
-            for (sequence, _, _), chunk in zip(parts, chunks, strict=True):
-                sequence.take(chunk, steps, seconds, self._engine.context)
-            after = sum(sequence.length + len(sequence.tokens) for sequence, _, _ in parts)
+            before = sum(part.sequence.length + len(part.sequence.tokens) for part in parts)
+            run = min(steps, max(len(chunk.ids) for chunk in chunks))
+            if run and all(part.sequence.decoding for part in parts):
+                self._costs.measured(sum(part.rows + len(part.drafts) for part in parts), seconds / run)
+            for part, chunk in zip(parts, chunks, strict=True):
+                part.sequence.take(chunk, steps, seconds, self._engine.context, len(part.drafts))
+            after = sum(part.sequence.length + len(part.sequence.tokens) for part in parts)
         if interrupt is not None:
             raise interrupt
         # A step that was cancelled, maybe for a text that is no more, gives nothing.
@@ -236,20 +243,22 @@ class Scheduler:
             raise AkunuError("the engine makes no progress; this is a defect of Akunu, please report it")
         return True
 
-    def _plan(self) -> tuple[list[tuple[Sequence, int, bool]], int]:
-        """(sequence, rows, draws) of a step, and how many tokens long it is."""
+    def _plan(self) -> tuple[list[Part], int]:
+        """The parts of a step, and how many tokens long it is."""
         self._release_ended()
         self._admit()
         hungry = [s for s in self._running if s.hungry]
         decoding = [s for s in hungry if s.decoding]
         prompts = [s for s in hungry if not s.decoding]
-        steps = 1
+        steps, drafts = 1, dict[Sequence, list[int]]()
         if decoding and not prompts:
+            drafts = self._drafts(decoding)
+        if decoding and not prompts and not drafts:
             chain = min(s.chain.next for s in decoding)
             wanted = max(s.limit - len(s.tokens) for s in decoding)
             room = min(self._engine.context - s.length for s in decoding)
             steps = int(max(1, min(chain, wanted, room)))
-        parts: list[tuple[Sequence, int, bool]] = []
+        parts: list[Part] = []
         budget = self._engine.chunk
         if decoding and prompts:
             budget = min(budget, len(decoding) + MIXED_ROWS)
@@ -257,10 +266,23 @@ class Scheduler:
             rows = min(sequence.left, budget)
             if rows <= 0 or sequence.slot is None:  # no budget left, or suspended for one before
                 continue
-            if self._reserve(sequence, rows, steps, [s for s, _, _ in parts]):
-                parts.append((sequence, rows, rows == sequence.left and sequence.limit > 0))
+            if self._reserve(sequence, rows, steps, [part.sequence for part in parts]):
+                guess = drafts.get(sequence, [])
+                if guess and not self._engine.reserve(_slot(sequence), rows, steps, len(guess)):
+                    guess = []
+                parts.append(Part(sequence, rows, rows == sequence.left and sequence.limit > 0, guess))
                 budget -= rows
         return parts, steps
+
+    def _drafts(self, decoding: list[Sequence]) -> dict[Sequence, list[int]]:
+        """Drafts that make the step of these texts faster than one without."""
+        guessing = [s for s in decoding if s.speculative]
+        found = [
+            s.propose(guessing[max(i - NEIGHBOURS, 0) : i + NEIGHBOURS], self._engine.context)
+            for i, s in enumerate(guessing)
+        ]
+        lengths = self._costs.worth(len(decoding), found, self._engine.max_logits)
+        return {s: s.drafter.proposal[:n] for s, n in zip(guessing, lengths, strict=True) if n}
 
     def _reserve(self, sequence: Sequence, rows: int, steps: int, planned: list[Sequence]) -> bool:
         """Pages for a part, taken from the youngest others if need be; False when it has to wait."""

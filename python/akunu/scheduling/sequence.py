@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
+
+from akunu.scheduling.drafts import Drafter
 
 if TYPE_CHECKING:
     from akunu._core import Chunk
@@ -50,6 +52,8 @@ class Sequence:
     """Tokens to generate at most; 0: only the prompt is run."""
     wait_timeout: float | None = None
     """Most seconds to wait for a slot."""
+    speculative: bool = True
+    """Tokens may be drafted."""
 
     tokens: list[int] = field(default_factory=list)
     """What has been generated, an end token included."""
@@ -66,6 +70,10 @@ class Sequence:
     cancelled: bool = False
     error: BaseException | None = None
     chain: ChainLength = field(default_factory=ChainLength)
+    drafter: Drafter = field(default_factory=Drafter)
+    drafted: int = 0
+    accepted: int = 0
+    """Tokens that were drafted, and those of them that were drawn."""
 
     began: float | None = None
     """`time.perf_counter()` when it was first given a slot."""
@@ -113,16 +121,30 @@ class Sequence:
         if self.began is None:
             self.began, self.cached_tokens = time.perf_counter(), cached
 
-    def take(self, chunk: Chunk, steps: int, seconds: float, context: int) -> None:
-        """Record what a step of `steps` tokens gave."""
+    def propose(self, others: Iterable[Sequence], context: int) -> tuple[float, int]:
+        """Look for drafts; returns how likely one holds, and how many fit."""
+        drafter = self.drafter
+        if not drafter.lookup.tokens:
+            drafter.learn(self.ids().tolist())
+        drafter.propose([other.drafter for other in others if other is not self])
+        room = min(self.limit - len(self.tokens), context - self.length) - 1
+        return drafter.trust, int(min(len(drafter.proposal), room))
+
+    def take(self, chunk: Chunk, steps: int, seconds: float, context: int, drafts: int = 0) -> None:
+        """Record what a step of `steps` tokens, or one with drafts, gave."""
         decoding, self.length = self.decoding, chunk.length
         if decoding:
             self.decode_seconds += seconds
-            if len(chunk.ids) == steps:
+            if len(chunk.ids) == steps and not drafts:
                 self.chain.measured(steps, seconds)
         else:
             self.prefill_seconds += seconds
         self.tokens += chunk.ids
+        if drafts and chunk.ids:
+            self.drafted += drafts
+            self.accepted += len(chunk.ids) - 1
+        if self.drafter.lookup.tokens:
+            self.drafter.learn(chunk.ids)
         if chunk.ids and not self.first_token_seconds and self.began is not None:
             self.first_token_seconds = time.perf_counter() - self.began
         full = self.known > context or (bool(chunk.ids) and len(self.tokens) >= self.limit)

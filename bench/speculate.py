@@ -1,0 +1,132 @@
+"""Drafts by lookup: tokens a second with them and without, for texts that repeat and texts that do not.
+
+    python bench/speculate.py qwen3-0.6b:q4_0 ember -t 2
+
+A model is a file, a built-in model, or SHAPE:TYPE with random weights. Three texts of each are written:
+
+repeats   greedy; its words stand in the prompt already, as in a text that is copied
+edits     the same, but one of twelve of the tokens that stand there is another one
+new       drawn at temperature 1
+
+What a model writes cannot be chosen, so the text is written once, and then put where the drafts are looked
+for. Each is timed with and without drafts in turn, in random order, round after round; figures are medians,
+and the ratio is that of neighbours in time. Every text must be the same in all rounds.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import time
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
+
+import click
+import numpy as np
+
+from akunu.bench.loader import open_engine
+from akunu.cli.app import CONTEXT_SETTINGS
+from akunu.cli.app import run as run_command
+from akunu.cli.console import print_table
+from akunu.scheduling import Scheduler, Sequence
+from json_file import write_json
+
+PROMPT: Final = 64
+"""Tokens of the prompt."""
+TEXTS: Final[dict[str, dict[str, Any]]] = {
+    "repeats": {"temperature": 0.0},
+    "edits": {"temperature": 0.0},
+    "new": {"temperature": 1.0, "seed": 1},
+}
+
+
+def written(scheduler: Scheduler, sequence: Sequence) -> float:
+    """Run a text to its end; returns seconds from its first token."""
+    scheduler.submit(sequence)
+    scheduler.next(sequence)
+    start = time.perf_counter()
+    while scheduler.next(sequence) is not None:
+        pass
+    seconds = time.perf_counter() - start
+    scheduler.end(sequence, len(sequence.prompt))
+    return seconds
+
+
+def known_text(kind: str, tokens: list[int], vocab: int) -> list[int]:
+    """What stands before the prompt."""
+    if kind == "new":
+        return []
+    rng = random.Random(0)
+    share = 1 / 12 if kind == "edits" else 0.0
+    return [rng.randrange(vocab) if rng.random() < share else token for token in tokens]
+
+
+def compare(scheduler: Scheduler, kind: str, vocab: int, tokens: int, rounds: int) -> dict[str, Any]:
+    """Time one kind of text."""
+    prompt = np.random.default_rng(3).integers(0, vocab, PROMPT).astype(np.uint32)
+    order, text = random.Random(0), list[int]()
+    seconds: dict[bool, list[float]] = {False: [], True: []}
+    drafted = accepted = 0
+    for turn in range(rounds + 1):
+        for speculative in order.sample([False, True], 2) if turn else [False]:
+            sequence = Sequence(prompt, TEXTS[kind], tokens, speculative=speculative)
+            if speculative:
+                sequence.drafter.learn([*known_text(kind, text, vocab), *prompt.tolist()])
+            taken = written(scheduler, sequence)
+            text = text or sequence.tokens
+            assert sequence.tokens == text, "drafts changed a text"
+            if turn:
+                seconds[speculative].append(taken)
+            drafted, accepted = drafted + sequence.drafted, accepted + sequence.accepted
+    ratios = [plain / fast for plain, fast in zip(seconds[False], seconds[True], strict=True)]
+    return {
+        "text": kind,
+        "plain": (tokens - 1) / median(seconds[False]),
+        "speculative": (tokens - 1) / median(seconds[True]),
+        "ratio": median(ratios),
+        "drafted": drafted / rounds,
+        "accepted": accepted / rounds,
+    }
+
+
+@click.command(context_settings=CONTEXT_SETTINGS)
+@click.argument("models", nargs=-1, required=True)
+@click.option(
+    "-t", "--threads", type=click.IntRange(min=1), default=2, show_default=True, metavar="N", help="Threads."
+)
+@click.option(
+    "--tokens", type=click.IntRange(min=2), default=256, show_default=True, metavar="N", help="Of each text."
+)
+@click.option(
+    "--rounds", type=click.IntRange(min=1), default=5, show_default=True, metavar="N", help="Rounds."
+)
+@click.option(
+    "--json", "json_path", type=click.Path(path_type=Path), metavar="FILE", help="Write the figures here."
+)
+def command(models: tuple[str, ...], threads: int, tokens: int, rounds: int, json_path: Path | None) -> None:
+    """Time drafts by lookup on each of MODELS."""
+    rows, figures = [], []
+    for name in models:
+        with open_engine(name, context=PROMPT + tokens + 2, threads=threads) as opened:
+            scheduler = Scheduler(opened.engine)
+            for kind in TEXTS:
+                found = compare(scheduler, kind, opened.config.vocab_size, tokens, rounds)
+                figures.append({"model": name, **found})
+                rows.append(
+                    [
+                        name,
+                        kind,
+                        f"{found['plain']:.1f}",
+                        f"{found['speculative']:.1f}",
+                        f"{found['ratio']:.2f}",
+                        f"{found['accepted']:.0f} / {found['drafted']:.0f}",
+                    ]
+                )
+    print_table(["model", "text", "plain tokens/s", "with drafts", "ratio", "accepted / drafted"], rows)
+    if json_path:
+        write_json(json_path, figures)
+
+
+if __name__ == "__main__":
+    sys.exit(run_command(command, "speculate.py"))

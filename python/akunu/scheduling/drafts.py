@@ -1,0 +1,200 @@
+"""Drafts by lookup: what followed the same tokens before may follow them again.
+
+A draft is checked by the step that runs it, so it can cost time but not change a text. This module decides
+whether it is worth its rows. How likely it holds is learned from what texts turn out to be, also where the
+proposal was not run, so nothing is tried that does not pay; what rows cost is learned from the steps.
+
+It knows nothing of engines and slots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Final
+
+__all__ = ["Drafter", "Lookup", "StepCosts"]
+
+GRAM: Final = 3
+"""Tokens that must agree before a proposal is made."""
+ENOUGH: Final = 24
+"""Tokens that agree beyond which a longer agreement says nothing more."""
+CANDIDATES: Final = 8
+"""Places of a text that are compared, latest first."""
+MOST: Final = 16
+"""Tokens of a proposal."""
+TRUST: Final = ((GRAM, 0.2), (6, 0.4), (12, 0.8))
+"""Tokens that agree, and how likely a token holds after so many until it is known."""
+FORGET: Final = 0.8
+"""Weight of what was known, after one more token was compared."""
+GAIN: Final = 1.1
+"""How much faster a step with drafts must be than one without: chains save the host's work between steps."""
+KNOTS: Final = (1, 2, 4, 8, 16, 32)
+"""Rows whose costs are learned; those between are interpolated."""
+ROW: Final = 0.05
+"""Cost of a further row, as a share of the first, until it is known."""
+
+
+class Lookup:
+    """A text, and where each of its runs of `GRAM` tokens ends."""
+
+    def __init__(self) -> None:
+        self.tokens: list[int] = []
+        self._latest: dict[tuple[int, ...], int] = {}
+        self._before: list[int] = []  # where the run that ends with each token ended before; -1: nowhere
+
+    def extend(self, tokens: Iterable[int]) -> None:
+        """Append tokens."""
+        first = len(self.tokens)
+        self.tokens += tokens
+        start = max(first - GRAM + 1, 0)
+        self._before += [-1] * (min(len(self.tokens), GRAM - 1) - len(self._before))
+        latest, before = self._latest, self._before
+        windows = zip(*(self.tokens[start + i :] for i in range(GRAM)), strict=False)
+        for end, run in enumerate(windows, start + GRAM - 1):
+            before.append(latest.get(run, -1))
+            latest[run] = end
+
+    def find(self, text: Lookup) -> tuple[int, int]:
+        """Where the longest match of a text's end, or its own, ends in this one, and how long it is."""
+        ours, theirs = self.tokens, text.tokens
+        if len(theirs) < GRAM:
+            return -1, 0
+        own = text is self
+        at = self._before[-1] if own else self._latest.get(tuple(theirs[-GRAM:]), -1)
+        found, longest, last = -1, 0, len(theirs) - 1
+        for _ in range(CANDIDATES):
+            if at < 0 or longest == ENOUGH:
+                break
+            # At the very end of another's text nothing follows yet.
+            if own or at + 1 < len(ours):
+                n, most = GRAM, min(ENOUGH, at + 1, last + 1)
+                while n < most and ours[at - n] == theirs[last - n]:
+                    n += 1
+                if n > longest:
+                    found, longest = at, n
+            at = self._before[at]
+        return found, longest
+
+    def after(self, at: int) -> list[int]:
+        """What follows a place."""
+        return self.tokens[at + 1 : at + 1 + MOST]
+
+
+class Drafter:
+    """What one text proposes, and how far its proposals hold."""
+
+    def __init__(self) -> None:
+        self.lookup = Lookup()
+        self.proposal: list[int] = []
+        self._trust = [p for _, p in TRUST]
+        self._kind = 0
+
+    @property
+    def trust(self) -> float:
+        """How likely a token of the proposal holds, when those before it do."""
+        return self._trust[self._kind]
+
+    def propose(self, others: Sequence[Drafter]) -> None:
+        """Look for the end of the text, in itself and, where that is no long match, in others."""
+        lookup = self.lookup
+        at, longest = lookup.find(lookup)
+        if longest < TRUST[-1][0]:
+            for other in others:
+                if other is not self:
+                    there, n = other.lookup.find(self.lookup)
+                    if n > longest:
+                        lookup, at, longest = other.lookup, there, n
+        proposal = lookup.after(at) if longest else []
+        if lookup is self.lookup and proposal:  # a text that repeats itself up to its end goes on so
+            proposal = (proposal * -(-MOST // len(proposal)))[:MOST]
+        self.proposal = proposal
+        self._kind = sum(longest >= least for least, _ in TRUST[1:])
+
+    def learn(self, tokens: Sequence[int]) -> None:
+        """Compare the proposal with the tokens that came, drafted or not, and append these."""
+        trust = self._trust[self._kind]
+        for proposed, token in zip(self.proposal, tokens, strict=False):
+            trust = FORGET * trust + (1 - FORGET) * (proposed == token)
+            if proposed != token:
+                break
+        self._trust[self._kind] = trust
+        self.proposal = []
+        self.lookup.extend(tokens)
+
+
+class StepCosts:
+    """Seconds of a step by its rows, and the drafts that pay at these."""
+
+    def __init__(self) -> None:
+        self._knots: list[float] = []
+
+    def measured(self, rows: int, seconds: float) -> None:
+        """Learn from a step, or the average of a chain. Faster ones count more: others' work only slows."""
+        if rows > KNOTS[-1] or seconds <= 0:
+            return
+        if not self._knots:
+            self._knots = [seconds * _guess(knot) / _guess(rows) for knot in KNOTS]
+            return
+        expected = self.of(rows)
+        error = min(seconds, 2 * expected) - expected
+        error *= 0.2 if error > 0 else 0.5
+        i, near = _PLACES[rows]
+        self._knots[i] += (1 - near) * error
+        self._knots[i + 1] += near * error
+        # What was slow once is tried again after some hundred steps.
+        for i, knot in enumerate(KNOTS):
+            guess = self._knots[0] * _guess(knot)
+            self._knots[i] -= 0.002 * max(self._knots[i] - guess, 0)
+
+    def of(self, rows: int) -> float:
+        """Expected seconds of a step with so many rows, at most those of the last knot."""
+        i, near = _PLACES[rows]
+        low = self._knots[i]
+        return low + near * (self._knots[i + 1] - low)
+
+    def worth(self, texts: int, proposals: Sequence[tuple[float, int]], most: int) -> list[int]:
+        """Drafts that pay.
+
+        Parameters
+        ----------
+        texts
+            Rows of the step without drafts.
+        proposals
+            How likely a token holds, and how many there are, for each text that has a proposal.
+        most
+            Rows of the step, at most.
+
+        Returns
+        -------
+        list of int
+            Drafts of each proposal: those with which most tokens are expected a second.
+        """
+        lengths = [0] * len(proposals)
+        most = min(most, KNOTS[-1])
+        if not self._knots or texts >= most or not any(n > 0 for _, n in proposals):
+            return lengths
+        # The j-th draft of a text counts when all before it hold, so its chance only falls with j.
+        chances = sorted(
+            ((trust**j, i) for i, (trust, n) in enumerate(proposals) for j in range(1, n + 1)), reverse=True
+        )[: most - texts]
+        tokens, best, kept = float(texts), GAIN * texts / self.of(texts), 0
+        for rows, (chance, _) in enumerate(chances, 1):
+            tokens += chance
+            if (speed := tokens / self.of(texts + rows)) > best:
+                best, kept = speed, rows
+        for _, i in chances[:kept]:
+            lengths[i] += 1
+        return lengths
+
+
+def _guess(rows: int) -> float:
+    return 1 + ROW * (rows - 1)
+
+
+_PLACES: Final = [(0, 0.0)] + [
+    (i, (rows - low) / (high - low))
+    for i, (low, high) in enumerate(pairwise(KNOTS))
+    for rows in range(low, high + (high == KNOTS[-1]))
+]
+"""For a number of rows, the knot at or below it, and how far it is on the way to the next."""

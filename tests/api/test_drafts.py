@@ -1,0 +1,192 @@
+"""Drafts by lookup: what is proposed, when it is run, and that no text depends on it."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+import akunu
+from akunu.scheduling import Scheduler, Sequence
+from akunu.scheduling.drafts import Drafter, StepCosts
+from models import llama2c
+
+from .fakes import FakeEngine
+
+
+def drafter(*tokens: int) -> Drafter:
+    made = Drafter()
+    made.learn(tokens)
+    return made
+
+
+def proposed(text: Drafter, *others: Drafter) -> list[int]:
+    text.propose(others)
+    return text.proposal
+
+
+def costs(first: float = 1.0, row: float = 0.1) -> StepCosts:
+    """A machine where a step takes `first` seconds, and `row` more for each further row."""
+    made = StepCosts()
+    for _ in range(200):
+        for rows in (1, 2, 4, 8, 16, 32):
+            made.measured(rows, first + row * (rows - 1))
+    return made
+
+
+def test_what_followed_the_longest_match_is_proposed() -> None:
+    first, last = [1, 2, 3, 4, 10, 11], [9, 2, 3, 4, 20, 21]
+    assert proposed(drafter(*first, *last, 1, 2, 3, 4))[:2] == [10, 11]
+    assert proposed(drafter(*first, *last, 8, 2, 3, 4))[:2] == [20, 21]  # of equals the latest
+
+
+def test_too_short_a_match_proposes_nothing() -> None:
+    assert proposed(drafter(1, 2, 3, 4, 8, 3, 4)) == []
+    assert proposed(drafter(1)) == proposed(Drafter()) == []
+
+
+def test_a_text_fed_in_pieces_proposes_the_same() -> None:
+    rng = random.Random(0)
+    tokens = [rng.randrange(3) for _ in range(60)]
+    pieces = Drafter()
+    for token in tokens:
+        pieces.learn([token])
+        pieces.propose([])
+    pieces.propose([])
+    assert pieces.proposal == proposed(drafter(*tokens))
+
+
+def test_a_period_goes_on() -> None:
+    assert proposed(drafter(*[1, 2, 3] * 3))[:7] == [1, 2, 3, 1, 2, 3, 1]
+
+
+def test_neighbours_are_asked_where_the_text_itself_has_no_long_match() -> None:
+    neighbour = drafter(5, 6, 7, 8, 30, 31)
+    assert proposed(drafter(1, 5, 6, 7, 8), neighbour) == [30, 31]
+    assert proposed(drafter(6, 7, 8, 40, 5, 6, 7, 8), neighbour) == [30, 31]
+    assert proposed(drafter(4, 5, 6, 7, 8, 40, 4, 5, 6, 7, 8), neighbour)[0] == 40
+    assert proposed(drafter(1, 7, 30, 31), neighbour) == []  # its end, where nothing follows
+
+
+def test_trust_follows_what_held_though_nothing_was_drafted() -> None:
+    text = drafter(1, 2, 3, 4)
+    trust = []
+    for i, following in enumerate((50, 51, 52, 53, 53, 53, 53)):
+        text.learn([1, 2, 3])
+        text.propose([])
+        trust.append(text.trust)
+        text.learn([following, 100 + i])
+    assert trust[:5] == sorted(trust[:5], reverse=True) and trust[4] < 0.5 * trust[0]
+    assert trust[4] < trust[5] < trust[6]
+
+
+def test_more_drafts_pay_the_likelier_they_are() -> None:
+    lengths = [costs().worth(1, [(trust, 16)], 32)[0] for trust in (0.05, 0.5, 0.8, 0.95)]
+    assert lengths[0] == 0 and lengths == sorted(lengths) and 0 < lengths[1] < lengths[3] <= 16
+
+
+def test_rows_go_to_the_text_that_is_likelier_and_no_step_is_too_large() -> None:
+    likely, unlikely = costs(row=0.01).worth(2, [(0.9, 16), (0.3, 16)], 32)
+    assert likely > 2 * unlikely
+    assert sum(costs(row=0.0).worth(10, [(1.0, 16)] * 10, 16)) == 6
+    assert costs().worth(16, [(1.0, 16)] * 16, 16) == [0] * 16
+
+
+def test_where_rows_cost_as_much_as_steps_nothing_is_drafted() -> None:
+    assert costs(row=1.0).worth(1, [(0.95, 16)], 32) == [0]
+    assert StepCosts().worth(1, [(0.95, 16)], 32) == [0]  # before the first step
+
+
+def test_rows_that_were_slow_while_others_worked_are_tried_again() -> None:
+    busy = costs(row=2.0)
+    for _ in range(3000):
+        busy.measured(1, 1.0)
+    assert busy.worth(1, [(0.95, 16)], 32)[0] > 0
+
+
+def everything(_: StepCosts, texts: int, proposals: list[tuple[float, int]], most: int) -> list[int]:
+    """Draft whatever fits."""
+    lengths = []
+    for _, n in proposals:
+        lengths.append(max(min(n, most - texts), 0))
+        most -= lengths[-1]
+    return lengths
+
+
+def read(scheduler: Scheduler, sequence: Sequence) -> list[int]:
+    scheduler.submit(sequence)
+    ids: list[int] = []
+    while (chunk := scheduler.next(sequence)) is not None:
+        ids += chunk.ids
+    scheduler.end(sequence, sequence.known - 1)
+    return ids
+
+
+def test_a_text_that_repeats_takes_fewer_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(StepCosts, "worth", everything)
+    runs = {}
+    for speculative in (False, True):
+        engine = FakeEngine(lambda tokens: len(tokens) % 7, context=300, chunk=16)
+        sequence = Sequence(np.arange(4, dtype=np.uint32), {}, 100, speculative=speculative)
+        runs[speculative] = read(Scheduler(engine), sequence)
+        rows = [steps for _, steps in engine.steps]
+        assert (sequence.accepted > 80 and len(rows) < 30) if speculative else sequence.drafted == 0
+    assert runs[True] == runs[False] and len(runs[True]) == 100
+
+
+def test_drafts_end_with_the_limit_and_the_context(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(StepCosts, "worth", everything)
+    for limit, context in ((41, 300), (1000, 50)):
+        engine = FakeEngine(lambda tokens: len(tokens) % 3, context=context, chunk=16)
+        sequence = Sequence(np.arange(5, dtype=np.uint32), {}, limit)
+        ids = read(Scheduler(engine), sequence)
+        assert len(ids) == min(limit, context - 5 + 1) and sequence.accepted > 20
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> akunu.Model:
+    return akunu.load(llama2c.write("F16", tmp_path_factory.mktemp("llama2c") / "tiny.gguf"))
+
+
+TOLD = " She saw a big red ball. She saw a big"
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"temperature": 0.0},
+        {"temperature": 0.9, "seed": 5},
+        {
+            "temperature": 0.7,
+            "seed": 6,
+            "repeat_penalty": 1.2,
+            "frequency_penalty": 0.1,
+            "logit_bias": {3: -1.0},
+        },
+        {"temperature": 0.0, "logprobs": 3, "stop": " the "},
+    ],
+    ids=["greedy", "sampled", "penalties", "logprobs"],
+)
+def test_texts_are_those_without_drafts(
+    model: akunu.Model, settings: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(StepCosts, "worth", everything)
+    story = model.generate("Once upon a time", max_tokens=60, temperature=0).text
+    prompts = ["Once upon a time" + story + " Once upon", TOLD * 3, "Once"]
+    options = {**settings, "max_tokens": 50}
+    plain = [model.generate(p, **options, speculative=False) for p in prompts]
+    drafted = [model.generate(p, **options) for p in prompts]
+    together = model.generate_batch(prompts, **options)
+    for one, other, third in zip(plain, drafted, together, strict=True):
+        assert other.ids == one.ids == third.ids and other.text == one.text
+        if one.logprobs is not None:
+            assert other.logprobs == one.logprobs == third.logprobs
+    assert not any(one.stats.drafted_tokens for one in plain)
+    stats = [one.stats for one in drafted]
+    assert sum(s.drafted_tokens for s in stats) >= sum(s.accepted_tokens for s in stats) > 0
+
+
+def test_speculative_is_true_or_false(model: akunu.Model) -> None:
+    with pytest.raises(akunu.InvalidArgumentError, match="speculative: expected True or False, got 4"):
+        model.generate("Once", speculative=4)
