@@ -21,6 +21,10 @@ HEAVY = (
     "akunu._core",
     "akunu.model",
     "akunu.bench",
+    "akunu.server",
+    "msgspec",
+    "starlette",
+    "uvicorn",
 )
 
 

@@ -18,6 +18,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "run": "Answer a question, about files or standard input if you like.",
         "chat": "Talk with a model.",
         "complete": "Continue a text.",
+        "serve": "Serve models over HTTP, as OpenAI's and Anthropic's APIs.",
         "models": "List and remove the models that were fetched.",
         "inspect": "Show a model file: metadata, tensors, dispatch table.",
         "profile": "Time every command of a dispatch table.",

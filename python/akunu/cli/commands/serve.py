@@ -1,0 +1,209 @@
+"""`akunu serve`: models over HTTP."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from akunu.cli.app import CONTEXT_SETTINGS, Command
+from akunu.cli.console import note
+from akunu.cli.options import DEFAULT_MODEL, loading_options
+
+if TYPE_CHECKING:
+    from akunu.server import ModelSpec, Settings
+
+__all__ = ["command"]
+
+_LOCAL = ("127.0.0.1", "localhost", "::1")
+_FILE = click.Path(exists=True, path_type=Path)
+
+
+@click.command("serve", cls=Command, context_settings=CONTEXT_SETTINGS)
+@click.option(
+    "-m",
+    "--model",
+    "names",
+    multiple=True,
+    metavar="[NAME=]MODEL",
+    help="A model to load at the start; clients ask for it by NAME. Repeatable. [default: ember, or none "
+    "with --models]",
+)
+@click.option(
+    "--models",
+    "place",
+    type=_FILE,
+    metavar="PLACE",
+    help="A folder whose models are loaded when they are asked for, or a TOML file that lists models.",
+)
+@click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Where to listen.")
+@click.option(
+    "--port",
+    default=8080,
+    show_default=True,
+    type=click.IntRange(0, 65535),
+    metavar="N",
+    help="0: one that is free.",
+)
+@loading_options
+@click.option(
+    "--parallel",
+    default=8,
+    show_default=True,
+    type=click.IntRange(1, 256),
+    metavar="N",
+    help="Texts of a model that are written at a time; more wait.",
+)
+@click.option(
+    "--api-key-file",
+    type=_FILE,
+    metavar="FILE",
+    help="Keys of those who may ask: one a line, with a name after it if you like; sha256:HEX for a hash.",
+)
+@click.option(
+    "--admin-key-file", type=_FILE, metavar="FILE", help="Keys of those who may load and unload models too."
+)
+@click.option(
+    "--cors-origin",
+    multiple=True,
+    metavar="ORIGIN",
+    help='A web page\'s origin that may use the server, such as https://example.org; "*": all. Repeatable.',
+)
+@click.option(
+    "--queue",
+    default=64,
+    show_default=True,
+    type=click.IntRange(0),
+    metavar="N",
+    help="Texts of a model that may wait; more are refused with 503.",
+)
+@click.option(
+    "--rate",
+    default=0,
+    type=click.IntRange(0),
+    metavar="N",
+    help="Requests a minute for each key (or address, without keys). [default: no limit]",
+)
+@click.option(
+    "--max-seconds",
+    default=600.0,
+    show_default=True,
+    type=click.FloatRange(1),
+    metavar="S",
+    help="Most time for a request.",
+)
+@click.option(
+    "--max-body",
+    default=8,
+    show_default=True,
+    type=click.IntRange(1),
+    metavar="MIB",
+    help="Most MiB of a request.",
+)
+@click.option(
+    "--max-models",
+    default=4,
+    show_default=True,
+    type=click.IntRange(1),
+    metavar="N",
+    help="Models in memory at a time; the one unused for longest gives way.",
+)
+@click.option(
+    "--max-memory",
+    type=click.FloatRange(0, min_open=True),
+    metavar="GIB",
+    help="Most GiB of the loaded models' files. [default: no limit]",
+)
+@click.option(
+    "--idle",
+    default=0.0,
+    type=click.FloatRange(0),
+    metavar="S",
+    help="Unload a model that was not used for S seconds. [default: never]",
+)
+@click.option(
+    "--drain",
+    default=30.0,
+    show_default=True,
+    type=click.FloatRange(0),
+    metavar="S",
+    help="After SIGTERM, requests have S seconds to end.",
+)
+def command(**values: Any) -> None:
+    """Serve models over HTTP, as OpenAI's and Anthropic's APIs.
+
+    Give clients the address http://127.0.0.1:8080/v1 (Anthropic's: without /v1), any API key, and a model's
+    name. A request that asks for what is not supported gets an error that says so.
+
+    \b
+    Examples:
+      akunu serve
+      akunu serve -m Qwen/Qwen3-0.6B-GGUF:Q8_0 -c 16384
+      akunu serve -m small=ember -m big=model.gguf --parallel 16
+      akunu serve --models ~/models --max-models 2 --idle 600
+      akunu serve --host 0.0.0.0 --api-key-file keys.txt --rate 120
+
+    \b
+    Then, for example:
+      curl http://127.0.0.1:8080/v1/chat/completions -H "content-type: application/json" \\
+        -d '{"model": "ember", "messages": [{"role": "user", "content": "Hello!"}]}'
+
+    \b
+    A TOML file for --models:
+      [[model]]
+      name = "qwen"
+      path = "Qwen/Qwen3-0.6B-GGUF:Q8_0"
+      aliases = ["gpt-4o", "claude-*"]
+      context = 16384
+      preload = true
+    """
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    models = _models(values)
+    settings = _settings(values)
+
+    from akunu.server import create_app
+    from akunu.server.run import listen, serve
+
+    with listen(values["host"], values["port"]) as sock:
+        host, port = sock.getsockname()[:2]
+        names = ", ".join(model.name for model in models)
+        shown = f"[{host}]" if ":" in host else host
+        app = create_app(models, settings)
+        serve(app, sock, lambda: note(f"[{names} at http://{shown}:{port}]"))
+
+
+def _models(values: dict[str, Any]) -> list[ModelSpec]:
+    from akunu.server.catalog import from_name, from_place
+
+    names = ("device", "context", "threads", "kv_dtype", "parallel")
+    common = {name: values[name] for name in names if values[name] is not None}
+    place = values["place"]
+    models = [] if place is None else from_place(place, **common)
+    chosen = values["names"] or ([] if models else [DEFAULT_MODEL])
+    return [from_name(name, **common) for name in chosen] + models
+
+
+def _settings(values: dict[str, Any]) -> Settings:
+    from akunu.server import Keys, Settings
+
+    def keys(name: str) -> Keys:
+        return Keys() if values[name] is None else Keys.from_file(values[name])
+
+    memory = values["max_memory"]
+    return Settings(
+        keys=keys("api_key_file"),
+        admin_keys=keys("admin_key_file"),
+        local=values["host"] in _LOCAL,
+        cors_origins=values["cors_origin"],
+        max_body=values["max_body"] << 20,
+        max_queue=values["queue"],
+        max_seconds=values["max_seconds"],
+        requests_per_minute=values["rate"],
+        drain_seconds=values["drain"],
+        max_models=values["max_models"],
+        max_memory=None if memory is None else int(memory * (1 << 30)),
+        idle_seconds=values["idle"],
+    )

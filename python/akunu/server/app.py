@@ -1,0 +1,137 @@
+"""The application: routes, errors, and what goes on beside requests."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from akunu.errors import AkunuError
+from akunu.server.catalog import ModelSpec
+from akunu.server.errors import ApiError, as_api_error, error_response
+from akunu.server.gate import Gate
+from akunu.server.health import health, ready
+from akunu.server.metrics import Meters
+from akunu.server.model_list import list_models, one_model
+from akunu.server.models import Registry
+from akunu.server.openai_chat import chat_completions
+from akunu.server.openai_completions import completions
+from akunu.server.settings import Settings
+from akunu.server.texts import Server
+
+__all__ = ["create_app"]
+
+_SWEEP_SECONDS = 1.0
+
+
+def _routes() -> list[Route]:
+    return [
+        Route("/v1/chat/completions", chat_completions, methods=["POST"]),
+        Route("/v1/completions", completions, methods=["POST"]),
+        Route("/v1/models", list_models, methods=["GET"]),
+        Route("/v1/models/{name:path}", one_model, methods=["GET"]),
+        Route("/health", health, methods=["GET"]),
+        Route("/ready", ready, methods=["GET"]),
+        Route("/metrics", _metrics, methods=["GET"]),
+    ]
+
+
+def create_app(models: Sequence[ModelSpec], settings: Settings | None = None) -> Starlette:
+    """The server as an ASGI application.
+
+    Parameters
+    ----------
+    models
+        What may be asked for. Those with `preload` are loaded before the application says that it is ready.
+    settings
+        Its settings; None: the defaults.
+
+    Examples
+    --------
+    >>> from akunu.server import ModelSpec, create_app
+    >>> app = create_app([ModelSpec(name="ember", path="ember")])  # for `uvicorn.run(app)`
+    """
+    settings = settings or Settings()
+    registry = Registry(models, settings.max_models, settings.max_memory)
+    server = Server(settings, registry, Meters(registry), time.time())
+    routes = _routes()
+    middleware = [
+        Middleware(
+            Gate, settings=settings, meters=server.meters, routes=frozenset(route.path for route in routes)
+        )
+    ]
+    if settings.cors_origins:
+        middleware.insert(
+            0,
+            Middleware(
+                CORSMiddleware,
+                allow_origins=settings.cors_origins,
+                allow_methods=["GET", "POST"],
+                allow_headers=["*"],
+                expose_headers=["x-request-id", "retry-after"],
+            ),
+        )
+    app = Starlette(
+        routes=routes,
+        middleware=middleware,
+        exception_handlers={
+            ApiError: _on_error,
+            AkunuError: _on_error,
+            HTTPException: _on_http_error,
+        },
+        lifespan=_lifespan,
+        max_body_size=settings.max_body,
+    )
+    app.state.server = server
+    app.state.draining = False
+    return app
+
+
+@asynccontextmanager
+async def _lifespan(app: Starlette) -> AsyncIterator[None]:
+    server: Server = app.state.server
+    await server.models.preload()
+    sweeper = asyncio.create_task(_sweep(server))
+    try:
+        yield
+    finally:
+        sweeper.cancel()
+        with suppress(asyncio.CancelledError):
+            await sweeper
+        await server.models.close()
+
+
+async def _sweep(server: Server) -> None:
+    while True:
+        await asyncio.sleep(_SWEEP_SECONDS)
+        if server.settings.idle_seconds:
+            await server.models.unload_idle(server.settings.idle_seconds)
+
+
+async def _metrics(request: Request) -> Response:
+    server: Server = request.app.state.server
+    return server.meters.response()
+
+
+async def _on_error(request: Request, error: Exception) -> Response:
+    return error_response(as_api_error(error), request.url.path)
+
+
+async def _on_http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    messages = {
+        404: f"no such path: {request.url.path}",
+        405: f"{request.method}: not for {request.url.path}",
+        413: f"the body has more than {request.app.state.server.settings.max_body} bytes, the limit here",
+    }
+    told = ApiError(error.status_code, messages.get(error.status_code, error.detail))
+    return error_response(told, request.url.path)

@@ -1,0 +1,117 @@
+"""Errors of the HTTP interface: one class, written in the shape of the API that the client speaks."""
+
+from __future__ import annotations
+
+import logging
+import math
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+from starlette.responses import Response
+
+from akunu.errors import (
+    AkunuError,
+    BusyError,
+    ContextLengthError,
+    InvalidArgumentError,
+    TemplateError,
+    TokenizerError,
+)
+
+__all__ = ["ApiError", "as_api_error", "error_body", "error_response"]
+
+_log = logging.getLogger("akunu.server")
+
+_KINDS: Final[Mapping[int, tuple[str, str]]] = {
+    400: ("invalid_request_error", "invalid_request_error"),
+    401: ("authentication_error", "authentication_error"),
+    403: ("permission_error", "permission_error"),
+    404: ("invalid_request_error", "not_found_error"),
+    413: ("invalid_request_error", "request_too_large"),
+    429: ("rate_limit_error", "rate_limit_error"),
+    500: ("server_error", "api_error"),
+    503: ("server_error", "overloaded_error"),
+    504: ("server_error", "timeout_error"),
+}
+"""What OpenAI and Anthropic call an error, by status."""
+
+_SUBJECT: Final = re.compile(r"^[A-Za-z_][\w.\[\]]*(?=: )")
+"""The package's own errors begin with the name of the argument that they are about."""
+
+
+class ApiError(Exception):
+    """What a client is told instead of an answer.
+
+    Parameters
+    ----------
+    status
+        HTTP status.
+    message
+        What was found, what was expected, and the remedy.
+    param
+        The field of the request that it is about.
+    code
+        A word for programs.
+    retry_after
+        Seconds after which it may go better.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        *,
+        param: str | None = None,
+        code: str | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+        self.param = param
+        self.code = code
+        self.retry_after = retry_after
+
+
+def as_api_error(error: Exception) -> ApiError:
+    """Any exception as what a client is told of it; what is inside of an unexpected one stays in the log."""
+    if isinstance(error, ApiError):
+        return error
+    message = str(error)
+    if isinstance(error, ContextLengthError):
+        return ApiError(400, message, code="context_length_exceeded")
+    if isinstance(error, InvalidArgumentError):
+        subject = _SUBJECT.match(message)
+        return ApiError(400, message, param=subject[0] if subject else None, code="invalid_value")
+    if isinstance(error, TemplateError):
+        return ApiError(400, message, param="messages", code="chat_template")
+    if isinstance(error, TokenizerError):
+        return ApiError(400, message)
+    if isinstance(error, BusyError):
+        return ApiError(503, message, code="busy", retry_after=1)
+    if isinstance(error, AkunuError):
+        return ApiError(500, message, code="engine_error")
+    _log.error("unexpected", exc_info=error)
+    return ApiError(500, f"internal error: {type(error).__name__}; the server's log says where")
+
+
+def error_body(error: ApiError, path: str) -> dict[str, Any]:
+    """The error in the shape of the API that `path` belongs to."""
+    openai, anthropic = _KINDS.get(error.status, _KINDS[400 if error.status < 500 else 500])
+    if path.startswith("/v1/messages"):
+        return {"type": "error", "error": {"type": anthropic, "message": error.message}}
+    fields = {"message": error.message, "type": openai, "param": error.param, "code": error.code}
+    return {"error": fields}
+
+
+def error_response(error: ApiError, path: str) -> Response:
+    """A response that tells a client of an error."""
+    headers = {}
+    if error.retry_after is not None:
+        headers["retry-after"] = str(max(1, math.ceil(error.retry_after)))
+    if error.status == 401:
+        headers["www-authenticate"] = "Bearer"
+    body = msgspec.json.encode(error_body(error, path))
+    return Response(body, error.status, headers, "application/json")

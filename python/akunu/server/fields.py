@@ -1,0 +1,111 @@
+"""The body of a request, read into a struct. What is not understood is refused by name, never ignored."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final, TypeVar
+
+import msgspec
+from starlette.requests import ClientDisconnect, Request
+
+from akunu.server.errors import ApiError
+
+__all__ = ["Fields", "SamplingFields", "read_fields"]
+
+_UNKNOWN: Final = re.compile(r"unknown field `(?P<name>[^`]*)`(?: - at `\$\.?(?P<at>[^`]*)`)?")
+_PLACE: Final = re.compile(r" - at (?:`key` in )?`\$\.?(?P<at>[^`]*)`")
+
+F = TypeVar("F", bound="Fields")
+
+
+class Fields(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Fields of a request, or of an object in one."""
+
+    accepted: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
+    """Fields that can only have these values, or be null: what is refused is the rest."""
+
+
+class SamplingFields(Fields, kw_only=True):
+    """Sampling settings by the names of `GenerationOptions`, which are OpenAI's where that has them."""
+
+    temperature: float | None = None
+    top_k: int | None = None
+    top_p: float | None = None
+    min_p: float | None = None
+    typical_p: float | None = None
+    repeat_penalty: float | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+    penalty_window: int | None = None
+    logit_bias: dict[int, float] | None = None
+    seed: int | None = None
+
+    def sampling(self) -> dict[str, Any]:
+        """Those that were given, as arguments of a generation."""
+        names = SamplingFields.__struct_fields__
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
+
+
+async def read_fields(request: Request, kind: type[F]) -> F:
+    """The body of a request.
+
+    Raises
+    ------
+    ApiError
+        400 that names the field: unknown, of the wrong type, or with a value that is not supported.
+    """
+    media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media != "application/json":
+        # A page of another origin can send other types without asking the server first (CORS).
+        raise ApiError(
+            415, f"content-type: found {media or 'none'!r}, expected application/json", param="content-type"
+        )
+    try:
+        body = await request.body()
+    except ClientDisconnect as error:
+        raise ApiError(400, "the client went away before the end of the body") from error
+    try:
+        fields = msgspec.json.decode(body, type=kind)
+    except msgspec.ValidationError as error:
+        raise _refusal(str(error)) from error
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise ApiError(400, f"the body is not JSON: {error}", code="invalid_json") from error
+    _refuse_others(fields)
+    return fields
+
+
+def _refuse_others(fields: Fields, at: str = "") -> None:
+    """Refuse values that are not among those `accepted`, here and in the objects within."""
+    for name in fields.__struct_fields__:
+        value = getattr(fields, name)
+        if name in fields.accepted and value is not None and value not in fields.accepted[name]:
+            values = (*fields.accepted[name], None)
+            shown = " or ".join(msgspec.json.encode(each).decode() for each in values)
+            raise ApiError(
+                400,
+                f"{at}{name}: this server supports only {shown}; leave it out",
+                param=f"{at}{name}",
+                code="unsupported_value",
+            )
+        if isinstance(value, Fields):
+            _refuse_others(value, f"{at}{name}.")
+        elif isinstance(value, list):
+            for n, each in enumerate(value):
+                if isinstance(each, Fields):
+                    _refuse_others(each, f"{at}{name}[{n}].")
+
+
+def _refusal(message: str) -> ApiError:
+    unknown = _UNKNOWN.search(message)
+    if unknown:
+        at = unknown["at"]
+        name = f"{at}.{unknown['name']}" if at else unknown["name"]
+        return ApiError(400, f"{name}: no such field is known here", param=name, code="unknown_field")
+    place = _PLACE.search(message)
+    name = place["at"] if place else ""
+    text = _PLACE.sub("", message)
+    text = text[:1].lower() + text[1:]
+    return ApiError(
+        400, f"{name or 'the body'}: {text}".replace("`", ""), param=name or None, code="invalid_type"
+    )

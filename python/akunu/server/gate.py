@@ -1,0 +1,138 @@
+"""The gate that every request passes: who it is, whether it may, and what the log says of it."""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+import uuid
+from typing import Final
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from akunu.server.auth import presented_key
+from akunu.server.errors import ApiError, as_api_error, error_response
+from akunu.server.limits import RateLimit
+from akunu.server.metrics import Meters
+from akunu.server.settings import Settings
+from akunu.server.texts import Asked
+
+__all__ = ["Gate"]
+
+_log = logging.getLogger("akunu.server")
+
+_OPEN: Final = ("/health", "/ready")
+"""Paths that need no key and count for no limit: who asks is a machine, and it asks often."""
+_ADMIN: Final = "/admin/"
+_ID: Final = re.compile(r"[\w.:-]{1,64}")
+_LOCAL: Final = ("localhost", "127.0.0.1", "[::1]", "::1")
+
+
+class Gate:
+    """ASGI middleware around the application.
+
+    Parameters
+    ----------
+    app
+        What is behind the gate.
+    settings, meters
+        Of the server.
+    routes
+        Paths that the server has; the metrics count others together.
+    """
+
+    def __init__(self, app: ASGIApp, settings: Settings, meters: Meters, routes: frozenset[str]) -> None:
+        self._app = app
+        self._settings = settings
+        self._meters = meters
+        self._routes = routes
+        self._rate = RateLimit(settings.requests_per_minute)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        given = headers.get("x-request-id", "")
+        asked = Asked(given if _ID.fullmatch(given) else uuid.uuid4().hex, time.monotonic())
+        scope["akunu.asked"] = asked
+        status = 0
+
+        async def answer(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                MutableHeaders(scope=message)["x-request-id"] = asked.id
+            await send(message)
+
+        try:
+            try:
+                holder = self._check(scope, headers)
+            except ApiError as error:
+                holder = "-"
+                await error_response(error, scope["path"])(scope, receive, answer)
+                return
+            try:
+                await self._app(scope, receive, answer)
+            except Exception as error:
+                told = as_api_error(error)
+                if not status:
+                    await error_response(told, scope["path"])(scope, receive, answer)
+        finally:
+            self._record(scope, asked, status, holder)
+
+    def _check(self, scope: Scope, headers: Headers) -> str:
+        """Who asks; raises what keeps them out."""
+        settings, path = self._settings, scope["path"]
+        if settings.local and _host(headers.get("host", "")) not in _LOCAL:
+            raise ApiError(
+                403, f"host: found {headers.get('host', '')!r}; this server is for this machine only, by the "
+                "name localhost or 127.0.0.1", code="wrong_host",
+            )  # fmt: skip
+        client = scope.get("client")
+        address = client[0] if client else "-"
+        if path in _OPEN or scope["method"] == "OPTIONS":
+            return "-"
+        key = presented_key(dict(headers))
+        holder = settings.keys.holder(key)
+        admin = settings.admin_keys.holder(key)
+        if path.startswith(_ADMIN):
+            self._check_admin(admin)
+        elif settings.keys and holder is None and admin is None:
+            what = "needs an API key" if key is None else "does not know this API key"
+            raise ApiError(401, f"authorization: this server {what}", code="invalid_api_key")
+        name = admin or holder
+        self._rate.take(name or address)
+        return name or "-"
+
+    def _check_admin(self, admin: str | None) -> None:
+        settings = self._settings
+        if admin is None and (settings.admin_keys or settings.keys or not settings.local):
+            status = 401 if settings.admin_keys else 403
+            raise ApiError(
+                status, "authorization: this needs an admin key (--admin-key-file)", code="invalid_api_key"
+            )
+
+    def _record(self, scope: Scope, asked: Asked, status: int, holder: str) -> None:
+        path = scope["path"]
+        route = path if path in self._routes else "other"
+        status = status or 499  # the client went away before there was an answer
+        seconds = time.monotonic() - asked.at
+        self._meters.requests.labels(route, str(status)).inc()
+        self._meters.seconds.labels(route).observe(seconds)
+        if path in _OPEN and status == 200:
+            return
+        first = asked.first_token_seconds
+        _log.info(
+            "%s %s %s %d key=%s model=%s stream=%d prompt=%d cached=%d generated=%d first=%s total=%.3f "
+            "end=%s",
+            asked.id, scope["method"], route, status, holder, asked.model, asked.stream, asked.prompt_tokens,
+            asked.cached_tokens, asked.generated_tokens, "-" if first is None else f"{first:.3f}", seconds,
+            ",".join(asked.reasons) or "-",
+        )  # fmt: skip
+
+
+def _host(value: str) -> str:
+    """A Host header without its port."""
+    return re.sub(r":\d+$", "", value).lower()

@@ -1,0 +1,40 @@
+"""Whether the server lives, and whether it can serve."""
+
+from __future__ import annotations
+
+import time
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from akunu.server.replies import json_response
+from akunu.server.texts import Server
+
+__all__ = ["health", "ready"]
+
+
+async def health(request: Request) -> Response:
+    """200 while every engine that has work makes progress; 503 names those that do not."""
+    server: Server = request.app.state.server
+    now = time.monotonic()
+    stalled = {
+        entry.spec.name: round(now - entry.progress_at, 1)
+        for entry in server.models.entries()
+        if entry.queued and now - entry.progress_at > server.settings.stall_seconds
+    }
+    if stalled:
+        return json_response({"status": "stalled", "seconds_without_progress": stalled}, 503)
+    return json_response({"status": "ok"})
+
+
+async def ready(request: Request) -> Response:
+    """200 when the models that were to be loaded at the start are, and the server is not about to end."""
+    server: Server = request.app.state.server
+    if request.app.state.draining:
+        return json_response({"status": "draining"}, 503)
+    missing = [
+        entry.spec.name for entry in server.models.entries() if entry.spec.preload and entry.model is None
+    ]
+    if missing:
+        return json_response({"status": "loading", "models": missing}, 503)
+    return json_response({"status": "ok"})

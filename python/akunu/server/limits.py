@@ -1,0 +1,83 @@
+"""How much one client may ask for, and how much may wait."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from akunu.server.errors import ApiError
+from akunu.server.models import Entry
+
+__all__ = ["RateLimit", "queue_place"]
+
+_FORGET: Final = 1000
+"""Clients known at a time before those whose allowance is full again are forgotten."""
+
+
+class RateLimit:
+    """A token bucket for each client: a minute's requests at once, refilled evenly.
+
+    Parameters
+    ----------
+    per_minute
+        Requests a minute; 0: no limit.
+    clock
+        Seconds.
+    """
+
+    def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._capacity = float(per_minute)
+        self._clock = clock
+        self._buckets: dict[str, tuple[float, float]] = {}  # tokens, and when that was
+
+    def take(self, client: str) -> None:
+        """Count a request.
+
+        Raises
+        ------
+        ApiError
+            429: it was one too many; says when the next one may come.
+        """
+        if not self._capacity:
+            return
+        now, rate = self._clock(), self._capacity / 60
+        tokens, then = self._buckets.get(client, (self._capacity, now))
+        tokens = min(self._capacity, tokens + (now - then) * rate)
+        if tokens < 1:
+            raise ApiError(
+                429, f"more than {self._capacity:g} requests a minute", code="rate_limit_exceeded",
+                retry_after=(1 - tokens) / rate,
+            )  # fmt: skip
+        self._buckets[client] = tokens - 1, now
+        if len(self._buckets) > _FORGET:
+            self._buckets = {
+                name: (left, at)
+                for name, (left, at) in self._buckets.items()
+                if left + (now - at) * rate < self._capacity
+            }
+
+
+@contextmanager
+def queue_place(entry: Entry, texts: int, max_queue: int) -> Iterator[None]:
+    """A place for the texts of one request among those that run or wait for a model.
+
+    Raises
+    ------
+    ApiError
+        503: the queue is full.
+    """
+    room = entry.spec.parallel + max_queue
+    if entry.queued + texts > room:
+        message = (
+            f"the queue of {entry.spec.name} is full: {entry.queued} texts run or wait, at most {room} may"
+        )
+        raise ApiError(503, message, code="queue_full", retry_after=2)
+    if entry.queued == 0:
+        entry.progress_at = time.monotonic()
+    entry.queued += texts
+    try:
+        yield
+    finally:
+        entry.queued -= texts

@@ -1,0 +1,90 @@
+"""What is counted, for Prometheus."""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from starlette.responses import Response
+
+from akunu.generation import Completion, Piece
+from akunu.server.models import Registry
+
+__all__ = ["Meters", "TextMeter"]
+
+_FIRST: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
+_BETWEEN: Final = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.25, 0.5, 1, 2.5)
+_WHOLE: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
+
+
+class Meters:
+    """The metrics of one server; each server has its own."""
+
+    def __init__(self, models: Registry) -> None:
+        self._models = models
+        self._registry = registry = CollectorRegistry()
+        by_model = ("model",)
+        self.requests = Counter(
+            "akunu_requests", "Requests answered.", ("route", "status"), registry=registry
+        )
+        self.seconds = Histogram(
+            "akunu_request_seconds", "From a request to the end of its answer.", ("route",), buckets=_WHOLE,
+            registry=registry,
+        )  # fmt: skip
+        self.first_token = Histogram(
+            "akunu_time_to_first_token_seconds", "From the request to the first text, waiting included.",
+            by_model, buckets=_FIRST, registry=registry,
+        )  # fmt: skip
+        self.between_tokens = Histogram(
+            "akunu_inter_token_seconds", "Between two tokens; those that come together share the time.",
+            by_model, buckets=_BETWEEN, registry=registry,
+        )  # fmt: skip
+        self.prompt_tokens = Counter("akunu_prompt_tokens", "Of prompts.", by_model, registry=registry)
+        self.cached_tokens = Counter(
+            "akunu_cached_tokens", "Of prompts, found in the KV cache.", by_model, registry=registry
+        )
+        self.generated_tokens = Counter("akunu_generated_tokens", "Written.", by_model, registry=registry)
+        self.texts = Counter(
+            "akunu_texts", "Texts that ended, by the reason.", ("model", "reason"), registry=registry
+        )
+        self._queued = Gauge("akunu_texts_present", "Texts that run or wait.", by_model, registry=registry)
+        self._loaded = Gauge("akunu_model_loaded", "1 when it is in memory.", by_model, registry=registry)
+
+    def response(self) -> Response:
+        """All of them, in Prometheus's text format."""
+        for entry in self._models.entries():
+            self._queued.labels(entry.spec.name).set(entry.queued)
+            self._loaded.labels(entry.spec.name).set(entry.model is not None)
+        return Response(generate_latest(self._registry), media_type=CONTENT_TYPE_LATEST)
+
+
+class TextMeter:
+    """Measures one text; `asked_at` is when its request came."""
+
+    def __init__(self, meters: Meters, model: str, asked_at: float) -> None:
+        self._meters = meters
+        self._model = model
+        self._last = asked_at
+        self._began = False
+        self.first_token_seconds: float | None = None
+
+    def piece(self, piece: Piece) -> None:
+        """A piece came."""
+        now = time.monotonic()
+        seconds, self._last = now - self._last, now
+        if not self._began:
+            self._began = True
+            self.first_token_seconds = seconds
+            self._meters.first_token.labels(self._model).observe(seconds)
+        elif piece.ids:
+            self._meters.between_tokens.labels(self._model).observe(seconds / len(piece.ids))
+
+    def end(self, completion: Completion) -> None:
+        """The text is over, in whatever way."""
+        stats, model = completion.stats, self._model
+        self._meters.prompt_tokens.labels(model).inc(stats.prompt_tokens)
+        self._meters.cached_tokens.labels(model).inc(stats.cached_tokens)
+        self._meters.generated_tokens.labels(model).inc(stats.generated_tokens)
+        self._meters.texts.labels(model, completion.finish_reason).inc()

@@ -1,0 +1,220 @@
+"""The models of a server: loaded when they are asked for, unloaded when they idle or others need the room."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fnmatch
+import logging
+import time
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from akunu import load
+from akunu.chat import ChatTemplate
+from akunu.errors import AkunuError, InvalidArgumentError
+from akunu.loading import find_model
+from akunu.model import Model
+from akunu.server.catalog import ModelSpec
+from akunu.server.errors import ApiError
+
+__all__ = ["Entry", "Registry"]
+
+_log = logging.getLogger("akunu.server")
+
+
+@dataclass(eq=False)
+class Entry:
+    """A model that may be asked for, loaded or not."""
+
+    spec: ModelSpec
+    model: Model | None = None
+    users: int = 0
+    """Requests that use it; it is not unloaded under them."""
+    queued: int = 0
+    """Texts that run or wait."""
+    used_at: float = 0.0
+    progress_at: float = 0.0
+    """`time.monotonic()` when a text last got on, or the first began."""
+    bytes: int = 0
+    changing: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    @property
+    def loaded(self) -> Model:
+        """The model, for one who uses the entry."""
+        assert self.model is not None
+        return self.model
+
+
+class Registry:
+    """The models of a server, by name and alias.
+
+    Parameters
+    ----------
+    specs
+        The models there are.
+    max_models, max_memory
+        How many may be loaded at a time, and the bytes of their files together.
+    """
+
+    def __init__(self, specs: Iterable[ModelSpec], max_models: int, max_memory: int | None) -> None:
+        self._entries: dict[str, Entry] = {}
+        for spec in specs:
+            if spec.name in self._entries:
+                raise InvalidArgumentError(f"models: two have the name {spec.name!r}")
+            self._entries[spec.name] = Entry(spec)
+        self._max_models = max_models
+        self._max_memory = max_memory
+        self._room = asyncio.Lock()
+        self._closed = False
+
+    def entries(self) -> list[Entry]:
+        """All of them, in the order of the settings."""
+        return list(self._entries.values())
+
+    def find(self, name: str) -> Entry:
+        """The model of a name or alias.
+
+        Raises
+        ------
+        ApiError
+            404: there is none.
+        """
+        if entry := self._entries.get(name):
+            return entry
+        for entry in self._entries.values():
+            if any(fnmatch.fnmatchcase(name, alias) for alias in entry.spec.aliases):
+                return entry
+        known = ", ".join(self._entries)
+        raise ApiError(
+            404, f"model: no {name!r} here; there is {known}", param="model", code="model_not_found"
+        )
+
+    @asynccontextmanager
+    async def use(self, name: str) -> AsyncIterator[Entry]:
+        """A model for one request: loaded, and kept while the request lasts.
+
+        Raises
+        ------
+        ApiError
+            404: there is no such model; 503: no room for it now, or it cannot be loaded.
+        """
+        entry = self.find(name)
+        entry.users += 1
+        try:
+            await self.load(entry)
+            yield entry
+        finally:
+            entry.users -= 1
+            entry.used_at = time.monotonic()
+
+    async def preload(self) -> None:
+        """Load what is to be loaded at the start."""
+        for entry in self._entries.values():
+            if entry.spec.preload:
+                await self.load(entry)
+
+    async def load(self, entry: Entry) -> None:
+        """Load a model, if it is not; the first who asks does it, the others wait."""
+        async with entry.changing:
+            if entry.model is not None:
+                return
+            if self._closed:
+                raise ApiError(503, "the server is shutting down", code="shutting_down", retry_after=5)
+            async with self._room:
+                began = time.monotonic()
+                # The thread goes on when its request is cancelled: the model is then there for the next one.
+                work = asyncio.ensure_future(self._load(entry))
+                try:
+                    await asyncio.shield(work)
+                except asyncio.CancelledError:
+                    with contextlib.suppress(Exception):
+                        await work
+                    raise
+                _log.info("loaded %s in %.1f s", entry.spec.name, time.monotonic() - began)
+
+    async def _load(self, entry: Entry) -> None:
+        spec = entry.spec
+
+        def work() -> tuple[Model, int]:
+            model = load(spec.path, progress=False, **spec.load_arguments())
+            if spec.chat_template is not None:
+                model.chat_template = ChatTemplate.named(spec.chat_template, model.tokenizer)
+            return model, _file_bytes(model.path)
+
+        try:
+            if self._max_memory is not None:
+                entry.bytes = await asyncio.to_thread(
+                    lambda: _file_bytes(find_model(spec.path, progress=False))
+                )
+            await self._make_room(entry)
+            entry.model, entry.bytes = await asyncio.to_thread(work)
+        except (AkunuError, OSError) as error:
+            _log.error("cannot load %s: %s", spec.name, error)
+            raise ApiError(
+                503, f"model: {spec.name} cannot be loaded: {error}", param="model", code="model_not_loaded"
+            ) from error
+        entry.used_at = time.monotonic()
+
+    async def _make_room(self, entry: Entry) -> None:
+        """Unload the models that were not used for the longest time, as many as need be."""
+        while True:
+            others = [e for e in self._entries.values() if e.model is not None and e is not entry]
+            full = len(others) >= self._max_models
+            if self._max_memory is not None and others:
+                full = full or sum(e.bytes for e in others) + entry.bytes > self._max_memory
+            if not full:
+                return
+            idle = [e for e in others if e.users == 0]
+            if not idle:
+                busy = ", ".join(e.spec.name for e in others)
+                raise ApiError(
+                    503, f"model: no room for {entry.spec.name} while {busy} are in use", param="model",
+                    code="no_room", retry_after=10,
+                )  # fmt: skip
+            await self.unload(min(idle, key=lambda e: e.used_at))
+
+    async def unload(self, entry: Entry) -> bool:
+        """Free a model's memory; False when it was not loaded. What runs on it ends first.
+
+        Raises
+        ------
+        ApiError
+            409: requests use it.
+        """
+        if entry.users:
+            message = f"model: {entry.spec.name} is in use by {entry.users} requests"
+            raise ApiError(409, message, param="model", code="model_in_use")
+        model, entry.model = entry.model, None
+        if model is None:
+            return False
+        await asyncio.to_thread(model.close)
+        _log.info("unloaded %s", entry.spec.name)
+        return True
+
+    async def unload_idle(self, seconds: float) -> None:
+        """Unload what was not used for so long."""
+        for entry in self._entries.values():
+            if entry.model is not None and not entry.users and time.monotonic() - entry.used_at > seconds:
+                await self.unload(entry)
+
+    def cancel(self) -> None:
+        """End all texts that run; those who asked get what there is."""
+        for entry in self._entries.values():
+            if entry.model is not None:
+                entry.model.cancel()
+
+    async def close(self) -> None:
+        """Free everything; nothing can be loaded any more."""
+        self._closed = True
+        for entry in self._entries.values():
+            model, entry.model = entry.model, None
+            if model is not None:
+                await asyncio.to_thread(model.close)
+
+
+def _file_bytes(path: Path) -> int:
+    files = path.rglob("*") if path.is_dir() else [path]
+    return sum(file.stat().st_size for file in files if file.is_file())

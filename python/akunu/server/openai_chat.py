@@ -1,0 +1,241 @@
+"""OpenAI's chat completions: `/v1/chat/completions`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Annotated, Any, ClassVar, Literal
+
+from msgspec import Meta
+from starlette.requests import Request
+from starlette.responses import Response
+
+from akunu.chat.deltas import Content, Delta, Reasoning, ToolArguments, ToolCall, message_of
+from akunu.generation import Completion
+from akunu.server.conversations import Turn, answers
+from akunu.server.errors import ApiError, error_body
+from akunu.server.fields import Fields, SamplingFields, read_fields
+from akunu.server.openai_fields import ChatMessage, ResponseFormat, function_tools, plain_messages
+from akunu.server.replies import FINGERPRINT, json_response, new_id, openai_usage, token_entries
+from akunu.server.sse import DONE, EventStream, event, unless_gone
+from akunu.server.texts import MAX_TEXTS, Asked, Server
+
+__all__ = ["ChatRequest", "chat_completions"]
+
+PATH = "/v1/chat/completions"
+
+
+class StreamOptions(Fields):
+    """How a stream is."""
+
+    accepted: ClassVar = {"include_obfuscation": (False,)}
+
+    include_usage: bool | None = None
+    include_obfuscation: bool | None = None
+
+
+class ChosenFunction(Fields):
+    """A function by its name."""
+
+    name: str
+
+
+class ToolChoice(Fields):
+    """The function that has to be called."""
+
+    type: Literal["function"]
+    function: ChosenFunction
+
+
+class ChatRequest(SamplingFields):
+    """What `/v1/chat/completions` understands: OpenAI's fields, and extensions from `top_k` on."""
+
+    accepted: ClassVar = {
+        "audio": (),
+        "function_call": (),
+        "functions": (),
+        "modalities": (["text"],),
+        "moderation": (),
+        "prediction": (),
+        "service_tier": ("auto", "default"),
+        "store": (False,),
+        "verbosity": ("medium",),
+        "web_search_options": (),
+    }
+
+    model: str
+    messages: list[ChatMessage]
+    max_tokens: int | None = None
+    max_completion_tokens: int | None = None
+    n: Annotated[int, Meta(ge=1, le=MAX_TEXTS)] | None = None
+    stop: str | list[str] | None = None
+    logprobs: bool | None = None
+    top_logprobs: Annotated[int, Meta(ge=0, le=20)] | None = None
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+    response_format: ResponseFormat | None = None
+    tools: list[dict[str, Any]] | None = None
+    tool_choice: Literal["none", "auto", "required"] | ToolChoice | None = None
+    parallel_tool_calls: bool | None = None
+    reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh"] | None = None
+    # Labels: they say who asks, not for what.
+    user: str | None = None
+    metadata: dict[str, str] | None = None
+    safety_identifier: str | None = None
+    prompt_cache_key: str | None = None
+    prompt_cache_retention: str | None = None
+    # Extensions.
+    grammar: str | None = None
+    regex: str | None = None
+    choice: list[str] | None = None
+    chat_template_kwargs: dict[str, Any] | None = None
+    # Known, and refused.
+    audio: Any = None
+    function_call: Any = None
+    functions: Any = None
+    modalities: Any = None
+    moderation: Any = None
+    prediction: Any = None
+    service_tier: Any = None
+    store: Any = None
+    verbosity: Any = None
+    web_search_options: Any = None
+
+    def options(self) -> dict[str, Any]:
+        """Arguments of the generation."""
+        options = self.sampling()
+        if self.max_tokens is not None and self.max_completion_tokens not in (None, self.max_tokens):
+            raise ApiError(
+                400, "max_tokens: differs from max_completion_tokens, which has taken its place; give one",
+                param="max_tokens", code="invalid_value",
+            )  # fmt: skip
+        limit = self.max_completion_tokens if self.max_tokens is None else self.max_tokens
+        if self.top_logprobs and not self.logprobs:
+            raise ApiError(400, "top_logprobs: needs logprobs", param="top_logprobs", code="invalid_value")
+        options |= {
+            "max_tokens": limit,
+            "stop": self.stop,
+            "logprobs": (self.top_logprobs or 0) if self.logprobs else None,
+            "grammar": self.grammar,
+            "regex": self.regex,
+            "choice": self.choice,
+        }
+        if self.response_format is not None:
+            options |= self.response_format.options()
+        return {name: value for name, value in options.items() if value is not None}
+
+    def turn(self) -> tuple[Turn, list[str]]:
+        """What is asked of the model, and warnings."""
+        tools, warnings = function_tools(self.tools)
+        choice = self.tool_choice or "auto"
+        variables = dict(self.chat_template_kwargs or {})
+        if self.reasoning_effort is not None:
+            variables.setdefault("reasoning_effort", self.reasoning_effort)
+        turn = Turn(
+            plain_messages(self.messages),
+            tools,
+            choice.function.name if isinstance(choice, ToolChoice) else choice,
+            self.parallel_tool_calls is not False,
+            variables,
+            self.options(),
+            self.n or 1,
+        )
+        return turn, warnings
+
+
+async def chat_completions(request: Request) -> Response:
+    """An answer, or several, to the last message of a conversation."""
+    server: Server = request.app.state.server
+    asked = Asked.of(request)
+    fields = await read_fields(request, ChatRequest)
+    turn, warnings = fields.turn()
+    asked.stream = bool(fields.stream)
+    head: dict[str, Any] = {
+        "id": new_id("chatcmpl-"),
+        "object": "chat.completion.chunk" if fields.stream else "chat.completion",
+        "created": int(time.time()),
+        "model": fields.model,
+        "system_fingerprint": FINGERPRINT,
+    }
+    if warnings:
+        head["warnings"] = warnings
+    if fields.stream:
+        events = _events(server, asked, fields, turn, head)
+        return EventStream(events, server.settings, on_error=lambda error: event(error_body(error, PATH)))
+    return json_response(await unless_gone(request, _whole(server, asked, fields, turn, head)))
+
+
+async def _whole(
+    server: Server, asked: Asked, fields: ChatRequest, turn: Turn, head: dict[str, Any]
+) -> dict[str, Any]:
+    deltas: list[list[Delta]] = [[] for _ in range(turn.n)]
+    entries: list[list[dict[str, Any]]] = [[] for _ in range(turn.n)]
+    completions: list[Completion | None] = [None] * turn.n
+    reasons: list[str | None] = [None] * turn.n
+    async with aclosing(answers(server, asked, fields.model, turn)) as steps:
+        async for i, step in steps:
+            deltas[i] += step.deltas
+            if step.piece is not None and fields.logprobs:
+                entries[i] += token_entries(step.model, step.piece)
+            if step.completion is not None:
+                completions[i], reasons[i] = step.completion, step.finish_reason
+    choices = [
+        {
+            "index": i,
+            "message": {"refusal": None, **message_of(deltas[i])},
+            "logprobs": {"content": entries[i], "refusal": None} if fields.logprobs else None,
+            "finish_reason": reasons[i],
+        }
+        for i in range(turn.n)
+    ]
+    usage = openai_usage([c for c in completions if c is not None], turn.n)
+    return {**head, "choices": choices, "usage": usage}
+
+
+async def _events(
+    server: Server, asked: Asked, fields: ChatRequest, turn: Turn, head: dict[str, Any]
+) -> AsyncGenerator[bytes, None]:
+    with_usage = bool(fields.stream_options and fields.stream_options.include_usage)
+    if with_usage:
+        head = {**head, "usage": None}
+    began: set[int] = set()
+    completions: dict[int, Completion] = {}
+
+    def chunk(index: int, delta: dict[str, Any], logprobs: Any = None, reason: str | None = None) -> bytes:
+        choice = {"index": index, "delta": delta, "logprobs": logprobs, "finish_reason": reason}
+        return event({**head, "choices": [choice]})
+
+    async with aclosing(answers(server, asked, fields.model, turn)) as steps:
+        async for i, step in steps:
+            if i not in began:
+                began.add(i)
+                yield chunk(i, {"role": "assistant", "content": "", "refusal": None})
+            logprobs = None
+            if fields.logprobs and step.piece is not None and step.piece.logprobs:
+                logprobs = {"content": token_entries(step.model, step.piece), "refusal": None}
+            for delta in step.deltas:
+                yield chunk(i, _openai_delta(delta), logprobs)
+                logprobs = None  # once, with the first delta of the tokens
+            if logprobs is not None:
+                yield chunk(i, {}, logprobs)
+            if step.completion is not None:
+                completions[i] = step.completion
+                yield chunk(i, {}, reason=step.finish_reason)
+    if with_usage:
+        usage = openai_usage([completions[i] for i in sorted(completions)], turn.n)
+        yield event({**head, "choices": [], "usage": usage})
+    yield DONE
+
+
+def _openai_delta(delta: Delta) -> dict[str, Any]:
+    match delta:
+        case Content(text):
+            return {"content": text}
+        case Reasoning(text):
+            return {"reasoning_content": text}
+        case ToolCall(index, call_id, name):
+            function = {"name": name, "arguments": ""}
+            return {"tool_calls": [{"index": index, "id": call_id, "type": "function", "function": function}]}
+        case ToolArguments(index, fragment):
+            return {"tool_calls": [{"index": index, "function": {"arguments": fragment}}]}

@@ -1,0 +1,161 @@
+"""Parts of requests that OpenAI's APIs share: messages, tools, formats of an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal
+
+import msgspec
+
+from akunu.server.errors import ApiError
+from akunu.server.fields import Fields
+
+__all__ = ["ChatMessage", "ResponseFormat", "function_tools", "plain_messages"]
+
+
+class Part(Fields):
+    """A part of a content."""
+
+    type: str
+    text: str | None = None
+    refusal: str | None = None
+    image_url: Any = None
+    input_audio: Any = None
+    file: Any = None
+
+
+class CalledFunction(Fields):
+    """What an assistant called."""
+
+    name: str
+    arguments: str
+
+
+class Call(Fields):
+    """A call of a tool."""
+
+    id: str
+    function: CalledFunction
+    type: Literal["function"] = "function"
+    index: int | None = None
+
+
+class ChatMessage(Fields):
+    """A message of a conversation."""
+
+    accepted: ClassVar = {"audio": (), "function_call": (), "annotations": ([],)}
+
+    role: Literal["system", "developer", "user", "assistant", "tool"]
+    content: str | list[Part] | None = None
+    name: str | None = None
+    tool_calls: list[Call] | None = None
+    tool_call_id: str | None = None
+    reasoning_content: str | None = None
+    refusal: str | None = None
+    annotations: list[Any] | None = None
+    audio: Any = None
+    function_call: Any = None
+
+
+def plain_messages(messages: Sequence[ChatMessage]) -> list[dict[str, Any]]:
+    """Messages as `Model.chat` takes them; what a model cannot read is refused."""
+    plain = []
+    for n, message in enumerate(messages):
+        at = f"messages[{n}]"
+        fields: dict[str, Any] = {"role": message.role, "content": message.content}
+        if isinstance(message.content, list):
+            fields["content"] = "".join(
+                _part_text(part, f"{at}.content[{i}]") for i, part in enumerate(message.content)
+            )
+        elif message.content is None and message.role != "assistant":
+            raise ApiError(400, f"{at}.content: missing", param=f"{at}.content", code="missing_field")
+        elif message.content is None:
+            fields["content"] = message.refusal or ("" if not message.tool_calls else None)
+        if message.tool_calls:
+            fields["tool_calls"] = [
+                {**msgspec.to_builtins(call), "type": "function"} for call in message.tool_calls
+            ]
+        for name in ("name", "tool_call_id", "reasoning_content"):
+            if (value := getattr(message, name)) is not None:
+                fields[name] = value
+        plain.append(fields)
+    if not plain:
+        raise ApiError(400, "messages: found none, expected at least one", param="messages")
+    return plain
+
+
+def _part_text(part: Part, at: str) -> str:
+    text = part.text if part.type == "text" else part.refusal if part.type == "refusal" else None
+    if text is None:
+        raise ApiError(
+            400, f"{at}: a part of the type {part.type!r} is not supported; text parts are", param=at,
+            code="unsupported_value",
+        )  # fmt: skip
+    return text
+
+
+class Function(Fields):
+    """A function that a model may call."""
+
+    name: str
+    description: str | None = None
+    parameters: dict[str, Any] | None = None
+    strict: bool | None = None
+
+
+class _ChatTool(Fields):
+    type: Literal["function"]
+    function: Function
+
+
+def function_tools(tools: Sequence[dict[str, Any]] | None) -> tuple[list[dict[str, Any]], list[str]]:
+    """The functions among the tools, in the form that templates know, and warnings of what was left out.
+
+    Tools of other types are a provider's own (a web search that runs there). Clients declare them beside
+    functions without a way not to; alone they are refused.
+    """
+    kept: list[dict[str, Any]] = []
+    warnings = []
+    for n, tool in enumerate(tools or ()):
+        kind = tool.get("type")
+        if isinstance(kind, str) and kind != "function":
+            warnings.append(f"tools[{n}]: the type {kind!r} is not supported; it was left out")
+            continue
+        try:
+            checked = msgspec.convert(tool, _ChatTool)
+        except msgspec.ValidationError as error:
+            message = f"tools[{n}]: {error}".replace("`", "")
+            raise ApiError(400, message, param=f"tools[{n}]", code="invalid_type") from error
+        function = {k: v for k, v in msgspec.to_builtins(checked.function).items() if k != "strict"}
+        kept.append({"type": "function", "function": function})
+    if warnings and not kept:
+        message = warnings[0].replace("; it was left out", "; functions are")
+        raise ApiError(400, message, param="tools[0]", code="unsupported_value")
+    return kept, warnings
+
+
+class JsonSchema(Fields):
+    """A JSON schema with a name."""
+
+    schema: dict[str, Any]
+    name: str | None = None
+    description: str | None = None
+    strict: bool | None = None
+
+
+class ResponseFormat(Fields):
+    """What an answer has to look like."""
+
+    type: Literal["text", "json_object", "json_schema"]
+    json_schema: JsonSchema | None = None
+
+    def options(self) -> dict[str, Any]:
+        """As arguments of a generation."""
+        if (self.type == "json_schema") != (self.json_schema is not None):
+            raise ApiError(
+                400, "response_format.json_schema: expected with the type json_schema, and only there",
+                param="response_format.json_schema", code="invalid_value",
+            )  # fmt: skip
+        if self.json_schema is not None:
+            return {"schema": self.json_schema.schema}
+        return {"json": True} if self.type == "json_object" else {}

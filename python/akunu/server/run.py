@@ -1,0 +1,90 @@
+"""Runs an application with uvicorn, and ends it gracefully."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import socket
+from collections.abc import Callable
+from typing import Final
+
+import uvicorn
+from starlette.applications import Starlette
+
+from akunu.errors import AkunuError
+from akunu.server.errors import ApiError
+from akunu.server.texts import Server
+
+__all__ = ["listen", "serve"]
+
+_log = logging.getLogger("akunu.server")
+
+_LAST_SECONDS: Final = 5
+"""For the answers of texts that were ended, to be sent."""
+
+
+class _Uvicorn(uvicorn.Server):
+    """Told to end, it takes no more connections, lets requests end, and after a while ends their texts."""
+
+    def __init__(self, config: uvicorn.Config, app: Starlette) -> None:
+        super().__init__(config)
+        self._state = app.state
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._state.draining = True
+        server: Server = self._state.server
+        seconds = server.settings.drain_seconds
+        _log.info("draining: requests have %g s to end", seconds)
+        timer = asyncio.get_running_loop().call_later(seconds, server.models.cancel)
+        await super().shutdown(sockets)
+        timer.cancel()
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket to serve on; port 0 takes one that is free.
+
+    Raises
+    ------
+    AkunuError
+        The address is taken, or not this machine's.
+    """
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family, backlog=512)
+    except OSError as error:
+        raise AkunuError(f"cannot listen on {host}, port {port}: {error.strerror or error}") from error
+
+
+def serve(app: Starlette, sock: socket.socket, on_ready: Callable[[], None]) -> None:
+    """Serve until SIGTERM or SIGINT; a second one ends at once.
+
+    Raises
+    ------
+    AkunuError
+        A model that was to be loaded at the start cannot be.
+    """
+    server: Server = app.state.server
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        lifespan="on",
+        timeout_graceful_shutdown=int(server.settings.drain_seconds) + _LAST_SECONDS,
+    )
+
+    async def run() -> None:
+        try:
+            await server.models.preload()
+        except ApiError as error:
+            raise AkunuError(error.message) from error
+        on_ready()
+        await _Uvicorn(config, app).serve(sockets=[sock])
+
+    # uvicorn raises the signal again when it is done; after SIGTERM that is no failure.
+    before = signal.signal(signal.SIGTERM, lambda *_: None)
+    try:
+        asyncio.run(run())
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,72 @@
+"""What a server may do and how much of it: one object, made once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from akunu.server.auth import Keys
+
+__all__ = ["VOLATILE_LINES", "Settings"]
+
+VOLATILE_LINES: Final = ("x-anthropic-billing-header:",)
+"""Beginnings of first lines that agents put before a system prompt and change at every request.
+
+They are for the provider's accounts, say nothing to a model, and would cost the cached prefix each time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The settings of a server.
+
+    Attributes
+    ----------
+    keys, admin_keys : Keys
+        Who may use the models, and who may load and unload them; none: everybody who can connect.
+    local : bool
+        It listens on this machine only. Then the Host of a request has to be this machine too, so that a page
+        of the web cannot reach it under a name of its own.
+    cors_origins : tuple of str
+        Web pages' origins that may use it; "*": all.
+    max_body : int
+        Bytes of a request.
+    max_queue : int
+        Texts of one model that may wait, beside those that run.
+    max_seconds : float
+        Most time for a request, waiting included.
+    requests_per_minute : int
+        Of one key, or of one address where there are no keys; 0: as many as come.
+    heartbeat_seconds : float
+        A stream that has nothing to say for so long says that it is alive.
+    write_seconds : float
+        A client that takes nothing for so long has gone away.
+    stall_seconds : float
+        An engine that has work and makes no progress for so long is ill.
+    drain_seconds : float
+        Most time that requests get to end when the server is told to.
+    max_models : int
+        Models in memory at a time.
+    max_memory : int or None
+        Bytes of their files together.
+    idle_seconds : float
+        A model that is not used for so long is unloaded; 0: never.
+    max_responses : int
+        Responses that are stored for `previous_response_id`; the oldest give way.
+    """
+
+    keys: Keys = field(default_factory=Keys)
+    admin_keys: Keys = field(default_factory=Keys)
+    local: bool = True
+    cors_origins: tuple[str, ...] = ()
+    max_body: int = 8 << 20
+    max_queue: int = 64
+    max_seconds: float = 600.0
+    requests_per_minute: int = 0
+    heartbeat_seconds: float = 10.0
+    write_seconds: float = 60.0
+    stall_seconds: float = 120.0
+    drain_seconds: float = 30.0
+    max_models: int = 4
+    max_memory: int | None = None
+    idle_seconds: float = 0.0
+    max_responses: int = 256

@@ -1,0 +1,151 @@
+"""Server-sent events, with heartbeats, back-pressure, and an end when the client goes away.
+
+The first event is awaited before the head is sent, for as long as a heartbeat, so that what goes wrong at
+once has a status. Nothing is made ahead of a client: an event is asked for when the last one was taken.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from typing import Any, Final, TypeVar
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from akunu.server.errors import ApiError, as_api_error
+from akunu.server.settings import Settings
+
+__all__ = ["DONE", "EventStream", "Gone", "event", "unless_gone"]
+
+DONE: Final = b"data: [DONE]\n\n"
+"""The end of OpenAI's streams."""
+
+T = TypeVar("T")
+
+
+def event(data: Any, name: str = "") -> bytes:
+    """One event, its data as JSON."""
+    head = f"event: {name}\n".encode() if name else b""
+    return head + b"data: " + msgspec.json.encode(data) + b"\n\n"
+
+
+class Gone(ApiError):
+    """The client went away; nobody will read this."""
+
+    def __init__(self) -> None:
+        super().__init__(499, "the client went away")
+
+
+class EventStream(Response):
+    """A response that is a stream of events.
+
+    Parameters
+    ----------
+    events
+        Made by `event`; asked for one at a time, and closed in every case.
+    heartbeat
+        What is sent while there is nothing else: a comment, or an event that the API has for it.
+    on_error
+        The event that tells of an error after the beginning.
+    """
+
+    media_type = "text/event-stream"
+
+    def __init__(
+        self,
+        events: AsyncGenerator[bytes, None],
+        settings: Settings,
+        *,
+        on_error: Callable[[ApiError], bytes],
+        heartbeat: bytes = b":\n\n",
+    ) -> None:
+        super().__init__()
+        del self.headers["content-length"]
+        self.headers["cache-control"] = "no-store"
+        self.headers["x-accel-buffering"] = "no"  # a proxy must not collect what is to be read at once
+        self._events = events
+        self._settings = settings
+        self._on_error = on_error
+        self._heartbeat = heartbeat
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with contextlib.suppress(Gone):
+            await _unless_disconnected(receive, self._send(send))
+
+    async def _following(self) -> bytes | None:
+        return await anext(self._events, None)
+
+    async def _send(self, send: Send) -> None:
+        began = False
+
+        async def write(data: bytes, more: bool = True) -> None:
+            nonlocal began
+            if not began:
+                began = True
+                head = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
+                await send(head)
+            async with asyncio.timeout(self._settings.write_seconds):
+                await send({"type": "http.response.body", "body": data, "more_body": more})
+
+        following: asyncio.Task[bytes | None] | None = None
+        try:
+            while True:
+                if following is None:
+                    following = asyncio.create_task(self._following())
+                done, _ = await asyncio.wait({following}, timeout=self._settings.heartbeat_seconds)
+                if not done:
+                    await write(self._heartbeat)
+                    continue
+                finished, following = following, None
+                try:
+                    data = finished.result()
+                except Exception as error:
+                    if not began:
+                        raise
+                    await write(self._on_error(as_api_error(error)))
+                    break
+                if data is None:
+                    break
+                await write(data)
+            await write(b"", more=False)
+        except TimeoutError:
+            return  # nobody reads: the connection is closed without an end, as it deserves
+        finally:
+            if following is not None:
+                following.cancel()
+                await asyncio.gather(following, return_exceptions=True)
+            await self._events.aclose()
+
+
+async def unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
+    """The result of `work`, which is cancelled when the client goes away.
+
+    Raises
+    ------
+    Gone
+        It did.
+    """
+    return await _unless_disconnected(request.receive, work)
+
+
+async def _unless_disconnected(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
+    task = asyncio.create_task(work)
+    gone = asyncio.create_task(_disconnect(receive))
+    try:
+        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise Gone
+        return task.result()
+    finally:
+        for each in (task, gone):
+            each.cancel()
+        await asyncio.gather(task, gone, return_exceptions=True)
+
+
+async def _disconnect(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

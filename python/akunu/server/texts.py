@@ -1,0 +1,198 @@
+"""The texts of one request: started, measured, merged, and ended when nobody wants them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
+
+from starlette.requests import Request
+
+from akunu.generation import Completion, Piece
+from akunu.model import Model
+from akunu.server.errors import ApiError
+from akunu.server.limits import queue_place
+from akunu.server.metrics import Meters, TextMeter
+from akunu.server.models import Entry, Registry
+from akunu.server.settings import Settings
+from akunu.streams import AsyncStream
+
+__all__ = ["MAX_TEXTS", "Asked", "Server", "Text", "texts", "together"]
+
+MAX_TEXTS: Final = 16
+"""Most texts for one request."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """What the routes share."""
+
+    settings: Settings
+    models: Registry
+    meters: Meters
+    started_at: float
+
+
+@dataclass(slots=True)
+class Asked:
+    """What the log says about a request, filled in on the way; never any text of it."""
+
+    id: str
+    at: float
+    model: str = "-"
+    stream: bool = False
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    generated_tokens: int = 0
+    first_token_seconds: float | None = None
+    reasons: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, request: Request) -> Asked:
+        """That of a request."""
+        asked: Asked = request.scope["akunu.asked"]
+        return asked
+
+
+class Text:
+    """One text in the making. Iterated once, piece by piece; then `completion` is the whole."""
+
+    def __init__(self, server: Server, entry: Entry, stream: AsyncStream, asked: Asked) -> None:
+        self._entry = entry
+        self._stream = stream
+        self._asked = asked
+        self._deadline = asked.at + server.settings.max_seconds
+        self._limit = server.settings.max_seconds
+        self._meter = TextMeter(server.meters, entry.spec.name, asked.at)
+
+    @property
+    def model(self) -> Model:
+        """What writes it."""
+        return self._entry.loaded
+
+    @property
+    def completion(self) -> Completion:
+        """The result, so far."""
+        return self._stream.completion
+
+    async def pieces(self) -> AsyncGenerator[Piece, None]:
+        """The pieces, as they come.
+
+        Raises
+        ------
+        ApiError
+            504: the request takes too long.
+        """
+        try:
+            async with self._stream as stream:
+                while True:
+                    piece = await self._next(stream)
+                    self._entry.progress_at = time.monotonic()
+                    if piece is None:
+                        return
+                    self._meter.piece(piece)
+                    yield piece
+        finally:
+            self._count()
+
+    async def _next(self, stream: AsyncStream) -> Piece | None:
+        try:
+            async with asyncio.timeout(self._deadline - time.monotonic()):
+                return await anext(stream, None)
+        except TimeoutError as error:
+            raise ApiError(
+                504, f"the request takes longer than {self._limit:g} s, the limit of this server",
+                code="timeout",
+            ) from error  # fmt: skip
+
+    def _count(self) -> None:
+        completion, asked = self.completion, self._asked
+        self._meter.end(completion)
+        if asked.first_token_seconds is None:
+            asked.first_token_seconds = self._meter.first_token_seconds
+        asked.prompt_tokens += completion.stats.prompt_tokens
+        asked.cached_tokens += completion.stats.cached_tokens
+        asked.generated_tokens += completion.stats.generated_tokens
+        asked.reasons.append(completion.finish_reason)
+
+
+@asynccontextmanager
+async def texts(
+    server: Server,
+    asked: Asked,
+    name: str,
+    starts: Sequence[Callable[[Model, dict[str, Any]], AsyncStream]],
+    options: dict[str, Any],
+) -> AsyncIterator[list[Text]]:
+    """Texts of the model `name`, which differ by their seeds: the one given, and those that follow it.
+
+    Parameters
+    ----------
+    starts
+        Each makes a stream of a model and the arguments of a generation. They are called in a thread: a long
+        prompt takes time to put into tokens.
+
+    Raises
+    ------
+    ApiError, AkunuError
+        There is no such model, no room in its queue, or an argument is wrong.
+    """
+    seed = options.get("seed")
+    async with server.models.use(name) as entry:
+        asked.model = entry.spec.name
+        with queue_place(entry, len(starts), server.settings.max_queue):
+
+            def streams() -> list[AsyncStream]:
+                return [
+                    start(entry.loaded, {**options, "seed": None if seed is None else seed + i})
+                    for i, start in enumerate(starts)
+                ]
+
+            yield [Text(server, entry, stream, asked) for stream in await asyncio.to_thread(streams)]
+
+
+async def together(parts: Sequence[AsyncGenerator[T, None]]) -> AsyncGenerator[tuple[int, T], None]:
+    """The items of all, each with its number, as they come.
+
+    The others begin after the first item of the first: then the prompt that they share is in the cache.
+    """
+    if len(parts) == 1:
+        async with aclosing(parts[0]) as items:
+            async for item in items:
+                yield 0, item
+        return
+    queue: asyncio.Queue[tuple[int, T] | BaseException | None] = asyncio.Queue(1)
+
+    async def run(index: int) -> None:
+        try:
+            async for item in parts[index]:
+                await queue.put((index, item))
+        except Exception as error:
+            await queue.put(error)
+        else:
+            await queue.put(None)
+
+    tasks = [asyncio.create_task(run(0))]
+    running = len(parts)
+    try:
+        while running:
+            found = await queue.get()
+            if len(tasks) == 1:
+                tasks += [asyncio.create_task(run(i)) for i in range(1, len(parts))]
+            if found is None:
+                running -= 1
+            elif isinstance(found, BaseException):
+                raise found
+            else:
+                yield found
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for part in parts:
+            await part.aclose()

@@ -1,0 +1,104 @@
+"""What a client is told when something is wrong: the field's name, in the shape of its API, never a 500."""
+
+from __future__ import annotations
+
+import pytest
+
+PICTURE = {"type": "image_url", "image_url": {"url": "data:,"}}
+JSON = {"content-type": "application/json"}
+USER = {"role": "user", "content": "Hello!"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        ({"foo": 1}, "foo"),
+        ({"messages": [{**USER, "foo": 1}]}, "messages[0].foo"),
+        ({"messages": []}, "messages"),
+        ({"messages": [{"role": "usr", "content": "x"}]}, "messages[0].role"),
+        ({"messages": [{"role": "user"}]}, "messages[0].content"),
+        ({"messages": [{"role": "user", "content": [PICTURE]}]}, "messages[0].content[0]"),
+        ({"temperature": -1}, "temperature"),
+        ({"temperature": "hot"}, "temperature"),
+        ({"top_p": 0}, "top_p"),
+        ({"top_logprobs": 3}, "top_logprobs"),
+        ({"top_logprobs": 99, "logprobs": True}, "top_logprobs"),
+        ({"seed": -3}, "seed"),
+        ({"n": 0}, "n"),
+        ({"n": 1000}, "n"),
+        ({"stop": [""]}, "stop"),
+        ({"logit_bias": {"x": 1}}, "logit_bias"),
+        ({"logit_bias": {"99999999": 1}}, "logit_bias"),
+        ({"max_tokens": 1.5}, "max_tokens"),
+        ({"max_tokens": 1, "max_completion_tokens": 2}, "max_tokens"),
+        ({"store": True}, "store"),
+        ({"modalities": ["audio"]}, "modalities"),
+        ({"functions": []}, "functions"),
+        ({"tools": [{"type": "web_search"}]}, "tools[0]"),
+        ({"tools": [{"type": "function", "function": {"nam": "x"}}]}, "tools[0]"),
+        ({"tool_choice": {"type": "function", "function": {"name": "no"}}}, "tool_choice"),
+        ({"response_format": {"type": "json_schema"}}, "response_format.json_schema"),
+        ({"response_format": {"type": "yaml"}}, "response_format.type"),
+        ({"stream_options": {"include_obfuscation": True}}, "stream_options.include_obfuscation"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("stream", [False, True])
+def test_what_is_not_supported_is_a_400_that_names_the_field(quiet, fields, param, stream):
+    answer = quiet.chat(**{**fields, "stream": stream})
+    assert answer.status_code == 400
+    error = answer.json()["error"]
+    assert error["type"] == "invalid_request_error"
+    assert error["param"] == param
+    assert param.rsplit(".", 1)[-1] in error["message"]
+
+
+def test_fields_that_are_null_are_as_if_they_were_not_there(served):
+    answer = served.chat(store=None, audio=None, tools=None, stop=None, max_tokens=1, n=None, functions=None)
+    assert answer.status_code == 200
+
+
+def test_labels_are_accepted(served):
+    answer = served.chat(
+        user="me", metadata={"a": "b"}, prompt_cache_key="k", safety_identifier="s", max_tokens=1
+    )
+    assert answer.status_code == 200
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b"\xff", b"[]", b"1", b'"x"', b"null", b"[" * 100_000, b'{"model":"ember"}']
+)
+def test_a_body_that_is_no_request_is_a_400(served, body):
+    answer = served.http.post(
+        "/v1/chat/completions", content=body, headers={"content-type": "application/json"}
+    )
+    assert answer.status_code == 400
+    assert answer.json()["error"]["message"]
+
+
+def test_a_page_cannot_post_what_needs_no_permission(served):
+    answer = served.http.post("/v1/chat/completions", content="{}", headers={"content-type": "text/plain"})
+    assert answer.status_code == 415
+
+
+def test_unknown_paths_and_methods_have_the_shape_of_errors(served):
+    assert served.http.get("/v1/nothing").json()["error"]["message"] == "no such path: /v1/nothing"
+    answer = served.http.get("/v1/chat/completions")
+    assert (answer.status_code, answer.json()["error"]["type"]) == (405, "invalid_request_error")
+
+
+def test_a_request_id_comes_back_and_a_bad_one_is_replaced(served):
+    good = served.http.get("/v1/models", headers={"x-request-id": "mine-1"})
+    bad = served.http.get("/v1/models", headers={"x-request-id": "a b\tc"})
+    assert good.headers["x-request-id"] == "mine-1"
+    assert len(bad.headers["x-request-id"]) == 32
+    assert served.http.get("/v1/nothing").headers["x-request-id"]
+
+
+def test_tools_of_foreign_types_beside_usable_ones_are_left_out_with_a_warning(served):
+    tool = {
+        "type": "function",
+        "function": {"name": "look", "parameters": {"type": "object", "properties": {}}},
+    }
+    answer = served.chat(tools=[{"type": "web_search", "depth": 3}, tool], max_tokens=1)
+    assert answer.status_code == 200
+    assert answer.json()["warnings"] == ["tools[0]: the type 'web_search' is not supported; it was left out"]

@@ -1,0 +1,79 @@
+"""Tools, by the clients' own words: calls in whole answers and in streams, results, and an agent's loop."""
+
+from __future__ import annotations
+
+import json
+
+import openai
+import pytest
+
+WEATHER = {
+    "type": "function",
+    "function": {
+        "name": "get_weather",
+        "description": "Get the weather",
+        "parameters": {
+            "type": "object",
+            "properties": {"city": {"type": "string"}},
+            "required": ["city"],
+        },
+    },
+}
+QUESTION = [{"role": "user", "content": "What is the weather in Paris?"}]
+
+
+@pytest.fixture
+def client(served):
+    with openai.OpenAI(base_url=f"{served.url}/v1", api_key="any", max_retries=0) as client:
+        yield client
+
+
+def test_a_call_has_a_name_and_arguments_and_its_own_finish_reason(client):
+    answer = client.chat.completions.create(model="ember", messages=QUESTION, tools=[WEATHER], temperature=0)
+    (call,) = answer.choices[0].message.tool_calls
+    assert (call.type, call.function.name) == ("function", "get_weather")
+    assert json.loads(call.function.arguments) == {"city": "Paris"}
+    assert answer.choices[0].finish_reason == "tool_calls"
+    assert answer.choices[0].message.content is None
+
+
+def test_a_streamed_call_has_id_and_name_once_and_fragments_that_join_to_json(client):
+    chunks = list(
+        client.chat.completions.create(
+            model="ember", messages=QUESTION, tools=[WEATHER], temperature=0, stream=True
+        )
+    )
+    calls = [call for chunk in chunks for call in chunk.choices[0].delta.tool_calls or []]
+    assert [call.function.name for call in calls if call.function.name] == ["get_weather"]
+    assert len([call.id for call in calls if call.id]) == 1
+    assert json.loads("".join(call.function.arguments or "" for call in calls)) == {"city": "Paris"}
+    assert {call.index for call in calls} == {0}
+    assert chunks[-1].choices[0].finish_reason == "tool_calls"
+    assert not "".join(chunk.choices[0].delta.content or "" for chunk in chunks)
+
+
+def test_an_agent_runs_to_its_end(client):
+    messages = list(QUESTION)
+    for _ in range(3):
+        answer = client.chat.completions.create(
+            model="ember", messages=messages, tools=[WEATHER], temperature=0
+        )
+        message = answer.choices[0].message
+        messages.append(message.model_dump(exclude_none=True))
+        if not message.tool_calls:
+            break
+        for call in message.tool_calls:
+            city = json.loads(call.function.arguments)["city"]
+            result = json.dumps({"city": city, "sky": "rain", "temperature": 12})
+            messages.append({"role": "tool", "tool_call_id": call.id, "content": result})
+    assert [each["role"] for each in messages] == ["user", "assistant", "tool", "assistant"]
+    assert message.content == "It is 12 degrees in Paris."
+    assert answer.usage.prompt_tokens_details.cached_tokens > answer.usage.prompt_tokens / 2
+
+
+def test_with_no_tools_chosen_none_is_called(client):
+    answer = client.chat.completions.create(
+        model="ember", messages=QUESTION, tools=[WEATHER], tool_choice="none", temperature=0
+    )
+    assert answer.choices[0].message.tool_calls is None
+    assert answer.choices[0].finish_reason == "stop"
