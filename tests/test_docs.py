@@ -12,8 +12,8 @@ from models import folders
 
 ROOT = Path(__file__).resolve().parents[1]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-# For developers: fragments, which tests/metal and tests/models run where they belong.
-FRAGMENTS = {"docs/metal-emulator.md", "docs/adding-an-architecture.md"}
+# Fragments and clients, which tests/metal, tests/models and tests/server run where they belong.
+FRAGMENTS = {"docs/metal-emulator.md", "docs/adding-an-architecture.md", "docs/server.md"}
 
 
 def blocks(name: str) -> list[str]:
