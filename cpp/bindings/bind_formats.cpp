@@ -3,6 +3,7 @@
 #include <pybind11/pybind11.h>
 
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "core/dequantize.h"
 #include "core/dtype.h"
 #include "core/error.h"
+#include "cpu/quantize.h"
 #include "formats/gguf.h"
 #include "formats/quote.h"
 #include "formats/safetensors.h"
@@ -221,15 +223,55 @@ py::list dtypes() {
     return rows;
 }
 
-py::array_t<float> dequantize(const std::string& dtype, const py::buffer& data, std::uint64_t n) {
-    const DTypeInfo* info = find_dtype(dtype);
-    if (info == nullptr) {
-        throw InvalidArgumentError("dequantize: dtype " + quoted(dtype) +
-                                   " is unknown; akunu._core.dtypes() lists them");
+const DTypeInfo& known_dtype(const std::string& caller, const std::string& name) {
+    const DTypeInfo* info = find_dtype(name);
+    if (info != nullptr) return *info;
+    throw InvalidArgumentError(caller + ": dtype " + quoted(name) + " is unknown; akunu._core.dtypes() lists them");
+}
+
+std::span<const std::byte> bytes_of(const py::buffer_info& buffer) {
+    return {static_cast<const std::byte*>(buffer.ptr), static_cast<std::size_t>(buffer.size * buffer.itemsize)};
+}
+
+// A row a row of the source; the importance is one number a column, or none.
+py::array_t<std::uint8_t> quantize(const std::string& dtype, const py::buffer& data, std::uint64_t columns,
+                                   const std::string& source, const py::object& importance, int threads,
+                                   const py::str& tensor, std::uint64_t first_row) {
+    const DTypeInfo& to = known_dtype("quantize", dtype);
+    const DTypeInfo& from = known_dtype("quantize", source);
+    const py::buffer_info buffer = data.request();
+    const std::span<const std::byte> bytes = bytes_of(buffer);
+    const std::uint64_t row = row_bytes(from.id, columns), out_row = row_bytes(to.id, columns);
+    if (PyBuffer_IsContiguous(buffer.view(), 'C') == 0 || row == 0 || bytes.size() % row != 0) {
+        throw InvalidArgumentError("quantize: rows of " + std::to_string(columns) + " " + source +
+                                   " elements take a contiguous buffer of a multiple of " + std::to_string(row) +
+                                   " bytes, found " + std::to_string(bytes.size()));
     }
+    if (threads < 0) throw InvalidArgumentError("quantize: threads is " + std::to_string(threads));
+    const std::uint64_t rows = bytes.size() / row;
+    py::array_t<std::uint8_t> result({static_cast<py::ssize_t>(rows), static_cast<py::ssize_t>(out_row)});
+    py::array_t<float, py::array::c_style | py::array::forcecast> weights;
+    if (!importance.is_none()) weights = importance;
+    const std::string name = quoted(text_from_python(tensor));
+    const cpu::QuantizeJob job{.tensor = name,
+                               .from = from.id,
+                               .source = bytes,
+                               .first_row = first_row,
+                               .rows = rows,
+                               .columns = columns,
+                               .to = to.id,
+                               .out = {reinterpret_cast<std::byte*>(result.mutable_data()), rows * out_row},
+                               .importance = {weights.data(), static_cast<std::size_t>(weights.size())}};
+    const GilRelease release;
+    cpu::quantize_rows(job, threads);
+    return result;
+}
+
+py::array_t<float> dequantize(const std::string& dtype, const py::buffer& data, std::uint64_t n) {
+    const DTypeInfo& info = known_dtype("dequantize", dtype);
     const py::buffer_info source = data.request();
-    const auto size = static_cast<std::uint64_t>(source.size * source.itemsize);
-    const std::uint64_t expected = row_bytes(info->id, n);
+    const std::uint64_t size = bytes_of(source).size();
+    const std::uint64_t expected = row_bytes(info.id, n);
     if (PyBuffer_IsContiguous(source.view(), 'C') == 0 || size != expected) {
         throw InvalidArgumentError("dequantize: " + std::to_string(n) + " elements of " + dtype +
                                    " take a contiguous buffer of " + std::to_string(expected) + " bytes, found " +
@@ -239,7 +281,7 @@ py::array_t<float> dequantize(const std::string& dtype, const py::buffer& data, 
     float* destination = result.mutable_data();
     {
         const GilRelease release;
-        dequantize_row(info->id, static_cast<const std::byte*>(source.ptr), destination, n);
+        dequantize_row(info.id, static_cast<const std::byte*>(source.ptr), destination, n);
     }
     return result;
 }
@@ -280,6 +322,10 @@ void bind_formats(py::module_& module) {
     module.def("dtypes", dtypes, "The table of tensor element types.");
     module.def("dequantize", dequantize, py::arg("dtype"), py::arg("data"), py::arg("n"),
                "Reference dequantisation of `n` elements to float32.");
+    module.def("quantize", quantize, py::arg("dtype"), py::arg("data"), py::arg("columns"), py::kw_only(),
+               py::arg("source") = "f32", py::arg("importance") = py::none(), py::arg("threads") = 0,
+               py::arg("tensor") = "", py::arg("first_row") = 0,
+               "Rows of `columns` elements of type `source` as rows of another type.");
 }
 
 }  // namespace akunu

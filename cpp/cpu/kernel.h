@@ -66,12 +66,28 @@ const P& params_as(const std::byte* p) {
     return *reinterpret_cast<const P*>(p);
 }
 
+// Consecutive weights to be quantised: whole blocks, at most a batch.
+struct Batch {
+    const float* values;
+    const float* importance;  // of each of `columns`, or null
+    std::uint64_t column;     // of the first value
+    std::uint64_t columns;
+    std::uint64_t n;
+};
+
+// Turns batches into blocks; `run` is null for types that are not quantised.
+struct Quantizer {
+    void (*run)(const Batch& in, std::byte* out) = nullptr;
+    std::uint64_t batch = 0;  // weights
+};
+
 // All kernels compiled for one instruction set.
 struct KernelSet {
     std::string_view isa;
     int lanes;                               // floats in a vector, and rows in a packed group
     bool (*supported)();                     // does this processor have it?
     Kernel (*find)(const DispatchCmd& cmd);  // null when there is none
+    Quantizer (*quantizer)(DType type);
     // Peak probes: operations done, for `measure_peaks`.
     double (*probe_f32)(std::uint64_t iterations);
     double (*probe_int8)(std::uint64_t iterations);

@@ -62,6 +62,21 @@ class DeviceInfo(TypedDict):
 def devices() -> list[DeviceInfo]: ...
 def dtypes() -> list[dict[str, Any]]: ...
 def dequantize(dtype: str, data: npt.NDArray[np.uint8], n: int) -> npt.NDArray[np.float32]: ...
+def quantize(
+    dtype: str,
+    data: npt.NDArray[Any],
+    columns: int,
+    *,
+    source: str = "f32",
+    importance: npt.NDArray[np.float32] | None = None,
+    threads: int = 0,
+    tensor: str = "",
+    first_row: int = 0,
+) -> npt.NDArray[np.uint8]:
+    """Rows of `columns` elements of type `source` as rows of another type, uint8 [rows, row bytes].
+
+    `importance` is what a squared error counts in each column. `tensor` and `first_row` are for messages.
+    """
 
 class Chunk:
     """What a step produced for one text."""

@@ -46,15 +46,24 @@ def leaks(path: Path, isa: str) -> list[str]:
     return found + [name for _, name in symbols(path) if name.startswith("_GLOBAL__sub_I")]
 
 
-def kernels_object(compiler: str, isa: str) -> Path:
-    """The kernels of an instruction set, as released."""
-    source = f"cpp/cpu/isa/{isa}.cpp"
-    if compiler == "c++" and (released := released_object(source)):
+def built(compiler: str, source: str, target: str) -> Path:
+    """The object file of a source, as released."""
+    if compiler == "c++" and (released := released_object(source, target)):
         return released
     folder = ROOT / "build" / f"symbols-{compiler}"
     with locked(folder):
         configure(folder, f"-DCMAKE_CXX_COMPILER={compiler}")
-        return compile_object(folder, source)
+        return compile_object(folder, source, target)
+
+
+def kernels_object(compiler: str, isa: str) -> Path:
+    """The kernels of an instruction set."""
+    return built(compiler, f"cpp/cpu/isa/{isa}.cpp", "akunu_core")
+
+
+def quantizers_object(compiler: str, isa: str) -> Path:
+    """The quantisers of an instruction set."""
+    return built(compiler, "cpp/cpu/quantize/blocks.cpp", f"akunu_quantize_{isa}")
 
 
 @pytest.mark.parametrize(("compiler", "isa"), BUILDS)
@@ -67,6 +76,7 @@ def test_no_code_leaks_out_of_its_instruction_set(compiler: str, isa: str) -> No
     path = kernels_object(compiler, isa)
     assert any(name == f"akunu::cpu::kKernels_{isa}" for _, name in symbols(path))
     assert leaks(path, isa) == []
+    assert leaks(quantizers_object(compiler, isa), isa) == []
 
 
 def test_matmul_and_gate_up_share_the_tiles_of_a_format() -> None:

@@ -64,19 +64,21 @@ def _newest_input(source: str) -> float:
     return max(p.stat().st_mtime for p in [*inputs, ROOT / "CMakeLists.txt"])
 
 
-def released_object(source: str) -> Path | None:
+def released_object(source: str, target: str = "akunu_core") -> Path | None:
     """The object file that is in the installed package, where pip built it from these sources."""
-    found = ROOT.glob(f"build/cp*/CMakeFiles/akunu_core.dir/{source}.o")
+    found = ROOT.glob(f"build/cp*/CMakeFiles/{target}.dir/{source}.o")
     return next((o for o in found if o.stat().st_mtime >= _newest_input(source)), None)
 
 
-def compile_object(folder: Path, source: str) -> Path:
-    """The object file of one source, with the flags of a configured folder; kept until sources change."""
+def compile_object(folder: Path, source: str, target: str = "akunu_core") -> Path:
+    """The object file of one source, as a target of a configured folder has it; kept until sources change."""
     commands = json.loads((folder / "compile_commands.json").read_text())
-    entry = next(c for c in commands if Path(c["file"]) == ROOT / source)
+    entry = next(
+        c for c in commands if Path(c["file"]) == ROOT / source and f"/{target}.dir/" in c["command"]
+    )
     command = shlex.split(entry["command"])
-    target = folder / (Path(source).stem + ".o")
-    command[command.index("-o") + 1] = str(target)
-    if not target.exists() or target.stat().st_mtime < _newest_input(source):
+    made = folder / f"{target}-{Path(source).stem}.o"
+    command[command.index("-o") + 1] = str(made)
+    if not made.exists() or made.stat().st_mtime < _newest_input(source):
         check_call(command, cwd=entry["directory"])
-    return target
+    return made

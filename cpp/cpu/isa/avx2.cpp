@@ -17,6 +17,7 @@ const KernelSet kKernels_avx2{
                                  __builtin_cpu_supports("f16c"));
     },
     isa_avx2::find_kernel,
+    isa_avx2::find_quantizer,
     isa_avx2::probe_f32,
     isa_avx2::probe_int8,
     isa_avx2::probe_read,

@@ -17,6 +17,7 @@ const KernelSet kKernels_avx512{
                                  __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"));
     },
     isa_avx512::find_kernel,
+    isa_avx512::find_quantizer,
     isa_avx512::probe_f32,
     isa_avx512::probe_int8,
     isa_avx512::probe_read,

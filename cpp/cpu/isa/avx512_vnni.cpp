@@ -18,6 +18,7 @@ const KernelSet kKernels_avx512_vnni{
                                  __builtin_cpu_supports("avx512vnni"));
     },
     isa_avx512_vnni::find_kernel,
+    isa_avx512_vnni::find_quantizer,
     isa_avx512_vnni::probe_f32,
     isa_avx512_vnni::probe_int8,
     isa_avx512_vnni::probe_read,

@@ -14,6 +14,7 @@ const KernelSet kKernels_generic{
     isa_generic::L,
     [] { return true; },
     isa_generic::find_kernel,
+    isa_generic::find_quantizer,
     isa_generic::probe_f32,
     isa_generic::probe_int8,
     isa_generic::probe_read,

@@ -27,6 +27,7 @@ const KernelSet kKernels_neon_dotprod{
     isa_neon_dotprod::L,
     has_dotprod,
     isa_neon_dotprod::find_kernel,
+    isa_neon_dotprod::find_quantizer,
     isa_neon_dotprod::probe_f32,
     isa_neon_dotprod::probe_int8,
     isa_neon_dotprod::probe_read,

@@ -34,6 +34,7 @@ const KernelSet kKernels_neon_i8mm{
     isa_neon_i8mm::L,
     has_i8mm,
     isa_neon_i8mm::find_kernel,
+    isa_neon_i8mm::find_quantizer,
     isa_neon_i8mm::probe_f32,
     isa_neon_i8mm::probe_int8,
     isa_neon_i8mm::probe_read,

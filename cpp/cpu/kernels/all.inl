@@ -31,6 +31,9 @@
 
 namespace akunu::cpu::AKUNU_ISA {
 
+// In cpu/quantize/blocks.cpp.
+Quantizer find_quantizer(DType type);
+
 template <typename T>
 static Kernel find_attention(Op op) {
     switch (op) {

@@ -1,0 +1,156 @@
+#include "cpu/quantize.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <exception>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/dequantize.h"
+#include "core/error.h"
+#include "core/half.h"
+#include "cpu/kernel.h"
+#include "cpu/thread_pool.h"
+#include "cpu/topology.h"
+
+namespace akunu::cpu {
+
+namespace {
+
+// Weights of a piece that one thread converts at a time: what it holds of them stays in its cache.
+constexpr std::uint64_t kPiece = std::uint64_t{1} << 16;
+
+// The largest magnitude that a type holds, whatever the block: of most types that of a binary16 scale.
+float largest(DType type) {
+    switch (type) {
+        case DType::F32:
+        case DType::MXFP4:
+            return HUGE_VALF;
+        case DType::BF16:
+            return bf16_to_float(0x7F7F);
+        default:
+            return 65504.0f;
+    }
+}
+
+std::string place(const QuantizeJob& job, std::uint64_t index) {
+    return "tensor " + std::string(job.tensor) + ", row " + std::to_string(job.first_row + index / job.columns) +
+           ", column " + std::to_string(index % job.columns);
+}
+
+void check_values(const QuantizeJob& job, std::span<const float> values, std::uint64_t first) {
+    const float most = largest(job.to);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        const float value = std::fabs(values[i]);
+        if (value <= most && value < HUGE_VALF) continue;
+        if (!(value < HUGE_VALF)) {
+            throw ModelFileError(place(job, first + i) + ": found " + (value > 0 ? "an infinity" : "NaN") +
+                                 "; the weights are damaged, fetch them again");
+        }
+        throw UnsupportedError(place(job, first + i) + ": found " + std::to_string(values[i]) + ", but " +
+                               std::string(dtype_info(job.to).name) + " holds " + std::to_string(most) +
+                               " at most; choose bf16 or f32");
+    }
+}
+
+void check_job(const QuantizeJob& job) {
+    const auto check = [&](std::string_view what, std::uint64_t found, std::uint64_t expected) {
+        if (found == expected) return;
+        throw InvalidArgumentError("tensor " + std::string(job.tensor) + ": " + std::string(what) + " has " +
+                                   std::to_string(found) + ", expected " + std::to_string(expected));
+    };
+    check("the source's bytes", job.source.size(), job.rows * row_bytes(job.from, job.columns));
+    check("the result's bytes", job.out.size(), job.rows * row_bytes(job.to, job.columns));
+    if (!can_quantize(job.to)) {
+        throw InvalidArgumentError("quantize: " + std::string(dtype_info(job.to).name) + " is not a weight type");
+    }
+    if (job.importance.empty()) return;
+    check("the importance's columns", job.importance.size(), job.columns);
+    for (const float w : job.importance) {
+        if (!(w >= 0 && w < HUGE_VALF)) {
+            throw InvalidArgumentError("tensor " + std::string(job.tensor) + ": an importance is " + std::to_string(w) +
+                                       ", expected a number from 0");
+        }
+    }
+}
+
+// Importances with a mean of 1, and none of them 0: a column that no text has used is still a column.
+std::vector<float> scaled(std::span<const float> importance) {
+    double sum = 0;
+    for (const float w : importance) sum += w;
+    const double mean = sum / static_cast<double>(std::max<std::size_t>(importance.size(), 1));
+    std::vector<float> out(importance.size(), 1.0f);
+    if (!(mean > 0)) return out;
+    for (std::size_t i = 0; i < out.size(); ++i) {
+        out[i] = std::max(static_cast<float>(importance[i] / mean), 1e-6f);
+    }
+    return out;
+}
+
+void store(const QuantizeJob& job, const Quantizer& quantizer, std::span<const float> values,
+           std::span<const float> importance, std::byte* out) {
+    const auto n = static_cast<std::uint64_t>(values.size());
+    switch (job.to) {
+        case DType::F32:
+            std::memcpy(out, values.data(), values.size_bytes());
+            return;
+        case DType::F16:
+        case DType::BF16:
+            for (std::uint64_t i = 0; i < n; ++i, out += 2) {
+                const std::uint16_t v = job.to == DType::F16 ? float_to_half(values[i]) : float_to_bf16(values[i]);
+                std::memcpy(out, &v, sizeof v);
+            }
+            return;
+        default:
+            break;
+    }
+    for (std::uint64_t first = 0; first < n; first += quantizer.batch) {
+        const std::uint64_t batch = std::min(quantizer.batch, n - first);
+        quantizer.run({values.data() + first, importance.empty() ? nullptr : importance.data(), first % job.columns,
+                       job.columns, batch},
+                      out + row_bytes(job.to, first));
+    }
+}
+
+}  // namespace
+
+bool can_quantize(DType type) { return dtype_info(type).is_weight; }
+
+void quantize_rows(const QuantizeJob& job, int threads) {
+    check_job(job);
+    if (job.rows == 0 || job.columns == 0) return;
+    const Quantizer quantizer = select_kernels().quantizer(job.to);
+    const std::vector<float> importance = scaled(job.importance);
+    const std::uint64_t rows = std::max<std::uint64_t>(1, kPiece / job.columns);
+    const std::uint64_t source_row = row_bytes(job.from, job.columns), out_row = row_bytes(job.to, job.columns);
+
+    // Of several pieces that fail, the first one speaks: the message does not hang on the threads.
+    std::mutex mutex;
+    std::exception_ptr failure;
+    int failed = 0;
+    const auto piece = [&](int i) {
+        try {
+            const std::uint64_t first = static_cast<std::uint64_t>(i) * rows;
+            const std::uint64_t count = std::min(rows, job.rows - first);
+            std::vector<float> values(count * job.columns);
+            dequantize_row(job.from, job.source.data() + first * source_row, values.data(), values.size());
+            check_values(job, values, first * job.columns);
+            store(job, quantizer, values, importance, job.out.data() + first * out_row);
+        } catch (...) {
+            const std::lock_guard lock(mutex);
+            if (!failure || i < failed) {
+                failure = std::current_exception();
+                failed = i;
+            }
+        }
+    };
+    ThreadPool& pool = ThreadPool::of_process();
+    const int team = threads > 0 ? threads : usable_cores();
+    pool.reserve(team);
+    pool.run(team, static_cast<int>((job.rows + rows - 1) / rows), piece);
+    if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace akunu::cpu

@@ -1,0 +1,366 @@
+// The quantisers of one instruction set: rows of floats to blocks. The layouts are those that core/dequantize.cpp
+// reads.
+#include <cstddef>
+
+#include "core/dtype.h"
+#include "cpu/kernel.h"
+#include "cpu/quantize/search.h"
+
+namespace akunu::cpu::AKUNU_ISA {
+namespace {
+
+constexpr float kIq4Levels[] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+using Iq4 = Listed<kIq4Levels>;
+
+using Bytes = std::byte*;
+
+void put(Bytes out, int value) { *out = static_cast<std::byte>(value); }
+void put_half(Bytes out, float value) {
+    const std::uint16_t half = float_to_half(value);
+    std::memcpy(out, &half, sizeof half);
+}
+
+// Sixteen groups of N consecutive weights; the last ones are zeros where there are fewer.
+template <int N>
+Groups<N> load(const Batch& in) {
+    Groups<N> g{};
+    for (int lane = 0; lane < kLanes; ++lane) {
+        const std::uint64_t first = static_cast<std::uint64_t>(lane) * N;
+        if (first >= in.n) break;
+        for (int i = 0; i < N; ++i) g.x[i][lane] = in.values[first + static_cast<std::uint64_t>(i)];
+    }
+    if (in.importance == nullptr) {
+        for (Lanes& w : g.w) w = all(1.0f);
+        return g;
+    }
+    for (int lane = 0; lane < kLanes; ++lane) {
+        const std::uint64_t first = (in.column + static_cast<std::uint64_t>(lane) * N) % in.columns;
+        for (int i = 0; i < N; ++i) g.w[i][lane] = in.importance[first + static_cast<std::uint64_t>(i)];
+    }
+    return g;
+}
+
+// Codes of one batch, in the order of the weights.
+template <int N>
+struct Flat {
+    std::uint8_t at[kLanes * N];
+
+    void put(int i, Codes codes) {
+        for (int lane = 0; lane < kLanes; ++lane) at[lane * N + i] = static_cast<std::uint8_t>(codes[lane]);
+    }
+};
+
+template <class Levels, int N>
+Flat<N> scaled_codes(const Groups<N>& g, Lanes scale) {
+    Flat<N> out;
+    const Lanes inverse = ratio(all(1.0f), scale);
+    for (int i = 0; i < N; ++i) out.put(i, Levels::code(Levels::level(g.x[i] * inverse)));
+    return out;
+}
+
+template <int Most, int N>
+Flat<N> affine_codes(const Groups<N>& g, Lanes scale, Lanes offset) {
+    Flat<N> out;
+    const Lanes inverse = ratio(all(1.0f), scale);
+    for (int i = 0; i < N; ++i) {
+        const Lanes level = nearest(clamp((g.x[i] - offset) * inverse, 0, Most));
+        out.put(i, __builtin_convertvector(level, Codes));
+    }
+    return out;
+}
+
+// ---- parts of blocks -------------------------------------------------------------------------------------------
+
+// Of 2 n codes: the low nibbles of byte j hold code j, the high ones code j + n.
+void put_nibbles(Bytes out, const std::uint8_t* codes, int n) {
+    for (int j = 0; j < n; ++j) put(out + j, (codes[j] & 15) | (codes[j + n] & 15) << 4);
+}
+
+// The fifth bits of 32 codes.
+void put_fifth_bits(Bytes out, const std::uint8_t* codes) {
+    std::uint32_t high = 0;
+    for (int j = 0; j < 32; ++j) high |= static_cast<std::uint32_t>(codes[j] >> 4 & 1) << j;
+    std::memcpy(out, &high, sizeof high);
+}
+
+// Bits `shift` and `shift + 1` of 256 codes: per half of 128, byte l holds those of l, l + 32, l + 64 and l + 96.
+void put_pairs(Bytes out, const std::uint8_t* codes, int shift) {
+    for (int half = 0; half < 2; ++half) {
+        for (int l = 0; l < 32; ++l) {
+            int byte = 0;
+            for (int j = 0; j < 4; ++j) byte |= (codes[128 * half + 32 * j + l] >> shift & 3) << (2 * j);
+            put(out + 32 * half + l, byte);
+        }
+    }
+}
+
+// Six-bit scales and minima of eight sub-blocks, in 12 bytes.
+void put_scales_and_minima(Bytes out, const int* s, const int* m) {
+    for (int j = 0; j < 4; ++j) {
+        put(out + j, s[j] | (s[j + 4] >> 4) << 6);
+        put(out + j + 4, m[j] | (m[j + 4] >> 4) << 6);
+        put(out + j + 8, (s[j + 4] & 15) | (m[j + 4] & 15) << 4);
+    }
+}
+
+int integer(const Lanes& v, int lane) { return static_cast<int>(v[lane]); }
+
+// ---- one scale a block of 32 -----------------------------------------------------------------------------------
+
+template <class Levels, bool Both, int BlockBytes, class Pack>
+void one_scale(const Batch& in, Bytes out, const Starts& starts, Pack pack) {
+    const Groups<32> g = load<32>(in);
+    const Lanes scale = best_half_scale<Levels>(g, best_scale<Levels, Both>(g, starts).scale);
+    const Flat<32> codes = scaled_codes<Levels>(g, scale);
+    const int blocks = static_cast<int>(in.n / 32);
+    for (int lane = 0; lane < blocks; ++lane, out += BlockBytes) {
+        put_half(out, scale[lane]);
+        pack(out + 2, codes.at + 32 * lane);
+    }
+}
+
+void q4_0(const Batch& in, Bytes out) {
+    one_scale<Uniform<-8, 7>, true, 18>(in, out, {6.0f, 0.25f, 14},
+                                        [](Bytes at, const std::uint8_t* codes) { put_nibbles(at, codes, 16); });
+}
+
+void q5_0(const Batch& in, Bytes out) {
+    one_scale<Uniform<-16, 15>, true, 22>(in, out, {14.5f, 0.25f, 12}, [](Bytes at, const std::uint8_t* codes) {
+        put_fifth_bits(at, codes);
+        put_nibbles(at + 4, codes, 16);
+    });
+}
+
+void q8_0(const Batch& in, Bytes out) {
+    one_scale<Uniform<-127, 127>, false, 34>(in, out, {126.0f, 0.25f, 8}, [](Bytes at, const std::uint8_t* codes) {
+        for (int j = 0; j < 32; ++j) put(at + j, codes[j] - 127);
+    });
+}
+
+void iq4_nl(const Batch& in, Bytes out) {
+    one_scale<Iq4, true, 18>(in, out, {104.0f, 4.0f, 10},
+                             [](Bytes at, const std::uint8_t* codes) { put_nibbles(at, codes, 16); });
+}
+
+// ---- scale and offset a block of 32 ----------------------------------------------------------------------------
+
+template <int Most, int BlockBytes, class Pack>
+void one_affine(const Batch& in, Bytes out, Pack pack) {
+    const Groups<32> g = load<32>(in);
+    Lanes low = g.x[0], high = g.x[0];
+    for (int i = 1; i < 32; ++i) {
+        low = lower(low, g.x[i]);
+        high = higher(high, g.x[i]);
+    }
+    const Affine wanted = best_affine<Most, false, 4>(g, 0.4f, 0.8f);
+    // As published: the ends are the outer levels.
+    Affine best{as_half((high - low) / static_cast<float>(Most)), as_half(low), {}};
+    best.error = affine_error<Most>(g, best.scale, best.offset);
+    for (const float nudge : {1.0f, 1.0f - 0x1p-10f, 1.0f + 0x1p-10f}) {
+        const Lanes scale = as_half(wanted.scale * nudge), offset = as_half(wanted.offset);
+        best.keep({scale, offset, affine_error<Most>(g, scale, offset)});
+    }
+    const Flat<32> codes = affine_codes<Most>(g, best.scale, best.offset);
+    const int blocks = static_cast<int>(in.n / 32);
+    for (int lane = 0; lane < blocks; ++lane, out += BlockBytes) {
+        put_half(out, best.scale[lane]);
+        put_half(out + 2, best.offset[lane]);
+        pack(out + 4, codes.at + 32 * lane);
+    }
+}
+
+void q4_1(const Batch& in, Bytes out) {
+    one_affine<15, 20>(in, out, [](Bytes at, const std::uint8_t* codes) { put_nibbles(at, codes, 16); });
+}
+
+void q5_1(const Batch& in, Bytes out) {
+    one_affine<31, 24>(in, out, [](Bytes at, const std::uint8_t* codes) {
+        put_fifth_bits(at, codes);
+        put_nibbles(at + 4, codes, 16);
+    });
+}
+
+// ---- a power of two a block of 32 ------------------------------------------------------------------------------
+
+// Twice the values of E2M1, whose scale is halved to match.
+constexpr float kE2m1Levels[] = {-12, -8, -6, -4, -3, -2, -1, 0, 1, 2, 3, 4, 6, 8, 12};
+
+void mxfp4(const Batch& in, Bytes out) {
+    using Levels = Listed<kE2m1Levels>;
+    Groups<32> g = load<32>(in);
+    const Lanes extreme = g.extreme();
+    // The exponent at which the largest magnitude lies in [8, 16) levels, and each group in those units: squares of
+    // what it holds neither overflow nor vanish.
+    std::int32_t exponent[kLanes];
+    Lanes up, down;
+    for (int lane = 0; lane < kLanes; ++lane) {
+        const float most = extreme[lane] < 0 ? -extreme[lane] : extreme[lane];
+        const int e = most > 0 ? __builtin_ilogbf(most) - 2 : -127;
+        exponent[lane] = e < -127 ? -127 : e > 126 ? 126 : e;
+        const int left = 1 - exponent[lane];
+        up[lane] = std::bit_cast<float>(static_cast<std::uint32_t>(127 + left / 2) << 23);
+        down[lane] = std::bit_cast<float>(static_cast<std::uint32_t>(127 + left - left / 2) << 23);
+    }
+    for (Lanes& x : g.x) x = x * up * down;
+    Scaled best{all(1.0f), error_of<Levels>(g, all(1.0f))};
+    for (const float other : {0.5f, 2.0f}) best.keep(all(other), error_of<Levels>(g, all(other)));
+    const Flat<32> codes = scaled_codes<Levels>(g, best.scale);
+    const int blocks = static_cast<int>(in.n / 32);
+    for (int lane = 0; lane < blocks; ++lane, out += 17) {
+        int e = 127 + exponent[lane] + (best.scale[lane] > 1 ? 1 : best.scale[lane] < 1 ? -1 : 0);
+        std::uint8_t signs[32];
+        for (int j = 0; j < 32; ++j) {
+            const int level = codes.at[32 * lane + j] - 7;
+            signs[j] = static_cast<std::uint8_t>(level < 0 ? 8 - level : level);
+        }
+        if (e < 0) e = 0;
+        put(out, e);
+        put_nibbles(out + 1, signs, 16);
+    }
+}
+
+// ---- super-blocks of 256, scales of sub-blocks -----------------------------------------------------------------
+
+void q3_k(const Batch& in, Bytes out) {
+    using Levels = Uniform<-4, 3>;
+    const Groups<16> g = load<16>(in);
+    TwoScales<Levels, 16, -32, 31> scales;
+    scales.search(g, best_scale<Levels, true>(g, {2.0f, 0.25f, 13}).scale, 2);
+    const Flat<16> codes = scaled_codes<Levels>(g, scales.d * scales.s);
+    for (int l = 0; l < 32; ++l) {
+        int byte = 0;
+        for (int j = 0; j < 8; ++j) byte |= (codes.at[32 * j + l] >> 2) << j;
+        put(out + l, byte);
+    }
+    put_pairs(out + 32, codes.at, 0);
+    int s[16];
+    for (int j = 0; j < 16; ++j) s[j] = integer(scales.s, j) + 32;
+    for (int j = 0; j < 8; ++j) put(out + 96 + j, (s[j] & 15) | (s[j + 8] & 15) << 4);
+    for (int j = 0; j < 4; ++j) {
+        put(out + 104 + j, s[j] >> 4 | (s[j + 4] >> 4) << 2 | (s[j + 8] >> 4) << 4 | (s[j + 12] >> 4) << 6);
+    }
+    put_half(out + 108, scales.d[0]);
+}
+
+void q6_k(const Batch& in, Bytes out) {
+    using Levels = Uniform<-32, 31>;
+    const Groups<16> g = load<16>(in);
+    TwoScales<Levels, 16, -128, 127> scales;
+    scales.search(g, best_scale<Levels, true>(g, {30.0f, 0.25f, 14}).scale, 2);
+    const Flat<16> codes = scaled_codes<Levels>(g, scales.d * scales.s);
+    for (int half = 0; half < 2; ++half) put_nibbles(out + 64 * half, codes.at + 128 * half, 64);
+    put_pairs(out + 128, codes.at, 4);
+    for (int j = 0; j < 16; ++j) put(out + 192 + j, integer(scales.s, j));
+    put_half(out + 208, scales.d[0]);
+}
+
+void iq4_xs(const Batch& in, Bytes out) {
+    const Groups<32> g = load<32>(in);
+    TwoScales<Iq4, 8, -32, 31> scales;
+    scales.search(g, best_scale<Iq4, true>(g, {104.0f, 4.0f, 10}).scale, 2);
+    const Flat<32> codes = scaled_codes<Iq4>(g, scales.d * scales.s);
+    const int blocks = static_cast<int>(in.n / 256);
+    for (int block = 0; block < blocks; ++block, out += 136) {
+        put_half(out, scales.d[8 * block]);
+        int high = 0, low[8];
+        for (int j = 0; j < 8; ++j) {
+            const int s = integer(scales.s, 8 * block + j) + 32;
+            high |= (s >> 4) << (2 * j);
+            low[j] = s & 15;
+        }
+        put(out + 2, high);
+        put(out + 3, high >> 8);
+        for (int j = 0; j < 4; ++j) put(out + 4 + j, low[2 * j] | low[2 * j + 1] << 4);
+        for (int j = 0; j < 8; ++j) put_nibbles(out + 8 + 16 * j, codes.at + 256 * block + 32 * j, 16);
+    }
+}
+
+// ---- super-blocks of 256, scales and minima of sub-blocks ------------------------------------------------------
+
+void q2_k(const Batch& in, Bytes out) {
+    const Groups<16> g = load<16>(in);
+    TwoAffine<3, 16, 15> scales;
+    scales.search(g, best_affine<3, true, 6>(g, 0.2f, 0.8f), 3);
+    const Flat<16> codes = affine_codes<3>(g, scales.d * scales.s, -(scales.dmin * scales.m));
+    for (int j = 0; j < 16; ++j) put(out + j, integer(scales.s, j) | integer(scales.m, j) << 4);
+    put_pairs(out + 16, codes.at, 0);
+    put_half(out + 80, scales.d[0]);
+    put_half(out + 82, scales.dmin[0]);
+}
+
+// Q4_K and Q5_K; `pack` writes what follows the scales.
+template <int Most, int BlockBytes, class Pack>
+void two_affine(const Batch& in, Bytes out, Pack pack) {
+    const Groups<32> g = load<32>(in);
+    TwoAffine<Most, 8, 63> scales;
+    scales.search(g, best_affine<Most, true, 4>(g, 0.4f, 0.8f), 2);
+    const Flat<32> codes = affine_codes<Most>(g, scales.d * scales.s, -(scales.dmin * scales.m));
+    const int blocks = static_cast<int>(in.n / 256);
+    for (int block = 0; block < blocks; ++block, out += BlockBytes) {
+        int s[8], m[8];
+        for (int j = 0; j < 8; ++j) {
+            s[j] = integer(scales.s, 8 * block + j);
+            m[j] = integer(scales.m, 8 * block + j);
+        }
+        put_half(out, scales.d[8 * block]);
+        put_half(out + 2, scales.dmin[8 * block]);
+        put_scales_and_minima(out + 4, s, m);
+        pack(out + 16, codes.at + 256 * block);
+    }
+}
+
+void q4_k(const Batch& in, Bytes out) {
+    two_affine<15, 144>(in, out, [](Bytes at, const std::uint8_t* codes) {
+        for (int j = 0; j < 4; ++j) put_nibbles(at + 32 * j, codes + 64 * j, 32);
+    });
+}
+
+void q5_k(const Batch& in, Bytes out) {
+    two_affine<31, 176>(in, out, [](Bytes at, const std::uint8_t* codes) {
+        for (int l = 0; l < 32; ++l) {
+            int byte = 0;
+            for (int j = 0; j < 8; ++j) byte |= (codes[32 * j + l] >> 4) << j;
+            put(at + l, byte);
+        }
+        for (int j = 0; j < 4; ++j) put_nibbles(at + 32 + 32 * j, codes + 64 * j, 32);
+    });
+}
+
+}  // namespace
+
+Quantizer find_quantizer(DType type);
+
+Quantizer find_quantizer(DType type) {
+    switch (type) {
+        case DType::Q4_0:
+            return {q4_0, 512};
+        case DType::Q4_1:
+            return {q4_1, 512};
+        case DType::Q5_0:
+            return {q5_0, 512};
+        case DType::Q5_1:
+            return {q5_1, 512};
+        case DType::Q8_0:
+            return {q8_0, 512};
+        case DType::IQ4_NL:
+            return {iq4_nl, 512};
+        case DType::MXFP4:
+            return {mxfp4, 512};
+        case DType::Q2_K:
+            return {q2_k, 256};
+        case DType::Q3_K:
+            return {q3_k, 256};
+        case DType::Q6_K:
+            return {q6_k, 256};
+        case DType::Q4_K:
+            return {q4_k, 512};
+        case DType::Q5_K:
+            return {q5_k, 512};
+        case DType::IQ4_XS:
+            return {iq4_xs, 512};
+        default:
+            return {};
+    }
+}
+
+}  // namespace akunu::cpu::AKUNU_ISA

@@ -1,0 +1,105 @@
+// Sixteen groups of weights side by side, one in each lane: a search looks at all of them with the same instructions,
+// and no sum runs across lanes. Every operation rounds by itself, so that all instruction sets give the same bytes.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+
+#include "core/half.h"
+
+namespace akunu::cpu::AKUNU_ISA {
+namespace {
+
+constexpr int kLanes = 16;
+constexpr float kFar = 3e38f;  // beyond any error
+using Lanes = float __attribute__((vector_size(kLanes * sizeof(float))));
+using Codes = std::int32_t __attribute__((vector_size(kLanes * sizeof(std::int32_t))));
+
+[[gnu::always_inline]] inline Lanes all(float value) { return Lanes{} + value; }
+[[gnu::always_inline]] inline Lanes lower(Lanes a, Lanes b) { return a < b ? a : b; }
+[[gnu::always_inline]] inline Lanes higher(Lanes a, Lanes b) { return a > b ? a : b; }
+[[gnu::always_inline]] inline Lanes clamp(Lanes v, float low, float high) {
+    return lower(higher(v, all(low)), all(high));
+}
+[[gnu::always_inline]] inline Lanes magnitude(Lanes v) { return v < 0.0f ? -v : v; }
+// To the nearest integer, ties to even; for magnitudes below 2^22.
+[[gnu::always_inline]] inline Lanes nearest(Lanes v) { return (v + 0x1.8p23f) - 0x1.8p23f; }
+// a / b, and 0 where b is 0.
+[[gnu::always_inline]] inline Lanes ratio(Lanes a, Lanes b) {
+    const Lanes safe = b == 0.0f ? all(1.0f) : b;
+    return b == 0.0f ? Lanes{} : a / safe;
+}
+// The float that a binary16 scale stands for.
+[[gnu::always_inline]] inline Lanes as_half(Lanes v) {
+    Lanes out;
+    for (int i = 0; i < kLanes; ++i) out[i] = half_to_float(float_to_half(v[i]));
+    return out;
+}
+
+// Sum over the `Group` lanes that make a super-block, in each of them.
+template <int Group>
+[[gnu::always_inline]] inline Lanes sum_group(Lanes v) {
+    Lanes out;
+    for (int first = 0; first < kLanes; first += Group) {
+        float sum = 0;
+        for (int i = first; i < first + Group; ++i) sum += v[i];
+        for (int i = first; i < first + Group; ++i) out[i] = sum;
+    }
+    return out;
+}
+
+// The value of the largest magnitude among those lanes, in each of them.
+template <int Group>
+[[gnu::always_inline]] inline Lanes extreme_group(Lanes v) {
+    Lanes out;
+    for (int first = 0; first < kLanes; first += Group) {
+        float most = 0;
+        for (int i = first; i < first + Group; ++i) {
+            const float a = v[i] < 0 ? -v[i] : v[i], b = most < 0 ? -most : most;
+            most = a > b ? v[i] : most;
+        }
+        for (int i = first; i < first + Group; ++i) out[i] = most;
+    }
+    return out;
+}
+
+// One group of N weights in each lane, with what an error in each counts.
+template <int N>
+struct Groups {
+    Lanes x[N], w[N];
+
+    Lanes extreme() const {
+        Lanes most{};
+        for (int i = 0; i < N; ++i) most = magnitude(x[i]) > magnitude(most) ? x[i] : most;
+        return most;
+    }
+};
+
+// Levels low, …, high.
+template <int Low, int High>
+struct Uniform {
+    static constexpr float low = Low, high = High;
+    [[gnu::always_inline]] static Lanes level(Lanes y) { return nearest(clamp(y, low, high)); }
+    [[gnu::always_inline]] static Codes code(Lanes level) { return __builtin_convertvector(level - low, Codes); }
+};
+
+// Levels of a table, in ascending order.
+template <const auto& Table>
+struct Listed {
+    static constexpr int n = sizeof(Table) / sizeof(Table[0]);
+    static constexpr float low = Table[0], high = Table[n - 1];
+    [[gnu::always_inline]] static Lanes level(Lanes y) {
+        Lanes out = all(Table[0]);
+        for (int i = 1; i < n; ++i) out = y > (Table[i - 1] + Table[i]) / 2 ? all(Table[i]) : out;
+        return out;
+    }
+    [[gnu::always_inline]] static Codes code(Lanes level) {
+        Codes out{};
+        for (int i = 1; i < n; ++i) out -= level >= Table[i];
+        return out;
+    }
+};
+
+}  // namespace
+}  // namespace akunu::cpu::AKUNU_ISA
