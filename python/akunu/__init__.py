@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from akunu.loading import load
     from akunu.model import Memory, Model
     from akunu.options import GenerationOptions, Sampling
+    from akunu.scheduling import ModelStats
     from akunu.streams import AsyncStream, Stream
     from akunu.structured import StructuralTag, Tag
     from akunu.tokenizer import Tokenizer
@@ -52,6 +53,7 @@ __all__ = [
     "Memory",
     "Model",
     "ModelFileError",
+    "ModelStats",
     "Piece",
     "Sampling",
     "Stats",
@@ -75,6 +77,7 @@ _HOME: Final = {
     "GenerationOptions": "akunu.options",
     "Memory": "akunu.model",
     "Model": "akunu.model",
+    "ModelStats": "akunu.scheduling",
     "Piece": "akunu.generation",
     "Sampling": "akunu.options",
     "Stats": "akunu.generation",

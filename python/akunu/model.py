@@ -6,15 +6,17 @@ is `akunu.generation`, the arguments are `akunu.options`.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self, Unpack
+from typing import Any, Final, Self, Unpack, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +28,7 @@ from akunu.errors import AkunuError, InvalidArgumentError, TokenizerError, Unsup
 from akunu.generation import Completion, Generation
 from akunu.options import GenerationOptions, Limit, Sampling, resolve
 from akunu.perplexity import perplexity
-from akunu.scheduling import Scheduler
+from akunu.scheduling import ModelStats, Scheduler
 from akunu.signatures import spelled_out
 from akunu.streams import AsyncStream, Stream
 from akunu.tokenizer import Segment, Tokenizer
@@ -40,6 +42,8 @@ Messages = Sequence[Mapping[str, Any]]
 Tools = Sequence[Mapping[str, Any]]
 """Definitions of functions, as JSON schemas."""
 
+MAX_TEXTS: Final = 256
+"""Texts of one prompt."""
 _TEMPLATE_KEY: Final = "tokenizer.chat_template"
 
 
@@ -139,8 +143,16 @@ class Model:
 
     # -- generating ------------------------------------------------------------------------------------------
 
+    @overload
+    def generate(self, prompt: Prompt, **options: Unpack[GenerationOptions]) -> Completion: ...
+    @overload
+    def generate(
+        self, prompt: Prompt, *, n: int, **options: Unpack[GenerationOptions]
+    ) -> list[Completion]: ...
     @spelled_out
-    def generate(self, prompt: Prompt, **options: Unpack[GenerationOptions]) -> Completion:
+    def generate(
+        self, prompt: Prompt, *, n: int | None = None, **options: Unpack[GenerationOptions]
+    ) -> Completion | list[Completion]:
         """Continue a prompt.
 
         Parameters
@@ -148,13 +160,16 @@ class Model:
         prompt
             Text, to which the tokenizer adds what the model expects (such as a BOS token), or token ids,
             which are taken as they are. Text that looks like a control token is not one.
+        n
+            Texts to write, at most 256, as a list; the prompt is run once. Text i has the seed `seed + i`
+            (modulo 2**64), so it is that of a call of its own with that seed.
         **options
             See `akunu.GenerationOptions`. What is not given comes from `sampling`.
 
         Returns
         -------
         Completion
-            Text, ids, log-probabilities, the reason to end, and statistics.
+            Text, ids, log-probabilities, the reason to end, and statistics. With `n`, a list of `n` of them.
 
         Raises
         ------
@@ -172,7 +187,9 @@ class Model:
         >>> result = model.generate("The capital of France is", max_tokens=8, temperature=0)  # doctest: +SKIP
         >>> result.text, result.finish_reason  # doctest: +SKIP
         """
-        return _drain(self.stream(prompt, **options))
+        if n is None:
+            return _drain(self.stream(prompt, **options))
+        return self._drain_all([self.stream(prompt, **one) for one in self._seeded(n, options)])
 
     @spelled_out
     def stream(self, prompt: Prompt, **options: Unpack[GenerationOptions]) -> Stream:
@@ -195,7 +212,7 @@ class Model:
         """
         return self._start(self._prompt_ids(prompt), options)
 
-    @spelled_out
+    @overload
     def chat(
         self,
         messages: Messages,
@@ -203,7 +220,27 @@ class Model:
         tools: Tools | None = None,
         template_variables: Mapping[str, Any] | None = None,
         **options: Unpack[GenerationOptions],
-    ) -> Completion:
+    ) -> Completion: ...
+    @overload
+    def chat(
+        self,
+        messages: Messages,
+        *,
+        tools: Tools | None = None,
+        template_variables: Mapping[str, Any] | None = None,
+        n: int,
+        **options: Unpack[GenerationOptions],
+    ) -> list[Completion]: ...
+    @spelled_out
+    def chat(
+        self,
+        messages: Messages,
+        *,
+        tools: Tools | None = None,
+        template_variables: Mapping[str, Any] | None = None,
+        n: int | None = None,
+        **options: Unpack[GenerationOptions],
+    ) -> Completion | list[Completion]:
         """Answer the last message of a conversation.
 
         Parameters
@@ -216,13 +253,15 @@ class Model:
             Functions the model may call, as JSON schemas, for templates that know them.
         template_variables
             More variables for the template, such as `{"enable_thinking": False}`.
+        n
+            As in `generate`.
         **options
             See `akunu.GenerationOptions`.
 
         Returns
         -------
         Completion
-            Its text is the content of the next assistant message.
+            Its text is the content of the next assistant message. With `n`, a list of `n` of them.
 
         Raises
         ------
@@ -238,9 +277,10 @@ class Model:
         >>> messages += [{"role": "assistant", "content": answer.text}, {"role": "user", "content": "Go on."}]
         >>> model.chat(messages, max_tokens=64).stats.cached_tokens  # doctest: +SKIP
         """
-        return _drain(
-            self.stream_chat(messages, tools=tools, template_variables=template_variables, **options)
-        )
+        start = partial(self.stream_chat, messages, tools=tools, template_variables=template_variables)
+        if n is None:
+            return _drain(start(**options))
+        return self._drain_all([start(**one) for one in self._seeded(n, options)])
 
     @spelled_out
     def stream_chat(
@@ -270,8 +310,16 @@ class Model:
         ids = self.chat_template.encode(messages, tools=tools, variables=template_variables)
         return self._start(self._prompt_ids(ids), options)
 
+    @overload
+    async def agenerate(self, prompt: Prompt, **options: Unpack[GenerationOptions]) -> Completion: ...
+    @overload
+    async def agenerate(
+        self, prompt: Prompt, *, n: int, **options: Unpack[GenerationOptions]
+    ) -> list[Completion]: ...
     @spelled_out
-    async def agenerate(self, prompt: Prompt, **options: Unpack[GenerationOptions]) -> Completion:
+    async def agenerate(
+        self, prompt: Prompt, *, n: int | None = None, **options: Unpack[GenerationOptions]
+    ) -> Completion | list[Completion]:
         """Continue a prompt, for asyncio: `generate` that leaves the event loop free.
 
         When its task is cancelled, the generation ends and the model is free for others.
@@ -280,6 +328,8 @@ class Model:
         ----------
         prompt
             As in `generate`.
+        n
+            As in `generate`.
         **options
             See `akunu.GenerationOptions`.
 
@@ -287,7 +337,9 @@ class Model:
         --------
         >>> result = await model.agenerate("The capital of France is")  # doctest: +SKIP
         """
-        return await _adrain(self.astream(prompt, **options))
+        if n is None:
+            return await _adrain(self.astream(prompt, **options))
+        return await _adrain_all([self.astream(prompt, **one) for one in self._seeded(n, options)])
 
     @spelled_out
     def astream(self, prompt: Prompt, **options: Unpack[GenerationOptions]) -> AsyncStream:
@@ -314,7 +366,7 @@ class Model:
         """
         return AsyncStream(self.stream(prompt, **options))
 
-    @spelled_out
+    @overload
     async def achat(
         self,
         messages: Messages,
@@ -322,21 +374,42 @@ class Model:
         tools: Tools | None = None,
         template_variables: Mapping[str, Any] | None = None,
         **options: Unpack[GenerationOptions],
-    ) -> Completion:
+    ) -> Completion: ...
+    @overload
+    async def achat(
+        self,
+        messages: Messages,
+        *,
+        tools: Tools | None = None,
+        template_variables: Mapping[str, Any] | None = None,
+        n: int,
+        **options: Unpack[GenerationOptions],
+    ) -> list[Completion]: ...
+    @spelled_out
+    async def achat(
+        self,
+        messages: Messages,
+        *,
+        tools: Tools | None = None,
+        template_variables: Mapping[str, Any] | None = None,
+        n: int | None = None,
+        **options: Unpack[GenerationOptions],
+    ) -> Completion | list[Completion]:
         """Answer the last message of a conversation, for asyncio: `chat` that leaves the event loop free.
 
         When its task is cancelled, the generation ends and the model is free for others.
 
         Parameters
         ----------
-        messages, tools, template_variables
+        messages, tools, template_variables, n
             As in `chat`.
         **options
             See `akunu.GenerationOptions`.
         """
-        return await _adrain(
-            self.astream_chat(messages, tools=tools, template_variables=template_variables, **options)
-        )
+        start = partial(self.astream_chat, messages, tools=tools, template_variables=template_variables)
+        if n is None:
+            return await _adrain(start(**options))
+        return await _adrain_all([start(**one) for one in self._seeded(n, options)])
 
     @spelled_out
     def astream_chat(
@@ -397,7 +470,12 @@ class Model:
         --------
         >>> [str(c) for c in model.generate_batch(["One", "Two"], max_tokens=5)]  # doctest: +SKIP
         """
-        streams = [self.stream(prompt, **options) for prompt in prompts]
+        return self._drain_all([self.stream(prompt, **options) for prompt in prompts], progress)
+
+    def _drain_all(
+        self, streams: Sequence[Stream], progress: Callable[[int, int], None] | None = None
+    ) -> list[Completion]:
+        """Run all to their ends, as many together as there are slots."""
         done: list[Completion] = []
         with ThreadPoolExecutor(self._engine.parallel, "akunu-batch") as pool:
             try:
@@ -420,6 +498,12 @@ class Model:
         for stream in list(self._streams):
             if stream.running:
                 stream.cancel()
+
+    def _seeded(self, n: int, options: GenerationOptions) -> list[GenerationOptions]:
+        """The options of each of `n` texts of one prompt."""
+        count = Limit(int, 1, MAX_TEXTS).check("n", n)
+        seed = resolve(options, self.sampling, self.config.vocab_size).seed
+        return [{**options, "seed": (seed + i) % (1 << 64)} for i in range(count)]
 
     def _start(self, ids: npt.NDArray[np.uint32], options: GenerationOptions) -> Stream:
         self._check_open()
@@ -593,6 +677,11 @@ class Model:
                 progress=progress,
             )
 
+    def stats(self) -> ModelStats:
+        """Counts of what runs, waits, is cached, and was done since the model was loaded."""
+        self._check_open()
+        return self._scheduler.stats
+
     @property
     def memory(self) -> Memory:
         """Bytes that the model uses, by purpose."""
@@ -656,3 +745,15 @@ async def _adrain(stream: AsyncStream) -> Completion:
         async for _ in stream:
             pass
     return stream.completion
+
+
+async def _adrain_all(streams: Sequence[AsyncStream]) -> list[Completion]:
+    tasks = [asyncio.ensure_future(_adrain(stream)) for stream in streams]
+    try:
+        return list(await asyncio.gather(*tasks))
+    except BaseException:
+        for task in tasks:
+            if not task.cancelling():  # a second one would cut its farewell short
+                task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise
