@@ -23,6 +23,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "inspect": "Show a model file: metadata, tensors, dispatch table.",
         "profile": "Time every command of a dispatch table.",
         "perplexity": "Measure how well a model predicts a text.",
+        "launch": "Start a coding agent with a model of this machine.",
         "devices": "List the devices that can run a model.",
     }
 )

@@ -26,6 +26,7 @@ from akunu.server.models import Registry
 from akunu.server.openai_chat import chat_completions
 from akunu.server.openai_completions import completions
 from akunu.server.settings import Settings
+from akunu.server.site import site_routes
 from akunu.server.texts import Server
 
 __all__ = ["create_app"]
@@ -81,7 +82,7 @@ def create_app(models: Sequence[ModelSpec], settings: Settings | None = None) ->
             ),
         )
     app = Starlette(
-        routes=routes,
+        routes=[*routes, *site_routes()],
         middleware=middleware,
         exception_handlers={
             ApiError: _on_error,

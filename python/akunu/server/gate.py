@@ -16,6 +16,7 @@ from akunu.server.errors import ApiError, as_api_error, error_response
 from akunu.server.limits import RateLimit
 from akunu.server.metrics import Meters
 from akunu.server.settings import Settings
+from akunu.server.site import PATHS
 from akunu.server.texts import Asked
 
 __all__ = ["Gate"]
@@ -92,7 +93,7 @@ class Gate:
             )  # fmt: skip
         client = scope.get("client")
         address = client[0] if client else "-"
-        if path in _OPEN or scope["method"] == "OPTIONS":
+        if path in _OPEN or path == PATHS[0] or path.startswith(PATHS[1]) or scope["method"] == "OPTIONS":
             return "-"
         key = presented_key(dict(headers))
         holder = settings.keys.holder(key)

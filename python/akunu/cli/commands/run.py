@@ -18,8 +18,7 @@ from akunu.cli.options import generation_arguments, generation_options, load_mod
 from akunu.cli.template import template_options, use_template
 
 if TYPE_CHECKING:
-    from akunu.chatting import Messages
-    from akunu.model import Model
+    from akunu.model import Messages, Model
 
 __all__ = ["command"]
 

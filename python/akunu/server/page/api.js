@@ -1,0 +1,70 @@
+// Talks to the server: OpenAI's chat completions, and the engine's state.
+
+const KEY = "akunu.key";
+let askForKey = async () => null;
+
+export const onKeyWanted = (ask) => { askForKey = ask; };
+
+export class ApiError extends Error {}
+
+async function request(path, options = {}) {
+  for (;;) {
+    const key = sessionStorage.getItem(KEY);
+    const headers = { ...(options.body && { "Content-Type": "application/json" }), ...(key && { Authorization: `Bearer ${key}` }) };
+    let response;
+    try {
+      response = await fetch(path, { ...options, headers });
+    } catch (error) {
+      if (error.name === "AbortError") throw error;
+      throw new ApiError("The server does not answer. Is it running?");
+    }
+    if (response.status === 401) {
+      const given = await askForKey();
+      if (!given) throw new ApiError("The server wants an API key.");
+      sessionStorage.setItem(KEY, given);
+      continue;
+    }
+    if (response.ok) return response;
+    const text = await response.text();
+    let said = text;
+    try { said = JSON.parse(text).error.message; } catch { /* not the API's form */ }
+    throw new ApiError(said || `${response.status} ${response.statusText}`);
+  }
+}
+
+export const getJson = async (path) => (await request(path)).json();
+
+/** The data of each event, until the stream ends. */
+async function* events(body) {
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  let buffer = "";
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      buffer += value.replaceAll("\r", "");
+      let end;
+      while ((end = buffer.indexOf("\n\n")) >= 0) {
+        const lines = buffer.slice(0, end).split("\n");
+        buffer = buffer.slice(end + 2);
+        const data = lines.filter((line) => line.startsWith("data:")).map((line) => line.slice(5).replace(/^ /, ""));
+        if (data.length) yield data.join("\n");
+      }
+    }
+  } finally {
+    reader.cancel().catch(() => {});
+  }
+}
+
+/** Chunks of an answer, as the API gives them. */
+export async function* complete(body, signal) {
+  const payload = { ...body, stream: true, stream_options: { include_usage: true } };
+  const response = await request("v1/chat/completions", { method: "POST", body: JSON.stringify(payload), signal });
+  for await (const data of events(response.body)) {
+    if (data === "[DONE]") return;
+    const chunk = JSON.parse(data);
+    if (chunk.error) throw new ApiError(chunk.error.message);
+    yield chunk;
+  }
+  throw new ApiError("The answer broke off: the connection was closed.");
+}

@@ -1,0 +1,305 @@
+// The page: which conversation is shown, what is being answered, and the keys.
+
+import { ApiError, complete, getJson, onKeyWanted } from "./api.js";
+import { chats, fresh, onStorageFull, payload, remove, save, titleOf } from "./chats.js";
+import { showEngine } from "./engine.js";
+import * as messages from "./messages.js";
+import * as settings from "./settings.js";
+
+const at = (id) => document.getElementById(id);
+const composer = at("composer"), models = at("model"), status = at("status"), sidebar = at("sidebar");
+let chat = chats[0] ?? fresh();
+let answering = null; // { chat, abort }
+
+// -- answers -------------------------------------------------------------------------------------------------------
+
+async function answer(of) {
+  const request = payload(of); // before the empty answer is there
+  const message = { role: "assistant", content: "", writing: true };
+  of.messages.push(message);
+  const abort = new AbortController();
+  answering = { chat: of, abort };
+  draw(() => messages.add(message, of, actions), of);
+  showAnswering();
+  const start = performance.now();
+  let first = 0, frame = 0;
+  const redraw = () => { frame = 0; draw(() => messages.update(message, of, actions), of); };
+  try {
+    for await (const chunk of complete(request, abort.signal)) {
+      const choice = chunk.choices[0];
+      if (choice) take(message, choice);
+      if (!first && (message.content || message.reasoning || message.tool_calls)) first = performance.now();
+      if (chunk.usage) {
+        message.tokens = chunk.usage.completion_tokens;
+        message.cached = chunk.usage.prompt_tokens_details?.cached_tokens;
+      }
+      frame ||= requestAnimationFrame(redraw);
+    }
+  } catch (error) {
+    if (error.name === "AbortError") message.reason = "stopped";
+    else message.failed = error instanceof ApiError ? error.message : String(error);
+  }
+  cancelAnimationFrame(frame);
+  delete message.writing;
+  if (first) {
+    message.first = (first - start) / 1000;
+    message.seconds = (performance.now() - first) / 1000;
+  }
+  answering = null;
+  save();
+  showAnswering();
+  redraw();
+  list();
+}
+
+/** What a chunk adds to a message. */
+function take(message, choice) {
+  const delta = choice.delta ?? {};
+  message.content += delta.content ?? "";
+  if (delta.reasoning_content) message.reasoning = (message.reasoning ?? "") + delta.reasoning_content;
+  for (const part of delta.tool_calls ?? []) {
+    message.tool_calls ??= [];
+    const call = (message.tool_calls[part.index] ??= { id: part.id, type: "function", function: { name: "", arguments: "" } });
+    call.function.name += part.function?.name ?? "";
+    call.function.arguments += part.function?.arguments ?? "";
+  }
+  if (choice.finish_reason) message.reason = choice.finish_reason;
+}
+
+/** Change what is shown of a conversation, if it is the one that is shown; the end stays in view. */
+function draw(change, of) {
+  if (of !== chat) return;
+  const follow = messages.atEnd();
+  change();
+  if (follow) messages.toEnd();
+}
+
+function say(message) {
+  chat.messages.push(message);
+  save();
+  messages.add(message, chat, actions);
+  messages.toEnd();
+  list();
+  answer(chat);
+}
+
+const actions = {
+  send(text) {
+    if (answering || !text.trim()) return;
+    chat.model = models.value;
+    say({ role: "user", content: text });
+  },
+  again(message) {
+    if (answering) return;
+    chat.messages.length = chat.messages.indexOf(message);
+    chat.model = models.value;
+    messages.show(chat, actions);
+    answer(chat);
+  },
+  edited(message, text) {
+    if (answering || !text.trim()) return;
+    chat.messages.length = chat.messages.indexOf(message);
+    messages.show(chat, actions);
+    actions.send(text);
+  },
+  giveBack(call, result) {
+    if (answering) return;
+    const open = chat.messages.findLast((message) => message.tool_calls)?.tool_calls ?? [];
+    chat.messages.push({ role: "tool", tool_call_id: call.id, content: result });
+    save();
+    messages.show(chat, actions);
+    const answered = (one) => chat.messages.some((message) => message.tool_call_id === one.id);
+    if (open.every(answered)) answer(chat);
+  },
+  redraw: (message) => messages.update(message, chat, actions),
+};
+
+function showAnswering() {
+  const here = answering?.chat === chat;
+  at("send").hidden = Boolean(answering);
+  at("stop").hidden = !answering;
+  messages.busy(here);
+  status.textContent = answering && !here ? `answering in “${titleOf(answering.chat)}”` : "";
+}
+
+// -- conversations -------------------------------------------------------------------------------------------------
+
+function list() {
+  const items = chats.map((one) => {
+    const item = document.createElement("li");
+    item.classList.toggle("current", one === chat);
+    const open = document.createElement("button");
+    open.className = "open";
+    open.textContent = titleOf(one);
+    open.title = "Open; twice: rename";
+    if (one === chat) open.setAttribute("aria-current", "true");
+    open.addEventListener("click", () => go(one));
+    open.addEventListener("dblclick", () => rename(one, open));
+    const gone = document.createElement("button");
+    gone.className = "remove";
+    gone.textContent = "×";
+    gone.setAttribute("aria-label", `Delete ${titleOf(one)}`);
+    gone.addEventListener("click", () => forget(one));
+    item.append(open, gone);
+    return item;
+  });
+  at("chats").replaceChildren(...items);
+  document.title = chat.messages.length ? `${titleOf(chat)} – Akunu` : "Akunu";
+}
+
+function go(to) {
+  chat = to;
+  showView(false);
+  if (chat.model && [...models.options].some((option) => option.value === chat.model)) models.value = chat.model;
+  messages.show(chat, actions);
+  settings.fill(chat);
+  showAnswering();
+  list();
+  openSidebar(false);
+  composer.focus();
+}
+
+function rename(one, open) {
+  const field = document.createElement("input");
+  field.value = titleOf(one);
+  field.setAttribute("aria-label", "Title");
+  const done = (keep) => {
+    if (keep && field.value.trim()) one.title = field.value.trim();
+    save();
+    list();
+  };
+  field.addEventListener("blur", () => done(true), { once: true });
+  field.addEventListener("keydown", (event) => {
+    if (event.key === "Enter") field.blur();
+    if (event.key === "Escape") { event.stopPropagation(); field.value = ""; field.blur(); }
+  });
+  open.replaceWith(field);
+  field.select();
+}
+
+function forget(one) {
+  if (one.messages.length && !confirm(`Delete “${titleOf(one)}”?`)) return;
+  if (answering?.chat === one) answering.abort.abort();
+  remove(one);
+  go(one === chat ? chats[0] ?? fresh(one) : chat);
+}
+
+function openSidebar(is) {
+  sidebar.classList.toggle("open", is);
+  at("open-sidebar").setAttribute("aria-expanded", String(is));
+}
+
+function showView(engine) {
+  at("chat").hidden = engine;
+  showEngine(engine);
+  at("show-engine").setAttribute("aria-pressed", String(engine));
+}
+const engineShown = () => at("chat").hidden;
+
+// -- colours -------------------------------------------------------------------------------------------------------
+
+const THEMES = ["system", "light", "dark"];
+function theme(name) {
+  document.documentElement.dataset.theme = name;
+  at("theme").textContent = `Theme: ${name}`;
+  try { localStorage.setItem("akunu.theme", name); } catch { /* no storage: for this visit only */ }
+}
+
+// -- what happens when ---------------------------------------------------------------------------------------------
+
+function grow() {
+  composer.style.height = "auto";
+  composer.style.height = `${composer.scrollHeight + 2}px`;
+}
+
+at("composer-form").addEventListener("submit", (event) => {
+  event.preventDefault();
+  if (answering || !composer.value.trim()) return;
+  const text = composer.value;
+  composer.value = "";
+  grow();
+  actions.send(text);
+});
+composer.addEventListener("input", grow);
+composer.addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+    event.preventDefault();
+    at("composer-form").requestSubmit();
+  }
+  const mine = chat.messages.findLast((message) => message.role === "user");
+  if (event.key === "ArrowUp" && !event.altKey && !composer.value && mine && !answering) {
+    event.preventDefault();
+    messages.edit(mine, actions);
+  }
+});
+
+const step = (by) => {
+  const next = chats[chats.indexOf(chat) + by];
+  if (next) go(next);
+};
+const KEYS = {
+  KeyN: () => go(fresh(chat)),
+  KeyS: () => settings.open(),
+  KeyE: () => showView(!engineShown()),
+  KeyR: () => {
+    const last = chat.messages.at(-1);
+    if (last?.role === "assistant") actions.again(last);
+  },
+  ArrowUp: () => step(-1),
+  ArrowDown: () => step(1),
+};
+document.addEventListener("keydown", (event) => {
+  const typing = /^(INPUT|TEXTAREA|SELECT)$/.test(document.activeElement?.tagName);
+  if (event.altKey && !event.ctrlKey && !event.metaKey && KEYS[event.code]) {
+    event.preventDefault();
+    KEYS[event.code]();
+  } else if (event.key === "Escape" && !document.querySelector("dialog[open]")) {
+    if (answering) answering.abort.abort();
+    else if (sidebar.classList.contains("open")) openSidebar(false);
+    else if (settings.isOpen()) settings.open(false);
+    else if (engineShown()) showView(false);
+  } else if (event.key === "/" && !typing) {
+    event.preventDefault();
+    composer.focus();
+  } else if (event.key === "?" && !typing) {
+    at("help").showModal();
+  }
+});
+
+at("stop").addEventListener("click", () => answering?.abort.abort());
+at("new-chat").addEventListener("click", () => go(fresh(chat)));
+at("delete-chat").addEventListener("click", () => forget(chat));
+at("open-sidebar").addEventListener("click", () => openSidebar(!sidebar.classList.contains("open")));
+at("shade").addEventListener("click", () => openSidebar(false));
+at("open-settings").addEventListener("click", () => settings.open());
+at("close-settings").addEventListener("click", () => settings.open(false));
+at("show-engine").addEventListener("click", () => { showView(!engineShown()); openSidebar(false); });
+at("show-help").addEventListener("click", () => at("help").showModal());
+at("theme").addEventListener("click", () => theme(THEMES[(THEMES.indexOf(document.documentElement.dataset.theme) + 1) % THEMES.length]));
+at("to-end").addEventListener("click", messages.toEnd);
+messages.onScroll(() => { at("to-end").hidden = messages.atEnd(); });
+models.addEventListener("change", () => { chat.model = models.value; chat.touched = true; save(); });
+settings.follow(() => chat);
+onStorageFull(() => { status.textContent = "The browser's storage is full: delete conversations to keep new ones."; });
+onKeyWanted(() => new Promise((resolve) => {
+  const dialog = at("key-dialog");
+  dialog.addEventListener("close", () => resolve(dialog.returnValue === "ok" ? at("key").value : null), { once: true });
+  dialog.returnValue = "";
+  dialog.showModal();
+}));
+
+async function listModels() {
+  try {
+    const { data } = await getJson("v1/models");
+    models.replaceChildren(...data.map(({ id }) => new Option(id, id)));
+    const wanted = chat.model ?? chats.find((one) => one.model)?.model;
+    if (data.some(({ id }) => id === wanted)) models.value = wanted;
+  } catch (error) {
+    status.textContent = error.message;
+  }
+}
+
+for (const one of chats) for (const message of one.messages) delete message.writing; // the page was left while it wrote
+theme(THEMES.includes(localStorage.getItem("akunu.theme")) ? localStorage.getItem("akunu.theme") : "system");
+go(chat);
+listModels();

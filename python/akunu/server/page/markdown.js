@@ -1,0 +1,141 @@
+// Markdown as models write it, made into elements: text never becomes markup.
+
+const element = (tag, ...children) => {
+  const made = document.createElement(tag);
+  made.append(...children);
+  return made;
+};
+
+// Code first: nothing in it means anything else.
+const INLINE = [
+  [/`([^`\n]+)`/, (found) => element("code", found[1])],
+  [/\*\*(?=\S)([^*]*[^\s*])\*\*/, (found) => element("strong", ...inline(found[1]))],
+  [/(?<![\w*])\*(?=[^\s*])([^*\n]*[^\s*])\*(?![\w*])/, (found) => element("em", ...inline(found[1]))],
+  [/(?<!\w)_(?=[^\s_])([^_\n]*[^\s_])_(?!\w)/, (found) => element("em", ...inline(found[1]))],
+  [/~~(?=\S)([^~\n]+)~~/, (found) => element("del", ...inline(found[1]))],
+  [/\[([^\]\n]+)\]\((https?:\/\/[^\s)]+)\)/, (found) => link(found[2], found[1])],
+  [/https?:\/\/[^\s<>)\]]+[^\s<>)\].,;:!?'"]/, (found) => link(found[0], found[0])],
+];
+
+function link(address, text) {
+  const made = element("a", text);
+  made.href = address;
+  made.target = "_blank";
+  made.rel = "noopener noreferrer nofollow";
+  return made;
+}
+
+function inline(text) {
+  const made = [];
+  while (text) {
+    let first = null;
+    for (const [pattern, make] of INLINE) {
+      const found = pattern.exec(text);
+      if (found && (!first || found.index < first.found.index)) first = { found, make };
+    }
+    if (!first) break;
+    if (first.found.index) made.push(text.slice(0, first.found.index));
+    made.push(first.make(first.found));
+    text = text.slice(first.found.index + first.found[0].length);
+  }
+  if (text) made.push(text);
+  return made;
+}
+
+function code(language, text) {
+  const copy = element("button", "Copy");
+  copy.type = "button";
+  copy.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(text);
+    copy.textContent = "Copied";
+    setTimeout(() => { copy.textContent = "Copy"; }, 1200);
+  });
+  copy.hidden = !navigator.clipboard; // only pages from this machine or over HTTPS have one
+  const head = element("div", element("span", language || "text"), copy);
+  head.className = "code-head";
+  return element("pre", head, element("code", text));
+}
+
+const cells = (line) => line.trim().replace(/^\||\|$/g, "").split("|").map((cell) => cell.trim());
+
+function table(lines) {
+  const row = (line, tag) => element("tr", ...cells(line).map((cell) => element(tag, ...inline(cell))));
+  return element("table", element("thead", row(lines[0], "th")), element("tbody", ...lines.slice(2).map((line) => row(line, "td"))));
+}
+
+const ITEM = /^(\s*)([-*+]|\d{1,9}[.)])\s+(.*)$/;
+const FENCE = /^\s*(`{3,}|~{3,})\s*([\w+#.-]*)/;
+const BLOCK = /^(#{1,6}\s|>|\s*(`{3,}|~{3,}))/;
+
+/** A list from line `i` on: [element, the line after it]. */
+function list(lines, i) {
+  const [, indent, mark] = ITEM.exec(lines[i]);
+  const made = element(/\d/.test(mark) ? "ol" : "ul");
+  if (made.tagName === "OL") made.start = parseInt(mark, 10);
+  while (i < lines.length) {
+    const found = ITEM.exec(lines[i]);
+    if (found && found[1].length > indent.length && made.lastChild) {
+      const [inner, next] = list(lines, i);
+      made.lastChild.append(inner);
+      i = next;
+    } else if (found && found[1].length === indent.length) {
+      made.append(element("li", ...inline(found[3])));
+      i += 1;
+    } else if (!found && /^\s+\S/.test(lines[i]) && made.lastChild) {
+      made.lastChild.append(" ", ...inline(lines[i].trim()));
+      i += 1;
+    } else if (!lines[i].trim() && ITEM.test(lines[i + 1] ?? "") && ITEM.exec(lines[i + 1])[1].length >= indent.length) {
+      i += 1;
+    } else {
+      break;
+    }
+  }
+  return [made, i];
+}
+
+/** The elements of a text. */
+export function markdown(text) {
+  const lines = text.split("\n");
+  const made = [];
+  let i = 0;
+  while (i < lines.length) {
+    const line = lines[i];
+    const fence = FENCE.exec(line);
+    if (fence) {
+      const end = lines.findIndex((other, at) => at > i && other.trim().startsWith(fence[1]) && !other.trim().slice(fence[1].length).trim());
+      const last = end < 0 ? lines.length : end;
+      made.push(code(fence[2], lines.slice(i + 1, last).join("\n")));
+      i = last + 1;
+    } else if (!line.trim()) {
+      i += 1;
+    } else if (/^#{1,6}\s/.test(line)) {
+      const [, marks, title] = /^(#+)\s+(.*?)\s*#*$/.exec(line);
+      made.push(element(`h${Math.min(6, marks.length + 2)}`, ...inline(title)));
+      i += 1;
+    } else if (/^\s*([-*_])(\s*\1){2,}\s*$/.test(line)) {
+      made.push(element("hr"));
+      i += 1;
+    } else if (line.startsWith(">")) {
+      let end = i;
+      while (end < lines.length && lines[end].startsWith(">")) end += 1;
+      made.push(element("blockquote", ...markdown(lines.slice(i, end).map((quoted) => quoted.replace(/^> ?/, "")).join("\n"))));
+      i = end;
+    } else if (line.includes("|") && /^\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)+\|?\s*$/.test(lines[i + 1] ?? "")) {
+      let end = i;
+      while (end < lines.length && lines[end].includes("|")) end += 1;
+      made.push(table(lines.slice(i, end)));
+      i = end;
+    } else if (ITEM.test(line)) {
+      const [item, next] = list(lines, i);
+      made.push(item);
+      i = next;
+    } else {
+      let end = i + 1;
+      while (end < lines.length && lines[end].trim() && !BLOCK.test(lines[end]) && !ITEM.test(lines[end])) end += 1;
+      const parts = lines.slice(i, end).flatMap((part, at) => (at ? [element("br"), ...inline(part)] : inline(part)));
+      made.push(element("p", ...parts));
+      i = end;
+    }
+  }
+  return made;
+}

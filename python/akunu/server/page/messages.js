@@ -1,0 +1,124 @@
+// Messages on the page. `actions` does what their buttons say; see app.js.
+
+import { markdown } from "./markdown.js";
+
+const log = document.getElementById("messages");
+const shown = new Map(); // message -> its element
+
+const make = (tag, className, ...children) => {
+  const made = document.createElement(tag);
+  if (className) made.className = className;
+  made.append(...children);
+  return made;
+};
+
+function button(text, title, act) {
+  const made = make("button", "", text);
+  made.type = "button";
+  made.title = title;
+  made.addEventListener("click", act);
+  return made;
+}
+
+const TRIES = ["What is the capital of France?", "Tell me a story about a lighthouse.", "Sort these words: pear, apple, fig."];
+
+/** All messages of a conversation, in the place of what was there. */
+export function show(chat, actions) {
+  shown.clear();
+  log.replaceChildren();
+  if (!chat.messages.length) {
+    const tries = make("div", "tries", ...TRIES.map((text) => button(text, "Send this", () => actions.send(text))));
+    log.append(make("div", "welcome", make("h1", "", "What can I do for you?"), make("div", "", "Models on this machine, at your service."), tries));
+    return;
+  }
+  for (const message of chat.messages) add(message, chat, actions);
+  log.scrollTop = log.scrollHeight;
+}
+
+export function add(message, chat, actions) {
+  log.querySelector(".welcome")?.remove();
+  const made = make("article", `message ${message.role}`);
+  made.setAttribute("aria-label", { user: "You", assistant: "Answer", tool: "Result of a tool" }[message.role]);
+  shown.set(message, made);
+  log.append(made);
+  update(message, chat, actions);
+}
+
+/** Draw a message again, after it has changed. */
+export function update(message, chat, actions) {
+  const made = shown.get(message);
+  if (!made) return;
+  const body = make("div", "body");
+  if (message.role === "assistant") fillAnswer(body, message, chat, actions, made);
+  else body.textContent = message.content;
+  const acts = make("div", "acts");
+  if (!message.writing) {
+    if (navigator.clipboard && message.content) acts.append(button("Copy", "Copy the text", () => navigator.clipboard.writeText(message.content)));
+    if (message.role === "user") acts.append(button("Edit", "Change it, and answer again", () => edit(message, actions, made)));
+    if (message.role === "assistant") acts.append(button("Again", "Another answer (Alt R)", () => actions.again(message)));
+    acts.append(make("span", "facts", facts(message)));
+  }
+  made.replaceChildren(body, acts);
+}
+
+function fillAnswer(body, message, chat, actions, made) {
+  if (message.reasoning) {
+    const box = make("details", "reasoning", make("summary", "", message.writing && !message.content ? "Thinking …" : "Thoughts"), make("div", "", message.reasoning));
+    const before = made.querySelector("details.reasoning");
+    box.open = before ? before.open : false;
+    body.append(box);
+  }
+  body.append(...markdown(message.content));
+  for (const call of message.tool_calls ?? []) body.append(toolCall(call, message, chat, actions));
+  if (message.failed) body.append(make("div", "failed", message.failed));
+  if (message.writing) body.append(make("span", "waiting"));
+}
+
+function toolCall(call, message, chat, actions) {
+  let written = call.function.arguments;
+  try { written = JSON.stringify(JSON.parse(written), null, 1).replace(/\n */g, " "); } catch { /* not whole yet */ }
+  const box = make("div", "tool-call", make("b", "", call.function.name), " ", make("code", "", written));
+  const answered = chat.messages.some((other) => other.tool_call_id === call.id);
+  if (!message.writing && !answered) {
+    const result = make("input");
+    result.placeholder = "What the tool gives back";
+    result.setAttribute("aria-label", `Result of ${call.function.name}`);
+    const form = make("form", "", result, make("button", "", "Give back"));
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      actions.giveBack(call, result.value);
+    });
+    box.append(form);
+  }
+  return box;
+}
+
+function facts(message) {
+  const said = [];
+  if (message.tokens && message.seconds > 0) said.push(`${message.tokens} tokens, ${(message.tokens / message.seconds).toFixed(1)}/s`);
+  if (message.first > 0) said.push(`first after ${message.first < 1 ? `${Math.round(message.first * 1000)} ms` : `${message.first.toFixed(1)} s`}`);
+  if (message.cached) said.push(`${message.cached} of the prompt from the cache`);
+  if (message.reason === "length") said.push("cut: no room for more");
+  if (message.reason === "stopped") said.push("stopped");
+  return said.join(" · ");
+}
+
+export function edit(message, actions, made = shown.get(message)) {
+  const field = make("textarea", "edit");
+  field.value = message.content;
+  const leave = () => actions.redraw(message);
+  const done = button("Send", "Enter", () => actions.edited(message, field.value));
+  field.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") { event.stopPropagation(); leave(); }
+    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) { event.preventDefault(); done.click(); }
+  });
+  made.replaceChildren(field, make("div", "acts", done, button("Cancel", "Esc", leave)));
+  field.focus();
+}
+
+// The newest text stays in view, unless the reader has scrolled away from it.
+const NEAR = 60;
+export const atEnd = () => log.scrollHeight - log.scrollTop - log.clientHeight < NEAR;
+export const toEnd = () => { log.scrollTop = log.scrollHeight; };
+export const onScroll = (act) => log.addEventListener("scroll", act, { passive: true });
+export const busy = (is) => log.setAttribute("aria-busy", String(is));

@@ -1,0 +1,158 @@
+"""`akunu launch`: what each program is told, and the server that lives as long as it does."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import tomllib
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from akunu.cli.programs import PROGRAMS, Target
+
+SPY = """#!{python}
+import json, os, sys
+json.dump({{"arguments": sys.argv[1:], "environment": dict(os.environ)}}, open({told!r}, "w"))
+sys.exit(3)
+"""
+
+
+class Server:
+    """A server that runs already, and that has one model."""
+
+    def __init__(self) -> None:
+        class Handler(BaseHTTPRequestHandler):
+            def log_message(self, *_: object) -> None: ...
+
+            def do_GET(self) -> None:
+                allowed = self.headers.get("Authorization") == "Bearer local"
+                body = json.dumps({"data": [{"id": "small"}, {"id": "large"}]}).encode()
+                self.send_response(200 if allowed else 401)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.http.serve_forever, daemon=True).start()
+        self.url = f"http://127.0.0.1:{self.http.server_port}"
+
+
+@pytest.fixture
+def server():
+    server = Server()
+    yield server
+    server.http.shutdown()
+    server.http.server_close()
+
+
+@pytest.fixture
+def spy(tmp_path, monkeypatch) -> Path:
+    """Programs that write down what they were told, in the place of the real ones."""
+    told = tmp_path / "told.json"
+    for program in PROGRAMS.values():
+        file = tmp_path / "bin" / program.executable
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(SPY.format(python=sys.executable, told=str(told)))
+        file.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-the-users-own")
+    return told
+
+
+def test_claude_is_told_by_its_environment(akunu_cli, server, spy):
+    ran = akunu_cli("launch", "claude", "--url", server.url + "/v1/", "--", "-p", "hello")
+    assert ran.status == 3, ran.err  # the program's own
+    told = json.loads(spy.read_text())
+    environment = told["environment"]
+    assert told["arguments"] == ["-p", "hello"]
+    assert environment["ANTHROPIC_BASE_URL"] == server.url
+    assert environment["ANTHROPIC_MODEL"] == environment["ANTHROPIC_DEFAULT_HAIKU_MODEL"] == "small"
+    assert environment["ANTHROPIC_AUTH_TOKEN"] == "local" and "ANTHROPIC_API_KEY" not in environment
+
+
+def test_codex_is_told_by_arguments_that_are_toml(akunu_cli, server, spy):
+    assert akunu_cli("launch", "codex", "--url", server.url, "-m", "large").status == 3
+    told = json.loads(spy.read_text())
+    settings = [
+        value for flag, value in zip(told["arguments"], told["arguments"][1:], strict=False) if flag == "-c"
+    ]
+    config = tomllib.loads("\n".join(settings))
+    provider = config["model_providers"][config["model_provider"]]
+    assert provider["base_url"] == f"{server.url}/v1" and provider["wire_api"] == "responses"
+    assert told["environment"][provider["env_key"]] == "local"
+    assert told["arguments"][-2:] == ["-m", "large"]
+
+
+def test_opencode_is_told_by_a_config(akunu_cli, server, spy):
+    assert akunu_cli("launch", "opencode", "--url", server.url, "--", "run", "hi").status == 3
+    told = json.loads(spy.read_text())
+    config = json.loads(told["environment"]["OPENCODE_CONFIG_CONTENT"])
+    provider, model = config["model"].split("/")
+    assert config["provider"][provider]["options"]["baseURL"] == f"{server.url}/v1"
+    assert model in config["provider"][provider]["models"]
+    assert told["arguments"] == ["run", "hi"]
+
+
+def test_a_name_with_quotes_stays_one_name():
+    target = Target("http://127.0.0.1:1", 'a "b" / c', "k")
+    for program in PROGRAMS.values():
+        said = [*program.arguments(target), *(value or "" for value in program.environment(target).values())]
+        assert any(target.model in text or json.dumps(target.model)[1:-1] in text for text in said)
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["launch", "claude"], "which model? -m MODEL names it"),
+        (["launch", "emacs"], "'emacs' is not one of 'claude', 'codex', 'opencode'"),
+        (["launch", "claude", "--url", "http://127.0.0.1:1"], "no server of models answers there"),
+        (
+            ["launch", "claude", "--url", "http://127.0.0.1:1", "-c", "99"],
+            "--context is for a server that is started",
+        ),
+    ],
+)
+def test_a_launch_that_cannot_be_says_why(args, message, akunu_cli, spy):
+    ran = akunu_cli(*args)
+    assert ran.status != 0 and message in ran.err
+    assert not spy.exists()
+
+
+def test_a_model_or_a_key_that_the_server_does_not_know(akunu_cli, server, spy):
+    assert (
+        "has no model 'huge'; it has small, large"
+        in akunu_cli("launch", "claude", "--url", server.url, "-m", "huge").err
+    )
+    assert (
+        "is --api-key right?" in akunu_cli("launch", "claude", "--url", server.url, "--api-key", "wrong").err
+    )
+
+
+def test_a_program_that_is_not_there_says_how_to_get_it(akunu_cli, monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    ran = akunu_cli("launch", "codex", "-m", "ember")
+    assert ran.status == 1
+    assert "Codex is not installed: no 'codex' is on the PATH; npm install -g @openai/codex" in ran.err
+
+
+def test_a_server_is_started_for_the_program_and_ends_with_it(spy):
+    command = [sys.executable, "-m", "akunu", "launch", "claude", "-m", "ember", "--", "go"]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert ran.returncode == 3, ran.stderr
+    url = json.loads(spy.read_text())["environment"]["ANTHROPIC_BASE_URL"]
+    port = int(url.rsplit(":", 1)[1])
+    listening = (
+        {
+            int(line.split()[1].split(":")[1], 16)
+            for line in Path("/proc/net/tcp").read_text().splitlines()[1:]
+            if line.split()[3] == "0A"
+        }
+        if Path("/proc/net/tcp").exists()
+        else set()
+    )
+    assert port not in listening

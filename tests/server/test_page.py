@@ -1,0 +1,200 @@
+"""The built-in page, in a headless Chromium, against a server of ember."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from akunu.server import Settings
+from akunu.server.auth import Keys
+
+from .conftest import serving
+
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+FLAGS = [
+    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+]
+KEY = "secret-key-of-the-test"
+KEYS = Keys({hashlib.sha256(KEY.encode()).hexdigest(): "me"})
+DONE = ".message.assistant:last-of-type .facts:not(:empty)"
+TOOLS = """[{"type": "function", "function": {"name": "get_weather", "description": "The weather of a city",
+"parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}}}]"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    if CHROMIUM is None:
+        if os.environ.get("CI"):
+            pytest.fail("Chromium is not installed")
+        pytest.skip("Chromium is not installed")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(browser, served) -> Iterator[Any]:
+    """A page of a browser that knows nothing yet; what it complains of fails the test."""
+    context = browser.new_context(viewport={"width": 1280, "height": 800})
+    page = context.new_page()
+    complaints: list[str] = []
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("console", lambda line: complaints.append(line.text) if "Policy" in line.text else None)
+    page.goto(served.url)
+    page.wait_for_selector(".welcome")
+    yield page
+    context.close()
+    assert complaints == []
+
+
+def ask(page: Any, text: str) -> str:
+    """Send a message; returns the answer's text when it is whole."""
+    page.fill("#composer", text)
+    page.press("#composer", "Enter")
+    page.wait_for_selector(DONE, timeout=60_000)
+    return str(page.inner_text(".message.assistant:last-of-type .body"))
+
+
+def settle(page: Any, **values: str) -> None:
+    """Settings of the conversation; the answers become those of every run."""
+    page.keyboard.press("Alt+s")
+    for name, value in {"temperature": "0", **values}.items():
+        page.fill(f"[name={name}]", value)
+    page.keyboard.press("Escape")
+
+
+def test_a_question_is_answered_and_kept(page):
+    settle(page)
+    assert "Paris" in ask(page, "What is the capital of France?")
+    assert re.search(r"\d+ tokens, [\d.]+/s", page.inner_text(DONE))
+    page.reload()
+    page.wait_for_selector(".message.assistant")
+    assert "Paris" in page.inner_text("#messages")
+    assert page.inner_text("#chats .current").startswith("What is the capital of France?")
+
+
+def test_stop_edit_and_again(page):
+    settle(page, max_tokens="2000")
+    page.fill("#composer", "Tell me a story about a lighthouse.")
+    page.press("#composer", "Enter")
+    page.wait_for_selector(".message.assistant .body p")
+    page.keyboard.press("Escape")
+    page.wait_for_selector("#send:not([hidden])")
+    assert "stopped" in page.inner_text(".message.assistant .facts")
+    page.press("#composer", "ArrowUp")
+    page.fill("textarea.edit", "What is the capital of Italy?")
+    page.press("textarea.edit", "Enter")
+    page.wait_for_selector(DONE)
+    assert page.locator(".message").count() == 2 and "Rome" in page.inner_text("#messages")
+    page.keyboard.press("Alt+r")
+    page.wait_for_selector("#stop:not([hidden])", state="attached")
+    page.wait_for_selector(DONE)
+    assert page.locator(".message").count() == 2 and "Rome" in page.inner_text("#messages")
+
+
+def test_conversations_are_apart(page):
+    settle(page, system="Answer in upper case.")
+    ask(page, "What is the capital of Spain?")
+    page.keyboard.press("Alt+n")
+    page.wait_for_selector(".welcome")
+    assert (
+        page.input_value("[name=system]") == "Answer in upper case."
+    )  # a new one begins with the last settings
+    ask(page, "Hello!")
+    assert page.locator("#chats li").count() == 2
+    page.keyboard.press("Alt+ArrowDown")
+    assert "Spain" in page.inner_text("#messages")
+    page.on("dialog", lambda dialog: dialog.accept())
+    page.click("#chats .current .remove", force=True)
+    assert "Spain" not in page.inner_text("#messages") and page.locator("#chats li").count() == 1
+
+
+def test_a_tools_call_is_shown_and_answered(page):
+    settle(page, tools=TOOLS)
+    ask(page, "What is the weather in Oslo?")
+    assert "get_weather" in page.inner_text(".tool-call")
+    page.fill(".tool-call input", '{"temperature": 7, "sky": "rain"}')
+    page.press(".tool-call input", "Enter")
+    page.wait_for_selector(".message.tool")
+    page.wait_for_selector(DONE)
+    assert page.locator(".message.assistant").count() == 2
+
+
+def test_what_is_written_never_becomes_markup(page):
+    text = '<img src=x onerror="document.title=1"> [x](javascript:alert(1)) `<b>` **bold**'
+    found = page.evaluate(
+        """async (text) => {
+            const { markdown } = await import("/page/markdown.js");
+            const box = document.createElement("div");
+            box.append(...markdown(text));
+            const strong = box.querySelector("strong").textContent;
+            return [box.querySelectorAll("img, a, b").length, strong, box.textContent];
+        }""",
+        text,
+    )
+    assert found == [0, "bold", '<img src=x onerror="document.title=1"> [x](javascript:alert(1)) <b> bold']
+
+
+def test_an_error_is_shown_and_leaves_the_conversation_usable(page):
+    settle(page)
+    page.route(
+        "**/v1/chat/completions",
+        lambda route: route.fulfill(status=503, json={"error": {"message": "too busy"}}),
+    )
+    page.fill("#composer", "Hello!")
+    page.press("#composer", "Enter")
+    page.wait_for_selector(".failed")
+    assert page.inner_text(".failed") == "too busy"
+    page.unroute("**/v1/chat/completions")
+    page.keyboard.press("Alt+r")
+    page.wait_for_selector(DONE)
+    assert page.locator(".failed").count() == 0
+
+
+def test_a_phone_shows_one_thing_at_a_time(browser, served):
+    context = browser.new_context(viewport={"width": 390, "height": 780}, has_touch=True)
+    page = context.new_page()
+    page.goto(served.url)
+    page.wait_for_selector(".welcome")
+    assert not page.is_visible("#sidebar")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    ask(page, "What is the capital of France?")
+    page.click("#open-sidebar")
+    page.wait_for_selector("#sidebar.open")
+    page.mouse.click(380, 400)
+    page.wait_for_selector("#sidebar", state="hidden")
+    context.close()
+
+
+def test_dark_and_light(page):
+    def background() -> str:
+        return str(page.evaluate("getComputedStyle(document.body).backgroundColor"))
+
+    seen = {background()}
+    for _ in range(2):
+        page.click("#theme")
+        seen.add(background())
+    assert len(seen) == 2
+
+
+def test_a_key_is_asked_for_once(browser):
+    with serving(settings=Settings(keys=KEYS)) as served:
+        context = browser.new_context()
+        page = context.new_page()
+        page.goto(served.url)
+        page.wait_for_selector("#key-dialog[open]")
+        page.fill("#key", KEY)
+        page.press("#key", "Enter")
+        page.wait_for_selector("#model option", state="attached")
+        ask(page, "Hello!")
+        context.close()
