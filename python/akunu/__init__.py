@@ -28,10 +28,13 @@ from akunu.errors import (
 if TYPE_CHECKING:
     from akunu._core import devices
     from akunu.chat import ChatTemplate
+    from akunu.chat.options import ChatOptions
     from akunu.generation import Completion, Piece, Stats, TokenLogprob
     from akunu.loading import load
-    from akunu.model import Memory, Model
+    from akunu.memory import Memory
+    from akunu.model import Model
     from akunu.options import GenerationOptions, Sampling
+    from akunu.scheduling import ModelStats
     from akunu.streams import AsyncStream, Stream
     from akunu.structured import StructuralTag, Tag
     from akunu.tokenizer import Tokenizer
@@ -43,6 +46,7 @@ __all__ = [
     "AsyncStream",
     "AudioError",
     "BusyError",
+    "ChatOptions",
     "ChatTemplate",
     "Completion",
     "ContextLengthError",
@@ -52,6 +56,7 @@ __all__ = [
     "Memory",
     "Model",
     "ModelFileError",
+    "ModelStats",
     "Piece",
     "Sampling",
     "Stats",
@@ -70,11 +75,13 @@ __all__ = [
 
 _HOME: Final = {
     "AsyncStream": "akunu.streams",
+    "ChatOptions": "akunu.chat.options",
     "ChatTemplate": "akunu.chat",
     "Completion": "akunu.generation",
     "GenerationOptions": "akunu.options",
-    "Memory": "akunu.model",
+    "Memory": "akunu.memory",
     "Model": "akunu.model",
+    "ModelStats": "akunu.scheduling",
     "Piece": "akunu.generation",
     "Sampling": "akunu.options",
     "Stats": "akunu.generation",

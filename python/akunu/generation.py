@@ -9,9 +9,11 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Generator, Iterable
+from collections.abc import Sequence as AnySequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
+from akunu.chat.deltas import Delta
 from akunu.scheduling import Sequence
 from akunu.stopping import StopMatcher
 from akunu.tokenizer import StreamingDetokenizer
@@ -111,6 +113,9 @@ class Completion:
         Seed of the random numbers: the same seed, prompt and settings give the same text.
     stop : str | None
         The stop text that ended it, if one did.
+    message : dict[str, Any] | None
+        Of a chat: the answer as a message in OpenAI's form, with `role`, `content`, and where there are some
+        `reasoning_content` and `tool_calls`. `text` is all that the model wrote, marks included.
     """
 
     text: str
@@ -120,6 +125,7 @@ class Completion:
     stats: Stats
     seed: int
     stop: str | None = None
+    message: dict[str, Any] | None = None
 
     def __hash__(self) -> int:
         return hash((self.text, self.finish_reason, self.stats, self.seed, self.stop))  # what cannot change
@@ -140,12 +146,16 @@ class Piece(str):
         The token ids; those of all pieces together are `Completion.ids`.
     logprobs : list of TokenLogprob, or None
         One entry for each of `ids`, or None when they were not asked for.
+    deltas : sequence of Delta
+        In an answer of a chat, what the text up to here has said and no earlier piece: content, reasoning,
+        calls of tools (`akunu.chat`).
     """
 
-    __slots__ = ("ids", "logprobs")
+    __slots__ = ("deltas", "ids", "logprobs")
 
     ids: list[int]
     logprobs: list[TokenLogprob] | None
+    deltas: AnySequence[Delta]
 
     def __new__(
         cls, text: str, ids: Iterable[int] = (), logprobs: Iterable[TokenLogprob] | None = None
@@ -153,6 +163,7 @@ class Piece(str):
         piece = super().__new__(cls, text)
         piece.ids = list(ids)
         piece.logprobs = None if logprobs is None else list(logprobs)
+        piece.deltas = ()
         return piece
 
 
@@ -173,6 +184,8 @@ class Generation:
         Token ids of the prompt [n], n >= 1.
     request
         Checked arguments.
+    visible
+        Ids of control tokens that are to be seen in the text.
     """
 
     def __init__(
@@ -181,6 +194,7 @@ class Generation:
         tokenizer: Tokenizer | None,
         prompt: npt.NDArray[np.uint32],
         request: Request,
+        visible: frozenset[int] = frozenset(),
     ) -> None:
         self._scheduler = scheduler
         self._request = request
@@ -197,7 +211,11 @@ class Generation:
             request.wait_timeout,
             request.speculative and request.structure is None,
         )
-        self._detokenizer = StreamingDetokenizer(tokenizer, after=prompt[-1:].tolist()) if tokenizer else None
+        self._detokenizer = (
+            StreamingDetokenizer(tokenizer, after=prompt[-1:].tolist(), visible=visible)
+            if tokenizer
+            else None
+        )
         self._matcher = StopMatcher(request.stop)
         self._ids: list[int] = []
         self._logprobs: list[TokenLogprob] = []

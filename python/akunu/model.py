@@ -10,67 +10,40 @@ import os
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self, Unpack
+from typing import Any, Final, Self, Unpack, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from akunu._core import Engine
 from akunu.chat import ChatTemplate
+from akunu.chat.reading import Reading
+from akunu.chatting import Chatting
 from akunu.config import ModelConfig
 from akunu.errors import AkunuError, InvalidArgumentError, TokenizerError, UnsupportedError
 from akunu.generation import Completion, Generation
+from akunu.memory import Memory
 from akunu.options import GenerationOptions, Limit, Sampling, resolve
 from akunu.perplexity import perplexity
-from akunu.scheduling import Scheduler
+from akunu.scheduling import ModelStats, Scheduler
 from akunu.signatures import spelled_out
-from akunu.streams import AsyncStream, Stream
+from akunu.streams import AsyncStream, Stream, acompleted, acompleted_all, completed
 from akunu.tokenizer import Segment, Tokenizer
 
-__all__ = ["Memory", "Messages", "Model", "Prompt", "Tools"]
+__all__ = ["Model", "Prompt"]
 
 Prompt = str | Sequence[int] | npt.NDArray[np.integer[Any]]
 """Text, or token ids."""
-Messages = Sequence[Mapping[str, Any]]
-"""Messages of a conversation."""
-Tools = Sequence[Mapping[str, Any]]
-"""Definitions of functions, as JSON schemas."""
 
+MAX_TEXTS: Final = 256
+"""Texts of one prompt."""
 _TEMPLATE_KEY: Final = "tokenizer.chat_template"
 
 
-@dataclass(frozen=True, slots=True)
-class Memory:
-    """Bytes that a model uses, by purpose.
-
-    Attributes
-    ----------
-    weights : int
-        Copied or repacked weights.
-    weights_mapped : int
-        Weights used straight from the file's mapping: the system may drop and re-read these pages.
-    kv_cache : int
-        Keys and values of the whole context.
-    scratch : int
-        Activations and logits.
-    """
-
-    weights: int
-    weights_mapped: int
-    kv_cache: int
-    scratch: int
-
-    @property
-    def total(self) -> int:
-        """All of them."""
-        return self.weights + self.weights_mapped + self.kv_cache + self.scratch
-
-
-class Model:
+class Model(Chatting):
     """A model, as `akunu.load` returns it.
 
     Methods may be called from any thread. Generations run together, up to `parallel` of them in each step;
@@ -139,8 +112,16 @@ class Model:
 
     # -- generating ------------------------------------------------------------------------------------------
 
+    @overload
+    def generate(self, prompt: Prompt, **options: Unpack[GenerationOptions]) -> Completion: ...
+    @overload
+    def generate(
+        self, prompt: Prompt, *, n: int, **options: Unpack[GenerationOptions]
+    ) -> list[Completion]: ...
     @spelled_out
-    def generate(self, prompt: Prompt, **options: Unpack[GenerationOptions]) -> Completion:
+    def generate(
+        self, prompt: Prompt, *, n: int | None = None, **options: Unpack[GenerationOptions]
+    ) -> Completion | list[Completion]:
         """Continue a prompt.
 
         Parameters
@@ -148,13 +129,16 @@ class Model:
         prompt
             Text, to which the tokenizer adds what the model expects (such as a BOS token), or token ids,
             which are taken as they are. Text that looks like a control token is not one.
+        n
+            Texts to write, at most 256, as a list; the prompt is run once. Text i has the seed `seed + i`
+            (modulo 2**64), so it is that of a call of its own with that seed.
         **options
             See `akunu.GenerationOptions`. What is not given comes from `sampling`.
 
         Returns
         -------
         Completion
-            Text, ids, log-probabilities, the reason to end, and statistics.
+            Text, ids, log-probabilities, the reason to end, and statistics. With `n`, a list of `n` of them.
 
         Raises
         ------
@@ -172,7 +156,9 @@ class Model:
         >>> result = model.generate("The capital of France is", max_tokens=8, temperature=0)  # doctest: +SKIP
         >>> result.text, result.finish_reason  # doctest: +SKIP
         """
-        return _drain(self.stream(prompt, **options))
+        if n is None:
+            return completed(self.stream(prompt, **options))
+        return self._completed_all([self.stream(prompt, **one) for one in self._seeded(n, options)])
 
     @spelled_out
     def stream(self, prompt: Prompt, **options: Unpack[GenerationOptions]) -> Stream:
@@ -193,85 +179,18 @@ class Model:
         Stream
             An iterator of `Piece`, a `str` with its token ids, that also holds the `completion`.
         """
-        return self._start(self._prompt_ids(prompt), options)
+        return self._start(prompt, options)
 
+    @overload
+    async def agenerate(self, prompt: Prompt, **options: Unpack[GenerationOptions]) -> Completion: ...
+    @overload
+    async def agenerate(
+        self, prompt: Prompt, *, n: int, **options: Unpack[GenerationOptions]
+    ) -> list[Completion]: ...
     @spelled_out
-    def chat(
-        self,
-        messages: Messages,
-        *,
-        tools: Tools | None = None,
-        template_variables: Mapping[str, Any] | None = None,
-        **options: Unpack[GenerationOptions],
-    ) -> Completion:
-        """Answer the last message of a conversation.
-
-        Parameters
-        ----------
-        messages
-            The whole conversation, each with `role` ("system", "user", "assistant", …) and `content`; the
-            chat template of the model file formats it. A content is a text, or a list of parts such as
-            `{"type": "text", "text": "…"}`. What looks like a control token in it is not one.
-        tools
-            Functions the model may call, as JSON schemas, for templates that know them.
-        template_variables
-            More variables for the template, such as `{"enable_thinking": False}`.
-        **options
-            See `akunu.GenerationOptions`.
-
-        Returns
-        -------
-        Completion
-            Its text is the content of the next assistant message.
-
-        Raises
-        ------
-        TemplateError
-            If the model file has no chat template (see `chat_template`), or it refuses the messages.
-        InvalidArgumentError, ContextLengthError, BusyError, KeyboardInterrupt
-            As in `generate`.
-
-        Examples
-        --------
-        >>> messages = [{"role": "user", "content": "Hello!"}]
-        >>> answer = model.chat(messages, max_tokens=64)  # doctest: +SKIP
-        >>> messages += [{"role": "assistant", "content": answer.text}, {"role": "user", "content": "Go on."}]
-        >>> model.chat(messages, max_tokens=64).stats.cached_tokens  # doctest: +SKIP
-        """
-        return _drain(
-            self.stream_chat(messages, tools=tools, template_variables=template_variables, **options)
-        )
-
-    @spelled_out
-    def stream_chat(
-        self,
-        messages: Messages,
-        *,
-        tools: Tools | None = None,
-        template_variables: Mapping[str, Any] | None = None,
-        **options: Unpack[GenerationOptions],
-    ) -> Stream:
-        """Answer the last message of a conversation, piece by piece.
-
-        Raises what `chat` does.
-
-        Parameters
-        ----------
-        messages, tools, template_variables
-            As in `chat`.
-        **options
-            See `akunu.GenerationOptions`.
-
-        Returns
-        -------
-        Stream
-            As from `stream`.
-        """
-        ids = self.chat_template.encode(messages, tools=tools, variables=template_variables)
-        return self._start(self._prompt_ids(ids), options)
-
-    @spelled_out
-    async def agenerate(self, prompt: Prompt, **options: Unpack[GenerationOptions]) -> Completion:
+    async def agenerate(
+        self, prompt: Prompt, *, n: int | None = None, **options: Unpack[GenerationOptions]
+    ) -> Completion | list[Completion]:
         """Continue a prompt, for asyncio: `generate` that leaves the event loop free.
 
         When its task is cancelled, the generation ends and the model is free for others.
@@ -280,6 +199,8 @@ class Model:
         ----------
         prompt
             As in `generate`.
+        n
+            As in `generate`.
         **options
             See `akunu.GenerationOptions`.
 
@@ -287,7 +208,9 @@ class Model:
         --------
         >>> result = await model.agenerate("The capital of France is")  # doctest: +SKIP
         """
-        return await _adrain(self.astream(prompt, **options))
+        if n is None:
+            return await acompleted(self.astream(prompt, **options))
+        return await acompleted_all([self.astream(prompt, **one) for one in self._seeded(n, options)])
 
     @spelled_out
     def astream(self, prompt: Prompt, **options: Unpack[GenerationOptions]) -> AsyncStream:
@@ -313,57 +236,6 @@ class Model:
         ...     print(piece, end="", flush=True)
         """
         return AsyncStream(self.stream(prompt, **options))
-
-    @spelled_out
-    async def achat(
-        self,
-        messages: Messages,
-        *,
-        tools: Tools | None = None,
-        template_variables: Mapping[str, Any] | None = None,
-        **options: Unpack[GenerationOptions],
-    ) -> Completion:
-        """Answer the last message of a conversation, for asyncio: `chat` that leaves the event loop free.
-
-        When its task is cancelled, the generation ends and the model is free for others.
-
-        Parameters
-        ----------
-        messages, tools, template_variables
-            As in `chat`.
-        **options
-            See `akunu.GenerationOptions`.
-        """
-        return await _adrain(
-            self.astream_chat(messages, tools=tools, template_variables=template_variables, **options)
-        )
-
-    @spelled_out
-    def astream_chat(
-        self,
-        messages: Messages,
-        *,
-        tools: Tools | None = None,
-        template_variables: Mapping[str, Any] | None = None,
-        **options: Unpack[GenerationOptions],
-    ) -> AsyncStream:
-        """Answer the last message of a conversation, piece by piece, for asyncio.
-
-        Parameters
-        ----------
-        messages, tools, template_variables
-            As in `chat`.
-        **options
-            See `akunu.GenerationOptions`.
-
-        Returns
-        -------
-        AsyncStream
-            As from `astream`.
-        """
-        return AsyncStream(
-            self.stream_chat(messages, tools=tools, template_variables=template_variables, **options)
-        )
 
     def generate_batch(
         self,
@@ -397,11 +269,16 @@ class Model:
         --------
         >>> [str(c) for c in model.generate_batch(["One", "Two"], max_tokens=5)]  # doctest: +SKIP
         """
-        streams = [self.stream(prompt, **options) for prompt in prompts]
+        return self._completed_all([self.stream(prompt, **options) for prompt in prompts], progress)
+
+    def _completed_all(
+        self, streams: Sequence[Stream], progress: Callable[[int, int], None] | None = None
+    ) -> list[Completion]:
+        """Run all to their ends, as many together as there are slots."""
         done: list[Completion] = []
         with ThreadPoolExecutor(self._engine.parallel, "akunu-batch") as pool:
             try:
-                for completion in pool.map(_drain, streams):
+                for completion in pool.map(completed, streams):
                     done.append(completion)
                     if progress is not None:
                         progress(len(done), len(streams))
@@ -421,12 +298,21 @@ class Model:
             if stream.running:
                 stream.cancel()
 
-    def _start(self, ids: npt.NDArray[np.uint32], options: GenerationOptions) -> Stream:
+    def _seeded(self, n: int, options: GenerationOptions) -> list[GenerationOptions]:
+        """The options of each of `n` texts of one prompt."""
+        count = Limit(int, 1, MAX_TEXTS).check("n", n)
+        seed = resolve(options, self.sampling, self.config.vocab_size).seed
+        return [{**options, "seed": (seed + i) % (1 << 64)} for i in range(count)]
+
+    def _start(self, prompt: Prompt, options: GenerationOptions, reading: Reading | None = None) -> Stream:
         self._check_open()
+        ids = self._prompt_ids(prompt)
         request = resolve(options, self.sampling, self.config.vocab_size)
         if request.structure is not None:
             raise UnsupportedError(f"{request.structure.kind}: this build cannot constrain texts yet")
-        stream = Stream(self, Generation(self._scheduler, self._tokenizer, ids, request))
+        visible = reading.visible if reading else frozenset[int]()
+        generation = Generation(self._scheduler, self._tokenizer, ids, request, visible)
+        stream = Stream(self, generation, reading)
         self._streams.add(stream)
         return stream
 
@@ -462,32 +348,6 @@ class Model:
     def detokenize(self, ids: Sequence[int] | npt.NDArray[np.integer[Any]]) -> str:
         """Text of token ids."""
         return self.tokenizer.decode(self._checked_ids(ids).tolist())
-
-    @property
-    def chat_template(self) -> ChatTemplate:
-        """The chat template, by default the one of the model file; may be set.
-
-        Raises
-        ------
-        TemplateError
-            If the file has none, or it does not compile.
-
-        Examples
-        --------
-        >>> model.chat_template = akunu.ChatTemplate.named("chatml", model.tokenizer)  # doctest: +SKIP
-        """
-        if self._template is None:
-            self._template = ChatTemplate.from_metadata(self._template_metadata, self.tokenizer)
-        return self._template
-
-    @chat_template.setter
-    def chat_template(self, template: ChatTemplate) -> None:
-        if not isinstance(template, ChatTemplate):
-            raise InvalidArgumentError(
-                f"chat_template: expected an akunu.ChatTemplate, got {type(template).__name__}; "
-                "make one of a text by ChatTemplate(text, model.tokenizer)"
-            )
-        self._template = template
 
     def _prompt_ids(self, prompt: Prompt) -> npt.NDArray[np.uint32]:
         if isinstance(prompt, str):
@@ -593,6 +453,11 @@ class Model:
                 progress=progress,
             )
 
+    def stats(self) -> ModelStats:
+        """Counts of what runs, waits, is cached, and was done since the model was loaded."""
+        self._check_open()
+        return self._scheduler.stats
+
     @property
     def memory(self) -> Memory:
         """Bytes that the model uses, by purpose."""
@@ -642,17 +507,3 @@ class Model:
     def __repr__(self) -> str:
         state = " closed" if self._closed else ""
         return f"<akunu.Model {self.name} ({self.config.arch}), context {self.context}{state}>"
-
-
-def _drain(stream: Stream) -> Completion:
-    with closing(stream):
-        for _ in stream:
-            pass
-    return stream.completion
-
-
-async def _adrain(stream: AsyncStream) -> Completion:
-    async with stream:
-        async for _ in stream:
-            pass
-    return stream.completion

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from textwrap import indent
 from typing import Any, TypeVar, get_type_hints
 
 from akunu.options import GenerationOptions
@@ -14,28 +15,36 @@ __all__ = ["spelled_out"]
 F = TypeVar("F", bound=Callable[..., Any])
 
 _PLACE = re.compile(r"^( *)\*\*options\n(?:\1 +.*\n)+", re.MULTILINE)
-_FIELDS = (inspect.getdoc(GenerationOptions) or "").partition("Attributes\n----------\n")[2]
 
 
-def spelled_out(function: F) -> F:
-    """Put the fields of `GenerationOptions` where a function's signature and docstring have `**options`.
+def spelled_out(function: F, options: Sequence[Any] = (GenerationOptions,)) -> F:
+    """Put the fields of `options` where a function's signature and docstring have `**options`.
 
     The function itself is not changed: it takes these arguments and no others, since `resolve` refuses them.
+
+    Parameters
+    ----------
+    options
+        A class of keyword arguments, and those that it extends.
     """
     signature = inspect.signature(function)
-    fields = get_type_hints(GenerationOptions)
+    hints = get_type_hints(options[0])
+    # Each class's own fields, in the order of the classes; a class has those that it extends as well.
+    extended = [name for kind in options[1:] for name in kind.__annotations__]
+    names = [*(name for name in hints if name not in extended), *extended]
+    documented = "".join(map(_documented, options))
     given = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
-    options = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
-        for name, kind in fields.items()
+    spelled = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=hints[name])
+        for name in names
     ]
-    function.__signature__ = signature.replace(parameters=given + options)  # type: ignore[attr-defined]
+    function.__signature__ = signature.replace(parameters=given + spelled)  # type: ignore[attr-defined]
     returned = function.__annotations__.pop("return")
     del function.__annotations__["options"]
-    function.__annotations__.update(fields, **{"return": returned})
-    function.__doc__ = _PLACE.sub(_indented, function.__doc__ or "")
+    function.__annotations__.update(hints, **{"return": returned})
+    function.__doc__ = _PLACE.sub(lambda place: indent(documented, place[1]), function.__doc__ or "")
     return function
 
 
-def _indented(place: re.Match[str]) -> str:
-    return "".join(f"{place[1]}{line}\n" if line else "\n" for line in _FIELDS.rstrip().splitlines())
+def _documented(options: Any) -> str:
+    return (inspect.getdoc(options) or "").partition("Attributes\n----------\n")[2].rstrip() + "\n"

@@ -5,14 +5,18 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import replace
 from types import TracebackType
 from typing import Protocol, Self, TypeVar
 
+from akunu.chat.deltas import Delta
+from akunu.chat.reading import Reading
 from akunu.generation import Completion, Generation, Piece
 
-__all__ = ["AsyncStream", "Stream"]
+__all__ = ["AsyncStream", "Stream", "acompleted", "acompleted_all", "completed"]
 
 T = TypeVar("T")
 
@@ -41,10 +45,11 @@ class Stream(Iterator[Piece]):
     >>> pieces.completion.stats.decode_tokens_per_second  # doctest: +SKIP
     """
 
-    def __init__(self, model: _Server, generation: Generation) -> None:
+    def __init__(self, model: _Server, generation: Generation, reading: Reading | None = None) -> None:
         self._model = model
         self._generation = generation
-        self._steps = generation.pieces()
+        self._reading = reading  # of an answer of a chat
+        self._steps = generation.pieces() if reading is None else reading.pieces(generation.pieces())
         self._rest: deque[Piece] = deque()  # what a cancelled generation had still to say
         self._busy = False
         self._mutex = threading.RLock()  # close() from another thread waits for the piece in the making
@@ -74,7 +79,22 @@ class Stream(Iterator[Piece]):
         """The result so far, as of `Model.generate`; before the end, its finish reason is `cancelled`."""
         self._model._check_process()
         with self._mutex:
-            return self._generation.completion()
+            completion = self._generation.completion()
+        if self._reading is None:
+            return completion
+        return replace(completion, message=self._reading.message(completion.text))
+
+    def deltas(self) -> Iterator[Delta]:
+        """Instead of the pieces, what those of a chat say: content, reasoning and calls of tools.
+
+        Examples
+        --------
+        >>> for delta in model.stream_chat(messages).deltas():  # doctest: +SKIP
+        ...     if isinstance(delta, akunu.chat.Content):
+        ...         print(delta.text, end="")
+        """
+        for piece in self:
+            yield from piece.deltas
 
     def cancel(self) -> None:
         """End this stream at the next piece, from any thread; what was computed is still given.
@@ -160,6 +180,12 @@ class AsyncStream(AsyncIterator[Piece]):
         """The result so far, as of `Model.generate`; before the end, its finish reason is `cancelled`."""
         return self._stream.completion
 
+    async def deltas(self) -> AsyncIterator[Delta]:
+        """Instead of the pieces, what they say, as of `Stream.deltas`."""
+        async for piece in self:
+            for delta in piece.deltas:
+                yield delta
+
     def cancel(self) -> None:
         """End this stream at the next piece; what was computed is still given."""
         self._stream.cancel()
@@ -182,3 +208,32 @@ class AsyncStream(AsyncIterator[Piece]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.aclose()
+
+
+def completed(stream: Stream) -> Completion:
+    """Read a stream to its end; the result."""
+    with closing(stream):
+        for _ in stream:
+            pass
+    return stream.completion
+
+
+async def acompleted(stream: AsyncStream) -> Completion:
+    """Read a stream to its end; the result."""
+    async with stream:
+        async for _ in stream:
+            pass
+    return stream.completion
+
+
+async def acompleted_all(streams: Sequence[AsyncStream]) -> list[Completion]:
+    """Read streams to their ends, together; the results."""
+    tasks = [asyncio.ensure_future(acompleted(stream)) for stream in streams]
+    try:
+        return list(await asyncio.gather(*tasks))
+    except BaseException:
+        for task in tasks:
+            if not task.cancelling():  # a second one would cut its farewell short
+                task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise

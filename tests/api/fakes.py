@@ -100,6 +100,12 @@ class FakeEngine:
     def position(self) -> int:
         return len(self.cache)
 
+    @property
+    def pages(self) -> dict[str, int]:
+        with self._exclusive():
+            held = sum(-(-len(text.cache) // 32) for text in self.texts.values())
+            return {"pages": self.tokens_left // 32, "held": held, "cached": 0, "page_bytes": 64}
+
     def open(self) -> int | None:
         with self._exclusive():
             free = [slot for slot in range(self.parallel) if slot not in self.texts]

@@ -10,10 +10,13 @@ import typing
 import pytest
 
 import akunu
+from akunu.chat.options import ChatOptions
+from akunu.chatting import Chatting
 from akunu.options import GenerationOptions
 
 GENERATING = ("generate", "stream", "chat", "stream_chat", "agenerate", "astream", "achat", "astream_chat")
-CLASSES = [value for name in akunu.__all__ if inspect.isclass(value := getattr(akunu, name))]
+CHATTING = tuple(name for name in GENERATING if "chat" in name)
+CLASSES = [Chatting, *(value for name in akunu.__all__ if inspect.isclass(value := getattr(akunu, name)))]
 
 
 def functions() -> list[typing.Any]:
@@ -46,7 +49,7 @@ def test_the_arguments_of_a_generation_are_spelled_out(name):
     function = getattr(akunu.Model, name)
     parameters = inspect.signature(function).parameters
     hints = typing.get_type_hints(function)
-    for option, kind in typing.get_type_hints(GenerationOptions).items():
+    for option, kind in typing.get_type_hints(ChatOptions if name in CHATTING else GenerationOptions).items():
         assert parameters[option].kind is inspect.Parameter.KEYWORD_ONLY
         assert parameters[option].default is None
         assert parameters[option].annotation == hints[option] == kind
@@ -63,5 +66,6 @@ def test_help_explains_each_argument_and_field():
         doc = inspect.getdoc(owner)
         for field in dataclasses.fields(owner):
             assert f"\n{field.name} : " in doc, (owner, field.name)
-    for name in GenerationOptions.__annotations__:
-        assert f"\n{name} : " in inspect.getdoc(akunu.GenerationOptions)
+    for name in ChatOptions.__annotations__:
+        owner = akunu.GenerationOptions if name in GenerationOptions.__annotations__ else ChatOptions
+        assert f"\n{name} : " in inspect.getdoc(owner)

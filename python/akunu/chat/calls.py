@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol
 from akunu.chat.incoming import Incoming, Malformed, Steps
 from akunu.chat.tools import Tools
 from akunu.chat.values import GEMMA, JSON, PYTHON, quoted, read_string, read_value, rewritten
+from akunu.structured.tags import Tag
 
 __all__ = [
     "Calls",
@@ -72,6 +73,18 @@ class Form:
     bare: str = ""
     end: str = ""
     json: bool = True
+
+    @property
+    def trigger(self) -> str:
+        """What a call that is written by the pattern begins with, whatever its function."""
+        begin = self.pattern.partition("{name}")[0]
+        return next((mark for mark in self.marks if begin.startswith(mark)), begin)
+
+    def tag(self, name: str, schema: Mapping[str, Any]) -> Tag:
+        """A call of one function whose arguments fit a schema, as far as they are JSON."""
+        begin, _, end = self.pattern.partition("{arguments}")
+        wanted = schema or {"type": "object"}
+        return Tag(begin.replace("{name}", name), wanted if self.json else None, end)
 
 
 def named_call(calls: Calls, name: str) -> Steps[None]:

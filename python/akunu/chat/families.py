@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import secrets
 import string
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -24,6 +24,8 @@ from akunu.chat.incoming import Steps
 from akunu.chat.layouts import channels, in_order
 from akunu.chat.parser import OutputParser
 from akunu.chat.tools import Tools
+from akunu.errors import InvalidArgumentError
+from akunu.structured.tags import StructuralTag
 
 __all__ = ["FAMILIES", "Family", "family_of"]
 
@@ -88,9 +90,46 @@ class Family:
         """Whether a prompt ends within the reasoning, which the answer then goes on with."""
         return prompt.rstrip().endswith(self.reasoning[0])
 
-    def visible(self, control_texts: Iterable[str]) -> frozenset[str]:
-        """Those of a vocabulary's control tokens that are marks of the family."""
-        return frozenset(control_texts).intersection((*self.reasoning, *self.tokens))
+    def tool_tag(
+        self, tools: Sequence[Mapping[str, Any]], choice: str = "auto", parallel: bool = True
+    ) -> StructuralTag | None:
+        """What an answer has to be like for its calls to be as asked; None where nothing has to.
+
+        Parameters
+        ----------
+        tools
+            Functions that the answer may call.
+        choice
+            "auto": calls, if there are some, fit the schemas of the tools that are `strict`; "required":
+            there is one at least, and each fits its schema; or the name of the function that is called.
+        parallel
+            Whether more than one call may come.
+
+        Raises
+        ------
+        InvalidArgumentError
+            A call is asked for, and it is not known how models of this family write calls.
+        """
+        known, form = Tools(tools), self.form
+        required = choice != "auto"
+        if not (required or known.strict or not parallel):
+            return None
+        if form is None:
+            raise InvalidArgumentError(
+                "tool_choice: it is not known from the chat template how this model writes calls of tools; "
+                "only 'auto' and 'none' can be chosen"
+            )
+        names = [choice] if choice in known else list(known)
+        tags = tuple(
+            form.tag(name, known[name] if required or name in known.strict else {}) for name in names
+        )
+        triggers = () if required else (form.trigger,)
+        return StructuralTag(tags, triggers, required=required, parallel=parallel)
+
+    @property
+    def marks(self) -> frozenset[str]:
+        """Texts that have to be visible in an answer even if they are control tokens."""
+        return frozenset((*self.reasoning, *self.tokens))
 
 
 _TOOL_CALL: Final = ("<tool_call>", "</tool_call>")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from akunu.chat.deltas import Content, Delta, Reasoning, ToolArguments, ToolCall, merged
@@ -31,14 +31,25 @@ class OutputParser:
         Whether the prompt has opened the reasoning.
     whole
         Give each call only when it is complete.
+    call_id
+        The id of a call, by its index; by default a new one of the family's form.
     """
 
-    def __init__(self, family: Family, tools: Tools, *, thinking: bool = False, whole: bool = False) -> None:
+    def __init__(
+        self,
+        family: Family,
+        tools: Tools,
+        *,
+        thinking: bool = False,
+        whole: bool = False,
+        call_id: Callable[[int], str] | None = None,
+    ) -> None:
         self.source = Incoming()
         self.family = family
         self.tools = tools
         self.thinking = thinking
         self._whole = whole
+        self._call_id = call_id or (lambda index: family.call_id())
         self._gap = ""  # white space before the mark that was taken last
         self._ready: list[Delta] = []
         self._call: list[Delta] = []  # of a call that is not complete, where it has to be
@@ -120,7 +131,7 @@ class OutputParser:
 
     def begin(self, name: str) -> None:
         self._index += 1
-        self._add(ToolCall(self._index, self.family.call_id(), name))
+        self._add(ToolCall(self._index, self._call_id(self._index), name))
 
     def arguments(self, fragment: str) -> None:
         self._add(ToolArguments(self._index, fragment))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Final
 
 from akunu.chat.families import Family, family_of
@@ -85,6 +85,12 @@ class ChatTemplate:
         }
         self._probes = {name: Probe(partial(self._probed, name), text) for name, text in self.sources.items()}
 
+    @cached_property
+    def visible_ids(self) -> frozenset[int]:
+        """Control tokens that an answer has to show, because they are marks of the family."""
+        tokenizer = self._tokenizer
+        return frozenset(i for i in tokenizer.control_ids if tokenizer.token_text(i) in self.family.marks)
+
     @classmethod
     def from_metadata(cls, metadata: Mapping[str, object], tokenizer: Tokenizer) -> ChatTemplate:
         """The templates of a GGUF file: ``tokenizer.chat_template`` and ``tokenizer.chat_template.NAME``.
@@ -142,6 +148,10 @@ class ChatTemplate:
             template=template,
             variables=variables,
         )
+        return self.encode_segments(segments)
+
+    def encode_segments(self, segments: Sequence[Segment]) -> list[int]:
+        """Token ids of what `render` gave."""
         return self._tokenizer.encode_segments(segments)
 
     def render(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 __all__ = ["Tools"]
@@ -20,17 +20,18 @@ class Tools(Mapping[str, Schema]):
     """
 
     def __init__(self, tools: Sequence[Mapping[str, Any]] | None = None) -> None:
-        functions = [tool.get("function", tool) for tool in tools or ()]
-        self._schemas: dict[str, Schema] = {
-            str(function.get("name", "")): function.get("parameters") or {} for function in functions
+        given = [tool.get("function", tool) for tool in tools or ()]
+        functions = {
+            str(each["name"]): each for each in given if isinstance(each, Mapping) and "name" in each
         }
-        self.strict = frozenset(str(f["name"]) for f in functions if f.get("strict") is True and "name" in f)
+        self._schemas = {name: _mapping(each.get("parameters")) for name, each in functions.items()}
+        self.strict = frozenset(name for name, each in functions.items() if each.get("strict") is True)
         """Functions whose arguments have to fit their schema."""
 
     def __getitem__(self, name: str) -> Schema:
         return self._schemas[name]
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[str]:
         return iter(self._schemas)
 
     def __len__(self) -> int:
@@ -38,6 +39,8 @@ class Tools(Mapping[str, Schema]):
 
     def parameter(self, function: str, name: str) -> Schema:
         """The schema of one parameter; {} where nothing is known of it."""
-        properties = self._schemas.get(function, {}).get("properties")
-        found = properties.get(name) if isinstance(properties, Mapping) else None
-        return found if isinstance(found, Mapping) else {}
+        return _mapping(_mapping(self.get(function, {}).get("properties")).get(name))
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import difflib
-import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -19,9 +18,6 @@ if TYPE_CHECKING:
 __all__ = ["template_options", "use_template"]
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-_SWITCHES: Final = ("enable_thinking", "thinking")
-"""Variables by which templates let a model think or not (Qwen 3, SmolLM 3; DeepSeek, Granite)."""
 
 _MARKS: Final[Mapping[str, tuple[str, ...]]] = {
     "chatml": ("<|im_start|>", "<|im_end|>"),
@@ -68,15 +64,15 @@ def use_template(model: Model, wanted: str | None, think: bool | None) -> dict[s
         template = model.chat_template
     except TemplateError as error:
         raise TemplateError(_advice(model, error)) from error
-    if think is None:
-        return {}
-    found = [name for name in _SWITCHES if _mentions(template.sources.values(), name)]
-    if not found:
+    from akunu.chat.switches import SWITCHES, thinking_variables
+
+    try:
+        return thinking_variables(template.sources.values(), think, None)
+    except InvalidArgumentError as error:
         raise InvalidArgumentError(
             f"think: the chat template of {model.name} has no switch for thinking "
-            f"(no variable {' or '.join(_SWITCHES)})"
-        )
-    return dict.fromkeys(found, think)
+            f"(no variable {' or '.join(SWITCHES)})"
+        ) from error
 
 
 def _given(model: Model, wanted: str) -> Any:
@@ -112,18 +108,3 @@ def _advice(model: Model, error: TemplateError) -> str:
 def _likely(model: Model) -> str | None:
     texts = set(model.tokenizer.control_texts())
     return next((name for name, marks in _MARKS.items() if texts.issuperset(marks)), None)
-
-
-def _mentions(sources: Iterable[str], name: str) -> bool:
-    """Whether a template uses a variable, in an expression and not in a text."""
-    from jinja2 import Environment, TemplateSyntaxError
-
-    for source in sources:
-        if not re.search(rf"\b{name}\b", source):
-            continue
-        try:
-            if any(kind == "name" and text == name for _, kind, text in Environment().lex(source)):
-                return True
-        except TemplateSyntaxError:  # it uses an extension's syntax; the word alone must do
-            return True
-    return False

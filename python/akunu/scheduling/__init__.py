@@ -1,6 +1,7 @@
 """Many texts on one engine: what a text is, and who gets rows in the next step."""
 
+from akunu.scheduling.counts import ModelStats
 from akunu.scheduling.scheduler import Scheduler
 from akunu.scheduling.sequence import ChainLength, Sequence
 
-__all__ = ["ChainLength", "Scheduler", "Sequence"]
+__all__ = ["ChainLength", "ModelStats", "Scheduler", "Sequence"]

@@ -19,12 +19,15 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import numpy as np
+
 from akunu.errors import AkunuError, BusyError
+from akunu.scheduling.counts import STRIDE, Beginnings, ModelStats
 from akunu.scheduling.drafts import StepCosts
 from akunu.scheduling.sequence import Sequence
 
@@ -70,6 +73,9 @@ class Scheduler:
         self._running: list[Sequence] = []  # in order of arrival
         self._ending: list[tuple[Sequence, int]] = []
         self._costs = StepCosts()
+        self._beginnings = Beginnings()
+        self._totals: Counter[str] = Counter()
+        self._pages = engine.pages
         self._stalled = 0
         self._closed = False
 
@@ -155,6 +161,21 @@ class Scheduler:
         with self._changed:
             return list(self._running)
 
+    @property
+    def stats(self) -> ModelStats:
+        """Counts, those of pages as of the end of the latest step."""
+        with self._changed:
+            return ModelStats(
+                waiting=len(self._waiting),
+                running=len(self._running),
+                parallel=self._engine.parallel,
+                pages=self._pages["pages"],
+                pages_held=self._pages["held"],
+                pages_cached=self._pages["cached"],
+                page_bytes=self._pages["page_bytes"],
+                **self._totals,
+            )
+
     @contextmanager
     def exclusive(self) -> Iterator[Engine]:
         """The engine for one call, between two steps, with a slot free."""
@@ -234,6 +255,10 @@ class Scheduler:
                 self._costs.measured(sum(part.rows + len(part.drafts) for part in parts), seconds / run)
             for part, chunk in zip(parts, chunks, strict=True):
                 part.sequence.take(chunk, steps, seconds, self._engine.context, len(part.drafts))
+                self._totals["generated_tokens"] += len(chunk.ids)
+                if part.drafts and chunk.ids:
+                    self._totals["drafted_tokens"] += len(part.drafts)
+                    self._totals["accepted_tokens"] += len(chunk.ids) - 1
             after = sum(part.sequence.length + len(part.sequence.tokens) for part in parts)
         if interrupt is not None:
             raise interrupt
@@ -305,6 +330,8 @@ class Scheduler:
     def _admit(self) -> None:
         """Slots for those who wait, in their order; for readers that went away when they have come back."""
         for sequence in [s for s in self._waiting if s.hungry and not s.ready]:
+            if self._soon_cached(sequence):
+                continue
             if (slot := self._engine.open()) is None:
                 absent = [s for s in self._running if s.idle_for() > ABSENT_SECONDS]
                 if not absent:
@@ -319,14 +346,30 @@ class Scheduler:
                 self._engine.close_slot(slot)
                 sequence.error = error
                 continue
+            if sequence.began is None:
+                self._count_prompt(sequence, cached)
             sequence.place(slot, cached)
             self._running.append(sequence)
 
+    def _soon_cached(self, sequence: Sequence) -> bool:
+        """Whether a text that runs is still reading a beginning that this one shares: better wait for it."""
+        for other in self._running:
+            if other.hungry and other.length < len(other.prompt):
+                n = min(len(sequence.prompt), len(other.prompt))
+                differ = np.flatnonzero(sequence.prompt[:n] != other.prompt[:n])
+                if (int(differ[0]) if differ.size else n) - other.length >= STRIDE:
+                    return True
+        return False
+
+    def _count_prompt(self, sequence: Sequence, cached: int) -> None:
+        prompt = sequence.prompt
+        known = self._beginnings.known(prompt[:-1])  # the last token always runs
+        kind = "misses_evicted" if cached < known else "hits" if cached >= STRIDE else "misses_new"
+        self._totals.update({"prompts": 1, "prompt_tokens": len(prompt), "cached_tokens": cached, kind: 1})
+
     def _suspend(self, sequence: Sequence) -> None:
         """Take a text's slot; it lines up again, before those who have not begun."""
-        self._engine.close_slot(_slot(sequence))
-        sequence.slot, sequence.length = None, 0
-        self._running.remove(sequence)
+        self._release(sequence)
         self._waiting.appendleft(sequence)
 
     def _release_ended(self) -> None:
@@ -337,10 +380,17 @@ class Scheduler:
                 continue
             if sequence.length > keep:
                 self._engine.truncate(keep, sequence.slot)
-            self._engine.close_slot(sequence.slot)
-            sequence.slot = None
-            self._running.remove(sequence)
+                sequence.length = keep
+            self._release(sequence)
         self._ending.clear()
+        self._pages = self._engine.pages
+
+    def _release(self, sequence: Sequence) -> None:
+        """Give a slot back; the cache keeps what it can."""
+        self._beginnings.remember(sequence.ids()[: sequence.length])
+        self._engine.close_slot(_slot(sequence))
+        sequence.slot, sequence.length = None, 0
+        self._running.remove(sequence)
 
 
 def _closed() -> AkunuError:

@@ -42,15 +42,22 @@ class StreamingDetokenizer:
         continuation of ordinary text keeps its space.
     skip_special : bool
         Leave out control tokens.
+    visible : set of int
+        Control tokens that are not left out.
     """
 
     def __init__(
-        self, tokenizer: _Vocabulary, *, after: Sequence[int] = (), skip_special: bool = True
+        self,
+        tokenizer: _Vocabulary,
+        *,
+        after: Sequence[int] = (),
+        skip_special: bool = True,
+        visible: AbstractSet[int] = frozenset(),
     ) -> None:
         self._pieces = tokenizer.pieces
         self._trims_space = tokenizer.trims_space
         self._added = tokenizer.added_ids
-        self._hidden = tokenizer.control_ids if skip_special else frozenset()
+        self._hidden = tokenizer.control_ids - visible if skip_special else frozenset()
         self._trims_after_added = tokenizer.trims_after_added
         self._trims_next = not len(after) or (self._trims_after_added and int(after[-1]) in self._added)
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")

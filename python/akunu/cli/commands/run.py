@@ -18,7 +18,8 @@ from akunu.cli.options import generation_arguments, generation_options, load_mod
 from akunu.cli.template import template_options, use_template
 
 if TYPE_CHECKING:
-    from akunu.model import Messages, Model
+    from akunu.chatting import Messages
+    from akunu.model import Model
 
 __all__ = ["command"]
 

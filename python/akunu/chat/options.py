@@ -1,0 +1,92 @@
+"""The arguments of a chat: what is asked of the template, and of the generation that follows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from akunu.chat.reading import Reading
+from akunu.chat.switches import thinking_variables
+from akunu.chat.template import ChatTemplate
+from akunu.chat.tools import Tools
+from akunu.errors import InvalidArgumentError
+from akunu.options import GenerationOptions
+
+__all__ = ["ChatOptions", "prepare"]
+
+
+class ChatOptions(GenerationOptions, total=False):
+    """Keyword arguments of `Model.chat`, `stream_chat` and their asynchronous twins.
+
+    They are those of `GenerationOptions`, and these; one that is absent or None takes its default.
+
+    Attributes
+    ----------
+    tools : Sequence[Mapping[str, Any]] | None
+        Functions that the model may call, as in OpenAI's API, for templates that know them.
+    tool_choice : str | None
+        "auto": the model decides; "none": as if there were no tools; "required": it calls at least one; a
+        function's name: it calls that one. What it has to call fits the function's schema.
+    parallel_tool_calls : bool | None
+        False: at most one call. By default, as many as the model likes.
+    thinking : bool | None
+        Let a model that can think before it answers do so, or not; None: as its template has it.
+    reasoning_effort : str | None
+        How much it thinks: "low", "medium" or "high" where the template knows these words; "none" is
+        `thinking=False`.
+    template_variables : Mapping[str, Any] | None
+        More variables for the template.
+    """
+
+    tools: Sequence[Mapping[str, Any]] | None
+    tool_choice: str | None
+    parallel_tool_calls: bool | None
+    thinking: bool | None
+    reasoning_effort: str | None
+    template_variables: Mapping[str, Any] | None
+
+
+def prepare(
+    template: ChatTemplate, messages: Sequence[Mapping[str, Any]], options: ChatOptions
+) -> tuple[list[int], GenerationOptions, Reading]:
+    """The prompt's ids, the arguments of the generation, and how the answer is read.
+
+    Raises
+    ------
+    InvalidArgumentError, TemplateError
+        The messages or an argument are wrong, or the template cannot do what is asked.
+    """
+    rest: dict[str, Any] = dict(options)
+    tools = rest.pop("tools", None) or None
+    choice = rest.pop("tool_choice", None) or "auto"
+    parallel = rest.pop("parallel_tool_calls", None) is not False
+    variables: Any = thinking_variables(
+        template.sources.values(), rest.pop("thinking", None), rest.pop("reasoning_effort", None)
+    )
+    given = rest.pop("template_variables", None)
+    if given is not None:
+        variables = {**variables, **given} if isinstance(given, Mapping) else given  # refused by `render`
+    if choice == "none":
+        tools, choice = None, "auto"
+    segments = template.render(messages, tools=tools, variables=variables)
+    if choice != "auto":
+        _check_choice(choice, tools)
+    family = template.family
+    thinks = family.opens_reasoning("".join(segment.text for segment in segments))
+    tag = family.tool_tag(tools, choice, parallel) if tools else None
+    if tag is not None:
+        rest["structural_tag"] = replace(tag, after=family.reasoning[1]) if thinks else tag
+    reading = Reading(family, tools, thinks, template.visible_ids)
+    generation: GenerationOptions = rest  # type: ignore[assignment]  # `resolve` checks what is left
+    return template.encode_segments(segments), generation, reading
+
+
+def _check_choice(choice: object, tools: Sequence[Mapping[str, Any]] | None) -> None:
+    known = Tools(tools)
+    if not known:
+        raise InvalidArgumentError(f"tool_choice: found {choice!r}, but there are no tools to choose from")
+    if choice != "required" and choice not in known:
+        raise InvalidArgumentError(
+            f"tool_choice: found {choice!r}, expected auto, none, required, or one of {', '.join(known)}"
+        )

@@ -1,0 +1,108 @@
+"""What an engine has done and holds: counts for `Model.stats`, and why a prompt was not in the cache."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+__all__ = ["Beginnings", "ModelStats"]
+
+STRIDE: Final = 32
+"""Tokens between the beginnings of a text that are remembered: those of a page."""
+REMEMBERED: Final = 1 << 16
+"""Beginnings that are remembered, the latest."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelStats:
+    """Counts of a loaded model. Those of texts and tokens are since it was loaded.
+
+    Attributes
+    ----------
+    waiting : int
+        Texts that wait for a slot.
+    running : int
+        Texts that have one.
+    parallel : int
+        Slots.
+    pages : int
+        Pages of the KV cache.
+    pages_held : int
+        Those of them that running texts use.
+    pages_cached : int
+        Those that no text uses, kept for prompts that begin like an earlier text.
+    page_bytes : int
+        Size of a page, 32 positions of all layers.
+    prompts : int
+        Prompts that were begun.
+    prompt_tokens : int
+        Their tokens.
+    cached_tokens : int
+        Tokens of them that the cache held.
+    hits : int
+        Prompts of which the cache held at least a page, as far as any earlier text began like it.
+    misses_new : int
+        Prompts that began like no earlier text, for a page at least.
+    misses_evicted : int
+        Prompts that began like an earlier text, further than the cache still held it.
+    generated_tokens : int
+        Tokens that were drawn.
+    drafted_tokens : int
+        Tokens that were drafted.
+    accepted_tokens : int
+        Those of them that were drawn.
+    """
+
+    waiting: int = 0
+    running: int = 0
+    parallel: int = 0
+    pages: int = 0
+    pages_held: int = 0
+    pages_cached: int = 0
+    page_bytes: int = 0
+    prompts: int = 0
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    hits: int = 0
+    misses_new: int = 0
+    misses_evicted: int = 0
+    generated_tokens: int = 0
+    drafted_tokens: int = 0
+    accepted_tokens: int = 0
+
+
+class Beginnings:
+    """How far texts have begun alike, whether or not the cache still holds it."""
+
+    def __init__(self) -> None:
+        self._seen: OrderedDict[int, None] = OrderedDict()
+
+    def known(self, ids: npt.NDArray[np.uint32]) -> int:
+        """Tokens of the longest beginning, in whole pages, that an earlier text had too."""
+        found = 0
+        for end, key in self._keys(ids):
+            if key not in self._seen:
+                break
+            found = end
+        return found
+
+    def remember(self, ids: npt.NDArray[np.uint32]) -> None:
+        """Enter a text."""
+        for _, key in self._keys(ids):
+            self._seen[key] = None
+            self._seen.move_to_end(key)
+        while len(self._seen) > REMEMBERED:
+            self._seen.popitem(last=False)
+
+    @staticmethod
+    def _keys(ids: npt.NDArray[np.uint32]) -> list[tuple[int, int]]:
+        data, key, keys = ids.tobytes(), 0, []
+        for end in range(STRIDE, len(ids) + 1, STRIDE):
+            key = hash((key, data[4 * (end - STRIDE) : 4 * end]))
+            keys.append((end, key))
+        return keys

@@ -1,0 +1,120 @@
+"""Several texts of one prompt, and what the model counts."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import akunu
+from akunu.scheduling import Scheduler, Sequence
+from models import llama2c
+
+from .fakes import FakeEngine, hashed
+
+STORY = (
+    "Once upon a time, there was a little girl named Lily. She loved to play outside in the big, green park. "
+)
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return llama2c.write("F16", tmp_path_factory.mktemp("llama2c") / "tiny.gguf")
+
+
+@pytest.fixture
+def model(path: Path) -> akunu.Model:
+    with akunu.load(path, parallel=3) as model:
+        yield model
+
+
+def test_each_of_n_texts_is_that_of_its_seed(model: akunu.Model) -> None:
+    texts = model.generate(STORY, n=4, seed=2**64 - 2, max_tokens=12, temperature=1.0)
+    assert [text.seed for text in texts] == [2**64 - 2, 2**64 - 1, 0, 1]
+    alone = [model.generate(STORY, seed=text.seed, max_tokens=12, temperature=1.0) for text in texts]
+    assert [text.ids for text in texts] == [text.ids for text in alone]
+    assert len({text.text for text in texts}) > 1
+
+
+def test_n_texts_run_their_prompt_once(model: akunu.Model) -> None:
+    tokens = len(model.tokenize(STORY))
+    texts = model.generate(STORY, n=3, max_tokens=4)
+    assert tokens > 32 and sorted(text.stats.cached_tokens // 32 for text in texts) == [
+        0,
+        tokens // 32,
+        tokens // 32,
+    ]
+
+
+def test_n_is_a_list_also_of_one_and_in_a_task(model: akunu.Model) -> None:
+    assert [t.seed for t in model.generate("Once", n=1, seed=5, max_tokens=2)] == [5]
+    plain = model.generate("Once", n=2, seed=5, max_tokens=6)
+    assert [t.ids for t in asyncio.run(model.agenerate("Once", n=2, seed=5, max_tokens=6))] == [
+        t.ids for t in plain
+    ]
+    messages = [{"role": "user", "content": "Hello"}]
+    model.chat_template = akunu.ChatTemplate.named("chatml", model.tokenizer)
+    chats = model.chat(messages, n=2, seed=5, max_tokens=6)
+    assert [t.ids for t in asyncio.run(model.achat(messages, n=2, seed=5, max_tokens=6))] == [
+        t.ids for t in chats
+    ]
+
+
+@pytest.mark.parametrize("n", [0, 257, 1.5, True])
+def test_n_has_limits(model: akunu.Model, n: object) -> None:
+    with pytest.raises(akunu.InvalidArgumentError, match=r"^n: "):
+        model.generate("Once", n=n)
+
+
+def test_a_task_that_is_cancelled_ends_all_of_its_texts(model: akunu.Model) -> None:
+    async def cancelled() -> None:
+        task = asyncio.create_task(model.agenerate("Once", n=3, temperature=1.0, logit_bias={2: -100.0}))
+        while not model.stats().running:
+            await asyncio.sleep(0.001)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(cancelled())
+    assert (model.stats().running, model.stats().waiting) == (0, 0)
+
+
+def test_a_beginning_that_another_text_is_reading_is_waited_for() -> None:
+    engine = FakeEngine(hashed(50), vocab=50, context=300, chunk=64)
+    scheduler = Scheduler(engine)
+    shared, other = np.arange(130, dtype=np.uint32) % 50, np.arange(7, 137, dtype=np.uint32) % 50
+    first, second = (Sequence(np.append(shared, last).astype(np.uint32), {}, 4) for last in (1, 2))
+    third = Sequence(other, {}, 4)
+    for sequence in (first, second, third):
+        scheduler.submit(sequence)
+    scheduler._step()
+    assert scheduler.running() == [first, third]
+    scheduler._step()
+    scheduler._step()
+    assert scheduler.running() == [first, third, second]
+
+
+def test_counts_are_those_of_what_was_done(model: akunu.Model) -> None:
+    before = model.stats()
+    assert (before.prompts, before.parallel, before.pages_held) == (0, 3, 0) and before.pages >= 3
+    first = model.generate(STORY, max_tokens=5)
+    again = model.generate(STORY, max_tokens=5)
+    model.generate("The dog", max_tokens=5)
+    now = model.stats()
+    assert (now.prompts, now.hits, now.misses_new, now.misses_evicted) == (3, 1, 2, 0)
+    assert now.cached_tokens >= again.stats.cached_tokens == first.stats.prompt_tokens - 1
+    tokens = 2 * first.stats.prompt_tokens + len(model.tokenize("The dog"))
+    assert now.generated_tokens >= 15 and now.prompt_tokens == tokens
+    assert now.pages_cached > 0 == now.pages_held
+
+
+def test_a_miss_is_told_from_a_page_that_was_given_away(path: Path) -> None:
+    with akunu.load(path, parallel=1, context=96) as small:  # four pages
+        small.generate(STORY, max_tokens=0)
+        assert small.stats().pages == 4
+        for other in ("A dog and a cat. ", "The sun and a tree. "):
+            small.generate(other * 8, max_tokens=0)
+        small.generate(STORY, max_tokens=0)
+        assert (small.stats().misses_new, small.stats().misses_evicted) == (3, 1)
