@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from akunu.model import Model
     from akunu.options import GenerationOptions, Sampling
     from akunu.scheduling import ModelStats
+    from akunu.session import Session
     from akunu.streams import AsyncStream, Stream
     from akunu.structured import StructuralTag, Tag
     from akunu.tokenizer import Tokenizer
@@ -59,6 +60,7 @@ __all__ = [
     "ModelStats",
     "Piece",
     "Sampling",
+    "Session",
     "Stats",
     "Stream",
     "StructuralTag",
@@ -84,6 +86,7 @@ _HOME: Final = {
     "ModelStats": "akunu.scheduling",
     "Piece": "akunu.generation",
     "Sampling": "akunu.options",
+    "Session": "akunu.session",
     "Stats": "akunu.generation",
     "Stream": "akunu.streams",
     "StructuralTag": "akunu.structured",

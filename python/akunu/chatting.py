@@ -13,6 +13,7 @@ from akunu.chat.reading import Reading
 from akunu.errors import InvalidArgumentError
 from akunu.generation import Completion
 from akunu.options import GenerationOptions
+from akunu.session import Session
 from akunu.signatures import spelled_out
 from akunu.streams import AsyncStream, Stream, acompleted, acompleted_all, completed
 from akunu.tokenizer import Tokenizer
@@ -30,6 +31,11 @@ class Chatting(ABC):
 
     _template_metadata: Mapping[str, object]
     _template: ChatTemplate | None
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The model's name."""
 
     @property
     @abstractmethod
@@ -162,6 +168,24 @@ class Chatting(ABC):
             As from `astream`.
         """
         return AsyncStream(self.stream_chat(messages, **options))
+
+    @_spelled_out
+    def session(self, messages: Messages = (), **options: Unpack[ChatOptions]) -> Session:
+        """Begin a conversation that is kept, and can be forked and saved.
+
+        Parameters
+        ----------
+        messages
+            What was said before, such as a system message.
+        **options
+            See `akunu.ChatOptions`: for every answer, unless it is given there.
+
+        Returns
+        -------
+        Session
+            Its `chat` takes only what is new. `akunu.Session.load` goes on with a saved one.
+        """
+        return Session(self, messages, options)
 
     @property
     def chat_template(self) -> ChatTemplate:

@@ -1,0 +1,120 @@
+"""A conversation that is kept: its messages, what is cached of it, forks and files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import akunu
+
+SYSTEM = {"role": "system", "content": "Answer briefly, and only what you were asked."}
+OPTIONS = {"max_tokens": 12, "temperature": 0}
+
+
+@pytest.fixture(scope="module")
+def model() -> akunu.Model:
+    with akunu.load("ember", context=512) as model:
+        yield model
+
+
+@pytest.fixture
+def session(model: akunu.Model) -> akunu.Session:
+    return model.session([SYSTEM], **OPTIONS)
+
+
+def said(session: akunu.Session) -> list[str]:
+    return [message["role"] for message in session.messages]
+
+
+def test_answers_are_those_of_the_whole_conversation(model: akunu.Model, session: akunu.Session) -> None:
+    messages = [SYSTEM]
+    for text in ("Who are you?", "What is 2 + 2?"):
+        messages.append({"role": "user", "content": text})
+        expected = model.chat(messages, **OPTIONS)
+        answer = session.chat(text)
+        assert answer.text == expected.text
+        messages.append(answer.message)
+    assert session.messages == messages
+    assert answer.stats.cached_tokens > 0.5 * answer.stats.prompt_tokens
+
+
+def test_what_was_given_is_not_changed_by_either_side(model: akunu.Model) -> None:
+    given = [dict(SYSTEM)]
+    session = model.session(given, **OPTIONS)
+    given[0]["content"] = "no"
+    session.messages.append(SYSTEM)
+    session.messages[0]["content"] = "no"
+    assert session.messages == [SYSTEM]
+
+
+def test_a_stream_counts_as_far_as_it_was_read(session: akunu.Session) -> None:
+    pieces = session.stream_chat("Tell me a story.", max_tokens=100)
+    first = next(pieces)
+    assert session.messages[-1]["content"] == str(first)
+    session.stream_chat("This one is not read.")
+    assert said(session) == ["system", "user", "assistant"]
+    assert list(session.stream_chat("Go on.")) and said(session)[3:] == ["user", "assistant"]
+
+
+def test_a_message_that_is_refused_leaves_the_conversation_as_it_was(session: akunu.Session) -> None:
+    session.chat("Who are you?")
+    before = session.messages
+    with pytest.raises(akunu.ContextLengthError):
+        session.chat("and " * 600)
+    with pytest.raises(akunu.InvalidArgumentError):
+        session.chat("Why?", temperature=-1)
+    assert session.messages == before
+    assert session.chat({"role": "user", "content": "Why?"}).text
+
+
+def test_a_fork_goes_its_own_way_and_shares_what_is_cached(session: akunu.Session) -> None:
+    session.chat("Who are you?")
+    fork = session.fork()
+    session.chat("What is 2 + 2?")
+    other = fork.chat("What is the capital of France?")
+    assert fork.messages[:3] == session.messages[:3] and fork.messages[3:] != session.messages[3:]
+    assert other.stats.cached_tokens > 0.5 * other.stats.prompt_tokens
+
+
+def test_a_saved_conversation_goes_on_where_it_was(
+    model: akunu.Model, session: akunu.Session, tmp_path: Path
+) -> None:
+    session.chat("Who are you? – Wer?")
+    file = tmp_path / "talk.json"
+    session.save(file)
+    session.save(file)  # over the first
+    loaded = akunu.Session.load(model, file, **OPTIONS)
+    assert loaded.messages == session.messages
+    assert loaded.chat("Why?").text == session.chat("Why?").text
+    assert [path.name for path in tmp_path.iterdir()] == ["talk.json"]
+
+
+def test_what_has_no_form_in_json_is_not_saved_and_leaves_the_file(
+    model: akunu.Model, session: akunu.Session, tmp_path: Path
+) -> None:
+    file = tmp_path / "talk.json"
+    session.save(file)
+    odd = model.session([{**SYSTEM, "image": object()}])
+    with pytest.raises(akunu.InvalidArgumentError, match="no form in JSON: Object of type object"):
+        odd.save(file)
+    assert akunu.Session.load(model, file).messages == [SYSTEM]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("[]", "found list, expected a JSON object"),
+        ('{"format": "x"}', "found the format 'x', expected 'akunu-session-1'"),
+        ('{"format": "akunu-session-1"}', "messages: found None, expected a list"),
+        ('{"format": "akunu-session-1", "messages": [], "tools": 4}', "tools: found 4, expected a list"),
+    ],
+    ids=["list", "format", "messages", "tools"],
+)
+def test_a_file_that_is_no_session_is_refused(
+    model: akunu.Model, tmp_path: Path, content: str, message: str
+) -> None:
+    file = tmp_path / "talk.json"
+    file.write_text(content)
+    with pytest.raises(akunu.ModelFileError, match=message):
+        akunu.Session.load(model, file)
