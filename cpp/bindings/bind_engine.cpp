@@ -275,6 +275,13 @@ void bind_engine_class(py::module_& m) {
             py::arg("presence_penalty") = 0.0f, py::arg("frequency_penalty") = 0.0f, py::arg("penalty_window") = 64,
             py::arg("logit_bias") = py::none(), py::arg("seed") = 0, py::arg("logprobs") = -1,
             py::arg("end_ids") = py::tuple(), py::arg("reuse") = true, py::arg("slot") = py::none())
+        .def(
+            "extend",
+            [](PyEngine& e, std::uint32_t slot, const py::object& ids) {
+                const auto more = to_ids(ids, e.get().config().vocab_size);
+                PyEngine::Call(e).engine().extend(slot, more);
+            },
+            py::arg("slot"), py::arg("ids"))
         .def("length", &PyEngine::length, py::arg("slot"))
         .def(
             "reserve",

@@ -285,6 +285,18 @@ std::uint32_t Engine::begin(std::uint32_t slot, std::span<const std::uint32_t> i
     return s.length;
 }
 
+void Engine::extend(std::uint32_t slot, std::span<const std::uint32_t> ids) {
+    Sequence& s = opened(slot);
+    check_ids(ids);
+    if (s.known == 0) throw InvalidArgumentError("slot " + std::to_string(slot) + " has no text to extend");
+    if (ids.size() > context_ - std::min(s.known, context_)) {
+        throw ContextLengthError("slot " + std::to_string(slot) + " has " + std::to_string(s.known) + " tokens and " +
+                                 std::to_string(ids.size()) + " more; the context holds " + std::to_string(context_));
+    }
+    std::ranges::copy(ids, history(slot) + s.known);
+    s.known += static_cast<std::uint32_t>(ids.size());
+}
+
 void Engine::truncate(std::uint32_t slot, std::uint32_t n) {
     Sequence& s = opened(slot);
     if (n > s.length) {

@@ -91,6 +91,8 @@ class Engine {
     // used again. Returns how many of its tokens the cache holds; at least the last one is to be run.
     std::uint32_t begin(std::uint32_t slot, std::span<const std::uint32_t> ids, const SamplerSettings& settings,
                         bool reuse);
+    // Appends tokens that are known without being drawn; they are to be run. The text must have begun.
+    void extend(std::uint32_t slot, std::span<const std::uint32_t> ids);
     // Goes back to the first n tokens, which must be in the cache.
     void truncate(std::uint32_t slot, std::uint32_t n);
     // Only tokens whose bit is set may be drawn next; empty: all. Throws InvalidArgumentError when none is.

@@ -234,6 +234,8 @@ class Engine:
         `logprobs`: -1 none, 0 the chosen token's, n > 0 also the n most likely (n <= 20).
         Raises ContextLengthError when the prompt does not fit, InvalidArgumentError for bad values.
         """
+    def extend(self, slot: int, ids: Sequence[int]) -> None:
+        """Append tokens that are known without being drawn: rows of the next steps."""
     def prefill(self, sample: bool = True) -> tuple[int, Chunk]:
         """Run one chunk of the prompt; returns (prompt tokens still to run, chunk).
 

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
     from akunu._core import Chunk
     from akunu.options import Request
-    from akunu.scheduling import Scheduler
+    from akunu.scheduling import Scheduler, Written
+    from akunu.structured.constraint import Constraint
     from akunu.tokenizer import Tokenizer
 
 __all__ = ["Completion", "FinishReason", "Generation", "Piece", "Stats", "TokenLogprob"]
@@ -186,6 +187,8 @@ class Generation:
         Checked arguments.
     visible
         Ids of control tokens that are to be seen in the text.
+    constraint
+        Of the form that the text is to have.
     """
 
     def __init__(
@@ -195,6 +198,7 @@ class Generation:
         prompt: npt.NDArray[np.uint32],
         request: Request,
         visible: frozenset[int] = frozenset(),
+        constraint: Constraint | None = None,
     ) -> None:
         self._scheduler = scheduler
         self._request = request
@@ -210,9 +214,11 @@ class Generation:
             math.inf if request.max_tokens is None else request.max_tokens,
             request.wait_timeout,
             request.speculative and request.structure is None,
+            constraint=constraint,
         )
+        trims = constraint is None or not constraint.exact
         self._detokenizer = (
-            StreamingDetokenizer(tokenizer, after=prompt[-1:].tolist(), visible=visible)
+            StreamingDetokenizer(tokenizer, after=prompt[-1:].tolist(), visible=visible, trims=trims)
             if tokenizer
             else None
         )
@@ -293,7 +299,7 @@ class Generation:
             if self._finish_reason:
                 return
 
-    def _accept(self, chunk: Chunk) -> str:
+    def _accept(self, chunk: Chunk | Written) -> str:
         """Record the tokens of a chunk; returns the text that is certain now."""
         texts = []
         for i, token in enumerate(chunk.ids[:-1] if chunk.ended else chunk.ids):
@@ -322,7 +328,7 @@ class Generation:
         text = self._matcher.push(self._detokenizer.flush() if self._detokenizer else "")
         return text if self._matcher.matched else text + self._matcher.flush()
 
-    def _reason_to_end(self, chunk: Chunk | None) -> FinishReason | None:
+    def _reason_to_end(self, chunk: Chunk | Written | None) -> FinishReason | None:
         """`chunk` is the last that was taken; None when no more come."""
         if chunk is None:
             return "cancelled"

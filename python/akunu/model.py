@@ -11,9 +11,10 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self, Unpack, overload
+from typing import TYPE_CHECKING, Any, Final, Self, Unpack, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +24,7 @@ from akunu.chat import ChatTemplate
 from akunu.chat.reading import Reading
 from akunu.chatting import Chatting
 from akunu.config import ModelConfig
-from akunu.errors import AkunuError, InvalidArgumentError, TokenizerError, UnsupportedError
+from akunu.errors import AkunuError, InvalidArgumentError, TokenizerError
 from akunu.generation import Completion, Generation
 from akunu.memory import Memory
 from akunu.options import GenerationOptions, Limit, Sampling, resolve
@@ -32,6 +33,9 @@ from akunu.scheduling import ModelStats, Scheduler
 from akunu.signatures import spelled_out
 from akunu.streams import AsyncStream, Stream, acompleted, acompleted_all, completed
 from akunu.tokenizer import Segment, Tokenizer
+
+if TYPE_CHECKING:
+    from akunu.structured.compiler import Compiler
 
 __all__ = ["Model", "Prompt"]
 
@@ -298,6 +302,12 @@ class Model(Chatting):
             if stream.running:
                 stream.cancel()
 
+    @cached_property
+    def _forms(self) -> Compiler:
+        from akunu.structured.compiler import Compiler
+
+        return Compiler(self.tokenizer, self.config.vocab_size)
+
     def _seeded(self, n: int, options: GenerationOptions) -> list[GenerationOptions]:
         """The options of each of `n` texts of one prompt."""
         count = Limit(int, 1, MAX_TEXTS).check("n", n)
@@ -308,10 +318,9 @@ class Model(Chatting):
         self._check_open()
         ids = self._prompt_ids(prompt)
         request = resolve(options, self.sampling, self.config.vocab_size)
-        if request.structure is not None:
-            raise UnsupportedError(f"{request.structure.kind}: this build cannot constrain texts yet")
+        constraint = None if request.structure is None else self._forms.constraint(request.structure)
         visible = reading.visible if reading else frozenset[int]()
-        generation = Generation(self._scheduler, self._tokenizer, ids, request, visible)
+        generation = Generation(self._scheduler, self._tokenizer, ids, request, visible, constraint)
         stream = Stream(self, generation, reading)
         self._streams.add(stream)
         return stream

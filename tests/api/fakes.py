@@ -54,6 +54,8 @@ class FakeText:
     cache: list[int] = field(default_factory=list)
     prompt: list[int] = field(default_factory=list)
     pending: int | None = None
+    forced: list[int] = field(default_factory=list)
+    mask: np.ndarray | None = None
     settings: dict[str, Any] = field(default_factory=dict)
 
 
@@ -133,9 +135,24 @@ class FakeEngine:
                 while shared < limit and ids[shared] == self.cache[shared]:
                     shared += 1
             self.settings = settings
-            text = self.texts[slot] = FakeText(ids[:shared], ids, None, settings)
+            text = self.texts[slot] = FakeText(ids[:shared], ids, settings=settings)
             self.cache = text.cache
             return shared
+
+    def extend(self, slot: int, ids: Sequence[int]) -> None:
+        with self._exclusive():
+            text = self.texts[slot]
+            text.forced += ids
+            assert text.pending is not None and len(text.cache) + 1 + len(text.forced) <= self.context
+            self.calls.append(("extend", list(ids)))
+
+    def set_mask(self, slot: int, mask: np.ndarray | None) -> None:
+        with self._exclusive():
+            if mask is not None:
+                mask = np.unpackbits(mask.view(np.uint8), bitorder="little")[: self.vocab].astype(bool)
+                if not mask.any():
+                    raise InvalidArgumentError(f"the mask of slot {slot} allows no token")
+            self.texts[slot].mask = mask
 
     def length(self, slot: int) -> int:
         return len(self.texts[slot].cache)
@@ -173,13 +190,17 @@ class FakeEngine:
     def _run(
         self, text: FakeText, rows: int, draws: bool, limit: int, steps: int, drafts: list[int]
     ) -> FakeChunk:
-        known = text.prompt if text.pending is None else [*text.cache, text.pending]
+        known = text.prompt if text.pending is None else [*text.cache, text.pending, *text.forced]
         at = len(text.cache)
         text.cache += known[at : at + rows]
         assert len(text.cache) == at + rows and (not draws or len(text.cache) == len(known))
         chunk = FakeChunk(length=len(text.cache))
+        if not draws:
+            text.prompt, text.pending = known, None
+            text.forced.clear()
         while draws:
-            token = text.pending = self.next_token(list(text.cache))
+            token = text.pending = self._draw(text)
+            text.forced.clear()
             chunk.ids.append(token)
             chunk.length = len(text.cache)
             chunk.ended = token in text.settings.get("end_ids", ())
@@ -195,6 +216,13 @@ class FakeEngine:
             text.cache.append(token)
         return chunk
 
+    def _draw(self, text: FakeText) -> int:
+        """The next token; of those that are allowed, the first from there on."""
+        token = self.next_token(list(text.cache))
+        return (
+            token if text.mask is None else int((token + np.argmax(np.roll(text.mask, -token))) % self.vocab)
+        )
+
     def cancel(self) -> None:
         self._cancelled.set()
 
@@ -208,6 +236,7 @@ class FakeEngine:
             assert 0 <= n <= len(text.cache)
             del text.cache[n:]
             text.pending = None
+            text.forced.clear()
 
     def logits(self, ids: Sequence[int]) -> np.ndarray:
         with self._exclusive():

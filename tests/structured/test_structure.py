@@ -60,7 +60,7 @@ def test_a_wrong_argument_is_named(options: dict[str, object], message: str) -> 
     "make, message",
     [
         (lambda: StructuralTag(()), "it has no tags"),
-        (lambda: StructuralTag((Tag("", None, "x"),)), "begin is empty"),
+        (lambda: StructuralTag((Tag("", None, "x"),)), "begin is empty, and tags"),
         (lambda: StructuralTag((TAG,), ("<tool",)), "'<call>' begins with none of the triggers '<tool'"),
         (lambda: StructuralTag((TAG,), ("<call", "<x")), "no tag begins with the trigger '<x'"),
         (lambda: StructuralTag((TAG,), after=""), "after is empty"),

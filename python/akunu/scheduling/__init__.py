@@ -2,6 +2,6 @@
 
 from akunu.scheduling.counts import ModelStats
 from akunu.scheduling.scheduler import Scheduler
-from akunu.scheduling.sequence import ChainLength, Sequence
+from akunu.scheduling.sequence import ChainLength, Sequence, Written
 
-__all__ = ["ChainLength", "ModelStats", "Scheduler", "Sequence"]
+__all__ = ["ChainLength", "ModelStats", "Scheduler", "Sequence", "Written"]

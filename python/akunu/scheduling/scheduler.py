@@ -7,7 +7,8 @@ drives the engine itself, and many readers share steps.
 A step has a budget of rows. Running texts come first, each with a row, then prompts in the order of their
 arrival. Without prompts a step is a chain of tokens, as long as the shortest that its texts would take alone;
 it ends early when somebody comes. Where texts repeat themselves or each other, it is one token and drafts of
-those that follow.
+those that follow. Beside a text that has a form it is one token for all: what may come next is known when
+that is drawn. Tokens that the form leaves no choice about are rows of the next step.
 
 A text can be suspended at any time: its tokens are known, its pages stay in the cache as long as there is
 room, and what is drawn depends on seed and position alone. That is what happens to readers that went away,
@@ -33,6 +34,7 @@ from akunu.scheduling.sequence import Sequence
 
 if TYPE_CHECKING:
     from akunu._core import Chunk, Engine
+    from akunu.scheduling.sequence import Written
 
 __all__ = ["Scheduler"]
 
@@ -85,10 +87,12 @@ class Scheduler:
         """Line up for a slot."""
         with self._changed:
             self._check_open()
+            # At least one token is drawn, and all known ones can be run.
+            sequence.follow(min(self._engine.context - sequence.known, sequence.limit - 1))
             self._waiting.append(sequence)
             self._engine_wanted()
 
-    def next(self, sequence: Sequence) -> Chunk | None:
+    def next(self, sequence: Sequence) -> Chunk | Written | None:
         """The next tokens of a text; None when it has ended or was cancelled. Waits, or leads.
 
         Raises
@@ -237,6 +241,9 @@ class Scheduler:
             self._stepping = [part.sequence for part in parts]
         if not parts:
             return False
+        parts = [part for part in parts if not part.draws or self._set_mask(part.sequence)]
+        if not parts:
+            return True
         start = time.perf_counter()
         try:
             chunks, interrupt = self._engine.step(
@@ -254,7 +261,9 @@ class Scheduler:
             if run and all(part.sequence.decoding for part in parts):
                 self._costs.measured(sum(part.rows + len(part.drafts) for part in parts), seconds / run)
             for part, chunk in zip(parts, chunks, strict=True):
-                part.sequence.take(chunk, steps, seconds, self._engine.context, len(part.drafts))
+                forced = part.sequence.take(chunk, steps, seconds, self._engine.context, len(part.drafts))
+                if forced:
+                    self._engine.extend(_slot(part.sequence), forced)
                 self._totals["generated_tokens"] += len(chunk.ids)
                 if part.drafts and chunk.ids:
                     self._totals["drafted_tokens"] += len(part.drafts)
@@ -268,26 +277,38 @@ class Scheduler:
             raise AkunuError("the engine makes no progress; this is a defect of Akunu, please report it")
         return True
 
+    def _set_mask(self, sequence: Sequence) -> bool:
+        """Tell the engine what a text's form allows next; False, with the text's error, if nothing."""
+        if sequence.constraint is not None:
+            try:
+                self._engine.set_mask(_slot(sequence), sequence.constraint.mask())
+            except AkunuError as error:
+                sequence.error = error
+                return False
+        return True
+
     def _plan(self) -> tuple[list[Part], int]:
         """The parts of a step, and how many tokens long it is."""
         self._release_ended()
         self._admit()
         hungry = [s for s in self._running if s.hungry]
-        decoding = [s for s in hungry if s.decoding]
-        prompts = [s for s in hungry if not s.decoding]
+        writing = [s for s in hungry if s.writing]
+        prompts = [s for s in hungry if not s.writing]
         steps, drafts = 1, dict[Sequence, list[int]]()
-        if decoding and not prompts:
-            drafts = self._drafts(decoding)
-        if decoding and not prompts and not drafts:
-            chain = min(s.chain.next for s in decoding)
-            wanted = max(s.limit - len(s.tokens) for s in decoding)
-            room = min(self._engine.context - s.length for s in decoding)
+        if writing and not prompts:
+            drafts = self._drafts([s for s in writing if s.decoding])
+        # A mask holds for one token, and a chain has no rows that are forced.
+        free = all(s.decoding and s.constraint is None for s in writing)
+        if writing and free and not prompts and not drafts:
+            chain = min(s.chain.next for s in writing)
+            wanted = max(s.limit - len(s.tokens) for s in writing)
+            room = min(self._engine.context - s.length for s in writing)
             steps = int(max(1, min(chain, wanted, room)))
         parts: list[Part] = []
         budget = self._engine.chunk
-        if decoding and prompts:
-            budget = min(budget, len(decoding) + MIXED_ROWS)
-        for sequence in (*decoding, *prompts):
+        if writing and prompts:
+            budget = min(budget, sum(s.left for s in writing) + MIXED_ROWS)
+        for sequence in (*writing, *prompts):
             rows = min(sequence.left, budget)
             if rows <= 0 or sequence.slot is None:  # no budget left, or suspended for one before
                 continue

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from akunu.errors import AkunuError
 from akunu.scheduling.drafts import Drafter
 
 if TYPE_CHECKING:
     from akunu._core import Chunk
+    from akunu.structured.constraint import Constraint
 
-__all__ = ["ChainLength", "Sequence"]
+__all__ = ["ChainLength", "Sequence", "Written"]
 
 CHAIN_SECONDS: Final = 0.040
 """How long a chain may take: text still flows, and the cost of a submission is far below one per cent."""
@@ -37,6 +39,16 @@ class ChainLength:
         self.next = max(1, min(2 * self.next, fits, MAX_CHAIN))
 
 
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a step gave a text that has a form: as a `Chunk`, with the tokens that its form forced."""
+
+    ids: list[int]
+    ended: bool
+    logprobs: list[float]
+    top_logprobs: list[list[tuple[int, float]]]
+
+
 @dataclass(eq=False)
 class Sequence:
     """One text, from its prompt to its last token.
@@ -54,10 +66,14 @@ class Sequence:
     """Most seconds to wait for a slot."""
     speculative: bool = True
     """Tokens may be drafted."""
+    constraint: Constraint | None = None
+    """What its form, if it has one, allows; told of all `tokens`."""
 
     tokens: list[int] = field(default_factory=list)
     """What has been generated, an end token included."""
-    ready: deque[Chunk] = field(default_factory=deque)
+    forced: int = 0
+    """How many of these its form forced after the last one that was drawn: rows of the next step."""
+    ready: deque[Chunk | Written] = field(default_factory=deque)
     """Generated, and not taken by the reader yet."""
     ready_at: float = 0.0
     """`time.perf_counter()` when the last of it was made ready."""
@@ -96,9 +112,14 @@ class Sequence:
         return self.known - self.length
 
     @property
+    def writing(self) -> bool:
+        """What is to be run is the token that was drawn last, and those that are forced after it."""
+        return len(self.tokens) > self.forced and 0 < self.left <= 1 + self.forced
+
+    @property
     def decoding(self) -> bool:
         """One token is to be run, the one that was drawn last."""
-        return self.left == 1 and bool(self.tokens)
+        return self.writing and self.left == 1
 
     @property
     def hungry(self) -> bool:
@@ -130,15 +151,34 @@ class Sequence:
         room = min(self.limit - len(self.tokens), context - self.length) - 1
         return drafter.trust, int(min(len(drafter.proposal), room))
 
-    def take(self, chunk: Chunk, steps: int, seconds: float, context: int, drafts: int = 0) -> None:
-        """Record what a step of `steps` tokens, or one with drafts, gave."""
-        decoding, self.length = self.decoding, chunk.length
-        if decoding:
+    def follow(self, room: float) -> list[int]:
+        """Append the tokens that its form leaves no choice about, `room` of them at most; returns them.
+
+        Where log-probabilities are wanted every token is drawn, if only from one: a token that is a row of
+        the next step has no logits of its own.
+        """
+        found: list[int] = []
+        if self.constraint is not None and self.settings.get("logprobs", -1) < 0:
+            while len(found) < room and (forced := self.constraint.forced()):
+                forced = forced[: int(min(room - len(found), len(forced)))]
+                self.constraint.advance(forced)
+                found += forced
+        self.tokens += found
+        self.forced = len(found)
+        return found
+
+    def take(self, chunk: Chunk, steps: int, seconds: float, context: int, drafts: int = 0) -> list[int]:
+        """Record what a step of `steps` tokens, or one with drafts, gave; returns the tokens forced by it."""
+        writing, self.length = self.writing, chunk.length
+        if writing:
             self.decode_seconds += seconds
             if len(chunk.ids) == steps and not drafts:
                 self.chain.measured(steps, seconds)
         else:
             self.prefill_seconds += seconds
+        given: Chunk | Written = chunk
+        forced: list[int] = []
+        told = 0 if len(self.tokens) == self.forced else len(self.tokens)  # what is forced first is untold
         self.tokens += chunk.ids
         if drafts and chunk.ids:
             self.drafted += drafts
@@ -147,8 +187,26 @@ class Sequence:
             self.drafter.learn(chunk.ids)
         if chunk.ids and not self.first_token_seconds and self.began is not None:
             self.first_token_seconds = time.perf_counter() - self.began
+        if self.constraint is not None and chunk.ids:
+            try:
+                given, forced = self._obey(self.constraint, chunk, told, context)
+            except AkunuError as error:
+                self.error = error
         full = self.known > context or (bool(chunk.ids) and len(self.tokens) >= self.limit)
-        self.ended = chunk.ended or full or self.left == 0
-        if chunk.ids or self.ended:
-            self.ready.append(chunk)
+        self.ended = given.ended or full or self.left == 0
+        if self.error is None and (chunk.ids or self.ended):
+            self.ready.append(given)
             self.ready_at = time.perf_counter()
+        return [] if self.ended or self.error else forced
+
+    def _obey(
+        self, constraint: Constraint, chunk: Chunk, told: int, context: int
+    ) -> tuple[Written, list[int]]:
+        """What a step gave, and what its form forces after that, the end of the text included."""
+        forced, ended = list[int](), chunk.ended
+        constraint.advance(chunk.ids)
+        if not ended:
+            forced = self.follow(min(context + 1 - self.known, self.limit - len(self.tokens)))
+            ended = constraint.finished
+        ids = self.tokens[told:] + [constraint.end_id] * (ended and not chunk.ended)
+        return Written(ids, ended, chunk.logprobs, chunk.top_logprobs), forced

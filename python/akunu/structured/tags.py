@@ -19,7 +19,7 @@ class Tag:
     ----------
     begin, end : str
         The marks. Control tokens of the vocabulary may be part of them, as in ``<|python_tag|>``; there they
-        are tokens, not text. `end` may be empty.
+        are tokens, not text. `end` may be empty; `begin` may be where tags are required.
     schema : Mapping | None
         JSON schema of what is between them; None: any text without `end`.
     """
@@ -59,8 +59,10 @@ class StructuralTag:
         if not self.tags:
             raise InvalidArgumentError("structural_tag: it has no tags; give at least one")
         for tag in self.tags:
-            if not tag.begin:
-                raise InvalidArgumentError("structural_tag: a tag's begin is empty; a mark is needed")
+            if not (tag.begin or self.required):
+                raise InvalidArgumentError(
+                    "structural_tag: a tag's begin is empty, and tags are not required"
+                )
             if self.triggers and not tag.begin.startswith(self.triggers):
                 raise InvalidArgumentError(
                     f"structural_tag: the tag {tag.begin!r} begins with none of the triggers "

@@ -66,6 +66,10 @@ class ByteLevelBpe:
         ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
         return ids
 
+    def encode_inside(self, text: str) -> list[int]:
+        """The same: what comes before does not matter."""
+        return self.encode(text, at_start=False)
+
 
 def _is_utf8(text: str) -> bool:
     try:

@@ -44,6 +44,9 @@ class Encoder(Protocol):
     def encode(self, text: str, *, at_start: bool) -> list[int]:
         """Ids of `text`; `at_start`: nothing comes before it, not even an added token."""
 
+    def encode_inside(self, text: str) -> list[int]:
+        """Ids of `text` in the middle of another one."""
+
 
 class Tokenizer:
     """Encodes and decodes text for one model. Safe to share between threads.
@@ -204,6 +207,18 @@ class Tokenizer:
             ids.append(self.eos_id)
         return ids
 
+    def encode_inside(self, text: str) -> list[int]:
+        """Ids of a text that continues another one, with nothing before it and without control tokens."""
+        ids: list[int] = []
+        for part in self.split_added(text, parse_special=False):
+            ids += [part] if isinstance(part, int) else self._encoder.encode_inside(part)
+        return ids
+
+    def split_added(self, text: str, *, parse_special: bool) -> list[str | int]:
+        """Added tokens (ids) in a text, and the texts between them; `parse_special`: control tokens too."""
+        text = _without_surrogates(text)
+        return list(self._added_tokens.split(text, [(0, len(text))] if parse_special and text else []))
+
     def decode(self, ids: Sequence[int], *, skip_special: bool = True) -> str:
         """The text of `ids`, taken as a whole text.
 
@@ -240,7 +255,11 @@ class Tokenizer:
         return self._added_tokens.control_texts
 
 
-_BYTE_OF_CHAR = {char: byte for byte, char in enumerate(CHAR_OF_BYTE)}
+_OUTSIDE = "\U0010ffff"
+_BYTE_OF_CHAR = {
+    **{byte: _OUTSIDE for byte in range(256)},  # but for those that stand for themselves or another byte:
+    **{ord(char): chr(byte) for byte, char in enumerate(CHAR_OF_BYTE)},
+}
 
 
 class _Pieces(dict[int, bytes]):
@@ -261,8 +280,8 @@ class _Pieces(dict[int, bytes]):
             piece = text.encode("utf-8", "surrogateescape")
         elif vocabulary.model == "gpt2":
             try:
-                piece = bytes([_BYTE_OF_CHAR[char] for char in text])
-            except KeyError:  # not in the byte alphabet: an added token that the file calls normal
+                piece = text.translate(_BYTE_OF_CHAR).encode("latin-1")
+            except UnicodeEncodeError:  # not in the byte alphabet: an added token that the file calls normal
                 piece = text.encode("utf-8", "surrogateescape")
         else:
             piece = text.replace(SPACE, " ").encode("utf-8", "surrogateescape")

@@ -44,6 +44,8 @@ class StreamingDetokenizer:
         Leave out control tokens.
     visible : set of int
         Control tokens that are not left out.
+    trims : bool
+        Take that space off. Not for a text whose bytes were chosen one by one.
     """
 
     def __init__(
@@ -53,9 +55,10 @@ class StreamingDetokenizer:
         after: Sequence[int] = (),
         skip_special: bool = True,
         visible: AbstractSet[int] = frozenset(),
+        trims: bool = True,
     ) -> None:
         self._pieces = tokenizer.pieces
-        self._trims_space = tokenizer.trims_space
+        self._trims_space = trims and tokenizer.trims_space
         self._added = tokenizer.added_ids
         self._hidden = tokenizer.control_ids - visible if skip_special else frozenset()
         self._trims_after_added = tokenizer.trims_after_added

@@ -93,6 +93,10 @@ class _LibraryEncoder:
         ids: list[int] = library.encode(text, add_special_tokens=False).ids
         return ids
 
+    def encode_inside(self, text: str) -> list[int]:
+        """Ids of `text` in the middle of another one, as far as the file lets the library know."""
+        return self.encode(text, at_start=False)
+
 
 def _library(data: Mapping[str, Any]) -> tokenizers.Tokenizer:
     import tokenizers

@@ -46,9 +46,13 @@ class SentencePieceBpe:
 
     def encode(self, text: str, *, at_start: bool) -> list[int]:
         """Ids of `text`, which begins the whole text or follows an added token."""
-        text = text.replace(" ", SPACE)
-        if self._add_prefix:
-            text = SPACE + text
+        return self._ids_of((SPACE if self._add_prefix else "") + text.replace(" ", SPACE))
+
+    def encode_inside(self, text: str) -> list[int]:
+        """Ids of `text` that continues another one, so without a space before it."""
+        return self._ids_of(text.replace(" ", SPACE))
+
+    def _ids_of(self, text: str) -> list[int]:
         ids = self._encode(text)
         return ids if len(self._bytes) == 256 else fuse(ids, self._unknown)
 

@@ -57,6 +57,10 @@ class Unigram:
         normalised = self.normalise(text)
         return fuse(self._encode(normalised), self._unknown) if normalised else []
 
+    def encode_inside(self, text: str) -> list[int]:
+        """Ids of `text` that continues another one: it is normalised already."""
+        return fuse(self._encode(text.replace(" ", SPACE)), self._unknown)
+
     def normalise(self, text: str) -> str:
         """What the segmentation works on: characters mapped, spaces written as U+2581."""
         if self._charsmap:

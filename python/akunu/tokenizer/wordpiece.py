@@ -42,3 +42,7 @@ class WordPiece:
         """Ids of `text`."""
         ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
         return ids
+
+    def encode_inside(self, text: str) -> list[int]:
+        """The same; its first word begins a word."""
+        return self.encode(text, at_start=False)

@@ -1,0 +1,141 @@
+"""From the form that is asked for to a constraint: a grammar is compiled once, a vocabulary once a model."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+from llguidance import LLMatcher, LLParserLimits
+
+from akunu.errors import InvalidArgumentError
+from akunu.structured.constraint import Constraint, Form, TaggedText, Watch
+from akunu.structured.gbnf import is_gbnf, lark_of_gbnf, lark_string
+from akunu.structured.vocabulary import VocabularyView
+
+if TYPE_CHECKING:
+    from akunu.structured.structure import Structure
+    from akunu.structured.tags import StructuralTag, Tag
+    from akunu.tokenizer import Tokenizer
+
+__all__ = ["Compiler"]
+
+MAX_COMPILED: Final = 64
+"""Forms that are kept."""
+
+JSON_STYLE: Final = {"item_separator": ", ", "key_separator": ": ", "whitespace_flexible": False}
+"""One line, as `json.dumps` writes it. Most of the tokens between values are then forced, which costs no step
+each, and no model can fill its context with white space. A schema's own ``x-guidance`` goes first."""
+
+_LIMITS: Final = LLParserLimits(verbose_errors=False)
+
+Start = Callable[[], Constraint]
+"""A text's constraint, at its beginning."""
+
+
+class Compiler:
+    """Makes constraints for the texts of one model. Safe to share between threads."""
+
+    def __init__(self, tokenizer: Tokenizer, vocab_size: int) -> None:
+        self._tokenizer = tokenizer
+        self._vocab_size = vocab_size
+        self._lock = threading.Lock()
+        self._compiled: OrderedDict[Structure, Start] = OrderedDict()
+
+    def constraint(self, structure: Structure) -> Constraint:
+        """For a new text of this form.
+
+        Raises
+        ------
+        InvalidArgumentError
+            The form cannot be honoured; the message names the keyword or the place.
+        """
+        with self._lock:
+            start = self._compiled.get(structure) or self._compile(structure)
+            self._compiled[structure] = start
+            self._compiled.move_to_end(structure)
+            if len(self._compiled) > MAX_COMPILED:
+                self._compiled.popitem(last=False)
+        return start()
+
+    @cached_property
+    def _view(self) -> VocabularyView:
+        return VocabularyView(self._tokenizer, self._vocab_size)
+
+    def _compile(self, structure: Structure) -> Start:
+        if structure.tag is not None:
+            return self._tagged(structure.tag)
+        matcher = self._matcher(structure.kind, _GRAMMARS[structure.kind](structure.text))
+        return lambda: Form(self._view, matcher)
+
+    def _matcher(self, kind: str, grammar: str) -> LLMatcher:
+        matcher = LLMatcher(self._view.grammar_tokens, grammar, log_level=0, limits=_LIMITS)
+        if matcher.is_error():
+            raise InvalidArgumentError(f"{kind}: {matcher.get_error().partition('<state>')[0].strip()}")
+        return matcher
+
+    def _tagged(self, tag: StructuralTag) -> Start:
+        view = self._view
+        before = Watch(view, [view.spell(tag.after)], ends=False) if tag.after else None
+        forms: dict[bytes | None, LLMatcher] = {}
+        if tag.required:
+            forms[None] = self._matcher("structural_tag", self._lark(tag.tags, "", tag.parallel))
+            triggers = None
+        else:
+            for trigger in tag.triggers or dict.fromkeys(t.begin for t in tag.tags):
+                tags = [t for t in tag.tags if t.begin.startswith(trigger)]
+                forms[view.spell(trigger)] = self._matcher(
+                    "structural_tag", self._lark(tags, trigger, repeated=False)
+                )
+            triggers = Watch(view, [mark for mark in forms if mark is not None], ends=True)
+        return lambda: TaggedText(view, before, triggers, forms, once=not tag.parallel)
+
+    def _lark(self, tags: tuple[Tag, ...] | list[Tag], written: str, repeated: bool) -> str:
+        """A grammar of tags, of which `written` has been written already; with `repeated` one or more."""
+        names = " | ".join(f"tag_{i}" for i in range(len(tags)))
+        lines = [f"start: ({names}) (SPACE? ({names}))*" if repeated else f"start: {names}"]
+        lines += ["SPACE: /[ \\t\\r\\n]{1,4}/"] if repeated else []
+        for i, tag in enumerate(tags):
+            begin, end = self._symbols(tag.begin[len(written) :]), self._symbols(tag.end)
+            if tag.schema is not None:
+                body = "%json " + _with_style(tag.schema)
+            elif end and end[0].startswith('"'):
+                lines.append(f"text_{i}[lazy]: /(?s:.*)/ {end.pop(0)}")
+                body = f"text_{i}"
+            else:
+                body = "/(?s:.*)/"
+            lines.append(f"tag_{i}: {' '.join([*begin, body, *end])}")
+        return LLMatcher.grammar_from_lark("\n".join(lines))
+
+    def _symbols(self, text: str) -> list[str]:
+        """A mark in Lark: literals, and control tokens by id."""
+        parts = self._view.split(text)
+        return [f"<[{part}]>" if isinstance(part, int) else lark_string(part) for part in parts]
+
+
+def _with_style(schema: Mapping[str, Any]) -> str:
+    return json.dumps({"x-guidance": JSON_STYLE, **schema}, ensure_ascii=False)
+
+
+def _schema(text: str) -> str:
+    return LLMatcher.grammar_from_json_schema(_with_style(json.loads(text)))
+
+
+def _grammar(text: str) -> str:
+    return LLMatcher.grammar_from_lark(lark_of_gbnf(text) if is_gbnf(text) else text)
+
+
+def _choice(text: str) -> str:
+    return LLMatcher.grammar_from_lark("start: " + " | ".join(map(lark_string, json.loads(text))))
+
+
+_GRAMMARS: Final[Mapping[str, Callable[[str], str]]] = {
+    "schema": _schema,
+    "json": lambda text: _schema('{"type": "object"}'),
+    "regex": LLMatcher.grammar_from_regex,
+    "grammar": _grammar,
+    "choice": _choice,
+}

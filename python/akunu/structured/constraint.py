@@ -1,0 +1,230 @@
+"""What a text in the making may go on with, token by token."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+from llguidance import LLMatcher
+
+from akunu.errors import AkunuError
+from akunu.structured.vocabulary import TokenMask, VocabularyView
+
+__all__ = ["Constraint", "Form", "TaggedText", "Watch"]
+
+
+class Constraint(Protocol):
+    """The state of one text that has a form.
+
+    Its tokens are told in order, each before the next mask is asked for. A text that was suspended keeps it.
+    """
+
+    @property
+    def finished(self) -> bool:
+        """The text is complete, and nothing may follow."""
+
+    @property
+    def end_id(self) -> int:
+        """A token that ends a text."""
+
+    @property
+    def exact(self) -> bool:
+        """The form is that of all the text, byte by byte."""
+
+    def mask(self) -> TokenMask | None:
+        """The tokens that may come next; None: all. Valid until the next call.
+
+        Raises
+        ------
+        AkunuError
+            None may: the grammar is too complex for its limits.
+        """
+
+    def advance(self, tokens: Iterable[int]) -> None:
+        """These were appended to the text; a token that ends it may be the last.
+
+        Raises
+        ------
+        AkunuError
+            One of them was not allowed.
+        """
+
+    def forced(self) -> list[int]:
+        """The tokens that must come next, while there is no choice; `advance` is told of them too."""
+
+
+class Form:
+    """All of a text, or the rest of it, is one of a grammar.
+
+    Parameters
+    ----------
+    view
+        The vocabulary.
+    start
+        A matcher in its initial state, which is not changed.
+    """
+
+    exact = True
+
+    def __init__(self, view: VocabularyView, start: LLMatcher) -> None:
+        self._matcher = start.deep_copy()
+        self._mask = view.mask_without((), ends=True)
+        self.end_id = view.end_id
+
+    @property
+    def finished(self) -> bool:
+        return self._matcher.is_stopped() and not self._matcher.is_error()
+
+    def mask(self) -> TokenMask:
+        self._matcher.unsafe_compute_mask_ptr(self._mask.ctypes.data, self._mask.nbytes)
+        self._check()
+        return self._mask
+
+    def advance(self, tokens: Iterable[int]) -> None:
+        for token in tokens:  # consume_tokens refuses one that ends the text after the last of the form
+            self._matcher.consume_token(token)
+        self._check()
+
+    def forced(self) -> list[int]:
+        tokens: list[int] = self._matcher.compute_ff_tokens()
+        self._check()
+        return tokens
+
+    def _check(self) -> None:
+        if self._matcher.is_error():
+            reason = self._matcher.get_error().partition("<")[0].strip()
+            raise AkunuError(f"the text cannot go on in its form: {reason}")
+
+
+class Watch:
+    """A stretch without a form, up to a mark.
+
+    A token that has more after the mark is not drawn: what follows the mark begins with a token of its own.
+
+    Parameters
+    ----------
+    view
+        The vocabulary.
+    marks
+        Bytes of the marks (`VocabularyView.spell`), at least one.
+    ends
+        The text may end in this stretch.
+    """
+
+    def __init__(self, view: VocabularyView, marks: Iterable[bytes], *, ends: bool) -> None:
+        self._view = view
+        self._marks = sorted(marks, key=len, reverse=True)
+        self._ends = ends
+        self._longest = len(self._marks[0])
+        self._masks: dict[frozenset[bytes], TokenMask | None] = {}
+        self._overshooting = [
+            i for mark in self._marks for i, piece in enumerate(view.pieces) if mark in piece[:-1]
+        ]
+
+    def check(self, token: int) -> None:
+        """A token was drawn. Where all others are forbidden, it may be one that ends the text."""
+        if not self._ends and token in self._view.end_ids:
+            raise AkunuError("the text ended before what is required of it had begun")
+
+    def found(self, tail: bytes) -> bytes | None:
+        """The mark that a text with this end has just come to; the longest of several."""
+        return next((mark for mark in self._marks if tail.endswith(mark)), None)
+
+    def tail(self, text: bytes) -> bytes:
+        """As much of a text's end as may be the beginning of a mark."""
+        return text[-self._longest :]
+
+    def mask(self, tail: bytes) -> TokenMask | None:
+        """The tokens that may follow such an end."""
+        rests = frozenset(
+            mark[n:] for mark in self._marks for n in range(1, len(mark)) if tail.endswith(mark[:n])
+        )
+        if rests not in self._masks:
+            self._masks[rests] = self._mask_before(rests)
+        return self._masks[rests]
+
+    def _mask_before(self, rests: frozenset[bytes]) -> TokenMask | None:
+        overshooting = list(self._overshooting)
+        if rests:
+            begun = tuple(rests)
+            for i, piece in enumerate(self._view.pieces):
+                if piece.startswith(begun) and piece not in rests:
+                    overshooting.append(i)
+        if self._ends and not overshooting:
+            return None
+        return self._view.mask_without(overshooting, ends=self._ends)
+
+
+class TaggedText:
+    """A text in which stretches have a form: see `StructuralTag`.
+
+    Parameters
+    ----------
+    before
+        What ends the stretch that nothing is asked of; None: there is none.
+    triggers
+        Where, after that, a form begins, and the form of what follows each; None: with the first token.
+    forms
+        For each trigger, and for None.
+    once
+        The text ends with the first form.
+    """
+
+    exact = False
+
+    def __init__(
+        self,
+        view: VocabularyView,
+        before: Watch | None,
+        triggers: Watch | None,
+        forms: Mapping[bytes | None, LLMatcher],
+        *,
+        once: bool,
+    ) -> None:
+        self._view = view
+        self._triggers = triggers
+        self._forms = forms
+        self._once = once
+        self._watch = before
+        self._form: Form | None = None
+        self._tail = b""
+        self.end_id = view.end_id
+        if before is None:
+            self._go_on()
+
+    @property
+    def finished(self) -> bool:
+        return self._form is not None and self._form.finished
+
+    def mask(self) -> TokenMask | None:
+        if self._form is not None:
+            return self._form.mask()
+        assert self._watch is not None
+        return self._watch.mask(self._tail)
+
+    def advance(self, tokens: Iterable[int]) -> None:
+        for token in tokens:
+            if self._form is not None:
+                self._form.advance([token])
+                if self._form.finished and self._triggers is not None and not self._once:
+                    self._go_on()
+                continue
+            assert self._watch is not None
+            self._watch.check(token)
+            text = self._tail + self._view.pieces[token]
+            mark = self._watch.found(text)
+            self._tail = self._watch.tail(text)
+            if mark is None:
+                continue
+            if self._watch is self._triggers:
+                self._form = Form(self._view, self._forms[mark])
+            else:
+                self._go_on()
+
+    def forced(self) -> list[int]:
+        return self._form.forced() if self._form is not None else []
+
+    def _go_on(self) -> None:
+        """To the next trigger, or to the form that all of the rest has."""
+        self._watch, self._tail = self._triggers, b""
+        self._form = Form(self._view, self._forms[None]) if self._triggers is None else None

@@ -1,0 +1,285 @@
+"""GBNF, the grammars of llama.cpp, in the Lark form that llguidance reads.
+
+In GBNF there are only characters. llguidance has a lexer, which takes each terminal as far as it goes, and is
+fast only with terminals of more than a character. So whatever does not recur becomes a terminal: a rule, and
+in the other rules each run of neighbours. A terminal is exact in itself; only between it and a rule that
+recurs does the longest win over one that ends earlier.
+
+Format: llama.cpp, ``grammars/README.md``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from akunu.errors import InvalidArgumentError
+
+__all__ = ["is_gbnf", "lark_of_gbnf", "lark_string"]
+
+_RULE: Final = re.compile(r"^[ \t]*[\w-]+[ \t]*::=", re.MULTILINE)
+_TOKEN: Final = re.compile(
+    r"""(?P<define>::=) | (?P<name>[\w-]+) | (?P<text>"(?:[^"\\\n]|\\.)*") | (?P<set>\[(?:[^\]\\]|\\.)*\])
+      | (?P<count>\{\s*\d+\s*(?:,\s*\d*\s*)?\}) | (?P<mark>[|()*+?.]) | (?P<line>\r?\n)
+      | (?P<space>[ \t]+|\#[^\n]*)
+    """,
+    re.VERBOSE,
+)
+_ESCAPE: Final = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))", re.DOTALL)
+_LETTERS: Final = {"n": "\n", "r": "\r", "t": "\t"}
+_ITSELF: Final = frozenset('"\\[]^-')
+MAX_REPEAT: Final = 2000
+"""llama.cpp's limit for a count."""
+
+
+def is_gbnf(text: str) -> bool:
+    """Whether a grammar is in this form, by its sign for a rule; Lark's is a colon."""
+    return _RULE.search(text) is not None
+
+
+def lark_of_gbnf(text: str) -> str:
+    """The same grammar for llguidance.
+
+    Raises
+    ------
+    InvalidArgumentError
+        It is not GBNF; the message names the line or the rule.
+    """
+    rules = _Parser(text).rules()
+    for name, node in rules.items():
+        for other in node.names():
+            if other not in rules:
+                raise InvalidArgumentError(f"grammar: the rule {name} names {other}, which is not defined")
+    if "root" not in rules:
+        raise InvalidArgumentError("grammar: it has no rule root, where a text begins")
+    return _Lark(rules).text()
+
+
+def lark_string(text: str) -> str:
+    """A text as a string of Lark: one of JSON, but for a control character that JSON leaves as it is."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+@dataclass(frozen=True)
+class _Node:
+    """An expression.
+
+    `kind` is "name", "terminal" (`text` is Lark's), "sequence" or "choice" (of `parts`), or "repeat" (of the
+    only part; `text` is the operator).
+    """
+
+    kind: str
+    text: str = ""
+    parts: tuple[_Node, ...] = ()
+
+    def names(self) -> Iterator[str]:
+        """The rules that it names."""
+        if self.kind == "name":
+            yield self.text
+        for part in self.parts:
+            yield from part.names()
+
+
+class _Parser:
+    """Reads rules: rule = name "::=" choice; choice = sequence ("|" sequence)*; sequence = repeated items."""
+
+    def __init__(self, text: str) -> None:
+        self._tokens: list[tuple[str, str, int]] = []
+        at, line = 0, 1
+        while at < len(text):
+            match = _TOKEN.match(text, at)
+            if match is None:
+                raise InvalidArgumentError(f"grammar: line {line}: {text[at : at + 20]!r} is not GBNF")
+            kind = str(match.lastgroup)
+            if kind != "space":
+                self._tokens.append((kind, match[0], line))
+            line += match[0].count("\n")
+            at = match.end()
+        self._tokens.append(("end", "the end", line))
+        self._at = 0
+
+    def rules(self) -> dict[str, _Node]:
+        rules: dict[str, _Node] = {}
+        self._skip_lines()
+        while self._kind() != "end":
+            name = self._expect("name")
+            self._skip_lines()
+            self._expect("define")
+            self._skip_lines()
+            if name in rules:
+                raise InvalidArgumentError(f"grammar: the rule {name} is defined twice")
+            rules[name] = self._choice(nested=False)
+            if self._kind() not in ("line", "end"):
+                self._fail("a new line")
+            self._skip_lines()
+        return rules
+
+    def _choice(self, *, nested: bool) -> _Node:
+        parts = [self._sequence(nested=nested)]
+        while self._peek() == "|":
+            self._at += 1
+            self._skip_lines()
+            parts.append(self._sequence(nested=nested))
+        return parts[0] if len(parts) == 1 else _Node("choice", parts=tuple(parts))
+
+    def _sequence(self, *, nested: bool) -> _Node:
+        parts: list[_Node] = []
+        while True:
+            if nested:
+                self._skip_lines()
+            kind, text, _ = self._tokens[self._at]
+            if kind == "count" or text in ("*", "+", "?"):
+                if not parts:
+                    self._fail("something to repeat")
+                self._at += 1
+                parts[-1] = _Node("repeat", self._times(text), (parts[-1],))
+            elif kind in ("name", "text", "set") or text in (".", "("):
+                self._at += 1
+                parts.append(self._item(kind, text))
+            else:
+                return parts[0] if len(parts) == 1 else _Node("sequence", parts=tuple(parts))
+
+    def _item(self, kind: str, text: str) -> _Node:
+        if kind == "name":
+            return _Node("name", text)
+        if kind == "text":
+            return _Node("terminal", lark_string("".join(c for c, _ in self._characters(text[1:-1]))))
+        if kind == "set":
+            return _Node("terminal", self._set(text[1:-1]))
+        if text == ".":
+            return _Node("terminal", "/(?s:.)/")
+        node = self._choice(nested=True)
+        if self._peek() != ")":
+            self._fail(")")
+        self._at += 1
+        return node
+
+    def _times(self, text: str) -> str:
+        if text in ("*", "+", "?"):
+            return text
+        numbers = [int(number) for number in re.findall(r"\d+", text)]
+        if max(numbers) > MAX_REPEAT or numbers != sorted(numbers):
+            self._fail(f"counts in order, of {MAX_REPEAT} at most")
+        return re.sub(r"\s", "", text)
+
+    def _set(self, text: str) -> str:
+        """Characters and ranges, `^` for all others, as a regular expression."""
+        characters = list(self._characters(text.removeprefix("^")))
+        found = []
+        at = 0
+        while at < len(characters):
+            low = high = characters[at][0]
+            if at + 2 < len(characters) and characters[at + 1] == ("-", False):
+                high = characters[at + 2][0]
+                at += 2
+            if high < low:
+                self._fail("a range that goes up")
+            found.append("-".join(f"\\u{{{ord(end):x}}}" for end in dict.fromkeys((low, high))))
+            at += 1
+        if not found:
+            self._fail("characters between [ and ]")
+        return f"/[{'^' if text.startswith('^') else ''}{''.join(found)}]/"
+
+    def _characters(self, text: str) -> Iterator[tuple[str, bool]]:
+        """Each character, and whether it was written with a backslash."""
+        at = 0
+        while at < len(text):
+            escape = _ESCAPE.match(text, at)
+            if escape is None:
+                if text[at] == "\\":
+                    self._fail("an escape")
+                yield text[at], False
+                at += 1
+                continue
+            code = escape[1] or escape[2] or escape[3]
+            if code:
+                yield self._character(int(code, 16)), True
+            elif escape[4] in _LETTERS or escape[4] in _ITSELF:
+                yield _LETTERS.get(escape[4], escape[4]), True
+            else:
+                self._fail(f"an escape, not {escape[0]}")
+            at = escape.end()
+
+    def _character(self, code: int) -> str:
+        if code > 0x10FFFF or 0xD800 <= code < 0xE000:
+            self._fail(f"a character, not U+{code:04X}")
+        return chr(code)
+
+    def _kind(self) -> str:
+        return self._tokens[self._at][0]
+
+    def _peek(self) -> str:
+        return self._tokens[self._at][1]
+
+    def _expect(self, kind: str) -> str:
+        if self._kind() != kind:
+            self._fail({"name": "a rule's name", "define": "::="}[kind])
+        self._at += 1
+        return self._tokens[self._at - 1][1]
+
+    def _skip_lines(self) -> None:
+        while self._kind() == "line":
+            self._at += 1
+
+    def _fail(self, expected: str) -> None:
+        _, text, line = self._tokens[self._at]
+        raise InvalidArgumentError(f"grammar: line {line}: found {text!r}, expected {expected}")
+
+
+class _Lark:
+    """Writes rules in Lark. Names there say what is a terminal: capitals."""
+
+    def __init__(self, rules: dict[str, _Node]) -> None:
+        self._rules = rules
+        self._regular: set[str] = set()
+        while more := {
+            name for name, node in rules.items() if name not in self._regular and self._is_regular(node)
+        }:
+            self._regular |= more
+        self._names = {name: f"{'T' if name in self._regular else 'r'}{i}" for i, name in enumerate(rules)}
+        self._runs: dict[str, str] = {}
+
+    def text(self) -> str:
+        lines = [f"start: {self._names['root']}"]
+        lines += [f"{self._names[name]}: {self._write(node)}" for name, node in self._rules.items()]
+        lines += [f"{name}: {run}" for run, name in self._runs.items()]
+        return "\n".join(lines)
+
+    def _is_regular(self, node: _Node) -> bool:
+        """Nothing that it names recurs."""
+        return all(name in self._regular for name in node.names())
+
+    def _write(self, node: _Node) -> str:
+        if node.kind == "name":
+            return self._names[node.text]
+        if node.kind == "terminal":
+            return node.text
+        if node.kind == "repeat":
+            return f"({self._write(node.parts[0])}){node.text}"
+        if node.kind == "choice":
+            return "(" + " | ".join(map(self._write, node.parts)) + ")"
+        return self._sequence(node)
+
+    def _sequence(self, node: _Node) -> str:
+        """Neighbours that do not recur are one terminal, in a rule that does."""
+        if self._is_regular(node):
+            return " ".join(map(self._write, node.parts)) or '""'
+        words: list[str] = []
+        run: list[_Node] = []
+        for part in (*node.parts, None):
+            if part is not None and self._is_regular(part):
+                run.append(part)
+                continue
+            if run:
+                words.append(self._terminal(run))
+                run = []
+            if part is not None:
+                words.append(self._write(part))
+        return " ".join(words)
+
+    def _terminal(self, run: list[_Node]) -> str:
+        written = " ".join(map(self._write, run))
+        return self._runs.setdefault(written, f"X{len(self._runs)}")
