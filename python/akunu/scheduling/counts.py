@@ -38,6 +38,8 @@ class ModelStats:
         Those that no text uses, kept for prompts that begin like an earlier text.
     page_bytes : int
         Size of a page, 32 positions of all layers.
+    steps : int
+        Steps of the engine that gave something.
     prompts : int
         Prompts that were begun.
     prompt_tokens : int
@@ -65,6 +67,7 @@ class ModelStats:
     pages_held: int = 0
     pages_cached: int = 0
     page_bytes: int = 0
+    steps: int = 0
     prompts: int = 0
     prompt_tokens: int = 0
     cached_tokens: int = 0

@@ -273,6 +273,7 @@ class Scheduler:
             raise interrupt
         # A step that was cancelled, maybe for a text that is no more, gives nothing.
         self._stalled = 0 if after != before else self._stalled + 1
+        self._totals["steps"] += after != before
         if self._stalled == MAX_STALLED:
             raise AkunuError("the engine makes no progress; this is a defect of Akunu, please report it")
         return True

@@ -16,6 +16,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from akunu.errors import AkunuError
+from akunu.server.anthropic_messages import count_tokens, messages
 from akunu.server.catalog import ModelSpec
 from akunu.server.errors import ApiError, as_api_error, error_response
 from akunu.server.gate import Gate
@@ -25,8 +26,10 @@ from akunu.server.model_list import list_models, one_model
 from akunu.server.models import Registry
 from akunu.server.openai_chat import chat_completions
 from akunu.server.openai_completions import completions
+from akunu.server.openai_responses import delete_response, get_response, responses
 from akunu.server.settings import Settings
 from akunu.server.site import site_routes
+from akunu.server.stored import ResponseStore
 from akunu.server.texts import Server
 
 __all__ = ["create_app"]
@@ -38,6 +41,11 @@ def _routes() -> list[Route]:
     return [
         Route("/v1/chat/completions", chat_completions, methods=["POST"]),
         Route("/v1/completions", completions, methods=["POST"]),
+        Route("/v1/responses", responses, methods=["POST"]),
+        Route("/v1/responses/{id}", get_response, methods=["GET"]),
+        Route("/v1/responses/{id}", delete_response, methods=["DELETE"]),
+        Route("/v1/messages", messages, methods=["POST"]),
+        Route("/v1/messages/count_tokens", count_tokens, methods=["POST"]),
         Route("/v1/models", list_models, methods=["GET"]),
         Route("/v1/models/{name:path}", one_model, methods=["GET"]),
         Route("/health", health, methods=["GET"]),
@@ -63,7 +71,7 @@ def create_app(models: Sequence[ModelSpec], settings: Settings | None = None) ->
     """
     settings = settings or Settings()
     registry = Registry(models, settings.max_models, settings.max_memory)
-    server = Server(settings, registry, Meters(registry), time.time())
+    server = Server(settings, registry, Meters(registry), ResponseStore(settings.max_responses), time.time())
     routes = _routes()
     middleware = [
         Middleware(
@@ -114,6 +122,8 @@ async def _lifespan(app: Starlette) -> AsyncIterator[None]:
 async def _sweep(server: Server) -> None:
     while True:
         await asyncio.sleep(_SWEEP_SECONDS)
+        for entry in server.models.entries():
+            entry.stalled_for()  # looks whether its engine got on, so that the answer to /health is no older
         if server.settings.idle_seconds:
             await server.models.unload_idle(server.settings.idle_seconds)
 

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import msgspec
 
-from akunu.chat.deltas import Delta, ToolCall
+from akunu.chat import ChatTemplate
+from akunu.chat.deltas import Delta, Reasoning, ToolCall
+from akunu.chat.options import ChatOptions, prepare
+from akunu.chat.switches import SWITCHES
 from akunu.generation import Completion, Piece
 from akunu.model import Model
-from akunu.server.errors import ApiError
 from akunu.server.settings import VOLATILE_LINES
 from akunu.server.texts import Asked, Server, Text, texts, together
 from akunu.streams import AsyncStream
 
-__all__ = ["FinishReason", "Step", "Turn", "answers", "finish_reason", "prepared"]
+__all__ = ["FinishReason", "Step", "Turn", "answers", "finish_reason", "prepared", "prompt_ids"]
 
 FinishReason = Literal["stop", "length", "tool_calls"]
 
@@ -28,14 +30,8 @@ class Turn:
 
     messages: list[dict[str, Any]]
     """In OpenAI's form."""
-    tools: list[dict[str, Any]] = field(default_factory=list)
-    tool_choice: str = "auto"
-    """auto, none, required, or the name of a function."""
-    parallel_tool_calls: bool = True
-    variables: Mapping[str, Any] = field(default_factory=dict)
-    """For the chat template."""
-    options: dict[str, Any] = field(default_factory=dict)
-    """Arguments of the generation."""
+    options: dict[str, Any]
+    """Arguments of the chat (`ChatOptions`)."""
     n: int = 1
 
 
@@ -43,11 +39,17 @@ class Turn:
 class Step:
     """What one piece of a text says; the last one of a text has the whole of it."""
 
-    model: Model
+    text: Text
     deltas: Sequence[Delta]
     piece: Piece | None = None
     completion: Completion | None = None
     finish_reason: FinishReason | None = None
+
+    @property
+    def reasoning_tokens(self) -> int:
+        """Tokens of the piece, if all that it says is reasoning."""
+        thought = self.deltas and all(isinstance(delta, Reasoning) for delta in self.deltas)
+        return len(self.piece.ids) if self.piece is not None and thought else 0
 
 
 def prepared(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -61,14 +63,10 @@ def prepared(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
     first = next((i for i, message in enumerate(messages) if message["role"] != "system"), len(messages))
     if first:
-        texts = (_without_volatile_lines(_text(message["content"])) for message in messages[:first])
+        texts = (_without_volatile_lines(message["content"]) for message in messages[:first])
         said = "\n\n".join(text for text in texts if text)
         messages = [*([{"role": "system", "content": said}] if said else []), *messages[first:]]
     return [_with_objects(message) for message in messages]
-
-
-def _text(content: Any) -> str:
-    return content if isinstance(content, str) else "".join(part["text"] for part in content or ())
 
 
 def _without_volatile_lines(text: str) -> str:
@@ -91,6 +89,22 @@ def _with_objects(message: dict[str, Any]) -> dict[str, Any]:
     return {**message, "tool_calls": calls}
 
 
+def _settled(template: ChatTemplate, options: dict[str, Any]) -> dict[str, Any]:
+    """The options, but for switching thinking off where there is none."""
+    marks = (*SWITCHES, template.family.reasoning[0])
+    thinks = any(mark in source for source in template.sources.values() for mark in marks)
+    if options.get("thinking") is False and not thinks:
+        return {**options, "thinking": None}
+    return options
+
+
+def prompt_ids(model: Model, turn: Turn) -> list[int]:
+    """The tokens of a turn's prompt."""
+    template = model.chat_template
+    options: ChatOptions = _settled(template, turn.options)  # type: ignore[assignment]
+    return prepare(template, prepared(turn.messages), options)[0]
+
+
 async def answers(
     server: Server, asked: Asked, name: str, turn: Turn
 ) -> AsyncGenerator[tuple[int, Step], None]:
@@ -101,43 +115,26 @@ async def answers(
     ApiError, AkunuError
         Before the first step, for what the server, the model or its template cannot do.
     """
-    known = {tool["function"]["name"] for tool in turn.tools}
-    if turn.tool_choice not in ("auto", "none", "required") and turn.tool_choice not in known:
-        raise ApiError(
-            400, f"tool_choice: no tool {turn.tool_choice!r} was declared", param="tool_choice",
-            code="invalid_value",
-        )  # fmt: skip
-    if turn.tool_choice not in ("auto", "none"):
-        raise ApiError(
-            400, "tool_choice: only auto and none are supported", param="tool_choice",
-            code="unsupported_value",
-        )  # fmt: skip
     messages = prepared(turn.messages)
-    variables = dict(turn.variables) or None
-    tools = turn.tools if turn.tool_choice != "none" else []
 
     def start(model: Model, options: dict[str, Any]) -> AsyncStream:
-        return model.astream_chat(messages, tools=tools or None, template_variables=variables, **options)
+        return model.astream_chat(messages, **_settled(model.chat_template, options))
 
     async with (
         texts(server, asked, name, [start] * turn.n, turn.options) as found,
-        aclosing(together([_steps(text, tools) for text in found])) as steps,
+        aclosing(together([_steps(text) for text in found])) as steps,
     ):
         async for step in steps:
             yield step
 
 
-async def _steps(text: Text, tools: list[dict[str, Any]]) -> AsyncGenerator[Step, None]:
-    parser = text.model.chat_template.family.parser(tools)
+async def _steps(text: Text) -> AsyncGenerator[Step, None]:
     called = False
     async with aclosing(text.pieces()) as pieces:
         async for piece in pieces:
-            deltas = parser.feed(str(piece))
-            called = called or any(isinstance(delta, ToolCall) for delta in deltas)
-            yield Step(text.model, deltas, piece)
-    deltas = parser.end()
-    called = called or any(isinstance(delta, ToolCall) for delta in deltas)
-    yield Step(text.model, deltas, None, text.completion, finish_reason(text.completion, called))
+            called = called or any(isinstance(delta, ToolCall) for delta in piece.deltas)
+            yield Step(text, piece.deltas, piece)
+    yield Step(text, (), None, text.completion, finish_reason(text.completion, called))
 
 
 def finish_reason(completion: Completion, called: bool) -> FinishReason:

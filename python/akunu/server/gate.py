@@ -69,9 +69,8 @@ class Gate:
 
         try:
             try:
-                holder = self._check(scope, headers)
+                asked.holder = self._check(scope, headers)
             except ApiError as error:
-                holder = "-"
                 await error_response(error, scope["path"])(scope, receive, answer)
                 return
             try:
@@ -81,7 +80,7 @@ class Gate:
                 if not status:
                     await error_response(told, scope["path"])(scope, receive, answer)
         finally:
-            self._record(scope, asked, status, holder)
+            self._record(scope, asked, status)
 
     def _check(self, scope: Scope, headers: Headers) -> str:
         """Who asks; raises what keeps them out."""
@@ -115,7 +114,7 @@ class Gate:
                 status, "authorization: this needs an admin key (--admin-key-file)", code="invalid_api_key"
             )
 
-    def _record(self, scope: Scope, asked: Asked, status: int, holder: str) -> None:
+    def _record(self, scope: Scope, asked: Asked, status: int) -> None:
         path = scope["path"]
         route = path if path in self._routes else "other"
         status = status or 499  # the client went away before there was an answer
@@ -128,9 +127,9 @@ class Gate:
         _log.info(
             "%s %s %s %d key=%s model=%s stream=%d prompt=%d cached=%d generated=%d first=%s total=%.3f "
             "end=%s",
-            asked.id, scope["method"], route, status, holder, asked.model, asked.stream, asked.prompt_tokens,
-            asked.cached_tokens, asked.generated_tokens, "-" if first is None else f"{first:.3f}", seconds,
-            ",".join(asked.reasons) or "-",
+            asked.id, scope["method"], route, status, asked.holder, asked.model, asked.stream,
+            asked.prompt_tokens, asked.cached_tokens, asked.generated_tokens,
+            "-" if first is None else f"{first:.3f}", seconds, ",".join(asked.reasons) or "-",
         )  # fmt: skip
 
 

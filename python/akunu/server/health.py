@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -16,11 +14,10 @@ __all__ = ["health", "ready"]
 async def health(request: Request) -> Response:
     """200 while every engine that has work makes progress; 503 names those that do not."""
     server: Server = request.app.state.server
-    now = time.monotonic()
     stalled = {
-        entry.spec.name: round(now - entry.progress_at, 1)
+        entry.spec.name: round(seconds, 1)
         for entry in server.models.entries()
-        if entry.queued and now - entry.progress_at > server.settings.stall_seconds
+        if (seconds := entry.stalled_for()) > server.settings.stall_seconds
     }
     if stalled:
         return json_response({"status": "stalled", "seconds_without_progress": stalled}, 503)

@@ -74,8 +74,6 @@ def queue_place(entry: Entry, texts: int, max_queue: int) -> Iterator[None]:
             f"the queue of {entry.spec.name} is full: {entry.queued} texts run or wait, at most {room} may"
         )
         raise ApiError(503, message, code="queue_full", retry_after=2)
-    if entry.queued == 0:
-        entry.progress_at = time.monotonic()
     entry.queued += texts
     try:
         yield

@@ -7,8 +7,8 @@ import contextlib
 import fnmatch
 import logging
 import time
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -35,11 +35,36 @@ class Entry:
     """Requests that use it; it is not unloaded under them."""
     queued: int = 0
     """Texts that run or wait."""
+    wanting: int = 0
+    """Those of them whose readers wait for more."""
     used_at: float = 0.0
     progress_at: float = 0.0
-    """`time.monotonic()` when a text last got on, or the first began."""
+    """`time.monotonic()` when the engine was last seen to get on, or was first asked to."""
+    steps: int = 0
+    """Its steps then."""
     bytes: int = 0
     changing: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    @contextmanager
+    def wanted(self) -> Iterator[None]:
+        """A reader waits for more of a text."""
+        if not self.wanting:
+            self.progress_at = time.monotonic()
+        self.wanting += 1
+        try:
+            yield
+        finally:
+            self.wanting -= 1
+            self.progress_at = time.monotonic()
+
+    def stalled_for(self) -> float:
+        """Seconds for which readers have waited and the engine has not made a step."""
+        if self.model is None or not self.wanting:
+            return 0.0
+        now, steps = time.monotonic(), self.model.stats().steps
+        if steps != self.steps:
+            self.steps, self.progress_at = steps, now
+        return now - self.progress_at
 
     @property
     def loaded(self) -> Model:

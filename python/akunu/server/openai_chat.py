@@ -16,7 +16,7 @@ from akunu.generation import Completion
 from akunu.server.conversations import Turn, answers
 from akunu.server.errors import ApiError, error_body
 from akunu.server.fields import Fields, SamplingFields, read_fields
-from akunu.server.openai_fields import ChatMessage, ResponseFormat, function_tools, plain_messages
+from akunu.server.openai_fields import ChatMessage, ResponseFormat, chat_tools, plain_messages
 from akunu.server.replies import FINGERPRINT, json_response, new_id, openai_usage, token_entries
 from akunu.server.sse import DONE, EventStream, event, unless_gone
 from akunu.server.texts import MAX_TEXTS, Asked, Server
@@ -85,6 +85,7 @@ class ChatRequest(SamplingFields):
     safety_identifier: str | None = None
     prompt_cache_key: str | None = None
     prompt_cache_retention: str | None = None
+    prompt_cache_options: Any = None
     # Extensions.
     grammar: str | None = None
     regex: str | None = None
@@ -127,20 +128,16 @@ class ChatRequest(SamplingFields):
 
     def turn(self) -> tuple[Turn, list[str]]:
         """What is asked of the model, and warnings."""
-        tools, warnings = function_tools(self.tools)
-        choice = self.tool_choice or "auto"
-        variables = dict(self.chat_template_kwargs or {})
-        if self.reasoning_effort is not None:
-            variables.setdefault("reasoning_effort", self.reasoning_effort)
-        turn = Turn(
-            plain_messages(self.messages),
-            tools,
-            choice.function.name if isinstance(choice, ToolChoice) else choice,
-            self.parallel_tool_calls is not False,
-            variables,
-            self.options(),
-            self.n or 1,
-        )
+        tools, warnings = chat_tools(self.tools)
+        choice = self.tool_choice
+        options = self.options() | {
+            "tools": tools,
+            "tool_choice": choice.function.name if isinstance(choice, ToolChoice) else choice,
+            "parallel_tool_calls": self.parallel_tool_calls,
+            "reasoning_effort": self.reasoning_effort,
+            "template_variables": self.chat_template_kwargs,
+        }
+        turn = Turn(plain_messages(self.messages), options, self.n or 1)
         return turn, warnings
 
 
@@ -173,11 +170,13 @@ async def _whole(
     entries: list[list[dict[str, Any]]] = [[] for _ in range(turn.n)]
     completions: list[Completion | None] = [None] * turn.n
     reasons: list[str | None] = [None] * turn.n
+    thought = 0
     async with aclosing(answers(server, asked, fields.model, turn)) as steps:
         async for i, step in steps:
             deltas[i] += step.deltas
+            thought += step.reasoning_tokens
             if step.piece is not None and fields.logprobs:
-                entries[i] += token_entries(step.model, step.piece)
+                entries[i] += token_entries(step.text.model, step.piece)
             if step.completion is not None:
                 completions[i], reasons[i] = step.completion, step.finish_reason
     choices = [
@@ -189,7 +188,7 @@ async def _whole(
         }
         for i in range(turn.n)
     ]
-    usage = openai_usage([c for c in completions if c is not None], turn.n)
+    usage = openai_usage([c for c in completions if c is not None], turn.n, thought)
     return {**head, "choices": choices, "usage": usage}
 
 
@@ -201,6 +200,7 @@ async def _events(
         head = {**head, "usage": None}
     began: set[int] = set()
     completions: dict[int, Completion] = {}
+    thought = 0
 
     def chunk(index: int, delta: dict[str, Any], logprobs: Any = None, reason: str | None = None) -> bytes:
         choice = {"index": index, "delta": delta, "logprobs": logprobs, "finish_reason": reason}
@@ -211,9 +211,10 @@ async def _events(
             if i not in began:
                 began.add(i)
                 yield chunk(i, {"role": "assistant", "content": "", "refusal": None})
+            thought += step.reasoning_tokens
             logprobs = None
             if fields.logprobs and step.piece is not None and step.piece.logprobs:
-                logprobs = {"content": token_entries(step.model, step.piece), "refusal": None}
+                logprobs = {"content": token_entries(step.text.model, step.piece), "refusal": None}
             for delta in step.deltas:
                 yield chunk(i, _openai_delta(delta), logprobs)
                 logprobs = None  # once, with the first delta of the tokens
@@ -223,7 +224,7 @@ async def _events(
                 completions[i] = step.completion
                 yield chunk(i, {}, reason=step.finish_reason)
     if with_usage:
-        usage = openai_usage([completions[i] for i in sorted(completions)], turn.n)
+        usage = openai_usage([completions[i] for i in sorted(completions)], turn.n, thought)
         yield event({**head, "choices": [], "usage": usage})
     yield DONE
 

@@ -7,10 +7,11 @@ from typing import Any, ClassVar, Literal
 
 import msgspec
 
+from akunu.server.client_tools import client_tools
 from akunu.server.errors import ApiError
 from akunu.server.fields import Fields
 
-__all__ = ["ChatMessage", "ResponseFormat", "function_tools", "plain_messages"]
+__all__ = ["ChatMessage", "Function", "ResponseFormat", "chat_tools", "function_fields", "plain_messages"]
 
 
 class Part(Fields):
@@ -108,30 +109,18 @@ class _ChatTool(Fields):
     function: Function
 
 
-def function_tools(tools: Sequence[dict[str, Any]] | None) -> tuple[list[dict[str, Any]], list[str]]:
-    """The functions among the tools, in the form that templates know, and warnings of what was left out.
+def function_fields(function: Function) -> dict[str, Any]:
+    """What a template is told of a function."""
+    return {
+        "name": function.name,
+        "description": function.description,
+        "parameters": function.parameters,
+    }
 
-    Tools of other types are a provider's own (a web search that runs there). Clients declare them beside
-    functions without a way not to; alone they are refused.
-    """
-    kept: list[dict[str, Any]] = []
-    warnings = []
-    for n, tool in enumerate(tools or ()):
-        kind = tool.get("type")
-        if isinstance(kind, str) and kind != "function":
-            warnings.append(f"tools[{n}]: the type {kind!r} is not supported; it was left out")
-            continue
-        try:
-            checked = msgspec.convert(tool, _ChatTool)
-        except msgspec.ValidationError as error:
-            message = f"tools[{n}]: {error}".replace("`", "")
-            raise ApiError(400, message, param=f"tools[{n}]", code="invalid_type") from error
-        function = {k: v for k, v in msgspec.to_builtins(checked.function).items() if k != "strict"}
-        kept.append({"type": "function", "function": function})
-    if warnings and not kept:
-        message = warnings[0].replace("; it was left out", "; functions are")
-        raise ApiError(400, message, param="tools[0]", code="unsupported_value")
-    return kept, warnings
+
+def chat_tools(tools: Sequence[dict[str, Any]] | None) -> tuple[list[dict[str, Any]], list[str]]:
+    """The functions among the tools, and warnings of what was left out."""
+    return client_tools(tools, "function", _ChatTool, lambda tool: function_fields(tool.function))
 
 
 class JsonSchema(Fields):

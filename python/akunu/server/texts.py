@@ -18,6 +18,7 @@ from akunu.server.limits import queue_place
 from akunu.server.metrics import Meters, TextMeter
 from akunu.server.models import Entry, Registry
 from akunu.server.settings import Settings
+from akunu.server.stored import ResponseStore
 from akunu.streams import AsyncStream
 
 __all__ = ["MAX_TEXTS", "Asked", "Server", "Text", "texts", "together"]
@@ -35,6 +36,7 @@ class Server:
     settings: Settings
     models: Registry
     meters: Meters
+    stored: ResponseStore
     started_at: float
 
 
@@ -44,6 +46,8 @@ class Asked:
 
     id: str
     at: float
+    holder: str = "-"
+    """The name of the key."""
     model: str = "-"
     stream: bool = False
     prompt_tokens: int = 0
@@ -92,7 +96,6 @@ class Text:
             async with self._stream as stream:
                 while True:
                     piece = await self._next(stream)
-                    self._entry.progress_at = time.monotonic()
                     if piece is None:
                         return
                     self._meter.piece(piece)
@@ -102,8 +105,9 @@ class Text:
 
     async def _next(self, stream: AsyncStream) -> Piece | None:
         try:
-            async with asyncio.timeout(self._deadline - time.monotonic()):
-                return await anext(stream, None)
+            with self._entry.wanted():
+                async with asyncio.timeout(self._deadline - time.monotonic()):
+                    return await anext(stream, None)
         except TimeoutError as error:
             raise ApiError(
                 504, f"the request takes longer than {self._limit:g} s, the limit of this server",
@@ -157,33 +161,24 @@ async def texts(
 
 
 async def together(parts: Sequence[AsyncGenerator[T, None]]) -> AsyncGenerator[tuple[int, T], None]:
-    """The items of all, each with its number, as they come.
-
-    The others begin after the first item of the first: then the prompt that they share is in the cache.
-    """
-    if len(parts) == 1:
-        async with aclosing(parts[0]) as items:
-            async for item in items:
-                yield 0, item
-        return
+    """The items of all, each with its number, as they come; each part is at most an item ahead."""
     queue: asyncio.Queue[tuple[int, T] | BaseException | None] = asyncio.Queue(1)
 
     async def run(index: int) -> None:
         try:
-            async for item in parts[index]:
-                await queue.put((index, item))
+            async with aclosing(parts[index]) as items:
+                async for item in items:
+                    await queue.put((index, item))
         except Exception as error:
             await queue.put(error)
         else:
             await queue.put(None)
 
-    tasks = [asyncio.create_task(run(0))]
+    tasks = [asyncio.create_task(run(index)) for index in range(len(parts))]
     running = len(parts)
     try:
         while running:
             found = await queue.get()
-            if len(tasks) == 1:
-                tasks += [asyncio.create_task(run(i)) for i in range(1, len(parts))]
             if found is None:
                 running -= 1
             elif isinstance(found, BaseException):
@@ -194,5 +189,3 @@ async def together(parts: Sequence[AsyncGenerator[T, None]]) -> AsyncGenerator[t
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        for part in parts:
-            await part.aclose()

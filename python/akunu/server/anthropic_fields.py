@@ -1,0 +1,270 @@
+"""Anthropic's requests: messages in blocks, tools, and what the model is to do with them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, ClassVar, Literal
+
+import msgspec
+from msgspec import Meta
+
+from akunu.server.client_tools import client_tools
+from akunu.server.conversations import Turn
+from akunu.server.errors import ApiError
+from akunu.server.fields import Fields
+
+__all__ = ["CountRequest", "MessagesRequest"]
+
+
+class Block(Fields):
+    """A block of a content. Which fields it has depends on its type; `_FIELDS` says it."""
+
+    accepted: ClassVar = {"citations": ([],), "toolset_name": ()}
+
+    type: str
+    text: str | None = None
+    thinking: str | None = None
+    signature: str | None = None
+    data: str | None = None
+    id: str | None = None
+    name: str | None = None
+    input: dict[str, Any] | None = None
+    tool_use_id: str | None = None
+    content: str | list[Block] | None = None
+    is_error: bool | None = None
+    cache_control: Any = None
+    citations: Any = None
+    caller: Any = None
+    toolset_name: Any = None
+    source: Any = None
+    title: Any = None
+    context: Any = None
+
+
+class Message(Fields):
+    """A message of a conversation."""
+
+    role: Literal["user", "assistant", "system"]
+    content: str | list[Block]
+
+
+class ToolChoice(Fields):
+    """Whether tools are to be called."""
+
+    type: Literal["auto", "any", "tool", "none"]
+    name: str | None = None
+    disable_parallel_tool_use: bool | None = None
+
+
+class Thinking(Fields):
+    """Whether the model is to think before it answers."""
+
+    type: Literal["enabled", "disabled", "adaptive"]
+    budget_tokens: int | None = None
+    display: str | None = None
+
+
+class Tool(Fields):
+    """A tool of the client's."""
+
+    accepted: ClassVar = {"defer_loading": (False,), "allowed_callers": (["direct"],)}
+
+    name: str
+    input_schema: dict[str, Any]
+    description: str | None = None
+    type: Literal["custom"] | None = None
+    strict: bool | None = None
+    cache_control: Any = None
+    input_examples: Any = None
+    eager_input_streaming: bool | None = None
+    defer_loading: Any = None
+    allowed_callers: Any = None
+
+
+class OutputFormat(Fields):
+    """What an answer has to look like."""
+
+    type: Literal["json_schema"]
+    schema: dict[str, Any]
+
+
+class OutputConfig(Fields):
+    """How an answer is made."""
+
+    effort: Literal["low", "medium", "high", "xhigh", "max"] | None = None
+    format: OutputFormat | None = None
+
+
+class CountRequest(Fields, kw_only=True):
+    """What `/v1/messages/count_tokens` understands."""
+
+    accepted: ClassVar = {
+        "container": (),
+        "diagnostics": (),
+        "context_management": (
+            {"edits": []},
+            {"edits": [{"type": "clear_thinking_20251015", "keep": "all"}]},  # what happens here anyway
+        ),
+        "mcp_servers": ([],),
+    }
+
+    model: str
+    messages: list[Message]
+    system: str | list[Block] | None = None
+    tools: list[dict[str, Any]] | None = None
+    tool_choice: ToolChoice | None = None
+    thinking: Thinking | None = None
+    output_config: OutputConfig | None = None
+    # Labels: they say who asks, not for what.
+    user_profile_id: str | None = None
+    workspace_id: str | None = None
+    # What is cached is decided here.
+    cache_control: Any = None
+    # Known, and refused.
+    container: Any = None
+    diagnostics: Any = None
+    context_management: Any = None
+    mcp_servers: Any = None
+
+    def turn(self) -> tuple[Turn, list[str]]:
+        """What is asked of the model, and warnings."""
+        tools, warnings = client_tools(self.tools, "custom", Tool, _function)
+        messages = [{"role": "system", "content": _text(self.system, "system")}] if self.system else []
+        for n, message in enumerate(self.messages):
+            messages += _plain(message, f"messages[{n}]")
+        if not self.messages or messages[-1]["role"] == "assistant":
+            raise ApiError(
+                400,
+                "messages: expected the last one to be the user's; to begin the answer is not supported",
+                param="messages",
+            )
+        choice = self.tool_choice or ToolChoice(type="auto")
+        names = {"any": "required", "tool": choice.name or ""}
+        config = self.output_config or OutputConfig()
+        modes = {"enabled": True, "disabled": False, "adaptive": None}
+        options = self.options() | {
+            "schema": config.format.schema if config.format else None,
+            "tools": tools,
+            "tool_choice": names.get(choice.type, choice.type),
+            "parallel_tool_calls": False if choice.disable_parallel_tool_use else None,
+            "thinking": modes[self.thinking.type] if self.thinking else None,
+            "reasoning_effort": config.effort,
+        }
+        turn = Turn(messages, options)
+        return turn, warnings
+
+    def options(self) -> dict[str, Any]:
+        """Arguments of the generation, but for the form of the answer."""
+        return {}
+
+
+class MessagesRequest(CountRequest, kw_only=True):
+    """What `/v1/messages` understands."""
+
+    accepted: ClassVar = {
+        **CountRequest.accepted,
+        "service_tier": ("auto", "standard_only"),
+        "speed": ("standard",),
+        "inference_geo": (),
+    }
+
+    max_tokens: Annotated[int, Meta(ge=1)]
+    stop_sequences: list[str] | None = None
+    stream: bool | None = None
+    temperature: Annotated[float, Meta(ge=0, le=1)] | None = None
+    top_k: int | None = None
+    top_p: float | None = None
+    metadata: dict[str, Any] | None = None
+    service_tier: Any = None
+    speed: Any = None
+    inference_geo: Any = None
+
+    def options(self) -> dict[str, Any]:
+        """Arguments of the generation, but for the form of the answer."""
+        options = {
+            "max_tokens": self.max_tokens,
+            "stop": self.stop_sequences or None,
+            "temperature": self.temperature,
+            "top_k": self.top_k,
+            "top_p": self.top_p,
+        }
+        return {name: value for name, value in options.items() if value is not None}
+
+
+_FIELDS: dict[str, tuple[str, ...]] = {
+    "text": ("text",),
+    "thinking": ("thinking",),
+    "redacted_thinking": (),
+    "tool_use": ("id", "name", "input"),
+    "tool_result": ("tool_use_id",),
+}
+"""The types of blocks that are understood, and what they have to have."""
+
+
+def _check(block: Block, at: str, types: Sequence[str]) -> None:
+    if block.type not in types:
+        raise ApiError(
+            400, f"{at}: a block of the type {block.type!r} is not supported here; {', '.join(types)} are",
+            param=at,
+        )  # fmt: skip
+    for name in _FIELDS[block.type]:
+        if getattr(block, name) is None:
+            raise ApiError(400, f"{at}.{name}: missing", param=f"{at}.{name}")
+
+
+def _text(content: str | list[Block] | None, at: str) -> str:
+    """A text, or blocks of text that follow each other; each is a paragraph of its own."""
+    if content is None or isinstance(content, str):
+        return content or ""
+    for n, block in enumerate(content):
+        _check(block, f"{at}[{n}]", ("text",))
+    return "\n".join(block.text or "" for block in content)
+
+
+def _plain(message: Message, at: str) -> list[dict[str, Any]]:
+    """A message in OpenAI's form; results of tools are messages of their own."""
+    if isinstance(message.content, str):
+        return [{"role": message.role, "content": message.content}]
+    at = f"{at}.content"
+    if message.role == "assistant":
+        return [_answer(message.content, at)]
+    plain: list[dict[str, Any]] = []
+    texts: list[Block] = []
+    for n, block in enumerate(message.content):
+        _check(block, f"{at}[{n}]", ("text", "tool_result") if message.role == "user" else ("text",))
+        if block.type == "text":
+            texts.append(block)
+            continue
+        if texts:
+            plain.append({"role": "user", "content": _text(texts, at)})
+            texts = []
+        result = _text(block.content, f"{at}[{n}].content")
+        plain.append({"role": "tool", "tool_call_id": block.tool_use_id, "content": result})
+    if texts or not plain:
+        plain.append({"role": message.role, "content": _text(texts, at)})
+    return plain
+
+
+def _answer(blocks: Sequence[Block], at: str) -> dict[str, Any]:
+    content, reasoning = [], []
+    calls = []
+    for n, block in enumerate(blocks):
+        _check(block, f"{at}[{n}]", ("text", "thinking", "redacted_thinking", "tool_use"))
+        if block.type == "text":
+            content.append(block.text or "")
+        elif block.type == "thinking":
+            reasoning.append(block.thinking or "")
+        elif block.type == "tool_use":
+            arguments = msgspec.json.encode(block.input).decode()
+            function = {"name": block.name, "arguments": arguments}
+            calls.append({"id": block.id, "type": "function", "function": function})
+    message: dict[str, Any] = {"role": "assistant", "content": "".join(content)}
+    if reasoning:
+        message["reasoning_content"] = "".join(reasoning)
+    if calls:
+        message["tool_calls"] = calls
+    return message
+
+
+def _function(tool: Tool) -> dict[str, Any]:
+    return {"name": tool.name, "description": tool.description, "parameters": tool.input_schema}

@@ -1,0 +1,150 @@
+"""Anthropic's messages: `/v1/messages` and `/v1/messages/count_tokens`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from akunu.generation import Completion
+from akunu.server.anthropic_fields import CountRequest, MessagesRequest
+from akunu.server.blocks import Block, Blocks
+from akunu.server.conversations import Turn, answers, finish_reason, prompt_ids
+from akunu.server.errors import error_body
+from akunu.server.fields import read_fields
+from akunu.server.replies import json_response, new_id
+from akunu.server.sse import EventStream, event, unless_gone
+from akunu.server.texts import Asked, Server
+
+__all__ = ["count_tokens", "messages"]
+
+PATH = "/v1/messages"
+
+
+async def messages(request: Request) -> Response:
+    """An answer to the last message of a conversation."""
+    server: Server = request.app.state.server
+    asked = Asked.of(request)
+    fields = await read_fields(request, MessagesRequest)
+    turn, warnings = fields.turn()
+    head: dict[str, Any] = {
+        "id": new_id("msg_"),
+        "type": "message",
+        "role": "assistant",
+        "model": fields.model,
+    }
+    if warnings:
+        head["warnings"] = warnings
+    asked.stream = bool(fields.stream)
+    if fields.stream:
+        return EventStream(
+            _events(server, asked, fields.model, turn, head),
+            server.settings,
+            on_error=lambda error: event(error_body(error, PATH), "error"),
+        )
+    return json_response(await unless_gone(request, _whole(server, asked, fields.model, turn, head)))
+
+
+async def count_tokens(request: Request) -> Response:
+    """How many tokens a request would have."""
+    server: Server = request.app.state.server
+    fields = await read_fields(request, CountRequest)
+    turn, _ = fields.turn()
+    async with server.models.use(fields.model) as entry:
+        ids = await asyncio.to_thread(prompt_ids, entry.loaded, turn)
+    return json_response({"input_tokens": len(ids)})
+
+
+async def _whole(server: Server, asked: Asked, name: str, turn: Turn, head: dict[str, Any]) -> dict[str, Any]:
+    blocks = Blocks()
+    completion = None
+    async with aclosing(answers(server, asked, name, turn)) as steps:
+        async for _, step in steps:
+            for _ in blocks.feed(step.deltas):
+                pass
+            completion = step.completion
+    assert completion is not None
+    content = [_content(block) for block in blocks.all]
+    return {**head, "content": content, **_end(completion, blocks), "usage": _usage(completion)}
+
+
+async def _events(
+    server: Server, asked: Asked, name: str, turn: Turn, head: dict[str, Any]
+) -> AsyncGenerator[bytes, None]:
+    blocks = Blocks()
+    began = False
+    async with aclosing(answers(server, asked, name, turn)) as steps:
+        async for _, step in steps:
+            if not began:
+                began = True
+                empty: dict[str, Any] = {"content": [], "stop_reason": None, "stop_sequence": None}
+                usage = {**_usage(step.text.completion), "output_tokens": 0}
+                yield _event("message_start", message={**head, **empty, "usage": usage})
+            for what, block, text in blocks.feed(step.deltas):
+                yield _block_event(what, block, text)
+            if step.completion is not None:
+                for what, block, text in blocks.end():
+                    yield _block_event(what, block, text)
+                end, usage = _end(step.completion, blocks), _usage(step.completion)
+                yield _event("message_delta", delta=end, usage=usage)
+    yield _event("message_stop")
+
+
+def _event(kind: str, **fields: Any) -> bytes:
+    return event({"type": kind, **fields}, kind)
+
+
+def _block_event(what: str, block: Block, text: str) -> bytes:
+    if what == "begin":
+        begun: dict[str, dict[str, Any]] = {
+            "reasoning": {"type": "thinking", "thinking": "", "signature": ""},
+            "content": {"type": "text", "text": ""},
+            "call": {"type": "tool_use", "id": block.call_id, "name": block.name, "input": {}},
+        }
+        return _event("content_block_start", index=block.index, content_block=begun[block.kind])
+    if what == "end":
+        return _event("content_block_stop", index=block.index)
+    delta = {
+        "reasoning": {"type": "thinking_delta", "thinking": text},
+        "content": {"type": "text_delta", "text": text},
+        "call": {"type": "input_json_delta", "partial_json": text},
+    }
+    return _event("content_block_delta", index=block.index, delta=delta[block.kind])
+
+
+def _content(block: Block) -> dict[str, Any]:
+    """A whole block."""
+    if block.kind == "reasoning":
+        return {"type": "thinking", "thinking": block.text, "signature": ""}
+    if block.kind == "content":
+        return {"type": "text", "text": block.text}
+    try:
+        arguments = msgspec.json.decode(block.text or "{}")
+    except msgspec.DecodeError:  # broken off by a limit
+        arguments = {}
+    return {"type": "tool_use", "id": block.call_id, "name": block.name, "input": arguments}
+
+
+def _end(completion: Completion, blocks: Blocks) -> dict[str, Any]:
+    called = any(block.kind == "call" for block in blocks.all)
+    reasons = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}
+    reason = reasons[finish_reason(completion, called)]
+    if completion.stop is not None and not called:
+        reason = "stop_sequence"
+    return {"stop_reason": reason, "stop_sequence": completion.stop}
+
+
+def _usage(completion: Completion) -> dict[str, Any]:
+    """Anthropic counts what was cached beside the input, not in it."""
+    stats = completion.stats
+    return {
+        "input_tokens": stats.prompt_tokens - stats.cached_tokens,
+        "cache_creation_input_tokens": 0,
+        "cache_read_input_tokens": stats.cached_tokens,
+        "output_tokens": stats.generated_tokens,
+    }

@@ -1,0 +1,210 @@
+"""OpenAI's responses: `/v1/responses`, stored or not."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from akunu.chat.deltas import Delta, message_of
+from akunu.generation import Completion
+from akunu.server.blocks import Block, Blocks
+from akunu.server.conversations import answers
+from akunu.server.errors import ApiError
+from akunu.server.fields import read_fields
+from akunu.server.openai_responses_fields import ResponsesRequest
+from akunu.server.replies import json_response, new_id, token_entries
+from akunu.server.sse import EventStream, event, unless_gone
+from akunu.server.texts import Asked, Server
+
+__all__ = ["delete_response", "get_response", "responses"]
+
+
+async def responses(request: Request) -> Response:
+    """An answer to what was said last, after the response that it goes on from."""
+    server: Server = request.app.state.server
+    asked = Asked.of(request)
+    fields = await read_fields(request, ResponsesRequest)
+    asked.stream = bool(fields.stream)
+    answer = _Answer(server, asked, fields)
+    if fields.stream:
+        return EventStream(answer.events(), server.settings, on_error=answer.error)
+    return json_response(await unless_gone(request, answer.whole()))
+
+
+async def get_response(request: Request) -> Response:
+    """A stored response."""
+    server: Server = request.app.state.server
+    return json_response(server.stored.get(request.path_params["id"], Asked.of(request).holder).response)
+
+
+async def delete_response(request: Request) -> Response:
+    """Forget a stored response."""
+    server: Server = request.app.state.server
+    name = request.path_params["id"]
+    server.stored.delete(name, Asked.of(request).holder)
+    return json_response({"id": name, "object": "response.deleted", "deleted": True})
+
+
+class _Answer:
+    """One response in the making."""
+
+    def __init__(self, server: Server, asked: Asked, fields: ResponsesRequest) -> None:
+        self._server = server
+        self._asked = asked
+        self._fields = fields
+        previous = fields.previous_response_id
+        self._earlier: list[dict[str, Any]] = (
+            []
+            if previous is None
+            else server.stored.get(previous, asked.holder, "previous_response_id").messages
+        )
+        self._turn, warnings = fields.turn(self._earlier)
+        self._blocks = Blocks()
+        self._ids: dict[int, str] = {}
+        self._entries: dict[int, list[dict[str, Any]]] = {}
+        self._number = -1
+        text = fields.text
+        self._head: dict[str, Any] = {
+            "id": new_id("resp_"),
+            "object": "response",
+            "created_at": int(time.time()),
+            "model": fields.model,
+            "error": None,
+            "instructions": fields.instructions,
+            "max_output_tokens": fields.max_output_tokens,
+            "metadata": fields.metadata or {},
+            "parallel_tool_calls": fields.parallel_tool_calls is not False,
+            "previous_response_id": previous,
+            "reasoning": {"effort": fields.reasoning.effort if fields.reasoning else None, "summary": None},
+            "store": fields.store is not False,
+            "temperature": fields.temperature,
+            "text": {"format": {"type": text.format.type if text and text.format else "text"}},
+            "tool_choice": "auto" if fields.tool_choice is None else fields.tool_choice,
+            "tools": fields.tools or [],
+            "top_p": fields.top_p,
+            "truncation": "disabled",
+            "user": fields.user,
+        }
+        if warnings:
+            self._head["warnings"] = warnings
+
+    async def whole(self) -> dict[str, Any]:
+        """The response, when it is complete."""
+        async with aclosing(self._run()) as happenings:
+            async for _ in happenings:
+                pass
+        return self._response
+
+    async def events(self) -> AsyncGenerator[bytes, None]:
+        """The response, as it is made."""
+        began = False
+        async with aclosing(self._run()) as happenings:
+            async for happening in happenings:
+                if not began:
+                    began = True
+                    begun = {**self._head, "status": "in_progress", "incomplete_details": None}
+                    begun |= {"output": [], "usage": None}
+                    yield self._event("response.created", response=begun)
+                    yield self._event("response.in_progress", response=begun)
+                if happening is not None:
+                    for data in self._block_events(*happening):
+                        yield data
+        yield self._event(f"response.{self._response['status']}", response=self._response)
+
+    def error(self, error: ApiError) -> bytes:
+        """What went wrong after the beginning."""
+        return self._event("error", code=error.code, message=error.message, param=error.param)
+
+    async def _run(self) -> AsyncGenerator[tuple[str, Block, str] | None, None]:
+        """What happens to the blocks; None when something else did."""
+        deltas: list[Delta] = []
+        completion, thought = None, 0
+        async with aclosing(answers(self._server, self._asked, self._fields.model, self._turn)) as steps:
+            async for _, step in steps:
+                yield None
+                deltas += step.deltas
+                for happening in self._blocks.feed(step.deltas):
+                    yield happening
+                if step.piece is not None and self._fields.logprobs and self._blocks.all:
+                    entries = self._entries.setdefault(self._blocks.all[-1].index, [])
+                    entries += token_entries(step.text.model, step.piece)
+                thought += step.reasoning_tokens
+                completion = step.completion
+        assert completion is not None
+        for happening in self._blocks.end():
+            yield happening
+        self._response = self._complete(completion, thought)
+        if self._fields.store is not False:
+            messages = [*self._earlier, *self._fields.new_messages(), message_of(deltas)]
+            self._server.stored.put(self._asked.holder, self._response, messages, len(self._earlier))
+
+    def _complete(self, completion: Completion, thought: int) -> dict[str, Any]:
+        ended = completion.finish_reason == "stop"
+        stats = completion.stats
+        return {
+            **self._head,
+            "status": "completed" if ended else "incomplete",
+            "incomplete_details": None if ended else {"reason": "max_output_tokens"},
+            "output": [self._item(block, "completed") for block in self._blocks.all],
+            "usage": {
+                "input_tokens": stats.prompt_tokens,
+                "input_tokens_details": {"cached_tokens": stats.cached_tokens},
+                "output_tokens": stats.generated_tokens,
+                "output_tokens_details": {"reasoning_tokens": thought},
+                "total_tokens": stats.prompt_tokens + stats.generated_tokens,
+            },
+        }
+
+    def _item(self, block: Block, status: str) -> dict[str, Any]:
+        """A block as an item; an empty one while it is in progress."""
+        done = status == "completed"
+        if block.kind == "call":
+            name = self._ids.setdefault(block.index, new_id("fc_"))
+            call = {"call_id": block.call_id, "name": block.name, "arguments": block.text if done else ""}
+            return {"id": name, "type": "function_call", "status": status, **call}
+        if block.kind == "reasoning":
+            name = self._ids.setdefault(block.index, new_id("rs_"))
+            content = [self._part(block)] if done else []
+            return {"id": name, "type": "reasoning", "status": status, "summary": [], "content": content}
+        name = self._ids.setdefault(block.index, new_id("msg_"))
+        content = [self._part(block)] if done else []
+        return {"id": name, "type": "message", "status": status, "role": "assistant", "content": content}
+
+    def _part(self, block: Block, text: str | None = None) -> dict[str, Any]:
+        text = block.text if text is None else text
+        if block.kind == "reasoning":
+            return {"type": "reasoning_text", "text": text}
+        logprobs = self._entries.get(block.index, [])
+        return {"type": "output_text", "text": text, "annotations": [], "logprobs": logprobs}
+
+    def _event(self, kind: str, **fields: Any) -> bytes:
+        self._number += 1
+        return event({"type": kind, "sequence_number": self._number, **fields}, kind)
+
+    def _block_events(self, what: str, block: Block, text: str) -> Iterator[bytes]:
+        kind = {"reasoning": "reasoning_text", "content": "output_text", "call": "function_call_arguments"}
+        name = f"response.{kind[block.kind]}"
+        if what == "begin":
+            item = self._item(block, "in_progress")
+            yield self._event("response.output_item.added", output_index=block.index, item=item)
+        at: dict[str, Any] = {"item_id": self._ids[block.index], "output_index": block.index}
+        if block.kind != "call":
+            at["content_index"] = 0
+        spoken = {"logprobs": self._entries.get(block.index, [])} if block.kind == "content" else {}
+        if what == "begin" and block.kind != "call":
+            yield self._event("response.content_part.added", **at, part=self._part(block, ""))
+        elif what == "text":
+            yield self._event(f"{name}.delta", **at, delta=text, **({"logprobs": []} if spoken else {}))
+        elif what == "end":
+            whole = "arguments" if block.kind == "call" else "text"
+            named = {"name": block.name} if block.kind == "call" else {}
+            yield self._event(f"{name}.done", **at, **{whole: block.text}, **named, **spoken)
+            if block.kind != "call":
+                yield self._event("response.content_part.done", **at, part=self._part(block))
+            item = self._item(block, "completed")
+            yield self._event("response.output_item.done", output_index=block.index, item=item)

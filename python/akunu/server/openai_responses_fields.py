@@ -1,0 +1,264 @@
+"""Requests of OpenAI's responses: items in, and what the model is to do with them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, ClassVar, Literal
+
+from msgspec import Meta
+
+from akunu.server.client_tools import client_tools
+from akunu.server.conversations import Turn
+from akunu.server.errors import ApiError
+from akunu.server.fields import Fields, SamplingFields
+from akunu.server.openai_fields import Function, function_fields
+
+__all__ = ["ResponsesRequest"]
+
+
+class Part(Fields):
+    """A part of a content."""
+
+    accepted: ClassVar = {"annotations": ([],), "logprobs": ([],)}
+
+    type: str
+    text: str | None = None
+    refusal: str | None = None
+    annotations: Any = None
+    logprobs: Any = None
+    image_url: Any = None
+    file_id: Any = None
+    file_data: Any = None
+    detail: Any = None
+
+
+class Item(Fields):
+    """Something that was said or done. Which fields it has depends on its type."""
+
+    type: str = "message"
+    role: Literal["system", "developer", "user", "assistant"] | None = None
+    content: str | list[Part] | None = None
+    id: str | None = None
+    status: str | None = None
+    phase: str | None = None
+    call_id: str | None = None
+    name: str | None = None
+    arguments: str | None = None
+    output: str | list[Part] | None = None
+    summary: list[Part] | None = None
+    encrypted_content: str | None = None
+
+
+class TextFormat(Fields):
+    """What an answer has to look like."""
+
+    type: Literal["text", "json_object", "json_schema"]
+    schema: dict[str, Any] | None = None
+    name: str | None = None
+    description: str | None = None
+    strict: bool | None = None
+
+
+class TextConfig(Fields):
+    """How the text of an answer is."""
+
+    accepted: ClassVar = {"verbosity": ("medium",)}
+
+    format: TextFormat | None = None
+    verbosity: Any = None
+
+
+class ReasoningConfig(Fields):
+    """How the model thinks."""
+
+    effort: Literal["none", "minimal", "low", "medium", "high", "xhigh"] | None = None
+    summary: Literal["auto", "concise", "detailed", "none"] | None = None
+    generate_summary: Any = None
+
+
+class StreamOptions(Fields):
+    """How a stream is."""
+
+    accepted: ClassVar = {"include_obfuscation": (False,)}
+
+    include_obfuscation: Any = None
+
+
+class ChosenTool(Fields):
+    """The function that has to be called."""
+
+    type: Literal["function"]
+    name: str
+
+
+class _Tool(Function, kw_only=True):
+    type: Literal["function"]
+
+
+class ResponsesRequest(SamplingFields):
+    """What `/v1/responses` understands: OpenAI's fields, and extensions."""
+
+    accepted: ClassVar = {
+        "access_programs": (),
+        "background": (False,),
+        "background_options": (),
+        "context_management": (),
+        "conversation": (),
+        "image": (),
+        "max_tool_calls": (),
+        "moderation": (),
+        "prompt": (),
+        "service_tier": ("auto", "default"),
+        "truncation": ("disabled",),
+    }
+
+    model: str
+    input: str | list[Item]
+    instructions: str | None = None
+    previous_response_id: str | None = None
+    store: bool | None = None
+    max_output_tokens: Annotated[int, Meta(ge=1)] | None = None
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+    tools: list[dict[str, Any]] | None = None
+    tool_choice: Literal["none", "auto", "required"] | ChosenTool | None = None
+    parallel_tool_calls: bool | None = None
+    text: TextConfig | None = None
+    reasoning: ReasoningConfig | None = None
+    top_logprobs: Annotated[int, Meta(ge=0, le=20)] | None = None
+    include: list[Literal["message.output_text.logprobs", "reasoning.encrypted_content"]] | None = None
+    # Labels: they say who asks, not for what.
+    user: str | None = None
+    metadata: dict[str, str] | None = None
+    safety_identifier: str | None = None
+    prompt_cache_key: str | None = None
+    prompt_cache_retention: str | None = None
+    prompt_cache_options: Any = None
+    # Known, and refused.
+    access_programs: Any = None
+    background: Any = None
+    background_options: Any = None
+    context_management: Any = None
+    conversation: Any = None
+    image: Any = None
+    max_tool_calls: Any = None
+    moderation: Any = None
+    prompt: Any = None
+    service_tier: Any = None
+    truncation: Any = None
+
+    @property
+    def logprobs(self) -> bool:
+        """Whether log-probabilities are wanted."""
+        return "message.output_text.logprobs" in (self.include or ())
+
+    def options(self) -> dict[str, Any]:
+        """Arguments of the generation."""
+        options = self.sampling()
+        if self.top_logprobs and not self.logprobs:
+            raise ApiError(
+                400, "top_logprobs: needs include with message.output_text.logprobs", param="top_logprobs",
+                code="invalid_value",
+            )  # fmt: skip
+        if self.logprobs:
+            options["logprobs"] = self.top_logprobs or 0
+        if self.max_output_tokens is not None:
+            options["max_tokens"] = self.max_output_tokens
+        form = self.text.format if self.text else None
+        if form is not None and (form.type == "json_schema") != (form.schema is not None):
+            raise ApiError(
+                400, "text.format.schema: expected with the type json_schema, and only there",
+                param="text.format.schema", code="invalid_value",
+            )  # fmt: skip
+        if form is not None and form.schema is not None:
+            options["schema"] = form.schema
+        elif form is not None and form.type == "json_object":
+            options["json"] = True
+        return options
+
+    def new_messages(self) -> list[dict[str, Any]]:
+        """The input, in the form of chat messages."""
+        if isinstance(self.input, str):
+            return [{"role": "user", "content": self.input}]
+        messages: list[dict[str, Any]] = []
+        for n, item in enumerate(self.input):
+            _add(messages, item, f"input[{n}]")
+        return messages
+
+    def turn(self, earlier: Sequence[dict[str, Any]]) -> tuple[Turn, list[str]]:
+        """What is asked of the model after the messages of earlier responses, and warnings."""
+        tools, warnings = client_tools(self.tools, "function", _Tool, function_fields)
+        messages = [*earlier, *self.new_messages()]
+        if self.instructions:
+            messages.insert(0, {"role": "system", "content": self.instructions})
+        if not messages:
+            raise ApiError(400, "input: found nothing, expected a text or items", param="input")
+        choice = self.tool_choice
+        options = self.options() | {
+            "tools": tools,
+            "tool_choice": choice.name if isinstance(choice, ChosenTool) else choice,
+            "parallel_tool_calls": self.parallel_tool_calls,
+            "reasoning_effort": self.reasoning.effort if self.reasoning else None,
+        }
+        turn = Turn(messages, options)
+        return turn, warnings
+
+
+def _add(messages: list[dict[str, Any]], item: Item, at: str) -> None:
+    """Add an item to the messages; what an assistant thinks, says and calls in a row is one of them."""
+    if item.type == "message":
+        if item.role is None or item.content is None:
+            missing = "role" if item.role is None else "content"
+            raise ApiError(400, f"{at}.{missing}: missing", param=f"{at}.{missing}")
+        content = _joined(item.content, f"{at}.content")
+        if item.role == "assistant":
+            message = _assistant(messages, after_calls=False)
+            message["content"] += content
+        else:
+            messages.append({"role": item.role, "content": content})
+    elif item.type == "function_call":
+        if item.call_id is None or item.name is None or item.arguments is None:
+            raise ApiError(400, f"{at}: expected call_id, name and arguments", param=at)
+        function = {"name": item.name, "arguments": item.arguments}
+        call = {"id": item.call_id, "type": "function", "function": function}
+        _assistant(messages).setdefault("tool_calls", []).append(call)
+    elif item.type == "function_call_output":
+        if item.call_id is None or item.output is None:
+            raise ApiError(400, f"{at}: expected call_id and output", param=at)
+        content = _joined(item.output, f"{at}.output")
+        messages.append({"role": "tool", "tool_call_id": item.call_id, "content": content})
+    elif item.type == "reasoning":
+        thought = _joined(item.content or [], f"{at}.content")
+        if thought:
+            message = _assistant(messages, after_calls=False)
+            message["reasoning_content"] = message.get("reasoning_content", "") + thought
+    else:
+        raise ApiError(
+            400, f"{at}: an item of the type {item.type!r} is not supported; message, function_call, "
+            "function_call_output and reasoning are", param=at, code="unsupported_value",
+        )  # fmt: skip
+
+
+def _assistant(messages: list[dict[str, Any]], after_calls: bool = True) -> dict[str, Any]:
+    """The assistant's message at the end, or a new one."""
+    last = messages[-1] if messages else None
+    if last is None or last["role"] != "assistant" or ("tool_calls" in last and not after_calls):
+        last = {"role": "assistant", "content": ""}
+        messages.append(last)
+    return last
+
+
+def _joined(content: str | Sequence[Part], at: str) -> str:
+    if isinstance(content, str):
+        return content
+    texts = []
+    for n, part in enumerate(content):
+        text = part.refusal if part.type == "refusal" else part.text
+        kinds = ("input_text", "output_text", "text", "reasoning_text", "refusal")
+        if part.type not in kinds or text is None:
+            raise ApiError(
+                400, f"{at}[{n}]: a part of the type {part.type!r} is not supported; text parts are",
+                param=f"{at}[{n}]", code="unsupported_value",
+            )  # fmt: skip
+        texts.append(text)
+    return "".join(texts)

@@ -1,0 +1,146 @@
+"""OpenAI's responses, by its own client: whole, in events, stored, and stateless."""
+
+from __future__ import annotations
+
+import json
+
+import openai
+import pytest
+
+from akunu.server.stored import ResponseStore
+
+WEATHER = {
+    "type": "function",
+    "name": "get_weather",
+    "description": "Get the weather",
+    "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+}
+RESULT = '{"city": "Paris", "sky": "rain", "temperature": 12}'
+
+
+@pytest.fixture
+def client(served):
+    with openai.OpenAI(base_url=f"{served.url}/v1", api_key="any", max_retries=0) as client:
+        yield client
+
+
+def ask(client, text="What is 2+2?", **fields):
+    return client.responses.create(model="ember", input=text, temperature=0, **fields)
+
+
+def test_a_response_is_the_models_own(client, served):
+    alone = served.ember.model.chat([{"role": "user", "content": "What is 2+2?"}], temperature=0)
+    answer = ask(client)
+    assert answer.output_text == alone.text
+    assert (answer.status, answer.usage.output_tokens) == ("completed", len(alone.ids))
+    assert ask(client, max_output_tokens=2).incomplete_details.reason == "max_output_tokens"
+
+
+def test_a_conversation_goes_on_from_a_stored_response(client):
+    first = ask(client, "My name is Tom.", instructions="Be brief.")
+    second = ask(client, "What is my name?", previous_response_id=first.id)
+    assert "Tom" in second.output_text
+    stateless = ask(
+        client,
+        [
+            {"role": "user", "content": "My name is Tom."},
+            *[item.model_dump(exclude_none=True) for item in first.output],
+            {"role": "user", "content": [{"type": "input_text", "text": "What is my name?"}]},
+        ],
+        store=False,
+    )
+    assert stateless.output_text == second.output_text
+    assert stateless.usage.input_tokens == second.usage.input_tokens
+    with pytest.raises(openai.BadRequestError) as caught:
+        ask(client, previous_response_id=stateless.id)
+    assert caught.value.code == "previous_response_not_found"
+
+
+def test_a_stored_response_can_be_had_again_and_deleted(client):
+    answer = ask(client)
+    assert client.responses.retrieve(answer.id) == answer
+    client.responses.delete(answer.id)
+    with pytest.raises(openai.NotFoundError):
+        client.responses.retrieve(answer.id)
+
+
+@pytest.mark.parametrize("stored", [True, False])
+def test_a_tool_is_called_and_its_result_read(client, stored):
+    first = ask(client, "What is the weather in Paris?", tools=[WEATHER], store=stored)
+    (call,) = first.output
+    assert (call.type, call.name, json.loads(call.arguments)) == (
+        "function_call", "get_weather", {"city": "Paris"},
+    )  # fmt: skip
+    output = {"type": "function_call_output", "call_id": call.call_id, "output": RESULT}
+    if stored:
+        second = ask(client, [output], tools=[WEATHER], previous_response_id=first.id)
+    else:
+        items = [{"role": "user", "content": "What is the weather in Paris?"}, call.model_dump(), output]
+        items[1] = {k: v for k, v in items[1].items() if v is not None}
+        second = ask(client, items, tools=[WEATHER], store=False)
+    assert second.output_text == "It is 12 degrees in Paris."
+    assert second.usage.input_tokens_details.cached_tokens > second.usage.input_tokens / 2
+
+
+@pytest.mark.parametrize("tools", [[], [WEATHER]])
+def test_events_build_the_response(client, tools):
+    text = "What is the weather in Paris?" if tools else "What is 2+2?"
+    with client.responses.stream(
+        model="ember", input=text, temperature=0, tools=tools
+    ) as stream:  # the client checks what belongs to what
+        events = list(stream)
+        final = stream.get_final_response()
+    kinds = [event.type for event in events]
+    assert kinds[:3] == ["response.created", "response.in_progress", "response.output_item.added"]
+    assert kinds[-2:] == ["response.output_item.done", "response.completed"]
+    assert [event.sequence_number for event in events] == list(range(len(events)))
+    whole = ask(client, text, tools=tools)
+    if tools:
+        assert final.output[0].arguments == whole.output[0].arguments
+        deltas = [e.delta for e in events if e.type == "response.function_call_arguments.delta"]
+        assert "".join(deltas) == whole.output[0].arguments
+    else:
+        assert final.output_text == whole.output_text
+        assert "".join(e.delta for e in events if e.type == "response.output_text.delta") == whole.output_text
+
+
+def test_logprobs_are_given_where_they_are_asked_for(client):
+    answer = ask(client, include=["message.output_text.logprobs"], top_logprobs=2)
+    entries = answer.output[0].content[0].logprobs
+    assert b"".join(bytes(entry.bytes) for entry in entries).decode() == answer.output_text
+    assert all(len(entry.top_logprobs) == 2 for entry in entries)
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        ({"foo": 1}, "foo"),
+        ({"input": [{"type": "computer_call"}]}, "input[0]"),
+        ({"input": [{"role": "user", "content": [{"type": "input_image"}]}]}, "input[0].content[0]"),
+        ({"input": []}, "input"),
+        ({"background": True}, "background"),
+        ({"truncation": "auto"}, "truncation"),
+        ({"tools": [{"type": "web_search"}]}, "tools[0]"),
+        ({"previous_response_id": "resp_no"}, "previous_response_id"),
+        ({"include": ["file_search_call.results"]}, "include[0]"),
+        ({"text": {"format": {"type": "json_schema"}}}, "text.format.schema"),
+        ({"text": {"verbosity": "low"}}, "text.verbosity"),
+    ],
+)
+def test_what_is_not_supported_is_a_400_that_names_the_field(served, fields, param):
+    answer = served.post("/v1/responses", **{"model": "ember", "input": "Hello", **fields})
+    assert answer.status_code == 400
+    assert answer.json()["error"]["param"] == param
+
+
+def test_the_store_forgets_the_oldest_and_keeps_each_holders_own():
+    store = ResponseStore(2)
+    for n in range(3):
+        store.put("tom", {"id": f"r{n}"}, [], 0)
+    assert store.get("r2", "tom").response == {"id": "r2"}
+    for name, holder in (("r0", "tom"), ("r2", "eve")):
+        with pytest.raises(Exception, match="no response"):
+            store.get(name, holder)
+    store.put("tom", {"id": "big", "text": "x" * (65 << 20)}, [], 0)
+    with pytest.raises(Exception, match="no response"):
+        store.get("r2", "tom")
