@@ -170,6 +170,7 @@ ANSWERS = [
         content="I look.",
         calls=[NOW],
     ),
+    Answer("harmony", " to=functions.now<|channel|>commentary json<|message|>{}", calls=[NOW]),
     Answer("harmony", "Hello!", content="Hello!"),
     Answer("harmony", "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|chan", reasoning="Hm."),
 ]

@@ -125,14 +125,15 @@ def test_a_role_that_is_written_only_beside_others_counts_as_known() -> None:
     assert rendered(before_the_user, messages) == "SU"
     after_a_call = (
         LOOP + "{% if m.role == 'tool' %}{% if messages[loop.index0 - 1].tool_calls %}{{ m.content }}"
-        "{% endif %}{% elif m.content %}{{ m.content }}{% endif %}{% endfor %}"
+        "{% endif %}{% elif m.content %}{{ m.content }}{% endif %}"
+        "{% for call in m.tool_calls %}{{ call.function.name }}{% endfor %}{% endfor %}"
     )
     messages = [
         {"role": "user", "content": "U"},
         {"role": "assistant", "tool_calls": [CALL]},
         {"role": "tool", "content": "T"},
     ]
-    assert rendered(after_a_call, messages) == "UT"
+    assert rendered(after_a_call, messages) == "UfT"
 
 
 def test_a_template_that_writes_no_message_at_all_cannot_be_asked() -> None:
@@ -153,3 +154,74 @@ def test_embers_own_template_takes_parts_and_refuses_a_role_that_it_does_not_kno
     assert "What is 2+2?" in rendered(source, [{"role": "user", "content": PARTS}])
     with pytest.raises(InvalidArgumentError, match="usre"):
         rendered(source, [{"role": "usre", "content": "x"}])
+
+
+CALLS = (
+    LOOP + "{{ m.content }}{% for call in m.tool_calls or [] %}"
+    "({{ call.function.name }}:{{ ARGUMENTS }}){% endfor %}{% endfor %}"
+)
+USER = {"role": "user", "content": "x"}
+
+
+def calling(arguments: Any, content: Any = "y") -> dict[str, Any]:
+    call = {"type": "function", "function": {"name": "f", "arguments": arguments}}
+    return {"role": "assistant", "content": content, "tool_calls": [call]}
+
+
+@pytest.mark.parametrize("arguments", ['{"a":1}', {"a": 1}])
+@pytest.mark.parametrize(
+    ("written", "from_text", "from_object"),
+    [
+        ("call.function.arguments | tojson", '{"a": 1}', '{"a": 1}'),
+        ("call.function.arguments", '{"a":1}', '{"a": 1}'),
+        ("'' ~ call.function.arguments", '{"a":1}', '{"a": 1}'),
+        ("call.function.arguments.items() | list", "[('a', 1)]", "[('a', 1)]"),
+        (
+            "(call.function.arguments if call.function.arguments is string "
+            "else call.function.arguments | tojson)",
+            '{"a":1}',
+            '{"a": 1}',
+        ),
+    ],
+)
+def test_arguments_of_calls_come_in_the_form_that_the_template_wants(
+    arguments: Any, written: str, from_text: str, from_object: str
+) -> None:
+    source = CALLS.replace("ARGUMENTS", written)
+    wanted = from_text if isinstance(arguments, str) else from_object
+    assert rendered(source, [USER, calling(arguments)]) == f"xy(f:{wanted})"
+
+
+def test_arguments_that_are_no_object_stay_what_the_model_wrote() -> None:
+    source = CALLS.replace("ARGUMENTS", "call.function.arguments | tojson")
+    assert rendered(source, [USER, calling('{"a": 1')]) == 'xy(f:"{\\"a\\": 1")'
+    assert rendered(source, [USER, calling("")]) == "xy(f:{})"
+
+
+def test_a_call_without_content_does_not_say_none() -> None:
+    source = CALLS.replace("ARGUMENTS", "call.function.arguments | tojson")
+    assert rendered(source, [USER, calling({}, None)]) == "x(f:{})"
+    by_none = LOOP + "{% if m.content is none %}{{ m.tool_calls[0].function.name }}{% else %}{{ m.content }}"
+    assert rendered(by_none + "{% endif %}{% endfor %}", [USER, calling({}, None)]) == "xf"
+
+
+def test_calls_and_tools_that_the_template_leaves_out_are_refused() -> None:
+    with pytest.raises(InvalidArgumentError, match=r"messages\[1\]\.tool_calls: .* leaves calls out"):
+        rendered(KNOWS_ALL, [USER, calling({})])
+    tools = [{"type": "function", "function": {"name": "f"}}]
+    with pytest.raises(InvalidArgumentError, match="tools: the chat template of this model leaves them out"):
+        ChatTemplate(KNOWS_ALL, tokenizer()).render([USER], tools=tools)
+
+
+@pytest.mark.parametrize("given", ["reasoning_content", "reasoning", "thinking"])
+@pytest.mark.parametrize("wanted", ["reasoning_content", "reasoning", "thinking"])
+def test_reasoning_is_given_by_the_name_that_the_template_has_for_it(given: str, wanted: str) -> None:
+    source = (
+        LOOP
+        + "{% if m."
+        + wanted
+        + " is defined %}({{ m."
+        + wanted
+        + " }}){% endif %}{{ m.content }}{% endfor %}"
+    )
+    assert rendered(source, [USER, {"role": "assistant", "content": "y", given: "Hm."}]) == "x(Hm.)y"

@@ -36,7 +36,7 @@ def in_order(answer: OutputParser) -> Steps[None]:
 
 
 _MESSAGE: Final = "<|message|>"
-_HEADS: Final = ("<|start|>", "<|channel|>", " to=")
+_HEADS: Final = ("<|start|>", "<|channel|>", "to=")
 _ENDS: Final = ("<|end|>", "<|call|>", "<|return|>", "<|start|>", "<|channel|>")
 _RECIPIENT: Final = re.compile(r"\bto=(?:functions\.)?([\w.:/-]+)")
 
@@ -47,10 +47,10 @@ def channels(answer: OutputParser) -> Steps[None]:
     given: set[type] = set()
     mark = ""
     while True:
-        header = ""
-        if mark in _HEADS or (yield from answer.next(*_HEADS)):
+        header = mark if mark in _HEADS else (yield from answer.next(*_HEADS))
+        if header:
             try:
-                header = yield from source.until(_MESSAGE)
+                header += yield from source.until(_MESSAGE)
             except Malformed:  # the answer was cut off in a header, which says nothing
                 return
         recipient = _RECIPIENT.search(header)

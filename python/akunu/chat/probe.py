@@ -1,10 +1,13 @@
-"""What a template does with a role, or with contents: found out by rendering a word and looking for it."""
+"""What a template does with roles, contents, tools and calls: a word is rendered and looked for."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Sequence
-from typing import Any, Final
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Final, NamedTuple
 
 from akunu.chat.marks import ROLES
 from akunu.errors import InvalidArgumentError, TemplateError
@@ -24,7 +27,28 @@ _SETTINGS: Final = (
     ((_USER, _CALLING), ()),
 )
 """What stands before and after a message, in conversations that one template or another accepts."""
+_RESULT: Final = {"role": "tool", "content": "r", "name": "f", "tool_call_id": "call00001"}
+_ARGUMENTS: Final = {_WORD: 7}
+_TOOL: Final = {
+    "type": "function",
+    "function": {
+        "name": _WORD,
+        "description": _WORD,
+        "parameters": {"type": "object", "properties": {"a": {"type": "string", "description": "b"}}},
+    },
+}
+_REASONING: Final = ("reasoning_content", "reasoning", "thinking")
+"""What templates call the reasoning of an assistant's message (Qwen, GLM; Gemma; gpt-oss, LFM)."""
 _MOST_KEPT: Final = 64
+
+
+class _CallForm(NamedTuple):
+    """How a template wants a message with calls."""
+
+    as_text: bool
+    """The arguments as JSON text, not as an object."""
+    content: str | None
+    """The content where there is none."""
 
 
 class Probe:
@@ -33,32 +57,100 @@ class Probe:
     Parameters
     ----------
     render
-        Renders messages; raises `TemplateError` where the template refuses them.
+        Renders messages, and perhaps tools; raises `TemplateError` where the template refuses them.
     source
         The template's text.
     """
 
-    def __init__(self, render: Callable[[list[dict[str, Any]]], str], source: str) -> None:
+    def __init__(self, render: Callable[..., str], source: str) -> None:
         self._render = render
         self._source = source
         self._written: dict[str, bool | None] = {}
         self._wants_parts: bool | None = None
 
     def prepare(self, messages: Sequence[dict[str, Any]]) -> None:
-        """Check the roles, and give contents the form that the template reads.
+        """Check the roles, and give contents, reasoning and calls the form that the template reads.
 
         Raises
         ------
         InvalidArgumentError
-            The template would leave a message out, or a role is misspelt.
+            The template would leave a message or its calls out, or a role is misspelt.
         """
         if self._wants_parts is None:
             self._wants_parts = self._writes("user") is not True and bool(self._tried("user", parts=True))
             self._written.clear()
         for n, message in enumerate(messages):
             self._check_role(message["role"], f"messages[{n}].role")
+            self._prepare_reasoning(message)
+            if message.get("tool_calls"):
+                self._prepare_calls(message, f"messages[{n}].tool_calls")
             if self._wants_parts and isinstance(message.get("content"), str):
                 message["content"] = [{"type": "text", "text": message["content"]}]
+
+    def check_tools(self) -> None:
+        """Raises `InvalidArgumentError` if the template leaves tools out."""
+        if self._takes_tools is False and self._writes("user") is True:
+            raise InvalidArgumentError(
+                "tools: the chat template of this model leaves them out; describe them in the system message"
+            )
+
+    @cached_property
+    def _takes_tools(self) -> bool | None:
+        """None where the template cannot be asked."""
+        try:
+            with_tools, without = self._render([_USER], [_TOOL]), self._render([_USER])
+        except TemplateError:
+            return None
+        return _WORD in with_tools or with_tools != without
+
+    def _prepare_reasoning(self, message: dict[str, Any]) -> None:
+        """Give the reasoning by the name that the template has for it, whichever it came by."""
+        given = next((text for name in _REASONING if isinstance(text := message.get(name), str)), "")
+        if given:
+            message.update({name: given for name in self._reasoning_names})
+
+    @cached_property
+    def _reasoning_names(self) -> list[str]:
+        return [name for name in _REASONING if re.search(rf"\b{name}\b", self._source)]
+
+    def _prepare_calls(self, message: dict[str, Any], path: str) -> None:
+        form = self._call_form
+        if form is None:
+            if self._writes("user") is True:
+                raise InvalidArgumentError(f"{path}: the chat template of this model leaves calls out")
+            return
+        if message.get("content") is None:
+            message["content"] = form.content
+        for call in message["tool_calls"]:
+            function = call.get("function", call) if isinstance(call, Mapping) else None
+            if isinstance(function, dict) and "arguments" in function:
+                function["arguments"] = _arguments(function["arguments"], form.as_text)
+
+    @cached_property
+    def _call_form(self) -> _CallForm | None:
+        """None where the template writes no calls."""
+        for content in (None, ""):
+            as_object = self._with_call(_ARGUMENTS, content)
+            as_text = self._with_call(json.dumps(_ARGUMENTS), content)
+            if content is None and "None" in as_object + as_text:
+                continue
+            if (
+                _WORD in as_object and f"'{_WORD}': 7" not in as_object
+            ):  # as Python writes it: a text is wanted
+                return _CallForm(as_object == as_text, content)
+            if _WORD in as_text:
+                return _CallForm(True, content)
+        return None
+
+    def _with_call(self, arguments: object, content: str | None) -> str:
+        call = {**_CALL, "function": {"name": _WORD, "arguments": arguments}}
+        calling = {"role": "assistant", "content": content, "tool_calls": [call]}
+        for after in ((_RESULT,), (_RESULT, _ANSWER), ()):
+            try:
+                return self._render([_USER, calling, *after])
+            except TemplateError:
+                continue
+        return ""
 
     def _check_role(self, role: str, path: str) -> None:
         if self._writes("user") is not True:  # it writes no message anyhow, or cannot be asked
@@ -98,3 +190,16 @@ class Probe:
                 return True
             accepted = False
         return accepted
+
+
+def _arguments(given: Any, as_text: bool) -> Any:
+    """Arguments of a call, as a text or an object. A text that is no object stays what it was."""
+    if as_text:
+        return given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
+    if not isinstance(given, str):
+        return given
+    try:
+        value = json.loads(given or "{}")
+    except (ValueError, RecursionError):
+        return given
+    return value if isinstance(value, dict) else given

@@ -193,6 +193,8 @@ class ChatTemplate:
         given = {"messages": reader.messages(messages), **reader.variables(variables)}
         self._probes[name].prepare(given["messages"])
         given["tools"] = reader.tools(tools)
+        if given["tools"]:
+            self._probes[name].check_tools()
         now = datetime.now()
 
         def rendered(values: Mapping[str, Any]) -> str:
@@ -232,8 +234,10 @@ class ChatTemplate:
 
         return render(self._templates[name], {**self._variables, **values}, limits, now)
 
-    def _probed(self, name: str, messages: list[dict[str, Any]]) -> str:
-        values = {"messages": messages, "tools": None, "add_generation_prompt": False}
+    def _probed(
+        self, name: str, messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None = None
+    ) -> str:
+        values = {"messages": messages, "tools": tools, "add_generation_prompt": False}
         return self._rendered(name, values, self._limits.for_a_word(), datetime.now())
 
     def _choose(self, name: str | None, has_tools: bool) -> str:

@@ -1,0 +1,146 @@
+"""Templates of every family: rendered as by Transformers, and conversations that grow at their ends only."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from akunu.chat import template as template_module
+from akunu.chat.deltas import message_of
+from akunu.chat.families import FAMILIES, PLAIN
+from akunu.errors import AkunuError
+
+from .models import text
+from .shapes import (
+    ASK,
+    CALL_ID,
+    CONVERSATIONS,
+    HI,
+    NOW,
+    RESULT,
+    SYSTEM,
+    TEMPLATES,
+    WEATHER,
+    expected,
+    template,
+)
+
+EXPECTED = expected()
+FAMILY = {
+    "chatml": "plain",
+    "deepseek-r1": "plain",
+    "gemma-3": "plain",
+    "gemma-4": "gemma 4",
+    "granite-3.3": "granite",
+    "harmony": "harmony",
+    "hermes-3": "hermes",
+    "lfm-2": "lfm 2",
+    "llama-3": "llama 3",
+    "mistral": "mistral",
+    "mistral-lists": "mistral with lists",
+    "phi-4-mini": "phi 4",
+    "qwen-2.5": "hermes",
+    "qwen-3": "hermes",
+    "qwen-3.5": "qwen coder",
+}
+ARGUMENTS = '{"city": "Paris", "days": 2}'
+JSON_CALL = f'<tool_call>\n{{"name": "weather", "arguments": {ARGUMENTS}}}\n</tool_call>'
+CALLS = {
+    "gemma-4": '<|tool_call>call:weather{city:<|"|>Paris<|"|>,days:2}<tool_call|>',
+    "granite-3.3": '<|tool_call|>[{"name": "weather", "arguments": {"city": "Paris", "days": 2}}]',
+    "harmony": ' to=functions.weather<|channel|>commentary json<|message|>{"city": "Paris", "days": 2}',
+    "hermes-3": JSON_CALL,
+    "lfm-2": "<|tool_call_start|>[weather(city='Paris', days=2)]<|tool_call_end|>",
+    "llama-3": '{"name": "weather", "parameters": {"city": "Paris", "days": 2}}',
+    "mistral": '[TOOL_CALLS]weather[ARGS]{"city":"Paris","days":2}',
+    "mistral-lists": f'[TOOL_CALLS] [{{"name": "weather", "arguments": {ARGUMENTS}, "id": "call00001"}}]',
+    "phi-4-mini": '<|tool_call|>{"name": "weather", "arguments": {"city": "Paris", "days": 2}}<|/tool_call|>',
+    "qwen-2.5": JSON_CALL,
+    "qwen-3": "<think>\nLook.\n</think>\n\n" + JSON_CALL.replace(ARGUMENTS, '{"city":"Paris","days":2}'),
+    "qwen-3.5": "Look.\n</think>\n\n<tool_call>\n<function=weather>\n<parameter=city>\nParis\n</parameter>\n"
+    "<parameter=days>\n2\n</parameter>\n</function>\n</tool_call>",
+}
+"""What a model writes to call, as its template writes it later."""
+ANSWERS = {"harmony": "<|channel|>final<|message|>Hello!"}
+LOSE_THE_END_OF_THE_PROMPT = {
+    "deepseek-r1": "<think>\n",
+    "gemma-4": "<|channel>thought\n<channel|>",
+    "qwen-3.5": "<think>\n",
+}
+"""What the prompt for an answer ends with, and the answer does not keep when the user goes on."""
+
+
+@pytest.fixture(autouse=True)
+def frozen(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Frozen(datetime):
+        @classmethod
+        def now(cls, tz: Any = None) -> Frozen:
+            return cls(*NOW.timetuple()[:6])
+
+    monkeypatch.setattr(template_module, "datetime", Frozen)
+
+
+def test_every_template_has_its_expectations() -> None:
+    assert set(EXPECTED) == set(TEMPLATES) == set(FAMILY)
+    assert all(set(found) == set(CONVERSATIONS) for found in EXPECTED.values())
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_conversations_are_rendered_as_by_transformers(name: str) -> None:
+    found = template(name)
+    for title, (messages, arguments) in CONVERSATIONS.items():
+        if EXPECTED[name][title] is None:
+            with pytest.raises(AkunuError):
+                found.render(messages, **arguments)
+        else:
+            assert text(found.render(messages, **arguments)) == EXPECTED[name][title], title
+
+
+@pytest.mark.long
+def test_the_expectations_are_those_of_transformers() -> None:
+    pytest.importorskip("transformers")
+    from .make_renderings import renderings
+
+    assert renderings() == EXPECTED
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_the_family_is_found_from_the_template(name: str) -> None:
+    assert template(name).family.name == FAMILY[name]
+
+
+def test_every_family_has_a_template_or_is_ours() -> None:
+    assert {family.name for family in (*FAMILIES, PLAIN)} - set(FAMILY.values()) == {"hermes on one line"}
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_the_next_turn_begins_with_the_prompt_and_the_answer(name: str) -> None:
+    """So the KV cache of one turn serves the next, as far as the format allows."""
+    found = template(name)
+    prompt = text(found.render([SYSTEM, HI]))
+    written = ANSWERS.get(name, "Hello!")
+    message = message_of(found.family.parser().feed(written))
+    later = text(found.render([SYSTEM, HI, message, ASK]))
+    lost = LOSE_THE_END_OF_THE_PROMPT.get(name, "")
+    assert prompt.endswith(lost)
+    start = prompt.removesuffix(lost) + (" " if name == "mistral-lists" else "") + written
+    assert later.startswith(start)
+    assert later.rstrip().startswith(prompt.rstrip()) is not bool(lost)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_what_follows_a_call_begins_with_the_prompt_and_the_call(name: str) -> None:
+    """An agent's next step runs the tool's result alone: the call comes out as the model wrote it."""
+    found = template(name)
+    variables = {"enable_thinking": True} if name == "gemma-4" else None
+    prompt = text(found.render([ASK], tools=[WEATHER], variables=variables))
+    parser = found.family.parser([WEATHER], found.family.opens_reasoning(prompt), whole=True)
+    message = message_of([*parser.feed(CALLS[name]), *parser.end()])
+    (call,) = message["tool_calls"]
+    assert call["function"]["name"] == "weather"
+    call["id"] = CALL_ID
+    later = text(found.render([ASK, message, RESULT], tools=[WEATHER], variables=variables))
+    assert later.startswith(prompt + CALLS[name])
+    assert RESULT["content"].replace('"', "") in later.replace("\\", "").replace('"', "")

@@ -1,0 +1,67 @@
+"""What a text has to be like for its calls to be as asked."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from akunu.chat.deltas import message_of
+from akunu.chat.families import FAMILIES, PLAIN, Family
+from akunu.errors import InvalidArgumentError
+
+from .answers import TOOLS
+
+WEATHER = TOOLS[0]["function"]["parameters"]
+JSON = [family for family in FAMILIES if family.form and family.form.json]
+HERMES = next(family for family in FAMILIES if family.name == "hermes")
+
+
+def strict(tool: dict[str, Any]) -> dict[str, Any]:
+    return {**tool, "function": {**tool["function"], "strict": True}}
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+def test_what_a_tag_allows_is_read_as_the_call(family: Family) -> None:
+    tag = family.tool_tag(TOOLS, "required")
+    assert tag is not None and tag.required and len(tag.tags) == len(TOOLS)
+    for tool, each in zip(TOOLS, tag.tags, strict=True):
+        name = tool["function"]["name"]
+        empty = "{}" if family in JSON else ""
+        if family in JSON:
+            assert each.schema == (WEATHER if name == "weather" else {"type": "object"})
+        else:
+            assert each.schema is None
+        parser = family.parser(TOOLS, whole=True)
+        message = message_of([*parser.feed(each.begin + empty + each.end), *parser.end()])
+        (call,) = message["tool_calls"]
+        assert (call["function"]["name"], json.loads(call["function"]["arguments"])) == (name, {})
+        assert message["content"] is None
+
+
+def test_a_function_by_its_name_is_the_only_one() -> None:
+    tag = HERMES.tool_tag(TOOLS, "now", parallel=False)
+    assert tag is not None and tag.required and not tag.parallel
+    assert [each.begin for each in tag.tags] == ['<tool_call>\n{"name": "now", "arguments": ']
+
+
+def test_a_choice_of_the_models_own_is_bound_only_by_strict_tools_and_to_one_call() -> None:
+    assert HERMES.tool_tag(TOOLS) is None
+    tag = HERMES.tool_tag([strict(TOOLS[0]), TOOLS[1]])
+    assert tag is not None and not tag.required and tag.parallel
+    assert tag.triggers == ("<tool_call>",)
+    assert [each.schema for each in tag.tags] == [WEATHER, {"type": "object"}]
+    one = HERMES.tool_tag(TOOLS, parallel=False)
+    assert one is not None and not one.parallel and not one.required
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+def test_every_tag_begins_with_its_trigger(family: Family) -> None:
+    assert family.tool_tag([strict(tool) for tool in TOOLS]) is not None  # `StructuralTag` checks it
+
+
+def test_a_call_cannot_be_asked_of_a_model_whose_calls_are_not_known() -> None:
+    assert PLAIN.tool_tag(TOOLS) is None
+    with pytest.raises(InvalidArgumentError, match="tool_choice: it is not known"):
+        PLAIN.tool_tag(TOOLS, "required")
