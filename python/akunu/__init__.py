@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from akunu._core import devices
     from akunu.chat import ChatTemplate
     from akunu.chat.options import ChatOptions
+    from akunu.conversion import convert
     from akunu.generation import Completion, Piece, Stats, TokenLogprob
     from akunu.loading import load
     from akunu.memory import Memory
@@ -71,6 +72,7 @@ __all__ = [
     "TokenizerError",
     "UnsupportedError",
     "__version__",
+    "convert",
     "devices",
     "load",
 ]
@@ -93,6 +95,7 @@ _HOME: Final = {
     "Tag": "akunu.structured",
     "TokenLogprob": "akunu.generation",
     "Tokenizer": "akunu.tokenizer",
+    "convert": "akunu.conversion",
     "devices": "akunu._core",
     "load": "akunu.loading",
 }

@@ -22,7 +22,7 @@ from akunu.hf_models import ACTIVATIONS, HF_MODELS, HF_NEUTRAL, HfModel
 from akunu.rotary import inverse_frequencies, llama3, longrope_scale, yarn, yarn_scale
 from akunu.tensor_map import TensorInfo, TensorRef, by_name, map_tensors
 
-__all__ = ["resolve_hf"]
+__all__ = ["resolve_hf", "rotary_parameters"]
 
 _ZERO_IF_NULL: Final = ("sliding_window", "attn_logit_softcapping", "final_logit_softcapping")
 """Keys whose null means that there is no such thing, not that it is as usual."""
@@ -109,6 +109,21 @@ def resolve_hf(
         layer_rope=layer_rope,
     )
     return ModelSpec(model, refs)
+
+
+def rotary_parameters(config: Mapping[str, object], *, local: bool = False) -> tuple[str, Numbers]:
+    """The kind of rotary scaling of a model that `resolve_hf` takes, and its numbers.
+
+    `local`: those of the windowed layers.
+    """
+    model_type, row = _row(config)
+    config = _text_config(config)
+    numbers = _Config(config, row.defaults, model_type)
+    sizes = decoder_sizes(numbers)
+    context_length = numbers.integer("context_length")
+    rope = _Rotary(config, numbers, sizes.head_dim, context_length, context_length)
+    parameters, kind = rope.read(_SLIDING if local else _FULL)
+    return kind, parameters
 
 
 class _Config(Numbers):
@@ -310,7 +325,7 @@ class _Rotary:
 
     def frequencies(self, layer: str) -> tuple[npt.NDArray[np.float64], float]:
         """float64 [rope_dim/2] of the layers of one type, and the factor on their cos and sin."""
-        rope, kind = self._read(layer)
+        rope, kind = self.read(layer)
         rope_dim = int(self._head_dim * rope.real("rope_share"))
         if rope_dim < 2 or rope_dim % 2:
             raise ModelFileError(
@@ -355,7 +370,7 @@ class _Rotary:
             scale = yarn_scale(factor, weight) / yarn_scale(factor, weight_all)
         return inv_freq, rope.real("yarn_attn_factor", default=scale)
 
-    def _read(self, layer: str) -> tuple[_Config, str]:
+    def read(self, layer: str) -> tuple[_Config, str]:
         """The parameters of the layers of one type, and the kind of scaling."""
         parameters: object = self._parameters
         where = f"{self.where}."

@@ -10,7 +10,6 @@ from functools import cache
 import pytest
 
 from akunu import _core
-from akunu.bench.filetypes import FILE_TYPES
 from akunu.bench.gguf_file import write_gguf
 from akunu.bench.loader import open_engine
 from akunu.bench.shapes import SHAPES
@@ -18,6 +17,7 @@ from akunu.bench.synthetic import SyntheticModel
 from akunu.cli import main
 from akunu.cli.cost_model import Machine, predict
 from akunu.errors import AkunuError, InvalidArgumentError, UnsupportedError
+from akunu.filetypes import FILE_TYPES
 
 CHIP = "M4 Max"
 M4 = Machine.of_chip(_core.find_apple_chip("M4"))

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final, TextIO, TypeVar
 
 import click
 
-from akunu.bench.filetypes import FILE_TYPES
 from akunu.bench.params import (
     DEFAULTS,
     BenchParams,
@@ -25,6 +24,7 @@ from akunu.cli.app import CONTEXT_SETTINGS, Command, LazyVersion
 from akunu.cli.app import run as run_command
 from akunu.cli.options import KV_DTYPES, refuse_others, refuse_unused
 from akunu.errors import InvalidArgumentError
+from akunu.filetypes import FILE_TYPES
 
 if TYPE_CHECKING:
     from akunu.bench.report import Printer

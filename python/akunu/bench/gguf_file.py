@@ -17,8 +17,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from akunu.bench.filetypes import BLOCKS
 from akunu.bench.synthetic import SyntheticModel, SyntheticTensor
+from akunu.filetypes import BLOCKS
 
 __all__ = ["LAYOUTS", "BlockLayout", "random_blocks", "write_gguf"]
 

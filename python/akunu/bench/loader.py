@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from akunu.bench.filetypes import FILE_TYPES
 from akunu.bench.runner import LoadedModel, ModelFacts, model_facts
 from akunu.bench.shapes import SHAPES
 from akunu.errors import InvalidArgumentError
+from akunu.filetypes import FILE_TYPES
 
 if TYPE_CHECKING:
     from akunu._core import DeviceInfo, Engine

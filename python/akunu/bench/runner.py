@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from akunu.bench.filetypes import FILE_TYPE_NAMES
 from akunu.bench.params import Case
 from akunu.errors import AkunuError
+from akunu.filetypes import FILE_TYPE_NAMES
 
 if TYPE_CHECKING:
     from akunu._core import DeviceInfo, Engine

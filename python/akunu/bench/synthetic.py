@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from akunu.architectures import ARCHITECTURES, TensorRule
-from akunu.bench.filetypes import BLOCKS, FILE_TYPES, tensor_dtype
 from akunu.bench.shapes import SHAPES, Shape
 from akunu.errors import InvalidArgumentError
+from akunu.filetypes import BLOCKS, FILE_TYPES, tensor_dtype
 
 __all__ = ["SyntheticModel", "SyntheticTensor"]
 

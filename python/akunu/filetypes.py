@@ -34,7 +34,9 @@ FILE_TYPES: Final[Mapping[str, FileType]] = MappingProxyType(
         "q5_1": FileType(9, "Q5_1", "q5_1"),
         "q8_0": FileType(7, "Q8_0", "q8_0"),
         "q2_k": FileType(10, "Q2_K - Medium", "q2_k"),
+        "q3_k_s": FileType(11, "Q3_K - Small", "q3_k"),
         "q3_k_m": FileType(12, "Q3_K - Medium", "q3_k"),
+        "q3_k_l": FileType(13, "Q3_K - Large", "q3_k"),
         "q4_k_s": FileType(14, "Q4_K - Small", "q4_k"),
         "q4_k_m": FileType(15, "Q4_K - Medium", "q4_k"),
         "q5_k_s": FileType(16, "Q5_K - Small", "q5_k"),
@@ -45,13 +47,11 @@ FILE_TYPES: Final[Mapping[str, FileType]] = MappingProxyType(
         "mxfp4": FileType(38, "MXFP4 MoE", "mxfp4"),
     }
 )
-"""By the name that `--synthetic` takes."""
+"""By the name that `akunu convert --type` and `akunu-bench --synthetic` take."""
 
 FILE_TYPE_NAMES: Final[Mapping[int, str]] = MappingProxyType(
     {
         **{row.id: row.name for row in FILE_TYPES.values()},
-        11: "Q3_K - Small",
-        13: "Q3_K - Large",
         21: "Q2_K - Small",
     }
 )
@@ -127,6 +127,8 @@ def _mixed(
                 return "q4_k" if gqa >= 4 else "q3_k"
             case "q3_k_m":
                 return "q5_k" if layer < 2 else "q4_k"
+            case "q3_k_l":
+                return "q5_k"
             case "iq4_nl" | "iq4_xs" if gqa >= 4:
                 return "q5_k"
             case "q4_k_m" | "q5_k_m" if _more_bits(layer, n_layers):
@@ -139,6 +141,8 @@ def _mixed(
                 return "q3_k"
             case "q3_k_m":
                 return "q5_k" if layer < n_layers // 16 else "q4_k"
+            case "q3_k_l":
+                return "q5_k"
             case "q4_k_m" | "q5_k_m" if _more_bits(layer, n_layers):
                 return "q6_k"
             case "iq4_nl" | "iq4_xs" | "q4_k_s" if first_eighth:
@@ -149,6 +153,8 @@ def _mixed(
                 return "q3_k"
             case "q3_k_m":
                 return "q4_k"
+            case "q3_k_l":
+                return "q5_k"
     return dtype
 
 

@@ -1,0 +1,109 @@
+"""What a GGUF file says of a model that comes as a folder: its configuration under GGUF's keys.
+
+The inverse of `akunu.config.resolve`: what that reads here is what `akunu.hf_config.resolve_hf` reads in the
+folder, and both describe the same model. Names and conventions are llama.cpp's converter's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from akunu.architectures import ARCHITECTURES
+from akunu.config import ModelConfig, ModelSpec
+from akunu.errors import UnsupportedError
+from akunu.folder import ModelFolder
+from akunu.hf_config import rotary_parameters
+from akunu.rotary import inverse_frequencies, yarn_scale
+
+__all__ = ["model_metadata"]
+
+Tensors = dict[str, npt.NDArray[np.float32]]
+
+
+def model_metadata(folder: ModelFolder, spec: ModelSpec) -> tuple[dict[str, object], Tensors]:
+    """The keys of GGUF, without the tokenizer's, and the tensors of rotary divisors that go with them."""
+    config = spec.config
+    rope, tensors = _rope(folder.config, config)
+    numbers = _sizes(config) | _attention(config) | rope
+    general: dict[str, object] = {
+        "general.architecture": config.arch,
+        "general.type": "model",
+        "general.name": folder.path.absolute().name,
+    }
+    kept = {
+        key: value
+        for key, value in folder.metadata.items()
+        if key.startswith(("general.sampling.", "tokenizer.chat_template"))
+    }
+    return general | {f"{config.arch}.{key}": value for key, value in numbers.items()} | kept, tensors
+
+
+def _sizes(config: ModelConfig) -> dict[str, object]:
+    return {
+        "block_count": config.n_layers,
+        "context_length": config.context_length,
+        "embedding_length": config.dim,
+        "feed_forward_length": config.ffn_dim,
+        "vocab_size": config.vocab_size,
+        "attention.head_count": config.n_heads,
+        "attention.head_count_kv": config.n_kv_heads,
+        "attention.key_length": config.head_dim,
+        "attention.value_length": config.head_dim,
+        "attention.layer_norm_rms_epsilon": config.norm_eps,
+    }
+
+
+def _attention(config: ModelConfig) -> dict[str, object]:
+    """Scale, caps and windows, where they are not what the architecture's name says."""
+    arch = ARCHITECTURES[config.arch]
+    found: dict[str, object] = {}
+    wide = config.n_layers in arch.wide_scale_layers
+    usual = (config.dim / config.n_heads if wide else config.head_dim) ** -0.5
+    if not math.isclose(config.attn_scale, usual, rel_tol=1e-6):
+        found["attention.scale"] = config.attn_scale
+    for field, key in (("attn_softcap", "attn_logit"), ("final_softcap", "final_logit")):
+        cap = float(getattr(config, field))
+        if cap or field in arch.defaults:
+            found[f"{key}_softcapping"] = cap
+    window = max(config.layer_window)
+    if window or "window" in arch.defaults or config.arch == "phi3":  # llama.cpp wants it of every Phi 3
+        found["attention.sliding_window"] = window
+    period = arch.window_period
+    local = [period == 0 or n % period < period - 1 for n in range(config.n_layers)]
+    if window and [bool(w) for w in config.layer_window] != local:
+        found["attention.sliding_window_pattern"] = [bool(w) for w in config.layer_window]
+    return found
+
+
+def _rope(hf: Mapping[str, object], config: ModelConfig) -> tuple[dict[str, object], Tensors]:
+    kind, numbers = rotary_parameters(hf)
+    theta = numbers.real("rope_theta")
+    found: dict[str, object] = {"rope.dimension_count": config.rope_dim, "rope.freq_base": theta}
+    if len(config.inv_freq) > 1:
+        found["rope.freq_base_swa"] = rotary_parameters(hf, local=True)[1].real("rope_theta")
+    tensors: Tensors = {}
+    if kind in ("linear", "yarn"):
+        found["rope.scaling.type"] = kind
+        found["rope.scaling.factor"] = numbers.real("rope_factor")
+    if kind in ("yarn", "longrope") or config.arch == "phi3":  # of which llama.cpp wants it always
+        original = numbers.integer("rope_original_context", default=config.context_length)
+        found["rope.scaling.original_context_length"] = original
+    if kind == "yarn":
+        if numbers.get("truncate") is False:
+            raise UnsupportedError("config.json: rope truncate: found false, which GGUF has no key for")
+        found["rope.scaling.attn_factor"] = config.rope_scale / yarn_scale(numbers.real("rope_factor"))
+        found["rope.scaling.yarn_beta_fast"] = numbers.real("yarn_beta_fast")
+        found["rope.scaling.yarn_beta_slow"] = numbers.real("yarn_beta_slow")
+    if kind == "longrope":
+        found["rope.scaling.attn_factor"] = config.rope_scale
+        for length in ("long", "short"):
+            divisors = np.asarray(numbers.get(f"{length}_factor"), np.float32)
+            tensors[f"rope_factors_{length}.weight"] = divisors
+    if kind == "llama3":
+        plain = inverse_frequencies(theta, config.rope_dim)
+        tensors["rope_freqs.weight"] = (plain / config.inv_freq[0]).astype(np.float32)
+    return found, tensors

@@ -1,0 +1,147 @@
+"""What a GGUF file will hold: its keys, and where the values of each tensor come from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from akunu.architectures import ARCHITECTURES, ROPE_TENSORS, TensorRule
+from akunu.config import ModelSpec
+from akunu.conversion.gguf_bytes import stored_metadata
+from akunu.conversion.hf_metadata import model_metadata
+from akunu.conversion.tokenizer_metadata import tokenizer_metadata
+from akunu.errors import UnsupportedError
+from akunu.filetypes import FILE_TYPES, tensor_dtype
+from akunu.folder import ModelFolder
+from akunu.model_files import ModelFiles
+
+__all__ = ["Plan", "PlannedTensor", "plan_gguf"]
+
+_QUANTIZATION_VERSION = 2
+"""Of the layouts of blocks; GGUF's readers refuse others."""
+
+_SPLIT = "split."
+
+
+@dataclass(frozen=True, eq=False)
+class PlannedTensor:
+    """A tensor of the new file.
+
+    Attributes
+    ----------
+    source
+        The tensor of the old one; "" where there are `values`.
+    add
+        To every element.
+    heads
+        For rows of so many heads, whose halves rotate together: they become adjacent pairs. 0: as they are.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    source: str = ""
+    source_dtype: str = ""
+    add: float = 0.0
+    heads: int = 0
+    values: npt.NDArray[np.float32] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Everything of a GGUF file but its weights."""
+
+    metadata: Mapping[str, object]
+    tensors: tuple[PlannedTensor, ...]
+
+
+def plan_gguf(model: ModelFiles, file_type: str) -> Plan:
+    """The GGUF file of a model with the weights of a file type.
+
+    Raises
+    ------
+    UnsupportedError
+        GGUF has no way to say what the model is, or a weight is of a type that cannot be converted.
+    """
+    spec = model.spec()
+    metadata, tensors = _of_folder(model, spec) if isinstance(model, ModelFolder) else _of_gguf(model, spec)
+    types = {"general.file_type": FILE_TYPES[file_type].id}
+    if FILE_TYPES[file_type].dtype not in ("f32", "f16", "bf16"):
+        types["general.quantization_version"] = _QUANTIZATION_VERSION
+    return Plan(metadata | types, tuple(_typed(tensor, file_type, spec) for tensor in tensors))
+
+
+def _typed(tensor: PlannedTensor, file_type: str, spec: ModelSpec) -> PlannedTensor:
+    """The tensor with the type that the mix has for it; vectors stay floats of 32 bits."""
+    config = spec.config
+    if len(tensor.shape) != 2 or not tensor.source:
+        return tensor
+    layer, stem = 0, tensor.name.removesuffix(".weight")
+    if stem.startswith("blk."):
+        _, number, stem = stem.split(".", 2)
+        layer = int(number)
+    dtype = tensor_dtype(
+        file_type,
+        stem,
+        layer=layer,
+        n_layers=config.n_layers,
+        cols=tensor.shape[1],
+        gqa=config.n_heads // config.n_kv_heads,
+        tied="output" not in spec.tensors,
+    )
+    return replace(tensor, dtype=dtype)
+
+
+def _of_folder(folder: ModelFolder, spec: ModelSpec) -> tuple[dict[str, object], list[PlannedTensor]]:
+    config = spec.config
+    metadata, divisors = model_metadata(folder, spec)
+    metadata |= tokenizer_metadata(folder.path, folder.tokenizer(config.vocab_size))
+    pairs = ARCHITECTURES[config.arch].rope_style == "interleaved" and config.rope_style == "half"
+    heads = {"attn_q": config.n_heads, "attn_k": config.n_kv_heads} if pairs else {}
+    dtypes = {tensor.name: tensor.dtype for tensor in folder.files.tensors}
+
+    def planned(rule: TensorRule, layer: int) -> PlannedTensor | None:
+        prefix = f"layers.{layer}." if "{n}" in rule.source else ""
+        refs = [spec.tensors.get(prefix + name) for name, _ in rule.parts]
+        ref = refs[0]
+        if ref is None:
+            return None
+        if dtypes[ref.source] not in ("f32", "f16", "bf16"):
+            raise UnsupportedError(
+                f"tensor {ref.source}: found type {dtypes[ref.source]}; folders of F32, F16 or BF16 "
+                "can be converted"
+            )
+        rows = sum(part.n_rows for part in refs if part is not None)
+        return PlannedTensor(
+            rule.source.replace("{n}", str(layer)),
+            (rows, ref.n_cols) if ref.n_cols else (rows,),
+            "f32",
+            ref.source,
+            dtypes[ref.source],
+            ref.add,
+            heads.get(rule.parts[0][0].removesuffix("_bias"), 0),
+        )
+
+    rules = ARCHITECTURES[config.arch].tensors
+    whole = [planned(rule, 0) for rule in rules if "{n}" not in rule.source]
+    rotary = [PlannedTensor(name, v.shape, "f32", values=v) for name, v in divisors.items()]
+    layers = [planned(rule, n) for n in range(config.n_layers) for rule in rules if "{n}" in rule.source]
+    return metadata, [tensor for tensor in (*whole, *rotary, *layers) if tensor is not None]
+
+
+def _of_gguf(model: ModelFiles, spec: ModelSpec) -> tuple[dict[str, object], list[PlannedTensor]]:
+    metadata: dict[str, object] = dict(stored_metadata(Path(model.files.paths[0])))
+    for key in [key for key in metadata if key.startswith(_SPLIT) or key == "general.alignment"]:
+        del metadata[key]
+    tensors = []
+    for tensor in model.files.tensors:
+        planned = PlannedTensor(tensor.name, tensor.shape, "f32", tensor.name, tensor.dtype)
+        if tensor.name in ROPE_TENSORS:
+            values = np.frombuffer(model.files.tensor_bytes(tensor.name).tobytes(), "<f4")
+            planned = PlannedTensor(tensor.name, tensor.shape, "f32", values=values)
+        tensors.append(planned)
+    return metadata, tensors

@@ -1,0 +1,144 @@
+"""What a GGUF file says of a folder's tokenizer.
+
+Nothing in `tokenizer.json` names the way in which GGUF's readers cut and merge a text: it is found by trying,
+and the ids of a text with everything in it must come out the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from akunu.errors import UnsupportedError
+from akunu.json_file import read_object
+from akunu.tokenizer import Tokenizer
+from akunu.tokenizer.hf import LIMIT
+from akunu.tokenizer.pieces import SPACE
+from akunu.tokenizer.pretokenizers import PRE_TOKENIZERS, PreTokenizer
+from akunu.tokenizer.vocabulary import ADDED_TYPES, TokenType
+
+__all__ = ["tokenizer_metadata"]
+
+Metadata = dict[str, object]
+
+_KEY: Final = "tokenizer.ggml."
+
+_SAMPLE: Final = (
+    "Hello, World! it's I'M we'Re THEY'LL  two   three    four\n\nnext\r\n\ttab \n x\n"
+    '1 12 123 1234 12345.678 9,876 ½ ٣٤٥ x2y3 camelCaseWords SHOUTing _snake_case_ $5.00+=-*/^~|`<tag a="b">'
+    "// code(); {[#!?;:]} don't\u2019ve naïve café Straße ǅ ΑΒΓ αβγ Привет МИР שלום مرحبا "
+    "नमस्ते สวัสดี 你好，世界。日本語のカタカナ 한국어 🙂👩‍👩‍👧 \u00a0\u3000 end \u200b…—\u201cq\u201d   "
+)
+"""A text in which the known ways to cut differ: contractions, digits, blanks, cases, scripts.
+
+It is in normal form C, to which some tokenizers bring a text, and no reader of GGUF does.
+"""
+
+
+def tokenizer_metadata(folder: Path, tokenizer: Tokenizer | None) -> Metadata:
+    """The keys of GGUF for the tokenizer that was read from a folder.
+
+    Raises
+    ------
+    UnsupportedError
+        GGUF has no way to say what this tokenizer does.
+    """
+    if tokenizer is None:
+        return {_KEY + "model": "none"}
+    data = read_object(folder / "tokenizer.json", limit=LIMIT)
+    for metadata in _candidates(data, tokenizer):
+        found = Tokenizer.from_metadata(metadata)
+        if _same(found, tokenizer):
+            ends = sorted(tokenizer.end_of_generation_ids - found.end_of_generation_ids)
+            return metadata | dict(zip((_KEY + "eot_token_id", _KEY + "eom_token_id"), ends, strict=False))
+    raise UnsupportedError(
+        f"{folder / 'tokenizer.json'}: no tokenizer of GGUF gives the same tokens for a text of many scripts"
+    )
+
+
+def _same(found: Tokenizer, wanted: Tokenizer) -> bool:
+    return all(found.encode(text) == wanted.encode(text) for text in (_SAMPLE, _SAMPLE.upper(), ""))
+
+
+def _candidates(data: Mapping[str, Any], tokenizer: Tokenizer) -> Iterator[Metadata]:
+    if tokenizer.model == "t5":
+        raise UnsupportedError(
+            "tokenizer.json: found a Unigram model, which decoders in GGUF files do not have"
+        )
+    spm = tokenizer.model == "llama"
+    ids = range(tokenizer.vocab_size)
+    types = [int(tokenizer.token_type(i)) for i in ids]
+    tokens = [tokenizer.token_text(i) for i in ids]
+    if spm:  # readers compare such a token with the text itself
+        tokens = [
+            text.replace(SPACE, " ") if kind in ADDED_TYPES else text
+            for text, kind in zip(tokens, types, strict=True)
+        ]
+    metadata: Metadata = {
+        _KEY + "model": tokenizer.model,
+        _KEY + "tokens": tokens,
+        _KEY + "token_type": types,
+    }
+    for name, i in (("bos", tokenizer.bos_id), ("eos", tokenizer.eos_id), ("unknown", tokenizer.unknown_id)):
+        if i is not None:
+            metadata[f"{_KEY}{name}_token_id"] = i
+    metadata[_KEY + "add_bos_token"] = tokenizer.add_bos
+    metadata[_KEY + "add_eos_token"] = tokenizer.add_eos
+    merges = [m if isinstance(m, str) else " ".join(m) for m in data["model"].get("merges", ())]
+    if spm:
+        metadata[_KEY + "pre"] = "default"
+        metadata[_KEY + "add_space_prefix"] = tokenizer.trims_space
+        metadata[_KEY + "scores"] = _scores(tokens, types, merges)
+        yield metadata
+        return
+    if merges:
+        metadata[_KEY + "merges"] = merges
+    for name in _likely(data):
+        yield metadata | {_KEY + "pre": name}
+
+
+def _scores(tokens: list[str], types: list[int], merges: list[str]) -> list[float]:
+    """Scores that lead to the same merges: minus the place of a token's first one.
+
+    SentencePiece merges any two neighbours that make a token, the best token first. So this holds for the
+    lists of merges that were derived from one of its models, which have every such pair.
+    """
+    known = set(merges)
+    places: dict[str, int] = {}
+    for place, merge in enumerate(merges):
+        places.setdefault(merge.replace(" ", ""), place)
+    normal = {text for text, kind in zip(tokens, types, strict=True) if kind == TokenType.NORMAL}
+    for text in normal:
+        for cut in range(1, len(text)):
+            left, right = text[:cut], text[cut:]
+            if left in normal and right in normal and f"{left} {right}" not in known:
+                raise UnsupportedError(
+                    f"tokenizer.json: {left!r} and {right!r} are not merged, though {text!r} is a token: "
+                    "no tokenizer of GGUF keeps bytes as this one does and merges by a list"
+                )
+    return [-float(places.get(text, len(merges))) for text in tokens]
+
+
+def _likely(data: Mapping[str, Any]) -> list[str]:
+    """One name for each way to cut that Akunu knows, those first that state the file's own patterns."""
+    stated = set(_patterns(data.get("pre_tokenizer")))
+    names: dict[PreTokenizer, str] = {}
+    for name, row in PRE_TOKENIZERS.items():
+        names.setdefault(row, name)
+    whole = data["model"].get("ignore_merges") is True
+
+    def strangeness(row: PreTokenizer) -> tuple[bool, int]:
+        return row.ignore_merges != whole, len(stated.symmetric_difference(row.patterns))
+
+    return [names[row] for row in sorted(names, key=strangeness)]
+
+
+def _patterns(step: object) -> Iterator[str]:
+    """The regular expressions in a pre-tokenizer."""
+    if isinstance(step, dict):
+        pattern = step.get("pattern")
+        if isinstance(pattern, dict) and isinstance(pattern.get("Regex"), str):
+            yield pattern["Regex"]
+        for inner in step.get("pretokenizers") or ():
+            yield from _patterns(inner)
