@@ -20,6 +20,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "complete": "Continue a text.",
         "serve": "Serve models over HTTP, as OpenAI's and Anthropic's APIs.",
         "models": "List and remove the models that were fetched.",
+        "convert": "Write a model with weights of another type.",
         "inspect": "Show a model file: metadata, tensors, dispatch table.",
         "profile": "Time every command of a dispatch table.",
         "perplexity": "Measure how well a model predicts a text.",
@@ -32,7 +33,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
 
 _ELSEWHERE: Final[Mapping[str, str]] = MappingProxyType(
     {"generate": "complete", "list": "models", "ls": "models", "rm": "models remove", "show": "inspect",
-     "bench": "the program akunu-bench", "help": "--help"}
+     "quantize": "convert", "bench": "the program akunu-bench", "help": "--help"}
 )  # fmt: skip
 """What other programs call a command."""
 

@@ -1,5 +1,5 @@
 """Models written in other types. `akunu.convert` is the entrance; docs/convert.md is the guide."""
 
-from akunu.conversion.convert import convert
+from akunu.conversion.to_gguf import convert
 
 __all__ = ["convert"]
