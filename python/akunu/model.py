@@ -414,6 +414,24 @@ class Model(Chatting):
         with self._turn():
             return self._engine.logits(checked)
 
+    def profile(self, *, position: int = 0, repeats: int = 16) -> list[dict[str, Any]]:
+        """Run the dispatch table of one token, between two steps of what else runs, and time its commands.
+
+        Parameters
+        ----------
+        position
+            Tokens before that one.
+        repeats
+            Runs; the median counts.
+
+        Returns
+        -------
+        list of dict
+            For each command its `label`, `op`, `kernel`, `bytes`, `flops`, `seconds`, ….
+        """
+        with self._turn():
+            return [dict(command) for command in self._engine.profile("decode", 1, position, repeats)]
+
     def perplexity(
         self,
         text: str,

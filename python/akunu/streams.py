@@ -176,6 +176,11 @@ class AsyncStream(AsyncIterator[Piece]):
         self._thread.shutdown(wait=False)
 
     @property
+    def running(self) -> bool:
+        """Whether the generation has begun and not ended."""
+        return self._stream.running
+
+    @property
     def completion(self) -> Completion:
         """The result so far, as of `Model.generate`; before the end, its finish reason is `cancelled`."""
         return self._stream.completion

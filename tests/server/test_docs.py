@@ -18,6 +18,6 @@ def test_the_examples_run(served):
 
 
 def test_every_route_is_in_the_table(served):
-    named = set(re.findall(r"/[\w/]+", TEXT))
+    named = set(re.findall(r"/[\w/.-]+", TEXT))
     page = {"/", "/page"}
     assert {route.path for route in served.app.routes if "{" not in route.path} - page <= named

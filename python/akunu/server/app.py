@@ -16,17 +16,12 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from akunu.errors import AkunuError
-from akunu.server.anthropic_messages import count_tokens, messages
 from akunu.server.catalog import ModelSpec
 from akunu.server.errors import ApiError, as_api_error, error_response
 from akunu.server.gate import Gate
-from akunu.server.health import health, ready
 from akunu.server.metrics import Meters
-from akunu.server.model_list import list_models, one_model
 from akunu.server.models import Registry
-from akunu.server.openai_chat import chat_completions
-from akunu.server.openai_completions import completions
-from akunu.server.openai_responses import delete_response, get_response, responses
+from akunu.server.routes import ENDPOINTS
 from akunu.server.settings import Settings
 from akunu.server.site import site_routes
 from akunu.server.stored import ResponseStore
@@ -35,23 +30,6 @@ from akunu.server.texts import Server
 __all__ = ["create_app"]
 
 _SWEEP_SECONDS = 1.0
-
-
-def _routes() -> list[Route]:
-    return [
-        Route("/v1/chat/completions", chat_completions, methods=["POST"]),
-        Route("/v1/completions", completions, methods=["POST"]),
-        Route("/v1/responses", responses, methods=["POST"]),
-        Route("/v1/responses/{id}", get_response, methods=["GET"]),
-        Route("/v1/responses/{id}", delete_response, methods=["DELETE"]),
-        Route("/v1/messages", messages, methods=["POST"]),
-        Route("/v1/messages/count_tokens", count_tokens, methods=["POST"]),
-        Route("/v1/models", list_models, methods=["GET"]),
-        Route("/v1/models/{name:path}", one_model, methods=["GET"]),
-        Route("/health", health, methods=["GET"]),
-        Route("/ready", ready, methods=["GET"]),
-        Route("/metrics", _metrics, methods=["GET"]),
-    ]
 
 
 def create_app(models: Sequence[ModelSpec], settings: Settings | None = None) -> Starlette:
@@ -72,7 +50,7 @@ def create_app(models: Sequence[ModelSpec], settings: Settings | None = None) ->
     settings = settings or Settings()
     registry = Registry(models, settings.max_models, settings.max_memory)
     server = Server(settings, registry, Meters(registry), ResponseStore(settings.max_responses), time.time())
-    routes = _routes()
+    routes = [Route(each.path, each.handler, methods=[each.method]) for each in ENDPOINTS]
     middleware = [
         Middleware(
             Gate, settings=settings, meters=server.meters, routes=frozenset(route.path for route in routes)
@@ -98,7 +76,6 @@ def create_app(models: Sequence[ModelSpec], settings: Settings | None = None) ->
             HTTPException: _on_http_error,
         },
         lifespan=_lifespan,
-        max_body_size=settings.max_body,
     )
     app.state.server = server
     app.state.draining = False
@@ -123,14 +100,9 @@ async def _sweep(server: Server) -> None:
     while True:
         await asyncio.sleep(_SWEEP_SECONDS)
         for entry in server.models.entries():
-            entry.stalled_for()  # looks whether its engine got on, so that the answer to /health is no older
+            entry.measure()
         if server.settings.idle_seconds:
             await server.models.unload_idle(server.settings.idle_seconds)
-
-
-async def _metrics(request: Request) -> Response:
-    server: Server = request.app.state.server
-    return server.meters.response()
 
 
 async def _on_error(request: Request, error: Exception) -> Response:
@@ -142,7 +114,6 @@ async def _on_http_error(request: Request, error: Exception) -> Response:
     messages = {
         404: f"no such path: {request.url.path}",
         405: f"{request.method}: not for {request.url.path}",
-        413: f"the body has more than {request.app.state.server.settings.max_body} bytes, the limit here",
     }
     told = ApiError(error.status_code, messages.get(error.status_code, error.detail))
     return error_response(told, request.url.path)

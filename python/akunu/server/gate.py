@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from akunu.server.auth import presented_key
 from akunu.server.errors import ApiError, as_api_error, error_response
-from akunu.server.limits import RateLimit
+from akunu.server.limits import RateLimit, limited, too_large
 from akunu.server.metrics import Meters
 from akunu.server.settings import Settings
 from akunu.server.site import PATHS
@@ -70,11 +70,13 @@ class Gate:
         try:
             try:
                 asked.holder = self._check(scope, headers)
+                if _length(headers) > self._settings.max_body:
+                    raise too_large(self._settings.max_body)  # before any of it is read
             except ApiError as error:
                 await error_response(error, scope["path"])(scope, receive, answer)
                 return
             try:
-                await self._app(scope, receive, answer)
+                await self._app(scope, limited(receive, self._settings.max_body), answer)
             except Exception as error:
                 told = as_api_error(error)
                 if not status:
@@ -131,6 +133,11 @@ class Gate:
             asked.prompt_tokens, asked.cached_tokens, asked.generated_tokens,
             "-" if first is None else f"{first:.3f}", seconds, ",".join(asked.reasons) or "-",
         )  # fmt: skip
+
+
+def _length(headers: Headers) -> int:
+    value = headers.get("content-length", "")
+    return int(value) if value.isdecimal() else 0
 
 
 def _host(value: str) -> str:

@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from starlette.types import Message, Receive
+
 from akunu.server.errors import ApiError
 from akunu.server.models import Entry
 
-__all__ = ["RateLimit", "queue_place"]
+__all__ = ["RateLimit", "limited", "queue_place", "too_large"]
 
 _FORGET: Final = 1000
 """Clients known at a time before those whose allowance is full again are forgotten."""
@@ -57,6 +59,26 @@ class RateLimit:
                 for name, (left, at) in self._buckets.items()
                 if left + (now - at) * rate < self._capacity
             }
+
+
+def too_large(most: int) -> ApiError:
+    """A body has more than `most` bytes."""
+    return ApiError(413, f"the body has more than {most} bytes, the limit of this server")
+
+
+def limited(receive: Receive, most: int) -> Receive:
+    """`receive` that takes at most so many bytes of a body."""
+    size = 0
+
+    async def receive_some() -> Message:
+        nonlocal size
+        message = await receive()
+        size += len(message.get("body", b""))
+        if size > most:
+            raise too_large(most)
+        return message
+
+    return receive_some
 
 
 @contextmanager

@@ -3,20 +3,55 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from prometheus_client.registry import Collector
+from starlette.requests import Request
 from starlette.responses import Response
 
 from akunu.generation import Completion, Piece
 from akunu.server.models import Registry
 
-__all__ = ["Meters", "TextMeter"]
+__all__ = ["Meters", "TextMeter", "metrics"]
 
 _FIRST: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 _BETWEEN: Final = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.25, 0.5, 1, 2.5)
 _WHOLE: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
+
+
+_ENGINE: Final = (
+    (GaugeMetricFamily, "waiting", "Texts that wait for a slot."),
+    (GaugeMetricFamily, "running", "Texts that have a slot."),
+    (GaugeMetricFamily, "pages", "Pages of the KV cache."),
+    (GaugeMetricFamily, "pages_held", "Pages that running texts use."),
+    (GaugeMetricFamily, "pages_cached", "Pages kept for prompts that begin like an earlier text."),
+    (CounterMetricFamily, "steps", "Steps of the engine."),
+    (CounterMetricFamily, "hits", "Prompts whose known beginning was in the cache."),
+    (CounterMetricFamily, "misses_new", "Prompts that began like no earlier text."),
+    (CounterMetricFamily, "misses_evicted", "Prompts whose known beginning had made room for others."),
+    (CounterMetricFamily, "drafted_tokens", "Tokens that were drafted."),
+    (CounterMetricFamily, "accepted_tokens", "Drafted tokens that were right."),
+)
+"""Fields of `ModelStats`, read when the metrics are asked for."""
+
+
+class _Engines(Collector):
+    """What the engines of the loaded models count themselves."""
+
+    def __init__(self, models: Registry) -> None:
+        self._models = models
+
+    def collect(self) -> Iterator[Metric]:
+        found = [(e.spec.name, e.model.stats()) for e in self._models.entries() if e.model is not None]
+        for kind, name, text in _ENGINE:
+            family = kind(f"akunu_engine_{name}", text, labels=["model"])
+            for model, stats in found:
+                family.add_metric([model], getattr(stats, name))
+            yield family
 
 
 class Meters:
@@ -25,6 +60,7 @@ class Meters:
     def __init__(self, models: Registry) -> None:
         self._models = models
         self._registry = registry = CollectorRegistry()
+        registry.register(_Engines(models))
         by_model = ("model",)
         self.requests = Counter(
             "akunu_requests", "Requests answered.", ("route", "status"), registry=registry
@@ -58,6 +94,12 @@ class Meters:
             self._queued.labels(entry.spec.name).set(entry.queued)
             self._loaded.labels(entry.spec.name).set(entry.model is not None)
         return Response(generate_latest(self._registry), media_type=CONTENT_TYPE_LATEST)
+
+
+async def metrics(request: Request) -> Response:
+    """All metrics."""
+    meters: Meters = request.app.state.server.meters
+    return meters.response()
 
 
 class TextMeter:

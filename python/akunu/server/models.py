@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Protocol
 
 from akunu import load
 from akunu.chat import ChatTemplate
@@ -23,6 +24,13 @@ from akunu.server.errors import ApiError
 __all__ = ["Entry", "Registry"]
 
 _log = logging.getLogger("akunu.server")
+
+
+class Watched(Protocol):
+    """A text, as those see it who watch the engine."""
+
+    def state(self) -> dict[str, Any]:
+        """Where it stands."""
 
 
 @dataclass(eq=False)
@@ -43,6 +51,12 @@ class Entry:
     steps: int = 0
     """Its steps then."""
     bytes: int = 0
+    texts: list[Watched] = field(default_factory=list)
+    """Those that have begun."""
+    tokens_per_second: float = 0.0
+    """Of all texts together, in the last second or so."""
+    generated: int = 0
+    measured_at: float = 0.0
     changing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @contextmanager
@@ -65,6 +79,14 @@ class Entry:
         if steps != self.steps:
             self.steps, self.progress_at = steps, now
         return now - self.progress_at
+
+    def measure(self) -> None:
+        """Look how far the engine got; called about once a second."""
+        self.stalled_for()
+        now = time.monotonic()
+        generated = self.model.stats().generated_tokens if self.model is not None else 0
+        self.tokens_per_second = max(0, generated - self.generated) / (now - self.measured_at)
+        self.generated, self.measured_at = generated, now
 
     @property
     def loaded(self) -> Model:

@@ -73,6 +73,8 @@ class Text:
         self._deadline = asked.at + server.settings.max_seconds
         self._limit = server.settings.max_seconds
         self._meter = TextMeter(server.meters, entry.spec.name, asked.at)
+        stats = stream.completion.stats
+        self._prompt_tokens, self._cached_tokens, self._tokens = stats.prompt_tokens, 0, 0
 
     @property
     def model(self) -> Model:
@@ -92,6 +94,7 @@ class Text:
         ApiError
             504: the request takes too long.
         """
+        self._entry.texts.append(self)
         try:
             async with self._stream as stream:
                 while True:
@@ -99,9 +102,24 @@ class Text:
                     if piece is None:
                         return
                     self._meter.piece(piece)
+                    self._tokens += len(piece.ids)
+                    if self._tokens == len(piece.ids):
+                        self._cached_tokens = self.completion.stats.cached_tokens
                     yield piece
         finally:
+            self._entry.texts.remove(self)
             self._count()
+
+    def state(self) -> dict[str, Any]:
+        """Where it stands, for those who watch the engine."""
+        running = "decoding" if self._tokens else "prompt"
+        return {
+            "state": running if self._stream.running else "waiting",
+            "prompt_tokens": self._prompt_tokens,
+            "cached_tokens": self._cached_tokens,
+            "tokens": self._tokens,
+            "seconds": round(time.monotonic() - self._asked.at, 3),
+        }
 
     async def _next(self, stream: AsyncStream) -> Piece | None:
         try:

@@ -1,0 +1,73 @@
+"""What can be asked for, as a table: the application's routes and their OpenAPI description come from it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from akunu.server.admin import ModelName, engine, load, models, table, unload
+from akunu.server.anthropic_fields import CountRequest, MessagesRequest
+from akunu.server.anthropic_messages import count_tokens, messages
+from akunu.server.fields import Fields
+from akunu.server.health import health, ready
+from akunu.server.metrics import metrics
+from akunu.server.model_list import list_models, one_model
+from akunu.server.openai_chat import ChatRequest, chat_completions
+from akunu.server.openai_completions import CompletionRequest, completions
+from akunu.server.openai_responses import delete_response, get_response, responses
+from akunu.server.openai_responses_fields import ResponsesRequest
+from akunu.server.openapi import document
+from akunu.server.tokens import (
+    DetokenizeRequest,
+    TemplateRequest,
+    TokenizeRequest,
+    apply_template,
+    detokenize,
+    tokenize,
+)
+
+__all__ = ["ENDPOINTS", "Endpoint"]
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A path and a method."""
+
+    method: str
+    path: str
+    handler: Callable[[Request], Awaitable[Response]]
+    what: str
+    body: type[Fields] | None = None
+
+
+async def _openapi(request: Request) -> Response:
+    return document(ENDPOINTS)
+
+
+ENDPOINTS: Final = (
+    Endpoint("POST", "/v1/chat/completions", chat_completions, "OpenAI's chat", ChatRequest),
+    Endpoint("POST", "/v1/completions", completions, "OpenAI's completions", CompletionRequest),
+    Endpoint("POST", "/v1/responses", responses, "OpenAI's responses", ResponsesRequest),
+    Endpoint("GET", "/v1/responses/{id}", get_response, "A stored response"),
+    Endpoint("DELETE", "/v1/responses/{id}", delete_response, "Forget a stored response"),
+    Endpoint("POST", "/v1/messages", messages, "Anthropic's messages", MessagesRequest),
+    Endpoint("POST", "/v1/messages/count_tokens", count_tokens, "Tokens of a request", CountRequest),
+    Endpoint("GET", "/v1/models", list_models, "The models"),
+    Endpoint("GET", "/v1/models/{name:path}", one_model, "One model"),
+    Endpoint("POST", "/tokenize", tokenize, "Token ids of a text", TokenizeRequest),
+    Endpoint("POST", "/detokenize", detokenize, "The text of token ids", DetokenizeRequest),
+    Endpoint("POST", "/apply-template", apply_template, "The prompt of a chat", TemplateRequest),
+    Endpoint("GET", "/health", health, "Whether the engines get on"),
+    Endpoint("GET", "/ready", ready, "Whether requests can be served"),
+    Endpoint("GET", "/metrics", metrics, "For Prometheus"),
+    Endpoint("GET", "/admin/models", models, "The models, and what they use"),
+    Endpoint("POST", "/admin/load", load, "Load a model", ModelName),
+    Endpoint("POST", "/admin/unload", unload, "Unload a model", ModelName),
+    Endpoint("GET", "/admin/engine", engine, "What the engines do now"),
+    Endpoint("GET", "/admin/table", table, "The dispatch table of a token, timed"),
+    Endpoint("GET", "/openapi.json", _openapi, "This description"),
+)

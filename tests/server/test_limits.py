@@ -1,0 +1,197 @@
+"""Who may use the server, how much of it, and how it ends."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import httpx
+import pytest
+
+from akunu.errors import InvalidArgumentError
+from akunu.server import Keys, ModelSpec, Settings
+from akunu.server.errors import ApiError
+from akunu.server.limits import RateLimit
+
+from .conftest import EMBER, serving, wait_until
+
+BEARER = "authorization"
+
+
+def keys(*names: str) -> Keys:
+    return Keys({hashlib.sha256(name.encode()).hexdigest(): name for name in names})
+
+
+def test_a_key_opens_the_server_and_nothing_else_does():
+    with serving(settings=Settings(keys=keys("secret-1", "secret-2"))) as served:
+        for headers, status in (
+            ({}, 401),
+            ({BEARER: "Bearer wrong"}, 401),
+            ({BEARER: "Basic secret-1"}, 401),
+            ({"x-api-key": ""}, 401),
+            ({BEARER: "Bearer secret-1"}, 200),
+            ({"x-api-key": "secret-2"}, 200),
+        ):
+            assert served.http.get("/v1/models", headers=headers).status_code == status
+        assert served.http.get("/v1/models").json()["error"]["code"] == "invalid_api_key"
+        denied = served.http.post("/v1/messages", json={})
+        assert denied.json()["error"]["type"] == "authentication_error"
+        assert served.http.get("/health").status_code == served.http.get("/ready").status_code == 200
+
+
+def test_administration_needs_a_key_of_its_own_where_there_are_keys():
+    with serving(settings=Settings(keys=keys("user-key"), admin_keys=keys("admin-key"))) as served:
+        for key, status in (("user-key", 401), ("admin-key", 200)):
+            answer = served.http.get("/admin/models", headers={BEARER: f"Bearer {key}"})
+            assert answer.status_code == status
+        assert served.http.get("/v1/models", headers={BEARER: "Bearer admin-key"}).status_code == 200
+    with serving(settings=Settings(keys=keys("user-key"))) as served:
+        answer = served.http.get("/admin/models", headers={BEARER: "Bearer user-key"})
+        assert answer.status_code == 403
+
+
+def test_key_files_hold_keys_and_hashes(tmp_path):
+    file = tmp_path / "keys"
+    digest = hashlib.sha256(b"hashed-key").hexdigest()
+    file.write_text(f"# comment\n\nplain-key tom\nsha256:{digest} eve\n")
+    found = Keys.from_file(file)
+    known = [found.holder(key) for key in ("plain-key", "hashed-key", digest, None)]
+    assert known == ["tom", "eve", None, None]
+    for wrong in ("short\n", "", "sha256:12\n"):
+        file.write_text(wrong)
+        with pytest.raises(InvalidArgumentError):
+            Keys.from_file(file)
+
+
+def test_a_name_of_another_machine_and_other_origins_are_refused(served):
+    assert served.http.get("/v1/models", headers={"host": "evil.example"}).status_code == 403
+    answer = served.http.get("/v1/models", headers={"origin": "https://evil.example"})
+    assert "access-control-allow-origin" not in answer.headers
+    with serving(settings=Settings(cors_origins=("https://good.example",))) as open_:
+        for origin, allowed in (("https://good.example", True), ("https://evil.example", False)):
+            answer = open_.http.get("/v1/models", headers={"origin": origin})
+            assert ("access-control-allow-origin" in answer.headers) == allowed
+
+
+def test_a_rate_is_kept_and_says_when_to_come_again():
+    with serving(settings=Settings(requests_per_minute=2)) as served:
+        answers = [served.http.get("/v1/models") for _ in range(3)]
+        assert [answer.status_code for answer in answers] == [200, 200, 429]
+        assert 1 <= int(answers[-1].headers["retry-after"]) <= 30
+        assert served.http.get("/health").status_code == 200
+
+
+def test_an_allowance_refills_evenly_and_clients_are_forgotten():
+    now = [0.0]
+    limit = RateLimit(60, lambda: now[0])
+    for _ in range(60):
+        limit.take("a")
+    with pytest.raises(ApiError):
+        limit.take("a")
+    limit.take("b")
+    now[0] = 1.01
+    limit.take("a")
+    for n in range(2000):
+        now[0] += 1
+        limit.take(str(n))
+    assert len(limit._buckets) < 1100
+
+
+def test_a_body_that_is_too_large_is_a_413():
+    with serving(settings=Settings(max_body=1000)) as served:
+        answer = served.chat("x" * 2000)
+        assert (answer.status_code, answer.json()["error"]["type"]) == (413, "invalid_request_error")
+        chunked = served.http.post(
+            "/v1/chat/completions", content=(b" " * 500 for _ in range(9)),
+            headers={"content-type": "application/json"},
+        )  # fmt: skip
+        assert chunked.status_code == 413
+
+
+def test_the_log_names_requests_and_has_no_text_of_them(served, caplog):
+    with caplog.at_level(logging.INFO, "akunu.server"):
+        answer = served.chat("A secret that is told", max_tokens=3)
+        wait_until(lambda: any("chat/completions" in line for line in caplog.messages))
+    (line,) = [line for line in caplog.messages if "chat/completions" in line]
+    assert line.startswith(answer.headers["x-request-id"])
+    assert "model=ember" in line
+    assert "generated=3" in line
+    assert "secret" not in caplog.text
+
+
+def test_models_come_when_they_are_asked_for_and_go_when_others_need_the_room():
+    specs = [ModelSpec(name=name, path="ember", threads=1) for name in ("a", "b", "c")]
+    with serving(*specs, settings=Settings(max_models=2)) as served:
+
+        def loaded():
+            models = served.http.get("/admin/models").json()["models"]
+            return {model["id"] for model in models if model["loaded"]}
+
+        for name in "abab":
+            assert served.chat(model=name, max_tokens=1).status_code == 200
+        assert loaded() == {"a", "b"}
+        assert served.chat(model="c", max_tokens=1).status_code == 200
+        assert loaded() == {"b", "c"}
+        assert served.post("/admin/unload", model="b").json()["loaded"] is False
+        assert served.post("/admin/load", model="a").json()["memory"]["weights"] > 0
+        assert loaded() == {"a", "c"}
+        assert served.post("/admin/load", model="/etc/passwd").status_code == 404
+
+
+def test_a_model_that_idles_is_unloaded_and_one_that_cannot_be_loaded_says_why():
+    specs = [EMBER, ModelSpec(name="broken", path="nothing.gguf")]
+    with serving(*specs, settings=Settings(idle_seconds=0.2)) as served:
+        wait_until(lambda: served.ember.model is None)
+        assert served.chat(max_tokens=1).status_code == 200
+        answer = served.chat(model="broken")
+        assert (answer.status_code, answer.json()["error"]["code"]) == (503, "model_not_loaded")
+        assert "nothing.gguf" in answer.json()["error"]["message"]
+
+
+def test_an_engine_that_makes_no_step_while_readers_wait_is_ill():
+    with serving(settings=Settings(stall_seconds=0.1)) as served:
+        with served.ember.model._scheduler.exclusive():
+            thread = threading.Thread(target=served.chat, kwargs={"max_tokens": 1})
+            thread.start()
+            wait_until(lambda: httpx.get(f"{served.url}/health", trust_env=False).status_code == 503)
+        thread.join(30)
+        assert served.http.get("/health").status_code == 200
+
+
+@pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
+def test_told_to_end_it_lets_requests_end_and_loses_nothing(stop):
+    code = "from akunu.cli import main; import sys; sys.exit(main(sys.argv[1:]))"
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, "serve", "--port", "0", "-t", "1", "--drain", "20"],
+        stderr=subprocess.PIPE, text=True, env={**os.environ, "NO_COLOR": "1"},
+    )  # fmt: skip
+    try:
+        while "[ember at " not in (line := process.stderr.readline()):
+            assert process.poll() is None
+        url = line.split()[-1].rstrip("]\n")
+        fields = {
+            "model": "ember",
+            "prompt": "Once upon a time",
+            "max_tokens": 300,
+            "seed": 1,
+            "stream": True,
+        }
+        with (
+            httpx.Client(timeout=60, trust_env=False) as http,
+            http.stream("POST", f"{url}/v1/completions", json=fields) as answer,
+        ):
+            lines = answer.iter_lines()
+            next(lines)
+            process.send_signal(stop)
+            rest = [line for line in lines if line]
+        assert rest[-1] == "data: [DONE]"
+        assert '"finish_reason":"stop"' in rest[-2] or '"finish_reason":"length"' in rest[-2]
+        assert process.wait(30) == (0 if stop == signal.SIGTERM else 130)
+    finally:
+        process.kill()
+        process.stderr.close()

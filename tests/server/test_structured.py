@@ -1,0 +1,81 @@
+"""Answers of a form that the client asks for, and calls that it insists on."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import openai
+import pytest
+
+CITY = {
+    "type": "object",
+    "properties": {"city": {"type": "string", "maxLength": 8}, "size": {"type": "integer"}},
+    "required": ["city", "size"],
+    "additionalProperties": False,
+}
+TOOL = {"type": "function", "function": {"name": "note", "parameters": CITY}}
+UNKNOWN = {"type": "json_schema", "json_schema": {"schema": {"type": "array", "unevaluatedItems": False}}}
+HELLO = [{"role": "user", "content": "Hello!"}]
+
+
+@pytest.fixture
+def client(served):
+    with openai.OpenAI(base_url=f"{served.url}/v1", api_key="any", max_retries=0) as client:
+        yield client
+
+
+def ask(client, **fields):
+    fields = {"max_tokens": 200, "seed": 5, "temperature": 1.5, **fields}
+    return client.chat.completions.create(model="ember", messages=HELLO, **fields).choices[0]
+
+
+def checked(text: str) -> None:
+    value = json.loads(text)
+    assert set(value) == {"city", "size"}
+    assert isinstance(value["size"], int)
+    assert len(value["city"]) <= 8
+
+
+def test_a_schema_is_kept(client):
+    form = {"type": "json_schema", "json_schema": {"name": "city", "schema": CITY}}
+    checked(ask(client, response_format=form, temperature=0.5).message.content)
+    plain = ask(client, response_format={"type": "json_object"}, temperature=0.2)
+    assert isinstance(json.loads(plain.message.content), dict)
+    answer = client.responses.create(
+        model="ember", input="Hello!", temperature=0.5,
+        text={"format": {"type": "json_schema", "name": "city", "schema": CITY}},
+    )  # fmt: skip
+    checked(answer.output_text)
+
+
+def test_expressions_choices_and_grammars_are_kept(client):
+    assert re.fullmatch("[a-c]{3}x", ask(client, extra_body={"regex": "[a-c]{3}x"}).message.content)
+    assert ask(client, extra_body={"choice": ["yes", "no"]}).message.content in ("yes", "no")
+    found = ask(client, extra_body={"grammar": 'root ::= "a" "b"+ "c"'}, temperature=0.1)
+    assert re.fullmatch("ab+c", found.message.content) or found.finish_reason == "length"
+
+
+@pytest.mark.parametrize("choice", ["required", {"type": "function", "function": {"name": "note"}}])
+def test_a_call_that_is_asked_for_comes_and_fits_its_schema(client, choice):
+    found = ask(client, tools=[TOOL], tool_choice=choice, temperature=0.5)
+    assert found.finish_reason == "tool_calls"
+    (call, *_) = found.message.tool_calls
+    assert call.function.name == "note"
+    checked(call.function.arguments)
+
+
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [
+        ({"response_format": UNKNOWN}, "unevaluatedItems"),
+        ({"regex": "("}, "regex"),
+        ({"grammar": "root ::= nothing"}, "grammar"),
+        ({"choice": []}, "choice"),
+        ({"choice": ["a"], "regex": "a"}, "choice"),
+    ],
+)
+def test_a_form_that_cannot_be_kept_is_a_400(served, fields, named):
+    answer = served.chat(**fields)
+    assert answer.status_code == 400
+    assert named in answer.json()["error"]["message"]

@@ -1,0 +1,83 @@
+"""What those see who run the server: metrics, the engines, tokens and prompts, the description."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from akunu.server.routes import ENDPOINTS
+
+from .conftest import wait_until
+from .test_cancel import ENDLESS, port_of, post_raw
+
+
+def test_metrics_count_what_happened(served):
+    def value(name: str, **labels: str) -> float:
+        text = served.http.get("/metrics").text
+        want = ",".join(f'{key}="{label}"' for key, label in labels.items())
+        found = re.search(rf"^{name}{{{re.escape(want)}}} (\S+)$", text, re.MULTILINE)
+        return float(found[1]) if found else 0.0
+
+    names = (
+        "akunu_prompt_tokens_total", "akunu_cached_tokens_total", "akunu_generated_tokens_total",
+        "akunu_time_to_first_token_seconds_count", "akunu_engine_steps_total",
+    )  # fmt: skip
+    before = [value(name, model="ember") for name in names]
+    usage = served.chat("What is 2+2?", max_tokens=5).json()["usage"]
+    after = [value(name, model="ember") for name in names]
+    grown = [b - a for a, b in zip(before, after, strict=True)]
+    cached = usage["prompt_tokens_details"]["cached_tokens"]
+    assert grown[:4] == [usage["prompt_tokens"], cached, usage["completion_tokens"], 1]
+    assert grown[4] >= 2
+    assert value("akunu_requests_total", route="/v1/chat/completions", status="200") >= 1
+    assert value("akunu_engine_pages", model="ember") > 0
+    served.http.get("/no/such/path/at/all")
+    assert "no/such" not in served.http.get("/metrics").text
+
+
+def test_the_engine_shows_its_texts(quiet):
+    def texts():
+        return quiet.http.get("/admin/engine").json()["models"][0]["sequences"]
+
+    sock = post_raw(port_of(quiet), "/v1/completions", {**ENDLESS, "n": 2})
+    wait_until(lambda: [text["state"] for text in texts()] == ["decoding"] * 2)
+    found = quiet.http.get("/admin/engine").json()["models"][0]
+    assert (found["id"], found["parallel"], found["context"]) == ("ember", 8, 2048)
+    assert found["pages"]["used"] > 0
+    assert sum(found["pages"][name] for name in ("used", "cached", "free")) == found["pages"]["total"]
+    assert found["sequences"][0]["prompt_tokens"] == len(quiet.ember.model.tokenize("Once upon a time"))
+    sock.close()
+    wait_until(lambda: texts() == [])
+
+
+def test_the_table_of_a_token_is_timed_between_steps(served):
+    commands = served.http.get("/admin/table", params={"model": "ember"}).json()["commands"]
+    assert len(commands) > 10
+    assert all(command["microseconds"] > 0 for command in commands)
+    assert served.http.get("/admin/table").status_code == 400
+
+
+def test_texts_and_ids_go_both_ways(served):
+    ids = served.post("/tokenize", model="ember", text="Hello, <|im_end|> world!").json()
+    assert ids["count"] == len(ids["tokens"])
+    text = served.post("/detokenize", model="ember", tokens=ids["tokens"]).json()["text"]
+    assert text == "Hello, <|im_end|> world!"
+    assert served.post("/detokenize", model="ember", tokens=[10**9]).status_code == 400
+
+
+def test_a_template_is_applied(served):
+    messages = [{"role": "user", "content": "Hi"}]
+    answer = served.post("/apply-template", model="ember", messages=messages).json()
+    assert answer["prompt"] == "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n"
+    assert answer["tokens"] == served.ember.model.chat_template.encode(messages)
+
+
+def test_the_description_has_every_route_and_every_field(served):
+    document = served.http.get("/openapi.json").json()
+    found = {(method.upper(), path) for path, methods in document["paths"].items() for method in methods}
+    assert found == {(each.method, each.path.replace(":path", "")) for each in ENDPOINTS}
+    for each in ENDPOINTS:
+        if each.body is not None:
+            fields = document["components"]["schemas"][each.body.__name__]["properties"]
+            assert set(fields) == {field.encode_name for field in msgspec.structs.fields(each.body)}
