@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 
 import pytest
 
 import akunu
 from akunu.chat import Content, Reasoning, ToolArguments, ToolCall
 from akunu.chat.deltas import merged, message_of
+from akunu.chat.options import prepare
 from akunu.errors import InvalidArgumentError
 from akunu.model import Model
 
@@ -117,6 +119,63 @@ def test_reasoning_that_the_template_opens_is_reasoning() -> None:
     off = answering("Yes.", variables={"enable_thinking": False})
     assert off.chat(USER, thinking=False).message == {"role": "assistant", "content": "Yes."}
     assert off.chat(USER, reasoning_effort="none").message == {"role": "assistant", "content": "Yes."}
+
+
+NOW_BEGINS = '<tool_call>\n{"name": "now", "arguments": '
+SCHEMA = {"type": "object", "properties": {"sky": {"enum": ["clear", "grey"]}}, "required": ["sky"]}
+
+
+@pytest.mark.parametrize(
+    ("form", "schema", "begin"),
+    [
+        ({"schema": SCHEMA}, SCHEMA, ""),
+        ({"json": True}, {"type": "object"}, ""),
+        (
+            {"tools": [NOW], "tool_choice": "now"},
+            {"type": "object"},
+            NOW_BEGINS,
+        ),
+    ],
+)
+def test_what_constrains_an_answer_lets_the_model_think_first(
+    form: dict[str, object], schema: object, begin: str
+) -> None:
+    template = answering("").chat_template
+    _, options, _ = prepare(template, USER, {"thinking": True, **form})
+    tag = options.pop("structural_tag")
+    assert (tag.after, tag.required, options) == ("</think>", True, {})
+    assert [(each.begin, each.schema) for each in tag.tags] == [(begin, schema)]
+    assert prepare(template, USER, {"thinking": False, **form})[1].get("structural_tag") in (
+        None,
+        replace(tag, after=None),
+    )
+
+
+def test_an_expression_constrains_from_the_start_so_there_is_no_reasoning() -> None:
+    with akunu.load("ember", progress=False) as model:
+        model.chat_template = akunu.ChatTemplate(HERMES, model.tokenizer)
+        message = model.chat(USER, thinking=True, regex="[a-c]{3}").message
+    assert set(message["content"]) <= set("abc") and "reasoning_content" not in message
+
+
+def test_a_call_that_is_chosen_fits_its_schema() -> None:
+    schema = {
+        "type": "object",
+        "properties": {"city": {"type": "string", "maxLength": 9}, "days": {"type": "integer", "minimum": 1}},
+        "required": ["city", "days"],
+        "additionalProperties": False,
+    }
+    tools = [{"type": "function", "function": {"name": "forecast", "parameters": schema}}, NOW]
+    with akunu.load("ember", progress=False) as model:
+        for seed in range(3):
+            message = model.chat(
+                USER, tools=tools, tool_choice="forecast", seed=seed, temperature=1.5
+            ).message
+            (call,) = message["tool_calls"]
+            arguments = json.loads(call["function"]["arguments"])
+            assert (
+                set(arguments) == {"city", "days"} and arguments["days"] >= 1 and len(arguments["city"]) < 10
+            )
 
 
 def test_effort_goes_to_the_templates_that_know_it() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace, TracebackType
 from typing import Any
 
+from akunu.chat import Content, Delta, Reasoning
 from akunu.errors import ContextLengthError, TemplateError
 from akunu.generation import Completion, Stats
 
@@ -26,6 +27,12 @@ class FakeStream:
 
     def __iter__(self) -> Iterator[str]:
         return self
+
+    def deltas(self) -> Iterator[Delta]:
+        for piece in self:
+            thought, mark, said = piece.rpartition("</think>")
+            yield from [Reasoning(thought.removeprefix("<think>"))] if mark else []
+            yield from [Content(said)] if said else []
 
     def __next__(self) -> str:
         if self.closed or not self._left:

@@ -15,6 +15,7 @@ import pytest
 
 from akunu import progress
 from akunu.cli import console, main
+from akunu.cli.answers import write_answer
 from akunu.cli.commands import inspect
 from akunu.cli.conversation import Conversation
 
@@ -163,6 +164,18 @@ def test_where_a_bar_cannot_be_drawn_there_is_none(variables, monkeypatch):
         monkeypatch.setenv(name, value)
     with progress.reporter(True, "Working") as report:
         assert report is None
+
+
+def test_reasoning_is_dim_on_a_terminal_and_stays_out_of_a_pipe(model, monkeypatch):
+    model._answer = lambda text: ["<think>Hm hm.</think>Yes,", " so."]
+    for screen, shown in (
+        (Screen(), "\x1b[2mHm\x1b[0m\x1b[2m hm.\x1b[0m\n\nYes, so.\n"),
+        (io.StringIO(), "Yes, so.\n"),
+    ):
+        monkeypatch.setattr(sys, "stdout", screen)
+        monkeypatch.setenv("TERM", "xterm")
+        write_answer(model.stream_chat([{"role": "user", "content": "once"}]))
+        assert screen.getvalue() == shown
 
 
 @pytest.mark.parametrize(("no_color", "bold"), [("1", False), ("", True)])

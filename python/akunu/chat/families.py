@@ -198,7 +198,7 @@ FAMILIES: Final = (
     ),
     Family(
         name="hermes on one line",
-        signs=('<tool_call>{',),
+        signs=('<tool_call>{"name"',),
         form=Form(
             read=objects,
             marks=("<tool_call>",),

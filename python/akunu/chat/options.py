@@ -12,6 +12,8 @@ from akunu.chat.template import ChatTemplate
 from akunu.chat.tools import Tools
 from akunu.errors import InvalidArgumentError
 from akunu.options import GenerationOptions
+from akunu.structured.structure import ARGUMENTS
+from akunu.structured.tags import StructuralTag, Tag
 
 __all__ = ["ChatOptions", "prepare"]
 
@@ -76,10 +78,25 @@ def prepare(
     thinks = family.opens_reasoning("".join(segment.text for segment in segments))
     tag = family.tool_tag(tools, choice, parallel) if tools else None
     if tag is not None:
-        rest["structural_tag"] = replace(tag, after=family.reasoning[1]) if thinks else tag
+        rest["structural_tag"] = tag
+    if thinks:
+        thinks = _think_first(rest, family.reasoning[1], tag)
     reading = Reading(family, tools, thinks, template.visible_ids)
     generation: GenerationOptions = rest  # type: ignore[assignment]  # `resolve` checks what is left
     return template.encode_segments(segments), generation, reading
+
+
+def _think_first(options: dict[str, Any], end: str, tag: StructuralTag | None) -> bool:
+    """Let what constrains the text do so after the reasoning; False where it can only from the start."""
+    given = [name for name in ARGUMENTS if options.get(name) not in (None, False)]
+    if tag is None and given == ["schema"] and isinstance(options["schema"], Mapping):
+        tag = StructuralTag((Tag("", options.pop("schema"), ""),), required=True, parallel=False)
+    elif tag is None and given == ["json"]:
+        del options["json"]
+        tag = StructuralTag((Tag("", {"type": "object"}, ""),), required=True, parallel=False)
+    if tag is not None:
+        options["structural_tag"] = replace(tag, after=end)
+    return tag is not None or given in ([], ["structural_tag"])
 
 
 def _check_choice(choice: object, tools: Sequence[Mapping[str, Any]] | None) -> None:

@@ -15,12 +15,23 @@ __all__ = ["why_cut_off", "write_answer"]
 
 
 def write_answer(pieces: Stream, stopped_by: tuple[type[BaseException], ...] = ()) -> None:
-    """Write the pieces; an exception of `stopped_by` ends the answer and nothing else."""
+    """Write an answer of a chat; an exception of `stopped_by` ends the answer and nothing else.
+
+    Reasoning is dim, and only seen on a terminal: into a pipe goes the answer alone.
+    """
+    from akunu.chat.deltas import Content, Reasoning
+
     writer = TextWriter()
+    thought = False
     with pieces, suppress(*stopped_by):
         try:
-            for piece in pieces:
-                writer.write(piece)
+            for delta in pieces.deltas():
+                if isinstance(delta, Reasoning) and writer.styles:
+                    thought = True
+                    writer.write(delta.text, "dim")
+                elif isinstance(delta, Content):
+                    writer.write("\n\n" * thought + delta.text)
+                    thought = False
         finally:
             writer.end()
 

@@ -8,7 +8,7 @@ import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Literal, TextIO
 
 import click
 
@@ -37,6 +37,8 @@ __all__ = [
     "visible",
 ]
 
+
+Style = Literal["bold", "dim"]
 
 WAIT_SECONDS = 2.0
 """How long standard input may be silent before a remark."""
@@ -108,22 +110,34 @@ class TextWriter:
 
     def __init__(self) -> None:
         self._wrap = WordWrap(_width()) if is_terminal() else None
+        self._style: Style | None = None
 
-    def write(self, text: str, *, bold: bool = False) -> None:
-        """Write a piece, perhaps in bold; a bold one is complete in itself."""
+    @property
+    def styles(self) -> bool:
+        """Whether a style can be seen."""
+        return self._wrap is not None
+
+    def write(self, text: str, style: Style | None = None) -> None:
+        """Write a piece, perhaps in a style; the last word of what was in another one is complete."""
         if self._wrap is not None:
+            if style != self._style:
+                self._put(self._wrap.flush())
             self._wrap.width = _width()
             text = self._wrap.feed(visible(text))
-            if bold:
-                text += self._wrap.flush()
-                text = click.style(text, bold=True) if colour() is not False else text
-        sys.stdout.write(text)
-        sys.stdout.flush()
+        self._style = style
+        self._put(text)
 
     def end(self) -> None:
         """Write what is left, and end the line."""
-        rest = self._wrap.flush() if self._wrap is not None else ""
-        sys.stdout.write(rest + "\n")
+        if self._wrap is not None:
+            self._put(self._wrap.flush())
+        self._style = None
+        self._put("\n")
+
+    def _put(self, text: str) -> None:
+        if text and self._style and self.styles and colour() is not False:
+            text = click.style(text, **{self._style: True})
+        sys.stdout.write(text)
         sys.stdout.flush()
 
 

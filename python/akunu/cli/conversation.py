@@ -58,7 +58,7 @@ class Conversation:
         self.stats = stats
         self.overflow = overflow
         self.stopped_by = (KeyboardInterrupt,) if interactive else ()
-        self.messages: list[dict[str, str]] = []
+        self.messages: list[dict[str, Any]] = []
 
     def take(self, line: str) -> bool:
         """Run a command or answer a message; False when the conversation is over.
@@ -87,7 +87,7 @@ class Conversation:
         except BaseException:
             self.messages = before
             raise
-        self.messages.append({"role": "assistant", "content": completion.text})
+        self.messages.append(completion.message or {"role": "assistant", "content": completion.text})
         reason = why_cut_off(completion, self.arguments.get("max_tokens"))
         if reason:
             more = f"; {_WAYS_OUT}" if "context" in reason and self.overflow == "stop" else ""
@@ -108,7 +108,7 @@ class Conversation:
             raise ContextLengthError(f"the conversation is full: {error}; {_WAYS_OUT}") from error
         return pieces.completion
 
-    def _all(self, messages: Sequence[dict[str, str]] | None = None) -> list[dict[str, str]]:
+    def _all(self, messages: Sequence[dict[str, Any]] | None = None) -> list[dict[str, Any]]:
         """The messages, the conversation's by default, after the system message."""
         system = [{"role": "system", "content": self.system}] if self.system else []
         return [*system, *(self.messages if messages is None else messages)]
@@ -129,7 +129,7 @@ class Conversation:
         if dropped:
             note(f"[the context is full: the oldest {_turns(dropped)} forgotten]")
 
-    def _length(self, messages: Sequence[dict[str, str]] | None = None) -> int:
+    def _length(self, messages: Sequence[dict[str, Any]] | None = None) -> int:
         """Their tokens."""
         variables = self.arguments.get("template_variables")
         return len(self.model.chat_template.encode(self._all(messages), variables=variables))
@@ -184,7 +184,7 @@ class Conversation:
         while self.messages:
             message = self.messages.pop()
             if message["role"] == "user":
-                return message["content"]
+                return str(message["content"])
         return ""
 
     def set_system(self, rest: str) -> None:
@@ -243,7 +243,7 @@ def _turns(n: int) -> str:
     return "turn is" if n == 1 else f"{n} turns are"
 
 
-def _read_messages(data: object) -> tuple[str | None, list[dict[str, str]]]:
+def _read_messages(data: object) -> tuple[str | None, list[dict[str, Any]]]:
     """The system message, if any, and the turns of a saved conversation.
 
     Raises
@@ -260,7 +260,9 @@ def _read_messages(data: object) -> tuple[str | None, list[dict[str, str]]]:
         )
         if not isinstance(role, str) or not isinstance(content, str):
             raise ValueError(f"message {n + 1}: expected a role and a content that is a text")
-        found.append({"role": role, "content": content})
+        reasoning = message.get("reasoning_content")
+        thought = {"reasoning_content": reasoning} if isinstance(reasoning, str) else {}
+        found.append({"role": role, "content": content, **thought})
     system = found.pop(0)["content"] if found[0]["role"] == "system" else None
     for n, message in enumerate(found):
         if message["role"] != _ROLES[n % 2]:

@@ -57,7 +57,7 @@ def command(text: str, stats: bool, echo: bool | None, as_json: bool, **values: 
             return
         writer = TextWriter()
         if is_terminal() if echo is None else echo:
-            writer.write(prompt, bold=True)
+            writer.write(prompt, "bold")
         with model.stream(prompt, **arguments) as pieces:
             try:
                 for piece in pieces:
