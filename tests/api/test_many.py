@@ -93,7 +93,7 @@ def test_a_beginning_that_another_text_is_reading_is_waited_for() -> None:
     assert scheduler.running() == [first, third]
     scheduler._step()
     scheduler._step()
-    assert scheduler.running() == [first, third, second]
+    assert scheduler.running() == [first, second, third]
 
 
 def test_counts_are_those_of_what_was_done(model: akunu.Model) -> None:

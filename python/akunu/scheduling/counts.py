@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-__all__ = ["Beginnings", "ModelStats"]
+__all__ = ["PAGE", "Beginnings", "ModelStats"]
 
-STRIDE: Final = 32
-"""Tokens between the beginnings of a text that are remembered: those of a page."""
+PAGE: Final = 32
+"""Positions of a page of the cache."""
 REMEMBERED: Final = 1 << 16
 """Beginnings that are remembered, the latest."""
 
@@ -105,7 +105,7 @@ class Beginnings:
     @staticmethod
     def _keys(ids: npt.NDArray[np.uint32]) -> list[tuple[int, int]]:
         data, key, keys = ids.tobytes(), 0, []
-        for end in range(STRIDE, len(ids) + 1, STRIDE):
-            key = hash((key, data[4 * (end - STRIDE) : 4 * end]))
+        for end in range(PAGE, len(ids) + 1, PAGE):
+            key = hash((key, data[4 * (end - PAGE) : 4 * end]))
             keys.append((end, key))
         return keys

@@ -12,7 +12,9 @@ that is drawn. Tokens that the form leaves no choice about are rows of the next 
 
 A text can be suspended at any time: its tokens are known, its pages stay in the cache as long as there is
 room, and what is drawn depends on seed and position alone. That is what happens to readers that went away,
-when others wait for a slot, and to the youngest, when there are no pages left.
+when others wait for a slot, and to the youngest, when there are no pages left. It keeps its place in the
+order of arrival. Squeezed out for want of pages, it comes back when there is room for all of it, and nobody
+overtakes it meanwhile: the oldest always goes on, so everybody's turn comes.
 """
 
 from __future__ import annotations
@@ -20,19 +22,24 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections import Counter, deque
+from bisect import insort
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
 from akunu.errors import AkunuError, BusyError
-from akunu.scheduling.counts import STRIDE, Beginnings, ModelStats
+from akunu.scheduling.counts import PAGE, Beginnings, ModelStats
 from akunu.scheduling.drafts import StepCosts
 from akunu.scheduling.sequence import Sequence
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from akunu._core import Chunk, Engine
     from akunu.scheduling.sequence import Written
 
@@ -46,6 +53,9 @@ MAX_STALLED: Final = 8
 """Steps in a row that gave nothing."""
 NEIGHBOURS: Final = 4
 """Texts on either side, in order of arrival, that a text looks for drafts in."""
+
+
+_arrival = attrgetter("arrival")
 
 
 class Part(NamedTuple):
@@ -71,8 +81,9 @@ class Scheduler:
         self._changed = threading.Condition(threading.RLock())
         self._leading = False
         self._stepping: list[Sequence] = []
-        self._waiting: deque[Sequence] = deque()
-        self._running: list[Sequence] = []  # in order of arrival
+        self._arrivals = count()
+        self._waiting: list[Sequence] = []  # both in order of arrival
+        self._running: list[Sequence] = []
         self._ending: list[tuple[Sequence, int]] = []
         self._costs = StepCosts()
         self._beginnings = Beginnings()
@@ -89,6 +100,7 @@ class Scheduler:
             self._check_open()
             # At least one token is drawn, and all known ones can be run.
             sequence.follow(min(self._engine.context - sequence.known, sequence.limit - 1))
+            sequence.arrival = next(self._arrivals)
             self._waiting.append(sequence)
             self._engine_wanted()
 
@@ -339,9 +351,9 @@ class Scheduler:
             if idle:
                 self._suspend(idle[-1])
             elif others and self._running.index(others[-1]) > self._running.index(sequence):
-                self._suspend(others[-1])
+                self._squeeze_out(others[-1])
             elif planned or others:
-                self._suspend(sequence)
+                self._squeeze_out(sequence)
                 return False
             else:
                 raise AkunuError(
@@ -354,6 +366,8 @@ class Scheduler:
         for sequence in [s for s in self._waiting if s.hungry and not s.ready]:
             if self._soon_cached(sequence):
                 continue
+            if sequence.squeezed_out and not self._has_room(sequence):
+                return  # nor for those behind it, or it would never have
             if (slot := self._engine.open()) is None:
                 absent = [s for s in self._running if s.idle_for() > ABSENT_SECONDS]
                 if not absent:
@@ -371,28 +385,40 @@ class Scheduler:
             if sequence.began is None:
                 self._count_prompt(sequence, cached)
             sequence.place(slot, cached)
-            self._running.append(sequence)
+            insort(self._running, sequence, key=_arrival)
 
     def _soon_cached(self, sequence: Sequence) -> bool:
         """Whether a text that runs is still reading a beginning that this one shares: better wait for it."""
-        for other in self._running:
-            if other.hungry and other.length < len(other.prompt):
-                n = min(len(sequence.prompt), len(other.prompt))
-                differ = np.flatnonzero(sequence.prompt[:n] != other.prompt[:n])
-                if (int(differ[0]) if differ.size else n) - other.length >= STRIDE:
-                    return True
-        return False
+        return any(
+            other.hungry
+            and other.length < len(other.prompt)
+            and _common(sequence.prompt, other.prompt) - other.length >= PAGE
+            for other in self._running
+        )
+
+    def _has_room(self, sequence: Sequence) -> bool:
+        """Whether there are pages for all of a text, and one more for each that runs."""
+        if not self._running:
+            return True
+        ids = sequence.ids()
+        shared = max(min(_common(ids, other.ids()), other.length) for other in self._running) // PAGE
+        pledged = sum(other.left // PAGE + 1 for other in self._running)
+        return sequence.known // PAGE + 1 - shared + pledged <= self._pages["pages"] - self._pages["held"]
 
     def _count_prompt(self, sequence: Sequence, cached: int) -> None:
         prompt = sequence.prompt
         known = self._beginnings.known(prompt[:-1])  # the last token always runs
-        kind = "misses_evicted" if cached < known else "hits" if cached >= STRIDE else "misses_new"
+        kind = "misses_evicted" if cached < known else "hits" if cached >= PAGE else "misses_new"
         self._totals.update({"prompts": 1, "prompt_tokens": len(prompt), "cached_tokens": cached, kind: 1})
 
     def _suspend(self, sequence: Sequence) -> None:
-        """Take a text's slot; it lines up again, before those who have not begun."""
+        """Take a text's slot; it lines up again, where it was in the order of arrival."""
         self._release(sequence)
-        self._waiting.appendleft(sequence)
+        insort(self._waiting, sequence, key=_arrival)
+
+    def _squeeze_out(self, sequence: Sequence) -> None:
+        self._suspend(sequence)
+        sequence.squeezed_out = True
 
     def _release_ended(self) -> None:
         for sequence, keep in self._ending:
@@ -417,6 +443,13 @@ class Scheduler:
 
 def _closed() -> AkunuError:
     return AkunuError("the model is closed; load it again")
+
+
+def _common(a: npt.NDArray[np.uint32], b: npt.NDArray[np.uint32]) -> int:
+    """Tokens that two texts begin with alike."""
+    n = min(len(a), len(b))
+    differ = np.flatnonzero(a[:n] != b[:n])
+    return int(differ[0]) if differ.size else n
 
 
 def _slot(sequence: Sequence) -> int:

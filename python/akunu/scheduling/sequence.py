@@ -69,6 +69,8 @@ class Sequence:
     constraint: Constraint | None = None
     """What its form, if it has one, allows; told of all `tokens`."""
 
+    arrival: int = 0
+    """Its place in the order of arrival."""
     tokens: list[int] = field(default_factory=list)
     """What has been generated, an end token included."""
     forced: int = 0
@@ -81,6 +83,8 @@ class Sequence:
     """Where the engine keeps it; None while it waits."""
     length: int = 0
     """Tokens in the engine's cache."""
+    squeezed_out: bool = False
+    """It had to give its slot back for want of pages, and waits until there is room for all of it."""
     ended: bool = False
     """An end token was drawn, or nothing is left to run: it needs no more steps."""
     cancelled: bool = False
@@ -138,7 +142,7 @@ class Sequence:
 
     def place(self, slot: int, cached: int) -> None:
         """It has a slot, whose cache holds the first `cached` tokens."""
-        self.slot, self.length = slot, cached
+        self.slot, self.length, self.squeezed_out = slot, cached, False
         if self.began is None:
             self.began, self.cached_tokens = time.perf_counter(), cached
 
