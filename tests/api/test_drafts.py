@@ -105,11 +105,11 @@ def test_rows_that_were_slow_while_others_worked_are_tried_again() -> None:
     assert busy.worth(1, [(0.95, 16)], 32)[0] > 0
 
 
-def everything(_: StepCosts, texts: int, proposals: list[tuple[float, int]], most: int) -> list[int]:
+def everything(_: StepCosts, rows: int, proposals: list[tuple[float, int]], most: int) -> list[int]:
     """Draft whatever fits."""
     lengths = []
     for _, n in proposals:
-        lengths.append(max(min(n, most - texts), 0))
+        lengths.append(max(min(n, most - rows), 0))
         most -= lengths[-1]
     return lengths
 

@@ -153,13 +153,13 @@ class StepCosts:
         low = self._knots[i]
         return low + near * (self._knots[i + 1] - low)
 
-    def worth(self, texts: int, proposals: Sequence[tuple[float, int]], most: int) -> list[int]:
+    def worth(self, rows: int, proposals: Sequence[tuple[float, int]], most: int) -> list[int]:
         """Drafts that pay.
 
         Parameters
         ----------
-        texts
-            Rows of the step without drafts.
+        rows
+            Of the step without drafts.
         proposals
             How likely a token holds, and how many there are, for each text that has a proposal.
         most
@@ -172,17 +172,17 @@ class StepCosts:
         """
         lengths = [0] * len(proposals)
         most = min(most, KNOTS[-1])
-        if not self._knots or texts >= most or not any(n > 0 for _, n in proposals):
+        if not self._knots or rows >= most or not any(n > 0 for _, n in proposals):
             return lengths
         # The j-th draft of a text counts when all before it hold, so its chance only falls with j.
         chances = sorted(
             ((trust**j, i) for i, (trust, n) in enumerate(proposals) for j in range(1, n + 1)), reverse=True
-        )[: most - texts]
-        tokens, best, kept = float(texts), GAIN * texts / self.of(texts), 0
-        for rows, (chance, _) in enumerate(chances, 1):
+        )[: most - rows]
+        tokens, best, kept = float(rows), GAIN * rows / self.of(rows), 0
+        for n, (chance, _) in enumerate(chances, 1):
             tokens += chance
-            if (speed := tokens / self.of(texts + rows)) > best:
-                best, kept = speed, rows
+            if (speed := tokens / self.of(rows + n)) > best:
+                best, kept = speed, n
         for _, i in chances[:kept]:
             lengths[i] += 1
         return lengths

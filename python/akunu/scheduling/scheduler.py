@@ -309,7 +309,7 @@ class Scheduler:
         prompts = [s for s in hungry if not s.writing]
         steps, drafts = 1, dict[Sequence, list[int]]()
         if writing and not prompts:
-            drafts = self._drafts([s for s in writing if s.decoding])
+            drafts = self._drafts(writing)
         # A mask holds for one token, and a chain has no rows that are forced.
         free = all(s.decoding and s.constraint is None for s in writing)
         if writing and free and not prompts and not drafts:
@@ -333,14 +333,15 @@ class Scheduler:
                 budget -= rows
         return parts, steps
 
-    def _drafts(self, decoding: list[Sequence]) -> dict[Sequence, list[int]]:
+    def _drafts(self, writing: list[Sequence]) -> dict[Sequence, list[int]]:
         """Drafts that make the step of these texts faster than one without."""
-        guessing = [s for s in decoding if s.speculative]
+        guessing = [s for s in writing if s.decoding and s.speculative]
         found = [
             s.propose(guessing[max(i - NEIGHBOURS, 0) : i + NEIGHBOURS], self._engine.context)
             for i, s in enumerate(guessing)
         ]
-        lengths = self._costs.worth(len(decoding), found, self._engine.max_logits)
+        rows = sum(s.left for s in writing)
+        lengths = self._costs.worth(rows, found, self._engine.max_logits)
         return {s: s.drafter.proposal[:n] for s, n in zip(guessing, lengths, strict=True) if n}
 
     def _reserve(self, sequence: Sequence, rows: int, steps: int, planned: list[Sequence]) -> bool:
