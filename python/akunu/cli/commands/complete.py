@@ -11,6 +11,7 @@ import click
 from akunu.cli.app import CONTEXT_SETTINGS, Command
 from akunu.cli.console import TextWriter, is_terminal, note, stats_text, stdin_text
 from akunu.cli.files import STDIN
+from akunu.cli.forms import form_arguments, form_options
 from akunu.cli.options import generation_arguments, generation_options, load_model, model_options
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ __all__ = ["command"]
 @click.argument("text")
 @model_options
 @generation_options
+@form_options
 @click.option("--stats", is_flag=True, help="Show counts and speed on standard error at the end.")
 @click.option(
     "--echo/--no-echo", default=None, help="Print TEXT before its continuation. [default: on a terminal]"
@@ -44,13 +46,15 @@ def command(text: str, stats: bool, echo: bool | None, as_json: bool, **values: 
       akunu complete "Q: What is 2 + 2? A:" --stop "\\n"                    end at the end of the line
       akunu complete - -m model.gguf < letter.txt > rest.txt                in a pipe: only the continuation
       akunu complete "1, 2, 3" -n 4 --json | jq .ids                        for programs
+      akunu complete "A person as JSON: " --schema person.json              only what the schema accepts
+      akunu complete "Is water wet? " --choice yes --choice no
     """
     if as_json and (echo or stats):
         raise click.UsageError(
             "--json prints text and statistics in one object; it excludes --echo and --stats"
         )
     prompt = _read_stdin() if text == STDIN else text
-    arguments = generation_arguments(values)
+    arguments = generation_arguments(values) | form_arguments(values)
     with load_model(values) as model:
         if as_json:
             _print_json(model.generate(prompt, **arguments))

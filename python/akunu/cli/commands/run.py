@@ -14,6 +14,7 @@ from akunu.cli.answers import why_cut_off, write_answer
 from akunu.cli.app import CONTEXT_SETTINGS, Command
 from akunu.cli.console import note, stats_text, stdin_text
 from akunu.cli.files import STDIN, has_stdin, read_named, with_context
+from akunu.cli.forms import form_arguments, form_options
 from akunu.cli.options import generation_arguments, generation_options, load_model, model_options
 from akunu.cli.template import template_options, use_template
 
@@ -35,6 +36,7 @@ _MODEL_NAME = re.compile(r"ember|\S+\.gguf|[\w.-]+/[\w.-]+(:\S+)?", re.IGNORECAS
 @model_options
 @template_options
 @generation_options
+@form_options
 @click.option("--stats", is_flag=True, help="Show counts and speed on standard error at the end.")
 def command(
     question: str | None,
@@ -60,9 +62,10 @@ def command(
       git diff | akunu run -m model.gguf "Write a commit message for this." --temp 0
       akunu run -m model.gguf --no-think --system "Answer with one word." "Is water wet?"
       akunu run -m model.gguf < question.txt > answer.txt
+      akunu run -m model.gguf "Who wrote this letter, and when?" letter.txt --schema letter.json
     """
     message = _message(question, files)
-    arguments = generation_arguments(values)
+    arguments = generation_arguments(values) | form_arguments(values)
     messages = [{"role": "system", "content": system}] if system else []
     messages.append({"role": "user", "content": message})
     room = arguments.get("max_tokens", ANSWER_TOKENS)

@@ -1,0 +1,55 @@
+"""Options that give the text a form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from akunu.cli.files import read_text
+
+__all__ = ["form_arguments", "form_options"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_FILE = click.Path(path_type=Path)
+_OPTIONS = (
+    click.option("--schema", type=_FILE, metavar="FILE", help="Write JSON of the JSON schema in FILE."),
+    click.option("--json-object", is_flag=True, help="Write a JSON object."),
+    click.option("--regex", metavar="REGEX", help="Write what matches REGEX as a whole."),
+    click.option(
+        "--grammar", type=_FILE, metavar="FILE", help="Write what is of the grammar in FILE (Lark or GBNF)."
+    ),
+    click.option("--choice", multiple=True, metavar="TEXT", help="Write one of these texts. Repeatable."),
+)
+
+
+def form_options(function: F) -> F:
+    """Add the options; `form_arguments` collects them."""
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return function
+
+
+def form_arguments(values: dict[str, Any]) -> dict[str, Any]:
+    """Take the options of `form_options` out of a command's values: arguments of `Model.generate`.
+
+    Raises
+    ------
+    AkunuError
+        A file cannot be read, or more than one form is given: better known before a model is loaded.
+    """
+    from akunu.structured.structure import structure_of
+
+    files = {name: values.pop(name) for name in ("schema", "grammar")}
+    found: dict[str, Any] = {
+        "json": values.pop("json_object") or None,
+        "regex": values.pop("regex"),
+        "choice": values.pop("choice") or None,
+        **{name: None if path is None else read_text(path) for name, path in files.items()},
+    }
+    found = {name: value for name, value in found.items() if value is not None}
+    structure_of(found)
+    return found
