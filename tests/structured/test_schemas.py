@@ -1,4 +1,4 @@
-"""Whatever the schema and the model: the text is valid, is said to be cut off, or the schema is refused up front."""
+"""Whatever the schema and the model: the text is valid or said to be cut off, or the schema was refused."""
 
 from __future__ import annotations
 
@@ -40,11 +40,8 @@ def check(model: Model, schema: Schema, seed: int, tokens: int) -> None:
 def _words(schema: Any) -> set[str]:
     """The keywords of a schema, as its error may name them."""
     if isinstance(schema, dict):
-        return (
-            {"oneOf", "Unsatisfiable", "Regex"}
-            | set(schema)
-            | {w for v in schema.values() for w in _words(v)}
-        )
+        inner = {word for value in schema.values() for word in _words(value)}
+        return {"Unsatisfiable"} | set(schema) | inner
     return {word for item in schema for word in _words(item)} if isinstance(schema, list) else set()
 
 
@@ -73,3 +70,33 @@ def test_a_keyword_that_is_not_honoured_is_refused_by_name_wherever_it_stands(ke
     schema = place({"type": "string", keyword: NOT_HONOURED[keyword]})
     with pytest.raises(InvalidArgumentError, match="colour" if keyword == "format" else keyword):
         hostile().stream("x", schema=schema)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "object", "minProperties": 2},
+        {"$defs": {"x": {"minProperties": 3, "required": ["a"]}}, "$ref": "#/$defs/x"},
+        {"properties": {"minProperties": {"anyOf": [{"type": "object", "minProperties": 2}]}}},
+    ],
+)
+def test_properties_without_a_name_are_not_counted_and_so_refused(schema: Schema) -> None:
+    """A name that comes twice is one property."""
+    with pytest.raises(InvalidArgumentError, match="minProperties is"):
+        hostile().stream("x", schema=schema)
+
+
+def test_one_property_without_a_name_and_data_that_look_like_a_schema_are_no_reason_to_refuse() -> None:
+    for schema in (
+        {"type": "object", "properties": {"a": {}}, "required": ["a"], "minProperties": 2},
+        {"const": {"minProperties": 7}},
+        {"type": "object", "properties": {"minProperties": {"type": "integer"}}},
+    ):
+        hostile().stream("x", schema=schema)
+
+
+def test_other_white_space_is_the_schemas_to_ask_for() -> None:
+    schema = {"type": "array", "items": {"const": 1}, "minItems": 3, "maxItems": 3}
+    assert hostile().generate("x", schema=schema).text == "[1, 1, 1]"
+    compact = {"x-guidance": {"item_separator": ",", "whitespace_flexible": False}}
+    assert hostile().generate("x", schema=schema | compact).text == "[1,1,1]"

@@ -7,13 +7,14 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from llguidance import LLMatcher, LLParserLimits
 
 from akunu.errors import InvalidArgumentError
 from akunu.structured.constraint import Constraint, Form, TaggedText, Watch
 from akunu.structured.gbnf import is_gbnf, lark_of_gbnf, lark_string
+from akunu.structured.json_schema import schema_text
 from akunu.structured.vocabulary import VocabularyView
 
 if TYPE_CHECKING:
@@ -25,10 +26,6 @@ __all__ = ["Compiler"]
 
 MAX_COMPILED: Final = 64
 """Forms that are kept."""
-
-JSON_STYLE: Final = {"item_separator": ", ", "key_separator": ": ", "whitespace_flexible": False}
-"""One line, as `json.dumps` writes it. Most of the tokens between values are then forced, which costs no step
-each, and no model can fill its context with white space. A schema's own ``x-guidance`` goes first."""
 
 _LIMITS: Final = LLParserLimits(verbose_errors=False)
 
@@ -101,7 +98,7 @@ class Compiler:
         for i, tag in enumerate(tags):
             begin, end = self._symbols(tag.begin[len(written) :]), self._symbols(tag.end)
             if tag.schema is not None:
-                body = "%json " + _with_style(tag.schema)
+                body = "%json " + schema_text(tag.schema)
             elif end and end[0].startswith('"'):
                 lines.append(f"text_{i}[lazy]: /(?s:.*)/ {end.pop(0)}")
                 body = f"text_{i}"
@@ -116,12 +113,8 @@ class Compiler:
         return [f"<[{part}]>" if isinstance(part, int) else lark_string(part) for part in parts]
 
 
-def _with_style(schema: Mapping[str, Any]) -> str:
-    return json.dumps({"x-guidance": JSON_STYLE, **schema}, ensure_ascii=False)
-
-
 def _schema(text: str) -> str:
-    return LLMatcher.grammar_from_json_schema(_with_style(json.loads(text)))
+    return LLMatcher.grammar_from_json_schema(schema_text(json.loads(text)))
 
 
 def _grammar(text: str) -> str:

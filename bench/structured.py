@@ -1,0 +1,170 @@
+"""What a form costs: tokens of a text under masks beside tokens without, in turns.
+
+    python bench/structured.py qwen3-0.6b:q4_0 -t 2 --vocabulary vocab.gguf
+    python bench/structured.py model.gguf --texts 1,4
+
+A model is a file or SHAPE:TYPE with random weights, whose vocabulary is then that of the file `--vocabulary`.
+Each round times texts that are free, JSON strings (almost every token is allowed) and digits (few are) in
+random order; figures are medians of the rounds, and ratios medians of the rounds' ratios. Forms that leave no
+choice are not timed: their tokens cost less than free ones. The last column is the CPU time that the leading
+thread spends outside the engine's steps, for each token: what a form costs also where the machine is busy.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import time
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
+
+import click
+import numpy as np
+
+from akunu._core import Engine
+from akunu.bench.loader import is_synthetic, open_engine
+from akunu.bench.params import parse_ints
+from akunu.cli.app import CONTEXT_SETTINGS
+from akunu.cli.app import run as run_command
+from akunu.cli.console import print_table
+from akunu.scheduling import Scheduler, Sequence
+from akunu.structured.compiler import Compiler
+from akunu.structured.structure import Structure, structure_of
+from akunu.tokenizer import Tokenizer
+from json_file import write_json
+
+PROMPT: Final = 32
+ENDLESS: Final[dict[str, Structure | None]] = {
+    "free": None,
+    "string": structure_of({"schema": {"type": "string", "minLength": 100_000}}),
+    "digits": structure_of({"regex": "[0-9]{100000}"}),
+}
+"""Forms of texts that do not end."""
+
+
+class TimedEngine:
+    """An engine that notes the CPU time that its caller spends in steps."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self.seconds = 0.0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+    def step(self, *arguments: Any) -> Any:
+        start = time.thread_time()
+        try:
+            return self._engine.step(*arguments)
+        finally:
+            self.seconds += time.thread_time() - start
+
+
+def seconds_per_token(
+    engine: Engine, forms: Compiler, name: str, texts: int, tokens: int
+) -> tuple[float, float]:
+    """Seconds for a token of each of `texts` texts of a form, after the first; CPU time beside the steps."""
+    timed = TimedEngine(engine)
+    scheduler = Scheduler(timed)  # type: ignore[arg-type]
+    structure = ENDLESS[name]
+    sequences = [
+        Sequence(
+            np.random.default_rng(i).integers(300, 2000, PROMPT).astype(np.uint32),
+            {"temperature": 1.0, "top_k": 40, "seed": i},
+            speculative=False,
+            constraint=None if structure is None else forms.constraint(structure),
+        )
+        for i in range(texts)
+    ]
+    for sequence in sequences:
+        scheduler.submit(sequence)
+    for sequence in sequences:
+        scheduler.next(sequence)
+    before = sum(len(sequence.tokens) for sequence in sequences)
+    start, used = time.perf_counter(), time.thread_time() - timed.seconds
+    while min(len(sequence.tokens) for sequence in sequences) < tokens:
+        for sequence in sequences:
+            scheduler.next(sequence)
+    seconds, used = time.perf_counter() - start, time.thread_time() - timed.seconds - used
+    written = sum(len(sequence.tokens) for sequence in sequences) - before
+    for sequence in sequences:
+        scheduler.end(sequence, 0)
+    engine.forget()
+    return seconds * texts / written, used * texts / written
+
+
+def measure(
+    model: str, vocabulary: Path, texts: list[int], tokens: int, rounds: int, threads: int
+) -> dict[str, Any]:
+    """Times of every form, each number of texts."""
+    with open_engine(
+        model, context=PROMPT + 2 * tokens + 512, threads=threads, parallel=max(texts)
+    ) as opened:
+        forms = Compiler(Tokenizer.from_gguf(vocabulary), opened.config.vocab_size)
+        start = time.process_time()
+        for structure in filter(None, ENDLESS.values()):
+            forms.constraint(structure)
+        report: dict[str, Any] = {"model": model, "compile_cpu_seconds": time.process_time() - start}
+        times: dict[tuple[int, str], list[tuple[float, float]]] = {
+            (n, name): [] for n in texts for name in ENDLESS
+        }
+        for _ in range(rounds):
+            for n, name in random.sample(list(times), len(times)):
+                times[n, name].append(seconds_per_token(opened.engine, forms, name, n, tokens))
+    report["rows"] = [
+        {
+            "texts": n,
+            "form": name,
+            "milliseconds": 1e3 * median(wall for wall, _ in found),
+            "to_free": median(own[0] / free[0] for own, free in zip(found, times[n, "free"], strict=True)),
+            "host_milliseconds": 1e3 * median(used for _, used in found),
+        }
+        for (n, name), found in times.items()
+    ]
+    return report
+
+
+@click.command(context_settings=CONTEXT_SETTINGS)
+@click.argument("model")
+@click.option(
+    "--vocabulary", type=click.Path(path_type=Path), metavar="FILE", help="Of a model with random weights."
+)
+@click.option("--texts", default="1,4", show_default=True, metavar="LIST", help="Texts together.")
+@click.option("--tokens", default=48, show_default=True, help="Tokens of each text.")
+@click.option("--rounds", default=5, show_default=True)
+@click.option("-t", "--threads", default=0, help="0: one for each core.")
+@click.option("--json", "json_path", type=click.Path(path_type=Path), metavar="FILE")
+def command(
+    model: str,
+    vocabulary: Path | None,
+    texts: str,
+    tokens: int,
+    rounds: int,
+    threads: int,
+    json_path: Path | None,
+) -> None:
+    """Time texts that have a form beside free ones."""
+    if vocabulary is None and is_synthetic(model):
+        raise click.UsageError("random weights have no vocabulary; give the file of one with --vocabulary")
+    report = measure(model, vocabulary or Path(model), parse_ints(texts), tokens, rounds, threads)
+    print(f"vocabulary and forms: {report['compile_cpu_seconds']:.2f} s of CPU, once")
+    print_table(
+        ["texts", "form", "ms a token", "to free", "host ms"],
+        [
+            [
+                str(row["texts"]),
+                row["form"],
+                f"{row['milliseconds']:.2f}",
+                f"{row['to_free']:.3f}",
+                f"{row['host_milliseconds']:.3f}",
+            ]
+            for row in report["rows"]
+        ],
+    )
+    if json_path is not None:
+        write_json(json_path, report)
+
+
+if __name__ == "__main__":
+    sys.exit(run_command(command, "structured.py"))
