@@ -25,4 +25,9 @@ inline std::string quoted(std::string_view text, std::size_t limit = 80) {
     return out;
 }
 
+// For std::string the compiler looks into its namespace too, and would take std::quoted where that is declared.
+inline std::string quoted(const std::string& text, std::size_t limit = 80) {
+    return quoted(std::string_view(text), limit);
+}
+
 }  // namespace akunu

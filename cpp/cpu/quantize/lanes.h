@@ -32,7 +32,7 @@ using Codes = std::int32_t __attribute__((vector_size(kLanes * sizeof(std::int32
 }
 // The float that a binary16 scale stands for.
 [[gnu::always_inline]] inline Lanes as_half(Lanes v) {
-    Lanes out;
+    Lanes out = v;
     for (int i = 0; i < kLanes; ++i) out[i] = half_to_float(float_to_half(v[i]));
     return out;
 }
