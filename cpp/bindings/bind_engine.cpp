@@ -199,7 +199,7 @@ void bind_engine_class(py::module_& m) {
         .def(py::init([](const std::shared_ptr<TensorFiles>& file, const py::object& spec, const std::string& device,
                          std::uint32_t context, int threads, const std::string& kv_dtype, std::uint32_t chunk,
                          std::uint32_t parallel, std::uint64_t kv_memory, bool check_weights,
-                         const py::object& synthetic, const py::object& progress) {
+                         const py::object& synthetic, const py::object& quantize, const py::object& progress) {
                  if (!file && synthetic.is_none()) throw InvalidArgumentError("Engine needs a file or synthetic types");
                  const DTypeInfo* kv = find_dtype(kv_dtype);
                  if (!kv) throw UnsupportedError("unknown KV cache type '" + kv_dtype + "'");
@@ -207,6 +207,7 @@ void bind_engine_class(py::module_& m) {
                  ModelConfig config = to_config(field(spec, "config"));
                  auto source =
                      to_source(file, field(spec, "tensors"), synthetic, device.starts_with("plan:"), check_weights);
+                 if (!quantize.is_none()) source = quantized(std::move(source), quantize, threads);
                  const Progress report = [&](std::uint64_t done, std::uint64_t total) {
                      if (interpreter_exiting()) throw Error("the interpreter is exiting");
                      const py::gil_scoped_acquire gil;
@@ -222,7 +223,7 @@ void bind_engine_class(py::module_& m) {
              py::arg("file").none(true), py::arg("spec"), py::kw_only(), py::arg("device") = "auto",
              py::arg("context") = 0, py::arg("threads") = 0, py::arg("kv_dtype") = "f16", py::arg("chunk") = 512,
              py::arg("parallel") = 8, py::arg("kv_memory") = 0, py::arg("check_weights") = true,
-             py::arg("synthetic") = py::none(), py::arg("progress") = py::none())
+             py::arg("synthetic") = py::none(), py::arg("quantize") = py::none(), py::arg("progress") = py::none())
         .def_property_readonly("context", [](PyEngine& e) { return e.get().context(); })
         .def_property_readonly("parallel", [](PyEngine& e) { return e.get().parallel(); })
         .def_property_readonly("position", [](PyEngine& e) { return e.length(e.only_slot()); })

@@ -6,6 +6,7 @@
 
 #include "bindings/arguments.h"
 #include "core/error.h"
+#include "cpu/quantizing_source.h"
 #include "engine/file_source.h"
 
 namespace akunu {
@@ -44,6 +45,14 @@ std::shared_ptr<WeightSource> to_source(std::shared_ptr<const TensorFiles> files
     }
     if (planned) return std::make_shared<ShapeSource>(std::move(shapes));
     return std::make_shared<SyntheticSource>(std::move(shapes));
+}
+
+std::shared_ptr<WeightSource> quantized(std::shared_ptr<WeightSource> source, const py::object& types, int threads) {
+    std::map<std::string, DType> wanted;
+    for (const auto& [name, type] : py::dict(types)) {
+        wanted.emplace(py::cast<std::string>(name), to_weight_type(py::cast<std::string>(type)));
+    }
+    return std::make_shared<cpu::QuantizingSource>(std::move(source), std::move(wanted), threads);
 }
 
 }  // namespace akunu

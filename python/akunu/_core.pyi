@@ -156,6 +156,7 @@ class Engine:
         kv_memory: int = 0,
         check_weights: bool = True,
         synthetic: Mapping[str, str] | None = None,
+        quantize: Mapping[str, str] | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
         """`progress(done_bytes, total_bytes)` may raise to abandon the load.

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-__all__ = ["BLOCKS", "FILE_TYPES", "FILE_TYPE_NAMES", "FileType", "tensor_dtype"]
+__all__ = ["BLOCKS", "FILE_TYPES", "FILE_TYPE_NAMES", "MLX_TYPES", "FileType", "tensor_dtype"]
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,11 @@ FILE_TYPES: Final[Mapping[str, FileType]] = MappingProxyType(
     }
 )
 """By the name that `akunu convert --type` and `akunu-bench --synthetic` take."""
+
+MLX_TYPES: Final[Mapping[str, int]] = MappingProxyType(
+    {f"mlx-{bits}bit": bits for bits in (2, 3, 4, 5, 6, 8)}
+)
+"""Bits a weight of the folders for MLX, by the name that `akunu convert --type` takes."""
 
 FILE_TYPE_NAMES: Final[Mapping[int, str]] = MappingProxyType(
     {

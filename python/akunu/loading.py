@@ -15,6 +15,7 @@ from typing import Final
 
 from akunu import hub_name
 from akunu.errors import AkunuError, InvalidArgumentError, ModelFileError
+from akunu.filetypes import FILE_TYPES
 from akunu.folder import is_model_folder, pickle_error
 from akunu.model import Model
 from akunu.options import Limit
@@ -47,6 +48,7 @@ def load(
     kv_dtype: str = "f16",
     parallel: int = 8,
     kv_memory: int | None = None,
+    quantize: str | None = None,
     token: str | None = None,
     progress: bool | Progress = True,
 ) -> Model:
@@ -75,6 +77,9 @@ def load(
         Bytes of the KV cache; None: `context` tokens for each of `parallel` texts, but at most half of the
         device's memory. What texts do not need keeps earlier ones, so that a prompt that begins like one of
         them runs only what is new. Memory is taken as it is used.
+    quantize
+        A file type, such as "q4_k_m" or "q8_0": the weights are quantised as they are loaded, as
+        `akunu.convert` would quantise them. What has another quantised type is quantised again.
     token
         For private and gated repositories of the Hub; None: `HF_TOKEN`, or what `hf auth login` has stored.
     progress
@@ -111,6 +116,8 @@ def load(
     device = _device(device)
     if kv_dtype not in KV_DTYPES:
         raise InvalidArgumentError(f"kv_dtype: no {kv_dtype!r}; there is {', '.join(KV_DTYPES)}")
+    if quantize is not None and quantize not in FILE_TYPES:
+        raise InvalidArgumentError(f"quantize: no {quantize!r}; there is {', '.join(FILE_TYPES)}")
     file_path = find_model(path, token=token, progress=progress)
     opened = open_model(file_path)
     spec = opened.spec(requested or DEFAULT_CONTEXT)
@@ -121,6 +128,11 @@ def load(
         )
     if requested is None and trained < DEFAULT_CONTEXT:
         spec = opened.spec(trained)
+    types = None
+    if quantize is not None:
+        from akunu.conversion.plan import quantized_types
+
+        types = quantized_types(spec, quantize)
     # A large vocabulary takes as long as the weights of a small model, and those are loaded without the GIL.
     with ThreadPoolExecutor(1, "akunu-tokenizer") as pool, reporter(progress, "Loading") as report:
         tokenizer = pool.submit(opened.tokenizer, spec.config.vocab_size)
@@ -133,6 +145,7 @@ def load(
             kv_dtype=kv_dtype,
             parallel=n_parallel,
             kv_memory=kv_bytes,
+            quantize=types,
             progress=report,
         )
         return Model(engine, tokenizer.result(), spec.config, opened.metadata, file_path)

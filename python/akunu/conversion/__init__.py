@@ -1,5 +1,99 @@
 """Models written in other types. `akunu.convert` is the entrance; docs/convert.md is the guide."""
 
-from akunu.conversion.to_gguf import convert
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from akunu.errors import InvalidArgumentError
+from akunu.filetypes import FILE_TYPES, MLX_TYPES
+from akunu.options import Limit
+from akunu.progress import Progress, reporter
 
 __all__ = ["convert"]
+
+
+def convert(
+    source: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    type: str,
+    *,
+    threads: int | None = None,
+    overwrite: bool = False,
+    progress: bool | Progress = True,
+) -> Path:
+    """Write a model with weights of another type: a GGUF file, or a folder for MLX.
+
+    Parameters
+    ----------
+    source
+        A model, as `load` takes it: a GGUF file, a folder of SafeTensors, `user/repo[:file]`.
+    out
+        The file to write, `*.gguf`; for a type of MLX the folder, which must not exist. It is there when it
+        is whole. Beside it lies a hidden one until then, from which a conversion that was stopped goes on
+        when it is started again.
+    type
+        A file type: "q4_k_m", "q8_0", "f16", … (`akunu.filetypes.FILE_TYPES`). Most matrices have the type of
+        its name; those that matter more have more bits. Or a type of MLX, from a folder: "mlx-4bit" and its
+        like with 2, 3, 5, 6 and 8 bits, in groups of 64.
+    threads
+        CPU threads; None: one for each physical core that this process may use.
+    overwrite
+        Replace a file `out` if it exists.
+    progress
+        As in `load`; counted in bytes of the new file.
+
+    Returns
+    -------
+    Path
+        `out`.
+
+    Raises
+    ------
+    ModelFileError
+        The model is missing or damaged; a weight is NaN or infinite.
+    UnsupportedError
+        The model is of a kind that Akunu does not know, or that GGUF cannot describe.
+    InvalidArgumentError
+        There is no such type, or `out` is not a name for its files, exists, or is the model itself.
+
+    Examples
+    --------
+    >>> import akunu
+    >>> akunu.convert("ember", "ember-q4.gguf", "q4_k_m")  # doctest: +SKIP
+    """
+    from akunu.conversion.to_gguf import write_gguf
+    from akunu.conversion.to_mlx import write_mlx
+    from akunu.loading import find_model
+    from akunu.model_files import open_model
+
+    if type not in FILE_TYPES and type not in MLX_TYPES:
+        raise InvalidArgumentError(f"type: no {type!r}; there is {', '.join((*FILE_TYPES, *MLX_TYPES))}")
+    n_threads = 0 if threads is None else Limit(int, 1, 1024).check("threads", threads)
+    path = _checked_out(Path(out).expanduser(), type, overwrite)
+    model = open_model(find_model(source, progress=progress))
+    if path.exists() and any(path.samefile(file) for file in model.files.paths):
+        raise InvalidArgumentError(f"out: {path} is the model that is to be converted; give another name")
+    with reporter(progress, "Converting") as report:
+        if type in MLX_TYPES:
+            write_mlx(model, path, MLX_TYPES[type], report)
+        else:
+            write_gguf(model, path, type, n_threads, report)
+    return path
+
+
+def _checked_out(path: Path, type: str, overwrite: bool) -> Path:
+    is_gguf = type in FILE_TYPES
+    if is_gguf and path.suffix.lower() != ".gguf":
+        raise InvalidArgumentError(f"out: found {str(path)!r}, expected a name that ends in .gguf")
+    if not is_gguf and path.suffix.lower() == ".gguf":
+        raise InvalidArgumentError(f"out: found {str(path)!r}, expected the name of a folder for {type}")
+    if not path.parent.is_dir():
+        raise InvalidArgumentError(f"out: the folder {path.parent} does not exist")
+    if is_gguf and path.is_dir():
+        raise InvalidArgumentError(f"out: {path} is a folder")
+    if path.exists() and not is_gguf:
+        raise InvalidArgumentError(f"out: {path} exists; remove it, or give another name")
+    if path.exists() and not overwrite:
+        raise InvalidArgumentError(f"out: {path} exists; overwrite=True (--overwrite) replaces it")
+    return path

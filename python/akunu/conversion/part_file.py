@@ -18,7 +18,7 @@ from typing import BinaryIO, Self
 
 from akunu.errors import AkunuError
 
-__all__ = ["PartFile", "digest_of"]
+__all__ = ["PartFile", "digest_of", "stamps"]
 
 
 def digest_of(parts: Iterable[object]) -> str:
@@ -28,6 +28,12 @@ def digest_of(parts: Iterable[object]) -> str:
         data = part if isinstance(part, bytes) else repr(part).encode()
         found.update(len(data).to_bytes(8, "little") + data)
     return found.hexdigest()[:16]
+
+
+def stamps(paths: Iterable[str]) -> list[tuple[str, int, int]]:
+    """What tells files from others and from what they were: names, sizes, times of change."""
+    found = [(Path(path).name, os.stat(path)) for path in paths]
+    return [(name, status.st_size, status.st_mtime_ns) for name, status in found]
 
 
 class PartFile:

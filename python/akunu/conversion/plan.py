@@ -19,7 +19,7 @@ from akunu.filetypes import FILE_TYPES, tensor_dtype
 from akunu.folder import ModelFolder
 from akunu.model_files import ModelFiles
 
-__all__ = ["Plan", "PlannedTensor", "plan_gguf"]
+__all__ = ["Plan", "PlannedTensor", "plan_gguf", "quantized_types"]
 
 _QUANTIZATION_VERSION = 2
 """Of the layouts of blocks; GGUF's readers refuse others."""
@@ -75,25 +75,43 @@ def plan_gguf(model: ModelFiles, file_type: str) -> Plan:
     return Plan(metadata | types, tuple(_typed(tensor, file_type, spec) for tensor in tensors))
 
 
-def _typed(tensor: PlannedTensor, file_type: str, spec: ModelSpec) -> PlannedTensor:
-    """The tensor with the type that the mix has for it; vectors stay floats of 32 bits."""
+def quantized_types(spec: ModelSpec, file_type: str) -> dict[str, str]:
+    """The type of each matrix of a model in a file of this type, by canonical name."""
+    found = {}
+    for rule in ARCHITECTURES[spec.config.arch].tensors:
+        for layer in range(spec.config.n_layers if "{n}" in rule.source else 1):
+            prefix = f"layers.{layer}." if "{n}" in rule.source else ""
+            for name, _ in rule.parts:
+                ref = spec.tensors.get(prefix + name)
+                if ref is not None and ref.n_cols:
+                    source = rule.source.replace("{n}", str(layer))
+                    found[prefix + name] = _matrix_type(source, ref.n_cols, file_type, spec)
+    return found
+
+
+def _matrix_type(name: str, n_cols: int, file_type: str, spec: ModelSpec) -> str:
+    """The type that the mix has for a matrix of this name in GGUF."""
     config = spec.config
-    if len(tensor.shape) != 2 or not tensor.source:
-        return tensor
-    layer, stem = 0, tensor.name.removesuffix(".weight")
+    layer, stem = 0, name.removesuffix(".weight")
     if stem.startswith("blk."):
         _, number, stem = stem.split(".", 2)
         layer = int(number)
-    dtype = tensor_dtype(
+    return tensor_dtype(
         file_type,
         stem,
         layer=layer,
         n_layers=config.n_layers,
-        cols=tensor.shape[1],
+        cols=n_cols,
         gqa=config.n_heads // config.n_kv_heads,
         tied="output" not in spec.tensors,
     )
-    return replace(tensor, dtype=dtype)
+
+
+def _typed(tensor: PlannedTensor, file_type: str, spec: ModelSpec) -> PlannedTensor:
+    """The tensor with the type that the mix has for it; vectors stay floats of 32 bits."""
+    if len(tensor.shape) != 2 or not tensor.source:
+        return tensor
+    return replace(tensor, dtype=_matrix_type(tensor.name, tensor.shape[1], file_type, spec))
 
 
 def _of_folder(folder: ModelFolder, spec: ModelSpec) -> tuple[dict[str, object], list[PlannedTensor]]:

@@ -12,7 +12,7 @@ from akunu.cli.app import CONTEXT_SETTINGS, Command
 from akunu.cli.console import bytes_text, note, print_table
 from akunu.cli.files import read_text
 from akunu.cli.options import MODEL_HELP
-from akunu.filetypes import FILE_TYPES
+from akunu.filetypes import FILE_TYPES, MLX_TYPES
 
 __all__ = ["command"]
 
@@ -24,9 +24,9 @@ __all__ = ["command"]
     "--type",
     "file_type",
     required=True,
-    type=click.Choice(list(FILE_TYPES), case_sensitive=False),
+    type=click.Choice([*FILE_TYPES, *MLX_TYPES], case_sensitive=False),
     metavar="TYPE",
-    help=f"Type of the weights: {', '.join(FILE_TYPES)}.",
+    help=f"Type of the weights: {', '.join((*FILE_TYPES, *MLX_TYPES))}.",
 )
 @click.option(
     "--check",

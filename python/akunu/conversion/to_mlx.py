@@ -1,0 +1,181 @@
+"""A folder of Hugging Face as a folder for MLX: its matrices quantised as `mlx.core.quantize` does.
+
+A group of 64 weights of a row has a scale and a bias in the type of the weights; codes of 2 to 8 bits lie in
+little-endian words of 32 bits, the first code in the lowest bits.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from akunu.conversion.part_file import PartFile, digest_of, stamps
+from akunu.errors import UnsupportedError
+from akunu.folder import MODEL_FILES, ModelFolder
+from akunu.model_files import ModelFiles
+from akunu.progress import Progress
+
+__all__ = ["GROUP", "affine_quantize", "write_mlx"]
+
+GROUP: Final = 64
+"""Weights that share a scale and a bias; mlx-lm's default."""
+
+_PIECE: Final = 1 << 22
+"""Weights that are made at a time."""
+
+_DTYPES: Final = {"f32": "F32", "f16": "F16", "bf16": "BF16"}
+_ALIGNMENT: Final = 8
+
+Floats = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A tensor of the new file, and where it comes from."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    nbytes: int
+
+
+def affine_quantize(values: Floats, bits: int) -> tuple[npt.NDArray[np.uint32], Floats, Floats]:
+    """Codes, scales and biases of rows: the bits that `mlx.core.quantize` computes.
+
+    Parameters
+    ----------
+    values
+        float32 [rows, cols], cols a multiple of `GROUP`.
+    bits
+        Of a code: 2, 3, 4, 5, 6 or 8.
+
+    Returns
+    -------
+    tuple of arrays
+        uint32 [rows, cols * bits / 32], float32 [rows, cols / GROUP] twice; a weight is scale * code + bias.
+    """
+    rows, cols = values.shape
+    groups = values.reshape(rows, cols // GROUP, GROUP)
+    high, low = groups.max(axis=2), groups.min(axis=2)
+    most = np.float32((1 << bits) - 1)
+    # The end that is farther from 0 is met exactly, and 0 too.
+    below = np.abs(low) > np.abs(high)
+    scale = np.maximum((high - low) / most, np.float32(1e-7))
+    scale = np.where(below, scale, -scale)
+    edge = np.where(below, low, high)
+    steps = np.rint(edge / scale)
+    scale = np.where(steps != 0, edge / np.where(steps != 0, steps, 1), scale).astype(np.float32)
+    bias = np.where(steps != 0, edge, 0).astype(np.float32)
+    codes = np.rint((groups - bias[..., np.newaxis]) / scale[..., np.newaxis])
+    codes = np.clip(codes, 0, most).astype(np.uint8).reshape(rows, cols, 1)
+    flags = np.unpackbits(codes, axis=2, bitorder="little", count=bits).reshape(rows, -1)
+    return np.packbits(flags, axis=1, bitorder="little").view("<u4"), scale, bias
+
+
+def write_mlx(model: ModelFiles, path: Path, bits: int, report: Progress | None) -> None:
+    """Write the folder `path`, with codes of so many bits."""
+    if not isinstance(model, ModelFolder):
+        raise UnsupportedError(f"{model.files.paths[0]}: a folder for MLX is made of a folder, not of GGUF")
+    matrices = {ref.source for ref in model.spec().tensors.values() if ref.n_cols}
+    plan = {tensor.name: _parts(model, tensor.name, bits, matrices) for tensor in model.files.tensors}
+    parts = [part for group in plan.values() for part in group]
+    head = _header(parts)
+    folder = path.with_name(f".{path.name}.part")
+    folder.mkdir(exist_ok=True)
+    ends = [len(head)]
+    for group in plan.values():
+        ends.append(ends[-1] + sum(part.nbytes for part in group))
+    digest = digest_of([head, stamps(model.files.paths)])
+    with PartFile(folder / "model.safetensors", digest, ends) as part:
+        if part.done == 0:
+            part.file.write(head)
+        for name, done in list(zip(plan, ends[1:], strict=True))[max(part.done - 1, 0) :]:
+            for piece in _pieces(model, name, plan[name], bits):
+                part.file.write(piece)
+            if report:
+                report(done, ends[-1])
+    _copy_rest(model, folder, bits)
+    os.rename(folder, path)
+
+
+def _parts(model: ModelFolder, name: str, bits: int, matrices: set[str]) -> list[_Part]:
+    """The tensors that one becomes: itself, or codes, scales and biases."""
+    entry = next(tensor for tensor in model.files.tensors if tensor.name == name)
+    if entry.dtype not in _DTYPES:
+        raise UnsupportedError(
+            f"tensor {name}: found type {entry.dtype}; folders of F32, F16 or BF16 can be converted"
+        )
+    dtype = _DTYPES[entry.dtype]
+    if name not in matrices or entry.shape[-1] % GROUP:
+        return [_Part(name, dtype, entry.shape, entry.nbytes)]
+    rows, cols = entry.shape
+    stem = name.removesuffix(".weight")
+    groups = (rows, cols // GROUP)
+    words = cols * bits // 32
+    size = entry.nbytes // GROUP
+    return [
+        _Part(name, "U32", (rows, words), 4 * rows * words),
+        _Part(f"{stem}.scales", dtype, groups, size),
+        _Part(f"{stem}.biases", dtype, groups, size),
+    ]
+
+
+def _header(parts: list[_Part]) -> bytes:
+    """The length and the JSON object that begin a file of SafeTensors."""
+    entries: dict[str, object] = {"__metadata__": {"format": "mlx"}}
+    at = 0
+    for part in parts:
+        entries[part.name] = {
+            "dtype": part.dtype,
+            "shape": part.shape,
+            "data_offsets": (at, at + part.nbytes),
+        }
+        at += part.nbytes
+    text = json.dumps(entries, separators=(",", ":")).encode()
+    text = text.ljust(-(-len(text) // _ALIGNMENT) * _ALIGNMENT)
+    return len(text).to_bytes(8, "little") + text
+
+
+def _pieces(model: ModelFolder, name: str, parts: list[_Part], bits: int) -> Iterator[bytes]:
+    from akunu import _core
+
+    dtype = parts[-1].dtype.lower()
+    data = model.files.tensor_bytes(name)
+    if len(parts) == 1:
+        yield data.tobytes()
+        return
+    rows = data.reshape(parts[0].shape[0], -1)
+    cols = parts[1].shape[1] * GROUP
+    step = max(1, _PIECE // cols)
+    ends: tuple[list[bytes], list[bytes]] = ([], [])
+    for first in range(0, len(rows), step):
+        made = _core.quantize(
+            "f32", rows[first : first + step], cols, source=dtype, tensor=name, first_row=first
+        )
+        codes, *planes = affine_quantize(made.view("<f4"), bits)
+        yield codes.tobytes()
+        for kept, plane in zip(ends, planes, strict=True):
+            kept.append(_core.quantize(dtype, plane, plane.shape[1]).tobytes())
+    for kept in ends:
+        yield b"".join(kept)
+
+
+def _copy_rest(model: ModelFolder, folder: Path, bits: int) -> None:
+    """The configuration with what mlx-lm wants to know, and the other files as they are."""
+    rule = {"group_size": GROUP, "bits": bits, "mode": "affine"}
+    config = model.config | {"quantization": rule, "quantization_config": rule}
+    (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+    more = model.path.glob("additional_chat_templates/*.jinja")
+    names = [*MODEL_FILES, *(str(path.relative_to(model.path)) for path in more)]
+    for name in names:
+        if name != "config.json" and (model.path / name).exists():
+            (folder / name).parent.mkdir(exist_ok=True)
+            shutil.copyfile(model.path / name, folder / name)
