@@ -165,6 +165,7 @@ class Engine:
         texts, or half of the device's memory. `check_weights`: float weights that are NaN or infinite are an
         error.
 
+        `quantize` maps canonical tensor names to the dtypes that they get as they are loaded.
         With `file=None`, `synthetic` maps each canonical tensor name to a dtype, and the weights are random.
         """
     context: int

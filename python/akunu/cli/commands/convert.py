@@ -1,4 +1,4 @@
-"""`akunu convert`: a model with weights of another type, as a GGUF file."""
+"""`akunu convert`: a model with weights of another type."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ __all__ = ["command"]
     metavar="TEXT",
     help="Print the perplexity of this text before and after.",
 )
-@click.option("--overwrite", is_flag=True, help="Replace OUT if it exists.")
+@click.option("--overwrite", is_flag=True, help="Replace the file OUT if it exists.")
 @click.option(
     "-t",
     "--threads",
@@ -45,7 +45,7 @@ __all__ = ["command"]
 def command(
     model: str, out: Path, file_type: str, check: Path | None, overwrite: bool, threads: int | None
 ) -> None:
-    """Write MODEL as the GGUF file OUT, its weights as TYPE.
+    """Write MODEL as OUT, its weights as TYPE: a GGUF file, or for the types of MLX a folder.
 
     Fewer bits a weight mean a smaller file, faster answers and some loss. A good beginning is q4_k_m; q8_0
     loses next to nothing, q6_k little, and below q3_k_m texts suffer visibly. The mixes ("_s", "_m", "_l")
@@ -61,6 +61,7 @@ def command(
       akunu convert Qwen/Qwen3-0.6B qwen3-0.6b-q4_k_m.gguf --type q4_k_m
       akunu convert my-folder my.gguf --type q8_0 --check book.txt
       akunu convert model-f16.gguf model-q5_k_m.gguf --type q5_k_m
+      akunu convert Qwen/Qwen3-0.6B qwen3-mlx --type mlx-4bit
     """
     from akunu import convert
     from akunu.loading import find_model
@@ -69,7 +70,7 @@ def command(
     start = time.perf_counter()
     path = convert(model, out, file_type, threads=threads, overwrite=overwrite)
     seconds = time.perf_counter() - start
-    size = path.stat().st_size
+    size = sum(file.stat().st_size for file in (path.glob("*") if path.is_dir() else [path]))
     note(f"[{path}: {bytes_text(size)} in {seconds:.1f} s, {bytes_text(size / seconds)}/s]")
     if text is not None:
         _print_check({model: str(find_model(model)), path.name: str(path)}, text, threads)
