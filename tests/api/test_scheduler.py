@@ -71,3 +71,47 @@ def test_whatever_comes_and_goes_texts_are_those_that_run_alone(
         scheduler.end(sequence, len(sequence.prompt) + len(got))
     assert finished > 5
     assert not engine.texts and not scheduler.running()
+
+
+class Spelled:
+    """A form that forces tokens after each that is drawn."""
+
+    finished, end_id, exact = False, 3, True
+
+    def __init__(self, forced: list[int]) -> None:
+        self._forced = forced
+        self.told: list[int] = []
+
+    def mask(self) -> None:
+        return None
+
+    def advance(self, tokens: list[int]) -> None:
+        self.told += tokens
+
+    def forced(self) -> list[int]:
+        drawn = sum(token not in self._forced for token in self.told)
+        missing = drawn * len(self._forced) - (len(self.told) - drawn)
+        return self._forced[-missing:] if missing else []
+
+
+def test_tokens_that_a_form_forces_are_rows_of_the_next_step_and_come_before_prompts() -> None:
+    engine = FakeEngine(hashed(40, 4), vocab=VOCAB, context=400, chunk=16)
+    scheduler = Scheduler(engine)
+    writing, prompt = text(4, 1), text(200, 2)
+    writing.constraint = Spelled([45, 46, 47])
+    scheduler.submit(writing)
+    first = scheduler.next(writing)
+    assert first is not None and first.ids[1:] == [45, 46, 47] and len(first.ids) == 4
+    scheduler.submit(prompt)
+    parts, steps = scheduler._plan()
+    assert [(part.sequence, part.rows, part.draws) for part in parts] == [
+        (writing, 4, True),
+        (prompt, 12, False),
+    ]
+    assert steps == 1
+    while len(writing.tokens) < 20:
+        assert scheduler.next(writing)
+    assert writing.constraint.told == writing.tokens
+    drawn = writing.tokens[::4]
+    for i, token in enumerate(drawn):
+        assert token == hashed(40, 4)([*writing.prompt.tolist(), *writing.tokens[: 4 * i]])

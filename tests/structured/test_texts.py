@@ -11,6 +11,8 @@ import pytest
 
 from akunu import AkunuError, InvalidArgumentError, UnsupportedError
 from akunu.model import Model
+from akunu.scheduling import Scheduler, Sequence
+from akunu.scheduling import scheduler as scheduler_module
 from akunu.structured.vocabulary import VocabularyView
 
 from .models import ember, hostile
@@ -177,8 +179,17 @@ def test_free_texts_beside_constrained_ones_are_those_they_are_alone() -> None:
     assert not wrong
 
 
-def test_a_text_that_was_suspended_goes_on_in_its_form() -> None:
-    """Two slots and six texts that are read in turns."""
+def test_a_text_that_was_suspended_goes_on_in_its_form(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two slots and six texts that are read in turns: whoever is not read makes way."""
+    monkeypatch.setattr(scheduler_module, "ABSENT_SECONDS", 0.0)
+    suspended: list[int] = []
+    suspend = Scheduler._suspend
+
+    def noted(scheduler: Scheduler, sequence: Sequence) -> None:
+        suspended.append(len(sequence.tokens))
+        suspend(scheduler, sequence)
+
+    monkeypatch.setattr(Scheduler, "_suspend", noted)
     model = hostile(parallel=2)
     whole = [model.generate("A person:", schema=PERSON, seed=seed).text for seed in range(6)]
     streams = [model.stream("A person:", schema=PERSON, seed=seed) for seed in range(6)]
@@ -189,6 +200,7 @@ def test_a_text_that_was_suspended_goes_on_in_its_form() -> None:
         if texts == whole:
             break
     assert texts == whole
+    assert sum(tokens > 0 for tokens in suspended) > len(streams)
 
 
 def test_a_form_that_nothing_fits_is_the_error_of_its_text_alone() -> None:
