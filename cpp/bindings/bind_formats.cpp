@@ -17,6 +17,7 @@
 #include "formats/gguf.h"
 #include "formats/quote.h"
 #include "formats/safetensors.h"
+#include "formats/whisper_file.h"
 
 namespace akunu {
 namespace {
@@ -160,6 +161,27 @@ std::shared_ptr<SafetensorsFiles> open_safetensors(const py::list& paths) {
     for (const py::handle path : paths) names.push_back(path_from_python(path));
     const GilRelease release;
     return std::make_shared<SafetensorsFiles>(SafetensorsFiles::open(names));
+}
+
+std::shared_ptr<WhisperFile> open_whisper(const py::object& path) {
+    const std::string name = path_from_python(path);
+    const GilRelease release;
+    return std::make_shared<WhisperFile>(WhisperFile::open(name));
+}
+
+py::dict sizes(const WhisperFile& file) {
+    py::dict sizes;
+    for (std::size_t i = 0; i < WhisperFile::kSizes.size(); ++i) {
+        sizes[py::str(WhisperFile::kSizes[i].data(), WhisperFile::kSizes[i].size())] = file.sizes()[i];
+    }
+    return sizes;
+}
+
+py::list tokens(const WhisperFile& file) {
+    file.files()[0]->check_size();
+    py::list tokens;
+    for (const std::string_view token : file.tokens()) tokens.append(py::bytes(token.data(), token.size()));
+    return tokens;
 }
 
 py::list paths(const TensorFiles& file) {
@@ -318,6 +340,13 @@ void bind_formats(py::module_& module) {
         module, "SafetensorsFiles", py::dynamic_attr(),
         "The memory-mapped shards of a SafeTensors model; every length and offset has been checked.")
         .def(py::init(&open_safetensors), py::arg("paths"));
+
+    py::class_<WhisperFile, TensorFiles, std::shared_ptr<WhisperFile>>(
+        module, "WhisperFile", py::dynamic_attr(),
+        "A memory-mapped model file of whisper.cpp; every length and offset has been checked.")
+        .def(py::init(&open_whisper), py::arg("path"))
+        .def_property_readonly("sizes", sizes)
+        .def_property_readonly("tokens", tokens);
 
     module.def("dtypes", dtypes, "The table of tensor element types.");
     module.def("dequantize", dequantize, py::arg("dtype"), py::arg("data"), py::arg("n"),

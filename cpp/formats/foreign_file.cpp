@@ -22,7 +22,7 @@ constexpr std::array kSignatures{
     Signature{"GGUF"sv, "this is a GGUF file; load it by its own name"},
     Signature{"version https://git-lfs"sv, "this is a git-lfs pointer, not the model itself; run `git lfs pull`"},
     Signature{"FUGG"sv, "this is a byte-swapped GGUF file; convert it to little-endian"},
-    Signature{"lmgg"sv, "this is a legacy GGML file; convert the model to GGUF"},
+    Signature{"lmgg"sv, "this is a GGML file, as of whisper.cpp; a language model has to be converted to GGUF"},
     Signature{"tjgg"sv, "this is a legacy GGJT file; convert the model to GGUF"},
     Signature{"fmgg"sv, "this is a legacy GGMF file; convert the model to GGUF"},
     Signature{"algg"sv, "this is a GGLA adapter, not a model"},

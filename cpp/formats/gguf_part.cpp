@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "formats/foreign_file.h"
+#include "formats/ggml_tensor.h"
 #include "formats/quote.h"
 
 namespace akunu {
@@ -79,17 +80,6 @@ std::uint32_t read_alignment(const GgufPart& part) {
     return static_cast<std::uint32_t>(*number);
 }
 
-const DTypeInfo& read_dtype(ByteReader& reader, const std::string& path, std::string_view tensor) {
-    const auto id = reader.read<std::uint32_t>();
-    const DTypeInfo* info = id < kFirstInternalDType ? find_dtype(id) : nullptr;
-    if (info != nullptr) return *info;
-    const std::string_view name = unsupported_dtype_name(id);
-    throw UnsupportedError(path + ": tensor " + quoted(tensor) + " has type " +
-                           (name.empty() ? "number " + std::to_string(id) + ", which is unknown"
-                                         : std::string(name) + ", which is not supported") +
-                           "; use a file with another quantization");
-}
-
 // Dimensions as stored, innermost first.
 std::vector<std::uint64_t> read_dims(ByteReader& reader) {
     const auto count = reader.read<std::uint32_t>();
@@ -97,15 +87,7 @@ std::vector<std::uint64_t> read_dims(ByteReader& reader) {
         reader.fail("has " + std::to_string(count) + " dimensions; 1 to 4 are allowed");
     }
     std::vector<std::uint64_t> dims(count);
-    std::uint64_t elems = 1;
-    for (std::uint64_t& dim : dims) {
-        dim = reader.read<std::uint64_t>();
-        if (dim == 0) reader.fail("has a dimension of 0");
-        if (dim > std::numeric_limits<std::int64_t>::max() / elems) {
-            reader.fail("has more elements than 64 bits can count");
-        }
-        elems *= dim;
-    }
+    for (std::uint64_t& dim : dims) dim = reader.read<std::uint64_t>();
     return dims;
 }
 
@@ -119,22 +101,14 @@ TensorEntry read_tensor(ByteReader& reader, const std::string& path) {
     }
     reader.describe("tensor", name);
     std::vector<std::uint64_t> dims = read_dims(reader);
-    const DTypeInfo& info = read_dtype(reader, path, name);
-    if (dims[0] % info.block_elems != 0) {
-        reader.fail("has rows of " + std::to_string(dims[0]) + " elements, not whole " + std::string(info.name) +
-                    " blocks of " + std::to_string(info.block_elems));
-    }
-    std::uint64_t blocks = dims[0] / info.block_elems;  // read_dims bounds the product
-    for (std::size_t i = 1; i < dims.size(); ++i) blocks *= dims[i];
-    if (blocks > std::numeric_limits<std::int64_t>::max() / info.block_bytes) {
-        reader.fail("has more bytes than 64 bits can count");
-    }
+    const DTypeInfo& info = read_ggml_type(reader, path, name);
+    const std::uint64_t bytes = ggml_tensor_bytes(reader, info, dims);
     std::ranges::reverse(dims);
     return {.name = std::string(name),
             .dtype = info.id,
             .shape = std::move(dims),
             .offset = reader.read<std::uint64_t>(),
-            .bytes = blocks * info.block_bytes,
+            .bytes = bytes,
             .file = 0};
 }
 

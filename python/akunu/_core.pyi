@@ -43,6 +43,15 @@ class SafetensorsFiles(TensorFiles):
 
     def __init__(self, paths: list[str]) -> None: ...
 
+class WhisperFile(TensorFiles):
+    """A memory-mapped model file of whisper.cpp; every length and offset has been checked."""
+
+    def __init__(self, path: str) -> None: ...
+    sizes: dict[str, int]
+    """n_vocab, n_audio_ctx, n_audio_state, ..., n_mels, ftype."""
+    tokens: list[bytes]
+    """Without special tokens."""
+
 class DeviceInfo(TypedDict):
     """One usable device."""
 

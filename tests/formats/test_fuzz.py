@@ -46,3 +46,11 @@ def test_spoiled_safetensors_files_never_crash() -> None:
     assert counts["lengths"]["accepted"] == 1
     for kind in ("byte_changes", "random_changes", "lying_numbers", "bombs"):
         assert counts[kind]["accepted"] > 0 and counts[kind]["refused"] > 0, (kind, counts)
+
+
+def test_spoiled_files_of_whisper_cpp_never_crash() -> None:
+    counts = counts_of("whisper_fuzz_worker.py")
+    assert sum(sum(outcome.values()) for outcome in counts.values()) > 6000
+    assert counts["truncations"]["accepted"] == 3  # after the vocabulary, and after each tensor but the last
+    for kind in ("byte_changes", "lying_fields", "random_changes", "bombs"):
+        assert counts[kind]["accepted"] > 0 and counts[kind]["refused"] > 0, (kind, counts)

@@ -39,7 +39,7 @@ WRONG_FILES: dict[str, tuple[bytes, type[Exception], str]] = {
     "pickle": (b"\x80\x02}q\x00.", ModelFileError, "pickle"),
     "gzip": (b"\x1f\x8b\x08" + bytes(20), ModelFileError, "gzip"),
     "safetensors": (struct.pack("<Q", 16) + b'{"a":{}}        ', ModelFileError, "SafeTensors"),
-    "ggml": (b"lmgg" + bytes(40), ModelFileError, "legacy GGML"),
+    "ggml": (b"lmgg" + bytes(40), ModelFileError, "GGML file, as of whisper.cpp"),
     "zeros": (bytes(100), ModelFileError, "begins with zeros"),
     "text": (b"hello \x1b[31m", ModelFileError, r"begins with 'hello \\x1b\[' where 'GGUF'"),
     "one_byte": (b"G", ModelFileError, "begins with 'G'"),
