@@ -1,0 +1,168 @@
+"""The text of one window: greedy, sampled or by beams, and again at higher temperatures when it is poor."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from akunu.errors import ContextLengthError
+from akunu.speech.beams import beam_search
+from akunu.speech.languages import LANGUAGES
+from akunu.speech.model import Logits, SpeechModel
+from akunu.speech.options import TranscriptionOptions
+from akunu.speech.rules import TokenRules, log_softmax
+from akunu.speech.sampling import Candidate, sample
+from akunu.speech.tokenizer import WhisperTokenizer
+
+__all__ = ["WindowText", "compression_ratio", "decode_window", "language_probabilities"]
+
+
+@dataclass(frozen=True)
+class WindowText:
+    """What a window says.
+
+    Attributes
+    ----------
+    tokens : list of int
+        Text and timestamps, without the end.
+    avg_logprob : float
+        Mean log p of a token, the end included.
+    no_speech_prob : float
+        The probability that there is no speech.
+    temperature : float
+        At which it was found.
+    compression_ratio : float
+        Bytes of the text over those of its zlib compression.
+    """
+
+    tokens: list[int]
+    avg_logprob: float
+    no_speech_prob: float
+    temperature: float
+    compression_ratio: float
+
+
+def compression_ratio(text: str) -> float:
+    """How often a text repeats itself: about 1 for short sentences, 2.4 and more for loops."""
+    data = text.encode()
+    return len(data) / len(zlib.compress(data))
+
+
+def language_probabilities(
+    model: SpeechModel, states: Any, tokenizer: WhisperTokenizer
+) -> list[tuple[str, float]]:
+    """The languages by the first token that follows the start, most probable first."""
+    sequence, logits = model.begin(states, [tokenizer.special.start])
+    model.free(sequence)
+    codes = [code for code in LANGUAGES if code in tokenizer.special.languages]
+    found = log_softmax(logits[-1, [tokenizer.special.languages[code] for code in codes]])
+    pairs = zip(codes, np.exp(found).tolist(), strict=True)
+    return sorted(pairs, key=lambda pair: -pair[1])
+
+
+def decode_window(
+    model: SpeechModel,
+    states: Any,
+    tokenizer: WhisperTokenizer,
+    prompt: Sequence[int],
+    options: TranscriptionOptions,
+    *,
+    seed: Sequence[int] = (),
+) -> WindowText:
+    """The text of a window, at the first temperature that gives a good one.
+
+    When none does, the most probable of those that do not repeat themselves, or else of all.
+
+    Parameters
+    ----------
+    model
+        The model.
+    states
+        The window's, from `model.encode`.
+    tokenizer
+        The model's.
+    prompt : sequence of int
+        Tokens before the text, among them the start.
+    options
+        Temperatures, beams, rules and thresholds.
+    seed : sequence of int
+        What makes the samples of this window its own, besides `options.seed`.
+    """
+    room = model.config.text_context - len(prompt)
+    if room < 1:
+        raise ContextLengthError(
+            f"the prompt has {len(prompt)} tokens, and the model a context of {model.config.text_context}"
+        )
+    most = min(room, options.max_new_tokens or model.config.text_context // 2)
+    rules = TokenRules(tokenizer, options)
+    sequence, logits = model.begin(states, prompt)
+    start = list(prompt).index(tokenizer.special.start)
+    no_speech = float(np.exp(log_softmax(logits[start])[tokenizer.special.no_speech]))
+    results: list[WindowText] = []
+    try:
+        for temperature in options.temperatures:
+            random = np.random.default_rng([options.seed, round(temperature * 1000), *seed])
+            found = _best(
+                _candidates(
+                    model, sequence, logits[-1], tokenizer, rules, options, temperature, most, random
+                ),
+                options.length_penalty,
+            )
+            text = tokenizer.decode(found.tokens)
+            results.append(
+                WindowText(
+                    found.tokens,
+                    found.log_prob / (len(found.tokens) + 1),
+                    no_speech,
+                    temperature,
+                    compression_ratio(text),
+                )
+            )
+            if _good(results[-1], options):
+                return results[-1]
+    finally:
+        model.free(sequence)
+    calm = [result for result in results if not _repetitive(result, options)]
+    return max(calm or results, key=lambda result: result.avg_logprob)
+
+
+def _candidates(
+    model: SpeechModel,
+    sequence: Any,
+    logits: Logits,
+    tokenizer: WhisperTokenizer,
+    rules: TokenRules,
+    options: TranscriptionOptions,
+    temperature: float,
+    most: int,
+    random: np.random.Generator,
+) -> list[Candidate]:
+    end = tokenizer.special.end
+    if temperature == 0 and options.beam_size > 1:
+        size = options.beam_size
+        return beam_search(model, sequence, logits, rules, end, size, options.patience, most)
+    count = options.best_of if temperature > 0 else 1
+    return sample(model, sequence, logits, rules, end, count, temperature, most, random)
+
+
+def _best(candidates: Sequence[Candidate], length_penalty: float) -> Candidate:
+    return max(
+        candidates, key=lambda candidate: candidate.log_prob / max(len(candidate.tokens), 1) ** length_penalty
+    )
+
+
+def _repetitive(result: WindowText, options: TranscriptionOptions) -> bool:
+    threshold = options.compression_ratio_threshold
+    return threshold is not None and result.compression_ratio > threshold
+
+
+def _good(result: WindowText, options: TranscriptionOptions) -> bool:
+    unlikely = options.log_prob_threshold is not None and result.avg_logprob < options.log_prob_threshold
+    silent = options.no_speech_threshold is not None and result.no_speech_prob > options.no_speech_threshold
+    if silent and unlikely:
+        return True  # no speech: another text would be no better
+    return not unlikely and not _repetitive(result, options)

@@ -1,0 +1,97 @@
+"""Which token may come next: suppression, repetition, and OpenAI's rules of timestamps, on rows of logits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from akunu.speech.model import Logits
+from akunu.speech.options import TranscriptionOptions
+from akunu.speech.tokenizer import WhisperTokenizer
+
+__all__ = ["TokenRules", "log_softmax"]
+
+_NEVER = np.float32(-np.inf)
+
+
+def log_softmax(logits: Logits) -> Logits:
+    """log p along the last axis; -inf stays."""
+    shifted = logits - logits.max(axis=-1, keepdims=True)
+    with np.errstate(divide="ignore"):
+        total: Logits = np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    result: Logits = shifted - total
+    return result
+
+
+class TokenRules:
+    """The rules of one transcription."""
+
+    def __init__(self, tokenizer: WhisperTokenizer, options: TranscriptionOptions) -> None:
+        special = tokenizer.special
+        self._end = special.end
+        self._timestamps = None if options.without_timestamps else special.timestamp_begin
+        self._max_initial = round(options.max_initial_timestamp * 50)
+        self._penalty = np.float32(options.repetition_penalty)
+        self._ngram = options.no_repeat_ngram_size
+        self._blank = [*tokenizer.encode(" "), special.end] if options.suppress_blank else []
+        never = {special.no_timestamps}
+        never |= {special.start, special.start_of_previous, special.start_of_lm, special.no_speech}
+        never |= {special.translate, special.transcribe}
+        for token in options.suppress_tokens:
+            never |= set(tokenizer.non_speech_tokens) if token == -1 else {token}
+        self._never = np.array(sorted(never - {special.end}), dtype=np.int64)
+
+    def apply(self, logits: Logits, sampled: Sequence[Sequence[int]]) -> None:
+        """Forbid tokens, in place.
+
+        Parameters
+        ----------
+        logits : ndarray
+            float32 [rows, vocab].
+        sampled : sequence of sequences of int
+            What each row's text has after its prompt.
+        """
+        logits[:, self._never] = _NEVER
+        for row, tokens in zip(logits, sampled, strict=True):
+            if not tokens:
+                row[self._blank] = _NEVER
+            self._repetition(row, tokens)
+            if self._timestamps is not None:
+                self._timestamp_rules(row, tokens, self._timestamps)
+
+    def _repetition(self, row: Logits, tokens: Sequence[int]) -> None:
+        if self._penalty != 1 and tokens:
+            seen = np.unique(tokens)
+            row[seen] = np.where(row[seen] < 0, row[seen] * self._penalty, row[seen] / self._penalty)
+        if self._ngram and len(tokens) >= self._ngram:
+            known = self._ngram - 1
+            last = list(tokens[len(tokens) - known :])
+            for i in range(len(tokens) - known):
+                if list(tokens[i : i + known]) == last:
+                    row[tokens[i + known]] = _NEVER
+
+    def _timestamp_rules(self, row: Logits, tokens: Sequence[int], first: int) -> None:
+        """Timestamps come in pairs, at the beginning and between segments, and never go back."""
+        if not tokens:
+            row[:first] = _NEVER
+            row[first + self._max_initial + 1 :] = _NEVER
+            return
+        after_timestamp = tokens[-1] >= first
+        if after_timestamp:
+            if len(tokens) < 2 or tokens[-2] >= first:
+                row[first:] = _NEVER  # the second of a pair: text follows
+            else:
+                row[: self._end] = _NEVER  # the end of a segment: its twin follows, or the end
+        stamps = [token for token in tokens if token >= first]
+        if stamps:
+            opens = after_timestamp and not (len(tokens) < 2 or tokens[-2] >= first)
+            row[first : stamps[-1] + (0 if opens else 1)] = _NEVER
+        # All timestamps together against the best text.
+        top = row.max()
+        if not np.isfinite(top):
+            return
+        with np.errstate(divide="ignore"):
+            stamp_log = np.log(np.exp(row[first:] - top).sum())
+        if stamp_log > row[:first].max() - top:
+            row[:first] = _NEVER

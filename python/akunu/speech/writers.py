@@ -1,0 +1,88 @@
+"""Segments as files: txt, srt, vtt, tsv, json. Each comes piece by piece, as the segments do."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+from akunu.errors import InvalidArgumentError
+from akunu.speech.segments import Segment
+
+__all__ = ["FORMATS", "written"]
+
+
+def _clock(seconds: float, decimal_mark: str, hours: bool = True) -> str:
+    milliseconds = max(round(seconds * 1000), 0)
+    whole, rest = divmod(milliseconds, 1000)
+    minutes, second = divmod(whole, 60)
+    hour, minute = divmod(minutes, 60)
+    leading = f"{hour:02d}:" if hours or hour else ""
+    return f"{leading}{minute:02d}:{second:02d}{decimal_mark}{rest:03d}"
+
+
+def _line(segment: Segment) -> str:
+    return segment.text.strip().replace("\n", " ")
+
+
+def _cue(segment: Segment) -> str:
+    """The text of a subtitle, where an arrow would be read as times."""
+    return _line(segment).replace("-->", "->")
+
+
+def _txt(segments: Iterable[Segment], language: Callable[[], str | None]) -> Iterator[str]:
+    return (_line(segment) + "\n" for segment in segments)
+
+
+def _srt(segments: Iterable[Segment], language: Callable[[], str | None]) -> Iterator[str]:
+    for number, segment in enumerate(segments, 1):
+        yield f"{number}\n{_clock(segment.start, ',')} --> {_clock(segment.end, ',')}\n{_cue(segment)}\n\n"
+
+
+def _vtt(segments: Iterable[Segment], language: Callable[[], str | None]) -> Iterator[str]:
+    yield "WEBVTT\n\n"
+    for segment in segments:
+        start, end = (_clock(time, ".", hours=False) for time in (segment.start, segment.end))
+        text = _cue(segment).replace("&", "&amp;").replace("<", "&lt;")
+        yield f"{start} --> {end}\n{text}\n\n"
+
+
+def _tsv(segments: Iterable[Segment], language: Callable[[], str | None]) -> Iterator[str]:
+    yield "start\tend\ttext\n"
+    for segment in segments:
+        text = _line(segment).replace("\t", " ")
+        yield f"{round(segment.start * 1000)}\t{round(segment.end * 1000)}\t{text}\n"
+
+
+def _json(segments: Iterable[Segment], language: Callable[[], str | None]) -> Iterator[str]:
+    yield '{"segments": ['
+    texts: list[str] = []
+    for segment in segments:
+        yield ("," if texts else "") + "\n" + json.dumps(dataclasses.asdict(segment), ensure_ascii=False)
+        texts.append(segment.text)
+    tail = json.dumps({"text": "".join(texts).strip(), "language": language()}, ensure_ascii=False)
+    yield "\n], " + tail[1:] + "\n"
+
+
+_WRITERS: Final = {"txt": _txt, "srt": _srt, "vtt": _vtt, "tsv": _tsv, "json": _json}
+FORMATS: Final = tuple(_WRITERS)
+
+
+def written(
+    segments: Iterable[Segment], form: str, language: Callable[[], str | None] = lambda: None
+) -> Iterator[str]:
+    """The pieces of a file, one as soon as its segment is there.
+
+    Parameters
+    ----------
+    segments : iterable of Segment
+        What to write.
+    form : str
+        One of `FORMATS`.
+    language : callable
+        Gives the language when all segments have come.
+    """
+    if form not in _WRITERS:
+        raise InvalidArgumentError(f"format is {form!r}, expected one of {', '.join(FORMATS)}")
+    return _WRITERS[form](segments, language)

@@ -1,0 +1,116 @@
+"""A model that says what a test tells it to, window by window."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from akunu.speech.config import WhisperConfig
+
+from . import tiny
+
+Array = npt.NDArray[np.float32]
+SECOND = 100  # frames
+
+
+@dataclass
+class Script:
+    """What a window says: its tokens (the end follows), how sure it is, and how probable silence is."""
+
+    tokens: list[int]
+    certainty: float = 0.9
+    silence: float = 0.01
+
+
+def stamp(seconds: float) -> int:
+    return tiny.tokenizer().special.timestamp_begin + round(seconds * 50)
+
+
+def said(*parts: str | float) -> list[int]:
+    """Tokens: numbers are timestamps."""
+    tokens: list[int] = []
+    for part in parts:
+        tokens += tiny.tokenizer().encode(part) if isinstance(part, str) else [stamp(part)]
+    return tokens
+
+
+class ScriptedModel:
+    """A `SpeechModel`; a script may be a list, one for each temperature that is tried."""
+
+    def __init__(self, *scripts: Script, language: str = "en", language_probability: float = 0.9) -> None:
+        sizes = tiny.config()
+        self.config = WhisperConfig(tiny.VOCAB, 80, 1500, 32, 2, 2, 448, 4, 2, ((1, 0),))
+        assert sizes.vocab_size == self.config.vocab_size
+        self.scripts = scripts
+        self.language = (language, language_probability)
+        self.mels: list[Array] = []
+        self.prompts: list[list[int]] = []
+        self.alive: dict[int, tuple[int, list[int], int]] = {}
+        self.times: dict[int, list[float]] = {}
+        self._next = 0
+
+    def encode(self, mel: Array) -> int:
+        assert mel.shape == (80, 3000)
+        self.mels.append(mel)
+        return len(self.mels) - 1
+
+    def _row(self, window: int, place: int) -> Array:
+        script = self.scripts[min(window, len(self.scripts) - 1)]
+        special = tiny.tokenizer().special
+        wanted = script.tokens[place] if place < len(script.tokens) else special.end
+        row = np.full(tiny.VOCAB, -20, np.float32)
+        row[: special.end] = np.log((1 - script.certainty) / special.end)  # any text
+        row[wanted] = np.log(script.certainty)
+        return row
+
+    def begin(self, states: int, tokens: Sequence[int]) -> tuple[int, Array]:
+        special = tiny.tokenizer().special
+        rows = np.full((len(tokens), tiny.VOCAB), -20, np.float32)
+        start = list(tokens).index(special.start)
+        rows[start, special.no_speech] = np.log(self.scripts[min(states, len(self.scripts) - 1)].silence)
+        rows[start, 0] = np.log(1 - np.exp(rows[start, special.no_speech]))
+        if list(tokens) == [special.start]:
+            code, probability = self.language
+            rows[0, list(special.languages.values())] = np.log((1 - probability) / 98)
+            rows[0, special.languages[code]] = np.log(probability)
+        else:
+            rows[-1] = self._row(states, 0)
+            self.prompts.append(list(tokens))
+        self._next += 1
+        self.alive[self._next] = (states, list(tokens), len(tokens))
+        return self._next, rows
+
+    def fork(self, sequence: int) -> int:
+        self._next += 1
+        states, tokens, start = self.alive[sequence]
+        self.alive[self._next] = (states, list(tokens), start)
+        return self._next
+
+    def step(self, sequences: Sequence[int], tokens: Sequence[int]) -> Array:
+        rows = []
+        for sequence, token in zip(sequences, tokens, strict=True):
+            states, held, start = self.alive[sequence]
+            held.append(token)
+            rows.append(self._row(states, len(held) - start))
+        return np.stack(rows)
+
+    def free(self, sequence: int) -> None:
+        del self.alive[sequence]
+
+    def attend(self, states: int, tokens: Sequence[int]) -> tuple[Array, Array]:
+        """Each row looks from its time in `times` to the next one: a time for each token, and the end."""
+        special = tiny.tokenizer().special
+        start = list(tokens).index(special.no_timestamps)
+        attention = np.full((1, len(tokens), 1500), 1e-4, np.float32)
+        moments = [round(moment * 50) for moment in self.times[states]]
+        for row, (begin, end) in enumerate(zip(moments, [*moments[1:], moments[-1] + 10], strict=True)):
+            attention[0, start + row, begin : max(end, begin + 1)] = 1
+        attention[0, :start, 0] = 1
+        attention /= attention.sum(axis=-1, keepdims=True)
+        logits = np.full((len(tokens), tiny.VOCAB), np.log(0.1 / tiny.VOCAB), np.float32)
+        for row, token in enumerate(tokens[start + 1 :]):
+            logits[start + row, token] = np.log(0.9)
+        return attention, logits
