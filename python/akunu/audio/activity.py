@@ -1,0 +1,197 @@
+"""Where somebody speaks: frames that stand out of the steady background, and are no noise by their spectrum.
+
+Two things are measured in every hundredth of a second, between 200 and 4000 Hz: the energy over the
+background, which is the least energy of the three seconds around (speech pauses between syllables, hum and
+noise do not; after R. Martin, 2001), and the flatness of the spectrum, about 0.7 for white noise and below
+0.5 for speech. Music that changes counts as speech.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from akunu._core import LogMelStream
+from akunu.audio.pcm import SAMPLE_RATE, Samples
+from akunu.errors import InvalidArgumentError
+
+__all__ = ["SpeechSpan", "VadOptions", "speech_probability", "speech_spans"]
+
+Floats = npt.NDArray[np.float32]
+
+MELS: Final = 80
+BANDS: Final = slice(5, 59)  # 200 to 4000 Hz
+FRAMES_PER_SECOND: Final = 100
+AROUND: Final = 150  # frames on either side, in which the background shows
+SMOOTHED: Final = 5  # frames
+QUIETEST: Final = -4.5  # log10 of the power of a band, about -65 dB below full scale
+
+
+@dataclass(frozen=True)
+class VadOptions:
+    """What counts as speech; names and defaults are faster-whisper's.
+
+    Attributes
+    ----------
+    threshold : float
+        Speech begins where its probability is at least this.
+    neg_threshold : float, optional
+        And ends where it is below this; `threshold` - 0.15 when not given.
+    min_speech_duration_ms : int
+        Shorter speech is none.
+    max_speech_duration_s : float
+        Longer speech is cut where it is least probable.
+    min_silence_duration_ms : int
+        Shorter silence is part of the speech around it, as is one shorter than twice `speech_pad_ms`.
+    speech_pad_ms : int
+        What is kept before and after speech.
+    """
+
+    threshold: float = 0.5
+    neg_threshold: float | None = None
+    min_speech_duration_ms: int = 0
+    max_speech_duration_s: float = math.inf
+    min_silence_duration_ms: int = 2000
+    speech_pad_ms: int = 400
+
+    def __post_init__(self) -> None:
+        if not 0 < self.threshold < 1:
+            raise InvalidArgumentError(f"threshold is {self.threshold!r}, expected a number between 0 and 1")
+        for name in ("min_speech_duration_ms", "min_silence_duration_ms", "speech_pad_ms"):
+            if not getattr(self, name) >= 0:
+                raise InvalidArgumentError(f"{name} is {getattr(self, name)!r}, expected at least 0")
+        if not self.max_speech_duration_s >= 1:
+            raise InvalidArgumentError(
+                f"max_speech_duration_s is {self.max_speech_duration_s!r}, expected at least 1"
+            )
+
+
+@dataclass(frozen=True)
+class SpeechSpan:
+    """Speech from sample `start` to before sample `end`, at 16 kHz."""
+
+    start: int
+    end: int
+
+
+def speech_probability(blocks: Iterable[Samples]) -> Iterator[Floats]:
+    """How probable speech is in each hundredth of a second, in pieces, two and a half seconds late at most.
+
+    Parameters
+    ----------
+    blocks : iterable of ndarray
+        Mono samples at 16 kHz (`akunu.audio.audio_blocks`).
+    """
+    stream = LogMelStream(MELS)
+    power = np.empty((BANDS.stop - BANDS.start, 0), np.float32)  # log10, of frames not yet out of reach
+    before = 0  # frames of it that have been judged
+    margin = AROUND + SMOOTHED
+    for block, last in _with_last(blocks):
+        power = np.concatenate([power, stream.feed(block, end=last)[BANDS]], axis=1)
+        ready = power.shape[1] - (0 if last else margin)
+        if ready <= before or (not last and ready - before < FRAMES_PER_SECOND):
+            continue
+        yield _judge(power)[before:ready]
+        keep = max(ready - margin, 0)
+        power, before = power[:, keep:], ready - keep
+
+
+def _with_last(blocks: Iterable[Samples]) -> Iterator[tuple[Samples, bool]]:
+    for block in blocks:
+        yield block, False
+    yield np.zeros(0, np.float32), True
+
+
+def _judge(power: Floats) -> Floats:
+    """The probability of each frame; those within the margins see less around them than the others."""
+    if not power.shape[1]:
+        return np.empty(0, np.float32)
+    level = 10**power
+    energy = 10 * np.log10(_smoothed(level.mean(axis=0)))
+    above = energy - np.maximum(_least_around(energy), 10 * QUIETEST)
+    flatness = _smoothed(10 ** power.mean(axis=0) / level.mean(axis=0))
+    stands_out = 1 / (1 + np.exp(np.clip(6 - above, -20, 20) / 1.2))
+    no_noise = 1 / (1 + np.exp(np.clip(flatness - 0.55, -1, 1) / 0.04))
+    result: Floats = (stands_out * no_noise).astype(np.float32)
+    return result
+
+
+def _smoothed(values: Floats) -> Floats:
+    padded = np.pad(values, SMOOTHED // 2, mode="edge")
+    smooth: Floats = np.lib.stride_tricks.sliding_window_view(padded, SMOOTHED).mean(axis=-1)
+    return smooth
+
+
+def _least_around(values: Floats) -> Floats:
+    padded = np.pad(values, AROUND, constant_values=np.inf)
+    least: Floats = np.lib.stride_tricks.sliding_window_view(padded, 2 * AROUND + 1).min(axis=-1)
+    return least
+
+
+def speech_spans(blocks: Iterable[Samples], options: VadOptions | None = None) -> Iterator[SpeechSpan]:
+    """Where somebody speaks, each stretch as soon as the silence after it is long enough.
+
+    Parameters
+    ----------
+    blocks : iterable of ndarray
+        Mono samples at 16 kHz (`akunu.audio.audio_blocks`).
+    options : VadOptions, optional
+        What counts as speech.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> list(speech_spans([np.zeros(16000, np.float32)]))
+    []
+    """
+    options = options or VadOptions()
+    total = 0
+
+    def counted() -> Iterator[Samples]:
+        nonlocal total
+        for block in blocks:
+            total += len(block)
+            yield block
+
+    hop = SAMPLE_RATE // FRAMES_PER_SECOND
+    pad = options.speech_pad_ms * SAMPLE_RATE // 1000
+    for first, end in _frame_spans(speech_probability(counted()), options):
+        yield SpeechSpan(max(first * hop - pad, 0), min(end * hop + pad, total))
+
+
+def _frame_spans(pieces: Iterable[Floats], options: VadOptions) -> Iterator[tuple[int, int]]:
+    """Speech as frames, before it is padded."""
+    low = options.threshold - 0.15 if options.neg_threshold is None else options.neg_threshold
+    silence = max(options.min_silence_duration_ms, 2 * options.speech_pad_ms) // 10
+    shortest = options.min_speech_duration_ms // 10
+    longest = options.max_speech_duration_s * FRAMES_PER_SECOND
+    first: int | None = None  # of the speech that has begun
+    end = 0  # after its last frame so far
+    heard: list[float] = []  # its probabilities
+    frame = 0
+    for piece in pieces:
+        for probability in piece.tolist():
+            if first is None and probability >= options.threshold:
+                first, end, heard = frame, frame + 1, []
+            if first is not None:
+                heard.append(probability)
+                if probability >= low:
+                    end = frame + 1
+                if frame + 1 - end >= silence:
+                    if end - first >= shortest:
+                        yield first, end
+                    first = None
+                elif len(heard) >= longest:
+                    half = len(heard) // 2
+                    cut = first + half + int(np.argmin(heard[half:]))
+                    yield first, cut
+                    first, heard = cut, heard[cut - first :]
+                    end = max(end, first)
+            frame += 1
+    if first is not None and end - first >= max(shortest, 1):
+        yield first, end
