@@ -123,6 +123,16 @@ def test_a_stopped_folder_goes_on(tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == ["out", "source", "whole"]
 
 
+def test_remains_of_another_model_do_not_get_into_the_folder(tmp_path: Path) -> None:
+    source = folders.write("llama_256", tmp_path / "source")
+    remains = tmp_path / ".out.part"
+    (remains / "additional_chat_templates").mkdir(parents=True)
+    for name in ("tokenizer.json", "model.safetensors", "additional_chat_templates/x.jinja"):
+        (remains / name).write_text("another model's")
+    path = akunu.convert(source, tmp_path / "out", "mlx-4bit", progress=False)
+    assert sorted(os.listdir(path)) == ["config.json", "generation_config.json", "model.safetensors"]
+
+
 def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedError, match="a folder for MLX is made of a folder, not of GGUF"):
         akunu.convert("ember", tmp_path / "out", "mlx-4bit", progress=False)

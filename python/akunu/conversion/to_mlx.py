@@ -95,6 +95,7 @@ def write_mlx(model: ModelFiles, path: Path, bits: int, report: Progress | None)
         ends.append(ends[-1] + sum(part.nbytes for part in group))
     digest = digest_of([head, stamps(model.files.paths)])
     with PartFile(folder / "model.safetensors", digest, ends) as part:
+        _remove_finished(folder)
         if part.done == 0:
             part.file.write(head)
         for name, done in list(zip(plan, ends[1:], strict=True))[max(part.done - 1, 0) :]:
@@ -166,6 +167,15 @@ def _pieces(model: ModelFolder, name: str, parts: list[_Part], bits: int) -> Ite
             kept.append(_core.quantize(dtype, plane, plane.shape[1]).tobytes())
     for kept in ends:
         yield b"".join(kept)
+
+
+def _remove_finished(folder: Path) -> None:
+    """What an earlier conversion, maybe of another model, finished before it was stopped."""
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            shutil.rmtree(entry)
+        elif entry.suffix != ".part":
+            entry.unlink()
 
 
 def _copy_rest(model: ModelFolder, folder: Path, bits: int) -> None:
