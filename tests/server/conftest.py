@@ -58,6 +58,7 @@ def serving(*models: ModelSpec, settings: Settings | None = None, send_buffer: i
         served = Served(app, sock.getsockname()[1])
         try:
             wait_until(lambda: server.started or not thread.is_alive())
+            assert server.started
             yield served
         finally:
             served.http.close()
