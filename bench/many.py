@@ -76,7 +76,10 @@ def gaps(engine: Engine, vocab: int, prompt: int, streams: int = 4, tokens: int 
     """Seconds between tokens of running texts while a long prompt is run beside them."""
     scheduler = Scheduler(engine)
     times: list[list[float]] = [[] for _ in range(streams)]
-    running = [Sequence(ids(vocab, START, 90 + i), GREEDY, limit=tokens) for i in range(streams)]
+    # Random weights soon repeat themselves, which drafts would make much of.
+    running = [
+        Sequence(ids(vocab, START, 90 + i), GREEDY, limit=tokens, speculative=False) for i in range(streams)
+    ]
     threads = [
         threading.Thread(target=read, args=(scheduler, s, t)) for s, t in zip(running, times, strict=True)
     ]
