@@ -240,6 +240,8 @@ py::list dtypes() {
         row["block_elems"] = info.block_elems;
         row["block_bytes"] = info.block_bytes;
         row["is_weight"] = info.is_weight;
+        row["planes"] = py::make_tuple(info.planes.codes, info.planes.scales, info.planes.biases);
+        row["scale_type"] = dtype_info(info.scale_type).name;
         rows.append(row);
     }
     return rows;

@@ -50,7 +50,7 @@ struct LabWeight {
     LabWeight() = default;
     LabWeight(LabWeight&&) = default;
     std::shared_ptr<Device> device;
-    std::vector<std::byte> host;  // what a mapped weight refers to
+    lab::SplitWeight host;  // what a mapped weight refers to
     std::vector<DeviceBuffer> owned;
     std::vector<Weight> copies;
     const Weight& copy(std::size_t i) const { return copies[i % copies.size()]; }
@@ -80,9 +80,8 @@ class Lab {
         }
         LabWeight w;
         w.device = device_;
-        const auto* bytes = static_cast<const std::byte*>(view.ptr);
-        w.host.assign(bytes, bytes + expected);
-        const HostTensor tensor{info.id, rows, cols, w.host};
+        w.host = {info, static_cast<const std::byte*>(view.ptr), expected};
+        const HostTensor tensor = w.host.tensor(info.id, rows, cols);
         const GilRelease release;
         const std::lock_guard lock(mutex_);
         for (std::size_t i = 0; i < copies; ++i) {
@@ -167,6 +166,7 @@ class Lab {
                 if (w.device != lab.device_) throw InvalidArgumentError("the weight belongs to another lab");
                 binding = w.copy(copy).data;
                 cmd.add_weight(w.copy(copy).dtype, w.copy(copy).packed);
+                lab::bind_planes(cmd, w.copy(copy));
                 cmd.input_format = lab.device_->matmul_input(cmd.weight);
                 return;
             }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "core/device.h"
 #include "core/error.h"
@@ -61,6 +62,32 @@ inline std::uint32_t keys_of(const DispatchCmd& cmd, const ReplayArgs& args) {
         for (std::uint32_t r = 0; r < args.rows && r < n; ++r) keys = std::max(keys, rows[r].position + step + 1);
     }
     return keys;
+}
+
+// A weight whose planes were taken from its blocks.
+struct SplitWeight {
+    std::vector<std::byte> planes[3];
+
+    SplitWeight() = default;
+    SplitWeight(const DTypeInfo& info, const std::byte* blocks, std::uint64_t bytes) {
+        const std::size_t sizes[3] = {info.planar() ? info.planes.codes : info.block_bytes, info.planes.scales,
+                                      info.planes.biases};
+        for (std::uint64_t at = 0; at < bytes;) {
+            for (int i = 0; i < 3; at += sizes[i++]) planes[i].insert(planes[i].end(), blocks + at, blocks + at + sizes[i]);
+        }
+    }
+    HostTensor tensor(DType dtype, std::uint64_t rows, std::uint64_t cols) const {
+        return {.dtype = dtype, .rows = rows, .cols = cols, .bytes = planes[0], .scales = planes[1], .biases = planes[2]};
+    }
+};
+
+// Binds a weight's other planes where its op has places for them.
+inline void bind_planes(DispatchCmd& cmd, const Weight& w) {
+    const OpInfo& op = op_info(cmd.op);
+    for (std::size_t i = 0; w.scales && i < op.buffers.size(); ++i) {
+        if (op.buffers[i].name == "scales") cmd.buffers[i] = w.scales;
+        if (op.buffers[i].name == "biases") cmd.buffers[i] = w.biases;
+    }
 }
 
 // A buffer's memory on a device, with guards on both sides.

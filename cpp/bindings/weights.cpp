@@ -20,7 +20,8 @@ std::map<std::string, TensorRef> to_refs(const py::object& tensors) {
             py::cast<std::string>(name),
             TensorRef{py::cast<std::string>(field(ref, "source")), py::cast<std::uint64_t>(field(ref, "first_row")),
                       py::cast<std::uint64_t>(field(ref, "n_rows")), py::cast<std::uint64_t>(field(ref, "n_cols")),
-                      py::cast<float>(field(ref, "add"))});
+                      py::cast<float>(field(ref, "add")), py::cast<std::string>(field(ref, "dtype")),
+                      py::cast<std::string>(field(ref, "scales")), py::cast<std::string>(field(ref, "biases"))});
     }
     return refs;
 }

@@ -253,6 +253,32 @@ void iq4_xs_block(const std::byte* src, float* dst) {  // d(s - 32) * value[q]
     }
 }
 
+// ---- MLX: codes as a stream of bits, then scale and bias -------------------------------------
+
+float scale_value(DType type, const std::byte* src) {
+    switch (type) {
+        case DType::F16:
+            return f16(src);
+        case DType::BF16:
+            return bf16_to_float(u16(src));
+        default:
+            return std::bit_cast<float>(u32(src));
+    }
+}
+
+void affine_block(const AffineType& type, const Planes& planes, const std::byte* src, float* dst) {  // sq + b
+    const float scale = scale_value(type.scales, src + planes.codes);
+    const float bias = scale_value(type.scales, src + planes.codes + planes.scales);
+    const uint64_t mask = (1u << type.bits) - 1;
+    for (uint32_t i = 0; i < type.group; i += 8) {  // as many bytes as a code has bits
+        uint64_t codes = 0;
+        std::memcpy(&codes, src + i / 8 * type.bits, type.bits);
+        for (uint32_t j = 0; j < 8; ++j) {
+            dst[i + j] = scale * static_cast<float>(codes >> (j * type.bits) & mask) + bias;
+        }
+    }
+}
+
 using BlockFn = void (*)(const std::byte*, float*);
 
 BlockFn block_function(DType dtype) {
@@ -311,6 +337,13 @@ BlockFn block_function(DType dtype) {
 
 void dequantize_row(DType dtype, const std::byte* src, float* dst, uint64_t n) {
     const DTypeInfo& info = dtype_info(dtype);
+    if (const auto affine = affine_type(dtype)) {
+        const uint64_t bytes = row_bytes(dtype, n);
+        for (uint64_t at = 0; at < bytes; at += info.block_bytes, dst += info.block_elems) {
+            affine_block(*affine, info.planes, src + at, dst);
+        }
+        return;
+    }
     const BlockFn block = block_function(dtype);
     if (block == nullptr) {
         throw InvalidArgumentError("dequantize: " + std::string(info.name) + " is not a weight type");

@@ -20,6 +20,9 @@ struct HostTensor {
     // The page-aligned mapping that `bytes` lie in, where they stay as long as the source does; else empty. Floats in
     // it are aligned to four elements.
     std::span<const std::byte> mapping = {};
+    // Of a planar type, whose codes `bytes` then are; each plane row-major.
+    std::span<const std::byte> scales = {}, biases = {};
+    std::uint64_t total_bytes() const { return bytes.size() + scales.size() + biases.size(); }
 };
 
 // A weight that the device is ready to use.
@@ -27,7 +30,8 @@ struct Weight {
     DType dtype = DType::F32;
     std::uint64_t rows = 0;
     std::uint64_t cols = 0;
-    Binding data;
+    Binding data = {};
+    Binding scales = {}, biases = {};  // the other planes of a planar type that is not packed
     bool packed = false;  // in the device's own layout; otherwise as in the file
     bool mapped = false;  // reads the host bytes in place: their mapping must stay, and there is nothing to release
     explicit operator bool() const { return rows != 0; }

@@ -5,7 +5,9 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 namespace akunu {
@@ -43,6 +45,13 @@ enum class DType : uint32_t {
     F8E4M3,
     F8E5M2,
     F8E8M0,
+    // Those of MLX follow: see affine_dtype.
+};
+
+// What lies together of a block. Most types' blocks lie in one piece. In a planar type codes, scales and biases are
+// tensors of their own, and a block is what belongs together of them, in this order.
+struct Planes {
+    uint16_t codes = 0, scales = 0, biases = 0;  // bytes
 };
 
 struct DTypeInfo {
@@ -51,9 +60,71 @@ struct DTypeInfo {
     uint32_t block_elems;
     uint32_t block_bytes;
     bool is_weight;  // usable as the weight of a matmul
+    Planes planes = {};
+    DType scale_type = DType::F32;  // of planar types
+    bool planar() const { return planes.scales != 0; }
 };
 
-inline constexpr std::array<DTypeInfo, 29> kDTypes{{
+// MLX's affine quantisation: value = scale·code + bias, with one scale and bias for each group of a row. The codes of a
+// group are a dense stream, least significant bits first.
+struct AffineType {
+    uint32_t bits, group;
+    DType scales;  // of scales and biases
+    bool operator==(const AffineType&) const = default;
+};
+
+inline constexpr std::array<uint32_t, 6> kAffineBits{2, 3, 4, 5, 6, 8};
+inline constexpr std::array<uint32_t, 3> kAffineGroups{32, 64, 128};
+inline constexpr std::array<DType, 3> kAffineScales{DType::F32, DType::F16, DType::BF16};
+inline constexpr std::size_t kAffineTypes = kAffineBits.size() * kAffineGroups.size() * kAffineScales.size();
+inline constexpr uint32_t kFirstAffineDType = kFirstInternalDType + 0x100;
+
+constexpr AffineType affine_at(std::size_t index) {
+    return {kAffineBits[index / 9], kAffineGroups[index / 3 % 3], kAffineScales[index % 3]};
+}
+
+// The type's id; that of `index` 0 for what is no such type.
+constexpr DType affine_dtype(const AffineType& type) {
+    uint32_t index = 0;
+    for (uint32_t i = 0; i < kAffineTypes; ++i) {
+        if (affine_at(i) == type) index = i;
+    }
+    return static_cast<DType>(kFirstAffineDType + index);
+}
+
+// The type of this id, if it is an affine one.
+constexpr std::optional<AffineType> affine_type(DType dtype) {
+    const uint32_t index = static_cast<uint32_t>(dtype) - kFirstAffineDType;
+    if (index >= kAffineTypes) return std::nullopt;
+    return affine_at(index);
+}
+
+// "mlx_q4_g64_bf16"
+inline constexpr auto kAffineNames = [] {
+    std::array<std::array<char, 20>, kAffineTypes> names{};
+    for (std::size_t i = 0; i < kAffineTypes; ++i) {
+        const AffineType t = affine_at(i);
+        std::size_t n = 0;
+        const auto add = [&](std::string_view text) {
+            for (const char c : text) names[i][n++] = c;
+        };
+        add("mlx_q");
+        names[i][n++] = static_cast<char>('0' + t.bits);
+        add(t.group == 32 ? "_g32" : t.group == 64 ? "_g64" : "_g128");
+        add(t.scales == DType::F32 ? "_f32" : t.scales == DType::F16 ? "_f16" : "_bf16");
+    }
+    return names;
+}();
+
+constexpr DTypeInfo affine_row(std::size_t index) {
+    const AffineType t = affine_at(index);
+    const auto scale = static_cast<uint16_t>(t.scales == DType::F32 ? 4 : 2);
+    const auto codes = static_cast<uint16_t>(t.group * t.bits / 8);
+    return {affine_dtype(t), kAffineNames[index].data(), t.group, codes + 2u * scale, true, {codes, scale, scale},
+            t.scales};
+}
+
+inline constexpr std::array<DTypeInfo, 29> kPlainDTypes{{
     {DType::F32, "f32", 1, 4, true},
     {DType::F16, "f16", 1, 2, true},
     {DType::BF16, "bf16", 1, 2, true},
@@ -84,6 +155,14 @@ inline constexpr std::array<DTypeInfo, 29> kDTypes{{
     {DType::F8E5M2, "f8_e5m2", 1, 1, false},
     {DType::F8E8M0, "f8_e8m0", 1, 1, false},
 }};
+
+inline constexpr auto kDTypes = [] {
+    std::array<DTypeInfo, kPlainDTypes.size() + kAffineTypes> rows{};
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        rows[i] = i < kPlainDTypes.size() ? kPlainDTypes[i] : affine_row(i - kPlainDTypes.size());
+    }
+    return rows;
+}();
 
 // The row of `dtype`; InvalidArgumentError for a value outside the enumeration.
 const DTypeInfo& dtype_info(DType dtype);

@@ -141,15 +141,27 @@ Weight CpuDevice::prepare_weight(const HostTensor& t) {
     const std::uint64_t parts = std::min(groups, kParts * static_cast<std::uint64_t>(threads_));
     pool().run(threads_, static_cast<int>(parts), [&](int part) {
         const auto i = static_cast<std::uint64_t>(part);
-        pack_groups(t.dtype, t.rows, t.cols, lanes, t.bytes, memory.get(), groups * i / parts,
-                    groups * (i + 1) / parts);
+        const WeightPlanes planes{t.bytes.data(), t.scales.data(), t.biases.data()};
+        pack_groups(t.dtype, t.rows, t.cols, lanes, planes, memory.get(), groups * i / parts, groups * (i + 1) / parts);
     });
-    return {t.dtype, t.rows, t.cols, {to_buffer(std::move(memory), bytes), 0}, true};
+    return {.dtype = t.dtype,
+            .rows = t.rows,
+            .cols = t.cols,
+            .data = {to_buffer(std::move(memory), bytes), 0},
+            .packed = true};
 }
 
 Weight CpuDevice::map_weight(const HostTensor& t) {
-    auto* p = const_cast<std::byte*>(t.bytes.data());
-    return {t.dtype, t.rows, t.cols, {{p, p, p, t.bytes.size()}, 0}, false};
+    const auto view = [](std::span<const std::byte> bytes) {
+        auto* p = const_cast<std::byte*>(bytes.data());
+        return Binding{{p, p, p, bytes.size()}, 0};
+    };
+    return {.dtype = t.dtype,
+            .rows = t.rows,
+            .cols = t.cols,
+            .data = view(t.bytes),
+            .scales = view(t.scales),
+            .biases = view(t.biases)};
 }
 
 std::unique_ptr<Program> CpuDevice::compile(DispatchTable table) {

@@ -1,10 +1,12 @@
 #include "cpu/pack.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <string>
 
 #include "core/error.h"
+#include "cpu/code_stream.h"
 
 namespace akunu::cpu {
 
@@ -22,21 +24,62 @@ std::uint32_t gather(std::uint32_t v) {
     return r;
 }
 
+// The planes of a weight, as fields of its blocks.
+class Source {
+  public:
+    Source(const DTypeInfo& info, std::size_t blocks, const WeightPlanes& at, std::size_t first_row) {
+        const std::size_t codes = info.planar() ? info.planes.codes : info.block_bytes;
+        const std::size_t sizes[3] = {codes, info.planes.scales, info.planes.biases};
+        const std::byte* const from[3] = {at.codes, at.scales, at.biases};
+        for (std::size_t i = 0, begin = 0; i < 3; begin += sizes[i++]) {
+            planes_[i] = {from[i] + first_row * blocks * sizes[i], begin, sizes[i], blocks * sizes[i]};
+        }
+    }
+    struct Plane {
+        const std::byte* rows;
+        std::size_t begin, block_bytes, row_stride;  // where it begins in a block
+    };
+    const Plane& plane(std::size_t offset) const {
+        return planes_[offset < planes_[1].begin ? 0 : offset < planes_[2].begin ? 1 : 2];
+    }
+
+  private:
+    Plane planes_[3];
+};
+
 template <typename Unit>
-void pack_field(const PackField& f, const std::byte* rows, std::size_t row_stride, std::size_t block_bytes,
-                std::size_t blocks, std::size_t n_rows, std::size_t lanes, std::byte* to, std::size_t stride) {
+void pack_field(const PackField& f, const Source& source, std::size_t blocks, std::size_t n_rows, std::size_t lanes,
+                std::byte* to, std::size_t stride) {
     for (std::size_t b = 0; b < blocks; ++b) {
-        const std::byte* block = rows + b * block_bytes + f.offset;
         for (std::size_t u = 0; u < f.count; ++u) {
+            const std::size_t offset = f.offset + u * sizeof(Unit);
+            const Source::Plane& plane = source.plane(offset);
+            const std::byte* in = plane.rows + b * plane.block_bytes + (offset - plane.begin);
             std::byte* out = to + b * stride + u * lanes * sizeof(Unit);
-            const std::byte* in = block + u * sizeof(Unit);
             for (std::size_t r = 0; r < n_rows; ++r) {
                 Unit v;
-                std::memcpy(&v, in + r * row_stride, sizeof v);
+                std::memcpy(&v, in + r * plane.row_stride, sizeof v);
                 if constexpr (sizeof v == 4) {
                     if (f.spread_bits) v = spread(v);
                 }
                 std::memcpy(out + r * sizeof v, &v, sizeof v);
+            }
+        }
+    }
+}
+
+void pack_code_field(const PackField& f, const Source& source, std::size_t blocks, std::size_t n_rows,
+                     std::size_t lanes, std::byte* to, std::size_t stride) {
+    const Source::Plane& plane = source.plane(f.offset);
+    for (std::size_t b = 0; b < blocks; ++b) {
+        for (std::size_t u = 0; u < f.count; u += f.code_bits) {
+            const std::byte* in = plane.rows + b * plane.block_bytes + u * 4;
+            for (std::size_t r = 0; r < n_rows; ++r) {
+                std::uint32_t stream[8], packed[8];
+                std::memcpy(stream, in + r * plane.row_stride, f.code_bits * std::size_t{4});
+                pack_codes(stream, f.code_bits, packed);
+                std::byte* out = to + b * stride + (u * lanes + r) * 4;
+                for (std::size_t i = 0; i < f.code_bits; ++i) std::memcpy(out + i * lanes * 4, &packed[i], 4);
             }
         }
     }
@@ -52,6 +95,10 @@ const PackFormat& pack_format(DType dtype) {
 }
 
 GroupLayout::GroupLayout(const PackFormat& format, std::size_t blocks, std::size_t lanes) {
+    if (const auto affine = affine_type(format.dtype)) {
+        scale_type = affine->scales;
+        runs = static_cast<unsigned>(std::countr_zero(affine->group / 32));
+    }
     bytes = pack_align(blocks * format.record_bytes(lanes));
     for (std::size_t i = 0; i < format.n_fields; ++i) {
         if (format.in_record(i)) {
@@ -70,32 +117,23 @@ std::uint64_t packed_bytes(DType dtype, std::uint64_t rows, std::uint64_t cols, 
     return (rows + lanes - 1) / lanes * layout.bytes;
 }
 
-void pack_groups(DType dtype, std::uint64_t rows, std::uint64_t cols, std::size_t lanes,
-                 std::span<const std::byte> source, std::byte* packed, std::uint64_t first, std::uint64_t last) {
+void pack_groups(DType dtype, std::uint64_t rows, std::uint64_t cols, std::size_t lanes, const WeightPlanes& source,
+                 std::byte* packed, std::uint64_t first, std::uint64_t last) {
     const PackFormat& format = pack_format(dtype);
     const DTypeInfo& info = dtype_info(dtype);
-    const std::size_t blocks = cols / info.block_elems, stride = blocks * info.block_bytes;
+    const std::size_t blocks = cols / info.block_elems;
     const GroupLayout layout(format, blocks, lanes);
     for (std::uint64_t g = first; g < last; ++g) {
         const std::size_t n_rows = std::min<std::size_t>(lanes, rows - g * lanes);
         std::byte* group = packed + g * layout.bytes;
-        const std::byte* in = source.data() + g * lanes * stride;
+        const Source in(info, blocks, source, g * lanes);
         for (std::size_t i = 0; i < format.n_fields; ++i) {
             const PackField& f = format.fields[i];
-            std::byte* to = group + layout.field[i];
-            switch (f.unit) {
-                case 1:
-                    pack_field<std::uint8_t>(f, in, stride, info.block_bytes, blocks, n_rows, lanes, to,
-                                             layout.stride[i]);
-                    break;
-                case 2:
-                    pack_field<std::uint16_t>(f, in, stride, info.block_bytes, blocks, n_rows, lanes, to,
-                                              layout.stride[i]);
-                    break;
-                default:
-                    pack_field<std::uint32_t>(f, in, stride, info.block_bytes, blocks, n_rows, lanes, to,
-                                              layout.stride[i]);
-            }
+            const auto pack = f.code_bits   ? pack_code_field
+                              : f.unit == 1 ? pack_field<std::uint8_t>
+                              : f.unit == 2 ? pack_field<std::uint16_t>
+                                            : pack_field<std::uint32_t>;
+            pack(f, in, blocks, n_rows, lanes, group + layout.field[i], layout.stride[i]);
         }
     }
 }
@@ -112,15 +150,33 @@ void unpack_row(DType dtype, std::uint64_t cols, std::size_t lanes, const std::b
         const PackField& f = format.fields[i];
         for (std::size_t b = 0; b < blocks; ++b) {
             const std::byte* in = group + layout.field[i] + b * layout.stride[i] + lane * f.unit;
-            for (std::size_t u = 0; u < f.count; ++u, in += lanes * f.unit) {
-                std::byte* at = out + b * info.block_bytes + f.offset + u * f.unit;
-                std::memcpy(at, in, f.unit);
-                if (!f.spread_bits) continue;
+            std::byte* at = out + b * info.block_bytes + f.offset;
+            for (std::size_t u = 0; u < f.count; ++u) std::memcpy(at + u * f.unit, in + u * lanes * f.unit, f.unit);
+            if (f.spread_bits) {
                 std::uint32_t v;
                 std::memcpy(&v, at, 4);
                 v = gather(v);
                 std::memcpy(at, &v, 4);
             }
+            for (std::size_t u = 0; f.code_bits && u < f.count; u += f.code_bits) {
+                std::uint32_t words[8], stream[8];
+                std::memcpy(words, at + u * 4, f.code_bits * std::size_t{4});
+                unpack_codes(words, f.code_bits, stream);
+                std::memcpy(at + u * 4, stream, f.code_bits * std::size_t{4});
+            }
+        }
+    }
+}
+
+void join_row(DType dtype, std::uint64_t cols, const WeightPlanes& source, std::uint64_t row, std::byte* out) {
+    const DTypeInfo& info = dtype_info(dtype);
+    const std::size_t blocks = cols / info.block_elems;
+    const Source from(info, blocks, source, row);
+    for (const std::size_t offset : {std::size_t{0}, std::size_t{info.planes.codes},
+                                     std::size_t{info.planes.codes} + info.planes.scales}) {
+        const Source::Plane& plane = from.plane(offset);
+        for (std::size_t b = 0; b < blocks; ++b) {
+            std::memcpy(out + b * info.block_bytes + offset, plane.rows + b * plane.block_bytes, plane.block_bytes);
         }
     }
 }

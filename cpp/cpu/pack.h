@@ -20,7 +20,8 @@ struct PackField {
     std::uint16_t offset;      // in the file's block
     std::uint8_t unit;         // bytes that stay together
     std::uint8_t count;        // units in a block
-    bool spread_bits = false;  // u32 whose bit 4j+i moves to bit j of byte i
+    bool spread_bits = false;    // u32 whose bit 4j+i moves to bit j of byte i
+    std::uint8_t code_bits = 0;  // u32s of a stream of codes: see code_stream.h
 };
 
 struct PackFormat {
@@ -42,7 +43,7 @@ struct PackFormat {
 };
 
 // Fields in the order that kernels read them.
-inline constexpr std::array<PackFormat, 16> kPackFormats{{
+inline constexpr std::array<PackFormat, 16> kBlockFormats{{
     {DType::F32, 1, {{{0, 4, 1}}}},
     {DType::F16, 1, {{{0, 2, 1}}}},
     {DType::BF16, 1, {{{0, 2, 1}}}},
@@ -61,6 +62,21 @@ inline constexpr std::array<PackFormat, 16> kPackFormats{{
     {DType::MXFP4, 2, {{{1, 4, 4}, {0, 1, 1}}}},
 }};
 
+// Of affine types: scale and bias, then the codes of the group, 32 at a time.
+inline constexpr auto kPackFormats = [] {
+    std::array<PackFormat, kBlockFormats.size() + kAffineTypes> rows{};
+    std::size_t n = 0;
+    for (const PackFormat& f : kBlockFormats) rows[n++] = f;
+    for (std::size_t i = 0; i < kAffineTypes; ++i) {
+        const AffineType t = affine_at(i);
+        const DTypeInfo info = affine_row(i);
+        const auto scale = static_cast<std::uint8_t>(info.planes.scales), bits = static_cast<std::uint8_t>(t.bits);
+        const auto words = static_cast<std::uint8_t>(info.planes.codes / 4);
+        rows[n++] = {info.id, 2, {{{info.planes.codes, scale, 2}, {0, 4, words, false, bits}}}};
+    }
+    return rows;
+}();
+
 const PackFormat& pack_format(DType dtype);
 
 constexpr std::size_t pack_align(std::size_t n) { return (n + 63) & ~std::size_t{63}; }
@@ -69,17 +85,27 @@ constexpr std::size_t pack_align(std::size_t n) { return (n + 63) & ~std::size_t
 struct GroupLayout {
     std::array<std::size_t, 4> field{}, stride{};
     std::size_t bytes = 0;
+    DType scale_type = DType::F32;  // of an affine type, and the runs of 32 that share scales, as a power of two
+    unsigned runs = 0;
     GroupLayout(const PackFormat& format, std::size_t blocks, std::size_t lanes);
+};
+
+// Where a row-major weight lies: its blocks, or codes, scales and biases.
+struct WeightPlanes {
+    const std::byte *codes = nullptr, *scales = nullptr, *biases = nullptr;
 };
 
 std::uint64_t packed_bytes(DType dtype, std::uint64_t rows, std::uint64_t cols, std::size_t lanes);
 
 // Packs groups [first, last) of a row-major weight. Rows past the end are zero bytes.
-void pack_groups(DType dtype, std::uint64_t rows, std::uint64_t cols, std::size_t lanes,
-                 std::span<const std::byte> source, std::byte* packed, std::uint64_t first, std::uint64_t last);
+void pack_groups(DType dtype, std::uint64_t rows, std::uint64_t cols, std::size_t lanes, const WeightPlanes& source,
+                 std::byte* packed, std::uint64_t first, std::uint64_t last);
 
 // Restores one row's blocks in the file's format.
 void unpack_row(DType dtype, std::uint64_t cols, std::size_t lanes, const std::byte* packed, std::uint64_t row,
                 std::byte* out);
+
+// Joins the planes of one row to blocks.
+void join_row(DType dtype, std::uint64_t cols, const WeightPlanes& source, std::uint64_t row, std::byte* out);
 
 }  // namespace akunu::cpu

@@ -52,27 +52,57 @@ FileSource::FileSource(std::shared_ptr<const TensorFiles> files, const std::map<
                        bool check)
     : files_(std::move(files)), check_(check) {
     for (const auto& [name, ref] : refs) {
-        const TensorEntry* entry = files_->find_tensor(ref.source);
-        if (!entry) throw ModelFileError("tensor " + quoted(ref.source) + " is missing");
-        if (!dtype_info(entry->dtype).is_weight) {
+        if (!ref.dtype.empty()) {
+            parts_[name] = planar_part(ref);
+            continue;
+        }
+        const TensorEntry& tensor = entry(ref.source);
+        if (!dtype_info(tensor.dtype).is_weight) {
             throw UnsupportedError("tensor " + quoted(ref.source) + " has type '" +
-                                   std::string(dtype_info(entry->dtype).name) + "', which cannot be a weight");
+                                   std::string(dtype_info(tensor.dtype).name) + "', which cannot be a weight");
         }
         // A vector's rows are its elements.
         const bool vector = ref.cols == 0;
-        if (entry->shape.empty() || (vector && entry->shape.size() != 1)) fail_shape(ref);
+        if (tensor.shape.empty() || (vector && tensor.shape.size() != 1)) fail_shape(ref);
         std::uint64_t height = 1;
-        for (std::size_t i = 0; i + (vector ? 0 : 1) < entry->shape.size(); ++i) height *= entry->shape[i];
-        if (!vector && entry->shape.back() != ref.cols) fail_shape(ref);
+        for (std::size_t i = 0; i + (vector ? 0 : 1) < tensor.shape.size(); ++i) height *= tensor.shape[i];
+        if (!vector && tensor.shape.back() != ref.cols) fail_shape(ref);
         if (ref.first_row > height || ref.rows > height - ref.first_row) fail_shape(ref);
-        if (vector) {
-            parts_[name] = {
-                entry, 1, ref.rows, row_bytes(entry->dtype, ref.first_row), row_bytes(entry->dtype, ref.rows), ref.add};
-        } else {
-            const std::uint64_t stride = row_bytes(entry->dtype, ref.cols);
-            parts_[name] = {entry, ref.rows, ref.cols, ref.first_row * stride, ref.rows * stride, ref.add};
-        }
+        Part part{tensor.dtype, vector ? 1 : ref.rows, vector ? ref.rows : ref.cols, ref.add, {}};
+        const std::uint64_t stride = row_bytes(tensor.dtype, vector ? 1 : ref.cols);
+        part.planes[0] = {&tensor, ref.first_row * stride, ref.rows * stride};
+        parts_[name] = part;
     }
+}
+
+const TensorEntry& FileSource::entry(const std::string& name) const {
+    const TensorEntry* found = files_->find_tensor(name);
+    if (!found) throw ModelFileError("tensor " + quoted(name) + " is missing");
+    return *found;
+}
+
+FileSource::Part FileSource::planar_part(const TensorRef& ref) const {
+    const DTypeInfo* info = find_dtype(ref.dtype);
+    if (!info || !info->planar()) throw UnsupportedError("'" + ref.dtype + "' is no type whose weights have scales");
+    Part part{info->id, ref.rows, ref.cols, ref.add, {}};
+    const std::uint64_t blocks = row_bytes(info->id, ref.cols) / info->block_bytes;
+    const auto plane = [&](const std::string& name, DType dtype, std::uint64_t block) {
+        const TensorEntry& tensor = entry(name);
+        const std::uint64_t stride = blocks * block, cols = stride / dtype_info(dtype).block_bytes;
+        if (tensor.dtype != dtype || tensor.shape.size() != 2 || tensor.shape[1] != cols) {
+            throw ModelFileError("tensor " + quoted(name) + " has type '" +
+                                 std::string(dtype_info(tensor.dtype).name) + "' or a shape that is not that of " +
+                                 ref.dtype + " weights: '" + std::string(dtype_info(dtype).name) + "' in " +
+                                 std::to_string(cols) + " columns");
+        }
+        const std::uint64_t height = tensor.shape[0];
+        if (ref.first_row > height || ref.rows > height - ref.first_row) fail_shape(ref);
+        return Plane{&tensor, ref.first_row * stride, ref.rows * stride};
+    };
+    part.planes[0] = plane(ref.source, DType::U32, info->planes.codes);
+    part.planes[1] = plane(ref.scales, info->scale_type, info->planes.scales);
+    if (info->planes.biases != 0) part.planes[2] = plane(ref.biases, info->scale_type, info->planes.biases);
+    return part;
 }
 
 const FileSource::Part& FileSource::part(const std::string& name) const {
@@ -81,44 +111,57 @@ const FileSource::Part& FileSource::part(const std::string& name) const {
     return it->second;
 }
 
-HostTensor FileSource::get(const std::string& name) {
-    const Part& p = part(name);
-    const MappedFile& file = *files_->files()[p.entry->file];
-    const auto bytes = files_->tensor_bytes(*p.entry).subspan(p.offset, p.bytes);
-    if (check_ && !is_finite(p.entry->dtype, bytes)) {
-        throw ModelFileError(file.path() + ": tensor " + quoted(p.entry->name) +
+std::span<const std::byte> FileSource::read(const Plane& plane, DType dtype) const {
+    if (!plane.entry) return {};
+    const auto bytes = files_->tensor_bytes(*plane.entry).subspan(plane.offset, plane.bytes);
+    if (check_ && !is_finite(dtype, bytes)) {
+        throw ModelFileError(files_->files()[plane.entry->file]->path() + ": tensor " + quoted(plane.entry->name) +
                              " holds NaN or an infinity; the file is damaged, fetch it again");
     }
+    return bytes;
+}
+
+HostTensor FileSource::get(const std::string& name) {
+    const Part& p = part(name);
+    const TensorEntry& tensor = *p.planes[0].entry;
+    const DTypeInfo& info = dtype_info(p.dtype);
+    HostTensor t{.dtype = p.dtype, .rows = p.rows, .cols = p.cols, .bytes = read(p.planes[0], tensor.dtype)};
+    t.scales = read(p.planes[1], info.scale_type);
+    t.biases = read(p.planes[2], info.scale_type);
+    const MappedFile& file = *files_->files()[tensor.file];
+    if (info.planar()) return t;
     // A GPU reads floats by fours where they lie; what is aligned to one element only can still be copied there.
-    const DTypeInfo& info = dtype_info(p.entry->dtype);
-    const std::uint64_t at = p.entry->offset + p.offset;
+    const std::uint64_t at = tensor.offset + p.planes[0].offset;
     const bool blocks = info.block_elems > 1;
     if (p.add == 0 && (blocks || at % (4 * info.block_bytes) == 0)) {
-        return {p.entry->dtype, p.rows, p.cols, bytes, file.bytes()};
+        t.mapping = file.bytes();
+        return t;
     }
-    if (p.add == 0 && at % info.block_bytes == 0) return {p.entry->dtype, p.rows, p.cols, bytes};
+    if (p.add == 0 && at % info.block_bytes == 0) return t;
     const std::uint64_t n = p.rows * p.cols;
     auto& copy = copies_[name];
     if (p.add == 0) {
-        copy.resize((bytes.size() + sizeof(float) - 1) / sizeof(float));
-        std::memcpy(copy.data(), bytes.data(), bytes.size());
-        return {p.entry->dtype, p.rows, p.cols, std::as_bytes(std::span(copy)).first(bytes.size())};
+        copy.resize((t.bytes.size() + sizeof(float) - 1) / sizeof(float));
+        std::memcpy(copy.data(), t.bytes.data(), t.bytes.size());
+        t.bytes = std::as_bytes(std::span(copy)).first(t.bytes.size());
+        return t;
     }
     copy.resize(n);
-    dequantize_row(p.entry->dtype, bytes.data(), copy.data(), n);
+    dequantize_row(p.dtype, t.bytes.data(), copy.data(), n);
     for (float& value : copy) value += p.add;
-    return {DType::F32, p.rows, p.cols, std::as_bytes(std::span(copy))};
+    return {.dtype = DType::F32, .rows = p.rows, .cols = p.cols, .bytes = std::as_bytes(std::span(copy))};
 }
 
 void FileSource::done(const std::string& name) {
-    const Part& p = part(name);
     copies_.erase(name);
-    files_->files()[p.entry->file]->drop(p.entry->offset + p.offset, p.bytes);
+    for (const Plane& plane : part(name).planes) {
+        if (plane.entry) files_->files()[plane.entry->file]->drop(plane.entry->offset + plane.offset, plane.bytes);
+    }
 }
 
 std::uint64_t FileSource::total_bytes() const {
     std::uint64_t n = 0;
-    for (const auto& [name, p] : parts_) n += p.bytes;
+    for (const auto& [name, p] : parts_) n += p.bytes();
     return n;
 }
 

@@ -1,9 +1,12 @@
 // Weights from the files of a model, whatever their format.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,6 +23,8 @@ struct TensorRef {
     std::uint64_t rows = 0;
     std::uint64_t cols = 0;
     float add = 0;  // to every element: norms that a file stores less 1
+    // Of a planar type: its name, and the tensors of the other planes; `source` has the codes.
+    std::string dtype = {}, scales = {}, biases = {};
 };
 
 class FileSource final : public WeightSource {
@@ -36,13 +41,23 @@ class FileSource final : public WeightSource {
     std::uint64_t total_bytes() const override;
 
   private:
+    // Rows of a tensor.
+    struct Plane {
+        const TensorEntry* entry = nullptr;
+        std::uint64_t offset = 0, bytes = 0;  // in the tensor
+    };
     struct Part {
-        const TensorEntry* entry;
+        DType dtype;
         std::uint64_t rows, cols;
-        std::uint64_t offset, bytes;  // in the tensor
         float add;
+        std::array<Plane, 3> planes;  // as HostTensor's; those of most types are one
+        std::uint64_t bytes() const { return planes[0].bytes + planes[1].bytes + planes[2].bytes; }
     };
     const Part& part(const std::string& name) const;
+    const TensorEntry& entry(const std::string& name) const;
+    Part planar_part(const TensorRef& ref) const;
+    // The bytes, looked through for NaN and infinities as `dtype` where that is asked for.
+    std::span<const std::byte> read(const Plane& plane, DType dtype) const;
 
     std::shared_ptr<const TensorFiles> files_;
     bool check_;

@@ -29,6 +29,8 @@ Emitter::Command& Emitter::Command::weight(const Weight& w) {
     return buffer(w.data);
 }
 
+Emitter::Command& Emitter::Command::planes(const Weight& w) { return buffer(w.scales).buffer(w.biases); }
+
 Emitter::Command& Emitter::Command::input(const Act& x, std::uint32_t format) {
     cmd().input_format = format;
     return buffer(x.in(format));
@@ -102,6 +104,7 @@ void Emitter::matmul(std::string name, int layer, const Act& x, const Weight& w,
         .weight(w)
         .buffer(y)
         .buffer(o.bias)
+        .planes(w)
         .shape(shape_of(n, k))
         .params(MatmulParams{.rows = 0,
                              .n = n,

@@ -34,6 +34,7 @@ class Emitter : public PlanContext {
         Command(Emitter& emitter, std::size_t index) : emitter_(emitter), index_(index) {}
         Command& buffer(const Binding& b);
         Command& weight(const Weight& w);
+        Command& planes(const Weight& w);  // the others of a planar type
         Command& input(const Act& x, std::uint32_t format);
         Command& act(const Act& out) { return buffer(out.f32).buffer(out.compact); }
         Command& kv(DType dtype);

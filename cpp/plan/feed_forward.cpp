@@ -33,7 +33,9 @@ class FeedForwardBlock final : public Block {
     }
 
   private:
-    bool fuses_gate_up() const { return gate_.dtype == up_.dtype && gate_.packed == up_.packed; }
+    bool fuses_gate_up() const {
+        return gate_.dtype == up_.dtype && gate_.packed == up_.packed && !gate_.scales && !up_.scales;
+    }
 
     // ffn = act(gate(norm(h))) * up(norm(h))
     void gate_up(Emitter& e, Phase phase) const {

@@ -38,7 +38,7 @@ Weight Loader::matmul(const std::string& name, std::uint64_t rows, std::uint64_t
         owned_bytes_ += w.data.buffer.size;
         source_.done(name);
     }
-    loaded(t.bytes.size());
+    loaded(t.total_bytes());
     return w;
 }
 
@@ -46,7 +46,7 @@ Weight Loader::lookup(const std::string& name, std::uint64_t rows, std::uint64_t
     const HostTensor t = tensor(name, rows, cols);
     Weight w = device_.map_weight(t);
     mapped_bytes_ += w.bytes();
-    loaded(t.bytes.size());
+    loaded(t.total_bytes());
     return w;
 }
 

@@ -64,6 +64,7 @@ void Model::embed(Emitter& e) const {
         .weight(embedding_)
         .buffer(e.activations.f32("hidden"))
         .buffer(e.step.rows)
+        .planes(embedding_)
         .shape(std::to_string(config_.dim))
         .params(EmbedParams{.rows = 0,
                             .step = 0,

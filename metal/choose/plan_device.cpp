@@ -49,8 +49,17 @@ void PlanDevice::release(Buffer& buffer) {
 }
 
 Weight PlanDevice::prepare_weight(const HostTensor& t) {
-    auto* p = const_cast<std::byte*>(t.bytes.data());
-    return {t.dtype, t.rows, t.cols, {{p, p, p, t.bytes.size()}, 0}, false, true};
+    const auto view = [](std::span<const std::byte> bytes) {
+        auto* p = const_cast<std::byte*>(bytes.data());
+        return Binding{{p, p, p, bytes.size()}, 0};
+    };
+    return {.dtype = t.dtype,
+            .rows = t.rows,
+            .cols = t.cols,
+            .data = view(t.bytes),
+            .scales = view(t.scales),
+            .biases = view(t.biases),
+            .mapped = true};
 }
 
 std::unique_ptr<Program> PlanDevice::compile(DispatchTable table) {

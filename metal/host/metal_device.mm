@@ -118,11 +118,20 @@ void MetalDevice::download(const Binding& from, std::span<std::byte> bytes) {
 }
 
 Weight MetalDevice::prepare_weight(const HostTensor& t) {
-    Weight mapped{t.dtype, t.rows, t.cols, {}, false, true};
-    if (!t.mapping.empty() && impl_->memory.map(t.bytes, t.mapping, mapped.data)) return mapped;
-    const Buffer buffer = impl_->memory.allocate(t.bytes.size(), MemoryKind::kDevice);
-    upload({buffer, 0}, t.bytes);
-    return {t.dtype, t.rows, t.cols, {buffer, 0}, false};
+    Weight w{.dtype = t.dtype, .rows = t.rows, .cols = t.cols, .mapped = true};
+    if (!t.mapping.empty() && impl_->memory.map(t.bytes, t.mapping, w.data)) return w;
+    // Planes lie one behind the other, each aligned to what kernels read at a time.
+    constexpr std::uint64_t kAligned = 64;
+    const auto padded = [](std::span<const std::byte> b) { return (b.size() + kAligned - 1) / kAligned * kAligned; };
+    w.mapped = false;
+    w.data = {impl_->memory.allocate(t.scales.empty() ? t.bytes.size() : padded(t.bytes) + padded(t.scales) + padded(t.biases), MemoryKind::kDevice), 0};
+    upload(w.data, t.bytes);
+    if (t.scales.empty()) return w;
+    w.scales = {w.data.buffer, padded(t.bytes)};
+    w.biases = {w.data.buffer, w.scales.offset + padded(t.scales)};
+    upload(w.scales, t.scales);
+    upload(w.biases, t.biases);
+    return w;
 }
 
 Weight MetalDevice::map_weight(const HostTensor& t) {

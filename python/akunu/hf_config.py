@@ -19,6 +19,7 @@ from akunu.config import ModelConfig, ModelSpec
 from akunu.config_numbers import DecoderSizes, Numbers, decoder_sizes, shown
 from akunu.errors import ModelFileError, UnsupportedError
 from akunu.hf_models import ACTIVATIONS, HF_MODELS, HF_NEUTRAL, HfModel
+from akunu.quantized import join_planes, with_planes
 from akunu.rotary import inverse_frequencies, llama3, longrope_scale, yarn, yarn_scale
 from akunu.tensor_map import TensorInfo, TensorRef, by_name, map_tensors
 
@@ -64,8 +65,8 @@ def resolve_hf(
     numbers = _Config(config, row.defaults, model_type)
     sizes = decoder_sizes(numbers)
     _check_activation(config, row, arch)
-    found = by_name(tensors)
-    refs = _map(config, found, row, arch, sizes, model_type)
+    found = join_planes(config, by_name(tensors))
+    refs = with_planes(_map(config, found, row, arch, sizes, model_type), found)
     vocab_size = refs["token_embedding"].n_rows
     layer_window = _layer_windows(config, numbers, row, sizes.n_layers)
     context_length = numbers.integer("context_length")
@@ -168,12 +169,6 @@ def _text_config(config: Mapping[str, object]) -> Mapping[str, object]:
 
 
 def _refuse_unknown_features(config: Mapping[str, object]) -> None:
-    for key in ("quantization", "quantization_config"):
-        if config.get(key) is not None:
-            raise UnsupportedError(
-                f"config.json: {key}: the weights are quantized, {shown(config[key])}, "
-                "which is not supported; use a checkpoint of F32, F16 or BF16, or a GGUF file"
-            )
     for key, neutral in HF_NEUTRAL.items():
         value = config.get(key)
         if value is not None and value not in neutral:

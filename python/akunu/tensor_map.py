@@ -31,7 +31,8 @@ class TensorRef:
     """Where a canonical tensor lies: rows `first_row` to `first_row + n_rows` of tensor `source`.
 
     A vector (norm, bias) has one element a row, and `n_cols` 0. `add` is added to every element: some files
-    hold the weights of a norm less 1.
+    hold the weights of a norm less 1. Of a quantized matrix in several tensors, `dtype` is the type that they
+    make, `source` has the codes, and `scales` and `biases` are the others.
     """
 
     source: str
@@ -39,6 +40,9 @@ class TensorRef:
     n_rows: int
     n_cols: int
     add: float = 0.0
+    dtype: str = ""
+    scales: str = ""
+    biases: str = ""
 
 
 def by_name(tensors: Sequence[TensorInfo]) -> dict[str, TensorInfo]:

@@ -72,6 +72,7 @@ struct Buffer {
     std::unique_ptr<lab::GuardedMemory> memory;  // of all but weights
     std::string original;                        // of an array that must not change
     bool constant = false;
+    lab::SplitWeight host;
     Weight weight;
     DeviceBuffer packed;
     std::uint32_t rows = 0, dim = 0;  // of an activation
@@ -126,11 +127,12 @@ class Problem {
             const auto* data = reinterpret_cast<const std::byte*>(b.original.data());
             b.memory = std::make_unique<lab::GuardedMemory>(device_, data, b.original.size());
         } else if (kind == "weight") {
-            const DType dtype = dtype_named(in.string()).id;
+            const DTypeInfo& info = dtype_named(in.string());
             const std::uint32_t rows = in.u32(), cols = in.u32(), prepared = in.u32();
             b.original = in.bytes();
             const auto* data = reinterpret_cast<const std::byte*>(b.original.data());
-            const HostTensor tensor{dtype, rows, cols, {data, b.original.size()}};
+            b.host = {info, data, b.original.size()};
+            const HostTensor tensor = b.host.tensor(info.id, rows, cols);
             b.weight = prepared ? device_.prepare_weight(tensor) : device_.map_weight(tensor);
             if (prepared) b.packed = DeviceBuffer(device_, b.weight.data.buffer);
         } else if (kind == "activation") {
@@ -162,6 +164,7 @@ class Problem {
             }
             binding = b.weight.data;
             cmd.add_weight(b.weight.dtype, b.weight.packed);
+            lab::bind_planes(cmd, b.weight);
             cmd.input_format = device_.matmul_input(cmd.weight);
         }
         const std::string params = in.string();

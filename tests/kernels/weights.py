@@ -35,9 +35,22 @@ def dtype_row(name: str) -> dict[str, Any]:
     return next(row for row in _core.dtypes() if row["name"] == name)
 
 
+#: Of the affine types, whose kernels differ by the number of bits alone: each of these, with groups and types of
+#: scales in turn.
+_AFFINE = (
+    "mlx_q2_g128_bf16",
+    "mlx_q3_g32_f16",
+    "mlx_q4_g64_bf16",
+    "mlx_q5_g128_f16",
+    "mlx_q6_g64_f32",
+    "mlx_q8_g32_bf16",
+)
+
+
 def weight_dtypes() -> list[str]:
-    """Every type that a weight may have."""
-    return [row["name"] for row in _core.dtypes() if row["is_weight"]]
+    """Every type that a weight may have; of those that differ by data alone, some."""
+    names = [row["name"] for row in _core.dtypes() if row["is_weight"]]
+    return [name for name in names if not name.startswith("mlx_q") or name in _AFFINE]
 
 
 def is_float(dtype: str) -> bool:
@@ -68,9 +81,28 @@ def random_weight(
     for offset, scale in _HALVES.get(dtype, {}).items():
         sizes = (scale * sigma * rng.uniform(0.5, 1.5, n)).astype(np.float16)
         blocks[:, offset : offset + 2] = sizes[:, None].view(np.uint8)
+    if row["planes"][2]:
+        _set_affine(rng, blocks, row, sigma)
     if dtype == "mxfp4":
         blocks[:, 0] = np.clip(np.rint(127 + np.log2(sigma / 3)) + rng.integers(-2, 3, n), 0, 254)
     return Weight(dtype, blocks.reshape(-1), rows, cols, prepared)
+
+
+def _set_affine(
+    rng: np.random.Generator, blocks: npt.NDArray[np.uint8], row: dict[str, Any], sigma: float
+) -> None:
+    """Scales and biases, so that the codes are about the middle."""
+    codes, scale_bytes, _ = row["planes"]
+    most = (1 << codes * 8 // row["block_elems"]) - 1
+    scales = (sigma * 3.5 / most * rng.uniform(0.5, 1.5, len(blocks))).astype(np.float32)
+    biases = (-scales * most * rng.uniform(0.4, 0.6, len(blocks))).astype(np.float32)
+    for i, values in enumerate((scales, biases)):
+        if row["scale_type"] == "bf16":
+            raw = (values.view(np.uint32) >> 16).astype("<u2")
+        else:
+            raw = values.astype({"f16": "<f2", "f32": "<f4"}[row["scale_type"]])
+        at = codes + i * scale_bytes
+        blocks[:, at : at + scale_bytes] = raw[:, None].view(np.uint8)
 
 
 def row_slice(weight: Weight, rows: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.float32]:

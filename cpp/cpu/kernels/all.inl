@@ -19,6 +19,7 @@
 // Order matters: each file uses the ones before it.
 // clang-format off
 #include "cpu/kernels/formats.inl"
+#include "cpu/kernels/affine.inl"
 #include "cpu/kernels/kv_cache.inl"
 #include "cpu/kernels/elementwise.inl"
 #include "cpu/kernels/panels.inl"

@@ -147,6 +147,7 @@ static void embed(const DispatchCmd& cmd, const std::byte* params, const Worker&
     auto* h = cmd.buffers[2].as<float>();
     const auto* where = cmd.buffers[3].as<Row>();
     const std::size_t bytes = row_bytes(cmd.weight, p.dim);
+    const WeightPlanes planes{table, cmd.buffers[4].as<std::byte>(), cmd.buffers[5].as<std::byte>()};
     const vf scale = set1(p.scale);
     auto rows = worker.claim(p.rows, 8 * std::uint64_t{p.dim});
     while (rows.next()) {
@@ -156,6 +157,9 @@ static void embed(const DispatchCmd& cmd, const std::byte* params, const Worker&
             const std::byte* row = table + id * bytes;
             if (cmd.packed) {
                 unpack_row(cmd.weight, p.dim, L, table, id, worker.scratch);
+                row = worker.scratch;
+            } else if (planes.scales) {
+                join_row(cmd.weight, p.dim, planes, id, worker.scratch);
                 row = worker.scratch;
             }
             float* out = h + r * p.dim;

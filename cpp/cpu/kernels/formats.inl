@@ -24,7 +24,9 @@ static inline const T* opaque(const T* p) {
 // The fields of a group's first block, or of a later one.
 struct Fields {
     const std::uint8_t* p[4];
-    Fields(const std::byte* group, const GroupLayout& layout) {
+    DType scale_type;
+    unsigned runs;
+    Fields(const std::byte* group, const GroupLayout& layout) : scale_type(layout.scale_type), runs(layout.runs) {
         for (int i = 0; i < 4; ++i) p[i] = reinterpret_cast<const std::uint8_t*>(group) + layout.field[i];
     }
     template <int kField>

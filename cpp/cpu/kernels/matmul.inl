@@ -128,7 +128,9 @@ static constexpr IntegerFormat kIntegerFormats[] = {
     IntegerFormat::of<FormatQ5_1>(),  IntegerFormat::of<FormatQ8_0>(),   IntegerFormat::of<FormatQ2_K>(),
     IntegerFormat::of<FormatQ3_K>(),  IntegerFormat::of<FormatQ4_K>(),   IntegerFormat::of<FormatQ5_K>(),
     IntegerFormat::of<FormatQ6_K>(),  IntegerFormat::of<FormatIQ4_NL>(), IntegerFormat::of<FormatIQ4_XS>(),
-    IntegerFormat::of<FormatMXFP4>(),
+    IntegerFormat::of<FormatMXFP4>(),    IntegerFormat::of<FormatAffine<2>>(), IntegerFormat::of<FormatAffine<3>>(),
+    IntegerFormat::of<FormatAffine<4>>(), IntegerFormat::of<FormatAffine<5>>(), IntegerFormat::of<FormatAffine<6>>(),
+    IntegerFormat::of<FormatAffine<8>>(),
 };
 
 struct FloatFormat {
@@ -159,6 +161,9 @@ static constexpr FloatFormat kFloatFormats[] = {
 
 template <typename Format, std::size_t N>
 static const Format* find_format(const Format (&formats)[N], DType weight) {
+    if (const auto affine = affine_type(weight)) {
+        weight = affine_dtype({affine->bits, kAffineGroups[0], kAffineScales[0]});
+    }
     for (const Format& f : formats) {
         if (f.type == weight) return &f;
     }
@@ -220,6 +225,10 @@ static void matmul_panels(const MatmulParams& p, const Form& form, const std::by
         });
 }
 
+static inline GroupLayout layout_of(const DispatchCmd& cmd, std::size_t k) {
+    return {pack_format(cmd.weight), k / dtype_info(cmd.weight).block_elems, L};
+}
+
 // What a packed group costs a tile of tokens, as Worker::claim counts it: its bytes, or, for several tokens, products.
 static inline std::uint64_t group_cost(std::size_t group_bytes, std::size_t rows) {
     return group_bytes * std::max<std::size_t>(1, rows / 4);
@@ -231,7 +240,7 @@ static void matmul_q8(const DispatchCmd& cmd, const std::byte* params, const Wor
     const auto* x = cmd.buffers[0].as<std::byte>();
     const auto* w = cmd.buffers[1].as<std::byte>();
     const Epilogue out(cmd, p);
-    const GroupLayout layout(pack_format(cmd.weight), p.k / format.bytes.block, L);
+    const GroupLayout layout = layout_of(cmd, p.k);
     if (p.rows >= kPanelTokens) {
         return matmul_panels(p, ByteForm(format.bytes, layout, x, p.k), w, layout.bytes, out, worker);
     }
@@ -254,7 +263,7 @@ static void matmul_f32(const DispatchCmd& cmd, const std::byte* params, const Wo
     const auto* x = cmd.buffers[0].as<float>();
     const auto* w = cmd.buffers[1].as<std::byte>();
     const Epilogue out(cmd, p);
-    const GroupLayout layout(pack_format(cmd.weight), p.k, L);
+    const GroupLayout layout = layout_of(cmd, p.k);
     if (p.rows >= kPanelTokens) {
         return matmul_panels(p, FloatForm(format.fill, x, p.k), w, layout.bytes, out, worker);
     }
@@ -352,7 +361,7 @@ static void gate_up_panels(const DispatchCmd& cmd, const GateUpParams& p, const 
 static void gate_up_q8(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
     const auto& p = params_as<GateUpParams>(params);
     const IntegerFormat& format = *find_format(kIntegerFormats, cmd.weight);
-    const GroupLayout layout(pack_format(cmd.weight), p.k / format.bytes.block, L);
+    const GroupLayout layout = layout_of(cmd, p.k);
     const auto* x = cmd.buffers[0].as<std::byte>();
     if (p.rows >= kPanelTokens) {
         return gate_up_panels(cmd, p, ByteForm(format.bytes, layout, x, p.k), layout.bytes, worker);
@@ -366,7 +375,7 @@ static void gate_up_q8(const DispatchCmd& cmd, const std::byte* params, const Wo
 static void gate_up_f32(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
     const auto& p = params_as<GateUpParams>(params);
     const FloatFormat& format = *find_format(kFloatFormats, cmd.weight);
-    const GroupLayout layout(pack_format(cmd.weight), p.k, L);
+    const GroupLayout layout = layout_of(cmd, p.k);
     const auto* x = cmd.buffers[0].as<float>();
     if (p.rows >= kPanelTokens) {
         return gate_up_panels(cmd, p, FloatForm(format.fill, x, p.k), layout.bytes, worker);
