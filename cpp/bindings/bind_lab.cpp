@@ -151,6 +151,7 @@ class Lab {
             for (std::size_t c = 0; c < copies; ++c) {
                 DispatchCmd cmd = base;
                 for (std::size_t i = 0; i < buffers.size(); ++i) bind(lab, cmd, buffers[i], i, c);
+                lab::all_buffers(cmd);
                 args.keys = lab::keys_of(cmd, args);
                 table.commands.push_back(cmd);
                 table.labels.push_back({op, "", -1, {}});

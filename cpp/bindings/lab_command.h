@@ -73,15 +73,17 @@ struct SplitWeight {
         const std::size_t sizes[3] = {info.planar() ? info.planes.codes : info.block_bytes, info.planes.scales,
                                       info.planes.biases};
         for (std::uint64_t at = 0; at < bytes;) {
-            for (int i = 0; i < 3; at += sizes[i++]) planes[i].insert(planes[i].end(), blocks + at, blocks + at + sizes[i]);
+            for (int i = 0; i < 3; at += sizes[i++])
+                planes[i].insert(planes[i].end(), blocks + at, blocks + at + sizes[i]);
         }
     }
     HostTensor tensor(DType dtype, std::uint64_t rows, std::uint64_t cols) const {
-        return {.dtype = dtype, .rows = rows, .cols = cols, .bytes = planes[0], .scales = planes[1], .biases = planes[2]};
+        return {
+            .dtype = dtype, .rows = rows, .cols = cols, .bytes = planes[0], .scales = planes[1], .biases = planes[2]};
     }
 };
 
-// Binds a weight's other planes where its op has places for them.
+// Binds a weight's other planes where its op has places for them; `all_buffers` follows, once all are bound.
 inline void bind_planes(DispatchCmd& cmd, const Weight& w) {
     const OpInfo& op = op_info(cmd.op);
     for (std::size_t i = 0; w.scales && i < op.buffers.size(); ++i) {
@@ -89,6 +91,8 @@ inline void bind_planes(DispatchCmd& cmd, const Weight& w) {
         if (op.buffers[i].name == "biases") cmd.buffers[i] = w.biases;
     }
 }
+
+inline void all_buffers(DispatchCmd& cmd) { cmd.n_buffers = static_cast<std::uint8_t>(op_info(cmd.op).buffers.size()); }
 
 // A buffer's memory on a device, with guards on both sides.
 class GuardedMemory {

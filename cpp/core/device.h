@@ -32,7 +32,7 @@ struct Weight {
     std::uint64_t cols = 0;
     Binding data = {};
     Binding scales = {}, biases = {};  // the other planes of a planar type that is not packed
-    bool packed = false;  // in the device's own layout; otherwise as in the file
+    bool packed = false;               // in the device's own layout; otherwise as in the file
     bool mapped = false;  // reads the host bytes in place: their mapping must stay, and there is nothing to release
     explicit operator bool() const { return rows != 0; }
     std::uint64_t bytes() const { return rows * row_bytes(dtype, cols); }

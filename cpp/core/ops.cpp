@@ -58,19 +58,15 @@ constexpr FieldInfo kSampleFields[] = {FIELD(SampleParams, rows), FIELD(SamplePa
 #undef FIELD
 
 // Of weights of a planar type, `weight` are the codes.
-constexpr BufferInfo kEmbedBuffers[] = {{"history", R}, {"weight", R},           {"hidden", W},
-                                        {"rows", R},    {"scales", R, kOptional}, {"biases", R, kOptional}};
+constexpr BufferInfo kEmbedBuffers[] = {{"history", R},           {"weight", R},           {"hidden", W}, {"rows", R},
+                                        {"scales", R, kOptional}, {"biases", R, kOptional}};
 constexpr BufferInfo kRopeTableBuffers[] = {{"inv_freq", R}, {"table", W}, {"rows", R}};
 constexpr BufferInfo kNormBuffers[] = {
     {"x", R}, {"weight", R}, {"out_f32", W, kOptional}, {"out_compact", W, kOptional}, {"logit_rows", R, kOptional}};
 constexpr BufferInfo kNormAddBuffers[] = {{"x", R}, {"weight", R}, {"hidden", RW}};
 constexpr BufferInfo kQuantizeBuffers[] = {{"x", R}, {"out_f32", W, kOptional}, {"out_compact", W, kOptional}};
-constexpr BufferInfo kMatmulBuffers[] = {{"x", R},
-                                         {"weight", R},
-                                         {"y", RW},
-                                         {"bias", R, kOptional},
-                                         {"scales", R, kOptional},
-                                         {"biases", R, kOptional}};
+constexpr BufferInfo kMatmulBuffers[] = {
+    {"x", R}, {"weight", R}, {"y", RW}, {"bias", R, kOptional}, {"scales", R, kOptional}, {"biases", R, kOptional}};
 constexpr BufferInfo kGateUpBuffers[] = {
     {"x", R}, {"gate", R}, {"up", R}, {"out_f32", W, kOptional}, {"out_compact", W, kOptional}};
 constexpr BufferInfo kNormQkvBuffers[] = {

@@ -1,5 +1,5 @@
-// The order of a packed weight's codes. A file's is a dense stream of bits, least significant first. Packed, 32 codes of
-// b bits are b words, whose bytes i belong to the elements 4j + i:
+// The order of a packed weight's codes. A file's is a dense stream of bits, least significant first. Packed, 32 codes
+// of b bits are b words, whose bytes i belong to the elements 4j + i:
 //
 //   b = 8              word j is quad j, the codes of elements 4j..4j+3
 //   b & 4   4 words    nibbles: bits 0..3 of quad j, and those of quad j + 4 above them

@@ -172,8 +172,8 @@ void join_row(DType dtype, std::uint64_t cols, const WeightPlanes& source, std::
     const DTypeInfo& info = dtype_info(dtype);
     const std::size_t blocks = cols / info.block_elems;
     const Source from(info, blocks, source, row);
-    for (const std::size_t offset : {std::size_t{0}, std::size_t{info.planes.codes},
-                                     std::size_t{info.planes.codes} + info.planes.scales}) {
+    for (const std::size_t offset :
+         {std::size_t{0}, std::size_t{info.planes.codes}, std::size_t{info.planes.codes} + info.planes.scales}) {
         const Source::Plane& plane = from.plane(offset);
         for (std::size_t b = 0; b < blocks; ++b) {
             std::memcpy(out + b * info.block_bytes + offset, plane.rows + b * plane.block_bytes, plane.block_bytes);

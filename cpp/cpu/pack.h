@@ -17,9 +17,9 @@
 namespace akunu::cpu {
 
 struct PackField {
-    std::uint16_t offset;      // in the file's block
-    std::uint8_t unit;         // bytes that stay together
-    std::uint8_t count;        // units in a block
+    std::uint16_t offset;        // in the file's block
+    std::uint8_t unit;           // bytes that stay together
+    std::uint8_t count;          // units in a block
     bool spread_bits = false;    // u32 whose bit 4j+i moves to bit j of byte i
     std::uint8_t code_bits = 0;  // u32s of a stream of codes: see code_stream.h
 };

@@ -90,10 +90,9 @@ FileSource::Part FileSource::planar_part(const TensorRef& ref) const {
         const TensorEntry& tensor = entry(name);
         const std::uint64_t stride = blocks * block, cols = stride / dtype_info(dtype).block_bytes;
         if (tensor.dtype != dtype || tensor.shape.size() != 2 || tensor.shape[1] != cols) {
-            throw ModelFileError("tensor " + quoted(name) + " has type '" +
-                                 std::string(dtype_info(tensor.dtype).name) + "' or a shape that is not that of " +
-                                 ref.dtype + " weights: '" + std::string(dtype_info(dtype).name) + "' in " +
-                                 std::to_string(cols) + " columns");
+            throw ModelFileError("tensor " + quoted(name) + " has type '" + std::string(dtype_info(tensor.dtype).name) +
+                                 "' or a shape that is not that of " + ref.dtype + " weights: '" +
+                                 std::string(dtype_info(dtype).name) + "' in " + std::to_string(cols) + " columns");
         }
         const std::uint64_t height = tensor.shape[0];
         if (ref.first_row > height || ref.rows > height - ref.first_row) fail_shape(ref);

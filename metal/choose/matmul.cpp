@@ -14,17 +14,35 @@ namespace {
 
 constexpr std::uint32_t kWideRows = 32768;  // a vocabulary: more rows share a load of x
 
-constexpr std::uint16_t kRowsAreVectors = 0, kRowsPerSimd = 1, kKSplit = 2;  // function constants
+// Function constants.
+constexpr std::uint16_t kRowsAreVectors = 0, kRowsPerSimd = 1, kKSplit = 2, kMlxGroup = 3, kMlxScaleType = 4;
+
+// What a weight type's functions are named by: those of an affine type by its number of bits.
+std::string kernel_name(DType weight) {
+    if (const auto affine = affine_type(weight)) return "mlx_q" + std::to_string(affine->bits);
+    return std::string(dtype_info(weight).name);
+}
 
 Pass pass_of(const char* function, DType weight, std::uint32_t k) {
     Pass pass;
-    pass.function = std::string(function) + '_' + std::string(dtype_info(weight).name);
+    pass.function = std::string(function) + '_' + kernel_name(weight);
     pass.constants.push_back({Constant::Type::kBool, kRowsAreVectors, k % 4 == 0});
     return pass;
 }
 
+// What the functions of an affine type have besides.
+Pass with_groups(Pass pass, DType weight) {
+    if (const auto affine = affine_type(weight)) {
+        pass.constants.push_back({Constant::Type::kUint, kMlxGroup, affine->group});
+        pass.constants.push_back({Constant::Type::kUint, kMlxScaleType, static_cast<std::uint32_t>(affine->scales)});
+    }
+    return pass;
+}
+
 // Elements that a SIMD-group takes at a time: its lanes' slices.
-std::uint32_t step_of(DType weight) { return kSimdWidth * (dtype_info(weight).block_elems == 256 ? 32 : 16); }
+std::uint32_t step_of(DType weight) {
+    return kSimdWidth * (affine_type(weight) || dtype_info(weight).block_elems == 256 ? 32 : 16);
+}
 
 // How a GEMV's threadgroup divides the work.
 struct Geometry {
@@ -111,13 +129,16 @@ Pass embed_pass(const EmbedParams& p, DType weight) {
 
 std::optional<KernelChoice> choose_matmul(const DispatchCmd& cmd, const Chip& chip) {
     if (!dtype_info(cmd.weight).is_weight || cmd.packed) return std::nullopt;
+    if (dtype_info(cmd.weight).planar() && cmd.op != Op::kEmbed && cmd.op != Op::kMatmul) return std::nullopt;
     if (cmd.last_weight != cmd.weight && !takes_mixed(cmd)) return std::nullopt;
     switch (cmd.op) {
         case Op::kEmbed:
-            return KernelChoice{.passes = {embed_pass(params_of<EmbedParams>(cmd), cmd.weight)}};
+            return KernelChoice{
+                .passes = {with_groups(embed_pass(params_of<EmbedParams>(cmd), cmd.weight), cmd.weight)}};
         case Op::kMatmul: {
             const auto p = params_of<MatmulParams>(cmd);
-            return KernelChoice{.passes = {matmul_pass(false, cmd.weight, p.rows, p.n, p.k, chip)}};
+            return KernelChoice{
+                .passes = {with_groups(matmul_pass(false, cmd.weight, p.rows, p.n, p.k, chip), cmd.weight)}};
         }
         case Op::kGateUp: {
             const auto p = params_of<GateUpParams>(cmd);

@@ -124,7 +124,10 @@ Weight MetalDevice::prepare_weight(const HostTensor& t) {
     constexpr std::uint64_t kAligned = 64;
     const auto padded = [](std::span<const std::byte> b) { return (b.size() + kAligned - 1) / kAligned * kAligned; };
     w.mapped = false;
-    w.data = {impl_->memory.allocate(t.scales.empty() ? t.bytes.size() : padded(t.bytes) + padded(t.scales) + padded(t.biases), MemoryKind::kDevice), 0};
+    w.data = {impl_->memory.allocate(
+                  t.scales.empty() ? t.bytes.size() : padded(t.bytes) + padded(t.scales) + padded(t.biases),
+                  MemoryKind::kDevice),
+              0};
     upload(w.data, t.bytes);
     if (t.scales.empty()) return w;
     w.scales = {w.data.buffer, padded(t.bytes)};

@@ -1,13 +1,13 @@
 """Quantized weights of a folder: which tensors belong together, and the type that they make.
 
-MLX stores a quantized matrix `x` as `x.weight` (codes, uint32), `x.scales` and `x.biases`, with the numbers of
-bits and of elements that share a scale in `config.json`, for the model and, by name, for modules of their own.
+MLX stores a quantized matrix `x` as `x.weight` (codes, uint32), `x.scales` and `x.biases`; the numbers of
+bits, and of elements that share a scale, are in `config.json`, for the model and for single modules by name.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from akunu.config_numbers import shown
@@ -33,9 +33,7 @@ class Matrix:
     biases: str
 
 
-def join_planes(
-    config: Mapping[str, object], tensors: Mapping[str, TensorInfo]
-) -> dict[str, TensorInfo]:
+def join_planes(config: Mapping[str, object], tensors: Mapping[str, TensorInfo]) -> dict[str, TensorInfo]:
     """A folder's tensors, with one `Matrix` for the tensors of each quantized one.
 
     Parameters
@@ -86,9 +84,7 @@ def with_planes(refs: Mapping[str, TensorRef], tensors: Mapping[str, TensorInfo]
     for name, ref in refs.items():
         matrix = tensors[ref.source]
         if isinstance(matrix, Matrix):
-            ref = dataclasses.replace(
-                ref, dtype=matrix.dtype, scales=matrix.scales, biases=matrix.biases
-            )
+            ref = dataclasses.replace(ref, dtype=matrix.dtype, scales=matrix.scales, biases=matrix.biases)
         out[name] = ref
     return out
 
@@ -144,13 +140,12 @@ class _Module:
         dtype = f"mlx_q{bits}_g{group}_{scales.dtype}"
         return Matrix(codes.name, dtype, (shape[0], n_cols), scales.name, biases.name)
 
-    def _one_of(self, key: str, known: Iterable[int]) -> int:
+    def _one_of(self, key: str, known: Sequence[int]) -> int:
         value = self._settings.get(key)
-        if isinstance(value, bool) or value not in known:
+        if not isinstance(value, int) or value not in known:
             raise UnsupportedError(
                 f"{self._where}.{key}: found {shown(value)}; supported are {', '.join(map(str, known))}"
             )
-        assert isinstance(value, int)
         return value
 
     def _plane(self, tensors: Mapping[str, TensorInfo], part: str) -> TensorInfo:
@@ -161,12 +156,12 @@ class _Module:
 
     def _shape(self, scales: TensorInfo) -> tuple[int, int]:
         if len(scales.shape) != 2:
-            raise ModelFileError(f"tensor {scales.name}: found shape {tuple(scales.shape)}, expected 2 dimensions")
+            raise ModelFileError(
+                f"tensor {scales.name}: found shape {tuple(scales.shape)}, expected 2 dimensions"
+            )
         return scales.shape[0], scales.shape[1]
 
-    def _expect(
-        self, tensor: TensorInfo, dtype: str, shape: tuple[int, int], bits: int, group: int
-    ) -> None:
+    def _expect(self, tensor: TensorInfo, dtype: str, shape: tuple[int, int], bits: int, group: int) -> None:
         if tensor.dtype == dtype and tuple(tensor.shape) == shape:
             return
         raise ModelFileError(

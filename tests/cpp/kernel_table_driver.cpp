@@ -167,6 +167,7 @@ class Problem {
             lab::bind_planes(cmd, b.weight);
             cmd.input_format = device_.matmul_input(cmd.weight);
         }
+        lab::all_buffers(cmd);
         const std::string params = in.string();
         DispatchTable table;
         ReplayArgs args = lab::set_params(cmd, params);

@@ -38,14 +38,17 @@ def encode(array: npt.NDArray[np.float32], dtype: str) -> bytes:
 
 
 def write_tensors(
-    path: Path, arrays: Mapping[str, npt.NDArray[np.float32]], dtype: str = "F32", pad: int = 0
+    path: Path, arrays: Mapping[str, npt.NDArray[Any]], dtype: str = "F32", pad: int = 0
 ) -> None:
-    """Write arrays; `pad` spaces after the header put the data at another alignment."""
+    """Write arrays of integers as they are, others as `dtype`; `pad` spaces after the header put the data at
+    another alignment."""
     header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
     parts, begin = [], 0
     for name, array in arrays.items():
-        data = encode(array, dtype)
-        header[name] = entry(dtype, list(array.shape), begin, begin + len(data))
+        integers = array.dtype.kind == "u"
+        kind = f"U{8 * array.itemsize}" if integers else dtype
+        data = array.tobytes() if integers else encode(array, dtype)
+        header[name] = entry(kind, list(array.shape), begin, begin + len(data))
         begin += len(data)
         parts.append(data)
     text = json.dumps(header).encode()
@@ -53,7 +56,7 @@ def write_tensors(
     path.write_bytes(raw(text, b"".join(parts)))
 
 
-def write_shards(folder: Path, arrays: Mapping[str, npt.NDArray[np.float32]], n: int) -> None:
+def write_shards(folder: Path, arrays: Mapping[str, npt.NDArray[Any]], n: int) -> None:
     """Write arrays in turn into `n` shards, with their index."""
     names = [f"model-{i + 1:05}-of-{n:05}.safetensors" for i in range(n)]
     weight_map = {name: names[i % n] for i, name in enumerate(arrays)}

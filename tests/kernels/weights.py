@@ -35,8 +35,8 @@ def dtype_row(name: str) -> dict[str, Any]:
     return next(row for row in _core.dtypes() if row["name"] == name)
 
 
-#: Of the affine types, whose kernels differ by the number of bits alone: each of these, with groups and types of
-#: scales in turn.
+#: Of the affine types, whose kernels differ by the number of bits alone: each of these, with groups and types
+#: of scales in turn.
 _AFFINE = (
     "mlx_q2_g128_bf16",
     "mlx_q3_g32_f16",

@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy.typing as npt
+
 from formats.safetensors_bytes import write_shards, write_tensors
 
 from . import tiny
@@ -35,15 +37,15 @@ def write(
     shards: int = 1,
     pad: int = 0,
     change: Callable[[dict[str, Any]], Mapping[str, Any]] | None = None,
-    arrays: Callable[[tiny.Weights], tiny.Weights] | None = None,
+    arrays: Callable[[tiny.Weights], Mapping[str, npt.NDArray[Any]]] | None = None,
 ) -> Path:
     """Write one of `tiny.ALL`; `change` and `arrays` give another configuration and other tensors."""
     folder.mkdir(parents=True, exist_ok=True)
     shutil.copy(HF_DIR / name / "generation_config.json", folder)
     settings = config(name)
     (folder / "config.json").write_text(json.dumps(change(settings) if change else settings))
-    weights = dict(tiny.weights(tiny.ALL[name]))
-    weights = arrays(weights) if arrays else weights
+    weights: Mapping[str, npt.NDArray[Any]] = dict(tiny.weights(tiny.ALL[name]))
+    weights = arrays(dict(weights)) if arrays else weights
     if shards > 1:
         write_shards(folder, weights, shards)
     else:

@@ -200,9 +200,8 @@ BAD: dict[str, tuple[str, Change, type[Exception], str]] = {
         "llama",
         put(quantization_config={"quant_method": "awq"}),
         UnsupportedError,
-        "weights are quantized",
+        "weights are quantized by 'awq', which is not supported",
     ),
-    "mlx": ("llama", put(quantization={"bits": 4}), UnsupportedError, "quantization: the weights are q"),
     "mlp bias": ("llama", put(mlp_bias=True), UnsupportedError, "mlp_bias: found True"),
     "bidirectional": (
         "gemma3",

@@ -10,7 +10,7 @@ struct FormatAffine : BlockOf32 {
     static constexpr DType kType = affine_dtype({kBits, kAffineGroups[0], kAffineScales[0]});  // stands for all
     // Bytes are taken as signed: 128 less.
     static constexpr bool kSigned = kBits == 8, kHasMin = true;
-    static constexpr int kMax = kBits <= 4 ? 15 : 63;  // so that formats share tiles of panels
+    static constexpr int kMax = kBits <= 4 ? 15 : 63;                  // so that formats share tiles of panels
     static constexpr std::size_t kCodes = std::size_t{kBits} * 4 * L;  // bytes of a run
 
     static void scales(const Fields& g, vf* d, vf* m) {
@@ -56,7 +56,8 @@ template <int kBits>
 struct Packing<FormatAffine<kBits>> {
     static constexpr std::size_t kCodes = FormatAffine<kBits>::kCodes;
     static Fields from_block(Fields group, std::size_t block) {
-        const std::size_t header = 2 * L * (group.scale_type == DType::F32 ? 4 : 2), record = header + (kCodes << group.runs);
+        const std::size_t header = 2 * L * (group.scale_type == DType::F32 ? 4 : 2),
+                          record = header + (kCodes << group.runs);
         const std::size_t run = block & ((std::size_t{1} << group.runs) - 1);
         const std::uint8_t* at = group.p[0] + (block >> group.runs) * record;
         group.p[0] = at;

@@ -124,11 +124,11 @@ struct IntegerFormat {
     }
 };
 static constexpr IntegerFormat kIntegerFormats[] = {
-    IntegerFormat::of<FormatQ4_0>(),  IntegerFormat::of<FormatQ4_1>(),   IntegerFormat::of<FormatQ5_0>(),
-    IntegerFormat::of<FormatQ5_1>(),  IntegerFormat::of<FormatQ8_0>(),   IntegerFormat::of<FormatQ2_K>(),
-    IntegerFormat::of<FormatQ3_K>(),  IntegerFormat::of<FormatQ4_K>(),   IntegerFormat::of<FormatQ5_K>(),
-    IntegerFormat::of<FormatQ6_K>(),  IntegerFormat::of<FormatIQ4_NL>(), IntegerFormat::of<FormatIQ4_XS>(),
-    IntegerFormat::of<FormatMXFP4>(),    IntegerFormat::of<FormatAffine<2>>(), IntegerFormat::of<FormatAffine<3>>(),
+    IntegerFormat::of<FormatQ4_0>(),      IntegerFormat::of<FormatQ4_1>(),      IntegerFormat::of<FormatQ5_0>(),
+    IntegerFormat::of<FormatQ5_1>(),      IntegerFormat::of<FormatQ8_0>(),      IntegerFormat::of<FormatQ2_K>(),
+    IntegerFormat::of<FormatQ3_K>(),      IntegerFormat::of<FormatQ4_K>(),      IntegerFormat::of<FormatQ5_K>(),
+    IntegerFormat::of<FormatQ6_K>(),      IntegerFormat::of<FormatIQ4_NL>(),    IntegerFormat::of<FormatIQ4_XS>(),
+    IntegerFormat::of<FormatMXFP4>(),     IntegerFormat::of<FormatAffine<2>>(), IntegerFormat::of<FormatAffine<3>>(),
     IntegerFormat::of<FormatAffine<4>>(), IntegerFormat::of<FormatAffine<5>>(), IntegerFormat::of<FormatAffine<6>>(),
     IntegerFormat::of<FormatAffine<8>>(),
 };

@@ -1,0 +1,40 @@
+"""Make tests/data/golden/mlx_quantized.npz: matrices that the PyPI package mlx quantized and dequantized.
+
+Usage: python tools/make_mlx_golden.py
+
+Needs mlx, whose CPU build is enough. The scales are float32, so that mlx rounds as often as float32 does.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import mlx.core as mx
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT / "tests")]
+
+from formats.mlx_planes import BITS, GROUPS  # noqa: E402
+
+ROWS, COLS = 3, 128
+
+
+def main() -> None:
+    mx.set_default_device(mx.cpu)
+    arrays: dict[str, np.ndarray] = {}
+    for bits in BITS:
+        for group in GROUPS:
+            rng = np.random.RandomState(10 * group + bits)
+            values = rng.standard_normal((ROWS, COLS)).astype(np.float32)
+            planes = mx.quantize(mx.array(values), group_size=group, bits=bits)
+            name = f"affine_{bits}_{group}"
+            for part, plane in zip(("codes", "scales", "biases"), planes, strict=True):
+                arrays[f"{name}_{part}"] = np.array(plane)
+            arrays[f"{name}_values"] = np.array(mx.dequantize(*planes, group_size=group, bits=bits))
+    np.savez_compressed(ROOT / "tests" / "data" / "golden" / "mlx_quantized.npz", **arrays)
+
+
+if __name__ == "__main__":
+    main()
