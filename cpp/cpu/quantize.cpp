@@ -116,7 +116,7 @@ void store(const QuantizeJob& job, const Quantizer& quantizer, std::span<const f
 
 }  // namespace
 
-bool can_quantize(DType type) { return dtype_info(type).is_weight; }
+bool can_quantize(DType type) { return dtype_info(type).is_weight && !dtype_info(type).planar(); }
 
 void quantize_rows(const QuantizeJob& job, int threads) {
     check_job(job);

@@ -72,6 +72,58 @@ void set_scales(DType t, std::byte* block, float sigma) {
     }
 }
 
+void put_float(DType type, std::byte* at, float v) {
+    if (type == DType::F32) {
+        std::memcpy(at, &v, 4);
+    } else {
+        const std::uint16_t h = type == DType::F16 ? float_to_half(v) : float_to_bf16(v);
+        std::memcpy(at, &h, 2);
+    }
+}
+
+void put_random(std::span<std::byte> out, std::uint64_t& seed) {
+    for (std::size_t i = 0; i < out.size(); i += 8) {
+        const std::uint64_t r = next_random(seed);
+        std::memcpy(out.data() + i, &r, std::min<std::size_t>(8, out.size() - i));
+    }
+}
+
+// Fills `out` with its first `pattern` bytes.
+void repeat(std::span<std::byte> out, std::uint64_t pattern) {
+    for (std::uint64_t have = pattern; have < out.size();) {
+        const std::uint64_t n = std::min(pattern, out.size() - have);
+        std::memcpy(out.data() + have, out.data(), n);
+        have += n;
+    }
+}
+
+// The planes of `bytes`, one behind the other.
+HostTensor planar_tensor(const SyntheticSource::Shape& s, std::span<const std::byte> bytes) {
+    const Planes& planes = dtype_info(s.dtype).planes;
+    const std::uint64_t blocks = s.rows * s.cols / dtype_info(s.dtype).block_elems;
+    return {.dtype = s.dtype,
+            .rows = s.rows,
+            .cols = s.cols,
+            .bytes = bytes.first(blocks * planes.codes),
+            .scales = bytes.subspan(blocks * planes.codes, blocks * planes.scales),
+            .biases = bytes.subspan(blocks * (planes.codes + planes.scales), blocks * planes.biases)};
+}
+
+// Random codes, whose scales and biases are all the same.
+void fill_planes(const DTypeInfo& info, std::span<std::byte> out, float sigma, std::uint64_t seed) {
+    const std::uint64_t blocks = out.size() / info.block_bytes, codes = blocks * info.planes.codes;
+    const std::uint64_t pattern = std::min<std::uint64_t>(codes, 1 << 20);
+    put_random(out.first(pattern), seed);
+    repeat(out.first(codes), pattern);
+    const auto most = static_cast<float>((1u << info.planes.codes * 8 / info.block_elems) - 1);
+    const float scale = sigma * 3.46f / most;
+    std::byte* at = out.data() + codes;
+    for (std::uint64_t i = 0; i < blocks; ++i, at += info.planes.scales) put_float(info.scale_type, at, scale);
+    for (std::uint64_t i = 0; i < blocks; ++i, at += info.planes.biases) {
+        put_float(info.scale_type, at, -scale * most / 2);
+    }
+}
+
 }  // namespace
 
 HostTensor SyntheticSource::get(const std::string& name) {
@@ -80,6 +132,11 @@ HostTensor SyntheticSource::get(const std::string& name) {
     const std::uint64_t total = s.rows * row_bytes(s.dtype, s.cols);
     auto& out = bytes_[name];
     out.resize(total);
+    if (info.planar()) {
+        const float sigma = 1.0f / std::sqrt(static_cast<float>(s.cols));
+        fill_planes(info, out, sigma, std::hash<std::string>{}(name));
+        return planar_tensor(s, out);
+    }
 
     // A pattern of a prime number of blocks, repeated: rows differ, and filling runs at memory speed.
     constexpr std::uint64_t kPatternBlocks = 4093;
@@ -93,26 +150,13 @@ HostTensor SyntheticSource::get(const std::string& name) {
         for (std::uint64_t i = 0; i * info.block_bytes < pattern; ++i) {
             const double u = static_cast<double>(next_random(seed) >> 11) * 0x1p-53;
             const float v = norm ? 1.0f : static_cast<float>((u - 0.5) * 3.46) * sigma;
-            std::byte* at = out.data() + i * info.block_bytes;
-            if (s.dtype == DType::F32) {
-                std::memcpy(at, &v, 4);
-            } else {
-                const std::uint16_t h = s.dtype == DType::F16 ? float_to_half(v) : float_to_bf16(v);
-                std::memcpy(at, &h, 2);
-            }
+            put_float(s.dtype, out.data() + i * info.block_bytes, v);
         }
     } else {
-        for (std::uint64_t i = 0; i < pattern; i += 8) {
-            const std::uint64_t r = next_random(seed);
-            std::memcpy(out.data() + i, &r, std::min<std::uint64_t>(8, pattern - i));
-        }
+        put_random(std::span(out).first(pattern), seed);
         for (std::uint64_t i = 0; i < pattern; i += block) set_scales(s.dtype, out.data() + i, sigma);
     }
-    for (std::uint64_t have = pattern; have < total;) {
-        const std::uint64_t n = std::min(pattern, total - have);
-        std::memcpy(out.data() + have, out.data(), n);
-        have += n;
-    }
+    repeat(out, pattern);
     return {s.dtype, s.rows, s.cols, out};
 }
 
@@ -135,6 +179,7 @@ ShapeSource::~ShapeSource() { munmap(zeros_, size_); }
 HostTensor ShapeSource::get(const std::string& name) {
     const Shape& s = shapes_.at(name);
     const std::span<const std::byte> bytes{static_cast<const std::byte*>(zeros_), s.rows * row_bytes(s.dtype, s.cols)};
+    if (dtype_info(s.dtype).planar()) return planar_tensor(s, bytes);
     return {s.dtype, s.rows, s.cols, bytes};
 }
 

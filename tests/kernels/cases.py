@@ -16,7 +16,7 @@ import numpy as np
 
 from .builders import BUILDERS, Traits
 from .problem import Problem
-from .weights import dtype_row, is_float, weight_dtypes
+from .weights import dtype_row, is_float, is_planar, weight_dtypes
 
 BOTH = ("f32", "q8")
 
@@ -40,6 +40,10 @@ class Case:
     def get(self, name: str, default: Any = None) -> Any:
         """An argument."""
         return dict(self.args).get(name, default)
+
+    def runs_on(self, device: str) -> bool:
+        """Where planes lie apart, gate and up are two commands."""
+        return device == "cpu" or self.builder != "gate_up" or not is_planar(self.get("dtype"))
 
     def build(self, traits: Traits, checking: bool = True) -> Problem:
         """The problem; the same data in every run. "q8" stands for the device's compact format."""
@@ -146,6 +150,8 @@ MIXED_QKV: list[tuple[str, str]] = [
 
 def _fused() -> Iterator[Case]:
     for dtype in weight_dtypes():
+        if is_planar(dtype):
+            continue
         block = dtype_row(dtype)["block_elems"]
         few = 100 if block == 1 else 3 * block
         yield case("norm_qkv", dtype=dtype, n_q=96, n_kv=32, k=few, bias=True)

@@ -58,6 +58,11 @@ def is_float(dtype: str) -> bool:
     return bool(dtype_row(dtype)["block_elems"] == 1)
 
 
+def is_planar(dtype: str) -> bool:
+    """True where codes, scales and biases are tensors of their own."""
+    return bool(dtype_row(dtype)["planes"][1])
+
+
 def random_weight(
     rng: np.random.Generator,
     dtype: str,
