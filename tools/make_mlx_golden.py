@@ -16,7 +16,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "tests")]
 
-from formats.mlx_planes import BITS, GROUPS  # noqa: E402
+from formats.mlx_planes import BITS, GROUPS, MODES  # noqa: E402
 
 ROWS, COLS = 3, 128
 
@@ -33,6 +33,14 @@ def main() -> None:
             for part, plane in zip(("codes", "scales", "biases"), planes, strict=True):
                 arrays[f"{name}_{part}"] = np.array(plane)
             arrays[f"{name}_values"] = np.array(mx.dequantize(*planes, group_size=group, bits=bits))
+    for mode in MODES:
+        rng = np.random.RandomState(len(arrays))
+        values = rng.standard_normal((ROWS, COLS)) * 2.0 ** rng.randint(-12, 3, (ROWS, COLS // 16)).repeat(
+            16, 1
+        )
+        planes = mx.quantize(mx.array(values.astype(np.float32)), mode=mode)
+        arrays[f"{mode}_codes"], arrays[f"{mode}_scales"] = (np.array(plane) for plane in planes)
+        arrays[f"{mode}_values"] = np.array(mx.dequantize(*planes, mode=mode, dtype=mx.float32))
     np.savez_compressed(ROOT / "tests" / "data" / "golden" / "mlx_quantized.npz", **arrays)
 
 

@@ -1,6 +1,10 @@
 #include "bindings/weights.h"
 
+#include <pybind11/stl.h>
+
+#include <array>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -21,7 +25,8 @@ std::map<std::string, TensorRef> to_refs(const py::object& tensors) {
             TensorRef{py::cast<std::string>(field(ref, "source")), py::cast<std::uint64_t>(field(ref, "first_row")),
                       py::cast<std::uint64_t>(field(ref, "n_rows")), py::cast<std::uint64_t>(field(ref, "n_cols")),
                       py::cast<float>(field(ref, "add")), py::cast<std::string>(field(ref, "dtype")),
-                      py::cast<std::string>(field(ref, "scales")), py::cast<std::string>(field(ref, "biases"))});
+                      py::cast<std::string>(field(ref, "scales")), py::cast<std::string>(field(ref, "biases")),
+                      py::cast<std::optional<std::array<std::uint64_t, 2>>>(field(ref, "scale_tile"))});
     }
     return refs;
 }

@@ -3,6 +3,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <limits>
 #include <string>
 
 #include "core/error.h"
@@ -253,10 +254,24 @@ void iq4_xs_block(const std::byte* src, float* dst) {  // d(s - 32) * value[q]
     }
 }
 
-// ---- MLX: codes as a stream of bits, then scale and bias -------------------------------------
+// ---- planar types: codes, then scales and biases ---------------------------------------------
+
+// E4M3 of the OCP 8-bit floating point specification: no infinities, one NaN.
+float f8_e4m3(uint8_t bits) {
+    const int exponent = bits >> 3 & 15, mantissa = bits & 7;
+    if (exponent == 15 && mantissa == 7) return std::numeric_limits<float>::quiet_NaN();
+    const float value = exponent == 0
+                            ? static_cast<float>(mantissa) * 0x1p-9f
+                            : std::bit_cast<float>(static_cast<uint32_t>((exponent + 120) << 23 | mantissa << 20));
+    return bits & 0x80 ? -value : value;
+}
 
 float scale_value(DType type, const std::byte* src) {
     switch (type) {
+        case DType::F8E8M0:
+            return 2 * e8m0_half(u8(src));
+        case DType::F8E4M3:
+            return f8_e4m3(u8(src));
         case DType::F16:
             return f16(src);
         case DType::BF16:
@@ -276,6 +291,18 @@ void affine_block(const AffineType& type, const Planes& planes, const std::byte*
         for (uint32_t j = 0; j < 8; ++j) {
             dst[i + j] = scale * static_cast<float>(codes >> (j * type.bits) & mask) + bias;
         }
+    }
+}
+
+// Scale times code; codes are E2M1, of 4 bits, or E4M3.
+void float_code_block(const DTypeInfo& info, const std::byte* src, float* dst) {
+    const uint32_t scale_bytes = dtype_info(info.scale_type).block_bytes;
+    const uint32_t run = info.block_elems / (info.planes.scales / scale_bytes);
+    for (uint32_t i = 0; i < info.block_elems; ++i) {
+        const float scale = scale_value(info.scale_type, src + info.planes.codes + i / run * scale_bytes);
+        const float code =
+            info.has_float_codes() ? f8_e4m3(u8(src + i)) : 0.5f * kMxfp4Values[u8(src + i / 2) >> (i % 2 * 4) & 15];
+        dst[i] = scale * code;
     }
 }
 
@@ -328,6 +355,11 @@ BlockFn block_function(DType dtype) {
         case DType::F8E4M3:
         case DType::F8E5M2:
         case DType::F8E8M0:
+        case DType::MlxMxfp4:
+        case DType::MlxNvfp4:
+        case DType::MlxMxfp8:
+        case DType::F8Group32:
+        case DType::F8Group128:
             break;
     }
     return nullptr;
@@ -337,10 +369,11 @@ BlockFn block_function(DType dtype) {
 
 void dequantize_row(DType dtype, const std::byte* src, float* dst, uint64_t n) {
     const DTypeInfo& info = dtype_info(dtype);
-    if (const auto affine = affine_type(dtype)) {
+    if (info.planar()) {
+        const auto affine = affine_type(dtype);
         const uint64_t bytes = row_bytes(dtype, n);
         for (uint64_t at = 0; at < bytes; at += info.block_bytes, dst += info.block_elems) {
-            affine_block(*affine, info.planes, src + at, dst);
+            affine ? affine_block(*affine, info.planes, src + at, dst) : float_code_block(info, src + at, dst);
         }
         return;
     }

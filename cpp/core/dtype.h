@@ -45,11 +45,18 @@ enum class DType : uint32_t {
     F8E4M3,
     F8E5M2,
     F8E8M0,
-    // Those of MLX follow: see affine_dtype.
+    // E2M1 codes with a scale for each 32 (E8M0), for each 16 (E4M3); E4M3 codes with a scale for each 32 (E8M0).
+    MlxMxfp4,
+    MlxNvfp4,
+    MlxMxfp8,
+    // E4M3 codes with F32 scales.
+    F8Group32,
+    F8Group128,
+    // The affine ones of MLX follow: see affine_dtype.
 };
 
 // What lies together of a block. Most types' blocks lie in one piece. In a planar type codes, scales and biases are
-// tensors of their own, and a block is what belongs together of them, in this order.
+// tensors of their own, and a block is what belongs together of them, in this order; some have no biases.
 struct Planes {
     uint16_t codes = 0, scales = 0, biases = 0;  // bytes
 };
@@ -60,9 +67,13 @@ struct DTypeInfo {
     uint32_t block_elems;
     uint32_t block_bytes;
     bool is_weight;  // usable as the weight of a matmul
+    // Of planar types. Codes that are no floats of their own are in words of U32.
     Planes planes = {};
-    DType scale_type = DType::F32;  // of planar types
+    DType scale_type = DType::F32;
+    DType code_type = DType::U32;
     bool planar() const { return planes.scales != 0; }
+    // Whether products are those of floats.
+    bool has_float_codes() const { return block_elems == 1 || code_type == DType::F8E4M3; }
 };
 
 // MLX's affine quantisation: value = scale·code + bias, with one scale and bias for each group of a row. The codes of a
@@ -124,7 +135,7 @@ constexpr DTypeInfo affine_row(std::size_t index) {
             t.scales};
 }
 
-inline constexpr std::array<DTypeInfo, 29> kPlainDTypes{{
+inline constexpr std::array<DTypeInfo, 34> kPlainDTypes{{
     {DType::F32, "f32", 1, 4, true},
     {DType::F16, "f16", 1, 2, true},
     {DType::BF16, "bf16", 1, 2, true},
@@ -154,6 +165,11 @@ inline constexpr std::array<DTypeInfo, 29> kPlainDTypes{{
     {DType::F8E4M3, "f8_e4m3", 1, 1, false},
     {DType::F8E5M2, "f8_e5m2", 1, 1, false},
     {DType::F8E8M0, "f8_e8m0", 1, 1, false},
+    {DType::MlxMxfp4, "mlx_mxfp4", 32, 17, true, {16, 1, 0}, DType::F8E8M0},
+    {DType::MlxNvfp4, "mlx_nvfp4", 32, 18, true, {16, 2, 0}, DType::F8E4M3},
+    {DType::MlxMxfp8, "mlx_mxfp8", 32, 33, true, {32, 1, 0}, DType::F8E8M0, DType::F8E4M3},
+    {DType::F8Group32, "f8_e4m3_g32", 32, 36, true, {32, 4, 0}, DType::F32, DType::F8E4M3},
+    {DType::F8Group128, "f8_e4m3_g128", 128, 132, true, {128, 4, 0}, DType::F32, DType::F8E4M3},
 }};
 
 inline constexpr auto kDTypes = [] {

@@ -72,7 +72,7 @@ CpuDevice::CpuDevice(int threads, const KernelSet& kernels)
 std::string CpuDevice::name() const { return cpu_name(); }
 
 std::uint32_t CpuDevice::matmul_input(DType weight) const {
-    return dtype_info(weight).block_elems == 1 ? kActF32 : kActQ8;
+    return dtype_info(weight).has_float_codes() ? kActF32 : kActQ8;
 }
 
 std::uint64_t CpuDevice::activation_bytes(std::uint32_t format, std::uint64_t rows, std::uint64_t dim) const {

@@ -95,9 +95,9 @@ const PackFormat& pack_format(DType dtype) {
 }
 
 GroupLayout::GroupLayout(const PackFormat& format, std::size_t blocks, std::size_t lanes) {
-    if (const auto affine = affine_type(format.dtype)) {
-        scale_type = affine->scales;
-        runs = static_cast<unsigned>(std::countr_zero(affine->group / 32));
+    if (const DTypeInfo& info = dtype_info(format.dtype); info.planar()) {
+        scale_type = info.scale_type;
+        runs = static_cast<unsigned>(std::countr_zero(info.block_elems / 32));
     }
     bytes = pack_align(blocks * format.record_bytes(lanes));
     for (std::size_t i = 0; i < format.n_fields; ++i) {
@@ -174,6 +174,7 @@ void join_row(DType dtype, std::uint64_t cols, const WeightPlanes& source, std::
     const Source from(info, blocks, source, row);
     for (const std::size_t offset :
          {std::size_t{0}, std::size_t{info.planes.codes}, std::size_t{info.planes.codes} + info.planes.scales}) {
+        if (offset == info.block_bytes) break;  // no biases
         const Source::Plane& plane = from.plane(offset);
         for (std::size_t b = 0; b < blocks; ++b) {
             std::memcpy(out + b * info.block_bytes + offset, plane.rows + b * plane.block_bytes, plane.block_bytes);

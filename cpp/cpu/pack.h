@@ -43,7 +43,7 @@ struct PackFormat {
 };
 
 // Fields in the order that kernels read them.
-inline constexpr std::array<PackFormat, 16> kBlockFormats{{
+inline constexpr std::array<PackFormat, 21> kBlockFormats{{
     {DType::F32, 1, {{{0, 4, 1}}}},
     {DType::F16, 1, {{{0, 2, 1}}}},
     {DType::BF16, 1, {{{0, 2, 1}}}},
@@ -60,6 +60,11 @@ inline constexpr std::array<PackFormat, 16> kBlockFormats{{
     {DType::IQ4_NL, 2, {{{2, 4, 4}, {0, 2, 1}}}},
     {DType::IQ4_XS, 3, {{{0, 2, 2}, {4, 1, 4}, {8, 4, 32}}}},
     {DType::MXFP4, 2, {{{1, 4, 4}, {0, 1, 1}}}},
+    {DType::MlxMxfp4, 2, {{{0, 4, 4, false, 4}, {16, 1, 1}}}},
+    {DType::MlxNvfp4, 2, {{{0, 4, 4, false, 4}, {16, 1, 2}}}},
+    {DType::MlxMxfp8, 2, {{{0, 1, 32}, {32, 1, 1}}}},
+    {DType::F8Group32, 2, {{{0, 1, 32}, {32, 4, 1}}}},
+    {DType::F8Group128, 2, {{{0, 1, 128}, {128, 4, 1}}}},
 }};
 
 // Of affine types: scale and bias, then the codes of the group, 32 at a time.
@@ -85,7 +90,7 @@ constexpr std::size_t pack_align(std::size_t n) { return (n + 63) & ~std::size_t
 struct GroupLayout {
     std::array<std::size_t, 4> field{}, stride{};
     std::size_t bytes = 0;
-    DType scale_type = DType::F32;  // of an affine type, and the runs of 32 that share scales, as a power of two
+    DType scale_type = DType::F32;  // of a planar type, and the runs of 32 in a block, as a power of two
     unsigned runs = 0;
     GroupLayout(const PackFormat& format, std::size_t blocks, std::size_t lanes);
 };

@@ -1,5 +1,6 @@
 #include "engine/file_source.h"
 
+#include <algorithm>
 #include <cstring>
 #include <span>
 #include <utility>
@@ -41,6 +42,10 @@ bool is_finite(DType dtype, std::span<const std::byte> bytes) {
             return !reaches<std::uint16_t>(bytes, 0x7C00u);
         case DType::BF16:
             return !reaches<std::uint16_t>(bytes, 0x7F80u);
+        case DType::F8E4M3:
+            return !reaches<std::uint8_t>(bytes, 0x7Fu);
+        case DType::F8E8M0:
+            return std::ranges::find(bytes, std::byte{0xFF}) == bytes.end();
         default:
             return true;
     }
@@ -86,22 +91,66 @@ FileSource::Part FileSource::planar_part(const TensorRef& ref) const {
     if (!info || !info->planar()) throw UnsupportedError("'" + ref.dtype + "' is no type whose weights have scales");
     Part part{info->id, ref.rows, ref.cols, ref.add, {}};
     const std::uint64_t blocks = row_bytes(info->id, ref.cols) / info->block_bytes;
-    const auto plane = [&](const std::string& name, DType dtype, std::uint64_t block) {
+    // MLX keeps codes in U32, and scales that are floats of a byte in U8.
+    const auto plane = [&](const std::string& name, DType value, DType word, std::uint64_t block) {
         const TensorEntry& tensor = entry(name);
-        const std::uint64_t stride = blocks * block, cols = stride / dtype_info(dtype).block_bytes;
-        if (tensor.dtype != dtype || tensor.shape.size() != 2 || tensor.shape[1] != cols) {
+        const std::uint64_t stride = blocks * block;
+        const bool fits = tensor.shape.size() == 2 && (tensor.dtype == value || tensor.dtype == word) &&
+                          row_bytes(tensor.dtype, tensor.shape[1]) == stride;
+        if (!fits) {
             throw ModelFileError("tensor " + quoted(name) + " has type '" + std::string(dtype_info(tensor.dtype).name) +
-                                 "' or a shape that is not that of " + ref.dtype + " weights: '" +
-                                 std::string(dtype_info(dtype).name) + "' in " + std::to_string(cols) + " columns");
+                                 "' or a shape that is not that of " + ref.dtype + " weights: rows of " +
+                                 std::to_string(stride) + " bytes of '" + std::string(dtype_info(value).name) + "'");
         }
         const std::uint64_t height = tensor.shape[0];
         if (ref.first_row > height || ref.rows > height - ref.first_row) fail_shape(ref);
         return Plane{&tensor, ref.first_row * stride, ref.rows * stride};
     };
-    part.planes[0] = plane(ref.source, DType::U32, info->planes.codes);
-    part.planes[1] = plane(ref.scales, info->scale_type, info->planes.scales);
-    if (info->planes.biases != 0) part.planes[2] = plane(ref.biases, info->scale_type, info->planes.biases);
+    part.planes[0] = plane(ref.source, info->code_type, DType::U32, info->planes.codes);
+    if (ref.scale_tile) {
+        part.tiles = scale_tiles(ref, *info, part.planes[1]);
+        return part;
+    }
+    const DType scale = info->scale_type;
+    const DType word = dtype_info(scale).block_bytes == 1 ? DType::U8 : scale;
+    part.planes[1] = plane(ref.scales, scale, word, info->planes.scales);
+    if (info->planes.biases != 0) part.planes[2] = plane(ref.biases, scale, word, info->planes.biases);
     return part;
+}
+
+FileSource::ScaleTiles FileSource::scale_tiles(const TensorRef& ref, const DTypeInfo& info, Plane& plane) const {
+    const TensorEntry& tensor = entry(ref.scales);
+    const std::uint64_t height = entry(ref.source).shape[0];
+    const auto [rows, cols] = *ref.scale_tile;
+    const ScaleTiles tiles{rows ? rows : height, cols ? cols : ref.cols, ref.first_row,
+                           cols ? (ref.cols + cols - 1) / cols : 1};
+    std::uint64_t n = 1;
+    for (const std::uint64_t d : tensor.shape) n *= d;
+    if (n != (height + tiles.rows - 1) / tiles.rows * tiles.per_row || tiles.cols % info.block_elems != 0 ||
+        dtype_info(tensor.dtype).block_elems != 1 || !dtype_info(tensor.dtype).is_weight) {
+        throw ModelFileError("tensor " + quoted(ref.scales) + " has " + std::to_string(n) + " scales of type '" +
+                             std::string(dtype_info(tensor.dtype).name) + "', expected floats, one for each " +
+                             std::to_string(tiles.rows) + "x" + std::to_string(tiles.cols) + " elements of " +
+                             quoted(ref.source));
+    }
+    plane = {&tensor, 0, tensor.bytes};
+    return tiles;
+}
+
+std::span<const std::byte> FileSource::spread_scales(const std::string& name, const Part& part) {
+    const ScaleTiles& tiles = *part.tiles;
+    const DType stored = part.planes[1].entry->dtype;
+    const auto bytes = read(part.planes[1], stored);
+    std::vector<float> all(bytes.size() / dtype_info(stored).block_bytes);
+    dequantize_row(stored, bytes.data(), all.data(), all.size());
+    const std::uint64_t group = dtype_info(part.dtype).block_elems, groups = part.cols / group;
+    auto& out = copies_[name];
+    out.resize(part.rows * groups);
+    for (std::uint64_t r = 0; r < part.rows; ++r) {
+        const float* row = all.data() + (tiles.first_row + r) / tiles.rows * tiles.per_row;
+        for (std::uint64_t g = 0; g < groups; ++g) out[r * groups + g] = row[g * group / tiles.cols];
+    }
+    return std::as_bytes(std::span(out));
 }
 
 const FileSource::Part& FileSource::part(const std::string& name) const {
@@ -124,8 +173,9 @@ HostTensor FileSource::get(const std::string& name) {
     const Part& p = part(name);
     const TensorEntry& tensor = *p.planes[0].entry;
     const DTypeInfo& info = dtype_info(p.dtype);
-    HostTensor t{.dtype = p.dtype, .rows = p.rows, .cols = p.cols, .bytes = read(p.planes[0], tensor.dtype)};
-    t.scales = read(p.planes[1], info.scale_type);
+    const DType codes = info.planar() ? info.code_type : tensor.dtype;
+    HostTensor t{.dtype = p.dtype, .rows = p.rows, .cols = p.cols, .bytes = read(p.planes[0], codes)};
+    t.scales = p.tiles ? spread_scales(name, p) : read(p.planes[1], info.scale_type);
     t.biases = read(p.planes[2], info.scale_type);
     const MappedFile& file = *files_->files()[tensor.file];
     if (info.planar()) return t;

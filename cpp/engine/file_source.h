@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -25,6 +26,8 @@ struct TensorRef {
     float add = 0;  // to every element: norms that a file stores less 1
     // Of a planar type: its name, and the tensors of the other planes; `source` has the codes.
     std::string dtype = {}, scales = {}, biases = {};
+    // Rows, and elements of a row, that have one scale, where they are not as in the type; 0: all.
+    std::optional<std::array<std::uint64_t, 2>> scale_tile = {};
 };
 
 class FileSource final : public WeightSource {
@@ -46,16 +49,24 @@ class FileSource final : public WeightSource {
         const TensorEntry* entry = nullptr;
         std::uint64_t offset = 0, bytes = 0;  // in the tensor
     };
+    // Scales that are to be spread: one for each tile of `rows` x `cols` elements, of which `first_row` is the first
+    // row; `per_row` of them side by side.
+    struct ScaleTiles {
+        std::uint64_t rows, cols, first_row, per_row;
+    };
     struct Part {
         DType dtype;
         std::uint64_t rows, cols;
         float add;
-        std::array<Plane, 3> planes;  // as HostTensor's; those of most types are one
+        std::array<Plane, 3> planes;           // as HostTensor's; those of most types are one
+        std::optional<ScaleTiles> tiles = {};  // then planes[1] are all of them
         std::uint64_t bytes() const { return planes[0].bytes + planes[1].bytes + planes[2].bytes; }
     };
     const Part& part(const std::string& name) const;
     const TensorEntry& entry(const std::string& name) const;
     Part planar_part(const TensorRef& ref) const;
+    ScaleTiles scale_tiles(const TensorRef& ref, const DTypeInfo& info, Plane& plane) const;
+    std::span<const std::byte> spread_scales(const std::string& name, const Part& part);
     // The bytes, looked through for NaN and infinities as `dtype` where that is asked for.
     std::span<const std::byte> read(const Plane& plane, DType dtype) const;
 

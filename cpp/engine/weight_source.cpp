@@ -72,6 +72,17 @@ void set_scales(DType t, std::byte* block, float sigma) {
     }
 }
 
+// A scale that is near `v`; returns the end of it.
+std::byte* put_scale(DType type, std::byte* at, float v) {
+    if (type == DType::F32) {
+        std::memcpy(at, &v, 4);
+        return at + 4;
+    }
+    const int exponent = static_cast<int>(std::lround(std::log2(v)));
+    *at = static_cast<std::byte>(type == DType::F8E8M0 ? 127 + exponent : std::max(1, 7 + exponent) << 3);
+    return at + 1;
+}
+
 void put_float(DType type, std::byte* at, float v) {
     if (type == DType::F32) {
         std::memcpy(at, &v, 4);
@@ -115,9 +126,17 @@ void fill_planes(const DTypeInfo& info, std::span<std::byte> out, float sigma, s
     const std::uint64_t pattern = std::min<std::uint64_t>(codes, 1 << 20);
     put_random(out.first(pattern), seed);
     repeat(out.first(codes), pattern);
+    std::byte* at = out.data() + codes;
+    if (info.planes.biases == 0) {  // floats
+        if (info.has_float_codes()) {
+            for (std::byte& code : out.first(codes)) code &= std::byte{0xBF};  // below 2, and no NaN
+        }
+        const float spread = info.has_float_codes() ? 0.6f : 2.9f;
+        for (std::byte* end = out.data() + out.size(); at < end;) at = put_scale(info.scale_type, at, sigma / spread);
+        return;
+    }
     const auto most = static_cast<float>((1u << info.planes.codes * 8 / info.block_elems) - 1);
     const float scale = sigma * 3.46f / most;
-    std::byte* at = out.data() + codes;
     for (std::uint64_t i = 0; i < blocks; ++i, at += info.planes.scales) put_float(info.scale_type, at, scale);
     for (std::uint64_t i = 0; i < blocks; ++i, at += info.planes.biases) {
         put_float(info.scale_type, at, -scale * most / 2);

@@ -129,7 +129,8 @@ Pass embed_pass(const EmbedParams& p, DType weight) {
 
 std::optional<KernelChoice> choose_matmul(const DispatchCmd& cmd, const Chip& chip) {
     if (!dtype_info(cmd.weight).is_weight || cmd.packed) return std::nullopt;
-    if (dtype_info(cmd.weight).planar() && cmd.op != Op::kEmbed && cmd.op != Op::kMatmul) return std::nullopt;
+    const bool takes_planes = affine_type(cmd.weight) && (cmd.op == Op::kEmbed || cmd.op == Op::kMatmul);
+    if (dtype_info(cmd.weight).planar() && !takes_planes) return std::nullopt;
     if (cmd.last_weight != cmd.weight && !takes_mixed(cmd)) return std::nullopt;
     switch (cmd.op) {
         case Op::kEmbed:

@@ -32,7 +32,8 @@ class TensorRef:
 
     A vector (norm, bias) has one element a row, and `n_cols` 0. `add` is added to every element: some files
     hold the weights of a norm less 1. Of a quantized matrix in several tensors, `dtype` is the type that they
-    make, `source` has the codes, and `scales` and `biases` are the others.
+    make, `source` has the codes, and `scales` and `biases` are the others; `scale_tile` is as in
+    `akunu.quantized.Matrix`.
     """
 
     source: str
@@ -43,6 +44,7 @@ class TensorRef:
     dtype: str = ""
     scales: str = ""
     biases: str = ""
+    scale_tile: tuple[int, int] | None = None
 
 
 def by_name(tensors: Sequence[TensorInfo]) -> dict[str, TensorInfo]:

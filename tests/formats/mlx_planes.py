@@ -51,6 +51,59 @@ def quantize(values: npt.NDArray[np.float32], bits: int, group: int, dtype: str)
     return Planes(codes, scales, biases)
 
 
+MODES = {"mxfp4": (4, 32), "nvfp4": (4, 16), "mxfp8": (8, 32)}
+"""Modes whose codes are floats: bits, and elements that share a scale."""
+
+E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6], np.float32)
+E2M1 = np.concatenate([E2M1, -E2M1])
+
+
+def _e4m3() -> npt.NDArray[np.float32]:
+    code = np.arange(128)
+    exponent, mantissa = code >> 3, code & 7
+    values = np.where(exponent == 0, mantissa / 8 * 2.0**-6, (1 + mantissa / 8) * 2.0 ** (exponent - 7))
+    values[127] = np.nan
+    return np.concatenate([values, -values]).astype(np.float32)
+
+
+E4M3 = _e4m3()
+"""The value of each byte."""
+
+
+def nearest(values: npt.NDArray[np.float32], table: npt.NDArray[np.float32]) -> npt.NDArray[np.uint8]:
+    """The first code whose value is nearest."""
+    return np.asarray(np.nanargmin(np.abs(values[..., None] - table), axis=-1), np.uint8)
+
+
+class FloatPlanes(NamedTuple):
+    """codes uint32 [rows, cols·bits/32], scales uint8 [rows, cols/group], and the values."""
+
+    codes: npt.NDArray[np.uint32]
+    scales: npt.NDArray[np.uint8]
+    values: npt.NDArray[np.float32]
+
+
+def quantize_floats(values: npt.NDArray[np.float32], mode: str) -> FloatPlanes:
+    """A matrix in one of `MODES`."""
+    bits, group = MODES[mode]
+    table = E2M1 if bits == 4 else E4M3
+    groups = values.reshape(len(values), -1, group)
+    wanted = np.abs(groups).max(-1) / np.nanmax(table)
+    if mode == "nvfp4":
+        scales = nearest(wanted, E4M3)
+        sizes = E4M3[scales]
+    else:
+        exponents = np.ceil(np.log2(np.maximum(wanted, 2.0**-100)))
+        scales, sizes = (127 + exponents).astype(np.uint8), np.exp2(exponents).astype(np.float32)
+    inverse = np.divide(1, sizes, out=np.zeros_like(sizes), where=sizes > 0)
+    codes = nearest(groups * inverse[..., None], table)
+    rounded_values = (sizes[..., None] * table[codes]).reshape(values.shape)
+    codes = codes.reshape(len(values), -1)
+    if bits == 4:
+        codes = codes[:, ::2] | codes[:, 1::2] << 4
+    return FloatPlanes(np.ascontiguousarray(codes).view(np.uint32), scales, rounded_values)
+
+
 def blocks(planes: Planes, dtype: str) -> npt.NDArray[np.uint8]:
     """As `_core.dequantize` takes them: codes, scale and bias of each group."""
     rows, n = planes.scales.shape

@@ -40,14 +40,13 @@ def encode(array: npt.NDArray[np.float32], dtype: str) -> bytes:
 def write_tensors(
     path: Path, arrays: Mapping[str, npt.NDArray[Any]], dtype: str = "F32", pad: int = 0
 ) -> None:
-    """Write arrays of integers as they are, others as `dtype`; `pad` spaces after the header put the data at
-    another alignment."""
+    """Write arrays of unsigned integers as they are, int8 as the bytes of F8_E4M3, others as `dtype`; `pad`
+    spaces after the header put the data at another alignment."""
     header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
     parts, begin = [], 0
     for name, array in arrays.items():
-        integers = array.dtype.kind == "u"
-        kind = f"U{8 * array.itemsize}" if integers else dtype
-        data = array.tobytes() if integers else encode(array, dtype)
+        kind = {"u": f"U{8 * array.itemsize}", "i": "F8_E4M3"}.get(array.dtype.kind, dtype)
+        data = encode(array, dtype) if kind == dtype else array.tobytes()
         header[name] = entry(kind, list(array.shape), begin, begin + len(data))
         begin += len(data)
         parts.append(data)

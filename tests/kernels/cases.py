@@ -16,7 +16,7 @@ import numpy as np
 
 from .builders import BUILDERS, Traits
 from .problem import Problem
-from .weights import dtype_row, is_float, is_planar, weight_dtypes
+from .weights import dtype_row, is_affine, is_float, is_planar, weight_dtypes
 
 BOTH = ("f32", "q8")
 
@@ -42,8 +42,9 @@ class Case:
         return dict(self.args).get(name, default)
 
     def runs_on(self, device: str) -> bool:
-        """Where planes lie apart, gate and up are two commands."""
-        return device == "cpu" or self.builder != "gate_up" or not is_planar(self.get("dtype"))
+        """A GPU has kernels for planes of the affine types alone, and gate and up are two commands there."""
+        dtype = self.get("dtype", "f32")
+        return device == "cpu" or not is_planar(dtype) or (is_affine(dtype) and self.builder != "gate_up")
 
     def build(self, traits: Traits, checking: bool = True) -> Problem:
         """The problem; the same data in every run. "q8" stands for the device's compact format."""

@@ -63,6 +63,11 @@ def is_planar(dtype: str) -> bool:
     return bool(dtype_row(dtype)["planes"][1])
 
 
+def is_affine(dtype: str) -> bool:
+    """True where there are biases."""
+    return bool(dtype_row(dtype)["planes"][2])
+
+
 def random_weight(
     rng: np.random.Generator,
     dtype: str,
@@ -88,6 +93,8 @@ def random_weight(
         blocks[:, offset : offset + 2] = sizes[:, None].view(np.uint8)
     if row["planes"][2]:
         _set_affine(rng, blocks, row, sigma)
+    elif row["planes"][1]:
+        _set_floats(rng, blocks, row, sigma)
     if dtype == "mxfp4":
         blocks[:, 0] = np.clip(np.rint(127 + np.log2(sigma / 3)) + rng.integers(-2, 3, n), 0, 254)
     return Weight(dtype, blocks.reshape(-1), rows, cols, prepared)
@@ -108,6 +115,26 @@ def _set_affine(
             raw = values.astype({"f16": "<f2", "f32": "<f4"}[row["scale_type"]])
         at = codes + i * scale_bytes
         blocks[:, at : at + scale_bytes] = raw[:, None].view(np.uint8)
+
+
+def _set_floats(
+    rng: np.random.Generator, blocks: npt.NDArray[np.uint8], row: dict[str, Any], sigma: float
+) -> None:
+    """Scales of codes that are floats; those of a byte are below 2."""
+    codes = row["planes"][0]
+    if codes == row["block_elems"]:
+        blocks[:, :codes] &= 0xBF
+    size = sigma / (0.6 if codes == row["block_elems"] else 3)
+    exponents = np.rint(np.log2(size)) + rng.integers(-2, 3, (len(blocks), row["planes"][1]))
+    if row["scale_type"] == "f32":
+        sizes = (size * rng.uniform(0.5, 1.5, len(blocks))).astype("<f4")
+        blocks[:, codes:] = sizes[:, None].view(np.uint8)
+    elif row["scale_type"] == "f8_e8m0":
+        blocks[:, codes:] = 127 + exponents
+    else:
+        blocks[:, codes:] = ((7 + exponents).clip(0, 15).astype(np.uint8) << 3) + rng.integers(
+            0, 7, exponents.shape
+        )
 
 
 def row_slice(weight: Weight, rows: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.float32]:

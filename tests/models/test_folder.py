@@ -21,10 +21,10 @@ from .test_engine import greedy, nmse
 Change = Callable[[dict[str, Any]], dict[str, Any]]
 
 
-def open_folder(path: Path) -> _core.Engine:
+def open_folder(path: Path, device: str = "cpu") -> _core.Engine:
     folder = ModelFolder(path)
     spec = folder.spec(tiny.CONTEXT)
-    return _core.Engine(folder.files, spec, device="cpu", context=tiny.CONTEXT, kv_dtype="f32", threads=1)
+    return _core.Engine(folder.files, spec, device=device, context=tiny.CONTEXT, kv_dtype="f32", threads=1)
 
 
 def logits(path: Path, name: str) -> npt.NDArray[np.float32]:
@@ -296,9 +296,9 @@ def test_a_weight_of_another_type_is_refused(tmp_path: Path) -> None:
     raw = model.read_bytes()
     length = int.from_bytes(raw[:8], "little")
     header = json.loads(raw[8 : 8 + length])
-    header["model.embed_tokens.weight"]["dtype"] = "U32"
+    header["model.embed_tokens.weight"]["dtype"] = "I32"
     model.write_bytes(file(header, raw[8 + length :]))
-    with pytest.raises(UnsupportedError, match=r"'model\.embed_tokens\.weight' has type 'u32'"):
+    with pytest.raises(UnsupportedError, match=r"'model\.embed_tokens\.weight' has type 'i32'"):
         open_folder(path)
 
 

@@ -52,6 +52,26 @@ def quantized(scheme: Scheme, dtype: str, values: bool = False) -> Callable[[Arr
     return change
 
 
+def float_coded(mode: str, values: bool = False) -> Callable[[Arrays], Arrays]:
+    """The matrices in one of MLX's modes of float codes, or their values."""
+
+    def change(weights: Arrays) -> Arrays:
+        out: Arrays = {}
+        for name, array in weights.items():
+            if not fits(array, 32):
+                out[name] = mlx_planes.rounded(array, "BF16")
+                continue
+            planes = mlx_planes.quantize_floats(array, mode)
+            if values:
+                out[name] = planes.values
+            else:
+                out[name] = planes.codes
+                out[f"{name.removesuffix('.weight')}.scales"] = planes.scales
+        return out
+
+    return change
+
+
 def settings(bits: int = 4, group: int = 32, **modules: Any) -> dict[str, Any]:
     return {"group_size": group, "bits": bits, "mode": "affine"} | modules
 
@@ -79,6 +99,19 @@ def test_a_quantized_folder_is_the_model_of_its_values(bits: int, dtype: str, tm
     group = {"F32": 32, "F16": 64, "BF16": 128}[dtype]
     form = (bits, group)
     assert_equal_models("llama_256", *pair("llama_256", lambda _: form, tmp_path, settings(*form), dtype))
+
+
+@pytest.mark.parametrize("mode", mlx_planes.MODES)
+def test_a_folder_of_float_codes_is_the_model_of_its_values(mode: str, tmp_path: Path) -> None:
+    bits, group = mlx_planes.MODES[mode]
+    quantization = {"quantization": settings(bits, group, mode=mode)}
+    planes = folders.write(
+        "llama", tmp_path / "q", dtype="BF16", change=lambda c: c | quantization, arrays=float_coded(mode)
+    )
+    values = folders.write("llama", tmp_path / "f32", arrays=float_coded(mode, values=True))
+    prompt = tiny.golden("llama").prompt
+    error = nmse(open_folder(planes).logits(prompt), open_folder(values).logits(prompt))
+    assert error < (1e-9 if mode == "mxfp8" else 4e-3)  # its codes are multiplied as floats
 
 
 @pytest.mark.parametrize("name", ["llama", "qwen2", "qwen3", "gemma3", "phi3"])
@@ -166,7 +199,14 @@ def drop(part: str) -> Callable[[Arrays], None]:
         ({"group_size": 32}, lambda a: None, UnsupportedError, "bits: found None; supported are 2, 3"),
         (settings(7, 32), lambda a: None, UnsupportedError, "quantization.bits: found 7; supported are 2, 3"),
         (settings(4, 16), lambda a: None, UnsupportedError, "group_size: found 16; supported are 32, 64"),
-        (settings(mode="nf4"), lambda a: None, UnsupportedError, "mode: found 'nf4'"),
+        (
+            settings(mode="nf4"),
+            lambda a: None,
+            UnsupportedError,
+            "mode: found 'nf4'; supported are affine, mxfp4",
+        ),
+        (settings(mode="mxfp4"), lambda a: None, ModelFileError, "scales: found type f32, expected u8"),
+        (settings(mode="nvfp4"), lambda a: None, UnsupportedError, "group_size: found 32; supported are 16"),
         (settings(8, 32), lambda a: None, ModelFileError, r"weight: found u32 .* expected u32 \(\d+, 24\)"),
         (settings(4, 64), lambda a: None, ModelFileError, "4 bits in groups of 64"),
         (settings(**{MODULE: False}), lambda a: None, ModelFileError, "found false, but the tensor"),

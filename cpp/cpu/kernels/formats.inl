@@ -196,6 +196,15 @@ struct FormatIQ4_NL : BlockOf32 {
 // E2M1 values doubled, plus 12; the block's scale is 2^(e - 127) / 2.
 alignas(16) constexpr std::int8_t kMxfp4Values[16] = {12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0};
 
+// Values of E4M3 that are no NaN. Their bits are those of binary32 but for the exponent's bias.
+static inline vf load_e4m3(const std::int8_t* p) {
+    const vi bits = (load_i8(p) << 20) & static_cast<std::int32_t>(0x87F00000u);
+    vf v;
+    std::memcpy(&v, &bits, sizeof v);
+    return v * set1(0x1p120f);
+}
+
+// MLX's mxfp4 too is packed so.
 struct FormatMXFP4 : BlockOf32 {
     static constexpr DType kType = DType::MXFP4;
     static constexpr int kMax = 24, kOffset = 12;
@@ -209,6 +218,22 @@ struct FormatMXFP4 : BlockOf32 {
     template <int kS, int kJ>
     static vb quants(const Fields& g) {
         return lookup16(kMxfp4Values, nibble<kJ / 4>(g.bytes<0>(kJ % 4)));
+    }
+};
+
+// Two sub-blocks of 16 with E4M3 scales.
+struct FormatNvfp4 {
+    static constexpr DType kType = DType::MlxNvfp4;
+    static constexpr int kBlock = 32, kSub = 16, kSubs = 2, kMax = 24, kOffset = 12;
+    static constexpr bool kSigned = false, kHasMin = false;
+    static void scales(const Fields& g, vf* d, vf*) {
+        unroll<2>([&]<int s>() {
+            d[s] = set1(0.5f) * load_e4m3(reinterpret_cast<const std::int8_t*>(g.single_bytes<1>(s)));
+        });
+    }
+    template <int kS, int kJ>
+    static vb quants(const Fields& g) {
+        return lookup16(kMxfp4Values, nibble<kS>(g.bytes<0>(kJ)));
     }
 };
 

@@ -72,8 +72,9 @@ constexpr int kGroupsPerTile = M == 1   ? 8
                                         : 2;
 
 template <typename F, int M, int G>
-[[gnu::noinline]] static void dot_tile_f32(const std::byte* group, std::size_t group_bytes, std::size_t n,
+[[gnu::noinline]] static void dot_tile_f32(const std::byte* group, const GroupLayout& layout, std::size_t n,
                                            const float* x, vf* acc) {
+    const std::size_t group_bytes = layout.bytes;
     vf sum[M * G];
     for (auto& v : sum) v = zero();
     constexpr std::size_t kStride = F::kBytes * L, kPerLine = kStride < 64 ? 64 / kStride : 1;
@@ -102,6 +103,75 @@ template <typename F, int M, int G>
     for (int i = 0; i < M * G; ++i) acc[i] = sum[i];
 }
 
+// E4M3 codes with a scale for each run of 32, or for several.
+struct FormatF8 {
+    static constexpr DType kType = DType::MlxMxfp8;  // stands for all
+
+    class Rows {
+      public:
+        Rows(const std::byte* group, const GroupLayout& layout)
+            : codes_(group + layout.field[0]), scales_(group + layout.field[1]), layout_(layout) {}
+        const std::byte* codes(std::size_t run) const {
+            return codes_ + (run >> layout_.runs) * layout_.stride[0] + run % (std::size_t{1} << layout_.runs) * 32 * L;
+        }
+        vf scale(std::size_t run) const {
+            const std::byte* at = scales_ + (run >> layout_.runs) * layout_.stride[1];
+            if (layout_.scale_type == DType::F32) return load(reinterpret_cast<const float*>(at));
+            const vi e = load_u8(reinterpret_cast<const std::uint8_t*>(at));
+            const vi bits = e < 1 ? set1i(0x00400000) : e << 23;
+            vf scale;
+            std::memcpy(&scale, &bits, sizeof scale);
+            return scale;
+        }
+        static vf load_lanes(const std::byte* code) { return load_e4m3(reinterpret_cast<const std::int8_t*>(code)); }
+
+      private:
+        const std::byte *codes_, *scales_;
+        const GroupLayout& layout_;
+    };
+};
+
+template <int M, int G>
+[[gnu::noinline]] static void dot_tile_f8(const std::byte* group, const GroupLayout& layout, std::size_t n,
+                                          const float* x, vf* acc) {
+    using Rows = FormatF8::Rows;
+    constexpr std::size_t kPerLine = 64 / L;
+    vf sum[M * G];
+    for (auto& v : sum) v = zero();
+    for (std::size_t run = 0; run < n / 32; ++run) {
+        const std::byte* codes[G];
+        vf scale[G];
+        for (int g = 0; g < G; ++g) {
+            const Rows rows(group + static_cast<std::size_t>(g) * layout.bytes, layout);
+            codes[g] = rows.codes(run);
+            scale[g] = rows.scale(run);
+        }
+        for (std::size_t j = 0; j < 32; ++j) {
+            if (M == 1 && j % kPerLine == 0) {
+                for (int g = 0; g < G; ++g) __builtin_prefetch(codes[g] + j * L + 2 * kFetchNear / G);
+            }
+            vf w[G];
+            for (int g = 0; g < G; ++g) w[g] = Rows::load_lanes(codes[g] + j * L) * scale[g];
+            for (int m = 0; m < M; ++m) {
+                const vf xv = set1(x[static_cast<std::size_t>(m) * n + run * 32 + j]);
+                for (int g = 0; g < G; ++g) sum[m * G + g] = fma(xv, w[g], sum[m * G + g]);
+            }
+        }
+    }
+    for (int i = 0; i < M * G; ++i) acc[i] = sum[i];
+}
+
+static void fill_f8(const std::byte* group, const GroupLayout& layout, std::size_t k0, std::size_t n, float* to) {
+    const FormatF8::Rows rows(group, layout);
+    for (std::size_t run = k0 / 32; run < (k0 + n) / 32; ++run) {
+        const std::byte* codes = rows.codes(run);
+        const vf scale = rows.scale(run);
+        for (std::size_t j = 0; j < 32; ++j, to += kPanel) {
+            store(to, FormatF8::Rows::load_lanes(codes + j * L) * scale);
+        }
+    }
+}
+
 // What matmul and gate-up share of a format. Tiles of M tokens are at tile_index<M>; null where this set has none.
 template <int M>
 constexpr int tile_index = std::countr_zero(static_cast<unsigned>(M));
@@ -128,25 +198,37 @@ static constexpr IntegerFormat kIntegerFormats[] = {
     IntegerFormat::of<FormatQ5_1>(),      IntegerFormat::of<FormatQ8_0>(),      IntegerFormat::of<FormatQ2_K>(),
     IntegerFormat::of<FormatQ3_K>(),      IntegerFormat::of<FormatQ4_K>(),      IntegerFormat::of<FormatQ5_K>(),
     IntegerFormat::of<FormatQ6_K>(),      IntegerFormat::of<FormatIQ4_NL>(),    IntegerFormat::of<FormatIQ4_XS>(),
-    IntegerFormat::of<FormatMXFP4>(),     IntegerFormat::of<FormatAffine<2>>(), IntegerFormat::of<FormatAffine<3>>(),
-    IntegerFormat::of<FormatAffine<4>>(), IntegerFormat::of<FormatAffine<5>>(), IntegerFormat::of<FormatAffine<6>>(),
-    IntegerFormat::of<FormatAffine<8>>(),
+    IntegerFormat::of<FormatMXFP4>(),     IntegerFormat::of<FormatNvfp4>(),     IntegerFormat::of<FormatAffine<2>>(),
+    IntegerFormat::of<FormatAffine<3>>(), IntegerFormat::of<FormatAffine<4>>(), IntegerFormat::of<FormatAffine<5>>(),
+    IntegerFormat::of<FormatAffine<6>>(), IntegerFormat::of<FormatAffine<8>>(),
 };
 
 struct FloatFormat {
-    using Tile = void (*)(const std::byte* group, std::size_t group_bytes, std::size_t k, const float* x, vf* out);
+    using Tile = void (*)(const std::byte* group, const GroupLayout& layout, std::size_t k, const float* x, vf* out);
     DType type;
     Tile wide[4], narrow[4];  // of kGroupsPerTile groups, and of one
     FillFloats fill;
 
     template <typename F, int M, int G>
     static constexpr Tile tile() {
-        if constexpr (kHasTokenTile<kTokenTile, M>) return dot_tile_f32<F, M, G>;
+        if constexpr (kHasTokenTile<kTokenTile, M>) {
+            if constexpr (std::is_same_v<F, FormatF8>)
+                return dot_tile_f8<M, G>;
+            else
+                return dot_tile_f32<F, M, G>;
+        }
         return nullptr;
+    }
+    template <typename F>
+    static constexpr FillFloats fill_of() {
+        if constexpr (std::is_same_v<F, FormatF8>)
+            return fill_f8;
+        else
+            return fill_floats<F>;
     }
     template <typename F, int... M>
     static constexpr FloatFormat of(std::integer_sequence<int, M...>) {
-        return {F::kType, {tile<F, M, kGroupsPerTile<M>>()...}, {tile<F, M, 1>()...}, fill_floats<F>};
+        return {F::kType, {tile<F, M, kGroupsPerTile<M>>()...}, {tile<F, M, 1>()...}, fill_of<F>()};
     }
     template <typename F>
     static constexpr FloatFormat of() {
@@ -157,15 +239,23 @@ static constexpr FloatFormat kFloatFormats[] = {
     FloatFormat::of<FormatF32>(),
     FloatFormat::of<FormatF16>(),
     FloatFormat::of<FormatBF16>(),
+    FloatFormat::of<FormatF8>(),
 };
+
+// The type that stands for all whose kernels are the same.
+static inline DType kernel_type(DType weight) {
+    if (const auto affine = affine_type(weight)) {
+        return affine_dtype({affine->bits, kAffineGroups[0], kAffineScales[0]});
+    }
+    if (weight == DType::MlxMxfp4) return DType::MXFP4;
+    return dtype_info(weight).code_type == DType::F8E4M3 ? FormatF8::kType : weight;
+}
 
 template <typename Format, std::size_t N>
 static const Format* find_format(const Format (&formats)[N], DType weight) {
-    if (const auto affine = affine_type(weight)) {
-        weight = affine_dtype({affine->bits, kAffineGroups[0], kAffineScales[0]});
-    }
+    const DType type = kernel_type(weight);
     for (const Format& f : formats) {
-        if (f.type == weight) return &f;
+        if (f.type == type) return &f;
     }
     return nullptr;
 }
@@ -265,7 +355,7 @@ static void matmul_f32(const DispatchCmd& cmd, const std::byte* params, const Wo
     const Epilogue out(cmd, p);
     const GroupLayout layout = layout_of(cmd, p.k);
     if (p.rows >= kPanelTokens) {
-        return matmul_panels(p, FloatForm(format.fill, x, p.k), w, layout.bytes, out, worker);
+        return matmul_panels(p, FloatForm(format.fill, layout, x, p.k), w, layout.bytes, out, worker);
     }
     constexpr std::uint64_t kStep = 8;  // groups whose tokens tiles run together
     const std::uint64_t groups = (p.n + L - 1) / L;
@@ -273,7 +363,7 @@ static void matmul_f32(const DispatchCmd& cmd, const std::byte* params, const Wo
         for_token_tiles<kTokenTile>(0, p.rows, [&]<int M>(std::size_t t) {
             const auto tile = [&]<int G>(FloatFormat::Tile dot, std::uint64_t g) {
                 vf acc[M * G];
-                dot(w + g * layout.bytes, layout.bytes, p.k, x + t * p.k, acc);
+                dot(w + g * layout.bytes, layout, p.k, x + t * p.k, acc);
                 out.store(acc, M, G, t, g * L);
             };
             constexpr int G = kGroupsPerTile<M>;
@@ -378,10 +468,10 @@ static void gate_up_f32(const DispatchCmd& cmd, const std::byte* params, const W
     const GroupLayout layout = layout_of(cmd, p.k);
     const auto* x = cmd.buffers[0].as<float>();
     if (p.rows >= kPanelTokens) {
-        return gate_up_panels(cmd, p, FloatForm(format.fill, x, p.k), layout.bytes, worker);
+        return gate_up_panels(cmd, p, FloatForm(format.fill, layout, x, p.k), layout.bytes, worker);
     }
     gate_up(cmd, p, layout.bytes, worker, [&]<int M>(const std::byte* group, std::size_t t, vf* acc) {
-        format.narrow[tile_index<M>](group, layout.bytes, p.k, x + t * p.k, acc);
+        format.narrow[tile_index<M>](group, layout, p.k, x + t * p.k, acc);
     });
 }
 

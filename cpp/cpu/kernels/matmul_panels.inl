@@ -87,9 +87,10 @@ class Panels {
 };
 
 // Widens a vector of n rows of k.
-using FillFloats = void (*)(const std::byte* group, std::size_t k0, std::size_t n, float* to);
+using FillFloats = void (*)(const std::byte* group, const GroupLayout& layout, std::size_t k0, std::size_t n,
+                            float* to);
 template <typename F>
-static void fill_floats(const std::byte* group, std::size_t k0, std::size_t n, float* to) {
+static void fill_floats(const std::byte* group, const GroupLayout&, std::size_t k0, std::size_t n, float* to) {
     constexpr std::size_t kBytes = F::kBytes * L;
     for (std::size_t k = 0; k < n; ++k) store(to + k * kPanel, F::load_lanes(group + (k0 + k) * kBytes));
 }
@@ -102,14 +103,15 @@ class FloatForm {
                                  kMostRowBytes = kRow * sizeof(float);
     static constexpr std::size_t panel_bytes = kMostPanelBytes, row_bytes = kMostRowBytes;
 
-    FloatForm(FillFloats fill, const float* x, std::size_t k) : fill_(fill), x_(x), k_(k) {}
+    FloatForm(FillFloats fill, const GroupLayout& layout, const float* x, std::size_t k)
+        : fill_(fill), layout_(layout), x_(x), k_(k) {}
 
     void copy_row(std::size_t t, std::size_t k0, std::size_t n, std::byte* row) const {
         std::memcpy(row, x_ + t * k_ + k0, n * sizeof(float));
     }
     void fill(const std::byte* group, std::size_t k0, std::size_t n, int v, std::byte* panel) const {
         auto* to = reinterpret_cast<float*>(panel) + v * L;
-        if (group) return fill_(group, k0, n, to);
+        if (group) return fill_(group, layout_, k0, n, to);
         for (std::size_t k = 0; k < n; ++k) store(to + k * kPanel, zero());
     }
     void add_products(const std::byte* rows, std::size_t tokens, std::size_t n, const std::byte* panel,
@@ -124,6 +126,7 @@ class FloatForm {
 
   private:
     FillFloats fill_;
+    const GroupLayout& layout_;
     const float* x_;
     std::size_t k_;
 };

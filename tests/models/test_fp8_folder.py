@@ -1,0 +1,204 @@
+"""FP8 checkpoints: E4M3 codes with the scales of tiles, rows or matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from akunu.errors import ModelFileError, UnsupportedError
+from akunu.folder import ModelFolder
+from formats.mlx_planes import E4M3, nearest
+
+from . import folders, tiny
+from .test_engine import greedy, nmse
+from .test_folder import open_folder
+
+Arrays = dict[str, npt.NDArray[Any]]
+KEPT = ("embed_tokens", "lm_head", "norm", "bias")
+
+
+def compressed(strategy: str, **weights: Any) -> dict[str, Any]:
+    form = {"num_bits": 8, "type": "float", "strategy": strategy, "symmetric": True} | weights
+    return {
+        "quant_method": "compressed-tensors",
+        "format": "float-quantized",
+        "config_groups": {"group_0": {"targets": ["Linear"], "weights": form}},
+        "ignore": ["lm_head"],
+    }
+
+
+def fp8(**settings: Any) -> dict[str, Any]:
+    return {"quant_method": "fp8", "fmt": "e4m3", "activation_scheme": "dynamic"} | settings
+
+
+#: config, the scales' name, and the tile's rows and columns; 0 is all.
+FORMS: dict[str, tuple[dict[str, Any], str, int, int]] = {
+    "blocks": (fp8(weight_block_size=[128, 128]), "weight_scale_inv", 128, 128),
+    "small blocks": (fp8(weight_block_size=[64, 32]), "weight_scale_inv", 64, 32),
+    "matrix": (fp8(weight_block_size=None), "weight_scale_inv", 0, 0),
+    "channel": (compressed("channel"), "weight_scale", 1, 0),
+    "tensor": (compressed("tensor"), "weight_scale", 0, 0),
+    "block": (compressed("block", block_structure=[128, 128]), "weight_scale", 128, 128),
+}
+
+
+def coded(scale_name: str, tile: tuple[int, int], values: bool = False) -> Callable[[Arrays], Arrays]:
+    def change(weights: Arrays) -> Arrays:
+        out: Arrays = {}
+        for name, array in weights.items():
+            if any(part in name for part in KEPT):
+                out[name] = array
+                continue
+            rows, cols = array.shape
+            height, width = tile[0] or rows, tile[1] or cols
+            grid = -(-rows // height), -(-cols // width)
+            scales = np.empty(grid, np.float32)
+            for r, c in np.ndindex(*grid):
+                part = array[r * height : (r + 1) * height, c * width : (c + 1) * width]
+                scales[r, c] = np.abs(part).max() / 448
+            spread = scales.repeat(height, 0).repeat(width, 1)[:rows, :cols]
+            codes = nearest(array / spread, E4M3)
+            if values:
+                out[name] = spread * E4M3[codes]
+            else:
+                out[name] = codes.view(np.int8)
+                out[name.removesuffix("weight") + scale_name] = scales if any(tile) else scales.reshape(1)
+        return out
+
+    return change
+
+
+def written(name: str, form: str, folder: Path, **more: Any) -> tuple[Path, Path]:
+    config, scale_name, *tile = FORMS[form]
+    change = coded(scale_name, (tile[0], tile[1]))
+    codes = folders.write(
+        name, folder / "fp8", change=lambda c: c | {"quantization_config": config | more}, arrays=change
+    )
+    values = coded(scale_name, (tile[0], tile[1]), values=True)
+    return codes, folders.write(name, folder / "f32", arrays=values)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", ["llama_256", "phi3"])
+def test_an_fp8_folder_is_the_model_of_its_values(name: str, form: str, tmp_path: Path) -> None:
+    codes, values = written(name, form, tmp_path)
+    golden = tiny.golden(name)
+    found, expected = open_folder(codes), open_folder(values)
+    assert nmse(found.logits(golden.prompt), expected.logits(golden.prompt)) < 1e-9
+    assert greedy(found, golden.prompt, 8) == greedy(expected, golden.prompt, 8)
+
+
+def test_rows_that_are_no_whole_tiles_have_smaller_groups(tmp_path: Path) -> None:
+    codes, values = written("llama", "channel", tmp_path)  # rows of 96, 160 and 256
+    tensors = ModelFolder(codes).spec().tensors
+    assert tensors["layers.0.attn_q"].dtype == "f8_e4m3_g32"
+    assert tensors["layers.0.attn_output"].dtype == "f8_e4m3_g128"
+    prompt = tiny.golden("llama").prompt
+    assert nmse(open_folder(codes).logits(prompt), open_folder(values).logits(prompt)) < 1e-9
+
+
+def test_scales_of_activations_are_not_needed(tmp_path: Path) -> None:
+    def with_inputs(weights: Arrays) -> Arrays:
+        out = coded("weight_scale", (0, 0))(weights)
+        more = {
+            n.removesuffix("weight") + "input_scale": np.ones(1, np.float32) for n in weights if "proj" in n
+        }
+        return out | more
+
+    path = folders.write(
+        "llama",
+        tmp_path,
+        change=lambda c: c | {"quantization_config": compressed("tensor")},
+        arrays=with_inputs,
+    )
+    open_folder(path)
+
+
+NAME = "model.layers.1.mlp.down_proj.weight"
+
+
+def spoiled(change: Callable[[Arrays], None]) -> Callable[[Arrays], Arrays]:
+    def arrays(weights: Arrays) -> Arrays:
+        out = coded("weight_scale_inv", (128, 128))(weights)
+        change(out)
+        return out
+
+    return arrays
+
+
+def without_scale(arrays: Arrays) -> None:
+    del arrays[f"{NAME}_scale_inv"]
+
+
+def cut_scale(arrays: Arrays) -> None:
+    arrays[f"{NAME}_scale_inv"] = arrays[f"{NAME}_scale_inv"][:, :-1].copy()
+
+
+def no_number(arrays: Arrays) -> None:
+    arrays[NAME][3, 4] = 0x7F
+
+
+def no_scale(arrays: Arrays) -> None:
+    arrays[f"{NAME}_scale_inv"][0, 1] = np.nan
+
+
+BLOCKS = FORMS["blocks"][0]
+
+
+@pytest.mark.parametrize(
+    ("config", "change", "error", "message"),
+    [
+        (BLOCKS, without_scale, ModelFileError, r"down_proj\.weight_scale_inv is missing"),
+        (BLOCKS, cut_scale, ModelFileError, r"scale_inv' has 4 scales of type 'f32', expected .* 128x128"),
+        (BLOCKS, no_number, ModelFileError, r"down_proj\.weight' holds NaN"),
+        (BLOCKS, no_scale, ModelFileError, r"down_proj\.weight_scale_inv' holds NaN"),
+        (BLOCKS | {"fmt": "e5m2"}, lambda a: None, UnsupportedError, "fmt: found 'e5m2'; supported is e4m3"),
+        (
+            BLOCKS | {"weight_block_size": [128]},
+            lambda a: None,
+            UnsupportedError,
+            r"block_size: found \[128\]",
+        ),
+        (BLOCKS | {"weight_block_size": [9, 9]}, lambda a: None, UnsupportedError, "a multiple of 32"),
+        (
+            compressed("group"),
+            lambda a: None,
+            UnsupportedError,
+            "strategy: found 'group'; supported are block",
+        ),
+        (compressed("channel", num_bits=4), lambda a: None, UnsupportedError, "expected floats of 8 bits"),
+        (
+            compressed("channel") | {"format": "pack-quantized"},
+            lambda a: None,
+            UnsupportedError,
+            "format: found",
+        ),
+        (compressed("channel") | {"config_groups": {}}, lambda a: None, UnsupportedError, "one group"),
+        (
+            None,
+            lambda a: None,
+            ModelFileError,
+            "the weights are FP8, but config.json has no 'quantization_config'",
+        ),
+    ],
+)
+def test_what_is_wrong_is_refused(
+    config: Mapping[str, Any] | None,
+    change: Callable[[Arrays], None],
+    error: type[Exception],
+    message: str,
+    tmp_path: Path,
+) -> None:
+    path = folders.write(
+        "llama_256",
+        tmp_path,
+        change=lambda c: c | {"quantization_config": config},
+        arrays=spoiled(change),
+    )
+    with pytest.raises(error, match=message):
+        open_folder(path)
