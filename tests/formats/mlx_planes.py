@@ -71,8 +71,10 @@ E4M3 = _e4m3()
 
 
 def nearest(values: npt.NDArray[np.float32], table: npt.NDArray[np.float32]) -> npt.NDArray[np.uint8]:
-    """The first code whose value is nearest."""
-    return np.asarray(np.nanargmin(np.abs(values[..., None] - table), axis=-1), np.uint8)
+    """The codes whose values are nearest."""
+    known, codes = np.unique(table[np.isfinite(table)], return_index=True)
+    codes = np.flatnonzero(np.isfinite(table))[codes]
+    return np.asarray(codes[np.searchsorted((known[1:] + known[:-1]) / 2, values)], np.uint8)
 
 
 class FloatPlanes(NamedTuple):

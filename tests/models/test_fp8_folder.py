@@ -154,7 +154,7 @@ BLOCKS = FORMS["blocks"][0]
     ("config", "change", "error", "message"),
     [
         (BLOCKS, without_scale, ModelFileError, r"down_proj\.weight_scale_inv is missing"),
-        (BLOCKS, cut_scale, ModelFileError, r"scale_inv' has 4 scales of type 'f32', expected .* 128x128"),
+        (BLOCKS, cut_scale, ModelFileError, r"scale_inv' has 6 scales of type 'f32', expected .* 128x128"),
         (BLOCKS, no_number, ModelFileError, r"down_proj\.weight' holds NaN"),
         (BLOCKS, no_scale, ModelFileError, r"down_proj\.weight_scale_inv' holds NaN"),
         (BLOCKS | {"fmt": "e5m2"}, lambda a: None, UnsupportedError, "fmt: found 'e5m2'; supported is e4m3"),
