@@ -19,7 +19,10 @@ GPU = {
 
 
 class FakeEngine:
-    """`calls` records (name, tokens processed or kept); `chunk` rows of a prompt go in one prefill."""
+    """`calls` records (name, tokens processed or kept); `chunk` rows of a prompt go in one prefill.
+
+    As the engine does, it finds again what any earlier text began with, until it is told to forget.
+    """
 
     def __init__(self, context: int, chunk: int = 4) -> None:
         self.context = context
@@ -27,6 +30,7 @@ class FakeEngine:
         self.cache: list[int] = []
         self.calls: list[tuple[str, int]] = []
         self.closed = False
+        self._earlier: list[list[int]] = []
         self._prompt: list[int] = []
 
     @property
@@ -38,14 +42,14 @@ class FakeEngine:
         assert (temperature, end_ids, reuse) == (0.0, (), True)
         self._prompt = [int(i) for i in ids]
         assert len(self._prompt) <= self.context
-        shared = 0
-        while (
-            shared < min(len(self.cache), len(self._prompt) - 1)
-            and self.cache[shared] == self._prompt[shared]
-        ):
-            shared += 1
-        del self.cache[shared:]
+        self._earlier.append(self.cache)
+        shared = max(self._shared(text) for text in self._earlier)
+        self.cache = self._prompt[:shared]
         return shared
+
+    def _shared(self, text: list[int]) -> int:
+        most = min(len(text), len(self._prompt) - 1)
+        return next((i for i in range(most) if text[i] != self._prompt[i]), most)
 
     def prefill(self) -> tuple[int, Any]:
         new = self._prompt[self.position : self.position + self.chunk]
@@ -62,8 +66,15 @@ class FakeEngine:
 
     def truncate(self, n: int) -> None:
         assert 0 <= n <= self.position
+        self._earlier.append(list(self.cache))
         del self.cache[n:]
         self.calls.append(("truncate", n))
+
+    def forget(self) -> None:
+        # A page that is partly used stays whole.
+        self._earlier = [
+            text[: self.position + 3] for text in self._earlier if text[: self.position] == self.cache
+        ]
 
     def close(self) -> None:
         self.closed = True

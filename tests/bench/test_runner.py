@@ -94,6 +94,18 @@ def test_each_run_begins_at_the_depth():
     assert positions == [0, 8, 8, 8]
 
 
+@pytest.mark.parametrize("depth", [0, 8, 33])
+def test_an_engine_that_caches_earlier_texts_computes_each_run(depth):
+    """The real one, on the embedded model."""
+    from akunu.bench.loader import load_case
+
+    test = case(models="ember", n_pg=(40, 3), n_depth=depth, n_threads=1)
+    loaded = load_case(test, depth + 48)
+    run_test(loaded, test, repetitions=3, warmup=True, log=lambda _text: None)
+    assert loaded.engine.tokens.size == depth + 43
+    loaded.engine.close()
+
+
 def test_warmup_runs_the_prompt_and_one_token():
     engine = FakeEngine(64)
     log = run(engine, case(n_pg=(8, 3)), warmup=True)

@@ -110,6 +110,7 @@ class LoadedModel:
         self._ids = np.zeros(0, np.uint32)
         self._rng = np.random.default_rng(0)
         self._vocab_size = vocab_size
+        self._texts = 0
 
     def ids(self, n: int) -> Ids:
         """The first `n` ids of the stream."""
@@ -117,6 +118,13 @@ class LoadedModel:
             more = self._rng.integers(0, self._vocab_size, n, np.uint32)
             self._ids = np.concatenate([self._ids, more])
         return self._ids[:n]
+
+    def text(self, depth: int, n: int) -> Ids:
+        """The first `depth` ids of the stream, and `n` that no text had there before: no cache holds them."""
+        self._texts += 1
+        ids = self.ids(depth + n).copy()
+        ids[depth:] = (ids[depth:] + self._texts % self._vocab_size) % self._vocab_size
+        return ids
 
 
 Loader = Callable[[Case, int], LoadedModel]
@@ -200,34 +208,33 @@ def _restore(loaded: LoadedModel, case: Case) -> None:
     """Make the KV cache hold exactly the tokens of the test's depth, computing what is missing."""
     keep = min(loaded.filled, case.n_depth)
     loaded.engine.truncate(keep)
+    loaded.engine.forget()  # so that each run uses the same memory
     if keep < case.n_depth:
-        _prompt(loaded, keep, case.n_depth - keep, case.n_batch)
+        _process(loaded, loaded.ids(case.n_depth), keep, case.n_batch)
     loaded.filled = case.n_depth
 
 
 def _prompt(loaded: LoadedModel, depth: int, n: int, n_batch: int) -> None:
     """Process `n` tokens after the first `depth`, in batches that each end with logits."""
-    end = depth
-    while end < depth + n:
-        start, end = end, min(end + n_batch, depth + n)
-        _begin(loaded, end, start)
-        remaining = end - start
-        while remaining:
-            remaining, _ = loaded.engine.prefill()
+    _process(loaded, loaded.text(depth, n), depth, n_batch)
 
 
 def _start(loaded: LoadedModel, depth: int) -> None:
     """Process the one token whose logits give the first token to decode."""
-    _begin(loaded, depth + 1, depth)
-    loaded.engine.prefill()
+    _process(loaded, loaded.text(depth, 1), depth, 1)
 
 
-def _begin(loaded: LoadedModel, n: int, cached: int) -> None:
-    found = loaded.engine.begin(loaded.ids(n), temperature=0.0, end_ids=(), reuse=True)
-    if found != cached:
-        raise AkunuError(
-            f"the KV cache holds {found} of the {n} tokens, expected {cached}; the test would be wrong"
-        )
+def _process(loaded: LoadedModel, ids: Ids, done: int, n_batch: int) -> None:
+    while done < ids.size:
+        start, done = done, min(done + n_batch, ids.size)
+        found = loaded.engine.begin(ids[:done], temperature=0.0, end_ids=(), reuse=True)
+        if found != start:
+            raise AkunuError(
+                f"the KV cache holds {found} of the {done} tokens, expected {start}; the test would be wrong"
+            )
+        remaining = done - start
+        while remaining:
+            remaining, _ = loaded.engine.prefill()
 
 
 def _generate(engine: Engine, n: int) -> None:
