@@ -122,7 +122,12 @@ def test_reasoning_that_the_template_opens_is_reasoning() -> None:
 
 
 NOW_BEGINS = '<tool_call>\n{"name": "now", "arguments": '
-SCHEMA = {"type": "object", "properties": {"sky": {"enum": ["clear", "grey"]}}, "required": ["sky"]}
+SCHEMA = {
+    "type": "object",
+    "properties": {"sky": {"enum": ["clear", "grey"]}},
+    "required": ["sky"],
+    "additionalProperties": False,
+}
 
 
 @pytest.mark.parametrize(
@@ -149,6 +154,31 @@ def test_what_constrains_an_answer_lets_the_model_think_first(
         None,
         replace(tag, after=None),
     )
+
+
+def test_a_schema_holds_on_the_channel_for_answers() -> None:
+    template = answering("", "<|channel|>{% for m in messages %}{{ m.content }}{% endfor %}").chat_template
+    _, options, _ = prepare(template, USER, {"schema": SCHEMA})
+    (tag,) = options["structural_tag"].tags
+    assert (tag.begin, tag.schema, tag.end) == ("<|channel|>final<|message|>", SCHEMA, "")
+
+
+def test_with_a_schema_and_tools_the_answer_has_the_form_or_is_a_call() -> None:
+    tools = [{"type": "function", "function": {"name": "now", "strict": True, "parameters": SCHEMA}}]
+    with akunu.load("ember", progress=False) as model:
+        for first, is_call in (("<", True), ("{", False)):
+            bias = {model.tokenize(first)[0]: 50.0}
+            completion = model.chat(USER, tools=tools, schema=SCHEMA, logit_bias=bias, temperature=0)
+            called = completion.message.get("tool_calls")
+            said = called[0]["function"]["arguments"] if called else completion.message["content"]
+            assert json.loads(said)["sky"] in ("clear", "grey") and completion.finish_reason == "stop"
+            assert bool(called) is is_call
+
+
+def test_what_tools_ask_for_and_a_tag_of_the_callers_exclude_each_other() -> None:
+    tag = akunu.StructuralTag((akunu.Tag("<a>", None, "</a>"),))
+    with pytest.raises(InvalidArgumentError, match="structural_tag: what is asked of the calls"):
+        answering("").chat(USER, tools=[NOW], tool_choice="now", structural_tag=tag)
 
 
 def test_an_expression_constrains_from_the_start_so_there_is_no_reasoning() -> None:

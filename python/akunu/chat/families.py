@@ -53,6 +53,8 @@ class Family:
         How calls of tools are written; None where there is no such thing.
     reasoning : tuple of (str, str)
         What reasoning begins and ends with.
+    opening : str
+        What content begins with, where it is not simply written.
     tokens : tuple of str
         Control tokens among the marks, which have to be visible in the text that is parsed.
     layout : callable
@@ -65,6 +67,7 @@ class Family:
     signs: tuple[str, ...] = ()
     form: Form | None = None
     reasoning: tuple[str, str] = ("<think>", "</think>")
+    opening: str = ""
     tokens: tuple[str, ...] = ()
     layout: Callable[[OutputParser], Steps[None]] = in_order
     call_id: Callable[[], str] = _openai_id
@@ -146,6 +149,7 @@ FAMILIES: Final = (
         tokens=(
             "<|start|>", "<|channel|>", "<|constrain|>", "<|message|>", "<|end|>", "<|call|>", "<|return|>",
         ),
+        opening="<|channel|>final<|message|>",
         layout=channels,
     ),
     Family(

@@ -76,27 +76,37 @@ def prepare(
         _check_choice(choice, tools)
     family = template.family
     thinks = family.opens_reasoning("".join(segment.text for segment in segments))
-    tag = family.tool_tag(tools, choice, parallel) if tools else None
+    calls = family.tool_tag(tools, choice, parallel) if tools else None
+    if calls is not None and rest.get("structural_tag") is not None:
+        raise InvalidArgumentError(
+            "structural_tag: what is asked of the calls of tools makes one of its own; give one of them"
+        )
+    tag = calls or rest.get("structural_tag")
+    if choice == "auto" and (thinks or family.opening or (tools and family.form)):
+        # The answer's form holds where its content begins, or the answer is a call.
+        content = _content_tag(rest, family.opening)
+        if content is not None:
+            called = calls or (family.tool_tag(tools, parallel=False) if tools and family.form else None)
+            tag = StructuralTag((*(called.tags if called else ()), content), required=True, parallel=False)
+    if isinstance(tag, StructuralTag) and thinks and tag.after is None:
+        tag = replace(tag, after=family.reasoning[1])
     if tag is not None:
         rest["structural_tag"] = tag
-    if thinks:
-        thinks = _think_first(rest, family.reasoning[1], tag)
+    elif any(rest.get(name) for name in ARGUMENTS):
+        thinks = False  # an expression or a grammar holds from the start
     reading = Reading(family, tools, thinks, template.visible_ids)
     generation: GenerationOptions = rest  # type: ignore[assignment]  # `resolve` checks what is left
     return template.encode_segments(segments), generation, reading
 
 
-def _think_first(options: dict[str, Any], end: str, tag: StructuralTag | None) -> bool:
-    """Let what constrains the text do so after the reasoning; False where it can only from the start."""
+def _content_tag(options: dict[str, Any], opening: str) -> Tag | None:
+    """What `schema` or `json` ask of the content, taken out of the options; None for anything else."""
     given = [name for name in ARGUMENTS if options.get(name) not in (None, False)]
-    if tag is None and given == ["schema"] and isinstance(options["schema"], Mapping):
-        tag = StructuralTag((Tag("", options.pop("schema"), ""),), required=True, parallel=False)
-    elif tag is None and given == ["json"]:
-        del options["json"]
-        tag = StructuralTag((Tag("", {"type": "object"}, ""),), required=True, parallel=False)
-    if tag is not None:
-        options["structural_tag"] = replace(tag, after=end)
-    return tag is not None or given in ([], ["structural_tag"])
+    schema = {"type": "object"} if given == ["json"] else options.get("schema")
+    if given not in (["schema"], ["json"]) or not isinstance(schema, Mapping):
+        return None
+    del options[given[0]]
+    return Tag(opening, schema, "")
 
 
 def _check_choice(choice: object, tools: Sequence[Mapping[str, Any]] | None) -> None:

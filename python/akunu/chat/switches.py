@@ -31,6 +31,8 @@ def thinking_variables(sources: Iterable[str], thinking: bool | None, effort: st
     InvalidArgumentError
         The template has no variable for it, or the two contradict each other.
     """
+    if thinking is None and effort is None:
+        return {}
     sources = list(sources)
     if effort is not None and not isinstance(effort, str):
         raise InvalidArgumentError(f"reasoning_effort: expected a word such as 'low', got {effort!r}")
