@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from akunu.loading import find_model
+from encoders import wordpiece
 from models import folders
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -33,9 +34,11 @@ def test_the_user_documentation_has_examples() -> None:
 
 @pytest.mark.parametrize("name", DOCS)
 def test_the_examples_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In order, in one namespace; model.gguf is the embedded model, and my-folder a tiny one."""
+    """In order, in one namespace; model.gguf is the embedded model, and what is "my-" is tiny."""
     (tmp_path / "model.gguf").symlink_to(find_model("ember").resolve())
     folders.write("qwen3", tmp_path / "my-folder")
+    wordpiece.write_model("bert", tmp_path / "my-embeddings")
+    wordpiece.write_model("bert_rank", tmp_path / "my-reranker")
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {}
     for number, example in enumerate(blocks(name), 1):

@@ -70,6 +70,50 @@ py::object field(const py::handle& object, const char* name) {
     return py::isinstance<py::dict>(object) ? py::object(object[name]) : py::object(object.attr(name));
 }
 
+namespace {
+
+template <typename T>
+struct Named {
+    const char* name;
+    T value;
+};
+constexpr Named<Activation> kActivations[] = {
+    {"silu", kActSilu}, {"gelu_tanh", kActGeluTanh}, {"gelu", kActGelu}, {"tanh", kActTanh}, {"relu", kActRelu}};
+constexpr Named<Pooling> kPoolings[] = {{"mean", kPoolMean}, {"cls", kPoolFirst}, {"last", kPoolLast}};
+
+template <typename T, std::size_t N>
+T named(const Named<T> (&table)[N], const char* what, const std::string& name) {
+    for (const auto& row : table) {
+        if (name == row.name) return row.value;
+    }
+    throw InvalidArgumentError(std::string(what) + " is '" + name + "', expected one like '" + table[0].name + "'");
+}
+
+Activation to_activation(const std::string& name) { return named(kActivations, "activation", name); }
+
+// The field of that name, or None: plain decoders need not have what only encoders do.
+py::object optional_field(const py::object& c, const char* name) {
+    if (py::isinstance<py::dict>(c)) return py::dict(c).contains(name) ? field(c, name) : py::none();
+    return py::getattr(c, name, py::none());
+}
+
+std::optional<EncoderConfig> to_encoder(const py::object& c) {
+    if (c.is_none()) return std::nullopt;
+    EncoderConfig e;
+    e.pooling = named(kPoolings, "pooling", py::cast<std::string>(field(c, "pooling")));
+    e.positions = py::cast<std::uint32_t>(field(c, "positions"));
+    e.kinds = py::cast<std::uint32_t>(field(c, "kinds"));
+    for (const py::handle item : field(c, "head")) {
+        const auto [dim, activation] = py::cast<std::pair<std::uint32_t, std::string>>(item);
+        HeadLayer layer{dim, {}};
+        if (!activation.empty()) layer.activation = to_activation(activation);
+        e.head.push_back(layer);
+    }
+    return e;
+}
+
+}  // namespace
+
 ModelConfig to_config(const py::object& c) {
     ModelConfig m;
     const auto check = [](bool ok, const std::string& name, std::uint64_t value, const std::string& expected) {
@@ -93,11 +137,18 @@ ModelConfig to_config(const py::object& c) {
     m.norm_eps = f("norm_eps");
     m.rope_dim = u("rope_dim");
     m.rope_style = text("rope_style") == "half" ? kRopeHalf : kRopeInterleaved;
-    m.activation = text("activation") == "silu" ? kActSilu : kActGeluTanh;
+    m.activation = to_activation(text("activation"));
     m.attn_softcap = f("attn_softcap");
     m.final_softcap = f("final_softcap");
     m.attn_scale = f("attn_scale");
     m.embedding_scale = f("embedding_scale");
+    const auto flag = [&](const char* name) {
+        const py::object value = optional_field(c, name);
+        return !value.is_none() && py::cast<bool>(value);
+    };
+    m.layer_norm = flag("layer_norm");
+    m.bidirectional = flag("bidirectional");
+    m.encoder = to_encoder(optional_field(c, "encoder"));
     // What all layers share is a number, what differs a list.
     m.layers.resize(u("n_layers"));
     const auto of_layers = [&](const char* name, std::uint32_t LayerConfig::* member) {
@@ -131,7 +182,8 @@ ModelConfig to_config(const py::object& c) {
                                    ", expected [sets, rope_dim / 2], with rope_dim " + std::to_string(m.rope_dim));
     }
     for (py::ssize_t i = 0; i < inv_freq.shape(0); ++i) {
-        m.rope_sets.push_back({{inv_freq.data(i, 0), inv_freq.data(i, 0) + inv_freq.shape(1)}, f("rope_scale")});
+        const float* row = inv_freq.data() + i * inv_freq.shape(1);
+        m.rope_sets.push_back({{row, row + inv_freq.shape(1)}, f("rope_scale")});
     }
     for (const LayerConfig& l : m.layers) {
         check(l.rope < m.rope_sets.size(), "layer_rope", l.rope,

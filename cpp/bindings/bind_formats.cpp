@@ -1,6 +1,7 @@
 // GGUF and SafeTensors files, the dtype table and the reference dequantisers for Python.
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
 
 #include <memory>
 #include <span>
@@ -156,11 +157,11 @@ std::shared_ptr<GgufFile> open_gguf(const py::object& path) {
     return std::make_shared<GgufFile>(GgufFile::open(name));
 }
 
-std::shared_ptr<SafetensorsFiles> open_safetensors(const py::list& paths) {
+std::shared_ptr<SafetensorsFiles> open_safetensors(const py::list& paths, const std::vector<std::string>& prefixes) {
     std::vector<std::string> names;
     for (const py::handle path : paths) names.push_back(path_from_python(path));
     const GilRelease release;
-    return std::make_shared<SafetensorsFiles>(SafetensorsFiles::open(names));
+    return std::make_shared<SafetensorsFiles>(SafetensorsFiles::open(names, prefixes));
 }
 
 std::shared_ptr<WhisperFile> open_whisper(const py::object& path) {
@@ -341,7 +342,7 @@ void bind_formats(py::module_& module) {
     py::class_<SafetensorsFiles, TensorFiles, std::shared_ptr<SafetensorsFiles>>(
         module, "SafetensorsFiles", py::dynamic_attr(),
         "The memory-mapped shards of a SafeTensors model; every length and offset has been checked.")
-        .def(py::init(&open_safetensors), py::arg("paths"));
+        .def(py::init(&open_safetensors), py::arg("paths"), py::arg("prefixes") = std::vector<std::string>{});
 
     py::class_<WhisperFile, TensorFiles, std::shared_ptr<WhisperFile>>(
         module, "WhisperFile", py::dynamic_attr(),

@@ -1,6 +1,7 @@
 // What a model is, as plain data: its sizes and the choices that make its architecture.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "core/device.h"
@@ -24,6 +25,19 @@ struct LayerConfig {
     std::uint32_t kv_dim() const { return n_kv_heads * head_dim; }
 };
 
+// A layer that a text's vector goes through: y = act(W·x + b), then a norm where the model has one.
+struct HeadLayer {
+    std::uint32_t dim = 0;  // of y
+    std::optional<Activation> activation;
+};
+
+// What a model that makes a vector of each text has besides its layers.
+struct EncoderConfig {
+    Pooling pooling = kPoolMean;
+    std::uint32_t positions = 0, kinds = 0;  // learned vectors of positions, and of kinds of rows (BERT's token types)
+    std::vector<HeadLayer> head;
+};
+
 struct ModelConfig {
     std::uint32_t dim = 0, vocab_size = 0, context_length = 0;
     float norm_eps = 1e-5f;
@@ -32,10 +46,18 @@ struct ModelConfig {
     std::vector<RopeSet> rope_sets;
     Activation activation = kActSilu;
     float attn_scale = 0, attn_softcap = 0, final_softcap = 0, embedding_scale = 1;
+    bool layer_norm = false;     // norms are LayerNorm, else RMS
+    bool bidirectional = false;  // attention sees what comes after, too
     std::vector<LayerConfig> layers;
+    std::optional<EncoderConfig> encoder;  // none: the model draws tokens
 };
 
 // A small f32 vector on the device (a norm's weight, a bias); empty when the model has none.
 using Vector = Binding;
+
+struct Norm {
+    Vector weight, bias;
+    explicit operator bool() const { return bool(weight); }
+};
 
 }  // namespace akunu

@@ -20,10 +20,15 @@ constexpr bool kOptional = true;
 constexpr FieldInfo kEmbedFields[] = {
     FIELD(EmbedParams, rows),  FIELD(EmbedParams, step),           FIELD(EmbedParams, dim),
     FIELD(EmbedParams, vocab), FIELD(EmbedParams, history_stride), FIELD(EmbedParams, scale)};
+constexpr FieldInfo kEmbedPositionFields[] = {FIELD(EmbedPositionParams, rows), FIELD(EmbedPositionParams, dim),
+                                              FIELD(EmbedPositionParams, positions), FIELD(EmbedPositionParams, kinds)};
 constexpr FieldInfo kRopeTableFields[] = {FIELD(RopeTableParams, rows), FIELD(RopeTableParams, step),
                                           FIELD(RopeTableParams, half_dim), FIELD(RopeTableParams, scale)};
 constexpr FieldInfo kNormFields[] = {FIELD(NormParams, rows), FIELD(NormParams, dim), FIELD(NormParams, eps),
                                      FIELD(NormParams, formats), FIELD(NormParams, gather)};
+constexpr FieldInfo kLayerNormFields[] = {FIELD(LayerNormParams, rows), FIELD(LayerNormParams, dim),
+                                          FIELD(LayerNormParams, eps), FIELD(LayerNormParams, formats),
+                                          FIELD(LayerNormParams, has_bias)};
 constexpr FieldInfo kQuantizeFields[] = {FIELD(QuantizeParams, rows), FIELD(QuantizeParams, dim),
                                          FIELD(QuantizeParams, formats)};
 constexpr FieldInfo kMatmulFields[] = {FIELD(MatmulParams, rows),       FIELD(MatmulParams, n),
@@ -40,30 +45,37 @@ constexpr FieldInfo kNormGateUpFields[] = {FIELD(NormGateUpParams, n), FIELD(Nor
                                            FIELD(NormGateUpParams, activation), FIELD(NormGateUpParams, formats),
                                            FIELD(NormGateUpParams, eps)};
 constexpr FieldInfo kGateActFields[] = {FIELD(GateActParams, rows), FIELD(GateActParams, n),
-                                        FIELD(GateActParams, activation), FIELD(GateActParams, formats)};
+                                        FIELD(GateActParams, activation), FIELD(GateActParams, formats),
+                                        FIELD(GateActParams, gated)};
 constexpr FieldInfo kRopeKvFields[] = {
     FIELD(RopeKvParams, rows),       FIELD(RopeKvParams, step),      FIELD(RopeKvParams, n_heads),
     FIELD(RopeKvParams, n_kv_heads), FIELD(RopeKvParams, head_dim),  FIELD(RopeKvParams, rope_dim),
     FIELD(RopeKvParams, style),      FIELD(RopeKvParams, qk_norm),   FIELD(RopeKvParams, eps),
     FIELD(RopeKvParams, max_pages),  FIELD(RopeKvParams, page_words)};
 constexpr FieldInfo kAttentionFields[] = {
-    FIELD(AttentionParams, rows),    FIELD(AttentionParams, step),       FIELD(AttentionParams, keys),
-    FIELD(AttentionParams, n_heads), FIELD(AttentionParams, n_kv_heads), FIELD(AttentionParams, head_dim),
-    FIELD(AttentionParams, window),  FIELD(AttentionParams, max_pages),  FIELD(AttentionParams, page_words),
-    FIELD(AttentionParams, scale),   FIELD(AttentionParams, softcap),    FIELD(AttentionParams, formats)};
+    FIELD(AttentionParams, rows),         FIELD(AttentionParams, step),       FIELD(AttentionParams, keys),
+    FIELD(AttentionParams, n_heads),      FIELD(AttentionParams, n_kv_heads), FIELD(AttentionParams, head_dim),
+    FIELD(AttentionParams, window),       FIELD(AttentionParams, max_pages),  FIELD(AttentionParams, page_words),
+    FIELD(AttentionParams, scale),        FIELD(AttentionParams, softcap),    FIELD(AttentionParams, formats),
+    FIELD(AttentionParams, bidirectional)};
 constexpr FieldInfo kKvCopyFields[] = {FIELD(KvCopyParams, rows), FIELD(KvCopyParams, page_words)};
 constexpr FieldInfo kSampleFields[] = {FIELD(SampleParams, rows), FIELD(SampleParams, step), FIELD(SampleParams, vocab),
                                        FIELD(SampleParams, history_stride)};
+constexpr FieldInfo kPoolFields[] = {FIELD(PoolParams, rows), FIELD(PoolParams, dim), FIELD(PoolParams, pooling)};
 
 #undef FIELD
 
 // Of weights of a planar type, `weight` are the codes.
 constexpr BufferInfo kEmbedBuffers[] = {{"history", R},           {"weight", R},           {"hidden", W}, {"rows", R},
                                         {"scales", R, kOptional}, {"biases", R, kOptional}};
+constexpr BufferInfo kEmbedPositionBuffers[] = {
+    {"positions", R, kOptional}, {"kinds", R, kOptional}, {"hidden", RW}, {"rows", R}, {"row_kinds", R}};
 constexpr BufferInfo kRopeTableBuffers[] = {{"inv_freq", R}, {"table", W}, {"rows", R}};
 constexpr BufferInfo kNormBuffers[] = {
     {"x", R}, {"weight", R}, {"out_f32", W, kOptional}, {"out_compact", W, kOptional}, {"logit_rows", R, kOptional}};
 constexpr BufferInfo kNormAddBuffers[] = {{"x", R}, {"weight", R}, {"hidden", RW}};
+constexpr BufferInfo kLayerNormBuffers[] = {
+    {"x", R}, {"weight", R}, {"bias", R, kOptional}, {"out_f32", W, kOptional}, {"out_compact", W, kOptional}};
 constexpr BufferInfo kQuantizeBuffers[] = {{"x", R}, {"out_f32", W, kOptional}, {"out_compact", W, kOptional}};
 constexpr BufferInfo kMatmulBuffers[] = {
     {"x", R}, {"weight", R}, {"y", RW}, {"bias", R, kOptional}, {"scales", R, kOptional}, {"biases", R, kOptional}};
@@ -74,9 +86,10 @@ constexpr BufferInfo kNormQkvBuffers[] = {
 constexpr BufferInfo kNormGateUpBuffers[] = {
     {"hidden", R}, {"norm", R}, {"gate", R}, {"up", R}, {"out_f32", W, kOptional}, {"out_compact", W, kOptional}};
 constexpr BufferInfo kGateActBuffers[] = {
-    {"gate", R}, {"up", R}, {"out_f32", W, kOptional}, {"out_compact", W, kOptional}};
+    {"gate", R}, {"up", R, kOptional}, {"out_f32", W, kOptional}, {"out_compact", W, kOptional}};
 constexpr BufferInfo kRopeKvBuffers[] = {
-    {"q", RW}, {"k", RW}, {"v", R}, {"table", R}, {"kv", RW}, {"qk_norm", R, kOptional}, {"rows", R}, {"pages", R}};
+    {"q", RW},   {"k", RW},   {"v", R}, {"table", R, kOptional}, {"kv", RW}, {"qk_norm", R, kOptional},
+    {"rows", R}, {"pages", R}};
 constexpr BufferInfo kAttentionBuffers[] = {{"q", R}, {"kv", R}, {"out", W}, {"rows", R}, {"pages", R}};
 constexpr BufferInfo kAttentionSplitBuffers[] = {{"q", R}, {"kv", R}, {"partials", W}, {"rows", R}, {"pages", R}};
 constexpr BufferInfo kAttentionMergeBuffers[] = {
@@ -91,6 +104,7 @@ constexpr BufferInfo kLogprobsBuffers[] = {{"logits", R},  {"sampled", R}, {"sta
                                            {"records", W}, {"rows", R},    {"logit_rows", R}};
 constexpr BufferInfo kAcceptBuffers[] = {{"sampled", R},  {"history", RW}, {"state", R},     {"slots", RW},
                                          {"control", RW}, {"rows", R},     {"logit_rows", R}};
+constexpr BufferInfo kPoolBuffers[] = {{"x", R}, {"rows", R}, {"last_rows", R}, {"out", W}};
 
 template <typename P>
 P params_of(const DispatchCmd& c) {
@@ -129,6 +143,11 @@ Cost embed_cost(const DispatchCmd& c) {
     return per_row(weight_bytes(c.weight, 1, p.dim) + 4.0 * p.dim, p.dim);
 }
 
+Cost embed_position_cost(const DispatchCmd& c) {
+    const double dim = params_of<EmbedPositionParams>(c).dim;
+    return per_row(16.0 * dim, 2.0 * dim);
+}
+
 Cost rope_table_cost(const DispatchCmd& c) {
     const auto p = params_of<RopeTableParams>(c);
     return per_row(8.0 * p.half_dim, 2.0 * p.half_dim);
@@ -144,6 +163,13 @@ Cost norm_cost(const DispatchCmd& c) {
 Cost norm_add_cost(const DispatchCmd& c) {
     const auto p = params_of<NormParams>(c);
     return per_row(12.0 * p.dim, 5.0 * p.dim);
+}
+
+Cost layer_norm_cost(const DispatchCmd& c) {
+    const auto p = params_of<LayerNormParams>(c);
+    Cost cost = per_row(p.dim * (4.0 + act_bytes(p.formats)), 7.0 * p.dim);
+    cost.bytes = (p.has_bias ? 8.0 : 4.0) * p.dim;
+    return cost;
 }
 
 Cost quantize_cost(const DispatchCmd& c) {
@@ -184,7 +210,7 @@ Cost norm_gate_up_cost(const DispatchCmd& c) {
 
 Cost gate_act_cost(const DispatchCmd& c) {
     const auto p = params_of<GateActParams>(c);
-    return per_row((8.0 + act_bytes(p.formats)) * p.n, 5.0 * p.n);
+    return per_row(((p.gated ? 8.0 : 4.0) + act_bytes(p.formats)) * p.n, 5.0 * p.n);
 }
 
 Cost rope_kv_cost(const DispatchCmd& c) {
@@ -221,6 +247,9 @@ Cost sample_cost(const DispatchCmd& c) {
 
 Cost accept_cost(const DispatchCmd&) { return per_row(16, 0); }
 
+// Of the vectors that are made; how many rows they are made of differs from text to text.
+Cost pool_cost(const DispatchCmd& c) { return per_row(8.0 * params_of<PoolParams>(c).dim, 0); }
+
 template <typename P>
 constexpr OpInfo row(std::string_view name, std::span<const FieldInfo> fields, std::span<const BufferInfo> buffers,
                      Cost (*cost)(const DispatchCmd&)) {
@@ -230,9 +259,11 @@ constexpr OpInfo row(std::string_view name, std::span<const FieldInfo> fields, s
 
 constexpr OpInfo kOps[] = {
     row<EmbedParams>("embed", kEmbedFields, kEmbedBuffers, embed_cost),
+    row<EmbedPositionParams>("embed_position", kEmbedPositionFields, kEmbedPositionBuffers, embed_position_cost),
     row<RopeTableParams>("rope_table", kRopeTableFields, kRopeTableBuffers, rope_table_cost),
     row<NormParams>("norm", kNormFields, kNormBuffers, norm_cost),
     row<NormParams>("norm_add", kNormFields, kNormAddBuffers, norm_add_cost),
+    row<LayerNormParams>("layer_norm", kLayerNormFields, kLayerNormBuffers, layer_norm_cost),
     row<QuantizeParams>("quantize", kQuantizeFields, kQuantizeBuffers, quantize_cost),
     row<MatmulParams>("matmul", kMatmulFields, kMatmulBuffers, matmul_cost),
     row<GateUpParams>("gate_up", kGateUpFields, kGateUpBuffers, gate_up_cost),
@@ -249,6 +280,7 @@ constexpr OpInfo kOps[] = {
     row<SampleParams>("sample_select", kSampleFields, kSampleSelectBuffers, sample_cost),
     row<SampleParams>("logprobs", kSampleFields, kLogprobsBuffers, sample_cost),
     row<SampleParams>("accept", kSampleFields, kAcceptBuffers, accept_cost),
+    row<PoolParams>("pool", kPoolFields, kPoolBuffers, pool_cost),
 };
 
 // Every op has a row, which names all of its parameters.

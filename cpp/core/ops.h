@@ -11,9 +11,11 @@ namespace akunu {
 
 enum class Op : std::uint8_t {
     kEmbed,
+    kEmbedPosition,
     kRopeTable,
     kNorm,
     kNormAdd,
+    kLayerNorm,
     kQuantize,
     kMatmul,
     kGateUp,
@@ -30,6 +32,7 @@ enum class Op : std::uint8_t {
     kSampleSelect,
     kLogprobs,
     kAccept,
+    kPool,
     kCount,
 };
 

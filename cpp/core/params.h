@@ -29,8 +29,10 @@ struct Row {
 // Keys and values lie in pages of so many positions. A page table has the pages of a slot's positions, in order.
 enum KvPage : u32 { kPagePositions = 32 };
 
-enum Activation : u32 { kActSilu = 0, kActGeluTanh = 1 };
+enum Activation : u32 { kActSilu = 0, kActGeluTanh = 1, kActGelu = 2, kActTanh = 3, kActRelu = 4 };
 enum RopeStyle : u32 { kRopeInterleaved = 0, kRopeHalf = 1 };
+// What becomes of a text's rows: their mean, the first, or the last one.
+enum Pooling : u32 { kPoolMean = 0, kPoolFirst = 1, kPoolLast = 2 };
 
 struct EmbedParams {
     u32 rows;  // patched
@@ -39,6 +41,14 @@ struct EmbedParams {
     u32 vocab;
     u32 history_stride;  // tokens of a slot's history
     float scale;
+};
+
+// A row's vectors of its position and of its kind are added, where the model has such tables.
+struct EmbedPositionParams {
+    u32 rows;  // patched
+    u32 dim;
+    u32 positions;  // of the table; 0: none
+    u32 kinds;
 };
 
 struct RopeTableParams {
@@ -54,6 +64,14 @@ struct NormParams {
     float eps;
     u32 formats;
     u32 gather;  // 1: row i of the output is row rows[i] of the input
+};
+
+struct LayerNormParams {
+    u32 rows;  // patched
+    u32 dim;
+    float eps;
+    u32 formats;
+    u32 has_bias;
 };
 
 struct QuantizeParams {
@@ -106,6 +124,7 @@ struct GateActParams {
     u32 n;
     u32 activation;
     u32 formats;
+    u32 gated;  // 0: act(gate) alone
 };
 
 struct RopeKvParams {
@@ -129,18 +148,26 @@ struct AttentionParams {
     u32 n_heads;
     u32 n_kv_heads;
     u32 head_dim;
-    u32 window;      // 0: all earlier keys; w: keys in (p - w, p]
+    u32 window;      // 0: all earlier keys; w: keys in (p - w, p], or, bidirectional, in (p - w, p + w)
     u32 max_pages;   // of a page table
     u32 page_words;  // 4-byte words from one page of the cache to the next
     float scale;
     float softcap;  // > 0: s = cap·tanh(s / cap) after scaling
     u32 formats;
+    u32 bidirectional;  // 1: a row sees all rows of its text, which are in this step
 };
 
 // Pairs of pages: the first is copied to the second.
 struct KvCopyParams {
     u32 rows;  // patched: pairs
     u32 page_words;
+};
+
+// Rows are texts, each by its last row; the first of its rows is at position 0.
+struct PoolParams {
+    u32 rows;  // patched
+    u32 dim;
+    u32 pooling;
 };
 
 // Rows are those that logits were asked for.

@@ -54,6 +54,8 @@ void check_scratch(const DispatchCmd& cmd) {
         case Op::kNorm:
         case Op::kNormAdd:
             return check_scratch(cmd, "dim", &NormParams::dim, kMaxRow);
+        case Op::kLayerNorm:
+            return check_scratch(cmd, "dim", &LayerNormParams::dim, kMaxRow);
         case Op::kAttention:
         case Op::kAttentionMerge:
             return check_scratch(cmd, "head_dim", &AttentionParams::head_dim, kMaxHead);

@@ -29,6 +29,7 @@ std::uint64_t aligned(std::uint64_t bytes) { return (bytes + 63) / 64 * 64; }
 Engine::Engine(std::unique_ptr<Device> device, ModelConfig config, std::shared_ptr<WeightSource> source,
                const EngineOptions& options, const Progress& progress)
     : source_(std::move(source)), device_(std::move(device)), config_(std::move(config)) {
+    if (config_.encoder) throw UnsupportedError("this model makes vectors, it draws no tokens");
     {
         Loader loader(*device_, *source_, progress);
         model_ = std::make_unique<Model>(config_, loader);

@@ -71,10 +71,16 @@ void place_tensors(std::vector<TensorEntry>& tensors, const MappedFile& file, st
 
 }  // namespace
 
-SafetensorsFiles SafetensorsFiles::open(const std::vector<std::string>& paths) {
+SafetensorsFiles SafetensorsFiles::open(const std::vector<std::string>& paths,
+                                        const std::vector<std::string>& prefixes) {
+    if (!prefixes.empty() && prefixes.size() != paths.size()) {
+        throw InvalidArgumentError("there are " + std::to_string(prefixes.size()) + " prefixes for " +
+                                   std::to_string(paths.size()) + " files");
+    }
     if (paths.empty()) throw InvalidArgumentError("a SafeTensors model needs at least one file");
     SafetensorsFiles model;
-    for (const std::string& path : paths) {
+    for (std::size_t i = 0; i < paths.size(); ++i) {
+        const std::string& path = paths[i];
         auto file = std::make_shared<const MappedFile>(path);
         const std::string_view header = header_text(*file);
         std::vector<TensorEntry> tensors = parse_safetensors_header(header, path);
@@ -82,6 +88,9 @@ SafetensorsFiles SafetensorsFiles::open(const std::vector<std::string>& paths) {
         if (tensors.size() > kMaxSafetensorsTensors - model.tensors().size()) {
             throw ModelFileError(path + ": with it the model has more than " + std::to_string(kMaxSafetensorsTensors) +
                                  " tensors");
+        }
+        if (!prefixes.empty()) {
+            for (TensorEntry& tensor : tensors) tensor.name = prefixes[i] + tensor.name;
         }
         model.add_file(std::move(file), std::move(tensors));
     }

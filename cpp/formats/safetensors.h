@@ -22,8 +22,9 @@ inline constexpr std::uint64_t kMaxSafetensorsDims = 8;
 class SafetensorsFiles final : public TensorFiles {
   public:
     // Opens all shards of a model; at least one. ModelFileError when one is missing, damaged or inconsistent, or a
-    // tensor is in two of them; UnsupportedError for an element type that we do not know.
-    static SafetensorsFiles open(const std::vector<std::string>& paths);
+    // tensor is in two of them; UnsupportedError for an element type that we do not know. The names of a file's tensors
+    // get its prefix, where there are prefixes.
+    static SafetensorsFiles open(const std::vector<std::string>& paths, const std::vector<std::string>& prefixes = {});
 
   private:
     SafetensorsFiles() = default;

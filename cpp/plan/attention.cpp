@@ -1,4 +1,4 @@
-// Causal attention over the paged cache:
+// Attention over the paged cache, causal, or over all rows of a text, which then are in one step:
 //   q, k, v = norm(h)·Wᵀ (+ bias)
 //   q, k = rope(norm(q), norm(k)); pages[position] = k, v
 //   h += (softmax(scale·q·Kᵀ)·V)·Woᵀ
@@ -17,7 +17,7 @@ class AttentionBlock final : public Block {
         : config_(config), layer_(layer), index_(place.index) {
         const auto name = [&](const char* tensor) { return place.prefix + tensor; };
         const std::uint64_t dim = config.dim, q = layer.q_dim(), kv = layer.kv_dim();
-        norm_ = loader.vector(name("attn_norm"), dim);
+        norm_ = loader.optional_norm(name("attn_norm"), dim);
         q_ = loader.matmul(name("attn_q"), q, dim);
         k_ = loader.matmul(name("attn_k"), kv, dim);
         v_ = loader.matmul(name("attn_v"), kv, dim);
@@ -25,7 +25,8 @@ class AttentionBlock final : public Block {
         qk_norm_ = loader.joined({{name("attn_q_norm"), layer.head_dim}, {name("attn_k_norm"), layer.head_dim}});
         output_ = loader.matmul(name("attn_output"), dim, q);
         output_bias_ = loader.optional_vector(name("attn_output_bias"), dim);
-        post_norm_ = loader.optional_vector(name("post_attn_norm"), dim);
+        norms_ = {loader.optional_vector(name("post_attn_norm"), dim),
+                  loader.optional_norm(name("attn_output_norm"), dim)};
     }
 
     void reserve(const Device& device, Activations& a, std::uint32_t context) const override {
@@ -33,7 +34,7 @@ class AttentionBlock final : public Block {
         a.reserve("qkv", layer_.q_dim() + 2ull * layer_.kv_dim());
         a.reserve("attn_f32", layer_.q_dim());
         a.reserve("attn", layer_.q_dim(), device.matmul_input(output_.dtype));
-        if (post_norm_) a.reserve("branch", config_.dim);
+        if (norms_.branch) a.reserve("branch", config_.dim);
         if (device.traits().split_attention) {
             a.reserve_bytes("partials", device.attention_partial_bytes(layer_.n_heads, layer_.head_dim, context));
         }
@@ -47,7 +48,7 @@ class AttentionBlock final : public Block {
         project(e, phase);
         rope_kv(e);
         attend(e, phase);
-        e.add_to_residual("attn_output", index_, e.activations.act("attn"), output_, output_bias_, post_norm_);
+        e.add_to_residual("attn_output", index_, e.activations.act("attn"), output_, output_bias_, norms_);
     }
 
   private:
@@ -71,7 +72,7 @@ class AttentionBlock final : public Block {
     void project(Emitter& e, Phase phase) const {
         const Parts p = parts(e);
         const bool same_k = q_.dtype == k_.dtype, planar = q_.scales || k_.scales || v_.scales;
-        if (phase == Phase::kDecode && e.device.traits().fused_norms && same_k && !planar) {
+        if (phase == Phase::kDecode && e.device.traits().fused_norms && norm_ && same_k && !planar) {
             // Q4_K_M and its like keep some layers' v in a wider type.
             const auto mixed = e.device.traits().mixed_qkv;
             if (q_.dtype == v_.dtype || std::ranges::find(mixed, MixedQkv{q_.dtype, v_.dtype}) != mixed.end()) {
@@ -82,8 +83,7 @@ class AttentionBlock final : public Block {
             fused(e, "attn_v", v_, nullptr, nullptr, p.v, bias(layer_.q_dim() + layer_.kv_dim(), layer_.kv_dim()));
             return;
         }
-        const Act& input = e.activations.act("input");
-        e.norm("attn_norm", index_, e.activations.f32("hidden"), norm_, input, formats_of(e.device, {&q_, &k_, &v_}));
+        const Act input = e.block_input("attn_norm", index_, norm_, formats_of(e.device, {&q_, &k_, &v_}));
         e.matmul("attn_q", index_, input, q_, p.q, {.bias = bias(0, layer_.q_dim())});
         e.matmul("attn_k", index_, input, k_, p.k, {.bias = bias(layer_.q_dim(), layer_.kv_dim())});
         e.matmul("attn_v", index_, input, v_, p.v, {.bias = bias(layer_.q_dim() + layer_.kv_dim(), layer_.kv_dim())});
@@ -95,7 +95,7 @@ class AttentionBlock final : public Block {
         const Parts p = parts(e);
         const auto skip = [&](const Binding& b) { return static_cast<u32>((b.offset - y.offset) / sizeof(float)); };
         auto c = e.emit(Op::kNormQkv, name, index_);
-        c.buffer(e.activations.f32("hidden")).buffer(norm_).weight(first);
+        c.buffer(e.activations.f32("hidden")).buffer(norm_.weight).weight(first);
         for (const Weight* w : {key, value}) w ? c.weight(*w) : c.buffer({});
         c.buffer(y).buffer(bias);
         c.shape(shape_of(first.rows + (key ? key->rows : 0) + (value ? value->rows : 0), config_.dim));
@@ -149,7 +149,8 @@ class AttentionBlock final : public Block {
                                      .page_words = e.step.page_words,
                                      .scale = config_.attn_scale,
                                      .softcap = config_.attn_softcap,
-                                     .formats = formats};
+                                     .formats = formats,
+                                     .bidirectional = config_.bidirectional};
         const bool split = phase == Phase::kDecode && e.device.traits().split_attention;
         const std::string heads = shape_of(layer_.n_heads, layer_.head_dim);
         const Act& out = e.activations.act("attn");
@@ -179,7 +180,9 @@ class AttentionBlock final : public Block {
     const ModelConfig& config_;
     const LayerConfig layer_;
     const int index_;
-    Vector norm_, bias_, qk_norm_, output_bias_, post_norm_;
+    Norm norm_;
+    Vector bias_, qk_norm_, output_bias_;
+    Emitter::OutputNorms norms_;
     Weight q_, k_, v_, output_;
 };
 

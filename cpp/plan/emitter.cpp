@@ -84,16 +84,54 @@ void Emitter::Command::finish() {
     }
 }
 
-void Emitter::norm(std::string name, int layer, const Binding& x, const Vector& weight, const Act& out,
+void Emitter::norm(std::string name, int layer, const Binding& x, const Norm& norm, const Act& out,
                    std::uint32_t formats, bool gathered) {
+    if (config.layer_norm) {
+        emit(Op::kLayerNorm, std::move(name), layer)
+            .buffer(x)
+            .buffer(norm.weight)
+            .buffer(norm.bias)
+            .act(out)
+            .shape(std::to_string(config.dim))
+            .params(LayerNormParams{
+                .rows = 0, .dim = config.dim, .eps = config.norm_eps, .formats = formats, .has_bias = bool(norm.bias)});
+        return;
+    }
     emit(Op::kNorm, std::move(name), layer)
         .buffer(x)
-        .buffer(weight)
+        .buffer(norm.weight)
         .act(out)
         .buffer(gathered ? step.logit_rows : Binding{})
         .shape(std::to_string(config.dim))
         .params(
             NormParams{.rows = 0, .dim = config.dim, .eps = config.norm_eps, .formats = formats, .gather = gathered});
+}
+
+Act Emitter::block_input(std::string name, int layer, const Norm& norm, std::uint32_t formats) {
+    const Binding& hidden = activations.f32("hidden");
+    const Act& input = activations.act("input");
+    if (norm) {
+        this->norm(std::move(name), layer, hidden, norm, input, formats);
+        return input;
+    }
+    if (const std::uint32_t compact = formats & ~kActF32) {
+        emit(Op::kQuantize, std::move(name), layer)
+            .buffer(hidden)
+            .act({{}, input.compact})
+            .shape(std::to_string(config.dim))
+            .params(QuantizeParams{.rows = 0, .dim = config.dim, .formats = compact});
+    }
+    return {hidden, input.compact};
+}
+
+void Emitter::activate(std::string name, int layer, Activation activation, const Binding& x, const Binding& up, u32 n,
+                       const Act& out, std::uint32_t formats) {
+    emit(Op::kGateAct, std::move(name), layer)
+        .buffer(x)
+        .buffer(up)
+        .act(out)
+        .shape(std::to_string(n))
+        .params(GateActParams{.rows = 0, .n = n, .activation = activation, .formats = formats, .gated = bool(up)});
 }
 
 void Emitter::matmul(std::string name, int layer, const Act& x, const Weight& w, const Binding& y,
@@ -116,17 +154,18 @@ void Emitter::matmul(std::string name, int layer, const Act& x, const Weight& w,
 }
 
 void Emitter::add_to_residual(const std::string& name, int layer, const Act& x, const Weight& w, const Vector& bias,
-                              const Vector& post_norm) {
+                              const OutputNorms& norms) {
     const Binding& hidden = activations.f32("hidden");
-    if (!post_norm) {
+    if (!norms.branch) {
         matmul(name, layer, x, w, hidden, {.bias = bias, .accumulate = true});
+        if (norms.sum) norm(name + "_norm", layer, hidden, norms.sum, {hidden, {}}, kActF32);
         return;
     }
     const Binding& branch = activations.f32("branch");
     matmul(name, layer, x, w, branch, {.bias = bias});
     emit(Op::kNormAdd, name + "_post_norm", layer)
         .buffer(branch)
-        .buffer(post_norm)
+        .buffer(norms.branch)
         .buffer(hidden)
         .shape(std::to_string(config.dim))
         .params(NormParams{.rows = 0, .dim = config.dim, .eps = config.norm_eps, .formats = kActF32, .gather = 0});

@@ -59,8 +59,13 @@ class Emitter : public PlanContext {
     Command emit(Op op, std::string name, int layer = -1);
 
     // out = norm(x), in `formats`. Where `gathered`, of the rows with logits.
-    void norm(std::string name, int layer, const Binding& x, const Vector& weight, const Act& out,
-              std::uint32_t formats, bool gathered = false);
+    void norm(std::string name, int layer, const Binding& x, const Norm& norm, const Act& out, std::uint32_t formats,
+              bool gathered = false);
+    // What a block's matmuls read, in `formats`: the norm of the residual stream, or, without one, the stream itself.
+    Act block_input(std::string name, int layer, const Norm& norm, std::uint32_t formats);
+    // out = act(x)·up, or act(x) alone, in `formats`.
+    void activate(std::string name, int layer, Activation activation, const Binding& x, const Binding& up, u32 n,
+                  const Act& out, std::uint32_t formats);
     // y = x·Wᵀ (+ bias) (+ y)
     struct MatmulOptions {
         Vector bias = {};
@@ -72,9 +77,14 @@ class Emitter : public PlanContext {
     void matmul(std::string name, int layer, const Act& x, const Weight& w, const Binding& y) {
         matmul(std::move(name), layer, x, w, y, MatmulOptions{});
     }
-    // Adds a block's output projection to the residual stream, through the post norm where there is one.
+    // Norms behind a block: of what it adds to the residual stream, and of the sum.
+    struct OutputNorms {
+        Vector branch;
+        Norm sum;
+    };
+    // Adds a block's output projection to the residual stream.
     void add_to_residual(const std::string& name, int layer, const Act& x, const Weight& w, const Vector& bias,
-                         const Vector& post_norm);
+                         const OutputNorms& norms);
 
     std::uint32_t max_rows() const { return table_.max_rows; }
     // The table, with its barriers.

@@ -1,4 +1,5 @@
-// The gated feed-forward: h += (act(norm(h)·Wgᵀ) * norm(h)·Wuᵀ)·Wdᵀ
+// The feed-forward, gated: h += (act(norm(h)·Wgᵀ) * norm(h)·Wuᵀ)·Wdᵀ, or plain: h += act(norm(h)·Wuᵀ)·Wdᵀ.
+// Norms may stand behind it instead, and the plain one has biases.
 #include "plan/block.h"
 
 namespace akunu {
@@ -10,42 +11,55 @@ class FeedForwardBlock final : public Block {
     FeedForwardBlock(Loader& loader, const ModelConfig& config, const LayerConfig& layer, const LayerPlace& place)
         : config_(config), n_(layer.ffn_dim), index_(place.index) {
         const auto name = [&](const char* tensor) { return place.prefix + tensor; };
-        norm_ = loader.vector(name("ffn_norm"), config.dim);
-        gate_ = loader.matmul(name("ffn_gate"), n_, config.dim);
+        norm_ = loader.optional_norm(name("ffn_norm"), config.dim);
+        if (loader.has(name("ffn_gate"))) gate_ = loader.matmul(name("ffn_gate"), n_, config.dim);
         up_ = loader.matmul(name("ffn_up"), n_, config.dim);
+        up_bias_ = loader.optional_vector(name("ffn_up_bias"), n_);
         down_ = loader.matmul(name("ffn_down"), config.dim, n_);
-        post_norm_ = loader.optional_vector(name("post_ffn_norm"), config.dim);
+        down_bias_ = loader.optional_vector(name("ffn_down_bias"), config.dim);
+        norms_ = {loader.optional_vector(name("post_ffn_norm"), config.dim),
+                  loader.optional_norm(name("ffn_output_norm"), config.dim)};
     }
 
     void reserve(const Device& device, Activations& a, std::uint32_t /*context*/) const override {
-        a.reserve("input", config_.dim, device.matmul_input(gate_.dtype) | device.matmul_input(up_.dtype));
+        a.reserve("input", config_.dim, input_formats(device));
         a.reserve("ffn", n_, device.matmul_input(down_.dtype));
         if (!fuses_gate_up()) {
-            a.reserve("gate", n_);
+            if (gate_) a.reserve("gate", n_);
             a.reserve("up", n_);
         }
-        if (post_norm_) a.reserve("branch", config_.dim);
+        if (norms_.branch) a.reserve("branch", config_.dim);
     }
 
     void emit(Emitter& e, Phase phase) const override {
-        gate_up(e, phase);
-        e.add_to_residual("ffn_down", index_, e.activations.act("ffn"), down_, {}, post_norm_);
+        gate_ ? gate_up(e, phase) : up(e);
+        e.add_to_residual("ffn_down", index_, e.activations.act("ffn"), down_, down_bias_, norms_);
     }
 
   private:
     bool fuses_gate_up() const {
-        return gate_.dtype == up_.dtype && gate_.packed == up_.packed && !gate_.scales && !up_.scales;
+        return gate_ && gate_.dtype == up_.dtype && gate_.packed == up_.packed && !gate_.scales && !up_.scales;
+    }
+    u32 input_formats(const Device& device) const {
+        return device.matmul_input(up_.dtype) | (gate_ ? device.matmul_input(gate_.dtype) : 0);
+    }
+
+    // ffn = act(up(norm(h)))
+    void up(Emitter& e) const {
+        const Binding& raw = e.activations.f32("up");
+        e.matmul("ffn_up", index_, e.block_input("ffn_norm", index_, norm_, input_formats(e.device)), up_, raw,
+                 {.bias = up_bias_});
+        e.activate("ffn_act", index_, config_.activation, raw, {}, n_, e.activations.act("ffn"), e.input_format(down_));
     }
 
     // ffn = act(gate(norm(h))) * up(norm(h))
     void gate_up(Emitter& e, Phase phase) const {
-        const Binding& hidden = e.activations.f32("hidden");
-        const Act &input = e.activations.act("input"), &out = e.activations.act("ffn");
+        const Act& out = e.activations.act("ffn");
         const u32 formats = e.input_format(down_), format = e.input_format(gate_);
-        if (phase == Phase::kDecode && e.device.traits().fused_norms && fuses_gate_up()) {
+        if (phase == Phase::kDecode && e.device.traits().fused_norms && norm_ && fuses_gate_up()) {
             e.emit(Op::kNormGateUp, "ffn_gate_up", index_)
-                .buffer(hidden)
-                .buffer(norm_)
+                .buffer(e.activations.f32("hidden"))
+                .buffer(norm_.weight)
                 .weight(gate_)
                 .weight(up_)
                 .act(out)
@@ -57,7 +71,7 @@ class FeedForwardBlock final : public Block {
                                          .eps = config_.norm_eps});
             return;
         }
-        e.norm("ffn_norm", index_, hidden, norm_, input, format | e.input_format(up_));
+        const Act input = e.block_input("ffn_norm", index_, norm_, input_formats(e.device));
         if (fuses_gate_up()) {
             e.emit(Op::kGateUp, "ffn_gate_up", index_)
                 .input(input, format)
@@ -72,18 +86,15 @@ class FeedForwardBlock final : public Block {
         const Binding &gate = e.activations.f32("gate"), &up = e.activations.f32("up");
         e.matmul("ffn_gate", index_, input, gate_, gate);
         e.matmul("ffn_up", index_, input, up_, up);
-        e.emit(Op::kGateAct, "ffn_act", index_)
-            .buffer(gate)
-            .buffer(up)
-            .act(out)
-            .shape(std::to_string(n_))
-            .params(GateActParams{.rows = 0, .n = n_, .activation = config_.activation, .formats = formats});
+        e.activate("ffn_act", index_, config_.activation, gate, up, n_, out, formats);
     }
 
     const ModelConfig& config_;
     const u32 n_;
     const int index_;
-    Vector norm_, post_norm_;
+    Norm norm_;
+    Vector up_bias_, down_bias_;
+    Emitter::OutputNorms norms_;
     Weight gate_, up_, down_;
 };
 

@@ -28,18 +28,31 @@ HostTensor Loader::tensor(const std::string& name, std::uint64_t rows, std::uint
     return t;
 }
 
-Weight Loader::matmul(const std::string& name, std::uint64_t rows, std::uint64_t cols) {
-    const HostTensor t = tensor(name, rows, cols);
+Weight Loader::prepared(const HostTensor& t) {
     Weight w = device_.prepare_weight(t);
     if (w.mapped) {
         mapped_bytes_ += w.bytes();
     } else {
         owned_.emplace_back(device_, w.data.buffer);
         owned_bytes_ += w.data.buffer.size;
-        source_.done(name);
     }
     loaded(t.total_bytes());
     return w;
+}
+
+Weight Loader::matmul(const std::string& name, std::uint64_t rows, std::uint64_t cols) {
+    Weight w = prepared(tensor(name, rows, cols));
+    if (!w.mapped) source_.done(name);
+    return w;
+}
+
+Weight Loader::stacked(const std::string& name, std::uint64_t rows, std::uint64_t cols) {
+    std::vector<float> values(rows * cols);
+    for (std::uint64_t i = 0; i < rows; ++i) {
+        const HostTensor t = tensor(name + "." + std::to_string(i), 1, cols);
+        dequantize_row(t.dtype, t.bytes.data(), values.data() + i * cols, cols);
+    }
+    return prepared({DType::F32, rows, cols, std::as_bytes(std::span(values))});
 }
 
 Weight Loader::lookup(const std::string& name, std::uint64_t rows, std::uint64_t cols) {
@@ -51,6 +64,10 @@ Weight Loader::lookup(const std::string& name, std::uint64_t rows, std::uint64_t
 }
 
 Vector Loader::vector(const std::string& name, std::uint64_t n) { return joined({{name, n}}); }
+
+Norm Loader::norm(const std::string& name, std::uint64_t n) {
+    return {vector(name, n), optional_vector(name + "_bias", n)};
+}
 
 Vector Loader::joined(std::initializer_list<Part> parts) {
     const auto present = std::ranges::count_if(parts, [&](const Part& p) { return has(p.name); });

@@ -24,9 +24,14 @@ class Loader {
     // A matmul's weight [rows, cols], in the device's own layout. Throws ModelFileError unless the tensor has that
     // shape.
     Weight matmul(const std::string& name, std::uint64_t rows, std::uint64_t cols);
+    // The same of rows that are tensors of their own: `<name>.0`, `<name>.1`, ...
+    Weight stacked(const std::string& name, std::uint64_t rows, std::uint64_t cols);
     // The same where it is read by rows only, in place.
     Weight lookup(const std::string& name, std::uint64_t rows, std::uint64_t cols);
     Vector vector(const std::string& name, std::uint64_t n);
+    // A norm's weight, and `<name>_bias` where there is one.
+    Norm norm(const std::string& name, std::uint64_t n);
+    Norm optional_norm(const std::string& name, std::uint64_t n) { return has(name) ? norm(name, n) : Norm{}; }
     Vector optional_vector(const std::string& name, std::uint64_t n) { return has(name) ? vector(name, n) : Vector{}; }
 
     // Vectors of one buffer, side by side; all of them are there, or none.
@@ -45,6 +50,7 @@ class Loader {
 
   private:
     HostTensor tensor(const std::string& name, std::uint64_t rows, std::uint64_t cols);
+    Weight prepared(const HostTensor& tensor);
     void loaded(std::uint64_t bytes);
 
     Device& device_;

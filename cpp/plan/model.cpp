@@ -7,14 +7,20 @@
 namespace akunu {
 
 Model::Model(const ModelConfig& config, Loader& loader) : config_(config) {
-    // Without an output matrix the embedding is one.
-    if (loader.has("output")) {
+    if (const auto& encoder = config.encoder) {
+        embedding_ = loader.lookup("token_embedding", config.vocab_size, config.dim);
+        if (encoder->positions) positions_ = loader.vector("positions", std::uint64_t{encoder->positions} * config.dim);
+        if (encoder->kinds) kinds_ = loader.vector("kinds", std::uint64_t{encoder->kinds} * config.dim);
+        pooling_ = std::make_unique<PoolingHead>(config, loader);
+    } else if (loader.has("output")) {
         output_ = loader.matmul("output", config.vocab_size, config.dim);
         embedding_ = loader.lookup("token_embedding", config.vocab_size, config.dim);
-    } else {
+    } else {  // the embedding is the output matrix too
         embedding_ = output_ = loader.matmul("token_embedding", config.vocab_size, config.dim);
     }
-    output_norm_ = loader.vector("output_norm", config.dim);
+    embedding_norm_ = loader.optional_norm("embedding_norm", config.dim);
+    output_norm_ =
+        config.encoder ? loader.optional_norm("output_norm", config.dim) : loader.norm("output_norm", config.dim);
     for (std::size_t i = 0; i < config.layers.size(); ++i) {
         const LayerPlace place{"layers." + std::to_string(i) + ".", static_cast<int>(i)};
         blocks_.push_back(load_attention(loader, config, config.layers[i], place));
@@ -24,7 +30,8 @@ Model::Model(const ModelConfig& config, Loader& loader) : config_(config) {
 
 void Model::reserve(const Device& device, Activations& a, std::uint32_t context) const {
     a.reserve("hidden", config_.dim);
-    a.reserve("input", config_.dim, device.matmul_input(output_.dtype));
+    if (output_) a.reserve("input", config_.dim, device.matmul_input(output_.dtype));
+    if (pooling_) pooling_->reserve(device, a);
     for (std::size_t set = 0; set < config_.rope_sets.size(); ++set) {
         a.reserve("rope." + std::to_string(set), config_.rope_dim);
     }
@@ -55,6 +62,8 @@ DispatchTable Model::body(const PlanContext& context, Phase phase) const {
     embed(e);
     rope_tables(e);
     for (const auto& block : blocks_) block->emit(e, phase);
+    const Act hidden{e.activations.f32("hidden"), {}};
+    if (pooling_ && output_norm_) e.norm("output_norm", -1, hidden.f32, output_norm_, hidden, kActF32);
     return e.take();
 }
 
@@ -72,9 +81,25 @@ void Model::embed(Emitter& e) const {
                             .vocab = config_.vocab_size,
                             .history_stride = e.step.history_stride,
                             .scale = config_.embedding_scale});
+    const Act hidden{e.activations.f32("hidden"), {}};
+    if (positions_ || kinds_) {
+        e.emit(Op::kEmbedPosition, "position_embedding")
+            .buffer(positions_)
+            .buffer(kinds_)
+            .buffer(hidden.f32)
+            .buffer(e.step.rows)
+            .buffer(e.step.row_kinds)
+            .shape(std::to_string(config_.dim))
+            .params(EmbedPositionParams{.rows = 0,
+                                        .dim = config_.dim,
+                                        .positions = config_.encoder->positions,
+                                        .kinds = config_.encoder->kinds});
+    }
+    if (embedding_norm_) e.norm("embedding_norm", -1, hidden.f32, embedding_norm_, hidden, kActF32);
 }
 
 void Model::rope_tables(Emitter& e) const {
+    if (config_.rope_dim == 0) return;
     for (std::size_t set = 0; set < config_.rope_sets.size(); ++set) {
         const u32 half = config_.rope_dim / 2;
         e.emit(Op::kRopeTable, set ? "rope_table_local" : "rope_table")
@@ -111,6 +136,12 @@ DispatchTable Model::tail(const PlanContext& context, const TailKey& key) const 
         sample(Op::kLogprobs, "logprobs", {s.logits, s.sampled, s.sampler, s.logprobs, s.rows, s.logit_rows});
     }
     sample(Op::kAccept, "accept", {s.sampled, s.history, s.sampler, s.slots, s.control, s.rows, s.logit_rows});
+    return e.take();
+}
+
+DispatchTable Model::vectors(const PlanContext& context, std::uint32_t texts) const {
+    Emitter e(context, "vectors", texts, PatchSource::kLogits);
+    pooling_->emit(e);
     return e.take();
 }
 

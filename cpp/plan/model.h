@@ -1,13 +1,15 @@
 // Model: a list of blocks between an embedding and a head, on a device. It makes the tables of every phase from them.
 //
 // A step runs two segments: the body, which is the forward pass of all rows up to the last block, and a tail, which
-// makes logits of the rows that want them, draws tokens, and writes them into the texts.
+// makes logits of the rows that want them, draws tokens, and writes them into the texts. An encoder's other segment
+// makes a vector of each text.
 #pragma once
 
 #include <memory>
 #include <vector>
 
 #include "plan/block.h"
+#include "plan/pooling.h"
 
 namespace akunu {
 
@@ -35,6 +37,10 @@ class Model {
 
     DispatchTable body(const PlanContext& context, Phase phase) const;
     DispatchTable tail(const PlanContext& context, const TailKey& key) const;
+    // Of encoders: a vector of each text, of up to `texts`.
+    DispatchTable vectors(const PlanContext& context, std::uint32_t texts) const;
+    // Elements of such a vector.
+    std::uint32_t width() const { return pooling_->width(); }
     // Copies pages.
     DispatchTable copies(const PlanContext& context) const;
 
@@ -44,7 +50,9 @@ class Model {
 
     const ModelConfig& config_;
     Weight embedding_, output_;
-    Vector output_norm_;
+    Norm embedding_norm_, output_norm_;
+    Vector positions_, kinds_;
+    std::unique_ptr<PoolingHead> pooling_;  // of encoders
     std::vector<std::unique_ptr<Block>> blocks_;
     std::vector<DeviceBuffer> inv_freq_;
 };

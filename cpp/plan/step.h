@@ -11,7 +11,9 @@ namespace akunu {
 
 struct StepBuffers {
     Binding rows;             // Row of each row
-    Binding logit_rows;       // [max_logits] u32: rows whose logits are wanted
+    Binding logit_rows;       // [max_logits] u32: rows whose logits are wanted, or the last one of each text
+    Binding row_kinds;        // [max_rows] u32, of encoders
+    Binding vectors;          // [max_logits, width] f32, of encoders
     Binding pages;            // [slots, max_pages] u32: page tables
     Binding history;          // [slots, history_stride] u32: token at every position
     Binding copies;           // [1, 2] u32: pages to copy, from and to

@@ -95,7 +95,7 @@ std::optional<KernelChoice> choose_attention(const DispatchCmd& cmd, const Chip&
         case Op::kAttentionMerge: {
             const auto p = params_of<AttentionParams>(cmd);
             const Heads heads{p.n_heads, p.n_kv_heads, p.head_dim};
-            if (!heads.supported()) return std::nullopt;
+            if (!heads.supported() || p.bidirectional) return std::nullopt;
             if (cmd.op == Op::kAttention) return many_rows(type, heads, p);
             const std::uint32_t splits = most_splits(chip.gpu_cores);
             if (cmd.op == Op::kAttentionSplit) return one_row(type, heads, splits);

@@ -42,6 +42,7 @@ std::optional<KernelChoice> choose_elementwise(const DispatchCmd& cmd, const Chi
         case Op::kQuantize:
             return by_element("quantize", ceil_div(params_of<QuantizeParams>(cmd).dim, 4));
         case Op::kGateAct:
+            if (!params_of<GateActParams>(cmd).gated) return std::nullopt;
             return by_element("gate_act", ceil_div(params_of<GateActParams>(cmd).n, 4));
         case Op::kKvCopy:
             return by_element("kv_copy", ceil_div(params_of<KvCopyParams>(cmd).page_words, 4));

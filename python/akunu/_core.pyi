@@ -41,7 +41,39 @@ class GgufFile(TensorFiles):
 class SafetensorsFiles(TensorFiles):
     """The memory-mapped shards of a SafeTensors model; every length and offset has been checked."""
 
-    def __init__(self, paths: list[str]) -> None: ...
+    def __init__(self, paths: list[str], prefixes: list[str] = ...) -> None: ...
+
+class Encoder:
+    """A loaded model that makes a vector of each text. Calls must not overlap, but for `cancel`."""
+
+    def __init__(
+        self,
+        file: TensorFiles,
+        spec: object,
+        *,
+        device: str = "cpu",
+        context: int = 0,
+        threads: int = 0,
+        check_weights: bool = True,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> None: ...
+    context: int
+    width: int
+    """Elements of a vector."""
+    parallel: int
+    pages: dict[str, int]
+    """An engine's: it runs no texts side by side, and keeps none."""
+    device: str
+    memory: dict[str, int]
+    def encode(
+        self,
+        texts: Sequence[tuple[npt.NDArray[np.uint32], int]],
+        progress: Callable[[int], None] | None = None,
+    ) -> npt.NDArray[np.float32]:
+        """float32 [texts, width]. A text is its ids, and where rows of a second kind begin (0: none)."""
+
+    def cancel(self) -> None: ...
+    def close(self) -> None: ...
 
 class WhisperFile(TensorFiles):
     """A memory-mapped model file of whisper.cpp; every length and offset has been checked."""

@@ -24,6 +24,7 @@ __all__ = [
     "Activation",
     "Architecture",
     "ConfigKey",
+    "Pooling",
     "RopeStyle",
     "TensorRule",
 ]
@@ -31,7 +32,10 @@ __all__ = [
 RopeStyle = Literal["interleaved", "half"]
 """Which elements of a head rotate together: (2i, 2i+1), or (i, i + rope_dim/2)."""
 
-Activation = Literal["silu", "gelu_tanh"]
+Pooling = Literal["mean", "cls", "last"]
+"""What becomes of a text's rows: their mean, the first, or the last one."""
+
+Activation = Literal["silu", "gelu_tanh", "gelu", "tanh", "relu"]
 
 
 @dataclass(frozen=True)
@@ -62,17 +66,25 @@ class ConfigKey:
 
 CONFIG_KEYS: Final[Mapping[str, ConfigKey]] = MappingProxyType(
     {
-        "n_layers": ConfigKey(("block_count",), int, 1, 4096, hf=("num_hidden_layers",)),
-        "dim": ConfigKey(("embedding_length",), int, 1, 1 << 20, hf=("hidden_size",)),
-        "n_heads": ConfigKey(("attention.head_count",), int, 1, 1 << 14, hf=("num_attention_heads",)),
+        "n_layers": ConfigKey(("block_count",), int, 1, 4096, hf=("num_hidden_layers", "n_layer")),
+        "dim": ConfigKey(("embedding_length",), int, 1, 1 << 20, hf=("hidden_size", "n_embd")),
+        "n_heads": ConfigKey(
+            ("attention.head_count",), int, 1, 1 << 14, hf=("num_attention_heads", "n_head")
+        ),
         "n_kv_heads": ConfigKey(("attention.head_count_kv",), int, 1, 1 << 14, hf=("num_key_value_heads",)),
         "head_dim": ConfigKey(("attention.key_length",), int, 2, 1 << 12, hf=("head_dim",)),
         "value_dim": ConfigKey(("attention.value_length",), int, 2, 1 << 12),
-        "ffn_dim": ConfigKey(("feed_forward_length",), int, 1, 1 << 24, hf=("intermediate_size",)),
+        "ffn_dim": ConfigKey(("feed_forward_length",), int, 1, 1 << 24, hf=("intermediate_size", "n_inner")),
         "context_length": ConfigKey(
-            ("context_length",), int, 1, (1 << 31) - 1, hf=("max_position_embeddings",)
+            ("context_length",), int, 1, (1 << 31) - 1, hf=("max_position_embeddings", "n_positions")
         ),
-        "norm_eps": ConfigKey(("attention.layer_norm_rms_epsilon",), float, 1e-12, 0.1, hf=("rms_norm_eps",)),
+        "norm_eps": ConfigKey(
+            ("attention.layer_norm_rms_epsilon", "attention.layer_norm_epsilon"),
+            float,
+            1e-13,
+            0.1,
+            hf=("rms_norm_eps", "layer_norm_eps", "norm_eps", "layer_norm_epsilon"),
+        ),
         "attn_scale": ConfigKey(("attention.scale",), float, 1e-6, 1e3),
         "attn_softcap": ConfigKey(
             ("attn_logit_softcapping",), float, 0.0, 1e6, 0.0, hf=("attn_logit_softcapping",)
@@ -80,11 +92,20 @@ CONFIG_KEYS: Final[Mapping[str, ConfigKey]] = MappingProxyType(
         "final_softcap": ConfigKey(
             ("final_logit_softcapping",), float, 0.0, 1e6, 0.0, hf=("final_logit_softcapping",)
         ),
-        "window": ConfigKey(("attention.sliding_window",), int, 0, (1 << 31) - 1, 0, hf=("sliding_window",)),
+        "window": ConfigKey(
+            ("attention.sliding_window",), int, 0, (1 << 31) - 1, 0, hf=("sliding_window", "local_attention")
+        ),
         "rope_dim": ConfigKey(("rope.dimension_count",), int, 2, 1 << 12),
-        "rope_theta": ConfigKey(("rope.freq_base",), float, 1.01, 1e12, 10000.0, hf=("rope_theta",)),
+        "rope_theta": ConfigKey(
+            ("rope.freq_base",),
+            float,
+            1.01,
+            1e12,
+            10000.0,
+            hf=("rope_theta", "global_rope_theta", "rotary_emb_base"),
+        ),
         "local_rope_theta": ConfigKey(
-            ("rope.freq_base_swa",), float, 1.01, 1e12, hf=("rope_local_base_freq",)
+            ("rope.freq_base_swa",), float, 1.01, 1e12, hf=("rope_local_base_freq", "local_rope_theta")
         ),
         # "rope.scale_linear" is the name of the factor in files of 2023.
         "rope_factor": ConfigKey(
@@ -111,7 +132,11 @@ CONFIG_KEYS: Final[Mapping[str, ConfigKey]] = MappingProxyType(
         "query_scalar": ConfigKey((), float, 1e-6, 1e6, hf=("query_pre_attn_scalar",)),
         "window_first": ConfigKey((), int, 0, 4096, 0, hf=("max_window_layers",)),
         "window_period": ConfigKey(
-            (), int, 1, 4096, hf=("sliding_window_pattern", "_sliding_window_pattern")
+            (),
+            int,
+            1,
+            4096,
+            hf=("sliding_window_pattern", "_sliding_window_pattern", "global_attn_every_n_layers"),
         ),
         "rope_share": ConfigKey((), float, 1e-3, 1.0, 1.0, hf=("partial_rotary_factor",)),
         "rope_low_freq": ConfigKey((), float, 1e-3, 1e6, hf=("low_freq_factor",)),
@@ -171,6 +196,8 @@ class TensorRule:
         Symbol of the row length, or None for a vector.
     optional
         The tensor may be absent, but then from every layer.
+    skips_first
+        The first layer has no such tensor.
     """
 
     source: str
@@ -178,6 +205,7 @@ class TensorRule:
     parts: tuple[tuple[str, str], ...]
     cols: str | None = None
     optional: bool = False
+    skips_first: bool = False
 
 
 @dataclass(frozen=True)
@@ -202,6 +230,8 @@ class Architecture:
         The embedding is multiplied by sqrt(dim).
     window_period
         Which layers a sliding window applies to when the file does not say: 0 = all, n = all but each n-th.
+    bidirectional
+        A row sees all of its text, in a windowed layer half a window on each side: a model of vectors.
     wide_scale_layers
         Layer counts whose attention scale is (dim / n_heads)**-0.5 instead of head_dim**-0.5. GGUF files of
         Gemma carry no query scale; their layer count is what identifies the sizes that need another.
@@ -216,6 +246,7 @@ class Architecture:
     defaults: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     scale_embedding: bool = False
     window_period: int = 0
+    bidirectional: bool = False
     wide_scale_layers: tuple[int, ...] = ()
 
 
@@ -359,6 +390,17 @@ _ROWS = (
         scale_embedding=True,
         window_period=6,
         wide_scale_layers=(62,),  # 27B: query_pre_attn_scalar 168 = 5376 / 32 heads, head_dim 128
+    ),
+    Architecture(
+        name="gemma-embedding",
+        summary="EmbeddingGemma: Gemma 3 that sees a whole text, and dense layers behind its mean",
+        rope_style="half",
+        activation="gelu_tanh",
+        tensors=(*_GLOBAL, *_FOUR_NORMS, *_PROJECTIONS, *_QK_NORM),
+        defaults=MappingProxyType({"rope_theta": 1e6, "local_rope_theta": 1e4}),
+        scale_embedding=True,
+        window_period=6,
+        bidirectional=True,
     ),
     Architecture(
         name="phi3",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,7 @@ from akunu.architectures import (
     Activation,
     Architecture,
     ConfigKey,
+    Pooling,
     RopeStyle,
 )
 from akunu.config_numbers import Numbers, decoder_sizes, shown
@@ -30,7 +31,17 @@ from akunu.errors import ModelFileError, UnsupportedError
 from akunu.rotary import inverse_frequencies, yarn, yarn_scale
 from akunu.tensor_map import TensorInfo, TensorRef, by_name, check_shape, map_tensors
 
-__all__ = ["GgufSource", "ModelConfig", "ModelSpec", "TensorInfo", "TensorRef", "resolve"]
+__all__ = [
+    "EncoderConfig",
+    "GgufNumbers",
+    "GgufSource",
+    "ModelConfig",
+    "ModelSpec",
+    "TensorInfo",
+    "TensorRef",
+    "resolve",
+    "vocabulary_size",
+]
 
 _ROPE_SCALINGS = ("none", "linear", "yarn", "longrope")
 
@@ -43,6 +54,29 @@ class GgufSource(Protocol):
     @property
     def tensors(self) -> Sequence[TensorInfo]: ...
     def tensor_bytes(self, name: str) -> npt.NDArray[np.uint8]: ...
+
+
+@dataclass(frozen=True)
+class EncoderConfig:
+    """What a model that makes a vector of each text has besides its layers.
+
+    Attributes
+    ----------
+    pooling
+        What becomes of a text's rows: their mean, the first ("cls"), or the last one.
+    positions, kinds
+        Learned vectors of positions, and of kinds of rows (BERT's token types); 0: none.
+    head
+        The layers that the vector goes through: each one's size, and its activation or "".
+    task
+        The vectors are embeddings, or scores of a text's relevance.
+    """
+
+    pooling: Pooling
+    positions: int = 0
+    kinds: int = 0
+    head: tuple[tuple[int, str], ...] = ()
+    task: Literal["embed", "rank"] = "embed"
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +106,12 @@ class ModelConfig:
         Per layer: 0 = full causal attention; w = a query at p sees the keys in (p - w, p].
     layer_rope
         Per layer: index of its set in `inv_freq`.
+    layer_norm
+        Norms are LayerNorm, else RMS.
+    bidirectional
+        A query also sees the keys after it, in a windowed layer those in (p - w, p + w).
+    encoder
+        What a model that makes vectors of texts has besides; None for one that draws tokens.
     """
 
     arch: str
@@ -95,6 +135,9 @@ class ModelConfig:
     embedding_scale: float
     layer_window: tuple[int, ...]
     layer_rope: tuple[int, ...]
+    layer_norm: bool = False
+    bidirectional: bool = False
+    encoder: EncoderConfig | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +159,7 @@ class ModelSpec:
     tensors: Mapping[str, TensorRef]
 
 
-def resolve(gguf: GgufSource, *, context: int | None = None) -> ModelSpec:
+def resolve(gguf: GgufSource, *, context: int | None = None, ignored: Sequence[str] = ()) -> ModelSpec:
     """Check a model file and describe it.
 
     Parameters
@@ -126,6 +169,8 @@ def resolve(gguf: GgufSource, *, context: int | None = None) -> ModelSpec:
     context
         Positions that the engine will hold; decides between LongRoPE's two sets of divisors (the long set
         when it is more than the original training context). None: the model's own context length.
+    ignored
+        Patterns of names of tensors that are none of the decoder's.
 
     Returns
     -------
@@ -140,8 +185,8 @@ def resolve(gguf: GgufSource, *, context: int | None = None) -> ModelSpec:
         A key or a tensor is missing, has another type or shape, or is out of range.
     """
     arch = _architecture(gguf.metadata)
-    meta = _Metadata(gguf.metadata, arch)
-    meta.refuse_unknown_features()
+    meta = GgufNumbers(gguf.metadata, arch.name, arch.defaults)
+    meta.refuse_unknown_features(*(("attention.causal",) if arch.bidirectional else ()))
     tensors = by_name(gguf.tensors)
 
     sizes = decoder_sizes(meta)
@@ -151,7 +196,7 @@ def resolve(gguf: GgufSource, *, context: int | None = None) -> ModelSpec:
         raise UnsupportedError(
             f"{meta.name('value_dim')}: found {value_dim}, but only the key's {head_dim} is supported"
         )
-    vocab_size = _vocab_size(tensors, gguf.metadata)
+    vocab_size = vocabulary_size(tensors, gguf.metadata)
     refs = map_tensors(
         arch.tensors,
         tensors,
@@ -159,7 +204,7 @@ def resolve(gguf: GgufSource, *, context: int | None = None) -> ModelSpec:
         n_layers,
         owner=arch.name,
         known=ROPE_TENSORS,
-        ignored=arch.ignored,
+        ignored=(*arch.ignored, *ignored),
     )
 
     context_length = meta.integer("context_length")
@@ -210,11 +255,11 @@ def resolve(gguf: GgufSource, *, context: int | None = None) -> ModelSpec:
     return ModelSpec(config, refs)
 
 
-class _Metadata(Numbers):
+class GgufNumbers(Numbers):
     """The numbers of a GGUF file: `<architecture>.<suffix>`."""
 
-    def __init__(self, metadata: Mapping[str, object], arch: Architecture) -> None:
-        super().__init__(metadata, arch.defaults, arch.name)
+    def __init__(self, metadata: Mapping[str, object], name: str, defaults: Mapping[str, float]) -> None:
+        super().__init__(metadata, defaults, name)
 
     def keys(self, key: ConfigKey) -> tuple[str, ...]:
         return tuple(f"{self.owner}.{suffix}" for suffix in key.suffixes)
@@ -223,8 +268,11 @@ class _Metadata(Numbers):
         """The raw value of `<architecture>.<suffix>`, or None."""
         return self.get(f"{self.owner}.{suffix}")
 
-    def refuse_unknown_features(self) -> None:
-        """Raise for a key that changes the computation in a way that is not implemented."""
+    def refuse_unknown_features(self, *known: str) -> None:
+        """Raise for a key that changes the computation in a way that is not implemented.
+
+        `known` are those that this kind of model has.
+        """
         prefix = f"{self.owner}."
         for key, value in self.values.items():
             if not key.startswith(prefix):
@@ -233,7 +281,11 @@ class _Metadata(Numbers):
             if suffix.startswith(REFUSED_PREFIXES):
                 raise UnsupportedError(f"{key}: this feature is not supported")
             neutral = NEUTRAL_VALUES.get(suffix)
-            if neutral is not None and not (isinstance(value, int | float) and value in neutral):
+            if (
+                suffix not in known
+                and neutral is not None
+                and not (isinstance(value, int | float) and value in neutral)
+            ):
                 raise UnsupportedError(
                     f"{key}: found {shown(value)}, but this feature is not supported (only {neutral[0]} is)"
                 )
@@ -254,7 +306,7 @@ def _architecture(metadata: Mapping[str, object]) -> Architecture:
     return row
 
 
-def _vocab_size(tensors: Mapping[str, TensorInfo], metadata: Mapping[str, object]) -> int:
+def vocabulary_size(tensors: Mapping[str, TensorInfo], metadata: Mapping[str, object]) -> int:
     """Rows of the embedding, which the tokenizer's list must have too."""
     embedding = tensors.get("token_embd.weight")
     if embedding is None:
@@ -269,7 +321,7 @@ def _vocab_size(tensors: Mapping[str, TensorInfo], metadata: Mapping[str, object
     return rows
 
 
-def _layer_windows(meta: _Metadata, arch: Architecture, n_layers: int) -> tuple[int, ...]:
+def _layer_windows(meta: GgufNumbers, arch: Architecture, n_layers: int) -> tuple[int, ...]:
     """Sliding window of each layer, 0 for full attention."""
     window = meta.integer("window")
     pattern = meta.suffixed("attention.sliding_window_pattern")
@@ -289,7 +341,7 @@ def _layer_windows(meta: _Metadata, arch: Architecture, n_layers: int) -> tuple[
 
 def _rotary(
     gguf: GgufSource,
-    meta: _Metadata,
+    meta: GgufNumbers,
     tensors: Mapping[str, TensorInfo],
     rope_dim: int,
     context_length: int,

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from akunu.encoders.modules import DENSE, makes_vectors, read_modules
 from akunu.errors import ModelFileError, UnsupportedError
 from akunu.json_file import read_object, read_text
 
@@ -34,6 +35,9 @@ MODEL_FILES: Final = (
     "special_tokens_map.json",
     "chat_template.jinja",
     "chat_template.json",
+    "modules.json",
+    "config_sentence_transformers.json",
+    "sentence_bert_config.json",
 )
 """The files of a folder besides its weights that are read."""
 
@@ -81,6 +85,8 @@ class ModelFolder:
         Its weights.
     config : dict
         `config.json`.
+    modules : Modules
+        What the files of an embedding model say besides.
     metadata : dict
         What a GGUF file would say of the model's name, chat template and sampling, under GGUF's keys.
 
@@ -106,7 +112,12 @@ class ModelFolder:
             )
         self.config = read_object(path / "config.json")
         self._generation = _optional(path / "generation_config.json")
-        self.files: SafetensorsFiles = _core.SafetensorsFiles([str(path / name) for name in shards])
+        self.modules = read_modules(path)
+        dense = [layer.path / "model.safetensors" for layer in self.modules.dense]
+        self.files: SafetensorsFiles = _core.SafetensorsFiles(
+            [str(file) for file in [*(path / name for name in shards), *dense]],
+            [""] * len(shards) + [f"{DENSE}{i}." for i in range(len(dense))],
+        )
         _check_index(path, shards, self.files)
         self.metadata: dict[str, object] = {
             "general.architecture": self.config.get("model_type"),
@@ -119,6 +130,10 @@ class ModelFolder:
         """The model's numbers and the place of its tensors: see `akunu.hf_config.resolve_hf`."""
         from akunu.hf_config import resolve_hf
 
+        if makes_vectors(self.config, self.modules):
+            from akunu.encoders.resolve import resolve_hf_vectors
+
+            return resolve_hf_vectors(self.config, self.files.tensors, self.modules, context=context)
         return resolve_hf(self.config, self.files.tensors, context=context)
 
     def tokenizer(self, n_tokens: int) -> Tokenizer | None:
@@ -203,7 +218,7 @@ def _check_index(folder: Path, shards: list[str], files: SafetensorsFiles) -> No
     """Raise unless every tensor of the index is in its shard."""
     if shards == ["model.safetensors"] or not (folder / INDEX).exists():
         return
-    places = {tensor.name: shards[tensor.file] for tensor in files.tensors}
+    places = {tensor.name: shards[tensor.file] for tensor in files.tensors if tensor.file < len(shards)}
     for name, shard in _weight_map(folder).items():
         if places.get(name) != shard:
             there = f"is in {places[name]}" if name in places else "is in none of the shards"

@@ -23,7 +23,7 @@ from akunu.quantized import join_planes, with_planes
 from akunu.rotary import inverse_frequencies, llama3, longrope_scale, yarn, yarn_scale
 from akunu.tensor_map import TensorInfo, TensorRef, by_name, map_tensors
 
-__all__ = ["resolve_hf", "rotary_parameters"]
+__all__ = ["HfNumbers", "HfRotary", "resolve_hf", "rotary_parameters"]
 
 _ZERO_IF_NULL: Final = ("sliding_window", "attn_logit_softcapping", "final_logit_softcapping")
 """Keys whose null means that there is no such thing, not that it is as usual."""
@@ -33,7 +33,11 @@ _ROPE_TYPES: Final = ("default", "linear", "llama3", "yarn", "longrope")
 
 
 def resolve_hf(
-    config: Mapping[str, object], tensors: Sequence[TensorInfo], *, context: int | None = None
+    config: Mapping[str, object],
+    tensors: Sequence[TensorInfo],
+    *,
+    context: int | None = None,
+    ignored: Sequence[str] = (),
 ) -> ModelSpec:
     """Check a folder's model and describe it.
 
@@ -43,7 +47,7 @@ def resolve_hf(
         The object in `config.json`.
     tensors
         Those of the SafeTensors files.
-    context
+    context, ignored
         As in `akunu.config.resolve`.
 
     Returns
@@ -62,15 +66,15 @@ def resolve_hf(
     config = _text_config(config)
     arch = ARCHITECTURES[row.arch]
     _refuse_unknown_features(config)
-    numbers = _Config(config, row.defaults, model_type)
+    numbers = HfNumbers(config, row.defaults, model_type)
     sizes = decoder_sizes(numbers)
     _check_activation(config, row, arch)
     found = join_planes(config, by_name(tensors))
-    refs = with_planes(_map(config, found, row, arch, sizes, model_type), found)
+    refs = with_planes(_map(config, found, row, arch, sizes, model_type, ignored), found)
     vocab_size = refs["token_embedding"].n_rows
     layer_window = _layer_windows(config, numbers, row, sizes.n_layers)
     context_length = numbers.integer("context_length")
-    rope = _Rotary(config, numbers, sizes.head_dim, context_length, context or context_length)
+    rope = HfRotary(config, numbers, sizes.head_dim, context_length, context or context_length)
     inv_freq, rope_scale = rope.frequencies(_FULL)
     frequencies = inv_freq[np.newaxis]
     layer_rope = (0,) * sizes.n_layers
@@ -119,15 +123,15 @@ def rotary_parameters(config: Mapping[str, object], *, local: bool = False) -> t
     """
     model_type, row = _row(config)
     config = _text_config(config)
-    numbers = _Config(config, row.defaults, model_type)
+    numbers = HfNumbers(config, row.defaults, model_type)
     sizes = decoder_sizes(numbers)
     context_length = numbers.integer("context_length")
-    rope = _Rotary(config, numbers, sizes.head_dim, context_length, context_length)
+    rope = HfRotary(config, numbers, sizes.head_dim, context_length, context_length)
     parameters, kind = rope.read(_SLIDING if local else _FULL)
     return kind, parameters
 
 
-class _Config(Numbers):
+class HfNumbers(Numbers):
     """The numbers of `config.json`, or of an object in it."""
 
     def __init__(
@@ -201,6 +205,7 @@ def _map(
     arch: Architecture,
     sizes: DecoderSizes,
     owner: str,
+    ignored: Sequence[str],
 ) -> dict[str, TensorRef]:
     prefix = _prefix(tensors)
     embedding = tensors[f"{prefix}embed_tokens.weight"]
@@ -234,7 +239,7 @@ def _map(
         sizes.n_layers,
         owner=owner,
         known=known,
-        ignored=row.ignored,
+        ignored=(*row.ignored, *ignored),
     )
     return {
         name: dataclasses.replace(ref, add=row.norm_add) if name.endswith("norm") else ref
@@ -262,7 +267,7 @@ def _head(tensors: Mapping[str, TensorInfo], prefix: str) -> str:
 
 
 def _layer_windows(
-    config: Mapping[str, object], numbers: _Config, row: HfModel, n_layers: int
+    config: Mapping[str, object], numbers: HfNumbers, row: HfModel, n_layers: int
 ) -> tuple[int, ...]:
     """Sliding window of each layer, 0 for full attention."""
     window = numbers.integer("window")
@@ -289,7 +294,7 @@ def _layer_windows(
     return tuple(window if flag else 0 for flag in local)
 
 
-class _Rotary:
+class HfRotary:
     """The rotary parameters of a model, for all layers or by type of layer.
 
     Transformers 5 writes `rope_parameters`; before it was `rope_scaling`, with thetas beside it.
@@ -298,7 +303,7 @@ class _Rotary:
     def __init__(
         self,
         config: Mapping[str, object],
-        numbers: _Config,
+        numbers: HfNumbers,
         head_dim: int,
         context_length: int,
         context: int,
@@ -317,6 +322,15 @@ class _Rotary:
         self._parameters = parameters
         self._nested = bool(parameters.keys() & {_FULL, _SLIDING})
         self.has_local = _SLIDING in parameters or numbers.has("local_rope_theta")
+
+    def theta(self, layer: str) -> float:
+        """The theta of the layers of one type, of a model that knows no scaling."""
+        rope, kind = self.read(layer)
+        if kind != "default":
+            raise UnsupportedError(
+                f"{rope.shown_key('rope_type')}: found {kind!r}; only 'default' is supported"
+            )
+        return rope.real("rope_theta")
 
     def frequencies(self, layer: str) -> tuple[npt.NDArray[np.float64], float]:
         """float64 [rope_dim/2] of the layers of one type, and the factor on their cos and sin."""
@@ -365,7 +379,7 @@ class _Rotary:
             scale = yarn_scale(factor, weight) / yarn_scale(factor, weight_all)
         return inv_freq, rope.real("yarn_attn_factor", default=scale)
 
-    def read(self, layer: str) -> tuple[_Config, str]:
+    def read(self, layer: str) -> tuple[HfNumbers, str]:
         """The parameters of the layers of one type, and the kind of scaling."""
         parameters: object = self._parameters
         where = f"{self.where}."
@@ -394,9 +408,9 @@ class _Rotary:
             raise UnsupportedError(
                 f"config.json: {where}rope_type: found {shown(kind)}; supported are {', '.join(_ROPE_TYPES)}"
             )
-        return _Config(values, {}, self._numbers.owner, where), str(kind)
+        return HfNumbers(values, {}, self._numbers.owner, where), str(kind)
 
-    def _divisors(self, rope: _Config, key: str, n: int) -> npt.NDArray[np.float64]:
+    def _divisors(self, rope: HfNumbers, key: str, n: int) -> npt.NDArray[np.float64]:
         """LongRoPE's divisors, [rope_dim/2]."""
         values = rope.get(key)
         name = rope.shown_key(key)

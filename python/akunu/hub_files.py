@@ -17,6 +17,7 @@ PREFERRED: Final = ("Q4_K_M", "Q4_0", "Q8_0", "F16", "BF16")
 
 _WEIGHTS = re.compile(r"model(-\d+-of-\d+)?\.safetensors")
 _TEMPLATE = re.compile(r"additional_chat_templates/[^/]+\.jinja")
+_MODULE = re.compile(r"\d+_[A-Za-z]+/(config\.json|model\.safetensors)")
 _SPLIT = re.compile(r"-\d{5}-of-\d{5}\.gguf$")
 _NOT_A_MODEL = re.compile(r"(^|/)(mmproj|imatrix|mtp|[^/]*imatrix[^/]*\.gguf)", re.IGNORECASE)
 
@@ -82,8 +83,8 @@ def folder_files(files: Sequence[str]) -> list[str]:
         weights = [file for file in top if file.endswith(".safetensors")]
     if not weights or "config.json" not in top:
         return []
-    templates = sorted(file for file in files if _TEMPLATE.fullmatch(file))
-    return [*(file for file in MODEL_FILES if file in top), *templates, *weights]
+    more = sorted(file for file in files if _TEMPLATE.fullmatch(file) or _MODULE.fullmatch(file))
+    return [*(file for file in MODEL_FILES if file in top), *more, *weights]
 
 
 def _quantized(models: Sequence[list[str]], kind: str) -> list[list[str]]:

@@ -11,7 +11,7 @@ from typing import Any, Final, NoReturn
 
 from akunu.errors import ModelFileError
 
-__all__ = ["read_object", "read_text"]
+__all__ = ["read_list", "read_object", "read_text"]
 
 LIMIT: Final = 16 << 20
 
@@ -50,6 +50,21 @@ def read_object(path: Path, *, limit: int = LIMIT) -> dict[str, Any]:
     ModelFileError
         As `read_text`, or it is not valid JSON, or no object.
     """
+    value = _read(path, limit)
+    if not isinstance(value, dict):
+        raise ModelFileError(f"{path}: found {type(value).__name__}, expected a JSON object")
+    return value
+
+
+def read_list(path: Path, *, limit: int = LIMIT) -> list[Any]:
+    """The JSON array in a file, read as by `read_object`."""
+    value = _read(path, limit)
+    if not isinstance(value, list):
+        raise ModelFileError(f"{path}: found {type(value).__name__}, expected a JSON array")
+    return value
+
+
+def _read(path: Path, limit: int) -> object:
     text = read_text(path, limit=limit)
 
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -64,9 +79,7 @@ def read_object(path: Path, *, limit: int = LIMIT) -> dict[str, Any]:
         raise ModelFileError(f"{path}: is not valid JSON: {name} is no number")
 
     try:
-        value = json.loads(text, object_pairs_hook=pairs, parse_constant=constant)
+        value: object = json.loads(text, object_pairs_hook=pairs, parse_constant=constant)
     except (ValueError, RecursionError) as error:  # also an integer of thousands of digits
         raise ModelFileError(f"{path}: is not valid JSON: {error}") from error
-    if not isinstance(value, dict):
-        raise ModelFileError(f"{path}: found {type(value).__name__}, expected a JSON object")
     return value

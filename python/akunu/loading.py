@@ -11,10 +11,10 @@ import os
 import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from akunu import hub_name
-from akunu.errors import AkunuError, InvalidArgumentError, ModelFileError
+from akunu.errors import AkunuError, InvalidArgumentError, ModelFileError, UnsupportedError
 from akunu.filetypes import FILE_TYPES
 from akunu.folder import is_model_folder, pickle_error
 from akunu.model import Model
@@ -50,6 +50,7 @@ def load(
     kv_memory: int | None = None,
     quantize: str | None = None,
     token: str | None = None,
+    task: Literal["rerank"] | None = None,
     progress: bool | Progress = True,
 ) -> Model:
     """Load a model.
@@ -82,6 +83,9 @@ def load(
         `akunu.convert` would quantise them. What has another quantised type is quantised again.
     token
         For private and gated repositories of the Hub; None: `HF_TOKEN`, or what `hf auth login` has stored.
+    task
+        "rerank": the model scores documents; a chat model such as Qwen3-Reranker's is asked for a yes or a
+        no. None: what the files say, and that is text or vectors.
     progress
         True: a bar on standard error if that is a terminal and the load is not over at once; False: nothing;
         or a function called as `progress(done_bytes, total_bytes)`.
@@ -89,7 +93,8 @@ def load(
     Returns
     -------
     Model
-        Ready to generate. It is a context manager that frees the memory at its end.
+        Ready to generate, or, for a model that makes vectors of texts, an `EmbeddingModel`. It is a context
+        manager that frees the memory at its end.
 
     Raises
     ------
@@ -113,7 +118,9 @@ def load(
     n_threads = 0 if threads is None else SIZE.check("threads", threads)
     n_parallel = Limit(int, 1, MAX_PARALLEL).check("parallel", parallel)
     kv_bytes = 0 if kv_memory is None else Limit(int, 1, (1 << 63) - 1).check("kv_memory", kv_memory)
-    device = _device(device)
+    device_id = _device(device)
+    if task is not None and task != "rerank":
+        raise InvalidArgumentError(f"task: found {task!r}, expected 'rerank' or None")
     if kv_dtype not in KV_DTYPES:
         raise InvalidArgumentError(f"kv_dtype: no {kv_dtype!r}; there is {', '.join(KV_DTYPES)}")
     if quantize is not None and quantize not in FILE_TYPES:
@@ -128,6 +135,15 @@ def load(
         )
     if requested is None and trained < DEFAULT_CONTEXT:
         spec = opened.spec(trained)
+    if task == "rerank":
+        from akunu.encoders.loading import as_reranker
+
+        spec = as_reranker(opened, spec)
+    if quantize is not None and spec.config.encoder is not None:
+        raise UnsupportedError(
+            f"quantize: {file_path.name} makes vectors, whose weights are not quantised while loading; "
+            "use a GGUF file of that type"
+        )
     types = None
     if quantize is not None:
         from akunu.conversion.plan import quantized_types
@@ -136,10 +152,24 @@ def load(
     # A large vocabulary takes as long as the weights of a small model, and those are loaded without the GIL.
     with ThreadPoolExecutor(1, "akunu-tokenizer") as pool, reporter(progress, "Loading") as report:
         tokenizer = pool.submit(opened.tokenizer, spec.config.vocab_size)
+        if spec.config.encoder is not None:
+            from akunu.encoders.loading import load_encoder
+
+            return load_encoder(
+                opened,
+                spec,
+                file_path,
+                tokenizer,
+                device=device,
+                context=requested,
+                default_context=DEFAULT_CONTEXT,
+                threads=n_threads,
+                progress=report,
+            )
         engine = _core.Engine(
             opened.files,
             spec,
-            device=device,
+            device=device_id,
             context=requested or min(trained, DEFAULT_CONTEXT),
             threads=n_threads,
             kv_dtype=kv_dtype,

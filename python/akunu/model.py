@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self, Unpack, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, Unpack, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,7 @@ from akunu.chat import ChatTemplate
 from akunu.chat.reading import Reading
 from akunu.chatting import Chatting
 from akunu.config import ModelConfig
-from akunu.errors import AkunuError, InvalidArgumentError, TokenizerError
+from akunu.errors import AkunuError, InvalidArgumentError, TokenizerError, UnsupportedError
 from akunu.generation import Completion, Generation
 from akunu.memory import Memory
 from akunu.options import GenerationOptions, Limit, Sampling, resolve
@@ -324,6 +324,35 @@ class Model(Chatting):
         stream = Stream(self, generation, reading)
         self._streams.add(stream)
         return stream
+
+    # -- vectors ---------------------------------------------------------------------------------------------
+
+    def embed(
+        self,
+        texts: str | Sequence[Prompt],
+        *,
+        prompt: str | None = None,
+        dimensions: int | None = None,
+        normalize: bool = True,
+        truncate: bool = False,
+        output: Literal["float32", "int8", "binary"] = "float32",
+        progress: Callable[[int, int], None] | None = None,
+    ) -> npt.NDArray[Any]:
+        """Vectors of texts, of an embedding model: see `akunu.encoders.model.EmbeddingModel.embed`."""
+        raise UnsupportedError(f"{self.name} draws tokens; load an embedding model to make vectors")
+
+    def rerank(
+        self,
+        query: str,
+        documents: Sequence[str],
+        *,
+        instruction: str | None = None,
+        raw: bool = False,
+        truncate: bool = False,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> list[float]:
+        """Scores of documents, if this is a reranker: see `akunu.encoders.model.EmbeddingModel.rerank`."""
+        raise UnsupportedError(f"{self.name} draws tokens; load a reranker to score documents")
 
     # -- text and ids ----------------------------------------------------------------------------------------
 

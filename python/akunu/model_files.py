@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from akunu.config import resolve
+from akunu.encoders.modules import Modules, gguf_makes_vectors
 
 if TYPE_CHECKING:
     from akunu._core import TensorFiles
@@ -28,6 +29,10 @@ class ModelFiles(Protocol):
         """The tensors."""
 
     @property
+    def modules(self) -> Modules:
+        """What the files of an embedding model say besides."""
+
+    @property
     def metadata(self) -> Mapping[str, object]:
         """The model's name, chat template and recommended sampling, by the keys of GGUF; maybe more."""
 
@@ -47,9 +52,14 @@ class GgufModel:
         self.files = _core.GgufFile(str(path))
         self.format = f"GGUF v{self.files.version}"
         self.metadata: Mapping[str, object] = self.files.metadata
+        self.modules = Modules()
 
     def spec(self, context: int | None = None) -> ModelSpec:
         """See `akunu.config.resolve`."""
+        if gguf_makes_vectors(self.metadata):
+            from akunu.encoders.resolve import resolve_gguf_vectors
+
+            return resolve_gguf_vectors(self.files, context=context)
         return resolve(self.files, context=context)
 
     def tokenizer(self, n_tokens: int) -> Tokenizer | None:

@@ -85,8 +85,9 @@ def map_tensors(
     refs: dict[str, TensorRef] = {}
     used = set(known)
     for rule in rules:
-        prefixes = [f"layers.{n}." for n in range(n_layers)] if "{n}" in rule.source else [""]
-        sources = [rule.source.replace("{n}", str(n)) for n in range(len(prefixes))]
+        layers = range(int(rule.skips_first), n_layers)
+        prefixes = [f"layers.{n}." for n in layers] if "{n}" in rule.source else [""]
+        sources = [rule.source.replace("{n}", str(n)) for n in (layers if "{n}" in rule.source else (0,))]
         if rule.optional and not any(source in tensors for source in sources):
             continue
         for prefix, source in zip(prefixes, sources, strict=True):

@@ -257,6 +257,34 @@ def _attention() -> Iterator[Case]:
     )
 
 
+def _encoder() -> Iterator[Case]:
+    for rows, dim in [(1, 64), (9, 384), (3, 2304)]:
+        for formats in [("f32",), ("q8",), BOTH]:
+            yield case("layer_norm", rows=rows, dim=dim, formats=formats)
+    yield case("layer_norm", rows=5, dim=100, formats=("f32",), bias=False, eps=1e-5)
+    yield case("layer_norm", rows=2, dim=384, formats=BOTH, mean=1e3)
+    for rows, dim, positions, kinds in [(1, 32, 4, 2), (9, 100, 64, 2), (33, 384, 512, 0), (5, 48, 0, 1)]:
+        yield case("embed_position", rows=rows, dim=dim, positions=positions, kinds=kinds)
+    for pooling in ("mean", "cls", "last"):
+        yield case("pool", lengths=(1,), dim=33, pooling=pooling)
+        yield case("pool", lengths=(5, 1, 300, 17), dim=384, pooling=pooling)
+    for activation in ("silu", "gelu", "gelu_erf", "tanh", "relu"):
+        yield case("gate_act", rows=3, n=160, activation=activation, formats=BOTH, gated=False)
+    yield case("gate_act", rows=2, n=173, activation="gelu_erf", formats=("f32",))
+    yield case("gate_act", rows=2, n=256, activation="gelu_erf", formats=("f32",), sigma=60.0)
+    yield case("gate_up", dtype="f32", rows=9, n=96, k=256, activation="gelu_erf", formats=BOTH)
+    # Rows that see all of their text, beside others: around pages, blocks and blocks of queries.
+    for kv in ("f16", "f32"):
+        for window in (0, 1, 7, 65, 300):
+            yield case(
+                "attention", rows=70, position=0, shape=(4, 2, 40), kv=kv, window=window, both=True,
+                others=((1, 0), (33, 0), (600, 0), (256, 0)),
+            )  # fmt: skip
+    yield case(
+        "attention", rows=16, position=0, shape=(12, 12, 32), kv="f32", both=True, others=((16, 0),) * 9
+    )
+
+
 def _kv_copy() -> Iterator[Case]:
     for kv in ("f16", "f32", "q8_0"):
         yield case("kv_copy", kv=kv, kv_heads=3, head_dim=40, pairs=1)
@@ -329,6 +357,8 @@ CHECKS: list[Case] = [
 ]
 
 #: Ops that only devices with fused norms have; the table builder does not give them to the CPU.
+#: Ops of encoders, which run on the CPU alone.
+ENCODER_CHECKS: list[Case] = [*_encoder()]
 FUSED_CHECKS: list[Case] = [*_fused()]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 
@@ -40,9 +42,15 @@ def softcap(y: F64, cap: float) -> F64:
 
 
 def activation(x: F64, kind: str) -> F64:
-    """SiLU, or GELU in its tanh form."""
+    """SiLU, GELU in its tanh form ("gelu") or its own, tanh, ReLU."""
     if kind == "silu":
         return x / (1 + np.exp(-x))
+    if kind == "gelu_erf":
+        return 0.5 * x * (1 + np.vectorize(math.erf)(x / math.sqrt(2)))
+    if kind == "tanh":
+        return np.tanh(x)
+    if kind == "relu":
+        return np.maximum(x, 0)
     return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
 
 
@@ -67,14 +75,19 @@ def rotate(x: F64, cos: F64, sin: F64, style: str) -> F64:
     return y
 
 
-def attention(q: F64, k: F64, v: F64, position: int, scale: float, cap: float = 0, window: int = 0) -> F64:
-    """[rows, heads, head_dim]: rows from `position` on see the keys [length, kv_heads, head_dim] before."""
+def attention(
+    q: F64, k: F64, v: F64, position: int, scale: float, cap: float = 0, window: int = 0, both: bool = False
+) -> F64:
+    """[rows, heads, head_dim]: rows from `position` on see the keys [length, kv_heads, head_dim] before.
+
+    `both`: and those behind, with a window as many as before.
+    """
     rows, heads, _ = q.shape
     length, kv_heads, _ = k.shape
     group = heads // kv_heads
     key = np.arange(length)
     at = position + np.arange(rows)[:, None]
-    visible = (key <= at) & (key > at - window if window else True)
+    visible = (key > at - window if window else True) & (key < at + (window or length) if both else key <= at)
     out = np.empty_like(q)
     for h in range(heads):
         scores = softcap(q[:, h] @ k[:, h // group].T * scale, cap)

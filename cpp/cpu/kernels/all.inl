@@ -22,6 +22,7 @@
 #include "cpu/kernels/affine.inl"
 #include "cpu/kernels/kv_cache.inl"
 #include "cpu/kernels/elementwise.inl"
+#include "cpu/kernels/encoder.inl"
 #include "cpu/kernels/panels.inl"
 #include "cpu/kernels/matmul_panels.inl"
 #include "cpu/kernels/matmul.inl"
@@ -53,12 +54,16 @@ static Kernel find_kernel(const DispatchCmd& cmd) {
     switch (cmd.op) {
         case Op::kEmbed:
             return embed;
+        case Op::kEmbedPosition:
+            return embed_position;
         case Op::kRopeTable:
             return rope_table;
         case Op::kNorm:
             return norm;
         case Op::kNormAdd:
             return norm_add;
+        case Op::kLayerNorm:
+            return layer_norm;
         case Op::kQuantize:
             return quantize;
         case Op::kMatmul:
@@ -87,6 +92,8 @@ static Kernel find_kernel(const DispatchCmd& cmd) {
             return logprobs;
         case Op::kAccept:
             return accept;
+        case Op::kPool:
+            return pool;
         case Op::kNormQkv:  // the traits do not ask for these
         case Op::kNormGateUp:
         case Op::kCount:

@@ -20,7 +20,7 @@ struct Keys {
     Keys within(const Keys& other) const { return {std::max(from, other.from), std::min(to, other.to)}; }
 };
 
-// The first key that a query at position `pos` sees; the last is at `pos`.
+// The first key that a query at position `pos` sees.
 static inline std::size_t first_key(std::size_t pos, u32 window) {
     return window && pos + 1 > window ? pos + 1 - window : 0;
 }
@@ -214,6 +214,7 @@ struct BlockTask {
 struct Span {
     std::size_t first_row, rows, position;
     const u32* pages;
+    std::size_t keys;  // of the sequence, where rows see what comes after them
 };
 
 // The queries of one KV head in a span, numbered row by row: query i is head i % group of row i / group.
@@ -235,6 +236,12 @@ struct HeadQueries {
     std::size_t row(std::size_t i) const { return span.first_row + i / group; }
     std::size_t head(std::size_t i) const { return kv_head * group + i % group; }
     std::size_t position(std::size_t i) const { return span.position + i / group; }
+    // Behind the last key that query i sees.
+    std::size_t end(std::size_t i) const {
+        const std::size_t pos = position(i);
+        if (!p.bidirectional) return pos + 1;
+        return p.window ? std::min(span.keys, pos + p.window) : span.keys;
+    }
     std::size_t offset(std::size_t i) const { return (row(i) * p.n_heads + head(i)) * p.head_dim; }
 
     void load_queries(std::size_t first, std::size_t count, const AttentionScratch& s) const {
@@ -248,8 +255,9 @@ struct HeadQueries {
                 BlockStats* stats) const {
         BlockTask task{block * kAttentionBlock, count, {0, 0}, {}};
         for (std::size_t i = 0; i < count; ++i) {
-            const std::size_t pos = position(first + i), from = first_key(pos, p.window), begin = task.begin;
-            task.seen[i] = {std::max(from, begin) - begin, std::clamp(pos + 1, begin, begin + kAttentionBlock) - begin};
+            const std::size_t from = first_key(position(first + i), p.window), begin = task.begin;
+            task.seen[i] = {std::max(from, begin) - begin,
+                            std::clamp(end(first + i), begin, begin + kAttentionBlock) - begin};
             task.all.join(task.seen[i]);
             stats[i] = {0, 0};
         }
@@ -333,8 +341,16 @@ static inline std::size_t rows_at_once(const AttentionParams& p, int workers) {
 
 // Rows [first, end) of one sequence, for the memory of a command's buffers.
 static inline Span row_span(const DispatchCmd& cmd, const AttentionParams& p, std::size_t first, std::size_t end) {
-    const Row& row = cmd.buffers[3].as<Row>()[first];
-    return {first, end - first, row.position + p.step, cmd.buffers[4].as<u32>() + std::size_t{row.slot} * p.max_pages};
+    const Row* rows = cmd.buffers[3].as<Row>();
+    const Row& row = rows[first];
+    std::size_t keys = 0;
+    if (p.bidirectional) {
+        std::size_t last = end - 1;
+        while (last + 1 < p.rows && rows[last + 1].slot == row.slot) ++last;
+        keys = rows[last].position + std::size_t{1};
+    }
+    return {first, end - first, row.position + p.step, cmd.buffers[4].as<u32>() + std::size_t{row.slot} * p.max_pages,
+            keys};
 }
 
 // Calls f(span) for each of the rows [first, end).
@@ -357,7 +373,7 @@ static inline void attend_to_all(const HeadQueries<T>& heads, const AttentionPar
     for (std::size_t i = 0; i < count; ++i) running[i].out = out + heads.offset(first + i);
     heads.load_queries(first, count, scratch);
     const std::size_t b0 = first_key(heads.position(first), p.window) / kAttentionBlock;
-    const std::size_t b1 = heads.position(first + count - 1) / kAttentionBlock;
+    const std::size_t b1 = (heads.end(first + count - 1) - 1) / kAttentionBlock;
     for (std::size_t b = b0; b <= b1; ++b) {
         heads.attend(first, count, b, scratch, stats);
         for (std::size_t i = 0; i < count; ++i)

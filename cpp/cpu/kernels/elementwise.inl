@@ -113,7 +113,22 @@ static void quantize(const DispatchCmd& cmd, const std::byte* params, const Work
     }
 }
 
-// act(gate)·up where gate and up are separate commands.
+static inline vf activate(u32 activation, vf x) {
+    switch (activation) {
+        case kActGeluTanh:
+            return gelu_tanh(x);
+        case kActGelu:
+            return gelu(x);
+        case kActTanh:
+            return tanh_(x);
+        case kActRelu:
+            return max_(x, zero());
+        default:
+            return silu(x);
+    }
+}
+
+// act(gate)·up where gate and up are separate commands, or act(gate) where there is no up.
 static void gate_act(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
     const auto& p = params_as<GateActParams>(params);
     const auto* gate = cmd.buffers[0].as<float>();
@@ -129,10 +144,10 @@ static void gate_act(const DispatchCmd& cmd, const std::byte* params, const Work
             const std::size_t n = std::min<std::size_t>(32, p.n - first);
             float g[32] = {}, v[32] = {}, values[32];
             std::memcpy(g, gate + row * p.n + first, n * sizeof(float));
-            std::memcpy(v, up + row * p.n + first, n * sizeof(float));
+            if (p.gated) std::memcpy(v, up + row * p.n + first, n * sizeof(float));
             for (int i = 0; i < 32; i += L) {
-                const vf x = load(g + i);
-                store(values + i, (p.activation == kActSilu ? silu(x) : gelu_tanh(x)) * load(v + i));
+                const vf x = activate(p.activation, load(g + i));
+                store(values + i, p.gated ? x * load(v + i) : x);
             }
             if (p.formats & kActF32) std::memcpy(out_f32 + row * p.n + first, values, n * sizeof(float));
             if (p.formats & kActQ8) quantize_block({out_q8 + row * at.stride, at}, block, values);

@@ -389,7 +389,7 @@ struct GatedOutput {
     // act(gate)·up of `n` vectors, each `stride` floats after the one before it. Out of line, as Epilogue::store.
     [[gnu::noinline]] void gated(const vf* gate, const vf* up, int n, float* out, std::size_t stride) const {
         for (int i = 0; i < n; ++i, out += stride) {
-            AKUNU_ISA::store(out, (p.activation == kActSilu ? silu(gate[i]) : gelu_tanh(gate[i])) * up[i]);
+            AKUNU_ISA::store(out, activate(p.activation, gate[i]) * up[i]);
         }
     }
     void store(const float* values, std::size_t token, std::size_t unit) const {

@@ -73,6 +73,20 @@ static inline vf gelu_tanh(vf x) {
     return x * sigmoid(u + u);
 }
 
+// The error function, absolute error below 1.5e-7: Abramowitz and Stegun, 7.1.26.
+static inline vf erf_(vf x) {
+    const vf a = max_(x, -x), t = set1(1.0f) / fma(set1(0.3275911f), a, set1(1.0f));
+    vf p = set1(1.061405429f);
+    p = fma(p, t, set1(-1.453152027f));
+    p = fma(p, t, set1(1.421413741f));
+    p = fma(p, t, set1(-0.284496736f));
+    p = fma(p, t, set1(0.254829592f));
+    const vf y = set1(1.0f) - p * t * exp_(-(a * a));
+    return x < zero() ? -y : y;
+}
+// x/2·(1 + erf(x/√2))
+static inline vf gelu(vf x) { return set1(0.5f) * x * (set1(1.0f) + erf_(x * set1(0.70710678f))); }
+
 // Dot products of M tokens with the rows of a group at once, which only some sets have.
 template <int M>
 struct DotPairs {

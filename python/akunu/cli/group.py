@@ -18,6 +18,8 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "run": "Answer a question, about files or standard input if you like.",
         "chat": "Talk with a model.",
         "complete": "Continue a text.",
+        "embed": "Make vectors of texts.",
+        "rerank": "Sort documents by their relevance for a query.",
         "serve": "Serve models over HTTP, as OpenAI's and Anthropic's APIs.",
         "models": "List and remove the models that were fetched.",
         "convert": "Write a model with weights of another type.",

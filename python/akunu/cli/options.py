@@ -18,6 +18,7 @@ __all__ = [
     "GENERATION_OPTIONS",
     "KV_DTYPES",
     "MODEL_HELP",
+    "encoder_options",
     "generation_arguments",
     "generation_options",
     "load_model",
@@ -51,6 +52,30 @@ def model_options(function: F) -> F:
     return model(loading_options(function))
 
 
+_THREADS = click.option(
+    "-t",
+    "--threads",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="CPU threads. [default: one for each physical core this process may use]",
+)
+
+
+def encoder_options(function: F) -> F:
+    """Options that say how to load a model that makes vectors."""
+    return _apply(
+        function,
+        click.option(
+            "-c",
+            "--context",
+            type=click.IntRange(min=1),
+            metavar="TOKENS",
+            help="Most tokens of a text. [default: what the model was tuned for, at most 4096]",
+        ),
+        _THREADS,
+    )
+
+
 def loading_options(function: F) -> F:
     """Options that say how to load a model."""
     return _apply(
@@ -69,13 +94,7 @@ def loading_options(function: F) -> F:
             metavar="TOKENS",
             help="Most tokens of prompt and answer. [default: the model's own context, at most 4096]",
         ),
-        click.option(
-            "-t",
-            "--threads",
-            type=click.IntRange(min=1),
-            metavar="N",
-            help="CPU threads. [default: one for each physical core this process may use]",
-        ),
+        _THREADS,
         click.option(
             "--kv-dtype",
             type=click.Choice(KV_DTYPES),
@@ -209,13 +228,8 @@ def load_model(values: dict[str, Any]) -> Model:
     """Load the model that a command's values name; takes the loading options out of them."""
     import akunu
 
-    return akunu.load(
-        values.pop("model"),
-        device=values.pop("device"),
-        context=values.pop("context"),
-        threads=values.pop("threads"),
-        kv_dtype=values.pop("kv_dtype"),
-    )
+    names = ("device", "context", "threads", "kv_dtype", "task")
+    return akunu.load(values.pop("model"), **{name: values.pop(name) for name in names if name in values})
 
 
 def _apply(function: F, *decorators: Callable[[F], F]) -> F:

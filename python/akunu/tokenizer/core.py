@@ -81,6 +81,8 @@ class Tokenizer:
         """Whether `encode` begins with BOS when `add_special` is set."""
         self.add_eos = vocabulary.add_eos and vocabulary.eos is not None
         """Whether `encode` ends with EOS when `add_special` is set."""
+        self.pair_separators = vocabulary.pair_separators
+        """How many EOS stand between two texts that are encoded as one."""
         self.end_of_generation_ids: frozenset[int] = vocabulary.end_of_generation
         """The tokens after which a model has finished: EOS, end of turn, end of message, and their like."""
         self.added_ids = self._added_tokens.ids

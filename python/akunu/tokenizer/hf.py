@@ -28,7 +28,11 @@ LIMIT: Final = 256 << 20
 """Bytes of a `tokenizer.json`; the largest published ones have a tenth."""
 
 # Decoders whose work is done by the pieces of the vocabulary: bytes, and U+2581 for a space.
-_DECODERS: Final = frozenset({"ByteLevel", "Metaspace", "Replace", "ByteFallback", "Fuse", "Strip"})
+_KINDS: Final = {"BPE": "llama", "Unigram": "t5", "WordPiece": "bert"}
+"""Our names of the models of tokenizers, but for BPE on bytes."""
+_DECODERS: Final = frozenset(
+    {"ByteLevel", "Metaspace", "Replace", "ByteFallback", "Fuse", "Strip", "WordPiece"}
+)
 
 
 def tokenizer_from_folder(folder: Path, n_tokens: int, end_ids: Iterable[int] = ()) -> Tokenizer | None:
@@ -177,6 +181,11 @@ def _vocabulary(data: Mapping[str, Any], special: Mapping[str, Any], n_tokens: i
             tokens[i] = f"[PAD{i}]"
             types[i] = TokenType.UNUSED
 
+    if model.get("type") == "WordPiece":
+        inside = str(model.get("continuing_subword_prefix", "##"))
+        for text, i in entries:
+            if types[i] == TokenType.NORMAL:
+                tokens[i] = text.removeprefix(inside) if text.startswith(inside) else SPACE + text
     unknown = _unknown(model, ids)
     if unknown is not None:
         types[unknown] = TokenType.UNKNOWN
@@ -188,7 +197,7 @@ def _vocabulary(data: Mapping[str, Any], special: Mapping[str, Any], n_tokens: i
             types[end] = TokenType.CONTROL
     prefix, after_added = _space_prefix(data)
     return Vocabulary(
-        model="gpt2" if byte_level else "t5" if model.get("type") == "Unigram" else "llama",
+        model="gpt2" if byte_level else _KINDS[str(model.get("type", "BPE"))],
         pre=None,
         tokens=[text for text in tokens if text is not None],
         types=types,
@@ -206,6 +215,7 @@ def _vocabulary(data: Mapping[str, Any], special: Mapping[str, Any], n_tokens: i
         lstrip=frozenset(lstrip),
         prefix_after_added=after_added,
         spaces_in_added=not byte_level,
+        pair_separators=_pair_separators(data.get("post_processor")),
     )
 
 
@@ -230,7 +240,13 @@ def _entries(model: Mapping[str, Any]) -> list[tuple[str, int]]:
         if not isinstance(vocab, list) or not all(map(_is_scored, vocab)):
             raise TokenizerError("model.vocab: expected a list of tokens with their scores")
         return [(text, i) for i, (text, _) in enumerate(vocab)]
-    raise UnsupportedError(f"model.type: found {kind!r}; supported are BPE and Unigram")
+    if kind == "WordPiece":
+        if not isinstance(vocab, dict) or not all(
+            isinstance(i, int) and not isinstance(i, bool) for i in vocab.values()
+        ):
+            raise TokenizerError("model.vocab: expected an object of token to id")
+        return list(vocab.items())
+    raise UnsupportedError(f"model.type: found {kind!r}; supported are BPE, Unigram and WordPiece")
 
 
 def _is_merge(merge: object) -> bool:
@@ -340,6 +356,19 @@ def _affixes(post_processor: object) -> tuple[str, str]:
         elif kind != "ByteLevel":
             raise UnsupportedError(f"post_processor: found {kind!r}, which is not supported")
     return before, after
+
+
+def _pair_separators(post_processor: object) -> int:
+    """How many tokens stand between the texts of a pair."""
+    for step in _steps(post_processor, "processors"):
+        if step.get("type") == "RobertaProcessing":
+            return 2
+        pair = step.get("pair")
+        if isinstance(pair, list):
+            texts = [i for i, item in enumerate(pair) if isinstance(item, dict) and "Sequence" in item]
+            if len(texts) == 2:
+                return max(1, texts[1] - texts[0] - 1)
+    return 1
 
 
 def _template(step: Mapping[str, Any]) -> tuple[list[str], list[str]]:

@@ -142,6 +142,8 @@ class Vocabulary:
         With `add_space_prefix`: the text after an added token gets a space too, not only the first text.
     spaces_in_added : bool
         U+2581 in a user-defined token is a space too. (Converters to GGUF have already written one.)
+    pair_separators : int
+        How many EOS stand between two texts that are encoded as one.
     """
 
     model: str
@@ -163,6 +165,7 @@ class Vocabulary:
     lstrip: frozenset[int] = frozenset()
     prefix_after_added: bool = True
     spaces_in_added: bool = False
+    pair_separators: int = 1
 
     @classmethod
     def from_metadata(cls, metadata: Mapping[str, object]) -> Vocabulary:
@@ -224,6 +227,9 @@ class Vocabulary:
         ]
         vocabulary.mark_ends_of_generation(end for end in ends if end is not None)
         vocabulary._mark_strips(metadata)
+        # RoBERTa and XLM-R put two between the texts of a pair, and GGUF does not say so.
+        if metadata.get("general.architecture") == "bert" and model in ("gpt2", "t5"):
+            vocabulary.pair_separators = 2
         return vocabulary
 
     def mark_ends_of_generation(self, known: Iterable[int]) -> None:

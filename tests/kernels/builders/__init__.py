@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from .attention import attention, kv_copy, rope_kv
 from .common import Traits
+from .encoder import embed_position, layer_norm, pool
 from .matmul import gate_up, matmul, norm_gate_up, norm_qkv
 from .rows import embed, gate_act, norm, norm_add, quantize, rope_table
 from .tokens import accept, argmax, logprobs, sample, sample_prepare
@@ -14,6 +15,7 @@ __all__ = ["BUILDERS", "Traits"]
 
 _MATMULS = (embed, matmul, gate_up, norm_qkv, norm_gate_up)
 _ROWS = (rope_table, norm, norm_add, quantize, gate_act, rope_kv, attention, kv_copy)
+_ENCODER = (embed_position, layer_norm, pool)
 _TOKENS = (argmax, sample_prepare, sample, logprobs, accept)
 
-BUILDERS: dict[str, Callable[..., None]] = {f.__name__: f for f in (*_MATMULS, *_ROWS, *_TOKENS)}
+BUILDERS: dict[str, Callable[..., None]] = {f.__name__: f for f in (*_MATMULS, *_ROWS, *_ENCODER, *_TOKENS)}

@@ -174,6 +174,7 @@ def rope_kv(
         scale=head_dim**-0.5,
         step=0,
         keys=length,
+        bidirectional=0,
         **cache.params(),
     )
     read, all_rows = p.input("query", query), rows_of(p, "all_rows", slot * length, range(length))
@@ -225,8 +226,10 @@ def attention(
     spread: float = 3.0,
     formats: Sequence[str] = ("f32",),
     others: Sequence[tuple[int, int]] = (),
+    both: bool = False,
 ) -> None:
-    """Rows of one text, then of `others` (rows, position); `split`: the decode pair of ops.
+    """Rows of one text, then of `others` (rows, position); `split`: the decode pair of ops; `both`: rows see
+    all of their text.
 
     `spread`: standard deviation of the scores.
     """
@@ -253,6 +256,7 @@ def attention(
         scale=scale,
         softcap=cap,
         formats=format_bits(formats),
+        bidirectional=int(both),
         **cache.params(),
     )
     where = rows_of(
@@ -288,7 +292,7 @@ def attention(
         parts, first = [], 0
         for (n, at), (k, v) in zip(spans, texts, strict=True):
             wide = (a.astype(np.float64) for a in (q[first : first + n], k, v))
-            parts.append(ref.attention(*wide, at, scale, cap, window).reshape(n, heads * head_dim))
+            parts.append(ref.attention(*wide, at, scale, cap, window, both).reshape(n, heads * head_dim))
             first += n
         # A score's rounding error, which the exponential turns into a relative one, grows with the score.
         p.expect_activations("out", np.concatenate(parts), EXACT_NMSE * max(1.0, (spread / 3) ** 2))

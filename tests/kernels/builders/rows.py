@@ -171,19 +171,21 @@ def gate_act(
     activation: str,
     formats: Sequence[str],
     sigma: float = 2.0,
+    gated: bool = True,
 ) -> None:
     gate, up = normal(rng, rows, n, sigma=sigma), normal(rng, rows, n)
     p.run(
         "gate_act",
         p.input("gate", gate),
-        p.input("up", up),
+        p.input("up", up) if gated else None,
         *p.activations("out", formats, rows, n),
         rows=rows,
         n=n,
         activation=ACTIVATION[activation],
         formats=format_bits(formats),
+        gated=gated,
     )
-    p.bytes, p.flops = rows * n * (8 + sum(map(act_bytes, formats))), 5 * rows * n
+    p.bytes, p.flops = rows * n * ((8 if gated else 4) + sum(map(act_bytes, formats))), 5 * rows * n
     if p.checking:
-        hidden = ref.activation(gate.astype(np.float64), activation) * up
+        hidden = ref.activation(gate.astype(np.float64), activation) * (up if gated else 1)
         p.expect_activations("out", hidden, EXACT_NMSE)

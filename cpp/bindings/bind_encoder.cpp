@@ -1,0 +1,110 @@
+// Encoders for Python. Thin: converts, and releases the GIL.
+#include <pybind11/functional.h>
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include "bindings/arguments.h"
+#include "bindings/bind.h"
+#include "bindings/gil.h"
+#include "bindings/weights.h"
+#include "core/error.h"
+#include "engine/encoder.h"
+#include "engine/registry.h"
+
+namespace py = pybind11;
+
+namespace akunu {
+
+namespace {
+
+using IdArray = py::array_t<std::uint32_t, py::array::c_style | py::array::forcecast>;
+
+// Who calls sees to it that calls do not overlap.
+class PyEncoder {
+  public:
+    explicit PyEncoder(std::unique_ptr<Encoder> encoder) : encoder_(std::move(encoder)) {}
+    Encoder& get() const {
+        if (!encoder_) throw InvalidArgumentError("this model has been closed");
+        return *encoder_;
+    }
+    void close() { const std::unique_ptr<Encoder> encoder = std::move(encoder_); }
+
+  private:
+    std::unique_ptr<Encoder> encoder_;
+};
+
+py::array_t<float> encode(PyEncoder& e, const std::vector<std::pair<IdArray, std::uint32_t>>& list,
+                          const py::object& progress) {
+    std::vector<EncoderText> texts;
+    for (const auto& [ids, second] : list) {
+        texts.push_back({{ids.data(), static_cast<std::size_t>(ids.size())}, second});
+    }
+    Encoder& encoder = e.get();
+    py::array_t<float> out({texts.size(), std::size_t{encoder.width()}});
+    float* data = out.mutable_data();
+    SignalPoll signals;
+    const std::function<void(std::size_t)> report = [&](std::size_t done) {
+        if (progress.is_none() || interpreter_exiting()) return;
+        const py::gil_scoped_acquire gil;
+        progress(done);
+    };
+    std::size_t done = 0;
+    {
+        const GilRelease release;
+        done = encoder.encode(texts, data, std::ref(signals), report);
+    }
+    signals.rethrow();
+    if (done != texts.size()) {
+        throw Error("cancelled after " + std::to_string(done) + " of " + std::to_string(texts.size()) + " texts");
+    }
+    return out;
+}
+
+}  // namespace
+
+void bind_encoder(py::module_& m) {
+    py::class_<PyEncoder>(m, "Encoder")
+        .def(py::init([](const std::shared_ptr<TensorFiles>& file, const py::object& spec, const std::string& device,
+                         std::uint32_t context, int threads, bool check_weights, const py::object& progress) {
+                 ModelConfig config = to_config(field(spec, "config"));
+                 auto source = to_source(file, field(spec, "tensors"), py::none(), false, check_weights);
+                 const Progress report = [&](std::uint64_t done, std::uint64_t total) {
+                     if (interpreter_exiting()) throw Error("the interpreter is exiting");
+                     const py::gil_scoped_acquire gil;
+                     if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+                     if (!progress.is_none()) progress(done, total);
+                 };
+                 const GilRelease release;
+                 return std::make_unique<PyEncoder>(std::make_unique<Encoder>(
+                     open_device(device, threads), std::move(config), std::move(source), context, report));
+             }),
+             py::arg("file"), py::arg("spec"), py::kw_only(), py::arg("device") = "cpu", py::arg("context") = 0,
+             py::arg("threads") = 0, py::arg("check_weights") = true, py::arg("progress") = py::none())
+        .def_property_readonly("context", [](PyEncoder& e) { return e.get().context(); })
+        .def_property_readonly("width", [](PyEncoder& e) { return e.get().width(); })
+        .def_property_readonly("device", [](PyEncoder& e) { return e.get().device().name(); })
+        // An engine's: it runs no texts side by side, and keeps none.
+        .def_property_readonly("parallel", [](PyEncoder&) { return 0; })
+        .def_property_readonly("pages",
+                               [](PyEncoder&) {
+                                   py::dict d;
+                                   for (const char* name : {"pages", "held", "cached", "page_bytes"}) d[name] = 0;
+                                   return d;
+                               })
+        .def_property_readonly("memory",
+                               [](PyEncoder& e) {
+                                   const MemoryUse u = e.get().memory();
+                                   py::dict d;
+                                   d["weights"] = u.weights;
+                                   d["weights_mapped"] = u.weights_mapped;
+                                   d["kv_cache"] = u.kv_cache;
+                                   d["scratch"] = u.scratch;
+                                   return d;
+                               })
+        .def("encode", encode, py::arg("texts"), py::arg("progress") = py::none())
+        .def("cancel", [](PyEncoder& e) { e.get().cancel(); })
+        .def("close", &PyEncoder::close);
+}
+
+}  // namespace akunu

@@ -1,0 +1,132 @@
+#include "engine/encoder.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+
+namespace akunu {
+
+namespace {
+
+// Rows that a step is filled up to, if no text has more, and texts in it: so many rows that weights are read often
+// enough from a cache, and so few that activations stay in one.
+constexpr std::uint32_t kRows = 512, kTexts = 128;
+
+std::uint32_t pages_for(std::uint32_t rows) { return (rows + kPagePositions - 1) / kPagePositions; }
+
+}  // namespace
+
+Encoder::Encoder(std::unique_ptr<Device> device, ModelConfig config, std::shared_ptr<WeightSource> source,
+                 std::uint32_t context, const Progress& progress)
+    : source_(std::move(source)), device_(std::move(device)), config_(std::move(config)) {
+    if (!config_.encoder) throw InvalidArgumentError("this model draws tokens: it needs an Engine");
+    context_ = context ? context : std::min(config_.context_length, kDefaultContext);
+    if (context_ > config_.context_length) {
+        throw InvalidArgumentError("context " + std::to_string(context_) + " is more than the model's " +
+                                   std::to_string(config_.context_length));
+    }
+    Loader loader(*device_, *source_, progress);
+    model_ = std::make_unique<Model>(config_, loader);
+    loader.finish();
+    memory_.weights = loader.owned_bytes();
+    memory_.weights_mapped = loader.mapped_bytes();
+    owned_ = loader.take_memory();
+    if (memory_.weights_mapped == 0) source_.reset();
+    allocate();
+    const PlanContext plan{*device_, config_, activations_, step_};
+    body_ = device_->compile(model_->body(plan, Phase::kPrefill));
+    vectors_ = device_->compile(model_->vectors(plan, kTexts));
+}
+
+Binding Encoder::own(std::uint64_t bytes, MemoryKind kind) {
+    owned_.emplace_back(*device_, std::max<std::uint64_t>(bytes, 64), kind);
+    memory_.scratch += bytes;
+    return owned_.back().at();
+}
+
+void Encoder::allocate() {
+    StepBuffers& s = step_;
+    s.kv_dtype = DType::F32;
+    s.max_rows = std::max(context_, kRows);
+    s.max_logits = kTexts;
+    s.max_pages = pages_for(context_);
+    s.history_stride = context_;
+    // All layers use the same pages, one after the other.
+    std::uint64_t page_bytes = 64;
+    for (const std::uint64_t n : model_->kv_page_bytes(*device_, s.kv_dtype)) page_bytes = std::max(page_bytes, n);
+    page_bytes = (page_bytes + 63) / 64 * 64;
+    s.page_words = static_cast<std::uint32_t>(page_bytes / 4);
+    pages_ = pages_for(s.max_rows) + kTexts;  // each text may leave a part of its last page empty
+    s.cache = own(pages_ * page_bytes, MemoryKind::kDevice);
+    s.kv.assign(config_.layers.size(), s.cache);
+
+    model_->reserve(*device_, activations_, context_);
+    memory_.scratch += activations_.allocate(*device_, s.max_rows);
+    model_->upload_frequencies(*device_);
+    s.rows = own(std::uint64_t{s.max_rows} * sizeof(Row));
+    s.row_kinds = own(std::uint64_t{s.max_rows} * sizeof(u32));
+    s.logit_rows = own(std::uint64_t{kTexts} * sizeof(u32));
+    s.pages = own(std::uint64_t{kTexts} * s.max_pages * sizeof(u32));
+    s.history = own(std::uint64_t{kTexts} * s.history_stride * sizeof(u32));
+    s.vectors = own(std::uint64_t{kTexts} * model_->width() * sizeof(float));
+}
+
+void Encoder::check(std::span<const EncoderText> texts) const {
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+        const std::string text = "text " + std::to_string(i);
+        const auto& ids = texts[i].ids;
+        if (ids.empty()) throw InvalidArgumentError(text + " has no tokens");
+        if (ids.size() > context_) {
+            throw ContextLengthError(text + " has " + std::to_string(ids.size()) + " tokens, the model takes " +
+                                     std::to_string(context_));
+        }
+        const auto wrong = std::ranges::find_if(ids, [&](std::uint32_t id) { return id >= config_.vocab_size; });
+        if (wrong != ids.end()) {
+            throw InvalidArgumentError(text + " has the token id " + std::to_string(*wrong) +
+                                       ", outside the vocabulary of " + std::to_string(config_.vocab_size));
+        }
+    }
+}
+
+std::size_t Encoder::fill(std::span<const EncoderText> texts, ReplayArgs& args) {
+    auto* rows = step_.rows.host<Row>();
+    auto* kinds = step_.row_kinds.host<u32>();
+    auto* pages = step_.pages.host<u32>();
+    args = {.rows = 0, .logits = 0, .keys = 0};
+    u32 page = 0;
+    for (const EncoderText& text : texts) {
+        const u32 slot = args.logits, n = static_cast<u32>(text.ids.size());
+        if (slot == kTexts || (slot != 0 && args.rows + n > kRows)) break;
+        std::ranges::copy(text.ids, step_.history.host<u32>() + std::size_t{slot} * step_.history_stride);
+        for (u32 i = 0; i < pages_for(n); ++i) pages[std::size_t{slot} * step_.max_pages + i] = page++;
+        for (u32 i = 0; i < n; ++i) {
+            rows[args.rows + i] = {slot, i};
+            kinds[args.rows + i] = text.second != 0 && i >= text.second;
+        }
+        args.rows += n;
+        args.keys = std::max(args.keys, n);
+        step_.logit_rows.host<u32>()[args.logits++] = args.rows - 1;
+    }
+    return args.logits;
+}
+
+std::size_t Encoder::encode(std::span<const EncoderText> texts, float* out, const Poll& poll,
+                            const std::function<void(std::size_t)>& done) {
+    check(texts);
+    cancelled_ = false;
+    const auto stop = [&] { return cancelled_.load() || (poll && poll()); };
+    const Program* const segments[] = {body_.get(), vectors_.get()};
+    Control control;
+    std::size_t made = 0;
+    while (made < texts.size() && !stop()) {
+        ReplayArgs args;
+        const std::size_t n = fill(texts.subspan(made), args);
+        if (device_->replay(segments, args, control, stop) == 0) break;
+        std::copy_n(step_.vectors.host<float>(), n * width(), out + made * width());
+        made += n;
+        if (done) done(made);
+    }
+    return made;
+}
+
+}  // namespace akunu

@@ -1,0 +1,114 @@
+"""`akunu embed`: vectors of texts."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from akunu.cli.app import CONTEXT_SETTINGS, Command
+from akunu.cli.files import read_named
+from akunu.cli.options import MODEL_HELP, encoder_options, load_model
+
+if TYPE_CHECKING:
+    from akunu.encoders.model import Output
+
+__all__ = ["command"]
+
+
+@click.command("embed", cls=Command, context_settings=CONTEXT_SETTINGS, epilog=f"MODEL: {MODEL_HELP}")
+@click.argument("model")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option("-p", "--prompt", metavar="NAME", help='A prompt of the model, such as "query".')
+@click.option(
+    "--dimensions", type=click.IntRange(min=1), metavar="N", help="Keep the first N elements. [default: all]"
+)
+@click.option("--truncate", is_flag=True, help="Cut texts that are too long, instead of an error.")
+@click.option(
+    "--output-type",
+    type=click.Choice(["float32", "int8", "binary"]),
+    default="float32",
+    show_default=True,
+    help="Type of the elements.",
+)
+@click.option(
+    "--format",
+    "layout",
+    type=click.Choice(["json", "tsv", "npy"]),
+    default="json",
+    show_default=True,
+    help="A JSON array or tab-separated numbers in each line, or one NumPy array.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write there. [default: standard output]",
+)
+@encoder_options
+def command(
+    model: str,
+    files: tuple[str, ...],
+    prompt: str | None,
+    dimensions: int | None,
+    truncate: bool,
+    output_type: Output,
+    layout: str,
+    output: Path | None,
+    **values: Any,
+) -> None:
+    """Make a vector of each line of FILE with an embedding model.
+
+    Vectors have the length 1, so that their dot product is the cosine. FILE is UTF-8; "-" reads standard
+    input. Empty lines are left out.
+
+    \b
+    Examples:
+      akunu embed ./minilm texts.txt > vectors.json
+      echo "what do cats eat" | akunu embed nomic-ai/nomic-embed-text-v1.5 - --dimensions 256
+      akunu embed ./bge docs.txt --format npy -o docs.npy
+    """
+    if layout == "npy" and output is None and sys.stdout.isatty():
+        raise click.BadParameter("npy is not for a terminal: name a file by --output", param_hint="--format")
+    from akunu.progress import reporter
+
+    texts = [line for _, text in read_named(files) for line in text.splitlines() if line.strip()]
+    with (
+        load_model({"model": model, **values}) as loaded,
+        reporter(True, "Embedding", unit="count") as report,
+    ):
+        vectors = loaded.embed(
+            texts,
+            prompt=prompt,
+            dimensions=dimensions,
+            truncate=truncate,
+            output=output_type,
+            progress=report,
+        )
+    if layout == "npy":
+        data = io.BytesIO()
+        import numpy as np
+
+        np.save(data, vectors)
+        _write(data.getvalue(), output)
+    else:
+        _write("".join(_lines(vectors.tolist(), layout)).encode(), output)
+
+
+def _lines(vectors: list[list[float]], layout: str) -> Iterator[str]:
+    for vector in vectors:
+        numbers = [round(x, 9) if isinstance(x, float) else x for x in vector]
+        yield (json.dumps(numbers) if layout == "json" else "\t".join(map(str, numbers))) + "\n"
+
+
+def _write(data: bytes, output: Path | None) -> None:
+    if output is not None:
+        output.write_bytes(data)
+        return
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data)

@@ -1,0 +1,55 @@
+"""`akunu rerank`: documents by their relevance for a query."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from akunu.cli.app import CONTEXT_SETTINGS, Command
+from akunu.cli.files import read_named
+from akunu.cli.options import MODEL_HELP, encoder_options, load_model
+
+__all__ = ["command"]
+
+
+@click.command("rerank", cls=Command, context_settings=CONTEXT_SETTINGS, epilog=f"MODEL: {MODEL_HELP}")
+@click.argument("model")
+@click.argument("query")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option("-n", "--top", type=click.IntRange(min=1), metavar="N", help="Print the best N. [default: all]")
+@click.option("--truncate", is_flag=True, help="Cut documents that are too long, instead of an error.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON objects.")
+@encoder_options
+def command(
+    model: str,
+    query: str,
+    files: tuple[str, ...],
+    top: int | None,
+    truncate: bool,
+    as_json: bool,
+    **values: Any,
+) -> None:
+    """Sort the lines of FILE by how relevant they are for QUERY, the best one first.
+
+    Each line of the output is a score of 0 to 1, a tab, and a line of FILE. FILE is UTF-8; "-" reads standard
+    input. Empty lines are left out.
+
+    \b
+    Examples:
+      akunu rerank ./ms-marco-minilm "what do cats eat" docs.txt
+      akunu rerank ./qwen3-reranker "what do cats eat" docs.txt --top 3 --json
+    """
+    from akunu.progress import reporter
+
+    texts = [line for _, text in read_named(files) for line in text.splitlines() if line.strip()]
+    loading = {"model": model, "task": "rerank", **values}
+    with load_model(loading) as loaded, reporter(True, "Scoring", unit="count") as report:
+        scores = loaded.rerank(query, texts, truncate=truncate, progress=report)
+    best = sorted(range(len(texts)), key=lambda i: -scores[i])[:top]
+    for i in best:
+        if as_json:
+            click.echo(json.dumps({"index": i, "score": scores[i], "document": texts[i]}, ensure_ascii=False))
+        else:
+            click.echo(f"{scores[i]:.6f}\t{texts[i]}")

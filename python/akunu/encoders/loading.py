@@ -1,0 +1,59 @@
+"""The part of `akunu.load` that is for models that make vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from pathlib import Path
+
+from akunu import _core
+from akunu.config import ModelSpec
+from akunu.encoders.model import EmbeddingModel
+from akunu.encoders.resolve import as_yes_no
+from akunu.errors import UnsupportedError
+from akunu.model_files import ModelFiles
+from akunu.tokenizer import Tokenizer
+
+__all__ = ["as_reranker", "load_encoder"]
+
+
+def as_reranker(opened: ModelFiles, spec: ModelSpec) -> ModelSpec:
+    """The model as one that scores documents: it is one already, or it is asked for a yes or a no."""
+    if spec.config.encoder is not None:
+        return spec
+    tokenizer = opened.tokenizer(spec.config.vocab_size)
+    words = [tokenizer.encode(word, add_special=False) for word in ("yes", "no")] if tokenizer else []
+    ids = [word[0] for word in words if len(word) == 1]
+    if len(ids) != 2 or tokenizer is None or "<|im_start|>" not in tokenizer.control_texts():
+        raise UnsupportedError(
+            'task: to rerank, a decoder needs the tokens "yes", "no" and "<|im_start|>", '
+            "as Qwen3-Reranker has them"
+        )
+    return as_yes_no(spec, *ids)
+
+
+def load_encoder(
+    opened: ModelFiles,
+    spec: ModelSpec,
+    path: Path,
+    tokenizer: Future[Tokenizer | None],
+    *,
+    device: str,
+    context: int | None,
+    default_context: int,
+    threads: int,
+    progress: Callable[[int, int], None] | None,
+) -> EmbeddingModel:
+    """The loaded model; arguments are those of `akunu.load`, checked."""
+    if device not in ("auto", "cpu"):
+        raise UnsupportedError(f"device: {path.name} makes vectors, and embeddings run on the CPU alone")
+    default = opened.modules.max_tokens or default_context
+    encoder = _core.Encoder(
+        opened.files,
+        spec,
+        device="cpu",
+        context=context or min(spec.config.context_length, default),
+        threads=threads,
+        progress=progress,
+    )
+    return EmbeddingModel(encoder, tokenizer.result(), spec.config, opened.metadata, path, opened.modules)

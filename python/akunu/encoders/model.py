@@ -1,0 +1,358 @@
+"""A loaded model that makes vectors: texts in, embeddings or scores out."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal, Never, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from akunu._core import Encoder, Engine
+from akunu.config import EncoderConfig, ModelConfig
+from akunu.encoders.modules import Modules
+from akunu.errors import AkunuError, ContextLengthError, InvalidArgumentError, UnsupportedError
+from akunu.model import Model, Prompt
+from akunu.options import Limit
+from akunu.tokenizer import Segment, Tokenizer
+
+__all__ = ["EmbeddingModel", "Output"]
+
+Output = Literal["float32", "int8", "binary"]
+"""Types of vectors."""
+_OUTPUTS: Final = ("float32", "int8", "binary")
+
+Ids = npt.NDArray[np.uint32]
+
+_BATCH: Final = 4096
+"""Texts that are tokens at a time, whatever their number."""
+
+
+# The words of Qwen3-Reranker's card.
+_INSTRUCTION: Final = "Given a web search query, retrieve relevant passages that answer the query"
+_QUESTION: Final = (
+    "<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and the "
+    'Instruct provided. Note that the answer can only be "yes" or "no".<|im_end|>\n<|im_start|>user\n'
+)
+_QUESTION_END: Final = "<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n"
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """A text as the engine takes it: ids [n], where rows of a second kind begin, and how many last ids stay
+    when it is cut.
+    """
+
+    ids: Ids
+    second: int = 0
+    kept: int = 0
+
+    def cut(self, n: int) -> _Rows:
+        """The first ids, and the last ones that are kept."""
+        kept = min(self.kept, n)
+        ids = np.concatenate([self.ids[: n - kept], self.ids[self.ids.size - kept :]])
+        return _Rows(ids, self.second, kept)
+
+
+class EmbeddingModel(Model):
+    """An embedding model or a reranker, as `akunu.load` returns it for one.
+
+    Methods may be called from any thread; a call waits for the one before it. Texts of a call run together,
+    without padding. What draws tokens in `akunu.Model` is an error here.
+
+    Examples
+    --------
+    >>> model = akunu.load("minilm")  # doctest: +SKIP
+    >>> vectors = model.embed(["A cat sits.", "Ein Hund rennt."])  # doctest: +SKIP
+    >>> vectors @ vectors.T  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        tokenizer: Tokenizer | None,
+        config: ModelConfig,
+        metadata: Mapping[str, object],
+        path: Path,
+        modules: Modules,
+    ) -> None:
+        # What the base class reads of an engine an encoder has too; what it calls is replaced here.
+        super().__init__(cast(Engine, encoder), tokenizer, config, metadata, path)
+        assert config.encoder is not None
+        self._encoder = encoder
+        self._settings: EncoderConfig = config.encoder
+        self._modules = modules
+        self._calls = threading.Lock()
+
+    @property
+    def dimensions(self) -> int:
+        """Elements of a vector."""
+        return self._encoder.width
+
+    @property
+    def prompts(self) -> Mapping[str, str]:
+        """Texts that stand before a text to say what it is for, by name."""
+        return self._modules.prompts
+
+    def embed(
+        self,
+        texts: str | Sequence[Prompt],
+        *,
+        prompt: str | None = None,
+        dimensions: int | None = None,
+        normalize: bool = True,
+        truncate: bool = False,
+        output: Output = "float32",
+        progress: Callable[[int, int], None] | None = None,
+    ) -> npt.NDArray[Any]:
+        """Vectors of texts.
+
+        Parameters
+        ----------
+        texts
+            Each a text, to which the tokenizer adds what the model expects, or token ids, which are taken as
+            they are. A lone text is a list of one.
+        prompt
+            The name of one of `prompts`, which is put before each text; None: the model's default, if it has
+            one. Any other text can be put there by the caller.
+        dimensions
+            Keep the first so many elements, for models that were trained for it ("Matryoshka"); None: all.
+        normalize
+            Scale each vector to the length 1, after it was shortened.
+        truncate
+            Cut texts that are longer than `context`, and warn of them. Without it they are an error.
+        output
+            "float32"; "int8": each vector scaled so that its greatest element is 127, which keeps cosines;
+            "binary": a bit for each element, whether it is positive, the first in the highest bit of a byte.
+        progress
+            Called as `progress(done, texts)` now and then.
+
+        Returns
+        -------
+        ndarray
+            float32 or int8 [n, dimensions], or uint8 [n, ceil(dimensions / 8)].
+
+        Raises
+        ------
+        ContextLengthError
+            A text is longer than `context`.
+        InvalidArgumentError
+            An argument is out of range, or a text has no tokens.
+        UnsupportedError
+            The model is a reranker.
+
+        Examples
+        --------
+        >>> model.embed(["one", "two"], prompt="query", dimensions=256).shape  # doctest: +SKIP
+        (2, 256)
+        """
+        if self._settings.task == "rank":
+            raise UnsupportedError(f"{self.name} is a reranker: use rerank(query, documents)")
+        if output not in _OUTPUTS:
+            raise InvalidArgumentError(f"output: found {output!r}, expected one of {', '.join(_OUTPUTS)}")
+        size = self.dimensions
+        if dimensions is not None:
+            size = Limit(int, 1, self.dimensions).check("dimensions", dimensions)
+        prefix = self._prompt(prompt)
+        items: list[Prompt] = [texts] if isinstance(texts, str) else list(texts)
+        vectors = self._vectors(
+            len(items), lambda i: self._text(items[i], prefix), truncate=truncate, progress=progress
+        )
+        return _converted(vectors[:, :size], normalize, output)
+
+    def rerank(
+        self,
+        query: str,
+        documents: Sequence[str],
+        *,
+        instruction: str | None = None,
+        raw: bool = False,
+        truncate: bool = False,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> list[float]:
+        """How relevant documents are for a query.
+
+        Parameters
+        ----------
+        query, documents
+            Texts.
+        instruction
+            What the query is for, of models that are asked in words, such as Qwen3-Reranker; None: to find
+            passages that answer it.
+        raw
+            Give the model's own score, any number; else its sigmoid, in [0, 1]. Their order is the same.
+        truncate
+            Cut documents that with the query are longer than `context`, and warn of them.
+        progress
+            Called as `progress(done, documents)` now and then.
+
+        Returns
+        -------
+        list of float
+            A score for each document, in their order.
+
+        Raises
+        ------
+        ContextLengthError, InvalidArgumentError
+            As in `embed`.
+        UnsupportedError
+            The model is not a reranker.
+
+        Examples
+        --------
+        >>> model.rerank("What do cats eat?", ["Cats eat mice.", "Rome is a city."])  # doctest: +SKIP
+        [0.99, 0.0]
+        """
+        if self._settings.task != "rank":
+            raise UnsupportedError(f"{self.name} is no reranker: compare vectors of embed")
+        asked = not self.config.bidirectional
+        if self.dimensions != 1 and not (asked and self.dimensions == 2):
+            raise UnsupportedError(f"{self.name} gives {self.dimensions} scores for a text; expected one")
+        if instruction is not None and not asked:
+            raise InvalidArgumentError(f"instruction: {self.name} is not asked in words and takes none")
+        for i, text in enumerate([query, *([documents] if isinstance(documents, str) else documents)]):
+            if not isinstance(text, str):
+                what = "query" if i == 0 else f"documents: number {i - 1}"
+                raise InvalidArgumentError(f"{what}: expected a text, got {type(text).__name__}")
+        if isinstance(documents, str):
+            raise InvalidArgumentError("documents: expected texts, got one text; put it into a list")
+        first = np.asarray(self.tokenizer.encode(query), np.uint32)
+        made = self._vectors(
+            len(documents),
+            lambda i: (
+                self._question(query, documents[i], instruction) if asked else self._pair(first, documents[i])
+            ),
+            truncate=truncate,
+            progress=progress,
+        ).astype(np.float64)
+        scores = made[:, 0] - made[:, 1] if self.dimensions == 2 else made[:, 0]
+        return [float(score) for score in (scores if raw else 1.0 / (1.0 + np.exp(-scores)))]
+
+    def cancel(self) -> None:
+        """End the call that runs, from any thread: it raises `AkunuError`."""
+        self._encoder.cancel()
+
+    def close(self) -> None:
+        """Free the model's memory; may be called twice. A running call is cancelled and waited for."""
+        self._closed = True
+        if not self._forked():
+            with contextlib.suppress(AkunuError):  # closed already
+                self._encoder.cancel()
+            with self._calls:
+                self._encoder.close()
+
+    # -- inside ----------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        self._check_process()
+        with self._calls:
+            self._check_open()
+            yield
+
+    def _prompt(self, name: str | None) -> str:
+        if name is None:
+            default = self._modules.default_prompt
+            return self.prompts[default] if default is not None else ""
+        if name not in self.prompts:
+            known = f"there is {', '.join(self.prompts)}" if self.prompts else "the model has none"
+            raise InvalidArgumentError(
+                f"prompt: no {name!r}; {known}. Another text can be put before each text itself"
+            )
+        return self.prompts[name]
+
+    def _text(self, text: Prompt, prefix: str) -> _Rows:
+        if not isinstance(text, str):
+            return _Rows(self._checked_ids(text))
+        return self._ended(self.tokenizer.encode(prefix + text), 0)
+
+    def _pair(self, query: Ids, document: str) -> _Rows:
+        """Query and document as one text, the second part of another kind where the model knows kinds."""
+        tokenizer = self.tokenizer
+        ids = tokenizer.encode(document)[1 if tokenizer.add_bos else 0 :]
+        if tokenizer.eos_id is not None:  # of which one ends the query
+            ids = [tokenizer.eos_id] * (tokenizer.pair_separators - 1) + ids
+        return self._ended([*query.tolist(), *ids], len(query) if self._settings.kinds > 1 else 0)
+
+    def _question(self, query: str, document: str, instruction: str | None) -> _Rows:
+        """The question whether the document is relevant, up to where "yes" or "no" would follow."""
+        asked = f"<Instruct>: {instruction or _INSTRUCTION}\n<Query>: {query}\n<Document>: {document}"
+        encode = self.tokenizer.encode_segments
+        tail = encode([Segment(_QUESTION_END, True)], add_bos=False)
+        ids = encode([Segment(_QUESTION, True), Segment(asked), Segment(_QUESTION_END, True)])
+        return _Rows(np.asarray(ids, np.uint32), kept=len(tail))
+
+    def _ended(self, ids: list[int], second: int) -> _Rows:
+        """Of which the token that ends a text is kept."""
+        return _Rows(np.asarray(ids, np.uint32), second, int(ids[-1:] == [self.tokenizer.eos_id]))
+
+    def _vectors(
+        self,
+        n: int,
+        make: Callable[[int], _Rows],
+        *,
+        truncate: bool,
+        progress: Callable[[int, int], None] | None,
+    ) -> npt.NDArray[np.float32]:
+        """float32 [n, dimensions] of the texts that `make` gives, by their numbers."""
+        cut = 0
+        parts = [np.empty((0, self.dimensions), np.float32)]
+        for start in range(0, n, _BATCH):
+            texts = []
+            for i in range(start, min(n, start + _BATCH)):
+                rows = make(i)
+                if rows.ids.size == 0:
+                    raise InvalidArgumentError(f"texts: number {i} has no tokens")
+                if rows.ids.size > self.context:
+                    if not truncate:
+                        raise ContextLengthError(
+                            f"text {i} has {rows.ids.size} tokens, the model takes {self.context}; "
+                            "shorten it, or pass truncate=True"
+                        )
+                    rows = rows.cut(self.context)
+                    cut += 1
+                texts.append((rows.ids, rows.second))
+            report = None if progress is None else lambda done, start=start: progress(start + done, n)
+            with self._turn():
+                parts.append(self._encoder.encode(texts, report))
+        if cut:
+            warnings.warn(f"{cut} of {n} texts were cut to {self.context} tokens", stacklevel=3)
+        return np.concatenate(parts)
+
+    # -- what draws tokens -----------------------------------------------------------------------------------
+
+    def _start(self, *_: object) -> Never:
+        raise UnsupportedError(f"{self.name} makes vectors, it draws no tokens: use embed or rerank")
+
+    def logits(self, ids: Sequence[int] | npt.NDArray[np.integer[Any]]) -> Never:
+        """An error: the model draws no tokens."""
+        self._start()
+
+    def perplexity(
+        self,
+        text: str,
+        *,
+        context: int | None = None,
+        stride: int | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Never:
+        """An error: the model draws no tokens."""
+        self._start()
+
+
+def _converted(vectors: npt.NDArray[np.float32], normalize: bool, output: Output) -> npt.NDArray[Any]:
+    if output == "binary":
+        return np.asarray(np.packbits(vectors > 0, axis=1))
+    if output == "int8":
+        top = np.maximum(np.abs(vectors).max(axis=1, keepdims=True, initial=0), np.float32(1e-30))
+        return np.asarray(np.rint(vectors * (127 / top)).astype(np.int8))
+    if normalize:
+        lengths = np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.float32(1e-12))
+        return np.asarray(vectors / lengths, np.float32)
+    return np.ascontiguousarray(vectors)

@@ -1,0 +1,175 @@
+"""What a folder of Sentence Transformers says besides the model: modules, pooling, prompts, lengths."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from akunu.architectures import Pooling
+from akunu.config_numbers import shown
+from akunu.errors import ModelFileError, UnsupportedError
+from akunu.json_file import read_list, read_object
+
+__all__ = ["DENSE", "Dense", "Modules", "gguf_makes_vectors", "makes_vectors", "read_modules"]
+
+DENSE: Final = "dense."
+"""What stands, with a number, before the names of the tensors of dense layers, which have their own files."""
+
+_POOLINGS: Final[Mapping[str, Pooling]] = {
+    "pooling_mode_cls_token": "cls",
+    "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_lasttoken": "last",
+    "cls": "cls",
+    "mean": "mean",
+    "lasttoken": "last",
+}
+"""Flags of a pooling module's configuration, and the names that newer files have in their place."""
+
+_ACTIVATIONS: Final = {"Identity": "", "Tanh": "tanh", "GELU": "gelu", "ReLU": "relu"}
+_FOLDER = re.compile(r"[\w-][\w.-]*")
+
+
+@dataclass(frozen=True)
+class Dense:
+    """A layer that the vector goes through: a folder, the vector's sizes, and an activation or ""."""
+
+    path: Path
+    n_in: int
+    n_out: int
+    activation: str
+
+
+@dataclass(frozen=True)
+class Modules:
+    """What those files say; what they don't is as here.
+
+    Attributes
+    ----------
+    pooling
+        What becomes of a text's rows; None: not said.
+    dense
+        Layers behind the pooling.
+    prompts
+        Texts that stand before a text, by name; empty ones are left out.
+    default_prompt
+        The name of the one that is used unless another is asked for.
+    max_tokens
+        Most tokens of a text that the model was tuned for.
+    """
+
+    pooling: Pooling | None = None
+    dense: tuple[Dense, ...] = ()
+    prompts: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    default_prompt: str | None = None
+    max_tokens: int | None = None
+
+
+def makes_vectors(config: Mapping[str, object], modules: Modules) -> bool:
+    """Whether a folder's model makes vectors; its `config.json` says so, or what there is besides."""
+    from akunu.encoders.rows import HF_ENCODERS
+
+    kind, classes = config.get("model_type"), config.get("architectures")
+    classifier = isinstance(classes, list) and any(str(c).endswith("SequenceClassification") for c in classes)
+    return (isinstance(kind, str) and kind in HF_ENCODERS) or modules.pooling is not None or classifier
+
+
+def gguf_makes_vectors(metadata: Mapping[str, object]) -> bool:
+    """Whether a GGUF file's model makes vectors: an encoder does, and a decoder that says how to pool."""
+    from akunu.encoders.rows import ENCODERS
+
+    name = metadata.get("general.architecture")
+    return isinstance(name, str) and (
+        name in ENCODERS or metadata.get(f"{name}.pooling_type") not in (None, 0)
+    )
+
+
+def read_modules(folder: Path) -> Modules:
+    """Read them; a folder need not have any.
+
+    Raises
+    ------
+    ModelFileError
+        One is damaged.
+    UnsupportedError
+        A module is of a kind that Akunu does not have.
+    """
+    pooling: Pooling | None = None
+    dense: list[Dense] = []
+    max_tokens = None
+    path = folder / "modules.json"
+    for module in read_list(path) if path.exists() else ():
+        if not isinstance(module, dict) or not isinstance(module.get("type"), str):
+            raise ModelFileError(f"{path}: found {shown(module)}, expected an object with a type")
+        kind = module["type"].rpartition(".")[2]
+        where = _inside(folder, path, module.get("path"))
+        if kind == "Pooling":
+            pooling = _pooling(where / "config.json")
+        elif kind == "Dense":
+            dense.append(_dense(where))
+        elif kind == "Transformer":
+            settings = where / "sentence_bert_config.json"
+            found = read_object(settings).get("max_seq_length") if settings.exists() else None
+            if isinstance(found, int) and found > 0:
+                max_tokens = found
+        elif kind != "Normalize":
+            raise UnsupportedError(
+                f"{path}: found a module of the type {kind}; "
+                "supported are Transformer, Pooling, Dense, Normalize"
+            )
+    prompts, default = _prompts(folder / "config_sentence_transformers.json")
+    return Modules(pooling, tuple(dense), prompts, default, max_tokens)
+
+
+def _inside(folder: Path, path: Path, name: object) -> Path:
+    """A module's folder, which lies in the model's own."""
+    if name in (None, ""):
+        return folder
+    if not isinstance(name, str) or not _FOLDER.fullmatch(name):
+        raise ModelFileError(f"{path}: path: found {shown(name)}, expected the name of a folder in {folder}")
+    return folder / name
+
+
+def _pooling(path: Path) -> Pooling:
+    config = read_object(path)
+    mode = config.get("pooling_mode")
+    wanted = {key for key, value in config.items() if key.startswith("pooling_mode_") and value is True}
+    if isinstance(mode, str):
+        wanted = {mode}
+    if len(wanted) != 1 or not wanted <= _POOLINGS.keys():
+        raise UnsupportedError(
+            f"{path}: pooling by {', '.join(sorted(wanted)) or 'nothing'}; "
+            "supported is one of mean, CLS, last token"
+        )
+    if config.get("include_prompt") is False:
+        raise UnsupportedError(f"{path}: include_prompt: found False; only True is supported")
+    return _POOLINGS[wanted.pop()]
+
+
+def _dense(folder: Path) -> Dense:
+    path = folder / "config.json"
+    config = read_object(path)
+    n_in, n_out = config.get("in_features"), config.get("out_features")
+    if not all(isinstance(n, int) and 0 < n < 1 << 20 for n in (n_in, n_out)):
+        raise ModelFileError(
+            f"{path}: expected in_features and out_features, found {shown(n_in)}, {shown(n_out)}"
+        )
+    name = str(config.get("activation_function", "Tanh")).rpartition(".")[2]
+    if name not in _ACTIVATIONS:
+        raise UnsupportedError(
+            f"{path}: activation_function: found {shown(name)}; supported are {', '.join(_ACTIVATIONS)}"
+        )
+    return Dense(folder, int(n_in), int(n_out), _ACTIVATIONS[name])  # type: ignore[arg-type]
+
+
+def _prompts(path: Path) -> tuple[Mapping[str, str], str | None]:
+    config = read_object(path) if path.exists() else {}
+    prompts = config.get("prompts") or {}
+    if not isinstance(prompts, dict) or not all(isinstance(text, str) for text in prompts.values()):
+        raise ModelFileError(f"{path}: prompts: found {shown(prompts)}, expected an object of texts")
+    found = {str(name): text for name, text in prompts.items() if text}
+    default = config.get("default_prompt_name")
+    return MappingProxyType(found), default if isinstance(default, str) and default in found else None

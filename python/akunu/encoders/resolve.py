@@ -1,0 +1,430 @@
+"""From the files of an encoder to a checked specification; the counterpart of `akunu.config` and
+`akunu.hf_config`, and as strict.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from akunu.architectures import ARCHITECTURES, Activation, Pooling, TensorRule
+from akunu.config import (
+    EncoderConfig,
+    GgufNumbers,
+    GgufSource,
+    ModelConfig,
+    ModelSpec,
+    resolve,
+    vocabulary_size,
+)
+from akunu.config_numbers import Numbers, decoder_sizes, shown
+from akunu.encoders.modules import DENSE, Modules
+from akunu.encoders.rows import ENCODERS, HF_ENCODERS, HeadRule, Row
+from akunu.errors import ModelFileError, UnsupportedError
+from akunu.hf_config import HfNumbers, HfRotary, resolve_hf
+from akunu.rotary import inverse_frequencies
+from akunu.tensor_map import TensorInfo, by_name, map_tensors
+
+__all__ = ["as_yes_no", "resolve_gguf_vectors", "resolve_hf_vectors"]
+
+_ACTIVATIONS: Final[Mapping[str, Activation]] = {
+    "gelu": "gelu",
+    "gelu_new": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "relu": "relu",
+    "silu": "silu",
+    "swish": "silu",
+    "swiglu": "silu",
+    "geglu": "gelu",
+}
+"""Values of `hidden_act`, `hidden_activation` and `activation_function`."""
+
+_NEUTRAL: Final[Mapping[str, tuple[object, ...]]] = {
+    "add_cross_attention": (False,),
+    "is_decoder": (False,),
+    "is_encoder_decoder": (False,),
+    "num_experts": (0,),
+    "parallel_block": (False,),
+    "position_embedding_type": ("absolute",),
+    "prenorm": (False,),
+    "rotary_emb_fraction": (1.0,),
+    "rotary_emb_interleaved": (False,),
+    "use_rms_norm": (False,),
+}
+"""Keys whose feature is not implemented, with the values besides null that mean "not used"."""
+
+_POOLING_TYPES: Final[Mapping[int, Pooling]] = {1: "mean", 2: "cls", 3: "last"}
+_RANK: Final = 4
+
+
+def _gguf_pooling(metadata: Mapping[str, object], owner: str) -> tuple[Pooling | None, bool]:
+    """The pooling that a GGUF file names, if any, and whether the model ranks."""
+    key = f"{owner}.pooling_type"
+    value = metadata.get(key)
+    if value in (None, 0):
+        return None, False
+    if value == _RANK:
+        return None, True
+    if value not in _POOLING_TYPES:
+        raise UnsupportedError(
+            f"{key}: found {shown(value)}; supported are 1 (mean), 2 (CLS), 3 (last), 4 (rank)"
+        )
+    return _POOLING_TYPES[int(value)], False  # type: ignore[call-overload]
+
+
+def resolve_gguf_vectors(gguf: GgufSource, *, context: int | None = None) -> ModelSpec:
+    """Check a GGUF file whose model makes vectors, and describe it.
+
+    Raises what `akunu.config.resolve` does.
+    """
+    name = str(gguf.metadata["general.architecture"])
+    return _gguf_encoder(gguf) if name in ENCODERS else _gguf_decoder(gguf, name, context)
+
+
+def resolve_hf_vectors(
+    config: Mapping[str, object],
+    tensors: Sequence[TensorInfo],
+    modules: Modules,
+    *,
+    context: int | None = None,
+) -> ModelSpec:
+    """Check a folder whose model makes vectors, and describe it.
+
+    Parameters
+    ----------
+    config
+        The object in `config.json`.
+    tensors
+        Those of the SafeTensors files.
+    modules
+        What the folder's other files say.
+    context
+        As in `akunu.config.resolve`.
+    """
+    inner = [tensor for tensor in tensors if not tensor.name.startswith(DENSE)]
+    if config.get("model_type") in HF_ENCODERS:
+        spec = _hf_encoder(config, inner, modules.pooling)
+    else:
+        spec = _hf_decoder(config, inner, modules.pooling, context)
+    refs, head, width = dict(spec.tensors), [], spec.config.dim
+    found = {tensor.name: tensor for tensor in tensors}
+    for i, layer in enumerate(modules.dense):
+        if layer.n_in != width:
+            raise ModelFileError(f"{layer.path}: takes {layer.n_in} elements, but the model gives {width}")
+        width = layer.n_out
+        rules = [TensorRule(f"{DENSE}{i}.linear.weight", "", ((f"head.{i}", "rows"),), "cols")]
+        if f"{DENSE}{i}.linear.bias" in found:
+            rules.append(TensorRule(f"{DENSE}{i}.linear.bias", "", ((f"head.{i}_bias", "rows"),)))
+        names = {rule.source: found[rule.source] for rule in rules if rule.source in found}
+        refs |= map_tensors(rules, names, {"rows": layer.n_out, "cols": layer.n_in}, 0, owner=str(layer.path))
+        head.append((layer.n_out, layer.activation))
+    if not head:
+        return spec
+    assert spec.config.encoder is not None
+    encoder = dataclasses.replace(spec.config.encoder, head=tuple(head))
+    return ModelSpec(dataclasses.replace(spec.config, encoder=encoder), refs)
+
+
+def _gguf_decoder(gguf: GgufSource, name: str, context: int | None) -> ModelSpec:
+    pooling, ranks = _gguf_pooling(gguf.metadata, name)
+    spec = resolve(gguf, context=context, ignored=("cls.*", "dense_*.weight"))
+    tensors = by_name(gguf.tensors)
+    sources = ("cls.output.weight",) if ranks else ("dense_2.weight", "dense_3.weight")
+    return _as_encoder(
+        spec,
+        EncoderConfig(pooling or "last", task="rank" if ranks else "embed"),
+        [source for source in sources if source in tensors],
+        tensors,
+        bidirectional=ARCHITECTURES[name].bidirectional,
+    )
+
+
+def _hf_decoder(
+    config: Mapping[str, object], tensors: Sequence[TensorInfo], pooling: Pooling | None, context: int | None
+) -> ModelSpec:
+    both = "use_bidirectional_attention"
+    # No head is needed: one that is there is left out, as that of a tied model.
+    plain = {key: value for key, value in config.items() if key != both} | {"tie_word_embeddings": True}
+    spec = resolve_hf(plain, tensors, context=context, ignored=("score.*",))
+    found = by_name(tensors)
+    return _as_encoder(
+        spec,
+        EncoderConfig(pooling or "last", task="embed" if pooling else "rank"),
+        [] if pooling else ["score.weight"],
+        found,
+        bidirectional=config.get(both) is True,
+    )
+
+
+def _as_encoder(
+    spec: ModelSpec,
+    encoder: EncoderConfig,
+    head: Sequence[str],
+    tensors: Mapping[str, TensorInfo],
+    *,
+    bidirectional: bool,
+) -> ModelSpec:
+    """A decoder whose rows are pooled, and go through the layers of these tensors."""
+    refs = {name: ref for name, ref in spec.tensors.items() if name != "output"}
+    layers, cols = [], spec.config.dim
+    for i, source in enumerate(head):
+        tensor = tensors.get(source)
+        rows = tensor.shape[0] if tensor is not None and tensor.shape else 0
+        rule = TensorRule(source, "", ((f"head.{i}", "rows"),), "cols")
+        known = {source: tensor} if tensor is not None else {}
+        refs |= map_tensors([rule], known, {"rows": rows, "cols": cols}, 0, owner=spec.config.arch)
+        layers.append((rows, ""))
+        cols = rows
+    windows = spec.config.layer_window
+    if bidirectional:
+        windows = tuple(_half(window) if window else 0 for window in windows)
+    config = dataclasses.replace(
+        spec.config,
+        layer_window=windows,
+        bidirectional=bidirectional,
+        encoder=dataclasses.replace(encoder, head=tuple(layers)),
+    )
+    return ModelSpec(config, refs)
+
+
+def as_yes_no(spec: ModelSpec, yes: int, no: int) -> ModelSpec:
+    """A decoder that scores a text by the logits of two tokens after it, its head's rows."""
+    head = spec.tensors.get("output", spec.tensors["token_embedding"])
+    refs = {name: ref for name, ref in spec.tensors.items() if name != "output"}
+    for i, token in enumerate((yes, no)):
+        refs[f"head.0.{i}"] = dataclasses.replace(head, first_row=head.first_row + token, n_rows=1)
+    encoder = EncoderConfig("last", head=((2, ""),), task="rank")
+    return ModelSpec(dataclasses.replace(spec.config, encoder=encoder), refs)
+
+
+def _half(window: int) -> int:
+    """A window that lies around a row: half of it on each side, and the row itself."""
+    return window // 2 + 1
+
+
+def _gguf_encoder(gguf: GgufSource) -> ModelSpec:
+    row = ENCODERS[str(gguf.metadata["general.architecture"])]
+    numbers = GgufNumbers(gguf.metadata, row.name, row.defaults)
+    numbers.refuse_unknown_features("attention.causal")
+    if numbers.suffixed("attention.causal") is True:
+        raise UnsupportedError(f"{row.name}.attention.causal: found True; only False is supported")
+    tensors = by_name(gguf.tensors)
+    pooling, ranks = _gguf_pooling(gguf.metadata, row.name)
+    names = _Names(row, [(rule, rule.source) for rule in row.tensors], row.head, hf=False, prefix="")
+    activation = numbers.suffixed("hidden_activation")
+    pattern = numbers.suffixed("attention.sliding_window_pattern")
+    return _resolve(
+        row,
+        names,
+        numbers,
+        tensors,
+        vocab_size=vocabulary_size(tensors, gguf.metadata),
+        activation=row.activation if activation is None else _activation("hidden_activation", activation),
+        encoder=EncoderConfig(
+            pooling or (row.rank_pooling if ranks else "mean"), task="rank" if ranks else "embed"
+        ),
+        thetas=(
+            numbers.real("rope_theta"),
+            numbers.real("local_rope_theta", default=numbers.real("rope_theta")),
+        ),
+        ignored=row.ignored,
+        local=[bool(flag) for flag in pattern] if isinstance(pattern, list | tuple | np.ndarray) else None,
+        period=pattern if isinstance(pattern, int) and pattern > 0 else row.window_period,
+    )
+
+
+def _hf_encoder(
+    config: Mapping[str, object], tensors: Sequence[TensorInfo], pooling: Pooling | None
+) -> ModelSpec:
+    model_type = str(config["model_type"])
+    kind = HF_ENCODERS[model_type]
+    row = ENCODERS[kind.arch]
+    for key, neutral in _NEUTRAL.items():
+        value = config.get(key)
+        if value is not None and value not in neutral:
+            raise UnsupportedError(
+                f"config.json: {key}: found {shown(value)}, but this feature is not supported "
+                f"(only {neutral[0]} is)"
+            )
+    numbers = HfNumbers(config, {**row.defaults, **kind.defaults}, model_type)
+    found = by_name(tensors)
+    suffix = row.tensors[0].hf
+    prefixes = [name.removesuffix(suffix) for name in found if name.endswith(suffix)]
+    if len(prefixes) != 1:
+        raise ModelFileError(f"tensor {suffix} is {'there twice' if prefixes else 'missing'}")
+    rules = [(rule, prefixes[0] + rule.hf) for rule in row.tensors]
+    names = _Names(row, rules, kind.head or row.head, hf=True, prefix=prefixes[0])
+    classes = config.get("architectures")
+    ranks = isinstance(classes, list) and any(str(c).endswith("ForSequenceClassification") for c in classes)
+    if ranks:
+        classifier = config.get("classifier_pooling", "cls")
+        pooling = "mean" if classifier == "mean" else "cls"
+    activation = next(
+        (
+            _activation(f"config.json: {key}", config[key])
+            for key in ("hidden_activation", "hidden_act", "activation_function")
+            if config.get(key) is not None
+        ),
+        row.activation,
+    )
+    embedding = found[prefixes[0] + suffix]
+    types = config.get("layer_types")
+    rope = HfRotary(config, numbers, 2, 1, 1)
+    return _resolve(
+        row,
+        names,
+        numbers,
+        found,
+        vocab_size=embedding.shape[0] if embedding.shape else 0,
+        activation=activation,
+        encoder=EncoderConfig(pooling or "mean", task="rank" if ranks else "embed"),
+        thetas=(rope.theta("full_attention"), rope.theta("sliding_attention")) if row.rope else (1.0, 1.0),
+        ignored=tuple(prefix + pattern for pattern in kind.ignored for prefix in {"", prefixes[0]}),
+        skipped_positions=kind.skipped_positions,
+        local=[kind == "sliding_attention" for kind in types] if isinstance(types, list) else None,
+        period=numbers.integer("window_period", default=row.window_period) if row.window_period else 0,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class _Names:
+    """What the tensors of a row are called in a file."""
+
+    row: Row
+    rules: Sequence[tuple[TensorRule, str]]
+    head: tuple[HeadRule, ...]
+    hf: bool
+    prefix: str
+
+    def head_names(self, tensors: Mapping[str, TensorInfo], name: tuple[str, str]) -> str:
+        """A head's name: it lies beside the encoder, or in it."""
+        own = name[1] if self.hf else name[0]
+        return self.prefix + own if f"{self.prefix}{own}.weight" in tensors else own
+
+
+def _resolve(
+    row: Row,
+    names: _Names,
+    numbers: Numbers,
+    tensors: Mapping[str, TensorInfo],
+    *,
+    vocab_size: int,
+    activation: Activation,
+    encoder: EncoderConfig,
+    thetas: tuple[float, float],
+    ignored: tuple[str, ...],
+    local: list[bool] | None,
+    period: int,
+    skipped_positions: int = 0,
+) -> ModelSpec:
+    """What is common to all files.
+
+    `local` says of each layer whether it is windowed; without it `period` does, as `Row.window_period`.
+    """
+    sizes = decoder_sizes(numbers)
+    rules = [dataclasses.replace(rule, source=source) for rule, source in names.rules]
+    symbols = sizes.symbols(vocab_size)
+    for rule in rules:  # sizes that no number gives
+        name = rule.parts[0][0]
+        if name in ("positions", "kinds") and rule.source in tensors:
+            symbols[name] = tensors[rule.source].shape[0]
+    if encoder.task == "rank":
+        head_rules, head = _head(names, tensors, sizes.dim, symbols)
+        rules += head_rules
+        encoder = dataclasses.replace(encoder, head=head)
+    refs = map_tensors(rules, tensors, symbols, sizes.n_layers, owner=row.name, ignored=ignored)
+    if skipped_positions:
+        table = refs["positions"]
+        refs["positions"] = dataclasses.replace(
+            table, first_row=skipped_positions, n_rows=table.n_rows - skipped_positions
+        )
+    context_length = numbers.integer("context_length") - skipped_positions
+    positions = refs["positions"].n_rows if "positions" in refs else 0
+    if positions and positions < context_length:
+        raise ModelFileError(
+            f"{numbers.name('context_length')}: found {context_length}, "
+            f"but the table of positions has {positions} rows"
+        )
+    windows = (0,) * sizes.n_layers
+    if row.window_period:
+        local = [n % period != 0 for n in range(sizes.n_layers)] if local is None else local
+        if len(local) != sizes.n_layers:
+            raise ModelFileError(f"the kinds of {len(local)} layers are given, expected {sizes.n_layers}")
+        window = _half(numbers.integer("window"))
+        windows = tuple(window if flag else 0 for flag in local)
+    rope_dim = sizes.head_dim if row.rope else 0
+    frequencies = _frequencies(thetas if any(windows) else thetas[:1], rope_dim)
+    kinds = refs["kinds"].n_rows if "kinds" in refs else 0
+    config = ModelConfig(
+        arch=row.name,
+        n_layers=sizes.n_layers,
+        dim=sizes.dim,
+        n_heads=sizes.n_heads,
+        n_kv_heads=sizes.n_kv_heads,
+        head_dim=sizes.head_dim,
+        ffn_dim=sizes.ffn_dim,
+        vocab_size=vocab_size,
+        context_length=context_length,
+        norm_eps=numbers.real("norm_eps"),
+        rope_style="half",
+        rope_dim=rope_dim,
+        inv_freq=frequencies,
+        rope_scale=1.0,
+        activation=activation,
+        attn_softcap=0.0,
+        final_softcap=0.0,
+        attn_scale=sizes.head_dim**-0.5,
+        embedding_scale=1.0,
+        layer_window=windows,
+        layer_rope=tuple(int(window > 0) for window in windows),
+        layer_norm=True,
+        bidirectional=True,
+        encoder=dataclasses.replace(encoder, positions=positions, kinds=kinds),
+    )
+    return ModelSpec(config, refs)
+
+
+def _head(
+    names: _Names, tensors: Mapping[str, TensorInfo], dim: int, symbols: dict[str, int]
+) -> tuple[list[TensorRule], tuple[tuple[int, str], ...]]:
+    """The rules of a classification head, and the sizes and activations of its layers."""
+    rules: list[TensorRule] = []
+    head: list[tuple[int, str]] = []
+    cols = "dim"
+    for i, layer in enumerate(names.head):
+        name = names.head_names(tensors, (layer.source, layer.hf))
+        tensor = tensors.get(f"{name}.weight")
+        if tensor is None and i + 1 < len(names.head):
+            continue  # a head of its last layer alone
+        rows = tensor.shape[0] if tensor is not None and tensor.shape else dim
+        canonical, symbol = f"head.{len(head)}", f"head_{len(head)}"
+        symbols[symbol] = rows
+        rules.append(TensorRule(f"{name}.weight", "", ((canonical, symbol),), cols))
+        rules.append(TensorRule(f"{name}.bias", "", ((f"{canonical}_bias", symbol),), None, optional=True))
+        if layer.norm is not None:
+            norm = names.head_names(tensors, layer.norm)
+            rules.append(TensorRule(f"{norm}.weight", "", ((f"{canonical}_norm", symbol),), None))
+            rules.append(
+                TensorRule(f"{norm}.bias", "", ((f"{canonical}_norm_bias", symbol),), None, optional=True)
+            )
+        head.append((rows, layer.activation or ""))
+        cols = symbol
+    return rules, tuple(head)
+
+
+def _frequencies(thetas: Sequence[float], rope_dim: int) -> npt.NDArray[np.float32]:
+    rows = [inverse_frequencies(theta, rope_dim) for theta in thetas] if rope_dim else [np.empty(0)]
+    frequencies = np.stack(rows).astype(np.float32)
+    frequencies.flags.writeable = False
+    return frequencies
+
+
+def _activation(key: str, value: object) -> Activation:
+    found = _ACTIVATIONS.get(value) if isinstance(value, str) else None
+    if found is None:
+        raise UnsupportedError(f"{key}: found {shown(value)}; supported are {', '.join(_ACTIVATIONS)}")
+    return found

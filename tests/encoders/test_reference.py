@@ -1,0 +1,93 @@
+"""Encoders and embedding models equal Transformers, from folders and from GGUF files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import akunu
+from akunu.encoders.model import EmbeddingModel
+
+from . import gguf_file, tiny
+
+Vectors = npt.NDArray[np.float32]
+
+
+def opened(path: Path, **options: Any) -> EmbeddingModel:
+    model = akunu.load(path, threads=1, progress=False, **options)
+    assert isinstance(model, EmbeddingModel)
+    return model
+
+
+def vectors(model: EmbeddingModel, texts: list[list[int]], second: list[int]) -> Vectors:
+    """What the engine makes, neither normalised nor turned into scores."""
+    rows = [(np.asarray(ids, np.uint32), at) for ids, at in zip(texts, second, strict=True)]
+    return model._encoder.encode(rows)
+
+
+def nmse(found: Vectors, expected: Vectors) -> float:
+    """Mean squared error, over the expected spread."""
+    return float(
+        ((found.astype(np.float64) - expected) ** 2).sum() / (expected.astype(np.float64) ** 2).sum()
+    )
+
+
+@pytest.mark.parametrize("name", tiny.names())
+def test_a_folder_equals_transformers(name: str, tmp_path: Path) -> None:
+    golden = tiny.golden(name)
+    with opened(tiny.write_folder(golden, tmp_path)) as model:
+        assert nmse(vectors(model, golden.texts, golden.second), golden.vectors) < 1e-9
+
+
+@pytest.mark.parametrize("name", gguf_file.NAMES)
+def test_a_gguf_file_equals_transformers(name: str, tmp_path: Path) -> None:
+    golden = tiny.golden(name)
+    with opened(gguf_file.write(golden, tmp_path / "model.gguf")) as model:
+        assert nmse(vectors(model, golden.texts, golden.second), golden.vectors) < 1e-9
+
+
+@pytest.mark.parametrize("name", ["bert", "modern", "nomic"])
+def test_quantised_weights_are_near(name: str, tmp_path: Path) -> None:
+    golden = tiny.golden(name)
+    with opened(gguf_file.write(golden, tmp_path / "model.gguf", dtype="Q8_0")) as model:
+        found = vectors(model, golden.texts, golden.second)
+    assert 1e-9 < nmse(found, golden.vectors) < 1e-3
+
+
+@pytest.mark.parametrize("name", ["bert", "modern", "qwen3"])
+def test_a_text_has_the_same_bits_whatever_its_neighbours(name: str, tmp_path: Path) -> None:
+    golden = tiny.golden(name)
+    with opened(tiny.write_folder(golden, tmp_path)) as model:
+        # More rows and more texts than a step takes.
+        many = golden.texts * 40
+        together = vectors(model, many, [0] * len(many))
+        alone = np.concatenate([vectors(model, [ids], [0]) for ids in golden.texts])
+    np.testing.assert_array_equal(together, np.tile(alone, (40, 1)))
+
+
+CHANGES: dict[str, tuple[str, dict[str, Any]]] = {
+    "window": ("modern", {"local_attention": 14}),
+    "thetas": (
+        "modern",
+        {"rope_parameters": {"full_attention": {"rope_theta": 5e4, "rope_type": "default"}}},
+    ),
+    "layer types": ("modern", {"layer_types": ["full_attention"] * 4}),
+    "activation": ("bert", {"hidden_act": "gelu_new"}),
+    "eps": ("bert", {"layer_norm_eps": 1e-2}),
+    "theta": ("nomic", {"rope_parameters": {"rope_theta": 1e4, "rope_type": "default"}}),
+    "bidirectional": ("gemma", {"use_bidirectional_attention": False}),
+    "bidirectional window": ("gemma", {"sliding_window": 18}),
+}
+
+
+@pytest.mark.parametrize("case", CHANGES)
+def test_the_golden_data_would_notice(case: str, tmp_path: Path) -> None:
+    name, change = CHANGES[case]
+    golden = tiny.golden(name)
+    golden.config.update(change)
+    with opened(tiny.write_folder(golden, tmp_path)) as model:
+        assert nmse(vectors(model, golden.texts, golden.second), golden.vectors) > 1e-8

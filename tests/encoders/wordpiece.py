@@ -1,0 +1,45 @@
+"""A small WordPiece tokenizer for the tiny models."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from string import ascii_lowercase, digits
+
+import tokenizers
+from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
+
+from . import tiny
+
+__all__ = ["library", "write_model"]
+
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+WORDS = [
+    *("the", "cat", "cats", "dog", "sits", "eat", "mice", "rome", "is", "city", "in", "of", "what", "do"),
+    *("on", "mat", "hello", "world", "query", ":", "##ing", "##ed", "##er"),
+]
+
+
+def library() -> tokenizers.Tokenizer:
+    """The tokenizer, in the library."""
+    letters = [*ascii_lowercase, *digits, *".,!?'-;"]
+    vocabulary = [*SPECIAL, *letters, *(f"##{letter}" for letter in letters), *WORDS]
+    made = tokenizers.Tokenizer(
+        models.WordPiece({text: i for i, text in enumerate(vocabulary)}, unk_token="[UNK]")
+    )
+    made.add_special_tokens(SPECIAL)
+    made.normalizer = normalizers.BertNormalizer()
+    made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    made.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
+    )
+    made.decoder = decoders.WordPiece()
+    return made
+
+
+def write_model(name: str, folder: Path) -> Path:
+    """One of the tiny models, of BERT's, with that tokenizer."""
+    tiny.write_folder(tiny.golden(name), folder)
+    library().save(str(folder / "tokenizer.json"))
+    return folder

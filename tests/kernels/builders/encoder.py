@@ -1,0 +1,102 @@
+"""What encoders have besides a decoder's ops."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..problem import Problem
+from .attention import rows_of
+from .common import EXACT_NMSE, Traits, act_bytes, normal
+from .common import formats as format_bits
+
+
+def layer_norm(
+    p: Problem,
+    dev: Traits,
+    rng: np.random.Generator,
+    rows: int,
+    dim: int,
+    formats: Sequence[str],
+    bias: bool = True,
+    eps: float = 1e-12,
+    mean: float = 0.0,
+) -> None:
+    """`mean` of the rows, far from which their deviation is small."""
+    x = normal(rng, rows, dim) + np.float32(mean)
+    weight, b = 1 + normal(rng, dim, sigma=0.3), normal(rng, dim)
+    p.run(
+        "layer_norm",
+        p.input("x", x),
+        p.input("weight", weight),
+        p.input("bias", b) if bias else None,
+        *p.activations("out", formats, rows, dim),
+        rows=rows,
+        dim=dim,
+        eps=eps,
+        formats=format_bits(formats),
+        has_bias=bias,
+    )
+    p.bytes, p.flops = rows * dim * (4 + sum(map(act_bytes, formats))), 7 * rows * dim
+    if p.checking:
+        wide = x.astype(np.float64)
+        centred = wide - wide.mean(axis=1, keepdims=True)
+        normed = centred / np.sqrt((centred**2).mean(axis=1, keepdims=True) + eps)
+        p.expect_activations("out", normed * weight + (b if bias else 0), EXACT_NMSE * max(1.0, mean))
+
+
+def embed_position(
+    p: Problem, dev: Traits, rng: np.random.Generator, rows: int, dim: int, positions: int, kinds: int
+) -> None:
+    """Rows of two texts, the second one of another kind; a table of no rows is none."""
+    hidden = normal(rng, rows, dim)
+    tables = normal(rng, max(positions, 1), dim), normal(rng, max(kinds, 1), dim)
+    first = rows // 2
+    at = np.array([*range(first), *range(rows - first)], np.uint32)
+    kind = np.array([0] * first + [min(1, max(kinds - 1, 0))] * (rows - first), np.uint32)
+    p.run(
+        "embed_position",
+        p.input("positions", tables[0]) if positions else None,
+        p.input("kinds", tables[1]) if kinds else None,
+        p.inout("hidden", hidden),
+        rows_of(p, "rows", [3] * first + [0] * (rows - first), at.tolist()),
+        p.input("row_kinds", kind),
+        rows=rows,
+        dim=dim,
+        positions=positions,
+        kinds=kinds,
+    )
+    p.bytes, p.flops = 16 * rows * dim, 2 * rows * dim
+    if p.checking:
+        added = (tables[0][at] if positions else 0) + (tables[1][kind] if kinds else 0)
+        p.expect("hidden", hidden.astype(np.float64) + added, EXACT_NMSE)
+
+
+POOLINGS = {"mean": 0, "cls": 1, "last": 2}
+
+
+def pool(
+    p: Problem, dev: Traits, rng: np.random.Generator, lengths: Sequence[int], dim: int, pooling: str
+) -> None:
+    """Texts of so many rows."""
+    total = sum(lengths)
+    x = normal(rng, total, dim)
+    ends = np.cumsum(lengths)
+    slots = [slot for slot, n in enumerate(lengths) for _ in range(n)]
+    positions = [i for n in lengths for i in range(n)]
+    p.run(
+        "pool",
+        p.input("x", x),
+        rows_of(p, "rows", slots, positions),
+        p.input("last_rows", (ends - 1).astype(np.uint32)),
+        p.output("out", len(lengths), dim),
+        rows=len(lengths),
+        dim=dim,
+        pooling=POOLINGS[pooling],
+    )
+    p.bytes, p.flops = 4 * dim * (total + len(lengths)), total * dim
+    if p.checking:
+        parts = np.split(x.astype(np.float64), ends[:-1])
+        picked = {"mean": lambda a: a.mean(axis=0), "cls": lambda a: a[0], "last": lambda a: a[-1]}[pooling]
+        p.expect("out", np.stack([picked(part) for part in parts]), EXACT_NMSE)
