@@ -161,6 +161,19 @@ def test_an_error_is_shown_and_leaves_the_conversation_usable(page):
     assert page.locator(".failed").count() == 0
 
 
+def test_the_engine_is_shown_while_it_works(page):
+    settle(page)
+    ask(page, "Hello!")
+    page.keyboard.press("Alt+e")
+    page.wait_for_selector(".card")
+    assert "tokens per second" in page.inner_text("#engine") and "pages of the cache" in page.inner_text(
+        "#engine"
+    )
+    page.click("text=Time each command of a token")
+    page.wait_for_selector("#engine meter[aria-label='share of the time']", timeout=60_000)
+    assert "attn_q" in page.inner_text("#engine") or "qkv" in page.inner_text("#engine")
+
+
 def test_a_phone_shows_one_thing_at_a_time(browser, served):
     context = browser.new_context(viewport={"width": 390, "height": 780}, has_touch=True)
     page = context.new_page()
