@@ -103,23 +103,28 @@ def _end(form: Form, calls: Calls) -> Steps[None]:
         yield from calls.source.one_of((form.end,))
 
 
-# -- Objects with a name and arguments. ----------------------------------------------------------------------
-
-
-def objects(form: Form, calls: Calls, mark: str) -> Steps[None]:
-    """Objects between marks, one or a list of them: Hermes, Qwen, Phi, Granite."""
+def _one_or_list(form: Form, calls: Calls, read: Callable[[Calls], Steps[None]]) -> Steps[None]:
+    """A call, or some between brackets, and the mark that ends them."""
     source = calls.source
     yield from source.space()
     if (yield from source.one_of(("[",))):
         mark = ","
         while mark == ",":
             yield from source.space()
-            yield from _object(calls)
+            yield from read(calls)
             yield from source.space()
             mark = yield from source.expect(",", "]")
     else:
-        yield from _object(calls)
+        yield from read(calls)
     yield from _end(form, calls)
+
+
+# -- Objects with a name and arguments. ----------------------------------------------------------------------
+
+
+def objects(form: Form, calls: Calls, mark: str) -> Steps[None]:
+    """Objects between marks, one or a list of them: Hermes, Qwen, Phi, Granite."""
+    yield from _one_or_list(form, calls, _object)
 
 
 def bare_objects(form: Form, calls: Calls, mark: str) -> Steps[None]:
@@ -261,18 +266,7 @@ def gemma_call(form: Form, calls: Calls, mark: str) -> Steps[None]:
 
 def python_calls(form: Form, calls: Calls, mark: str) -> Steps[None]:
     """Calls as in Python, with arguments by name, one or a list of them: LFM 2."""
-    source = calls.source
-    yield from source.space()
-    if (yield from source.one_of(("[",))):
-        mark = ","
-        while mark == ",":
-            yield from source.space()
-            yield from _python_call(calls)
-            yield from source.space()
-            mark = yield from source.expect(",", "]")
-    else:
-        yield from _python_call(calls)
-    yield from _end(form, calls)
+    yield from _one_or_list(form, calls, _python_call)
 
 
 def _python_call(calls: Calls) -> Steps[None]:
