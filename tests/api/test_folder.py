@@ -212,6 +212,14 @@ def weight_map(**changes: Any) -> Callable[[Path], None]:
     return make
 
 
+def configured(**changes: Any) -> Callable[[Path], None]:
+    def make(folder: Path) -> None:
+        config = json.loads((folder / "config.json").read_text())
+        (folder / "config.json").write_text(json.dumps(config | changes))
+
+    return make
+
+
 INDEX, SHARD = "model.safetensors.index.json", "model-00002-of-00002.safetensors"
 BAD: dict[str, tuple[Callable[[Path], None], type[AkunuError], str]] = {
     "no config": (remove("config.json"), ModelFileError, "has no config.json"),
@@ -255,10 +263,10 @@ BAD: dict[str, tuple[Callable[[Path], None], type[AkunuError], str]] = {
         "eos_token_id: found 'x'",
     ),
     "bad tokenizer": (replace("tokenizer.json", "{}"), AkunuError, "tokenizer.json: model: found NoneType"),
-    "quantized": (
-        replace("config.json", '{"model_type": "llama", "quantization": {"bits": 4}}'),
+    "an unknown quantization": (
+        configured(quantization_config={"quant_method": "awq", "bits": 4}),
         UnsupportedError,
-        "quantized",
+        "quantized by 'awq', which is not supported",
     ),
 }
 

@@ -124,7 +124,7 @@ def run_gate_act(
     gate = (rng.standard_normal((rows, n)) * sigma).astype(np.float32)
     up = rng.standard_normal((rows, n)).astype(np.float32)
     f32, f16 = outputs(rows, n)
-    params = struct.pack("IIII", rows, n, int(gelu), formats)
+    params = struct.pack("IIIII", rows, n, int(gelu), formats, 1)
     lib.run(
         "gate_act",
         {0: gate, 1: up, 2: f32, 3: f16, 8: params},
