@@ -32,7 +32,9 @@ def tool(name: str) -> ModuleType:
 
 
 def targets(markdown: str) -> list[str]:
-    return re.findall(r"\]\(([^)]+)\)", markdown)
+    """What its links lead to; code has none."""
+    text = re.sub(r"^```.*?^```$", "", markdown, flags=re.MULTILINE | re.DOTALL)
+    return re.findall(r"\]\(([^)]+)\)", text)
 
 
 def test_a_makefile_comes_only_with_the_tests_that_it_runs():
