@@ -23,13 +23,6 @@ struct ConvParams {
     u32 stride;  // 1 or 2
 };
 
-struct LayerNormParams {
-    u32 rows;
-    u32 dim;
-    float eps;
-    u32 formats;
-};
-
 struct BiasParams {
     u32 rows;
     u32 n;

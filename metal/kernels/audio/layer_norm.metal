@@ -29,7 +29,7 @@ kernel void layer_norm_f32(
     const float variance = threadgroup_sum(square, squares, lane, simd, kRowThreads / 32) / float(p.dim);
     const float scale = precise::rsqrt(variance + p.eps);
     for (uint i = thread_id; i < p.dim; i += kRowThreads) {
-        const float y = (in[i] - mean) * scale * weight[i] + bias[i];
+        const float y = (in[i] - mean) * scale * weight[i] + (p.has_bias ? bias[i] : 0.0f);
         store_activation(y, p.formats, out_f32, out_f16, ulong(row) * p.dim + i);
     }
 }
