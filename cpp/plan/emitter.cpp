@@ -29,7 +29,11 @@ Emitter::Command& Emitter::Command::weight(const Weight& w) {
     return buffer(w.data);
 }
 
-Emitter::Command& Emitter::Command::planes(const Weight& w) { return buffer(w.scales).buffer(w.biases); }
+Emitter::Command& Emitter::Command::planes(const Weight& w) {
+    if (w.scales) return buffer(w.scales).buffer(w.biases);
+    left_out_ = 2;
+    return *this;
+}
 
 Emitter::Command& Emitter::Command::input(const Act& x, std::uint32_t format) {
     cmd().input_format = format;
@@ -55,7 +59,7 @@ Emitter::Command& Emitter::Command::partials(std::uint32_t n_heads, std::uint32_
 void Emitter::Command::finish() {
     DispatchCmd& c = cmd();
     const OpInfo& op = op_info(c.op);
-    if (c.n_buffers != op.buffers.size() || c.param_bytes != op.param_bytes) {
+    if (c.n_buffers + left_out_ != op.buffers.size() || c.param_bytes != op.param_bytes) {
         throw Error("[" + std::string(op.name) + "] was given " + std::to_string(c.n_buffers) + " buffers and " +
                     std::to_string(c.param_bytes) + " bytes of parameters, its row has " +
                     std::to_string(op.buffers.size()) + " and " + std::to_string(op.param_bytes));

@@ -34,7 +34,7 @@ class Emitter : public PlanContext {
         Command(Emitter& emitter, std::size_t index) : emitter_(emitter), index_(index) {}
         Command& buffer(const Binding& b);
         Command& weight(const Weight& w);
-        Command& planes(const Weight& w);  // the others of a planar type
+        Command& planes(const Weight& w);  // the others of a planar type; other weights have none to bind
         Command& input(const Act& x, std::uint32_t format);
         Command& act(const Act& out) { return buffer(out.f32).buffer(out.compact); }
         Command& kv(DType dtype);
@@ -54,6 +54,7 @@ class Emitter : public PlanContext {
         void finish();
         Emitter& emitter_;
         std::size_t index_;
+        std::size_t left_out_ = 0;  // of the row's buffers
         std::uint32_t partial_heads_ = 0, partial_head_dim_ = 0;
     };
     Command emit(Op op, std::string name, int layer = -1);

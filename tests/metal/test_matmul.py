@@ -9,10 +9,10 @@ import pytest
 from matmul_mutations import MUTATIONS, caught
 
 from kernels.cases import MIXED_QKV
-from kernels.weights import dtype_row, is_float, weight_dtypes
+from kernels.weights import dtype_row, is_float, is_planar, weight_dtypes
 from metal_emulator.harness import FIFO, SCHEDULES_DEFAULT, Library, Schedule, in_sanitizer, lint
 
-DTYPES = weight_dtypes()
+DTYPES = [dtype for dtype in weight_dtypes() if not is_planar(dtype)]  # mlx_lab.py has the others
 FEW = ["f16", "q4_0", "q6_k"]  # one of each family, where all would take long
 LAB = lab.__file__
 

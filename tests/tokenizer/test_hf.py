@@ -202,7 +202,12 @@ def spoiled(data: dict[str, Any], path: str, value: Any) -> str:
     ("path", "value", "error", "message"),
     [
         ("model", None, TokenizerError, "model: found NoneType, expected an object"),
-        ("model.type", "WordLevel", UnsupportedError, "model.type: found 'WordLevel'; supported are BPE and"),
+        (
+            "model.type",
+            "WordLevel",
+            UnsupportedError,
+            "model.type: found 'WordLevel'; supported are BPE, Unigram and",
+        ),
         ("model.vocab", [], TokenizerError, "model.vocab: expected an object"),
         ("model.vocab", {"a": "1"}, TokenizerError, "an id that is not an integer"),
         ("model.vocab", {"a": 1, "b": 1}, TokenizerError, "'a' and 'b' have the same id, 1"),
