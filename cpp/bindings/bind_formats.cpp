@@ -251,7 +251,8 @@ py::list dtypes() {
 const DTypeInfo& known_dtype(std::string_view caller, std::string_view name) {
     const DTypeInfo* info = find_dtype(name);
     if (info != nullptr) return *info;
-    throw InvalidArgumentError(std::string(caller) + ": dtype " + quoted(name) + " is unknown; akunu._core.dtypes() lists them");
+    throw InvalidArgumentError(std::string(caller) + ": dtype " + quoted(name) +
+                               " is unknown; akunu._core.dtypes() lists them");
 }
 
 std::span<const std::byte> bytes_of(const py::buffer_info& buffer) {
