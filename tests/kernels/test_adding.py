@@ -73,7 +73,7 @@ def follow(folder: Path) -> int:
 
 CMAKE = """
 file(GLOB sources cpp/core/*.cpp cpp/cpu/*.cpp)
-add_executable(run run.cpp ${sources} cpp/cpu/isa/generic.cpp)
+add_executable(run run.cpp ${sources} cpp/cpu/isa/generic.cpp $<TARGET_OBJECTS:akunu_quantize_generic>)
 target_link_libraries(run PRIVATE akunu_options Threads::Threads)
 """
 
