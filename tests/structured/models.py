@@ -6,16 +6,13 @@ from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 
-import pytest
-
 import akunu
 from akunu import _core
 from akunu.loading import find_model
 from akunu.model import Model
 from akunu.tokenizer import Tokenizer
+from models.llama2c import shared_data
 from sampling.engines import synthetic
-
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 
 
 @cache
@@ -26,9 +23,9 @@ def ember() -> Model:
 @cache
 def hostile(vocabulary: str | None = None, parallel: int = 4) -> Model:
     """Random weights with the vocabulary of a file of the shared data, or ember's; every token is likely."""
-    path = find_model("ember") if vocabulary is None else DATA / "vocab" / f"ggml-vocab-{vocabulary}.gguf"
-    if not path.exists():
-        pytest.skip("the shared data are not here")
+    path = find_model("ember")
+    if vocabulary is not None:
+        path = shared_data("vocab") / f"ggml-vocab-{vocabulary}.gguf"
     metadata = _core.GgufFile(str(path)).metadata
     tokenizer = Tokenizer.from_metadata(metadata)
     # More logits than tokens, as in many models.

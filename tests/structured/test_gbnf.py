@@ -10,8 +10,9 @@ import pytest
 
 from akunu import InvalidArgumentError
 from akunu.structured.gbnf import is_gbnf, lark_of_gbnf
+from models.llama2c import shared_data
 
-from .models import DATA, ember, hostile
+from .models import ember, hostile
 
 MOVE = r"(([a-h]x)?[a-h][1-8](=[NBKQR])?|[NBKQR][a-h]?[1-8]?x?[a-h][1-8]|O-O(-O)?)[+#]?"
 SPACE = r"[ \t\n]*"
@@ -49,9 +50,7 @@ FINISHED = {"c", "japanese"}
 
 
 def grammar(name: str) -> str:
-    path = DATA / "gbnf" / f"{name}.gbnf"
-    if not path.exists():
-        pytest.skip("the shared data are not here")
+    path = shared_data("gbnf") / f"{name}.gbnf"
     return path.read_text(encoding="utf-8")
 
 

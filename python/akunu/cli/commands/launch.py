@@ -73,10 +73,8 @@ def command(
     key = api_key or NO_KEY
     with _running(url) if url else _started(str(model), context, key) as base:
         target = Target(base, _model_name(base, key, model if url else None), key)
-        environment = {**os.environ, **{k: v for k, v in wanted.environment(target).items() if v is not None}}
-        for name, value in wanted.environment(target).items():
-            if value is None:
-                environment.pop(name, None)
+        changes = wanted.environment(target)
+        environment = {k: v for k, v in {**os.environ, **changes}.items() if v is not None}
         note(f"[{wanted.title} with {target.model} at {target.url}]")
         child = subprocess.Popen([executable, *wanted.arguments(target), *arguments], env=environment)
         status = _end_of(child)
