@@ -6,7 +6,7 @@
 
 #include "bindings/arguments.h"
 #include "bindings/bind.h"
-#include "bindings/gil.h"
+#include "bindings/loaded.h"
 #include "bindings/weights.h"
 #include "core/error.h"
 #include "engine/encoder.h"
@@ -20,19 +20,7 @@ namespace {
 
 using IdArray = py::array_t<std::uint32_t, py::array::c_style | py::array::forcecast>;
 
-// Who calls sees to it that calls do not overlap.
-class PyEncoder {
-  public:
-    explicit PyEncoder(std::unique_ptr<Encoder> encoder) : encoder_(std::move(encoder)) {}
-    Encoder& get() const {
-        if (!encoder_) throw InvalidArgumentError("this model has been closed");
-        return *encoder_;
-    }
-    void close() { const std::unique_ptr<Encoder> encoder = std::move(encoder_); }
-
-  private:
-    std::unique_ptr<Encoder> encoder_;
-};
+using PyEncoder = Exclusive<Encoder>;
 
 py::array_t<float> encode(PyEncoder& e, const std::vector<std::pair<IdArray, std::uint32_t>>& list,
                           const py::object& progress) {
@@ -40,21 +28,15 @@ py::array_t<float> encode(PyEncoder& e, const std::vector<std::pair<IdArray, std
     for (const auto& [ids, second] : list) {
         texts.push_back({{ids.data(), static_cast<std::size_t>(ids.size())}, second});
     }
-    Encoder& encoder = e.get();
-    py::array_t<float> out({texts.size(), std::size_t{encoder.width()}});
+    py::array_t<float> out({texts.size(), std::size_t{e.get().width()}});
     float* data = out.mutable_data();
-    SignalPoll signals;
     const std::function<void(std::size_t)> report = [&](std::size_t done) {
         if (progress.is_none() || interpreter_exiting()) return;
         const py::gil_scoped_acquire gil;
         progress(done);
     };
-    std::size_t done = 0;
-    {
-        const GilRelease release;
-        done = encoder.encode(texts, data, std::ref(signals), report);
-    }
-    signals.rethrow();
+    const std::size_t done =
+        e.call([&](Encoder& encoder, const Poll& poll) { return encoder.encode(texts, data, poll, report); });
     if (done != texts.size()) {
         throw Error("cancelled after " + std::to_string(done) + " of " + std::to_string(texts.size()) + " texts");
     }
@@ -69,12 +51,7 @@ void bind_encoder(py::module_& m) {
                          std::uint32_t context, int threads, bool check_weights, const py::object& progress) {
                  ModelConfig config = to_config(field(spec, "config"));
                  auto source = to_source(file, field(spec, "tensors"), py::none(), false, check_weights);
-                 const Progress report = [&](std::uint64_t done, std::uint64_t total) {
-                     if (interpreter_exiting()) throw Error("the interpreter is exiting");
-                     const py::gil_scoped_acquire gil;
-                     if (PyErr_CheckSignals() != 0) throw py::error_already_set();
-                     if (!progress.is_none()) progress(done, total);
-                 };
+                 const Progress report = to_progress(progress);
                  const GilRelease release;
                  return std::make_unique<PyEncoder>(std::make_unique<Encoder>(
                      open_device(device, threads), std::move(config), std::move(source), context, report));
@@ -92,18 +69,9 @@ void bind_encoder(py::module_& m) {
                                    for (const char* name : {"pages", "held", "cached", "page_bytes"}) d[name] = 0;
                                    return d;
                                })
-        .def_property_readonly("memory",
-                               [](PyEncoder& e) {
-                                   const MemoryUse u = e.get().memory();
-                                   py::dict d;
-                                   d["weights"] = u.weights;
-                                   d["weights_mapped"] = u.weights_mapped;
-                                   d["kv_cache"] = u.kv_cache;
-                                   d["scratch"] = u.scratch;
-                                   return d;
-                               })
+        .def_property_readonly("memory", [](PyEncoder& e) { return memory_dict(e.get().memory()); })
         .def("encode", encode, py::arg("texts"), py::arg("progress") = py::none())
-        .def("cancel", [](PyEncoder& e) { e.get().cancel(); })
+        .def("cancel", &PyEncoder::cancel)
         .def("close", &PyEncoder::close);
 }
 

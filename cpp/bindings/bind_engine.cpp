@@ -10,7 +10,7 @@
 
 #include "bindings/arguments.h"
 #include "bindings/bind.h"
-#include "bindings/gil.h"
+#include "bindings/loaded.h"
 #include "bindings/weights.h"
 #include "core/error.h"
 #include "cpu/cpu_device.h"
@@ -26,93 +26,29 @@ namespace {
 
 using IdArray = py::array_t<std::uint32_t, py::array::c_style>;
 
-// The Python object: an engine that refuses overlapping calls. Its members are touched only with the GIL.
-class PyEngine {
+class PyEngine : public Exclusive<Engine> {
   public:
-    explicit PyEngine(std::unique_ptr<Engine> engine) : engine_(std::move(engine)) {}
+    using Exclusive::Exclusive;
 
-    // Claims the engine for one call: it throws when another call runs, and until its end nobody else calls or closes.
-    class Call {
-      public:
-        explicit Call(PyEngine& engine) : e_(engine) {
-            e_.get();
-            e_.claim();
-        }
-        ~Call() { e_.busy_ = false; }
-        Call(const Call&) = delete;
-        Call& operator=(const Call&) = delete;
-
-        Engine& engine() const { return *e_.engine_; }
-
-        // Runs f(engine, poll) without the GIL. Ctrl-C stops it and is raised afterwards.
-        template <typename F>
-        auto run(F&& f) const {
-            SignalPoll signals;
-            const Poll poll = std::ref(signals);
-            if constexpr (std::is_void_v<std::invoke_result_t<F, Engine&, const Poll&>>) {
-                {
-                    const GilRelease release;
-                    f(engine(), poll);
-                }
-                signals.rethrow();
-            } else {
-                auto result = [&] {
-                    const GilRelease release;
-                    return f(engine(), poll);
-                }();
-                signals.rethrow();
-                return result;
-            }
-        }
-
-      private:
-        PyEngine& e_;
-    };
-
-    template <typename F>
-    auto call(F&& f) {
-        return Call(*this).run(std::forward<F>(f));
-    }
-    Engine& get() const {
-        if (!engine_) throw InvalidArgumentError("this model has been closed");
-        return *engine_;
-    }
-    void cancel() {
-        if (engine_) engine_->cancel();
-    }
     // The slot of calls that name none: one text after the other.
     std::uint32_t only_slot() {
         const Call call(*this);
-        if (!only_slot_ && !(only_slot_ = engine_->open())) throw InvalidArgumentError("all sequences are in use");
+        if (!only_slot_ && !(only_slot_ = call.model().open())) throw InvalidArgumentError("all sequences are in use");
         return *only_slot_;
     }
     // Tokens of a slot's text that the cache holds.
     std::uint32_t length(std::uint32_t slot) {
         const Call call(*this);
-        return engine_->sequence(slot).length;
+        return call.model().sequence(slot).length;
     }
     IdArray tokens(std::uint32_t slot) {
         const Call call(*this);
-        const auto ids = engine_->tokens(slot);
+        const auto ids = call.model().tokens(slot);
         return IdArray(static_cast<py::ssize_t>(ids.size()), ids.data());
-    }
-    void close() {
-        claim();
-        std::unique_ptr<Engine> engine = std::move(engine_);
-        busy_ = false;
-        const GilRelease release;
-        engine.reset();
     }
 
   private:
-    void claim() {
-        if (busy_) throw InvalidArgumentError("this engine is already running a call from another thread");
-        busy_ = true;
-    }
-
-    std::unique_ptr<Engine> engine_;
     std::optional<std::uint32_t> only_slot_;
-    bool busy_ = false;
 };
 
 // As `Part`: slot, rows, sample, limit, drafts.
@@ -208,12 +144,7 @@ void bind_engine_class(py::module_& m) {
                  auto source =
                      to_source(file, field(spec, "tensors"), synthetic, device.starts_with("plan:"), check_weights);
                  if (!quantize.is_none()) source = quantized(std::move(source), quantize, threads);
-                 const Progress report = [&](std::uint64_t done, std::uint64_t total) {
-                     if (interpreter_exiting()) throw Error("the interpreter is exiting");
-                     const py::gil_scoped_acquire gil;
-                     if (PyErr_CheckSignals() != 0) throw py::error_already_set();
-                     if (!progress.is_none()) progress(done, total);
-                 };
+                 const Progress report = to_progress(progress);
                  const GilRelease release;
                  auto dev = open_device(device, threads);
                  return std::make_unique<PyEngine>(
@@ -234,20 +165,11 @@ void bind_engine_class(py::module_& m) {
         .def_property_readonly("kv_dtype", [](PyEngine& e) { return std::string(dtype_info(e.get().kv_dtype()).name); })
         .def_property_readonly("chunk", [](PyEngine& e) { return e.get().chunk(); })
         .def_property_readonly("max_logits", [](PyEngine& e) { return e.get().max_logits(); })
-        .def_property_readonly("memory",
-                               [](PyEngine& e) {
-                                   const MemoryUse u = e.get().memory();
-                                   py::dict d;
-                                   d["weights"] = u.weights;
-                                   d["weights_mapped"] = u.weights_mapped;
-                                   d["kv_cache"] = u.kv_cache;
-                                   d["scratch"] = u.scratch;
-                                   return d;
-                               })
+        .def_property_readonly("memory", [](PyEngine& e) { return memory_dict(e.get().memory()); })
         .def_property_readonly("pages",
                                [](PyEngine& e) {
                                    const PyEngine::Call call(e);
-                                   const PageUse u = call.engine().page_use();
+                                   const PageUse u = call.model().page_use();
                                    py::dict d;
                                    d["pages"] = u.pages;
                                    d["held"] = u.held;
@@ -255,8 +177,8 @@ void bind_engine_class(py::module_& m) {
                                    d["page_bytes"] = u.page_bytes;
                                    return d;
                                })
-        .def("open", [](PyEngine& e) { return PyEngine::Call(e).engine().open(); })
-        .def("close_slot", [](PyEngine& e, std::uint32_t slot) { PyEngine::Call(e).engine().close(slot); })
+        .def("open", [](PyEngine& e) { return PyEngine::Call(e).model().open(); })
+        .def("close_slot", [](PyEngine& e, std::uint32_t slot) { PyEngine::Call(e).model().close(slot); })
         .def(
             "begin",
             [](PyEngine& e, const py::object& ids, float temperature, std::int64_t top_k, float top_p, float min_p,
@@ -280,24 +202,24 @@ void bind_engine_class(py::module_& m) {
             "extend",
             [](PyEngine& e, std::uint32_t slot, const py::object& ids) {
                 const auto more = to_ids(ids, e.get().config().vocab_size);
-                PyEngine::Call(e).engine().extend(slot, more);
+                PyEngine::Call(e).model().extend(slot, more);
             },
             py::arg("slot"), py::arg("ids"))
         .def("length", &PyEngine::length, py::arg("slot"))
         .def(
             "reserve",
             [](PyEngine& e, std::uint32_t slot, std::uint32_t rows, std::uint32_t steps, std::uint32_t drafts) {
-                return PyEngine::Call(e).engine().reserve({slot, rows, false, 0, std::vector<std::uint32_t>(drafts)},
-                                                          steps);
+                return PyEngine::Call(e).model().reserve({slot, rows, false, 0, std::vector<std::uint32_t>(drafts)},
+                                                         steps);
             },
             py::arg("slot"), py::arg("rows"), py::arg("steps") = 1, py::arg("drafts") = 0)
-        .def("forget", [](PyEngine& e) { PyEngine::Call(e).engine().forget(); })
+        .def("forget", [](PyEngine& e) { PyEngine::Call(e).model().forget(); })
         .def(
             "set_mask",
             [](PyEngine& e, std::uint32_t slot, const std::optional<IdArray>& mask) {
                 std::span<const std::uint32_t> words;
                 if (mask) words = {mask->data(), static_cast<std::size_t>(mask->size())};
-                PyEngine::Call(e).engine().set_mask(slot, words);
+                PyEngine::Call(e).model().set_mask(slot, words);
             },
             py::arg("slot"), py::arg("mask").none(true))
         .def(
@@ -313,9 +235,9 @@ void bind_engine_class(py::module_& m) {
                 std::vector<PyChunk> out;
                 {
                     const GilRelease release;
-                    auto produced = call.engine().step(parts, steps, std::ref(signals));
+                    auto produced = call.model().step(parts, steps, std::ref(signals));
                     for (std::size_t i = 0; i < parts.size(); ++i) {
-                        out.push_back(wrap(call.engine(), parts[i].slot, std::move(produced[i])));
+                        out.push_back(wrap(call.model(), parts[i].slot, std::move(produced[i])));
                     }
                 }
                 py::object raised = py::none();
@@ -399,7 +321,7 @@ void bind_engine_class(py::module_& m) {
             "plan",
             [](PyEngine& e, const std::string& phase, std::uint32_t rows, std::uint32_t position) {
                 const PyEngine::Call call(e);
-                return describe(call.engine(), to_run(phase, rows, position), {});
+                return describe(call.model(), to_run(phase, rows, position), {});
             },
             py::arg("phase") = "decode", py::arg("rows") = 1, py::arg("position") = 0)
         .def(
@@ -411,7 +333,7 @@ void bind_engine_class(py::module_& m) {
                 const std::vector<double> seconds = call.run([&](Engine& engine, const Poll& poll) {
                     return median_profile(engine, run, static_cast<std::size_t>(repeats), poll);
                 });
-                return describe(call.engine(), run, seconds);
+                return describe(call.model(), run, seconds);
             },
             py::arg("phase") = "decode", py::arg("rows") = 1, py::arg("position") = 0, py::arg("repeats") = 16)
         .def("close", &PyEngine::close);

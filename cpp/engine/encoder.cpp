@@ -12,36 +12,19 @@ namespace {
 // enough from a cache, and so few that activations stay in one.
 constexpr std::uint32_t kRows = 512, kTexts = 128;
 
-std::uint32_t pages_for(std::uint32_t rows) { return (rows + kPagePositions - 1) / kPagePositions; }
+ModelConfig encoding(ModelConfig config) {
+    if (!config.encoder) throw InvalidArgumentError("this model draws tokens: it needs an Engine");
+    return config;
+}
 
 }  // namespace
 
-Encoder::Encoder(std::unique_ptr<Device> device, ModelConfig config, std::shared_ptr<WeightSource> source,
+Encoder::Encoder(std::shared_ptr<Device> device, ModelConfig config, std::shared_ptr<WeightSource> source,
                  std::uint32_t context, const Progress& progress)
-    : source_(std::move(source)), device_(std::move(device)), config_(std::move(config)) {
-    if (!config_.encoder) throw InvalidArgumentError("this model draws tokens: it needs an Engine");
-    context_ = context ? context : std::min(config_.context_length, kDefaultContext);
-    if (context_ > config_.context_length) {
-        throw InvalidArgumentError("context " + std::to_string(context_) + " is more than the model's " +
-                                   std::to_string(config_.context_length));
-    }
-    Loader loader(*device_, *source_, progress);
-    model_ = std::make_unique<Model>(config_, loader);
-    loader.finish();
-    memory_.weights = loader.owned_bytes();
-    memory_.weights_mapped = loader.mapped_bytes();
-    owned_ = loader.take_memory();
-    if (memory_.weights_mapped == 0) source_.reset();
+    : LoadedModel(std::move(device), encoding(std::move(config)), std::move(source), context, progress) {
     allocate();
-    const PlanContext plan{*device_, config_, activations_, step_};
-    body_ = device_->compile(model_->body(plan, Phase::kPrefill));
-    vectors_ = device_->compile(model_->vectors(plan, kTexts));
-}
-
-Binding Encoder::own(std::uint64_t bytes, MemoryKind kind) {
-    owned_.emplace_back(*device_, std::max<std::uint64_t>(bytes, 64), kind);
-    memory_.scratch += bytes;
-    return owned_.back().at();
+    body_ = device_->compile(model_->body(plan(), Phase::kPrefill));
+    vectors_ = device_->compile(model_->vectors(plan(), kTexts));
 }
 
 void Encoder::allocate() {
@@ -57,18 +40,17 @@ void Encoder::allocate() {
     page_bytes = (page_bytes + 63) / 64 * 64;
     s.page_words = static_cast<std::uint32_t>(page_bytes / 4);
     pages_ = pages_for(s.max_rows) + kTexts;  // each text may leave a part of its last page empty
-    s.cache = own(pages_ * page_bytes, MemoryKind::kDevice);
+    s.cache = own(pages_ * page_bytes, &MemoryUse::scratch, MemoryKind::kDevice);
     s.kv.assign(config_.layers.size(), s.cache);
 
-    model_->reserve(*device_, activations_, context_);
-    memory_.scratch += activations_.allocate(*device_, s.max_rows);
-    model_->upload_frequencies(*device_);
-    s.rows = own(std::uint64_t{s.max_rows} * sizeof(Row));
-    s.row_kinds = own(std::uint64_t{s.max_rows} * sizeof(u32));
-    s.logit_rows = own(std::uint64_t{kTexts} * sizeof(u32));
-    s.pages = own(std::uint64_t{kTexts} * s.max_pages * sizeof(u32));
-    s.history = own(std::uint64_t{kTexts} * s.history_stride * sizeof(u32));
-    s.vectors = own(std::uint64_t{kTexts} * model_->width() * sizeof(float));
+    allocate_activations(s.max_rows);
+    const auto shared = [&](std::uint64_t bytes) { return own(bytes, &MemoryUse::scratch); };
+    s.rows = shared(std::uint64_t{s.max_rows} * sizeof(Row));
+    s.row_kinds = shared(std::uint64_t{s.max_rows} * sizeof(u32));
+    s.logit_rows = shared(std::uint64_t{kTexts} * sizeof(u32));
+    s.pages = shared(std::uint64_t{kTexts} * s.max_pages * sizeof(u32));
+    s.history = shared(std::uint64_t{kTexts} * s.history_stride * sizeof(u32));
+    s.vectors = shared(std::uint64_t{kTexts} * model_->width() * sizeof(float));
 }
 
 void Encoder::check(std::span<const EncoderText> texts) const {

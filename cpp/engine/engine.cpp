@@ -20,46 +20,28 @@ std::uint64_t checked_product(std::initializer_list<std::uint64_t> factors) {
     return p;
 }
 
-std::uint32_t pages_for(std::uint32_t positions) { return (positions + kPagePositions - 1) / kPagePositions; }
-
 std::uint64_t aligned(std::uint64_t bytes) { return (bytes + 63) / 64 * 64; }
+
+ModelConfig drawing(ModelConfig config) {
+    if (config.encoder) throw UnsupportedError("this model makes vectors, it draws no tokens");
+    return config;
+}
 
 }  // namespace
 
-Engine::Engine(std::unique_ptr<Device> device, ModelConfig config, std::shared_ptr<WeightSource> source,
+Engine::Engine(std::shared_ptr<Device> device, ModelConfig config, std::shared_ptr<WeightSource> source,
                const EngineOptions& options, const Progress& progress)
-    : source_(std::move(source)), device_(std::move(device)), config_(std::move(config)) {
-    if (config_.encoder) throw UnsupportedError("this model makes vectors, it draws no tokens");
-    {
-        Loader loader(*device_, *source_, progress);
-        model_ = std::make_unique<Model>(config_, loader);
-        loader.finish();
-        memory_.weights = loader.owned_bytes();
-        memory_.weights_mapped = loader.mapped_bytes();
-        owned_ = loader.take_memory();
-    }
-    if (memory_.weights_mapped == 0) source_.reset();
+    : LoadedModel(std::move(device), drawing(std::move(config)), std::move(source), options.context, progress) {
     allocate(options);
     // What every generation needs; other tables are built when first asked for.
     for (const Phase phase : {Phase::kDecode, Phase::kBatch, Phase::kPrefill}) body(phase);
     tail({});
 }
 
-Binding Engine::own(std::uint64_t bytes, std::uint64_t MemoryUse::* purpose, MemoryKind kind) {
-    owned_.emplace_back(*device_, std::max<std::uint64_t>(bytes, 64), kind);
-    memory_.*purpose += bytes;
-    return owned_.back().at();
-}
-
 void Engine::allocate(const EngineOptions& options) {
     if (!device_->supports_kv(options.kv_dtype)) {
         throw UnsupportedError("KV cache type '" + std::string(dtype_info(options.kv_dtype).name) +
                                "' is not supported by device " + device_->name());
-    }
-    context_ = options.context ? options.context : std::min(config_.context_length, kDefaultContext);
-    if (context_ > config_.context_length) {
-        throw InvalidArgumentError("context " + std::to_string(context_) + " is more than the model's " +
-                                   std::to_string(config_.context_length));
     }
     if (options.parallel < 1 || options.parallel > kMaxParallel) {
         throw InvalidArgumentError("parallel is " + std::to_string(options.parallel) + ", expected 1.." +
@@ -77,9 +59,7 @@ void Engine::allocate(const EngineOptions& options) {
     s.max_logits = std::max(std::min(s.max_rows, kLogitsRows), options.parallel);
     allocate_pages(options);
 
-    model_->reserve(*device_, activations_, context_);
-    memory_.scratch += activations_.allocate(*device_, s.max_rows);
-    model_->upload_frequencies(*device_);
+    allocate_activations(s.max_rows);
     const auto shared = [&](std::initializer_list<std::uint64_t> sizes) {
         return own(checked_product(sizes), &MemoryUse::scratch);
     };
@@ -132,13 +112,13 @@ void Engine::allocate_pages(const EngineOptions& options) {
 const Program& Engine::body(Phase phase) {
     if (phase == Phase::kBatch && device_->traits().max_batch_rows <= 1) phase = Phase::kPrefill;
     auto& p = bodies_[phase];
-    if (!p) p = device_->compile(model_->body(context_of(), phase));
+    if (!p) p = device_->compile(model_->body(plan(), phase));
     return *p;
 }
 
 const Program& Engine::tail(const TailKey& key) {
     auto& p = tails_[key];
-    if (!p) p = device_->compile(model_->tail(context_of(), key));
+    if (!p) p = device_->compile(model_->tail(plan(), key));
     return *p;
 }
 
@@ -208,7 +188,7 @@ void Engine::publish(std::uint32_t slot, bool all) {
 }
 
 void Engine::copy_page(std::uint32_t from, std::uint32_t to) {
-    if (!copies_) copies_ = device_->compile(model_->copies(context_of()));
+    if (!copies_) copies_ = device_->compile(model_->copies(plan()));
     auto* pair = step_.copies.host<std::uint32_t>();
     pair[0] = from;
     pair[1] = to;

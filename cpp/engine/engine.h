@@ -5,7 +5,6 @@
 // called at any time.
 #pragma once
 
-#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -14,13 +13,10 @@
 #include <string>
 #include <vector>
 
-#include "core/device.h"
-#include "core/model.h"
 #include "core/sampling.h"
-#include "core/weight_source.h"
+#include "engine/loaded_model.h"
 #include "engine/pages.h"
 #include "engine/sequence.h"
-#include "plan/model.h"
 
 namespace akunu {
 
@@ -32,7 +28,6 @@ struct EngineOptions {
     std::uint64_t kv_memory = 0;  // bytes of all pages; 0: a context for each sequence, or half of the device's memory
 };
 
-constexpr std::uint32_t kDefaultContext = 4096;
 constexpr std::uint32_t kMaxParallel = 256;
 constexpr std::uint32_t kMaxChain = 256;  // steps of one call
 
@@ -62,10 +57,6 @@ struct Produced {
     bool ended = false;  // the last one is an end-of-generation token
 };
 
-struct MemoryUse {
-    std::uint64_t weights = 0, weights_mapped = 0, kv_cache = 0, scratch = 0;
-};
-
 struct PageUse {
     std::uint32_t pages = 0, held = 0, cached = 0;
     std::uint64_t page_bytes = 0;
@@ -77,9 +68,9 @@ struct PhaseRun {
     std::uint32_t rows = 1, position = 0;
 };
 
-class Engine {
+class Engine : public LoadedModel {
   public:
-    Engine(std::unique_ptr<Device> device, ModelConfig config, std::shared_ptr<WeightSource> source,
+    Engine(std::shared_ptr<Device> device, ModelConfig config, std::shared_ptr<WeightSource> source,
            const EngineOptions& options, const Progress& progress);
 
     // A slot for a text; nothing when all are taken.
@@ -104,8 +95,7 @@ class Engine {
     // Every part must be reserved. A replay that was cancelled produces less; calling again goes on.
     std::vector<Produced> step(std::span<const Part> parts, std::uint32_t steps, const Poll& poll);
 
-    // Ends the replay that runs, or the next: at once, or after its step.
-    void cancel() { cancelled_ = true; }
+    // Ends the replay that runs after its step. May be called at any time.
     void yield();
 
     // Fresh run over `ids`: `row(i, logits)` is called for each position in order. Returns the positions run.
@@ -120,9 +110,6 @@ class Engine {
     // Seconds of each of their commands, once.
     std::vector<double> profile(const PhaseRun& run);
 
-    const ModelConfig& config() const { return config_; }
-    const Device& device() const { return *device_; }
-    std::uint32_t context() const { return context_; }
     std::uint32_t chunk() const { return chunk_; }
     // Rows of a step that draw, or verify a draft, at most.
     std::uint32_t max_logits() const { return step_.max_logits; }
@@ -130,7 +117,6 @@ class Engine {
     DType kv_dtype() const { return step_.kv_dtype; }
     const Sequence& sequence(std::uint32_t slot) const { return sequences_.at(slot); }
     std::span<const std::uint32_t> tokens(std::uint32_t slot) const { return {history(slot), sequences_[slot].length}; }
-    MemoryUse memory() const { return memory_; }
     PageUse page_use() const { return {pool_->pages(), pool_->held(), pool_->cached(), page_bytes_}; }
     // Forgets every text that no slot holds.
     void forget() { pool_->forget(); }
@@ -138,8 +124,6 @@ class Engine {
   private:
     void allocate(const EngineOptions& options);
     void allocate_pages(const EngineOptions& options);
-    Binding own(std::uint64_t bytes, std::uint64_t MemoryUse::* purpose, MemoryKind kind = MemoryKind::kShared);
-    PlanContext context_of() const { return {*device_, config_, activations_, step_}; }
     const Program& body(Phase phase);
     const Program& tail(const TailKey& key);
     Phase phase_for(std::uint32_t rows) const;
@@ -159,22 +143,13 @@ class Engine {
     // What a part gave, and what the cache holds of its text now.
     Produced collect(const Part& part, std::uint32_t index, std::uint32_t logit_rows, bool ran);
 
-    std::shared_ptr<WeightSource> source_;  // kept while weights are used from the mapping, longer than the device
-    std::unique_ptr<Device> device_;
-    ModelConfig config_;
-    std::vector<DeviceBuffer> owned_;
-    std::unique_ptr<Model> model_;
-    Activations activations_;
-    StepBuffers step_;
     std::map<Phase, std::unique_ptr<Program>> bodies_;
     std::map<TailKey, std::unique_ptr<Program>> tails_;
     std::unique_ptr<Program> copies_;
-    MemoryUse memory_;
-    std::uint32_t context_ = 0, chunk_ = 0;
+    std::uint32_t chunk_ = 0;
     std::uint64_t page_bytes_ = 0;
     std::unique_ptr<PagePool> pool_;
     std::vector<Sequence> sequences_;
-    std::atomic<bool> cancelled_{false};
 };
 
 }  // namespace akunu

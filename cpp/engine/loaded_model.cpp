@@ -1,0 +1,41 @@
+#include "engine/loaded_model.h"
+
+#include <algorithm>
+#include <string>
+
+#include "core/error.h"
+
+namespace akunu {
+
+LoadedModel::LoadedModel(std::shared_ptr<Device> device, ModelConfig config, std::shared_ptr<WeightSource> source,
+                         std::uint32_t context, const Progress& progress)
+    : source_(std::move(source)),
+      device_(std::move(device)),
+      config_(std::move(config)),
+      context_(context ? context : std::min(config_.context_length, kDefaultContext)) {
+    if (context_ > config_.context_length) {
+        throw InvalidArgumentError("context " + std::to_string(context_) + " is more than the model's " +
+                                   std::to_string(config_.context_length));
+    }
+    Loader loader(*device_, *source_, progress);
+    model_ = std::make_unique<Model>(config_, loader);
+    loader.finish();
+    memory_.weights = loader.owned_bytes();
+    memory_.weights_mapped = loader.mapped_bytes();
+    owned_ = loader.take_memory();
+    if (memory_.weights_mapped == 0) source_.reset();
+}
+
+Binding LoadedModel::own(std::uint64_t bytes, std::uint64_t MemoryUse::* purpose, MemoryKind kind) {
+    owned_.emplace_back(*device_, std::max<std::uint64_t>(bytes, 64), kind);
+    memory_.*purpose += bytes;
+    return owned_.back().at();
+}
+
+void LoadedModel::allocate_activations(std::uint32_t rows) {
+    model_->reserve(*device_, activations_, context_);
+    memory_.scratch += activations_.allocate(*device_, rows);
+    model_->upload_frequencies(*device_);
+}
+
+}  // namespace akunu

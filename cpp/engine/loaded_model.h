@@ -1,0 +1,63 @@
+// LoadedModel: a model on a device: its weights, the buffers between its commands, and what they take. What engines of
+// every kind have in common.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/device.h"
+#include "core/model.h"
+#include "core/weight_source.h"
+#include "plan/model.h"
+
+namespace akunu {
+
+// Bytes by purpose.
+struct MemoryUse {
+    std::uint64_t weights = 0, weights_mapped = 0, kv_cache = 0, scratch = 0;
+};
+
+constexpr std::uint32_t kDefaultContext = 4096;
+
+constexpr std::uint32_t pages_for(std::uint32_t positions) { return (positions + kPagePositions - 1) / kPagePositions; }
+
+class LoadedModel {
+  public:
+    LoadedModel(const LoadedModel&) = delete;
+    LoadedModel& operator=(const LoadedModel&) = delete;
+
+    const ModelConfig& config() const { return config_; }
+    const Device& device() const { return *device_; }
+    // Tokens of a text at most.
+    std::uint32_t context() const { return context_; }
+    MemoryUse memory() const { return memory_; }
+
+    // Ends the replay that runs, or the next. May be called at any time.
+    void cancel() { cancelled_ = true; }
+
+  protected:
+    // `context` 0: the model's, at most kDefaultContext.
+    LoadedModel(std::shared_ptr<Device> device, ModelConfig config, std::shared_ptr<WeightSource> source,
+                std::uint32_t context, const Progress& progress);
+    ~LoadedModel() = default;
+
+    Binding own(std::uint64_t bytes, std::uint64_t MemoryUse::* purpose, MemoryKind kind = MemoryKind::kShared);
+    // What the model's blocks need between their commands, for tables of up to `rows` rows.
+    void allocate_activations(std::uint32_t rows);
+    PlanContext plan() const { return {*device_, config_, activations_, step_}; }
+
+    std::shared_ptr<WeightSource> source_;  // kept while weights are used from the mapping, longer than the device
+    std::shared_ptr<Device> device_;
+    const ModelConfig config_;
+    std::vector<DeviceBuffer> owned_;
+    std::unique_ptr<Model> model_;
+    Activations activations_;
+    StepBuffers step_;
+    MemoryUse memory_;
+    std::uint32_t context_ = 0;
+    std::atomic<bool> cancelled_{false};
+};
+
+}  // namespace akunu
