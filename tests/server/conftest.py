@@ -16,6 +16,7 @@ import uvicorn
 from akunu.server import ModelSpec, Settings, create_app
 from akunu.server.run import listen
 from akunu.server.texts import Server
+from encoders import wordpiece
 
 EMBER = ModelSpec(name="ember", path="ember", aliases=("gpt-*",), preload=True, threads=1)
 
@@ -74,9 +75,19 @@ def wait_until(condition, seconds: float = 30) -> None:
 
 
 @pytest.fixture(scope="session")
-def served() -> Iterator[Served]:
-    """A server of ember with the default settings, for all tests that leave it as it was."""
-    with serving() as found:
+def encoders(tmp_path_factory: pytest.TempPathFactory) -> list[ModelSpec]:
+    """A model that makes vectors, and one that scores documents; both are tiny and know nothing."""
+    kinds = {"vectors": "bert", "scores": "bert_rank"}
+    return [
+        ModelSpec(name=name, path=str(wordpiece.write_model(model, tmp_path_factory.mktemp(name))), threads=1)
+        for name, model in kinds.items()
+    ]
+
+
+@pytest.fixture(scope="session")
+def served(encoders: list[ModelSpec]) -> Iterator[Served]:
+    """A server with the default settings, for all tests that leave it as it was."""
+    with serving(EMBER, *encoders) as found:
         yield found
 
 

@@ -21,6 +21,8 @@ GOOD = {
     "/tokenize": {"model": "ember", "text": "Hi"},
     "/detokenize": {"model": "ember", "tokens": [5]},
     "/apply-template": CHAT,
+    "/v1/embeddings": {"model": "vectors", "input": "Hi"},
+    "/v1/rerank": {"model": "scores", "query": "Hi", "documents": ["Hello"]},
 }
 WORDS = ("ember", "user", "tool", "auto", "required", "function", "text", "<|im_end|>", "\udc00", "\x00")
 KEYS = ("type", "role", "content", "name", "function", "text", "id", "input")

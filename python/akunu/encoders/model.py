@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from akunu.encoders.modules import Modules
 from akunu.errors import AkunuError, ContextLengthError, InvalidArgumentError, UnsupportedError
 from akunu.model import Model, Prompt
 from akunu.options import Limit
+from akunu.scheduling import ModelStats
 from akunu.tokenizer import Segment, Tokenizer
 
 __all__ = ["EmbeddingModel", "Output"]
@@ -89,6 +91,7 @@ class EmbeddingModel(Model):
         self._settings: EncoderConfig = config.encoder
         self._modules = modules
         self._calls = threading.Lock()
+        self._totals: Counter[str] = Counter()
 
     @property
     def dimensions(self) -> int:
@@ -234,6 +237,11 @@ class EmbeddingModel(Model):
         scores = made[:, 0] - made[:, 1] if self.dimensions == 2 else made[:, 0]
         return [float(score) for score in (scores if raw else 1.0 / (1.0 + np.exp(-scores)))]
 
+    def stats(self) -> ModelStats:
+        """Counts since the model was loaded: `prompts` and `prompt_tokens` of what was run, and `steps`."""
+        self._check_open()
+        return ModelStats(**self._totals)
+
     def cancel(self) -> None:
         """End the call that runs, from any thread: it raises `AkunuError`."""
         self._encoder.cancel()
@@ -303,6 +311,13 @@ class EmbeddingModel(Model):
         """float32 [n, dimensions] of the texts that `make` gives, by their numbers."""
         cut = 0
         parts = [np.empty((0, self.dimensions), np.float32)]
+        start = 0
+
+        def report(done: int) -> None:
+            self._totals["steps"] += 1
+            if progress is not None:
+                progress(start + done, n)
+
         for start in range(0, n, _BATCH):
             texts = []
             for i in range(start, min(n, start + _BATCH)):
@@ -318,9 +333,10 @@ class EmbeddingModel(Model):
                     rows = rows.cut(self.context)
                     cut += 1
                 texts.append((rows.ids, rows.second))
-            report = None if progress is None else lambda done, start=start: progress(start + done, n)
             with self._turn():
                 parts.append(self._encoder.encode(texts, report))
+                self._totals["prompts"] += len(texts)
+                self._totals["prompt_tokens"] += sum(ids.size for ids, _ in texts)
         if cut:
             warnings.warn(f"{cut} of {n} texts were cut to {self.context} tokens", stacklevel=3)
         return np.concatenate(parts)

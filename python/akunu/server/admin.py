@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from akunu.server.errors import ApiError
 from akunu.server.fields import Fields, read_fields
+from akunu.server.kinds import TEXT, kind_of
 from akunu.server.models import Entry
 from akunu.server.replies import json_response
 from akunu.server.texts import Server
@@ -54,6 +55,7 @@ def _state(entry: Entry) -> dict[str, Any]:
         "aliases": entry.spec.aliases,
         "path": entry.spec.path,
         "loaded": model is not None,
+        "kind": None if model is None else kind_of(model).name,
         "requests": entry.users,
         "texts": entry.queued,
         "memory": None if model is None else asdict(model.memory),
@@ -71,6 +73,7 @@ def _engine(entry: Entry) -> dict[str, Any]:
     stats = model.stats()
     return {
         "id": entry.spec.name,
+        "kind": kind_of(model).name,
         "device": model.device,
         "context": model.context,
         "parallel": stats.parallel,
@@ -97,7 +100,7 @@ async def table(request: Request) -> Response:
     name = request.query_params.get("model")
     if name is None:
         raise ApiError(400, "model: missing; /admin/table?model=NAME", param="model")
-    async with server.models.use(name) as entry:
+    async with server.models.use(name, TEXT) as entry:
         commands = await asyncio.to_thread(entry.loaded.profile)
     return json_response(
         {

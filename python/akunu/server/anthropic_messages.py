@@ -17,6 +17,7 @@ from akunu.server.blocks import Block, Blocks
 from akunu.server.conversations import Turn, answers, finish_reason, prompt_ids
 from akunu.server.errors import error_body
 from akunu.server.fields import read_fields
+from akunu.server.kinds import TEXT
 from akunu.server.replies import json_response, new_id
 from akunu.server.sse import EventStream, event, unless_gone
 from akunu.server.texts import Asked, Server
@@ -55,7 +56,7 @@ async def count_tokens(request: Request) -> Response:
     server: Server = request.app.state.server
     fields = await read_fields(request, CountRequest)
     turn, _ = fields.turn()
-    async with server.models.use(fields.model) as entry:
+    async with server.models.use(fields.model, TEXT) as entry:
         ids = await asyncio.to_thread(prompt_ids, entry.loaded, turn)
     return json_response({"input_tokens": len(ids)})
 

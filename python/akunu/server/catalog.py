@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -28,12 +28,14 @@ class ModelSpec(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields
     kv_dtype: str = "f16"
     parallel: int = 8
     kv_memory: int | None = None
+    task: Literal["rerank"] | None = None
+    """"rerank": a chat model such as Qwen3-Reranker's scores documents."""
     chat_template: str | None = None
     """The name of a common chat format, for a file without a template."""
 
     def load_arguments(self) -> dict[str, Any]:
         """Keyword arguments of `akunu.load`."""
-        names = ("device", "context", "threads", "kv_dtype", "parallel", "kv_memory")
+        names = ("device", "context", "threads", "kv_dtype", "parallel", "kv_memory", "task")
         return {name: getattr(self, name) for name in names}
 
 

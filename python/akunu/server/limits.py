@@ -12,7 +12,7 @@ from starlette.types import Message, Receive
 from akunu.server.errors import ApiError
 from akunu.server.models import Entry
 
-__all__ = ["RateLimit", "limited", "queue_place", "too_large"]
+__all__ = ["RateLimit", "limited", "queue_place", "too_large", "too_long"]
 
 _FORGET: Final = 1000
 """Clients known at a time before those whose allowance is full again are forgotten."""
@@ -64,6 +64,13 @@ class RateLimit:
 def too_large(most: int) -> ApiError:
     """A body has more than `most` bytes."""
     return ApiError(413, f"the body has more than {most} bytes, the limit of this server")
+
+
+def too_long(seconds: float) -> ApiError:
+    """A request takes more than `seconds`."""
+    return ApiError(
+        504, f"the request takes longer than {seconds:g} s, the limit of this server", code="timeout"
+    )
 
 
 def limited(receive: Receive, most: int) -> Receive:

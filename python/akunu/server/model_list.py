@@ -8,6 +8,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from akunu.server.kinds import kind_of
 from akunu.server.models import Entry
 from akunu.server.replies import json_response
 from akunu.server.texts import Server
@@ -42,5 +43,5 @@ def _card(server: Server, entry: Entry, name: str) -> dict[str, Any]:
         "loaded": entry.model is not None,
     }
     if entry.model is not None:
-        card["context"] = entry.model.context
+        card |= {"context": entry.model.context, "kind": kind_of(entry.model).name}
     return card

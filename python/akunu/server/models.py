@@ -17,9 +17,9 @@ from akunu import load
 from akunu.chat import ChatTemplate
 from akunu.errors import AkunuError, InvalidArgumentError
 from akunu.loading import find_model
-from akunu.model import Model
 from akunu.server.catalog import ModelSpec
 from akunu.server.errors import ApiError
+from akunu.server.kinds import Held, Kind, kind_of
 
 __all__ = ["Entry", "Registry"]
 
@@ -38,7 +38,7 @@ class Entry:
     """A model that may be asked for, loaded or not."""
 
     spec: ModelSpec
-    model: Model | None = None
+    model: Held | None = None
     users: int = 0
     """Requests that use it; it is not unloaded under them."""
     queued: int = 0
@@ -58,6 +58,8 @@ class Entry:
     generated: int = 0
     measured_at: float = 0.0
     changing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    calls: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held by the call that runs, of those that come one at a time."""
 
     @contextmanager
     def wanted(self) -> Iterator[None]:
@@ -89,8 +91,8 @@ class Entry:
         self.generated, self.measured_at = generated, now
 
     @property
-    def loaded(self) -> Model:
-        """The model, for one who uses the entry."""
+    def loaded(self) -> Any:
+        """The model, for one who uses the entry: of the kind that `Registry.use` was asked for."""
         assert self.model is not None
         return self.model
 
@@ -140,18 +142,32 @@ class Registry:
         )
 
     @asynccontextmanager
-    async def use(self, name: str) -> AsyncIterator[Entry]:
+    async def use(self, name: str, *kinds: Kind) -> AsyncIterator[Entry]:
         """A model for one request: loaded, and kept while the request lasts.
+
+        Parameters
+        ----------
+        name
+            Its name, or an alias.
+        kinds
+            What it may be; none: anything.
 
         Raises
         ------
         ApiError
-            404: there is no such model; 503: no room for it now, or it cannot be loaded.
+            404: there is no such model; 503: no room for it now, or it cannot be loaded; 400: it is of
+            another kind.
         """
         entry = self.find(name)
         entry.users += 1
         try:
             await self.load(entry)
+            found = kind_of(entry.loaded)
+            if kinds and found not in kinds:
+                raise ApiError(
+                    400, f"model: {entry.spec.name} is {found.name}, for {found.routes}; expected "
+                    + " or ".join(kind.name for kind in kinds), param="model", code="wrong_model",
+                )  # fmt: skip
             yield entry
         finally:
             entry.users -= 1
@@ -185,7 +201,7 @@ class Registry:
     async def _load(self, entry: Entry) -> None:
         spec = entry.spec
 
-        def work() -> tuple[Model, int]:
+        def work() -> tuple[Held, int]:
             model = load(spec.path, progress=False, **spec.load_arguments())
             if spec.chat_template is not None:
                 model.chat_template = ChatTemplate.named(spec.chat_template, model.tokenizer)

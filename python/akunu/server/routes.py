@@ -12,6 +12,7 @@ from starlette.responses import Response
 from akunu.server.admin import ModelName, engine, load, models, table, unload
 from akunu.server.anthropic_fields import CountRequest, MessagesRequest
 from akunu.server.anthropic_messages import count_tokens, messages
+from akunu.server.embeddings import EmbeddingRequest, embeddings
 from akunu.server.fields import Fields
 from akunu.server.health import health, ready
 from akunu.server.metrics import metrics
@@ -21,6 +22,7 @@ from akunu.server.openai_completions import CompletionRequest, completions
 from akunu.server.openai_responses import delete_response, get_response, responses
 from akunu.server.openai_responses_fields import ResponsesRequest
 from akunu.server.openapi import document
+from akunu.server.rerank import RerankRequest, rerank
 from akunu.server.tokens import (
     DetokenizeRequest,
     TemplateRequest,
@@ -56,6 +58,8 @@ ENDPOINTS: Final = (
     Endpoint("DELETE", "/v1/responses/{id}", delete_response, "Forget a stored response"),
     Endpoint("POST", "/v1/messages", messages, "Anthropic's messages", MessagesRequest),
     Endpoint("POST", "/v1/messages/count_tokens", count_tokens, "Tokens of a request", CountRequest),
+    Endpoint("POST", "/v1/embeddings", embeddings, "Vectors of texts", EmbeddingRequest),
+    Endpoint("POST", "/v1/rerank", rerank, "Documents by their relevance for a query", RerankRequest),
     Endpoint("GET", "/v1/models", list_models, "The models"),
     Endpoint("GET", "/v1/models/{name:path}", one_model, "One model"),
     Endpoint("POST", "/tokenize", tokenize, "Token ids of a text", TokenizeRequest),

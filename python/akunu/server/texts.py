@@ -13,8 +13,8 @@ from starlette.requests import Request
 
 from akunu.generation import Completion, Piece
 from akunu.model import Model
-from akunu.server.errors import ApiError
-from akunu.server.limits import queue_place
+from akunu.server.kinds import TEXT
+from akunu.server.limits import queue_place, too_long
 from akunu.server.metrics import Meters, TextMeter
 from akunu.server.models import Entry, Registry
 from akunu.server.settings import Settings
@@ -79,7 +79,8 @@ class Text:
     @property
     def model(self) -> Model:
         """What writes it."""
-        return self._entry.loaded
+        model: Model = self._entry.loaded
+        return model
 
     @property
     def completion(self) -> Completion:
@@ -127,10 +128,7 @@ class Text:
                 async with asyncio.timeout(self._deadline - time.monotonic()):
                     return await anext(stream, None)
         except TimeoutError as error:
-            raise ApiError(
-                504, f"the request takes longer than {self._limit:g} s, the limit of this server",
-                code="timeout",
-            ) from error  # fmt: skip
+            raise too_long(self._limit) from error
 
     def _count(self) -> None:
         completion, asked = self.completion, self._asked
@@ -165,7 +163,7 @@ async def texts(
         There is no such model, no room in its queue, or an argument is wrong.
     """
     seed = options.get("seed")
-    async with server.models.use(name) as entry:
+    async with server.models.use(name, TEXT) as entry:
         asked.model = entry.spec.name
         with queue_place(entry, len(starts), server.settings.max_queue):
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, Final
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from akunu.server.conversations import prepared
 from akunu.server.fields import Fields, read_fields
+from akunu.server.kinds import EMBEDDING, RERANKER, TEXT
 from akunu.server.openai_fields import ChatMessage, chat_tools, plain_messages
 from akunu.server.replies import json_response
 from akunu.server.texts import Server
@@ -22,6 +23,9 @@ __all__ = [
     "detokenize",
     "tokenize",
 ]
+
+
+WITH_TOKENS: Final = (TEXT, EMBEDDING, RERANKER)
 
 
 class TokenizeRequest(Fields):
@@ -52,7 +56,7 @@ async def tokenize(request: Request) -> Response:
     """The token ids of a text; what looks like a control token in it is text."""
     server: Server = request.app.state.server
     fields = await read_fields(request, TokenizeRequest)
-    async with server.models.use(fields.model) as entry:
+    async with server.models.use(fields.model, *WITH_TOKENS) as entry:
         ids = await asyncio.to_thread(entry.loaded.tokenize, fields.text, add_special=fields.add_special)
         return json_response({"tokens": ids, "count": len(ids), "max_model_len": entry.loaded.context})
 
@@ -61,7 +65,7 @@ async def detokenize(request: Request) -> Response:
     """The text of token ids."""
     server: Server = request.app.state.server
     fields = await read_fields(request, DetokenizeRequest)
-    async with server.models.use(fields.model) as entry:
+    async with server.models.use(fields.model, *WITH_TOKENS) as entry:
         return json_response({"text": await asyncio.to_thread(entry.loaded.detokenize, fields.tokens)})
 
 
@@ -71,7 +75,7 @@ async def apply_template(request: Request) -> Response:
     fields = await read_fields(request, TemplateRequest)
     messages = prepared(plain_messages(fields.messages))
     tools, _ = chat_tools(fields.tools)
-    async with server.models.use(fields.model) as entry:
+    async with server.models.use(fields.model, TEXT) as entry:
         template = entry.loaded.chat_template
 
         def work() -> dict[str, Any]:

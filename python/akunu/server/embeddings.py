@@ -1,0 +1,89 @@
+"""Vectors of texts: `/v1/embeddings`, OpenAI's."""
+
+from __future__ import annotations
+
+import base64
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
+from starlette.requests import Request
+from starlette.responses import Response
+
+from akunu.encoders.model import EmbeddingModel
+from akunu.model import Prompt
+from akunu.server.calls import Check, call
+from akunu.server.errors import ApiError
+from akunu.server.fields import Fields, read_fields
+from akunu.server.kinds import EMBEDDING
+from akunu.server.replies import json_response
+from akunu.server.sse import unless_gone
+from akunu.server.texts import Asked, Server
+
+__all__ = ["EmbeddingRequest", "embeddings"]
+
+
+class EmbeddingRequest(Fields):
+    """What `/v1/embeddings` understands: OpenAI's fields, and extensions."""
+
+    model: str
+    input: str | list[str | int | list[int]]
+    encoding_format: Literal["float", "base64"] | None = None
+    dimensions: Annotated[int, Meta(ge=1)] | None = None
+    user: str | None = None
+    # Extensions.
+    prompt: str | None = None
+    truncate: bool | None = None
+
+    def texts(self) -> list[Prompt]:
+        """Each input, as a text or as token ids."""
+        given = [self.input] if isinstance(self.input, str) else self.input
+        ids = [each for each in given if isinstance(each, int)]
+        texts: list[Prompt] = [ids] if ids else [each for each in given if not isinstance(each, int)]
+        if not given or (ids and len(ids) < len(given)):
+            raise ApiError(
+                400, "input: expected a text, token ids, or one or more of either", param="input",
+                code="invalid_value",
+            )  # fmt: skip
+        return texts
+
+
+async def embeddings(request: Request) -> Response:
+    """A vector for each input."""
+    fields = await read_fields(request, EmbeddingRequest)
+    return json_response(await unless_gone(request, _answer(request, fields)))
+
+
+async def _answer(request: Request, fields: EmbeddingRequest) -> dict[str, Any]:
+    server: Server = request.app.state.server
+    asked = Asked.of(request)
+    texts = fields.texts()
+    async with server.models.use(fields.model, EMBEDDING) as entry:
+        asked.model = entry.spec.name
+        model: EmbeddingModel = entry.loaded
+
+        def work(check: Check) -> tuple[list[Any], int]:
+            before = model.stats().prompt_tokens  # calls come one at a time
+            vectors = model.embed(
+                texts,
+                prompt=fields.prompt,
+                dimensions=fields.dimensions,
+                truncate=bool(fields.truncate),
+                progress=check,
+            )
+            if fields.encoding_format == "base64":
+                data = [base64.b64encode(vector.astype("<f4").tobytes()).decode() for vector in vectors]
+            else:
+                data = vectors.tolist()
+            return data, model.stats().prompt_tokens - before
+
+        vectors, tokens = await call(server, asked, entry, work)
+    server.meters.prompt_tokens.labels(asked.model).inc(tokens)
+    asked.prompt_tokens = tokens
+    return {
+        "object": "list",
+        "model": fields.model,
+        "data": [
+            {"object": "embedding", "index": i, "embedding": vector} for i, vector in enumerate(vectors)
+        ],
+        "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
+    }

@@ -1,0 +1,78 @@
+"""The kinds of models that a server holds, and which routes take which."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from akunu.encoders.model import EmbeddingModel
+from akunu.memory import Memory
+from akunu.model import Model
+from akunu.scheduling import ModelStats
+
+__all__ = ["EMBEDDING", "KINDS", "RERANKER", "TEXT", "Held", "Kind", "kind_of"]
+
+
+class Held(Protocol):
+    """What the server needs of a model of any kind."""
+
+    @property
+    def device(self) -> str:
+        """Name of the device that it runs on."""
+
+    @property
+    def context(self) -> int:
+        """Most tokens of a text."""
+
+    @property
+    def memory(self) -> Memory:
+        """Bytes that it uses."""
+
+    def stats(self) -> ModelStats:
+        """What it has done; its `steps` grow while it gets on."""
+
+    def cancel(self) -> None:
+        """End what runs."""
+
+    def close(self) -> None:
+        """Free its memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of model.
+
+    Attributes
+    ----------
+    name : str
+        What such a model is.
+    routes : str
+        Where requests for it go.
+    has : callable
+        Whether a model is of this kind.
+    """
+
+    name: str
+    routes: str
+    has: Callable[[object], bool]
+
+
+def _makes_vectors(model: object, task: str) -> bool:
+    encoder = model.config.encoder if isinstance(model, EmbeddingModel) else None
+    return encoder is not None and encoder.task == task
+
+
+EMBEDDING: Final = Kind("an embedding model", "/v1/embeddings", lambda model: _makes_vectors(model, "embed"))
+RERANKER: Final = Kind("a reranker", "/v1/rerank", lambda model: _makes_vectors(model, "rank"))
+TEXT: Final = Kind(
+    "a text model", "/v1/chat/completions and /v1/completions",
+    lambda model: isinstance(model, Model) and not isinstance(model, EmbeddingModel),
+)  # fmt: skip
+
+KINDS: Final = (TEXT, EMBEDDING, RERANKER)
+
+
+def kind_of(model: Held) -> Kind:
+    """The kind of a loaded model."""
+    return next(kind for kind in KINDS if kind.has(model))
