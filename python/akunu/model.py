@@ -319,6 +319,8 @@ class Model(Chatting):
         ids = self._prompt_ids(prompt)
         request = resolve(options, self.sampling, self.config.vocab_size)
         constraint = None if request.structure is None else self._forms.constraint(request.structure)
+        if reading is not None and reading.budget is not None:
+            constraint = self._forms.thinking(reading.budget, constraint)
         visible = reading.visible if reading else frozenset[int]()
         generation = Generation(self._scheduler, self._tokenizer, ids, request, visible, constraint)
         stream = Stream(self, generation, reading)

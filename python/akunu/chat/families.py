@@ -9,7 +9,7 @@ import secrets
 import string
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from akunu.chat.calls import (
     Form,
@@ -26,6 +26,9 @@ from akunu.chat.parser import OutputParser
 from akunu.chat.tools import Tools
 from akunu.errors import InvalidArgumentError
 from akunu.structured.tags import StructuralTag
+
+if TYPE_CHECKING:
+    from akunu.structured.thinking import ThinkingBudget
 
 __all__ = ["FAMILIES", "Family", "family_of"]
 
@@ -53,6 +56,8 @@ class Family:
         How calls of tools are written; None where there is no such thing.
     reasoning : tuple of (str, str)
         What reasoning begins and ends with.
+    closing : str
+        What ends reasoning that has to end, and begins the content; empty: the mark, on a line of its own.
     opening : str
         What content begins with, where it is not simply written.
     tokens : tuple of str
@@ -67,6 +72,7 @@ class Family:
     signs: tuple[str, ...] = ()
     form: Form | None = None
     reasoning: tuple[str, str] = ("<think>", "</think>")
+    closing: str = ""
     opening: str = ""
     tokens: tuple[str, ...] = ()
     layout: Callable[[OutputParser], Steps[None]] = in_order
@@ -92,6 +98,13 @@ class Family:
     def opens_reasoning(self, prompt: str) -> bool:
         """Whether a prompt ends within the reasoning, which the answer then goes on with."""
         return prompt.rstrip().endswith(self.reasoning[0])
+
+    def thinking_budget(self, tokens: int, opened: bool) -> ThinkingBudget:
+        """Reasoning of so many tokens at most; `opened`: the prompt ends within it."""
+        from akunu.structured.thinking import ThinkingBudget
+
+        begin, end = self.reasoning
+        return ThinkingBudget(tokens, begin, end, self.closing or f"\n{end}\n\n", opened)
 
     def tool_tag(
         self, tools: Sequence[Mapping[str, Any]], choice: str = "auto", parallel: bool = True
@@ -149,6 +162,8 @@ FAMILIES: Final = (
         tokens=(
             "<|start|>", "<|channel|>", "<|constrain|>", "<|message|>", "<|end|>", "<|call|>", "<|return|>",
         ),
+        reasoning=("<|channel|>analysis<|message|>", "<|end|>"),
+        closing="<|end|><|start|>assistant<|channel|>final<|message|>",
         opening="<|channel|>final<|message|>",
         layout=channels,
     ),
@@ -163,6 +178,7 @@ FAMILIES: Final = (
             json=False,
         ),
         reasoning=("<|channel>thought", "<channel|>"),
+        closing="<channel|>",
         tokens=("<|channel>", "<|tool_call>", '<|"|>', "<tool_call|>"),
     ),
     Family(

@@ -59,6 +59,10 @@ class Reader:
         if not isinstance(tools, list | tuple) or not all(isinstance(tool, Mapping) for tool in tools):
             raise InvalidArgumentError("tools: expected a list of mappings")
         copied: list[Any] = self._copy(tools, "tools", self._limits.depth)
+        for tool in copied:  # `strict` is for the one who reads the answer
+            function = tool.get("function", tool)
+            if isinstance(function, dict):
+                function.pop("strict", None)
         return copied or None
 
     def variables(self, variables: object) -> dict[str, Any]:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from akunu.chat.reading import Reading
-from akunu.chat.switches import thinking_variables
+from akunu.chat.switches import effort_budget, thinking_variables
 from akunu.chat.template import ChatTemplate
 from akunu.chat.tools import Tools
 from akunu.errors import InvalidArgumentError
-from akunu.options import GenerationOptions
+from akunu.options import GenerationOptions, Limit
 from akunu.structured.structure import ARGUMENTS
 from akunu.structured.tags import StructuralTag, Tag
 
@@ -35,8 +36,10 @@ class ChatOptions(GenerationOptions, total=False):
     thinking : bool | None
         Let a model that can think before it answers do so, or not; None: as its template has it.
     reasoning_effort : str | None
-        How much it thinks: "low", "medium" or "high" where the template knows these words; "none" is
-        `thinking=False`.
+        How much it thinks: "low", "medium" or "high" where the template knows these words, else a
+        `thinking_budget` (`akunu.chat.switches.EFFORTS`); "none" is `thinking=False`.
+    thinking_budget : int | None
+        Most tokens of reasoning; when they are used up, the reasoning is closed and the answer goes on.
     template_variables : Mapping[str, Any] | None
         More variables for the template.
     """
@@ -46,6 +49,7 @@ class ChatOptions(GenerationOptions, total=False):
     parallel_tool_calls: bool | None
     thinking: bool | None
     reasoning_effort: str | None
+    thinking_budget: int | None
     template_variables: Mapping[str, Any] | None
 
 
@@ -63,9 +67,15 @@ def prepare(
     tools = rest.pop("tools", None) or None
     choice = rest.pop("tool_choice", None) or "auto"
     parallel = rest.pop("parallel_tool_calls", None) is not False
-    variables: Any = thinking_variables(
-        template.sources.values(), rest.pop("thinking", None), rest.pop("reasoning_effort", None)
-    )
+    sources, effort = template.sources.values(), rest.pop("reasoning_effort", None)
+    variables: Any = thinking_variables(sources, rest.pop("thinking", None), effort, template.reasons)
+    tokens = rest.pop("thinking_budget", None)
+    if tokens is None:
+        tokens = effort_budget(sources, effort)
+    elif not template.reasons:
+        raise InvalidArgumentError("thinking_budget: models with this chat template do not think first")
+    else:
+        tokens = Limit(int, 0, math.inf).check("thinking_budget", tokens)
     given = rest.pop("template_variables", None)
     if given is not None:
         variables = {**variables, **given} if isinstance(given, Mapping) else given  # refused by `render`
@@ -94,7 +104,9 @@ def prepare(
         rest["structural_tag"] = tag
     elif any(rest.get(name) for name in ARGUMENTS):
         thinks = False  # an expression or a grammar holds from the start
-    reading = Reading(family, tools, thinks, template.visible_ids)
+        tokens = None
+    budget = None if tokens is None else family.thinking_budget(tokens, thinks)
+    reading = Reading(family, tools, thinks, template.visible_ids, budget)
     generation: GenerationOptions = rest  # type: ignore[assignment]  # `resolve` checks what is left
     return template.encode_segments(segments), generation, reading
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from akunu.chat.deltas import message_of
 from akunu.chat.families import Family
 from akunu.chat.parser import OutputParser
 from akunu.chat.tools import Tools
 from akunu.generation import Piece
+
+if TYPE_CHECKING:
+    from akunu.structured.thinking import ThinkingBudget
 
 __all__ = ["Reading"]
 
@@ -28,6 +31,8 @@ class Reading:
         Whether the prompt ends within the reasoning.
     visible
         Ids of the control tokens that the answer's text has to show.
+    budget
+        How much it may think; None: as much as it likes.
     """
 
     def __init__(
@@ -36,8 +41,10 @@ class Reading:
         tools: Sequence[Mapping[str, Any]] | None,
         thinking: bool,
         visible: frozenset[int],
+        budget: ThinkingBudget | None = None,
     ) -> None:
         self.visible = visible
+        self.budget = budget
         self._family = family
         self._tools = Tools(tools)
         self._thinking = thinking

@@ -3,20 +3,36 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from akunu.errors import InvalidArgumentError
 
-__all__ = ["SWITCHES", "thinking_variables"]
+__all__ = ["EFFORTS", "SWITCHES", "effort_budget", "switches", "thinking_variables"]
 
 SWITCHES: Final = ("enable_thinking", "thinking")
 """Variables that let a model think or not (Qwen 3, SmolLM 3, Gemma 4; DeepSeek, Granite)."""
 
+EFFORTS: Final[Mapping[str, int]] = {"minimal": 512, "low": 1024, "medium": 4096}
+"""Tokens of reasoning for a word that the template does not know; for others, as many as the model likes."""
+
 _EFFORT: Final = "reasoning_effort"
 
 
-def thinking_variables(sources: Iterable[str], thinking: bool | None, effort: str | None) -> dict[str, Any]:
+def switches(sources: Iterable[str]) -> list[str]:
+    """Those of the `SWITCHES` that templates have."""
+    sources = list(sources)
+    return [name for name in SWITCHES if _mentions(sources, name)]
+
+
+def effort_budget(sources: Iterable[str], effort: str | None) -> int | None:
+    """The tokens of reasoning that an effort stands for; None: no limit, or the template sees to it."""
+    return None if effort is None or _mentions(sources, _EFFORT) else EFFORTS.get(effort)
+
+
+def thinking_variables(
+    sources: Iterable[str], thinking: bool | None, effort: str | None, reasons: bool = False
+) -> dict[str, Any]:
     """The template's variables for what is wanted.
 
     Parameters
@@ -25,6 +41,8 @@ def thinking_variables(sources: Iterable[str], thinking: bool | None, effort: st
         The templates.
     thinking, effort
         As in `ChatOptions`.
+    reasons
+        The model thinks without being told to.
 
     Raises
     ------
@@ -41,18 +59,18 @@ def thinking_variables(sources: Iterable[str], thinking: bool | None, effort: st
             raise InvalidArgumentError("reasoning_effort: 'none' contradicts thinking=True; give one of them")
         thinking, effort = False, None
     variables: dict[str, Any] = {}
-    found = [name for name in SWITCHES if _mentions(sources, name)]
+    found = switches(sources)
     if effort is not None:
         if _mentions(sources, _EFFORT):
             variables[_EFFORT] = effort
         elif found and thinking is not False:
             thinking = True
-        else:
+        elif not reasons:
             raise InvalidArgumentError(
-                "reasoning_effort: the model's chat template has neither a variable for it nor a switch"
+                "reasoning_effort: the model's chat template has no variable for it, and no reasoning"
             )
     if thinking is not None:
-        if not found:
+        if not found and not (thinking and reasons):
             raise InvalidArgumentError(
                 "thinking: the model's chat template has no switch for thinking "
                 f"(no variable {' or '.join(SWITCHES)})"

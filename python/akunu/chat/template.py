@@ -19,6 +19,7 @@ from akunu.chat.limits import RenderLimits
 from akunu.chat.marks import Marks, unused_character
 from akunu.chat.messages import Reader
 from akunu.chat.probe import Probe
+from akunu.chat.switches import switches
 from akunu.errors import InvalidArgumentError, TemplateError
 from akunu.tokenizer import Segment, Tokenizer
 
@@ -90,6 +91,12 @@ class ChatTemplate:
         """Control tokens that an answer has to show, because they are marks of the family."""
         tokenizer = self._tokenizer
         return frozenset(i for i in tokenizer.control_ids if tokenizer.token_text(i) in self.family.marks)
+
+    @cached_property
+    def reasons(self) -> bool:
+        """Whether models with this template think before they answer, always or if they are told to."""
+        sources, mark = self.sources.values(), self.family.reasoning[0]
+        return bool(switches(sources)) or any(mark in source for source in sources)
 
     @classmethod
     def from_metadata(cls, metadata: Mapping[str, object], tokenizer: Tokenizer) -> ChatTemplate:

@@ -8,7 +8,8 @@ A step has a budget of rows. Running texts come first, each with a row, then pro
 arrival. Without prompts a step is a chain of tokens, as long as the shortest that its texts would take alone;
 it ends early when somebody comes. Where texts repeat themselves or each other, it is one token and drafts of
 those that follow. Beside a text that has a form it is one token for all: what may come next is known when
-that is drawn. Tokens that the form leaves no choice about are rows of the next step.
+that is drawn, and a chain has no rows that are forced. Tokens that the form leaves no choice about are rows
+of the next step.
 
 A text can be suspended at any time: its tokens are known, its pages stay in the cache as long as there is
 room, and what is drawn depends on seed and position alone. That is what happens to readers that went away,
@@ -310,10 +311,8 @@ class Scheduler:
         steps, drafts = 1, dict[Sequence, list[int]]()
         if writing and not prompts:
             drafts = self._drafts(writing)
-        # A mask holds for one token, and a chain has no rows that are forced.
-        free = all(s.decoding and s.constraint is None for s in writing)
-        if writing and free and not prompts and not drafts:
-            chain = min(s.chain.next for s in writing)
+        if writing and not prompts and not drafts and all(s.decoding for s in writing):
+            chain = min(min(s.chain.next, s.ahead) for s in writing)
             wanted = max(s.limit - len(s.tokens) for s in writing)
             room = min(self._engine.context - s.length for s in writing)
             steps = int(max(1, min(chain, wanted, room)))

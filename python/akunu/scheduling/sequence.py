@@ -130,6 +130,11 @@ class Sequence:
         """More of it should be computed. While its reader wakes up, a text runs one chunk ahead."""
         return len(self.ready) < 2 and not (self.ended or self.cancelled or self.error)
 
+    @property
+    def ahead(self) -> float:
+        """Tokens that may be drawn before its form has to be asked again."""
+        return math.inf if self.constraint is None else self.constraint.ahead
+
     def idle_for(self) -> float:
         """Seconds since something was made ready that is not taken; infinite when it needs no steps."""
         if self.ended or self.cancelled:

@@ -148,6 +148,7 @@ class CountRequest(Fields, kw_only=True):
             "tool_choice": names.get(choice.type, choice.type),
             "parallel_tool_calls": False if choice.disable_parallel_tool_use else None,
             "thinking": modes[self.thinking.type] if self.thinking else None,
+            "thinking_budget": self.thinking.budget_tokens if self.thinking else None,
             "reasoning_effort": config.effort,
         }
         turn = Turn(messages, options)
@@ -267,4 +268,9 @@ def _answer(blocks: Sequence[Block], at: str) -> dict[str, Any]:
 
 
 def _function(tool: Tool) -> dict[str, Any]:
-    return {"name": tool.name, "description": tool.description, "parameters": tool.input_schema}
+    return {
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": tool.input_schema,
+        "strict": tool.strict,
+    }

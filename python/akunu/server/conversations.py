@@ -7,12 +7,9 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import msgspec
-
 from akunu.chat import ChatTemplate
 from akunu.chat.deltas import Delta, Reasoning, ToolCall
 from akunu.chat.options import ChatOptions, prepare
-from akunu.chat.switches import SWITCHES
 from akunu.generation import Completion, Piece
 from akunu.model import Model
 from akunu.server.settings import VOLATILE_LINES
@@ -56,7 +53,7 @@ def prepared(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The messages as chat templates are written for.
 
     Developers are the system; what the system says first is one message, without the lines that agents change
-    at every request (`VOLATILE_LINES`); a call's arguments are an object, not its JSON.
+    at every request (`VOLATILE_LINES`).
     """
     messages = [
         {**message, "role": "system"} if message["role"] == "developer" else message for message in messages
@@ -66,7 +63,7 @@ def prepared(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
         texts = (_without_volatile_lines(message["content"]) for message in messages[:first])
         said = "\n\n".join(text for text in texts if text)
         messages = [*([{"role": "system", "content": said}] if said else []), *messages[first:]]
-    return [_with_objects(message) for message in messages]
+    return messages
 
 
 def _without_volatile_lines(text: str) -> str:
@@ -75,25 +72,9 @@ def _without_volatile_lines(text: str) -> str:
     return text
 
 
-def _with_objects(message: dict[str, Any]) -> dict[str, Any]:
-    if not message.get("tool_calls"):
-        return message
-    calls = []
-    for call in message["tool_calls"]:
-        function = call["function"]
-        try:
-            arguments = msgspec.json.decode(function["arguments"] or "{}")
-        except msgspec.DecodeError:
-            arguments = function["arguments"]  # what a model wrote may be no JSON; it stays what it was
-        calls.append({**call, "function": {**function, "arguments": arguments}})
-    return {**message, "tool_calls": calls}
-
-
 def _settled(template: ChatTemplate, options: dict[str, Any]) -> dict[str, Any]:
     """The options, but for switching thinking off where there is none."""
-    marks = (*SWITCHES, template.family.reasoning[0])
-    thinks = any(mark in source for source in template.sources.values() for mark in marks)
-    if options.get("thinking") is False and not thinks:
+    if options.get("thinking") is False and not template.reasons:
         return {**options, "thinking": None}
     return options
 

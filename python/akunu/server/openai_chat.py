@@ -91,6 +91,7 @@ class ChatRequest(SamplingFields):
     regex: str | None = None
     choice: list[str] | None = None
     chat_template_kwargs: dict[str, Any] | None = None
+    thinking_budget: int | None = None
     # Known, and refused.
     audio: Any = None
     function_call: Any = None
@@ -135,6 +136,7 @@ class ChatRequest(SamplingFields):
             "tool_choice": choice.function.name if isinstance(choice, ToolChoice) else choice,
             "parallel_tool_calls": self.parallel_tool_calls,
             "reasoning_effort": self.reasoning_effort,
+            "thinking_budget": self.thinking_budget,
             "template_variables": self.chat_template_kwargs,
         }
         turn = Turn(plain_messages(self.messages), options, self.n or 1)

@@ -110,11 +110,12 @@ class _ChatTool(Fields):
 
 
 def function_fields(function: Function) -> dict[str, Any]:
-    """What a template is told of a function."""
+    """What the model, and what is read of its answer, are told of a function."""
     return {
         "name": function.name,
         "description": function.description,
         "parameters": function.parameters,
+        "strict": function.strict,
     }
 
 

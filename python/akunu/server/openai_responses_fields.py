@@ -127,6 +127,8 @@ class ResponsesRequest(SamplingFields):
     reasoning: ReasoningConfig | None = None
     top_logprobs: Annotated[int, Meta(ge=0, le=20)] | None = None
     include: list[Literal["message.output_text.logprobs", "reasoning.encrypted_content"]] | None = None
+    # An extension.
+    thinking_budget: int | None = None
     # Labels: they say who asks, not for what.
     user: str | None = None
     metadata: dict[str, str] | None = None
@@ -199,6 +201,7 @@ class ResponsesRequest(SamplingFields):
             "tool_choice": choice.name if isinstance(choice, ChosenTool) else choice,
             "parallel_tool_calls": self.parallel_tool_calls,
             "reasoning_effort": self.reasoning.effort if self.reasoning else None,
+            "thinking_budget": self.thinking_budget,
         }
         turn = Turn(messages, options)
         return turn, warnings

@@ -15,6 +15,7 @@ from akunu.errors import InvalidArgumentError
 from akunu.structured.constraint import Constraint, Form, TaggedText, Watch
 from akunu.structured.gbnf import is_gbnf, lark_of_gbnf, lark_string
 from akunu.structured.json_schema import schema_text
+from akunu.structured.thinking import Thinking, ThinkingBudget
 from akunu.structured.vocabulary import VocabularyView
 
 if TYPE_CHECKING:
@@ -57,6 +58,10 @@ class Compiler:
             if len(self._compiled) > MAX_COMPILED:
                 self._compiled.popitem(last=False)
         return start()
+
+    def thinking(self, budget: ThinkingBudget, form: Constraint | None) -> Constraint:
+        """For a new text that may think so much, and has a form besides if one is given."""
+        return Thinking(self._view, budget, form)
 
     @cached_property
     def _view(self) -> VocabularyView:

@@ -31,6 +31,10 @@ class Constraint(Protocol):
     def exact(self) -> bool:
         """The form is that of all the text, byte by byte."""
 
+    @property
+    def ahead(self) -> float:
+        """Tokens that may be drawn under one mask, at least one: nothing is decided before."""
+
     def mask(self) -> TokenMask | None:
         """The tokens that may come next; None: all. Valid until the next call.
 
@@ -65,6 +69,7 @@ class Form:
     """
 
     exact = True
+    ahead = 1
 
     def __init__(self, view: VocabularyView, start: LLMatcher) -> None:
         self._matcher = start.deep_copy()
@@ -171,6 +176,7 @@ class TaggedText:
     """
 
     exact = False
+    ahead = 1
 
     def __init__(
         self,

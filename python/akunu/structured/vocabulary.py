@@ -53,8 +53,11 @@ class VocabularyView:
             if i < known:
                 self.pieces[i] = CONTROL_MARK + self.pieces[i]
         self.pieces += [b""] * (vocab_size - known)
-        self.grammar_tokens = LLTokenizer(_Encoder(self), eos_token=ends)
+
+    @cached_property
+    def grammar_tokens(self) -> LLTokenizer:
         """The same, for llguidance."""
+        return LLTokenizer(_Encoder(self), eos_token=sorted(self.end_ids))
 
     def encode(self, text: str) -> list[int]:
         """Tokens that spell a text in the middle of another: the usual ones, if they do so byte by byte."""
@@ -108,6 +111,12 @@ class VocabularyView:
         if not ends:
             allowed[list(self.end_ids)] = False
         return np.packbits(allowed, bitorder="little").view(np.uint32)
+
+    def mask_of(self, token: int) -> TokenMask:
+        """This one alone."""
+        mask = np.zeros((self._size + 31) // 32, np.uint32)
+        mask[token // 32] = 1 << token % 32
+        return mask
 
 
 class _Encoder(TokenizerWrapper):

@@ -1,0 +1,57 @@
+"""Thinking over HTTP: how much of it there is, and where it is told from the answer."""
+
+from __future__ import annotations
+
+import anthropic
+import httpx
+import openai
+import pytest
+
+from akunu.chat import ChatTemplate
+
+from .conftest import serving
+
+OPENED = "{% for m in messages %}{{ m.content }}{% endfor %}{{ '<think>' if enable_thinking != false }}"
+HELLO = [{"role": "user", "content": "Hello"}]
+
+
+@pytest.fixture(scope="module")
+def thinker():
+    """A server whose model thinks first."""
+    with serving() as served:
+        served.ember.model.chat_template = ChatTemplate(OPENED, served.ember.model.tokenizer)
+        yield served
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_the_budget_of_anthropics_client_is_what_is_thought(thinker, stream):
+    http = httpx.Client(trust_env=False)
+    client = anthropic.Anthropic(base_url=thinker.url, api_key="any", max_retries=0, http_client=http)
+    fields = {
+        "model": "ember", "max_tokens": 60, "messages": HELLO, "temperature": 1,
+        "thinking": {"type": "enabled", "budget_tokens": 9},
+    }  # fmt: skip
+    if stream:
+        with client.messages.stream(**fields) as events:
+            answer = events.get_final_message()
+    else:
+        answer = client.messages.create(**fields)
+    assert [block.type for block in answer.content][:1] == ["thinking"]
+    assert 1 <= len(thinker.ember.model.tokenize(answer.content[0].thinking)) <= 10
+
+
+@pytest.mark.parametrize("extra", [{"thinking_budget": 9}, {"reasoning_effort": "none"}])
+def test_openais_client_limits_thinking_or_switches_it_off(thinker, extra):
+    http = httpx.Client(trust_env=False)
+    client = openai.OpenAI(base_url=f"{thinker.url}/v1", api_key="any", max_retries=0, http_client=http)
+    answer = client.chat.completions.create(
+        model="ember", messages=HELLO, max_tokens=60, seed=1, extra_body=extra
+    )
+    thought = answer.usage.completion_tokens_details.reasoning_tokens
+    assert (0 < thought <= 9) if "thinking_budget" in extra else thought == 0
+    assert ("reasoning_content" in answer.choices[0].message.model_extra) == ("thinking_budget" in extra)
+
+
+def test_a_budget_is_refused_where_nothing_is_thought(served):
+    answer = served.chat(thinking_budget=5)
+    assert (answer.status_code, answer.json()["error"]["param"]) == (400, "thinking_budget")
