@@ -44,9 +44,13 @@ class Step:
 
     @property
     def reasoning_tokens(self) -> int:
-        """Tokens of the piece, if all that it says is reasoning."""
-        thought = self.deltas and all(isinstance(delta, Reasoning) for delta in self.deltas)
-        return len(self.piece.ids) if self.piece is not None and thought else 0
+        """Tokens of the piece that are reasoning; where it has more than that, those of its text."""
+        thought = "".join(delta.text for delta in self.deltas if isinstance(delta, Reasoning))
+        if self.piece is None or not thought:
+            return 0
+        if thought == self.piece:
+            return len(self.piece.ids)
+        return len(self.text.model.tokenize(thought, add_special=False))
 
 
 def prepared(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
