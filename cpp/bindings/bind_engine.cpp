@@ -25,6 +25,7 @@ namespace akunu {
 namespace {
 
 using IdArray = py::array_t<std::uint32_t, py::array::c_style>;
+using PageArray = py::array_t<std::uint8_t, py::array::c_style>;
 
 class PyEngine : public Exclusive<Engine> {
   public:
@@ -213,6 +214,27 @@ void bind_engine_class(py::module_& m) {
                                                          steps);
             },
             py::arg("slot"), py::arg("rows"), py::arg("steps") = 1, py::arg("drafts") = 0)
+        .def(
+            "read_page",
+            [](PyEngine& e, const IdArray& ids) -> std::optional<PageArray> {
+                const PyEngine::Call call(e);
+                PageArray out(static_cast<py::ssize_t>(call.model().page_use().page_bytes));
+                const std::span tokens(ids.data(), static_cast<std::size_t>(ids.size()));
+                const std::span bytes(out.mutable_data(), static_cast<std::size_t>(out.size()));
+                const bool found = call.run([&](Engine& engine, const Poll&) {
+                    return engine.read_page(tokens, std::as_writable_bytes(bytes));
+                });
+                return found ? std::optional(out) : std::nullopt;
+            },
+            py::arg("ids"))
+        .def(
+            "restore_page",
+            [](PyEngine& e, std::uint32_t slot, const PageArray& page) {
+                const std::span bytes(page.data(), static_cast<std::size_t>(page.size()));
+                return e.call(
+                    [&](Engine& engine, const Poll&) { return engine.restore_page(slot, std::as_bytes(bytes)); });
+            },
+            py::arg("slot"), py::arg("page"))
         .def("forget", [](PyEngine& e) { PyEngine::Call(e).model().forget(); })
         .def(
             "set_mask",

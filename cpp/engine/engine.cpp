@@ -289,6 +289,41 @@ void Engine::truncate(std::uint32_t slot, std::uint32_t n) {
     release_pages(s, pages_for(n));
 }
 
+bool Engine::read_page(std::span<const std::uint32_t> ids, std::span<std::byte> bytes) const {
+    if (ids.empty() || ids.size() % kPagePositions != 0) {
+        throw InvalidArgumentError("a page ends at a multiple of " + std::to_string(kPagePositions) + " tokens, not " +
+                                   std::to_string(ids.size()));
+    }
+    check_page(bytes.size());
+    const std::uint32_t page = pool_->find(ids);
+    if (page == PagePool::kNone) return false;
+    device_->download(page_at(page), bytes);
+    return true;
+}
+
+bool Engine::restore_page(std::uint32_t slot, std::span<const std::byte> bytes) {
+    Sequence& s = opened(slot);
+    check_page(bytes.size());
+    const std::uint32_t index = s.length / kPagePositions, end = (index + 1) * kPagePositions;
+    if (end >= s.known) {
+        throw InvalidArgumentError("slot " + std::to_string(slot) + " has " + std::to_string(s.known) +
+                                   " tokens: a page that ends at " + std::to_string(end) + " leaves none to run");
+    }
+    const std::uint32_t page = pool_->acquire();
+    if (page == PagePool::kNone) return false;
+    release_pages(s, index);  // one that the cache holds a part of
+    add_page(slot, page);
+    device_->upload(page_at(page), bytes);
+    s.length = end;
+    publish(slot, false);
+    return true;
+}
+
+void Engine::check_page(std::size_t bytes) const {
+    if (bytes == page_bytes_) return;
+    throw InvalidArgumentError("a page has " + std::to_string(page_bytes_) + " bytes, not " + std::to_string(bytes));
+}
+
 void Engine::set_mask(std::uint32_t slot, std::span<const std::uint32_t> words) {
     Sequence& s = opened(slot);
     const std::uint32_t n = mask_words(config_.vocab_size);

@@ -86,6 +86,12 @@ class Engine : public LoadedModel {
     void extend(std::uint32_t slot, std::span<const std::uint32_t> ids);
     // Goes back to the first n tokens, which must be in the cache.
     void truncate(std::uint32_t slot, std::uint32_t n);
+    // The contents of a page, all layers of `page_use().page_bytes`: that of the last of `ids`, whole pages that some
+    // text begins with. False when the cache does not hold it.
+    bool read_page(std::span<const std::uint32_t> ids, std::span<std::byte> bytes) const;
+    // The next page of a slot's text as `read_page` gave it, so that its tokens need not be run. False when no page is
+    // left. At least the last known token is still to be run.
+    bool restore_page(std::uint32_t slot, std::span<const std::byte> bytes);
     // Only tokens whose bit is set may be drawn next; empty: all. Throws InvalidArgumentError when none is.
     void set_mask(std::uint32_t slot, std::span<const std::uint32_t> words);
 
@@ -137,6 +143,8 @@ class Engine : public LoadedModel {
     bool own_page(std::uint32_t slot, std::uint32_t index);
     void add_page(std::uint32_t slot, std::uint32_t page);
     void copy_page(std::uint32_t from, std::uint32_t to);
+    void check_page(std::size_t bytes) const;
+    Binding page_at(std::uint32_t page) const { return {step_.cache.buffer, page * page_bytes_, page_bytes_}; }
     void release_pages(Sequence& s, std::uint32_t from);
     // Enters what the cache holds of a text: its full pages, and with `all` the last one too.
     void publish(std::uint32_t slot, bool all);

@@ -18,7 +18,7 @@ void PagePool::touch(std::uint32_t page) {
     if (evictable(p)) queue_.insert({p.used, page});
 }
 
-std::vector<std::uint32_t>* PagePool::children_of(std::uint32_t parent, std::uint32_t first) {
+const std::vector<std::uint32_t>* PagePool::children_of(std::uint32_t parent, std::uint32_t first) const {
     const auto at = tree_.find(key(parent, first));
     return at == tree_.end() ? nullptr : &at->second;
 }
@@ -99,6 +99,20 @@ PagePool::Match PagePool::match(std::span<const std::uint32_t> tokens) {
     for (const std::uint32_t page : m.pages) hold(page);
     if (m.partial != kNone) hold(m.partial);
     return m;
+}
+
+std::uint32_t PagePool::find(std::span<const std::uint32_t> tokens) const {
+    std::uint32_t page = kNone;
+    for (; !tokens.empty(); tokens = tokens.subspan(kPagePositions)) {
+        const auto* siblings = children_of(page, tokens[0]);
+        if (!siblings) return kNone;
+        const auto wanted = tokens.first(kPagePositions);
+        const auto at = std::ranges::find_if(
+            *siblings, [&](std::uint32_t other) { return std::ranges::equal(tokens_of(pages_[other]), wanted); });
+        if (at == siblings->end()) return kNone;
+        page = *at;
+    }
+    return page;
 }
 
 std::uint32_t PagePool::publish(std::uint32_t parent, std::uint32_t page, std::span<const std::uint32_t> tokens) {

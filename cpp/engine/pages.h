@@ -38,6 +38,9 @@ class PagePool {
     };
     Match match(std::span<const std::uint32_t> tokens);
 
+    // The page of the last of these tokens, which are whole pages; kNone where it is not in the tree. Holds nothing.
+    std::uint32_t find(std::span<const std::uint32_t> tokens) const;
+
     // Enters the caller's page, which holds these tokens, behind `parent` (kNone: at a text's beginning). Returns the
     // page to hold from now on: an equal one that was there before, in whose favour the caller's is released, or
     // `page`.
@@ -74,7 +77,7 @@ class PagePool {
     // After a change of what `evictable` looks at.
     void touch(std::uint32_t page);
     void leave_queue(std::uint32_t page);
-    std::vector<std::uint32_t>* children_of(std::uint32_t parent, std::uint32_t first);
+    const std::vector<std::uint32_t>* children_of(std::uint32_t parent, std::uint32_t first) const;
 
     std::vector<Page> pages_;
     std::vector<std::uint32_t> free_;

@@ -165,6 +165,7 @@ class Pages(TypedDict):
     cached: int
     """Held by none, kept for texts that begin like an earlier one."""
     page_bytes: int
+    """Of all layers."""
 
 class Memory(TypedDict):
     """Bytes by purpose. `weights_mapped` are used straight from the file's mapping."""
@@ -248,6 +249,10 @@ class Engine:
         """
     def set_mask(self, slot: int, mask: npt.NDArray[np.uint32] | None) -> None:
         """Only tokens whose bit is set (t % 32 of word t // 32) may be drawn from now on; None: all."""
+    def read_page(self, ids: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint8] | None:
+        """Keys and values of the last 32 of `ids`, which some text begins with; None: not in the cache."""
+    def restore_page(self, slot: int, page: npt.NDArray[np.uint8]) -> bool:
+        """Take what `read_page` gave as the next page of a text; False when no page is left."""
     def forget(self) -> None:
         """Drop all pages that no open text holds."""
     def stop_after_step(self) -> None:

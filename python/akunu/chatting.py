@@ -48,6 +48,10 @@ class Chatting(ABC):
     ) -> Stream: ...
 
     @abstractmethod
+    def flush(self) -> None:
+        """Wait until the KV cache's files have what ended texts left."""
+
+    @abstractmethod
     def _completed_all(self, streams: Sequence[Stream]) -> list[Completion]: ...
 
     @abstractmethod

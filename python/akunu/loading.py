@@ -35,6 +35,9 @@ KV_DTYPES: Final = ("f16", "f32", "q8_0")
 MAX_PARALLEL: Final = 256
 """Texts that an engine can hold."""
 
+DEFAULT_CACHE_SIZE: Final = 16 << 30
+"""Bytes of pages in files."""
+
 SIZE: Final = Limit(int, 1, (1 << 31) - 1)
 _SPLIT_PART = re.compile(r"^(?P<stem>.*)-(?P<part>\d{5})-of-(?P<parts>\d{5})\.gguf$")
 
@@ -49,6 +52,8 @@ def load(
     parallel: int = 8,
     kv_memory: int | None = None,
     quantize: str | None = None,
+    cache_dir: str | os.PathLike[str] | None = None,
+    cache_size: int = DEFAULT_CACHE_SIZE,
     token: str | None = None,
     task: Literal["rerank"] | None = None,
     progress: bool | Progress = True,
@@ -81,6 +86,14 @@ def load(
     quantize
         A file type, such as "q4_k_m" or "q8_0": the weights are quantised as they are loaded, as
         `akunu.convert` would quantise them. What has another quantised type is quantised again.
+    cache_dir
+        A folder in which pages of the KV cache are kept when texts end, so that a prompt that begins like a
+        text of an earlier process runs only what is new. It is made if need be, and may be that of other
+        models and processes. The files hold the texts' tokens, and only their owner may read them. None:
+        memory only. Models that make vectors keep nothing.
+    cache_size
+        Bytes of the files in `cache_dir`, those of other models included; what was used longest ago is
+        deleted.
     token
         For private and gated repositories of the Hub; None: `HF_TOKEN`, or what `hf auth login` has stored.
     task
@@ -118,6 +131,7 @@ def load(
     n_threads = 0 if threads is None else SIZE.check("threads", threads)
     n_parallel = Limit(int, 1, MAX_PARALLEL).check("parallel", parallel)
     kv_bytes = 0 if kv_memory is None else Limit(int, 1, (1 << 63) - 1).check("kv_memory", kv_memory)
+    limit = Limit(int, 1, (1 << 63) - 1).check("cache_size", cache_size)
     device_id = _device(device)
     if task is not None and task != "rerank":
         raise InvalidArgumentError(f"task: found {task!r}, expected 'rerank' or None")
@@ -178,7 +192,14 @@ def load(
             quantize=types,
             progress=report,
         )
-        return Model(engine, tokenizer.result(), spec.config, opened.metadata, file_path)
+        kept = None
+        if cache_dir is not None:
+            from akunu.scheduling.identity import identity
+            from akunu.scheduling.page_files import PageFiles
+
+            key = identity(opened.files, spec, engine, types)
+            kept = PageFiles(Path(cache_dir), limit, key, engine.pages["page_bytes"])
+        return Model(engine, tokenizer.result(), spec.config, opened.metadata, file_path, kept)
 
 
 def find_model(

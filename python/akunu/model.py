@@ -30,6 +30,7 @@ from akunu.memory import Memory
 from akunu.options import GenerationOptions, Limit, Sampling, resolve
 from akunu.perplexity import perplexity
 from akunu.scheduling import ModelStats, Scheduler
+from akunu.scheduling.page_files import PageFiles
 from akunu.signatures import spelled_out
 from akunu.streams import AsyncStream, Stream, acompleted, acompleted_all, completed
 from akunu.tokenizer import Segment, Tokenizer
@@ -66,6 +67,7 @@ class Model(Chatting):
         config: ModelConfig,
         metadata: Mapping[str, object],
         path: Path,
+        page_files: PageFiles | None = None,
     ) -> None:
         self._config = config
         self._sampling = Sampling.from_metadata(metadata, engine.context)
@@ -79,7 +81,7 @@ class Model(Chatting):
         # Not all of the metadata: its token list alone can take tens of megabytes.
         self._template_metadata = {k: v for k, v in metadata.items() if k.startswith(_TEMPLATE_KEY)}
         self._template: ChatTemplate | None = None
-        self._scheduler = Scheduler(engine)
+        self._scheduler = Scheduler(engine, page_files)
         self._streams: weakref.WeakSet[Stream] = weakref.WeakSet()
         self._closed = False
         self._process = os.getpid()
@@ -521,6 +523,14 @@ class Model(Chatting):
         """Bytes that the model uses, by purpose."""
         self._check_open()
         return Memory(**self._engine.memory)
+
+    def flush(self) -> None:
+        """Wait until what ended texts left in the KV cache is in the files of `cache_dir`, if there is one.
+
+        `close` does that too. Without either, what was not written yet when the process ends is run again.
+        """
+        self._check_open()
+        self._scheduler.flush()
 
     # -- the end ---------------------------------------------------------------------------------------------
 

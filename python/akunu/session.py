@@ -39,6 +39,8 @@ class Answering(Protocol):
 
     def stream_chat(self, messages: Sequence[Message], **options: Unpack[ChatOptions]) -> Stream: ...
 
+    def flush(self) -> None: ...
+
 
 class Session:
     """A conversation with a model, as `Model.session` returns it.
@@ -121,7 +123,9 @@ class Session:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the conversation to a file, replacing one that is there; `load` reads it.
 
-        Messages, tools and template variables are written, as JSON; other options and the KV cache are not.
+        Messages, tools and template variables are written, as JSON; other options are not. What the model's
+        cache holds of it is in the model's `cache_dir`, if it has one: another process that loads the
+        conversation with that folder runs only what is new.
 
         Parameters
         ----------
@@ -156,6 +160,7 @@ class Session:
             part.replace(file)
         finally:
             part.unlink(missing_ok=True)
+        self._model.flush()
 
     @classmethod
     def load(cls, model: Answering, path: str | os.PathLike[str], **options: Unpack[ChatOptions]) -> Self:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -18,6 +19,8 @@ __all__ = [
     "GENERATION_OPTIONS",
     "KV_DTYPES",
     "MODEL_HELP",
+    "cache_arguments",
+    "cache_options",
     "encoder_options",
     "generation_arguments",
     "generation_options",
@@ -45,11 +48,39 @@ MODEL_HELP = (
 
 
 def model_options(function: F) -> F:
-    """Options that say which model to load, and how."""
+    """Options that say which model to load, and how, to write texts with it."""
     model = click.option(
         "-m", "--model", default=DEFAULT_MODEL, show_default=True, metavar="MODEL", help=MODEL_HELP
     )
-    return model(loading_options(function))
+    return model(loading_options(cache_options(function)))
+
+
+def cache_options(function: F) -> F:
+    """Options of models that write texts."""
+    return _apply(
+        function,
+        click.option(
+            "--cache-dir",
+            type=click.Path(file_okay=False, path_type=Path),
+            metavar="FOLDER",
+            help="Keep what was computed of texts in this folder, so that a later process that is given the "
+            "same beginning runs only what is new. [default: in memory only]",
+        ),
+        click.option(
+            "--cache-size",
+            type=click.FloatRange(0, min_open=True),
+            default=16.0,
+            show_default=True,
+            metavar="GIB",
+            help="Most GiB of the files in --cache-dir.",
+        ),
+    )
+
+
+def cache_arguments(values: dict[str, Any]) -> dict[str, Any]:
+    """Take the options of `cache_options` out of a command's values: arguments of `akunu.load`."""
+    folder, size = values.pop("cache_dir", None), values.pop("cache_size", None)
+    return {} if folder is None else {"cache_dir": folder, "cache_size": int(size * (1 << 30))}
 
 
 _THREADS = click.option(
@@ -229,7 +260,8 @@ def load_model(values: dict[str, Any]) -> Model:
     import akunu
 
     names = ("device", "context", "threads", "kv_dtype", "task")
-    return akunu.load(values.pop("model"), **{name: values.pop(name) for name in names if name in values})
+    arguments = {name: values.pop(name) for name in names if name in values}
+    return akunu.load(values.pop("model"), **arguments, **cache_arguments(values))
 
 
 def _apply(function: F, *decorators: Callable[[F], F]) -> F:

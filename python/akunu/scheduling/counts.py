@@ -48,6 +48,8 @@ class ModelStats:
         Tokens of them that the cache held.
     hits : int
         Prompts of which the cache held at least a page, as far as any earlier text began like it.
+    hits_disk : int
+        Prompts of which pages were found in files (`cache_dir`).
     misses_new : int
         Prompts that began like no earlier text, for a page at least.
     misses_evicted : int
@@ -58,6 +60,16 @@ class ModelStats:
         Tokens that were drafted.
     accepted_tokens : int
         Those of them that were drawn.
+    disk_tokens : int
+        Tokens of prompts whose pages were read from files.
+    disk_written : int
+        Pages that were written to files.
+    disk_unwritten : int
+        Attempts to write that failed.
+    disk_damaged : int
+        Files that did not hold what they should, and were deleted.
+    disk_vanished : int
+        Files that were gone, or could not be read, when their turn came.
     """
 
     waiting: int = 0
@@ -72,11 +84,17 @@ class ModelStats:
     prompt_tokens: int = 0
     cached_tokens: int = 0
     hits: int = 0
+    hits_disk: int = 0
     misses_new: int = 0
     misses_evicted: int = 0
     generated_tokens: int = 0
     drafted_tokens: int = 0
     accepted_tokens: int = 0
+    disk_tokens: int = 0
+    disk_written: int = 0
+    disk_unwritten: int = 0
+    disk_damaged: int = 0
+    disk_vanished: int = 0
 
 
 class Beginnings:

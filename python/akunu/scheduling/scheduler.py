@@ -24,8 +24,9 @@ import math
 import threading
 import time
 from bisect import insort
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from itertools import count
 from operator import attrgetter
@@ -35,6 +36,7 @@ import numpy as np
 
 from akunu.errors import AkunuError, BusyError
 from akunu.scheduling.counts import PAGE, Beginnings, ModelStats
+from akunu.scheduling.disk import ASIDE_SECONDS, BESIDE_SECONDS, DiskTier
 from akunu.scheduling.drafts import StepCosts
 from akunu.scheduling.sequence import Sequence
 
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from akunu._core import Chunk, Engine
+    from akunu.scheduling.page_files import PageFiles
     from akunu.scheduling.sequence import Written
 
 __all__ = ["Scheduler"]
@@ -75,10 +78,14 @@ class Scheduler:
     ----------
     engine
         Used by nobody else.
+    files
+        Where pages are kept that outlive the memory, and the process.
     """
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, files: PageFiles | None = None) -> None:
         self._engine = engine
+        self._disk = DiskTier(files, self._read_page, lambda: bool(self._running)) if files else None
+        self._between: deque[tuple[npt.NDArray[np.uint32], Future[npt.NDArray[np.uint8] | None]]] = deque()
         self._changed = threading.Condition(threading.RLock())
         self._leading = False
         self._stepping: list[Sequence] = []
@@ -190,6 +197,7 @@ class Scheduler:
                 pages_held=self._pages["held"],
                 pages_cached=self._pages["cached"],
                 page_bytes=self._pages["page_bytes"],
+                **{f"disk_{name}": n for name, n in self._disk.counts.items()} if self._disk else {},
                 **self._totals,
             )
 
@@ -224,9 +232,18 @@ class Scheduler:
             self._changed.notify_all()
             while self._leading:
                 self._changed.wait()
+            for sequence in self._running:
+                self._keep(sequence)
             for waiting in (self._waiting, self._running, self._ending):
                 waiting.clear()
+        self.flush()
+        with self._changed:
             self._engine.close()
+
+    def flush(self) -> None:
+        """Wait until the pages of texts that have ended are in their files."""
+        if self._disk is not None:
+            self._disk.flush()
 
     # -- for the leader --------------------------------------------------------------------------------------
 
@@ -238,11 +255,26 @@ class Scheduler:
         if self._leading:
             self._engine.stop_after_step()
 
+    def _read_page(self, ids: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint8] | None:
+        """`Engine.read_page` between two steps, for a thread that reads no text."""
+        with self._changed:
+            if not self._leading:
+                return self._engine.read_page(ids)
+            page: Future[npt.NDArray[np.uint8] | None] = Future()
+            self._between.append((ids, page))
+        return page.result()
+
     def _stop_leading(self) -> None:
         with self._changed:
             self._stepping = []
             if not self._closed:
                 self._release_ended()
+            while self._between:
+                ids, page = self._between.popleft()
+                try:
+                    page.set_result(self._engine.read_page(ids))
+                except Exception as error:
+                    page.set_exception(error)
             self._leading = False
             self._changed.notify_all()
 
@@ -251,9 +283,12 @@ class Scheduler:
         with self._changed:
             self._check_open()
             parts, steps = self._plan()
+            kept = [s for s in self._running if s.kept]
             self._stepping = [part.sequence for part in parts]
+        if kept:
+            self._restore(kept, bool(parts))
         if not parts:
-            return False
+            return bool(kept)
         parts = [part for part in parts if not part.draws or self._set_mask(part.sequence)]
         if not parts:
             return True
@@ -301,11 +336,18 @@ class Scheduler:
                 return False
         return True
 
+    def _restore(self, sequences: list[Sequence], beside: bool) -> None:
+        """Read pages that texts begin with from their files."""
+        assert self._disk is not None
+        until = time.perf_counter() + (BESIDE_SECONDS if beside else ASIDE_SECONDS)
+        for sequence in sequences:
+            self._disk.restore(self._engine, sequence, until)
+
     def _plan(self) -> tuple[list[Part], int]:
         """The parts of a step, and how many tokens long it is."""
         self._release_ended()
         self._admit()
-        hungry = [s for s in self._running if s.hungry]
+        hungry = [s for s in self._running if s.hungry and not s.kept]
         writing = [s for s in hungry if s.writing]
         prompts = [s for s in hungry if not s.writing]
         steps, drafts = 1, dict[Sequence, list[int]]()
@@ -382,6 +424,8 @@ class Scheduler:
                 self._engine.close_slot(slot)
                 sequence.error = error
                 continue
+            if self._disk is not None:
+                sequence.kept.extend(self._disk.find(sequence.ids(), cached))
             if sequence.began is None:
                 self._count_prompt(sequence, cached)
             sequence.place(slot, cached)
@@ -408,8 +452,10 @@ class Scheduler:
     def _count_prompt(self, sequence: Sequence, cached: int) -> None:
         prompt = sequence.prompt
         known = self._beginnings.known(prompt[:-1])  # the last token always runs
-        kind = "misses_evicted" if cached < known else "hits" if cached >= PAGE else "misses_new"
+        whole = cached // PAGE * PAGE + len(sequence.kept) * PAGE if sequence.kept else cached
+        kind = "misses_evicted" if whole < known else "hits" if whole >= PAGE else "misses_new"
         self._totals.update({"prompts": 1, "prompt_tokens": len(prompt), "cached_tokens": cached, kind: 1})
+        self._totals["hits_disk"] += bool(sequence.kept)
 
     def _suspend(self, sequence: Sequence) -> None:
         """Take a text's slot; it lines up again, where it was in the order of arrival."""
@@ -436,9 +482,14 @@ class Scheduler:
     def _release(self, sequence: Sequence) -> None:
         """Give a slot back; the cache keeps what it can."""
         self._beginnings.remember(sequence.ids()[: sequence.length])
+        self._keep(sequence)
         self._engine.close_slot(_slot(sequence))
-        sequence.slot, sequence.length = None, 0
+        sequence.displace()
         self._running.remove(sequence)
+
+    def _keep(self, sequence: Sequence) -> None:
+        if self._disk is not None:
+            self._disk.keep(sequence.ids()[: sequence.length])
 
 
 def _closed() -> AkunuError:

@@ -83,6 +83,8 @@ class Sequence:
     """Where the engine keeps it; None while it waits."""
     length: int = 0
     """Tokens in the engine's cache."""
+    kept: deque[str] = field(default_factory=deque)
+    """Pages that follow in the cache's files, to be read before anything is run."""
     squeezed_out: bool = False
     """It had to give its slot back for want of pages, and waits until there is room for all of it."""
     ended: bool = False
@@ -150,6 +152,17 @@ class Sequence:
         self.slot, self.length, self.squeezed_out = slot, cached, False
         if self.began is None:
             self.began, self.cached_tokens = time.perf_counter(), cached
+
+    def displace(self) -> None:
+        """It has no slot any more."""
+        self.slot, self.length = None, 0
+        self.kept.clear()
+
+    def restored(self, length: int) -> None:
+        """The cache holds its first `length` tokens, the last of them from a file."""
+        self.length = length
+        if not self.prefill_seconds:
+            self.cached_tokens = length
 
     def propose(self, others: Iterable[Sequence], context: int) -> tuple[float, int]:
         """Look for drafts; returns how likely one holds, and how many fit."""

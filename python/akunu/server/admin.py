@@ -88,6 +88,7 @@ def _engine(entry: Entry) -> dict[str, Any]:
         },
         "prefix": {
             "hits": stats.hits,
+            "hits_disk": stats.hits_disk,
             "misses": {"new": stats.misses_new, "evicted": stats.misses_evicted},
         },
         "drafts": {"drafted": stats.drafted_tokens, "accepted": stats.accepted_tokens},

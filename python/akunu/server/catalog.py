@@ -10,6 +10,7 @@ import msgspec
 
 from akunu.errors import InvalidArgumentError
 from akunu.json_file import read_text
+from akunu.loading import DEFAULT_CACHE_SIZE
 
 __all__ = ["ModelSpec", "from_name", "from_place"]
 
@@ -30,12 +31,24 @@ class ModelSpec(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields
     kv_memory: int | None = None
     task: Literal["rerank"] | None = None
     """"rerank": a chat model such as Qwen3-Reranker's scores documents."""
+    cache_dir: Path | None = None
+    cache_size: int = DEFAULT_CACHE_SIZE
     chat_template: str | None = None
     """The name of a common chat format, for a file without a template."""
 
     def load_arguments(self) -> dict[str, Any]:
         """Keyword arguments of `akunu.load`."""
-        names = ("device", "context", "threads", "kv_dtype", "parallel", "kv_memory", "task")
+        names = (
+            "device",
+            "context",
+            "threads",
+            "kv_dtype",
+            "parallel",
+            "kv_memory",
+            "cache_dir",
+            "cache_size",
+            "task",
+        )
         return {name: getattr(self, name) for name in names}
 
 

@@ -31,6 +31,7 @@ _ENGINE: Final = (
     (GaugeMetricFamily, "pages_cached", "Pages kept for prompts that begin like an earlier text."),
     (CounterMetricFamily, "steps", "Steps of the engine."),
     (CounterMetricFamily, "hits", "Prompts whose known beginning was in the cache."),
+    (CounterMetricFamily, "hits_disk", "Prompts of which pages were found in files."),
     (CounterMetricFamily, "misses_new", "Prompts that began like no earlier text."),
     (CounterMetricFamily, "misses_evicted", "Prompts whose known beginning had made room for others."),
     (CounterMetricFamily, "drafted_tokens", "Tokens that were drafted."),

@@ -1,0 +1,153 @@
+"""The cache's second tier: pages that texts leave behind, in files.
+
+When a text ends or is set aside, a thread of its own writes its pages, one at a time, and not faster than
+others notice: it copies a page between two steps, and rests beside texts that run. The thread lives as long
+as there is something to write. A page that gave its memory to others before it was written is not kept.
+
+A prompt goes on where memory ends: its pages are read between steps, a few milliseconds' worth at a time
+beside texts that run.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import warnings
+from collections import Counter, deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from akunu.scheduling.counts import PAGE
+from akunu.scheduling.page_files import DamagedPageError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from akunu._core import Engine
+    from akunu.scheduling.page_files import PageFiles
+    from akunu.scheduling.sequence import Sequence
+
+__all__ = ["DiskTier"]
+
+ASIDE_SECONDS: Final = 0.040
+BESIDE_SECONDS: Final = 0.005
+"""Reading between two steps takes no longer, without texts that run and beside some."""
+REST: Final = 9.0
+"""Beside texts that run, writing rests so many times as long as it worked."""
+PENDING: Final = 1024
+"""Texts that wait to be written, the latest."""
+
+ReadPage = Callable[["npt.NDArray[np.uint32]"], "npt.NDArray[np.uint8] | None"]
+
+
+class DiskTier:
+    """Writes the pages of texts that end, and reads those of texts that begin.
+
+    Parameters
+    ----------
+    files
+        Where they are.
+    read_page
+        `Engine.read_page`, between two steps; called from the tier's thread.
+    busy
+        Whether texts run.
+    """
+
+    def __init__(self, files: PageFiles, read_page: ReadPage, busy: Callable[[], bool]) -> None:
+        self._files = files
+        self._read_page = read_page
+        self._busy = busy
+        self._lock = threading.Lock()
+        self._pending: deque[npt.NDArray[np.uint32]] = deque(maxlen=PENDING)
+        self._thread: threading.Thread | None = None
+        self._hurry = threading.Event()
+        self.counts: Counter[str] = Counter()
+
+    # -- from memory -----------------------------------------------------------------------------------------
+
+    def keep(self, ids: npt.NDArray[np.uint32]) -> None:
+        """Write the whole pages of a text, soon."""
+        if len(ids) < PAGE:
+            return
+        with self._lock:
+            self._pending.append(ids)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._write_all, name="akunu-pages", daemon=True)
+                self._thread.start()
+
+    def flush(self) -> None:
+        """Wait until all that is to be kept is written."""
+        with self._lock:
+            thread = self._thread
+        if thread is not None:
+            self._hurry.set()
+            thread.join()
+            self._hurry.clear()
+
+    def _write_all(self) -> None:
+        while True:
+            with self._lock:
+                if not self._pending:
+                    self._thread = None
+                    return
+                ids = self._pending.popleft()
+            try:
+                self._write(ids)
+            except OSError as error:
+                with self._lock:
+                    self._pending.clear()
+                self.counts["unwritten"] += 1
+                warnings.warn(f"cache_dir: a page cannot be kept: {error}", RuntimeWarning, stacklevel=1)
+
+    def _write(self, ids: npt.NDArray[np.uint32]) -> None:
+        keys = self._files.keys(ids)
+        for i, key in enumerate(keys, 1):
+            if self._files.holds(key):
+                continue
+            began = time.perf_counter()
+            page = self._read_page(ids[: i * PAGE])
+            if page is None:  # nor are those that follow it there
+                break
+            self._files.write(key, ids[: i * PAGE], page)
+            self.counts["written"] += 1
+            if self._busy():
+                self._hurry.wait(REST * (time.perf_counter() - began))
+        self._files.touch(keys)
+
+    # -- to memory -------------------------------------------------------------------------------------------
+
+    def find(self, ids: npt.NDArray[np.uint32], cached: int) -> list[str]:
+        """Pages of a text that are kept, those that follow its first `cached` tokens. The last token runs."""
+        keys = self._files.keys(ids[:-1])
+        first = cached // PAGE
+        last = first
+        while last < len(keys) and self._files.holds(keys[last]):
+            last += 1
+        self._files.announce(keys[first:last])
+        self._files.touch(keys[:last])
+        return keys[first:last]
+
+    def restore(self, engine: Engine, sequence: Sequence, until: float) -> None:
+        """Read pages of a text until `time.perf_counter()` is `until`, one at least."""
+        assert sequence.slot is not None
+        ids = sequence.ids()
+        while sequence.kept:
+            end = (sequence.length // PAGE + 1) * PAGE
+            try:
+                page = self._files.read(sequence.kept[0], ids[:end])
+                taken = engine.restore_page(sequence.slot, page)
+            except (OSError, DamagedPageError) as error:
+                self.counts["damaged" if isinstance(error, DamagedPageError) else "vanished"] += 1
+                taken = False
+            if not taken:  # the rest is run
+                sequence.kept.clear()
+                return
+            sequence.kept.popleft()
+            sequence.restored(end)
+            self.counts["tokens"] += PAGE
+            if sequence.cancelled:
+                sequence.kept.clear()
+            if time.perf_counter() >= until:
+                return

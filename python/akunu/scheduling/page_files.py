@@ -1,0 +1,233 @@
+"""Pages of a KV cache in files, so that a prompt's beginning outlives the process that ran it.
+
+A file holds one page. Its name is a hash of everything that its bytes follow from: the model and how it runs
+(`identity`), and all tokens up to the page's end. So a name means one content, whoever writes it:
+
+- A file is written beside its place and moved there, so it is there whole or not at all. Processes that
+  write the same page write the same bytes.
+- What a power cut or a bad disk left behind is found by its checksum, and deleted.
+- Files that were used longest ago are deleted when there are too many bytes. One process at a time does that;
+  a file that vanishes under a reader is a page that is not there.
+
+Nothing but files of these names is touched in the folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import struct
+import tempfile
+import time
+import zlib
+from collections.abc import Iterator, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from akunu.errors import InvalidArgumentError
+from akunu.scheduling.counts import PAGE
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+__all__ = ["DamagedPageError", "PageFiles"]
+
+MAGIC: Final = b"akunupg1"
+HEADER: Final = struct.Struct(f"<8sIQ{4 * PAGE}s")
+"""Magic, CRC-32 of what follows it, bytes of the page, the page's tokens."""
+_AFTER_CRC: Final = struct.calcsize("<8sI")
+FOLDER: Final = "pages-"
+"""Beginning of the folders' names, one for each identity."""
+SUFFIX: Final = ".page"
+PART: Final = ".part"
+ABANDONED_SECONDS: Final = 600.0
+"""A file that is being written for so long belongs to a process that is no more."""
+SLACK: Final = 16
+"""Folders are listed when this part of the limit was written, and as much is deleted at a time."""
+
+
+class DamagedPageError(Exception):
+    """A file is there and does not hold what its name says."""
+
+
+class PageFiles:
+    """The pages of one model, among those of others that share the folder.
+
+    Parameters
+    ----------
+    folder
+        Made if it is not there.
+    limit
+        Bytes of all files, those of other models included.
+    identity
+        Of the model and how it runs: pages of equal tokens are equal exactly where this is.
+    page_bytes
+        Of each page.
+
+    Raises
+    ------
+    InvalidArgumentError
+        The folder cannot be made, or the limit is less than a page.
+    """
+
+    def __init__(self, folder: Path, limit: int, identity: bytes, page_bytes: int) -> None:
+        if limit < page_bytes + HEADER.size:
+            raise InvalidArgumentError(
+                f"cache_size: {limit} bytes are less than a page, which has {page_bytes + HEADER.size}"
+            )
+        self._root = folder.expanduser()
+        self._folder = self._root / f"{FOLDER}{blake2b(identity, digest_size=16).hexdigest()}"
+        try:
+            self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._folder.mkdir(mode=0o700, exist_ok=True)
+        except (OSError, RuntimeError) as error:
+            raise InvalidArgumentError(f"cache_dir: {folder} cannot be used: {error}") from error
+        self._limit = limit
+        self._identity = identity
+        self._page_bytes = page_bytes
+        self._bytes = limit + 1  # of all files, as far as known: they are not counted yet
+        self._written = 0  # since they were counted: others may have written as much
+
+    def keys(self, ids: npt.NDArray[np.uint32]) -> list[str]:
+        """The names of a text's whole pages."""
+        key, keys = self._identity, []
+        for end in range(PAGE, len(ids) + 1, PAGE):
+            key = blake2b(key + _tokens(ids, end), digest_size=20).digest()
+            keys.append(key.hex())
+        return keys
+
+    def holds(self, key: str) -> bool:
+        """Whether there is a file for a page."""
+        return self._path(key).exists()
+
+    def announce(self, keys: Sequence[str]) -> None:
+        """Have the system fetch pages that are going to be read."""
+        if not hasattr(os, "posix_fadvise"):
+            return
+        for key in keys:
+            with contextlib.suppress(OSError), self._path(key).open("rb") as file:
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_WILLNEED)
+
+    def read(self, key: str, ids: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint8]:
+        """The page at the end of `ids`.
+
+        Raises
+        ------
+        OSError
+            There is none, or it cannot be read.
+        DamagedPageError
+            There is one that is not whole; it is deleted.
+        """
+        path = self._path(key)
+        page = np.empty(self._page_bytes, np.uint8)
+        with path.open("rb", buffering=0) as file:
+            header = file.read(HEADER.size)
+            size = _read_into(file.fileno(), page.data) if len(header) == HEADER.size else 0
+            whole = size == self._page_bytes and not file.read(1)
+        if not (whole and header == self._header(_tokens(ids, len(ids)), page)):
+            path.unlink(missing_ok=True)
+            raise DamagedPageError(f"{path}: is not the page that its name says; it is deleted")
+        return page
+
+    def write(self, key: str, ids: npt.NDArray[np.uint32], page: npt.NDArray[np.uint8]) -> None:
+        """Keep the page at the end of `ids`.
+
+        Raises
+        ------
+        OSError
+            It cannot be written.
+        """
+        size = HEADER.size + len(page)
+        self._make_room(size)
+        path = self._path(key)
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        number, part = tempfile.mkstemp(PART, dir=path.parent)
+        try:
+            with open(number, "wb", buffering=0) as file:
+                for piece in (self._header(_tokens(ids, len(ids)), page), page.data):
+                    while piece:
+                        piece = piece[file.write(piece) :]
+            os.replace(part, path)
+        except BaseException:
+            os.unlink(part)
+            raise
+        self._bytes += size
+        self._written += size
+
+    def touch(self, keys: Sequence[str]) -> None:
+        """Note that a text's pages were used, the first ones last: without them the others are useless."""
+        now = time.time_ns()
+        for i, key in enumerate(reversed(keys)):
+            with contextlib.suppress(OSError):
+                os.utime(self._path(key), ns=(now + i, now + i))
+
+    def _path(self, key: str) -> Path:
+        return self._folder / key[:2] / f"{key}{SUFFIX}"
+
+    def _header(self, tokens: bytes, page: npt.NDArray[np.uint8]) -> bytes:
+        header = HEADER.pack(MAGIC, 0, len(page), tokens)
+        crc = zlib.crc32(page.data, zlib.crc32(header[_AFTER_CRC:]))
+        return HEADER.pack(MAGIC, crc, len(page), tokens)
+
+    def _make_room(self, size: int) -> None:
+        """Delete what was used longest ago, if the new file is too much."""
+        if self._bytes + size <= self._limit and self._written + size <= self._limit // SLACK:
+            return
+        with _alone(self._root / ".lock") as alone:
+            found = sorted(_files(self._root))
+            total = sum(file_size for _, file_size, _ in found)
+            if alone and total + size > self._limit:
+                allowed = self._limit - self._limit // SLACK - size
+                for _, file_size, path in found:
+                    if total <= allowed:
+                        break
+                    with contextlib.suppress(FileNotFoundError):
+                        os.unlink(path)
+                    total -= file_size
+            self._bytes, self._written = total, 0
+
+
+def _tokens(ids: npt.NDArray[np.uint32], end: int) -> bytes:
+    return ids[end - PAGE : end].astype("<u4").tobytes()
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def _read_into(file: int, buffer: memoryview) -> int:
+    """Fill the buffer as far as the file goes; returns the bytes read."""
+    done = 0
+    while done < len(buffer) and (n := os.readv(file, [buffer[done:]])):
+        done += n
+    return done
+
+
+def _files(root: Path) -> Iterator[tuple[int, int, str]]:
+    """When each file was used, its size, its path. What a process that is no more was writing is deleted."""
+    abandoned = time.time_ns() - int(ABANDONED_SECONDS * 1e9)
+    for folder in root.glob(f"{FOLDER}*/??"):
+        with contextlib.suppress(OSError), os.scandir(folder) as entries:
+            for entry in entries:
+                with contextlib.suppress(OSError):
+                    stat = entry.stat(follow_symlinks=False)
+                    if entry.name.endswith(PART) and stat.st_mtime_ns < abandoned:
+                        os.unlink(entry.path)
+                    elif entry.name.endswith((SUFFIX, PART)):
+                        yield stat.st_mtime_ns, stat.st_size, entry.path
+
+
+@contextlib.contextmanager
+def _alone(path: Path) -> Iterator[bool]:
+    """Whether no other process holds the lock; it is held until the end."""
+    with open(path, "ab", opener=_private) as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            yield False
+        else:
+            yield True

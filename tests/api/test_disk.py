@@ -1,0 +1,320 @@
+"""The KV cache's pages in files: found by later processes, whole or not at all, bounded, never others'."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import akunu
+from akunu.scheduling.disk import DiskTier
+from akunu.scheduling.page_files import HEADER, DamagedPageError
+from models import llama2c
+
+from .pages import FILE, LIMIT, environment, ids, page, store
+
+STORY = (
+    "Once upon a time, there was a little girl named Lily. She loved to play outside in the big, green park. "
+)
+PROMPT = STORY * 4
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return llama2c.write("F16", tmp_path_factory.mktemp("llama2c") / "tiny.gguf")
+
+
+def written(folder: Path) -> list[Path]:
+    return sorted(folder.rglob("*.page"))
+
+
+# -- models --------------------------------------------------------------------------------------------------
+
+
+def test_a_prompt_of_an_earlier_process_is_not_run_again(path: Path, tmp_path: Path) -> None:
+    with akunu.load(path, context=256) as plain:
+        expected = plain.generate(PROMPT, max_tokens=20, temperature=1.0, seed=3)
+    with akunu.load(path, context=256, cache_dir=tmp_path) as first:
+        assert first.generate(PROMPT, max_tokens=20, temperature=1.0, seed=3).ids == expected.ids
+        assert first.stats().hits_disk == 0
+    with akunu.load(path, context=256, cache_dir=tmp_path) as second:
+        again = second.generate(PROMPT, max_tokens=20, temperature=1.0, seed=3)
+        stats = second.stats()
+    whole = (expected.stats.prompt_tokens - 1) // 32 * 32
+    assert whole >= 64 and again.ids == expected.ids
+    assert again.stats.cached_tokens == stats.disk_tokens == whole
+    assert (stats.hits_disk, stats.hits, stats.cached_tokens, stats.disk_written) == (1, 1, 0, 0)
+
+
+def test_other_weights_and_other_caches_find_nothing(path: Path, tmp_path: Path) -> None:
+    with akunu.load(path, context=256, cache_dir=tmp_path) as first:
+        first.generate(PROMPT, max_tokens=0)
+    data = bytearray(path.read_bytes())
+    data[-3] ^= 1  # a byte of the last tensor
+    other = tmp_path / "other.gguf"
+    other.write_bytes(data)
+    stamp = path.stat().st_mtime_ns
+    os.utime(other, ns=(stamp, stamp))
+    for file, options in ((other, {}), (path, {"kv_dtype": "q8_0"}), (path, {"quantize": "q8_0"})):
+        with akunu.load(file, context=256, cache_dir=tmp_path, **options) as second:
+            second.generate(PROMPT, max_tokens=0)
+            assert second.stats().hits_disk == 0
+    same = tmp_path / "same.gguf"
+    same.write_bytes(path.read_bytes())
+    os.utime(same, ns=(stamp, stamp))
+    with akunu.load(same, context=256, cache_dir=tmp_path) as third:
+        third.generate(PROMPT, max_tokens=0)
+        assert third.stats().hits_disk == 1
+
+
+def test_a_damaged_page_is_run_instead(path: Path, tmp_path: Path) -> None:
+    with akunu.load(path, context=256, cache_dir=tmp_path) as first:
+        expected = first.generate(PROMPT, max_tokens=8, temperature=0).ids
+    files = written(tmp_path)
+    assert len(files) >= 3
+    for file in files:
+        data = bytearray(file.read_bytes())
+        data[HEADER.size + 100] ^= 1
+        file.write_bytes(data)
+    with akunu.load(path, context=256, cache_dir=tmp_path) as second:
+        assert second.generate(PROMPT, max_tokens=8, temperature=0).ids == expected
+        stats = second.stats()
+        assert stats.disk_damaged == 1 and stats.disk_tokens == 0
+    with akunu.load(path, context=256, cache_dir=tmp_path) as third:  # what was damaged was written again
+        third.generate(PROMPT, max_tokens=8, temperature=0)
+        assert third.stats().disk_tokens >= 32
+
+
+def test_what_memory_had_no_room_for_comes_from_files(path: Path, tmp_path: Path) -> None:
+    others = ["A dog and a cat. " * 8, "The sun and a tree. " * 8]
+    with akunu.load(path, parallel=1, context=96, cache_dir=tmp_path) as small:  # four pages
+        expected = small.generate(STORY * 2, max_tokens=8, temperature=0)
+        small.flush()
+        for other in others:
+            small.generate(other, max_tokens=0)
+        again = small.generate(STORY * 2, max_tokens=8, temperature=0)
+        stats = small.stats()
+    assert again.ids == expected.ids and again.stats.cached_tokens >= 32
+    assert stats.hits_disk == 1 and stats.misses_evicted == 0
+
+
+def test_texts_that_run_together_are_kept_and_found(path: Path, tmp_path: Path) -> None:
+    prompts = [STORY[i:] * 3 for i in range(0, 60, 10)]
+    with akunu.load(path, context=256, parallel=3) as plain:
+        expected = [c.ids for c in plain.generate_batch(prompts, max_tokens=20, seed=1)]
+    for turn in range(2):
+        with akunu.load(path, context=256, parallel=3, cache_dir=tmp_path) as model:
+            found = [c.ids for c in model.generate_batch(prompts, max_tokens=20, seed=1)]
+            assert found == expected
+            assert model.stats().hits_disk == (len(prompts) if turn else 0)
+
+
+def test_a_saved_session_is_not_run_again(path: Path, tmp_path: Path) -> None:
+    def load() -> akunu.Model:
+        model = akunu.load(path, context=512, cache_dir=tmp_path / "pages")
+        model.chat_template = akunu.ChatTemplate.named("chatml", model.tokenizer)
+        return model
+
+    options = {"max_tokens": 8, "temperature": 0, "logit_bias": {1: -100.0, 2: -100.0}}
+    first = load()
+    session = first.session()
+    session.chat(PROMPT, **options)
+    session.save(tmp_path / "session.json")
+    assert first.stats().disk_written > 0  # when it is saved, not when the model is closed
+    with load() as second:
+        loaded = akunu.Session.load(second, tmp_path / "session.json")
+        answer = loaded.chat("Why?", **options)
+        assert answer.stats.cached_tokens >= len(first.tokenize(PROMPT)) // 32 * 32
+    assert str(answer) == str(session.chat("Why?", **options))
+    first.close()
+
+
+def test_a_folder_that_cannot_be_written_costs_nothing_but_a_warning(path: Path, tmp_path: Path) -> None:
+    with akunu.load(path, context=256, cache_dir=tmp_path) as model:
+        for folder in tmp_path.glob("pages-*"):
+            folder.rmdir()
+            folder.write_text("not a folder")
+        with pytest.warns(RuntimeWarning, match="cache_dir"):
+            assert model.generate(PROMPT, max_tokens=4).ids
+            model.flush()
+        assert model.stats().disk_unwritten == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"cache_size": 0}, "cache_size"),
+        ({"cache_size": 100}, "cache_size: 100 bytes are less than a page"),
+        ({"cache_dir": "/dev/null/x"}, "cache_dir: /dev/null/x cannot be used"),
+    ],
+)
+def test_arguments_are_checked(path: Path, tmp_path: Path, options: dict, message: str) -> None:
+    with pytest.raises(akunu.InvalidArgumentError, match=message):
+        akunu.load(path, **{"cache_dir": tmp_path, **options})
+
+
+# -- files ---------------------------------------------------------------------------------------------------
+
+
+def test_a_page_is_found_by_all_tokens_up_to_its_end(tmp_path: Path) -> None:
+    files, text = store(tmp_path), ids(1)
+    keys = files.keys(text)
+    assert len(keys) == 3 and files.keys(text[:95]) == keys[:2]
+    files.write(keys[1], text[:64], page(1))
+    assert np.array_equal(store(tmp_path).read(keys[1], text[:64]), page(1))
+    changed = text.copy()
+    changed[3] += 1
+    assert files.keys(changed)[1] != keys[1]
+    assert not set(store(tmp_path, identity=b"another").keys(text)) & set(keys)
+
+
+@pytest.mark.parametrize("damage", ["cut", "longer", "empty", "bytes", "header", "tokens"])
+def test_damage_is_noticed_and_removed(tmp_path: Path, damage: str) -> None:
+    files, text = store(tmp_path), ids(1)
+    key = files.keys(text)[0]
+    files.write(key, text[:32], page(1))
+    (file,) = written(tmp_path)
+    data = file.read_bytes()
+    asked = ids(2)[:32] if damage == "tokens" else text[:32]
+    file.write_bytes(
+        {
+            "cut": data[:-1],
+            "longer": data + b"x",
+            "empty": b"",
+            "bytes": data[:-1] + bytes([data[-1] ^ 1]),
+            "header": b"x" + data[1:],
+            "tokens": data,
+        }[damage]
+    )
+    with pytest.raises(DamagedPageError):
+        files.read(key, asked)
+    assert not files.holds(key)
+    with pytest.raises(FileNotFoundError):
+        files.read(key, text[:32])
+
+
+def test_what_was_used_longest_ago_goes_first(tmp_path: Path) -> None:
+    files = store(tmp_path, limit=10 * FILE)
+    texts = [ids(i, 32) for i in range(10)]
+    keys = [files.keys(text)[0] for text in texts]
+    for i in range(9):
+        files.write(keys[i], texts[i], page(i))
+        os.utime(files._path(keys[i]), ns=(i, i))
+    files.touch([keys[0]])
+    mine = tmp_path / "notes.txt"
+    mine.write_text("kept")
+    for i in (9, 1, 2):
+        files.write(files.keys(ids(100 + i, 32))[0], ids(100 + i, 32), page(i))
+    assert [files.holds(key) for key in keys[:4]] == [True, False, False, True]
+    assert sum(f.stat().st_size for f in written(tmp_path)) <= 10 * FILE
+    assert mine.read_text() == "kept"
+
+
+def test_the_beginning_of_a_text_outlives_its_end(tmp_path: Path) -> None:
+    files, text = store(tmp_path), ids(1, 320)
+    keys = files.keys(text)
+    for i, key in enumerate(keys, 1):
+        files.write(key, text[: 32 * i], page(i))
+    files.touch(keys)
+    small = store(tmp_path, limit=6 * FILE)
+    small.write(small.keys(ids(2, 32))[0], ids(2, 32), page(0))
+    left = [files.holds(key) for key in keys]
+    assert left == sorted(left, reverse=True) and 3 <= sum(left) <= 5
+
+
+def test_processes_share_a_folder(tmp_path: Path) -> None:
+    """Four of them write and read the same pages under a small limit; nobody sees half a page."""
+    code = "import sys; from pathlib import Path; from api.pages import share; "
+    code += "share(Path(sys.argv[1]), int(sys.argv[2]))"
+    running = [
+        subprocess.Popen([sys.executable, "-c", code, tmp_path, str(i)], env=environment()) for i in range(4)
+    ]
+    assert [process.wait() for process in running] == [0] * 4
+    total = sum(f.stat().st_size for f in written(tmp_path))
+    # Each sees what the others wrote when it has written a sixteenth of the limit itself.
+    assert total <= LIMIT * 20 / 16 + 4 * FILE
+    assert not list(tmp_path.rglob("*.part"))
+
+
+def test_a_process_that_is_killed_while_it_writes_leaves_a_usable_cache(tmp_path: Path) -> None:
+    code = "import sys; from pathlib import Path; from api.pages import write_until_killed; "
+    code += "write_until_killed(Path(sys.argv[1]))"
+    for _ in range(3):
+        with subprocess.Popen(
+            [sys.executable, "-c", code, tmp_path], env=environment(), stdout=subprocess.PIPE
+        ) as process:
+            assert process.stdout is not None and process.stdout.readline() == b"going\n"
+            time.sleep(0.01)
+            process.send_signal(signal.SIGKILL)
+    # A write that is cut anywhere leaves this, at most.
+    (next(tmp_path.rglob("*.page")).parent / "cut.part").write_bytes(b"akunu")
+    files, i = store(tmp_path), 0
+    while files.holds(key := files.keys(ids(i, 32))[0]):
+        assert np.array_equal(files.read(key, ids(i, 32)), page(i))
+        i += 1
+    assert i > 20
+    # What it was writing is deleted when it is old.
+    for part in tmp_path.rglob("*.part"):
+        os.utime(part, ns=(0, 0))
+    store(tmp_path).write(files.keys(ids(0, 32))[0], ids(0, 32), page(0))
+    assert not list(tmp_path.rglob("*.part"))
+
+
+def test_a_model_that_is_killed_while_it_writes_leaves_a_usable_cache(path: Path, tmp_path: Path) -> None:
+    code = """
+import sys
+import akunu
+prompt = sys.argv[3]
+model = akunu.load(sys.argv[1], context=256, cache_dir=sys.argv[2])
+print("going", flush=True)
+for i in range(100000):
+    model.generate(prompt[i % 90 :], max_tokens=0)
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", code, path, tmp_path, PROMPT], env=environment(), stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None and process.stdout.readline() == b"going\n"
+        while len(written(tmp_path)) < 8:
+            assert process.poll() is None
+            time.sleep(0.002)
+        process.send_signal(signal.SIGKILL)
+    with akunu.load(path, context=256) as plain:
+        expected = [plain.generate(PROMPT[i:], max_tokens=8, temperature=0).ids for i in range(8)]
+    with akunu.load(path, context=256, cache_dir=tmp_path) as model:
+        found = [model.generate(PROMPT[i:], max_tokens=8, temperature=0).ids for i in range(8)]
+        stats = model.stats()
+    assert found == expected and stats.hits_disk > 0 and stats.disk_damaged == 0
+
+
+def test_only_the_owner_can_read(tmp_path: Path) -> None:
+    files = store(tmp_path / "new")
+    files.write(files.keys(ids(1))[0], ids(1)[:32], page(1))
+    modes = {entry.stat().st_mode & 0o077 for entry in (tmp_path / "new").rglob("*")}
+    assert modes == {0} and (tmp_path / "new").stat().st_mode & 0o077 == 0
+
+
+# -- the thread ----------------------------------------------------------------------------------------------
+
+
+def test_nothing_is_left_running_when_all_is_written(path: Path, tmp_path: Path) -> None:
+    with akunu.load(path, context=256, cache_dir=tmp_path) as model:
+        model.generate(PROMPT, max_tokens=0)
+        model.flush()
+        assert not any(thread.name == "akunu-pages" for thread in threading.enumerate())
+        assert model.stats().disk_written == len(written(tmp_path)) > 0
+
+
+def test_writing_rests_beside_texts_that_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rests: list[float] = []
+    for busy in (True, False):
+        tier = DiskTier(store(tmp_path / str(busy)), lambda ids: page(1), lambda busy=busy: busy)
+        monkeypatch.setattr(tier._hurry, "wait", rests.append)
+        tier._write(ids(1))
+        assert len(rests) == 3 and all(rest > 0 for rest in rests)
