@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+from akunu.chat.arguments import Grammar
 from akunu.chat.incoming import Incoming, Malformed, Steps
 from akunu.chat.tools import Tools
 from akunu.chat.values import GEMMA, JSON, PYTHON, quoted, read_string, read_value, rewritten
@@ -63,8 +64,8 @@ class Form:
         What may follow them.
     pattern : str
         A call as models were trained to write it, with {name} and {arguments}.
-    json : bool
-        Whether the arguments in it are JSON.
+    arguments : callable or None
+        The grammar of arguments that fit a schema; None: they are JSON.
     """
 
     read: Callable[[Form, Calls, str], Steps[None]]
@@ -72,7 +73,7 @@ class Form:
     pattern: str
     bare: str = ""
     end: str = ""
-    json: bool = True
+    arguments: Callable[[Mapping[str, Any]], Grammar] | None = None
 
     @property
     def trigger(self) -> str:
@@ -81,10 +82,13 @@ class Form:
         return next((mark for mark in self.marks if begin.startswith(mark)), begin)
 
     def tag(self, name: str, schema: Mapping[str, Any]) -> Tag:
-        """A call of one function whose arguments fit a schema, as far as they are JSON."""
-        begin, _, end = self.pattern.partition("{arguments}")
-        wanted = schema or {"type": "object"}
-        return Tag(begin.replace("{name}", name), wanted if self.json else None, end)
+        """A call of one function whose arguments fit a schema."""
+        before, _, end = self.pattern.partition("{arguments}")
+        begin = before.replace("{name}", name)
+        if self.arguments is None:
+            return Tag(begin, schema or {"type": "object"}, end)
+        grammar = self.arguments(schema)
+        return Tag(begin, None, end, grammar.lark, grammar.marks)
 
 
 def named_call(calls: Calls, name: str) -> Steps[None]:

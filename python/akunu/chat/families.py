@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from akunu.chat.arguments import gemma_arguments, python_arguments, tagged_arguments
 from akunu.chat.calls import (
     Form,
     bare_objects,
@@ -174,8 +175,8 @@ FAMILIES: Final = (
             read=gemma_call,
             marks=("<|tool_call>",),
             end="<tool_call|>",
-            pattern="<|tool_call>call:{name}{{arguments}}<tool_call|>",
-            json=False,
+            pattern="<|tool_call>call:{name}{arguments}<tool_call|>",
+            arguments=gemma_arguments,
         ),
         reasoning=("<|channel>thought", "<channel|>"),
         closing="<channel|>",
@@ -189,7 +190,7 @@ FAMILIES: Final = (
             marks=("<|tool_call_start|>",),
             end="<|tool_call_end|>",
             pattern="<|tool_call_start|>[{name}({arguments})]<|tool_call_end|>",
-            json=False,
+            arguments=python_arguments,
         ),
         tokens=("<|tool_call_start|>", "<|tool_call_end|>"),
     ),
@@ -212,7 +213,7 @@ FAMILIES: Final = (
             marks=("<tool_call>", "<function="),
             end="</tool_call>",
             pattern="<tool_call>\n<function={name}>\n{arguments}</function>\n</tool_call>",
-            json=False,
+            arguments=tagged_arguments,
         ),
         tokens=_TOOL_CALL,
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -102,7 +102,9 @@ class Compiler:
         lines += ["SPACE: /[ \\t\\r\\n]{1,4}/"] if repeated else []
         for i, tag in enumerate(tags):
             begin, end = self._symbols(tag.begin[len(written) :]), self._symbols(tag.end)
-            if tag.schema is not None:
+            if tag.grammar:
+                body = "%lark {\n" + "\n".join([tag.grammar, *self._marks(tag)]) + "\n}"
+            elif tag.schema is not None:
                 body = "%json " + schema_text(tag.schema)
             elif end and end[0].startswith('"'):
                 lines.append(f"text_{i}[lazy]: /(?s:.*)/ {end.pop(0)}")
@@ -111,6 +113,14 @@ class Compiler:
                 body = "/(?s:.*)/"
             lines.append(f"tag_{i}: {' '.join([*begin, body, *end])}")
         return LLMatcher.grammar_from_lark("\n".join(lines))
+
+    def _marks(self, tag: Tag) -> Iterator[str]:
+        """The rules of a tag's marks."""
+        for name, text in tag.marks.items():
+            symbols = self._symbols(text)
+            lazy = "[lazy]" if symbols[0].startswith('"') else ""
+            yield f"{name}: {' '.join(symbols)}"
+            yield f"until_{name}{lazy}: /(?s:.*)/ {' '.join(symbols)}"
 
     def _symbols(self, text: str) -> list[str]:
         """A mark in Lark: literals, and control tokens by id."""

@@ -96,7 +96,7 @@ def _tag(value: object) -> str:
         raise InvalidArgumentError(
             f"structural_tag: expected an akunu.StructuralTag, got {type(value).__name__}"
         )
-    tags = [[tag.begin, tag.schema, tag.end] for tag in value.tags]
+    tags = [[tag.begin, tag.schema, tag.end, tag.grammar, tag.marks] for tag in value.tags]
     return _as_json("structural_tag", [tags, value.triggers, value.required, value.parallel, value.after])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from akunu.errors import InvalidArgumentError
@@ -22,11 +22,18 @@ class Tag:
         are tokens, not text. `end` may be empty; `begin` may be where tags are required.
     schema : Mapping | None
         JSON schema of what is between them; None: any text without `end`.
+    grammar : str
+        Instead of a schema, a grammar of it in Lark's form, with a rule `start`.
+    marks : Mapping[str, str]
+        Rules that the grammar has besides: by its name each text, which may be a control token, and as
+        `until_NAME` any text that ends with it.
     """
 
     begin: str
     schema: Mapping[str, Any] | None
     end: str
+    grammar: str = ""
+    marks: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
