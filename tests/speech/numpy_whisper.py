@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from akunu.speech.config import WhisperConfig
+
+from .counting import CountingModel
 
 Array = npt.NDArray[np.float64]
 _erf = np.vectorize(math.erf, otypes=[float])
@@ -79,20 +80,17 @@ def random_weights(config: WhisperConfig, seed: int, gain: float = 2.0) -> dict[
     return weights
 
 
-class NumpyWhisper:
+class NumpyWhisper(CountingModel):
     """A `SpeechModel` that runs everything again for every token, and counts the sequences that are alive."""
 
     def __init__(self, config: WhisperConfig, seed: int = 0) -> None:
+        super().__init__()
         self.config = config
         self.weights = random_weights(config, seed)
-        self.alive: dict[int, tuple[Any, list[int]]] = {}
-        self.encoded = 0
-        self._next = 0
 
     # What the speech package calls.
 
-    def encode(self, mel: npt.NDArray[np.float32]) -> Array:
-        self.encoded += 1
+    def heard(self, mel: npt.NDArray[np.float32]) -> Array:
         w = self.weights
         x = gelu(self._conv(mel.astype(np.float64), "encoder.conv1", 1))
         x = gelu(self._conv(x, "encoder.conv2", 2)).T + w["encoder.embed_positions.weight"]
@@ -103,33 +101,15 @@ class NumpyWhisper:
             x = self._feed_forward(x, layer)
         return self._norm(x, "encoder.layer_norm")
 
-    def begin(self, states: Array, tokens: Sequence[int]) -> tuple[int, npt.NDArray[np.float32]]:
-        self._next += 1
-        self.alive[self._next] = (states, list(tokens))
-        return self._next, self.logits(states, tokens)[0]
-
-    def fork(self, sequence: int) -> int:
-        self._next += 1
-        states, tokens = self.alive[sequence]
-        self.alive[self._next] = (states, list(tokens))
-        return self._next
-
-    def step(self, sequences: Sequence[int], tokens: Sequence[int]) -> npt.NDArray[np.float32]:
-        assert len(set(sequences)) == len(sequences)
-        rows = []
-        for sequence, token in zip(sequences, tokens, strict=True):
-            states, held = self.alive[sequence]
-            held.append(token)
-            rows.append(self.logits(states, held)[0][-1])
-        return np.stack(rows)
-
-    def free(self, sequence: int) -> None:
-        del self.alive[sequence]
+    def rows(
+        self, window: Array, tokens: Sequence[int], places: Sequence[int], start: int
+    ) -> npt.NDArray[np.float32]:
+        return self.logits(window, tokens)[0][list(places)]
 
     def attend(
-        self, states: Array, tokens: Sequence[int]
+        self, states: int, tokens: Sequence[int]
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-        logits, attention = self.logits(states, tokens)
+        logits, attention = self.logits(self.windows[states], tokens)
         chosen = [attention[layer][head] for layer, head in self.config.alignment_heads]
         return np.stack(chosen).astype(np.float32), logits
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from akunu.speech.config import WhisperConfig
 
 from . import tiny
+from .counting import CountingModel
 
 Array = npt.NDArray[np.float32]
 SECOND = 100  # frames
@@ -37,10 +38,11 @@ def said(*parts: str | float) -> list[int]:
     return tokens
 
 
-class ScriptedModel:
-    """A `SpeechModel`; a script may be a list, one for each temperature that is tried."""
+class ScriptedModel(CountingModel):
+    """A `SpeechModel` that says one script a window, the last one again and again."""
 
     def __init__(self, *scripts: Script, language: str = "en", language_probability: float = 0.9) -> None:
+        super().__init__()
         sizes = tiny.config()
         self.config = WhisperConfig(tiny.VOCAB, 80, 1500, 32, 2, 2, 448, 4, 2, ((1, 0),))
         assert sizes.vocab_size == self.config.vocab_size
@@ -48,11 +50,9 @@ class ScriptedModel:
         self.language = (language, language_probability)
         self.mels: list[Array] = []
         self.prompts: list[list[int]] = []
-        self.alive: dict[int, tuple[int, list[int], int]] = {}
         self.times: dict[int, list[float]] = {}
-        self._next = 0
 
-    def encode(self, mel: Array) -> int:
+    def heard(self, mel: Array) -> int:
         assert mel.shape == (80, 3000)
         self.mels.append(mel)
         return len(self.mels) - 1
@@ -66,46 +66,32 @@ class ScriptedModel:
         row[wanted] = np.log(script.certainty)
         return row
 
-    def begin(self, states: int, tokens: Sequence[int]) -> tuple[int, Array]:
+    def rows(self, window: int, tokens: Sequence[int], places: Sequence[int], start: int) -> Array:
+        return np.stack([self._after(window, tokens, place, start) for place in places])
+
+    def _after(self, window: int, tokens: Sequence[int], place: int, start: int) -> Array:
         special = tiny.tokenizer().special
-        rows = np.full((len(tokens), tiny.VOCAB), -20, np.float32)
-        start = list(tokens).index(special.start)
-        rows[start, special.no_speech] = np.log(self.scripts[min(states, len(self.scripts) - 1)].silence)
-        rows[start, 0] = np.log(1 - np.exp(rows[start, special.no_speech]))
+        row = np.full(tiny.VOCAB, -20, np.float32)
+        if place >= start:
+            return self._row(window, place + 1 - start)
         if list(tokens) == [special.start]:
             code, probability = self.language
-            rows[0, list(special.languages.values())] = np.log((1 - probability) / 98)
-            rows[0, special.languages[code]] = np.log(probability)
-        else:
-            rows[-1] = self._row(states, 0)
+            row[list(special.languages.values())] = np.log((1 - probability) / 98)
+            row[special.languages[code]] = np.log(probability)
+        elif place == start - 1:
+            row = self._row(window, 0)
             self.prompts.append(list(tokens))
-        self._next += 1
-        self.alive[self._next] = (states, list(tokens), len(tokens))
-        return self._next, rows
-
-    def fork(self, sequence: int) -> int:
-        self._next += 1
-        states, tokens, start = self.alive[sequence]
-        self.alive[self._next] = (states, list(tokens), start)
-        return self._next
-
-    def step(self, sequences: Sequence[int], tokens: Sequence[int]) -> Array:
-        rows = []
-        for sequence, token in zip(sequences, tokens, strict=True):
-            states, held, start = self.alive[sequence]
-            held.append(token)
-            rows.append(self._row(states, len(held) - start))
-        return np.stack(rows)
-
-    def free(self, sequence: int) -> None:
-        del self.alive[sequence]
+        elif tokens[place] == special.start:
+            row[special.no_speech] = np.log(self.scripts[min(window, len(self.scripts) - 1)].silence)
+            row[0] = np.log(1 - np.exp(row[special.no_speech]))
+        return row
 
     def attend(self, states: int, tokens: Sequence[int]) -> tuple[Array, Array]:
         """Each row looks from its time in `times` to the next one: a time for each token, and the end."""
         special = tiny.tokenizer().special
         start = list(tokens).index(special.no_timestamps)
         attention = np.full((1, len(tokens), 1500), 1e-4, np.float32)
-        moments = [round(moment * 50) for moment in self.times[states]]
+        moments = [round(moment * 50) for moment in self.times[self.windows[states]]]
         for row, (begin, end) in enumerate(zip(moments, [*moments[1:], moments[-1] + 10], strict=True)):
             attention[0, start + row, begin : max(end, begin + 1)] = 1
         attention[0, :start, 0] = 1

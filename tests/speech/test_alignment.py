@@ -10,10 +10,12 @@ import pytest
 from akunu.speech.alignment import TimedWord, align_words, dtw, join_punctuation, median_filter, shorten
 
 from . import tiny
+from .counting import run
 from .scripted import Script, ScriptedModel
 
 TOKENIZER = tiny.tokenizer()
 START = TOKENIZER.start_sequence("en")
+SILENCE = np.zeros((1, 80, 3000), np.float32)
 
 
 def slow_dtw(cost: np.ndarray) -> list[tuple[int, int]]:
@@ -69,20 +71,22 @@ def test_words_have_the_times_at_which_the_attention_looks() -> None:
     moments = [
         np.linspace(start, start + 0.2, len(ids)) for start, (_, ids) in zip(starts, words, strict=True)
     ]
+    states = model.encode(SILENCE)[0]
     model.times[0] = [*np.concatenate(moments).tolist(), 3.2]
-    found = align_words(model, 0, TOKENIZER, START, text, 500)
+    found = run(model, align_words(states, TOKENIZER, START, text, 500))
     assert [word.word for word in found] == [" and", " so", ",", " you", " say"]
     assert [word.start for word in found[1:]] == pytest.approx([1.0, 1.6, 2.0, 2.7], abs=0.25)
     assert all(before.end == after.start for before, after in itertools.pairwise(found))
     assert [word.probability for word in found] == pytest.approx([0.98] * 5, abs=0.02)
-    assert align_words(model, 0, TOKENIZER, START, [], 500) == []
+    assert run(model, align_words(states, TOKENIZER, START, [], 500)) == []
 
 
 def test_padding_is_not_looked_at() -> None:
     model = ScriptedModel(Script([]))
     text = TOKENIZER.encode(" and so")
+    states = model.encode(SILENCE)[0]
     model.times[0] = [0.3, 0.8, 29.0]
-    assert align_words(model, 0, TOKENIZER, START, text, 60)[-1].end <= 60 / 50
+    assert run(model, align_words(states, TOKENIZER, START, text, 60))[-1].end <= 60 / 50
 
 
 def word(text: str, start: float, end: float) -> TimedWord:

@@ -16,15 +16,19 @@ from akunu.speech.options import TranscriptionOptions
 from akunu.speech.sampling import sample
 
 from . import tiny
+from .counting import run
 from .scripted import Script, ScriptedModel, said
 
 TOKENIZER = tiny.tokenizer()
 PROMPT = TOKENIZER.start_sequence("en")
 END = 4
+SILENCE = np.zeros((1, 80, 3000), np.float32)
 
 
 class Table:
     """A model of five tokens whose logits depend on the last two; the rules allow all."""
+
+    parallel = 1
 
     def __init__(self, seed: int) -> None:
         self.table = np.random.default_rng(seed).normal(0, 1.5, (6, 6, 5)).astype(np.float32)
@@ -62,7 +66,7 @@ class Table:
 @pytest.mark.parametrize("seed", range(5))
 def test_enough_beams_find_every_text(seed: int) -> None:
     table = Table(seed)
-    found = beam_search(table, 0, table.row([5, 5]), table, END, 300, 1.0, 4)  # type: ignore[arg-type]
+    found = run(table, beam_search(table, 0, table.row([5, 5]), table, END, 300, 1.0, 4))  # type: ignore[arg-type]
     texts = [list(t) for n in range(4) for t in itertools.product(range(4), repeat=n)]
     assert len(texts) == 85
     by_text = {tuple(candidate.tokens): candidate.log_prob for candidate in found}
@@ -92,7 +96,7 @@ def test_beams_are_the_best_extensions_and_end_with_patience(seed: int) -> None:
         beams = kept
         if len(ended) == size * patience:
             break
-    found = beam_search(table, 0, table.row([5, 5]), table, END, size, patience, most)  # type: ignore[arg-type]
+    found = run(table, beam_search(table, 0, table.row([5, 5]), table, END, size, patience, most))  # type: ignore[arg-type]
     assert [candidate.tokens for candidate in found] == ended
     assert list(table.alive) == [0]
 
@@ -101,9 +105,9 @@ def test_one_beam_is_greedy() -> None:
     for seed in range(5):
         table = Table(seed)
         row = table.row([5, 5])
-        beam = beam_search(table, 0, row, table, END, 1, 1.0, 10)[0]  # type: ignore[arg-type]
+        beam = run(table, beam_search(table, 0, row, table, END, 1, 1.0, 10))[0]  # type: ignore[arg-type]
         random = np.random.default_rng(0)
-        greedy = sample(table, 0, row, table, END, 1, 0.0, 10, random)[0]  # type: ignore[arg-type]
+        greedy = run(table, sample(table, 0, row, table, END, 1, 0.0, 10, random))[0]  # type: ignore[arg-type]
         if len(greedy.tokens) < 10:  # at the limit the beam that has ended before wins
             assert beam.log_prob >= greedy.log_prob - 1e-4
 
@@ -112,7 +116,7 @@ def test_samples_are_drawn_by_their_probability() -> None:
     table = Table(0)
     row = table.row([5, 5])
     random = np.random.default_rng(1)
-    drawn = sample(table, 0, row, table, END, 4000, 0.7, 1, random)  # type: ignore[arg-type]
+    drawn = run(table, sample(table, 0, row, table, END, 4000, 0.7, 1, random))  # type: ignore[arg-type]
     counts = np.bincount([(candidate.tokens or [END])[0] for candidate in drawn], minlength=5)
     expected = np.exp(row / 0.7) / np.exp(row / 0.7).sum()
     assert np.abs(counts / 4000 - expected).max() < 0.03
@@ -121,11 +125,10 @@ def test_samples_are_drawn_by_their_probability() -> None:
     assert list(table.alive) == [0]
 
 
-def decoded(script: Script, **options: Any) -> Any:
+def decoded(script: Script, prompt: Sequence[int] = PROMPT, **options: Any) -> Any:
     model = ScriptedModel(script)
-    result = decode_window(model, 0, TOKENIZER, PROMPT, TranscriptionOptions(**options))
-    assert not model.alive
-    return result
+    states = model.encode(SILENCE)[0]
+    return run(model, decode_window(model, states, TOKENIZER, prompt, TranscriptionOptions(**options)))
 
 
 GOOD = said(0.0, " and so say you", 2.0)
@@ -165,13 +168,12 @@ def test_an_unlikely_text_is_tried_again_unless_there_is_no_speech() -> None:
 
 def test_the_same_seed_gives_the_same_samples() -> None:
     model, options = tiny.model(1), TranscriptionOptions(temperature=1.0, best_of=2, max_new_tokens=8)
-    states = model.encode(tiny.mel(1))
+    states = model.encode(tiny.mel(1)[None])[0]
     texts = [
-        decode_window(model, states, TOKENIZER, PROMPT, options, seed=(window,)).tokens
+        run(model, decode_window(model, states, TOKENIZER, PROMPT, options, seed=(window,))).tokens
         for window in (0, 0, 1)
     ]
     assert texts[0] == texts[1] != texts[2]
-    assert not model.alive
 
 
 def test_a_text_is_no_longer_than_asked_for() -> None:
@@ -180,6 +182,7 @@ def test_a_text_is_no_longer_than_asked_for() -> None:
 
 def test_sequences_are_freed_when_a_step_fails() -> None:
     model = ScriptedModel(Script(GOOD))
+    states = model.encode(SILENCE)[0]
 
     def fails(*_: Any) -> Any:
         raise KeyboardInterrupt
@@ -187,12 +190,10 @@ def test_sequences_are_freed_when_a_step_fails() -> None:
     model.step = fails  # type: ignore[method-assign]
     for options in (TranscriptionOptions(beam_size=3), TranscriptionOptions(temperature=1.0)):
         with pytest.raises(KeyboardInterrupt):
-            decode_window(model, 0, TOKENIZER, PROMPT, options)
+            run(model, decode_window(model, states, TOKENIZER, PROMPT, options))
         assert not model.alive
 
 
 def test_a_prompt_that_fills_the_context_is_an_error_with_both_numbers() -> None:
     with pytest.raises(ContextLengthError, match=r"448 tokens.*448"):
-        decode_window(
-            ScriptedModel(Script(GOOD)), 0, TOKENIZER, [*PROMPT, *[65] * 445], TranscriptionOptions()
-        )
+        decoded(Script(GOOD), prompt=[*PROMPT, *[65] * 445])

@@ -11,6 +11,7 @@ import pytest
 
 from akunu.audio import audio_blocks, log_mel
 from akunu.errors import InvalidArgumentError
+from akunu.speech.batching import Batcher
 from akunu.speech.options import TranscriptionOptions
 from akunu.speech.segments import Segment
 from akunu.speech.transcription import Transcriber
@@ -33,10 +34,10 @@ def transcribed(
 ) -> tuple[list[Segment], Transcriber]:
     defaults = {"beam_size": 1, "language": "en", "temperature": 0}
     transcriber = Transcriber(
-        model, TOKENIZER, audio_blocks(sound(seconds)), TranscriptionOptions(**(defaults | options))
+        Batcher(model), TOKENIZER, audio_blocks(sound(seconds)), TranscriptionOptions(**(defaults | options))
     )
     segments = list(transcriber)
-    assert not model.alive
+    assert not model.alive and not model.windows
     return segments, transcriber
 
 
@@ -138,7 +139,7 @@ def test_detection_looks_on_while_it_is_not_sure() -> None:
 
 def test_a_language_that_the_model_does_not_know_is_refused_at_once() -> None:
     with pytest.raises(InvalidArgumentError, match="yue"):
-        Transcriber(ScriptedModel(), TOKENIZER, iter(()), TranscriptionOptions(language="yue"))
+        Transcriber(Batcher(ScriptedModel()), TOKENIZER, iter(()), TranscriptionOptions(language="yue"))
 
 
 @pytest.mark.parametrize("samples", [1, 159])
@@ -157,7 +158,7 @@ def test_segments_come_while_the_recording_is_read() -> None:
 
     model = ScriptedModel(Script(said(0.0, " so", 30.0)))
     options = TranscriptionOptions(beam_size=1, language="en", temperature=0)
-    segments = iter(Transcriber(model, TOKENIZER, audio_blocks(live()), options))
+    segments = iter(Transcriber(Batcher(model), TOKENIZER, audio_blocks(live()), options))
     assert next(segments).end == 30 and len(read) == 31
     assert next(segments).end == 60 and len(read) == 61
 

@@ -20,7 +20,7 @@ from akunu._core import LogMelStream
 from akunu.audio.pcm import SAMPLE_RATE, Samples
 from akunu.errors import InvalidArgumentError
 
-__all__ = ["SpeechSpan", "VadOptions", "speech_probability", "speech_spans"]
+__all__ = ["SpeechSpan", "VadOptions", "spans_and_silence", "speech_probability", "speech_spans"]
 
 Floats = npt.NDArray[np.float32]
 
@@ -149,7 +149,14 @@ def speech_spans(blocks: Iterable[Samples], options: VadOptions | None = None) -
     >>> list(speech_spans([np.zeros(16000, np.float32)]))
     []
     """
-    options = options or VadOptions()
+    return (span for span in spans_and_silence(blocks, options or VadOptions()) if span.start < span.end)
+
+
+def spans_and_silence(blocks: Iterable[Samples], options: VadOptions) -> Iterator[SpeechSpan]:
+    """As `speech_spans`, and now and then an empty span: no other one begins before it.
+
+    So that those who keep the samples know which of them they may forget.
+    """
     total = 0
 
     def counted() -> Iterator[Samples]:
@@ -160,12 +167,18 @@ def speech_spans(blocks: Iterable[Samples], options: VadOptions | None = None) -
 
     hop = SAMPLE_RATE // FRAMES_PER_SECOND
     pad = options.speech_pad_ms * SAMPLE_RATE // 1000
+    before = 0
     for first, end in _frame_spans(speech_probability(counted()), options):
-        yield SpeechSpan(max(first * hop - pad, 0), min(end * hop + pad, total))
+        start = max(first * hop - pad, before)
+        if first < end:  # of speech that was cut because it was long, the parts touch
+            before = min(end * hop + pad, total)
+            yield SpeechSpan(start, before)
+        else:
+            yield SpeechSpan(start, start)
 
 
 def _frame_spans(pieces: Iterable[Floats], options: VadOptions) -> Iterator[tuple[int, int]]:
-    """Speech as frames, before it is padded."""
+    """Speech as frames, before it is padded; an empty one where there is none up to here."""
     low = options.threshold - 0.15 if options.neg_threshold is None else options.neg_threshold
     silence = max(options.min_silence_duration_ms, 2 * options.speech_pad_ms) // 10
     shortest = options.min_speech_duration_ms // 10
@@ -193,5 +206,7 @@ def _frame_spans(pieces: Iterable[Floats], options: VadOptions) -> Iterator[tupl
                     first, heard = cut, heard[cut - first :]
                     end = max(end, first)
             frame += 1
+        if first is None:
+            yield frame, frame
     if first is not None and end - first >= max(shortest, 1):
         yield first, end

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from akunu.speech.model import SpeechModel
+from akunu.speech.batching import Attend, Work
 from akunu.speech.rules import log_softmax
 from akunu.speech.tokenizer import WhisperTokenizer
 
@@ -84,14 +84,13 @@ def dtw(cost: npt.NDArray[np.floating[Any]]) -> tuple[npt.NDArray[np.int64], npt
 
 
 def align_words(
-    model: SpeechModel,
     states: Any,
     tokenizer: WhisperTokenizer,
     start: Sequence[int],
     text: Sequence[int],
     positions: int,
     language: str | None = None,
-) -> list[TimedWord]:
+) -> Work[list[TimedWord]]:
     """The words of `text`, with times.
 
     Parameters
@@ -107,7 +106,7 @@ def align_words(
         return []
     special = tokenizer.special
     words = [*tokenizer.words(text, language), ("", [special.end])]
-    attention, logits = model.attend(states, [*start, special.no_timestamps, *text, special.end])
+    attention, logits = yield Attend(states, [*start, special.no_timestamps, *text, special.end])
     time_rows = _token_positions(attention[:, :, :positions], len(start))
     predicted = log_softmax(logits[len(start) : len(start) + len(text), : special.end])
     probabilities = np.exp(predicted[np.arange(len(text)), np.asarray(text)])

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from akunu.speech.batching import Step, Work
 from akunu.speech.model import Logits, SpeechModel
-from akunu.speech.rules import TokenRules, log_softmax
+from akunu.speech.rules import TokenRules, best_tokens
 from akunu.speech.sampling import Candidate
 
 __all__ = ["beam_search"]
@@ -22,11 +24,13 @@ def beam_search(
     size: int,
     patience: float,
     most: int,
-) -> list[Candidate]:
+    begun: Sequence[int] = (),
+) -> Work[list[Candidate]]:
     """The finished texts of a search with `size` beams that goes on from `sequence`, which stays as it is.
 
     A step takes the `size` most probable texts that have not ended; those that end before are finished. The
-    search ends with `size * patience` of them, or after `most` tokens.
+    search ends with `size * patience` of them, or after `most` tokens. What the texts already have, `begun`,
+    is part of the sequence and not of the result.
     """
     wanted = max(round(size * patience), 1)
     finished: list[Candidate] = []
@@ -35,8 +39,8 @@ def beam_search(
     rows = logits[None].copy()
     try:
         for length in range(1, most + 1):
-            rules.apply(rows, [beam.tokens for beam in beams])
-            chosen = _extensions(beams, log_softmax(rows), size)
+            rules.apply(rows, [[*begun, *beam.tokens] for beam in beams])
+            chosen = _extensions(beams, rows, size)
             grown: list[tuple[int, Candidate]] = []
             for source, token, log_prob in chosen:
                 if token != end:
@@ -49,7 +53,7 @@ def beam_search(
             if not beams or len(finished) >= wanted or length == most:
                 break
             sequences = _follow(model, sequences, [source for source, _ in grown])
-            rows = model.step(sequences, [beam.tokens[-1] for beam in beams])
+            rows = yield Step(sequences, [beam.tokens[-1] for beam in beams])
     finally:
         for rest in sequences:
             model.free(rest)
@@ -58,13 +62,16 @@ def beam_search(
     return finished
 
 
-def _extensions(beams: list[Candidate], log_p: Logits, size: int) -> list[tuple[int, int, float]]:
+def _extensions(beams: list[Candidate], logits: Logits, size: int) -> list[tuple[int, int, float]]:
     """The `size` + 1 best tokens of each beam, all together by log p: (beam, token, log p of the text)."""
-    found = []
-    for source, (beam, row) in enumerate(zip(beams, log_p, strict=True)):
-        best = np.argpartition(-row, min(size, len(row) - 1))[: size + 1]
-        found += [(source, int(token), beam.log_prob + float(row[token])) for token in best]
-    return sorted((entry for entry in found if entry[2] > -np.inf), key=lambda entry: (-entry[2], entry[1]))
+    ids, log_p = best_tokens(logits, size + 1)
+    found = [
+        (source, token, beam.log_prob + value)
+        for source, beam in enumerate(beams)
+        for token, value in zip(ids[source].tolist(), log_p[source].tolist(), strict=True)
+        if value > -np.inf
+    ]
+    return sorted(found, key=lambda entry: (-entry[2], entry[1]))
 
 
 def _follow(model: SpeechModel, sequences: list[Any], sources: list[int]) -> list[Any]:

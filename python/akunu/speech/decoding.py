@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from akunu.errors import ContextLengthError
+from akunu.speech.batching import Begin, Work
 from akunu.speech.beams import beam_search
 from akunu.speech.languages import LANGUAGES
 from akunu.speech.model import Logits, SpeechModel
@@ -30,7 +31,7 @@ class WindowText:
     tokens : list of int
         Text and timestamps, without the end.
     avg_logprob : float
-        Mean log p of a token, the end included.
+        Mean log p of a token, the end included; not of those that were given.
     no_speech_prob : float
         The probability that there is no speech.
     temperature : float
@@ -54,9 +55,9 @@ def compression_ratio(text: str) -> float:
 
 def language_probabilities(
     model: SpeechModel, states: Any, tokenizer: WhisperTokenizer
-) -> list[tuple[str, float]]:
+) -> Work[list[tuple[str, float]]]:
     """The languages by the first token that follows the start, most probable first."""
-    sequence, logits = model.begin(states, [tokenizer.special.start])
+    sequence, logits = yield Begin(states, [tokenizer.special.start], [0])
     model.free(sequence)
     codes = [code for code in LANGUAGES if code in tokenizer.special.languages]
     found = log_softmax(logits[-1, [tokenizer.special.languages[code] for code in codes]])
@@ -72,7 +73,8 @@ def decode_window(
     options: TranscriptionOptions,
     *,
     seed: Sequence[int] = (),
-) -> WindowText:
+    begun: Sequence[int] = (),
+) -> Work[WindowText]:
     """The text of a window, at the first temperature that gives a good one.
 
     When none does, the most probable of those that do not repeat themselves, or else of all.
@@ -91,7 +93,10 @@ def decode_window(
         Temperatures, beams, rules and thresholds.
     seed : sequence of int
         What makes the samples of this window its own, besides `options.seed`.
+    begun : sequence of int
+        How the text begins, which follows the prompt.
     """
+    prompt = [*prompt, *begun]
     room = model.config.text_context - len(prompt)
     if room < 1:
         raise ContextLengthError(
@@ -99,23 +104,22 @@ def decode_window(
         )
     most = min(room, options.max_new_tokens or model.config.text_context // 2)
     rules = TokenRules(tokenizer, options)
-    sequence, logits = model.begin(states, prompt)
-    start = list(prompt).index(tokenizer.special.start)
-    no_speech = float(np.exp(log_softmax(logits[start])[tokenizer.special.no_speech]))
+    start = prompt.index(tokenizer.special.start)
+    sequence, logits = yield Begin(states, prompt, sorted({start, len(prompt) - 1}))
+    no_speech = float(np.exp(log_softmax(logits[0])[tokenizer.special.no_speech]))
     results: list[WindowText] = []
     try:
         for temperature in options.temperatures:
             random = np.random.default_rng([options.seed, round(temperature * 1000), *seed])
-            found = _best(
-                _candidates(
-                    model, sequence, logits[-1], tokenizer, rules, options, temperature, most, random
-                ),
-                options.length_penalty,
+            candidates = yield from _candidates(
+                model, sequence, logits[-1], tokenizer, rules, options, temperature, most, random, begun
             )
-            text = tokenizer.decode(found.tokens)
+            found = _best(candidates, options.length_penalty)
+            tokens = [*begun, *found.tokens]
+            text = tokenizer.decode(tokens)
             results.append(
                 WindowText(
-                    found.tokens,
+                    tokens,
                     found.log_prob / (len(found.tokens) + 1),
                     no_speech,
                     temperature,
@@ -140,13 +144,14 @@ def _candidates(
     temperature: float,
     most: int,
     random: np.random.Generator,
-) -> list[Candidate]:
+    begun: Sequence[int],
+) -> Work[list[Candidate]]:
     end = tokenizer.special.end
     if temperature == 0 and options.beam_size > 1:
-        size = options.beam_size
-        return beam_search(model, sequence, logits, rules, end, size, options.patience, most)
+        size, patience = options.beam_size, options.patience
+        return beam_search(model, sequence, logits, rules, end, size, patience, most, begun)
     count = options.best_of if temperature > 0 else 1
-    return sample(model, sequence, logits, rules, end, count, temperature, most, random)
+    return sample(model, sequence, logits, rules, end, count, temperature, most, random, begun)
 
 
 def _best(candidates: Sequence[Candidate], length_penalty: float) -> Candidate:

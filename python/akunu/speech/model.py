@@ -10,23 +10,40 @@ import numpy.typing as npt
 
 from akunu.speech.config import WhisperConfig
 
-__all__ = ["Logits", "SpeechModel"]
+__all__ = ["Logits", "Mel", "SpeechModel"]
 
 Logits = npt.NDArray[np.float32]
+Mel = npt.NDArray[np.float32]
 
 
 class SpeechModel(Protocol):
-    """An encoder and a decoder. States and sequences are opaque to the caller."""
+    """An encoder and a decoder. States and sequences are opaque to the caller.
+
+    One thread calls at a time (`akunu.speech.batching`). What a row says does not depend on the others of a
+    call.
+    """
 
     @property
     def config(self) -> WhisperConfig:
         """The sizes."""
 
-    def encode(self, mel: npt.NDArray[np.float32]) -> Any:
-        """The states of a window: normalised log-mel frames [mels, 2 audio_context]."""
+    @property
+    def parallel(self) -> int:
+        """Most sequences that there may be at a time."""
 
-    def begin(self, states: Any, tokens: Sequence[int]) -> tuple[Any, Logits]:
-        """A sequence that holds `tokens`, and the logits [tokens, vocab] after each of them."""
+    def encode(self, mels: npt.NDArray[np.float32]) -> list[Any]:
+        """The states of windows: normalised log-mel frames [windows, mels, 2 audio_context]."""
+
+    def release(self, states: Any) -> None:
+        """The states of a window are not used again; nor is any sequence of theirs."""
+
+    def begin(
+        self, states: Sequence[Any], tokens: Sequence[Sequence[int]], rows: Sequence[Sequence[int]]
+    ) -> tuple[list[Any], Logits]:
+        """A sequence for each of `states` that holds its `tokens`, and logits [all rows, vocab].
+
+        `rows` are the places in a sequence's tokens after which its logits are wanted, in rising order.
+        """
 
     def fork(self, sequence: Any) -> Any:
         """A second sequence with the same tokens."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final, TypedDict
 
+from akunu.audio.activity import VadOptions
 from akunu.errors import InvalidArgumentError
 
-__all__ = ["TranscriptionOptions"]
+__all__ = ["TranscriptionArguments", "TranscriptionOptions"]
 
 _AT_LEAST: Final = {
     "beam_size": 1,
@@ -22,6 +25,7 @@ _AT_LEAST: Final = {
     "hallucination_silence_threshold": 0.0,
     "language_detection_segments": 1,
     "seed": 0,
+    "batch_size": 1,
 }
 
 
@@ -85,6 +89,19 @@ class TranscriptionOptions:
         Detection looks at more windows while no language is as probable.
     language_detection_segments : int
         Most windows that it looks at.
+    multilingual : bool
+        Detect the language of each window, not of the recording.
+    vad_filter : bool
+        Leave out what is no speech before the model hears it.
+    vad_parameters : VadOptions or mapping, optional
+        What counts as speech: `akunu.audio.VadOptions`, or some of its fields.
+    clip_timestamps : str or sequence of float
+        Hear only these parts: start, end, start, end, … in seconds, also with commas in a text; the last end
+        may be missing. `vad_filter` has no effect then.
+    batch_size : int, optional
+        Windows that run side by side. They are cut where nobody speaks (or at `clip_timestamps`) and know
+        nothing of each other, so that the text does not depend on their number; `initial_prompt` is that of
+        each. When not given, each window begins where the text of the one before ends.
     seed : int
         Of the samples.
     """
@@ -117,8 +134,15 @@ class TranscriptionOptions:
     hallucination_silence_threshold: float | None = None
     language_detection_threshold: float = 0.5
     language_detection_segments: int = 1
+    multilingual: bool = False
+    vad_filter: bool = False
+    vad_parameters: VadOptions | Mapping[str, Any] | None = None
+    clip_timestamps: str | Sequence[float] = "0"
+    batch_size: int | None = None
     seed: int = 0
     temperatures: tuple[float, ...] = field(init=False, repr=False)
+    vad: VadOptions | None = field(init=False, repr=False)
+    clips: tuple[tuple[float, float], ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         for name, least in _AT_LEAST.items():
@@ -133,3 +157,77 @@ class TranscriptionOptions:
             raise InvalidArgumentError("patience and repetition_penalty have to be above 0")
         if self.hallucination_silence_threshold is not None and not self.word_timestamps:
             raise InvalidArgumentError("hallucination_silence_threshold needs word_timestamps=True")
+        object.__setattr__(self, "vad", _vad(self.vad_parameters))
+        object.__setattr__(self, "clips", _clips(self.clip_timestamps))
+        if self.batch_size is not None and self.clips and self.clips[-1][1] == math.inf:
+            raise InvalidArgumentError(
+                f"clip_timestamps is {self.clip_timestamps!r}: with batch_size, the last end is needed too"
+            )
+
+
+def _vad(given: VadOptions | Mapping[str, Any] | None) -> VadOptions | None:
+    if given is None or isinstance(given, VadOptions):
+        return given
+    if not isinstance(given, Mapping):
+        raise InvalidArgumentError(f"vad_parameters is {given!r}, expected VadOptions or a mapping")
+    known = VadOptions.__dataclass_fields__
+    for name in given:
+        if name not in known:
+            raise InvalidArgumentError(f"vad_parameters has {name!r}; there is {', '.join(known)}")
+    return VadOptions(**given)
+
+
+def _clips(given: str | Sequence[float]) -> tuple[tuple[float, float], ...]:
+    """Pairs of start and end; none when they are the whole recording."""
+    parts: Sequence[Any] = [part for part in given.split(",") if part] if isinstance(given, str) else given
+    try:
+        times = [float(part) for part in parts]
+    except (TypeError, ValueError):
+        times = [math.nan]
+    if len(times) % 2:
+        times.append(math.inf)
+    if times and not (times[0] >= 0 and all(a <= b for a, b in itertools.pairwise(times))):
+        raise InvalidArgumentError(
+            f"clip_timestamps is {given!r}, expected seconds in rising order: start, end, start, end, …"
+        )
+    pairs = tuple(zip(times[::2], times[1::2], strict=True))
+    return () if pairs == ((0.0, math.inf),) else pairs
+
+
+class TranscriptionArguments(TypedDict, total=False):
+    """The fields of `TranscriptionOptions`, as keyword arguments."""
+
+    language: str | None
+    task: str
+    beam_size: int
+    best_of: int
+    patience: float
+    length_penalty: float
+    repetition_penalty: float
+    no_repeat_ngram_size: int
+    temperature: float | Sequence[float]
+    compression_ratio_threshold: float | None
+    log_prob_threshold: float | None
+    no_speech_threshold: float | None
+    condition_on_previous_text: bool
+    prompt_reset_on_temperature: float
+    initial_prompt: str | Sequence[int] | None
+    prefix: str | None
+    hotwords: str | None
+    suppress_blank: bool
+    suppress_tokens: Sequence[int]
+    without_timestamps: bool
+    max_initial_timestamp: float
+    max_new_tokens: int | None
+    word_timestamps: bool
+    prepend_punctuations: str
+    append_punctuations: str
+    hallucination_silence_threshold: float | None
+    language_detection_threshold: float
+    language_detection_segments: int
+    multilingual: bool
+    vad_filter: bool
+    vad_parameters: VadOptions | Mapping[str, Any] | None
+    clip_timestamps: str | Sequence[float]
+    batch_size: int | None
+    seed: int

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from akunu.speech.model import Logits
 from akunu.speech.options import TranscriptionOptions
 from akunu.speech.tokenizer import WhisperTokenizer
 
-__all__ = ["TokenRules", "log_softmax"]
+__all__ = ["TokenRules", "best_tokens", "log_softmax"]
 
 _NEVER = np.float32(-np.inf)
+_BLOCK = 64
 
 
 def log_softmax(logits: Logits) -> Logits:
@@ -22,6 +24,29 @@ def log_softmax(logits: Logits) -> Logits:
         total: Logits = np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
     result: Logits = shifted - total
     return result
+
+
+def best_tokens(logits: Logits, count: int) -> tuple[npt.NDArray[np.int64], Logits]:
+    """The `count` most probable tokens of each row, and their log p: [rows, count], the best ones first.
+
+    Of equal ones, the smaller id comes first. Where a row allows fewer, the others have -inf.
+    """
+    rows, vocab = logits.shape
+    count = min(count, vocab)
+    top = logits.max(axis=-1, keepdims=True)
+    log_total = np.log(np.exp(logits - top).sum(axis=-1, keepdims=True))
+    # The k-th of the blocks' greatest is a lower bound of the k-th of all: few are left to be sorted.
+    whole = vocab // _BLOCK
+    greatest = logits[:, : whole * _BLOCK].reshape(rows, whole, _BLOCK).max(axis=-1)
+    if whole >= count:
+        bounds = np.partition(greatest, whole - count, axis=-1)[:, whole - count]
+    else:
+        bounds = np.full(rows, _NEVER)
+    ids = np.empty((rows, count), np.int64)
+    for row, bound, found in zip(logits, bounds, ids, strict=True):
+        near = np.flatnonzero(row >= bound)
+        found[:] = near[np.argsort(-row[near], kind="stable")[:count]]
+    return ids, np.take_along_axis(logits, ids, axis=-1) - top - log_total
 
 
 class TokenRules:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from akunu.speech.batching import Step, Work
 from akunu.speech.model import Logits, SpeechModel
-from akunu.speech.rules import TokenRules, log_softmax
+from akunu.speech.rules import TokenRules, best_tokens, log_softmax
 
 __all__ = ["Candidate", "sample"]
 
@@ -31,7 +33,8 @@ def sample(
     temperature: float,
     most: int,
     random: np.random.Generator,
-) -> list[Candidate]:
+    begun: Sequence[int] = (),
+) -> Work[list[Candidate]]:
     """`count` texts of at most `most` tokens that go on from `sequence`, which stays as it is.
 
     Parameters
@@ -40,6 +43,8 @@ def sample(
         float32 [vocab] after the sequence.
     temperature : float
         0: the most probable token.
+    begun : sequence of int
+        What the texts already have; part of the sequence, not of the result.
     """
     tokens: list[list[int]] = [[] for _ in range(count)]
     log_probs = [0.0] * count
@@ -48,21 +53,22 @@ def sample(
     try:
         for _ in range(most):
             live = list(sequences)
-            rules.apply(rows, [tokens[i] for i in live])
-            log_p = log_softmax(rows)
+            rules.apply(rows, [[*begun, *tokens[i]] for i in live])
             if temperature == 0:
-                chosen = log_p.argmax(axis=-1)
+                ids, log_p = best_tokens(rows, 1)
+                chosen, values = ids[:, 0], log_p[:, 0]
             else:
                 chosen = (rows / temperature + random.gumbel(size=rows.shape)).argmax(axis=-1)
-            for row, i in enumerate(live):
-                log_probs[i] += float(log_p[row, chosen[row]])
-                if chosen[row] == end:
+                values = np.take_along_axis(log_softmax(rows), chosen[:, None], axis=-1)[:, 0]
+            for i, token, value in zip(live, chosen.tolist(), values.tolist(), strict=True):
+                log_probs[i] += value
+                if token == end:
                     model.free(sequences.pop(i))
                 else:
-                    tokens[i].append(int(chosen[row]))
+                    tokens[i].append(token)
             if not sequences or len(tokens[next(iter(sequences))]) == most:
                 break
-            rows = model.step(list(sequences.values()), [tokens[i][-1] for i in sequences])
+            rows = yield Step(list(sequences.values()), [tokens[i][-1] for i in sequences])
     finally:
         for rest in sequences.values():
             model.free(rest)

@@ -83,7 +83,12 @@ class Draft:
 
 
 def cut(
-    tokens: Sequence[int], tokenizer: WhisperTokenizer, offset: float, duration: float
+    tokens: Sequence[int],
+    tokenizer: WhisperTokenizer,
+    offset: float,
+    duration: float,
+    *,
+    whole: bool = False,
 ) -> tuple[list[Draft], float]:
     """The segments of a window and the seconds by which it moves on.
 
@@ -98,6 +103,8 @@ def cut(
         Where the window begins, in seconds.
     duration : float
         What it holds of the recording, in seconds.
+    whole : bool
+        The text after the last pair is a segment too, and the window moves on by all of its duration.
     """
     first = tokenizer.special.timestamp_begin
     stamps = [token >= first for token in tokens]
@@ -105,14 +112,14 @@ def cut(
     ends_alone = stamps[-2:] == [False, True]
     if not borders:
         last = max((token for token in tokens if token > first), default=None)
-        end = duration if last is None else min(tokenizer.seconds(last), duration)
-        return [Draft(offset, offset + end, list(tokens))], duration
-    if ends_alone:
+        stop = duration if last is None else min(tokenizer.seconds(last), duration)
+        return [Draft(offset, offset + stop, list(tokens))], duration
+    rest = tokens[borders[-1] :]
+    if ends_alone or (whole and any(token < tokenizer.special.end for token in rest)):
         borders.append(len(tokens))
     drafts = []
     for begin, end_at in zip([0, *borders], borders, strict=False):
         piece = list(tokens[begin:end_at])
-        drafts.append(
-            Draft(offset + tokenizer.seconds(piece[0]), offset + tokenizer.seconds(piece[-1]), piece)
-        )
-    return drafts, duration if ends_alone else tokenizer.seconds(tokens[borders[-1] - 1])
+        end = tokenizer.seconds(piece[-1]) if piece[-1] >= first else duration
+        drafts.append(Draft(offset + tokenizer.seconds(piece[0]), offset + end, piece))
+    return drafts, duration if ends_alone or whole else tokenizer.seconds(tokens[borders[-1] - 1])

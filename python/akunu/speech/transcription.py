@@ -1,17 +1,22 @@
-"""A recording into segments: the window moves as OpenAI's reference moves it."""
+"""A recording into segments: the window moves as OpenAI's reference moves it, or many windows run at once."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
+import itertools
+import math
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from akunu.audio import FRAMES_PER_SECOND
+from akunu.audio import FRAMES_PER_SECOND, SAMPLE_RATE, VadOptions
 from akunu.audio.pcm import Samples
+from akunu.errors import InvalidArgumentError
+from akunu.speech.batching import Batcher, Encode, Task, Work
 from akunu.speech.decoding import WindowText, decode_window, language_probabilities
+from akunu.speech.gate import SpeechGate, cut_at_silence
 from akunu.speech.languages import language_code
-from akunu.speech.model import SpeechModel
+from akunu.speech.model import Mel
 from akunu.speech.options import TranscriptionOptions
 from akunu.speech.segments import Draft, Segment, cut
 from akunu.speech.tokenizer import WhisperTokenizer
@@ -21,15 +26,23 @@ from akunu.speech.words import add_words, drop_made_up, last_word_end
 __all__ = ["Transcriber"]
 
 FRAMES_PER_POSITION: Final = 2
+SAMPLES_PER_FRAME: Final = SAMPLE_RATE // FRAMES_PER_SECOND
+WAITING: Final = 4
+"""Windows that are kept for their turn, for each that runs: a long text does not hold up the others."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Window:
     """One pass over a stretch of the recording; times in seconds."""
 
-    states: Any
+    mel: Mel
     frame: int
     frames: int  # of the recording
+    first: bool = False
+    alone: bool = False
+    """Not followed by one that hears the rest again."""
+    ahead: Sequence[Mel] = ()
+    """Later windows, to detect the language in."""
 
     @property
     def offset(self) -> float:
@@ -44,19 +57,30 @@ class _Window:
         return self.offset + self.duration
 
 
+@dataclass(frozen=True)
+class _Heard:
+    """What a window says, and where the next one begins, in seconds."""
+
+    text: WindowText
+    drafts: list[Draft]
+    forward: float
+
+
 class Transcriber:
     """One recording with one model: iterating gives the segments as they are found.
 
     Parameters
     ----------
-    model : SpeechModel
-        The model.
+    batcher : Batcher
+        Runs the model.
     tokenizer : WhisperTokenizer
         The model's.
     blocks : iterable of ndarray
         Mono samples at 16 kHz.
     options : TranscriptionOptions
         What the caller chose.
+    progress : callable, optional
+        Called with the seconds that are done, after each window.
 
     Attributes
     ----------
@@ -68,22 +92,33 @@ class Transcriber:
 
     def __init__(
         self,
-        model: SpeechModel,
+        batcher: Batcher,
         tokenizer: WhisperTokenizer,
         blocks: Iterable[Samples],
         options: TranscriptionOptions,
+        progress: Callable[[float], None] | None = None,
     ) -> None:
-        self._model = model
+        self._batcher = batcher
+        self._model = batcher.model
         self._tokenizer = tokenizer
         self._options = options
-        self._windows = MelWindows(blocks, model.config.mels)
-        self._frames = model.config.audio_context * FRAMES_PER_POSITION
+        self._blocks = self._counted(blocks)
+        self._samples = 0
+        self._frames = self._model.config.audio_context * FRAMES_PER_POSITION
+        self._sequences = 1 + max(options.beam_size, options.best_of if max(options.temperatures) > 0 else 1)
         self._context: list[int] = []  # the text so far that may be a prompt
         self._last_speech = 0.0
         self._count = 0
         self._begun = False
+        self._progress = progress
+        self._gate: SpeechGate | None = None
         self.language = None if options.language is None else language_code(options.language)
         self.language_probability = 1.0
+        if self._sequences > self._model.parallel:
+            raise InvalidArgumentError(
+                f"beam_size and best_of: {self._sequences - 1} texts side by side, expected at most "
+                f"{self._model.parallel - 1}"
+            )
         if not tokenizer.multilingual:
             self.language = self.language or "en"
         if self.language is not None:  # refused now, not after the first window
@@ -93,39 +128,162 @@ class Transcriber:
         elif options.initial_prompt is not None:
             self._context = list(options.initial_prompt)
 
+    @property
+    def duration(self) -> float:
+        """Seconds of the recording that have been read."""
+        return self._samples / SAMPLE_RATE
+
     def __iter__(self) -> Iterator[Segment]:
-        frame = 0
-        while True:
-            self._windows.forget(frame)
-            mel, frames = self._windows.window(frame, self._frames)
+        options = self._options
+        if options.batch_size is not None:
+            yield from self._side_by_side(options.batch_size)
+            return
+        blocks = self._blocks
+        if options.vad_filter and not options.clips:
+            self._gate = SpeechGate(blocks, options.vad or VadOptions())
+            blocks = iter(self._gate)
+        yield from self._one_by_one(MelWindows(blocks, self._model.config.mels))
+
+    def _counted(self, blocks: Iterable[Samples]) -> Iterator[Samples]:
+        for block in blocks:
+            self._samples += len(block)
+            yield block
+
+    # -- windows after each other ----------------------------------------------------------------------------
+
+    def _one_by_one(self, windows: MelWindows) -> Iterator[Segment]:
+        for start, end in self._options.clips or ((0.0, math.inf),):
+            frame = round(start * FRAMES_PER_SECOND)
+            last = None if end == math.inf else round(end * FRAMES_PER_SECOND)
+            while last is None or frame < last:
+                windows.forget(frame)
+                mel, frames = windows.window(frame, self._frames, last)
+                if not frames:
+                    break
+                ahead = list(self._ahead(windows, frame)) if self.language is None else ()
+                window = _Window(mel, frame, frames, self._is_first(), ahead=ahead)
+                length = windows.read / FRAMES_PER_SECOND if windows.ended else math.inf
+                heard = self._batcher.run(self._hear(window, length), self._sequences)
+                yield from self._segments(heard)
+                self._remember(heard)
+                frame = max(round(heard.forward * FRAMES_PER_SECOND), frame + 1)
+                self._report(frame / FRAMES_PER_SECOND)
+
+    def _is_first(self) -> bool:
+        begun, self._begun = self._begun, True
+        return not begun
+
+    def _ahead(self, windows: MelWindows, frame: int) -> Iterator[Mel]:
+        """The windows after this one in which the language is looked for, if need be."""
+        for i in range(1, self._options.language_detection_segments):
+            mel, frames = windows.window(frame + i * self._frames, self._frames)
             if not frames:
                 return
-            window = _Window(self._model.encode(mel), frame, frames)
-            if self.language is None:
-                self._detect(window)
-            text = self._decode(window)
-            forward = window.end
-            if not self._silent(text):
-                drafts, forward = self._drafts(window, text)
-                drafts = [draft for draft in drafts if draft.start < draft.end and self._says(draft)]
-                for draft in drafts:
-                    yield draft.segment(self._count, text, self._tokenizer)
-                    self._count += 1
-                self._remember(drafts, text)
-            frame = max(round(forward * FRAMES_PER_SECOND), frame + 1)
+            yield mel
 
-    def _detect(self, window: _Window) -> None:
+    def _remember(self, heard: _Heard) -> None:
+        """Make the text of a window a prompt, or begin anew after one that was hard to find."""
+        options = self._options
+        last = last_word_end(heard.drafts)
+        self._last_speech = self._last_speech if last is None else last
+        self._context += [token for draft in heard.drafts for token in draft.tokens]
+        self._context = self._context[-self._model.config.text_context :]
+        hard = heard.text.temperature > options.prompt_reset_on_temperature
+        if heard.text.tokens and (hard or not options.condition_on_previous_text):
+            self._context = []
+
+    # -- windows side by side --------------------------------------------------------------------------------
+
+    def _side_by_side(self, most: int) -> Iterator[Segment]:
+        """Windows that end in silence and know nothing of each other; their segments in order."""
+        windows = self._cut_windows()
+        tasks: deque[Task[_Heard]] = deque()
+        more = True
+
+        def running() -> int:
+            return sum(not task.done for task in tasks)
+
+        def wanted() -> bool:
+            """Whether there is room for another window; the first one finds the language."""
+            alone = self.language is None and bool(tasks)
+            return more and not alone and running() < most and len(tasks) < WAITING * most
+
+        try:
+            while more or tasks:
+                while wanted():
+                    window = next(windows, None)
+                    if window is None:
+                        more = False
+                        break
+                    tasks.append(self._batcher.start(self._hear(window, math.inf), self._sequences))
+                if tasks and not tasks[0].done:
+                    self._batcher.wait(lambda: tasks[0].done or wanted())
+                elif tasks:
+                    heard = tasks.popleft().result()
+                    yield from self._segments(heard)
+                    self._report(heard.forward)
+        finally:
+            self._batcher.cancel(tasks)
+
+    def _cut_windows(self) -> Iterator[_Window]:
+        """Windows between silences, or those of the clips that the caller named."""
+        judged, heard = itertools.tee(self._blocks)
+        windows = MelWindows(heard, self._model.config.mels)
+        seconds = self._frames / FRAMES_PER_SECOND
+        for first, end in self._given_clips() or cut_at_silence(judged, self._options.vad, seconds):
+            frame = first // SAMPLES_PER_FRAME
+            windows.forget(frame)
+            if first < end:
+                mel, frames = windows.window(frame, self._frames, -(-end // SAMPLES_PER_FRAME))
+                if frames:
+                    yield _Window(mel, frame, frames, self._is_first(), alone=True)
+
+    def _given_clips(self) -> list[tuple[int, int]]:
+        """The caller's, in samples, cut to windows."""
+        longest = self._frames * SAMPLES_PER_FRAME
+        clips = []
+        for start, end in self._options.clips:
+            first, last = round(start * SAMPLE_RATE), round(end * SAMPLE_RATE)
+            clips += [(at, min(at + longest, last)) for at in range(first, last, longest)]
+        return clips
+
+    # -- one window ------------------------------------------------------------------------------------------
+
+    def _hear(self, window: _Window, length: float) -> Work[_Heard]:
+        """What a window says; `length` is that of the recording in seconds, where it is known."""
+        states = yield Encode(window.mel)
+        try:
+            if self.language is None or (self._options.multilingual and self._tokenizer.multilingual):
+                yield from self._detect(states, window.ahead)
+            language = self.language
+            start = self._tokenizer.start_sequence(language, self._options.task)
+            prompt, begun = self._prompt(start, first=window.first)
+            text = yield from decode_window(
+                self._model, states, self._tokenizer, prompt, self._options,
+                seed=(window.frame,), begun=begun,
+            )  # fmt: skip
+            if self._silent(text):
+                return _Heard(text, [], window.end)
+            drafts, forward = yield from self._drafts(window, states, language, text, length)
+        finally:
+            self._model.release(states)
+        drafts = [draft for draft in drafts if draft.start < draft.end and self._says(draft)]
+        return _Heard(text, drafts, forward)
+
+    def _detect(self, states: Any, ahead: Sequence[Mel]) -> Work[None]:
         """The language of the first windows, by the first that is sure, or by their vote."""
         votes: Counter[str] = Counter()
         best: dict[str, float] = {}
-        for i in range(self._options.language_detection_segments):
-            states = window.states
+        for i in range(1 + len(ahead)):
             if i:
-                mel, frames = self._windows.window(window.frame + i * self._frames, self._frames)
-                if not frames:
-                    break
-                states = self._model.encode(mel)
-            code, probability = language_probabilities(self._model, states, self._tokenizer)[0]
+                other = yield Encode(ahead[i - 1])
+                try:
+                    found = yield from language_probabilities(self._model, other, self._tokenizer)
+                finally:
+                    self._model.release(other)
+            else:
+                found = yield from language_probabilities(self._model, states, self._tokenizer)
+            code, probability = found[0]
             votes[code] += 1
             best[code] = max(probability, best.get(code, 0.0))
             if probability > self._options.language_detection_threshold:
@@ -134,32 +292,22 @@ class Transcriber:
         self.language = votes.most_common(1)[0][0]
         self.language_probability = best[self.language]
 
-    def _start(self) -> tuple[int, ...]:
-        return self._tokenizer.start_sequence(self.language, self._options.task)
-
-    def _prompt(self) -> list[int]:
-        """What comes before a window's text: hot words, earlier text, the start, the given beginning."""
+    def _prompt(self, start: Sequence[int], *, first: bool) -> tuple[list[int], list[int]]:
+        """What comes before a window's text (hot words, earlier text, the start), and how it begins."""
         options, special, encode = self._options, self._tokenizer.special, self._tokenizer.encode
         room = self._model.config.text_context // 2 - 1
-        prefix = encode(" " + options.prefix.strip())[:room] if options.prefix and not self._begun else []
-        room -= len(prefix)
+        begun = encode(" " + options.prefix.strip())[:room] if options.prefix and first else []
+        room -= len(begun)
         before = encode(" " + options.hotwords.strip())[:room] if options.hotwords else []
         room -= len(before)
         before += self._context[max(len(self._context) - room, 0) :]
         prompt = [special.start_of_previous, *before] if before else []
-        prompt += self._start()
+        prompt += start
         if options.without_timestamps:
             prompt.append(special.no_timestamps)
-        elif prefix:
-            prompt.append(special.timestamp_begin)
-        return prompt + prefix
-
-    def _decode(self, window: _Window) -> WindowText:
-        prompt = self._prompt()
-        self._begun = True
-        return decode_window(
-            self._model, window.states, self._tokenizer, prompt, self._options, seed=(window.frame,)
-        )
+        elif begun:
+            begun = [special.timestamp_begin, *begun]
+        return prompt, begun
 
     def _silent(self, text: WindowText) -> bool:
         options = self._options
@@ -170,24 +318,28 @@ class Transcriber:
     def _says(self, draft: Draft) -> bool:
         return bool(self._tokenizer.decode(draft.tokens).strip())
 
-    def _drafts(self, window: _Window, text: WindowText) -> tuple[list[Draft], float]:
+    def _drafts(
+        self, window: _Window, states: Any, language: str | None, text: WindowText, length: float
+    ) -> Work[tuple[list[Draft], float]]:
         """The segments of a window, and where the next one begins, in seconds."""
         options = self._options
-        drafts, advance = cut(text.tokens, self._tokenizer, window.offset, window.duration)
+        drafts, advance = cut(
+            text.tokens, self._tokenizer, window.offset, window.duration, whole=window.alone
+        )
         forward = window.offset + advance
         if not options.word_timestamps:
             return drafts, forward
-        add_words(
-            self._model,
-            window.states,
+        last_speech = window.offset if window.alone else self._last_speech
+        yield from add_words(
+            states,
             self._tokenizer,
-            self._start(),
+            self._tokenizer.start_sequence(language, options.task),
             drafts,
             options,
             offset=window.offset,
             positions=max(window.frames // FRAMES_PER_POSITION, 1),
-            language=self.language,
-            last_speech=self._last_speech,
+            language=language,
+            last_speech=last_speech,
         )
         last = last_word_end(drafts)
         threshold = options.hallucination_silence_threshold
@@ -201,18 +353,20 @@ class Transcriber:
                 threshold,
                 offset=window.offset,
                 window_end=window.end,
-                duration=self._windows.read / FRAMES_PER_SECOND if self._windows.ended else float("inf"),
-                last_speech=self._last_speech,
+                duration=length,
+                last_speech=last_speech,
             )
             forward = forward if again is None else again
-        last = last_word_end(drafts)
-        self._last_speech = self._last_speech if last is None else last
         return drafts, forward
 
-    def _remember(self, drafts: list[Draft], text: WindowText) -> None:
-        """Make the text of a window a prompt, or begin anew after one that was hard to find."""
-        options = self._options
-        self._context += [token for draft in drafts for token in draft.tokens]
-        self._context = self._context[-self._model.config.text_context :]
-        if not options.condition_on_previous_text or text.temperature > options.prompt_reset_on_temperature:
-            self._context = []
+    # -- the results -----------------------------------------------------------------------------------------
+
+    def _segments(self, heard: _Heard) -> Iterator[Segment]:
+        for draft in heard.drafts:
+            segment = draft.segment(self._count, heard.text, self._tokenizer)
+            self._count += 1
+            yield segment if self._gate is None else self._gate.restored(segment)
+
+    def _report(self, seconds: float) -> None:
+        if self._progress is not None:
+            self._progress(seconds if self._gate is None else self._gate.original(seconds, end=True))

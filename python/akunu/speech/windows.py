@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from akunu.audio import LogMelStream, normalize_log_mel
 from akunu.audio.pcm import Samples
+from akunu.speech.model import Mel
 
 __all__ = ["MelWindows"]
 
-Mel = npt.NDArray[np.float32]
+_READ_AT_ONCE: Final = 3000
+"""Frames, where many are passed over."""
 
 
 class MelWindows:
     """Windows that only move forward over samples that are read as they are needed.
 
-    The loudest power that has been read so far takes the place of that of the whole recording, which a stream
-    does not know.
+    The loudest power up to a window's end takes the place of that of the whole recording, which a stream does
+    not know.
 
     Parameters
     ----------
@@ -34,7 +36,7 @@ class MelWindows:
         self._stream = LogMelStream(mels)
         self._power = np.empty((mels, 0), np.float32)  # log10, from frame self._first on
         self._first = 0
-        self._top = -np.inf
+        self._top = -10.0  # of the frames before
 
     @property
     def ended(self) -> bool:
@@ -46,23 +48,34 @@ class MelWindows:
         """Frames that have been read; the length of the recording when it has ended."""
         return self._first + self._power.shape[1]
 
-    def window(self, start: int, frames: int) -> tuple[Mel, int]:
+    def window(self, start: int, frames: int, end: int | None = None) -> tuple[Mel, int]:
         """The frames from `start` on, [mels, frames], and how many of them are the recording's.
 
-        The others are silence.
+        The others are silence, as are those from `end` on.
         """
-        self._read(start + frames)
-        held = self._power[:, start - self._first :][:, :frames]
+        last = start + frames if end is None else min(start + frames, end)
+        self._read(last)
+        held = self._power[:, : max(last - self._first, 0)]
+        top = max(self._top, float(held.max())) if held.size else self._top
+        held = held[:, start - self._first :]
         window = np.full((self._stream.mels, frames), -10, np.float32)
         window[:, : held.shape[1]] = held
-        return normalize_log_mel(window, max(self._top, -10.0)), held.shape[1]
+        return normalize_log_mel(window, top), held.shape[1]
 
     def forget(self, before: int) -> None:
         """No frame before this one is asked for again."""
-        self._power = self._power[:, before - self._first :].copy()
-        self._first = before
+        while self._first < before:
+            self._read(min(before, self._first + _READ_AT_ONCE))
+            gone = min(before - self._first, self._power.shape[1])
+            if gone <= 0:
+                return
+            self._top = max(self._top, float(self._power[:, :gone].max()))
+            self._power = self._power[:, gone:].copy()
+            self._first += gone
 
     def _read(self, frames: int) -> None:
+        if self._blocks is None or self.read >= frames:
+            return
         pieces = [self._power]
         have = self.read
         while self._blocks is not None and have < frames:
@@ -73,6 +86,4 @@ class MelWindows:
             piece = self._stream.feed(block, end=self._blocks is None)
             have += piece.shape[1]
             pieces.append(piece)
-            if piece.size:
-                self._top = max(self._top, float(piece.max()))
         self._power = np.concatenate(pieces, axis=1)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from akunu.speech.alignment import TimedWord, align_words, join_punctuation, shorten, typical_duration
-from akunu.speech.model import SpeechModel
+from akunu.speech.batching import Work
 from akunu.speech.options import TranscriptionOptions
 from akunu.speech.segments import Draft
 from akunu.speech.tokenizer import WhisperTokenizer
@@ -19,7 +19,6 @@ _NEAR: Final = 2.0  # seconds from the border of a window
 
 
 def add_words(
-    model: SpeechModel,
     states: Any,
     tokenizer: WhisperTokenizer,
     start: Sequence[int],
@@ -30,7 +29,7 @@ def add_words(
     positions: int,
     language: str | None,
     last_speech: float,
-) -> None:
+) -> Work[None]:
     """Give the segments of a window their words, and the times of these.
 
     Parameters
@@ -43,8 +42,8 @@ def add_words(
         Where speech ended before the window, in seconds.
     """
     texts = [[token for token in draft.tokens if token < tokenizer.special.end] for draft in drafts]
-    words = align_words(
-        model, states, tokenizer, start, [i for text in texts for i in text], positions, language
+    words = yield from align_words(
+        states, tokenizer, start, [i for text in texts for i in text], positions, language
     )
     typical = typical_duration(words)
     shorten(words, 2 * typical)

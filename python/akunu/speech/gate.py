@@ -1,0 +1,123 @@
+"""Recordings without their silence, and their silences as places to cut."""
+
+from __future__ import annotations
+
+import bisect
+import dataclasses
+import itertools
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import numpy as np
+
+from akunu.audio import SAMPLE_RATE, VadOptions
+from akunu.audio.activity import spans_and_silence
+from akunu.audio.pcm import Samples
+from akunu.speech.segments import Segment, Word
+
+__all__ = ["SpeechGate", "cut_at_silence"]
+
+LONGEST: Final = 60.0
+"""Seconds of speech that are kept until its end is found."""
+SHORT_SILENCE_MS: Final = 160
+"""faster-whisper's, where windows are to end in silence."""
+
+
+class SpeechGate:
+    """The stretches of a recording in which somebody speaks, one after the other, in bounded memory.
+
+    Parameters
+    ----------
+    blocks : iterable of ndarray
+        Mono samples at 16 kHz.
+    options : VadOptions
+        What counts as speech.
+    """
+
+    def __init__(self, blocks: Iterable[Samples], options: VadOptions) -> None:
+        self._blocks = blocks
+        longest = min(options.max_speech_duration_s, LONGEST)
+        self._options = dataclasses.replace(options, max_speech_duration_s=longest)
+        self._kept = [0.0]  # seconds of speech where each stretch begins,
+        self._begins = [0.0]  # and where that is in the recording
+
+    def __iter__(self) -> Iterator[Samples]:
+        judged, heard = itertools.tee(self._blocks)
+        samples = _Samples(heard)
+        kept = 0
+        for span in spans_and_silence(judged, self._options):
+            samples.skip(span.start)
+            if span.start < span.end:
+                self._kept.append(kept / SAMPLE_RATE)
+                self._begins.append(span.start / SAMPLE_RATE)
+                kept += span.end - span.start
+                yield from samples.take(span.end)
+
+    def original(self, seconds: float, end: bool = False) -> float:
+        """Where a moment of the speech is in the recording; of a border, `end` means what is before it."""
+        find = bisect.bisect_left if end else bisect.bisect_right
+        at = max(find(self._kept, seconds) - 1, 0)
+        return round(self._begins[at] + seconds - self._kept[at], 2)
+
+    def restored(self, segment: Segment) -> Segment:
+        """The segment with its times in the recording."""
+        words = tuple(
+            Word(word.word, self.original(word.start), self.original(word.end, end=True), word.probability)
+            for word in segment.words
+        )
+        start, end = self.original(segment.start), self.original(segment.end, end=True)
+        if words:
+            start, end = words[0].start, words[-1].end
+        return dataclasses.replace(segment, start=start, end=max(start, end), words=words)
+
+
+class _Samples:
+    """Samples that are only read forward."""
+
+    def __init__(self, blocks: Iterator[Samples]) -> None:
+        self._blocks = blocks
+        self._block = np.zeros(0, np.float32)
+        self._first = 0
+
+    def take(self, end: int) -> Iterator[Samples]:
+        """Those up to `end`."""
+        while self._first < end:
+            if not len(self._block):
+                following = next(self._blocks, None)
+                if following is None:
+                    return
+                self._block = following
+            piece = self._block[: end - self._first]
+            self._block = self._block[len(piece) :]
+            self._first += len(piece)
+            yield piece
+
+    def skip(self, end: int) -> None:
+        for _ in self.take(end):
+            pass
+
+
+def cut_at_silence(
+    blocks: Iterable[Samples], options: VadOptions | None, seconds: float
+) -> Iterator[tuple[int, int]]:
+    """Stretches of speech of at most so many seconds, as samples: neighbours together while they fit.
+
+    An empty stretch says that no other one begins before it.
+    """
+    options = options or VadOptions(min_silence_duration_ms=SHORT_SILENCE_MS)
+    longest = seconds - 2 * options.speech_pad_ms / 1000
+    options = dataclasses.replace(options, max_speech_duration_s=min(options.max_speech_duration_s, longest))
+    most = round(seconds * SAMPLE_RATE)
+    first = last = 0
+    for span in spans_and_silence(blocks, options):
+        if first == last:
+            first, last = span.start, span.end
+        elif span.end - first <= most and span.start < span.end:
+            last = span.end
+        elif span.end - first > most:
+            yield first, last
+            first, last = span.start, span.end
+        if first == last:
+            yield first, last
+    if first < last:
+        yield first, last
