@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from akunu.options import GenerationOptions, Sampling
     from akunu.scheduling import ModelStats
     from akunu.session import Session
+    from akunu.speech.segments import Segment
+    from akunu.speech.transcript import Transcription
+    from akunu.speech.whisper_model import WhisperModel
     from akunu.streams import AsyncStream, Stream
     from akunu.structured import StructuralTag, Tag
     from akunu.tokenizer import Tokenizer
@@ -61,6 +64,7 @@ __all__ = [
     "ModelStats",
     "Piece",
     "Sampling",
+    "Segment",
     "Session",
     "Stats",
     "Stream",
@@ -70,7 +74,9 @@ __all__ = [
     "TokenLogprob",
     "Tokenizer",
     "TokenizerError",
+    "Transcription",
     "UnsupportedError",
+    "WhisperModel",
     "__version__",
     "convert",
     "devices",
@@ -88,6 +94,7 @@ _HOME: Final = {
     "ModelStats": "akunu.scheduling",
     "Piece": "akunu.generation",
     "Sampling": "akunu.options",
+    "Segment": "akunu.speech.segments",
     "Session": "akunu.session",
     "Stats": "akunu.generation",
     "Stream": "akunu.streams",
@@ -95,6 +102,8 @@ _HOME: Final = {
     "Tag": "akunu.structured",
     "TokenLogprob": "akunu.generation",
     "Tokenizer": "akunu.tokenizer",
+    "Transcription": "akunu.speech.transcript",
+    "WhisperModel": "akunu.speech.whisper_model",
     "convert": "akunu.conversion",
     "devices": "akunu._core",
     "load": "akunu.loading",

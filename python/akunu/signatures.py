@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import fields, is_dataclass
 from textwrap import indent
 from typing import Any, TypeVar, get_type_hints
 
@@ -25,17 +26,23 @@ def spelled_out(function: F, options: Sequence[Any] = (GenerationOptions,)) -> F
     Parameters
     ----------
     options
-        A class of keyword arguments, and those that it extends.
+        A class of keyword arguments, and those that it extends; or a dataclass, which has defaults.
     """
     signature = inspect.signature(function)
     hints = get_type_hints(options[0])
+    defaults: dict[str, Any] = {}
+    if is_dataclass(options[0]):
+        defaults = {field.name: field.default for field in fields(options[0]) if field.init}
+        hints = {name: hints[name] for name in defaults}
     # Each class's own fields, in the order of the classes; a class has those that it extends as well.
     extended = [name for kind in options[1:] for name in kind.__annotations__]
     names = [*(name for name in hints if name not in extended), *extended]
     documented = "".join(map(_documented, options))
     given = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
     spelled = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=hints[name])
+        inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=defaults.get(name), annotation=hints[name]
+        )
         for name in names
     ]
     function.__signature__ = signature.replace(parameters=given + spelled)  # type: ignore[attr-defined]

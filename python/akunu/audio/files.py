@@ -47,6 +47,11 @@ class Recording:
             self.sampling_rate = check_rate(self._file.samplerate)
             self._stack = stack.pop_all()
 
+    @property
+    def seconds(self) -> float:
+        """Its length, as its head tells it."""
+        return float(self._file.frames / self.sampling_rate)
+
     def __enter__(self) -> Recording:
         return self
 

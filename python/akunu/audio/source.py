@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterable, Iterator
 from typing import IO, Any
@@ -14,7 +15,7 @@ from akunu.audio.pcm import SAMPLE_RATE, Samples, check_rate, from_array, from_b
 from akunu.audio.resample import resampled
 from akunu.errors import AudioError, InvalidArgumentError
 
-__all__ = ["AudioSource", "audio_blocks", "load_audio"]
+__all__ = ["AudioSource", "audio_blocks", "audio_seconds", "load_audio"]
 
 AudioSource = (
     str
@@ -83,6 +84,16 @@ def load_audio(audio: AudioSource, *, sampling_rate: int | None = None) -> Sampl
     array([ 0. ,  0.5, -1. ], dtype=float32)
     """
     return np.concatenate(list(audio_blocks(audio, sampling_rate=sampling_rate)))
+
+
+def audio_seconds(audio: AudioSource, sampling_rate: int | None = None) -> float | None:
+    """How long it is by what it says of itself; None where that is not known before all is read."""
+    if isinstance(audio, np.ndarray):
+        return len(audio) / (sampling_rate or SAMPLE_RATE) if audio.ndim else None
+    if isinstance(audio, bytes) or (isinstance(audio, str | os.PathLike) and os.path.isfile(audio)):
+        with contextlib.suppress(AudioError), Recording(audio) as recording:
+            return recording.seconds
+    return None
 
 
 def _recording_blocks(audio: Any) -> Iterator[Samples]:

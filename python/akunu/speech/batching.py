@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
@@ -17,7 +17,7 @@ import numpy as np
 from akunu.errors import AkunuError
 from akunu.speech.model import Mel, SpeechModel
 
-__all__ = ["Attend", "Batcher", "Begin", "Encode", "Request", "Step", "Task", "Work"]
+__all__ = ["Attend", "Batcher", "Begin", "CancelledWork", "Encode", "Request", "Step", "Task", "Work"]
 
 T = TypeVar("T")
 
@@ -59,6 +59,10 @@ class Attend:
 
 Request = Encode | Begin | Step | Attend
 Work = Generator[Request, Any, T]
+
+
+class CancelledWork(AkunuError):
+    """Somebody ended a task before its end."""
 
 
 class Task(Generic[T]):
@@ -118,6 +122,8 @@ class Batcher:
         self.model = model
         self._changed = threading.Condition()
         self._tasks: list[Task[Any]] = []
+        self.rounds = 0
+        """How often the model was asked."""
         self._worker: threading.Thread | None = None
         self._closed = False
         self._process = os.getpid()
@@ -144,7 +150,7 @@ class Batcher:
         with self._changed:
             self._changed.wait_for(condition)
 
-    def cancel(self, tasks: Sequence[Task[Any]]) -> None:
+    def cancel(self, tasks: Collection[Task[Any]]) -> None:
         """End these tasks, and wait until they have ended."""
         for task in tasks:
             task.cancelled = True
@@ -199,9 +205,10 @@ class Batcher:
 
     def _round(self, tasks: Sequence[Task[Any]]) -> None:
         """Answer what each of them asks for."""
+        self.rounds += 1
         for task in tasks:
             if task.cancelled:
-                task.end(AkunuError("it was cancelled"))
+                task.end(CancelledWork("the model was closed"))
             elif task.request is None:
                 task.advance(None)
         asking = [task for task in tasks if task.request is not None]

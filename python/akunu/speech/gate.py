@@ -19,6 +19,8 @@ __all__ = ["SpeechGate", "cut_at_silence"]
 
 LONGEST: Final = 60.0
 """Seconds of speech that are kept until its end is found."""
+LONGEST_PAUSE: Final = 5.0
+"""Seconds of silence in a window; what is on either side of a longer one is in windows of its own."""
 SHORT_SILENCE_MS: Final = 160
 """faster-whisper's, where windows are to end in silence."""
 
@@ -107,17 +109,17 @@ def cut_at_silence(
     options = options or VadOptions(min_silence_duration_ms=SHORT_SILENCE_MS)
     longest = seconds - 2 * options.speech_pad_ms / 1000
     options = dataclasses.replace(options, max_speech_duration_s=min(options.max_speech_duration_s, longest))
-    most = round(seconds * SAMPLE_RATE)
+    most, pause = round(seconds * SAMPLE_RATE), round(LONGEST_PAUSE * SAMPLE_RATE)
     first = last = 0
     for span in spans_and_silence(blocks, options):
+        if first < last and (span.end - first > most or span.start - last > pause):
+            yield first, last
+            first = last
         if first == last:
             first, last = span.start, span.end
-        elif span.end - first <= most and span.start < span.end:
+            if first == last:
+                yield first, last
+        elif span.start < span.end:
             last = span.end
-        elif span.end - first > most:
-            yield first, last
-            first, last = span.start, span.end
-        if first == last:
-            yield first, last
     if first < last:
         yield first, last

@@ -140,5 +140,5 @@ def language_code(language: str) -> str:
     if wanted in _CODES:
         return _CODES[wanted]
     raise InvalidArgumentError(
-        f"language is {language!r}, expected a code or an English name: {', '.join(LANGUAGES)}"
+        f"language: found {language!r}, expected a code or an English name: {', '.join(LANGUAGES)}"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import itertools
 import math
 from collections.abc import Mapping, Sequence
@@ -11,7 +12,7 @@ from typing import Any, Final, TypedDict
 from akunu.audio.activity import VadOptions
 from akunu.errors import InvalidArgumentError
 
-__all__ = ["TranscriptionArguments", "TranscriptionOptions"]
+__all__ = ["TranscriptionArguments", "TranscriptionOptions", "transcription_options"]
 
 _AT_LEAST: Final = {
     "beam_size": 1,
@@ -146,34 +147,56 @@ class TranscriptionOptions:
 
     def __post_init__(self) -> None:
         for name, least in _AT_LEAST.items():
-            value = getattr(self, name)
-            if value is not None and not value >= least:
-                raise InvalidArgumentError(f"{name} is {value!r}, expected at least {least}")
+            value, kind = getattr(self, name), int | type(least)
+            if value is None and self.__dataclass_fields__[name].default is None:
+                continue
+            if isinstance(value, bool) or not isinstance(value, kind) or not value >= least:
+                number = "a number" if isinstance(least, float) else "a whole number"
+                raise InvalidArgumentError(f"{name}: found {value!r}, expected {number} of at least {least}")
         given = (self.temperature,) if isinstance(self.temperature, int | float) else tuple(self.temperature)
         if not given or not all(t >= 0 for t in given):
-            raise InvalidArgumentError(f"temperature is {self.temperature!r}, expected numbers of at least 0")
+            raise InvalidArgumentError(
+                f"temperature: found {self.temperature!r}, expected numbers of at least 0"
+            )
         object.__setattr__(self, "temperatures", given)
-        if self.patience == 0 or self.repetition_penalty == 0:
-            raise InvalidArgumentError("patience and repetition_penalty have to be above 0")
+        for name in ("patience", "repetition_penalty"):
+            if getattr(self, name) == 0:
+                raise InvalidArgumentError(f"{name}: found 0, expected a number above it")
         if self.hallucination_silence_threshold is not None and not self.word_timestamps:
-            raise InvalidArgumentError("hallucination_silence_threshold needs word_timestamps=True")
+            raise InvalidArgumentError("hallucination_silence_threshold: needs word_timestamps=True")
         object.__setattr__(self, "vad", _vad(self.vad_parameters))
         object.__setattr__(self, "clips", _clips(self.clip_timestamps))
         if self.batch_size is not None and self.clips and self.clips[-1][1] == math.inf:
             raise InvalidArgumentError(
-                f"clip_timestamps is {self.clip_timestamps!r}: with batch_size, the last end is needed too"
+                f"clip_timestamps: found {self.clip_timestamps!r}, with batch_size the last end is needed"
             )
+
+
+def transcription_options(given: TranscriptionArguments) -> TranscriptionOptions:
+    """The options of a call.
+
+    Raises
+    ------
+    InvalidArgumentError
+        One is unknown or out of range.
+    """
+    for name in given:
+        if name not in TranscriptionArguments.__annotations__:
+            close = difflib.get_close_matches(name, TranscriptionArguments.__annotations__, n=1)
+            meant = f"; did you mean {close[0]}?" if close else ""
+            raise InvalidArgumentError(f"{name}: no such option{meant}")
+    return TranscriptionOptions(**given)
 
 
 def _vad(given: VadOptions | Mapping[str, Any] | None) -> VadOptions | None:
     if given is None or isinstance(given, VadOptions):
         return given
     if not isinstance(given, Mapping):
-        raise InvalidArgumentError(f"vad_parameters is {given!r}, expected VadOptions or a mapping")
+        raise InvalidArgumentError(f"vad_parameters: found {given!r}, expected VadOptions or a mapping")
     known = VadOptions.__dataclass_fields__
     for name in given:
         if name not in known:
-            raise InvalidArgumentError(f"vad_parameters has {name!r}; there is {', '.join(known)}")
+            raise InvalidArgumentError(f"vad_parameters: no {name!r}; there is {', '.join(known)}")
     return VadOptions(**given)
 
 
@@ -188,7 +211,7 @@ def _clips(given: str | Sequence[float]) -> tuple[tuple[float, float], ...]:
         times.append(math.inf)
     if times and not (times[0] >= 0 and all(a <= b for a, b in itertools.pairwise(times))):
         raise InvalidArgumentError(
-            f"clip_timestamps is {given!r}, expected seconds in rising order: start, end, start, end, …"
+            f"clip_timestamps: found {given!r}, expected seconds in rising order: start, end, start, end, …"
         )
     pairs = tuple(zip(times[::2], times[1::2], strict=True))
     return () if pairs == ((0.0, math.inf),) else pairs

@@ -92,8 +92,8 @@ def cut(
 ) -> tuple[list[Draft], float]:
     """The segments of a window and the seconds by which it moves on.
 
-    Segments end at pairs of timestamps. The text after the last pair is heard again, unless a single
-    timestamp ends it, which says that nothing follows in the window.
+    Segments end at pairs of timestamps, and no later than what the window holds. The text after the last pair
+    is heard again, unless a single timestamp ends it, which says that nothing follows in the window.
 
     Parameters
     ----------
@@ -120,6 +120,7 @@ def cut(
     drafts = []
     for begin, end_at in zip([0, *borders], borders, strict=False):
         piece = list(tokens[begin:end_at])
-        end = tokenizer.seconds(piece[-1]) if piece[-1] >= first else duration
-        drafts.append(Draft(offset + tokenizer.seconds(piece[0]), offset + end, piece))
+        start = min(tokenizer.seconds(piece[0]), duration)
+        end = min(tokenizer.seconds(piece[-1]), duration) if piece[-1] >= first else duration
+        drafts.append(Draft(offset + start, offset + end, piece))
     return drafts, duration if ends_alone or whole else tokenizer.seconds(tokens[borders[-1] - 1])

@@ -125,11 +125,11 @@ class WhisperTokenizer:
     def start_sequence(self, language: str | None, task: str = "transcribe") -> tuple[int, ...]:
         """The tokens that begin a transcript: its language and task, where the model knows several."""
         if task not in TASKS:
-            raise InvalidArgumentError(f"task is {task!r}, expected one of {', '.join(TASKS)}")
+            raise InvalidArgumentError(f"task: found {task!r}, expected one of {', '.join(TASKS)}")
         if not self.multilingual:
             if task != "transcribe" or (language is not None and language_code(language) != "en"):
                 raise InvalidArgumentError(
-                    f"language {language!r} and task {task!r}: this model knows only English; "
+                    f"language: found {language!r} and the task {task!r}, but this model knows only English; "
                     "use a multilingual one"
                 )
             return (self.special.start,)
@@ -137,7 +137,7 @@ class WhisperTokenizer:
             raise InvalidArgumentError("a multilingual model needs a language; detect it first")
         code = language_code(language)
         if code not in self.special.languages:
-            raise InvalidArgumentError(f"language {language!r} is not one of this model's")
+            raise InvalidArgumentError(f"language: {language!r} is not one of this model's")
         task_token = self.special.translate if task == "translate" else self.special.transcribe
         return (self.special.start, self.special.languages[code], task_token)
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 from akunu.audio import FRAMES_PER_SECOND, SAMPLE_RATE, VadOptions
 from akunu.audio.pcm import Samples
 from akunu.errors import InvalidArgumentError
-from akunu.speech.batching import Batcher, Encode, Task, Work
+from akunu.speech.batching import Batcher, CancelledWork, Encode, Task, Work
 from akunu.speech.decoding import WindowText, decode_window, language_probabilities
 from akunu.speech.gate import SpeechGate, cut_at_silence
 from akunu.speech.languages import language_code
@@ -110,6 +110,8 @@ class Transcriber:
         self._last_speech = 0.0
         self._count = 0
         self._begun = False
+        self._cancelled = False
+        self._tasks: deque[Task[_Heard]] = deque()  # in the order of their windows
         self._progress = progress
         self._gate: SpeechGate | None = None
         self.language = None if options.language is None else language_code(options.language)
@@ -133,7 +135,22 @@ class Transcriber:
         """Seconds of the recording that have been read."""
         return self._samples / SAMPLE_RATE
 
+    def cancel(self) -> None:
+        """No more segments are found; from any thread. What the model does for it ends within a step."""
+        self._cancelled = True
+        for task in list(self._tasks):
+            task.cancelled = True
+
     def __iter__(self) -> Iterator[Segment]:
+        try:
+            yield from self._found()
+        except CancelledWork:
+            if not self._cancelled:
+                raise
+        finally:
+            self._batcher.cancel(self._tasks)
+
+    def _found(self) -> Iterator[Segment]:
         options = self._options
         if options.batch_size is not None:
             yield from self._side_by_side(options.batch_size)
@@ -163,11 +180,23 @@ class Transcriber:
                 ahead = list(self._ahead(windows, frame)) if self.language is None else ()
                 window = _Window(mel, frame, frames, self._is_first(), ahead=ahead)
                 length = windows.read / FRAMES_PER_SECOND if windows.ended else math.inf
-                heard = self._batcher.run(self._hear(window, length), self._sequences)
+                self._start(window, length)
+                heard = self._next_heard()
                 yield from self._segments(heard)
                 self._remember(heard)
                 frame = max(round(heard.forward * FRAMES_PER_SECOND), frame + 1)
                 self._report(frame / FRAMES_PER_SECOND)
+
+    def _start(self, window: _Window, length: float) -> None:
+        self._tasks.append(self._batcher.start(self._hear(window, length), self._sequences))
+        if self._cancelled:  # since the last look
+            self._tasks[-1].cancelled = True
+
+    def _next_heard(self) -> _Heard:
+        task = self._tasks[0]
+        self._batcher.wait(lambda: task.done)
+        self._tasks.popleft()
+        return task.result()
 
     def _is_first(self) -> bool:
         begun, self._begun = self._begun, True
@@ -197,33 +226,28 @@ class Transcriber:
     def _side_by_side(self, most: int) -> Iterator[Segment]:
         """Windows that end in silence and know nothing of each other; their segments in order."""
         windows = self._cut_windows()
-        tasks: deque[Task[_Heard]] = deque()
+        tasks = self._tasks
         more = True
-
-        def running() -> int:
-            return sum(not task.done for task in tasks)
 
         def wanted() -> bool:
             """Whether there is room for another window; the first one finds the language."""
             alone = self.language is None and bool(tasks)
-            return more and not alone and running() < most and len(tasks) < WAITING * most
+            running = sum(not task.done for task in tasks)
+            return more and not alone and running < most and len(tasks) < WAITING * most
 
-        try:
-            while more or tasks:
-                while wanted():
-                    window = next(windows, None)
-                    if window is None:
-                        more = False
-                        break
-                    tasks.append(self._batcher.start(self._hear(window, math.inf), self._sequences))
-                if tasks and not tasks[0].done:
-                    self._batcher.wait(lambda: tasks[0].done or wanted())
-                elif tasks:
-                    heard = tasks.popleft().result()
+        while more or tasks:
+            while wanted():
+                window = next(windows, None)
+                if window is None:
+                    more = False
+                    break
+                self._start(window, math.inf)
+            if tasks:
+                self._batcher.wait(lambda: tasks[0].done or wanted())
+                if tasks[0].done:
+                    heard = self._next_heard()
                     yield from self._segments(heard)
                     self._report(heard.forward)
-        finally:
-            self._batcher.cancel(tasks)
 
     def _cut_windows(self) -> Iterator[_Window]:
         """Windows between silences, or those of the clips that the caller named."""

@@ -84,5 +84,5 @@ def written(
         Gives the language when all segments have come.
     """
     if form not in _WRITERS:
-        raise InvalidArgumentError(f"format is {form!r}, expected one of {', '.join(FORMATS)}")
+        raise InvalidArgumentError(f"format: found {form!r}, expected one of {', '.join(FORMATS)}")
     return _WRITERS[form](segments, language)

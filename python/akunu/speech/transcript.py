@@ -1,0 +1,55 @@
+"""A whole transcript."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from akunu.speech.segments import Segment, Word
+from akunu.speech.writers import written
+
+__all__ = ["Transcription"]
+
+
+@dataclass(frozen=True)
+class Transcription:
+    """What is said in a recording.
+
+    Attributes
+    ----------
+    language : str or None
+        The language's code; None when nothing was heard.
+    language_probability : float
+        Of the detection; 1 when the language was given.
+    duration : float
+        Seconds of the recording that were read.
+    segments : tuple of Segment
+        In order.
+    """
+
+    language: str | None
+    language_probability: float
+    duration: float
+    segments: tuple[Segment, ...]
+
+    @property
+    def text(self) -> str:
+        """All of the text."""
+        return "".join(segment.text for segment in self.segments).strip()
+
+    @property
+    def words(self) -> tuple[Word, ...]:
+        """All words with their times, where those were asked for."""
+        return tuple(word for segment in self.segments for word in segment.words)
+
+    def to(self, form: str) -> str:
+        """A file's content: `form` is one of `akunu.speech.writers.FORMATS`, such as "srt".
+
+        Examples
+        --------
+        >>> Transcription("en", 1.0, 2.0, ()).to("vtt")
+        'WEBVTT\\n\\n'
+        """
+        return "".join(written(self.segments, form, lambda: self.language))
+
+    def __str__(self) -> str:
+        return self.text

@@ -1,0 +1,389 @@
+"""A loaded speech model: recordings in, transcripts out."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import weakref
+from collections.abc import AsyncIterable, Callable, Iterable, Iterator
+from concurrent.futures import CancelledError, Future
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Never, Protocol, Self, TypeVar, Unpack
+
+from akunu.audio import AudioSource, audio_blocks
+from akunu.audio.pcm import Samples
+from akunu.audio.source import audio_seconds
+from akunu.errors import AkunuError, UnsupportedError
+from akunu.memory import Memory
+from akunu.scheduling import ModelStats
+from akunu.signatures import spelled_out
+from akunu.speech.batching import Batcher
+from akunu.speech.languages import LANGUAGES
+from akunu.speech.model import SpeechModel
+from akunu.speech.options import TranscriptionArguments, TranscriptionOptions, transcription_options
+from akunu.speech.streams import AsyncSegmentStream, ItemStream, SegmentStream, transcribed
+from akunu.speech.tokenizer import WhisperTokenizer
+from akunu.speech.transcript import Transcription
+from akunu.speech.transcription import Transcriber
+
+if TYPE_CHECKING:
+    from akunu.speech.config import WhisperConfig
+
+__all__ = ["Engine", "WhisperModel"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+TranscriptionProgress = Callable[[float, float | None], None]
+"""Called as `progress(seconds_done, seconds)`; `seconds` is None where the length is not known."""
+
+
+class Engine(SpeechModel, Protocol):
+    """What runs the model."""
+
+    @property
+    def device(self) -> str:
+        """Name of the device."""
+
+    @property
+    def memory(self) -> dict[str, int]:
+        """Bytes by purpose."""
+
+    def close(self) -> None:
+        """Free everything."""
+
+
+def _documented(function: F) -> F:
+    return spelled_out(function, (TranscriptionOptions,))
+
+
+class WhisperModel:
+    """A Whisper model, as `akunu.load` returns it for one.
+
+    Methods may be called from any thread. The windows of all calls run side by side, and none of them changes
+    the text of another. What draws text in `akunu.Model` is an error here.
+
+    Examples
+    --------
+    >>> model = akunu.load("ember-speech")  # doctest: +SKIP
+    >>> print(model.transcribe("talk.flac", language="en"))  # doctest: +SKIP
+    """
+
+    def __init__(self, engine: Engine, tokenizer: WhisperTokenizer, name: str, path: Path) -> None:
+        self._engine = engine
+        self._tokenizer = tokenizer
+        self._name = name
+        self._path = path
+        self._batcher = Batcher(engine)
+        self._streams: weakref.WeakSet[ItemStream[Any]] = weakref.WeakSet()
+        self._closed = False
+        self._process = os.getpid()
+
+    @property
+    def config(self) -> WhisperConfig:
+        """The sizes."""
+        return self._engine.config
+
+    @property
+    def tokenizer(self) -> WhisperTokenizer:
+        """The tokenizer."""
+        return self._tokenizer
+
+    @property
+    def name(self) -> str:
+        """The name of its file or folder."""
+        return self._name
+
+    @property
+    def path(self) -> Path:
+        """The file or folder that it was loaded from."""
+        return self._path
+
+    @property
+    def device(self) -> str:
+        """Name of the device that it runs on."""
+        return self._engine.device
+
+    @property
+    def context(self) -> int:
+        """Most tokens of a window's prompt and text together."""
+        return self.config.text_context
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """Codes of the languages that it knows."""
+        if not self._tokenizer.multilingual:
+            return ("en",)
+        return tuple(code for code in LANGUAGES if code in self._tokenizer.special.languages)
+
+    # -- transcribing ----------------------------------------------------------------------------------------
+
+    @_documented
+    def transcribe(
+        self,
+        audio: AudioSource,
+        *,
+        sampling_rate: int | None = None,
+        progress: TranscriptionProgress | None = None,
+        **options: Unpack[TranscriptionArguments],
+    ) -> Transcription:
+        """Write down what is said in a recording.
+
+        Parameters
+        ----------
+        audio
+            A recording's path, its bytes, or an open binary file; an array [n] or [n, channels]; or an
+            iterator of arrays or of pieces of little-endian 16-bit PCM: see `akunu.audio.audio_blocks`.
+        sampling_rate
+            Samples a second of an array or an iterator, 16000 when not given.
+        progress
+            Called as `progress(seconds_done, seconds)` after each window; `seconds` is None where nobody
+            knows the length.
+        **options
+            See `akunu.speech.options.TranscriptionOptions`.
+
+        Returns
+        -------
+        Transcription
+            Text, language, segments, and words where they were asked for.
+
+        Raises
+        ------
+        AudioError
+            The recording is missing, damaged, cut off, empty, or has samples that are not finite.
+        InvalidArgumentError
+            An option is unknown or out of range.
+        KeyboardInterrupt
+            On Ctrl-C, within one step; the model stays usable.
+
+        Examples
+        --------
+        >>> result = model.transcribe("talk.flac", word_timestamps=True)  # doctest: +SKIP
+        >>> print(result.language, result.text)  # doctest: +SKIP
+        >>> Path("talk.srt").write_text(result.to("srt"))  # doctest: +SKIP
+        """
+        return transcribed(self._start(audio, sampling_rate, progress, options))
+
+    @_documented
+    def transcribe_stream(
+        self,
+        audio: AudioSource,
+        *,
+        sampling_rate: int | None = None,
+        progress: TranscriptionProgress | None = None,
+        **options: Unpack[TranscriptionArguments],
+    ) -> SegmentStream:
+        """Write down what is said in a recording, segment by segment, while it is read.
+
+        Raises what `transcribe` does; options are checked at once, the model runs when the first segment is
+        read.
+
+        Parameters
+        ----------
+        audio, sampling_rate, progress
+            As in `transcribe`.
+        **options
+            See `akunu.speech.options.TranscriptionOptions`.
+
+        Returns
+        -------
+        SegmentStream
+            An iterator of `Segment` that also holds the `transcription`.
+        """
+        return self._start(audio, sampling_rate, progress, options)
+
+    @_documented
+    async def atranscribe(
+        self,
+        audio: AudioSource | AsyncIterable[Any],
+        *,
+        sampling_rate: int | None = None,
+        progress: TranscriptionProgress | None = None,
+        **options: Unpack[TranscriptionArguments],
+    ) -> Transcription:
+        """Write down what is said in a recording, for asyncio: `transcribe` that leaves the event loop free.
+
+        When its task is cancelled, the work ends before the task goes on.
+
+        Parameters
+        ----------
+        audio
+            As in `transcribe`, or an asynchronous iterator of such pieces.
+        sampling_rate, progress
+            As in `transcribe`; `progress` is called in another thread.
+        **options
+            See `akunu.speech.options.TranscriptionOptions`.
+        """
+        stream = self._astart(audio, sampling_rate, progress, options)
+        async with stream:
+            async for _ in stream:
+                pass
+        return stream.transcription
+
+    @_documented
+    def atranscribe_stream(
+        self,
+        audio: AudioSource | AsyncIterable[Any],
+        *,
+        sampling_rate: int | None = None,
+        progress: TranscriptionProgress | None = None,
+        **options: Unpack[TranscriptionArguments],
+    ) -> AsyncSegmentStream:
+        """Write down what is said in a recording, segment by segment, for asyncio.
+
+        Parameters
+        ----------
+        audio, sampling_rate, progress
+            As in `atranscribe`.
+        **options
+            See `akunu.speech.options.TranscriptionOptions`.
+
+        Returns
+        -------
+        AsyncSegmentStream
+            For `async for`; also an asynchronous context manager.
+
+        Examples
+        --------
+        >>> async for segment in model.atranscribe_stream("talk.flac"):  # doctest: +SKIP
+        ...     print(segment.text)
+        """
+        return self._astart(audio, sampling_rate, progress, options)
+
+    def _astart(
+        self,
+        audio: AudioSource | AsyncIterable[Any],
+        sampling_rate: int | None,
+        progress: TranscriptionProgress | None,
+        options: TranscriptionArguments,
+    ) -> AsyncSegmentStream:
+        if not isinstance(audio, AsyncIterable):
+            return AsyncSegmentStream(self._start(audio, sampling_rate, progress, options))
+        pieces = _Bridge(audio)
+        stream = self._start(pieces, sampling_rate, progress, options)
+        stream.on_cancel(pieces.cancel)
+        return AsyncSegmentStream(stream)
+
+    def _start(
+        self,
+        audio: AudioSource,
+        sampling_rate: int | None,
+        progress: TranscriptionProgress | None,
+        options: TranscriptionArguments,
+    ) -> SegmentStream:
+        chosen = transcription_options(options)
+        report = None
+        if progress is not None:
+            total = audio_seconds(audio, sampling_rate)
+            report = partial(_report, progress, total)
+        blocks = audio_blocks(audio, sampling_rate=sampling_rate)
+        return self._opened(SegmentStream(self._transcriber(blocks, chosen, report)))
+
+    def _transcriber(
+        self,
+        blocks: Iterable[Samples],
+        options: TranscriptionOptions,
+        report: Callable[[float], None] | None = None,
+    ) -> Transcriber:
+        self._check_open()
+        return Transcriber(self._batcher, self._tokenizer, blocks, options, report)
+
+    S = TypeVar("S", bound=ItemStream[Any])
+
+    def _opened(self, stream: S) -> S:
+        self._streams.add(stream)
+        return stream
+
+    def cancel(self) -> None:
+        """End all transcriptions that run, from any thread; those who asked get what was found so far."""
+        for stream in list(self._streams):
+            stream.cancel()
+
+    # -- looking inside --------------------------------------------------------------------------------------
+
+    def stats(self) -> ModelStats:
+        """Counts: `running` windows, and `steps` since the model was loaded."""
+        self._check_open()
+        return ModelStats(
+            running=self._batcher.running, parallel=self._engine.parallel, steps=self._batcher.rounds
+        )
+
+    @property
+    def memory(self) -> Memory:
+        """Bytes that the model uses, by purpose."""
+        self._check_open()
+        return Memory(**self._engine.memory)
+
+    # -- what it cannot do -----------------------------------------------------------------------------------
+
+    def _no_text(self, *_: object, **__: object) -> Never:
+        """An error: the model transcribes speech."""
+        raise UnsupportedError(
+            f"{self._name} transcribes speech (transcribe, transcribe_stream); load a text model for the rest"
+        )
+
+    generate = stream = agenerate = astream = generate_batch = _no_text
+    chat = stream_chat = achat = astream_chat = session = _no_text
+    embed = rerank = logits = perplexity = _no_text
+
+    # -- the end ---------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Free the model's memory; may be called twice. What runs is cancelled and waited for."""
+        closed, self._closed = self._closed, True
+        if not closed and os.getpid() == self._process:
+            self._batcher.close()
+            self._engine.close()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise AkunuError(f"the model {self._name} is closed; load it again")
+
+    def __enter__(self) -> Self:
+        self._check_open()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = " closed" if self._closed else ""
+        return f"<akunu.WhisperModel {self._name}{state}>"
+
+
+def _report(progress: TranscriptionProgress, total: float | None, seconds: float) -> None:
+    progress(seconds if total is None else min(seconds, total), total)
+
+
+class _Bridge(Iterator[Any]):
+    """The pieces of an asynchronous iterator, for a thread that is not the event loop's."""
+
+    def __init__(self, pieces: AsyncIterable[Any]) -> None:
+        self._pieces = aiter(pieces)
+        self._loop = asyncio.get_running_loop()
+        self._waiting: Future[Any] | None = None
+        self._cancelled = False
+
+    def __next__(self) -> Any:
+        self._waiting = asyncio.run_coroutine_threadsafe(self._following(), self._loop)
+        if self._cancelled:  # since the last look
+            self._waiting.cancel()
+        try:
+            piece = self._waiting.result()
+        except CancelledError:
+            raise StopIteration from None
+        if piece is _END:
+            raise StopIteration
+        return piece
+
+    async def _following(self) -> Any:
+        return await anext(self._pieces, _END)
+
+    def cancel(self) -> None:
+        """No more pieces come."""
+        self._cancelled = True
+        if self._waiting is not None:
+            self._waiting.cancel()
+
+
+_END: Final = object()

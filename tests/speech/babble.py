@@ -1,0 +1,61 @@
+"""A model that says something else for every sound, at once: what it says depends on all that it is told."""
+
+from __future__ import annotations
+
+import threading
+import time
+import zlib
+from collections.abc import Sequence
+
+import numpy as np
+
+from akunu.speech.config import WhisperConfig
+
+from . import tiny
+from .counting import Array, CountingModel
+
+CONFIG = WhisperConfig(tiny.VOCAB, 80, 1500, 32, 2, 2, 448, 4, 2, ((1, 0),))
+
+
+class Babble(CountingModel):
+    """Random logits, of a window and the tokens so far; texts end after a while."""
+
+    config = CONFIG
+    device = "fake"
+    memory = {"weights": 1, "weights_mapped": 0, "kv_cache": 2, "scratch": 3}  # noqa: RUF012
+
+    def __init__(self, delay: float = 0.0) -> None:
+        super().__init__()
+        self.delay = delay
+        self.closed = False
+        self.threads: set[int] = set()
+        self.heard_windows = 0
+
+    def heard(self, mel: Array) -> int:
+        self.heard_windows += 1
+        return zlib.crc32(np.round(mel[:, ::7] * 16).astype(np.int8).tobytes())
+
+    def rows(self, window: int, tokens: Sequence[int], places: Sequence[int], start: int) -> Array:
+        self.threads.add(threading.get_ident())
+        time.sleep(self.delay)
+        return np.stack([self._after(window, tokens[: place + 1], start) for place in places])
+
+    def _after(self, window: int, tokens: Sequence[int], start: int) -> Array:
+        seed = zlib.crc32(np.asarray(tokens, np.int32).tobytes(), window)
+        row = np.random.default_rng(seed).normal(0, 1, tiny.VOCAB).astype(np.float32)
+        special = tiny.tokenizer().special
+        row[special.end] += max(len(tokens) - start - 4, 0)
+        row[special.timestamp_begin :] -= np.linspace(0, 8, 1501, dtype=np.float32)  # rather early times
+        row[special.no_speech] = -9
+        return row
+
+    def attend(self, states: int, tokens: Sequence[int]) -> tuple[Array, Array]:
+        logits = self.rows(self.windows[states], list(tokens), range(len(tokens)), 1)
+        weights = np.random.default_rng(self.windows[states]).random((1, len(tokens), 1500), np.float32)
+        diagonal = np.linspace(0, 1400, len(tokens)).astype(int)
+        weights[0, np.arange(len(tokens)), diagonal] += 5
+        return weights / weights.sum(axis=-1, keepdims=True), logits
+
+    def close(self) -> None:
+        assert not self.alive and not self.windows
+        self.closed = True
