@@ -36,8 +36,6 @@ from akunu.streams import AsyncStream, Stream, acompleted, acompleted_all, compl
 from akunu.tokenizer import Segment, Tokenizer
 
 if TYPE_CHECKING:
-    from akunu.audio import AudioSource
-    from akunu.speech.transcript import Transcription
     from akunu.structured.compiler import Compiler
 
 __all__ = ["Model", "Prompt"]
@@ -360,7 +358,7 @@ class Model(Chatting):
         """Scores of documents, if this is a reranker: see `akunu.encoders.model.EmbeddingModel.rerank`."""
         raise UnsupportedError(f"{self.name} draws tokens; load a reranker to score documents")
 
-    def transcribe(self, audio: AudioSource, **options: object) -> Transcription:
+    def transcribe(self, audio: Any, **options: Any) -> Any:
         """What is said in a recording, of a speech model: see `akunu.WhisperModel.transcribe`."""
         raise UnsupportedError(f"{self.name} reads text; load a Whisper model to transcribe speech")
 

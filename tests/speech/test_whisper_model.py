@@ -119,7 +119,7 @@ def test_calls_from_many_threads_have_the_texts_that_they_have_alone(
     recordings = [sound(40, seed) for seed in range(3)]
 
     def transcribe(audio: np.ndarray) -> Any:
-        return model.transcribe(audio, word_timestamps=True, **QUICK)
+        return model.transcribe(audio, **QUICK)
 
     alone = [transcribe(audio) for audio in recordings]
     engine.threads.clear()

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterable, Callable, Iterable, Iterator
 from concurrent.futures import CancelledError, Future
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Never, Protocol, Self, TypeVar, Unpack
+from typing import Any, Final, Never, Protocol, Self, TypeVar, Unpack
 
 from akunu.audio import AudioSource, audio_blocks
 from akunu.audio.pcm import Samples
@@ -19,6 +19,7 @@ from akunu.memory import Memory
 from akunu.scheduling import ModelStats
 from akunu.signatures import spelled_out
 from akunu.speech.batching import Batcher
+from akunu.speech.config import WhisperConfig
 from akunu.speech.languages import LANGUAGES
 from akunu.speech.model import SpeechModel
 from akunu.speech.options import TranscriptionArguments, TranscriptionOptions, transcription_options
@@ -26,9 +27,6 @@ from akunu.speech.streams import AsyncSegmentStream, ItemStream, SegmentStream, 
 from akunu.speech.tokenizer import WhisperTokenizer
 from akunu.speech.transcript import Transcription
 from akunu.speech.transcription import Transcriber
-
-if TYPE_CHECKING:
-    from akunu.speech.config import WhisperConfig
 
 __all__ = ["Engine", "WhisperModel"]
 
