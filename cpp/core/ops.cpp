@@ -62,6 +62,8 @@ constexpr FieldInfo kKvCopyFields[] = {FIELD(KvCopyParams, rows), FIELD(KvCopyPa
 constexpr FieldInfo kSampleFields[] = {FIELD(SampleParams, rows), FIELD(SampleParams, step), FIELD(SampleParams, vocab),
                                        FIELD(SampleParams, history_stride)};
 constexpr FieldInfo kPoolFields[] = {FIELD(PoolParams, rows), FIELD(PoolParams, dim), FIELD(PoolParams, pooling)};
+constexpr FieldInfo kColumnSquaresFields[] = {FIELD(ColumnSquaresParams, rows), FIELD(ColumnSquaresParams, dim),
+                                              FIELD(ColumnSquaresParams, format)};
 
 #undef FIELD
 
@@ -105,6 +107,7 @@ constexpr BufferInfo kLogprobsBuffers[] = {{"logits", R},  {"sampled", R}, {"sta
 constexpr BufferInfo kAcceptBuffers[] = {{"sampled", R},  {"history", RW}, {"state", R},     {"slots", RW},
                                          {"control", RW}, {"rows", R},     {"logit_rows", R}};
 constexpr BufferInfo kPoolBuffers[] = {{"x", R}, {"rows", R}, {"last_rows", R}, {"out", W}};
+constexpr BufferInfo kColumnSquaresBuffers[] = {{"x", R}, {"sums", W}};
 
 template <typename P>
 P params_of(const DispatchCmd& c) {
@@ -250,6 +253,11 @@ Cost accept_cost(const DispatchCmd&) { return per_row(16, 0); }
 // Of the vectors that are made; how many rows they are made of differs from text to text.
 Cost pool_cost(const DispatchCmd& c) { return per_row(8.0 * params_of<PoolParams>(c).dim, 0); }
 
+Cost column_squares_cost(const DispatchCmd& c) {
+    const auto p = params_of<ColumnSquaresParams>(c);
+    return per_row(act_bytes(p.format) * p.dim, 2.0 * p.dim);
+}
+
 template <typename P>
 constexpr OpInfo row(std::string_view name, std::span<const FieldInfo> fields, std::span<const BufferInfo> buffers,
                      Cost (*cost)(const DispatchCmd&)) {
@@ -281,6 +289,7 @@ constexpr OpInfo kOps[] = {
     row<SampleParams>("logprobs", kSampleFields, kLogprobsBuffers, sample_cost),
     row<SampleParams>("accept", kSampleFields, kAcceptBuffers, accept_cost),
     row<PoolParams>("pool", kPoolFields, kPoolBuffers, pool_cost),
+    row<ColumnSquaresParams>("column_squares", kColumnSquaresFields, kColumnSquaresBuffers, column_squares_cost),
 };
 
 // Every op has a row, which names all of its parameters.

@@ -33,6 +33,7 @@ enum class Op : std::uint8_t {
     kLogprobs,
     kAccept,
     kPool,
+    kColumnSquares,
     kCount,
 };
 

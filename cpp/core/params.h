@@ -170,6 +170,13 @@ struct PoolParams {
     u32 pooling;
 };
 
+// The sum over all rows of each column's squares, of an activation in `format`.
+struct ColumnSquaresParams {
+    u32 rows;  // patched
+    u32 dim;
+    u32 format;
+};
+
 // Rows are those that logits were asked for.
 struct SampleParams {
     u32 rows;  // patched

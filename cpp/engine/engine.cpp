@@ -440,8 +440,8 @@ Produced Engine::collect(const Part& part, std::uint32_t index, std::uint32_t lo
 
 // ---- logits, plans, profiles ------------------------------------------------------------------
 
-std::uint32_t Engine::for_each_logits(std::span<const std::uint32_t> ids, const Poll& poll,
-                                      const std::function<void(std::size_t, std::span<const float>)>& row) {
+std::uint32_t Engine::run_fresh(std::span<const std::uint32_t> ids, std::uint32_t at_once, Segments segments,
+                                const Poll& poll, const std::function<void(std::uint32_t, std::uint32_t)>& done) {
     const auto slot = open();
     if (!slot) throw InvalidArgumentError("all " + std::to_string(parallel()) + " sequences are in use");
     struct Closer {
@@ -453,26 +453,39 @@ std::uint32_t Engine::for_each_logits(std::span<const std::uint32_t> ids, const 
     cancelled_ = false;
     Sequence& s = sequences_[*slot];
     const auto stop = [&] { return cancelled_.exchange(false) || (poll && poll()); };
-    const std::uint32_t at_once = std::min(chunk_, kLogitsRows);
-    const Program* const segments[] = {&body(phase_for(at_once)), &tail({Draw::kNone, false, false})};
+    const bool has_tail = segments.size() > 1;
     while (s.length < s.known) {
         const std::uint32_t n = std::min(s.known - s.length, at_once);
         if (!make_writable(*slot, s.length, s.length + n)) throw DeviceError("all pages of the cache are in use");
         for (std::uint32_t i = 0; i < n; ++i) {
             step_.rows.host<Row>()[i] = {*slot, s.length + i};
-            step_.logit_rows.host<std::uint32_t>()[i] = i;
+            if (has_tail) step_.logit_rows.host<std::uint32_t>()[i] = i;
         }
         auto& control = *step_.control.host<Control>();
         control = {};
-        if (stop() || device_->replay(segments, {.rows = n, .logits = n, .keys = s.length + n}, control, stop) == 0)
-            break;
-        const auto* logits = step_.logits.host<float>();
-        for (std::uint32_t i = 0; i < n; ++i) {
-            row(s.length + i, {logits + std::size_t{i} * config_.vocab_size, config_.vocab_size});
-        }
+        const ReplayArgs args{.rows = n, .logits = has_tail ? n : 0, .keys = s.length + n};
+        if (stop() || device_->replay(segments, args, control, stop) == 0) break;
+        done(s.length, n);
         s.length += n;
     }
     return s.length;
+}
+
+std::uint32_t Engine::for_each_logits(std::span<const std::uint32_t> ids, const Poll& poll,
+                                      const std::function<void(std::size_t, std::span<const float>)>& row) {
+    const std::uint32_t at_once = std::min(chunk_, kLogitsRows);
+    const Program* const segments[] = {&body(phase_for(at_once)), &tail({Draw::kNone, false, false})};
+    return run_fresh(ids, at_once, segments, poll, [&](std::uint32_t first, std::uint32_t n) {
+        const auto* logits = step_.logits.host<float>();
+        for (std::uint32_t i = 0; i < n; ++i) {
+            row(first + i, {logits + std::size_t{i} * config_.vocab_size, config_.vocab_size});
+        }
+    });
+}
+
+std::uint32_t Engine::add_input_squares(std::span<const std::uint32_t> ids, const Poll& poll, InputSquares& squares) {
+    const Program* const segment = &squares.program();
+    return run_fresh(ids, chunk_, {&segment, 1}, poll, [&](std::uint32_t, std::uint32_t) { squares.add(); });
 }
 
 std::vector<const Program*> Engine::programs(const PhaseRun& run) { return {&body(run.phase), &tail({})}; }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/sampling.h"
+#include "engine/input_squares.h"
 #include "engine/loaded_model.h"
 #include "engine/pages.h"
 #include "engine/sequence.h"
@@ -107,6 +108,9 @@ class Engine : public LoadedModel {
     // Fresh run over `ids`: `row(i, logits)` is called for each position in order. Returns the positions run.
     std::uint32_t for_each_logits(std::span<const std::uint32_t> ids, const Poll& poll,
                                   const std::function<void(std::size_t, std::span<const float>)>& row);
+    // A fresh run over `ids` for each call, whose sums add up. Returns the positions run.
+    InputSquares input_squares() { return {*device_, model_->body(context_of(), Phase::kPrefill)}; }
+    std::uint32_t add_input_squares(std::span<const std::uint32_t> ids, const Poll& poll, InputSquares& squares);
     // Throws unless `ids` are a prompt that this model and its context can take.
     void check_ids(std::span<const std::uint32_t> ids) const;
 
@@ -130,6 +134,10 @@ class Engine : public LoadedModel {
   private:
     void allocate(const EngineOptions& options);
     void allocate_pages(const EngineOptions& options);
+    // A fresh run over `ids`, up to `at_once` rows at a time, each with logits where there is a tail; then `done(first,
+    // n)`. Returns the positions run.
+    std::uint32_t run_fresh(std::span<const std::uint32_t> ids, std::uint32_t at_once, Segments segments,
+                            const Poll& poll, const std::function<void(std::uint32_t, std::uint32_t)>& done);
     const Program& body(Phase phase);
     const Program& tail(const TailKey& key);
     Phase phase_for(std::uint32_t rows) const;

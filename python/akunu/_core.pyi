@@ -301,6 +301,13 @@ class Engine:
         """Logits [len(ids), vocab] of a fresh run, in a slot of its own."""
     def nll(self, ids: Sequence[int] | npt.NDArray[np.uint32], first: int = 1) -> npt.NDArray[np.float32]:
         """-log p(ids[i] | ids[:i]) for i in first..len(ids)-1, without keeping the logits."""
+    def input_squares(
+        self, texts: Sequence[npt.NDArray[np.uint32]], progress: Callable[[int], None] | None = None
+    ) -> dict[str, npt.NDArray[np.float64]]:
+        """Per matmul of the layers, by its label, the sums over all tokens of its input's squares, [columns].
+
+        Each text is run on its own; `progress(done)` counts them. Only devices that have the op (the CPU).
+        """
     def plan(self, phase: str = "decode", rows: int = 1, position: int = 0) -> list[CommandInfo]:
         """The dispatch table of "decode", "batch" or "prefill", with costs at these rows and position."""
     def profile(
