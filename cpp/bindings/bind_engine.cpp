@@ -342,23 +342,17 @@ void bind_engine_class(py::module_& m) {
         .def(
             "input_squares",
             [](PyEngine& e, const std::vector<py::object>& texts, const py::object& report) {
-                if (texts.empty()) throw InvalidArgumentError("texts: expected at least one");
-                std::vector<std::vector<std::uint32_t>> ids;
-                for (const py::object& text : texts) {
-                    ids.push_back(to_ids(text, e.get().config().vocab_size));
-                    e.get().check_ids(ids.back());
-                }
-                std::optional<InputSquares> squares;
-                for (std::size_t i = 0; i < ids.size(); ++i) {
-                    const std::uint32_t done = e.call([&](Engine& engine, const Poll& poll) {
-                        if (!squares) squares.emplace(engine.input_squares());
-                        return engine.add_input_squares(ids[i], poll, *squares);
-                    });
-                    check_complete(done, ids[i].size());
+                const PyEngine::Call call(e);
+                InputSquares squares = call.model().input_squares();
+                for (std::size_t i = 0; i < texts.size(); ++i) {
+                    const auto ids = to_ids(texts[i], call.model().config().vocab_size);
+                    const std::uint32_t done = call.run(
+                        [&](Engine& engine, const Poll& poll) { return engine.add_input_squares(ids, poll, squares); });
+                    check_complete(done, ids.size());
                     if (!report.is_none()) report(i + 1);
                 }
                 py::dict out;
-                for (const InputSquares::Input& input : squares->inputs()) {
+                for (const InputSquares::Input& input : squares.inputs()) {
                     out[py::str(input.name)] =
                         py::array_t<double>(static_cast<py::ssize_t>(input.sums.size()), input.sums.data());
                 }

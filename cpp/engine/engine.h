@@ -109,7 +109,7 @@ class Engine : public LoadedModel {
     std::uint32_t for_each_logits(std::span<const std::uint32_t> ids, const Poll& poll,
                                   const std::function<void(std::size_t, std::span<const float>)>& row);
     // A fresh run over `ids` for each call, whose sums add up. Returns the positions run.
-    InputSquares input_squares() { return {*device_, model_->body(context_of(), Phase::kPrefill)}; }
+    InputSquares input_squares() { return {*device_, model_->body(plan(), Phase::kPrefill)}; }
     std::uint32_t add_input_squares(std::span<const std::uint32_t> ids, const Poll& poll, InputSquares& squares);
     // Throws unless `ids` are a prompt that this model and its context can take.
     void check_ids(std::span<const std::uint32_t> ids) const;

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from akunu.chat import ChatTemplate
     from akunu.chat.options import ChatOptions
     from akunu.conversion import convert
+    from akunu.conversion.importance import ImportanceMatrix
     from akunu.generation import Completion, Piece, Stats, TokenLogprob
     from akunu.loading import load
     from akunu.memory import Memory
@@ -57,6 +58,7 @@ __all__ = [
     "ContextLengthError",
     "DeviceError",
     "GenerationOptions",
+    "ImportanceMatrix",
     "InvalidArgumentError",
     "Memory",
     "Model",
@@ -89,6 +91,7 @@ _HOME: Final = {
     "ChatTemplate": "akunu.chat",
     "Completion": "akunu.generation",
     "GenerationOptions": "akunu.options",
+    "ImportanceMatrix": "akunu.conversion.importance",
     "Memory": "akunu.memory",
     "Model": "akunu.model",
     "ModelStats": "akunu.scheduling",

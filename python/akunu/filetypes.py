@@ -1,7 +1,7 @@
 """File types: which tensor of a model gets which type, by the rules of llama.cpp's quantiser.
 
 A file type such as q4_k_m is a mix: most matrices have the type of its name, some sensitive ones have more
-bits. The rules here are those for dense models without an importance matrix.
+bits. The rules here are those for dense models.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ FILE_TYPES: Final[Mapping[str, FileType]] = MappingProxyType(
         "q5_0": FileType(8, "Q5_0", "q5_0"),
         "q5_1": FileType(9, "Q5_1", "q5_1"),
         "q8_0": FileType(7, "Q8_0", "q8_0"),
+        "q2_k_s": FileType(21, "Q2_K - Small", "q2_k"),
         "q2_k": FileType(10, "Q2_K - Medium", "q2_k"),
         "q3_k_s": FileType(11, "Q3_K - Small", "q3_k"),
         "q3_k_m": FileType(12, "Q3_K - Medium", "q3_k"),
@@ -55,10 +56,7 @@ MLX_TYPES: Final[Mapping[str, int]] = MappingProxyType(
 """Bits a weight of the folders for MLX, by the name that `akunu convert --type` takes."""
 
 FILE_TYPE_NAMES: Final[Mapping[int, str]] = MappingProxyType(
-    {
-        **{row.id: row.name for row in FILE_TYPES.values()},
-        21: "Q2_K - Small",
-    }
+    {row.id: row.name for row in FILE_TYPES.values()}
 )
 """Names in tables by `general.file_type`, those of llama-bench."""
 
@@ -91,7 +89,15 @@ _FALLBACK: Final[Mapping[str, str]] = MappingProxyType(
 
 
 def tensor_dtype(
-    file_type: str, tensor: str, *, layer: int, n_layers: int, cols: int, gqa: int, tied: bool
+    file_type: str,
+    tensor: str,
+    *,
+    layer: int,
+    n_layers: int,
+    cols: int,
+    gqa: int,
+    tied: bool,
+    weighted: bool = False,
 ) -> str:
     """Type of one matrix in a file of this type.
 
@@ -109,15 +115,25 @@ def tensor_dtype(
         Query heads that share a key-value head.
     tied
         The embedding is the output head too.
+    weighted
+        There is an importance matrix.
     """
     dtype = FILE_TYPES[file_type].dtype
     if dtype in ("f32", "f16", "bf16"):
         return dtype
-    return _fitting(_mixed(file_type, dtype, tensor, layer, n_layers, cols, gqa, tied), cols)
+    return _fitting(_mixed(file_type, dtype, tensor, layer, n_layers, cols, gqa, tied, weighted), cols)
 
 
 def _mixed(
-    file_type: str, dtype: str, tensor: str, layer: int, n_layers: int, cols: int, gqa: int, tied: bool
+    file_type: str,
+    dtype: str,
+    tensor: str,
+    layer: int,
+    n_layers: int,
+    cols: int,
+    gqa: int,
+    tied: bool,
+    weighted: bool,
 ) -> str:
     """The type that the mix asks for, whether or not it fits the row."""
     if tensor == "output" or (tied and tensor == "token_embd"):
@@ -130,6 +146,8 @@ def _mixed(
         match file_type:
             case "q2_k":
                 return "q4_k" if gqa >= 4 else "q3_k"
+            case "q2_k_s" if gqa >= 4:
+                return "q4_k"
             case "q3_k_m":
                 return "q5_k" if layer < 2 else "q4_k"
             case "q3_k_l":
@@ -150,8 +168,14 @@ def _mixed(
                 return "q5_k"
             case "q4_k_m" | "q5_k_m" if _more_bits(layer, n_layers):
                 return "q6_k"
-            case "iq4_nl" | "iq4_xs" | "q4_k_s" if first_eighth:
+            case "iq4_nl" | "iq4_xs" if first_eighth and not weighted:
                 return "q5_k"
+            case "q4_k_s" if first_eighth:
+                return "q5_k"
+            case "q2_k_s" if first_eighth:
+                return "q4_k"
+            case "q4_0" | "q5_0" if first_eighth and weighted:
+                return "q4_1" if file_type == "q4_0" else "q5_1"
     elif tensor == "attn_output":
         match file_type:
             case "q2_k":

@@ -36,6 +36,7 @@ from akunu.streams import AsyncStream, Stream, acompleted, acompleted_all, compl
 from akunu.tokenizer import Segment, Tokenizer
 
 if TYPE_CHECKING:
+    from akunu.conversion.importance import ImportanceMatrix
     from akunu.structured.compiler import Compiler
 
 __all__ = ["Model", "Prompt"]
@@ -516,6 +517,46 @@ class Model(Chatting):
                 stride=stride,
                 progress=progress,
             )
+
+    def importance_matrix(
+        self, text: str, *, name: str = "text", progress: Callable[[int, int], None] | None = None
+    ) -> ImportanceMatrix:
+        """How much an error in each column of the weights counts, for `akunu.convert`.
+
+        The text is run in windows of 512 tokens, or what the context holds, and each begins with the BOS
+        token if the model wants one.
+
+        Parameters
+        ----------
+        text
+            Of the kind that the model is for; some ten thousand tokens are plenty.
+        name
+            What a file says of where it is from.
+        progress
+            Called as `progress(windows_done, windows)`.
+
+        Returns
+        -------
+        ImportanceMatrix
+            The mean square of each input of each matrix in the layers.
+
+        Raises
+        ------
+        UnsupportedError
+            The model is not on the CPU.
+        """
+        from akunu.conversion import importance
+
+        tokenizer = self.tokenizer
+        prefix = [tokenizer.bos_id] if tokenizer.add_bos and tokenizer.bos_id is not None else []
+        ids = self._checked_ids(tokenizer.encode(text, add_special=False))
+        window = min(importance.WINDOW, self.context)
+        windows = importance.text_windows(ids, prefix, window)
+        report = None if progress is None else lambda done: progress(done, len(windows))
+        with self._turn():
+            squares = self._engine.input_squares(windows, report)
+        tokens = sum(len(one) for one in windows)
+        return importance.from_squares(squares, self.config, tokens, window=window, texts=(name,))
 
     def stats(self) -> ModelStats:
         """Counts of what runs, waits, is cached, and was done since the model was loaded."""

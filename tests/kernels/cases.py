@@ -257,7 +257,11 @@ def _attention() -> Iterator[Case]:
     )
 
 
-def _encoder() -> Iterator[Case]:
+def _only_cpu() -> Iterator[Case]:
+    for rows, dim in [(1, 33), (7, 100), (512, 288)]:
+        yield case("column_squares", rows=rows, dim=dim, fmt="f32")
+    for rows, dim in [(1, 32), (300, 352)]:
+        yield case("column_squares", rows=rows, dim=dim, fmt="q8")
     for rows, dim in [(1, 64), (9, 384), (3, 2304)]:
         for formats in [("f32",), ("q8",), BOTH]:
             yield case("layer_norm", rows=rows, dim=dim, formats=formats)
@@ -356,9 +360,9 @@ CHECKS: list[Case] = [
     *_sampling(),
 ]
 
+#: Ops of encoders and of importance matrices, which run on the CPU alone.
+CPU_CHECKS: list[Case] = [*_only_cpu()]
 #: Ops that only devices with fused norms have; the table builder does not give them to the CPU.
-#: Ops of encoders, which run on the CPU alone.
-ENCODER_CHECKS: list[Case] = [*_encoder()]
 FUSED_CHECKS: list[Case] = [*_fused()]
 
 

@@ -23,6 +23,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "serve": "Serve models over HTTP, as OpenAI's and Anthropic's APIs.",
         "models": "List and remove the models that were fetched.",
         "convert": "Write a model with weights of another type.",
+        "imatrix": "Measure which weights matter, for convert.",
         "inspect": "Show a model file: metadata, tensors, dispatch table.",
         "profile": "Time every command of a dispatch table.",
         "perplexity": "Measure how well a model predicts a text.",

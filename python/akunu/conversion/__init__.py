@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from akunu.errors import InvalidArgumentError
 from akunu.filetypes import FILE_TYPES, MLX_TYPES
 from akunu.options import Limit
 from akunu.progress import Progress, reporter
+
+if TYPE_CHECKING:
+    from akunu.conversion.importance import ImportanceMatrix
 
 __all__ = ["convert"]
 
@@ -18,6 +22,7 @@ def convert(
     out: str | os.PathLike[str],
     type: str,
     *,
+    imatrix: ImportanceMatrix | str | os.PathLike[str] | None = None,
     threads: int | None = None,
     overwrite: bool = False,
     progress: bool | Progress = True,
@@ -36,6 +41,9 @@ def convert(
         A file type: "q4_k_m", "q8_0", "f16", … (`akunu.filetypes.FILE_TYPES`). Most matrices have the type of
         its name; those that matter more have more bits. Or a type of MLX, from a folder: "mlx-4bit" and its
         like with 2, 3, 5, 6 and 8 bits, in groups of 64.
+    imatrix
+        What an error in each column of the weights counts: of `Model.importance_matrix`, or a file of
+        llama.cpp's `llama-imatrix`, or a text, for which the model is run first.
     threads
         CPU threads; None: one for each physical core that this process may use.
     overwrite
@@ -62,23 +70,28 @@ def convert(
     >>> import akunu
     >>> akunu.convert("ember", "ember-q4.gguf", "q4_k_m")  # doctest: +SKIP
     """
+    from akunu.conversion.importance import importance_of
     from akunu.conversion.to_gguf import write_gguf
     from akunu.conversion.to_mlx import write_mlx
     from akunu.loading import find_model
     from akunu.model_files import open_model
 
+    if imatrix is not None and type in MLX_TYPES:
+        raise InvalidArgumentError(f"imatrix: MLX defines what {type} is, and weighs no errors")
     if type not in FILE_TYPES and type not in MLX_TYPES:
         raise InvalidArgumentError(f"type: no {type!r}; there is {', '.join((*FILE_TYPES, *MLX_TYPES))}")
     n_threads = 0 if threads is None else Limit(int, 1, 1024).check("threads", threads)
     path = _checked_out(Path(out).expanduser(), type, overwrite)
-    model = open_model(find_model(source, progress=progress))
+    model_path = find_model(source, progress=progress)
+    model = open_model(model_path)
     if path.exists() and any(path.samefile(file) for file in model.files.paths):
         raise InvalidArgumentError(f"out: {path} is the model that is to be converted; give another name")
+    weights = importance_of(imatrix, model_path, threads, progress)
     with reporter(progress, "Converting") as report:
         if type in MLX_TYPES:
             write_mlx(model, path, MLX_TYPES[type], report)
         else:
-            write_gguf(model, path, type, n_threads, report)
+            write_gguf(model, path, type, weights, n_threads, report)
     return path
 
 

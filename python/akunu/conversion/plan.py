@@ -13,6 +13,7 @@ from akunu.architectures import ARCHITECTURES, ROPE_TENSORS, TensorRule
 from akunu.config import ModelSpec
 from akunu.conversion.gguf_bytes import stored_metadata
 from akunu.conversion.hf_metadata import model_metadata
+from akunu.conversion.importance import ImportanceMatrix
 from akunu.conversion.tokenizer_metadata import tokenizer_metadata
 from akunu.errors import UnsupportedError
 from akunu.filetypes import FILE_TYPES, tensor_dtype
@@ -59,7 +60,7 @@ class Plan:
     tensors: tuple[PlannedTensor, ...]
 
 
-def plan_gguf(model: ModelFiles, file_type: str) -> Plan:
+def plan_gguf(model: ModelFiles, file_type: str, imatrix: ImportanceMatrix | None = None) -> Plan:
     """The GGUF file of a model with the weights of a file type.
 
     Raises
@@ -69,10 +70,18 @@ def plan_gguf(model: ModelFiles, file_type: str) -> Plan:
     """
     spec = model.spec()
     metadata, tensors = _of_folder(model, spec) if isinstance(model, ModelFolder) else _of_gguf(model, spec)
-    types = {"general.file_type": FILE_TYPES[file_type].id}
+    types: dict[str, object] = {"general.file_type": FILE_TYPES[file_type].id}
     if FILE_TYPES[file_type].dtype not in ("f32", "f16", "bf16"):
         types["general.quantization_version"] = _QUANTIZATION_VERSION
-    return Plan(metadata | types, tuple(_typed(tensor, file_type, spec) for tensor in tensors))
+    weighted = imatrix is not None
+    if imatrix is not None:
+        imatrix.check([tensor.name for tensor in tensors])
+        types |= {
+            "quantize.imatrix.dataset": " ".join(imatrix.texts),
+            "quantize.imatrix.entries_count": len(imatrix.means),
+            "quantize.imatrix.chunks_count": imatrix.windows,
+        }
+    return Plan(metadata | types, tuple(_typed(tensor, file_type, spec, weighted) for tensor in tensors))
 
 
 def quantized_types(spec: ModelSpec, file_type: str) -> dict[str, str]:
@@ -89,7 +98,7 @@ def quantized_types(spec: ModelSpec, file_type: str) -> dict[str, str]:
     return found
 
 
-def _matrix_type(name: str, n_cols: int, file_type: str, spec: ModelSpec) -> str:
+def _matrix_type(name: str, n_cols: int, file_type: str, spec: ModelSpec, weighted: bool = False) -> str:
     """The type that the mix has for a matrix of this name in GGUF."""
     config = spec.config
     layer, stem = 0, name.removesuffix(".weight")
@@ -104,14 +113,15 @@ def _matrix_type(name: str, n_cols: int, file_type: str, spec: ModelSpec) -> str
         cols=n_cols,
         gqa=config.n_heads // config.n_kv_heads,
         tied="output" not in spec.tensors,
+        weighted=weighted,
     )
 
 
-def _typed(tensor: PlannedTensor, file_type: str, spec: ModelSpec) -> PlannedTensor:
+def _typed(tensor: PlannedTensor, file_type: str, spec: ModelSpec, weighted: bool) -> PlannedTensor:
     """The tensor with the type that the mix has for it; vectors stay floats of 32 bits."""
     if len(tensor.shape) != 2 or not tensor.source:
         return tensor
-    return replace(tensor, dtype=_matrix_type(tensor.name, tensor.shape[1], file_type, spec))
+    return replace(tensor, dtype=_matrix_type(tensor.name, tensor.shape[1], file_type, spec, weighted))
 
 
 def _of_folder(folder: ModelFolder, spec: ModelSpec) -> tuple[dict[str, object], list[PlannedTensor]]:

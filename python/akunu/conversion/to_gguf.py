@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from akunu.conversion.gguf_bytes import TensorPlace, header, padded
+from akunu.conversion.importance import ImportanceMatrix
 from akunu.conversion.part_file import PartFile, digest_of, stamps
 from akunu.conversion.plan import Plan, PlannedTensor, plan_gguf
 from akunu.filetypes import BLOCKS
@@ -22,18 +23,26 @@ _PIECE: Final = 1 << 24
 """Weights that are made at a time."""
 
 
-def write_gguf(model: ModelFiles, path: Path, file_type: str, threads: int, report: Progress | None) -> None:
+def write_gguf(
+    model: ModelFiles,
+    path: Path,
+    file_type: str,
+    imatrix: ImportanceMatrix | None,
+    threads: int,
+    report: Progress | None,
+) -> None:
     """Write `path`; the arguments are those of `akunu.convert`, checked."""
-    plan = plan_gguf(model, file_type)
+    plan = plan_gguf(model, file_type, imatrix)
     places = _places(plan)
     head = header(plan.metadata, places)
     ends = [len(head), *(len(head) + place.offset + padded(place.nbytes) for place in places)]
-    with PartFile(path, digest_of([head, stamps(model.files.paths)]), ends) as part:
+    weights = imatrix.parts() if imatrix else ()
+    with PartFile(path, digest_of([head, stamps(model.files.paths), *weights]), ends) as part:
         if part.done == 0:
             part.file.write(head)
         done = ends[max(part.done - 1, 0)]
         for tensor, place in list(zip(plan.tensors, places, strict=True))[max(part.done - 1, 0) :]:
-            for piece in _pieces(model, tensor, threads):
+            for piece in _pieces(model, tensor, imatrix, threads):
                 part.file.write(piece.data)
                 done += piece.nbytes
                 if report:
@@ -56,7 +65,9 @@ def _places(plan: Plan) -> list[TensorPlace]:
     return places
 
 
-def _pieces(model: ModelFiles, tensor: PlannedTensor, threads: int) -> Iterator[npt.NDArray[np.uint8]]:
+def _pieces(
+    model: ModelFiles, tensor: PlannedTensor, imatrix: ImportanceMatrix | None, threads: int
+) -> Iterator[npt.NDArray[np.uint8]]:
     """The bytes of a tensor, some rows at a time."""
     from akunu import _core
 
@@ -71,6 +82,7 @@ def _pieces(model: ModelFiles, tensor: PlannedTensor, threads: int) -> Iterator[
     if dtype == tensor.dtype and order is None and BLOCKS[dtype][0] > 1:
         yield from np.array_split(rows, -(-rows.nbytes // (64 << 20)))
         return
+    importance = imatrix.columns(tensor.name, n_cols) if imatrix and len(tensor.shape) == 2 else None
     step = max(1, _PIECE // n_cols)
     for first in range(0, n_rows, step):
         piece = rows[first : first + step] if order is None else rows[order[first : first + step]]
@@ -79,6 +91,7 @@ def _pieces(model: ModelFiles, tensor: PlannedTensor, threads: int) -> Iterator[
             piece,
             n_cols,
             source=dtype,
+            importance=importance,
             threads=threads,
             tensor=tensor.source,
             first_row=first,

@@ -8,13 +8,13 @@ from .attention import attention, kv_copy, rope_kv
 from .common import Traits
 from .encoder import embed_position, layer_norm, pool
 from .matmul import gate_up, matmul, norm_gate_up, norm_qkv
-from .rows import embed, gate_act, norm, norm_add, quantize, rope_table
+from .rows import column_squares, embed, gate_act, norm, norm_add, quantize, rope_table
 from .tokens import accept, argmax, logprobs, sample, sample_prepare
 
 __all__ = ["BUILDERS", "Traits"]
 
 _MATMULS = (embed, matmul, gate_up, norm_qkv, norm_gate_up)
-_ROWS = (rope_table, norm, norm_add, quantize, gate_act, rope_kv, attention, kv_copy)
+_ROWS = (rope_table, norm, norm_add, quantize, column_squares, gate_act, rope_kv, attention, kv_copy)
 _ENCODER = (embed_position, layer_norm, pool)
 _TOKENS = (argmax, sample_prepare, sample, logprobs, accept)
 

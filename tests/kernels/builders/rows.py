@@ -7,13 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from .. import reference as ref
-from ..problem import Problem
+from ..problem import Activation, Problem
 from ..weights import is_affine, random_weight, row_slice
 from .attention import rows_of
 from .common import (
     ACTIVATION,
     EXACT_NMSE,
     FORMAT,
+    INT8_NMSE,
     Traits,
     act_bytes,
     normal,
@@ -162,6 +163,20 @@ def quantize(
     if p.checking:
         for f in formats:
             p.expect(f"out_{f}", x)
+
+
+def column_squares(p: Problem, dev: Traits, rng: np.random.Generator, rows: int, dim: int, fmt: str) -> None:
+    x = normal(rng, rows, dim)
+    if fmt == "f32":
+        name = p.input("x", x)
+    else:
+        name = p.opaque("x_act", Activation(fmt, rows, dim))
+        p.run("quantize", p.input("x", x), None, name, rows=rows, dim=dim, formats=FORMAT[fmt])
+    p.run("column_squares", name, p.output("sums", dim), rows=rows, dim=dim, format=FORMAT[fmt])
+    p.bytes, p.flops = rows * dim * act_bytes(fmt), 2 * rows * dim
+    if p.checking:
+        sums = (x.astype(np.float64) ** 2).sum(axis=0)
+        p.expect("sums", sums, EXACT_NMSE if fmt == "f32" else INT8_NMSE)
 
 
 def gate_act(

@@ -29,6 +29,12 @@ __all__ = ["command"]
     help=f"Type of the weights: {', '.join((*FILE_TYPES, *MLX_TYPES))}.",
 )
 @click.option(
+    "--imatrix",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Weigh errors by what MODEL does with this text, or by an importance matrix (akunu imatrix).",
+)
+@click.option(
     "--check",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="TEXT",
@@ -43,7 +49,13 @@ __all__ = ["command"]
     help="CPU threads. [default: one for each physical core this process may use]",
 )
 def command(
-    model: str, out: Path, file_type: str, check: Path | None, overwrite: bool, threads: int | None
+    model: str,
+    out: Path,
+    file_type: str,
+    imatrix: Path | None,
+    check: Path | None,
+    overwrite: bool,
+    threads: int | None,
 ) -> None:
     """Write MODEL as OUT, its weights as TYPE: a GGUF file, or for the types of MLX a folder.
 
@@ -51,7 +63,8 @@ def command(
     loses next to nothing, q6_k little, and below q3_k_m texts suffer visibly. The mixes ("_s", "_m", "_l")
     give more bits to the weights that matter more. f16, bf16 and f32 do not quantise.
 
-    Convert from the best weights there are: what an earlier quantisation lost stays lost.
+    Convert from the best weights there are: what an earlier quantisation lost stays lost. Below q5, --imatrix
+    with some pages of the kind of text that the model is for makes a file of the same size better.
 
     OUT is there when it is whole. A conversion that was stopped goes on where it was when the same command
     is given again.
@@ -60,6 +73,7 @@ def command(
     Examples:
       akunu convert Qwen/Qwen3-0.6B qwen3-0.6b-q4_k_m.gguf --type q4_k_m
       akunu convert my-folder my.gguf --type q8_0 --check book.txt
+      akunu convert my-folder my.gguf --type q3_k_m --imatrix pages.txt
       akunu convert model-f16.gguf model-q5_k_m.gguf --type q5_k_m
       akunu convert Qwen/Qwen3-0.6B qwen3-mlx --type mlx-4bit
     """
@@ -68,7 +82,7 @@ def command(
 
     text = None if check is None else read_text(check)
     start = time.perf_counter()
-    path = convert(model, out, file_type, threads=threads, overwrite=overwrite)
+    path = convert(model, out, file_type, imatrix=imatrix, threads=threads, overwrite=overwrite)
     seconds = time.perf_counter() - start
     size = sum(file.stat().st_size for file in (path.glob("*") if path.is_dir() else [path]))
     note(f"[{path}: {bytes_text(size)} in {seconds:.1f} s, {bytes_text(size / seconds)}/s]")

@@ -1,0 +1,58 @@
+"""`akunu imatrix`: how much an error in each column of a model's weights counts."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from akunu.cli.app import CONTEXT_SETTINGS, Command
+from akunu.cli.console import note
+from akunu.cli.files import read_text
+from akunu.cli.options import MODEL_HELP
+
+__all__ = ["command"]
+
+
+@click.command("imatrix", cls=Command, context_settings=CONTEXT_SETTINGS, epilog=f"MODEL: {MODEL_HELP}")
+@click.argument("model")
+@click.argument("text", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("out", type=click.Path(path_type=Path))
+@click.option(
+    "-t",
+    "--threads",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="CPU threads. [default: one for each physical core this process may use]",
+)
+def command(model: str, text: Path, out: Path, threads: int | None) -> None:
+    """Run MODEL over TEXT and write to OUT how much an error in each column of its weights counts.
+
+    That is what convert --imatrix weighs errors with, and llama.cpp's llama-quantize as well: OUT is a GGUF
+    file, or in the older format where its name does not end in .gguf. Some ten thousand tokens of the kind of
+    text that the model is for are plenty. Give the weights before they are quantised.
+
+    convert --imatrix takes TEXT itself, too; a file spares the work where several types are made.
+
+    \b
+    Examples:
+      akunu imatrix my-folder pages.txt my-imatrix.gguf
+      akunu convert my-folder my-q3_k_m.gguf --type q3_k_m --imatrix my-imatrix.gguf
+    """
+    import akunu
+    from akunu.progress import reporter
+
+    content = read_text(text)
+    start = time.perf_counter()
+    options: dict[str, Any] = {"device": "cpu", "parallel": 1, "threads": threads}
+    with (
+        akunu.load(model, **options) as loaded,
+        reporter(True, "Measuring", unit="count") as report,
+    ):
+        matrix = loaded.importance_matrix(content, name=text.name, progress=report)
+    matrix.write(out)
+    tokens = max(matrix.tokens.values())
+    seconds = time.perf_counter() - start
+    note(f"[{out}: {len(matrix.means)} matrices, {tokens} tokens, {seconds:.1f} s]")

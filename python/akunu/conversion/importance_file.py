@@ -1,0 +1,183 @@
+"""Importance matrices in files, as llama.cpp's programs read and write them.
+
+GGUF: `general.type` is "imatrix", and each matrix has two tensors: `<name>.in_sum2`, the sums of squares
+[experts, columns], and `<name>.counts`, over how many tokens [experts, 1].
+
+The older `.dat`, little-endian: an int32 count of entries; of each, the length of its name as int32, the
+name, int32 windows, int32 columns and as many float32, which are means times windows; then int32 windows of
+all, and the name of the text as the entries' names.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from akunu.conversion.gguf_bytes import TensorPlace, header, padded
+from akunu.conversion.importance import WINDOW, ImportanceMatrix
+from akunu.errors import InvalidArgumentError, ModelFileError
+
+__all__ = ["is_importance_file", "read", "write"]
+
+_TYPE: Final = "imatrix"
+_SUMS, _COUNTS = ".in_sum2", ".counts"
+_MOST_BYTES: Final = 1 << 30
+_MOST_ENTRIES: Final = 1 << 16
+_MOST_NAME: Final = 1 << 10
+_F32: Final = 0
+
+
+def is_importance_file(path: Path) -> bool:
+    """Whether a file is one of the two, and not a text, by its first bytes."""
+    try:
+        with path.open("rb") as file:
+            first = file.read(8)
+    except OSError as error:
+        raise ModelFileError(f"{path}: cannot be read: {error.strerror}") from error
+    return first.startswith(b"GGUF") or b"\0" in first
+
+
+def read(path: Path) -> ImportanceMatrix:
+    """See `ImportanceMatrix.read`."""
+    if not is_importance_file(path):
+        raise ModelFileError(f"{path}: is not an importance matrix: expected GGUF, or the older .dat")
+    with path.open("rb") as file:
+        is_gguf = file.read(4) == b"GGUF"
+    matrix = _read_gguf(path) if is_gguf else _read_dat(path)
+    for name, means in matrix.means.items():
+        if not (np.isfinite(means).all() and (means >= 0).all()):
+            raise ModelFileError(f"{path}: {name} has a mean square that is NaN, infinite or negative")
+    return matrix
+
+
+def write(matrix: ImportanceMatrix, path: Path) -> None:
+    """See `ImportanceMatrix.write`."""
+    if not path.parent.is_dir():
+        raise InvalidArgumentError(f"out: the folder {path.parent} does not exist")
+    data = _gguf_bytes(matrix) if path.suffix.lower() == ".gguf" else _dat_bytes(matrix)
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        part.write_bytes(b"".join(data))
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _read_gguf(path: Path) -> ImportanceMatrix:
+    from akunu import _core
+
+    file = _core.GgufFile(str(path))
+    if file.get("general.type") != _TYPE:
+        raise ModelFileError(f"{path}: general.type: found {file.get('general.type')!r}, expected {_TYPE!r}")
+    shapes = {tensor.name: tensor.shape for tensor in file.tensors}
+    means: dict[str, npt.NDArray[np.float32]] = {}
+    tokens: dict[str, int] = {}
+    for tensor in file.tensors:
+        if not tensor.name.endswith(_SUMS):
+            continue
+        name = tensor.name.removesuffix(_SUMS)
+        n = shapes.get(name + _COUNTS, ())
+        rows = tensor.shape[0] if len(tensor.shape) == 2 else 0
+        if rows == 0 or tensor.dtype != "f32" or n != (rows, 1):
+            raise ModelFileError(f"{path}: {name}: sums of shape {tensor.shape} and counts of shape {n}")
+        sums = _floats(file.tensor_bytes(tensor.name)).reshape(rows, -1)
+        counts = _floats(file.tensor_bytes(name + _COUNTS)).reshape(rows, 1)
+        # An expert that no token has reached: nothing is known of it.
+        means[name] = np.where(counts > 0, sums / np.maximum(counts, 1), 1).reshape(-1).astype(np.float32)
+        tokens[name] = int(counts.max()) if np.isfinite(counts).all() else 0
+    texts = file.get("imatrix.datasets", [])
+    window = file.get("imatrix.chunk_size", WINDOW)
+    return ImportanceMatrix(
+        means,
+        tokens,
+        window if isinstance(window, int) and 0 < window < 1 << 31 else WINDOW,
+        tuple(str(text) for text in texts) if isinstance(texts, list) else (),
+    )
+
+
+def _floats(data: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
+    return data.view("<f4").astype(np.float32)
+
+
+def _read_dat(path: Path) -> ImportanceMatrix:
+    if path.stat().st_size > _MOST_BYTES:
+        raise ModelFileError(f"{path}: has more than the {_MOST_BYTES} bytes of an importance matrix")
+    data = path.read_bytes()
+    at = 0
+
+    def integer(what: str, most: int) -> int:
+        nonlocal at
+        (value,) = struct.unpack("<i", take(what, 4))
+        if not 0 <= value <= most:
+            raise ModelFileError(
+                f"{path}: {what}: found {value}, expected 0..{most}; not an importance matrix"
+            )
+        return int(value)
+
+    def take(what: str, n: int) -> bytes:
+        nonlocal at
+        if len(data) - at < n:
+            raise ModelFileError(f"{path}: ends within {what}; not an importance matrix, or cut off")
+        at += n
+        return data[at - n : at]
+
+    def text(what: str) -> str:
+        return take(what, integer(f"the length of {what}", _MOST_NAME)).decode("utf-8", "surrogateescape")
+
+    means: dict[str, npt.NDArray[np.float32]] = {}
+    windows: dict[str, int] = {}
+    for i in range(integer("the count of entries", _MOST_ENTRIES)):
+        name = text(f"the name of entry {i}")
+        windows[name] = integer(f"the windows of {name!r}", (1 << 31) - 1)
+        columns = integer(f"the columns of {name!r}", 1 << 28)
+        values = np.frombuffer(take(f"the values of {name!r}", 4 * columns), "<f4")
+        means[name] = (values / max(windows[name], 1)).astype(np.float32)
+    # Files of the first programs end here.
+    texts: tuple[str, ...] = ()
+    if at < len(data):
+        integer("the count of windows", (1 << 31) - 1)
+        texts = (text("the name of the text"),)
+    return ImportanceMatrix(means, {name: n * WINDOW for name, n in windows.items()}, WINDOW, texts)
+
+
+def _gguf_bytes(matrix: ImportanceMatrix) -> Iterable[bytes]:
+    arrays: list[tuple[str, npt.NDArray[np.float32]]] = []
+    for name in sorted(matrix.means):
+        tokens = np.float32(matrix.tokens[name])
+        arrays.append((name + _SUMS, (matrix.means[name] * tokens).reshape(1, -1)))
+        arrays.append((name + _COUNTS, tokens.reshape(1, 1)))
+    places, offset = [], 0
+    for name, array in arrays:
+        places.append(TensorPlace(name, array.shape, _F32, offset, array.nbytes))
+        offset += padded(array.nbytes)
+    yield header(
+        {
+            "general.type": _TYPE,
+            "imatrix.datasets": list(matrix.texts) or ["?"],
+            "imatrix.chunk_count": matrix.windows,
+            "imatrix.chunk_size": matrix.window,
+        },
+        places,
+    )
+    for _, array in arrays:
+        yield array.astype("<f4").tobytes().ljust(padded(array.nbytes), b"\0")
+
+
+def _dat_bytes(matrix: ImportanceMatrix) -> Iterable[bytes]:
+    def text(value: str) -> bytes:
+        encoded = value.encode("utf-8", "surrogateescape")
+        return struct.pack("<i", len(encoded)) + encoded
+
+    yield struct.pack("<i", len(matrix.means))
+    for name in sorted(matrix.means):
+        means = matrix.means[name]
+        windows = -(-matrix.tokens[name] // matrix.window)
+        yield text(name) + struct.pack("<ii", windows, len(means))
+        yield (means * np.float32(windows)).astype("<f4").tobytes()
+    yield struct.pack("<i", matrix.windows) + text(matrix.texts[-1] if matrix.texts else "?")
