@@ -23,9 +23,10 @@ from models.test_engine import nmse, open_engine
 # Normalised squared errors of the logits that are accepted, a quarter above what is measured. Random weights
 # are as hard to quantise as any, and every layer adds its errors.
 ERRORS = {
-    "q2_k_s": 1.3, "q2_k": 1.2, "q3_k_s": 0.75, "q3_k_m": 0.62, "q3_k_l": 0.61, "iq4_xs": 0.25, "iq4_nl": 0.24,
-    "q4_0": 0.29, "q4_1": 0.21, "q4_k_s": 0.2, "q4_k_m": 0.2, "mxfp4": 0.37, "q5_0": 0.075, "q5_1": 0.06, "q5_k_s": 0.066,
-    "q5_k_m": 0.066, "q6_k": 0.016, "q8_0": 2.5e-3, "bf16": 1e-3, "f16": 1e-5, "f32": 1e-10,
+    "q2_k_s": 1.3, "q2_k": 1.2, "q3_k_s": 0.75, "q3_k_m": 0.62, "q3_k_l": 0.61, "iq4_xs": 0.25,
+    "iq4_nl": 0.24, "q4_0": 0.29, "q4_1": 0.21, "q4_k_s": 0.2, "q4_k_m": 0.2, "mxfp4": 0.37, "q5_0": 0.075,
+    "q5_1": 0.06, "q5_k_s": 0.066, "q5_k_m": 0.066, "q6_k": 0.016, "q8_0": 2.5e-3, "bf16": 1e-3, "f16": 1e-5,
+    "f32": 1e-10,
 }  # fmt: skip
 
 
