@@ -52,6 +52,7 @@ def load(
     parallel: int = 8,
     kv_memory: int | None = None,
     quantize: str | None = None,
+    draft: str | os.PathLike[str] | None = None,
     cache_dir: str | os.PathLike[str] | None = None,
     cache_size: int = DEFAULT_CACHE_SIZE,
     token: str | None = None,
@@ -86,6 +87,10 @@ def load(
     quantize
         A file type, such as "q4_k_m" or "q8_0": the weights are quantised as they are loaded, as
         `akunu.convert` would quantise them. What has another quantised type is quantised again.
+    draft
+        A smaller model with the same vocabulary, named like `path`. It writes a few tokens ahead, which the
+        model verifies in one step, where that is faster; the text does not depend on it. Models that make
+        vectors have no use for it.
     cache_dir
         A folder in which pages of the KV cache are kept when texts end, so that a prompt that begins like a
         text of an earlier process runs only what is new. It is made if need be, and may be that of other
@@ -180,6 +185,13 @@ def load(
                 threads=n_threads,
                 progress=report,
             )
+        # Before the larger one is loaded: what is wrong with it is known at once.
+        smaller = None
+        if draft is not None:
+            from akunu.draft_model import DraftModel
+
+            found = find_model(draft, token=token, progress=progress)
+            smaller = DraftModel.open(found, requested or min(trained, DEFAULT_CONTEXT))
         engine = _core.Engine(
             opened.files,
             spec,
@@ -199,7 +211,17 @@ def load(
 
             key = identity(opened.files, spec, engine, types)
             kept = PageFiles(Path(cache_dir), limit, key, engine.pages["page_bytes"])
-        return Model(engine, tokenizer.result(), spec.config, opened.metadata, file_path, kept)
+        drafts = None
+        if smaller is not None:
+            smaller.check(tokenizer.result(), spec.config.vocab_size, file_path)
+            drafts = smaller.engine(
+                device=device_id,
+                context=engine.context,
+                threads=n_threads,
+                kv_dtype=kv_dtype,
+                parallel=n_parallel,
+            )
+        return Model(engine, tokenizer.result(), spec.config, opened.metadata, file_path, kept, drafts)
 
 
 def find_model(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 __all__ = ["Memory"]
 
@@ -27,6 +27,9 @@ class Memory:
     weights_mapped: int
     kv_cache: int
     scratch: int
+
+    def __add__(self, other: Memory) -> Memory:
+        return Memory(*map(sum, zip(astuple(self), astuple(other), strict=True)))
 
     @property
     def total(self) -> int:

@@ -31,6 +31,7 @@ from akunu.options import GenerationOptions, Limit, Sampling, resolve
 from akunu.perplexity import perplexity
 from akunu.scheduling import ModelStats, Scheduler
 from akunu.scheduling.page_files import PageFiles
+from akunu.scheduling.writer import Writer
 from akunu.signatures import spelled_out
 from akunu.streams import AsyncStream, Stream, acompleted, acompleted_all, completed
 from akunu.tokenizer import Segment, Tokenizer
@@ -69,6 +70,7 @@ class Model(Chatting):
         metadata: Mapping[str, object],
         path: Path,
         page_files: PageFiles | None = None,
+        draft: Engine | None = None,
     ) -> None:
         self._config = config
         self._sampling = Sampling.from_metadata(metadata, engine.context)
@@ -82,7 +84,13 @@ class Model(Chatting):
         # Not all of the metadata: its token list alone can take tens of megabytes.
         self._template_metadata = {k: v for k, v in metadata.items() if k.startswith(_TEMPLATE_KEY)}
         self._template: ChatTemplate | None = None
-        self._scheduler = Scheduler(engine, page_files)
+        writer = None
+        if draft is not None:
+            sizes = [Memory(**e.memory) for e in (draft, engine)]
+            smaller, larger = (size.weights + size.weights_mapped for size in sizes)
+            writer = Writer(draft, config.vocab_size, smaller / larger)
+        self._draft = draft
+        self._scheduler = Scheduler(engine, page_files, writer)
         self._streams: weakref.WeakSet[Stream] = weakref.WeakSet()
         self._closed = False
         self._process = os.getpid()
@@ -565,9 +573,10 @@ class Model(Chatting):
 
     @property
     def memory(self) -> Memory:
-        """Bytes that the model uses, by purpose."""
+        """Bytes that the model uses, by purpose, and the one that drafts for it."""
         self._check_open()
-        return Memory(**self._engine.memory)
+        own = Memory(**self._engine.memory)
+        return own if self._draft is None else own + Memory(**self._draft.memory)
 
     def flush(self) -> None:
         """Wait until what ended texts left in the KV cache is in the files of `cache_dir`, if there is one.

@@ -142,8 +142,9 @@ class FakeEngine:
     def extend(self, slot: int, ids: Sequence[int]) -> None:
         with self._exclusive():
             text = self.texts[slot]
-            text.forced += ids
-            assert text.pending is not None and len(text.cache) + 1 + len(text.forced) <= self.context
+            known = text.prompt if text.pending is None else text.forced
+            known += ids
+            assert len(text.cache) + 1 + len(text.forced) <= self.context
             self.calls.append(("extend", list(ids)))
 
     def set_mask(self, slot: int, mask: np.ndarray | None) -> None:
@@ -235,7 +236,7 @@ class FakeEngine:
             self.calls.append(("truncate", n))
             assert 0 <= n <= len(text.cache)
             del text.cache[n:]
-            text.pending = None
+            text.prompt, text.pending = list(text.cache), None
             text.forced.clear()
 
     def logits(self, ids: Sequence[int]) -> np.ndarray:

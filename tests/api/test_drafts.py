@@ -9,7 +9,7 @@ import pytest
 
 import akunu
 from akunu.scheduling import Scheduler, Sequence
-from akunu.scheduling.drafts import Drafter, StepCosts
+from akunu.scheduling.drafts import Drafter, Proposal, StepCosts
 from models import llama2c
 
 from .fakes import FakeEngine
@@ -82,36 +82,38 @@ def test_trust_follows_what_held_though_nothing_was_drafted() -> None:
 
 
 def test_more_drafts_pay_the_likelier_they_are() -> None:
-    lengths = [costs().worth(1, [(trust, 16)], 32)[0] for trust in (0.05, 0.5, 0.8, 0.95)]
+    lengths = [costs().worth(1, [Proposal(trust, 16)], 32)[1][0] for trust in (0.05, 0.5, 0.8, 0.95)]
     assert lengths[0] == 0 and lengths == sorted(lengths) and 0 < lengths[1] < lengths[3] <= 16
 
 
 def test_rows_go_to_the_text_that_is_likelier_and_no_step_is_too_large() -> None:
-    likely, unlikely = costs(row=0.01).worth(2, [(0.9, 16), (0.3, 16)], 32)
+    likely, unlikely = costs(row=0.01).worth(2, [Proposal(0.9, 16), Proposal(0.3, 16)], 32)[1]
     assert likely > 2 * unlikely
-    assert sum(costs(row=0.0).worth(10, [(1.0, 16)] * 10, 16)) == 6
-    assert costs().worth(16, [(1.0, 16)] * 16, 16) == [0] * 16
+    assert sum(costs(row=0.0).worth(10, [Proposal(1.0, 16)] * 10, 16)[1]) == 6
+    assert costs().worth(16, [Proposal(1.0, 16)] * 16, 16) == (0.0, [0] * 16)
 
 
 def test_where_rows_cost_as_much_as_steps_nothing_is_drafted() -> None:
-    assert costs(row=1.0).worth(1, [(0.95, 16)], 32) == [0]
-    assert StepCosts().worth(1, [(0.95, 16)], 32) == [0]  # before the first step
+    assert costs(row=1.0).worth(1, [Proposal(0.95, 16)], 32)[1] == [0]
+    assert StepCosts().worth(1, [Proposal(0.95, 16)], 32)[1] == [0]  # before the first step
 
 
 def test_rows_that_were_slow_while_others_worked_are_tried_again() -> None:
     busy = costs(row=2.0)
     for _ in range(3000):
         busy.measured(1, 1.0)
-    assert busy.worth(1, [(0.95, 16)], 32)[0] > 0
+    assert busy.worth(1, [Proposal(0.95, 16)], 32)[1][0] > 0
 
 
-def everything(_: StepCosts, rows: int, proposals: list[tuple[float, int]], most: int) -> list[int]:
+def everything(
+    _: StepCosts, rows: int, proposals: list[Proposal], most: int, writing: float = 0.0
+) -> tuple[float, list[int]]:
     """Draft whatever fits."""
     lengths = []
-    for _, n in proposals:
-        lengths.append(max(min(n, most - rows), 0))
+    for proposal in proposals:
+        lengths.append(max(min(proposal.tokens, most - rows), 0))
         most -= lengths[-1]
-    return lengths
+    return float(sum(lengths)), lengths
 
 
 def read(scheduler: Scheduler, sequence: Sequence) -> list[int]:

@@ -19,8 +19,6 @@ __all__ = [
     "GENERATION_OPTIONS",
     "KV_DTYPES",
     "MODEL_HELP",
-    "cache_arguments",
-    "cache_options",
     "encoder_options",
     "generation_arguments",
     "generation_options",
@@ -29,6 +27,8 @@ __all__ = [
     "model_options",
     "refuse_others",
     "refuse_unused",
+    "writing_arguments",
+    "writing_options",
 ]
 
 DEFAULT_MODEL = "ember"
@@ -52,13 +52,19 @@ def model_options(function: F) -> F:
     model = click.option(
         "-m", "--model", default=DEFAULT_MODEL, show_default=True, metavar="MODEL", help=MODEL_HELP
     )
-    return model(loading_options(cache_options(function)))
+    return model(loading_options(writing_options(function)))
 
 
-def cache_options(function: F) -> F:
+def writing_options(function: F) -> F:
     """Options of models that write texts."""
     return _apply(
         function,
+        click.option(
+            "--draft",
+            metavar="MODEL",
+            help="A smaller model with the same vocabulary, that writes ahead where that is faster; the text "
+            "does not depend on it.",
+        ),
         click.option(
             "--cache-dir",
             type=click.Path(file_okay=False, path_type=Path),
@@ -77,10 +83,12 @@ def cache_options(function: F) -> F:
     )
 
 
-def cache_arguments(values: dict[str, Any]) -> dict[str, Any]:
-    """Take the options of `cache_options` out of a command's values: arguments of `akunu.load`."""
+def writing_arguments(values: dict[str, Any]) -> dict[str, Any]:
+    """Take the options of `writing_options` out of a command's values: arguments of `akunu.load`."""
     folder, size = values.pop("cache_dir", None), values.pop("cache_size", None)
-    return {} if folder is None else {"cache_dir": folder, "cache_size": int(size * (1 << 30))}
+    draft = values.pop("draft", None)
+    found = {} if draft is None else {"draft": draft}
+    return found if folder is None else {**found, "cache_dir": folder, "cache_size": int(size * (1 << 30))}
 
 
 _THREADS = click.option(
@@ -261,7 +269,7 @@ def load_model(values: dict[str, Any]) -> Model:
 
     names = ("device", "context", "threads", "kv_dtype", "task")
     arguments = {name: values.pop(name) for name in names if name in values}
-    return akunu.load(values.pop("model"), **arguments, **cache_arguments(values))
+    return akunu.load(values.pop("model"), **arguments, **writing_arguments(values))
 
 
 def _apply(function: F, *decorators: Callable[[F], F]) -> F:

@@ -60,6 +60,10 @@ class ModelStats:
         Tokens that were drafted.
     accepted_tokens : int
         Those of them that were drawn.
+    written_tokens : int
+        Those of the drafted that a smaller model wrote (`draft`).
+    written_accepted_tokens : int
+        Those of these that were drawn.
     disk_tokens : int
         Tokens of prompts whose pages were read from files.
     disk_written : int
@@ -90,6 +94,8 @@ class ModelStats:
     generated_tokens: int = 0
     drafted_tokens: int = 0
     accepted_tokens: int = 0
+    written_tokens: int = 0
+    written_accepted_tokens: int = 0
     disk_tokens: int = 0
     disk_written: int = 0
     disk_unwritten: int = 0

@@ -1,8 +1,9 @@
-"""Drafts by lookup: what followed the same tokens before may follow them again.
+"""Drafts: by lookup, since what followed the same tokens before may follow them again, or by a smaller model.
 
 A draft is checked by the step that runs it, so it can cost time but not change a text. This module decides
-whether it is worth its rows. How likely it holds is learned from what texts turn out to be, also where the
-proposal was not run, so nothing is tried that does not pay; what rows cost is learned from the steps.
+whether it is worth its rows, and the time to write it. How likely it holds is learned from what texts turn
+out to be, also where a proposal of a lookup was not run, so nothing is tried that does not pay; what rows
+cost is learned from the steps.
 
 It knows nothing of engines and slots.
 """
@@ -11,9 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
-__all__ = ["Drafter", "Lookup", "StepCosts"]
+__all__ = ["Drafter", "Lookup", "Proposal", "StepCosts", "WriterTrust"]
 
 GRAM: Final = 3
 """Tokens that must agree before a proposal is made."""
@@ -27,6 +28,14 @@ TRUST: Final = ((GRAM, 0.2), (6, 0.4), (12, 0.8))
 """Tokens that agree, and how likely a token holds after so many until it is known."""
 FORGET: Final = 0.8
 """Weight of what was known, after one more token was compared."""
+WRITER_TRUST: Final = 0.7
+"""How likely a token that a smaller model writes holds, until it is known."""
+WRITER_FORGET: Final = 0.95
+"""As `FORGET`, of what a smaller model writes: it says more at a time."""
+WRITER_HOPE: Final = 0.002
+"""How far trust in it comes back with every step in which it was not asked."""
+WRITER_MOST: Final = 8
+"""Tokens that it writes ahead."""
 GAIN: Final = 1.1
 """How much faster a step with drafts must be than one without: chains save the host's work between steps."""
 KNOTS: Final = (1, 2, 4, 8, 16, 32)
@@ -123,6 +132,32 @@ class Drafter:
         self.lookup.extend(tokens)
 
 
+class WriterTrust:
+    """How likely a token that a smaller model writes for one text holds, when those before it do."""
+
+    def __init__(self) -> None:
+        self.value = WRITER_TRUST
+
+    def learn(self, drafted: int, accepted: int) -> None:
+        """So many of its tokens were verified, and the first so many of them held."""
+        for held in [True] * accepted + [False] * (accepted < drafted):
+            self.value = WRITER_FORGET * self.value + (1 - WRITER_FORGET) * held
+
+    def hope(self) -> None:
+        """It was not asked."""
+        self.value += WRITER_HOPE * max(WRITER_TRUST - self.value, 0.0)
+
+
+class Proposal(NamedTuple):
+    """Drafts that a text could have."""
+
+    trust: float
+    """How likely a token holds, when those before it do."""
+    tokens: int
+    written: bool = False
+    """A smaller model has to write them first."""
+
+
 class StepCosts:
     """Seconds of a step by its rows, and the drafts that pay at these."""
 
@@ -147,13 +182,20 @@ class StepCosts:
             guess = self._knots[0] * _guess(knot)
             self._knots[i] -= 0.002 * max(self._knots[i] - guess, 0)
 
+    @property
+    def known(self) -> bool:
+        """Whether a step was measured."""
+        return bool(self._knots)
+
     def of(self, rows: int) -> float:
         """Expected seconds of a step with so many rows, at most those of the last knot."""
         i, near = _PLACES[rows]
         low = self._knots[i]
         return low + near * (self._knots[i + 1] - low)
 
-    def worth(self, rows: int, proposals: Sequence[tuple[float, int]], most: int) -> list[int]:
+    def worth(
+        self, rows: int, proposals: Sequence[Proposal], most: int, writing: float = 0.0
+    ) -> tuple[float, list[int]]:
         """Drafts that pay.
 
         Parameters
@@ -161,31 +203,38 @@ class StepCosts:
         rows
             Of the step without drafts.
         proposals
-            How likely a token holds, and how many there are, for each text that has a proposal.
+            One for each text, maybe of no tokens.
         most
             Rows of the step, at most.
+        writing
+            Seconds that a smaller model takes to write a token for every text.
 
         Returns
         -------
-        list of int
+        speed : float
+            Expected tokens a second; 0 where no drafts pay.
+        lengths : list of int
             Drafts of each proposal: those with which most tokens are expected a second.
         """
         lengths = [0] * len(proposals)
         most = min(most, KNOTS[-1])
-        if not self._knots or rows >= most or not any(n > 0 for _, n in proposals):
-            return lengths
+        if not self._knots or rows >= most or not any(p.tokens > 0 for p in proposals):
+            return 0.0, lengths
         # The j-th draft of a text counts when all before it hold, so its chance only falls with j.
         chances = sorted(
-            ((trust**j, i) for i, (trust, n) in enumerate(proposals) for j in range(1, n + 1)), reverse=True
+            ((p.trust**j, i, j) for i, p in enumerate(proposals) for j in range(1, p.tokens + 1)),
+            reverse=True,
         )[: most - rows]
-        tokens, best, kept = float(rows), GAIN * rows / self.of(rows), 0
-        for n, (chance, _) in enumerate(chances, 1):
+        tokens, best, kept, written = float(rows), GAIN * rows / self.of(rows), 0, 0
+        for n, (chance, i, j) in enumerate(chances, 1):
             tokens += chance
-            if (speed := tokens / self.of(rows + n)) > best:
+            if proposals[i].written:
+                written = max(written, j)
+            if (speed := tokens / (self.of(rows + n) + writing * written)) > best:
                 best, kept = speed, n
-        for _, i in chances[:kept]:
+        for _, i, _ in chances[:kept]:
             lengths[i] += 1
-        return lengths
+        return best if kept else 0.0, lengths
 
 
 def _guess(rows: int) -> float:

@@ -37,7 +37,7 @@ import numpy as np
 from akunu.errors import AkunuError, BusyError
 from akunu.scheduling.counts import PAGE, Beginnings, ModelStats
 from akunu.scheduling.disk import ASIDE_SECONDS, BESIDE_SECONDS, DiskTier
-from akunu.scheduling.drafts import StepCosts
+from akunu.scheduling.drafts import WRITER_MOST, Proposal, StepCosts
 from akunu.scheduling.sequence import Sequence
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from akunu._core import Chunk, Engine
     from akunu.scheduling.page_files import PageFiles
     from akunu.scheduling.sequence import Written
+    from akunu.scheduling.writer import Writer
 
 __all__ = ["Scheduler"]
 
@@ -59,16 +60,27 @@ NEIGHBOURS: Final = 4
 """Texts on either side, in order of arrival, that a text looks for drafts in."""
 
 
-_arrival = attrgetter("arrival")
+class Drafts(NamedTuple):
+    """What a text's step is to verify: these tokens, or so many that a smaller model writes first."""
+
+    tokens: list[int]
+    written: int = 0
+
+
+_NO_DRAFTS: Final = Drafts([])
 
 
 class Part(NamedTuple):
-    """A text's part of a step, as `Engine.step` takes it."""
+    """A text's part of a step, as `Engine.step` takes it but for what is to be written."""
 
     sequence: Sequence
     rows: int
     draws: bool
     drafts: list[int]
+    written: int
+
+
+_arrival = attrgetter("arrival")
 
 
 class Scheduler:
@@ -80,10 +92,13 @@ class Scheduler:
         Used by nobody else.
     files
         Where pages are kept that outlive the memory, and the process.
+    writer
+        Writes ahead of the engine.
     """
 
-    def __init__(self, engine: Engine, files: PageFiles | None = None) -> None:
+    def __init__(self, engine: Engine, files: PageFiles | None = None, writer: Writer | None = None) -> None:
         self._engine = engine
+        self._writer = writer
         self._disk = DiskTier(files, self._read_page, lambda: bool(self._running)) if files else None
         self._between: deque[tuple[npt.NDArray[np.uint32], Future[npt.NDArray[np.uint8] | None]]] = deque()
         self._changed = threading.Condition(threading.RLock())
@@ -239,6 +254,8 @@ class Scheduler:
         self.flush()
         with self._changed:
             self._engine.close()
+            if self._writer is not None:
+                self._writer.close()
 
     def flush(self) -> None:
         """Wait until the pages of texts that have ended are in their files."""
@@ -292,30 +309,39 @@ class Scheduler:
         parts = [part for part in parts if not part.draws or self._set_mask(part.sequence)]
         if not parts:
             return True
+        began = time.perf_counter()
+        parts = self._write_ahead(parts)
         start = time.perf_counter()
         try:
             chunks, interrupt = self._engine.step(
-                [(_slot(s), rows, draws, _limit(s), drafts) for s, rows, draws, drafts in parts], steps
+                [(_slot(part.sequence), *part[1:3], _limit(part.sequence), part.drafts) for part in parts],
+                steps,
             )
         except BaseException as error:
             with self._changed:
                 for part in parts:
                     part.sequence.error = error
             raise
-        seconds = time.perf_counter() - start
+        ended = time.perf_counter()
         with self._changed:
             before = sum(part.sequence.length + len(part.sequence.tokens) for part in parts)
             run = min(steps, max(len(chunk.ids) for chunk in chunks))
             if run and all(part.sequence.decoding for part in parts):
-                self._costs.measured(sum(part.rows + len(part.drafts) for part in parts), seconds / run)
+                rows = sum(part.rows + len(part.drafts) for part in parts)
+                self._costs.measured(rows, (ended - start) / run)
             for part, chunk in zip(parts, chunks, strict=True):
-                forced = part.sequence.take(chunk, steps, seconds, self._engine.context, len(part.drafts))
+                forced = part.sequence.take(
+                    chunk, steps, ended - began, self._engine.context, len(part.drafts), part.written > 0
+                )
                 if forced:
                     self._engine.extend(_slot(part.sequence), forced)
                 self._totals["generated_tokens"] += len(chunk.ids)
                 if part.drafts and chunk.ids:
                     self._totals["drafted_tokens"] += len(part.drafts)
                     self._totals["accepted_tokens"] += len(chunk.ids) - 1
+                    if part.written:
+                        self._totals["written_tokens"] += len(part.drafts)
+                        self._totals["written_accepted_tokens"] += len(chunk.ids) - 1
             after = sum(part.sequence.length + len(part.sequence.tokens) for part in parts)
         if interrupt is not None:
             raise interrupt
@@ -325,6 +351,15 @@ class Scheduler:
         if self._stalled == MAX_STALLED:
             raise AkunuError("the engine makes no progress; this is a defect of Akunu, please report it")
         return True
+
+    def _write_ahead(self, parts: list[Part]) -> list[Part]:
+        """The parts with the drafts that the smaller model writes for them."""
+        wanted = [(part.sequence, part.written) for part in parts if part.written]
+        if not wanted:
+            return parts
+        assert self._writer is not None
+        found = dict(zip((s for s, _ in wanted), self._writer.write(wanted), strict=True))
+        return [part._replace(drafts=found.get(part.sequence, part.drafts)) for part in parts]
 
     def _set_mask(self, sequence: Sequence) -> bool:
         """Tell the engine what a text's form allows next; False, with the text's error, if nothing."""
@@ -350,7 +385,7 @@ class Scheduler:
         hungry = [s for s in self._running if s.hungry and not s.kept]
         writing = [s for s in hungry if s.writing]
         prompts = [s for s in hungry if not s.writing]
-        steps, drafts = 1, dict[Sequence, list[int]]()
+        steps, drafts = 1, dict[Sequence, Drafts]()
         if writing and not prompts:
             drafts = self._drafts(writing)
         if writing and not prompts and not drafts and all(s.decoding for s in writing):
@@ -367,23 +402,45 @@ class Scheduler:
             if rows <= 0 or sequence.slot is None:  # no budget left, or suspended for one before
                 continue
             if self._reserve(sequence, rows, steps, [part.sequence for part in parts]):
-                guess = drafts.get(sequence, [])
-                if guess and not self._engine.reserve(_slot(sequence), rows, steps, len(guess)):
-                    guess = []
-                parts.append(Part(sequence, rows, rows == sequence.left and sequence.limit > 0, guess))
+                guess, written = drafts.get(sequence, _NO_DRAFTS)
+                more = written or len(guess)
+                if more and not self._engine.reserve(_slot(sequence), rows, steps, more):
+                    guess, written = _NO_DRAFTS
+                draws = rows == sequence.left and sequence.limit > 0
+                parts.append(Part(sequence, rows, draws, guess, written))
                 budget -= rows
         return parts, steps
 
-    def _drafts(self, writing: list[Sequence]) -> dict[Sequence, list[int]]:
+    def _drafts(self, writing: list[Sequence]) -> dict[Sequence, Drafts]:
         """Drafts that make the step of these texts faster than one without."""
+        context, most = self._engine.context, self._engine.max_logits
         guessing = [s for s in writing if s.decoding and s.speculative]
         found = [
-            s.propose(guessing[max(i - NEIGHBOURS, 0) : i + NEIGHBOURS], self._engine.context)
+            s.propose(guessing[max(i - NEIGHBOURS, 0) : i + NEIGHBOURS], context)
             for i, s in enumerate(guessing)
         ]
         rows = sum(s.left for s in writing)
-        lengths = self._costs.worth(rows, found, self._engine.max_logits)
-        return {s: s.drafter.proposal[:n] for s, n in zip(guessing, lengths, strict=True) if n}
+        speed, lengths = self._costs.worth(rows, found, most)
+        if self._writer is not None and self._costs.known:
+            seconds = self._writer.seconds(len(guessing), self._costs.of(1))
+            mixed = [self._or_written(s, p) for s, p in zip(guessing, found, strict=True)]
+            faster, others = self._costs.worth(rows, mixed, most, seconds)
+            if faster > speed:
+                found, lengths = mixed, others
+        drafts = {}
+        for s, (_, _, written), n in zip(guessing, found, lengths, strict=True):
+            if n:
+                drafts[s] = Drafts([], n) if written else Drafts(s.drafter.proposal[:n])
+            if not (n and written):
+                s.writer_trust.hope()
+        return drafts
+
+    def _or_written(self, sequence: Sequence, found: Proposal) -> Proposal:
+        """What was looked up, or what the smaller model would write if that is likelier."""
+        assert self._writer is not None
+        trust = sequence.writer_trust.value
+        room = min(sequence.room_for_drafts(self._engine.context), self._writer.room(sequence), WRITER_MOST)
+        return found if found.tokens and found.trust >= trust else Proposal(trust, room, True)
 
     def _reserve(self, sequence: Sequence, rows: int, steps: int, planned: list[Sequence]) -> bool:
         """Pages for a part, taken from the youngest others if need be; False when it has to wait."""
@@ -483,6 +540,8 @@ class Scheduler:
         """Give a slot back; the cache keeps what it can."""
         self._beginnings.remember(sequence.ids()[: sequence.length])
         self._keep(sequence)
+        if self._writer is not None:
+            self._writer.leave(sequence)
         self._engine.close_slot(_slot(sequence))
         sequence.displace()
         self._running.remove(sequence)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from akunu.errors import AkunuError
-from akunu.scheduling.drafts import Drafter
+from akunu.scheduling.drafts import Drafter, Proposal, WriterTrust
 
 if TYPE_CHECKING:
     from akunu._core import Chunk
@@ -93,6 +93,7 @@ class Sequence:
     error: BaseException | None = None
     chain: ChainLength = field(default_factory=ChainLength)
     drafter: Drafter = field(default_factory=Drafter)
+    writer_trust: WriterTrust = field(default_factory=WriterTrust)
     drafted: int = 0
     accepted: int = 0
     """Tokens that were drafted, and those of them that were drawn."""
@@ -164,14 +165,17 @@ class Sequence:
         if not self.prefill_seconds:
             self.cached_tokens = length
 
-    def propose(self, others: Iterable[Sequence], context: int) -> tuple[float, int]:
-        """Look for drafts; returns how likely one holds, and how many fit."""
+    def room_for_drafts(self, context: int) -> int:
+        """Drafts that may be run with its next token: one more is drawn."""
+        return int(min(self.limit - len(self.tokens), context - self.length) - 1)
+
+    def propose(self, others: Iterable[Sequence], context: int) -> Proposal:
+        """Look for drafts."""
         drafter = self.drafter
         if not drafter.lookup.tokens:
             drafter.learn(self.ids().tolist())
         drafter.propose([other.drafter for other in others if other is not self])
-        room = min(self.limit - len(self.tokens), context - self.length) - 1
-        return drafter.trust, int(min(len(drafter.proposal), room))
+        return Proposal(drafter.trust, min(len(drafter.proposal), self.room_for_drafts(context)))
 
     def follow(self, room: float) -> list[int]:
         """Append the tokens that its form leaves no choice about, `room` of them at most; returns them.
@@ -189,8 +193,13 @@ class Sequence:
         self.forced = len(found)
         return found
 
-    def take(self, chunk: Chunk, steps: int, seconds: float, context: int, drafts: int = 0) -> list[int]:
-        """Record what a step of `steps` tokens, or one with drafts, gave; returns the tokens forced by it."""
+    def take(
+        self, chunk: Chunk, steps: int, seconds: float, context: int, drafts: int = 0, written: bool = False
+    ) -> list[int]:
+        """Record what a step of `steps` tokens, or one with drafts, gave; returns the tokens forced by it.
+
+        The drafts may be `written` by a smaller model.
+        """
         writing, self.length = self.writing, chunk.length
         if writing:
             self.decode_seconds += seconds
@@ -205,6 +214,8 @@ class Sequence:
         if drafts and chunk.ids:
             self.drafted += drafts
             self.accepted += len(chunk.ids) - 1
+            if written:
+                self.writer_trust.learn(drafts, len(chunk.ids) - 1)
         if self.drafter.lookup.tokens:
             self.drafter.learn(chunk.ids)
         if chunk.ids and not self.first_token_seconds and self.began is not None:

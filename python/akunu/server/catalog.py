@@ -31,6 +31,8 @@ class ModelSpec(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields
     kv_memory: int | None = None
     task: Literal["rerank"] | None = None
     """"rerank": a chat model such as Qwen3-Reranker's scores documents."""
+    draft: str | None = None
+    """A smaller model that writes ahead."""
     cache_dir: Path | None = None
     cache_size: int = DEFAULT_CACHE_SIZE
     chat_template: str | None = None
@@ -45,6 +47,7 @@ class ModelSpec(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields
             "kv_dtype",
             "parallel",
             "kv_memory",
+            "draft",
             "cache_dir",
             "cache_size",
             "task",

@@ -10,7 +10,7 @@ import click
 
 from akunu.cli.app import CONTEXT_SETTINGS, Command
 from akunu.cli.console import note
-from akunu.cli.options import DEFAULT_MODEL, cache_arguments, cache_options, loading_options
+from akunu.cli.options import DEFAULT_MODEL, loading_options, writing_arguments, writing_options
 
 if TYPE_CHECKING:
     from akunu.server import ModelSpec, Settings
@@ -48,7 +48,7 @@ _FILE = click.Path(exists=True, path_type=Path)
     help="0: one that is free.",
 )
 @loading_options
-@cache_options
+@writing_options
 @click.option(
     "--parallel",
     default=8,
@@ -180,7 +180,7 @@ def _models(values: dict[str, Any]) -> list[ModelSpec]:
     from akunu.server.catalog import from_name, from_place
 
     names = ("device", "context", "threads", "kv_dtype", "parallel")
-    common = {name: values[name] for name in names if values[name] is not None} | cache_arguments(values)
+    common = {name: values[name] for name in names if values[name] is not None} | writing_arguments(values)
     place = values["place"]
     models = [] if place is None else from_place(place, **common)
     chosen = values["names"] or ([] if models else [DEFAULT_MODEL])
