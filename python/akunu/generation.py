@@ -215,6 +215,7 @@ class Generation:
             request.wait_timeout,
             request.speculative and constraint is None,
             constraint=constraint,
+            priority=request.priority,
         )
         trims = constraint is None or not constraint.exact
         self._detokenizer = (

@@ -18,10 +18,11 @@ from akunu.errors import InvalidArgumentError
 from akunu.structured.structure import Structure, structure_of
 from akunu.structured.tags import StructuralTag
 
-__all__ = ["GenerationOptions", "Limit", "Request", "Sampling", "resolve"]
+__all__ = ["MAX_PRIORITY", "GenerationOptions", "Limit", "Request", "Sampling", "resolve"]
 
 MAX_LOGPROBS: Final = 20
 MAX_LOGIT_BIAS: Final = 4096
+MAX_PRIORITY: Final = 8
 _MAX_U32: Final = (1 << 32) - 1
 _MAX_U64: Final = (1 << 64) - 1
 
@@ -63,6 +64,9 @@ class GenerationOptions(TypedDict, total=False):
         None: no log-probabilities; 0: those of the tokens chosen; n <= 20: also the n most likely ones.
     wait_timeout : float | None
         Most seconds to wait for the generations before this one; None: as long as it takes.
+    priority : int | None
+        Of those that wait, a text with a higher one goes first, ahead of up to 64 a step of it that came
+        before. From -8 to 8; None: 0.
     speculative : bool | None
         Whether tokens that followed the same tokens before, in this text or in others that run, are drafted
         and verified several at a time, where that is faster. The text does not depend on it. None: True.
@@ -96,6 +100,7 @@ class GenerationOptions(TypedDict, total=False):
     stop: str | Sequence[str] | None
     logprobs: int | None
     wait_timeout: float | None
+    priority: int | None
     speculative: bool | None
     schema: Mapping[str, Any] | str | None
     json: bool | None
@@ -249,6 +254,7 @@ _OTHER_LIMITS: Final[Mapping[str, Limit]] = {
     "seed": Limit(int, 0, _MAX_U64),
     "logprobs": Limit(int, 0, MAX_LOGPROBS),
     "wait_timeout": Limit(float, 0.0, math.inf),
+    "priority": Limit(int, -MAX_PRIORITY, MAX_PRIORITY),
 }
 
 
@@ -263,6 +269,7 @@ class Request:
     stop: tuple[str, ...] = ()
     logprobs: int | None = None
     wait_timeout: float | None = None
+    priority: int = 0
     speculative: bool = True
     structure: Structure | None = None
 
@@ -298,6 +305,7 @@ def resolve(options: Mapping[str, object], defaults: Sampling, vocab_size: int) 
         stop=_stop(options.get("stop")),
         logprobs=number("logprobs"),
         wait_timeout=number("wait_timeout"),
+        priority=number("priority") or 0,
         speculative=_flag("speculative", options.get("speculative"), default=True),
         structure=structure_of(options),
     )

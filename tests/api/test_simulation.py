@@ -159,8 +159,13 @@ class Reader:
 
 
 class Simulation:
-    def __init__(self, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(
+        self, seed: int, monkeypatch: pytest.MonkeyPatch, priorities: tuple[int, ...] = (0,)
+    ) -> None:
         self.rng = random.Random(seed)
+        self.priorities, self.favours = priorities, random.Random(seed)
+        self.texts: list[Sequence] = []
+        self.arrived: dict[Sequence, float] = {}
         self.clock = Clock()
         monkeypatch.setattr(scheduler, "time", self.clock)
         monkeypatch.setattr(sequence, "time", self.clock)
@@ -180,7 +185,10 @@ class Simulation:
             {"key": self.keys, "prompt": n},
             limit=rng.choice((0, 1, 5, 60, 400)),
             speculative=rng.random() < 0.3,
+            priority=self.favours.choice(self.priorities),
         )
+        self.texts.append(made)
+        self.arrived[made] = self.clock.now
         self.scheduler.submit(made)
         self.readers.append(Reader(made, self.keys, self.engine.calls))
 
@@ -248,8 +256,10 @@ class Simulation:
         assert not self.scheduler.running() and not self.scheduler.stats.waiting
 
 
-def simulate(seed: int, steps: int, monkeypatch: pytest.MonkeyPatch) -> Simulation:
-    simulation = Simulation(seed, monkeypatch)
+def simulate(
+    seed: int, steps: int, monkeypatch: pytest.MonkeyPatch, priorities: tuple[int, ...] = (0,)
+) -> Simulation:
+    simulation = Simulation(seed, monkeypatch, priorities)
     simulation.run(steps)
     simulation.finish()
     return simulation
@@ -261,6 +271,30 @@ def test_nobody_starves_and_no_page_is_lost(seed: int, monkeypatch: pytest.Monke
     stats = done.scheduler.stats
     assert done.longest_wait < 500
     assert done.finished > 400 and done.left > 30 and stats.accepted_tokens > 1000
+
+
+def waiting(simulation: Simulation, priority: int) -> float:
+    """Mean seconds that texts of a priority waited for their slots."""
+    begun = [text for text in simulation.texts if text.priority == priority and text.began is not None]
+    return sum(text.began - simulation.arrived[text] for text in begun) / len(begun)
+
+
+def test_a_higher_priority_goes_first_and_a_lower_one_is_not_starved(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = simulate(1, 20_000, monkeypatch, priorities=(-1, 0, 0, 1))
+    assert done.longest_wait < 2000
+    assert waiting(done, 1) < 0.5 * waiting(done, 0) < 0.5 * waiting(done, -1)
+
+
+def test_a_text_is_overtaken_by_a_bounded_number_of_later_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many of a higher priority come."""
+    simulation = Simulation(2, monkeypatch)
+    low = Sequence(np.ones(5, np.uint32), {"key": 0, "prompt": 5}, limit=5)
+    rest = [Sequence(np.ones(5, np.uint32), {"key": 0, "prompt": 5}, priority=2) for _ in range(500)]
+    for text in (low, *rest):
+        simulation.scheduler.submit(text)
+    order = simulation.scheduler._waiting
+    assert order.index(low) == 2 * sequence.HEAD_START - 1
+    assert [text for text in order if text is not low] == rest
 
 
 def test_texts_without_room_do_not_run_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:

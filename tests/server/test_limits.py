@@ -55,6 +55,24 @@ def test_administration_needs_a_key_of_its_own_where_there_are_keys():
         assert answer.status_code == 403
 
 
+def test_a_request_has_the_priority_of_its_key_at_most(tmp_path):
+    file = tmp_path / "keys"
+    file.write_text("quick-key quick priority=3\nplain-key plain\nslow-key1 slow priority=-2\n")
+    with serving(settings=Settings(keys=Keys.from_file(file))) as served:
+        seen = []
+        scheduler = served.ember.model._scheduler
+        submit = scheduler.submit
+        scheduler.submit = lambda text: (seen.append(text.priority), submit(text))
+        for key, wanted in (("quick-key", None), ("quick-key", 1), ("plain-key", 8), ("slow-key1", None)):
+            fields = {} if wanted is None else {"priority": wanted}
+            headers = {BEARER: f"Bearer {key}"}
+            body = {"model": "ember", "prompt": "x", "max_tokens": 1, **fields}
+            assert served.http.post("/v1/completions", json=body, headers=headers).status_code == 200
+        assert seen == [3, 1, 0, -2]
+        body["priority"] = 9
+        assert served.http.post("/v1/completions", json=body, headers=headers).status_code == 400
+
+
 def test_key_files_hold_keys_and_hashes(tmp_path):
     file = tmp_path / "keys"
     digest = hashlib.sha256(b"hashed-key").hexdigest()

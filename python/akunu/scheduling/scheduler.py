@@ -4,7 +4,8 @@ There is no thread of its own: of the threads that wait for text, one leads. It 
 whose readers keep up, runs it, hands out what came of it, and makes way. So a lone reader
 drives the engine itself, and many readers share steps.
 
-A step has a budget of rows. Running texts come first, each with a row, then prompts in the order of their
+Who goes first is a matter of turns: the order of arrival, in which a higher priority is a head start. A step
+has a budget of rows. Running texts come first, each with a row, then prompts in the order of their
 arrival. Without prompts a step is a chain of tokens, as long as the shortest that its texts would take alone;
 it ends early when somebody comes. Where texts repeat themselves or each other, it is one token and drafts of
 those that follow. Beside a text that has a form it is one token for all: what may come next is known when
@@ -57,7 +58,7 @@ MIXED_ROWS: Final = 64
 MAX_STALLED: Final = 8
 """Steps in a row that gave nothing."""
 NEIGHBOURS: Final = 4
-"""Texts on either side, in order of arrival, that a text looks for drafts in."""
+"""Texts on either side, by turn, that a text looks for drafts in."""
 
 
 class Drafts(NamedTuple):
@@ -80,7 +81,7 @@ class Part(NamedTuple):
     written: int
 
 
-_arrival = attrgetter("arrival")
+_turn = attrgetter("turn")
 
 
 class Scheduler:
@@ -105,7 +106,7 @@ class Scheduler:
         self._leading = False
         self._stepping: list[Sequence] = []
         self._arrivals = count()
-        self._waiting: list[Sequence] = []  # both in order of arrival
+        self._waiting: list[Sequence] = []  # both in the order of their turns
         self._running: list[Sequence] = []
         self._ending: list[tuple[Sequence, int]] = []
         self._costs = StepCosts()
@@ -123,8 +124,8 @@ class Scheduler:
             self._check_open()
             # At least one token is drawn, and all known ones can be run.
             sequence.follow(min(self._engine.context - sequence.known, sequence.limit - 1))
-            sequence.arrival = next(self._arrivals)
-            self._waiting.append(sequence)
+            sequence.arrive(next(self._arrivals))
+            insort(self._waiting, sequence, key=_turn)
             self._engine_wanted()
 
     def next(self, sequence: Sequence) -> Chunk | Written | None:
@@ -486,7 +487,7 @@ class Scheduler:
             if sequence.began is None:
                 self._count_prompt(sequence, cached)
             sequence.place(slot, cached)
-            insort(self._running, sequence, key=_arrival)
+            insort(self._running, sequence, key=_turn)
 
     def _soon_cached(self, sequence: Sequence) -> bool:
         """Whether a text that runs is still reading a beginning that this one shares: better wait for it."""
@@ -515,9 +516,9 @@ class Scheduler:
         self._totals["hits_disk"] += bool(sequence.kept)
 
     def _suspend(self, sequence: Sequence) -> None:
-        """Take a text's slot; it lines up again, where it was in the order of arrival."""
+        """Take a text's slot; it lines up again, where its turn is."""
         self._release(sequence)
-        insort(self._waiting, sequence, key=_arrival)
+        insort(self._waiting, sequence, key=_turn)
 
     def _squeeze_out(self, sequence: Sequence) -> None:
         self._suspend(sequence)

@@ -23,6 +23,8 @@ __all__ = ["ChainLength", "Sequence", "Written"]
 
 CHAIN_SECONDS: Final = 0.040
 """How long a chain may take: text still flows, and the cost of a submission is far below one per cent."""
+HEAD_START: Final = 64
+"""Texts that came before, which one with a priority higher by one goes ahead of."""
 MAX_CHAIN: Final = 256
 """Most tokens in a chain, whatever their speed."""
 
@@ -69,8 +71,10 @@ class Sequence:
     constraint: Constraint | None = None
     """What its form, if it has one, allows; told of all `tokens`."""
 
-    arrival: int = 0
-    """Its place in the order of arrival."""
+    priority: int = 0
+    """Who waits with a higher one goes first."""
+    turn: tuple[int, int] = (0, 0)
+    """Its place among all texts; the smallest goes first."""
     tokens: list[int] = field(default_factory=list)
     """What has been generated, an end token included."""
     forced: int = 0
@@ -107,6 +111,14 @@ class Sequence:
     prefill_seconds: float = 0.0
     decode_seconds: float = 0.0
     """Time in steps, for the prompt and for the tokens after the first."""
+
+    def arrive(self, number: int) -> None:
+        """It is the `number`-th that came.
+
+        Each step of priority goes ahead of `HEAD_START` texts that came before, so whoever waits is overtaken
+        by so many later ones at most, and its turn comes.
+        """
+        self.turn = (number - HEAD_START * self.priority, number)
 
     @property
     def known(self) -> int:

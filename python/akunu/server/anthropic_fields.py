@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 from msgspec import Meta
 
+from akunu.options import MAX_PRIORITY
 from akunu.server.client_tools import client_tools
 from akunu.server.conversations import Turn
 from akunu.server.errors import ApiError
@@ -176,6 +177,9 @@ class MessagesRequest(CountRequest, kw_only=True):
     top_k: int | None = None
     top_p: float | None = None
     metadata: dict[str, Any] | None = None
+    # An extension.
+    priority: Annotated[int, Meta(ge=-MAX_PRIORITY, le=MAX_PRIORITY)] | None = None
+    # Known, and refused.
     service_tier: Any = None
     speed: Any = None
     inference_geo: Any = None
@@ -188,6 +192,7 @@ class MessagesRequest(CountRequest, kw_only=True):
             "temperature": self.temperature,
             "top_k": self.top_k,
             "top_p": self.top_p,
+            "priority": self.priority,
         }
         return {name: value for name, value in options.items() if value is not None}
 

@@ -13,8 +13,9 @@ from akunu.json_file import read_text
 
 __all__ = ["Keys", "presented_key"]
 
-_HASHED: Final = re.compile(r"sha256:(?P<hash>[0-9a-f]{64})(?:\s+(?P<name>\S+))?")
-_PLAIN: Final = re.compile(r"(?P<key>[\x21-\x7e]{8,512})(?:\s+(?P<name>\S+))?")
+_REST: Final = r"(?:\s+(?P<name>\S+)(?:\s+priority=(?P<priority>[+-]?\d))?)?"
+_HASHED: Final = re.compile(r"sha256:(?P<hash>[0-9a-f]{64})" + _REST)
+_PLAIN: Final = re.compile(r"(?P<key>[\x21-\x7e]{8,512})" + _REST)
 
 
 class Keys:
@@ -24,14 +25,19 @@ class Keys:
     ----------
     hashes
         Name of a key's holder by the SHA-256 of the key, in hexadecimal.
+    priorities
+        By the name of the holder, the highest priority that requests have; 0 for those that are not there.
     """
 
-    def __init__(self, hashes: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, hashes: dict[str, str] | None = None, priorities: dict[str, int] | None = None
+    ) -> None:
         self._hashes = dict(hashes or {})
+        self._priorities = dict(priorities or {})
 
     @classmethod
     def from_file(cls, path: Path) -> Keys:
-        """Read keys: one a line, with a name after it for the log; `sha256:HEX` is the hash of one.
+        """Read keys: one a line, after it a name for the log and a priority; `sha256:HEX` is the hash of one.
 
         Lines that begin with # and empty ones do not count.
 
@@ -43,26 +49,32 @@ class Keys:
             A line is no key, or there is none.
         """
         hashes: dict[str, str] = {}
+        priorities: dict[str, int] = {}
         for number, line in enumerate(read_text(path).splitlines(), 1):
             line = line.strip()
             if not line or line.startswith("#"):
                 continue
-            if hashed := _HASHED.fullmatch(line):
-                digest = hashed["hash"]
-            elif (hashed := _PLAIN.fullmatch(line)) and not line.startswith("sha256:"):
-                digest = _digest(hashed["key"])
+            if found := _HASHED.fullmatch(line):
+                digest = found["hash"]
+            elif (found := _PLAIN.fullmatch(line)) and not line.startswith("sha256:"):
+                digest = _digest(found["key"])
             else:
                 raise InvalidArgumentError(
                     f"{path}: line {number} is no key; expected at least 8 printable characters, or sha256: "
-                    "and 64 hexadecimal digits, and a name after it if you like"
+                    "and 64 hexadecimal digits, and a name and priority=N after it if you like"
                 )
-            hashes[digest] = hashed["name"] or f"key{len(hashes) + 1}"
+            name = hashes[digest] = found["name"] or f"key{len(hashes) + 1}"
+            priorities[name] = int(found["priority"] or 0)
         if not hashes:
             raise InvalidArgumentError(f"{path}: has no key; an empty file would lock everybody out")
-        return cls(hashes)
+        return cls(hashes, priorities)
 
     def __bool__(self) -> bool:
         return bool(self._hashes)
+
+    def priority(self, holder: str) -> int | None:
+        """The highest priority of a holder's requests; None where everybody may choose."""
+        return self._priorities.get(holder, 0) if self._hashes else None
 
     def holder(self, key: str | None) -> str | None:
         """The name of the holder of a key, or None; every key is looked at, so time tells nothing."""

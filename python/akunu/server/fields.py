@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final, TypeVar
+from typing import Annotated, Any, ClassVar, Final, TypeVar
 
 import msgspec
+from msgspec import Meta
 from starlette.requests import ClientDisconnect, Request
 
+from akunu.options import MAX_PRIORITY
 from akunu.server.errors import ApiError
 
 __all__ = ["Fields", "SamplingFields", "read_fields"]
@@ -27,7 +29,7 @@ class Fields(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defa
 
 
 class SamplingFields(Fields, kw_only=True):
-    """Sampling settings by the names of `GenerationOptions`, which are OpenAI's where that has them."""
+    """Arguments of a generation by the names of `GenerationOptions`, OpenAI's where that has them."""
 
     temperature: float | None = None
     top_k: int | None = None
@@ -40,6 +42,7 @@ class SamplingFields(Fields, kw_only=True):
     penalty_window: int | None = None
     logit_bias: dict[int, float] | None = None
     seed: int | None = None
+    priority: Annotated[int, Meta(ge=-MAX_PRIORITY, le=MAX_PRIORITY)] | None = None
 
     def sampling(self) -> dict[str, Any]:
         """Those that were given, as arguments of a generation."""

@@ -163,6 +163,7 @@ async def texts(
         There is no such model, no room in its queue, or an argument is wrong.
     """
     seed = options.get("seed")
+    options = {**options, "priority": _priority(server, asked, options.get("priority"))}
     async with server.models.use(name, TEXT) as entry:
         asked.model = entry.spec.name
         with queue_place(entry, len(starts), server.settings.max_queue):
@@ -174,6 +175,14 @@ async def texts(
                 ]
 
             yield [Text(server, entry, stream, asked) for stream in await asyncio.to_thread(streams)]
+
+
+def _priority(server: Server, asked: Asked, wanted: int | None) -> int | None:
+    """What a request gets of what it wants: not more than its key has."""
+    most = server.settings.keys.priority(asked.holder)
+    if most is None or wanted is None:
+        return wanted if most is None else most
+    return min(wanted, most)
 
 
 async def together(parts: Sequence[AsyncGenerator[T, None]]) -> AsyncGenerator[tuple[int, T], None]:

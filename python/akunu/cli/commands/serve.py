@@ -61,7 +61,8 @@ _FILE = click.Path(exists=True, path_type=Path)
     "--api-key-file",
     type=_FILE,
     metavar="FILE",
-    help="Keys of those who may ask: one a line, with a name after it if you like; sha256:HEX for a hash.",
+    help="Keys of those who may ask: one a line, with a name and priority=N after it if you like; sha256:HEX "
+    "for a hash.",
 )
 @click.option(
     "--admin-key-file", type=_FILE, metavar="FILE", help="Keys of those who may load and unload models too."
