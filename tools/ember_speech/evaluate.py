@@ -1,0 +1,281 @@
+"""Measure ember-speech: words, times of sentences and words, and what is heard in noise.
+
+    PYTHONPATH=tools python -m ember_speech.evaluate --weights build/ember-speech/weights.npz       # through PyTorch
+    PYTHONPATH=tools python -m ember_speech.evaluate --model python/akunu/models/ember-speech.bin --write-card
+
+Every set is made anew from its seed: sentences that were never trained on, in voices of the training and in voices
+that were held back.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ember_speech.decode import attention, transcripts
+from ember_speech.sentences import parse
+from ember_speech.sound import LogMel, Worsen, gather
+from ember_speech.synthesis import Clip, ShardWriter, make_shard, read_clips
+from ember_speech.tokens import Vocabulary
+from ember_speech.train import load_weights, sessions_of
+from ember_speech.voices import SAMPLE_RATE, draw_voice, espeak
+from ember_speech.windows import Composer, batch
+
+Samples = NDArray[np.float32]
+STRANGE = Path(__file__).parent / "strange.txt"
+
+
+@dataclass
+class Heard:
+    """A text with its segments (start, end, text) and words (start, end, text), in seconds."""
+
+    segments: list[tuple[float, float, str]] = field(default_factory=list)
+    words: list[tuple[float, float, str]] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        return " ".join(text.strip() for _, _, text in self.segments)
+
+
+Recording = tuple[Samples, Heard]
+Transcribe = Callable[[Samples], Heard]
+
+
+@dataclass(frozen=True)
+class Test:
+    """`voices` and `sentences`: whether those that were held back are used; `hard`: with noise and echoes."""
+
+    voices: bool
+    sentences: bool | None
+    hard: bool
+    about: str
+
+
+TESTS = {
+    "clean": Test(False, True, False, "known voices, held-back sentences"),
+    "new voices": Test(True, True, False, "held-back voices, held-back sentences"),
+    "noise": Test(False, True, True, "known voices, held-back sentences, noise about 10 dB below the speech, echoes"),
+    "new voices, noise": Test(True, True, True, "the same in held-back voices"),
+    "strange": Test(False, None, False, "known voices, sentences that were written by hand, not by the generator"),
+}
+
+
+def normal(text: str) -> list[str]:
+    """The words as they are compared: lower case, without marks around them."""
+    words = (word.strip(".,!?\"'") for word in text.lower().split())
+    return [word for word in words if word]
+
+
+def matched(wanted: Sequence[str], found: Sequence[str]) -> tuple[int, list[tuple[int, int]]]:
+    """The fewest words to change, add or leave out, and the pairs that are equal."""
+    cost = np.zeros((len(wanted) + 1, len(found) + 1), np.int32)
+    cost[:, 0], cost[0, :] = np.arange(len(wanted) + 1), np.arange(len(found) + 1)
+    for i, j in itertools.product(range(1, len(wanted) + 1), range(1, len(found) + 1)):
+        same = wanted[i - 1] == found[j - 1]
+        cost[i, j] = min(cost[i - 1, j] + 1, cost[i, j - 1] + 1, cost[i - 1, j - 1] + (not same))
+    pairs, i, j = [], len(wanted), len(found)
+    while i and j:
+        same = wanted[i - 1] == found[j - 1]
+        if cost[i, j] == cost[i - 1, j - 1] + (not same):
+            i, j = i - 1, j - 1
+            if same:
+                pairs.append((i, j))
+        elif cost[i, j] == cost[i - 1, j] + 1:
+            i -= 1
+        else:
+            j -= 1
+    return int(cost[-1, -1]), pairs[::-1]
+
+
+def recordings(name: str, count: int) -> list[Recording]:
+    """`count` windows of the test of that name."""
+    test = TESTS[name]
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "clips"
+        if test.sentences is None:
+            _say_file(path, STRANGE, test.voices)
+        else:
+            make_shard(path, f"test {name}", test.voices, test.sentences, sessions=max(count // 2, 4))
+        clips, samples = read_clips(path), np.load(path.with_suffix(".npy"))
+    composer = Composer(Vocabulary(), sessions_of(clips, 0), Random(f"test {name}"))
+    worsen = Worsen(torch.device("cpu"), 1000, noises=12 if test.hard else 1)
+    windows = [composer.window("whole", True) for _ in range(count)]
+    by_begin = {clip.begin: clip for clip in clips}
+    found = []
+    for window in windows:
+        plan = batch([window])
+        sound = gather(torch.from_numpy(samples), plan)
+        sound = worsen(sound, torch.from_numpy(plan.recorded), hard=test.hard)[0]
+        heard = Heard()
+        for placed in window.placed:
+            _add(heard, by_begin[placed.begin], placed.at)
+        found.append((sound.numpy(), heard))
+    return found
+
+
+def _say_file(path: Path, file: Path, held_back: bool) -> None:
+    """Every line in several voices, as sessions of a shard."""
+    lines = [parse(line) for line in file.read_text().splitlines() if line.strip()]
+    writer, rng = ShardWriter(Vocabulary()), Random("strange")
+    for session in range(12):
+        voice = draw_voice(rng, held_back)
+        for sentence in lines:
+            speech = espeak().say(sentence, voice)
+            if speech is not None:
+                writer.add(session, sentence, speech)
+    writer.write(path)
+
+
+def _add(heard: Heard, clip: Clip, at: int) -> None:
+    v = Vocabulary()
+    borders = np.cumsum(clip.words)
+    words = [v.text(clip.tokens[end - count : end].tolist()) for end, count in zip(borders, clip.words, strict=True)]
+    times = (clip.word_spans + at) / SAMPLE_RATE
+    heard.segments.append((float(times[0][0]), float(times[-1][1]), "".join(words)))
+    heard.words += [(float(start), float(end), word) for (start, end), word in zip(times, words, strict=True)]
+
+
+@dataclass
+class Figures:
+    """Of one test. Times are errors in seconds, of what was heard right."""
+
+    words: int = 0
+    errors: int = 0
+    segments: list[float] = field(default_factory=list)
+    word_times: list[float] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+
+    def add(self, wanted: Heard, found: Heard) -> None:
+        """One more recording."""
+        errors, _ = matched(normal(wanted.text), normal(found.text))
+        self.words += len(normal(wanted.text))
+        self.errors += errors
+        if errors:
+            self.faults.append(f"{wanted.text}\n    {found.text.strip()}")
+        for times, kind in ((self.segments, "segments"), (self.word_times, "words")):
+            ours, theirs = getattr(wanted, kind), getattr(found, kind)
+            keys = [[" ".join(normal(text)) for _, _, text in parts] for parts in (ours, theirs)]
+            for i, j in matched(*keys)[1]:
+                times += [abs(ours[i][0] - theirs[j][0]), abs(ours[i][1] - theirs[j][1])]
+
+    def report(self) -> dict[str, float]:
+        """Shares and medians, for the card."""
+
+        def within(times: list[float], limit: float) -> float:
+            return float(np.mean(np.array(times) <= limit)) if times else 0.0
+
+        return {
+            "words": self.words,
+            "wer": self.errors / max(self.words, 1),
+            "segments": len(self.segments) // 2,
+            "segments_within": within(self.segments, 0.2),
+            "segments_median": float(np.median(self.segments or [9])),
+            "words_within": within(self.word_times, 0.1),
+            "words_median": float(np.median(self.word_times or [9])),
+        }
+
+
+class Torch:
+    """Transcripts through PyTorch; words by the aligned heads of the model, or by `heads`."""
+
+    def __init__(self, weights: Path, heads: tuple[tuple[int, int], ...] | None = None) -> None:
+        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        self.model = load_weights(weights, self.device)
+        self.heads = heads or self.model.config.aligned
+        self.vocabulary = Vocabulary()
+        self._mel = LogMel(self.device)
+
+    def all(self, sounds: Iterable[Samples], rows: int = 64) -> list[list[int]]:
+        """Tokens of each window."""
+        sounds = list(sounds)
+        found = []
+        for begin in range(0, len(sounds), rows):
+            part = torch.from_numpy(np.stack(sounds[begin : begin + rows])).to(self.device)
+            found += transcripts(self.model, self._mel(part), self.vocabulary)
+        return found
+
+    def heard(self, tokens: list[int]) -> Heard:
+        """Without words."""
+        v, heard = self.vocabulary, Heard()
+        start, text = 0.0, []
+        for token in [*tokens, v.zero + 1500]:
+            if token < v.end:
+                text.append(token)
+            elif text:
+                heard.segments.append((start, (token - v.zero) / 50, v.text(text)))
+                text = []
+            start = (token - v.zero) / 50
+        return heard
+
+    def words(self, sound: Samples, tokens: list[int]) -> list[tuple[float, float, str]]:
+        """Word times by dynamic time warping, as Akunu finds them."""
+        from akunu.speech.alignment import _token_positions
+
+        v = self.vocabulary
+        text = [token for token in tokens if token < v.end]
+        if not text:
+            return []
+        mel = self._mel(torch.from_numpy(sound)[None].to(self.device))[0]
+        weights = attention(self.model, mel, text, v, self.heads).cpu().numpy()
+        positions = _token_positions(weights, 1) / 50
+        words: list[tuple[float, float, str]] = []
+        for token, start, end in zip(text, positions, positions[1:], strict=False):
+            piece = v.text([token])
+            if piece.startswith(" ") or not words:
+                words.append((start, end, piece))
+            elif re.search(r"\w", piece):
+                words[-1] = (words[-1][0], end, words[-1][2] + piece)
+            else:
+                words[-1] = (*words[-1][:2], words[-1][2] + piece)
+        return words
+
+
+def noise_recordings(count: int) -> list[Samples]:
+    """Windows without speech: noise of all colours, hum, tones, clicks, silence."""
+    worsen = Worsen(torch.device("cpu"), 2000, noises=min(count, 24))
+    plan = batch([Composer(Vocabulary(), [], Random(n)).window("silent", True) for n in range(count)])
+    recorded = torch.full((1,), 30 * SAMPLE_RATE)
+    return [worsen(torch.zeros(1, 30 * SAMPLE_RATE), recorded)[0].numpy() for _ in plan.recorded]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--weights", type=Path, required=True)
+    parser.add_argument("--count", type=int, default=64, help="windows of a test")
+    parser.add_argument("--tests", nargs="+", choices=TESTS, default=list(TESTS))
+    parser.add_argument("--no-words", action="store_true")
+    parser.add_argument("--out", type=Path)
+    args = parser.parse_args()
+    system = Torch(args.weights)
+    report: dict[str, object] = {}
+    for name in args.tests:
+        figures = Figures()
+        known = recordings(name, args.count)
+        for (sound, wanted), tokens in zip(known, system.all(sound for sound, _ in known), strict=True):
+            found = system.heard(tokens)
+            if not args.no_words:
+                found.words = system.words(sound, tokens)
+            figures.add(wanted, found)
+        report[name] = figures.report()
+        print(name, json.dumps(report[name]), flush=True)
+        print("\n".join(figures.faults[:6]), flush=True)
+    texts = [system.heard(tokens).text for tokens in system.all(noise_recordings(args.count))]
+    report["noise only"] = {"windows": len(texts), "with text": sum(map(bool, texts))}
+    print(report["noise only"], [text for text in texts if text][:5])
+    if args.out:
+        args.out.write_text(json.dumps(report, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,172 @@
+"""What the model hears: windows of samples, made worse in many ways, and their log-mel spectrum as Akunu computes it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ember_speech.voices import SAMPLE_RATE
+from ember_speech.windows import SAMPLES, Batch
+
+MELS = 80
+WINDOW, HOP = 400, 160
+
+
+def mel_filters(mels: int = MELS) -> Tensor:
+    """Triangles on Slaney's scale, each of area 1 in Hz: [mels, 201]."""
+
+    def mel_of(hz: float) -> float:
+        return hz * 3 / 200 if hz < 1000 else 15 + 27 * math.log(hz / 1000) / math.log(6.4)
+
+    scale = np.linspace(0, mel_of(8000), mels + 2)
+    edges = np.where(scale < 15, scale * 200 / 3, 1000 * np.exp((scale - 15) * math.log(6.4) / 27))
+    bins = np.linspace(0, 8000, WINDOW // 2 + 1)
+    low, middle, high = (edges[i : i + mels, None] for i in range(3))
+    weights = np.maximum(0, np.minimum((bins - low) / (middle - low), (high - bins) / (high - middle)))
+    return torch.from_numpy((weights * 2 / (high - low)).astype(np.float32))
+
+
+class LogMel:
+    """The normalised log-mel spectrum of windows [n, samples]: [n, MELS, samples / 160]."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._filters = mel_filters().to(device)
+        self._window = torch.hann_window(WINDOW, device=device)
+
+    def __call__(self, sound: Tensor, louder: Tensor | float = 0.0) -> Tensor:
+        """`louder`: by how much the loudest power of the whole recording is above the window's, log10, [n]."""
+        spectrum = torch.stft(sound, WINDOW, HOP, window=self._window, center=True, return_complex=True)
+        power = spectrum[..., :-1].abs().square()
+        log = (self._filters @ power).clamp(min=1e-10).log10()
+        top = log.amax((1, 2)) + louder
+        return (torch.maximum(log, (top - 8)[:, None, None]) + 4) / 4
+
+
+def gather(pool: Tensor, plan: Batch) -> Tensor:
+    """The samples of a batch, as planned: [windows, SAMPLES] of float32. `pool`: int16 samples."""
+    device = pool.device
+    placed = torch.from_numpy(plan.placed).to(device)
+    gains = torch.from_numpy(plan.gains).to(device)
+    sound = torch.zeros(len(plan.recorded) * SAMPLES, device=device)
+    if len(placed):
+        row, begin, at, count = placed.unbind(1)
+        clip = torch.repeat_interleave(torch.arange(len(placed), device=device), count)
+        within = torch.arange(len(clip), device=device) - (count.cumsum(0) - count)[clip]
+        sound[(row * SAMPLES + at)[clip] + within] = pool[begin[clip] + within].float() * (gains / 32768)[clip]
+    return sound.view(-1, SAMPLES)
+
+
+class Worsen:
+    """Rooms, noises, hum, tones, clicks, narrow bands, gaps and clipping, at random: for the training and the tests.
+
+    Parameters
+    ----------
+    device : torch.device
+        Where the windows are.
+    seed : int
+        Of what is drawn.
+    noises : int
+        Different noises that are kept.
+    """
+
+    def __init__(self, device: torch.device, seed: int, noises: int = 384) -> None:
+        self._device = device
+        self._random = torch.Generator(device).manual_seed(seed)
+        self._bank = torch.cat([self._noises(min(32, noises - i)) for i in range(0, noises, 32)])
+        self._time = torch.arange(SAMPLES, device=device) / SAMPLE_RATE
+
+    def __call__(self, sound: Tensor, recorded: Tensor, hard: bool | None = None) -> Tensor:
+        """Windows [n, SAMPLES] made worse up to the end of their recordings [n]; silence follows.
+
+        `hard`: all of them with noise (about 10 dB below the speech), or none with anything.
+        """
+        count = len(sound)
+        if hard is False:
+            return sound * self._within(recorded)
+        sound = self._in_rooms(sound, 0.4 if hard is None else 1.0)
+        power = sound.square().sum(1) / (sound.abs() > 1e-4).sum(1).clamp(min=SAMPLE_RATE)
+        level = torch.where(power > 0, power, self._uniform(count, -6, -2, power=10)).sqrt()
+        ratio = self._uniform(count, 4, 45) if hard is None else self._uniform(count, 8, 14)
+        some = self._uniform(count) < (0.75 if hard is None else 1.0)
+        which = torch.randint(len(self._bank), (count,), generator=self._random, device=self._device)
+        noise = self._bank[which].roll(int(self._uniform(1).item() * SAMPLES), 1).float()
+        noise = noise * (level * 10 ** (-ratio / 20) * some)[:, None]
+        if hard is None:
+            noise = noise + self._tones(count) * (level * 10 ** (-self._uniform(count, 3, 35) / 20))[:, None]
+        sound = (sound + noise) * self._within(recorded)
+        loudness = 10 ** self._uniform(count, -1.2, 0.5)[:, None]
+        clipped = (sound * loudness * 3).clamp(-0.9, 0.9) / 3
+        return torch.where(self._uniform(count)[:, None] < 0.15, clipped, sound * loudness)
+
+    def _uniform(self, count: int, low: float = 0, high: float = 1, power: float | None = None) -> Tensor:
+        drawn = torch.rand(count, generator=self._random, device=self._device) * (high - low) + low
+        return drawn if power is None else power**drawn
+
+    def _within(self, recorded: Tensor) -> Tensor:
+        return torch.arange(SAMPLES, device=self._device) < recorded[:, None]
+
+    def _noises(self, count: int) -> Tensor:
+        """Noise of every colour, steady or in gusts, [count, SAMPLES], as loud as 1; float16."""
+        bins = SAMPLES // 2 + 1
+        hz = torch.linspace(0, SAMPLE_RATE / 2, bins, device=self._device).clamp(min=30)
+        slope = self._uniform(count, -0.5, 1.6)[:, None]
+        shape = (hz / 500) ** -slope
+        for _ in range(3):  # resonances
+            centre, width = self._uniform(count, 80, 6000)[:, None], self._uniform(count, 30, 800)[:, None]
+            shape = shape * (1 + self._uniform(count, 0, 4)[:, None] * torch.exp(-(((hz - centre) / width) ** 2)))
+        parts = torch.randn(2, count, bins, generator=self._random, device=self._device)
+        noise = torch.fft.irfft(torch.complex(*(parts * shape)), n=SAMPLES)
+        gusts = torch.randn(count, 1, 90, generator=self._random, device=self._device)
+        gusts = torch.nn.functional.interpolate(gusts, SAMPLES, mode="linear")[:, 0]
+        noise = noise * torch.exp(gusts * (0.8 * (self._uniform(count) < 0.4))[:, None])
+        return (noise / noise.square().mean(1, keepdim=True).sqrt()).half()
+
+    def _in_rooms(self, sound: Tensor, share: float) -> Tensor:
+        """Echoes that die away, and bands that end early, by one pass through the frequency domain."""
+        count, length = len(sound), 11520  # with it, the padded length has small factors only
+        seconds = torch.arange(length, device=self._device) / SAMPLE_RATE
+        decay = torch.exp(-6.9 * seconds / self._uniform(count, 0.08, 0.7)[:, None])
+        echo = torch.randn(count, length, generator=self._random, device=self._device) * decay
+        sparse = torch.rand(count, length, generator=self._random, device=self._device)
+        early = (sparse < 0.004) & (seconds < 0.05)
+        echo = echo * torch.where(early, 6.0, 1.0) * (seconds > 0.002)
+        strength = self._uniform(count, -2.6, -1.1, power=10) * (self._uniform(count) < share)
+        echo = echo * strength[:, None]
+        echo[:, 0] = 1
+        padded = SAMPLES + length
+        response = torch.fft.rfft(echo, n=padded)
+        hz = torch.linspace(0, SAMPLE_RATE / 2, padded // 2 + 1, device=self._device)
+        telephone = (self._uniform(count) < 0.12)[:, None]
+        low = torch.where(telephone, self._uniform(count, 150, 350)[:, None], torch.zeros((), device=self._device))
+        high = torch.where(telephone, self._uniform(count, 2800, 4500)[:, None], 20000.0)
+        tilt = self._uniform(count, -0.4, 0.4)[:, None]
+        band = torch.sigmoid((hz - low) / 40) * torch.sigmoid((high - hz) / 100) * ((hz + 100) / 1000) ** tilt
+        return torch.fft.irfft(torch.fft.rfft(sound, n=padded) * response * band, n=padded)[:, :SAMPLES]
+
+    def _tones(self, count: int) -> Tensor:
+        """Hum of the mains, chords that change, or clicks in a few each; nothing in most: [count, SAMPLES]."""
+        tones = torch.zeros(count, SAMPLES, device=self._device)
+        order = torch.randperm(count, generator=self._random, device=self._device)
+        few = max(count // 12, 1)
+        mains = torch.where(self._uniform(few) < 0.5, 50.0, 60.0)[:, None]
+        tones[order[:few]] = sum(torch.sin(2 * math.pi * mains * n * self._time) / n for n in (1, 2, 3, 5))
+        tones[order[few : 3 * few]] = self._music(len(order[few : 3 * few]))
+        shape = (len(order[3 * few : 4 * few]), SAMPLES)
+        clicks = torch.randn(shape, generator=self._random, device=self._device) * 8
+        seldom = torch.rand(shape, generator=self._random, device=self._device) < 1e-4
+        tones[order[3 * few : 4 * few]] = clicks * seldom
+        return tones
+
+    def _music(self, count: int) -> Tensor:
+        beat = self._uniform(count, 0.15, 1.0)[:, None]
+        step = (self._time / beat).long().clamp(max=199)
+        fade = torch.exp(-3 * (self._time % beat))
+        music = torch.zeros(count, SAMPLES, device=self._device)
+        for _ in range(3):
+            notes = torch.randint(0, 36, (count, 200), generator=self._random, device=self._device)
+            phase = 2 * math.pi * torch.cumsum(110 * 2 ** (notes.gather(1, step) / 12) / SAMPLE_RATE, 1)
+            music += (torch.sin(phase) + 0.4 * torch.sin(2 * phase) + 0.2 * torch.sin(3 * phase)) * fade
+        return music

@@ -1,0 +1,253 @@
+"""Windows of 30 seconds from clips: what is heard where, and what the decoder is to say.
+
+A window is a plan: which samples go where, the tokens with what follows each of them, when that is heard, and the
+phonemes. The samples themselves stay where the training keeps them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from random import Random
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ember_speech.synthesis import FRAME, UNKNOWN, Clip
+from ember_speech.tokens import Vocabulary
+from ember_speech.voices import SAMPLE_RATE
+
+SECONDS = 30
+SAMPLES = SECONDS * SAMPLE_RATE
+POSITIONS = SAMPLES // FRAME
+CONTEXT = 448  # of the decoder
+MOST_TOKENS = CONTEXT // 2 - 4  # of a window's text
+IGNORED = -1
+
+
+@dataclass
+class Placed:
+    """`count` samples of the pool from `begin` on, at `at` of the window, `gain` times as loud."""
+
+    begin: int
+    at: int
+    count: int
+    gain: float
+
+
+@dataclass
+class Window:
+    """`inputs` and what follows each (`targets`, IGNORED where nothing is learned), when that is heard (`spans`, in
+    positions; empty where that is not known), the phonemes by position, and how long the recording is, in samples."""
+
+    placed: list[Placed] = field(default_factory=list)
+    inputs: list[int] = field(default_factory=list)
+    targets: list[int] = field(default_factory=list)
+    spans: list[tuple[int, int]] = field(default_factory=list)
+    phonemes: NDArray[np.uint8] = field(default_factory=lambda: np.zeros(POSITIONS, np.uint8))
+    recorded: int = SAMPLES
+
+    def say(self, token: int, span: tuple[int, int] = (0, 0), learned: bool = True) -> None:
+        """The next token, which follows the one before."""
+        if self.inputs:
+            self.targets.append(token if learned else IGNORED)
+            self.spans.append(span if learned else (0, 0))
+        self.inputs.append(token)
+
+    def finish(self) -> None:
+        """The last token is followed by nothing."""
+        self.inputs.pop()
+
+
+@dataclass
+class _Heard:
+    """A clip in a window: its words from `first` to before `last`, shifted by `at` samples; whole to its end or not."""
+
+    clip: Clip
+    at: int
+    first: int
+    last: int
+    complete: bool
+
+
+class Composer:
+    """Draws windows from sessions of clips.
+
+    Parameters
+    ----------
+    vocabulary : Vocabulary
+        Of the tokens.
+    sessions : list of lists of Clip
+        Each voice's clips; may grow.
+    rng : Random
+        What is drawn.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, sessions: list[list[Clip]], rng: Random) -> None:
+        self._vocabulary = vocabulary
+        self._sessions = sessions
+        self._rng = rng
+
+    def window(self, kind: str | None = None, timestamps: bool | None = None) -> Window:
+        """A window: ``silent``, ``short`` (a recording that ends within it), ``full``, or ``whole``: full, with no
+        sentence cut and nothing before the text, for the evaluation."""
+        rng = self._rng
+        kind = kind or rng.choices(("silent", "short", "full"), (0.09, 0.33, 0.58))[0]
+        stamped = rng.random() < 0.75 if timestamps is None else timestamps
+        window = Window()
+        if kind == "silent":
+            return self._silent(window, stamped)
+        heard = self._place(window, kind)
+        if not heard:
+            return self._silent(window, stamped)
+        if kind != "whole":
+            self._prompt(window)
+        else:
+            window.say(self._vocabulary.start)
+        self._text(window, heard, stamped)
+        return window
+
+    def _silent(self, window: Window, stamped: bool) -> Window:
+        """Nothing is said: at the start that is known, and so it is where a text was begun all the same."""
+        v, rng = self._vocabulary, self._rng
+        window.recorded = SAMPLES if rng.random() < 0.7 else rng.randrange(FRAME, SAMPLES)
+        window.say(v.start)
+        window.say(v.no_speech)
+        window.inputs[-1] = v.zero + rng.choice((0, 0, rng.randrange(50))) if stamped else v.no_timestamps
+        window.say(v.end)
+        window.finish()
+        return window
+
+    def _place(self, window: Window, kind: str) -> list[_Heard]:
+        rng = self._rng
+        clips = list(rng.choice(self._sessions))
+        if rng.random() < 0.15:
+            clips += rng.choice(self._sessions)
+        rng.shuffle(clips)
+        loudness = 10 ** rng.uniform(-1.3, 0.3)
+        most = rng.choice((1, 1, 1, 2, 2, 3, 4, 6)) if kind == "short" else len(clips)
+        leads = (rng.uniform(0, 1), rng.uniform(0, 0.1), rng.uniform(1, 8))
+        at = self._snap(rng.choices(leads, (6, 3, 0 if kind == "whole" else 1))[0])
+        heard: list[_Heard] = []
+        tokens = 0
+        for number, clip in enumerate(clips[:most]):
+            tokens += len(clip.tokens) + 2
+            if at > SAMPLES - FRAME * 5 or tokens > MOST_TOKENS or (kind == "whole" and at + clip.count > SAMPLES):
+                break
+            first, last, skipped = 0, len(clip.words), 0
+            end = clip.count
+            if number == 0 and kind == "full" and rng.random() < 0.1 and last > 3:
+                first = rng.randrange(1, last - 1)
+                skipped = int(clip.word_spans[first][0]) // FRAME * FRAME
+                at = 0
+            if kind == "short" and number == most - 1 and rng.random() < 0.25 and last - first > 2:
+                last = rng.randrange(first + 1, last)
+                end = min(int(clip.word_spans[last - 1][1]) + rng.randrange(FRAME // 2), clip.count)
+            count = min(end - skipped, SAMPLES - at)
+            window.placed.append(Placed(clip.begin + skipped, at, count, loudness * 10 ** rng.uniform(-0.12, 0.12)))
+            frames = clip.phonemes[skipped // FRAME : (skipped + count) // FRAME]
+            window.phonemes[at // FRAME : at // FRAME + len(frames)] = frames
+            heard.append(_Heard(clip, at - skipped, first, last, at + end - skipped <= SAMPLES))
+            pause = rng.choices((rng.uniform(0.08, 0.4), rng.uniform(0.3, 1.5), rng.uniform(1.5, 7)), (4, 5, 1))[0]
+            at = self._snap((at + count) / SAMPLE_RATE + pause)
+        if heard and kind == "short" and rng.random() < 0.7:
+            last_end = window.placed[-1].at + window.placed[-1].count
+            window.recorded = min(SAMPLES, last_end + round(rng.choice((0, 0.1, 0.5, 2, 4)) * SAMPLE_RATE))
+        return heard
+
+    def _snap(self, seconds: float) -> int:
+        """A border of a position, in samples."""
+        return round(seconds * SAMPLE_RATE / FRAME) * FRAME
+
+    def _prompt(self, window: Window) -> None:
+        """Sometimes a text that came before."""
+        v, rng = self._vocabulary, self._rng
+        if rng.random() < 0.3:
+            session = rng.choice(self._sessions)
+            clips = rng.sample(session, rng.randrange(1, min(len(session), 14)))
+            before = [i for clip in clips for i in clip.tokens.tolist()]
+            window.inputs = [v.before, *before[-(CONTEXT // 2 - 1) :]]
+            window.targets = [IGNORED] * (len(window.inputs) - 1)
+            window.spans = [(0, 0)] * len(window.targets)
+        window.say(v.start, learned=False)
+
+    def _text(self, window: Window, heard: list[_Heard], stamped: bool) -> None:
+        v = self._vocabulary
+        if not stamped:
+            window.say(v.no_timestamps, learned=False)
+        for part in heard:
+            begin = max(0, part.at + int(part.clip.word_spans[part.first][0]))
+            last = part.last
+            if not part.complete:
+                if stamped and len(heard) > 1:
+                    self._stamp(window, begin)
+                    break  # heard again in the next window
+                last = sum(part.at + int(end) <= SAMPLES for _, end in part.clip.word_spans[:last])
+                if last <= part.first:
+                    break
+            if stamped:
+                self._stamp(window, begin)
+            borders = np.cumsum(part.clip.words) - part.clip.words
+            for word in range(part.first, last):
+                ids = part.clip.tokens[borders[word] : borders[word] + part.clip.words[word]].tolist()
+                self._word(window, ids, part.at + part.clip.word_spans[word])
+            if stamped:
+                self._stamp(window, min(part.at + int(part.clip.word_spans[last - 1][1]), SAMPLES))
+        window.say(v.end)
+        window.finish()
+
+    def _stamp(self, window: Window, sample: int) -> None:
+        position = round(sample / FRAME)
+        window.say(self._vocabulary.zero + position, (max(position - 1, 0), min(position + 1, POSITIONS)))
+
+    def _word(self, window: Window, ids: list[int], span: NDArray[np.int64]) -> None:
+        """A word's time is shared among its tokens by their letters; a mark at its end has none."""
+        sizes = [len(self._vocabulary.tokens[i].strip(b" .,!?'-:")) for i in ids]
+        total = max(sum(sizes), 1)
+        before = 0
+        for token, size in zip(ids, sizes, strict=True):
+            begin, end = (span[0] + (span[1] - span[0]) * n / total for n in (before, before + size))
+            before += size
+            first, last = round(float(begin) / FRAME), round(float(end) / FRAME)
+            window.say(token, (first, min(max(last, first + 1), POSITIONS)) if first < POSITIONS else (0, 0))
+
+
+@dataclass
+class Batch:
+    """Windows as arrays: `placed` [n, 4] (window, begin in the pool, at, count) with `gains` [n], `inputs`,
+    `targets` [windows, CONTEXT], `spans` [windows, CONTEXT, 2], `phonemes` [windows, POSITIONS], `recorded` [windows]."""
+
+    placed: NDArray[np.int64]
+    gains: NDArray[np.float32]
+    inputs: NDArray[np.int16]
+    targets: NDArray[np.int16]
+    spans: NDArray[np.int16]
+    phonemes: NDArray[np.uint8]
+    recorded: NDArray[np.int64]
+
+
+def batch(windows: list[Window], context: int = CONTEXT) -> Batch:
+    """Rows are filled with tokens from which nothing is learned."""
+    count = len(windows)
+    inputs = np.zeros((count, context), np.int16)
+    targets = np.full((count, context), IGNORED, np.int16)
+    spans = np.zeros((count, context, 2), np.int16)
+    for row, window in enumerate(windows):
+        length = len(window.inputs)
+        if length > context:
+            raise ValueError(f"a window has {length} tokens, more than the context of {context}")
+        inputs[row, :length], targets[row, :length] = window.inputs, window.targets
+        spans[row, :length] = window.spans
+    placed = [(row, p.begin, p.at, p.count) for row, window in enumerate(windows) for p in window.placed]
+    gains = [p.gain for window in windows for p in window.placed]
+    return Batch(
+        np.array(placed, np.int64).reshape(-1, 4),
+        np.array(gains, np.float32),
+        inputs,
+        targets,
+        spans,
+        np.stack([window.phonemes for window in windows]),
+        np.array([window.recorded for window in windows], np.int64),
+    )
+
+
+__all__ = ["CONTEXT", "IGNORED", "POSITIONS", "SAMPLES", "UNKNOWN", "Batch", "Composer", "Window", "batch"]
