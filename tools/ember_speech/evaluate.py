@@ -1,6 +1,6 @@
 """Measure ember-speech: words, times of sentences and words, and what is heard in noise.
 
-    PYTHONPATH=tools python -m ember_speech.evaluate --weights build/ember-speech/weights.npz       # through PyTorch
+    PYTHONPATH=tools python -m ember_speech.evaluate --weights build/ember-speech       # through PyTorch
     PYTHONPATH=tools python -m ember_speech.evaluate --model python/akunu/models/ember-speech.bin --write-card
 
 Every set is made anew from its seed: sentences that were never trained on, in voices of the training and in voices
@@ -251,7 +251,7 @@ def noise_recordings(count: int) -> list[Samples]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--weights", type=Path, required=True)
+    parser.add_argument("--weights", type=Path, required=True, help="the folder of a training")
     parser.add_argument("--count", type=int, default=64, help="windows of a test")
     parser.add_argument("--tests", nargs="+", choices=TESTS, default=list(TESTS))
     parser.add_argument("--no-words", action="store_true")

@@ -80,7 +80,7 @@ def _of(words: list[str]) -> Callable[[Random], str]:
 
 _WORDS = sorted(
     {*lex.ADJECTIVES, *lex.NOUNS, *lex.MASS_NOUNS, *lex.VERBS, *lex.ADVERBS, *lex.OTHERS, *lex.PAST.values()}
-    | {*lex.GERUND.values(), *lex.THIRD.values(), *map(lex.plural, lex.NOUNS)}
+    | {*lex.GERUND.values(), *lex.THIRD.values(), *map(lex.plural, lex.NOUNS), *lex.MORE}
 )
 _NAMES = [*lex.FIRST_NAMES, *lex.SURNAMES, *lex.PLACES]
 
@@ -96,6 +96,7 @@ SLOTS: dict[str, Callable[[Random], str]] = {
     "adv": _of(lex.ADVERBS),
     "word": lambda rng: rng.choice(_NAMES) if rng.random() < 0.08 else rng.choice(_WORDS),
     "other": _of(lex.OTHERS),
+    "more": _of(lex.MORE),
     "name": _of(lex.FIRST_NAMES),
     "full": lambda rng: f"{rng.choice(lex.FIRST_NAMES)} {rng.choice(lex.SURNAMES)}",
     "title": lambda rng: f"{rng.choice(('Mr', 'Mrs', 'Miss', 'Doctor'))} {rng.choice(lex.SURNAMES)}".replace(
@@ -211,11 +212,14 @@ KINDS: dict[str, tuple[float, list[str]]] = {
         "{I don't|I do not} {understand|know|remember|believe} {|what you mean|why|<thing>|$obj}.",
         "Would you like {a|another} {$noun|cup of tea|cup of coffee|glass of water|piece of cake}?",
     ]),
-    "words": (3.2, [
+    "words": (4.6, [
         "$word $word $word $word{| $word}{| $word}{| $word}.",
         "$word $word, $word $word{| $word $word}{|, $word}.",
         "{the|a|this|every} $word {of|and|or|to|in} {the|a|} $word $other $word $word{| $word}.",
         "$word{| $word}{| $word}.",
+        "$more $more{| $more}{| $more}{| $more}{| $more}.",
+        "{The|A|My|Your|This|Our} {$more $more|$more} {is|was|of|and|for|in|with} {the|a|my|this|his} {$more $more|$more}{| $more}.",
+        "<who> {$past|will $verb|can $verb} the $more {$more|and the $more|of $more}.",
         "$other $word $other $word $other $word $word{| $word $word $word}.",
     ]),
 }  # fmt: skip

@@ -5,7 +5,7 @@
 
 Speech is made while the training runs, and kept on the GPU; windows are drawn from what is there. Besides the text,
 the encoder learns the phoneme of every position and some heads of the cross-attention learn when each token is heard,
-as espeak-ng tells both. Writes weights.npz (F16, OpenAI's names) and train.json into ``--out``.
+as espeak-ng tells both. Writes weights-*.npz (F16, OpenAI's names) and train.json into ``--out``.
 """
 
 from __future__ import annotations
@@ -108,28 +108,35 @@ class Pool:
             path.unlink()
 
 
-def save_weights(state: dict[str, Tensor], path: Path) -> None:
-    """F16, without what only the training has, and all at once or not at all."""
-    arrays = {
-        name: value.half().cpu().numpy()
-        for name, value in state.items()
-        if not name.startswith("phonemes") and name != "encoder.positional_embedding"
-    }
-    part = path.with_suffix(".part.npz")
-    np.savez(part, **arrays)
-    part.rename(path)
+STACKS = ("encoder", "decoder")
 
 
-def load_weights(path: Path, device: torch.device | str = "cpu", **sizes: Any) -> Whisper:
+def save_weights(state: dict[str, Tensor], folder: Path) -> None:
+    """F16, a file for each stack; without what only the training has."""
+    for stack in STACKS:
+        arrays = {
+            name: value.half().cpu().numpy()
+            for name, value in state.items()
+            if name.startswith(stack) and name != "encoder.positional_embedding"
+        }
+        part = folder / f"part-{stack}.npz"
+        np.savez(part, **arrays)
+        part.rename(folder / f"weights-{stack}.npz")
+
+
+def load_weights(folder: Path, device: torch.device | str = "cpu") -> Whisper:
     """The model that ``save_weights`` wrote."""
-    with np.load(path) as file:
-        state = {name: torch.from_numpy(file[name].astype(np.float32)) for name in file.files}
-    layers = {stack: len({n.split(".")[2] for n in state if n.startswith(f"{stack}.blocks.")}) for stack in ("encoder", "decoder")}
+    state: dict[str, Tensor] = {}
+    layers = []
+    for stack in STACKS:
+        with np.load(folder / f"weights-{stack}.npz") as file:
+            state |= {name: torch.from_numpy(file[name].astype(np.float32)) for name in file.files}
+        layers.append(len({name.split(".")[2] for name in state if name.startswith(f"{stack}.blocks.")}))
     vocab, width = state["decoder.token_embedding.weight"].shape
-    model = Whisper(Config(vocab, width, layers["encoder"], layers["decoder"], **sizes))
+    model = Whisper(Config(vocab, width, *layers))
     missing, unexpected = model.load_state_dict(state, strict=False)
-    if unexpected or any(not n.startswith("phonemes") and n != "encoder.positional_embedding" for n in missing):
-        raise ValueError(f"{path}: these weights are of another model: {(missing + unexpected)[0]}")
+    if unexpected or not {*missing} <= {"phonemes.weight", "phonemes.bias", "encoder.positional_embedding"}:
+        raise ValueError(f"{folder}: these weights are of another model: {(unexpected + missing)[0]}")
     return model.to(device).eval()
 
 
@@ -240,9 +247,9 @@ def main() -> None:
             print(f"step {step} text {values[0]} phonemes {values[1]} times {values[2]} norm {values[3]}"
                   f" {now - opened:.0f} s, {hours:.1f} h of speech, {plans.qsize()} waiting", flush=True)  # fmt: skip
         if spent > saved + 90:
-            save_weights(average, args.out / "weights.npz")
+            save_weights(average, args.out)
             saved = spent
-    save_weights(average, args.out / "weights.npz")
+    save_weights(average, args.out)
     report = {
         "config": asdict(config),
         "steps": step,

@@ -1,0 +1,88 @@
+"""Write ember-speech as one file in the form of whisper.cpp: sizes, filters, vocabulary, weights.
+
+    PYTHONPATH=tools python -m ember_speech.export --weights build/ember-speech \\
+        --out python/akunu/models/ember-speech.bin
+
+whisper.cpp itself knows only OpenAI's vocabularies, so that it does not read this one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from gguf import GGMLQuantizationType as Type
+from gguf import quants
+from numpy.typing import NDArray
+
+from ember_speech.model import Config, sinusoids
+from ember_speech.sound import mel_filters
+from ember_speech.tokens import Vocabulary
+from ember_speech.train import load_weights
+
+MAGIC = 0x67676D6C
+FILE_TYPE = 2007  # most matrices are Q8_0, in the second version of the block formats
+SMALLER = "encoder.blocks."  # whose mlp has five bits, so that the file stays below 10 MB
+
+
+def type_of(name: str, dimensions: int) -> Type:
+    """Of one tensor."""
+    if name.endswith("positional_embedding") or (dimensions == 3):
+        return Type.F16
+    if dimensions == 1:
+        return Type.F32
+    return Type.Q5_0 if name.startswith(SMALLER) and ".mlp." in name else Type.Q8_0
+
+
+def header(config: Config, vocabulary: Vocabulary) -> bytes:
+    """All but the tensors."""
+    sizes = (
+        *(vocabulary.size, config.positions, config.width, config.heads, config.audio_layers),
+        *(config.context, config.width, config.heads, config.text_layers, config.mels, FILE_TYPE),
+    )
+    filters = mel_filters(config.mels).numpy()
+    tokens = b"".join(struct.pack("<I", len(token)) + token for token in vocabulary.tokens)
+    return (
+        struct.pack("<12I", MAGIC, *sizes)
+        + struct.pack("<2I", *filters.shape)
+        + filters.tobytes()
+        + struct.pack("<I", len(vocabulary.tokens))
+        + tokens
+    )
+
+
+def records(tensors: dict[str, NDArray[np.float32]]) -> Iterator[bytes]:
+    """The tensors one after another, in their types."""
+    for name, tensor in tensors.items():
+        kind = type_of(name, tensor.ndim)
+        # a bias of a convolution is a column there
+        shape = (*tensor.shape, 1) if ".conv" in name and tensor.ndim == 1 else tensor.shape
+        data = quants.quantize(tensor, kind)
+        text = name.encode()
+        yield struct.pack("<3I", len(shape), len(text), kind)
+        yield struct.pack(f"<{len(shape)}I", *reversed(shape)) + text + data.tobytes()
+
+
+def export(weights: Path, out: Path) -> int:
+    """Write the file; its bytes."""
+    model = load_weights(weights)
+    tensors = {name: p.detach().numpy() for name, p in model.named_parameters() if not name.startswith("phonemes")}
+    tensors["encoder.positional_embedding"] = sinusoids(model.config.positions, model.config.width).numpy()
+    data = header(model.config, Vocabulary()) + b"".join(records(tensors))
+    out.write_bytes(data)
+    return len(data)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--weights", type=Path, required=True, help="the folder of a training")
+    parser.add_argument("--out", type=Path, required=True)
+    args = parser.parse_args()
+    print(f"{args.out}: {export(args.weights, args.out) / 1e6:.2f} MB")
+
+
+if __name__ == "__main__":
+    main()
