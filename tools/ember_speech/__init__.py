@@ -1,1 +1,1 @@
-"""ember-speech: a small Whisper, trained on speech that espeak-ng says. docs/ember-speech.md has the steps."""
+"""ember-speech: a small Whisper, trained on what espeak-ng says; docs/ember-speech.md has the steps."""

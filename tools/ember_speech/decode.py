@@ -1,4 +1,4 @@
-"""Transcripts of many windows at once in PyTorch, greedily, by OpenAI's rules of timestamps; and word times."""
+"""Transcripts of many windows at once in PyTorch, greedily, by OpenAI's timestamp rules; and word times."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def transcripts(model: Whisper, mel: Tensor, v: Vocabulary) -> list[list[int]]:
 def attention(
     model: Whisper, mel: Tensor, text: list[int], v: Vocabulary, heads: tuple[tuple[int, int], ...]
 ) -> Tensor:
-    """How `heads` attend [heads, rows, POSITIONS] after the start, a mark that no timestamps follow, and a text."""
+    """How `heads` attend, [heads, rows, POSITIONS], to a text that no timestamps are in."""
     ids = torch.tensor([[v.start, v.no_timestamps, *text, v.end]], device=mel.device)
     found = model.decoder(ids, model.encoder(mel[None]), heads)[1]
     return torch.cat(found, 1)[0, :, :, :POSITIONS].exp()

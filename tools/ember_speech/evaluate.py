@@ -3,8 +3,8 @@
     PYTHONPATH=tools python -m ember_speech.evaluate --weights build/ember-speech       # through PyTorch
     PYTHONPATH=tools python -m ember_speech.evaluate --model python/akunu/models/ember-speech.bin --write-card
 
-Every set is made anew from its seed: sentences that were never trained on, in voices of the training and in voices
-that were held back.
+Every set is made anew from its seed: sentences that were never trained on, in voices of the training and in
+voices that were held back.
 """
 
 from __future__ import annotations
@@ -65,9 +65,13 @@ class Test:
 TESTS = {
     "clean": Test(False, True, False, "known voices, held-back sentences"),
     "new voices": Test(True, True, False, "held-back voices, held-back sentences"),
-    "noise": Test(False, True, True, "known voices, held-back sentences, noise about 10 dB below the speech, echoes"),
+    "noise": Test(
+        False, True, True, "known voices, held-back sentences, noise about 10 dB below the speech, echoes"
+    ),
     "new voices, noise": Test(True, True, True, "the same in held-back voices"),
-    "strange": Test(False, None, False, "known voices, sentences that were written by hand, not by the generator"),
+    "strange": Test(
+        False, None, False, "known voices, sentences that were written by hand, not by the generator"
+    ),
 }
 
 
@@ -140,7 +144,10 @@ def _say_file(path: Path, file: Path, held_back: bool) -> None:
 def _add(heard: Heard, clip: Clip, at: int) -> None:
     v = Vocabulary()
     borders = np.cumsum(clip.words)
-    words = [v.text(clip.tokens[end - count : end].tolist()) for end, count in zip(borders, clip.words, strict=True)]
+    words = [
+        v.text(clip.tokens[end - count : end].tolist())
+        for end, count in zip(borders, clip.words, strict=True)
+    ]
     times = (clip.word_spans + at) / SAMPLE_RATE
     heard.segments.append((float(times[0][0]), float(times[-1][1]), "".join(words)))
     heard.words += [(float(start), float(end), word) for (start, end), word in zip(times, words, strict=True)]
@@ -250,7 +257,9 @@ def noise_recordings(count: int) -> list[Samples]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--weights", type=Path, required=True, help="the folder of a training")
     parser.add_argument("--count", type=int, default=64, help="windows of a test")
     parser.add_argument("--tests", nargs="+", choices=TESTS, default=list(TESTS))

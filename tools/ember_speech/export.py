@@ -69,7 +69,9 @@ def records(tensors: dict[str, NDArray[np.float32]]) -> Iterator[bytes]:
 def export(weights: Path, out: Path) -> int:
     """Write the file; its bytes."""
     model = load_weights(weights)
-    tensors = {name: p.detach().numpy() for name, p in model.named_parameters() if not name.startswith("phonemes")}
+    tensors = {
+        name: p.detach().numpy() for name, p in model.named_parameters() if not name.startswith("phonemes")
+    }
     tensors["encoder.positional_embedding"] = sinusoids(model.config.positions, model.config.width).numpy()
     data = header(model.config, Vocabulary()) + b"".join(records(tensors))
     out.write_bytes(data)
@@ -77,7 +79,9 @@ def export(weights: Path, out: Path) -> int:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--weights", type=Path, required=True, help="the folder of a training")
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()

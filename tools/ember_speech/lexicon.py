@@ -1,4 +1,4 @@
-# ruff: noqa: E501 - word lists read better whole
+# ruff: noqa: E501, SIM905 - word lists read better whole
 """The words of the sentences that are spoken: simple English, by part of speech."""
 
 from __future__ import annotations
@@ -66,12 +66,24 @@ SURNAMES = """Adams Allen Baker Bell Brown Carter Clark Collins Cook Cooper Davi
 PLACES = """Africa Amsterdam Asia Athens Australia Austria Berlin Boston Brazil Brussels Cairo California Canada Chicago China Denmark Dublin Egypt England Europe Finland Florida France Geneva Germany Greece Hamburg Helsinki Hungary Iceland India Ireland Italy Japan Kenya Lisbon London Madrid Mexico Milan Montreal Moscow Munich Nairobi Naples Norway Oslo Oxford Paris Peru Poland Portugal Prague Rome Russia Scotland Spain Stockholm Sweden Switzerland Sydney Texas Tokyo Toronto Turkey Venice Vienna Warsaw Zurich""".split()
 MONTHS = "January February March April May June July August September October November December".split()
 DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
-ROOMS = "kitchen|bedroom|bathroom|living room|hall|garage|office|garden|dining room|basement|attic|hallway".split("|")
-DEVICES = "light|lights|lamp|television|radio|heating|fan|music|oven|heater|alarm|coffee machine|computer|printer|camera".split("|")
-FOODS = "rice|pasta|soup|salad|bread|cheese|pizza|fish|chicken|pancakes|cake|apple pie|ice cream|potatoes|beans|sandwiches|eggs|toast|noodles|a sandwich|an apple|a banana|some fruit|some cake".split("|")
-UNITS = "kilometers|miles|meters|grams|kilograms|pounds|liters|cups|inches|feet|hours|minutes|seconds|days|weeks|months|years|pages|steps|degrees|people|students|chairs|boxes|books|tickets|eggs|apples|cars".split("|")
+ROOMS = (
+    "kitchen|bedroom|bathroom|living room|hall|garage|office|garden|dining room|basement|attic|hallway".split(
+        "|"
+    )
+)
+DEVICES = "light|lights|lamp|television|radio|heating|fan|music|oven|heater|alarm|coffee machine|computer|printer|camera".split(
+    "|"
+)
+FOODS = "rice|pasta|soup|salad|bread|cheese|pizza|fish|chicken|pancakes|cake|apple pie|ice cream|potatoes|beans|sandwiches|eggs|toast|noodles|a sandwich|an apple|a banana|some fruit|some cake".split(
+    "|"
+)
+UNITS = "kilometers|miles|meters|grams|kilograms|pounds|liters|cups|inches|feet|hours|minutes|seconds|days|weeks|months|years|pages|steps|degrees|people|students|chairs|boxes|books|tickets|eggs|apples|cars".split(
+    "|"
+)
 WEATHER = "sunny|cloudy|rainy|windy|foggy|snowy|stormy|cold|warm|hot|wet|dry|cool|icy|mild".split("|")
-GAMES = "chess|cards|football|tennis|hockey|basketball|golf|the piano|the guitar|the violin|the drums|the flute".split("|")
+GAMES = "chess|cards|football|tennis|hockey|basketball|golf|the piano|the guitar|the violin|the drums|the flute".split(
+    "|"
+)
 
 MORE = """ability absence absolute academy accent access according account accuse achieve action active activity actually adapt addition adjust admit adopt advance advantage advertise affair affect agency agenda agree agreement aid aim alive allow alter alternative ambition ambulance amount amuse analysis ancestor angle ankle announce annual antique anxious apology appear appeal application appoint appreciate approach appropriate approve architect area argue argument arrange arrest arrival arrive article artificial aside asleep aspect assist associate assume athlete atmosphere attach attack attempt attend attention attic attitude attract audience automatic available average avoid award aware awkward
 background balance ban bankrupt bargain bare base basic basis battle bay beam beat become beetle behave behavior belief belong beloved bend benefit beyond bid bind biology bite blame blast blind bloom blow boil bomb bond bonus border bother bounce bound brain brake brass breakfast breath breathe breeze breed broadcast budget bump burn burst bury business bustle

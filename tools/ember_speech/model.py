@@ -15,8 +15,8 @@ from ember_speech.windows import CONTEXT, POSITIONS
 
 @dataclass(frozen=True)
 class Config:
-    """Sizes; the heads are 64 wide. `aligned` names the heads of the cross-attention, as (layer, head), that learn
-    when each token is heard."""
+    """Sizes; the heads are 64 wide. `aligned` names the heads of the cross-attention, as (layer,
+    head), that learn when each token is heard."""
 
     vocab: int
     width: int = 256
@@ -48,7 +48,8 @@ class Attention(nn.Module):
         """x [batch, rows, width] attends to `memory`, or to itself."""
         source = x if memory is None else memory
         q, k, v = self._split(self.query(x)), self._split(self.key(source)), self._split(self.value(source))
-        return self.out(F.scaled_dot_product_attention(q, k, v, is_causal=causal).transpose(1, 2).flatten(2))  # type: ignore[no-any-return]
+        attended = F.scaled_dot_product_attention(q, k, v, is_causal=causal)
+        return self.out(attended.transpose(1, 2).flatten(2))  # type: ignore[no-any-return]
 
     def log_weights(self, x: Tensor, memory: Tensor, heads: list[int]) -> Tensor:
         """log of how `heads` attend, [batch, heads, rows, positions], float32."""
@@ -104,7 +105,7 @@ class Decoder(nn.Module):
     def forward(
         self, ids: Tensor, memory: Tensor, heads: tuple[tuple[int, int], ...] = ()
     ) -> tuple[Tensor, list[Tensor]]:
-        """Logits [batch, rows, vocab], and the logarithms of how `heads` (layer, head) attend, layer by layer."""
+        """Logits [batch, rows, vocab], and layer by layer the logarithms of how `heads` attend."""
         x = self.token_embedding(ids) + self.positional_embedding[: ids.shape[1]]
         attended = []
         for layer, block in enumerate(self.blocks):

@@ -1,4 +1,4 @@
-"""Numbers as they are written and as they are said: ``written~said`` with ``_`` between the words that are said."""
+"""Numbers as they are written and as they are said: ``written~said``, with ``_`` between words said."""
 
 from __future__ import annotations
 
@@ -6,15 +6,11 @@ from random import Random
 
 from ember_speech.lexicon import MONTHS
 
-_SMALL = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
-    "seventeen eighteen nineteen"
-).split()
-_TENS = "_ _ twenty thirty forty fifty sixty seventy eighty ninety".split()
-_ORDINALS = (
-    "zeroth first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth "
-    "fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth"
-).split()
+_SMALL = """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen
+    sixteen seventeen eighteen nineteen""".split()  # noqa: SIM905
+_TENS = ["_", "_", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
+_ORDINALS = """zeroth first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth
+    thirteenth fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth""".split()  # noqa: SIM905
 WRITTEN_AS_WORDS = 12  # and less: as printers do
 
 
@@ -102,7 +98,9 @@ def percent(rng: Random) -> str:
 
 def digits(rng: Random) -> str:
     """A telephone number or a code, digit by digit, in groups of three and four."""
-    groups = [[rng.randrange(10) for _ in range(size)] for size in rng.choice(((3, 4), (4,), (3, 3), (3, 3, 4)))]
+    groups = [
+        [rng.randrange(10) for _ in range(size)] for size in rng.choice(((3, 4), (4,), (3, 3), (3, 3, 4)))
+    ]
     words = ["_".join(said(digit) for digit in group) for group in groups]
     return "-".join("".join(map(str, group)) for group in groups) + "~" + ",_".join(words)
 

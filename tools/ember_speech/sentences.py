@@ -120,17 +120,69 @@ SLOTS: dict[str, Callable[[Random], str]] = {
     "digits": numbers.digits,
     "date": numbers.date,
     "year": numbers.some_year,
-    "pron": _of("I you we they he she".split()),
-    "obj": _of("me you us them him her it".split()),
-    "poss": _of("my your our their his her".split()),
-    "prep": _of("in on under behind near beside above inside over around across from".split()),
+    "pron": _of(["I", "you", "we", "they", "he", "she"]),
+    "obj": _of(["me", "you", "us", "them", "him", "her", "it"]),
+    "poss": _of(["my", "your", "our", "their", "his", "her"]),
+    "prep": _of(
+        [
+            "in",
+            "on",
+            "under",
+            "behind",
+            "near",
+            "beside",
+            "above",
+            "inside",
+            "over",
+            "around",
+            "across",
+            "from",
+        ]
+    ),
 }
 
 RULES: dict[str, list[str]] = {
-    "thing": ["the {|$adj }$noun", "{a|the} {|$adj }$noun", "$poss {|$adj }$noun", "{|some |the }$adj $nouns", "$mass", "$name", "the $noun of the $noun", "$n $nouns"],
-    "who": ["$pron", "$name", "the {|$adj }$noun", "$poss $noun", "{everybody|nobody|somebody|everyone}", "$name and $name", "the $adj $nouns"],
-    "where": ["{in|at|near|behind|in front of|next to} the {|$adj }{$noun|$room}", "in $place", "at home", "at school", "on the $noun", "outside", "upstairs", "everywhere"],
-    "when": ["{today|tomorrow|yesterday|tonight|now|soon|later|again}", "on $day", "in $month", "in $year", "at $clock", "{last|next} {week|month|year|$day}", "every {day|morning|evening|$day}", "on $date", "{before|after} {lunch|dinner|school|work}", "for $small {minutes|hours|days|years}"],
+    "thing": [
+        "the {|$adj }$noun",
+        "{a|the} {|$adj }$noun",
+        "$poss {|$adj }$noun",
+        "{|some |the }$adj $nouns",
+        "$mass",
+        "$name",
+        "the $noun of the $noun",
+        "$n $nouns",
+    ],
+    "who": [
+        "$pron",
+        "$name",
+        "the {|$adj }$noun",
+        "$poss $noun",
+        "{everybody|nobody|somebody|everyone}",
+        "$name and $name",
+        "the $adj $nouns",
+    ],
+    "where": [
+        "{in|at|near|behind|in front of|next to} the {|$adj }{$noun|$room}",
+        "in $place",
+        "at home",
+        "at school",
+        "on the $noun",
+        "outside",
+        "upstairs",
+        "everywhere",
+    ],
+    "when": [
+        "{today|tomorrow|yesterday|tonight|now|soon|later|again}",
+        "on $day",
+        "in $month",
+        "in $year",
+        "at $clock",
+        "{last|next} {week|month|year|$day}",
+        "every {day|morning|evening|$day}",
+        "on $date",
+        "{before|after} {lunch|dinner|school|work}",
+        "for $small {minutes|hours|days|years}",
+    ],
 }
 
 KINDS: dict[str, tuple[float, list[str]]] = {
@@ -234,7 +286,11 @@ def _ember(rng: Random) -> Iterator[Sentence]:
         texts = [sample.text, *(message["content"] or "" for message in sample.messages)]
         for text in re.split(r"(?<=[.!?])\s+|\n", " \n".join(texts).replace("\u2019", "'")):
             sentence = text.strip().strip('"').strip()
-            if _CLEAN.fullmatch(sentence) and 2 <= len(sentence.split()) <= LONGEST and not sentence.isupper():
+            if (
+                _CLEAN.fullmatch(sentence)
+                and 2 <= len(sentence.split()) <= LONGEST
+                and not sentence.isupper()
+            ):
                 yield parse(sentence[0].upper() + sentence[1:])
 
 

@@ -1,4 +1,4 @@
-"""What the model hears: windows of samples, made worse in many ways, and their log-mel spectrum as Akunu computes it."""
+"""What the model hears: windows of samples, made worse in many ways, and their log-mel spectrum."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class LogMel:
         self._window = torch.hann_window(WINDOW, device=device)
 
     def __call__(self, sound: Tensor, louder: Tensor | float = 0.0) -> Tensor:
-        """`louder`: by how much the loudest power of the whole recording is above the window's, log10, [n]."""
+        """`louder`: by how much the recording's loudest power is above the window's, log10, [n]."""
         spectrum = torch.stft(sound, WINDOW, HOP, window=self._window, center=True, return_complex=True)
         power = spectrum[..., :-1].abs().square()
         log = (self._filters @ power).clamp(min=1e-10).log10()
@@ -55,12 +55,14 @@ def gather(pool: Tensor, plan: Batch) -> Tensor:
         row, begin, at, count = placed.unbind(1)
         clip = torch.repeat_interleave(torch.arange(len(placed), device=device), count)
         within = torch.arange(len(clip), device=device) - (count.cumsum(0) - count)[clip]
-        sound[(row * SAMPLES + at)[clip] + within] = pool[begin[clip] + within].float() * (gains / 32768)[clip]
+        sound[(row * SAMPLES + at)[clip] + within] = (
+            pool[begin[clip] + within].float() * (gains / 32768)[clip]
+        )
     return sound.view(-1, SAMPLES)
 
 
 class Worsen:
-    """Rooms, noises, hum, tones, clicks, narrow bands, gaps and clipping, at random: for the training and the tests.
+    """Rooms, noises, hum, tones, clicks, narrow bands and clipping, at random: for training and tests.
 
     Parameters
     ----------
@@ -116,7 +118,9 @@ class Worsen:
         shape = (hz / 500) ** -slope
         for _ in range(3):  # resonances
             centre, width = self._uniform(count, 80, 6000)[:, None], self._uniform(count, 30, 800)[:, None]
-            shape = shape * (1 + self._uniform(count, 0, 4)[:, None] * torch.exp(-(((hz - centre) / width) ** 2)))
+            shape = shape * (
+                1 + self._uniform(count, 0, 4)[:, None] * torch.exp(-(((hz - centre) / width) ** 2))
+            )
         parts = torch.randn(2, count, bins, generator=self._random, device=self._device)
         noise = torch.fft.irfft(torch.complex(*(parts * shape)), n=SAMPLES)
         gusts = torch.randn(count, 1, 90, generator=self._random, device=self._device)
@@ -140,14 +144,16 @@ class Worsen:
         response = torch.fft.rfft(echo, n=padded)
         hz = torch.linspace(0, SAMPLE_RATE / 2, padded // 2 + 1, device=self._device)
         telephone = (self._uniform(count) < 0.12)[:, None]
-        low = torch.where(telephone, self._uniform(count, 150, 350)[:, None], torch.zeros((), device=self._device))
+        low = torch.where(
+            telephone, self._uniform(count, 150, 350)[:, None], torch.zeros((), device=self._device)
+        )
         high = torch.where(telephone, self._uniform(count, 2800, 4500)[:, None], 20000.0)
         tilt = self._uniform(count, -0.4, 0.4)[:, None]
         band = torch.sigmoid((hz - low) / 40) * torch.sigmoid((high - hz) / 100) * ((hz + 100) / 1000) ** tilt
         return torch.fft.irfft(torch.fft.rfft(sound, n=padded) * response * band, n=padded)[:, :SAMPLES]
 
     def _tones(self, count: int) -> Tensor:
-        """Hum of the mains, chords that change, or clicks in a few each; nothing in most: [count, SAMPLES]."""
+        """Hum of the mains, chords that change, or clicks, in a few each: [count, SAMPLES]."""
         tones = torch.zeros(count, SAMPLES, device=self._device)
         order = torch.randperm(count, generator=self._random, device=self._device)
         few = max(count // 12, 1)

@@ -1,7 +1,7 @@
 """Speech in shards that many processes write while the training reads.
 
-Shard ``i`` depends on the seed and ``i`` alone. It holds sessions: sentences that one voice says. Beside the samples
-lie what is said, when each token is said, and which phoneme is heard in every fiftieth of a second.
+Shard ``i`` depends on the seed and ``i`` alone. It holds sessions: sentences that one voice says. Beside the
+samples lie what is said, when each word is said, and which phoneme is heard in every fiftieth of a second.
 
     PYTHONPATH=tools python -m ember_speech.synthesis --out build/speech --shards 1     # measures the speed
 """
@@ -29,10 +29,8 @@ FRAME = SAMPLE_RATE // 50  # samples of a position of the encoder
 LOUDNESS = 0.1  # root of the mean square of every sentence
 
 # as espeak-ng names them in the voices used, with silence first
-PHONEMES = (
-    "_ ; ? @ @- @2 @5 @L 0 3 3: A: A@ D E I I# I2 IR N O2 O: O@ OI S T U U@ V VR Z a a# aI aI2 aI3 aI@ aU aa b d "
-    "dZ e@ eI f g h i i: i@ i@3 j k l m n n- o@ oU p r r- s t t# t2 tS t[ u: v w w# z"
-).split()
+PHONEMES = """_ ; ? @ @- @2 @5 @L 0 3 3: A: A@ D E I I# I2 IR N O2 O: O@ OI S T U U@ V VR Z a a# aI aI2 aI3 aI@ aU
+    aa b d dZ e@ eI f g h i i: i@ i@3 j k l m n n- o@ oU p r r- s t t# t2 tS t[ u: v w w# z""".split()  # noqa: SIM905
 _PHONEME = {name: number for number, name in enumerate(PHONEMES)}
 UNKNOWN = 255
 
@@ -169,7 +167,9 @@ def start_writers(folder: Path, seed: int, count: int, workers: int) -> list[Pro
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--shards", type=int, default=1)
     parser.add_argument("--seed", type=int, default=1)
@@ -179,7 +179,10 @@ def main() -> None:
         began = time.monotonic()
         seconds = make_shard(shard_path(args.out, index), f"{args.seed}/{index}", False, False)
         spent = time.monotonic() - began
-        print(f"shard {index}: {seconds:.0f} s of speech in {spent:.1f} s, {seconds / spent:.0f} to one", flush=True)
+        print(
+            f"shard {index}: {seconds:.0f} s of speech in {spent:.1f} s, {seconds / spent:.0f} to one",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

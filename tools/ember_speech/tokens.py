@@ -1,16 +1,16 @@
 """The vocabulary: byte-level BPE, then the control tokens and timestamps in Whisper's order.
 
-    PYTHONPATH=tools python -m ember_speech.tokens --out tools/ember_speech/tokens.json     # only to make it anew
+    PYTHONPATH=tools python -m ember_speech.tokens --out tools/ember_speech/tokens.json  # only to make it anew
 
-The tokens are kept beside this file, each in hexadecimal, in the order of their merges: the first 256 are the bytes
-in GPT-2's order, as in the vocabularies of OpenAI's tiktoken files.
+The tokens are kept beside this file, each in hexadecimal, in the order of their merges: the first 256 are the
+bytes in GPT-2's order, as in the vocabularies of OpenAI's tiktoken files.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from functools import cached_property
+import re
 from itertools import islice
 from pathlib import Path
 
@@ -18,8 +18,8 @@ from ember_speech.sentences import sentences
 
 TEXT_TOKENS = 2048
 TIMESTAMPS = 1501
-PATTERN = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
-"""GPT-2's; no token has two digits."""
+PATTERN = r"'s|'t|'re|'ve|'m|'ll|'d| ?[A-Za-z]+| ?[0-9]+| ?[^\sA-Za-z0-9]+|\s+"
+"""GPT-2's, as far as ASCII goes; no token has two digits."""
 PATH = Path(__file__).parent / "tokens.json"
 
 
@@ -38,19 +38,12 @@ class Vocabulary:
         self.size = self.zero + TIMESTAMPS
 
     def word(self, word: str) -> tuple[int, ...]:
-        """Ids of a word with its marks and the space before it; marks are pieces of their own, as in GPT-2."""
+        """Ids of a word with its marks and the space before it, cut as GPT-2 does."""
         if word not in self._words:
-            self._words[word] = tuple(i for piece in self._pieces(" " + word) for i in self._merged(piece.encode()))
+            self._words[word] = tuple(
+                i for piece in re.findall(PATTERN, " " + word) for i in self._merged(piece.encode())
+            )
         return self._words[word]
-
-    @cached_property
-    def _pattern(self):  # type: ignore[no-untyped-def]
-        import regex
-
-        return regex.compile(PATTERN)
-
-    def _pieces(self, text: str) -> list[str]:
-        return self._pattern.findall(text)  # type: ignore[no-any-return]
 
     def _merged(self, piece: bytes) -> list[int]:
         parts = [bytes([byte]) for byte in piece]
@@ -72,7 +65,7 @@ def train(count: int) -> list[bytes]:
     from tokenizers import Regex, Tokenizer, models, pre_tokenizers, trainers
 
     tokenizer = Tokenizer(models.BPE())
-    one_digit = PATTERN.replace(r"\p{N}+", r"\p{N}")
+    one_digit = PATTERN.replace("[0-9]+", "[0-9]")
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
             pre_tokenizers.Split(Regex(one_digit), "isolated"),
@@ -97,7 +90,9 @@ def _gpt2_bytes() -> list[tuple[int, int]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--out", type=Path, default=PATH)
     parser.add_argument("--sentences", type=int, default=60_000)
     args = parser.parse_args()

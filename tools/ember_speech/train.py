@@ -1,11 +1,11 @@
 """Train ember-speech.
 
-    PYTHONPATH=tools python -m ember_speech.train --out build/ember-speech --minutes 18 --workers 14   # one GPU
-    PYTHONPATH=tools python -m ember_speech.train --out build/ember-speech --tiny                      # a smoke test
+    PYTHONPATH=tools python -m ember_speech.train --out build/ember-speech --workers 14   # one GPU
+    PYTHONPATH=tools python -m ember_speech.train --out build/ember-speech --tiny         # a smoke test
 
-Speech is made while the training runs, and kept on the GPU; windows are drawn from what is there. Besides the text,
-the encoder learns the phoneme of every position and some heads of the cross-attention learn when each token is heard,
-as espeak-ng tells both. Writes weights-*.npz (F16, OpenAI's names) and train.json into ``--out``.
+Speech is made while the training runs, and kept on the GPU; windows are drawn from what is there. Besides the
+text, the encoder learns the phoneme of every position and some heads of the cross-attention learn when each
+token is heard, as espeak-ng tells both. Writes weights-*.npz (F16, OpenAI's names) and train.json into ``--out``.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ PHONEME_WEIGHT, TIME_WEIGHT, SMOOTHING = 0.3, 0.1, 0.05
 EMA_SECONDS = 45  # of the average of the weights, in time of training
 
 
-def losses(model: Whisper, mel: Tensor, inputs: Tensor, targets: Tensor, spans: Tensor, phonemes: Tensor) -> Tensor:
+def losses(
+    model: Whisper, mel: Tensor, inputs: Tensor, targets: Tensor, spans: Tensor, phonemes: Tensor
+) -> Tensor:
     """Means of what the text, the phonemes and the times cost: [3]."""
     states = model.encoder(mel)
     logits, attended = model.decoder(inputs, states, model.config.aligned)
@@ -54,7 +56,9 @@ def losses(model: Whisper, mel: Tensor, inputs: Tensor, targets: Tensor, spans: 
     length = (end - begin).clamp(min=1)
     known = end > begin
     times = torch.stack([-(logs * inside[:, None]).sum(-1) / length[:, None] for logs in attended], 0)
-    timed = (times * known[None, :, None]).sum() / (known.sum() * times.shape[0] * times.shape[2]).clamp(min=1)
+    timed = (times * known[None, :, None]).sum() / (known.sum() * times.shape[0] * times.shape[2]).clamp(
+        min=1
+    )
     return torch.stack([text, heard, timed])
 
 
@@ -91,15 +95,17 @@ class Pool:
         self.used = 0
         self.ready = ready
         self._folder = folder
+        self._full = False
 
     def take(self, most: int) -> None:
         """Up to `most` shards more that are whole, while there is room; they are removed from the disk."""
-        for _ in range(most):
+        for _ in range(0 if self._full else most):
             path = shard_path(self._folder, self.ready.value).with_suffix(".npy")
             if not path.exists():
                 return
             samples = torch.from_numpy(np.load(path))
             if self.used + len(samples) > len(self.samples):
+                self._full = True
                 return
             self.samples[self.used : self.used + len(samples)] = samples.to(self.samples.device)
             self.used += len(samples)
@@ -152,7 +158,7 @@ def optimizers(model: Whisper, rate: float, gpu: bool) -> list[torch.optim.Optim
 
 
 def rate_at(step: int, done: float, warmup: int = 300, steady: float = 0.3) -> float:
-    """Linear warm-up over steps, then steady, then a cosine to almost zero over the share of the time that is left."""
+    """Linear warm-up over steps, then steady, then a cosine to almost zero over the rest of the time."""
     after = max(0.0, (done - steady) / (1 - steady))
     return min(1.0, (step + 1) / warmup) * (0.01 + 0.99 * 0.5 * (1 + math.cos(math.pi * min(1.0, after))))
 
@@ -169,7 +175,9 @@ def to_device(plan: Batch, pool: Tensor, mel: LogMel, worsen: Worsen) -> tuple[T
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--minutes", type=float, default=18, help="from the first step to the last")
     parser.add_argument("--rows", type=int, default=128, help="windows in a step")
@@ -201,7 +209,9 @@ def main() -> None:
     torch.manual_seed(args.seed)
     torch.set_float32_matmul_precision("high")
     vocabulary = Vocabulary()
-    config = Config(vocabulary.size, **({"width": 128, "audio_layers": 2, "text_layers": 3} if args.tiny else {}))
+    config = Config(
+        vocabulary.size, **({"width": 128, "audio_layers": 2, "text_layers": 3} if args.tiny else {})
+    )
     model = Whisper(config).to(device)
     average = {name: p.detach().clone() for name, p in model.state_dict().items()}
     steppers = optimizers(model, args.rate, gpu)
@@ -243,7 +253,9 @@ def main() -> None:
         if step % 100 == 0 or done >= 1 or (not gpu and step % 5 == 0):
             values = [round(value, 4) for value in (*parts.tolist(), norm.item())]
             hours = pool.used / 3600 / 16000
-            history.append({"step": step, "losses": values, "seconds": round(now - opened, 1), "hours": round(hours, 1)})
+            history.append(
+                {"step": step, "losses": values, "seconds": round(now - opened, 1), "hours": round(hours, 1)}
+            )
             print(f"step {step} text {values[0]} phonemes {values[1]} times {values[2]} norm {values[3]}"
                   f" {now - opened:.0f} s, {hours:.1f} h of speech, {plans.qsize()} waiting", flush=True)  # fmt: skip
         if spent > saved + 90:

@@ -1,4 +1,4 @@
-"""espeak-ng through its library: speech with the time of every word and phoneme, and which voices are held back."""
+"""espeak-ng through its library: speech with the times of words and phonemes, and the voices' split."""
 
 from __future__ import annotations
 
@@ -15,19 +15,17 @@ from numpy.typing import NDArray
 
 from ember_speech.sentences import Sentence
 
-LANGUAGES = (
-    "en-us en-us en-us en en en-gb-x-rp en-gb-scotland en-gb-x-gbclan en-gb-x-gbcwmd en-029 en-us-nyc"
-).split()
+LANGUAGES = """en-us en-us en-us en en en-gb-x-rp en-gb-scotland en-gb-x-gbclan en-gb-x-gbcwmd en-029 en-us-nyc""".split()  # noqa: SIM905
 HELD_BACK_VARIANTS = tuple(
-    "Andrea belinda f4 Hugo john klatt3 Lee m5 Michael norbert steph steph2 steph3 travis".split()
+    """Andrea belinda f4 Hugo john klatt3 Lee m5 Michael norbert steph steph2 steph3 travis""".split()  # noqa: SIM905
 )
 VARIANTS = tuple(
-    """adam Alex Alicia Andy anika anikaRobot Annie announcer antonio AnxiousAndy aunty benjamin boris caleb croak
-    david Denis Diogo ed edward edward2 f1 f2 f3 f5 fast Gene Gene2 grandma grandpa gustave Henrique iven iven2 iven3
-    iven4 Jacky kaukovalta klatt klatt2 klatt4 klatt5 klatt6 linda m1 m2 m3 m4 m6 m7 m8 marcelo Marco Mario max
-    michael michel miguel mike Nguyen pablo paul pedro quincy RicishayMax RicishayMax2 RicishayMax3 rob robert
-    robosoft robosoft2 robosoft3 robosoft4 robosoft5 robosoft6 robosoft7 robosoft8 sandro shelby Storm Tweaky
-    UniRobot victor whisper whisperf zac""".split()
+    """adam Alex Alicia Andy anika anikaRobot Annie announcer antonio AnxiousAndy aunty benjamin boris
+    caleb croak david Denis Diogo ed edward edward2 f1 f2 f3 f5 fast Gene Gene2 grandma grandpa gustave
+    Henrique iven iven2 iven3 iven4 Jacky kaukovalta klatt klatt2 klatt4 klatt5 klatt6 linda m1 m2 m3 m4
+    m6 m7 m8 marcelo Marco Mario max michael michel miguel mike Nguyen pablo paul pedro quincy
+    RicishayMax RicishayMax2 RicishayMax3 rob robert robosoft robosoft2 robosoft3 robosoft4 robosoft5
+    robosoft6 robosoft7 robosoft8 sandro shelby Storm Tweaky UniRobot victor whisper whisperf zac""".split()  # noqa: SIM905
 )
 """Of the training; the plain voice of a language is one more."""
 
@@ -52,7 +50,7 @@ class Voice:
 
 @dataclass(frozen=True)
 class Speech:
-    """A sentence as it sounds: samples at 16 kHz, each word's (start, end) and the phonemes' (start, name), in seconds."""
+    """A sentence as it sounds: samples at 16 kHz, (start, end) of words, (start, name) of phonemes; seconds."""
 
     samples: NDArray[np.int16]
     words: list[tuple[float, float]]
@@ -97,7 +95,9 @@ class Espeak:
 
     def __init__(self, library: str = "libespeak-ng.so.1", data: str | None = None) -> None:
         self._lib = ctypes.CDLL(library)
-        self._rate = self._lib.espeak_Initialize(_RETRIEVAL, 0, data.encode() if data else None, _PHONEME_EVENTS)
+        self._rate = self._lib.espeak_Initialize(
+            _RETRIEVAL, 0, data.encode() if data else None, _PHONEME_EVENTS
+        )
         if self._rate <= 0:
             raise RuntimeError(f"espeak-ng does not start with the data of {data or 'the system'}")
         self._pieces: list[bytes] = []

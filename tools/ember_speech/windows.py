@@ -1,7 +1,7 @@
 """Windows of 30 seconds from clips: what is heard where, and what the decoder is to say.
 
-A window is a plan: which samples go where, the tokens with what follows each of them, when that is heard, and the
-phonemes. The samples themselves stay where the training keeps them.
+A window is a plan: which samples go where, the tokens with what follows each of them, when that is heard, and
+the phonemes. The samples themselves stay where the training keeps them.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class Placed:
 
 @dataclass
 class Window:
-    """`inputs` and what follows each (`targets`, IGNORED where nothing is learned), when that is heard (`spans`, in
-    positions; empty where that is not known), the phonemes by position, and how long the recording is, in samples."""
+    """`inputs` and what follows each (`targets`, IGNORED where nothing is learned), when that is heard (`spans`,
+    in positions; empty where that is not known), the phonemes by position, and the recording's samples."""
 
     placed: list[Placed] = field(default_factory=list)
     inputs: list[int] = field(default_factory=list)
@@ -60,7 +60,7 @@ class Window:
 
 @dataclass
 class _Heard:
-    """A clip in a window: its words from `first` to before `last`, shifted by `at` samples; whole to its end or not."""
+    """A clip in a window: words `first` to before `last`, `at` samples later; whether its end is heard."""
 
     clip: Clip
     at: int
@@ -88,8 +88,8 @@ class Composer:
         self._rng = rng
 
     def window(self, kind: str | None = None, timestamps: bool | None = None) -> Window:
-        """A window: ``silent``, ``short`` (a recording that ends within it), ``full``, or ``whole``: full, with no
-        sentence cut and nothing before the text, for the evaluation."""
+        """A window: ``silent``, ``short`` (a recording that ends within it), ``full``, or ``whole``: full, with
+        no sentence cut and nothing before the text, for the evaluation."""
         rng = self._rng
         kind = kind or rng.choices(("silent", "short", "full"), (0.09, 0.33, 0.58))[0]
         stamped = rng.random() < 0.75 if timestamps is None else timestamps
@@ -131,7 +131,11 @@ class Composer:
         tokens = 0
         for number, clip in enumerate(clips[:most]):
             tokens += len(clip.tokens) + 2
-            if at > SAMPLES - FRAME * 5 or tokens > MOST_TOKENS or (kind == "whole" and at + clip.count > SAMPLES):
+            if (
+                at > SAMPLES - FRAME * 5
+                or tokens > MOST_TOKENS
+                or (kind == "whole" and at + clip.count > SAMPLES)
+            ):
                 break
             first, last, skipped = 0, len(clip.words), 0
             end = clip.count
@@ -143,11 +147,15 @@ class Composer:
                 last = rng.randrange(first + 1, last)
                 end = min(int(clip.word_spans[last - 1][1]) + rng.randrange(FRAME // 2), clip.count)
             count = min(end - skipped, SAMPLES - at)
-            window.placed.append(Placed(clip.begin + skipped, at, count, loudness * 10 ** rng.uniform(-0.12, 0.12)))
+            window.placed.append(
+                Placed(clip.begin + skipped, at, count, loudness * 10 ** rng.uniform(-0.12, 0.12))
+            )
             frames = clip.phonemes[skipped // FRAME : (skipped + count) // FRAME]
             window.phonemes[at // FRAME : at // FRAME + len(frames)] = frames
             heard.append(_Heard(clip, at - skipped, first, last, at + end - skipped <= SAMPLES))
-            pause = rng.choices((rng.uniform(0.08, 0.4), rng.uniform(0.3, 1.5), rng.uniform(1.5, 7)), (4, 5, 1))[0]
+            pause = rng.choices(
+                (rng.uniform(0.08, 0.4), rng.uniform(0.3, 1.5), rng.uniform(1.5, 7)), (4, 5, 1)
+            )[0]
             at = self._snap((at + count) / SAMPLE_RATE + pause)
         if heard and kind == "short" and rng.random() < 0.7:
             last_end = window.placed[-1].at + window.placed[-1].count
@@ -213,8 +221,8 @@ class Composer:
 
 @dataclass
 class Batch:
-    """Windows as arrays: `placed` [n, 4] (window, begin in the pool, at, count) with `gains` [n], `inputs`,
-    `targets` [windows, CONTEXT], `spans` [windows, CONTEXT, 2], `phonemes` [windows, POSITIONS], `recorded` [windows]."""
+    """Windows as arrays: `placed` [n, 4] (window, begin in the pool, at, count) with `gains` [n]; by window
+    `inputs`, `targets` [CONTEXT], `spans` [CONTEXT, 2], `phonemes` [POSITIONS], and `recorded`."""
 
     placed: NDArray[np.int64]
     gains: NDArray[np.float32]
