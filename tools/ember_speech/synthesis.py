@@ -29,8 +29,8 @@ FRAME = SAMPLE_RATE // 50  # samples of a position of the encoder
 LOUDNESS = 0.1  # root of the mean square of every sentence
 
 # as espeak-ng names them in the voices used, with silence first
-PHONEMES = """_ ; ? @ @- @2 @5 @L 0 3 3: A: A@ D E I I# I2 IR N O2 O: O@ OI S T U U@ V VR Z a a# aI aI2 aI3 aI@ aU
-    aa b d dZ e@ eI f g h i i: i@ i@3 j k l m n n- o@ oU p r r- s t t# t2 tS t[ u: v w w# z""".split()  # noqa: SIM905
+PHONEMES = """_ ; ? @ @- @2 @5 @L 0 3 3: A: A@ D E I I# I2 IR N O2 O: O@ OI S T U U@ V VR Z a a# aI aI2 aI3
+    aI@ aU aa b d dZ e@ eI f g h i i: i@ i@3 j k l m n n- o@ oU p r r- s t t# t2 tS t[ u: v w w# z""".split()  # noqa: SIM905
 _PHONEME = {name: number for number, name in enumerate(PHONEMES)}
 UNKNOWN = 255
 

@@ -1,6 +1,8 @@
 """The vocabulary: byte-level BPE, then the control tokens and timestamps in Whisper's order.
 
-    PYTHONPATH=tools python -m ember_speech.tokens --out tools/ember_speech/tokens.json  # only to make it anew
+Only to make it anew:
+
+    PYTHONPATH=tools python -m ember_speech.tokens --out tools/ember_speech/tokens.json
 
 The tokens are kept beside this file, each in hexadecimal, in the order of their merges: the first 256 are the
 bytes in GPT-2's order, as in the vocabularies of OpenAI's tiktoken files.
@@ -11,7 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 
 from ember_speech.sentences import sentences
@@ -48,7 +50,7 @@ class Vocabulary:
     def _merged(self, piece: bytes) -> list[int]:
         parts = [bytes([byte]) for byte in piece]
         while len(parts) > 1:
-            ranks = [self._ranks.get(a + b, self.end) for a, b in zip(parts, parts[1:], strict=False)]
+            ranks = [self._ranks.get(a + b, self.end) for a, b in pairwise(parts)]
             at = min(range(len(ranks)), key=ranks.__getitem__)
             if ranks[at] == self.end:
                 break

@@ -5,7 +5,8 @@
 
 Speech is made while the training runs, and kept on the GPU; windows are drawn from what is there. Besides the
 text, the encoder learns the phoneme of every position and some heads of the cross-attention learn when each
-token is heard, as espeak-ng tells both. Writes weights-*.npz (F16, OpenAI's names) and train.json into ``--out``.
+token is heard, as espeak-ng tells both. Writes weights-*.npz (F16, OpenAI's names) and
+train.json into ``--out``.
 """
 
 from __future__ import annotations
@@ -256,8 +257,12 @@ def main() -> None:
             history.append(
                 {"step": step, "losses": values, "seconds": round(now - opened, 1), "hours": round(hours, 1)}
             )
-            print(f"step {step} text {values[0]} phonemes {values[1]} times {values[2]} norm {values[3]}"
-                  f" {now - opened:.0f} s, {hours:.1f} h of speech, {plans.qsize()} waiting", flush=True)  # fmt: skip
+            costs = "text {} phonemes {} times {} norm {}".format(*values)
+            waiting = plans.qsize()
+            print(
+                f"step {step} {costs} {now - opened:.0f} s, {hours:.1f} h of speech, {waiting} waiting",
+                flush=True,
+            )
         if spent > saved + 90:
             save_weights(average, args.out)
             saved = spent

@@ -7,6 +7,7 @@ from bisect import bisect_right
 from ctypes import POINTER, Structure, Union, byref, c_char, c_char_p, c_int, c_short, c_uint, c_void_p
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -15,7 +16,8 @@ from numpy.typing import NDArray
 
 from ember_speech.sentences import Sentence
 
-LANGUAGES = """en-us en-us en-us en en en-gb-x-rp en-gb-scotland en-gb-x-gbclan en-gb-x-gbcwmd en-029 en-us-nyc""".split()  # noqa: SIM905
+LANGUAGES = """en-us en-us en-us en en en-gb-x-rp en-gb-scotland en-gb-x-gbclan en-gb-x-gbcwmd en-029
+    en-us-nyc""".split()  # noqa: SIM905
 HELD_BACK_VARIANTS = tuple(
     """Andrea belinda f4 Hugo john klatt3 Lee m5 Michael norbert steph steph2 steph3 travis""".split()  # noqa: SIM905
 )
@@ -50,7 +52,7 @@ class Voice:
 
 @dataclass(frozen=True)
 class Speech:
-    """A sentence as it sounds: samples at 16 kHz, (start, end) of words, (start, name) of phonemes; seconds."""
+    """A sentence as it sounds: samples at 16 kHz, words (start, end), phonemes (start, name); in seconds."""
 
     samples: NDArray[np.int16]
     words: list[tuple[float, float]]
@@ -169,7 +171,7 @@ def _filled(words: list[tuple[float, float] | None]) -> list[tuple[float, float]
         step = (end - begin) / together
         spans += [(begin + k * step, begin + (k + 1) * step) for k in range(together)]
         i += together
-    if any(later[0] < earlier[0] for earlier, later in zip(spans, spans[1:], strict=False)):
+    if any(later[0] < earlier[0] for earlier, later in pairwise(spans)):
         return None
     return spans
 

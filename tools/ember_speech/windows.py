@@ -36,8 +36,8 @@ class Placed:
 
 @dataclass
 class Window:
-    """`inputs` and what follows each (`targets`, IGNORED where nothing is learned), when that is heard (`spans`,
-    in positions; empty where that is not known), the phonemes by position, and the recording's samples."""
+    """`inputs` and what follows each (`targets`, IGNORED where nothing is learned), when that is heard
+    (`spans`, in positions; empty where that is not known), the phonemes by position, and the recording's samples."""
 
     placed: list[Placed] = field(default_factory=list)
     inputs: list[int] = field(default_factory=list)
