@@ -6,6 +6,7 @@ from itertools import islice
 from random import Random
 
 import pytest
+
 from ember_speech import numbers
 from ember_speech.sentences import KINDS, parse, sentences
 from ember_speech.voices import HELD_BACK_VARIANTS, VARIANTS, draw_voice

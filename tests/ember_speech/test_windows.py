@@ -6,6 +6,7 @@ from random import Random
 
 import numpy as np
 import pytest
+
 from ember_speech.sentences import parse
 from ember_speech.synthesis import FRAME, Clip
 from ember_speech.tokens import TIMESTAMPS, Vocabulary
