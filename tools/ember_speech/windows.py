@@ -37,7 +37,8 @@ class Placed:
 @dataclass
 class Window:
     """`inputs` and what follows each (`targets`, IGNORED where nothing is learned), when that is heard
-    (`spans`, in positions; empty where that is not known), the phonemes by position, and the recording's samples."""
+    (`spans`, in positions; empty where that is not known), the phonemes by position, and the recording's
+    samples."""
 
     placed: list[Placed] = field(default_factory=list)
     inputs: list[int] = field(default_factory=list)
@@ -88,8 +89,8 @@ class Composer:
         self._rng = rng
 
     def window(self, kind: str | None = None, timestamps: bool | None = None) -> Window:
-        """A window: ``silent``, ``short`` (a recording that ends within it), ``full``, or ``whole``: full, with
-        no sentence cut and nothing before the text, for the evaluation."""
+        """A window: ``silent``, ``short`` (a recording that ends within it), ``full``, or ``whole``: full,
+        with no sentence cut and nothing before the text, for the evaluation."""
         rng = self._rng
         kind = kind or rng.choices(("silent", "short", "full"), (0.09, 0.33, 0.58))[0]
         stamped = rng.random() < 0.75 if timestamps is None else timestamps
