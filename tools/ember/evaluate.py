@@ -23,23 +23,15 @@ from random import Random
 from typing import Any
 
 from corpus import Sample, samples
-from corpus.chat import (
-    STORY_ASKS,
-    SYSTEM_PROMPTS,
-    follow_up,
-    format_chat,
-    identity,
-    memory,
-    persona_chat,
-    role_chat,
-    story_key,
-    unknown,
-)
 from corpus.extraction import extraction
 from corpus.extras import lists, longer_sum, reading, sizes, spelling, yes_no
+from corpus.follow_ups import SYSTEM_PROMPTS, follow_up, memory
 from corpus.grammar import write
+from corpus.personas import format_chat, persona_chat, role_chat
 from corpus.sample import Turn, is_held_out
+from corpus.smalltalk import identity, unknown
 from corpus.stories import story
+from corpus.story_chats import STORY_ASKS, story_key
 from corpus.tasks import (
     arithmetic,
     calendar,

@@ -5,27 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from random import Random
 
-from .chat import (
-    conversation,
-    follow_up,
-    format_chat,
-    memory,
-    no_memory,
-    persona_chat,
-    plain_text,
-    role_chat,
-    story_chat,
-    story_rest,
-    story_text,
-)
 from .comprehension import comprehension
-from .continuations import continuation
+from .continuations import continuation, plain_text
 from .extraction import extraction
 from .extras import reading
-from .forms import form_chat, list_chat, plain_list_system
+from .follow_ups import conversation, follow_up, memory, no_memory
+from .forms import form_chat
 from .kept_out import is_kept_out
+from .list_chats import list_chat, plain_list_system
 from .multi import after, long_chat, story_request, talk_chat, told
+from .passages import passage
+from .personas import format_chat, persona_chat, role_chat
+from .requests import request_chat
 from .sample import Sample, is_held_out
+from .story_chats import story_chat, story_rest, story_text
 from .structured import structured
 from .tools import no_tool_chat, tool_chat
 
@@ -33,32 +26,34 @@ __all__ = ["MIXTURE", "Sample", "is_held_out", "samples"]
 
 # shares of the documents; a story is about ten times as long as a task
 MIXTURE: dict[Callable[[Random], Sample], float] = {
-    story_text: 2.6,
-    story_rest: 0.8,
-    story_chat: 2.0,
-    story_request: 2.6,
+    story_text: 1.2,
+    story_rest: 0.5,
+    story_chat: 1.0,
+    story_request: 1.5,
     plain_text: 2.0,
-    continuation: 7.0,
-    conversation: 22.0,
-    talk_chat: 34.0,
-    form_chat: 17.0,
-    list_chat: 5.5,
-    plain_list_system: 0.5,
-    format_chat: 6.0,
+    continuation: 8.0,
+    conversation: 12.0,
+    talk_chat: 46.0,
+    form_chat: 22.0,
+    list_chat: 7.0,
+    plain_list_system: 0.6,
+    format_chat: 7.0,
     persona_chat: 2.5,
     role_chat: 2.5,
-    follow_up: 6.0,
-    after: 5.0,
-    told: 5.0,
-    memory: 2.5,
+    follow_up: 8.0,
+    after: 6.0,
+    told: 8.0,
+    memory: 3.0,
     no_memory: 0.5,
     long_chat: 0.8,
-    extraction: 5.0,
-    structured: 8.0,
-    tool_chat: 12.0,
-    no_tool_chat: 5.0,
+    extraction: 4.0,
+    structured: 15.0,
+    tool_chat: 7.0,
+    no_tool_chat: 7.0,
+    request_chat: 25.0,
     reading: 2.0,
-    comprehension: 13.0,
+    comprehension: 8.0,
+    passage: 44.0,
 }
 
 

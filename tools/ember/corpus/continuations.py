@@ -6,7 +6,7 @@ from __future__ import annotations
 import string
 from random import Random
 
-from .extras import _POEMS, longer_sum
+from .extras import _POEMS, lists, longer_sum, sizes
 from .facts import CAPITALS
 from .grammar import write
 from .knowledge import BLANKS, QUIZ, TOPICS, word_lore
@@ -257,4 +257,32 @@ def continuation(rng: Random) -> Sample:
             if is_held_out(f"story {told.hero} {told.kind}"):
                 text = _sequence(rng)
     text = text if kind in ("about", "rhyme", "letter", "qa", "sums") else fix_articles(text)
+    return Sample("plain", text=text, hint={"held_out": "0"})
+
+
+def plain_text(rng: Random) -> Sample:
+    """Plain statements, questions with answers, sums and lists, so that their beginnings can be completed too."""
+    kind = rng.randrange(4)
+    turns = [
+        rng.choice(
+            (fact, fact, opposite, plural, arithmetic, sizes, lists)
+            if kind
+            else (fact, fact, opposite, plural)
+        )(rng)
+        for _ in range(rng.randint(3, 8))
+    ]
+    turns = [turn for turn in turns if not turn.held_out] or [
+        Turn("facts", "What is the capital of France?", "The capital of France is Paris.", "")
+    ]
+    if kind == 0:
+        text = " ".join(turn.answer for turn in turns)
+    elif kind == 1:
+        text = "\n".join(turn.answer for turn in turns)
+    elif kind == 2:
+        text = "\n".join(f"Q: {turn.ask}\nA: {turn.answer}" for turn in turns)
+    else:
+        sums = [
+            (a, op, b) for a, op, b in (draw_sum(rng) for _ in range(8)) if not is_held_out(sum_key(a, op, b))
+        ]
+        text = "\n".join(solve(*each)[0] for each in sums) or "1 + 1 = 2"
     return Sample("plain", text=text, hint={"held_out": "0"})

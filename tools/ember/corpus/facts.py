@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+from .wordings import more_asks
 
 
 @dataclass(frozen=True)
@@ -241,7 +243,7 @@ SINGLE = {
     "What is the currency of India?|What money do people use in India?": "The currency of India is the rupee.",
 }  # fmt: skip
 
-RELATIONS = [
+_RELATIONS = [
     Relation(
         "capital", CAPITALS,
         ["What is the capital of $s?", "What's the capital of $s?", "Which city is the capital of $s?",
@@ -350,3 +352,4 @@ RELATIONS = [
         ["To $s, you use $v."], ["{And|And what about} to $s?"],
     ),
 ]  # fmt: skip
+RELATIONS = [replace(relation, asks=[*relation.asks, *more_asks(relation.name)]) for relation in _RELATIONS]

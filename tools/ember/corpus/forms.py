@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - lines of text and word lists read better whole
-"""The form of an answer: one word, one sentence, yes or no, a number, a case, a list, JSON; asked for in many ways."""
+"""The form of an answer: one word, one sentence, yes or no, a number, a case, JSON; asked for in many ways."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
-from .chat import identity, small_talk, unknown
-from .extras import LISTS, sizes, yes_no
+from .extras import sizes
 from .grammar import write
-from .knowledge import QUIZ, quiz, topic, word_lore
-from .sample import Message, Sample, Turn
+from .knowledge import quiz, topic, word_lore
+from .sample import Message, Sample, Turn, say
+from .smalltalk import identity, small_talk, unknown
 from .sums import asked_sum, story_sum
 from .tasks import (
     NUMBERS,
@@ -22,13 +22,13 @@ from .tasks import (
     compare,
     counting,
     fact,
-    in_words,
     opposite,
     plural,
     word_problem,
 )
-from .typed import lower_first, typed
-from .words import NOUNS, PLURALS, SLOTS, first_name, invented_word
+from .typed import lower_first
+from .words import NOUNS
+from .yes_no import yes_no_question
 
 Maker = Callable[[Random], Turn]
 
@@ -45,10 +45,6 @@ class Form:
     before: list[str]
     apply: Callable[[Turn], str | None]
     turns: list[Maker]
-
-
-def _m(role: str, content: str) -> Message:
-    return {"role": role, "content": content}
 
 
 def _capital(text: str) -> str:
@@ -91,56 +87,6 @@ def _sentence(turn: Turn) -> str | None:
 def _yes_or_no(turn: Turn) -> str | None:
     words = re.findall(r"\b(yes|no)\b", turn.answer.lower())
     return _capital(words[0]) if words and turn.skill == "yes or no" else None
-
-
-def parity_question(rng: Random) -> Turn:
-    a, b = rng.randint(0, 99), rng.randint(0, 99)
-    kind = rng.randrange(3)
-    if kind == 0:
-        word = rng.choice(("even", "odd"))
-        true = (a % 2 == 0) == (word == "even")
-        ask, fact_ = f"Is {a} {{|an }}{word}{{| number}}?", f"{a} is {'odd' if a % 2 else 'even'}."
-        ask = rng.choice([f"Is {a} {word}?", f"Is {a} an {word} number?"])
-    elif kind == 1:
-        a, b = (a, b) if a != b else (a, a + 1)
-        word = rng.choice(("bigger", "larger", "greater", "more"))
-        true = a > b
-        ask, fact_ = f"Is {a} {word} than {b}?", f"{a} is {'bigger' if true else 'smaller'} than {b}."
-    else:
-        a, b = rng.randint(0, 12), rng.randint(0, 12)
-        said = a + b if rng.random() < 0.5 else a + b + rng.choice((-2, -1, 1, 2))
-        true = said == a + b
-        ask, fact_ = f"Is {a} + {b} {{|equal to }}{said}?", f"{a} + {b} = {a + b}."
-        ask = rng.choice(
-            [f"Is {a} + {b} = {said}?", f"Is {a} plus {b} equal to {said}?", f"Does {a} + {b} make {said}?"]
-        )
-    return Turn(
-        "yes or no", ask, f"{'Yes' if true else 'No'}, {fact_}", f"yes or no {ask}", "yes" if true else "no"
-    )
-
-
-def yes_no_question(rng: Random) -> Turn:
-    """A question to be answered with yes or no, of which the answer begins with the verdict."""
-    draw = rng.random()
-    if draw < 0.35:
-        return parity_question(rng)
-    if draw < 0.65:
-        asks, answer, value = rng.choice([q for q in QUIZ if q[2] in ("yes", "no")])
-        ask = _capital(write(rng, "{" + asks + "}")) + "?"
-        return Turn("yes or no", ask, answer, f"quiz {ask.lower()}", value)
-    turn = yes_no(rng)
-    verdict = "yes" if turn.answer.endswith("yes.") else "no"
-    statement = turn.answer.rsplit(", so ", 1)[0]
-    statement = statement if statement.split()[0] in PROPER else lower_first_article(statement)
-    return Turn("yes or no", turn.ask, f"{_capital(verdict)}, {statement}.", turn.key, verdict)
-
-
-PROPER = frozenset(w for w in ("People",))
-
-
-def lower_first_article(text: str) -> str:
-    first = text.split()[0]
-    return text[0].lower() + text[1:] if first in ("A", "An", "The", "People") else text
 
 
 def _json(key: str) -> Callable[[Turn], str | None]:
@@ -360,7 +306,7 @@ def _json_form(rng: Random) -> Form:
 FORMS: list[tuple[float, Form | Callable[[Random], Form]]] = [
     (5, WORD), (5, SENTENCE), (2.5, YES_NO), (1.5, NUMBER), (2.5, BARE), (2.5, UPPER), (2.2, LOWER), (2.5, _json_form),
 ]  # fmt: skip
-_LEADS = [
+LEADS = [
     "",
     "",
     "",
@@ -394,7 +340,7 @@ def _system(rng: Random, form: Form) -> str:
             if text.startswith(("Answer", "Reply", "Respond")) and "always" not in text
             else text
         )
-    return rng.choice(_LEADS) + text
+    return rng.choice(LEADS) + text
 
 
 def _beside(rng: Random, form: Form, ask: str) -> str:
@@ -428,196 +374,20 @@ def form_chat(rng: Random) -> Sample:
     messages: list[Message] = []
     turns: list[Turn] = []
     if rng.random() < 0.6:
-        messages.append(_m("system", _system(rng, form)))
+        messages.append(say("system", _system(rng, form)))
         for _ in range(rng.choice((1, 1, 1, 2, 3))):
             turn, text = _draw(rng, form)
             turns.append(turn)
-            messages += [_m("user", turn.ask), _m("assistant", text)]
+            messages += [say("user", turn.ask), say("assistant", text)]
     else:
         if rng.random() < 0.15:
-            messages.append(_m("system", rng.choice(_LEADS[3:]).strip()))
+            messages.append(say("system", rng.choice(LEADS[3:]).strip()))
         if rng.random() < 0.2:
             other = rng.choice((fact, quiz, opposite, arithmetic))(rng)
             turns.append(other)
-            messages += [_m("user", other.ask), _m("assistant", other.answer)]
+            messages += [say("user", other.ask), say("assistant", other.answer)]
         turn, text = _draw(rng, form)
         turns.append(turn)
-        messages += [_m("user", _beside(rng, form, turn.ask)), _m("assistant", text)]
+        messages += [say("user", _beside(rng, form, turn.ask)), say("assistant", text)]
     held = any(t.held_out for t in turns)
     return Sample("form", messages=messages, hint={"held_out": str(int(held))})
-
-
-# --- lists ---
-
-_STYLES: dict[str, tuple[list[str], list[str], Callable[[list[str]], str]]] = {
-    "bullets": (["{as|in} {a bullet list|a bulleted list|bullet points|bullets|a list with bullets}", "with bullet points", "using bullet points"], ["{Bullets, please|Use bullet points|Bullet points, please|As a bullet list|Bulleted list|Bullets please}", "{Answer|Reply|Format your answer|Always answer} {with|in|as} {bullet points|a bullet list|bullets}"], lambda items: "\n".join(f"- {i}" for i in items)),
-    "numbered": (["{as|in} a numbered list", "with numbers", "numbered", "in a list with numbers"], ["{Number them|As a numbered list|Numbered list, please|Use a numbered list|Number the items}", "{Answer|Reply|Format your answer|Always answer} {with|in|as} {a numbered list}"], lambda items: "\n".join(f"{n}. {i}" for n, i in enumerate(items, 1))),
-    "lines": (["one {on each|per} line", "each on its own line", "on separate lines", "line by line", "one below the other", "{each|every one} on a new line"], ["{One on each line|One per line|Each on its own line|Separate lines, please|A new line for each}", "{Write|Put} {one item|each item} {on each line|per line}"], lambda items: "\n".join(items)),
-    "commas": (["separated by commas", "comma separated", "{with|using} commas between them", "in one line with commas"], ["{Separated by commas|Comma separated|With commas|Commas only|Comma separated, nothing else}", "Separate items with commas"], lambda items: ", ".join(items)),
-    "json": (["as a JSON {list|array}", "as JSON", "in a JSON {list|array}"], ["{As a JSON array|JSON array, please|As a JSON list|As JSON}", "{Answer|Reply} {with|as} a JSON {array|list}"], lambda items: json.dumps([int(i) if i.isdigit() else i for i in items], ensure_ascii=False)),
-}  # fmt: skip
-_ITEM_TEXTS = [
-    *NOUNS,
-    *PLURALS.values(),
-    *SLOTS["fruit"],
-    "milk",
-    "bread",
-    "eggs",
-    "tea",
-    "coffee",
-    "juice",
-    "water",
-    "rice",
-    "soap",
-    "red",
-    "blue",
-    "green",
-    "sun",
-    "moon",
-    "star",
-    "one",
-    "two",
-    "three",
-]
-
-
-def _own_items(rng: Random) -> list[str]:
-    count, draw = rng.randint(2, 6), rng.random()
-    if draw < 0.75:
-        return rng.sample(sorted(set(_ITEM_TEXTS)), count)
-    if draw < 0.85:
-        return [first_name(rng) for _ in range(count)]
-    if draw < 0.93:
-        return [str(rng.randint(0, 99)) for _ in range(count)]
-    return [invented_word(rng) for _ in range(count)]
-
-
-def list_chat(rng: Random) -> Sample:
-    """Things of a kind, or the user's own items, as a list of some style."""
-    style = rng.choices(list(_STYLES), (5, 4, 3, 2, 2.5))[0]
-    inline, beside, show = _STYLES[style]
-    how = write(rng, rng.choice(inline))
-    also = write(rng, rng.choice(beside)) + "."
-    also = also.rstrip(".") if rng.random() < 0.2 else also
-    system = ""
-    if rng.random() < 0.42:  # the user's own
-        items = _own_items(rng)
-        text = rng.choice(
-            [", ".join(items), ", ".join(items[:-1]) + " and " + items[-1], ", ".join(items) + "."]
-        )
-        noun = {
-            "bullets": "a bullet list",
-            "numbered": "a numbered list",
-            "lines": "separate lines",
-            "commas": "a comma separated list",
-            "json": "a JSON array",
-        }[style]
-        asks = [
-            f"{{Make|Write|Create|Give me}} {noun}{{| of| from| with}}: {text}",
-            f"{{Turn|Convert|Change|Make}} {{this|these|these words|the following}} {{into|to}} {noun}: {text}",
-            f"{{Write|Put|Show|Print|Format|List}} {{these|this|these things|these words|these items|the following}} {how}: {text}",
-            f"{text}\n{{Make|Please make}} this {noun}.",
-            f"{{Put|Write|Return|Show}} {text.rstrip('.')} {how}.",
-            f"Make {{this |}}a list: {text} {also}",
-        ]
-        if style == "numbered":
-            asks.append(
-                f"{{Number|Please number}} {{these|these items|these words|this list|the following}}: {text}"
-            )
-        ask = write(rng, rng.choice(asks))
-    else:
-        kind = rng.choice(list(LISTS))
-        full = LISTS[kind]
-        if kind in ("days", "months", "seasons", "planets", "continents") and rng.random() < 0.6:
-            items = full
-            of = {
-                "days": "of the week",
-                "months": "of the year",
-                "seasons": "of the year",
-                "planets": "of the solar system",
-                "continents": "of the world",
-            }[kind]
-            ask = f"{{What are|List|Name|Write down|Give me|Write a list with|Tell me|I need}} {{the|all the|all}} {kind}{{| {of}}}"
-        elif rng.random() < 0.2:
-            count = 3
-            items = full[:count]
-            ask = f"{{Name|List|Give me|Tell me}} {{some|a few}} {kind}"
-        else:
-            count = rng.randint(2, min(7, len(full)))
-            items = full[:count]
-            number = rng.choice([in_words(count), in_words(count), str(count)])
-            ask = f"{{Name|List|Tell me|Give me|Write down|I need|Can you list|Show me|I want|What are|Write}} {number} {kind}"
-            if rng.random() < 0.15:
-                ask = f"{number.capitalize()} {kind}"
-            elif rng.random() < 0.15:
-                ask = f"{{Give me|Write|Make|I need|Create}} {{a list of {number} {kind}|a list with {number} {kind}}}"
-        ask = write(rng, ask)
-        draw = rng.random()
-        if rng.random() < 0.12 and style != "json":
-            items = [i[0].upper() + i[1:] for i in items]
-            also, draw = also, draw
-        if draw < 0.35:
-            noun = {"bullets": "bulleted list", "numbered": "numbered list"}.get(style)
-            if noun and " list " not in ask and rng.random() < 0.4:
-                ask = (
-                    write(rng, f"{{Give me|Write|Make|Create}} a {noun} {{of|with}} ")
-                    + re.sub(
-                        r"^(What are|List|Name|Write down|Give me|Write a list with|Tell me|I need|Can you list|Show me|I want|Write) ",
-                        "",
-                        ask,
-                    )
-                    + "."
-                )
-            else:
-                ask = f"{ask}{rng.choice([' ', ', ', ' '])}{how}."
-        elif draw < 0.65:
-            ask = f"{ask}. {also}"
-        else:
-            system = rng.choice(_LEADS) + also
-            ask = ask + "."
-        ask = ask.replace("..", ".")
-        if ask.startswith(("What", "Can")) and ask.count(".") == 1:
-            ask = ask.rstrip(".") + "?"
-        if not any(i[0].isupper() for i in items):
-            ask = typed(rng, ask)
-    if not system and rng.random() < 0.08:
-        system = (
-            rng.choice(["Answer as a list.", "Format your answer as a list.", "Use lists."])
-            if style == "bullets"
-            else ""
-        )
-    items = [i[0].upper() + i[1:] if i[:1].isupper() else i for i in items]
-    messages = [_m("system", system)] if system else []
-    messages += [_m("user", ask), _m("assistant", show(items))]
-    turn = Turn("lists", ask, "", f"list form {style} {ask.lower()}")
-    return Sample("lists", messages=messages, hint={"held_out": str(int(turn.held_out))})
-
-
-def plain_list_system(rng: Random) -> Sample:
-    """ "Answer as a list", with no style named: bullets."""
-    kind = rng.choice(list(LISTS))
-    count = rng.randint(2, min(5, len(LISTS[kind])))
-    items = LISTS[kind][:count]
-    ask = write(rng, f"{{Name|Tell me|Give me|What are}} {rng.choice([in_words(count), str(count)])} {kind}")
-    if kind in ("days", "seasons", "months", "planets", "continents") and rng.random() < 0.7:
-        items, ask = (
-            LISTS[kind],
-            write(
-                rng,
-                f"{{What are|Name|Tell me}} the {{|{len(LISTS[kind])} |{in_words(len(LISTS[kind]))} }}{kind}",
-            ),
-        )
-    ask += "?" if ask.startswith("What") else "."
-    system = write(rng, "{Answer|Reply|Respond|Always answer} {as|with|in|in the form of} a list{|, please}.")
-    if rng.random() < 0.5:
-        messages = [_m("system", rng.choice(_LEADS) + system), _m("user", typed(rng, ask))]
-    else:
-        messages = [_m("user", f"{ask} {write(rng, '{Reply|Answer|Write} {with|as|in} a list.')}")]
-    return Sample(
-        "lists",
-        messages=[*messages, _m("assistant", "\n".join(f"- {i}" for i in items))],
-        hint={"held_out": "0"},
-    )
-
-
-__all__ = ["FORMS", "first_sentence", "form_chat", "list_chat", "plain_list_system", "yes_no_question"]

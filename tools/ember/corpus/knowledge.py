@@ -7,6 +7,7 @@ from random import Random
 
 from .grammar import write
 from .sample import Turn
+from .trivia import TRIVIA
 from .typed import typed
 from .words import ADJECTIVES, PLURALS
 
@@ -71,7 +72,7 @@ TOPICS: dict[str, str] = {
 _DOES = {k: v for k, v in TOPICS.items() if v.split()[2 if k.startswith(("a ", "an ")) else 1] not in ("is", "are", "has", "was", "means")}  # fmt: skip
 
 # (questions, answer, the bare answer)
-QUIZ: list[tuple[str, str, str]] = [
+_QUIZ: list[tuple[str, str, str]] = [
     ("{Who|Which writer|What author} wrote {Romeo and Juliet|Hamlet|Macbeth}|who is the {author|writer} of {Hamlet|Romeo and Juliet|Macbeth}", "William Shakespeare wrote it.", "Shakespeare"),
     ("who painted the Mona Lisa|{which|what} {painter|artist} {made|painted} the Mona Lisa|the Mona Lisa was painted by whom|who is the {painter|artist} of the Mona Lisa", "Leonardo da Vinci painted the Mona Lisa.", "Leonardo"),
     ("who {painted|made} the Starry Night|which painter cut off his ear", "Vincent van Gogh painted the Starry Night.", "van Gogh"),
@@ -141,6 +142,8 @@ QUIZ: list[tuple[str, str, str]] = [
     ("what is the {hello|usual} first program|what does the first program print", "The first program prints \"Hello, world!\"", "Hello"), ("{how|what} is the shortest month|which month is the shortest|which month has 28 days", "February is the shortest month.", "February"), ("in which month is Christmas|when is Christmas", "Christmas is in December.", "December"), ("when is New Year's Day|when does the year begin", "The year begins on January 1.", "January"),
 ]  # fmt: skip
 
+QUIZ = _QUIZ + TRIVIA
+
 # how words of other languages are said: English word -> language -> word
 TRANSLATIONS: dict[str, dict[str, str]] = {
     "hello": {"French": "bonjour", "Spanish": "hola", "German": "hallo", "Italian": "ciao"}, "thank you": {"French": "merci", "Spanish": "gracias", "German": "danke", "Italian": "grazie"},
@@ -205,7 +208,7 @@ def word_lore(rng: Random) -> Turn:
     kind = rng.randrange(7)
     if kind == 0:
         w, v = rng.choice(list(SYNONYMS.items()))
-        ask = "{What is a synonym {of|for} $w|Give me a synonym {of|for} $w|Another word for $w|What is another word for $w|Synonym {of|for} $w|Which word means the same as $w|Say $w in another way|Find a word that means $w}?"
+        ask = "{What is a synonym {of|for} $w|Give me a synonym {of|for} $w|Another word for $w|Another way to say $w|A different word for $w|What else can I say for $w|A word like $w|$w, in other words|What word means the same as $w|Which word is like $w|Instead of $w, I could say what|Replace $w by another word|Find another word for $w|Say $w with another word|Name a word that means $w|What is another word for $w|Synonym {of|for} $w|Which word means the same as $w|Say $w in another way|Find a word that means $w}?"
         answer = "Another word for $w is $v."
     elif kind == 1:
         w, v = rng.choice(list(PAST.items()))

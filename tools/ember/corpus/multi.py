@@ -6,23 +6,39 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from .chat import _m, _sample, identity, memory, small_talk, story_key, task, unknown
+from . import lexicon
 from .comprehension import _FOODS, _THINGS
 from .facts import CAPITALS, CONTINENTS, LANGUAGES, RELATIONS
-from .forms import yes_no_question
+from .follow_ups import memory
 from .grammar import write
 from .knowledge import quiz, topic, word_lore
-from .sample import Message, Sample, Turn, is_held_out
+from .sample import Message, Sample, Turn, chat_sample, is_held_out, say
+from .smalltalk import identity, small_talk, task, unknown
 from .stories import story
+from .story_chats import story_key
 from .sums import asked_sum, few_numbers, story_sum
-from .tasks import DAYS, MONTHS, fix_articles, in_words, relation_answer, solve, sum_key
+from .tasks import (
+    DAYS,
+    MONTHS,
+    calendar,
+    counting,
+    fact,
+    fix_articles,
+    in_words,
+    opposite,
+    plural,
+    relation_answer,
+    solve,
+    sum_key,
+)
 from .text_tasks import WORDS, change_case, echo, letters, sorting, sorting_chat
 from .typed import typed
-from .words import ADJECTIVES, PLURALS, SLOTS, first_name, invented_word
+from .words import ADJECTIVES, PLURALS, SLOTS, invented_word
+from .yes_no import yes_no_question
 
 _BY_NAME = {r.name: r for r in RELATIONS}
 _TURNS: list[tuple[float, Callable[[Random], Turn]]] = [
-    (30, task), (12, small_talk), (6, identity), (11, unknown), (8, quiz), (7, topic), (6, word_lore), (9, sorting), (9, letters), (5, change_case), (3, echo), (4, yes_no_question), (11, asked_sum), (9, story_sum), (2, few_numbers),
+(26, task), (16, small_talk), (9, identity), (12, unknown), (12, quiz), (6, topic), (7, word_lore), (9, sorting), (12, letters), (13, change_case), (5, echo), (4, yes_no_question), (9, asked_sum), (8, story_sum), (2, few_numbers), (5, calendar), (3, plural), (3, counting), (3, opposite), (4, fact),
 ]  # fmt: skip
 
 
@@ -35,13 +51,13 @@ def talk_chat(rng: Random) -> Sample:
     """One to four independent turns, often after a system prompt."""
     messages: list[Message] = []
     if rng.random() < 0.22:
-        messages.append(_m("system", rng.choice(SYSTEMS)))
+        messages.append(say("system", rng.choice(SYSTEMS)))
     turns: list[Turn] = []
     for _ in range(rng.choice((1, 1, 1, 1, 1, 2, 3, 4))):
         turn = any_turn(rng)
         turns.append(turn)
-        messages += [_m("user", turn.ask), _m("assistant", turn.answer)]
-    return _sample(turns[-1].skill, messages, turns, value=turns[-1].value or "")
+        messages += [say("user", turn.ask), say("assistant", turn.answer)]
+    return chat_sample(turns[-1].skill, messages, turns, value=turns[-1].value or "")
 
 
 SYSTEMS = [
@@ -65,6 +81,11 @@ _TOLD: list[tuple[str, list[str], str, str]] = [
     ("{I like|I love|I really like} $f.", ["{Good to know|That sounds good}.", "I like stories about $f."], "{What do I like|What did I say I like|Do you remember what I like}?", "You like $f."),
     ("{Yesterday|Today|On $D} I {went to|was in|visited} $p.", ["That sounds nice!", "{How nice|I hope you had a good time}!"], "{Where did I go|Where was I|Which city did I visit}?", "You went to $p."),
     ("My {sister|brother|mother|father|friend|teacher|boss|neighbor}'s name is $n.", ["{Good to know|What a nice name}!"], "{What is that person's name|What was the name|Who did I tell you about}?", "The name is $n."),
+    ("{We have|I have|There is at home} a $K {named|called} $n.", ["{What a nice name|That is a nice name|How sweet}!", "Good to know!"], "{Who is $n|What is $n|Do you know who $n is|What kind of animal is $n}?", "$n is your $K."),
+    ("My $k is {called|named} $n.", ["{What a nice name|That is a nice name|How sweet}!", "Good to know!"], "{Who is $n|Do you know who $n is|Do you remember who $n is}?", "$n is your $k."),
+    ("{I am|I'm} {travelling|going|flying|driving} to $p {on $D|in $M|soon}.", ["{Have a good trip|That sounds nice|How nice}!"], "{Where am I going|Where will I go|To which city do I travel|What is the goal of my trip}?", "You are going to $p."),
+    ("{I need|I want|I have|I am going} to buy a $c $o {and some $f|}.", ["{Good idea|Good to know|All right}."], "{What do I {need|want} to buy|What did I want to buy|What was on my list}?", "You want to buy a $c $o."),
+    ("{I study|I am learning|I speak} $L.", ["{How nice|That is a nice language|Good to know}!"], "{Which language do I {study|speak|learn}|What language was it|What do I learn}?", "It is $L."),
     ("My birthday is in $M.", ["I will remember: $M."], "{When is my birthday|In which month is my birthday|What month is my birthday in}?", "Your birthday is in $M."),
     ("{I have|We have} $I {$P}.", ["{That sounds nice|Good to know}!"], "How many $P do {I|we} have?", "You have $I $P."),
 ]  # fmt: skip
@@ -85,30 +106,30 @@ def told(rng: Random) -> Sample:
     }
     word = rng.choice(values[kind]) if rng.random() < 0.85 else invented_word(rng)
     env = {
-        "c": rng.choice([*SLOTS["color"], "black", "pink"]), "o": rng.choice(_THINGS), "i": str(rng.randint(0, 9999)), "x": rng.choice([rng.choice(WORDS), invented_word(rng)]), "k": rng.choice("dog cat horse sister brother friend hamster parrot son daughter boat car wife husband baby rabbit".split()), "n": first_name(rng), "F": kind, "v": word, "a": str(rng.randint(3, 99)), "p": rng.choice([*CAPITALS.values(), invented_word(rng).capitalize(), "Porto", "Leeds", "Boston"]),
-        "j": rng.choice([*SLOTS["job"], "doctor", "nurse", "cook"]), "f": rng.choice(_FOODS), "D": rng.choice(DAYS), "M": rng.choice(MONTHS), "I": in_words(rng.randint(2, 12)), "P": rng.choice(list(PLURALS.values())),
+        "c": rng.choice(lexicon.COLORS), "o": rng.choice([*_THINGS, *lexicon.THINGS]), "i": str(rng.randint(0, 9999)), "x": rng.choice([rng.choice(WORDS), invented_word(rng)]), "k": rng.choice("dog cat horse sister brother friend hamster parrot son daughter boat car wife husband baby rabbit".split()), "n": lexicon.anyone(rng), "F": kind, "v": word, "K": rng.choice(lexicon.CREATURES), "L": rng.choice(lexicon.LANGUAGES), "a": str(rng.randint(3, 99)), "p": lexicon.anywhere(rng),
+        "j": rng.choice(lexicon.PEOPLE), "f": rng.choice(_FOODS), "D": rng.choice(DAYS), "M": rng.choice(MONTHS), "I": in_words(rng.randint(2, 12)), "P": rng.choice(list(PLURALS.values())),
     }  # fmt: skip
     messages: list[Message] = []
     if rng.random() < 0.12:
-        messages.append(_m("system", rng.choice(SYSTEMS)))
+        messages.append(say("system", rng.choice(SYSTEMS)))
     facts = rng.sample(_TOLD, rng.choice((1, 1, 1, 2)))
     turns: list[Turn] = []
     for tell, replies, _, _ in facts:
         said = fix_articles(write(rng, tell, env))
         said = typed(rng, said, content=True) if rng.random() < 0.5 else said
         reply = fix_articles(write(rng, rng.choice(replies), env))
-        messages += [_m("user", said), _m("assistant", reply[0].upper() + reply[1:])]
+        messages += [say("user", said), say("assistant", reply[0].upper() + reply[1:])]
     for _ in range(rng.choice((0, 0, 0, 0, 1, 1, 2))):
         turn = any_turn(rng)
         turns.append(turn)
-        messages += [_m("user", turn.ask), _m("assistant", turn.answer)]
+        messages += [say("user", turn.ask), say("assistant", turn.answer)]
     _, _, ask, answer = rng.choice(facts)
     asked = typed(rng, write(rng, ask, env))
     asked = (
         rng.choice(["Thanks! ", "OK. ", "Now tell me: ", "And "]) + asked if rng.random() < 0.12 else asked
     )
-    messages += [_m("user", asked), _m("assistant", fix_articles(write(rng, answer, env)))]
-    return _sample("multi-turn", messages, turns)
+    messages += [say("user", asked), say("assistant", fix_articles(write(rng, answer, env)))]
+    return chat_sample("multi-turn", messages, turns)
 
 
 def after(rng: Random) -> Sample:
@@ -249,10 +270,10 @@ def after(rng: Random) -> Sample:
         )
         turns.append(turn)
         pairs = [(turn.ask, turn.answer), (write(rng, ask), answer)]
-    messages: list[Message] = [_m("system", rng.choice(SYSTEMS))] if rng.random() < 0.1 else []
+    messages: list[Message] = [say("system", rng.choice(SYSTEMS))] if rng.random() < 0.1 else []
     for ask, answer in pairs:
-        messages += [_m("user", ask), _m("assistant", answer)]
-    return _sample("multi-turn", messages, turns)
+        messages += [say("user", ask), say("assistant", answer)]
+    return chat_sample("multi-turn", messages, turns)
 
 
 def long_chat(rng: Random) -> Sample:
@@ -267,13 +288,13 @@ def long_chat(rng: Random) -> Sample:
     if rng.random() < 0.5:
         tale = story(rng)
         if not is_held_out(story_key(tale)):
-            messages += [_m("user", f"Tell me a story about {tale.theme}."), _m("assistant", tale.text)]
+            messages += [say("user", f"Tell me a story about {tale.theme}."), say("assistant", tale.text)]
     for _ in range(rng.randint(4, 26)):
         turn = any_turn(rng)
         turns.append(turn)
         if not turn.held_out:
-            messages += [_m("user", turn.ask), _m("assistant", turn.answer)]
-    return _sample("multi-turn", [*messages, *ask], [])
+            messages += [say("user", turn.ask), say("assistant", turn.answer)]
+    return chat_sample("multi-turn", [*messages, *ask], [])
 
 
 _STORY_ASKS = [
@@ -297,13 +318,13 @@ def story_request(rng: Random) -> Sample:
     ask = fix_articles(write(rng, rng.choice(_STORY_ASKS), env))
     ask = ask[:-1] + "?" if ask.startswith(("Can you", "Could you")) and ask.endswith(".") else ask
     ask = typed(rng, ask, content=True)
-    messages = [_m("user", ask), _m("assistant", tale.text)]
+    messages = [say("user", ask), say("assistant", tale.text)]
     if rng.random() < 0.12:
-        messages.insert(0, _m("system", rng.choice(SYSTEMS)))
+        messages.insert(0, say("system", rng.choice(SYSTEMS)))
     elif rng.random() < 0.15:
         turn = any_turn(rng)
         if not turn.held_out:
-            messages[:0] = [_m("user", turn.ask), _m("assistant", turn.answer)]
+            messages[:0] = [say("user", turn.ask), say("assistant", turn.answer)]
     return Sample(
         "story",
         messages=messages,

@@ -47,3 +47,22 @@ class Sample:
 def is_held_out(key: str) -> bool:
     """Whether a content key belongs to the evaluation; a fixed hash, so it never changes between runs."""
     return int.from_bytes(blake2b(key.encode(), digest_size=8).digest()) % HELD_OUT_PARTS == 0
+
+
+def say(role: str, content: str) -> Message:
+    """One message of a chat."""
+    return {"role": role, "content": content}
+
+
+def key_turn(skill: str, messages: list[Message]) -> Turn:
+    """What stands for a chat's content: all that was asked in it."""
+    return Turn(
+        skill, "", "", skill + " | " + " | ".join(m["content"] for m in messages if m["role"] != "assistant")
+    )
+
+
+def chat_sample(skill: str, messages: list[Message], turns: list[Turn], **hint: str) -> Sample:
+    """A chat; its hint says whether anything in it is held out."""
+    return Sample(
+        skill, messages=messages, hint={"held_out": str(int(any(t.held_out for t in turns))), **hint}
+    )

@@ -4,13 +4,17 @@
 from __future__ import annotations
 
 import json
+import re
 from random import Random
 from typing import Any
 
+from . import lexicon
 from .extraction import SENTENCES, _fields
 from .facts import CAPITALS, COLORS, LEGS
 from .grammar import write
+from .passages import scene
 from .sample import Sample, Turn
+from .shapes import SHAPES
 from .tasks import DAYS, NUMBERS, fix_articles, listing
 from .words import NOUNS, PLURALS, SLOTS, first_name, invented_word
 
@@ -174,14 +178,14 @@ def _pairs(rng: Random) -> Sample:
     if rng.random() < 0.15:
         keys[0:0] = [invented_word(rng)]
         fields[keys[0]] = rng.choice([rng.randint(0, 99), rng.choice(NOUNS)])
-    fields = {k: fields[k] for k in keys}
+    fields = _any_pairs(rng) if rng.random() < 0.5 else {k: fields[k] for k in keys}
     colon, comma = rng.choice(
         [(": ", ", "), (": ", "; "), (" = ", ", "), (": ", "\n"), ("=", ", "), (" is ", ", ")]
     )
     text = comma.join(f"{k}{colon}{v}" for k, v in fields.items())
     ask = write(
         rng,
-        "{{Convert|Turn|Change|Make|Transform} {this|it|these|the following} {into|to} {JSON|json|a JSON object|valid JSON}: |{Parse as|To|As|Write as|Format as|Output as} {json|JSON}{:| ->|:} |{Give me|Write|Return|Print} {this|these fields|the following} as {JSON|a JSON object|json}: |{JSON|json}{, please|}: }",
+        "{{Convert|Turn|Change|Make|Transform} {this|it|these|the following} {into|to} {JSON|json|a JSON object|valid JSON}: |{As JSON please|JSON please|as json, please|in JSON|json of this|JSON from this|as a JSON object|Please make JSON|Make JSON of|to json|Put this into JSON|Now as JSON|I need JSON for}:|{Parse as|To|As|Write as|Format as|Output as} {json|JSON}{:| ->|:} |{Give me|Write|Return|Print} {this|these fields|the following} as {JSON|a JSON object|json}: |{JSON|json}{, please|}: }",
     )
     messages = (
         [{"role": "user", "content": f"{ask} {text}".replace("  ", " ")}]
@@ -200,13 +204,46 @@ def _pairs(rng: Random) -> Sample:
     return _sample(messages, json.dumps(fields, ensure_ascii=False), text)
 
 
+# what a slot of ``shapes`` is called as a key
+_KEYS = {
+    "n": "name person who first_name", "m": "other friend second_name partner", "o": "thing object item product", "c": "color colour", "p": "city town place location", "r": "to destination other_city", "s": "place location where", "j": "job profession work role", "k": "animal pet kind", "f": "food dish meal", "h": "drink beverage",
+    "D": "day weekday date", "t": "time at hour", "i": "number value amount", "y": "year", "L": "language", "x": "material", "z": "currency unit", "B": "event occasion", "P": "things items objects", "W": "weather sky", "b": "instrument", "Z": "hobby activity", "w": "code word", "M": "month",
+}  # fmt: skip
+
+
+def _from_shape(rng: Random) -> tuple[dict[str, Any], list[str]]:
+    """A statement of the reading texts, and what its slots hold."""
+    while True:
+        statement = rng.choice(rng.choice(SHAPES)[0])
+        slots = [
+            slot for slot in dict.fromkeys(re.findall(r"\$\^?([A-Za-z]\d?)\b", statement)) if slot in _KEYS
+        ]
+        if slots:
+            break
+    env = scene(rng)
+    text = write(rng, statement, env)
+    fields: dict[str, Any] = {}
+    for slot in slots:
+        key = rng.choice([k for k in _KEYS[slot].split() if k not in fields])
+        if env[slot] in text:
+            fields[key] = int(env[slot]) if slot in "iy" else env[slot]
+    return (fields, [text]) if fields else _from_shape(rng)
+
+
+def _any_pairs(rng: Random) -> dict[str, Any]:
+    """Keys and values of any sort."""
+    values = [lexicon.any_word(rng), rng.randint(0, 999), lexicon.anyone(rng), lexicon.anywhere(rng), rng.choice(lexicon.COLORS), rng.randint(1, 20), rng.choice(lexicon.THINGS)]  # fmt: skip
+    keys = [rng.choice([*lexicon.IDEAS, *lexicon.THINGS, "size", "color", "colour", "name", "age", "price", "id", "brand", "model", "title"]) for _ in range(rng.randint(2, 5))]  # fmt: skip
+    return {key: rng.choice(values) for key in keys}
+
+
 def _arrays(rng: Random) -> Sample:
     """Words or numbers to an array."""
     numbers = rng.random() < 0.4
     items: list[Any] = (
         [rng.randint(0, 99) for _ in range(rng.randint(2, 6))]
         if numbers
-        else rng.sample([*NOUNS, *_COLORS, *PLURALS.values()], rng.randint(2, 6))
+        else rng.sample([*NOUNS, *_COLORS, *PLURALS.values(), *lexicon.NOUN_LIKE], rng.randint(2, 6))
     )
     if not numbers and rng.random() < 0.2:
         items = [first_name(rng) for _ in items]
@@ -238,7 +275,9 @@ def structured(rng: Random) -> Sample:
         return _pairs(rng)
     if draw < 0.30:
         return _arrays(rng)
-    if draw < 0.85:
+    if draw < 0.62:
+        fields, sentences = _from_shape(rng)
+    elif draw < 0.88:
         fields, sentences = _more(rng, rng.choice(_KINDS))
     else:
         kind = rng.choice(list(SENTENCES))

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from random import Random
 
+from . import lexicon
 from .facts import RELATIONS, SINGLE, Relation
 from .grammar import write
 from .sample import Turn
@@ -148,16 +149,20 @@ def parity(rng: Random) -> Turn:
 def counting(rng: Random) -> Turn:
     kind = rng.randrange(6)
     if kind == 0:
-        a = rng.randint(0, 60)
+        a = rng.randint(0, 90) if rng.random() < 0.6 else rng.randint(0, 20)
         b = a + rng.randint(2, 14)
-        ask, numbers = f"{{Count|Please count}} from {a} to {b}.", range(a, b + 1)
+        how = "{Count|Please count|Count up|Can you count|Count for me|Say the numbers|Write the numbers|List the numbers|Give me the numbers|Tell me the numbers|Print the numbers|All numbers|Numbers|Go|Write all numbers}"
+        ask, numbers = f"{how} from {a} {{to|to|up to|until|through}} {b}{{.|?|, please.|}}", range(a, b + 1)
         if rng.random() < 0.15:
             a, b = 1, rng.randint(3, 20)
             ask, numbers = f"Count to {{{b}|{in_words(b)}}}.", range(1, b + 1)
     elif kind == 1:
         b = rng.randint(0, 60)
         a = b + rng.randint(2, 14)
-        ask, numbers = f"Count {{down|backwards}} from {a} to {b}.", range(a, b - 1, -1)
+        ask, numbers = (
+            f"{{Count|Please count|Can you count|Go|Count the numbers}} {{down|backwards|downwards|back}} from {a} {{to|to|down to|until}} {b}{{.|?|, please.|}}",
+            range(a, b - 1, -1),
+        )
     elif kind == 2:
         step, a = rng.choice((2, 3, 5, 10)), rng.choice((0, 0, 1, 2, 5, 10, 20))
         count = rng.randint(3, 9)
@@ -165,7 +170,7 @@ def counting(rng: Random) -> Turn:
         numbers = range(a, a + step * count + 1, step)
     elif kind == 3:
         a = rng.randint(0, 98)
-        ask = f"{{What number comes after {a}|Which number follows {a}|What comes after {a}}}?"
+        ask = f"{{What number comes after {a}|Which number follows {a}|What comes after {a}|What is the next number after {a}|Which number is next after {a}|{a}, and then|What is one more than {a}|The number after {a} is}}?"
         return Turn(
             "counting", write(rng, ask), f"{a + 1} comes after {a}.", f"after {a} {ask[:9]}", str(a + 1)
         )
@@ -201,10 +206,10 @@ def calendar(rng: Random) -> Turn:
     kind = rng.randrange(6)
     env = {"x": names[i], "u": unit, "o": ORDINALS[i]}
     if kind == 0:
-        ask = "{What $u comes after $x|Which $u comes after $x|What $u follows $x|What is the $u after $x|What comes after $x}?"
+        ask = "{What $u comes after $x|Which $u comes after $x|What $u follows $x|What is the $u after $x|What comes after $x|Name the $u after $x|Tell me the $u after $x|The $u after $x is {what|which}|After $x comes {which $u|what}|$x is followed by {what|which $u}|Which $u is next after $x|What $u is after $x|Give me the $u that follows $x|$x, and then|Next after $x|Which $u do we have after $x|What is the next $u after $x}?"
         value, answer = names[(i + 1) % n], "$v comes after $x."
     elif kind == 1:
-        ask = "{What $u comes before $x|Which $u comes before $x|What is the $u before $x|What comes before $x}?"
+        ask = "{What $u comes before $x|Which $u comes before $x|What is the $u before $x|What comes before $x|Name the $u before $x|Tell me the $u before $x|The $u before $x is {what|which}|Before $x comes {which $u|what}|Which $u is just before $x|What $u is before $x|Give me the $u that comes before $x|What was the $u before $x|Which $u do we have before $x|$x comes after {which $u|what}|What is the previous $u before $x}?"
         value, answer = names[(i - 1) % n], "$v comes before $x."
     elif kind == 2:
         where = "week" if unit == "day" else "year"
@@ -223,10 +228,10 @@ def calendar(rng: Random) -> Turn:
         answer = f"In {k} days it is $v."
     elif kind == 4 and unit == "day":
         ask, value = (
-            "If {today is $x, what day is tomorrow|today is $x, which day is tomorrow}?",
+            "{If today is $x, what day is tomorrow|If today is $x, which day is tomorrow|Today is $x. What day is tomorrow|It is $x today. What is tomorrow|If it is $x today, what day will it be tomorrow|Today is $x, so tomorrow is|If yesterday was $x, what day is today|Yesterday was $x. What day is it today}?",
             DAYS[(i + 1) % 7],
         )
-        answer = "Tomorrow is $v."
+        answer = "It is $v."
     elif kind == 4:
         ask, value = (
             "{Is $x in the first or the second half of the year|In which half of the year is $x}?",
@@ -270,6 +275,7 @@ def opposite(rng: Random) -> Turn:
         rng,
         "{What is the opposite of $w|What's the opposite of $w|Tell me the opposite of $w|Give me the opposite of $w|"
         "Which word means the opposite of $w|Opposite of $w|Antonym of $w|antonym {of|for} $w|Give me an antonym of $w|The contrary of $w|What is the contrary of $w|What is the reverse of $w|"
+        "The opposite of $w is {what|which word}|$w: what is the opposite|Opposite word for $w|What word is the opposite of $w|Not $w but what|$w is the opposite of {what|which word}|Say the opposite of $w|I need the opposite of $w|The antonym of $w|What would be the opposite of $w|If it is not $w, what is it|$w and its opposite|Which word is the contrary of $w|"
         "Find the opposite of $w|Name the opposite of $w|What is the antonym of $w|Which word is the opposite of $w}?",
         {"w": rng.choice([word, f'"{word}"'])},
     )
@@ -278,22 +284,29 @@ def opposite(rng: Random) -> Turn:
     return Turn("opposites", typed(rng, ask), answer, key, OPPOSITES[word], relation="opposite", subject=word)
 
 
+_REGULAR = sorted(
+    {*lexicon.THINGS, *lexicon.CREATURES}
+    - set(
+        "goggles headphones jeans moose trout salmon squid bison elk cod reindeer grouse crab louse eel dice skis".split()
+    )
+)
+
+
 def plural(rng: Random) -> Turn:
-    word = rng.choice(list(PLURALS))
+    word = rng.choice(list(PLURALS)) if rng.random() < 0.75 else rng.choice(_REGULAR)
     back = rng.random() < 0.2
+    many = plural_of(word)
     ask = write(
         rng,
-        "{What is the singular of $p|Give me the singular of $p|Tell me the singular of $p}?"
+        "{What is the singular of $p|Give me the singular of $p|Tell me the singular of $p|Singular of $p|Many $p, one {what|...}|The singular form of $p|$p: what is one of them called|One of many $p is a {what|...}|$p in the singular}?"
         if back
-        else "{What is the plural of $w|What's the plural of $w|Give me the plural of $w|Plural of $w|One $w, two what|"
+        else "{What is the plural of $w|What's the plural of $w|Give me the plural of $w|Plural of $w|One $w, {two|many|three|several|a lot of} {what|...|which word}|1 $w, 2 {what|...}|$w in the plural|Plural: $w|Make $w plural|Put $w in the plural|More than one $w is called {what|...}|I have one $w, you have two {what|...}|What do you call {two|many|several} of a $w|The plural of $w is {what|}|Many of a $w are called|What are many of a $w called|If you have more than one $w, you have {what|...}|$w becomes what in the plural|"
         "How do you say more than one $w|Tell me the plural of $w|What is the plural form of $w}?",
-        {"w": word, "p": PLURALS[word]},
+        {"w": word, "p": many},
     )
     ask = ask.replace("?", "." if ask.startswith(("Tell", "Give")) else "?")
-    answer = (
-        f"The singular of {PLURALS[word]} is {word}." if back else f"The plural of {word} is {PLURALS[word]}."
-    )
-    value = word if back else PLURALS[word]
+    answer = f"The singular of {many} is {word}." if back else f"The plural of {word} is {many}."
+    value = word if back else many
     key = f"plural {_bare(ask)}"
     return Turn(
         "plurals", typed(rng, ask), answer, key, value, relation=None if back else "plural", subject=word
@@ -304,6 +317,8 @@ def plural_of(noun: str) -> str:
     """The plural, from the table or by the rule."""
     if noun in PLURALS:
         return PLURALS[noun]
+    if noun[-1:] == "y" and noun[-2:-1] not in "aeiou":
+        return noun[:-1] + "ies"
     return noun + ("es" if noun.endswith(("s", "x", "ch", "sh")) else "s")
 
 

@@ -6,10 +6,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
+from . import lexicon
 from .facts import CAPITALS
 from .grammar import write
 from .sample import Turn
-from .tasks import ORDINALS, in_words
+from .tasks import ORDINALS, in_words, plural_of
 from .typed import typed
 from .words import ADJECTIVES, BOYS, GIRLS, NOUNS, PLURALS, SLOTS, first_name, invented_word
 
@@ -28,6 +29,7 @@ WORDS = sorted(
         *PLURALS,
         *ADJECTIVES,
         *_MORE,
+        *lexicon.COMMON,
         *"seven three eleven twelve hundred purple orange silver brown black white green blue fig date hello goodbye thanks please happy people because".split(),
     }
 )
@@ -38,8 +40,24 @@ _PHRASES = [
 ]  # fmt: skip
 
 
+_ORDERED = [
+    "{the|my|your|our|this|that|a} $a $w", "{the|my|your|our|this|no} $w", "$a $w", "$a $b $w", "{the|a|my} $w {and|or|with|without|of|in|on|under|near|for|from|to|by} {the|a|my} $v", "{where|how|who|what} {is|was} {the|my|your|our|this} $w", "{I|you|we|they} {like|want|need|see|have|love|found|lost|bought} {the|a|my|your|some} $w",
+    "{the|my|our|this} $w {is|was|looks|became} {very |so |not |too |}$a", "{bring|give|show|send|tell|pass} me {the|a|your} $w", "{do not|never|always|please} {open|touch|eat|take|forget|close|use|read} {the|my|your} $w", "{is|was} {the|this|your} $w $a", "{have|did} you {seen|see|find|found|like|want} {my|the|a} $w", "{it|he|she|this} is {a|the|my} $a $w",
+    "{one|two|three|four|ten|no|many|some|more} $p", "{hello|hi|dear|goodbye|thank you|welcome|good morning|sorry} $n", "$w, $v and $u", "{we|they} {went|go|walked|ran|drove} to the $s", "{when|why} {is|was} {the|your} $w $a", "{there is|here is|this is|that is|it is not} {a|the|my|your} $w", "$n {has|likes|wants|lost|sees} {a|the|my} $a $w", "{can|could|will} {you|we|I} {have|see|get|take|use} {the|a|some} $w",
+]  # fmt: skip
+
+
 def phrase(rng: Random) -> str:
-    """A few words in lower case."""
+    """A few words in lower case: a known phrase, one of common words, or any words at all."""
+    draw = rng.random()
+    if draw < 0.25:
+        return " ".join(lexicon.any_word(rng) for _ in range(rng.choice((1, 1, 2, 2, 3, 3, 4, 5, 6))))
+    if draw < 0.75:
+        nouns = rng.sample(lexicon.NOUN_LIKE, 3)
+        env = {
+            "w": nouns[0], "v": nouns[1], "u": nouns[2], "a": rng.choice(lexicon.QUALITIES), "b": rng.choice(lexicon.QUALITIES), "p": plural_of(nouns[0]), "n": first_name(rng).lower(), "s": rng.choice(lexicon.PLACES),
+        }  # fmt: skip
+        return write(rng, rng.choice(_ORDERED), env).lower()
     env = {
         "w": rng.choice(WORDS), "v": rng.choice(WORDS), "a": rng.choice([*ADJECTIVES, *SLOTS["color"]]), "p": rng.choice(list(PLURALS.values())),
         "n": first_name(rng).lower(), "m": first_name(rng).lower(), "c": rng.choice(SLOTS["color"]), "x": invented_word(rng),
@@ -49,6 +67,9 @@ def phrase(rng: Random) -> str:
 
 def _quoted(rng: Random, text: str) -> str:
     return rng.choice([text, text, f'"{text}"', f"'{text}'"])
+
+
+_KINDLY = "{||||please |can you |could you |would you |I want you to |I need you to |now |you should |can you please |will you |hey, |ok, }"
 
 
 def change_case(rng: Random) -> Turn:
@@ -62,7 +83,9 @@ def change_case(rng: Random) -> Turn:
         ask = rng.choice([
             f"{{Write|Say|Type|Print|Repeat|Show me|Give me}} $t {how}.", f"{{Write|Say|Type|Print|Repeat|Put}} {{this|this text|the following|the following text}} {how}: $t", f"{{Convert|Turn|Change|Make|Transform}} {{this|this text|the text|it|the following}} {into}: $t", f"{{Convert|Turn|Change|Transform}} $t {into}.",
             f"{{Convert|Change}} {into}: $t", "{Make this uppercase|Uppercase this|Capitalize all letters|Make it upper case|Capitalize every letter|All caps|Uppercase|Capitalize everything|To upper case|Make all letters capital}: $t", "{Shout|SHOUT} {this|the word|the words|}: $t", "SHOUT $t!", "{What is|What's} $t in {capital letters|capitals|upper case|uppercase|all caps}?", "{What is the uppercase version of|What is the upper case of|Give me the uppercase of} $t?", "Shout the word $t!", "{Write|Say} the word $t {in capitals|in capital letters|in caps}.", "Can you write $t in {capitals|capital letters|upper case}?",
-            "{How does|How would} $t look in {capitals|upper case}?",
+            "{How does|How would} $t look in {capitals|upper case}?", f"{_KINDLY}{{put|write|type|turn|make|change|say|print|set|convert}} $t {{in|into|in|to}} {{all caps|all capitals|capitals|capital letters|upper case|uppercase|big letters|block letters|full caps}}{{, please| please| for me|}}{{.|?|}}",
+            "{Uppercase|UPPERCASE|upper case|Caps|CAPS|All caps|ALL CAPS|Capitals|Capital letters|In caps|In capitals|In capital letters|Big letters|Loud|To caps|To uppercase}{| please|, please| this| it}{:|: | -} $t", "$t {in|->|to|=} {all caps|caps|capitals|capital letters|upper case|uppercase|CAPITALS}{, please| please|?|.|}", "$t. {Now in capitals|In caps, please|Make that uppercase|Write it in capitals|All caps please}{.|}",
+            "{Give|Show|Write} me {the capitals of|the upper case of|the capital letters version of|in capitals} $t", "I {want|need|would like} $t in {capitals|capital letters|all caps|upper case}{.|, please.|}", f"{_KINDLY}{{capitalize|uppercase|shout}} {{all of|all letters of|the whole of|}} $t{{.|?|}}",
         ])  # fmt: skip
     elif kind == "lower":
         given, answer = rng.choice([text.upper(), text.upper(), text.upper(), text.title()]), text
@@ -70,7 +93,9 @@ def change_case(rng: Random) -> Turn:
         into = "{into|to} {lower case|lowercase|small letters|lowercase letters}"
         ask = rng.choice([
             f"{{Write|Say|Type|Print|Repeat|Show me|Give me|Put}} $t {how}.", f"{{Write|Say|Type|Print|Repeat|Put}} {{this|this text|the following|the following text}} {how}: $t", f"{{Convert|Turn|Change|Make|Transform}} {{this|this text|the text|it|the following}} {into}: $t", f"{{Convert|Turn|Change|Transform}} $t {into}.", f"{{Convert|Change}} {into}: $t",
-            "{Make this lowercase|Lowercase this|Make it lower case|No capitals|Lowercase|To lower case|Make all letters small|Do not shout, write small|Remove the capital letters}: $t", "{What is|What's} $t in {small letters|lower case|lowercase}?", "{What is the lowercase version of|What is the lower case of|Give me the lowercase of} $t?", "Can you write $t in {small letters|lower case|lowercase}?",
+            "{Make this lowercase|Lowercase this|Make it lower case|No capitals|Lowercase|To lower case|Make all letters small|Do not shout, write small|Remove the capital letters}: $t", "{What is|What's} $t in {small letters|lower case|lowercase}?", "{What is the lowercase version of|What is the lower case of|Give me the lowercase of} $t?", "Can you write $t in {small letters|lower case|lowercase}?", f"{_KINDLY}{{put|write|type|turn|make|change|say|print|set|convert}} $t {{in|into|to}} {{lower case|lowercase|small letters|all lowercase|no capitals|little letters|all small}}{{, please| please| for me|}}{{.|?|}}",
+            "{Lowercase|lowercase|lower case|Lower case|Small letters|In small letters|No caps|All lowercase|To lowercase|To lower case|Without capitals|small}{| please|, please| this| it}{:|: | -} $t", "$t {in|->|to|=} {lower case|lowercase|small letters|lower|small}{, please| please|?|.|}", "$t. {Now in small letters|In lower case, please|Make that lowercase|Stop shouting, write it small|All lowercase please}{.|}",
+            "I {want|need|would like} $t in {small letters|lower case|lowercase}{.|, please.|}", f"{_KINDLY}lowercase {{all of|all letters of|the whole of|}} $t{{.|?|}}",
         ])  # fmt: skip
     else:
         given, answer = text, " ".join(w[0].upper() + w[1:] for w in text.split())
@@ -290,7 +315,7 @@ def letters(rng: Random) -> Turn:
     dashes = "-".join(word)
     value: str | None = None
     if kind == "spell":
-        ask = "{Spell|Spell the word|Please spell|Can you spell|Could you spell|How do you spell|How do I spell|How is|Spelling of|Spell for me|Spell out|How to spell|How should I spell|Write out the letters of|What is the spelling of|Tell me the letters of|What letters are in|Which letters are in the word|What are the letters in|Say the letters of} $w?"
+        ask = "{Spell|Spell the word|Please spell|Can you spell|Could you spell|How do you spell|How do I spell|How is|Spelling of|Spell for me|Spell out|Now spell|Spelling, please:|Give me the letters of|Break into letters:|One letter at a time:|Letter by letter:|With dashes, spell|Help me spell|I can't spell|I want to spell|What's the spelling of|Spell this word:|S-p-e-l-l|Please spell out|Say letter by letter:|How to spell|How should I spell|Write out the letters of|What is the spelling of|Tell me the letters of|What letters are in|Which letters are in the word|What are the letters in|Say the letters of} $w?"
         tail = rng.choice(
             [
                 "",
@@ -312,13 +337,13 @@ def letters(rng: Random) -> Turn:
         )
         answer = f"{word} is spelled {dashes}."
     elif kind == "count":
-        ask = "{How many letters are in|How many letters does|Count the letters of|Count the letters in|How many letters are there in|How long is|Number of letters in|How many letters make up|What is the length of} {$w|the word $w}?"
+        ask = "{How many letters are in|How many letters does|Count the letters of|Count the letters in|How many letters are there in|How long is|Number of letters in|How many letters make up|How many characters has|Letter count of|Letters in|How many letters do you need for|Tell me how many letters are in|What is the length of} {$w|the word $w}?"
         ask = write(rng, ask, {"w": "$w"})
         if ask.startswith("How many letters does"):
             ask = ask.replace("?", " have?")
         answer = " ".join(f"{letter}{i}" for i, letter in enumerate(word, 1)) + f": {len(word)} letters."
     elif kind == "first":
-        ask = "{What is the first letter of|Which letter does|Tell me the first letter of|Give me the first letter of|First letter of|With which letter does|What does|Name the first letter of} {$w|the word $w}?"
+        ask = "{What is the first letter of|Which letter does|Tell me the first letter of|Give me the first letter of|First letter of|With which letter does|What's the first letter of|Initial of|Say the first letter of|What does|Name the first letter of} {$w|the word $w}?"
         ask = write(rng, ask, {"w": "$w"})
         if "does" in ask:
             ask = (
@@ -335,7 +360,7 @@ def letters(rng: Random) -> Turn:
         answer = f"{dashes} ends with {word[-1]}."
     elif kind == "back":
         word = word[:7]
-        ask = "{Write {the word |}$w backwards|Reverse {the word |}$w|Spell {the word |}$w backwards|What is $w backwards|Say $w backwards|Turn {the word |}$w around|Reverse the letters of $w|Flip the word $w|Read $w from right to left|What is $w spelled backwards|$w in reverse|$w backwards}?"
+        ask = "{Write {the word |}$w backwards|Reverse {the word |}$w|Spell {the word |}$w backwards|What is $w backwards|Say $w backwards|Read $w backwards|Backwards: $w|What does $w look like backwards|Mirror $w|Write the letters of $w in reverse|From back to front: $w|Turn {the word |}$w around|Reverse the letters of $w|Flip the word $w|Read $w from right to left|What is $w spelled backwards|$w in reverse|$w backwards}?"
         answer = f"{'-'.join(word)} backwards is {'-'.join(word[::-1])}: {word[::-1]}."
     elif kind == "vowel":
         yes = word[0] in "aeiou"
@@ -414,7 +439,7 @@ def echo(rng: Random) -> Turn:
         word = rng.choice([rng.choice(WORDS), rng.choice(WORDS), text])
         ask = write(
             rng,
-            f"{{Say|Write|Repeat|Print|Type|Please say|Please repeat|Can you say|I want you to write}} {{the word |}}\x01 {times}.",
+            f"{{Say|Write|Repeat|Print|Type|Please say|Please repeat|Can you say|I want you to write|Give me|Output|Tell me|Echo|Could you write|Just say|Please type}} {{the word |}}\x01 {times}.",
         ).replace("the word the", "the")
         asked = typed(rng, ask, True).replace("\x01", _quoted(rng, word))
         return Turn("repeat", asked, " ".join([word] * count), f"echo {word} {count}")

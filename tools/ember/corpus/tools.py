@@ -12,10 +12,15 @@ from typing import Any
 
 from .facts import CAPITALS
 from .grammar import write
+from .knowledge import quiz, topic, word_lore
 from .sample import Sample, Turn, is_held_out
+from .smalltalk import identity, small_talk, unknown
+from .sums import asked_sum, story_sum
 from .tasks import DAYS, arithmetic, calendar, fact, opposite, plural
+from .text_tasks import change_case, letters, sorting
 from .typed import typed
 from .words import NOUNS, PLURALS, SLOTS, first_name, invented_word
+from .yes_no import yes_no_question
 
 
 @dataclass(frozen=True)
@@ -399,12 +404,6 @@ _SERVED = re.compile(
 
 def plain_turn(rng: Random, chosen: list[str]) -> Turn:
     """A question that none of the tools is for."""
-    from .chat import identity, small_talk, unknown
-    from .forms import yes_no_question
-    from .knowledge import quiz, topic, word_lore
-    from .sums import asked_sum, story_sum
-    from .text_tasks import change_case, letters, sorting
-
     makers: list[Callable[[Random], Turn]] = [
         small_talk,
         small_talk,
