@@ -8,7 +8,7 @@ from pathlib import Path
 
 from .sample import Message, Sample
 
-FILES = ("prompts.txt", "prompts-later.txt")
+FILES = ("prompts.txt", "prompts-later.txt", "prompts-fresh.txt")
 _FOLDER = Path(__file__).resolve().parents[1]
 
 

@@ -7,12 +7,13 @@ from random import Random
 
 from .grammar import write
 from .sample import Turn
+from .topics import MORE_TOPICS
 from .trivia import TRIVIA
 from .typed import typed
 from .words import ADJECTIVES, PLURALS
 
 # thing: what it is, in a sentence that begins with "It is" or "They" left out
-TOPICS: dict[str, str] = {
+_TOPICS: dict[str, str] = {
     "the sun": "The sun is the star at the center of our solar system.", "the moon": "The moon goes around the Earth and shines at night.",
     "a star": "A star is a huge ball of hot gas that shines.", "a planet": "A planet is a big round body that goes around a star.",
     "the Earth": "The Earth is the planet on which we live.", "Mars": "Mars is the red planet.", "Jupiter": "Jupiter is the largest planet of our solar system.",
@@ -69,6 +70,7 @@ TOPICS: dict[str, str] = {
     "Tokyo": "Tokyo is the capital of Japan.", "France": "France is a country in Europe.", "Italy": "Italy is a country in Europe.", "Spain": "Spain is a country in Europe.", "Japan": "Japan is a country in Asia.", "China": "China is a country in Asia.", "Egypt": "Egypt is a country in Africa.", "Brazil": "Brazil is a country in South America.",
     "Christmas": "Christmas is a feast in December on which people give presents.", "a birthday": "A birthday is the day on which someone was born.", "sleep": "Sleep is the rest that the body needs at night.",
 }  # fmt: skip
+TOPICS = _TOPICS | MORE_TOPICS
 _DOES = {k: v for k, v in TOPICS.items() if v.split()[2 if k.startswith(("a ", "an ")) else 1] not in ("is", "are", "has", "was", "means")}  # fmt: skip
 
 # (questions, answer, the bare answer)
@@ -186,7 +188,7 @@ def topic(rng: Random) -> Turn:
     name = rng.choice(list(TOPICS))
     bare = name.removeprefix("a ").removeprefix("an ")
     plural = PLURALS.get(bare) if bare != name else None
-    asks = ["What is $t?", "What's $t?", "Tell me about $t.", "Describe $t.", "Explain what $t is.", "Do you know what $t is?", "Can you explain $t?", "What do you know about $t?", "Explain $t to {me|a child}.", "what {exactly |}is $t", "Define $t.", "Say something about $t.", "Give me a {definition|description} of $t.", "What can you tell me about $t?", "What does the word $b mean?", "Tell me something about $t.", "Who or what is $t?", "Explain $b simply."]  # fmt: skip
+    asks = ["What is $t?", "What's $t?", "$t: what is {it|that}?", "$^t is what?", "What do people mean by $t?", "I don't know what $t is. Can you tell me?", "{In short|Briefly|In simple words}, what is $t?", "Say what $t is.", "Tell a child what $t is.", "What would you say $t is?", "What exactly is $t?", "Do you know anything about $t?", "Tell me about $t.", "Describe $t.", "Explain what $t is.", "Do you know what $t is?", "Can you explain $t?", "What do you know about $t?", "Explain $t to {me|a child}.", "what {exactly |}is $t", "Define $t.", "Say something about $t.", "Give me a {definition|description} of $t.", "What can you tell me about $t?", "What does the word $b mean?", "Tell me something about $t.", "Who or what is $t?", "Explain $b simply."]  # fmt: skip
     if name in _DOES:
         asks += ["What does $t do?", "What does $t do?", "What is the job of $t?"]
     if plural:

@@ -8,13 +8,14 @@ import re
 from collections.abc import Callable
 from random import Random
 
+from . import lexicon
 from .extras import LISTS
 from .forms import LEADS
 from .grammar import write
 from .sample import Sample, Turn, say
 from .tasks import in_words
 from .typed import typed
-from .words import NOUNS, PLURALS, SLOTS, first_name, invented_word
+from .words import NOUNS, PLURALS, SLOTS, invented_word
 
 _STYLES: dict[str, tuple[list[str], list[str], Callable[[list[str]], str]]] = {
     "bullets": (["{as|in} {a bullet list|a bulleted list|bullet points|bullets|a list with bullets}", "with bullet points", "using bullet points"], ["{Bullets, please|Use bullet points|Bullet points, please|As a bullet list|Bulleted list|Bullets please}", "{Answer|Reply|Format your answer|Always answer} {with|in|as} {bullet points|a bullet list|bullets}"], lambda items: "\n".join(f"- {i}" for i in items)),
@@ -24,6 +25,7 @@ _STYLES: dict[str, tuple[list[str], list[str], Callable[[list[str]], str]]] = {
     "json": (["as a JSON {list|array}", "as JSON", "in a JSON {list|array}"], ["{As a JSON array|JSON array, please|As a JSON list|As JSON}", "{Answer|Reply} {with|as} a JSON {array|list}"], lambda items: json.dumps([int(i) if i.isdigit() else i for i in items], ensure_ascii=False)),
 }  # fmt: skip
 _ITEM_TEXTS = [
+    *lexicon.NOUN_LIKE,
     *NOUNS,
     *PLURALS.values(),
     *SLOTS["fruit"],
@@ -53,7 +55,7 @@ def _own_items(rng: Random) -> list[str]:
     if draw < 0.75:
         return rng.sample(sorted(set(_ITEM_TEXTS)), count)
     if draw < 0.85:
-        return [first_name(rng) for _ in range(count)]
+        return [lexicon.anyone(rng) for _ in range(count)]
     if draw < 0.93:
         return [str(rng.randint(0, 99)) for _ in range(count)]
     return [invented_word(rng) for _ in range(count)]
@@ -85,6 +87,10 @@ def list_chat(rng: Random) -> Sample:
             f"{{Write|Put|Show|Print|Format|List}} {{these|this|these things|these words|these items|the following}} {how}: {text}",
             f"{text}\n{{Make|Please make}} this {noun}.",
             f"{{Put|Write|Return|Show}} {text.rstrip('.')} {how}.",
+            f"{noun}: {text}",
+            f"{noun.removeprefix('a ')}{{ please|, please|}}: {text}",
+            f"{{I want|I need|I'd like|Can I have|Could you give me|Please give me|Let me see}} {text.rstrip('.')} {how}{{.|, please.}}",
+            f"{{I have|My list is|Here is my list:|Items:|These are my things:}} {text.rstrip('.')}. {{Write it|Show it|Put it|Give it back|I want it}} {how}.",
             f"Make {{this |}}a list: {text} {also}",
         ]
         if style == "numbered":
