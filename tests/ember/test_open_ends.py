@@ -1,0 +1,59 @@
+"""What the open-ended parts of the generator promise: an answer stands in its text, a call in its request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+from typing import Any
+
+from corpus.passages import NOT_SAID, passage
+from corpus.requests import request_chat
+from corpus.sample import Sample
+from corpus.text_tasks import change_case
+
+COUNT = 400
+
+
+def calls(sample: Sample) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Each request with the call that answers it."""
+    for asked, answer in zip(sample.messages, sample.messages[1:], strict=False):
+        for call in answer.get("tool_calls", []):
+            yield asked["content"], call["function"]
+
+
+def test_every_call_is_of_a_declared_tool_and_says_what_the_request_says() -> None:
+    rng = Random(1)
+    names, made = set(), 0
+    for sample in (request_chat(rng) for _ in range(COUNT)):
+        declared = {tool["function"]["name"]: tool["function"]["parameters"] for tool in sample.tools}
+        names |= set(declared)
+        for asked, call in calls(sample):
+            made += 1
+            parameters, arguments = declared[call["name"]], call["arguments"]
+            assert set(parameters["required"]) <= set(arguments) <= set(parameters["properties"])
+            for name, value in arguments.items():
+                kind = parameters["properties"][name]["type"]
+                assert isinstance(value, int if kind in ("integer", "number") else str)
+                assert str(value).lower() in asked.lower()
+    assert made > COUNT
+    assert len(names) > COUNT  # so many tools that their names cannot be learned by heart
+
+
+def test_an_answer_names_what_the_text_names() -> None:
+    rng = Random(2)
+    found = 0
+    for sample in (passage(rng) for _ in range(COUNT)):
+        text = sample.messages[0]["content"] + sample.messages[1]["content"]
+        for answer in (m["content"] for m in sample.messages if m["role"] == "assistant"):
+            if answer in NOT_SAID:
+                continue
+            words = [w.strip(".,'s\"") for w in answer.split()[1:] if w[0].isupper()]
+            found += bool(words)
+            assert all(word in text for word in words), (text, answer)
+    assert found > COUNT // 4
+
+
+def test_a_changed_case_changes_nothing_but_the_case() -> None:
+    rng = Random(3)
+    for turn in (change_case(rng) for _ in range(COUNT)):
+        assert turn.answer.lower() in turn.ask.lower()
