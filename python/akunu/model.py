@@ -319,6 +319,19 @@ class Model(Chatting):
 
         return Compiler(self.tokenizer, self.config.vocab_size)
 
+    def prepare_forms(self) -> None:
+        """Do now what the first text that has a form (`schema`, …) would otherwise wait for.
+
+        It takes 0.8 s for a vocabulary of 150,000 tokens, in which no other thread of Python's runs.
+
+        Raises
+        ------
+        TokenizerError, UnsupportedError
+            There is no vocabulary, or it has no token that ends a text: texts of this model have no form.
+        """
+        self._check_open()
+        self._forms.prepare()
+
     def _seeded(self, n: int, options: GenerationOptions) -> list[GenerationOptions]:
         """The options of each of `n` texts of one prompt."""
         count = Limit(int, 1, MAX_TEXTS).check("n", n)

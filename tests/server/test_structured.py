@@ -79,3 +79,8 @@ def test_a_form_that_cannot_be_kept_is_a_400(served, fields, named):
     answer = served.chat(**fields)
     assert answer.status_code == 400
     assert named in answer.json()["error"]["message"]
+
+
+def test_a_loaded_model_is_ready_for_forms(served):
+    """Else the first of them would hold up every stream while the vocabulary is read."""
+    assert "grammar_tokens" in vars(served.ember.model._forms._view)

@@ -15,11 +15,11 @@ from typing import Any, Protocol
 
 from akunu import load
 from akunu.chat import ChatTemplate
-from akunu.errors import AkunuError, InvalidArgumentError
+from akunu.errors import AkunuError, InvalidArgumentError, TokenizerError, UnsupportedError
 from akunu.loading import find_model
 from akunu.server.catalog import ModelSpec
 from akunu.server.errors import ApiError
-from akunu.server.kinds import Held, Kind, kind_of
+from akunu.server.kinds import TEXT, Held, Kind, kind_of
 
 __all__ = ["Entry", "Registry"]
 
@@ -205,6 +205,9 @@ class Registry:
             model = load(spec.path, progress=False, **spec.load_arguments())
             if spec.chat_template is not None:
                 model.chat_template = ChatTemplate.named(spec.chat_template, model.tokenizer)
+            if TEXT.has(model):
+                with contextlib.suppress(TokenizerError, UnsupportedError):
+                    model.prepare_forms()  # while no text of it runs
             return model, _file_bytes(model.path)
 
         try:
