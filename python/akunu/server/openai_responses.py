@@ -70,7 +70,7 @@ class _Answer:
         self._number = -1
         text = fields.text
         self._head: dict[str, Any] = {
-            "id": new_id("resp_"),
+            "id": new_id(f"resp_{replica}_" if (replica := server.settings.replica) else "resp_"),
             "object": "response",
             "created_at": int(time.time()),
             "model": fields.model,

@@ -52,6 +52,8 @@ class Settings:
         A model that is not used for so long is unloaded; 0: never.
     max_responses : int
         Responses that are stored for `previous_response_id`; the oldest give way.
+    replica : str
+        Of several servers, the name of this one: part of the ids of the responses that it stores.
     """
 
     keys: Keys = field(default_factory=Keys)
@@ -70,3 +72,4 @@ class Settings:
     max_memory: int | None = None
     idle_seconds: float = 0.0
     max_responses: int = 256
+    replica: str = ""

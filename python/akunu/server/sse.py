@@ -19,7 +19,7 @@ from starlette.types import Receive, Scope, Send
 from akunu.server.errors import ApiError, as_api_error
 from akunu.server.settings import Settings
 
-__all__ = ["DONE", "EventStream", "Gone", "event", "unless_gone"]
+__all__ = ["DONE", "EventStream", "Gone", "event", "unless_disconnected", "unless_gone"]
 
 DONE: Final = b"data: [DONE]\n\n"
 """The end of OpenAI's streams."""
@@ -74,7 +74,7 @@ class EventStream(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         with contextlib.suppress(Gone):
-            await _unless_disconnected(receive, self._send(send))
+            await unless_disconnected(receive, self._send(send))
 
     async def _following(self) -> bytes | None:
         return await anext(self._events, None)
@@ -129,10 +129,11 @@ async def unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
     Gone
         It did.
     """
-    return await _unless_disconnected(request.receive, work)
+    return await unless_disconnected(request.receive, work)
 
 
-async def _unless_disconnected(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
+async def unless_disconnected(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
+    """The same, by what the client sends."""
     task = asyncio.create_task(work)
     gone = asyncio.create_task(_disconnect(receive))
     try:

@@ -133,6 +133,20 @@ _FILE = click.Path(exists=True, path_type=Path)
     metavar="S",
     help="After SIGTERM, requests have S seconds to end.",
 )
+@click.option(
+    "--ray",
+    is_flag=True,
+    help="Serve on the Ray cluster that this machine is part of (or RAY_ADDRESS names), and return; given "
+    "again: change what is served. Needs akunu[ray].",
+)
+@click.option(
+    "--replicas",
+    default="1",
+    show_default=True,
+    metavar="N[-MOST]",
+    callback=lambda context, option, value: _replicas(value),
+    help="With --ray: how many, or at least and at most, by the number of requests.",
+)
 def command(**values: Any) -> None:
     """Serve models over HTTP, as OpenAI's and Anthropic's APIs.
 
@@ -146,6 +160,7 @@ def command(**values: Any) -> None:
       akunu serve -m small=ember -m big=model.gguf --parallel 16
       akunu serve --models ~/models --max-models 2 --idle 600
       akunu serve --host 0.0.0.0 --api-key-file keys.txt --rate 120
+      akunu serve --ray --replicas 2-8 --models models.toml --host 0.0.0.0
 
     \b
     Then, for example:
@@ -165,6 +180,9 @@ def command(**values: Any) -> None:
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     models = _models(values)
     settings = _settings(values)
+    if values["ray"]:
+        _deploy(models, settings, values)
+        return
 
     from akunu.server import create_app
     from akunu.server.run import listen, serve
@@ -186,6 +204,39 @@ def _models(values: dict[str, Any]) -> list[ModelSpec]:
     models = [] if place is None else from_place(place, **common)
     chosen = values["names"] or ([] if models else [DEFAULT_MODEL])
     return [from_name(name, **common) for name in chosen] + models
+
+
+def _replicas(value: str) -> tuple[int, int]:
+    least, dash, most = value.partition("-")
+    try:
+        found = int(least), int(most if dash else least)
+    except ValueError:
+        found = 0, 0
+    if not 1 <= found[0] <= found[1]:
+        raise click.BadParameter(f"found {value!r}, expected a number such as 2, or two such as 2-8")
+    return found
+
+
+def _deploy(models: list[ModelSpec], settings: Settings, values: dict[str, Any]) -> None:
+    from akunu.errors import AkunuError
+
+    try:
+        import ray
+    except ImportError as error:
+        raise AkunuError("--ray: Ray is not installed; pip install 'akunu[ray]'") from error
+    from akunu.server.cluster.deploy import Scale, deploy
+
+    try:
+        ray.init(address="auto")
+    except ConnectionError as error:
+        raise AkunuError(
+            "--ray: this machine is part of no Ray cluster; ray start --head begins one"
+        ) from error
+    least, most = values["replicas"]
+    scale = Scale(least, most, requests=values["parallel"], processors=values["threads"] or 1)
+    deploy(models, settings, scale, host=values["host"], port=values["port"])
+    names = ", ".join(model.name for model in models)
+    note(f"[{names} at http://{values['host']}:{values['port']} of each node; serve shutdown ends it]")
 
 
 def _settings(values: dict[str, Any]) -> Settings:
