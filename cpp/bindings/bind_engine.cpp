@@ -25,7 +25,7 @@ namespace akunu {
 namespace {
 
 using IdArray = py::array_t<std::uint32_t, py::array::c_style>;
-using PageArray = py::array_t<std::uint8_t, py::array::c_style>;
+using ByteArray = py::array_t<std::uint8_t, py::array::c_style>;
 
 class PyEngine : public Exclusive<Engine> {
   public:
@@ -216,9 +216,9 @@ void bind_engine_class(py::module_& m) {
             py::arg("slot"), py::arg("rows"), py::arg("steps") = 1, py::arg("drafts") = 0)
         .def(
             "read_page",
-            [](PyEngine& e, const IdArray& ids) -> std::optional<PageArray> {
+            [](PyEngine& e, const IdArray& ids) -> std::optional<ByteArray> {
                 const PyEngine::Call call(e);
-                PageArray out(static_cast<py::ssize_t>(call.model().page_use().page_bytes));
+                ByteArray out(static_cast<py::ssize_t>(call.model().page_use().page_bytes));
                 const std::span tokens(ids.data(), static_cast<std::size_t>(ids.size()));
                 const std::span bytes(out.mutable_data(), static_cast<std::size_t>(out.size()));
                 const bool found = call.run([&](Engine& engine, const Poll&) {
@@ -229,7 +229,7 @@ void bind_engine_class(py::module_& m) {
             py::arg("ids"))
         .def(
             "restore_page",
-            [](PyEngine& e, std::uint32_t slot, const PageArray& page) {
+            [](PyEngine& e, std::uint32_t slot, const ByteArray& page) {
                 const std::span bytes(page.data(), static_cast<std::size_t>(page.size()));
                 return e.call(
                     [&](Engine& engine, const Poll&) { return engine.restore_page(slot, std::as_bytes(bytes)); });
@@ -366,6 +366,19 @@ void bind_engine_class(py::module_& m) {
                 return describe(call.model(), to_run(phase, rows, position), {});
             },
             py::arg("phase") = "decode", py::arg("rows") = 1, py::arg("position") = 0)
+        .def(
+            "run_prefix",
+            [](PyEngine& e, std::uint32_t slot, std::uint32_t commands) {
+                py::dict out;
+                const auto run = [&](Engine& engine, const Poll&) { return engine.run_prefix(slot, commands); };
+                for (const Written& w : e.call(run)) {
+                    out[py::str(std::string(w.name))] =
+                        ByteArray(static_cast<py::ssize_t>(w.bytes.size()),
+                                  reinterpret_cast<const std::uint8_t*>(w.bytes.data()));
+                }
+                return out;
+            },
+            py::arg("slot"), py::arg("commands"))
         .def(
             "profile",
             [](PyEngine& e, const std::string& phase, std::uint32_t rows, std::uint32_t position, int repeats) {

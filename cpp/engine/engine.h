@@ -69,6 +69,12 @@ struct PhaseRun {
     std::uint32_t rows = 1, position = 0;
 };
 
+// A command's buffer, by its name in the op's row, and what it holds.
+struct Written {
+    std::string_view name;
+    std::vector<std::byte> bytes;
+};
+
 class Engine : public LoadedModel {
   public:
     Engine(std::shared_ptr<Device> device, ModelConfig config, std::shared_ptr<WeightSource> source,
@@ -119,6 +125,9 @@ class Engine : public LoadedModel {
     ReplayArgs checked_args(const PhaseRun& run);
     // Seconds of each of their commands, once.
     std::vector<double> profile(const PhaseRun& run);
+    // Runs the first `commands` commands of the step that would run all of a slot's tokens that are to be run and draw
+    // one, and gives what the last of these commands wrote, the cache apart. The text is as before.
+    std::vector<Written> run_prefix(std::uint32_t slot, std::uint32_t commands);
 
     std::uint32_t chunk() const { return chunk_; }
     // Rows of a step that draw, or verify a draft, at most.

@@ -314,6 +314,11 @@ class Engine:
         self, phase: str = "decode", rows: int = 1, position: int = 0, repeats: int = 16
     ) -> list[CommandInfo]:
         """Run that table and time every command."""
+    def run_prefix(self, slot: int, commands: int) -> dict[str, npt.NDArray[np.uint8]]:
+        """Run the first commands of the step that would run what is left of a text, and draw a token.
+
+        Gives the buffers that the last of them wrote, by their names in the op's row, the cache apart.
+        """
     def close(self) -> None:
         """Free the memory; a second time does nothing. Raises while another thread's call runs."""
 

@@ -115,3 +115,19 @@ def test_tokens_that_a_form_forces_are_rows_of_the_next_step_and_come_before_pro
     drawn = writing.tokens[::4]
     for i, token in enumerate(drawn):
         assert token == hashed(40, 4)([*writing.prompt.tolist(), *writing.tokens[: 4 * i]])
+
+
+def test_a_text_without_room_gets_it_from_one_that_nobody_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scheduler_module, "ABSENT_SECONDS", 0.0)
+    engine = FakeEngine(hashed(VOCAB, 4), vocab=VOCAB, context=300, chunk=64, parallel=2, pages=6)
+    scheduler = Scheduler(engine)
+    unread, waiting = text(100, 1, 90), text(90, 2, 5)
+    scheduler.submit(unread)
+    assert scheduler.next(unread)
+    scheduler.submit(waiting)
+    waiting.squeezed_out = True
+    unread.ready.append(FakeChunk([5], length=unread.length))
+    unread.ready.append(FakeChunk([6], length=unread.length))
+    assert not scheduler._has_room(waiting)
+    scheduler._plan()
+    assert scheduler.running() == [waiting]

@@ -466,13 +466,12 @@ class Scheduler:
         for sequence in [s for s in self._waiting if s.hungry and not s.ready]:
             if self._soon_cached(sequence):
                 continue
-            if sequence.squeezed_out and not self._has_room(sequence):
-                return  # nor for those behind it, or it would never have
+            while sequence.squeezed_out and not self._has_room(sequence):
+                if not self._suspend_absent():
+                    return  # nor is there for those behind it, or it would never have
             if (slot := self._engine.open()) is None:
-                absent = [s for s in self._running if s.idle_for() > ABSENT_SECONDS]
-                if not absent:
+                if not self._suspend_absent():
                     return
-                self._suspend(absent[-1])
                 slot = self._engine.open()
                 assert slot is not None
             self._waiting.remove(sequence)
@@ -488,6 +487,14 @@ class Scheduler:
                 self._count_prompt(sequence, cached)
             sequence.place(slot, cached)
             insort(self._running, sequence, key=_turn)
+
+    def _suspend_absent(self) -> bool:
+        """Take the slot of a text whose reader went away; False when there is none."""
+        absent = [s for s in self._running if s.idle_for() > ABSENT_SECONDS]
+        if absent:
+            self._suspend(absent[-1])
+            self._pages = self._engine.pages
+        return bool(absent)
 
     def _soon_cached(self, sequence: Sequence) -> bool:
         """Whether a text that runs is still reading a beginning that this one shares: better wait for it."""

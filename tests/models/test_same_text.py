@@ -1,0 +1,230 @@
+"""Same text: whatever runs beside it, however it is cut, cached, drafted, set aside or masked.
+
+Random mixes of texts run through the scheduler on real engines, with everything at once: chunks of any size,
+few pages (so that texts are squeezed out), earlier texts in memory and in files, forks, drafts by lookup and
+by another model whether they pay or not, masks, readers in no order, some of whom leave or cancel. Each text
+is compared with what it is in an engine of its own: ids, and on the CPU the bits of the log-probabilities.
+"""
+
+from __future__ import annotations
+
+import random
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from akunu import _core
+from akunu.config import resolve
+from akunu.scheduling import ModelStats, Scheduler, Sequence, scheduler
+from akunu.scheduling.drafts import Proposal, StepCosts
+from akunu.scheduling.page_files import PageFiles
+from akunu.scheduling.writer import Writer
+
+from . import tiny
+
+DEVICE = "cpu"  # tests/metal sets another
+CONTEXT = 128
+TOP = 5
+"""Log-probabilities that are compared at each token, besides that of the token itself."""
+
+
+class EveryThird:
+    """A form that leaves out a third of the tokens, others at each place, and forces one now and then."""
+
+    end_id = 0
+    exact = True
+    finished = False
+    ahead = 1.0
+
+    def __init__(self, vocab: int) -> None:
+        self._vocab = vocab
+        self._n = 0
+
+    def mask(self) -> np.ndarray:
+        allowed = (np.arange(-(-self._vocab // 32) * 32) + self._n) % 3 != 0
+        return np.packbits(allowed, bitorder="little").view(np.uint32)
+
+    def advance(self, tokens: Iterable[int]) -> None:
+        self._n += len(list(tokens))
+
+    def forced(self) -> list[int]:
+        return [self._n % self._vocab] * (self._n % 7 == 6)
+
+
+@dataclass
+class Text:
+    """A text, what it is alone, and how far a mix has got with it."""
+
+    prompt: list[int]
+    settings: dict[str, Any]
+    limit: int
+    masked: bool
+    expected: list[tuple[int, float, tuple[tuple[int, float], ...]]] = field(default_factory=list)
+
+    def sequence(self, vocab: int, *, speculative: bool = True) -> Sequence:
+        constraint = EveryThird(vocab) if self.masked else None
+        return Sequence(
+            np.array(self.prompt, np.uint32),
+            self.settings,
+            self.limit,
+            speculative=speculative and not self.masked,
+            constraint=constraint,
+        )
+
+
+def tokens_of(chunk: Any) -> list[tuple[int, float, tuple[tuple[int, float], ...]]]:
+    """The tokens of a chunk with their log-probabilities, where there are some."""
+    if not chunk.logprobs:
+        return [(token, 0.0, ()) for token in chunk.ids]
+    return [
+        (token, p, tuple(top))
+        for token, p, top in zip(chunk.ids, chunk.logprobs, chunk.top_logprobs, strict=True)
+    ]
+
+
+class Mixes:
+    """Mixes of texts on one model."""
+
+    def __init__(self, path: Path, folder: Path) -> None:
+        self.seed = zlib.crc32(path.stem.encode())  # other mixes for each model
+        self._folder = folder
+        self._file = _core.GgufFile(str(path))
+        self._alone = Scheduler(self.engine(parallel=1))
+        self._texts: list[Text] = []
+
+    def engine(self, **options: Any) -> _core.Engine:
+        spec = resolve(self._file, context=CONTEXT)
+        self.vocab = spec.config.vocab_size
+        return _core.Engine(self._file, spec, device=DEVICE, context=CONTEXT, **options)
+
+    def text(self, rng: random.Random) -> Text:
+        """One of an earlier mix, or one that begins like another, repeats itself, or neither."""
+        others = self._texts
+        if others and rng.random() < 0.4:
+            return rng.choice(others)
+        n = rng.choice((1, 7, 32, 33, 60, 90))
+        kind = rng.random()
+        if others and kind < 0.5:
+            other = rng.choice(others)
+            whole = other.prompt + [token for token, *_ in other.expected]
+            prompt = whole[: rng.randint(1, len(whole))] + [rng.randrange(self.vocab)] * rng.randint(0, 3)
+        elif kind < 0.7:
+            prompt = ([rng.randrange(self.vocab) for _ in range(5)] * n)[: max(n, 12)]
+        else:
+            prompt = [rng.randrange(self.vocab) for _ in range(n)]
+        drawn = {"temperature": 1.2, "top_k": 20, "seed": rng.randrange(1 << 40), "repeat_penalty": 1.1}
+        masked = rng.random() < 0.2
+        text = Text(
+            prompt[: CONTEXT - 8],
+            {**rng.choice(({"temperature": 0.0}, drawn)), "logprobs": -1 if masked else TOP},
+            rng.randint(1, 40),
+            masked,
+        )
+        sequence = text.sequence(self.vocab, speculative=False)
+        self._alone.submit(sequence)
+        while (chunk := self._alone.next(sequence)) is not None:
+            text.expected += tokens_of(chunk)
+        self._alone.end(sequence, 0)
+        with self._alone.exclusive() as engine:
+            engine.forget()
+        others.append(text)
+        return text
+
+    def run(
+        self, seed: int, monkeypatch: pytest.MonkeyPatch, *, bits: bool = True, reads: int = 100
+    ) -> ModelStats:
+        """One mix; returns what was counted."""
+        rng = random.Random(seed)
+        monkeypatch.setattr(scheduler, "ABSENT_SECONDS", 0.0)  # who is not reading now has gone away
+
+        def worth(
+            _: StepCosts, rows: int, proposals: list[Proposal], most: int, writing: float = 0.0
+        ) -> tuple[float, list[int]]:
+            lengths = []
+            for proposal in proposals:
+                lengths.append(rng.randint(0, max(min(proposal.tokens, most - rows - sum(lengths)), 0)))
+            return (rng.random() if any(lengths) else 0.0), lengths
+
+        monkeypatch.setattr(StepCosts, "worth", worth)
+        parallel = rng.randint(1, 4)
+        options = {"chunk": rng.choice((1, 5, 16, 40, 128)), "threads": rng.randint(1, 2)}
+        engine = self.engine(parallel=parallel, **options)
+        page = engine.pages["page_bytes"]
+        if rng.random() < 0.6:  # a context and a few more pages
+            engine = self.engine(parallel=parallel, kv_memory=page * rng.randint(5, 7), **options)
+        files = writer = None
+        if rng.random() < 0.6:
+            files = PageFiles(self._folder, page * 40, b"the same", page)
+        if rng.random() < 0.5:
+            writer = Writer(self.engine(parallel=parallel, kv_dtype="q8_0"), self.vocab, 0.1)
+        mix = Scheduler(engine, files, writer)
+        reading: list[tuple[Text, Sequence, list[Any]]] = []
+        for _ in range(reads):
+            if len(reading) < 6 and (not reading or rng.random() < 0.3):
+                text = self.text(rng)
+                sequence = text.sequence(self.vocab)
+                mix.submit(sequence)
+                reading.append((text, sequence, []))
+            if reading:
+                self._read(mix, reading, rng, bits)
+        while reading:
+            self._read(mix, reading, rng, bits, stay=True)
+        mix.flush()
+        stats = mix.stats
+        assert stats.pages_held == stats.running == stats.waiting == stats.disk_damaged == 0
+        mix.close()
+        return stats
+
+    @staticmethod
+    def _read(mix: Scheduler, reading: list[Any], rng: random.Random, bits: bool, stay: bool = False) -> None:
+        entry = rng.choice(reading)
+        text, sequence, found = entry
+        what = 1.0 if stay else rng.random()
+        if what < 0.03:
+            mix.cancel(sequence)
+        chunk = None if 0.03 <= what < 0.06 else mix.next(sequence)
+        found += tokens_of(chunk) if chunk is not None else []
+        expected = text.expected[: len(found)]
+        if bits:
+            assert found == expected, (text.prompt, text.settings)
+        else:
+            assert [token for token, *_ in found] == [token for token, *_ in expected]
+        if chunk is None:
+            reading.remove(entry)
+            left = sequence.cancelled or 0.03 <= what < 0.06
+            assert left or len(found) == len(text.expected)
+            mix.end(sequence, len(text.prompt) + (rng.randint(0, len(found)) if found else 0))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("same_text")
+
+
+@pytest.fixture(params=tiny.ALL)
+def mixes(request: pytest.FixtureRequest, folder: Path) -> Mixes:
+    path = folder / f"{request.param}.gguf"
+    if not path.exists():
+        tiny.write(request.param, "F32", path)
+    return Mixes(path, folder / f"{request.param}-pages")
+
+
+def test_a_text_is_what_it_is_alone(mixes: Mixes, monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed in range(2):
+        mixes.run(mixes.seed + seed, monkeypatch)
+
+
+@pytest.mark.long
+def test_a_text_is_what_it_is_alone_in_many_mixes(mixes: Mixes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And in all of them together, everything that could change it happens."""
+    counts: dict[str, int] = {}
+    for seed in range(100, 110):
+        stats = mixes.run(seed, monkeypatch)
+        for name in ("hits", "hits_disk", "misses_evicted", "accepted_tokens", "written_accepted_tokens"):
+            counts[name] = counts.get(name, 0) + getattr(stats, name)
+    assert all(counts.values()), counts
