@@ -49,6 +49,15 @@ def test_openais_client_limits_thinking_or_switches_it_off(thinker, extra):
     assert ("reasoning_content" in answer.choices[0].message.model_extra) == ("thinking_budget" in extra)
 
 
+@pytest.mark.parametrize("thinking", [{"type": "enabled", "budget_tokens": 1024}, {"type": "adaptive"}])
+def test_agents_that_ask_any_model_to_think_get_an_answer_without(served, thinking):
+    client = anthropic.Anthropic(base_url=served.url, api_key="any", max_retries=0)
+    fields = {"model": "ember", "messages": HELLO, "thinking": thinking, "output_config": {"effort": "high"}}
+    answer = client.messages.create(max_tokens=2000, **fields)
+    assert [block.type for block in answer.content] == ["text"]
+    assert client.messages.count_tokens(**fields).input_tokens > 0
+
+
 def test_a_budget_is_refused_where_nothing_is_thought(served):
     answer = served.chat(thinking_budget=5)
     assert (answer.status_code, answer.json()["error"]["param"]) == (400, "thinking_budget")

@@ -115,6 +115,14 @@ def test_tokens_without_a_choice_do_not_change_the_text(make) -> None:
         assert len(drawn.logprobs) == len(drawn.ids)
 
 
+def test_tokens_that_a_form_begins_with_are_not_counted_as_cached_prompt() -> None:
+    model, before = ember(), ember().stats().cached_tokens
+    options = {"schema": PERSON, "temperature": 0, "max_tokens": 60}
+    stats = [model.generate("Describe a person here:", **options).stats for _ in range(2)]
+    assert stats[1].cached_tokens == stats[1].prompt_tokens
+    assert model.stats().cached_tokens - before == sum(each.cached_tokens for each in stats)
+
+
 def test_log_probabilities_are_those_of_the_model() -> None:
     model = ember()
     result = model.generate("A person:", schema=PERSON, seed=1, logprobs=0)

@@ -484,7 +484,7 @@ class Scheduler:
             if self._disk is not None:
                 sequence.kept.extend(self._disk.find(sequence.ids(), cached))
             if sequence.began is None:
-                self._count_prompt(sequence, cached)
+                self._count_prompt(sequence, min(cached, len(sequence.prompt)))
             sequence.place(slot, cached)
             insort(self._running, sequence, key=_turn)
 

@@ -164,7 +164,8 @@ class Sequence:
         """It has a slot, whose cache holds the first `cached` tokens."""
         self.slot, self.length, self.squeezed_out = slot, cached, False
         if self.began is None:
-            self.began, self.cached_tokens = time.perf_counter(), cached
+            # What its form forced at its beginning may be in the cache too, and is no prompt.
+            self.began, self.cached_tokens = time.perf_counter(), min(cached, len(self.prompt))
 
     def displace(self) -> None:
         """It has no slot any more."""

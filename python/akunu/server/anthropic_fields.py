@@ -152,7 +152,7 @@ class CountRequest(Fields, kw_only=True):
             "thinking_budget": self.thinking.budget_tokens if self.thinking else None,
             "reasoning_effort": config.effort,
         }
-        turn = Turn(messages, options)
+        turn = Turn(messages, options, upper_limits=("thinking", "thinking_budget", "reasoning_effort"))
         return turn, warnings
 
     def options(self) -> dict[str, Any]:

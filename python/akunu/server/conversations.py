@@ -30,6 +30,8 @@ class Turn:
     options: dict[str, Any]
     """Arguments of the chat (`ChatOptions`)."""
     n: int = 1
+    upper_limits: tuple[str, ...] = ()
+    """Those of the options that a model keeps to by not thinking at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,17 +78,18 @@ def _without_volatile_lines(text: str) -> str:
     return text
 
 
-def _settled(template: ChatTemplate, options: dict[str, Any]) -> dict[str, Any]:
-    """The options, but for switching thinking off where there is none."""
-    if options.get("thinking") is False and not template.reasons:
-        return {**options, "thinking": None}
-    return options
+def _settled(template: ChatTemplate, turn: Turn, options: dict[str, Any]) -> dict[str, Any]:
+    """The options, but for what is said of thinking to a model that does not, and that it keeps to anyway."""
+    if template.reasons:
+        return options
+    kept = {name: value for name, value in options.items() if name not in turn.upper_limits}
+    return {**kept, "thinking": None} if kept.get("thinking") is False else kept
 
 
 def prompt_ids(model: Model, turn: Turn) -> list[int]:
     """The tokens of a turn's prompt."""
     template = model.chat_template
-    options: ChatOptions = _settled(template, turn.options)  # type: ignore[assignment]
+    options: ChatOptions = _settled(template, turn, turn.options)  # type: ignore[assignment]
     return prepare(template, prepared(turn.messages), options)[0]
 
 
@@ -103,7 +106,7 @@ async def answers(
     messages = prepared(turn.messages)
 
     def start(model: Model, options: dict[str, Any]) -> AsyncStream:
-        return model.astream_chat(messages, **_settled(model.chat_template, options))
+        return model.astream_chat(messages, **_settled(model.chat_template, turn, options))
 
     async with (
         texts(server, asked, name, [start] * turn.n, turn.options) as found,
