@@ -7,10 +7,11 @@
 Each program serves the same file, one at a time, and is asked by so many clients at once, over
 `/v1/chat/completions` with streams:
 
-- mixed: each client asks when a random time has passed (exponential: together the arrivals are Poisson's), a
-  prompt of 20 to 600 words, an answer of 16 to 96 tokens.
-- agent: each client has a conversation that grows by 150 words a turn; what is measured is how much of the
-  first turn's waiting later turns have.
+- mixed: each client waits for its answer, then for a random time (exponential), and asks again: a prompt of
+  20 to 600 words, an answer of 16 to 96 tokens. With `--rate` requests come whether or not those before have
+  been answered: by a Poisson process, so many a second.
+- agent: each client has a conversation that begins with `--system` words and grows by 150 a turn; what is
+  measured is how much of the first turn's waiting later turns have.
 
 Times are those of the clients, in milliseconds: p50 / p95 / p99. Answers can end early, by the model's own
 end; tokens are counted by the server. What else runs on the machine is part of the result: measure on a quiet
@@ -26,7 +27,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -113,22 +114,36 @@ async def mixed(url: str, name: str, clients: int, seconds: float, think: float)
         rng = random.Random(number)
         while time.perf_counter() < end:
             await asyncio.sleep(rng.expovariate(1 / think))
-            question = words(rng, rng.choice([20, 60, 200, 600])) + ". Tell a story about it."
-            answers.append(
-                await ask(url, name, [{"role": "user", "content": question}], rng.choice([16, 48, 96]))
-            )
+            answers.append(await ask(url, name, *_question(rng)))
 
     await asyncio.gather(*(client(number) for number in range(clients)))
     return answers
 
 
-async def agent(url: str, name: str, clients: int) -> list[Answer]:
+async def arriving(url: str, name: str, rate: float, seconds: float) -> list[Answer]:
+    """Requests that come at random times, so many a second, until the time is over."""
+    rng = random.Random(0)
+    end = time.perf_counter() + seconds
+    asked: list[asyncio.Task[Answer]] = []
+    while time.perf_counter() < end:
+        await asyncio.sleep(rng.expovariate(rate))
+        asked.append(asyncio.create_task(ask(url, name, *_question(rng))))
+    return list(await asyncio.gather(*asked))
+
+
+def _question(rng: random.Random) -> tuple[list[dict[str, str]], int]:
+    """Messages, and how many tokens to answer with."""
+    question = words(rng, rng.choice([20, 60, 200, 600])) + ". Tell a story about it."
+    return [{"role": "user", "content": question}], rng.choice([16, 48, 96])
+
+
+async def agent(url: str, name: str, clients: int, system: int) -> list[Answer]:
     """Conversations that grow."""
     answers: list[Answer] = []
 
     async def client(number: int) -> None:
         rng = random.Random(number)
-        messages = [{"role": "system", "content": words(rng, 300)}]
+        messages = [{"role": "system", "content": words(rng, system)}]
         for turn in range(TURNS):
             messages.append({"role": "user", "content": words(rng, 150)})
             answers.append(await ask(url, name, messages, 8, turn))
@@ -148,7 +163,7 @@ def percentiles(values: Sequence[float]) -> str:
 
 
 @contextmanager
-def running(command: Sequence[str], url: str) -> Iterator[None]:
+def running(command: Sequence[str], url: str) -> Iterator[subprocess.Popen[bytes]]:
     """A server, from its start until the end of the block."""
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     at = urlsplit(url)
@@ -158,7 +173,7 @@ def running(command: Sequence[str], url: str) -> Iterator[None]:
             if process.poll() is not None or time.monotonic() > deadline:
                 raise click.ClickException(f"{command[0]} does not serve; its command: {' '.join(command)}")
             time.sleep(0.1)
-        yield
+        yield process
     finally:
         process.terminate()
         process.wait(60)
@@ -173,7 +188,7 @@ def _healthy(host: str, port: int) -> bool:
         return False
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as sock:
         port: int = sock.getsockname()[1]
         return port
@@ -203,23 +218,40 @@ def _commands(
     return {"akunu": akunu, **others}
 
 
-def _measure(url: str, name: str, clients: int, seconds: float, think: float) -> dict[str, Any]:
-    asyncio.run(ask(url, name, [{"role": "user", "content": "Hello!"}], 4))
-    began = time.perf_counter()
-    some = asyncio.run(mixed(url, name, clients, seconds, think))
-    took = time.perf_counter() - began
-    grown = asyncio.run(agent(url, name, clients))
-    first = sorted(a.first for a in grown if a.turn == 0)
-    later = sorted(a.first for a in grown if a.turn > 0)
-    return {
-        "clients": clients,
-        "requests": len(some),
-        "failed": sum(bool(a.failed) for a in some + grown),
-        "tokens_per_second": sum(a.tokens for a in some) / took,
-        "first_ms": percentiles([a.first for a in some if a.first]),
-        "gap_ms": percentiles([gap for a in some for gap in a.gaps]),
-        "later_turns": later[len(later) // 2] / first[len(first) // 2],
-    }
+@dataclass(frozen=True)
+class Load:
+    """What a server is measured under."""
+
+    name: str
+    seconds: float
+    think: float
+    system: int
+
+    def clients(self, url: str, count: int) -> dict[str, Any]:
+        """So many clients: mixed questions, then conversations."""
+        row = self._timed(url, mixed(url, self.name, count, self.seconds, self.think))
+        grown = asyncio.run(agent(url, self.name, count, self.system))
+        first = sorted(a.first for a in grown if a.turn == 0 and a.first)
+        later = sorted(a.first for a in grown if a.turn > 0 and a.first)
+        row["failed"] += sum(bool(a.failed) for a in grown)
+        return {"load": str(count), **row, "later_turns": later[len(later) // 2] / first[len(first) // 2]}
+
+    def rate(self, url: str, rate: float) -> dict[str, Any]:
+        """So many requests a second."""
+        return {"load": f"{rate:g}/s", **self._timed(url, arriving(url, self.name, rate, self.seconds))}
+
+    def _timed(self, url: str, asking: Coroutine[Any, Any, list[Answer]]) -> dict[str, Any]:
+        asyncio.run(ask(url, self.name, [{"role": "user", "content": "Hello!"}], 4))
+        began = time.perf_counter()
+        some = asyncio.run(asking)
+        took = time.perf_counter() - began
+        return {
+            "requests": len(some),
+            "failed": sum(bool(a.failed) for a in some),
+            "tokens_per_second": sum(a.tokens for a in some) / took,
+            "first_ms": percentiles([a.first for a in some if a.first]),
+            "gap_ms": percentiles([gap for a in some for gap in a.gaps]),
+        }
 
 
 @click.command("serve", context_settings=CONTEXT_SETTINGS)
@@ -230,6 +262,8 @@ def _measure(url: str, name: str, clients: int, seconds: float, think: float) ->
 @click.option("--clients", default="1,4,8,16", show_default=True, help="How many at once, one after another.")
 @click.option("--seconds", default=20.0, show_default=True, help="How long the mixed load lasts.")
 @click.option("--think", default=0.5, show_default=True, help="Mean seconds between a client's requests.")
+@click.option("--rate", "rates", default="", help="Requests a second, one after another. [default: none]")
+@click.option("--system", default=300, show_default=True, help="Words that a conversation begins with.")
 @click.option("-c", "--context", default=4096, show_default=True, help="Of each text.")
 @click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write the results to a file.")
 def command(
@@ -240,34 +274,41 @@ def command(
     clients: str,
     seconds: float,
     think: float,
+    rates: str,
+    system: int,
     context: int,
     json_file: Path | None,
 ) -> None:
     """Load servers of MODEL with clients; a table of what these saw."""
     counts = parse_ints(clients)
+    load = Load(name, seconds, think, system)
     rows: list[dict[str, Any]] = []
+
+    def measure(program: str, at: str) -> None:
+        rows.extend({"program": program, **load.clients(at, count)} for count in counts)
+        rows.extend({"program": program, **load.rate(at, float(rate))} for rate in rates.split(",") if rate)
+
     if url is not None:
-        rows += [{"program": url, **_measure(url, name, count, seconds, think)} for count in counts]
+        measure(url, url)
     else:
-        port = _free_port()
+        port = free_port()
         here = f"http://127.0.0.1:{port}"
         commands = _commands(model, parse_peers(peers), context, min(max(counts), 16), port)
         for program, line in commands.items():
             note(f"[{program}]")
             with running(line, here):
-                for count in counts:
-                    rows.append({"program": program, **_measure(here, name, count, seconds, think)})
+                measure(program, here)
     headers = [
-        "program", "clients", "requests", "failed", "tok/s", "first token ms", "between events ms",
+        "program", "clients or rate", "requests", "failed", "tok/s", "first token ms", "between events ms",
         "later turns' first token",
     ]  # fmt: skip
     print_table(
         headers,
         [
             [
-                row["program"], str(row["clients"]), str(row["requests"]), str(row["failed"]),
+                row["program"], row["load"], str(row["requests"]), str(row["failed"]),
                 f"{row['tokens_per_second']:.1f}", row["first_ms"], row["gap_ms"],
-                f"{100 * row['later_turns']:.0f} % of the first's",
+                f"{100 * row['later_turns']:.0f} % of the first's" if "later_turns" in row else "-",
             ]
             for row in rows
         ],

@@ -79,7 +79,7 @@ def test_requests_made_from_the_description_find_no_500(quiet):
     schema = schemathesis.openapi.from_url(f"{quiet.url}/openapi.json")
     for found in schema.get_all_operations():
         operation = found.ok()
-        if operation.path.startswith(("/admin", "/metrics")):
+        if operation.path in ("/admin/load", "/admin/unload"):  # for models that others test with
             continue
 
         @settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))

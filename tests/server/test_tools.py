@@ -77,3 +77,48 @@ def test_with_no_tools_chosen_none_is_called(client):
     )
     assert answer.choices[0].message.tool_calls is None
     assert answer.choices[0].finish_reason == "stop"
+
+
+PLACE = {
+    "type": "object",
+    "properties": {"place": {"enum": ["Rome"]}, "sky": {"type": "boolean"}},
+    "required": ["place", "sky"],
+    "additionalProperties": False,
+}
+SAID = {"name": "get_weather", "description": "Get the weather", "strict": True}
+STRICT = {
+    "/v1/chat/completions": {
+        "messages": QUESTION, "tools": [{"type": "function", "function": {**SAID, "parameters": PLACE}}],
+        "max_tokens": 40,
+    },
+    "/v1/responses": {
+        "input": QUESTION, "tools": [{"type": "function", **SAID, "parameters": PLACE}],
+        "max_output_tokens": 40,
+    },
+    "/v1/messages": {"messages": QUESTION, "tools": [{**SAID, "input_schema": PLACE}], "max_tokens": 40},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("path", STRICT)
+def test_calls_of_a_strict_tool_fit_its_schema_whichever_api(served, path):
+    """Left to itself, ember asks for Paris."""
+    answer = served.post(path, model="ember", temperature=0, **STRICT[path]).json()
+    if path == "/v1/chat/completions":
+        (call,) = answer["choices"][0]["message"]["tool_calls"]
+        found = json.loads(call["function"]["arguments"])
+    elif path == "/v1/responses":
+        found = json.loads(answer["output"][-1]["arguments"])
+    else:
+        found = answer["content"][-1]["input"]
+    assert found["place"] == "Rome" and isinstance(found["sky"], bool)
+
+
+def test_what_is_strict_says_nothing_to_the_model(served):
+    fields = STRICT["/v1/chat/completions"]
+    (tool,) = fields["tools"]
+    plain = {"type": "function", "function": {**tool["function"], "strict": None}}
+    prompts = [
+        served.post("/apply-template", model="ember", messages=QUESTION, tools=[each]).json()["prompt"]
+        for each in (tool, plain)
+    ]
+    assert prompts[0] == prompts[1] and "Rome" in prompts[0]

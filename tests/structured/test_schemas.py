@@ -13,13 +13,14 @@ from hypothesis import strategies as st
 from akunu import InvalidArgumentError
 from akunu.model import Model
 
+from .corpus import SCHEMAS
 from .models import ember, hostile
 from .schemas import NOT_HONOURED, Schema, schemas
 
 QUICK = settings(
     max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck), database=None
 )
-CAMPAIGN = settings(QUICK, max_examples=600)
+CAMPAIGN = settings(QUICK, max_examples=400)
 
 
 def check(model: Model, schema: Schema, seed: int, tokens: int) -> None:
@@ -58,10 +59,38 @@ def test_texts_of_a_trained_model_are_valid(schema: Schema, seed: int) -> None:
 
 
 @pytest.mark.long
-@CAMPAIGN
-@given(schemas(), st.integers(0, 1000))
-def test_texts_of_several_hundred_schemas_are_valid(schema: Schema, seed: int) -> None:
-    check(hostile(), schema, seed, 200)
+@pytest.mark.parametrize("model", [hostile, ember])
+def test_texts_of_several_hundred_schemas_are_valid(model) -> None:
+    @CAMPAIGN
+    @given(schemas(), st.integers(0, 1000))
+    def campaign(schema: Schema, seed: int) -> None:
+        check(model(), schema, seed, 160)
+
+    campaign()
+
+
+@pytest.mark.parametrize("model", [hostile, ember])
+@pytest.mark.parametrize("name", list(SCHEMAS)[::5])
+def test_texts_of_schemas_as_people_write_them_are_valid(name: str, model) -> None:
+    check(model(), SCHEMAS[name], 1, 120)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("model", [hostile, ember])
+def test_many_texts_of_schemas_as_people_write_them_are_valid(model) -> None:
+    for schema in SCHEMAS.values():
+        for seed in range(4):
+            check(model(), schema, seed, 250)
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_only_what_cannot_be_honoured_is_refused(name: str) -> None:
+    try:
+        hostile().stream("x", schema=SCHEMAS[name])
+        refused = False
+    except InvalidArgumentError:
+        refused = True
+    assert refused == name.startswith("not ")
 
 
 @pytest.mark.parametrize("keyword", NOT_HONOURED)
