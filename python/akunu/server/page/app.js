@@ -291,9 +291,10 @@ onKeyWanted(() => new Promise((resolve) => {
 async function listModels() {
   try {
     const { data } = await getJson("v1/models");
-    models.replaceChildren(...data.map(({ id }) => new Option(id, id)));
+    const chatting = data.filter(({ kind }) => !kind || kind === "a text model"); // before it is loaded, anything
+    models.replaceChildren(...chatting.map(({ id }) => new Option(id, id)));
     const wanted = chat.model ?? chats.find((one) => one.model)?.model;
-    if (data.some(({ id }) => id === wanted)) models.value = wanted;
+    if (chatting.some(({ id }) => id === wanted)) models.value = wanted;
   } catch (error) {
     status.textContent = error.message;
   }

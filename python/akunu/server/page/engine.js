@@ -93,6 +93,8 @@ function commands(model) {
 }
 
 function drawModel(model) {
+  const head = [make("h2", model.id), make("div", `${model.device}, context ${number(model.context)}`)];
+  if (model.kind !== "a text model") return [...head, make("p", `It is ${model.kind}: no texts, no pages.`)];
   const past = speeds.get(model.id) ?? [];
   past.push(model.tokens_per_second);
   speeds.set(model.id, past.slice(-REMEMBERED));
@@ -107,7 +109,7 @@ function drawModel(model) {
     card(drafts.drafted ? `${Math.round((100 * drafts.accepted) / drafts.drafted)} %` : "–", `of ${number(drafts.drafted)} drafted tokens accepted`),
   );
   cards.className = "cards";
-  return [make("h2", model.id), make("div", `${model.device}, context ${number(model.context)}`), cards, make("h3", "Texts"), sequences(model), make("h3", "Dispatch table"), commands(model)];
+  return [...head, cards, make("h3", "Texts"), sequences(model), make("h3", "Dispatch table"), commands(model)];
 }
 
 let last = { models: [] };
