@@ -4,6 +4,7 @@
 #include <pybind11/stl.h>
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -260,14 +261,18 @@ std::span<const std::byte> bytes_of(const py::buffer_info& buffer) {
 }
 
 // A row a row of the source; the importance is one number a column, or none.
+using Bytes = std::optional<py::array_t<std::uint8_t, py::array::c_style>>;
+
 py::array_t<std::uint8_t> quantize(const std::string& dtype, const py::buffer& data, std::uint64_t columns,
-                                   const std::string& source, const py::object& importance, int threads,
-                                   const py::str& tensor, std::uint64_t first_row) {
+                                   const std::string& source, const Bytes& scales, const Bytes& biases,
+                                   const py::object& importance, int threads, const py::str& tensor,
+                                   std::uint64_t first_row) {
     const DTypeInfo& to = known_dtype("quantize", dtype);
     const DTypeInfo& from = known_dtype("quantize", source);
     const py::buffer_info buffer = data.request();
     const std::span<const std::byte> bytes = bytes_of(buffer);
-    const std::uint64_t row = row_bytes(from.id, columns), out_row = row_bytes(to.id, columns);
+    const std::uint64_t out_row = row_bytes(to.id, columns), blocks = row_bytes(from.id, columns) / from.block_bytes;
+    const std::uint64_t row = blocks * (from.planar() ? from.planes.codes : from.block_bytes);
     if (PyBuffer_IsContiguous(buffer.view(), 'C') == 0 || row == 0 || bytes.size() % row != 0) {
         throw InvalidArgumentError("quantize: rows of " + std::to_string(columns) + " " + source +
                                    " elements take a contiguous buffer of a multiple of " + std::to_string(row) +
@@ -279,9 +284,15 @@ py::array_t<std::uint8_t> quantize(const std::string& dtype, const py::buffer& d
     py::array_t<float, py::array::c_style | py::array::forcecast> weights;
     if (!importance.is_none()) weights = importance;
     const std::string name = quoted(text_from_python(tensor));
+    const auto plane = [](const Bytes& array) {
+        return array ? std::as_bytes(std::span(array->data(), static_cast<std::size_t>(array->size())))
+                     : std::span<const std::byte>();
+    };
     const cpu::QuantizeJob job{.tensor = name,
                                .from = from.id,
                                .source = bytes,
+                               .scales = plane(scales),
+                               .biases = plane(biases),
                                .first_row = first_row,
                                .rows = rows,
                                .columns = columns,
@@ -356,9 +367,9 @@ void bind_formats(py::module_& module) {
     module.def("dequantize", dequantize, py::arg("dtype"), py::arg("data"), py::arg("n"),
                "Reference dequantisation of `n` elements to float32.");
     module.def("quantize", quantize, py::arg("dtype"), py::arg("data"), py::arg("columns"), py::kw_only(),
-               py::arg("source") = "f32", py::arg("importance") = py::none(), py::arg("threads") = 0,
-               py::arg("tensor") = "", py::arg("first_row") = 0,
-               "Rows of `columns` elements of type `source` as rows of another type.");
+               py::arg("source") = "f32", py::arg("scales") = py::none(), py::arg("biases") = py::none(),
+               py::arg("importance") = py::none(), py::arg("threads") = 0, py::arg("tensor") = "",
+               py::arg("first_row") = 0, "Rows of `columns` elements of type `source` as rows of another type.");
 }
 
 }  // namespace akunu

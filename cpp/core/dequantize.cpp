@@ -51,11 +51,13 @@ float e8m0_half(uint8_t exponent) {
 
 // ---- one element ---------------------------------------------------------------------------
 
-void f32_block(const std::byte* src, float* dst) { std::memcpy(dst, src, sizeof(float)); }
+void f16_row(const std::byte* src, float* dst, uint64_t n) {
+    for (uint64_t i = 0; i < n; ++i) dst[i] = f16(src + 2 * i);
+}
 
-void f16_block(const std::byte* src, float* dst) { *dst = f16(src); }
-
-void bf16_block(const std::byte* src, float* dst) { *dst = bf16_to_float(u16(src)); }
+void bf16_row(const std::byte* src, float* dst, uint64_t n) {
+    for (uint64_t i = 0; i < n; ++i) dst[i] = bf16_to_float(u16(src + 2 * i));
+}
 
 // ---- blocks of 32: byte j holds element j (low nibble) and j + 16 (high nibble) ------------
 
@@ -310,12 +312,10 @@ using BlockFn = void (*)(const std::byte*, float*);
 
 BlockFn block_function(DType dtype) {
     switch (dtype) {
-        case DType::F32:
-            return f32_block;
+        case DType::F32:  // rows of these are read at once
         case DType::F16:
-            return f16_block;
         case DType::BF16:
-            return bf16_block;
+            break;
         case DType::Q4_0:
             return q4_0_block;
         case DType::Q4_1:
@@ -368,6 +368,12 @@ BlockFn block_function(DType dtype) {
 }  // namespace
 
 void dequantize_row(DType dtype, const std::byte* src, float* dst, uint64_t n) {
+    if (dtype == DType::F32) {
+        if (n != 0) std::memcpy(dst, src, n * sizeof(float));
+        return;
+    }
+    if (dtype == DType::F16) return f16_row(src, dst, n);
+    if (dtype == DType::BF16) return bf16_row(src, dst, n);
     const DTypeInfo& info = dtype_info(dtype);
     if (info.planar()) {
         const auto affine = affine_type(dtype);

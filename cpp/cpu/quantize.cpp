@@ -1,9 +1,11 @@
 #include "cpu/quantize.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -42,6 +44,10 @@ std::string place(const QuantizeJob& job, std::uint64_t index) {
 
 void check_values(const QuantizeJob& job, std::span<const float> values, std::uint64_t first) {
     const float most = largest(job.to);
+    // Bits of magnitudes sort as the magnitudes do, and NaN after infinity.
+    std::uint32_t top = 0;
+    for (const float value : values) top = std::max(top, std::bit_cast<std::uint32_t>(value) & 0x7FFFFFFFu);
+    if (top < 0x7F800000u && std::bit_cast<float>(top) <= most) return;
     for (std::size_t i = 0; i < values.size(); ++i) {
         const float value = std::fabs(values[i]);
         if (value <= most && value < HUGE_VALF) continue;
@@ -61,7 +67,11 @@ void check_job(const QuantizeJob& job) {
         throw InvalidArgumentError("tensor " + std::string(job.tensor) + ": " + std::string(what) + " has " +
                                    std::to_string(found) + ", expected " + std::to_string(expected));
     };
-    check("the source's bytes", job.source.size(), job.rows * row_bytes(job.from, job.columns));
+    const DTypeInfo& from = dtype_info(job.from);
+    const std::uint64_t blocks = job.rows * row_bytes(job.from, job.columns) / from.block_bytes;
+    check("the source's bytes", job.source.size(), blocks * (from.planar() ? from.planes.codes : from.block_bytes));
+    check("the source's scales", job.scales.size(), blocks * from.planes.scales);
+    check("the source's biases", job.biases.size(), blocks * from.planes.biases);
     check("the result's bytes", job.out.size(), job.rows * row_bytes(job.to, job.columns));
     if (!can_quantize(job.to)) {
         throw InvalidArgumentError("quantize: " + std::string(dtype_info(job.to).name) + " is not a weight type");
@@ -74,6 +84,28 @@ void check_job(const QuantizeJob& job) {
                                        ", expected a number from 0");
         }
     }
+}
+
+// Rows of the source as floats.
+void read_rows(const QuantizeJob& job, std::uint64_t first, std::uint64_t count, float* values) {
+    const DTypeInfo& from = dtype_info(job.from);
+    const std::uint64_t row = row_bytes(job.from, job.columns), blocks = count * row / from.block_bytes;
+    if (!from.planar()) {
+        dequantize_row(job.from, job.source.data() + first * row, values, count * job.columns);
+        return;
+    }
+    std::vector<std::byte> joined(count * row);
+    std::byte* out = joined.data();
+    const std::uint64_t begin = first * row / from.block_bytes;
+    for (std::uint64_t b = begin; b < begin + blocks; ++b) {
+        const auto plane = [&](std::span<const std::byte> bytes, std::uint64_t n) {
+            out = std::copy_n(bytes.data() + b * n, n, out);
+        };
+        plane(job.source, from.planes.codes);
+        plane(job.scales, from.planes.scales);
+        plane(job.biases, from.planes.biases);
+    }
+    dequantize_row(job.from, joined.data(), values, count * job.columns);
 }
 
 // Importances with a mean of 1, and none of them 0: a column that no text has used is still a column.
@@ -124,7 +156,7 @@ void quantize_rows(const QuantizeJob& job, int threads) {
     const Quantizer quantizer = select_kernels().quantizer(job.to);
     const std::vector<float> importance = scaled(job.importance);
     const std::uint64_t rows = std::max<std::uint64_t>(1, kPiece / job.columns);
-    const std::uint64_t source_row = row_bytes(job.from, job.columns), out_row = row_bytes(job.to, job.columns);
+    const std::uint64_t out_row = row_bytes(job.to, job.columns);
 
     // Of several pieces that fail, the first one speaks: the message does not hang on the threads.
     std::mutex mutex;
@@ -134,8 +166,9 @@ void quantize_rows(const QuantizeJob& job, int threads) {
         try {
             const std::uint64_t first = static_cast<std::uint64_t>(i) * rows;
             const std::uint64_t count = std::min(rows, job.rows - first);
-            std::vector<float> values(count * job.columns);
-            dequantize_row(job.from, job.source.data() + first * source_row, values.data(), values.size());
+            const auto memory = std::make_unique_for_overwrite<float[]>(count * job.columns);
+            const std::span<float> values(memory.get(), count * job.columns);
+            read_rows(job, first, count, values.data());
             check_values(job, values, first * job.columns);
             store(job, quantizer, values, importance, job.out.data() + first * out_row);
         } catch (...) {

@@ -16,8 +16,9 @@ bool can_quantize(DType type);
 struct QuantizeJob {
     std::string_view tensor;  // as messages name it
     DType from = DType::F32;
-    std::span<const std::byte> source;  // `rows` rows of any alignment
-    std::uint64_t first_row = 0;        // of the tensor, for messages
+    std::span<const std::byte> source;                    // `rows` rows of any alignment; of a planar type its codes
+    std::span<const std::byte> scales = {}, biases = {};  // its other planes
+    std::uint64_t first_row = 0;                          // of the tensor, for messages
     std::uint64_t rows = 0, columns = 0;
     DType to = DType::F32;
     std::span<std::byte> out;

@@ -19,6 +19,8 @@ HostTensor QuantizingSource::get(const std::string& name) {
     quantize_rows({.tensor = name,
                    .from = from.dtype,
                    .source = from.bytes,
+                   .scales = from.scales,
+                   .biases = from.biases,
                    .first_row = 0,
                    .rows = from.rows,
                    .columns = from.cols,

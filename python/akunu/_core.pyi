@@ -109,6 +109,8 @@ def quantize(
     columns: int,
     *,
     source: str = "f32",
+    scales: npt.NDArray[np.uint8] | None = None,
+    biases: npt.NDArray[np.uint8] | None = None,
     importance: npt.NDArray[np.float32] | None = None,
     threads: int = 0,
     tensor: str = "",
@@ -116,6 +118,7 @@ def quantize(
 ) -> npt.NDArray[np.uint8]:
     """Rows of `columns` elements of type `source` as rows of another type, uint8 [rows, row bytes].
 
+    Of a planar type `data` are the codes, and `scales` and `biases` its other planes.
     `importance` is what a squared error counts in each column. `tensor` and `first_row` are for messages.
     """
 

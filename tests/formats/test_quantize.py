@@ -115,8 +115,8 @@ def test_a_block_is_near_the_best_of_all_scales() -> None:
             levels = np.clip(np.rint(blocks / scale), -8, 7)
             best = np.minimum(best, np.sum((blocks - scale * levels) ** 2, axis=1))
     found = np.sum((quantized("q4_0", values).reshape(-1, 32) - blocks) ** 2, axis=1)
-    assert np.all(found < 1.03 * best)
-    assert found.sum() < 1.005 * best.sum()
+    assert np.all(found < 1.15 * best)
+    assert found.sum() < 1.01 * best.sum()
 
 
 @pytest.mark.parametrize("dtype", BLOCKS)

@@ -120,19 +120,19 @@ void one_scale(const Batch& in, Bytes out, const Starts& starts, Pack pack) {
 }
 
 void q4_0(const Batch& in, Bytes out) {
-    one_scale<Uniform<-8, 7>, true, 18>(in, out, {6.0f, 0.25f, 14},
+    one_scale<Uniform<-8, 7>, true, 18>(in, out, {6.25f, 0.75f, 4},
                                         [](Bytes at, const std::uint8_t* codes) { put_nibbles(at, codes, 16); });
 }
 
 void q5_0(const Batch& in, Bytes out) {
-    one_scale<Uniform<-16, 15>, true, 22>(in, out, {14.5f, 0.25f, 12}, [](Bytes at, const std::uint8_t* codes) {
+    one_scale<Uniform<-16, 15>, true, 22>(in, out, {14.5f, 0.5f, 6}, [](Bytes at, const std::uint8_t* codes) {
         put_fifth_bits(at, codes);
         put_nibbles(at + 4, codes, 16);
     });
 }
 
 void q8_0(const Batch& in, Bytes out) {
-    one_scale<Uniform<-127, 127>, false, 34>(in, out, {126.0f, 0.25f, 8}, [](Bytes at, const std::uint8_t* codes) {
+    one_scale<Uniform<-127, 127>, false, 34>(in, out, {126.0f, 0.5f, 4}, [](Bytes at, const std::uint8_t* codes) {
         for (int j = 0; j < 32; ++j) put(at + j, codes[j] - 127);
     });
 }
@@ -152,7 +152,7 @@ void one_affine(const Batch& in, Bytes out, Pack pack) {
         low = lower(low, g.x[i]);
         high = higher(high, g.x[i]);
     }
-    const Affine wanted = best_affine<Most, false, 4>(g, 0.4f, 0.8f);
+    const Affine wanted = best_affine<Most, false, 2>(g, 0.2f, 0.4f);
     // As published: the ends are the outer levels.
     Affine best{as_half((high - low) / static_cast<float>(Most)), as_half(low), {}};
     best.error = affine_error<Most>(g, best.scale, best.offset);
@@ -225,7 +225,7 @@ void q3_k(const Batch& in, Bytes out) {
     using Levels = Uniform<-4, 3>;
     const Groups<16> g = load<16>(in);
     TwoScales<Levels, 16, -32, 31> scales;
-    scales.search(g, best_scale<Levels, true>(g, {2.0f, 0.25f, 13}).scale, 2);
+    scales.search(g, best_scale<Levels, true>(g, {2.5f, 0.5f, 5}).scale, 2);
     const Flat<16> codes = scaled_codes<Levels>(g, scales.d * scales.s);
     for (int l = 0; l < 32; ++l) {
         int byte = 0;

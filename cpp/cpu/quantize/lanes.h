@@ -30,11 +30,14 @@ using Codes = std::int32_t __attribute__((vector_size(kLanes * sizeof(std::int32
     const Lanes safe = b == 0.0f ? all(1.0f) : b;
     return b == 0.0f ? Lanes{} : a / safe;
 }
-// The float that a binary16 scale stands for.
+// The float that a binary16 scale stands for: as half_to_float(float_to_half(v)), for what is no NaN.
 [[gnu::always_inline]] inline Lanes as_half(Lanes v) {
-    Lanes out = v;
-    for (int i = 0; i < kLanes; ++i) out[i] = half_to_float(float_to_half(v[i]));
-    return out;
+    const Codes bits = std::bit_cast<Codes>(v), sign = bits & INT32_MIN, magnitude = bits & INT32_MAX;
+    const Codes rounded = (magnitude + 0xFFF + (magnitude >> 13 & 1)) & ~0x1FFF;
+    // Below 2^-14: a multiple of 2^-24, to which adding 0.5 rounds.
+    const Codes small = std::bit_cast<Codes>((std::bit_cast<Lanes>(magnitude) + 0.5f) - 0.5f);
+    const Codes normal = magnitude >= 0x477FF000 ? Codes{} + 0x7F800000 : rounded;
+    return std::bit_cast<Lanes>(sign | (magnitude < 0x38800000 ? small : normal));
 }
 
 // Sum over the `Group` lanes that make a super-block, in each of them.

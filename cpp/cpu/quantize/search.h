@@ -156,22 +156,29 @@ template <int Most, int N>
     return error;
 }
 
-// Sums for a least-squares fit of scale and offset.
+// Sums for a least-squares fit of scale and offset; w and x are the same whatever the levels.
 struct AffineSums {
     Lanes w{}, l{}, ll{}, x{}, xl{};
 };
 
-template <int Most, int N>
-[[gnu::always_inline]] inline AffineSums affine_sums(const Groups<N>& g, Lanes scale, Lanes offset) {
-    const Lanes inverse = ratio(all(1.0f), scale);
+template <int N>
+[[gnu::always_inline]] inline AffineSums level_free_sums(const Groups<N>& g) {
     AffineSums s;
+    for (int i = 0; i < N; ++i) {
+        s.w += g.w[i];
+        s.x += g.w[i] * g.x[i];
+    }
+    return s;
+}
+
+template <int Most, int N>
+[[gnu::always_inline]] inline AffineSums affine_sums(const Groups<N>& g, AffineSums s, Lanes scale, Lanes offset) {
+    const Lanes inverse = ratio(all(1.0f), scale);
     for (int i = 0; i < N; ++i) {
         const Lanes level = nearest(clamp((g.x[i] - offset) * inverse, 0, Most));
         const Lanes weighted = g.w[i] * level;
-        s.w += g.w[i];
         s.l += weighted;
         s.ll += weighted * level;
-        s.x += g.w[i] * g.x[i];
         s.xl += weighted * g.x[i];
     }
     return s;
@@ -206,13 +213,14 @@ inline Affine best_affine(const Groups<N>& g, float outside, float reach) {
     const Lanes unit = (high - low) / static_cast<float>(Most);
     Affine best{unit, low, affine_error<Most>(g, unit, low)};
     const float step = (reach + outside) / static_cast<float>(Steps - 1);
+    const AffineSums totals = level_free_sums(g);
     Lanes most = all(-kFar);
     Affine fit = best;
     for (int a = 0; a < Steps; ++a) {
         const Lanes from = low + unit * (static_cast<float>(a) * step - outside);
         for (int b = 0; b < Steps; ++b) {
             const Lanes to = high - unit * (static_cast<float>(b) * step - outside);
-            const AffineSums s = affine_sums<Most>(g, (to - from) * (1.0f / static_cast<float>(Most)), from);
+            const AffineSums s = affine_sums<Most>(g, totals, (to - from) * (1.0f / static_cast<float>(Most)), from);
             const Affine found = fitted<Below>(s, unit, low);
             const Lanes gain = found.scale * (2.0f * s.xl - found.scale * s.ll - 2.0f * found.offset * s.l) +
                                found.offset * (2.0f * s.x - found.offset * s.w);
@@ -225,7 +233,7 @@ inline Affine best_affine(const Groups<N>& g, float outside, float reach) {
     fit.error = affine_error<Most>(g, fit.scale, fit.offset);
     best.keep(fit);
     for (int again = 0; again < 2; ++again) {
-        Affine next = fitted<Below>(affine_sums<Most>(g, best.scale, best.offset), best.scale, best.offset);
+        Affine next = fitted<Below>(affine_sums<Most>(g, totals, best.scale, best.offset), best.scale, best.offset);
         next.error = affine_error<Most>(g, next.scale, next.offset);
         best.keep(next);
     }
@@ -240,6 +248,7 @@ struct TwoAffine {
 
     template <int N>
     void search(const Groups<N>& g, const Affine& wanted, int rounds) {
+        const AffineSums totals = level_free_sums(g);
         const Lanes top = extreme_group<Group>(wanted.scale), bottom = extreme_group<Group>(wanted.offset);
         Lanes least = all(kFar);
         for (const float target : {High + 0.0f, High + 0.45f, High * 0.93f}) {
@@ -253,8 +262,7 @@ struct TwoAffine {
                 s = better ? found.scale : s;
                 m = better ? found.offset : m;
                 least = better ? error : least;
-                const AffineSums sums = affine_sums<Most>(g, d1 * found.scale, -d2 * found.offset);
-                fit(sums, found, d1, d2);
+                fit(affine_sums<Most>(g, totals, d1 * found.scale, -d2 * found.offset), found, d1, d2);
             }
         }
     }

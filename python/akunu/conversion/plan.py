@@ -15,10 +15,10 @@ from akunu.conversion.gguf_bytes import stored_metadata
 from akunu.conversion.hf_metadata import model_metadata
 from akunu.conversion.importance import ImportanceMatrix
 from akunu.conversion.tokenizer_metadata import tokenizer_metadata
-from akunu.errors import UnsupportedError
 from akunu.filetypes import FILE_TYPES, tensor_dtype
 from akunu.folder import ModelFolder
 from akunu.model_files import ModelFiles
+from akunu.tensor_map import TensorRef
 
 __all__ = ["Plan", "PlannedTensor", "plan_gguf", "quantized_types"]
 
@@ -35,9 +35,7 @@ class PlannedTensor:
     Attributes
     ----------
     source
-        The tensor of the old one; "" where there are `values`.
-    add
-        To every element.
+        Where it begins in the old files; None where there are `values`. Its `add` is added to every element.
     heads
         For rows of so many heads, whose halves rotate together: they become adjacent pairs. 0: as they are.
     """
@@ -45,9 +43,7 @@ class PlannedTensor:
     name: str
     shape: tuple[int, ...]
     dtype: str
-    source: str = ""
-    source_dtype: str = ""
-    add: float = 0.0
+    source: TensorRef | None = None
     heads: int = 0
     values: npt.NDArray[np.float32] | None = None
 
@@ -66,7 +62,7 @@ def plan_gguf(model: ModelFiles, file_type: str, imatrix: ImportanceMatrix | Non
     Raises
     ------
     UnsupportedError
-        GGUF has no way to say what the model is, or a weight is of a type that cannot be converted.
+        GGUF has no way to say what the model is.
     """
     spec = model.spec()
     metadata, tensors = _of_folder(model, spec) if isinstance(model, ModelFolder) else _of_gguf(model, spec)
@@ -119,7 +115,7 @@ def _matrix_type(name: str, n_cols: int, file_type: str, spec: ModelSpec, weight
 
 def _typed(tensor: PlannedTensor, file_type: str, spec: ModelSpec, weighted: bool) -> PlannedTensor:
     """The tensor with the type that the mix has for it; vectors stay floats of 32 bits."""
-    if len(tensor.shape) != 2 or not tensor.source:
+    if len(tensor.shape) != 2 or tensor.source is None:
         return tensor
     return replace(tensor, dtype=_matrix_type(tensor.name, tensor.shape[1], file_type, spec, weighted))
 
@@ -130,7 +126,6 @@ def _of_folder(folder: ModelFolder, spec: ModelSpec) -> tuple[dict[str, object],
     metadata |= tokenizer_metadata(folder.path, folder.tokenizer(config.vocab_size))
     pairs = ARCHITECTURES[config.arch].rope_style == "interleaved" and config.rope_style == "half"
     heads = {"attn_q": config.n_heads, "attn_k": config.n_kv_heads} if pairs else {}
-    dtypes = {tensor.name: tensor.dtype for tensor in folder.files.tensors}
 
     def planned(rule: TensorRule, layer: int) -> PlannedTensor | None:
         prefix = f"layers.{layer}." if "{n}" in rule.source else ""
@@ -138,19 +133,12 @@ def _of_folder(folder: ModelFolder, spec: ModelSpec) -> tuple[dict[str, object],
         ref = refs[0]
         if ref is None:
             return None
-        if dtypes[ref.source] not in ("f32", "f16", "bf16"):
-            raise UnsupportedError(
-                f"tensor {ref.source}: found type {dtypes[ref.source]}; folders of F32, F16 or BF16 "
-                "can be converted"
-            )
         rows = sum(part.n_rows for part in refs if part is not None)
         return PlannedTensor(
             rule.source.replace("{n}", str(layer)),
             (rows, ref.n_cols) if ref.n_cols else (rows,),
             "f32",
-            ref.source,
-            dtypes[ref.source],
-            ref.add,
+            ref,
             heads.get(rule.parts[0][0].removesuffix("_bias"), 0),
         )
 
@@ -167,7 +155,8 @@ def _of_gguf(model: ModelFiles, spec: ModelSpec) -> tuple[dict[str, object], lis
         del metadata[key]
     tensors = []
     for tensor in model.files.tensors:
-        planned = PlannedTensor(tensor.name, tensor.shape, "f32", tensor.name, tensor.dtype)
+        ref = TensorRef(tensor.name, 0, tensor.shape[0], 0)
+        planned = PlannedTensor(tensor.name, tensor.shape, "f32", ref)
         if tensor.name in ROPE_TENSORS:
             values = np.frombuffer(model.files.tensor_bytes(tensor.name).tobytes(), "<f4")
             planned = PlannedTensor(tensor.name, tensor.shape, "f32", values=values)

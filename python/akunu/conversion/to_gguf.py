@@ -13,6 +13,7 @@ from akunu.conversion.gguf_bytes import TensorPlace, header, padded
 from akunu.conversion.importance import ImportanceMatrix
 from akunu.conversion.part_file import PartFile, digest_of, stamps
 from akunu.conversion.plan import Plan, PlannedTensor, plan_gguf
+from akunu.conversion.source_rows import Source
 from akunu.filetypes import BLOCKS
 from akunu.model_files import ModelFiles
 from akunu.progress import Progress
@@ -37,12 +38,13 @@ def write_gguf(
     head = header(plan.metadata, places)
     ends = [len(head), *(len(head) + place.offset + padded(place.nbytes) for place in places)]
     weights = imatrix.parts() if imatrix else ()
+    source = Source(model.files)
     with PartFile(path, digest_of([head, stamps(model.files.paths), *weights]), ends) as part:
         if part.done == 0:
             part.file.write(head)
         done = ends[max(part.done - 1, 0)]
         for tensor, place in list(zip(plan.tensors, places, strict=True))[max(part.done - 1, 0) :]:
-            for piece in _pieces(model, tensor, imatrix, threads):
+            for piece in _pieces(source, tensor, imatrix, threads):
                 part.file.write(piece.data)
                 done += piece.nbytes
                 if report:
@@ -66,38 +68,25 @@ def _places(plan: Plan) -> list[TensorPlace]:
 
 
 def _pieces(
-    model: ModelFiles, tensor: PlannedTensor, imatrix: ImportanceMatrix | None, threads: int
+    source: Source, tensor: PlannedTensor, imatrix: ImportanceMatrix | None, threads: int
 ) -> Iterator[npt.NDArray[np.uint8]]:
     """The bytes of a tensor, some rows at a time."""
-    from akunu import _core
-
     if tensor.values is not None:
         yield tensor.values.astype("<f4").view(np.uint8)
         return
-    dtype = tensor.source_dtype
-    rows = model.files.tensor_bytes(tensor.source)
-    n_rows, n_cols = tensor.shape if len(tensor.shape) == 2 else (tensor.shape[0], 1)
-    rows = rows.reshape(n_rows, -1)
-    order = _pairs(n_rows, tensor.heads) if tensor.heads else None
-    if dtype == tensor.dtype and order is None and BLOCKS[dtype][0] > 1:
-        yield from np.array_split(rows, -(-rows.nbytes // (64 << 20)))
+    assert tensor.source is not None
+    rows = source.rows(tensor.source, tensor.shape)
+    order = _pairs(rows.n_rows, tensor.heads) if tensor.heads else None
+    if rows.dtype == tensor.dtype and order is None and BLOCKS[rows.dtype][0] > 1:
+        yield from np.array_split(rows.data, -(-rows.data.nbytes // (64 << 20)))
         return
-    importance = imatrix.columns(tensor.name, n_cols) if imatrix and len(tensor.shape) == 2 else None
-    step = max(1, _PIECE // n_cols)
-    for first in range(0, n_rows, step):
-        piece = rows[first : first + step] if order is None else rows[order[first : first + step]]
-        made = _core.quantize(
-            tensor.dtype,
-            piece,
-            n_cols,
-            source=dtype,
-            importance=importance,
-            threads=threads,
-            tensor=tensor.source,
-            first_row=first,
-        )
-        if tensor.add:
-            made = (made.view("<f4") + np.float32(tensor.add)).view(np.uint8)
+    importance = imatrix.columns(tensor.name, rows.n_cols) if imatrix and len(tensor.shape) == 2 else None
+    step = max(1, _PIECE // rows.n_cols)
+    for first in range(0, rows.n_rows, step):
+        which = slice(first, first + step) if order is None else order[first : first + step]
+        made = rows.make(tensor.dtype, which, importance=importance, threads=threads)
+        if tensor.source.add:
+            made = (made.view("<f4") + np.float32(tensor.source.add)).view(np.uint8)
         yield made
 
 

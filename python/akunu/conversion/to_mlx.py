@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -18,10 +18,13 @@ import numpy as np
 import numpy.typing as npt
 
 from akunu.conversion.part_file import PartFile, digest_of, stamps
+from akunu.conversion.source_rows import Source
 from akunu.errors import UnsupportedError
+from akunu.filetypes import BLOCKS
 from akunu.folder import MODEL_FILES, ModelFolder
 from akunu.model_files import ModelFiles
 from akunu.progress import Progress
+from akunu.tensor_map import TensorRef
 
 __all__ = ["GROUP", "affine_quantize", "write_mlx"]
 
@@ -39,12 +42,21 @@ Floats = npt.NDArray[np.float32]
 
 @dataclass(frozen=True)
 class _Part:
-    """A tensor of the new file, and where it comes from."""
+    """A tensor of the new file."""
 
     name: str
     dtype: str
     shape: tuple[int, ...]
     nbytes: int
+
+
+@dataclass(frozen=True)
+class _Planned:
+    """A tensor of the old files (None: it is copied), the shape of its values, and what it becomes."""
+
+    ref: TensorRef | None
+    shape: tuple[int, ...]
+    parts: list[_Part]
 
 
 def affine_quantize(values: Floats, bits: int) -> tuple[npt.NDArray[np.uint32], Floats, Floats]:
@@ -84,22 +96,22 @@ def write_mlx(model: ModelFiles, path: Path, bits: int, report: Progress | None)
     """Write the folder `path`, with codes of so many bits."""
     if not isinstance(model, ModelFolder):
         raise UnsupportedError(f"{model.files.paths[0]}: a folder for MLX is made of a folder, not of GGUF")
-    matrices = {ref.source for ref in model.spec().tensors.values() if ref.n_cols}
-    plan = {tensor.name: _parts(model, tensor.name, bits, matrices) for tensor in model.files.tensors}
-    parts = [part for group in plan.values() for part in group]
+    source = Source(model.files)
+    plan = _plan(source, {ref.source: ref for ref in model.spec().tensors.values()}, bits)
+    parts = [part for planned in plan for part in planned.parts]
     head = _header(parts)
     folder = path.with_name(f".{path.name}.part")
     folder.mkdir(exist_ok=True)
     ends = [len(head)]
-    for group in plan.values():
-        ends.append(ends[-1] + sum(part.nbytes for part in group))
+    for planned in plan:
+        ends.append(ends[-1] + sum(part.nbytes for part in planned.parts))
     digest = digest_of([head, stamps(model.files.paths)])
     with PartFile(folder / "model.safetensors", digest, ends) as part:
         _remove_finished(folder)
         if part.done == 0:
             part.file.write(head)
-        for name, done in list(zip(plan, ends[1:], strict=True))[max(part.done - 1, 0) :]:
-            for piece in _pieces(model, name, plan[name], bits):
+        for planned, done in list(zip(plan, ends[1:], strict=True))[max(part.done - 1, 0) :]:
+            for piece in _pieces(source, planned, bits):
                 part.file.write(piece)
             if report:
                 report(done, ends[-1])
@@ -107,26 +119,46 @@ def write_mlx(model: ModelFiles, path: Path, bits: int, report: Progress | None)
     os.rename(folder, path)
 
 
-def _parts(model: ModelFolder, name: str, bits: int, matrices: set[str]) -> list[_Part]:
-    """The tensors that one becomes: itself, or codes, scales and biases."""
-    entry = next(tensor for tensor in model.files.tensors if tensor.name == name)
-    if entry.dtype not in _DTYPES:
-        raise UnsupportedError(
-            f"tensor {name}: found type {entry.dtype}; folders of F32, F16 or BF16 can be converted"
-        )
-    dtype = _DTYPES[entry.dtype]
-    if name not in matrices or entry.shape[-1] % GROUP:
-        return [_Part(name, dtype, entry.shape, entry.nbytes)]
-    rows, cols = entry.shape
-    stem = name.removesuffix(".weight")
-    groups = (rows, cols // GROUP)
-    words = cols * bits // 32
-    size = entry.nbytes // GROUP
+def _plan(source: Source, refs: Mapping[str, TensorRef], bits: int) -> list[_Planned]:
+    """The tensors of the old files, by those that are read, and what each becomes."""
+    planes = {name for ref in refs.values() for name in (ref.scales, ref.biases)}
+    found = []
+    for name, entry in source.entries.items():
+        if name in refs:
+            ref = refs[name]
+            shape = (entry.shape[0], ref.n_cols) if ref.n_cols else entry.shape
+            found.append(_Planned(ref, shape, _parts(ref, shape, _float_dtype(source, ref), bits)))
+        elif name not in planes:  # nothing that a model needs: as it is
+            found.append(
+                _Planned(None, entry.shape, [_Part(name, entry.dtype.upper(), entry.shape, entry.nbytes)])
+            )
+    return found
+
+
+def _parts(ref: TensorRef, shape: tuple[int, ...], dtype: str, bits: int) -> list[_Part]:
+    """What a tensor becomes: itself, or codes, scales and biases."""
+    size, width = int(np.prod(shape)), BLOCKS[dtype.lower()][1]
+    if not ref.n_cols or ref.n_cols % GROUP:
+        return [_Part(ref.source, dtype, shape, size * width)]
+    stem = ref.source.removesuffix(".weight")
+    groups, words = (shape[0], shape[1] // GROUP), shape[1] * bits // 32
     return [
-        _Part(name, "U32", (rows, words), 4 * rows * words),
-        _Part(f"{stem}.scales", dtype, groups, size),
-        _Part(f"{stem}.biases", dtype, groups, size),
+        _Part(ref.source, "U32", (shape[0], words), 4 * shape[0] * words),
+        _Part(f"{stem}.scales", dtype, groups, size // GROUP * width),
+        _Part(f"{stem}.biases", dtype, groups, size // GROUP * width),
     ]
+
+
+def _float_dtype(source: Source, ref: TensorRef) -> str:
+    """The type of the floats: the weights' own, or that of their scales where these belong to groups."""
+    dtype = source.entries[ref.scales or ref.source].dtype
+    if ref.dtype and (dtype not in _DTYPES or ref.scale_tile):
+        dtype = "bf16"
+    if dtype not in _DTYPES:
+        raise UnsupportedError(
+            f"tensor {ref.source}: found type {dtype}, expected floats or a quantized matrix"
+        )
+    return _DTYPES[dtype]
 
 
 def _header(parts: list[_Part]) -> bytes:
@@ -145,22 +177,23 @@ def _header(parts: list[_Part]) -> bytes:
     return len(text).to_bytes(8, "little") + text
 
 
-def _pieces(model: ModelFolder, name: str, parts: list[_Part], bits: int) -> Iterator[bytes]:
+def _pieces(source: Source, planned: _Planned, bits: int) -> Iterator[bytes]:
     from akunu import _core
 
-    dtype = parts[-1].dtype.lower()
-    data = model.files.tensor_bytes(name)
-    if len(parts) == 1:
-        yield data.tobytes()
+    if planned.ref is None:
+        yield source.raw(planned.parts[0].name)
         return
-    rows = data.reshape(parts[0].shape[0], -1)
-    cols = parts[1].shape[1] * GROUP
-    step = max(1, _PIECE // cols)
+    rows = source.rows(planned.ref, planned.shape)
+    dtype = planned.parts[-1].dtype.lower()
+    step = max(1, _PIECE // rows.n_cols)
+    starts = range(0, rows.n_rows, step)
+    if len(planned.parts) == 1:
+        for first in starts:
+            yield rows.make(dtype, slice(first, first + step)).tobytes()
+        return
     ends: tuple[list[bytes], list[bytes]] = ([], [])
-    for first in range(0, len(rows), step):
-        made = _core.quantize(
-            "f32", rows[first : first + step], cols, source=dtype, tensor=name, first_row=first
-        )
+    for first in starts:
+        made = rows.make("f32", slice(first, first + step))
         codes, *planes = affine_quantize(made.view("<f4"), bits)
         yield codes.tobytes()
         for kept, plane in zip(ends, planes, strict=True):
