@@ -39,7 +39,7 @@ def test_a_quantised_load_equals_a_converted_file(name: str, file_type: str, tmp
             progress=False,
         ) as model:
             found.append(np.asarray(model.logits(ids)))
-    # The rows of Llama's heads lie in another order, rotary divisors differ in a last bit, and activations are
+    # The rows of heads lie in another order, rotary divisors differ in a last bit, and activations are
     # rounded to eight bits.
     assert nmse(found[0], found[1]) < 1e-4
     np.testing.assert_array_equal(found[1], found[2])
