@@ -1,35 +1,46 @@
 """Many texts on one model: tokens a second by streams, gaps while a long prompt runs, cached prefixes.
 
     python bench/many.py qwen3-0.6b:q4_0 llama3.2-1b:q4_k_m -t 2
-    python bench/many.py model.gguf --streams 1,4,8,16 --tokens 64
+    python bench/many.py model.gguf --streams 1,4,8,16 --tokens 64 --peer path/to/llama-batched-bench
 
 A model is a file or SHAPE:TYPE with random weights. The numbers of streams are timed in turn, round after
 round, in random order; figures are medians of the rounds, and ratios are to the first number in the same run.
-The gaps are those between the tokens of four running texts while a prompt of `--prompt` tokens is being run.
+With --peer, llama.cpp's batched-bench times the same numbers of the same file in between.
+
+gaps        between the tokens of four running texts while a prompt of `--prompt` tokens is being run
+first token of such a prompt: cold, and as shares of that with its beginning in memory, or in files that the
+            system has to read from the disk
+scheduling  of one thread that reads all texts, with the most streams: its processor time outside the engine,
+            as a share of all of it
 """
 
 from __future__ import annotations
 
+import os
 import random
+import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence as Seq
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
-from typing import Any, Final
+from tempfile import TemporaryDirectory
+from typing import Any, Final, cast
 
 import click
 import numpy as np
 
 from akunu._core import Engine
-from akunu.bench.loader import open_engine
+from akunu.bench.loader import is_synthetic, open_engine
 from akunu.bench.params import parse_ints
 from akunu.cli.app import CONTEXT_SETTINGS
 from akunu.cli.app import run as run_command
 from akunu.cli.console import print_table
+from akunu.errors import AkunuError
+from akunu.loading import find_model
 from akunu.scheduling import Scheduler, Sequence
+from akunu.scheduling.page_files import PageFiles
 from json_file import write_json
 
 START: Final = 32
@@ -102,12 +113,96 @@ def gaps(engine: Engine, vocab: int, prompt: int, streams: int = 4, tokens: int 
     return found
 
 
-def first_token(engine: Engine, prompt: Seq[int] | np.ndarray[Any, Any]) -> float:
+def first_token(scheduler: Scheduler, prompt: np.ndarray[Any, np.dtype[np.uint32]]) -> float:
     """Seconds to the first token of a prompt."""
-    scheduler, times = Scheduler(engine), list[float]()
+    times = list[float]()
     start = time.perf_counter()
-    read(scheduler, Sequence(np.asarray(prompt, np.uint32), GREEDY, limit=1), times)
+    read(scheduler, Sequence(prompt, GREEDY, limit=1), times)
     return times[0] - start
+
+
+def first_tokens(engine: Engine, vocab: int, prompt: int, rounds: int) -> dict[str, float]:
+    """Seconds to the first token of a prompt that is new, in memory, and in files."""
+    text, page = ids(vocab, prompt, 5), engine.pages["page_bytes"]
+    with TemporaryDirectory() as folder:
+        scheduler = Scheduler(engine, PageFiles(Path(folder), 1 << 40, b"", page))
+        cold = first_token(scheduler, text)
+        scheduler.flush()
+        memory = median(first_token(scheduler, text) for _ in range(rounds))
+        disk = []
+        for _ in range(rounds):
+            engine.forget()
+            for file in Path(folder).rglob("*.page"):
+                with file.open("rb") as opened:  # out of the system's memory
+                    os.fsync(opened.fileno())
+                    os.posix_fadvise(opened.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            disk.append(first_token(scheduler, text))
+            scheduler.flush()
+    engine.forget()
+    return {"cold": cold, "memory": memory, "disk": median(disk)}
+
+
+class TimedEngine:
+    """An engine whose steps' processor time, of the thread that asks for them, is summed up."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self.seconds = 0.0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+    def step(self, *arguments: Any) -> Any:
+        """A step of the engine."""
+        before = time.thread_time()
+        try:
+            return self._engine.step(*arguments)
+        finally:
+            self.seconds += time.thread_time() - before
+
+
+def scheduling_share(engine: Engine, vocab: int, streams: int, tokens: int) -> float:
+    """Of one thread that reads all texts: its processor time outside the engine, over all of it."""
+    timed = TimedEngine(engine)
+    scheduler = Scheduler(cast(Engine, timed))
+    texts = [Sequence(ids(vocab, START, 50 + i), GREEDY, limit=tokens) for i in range(streams)]
+    for text in texts:
+        scheduler.submit(text)
+    for text in texts:
+        scheduler.next(text)
+    timed.seconds = 0.0
+    began = time.thread_time()
+    going = list(texts)
+    while going:
+        going = [text for text in going if scheduler.next(text) is not None]
+    seconds = time.thread_time() - began
+    for text in texts:
+        scheduler.end(text, 0)
+    engine.forget()
+    return 1 - timed.seconds / seconds
+
+
+def peer_rate(program: Path, model: str, streams: int, tokens: int, threads: int) -> float:
+    """Tokens a second of llama.cpp's batched-bench."""
+    context = streams * (START + tokens) + START
+    run = subprocess.run(
+        [program, "-m", model, "-c", str(context), "-b", "2048", "-ub", "512", "-t", str(threads),
+         "-tb", str(threads), "-ngl", "0", "-npp", str(START), "-ntg", str(tokens), "-npl", str(streams)],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return table_rate(run.stdout + run.stderr, streams)
+
+
+def table_rate(output: str, streams: int) -> float:
+    """`S_TG t/s` of a number of streams, in the table that batched-bench prints."""
+    header: list[str] = []
+    for line in output.splitlines():
+        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+        if "S_TG t/s" in cells:
+            header = cells
+        elif len(cells) == len(header) and cells[header.index("B")] == str(streams):
+            return float(cells[header.index("S_TG t/s")])
+    raise AkunuError(f"llama-batched-bench: no row of {streams} streams in what it printed: {output[-400:]}")
 
 
 @click.command(context_settings=CONTEXT_SETTINGS)
@@ -119,10 +214,16 @@ def first_token(engine: Engine, prompt: Seq[int] | np.ndarray[Any, Any]) -> floa
 @click.option(
     "--tokens", type=click.IntRange(min=1), default=48, show_default=True, metavar="N", help="Of each text."
 )
-@click.option("--prompt", type=click.IntRange(min=2), default=2000, show_default=True, metavar="N",
+@click.option("--prompt", type=click.IntRange(min=2), default=4000, show_default=True, metavar="N",
               help="Tokens of the long prompt.")  # fmt: skip
 @click.option(
     "--rounds", type=click.IntRange(min=1), default=3, show_default=True, metavar="N", help="Rounds."
+)
+@click.option(
+    "--peer",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="PATH",
+    help="llama-batched-bench, timed in between; for models that are files.",
 )
 @click.option(
     "--json", "json_path", type=click.Path(path_type=Path), metavar="FILE", help="Write the figures here."
@@ -134,6 +235,7 @@ def command(
     tokens: int,
     prompt: int,
     rounds: int,
+    peer: Path | None,
     json_path: Path | None,
 ) -> None:
     """Time many texts on each of MODELS."""
@@ -144,31 +246,44 @@ def command(
         with open_engine(name, context=context, threads=threads, parallel=max(*counts, 5)) as opened:
             engine, vocab = opened.engine, opened.config.vocab_size
             rates: dict[int, list[float]] = {n: [] for n in counts}
+            others: dict[int, list[float]] = {n: [] for n in counts}
             for _ in range(rounds):
                 for n in order.sample(counts, len(counts)):
                     rates[n].append(decode_rate(engine, vocab, n, tokens))
+                    if peer is not None and not is_synthetic(name):
+                        path = str(find_model(name))
+                        others[n].append(peer_rate(peer, path, n, tokens, threads))
             speed = {n: median(r) for n, r in rates.items()}
+            theirs = {n: median(r) for n, r in others.items() if r}
             beside = sorted(gaps(engine, vocab, prompt))
-            long = ids(vocab, prompt, 5)
-            cold = first_token(engine, long)
-            warm = median(first_token(engine, long) for _ in range(rounds))
+            first = first_tokens(engine, vocab, prompt, rounds)
+            share = median(scheduling_share(engine, vocab, max(counts), tokens) for _ in range(rounds))
         p99 = beside[int(len(beside) * 0.99)] if beside else 0.0
         figures.append(
-            {"model": name, "tokens_per_second": speed, "gaps": beside, "cold": cold, "warm": warm}
+            {
+                "model": name,
+                "tokens_per_second": speed,
+                "peer_tokens_per_second": theirs,
+                "gaps": beside,
+                "first_token": first,
+                "scheduling": share,
+            }
         )
-        one = speed[counts[0]]
+        one, cold, usual = speed[counts[0]], first["cold"], median(beside) if beside else 0.0
+        gap = f"{1e3 * usual:.0f} / {1e3 * p99:.0f} ({p99 / usual:.2f})" if beside else "-"
         rows.append(
             [
                 name,
                 *(f"{speed[n]:.1f} ({speed[n] / one:.2f})" for n in counts),
-                f"{1e3 * median(beside):.0f} / {1e3 * p99:.0f}" if beside else "-",
-                f"{cold:.2f} / {warm:.3f}",
+                *([] if peer is None else [" ".join(f"{theirs[n]:.1f}" for n in counts if n in theirs)]),
+                gap,
+                f"{cold:.2f} s, {first['memory'] / cold:.1%}, {first['disk'] / cold:.1%}",
+                f"{share:.2%}",
             ]
         )
-    print_table(
-        ["model", *(f"{n} streams" for n in counts), "gap ms, median / p99", "first token s, cold / cached"],
-        rows,
-    )
+    headers = ["model", *(f"{n} streams" for n in counts), *([] if peer is None else ["llama.cpp"])]
+    headers += ["gap ms, median / p99", "first token, from memory, files", "scheduling"]
+    print_table(headers, rows)
     if json_path:
         write_json(json_path, figures)
 

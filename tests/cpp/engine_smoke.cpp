@@ -236,6 +236,35 @@ void together() {
     check(e.page_use().cached == 0, "and forgotten");
 }
 
+// Pages that one engine read go on in another; what a step's prefix runs changes no text.
+void keep() {
+    const SyntheticModel m = synthetic_model(DType::Q8_0);
+    Opened from(m, 2), to(m, 1), alone(m, 1);
+    const SamplerSettings s = samplers()[2];
+    const Ids prompt = prompt_of(75, m.config.vocab_size);
+    const Ids expected = generate(alone, prompt, 12, 5, s, false);
+    generate(from, prompt, 1, 1, s);
+    std::vector<std::byte> first(from.engine.page_use().page_bytes), second = first;
+    const std::span ids(prompt);
+    check(from.engine.read_page(ids.first(32), first) && from.engine.read_page(ids.first(64), second),
+          "both are there");
+    check(!to.engine.read_page(ids.first(32), first), "not in another engine");
+
+    const std::uint32_t slot = to.engine.open().value();
+    check(to.engine.begin(slot, prompt, s, true) == 0, "nothing is cached");
+    check(to.engine.restore_page(slot, first) && to.engine.restore_page(slot, second), "there is room");
+    check(to.engine.sequence(slot).length == 64, "two pages");
+    check_throws<InvalidArgumentError>([&] { to.engine.restore_page(slot, first); }, "the last token is to be run");
+    check_throws<InvalidArgumentError>([&] { to.engine.restore_page(slot, std::span(first).first(9)); }, "a part");
+    check_throws<InvalidArgumentError>([&] { from.engine.read_page(ids.first(33), first); }, "no page's end");
+    const std::uint32_t commands = 5;
+    check(!to.engine.run_prefix(slot, commands).empty(), "a command wrote something");
+    check_throws<InvalidArgumentError>([&] { to.engine.run_prefix(slot, 0); }, "no command");
+    to.engine.close(slot);
+    check(to.text.begin(prompt, s, true) == 64, "others find them");
+    check(generate(to, prompt, 12, 3, s) == expected, "the same text");
+}
+
 void refuse() {
     SyntheticModel m = synthetic_model(DType::F16);
     Opened e(m, 2);
@@ -276,6 +305,7 @@ int main() {
         sample();
         stop();
         together();
+        keep();
         refuse();
         std::printf("%s: passed\n", std::string(set->isa).c_str());
     }

@@ -36,6 +36,7 @@ def metal_engines() -> Iterator[None]:
     device_of = loading._device
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("models.test_engine.DEVICE", "metal")
+        patch.setattr("models.test_same_text.DEVICE", "metal")
         patch.setattr("sampling.engines.DEVICE", "metal")
         patch.setattr(loading, "_device", lambda wanted: "metal" if wanted == "auto" else device_of(wanted))
         yield
