@@ -98,6 +98,22 @@ def test_where_rows_cost_as_much_as_steps_nothing_is_drafted() -> None:
     assert StepCosts().worth(1, [Proposal(0.95, 16)], 32)[1] == [0]  # before the first step
 
 
+def test_work_between_steps_is_a_cost_of_drafts() -> None:
+    """A chain has it once for its 40 ms, a step with drafts every time; what is no work does not count."""
+    fast = costs(first=0.004, row=0.001)
+    length = fast.worth(1, [Proposal(0.6, 16)], 32)[1][0]
+    for _ in range(100):
+        fast.paused(3.0)
+    assert fast.worth(1, [Proposal(0.6, 16)], 32)[1][0] == length > 0
+    for _ in range(100):
+        fast.paused(0.004)
+    assert fast.worth(1, [Proposal(0.6, 16)], 32)[1][0] == 0
+    slow = costs(first=0.4, row=0.1)  # whose chains are one token
+    for _ in range(100):
+        slow.paused(0.004)
+    assert slow.worth(1, [Proposal(0.6, 16)], 32)[1][0] == length
+
+
 def test_rows_that_were_slow_while_others_worked_are_tried_again() -> None:
     busy = costs(row=2.0)
     for _ in range(3000):

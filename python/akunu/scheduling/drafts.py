@@ -14,8 +14,10 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-__all__ = ["Drafter", "Lookup", "Proposal", "StepCosts", "WriterTrust"]
+__all__ = ["CHAIN_SECONDS", "Drafter", "Lookup", "Proposal", "StepCosts", "WriterTrust"]
 
+CHAIN_SECONDS: Final = 0.040
+"""How long a chain may take: text still flows, and the cost of a submission is far below one per cent."""
 GRAM: Final = 3
 """Tokens that must agree before a proposal is made."""
 ENOUGH: Final = 24
@@ -37,7 +39,9 @@ WRITER_HOPE: Final = 0.002
 WRITER_MOST: Final = 8
 """Tokens that it writes ahead."""
 GAIN: Final = 1.1
-"""How much faster a step with drafts must be than one without: chains save the host's work between steps."""
+"""How much faster a step with drafts must be than one without."""
+LONGEST_PAUSE: Final = 0.02
+"""Between two steps; a longer one was no work, nobody wanted a step."""
 KNOTS: Final = (1, 2, 4, 8, 16, 32)
 """Rows whose costs are learned; those between are interpolated."""
 ROW: Final = 0.05
@@ -163,6 +167,12 @@ class StepCosts:
 
     def __init__(self) -> None:
         self._knots: list[float] = []
+        self._pause = 0.0
+
+    def paused(self, seconds: float) -> None:
+        """Learn from the time between two steps: the host's work, which a chain of tokens has once."""
+        if seconds <= LONGEST_PAUSE:
+            self._pause += 0.1 * (seconds - self._pause)
 
     def measured(self, rows: int, seconds: float) -> None:
         """Learn from a step, or the average of a chain. Faster ones count more: others' work only slows."""
@@ -225,12 +235,14 @@ class StepCosts:
             ((p.trust**j, i, j) for i, p in enumerate(proposals) for j in range(1, p.tokens + 1)),
             reverse=True,
         )[: most - rows]
-        tokens, best, kept, written = float(rows), GAIN * rows / self.of(rows), 0, 0
+        step = self.of(rows)
+        plain = step + self._pause / max(CHAIN_SECONDS / step, 1.0)
+        tokens, best, kept, written = float(rows), GAIN * rows / plain, 0, 0
         for n, (chance, i, j) in enumerate(chances, 1):
             tokens += chance
             if proposals[i].written:
                 written = max(written, j)
-            if (speed := tokens / (self.of(rows + n) + writing * written)) > best:
+            if (speed := tokens / (self.of(rows + n) + self._pause + writing * written)) > best:
                 best, kept = speed, n
         for _, i, _ in chances[:kept]:
             lengths[i] += 1

@@ -110,6 +110,7 @@ class Scheduler:
         self._running: list[Sequence] = []
         self._ending: list[tuple[Sequence, int]] = []
         self._costs = StepCosts()
+        self._ended_at = -math.inf  # the last step
         self._beginnings = Beginnings()
         self._totals: Counter[str] = Counter()
         self._pages = engine.pages
@@ -311,6 +312,7 @@ class Scheduler:
         if not parts:
             return True
         began = time.perf_counter()
+        self._costs.paused(began - self._ended_at)
         parts = self._write_ahead(parts)
         start = time.perf_counter()
         try:
@@ -323,7 +325,7 @@ class Scheduler:
                 for part in parts:
                     part.sequence.error = error
             raise
-        ended = time.perf_counter()
+        ended = self._ended_at = time.perf_counter()
         with self._changed:
             before = sum(part.sequence.length + len(part.sequence.tokens) for part in parts)
             run = min(steps, max(len(chunk.ids) for chunk in chunks))

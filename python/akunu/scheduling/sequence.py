@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from akunu.errors import AkunuError
-from akunu.scheduling.drafts import Drafter, Proposal, WriterTrust
+from akunu.scheduling.drafts import CHAIN_SECONDS, Drafter, Proposal, WriterTrust
 
 if TYPE_CHECKING:
     from akunu._core import Chunk
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ChainLength", "Sequence", "Written"]
 
-CHAIN_SECONDS: Final = 0.040
-"""How long a chain may take: text still flows, and the cost of a submission is far below one per cent."""
 HEAD_START: Final = 64
 """Texts that came before, which one with a priority higher by one goes ahead of."""
 MAX_CHAIN: Final = 256
