@@ -38,7 +38,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tiny.write("llama_256", "F32", tmp_path_factory.mktemp("differ") / "tiny.gguf").path
 
 
-@pytest.mark.parametrize("rows", [1, 5, 30])
+@pytest.mark.parametrize("rows", [1, 30])
 @pytest.mark.parametrize(
     ("tensor", "label"),
     [

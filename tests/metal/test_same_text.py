@@ -15,7 +15,9 @@ __all__ = ["metal_engines"]
 pytestmark = pytest.mark.usefixtures("metal_engines")
 
 
-@pytest.mark.parametrize("name", ["llama", "gemma3", "phi3_long"])
+@pytest.mark.parametrize(
+    "name", ["llama", *(pytest.param(name, marks=pytest.mark.long) for name in ("gemma3", "phi3_long"))]
+)
 def test_a_text_is_what_it_is_alone(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Kernels sum in another order for one row than for many, so log-probabilities have other last bits."""
     tiny.write(name, "F32", tmp_path / "model.gguf")
