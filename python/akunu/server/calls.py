@@ -9,8 +9,9 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from akunu.errors import AkunuError
 from akunu.server.limits import queue_place, too_long
-from akunu.server.models import Entry
+from akunu.server.models import Entry, shutting_down
 from akunu.server.texts import Asked, Server
 
 __all__ = ["Check", "call"]
@@ -36,7 +37,7 @@ async def call(server: Server, asked: Asked, entry: Entry, work: Callable[[Check
     Raises
     ------
     ApiError
-        503: the queue is full; 504: the request takes too long.
+        503: the queue is full, or the server ends; 504: the request takes too long.
     """
     over = threading.Event()
 
@@ -58,3 +59,7 @@ async def call(server: Server, asked: Asked, entry: Entry, work: Callable[[Check
                     raise
         except TimeoutError as error:
             raise too_long(limit) from error
+        except AkunuError as error:
+            if not server.models.ending:
+                raise
+            raise shutting_down() from error

@@ -21,7 +21,7 @@ from akunu.server.catalog import ModelSpec
 from akunu.server.errors import ApiError
 from akunu.server.kinds import TEXT, Held, Kind, kind_of
 
-__all__ = ["Entry", "Registry"]
+__all__ = ["Entry", "Registry", "shutting_down"]
 
 _log = logging.getLogger("akunu.server")
 
@@ -118,6 +118,8 @@ class Registry:
         self._max_memory = max_memory
         self._room = asyncio.Lock()
         self._closed = False
+        self.ending = False
+        """What runs was told to end."""
 
     def entries(self) -> list[Entry]:
         """All of them, in the order of the settings."""
@@ -185,7 +187,7 @@ class Registry:
             if entry.model is not None:
                 return
             if self._closed:
-                raise ApiError(503, "the server is shutting down", code="shutting_down", retry_after=5)
+                raise shutting_down()
             async with self._room:
                 began = time.monotonic()
                 # The thread goes on when its request is cancelled: the model is then there for the next one.
@@ -267,7 +269,8 @@ class Registry:
                 await self.unload(entry)
 
     def cancel(self) -> None:
-        """End all texts that run; those who asked get what there is."""
+        """End all texts that run; those who asked get what there is. Other calls are refused."""
+        self.ending = True
         for entry in self._entries.values():
             if entry.model is not None:
                 entry.model.cancel()
@@ -279,6 +282,11 @@ class Registry:
             model, entry.model = entry.model, None
             if model is not None:
                 await asyncio.to_thread(model.close)
+
+
+def shutting_down() -> ApiError:
+    """What comes too late."""
+    return ApiError(503, "the server is shutting down", code="shutting_down", retry_after=5)
 
 
 def _file_bytes(path: Path) -> int:
