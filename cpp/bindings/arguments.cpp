@@ -101,8 +101,6 @@ std::optional<EncoderConfig> to_encoder(const py::object& c) {
     if (c.is_none()) return std::nullopt;
     EncoderConfig e;
     e.pooling = named(kPoolings, "pooling", py::cast<std::string>(field(c, "pooling")));
-    e.positions = py::cast<std::uint32_t>(field(c, "positions"));
-    e.kinds = py::cast<std::uint32_t>(field(c, "kinds"));
     for (const py::handle item : field(c, "head")) {
         const auto [dim, activation] = py::cast<std::pair<std::uint32_t, std::string>>(item);
         HeadLayer layer{dim, {}};
@@ -110,6 +108,17 @@ std::optional<EncoderConfig> to_encoder(const py::object& c) {
         e.head.push_back(layer);
     }
     return e;
+}
+
+std::optional<AudioConfig> to_audio(const py::object& c) {
+    if (c.is_none()) return std::nullopt;
+    return AudioConfig{py::cast<std::uint32_t>(field(c, "mels")), py::cast<bool>(field(c, "taps_last"))};
+}
+
+std::optional<CrossConfig> to_cross(const py::object& c) {
+    if (c.is_none()) return std::nullopt;
+    return CrossConfig{py::cast<std::uint32_t>(field(c, "positions")),
+                       py::cast<std::vector<std::vector<std::uint32_t>>>(field(c, "aligned"))};
 }
 
 }  // namespace
@@ -148,7 +157,15 @@ ModelConfig to_config(const py::object& c) {
     };
     m.layer_norm = flag("layer_norm");
     m.bidirectional = flag("bidirectional");
+    const auto size = [&](const char* name) {
+        const py::object value = optional_field(c, name);
+        return value.is_none() ? 0u : py::cast<std::uint32_t>(value);
+    };
+    m.positions = size("positions");
+    m.kinds = size("kinds");
     m.encoder = to_encoder(optional_field(c, "encoder"));
+    m.audio = to_audio(optional_field(c, "audio"));
+    m.cross = to_cross(optional_field(c, "cross"));
     // What all layers share is a number, what differs a list.
     m.layers.resize(u("n_layers"));
     const auto of_layers = [&](const char* name, std::uint32_t LayerConfig::* member) {

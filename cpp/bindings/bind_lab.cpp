@@ -246,6 +246,7 @@ py::dtype struct_dtype(std::span<const FieldInfo> fields) {
 void register_structs() {
     PYBIND11_NUMPY_DTYPE(Row, slot, position);
     PYBIND11_NUMPY_DTYPE(LogitBias, id, bias);
+    PYBIND11_NUMPY_DTYPE(SpeechRules, prompt, end, timestamp_begin, max_initial);
     PYBIND11_NUMPY_DTYPE(SamplerState, temperature, top_k, top_p, min_p, typical_p, repeat_penalty, presence_penalty,
                          frequency_penalty, penalty_window, seed_lo, seed_hi, want_logprobs, n_logprobs, n_end_ids,
                          n_bias, masked, end_ids);
@@ -267,6 +268,7 @@ py::dict struct_dtypes() {
     d["LogitBias"] = py::dtype::of<LogitBias>();
     d["SamplerState"] = py::dtype::of<SamplerState>();
     d["SlotState"] = py::dtype::of<SlotState>();
+    d["SpeechRules"] = py::dtype::of<SpeechRules>();
     d["LogprobRecord"] = py::dtype::of<LogprobRecord>();
     d["Control"] = py::dtype::of<Control>();
     return d;

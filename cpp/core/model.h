@@ -34,8 +34,20 @@ struct HeadLayer {
 // What a model that makes a vector of each text has besides its layers.
 struct EncoderConfig {
     Pooling pooling = kPoolMean;
-    std::uint32_t positions = 0, kinds = 0;  // learned vectors of positions, and of kinds of rows (BERT's token types)
     std::vector<HeadLayer> head;
+};
+
+// What a model that hears has instead of a token embedding: two convolutions over log-mel frames, the second of which
+// halves their number.
+struct AudioConfig {
+    std::uint32_t mels = 0;
+    bool taps_last = true;  // the file's convolutions are [out, in, taps], else [out, taps, in]
+};
+
+// The second attention of each layer of a decoder, whose keys and values are those of an encoder's output.
+struct CrossConfig {
+    std::uint32_t positions = 0;            // of that output
+    std::vector<std::vector<u32>> aligned;  // per layer, the heads whose weights may be asked for
 };
 
 struct ModelConfig {
@@ -49,7 +61,10 @@ struct ModelConfig {
     bool layer_norm = false;     // norms are LayerNorm, else RMS
     bool bidirectional = false;  // attention sees what comes after, too
     std::vector<LayerConfig> layers;
-    std::optional<EncoderConfig> encoder;  // none: the model draws tokens
+    std::uint32_t positions = 0, kinds = 0;  // learned vectors of positions, and of kinds of rows (BERT's token types)
+    std::optional<EncoderConfig> encoder;    // it makes vectors of texts
+    std::optional<AudioConfig> audio;        // it hears; with neither, it draws tokens
+    std::optional<CrossConfig> cross;
 };
 
 // A small f32 vector on the device (a norm's weight, a bias); empty when the model has none.

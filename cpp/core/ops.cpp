@@ -20,15 +20,19 @@ constexpr bool kOptional = true;
 constexpr FieldInfo kEmbedFields[] = {
     FIELD(EmbedParams, rows),  FIELD(EmbedParams, step),           FIELD(EmbedParams, dim),
     FIELD(EmbedParams, vocab), FIELD(EmbedParams, history_stride), FIELD(EmbedParams, scale)};
-constexpr FieldInfo kEmbedPositionFields[] = {FIELD(EmbedPositionParams, rows), FIELD(EmbedPositionParams, dim),
-                                              FIELD(EmbedPositionParams, positions), FIELD(EmbedPositionParams, kinds)};
+constexpr FieldInfo kEmbedPositionFields[] = {FIELD(EmbedPositionParams, rows), FIELD(EmbedPositionParams, step),
+                                              FIELD(EmbedPositionParams, dim), FIELD(EmbedPositionParams, positions),
+                                              FIELD(EmbedPositionParams, kinds)};
+constexpr FieldInfo kUnfoldFields[] = {FIELD(UnfoldParams, rows),   FIELD(UnfoldParams, channels),
+                                       FIELD(UnfoldParams, length), FIELD(UnfoldParams, taps),
+                                       FIELD(UnfoldParams, stride), FIELD(UnfoldParams, formats)};
 constexpr FieldInfo kRopeTableFields[] = {FIELD(RopeTableParams, rows), FIELD(RopeTableParams, step),
                                           FIELD(RopeTableParams, half_dim), FIELD(RopeTableParams, scale)};
 constexpr FieldInfo kNormFields[] = {FIELD(NormParams, rows), FIELD(NormParams, dim), FIELD(NormParams, eps),
                                      FIELD(NormParams, formats), FIELD(NormParams, gather)};
 constexpr FieldInfo kLayerNormFields[] = {FIELD(LayerNormParams, rows), FIELD(LayerNormParams, dim),
                                           FIELD(LayerNormParams, eps), FIELD(LayerNormParams, formats),
-                                          FIELD(LayerNormParams, has_bias)};
+                                          FIELD(LayerNormParams, has_bias), FIELD(LayerNormParams, gather)};
 constexpr FieldInfo kQuantizeFields[] = {FIELD(QuantizeParams, rows), FIELD(QuantizeParams, dim),
                                          FIELD(QuantizeParams, formats)};
 constexpr FieldInfo kMatmulFields[] = {FIELD(MatmulParams, rows),       FIELD(MatmulParams, n),
@@ -57,7 +61,13 @@ constexpr FieldInfo kAttentionFields[] = {
     FIELD(AttentionParams, n_heads),      FIELD(AttentionParams, n_kv_heads), FIELD(AttentionParams, head_dim),
     FIELD(AttentionParams, window),       FIELD(AttentionParams, max_pages),  FIELD(AttentionParams, page_words),
     FIELD(AttentionParams, scale),        FIELD(AttentionParams, softcap),    FIELD(AttentionParams, formats),
-    FIELD(AttentionParams, bidirectional)};
+    FIELD(AttentionParams, bidirectional), FIELD(AttentionParams, fixed_keys)};
+constexpr FieldInfo kAttentionWeightsFields[] = {
+    FIELD(AttentionWeightsParams, rows),       FIELD(AttentionWeightsParams, n_heads),
+    FIELD(AttentionWeightsParams, n_kv_heads), FIELD(AttentionWeightsParams, head_dim),
+    FIELD(AttentionWeightsParams, max_pages),  FIELD(AttentionWeightsParams, page_words),
+    FIELD(AttentionWeightsParams, scale),      FIELD(AttentionWeightsParams, fixed_keys),
+    FIELD(AttentionWeightsParams, chosen),     FIELD(AttentionWeightsParams, out_rows)};
 constexpr FieldInfo kKvCopyFields[] = {FIELD(KvCopyParams, rows), FIELD(KvCopyParams, page_words)};
 constexpr FieldInfo kSampleFields[] = {FIELD(SampleParams, rows), FIELD(SampleParams, step), FIELD(SampleParams, vocab),
                                        FIELD(SampleParams, history_stride)};
@@ -71,13 +81,15 @@ constexpr FieldInfo kColumnSquaresFields[] = {FIELD(ColumnSquaresParams, rows), 
 constexpr BufferInfo kEmbedBuffers[] = {{"history", R},           {"weight", R},           {"hidden", W}, {"rows", R},
                                         {"scales", R, kOptional}, {"biases", R, kOptional}};
 constexpr BufferInfo kEmbedPositionBuffers[] = {
-    {"positions", R, kOptional}, {"kinds", R, kOptional}, {"hidden", RW}, {"rows", R}, {"row_kinds", R}};
+    {"positions", R, kOptional}, {"kinds", R, kOptional}, {"hidden", RW}, {"rows", R}, {"row_kinds", R, kOptional}};
+constexpr BufferInfo kUnfoldBuffers[] = {{"x", R}, {"out_f32", W, kOptional}, {"out_compact", W, kOptional}};
 constexpr BufferInfo kRopeTableBuffers[] = {{"inv_freq", R}, {"table", W}, {"rows", R}};
 constexpr BufferInfo kNormBuffers[] = {
     {"x", R}, {"weight", R}, {"out_f32", W, kOptional}, {"out_compact", W, kOptional}, {"logit_rows", R, kOptional}};
 constexpr BufferInfo kNormAddBuffers[] = {{"x", R}, {"weight", R}, {"hidden", RW}};
 constexpr BufferInfo kLayerNormBuffers[] = {
-    {"x", R}, {"weight", R}, {"bias", R, kOptional}, {"out_f32", W, kOptional}, {"out_compact", W, kOptional}};
+    {"x", R}, {"weight", R}, {"bias", R, kOptional}, {"out_f32", W, kOptional}, {"out_compact", W, kOptional},
+    {"logit_rows", R, kOptional}};
 constexpr BufferInfo kQuantizeBuffers[] = {{"x", R}, {"out_f32", W, kOptional}, {"out_compact", W, kOptional}};
 constexpr BufferInfo kMatmulBuffers[] = {
     {"x", R}, {"weight", R}, {"y", RW}, {"bias", R, kOptional}, {"scales", R, kOptional}, {"biases", R, kOptional}};
@@ -90,13 +102,17 @@ constexpr BufferInfo kNormGateUpBuffers[] = {
 constexpr BufferInfo kGateActBuffers[] = {
     {"gate", R}, {"up", R, kOptional}, {"out_f32", W, kOptional}, {"out_compact", W, kOptional}};
 constexpr BufferInfo kRopeKvBuffers[] = {
-    {"q", RW},   {"k", RW},   {"v", R}, {"table", R, kOptional}, {"kv", RW}, {"qk_norm", R, kOptional},
+    {"q", RW, kOptional},   {"k", RW},   {"v", R}, {"table", R, kOptional}, {"kv", RW}, {"qk_norm", R, kOptional},
     {"rows", R}, {"pages", R}};
 constexpr BufferInfo kAttentionBuffers[] = {{"q", R}, {"kv", R}, {"out", W}, {"rows", R}, {"pages", R}};
 constexpr BufferInfo kAttentionSplitBuffers[] = {{"q", R}, {"kv", R}, {"partials", W}, {"rows", R}, {"pages", R}};
 constexpr BufferInfo kAttentionMergeBuffers[] = {
     {"partials", R}, {"out_f32", W, kOptional}, {"out_compact", W, kOptional}, {"rows", R}};
+constexpr BufferInfo kAttentionWeightsBuffers[] = {{"q", R},   {"kv", R},   {"heads", R},
+                                                   {"out", W}, {"rows", R}, {"pages", R}};
 constexpr BufferInfo kKvCopyBuffers[] = {{"pairs", R}, {"kv", RW}};
+constexpr BufferInfo kSpeechRulesBuffers[] = {{"logits", RW},  {"history", R}, {"rules", R},
+                                              {"forbidden", R}, {"rows", R},    {"logit_rows", R}};
 constexpr BufferInfo kArgmaxBuffers[] = {{"logits", R}, {"sampled", W}};
 constexpr BufferInfo kSamplePrepareBuffers[] = {{"logits", R}, {"history", R}, {"state", R}, {"bias", R},
                                                 {"mask", R},   {"scaled", RW}, {"rows", R},  {"logit_rows", R}};
@@ -149,6 +165,11 @@ Cost embed_cost(const DispatchCmd& c) {
 Cost embed_position_cost(const DispatchCmd& c) {
     const double dim = params_of<EmbedPositionParams>(c).dim;
     return per_row(16.0 * dim, 2.0 * dim);
+}
+
+Cost unfold_cost(const DispatchCmd& c) {
+    const auto p = params_of<UnfoldParams>(c);
+    return per_row((4.0 + act_bytes(p.formats)) * p.channels * p.taps, 0);
 }
 
 Cost rope_table_cost(const DispatchCmd& c) {
@@ -227,8 +248,14 @@ Cost attention_cost(const DispatchCmd& c) {
     const auto p = params_of<AttentionParams>(c);
     const double q = static_cast<double>(p.n_heads) * p.head_dim;
     Cost cost = per_row(c.op == Op::kAttentionSplit ? 4.0 * q : 8.0 * q, 0);
+    const double kv = 2 * kv_element(c.kv) * p.n_kv_heads * p.head_dim;
+    if (p.fixed_keys) {
+        cost.bytes += kv * p.fixed_keys;
+        cost.flops_per_row += 4.0 * q * p.fixed_keys;
+        return cost;
+    }
     cost.window = p.window;
-    cost.kv_per_key = cost.bytes_per_key = 2 * kv_element(c.kv) * p.n_kv_heads * p.head_dim;
+    cost.kv_per_key = cost.bytes_per_key = kv;
     cost.flops_per_row_key = 4.0 * q;
     return cost;
 }
@@ -238,6 +265,14 @@ Cost attention_merge_cost(const DispatchCmd& c) {
     const double q = static_cast<double>(p.n_heads) * p.head_dim;
     Cost cost = per_row(act_bytes(p.formats) * q, 2.0 * q);
     cost.window = p.window;
+    return cost;
+}
+
+Cost attention_weights_cost(const DispatchCmd& c) {
+    const auto p = params_of<AttentionWeightsParams>(c);
+    const double heads = p.chosen, keys = p.fixed_keys;
+    Cost cost = per_row(4.0 * heads * (p.head_dim + keys), 2.0 * heads * keys * p.head_dim);
+    cost.bytes = kv_element(c.kv) * heads * keys * p.head_dim;
     return cost;
 }
 
@@ -268,6 +303,7 @@ constexpr OpInfo row(std::string_view name, std::span<const FieldInfo> fields, s
 constexpr OpInfo kOps[] = {
     row<EmbedParams>("embed", kEmbedFields, kEmbedBuffers, embed_cost),
     row<EmbedPositionParams>("embed_position", kEmbedPositionFields, kEmbedPositionBuffers, embed_position_cost),
+    row<UnfoldParams>("unfold", kUnfoldFields, kUnfoldBuffers, unfold_cost),
     row<RopeTableParams>("rope_table", kRopeTableFields, kRopeTableBuffers, rope_table_cost),
     row<NormParams>("norm", kNormFields, kNormBuffers, norm_cost),
     row<NormParams>("norm_add", kNormFields, kNormAddBuffers, norm_add_cost),
@@ -282,7 +318,10 @@ constexpr OpInfo kOps[] = {
     row<AttentionParams>("attention", kAttentionFields, kAttentionBuffers, attention_cost),
     row<AttentionParams>("attention_split", kAttentionFields, kAttentionSplitBuffers, attention_cost),
     row<AttentionParams>("attention_merge", kAttentionFields, kAttentionMergeBuffers, attention_merge_cost),
+    row<AttentionWeightsParams>("attention_weights", kAttentionWeightsFields, kAttentionWeightsBuffers,
+                                attention_weights_cost),
     row<KvCopyParams>("kv_copy", kKvCopyFields, kKvCopyBuffers, kv_copy_cost),
+    row<SampleParams>("speech_rules", kSampleFields, kSpeechRulesBuffers, sample_cost),
     row<SampleParams>("argmax", kSampleFields, kArgmaxBuffers, sample_cost),
     row<SampleParams>("sample_prepare", kSampleFields, kSamplePrepareBuffers, sample_cost),
     row<SampleParams>("sample_select", kSampleFields, kSampleSelectBuffers, sample_cost),

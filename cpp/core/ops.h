@@ -12,6 +12,7 @@ namespace akunu {
 enum class Op : std::uint8_t {
     kEmbed,
     kEmbedPosition,
+    kUnfold,
     kRopeTable,
     kNorm,
     kNormAdd,
@@ -26,7 +27,9 @@ enum class Op : std::uint8_t {
     kAttention,
     kAttentionSplit,
     kAttentionMerge,
+    kAttentionWeights,
     kKvCopy,
+    kSpeechRules,
     kArgmax,
     kSamplePrepare,
     kSampleSelect,

@@ -46,9 +46,21 @@ struct EmbedParams {
 // A row's vectors of its position and of its kind are added, where the model has such tables.
 struct EmbedPositionParams {
     u32 rows;  // patched
+    u32 step;  // patched
     u32 dim;
     u32 positions;  // of the table; 0: none
     u32 kinds;
+};
+
+// The inputs of a convolution as rows, for a matmul: row r has x[r·stride + tap - (taps - 1) / 2] for every tap, zeros
+// where that is outside of x [length, channels].
+struct UnfoldParams {
+    u32 rows;  // patched
+    u32 channels;
+    u32 length;
+    u32 taps;
+    u32 stride;
+    u32 formats;
 };
 
 struct RopeTableParams {
@@ -72,6 +84,7 @@ struct LayerNormParams {
     float eps;
     u32 formats;
     u32 has_bias;
+    u32 gather;  // 1: row i of the output is row rows[i] of the input
 };
 
 struct QuantizeParams {
@@ -155,6 +168,21 @@ struct AttentionParams {
     float softcap;  // > 0: s = cap·tanh(s / cap) after scaling
     u32 formats;
     u32 bidirectional;  // 1: a row sees all rows of its text, which are in this step
+    u32 fixed_keys;     // n > 0: every row sees the first n keys of its slot, wherever it is
+};
+
+// The weights that some heads give to the keys: out[i][row][key], of the i-th of those heads.
+struct AttentionWeightsParams {
+    u32 rows;  // patched
+    u32 n_heads;
+    u32 n_kv_heads;
+    u32 head_dim;
+    u32 max_pages;
+    u32 page_words;
+    float scale;
+    u32 fixed_keys;
+    u32 chosen;    // heads
+    u32 out_rows;  // rows that `out` has room for, of each of them
 };
 
 // Pairs of pages: the first is copied to the second.

@@ -34,6 +34,15 @@ struct SamplerState {
 // 32-bit words of a slot's mask. Token t is bit t % 32 of word t / 32.
 constexpr std::uint32_t mask_words(std::uint32_t vocab) { return (vocab + 31) / 32; }
 
+// What may not come next in a transcript: a slot's entry in a device buffer. Two masks of a bit for every token lie
+// apart, at the slot's place: tokens that never come, and those that are not the first.
+struct SpeechRules {
+    std::uint32_t prompt = 0;           // tokens before the transcript
+    std::uint32_t end = 0;              // the end of the text: smaller ids are words
+    std::uint32_t timestamp_begin = 0;  // from here on ids are times; 0: times are no matter
+    std::uint32_t max_initial = 0;      // the first time is at most this one
+};
+
 // How far a slot is within a replay.
 struct SlotState {
     std::uint32_t stopped = 0;   // an end-of-generation token was drawn, or the limit reached: it writes no more

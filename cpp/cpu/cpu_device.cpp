@@ -56,6 +56,8 @@ void check_scratch(const DispatchCmd& cmd) {
             return check_scratch(cmd, "dim", &NormParams::dim, kMaxRow);
         case Op::kLayerNorm:
             return check_scratch(cmd, "dim", &LayerNormParams::dim, kMaxRow);
+        case Op::kAttentionWeights:
+            return check_scratch(cmd, "fixed_keys", &AttentionWeightsParams::fixed_keys, kMaxRow - kPagePositions);
         case Op::kAttention:
         case Op::kAttentionMerge:
             return check_scratch(cmd, "head_dim", &AttentionParams::head_dim, kMaxHead);

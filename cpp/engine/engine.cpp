@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <set>
 
 #include "core/error.h"
@@ -25,6 +26,7 @@ std::uint64_t aligned(std::uint64_t bytes) { return (bytes + 63) / 64 * 64; }
 
 ModelConfig drawing(ModelConfig config) {
     if (config.encoder) throw UnsupportedError("this model makes vectors, it draws no tokens");
+    if (config.audio) throw UnsupportedError("this model hears, it draws no tokens");
     return config;
 }
 
@@ -59,6 +61,7 @@ void Engine::allocate(const EngineOptions& options) {
     s.max_rows = std::max({chunk_, device_->traits().max_batch_rows, options.parallel});
     s.max_logits = std::max(std::min(s.max_rows, kLogitsRows), options.parallel);
     allocate_pages(options);
+    if (config_.cross) allocate_sounds(options);
 
     allocate_activations(s.max_rows);
     const auto shared = [&](std::initializer_list<std::uint64_t> sizes) {
@@ -108,6 +111,45 @@ void Engine::allocate_pages(const EngineOptions& options) {
     for (const std::uint64_t offset : at) step_.kv.push_back({step_.cache.buffer, offset});
 }
 
+void Engine::allocate_sounds(const EngineOptions& options) {
+    if (options.sounds < 1 || options.sounds > kMaxParallel) {
+        throw InvalidArgumentError("sounds is " + std::to_string(options.sounds) + ", expected 1.." +
+                                   std::to_string(kMaxParallel));
+    }
+    sounds_.resize(options.sounds);
+    StepBuffers& s = step_;
+    std::uint64_t page_bytes = 0;
+    std::vector<std::uint64_t> at;
+    for (const std::uint64_t n : model_->sound_page_bytes(*device_, s.kv_dtype)) {
+        at.push_back(page_bytes);
+        page_bytes += aligned(n);
+    }
+    s.sound_page_words = static_cast<std::uint32_t>(page_bytes / 4);
+    s.sound_max_pages = pages_for(config_.cross->positions);
+    const std::uint64_t pages = checked_product({options.sounds, s.sound_max_pages});
+    const Binding cache = own(checked_product({pages, page_bytes}), &MemoryUse::kv_cache, MemoryKind::kDevice);
+    for (const std::uint64_t offset : at) s.sound_kv.push_back({cache.buffer, offset});
+    s.sound_pages = own(pages * sizeof(u32), &MemoryUse::scratch);
+    std::iota(s.sound_pages.host<u32>(), s.sound_pages.host<u32>() + pages, 0u);
+    s.sound_rows = own(checked_product({s.max_rows, sizeof(Row)}), &MemoryUse::scratch);
+    s.rules = own(options.parallel * sizeof(SpeechRules), &MemoryUse::scratch);
+    s.forbidden = own(checked_product({options.parallel, 2, mask_words(config_.vocab_size), sizeof(u32)}),
+                      &MemoryUse::scratch);
+}
+
+void Engine::allocate_aligned() {
+    StepBuffers& s = step_;
+    if (s.aligned_rows) return;
+    s.aligned_rows = std::min(s.max_rows, kLogitsRows);
+    std::size_t all = 0;
+    for (const auto& heads : config_.cross->aligned) {
+        s.heads.push_back(heads.empty() ? Binding{} : own(heads.size() * sizeof(u32), &MemoryUse::scratch));
+        std::ranges::copy(heads, s.heads.back().host<u32>());
+        all += heads.size();
+    }
+    s.aligned = own(checked_product({all, s.aligned_rows, config_.cross->positions, sizeof(float)}), &MemoryUse::scratch);
+}
+
 // ---- programs ---------------------------------------------------------------------------------
 
 const Program& Engine::body(Phase phase) {
@@ -141,17 +183,82 @@ Sequence& Engine::opened(std::uint32_t slot) {
     return sequences_[slot];
 }
 
-std::optional<std::uint32_t> Engine::open() {
+std::optional<std::uint32_t> Engine::open(std::uint32_t sound) {
     const auto free = std::ranges::find(sequences_, false, &Sequence::open);
     if (free == sequences_.end()) return std::nullopt;
+    if (config_.cross) hold_sound(sound);
     *free = {};
     free->open = true;
+    free->sound = sound;
     return static_cast<std::uint32_t>(free - sequences_.begin());
 }
 
 void Engine::close(std::uint32_t slot) {
     drop_pages(slot);
+    if (config_.cross) release_sound(sequences_[slot].sound);
     sequences_[slot] = {};
+}
+
+std::optional<std::uint32_t> Engine::fork(std::uint32_t slot) {
+    Sequence& from = opened(slot);
+    const auto found = open(from.sound);
+    if (!found) return std::nullopt;
+    publish(slot, true);
+    Sequence& to = sequences_[*found];
+    // Pages beyond its tokens are those of one text alone.
+    const std::uint32_t shared = pages_for(from.length);
+    for (std::uint32_t i = 0; i < shared; ++i) {
+        pool_->hold(from.pages[i]);
+        add_page(*found, from.pages[i]);
+    }
+    from.published = to.published = shared;
+    to.length = from.length;
+    to.known = from.known;
+    to.prompt = from.prompt;
+    to.sampler = from.sampler;
+    to.plain = from.plain;
+    to.ruled = from.ruled;
+    std::copy_n(history(slot), from.known, history(*found));
+    const auto same = [&](const Binding& buffer, std::uint64_t bytes) {
+        std::memcpy(buffer.host() + *found * bytes, buffer.host() + slot * bytes, bytes);
+    };
+    const std::uint64_t mask = mask_words(config_.vocab_size) * sizeof(u32);
+    same(step_.sampler, sizeof(SamplerState));
+    same(step_.bias, kMaxLogitBias * sizeof(LogitBias));
+    same(step_.mask, mask);
+    if (to.ruled) {
+        same(step_.rules, sizeof(SpeechRules));
+        same(step_.forbidden, 2 * mask);
+    }
+    return found;
+}
+
+std::optional<std::uint32_t> Engine::open_sound() {
+    const auto free = std::ranges::find(sounds_, 0u);
+    if (free == sounds_.end()) return std::nullopt;
+    *free = 1;
+    return static_cast<std::uint32_t>(free - sounds_.begin());
+}
+
+void Engine::hold_sound(std::uint32_t sound) {
+    if (sound >= sounds_.size() || sounds_[sound] == 0) {
+        throw InvalidArgumentError("a text of this model is decoded from a sound that was encoded, and there is none");
+    }
+    ++sounds_[sound];
+}
+
+void Engine::release_sound(std::uint32_t sound) { --sounds_[sound]; }
+
+void Engine::close_sound(std::uint32_t sound) {
+    if (sound < sounds_.size() && sounds_[sound] != 0) release_sound(sound);
+}
+
+std::unique_ptr<Program> Engine::compile_sound(const Activations& activations, const Binding& rows,
+                                               std::uint32_t max_rows) const {
+    StepBuffers step = step_;
+    step.sound_rows = rows;
+    step.max_rows = max_rows;
+    return device_->compile(model_->sound({*device_, config_, activations, step}));
 }
 
 void Engine::add_page(std::uint32_t slot, std::uint32_t page) {
@@ -177,6 +284,7 @@ void Engine::drop_pages(std::uint32_t slot) {
 }
 
 void Engine::publish(std::uint32_t slot, bool all) {
+    if (config_.cross) return;
     Sequence& s = sequences_[slot];
     const std::uint32_t full = s.length / kPagePositions, last = all ? pages_for(s.length) : full;
     auto* table = step_.pages.host<std::uint32_t>() + std::size_t{slot} * step_.max_pages;
@@ -259,12 +367,26 @@ std::uint32_t Engine::begin(std::uint32_t slot, std::span<const std::uint32_t> i
     }
     std::ranges::copy(ids, history(slot));
     s.prompt = s.known = static_cast<std::uint32_t>(ids.size());
+    configure(slot, settings);
+    s.ruled = false;
+    return s.length;
+}
+
+void Engine::configure(std::uint32_t slot, const SamplerSettings& settings) {
+    Sequence& s = opened(slot);
     s.sampler = settings.state;
     s.sampler.n_bias = static_cast<std::uint32_t>(settings.bias.size());
     s.plain = settings.plain();
     step_.sampler.host<SamplerState>()[slot] = s.sampler;
     std::ranges::copy(settings.bias, step_.bias.host<LogitBias>() + std::size_t{slot} * kMaxLogitBias);
-    return s.length;
+}
+
+void Engine::rerun_last(std::uint32_t slot) {
+    Sequence& s = opened(slot);
+    if (s.length == 0 || s.length != s.known) return;
+    publish(slot, false);
+    --s.length;
+    release_pages(s, pages_for(s.length));
 }
 
 void Engine::extend(std::uint32_t slot, std::span<const std::uint32_t> ids) {
@@ -343,9 +465,30 @@ void Engine::set_mask(std::uint32_t slot, std::span<const std::uint32_t> words) 
     step_.sampler.host<SamplerState>()[slot].masked = s.sampler.masked;
 }
 
+void Engine::set_rules(std::uint32_t slot, const SpeechRules& rules, std::span<const std::uint32_t> never,
+                       std::span<const std::uint32_t> not_first) {
+    Sequence& s = opened(slot);
+    const std::size_t n = mask_words(config_.vocab_size);
+    if (!config_.cross) throw UnsupportedError("only transcripts have such rules, and this model hears nothing");
+    if (never.size() != n || not_first.size() != n) {
+        throw InvalidArgumentError("a mask has " + std::to_string(std::min(never.size(), not_first.size())) +
+                                   " words, expected " + std::to_string(n));
+    }
+    step_.rules.host<SpeechRules>()[slot] = rules;
+    u32* masks = step_.forbidden.host<u32>() + slot * 2 * n;
+    std::ranges::copy(never, masks);
+    std::ranges::copy(not_first, masks + n);
+    s.ruled = true;
+}
+
 // ---- steps ------------------------------------------------------------------------------------
 
 void Engine::yield() { __atomic_store_n(&step_.control.host<Control>()->yield, 1u, __ATOMIC_RELAXED); }
+
+void Engine::place(std::uint32_t row, std::uint32_t slot, std::uint32_t position) {
+    step_.rows.host<Row>()[row] = {slot, position};
+    if (config_.cross) step_.sound_rows.host<Row>()[row] = {sequences_[slot].sound, 0};
+}
 
 bool Engine::reserve(const Part& part, std::uint32_t steps) {
     const Sequence& s = opened(part.slot);
@@ -365,10 +508,9 @@ bool Engine::reserve(const Part& part, std::uint32_t steps) {
 }
 
 std::vector<Produced> Engine::step(std::span<const Part> parts, std::uint32_t steps, const Poll& poll) {
-    auto* rows = step_.rows.host<Row>();
     auto* logit_rows = step_.logit_rows.host<std::uint32_t>();
     ReplayArgs args{.rows = 0, .logits = 0, .steps = steps, .keys = 0};
-    TailKey key{Draw::kGreedy, false, true};
+    TailKey key{.draw = Draw::kGreedy};
     auto& control = *step_.control.host<Control>();
     control = {};
     for (const Part& part : parts) {
@@ -384,13 +526,14 @@ std::vector<Produced> Engine::step(std::span<const Part> parts, std::uint32_t st
         }
         if (steps > 1 && (n != 1 || !part.sample)) throw InvalidArgumentError("a chain draws a token in every row");
         std::ranges::copy(part.drafts, history(part.slot) + s.known);
-        for (std::uint32_t i = 0; i < n; ++i) rows[args.rows + i] = {part.slot, s.length + i};
+        for (std::uint32_t i = 0; i < n; ++i) place(args.rows + i, part.slot, s.length + i);
         for (std::uint32_t i = 0; i < logits; ++i) logit_rows[args.logits + i] = args.rows + n - logits + i;
         if (part.sample) {
             step_.slots.host<SlotState>()[part.slot] = {0, 0, part.limit};
             ++control.active;
             if (!s.plain || s.sampler.masked) key.draw = Draw::kSampled;
             key.logprobs = key.logprobs || s.sampler.want_logprobs;
+            key.rules = key.rules || s.ruled;
         }
         args.rows += n;
         args.logits += logits;
@@ -459,7 +602,7 @@ std::uint32_t Engine::run_fresh(std::span<const std::uint32_t> ids, std::uint32_
         const std::uint32_t n = std::min(s.known - s.length, at_once);
         if (!make_writable(*slot, s.length, s.length + n)) throw DeviceError("all pages of the cache are in use");
         for (std::uint32_t i = 0; i < n; ++i) {
-            step_.rows.host<Row>()[i] = {*slot, s.length + i};
+            place(i, *slot, s.length + i);
             if (has_tail) step_.logit_rows.host<std::uint32_t>()[i] = i;
         }
         auto& control = *step_.control.host<Control>();
@@ -475,7 +618,7 @@ std::uint32_t Engine::run_fresh(std::span<const std::uint32_t> ids, std::uint32_
 std::uint32_t Engine::for_each_logits(std::span<const std::uint32_t> ids, const Poll& poll,
                                       const std::function<void(std::size_t, std::span<const float>)>& row) {
     const std::uint32_t at_once = std::min(chunk_, kLogitsRows);
-    const Program* const segments[] = {&body(phase_for(at_once)), &tail({Draw::kNone, false, false})};
+    const Program* const segments[] = {&body(phase_for(at_once)), &tail({.draw = Draw::kNone, .one_row = false})};
     return run_fresh(ids, at_once, segments, poll, [&](std::uint32_t first, std::uint32_t n) {
         const auto* logits = step_.logits.host<float>();
         for (std::uint32_t i = 0; i < n; ++i) {
@@ -487,6 +630,62 @@ std::uint32_t Engine::for_each_logits(std::span<const std::uint32_t> ids, const 
 std::uint32_t Engine::add_input_squares(std::span<const std::uint32_t> ids, const Poll& poll, InputSquares& squares) {
     const Program* const segment = &squares.program();
     return run_fresh(ids, chunk_, {&segment, 1}, poll, [&](std::uint32_t, std::uint32_t) { squares.add(); });
+}
+
+bool Engine::run(std::span<const Asked> asked, const RunSinks& sinks, const Poll& poll) {
+    cancelled_ = false;
+    if (sinks.aligned) allocate_aligned();
+    const std::uint32_t most = sinks.aligned ? step_.aligned_rows : step_.max_rows;
+    auto* logit_rows = step_.logit_rows.host<std::uint32_t>();
+    for (std::size_t first = 0; first < asked.size();) {
+        ReplayArgs args{.rows = 0, .logits = 0, .keys = 0};
+        std::vector<std::pair<std::uint32_t, std::uint32_t>> parts;  // slots, and their rows
+        bool room = true;
+        for (std::size_t t = first; t < asked.size() && room; ++t) {
+            const Sequence& s = opened(asked[t].slot);
+            std::uint32_t end = s.length;
+            for (; end < s.known; ++end) {
+                const bool wanted = std::ranges::binary_search(asked[t].positions, end);
+                room = args.rows < most && !(wanted && args.logits == step_.max_logits);
+                if (!room) break;
+                place(args.rows, asked[t].slot, end);
+                if (wanted) logit_rows[args.logits++] = args.rows;
+                ++args.rows;
+            }
+            if (!make_writable(asked[t].slot, s.length, end)) throw DeviceError("all pages of the cache are in use");
+            parts.emplace_back(asked[t].slot, end - s.length);
+            args.keys = std::max(args.keys, end);
+        }
+        if (args.rows != 0 && !replay_run(args, sinks, poll)) return false;
+        for (const auto& [slot, rows] : parts) {
+            sequences_[slot].length += rows;
+            publish(slot, false);
+        }
+        while (first < asked.size() && sequences_[asked[first].slot].length == sequences_[asked[first].slot].known) {
+            ++first;
+        }
+    }
+    return true;
+}
+
+bool Engine::replay_run(const ReplayArgs& args, const RunSinks& sinks, const Poll& poll) {
+    const auto stop = [&] { return cancelled_.exchange(false) || (poll && poll()); };
+    const bool ranks = bool(sinks.ranks);
+    const Program* const segments[] = {
+        &body(sinks.aligned ? Phase::kAligned : phase_for(args.rows)),
+        args.logits ? &tail({.draw = Draw::kNone, .logprobs = ranks, .one_row = false, .rules = ranks}) : nullptr};
+    auto& control = *step_.control.host<Control>();
+    control = {};
+    if (stop() || device_->replay({segments, args.logits ? 2u : 1u}, args, control, stop) == 0) return false;
+    const std::size_t vocab = config_.vocab_size;
+    for (std::size_t i = 0; i < args.logits; ++i) {
+        if (sinks.logits) sinks.logits({step_.logits.host<float>() + i * vocab, vocab});
+        if (ranks) sinks.ranks(step_.logprobs.host<LogprobRecord>()[i]);
+    }
+    if (sinks.aligned) {
+        sinks.aligned({step_.aligned.host<float>(), step_.aligned.buffer.size / sizeof(float)}, args.rows);
+    }
+    return true;
 }
 
 std::vector<const Program*> Engine::programs(const PhaseRun& run) { return {&body(run.phase), &tail({})}; }
@@ -558,7 +757,7 @@ std::vector<double> Engine::profile(const PhaseRun& run) {
     const bool room = make_writable(*slot, 0, args.keys);
     std::vector<double> seconds;
     if (room) {
-        for (std::uint32_t i = 0; i < args.rows; ++i) step_.rows.host<Row>()[i] = {*slot, run.position + i};
+        for (std::uint32_t i = 0; i < args.rows; ++i) place(i, *slot, run.position + i);
         step_.logit_rows.host<std::uint32_t>()[0] = args.rows - 1;
         step_.slots.host<SlotState>()[*slot] = {};
         const std::vector<const Program*> segments = programs(run);

@@ -27,6 +27,7 @@ struct EngineOptions {
     DType kv_dtype = DType::F16;
     std::uint32_t parallel = 8;   // sequences at a time
     std::uint64_t kv_memory = 0;  // bytes of all pages; 0: a context for each sequence, or half of the device's memory
+    std::uint32_t sounds = 1;     // of decoders with cross-attention: sounds at a time
 };
 
 constexpr std::uint32_t kMaxParallel = 256;
@@ -58,6 +59,20 @@ struct Produced {
     bool ended = false;  // the last one is an end-of-generation token
 };
 
+// A text whose tokens are to be run, and the positions, in order, after which logits are wanted.
+struct Asked {
+    std::uint32_t slot = 0;
+    std::vector<std::uint32_t> positions;
+};
+
+// Who gets what a run computes: position after position, in the order in which they were asked for.
+struct RunSinks {
+    std::function<void(std::span<const float> logits)> logits;
+    std::function<void(const LogprobRecord&)> ranks;  // of what a text's rules allow
+    // Weights of the aligned heads, [heads, aligned_rows, positions], for so many more rows.
+    std::function<void(std::span<const float> weights, std::uint32_t rows)> aligned;
+};
+
 struct PageUse {
     std::uint32_t pages = 0, held = 0, cached = 0;
     std::uint64_t page_bytes = 0;
@@ -80,15 +95,22 @@ class Engine : public LoadedModel {
     Engine(std::shared_ptr<Device> device, ModelConfig config, std::shared_ptr<WeightSource> source,
            const EngineOptions& options, const Progress& progress);
 
-    // A slot for a text; nothing when all are taken.
-    std::optional<std::uint32_t> open();
-    // Ends a text. Its pages stay to be found by others, until their memory is needed.
+    // A slot for a text; nothing when all are taken. With cross-attention it is decoded from a sound.
+    std::optional<std::uint32_t> open(std::uint32_t sound = kNoSound);
+    // Ends a text. Its pages stay to be found by others, until their memory is needed; not those of a text that is
+    // decoded from a sound, which are true of that sound alone.
     void close(std::uint32_t slot);
+    // A second text with the same tokens, settings and rules, which shares the pages; nothing when no slot is left.
+    std::optional<std::uint32_t> fork(std::uint32_t slot);
 
     // Gives a slot a text to go on from, and settings. With `reuse`, pages of any earlier text that begins like it are
     // used again. Returns how many of its tokens the cache holds; at least the last one is to be run.
     std::uint32_t begin(std::uint32_t slot, std::span<const std::uint32_t> ids, const SamplerSettings& settings,
                         bool reuse);
+    // The same settings for what comes now.
+    void configure(std::uint32_t slot, const SamplerSettings& settings);
+    // The last token is to be run again, so that another can be drawn after it.
+    void rerun_last(std::uint32_t slot);
     // Appends tokens that are known without being drawn; they are to be run. The text must have begun.
     void extend(std::uint32_t slot, std::span<const std::uint32_t> ids);
     // Goes back to the first n tokens, which must be in the cache.
@@ -101,12 +123,27 @@ class Engine : public LoadedModel {
     bool restore_page(std::uint32_t slot, std::span<const std::byte> bytes);
     // Only tokens whose bit is set may be drawn next; empty: all. Throws InvalidArgumentError when none is.
     void set_mask(std::uint32_t slot, std::span<const std::uint32_t> words);
+    // What may not come next in a transcript, with masks of the tokens that never come and of those that are not first.
+    void set_rules(std::uint32_t slot, const SpeechRules& rules, std::span<const std::uint32_t> never,
+                   std::span<const std::uint32_t> not_first);
 
     // Makes room for the positions that a part writes in `steps` steps; false when no page is left.
     bool reserve(const Part& part, std::uint32_t steps);
     // Runs the parts, at most one for a slot, in one step, or, where each has a single row and draws, in up to `steps`.
     // Every part must be reserved. A replay that was cancelled produces less; calling again goes on.
     std::vector<Produced> step(std::span<const Part> parts, std::uint32_t steps, const Poll& poll);
+
+    // Runs all tokens of these texts, each once here, that are still to be run; false when it was cancelled.
+    bool run(std::span<const Asked> asked, const RunSinks& sinks, const Poll& poll);
+
+    // A place for a sound; nothing when all are taken. It stays as long as a text is decoded from it.
+    std::optional<std::uint32_t> open_sound();
+    void close_sound(std::uint32_t sound);
+    // What an encoder adds to its own commands: the segment that computes what is kept of a sound, whose rows are those
+    // of `rows`, up to `max_rows`.
+    void reserve_sound(Activations& activations) const { model_->reserve_sound(*device_, activations); }
+    std::unique_ptr<Program> compile_sound(const Activations& activations, const Binding& rows,
+                                           std::uint32_t max_rows) const;
 
     // Ends the replay that runs after its step. May be called at any time.
     void yield();
@@ -132,6 +169,7 @@ class Engine : public LoadedModel {
     std::uint32_t chunk() const { return chunk_; }
     // Rows of a step that draw, or verify a draft, at most.
     std::uint32_t max_logits() const { return step_.max_logits; }
+    std::uint32_t sounds() const { return static_cast<std::uint32_t>(sounds_.size()); }
     std::uint32_t parallel() const { return static_cast<std::uint32_t>(sequences_.size()); }
     DType kv_dtype() const { return step_.kv_dtype; }
     const Sequence& sequence(std::uint32_t slot) const { return sequences_.at(slot); }
@@ -147,6 +185,13 @@ class Engine : public LoadedModel {
     // n)`. Returns the positions run.
     std::uint32_t run_fresh(std::span<const std::uint32_t> ids, std::uint32_t at_once, Segments segments,
                             const Poll& poll, const std::function<void(std::uint32_t, std::uint32_t)>& done);
+    void allocate_sounds(const EngineOptions& options);
+    void allocate_aligned();
+    // The place of a text's token in a step.
+    void place(std::uint32_t row, std::uint32_t slot, std::uint32_t position);
+    void hold_sound(std::uint32_t sound);
+    void release_sound(std::uint32_t sound);
+    bool replay_run(const ReplayArgs& args, const RunSinks& sinks, const Poll& poll);
     const Program& body(Phase phase);
     const Program& tail(const TailKey& key);
     Phase phase_for(std::uint32_t rows) const;
@@ -175,6 +220,7 @@ class Engine : public LoadedModel {
     std::uint64_t page_bytes_ = 0;
     std::unique_ptr<PagePool> pool_;
     std::vector<Sequence> sequences_;
+    std::vector<std::uint32_t> sounds_;  // how many hold each: its owner, and texts
 };
 
 }  // namespace akunu

@@ -66,12 +66,20 @@ FileSource::FileSource(std::shared_ptr<const TensorFiles> files, const std::map<
             throw UnsupportedError("tensor " + quoted(ref.source) + " has type '" +
                                    std::string(dtype_info(tensor.dtype).name) + "', which cannot be a weight");
         }
-        // A vector's rows are its elements.
+        // A vector's rows are its elements; whisper.cpp's have a second axis of one. A matrix' rows are the last axes
+        // that have so many elements together: one of them, or those of a convolution.
         const bool vector = ref.cols == 0;
-        if (tensor.shape.empty() || (vector && tensor.shape.size() != 1)) fail_shape(ref);
+        std::size_t axes = tensor.shape.size();
+        std::uint64_t cols = 1;
+        if (vector) {
+            while (axes > 1 && tensor.shape[axes - 1] == 1) --axes;
+            if (axes != 1) fail_shape(ref);
+        } else {
+            while (axes > 0 && cols < ref.cols) cols *= tensor.shape[--axes];
+            if (cols != ref.cols) fail_shape(ref);
+        }
         std::uint64_t height = 1;
-        for (std::size_t i = 0; i + (vector ? 0 : 1) < tensor.shape.size(); ++i) height *= tensor.shape[i];
-        if (!vector && tensor.shape.back() != ref.cols) fail_shape(ref);
+        for (std::size_t i = 0; i < axes; ++i) height *= tensor.shape[i];
         if (ref.first_row > height || ref.rows > height - ref.first_row) fail_shape(ref);
         Part part{tensor.dtype, vector ? 1 : ref.rows, vector ? ref.rows : ref.cols, ref.add, {}};
         const std::uint64_t stride = row_bytes(tensor.dtype, vector ? 1 : ref.cols);

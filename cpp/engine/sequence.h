@@ -8,14 +8,18 @@
 
 namespace akunu {
 
+constexpr std::uint32_t kNoSound = UINT32_MAX;
+
 // A text's tokens are in the history of its slot. Those at [0, length) are in the cache, [length, known) are still to
 // be run: the rest of the prompt, or the token that was drawn last.
 struct Sequence {
     bool open = false;
     std::uint32_t length = 0, known = 0;
     std::uint32_t prompt = 0;     // tokens of the prompt
-    std::uint32_t published = 0;  // pages that other texts can find
+    std::uint32_t published = 0;  // pages that other texts can find, or have
     std::vector<std::uint32_t> pages;
+    std::uint32_t sound = kNoSound;  // that it is decoded from
+    bool ruled = false;              // it has SpeechRules
     SamplerState sampler;
     bool plain = true;  // greedy, without anything that changes a logit
 

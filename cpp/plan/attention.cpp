@@ -21,7 +21,7 @@ class AttentionBlock final : public Block {
         q_ = loader.matmul(name("attn_q"), q, dim);
         k_ = loader.matmul(name("attn_k"), kv, dim);
         v_ = loader.matmul(name("attn_v"), kv, dim);
-        bias_ = loader.joined({{name("attn_q_bias"), q}, {name("attn_k_bias"), kv}, {name("attn_v_bias"), kv}});
+        bias_ = loader.joined({{name("attn_q_bias"), q}, {name("attn_k_bias"), kv, true}, {name("attn_v_bias"), kv}});
         qk_norm_ = loader.joined({{name("attn_q_norm"), layer.head_dim}, {name("attn_k_norm"), layer.head_dim}});
         output_ = loader.matmul(name("attn_output"), dim, q);
         output_bias_ = loader.optional_vector(name("attn_output_bias"), dim);
@@ -137,44 +137,22 @@ class AttentionBlock final : public Block {
     }
 
     void attend(Emitter& e, Phase phase) const {
-        const u32 formats = e.input_format(output_);
-        const AttentionParams params{.rows = 0,
-                                     .step = 0,
-                                     .keys = 1,
-                                     .n_heads = layer_.n_heads,
-                                     .n_kv_heads = layer_.n_kv_heads,
-                                     .head_dim = layer_.head_dim,
-                                     .window = layer_.window,
-                                     .max_pages = e.step.max_pages,
-                                     .page_words = e.step.page_words,
-                                     .scale = config_.attn_scale,
-                                     .softcap = config_.attn_softcap,
-                                     .formats = formats,
-                                     .bidirectional = config_.bidirectional};
-        const bool split = phase == Phase::kDecode && e.device.traits().split_attention;
-        const std::string heads = shape_of(layer_.n_heads, layer_.head_dim);
-        const Act& out = e.activations.act("attn");
-        const Binding& raw = split ? e.activations.f32("partials") : e.activations.f32("attn_f32");
-        auto attention = e.emit(split ? Op::kAttentionSplit : Op::kAttention, "attention", index_);
-        attention.buffer(parts(e).q).buffer(kv(e)).buffer(raw).buffer(e.step.rows).buffer(e.step.pages);
-        attention.kv(e.step.kv_dtype).shape(heads);
-        if (split) attention.partials(layer_.n_heads, layer_.head_dim);
-        attention.params(params);
-        if (split) {
-            e.emit(Op::kAttentionMerge, "attention_merge", index_)
-                .buffer(raw)
-                .act(out)
-                .buffer(e.step.rows)
-                .shape(heads)
-                .partials(layer_.n_heads, layer_.head_dim)
-                .params(params);
-        } else {
-            e.emit(Op::kQuantize, "attention_out", index_)
-                .buffer(raw)
-                .act(out)
-                .shape(std::to_string(layer_.q_dim()))
-                .params(QuantizeParams{.rows = 0, .dim = layer_.q_dim(), .formats = formats});
-        }
+        e.attention("attention", index_, phase,
+                    {.q = parts(e).q, .kv = kv(e), .rows = e.step.rows, .pages = e.step.pages},
+                    {.rows = 0,
+                     .step = 0,
+                     .keys = 1,
+                     .n_heads = layer_.n_heads,
+                     .n_kv_heads = layer_.n_kv_heads,
+                     .head_dim = layer_.head_dim,
+                     .window = layer_.window,
+                     .max_pages = e.step.max_pages,
+                     .page_words = e.step.page_words,
+                     .scale = config_.attn_scale,
+                     .softcap = config_.attn_softcap,
+                     .formats = e.input_format(output_),
+                     .bidirectional = config_.bidirectional,
+                     .fixed_keys = 0});
     }
 
     const ModelConfig& config_;

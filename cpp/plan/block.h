@@ -16,6 +16,12 @@ class Block {
     // Names what it needs between its commands, for texts of up to `context` tokens.
     virtual void reserve(const Device& device, Activations& activations, std::uint32_t context) const = 0;
     virtual void emit(Emitter& e, Phase phase) const = 0;
+    // What it needs of a sound, an encoder's output, whose normed states are in `states`: computed once for each sound.
+    virtual void emit_sound(Emitter&, const Act& /*states*/) const {}
+    virtual void reserve_sound(const Device&, Activations&) const {}
+    // The formats of `states` that it reads, and bytes of its part of a page of a sound; 0 where it needs nothing.
+    virtual std::uint32_t sound_formats(const Device&) const { return 0; }
+    virtual std::uint64_t sound_page_bytes(const Device&, DType) const { return 0; }
     // Bytes of its cache for kPagePositions positions; 0 where it keeps none.
     virtual std::uint64_t kv_page_bytes(const Device&, DType) const { return 0; }
 };
@@ -29,6 +35,8 @@ struct LayerPlace {
 // Each mixer's, in a file of its name.
 std::unique_ptr<Block> load_attention(Loader& loader, const ModelConfig& config, const LayerConfig& layer,
                                       const LayerPlace& place);
+std::unique_ptr<Block> load_cross_attention(Loader& loader, const ModelConfig& config, const LayerConfig& layer,
+                                            const LayerPlace& place);
 std::unique_ptr<Block> load_feed_forward(Loader& loader, const ModelConfig& config, const LayerConfig& layer,
                                          const LayerPlace& place);
 

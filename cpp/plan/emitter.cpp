@@ -56,6 +56,11 @@ Emitter::Command& Emitter::Command::partials(std::uint32_t n_heads, std::uint32_
     return *this;
 }
 
+Emitter::Command& Emitter::Command::fixed_rows(std::uint32_t n) {
+    fixed_rows_ = n;
+    return *this;
+}
+
 void Emitter::Command::finish() {
     DispatchCmd& c = cmd();
     const OpInfo& op = op_info(c.op);
@@ -67,12 +72,13 @@ void Emitter::Command::finish() {
     const auto patch = [&](const char* name, PatchSource source) {
         if (const FieldInfo* f = find_field(op, name)) c.patches.at(c.n_patches++) = {f->offset, source};
     };
-    patch("rows", emitter_.rows_);
+    if (!fixed_rows_) patch("rows", emitter_.rows_);
     patch("step", PatchSource::kStep);
     patch("keys", PatchSource::kKeys);
     // Until a replay says how many rows it has: the most that it may have, for the device to choose a kernel by.
     if (const FieldInfo* f = find_field(op, "rows")) {
-        std::memcpy(c.params.data() + f->offset, &emitter_.table_.max_rows, sizeof(std::uint32_t));
+        const std::uint32_t rows = fixed_rows_ ? fixed_rows_ : emitter_.table_.max_rows;
+        std::memcpy(c.params.data() + f->offset, &rows, sizeof rows);
     }
     Cost& cost = label().cost;
     cost = op.cost(c);
@@ -96,9 +102,14 @@ void Emitter::norm(std::string name, int layer, const Binding& x, const Norm& no
             .buffer(norm.weight)
             .buffer(norm.bias)
             .act(out)
+            .buffer(gathered ? step.logit_rows : Binding{})
             .shape(std::to_string(config.dim))
-            .params(LayerNormParams{
-                .rows = 0, .dim = config.dim, .eps = config.norm_eps, .formats = formats, .has_bias = bool(norm.bias)});
+            .params(LayerNormParams{.rows = 0,
+                                    .dim = config.dim,
+                                    .eps = config.norm_eps,
+                                    .formats = formats,
+                                    .has_bias = bool(norm.bias),
+                                    .gather = gathered});
         return;
     }
     emit(Op::kNorm, std::move(name), layer)
@@ -129,13 +140,42 @@ Act Emitter::block_input(std::string name, int layer, const Norm& norm, std::uin
 }
 
 void Emitter::activate(std::string name, int layer, Activation activation, const Binding& x, const Binding& up, u32 n,
-                       const Act& out, std::uint32_t formats) {
+                       const Act& out, std::uint32_t formats, std::uint32_t fixed_rows) {
     emit(Op::kGateAct, std::move(name), layer)
         .buffer(x)
         .buffer(up)
         .act(out)
         .shape(std::to_string(n))
+        .fixed_rows(fixed_rows)
         .params(GateActParams{.rows = 0, .n = n, .activation = activation, .formats = formats, .gated = bool(up)});
+}
+
+void Emitter::attention(const std::string& name, int layer, Phase phase, const AttentionInputs& in,
+                        const AttentionParams& params) {
+    const bool split = phase == Phase::kDecode && device.traits().split_attention;
+    const std::string heads = shape_of(params.n_heads, params.head_dim);
+    const Act& out = activations.act("attn");
+    const Binding& raw = activations.f32(split ? "partials" : "attn_f32");
+    auto c = emit(split ? Op::kAttentionSplit : Op::kAttention, name, layer);
+    c.buffer(in.q).buffer(in.kv).buffer(raw).buffer(in.rows).buffer(in.pages).kv(step.kv_dtype).shape(heads);
+    if (split) c.partials(params.n_heads, params.head_dim);
+    c.params(params);
+    if (split) {
+        emit(Op::kAttentionMerge, name + "_merge", layer)
+            .buffer(raw)
+            .act(out)
+            .buffer(in.rows)
+            .shape(heads)
+            .partials(params.n_heads, params.head_dim)
+            .params(params);
+        return;
+    }
+    const u32 dim = params.n_heads * params.head_dim;
+    emit(Op::kQuantize, name + "_out", layer)
+        .buffer(raw)
+        .act(out)
+        .shape(std::to_string(dim))
+        .params(QuantizeParams{.rows = 0, .dim = dim, .formats = params.formats});
 }
 
 void Emitter::matmul(std::string name, int layer, const Act& x, const Weight& w, const Binding& y,
@@ -148,6 +188,7 @@ void Emitter::matmul(std::string name, int layer, const Act& x, const Weight& w,
         .buffer(o.bias)
         .planes(w)
         .shape(shape_of(n, k))
+        .fixed_rows(o.fixed_rows)
         .params(MatmulParams{.rows = 0,
                              .n = n,
                              .k = k,

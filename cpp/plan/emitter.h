@@ -11,7 +11,8 @@
 
 namespace akunu {
 
-enum class Phase : std::uint8_t { kDecode, kBatch, kPrefill };
+// kAligned is a prefill that also gives weights of cross-attention.
+enum class Phase : std::uint8_t { kDecode, kBatch, kPrefill, kAligned };
 
 // What blocks are planned for.
 struct PlanContext {
@@ -41,6 +42,8 @@ class Emitter : public PlanContext {
         Command& shape(std::string text);
         // Partial results of a split that are written, or read: of `bytes(keys)` bytes for so many keys.
         Command& partials(std::uint32_t n_heads, std::uint32_t head_dim);
+        // Its rows are always so many.
+        Command& fixed_rows(std::uint32_t n);
         // Sets the parameters and their patches; the last call.
         template <typename P>
         void params(const P& p) {
@@ -55,7 +58,7 @@ class Emitter : public PlanContext {
         Emitter& emitter_;
         std::size_t index_;
         std::size_t left_out_ = 0;  // of the row's buffers
-        std::uint32_t partial_heads_ = 0, partial_head_dim_ = 0;
+        std::uint32_t partial_heads_ = 0, partial_head_dim_ = 0, fixed_rows_ = 0;
     };
     Command emit(Op op, std::string name, int layer = -1);
 
@@ -66,12 +69,20 @@ class Emitter : public PlanContext {
     Act block_input(std::string name, int layer, const Norm& norm, std::uint32_t formats);
     // out = act(x)·up, or act(x) alone, in `formats`.
     void activate(std::string name, int layer, Activation activation, const Binding& x, const Binding& up, u32 n,
-                  const Act& out, std::uint32_t formats);
+                  const Act& out, std::uint32_t formats, std::uint32_t fixed_rows = 0);
+    // What attention reads.
+    struct AttentionInputs {
+        Binding q, kv, rows, pages;
+    };
+    // attn = softmax(scale·q·Kᵀ)·V, in `params.formats`.
+    void attention(const std::string& name, int layer, Phase phase, const AttentionInputs& in,
+                   const AttentionParams& params);
     // y = x·Wᵀ (+ bias) (+ y)
     struct MatmulOptions {
         Vector bias = {};
         bool accumulate = false;
         float softcap = 0;
+        std::uint32_t fixed_rows = 0;  // n > 0: always so many
     };
     void matmul(std::string name, int layer, const Act& x, const Weight& w, const Binding& y,
                 const MatmulOptions& options);

@@ -1,6 +1,7 @@
 #include "plan/loader.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "core/dequantize.h"
 #include "core/error.h"
@@ -55,6 +56,30 @@ Weight Loader::stacked(const std::string& name, std::uint64_t rows, std::uint64_
     return prepared({DType::F32, rows, cols, std::as_bytes(std::span(values))});
 }
 
+Weight Loader::convolution(const std::string& name, std::uint64_t out, std::uint64_t in, std::uint64_t taps,
+                           bool taps_last) {
+    const HostTensor t = tensor(name, out, in * taps);
+    const DTypeInfo& type = dtype_info(t.dtype);
+    if (type.block_elems != 1) {
+        throw UnsupportedError("tensor '" + name + "' has type '" + std::string(type.name) +
+                               "', expected floats: a convolution's weights are not quantised");
+    }
+    if (!taps_last) return matmul(name, out, in * taps);
+    std::vector<std::byte> moved(t.bytes.size());
+    const std::size_t size = type.block_bytes;
+    for (std::uint64_t o = 0; o < out; ++o) {
+        for (std::uint64_t i = 0; i < in; ++i) {
+            for (std::uint64_t tap = 0; tap < taps; ++tap) {
+                std::memcpy(moved.data() + ((o * taps + tap) * in + i) * size,
+                            t.bytes.data() + ((o * in + i) * taps + tap) * size, size);
+            }
+        }
+    }
+    Weight w = prepared({t.dtype, out, in * taps, moved});
+    source_.done(name);
+    return w;
+}
+
 Weight Loader::lookup(const std::string& name, std::uint64_t rows, std::uint64_t cols) {
     const HostTensor t = tensor(name, rows, cols);
     Weight w = device_.map_weight(t);
@@ -74,7 +99,7 @@ Vector Loader::joined(std::initializer_list<Part> parts) {
     if (present == 0 && parts.size() > 1) return {};
     std::uint64_t n = 0;
     for (const Part& p : parts) {
-        if (!has(p.name)) {
+        if (!has(p.name) && !p.may_lack) {
             const std::string beside = parts.size() > 1 ? ", though others that belong to it are there" : "";
             throw ModelFileError("tensor '" + p.name + "' is missing" + beside);
         }
@@ -83,6 +108,10 @@ Vector Loader::joined(std::initializer_list<Part> parts) {
     std::vector<float> values(n);
     float* at = values.data();
     for (const Part& p : parts) {
+        if (!has(p.name)) {
+            at += p.n;
+            continue;
+        }
         const HostTensor t = source_.get(p.name);
         if (t.rows * t.cols != p.n) {
             throw ModelFileError("tensor '" + p.name + "' has " + std::to_string(t.rows * t.cols) +
@@ -93,11 +122,14 @@ Vector Loader::joined(std::initializer_list<Part> parts) {
         source_.done(p.name);
         loaded(t.bytes.size());
     }
-    const std::uint64_t bytes = n * sizeof(float);
-    owned_.emplace_back(device_, std::max<std::uint64_t>(bytes, 64), MemoryKind::kDevice);
-    owned_bytes_ += bytes;
+    return computed(values);
+}
+
+Vector Loader::computed(std::span<const float> values) {
+    owned_.emplace_back(device_, std::max<std::uint64_t>(values.size_bytes(), 64), MemoryKind::kDevice);
+    owned_bytes_ += values.size_bytes();
     const Vector v = owned_.back().at();
-    device_.upload(v, std::as_bytes(std::span(values)));
+    device_.upload(v, std::as_bytes(values));
     return v;
 }
 

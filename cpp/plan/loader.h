@@ -34,12 +34,20 @@ class Loader {
     Norm optional_norm(const std::string& name, std::uint64_t n) { return has(name) ? norm(name, n) : Norm{}; }
     Vector optional_vector(const std::string& name, std::uint64_t n) { return has(name) ? vector(name, n) : Vector{}; }
 
-    // Vectors of one buffer, side by side; all of them are there, or none.
+    // A convolution's weight [out, taps·in]; in the file, `taps_last`, it is [out, in, taps].
+    Weight convolution(const std::string& name, std::uint64_t out, std::uint64_t in, std::uint64_t taps,
+                       bool taps_last);
+
+    // Vectors of one buffer, side by side; all of them are there, or none, but for those that may be zeros.
     struct Part {
         std::string name;
         std::uint64_t n;
+        bool may_lack = false;
     };
     Vector joined(std::initializer_list<Part> parts);
+
+    // Values that are in no file.
+    Vector computed(std::span<const float> values);
 
     // All has been loaded.
     void finish() const;

@@ -7,11 +7,18 @@
 namespace akunu {
 
 Model::Model(const ModelConfig& config, Loader& loader) : config_(config) {
-    if (const auto& encoder = config.encoder) {
+    if (config.audio) {
+        stem_ = std::make_unique<AudioStem>(config, loader);
+        positions_ = AudioStem::load_positions(config, loader);
+    } else if (config.positions) {
+        positions_ = loader.vector("positions", std::uint64_t{config.positions} * config.dim);
+    }
+    if (config.kinds) kinds_ = loader.vector("kinds", std::uint64_t{config.kinds} * config.dim);
+    if (config.encoder) {
         embedding_ = loader.lookup("token_embedding", config.vocab_size, config.dim);
-        if (encoder->positions) positions_ = loader.vector("positions", std::uint64_t{encoder->positions} * config.dim);
-        if (encoder->kinds) kinds_ = loader.vector("kinds", std::uint64_t{encoder->kinds} * config.dim);
         pooling_ = std::make_unique<PoolingHead>(config, loader);
+    } else if (config.audio) {
+        // Its states are what comes of it.
     } else if (loader.has("output")) {
         output_ = loader.matmul("output", config.vocab_size, config.dim);
         embedding_ = loader.lookup("token_embedding", config.vocab_size, config.dim);
@@ -24,6 +31,7 @@ Model::Model(const ModelConfig& config, Loader& loader) : config_(config) {
     for (std::size_t i = 0; i < config.layers.size(); ++i) {
         const LayerPlace place{"layers." + std::to_string(i) + ".", static_cast<int>(i)};
         blocks_.push_back(load_attention(loader, config, config.layers[i], place));
+        if (config.cross) blocks_.push_back(load_cross_attention(loader, config, config.layers[i], place));
         blocks_.push_back(load_feed_forward(loader, config, config.layers[i], place));
     }
 }
@@ -32,6 +40,7 @@ void Model::reserve(const Device& device, Activations& a, std::uint32_t context)
     a.reserve("hidden", config_.dim);
     if (output_) a.reserve("input", config_.dim, device.matmul_input(output_.dtype));
     if (pooling_) pooling_->reserve(device, a);
+    if (stem_) stem_->reserve(device, a);
     for (std::size_t set = 0; set < config_.rope_sets.size(); ++set) {
         a.reserve("rope." + std::to_string(set), config_.rope_dim);
     }
@@ -46,6 +55,27 @@ std::vector<std::uint64_t> Model::kv_page_bytes(const Device& device, DType dtyp
     return bytes;
 }
 
+std::vector<std::uint64_t> Model::sound_page_bytes(const Device& device, DType dtype) const {
+    std::vector<std::uint64_t> bytes;
+    for (const auto& block : blocks_) {
+        if (const std::uint64_t n = block->sound_page_bytes(device, dtype)) bytes.push_back(n);
+    }
+    return bytes;
+}
+
+void Model::reserve_sound(const Device& device, Activations& a) const {
+    for (const auto& block : blocks_) block->reserve_sound(device, a);
+}
+
+DispatchTable Model::sound(const PlanContext& context) const {
+    Emitter e(context, "sound", context.step.max_rows, PatchSource::kRows);
+    std::uint32_t formats = 0;
+    for (const auto& block : blocks_) formats |= block->sound_formats(context.device);
+    const Act states = e.block_input("states", -1, {}, formats);
+    for (const auto& block : blocks_) block->emit_sound(e, states);
+    return e.take();
+}
+
 void Model::upload_frequencies(Device& device) {
     for (const RopeSet& set : config_.rope_sets) {
         const auto bytes = std::as_bytes(std::span(set.inv_freq));
@@ -56,31 +86,39 @@ void Model::upload_frequencies(Device& device) {
 
 DispatchTable Model::body(const PlanContext& context, Phase phase) const {
     const std::uint32_t batch = std::min(context.device.traits().max_batch_rows, context.step.max_rows);
-    Emitter e = phase == Phase::kDecode  ? Emitter(context, "decode", 1, PatchSource::kRows)
-                : phase == Phase::kBatch ? Emitter(context, "batch", batch, PatchSource::kRows)
-                                         : Emitter(context, "prefill", context.step.max_rows, PatchSource::kRows);
+    const auto emitter = [&](const char* name, std::uint32_t rows) {
+        return Emitter(context, name, rows, PatchSource::kRows);
+    };
+    Emitter e = phase == Phase::kDecode    ? emitter("decode", 1)
+                : phase == Phase::kBatch   ? emitter("batch", batch)
+                : phase == Phase::kAligned ? emitter("aligned", context.step.aligned_rows)
+                                           : emitter("prefill", context.step.max_rows);
     embed(e);
     rope_tables(e);
     for (const auto& block : blocks_) block->emit(e, phase);
     const Act hidden{e.activations.f32("hidden"), {}};
-    if (pooling_ && output_norm_) e.norm("output_norm", -1, hidden.f32, output_norm_, hidden, kActF32);
+    if (!output_ && output_norm_) e.norm("output_norm", -1, hidden.f32, output_norm_, hidden, kActF32);
     return e.take();
 }
 
 void Model::embed(Emitter& e) const {
-    e.emit(Op::kEmbed, "token_embedding")
-        .buffer(e.step.history)
-        .weight(embedding_)
-        .buffer(e.activations.f32("hidden"))
-        .buffer(e.step.rows)
-        .planes(embedding_)
-        .shape(std::to_string(config_.dim))
-        .params(EmbedParams{.rows = 0,
-                            .step = 0,
-                            .dim = config_.dim,
-                            .vocab = config_.vocab_size,
-                            .history_stride = e.step.history_stride,
-                            .scale = config_.embedding_scale});
+    if (stem_) {
+        stem_->emit(e);
+    } else {
+        e.emit(Op::kEmbed, "token_embedding")
+            .buffer(e.step.history)
+            .weight(embedding_)
+            .buffer(e.activations.f32("hidden"))
+            .buffer(e.step.rows)
+            .planes(embedding_)
+            .shape(std::to_string(config_.dim))
+            .params(EmbedParams{.rows = 0,
+                                .step = 0,
+                                .dim = config_.dim,
+                                .vocab = config_.vocab_size,
+                                .history_stride = e.step.history_stride,
+                                .scale = config_.embedding_scale});
+    }
     const Act hidden{e.activations.f32("hidden"), {}};
     if (positions_ || kinds_) {
         e.emit(Op::kEmbedPosition, "position_embedding")
@@ -91,9 +129,10 @@ void Model::embed(Emitter& e) const {
             .buffer(e.step.row_kinds)
             .shape(std::to_string(config_.dim))
             .params(EmbedPositionParams{.rows = 0,
+                                        .step = 0,
                                         .dim = config_.dim,
-                                        .positions = config_.encoder->positions,
-                                        .kinds = config_.encoder->kinds});
+                                        .positions = config_.positions,
+                                        .kinds = config_.kinds});
     }
     if (embedding_norm_) e.norm("embedding_norm", -1, hidden.f32, embedding_norm_, hidden, kActF32);
 }
@@ -117,17 +156,18 @@ DispatchTable Model::tail(const PlanContext& context, const TailKey& key) const 
     const Act& input = e.activations.act("input");
     e.norm("output_norm", -1, e.activations.f32("hidden"), output_norm_, input, e.input_format(output_), true);
     e.matmul("output", -1, input, output_, s.logits, {.softcap = config_.final_softcap});
-    if (key.draw == Draw::kNone) return e.take();
-
     const SampleParams p{.rows = 0, .step = 0, .vocab = config_.vocab_size, .history_stride = s.history_stride};
     const auto sample = [&](Op op, const char* name, std::initializer_list<Binding> buffers) {
         auto c = e.emit(op, name);
         for (const Binding& b : buffers) c.buffer(b);
         c.shape(std::to_string(config_.vocab_size)).params(p);
     };
+    if (key.rules) {
+        sample(Op::kSpeechRules, "speech_rules", {s.logits, s.history, s.rules, s.forbidden, s.rows, s.logit_rows});
+    }
     if (key.draw == Draw::kGreedy) {
         sample(Op::kArgmax, "argmax", {s.logits, s.sampled});
-    } else {
+    } else if (key.draw == Draw::kSampled) {
         sample(Op::kSamplePrepare, "sample_prepare",
                {s.logits, s.history, s.sampler, s.bias, s.mask, s.scaled, s.rows, s.logit_rows});
         sample(Op::kSampleSelect, "sample_select", {s.scaled, s.sampler, s.sampled, s.rows, s.logit_rows});
@@ -135,7 +175,9 @@ DispatchTable Model::tail(const PlanContext& context, const TailKey& key) const 
     if (key.logprobs) {
         sample(Op::kLogprobs, "logprobs", {s.logits, s.sampled, s.sampler, s.logprobs, s.rows, s.logit_rows});
     }
-    sample(Op::kAccept, "accept", {s.sampled, s.history, s.sampler, s.slots, s.control, s.rows, s.logit_rows});
+    if (key.draw != Draw::kNone) {
+        sample(Op::kAccept, "accept", {s.sampled, s.history, s.sampler, s.slots, s.control, s.rows, s.logit_rows});
+    }
     return e.take();
 }
 

@@ -2,12 +2,14 @@
 //
 // A step runs two segments: the body, which is the forward pass of all rows up to the last block, and a tail, which
 // makes logits of the rows that want them, draws tokens, and writes them into the texts. An encoder's other segment
-// makes a vector of each text.
+// makes a vector of each text. That of an encoder of sound is its decoder's: it computes what the decoder's
+// cross-attention reads of the sound.
 #pragma once
 
 #include <memory>
 #include <vector>
 
+#include "plan/audio_stem.h"
 #include "plan/block.h"
 #include "plan/pooling.h"
 
@@ -20,6 +22,7 @@ struct TailKey {
     Draw draw = Draw::kGreedy;
     bool logprobs = false;
     bool one_row = true;
+    bool rules = false;  // SpeechRules
     auto operator<=>(const TailKey&) const = default;
 };
 
@@ -29,8 +32,9 @@ class Model {
     Model(const ModelConfig& config, Loader& loader);
 
     void reserve(const Device& device, Activations& activations, std::uint32_t context) const;
-    // Bytes of each layer's cache for kPagePositions positions.
+    // Bytes of each layer's cache for kPagePositions positions, and of its cache of sounds.
     std::vector<std::uint64_t> kv_page_bytes(const Device& device, DType dtype) const;
+    std::vector<std::uint64_t> sound_page_bytes(const Device& device, DType dtype) const;
 
     // The frequencies of each rope set, uploaded once.
     void upload_frequencies(Device& device);
@@ -41,6 +45,10 @@ class Model {
     DispatchTable vectors(const PlanContext& context, std::uint32_t texts) const;
     // Elements of such a vector.
     std::uint32_t width() const { return pooling_->width(); }
+    // Of decoders with cross-attention: what it reads of a sound. The activations are those of the encoder, in whose
+    // `hidden` the states are, with room for what reserve_sound names.
+    void reserve_sound(const Device& device, Activations& activations) const;
+    DispatchTable sound(const PlanContext& context) const;
     // Copies pages.
     DispatchTable copies(const PlanContext& context) const;
 
@@ -52,7 +60,8 @@ class Model {
     Weight embedding_, output_;
     Norm embedding_norm_, output_norm_;
     Vector positions_, kinds_;
-    std::unique_ptr<PoolingHead> pooling_;  // of encoders
+    std::unique_ptr<PoolingHead> pooling_;  // of encoders of text
+    std::unique_ptr<AudioStem> stem_;       // of encoders of sound
     std::vector<std::unique_ptr<Block>> blocks_;
     std::vector<DeviceBuffer> inv_freq_;
 };

@@ -75,6 +75,77 @@ class Encoder:
     def cancel(self) -> None: ...
     def close(self) -> None: ...
 
+class Speech:
+    """An encoder of sound and a decoder of text on one device. Calls must not overlap, but for `cancel`.
+
+    A sound is what the decoder keeps of an encoder's output, a slot a text that is decoded from one.
+    """
+
+    def __init__(
+        self,
+        files: TensorFiles | None,
+        sound: object,
+        text: object,
+        *,
+        device: str = "cpu",
+        threads: int = 0,
+        kv_dtype: str = "f16",
+        parallel: int = 8,
+        sounds: int = 1,
+        check_weights: bool = True,
+        synthetic: Mapping[str, str] | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> None:
+        """`sound` and `text` are `akunu.speech.tensors.Stack`; the others as of `Engine`.
+
+        `parallel` and `sounds`: most slots and sounds at a time.
+        """
+    parallel: int
+    threads: int
+    device: str
+    isa: str
+    memory: Memory
+    def encode(self, mel: npt.NDArray[np.float32]) -> int:
+        """A sound from normalised log-mel frames, float32 [mels, 2 positions]."""
+    def states(self) -> npt.NDArray[np.float32]:
+        """The encoder's output for the last sound, float32 [positions, width]."""
+    def close_sound(self, sound: int) -> None:
+        """The sound's place is free when no slot is decoded from it."""
+    def begin(self, sound: int, ids: Sequence[int]) -> int:
+        """A slot with these tokens, none of which is run yet."""
+    def fork(self, slot: int) -> int:
+        """A slot with the same tokens and rules."""
+    def close_slot(self, slot: int) -> None: ...
+    def extend(self, slot: int, ids: Sequence[int]) -> int:
+        """Append tokens, which are to be run; the position of the last one."""
+    def set_rules(
+        self,
+        slot: int,
+        prompt: int,
+        end: int,
+        timestamp_begin: int,
+        max_initial: int,
+        never: npt.NDArray[np.uint32],
+        not_first: npt.NDArray[np.uint32],
+    ) -> None:
+        """What `rank` and `draw` heed: see `akunu.speech.rules.RuleTable`. `prompt` tokens are none of the text's."""
+    def logits(self, asked: Sequence[tuple[int, Sequence[int]]]) -> npt.NDArray[np.float32]:
+        """Run what is to be run of these slots; the logits [positions, vocab] after the positions named with each."""
+    def rank(
+        self, slots: Sequence[int], count: int
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+        """The most probable tokens after each slot's text and their log p [slots, count], under its rules."""
+    def draw(
+        self, texts: Sequence[tuple[int, int]], temperature: float, limit: int, end: int
+    ) -> list[tuple[list[int], float]]:
+        """What each (slot, seed) draws under its rules, up to `limit` tokens or `end`, and log p of that."""
+    def attend(
+        self, sound: int, ids: Sequence[int]
+    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+        """Weights of the aligned heads, layer by layer [heads, tokens, positions], and logits [tokens, vocab]."""
+    def cancel(self) -> None: ...
+    def close(self) -> None: ...
+
 class WhisperFile(TensorFiles):
     """A memory-mapped model file of whisper.cpp; every length and offset has been checked."""
 

@@ -64,8 +64,6 @@ class EncoderConfig:
     ----------
     pooling
         What becomes of a text's rows: their mean, the first ("cls"), or the last one.
-    positions, kinds
-        Learned vectors of positions, and of kinds of rows (BERT's token types); 0: none.
     head
         The layers that the vector goes through: each one's size, and its activation or "".
     task
@@ -73,8 +71,6 @@ class EncoderConfig:
     """
 
     pooling: Pooling
-    positions: int = 0
-    kinds: int = 0
     head: tuple[tuple[int, str], ...] = ()
     task: Literal["embed", "rank"] = "embed"
 
@@ -110,6 +106,8 @@ class ModelConfig:
         Norms are LayerNorm, else RMS.
     bidirectional
         A query also sees the keys after it, in a windowed layer those in (p - w, p + w).
+    positions, kinds
+        Learned vectors of positions, and of kinds of rows (BERT's token types); 0: none.
     encoder
         What a model that makes vectors of texts has besides; None for one that draws tokens.
     """
@@ -137,6 +135,8 @@ class ModelConfig:
     layer_rope: tuple[int, ...]
     layer_norm: bool = False
     bidirectional: bool = False
+    positions: int = 0
+    kinds: int = 0
     encoder: EncoderConfig | None = None
 
 

@@ -267,6 +267,8 @@ def _only_cpu() -> Iterator[Case]:
             yield case("layer_norm", rows=rows, dim=dim, formats=formats)
     yield case("layer_norm", rows=5, dim=100, formats=("f32",), bias=False, eps=1e-5)
     yield case("layer_norm", rows=2, dim=384, formats=BOTH, mean=1e3)
+    yield case("layer_norm", rows=4, dim=96, formats=BOTH, gather=(7, 0, 2, 2))
+    yield case("embed_position", rows=5, dim=48, positions=9, kinds=0, step=4)
     for rows, dim, positions, kinds in [(1, 32, 4, 2), (9, 100, 64, 2), (33, 384, 512, 0), (5, 48, 0, 1)]:
         yield case("embed_position", rows=rows, dim=dim, positions=positions, kinds=kinds)
     for pooling in ("mean", "cls", "last"):
@@ -287,6 +289,21 @@ def _only_cpu() -> Iterator[Case]:
     yield case(
         "attention", rows=16, position=0, shape=(12, 12, 32), kv="f32", both=True, others=((16, 0),) * 9
     )
+
+
+def _speech() -> Iterator[Case]:
+    for length, channels, taps, stride in [(1, 1, 3, 1), (74, 7, 3, 1), (75, 33, 3, 2), (12, 80, 5, 3)]:
+        yield case("unfold", length=length, channels=channels, taps=taps, stride=stride)
+    # Around pages, blocks and tiles of queries.
+    for kv in ("f16", "f32", "q8_0"):
+        for keys in (1, 33, 256, 301):
+            yield case("cross_attention", rows=(1,), keys=keys, shape=(3, 3, 16), kv=kv)
+            yield case("cross_attention", rows=(1,), keys=keys, shape=(4, 4, 40), kv=kv, split=True)
+            yield case("cross_attention", rows=(5, 1, 70), keys=keys, shape=(4, 2, 64), kv=kv)
+            yield case(
+                "attention_weights", rows=(3, 9), keys=keys, shape=(6, 3, 24), kv=kv, chosen=(5, 0, 2)
+            )
+    yield case("cross_attention", rows=(9, 1), keys=1500, shape=(6, 6, 64), kv="f16")
 
 
 def _kv_copy() -> Iterator[Case]:
@@ -360,8 +377,8 @@ CHECKS: list[Case] = [
     *_sampling(),
 ]
 
-#: Ops of encoders and of importance matrices, which run on the CPU alone.
-CPU_CHECKS: list[Case] = [*_only_cpu()]
+#: Ops of encoders, of speech and of importance matrices, which run on the CPU alone.
+CPU_CHECKS: list[Case] = [*_only_cpu(), *_speech()]
 #: Ops that only devices with fused norms have; the table builder does not give them to the CPU.
 FUSED_CHECKS: list[Case] = [*_fused()]
 

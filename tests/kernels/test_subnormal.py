@@ -54,7 +54,17 @@ def test_cached_values_too_small_for_a_scale_are_zeros(target: Target, top: floa
     device.run(
         "attention",
         [np.ones(DIM, np.float32), cache, out, where, pages],
-        pack("attention", **shape, keys=1, window=0, scale=1.0, softcap=0.0, formats=1, bidirectional=0),
+        pack(
+            "attention",
+            **shape,
+            keys=1,
+            window=0,
+            scale=1.0,
+            softcap=0.0,
+            formats=1,
+            bidirectional=0,
+            fixed_keys=0,
+        ),
         kv_dtype="q8_0",
     )
     expected = v if top >= 127 * TINY else zeros

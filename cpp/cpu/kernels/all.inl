@@ -29,6 +29,7 @@
 #include "cpu/kernels/matmul.inl"
 #include "cpu/kernels/attention.inl"
 #include "cpu/kernels/sampling.inl"
+#include "cpu/kernels/speech.inl"
 #include "cpu/kernels/probes.inl"
 // clang-format on
 
@@ -46,6 +47,8 @@ static Kernel find_attention(Op op) {
             return attention<T>;
         case Op::kAttentionSplit:
             return attention_split<T>;
+        case Op::kAttentionWeights:
+            return attention_weights<T>;
         default:
             return nullptr;
     }
@@ -57,6 +60,8 @@ static Kernel find_kernel(const DispatchCmd& cmd) {
             return embed;
         case Op::kEmbedPosition:
             return embed_position;
+        case Op::kUnfold:
+            return unfold;
         case Op::kRopeTable:
             return rope_table;
         case Op::kNorm:
@@ -75,6 +80,7 @@ static Kernel find_kernel(const DispatchCmd& cmd) {
         case Op::kRopeKv:
         case Op::kAttention:
         case Op::kAttentionSplit:
+        case Op::kAttentionWeights:
             if (cmd.kv == DType::F16) return find_attention<std::uint16_t>(cmd.op);
             if (cmd.kv == DType::F32) return find_attention<float>(cmd.op);
             if (cmd.kv == DType::Q8_0) return find_attention<std::int8_t>(cmd.op);
@@ -83,6 +89,8 @@ static Kernel find_kernel(const DispatchCmd& cmd) {
             return attention_merge;
         case Op::kKvCopy:
             return kv_copy;
+        case Op::kSpeechRules:
+            return speech_rules;
         case Op::kArgmax:
             return argmax;
         case Op::kSamplePrepare:

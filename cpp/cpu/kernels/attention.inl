@@ -20,6 +20,9 @@ struct Keys {
     Keys within(const Keys& other) const { return {std::max(from, other.from), std::min(to, other.to)}; }
 };
 
+// That some row sees, at most.
+static inline std::size_t keys_seen(const AttentionParams& p) { return p.fixed_keys ? p.fixed_keys : p.keys; }
+
 // The first key that a query at position `pos` sees.
 static inline std::size_t first_key(std::size_t pos, u32 window) {
     return window && pos + 1 > window ? pos + 1 - window : 0;
@@ -238,6 +241,7 @@ struct HeadQueries {
     std::size_t position(std::size_t i) const { return span.position + i / group; }
     // Behind the last key that query i sees.
     std::size_t end(std::size_t i) const {
+        if (p.fixed_keys) return p.fixed_keys;
         const std::size_t pos = position(i);
         if (!p.bidirectional) return pos + 1;
         return p.window ? std::min(span.keys, pos + p.window) : span.keys;
@@ -391,7 +395,7 @@ static void attention(const DispatchCmd& cmd, const std::byte* params, const Wor
     const AttentionScratch scratch(worker.scratch, p.head_dim);
     // Later parts see more keys, and are dealt out first.
     const std::uint64_t n = parts * p.n_kv_heads;
-    auto tasks = worker.claim(n, at_once * (p.n_heads / p.n_kv_heads) * std::uint64_t{p.keys} * p.head_dim);
+    auto tasks = worker.claim(n, at_once * (p.n_heads / p.n_kv_heads) * keys_seen(p) * p.head_dim);
     while (tasks.next()) {
         for (std::uint64_t u = tasks.begin; u < tasks.end; ++u) {
             const std::size_t t = n - 1 - u, row = t / p.n_kv_heads * at_once;
@@ -411,7 +415,7 @@ template <typename T>
 static void attention_split(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
     const auto& p = params_as<AttentionParams>(params);
     auto* out = cmd.buffers[2].as<float>();
-    const std::size_t stride = partial_floats(p.head_dim), position = p.keys - 1;
+    const std::size_t stride = partial_floats(p.head_dim), position = keys_seen(p) - 1;
     const std::size_t max_blocks = attention_blocks(std::size_t{p.max_pages} * kPagePositions);
     const std::size_t b0 = first_key(position, p.window) / kAttentionBlock;
     const std::size_t blocks = position / kAttentionBlock + 1 - b0;
@@ -444,7 +448,7 @@ static void attention_merge(const DispatchCmd& cmd, const std::byte* params, con
     auto* partials = cmd.buffers[0].as<float>();
     auto* out_f32 = cmd.buffers[1].as<float>();
     auto* out_q8 = cmd.buffers[2].as<std::byte>();
-    const std::size_t position = p.keys - 1;
+    const std::size_t position = keys_seen(p) - 1;
     const std::size_t stride = partial_floats(p.head_dim);
     const std::size_t max_blocks = attention_blocks(std::size_t{p.max_pages} * kPagePositions);
     const std::size_t b0 = first_key(position, p.window) / kAttentionBlock, b1 = position / kAttentionBlock;

@@ -39,12 +39,13 @@ static void layer_norm(const DispatchCmd& cmd, const std::byte* params, const Wo
     const auto* bias = cmd.buffers[2].as<float>();
     auto* out_f32 = cmd.buffers[3].as<float>();
     auto* out_q8 = cmd.buffers[4].as<std::byte>();
+    const auto* gathered = cmd.buffers[5].as<u32>();
     const Q8Layout at(p.dim);
     auto rows = worker.claim(p.rows, 12 * std::uint64_t{p.dim});
     while (rows.next()) {
         for (std::uint64_t r = rows.begin; r < rows.end; ++r) {
             float* out = p.formats & kActF32 ? out_f32 + r * p.dim : scratch_row(worker);
-            layer_norm_row(x + r * p.dim, p, weight, bias, out);
+            layer_norm_row(x + (p.gather ? gathered[r] : r) * p.dim, p, weight, bias, out);
             if (p.formats & kActQ8) quantize_row(out_q8 + r * at.stride, at, p.dim, out);
         }
     }
@@ -70,7 +71,7 @@ static void embed_position(const DispatchCmd& cmd, const std::byte* params, cons
         for (std::uint64_t r = rows.begin; r < rows.end; ++r) {
             float* out = hidden + r * p.dim;
             if (p.positions) {
-                const std::size_t position = std::min(where[r].position, p.positions - 1);
+                const std::size_t position = std::min(where[r].position + p.step, p.positions - 1);
                 add_scaled(positions + position * p.dim, 1, out, p.dim);
             }
             if (p.kinds) add_scaled(kinds + std::size_t{std::min(row_kinds[r], p.kinds - 1)} * p.dim, 1, out, p.dim);

@@ -286,7 +286,7 @@ class EmbeddingModel(Model):
         ids = tokenizer.encode(document)[1 if tokenizer.add_bos else 0 :]
         if tokenizer.eos_id is not None:  # of which one ends the query
             ids = [tokenizer.eos_id] * (tokenizer.pair_separators - 1) + ids
-        return self._ended([*query.tolist(), *ids], len(query) if self._settings.kinds > 1 else 0)
+        return self._ended([*query.tolist(), *ids], len(query) if self._config.kinds > 1 else 0)
 
     def _question(self, query: str, document: str, instruction: str | None) -> _Rows:
         """The question whether the document is relevant, up to where "yes" or "no" would follow."""

@@ -383,7 +383,9 @@ def _resolve(
         layer_rope=tuple(int(window > 0) for window in windows),
         layer_norm=True,
         bidirectional=True,
-        encoder=dataclasses.replace(encoder, positions=positions, kinds=kinds),
+        positions=positions,
+        kinds=kinds,
+        encoder=encoder,
     )
     return ModelSpec(config, refs)
 

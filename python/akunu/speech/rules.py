@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +13,7 @@ from akunu.speech.model import Logits
 from akunu.speech.options import TranscriptionOptions
 from akunu.speech.tokenizer import WhisperTokenizer
 
-__all__ = ["TokenRules", "best_tokens", "log_softmax"]
+__all__ = ["RuleTable", "TokenRules", "best_tokens", "log_softmax"]
 
 _NEVER = np.float32(-np.inf)
 _BLOCK = 64
@@ -49,6 +51,39 @@ def best_tokens(logits: Logits, count: int) -> tuple[npt.NDArray[np.int64], Logi
     return ids, np.take_along_axis(logits, ids, axis=-1) - top - log_total
 
 
+@dataclass(frozen=True, eq=False)
+class RuleTable:
+    """The rules as the engine applies them, without the host.
+
+    Attributes
+    ----------
+    end : int
+        The end of a text; smaller ids are words.
+    timestamp_begin : int
+        The first timestamp; 0 where timestamps are no matter.
+    max_initial : int
+        The first timestamp of a text is at most this one, counted from `timestamp_begin`.
+    never, not_first : tuple of int
+        Tokens that do not come, and those that do not come first.
+    """
+
+    end: int
+    timestamp_begin: int
+    max_initial: int
+    never: tuple[int, ...]
+    not_first: tuple[int, ...]
+
+    def masks(self, vocab: int) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
+        """`never` and `not_first` as a bit for each token, 32 to a word."""
+        return _mask(self.never, vocab), _mask(self.not_first, vocab)
+
+
+def _mask(ids: Sequence[int], vocab: int) -> npt.NDArray[np.uint32]:
+    bits = np.zeros((vocab + 31) // 32 * 32, np.uint8)
+    bits[list(ids)] = 1
+    return np.packbits(bits, bitorder="little").view("<u4").astype(np.uint32)
+
+
 class TokenRules:
     """The rules of one transcription."""
 
@@ -66,6 +101,19 @@ class TokenRules:
         for token in options.suppress_tokens:
             never |= set(tokenizer.non_speech_tokens) if token == -1 else {token}
         self._never = np.array(sorted(never - {special.end}), dtype=np.int64)
+
+    @functools.cached_property
+    def table(self) -> RuleTable | None:
+        """The same for the engine; None where repetitions are punished, which it does not do."""
+        if self._penalty != 1 or self._ngram:
+            return None
+        return RuleTable(
+            self._end,
+            self._timestamps or 0,
+            self._max_initial,
+            tuple(self._never.tolist()),
+            tuple(self._blank),
+        )
 
     def apply(self, logits: Logits, sampled: Sequence[Sequence[int]]) -> None:
         """Forbid tokens, in place.

@@ -41,7 +41,7 @@ class Paged:
         return dict(max_pages=self.max_pages, page_words=self.page_words)
 
 
-def _paged(
+def paged(
     p: Problem,
     dev: Traits,
     rng: np.random.Generator,
@@ -73,7 +73,7 @@ def rows_of(p: Problem, name: str, slots: Sequence[int], positions: Sequence[int
     return p.input(name, rows)
 
 
-def _write_cache(p: Problem, cache: Paged, kv: str, k: ref.F32, v: ref.F32, text: int, name: str) -> None:
+def write_cache(p: Problem, cache: Paged, kv: str, k: ref.F32, v: ref.F32, text: int, name: str) -> None:
     """Puts k and v [rows, kv_heads, head_dim] at a text's beginning, by a rotation of nothing."""
     rows, kv_heads, head_dim = k.shape
     identity = np.zeros((rows, 1, 2), np.float32)
@@ -125,7 +125,7 @@ def rope_kv(
     table = np.stack([np.cos(angles), np.sin(angles)], axis=-1).astype(np.float32)
     q_norm, k_norm = 1 + normal(rng, head_dim, sigma=0.3), 1 + normal(rng, head_dim, sigma=0.3)
     norms = p.input("qk_norm", np.stack([q_norm, k_norm])) if qk_norm else None
-    cache = _paged(p, dev, rng, kv, kv_heads, head_dim, [length])
+    cache = paged(p, dev, rng, kv, kv_heads, head_dim, [length])
     slot = [cache.slots[0]]
     for i, part in enumerate([np.s_[:position], np.s_[position:]]):  # as a prompt in two chunks
         step = min(i * 3, position)  # the second as a later step of a chain would be
@@ -175,6 +175,7 @@ def rope_kv(
         step=0,
         keys=length,
         bidirectional=0,
+        fixed_keys=0,
         **cache.params(),
     )
     read, all_rows = p.input("query", query), rows_of(p, "all_rows", slot * length, range(length))
@@ -237,12 +238,12 @@ def attention(
     spans = [(rows, position), *others]
     total, lengths = sum(n for n, _ in spans), [at + n for n, at in spans]
     q = normal(rng, total, heads, head_dim, sigma=spread)
-    cache = _paged(p, dev, rng, kv, kv_heads, head_dim, lengths, slack)
+    cache = paged(p, dev, rng, kv, kv_heads, head_dim, lengths, slack)
     texts = []
     for text, length in enumerate(lengths):
         # Already as the cache keeps them, whether its scales are f32 or f16.
         k, v = (kv_round(normal(rng, length, kv_heads, head_dim), kv, np.float16) for _ in range(2))
-        _write_cache(p, cache, kv, k, v, text, "all" if text == 0 else f"all{text}")
+        write_cache(p, cache, kv, k, v, text, "all" if text == 0 else f"all{text}")
         texts.append((k, v))
     scale, step = head_dim**-0.5, min(2, *(at for _, at in spans), 2)
     params = dict(
@@ -257,6 +258,7 @@ def attention(
         softcap=cap,
         formats=format_bits(formats),
         bidirectional=int(both),
+        fixed_keys=0,
         **cache.params(),
     )
     where = rows_of(

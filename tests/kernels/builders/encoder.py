@@ -22,9 +22,10 @@ def layer_norm(
     bias: bool = True,
     eps: float = 1e-12,
     mean: float = 0.0,
+    gather: Sequence[int] = (),
 ) -> None:
-    """`mean` of the rows, far from which their deviation is small."""
-    x = normal(rng, rows, dim) + np.float32(mean)
+    """`mean` of the rows, far from which their deviation is small; of the rows that `gather` names."""
+    x = normal(rng, max((rows - 1, *gather)) + 1, dim) + np.float32(mean)
     weight, b = 1 + normal(rng, dim, sigma=0.3), normal(rng, dim)
     p.run(
         "layer_norm",
@@ -32,22 +33,24 @@ def layer_norm(
         p.input("weight", weight),
         p.input("bias", b) if bias else None,
         *p.activations("out", formats, rows, dim),
+        p.input("logit_rows", np.array(gather, np.uint32)) if gather else None,
         rows=rows,
         dim=dim,
         eps=eps,
         formats=format_bits(formats),
         has_bias=bias,
+        gather=bool(gather),
     )
     p.bytes, p.flops = rows * dim * (4 + sum(map(act_bytes, formats))), 7 * rows * dim
     if p.checking:
-        wide = x.astype(np.float64)
+        wide = x[list(gather) or slice(rows)].astype(np.float64)
         centred = wide - wide.mean(axis=1, keepdims=True)
         normed = centred / np.sqrt((centred**2).mean(axis=1, keepdims=True) + eps)
         p.expect_activations("out", normed * weight + (b if bias else 0), EXACT_NMSE * max(1.0, mean))
 
 
 def embed_position(
-    p: Problem, dev: Traits, rng: np.random.Generator, rows: int, dim: int, positions: int, kinds: int
+    p: Problem, dev: Traits, rng: np.random.Generator, rows: int, dim: int, positions: int, kinds: int, step: int = 0
 ) -> None:
     """Rows of two texts, the second one of another kind; a table of no rows is none."""
     hidden = normal(rng, rows, dim)
@@ -61,15 +64,16 @@ def embed_position(
         p.input("kinds", tables[1]) if kinds else None,
         p.inout("hidden", hidden),
         rows_of(p, "rows", [3] * first + [0] * (rows - first), at.tolist()),
-        p.input("row_kinds", kind),
+        p.input("row_kinds", kind) if kinds else None,
         rows=rows,
+        step=step,
         dim=dim,
         positions=positions,
         kinds=kinds,
     )
     p.bytes, p.flops = 16 * rows * dim, 2 * rows * dim
     if p.checking:
-        added = (tables[0][at] if positions else 0) + (tables[1][kind] if kinds else 0)
+        added = (tables[0][at + step] if positions else 0) + (tables[1][kind] if kinds else 0)
         p.expect("hidden", hidden.astype(np.float64) + added, EXACT_NMSE)
 
 

@@ -1,0 +1,73 @@
+#include "engine/audio_encoder.h"
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+
+#include "core/error.h"
+
+namespace akunu {
+
+namespace {
+
+ModelConfig hearing(ModelConfig config) {
+    if (!config.audio) throw InvalidArgumentError("this model hears nothing");
+    return config;
+}
+
+}  // namespace
+
+AudioEncoder::AudioEncoder(std::shared_ptr<Device> device, ModelConfig config, std::shared_ptr<WeightSource> source,
+                           const Engine& text, const Progress& progress)
+    : LoadedModel(std::move(device), hearing(std::move(config)), std::move(source), 0, progress) {
+    if (!text.config().cross || text.config().cross->positions != config_.positions ||
+        text.config().dim != config_.dim) {
+        throw InvalidArgumentError("the decoder does not attend to what this encoder makes");
+    }
+    StepBuffers& s = step_;
+    s.kv_dtype = DType::F32;
+    s.max_rows = config_.positions;
+    s.max_pages = pages_for(config_.positions);
+    // All layers use the same pages, one after the other.
+    std::uint64_t page_bytes = 64;
+    for (const std::uint64_t n : model_->kv_page_bytes(*device_, s.kv_dtype)) page_bytes = std::max(page_bytes, n);
+    page_bytes = (page_bytes + 63) / 64 * 64;
+    s.page_words = static_cast<std::uint32_t>(page_bytes / 4);
+    s.cache = own(s.max_pages * page_bytes, &MemoryUse::scratch, MemoryKind::kDevice);
+    s.kv.assign(config_.layers.size(), s.cache);
+    text.reserve_sound(activations_);
+    allocate_activations(s.max_rows);
+    const auto shared = [&](std::uint64_t bytes) { return own(bytes, &MemoryUse::scratch); };
+    s.rows = shared(s.max_rows * sizeof(Row));
+    sound_rows_ = shared(s.max_rows * sizeof(Row));
+    s.pages = shared(s.max_pages * sizeof(u32));
+    std::iota(s.pages.host<u32>(), s.pages.host<u32>() + s.max_pages, 0u);
+    for (u32 i = 0; i < s.max_rows; ++i) s.rows.host<Row>()[i] = {0, i};
+    body_ = device_->compile(model_->body(plan(), Phase::kPrefill));
+    sound_ = text.compile_sound(activations_, sound_rows_, s.max_rows);
+}
+
+bool AudioEncoder::encode(std::span<const float> mel, std::uint32_t sound, const Poll& poll) {
+    const std::size_t mels = config_.audio->mels, n = frames();
+    if (mel.size() != mels * n) {
+        throw InvalidArgumentError("a sound has " + std::to_string(mel.size()) + " values, expected " +
+                                   std::to_string(mels) + " x " + std::to_string(n));
+    }
+    std::vector<float> rows(mel.size());
+    for (std::size_t m = 0; m < mels; ++m) {
+        for (std::size_t t = 0; t < n; ++t) rows[t * mels + m] = mel[m * n + t];
+    }
+    device_->upload(activations_.f32("frames"), std::as_bytes(std::span(rows)));
+    for (u32 i = 0; i < step_.max_rows; ++i) sound_rows_.host<Row>()[i] = {sound, i};
+    cancelled_ = false;
+    const auto stop = [&] { return cancelled_.load() || (poll && poll()); };
+    const Program* const segments[] = {body_.get(), sound_.get()};
+    Control control;
+    return device_->replay(segments, {.rows = step_.max_rows, .logits = 0, .keys = step_.max_rows}, control, stop) == 1;
+}
+
+void AudioEncoder::states(std::span<float> out) const {
+    device_->download(activations_.f32("hidden"), std::as_writable_bytes(out));
+}
+
+}  // namespace akunu

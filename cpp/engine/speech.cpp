@@ -1,0 +1,120 @@
+#include "engine/speech.h"
+
+#include <algorithm>
+#include <string>
+
+#include "core/error.h"
+
+namespace akunu {
+
+namespace {
+
+// Steps between two looks at which texts have ended: those that have are rows of a chain to its end.
+constexpr std::uint32_t kChain = 32;
+
+}  // namespace
+
+Speech::Speech(const std::shared_ptr<Device>& device, Stack sound, Stack text, const EngineOptions& options,
+               const Progress& progress)
+    : text_(device, std::move(text.config), std::move(text.source), options, progress),
+      sound_(device, std::move(sound.config), std::move(sound.source), text_, progress) {}
+
+std::optional<std::uint32_t> Speech::encode(std::span<const float> mel, const Poll& poll) {
+    const auto sound = text_.open_sound();
+    if (!sound) {
+        throw DeviceError("all " + std::to_string(text_.sounds()) +
+                          " windows that the model was loaded for are in use: release one, or load it for more");
+    }
+    struct Closer {
+        Engine* engine;
+        std::uint32_t sound;
+        ~Closer() {
+            if (engine) engine->close_sound(sound);
+        }
+    } closer{&text_, *sound};
+    if (!sound_.encode(mel, *sound, poll)) return std::nullopt;
+    closer.engine = nullptr;
+    return sound;
+}
+
+std::uint32_t Speech::begin(std::uint32_t sound, std::span<const std::uint32_t> ids) {
+    text_.check_ids(ids);
+    const auto slot = text_.open(sound);
+    if (!slot) throw DeviceError("all " + std::to_string(text_.parallel()) + " sequences are in use");
+    text_.begin(*slot, ids, {}, false);
+    return *slot;
+}
+
+std::uint32_t Speech::fork(std::uint32_t slot) {
+    const auto found = text_.fork(slot);
+    if (!found) throw DeviceError("all " + std::to_string(text_.parallel()) + " sequences are in use");
+    return *found;
+}
+
+bool Speech::draw(std::span<Drawing> texts, float temperature, std::uint32_t limit, std::uint32_t end,
+                  const Poll& poll) {
+    for (const Drawing& d : texts) {
+        SamplerSettings settings;
+        settings.state.temperature = temperature;
+        settings.state.seed_lo = d.seed;
+        settings.state.want_logprobs = 1;
+        settings.state.n_end_ids = 1;
+        settings.state.end_ids[0] = end;
+        text_.configure(d.slot, settings);
+        text_.rerun_last(d.slot);
+    }
+    std::vector<Drawing*> live;
+    for (Drawing& d : texts) live.push_back(&d);
+    for (std::uint32_t drawn = 0; drawn < limit && !live.empty();) {
+        std::uint32_t steps = std::min(kChain, limit - drawn);
+        // All texts of a chain have a row in every step.
+        for (const Drawing* d : live) steps = std::min(steps, text_.context() - text_.sequence(d->slot).length);
+        if (steps == 0) throw ContextLengthError("a text fills the context before its end");
+        std::vector<Part> parts;
+        for (const Drawing* d : live) {
+            parts.push_back({d->slot, 1, true, steps, {}});
+            if (!text_.reserve(parts.back(), steps)) throw DeviceError("all pages of the cache are in use");
+        }
+        const std::vector<Produced> produced = text_.step(parts, steps, poll);
+        for (std::size_t i = 0; i < live.size(); ++i) {
+            Drawing& d = *live[i];
+            if (produced[i].ids.empty()) return false;
+            d.ids.insert(d.ids.end(), produced[i].ids.begin(), produced[i].ids.end());
+            for (const LogprobRecord& r : produced[i].logprobs) d.log_p += static_cast<double>(r.chosen);
+            d.ended = produced[i].ended;
+        }
+        drawn += steps;
+        std::erase_if(live, [](const Drawing* d) { return d->ended; });
+    }
+    return true;
+}
+
+bool Speech::rank(std::span<const std::uint32_t> slots, std::uint32_t count, const Poll& poll,
+                  const std::function<void(const LogprobRecord&)>& sink) {
+    if (count < 1 || count > kMaxLogprobs) {
+        throw InvalidArgumentError("count is " + std::to_string(count) + ", expected 1.." +
+                                   std::to_string(kMaxLogprobs));
+    }
+    SamplerSettings settings;
+    settings.state.want_logprobs = 1;
+    settings.state.n_logprobs = count;
+    std::vector<Asked> asked;
+    for (const std::uint32_t slot : slots) {
+        text_.configure(slot, settings);
+        text_.rerun_last(slot);
+        asked.push_back({slot, {text_.sequence(slot).known - 1}});
+    }
+    return text_.run(asked, {.logits = {}, .ranks = sink, .aligned = {}}, poll);
+}
+
+MemoryUse Speech::memory() const {
+    const MemoryUse a = text_.memory(), b = sound_.memory();
+    return {a.weights + b.weights, a.weights_mapped + b.weights_mapped, a.kv_cache + b.kv_cache, a.scratch + b.scratch};
+}
+
+void Speech::cancel() {
+    text_.cancel();
+    sound_.cancel();
+}
+
+}  // namespace akunu

@@ -1,0 +1,58 @@
+// Speech: an encoder of sound and a decoder of text on one device, and what is asked of the two together.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "engine/audio_encoder.h"
+#include "engine/engine.h"
+
+namespace akunu {
+
+// A stack of a model and where its weights are.
+struct Stack {
+    ModelConfig config;
+    std::shared_ptr<WeightSource> source;
+};
+
+class Speech {
+  public:
+    Speech(const std::shared_ptr<Device>& device, Stack sound, Stack text, const EngineOptions& options,
+           const Progress& progress);
+
+    // A sound from log-mel frames [mels, frames]; nothing when it was cancelled.
+    std::optional<std::uint32_t> encode(std::span<const float> mel, const Poll& poll);
+    void close_sound(std::uint32_t sound) { text_.close_sound(sound); }
+
+    // A text that is decoded from a sound, with its first tokens, which are not run yet; and one that goes on like it.
+    std::uint32_t begin(std::uint32_t sound, std::span<const std::uint32_t> ids);
+    std::uint32_t fork(std::uint32_t slot);
+
+    // What each text draws, `limit` tokens at most and the end of the text among them, with log p under its rules.
+    struct Drawing {
+        std::uint32_t slot = 0, seed = 0;
+        std::vector<std::uint32_t> ids;
+        double log_p = 0;
+        bool ended = false;
+    };
+    // False when it was cancelled.
+    bool draw(std::span<Drawing> texts, float temperature, std::uint32_t limit, std::uint32_t end, const Poll& poll);
+
+    // The `count` most probable tokens after what each text holds, under its rules.
+    bool rank(std::span<const std::uint32_t> slots, std::uint32_t count, const Poll& poll,
+              const std::function<void(const LogprobRecord&)>& sink);
+
+    Engine& text() { return text_; }
+    AudioEncoder& sound() { return sound_; }
+    MemoryUse memory() const;
+    void cancel();
+
+  private:
+    Engine text_;
+    AudioEncoder sound_;
+};
+
+}  // namespace akunu

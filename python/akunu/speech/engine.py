@@ -1,0 +1,298 @@
+"""A Whisper model that runs: the protocol of `akunu.speech.model` over the compiled core."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from akunu.errors import UnsupportedError
+from akunu.speech.config import WhisperConfig
+from akunu.speech.model import Logits
+from akunu.speech.rules import RuleTable, TokenRules
+from akunu.speech.tensors import Layout, aligned_heads, sound_stack, text_stack
+from akunu.tensor_map import by_name
+
+if TYPE_CHECKING:
+    from akunu import _core
+
+__all__ = ["SpeechEngine", "Text", "Window", "load_engine"]
+
+
+class _Opened(Protocol):
+    """What loading needs of a model's opened files."""
+
+    @property
+    def files(self) -> _core.TensorFiles: ...
+    @property
+    def layout(self) -> Layout: ...
+    @property
+    def config(self) -> WhisperConfig: ...
+    @property
+    def metadata(self) -> Mapping[str, object]: ...
+
+
+class Window:
+    """What the decoder keeps of a sound; its place is free again when this is released, or forgotten."""
+
+    def __init__(self, sound: int, dropped: list[int]) -> None:
+        self._sound: int | None = sound
+        self._dropped = dropped
+
+    @property
+    def sound(self) -> int:
+        """Its number in the core."""
+        if self._sound is None:
+            raise ValueError("this window was released")
+        return self._sound
+
+    def release(self) -> None:
+        """Give the place back."""
+        # Not to the core: a call may run there.
+        if self._sound is not None:
+            self._dropped.append(self._sound)
+            self._sound = None
+
+    __del__ = release
+
+
+class Text:
+    """A text in the making; `slot` is its number in the core."""
+
+    def __init__(self, slot: int, prompt: int, rules: tuple[RuleTable, int] | None = None) -> None:
+        self.slot = slot
+        self.prompt = prompt
+        self.rules = rules
+
+
+class SpeechEngine:
+    """An encoder and a decoder on one device; `akunu.speech.model.SpeechModel` says what the methods do.
+
+    Besides, it draws whole texts, and ranks tokens, without giving logits to the host.
+    """
+
+    def __init__(self, core: _core.Speech, config: WhisperConfig) -> None:
+        self.config = config
+        self._core = core
+        self._dropped: list[int] = []
+        # The core has the heads layer by layer.
+        by_layer = [head for layer in aligned_heads(config) for head in layer]
+        self._heads = [by_layer.index(head) for head in config.alignment_heads]
+
+    @property
+    def parallel(self) -> int:
+        """Most texts that there may be at a time."""
+        return self._core.parallel
+
+    @property
+    def device(self) -> str:
+        """The device's name."""
+        return self._core.device
+
+    @property
+    def threads(self) -> int:
+        """Threads that run it."""
+        return self._core.threads
+
+    @property
+    def isa(self) -> str:
+        """The instruction set of its kernels."""
+        return self._core.isa
+
+    @property
+    def memory(self) -> _core.Memory:
+        """Bytes by purpose."""
+        return self._core.memory
+
+    def encode(self, mels: npt.NDArray[np.float32]) -> list[Window]:
+        """The states of windows: normalised log-mel frames [windows, mels, 2 audio_context].
+
+        Raises
+        ------
+        DeviceError
+            There are as many windows as the engine was loaded for.
+        """
+        expected = (self.config.mels, 2 * self.config.audio_context)
+        if mels.ndim != 3 or mels.shape[1:] != expected:
+            raise ValueError(f"mels have the shape {mels.shape}, expected [windows, {expected[0]}, {expected[1]}]")
+        self._close_dropped()
+        return [Window(self._core.encode(mel), self._dropped) for mel in mels]
+
+    def release(self, states: Window) -> None:
+        """The window is not used again."""
+        states.release()
+        self._close_dropped()
+
+    def begin(
+        self, states: Sequence[Window], tokens: Sequence[Sequence[int]], rows: Sequence[Sequence[int]]
+    ) -> tuple[list[Text], Logits]:
+        """Texts that hold their `tokens`, and logits [all rows, vocab] after the named ones of each."""
+        texts: list[Text] = []
+        try:
+            for window, ids in zip(states, tokens, strict=True):
+                texts.append(Text(self._core.begin(window.sound, ids), len(ids)))
+            asked = [(text.slot, list(wanted)) for text, wanted in zip(texts, rows, strict=True)]
+            return texts, self._core.logits(asked)
+        except BaseException:
+            for text in texts:
+                self.free(text)
+            raise
+
+    def fork(self, sequence: Text) -> Text:
+        """A second text with the same tokens."""
+        return Text(self._core.fork(sequence.slot), sequence.prompt, sequence.rules)
+
+    def free(self, sequence: Text) -> None:
+        """The text is not used again."""
+        self._core.close_slot(sequence.slot)
+
+    def step(self, sequences: Sequence[Text], tokens: Sequence[int]) -> Logits:
+        """Add one token to each text; the logits [texts, vocab] after it."""
+        return self._core.logits([(text.slot, [self._add(text, token)]) for text, token in _pairs(sequences, tokens)])
+
+    def attend(self, states: Window, tokens: Sequence[int]) -> tuple[npt.NDArray[np.float32], Logits]:
+        """The weights of the alignment heads [heads, tokens, audio positions], and the logits [tokens, vocab]."""
+        weights, logits = self._core.attend(states.sound, tokens)
+        return weights[self._heads], logits
+
+    def decode(
+        self,
+        sequences: Sequence[Text],
+        rules: TokenRules,
+        *,
+        temperature: float,
+        most: int,
+        seeds: Sequence[int],
+        begun: int = 0,
+    ) -> list[tuple[list[int], float]]:
+        """Draw the rest of each text, `most` tokens at most; the texts hold them then.
+
+        Parameters
+        ----------
+        rules
+            What may be drawn.
+        temperature
+            0: the most probable tokens.
+        seeds : sequence of int
+            Of each text's random numbers, 32 bits.
+        begun
+            How many of the tokens that the texts began with count as what was said.
+
+        Returns
+        -------
+        list of (list of int, float)
+            The tokens without the end, and log p with it.
+
+        Raises
+        ------
+        UnsupportedError
+            `rules.table` is None.
+        """
+        table = self._rule(sequences, rules, begun)
+        texts = [(text.slot, seed & 0xFFFFFFFF) for text, seed in _pairs(sequences, seeds)]
+        drawn = self._core.draw(texts, temperature, most, table.end)
+        return [(ids[:-1] if ids and ids[-1] == table.end else ids, log_p) for ids, log_p in drawn]
+
+    def rank(
+        self,
+        sequences: Sequence[Text],
+        tokens: Sequence[int] | None,
+        rules: TokenRules,
+        count: int,
+        *,
+        begun: int = 0,
+    ) -> tuple[npt.NDArray[np.int64], Logits]:
+        """Add one token to each text, unless `tokens` is None; the `count` best ones that may follow.
+
+        Their ids and log p [texts, count], most probable first; the other parameters are those of `decode`. `count` is
+        at most 20.
+        """
+        self._rule(sequences, rules, begun)
+        if tokens is not None:
+            for text, token in _pairs(sequences, tokens):
+                self._add(text, token)
+        return self._core.rank([text.slot for text in sequences], count)
+
+    def cancel(self) -> None:
+        """Stop the call that runs, or the next one."""
+        self._core.cancel()
+
+    def close(self) -> None:
+        """Free the memory."""
+        self._core.close()
+
+    def _add(self, text: Text, token: int) -> int:
+        """Where the token is."""
+        return self._core.extend(text.slot, [token])
+
+    def _rule(self, texts: Sequence[Text], rules: TokenRules, begun: int) -> RuleTable:
+        table = rules.table
+        if table is None:
+            raise UnsupportedError("penalties of repetition are not applied on the device: use `step`")
+        for text in texts:
+            if text.rules != (table, begun):
+                never, not_first = table.masks(self.config.vocab_size)
+                self._core.set_rules(
+                    text.slot,
+                    prompt=text.prompt - begun,
+                    end=table.end,
+                    timestamp_begin=table.timestamp_begin,
+                    max_initial=table.max_initial,
+                    never=never,
+                    not_first=not_first,
+                )
+                text.rules = (table, begun)
+        return table
+
+    def _close_dropped(self) -> None:
+        while self._dropped:
+            self._core.close_sound(self._dropped.pop())
+
+
+def _pairs(texts: Sequence[Text], values: Sequence[int]) -> list[tuple[Text, int]]:
+    return list(zip(texts, values, strict=True))
+
+
+def load_engine(
+    opened: _Opened,
+    *,
+    device: str = "cpu",
+    threads: int = 0,
+    parallel: int = 8,
+    windows: int = 8,
+    kv_dtype: str = "f16",
+    check_weights: bool = True,
+    progress: Callable[[int, int], None] | None = None,
+) -> SpeechEngine:
+    """The model in opened files.
+
+    Parameters
+    ----------
+    opened : SpeechFiles
+        The files.
+    device, threads, kv_dtype, check_weights, progress
+        As of `akunu._core.Engine`.
+    parallel
+        Texts at a time.
+    windows
+        States of windows at a time.
+    """
+    from akunu import _core
+
+    config = opened.config
+    tensors: dict[str, Any] = by_name(opened.files.tensors)
+    core = _core.Speech(
+        opened.files,
+        sound_stack(config, opened.layout, tensors, opened.metadata),
+        text_stack(config, opened.layout, tensors, opened.metadata),
+        device=device,
+        threads=threads,
+        kv_dtype=kv_dtype,
+        parallel=parallel,
+        sounds=windows,
+        check_weights=check_weights,
+        progress=progress,
+    )
+    return SpeechEngine(core, config)

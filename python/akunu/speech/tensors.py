@@ -1,0 +1,192 @@
+"""Where a Whisper model's tensors lie in its files, by the names of whisper.cpp, MLX and Hugging Face, and the numbers
+of its two stacks as the engine takes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+
+from akunu.architectures import TensorRule
+from akunu.quantized import join_planes, with_planes
+from akunu.speech.config import Head, WhisperConfig
+from akunu.tensor_map import TensorInfo, TensorRef, map_tensors
+
+__all__ = ["Layout", "Stack", "aligned_heads", "sound_stack", "text_stack"]
+
+Layout = Literal["ggml", "mlx", "hf"]
+
+_TAPS: Final = 3
+
+
+@dataclass(frozen=True)
+class Stack:
+    """A model as `akunu._core.Speech` takes it: `config` as of `akunu.config.ModelConfig`, with `audio` or `cross`."""
+
+    config: Mapping[str, object]
+    tensors: Mapping[str, TensorRef]
+
+
+@dataclass(frozen=True)
+class _Flat:
+    """A tensor whose last axes are one."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+
+
+# Name in the engine; in whisper.cpp, MLX and Hugging Face; whether it has a bias.
+_ATTENTION: Final = (("q", "query", "q_proj", True), ("k", "key", "k_proj", False), ("v", "value", "v_proj", True))
+_OUTPUT: Final = ("output", "out", "out_proj", True)
+
+
+def _attention(name: str, plain: str, hf: str) -> Iterator[tuple[str, str, str, str, str, str, bool]]:
+    for part, ggml, proj, bias in (*_ATTENTION, _OUTPUT):
+        yield f"{name}_{part}", f"{plain}.{ggml}", f"{plain}.{ggml}", f"{hf}.{proj}", "dim", "dim", bias
+
+
+# A linear layer of a block: the engine's name, then whisper.cpp's, MLX's and Hugging Face's; rows, columns, bias.
+_LINEAR: Final = (
+    *_attention("attn", "attn", "self_attn"),
+    ("ffn_up", "mlp.0", "mlp1", "fc1", "ffn", "dim", True),
+    ("ffn_down", "mlp.2", "mlp2", "fc2", "dim", "ffn", True),
+)
+_CROSS: Final = tuple(_attention("cross", "cross_attn", "encoder_attn"))
+_NORMS: Final = (
+    ("attn_norm", "attn_ln", "self_attn_layer_norm"),
+    ("ffn_norm", "mlp_ln", "final_layer_norm"),
+)
+_CROSS_NORM: Final = ("cross_norm", "cross_attn_ln", "encoder_attn_layer_norm")
+
+
+def _rules(layout: Layout, stack: str) -> Iterator[TensorRule]:
+    """The tensors of one stack, whose names begin with `stack`."""
+    hf, cross = layout == "hf", stack.endswith("decoder")
+
+    def linear(name: str, source: str, rows: str, cols: str, bias: bool) -> Iterator[TensorRule]:
+        yield TensorRule(f"{stack}.{source}.weight", "", ((name, rows),), cols)
+        if bias:
+            yield TensorRule(f"{stack}.{source}.bias", "", ((f"{name}_bias", rows),))
+
+    def norm(name: str, source: str) -> Iterator[TensorRule]:
+        yield TensorRule(f"{stack}.{source}.weight", "", ((name, "dim"),))
+        yield TensorRule(f"{stack}.{source}.bias", "", ((f"{name}_bias", "dim"),))
+
+    block = "layers.{n}." if hf else "blocks.{n}."
+    for name, *sources, rows, cols, bias in (*_LINEAR, *(_CROSS if cross else ())):
+        yield from linear(name, block + str(sources[("ggml", "mlx", "hf").index(layout)]), rows, cols, bias)
+    for name, plain, in_hf in (*_NORMS, *((_CROSS_NORM,) if cross else ())):
+        yield from norm(name, block + (in_hf if hf else plain))
+    positions = f"{stack}.embed_positions.weight" if hf else f"{stack}.positional_embedding"
+    yield TensorRule(positions, "", (("positions", "positions"),), "dim", optional=layout == "mlx" and not cross)
+    if cross:
+        embedding = "embed_tokens" if hf else "token_embedding"
+        yield TensorRule(f"{stack}.{embedding}.weight", "", (("token_embedding", "vocab"),), "dim")
+        yield from norm("output_norm", "layer_norm" if hf else "ln")
+    else:
+        yield from linear("conv1", "conv1", "dim", "conv1", True)
+        yield from linear("conv2", "conv2", "dim", "conv2", True)
+        yield from norm("output_norm", "layer_norm" if hf else "ln_post")
+
+
+def _config(config: WhisperConfig, heads: int, layers: int, context: int) -> dict[str, object]:
+    return {
+        "dim": config.width,
+        "vocab_size": config.vocab_size,
+        "context_length": context,
+        "positions": context,
+        "n_layers": layers,
+        "n_heads": heads,
+        "n_kv_heads": heads,
+        "head_dim": config.width // heads,
+        "ffn_dim": 4 * config.width,
+        "norm_eps": 1e-5,
+        "layer_norm": True,
+        "activation": "gelu",
+        "attn_scale": (config.width // heads) ** -0.5,
+        "attn_softcap": 0.0,
+        "final_softcap": 0.0,
+        "embedding_scale": 1.0,
+        "rope_dim": 0,
+        "rope_style": "half",
+        "rope_scale": 1.0,
+        "inv_freq": np.zeros((1, 0), np.float32),
+        "layer_window": 0,
+        "layer_rope": 0,
+    }
+
+
+def _tensors(
+    config: WhisperConfig,
+    layout: Layout,
+    found: Mapping[str, TensorInfo],
+    settings: Mapping[str, object],
+    stack: Literal["encoder", "decoder"],
+) -> dict[str, TensorRef]:
+    prefix = "model." if layout == "hf" and any(name.startswith("model.") for name in found) else ""
+    mine = {name: tensor for name, tensor in found.items() if name.startswith(f"{prefix}{stack}.")}
+    joined = join_planes(settings, mine) if layout != "ggml" else mine
+    flat = {name: _flattened(tensor) for name, tensor in joined.items()}
+    sizes = {
+        "dim": config.width,
+        "ffn": 4 * config.width,
+        "vocab": config.vocab_size,
+        "positions": config.audio_context if stack == "encoder" else config.text_context,
+        "conv1": _TAPS * config.mels,
+        "conv2": _TAPS * config.width,
+    }
+    layers = config.audio_layers if stack == "encoder" else config.text_layers
+    refs = map_tensors(_rules(layout, prefix + stack), flat, sizes, layers, owner="Whisper")
+    return with_planes(refs, flat)
+
+
+def _flattened(tensor: TensorInfo) -> TensorInfo:
+    """A convolution as a matrix, and a column of whisper.cpp as the vector that it is."""
+    shape = tuple(tensor.shape)
+    if len(shape) == 3:
+        return _Flat(tensor.name, tensor.dtype, (shape[0], shape[1] * shape[2]))
+    if len(shape) == 2 and shape[1] == 1:
+        return _Flat(tensor.name, tensor.dtype, shape[:1])
+    return tensor
+
+
+def aligned_heads(config: WhisperConfig) -> list[list[Head]]:
+    """The alignment heads of each layer of the decoder, each once."""
+    heads = sorted(set(config.alignment_heads))
+    return [[head for head in heads if head[0] == layer] for layer in range(config.text_layers)]
+
+
+def sound_stack(
+    config: WhisperConfig, layout: Layout, tensors: Mapping[str, TensorInfo], settings: Mapping[str, object]
+) -> Stack:
+    """The encoder.
+
+    Parameters
+    ----------
+    config
+        The sizes.
+    layout
+        Whose names the tensors have.
+    tensors
+        Those of the files.
+    settings
+        `config.json` of a folder, which says how weights are quantized.
+    """
+    numbers = _config(config, config.audio_heads, config.audio_layers, config.audio_context)
+    audio = {"mels": config.mels, "taps_last": layout != "mlx"}
+    extra: dict[str, object] = {"bidirectional": True, "audio": audio}
+    return Stack(numbers | extra, _tensors(config, layout, tensors, settings, "encoder"))
+
+
+def text_stack(
+    config: WhisperConfig, layout: Layout, tensors: Mapping[str, TensorInfo], settings: Mapping[str, object]
+) -> Stack:
+    """The decoder; parameters as of `sound_stack`."""
+    numbers = _config(config, config.text_heads, config.text_layers, config.text_context)
+    aligned = [[number for _, number in heads] for heads in aligned_heads(config)]
+    cross = {"positions": config.audio_context, "aligned": aligned}
+    return Stack(numbers | {"cross": cross}, _tensors(config, layout, tensors, settings, "decoder"))

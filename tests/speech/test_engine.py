@@ -1,0 +1,307 @@
+"""The two stacks in the core say what the model in float64 says, whatever the file, and whoever runs beside them."""
+
+from __future__ import annotations
+
+import gc
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from akunu.errors import ContextLengthError, DeviceError, InvalidArgumentError, ModelFileError, UnsupportedError
+from akunu.speech.config import WhisperConfig
+from akunu.speech.engine import SpeechEngine, Text, load_engine
+from akunu.speech.options import TranscriptionOptions
+from akunu.speech.rules import TokenRules, log_softmax
+
+from . import model_files, tiny
+from .numpy_whisper import NumpyWhisper
+
+# vocabulary, mels, positions, width, (heads, layers) of the encoder, positions, (heads, layers) of the decoder
+SHAPES = {
+    "tiny": WhisperConfig(1864, 80, 100, 32, 2, 2, 64, 4, 2),
+    "odd": WhisperConfig(1701, 7, 37, 96, 3, 1, 48, 4, 3, alignment_heads=((2, 3), (0, 1), (2, 0))),
+    "long": WhisperConfig(1511, 128, 301, 64, 1, 2, 40, 2, 1, alignment_heads=((0, 0),)),
+}
+TOKENS = [5, 260, 17, 99, 3, 1500, 700, 41, 8]
+
+
+def nmse(found: npt.NDArray[Any], expected: npt.NDArray[Any]) -> float:
+    return float(((found - expected) ** 2).sum() / (expected**2).sum())
+
+
+def reference(name: str, seed: int = 0) -> NumpyWhisper:
+    return NumpyWhisper(SHAPES[name], seed)
+
+
+def mels(config: WhisperConfig, count: int = 1) -> npt.NDArray[np.float32]:
+    random = np.random.default_rng(3)
+    return random.normal(0, 0.5, (count, config.mels, 2 * config.audio_context)).astype(np.float32)
+
+
+def engine(folder: Path, name: str, kind: str = "f32", **options: Any) -> SpeechEngine:
+    model = reference(name)
+    opened = model_files.ggml(folder / f"{name}-{kind}.bin", model.config, model.weights, kind)
+    return load_engine(opened, **{"kv_dtype": "f32", "threads": 2, **options})
+
+
+@pytest.fixture(scope="module", params=SHAPES)
+def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[NumpyWhisper, SpeechEngine]:
+    return reference(request.param), engine(tmp_path_factory.mktemp("speech"), request.param)
+
+
+def begin(model: SpeechEngine, window: Any, tokens: list[int]) -> tuple[Text, npt.NDArray[np.float32]]:
+    texts, logits = model.begin([window], [tokens], [range(len(tokens))])
+    return texts[0], logits
+
+
+def test_encoder_states_are_those_of_the_model(pair: tuple[NumpyWhisper, SpeechEngine]) -> None:
+    expected, model = pair
+    mel = mels(model.config)
+    model.encode(mel)
+    assert nmse(model._core.states(), expected.encode(mel[0])) < 1e-10
+
+
+def test_logits_and_attention_are_those_of_the_model(pair: tuple[NumpyWhisper, SpeechEngine]) -> None:
+    expected, model = pair
+    mel = mels(model.config)
+    (window,) = model.encode(mel)
+    states = expected.encode(mel[0])
+    text, logits = begin(model, window, TOKENS)
+    assert nmse(logits, expected.logits(states, TOKENS)[0]) < 1e-9
+    model.free(text)
+    weights, again = model.attend(window, TOKENS)
+    assert np.allclose(weights, expected.attend(states, TOKENS)[0], atol=1e-5)
+    assert np.array_equal(again, logits)
+
+
+def test_a_text_of_more_tokens_than_a_step_attends_whole(tmp_path: Path) -> None:
+    expected, model = reference("tiny"), engine(tmp_path, "tiny")
+    tokens = [i * 31 % 1800 for i in range(61)]
+    (window,) = model.encode(mels(model.config))
+    weights, logits = model.attend(window, tokens)
+    found, wanted = expected.attend(expected.encode(mels(model.config)[0]), tokens)
+    assert np.allclose(weights, found, atol=1e-5) and nmse(logits, wanted) < 1e-9
+
+
+@pytest.mark.parametrize("kind", ["f16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0"])
+def test_files_of_whisper_cpp_of_every_type(kind: str, tmp_path: Path) -> None:
+    """Activations of matmuls with quantised weights are int8."""
+    expected, model = reference("tiny"), engine(tmp_path, "tiny", kind, kv_dtype="f16")
+    expected.weights = model_files.as_stored(expected.weights, kind)
+    (window,) = model.encode(mels(model.config))
+    logits = begin(model, window, TOKENS)[1]
+    assert nmse(logits, expected.logits(expected.encode(mels(model.config)[0]), TOKENS)[0]) < (1e-5 if kind == "f16" else 2e-3)
+
+
+@pytest.mark.parametrize(("bits", "bound"), [(0, 1e-9), (8, 5e-3), (4, 0.2)])
+def test_mlx_folders(bits: int, bound: float, tmp_path: Path) -> None:
+    expected = reference("tiny")
+    model = load_engine(model_files.mlx(tmp_path, expected.config, expected.weights, bits), kv_dtype="f32")
+    (window,) = model.encode(mels(model.config))
+    logits = begin(model, window, TOKENS)[1]
+    assert nmse(logits, expected.logits(expected.encode(mels(model.config)[0]), TOKENS)[0]) < bound
+
+
+@pytest.mark.parametrize(("dtype", "bound"), [("F32", 1e-9), ("F16", 1e-5), ("BF16", 1e-3)])
+def test_folders_of_hugging_face(dtype: str, bound: float, tmp_path: Path) -> None:
+    expected = reference("odd")
+    model = load_engine(model_files.hf(tmp_path, expected.config, expected.weights, dtype), kv_dtype="f32")
+    (window,) = model.encode(mels(model.config))
+    logits = begin(model, window, TOKENS)[1]
+    assert nmse(logits, expected.logits(expected.encode(mels(model.config)[0]), TOKENS)[0]) < bound
+
+
+def test_texts_of_several_windows_in_one_step_are_those_of_each_alone(
+    pair: tuple[NumpyWhisper, SpeechEngine],
+) -> None:
+    model = pair[1]
+    windows = model.encode(mels(model.config, 3))
+    prompts = [TOKENS[: 3 + i] for i in range(3)]
+    rows = [[1, len(prompt) - 1] for prompt in prompts]
+    alone = []
+    for window, prompt, wanted in zip(windows, prompts, rows, strict=True):
+        (text,), first = model.begin([window], [prompt], [wanted])
+        steps = [model.step([text], [token])[0] for token in (9, 1200)]
+        alone.append((first, steps))
+        model.free(text)
+    texts, together = model.begin(windows, prompts, rows)
+    texts.append(model.fork(texts[1]))
+    assert np.array_equal(together, np.concatenate([first for first, _ in alone]))
+    order = (2, 0, 3, 1)
+    for i, token in enumerate((9, 1200)):
+        found = model.step([texts[k] for k in order], [token] * 4)
+        for row, k in zip(found, order, strict=True):
+            assert np.array_equal(row, alone[1 if k == 3 else k][1][i])
+    for text in texts:
+        model.free(text)
+
+
+def test_forks_go_their_own_ways(pair: tuple[NumpyWhisper, SpeechEngine]) -> None:
+    """Whether what they share ends within a page of 32 positions, or with one."""
+    expected, model = pair
+    (window,) = model.encode(mels(model.config))
+    states = expected.encode(mels(model.config)[0])
+    for length in (7, 31, 32, 33):
+        prompt = [(7 * i + length) % 1500 for i in range(length)]
+        text = begin(model, window, prompt)[0]
+        other = model.fork(text)
+        third = model.fork(other)
+        said: list[list[int]] = [list(prompt) for _ in range(3)]
+        for tokens in ((1, 2, 3), (4, 5, 6)):
+            logits = model.step([text, other, third], tokens)
+            for own, token, row in zip(said, tokens, logits, strict=True):
+                own.append(token)
+                assert nmse(row, expected.logits(states, own)[0][-1]) < 1e-9
+        for one in (other, text, third):
+            model.free(one)
+
+
+RULES = TokenRules(tiny.tokenizer(), TranscriptionOptions())
+
+
+def by_hand(model: SpeechEngine, text: Text, logits: npt.NDArray[np.float32], most: int) -> tuple[list[int], float]:
+    """The most probable text by `step` and the rules of the host."""
+    end = tiny.tokenizer().special.end
+    tokens: list[int] = []
+    total = 0.0
+    row = logits[-1:].copy()
+    while True:
+        RULES.apply(row, [tokens])
+        log_p = log_softmax(row)
+        best = int(log_p[0].argmax())
+        total += float(log_p[0, best])
+        if best == end:
+            return tokens, total
+        tokens.append(best)
+        if len(tokens) == most:
+            return tokens, total
+        row = model.step([text], [best])
+
+
+@pytest.fixture(scope="module")
+def spoken(tmp_path_factory: pytest.TempPathFactory) -> SpeechEngine:
+    """Of the tokenizer's vocabulary."""
+    model = tiny.model()
+    folder = tmp_path_factory.mktemp("spoken")
+    opened = model_files.ggml(folder / "tiny.bin", model.config, model.weights, "f32", tiny.TOKENS)
+    return load_engine(opened, threads=2, kv_dtype="f32")
+
+
+def test_drawn_texts_are_those_of_single_steps(spoken: SpeechEngine) -> None:
+    """Of several windows side by side, some of which end before the others."""
+    model, prompt = spoken, list(tiny.tokenizer().start_sequence("en"))
+    windows = model.encode(np.stack([tiny.mel(seed) for seed in range(4)]))
+    expected = []
+    for window in windows:
+        text, logits = begin(model, window, prompt)
+        expected.append(by_hand(model, text, logits, 50))
+        model.free(text)
+    texts = [begin(model, window, prompt)[0] for window in windows]
+    drawn = model.decode(texts, RULES, temperature=0, most=50, seeds=range(4))
+    assert [tokens for tokens, _ in drawn] == [tokens for tokens, _ in expected]
+    assert [p for _, p in drawn] == pytest.approx([p for _, p in expected], rel=1e-4)
+    for text in texts:
+        model.free(text)
+
+
+def test_samples_follow_their_seeds_alone(spoken: SpeechEngine) -> None:
+    model, prompt = spoken, list(tiny.tokenizer().start_sequence("en"))
+    (window,) = model.encode(tiny.mel()[None])
+    text = begin(model, window, prompt)[0]
+
+    def drawn(seeds: list[int]) -> list[list[int]]:
+        texts = [model.fork(text) for _ in seeds]
+        found = model.decode(texts, RULES, temperature=1.0, most=20, seeds=seeds)
+        for one in texts:
+            model.free(one)
+        return [tokens for tokens, _ in found]
+
+    one, two, three = drawn([1, 2, 3])
+    assert one != two and drawn([3, 1]) == [three, one]
+    model.free(text)
+
+
+def test_the_best_tokens_are_those_of_the_rules(spoken: SpeechEngine) -> None:
+    model, prompt = spoken, list(tiny.tokenizer().start_sequence("en"))
+    (window,) = model.encode(tiny.mel()[None])
+    text, logits = begin(model, window, prompt)
+    said: list[int] = []
+    for _ in range(6):
+        row = logits[-1:].copy()
+        RULES.apply(row, [said])
+        expected = log_softmax(row)[0]
+        ids, log_p = model.rank([text], said[-1:] or None, RULES, 6)
+        assert ids[0].tolist() == np.argsort(-expected, kind="stable")[:6].tolist()
+        assert np.allclose(log_p[0], expected[ids[0]], atol=1e-4)
+        said.append(int(ids[0, 2]))
+        other, logits = begin(model, window, [*prompt, *said])
+        model.free(other)
+    model.free(text)
+
+
+def test_what_was_said_before_counts(spoken: SpeechEngine) -> None:
+    """A given beginning: the rules go on behind it."""
+    model, special = spoken, tiny.tokenizer().special
+    prompt = [*tiny.tokenizer().start_sequence("en"), special.timestamp_begin, 65, 66]
+    (window,) = model.encode(tiny.mel()[None])
+    text, logits = begin(model, window, prompt)
+    row = logits[-1:].copy()
+    RULES.apply(row, [prompt[-3:]])
+    ids, log_p = model.rank([text], None, RULES, 1, begun=3)
+    assert ids[0, 0] == row.argmax() and log_p[0, 0] == pytest.approx(log_softmax(row).max(), abs=1e-4)
+    model.free(text)
+
+
+def test_penalties_are_the_hosts(spoken: SpeechEngine) -> None:
+    rules = TokenRules(tiny.tokenizer(), TranscriptionOptions(repetition_penalty=1.5))
+    assert rules.table is None
+    with pytest.raises(UnsupportedError, match="use `step`"):
+        spoken.rank([], None, rules, 1)
+
+
+def test_windows_are_given_back(spoken: SpeechEngine) -> None:
+    mel = tiny.mel()[None]
+    windows = [spoken.encode(mel)[0] for _ in range(8)]
+    with pytest.raises(DeviceError, match="all 8 windows"):
+        spoken.encode(mel)
+    spoken.release(windows.pop())
+    windows += spoken.encode(mel)
+    # A window stays as long as a text is decoded from it.
+    text = begin(spoken, windows[0], [1, 2])[0]
+    spoken.release(windows.pop(0))
+    with pytest.raises(DeviceError, match="all 8 windows"):
+        spoken.encode(mel)
+    spoken.free(text)
+    windows += spoken.encode(mel)
+    del windows
+    gc.collect()
+    assert len(spoken.encode(np.repeat(mel, 8, axis=0))) == 8
+
+
+def test_what_cannot_be_is_refused(spoken: SpeechEngine) -> None:
+    (window,) = spoken.encode(tiny.mel()[None])
+    with pytest.raises(ContextLengthError, match="65 tokens, the context holds 64"):
+        begin(spoken, window, [1] * 65)
+    with pytest.raises(InvalidArgumentError, match="outside the vocabulary"):
+        begin(spoken, window, [99999])
+    with pytest.raises(ValueError, match="expected \\[windows, 80, 200\\]"):
+        spoken.encode(np.zeros((1, 80, 100), np.float32))
+    texts = [begin(spoken, window, [1])[0] for _ in range(spoken.parallel)]
+    with pytest.raises(DeviceError, match="all 8 sequences are in use"):
+        spoken.fork(texts[0])
+    for text in texts:
+        spoken.free(text)
+    spoken.release(window)
+    with pytest.raises(ValueError, match="released"):
+        begin(spoken, window, [1])
+
+
+def test_a_lacking_tensor_is_named(tmp_path: Path) -> None:
+    model = reference("tiny")
+    weights = {name: w for name, w in model.weights.items() if name != "decoder.layers.1.encoder_attn.v_proj.bias"}
+    opened = model_files.ggml(tmp_path / "x.bin", model.config, weights, "f32")
+    with pytest.raises(ModelFileError, match=r"decoder\.blocks\.1\.cross_attn\.value\.bias is missing"):
+        load_engine(opened)
