@@ -36,8 +36,8 @@ std::unique_ptr<PySpeech> load(const std::shared_ptr<TensorFiles>& files, const 
     const DTypeInfo* kv = find_dtype(kv_dtype);
     if (!kv) throw UnsupportedError("unknown KV cache type '" + kv_dtype + "'");
     const auto stack = [&](const py::object& spec) {
-        return Stack{to_config(field(spec, "config")), to_source(files, field(spec, "tensors"), synthetic,
-                                                                 device.starts_with("plan:"), check_weights)};
+        return Stack{to_config(field(spec, "config")),
+                     to_source(files, field(spec, "tensors"), synthetic, device.starts_with("plan:"), check_weights)};
     };
     Stack hears = stack(sound), says = stack(text);
     EngineOptions options;

@@ -30,8 +30,8 @@ constexpr FieldInfo kRopeTableFields[] = {FIELD(RopeTableParams, rows), FIELD(Ro
                                           FIELD(RopeTableParams, half_dim), FIELD(RopeTableParams, scale)};
 constexpr FieldInfo kNormFields[] = {FIELD(NormParams, rows), FIELD(NormParams, dim), FIELD(NormParams, eps),
                                      FIELD(NormParams, formats), FIELD(NormParams, gather)};
-constexpr FieldInfo kLayerNormFields[] = {FIELD(LayerNormParams, rows), FIELD(LayerNormParams, dim),
-                                          FIELD(LayerNormParams, eps), FIELD(LayerNormParams, formats),
+constexpr FieldInfo kLayerNormFields[] = {FIELD(LayerNormParams, rows),     FIELD(LayerNormParams, dim),
+                                          FIELD(LayerNormParams, eps),      FIELD(LayerNormParams, formats),
                                           FIELD(LayerNormParams, has_bias), FIELD(LayerNormParams, gather)};
 constexpr FieldInfo kQuantizeFields[] = {FIELD(QuantizeParams, rows), FIELD(QuantizeParams, dim),
                                          FIELD(QuantizeParams, formats)};
@@ -57,10 +57,10 @@ constexpr FieldInfo kRopeKvFields[] = {
     FIELD(RopeKvParams, style),      FIELD(RopeKvParams, qk_norm),   FIELD(RopeKvParams, eps),
     FIELD(RopeKvParams, max_pages),  FIELD(RopeKvParams, page_words)};
 constexpr FieldInfo kAttentionFields[] = {
-    FIELD(AttentionParams, rows),         FIELD(AttentionParams, step),       FIELD(AttentionParams, keys),
-    FIELD(AttentionParams, n_heads),      FIELD(AttentionParams, n_kv_heads), FIELD(AttentionParams, head_dim),
-    FIELD(AttentionParams, window),       FIELD(AttentionParams, max_pages),  FIELD(AttentionParams, page_words),
-    FIELD(AttentionParams, scale),        FIELD(AttentionParams, softcap),    FIELD(AttentionParams, formats),
+    FIELD(AttentionParams, rows),          FIELD(AttentionParams, step),       FIELD(AttentionParams, keys),
+    FIELD(AttentionParams, n_heads),       FIELD(AttentionParams, n_kv_heads), FIELD(AttentionParams, head_dim),
+    FIELD(AttentionParams, window),        FIELD(AttentionParams, max_pages),  FIELD(AttentionParams, page_words),
+    FIELD(AttentionParams, scale),         FIELD(AttentionParams, softcap),    FIELD(AttentionParams, formats),
     FIELD(AttentionParams, bidirectional), FIELD(AttentionParams, fixed_keys)};
 constexpr FieldInfo kAttentionWeightsFields[] = {
     FIELD(AttentionWeightsParams, rows),       FIELD(AttentionWeightsParams, n_heads),
@@ -87,9 +87,12 @@ constexpr BufferInfo kRopeTableBuffers[] = {{"inv_freq", R}, {"table", W}, {"row
 constexpr BufferInfo kNormBuffers[] = {
     {"x", R}, {"weight", R}, {"out_f32", W, kOptional}, {"out_compact", W, kOptional}, {"logit_rows", R, kOptional}};
 constexpr BufferInfo kNormAddBuffers[] = {{"x", R}, {"weight", R}, {"hidden", RW}};
-constexpr BufferInfo kLayerNormBuffers[] = {
-    {"x", R}, {"weight", R}, {"bias", R, kOptional}, {"out_f32", W, kOptional}, {"out_compact", W, kOptional},
-    {"logit_rows", R, kOptional}};
+constexpr BufferInfo kLayerNormBuffers[] = {{"x", R},
+                                            {"weight", R},
+                                            {"bias", R, kOptional},
+                                            {"out_f32", W, kOptional},
+                                            {"out_compact", W, kOptional},
+                                            {"logit_rows", R, kOptional}};
 constexpr BufferInfo kQuantizeBuffers[] = {{"x", R}, {"out_f32", W, kOptional}, {"out_compact", W, kOptional}};
 constexpr BufferInfo kMatmulBuffers[] = {
     {"x", R}, {"weight", R}, {"y", RW}, {"bias", R, kOptional}, {"scales", R, kOptional}, {"biases", R, kOptional}};
@@ -102,8 +105,8 @@ constexpr BufferInfo kNormGateUpBuffers[] = {
 constexpr BufferInfo kGateActBuffers[] = {
     {"gate", R}, {"up", R, kOptional}, {"out_f32", W, kOptional}, {"out_compact", W, kOptional}};
 constexpr BufferInfo kRopeKvBuffers[] = {
-    {"q", RW, kOptional},   {"k", RW},   {"v", R}, {"table", R, kOptional}, {"kv", RW}, {"qk_norm", R, kOptional},
-    {"rows", R}, {"pages", R}};
+    {"q", RW, kOptional},      {"k", RW},   {"v", R},    {"table", R, kOptional}, {"kv", RW},
+    {"qk_norm", R, kOptional}, {"rows", R}, {"pages", R}};
 constexpr BufferInfo kAttentionBuffers[] = {{"q", R}, {"kv", R}, {"out", W}, {"rows", R}, {"pages", R}};
 constexpr BufferInfo kAttentionSplitBuffers[] = {{"q", R}, {"kv", R}, {"partials", W}, {"rows", R}, {"pages", R}};
 constexpr BufferInfo kAttentionMergeBuffers[] = {
@@ -111,7 +114,7 @@ constexpr BufferInfo kAttentionMergeBuffers[] = {
 constexpr BufferInfo kAttentionWeightsBuffers[] = {{"q", R},   {"kv", R},   {"heads", R},
                                                    {"out", W}, {"rows", R}, {"pages", R}};
 constexpr BufferInfo kKvCopyBuffers[] = {{"pairs", R}, {"kv", RW}};
-constexpr BufferInfo kSpeechRulesBuffers[] = {{"logits", RW},  {"history", R}, {"rules", R},
+constexpr BufferInfo kSpeechRulesBuffers[] = {{"logits", RW},   {"history", R}, {"rules", R},
                                               {"forbidden", R}, {"rows", R},    {"logit_rows", R}};
 constexpr BufferInfo kArgmaxBuffers[] = {{"logits", R}, {"sampled", W}};
 constexpr BufferInfo kSamplePrepareBuffers[] = {{"logits", R}, {"history", R}, {"state", R}, {"bias", R},

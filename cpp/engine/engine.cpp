@@ -133,8 +133,8 @@ void Engine::allocate_sounds(const EngineOptions& options) {
     std::iota(s.sound_pages.host<u32>(), s.sound_pages.host<u32>() + pages, 0u);
     s.sound_rows = own(checked_product({s.max_rows, sizeof(Row)}), &MemoryUse::scratch);
     s.rules = own(options.parallel * sizeof(SpeechRules), &MemoryUse::scratch);
-    s.forbidden = own(checked_product({options.parallel, 2, mask_words(config_.vocab_size), sizeof(u32)}),
-                      &MemoryUse::scratch);
+    s.forbidden =
+        own(checked_product({options.parallel, 2, mask_words(config_.vocab_size), sizeof(u32)}), &MemoryUse::scratch);
 }
 
 void Engine::allocate_aligned() {
@@ -147,7 +147,8 @@ void Engine::allocate_aligned() {
         std::ranges::copy(heads, s.heads.back().host<u32>());
         all += heads.size();
     }
-    s.aligned = own(checked_product({all, s.aligned_rows, config_.cross->positions, sizeof(float)}), &MemoryUse::scratch);
+    s.aligned =
+        own(checked_product({all, s.aligned_rows, config_.cross->positions, sizeof(float)}), &MemoryUse::scratch);
 }
 
 // ---- programs ---------------------------------------------------------------------------------

@@ -32,7 +32,8 @@ Vector AudioStem::load_positions(const ModelConfig& config, Loader& loader) {
 // The first convolution has kStride rows for each of the encoder's: both lie in one of ours.
 void AudioStem::reserve(const Device& device, Activations& a) const {
     a.reserve("frames", std::uint64_t{kStride} * config_.audio->mels);
-    a.reserve("unfolded", std::uint64_t{kStride} * kTaps * config_.audio->mels, device.matmul_input(first_.weight.dtype));
+    a.reserve("unfolded", std::uint64_t{kStride} * kTaps * config_.audio->mels,
+              device.matmul_input(first_.weight.dtype));
     a.reserve("unfolded", std::uint64_t{kTaps} * config_.dim, device.matmul_input(second_.weight.dtype));
     a.reserve("conv1", std::uint64_t{kStride} * config_.dim);
 }
@@ -52,12 +53,8 @@ void AudioStem::convolve(Emitter& e, const std::string& name, const Convolution&
         .act(unfolded)
         .shape(shape_of(rows, std::uint64_t{kTaps} * channels))
         .fixed_rows(rows)
-        .params(UnfoldParams{.rows = 0,
-                             .channels = channels,
-                             .length = frames(),
-                             .taps = kTaps,
-                             .stride = stride,
-                             .formats = format});
+        .params(UnfoldParams{
+            .rows = 0, .channels = channels, .length = frames(), .taps = kTaps, .stride = stride, .formats = format});
     e.matmul(name, -1, unfolded, c.weight, out, {.bias = c.bias, .fixed_rows = rows});
     e.activate(name + "_act", -1, kActGelu, out, {}, config_.dim, {out, {}}, kActF32, rows);
 }

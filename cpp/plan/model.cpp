@@ -128,11 +128,8 @@ void Model::embed(Emitter& e) const {
             .buffer(e.step.rows)
             .buffer(e.step.row_kinds)
             .shape(std::to_string(config_.dim))
-            .params(EmbedPositionParams{.rows = 0,
-                                        .step = 0,
-                                        .dim = config_.dim,
-                                        .positions = config_.positions,
-                                        .kinds = config_.kinds});
+            .params(EmbedPositionParams{
+                .rows = 0, .step = 0, .dim = config_.dim, .positions = config_.positions, .kinds = config_.kinds});
     }
     if (embedding_norm_) e.norm("embedding_norm", -1, hidden.f32, embedding_norm_, hidden, kActF32);
 }

@@ -29,11 +29,11 @@ struct StepBuffers {
     Binding cache;            // pages, each with the keys and values of all layers
     std::vector<Binding> kv;  // per layer: the cache from the layer's part of the first page on
     // Of decoders with cross-attention: a cache of sounds, each of which has all its pages from the beginning.
-    Binding sound_rows;               // Row of each row, whose slot is its text's sound
-    Binding sound_pages;              // [sounds, sound_max_pages] u32
-    std::vector<Binding> sound_kv;    // per layer
-    Binding aligned;                  // [aligned heads, aligned_rows, positions] f32: weights of cross-attention
-    std::vector<Binding> heads;       // per layer, u32: its aligned heads
+    Binding sound_rows;             // Row of each row, whose slot is its text's sound
+    Binding sound_pages;            // [sounds, sound_max_pages] u32
+    std::vector<Binding> sound_kv;  // per layer
+    Binding aligned;                // [aligned heads, aligned_rows, positions] f32: weights of cross-attention
+    std::vector<Binding> heads;     // per layer, u32: its aligned heads
     std::uint32_t sound_max_pages = 0, sound_page_words = 0, aligned_rows = 0;
     Binding rules, forbidden;  // SpeechRules of each slot, and its masks [slots, 2, mask_words(vocab)] u32
     DType kv_dtype = DType::F16;

@@ -128,12 +128,10 @@ class Speech:
         never: npt.NDArray[np.uint32],
         not_first: npt.NDArray[np.uint32],
     ) -> None:
-        """What `rank` and `draw` heed: see `akunu.speech.rules.RuleTable`. `prompt` tokens are none of the text's."""
+        """What `rank` and `draw` heed, `akunu.speech.rules.RuleTable`, behind the first `prompt` tokens."""
     def logits(self, asked: Sequence[tuple[int, Sequence[int]]]) -> npt.NDArray[np.float32]:
-        """Run what is to be run of these slots; the logits [positions, vocab] after the positions named with each."""
-    def rank(
-        self, slots: Sequence[int], count: int
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+        """Run what is to be run of these slots; logits [positions, vocab] after those named with each."""
+    def rank(self, slots: Sequence[int], count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
         """The most probable tokens after each slot's text and their log p [slots, count], under its rules."""
     def draw(
         self, texts: Sequence[tuple[int, int]], temperature: float, limit: int, end: int
@@ -142,7 +140,7 @@ class Speech:
     def attend(
         self, sound: int, ids: Sequence[int]
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-        """Weights of the aligned heads, layer by layer [heads, tokens, positions], and logits [tokens, vocab]."""
+        """Weights of aligned heads, layer by layer [heads, tokens, positions]; logits [tokens, vocab]."""
     def cancel(self) -> None: ...
     def close(self) -> None: ...
 

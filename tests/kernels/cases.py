@@ -300,9 +300,7 @@ def _speech() -> Iterator[Case]:
             yield case("cross_attention", rows=(1,), keys=keys, shape=(3, 3, 16), kv=kv)
             yield case("cross_attention", rows=(1,), keys=keys, shape=(4, 4, 40), kv=kv, split=True)
             yield case("cross_attention", rows=(5, 1, 70), keys=keys, shape=(4, 2, 64), kv=kv)
-            yield case(
-                "attention_weights", rows=(3, 9), keys=keys, shape=(6, 3, 24), kv=kv, chosen=(5, 0, 2)
-            )
+            yield case("attention_weights", rows=(3, 9), keys=keys, shape=(6, 3, 24), kv=kv, chosen=(5, 0, 2))
     yield case("cross_attention", rows=(9, 1), keys=1500, shape=(6, 6, 64), kv="f16")
 
 

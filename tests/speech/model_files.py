@@ -75,7 +75,7 @@ def quantized(values: npt.NDArray[Any], kind: str) -> npt.NDArray[np.uint8]:
 
 
 def stored_kind(name: str, values: npt.NDArray[Any], kind: str) -> str:
-    """A tensor's type in a file of the kind: convolutions are F16 unless all is F32, vectors and positions F32."""
+    """A tensor's type in such a file: convolutions are F16 unless all is F32, vectors and positions F32."""
     if values.ndim == 1 or "embed_positions" in name:
         return "f32"
     return "f16" if values.ndim == 3 and kind != "f32" else kind
@@ -91,7 +91,9 @@ def as_stored(weights: Arrays, kind: str) -> dict[str, npt.NDArray[np.float64]]:
     }
 
 
-def ggml(path: Path, config: WhisperConfig, weights: Arrays, kind: str = "f16", tokens: Any = (b"a",)) -> Opened:
+def ggml(
+    path: Path, config: WhisperConfig, weights: Arrays, kind: str = "f16", tokens: Any = (b"a",)
+) -> Opened:
     """A file of whisper.cpp."""
     records = []
     for name, values in weights.items():
@@ -106,12 +108,14 @@ def ggml(path: Path, config: WhisperConfig, weights: Arrays, kind: str = "f16", 
 def hf(folder: Path, config: WhisperConfig, weights: Arrays, dtype: str = "F32") -> Opened:
     """The tensors of a Hugging Face folder."""
     path = folder / "model.safetensors"
-    write_tensors(path, {f"model.{name}": values.astype(np.float32) for name, values in weights.items()}, dtype)
+    write_tensors(
+        path, {f"model.{name}": values.astype(np.float32) for name, values in weights.items()}, dtype
+    )
     return Opened(_core.SafetensorsFiles([str(path)]), "hf", config)
 
 
 def mlx(folder: Path, config: WhisperConfig, weights: Arrays, bits: int = 0) -> Opened:
-    """The tensors of an MLX folder: convolutions have their channels last, the encoder's positions are left out."""
+    """The tensors of an MLX folder: channels of convolutions are last, the encoder's positions left out."""
     arrays: dict[str, npt.NDArray[Any]] = {}
     for name, values in weights.items():
         if name == "encoder.embed_positions.weight":
@@ -138,6 +142,8 @@ def affine(values: npt.NDArray[np.float32], bits: int) -> tuple[npt.NDArray[Any]
     groups = values.reshape(rows, cols // 32, 32)
     low, high = groups.min(axis=-1), groups.max(axis=-1)
     scales = np.maximum((high - low) / (2**bits - 1), 1e-8).astype(np.float32)
-    codes = np.rint((groups - low[..., None]) / scales[..., None]).astype(np.uint32).reshape(rows, -1, 32 // bits)
+    codes = (
+        np.rint((groups - low[..., None]) / scales[..., None]).astype(np.uint32).reshape(rows, -1, 32 // bits)
+    )
     packed = (codes << (bits * np.arange(32 // bits, dtype=np.uint32))).sum(axis=-1).astype(np.uint32)
     return packed, scales, low.astype(np.float32)

@@ -1,4 +1,4 @@
-"""The two stacks in the core say what the model in float64 says, whatever the file, and whoever runs beside them."""
+"""The two stacks in the core say what the model in float64 says, whatever the file and whoever is beside."""
 
 from __future__ import annotations
 
@@ -10,7 +10,13 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from akunu.errors import ContextLengthError, DeviceError, InvalidArgumentError, ModelFileError, UnsupportedError
+from akunu.errors import (
+    ContextLengthError,
+    DeviceError,
+    InvalidArgumentError,
+    ModelFileError,
+    UnsupportedError,
+)
 from akunu.speech.config import WhisperConfig
 from akunu.speech.engine import SpeechEngine, Text, load_engine
 from akunu.speech.options import TranscriptionOptions
@@ -19,7 +25,7 @@ from akunu.speech.rules import TokenRules, log_softmax
 from . import model_files, tiny
 from .numpy_whisper import NumpyWhisper
 
-# vocabulary, mels, positions, width, (heads, layers) of the encoder, positions, (heads, layers) of the decoder
+# Vocabulary, mels, positions, width, heads and layers of the encoder; positions, heads, layers of the other.
 SHAPES = {
     "tiny": WhisperConfig(1864, 80, 100, 32, 2, 2, 64, 4, 2),
     "odd": WhisperConfig(1701, 7, 37, 96, 3, 1, 48, 4, 3, alignment_heads=((2, 3), (0, 1), (2, 0))),
@@ -48,7 +54,9 @@ def engine(folder: Path, name: str, kind: str = "f32", **options: Any) -> Speech
 
 
 @pytest.fixture(scope="module", params=SHAPES)
-def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[NumpyWhisper, SpeechEngine]:
+def pair(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[NumpyWhisper, SpeechEngine]:
     return reference(request.param), engine(tmp_path_factory.mktemp("speech"), request.param)
 
 
@@ -93,7 +101,9 @@ def test_files_of_whisper_cpp_of_every_type(kind: str, tmp_path: Path) -> None:
     expected.weights = model_files.as_stored(expected.weights, kind)
     (window,) = model.encode(mels(model.config))
     logits = begin(model, window, TOKENS)[1]
-    assert nmse(logits, expected.logits(expected.encode(mels(model.config)[0]), TOKENS)[0]) < (1e-5 if kind == "f16" else 2e-3)
+    assert nmse(logits, expected.logits(expected.encode(mels(model.config)[0]), TOKENS)[0]) < (
+        1e-5 if kind == "f16" else 2e-3
+    )
 
 
 @pytest.mark.parametrize(("bits", "bound"), [(0, 1e-9), (8, 5e-3), (4, 0.2)])
@@ -162,7 +172,9 @@ def test_forks_go_their_own_ways(pair: tuple[NumpyWhisper, SpeechEngine]) -> Non
 RULES = TokenRules(tiny.tokenizer(), TranscriptionOptions())
 
 
-def by_hand(model: SpeechEngine, text: Text, logits: npt.NDArray[np.float32], most: int) -> tuple[list[int], float]:
+def by_hand(
+    model: SpeechEngine, text: Text, logits: npt.NDArray[np.float32], most: int
+) -> tuple[list[int], float]:
     """The most probable text by `step` and the rules of the host."""
     end = tiny.tokenizer().special.end
     tokens: list[int] = []
@@ -301,7 +313,9 @@ def test_what_cannot_be_is_refused(spoken: SpeechEngine) -> None:
 
 def test_a_lacking_tensor_is_named(tmp_path: Path) -> None:
     model = reference("tiny")
-    weights = {name: w for name, w in model.weights.items() if name != "decoder.layers.1.encoder_attn.v_proj.bias"}
+    weights = {
+        name: w for name, w in model.weights.items() if name != "decoder.layers.1.encoder_attn.v_proj.bias"
+    }
     opened = model_files.ggml(tmp_path / "x.bin", model.config, weights, "f32")
     with pytest.raises(ModelFileError, match=r"decoder\.blocks\.1\.cross_attn\.value\.bias is missing"):
         load_engine(opened)

@@ -116,7 +116,9 @@ class SpeechEngine:
         """
         expected = (self.config.mels, 2 * self.config.audio_context)
         if mels.ndim != 3 or mels.shape[1:] != expected:
-            raise ValueError(f"mels have the shape {mels.shape}, expected [windows, {expected[0]}, {expected[1]}]")
+            raise ValueError(
+                f"mels have the shape {mels.shape}, expected [windows, {expected[0]}, {expected[1]}]"
+            )
         self._close_dropped()
         return [Window(self._core.encode(mel), self._dropped) for mel in mels]
 
@@ -150,10 +152,12 @@ class SpeechEngine:
 
     def step(self, sequences: Sequence[Text], tokens: Sequence[int]) -> Logits:
         """Add one token to each text; the logits [texts, vocab] after it."""
-        return self._core.logits([(text.slot, [self._add(text, token)]) for text, token in _pairs(sequences, tokens)])
+        return self._core.logits(
+            [(text.slot, [self._add(text, token)]) for text, token in _pairs(sequences, tokens)]
+        )
 
     def attend(self, states: Window, tokens: Sequence[int]) -> tuple[npt.NDArray[np.float32], Logits]:
-        """The weights of the alignment heads [heads, tokens, audio positions], and the logits [tokens, vocab]."""
+        """Weights of the alignment heads [heads, tokens, audio positions], and logits [tokens, vocab]."""
         weights, logits = self._core.attend(states.sound, tokens)
         return weights[self._heads], logits
 
@@ -206,8 +210,8 @@ class SpeechEngine:
     ) -> tuple[npt.NDArray[np.int64], Logits]:
         """Add one token to each text, unless `tokens` is None; the `count` best ones that may follow.
 
-        Their ids and log p [texts, count], most probable first; the other parameters are those of `decode`. `count` is
-        at most 20.
+        Their ids and log p [texts, count], most probable first; the other parameters are those of `decode`.
+        `count` is at most 20.
         """
         self._rule(sequences, rules, begun)
         if tokens is not None:

@@ -1,5 +1,5 @@
-"""Where a Whisper model's tensors lie in its files, by the names of whisper.cpp, MLX and Hugging Face, and the numbers
-of its two stacks as the engine takes them.
+"""Where a Whisper model's tensors lie in its files, by the names of whisper.cpp, MLX and Hugging Face, and
+the numbers of its two stacks as the engine takes them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ _TAPS: Final = 3
 
 @dataclass(frozen=True)
 class Stack:
-    """A model as `akunu._core.Speech` takes it: `config` as of `akunu.config.ModelConfig`, with `audio` or `cross`."""
+    """A stack as `akunu._core.Speech` takes it.
+
+    `config` has the names of `akunu.config.ModelConfig`, and `audio` or `cross`.
+    """
 
     config: Mapping[str, object]
     tensors: Mapping[str, TensorRef]
@@ -40,7 +43,11 @@ class _Flat:
 
 
 # Name in the engine; in whisper.cpp, MLX and Hugging Face; whether it has a bias.
-_ATTENTION: Final = (("q", "query", "q_proj", True), ("k", "key", "k_proj", False), ("v", "value", "v_proj", True))
+_ATTENTION: Final = (
+    ("q", "query", "q_proj", True),
+    ("k", "key", "k_proj", False),
+    ("v", "value", "v_proj", True),
+)
 _OUTPUT: Final = ("output", "out", "out_proj", True)
 
 
@@ -49,7 +56,7 @@ def _attention(name: str, plain: str, hf: str) -> Iterator[tuple[str, str, str, 
         yield f"{name}_{part}", f"{plain}.{ggml}", f"{plain}.{ggml}", f"{hf}.{proj}", "dim", "dim", bias
 
 
-# A linear layer of a block: the engine's name, then whisper.cpp's, MLX's and Hugging Face's; rows, columns, bias.
+# A linear layer: its name in the engine, in whisper.cpp, MLX and Hugging Face; rows, columns, bias.
 _LINEAR: Final = (
     *_attention("attn", "attn", "self_attn"),
     ("ffn_up", "mlp.0", "mlp1", "fc1", "ffn", "dim", True),
@@ -82,7 +89,9 @@ def _rules(layout: Layout, stack: str) -> Iterator[TensorRule]:
     for name, plain, in_hf in (*_NORMS, *((_CROSS_NORM,) if cross else ())):
         yield from norm(name, block + (in_hf if hf else plain))
     positions = f"{stack}.embed_positions.weight" if hf else f"{stack}.positional_embedding"
-    yield TensorRule(positions, "", (("positions", "positions"),), "dim", optional=layout == "mlx" and not cross)
+    yield TensorRule(
+        positions, "", (("positions", "positions"),), "dim", optional=layout == "mlx" and not cross
+    )
     if cross:
         embedding = "embed_tokens" if hf else "token_embedding"
         yield TensorRule(f"{stack}.{embedding}.weight", "", (("token_embedding", "vocab"),), "dim")

@@ -20,4 +20,6 @@ _ENCODER = (embed_position, layer_norm, pool)
 _SPEECH = (unfold, cross_attention, attention_weights)
 _TOKENS = (argmax, sample_prepare, sample, logprobs, accept)
 
-BUILDERS: dict[str, Callable[..., None]] = {f.__name__: f for f in (*_MATMULS, *_ROWS, *_ENCODER, *_SPEECH, *_TOKENS)}
+BUILDERS: dict[str, Callable[..., None]] = {
+    f.__name__: f for f in (*_MATMULS, *_ROWS, *_ENCODER, *_SPEECH, *_TOKENS)
+}

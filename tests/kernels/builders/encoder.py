@@ -50,7 +50,14 @@ def layer_norm(
 
 
 def embed_position(
-    p: Problem, dev: Traits, rng: np.random.Generator, rows: int, dim: int, positions: int, kinds: int, step: int = 0
+    p: Problem,
+    dev: Traits,
+    rng: np.random.Generator,
+    rows: int,
+    dim: int,
+    positions: int,
+    kinds: int,
+    step: int = 0,
 ) -> None:
     """Rows of two texts, the second one of another kind; a table of no rows is none."""
     hidden = normal(rng, rows, dim)

@@ -67,7 +67,7 @@ def cross_attention(
     kv: str,
     split: bool = False,
 ) -> None:
-    """So many rows for each of several sounds, all of whose keys they see; where the rows are does not matter."""
+    """So many rows for each of several sounds, all of whose keys they see, wherever they are."""
     heads, kv_heads, head_dim = shape
     total, scale = sum(rows), head_dim**-0.5
     q = normal(rng, total, heads, head_dim, sigma=3.0)
