@@ -86,7 +86,7 @@ std::optional<KernelChoice> choose_attention(const DispatchCmd& cmd, const Chip&
         case Op::kRopeKv: {
             const auto p = params_of<RopeKvParams>(cmd);
             const Heads heads{p.n_heads, p.n_kv_heads, p.head_dim};
-            if (!heads.supported() || p.rope_dim > p.head_dim || p.rope_dim % 2) return std::nullopt;
+            if (p.n_heads == 0 || !heads.supported() || p.rope_dim > p.head_dim || p.rope_dim % 2) return std::nullopt;
             return choice("rope_kv_" + type, heads,
                           {.base = ceil_div(p.n_heads + 2 * p.n_kv_heads, kAttentionSimdgroups)}, {.rows_per = 1});
         }
@@ -95,7 +95,7 @@ std::optional<KernelChoice> choose_attention(const DispatchCmd& cmd, const Chip&
         case Op::kAttentionMerge: {
             const auto p = params_of<AttentionParams>(cmd);
             const Heads heads{p.n_heads, p.n_kv_heads, p.head_dim};
-            if (!heads.supported() || p.bidirectional) return std::nullopt;
+            if (!heads.supported() || p.bidirectional || p.fixed_keys) return std::nullopt;
             if (cmd.op == Op::kAttention) return many_rows(type, heads, p);
             const std::uint32_t splits = most_splits(chip.gpu_cores);
             if (cmd.op == Op::kAttentionSplit) return one_row(type, heads, splits);

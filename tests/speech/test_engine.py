@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,11 @@ from akunu.errors import (
     UnsupportedError,
 )
 from akunu.speech.config import WhisperConfig
-from akunu.speech.engine import SpeechEngine, Text, load_engine
+from akunu.speech.engine import SpeechEngine, Text, load_engine, synthetic_engine
 from akunu.speech.options import TranscriptionOptions
 from akunu.speech.rules import TokenRules, log_softmax
 
-from . import model_files, tiny
+from . import golden, model_files, tiny
 from .numpy_whisper import NumpyWhisper
 
 # Vocabulary, mels, positions, width, heads and layers of the encoder; positions, heads, layers of the other.
@@ -47,6 +48,19 @@ def mels(config: WhisperConfig, count: int = 1) -> npt.NDArray[np.float32]:
     return random.normal(0, 0.5, (count, config.mels, 2 * config.audio_context)).astype(np.float32)
 
 
+def states_of(model: NumpyWhisper, mel: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+    """The encoder's output for the first window."""
+    return model.windows[model.encode(mel)[0]]
+
+
+def attended(
+    model: NumpyWhisper, states: npt.NDArray[np.float64], tokens: list[int]
+) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """The weights of the alignment heads, and the logits."""
+    logits, attention = model.logits(states, tokens)
+    return np.stack([attention[layer][head] for layer, head in model.config.alignment_heads]), logits
+
+
 def engine(folder: Path, name: str, kind: str = "f32", **options: Any) -> SpeechEngine:
     model = reference(name)
     opened = model_files.ggml(folder / f"{name}-{kind}.bin", model.config, model.weights, kind)
@@ -69,19 +83,19 @@ def test_encoder_states_are_those_of_the_model(pair: tuple[NumpyWhisper, SpeechE
     expected, model = pair
     mel = mels(model.config)
     model.encode(mel)
-    assert nmse(model._core.states(), expected.encode(mel[0])) < 1e-10
+    assert nmse(model._core.states(), states_of(expected, mel)) < 1e-10
 
 
 def test_logits_and_attention_are_those_of_the_model(pair: tuple[NumpyWhisper, SpeechEngine]) -> None:
     expected, model = pair
     mel = mels(model.config)
     (window,) = model.encode(mel)
-    states = expected.encode(mel[0])
+    states = states_of(expected, mel)
     text, logits = begin(model, window, TOKENS)
     assert nmse(logits, expected.logits(states, TOKENS)[0]) < 1e-9
     model.free(text)
     weights, again = model.attend(window, TOKENS)
-    assert np.allclose(weights, expected.attend(states, TOKENS)[0], atol=1e-5)
+    assert np.allclose(weights, attended(expected, states, TOKENS)[0], atol=1e-5)
     assert np.array_equal(again, logits)
 
 
@@ -90,7 +104,7 @@ def test_a_text_of_more_tokens_than_a_step_attends_whole(tmp_path: Path) -> None
     tokens = [i * 31 % 1800 for i in range(61)]
     (window,) = model.encode(mels(model.config))
     weights, logits = model.attend(window, tokens)
-    found, wanted = expected.attend(expected.encode(mels(model.config)[0]), tokens)
+    found, wanted = attended(expected, states_of(expected, mels(model.config)), tokens)
     assert np.allclose(weights, found, atol=1e-5) and nmse(logits, wanted) < 1e-9
 
 
@@ -101,7 +115,7 @@ def test_files_of_whisper_cpp_of_every_type(kind: str, tmp_path: Path) -> None:
     expected.weights = model_files.as_stored(expected.weights, kind)
     (window,) = model.encode(mels(model.config))
     logits = begin(model, window, TOKENS)[1]
-    assert nmse(logits, expected.logits(expected.encode(mels(model.config)[0]), TOKENS)[0]) < (
+    assert nmse(logits, expected.logits(states_of(expected, mels(model.config)), TOKENS)[0]) < (
         1e-5 if kind == "f16" else 2e-3
     )
 
@@ -112,7 +126,7 @@ def test_mlx_folders(bits: int, bound: float, tmp_path: Path) -> None:
     model = load_engine(model_files.mlx(tmp_path, expected.config, expected.weights, bits), kv_dtype="f32")
     (window,) = model.encode(mels(model.config))
     logits = begin(model, window, TOKENS)[1]
-    assert nmse(logits, expected.logits(expected.encode(mels(model.config)[0]), TOKENS)[0]) < bound
+    assert nmse(logits, expected.logits(states_of(expected, mels(model.config)), TOKENS)[0]) < bound
 
 
 @pytest.mark.parametrize(("dtype", "bound"), [("F32", 1e-9), ("F16", 1e-5), ("BF16", 1e-3)])
@@ -121,7 +135,7 @@ def test_folders_of_hugging_face(dtype: str, bound: float, tmp_path: Path) -> No
     model = load_engine(model_files.hf(tmp_path, expected.config, expected.weights, dtype), kv_dtype="f32")
     (window,) = model.encode(mels(model.config))
     logits = begin(model, window, TOKENS)[1]
-    assert nmse(logits, expected.logits(expected.encode(mels(model.config)[0]), TOKENS)[0]) < bound
+    assert nmse(logits, expected.logits(states_of(expected, mels(model.config)), TOKENS)[0]) < bound
 
 
 def test_texts_of_several_windows_in_one_step_are_those_of_each_alone(
@@ -153,7 +167,7 @@ def test_forks_go_their_own_ways(pair: tuple[NumpyWhisper, SpeechEngine]) -> Non
     """Whether what they share ends within a page of 32 positions, or with one."""
     expected, model = pair
     (window,) = model.encode(mels(model.config))
-    states = expected.encode(mels(model.config)[0])
+    states = states_of(expected, mels(model.config))
     for length in (7, 31, 32, 33):
         prompt = [(7 * i + length) % 1500 for i in range(length)]
         text = begin(model, window, prompt)[0]
@@ -217,6 +231,48 @@ def test_drawn_texts_are_those_of_single_steps(spoken: SpeechEngine) -> None:
     assert [p for _, p in drawn] == pytest.approx([p for _, p in expected], rel=1e-4)
     for text in texts:
         model.free(text)
+
+
+@pytest.mark.parametrize("seed", golden.SEEDS)
+def test_transformers_says_the_same(seed: int, tmp_path: Path) -> None:
+    """Of its text, it drops what follows the last pair of timestamps."""
+    expected = json.loads(golden.PATH.read_text())[str(seed)]
+    weights, prompt = tiny.model(seed).weights, list(tiny.tokenizer().start_sequence("en"))
+    model = load_engine(model_files.hf(tmp_path, tiny.config(), weights), kv_dtype="f32")
+    (window,) = model.encode(tiny.mel(seed)[None])
+    assert np.allclose(model._core.states()[::20, 3], expected["states"], atol=1e-4)
+    text, logits = begin(model, window, [*prompt, *golden.TEXT])
+    assert np.allclose(logits[::4, 7], expected["logits"], atol=1e-3)
+    model.free(text)
+    ((found, _),) = model.decode([begin(model, window, prompt)[0]], RULES, temperature=0, most=32, seeds=[0])
+    assert found[: len(expected["greedy"])] == expected["greedy"]
+
+
+@pytest.mark.long
+def test_a_model_of_the_smallest_published_size_says_what_transformers_says(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    config = WhisperConfig(51865, 80, 1500, 384, 6, 4, 448, 6, 4)
+    torch.manual_seed(0)
+    expected = transformers.WhisperForConditionalGeneration(transformers.WhisperConfig()).eval()
+    weights = {name: w.numpy() for name, w in expected.model.state_dict().items()}
+    model = load_engine(model_files.hf(tmp_path, config, weights), kv_dtype="f32")
+    mel = mels(config)
+    (window,) = model.encode(mel)
+    with torch.no_grad():
+        states = expected.model.encoder(torch.from_numpy(mel)).last_hidden_state
+        assert nmse(model._core.states(), states[0].numpy()) < 1e-9
+        logits = (
+            expected(encoder_outputs=(states,), decoder_input_ids=torch.tensor([TOKENS])).logits[0].numpy()
+        )
+    assert nmse(begin(model, window, TOKENS)[1], logits) < 1e-8
+
+
+@pytest.mark.parametrize("dtype", ["f16", "q8_0"])
+def test_random_weights_run(dtype: str) -> None:
+    model = synthetic_engine(SHAPES["tiny"], dtype)
+    (window,) = model.encode(mels(model.config))
+    assert np.isfinite(begin(model, window, TOKENS)[1]).all()
 
 
 def test_samples_follow_their_seeds_alone(spoken: SpeechEngine) -> None:

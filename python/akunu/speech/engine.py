@@ -12,13 +12,13 @@ from akunu.errors import UnsupportedError
 from akunu.speech.config import WhisperConfig
 from akunu.speech.model import Logits
 from akunu.speech.rules import RuleTable, TokenRules
-from akunu.speech.tensors import Layout, aligned_heads, sound_stack, text_stack
-from akunu.tensor_map import by_name
+from akunu.speech.tensors import Layout, aligned_heads, sound_stack, synthetic_tensors, text_stack
+from akunu.tensor_map import TensorInfo, by_name
 
 if TYPE_CHECKING:
     from akunu import _core
 
-__all__ = ["SpeechEngine", "Text", "Window", "load_engine"]
+__all__ = ["SpeechEngine", "Text", "Window", "load_engine", "synthetic_engine"]
 
 
 class _Opened(Protocol):
@@ -262,7 +262,7 @@ def _pairs(texts: Sequence[Text], values: Sequence[int]) -> list[tuple[Text, int
 def load_engine(
     opened: _Opened,
     *,
-    device: str = "cpu",
+    device: str = "auto",
     threads: int = 0,
     parallel: int = 8,
     windows: int = 8,
@@ -276,22 +276,29 @@ def load_engine(
     ----------
     opened : SpeechFiles
         The files.
-    device, threads, kv_dtype, check_weights, progress
+    device : str
+        "cpu", or "auto", which is the same.
+    threads, kv_dtype, check_weights, progress
         As of `akunu._core.Engine`.
     parallel
         Texts at a time.
     windows
         States of windows at a time.
-    """
-    from akunu import _core
 
-    config = opened.config
-    tensors: dict[str, Any] = by_name(opened.files.tensors)
-    core = _core.Speech(
+    Raises
+    ------
+    ModelFileError
+        A tensor is missing, or has another shape.
+    UnsupportedError
+        The device, or a type of weights, is none for speech.
+    """
+    return _engine(
         opened.files,
-        sound_stack(config, opened.layout, tensors, opened.metadata),
-        text_stack(config, opened.layout, tensors, opened.metadata),
-        device=device,
+        opened.config,
+        opened.layout,
+        by_name(opened.files.tensors),
+        opened.metadata,
+        device,
         threads=threads,
         kv_dtype=kv_dtype,
         parallel=parallel,
@@ -299,4 +306,48 @@ def load_engine(
         check_weights=check_weights,
         progress=progress,
     )
-    return SpeechEngine(core, config)
+
+
+def synthetic_engine(
+    config: WhisperConfig,
+    dtype: str,
+    *,
+    device: str = "auto",
+    threads: int = 0,
+    parallel: int = 8,
+    windows: int = 8,
+    kv_dtype: str = "f16",
+) -> SpeechEngine:
+    """A model of these sizes with random weights, whose matrices are of that type: to be timed."""
+    tensors, types = synthetic_tensors(config, dtype)
+    return _engine(
+        None,
+        config,
+        "hf",
+        tensors,
+        {},
+        device,
+        threads=threads,
+        kv_dtype=kv_dtype,
+        parallel=parallel,
+        sounds=windows,
+        synthetic=types,
+    )
+
+
+def _engine(
+    files: _core.TensorFiles | None,
+    config: WhisperConfig,
+    layout: Layout,
+    tensors: Mapping[str, TensorInfo],
+    settings: Mapping[str, object],
+    device: str,
+    **options: Any,
+) -> SpeechEngine:
+    from akunu import _core
+
+    if device not in ("auto", "cpu"):
+        raise UnsupportedError(f"device {device!r} does not run speech models yet; device='cpu' does")
+    sound = sound_stack(config, layout, tensors, settings)
+    text = text_stack(config, layout, tensors, settings)
+    return SpeechEngine(_core.Speech(files, sound, text, device="cpu", **options), config)

@@ -15,7 +15,7 @@ from akunu.quantized import join_planes, with_planes
 from akunu.speech.config import Head, WhisperConfig
 from akunu.tensor_map import TensorInfo, TensorRef, map_tensors
 
-__all__ = ["Layout", "Stack", "aligned_heads", "sound_stack", "text_stack"]
+__all__ = ["Layout", "Stack", "aligned_heads", "sound_stack", "synthetic_tensors", "text_stack"]
 
 Layout = Literal["ggml", "mlx", "hf"]
 
@@ -129,6 +129,18 @@ def _config(config: WhisperConfig, heads: int, layers: int, context: int) -> dic
     }
 
 
+def _sizes(config: WhisperConfig, stack: Literal["encoder", "decoder"]) -> dict[str, int]:
+    """What the rules' symbols stand for."""
+    return {
+        "dim": config.width,
+        "ffn": 4 * config.width,
+        "vocab": config.vocab_size,
+        "positions": config.audio_context if stack == "encoder" else config.text_context,
+        "conv1": _TAPS * config.mels,
+        "conv2": _TAPS * config.width,
+    }
+
+
 def _tensors(
     config: WhisperConfig,
     layout: Layout,
@@ -140,16 +152,8 @@ def _tensors(
     mine = {name: tensor for name, tensor in found.items() if name.startswith(f"{prefix}{stack}.")}
     joined = join_planes(settings, mine) if layout != "ggml" else mine
     flat = {name: _flattened(tensor) for name, tensor in joined.items()}
-    sizes = {
-        "dim": config.width,
-        "ffn": 4 * config.width,
-        "vocab": config.vocab_size,
-        "positions": config.audio_context if stack == "encoder" else config.text_context,
-        "conv1": _TAPS * config.mels,
-        "conv2": _TAPS * config.width,
-    }
     layers = config.audio_layers if stack == "encoder" else config.text_layers
-    refs = map_tensors(_rules(layout, prefix + stack), flat, sizes, layers, owner="Whisper")
+    refs = map_tensors(_rules(layout, prefix + stack), flat, _sizes(config, stack), layers, owner="Whisper")
     return with_planes(refs, flat)
 
 
@@ -161,6 +165,30 @@ def _flattened(tensor: TensorInfo) -> TensorInfo:
     if len(shape) == 2 and shape[1] == 1:
         return _Flat(tensor.name, tensor.dtype, shape[:1])
     return tensor
+
+
+def synthetic_tensors(config: WhisperConfig, dtype: str) -> tuple[dict[str, TensorInfo], dict[str, str]]:
+    """A model of random weights: its tensors by Hugging Face's names, and the type of each canonical one.
+
+    Matrices have that type, but for convolutions (F16) and positions (F32).
+    """
+    tensors: dict[str, TensorInfo] = {}
+    types: dict[str, str] = {}
+    stacks: tuple[tuple[Literal["encoder", "decoder"], int], ...] = (
+        ("encoder", config.audio_layers),
+        ("decoder", config.text_layers),
+    )
+    for stack, layers in stacks:
+        sizes = _sizes(config, stack)
+        for rule in _rules("hf", stack):
+            ((name, rows),) = rule.parts
+            own = "f32" if rule.cols is None or name == "positions" else "f16" if "conv" in name else dtype
+            shape = (sizes[rows],) if rule.cols is None else (sizes[rows], sizes[rule.cols])
+            for n in range(layers) if "{n}" in rule.source else (0,):
+                source = rule.source.replace("{n}", str(n))
+                tensors[source] = _Flat(source, own, shape)
+                types[f"layers.{n}.{name}" if "{n}" in rule.source else name] = own
+    return tensors, types
 
 
 def aligned_heads(config: WhisperConfig) -> list[list[Head]]:
