@@ -341,7 +341,15 @@ void bind_formats(py::module_& module) {
                                                           "The tensors of a model's files, memory-mapped.")
         .def_property_readonly("paths", paths)
         .def_property_readonly("tensors", tensors)
-        .def("tensor_bytes", tensor_bytes, py::arg("name"));
+        .def("tensor_bytes", tensor_bytes, py::arg("name"))
+        .def(
+            "drop",
+            [](const TensorFiles& files, const py::str& name) {
+                if (const TensorEntry* t = files.find_tensor(text_from_python(name))) {
+                    files.files()[t->file]->drop(t->offset, t->bytes);
+                }
+            },
+            py::arg("name"));
 
     py::class_<GgufFile, TensorFiles, std::shared_ptr<GgufFile>>(
         module, "GgufFile", py::dynamic_attr(),

@@ -29,6 +29,8 @@ class TensorFiles:
     paths: list[str]
     tensors: list[TensorEntry]
     def tensor_bytes(self, name: str) -> npt.NDArray[np.uint8]: ...
+    def drop(self, name: str) -> None:
+        """Let a tensor's pages leave memory; reading it again is correct."""
 
 class GgufFile(TensorFiles):
     """A memory-mapped GGUF file, single or split; every length and offset has been checked."""

@@ -73,6 +73,28 @@ def test_a_type_that_a_tensor_has_already_is_copied(tmp_path: Path) -> None:
     assert first.read_bytes() == second.read_bytes()
 
 
+def resident(path: Path) -> int:
+    """Bytes of a mapped file that this process has in memory."""
+    inside, total = False, 0
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        first = line.split()[0]
+        if not first.endswith(":"):
+            inside = line.endswith(str(path))
+        elif inside and first == "Rss:":
+            total += int(line.split()[1]) * 1024
+    return total
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="what is resident, as Linux tells it")
+def test_no_more_of_the_source_is_in_memory_than_its_largest_tensor(tmp_path: Path) -> None:
+    source = akunu.convert("ember", tmp_path / "source.gguf", "f32", progress=False)
+    largest = max(tensor.nbytes for tensor in _core.GgufFile(str(source)).tensors)
+    seen: list[int] = []
+    akunu.convert(source, tmp_path / "out.gguf", "q4_0", progress=lambda *_: seen.append(resident(source)))
+    # The system maps pages around those that are read.
+    assert largest / 2 < max(seen) < 1.5 * largest < 0.3 * source.stat().st_size
+
+
 def test_progress_ends_at_the_size_of_the_file(tmp_path: Path) -> None:
     seen: list[tuple[int, int]] = []
     path = akunu.convert("ember", tmp_path / "e.gguf", "q4_0", progress=lambda *args: seen.append(args))

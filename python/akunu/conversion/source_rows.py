@@ -91,6 +91,12 @@ class Source:
         """Those of a tensor, as they are."""
         return self._files.tensor_bytes(name).tobytes()
 
+    def drop(self, ref: TensorRef) -> None:
+        """What `ref` begins in has been read, and need not stay in memory."""
+        for name in (ref.source, ref.scales, ref.biases):
+            if name:
+                self._files.drop(name)
+
     def _spread(self, ref: TensorRef, rows: int) -> Bytes:
         """The scales of tiles, one for each group of the type and each row."""
         from akunu import _core

@@ -49,6 +49,8 @@ def write_gguf(
                 done += piece.nbytes
                 if report:
                     report(done, ends[-1])
+            if tensor.source:
+                source.drop(tensor.source)
             part.file.write(bytes(padded(place.nbytes) - place.nbytes))
             done += padded(place.nbytes) - place.nbytes
 

@@ -113,6 +113,8 @@ def write_mlx(model: ModelFiles, path: Path, bits: int, report: Progress | None)
         for planned, done in list(zip(plan, ends[1:], strict=True))[max(part.done - 1, 0) :]:
             for piece in _pieces(source, planned, bits):
                 part.file.write(piece)
+            if planned.ref:
+                source.drop(planned.ref)
             if report:
                 report(done, ends[-1])
     _copy_rest(model, folder, bits)
