@@ -221,10 +221,8 @@ def test_a_text_is_what_it_is_alone(mixes: Mixes, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.long
 def test_a_text_is_what_it_is_alone_in_many_mixes(mixes: Mixes, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And in all of them together, everything that could change it happens."""
-    counts: dict[str, int] = {}
-    for seed in range(100, 110):
-        stats = mixes.run(seed, monkeypatch)
-        for name in ("hits", "hits_disk", "misses_evicted", "accepted_tokens", "written_accepted_tokens"):
-            counts[name] = counts.get(name, 0) + getattr(stats, name)
-    assert all(counts.values()), counts
+    """And what could change it happens: pages are found or had to make room, drafts of both kinds hold."""
+    mixed = [mixes.run(seed, monkeypatch) for seed in range(100, 106)]
+    assert any(stats.hits or stats.hits_disk or stats.misses_evicted for stats in mixed)
+    assert any(stats.written_accepted_tokens for stats in mixed)
+    assert any(stats.accepted_tokens > stats.written_accepted_tokens for stats in mixed)
