@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 __all__ = ["Difference", "first_difference"]
 
 COMPARED: Final = ("hidden", "table", "q", "y", "out", "out_f32")
-"""Buffers of floats, of the same form on every device. Keys are not: what is left of them when they are in the
-cache is the device's business."""
+"""Buffers of floats, of the same form on every device. Keys are not: when they are in the cache, what is left
+of them is the device's business."""
 TOLERANCE: Final = 1e-3
 """Squared error over squared values. Rounding gives 1e-14 in F32, 1e-6 in F16, 1e-5 with int8 activations."""
 
