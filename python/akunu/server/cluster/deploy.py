@@ -150,6 +150,7 @@ def deploy(
         Served,
         name="replica",
         max_ongoing_requests=room,
+        max_queued_requests=max(1, settings.max_queue),  # while no replica has room
         autoscaling_config=AutoscalingConfig(
             min_replicas=scale.least, max_replicas=scale.most, target_ongoing_requests=scale.requests
         ),
@@ -162,6 +163,7 @@ def deploy(
         name="front",
         max_ongoing_requests=1000,
         num_replicas=1,
+        graceful_shutdown_timeout_s=settings.max_seconds,  # an old front lets all of its requests end
         ray_actor_options={"num_cpus": 0},
     )
     serve.start(proxy_location="EveryNode", http_options=HTTPOptions(host=host, port=port))
