@@ -97,7 +97,10 @@ def write_mlx(model: ModelFiles, path: Path, bits: int, report: Progress | None)
     if not isinstance(model, ModelFolder):
         raise UnsupportedError(f"{model.files.paths[0]}: a folder for MLX is made of a folder, not of GGUF")
     source = Source(model.files)
-    plan = _plan(source, {ref.source: ref for ref in model.spec().tensors.values()}, bits)
+    spec = model.spec()
+    if spec.config.encoder is not None:
+        raise UnsupportedError(f"{model.path}: makes vectors, of which there are no folders for MLX here")
+    plan = _plan(source, {ref.source: ref for ref in spec.tensors.values()}, bits)
     parts = [part for planned in plan for part in planned.parts]
     head = _header(parts)
     folder = path.with_name(f".{path.name}.part")
