@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from akunu.errors import ModelFileError
-from akunu.hub_files import choose, folder_files, model_files
+from akunu.hub_files import choose, folder_files, is_whisper_file, model_files
 from akunu.hub_name import DEFAULT_REVISION, HubName, parse
 
 __all__ = ["CachedModel", "cached_models", "remove_cached", "repository_files"]
@@ -131,7 +131,11 @@ def _snapshots() -> Iterator[Path]:
 def _files(snapshot: Path) -> list[Path]:
     """What is of a model, by the names: weights, and the texts beside them."""
     kinds = (".gguf", ".safetensors", ".json", ".jinja")
-    return sorted(path for path in snapshot.rglob("*") if path.suffix in kinds and path.exists())
+    return sorted(
+        path
+        for path in snapshot.rglob("*")
+        if (path.suffix in kinds or is_whisper_file(path.name)) and path.exists()
+    )
 
 
 def _repo_of(snapshot: Path) -> str:
@@ -146,6 +150,7 @@ def _root_of(file: Path) -> Path:
 def _models_in(snapshot: Path) -> Iterator[tuple[CachedModel, list[Path]]]:
     names = [path.relative_to(snapshot).as_posix() for path in _files(snapshot)]
     gguf = model_files([name for name in names if name.endswith(".gguf")])
+    gguf += [[name] for name in names if is_whisper_file(name)]
     folder = folder_files(names)
     for parts in gguf or ([folder] if folder else []):
         paths = [snapshot / part for part in parts]

@@ -10,7 +10,7 @@ from typing import Final
 from akunu.errors import ModelFileError, UnsupportedError
 from akunu.folder import INDEX, MODEL_FILES, pickle_error
 
-__all__ = ["choose", "folder_files", "model_files"]
+__all__ = ["choose", "folder_files", "is_whisper_file", "model_files"]
 
 PREFERRED: Final = ("Q4_K_M", "Q4_0", "Q8_0", "F16", "BF16")
 """Which quantization `user/repo` means when the repository has several."""
@@ -19,6 +19,8 @@ _WEIGHTS = re.compile(r"model(-\d+-of-\d+)?\.safetensors")
 _TEMPLATE = re.compile(r"additional_chat_templates/[^/]+\.jinja")
 _MODULE = re.compile(r"\d+_[A-Za-z]+/(config\.json|model\.safetensors)")
 _SPLIT = re.compile(r"-\d{5}-of-\d{5}\.gguf$")
+_WHISPER = re.compile(r"(.*/)?ggml-[^/]*\.bin")
+"""Files of whisper.cpp."""
 _NOT_A_MODEL = re.compile(r"(^|/)(mmproj|imatrix|mtp|[^/]*imatrix[^/]*\.gguf)", re.IGNORECASE)
 
 
@@ -34,8 +36,12 @@ def choose(repo: str, files: Sequence[str] | Mapping[str, object], wanted: str =
     wanted
         A file, a quantization, or "" for the repository's only model or its best known quantization.
     """
+    if wanted in files and is_whisper_file(wanted):
+        return [wanted]
     models = model_files([file for file in files if file.endswith(".gguf")])
     if not models:
+        if not wanted and (speech := sorted(filter(is_whisper_file, files))):
+            raise ModelFileError(f"{repo} has Whisper models; name one, as in {repo}:{speech[0]}")
         if wanted:
             raise ModelFileError(f"{repo} has no GGUF file; without {wanted!r} its SafeTensors are loaded")
         if found := folder_files(list(files)):
@@ -60,6 +66,11 @@ def choose(repo: str, files: Sequence[str] | Mapping[str, object], wanted: str =
     if wanted and not fitting:
         raise ModelFileError(f"{repo} has no file {wanted!r}; it has {shown}")
     raise ModelFileError(f"{repo} has several models; name one, as in {repo}:FILE: {shown}")
+
+
+def is_whisper_file(name: str) -> bool:
+    """Whether a file is a model of whisper.cpp, by its name."""
+    return _WHISPER.fullmatch(name) is not None
 
 
 def model_files(gguf: Sequence[str]) -> list[list[str]]:

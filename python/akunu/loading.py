@@ -11,7 +11,7 @@ import os
 import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, overload
 
 from akunu import hub_name
 from akunu.errors import AkunuError, InvalidArgumentError, ModelFileError, UnsupportedError
@@ -20,13 +20,17 @@ from akunu.folder import is_model_folder, pickle_error
 from akunu.model import Model
 from akunu.options import Limit
 from akunu.progress import Progress, check_progress, reporter
+from akunu.speech.recognition import is_speech
+
+if TYPE_CHECKING:
+    from akunu.speech.whisper_model import WhisperModel
 
 __all__ = ["BUILT_IN", "DEFAULT_CONTEXT", "find_model", "load"]
 
 DEFAULT_CONTEXT: Final = 4096
 """Tokens of context when the caller names none and the model was trained for more."""
 
-BUILT_IN: Final = {"ember": "ember.gguf"}
+BUILT_IN: Final = {"ember": "ember.gguf", "ember-speech": "ember-speech.bin"}
 """Models that are part of the package: name to file in `akunu/models`."""
 
 KV_DTYPES: Final = ("f16", "f32", "q8_0")
@@ -42,6 +46,18 @@ SIZE: Final = Limit(int, 1, (1 << 31) - 1)
 _SPLIT_PART = re.compile(r"^(?P<stem>.*)-(?P<part>\d{5})-of-(?P<parts>\d{5})\.gguf$")
 
 
+@overload
+def load(
+    path: str | os.PathLike[str],
+    *,
+    device: str = "auto",
+    threads: int | None = None,
+    parallel: int = 8,
+    token: str | None = None,
+    task: Literal["transcribe"],
+    progress: bool | Progress = True,
+) -> WhisperModel: ...
+@overload
 def load(
     path: str | os.PathLike[str],
     *,
@@ -58,17 +74,34 @@ def load(
     token: str | None = None,
     task: Literal["rerank"] | None = None,
     progress: bool | Progress = True,
-) -> Model:
+) -> Model: ...
+def load(
+    path: str | os.PathLike[str],
+    *,
+    device: str = "auto",
+    context: int | None = None,
+    threads: int | None = None,
+    kv_dtype: str = "f16",
+    parallel: int = 8,
+    kv_memory: int | None = None,
+    quantize: str | None = None,
+    draft: str | os.PathLike[str] | None = None,
+    cache_dir: str | os.PathLike[str] | None = None,
+    cache_size: int = DEFAULT_CACHE_SIZE,
+    token: str | None = None,
+    task: Literal["rerank", "transcribe"] | None = None,
+    progress: bool | Progress = True,
+) -> Model | WhisperModel:
     """Load a model.
 
     Parameters
     ----------
     path
-        A GGUF file (of a split model: its first part), a folder with `config.json` and SafeTensors, the name
-        of a built-in model ("ember"; a file of that name is "./ember"), or `user/repo[@revision][:file]` on
-        the Hugging Face Hub, which is downloaded once into the Hub's cache; its address on the web does as
-        well. There `file` may be a file of the repository or a quantization such as `Q4_K_M`; a repository
-        without GGUF files is loaded as a folder.
+        A GGUF file (of a split model: its first part), a folder with `config.json` and SafeTensors, a Whisper
+        file of whisper.cpp, the name of a built-in model ("ember", "ember-speech"; a file of that name is
+        "./ember"), or `user/repo[@revision][:file]` on the Hugging Face Hub, which is downloaded once into
+        the Hub's cache; its address on the web does as well. There `file` may be a file of the repository or
+        a quantization such as `Q4_K_M`; a repository without GGUF files is loaded as a folder.
     device
         "auto" (a GPU if there is one that Akunu can use, else the CPU) or an id of `akunu.devices()`.
     context
@@ -103,7 +136,8 @@ def load(
         For private and gated repositories of the Hub; None: `HF_TOKEN`, or what `hf auth login` has stored.
     task
         "rerank": the model scores documents; a chat model such as Qwen3-Reranker's is asked for a yes or a
-        no. None: what the files say, and that is text or vectors.
+        no. "transcribe": the model has to be one of speech, as type checkers then know. None: what the files
+        say: text, vectors or speech.
     progress
         True: a bar on standard error if that is a terminal and the load is not over at once; False: nothing;
         or a function called as `progress(done_bytes, total_bytes)`.
@@ -111,8 +145,8 @@ def load(
     Returns
     -------
     Model
-        Ready to generate, or, for a model that makes vectors of texts, an `EmbeddingModel`. It is a context
-        manager that frees the memory at its end.
+        Ready to generate; for a model that makes vectors of texts, an `EmbeddingModel`; for one that
+        transcribes speech, a `WhisperModel`. It is a context manager that frees the memory at its end.
 
     Raises
     ------
@@ -138,13 +172,31 @@ def load(
     kv_bytes = 0 if kv_memory is None else Limit(int, 1, (1 << 63) - 1).check("kv_memory", kv_memory)
     limit = Limit(int, 1, (1 << 63) - 1).check("cache_size", cache_size)
     device_id = _device(device)
-    if task is not None and task != "rerank":
-        raise InvalidArgumentError(f"task: found {task!r}, expected 'rerank' or None")
+    if task not in (None, "rerank", "transcribe"):
+        raise InvalidArgumentError(f"task: found {task!r}, expected 'rerank', 'transcribe' or None")
     if kv_dtype not in KV_DTYPES:
         raise InvalidArgumentError(f"kv_dtype: no {kv_dtype!r}; there is {', '.join(KV_DTYPES)}")
     if quantize is not None and quantize not in FILE_TYPES:
         raise InvalidArgumentError(f"quantize: no {quantize!r}; there is {', '.join(FILE_TYPES)}")
     file_path = find_model(path, token=token, progress=progress)
+    if is_speech(file_path):
+        from akunu.speech.loading import load_speech
+
+        # What is not here has no meaning for speech; the defaults are those of text.
+        refused: dict[str, object] = {"context": context, "kv_memory": kv_memory, "quantize": quantize}
+        refused |= {"draft": draft, "cache_dir": cache_dir}
+        if task == "rerank":
+            refused["task"] = task
+        for name, value in refused.items():
+            if value is not None:
+                raise UnsupportedError(
+                    f"{name}: {file_path.name} transcribes speech, which has no such setting"
+                )
+        return load_speech(
+            file_path, device=device_id, threads=n_threads, parallel=n_parallel, progress=progress
+        )
+    if task == "transcribe":
+        raise UnsupportedError(f"task: {file_path.name} is no speech model; load a Whisper model")
     opened = open_model(file_path)
     spec = opened.spec(requested or DEFAULT_CONTEXT)
     trained = spec.config.context_length
@@ -271,7 +323,9 @@ def find_model(
 def _built_in(name: str) -> Path:
     file = Path(__file__).parent / "models" / BUILT_IN[name]
     if not file.exists():
-        raise ModelFileError(f"the built-in model {name!r} is missing from this installation: no file {file}")
+        raise ModelFileError(
+            f"the built-in model {name!r} is missing from this installation: no file {file}; name another"
+        )
     return file
 
 
@@ -281,7 +335,7 @@ def _check_kind(file: Path) -> None:
         raise ModelFileError(
             f"{file} holds weights alone; load the folder that it lies in, {file.absolute().parent}"
         )
-    if pickled := pickle_error(file, [file.name]):
+    if not is_speech(file) and (pickled := pickle_error(file, [file.name])):
         raise pickled
     part = _SPLIT_PART.match(file.name)
     if part and int(part["part"]) != 1:

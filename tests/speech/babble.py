@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from akunu.speech.config import WhisperConfig
+from akunu.speech.rules import TokenRules, best_tokens
 
 from . import tiny
 from .counting import Array, CountingModel
@@ -44,6 +45,7 @@ class Babble(CountingModel):
         seed = zlib.crc32(np.asarray(tokens, np.int32).tobytes(), window)
         row = np.random.default_rng(seed).normal(0, 1, tiny.VOCAB).astype(np.float32)
         special = tiny.tokenizer().special
+        row[256 : special.end] += 4  # rather words than bytes
         row[special.end] += max(len(tokens) - start - 4, 0)
         row[special.timestamp_begin :] -= np.linspace(0, 8, 1501, dtype=np.float32)  # rather early times
         row[special.no_speech] = -9
@@ -59,3 +61,60 @@ class Babble(CountingModel):
     def close(self) -> None:
         assert not self.alive and not self.windows
         self.closed = True
+
+
+class Device(Babble):
+    """The same, with rules, ranking and drawing of its own, as an engine has them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[tuple[str, int]] = []
+
+    def _ruled(self, sequences: Sequence[int], rules: TokenRules, begun: int) -> Array:
+        rows, said = [], []
+        for sequence in sequences:
+            window, held, start = self.alive[sequence]
+            rows.append(self.rows(self.windows[window], held, [len(held) - 1], start)[0])
+            said.append(held[start - begun :])
+        logits = np.stack(rows)
+        rules.apply(logits, said)
+        return logits
+
+    def rank(
+        self, sequences: Sequence[int], tokens: Sequence[int], rules: TokenRules, count: int, *, begun: int
+    ) -> tuple[np.ndarray, Array]:
+        self.calls.append(("rank", len(sequences)))
+        for sequence, token in zip(sequences, tokens, strict=True):
+            self.alive[sequence][1].append(token)
+        return best_tokens(self._ruled(sequences, rules, begun), count)
+
+    def decode(
+        self,
+        sequences: Sequence[int],
+        rules: TokenRules,
+        *,
+        temperature: float,
+        most: int,
+        seeds: Sequence[int],
+        begun: int,
+    ) -> list[tuple[list[int], float]]:
+        self.calls.append(("decode", len(sequences)))
+        end, found = tiny.tokenizer().special.end, []
+        for sequence, seed in zip(sequences, seeds, strict=True):
+            ids: list[int] = []
+            total = 0.0
+            while len(ids) < most:
+                logits = self._ruled([sequence], rules, begun)
+                if temperature:
+                    held = len(self.alive[sequence][1])
+                    logits = logits / temperature + np.random.default_rng([seed, held]).gumbel(
+                        size=logits.shape
+                    ).astype(np.float32)
+                (token,), (log_p,) = (values[0] for values in best_tokens(logits, 1))
+                total += float(log_p)
+                if token == end:
+                    break
+                ids.append(int(token))
+                self.alive[sequence][1].append(int(token))
+            found.append((ids, total))
+        return found

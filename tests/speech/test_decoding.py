@@ -101,6 +101,21 @@ def test_beams_are_the_best_extensions_and_end_with_patience(seed: int) -> None:
     assert list(table.alive) == [0]
 
 
+def test_a_search_holds_no_more_sequences_than_beams() -> None:
+    table = Table(0)
+    fork, most = table.fork, 0
+
+    def counted(sequence: int) -> int:
+        nonlocal most
+        copy = fork(sequence)
+        most = max(most, len(table.alive))
+        return copy
+
+    table.fork = counted  # type: ignore[method-assign]
+    run(table, beam_search(table, 0, table.row([5, 5]), table, END, 5, 1.0, 12))  # type: ignore[arg-type]
+    assert most == 1 + 5
+
+
 def test_one_beam_is_greedy() -> None:
     for seed in range(5):
         table = Table(seed)

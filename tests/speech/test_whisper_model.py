@@ -22,7 +22,7 @@ from akunu.speech.options import TranscriptionArguments, TranscriptionOptions
 from akunu.speech.whisper_model import WhisperModel
 
 from . import tiny
-from .babble import Babble
+from .babble import Babble, Device
 
 QUICK: dict[str, Any] = {"language": "en", "beam_size": 2, "temperature": 0, "max_new_tokens": 8}
 
@@ -163,8 +163,12 @@ def test_ctrl_c_frees_everything() -> None:
 
     engine = Babble(delay=0.002)
     with loaded(engine) as model:
-        timer = threading.Timer(0.2, _thread.interrupt_main)
-        timer.start()
+
+        def interrupt() -> None:
+            wait_until(lambda: engine.heard_windows > 1)
+            _thread.interrupt_main()
+
+        threading.Thread(target=interrupt).start()
         with pytest.raises(KeyboardInterrupt):
             model.transcribe((sound(1, i) for i in range(3000)), **QUICK)
         assert not engine.alive and not engine.windows
@@ -315,3 +319,36 @@ def test_clips_are_all_that_is_heard(engine: Babble, model: WhisperModel) -> Non
     inside = [(10, 20), (50.5, 60)]
     assert all(any(a <= s.start and s.end <= b for a, b in inside) for s in found.segments)
     assert {s.start >= 50 for s in found.segments} == {True, False}
+
+
+@pytest.mark.parametrize(
+    "options", [{"beam_size": 3}, {"beam_size": 1}, {"beam_size": 1, "prefix": "and so"}]
+)
+def test_a_model_that_applies_the_rules_itself_says_the_same(options: dict[str, Any]) -> None:
+    audio, options = sound(70), QUICK | {"max_new_tokens": 40} | options
+    with loaded(Babble()) as model:
+        expected = model.transcribe(audio, **options)
+        penalised = model.transcribe(audio, repetition_penalty=1.2, **options)
+    device = Device()
+    with loaded(device) as model:
+        found = model.transcribe(audio, **options)
+        assert {name for name, _ in device.calls} == {"rank" if options["beam_size"] > 1 else "decode"}
+        device.calls.clear()
+        assert model.transcribe(audio, repetition_penalty=1.2, **options) == penalised != expected
+        assert not device.calls  # of rules that it does not have
+    assert found.text == expected.text
+    for a, b in zip(found.segments, expected.segments, strict=True):
+        assert a.tokens == b.tokens and a.avg_logprob == pytest.approx(b.avg_logprob, abs=1e-5)
+
+
+@pytest.mark.parametrize("options", [{"beam_size": 3}, {"beam_size": 1}, {"temperature": 0.8, "best_of": 3}])
+def test_such_a_model_is_asked_for_several_windows_at_once(options: dict[str, Any]) -> None:
+    device, audio = Device(), sound(120)
+    with loaded(device) as model:
+        clips = [0, 30, 30, 60, 60, 90, 90, 120]
+        alone = model.transcribe(audio, batch_size=1, clip_timestamps=clips, **QUICK | options)
+        rows_alone = max(rows for _, rows in device.calls)
+        device.calls.clear()
+        device.delay = 0.002
+        assert model.transcribe(audio, batch_size=4, clip_timestamps=clips, **QUICK | options) == alone
+        assert max(rows for _, rows in device.calls) > rows_alone

@@ -15,6 +15,7 @@ from akunu.speech.rules import log_softmax
 from akunu.speech.tokenizer import WhisperTokenizer
 
 __all__ = [
+    "POSITIONS_PER_SECOND",
     "TimedWord",
     "align_words",
     "dtw",

@@ -6,6 +6,7 @@ runs all of them, so they need no locks; it lives while there is work.
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
 from collections.abc import Callable, Collection, Generator, Sequence
@@ -16,11 +17,27 @@ import numpy as np
 
 from akunu.errors import AkunuError
 from akunu.speech.model import Mel, SpeechModel
+from akunu.speech.rules import TokenRules
 
-__all__ = ["Attend", "Batcher", "Begin", "CancelledWork", "Encode", "Request", "Step", "Task", "Work"]
+__all__ = [
+    "Attend",
+    "Batcher",
+    "Begin",
+    "CancelledWork",
+    "Draw",
+    "Encode",
+    "Rank",
+    "Request",
+    "Step",
+    "Task",
+    "Work",
+    "applies",
+]
 
 T = TypeVar("T")
 
+MOST_RANKED: Final = 20
+"""Tokens, of a model that ranks them."""
 ENCODED_AT_ONCE: Final = 4
 """Windows: more would let the texts that are being written wait for long."""
 
@@ -50,6 +67,32 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class Rank:
+    """The ids and log p [sequences, count] of the best tokens after one more token for each, best first.
+
+    For models that apply rules themselves (`applies`).
+    """
+
+    sequences: Sequence[Any]
+    tokens: Sequence[int]
+    rules: TokenRules
+    count: int
+    begun: int
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """At most `most` more tokens of each sequence, without the end, and their log p; as `Rank`."""
+
+    sequences: Sequence[Any]
+    rules: TokenRules
+    temperature: float
+    most: int
+    seeds: Sequence[int]
+    begun: int
+
+
+@dataclass(frozen=True, slots=True)
 class Attend:
     """Cross-attention and logits, as of `SpeechModel.attend`."""
 
@@ -57,7 +100,7 @@ class Attend:
     tokens: Sequence[int]
 
 
-Request = Encode | Begin | Step | Attend
+Request = Encode | Begin | Step | Rank | Draw | Attend
 Work = Generator[Request, Any, T]
 
 
@@ -68,8 +111,9 @@ class CancelledWork(AkunuError):
 class Task(Generic[T]):
     """Work that was handed to a `Batcher`."""
 
-    def __init__(self, work: Work[T], sequences: int) -> None:
+    def __init__(self, work: Work[T], sequences: int, windows: int) -> None:
         self.sequences = sequences
+        self.windows = windows
         self.request: Request | None = None
         self.done = False
         self.cancelled = False
@@ -116,10 +160,13 @@ class Batcher:
     ----------
     model : SpeechModel
         The model; nobody else calls it.
+    windows : int
+        That it has room for.
     """
 
-    def __init__(self, model: SpeechModel) -> None:
+    def __init__(self, model: SpeechModel, windows: int = 8) -> None:
         self.model = model
+        self._windows = windows
         self._changed = threading.Condition()
         self._tasks: list[Task[Any]] = []
         self.rounds = 0
@@ -128,14 +175,14 @@ class Batcher:
         self._closed = False
         self._process = os.getpid()
 
-    def start(self, work: Work[T], sequences: int) -> Task[T]:
-        """Hand over work that holds at most so many sequences; it begins when there is room."""
+    def start(self, work: Work[T], sequences: int, windows: int = 1) -> Task[T]:
+        """Hand over work that holds at most so many sequences and windows; it begins when there is room."""
         if os.getpid() != self._process:
             raise AkunuError(
                 f"the model was loaded in the process {self._process}, from which this one was forked; load "
                 "it in this process, or start the process by the method 'spawn'"
             )
-        task = Task(work, sequences)
+        task = Task(work, sequences, windows)
         with self._changed:
             if self._closed:
                 raise AkunuError("the model is closed; load it again")
@@ -192,12 +239,12 @@ class Batcher:
                 self._changed.notify_all()
 
     def _admitted(self) -> list[Task[Any]]:
-        """Tasks in their order, as many as there are sequences for: always the same first ones."""
-        room = self.model.parallel
+        """Tasks in their order, as many as there is room for: always the same first ones."""
+        room, windows = self.model.parallel, self._windows
         found: list[Task[Any]] = []
         for task in self._tasks:
-            room -= task.sequences
-            if room < 0 and found:
+            room, windows = room - task.sequences, windows - task.windows
+            if min(room, windows) < 0 and found:
                 break
             found.append(task)
         # Those behind them that were cancelled have nothing to wait for.
@@ -212,18 +259,22 @@ class Batcher:
             elif task.request is None:
                 task.advance(None)
         asking = [task for task in tasks if task.request is not None]
-        for kind, (answer, most) in _ANSWERS.items():
-            asked = [task for task in asking if type(task.request) is kind][:most]
-            if not asked:
-                continue
-            try:
-                answers = answer(self.model, [task.request for task in asked])
-            except BaseException as error:
-                for task in asked:
-                    task.fail(error)
-            else:
-                for task, found in zip(asked, answers, strict=True):
-                    task.advance(found)
+        for kind, (answer, most, alike) in _ANSWERS.items():
+            groups: dict[object, list[Task[Any]]] = {}
+            for task in [task for task in asking if type(task.request) is kind][:most]:
+                groups.setdefault(alike(task.request), []).append(task)
+            for asked in groups.values():
+                self._answer(asked, answer)
+
+    def _answer(self, asked: Sequence[Task[Any]], answer: _Answer) -> None:
+        try:
+            answers = answer(self.model, [task.request for task in asked])
+        except BaseException as error:
+            for task in asked:
+                task.fail(error)
+        else:
+            for task, found in zip(asked, answers, strict=True):
+                task.advance(found)
 
 
 def _encode(model: SpeechModel, asked: Sequence[Encode]) -> list[Any]:
@@ -245,6 +296,34 @@ def _step(model: SpeechModel, asked: Sequence[Step]) -> list[Any]:
     return _parts(logits, [len(each.sequences) for each in asked])
 
 
+def _rank(model: Any, asked: Sequence[Rank]) -> list[Any]:
+    first = asked[0]
+    found = model.rank(
+        [sequence for each in asked for sequence in each.sequences],
+        [token for each in asked for token in each.tokens],
+        first.rules,
+        first.count,
+        begun=first.begun,
+    )
+    lengths = [len(each.sequences) for each in asked]
+    return list(zip(*(_parts(rows, lengths) for rows in found), strict=True))
+
+
+def _draw(model: Any, asked: Sequence[Draw]) -> list[Any]:
+    first = asked[0]
+    found = iter(
+        model.decode(
+            [sequence for each in asked for sequence in each.sequences],
+            first.rules,
+            temperature=first.temperature,
+            most=first.most,
+            seeds=[seed for each in asked for seed in each.seeds],
+            begun=first.begun,
+        )
+    )
+    return [list(itertools.islice(found, len(each.sequences))) for each in asked]
+
+
 def _attend(model: SpeechModel, asked: Sequence[Attend]) -> list[Any]:
     return [model.attend(each.states, each.tokens) for each in asked]
 
@@ -253,10 +332,31 @@ def _parts(rows: Any, lengths: Sequence[int]) -> list[Any]:
     return np.split(rows, np.cumsum(lengths)[:-1])
 
 
-_ANSWERS: Final[dict[type, tuple[Callable[[SpeechModel, Any], list[Any]], int | None]]] = {
-    Encode: (_encode, ENCODED_AT_ONCE),
-    Begin: (_begin, None),
-    Step: (_step, None),
-    Attend: (_attend, None),
+_Answer = Callable[[SpeechModel, Any], list[Any]]
+
+
+def _all(_: Any) -> object:
+    return None
+
+
+def _same_rules(request: Rank | Draw) -> object:
+    """What has to be the same for requests to be one call."""
+    if isinstance(request, Rank):
+        return id(request.rules), request.count, request.begun
+    return id(request.rules), request.temperature, request.most, request.begun
+
+
+_ANSWERS: Final[dict[type, tuple[_Answer, int | None, Callable[[Any], object]]]] = {
+    Encode: (_encode, ENCODED_AT_ONCE, _all),
+    Begin: (_begin, None, _all),
+    Step: (_step, None, _all),
+    Rank: (_rank, None, _same_rules),
+    Draw: (_draw, None, _same_rules),
+    Attend: (_attend, None, _all),
 }
-"""How each kind of request is answered, and how many at once."""
+"""How each kind of request is answered, how many at once, and which of them together."""
+
+
+def applies(model: SpeechModel, rules: TokenRules, count: int = 1) -> bool:
+    """Whether a model applies these rules itself (`Rank` and `Draw`), and ranks so many tokens."""
+    return hasattr(model, "rank") and rules.table is not None and count <= MOST_RANKED

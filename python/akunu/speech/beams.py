@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from akunu.speech.batching import Step, Work
+from akunu.speech.batching import Rank, Step, Work, applies
 from akunu.speech.model import Logits, SpeechModel
 from akunu.speech.rules import TokenRules, best_tokens
 from akunu.speech.sampling import Candidate
@@ -36,11 +37,13 @@ def beam_search(
     finished: list[Candidate] = []
     beams = [Candidate([], 0.0)]
     sequences = [model.fork(sequence)]
+    on_device = applies(model, rules, size + 1)
     rows = logits[None].copy()
+    rules.apply(rows, [begun])
+    ranked = best_tokens(rows, size + 1)
     try:
         for length in range(1, most + 1):
-            rules.apply(rows, [[*begun, *beam.tokens] for beam in beams])
-            chosen = _extensions(beams, rows, size)
+            chosen = _extensions(beams, *ranked)
             grown: list[tuple[int, Candidate]] = []
             for source, token, log_prob in chosen:
                 if token != end:
@@ -52,8 +55,14 @@ def beam_search(
             beams = [beam for _, beam in grown]
             if not beams or len(finished) >= wanted or length == most:
                 break
-            sequences = _follow(model, sequences, [source for source, _ in grown])
-            rows = yield Step(sequences, [beam.tokens[-1] for beam in beams])
+            _follow(model, sequences, [source for source, _ in grown])
+            last = [beam.tokens[-1] for beam in beams]
+            if on_device:
+                ranked = yield Rank(sequences, last, rules, size + 1, len(begun))
+            else:
+                rows = yield Step(sequences, last)
+                rules.apply(rows, [[*begun, *beam.tokens] for beam in beams])
+                ranked = best_tokens(rows, size + 1)
     finally:
         for rest in sequences:
             model.free(rest)
@@ -62,9 +71,10 @@ def beam_search(
     return finished
 
 
-def _extensions(beams: list[Candidate], logits: Logits, size: int) -> list[tuple[int, int, float]]:
-    """The `size` + 1 best tokens of each beam, all together by log p: (beam, token, log p of the text)."""
-    ids, log_p = best_tokens(logits, size + 1)
+def _extensions(
+    beams: list[Candidate], ids: npt.NDArray[np.int64], log_p: Logits
+) -> list[tuple[int, int, float]]:
+    """The best tokens of each beam, all together by log p: (beam, token, log p of the text)."""
     found = [
         (source, token, beam.log_prob + value)
         for source, beam in enumerate(beams)
@@ -74,14 +84,20 @@ def _extensions(beams: list[Candidate], logits: Logits, size: int) -> list[tuple
     return sorted(found, key=lambda entry: (-entry[2], entry[1]))
 
 
-def _follow(model: SpeechModel, sequences: list[Any], sources: list[int]) -> list[Any]:
-    """The sequences of the beams that each source becomes: itself for the first, forks for the others."""
-    followed = []
-    taken: set[int] = set()
-    for source in sources:
-        followed.append(model.fork(sequences[source]) if source in taken else sequences[source])
-        taken.add(source)
-    for i, sequence in enumerate(sequences):
-        if i not in taken:
-            model.free(sequence)
-    return followed
+def _follow(model: SpeechModel, sequences: list[Any], sources: list[int]) -> None:
+    """Make the sequences those of the new beams: of each source itself for the first one, forks for others.
+
+    The list holds at any time what is alive, and never more than there are beams.
+    """
+    by_source = dict(enumerate(sequences))
+    for i in reversed(range(len(sequences))):
+        if i not in sources:
+            model.free(sequences.pop(i))
+    followed: list[Any] = []
+    for n, source in enumerate(sources):
+        if source in sources[:n]:
+            sequences.append(model.fork(by_source[source]))
+            followed.append(sequences[-1])
+        else:
+            followed.append(by_source[source])
+    sequences[:] = followed

@@ -15,11 +15,11 @@ from akunu.speech.beams import beam_search
 from akunu.speech.languages import LANGUAGES
 from akunu.speech.model import Logits, SpeechModel
 from akunu.speech.options import TranscriptionOptions
-from akunu.speech.rules import TokenRules, log_softmax
+from akunu.speech.rules import TokenRules, log_softmax, token_rules
 from akunu.speech.sampling import Candidate, sample
 from akunu.speech.tokenizer import WhisperTokenizer
 
-__all__ = ["WindowText", "compression_ratio", "decode_window", "language_probabilities"]
+__all__ = ["WindowText", "compression_ratio", "decode_window", "is_silent", "language_probabilities"]
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def decode_window(
             f"the prompt has {len(prompt)} tokens, and the model a context of {model.config.text_context}"
         )
     most = min(room, options.max_new_tokens or model.config.text_context // 2)
-    rules = TokenRules(tokenizer, options)
+    rules = token_rules(tokenizer, options)
     start = prompt.index(tokenizer.special.start)
     sequence, logits = yield Begin(states, prompt, sorted({start, len(prompt) - 1}))
     no_speech = float(np.exp(log_softmax(logits[0])[tokenizer.special.no_speech]))
@@ -171,3 +171,10 @@ def _good(result: WindowText, options: TranscriptionOptions) -> bool:
     if silent and unlikely:
         return True  # no speech: another text would be no better
     return not unlikely and not _repetitive(result, options)
+
+
+def is_silent(text: WindowText, options: TranscriptionOptions) -> bool:
+    """Whether a window has no speech: probably none by its first token, and no text that is likely."""
+    if options.no_speech_threshold is None or text.no_speech_prob <= options.no_speech_threshold:
+        return False
+    return options.log_prob_threshold is None or text.avg_logprob <= options.log_prob_threshold

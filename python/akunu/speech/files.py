@@ -107,7 +107,8 @@ def open_speech(path: Path) -> SpeechFiles:
     file = _core.WhisperFile(str(path))
     sizes = file.sizes
     kind = _FTYPES.get(sizes["ftype"] % 1000, str(sizes["ftype"]))
-    metadata: dict[str, object] = {"tokens": file.tokens, **sizes, "ftype": kind}
+    tokens = [token.decode("utf-8", "replace") for token in file.tokens]
+    metadata: dict[str, object] = {"tokens": tokens, **sizes, "ftype": kind}
     return SpeechFiles(path, "whisper.cpp", "ggml", file, WhisperConfig.from_sizes(sizes), metadata)
 
 

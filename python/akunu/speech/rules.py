@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +15,7 @@ from akunu.speech.model import Logits
 from akunu.speech.options import TranscriptionOptions
 from akunu.speech.tokenizer import WhisperTokenizer
 
-__all__ = ["RuleTable", "TokenRules", "best_tokens", "log_softmax"]
+__all__ = ["RuleTable", "TokenRules", "best_tokens", "log_softmax", "token_rules"]
 
 _NEVER = np.float32(-np.inf)
 _BLOCK = 64
@@ -82,6 +84,25 @@ def _mask(ids: Sequence[int], vocab: int) -> npt.NDArray[np.uint32]:
     bits = np.zeros((vocab + 31) // 32 * 32, np.uint8)
     bits[list(ids)] = 1
     return np.packbits(bits, bitorder="little").view("<u4").astype(np.uint32)
+
+
+def token_rules(tokenizer: WhisperTokenizer, options: TranscriptionOptions) -> TokenRules:
+    """The rules for these options: the same object for all windows and calls that have the same rules."""
+    key = (
+        options.without_timestamps,
+        options.max_initial_timestamp,
+        options.repetition_penalty,
+        options.no_repeat_ngram_size,
+        options.suppress_blank,
+        tuple(options.suppress_tokens),
+    )
+    known = _KNOWN.setdefault(tokenizer, {})
+    if key not in known:
+        known[key] = TokenRules(tokenizer, options)
+    return known[key]
+
+
+_KNOWN: Final[WeakKeyDictionary[WhisperTokenizer, dict[object, TokenRules]]] = WeakKeyDictionary()
 
 
 class TokenRules:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
-from akunu.speech.batching import Step, Work
+from akunu.speech.batching import Draw, Step, Work, applies
 from akunu.speech.model import Logits, SpeechModel
 from akunu.speech.rules import TokenRules, best_tokens, log_softmax
 
 __all__ = ["Candidate", "sample"]
+
+DRAWN_AT_ONCE: Final = 16
+"""Tokens, where the model draws them itself."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,9 @@ def sample(
     begun : sequence of int
         What the texts already have; part of the sequence, not of the result.
     """
+    if applies(model, rules):
+        found = yield from _drawn(model, sequence, rules, count, temperature, most, random, len(begun))
+        return found
     tokens: list[list[int]] = [[] for _ in range(count)]
     log_probs = [0.0] * count
     rows = np.repeat(logits[None], count, axis=0)
@@ -69,6 +75,41 @@ def sample(
             if not sequences or len(tokens[next(iter(sequences))]) == most:
                 break
             rows = yield Step(list(sequences.values()), [tokens[i][-1] for i in sequences])
+    finally:
+        for rest in sequences.values():
+            model.free(rest)
+    return [Candidate(*pair) for pair in zip(tokens, log_probs, strict=True)]
+
+
+def _drawn(
+    model: SpeechModel,
+    sequence: Any,
+    rules: TokenRules,
+    count: int,
+    temperature: float,
+    most: int,
+    random: np.random.Generator,
+    begun: int,
+) -> Work[list[Candidate]]:
+    """The same by the model itself, some tokens at a time, so that others get their turn."""
+    seeds = random.integers(1 << 32, size=count).tolist()
+    tokens: list[list[int]] = [[] for _ in range(count)]
+    log_probs = [0.0] * count
+    sequences = {i: model.fork(sequence) for i in range(count)}
+    try:
+        for start in range(0, most, DRAWN_AT_ONCE):
+            live = list(sequences)
+            length = min(DRAWN_AT_ONCE, most - start)
+            found = yield Draw(
+                list(sequences.values()), rules, temperature, length, [seeds[i] for i in live], begun
+            )
+            for i, (ids, log_p) in zip(live, found, strict=True):
+                tokens[i] += ids
+                log_probs[i] += log_p
+                if len(ids) < length:
+                    model.free(sequences.pop(i))
+            if not sequences:
+                break
     finally:
         for rest in sequences.values():
             model.free(rest)

@@ -12,7 +12,7 @@ from typing import Generic, Protocol, Self, TypeVar
 from akunu.speech.segments import Segment
 from akunu.speech.transcript import Transcription
 
-__all__ = ["AsyncSegmentStream", "SegmentStream", "transcribed"]
+__all__ = ["AsyncItems", "AsyncSegmentStream", "ItemStream", "SegmentStream", "transcribed"]
 
 Item = TypeVar("Item")
 Item_co = TypeVar("Item_co", covariant=True)

@@ -13,11 +13,12 @@ from akunu.audio import FRAMES_PER_SECOND, SAMPLE_RATE, VadOptions
 from akunu.audio.pcm import Samples
 from akunu.errors import InvalidArgumentError
 from akunu.speech.batching import Batcher, CancelledWork, Encode, Task, Work
-from akunu.speech.decoding import WindowText, decode_window, language_probabilities
+from akunu.speech.decoding import WindowText, decode_window, is_silent, language_probabilities
 from akunu.speech.gate import SpeechGate, cut_at_silence
 from akunu.speech.languages import language_code
 from akunu.speech.model import Mel
 from akunu.speech.options import TranscriptionOptions
+from akunu.speech.prompts import first_context, window_prompt
 from akunu.speech.segments import Draft, Segment, cut
 from akunu.speech.tokenizer import WhisperTokenizer
 from akunu.speech.windows import MelWindows
@@ -106,7 +107,7 @@ class Transcriber:
         self._samples = 0
         self._frames = self._model.config.audio_context * FRAMES_PER_POSITION
         self._sequences = 1 + max(options.beam_size, options.best_of if max(options.temperatures) > 0 else 1)
-        self._context: list[int] = []  # the text so far that may be a prompt
+        self._context = first_context(tokenizer, options)  # the text so far that may be a prompt
         self._last_speech = 0.0
         self._count = 0
         self._begun = False
@@ -125,10 +126,6 @@ class Transcriber:
             self.language = self.language or "en"
         if self.language is not None:  # refused now, not after the first window
             tokenizer.start_sequence(self.language, options.task)
-        if isinstance(options.initial_prompt, str):
-            self._context = tokenizer.encode(" " + options.initial_prompt.strip())
-        elif options.initial_prompt is not None:
-            self._context = list(options.initial_prompt)
 
     @property
     def duration(self) -> float:
@@ -188,7 +185,8 @@ class Transcriber:
                 self._report(frame / FRAMES_PER_SECOND)
 
     def _start(self, window: _Window, length: float) -> None:
-        self._tasks.append(self._batcher.start(self._hear(window, length), self._sequences))
+        windows = 2 if window.ahead else 1
+        self._tasks.append(self._batcher.start(self._hear(window, length), self._sequences, windows))
         if self._cancelled:  # since the last look
             self._tasks[-1].cancelled = True
 
@@ -286,7 +284,7 @@ class Transcriber:
                 self._model, states, self._tokenizer, prompt, self._options,
                 seed=(window.frame,), begun=begun,
             )  # fmt: skip
-            if self._silent(text):
+            if is_silent(text, self._options):
                 return _Heard(text, [], window.end)
             drafts, forward = yield from self._drafts(window, states, language, text, length)
         finally:
@@ -317,27 +315,14 @@ class Transcriber:
         self.language_probability = best[self.language]
 
     def _prompt(self, start: Sequence[int], *, first: bool) -> tuple[list[int], list[int]]:
-        """What comes before a window's text (hot words, earlier text, the start), and how it begins."""
-        options, special, encode = self._options, self._tokenizer.special, self._tokenizer.encode
+        """What comes before a window's text, and how it begins."""
+        options, tokenizer = self._options, self._tokenizer
         room = self._model.config.text_context // 2 - 1
-        begun = encode(" " + options.prefix.strip())[:room] if options.prefix and first else []
-        room -= len(begun)
-        before = encode(" " + options.hotwords.strip())[:room] if options.hotwords else []
-        room -= len(before)
-        before += self._context[max(len(self._context) - room, 0) :]
-        prompt = [special.start_of_previous, *before] if before else []
-        prompt += start
-        if options.without_timestamps:
-            prompt.append(special.no_timestamps)
-        elif begun:
-            begun = [special.timestamp_begin, *begun]
+        begun = tokenizer.encode(" " + options.prefix.strip())[:room] if options.prefix and first else []
+        prompt = window_prompt(tokenizer, options, start, self._context, room - len(begun))
+        if begun and not options.without_timestamps:
+            begun = [tokenizer.special.timestamp_begin, *begun]
         return prompt, begun
-
-    def _silent(self, text: WindowText) -> bool:
-        options = self._options
-        if options.no_speech_threshold is None or text.no_speech_prob <= options.no_speech_threshold:
-            return False
-        return options.log_prob_threshold is None or text.avg_logprob <= options.log_prob_threshold
 
     def _says(self, draft: Draft) -> bool:
         return bool(self._tokenizer.decode(draft.tokens).strip())

@@ -9,28 +9,33 @@ from collections.abc import AsyncIterable, Callable, Iterable, Iterator
 from concurrent.futures import CancelledError, Future
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Never, Protocol, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Final, Never, Protocol, Self, TypeVar, Unpack
 
 from akunu.audio import AudioSource, audio_blocks
 from akunu.audio.pcm import Samples
 from akunu.audio.source import audio_seconds
-from akunu.errors import AkunuError, UnsupportedError
+from akunu.errors import AkunuError, InvalidArgumentError, UnsupportedError
 from akunu.memory import Memory
 from akunu.scheduling import ModelStats
 from akunu.signatures import spelled_out
 from akunu.speech.batching import Batcher
 from akunu.speech.config import WhisperConfig
 from akunu.speech.languages import LANGUAGES
+from akunu.speech.live import AT_ONCE, Listener, LiveText
 from akunu.speech.model import SpeechModel
 from akunu.speech.options import TranscriptionArguments, TranscriptionOptions, transcription_options
-from akunu.speech.streams import AsyncSegmentStream, ItemStream, SegmentStream, transcribed
+from akunu.speech.streams import AsyncItems, AsyncSegmentStream, ItemStream, SegmentStream, transcribed
 from akunu.speech.tokenizer import WhisperTokenizer
 from akunu.speech.transcript import Transcription
 from akunu.speech.transcription import Transcriber
 
+if TYPE_CHECKING:
+    from akunu import _core
+
 __all__ = ["Engine", "WhisperModel"]
 
 F = TypeVar("F", bound=Callable[..., Any])
+S = TypeVar("S", bound=ItemStream[Any])
 
 TranscriptionProgress = Callable[[float, float | None], None]
 """Called as `progress(seconds_done, seconds)`; `seconds` is None where the length is not known."""
@@ -44,7 +49,7 @@ class Engine(SpeechModel, Protocol):
         """Name of the device."""
 
     @property
-    def memory(self) -> dict[str, int]:
+    def memory(self) -> _core.Memory:
         """Bytes by purpose."""
 
     def close(self) -> None:
@@ -67,12 +72,14 @@ class WhisperModel:
     >>> print(model.transcribe("talk.flac", language="en"))  # doctest: +SKIP
     """
 
-    def __init__(self, engine: Engine, tokenizer: WhisperTokenizer, name: str, path: Path) -> None:
+    def __init__(
+        self, engine: Engine, tokenizer: WhisperTokenizer, name: str, path: Path, windows: int = 8
+    ) -> None:
         self._engine = engine
         self._tokenizer = tokenizer
         self._name = name
         self._path = path
-        self._batcher = Batcher(engine)
+        self._batcher = Batcher(engine, windows)
         self._streams: weakref.WeakSet[ItemStream[Any]] = weakref.WeakSet()
         self._closed = False
         self._process = os.getpid()
@@ -248,6 +255,91 @@ class WhisperModel:
         """
         return self._astart(audio, sampling_rate, progress, options)
 
+    @_documented
+    def listen(
+        self,
+        audio: AudioSource,
+        *,
+        sampling_rate: int | None = None,
+        step: float = 1.0,
+        **options: Unpack[TranscriptionArguments],
+    ) -> ItemStream[LiveText]:
+        """Write down what is said while it is said.
+
+        What two hearings in a row agree on is committed, and no later sound changes it; a second of silence
+        commits all that was said. It looks back 30 seconds at most, and memory does not grow.
+
+        Parameters
+        ----------
+        audio
+            An iterator of arrays, or of pieces of little-endian 16-bit PCM, as they are recorded; or as in
+            `transcribe`.
+        sampling_rate
+            Samples a second, 16000 when not given.
+        step
+            Least seconds of new sound between two hearings.
+        **options
+            See `akunu.speech.options.TranscriptionOptions`; `clip_timestamps`, `batch_size`, `prefix` and
+            `word_timestamps` have no effect here and are refused.
+
+        Returns
+        -------
+        ItemStream
+            An iterator of `akunu.speech.live.LiveText`.
+
+        Examples
+        --------
+        >>> for text in model.listen(microphone(), language="en"):  # doctest: +SKIP
+        ...     print(text.committed, end="", flush=True)
+        """
+        return self._listening(audio, sampling_rate, step, options)
+
+    @_documented
+    def alisten(
+        self,
+        audio: AudioSource | AsyncIterable[Any],
+        *,
+        sampling_rate: int | None = None,
+        step: float = 1.0,
+        **options: Unpack[TranscriptionArguments],
+    ) -> AsyncItems[LiveText]:
+        """Write down what is said while it is said, for asyncio: `listen`.
+
+        Parameters
+        ----------
+        audio
+            As in `listen`, or an asynchronous iterator of such pieces.
+        sampling_rate, step
+            As in `listen`.
+        **options
+            See `akunu.speech.options.TranscriptionOptions`.
+        """
+        return AsyncItems(
+            self._bridged(audio, lambda source: self._listening(source, sampling_rate, step, options))
+        )
+
+    def _listening(
+        self, audio: AudioSource, sampling_rate: int | None, step: float, options: TranscriptionArguments
+    ) -> ItemStream[LiveText]:
+        self._check_open()
+        for name in ("batch_size", "clip_timestamps", "prefix", "word_timestamps"):
+            if name in options:
+                raise InvalidArgumentError(f"{name}: has no meaning for what is heard live")
+        if not 0.1 <= step <= AT_ONCE:
+            raise InvalidArgumentError(f"step: found {step!r}, expected 0.1 to {AT_ONCE:g} seconds")
+        blocks = audio_blocks(audio, sampling_rate=sampling_rate)
+        listener = Listener(self._batcher, self._tokenizer, blocks, transcription_options(options), step)
+        return self._opened(ItemStream(listener))
+
+    def _bridged(self, audio: AudioSource | AsyncIterable[Any], start: Callable[[AudioSource], S]) -> S:
+        """A stream of what may be an asynchronous iterator."""
+        if not isinstance(audio, AsyncIterable):
+            return start(audio)
+        pieces = _Bridge(audio)
+        stream = start(pieces)
+        stream.on_cancel(pieces.cancel)
+        return stream
+
     def _astart(
         self,
         audio: AudioSource | AsyncIterable[Any],
@@ -255,12 +347,9 @@ class WhisperModel:
         progress: TranscriptionProgress | None,
         options: TranscriptionArguments,
     ) -> AsyncSegmentStream:
-        if not isinstance(audio, AsyncIterable):
-            return AsyncSegmentStream(self._start(audio, sampling_rate, progress, options))
-        pieces = _Bridge(audio)
-        stream = self._start(pieces, sampling_rate, progress, options)
-        stream.on_cancel(pieces.cancel)
-        return AsyncSegmentStream(stream)
+        return AsyncSegmentStream(
+            self._bridged(audio, lambda source: self._start(source, sampling_rate, progress, options))
+        )
 
     def _start(
         self,
@@ -285,8 +374,6 @@ class WhisperModel:
     ) -> Transcriber:
         self._check_open()
         return Transcriber(self._batcher, self._tokenizer, blocks, options, report)
-
-    S = TypeVar("S", bound=ItemStream[Any])
 
     def _opened(self, stream: S) -> S:
         self._streams.add(stream)
