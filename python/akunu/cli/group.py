@@ -18,6 +18,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "run": "Answer a question, about files or standard input if you like.",
         "chat": "Talk with a model.",
         "complete": "Continue a text.",
+        "transcribe": "Write down what is said in recordings.",
         "embed": "Make vectors of texts.",
         "rerank": "Sort documents by their relevance for a query.",
         "serve": "Serve models over HTTP, as OpenAI's and Anthropic's APIs.",
@@ -36,7 +37,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
 
 _ELSEWHERE: Final[Mapping[str, str]] = MappingProxyType(
     {"generate": "complete", "list": "models", "ls": "models", "rm": "models remove", "show": "inspect",
-     "quantize": "convert", "bench": "the program akunu-bench", "help": "--help"}
+     "quantize": "convert", "bench": "the program akunu-bench", "whisper": "transcribe", "help": "--help"}
 )  # fmt: skip
 """What other programs call a command."""
 

@@ -16,9 +16,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DEFAULT_MODEL",
+    "DEFAULT_SPEECH_MODEL",
     "GENERATION_OPTIONS",
     "KV_DTYPES",
     "MODEL_HELP",
+    "device_options",
     "encoder_options",
     "generation_arguments",
     "generation_options",
@@ -33,6 +35,9 @@ __all__ = [
 
 DEFAULT_MODEL = "ember"
 """The model that comes with Akunu."""
+
+DEFAULT_SPEECH_MODEL = "ember-speech"
+"""The speech model that comes with Akunu."""
 
 KV_DTYPES = ("f16", "f32", "q8_0")
 """Types that the cached keys and values can have."""
@@ -115,17 +120,25 @@ def encoder_options(function: F) -> F:
     )
 
 
+_DEVICE = click.option(
+    "--device",
+    default="auto",
+    show_default=True,
+    metavar="ID",
+    help='Where to run: "auto", or an id that "akunu devices" lists.',
+)
+
+
+def device_options(function: F) -> F:
+    """Options that say where a speech model runs."""
+    return _apply(function, _DEVICE, _THREADS)
+
+
 def loading_options(function: F) -> F:
     """Options that say how to load a model."""
     return _apply(
         function,
-        click.option(
-            "--device",
-            default="auto",
-            show_default=True,
-            metavar="ID",
-            help='Where to run: "auto", or an id that "akunu devices" lists.',
-        ),
+        _DEVICE,
         click.option(
             "-c",
             "--context",
@@ -269,7 +282,8 @@ def load_model(values: dict[str, Any]) -> Model:
 
     names = ("device", "context", "threads", "kv_dtype", "task")
     arguments = {name: values.pop(name) for name in names if name in values}
-    return akunu.load(values.pop("model"), **arguments, **writing_arguments(values))
+    model: Model = akunu.load(values.pop("model"), **arguments, **writing_arguments(values))
+    return model
 
 
 def _apply(function: F, *decorators: Callable[[F], F]) -> F:

@@ -23,6 +23,7 @@ from akunu.errors import AkunuError
 if TYPE_CHECKING:
     from akunu._core import CommandInfo, Engine, Memory, TensorEntry
     from akunu.model_files import ModelFiles
+    from akunu.speech.files import SpeechFiles
 
 __all__ = ["command"]
 
@@ -78,10 +79,19 @@ def command(
     from akunu.bench.loader import is_synthetic
     from akunu.loading import find_model
     from akunu.model_files import open_model
+    from akunu.speech.recognition import is_speech
 
     random = plan and is_synthetic(model)
     name = model if random else str(find_model(model))
-    file = None if random else open_model(Path(name))
+    file: ModelFiles | SpeechFiles | None = None
+    if is_speech(Path(name)):
+        from akunu.speech.files import open_speech
+
+        if plan:
+            raise click.UsageError(f"--plan is for models of one stack; {model} has two, for speech")
+        file = open_speech(Path(name))
+    elif not random:
+        file = open_model(Path(name))
     planned: _Plan | None = None
     if plan:
         planned = _plan(name, phase, rows or ROWS[phase], position, chip, values)
@@ -103,10 +113,10 @@ def command(
         _print_plan(planned)
 
 
-def _config(file: ModelFiles) -> tuple[dict[str, Any], str]:
+def _config(file: ModelFiles | SpeechFiles) -> tuple[dict[str, Any], str]:
     """The configuration, or why there is none."""
     try:
-        config = file.spec().config
+        config = file.spec().config if hasattr(file, "spec") else file.config
     except AkunuError as error:
         return {}, str(error)
     return {field.name: _plain(getattr(config, field.name)) for field in fields(config)}, ""
@@ -155,7 +165,7 @@ def _predict(engine: Engine, machine: Machine, prompt: int, position: int) -> di
     }
 
 
-def _print_file(file: ModelFiles, show_all: bool) -> None:
+def _print_file(file: ModelFiles | SpeechFiles, show_all: bool) -> None:
     tensors, paths = file.files.tensors, file.files.paths
     n_params = sum(math.prod(tensor.shape) for tensor in tensors)
     n_bytes = sum(tensor.nbytes for tensor in tensors)
@@ -296,7 +306,7 @@ def _plan_report(plan: _Plan) -> dict[str, Any]:
     return report
 
 
-def _file_report(file: ModelFiles, config: Mapping[str, Any], problem: str) -> dict[str, Any]:
+def _file_report(file: ModelFiles | SpeechFiles, config: Mapping[str, Any], problem: str) -> dict[str, Any]:
     report: dict[str, Any] = {
         "paths": file.files.paths,
         "format": file.format,

@@ -105,6 +105,14 @@ _FILE = click.Path(exists=True, path_type=Path)
     help="Most MiB of a request.",
 )
 @click.option(
+    "--max-upload",
+    default=25,
+    show_default=True,
+    type=click.IntRange(min=1),
+    metavar="MIB",
+    help="Most MiB of a request with a recording.",
+)
+@click.option(
     "--max-models",
     default=4,
     show_default=True,
@@ -252,6 +260,7 @@ def _settings(values: dict[str, Any]) -> Settings:
         local=values["host"] in _LOCAL,
         cors_origins=values["cors_origin"],
         max_body=values["max_body"] << 20,
+        max_upload=values["max_upload"] << 20,
         max_queue=values["queue"],
         max_seconds=values["max_seconds"],
         requests_per_minute=values["rate"],

@@ -1,0 +1,244 @@
+"""`akunu transcribe`: recordings to text."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from akunu.cli.app import CONTEXT_SETTINGS, Command
+from akunu.cli.console import is_terminal, note
+from akunu.cli.options import DEFAULT_SPEECH_MODEL, device_options, refuse_others, refuse_unused
+from akunu.cli.recorder import LiveLine, recorded
+from akunu.cli.transcripts import Outputs, audio_files, print_failure, until_interrupted
+from akunu.errors import AkunuError
+
+if TYPE_CHECKING:
+    from akunu.speech.whisper_model import TranscriptionProgress, WhisperModel
+
+__all__ = ["command"]
+
+_FORMATS = ("txt", "srt", "vtt", "json", "tsv")
+_MEANINGLESS_LIVE = ("batch_size", "clip_timestamps", "word_timestamps", "vad_filter")
+_LIVE = (
+    *("files", "model", "live", "rate", "device", "threads", "quiet"),
+    *("language", "task", "beam_size", "temperature", "initial_prompt", "hotwords", "max_new_tokens"),
+)
+"""What --live goes with."""
+
+
+@click.command("transcribe", cls=Command, context_settings=CONTEXT_SETTINGS)
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option(
+    "-m",
+    "--model",
+    default=DEFAULT_SPEECH_MODEL,
+    show_default=True,
+    metavar="MODEL",
+    help="A Whisper model: a file of whisper.cpp, a folder, or USER/REPO[:FILE] on the Hugging Face Hub.",
+)
+@click.option(
+    "-f",
+    "--format",
+    "forms",
+    multiple=True,
+    type=click.Choice(_FORMATS),
+    default=("txt",),
+    show_default=True,
+    help="Text, subtitles, or segments with all that is known of them. Repeatable, with --output-dir.",
+)
+@click.option(
+    "-o",
+    "--output-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Write DIR/NAME.FORMAT for each file. [default: standard output]",
+)
+@click.option(
+    "-l", "--language", metavar="LANGUAGE", help='A code or a name, as "de". [default: it is detected]'
+)
+@click.option(
+    "--task",
+    type=click.Choice(["transcribe", "translate"]),
+    default="transcribe",
+    show_default=True,
+    help='"translate": into English.',
+)
+@click.option("--word-timestamps", is_flag=True, help="Find when each word is said, and how sure it is.")
+@click.option(
+    "--beam-size",
+    type=click.IntRange(min=1),
+    default=5,
+    show_default=True,
+    metavar="N",
+    help="Texts that are tried side by side; 1 is fastest.",
+)
+@click.option(
+    "--batch-size",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Cut the recording where nobody speaks, and run N pieces side by side: faster for long recordings. "
+    "[default: one after the other, each with the text before it in mind]",
+)
+@click.option("--vad", "vad_filter", is_flag=True, help="Leave out silence and noise before the model hears.")
+@click.option("--temperature", type=float, metavar="T", help="Randomness. [default: 0, then more]")
+@click.option("--prompt", "initial_prompt", metavar="TEXT", help="What came before, or how it is written.")
+@click.option("--hotwords", metavar="TEXT", help="Names and words that occur.")
+@click.option(
+    "--clip", "clip_timestamps", metavar="S,S,...", help="Only from and to these seconds, as in 60,90,300."
+)
+@click.option("--max-new-tokens", type=click.IntRange(min=1), metavar="N", help="Most tokens of a window.")
+@click.option("--live", is_flag=True, help='FILE is "-": 16-bit PCM that comes as it is recorded.')
+@click.option(
+    "--rate",
+    type=click.IntRange(min=1000),
+    default=16000,
+    show_default=True,
+    metavar="HZ",
+    help="Of the PCM of --live.",
+)
+@click.option("-q", "--quiet", is_flag=True, help="Say nothing about progress and speed.")
+@device_options
+def command(
+    files: tuple[str, ...],
+    model: str,
+    forms: tuple[str, ...],
+    output_dir: Path | None,
+    live: bool,
+    rate: int,
+    quiet: bool,
+    device: str,
+    threads: int | None,
+    **options: Any,
+) -> int:
+    """Write down what is said in recordings.
+
+    FILE is a recording (WAV, FLAC, OGG, MP3, AIFF, ...), a folder of them, or "-" for one from standard
+    input. Text comes as it is found. On a terminal, what the model is not sure of is yellow or red.
+
+    Ctrl-C keeps what was found. A file that cannot be read does not keep the others waiting; the exit status
+    tells.
+
+    \b
+    Examples:
+      akunu transcribe talk.flac
+      akunu transcribe talk.mp3 --language de --format srt > talk.srt
+      akunu transcribe recordings/ --format vtt --format json --output-dir texts --word-timestamps
+      akunu transcribe lecture.wav --batch-size 8 --model openai/whisper-small
+      ffmpeg -i film.mp4 -f wav - | akunu transcribe -
+      arecord -f S16_LE -r 16000 -t raw | akunu transcribe - --live
+    """
+    if not live:
+        refuse_unused(("rate",), "--live")
+    elif files != ("-",):
+        raise click.UsageError('--live hears standard input: name the file "-"')
+    else:
+        refuse_others(_LIVE, "--live writes text as it is said")
+    names = audio_files(files)
+    outputs = Outputs(output_dir, forms, names)
+    not_given = _MEANINGLESS_LIVE if live else ()
+    options = {n: value for n, value in options.items() if value is not None and n not in not_given}
+    _check(options)
+    with _load(model, device, threads) as loaded:
+        if live:
+            return _listen(loaded, rate, options)
+        failed = 0
+        for name in names:
+            try:
+                _transcribe(loaded, name, outputs, options, quiet)
+            except (AkunuError, OSError) as error:
+                if len(names) == 1:
+                    raise
+                print_failure("akunu", name, error)
+                failed += 1
+    if failed and not quiet:
+        note(f"[{failed} of {len(names)} files failed]")
+    return 1 if failed else 0
+
+
+def _check(options: dict[str, Any]) -> None:
+    """Options are refused before a model is loaded."""
+    from akunu.speech.languages import language_code
+    from akunu.speech.options import transcription_options
+
+    chosen = transcription_options(options)  # type: ignore[arg-type]
+    if chosen.language is not None:
+        language_code(chosen.language)
+
+
+def _load(model: str, device: str, threads: int | None) -> WhisperModel:
+    import akunu
+
+    return akunu.load(model, device=device, threads=threads, task="transcribe")
+
+
+def _transcribe(
+    model: WhisperModel, name: str, outputs: Outputs, options: dict[str, Any], quiet: bool
+) -> None:
+    audio = sys.stdin.buffer if name == "-" else name
+    began = time.monotonic()
+    shown = outputs.on_terminal
+    with _progress(name, quiet or shown) as progress:
+        stream = model.transcribe_stream(audio, progress=progress, **options)
+        with stream:
+            segments = until_interrupted(stream)
+            outputs.write(name, segments, lambda: stream.language)
+    found = stream.transcription
+    seconds = time.monotonic() - began
+    if not quiet and is_terminal(sys.stderr):
+        speed = f", {found.duration / seconds:.1f} times as fast as it was said" if seconds > 0 else ""
+        sure = "" if found.language_probability == 1 else f" ({found.language_probability:.0%})"
+        note(
+            f"[{name}: {_clock(found.duration)} in {_clock(seconds)}{speed}, language {found.language}{sure}]"
+        )
+    if segments.interrupted:
+        raise click.Abort
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+@contextmanager
+def _progress(name: str, hidden: bool) -> Iterator[TranscriptionProgress | None]:
+    """A bar on standard error: how far, how fast against the sound, and how long it will take."""
+    if hidden or not is_terminal(sys.stderr):
+        yield None
+        return
+    from rich import progress as columns
+    from rich.console import Console
+
+    bar = columns.Progress(
+        columns.TextColumn("{task.description}", markup=False),
+        columns.BarColumn(),
+        columns.TextColumn("{task.fields[done]}, {task.fields[factor]}", markup=False),
+        columns.TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    with bar:
+        task = bar.add_task(Path(name).name, total=None, done="0:00", factor="-")
+        began = time.monotonic()
+
+        def report(done: float, total: float | None) -> None:
+            speed = done / max(time.monotonic() - began, 1e-3)
+            bar.update(task, completed=done, total=total, done=_clock(done), factor=f"{speed:.1f}x")
+
+        yield report
+
+
+def _listen(model: WhisperModel, rate: int, options: dict[str, Any]) -> int:
+    """What is said now."""
+    line = LiveLine()
+    with model.listen(recorded(sys.stdin.buffer, rate), sampling_rate=rate, **options) as texts:
+        for text in texts:
+            line.show(text.committed, text.tentative)
+    line.end()
+    return 0

@@ -1,0 +1,157 @@
+"""Where transcripts go: files of several formats, standard output, and how sure a word is as its colour."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TextIO
+
+import click
+
+from akunu.cli.app import print_error
+from akunu.cli.console import colour, is_terminal, visible
+from akunu.errors import AkunuError
+
+if TYPE_CHECKING:
+    from akunu.speech.segments import Segment
+
+__all__ = ["AUDIO_SUFFIXES", "Outputs", "audio_files", "print_segment", "until_interrupted"]
+
+AUDIO_SUFFIXES: Final = frozenset(
+    {".wav", ".flac", ".mp3", ".ogg", ".oga", ".opus", ".aif", ".aiff", ".au", ".caf", ".w64", ".rf64"}
+)
+"""Files of a folder that are recordings."""
+
+_COLOURS: Final = ((0.5, "red"), (0.8, "yellow"))
+"""Of what is less probable."""
+
+
+def audio_files(names: Sequence[str]) -> list[str]:
+    """The recordings: those that are named, and those of named folders."""
+    found: list[str] = []
+    for name in names:
+        if name != "-" and Path(name).is_dir():
+            inside = sorted(p for p in Path(name).iterdir() if p.suffix.lower() in AUDIO_SUFFIXES)
+            if not inside:
+                raise AkunuError(
+                    f"{name}: has no recordings (files that end in {', '.join(sorted(AUDIO_SUFFIXES))})"
+                )
+            found += map(str, inside)
+        else:
+            found.append(name)
+    return found
+
+
+class Outputs:
+    """Files in a folder, a file for each recording and format; or standard output.
+
+    Parameters
+    ----------
+    folder
+        Where; None: standard output.
+    forms
+        Formats, of `akunu.speech.writers.FORMATS`.
+    names
+        The recordings.
+    """
+
+    def __init__(self, folder: Path | None, forms: Sequence[str], names: Sequence[str]) -> None:
+        self._folder = folder
+        self._forms = forms
+        if folder is None and len(forms) > 1:
+            raise click.UsageError("several formats need --output-dir: each is a file of its own")
+        if folder is None and len(names) > 1 and forms[0] != "txt":
+            raise click.UsageError(f"several files as {forms[0]} need --output-dir: each becomes a file")
+        if folder is not None:
+            stems = [_stem(name) for name in names]
+            for stem in stems:
+                if stems.count(stem) > 1:
+                    raise click.UsageError(f"two files are named {stem!r}, and would be one in {folder}")
+            folder.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def on_terminal(self) -> bool:
+        """Whether the text itself shows how far it is."""
+        return self._folder is None and is_terminal()
+
+    def write(self, name: str, segments: Iterable[Segment], language: Callable[[], str | None]) -> None:
+        """Write a recording's segments as they come."""
+        from akunu.speech.writers import written
+
+        if self._folder is None:
+            if self._forms == ("txt",) and is_terminal():
+                for segment in segments:
+                    print_segment(segment)
+            else:
+                for piece in written(segments, self._forms[0], language):
+                    _put(sys.stdout, piece)
+            return
+        with ExitStack() as stack:
+            each = itertools.tee(segments, len(self._forms))
+            writers = [
+                (written(copy, form, language), stack.enter_context(self._open(name, form)))
+                for copy, form in zip(each, self._forms, strict=True)
+            ]
+            while writers:  # in turn, a piece each, so that all grow together
+                writers = [(pieces, file) for pieces, file in writers if _one_piece(pieces, file)]
+
+    def _open(self, name: str, form: str) -> TextIO:
+        assert self._folder is not None
+        return open(self._folder / f"{_stem(name)}.{form}", "w", encoding="utf-8", newline="\n")
+
+
+def _stem(name: str) -> str:
+    return "stdin" if name == "-" else Path(name).stem
+
+
+def _one_piece(pieces: Iterator[str], file: TextIO) -> bool:
+    piece = next(pieces, None)
+    if piece is not None:
+        _put(file, piece)
+    return piece is not None
+
+
+def _put(file: TextIO, text: str) -> None:
+    file.write(text)
+    file.flush()
+
+
+def print_segment(segment: Segment) -> None:
+    """A segment on a terminal, its words in colours that say how sure they are."""
+    import math
+
+    if segment.words:
+        parts = [(word.word, word.probability) for word in segment.words]
+    else:
+        parts = [(segment.text, math.exp(min(segment.avg_logprob, 0.0)))]
+    parts[0] = (parts[0][0].lstrip(), parts[0][1])
+    shown = "".join(_coloured(visible(text).replace("\n", " "), sure) for text, sure in parts)
+    click.echo(shown, color=colour())
+
+
+def _coloured(text: str, probability: float) -> str:
+    found = next((name for most, name in _COLOURS if probability < most), None)
+    return text if found is None else click.style(text, fg=found)
+
+
+class until_interrupted:  # reads as a function
+    """The segments until Ctrl-C, so that what was found ends up as a whole file; `interrupted` tells."""
+
+    def __init__(self, segments: Iterator[Segment]) -> None:
+        self._segments = segments
+        self.interrupted = False
+
+    def __iter__(self) -> Iterator[Segment]:
+        try:
+            yield from self._segments
+        except KeyboardInterrupt:
+            self.interrupted = True
+
+
+def print_failure(prog: str, name: str, error: Exception) -> None:
+    """What went wrong with one file; the others go on."""
+    text = str(error)
+    print_error(prog, "error", text if name in text else f"{name}: {error}")
