@@ -11,6 +11,7 @@ import msgspec
 from akunu.errors import InvalidArgumentError
 from akunu.json_file import read_text
 from akunu.loading import DEFAULT_CACHE_SIZE
+from akunu.speech.recognition import is_speech
 
 __all__ = ["ModelSpec", "from_name", "from_place"]
 
@@ -65,14 +66,15 @@ def from_name(text: str, **settings: Any) -> ModelSpec:
     if not separator or not name or "/" in name:
         path = text
         file = Path(text)
-        name = file.stem if file.suffix.lower() == ".gguf" and ":" not in text else text.rstrip("/")
+        is_file = file.suffix.lower() in (".gguf", ".bin") and ":" not in text
+        name = file.stem.removeprefix("ggml-") if is_file else text.rstrip("/")
         if Path(text).is_dir():
             name = file.name
     return ModelSpec(name=name, path=path, preload=True, **settings)
 
 
 def from_place(place: Path, **settings: Any) -> list[ModelSpec]:
-    """The models of a folder (its GGUF files and model folders), or those that a TOML file lists.
+    """The models of a folder (GGUF and Whisper files, and model folders), or those that a TOML file lists.
 
     Raises
     ------
@@ -94,6 +96,8 @@ def _from_folder(folder: Path, settings: dict[str, Any]) -> list[ModelSpec]:
         if entry.is_dir():
             if not is_model_folder([child.name for child in entry.iterdir()]):
                 continue
+        elif is_speech(entry):
+            name = entry.stem.removeprefix("ggml-")
         elif entry.suffix.lower() != ".gguf" or ("-of-" in name and "-00001-of-" not in name):
             continue
         else:

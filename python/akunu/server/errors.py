@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from akunu.errors import (
     AkunuError,
+    AudioError,
     BusyError,
     ContextLengthError,
     InvalidArgumentError,
@@ -87,6 +88,8 @@ def as_api_error(error: Exception) -> ApiError:
         return ApiError(400, message, param=subject[0] if subject else None, code="invalid_value")
     if isinstance(error, TemplateError):
         return ApiError(400, message, param="messages", code="chat_template")
+    if isinstance(error, AudioError):
+        return ApiError(400, message, param="file", code="invalid_audio")
     if isinstance(error, TokenizerError):
         return ApiError(400, message)
     if isinstance(error, BusyError):

@@ -13,7 +13,7 @@ from starlette.requests import ClientDisconnect, Request
 from akunu.options import MAX_PRIORITY
 from akunu.server.errors import ApiError
 
-__all__ = ["Fields", "SamplingFields", "read_fields"]
+__all__ = ["Fields", "SamplingFields", "form_fields", "read_fields"]
 
 _UNKNOWN: Final = re.compile(r"unknown field `(?P<name>[^`]*)`(?: - at `\$\.?(?P<at>[^`]*)`)?")
 _PLACE: Final = re.compile(r" - at (?:`key` in )?`\$\.?(?P<at>[^`]*)`")
@@ -74,6 +74,22 @@ async def read_fields(request: Request, kind: type[F]) -> F:
         raise _refusal(str(error)) from error
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise ApiError(400, f"the body is not JSON: {error}", code="invalid_json") from error
+    _refuse_others(fields)
+    return fields
+
+
+def form_fields(values: Mapping[str, object], kind: type[F]) -> F:
+    """The fields of a form, whose values are texts.
+
+    Raises
+    ------
+    ApiError
+        As of `read_fields`.
+    """
+    try:
+        fields = msgspec.convert(values, kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise _refusal(str(error)) from error
     _refuse_others(fields)
     return fields
 

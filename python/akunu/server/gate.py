@@ -25,6 +25,7 @@ _log = logging.getLogger("akunu.server")
 
 _OPEN: Final = ("/health", "/ready")
 """Paths that need no key and count for no limit: who asks is a machine, and it asks often."""
+_UPLOADS: Final = "/v1/audio/"
 _ADMIN: Final = "/admin/"
 _ID: Final = re.compile(r"[\w.:-]{1,64}")
 _LOCAL: Final = ("localhost", "127.0.0.1", "[::1]", "::1")
@@ -70,19 +71,24 @@ class Gate:
         try:
             try:
                 asked.holder = self._check(scope, headers)
-                if _length(headers) > self._settings.max_body:
-                    raise too_large(self._settings.max_body)  # before any of it is read
+                most = self._most(scope["path"])
+                if _length(headers) > most:
+                    raise too_large(most)  # before any of it is read
             except ApiError as error:
                 await error_response(error, scope["path"])(scope, receive, answer)
                 return
             try:
-                await self._app(scope, limited(receive, self._settings.max_body), answer)
+                await self._app(scope, limited(receive, most), answer)
             except Exception as error:
                 told = as_api_error(error)
                 if not status:
                     await error_response(told, scope["path"])(scope, receive, answer)
         finally:
             self._record(scope, asked, status)
+
+    def _most(self, path: str) -> int:
+        """Bytes of a request."""
+        return self._settings.max_upload if path.startswith(_UPLOADS) else self._settings.max_body
 
     def _check(self, scope: Scope, headers: Headers) -> str:
         """Who asks; raises what keeps them out."""

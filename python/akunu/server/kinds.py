@@ -10,8 +10,9 @@ from akunu.encoders.model import EmbeddingModel
 from akunu.memory import Memory
 from akunu.model import Model
 from akunu.scheduling import ModelStats
+from akunu.speech.whisper_model import WhisperModel
 
-__all__ = ["EMBEDDING", "KINDS", "RERANKER", "TEXT", "Held", "Kind", "kind_of"]
+__all__ = ["EMBEDDING", "KINDS", "RERANKER", "SPEECH", "TEXT", "Held", "Kind", "kind_of"]
 
 
 class Held(Protocol):
@@ -69,8 +70,12 @@ TEXT: Final = Kind(
     "a text model", "/v1/chat/completions and /v1/completions",
     lambda model: isinstance(model, Model) and not isinstance(model, EmbeddingModel),
 )  # fmt: skip
+SPEECH: Final = Kind(
+    "a speech model", "/v1/audio/transcriptions and /v1/audio/translations",
+    lambda model: isinstance(model, WhisperModel),
+)  # fmt: skip
 
-KINDS: Final = (TEXT, EMBEDDING, RERANKER)
+KINDS: Final = (TEXT, EMBEDDING, RERANKER, SPEECH)
 
 
 def kind_of(model: Held) -> Kind:

@@ -86,6 +86,9 @@ class Meters:
         self.texts = Counter(
             "akunu_texts", "Texts that ended, by the reason.", ("model", "reason"), registry=registry
         )
+        self.audio_seconds = Counter(
+            "akunu_audio_seconds", "Of recordings that were transcribed.", by_model, registry=registry
+        )
         self._queued = Gauge("akunu_texts_present", "Texts that run or wait.", by_model, registry=registry)
         self._loaded = Gauge("akunu_model_loaded", "1 when it is in memory.", by_model, registry=registry)
 

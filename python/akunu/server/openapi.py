@@ -35,7 +35,7 @@ def document(endpoints: Sequence[Endpoint]) -> Response:
                 {"name": name, "in": "path", "required": True, "schema": text} for name in names
             ]
         if each.body is not None:
-            content = {"application/json": {"schema": by_body[each.body]}}
+            content = {each.media: {"schema": by_body[each.body]}}
             operation["requestBody"] = {"required": True, "content": content}
             operation["responses"]["400"] = {"description": "A field that is wrong or not supported"}
         paths.setdefault(_PARAMETER.sub(r"{\1}", each.path), {})[each.method.lower()] = operation

@@ -17,6 +17,13 @@ from akunu.server.fields import Fields
 from akunu.server.health import health, ready
 from akunu.server.metrics import metrics
 from akunu.server.model_list import list_models, one_model
+from akunu.server.multipart import FORM
+from akunu.server.openai_audio import (
+    TranscriptionRequest,
+    TranslationRequest,
+    transcriptions,
+    translations,
+)
 from akunu.server.openai_chat import ChatRequest, chat_completions
 from akunu.server.openai_completions import CompletionRequest, completions
 from akunu.server.openai_responses import delete_response, get_response, responses
@@ -44,6 +51,8 @@ class Endpoint:
     handler: Callable[[Request], Awaitable[Response]]
     what: str
     body: type[Fields] | None = None
+    media: str = "application/json"
+    """The type of the body."""
 
 
 async def _openapi(request: Request) -> Response:
@@ -60,6 +69,17 @@ ENDPOINTS: Final = (
     Endpoint("POST", "/v1/messages/count_tokens", count_tokens, "Tokens of a request", CountRequest),
     Endpoint("POST", "/v1/embeddings", embeddings, "Vectors of texts", EmbeddingRequest),
     Endpoint("POST", "/v1/rerank", rerank, "Documents by their relevance for a query", RerankRequest),
+    Endpoint(
+        "POST",
+        "/v1/audio/transcriptions",
+        transcriptions,
+        "What is said, OpenAI's",
+        TranscriptionRequest,
+        FORM,
+    ),
+    Endpoint(
+        "POST", "/v1/audio/translations", translations, "What is said, in English", TranslationRequest, FORM
+    ),
     Endpoint("GET", "/v1/models", list_models, "The models"),
     Endpoint("GET", "/v1/models/{name:path}", one_model, "One model"),
     Endpoint("POST", "/tokenize", tokenize, "Token ids of a text", TokenizeRequest),

@@ -30,6 +30,8 @@ class Settings:
         Web pages' origins that may use it; "*": all.
     max_body : int
         Bytes of a request.
+    max_upload : int
+        Bytes of a request with a recording.
     max_queue : int
         Texts of one model that may wait, beside those that run.
     max_seconds : float
@@ -61,6 +63,7 @@ class Settings:
     local: bool = True
     cors_origins: tuple[str, ...] = ()
     max_body: int = 8 << 20
+    max_upload: int = 25 << 20
     max_queue: int = 64
     max_seconds: float = 600.0
     requests_per_minute: int = 0

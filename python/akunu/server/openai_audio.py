@@ -1,0 +1,257 @@
+"""OpenAI's recordings to text: `/v1/audio/transcriptions`, `/v1/audio/translations`."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Annotated, Any, ClassVar, Final, Literal, cast
+
+import msgspec
+from msgspec import Meta
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+
+from akunu.server.errors import ApiError, error_body
+from akunu.server.fields import Fields, form_fields
+from akunu.server.kinds import SPEECH
+from akunu.server.limits import queue_place, too_long
+from akunu.server.models import Entry
+from akunu.server.multipart import Part, read_form
+from akunu.server.replies import json_response
+from akunu.server.sse import EventStream, event, unless_gone
+from akunu.server.texts import Asked, Server
+from akunu.speech.languages import LANGUAGES
+from akunu.speech.options import TranscriptionArguments, transcription_options
+from akunu.speech.segments import Segment
+from akunu.speech.streams import AsyncSegmentStream
+from akunu.speech.transcript import Transcription
+
+__all__ = ["TranscriptionRequest", "TranslationRequest", "transcriptions", "translations"]
+
+PATH: Final = "/v1/audio/"
+LISTS: Final = ("timestamp_granularities[]", "include[]")
+"""Fields that a form repeats."""
+
+Format = Literal["json", "text", "srt", "verbose_json", "vtt"]
+
+
+class TranslationRequest(Fields, kw_only=True):
+    """What `/v1/audio/translations` understands: OpenAI's fields, and extensions."""
+
+    model: str
+    file: bytes
+    prompt: str | None = None
+    response_format: Format = "json"
+    temperature: Annotated[float, Meta(ge=0, le=1)] | None = None
+    # Extensions.
+    beam_size: int | None = None
+    batch_size: int | None = None
+    hotwords: str | None = None
+    vad_filter: bool | None = None
+
+    task: ClassVar[str] = "translate"
+
+    def options(self) -> TranscriptionArguments:
+        """Arguments of the transcription."""
+        found: dict[str, Any] = {
+            "initial_prompt": self.prompt,
+            "temperature": self.temperature,
+            "beam_size": self.beam_size,
+            "batch_size": self.batch_size,
+            "hotwords": self.hotwords,
+            "vad_filter": self.vad_filter,
+        }
+        given = {name: value for name, value in found.items() if value is not None}
+        return cast(TranscriptionArguments, {"task": self.task, **given})
+
+    @property
+    def streams(self) -> bool:
+        """Whether the answer is a stream."""
+        return False
+
+    @property
+    def granularities(self) -> tuple[str, ...]:
+        """What has times in verbose JSON."""
+        return ("segment",)
+
+
+class TranscriptionRequest(TranslationRequest, kw_only=True):
+    """What `/v1/audio/transcriptions` understands: OpenAI's fields, and extensions."""
+
+    accepted: ClassVar = {"include": ([],), "chunking_strategy": ("auto",)}
+    task: ClassVar[str] = "transcribe"
+
+    language: str | None = None
+    stream: bool | None = None
+    timestamp_granularities: list[Literal["word", "segment"]] = msgspec.field(
+        name="timestamp_granularities[]", default_factory=list
+    )
+    # Known, and refused.
+    include: Any = msgspec.field(name="include[]", default=None)
+    chunking_strategy: Any = None
+
+    def options(self) -> TranscriptionArguments:
+        options = super().options()
+        if self.language:
+            options["language"] = self.language
+        if "word" in self.timestamp_granularities:
+            options["word_timestamps"] = True
+        return options
+
+    @property
+    def streams(self) -> bool:
+        return bool(self.stream)
+
+    @property
+    def granularities(self) -> tuple[str, ...]:
+        return tuple(self.timestamp_granularities) or ("segment",)
+
+
+async def transcriptions(request: Request) -> Response:
+    """What is said in a recording."""
+    return await _answer(request, _fields(await read_form(request), TranscriptionRequest))
+
+
+async def translations(request: Request) -> Response:
+    """What is said in a recording, in English."""
+    return await _answer(request, _fields(await read_form(request), TranslationRequest))
+
+
+def _fields(parts: list[Part], kind: type[TranslationRequest]) -> TranslationRequest:
+    values: dict[str, Any] = {}
+    for part in parts:
+        name = f"{part.name}[]" if f"{part.name}[]" in LISTS else part.name
+        if name == "file":
+            if part.filename is None:
+                raise ApiError(400, "file: expected a file, found a text", param="file", code="invalid_type")
+            value: object = part.data
+        else:
+            try:
+                value = part.data.decode()
+            except UnicodeDecodeError as error:
+                raise ApiError(400, f"{name}: not UTF-8 text", param=name, code="invalid_type") from error
+        if name in LISTS:
+            values.setdefault(name, []).append(value)
+        elif name in values:
+            raise ApiError(400, f"{name}: it is there twice", param=name, code="invalid_value")
+        else:
+            values[name] = value
+    data = values.pop("file", None)
+    # Checked without the recording, which is no text to be converted.
+    fields = form_fields({**values, "file": ""} if data is not None else values, kind)
+    fields.file = data or b""
+    if fields.granularities != ("segment",) and fields.response_format != "verbose_json":
+        raise ApiError(
+            400, f"timestamp_granularities[]: {fields.response_format} has no place for them; expected the "
+            "response_format verbose_json", param="timestamp_granularities[]", code="invalid_value",
+        )  # fmt: skip
+    if fields.streams and fields.response_format not in ("json", "text"):
+        raise ApiError(
+            400, f"response_format: {fields.response_format} does not come as a stream; expected json",
+            param="response_format", code="invalid_value",
+        )  # fmt: skip
+    transcription_options(fields.options())
+    return fields
+
+
+async def _answer(request: Request, fields: TranslationRequest) -> Response:
+    server: Server = request.app.state.server
+    asked = Asked.of(request)
+    asked.stream = fields.streams
+    if fields.streams:
+        return EventStream(
+            _events(server, asked, fields),
+            server.settings,
+            on_error=lambda error: event({"type": "error", **error_body(error, PATH)}),
+        )
+    found = await unless_gone(request, _transcribed(server, asked, fields))
+    if fields.response_format == "json":
+        return json_response({"text": found.text, "usage": _usage(found)})
+    if fields.response_format == "verbose_json":
+        return json_response(_verbose(found, fields))
+    form = "txt" if fields.response_format == "text" else fields.response_format
+    return PlainTextResponse(found.to(form))
+
+
+async def _transcribed(server: Server, asked: Asked, fields: TranslationRequest) -> Transcription:
+    found: list[Transcription] = []
+    async with aclosing(_segments(server, asked, fields, found)) as segments:
+        async for _ in segments:
+            pass
+    return found[0]
+
+
+async def _segments(
+    server: Server, asked: Asked, fields: TranslationRequest, found: list[Transcription]
+) -> AsyncGenerator[Segment, None]:
+    """The segments as they come; at their end, `found` gets the whole."""
+    async with server.models.use(fields.model, SPEECH) as entry:
+        asked.model = entry.spec.name
+        with queue_place(entry, 1, server.settings.max_queue):
+            stream: AsyncSegmentStream = entry.loaded.atranscribe_stream(fields.file, **fields.options())
+            async with stream:
+                while (segment := await _next(server, asked, entry, stream)) is not None:
+                    yield segment
+            found.append(stream.transcription)
+            server.meters.audio_seconds.labels(asked.model).inc(found[0].duration)
+
+
+async def _next(server: Server, asked: Asked, entry: Entry, stream: AsyncSegmentStream) -> Segment | None:
+    limit = server.settings.max_seconds
+    try:
+        with entry.wanted():
+            async with asyncio.timeout(asked.at + limit - time.monotonic()):
+                segment = await anext(stream, None)
+    except TimeoutError as error:
+        raise too_long(limit) from error
+    if segment is not None and asked.first_token_seconds is None:
+        asked.first_token_seconds = time.monotonic() - asked.at
+    return segment
+
+
+async def _events(server: Server, asked: Asked, fields: TranslationRequest) -> AsyncGenerator[bytes, None]:
+    found: list[Transcription] = []
+    began = False
+    async with aclosing(_segments(server, asked, fields, found)) as segments:
+        async for segment in segments:
+            text = segment.text if began else segment.text.lstrip()
+            began = began or bool(text)
+            yield event({"type": "transcript.text.delta", "delta": text})
+    yield event({"type": "transcript.text.done", "text": found[0].text, "usage": _usage(found[0])})
+
+
+def _usage(found: Transcription) -> dict[str, Any]:
+    return {"type": "duration", "seconds": round(found.duration, 2)}
+
+
+def _verbose(found: Transcription, fields: TranslationRequest) -> dict[str, Any]:
+    answer: dict[str, Any] = {
+        "task": fields.task,
+        "language": LANGUAGES[found.language] if found.language else None,
+        "duration": found.duration,
+        "text": found.text,
+        "usage": _usage(found),
+    }
+    if "segment" in fields.granularities:
+        answer["segments"] = [
+            {
+                "id": segment.id,
+                "seek": round(segment.start * 100),
+                "start": segment.start,
+                "end": segment.end,
+                "text": segment.text,
+                "tokens": segment.tokens,
+                "temperature": segment.temperature,
+                "avg_logprob": segment.avg_logprob,
+                "compression_ratio": segment.compression_ratio,
+                "no_speech_prob": segment.no_speech_prob,
+            }
+            for segment in found.segments
+        ]
+    if "word" in fields.granularities:
+        answer["words"] = [
+            {"word": word.word.strip(), "start": word.start, "end": word.end} for word in found.words
+        ]
+    return answer
