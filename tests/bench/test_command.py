@@ -239,3 +239,21 @@ def test_write_makes_a_file(bench, tmp_path):
     assert path.read_bytes()[:4] == b"GGUF"
     assert "16.16 MiB" in ran.err
     assert ran.out == ""
+
+
+def test_a_speech_model_has_a_table_of_its_own(capsys, monkeypatch):
+    from akunu.bench import speech
+    from akunu.speech.config import WhisperConfig
+
+    small = WhisperConfig(51865, 80, 1500, 32, 2, 1, 448, 2, 1)
+    monkeypatch.setattr(speech, "SHAPES", {"whisper-tiny": small})
+    assert main(["--synthetic", "whisper-tiny:q8_0", "-r", "1", "-t", "1"]) == 0
+    out = capsys.readouterr().out
+    assert "8 windows" in out and "whisper-tiny:q8_0" in out
+    for args, message in [
+        (["--synthetic", "whisper-tiny:q8_0,qwen3-0.6b:q4_0"], "a table of their own"),
+        (["--synthetic", "whisper-tiny:q8_0", "-p", "5"], "a speech model has no such test"),
+        (["--synthetic", "whisper-huge:q8_0"], "expected SHAPE:TYPE of whisper-tiny"),
+    ]:
+        assert main(args) == 2
+        assert message in capsys.readouterr().err

@@ -305,7 +305,8 @@ def command(
     first-last+step or first-last*factor. Every combination is run.
 
     A test ppN processes a prompt of N random tokens; tgN generates N tokens one by one, after one that is not
-    timed. The table shows the mean and the standard deviation of tokens per second.
+    timed. The table shows the mean and the standard deviation of tokens per second. Of a speech model it
+    shows the time of the encoder for a window, and of the decoder for a token.
 
     \b
     Examples:
@@ -314,13 +315,22 @@ def command(
       akunu-bench --synthetic llama3.2-1b:q4_k_m,qwen3-0.6b:q4_0 -r 3
       akunu-bench -m model.gguf -p 512 -n 128 -d 0,4096 -o json > result.json
       akunu-bench --synthetic qwen3-0.6b:q8_0 --write random.gguf && llama-bench -m random.gguf
+      akunu-bench --synthetic whisper-tiny:q8_0,whisper-base:f16 -r 3
     """
     if list_devices:
         refuse_others(("list_devices",), "--list-devices lists the devices and runs nothing")
         _print_devices()
         return
+    if speech := [name for name in (*models, *synthetic) if _is_speech(name)]:
+        if len(speech) < len(models) + len(synthetic):
+            raise click.UsageError("speech models have a table of their own: measure the others apart")
+        refuse_others(
+            ("models", "synthetic", "n_threads", "repetitions", "write", "seed"),
+            "a speech model has no such test",
+        )
     for name in synthetic:
-        _check_synthetic(name)
+        if name not in speech:
+            _check_synthetic(name)
     if write is not None:
         refuse_others(("write", "synthetic", "seed"), "--write writes one model and runs nothing")
         if len(synthetic) != 1:
@@ -328,6 +338,9 @@ def command(
         _write(synthetic[0], write, seed)
         return
     refuse_unused(("seed",), "--write")
+    if speech:
+        _run_speech(speech, lists.get("n_threads") or (0,), repetitions)
+        return
     given = replace(
         DEFAULTS,
         models=(*models, *synthetic) or DEFAULTS.models,
@@ -342,7 +355,8 @@ def command(
 
 
 command.epilog = (
-    f"Shapes: {', '.join(SHAPES)}.\n\nTypes: {', '.join(FILE_TYPES)}; with _S, _M and q2_k the types of the "
+    f"Shapes: {', '.join(SHAPES)}; whisper-tiny to -large-v3-turbo as f32, f16, q4_0, q5_0, q8_0."
+    f"\n\nTypes: {', '.join(FILE_TYPES)}; with _S, _M and q2_k the types of the "
     "tensors are mixed as llama.cpp does."
 )
 
@@ -432,7 +446,55 @@ def _print_devices() -> None:
         click.echo(f"  {device['id']}: {device['name']} ({device['memory'] >> 20} MiB)")
 
 
+def _is_speech(name: str) -> bool:
+    shape, separator, _ = name.partition(":")
+    if separator and "whisper" in shape.lower() and "/" not in shape:
+        return True
+    from akunu.speech.recognition import is_speech
+
+    return is_speech(Path(name))
+
+
+def _run_speech(names: Sequence[str], threads: Sequence[int], repetitions: int) -> None:
+    """A table of milliseconds: of the encoder for a window of 30 s, of the decoder for a token."""
+    import tempfile
+
+    from akunu.bench.speech import measure, write_random
+    from akunu.cli.console import print_table
+    from akunu.loading import find_model
+    from akunu.speech.engine import load_engine
+    from akunu.speech.files import open_speech
+
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        for name in names:
+            path = Path(folder) / "random.bin"
+            if Path(name).exists():
+                path = find_model(name)
+            else:
+                write_random(name, path)
+            for n_threads in threads:
+                engine = load_engine(open_speech(path), threads=n_threads, parallel=8, windows=8)
+                times = measure(engine, repetitions=repetitions)
+                size = engine.memory["weights"] + engine.memory["weights_mapped"]
+                cells = (times.encoder, times.greedy, times.beams, times.rows)
+                rows.append(
+                    [name, f"{size / 2**20:.1f}", str(engine.threads), *(f"{1e3 * t:.2f}" for t in cells)]
+                )
+                engine.close()
+    headers = ["model", "MiB", "threads", "encoder", "token", "5 beams", "8 windows"]
+    print_table(
+        headers, rows, title="milliseconds of a window, and of a token for each text", right=" rrrrrr"
+    )
+
+
 def _write(name: str, path: Path, seed: int) -> None:
+    if _is_speech(name):
+        from akunu.bench.speech import write_random
+
+        write_random(name, path, seed=seed)
+        click.echo(f"{path}: {path.stat().st_size / 2**20:.2f} MiB", err=True)
+        return
     from akunu.bench.gguf_file import write_gguf
     from akunu.bench.synthetic import SyntheticModel
     from akunu.progress import reporter

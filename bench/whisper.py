@@ -1,0 +1,260 @@
+"""Whisper beside faster-whisper (CTranslate2) and whisper.cpp: encoder, greedy, beams, batches, memory.
+
+    python bench/whisper.py --sizes tiny,base,small
+    python bench/whisper.py --sizes tiny --whisper-bench /path/to/whisper-bench --rounds 5
+
+Models have random weights, so that nothing has to be downloaded; a text is as long as is asked for, since
+random weights do not end it. Every figure comes from a process of its own, which also gives the peak of the
+memory, and the programs take turns. CTranslate2 and Transformers have to be installed for faster-whisper's
+part: its decoder runs under the same rules (timestamps, suppression). Ratios are of medians; above 1 Akunu is
+faster.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
+
+import click
+import numpy as np
+
+from akunu.bench.speech import SHAPES, write_random
+from akunu.cli.app import CONTEXT_SETTINGS
+from akunu.cli.app import run as run_command
+from akunu.cli.console import note, print_table
+
+WINDOW: Final = 30.0
+BATCH: Final = 8
+PROMPT: Final = (50258, 50259, 50359)  # start, English, transcribe
+TIMING: Final = re.compile(r"(\w+) time =\s*[\d.]+ ms /\s*(\d+) runs\s*\(\s*([\d.]+) ms per run")
+Times = dict[str, float]
+
+
+def timed(function: Callable[[], Any]) -> float:
+    """Seconds of the second call."""
+    function()
+    began = time.perf_counter()
+    function()
+    return time.perf_counter() - began
+
+
+def akunu_times(path: str, threads: int, tokens: int) -> Times:
+    """Seconds of a window and of texts."""
+    import akunu
+    from akunu.speech.batching import Batcher, Encode, Work
+    from akunu.speech.decoding import decode_window
+    from akunu.speech.options import TranscriptionOptions
+
+    with akunu.load(path, task="transcribe", threads=threads, parallel=BATCH, progress=False) as model:
+        engine = model._engine
+        batcher = Batcher(engine, BATCH)
+        mel = np.random.default_rng(0).random((model.config.mels, 3000), np.float32)
+        (states,) = engine.encode(mel[None])
+
+        def text(beams: int) -> Work[Any]:
+            options = TranscriptionOptions(
+                beam_size=beams, temperature=0, max_new_tokens=tokens, log_prob_threshold=None,
+                compression_ratio_threshold=None,
+            )  # fmt: skip
+            return decode_window(engine, states, model.tokenizer, PROMPT, options)
+
+        def whole() -> Work[None]:
+            window = yield Encode(mel)
+            try:
+                options = TranscriptionOptions(
+                    beam_size=1, temperature=0, max_new_tokens=tokens, log_prob_threshold=None,
+                    compression_ratio_threshold=None,
+                )  # fmt: skip
+                yield from decode_window(engine, window, model.tokenizer, PROMPT, options)
+            finally:
+                engine.release(window)
+
+        def batch() -> None:
+            tasks = [batcher.start(whole(), 2) for _ in range(BATCH)]
+            batcher.wait(lambda: all(task.done for task in tasks))
+
+        def encode() -> None:
+            engine.release(engine.encode(mel[None])[0])
+
+        times = {
+            "encoder": timed(encode),
+            "greedy": timed(lambda: batcher.run(text(1), 2)),
+            "beam 5": timed(lambda: batcher.run(text(5), 6)),
+        }
+        engine.release(states)
+        return times | {"batch": timed(batch)}
+
+
+def peer_times(path: str, threads: int, tokens: int, compute: str) -> Times:
+    """The same by CTranslate2, which faster-whisper runs."""
+    import ctranslate2
+
+    model = ctranslate2.models.Whisper(path, compute_type=compute, inter_threads=1, intra_threads=threads)
+    one = np.random.default_rng(0).random((1, model.n_mels, 3000), np.float32)
+    many = np.repeat(one, BATCH, axis=0)
+
+    def encode(mels: Any) -> Any:
+        return model.encode(ctranslate2.StorageView.from_array(mels))
+
+    def text(states: Any, rows: int, beams: int) -> None:
+        model.generate(
+            states, [list(PROMPT)] * rows, beam_size=beams, max_length=2 * (len(PROMPT) + tokens),
+            suppress_blank=True, suppress_tokens=[-1], sampling_topk=1,
+        )  # fmt: skip
+
+    states = encode(one)
+    return {
+        "encoder": timed(lambda: encode(one)),
+        "greedy": timed(lambda: text(states, 1, 1)),
+        "beam 5": timed(lambda: text(states, 1, 5)),
+        "batch": timed(lambda: text(encode(many), BATCH, 1)),
+    }
+
+
+def write_peer(name: str, folder: Path, compute: str) -> None:
+    """A model of CTranslate2 with random weights of a shape."""
+    import transformers
+    from ctranslate2.converters.transformers import WhisperLoader
+
+    config = SHAPES[name]
+    model = transformers.WhisperForConditionalGeneration(
+        transformers.WhisperConfig(
+            vocab_size=config.vocab_size, num_mel_bins=config.mels, d_model=config.width,
+            encoder_layers=config.audio_layers, decoder_layers=config.text_layers,
+            encoder_attention_heads=config.audio_heads, decoder_attention_heads=config.text_heads,
+            encoder_ffn_dim=4 * config.width, decoder_ffn_dim=4 * config.width,
+        )
+    ).eval()  # fmt: skip
+    spec = WhisperLoader().get_model_spec(model)
+    spec.config.suppress_ids, spec.config.suppress_ids_begin = [], [220, 50257]
+    spec.config.lang_ids = list(range(50259, 50358))
+    spec.config.alignment_heads = [[0, 0]]
+    names = [f"w{i}" for i in range(config.vocab_size)]
+    named = {
+        "<|endoftext|>": 50257, "<|startoftranscript|>": 50258, "<|en|>": 50259, "<|translate|>": 50358,
+        "<|transcribe|>": 50359, "<|startofprev|>": 50361, "<|nospeech|>": 50362,
+        "<|notimestamps|>": 50363, "<|0.00|>": 50364,
+    }  # fmt: skip
+    for text, i in named.items():
+        names[i] = text
+    spec.register_vocabulary(names)
+    spec.validate()
+    spec.optimize(quantization=compute)
+    folder.mkdir()
+    spec.save(str(folder))
+
+
+def whisper_cpp_times(program: str, path: str, threads: int, tokens: int) -> Times:
+    """What `whisper-bench` says, for as many tokens."""
+    done = subprocess.run(
+        [program, "-m", path, "-t", str(threads)], capture_output=True, text=True, check=True, timeout=3600
+    )
+    found = {name: float(ms) / 1000 for name, _, ms in TIMING.findall(done.stdout + done.stderr)}
+    return {"encoder": found["encode"], "greedy": found["decode"] * tokens}
+
+
+def child(program: str, path: str, threads: int, tokens: int) -> tuple[Times, float]:
+    """Times of one run in a process of its own, and the peak of its memory in MiB."""
+    code = [sys.executable, __file__, "--child", program, "--path", path]
+    done = subprocess.run(
+        [*code, "--threads", str(threads), "--tokens", str(tokens)], stdout=subprocess.PIPE, check=True
+    )
+    found = json.loads(done.stdout)
+    return found["times"], found["mib"]
+
+
+def compare(
+    size: str, kinds: list[str], threads: int, tokens: int, rounds: int, whisper_bench: str | None
+) -> None:
+    """Measure a size, and print a table."""
+    name = f"whisper-{size}"
+    with tempfile.TemporaryDirectory() as folder:
+        programs: dict[str, tuple[str, str]] = {}
+        for kind in kinds:
+            path = str(Path(folder) / f"{kind}.bin")
+            write_random(f"{name}:{kind}", Path(path))
+            programs[f"Akunu {kind}"] = ("akunu", path)
+            if whisper_bench:
+                programs[f"whisper.cpp {kind}"] = (whisper_bench, path)
+        if importlib.util.find_spec("ctranslate2") and importlib.util.find_spec("transformers"):
+            for compute in ("int8", "float32"):
+                path = str(Path(folder) / compute)
+                write_peer(name, Path(path), compute)
+                programs[f"faster-whisper {compute}"] = (compute, path)
+        else:
+            note("[faster-whisper's engine is not installed: pip install faster-whisper transformers torch]")
+        found: dict[str, list[tuple[Times, float]]] = {label: [] for label in programs}
+        for _ in range(rounds):
+            for label, (program, path) in programs.items():
+                if program == whisper_bench:
+                    found[label].append((whisper_cpp_times(program, path, threads, tokens), float("nan")))
+                else:
+                    found[label].append(child(program, path, threads, tokens))
+    keys = ("encoder", "greedy", "beam 5", "batch")
+    rows = []
+    for label, runs in found.items():
+        middle = {key: median([times[key] for times, _ in runs]) for key in keys if key in runs[0][0]}
+        cells = [f"{middle[key]:.3f}" if key in middle else "-" for key in keys]
+        speed = f"{WINDOW * BATCH / middle['batch']:.1f}" if "batch" in middle else "-"
+        rows.append([label, *cells, speed, f"{median([mib for _, mib in runs]):.0f}"])
+    title = f"{name}: seconds of a window, of {tokens} tokens, of {BATCH} windows; times real time; MiB"
+    print_table(["program", *keys, "real time", "peak"], rows, title=title, right=" rrrrrr")
+    best = {
+        key: min(
+            median([times[key] for times, _ in runs])
+            for label, runs in found.items()
+            if not label.startswith("Akunu") and key in runs[0][0]
+        )
+        for key in keys
+        if any(key in runs[0][0] for label, runs in found.items() if not label.startswith("Akunu"))
+    }
+    for label, runs in found.items():
+        if label.startswith("Akunu") and best:
+            ratios = (f"{key} {best[key] / median([t[key] for t, _ in runs]):.2f}" for key in best)
+            click.echo(f"{label}, over the faster of the others: {', '.join(ratios)}")
+
+
+@click.command(context_settings=CONTEXT_SETTINGS)
+@click.option("--sizes", default="tiny,base,small", show_default=True, help="Of Whisper.")
+@click.option("--types", default="q8_0,f16", show_default=True, help="Of Akunu's and whisper.cpp's weights.")
+@click.option("--threads", default=2, show_default=True, help="Of each program.")
+@click.option("--tokens", default=64, show_default=True, help="Of a text.")
+@click.option("--rounds", default=3, show_default=True, help="Runs of each program.")
+@click.option("--whisper-bench", metavar="PATH", help="whisper.cpp's program.")
+@click.option("--child", "program", hidden=True)
+@click.option("--path", hidden=True)
+def command(
+    sizes: str,
+    types: str,
+    threads: int,
+    tokens: int,
+    rounds: int,
+    whisper_bench: str | None,
+    program: str | None,
+    path: str | None,
+) -> None:
+    """Compare."""
+    if program is not None and path is not None:
+        if program == "akunu":
+            times = akunu_times(path, threads, tokens)
+        else:
+            times = peer_times(path, threads, tokens, program)
+        mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        click.echo(json.dumps({"times": times, "mib": mib}))
+        return
+    for size in sizes.split(","):
+        compare(size, types.split(","), threads, tokens, rounds, whisper_bench)
+
+
+if __name__ == "__main__":
+    sys.exit(run_command(command, "whisper.py"))
