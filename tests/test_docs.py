@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import wave
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from akunu.loading import find_model
 from encoders import wordpiece
 from models import folders
+from speech import model_files, tiny
 
 ROOT = Path(__file__).resolve().parents[1]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -39,6 +41,10 @@ def test_the_examples_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
     folders.write("qwen3", tmp_path / "my-folder")
     wordpiece.write_model("bert", tmp_path / "my-embeddings")
     wordpiece.write_model("bert_rank", tmp_path / "my-reranker")
+    model_files.ggml(tmp_path / "my-whisper.bin", tiny.config(), tiny.model().weights, "f16", tiny.TOKENS)
+    with wave.open(str(tmp_path / "talk.wav"), "wb") as file:
+        file.setparams((1, 2, 16000, 0, "NONE", ""))
+        file.writeframes(bytes(2 * 16000 * 3))
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {}
     for number, example in enumerate(blocks(name), 1):
