@@ -11,7 +11,7 @@ import os
 import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
 from akunu import hub_name
 from akunu.errors import AkunuError, InvalidArgumentError, ModelFileError, UnsupportedError
@@ -91,7 +91,7 @@ def load(
     token: str | None = None,
     task: Literal["rerank", "transcribe"] | None = None,
     progress: bool | Progress = True,
-) -> Model | WhisperModel:
+) -> Any:
     """Load a model.
 
     Parameters
