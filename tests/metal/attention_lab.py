@@ -364,10 +364,10 @@ def run_attention(case: Case, lib: Library, merge: Library, schedule: Schedule =
         expected[first : first + n] = ref.attention(wide, k, v, at, c.head_dim**-0.5, c.cap, c.window)
         first += n
     params = struct.pack(
-        "IIIIIIIIIffII",
+        "IIIIIIIIIffIII",
         *(c.total, c.step, length, c.heads, c.kv_heads, c.head_dim, c.window),
         *(shape.max_pages, shape.page_bytes // 4),
-        *(c.head_dim**-0.5, c.cap, c.formats, 0),
+        *(c.head_dim**-0.5, c.cap, c.formats, 0, 0),
     )
     f32 = np.full(q.shape, np.nan, np.float32)
     f16 = np.full(q.shape, np.nan, np.float16)

@@ -77,7 +77,7 @@ def norm_error(lib: Library, rows: int, dim: int, formats: int, mean: float = 0.
     f32, f16 = np.full((rows, dim), np.nan, np.float32), np.full((rows, dim), np.nan, np.float16)
     lib.run(
         "layer_norm_f32",
-        {0: x, 1: w, 2: b, 3: f32, 4: f16, 8: struct.pack("IIfII", rows, dim, 1e-5, formats, 1)},
+        {0: x, 1: w, 2: b, 3: f32, 4: f16, 8: struct.pack("IIfIII", rows, dim, 1e-5, formats, 1, 0)},
         groups=rows,
         threads=256,
         schedule=schedule,
