@@ -66,7 +66,7 @@ bool Speech::draw(std::span<Drawing> texts, float temperature, std::uint32_t lim
     std::vector<Drawing*> live;
     for (Drawing& d : texts) live.push_back(&d);
     for (std::uint32_t drawn = 0; drawn < limit && !live.empty();) {
-        std::uint32_t steps = std::min(kChain, limit - drawn);
+        std::uint32_t steps = std::min(kChain, limit - drawn), ran = 0;
         // All texts of a chain have a row in every step.
         for (const Drawing* d : live) steps = std::min(steps, text_.context() - text_.sequence(d->slot).length);
         if (steps == 0) throw ContextLengthError("a text fills the context before its end");
@@ -82,8 +82,9 @@ bool Speech::draw(std::span<Drawing> texts, float temperature, std::uint32_t lim
             d.ids.insert(d.ids.end(), produced[i].ids.begin(), produced[i].ids.end());
             for (const LogprobRecord& r : produced[i].logprobs) d.log_p += static_cast<double>(r.chosen);
             d.ended = produced[i].ended;
+            ran = std::max(ran, static_cast<std::uint32_t>(produced[i].ids.size()));
         }
-        drawn += steps;
+        drawn += ran;  // of many texts a call takes fewer steps
         std::erase_if(live, [](const Drawing* d) { return d->ended; });
     }
     return true;

@@ -220,7 +220,7 @@ class SpeechEngine:
         return self._core.rank([text.slot for text in sequences], count)
 
     def cancel(self) -> None:
-        """Stop the call that runs, or the next one."""
+        """Stop the call that runs."""
         self._core.cancel()
 
     def close(self) -> None:
