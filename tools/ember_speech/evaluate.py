@@ -1,7 +1,7 @@
 """Measure ember-speech: words, times of sentences and words, and what is heard in noise.
 
     PYTHONPATH=tools python -m ember_speech.evaluate --weights build/ember-speech       # through PyTorch
-    PYTHONPATH=tools python -m ember_speech.evaluate --model python/akunu/models/ember-speech.bin --write-card
+    PYTHONPATH=tools python -m ember_speech.evaluate --model ember-speech               # through Akunu
 
 Every set is made anew from its seed: sentences that were never trained on, in voices of the training and in
 voices that were held back.
@@ -12,8 +12,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
-import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -23,7 +22,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ember_speech.decode import attention, transcripts
+from ember_speech.decode import transcripts
 from ember_speech.sentences import parse
 from ember_speech.sound import LogMel, Worsen, gather
 from ember_speech.synthesis import Clip, ShardWriter, make_shard, read_clips
@@ -49,7 +48,6 @@ class Heard:
 
 
 Recording = tuple[Samples, Heard]
-Transcribe = Callable[[Samples], Heard]
 
 
 @dataclass(frozen=True)
@@ -193,28 +191,48 @@ class Figures:
         }
 
 
+class Akunu:
+    """Transcripts as `akunu transcribe` makes them."""
+
+    def __init__(self, name: str) -> None:
+        import akunu
+
+        self._model = akunu.load(name)
+
+    def hear(self, sounds: Sequence[Samples], words: bool = True) -> list[Heard]:
+        """What is said in each recording."""
+        heard = []
+        for sound in sounds:
+            segments = self._model.transcribe(sound, word_timestamps=words).segments
+            found = Heard([(segment.start, segment.end, segment.text) for segment in segments])
+            found.words = [
+                (word.start, word.end, word.word) for segment in segments for word in segment.words
+            ]
+            heard.append(found)
+        return heard
+
+
 class Torch:
-    """Transcripts through PyTorch; words by the aligned heads of the model, or by `heads`."""
+    """Transcripts through PyTorch; without the times of words."""
 
-    def __init__(self, weights: Path, heads: tuple[tuple[int, int], ...] | None = None) -> None:
-        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        self.model = load_weights(weights, self.device)
-        self.heads = heads or self.model.config.aligned
-        self.vocabulary = Vocabulary()
-        self._mel = LogMel(self.device)
+    def __init__(self, folder: Path) -> None:
+        self._device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        self._model = load_weights(folder, self._device)
+        self._vocabulary = Vocabulary()
+        self._mel = LogMel(self._device)
 
-    def all(self, sounds: Iterable[Samples], rows: int = 64) -> list[list[int]]:
-        """Tokens of each window."""
-        sounds = list(sounds)
-        found = []
+    def hear(self, sounds: Sequence[Samples], words: bool = False, rows: int = 64) -> list[Heard]:
+        """What is said in each recording, `rows` at a time."""
+        heard = []
         for begin in range(0, len(sounds), rows):
-            part = torch.from_numpy(np.stack(sounds[begin : begin + rows])).to(self.device)
-            found += transcripts(self.model, self._mel(part), self.vocabulary)
-        return found
+            part = torch.from_numpy(np.stack(sounds[begin : begin + rows])).to(self._device)
+            heard += [
+                self._segments(ids) for ids in transcripts(self._model, self._mel(part), self._vocabulary)
+            ]
+        return heard
 
-    def heard(self, tokens: list[int]) -> Heard:
-        """Without words."""
-        v, heard = self.vocabulary, Heard()
+    def _segments(self, tokens: list[int]) -> Heard:
+        v, heard = self._vocabulary, Heard()
         start, text = 0.0, []
         for token in [*tokens, v.zero + 1500]:
             if token < v.end:
@@ -225,28 +243,6 @@ class Torch:
             start = (token - v.zero) / 50
         return heard
 
-    def words(self, sound: Samples, tokens: list[int]) -> list[tuple[float, float, str]]:
-        """Word times by dynamic time warping, as Akunu finds them."""
-        from akunu.speech.alignment import _token_positions
-
-        v = self.vocabulary
-        text = [token for token in tokens if token < v.end]
-        if not text:
-            return []
-        mel = self._mel(torch.from_numpy(sound)[None].to(self.device))[0]
-        weights = attention(self.model, mel, text, v, self.heads).cpu().numpy()
-        positions = _token_positions(weights, 1) / 50
-        words: list[tuple[float, float, str]] = []
-        for token, start, end in zip(text, positions, positions[1:], strict=False):
-            piece = v.text([token])
-            if piece.startswith(" ") or not words:
-                words.append((start, end, piece))
-            elif re.search(r"\w", piece):
-                words[-1] = (words[-1][0], end, words[-1][2] + piece)
-            else:
-                words[-1] = (*words[-1][:2], words[-1][2] + piece)
-        return words
-
 
 def noise_recordings(count: int) -> list[Samples]:
     """Windows without speech: noise of all colours, hum, tones, clicks, silence."""
@@ -256,34 +252,36 @@ def noise_recordings(count: int) -> list[Samples]:
     return [worsen(torch.zeros(1, 30 * SAMPLE_RATE), recorded)[0].numpy() for _ in plan.recorded]
 
 
+def evaluate(system: Akunu | Torch, tests: Sequence[str], count: int) -> dict[str, dict[str, float]]:
+    """The figures of each test, and of noise alone; mistakes are printed."""
+    report: dict[str, dict[str, float]] = {}
+    for name in tests:
+        figures = Figures()
+        known = recordings(name, count)
+        for (_, wanted), found in zip(known, system.hear([sound for sound, _ in known]), strict=True):
+            figures.add(wanted, found)
+        report[name] = figures.report()
+        print(name, json.dumps(report[name]), *figures.faults[:8], sep="\n", flush=True)
+    texts = [heard.text for heard in system.hear(noise_recordings(count))]
+    report["noise only"] = {"windows": len(texts), "with_text": sum(map(bool, texts))}
+    print("noise only", report["noise only"], *filter(None, texts), sep="\n")
+    return report
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--weights", type=Path, required=True, help="the folder of a training")
+    system = parser.add_mutually_exclusive_group(required=True)
+    system.add_argument("--weights", type=Path, help="the folder of a training, run by PyTorch")
+    system.add_argument("--model", help="a model as `akunu.load` takes it")
     parser.add_argument("--count", type=int, default=64, help="windows of a test")
-    parser.add_argument("--tests", nargs="+", choices=TESTS, default=list(TESTS))
-    parser.add_argument("--no-words", action="store_true")
-    parser.add_argument("--out", type=Path)
+    parser.add_argument("--tests", nargs="*", choices=TESTS, default=list(TESTS))
+    parser.add_argument("--out", type=Path, help="where to write the figures")
     args = parser.parse_args()
-    system = Torch(args.weights)
-    report: dict[str, object] = {}
-    for name in args.tests:
-        figures = Figures()
-        known = recordings(name, args.count)
-        for (sound, wanted), tokens in zip(known, system.all(sound for sound, _ in known), strict=True):
-            found = system.heard(tokens)
-            if not args.no_words:
-                found.words = system.words(sound, tokens)
-            figures.add(wanted, found)
-        report[name] = figures.report()
-        print(name, json.dumps(report[name]), flush=True)
-        print("\n".join(figures.faults[:6]), flush=True)
-    texts = [system.heard(tokens).text for tokens in system.all(noise_recordings(args.count))]
-    report["noise only"] = {"windows": len(texts), "with text": sum(map(bool, texts))}
-    print(report["noise only"], [text for text in texts if text][:5])
+    report = evaluate(Torch(args.weights) if args.weights else Akunu(args.model), args.tests, args.count)
     if args.out:
-        args.out.write_text(json.dumps(report, indent=1))
+        args.out.write_text(json.dumps(report, indent=1) + "\n")
 
 
 if __name__ == "__main__":
