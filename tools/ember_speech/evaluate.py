@@ -237,10 +237,10 @@ class Torch:
         for token in [*tokens, v.zero + 1500]:
             if token < v.end:
                 text.append(token)
-            elif text:
+                continue
+            if text:
                 heard.segments.append((start, (token - v.zero) / 50, v.text(text)))
-                text = []
-            start = (token - v.zero) / 50
+            start, text = (token - v.zero) / 50, []
         return heard
 
 

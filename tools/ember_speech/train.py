@@ -181,6 +181,7 @@ def main() -> None:
     )
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--minutes", type=float, default=18, help="from the first step to the last")
+    parser.add_argument("--init", type=Path, help="folder of a training whose weights to begin with")
     parser.add_argument("--rows", type=int, default=128, help="windows in a step")
     parser.add_argument("--rate", type=float, default=2e-3)
     parser.add_argument("--seed", type=int, default=1)
@@ -214,6 +215,9 @@ def main() -> None:
         vocabulary.size, **({"width": 128, "audio_layers": 2, "text_layers": 3} if args.tiny else {})
     )
     model = Whisper(config).to(device)
+    if args.init:
+        state = load_weights(args.init).state_dict()
+        model.load_state_dict({n: p for n, p in state.items() if "phonemes" not in n}, strict=False)
     average = {name: p.detach().clone() for name, p in model.state_dict().items()}
     steppers = optimizers(model, args.rate, gpu)
     loss_fn: Callable[..., Tensor] = torch.compile(losses, dynamic=False) if gpu else losses
@@ -273,6 +277,7 @@ def main() -> None:
         "rows": args.rows,
         "rate": args.rate,
         "seed": args.seed,
+        "init": str(args.init) if args.init else None,
         "minutes": args.minutes,
         "hours": round(pool.used / 3600 / 16000, 1),
         "device": torch.cuda.get_device_name() if gpu else "cpu",

@@ -180,44 +180,62 @@ class Composer:
         window.say(v.start, learned=False)
 
     def _text(self, window: Window, heard: list[_Heard], stamped: bool) -> None:
-        v = self._vocabulary
+        v, after = self._vocabulary, SAMPLES
         if not stamped:
             window.say(v.no_timestamps, learned=False)
-        for part in heard:
-            begin = max(0, part.at + int(part.clip.word_spans[part.first][0]))
-            last = part.last
-            if not part.complete:
-                if stamped and len(heard) > 1:
-                    self._stamp(window, begin)
-                    break  # heard again in the next window
-                last = sum(part.at + int(end) <= SAMPLES for _, end in part.clip.word_spans[:last])
-                if last <= part.first:
-                    break
+        said = self._said(heard, stamped)
+        for number, (part, last) in enumerate(said):
+            spans = part.clip.word_spans + part.at
             if stamped:
-                self._stamp(window, begin)
+                self._stamp(window, max(0, int(spans[part.first][0])))
+            if last == part.first:
+                break  # heard again in the next window
+            following, _ = said[number + 1] if number + 1 < len(said) else (part, 0)
+            after = following.at + int(following.clip.word_spans[following.first][0])
+            end = int(spans[last - 1][1])
+            after = after if after > end else end + FRAME * 20
             borders = np.cumsum(part.clip.words) - part.clip.words
             for word in range(part.first, last):
                 ids = part.clip.tokens[borders[word] : borders[word] + part.clip.words[word]].tolist()
-                self._word(window, ids, part.at + part.clip.word_spans[word])
+                self._word(window, ids, spans[word], int(spans[word + 1][0]) if word + 1 < last else after)
             if stamped:
-                self._stamp(window, min(part.at + int(part.clip.word_spans[last - 1][1]), SAMPLES))
-        window.say(v.end)
+                self._stamp(window, min(end, SAMPLES))
+        rest = min(round(after / FRAME), POSITIONS)
+        window.say(v.end, (rest, min(rest + 50, POSITIONS)))
         window.finish()
+
+    def _said(self, heard: list[_Heard], stamped: bool) -> list[tuple[_Heard, int]]:
+        """The clips with the word before which each ends; no word of one that is only to be opened."""
+        said = []
+        for part in heard:
+            last = part.last
+            if not part.complete:
+                last = sum(part.at + int(end) <= SAMPLES for _, end in part.clip.word_spans[:last])
+                if stamped and len(heard) > 1:
+                    last = part.first
+                elif last <= part.first:
+                    break
+            said.append((part, last))
+        return said
 
     def _stamp(self, window: Window, sample: int) -> None:
         position = round(sample / FRAME)
         window.say(self._vocabulary.zero + position, (max(position - 1, 0), min(position + 1, POSITIONS)))
 
-    def _word(self, window: Window, ids: list[int], span: NDArray[np.int64]) -> None:
-        """A word's time is shared among its tokens by their letters; a mark at its end has none."""
+    def _word(self, window: Window, ids: list[int], span: NDArray[np.int64], after: int) -> None:
+        """A word's time is shared among its tokens by their letters; marks have the pause until `after`."""
         sizes = [len(self._vocabulary.tokens[i].strip(b" .,!?'-:")) for i in ids]
-        total = max(sum(sizes), 1)
-        before = 0
+        total, before = sum(sizes), 0
         for token, size in zip(ids, sizes, strict=True):
-            begin, end = (span[0] + (span[1] - span[0]) * n / total for n in (before, before + size))
+            if before == total:
+                begin, end = float(span[1]), float(after)
+            else:
+                begin, end = (span[0] + (span[1] - span[0]) * n / total for n in (before, before + size))
             before += size
             first, last = round(float(begin) / FRAME), round(float(end) / FRAME)
-            window.say(token, (first, min(max(last, first + 1), POSITIONS)) if first < POSITIONS else (0, 0))
+            window.say(
+                token, (max(first, 0), min(max(last, first + 1), POSITIONS)) if first < POSITIONS else (0, 0)
+            )
 
 
 @dataclass
