@@ -18,9 +18,10 @@ SENTENCES = [
     parse(text)
     for text in (
         "Good morning, and welcome to the museum.",
-        "Today is Monday, March 3rd~third, and it is 9:30~nine_thirty.",
+        "Today is Monday, March 3rd~third.",
         "The old clock in the hall was built in 1784~seventeen_eighty_four.",
-        "Please wait 15~fifteen minutes, or come back after lunch.",
+        "The next film starts at 10:45~ten_forty_five in the morning.",
+        "There are 26~twenty_six people in the hall.",
         "Thank you very much for your visit.",
     )
 ]

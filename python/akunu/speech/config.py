@@ -206,5 +206,6 @@ ALIGNMENT_HEADS: Final = {
     ),
     (51866, 1280, 32, 32): _parse("7.0 10.17 12.18 13.12 16.1 17.14 19.11 21.4 24.1 25.6"),
     (51866, 1280, 32, 4): _parse("2.4 2.11 3.3 3.6 3.11 3.14"),
+    (3558, 256, 6, 3): _parse("1.0 2.0"),  # ember-speech
 }
 """By vocabulary, width, layers of the encoder and of the decoder."""

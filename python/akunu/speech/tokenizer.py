@@ -24,6 +24,8 @@ __all__ = ["WhisperTokenizer", "Word"]
 
 ENGLISH_SIZE: Final = 51864
 """Tokens of the published English-only models, which have the languages' tokens, but never saw them."""
+EMBER_SPEECH_SIZE: Final = 3558
+"""Tokens of ember-speech, which writes times with a colon; the published models are kept from it."""
 TASKS: Final = ("transcribe", "translate")
 
 # What is written for sounds that are no speech: brackets, notes, speaker marks. A hyphen or an apostrophe
@@ -69,6 +71,7 @@ class WhisperTokenizer:
         self.tokenizer = tokenizer
         self.special = special
         self.multilingual = vocab_size != ENGLISH_SIZE and len(special.languages) > 1
+        self._speech = {":"} if vocab_size == EMBER_SPEECH_SIZE else set()
 
     @classmethod
     def from_file(cls, file: WhisperFile) -> WhisperTokenizer:
@@ -144,7 +147,8 @@ class WhisperTokenizer:
     @functools.cached_property
     def non_speech_tokens(self) -> tuple[int, ...]:
         """Ids of marks and notes that stand for sounds, to be suppressed: OpenAI's list, by its rule."""
-        spellings = [" -", " '", *_MARKS, *(" " + mark for mark in _MARKS)]
+        marks = [mark for mark in _MARKS if mark not in self._speech]
+        spellings = [" -", " '", *marks, *(" " + mark for mark in marks)]
         encoded = [self.encode(spelling) for spelling in spellings]
         found = {ids[0] for ids in encoded if len(ids) == 1}
         for note in _NOTES:
