@@ -199,16 +199,18 @@ class Akunu:
 
         self._model = akunu.load(name)
 
-    def hear(self, sounds: Sequence[Samples], words: bool = True) -> list[Heard]:
-        """What is said in each recording."""
+    def hear(self, sounds: Sequence[Samples]) -> list[Heard]:
+        """What is said in each recording: segments by their timestamps, words by their alignment."""
         heard = []
         for sound in sounds:
-            segments = self._model.transcribe(sound, word_timestamps=words).segments
-            found = Heard([(segment.start, segment.end, segment.text) for segment in segments])
-            found.words = [
-                (word.start, word.end, word.word) for segment in segments for word in segment.words
-            ]
-            heard.append(found)
+            segments = self._model.transcribe(sound).segments
+            aligned = self._model.transcribe(sound, word_timestamps=True).segments
+            heard.append(
+                Heard(
+                    [(segment.start, segment.end, segment.text) for segment in segments],
+                    [(word.start, word.end, word.word) for segment in aligned for word in segment.words],
+                )
+            )
         return heard
 
 
@@ -221,7 +223,7 @@ class Torch:
         self._vocabulary = Vocabulary()
         self._mel = LogMel(self._device)
 
-    def hear(self, sounds: Sequence[Samples], words: bool = False, rows: int = 64) -> list[Heard]:
+    def hear(self, sounds: Sequence[Samples], rows: int = 64) -> list[Heard]:
         """What is said in each recording, `rows` at a time."""
         heard = []
         for begin in range(0, len(sounds), rows):

@@ -22,7 +22,7 @@ SENTENCES = [
         "The old clock in the hall was built in 1784~seventeen_eighty_four.",
         "The next film starts at 10:45~ten_forty_five in the morning.",
         "There are 26~twenty_six people in the hall.",
-        "Thank you very much for your visit.",
+        "Please come back tomorrow.",
     )
 ]
 VOICE = Voice("en-us+f3", rate=150, pitch=48, range=60, factor=1.0)
