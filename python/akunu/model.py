@@ -24,6 +24,7 @@ from akunu.chat import ChatTemplate
 from akunu.chat.reading import Reading
 from akunu.chatting import Chatting
 from akunu.config import ModelConfig
+from akunu.conversion.importance import ImportanceMatrix
 from akunu.errors import AkunuError, InvalidArgumentError, TokenizerError, UnsupportedError
 from akunu.generation import Completion, Generation
 from akunu.memory import Memory
@@ -37,7 +38,6 @@ from akunu.streams import AsyncStream, Stream, acompleted, acompleted_all, compl
 from akunu.tokenizer import Segment, Tokenizer
 
 if TYPE_CHECKING:
-    from akunu.conversion.importance import ImportanceMatrix
     from akunu.structured.compiler import Compiler
 
 __all__ = ["Model", "Prompt"]

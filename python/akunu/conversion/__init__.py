@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from akunu.conversion.importance import ImportanceMatrix
 from akunu.errors import InvalidArgumentError
 from akunu.filetypes import FILE_TYPES, MLX_TYPES
 from akunu.options import Limit
 from akunu.progress import Progress, reporter
-
-if TYPE_CHECKING:
-    from akunu.conversion.importance import ImportanceMatrix
 
 __all__ = ["convert"]
 
