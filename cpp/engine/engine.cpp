@@ -73,7 +73,7 @@ void Engine::allocate(const EngineOptions& options) {
     s.pages = shared({slots, s.max_pages, sizeof(u32)});
     s.history = shared({slots, s.history_stride, sizeof(u32)});
     s.copies = shared({2, sizeof(u32)});
-    s.logits = shared({s.max_logits, vocab, sizeof(float)});
+    s.logits = own(checked_product({s.max_logits, vocab, sizeof(float)}), &MemoryUse::scratch, MemoryKind::kDevice);
     s.scaled = own(checked_product({s.max_logits, 2, vocab, sizeof(float)}), &MemoryUse::scratch, MemoryKind::kDevice);
     s.sampled = shared({s.max_logits, sizeof(u32)});
     s.sampler = shared({slots, sizeof(SamplerState)});
@@ -620,11 +620,11 @@ std::uint32_t Engine::for_each_logits(std::span<const std::uint32_t> ids, const 
                                       const std::function<void(std::size_t, std::span<const float>)>& row) {
     const std::uint32_t at_once = std::min(chunk_, kLogitsRows);
     const Program* const segments[] = {&body(phase_for(at_once)), &tail({.draw = Draw::kNone, .one_row = false})};
+    const std::size_t vocab = config_.vocab_size;
+    std::vector<float> logits(at_once * vocab);
     return run_fresh(ids, at_once, segments, poll, [&](std::uint32_t first, std::uint32_t n) {
-        const auto* logits = step_.logits.host<float>();
-        for (std::uint32_t i = 0; i < n; ++i) {
-            row(first + i, {logits + std::size_t{i} * config_.vocab_size, config_.vocab_size});
-        }
+        device_->download(step_.logits, std::as_writable_bytes(std::span(logits).first(n * vocab)));
+        for (std::size_t i = 0; i < n; ++i) row(first + i, std::span(logits).subspan(i * vocab, vocab));
     });
 }
 
@@ -679,8 +679,10 @@ bool Engine::replay_run(const ReplayArgs& args, const RunSinks& sinks, const Pol
     control = {};
     if (stop() || device_->replay({segments, args.logits ? 2u : 1u}, args, control, stop) == 0) return false;
     const std::size_t vocab = config_.vocab_size;
+    std::vector<float> logits(sinks.logits ? args.logits * vocab : 0);
+    if (sinks.logits) device_->download(step_.logits, std::as_writable_bytes(std::span(logits)));
     for (std::size_t i = 0; i < args.logits; ++i) {
-        if (sinks.logits) sinks.logits({step_.logits.host<float>() + i * vocab, vocab});
+        if (sinks.logits) sinks.logits(std::span(logits).subspan(i * vocab, vocab));
         if (ranks) sinks.ranks(step_.logprobs.host<LogprobRecord>()[i]);
     }
     if (sinks.aligned) {
