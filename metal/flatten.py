@@ -15,34 +15,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "cmake"))
+
+from texts import FlattenError, depfile, flatten, literal
+
 ANGLE = re.compile(r"^\s*#\s*include\s*<.*$", re.MULTILINE)
 HOST_NAME = re.compile(r'host_name\s*\(\s*((?:"[^"]*"\s*)+)\)')
 KERNEL = re.compile(r"(?:\bkernel|\[\[\s*kernel\b[^\]]*\]\])\s+(?:\[\[[^\]]*\]\]\s*)*void\s+(\w+)\s*\(")
-
-
-class FlattenError(Exception):
-    """An include that is not there."""
-
-
-def flatten(file: Path, folders: list[Path], seen: set[Path]) -> str:
-    """The text of `file` with its quoted includes replaced; `seen` gathers every file read."""
-    seen.add(file.resolve())
-    out = [f'#line 1 "{file.name}"']
-    for number, line in enumerate(file.read_text().splitlines(), 1):
-        match = INCLUDE.match(line)
-        if not match:
-            out.append("" if line.strip() == "#pragma once" else line)
-            continue
-        found = next((f for d in [file.parent, *folders] if (f := d / match[1]).is_file()), None)
-        if found is None:
-            raise FlattenError(
-                f'{file}:{number}: include "{match[1]}" is in none of {[str(d) for d in folders]}'
-            )
-        if found.resolve() not in seen:
-            out.append(flatten(found, folders, seen))
-        out.append(f'#line {number + 1} "{file.name}"')
-    return "\n".join(out)
 
 
 def functions(text: str, name: str, compiler: list[str]) -> list[str]:
@@ -56,12 +35,6 @@ def functions(text: str, name: str, compiler: list[str]) -> list[str]:
         if not done.stdout[: match.start()].rstrip().endswith(">"):  # a template is no function
             names.add(match[1])
     return sorted(names)
-
-
-def literal(text: str) -> str:
-    """Raw strings, in pieces that every compiler takes."""
-    pieces = [text[i : i + 12000] for i in range(0, len(text), 12000)] or [""]
-    return "\n".join(f'R"msl({piece})msl"' for piece in pieces)
 
 
 def generate(files: list[Path], folders: list[Path], compiler: list[str], seen: set[Path]) -> str:
@@ -106,9 +79,7 @@ def main() -> int:
         return 1
     a.output.write_text(text)
     if a.depfile:
-        a.depfile.write_text(
-            f"{a.output}: {' '.join(str(p).replace(' ', chr(92) + ' ') for p in sorted(seen))}\n"
-        )
+        a.depfile.write_text(depfile(a.output, seen))
     return 0
 
 

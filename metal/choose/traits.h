@@ -3,7 +3,7 @@
 
 #include "core/device.h"
 #include "metal/include/kv_layout.h"
-#include "metal/include/mixed_qkv.h"
+#include "core/mixed_qkv.h"
 
 namespace akunu::metal {
 

@@ -3,7 +3,7 @@
 #include "dequant_table.h"
 #include "instantiate.h"
 #include "matmul_gemv.h"
-#include "mixed_qkv.h"
+#include "core/mixed_qkv.h"
 
 #define AKUNU_NORM_QKV(qk, QK, v, V) AKUNU_KERNEL("norm_qkv_" #qk "_" #v, norm_qkv<QK, V>)
 
