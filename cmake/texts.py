@@ -1,4 +1,4 @@
-"""Kernels' texts for a C++ file. What compiles them sees no files, so quoted includes are replaced by text."""
+"""Kernels' texts for a C++ file: what compiles them sees no files, so quoted includes become text."""
 
 from __future__ import annotations
 

@@ -412,6 +412,11 @@ void bind_engine(py::module_& m) {
         }
         return out;
     });
+    m.def("missing_devices", [] {
+        py::dict out;
+        for (const MissingDevice& d : missing_devices()) out[py::str(d.backend)] = d.why;
+        return out;
+    });
     m.def(
         "measure_peaks",
         [](int threads, double seconds) {

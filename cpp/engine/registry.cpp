@@ -4,6 +4,9 @@
 #include "cpu/cpu_device.h"
 #include "cpu/topology.h"
 #include "metal/choose/plan_device.h"
+#ifdef AKUNU_CUDA
+#include "cuda/host/cuda_device.h"
+#endif
 #ifdef AKUNU_METAL
 #include "metal/host/metal_device.h"
 #endif
@@ -24,13 +27,31 @@ std::vector<DeviceEntry> list_devices() {
         found.insert(at, {"metal", "Metal", gpu->name, gpu->isa, 1, gpu->memory});
     }
 #endif
+#ifdef AKUNU_CUDA
+    std::string why;
+    if (const auto gpu = cuda::find_gpu(why)) {
+        found.insert(found.begin(), {"cuda", "CUDA", gpu->name, gpu->isa, 1, gpu->memory});
+    }
+#endif
     return found;
+}
+
+std::vector<MissingDevice> missing_devices() {
+    std::vector<MissingDevice> missing;
+#ifdef AKUNU_CUDA
+    std::string why;
+    if (!cuda::find_gpu(why)) missing.push_back({"CUDA", why});
+#endif
+    return missing;
 }
 
 std::unique_ptr<Device> open_device(const std::string& id, int threads) {
     const std::vector<DeviceEntry> devices = list_devices();
     const std::string& wanted = id == "auto" ? devices.front().id : id;
     if (wanted == "cpu") return std::make_unique<cpu::CpuDevice>(threads);
+#ifdef AKUNU_CUDA
+    if (wanted == "cuda") return std::make_unique<cuda::CudaDevice>();
+#endif
 #ifdef AKUNU_METAL
     if (wanted == "metal") return std::make_unique<metal::MetalDevice>();
 #endif

@@ -19,6 +19,11 @@ struct DeviceEntry {
 
 // Usable devices, best first.
 std::vector<DeviceEntry> list_devices();
+// Kinds of devices that this build has and this machine does not, and why.
+struct MissingDevice {
+    std::string backend, why;
+};
+std::vector<MissingDevice> missing_devices();
 // `id` "auto" takes the best. Throws DeviceError for one that is not there.
 std::unique_ptr<Device> open_device(const std::string& id, int threads);
 

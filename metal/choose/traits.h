@@ -2,8 +2,8 @@
 #pragma once
 
 #include "core/device.h"
-#include "metal/include/kv_layout.h"
 #include "core/mixed_qkv.h"
+#include "metal/include/kv_layout.h"
 
 namespace akunu::metal {
 

@@ -172,6 +172,9 @@ class DeviceInfo(TypedDict):
     """Bytes of memory the device may use."""
 
 def devices() -> list[DeviceInfo]: ...
+def missing_devices() -> dict[str, str]:
+    """Backends of this build that find no device here, and why."""
+
 def dtypes() -> list[dict[str, Any]]: ...
 def dequantize(dtype: str, data: npt.NDArray[np.uint8], n: int) -> npt.NDArray[np.float32]: ...
 def quantize(

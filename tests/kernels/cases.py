@@ -42,9 +42,11 @@ class Case:
         return dict(self.args).get(name, default)
 
     def runs_on(self, device: str) -> bool:
-        """A GPU has kernels for planes of the affine types alone, and gate and up are two commands there."""
+        """On a GPU gate and up of planar types are two commands, and Metal's are the affine ones alone."""
         dtype = self.get("dtype", "f32")
-        return device == "cpu" or not is_planar(dtype) or (is_affine(dtype) and self.builder != "gate_up")
+        if device == "cpu" or not is_planar(dtype):
+            return True
+        return self.builder != "gate_up" and (device == "cuda" or is_affine(dtype))
 
     def build(self, traits: Traits, checking: bool = True) -> Problem:
         """The problem; the same data in every run. "q8" stands for the device's compact format."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from . import llama2c, quant, tiny
 from .reference import Reference
 
 KV_TYPES = ("f32", "f16", "q8_0")
-DEVICE = "cpu"  # tests/metal sets another
+DEVICE = os.environ.get("AKUNU_TEST_DEVICE", "cpu")  # tests/metal sets another
 QUANTISED = [d for d in quant.DTYPES if d not in ("F32", "F16", "BF16")]
 
 

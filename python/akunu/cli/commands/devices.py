@@ -43,3 +43,5 @@ def command(as_json: bool) -> None:
         ],
         right="    rr",
     )
+    for backend, why in _core.missing_devices().items():
+        click.echo(f"{backend}: {why}")

@@ -1,0 +1,168 @@
+#include "cuda/host/compiler.h"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <system_error>
+
+#include "core/error.h"
+
+namespace akunu::cuda {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+using nvrtcProgram = struct nvrtcProgram_st*;
+
+struct Nvrtc {
+    int (*version)(int*, int*);
+    int (*create)(nvrtcProgram*, const char*, const char*, int, const char* const*, const char* const*);
+    int (*compile)(nvrtcProgram, int, const char* const*);
+    int (*log_size)(nvrtcProgram, std::size_t*);
+    int (*log)(nvrtcProgram, char*);
+    int (*cubin_size)(nvrtcProgram, std::size_t*);
+    int (*cubin)(nvrtcProgram, char*);
+    int (*destroy)(nvrtcProgram*);
+};
+
+// Beside the package, where pip puts the wheel nvidia-cuda-nvrtc; then where the system looks.
+void* open_library() {
+    if (const char* named = std::getenv("AKUNU_NVRTC")) return dlopen(named, RTLD_LAZY | RTLD_LOCAL);
+    Dl_info self;
+    if (dladdr(reinterpret_cast<const void*>(&open_library), &self) && self.dli_fname) {
+        const fs::path packages = fs::path(self.dli_fname).parent_path().parent_path();
+        for (const char* path : {"nvidia/cu13/lib/libnvrtc.so.13", "nvidia/cuda_nvrtc/lib/libnvrtc.so.12"}) {
+            if (void* l = dlopen((packages / path).c_str(), RTLD_LAZY | RTLD_LOCAL)) return l;
+        }
+    }
+    for (const char* name : {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so", "/usr/local/cuda/lib64/libnvrtc.so"}) {
+        if (void* l = dlopen(name, RTLD_LAZY | RTLD_LOCAL)) return l;
+    }
+    return nullptr;
+}
+
+template <typename F>
+void load(void* library, const char* name, F& function) {
+    function = reinterpret_cast<F>(dlsym(library, name));
+    if (!function) throw DeviceError(std::string("NVRTC has no ") + name + ": a version from 12.0 on is needed");
+}
+
+const Nvrtc& nvrtc() {
+    static const Nvrtc found = [] {
+        void* library = open_library();
+        if (!library) {
+            throw DeviceError("NVRTC, which compiles the GPU's kernels, is not installed: pip install 'akunu[cuda]'");
+        }
+        Nvrtc n;
+        load(library, "nvrtcVersion", n.version);
+        load(library, "nvrtcCreateProgram", n.create);
+        load(library, "nvrtcCompileProgram", n.compile);
+        load(library, "nvrtcGetProgramLogSize", n.log_size);
+        load(library, "nvrtcGetProgramLog", n.log);
+        load(library, "nvrtcGetCUBINSize", n.cubin_size);
+        load(library, "nvrtcGetCUBIN", n.cubin);
+        load(library, "nvrtcDestroyProgram", n.destroy);
+        return n;
+    }();
+    return found;
+}
+
+std::vector<char> compiled(const std::string& source, const std::string& arch) {
+    const Nvrtc& n = nvrtc();
+    nvrtcProgram program = nullptr;
+    // NVRTC has no standard headers.
+    const char* header = "namespace std { using uint32_t = unsigned int; }";
+    const char* header_name = "cstdint";
+    if (n.create(&program, source.c_str(), "interpreter.cu", 1, &header, &header_name) != 0) {
+        throw DeviceError("NVRTC did not take the kernels' text");
+    }
+    const struct Destroy {
+        const Nvrtc& n;
+        nvrtcProgram* program;
+        ~Destroy() { n.destroy(program); }
+    } destroy{n, &program};
+    const std::string target = "-arch=" + arch;
+    const char* options[] = {target.c_str(), "-std=c++17", "-default-device"};
+    std::size_t size = 0;
+    if (n.compile(program, static_cast<int>(std::size(options)), options) != 0) {
+        n.log_size(program, &size);
+        std::string log(size, '\0');
+        n.log(program, log.data());
+        throw DeviceError("NVRTC could not compile the kernels for " + arch + ": " + log);
+    }
+    std::vector<char> cubin;
+    if (n.cubin_size(program, &size) == 0) {
+        cubin.resize(size);
+        if (n.cubin(program, cubin.data()) == 0) return cubin;
+    }
+    throw DeviceError("NVRTC made no machine code for " + arch);
+}
+
+fs::path cache_folder() {
+    if (const char* set = std::getenv("AKUNU_CACHE")) return fs::path(set) / "cuda";
+    if (const char* set = std::getenv("XDG_CACHE_HOME"); set && *set) return fs::path(set) / "akunu" / "cuda";
+    const char* home = std::getenv("HOME");
+    return home && *home ? fs::path(home) / ".cache" / "akunu" / "cuda" : fs::path();
+}
+
+// FNV-1a, 64 bits.
+std::string hash_of(std::string_view text) {
+    std::uint64_t h = 0xCBF29CE484222325u;
+    for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001B3u;
+    char hex[17];
+    std::snprintf(hex, sizeof hex, "%016llx", static_cast<unsigned long long>(h));
+    return hex;
+}
+
+// Whole or not at all, for other processes too; a cache that cannot be written is none.
+void write_atomically(const fs::path& path, const std::vector<char>& bytes) {
+    std::error_code ignored;
+    fs::create_directories(path.parent_path(), ignored);
+    const fs::path part = path.string() + "." + std::to_string(getpid()) + ".part";
+    std::ofstream out(part, std::ios::binary);
+    out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    out.close();
+    if (out) {
+        fs::rename(part, path, ignored);
+    } else {
+        fs::remove(part, ignored);
+    }
+}
+
+}  // namespace
+
+bool has_compiler(std::string& why) {
+    try {
+        nvrtc();
+        return true;
+    } catch (const DeviceError& e) {
+        why = e.what();
+        return false;
+    }
+}
+
+std::vector<char> compile_kernels(const std::string& source, const std::string& arch, int driver_version) {
+    int major = 0, minor = 0;
+    nvrtc().version(&major, &minor);
+    const std::string versions =
+        std::to_string(major) + "." + std::to_string(minor) + "-" + std::to_string(driver_version);
+    const fs::path folder = cache_folder();
+    const fs::path path = folder / (arch + "-" + hash_of(versions + source) + ".cubin");
+    if (!folder.empty()) {
+        std::ifstream in(path, std::ios::binary);
+        std::vector<char> cached{std::istreambuf_iterator<char>(in), {}};
+        if (!cached.empty()) return cached;
+    }
+    std::vector<char> cubin = compiled(source, arch);
+    if (!folder.empty()) write_atomically(path, cubin);
+    return cubin;
+}
+
+}  // namespace akunu::cuda

@@ -1,0 +1,20 @@
+// Kernels' texts to machine code: NVRTC, found at run time, behind a cache in the user's cache folder.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace akunu::cuda {
+
+// The interpreter's text, self-contained, as cuda/embed.py has put it into this build.
+std::string_view kernel_source();
+
+// Whether NVRTC is there; else `why` says what to do.
+bool has_compiler(std::string& why);
+
+// A GPU's machine code of `source` for `arch` ("sm_90"). Throws DeviceError where NVRTC is missing or refuses the text.
+// The cache's key is the text, the architecture, and the versions of NVRTC and the driver.
+std::vector<char> compile_kernels(const std::string& source, const std::string& arch, int driver_version);
+
+}  // namespace akunu::cuda

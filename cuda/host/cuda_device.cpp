@@ -1,0 +1,286 @@
+#include "cuda/host/cuda_device.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <numeric>
+#include <thread>
+
+#include "core/error.h"
+#include "cuda/host/compiler.h"
+#include "cuda/host/gpu.h"
+#include "cuda/host/pack.h"
+#include "cuda/kernels/kv_layout.h"
+
+namespace akunu::cuda {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kLeastCompute = 8;
+
+const Driver& driver() {
+    std::string why;
+    if (const Driver* d = find_driver(why)) return *d;
+    throw DeviceError("device 'cuda' is not available here: " + why);
+}
+
+// Seconds that a block waits for the others of a stage.
+std::uint64_t timeout_ns() {
+    const char* set = std::getenv("AKUNU_CUDA_TIMEOUT_MS");
+    constexpr std::uint64_t kDefaultMs = 20'000;
+    return (set ? std::strtoull(set, nullptr, 10) : kDefaultMs) * 1'000'000;
+}
+
+// Calls f(begin, end) for parts of [0, n) on a few threads.
+template <typename F>
+void in_parallel(std::uint64_t n, F&& f) {
+    constexpr std::uint64_t kThreadsMost = 8, kLeast = 4096;
+    const std::uint64_t cores = std::max(1u, std::thread::hardware_concurrency());
+    const std::uint64_t parts = std::clamp<std::uint64_t>(n / kLeast, 1, std::min(kThreadsMost, cores));
+    std::vector<std::jthread> threads;
+    for (std::uint64_t i = 1; i < parts; ++i) threads.emplace_back([&, i] { f(n * i / parts, n * (i + 1) / parts); });
+    f(0, n / parts);
+}
+
+}  // namespace
+
+struct CudaDevice::Impl {
+    const Driver& d = driver();
+    CUdevice device = 0;
+    Limits limits = limits_of(d, device);
+    Context context{d, device};
+    Memory memory{d};
+    Modules modules{d, limits};
+    CUstream stream = nullptr;
+    Buffer barrier, mailbox;
+    u32 parity = 0;
+    std::vector<std::weak_ptr<const Needs>> wanted;  // of the programs that are
+
+    Impl() {
+        context.use();
+        d.check(d.cuStreamCreate(&stream, 1), "making a stream");
+        barrier = memory.allocate(sizeof(Barrier), MemoryKind::kDevice);
+        mailbox = memory.allocate(sizeof(Mailbox), MemoryKind::kShared);
+    }
+    ~Impl() {
+        d.cuCtxSetCurrent(nullptr);
+        context.use();
+        memory.release(barrier);
+        memory.release(mailbox);
+        d.cuStreamDestroy(stream);
+    }
+    Mailbox& box() const { return *reinterpret_cast<Mailbox*>(mailbox.host); }
+
+    std::uint32_t run(Segments segments, const ReplayArgs& args, Control* control, const Poll& poll, u64* times);
+    void wait(Segments segments, const Control* control, const Poll& poll);
+    std::string command_name(Segments segments) const;
+    void reset() { d.cuMemsetD8(reinterpret_cast<CUdeviceptr>(barrier.device), 0, sizeof(Barrier)); }
+};
+
+std::string CudaDevice::Impl::command_name(Segments segments) const {
+    std::size_t at = box().command;
+    for (const Program* p : segments) {
+        if (at < p->table.labels.size()) return std::string("[").append(p->table.labels[at].full_name()).append("]");
+        at -= p->table.labels.size();
+    }
+    return "the end of the step";
+}
+
+void CudaDevice::Impl::wait(Segments segments, const Control* control, const Poll& poll) {
+    constexpr auto kPollInterval = std::chrono::milliseconds(20), kBusy = std::chrono::milliseconds(2);
+    const auto start = Clock::now();
+    auto next_poll = start + kPollInterval;
+    CUresult result;
+    while ((result = d.cuStreamQuery(stream)) == kNotReady) {
+        const auto now = Clock::now();
+        bool halt = control && __atomic_load_n(&control->yield, __ATOMIC_RELAXED) != 0;
+        if (poll && now >= next_poll) {
+            next_poll = now + kPollInterval;
+            halt = poll() || halt;
+        }
+        if (halt) __atomic_store_n(&box().halt, 1u, __ATOMIC_RELAXED);
+        if (now - start > kBusy) std::this_thread::sleep_for(std::chrono::microseconds(20));
+    }
+    d.check(result, command_name(segments));
+}
+
+std::uint32_t CudaDevice::Impl::run(Segments segments, const ReplayArgs& args, Control* control, const Poll& poll,
+                                    u64* times) {
+    context.use();
+    Launch launch{};
+    Needs needs, all;
+    std::uint32_t commands = args.commands;
+    for (const Program* p : segments) {
+        const auto& program = static_cast<const CudaProgram&>(*p);
+        Segment& s = launch.segments[launch.n_segments];
+        s = program.segment(commands);
+        commands -= std::min(commands, s.n_commands);
+        if (s.n_commands != 0) ++launch.n_segments;
+        needs.add(*program.needs());
+    }
+    if (launch.n_segments == 0 || args.steps == 0) return 0;
+    std::erase_if(wanted, [](const auto& w) { return w.expired(); });
+    for (const auto& w : wanted) all.add(*w.lock());
+    const CUfunction function = modules.interpreter(needs, all);
+    launch.rows = args.rows;
+    launch.logits = args.logits;
+    launch.steps = args.steps;
+    launch.keys = args.keys;
+    launch.parity = parity;
+    launch.timeout_ns = timeout_ns();
+    launch.barrier = reinterpret_cast<Barrier*>(barrier.device);
+    launch.mailbox = reinterpret_cast<Mailbox*>(Memory::allocation(mailbox).host_seen);
+    launch.stop = reinterpret_cast<const u32*>(control ? memory.device_copy(&control->stop) : 0);
+    launch.times = times;
+    box() = {};
+    void* params[] = {&launch};
+    parity = 1 - parity;
+    d.check(d.cuLaunchCooperativeKernel(function, limits.multiprocessors, 1, 1, kThreads, 1, 1,
+                                        static_cast<unsigned>(limits.shared_bytes), stream, params),
+            "starting the interpreter");
+    wait(segments, control, poll);
+    if (box().error != kNoError) {
+        reset();
+        throw DeviceError(command_name(segments) + " did not end in time on the GPU: some block waited for " +
+                          std::to_string(timeout_ns() / 1'000'000) + " ms");
+    }
+    return box().steps;
+}
+
+CudaDevice::CudaDevice() : impl_(std::make_unique<Impl>()) {
+    traits_.fused_norms = true;
+    traits_.mixed_qkv = kMixedQkv;
+}
+
+CudaDevice::~CudaDevice() = default;
+
+std::string CudaDevice::name() const { return impl_->limits.name; }
+
+std::string CudaDevice::isa() const { return impl_->limits.arch; }
+
+std::uint32_t CudaDevice::matmul_input(DType weight) const { return weight == DType::F32 ? kActF32 : kActF16; }
+
+std::uint64_t CudaDevice::activation_bytes(std::uint32_t format, std::uint64_t rows, std::uint64_t dim) const {
+    return rows * dim * (format == kActF16 ? 2 : 4);
+}
+
+std::uint64_t CudaDevice::kv_page_bytes(DType dtype, std::uint32_t n_kv_heads, std::uint32_t head_dim) const {
+    const u32 type = dtype == DType::F32 ? kKvF32 : dtype == DType::Q8_0 ? kKvQ8 : kKvF16;
+    return 2 * std::uint64_t{n_kv_heads} * kv_unit_bytes(type, head_dim);
+}
+
+std::uint64_t CudaDevice::attention_partial_bytes(std::uint32_t n_heads, std::uint32_t head_dim,
+                                                  std::uint32_t /*context*/) const {
+    return partial_floats(n_heads, head_dim) * sizeof(float);
+}
+
+bool CudaDevice::supports_kv(DType dtype) const {
+    return dtype == DType::F16 || dtype == DType::F32 || dtype == DType::Q8_0;
+}
+
+std::uint64_t CudaDevice::memory() const { return impl_->limits.memory; }
+
+Buffer CudaDevice::allocate(std::uint64_t bytes, MemoryKind kind) {
+    impl_->context.use();
+    return impl_->memory.allocate(bytes, kind);
+}
+
+void CudaDevice::release(Buffer& buffer) {
+    impl_->context.use();
+    impl_->memory.release(buffer);
+}
+
+void CudaDevice::upload(const Binding& to, std::span<const std::byte> bytes) {
+    impl_->context.use();
+    impl_->memory.upload(to, bytes);
+}
+
+void CudaDevice::download(const Binding& from, std::span<std::byte> bytes) {
+    impl_->context.use();
+    impl_->memory.download(from, bytes);
+}
+
+Weight CudaDevice::prepare_weight(const HostTensor& t) {
+    Weight w{.dtype = t.dtype, .rows = t.rows, .cols = t.cols, .packed = true};
+    const BlockSplit split = split_of(t.dtype);
+    if (!t.scales.empty()) {  // planes that kernels read one at a time, each aligned
+        constexpr std::uint64_t kAligned = 256;
+        const auto padded = [](std::span<const std::byte> b) {
+            return (b.size() + kAligned - 1) / kAligned * kAligned;
+        };
+        w.data = {allocate(padded(t.bytes) + padded(t.scales) + padded(t.biases), MemoryKind::kDevice), 0};
+        w.scales = {w.data.buffer, padded(t.bytes)};
+        w.biases = {w.data.buffer, w.scales.offset + padded(t.scales)};
+        upload(w.data, t.bytes);
+        upload(w.scales, t.scales);
+        upload(w.biases, t.biases);
+        return w;
+    }
+    w.data = {allocate(packed_bytes(t.dtype, t.rows, t.cols), MemoryKind::kDevice), 0};
+    if (split.rest() == 0) {
+        upload(w.data, t.bytes);
+        return w;
+    }
+    const std::uint64_t blocks = t.bytes.size() / split.block_bytes, rest_at = plane_offset(t.dtype, t.rows, t.cols);
+    constexpr std::uint64_t kAtOnce = 1 << 18;
+    std::vector<std::byte> codes(std::min(blocks, kAtOnce) * split.bytes),
+        rest(std::min(blocks, kAtOnce) * split.rest());
+    for (std::uint64_t first = 0; first < blocks; first += kAtOnce) {
+        const std::uint64_t n = std::min(kAtOnce, blocks - first);
+        in_parallel(n, [&](std::uint64_t begin, std::uint64_t end) {
+            pack_blocks(split, t.bytes.data() + (first + begin) * split.block_bytes, end - begin,
+                        codes.data() + begin * split.bytes, rest.data() + begin * split.rest());
+        });
+        upload({w.data.buffer, first * split.bytes}, std::span(codes).first(n * split.bytes));
+        upload({w.data.buffer, rest_at + first * split.rest()}, std::span(rest).first(n * split.rest()));
+    }
+    return w;
+}
+
+Weight CudaDevice::map_weight(const HostTensor& t) {
+    return prepare_weight(t);  // a copy lives as long as the device
+}
+
+std::unique_ptr<Program> CudaDevice::compile(DispatchTable table) {
+    impl_->context.use();
+    const auto commands = compile_commands(table, impl_->limits.shared_bytes);
+    const auto mirrors = mirrors_of(table);
+    auto program = std::make_unique<CudaProgram>(std::move(table), *this, commands, mirrors);
+    impl_->wanted.push_back(program->needs());
+    return program;
+}
+
+std::uint32_t CudaDevice::replay(Segments segments, const ReplayArgs& args, Control& control, const Poll& poll) {
+    return impl_->run(segments, args, &control, poll, nullptr);
+}
+
+void CudaDevice::profile(Segments segments, const ReplayArgs& args, std::span<double> seconds) {
+    std::size_t n = 0;
+    for (const Program* p : segments) n += p->table.commands.size();
+    n = std::min<std::size_t>(n, args.commands);
+    const DeviceBuffer times(*this, (n + 1) * sizeof(u64), MemoryKind::kDevice);
+    ReplayArgs once = args;
+    once.steps = 1;
+    impl_->run(segments, once, nullptr, {}, times.at().as<u64>());
+    std::vector<u64> at(n + 1);
+    download(times.at(), std::as_writable_bytes(std::span(at)));
+    for (std::size_t i = 0; i < n; ++i) seconds[i] += static_cast<double>(at[i + 1] - at[i]) * 1e-9;
+}
+
+std::optional<Gpu> find_gpu(std::string& why) {
+    const Driver* d = find_driver(why);
+    if (!d || !has_compiler(why)) return std::nullopt;
+    try {
+        const Limits limits = limits_of(*d, 0);
+        if (limits.compute_major >= kLeastCompute) return Gpu{limits.name, limits.arch, limits.memory};
+        why = limits.name + " is of " + limits.arch + "; the tensor cores of sm_80 or later are needed";
+    } catch (const DeviceError& e) {
+        why = e.what();
+    }
+    return std::nullopt;
+}
+
+}  // namespace akunu::cuda

@@ -1,0 +1,70 @@
+// The CUDA driver API, as much of it as is used, taken from libcuda.so.1 when it is first asked for: nothing of CUDA is
+// needed to build. AKUNU_CUDA_DRIVER names another library.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace akunu::cuda {
+
+using CUresult = int;
+using CUdevice = int;
+using CUdeviceptr = std::uint64_t;
+using CUcontext = struct CUctx_st*;
+using CUmodule = struct CUmod_st*;
+using CUfunction = struct CUfunc_st*;
+using CUstream = struct CUstream_st*;
+
+constexpr CUresult kSuccess = 0, kOutOfMemory = 2, kNotReady = 600;
+
+enum DeviceAttribute : int {
+    kMultiprocessors = 16,
+    kComputeMajor = 75,
+    kComputeMinor = 76,
+    kCooperativeLaunch = 95,
+    kSharedMemoryPerBlock = 97,  // with opt-in
+};
+constexpr int kFunctionDynamicShared = 8;
+constexpr unsigned kHostPortable = 1, kHostDeviceMap = 2;
+
+struct Driver {
+    CUresult (*cuInit)(unsigned);
+    CUresult (*cuDriverGetVersion)(int*);
+    CUresult (*cuGetErrorString)(CUresult, const char**);
+    CUresult (*cuDeviceGetCount)(int*);
+    CUresult (*cuDeviceGet)(CUdevice*, int);
+    CUresult (*cuDeviceGetName)(char*, int, CUdevice);
+    CUresult (*cuDeviceGetAttribute)(int*, int, CUdevice);
+    CUresult (*cuDeviceTotalMem)(std::size_t*, CUdevice);
+    CUresult (*cuDevicePrimaryCtxRetain)(CUcontext*, CUdevice);
+    CUresult (*cuDevicePrimaryCtxRelease)(CUdevice);
+    CUresult (*cuCtxSetCurrent)(CUcontext);
+    CUresult (*cuMemGetInfo)(std::size_t*, std::size_t*);
+    CUresult (*cuMemAlloc)(CUdeviceptr*, std::size_t);
+    CUresult (*cuMemFree)(CUdeviceptr);
+    CUresult (*cuMemsetD8)(CUdeviceptr, unsigned char, std::size_t);
+    CUresult (*cuMemcpyHtoD)(CUdeviceptr, const void*, std::size_t);
+    CUresult (*cuMemcpyDtoH)(void*, CUdeviceptr, std::size_t);
+    CUresult (*cuMemHostAlloc)(void**, std::size_t, unsigned);
+    CUresult (*cuMemFreeHost)(void*);
+    CUresult (*cuMemHostGetDevicePointer)(CUdeviceptr*, void*, unsigned);
+    CUresult (*cuModuleLoadData)(CUmodule*, const void*);
+    CUresult (*cuModuleUnload)(CUmodule);
+    CUresult (*cuModuleGetFunction)(CUfunction*, CUmodule, const char*);
+    CUresult (*cuFuncSetAttribute)(CUfunction, int, int);
+    CUresult (*cuStreamCreate)(CUstream*, unsigned);
+    CUresult (*cuStreamDestroy)(CUstream);
+    CUresult (*cuStreamQuery)(CUstream);
+    CUresult (*cuLaunchCooperativeKernel)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                                          unsigned, CUstream, void**);
+
+    // Throws DeviceError, which names what was attempted, unless `result` is success.
+    void check(CUresult result, const std::string& attempted) const;
+    std::string message(CUresult result) const;
+};
+
+// The driver, initialised; null where there is none, and `why` then says what is missing.
+const Driver* find_driver(std::string& why);
+
+}  // namespace akunu::cuda

@@ -1,0 +1,58 @@
+// The GPU: its context, its limits, and the modules of kernels that it has loaded.
+#pragma once
+
+#include <list>
+#include <string>
+
+#include "cuda/host/driver.h"
+#include "cuda/host/program.h"
+
+namespace akunu::cuda {
+
+struct Limits {
+    std::string name, arch;
+    std::uint64_t memory = 0, shared_bytes = 0;
+    unsigned multiprocessors = 0;
+    int driver_version = 0, compute_major = 0;
+};
+// Throws DeviceError where a question is not answered.
+Limits limits_of(const Driver& driver, CUdevice device);
+
+// The primary context, current in every thread that calls `use`.
+class Context {
+  public:
+    Context(const Driver& driver, CUdevice device);
+    ~Context();
+    Context(const Context&) = delete;
+    Context& operator=(const Context&) = delete;
+    void use() const { driver_.check(driver_.cuCtxSetCurrent(context_), "taking the GPU's context"); }
+
+  private:
+    const Driver& driver_;
+    CUdevice device_;
+    CUcontext context_ = nullptr;
+};
+
+// Kernels are compiled for what the tables of the process use, and kept until the device goes.
+class Modules {
+  public:
+    Modules(const Driver& driver, const Limits& limits) : driver_(driver), limits_(limits) {}
+    ~Modules();
+    Modules(const Modules&) = delete;
+    Modules& operator=(const Modules&) = delete;
+
+    // A loaded interpreter that covers `needs`; where there is none, one for `all` is made.
+    CUfunction interpreter(const Needs& needs, const Needs& all);
+
+  private:
+    struct Loaded {
+        Needs needs;
+        CUmodule module;
+        CUfunction function;
+    };
+    const Driver& driver_;
+    const Limits& limits_;
+    std::list<Loaded> loaded_;
+};
+
+}  // namespace akunu::cuda

@@ -1,0 +1,89 @@
+#include "cuda/host/pack.h"
+
+#include <cstring>
+
+namespace akunu::cuda {
+
+namespace {
+
+// A type of one piece: its reader, and where its codes lie.
+struct Row {
+    DType dtype;
+    Reader reader;
+    std::uint32_t begin, bytes;
+};
+
+constexpr Row kRows[] = {
+    {DType::F32, kReadF32, 0, 4},      {DType::F16, kReadF16, 0, 2},       {DType::BF16, kReadBf16, 0, 2},
+    {DType::Q4_0, kReadQ4_0, 2, 16},   {DType::Q4_1, kReadQ4_1, 4, 16},    {DType::Q5_0, kReadQ5_0, 6, 16},
+    {DType::Q5_1, kReadQ5_1, 8, 16},   {DType::Q8_0, kReadQ8_0, 2, 32},    {DType::Q2_K, kReadQ2_K, 16, 64},
+    {DType::Q3_K, kReadQ3_K, 0, 96},   {DType::Q4_K, kReadQ4_K, 16, 128},  {DType::Q5_K, kReadQ5_K, 16, 160},
+    {DType::Q6_K, kReadQ6_K, 0, 192},  {DType::IQ4_NL, kReadIq4Nl, 2, 16}, {DType::IQ4_XS, kReadIq4Xs, 8, 128},
+    {DType::MXFP4, kReadMxfp4, 1, 16},
+};
+
+constexpr const Row* find_row(DType dtype) {
+    for (const Row& row : kRows) {
+        if (row.dtype == dtype) return &row;
+    }
+    return nullptr;
+}
+
+ScaleType scale_type(DType dtype) {
+    switch (dtype) {
+        case DType::F32:
+            return kScaleF32;
+        case DType::F16:
+            return kScaleF16;
+        case DType::BF16:
+            return kScaleBf16;
+        case DType::F8E8M0:
+            return kScaleE8M0;
+        default:
+            return kScaleE4M3;
+    }
+}
+
+constexpr std::uint64_t kPlaneAlign = 256;
+
+}  // namespace
+
+std::optional<ReaderChoice> reader_of(DType dtype) {
+    if (const Row* row = find_row(dtype)) return ReaderChoice{row->reader, 0};
+    if (const auto affine = affine_type(dtype)) {
+        return ReaderChoice{kReadAffine, reader_spec(affine->bits, affine->group, scale_type(affine->scales))};
+    }
+    const DTypeInfo& info = dtype_info(dtype);
+    if (!info.planar()) return std::nullopt;
+    const std::uint32_t scales = info.planes.scales / dtype_info(info.scale_type).block_bytes;
+    return ReaderChoice{kReadFloatCodes, reader_spec(info.planes.codes * 8u / info.block_elems,
+                                                     info.block_elems / scales, scale_type(info.scale_type))};
+}
+
+BlockSplit split_of(DType dtype) {
+    const DTypeInfo& info = dtype_info(dtype);
+    if (const Row* row = find_row(dtype)) return {row->begin, row->bytes, info.block_bytes};
+    return {0, info.planes.codes, info.planes.codes};
+}
+
+std::uint64_t plane_offset(DType dtype, std::uint64_t rows, std::uint64_t cols) {
+    const BlockSplit split = split_of(dtype);
+    return (rows * cols / dtype_info(dtype).block_elems * split.bytes + kPlaneAlign - 1) / kPlaneAlign * kPlaneAlign;
+}
+
+std::uint64_t packed_bytes(DType dtype, std::uint64_t rows, std::uint64_t cols) {
+    return plane_offset(dtype, rows, cols) + rows * cols / dtype_info(dtype).block_elems * split_of(dtype).rest();
+}
+
+void pack_blocks(const BlockSplit& s, const std::byte* from, std::uint64_t blocks, std::byte* codes, std::byte* rest) {
+    const std::uint32_t behind = s.block_bytes - s.begin - s.bytes;
+    for (std::uint64_t i = 0; i < blocks; ++i, from += s.block_bytes) {
+        std::memcpy(codes, from + s.begin, s.bytes);
+        std::memcpy(rest, from, s.begin);
+        std::memcpy(rest + s.begin, from + s.begin + s.bytes, behind);
+        codes += s.bytes;
+        rest += s.rest();
+    }
+}
+
+}  // namespace akunu::cuda

@@ -1,0 +1,27 @@
+// Activation functions.
+#pragma once
+
+#include "block.cuh"
+
+namespace akunu::cuda {
+
+AKUNU_DEVICE float activate(u32 activation, float x) {
+    switch (activation) {
+        case kActGeluTanh: {
+            const float u = 0.7978845608f * (x + 0.044715f * x * x * x);
+            return x / (1.0f + expf(-2.0f * u));
+        }
+        case kActGelu:
+            return 0.5f * x * (1.0f + erff(x * 0.70710678f));
+        case kActTanh:
+            return tanhf(x);
+        case kActRelu:
+            return x > 0.0f ? x : 0.0f;
+        default:
+            return x / (1.0f + expf(-x));
+    }
+}
+
+AKUNU_DEVICE float soft_cap(float x, float cap) { return cap > 0.0f ? cap * tanhf(x / cap) : x; }
+
+}  // namespace akunu::cuda

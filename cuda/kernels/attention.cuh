@@ -1,0 +1,366 @@
+// RoPE with the cache write, attention, and copies of pages.
+//
+// A block takes one row and one KV head with all query heads of its group, kTileKeys keys at a time, the softmax a
+// running one. Decode attention splits the keys over blocks, which leave partial results.
+#pragma once
+
+#include "activation.cuh"
+#include "kv_layout.h"
+
+namespace akunu::cuda {
+
+// One KV head's keys, or values, of a sequence.
+template <u32 kType>
+struct KvUnit {
+    u8* cache;  // the unit in page 0
+    const u32* pages;
+    u64 page_bytes;
+    u32 head_dim;
+
+    AKUNU_DEVICE u8* page(u32 position) const { return cache + pages[position / kPagePositions] * page_bytes; }
+
+    // Elements 4·quad to 4·quad + 3 of a position; zeros behind the head's end.
+    AKUNU_DEVICE float4 load(u32 position, u32 quad) const {
+        const u8* unit = page(position);
+        const u32 row = position % kPagePositions, at = row * head_dim + quad * 4;
+        float v[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+        if (kType == kKvF32) {
+            const float* p = reinterpret_cast<const float*>(unit) + at;
+            for (u32 i = 0; i < 4; ++i) v[i] = quad * 4 + i < head_dim ? p[i] : 0.0f;
+        } else if (kType == kKvF16) {
+            const u16* p = reinterpret_cast<const u16*>(unit) + at;
+            if (head_dim % 4 == 0) {
+                const uint2 q = *reinterpret_cast<const uint2*>(p);
+                return {half_to_float(u16(q.x)), half_to_float(u16(q.x >> 16)), half_to_float(u16(q.y)),
+                        half_to_float(u16(q.y >> 16))};
+            }
+            for (u32 i = 0; i < 4; ++i) v[i] = quad * 4 + i < head_dim ? half_to_float(p[i]) : 0.0f;
+        } else {
+            const signed char* p = reinterpret_cast<const signed char*>(unit) + at;
+            const u16* scales = reinterpret_cast<const u16*>(unit + q8_scales_offset(head_dim));
+            const float d = half_to_float(scales[row * q8_row_blocks(head_dim) + quad / 8]);
+            for (u32 i = 0; i < 4; ++i) v[i] = quad * 4 + i < head_dim ? float(p[i]) * d : 0.0f;
+        }
+        return {v[0], v[1], v[2], v[3]};
+    }
+
+    // A warp stores a whole row.
+    AKUNU_DEVICE void store(u32 position, const float* x) const {
+        u8* unit = page(position);
+        const u32 row = position % kPagePositions;
+        for (u32 d0 = 0; d0 < head_dim; d0 += 32) {
+            const u32 d = d0 + lane_id();
+            const bool mine = d < head_dim;
+            if (kType == kKvF32 && mine) reinterpret_cast<float*>(unit)[row * head_dim + d] = x[d];
+            if (kType == kKvF16 && mine) reinterpret_cast<u16*>(unit)[row * head_dim + d] = float_to_half(x[d]);
+            if (kType == kKvQ8) {
+                const float v = mine ? x[d] : 0.0f;
+                const float scale = reduce_warp(fabsf(v), Larger()) / 127.0f;
+                const float q = scale > 0.0f ? rintf(fminf(fmaxf(v / scale, -127.0f), 127.0f)) : 0.0f;
+                u16* scales = reinterpret_cast<u16*>(unit + q8_scales_offset(head_dim));
+                if (lane_id() == 0) scales[row * q8_row_blocks(head_dim) + d0 / 32] = to_half(scale);
+                if (mine) reinterpret_cast<signed char*>(unit)[row * head_dim + d] = static_cast<signed char>(q);
+            }
+        }
+    }
+};
+
+// KV head h has keys in unit h, values in n_kv_heads + h.
+template <u32 kType, typename P>
+AKUNU_DEVICE KvUnit<kType> kv_unit(u8* cache, const u32* pages, const P& p, u32 slot, u32 unit) {
+    return {cache + unit * kv_unit_bytes(kType, p.head_dim), pages + u64(slot) * p.max_pages, u64(p.page_words) * 4,
+            p.head_dim};
+}
+
+// A warp takes a head of a row.
+template <u32 kType>
+AKUNU_DEVICE_CALL void rope_kv(const Block& b) {
+    const auto& p = b.params<RopeKvParams>();
+    const Row* rows = b.buffer<Row>(6);
+    const u32 heads = p.n_heads + 2 * p.n_kv_heads, hd = p.head_dim;
+    float* head = reinterpret_cast<float*>(b.shared()) + warp_id() * kMaxHeadDim;
+    sync_block();
+    for (u32 u = b.first * kWarps + warp_id(); u < p.rows * heads; u += b.blocks * kWarps) {
+        const u32 r = u / heads, h = u % heads, position = rows[r].position + p.step;
+        const bool is_q = h < p.n_heads, is_v = h >= p.n_heads + p.n_kv_heads;
+        const u32 kv = is_v ? h - p.n_heads - p.n_kv_heads : h - p.n_heads;
+        float* x = is_q   ? b.buffer<float>(0) + (u64(r) * p.n_heads + h) * hd
+                   : is_v ? b.buffer<float>(2) + (u64(r) * p.n_kv_heads + kv) * hd
+                          : b.buffer<float>(1) + (u64(r) * p.n_kv_heads + kv) * hd;
+        float sum = 0.0f;
+        for (u32 d = lane_id(); d < hd; d += 32) {
+            head[d] = x[d];
+            sum += head[d] * head[d];
+        }
+        sync_warp();
+        if (!is_v) {
+            if (p.qk_norm) {
+                const float* weight = b.buffer<float>(5) + (is_q ? 0 : hd);
+                const float scale = 1.0f / sqrtf(reduce_warp(sum, Add()) / float(hd) + p.eps);
+                for (u32 d = lane_id(); d < hd; d += 32) head[d] = head[d] * scale * weight[d];
+                sync_warp();
+            }
+            const float* table = b.buffer<float>(3) + u64(r) * p.rope_dim;
+            for (u32 i = lane_id(); i < p.rope_dim / 2; i += 32) {
+                const float c = table[2 * i], s = table[2 * i + 1];
+                const u32 at = p.style == kRopeInterleaved ? 2 * i : i;
+                const u32 other = p.style == kRopeInterleaved ? at + 1 : i + p.rope_dim / 2;
+                const float v = head[at], w = head[other];
+                head[at] = v * c - w * s;
+                head[other] = v * s + w * c;
+            }
+            sync_warp();
+            for (u32 d = lane_id(); d < hd; d += 32) x[d] = head[d];
+        }
+        if (!is_q) {
+            kv_unit<kType>(b.buffer<u8>(4), b.buffer<u32>(7), p, rows[r].slot, is_v ? p.n_kv_heads + kv : kv)
+                .store(position, head);
+        }
+        sync_warp();
+    }
+}
+
+// What attend() leaves of each query head of the group, in shared memory.
+struct HeadState {
+    float top, sum, keep;
+};
+
+// The parts of shared memory.
+struct AttendMemory {
+    float* q;       // [group][padded head_dim]
+    float* scores;  // [group][kTileKeys]
+    float* joined;  // [kJoinedHeads][slices][padded head_dim]
+    HeadState* heads;
+};
+AKUNU_DEVICE AttendMemory attend_memory(const Block& b, u32 padded) {
+    float* base = reinterpret_cast<float*>(b.shared());
+    float* scores = base + kMaxGroup * padded;
+    float* joined = scores + kMaxGroup * kTileKeys;
+    return {base, scores, joined, reinterpret_cast<HeadState*>(joined + kJoinedHeads * 4 * kThreads)};
+}
+
+// One row's heads of a group against keys [first, end); calls out(head of the group, d, value) with what is to be
+// divided by the head's sum.
+template <u32 kType, u32 kGroup, typename Out>
+AKUNU_DEVICE void attend(const Block& b, const AttentionParams& p, const float* q, u32 slot, u32 kv, u32 first, u32 end,
+                         Out&& out) {
+    const u32 group = p.n_heads / p.n_kv_heads, hd = p.head_dim, quads = (hd + 3) / 4, padded = quads * 4;
+    const AttendMemory m = attend_memory(b, padded);
+    const auto keys = kv_unit<kType>(b.buffer<u8>(1), b.buffer<u32>(4), p, slot, kv);
+    const auto values = kv_unit<kType>(b.buffer<u8>(1), b.buffer<u32>(4), p, slot, p.n_kv_heads + kv);
+    const float kNone = bits_to_float(0xFF800000u);
+    sync_block();
+    for (u32 i = thread_id(); i < group * padded; i += kThreads) {
+        m.q[i] = i % padded < hd ? q[(kv * group + i / padded) * hd + i % padded] : 0.0f;
+    }
+    if (thread_id() < group) m.heads[thread_id()] = {kNone, 0.0f, 0.0f};
+    sync_block();
+
+    const u32 slices = kThreads / quads, quad = thread_id() % quads, slice = thread_id() / quads;
+    float acc[kGroup][4];
+    AKUNU_UNROLL
+    for (u32 g = 0; g < kGroup; ++g) acc[g][0] = acc[g][1] = acc[g][2] = acc[g][3] = 0.0f;
+    for (u32 begin = first; begin < end; begin += kTileKeys) {
+        const u32 n = smaller(kTileKeys, end - begin);
+        // Eight lanes for a key.
+        constexpr u32 kLanes = 8;
+        for (u32 i = thread_id() / kLanes; i < kTileKeys; i += kThreads / kLanes) {
+            float sum[kGroup];
+            AKUNU_UNROLL
+            for (u32 g = 0; g < kGroup; ++g) sum[g] = 0.0f;
+            if (i < n) {
+                for (u32 d = lane_id() % kLanes; d < quads; d += kLanes) {
+                    const float4 k = keys.load(begin + i, d);
+                    AKUNU_UNROLL
+                    for (u32 g = 0; g < kGroup; ++g) {
+                        if (g >= group) continue;
+                        const float4 x = *reinterpret_cast<const float4*>(m.q + g * padded + d * 4);
+                        sum[g] += x.x * k.x + x.y * k.y + x.z * k.z + x.w * k.w;
+                    }
+                }
+            }
+            AKUNU_UNROLL
+            for (u32 g = 0; g < kGroup; ++g) {
+                if (g >= group) continue;
+                float s = sum[g];
+                AKUNU_UNROLL
+                for (u32 mask = kLanes / 2; mask > 0; mask /= 2) s += shuffle_xor(s, mask);
+                if (lane_id() % kLanes == 0) m.scores[g * kTileKeys + i] = i < n ? soft_cap(s * p.scale, p.softcap) : kNone;
+            }
+        }
+        sync_block();
+        if (warp_id() < group) {
+            float* scores = m.scores + warp_id() * kTileKeys;
+            HeadState& head = m.heads[warp_id()];
+            float s[kTileKeys / 32], top = head.top;
+            AKUNU_UNROLL
+            for (u32 i = 0; i < kTileKeys / 32; ++i) {
+                s[i] = scores[i * 32 + lane_id()];
+                top = fmaxf(top, s[i]);
+            }
+            top = reduce_warp(top, Larger());
+            float added = 0.0f;
+            AKUNU_UNROLL
+            for (u32 i = 0; i < kTileKeys / 32; ++i) {
+                const float e = s[i] == kNone ? 0.0f : expf(s[i] - top);
+                scores[i * 32 + lane_id()] = e;
+                added += e;
+            }
+            added = reduce_warp(added, Add());
+            if (lane_id() == 0) {
+                head.keep = head.top == kNone ? 0.0f : expf(head.top - top);
+                head.sum = head.sum * head.keep + added;
+                head.top = top;
+            }
+        }
+        sync_block();
+        if (slice < slices) {
+            AKUNU_UNROLL
+            for (u32 g = 0; g < kGroup; ++g) {
+                if (g >= group) continue;
+                AKUNU_UNROLL
+                for (u32 e = 0; e < 4; ++e) acc[g][e] *= m.heads[g].keep;
+            }
+            for (u32 i = slice; i < n; i += slices) {
+                const float4 v = values.load(begin + i, quad);
+                AKUNU_UNROLL
+                for (u32 g = 0; g < kGroup; ++g) {
+                    if (g >= group) continue;
+                    const float w = m.scores[g * kTileKeys + i];
+                    acc[g][0] += w * v.x;
+                    acc[g][1] += w * v.y;
+                    acc[g][2] += w * v.z;
+                    acc[g][3] += w * v.w;
+                }
+            }
+        }
+        sync_block();
+    }
+    // The slices' sums, of a few heads at a time.
+    constexpr u32 kTogether = kGroup < kJoinedHeads ? kGroup : u32(kJoinedHeads);
+    const u32 used = smaller(slices, end - first);
+    AKUNU_UNROLL
+    for (u32 g0 = 0; g0 < kGroup; g0 += kTogether) {
+        if (g0 >= group) continue;
+        AKUNU_UNROLL
+        for (u32 j = 0; j < kTogether; ++j) {
+            const u32 g = g0 + j;
+            if (slice >= used) continue;
+            *reinterpret_cast<float4*>(m.joined + (j * slices + slice) * padded + quad * 4) =
+                float4{acc[g][0], acc[g][1], acc[g][2], acc[g][3]};
+        }
+        sync_block();
+        for (u32 i = thread_id(); i < kTogether * hd; i += kThreads) {
+            const u32 j = i / hd, d = i % hd;
+            if (g0 + j >= group) continue;
+            float v = 0.0f;
+            for (u32 s = 0; s < used; ++s) v += m.joined[(j * slices + s) * padded + d];
+            out(g0 + j, d, v, m.heads[g0 + j]);
+        }
+        sync_block();
+    }
+}
+
+// The keys that a row sees.
+struct KeyRange {
+    u32 first, end;
+};
+AKUNU_DEVICE u32 first_key(u32 position, u32 window) {
+    return window != 0 && position >= window ? position + 1 - window : 0;
+}
+AKUNU_DEVICE KeyRange keys_of_one(const AttentionParams& p, u32 position) {
+    if (p.fixed_keys) return {0, p.fixed_keys};
+    return {first_key(position, p.window), position + 1};
+}
+AKUNU_DEVICE KeyRange keys_of(const Block& b, const AttentionParams& p, const Row* rows, u32 r) {
+    const u32 position = rows[r].position + p.step;
+    if (p.fixed_keys || !p.bidirectional) return keys_of_one(p, position);
+    // Behind the last row of the text.
+    u32 behind = p.rows;
+    for (u32 i = r + 1 + thread_id(); i < behind; i += kThreads) {
+        if (rows[i].slot != rows[r].slot) behind = i;
+    }
+    const u32 last = p.rows - reduce_block(b, p.rows - behind, Larger()) - 1;
+    const u32 n = rows[last].position + 1;
+    return {first_key(position, p.window), p.window ? smaller(n, position + p.window) : n};
+}
+
+template <u32 kType, u32 kGroup>
+AKUNU_DEVICE_CALL void attention(const Block& b) {
+    const auto& p = b.params<AttentionParams>();
+    const Row* rows = b.buffer<Row>(3);
+    const u32 group = p.n_heads / p.n_kv_heads;
+    for (u32 u = b.first; u < p.rows * p.n_kv_heads; u += b.blocks) {
+        const u32 r = u / p.n_kv_heads, kv = u % p.n_kv_heads;
+        const KeyRange range = keys_of(b, p, rows, r);
+        float* to = b.buffer<float>(2) + (u64(r) * p.n_heads + kv * group) * p.head_dim;
+        attend<kType, kGroup>(b, p, b.buffer<float>(0) + u64(r) * p.n_heads * p.head_dim, rows[r].slot, kv, range.first,
+                              range.end, [&](u32 g, u32 d, float v, const HeadState& head) {
+                                  to[g * p.head_dim + d] = v / head.sum;
+                              });
+    }
+}
+
+// One row; its keys are dealt to the splits in equal parts.
+template <u32 kType, u32 kGroup>
+AKUNU_DEVICE_CALL void attention_split(const Block& b) {
+    const auto& p = b.params<AttentionParams>();
+    const Row row = b.buffer<Row>(3)[0];
+    const KeyRange range = keys_of_one(p, row.position + p.step);
+    const u32 first = range.first, n = range.end - first;
+    const u32 splits = splits_of(n), group = p.n_heads / p.n_kv_heads;
+    float* partials = b.buffer<float>(2);
+    float* stats = partials + u64(p.n_heads) * kMaxSplits * p.head_dim;
+    for (u32 u = b.first; u < splits * p.n_kv_heads; u += b.blocks) {
+        const u32 split = u / p.n_kv_heads, kv = u % p.n_kv_heads;
+        attend<kType, kGroup>(b, p, b.buffer<float>(0), row.slot, kv, first + u32(u64(n) * split / splits),
+                              first + u32(u64(n) * (split + 1) / splits),
+                              [&](u32 g, u32 d, float v, const HeadState& head) {
+                                  const u32 at = (kv * group + g) * kMaxSplits + split;
+                                  partials[u64(at) * p.head_dim + d] = v;
+                                  if (d != 0) return;
+                                  stats[2 * at] = head.top;
+                                  stats[2 * at + 1] = head.sum;
+                              });
+    }
+}
+
+// A warp joins a head's splits.
+AKUNU_DEVICE_CALL void attention_merge(const Block& b) {
+    const auto& p = b.params<AttentionParams>();
+    const float* partials = b.buffer<float>(0);
+    const float* stats = partials + u64(p.n_heads) * kMaxSplits * p.head_dim;
+    const Output out{b.buffer<float>(1), b.buffer<u16>(2), p.formats};
+    const KeyRange range = keys_of_one(p, b.buffer<Row>(3)[0].position + p.step);
+    const u32 splits = splits_of(range.end - range.first), lane = lane_id();
+    float* weights = reinterpret_cast<float*>(b.shared()) + warp_id() * kMaxSplits;
+    sync_block();
+    for (u32 h = b.first * kWarps + warp_id(); h < p.n_heads; h += b.blocks * kWarps) {
+        const bool mine = lane < splits;
+        const float top = mine ? stats[2 * (h * kMaxSplits + lane)] : bits_to_float(0xFF800000u);
+        const float most = reduce_warp(top, Larger());
+        const float weight = mine ? expf(top - most) : 0.0f;
+        const float sum = reduce_warp(mine ? weight * stats[2 * (h * kMaxSplits + lane) + 1] : 0.0f, Add());
+        weights[lane] = weight;
+        sync_warp();
+        for (u32 d = lane; d < p.head_dim; d += 32) {
+            float v = 0.0f;
+            for (u32 s = 0; s < splits; ++s) v += weights[s] * partials[(u64(h) * kMaxSplits + s) * p.head_dim + d];
+            out.store(u64(h) * p.head_dim + d, v / sum);
+        }
+        sync_warp();
+    }
+}
+
+AKUNU_DEVICE_CALL void kv_copy(const Block& b) {
+    const auto& p = b.params<KvCopyParams>();
+    const u32* pairs = b.buffer<u32>(0);
+    u32* kv = b.buffer<u32>(1);
+    const u32 parts = (p.page_words + kThreads - 1) / kThreads;
+    for (u32 u = b.first; u < p.rows * parts; u += b.blocks) {
+        const u32 r = u / parts, i = u % parts * kThreads + thread_id();
+        if (i < p.page_words) kv[u64(pairs[2 * r + 1]) * p.page_words + i] = kv[u64(pairs[2 * r]) * p.page_words + i];
+    }
+}
+
+}  // namespace akunu::cuda

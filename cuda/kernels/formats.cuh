@@ -1,0 +1,442 @@
+// Weights in groups of 32: value = scale·code + offset, with a scale and an offset for each half of the group.
+//
+// Types of one piece are stored as two planes, see cuda/host/pack.h: the codes, whose blocks begin at multiples of 16
+// bytes, and what else a block has. Within each the order is the file's.
+#pragma once
+
+#include "command.h"
+#include "platform.cuh"
+
+namespace akunu::cuda {
+
+// One matrix as kernels see it.
+struct Weights {
+    const u8* codes;
+    const u8* extras;
+    const u8* biases;
+    u32 cols, spec;
+};
+
+AKUNU_DEVICE Weights weights_of(const WeightPlanes& w, u32 cols) {
+    return {reinterpret_cast<const u8*>(w.codes), reinterpret_cast<const u8*>(w.extras),
+            reinterpret_cast<const u8*>(w.biases), cols, w.spec};
+}
+
+struct Group {
+    float code[32];
+    float scale[2], offset[2];
+};
+
+// The float of a code below 2^23, by its bits: conversions run at an eighth of the rate of additions.
+constexpr u32 kMagic = 0x4B000000u;
+constexpr float kMagicFloat = 8388608.0f;
+AKUNU_DEVICE float code_float(u32 code, float zero) { return bits_to_float(kMagic | code) - (kMagicFloat + zero); }
+
+AKUNU_DEVICE void set_scale(Group& g, float scale, float offset = 0.0f) {
+    g.scale[0] = g.scale[1] = scale;
+    g.offset[0] = g.offset[1] = offset;
+}
+
+AKUNU_DEVICE float load_half(const u8* p) { return half_to_float(load_weights2(p)); }
+AKUNU_DEVICE u32 load_u32_by_halves(const u8* p) { return load_weights2(p) | u32(load_weights2(p + 2)) << 16; }
+
+// Codes of 16 bytes: low nibbles, then high ones.
+AKUNU_DEVICE void nibbles(Group& g, const uint4& q, float zero) {
+    const u32 words[4] = {q.x, q.y, q.z, q.w};
+    AKUNU_UNROLL
+    for (int w = 0; w < 4; ++w) {
+        AKUNU_UNROLL
+        for (int i = 0; i < 4; ++i) {
+            g.code[4 * w + i] = code_float(words[w] >> (8 * i) & 15, zero);
+            g.code[16 + 4 * w + i] = code_float(words[w] >> (8 * i + 4) & 15, zero);
+        }
+    }
+}
+// The same with a fifth bit each: bit i of `high` is element i's.
+AKUNU_DEVICE void nibbles5(Group& g, const uint4& q, u32 high, float zero) {
+    const u32 words[4] = {q.x, q.y, q.z, q.w};
+    AKUNU_UNROLL
+    for (int w = 0; w < 4; ++w) {
+        AKUNU_UNROLL
+        for (int i = 0; i < 4; ++i) {
+            const int e = 4 * w + i;
+            g.code[e] = code_float((words[w] >> (8 * i) & 15) | (high >> e & 1) << 4, zero);
+            g.code[16 + e] = code_float((words[w] >> (8 * i + 4) & 15) | (high >> (16 + e) & 1) << 4, zero);
+        }
+    }
+}
+// 32 bytes of one code each, by `code(byte, index)`.
+template <typename Code>
+AKUNU_DEVICE void bytes32(Group& g, const u8* p, Code&& code) {
+    const uint4 a = load_weights16(p), b = load_weights16(p + 16);
+    const u32 words[8] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
+    AKUNU_UNROLL
+    for (int w = 0; w < 8; ++w) {
+        AKUNU_UNROLL
+        for (int i = 0; i < 4; ++i) g.code[4 * w + i] = code(words[w] >> (8 * i) & 255, 4 * w + i);
+    }
+}
+
+// Of the non-linear 4-bit codes of IQ4_NL and IQ4_XS, four signed bytes in a word.
+AKUNU_DEVICE float iq4_value(u32 q) {
+    constexpr u32 kValues[4] = {0xBFAD9881u, 0xF6EADDCFu, 0x26190D01u, 0x71594535u};
+    const u32 word = q < 8 ? (q < 4 ? kValues[0] : kValues[1]) : q < 12 ? kValues[2] : kValues[3];
+    return code_float((word >> (8 * (q & 3)) & 255) ^ 128, 128.0f);
+}
+// Twice a value of E2M1 (OCP Microscaling 1.0).
+AKUNU_DEVICE float e2m1_doubled(u32 q) {
+    const u32 magnitude = 0xC8643210u >> (4 * (q & 7)) & 15;
+    const float v = code_float(magnitude, 0.0f);
+    return q & 8 ? 0.0f - v : v;
+}
+AKUNU_DEVICE float e8m0_half(u32 e) { return bits_to_float(e < 2 ? 0x00200000u << e : (e - 1) << 23); }
+AKUNU_DEVICE float e4m3(u32 bits) {
+    const u32 exponent = bits >> 3 & 15, mantissa = bits & 7;
+    if (exponent == 15 && mantissa == 7) return bits_to_float(0x7FC00000u);
+    const float v = exponent == 0 ? code_float(mantissa, 0.0f) * 0x1p-9f
+                                  : bits_to_float((exponent + 120) << 23 | mantissa << 20);
+    return bits & 128 ? -v : v;
+}
+
+template <u32 kReader>
+struct Format;
+
+// Element by element where rows are no multiples of 16 bytes, or end within the group.
+template <u32 kBytes, typename Convert>
+AKUNU_DEVICE void float_group(const Weights& w, u64 row, u32 group, Group& g, Convert&& convert) {
+    set_scale(g, 1.0f);
+    const u8* p = w.codes + (row * w.cols + group * 32) * kBytes;
+    const u32 left = w.cols - group * 32;
+    if (left >= 32 && w.cols * kBytes % 16 == 0) {
+        constexpr int kEach = 16 / kBytes;
+        AKUNU_UNROLL
+        for (int i = 0; i < 32 / kEach; ++i) {
+            const uint4 q = load_weights16(p + 16 * i);
+            const u32 words[4] = {q.x, q.y, q.z, q.w};
+            AKUNU_UNROLL
+            for (int e = 0; e < kEach; ++e) {
+                g.code[i * kEach + e] =
+                    convert(kBytes == 4 ? words[e % 4] : words[e / 2 % 4] >> (16 * (e % 2)) & 0xFFFF);
+            }
+        }
+        return;
+    }
+    AKUNU_UNROLL
+    for (u32 i = 0; i < 32; ++i) {
+        g.code[i] = i < left ? convert(kBytes == 4 ? load_weights4(p + 4 * i) : load_weights2(p + 2 * i)) : 0.0f;
+    }
+}
+
+template <>
+struct Format<kReadF32> {
+    static constexpr u32 kFloatBytes = 4;
+    static constexpr bool kScaled = false, kOffset = false;
+    static AKUNU_DEVICE float convert(u32 bits) { return bits_to_float(bits); }
+    static AKUNU_DEVICE void load(const Weights& w, u64 row, u32 group, Group& g) {
+        float_group<4>(w, row, group, g, [](u32 bits) { return convert(bits); });
+    }
+};
+template <>
+struct Format<kReadF16> {
+    static constexpr u32 kFloatBytes = 2;
+    static constexpr bool kScaled = false, kOffset = false;
+    static AKUNU_DEVICE float convert(u32 bits) { return half_to_float(u16(bits)); }
+    static AKUNU_DEVICE void load(const Weights& w, u64 row, u32 group, Group& g) {
+        float_group<2>(w, row, group, g, [](u32 bits) { return convert(bits); });
+    }
+};
+template <>
+struct Format<kReadBf16> {
+    static constexpr u32 kFloatBytes = 2;
+    static constexpr bool kScaled = false, kOffset = false;
+    static AKUNU_DEVICE float convert(u32 bits) { return bits_to_float(bits << 16); }
+    static AKUNU_DEVICE void load(const Weights& w, u64 row, u32 group, Group& g) {
+        float_group<2>(w, row, group, g, [](u32 bits) { return convert(bits); });
+    }
+};
+
+// Blocks of 32, by their index among all of the matrix'.
+AKUNU_DEVICE u64 block32(const Weights& w, u64 row, u32 group) { return row * (w.cols / 32) + group; }
+
+template <>
+struct Format<kReadQ4_0> {  // d(q - 8)
+    static constexpr u32 kFloatBytes = 0;
+    static constexpr bool kScaled = true, kOffset = false;
+    static AKUNU_DEVICE void load(const Weights& w, u64 row, u32 group, Group& g) {
+        const u64 b = block32(w, row, group);
+        nibbles(g, load_weights16(w.codes + b * 16), 8.0f);
+        set_scale(g, load_half(w.extras + b * 2));
+    }
+};
+template <>
+struct Format<kReadQ4_1> {  // dq + m
+    static constexpr u32 kFloatBytes = 0;
+    static constexpr bool kScaled = true, kOffset = true;
+    static AKUNU_DEVICE void load(const Weights& w, u64 row, u32 group, Group& g) {
+        const u64 b = block32(w, row, group);
+        nibbles(g, load_weights16(w.codes + b * 16), 0.0f);
+        const u32 both = load_weights4(w.extras + b * 4);
+        set_scale(g, half_to_float(u16(both)), half_to_float(u16(both >> 16)));
+    }
+};
+template <>
+struct Format<kReadQ5_0> {  // d(q - 16)
+    static constexpr u32 kFloatBytes = 0;
+    static constexpr bool kScaled = true, kOffset = false;
+    static AKUNU_DEVICE void load(const Weights& w, u64 row, u32 group, Group& g) {
+        const u64 b = block32(w, row, group);
+        nibbles5(g, load_weights16(w.codes + b * 16), load_u32_by_halves(w.extras + b * 6 + 2), 16.0f);
+        set_scale(g, load_half(w.extras + b * 6));
+    }
+};
+template <>
+struct Format<kReadQ5_1> {  // dq + m
+    static constexpr u32 kFloatBytes = 0;
+    static constexpr bool kScaled = true, kOffset = true;
+    static AKUNU_DEVICE void load(const Weights& w, u64 row, u32 group, Group& g) {
+        const u64 b = block32(w, row, group);
+        nibbles5(g, load_weights16(w.codes + b * 16), load_weights4(w.extras + b * 8 + 4), 0.0f);
+        const u32 both = load_weights4(w.extras + b * 8);
+        set_scale(g, half_to_float(u16(both)), half_to_float(u16(both >> 16)));
+    }
+};
+template <>
+struct Format<kReadQ8_0> {  // dq
+    static constexpr u32 kFloatBytes = 0;
+    static constexpr bool kScaled = true, kOffset = false;
+    static AKUNU_DEVICE void load(const Weights& w, u64 row, u32 group, Group& g) {
+        const u64 b = block32(w, row, group);
+        bytes32(g, w.codes + b * 32, [](u32 q, int) { return code_float(q ^ 128, 128.0f); });
+        set_scale(g, load_half(w.extras + b * 2));
+    }
+};
+template <>
+struct Format<kReadIq4Nl> {  // d·value[q]
+    static constexpr u32 kFloatBytes = 0;
+    static constexpr bool kScaled = true, kOffset = false;
+    static AKUNU_DEVICE void load_codes(Group& g, const uint4& q) {
+        const u32 words[4] = {q.x, q.y, q.z, q.w};
+        AKUNU_UNROLL
+        for (int e = 0; e < 16; ++e) {
+            g.code[e] = iq4_value(words[e / 4] >> (8 * (e % 4)) & 15);
+            g.code[16 + e] = iq4_value(words[e / 4] >> (8 * (e % 4) + 4) & 15);
+        }
+    }
+    static AKUNU_DEVICE void load(const Weights& w, u64 row, u32 group, Group& g) {
+        const u64 b = block32(w, row, group);
+        load_codes(g, load_weights16(w.codes + b * 16));
+        set_scale(g, load_half(w.extras + b * 2));
+    }
+};
+template <>
+struct Format<kReadMxfp4> {  // 2^(e - 127)·value[q]
+    static constexpr u32 kFloatBytes = 0;
+    static constexpr bool kScaled = true, kOffset = false;
+    static AKUNU_DEVICE void load(const Weights& w, u64 row, u32 group, Group& g) {
+        const u64 b = block32(w, row, group);
+        const uint4 q = load_weights16(w.codes + b * 16);
+        const u32 words[4] = {q.x, q.y, q.z, q.w};
+        AKUNU_UNROLL
+        for (int e = 0; e < 16; ++e) {
+            g.code[e] = e2m1_doubled(words[e / 4] >> (8 * (e % 4)) & 15);
+            g.code[16 + e] = e2m1_doubled(words[e / 4] >> (8 * (e % 4) + 4) & 15);
+        }
+        set_scale(g, e8m0_half(load_weights1(w.extras + b)));
+    }
+};
+
+// Blocks of 256 have eight groups.
+struct Super {
+    u64 block;
+    u32 j;
+};
+AKUNU_DEVICE Super super_block(const Weights& w, u64 row, u32 group) {
+    return {row * (w.cols / 256) + group / 8, group % 8};
+}
+// Two-bit fields: per half of a block 32 bytes hold element 32j + l at bits 2j of byte l.
+AKUNU_DEVICE u32 shift_of(u32 j) { return 2 * (j % 4); }
+
+template <>
+struct Format<kReadQ2_K> {  // d(s & 15)q - dmin(s >> 4)
+    static constexpr u32 kFloatBytes = 0;
+    static constexpr bool kScaled = true, kOffset = true;
+    static AKUNU_DEVICE void load(const Weights& w, u64 row, u32 group, Group& g) {
+        const Super s = super_block(w, row, group);
+        const u32 shift = shift_of(s.j);
+        bytes32(g, w.codes + s.block * 64 + s.j / 4 * 32, [=](u32 q, int) { return code_float(q >> shift & 3, 0.0f); });
+        const u8* extras = w.extras + s.block * 20;
+        const u32 scales = load_weights2(extras + 2 * s.j), both = load_weights4(extras + 16);
+        const float d = half_to_float(u16(both)), dmin = half_to_float(u16(both >> 16));
+        AKUNU_UNROLL
+        for (int h = 0; h < 2; ++h) {
+            g.scale[h] = mul_rn(d, code_float(scales >> (8 * h) & 15, 0.0f));
+            g.offset[h] = -mul_rn(dmin, code_float(scales >> (8 * h + 4) & 15, 0.0f));
+        }
+    }
+};
+template <>
+struct Format<kReadQ3_K> {  // d(s - 32)(q - 4)
+    static constexpr u32 kFloatBytes = 0;
+    static constexpr bool kScaled = true, kOffset = false;
+    static AKUNU_DEVICE void load(const Weights& w, u64 row, u32 group, Group& g) {
+        const Super s = super_block(w, row, group);
+        const u8* codes = w.codes + s.block * 96;
+        const uint4 a = load_weights16(codes), b = load_weights16(codes + 16);
+        const u32 high[8] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
+        const u32 shift = shift_of(s.j), j = s.j;
+        bytes32(g, codes + 32 + s.j / 4 * 32, [&](u32 q, int i) {
+            return code_float((q >> shift & 3) | (high[i / 4] >> (8 * (i % 4) + j) & 1) << 2, 4.0f);
+        });
+        const u8* extras = w.extras + s.block * 14;
+        const float d = load_half(extras + 12);
+        AKUNU_UNROLL
+        for (u32 h = 0; h < 2; ++h) {
+            const u32 t = 2 * s.j + h;
+            const u32 low = load_weights1(extras + t % 8) >> (t < 8 ? 0 : 4) & 15;
+            const u32 top = load_weights1(extras + 8 + t % 4) >> (2 * (t / 4)) & 3;
+            g.scale[h] = mul_rn(d, code_float(low | top << 4, 32.0f));
+        }
+        g.offset[0] = g.offset[1] = 0.0f;
+    }
+};
+
+// Six-bit scale and minimum of group j of Q4_K and Q5_K, packed in 12 bytes behind d and dmin.
+AKUNU_DEVICE void k_scales(Group& g, const u8* extras, u32 j) {
+    const uint4 e = load_weights16(extras);
+    const u32 k = 8 * (j % 4), low = e.y >> k, middle = e.z >> k, last = e.w >> k;
+    const u32 scale = j < 4 ? low & 63 : (last & 15) | (low >> 6 & 3) << 4;
+    const u32 min = j < 4 ? middle & 63 : (last >> 4 & 15) | (middle >> 6 & 3) << 4;
+    set_scale(g, mul_rn(half_to_float(u16(e.x)), code_float(scale, 0.0f)),
+              -mul_rn(half_to_float(u16(e.x >> 16)), code_float(min, 0.0f)));
+}
+template <>
+struct Format<kReadQ4_K> {  // d s q - dmin m
+    static constexpr u32 kFloatBytes = 0;
+    static constexpr bool kScaled = true, kOffset = true;
+    static AKUNU_DEVICE void load(const Weights& w, u64 row, u32 group, Group& g) {
+        const Super s = super_block(w, row, group);
+        const u32 shift = 4 * (s.j % 2);
+        bytes32(g, w.codes + s.block * 128 + s.j / 2 * 32,
+                [=](u32 q, int) { return code_float(q >> shift & 15, 0.0f); });
+        k_scales(g, w.extras + s.block * 16, s.j);
+    }
+};
+template <>
+struct Format<kReadQ5_K> {  // d s q - dmin m
+    static constexpr u32 kFloatBytes = 0;
+    static constexpr bool kScaled = true, kOffset = true;
+    static AKUNU_DEVICE void load(const Weights& w, u64 row, u32 group, Group& g) {
+        const Super s = super_block(w, row, group);
+        const u8* codes = w.codes + s.block * 160;
+        const uint4 a = load_weights16(codes), b = load_weights16(codes + 16);
+        const u32 high[8] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
+        const u32 shift = 4 * (s.j % 2), j = s.j;
+        bytes32(g, codes + 32 + s.j / 2 * 32, [&](u32 q, int i) {
+            return code_float((q >> shift & 15) | (high[i / 4] >> (8 * (i % 4) + j) & 1) << 4, 0.0f);
+        });
+        k_scales(g, w.extras + s.block * 16, s.j);
+    }
+};
+template <>
+struct Format<kReadQ6_K> {  // d s(q - 32)
+    static constexpr u32 kFloatBytes = 0;
+    static constexpr bool kScaled = true, kOffset = false;
+    static AKUNU_DEVICE void load(const Weights& w, u64 row, u32 group, Group& g) {
+        const Super s = super_block(w, row, group);
+        const u8* codes = w.codes + s.block * 192;
+        const uint4 a = load_weights16(codes + 128 + s.j / 4 * 32), b = load_weights16(codes + 128 + s.j / 4 * 32 + 16);
+        const u32 high[8] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
+        const u32 low_shift = s.j % 4 < 2 ? 0 : 4, shift = shift_of(s.j);
+        bytes32(g, codes + s.j / 4 * 64 + s.j % 2 * 32, [&](u32 q, int i) {
+            return code_float((q >> low_shift & 15) | (high[i / 4] >> (8 * (i % 4) + shift) & 3) << 4, 32.0f);
+        });
+        const u8* extras = w.extras + s.block * 18;
+        const float d = load_half(extras + 16);
+        const u32 scales = load_weights2(extras + 2 * s.j);
+        AKUNU_UNROLL
+        for (int h = 0; h < 2; ++h) g.scale[h] = mul_rn(d, code_float((scales >> (8 * h) & 255) ^ 128, 128.0f));
+        g.offset[0] = g.offset[1] = 0.0f;
+    }
+};
+template <>
+struct Format<kReadIq4Xs> {  // d(s - 32)·value[q]
+    static constexpr u32 kFloatBytes = 0;
+    static constexpr bool kScaled = true, kOffset = false;
+    static AKUNU_DEVICE void load(const Weights& w, u64 row, u32 group, Group& g) {
+        const Super s = super_block(w, row, group);
+        Format<kReadIq4Nl>::load_codes(g, load_weights16(w.codes + s.block * 128 + s.j * 16));
+        const u8* extras = w.extras + s.block * 8;
+        const u32 both = load_weights4(extras), low = load_weights4(extras + 4) >> (4 * s.j) & 15;
+        const u32 high = both >> (16 + 2 * s.j) & 3;
+        set_scale(g, mul_rn(half_to_float(u16(both)), code_float(low | high << 4, 32.0f)));
+    }
+};
+
+AKUNU_DEVICE float scale_value(u32 type, const u8* plane, u64 index) {
+    switch (type) {
+        case kScaleF32:
+            return bits_to_float(load_weights4(plane + index * 4));
+        case kScaleF16:
+            return load_half(plane + index * 2);
+        case kScaleBf16:
+            return bits_to_float(u32(load_weights2(plane + index * 2)) << 16);
+        case kScaleE8M0:
+            return 2.0f * e8m0_half(load_weights1(plane + index));
+        default:
+            return e4m3(load_weights1(plane + index));
+    }
+}
+
+template <>
+struct Format<kReadAffine> {  // s q + b; codes are a stream of words, lowest bits first
+    static constexpr u32 kFloatBytes = 0;
+    static constexpr bool kScaled = true, kOffset = true;
+    static AKUNU_DEVICE void load(const Weights& w, u64 row, u32 group, Group& g) {
+        const u32 bits = w.spec & 255, of = w.spec >> 8 & 255, type = w.spec >> 16, mask = (1u << bits) - 1;
+        const u8* p = w.codes + (row * (w.cols / 32) + group) * (4 * bits);
+        u64 window = 0;
+        u32 have = 0;
+        AKUNU_UNROLL
+        for (int i = 0; i < 32; ++i) {
+            if (have < bits) {
+                window |= u64(load_weights4(p)) << have;
+                p += 4;
+                have += 32;
+            }
+            g.code[i] = code_float(u32(window) & mask, 0.0f);
+            window >>= bits;
+            have -= bits;
+        }
+        const u64 index = row * (w.cols / of) + group * 32 / of;
+        set_scale(g, scale_value(type, w.extras, index), scale_value(type, w.biases, index));
+    }
+};
+template <>
+struct Format<kReadFloatCodes> {  // s·code, of E2M1 or E4M3
+    static constexpr u32 kFloatBytes = 0;
+    static constexpr bool kScaled = true, kOffset = false;
+    static AKUNU_DEVICE void load(const Weights& w, u64 row, u32 group, Group& g) {
+        const u32 bits = w.spec & 255, of = w.spec >> 8 & 255, type = w.spec >> 16;
+        const u8* p = w.codes + (row * (w.cols / 32) + group) * (4 * bits);
+        AKUNU_UNROLL
+        for (u32 i = 0; i < 32; ++i) {
+            g.code[i] = bits == 8 ? e4m3(load_weights1(p + i))
+                                  : 0.5f * e2m1_doubled(load_weights1(p + i / 2) >> (i % 2 * 4) & 15);
+        }
+        AKUNU_UNROLL
+        for (u32 h = 0; h < 2; ++h) {
+            g.scale[h] = scale_value(type, w.extras, row * (w.cols / of) + (group * 32 + 16 * h) / of);
+        }
+        g.offset[0] = g.offset[1] = 0.0f;
+    }
+};
+
+// A group's values, each as two roundings of the definition.
+template <typename F>
+AKUNU_DEVICE float value_of(const Group& g, int i) {
+    if (!F::kScaled) return g.code[i];
+    const float v = mul_rn(g.scale[i / 16], g.code[i]);
+    return F::kOffset ? add_rn(v, g.offset[i / 16]) : v;
+}
+
+}  // namespace akunu::cuda

@@ -1,0 +1,96 @@
+// What the kernels take from CUDA: threads, barriers, shuffles, atomics, loads, conversions, the tensor cores. The
+// emulator of tests/cuda has a file of the same name, so that the same texts run on a CPU.
+#pragma once
+
+#define AKUNU_DEVICE __device__ __forceinline__
+#define AKUNU_DEVICE_CALL __device__ __noinline__
+#define AKUNU_UNROLL _Pragma("unroll")
+#define AKUNU_UNROLL_TWICE _Pragma("unroll 2")
+
+namespace akunu::cuda {
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+
+AKUNU_DEVICE unsigned thread_id() { return threadIdx.x; }
+AKUNU_DEVICE unsigned lane_id() { return threadIdx.x % 32; }
+AKUNU_DEVICE unsigned warp_id() { return threadIdx.x / 32; }
+AKUNU_DEVICE unsigned block_id() { return blockIdx.x; }
+AKUNU_DEVICE unsigned grid_blocks() { return gridDim.x; }
+AKUNU_DEVICE unsigned char* shared_memory() {
+    extern __shared__ __align__(128) unsigned char memory[];
+    return memory;
+}
+
+AKUNU_DEVICE void sync_block() { __syncthreads(); }
+AKUNU_DEVICE void sync_warp() { __syncwarp(); }
+
+template <typename T>
+AKUNU_DEVICE T shuffle_xor(T v, unsigned mask) {
+    return __shfl_xor_sync(0xFFFFFFFFu, v, mask);
+}
+
+// In shared memory or the device's.
+AKUNU_DEVICE unsigned atomic_add(unsigned* p, unsigned v) { return atomicAdd(p, v); }
+AKUNU_DEVICE unsigned long long atomic_add(unsigned long long* p, unsigned long long v) { return atomicAdd(p, v); }
+
+// Between blocks.
+AKUNU_DEVICE void arrive_release(unsigned* p) {
+    asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(p) : "memory");
+}
+AKUNU_DEVICE unsigned load_acquire(const unsigned* p) {
+    unsigned v;
+    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+    return v;
+}
+AKUNU_DEVICE void fence_device() { __threadfence(); }
+AKUNU_DEVICE void fence_system() { __threadfence_system(); }
+AKUNU_DEVICE unsigned load_host(const unsigned* p) { return *reinterpret_cast<const volatile unsigned*>(p); }
+AKUNU_DEVICE void store_host(unsigned* p, unsigned v) { *reinterpret_cast<volatile unsigned*>(p) = v; }
+AKUNU_DEVICE void spin_pause() {}
+AKUNU_DEVICE unsigned long long nanoseconds() {
+    unsigned long long t;
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(t));
+    return t;
+}
+
+// Memory that no command writes.
+AKUNU_DEVICE uint4 load_weights16(const void* p) {
+    uint4 v;
+    asm("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+        : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+        : "l"(p));
+    return v;
+}
+AKUNU_DEVICE unsigned load_weights4(const void* p) { return __ldg(static_cast<const unsigned*>(p)); }
+AKUNU_DEVICE unsigned short load_weights2(const void* p) { return __ldg(static_cast<const unsigned short*>(p)); }
+AKUNU_DEVICE unsigned char load_weights1(const void* p) { return __ldg(static_cast<const unsigned char*>(p)); }
+
+AKUNU_DEVICE float bits_to_float(unsigned bits) { return __uint_as_float(bits); }
+AKUNU_DEVICE unsigned float_to_bits(float v) { return __float_as_uint(v); }
+AKUNU_DEVICE float half_to_float(unsigned short h) {
+    float v;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(v) : "h"(h));
+    return v;
+}
+// To nearest; what is too large becomes infinite.
+AKUNU_DEVICE unsigned short float_to_half(float v) {
+    unsigned short h;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(v));
+    return h;
+}
+
+// Operations that no other is fused with.
+AKUNU_DEVICE float mul_rn(float a, float b) { return __fmul_rn(a, b); }
+AKUNU_DEVICE float add_rn(float a, float b) { return __fadd_rn(a, b); }
+
+// d += a·b of 16x16 and 16x8 F16 by a warp; fragments as PTX's mma.m16n8k16 lays them out.
+AKUNU_DEVICE void mma_f16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+        "{%0, %1, %2, %3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+}  // namespace akunu::cuda

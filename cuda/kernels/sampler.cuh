@@ -1,0 +1,269 @@
+// Temperature, the cuts and the draw: steps 3 to 8 of docs/sampling.md, by a block for each row.
+//
+// A cut is an order of the tokens by (key, id) and the place in it where a count or a mass is reached. Masses are
+// integers, so that no order of summation changes a result. The tokens that a cut could keep are listed in shared
+// memory where they are few enough; else the cut works on all of them.
+#pragma once
+
+#include "tokens.cuh"
+
+namespace akunu::cuda {
+
+constexpr float kMassUnit = 0x1p44f;
+constexpr u32 kMaxList = 4096, kBuckets = 4096, kDepths = 6;
+
+struct SamplerMemory {
+    u64 weight[kBuckets];  // a histogram
+    float logit[kMaxList];  // relative to the best of all tokens, and divided by the temperature
+    u32 id[kMaxList];
+    u64 part[kThreads];
+    u64 before;
+    u32 chosen, count;
+};
+
+AKUNU_DEVICE u64 mass_of(float t) { return t > -31.0f ? u64(expf(t) * kMassUnit) : 0; }
+
+// Orders of the tokens, by keys >= 0 of their relative logits, smallest first.
+struct ByLogit {
+    AKUNU_DEVICE float operator()(float t) const { return 0.0f - t; }
+};
+struct ByDistance {  // from the mean logit
+    float mean;
+    AKUNU_DEVICE float operator()(float t) const { return fabsf(t - mean); }
+};
+struct Count {
+    AKUNU_DEVICE u64 operator()(float) const { return 1; }
+};
+struct Mass {
+    AKUNU_DEVICE u64 operator()(float t) const { return mass_of(t); }
+};
+
+// The tokens that are left, those dropped at -inf: all of a row, or a list.
+struct Survivors {
+    float* x;
+    u32 n;
+    SamplerMemory& memory;
+    bool listed;
+
+    AKUNU_DEVICE u32 size() const { return listed ? memory.count : n; }
+    AKUNU_DEVICE float* logits() const { return listed ? memory.logit : x; }
+    AKUNU_DEVICE u32 id(u32 i) const { return listed ? memory.id[i] : i; }
+    // Calls f(logit, id, index) for this thread's.
+    template <typename F>
+    AKUNU_DEVICE void each(F&& f) const {
+        const float* t = logits();
+        for (u32 i = thread_id(); i < size(); i += kThreads) {
+            if (t[i] > bits_to_float(0xFF800000u)) f(t[i], id(i), i);
+        }
+    }
+};
+
+// The first bucket with which the sum of the weights, from `before` on, reaches `want`, and the sum before it. There is
+// one.
+AKUNU_DEVICE u32 find_bucket(SamplerMemory& m, u64 want) {
+    constexpr u32 kEach = kBuckets / kThreads;
+    u64 sum = 0;
+    for (u32 i = 0; i < kEach; ++i) sum += m.weight[thread_id() * kEach + i];
+    m.part[thread_id()] = sum;
+    sync_block();
+    if (thread_id() == 0) {
+        u64 before = m.before;
+        u32 i = 0;
+        while (i + 1 < kThreads && before + m.part[i] < want) before += m.part[i++];
+        u32 bucket = i * kEach;
+        while (bucket + 1 < kBuckets && before + m.weight[bucket] < want) before += m.weight[bucket++];
+        m.before = before;
+        m.chosen = bucket;
+    }
+    sync_block();
+    return m.chosen;
+}
+
+// Drops what comes behind the place where the tokens before, with their measures, first reach `want`.
+template <typename Key, typename Measure>
+AKUNU_DEVICE void cut(const Block& b, const Survivors& s, const Key& key, const Measure& measure, u64 want) {
+    SamplerMemory& m = s.memory;
+    // Digits of (key, id): 31 bits of the key, whose sign is 0, and 24 of the id.
+    constexpr u32 kDigits[][2] = {{43, 12}, {31, 12}, {24, 7}, {12, 12}, {0, 12}};
+    sync_block();
+    if (thread_id() == 0) m.before = 0;
+    u64 prefix = 0;
+    for (u32 digit = 0; digit < 5; ++digit) {
+        const u32 shift = kDigits[digit][0], bits = kDigits[digit][1];
+        for (u32 i = thread_id(); i < kBuckets; i += kThreads) m.weight[i] = 0;
+        sync_block();
+        s.each([&](float t, u32 id, u32) {
+            const u64 place = u64(float_to_bits(key(t))) << 24 | id;
+            if (place >> (shift + bits) != prefix) return;
+            const u64 amount = measure(t);
+            if (amount) atomic_add(m.weight + (place >> shift & ((1u << bits) - 1)), amount);
+        });
+        sync_block();
+        prefix = prefix << bits | find_bucket(m, want);
+    }
+    s.each([&](float t, u32 id, u32 i) {
+        if ((u64(float_to_bits(key(t))) << 24 | id) > prefix) s.logits()[i] = bits_to_float(0xFF800000u);
+    });
+    sync_block();
+}
+
+// Lists the tokens with keys up to `depth`; false when they are too many.
+template <typename Key>
+AKUNU_DEVICE bool list_within(Survivors& s, const Key& key, float depth) {
+    SamplerMemory& m = s.memory;
+    sync_block();
+    if (thread_id() == 0) m.count = 0;
+    sync_block();
+    s.each([&](float t, u32 id, u32) {
+        if (!(key(t) <= depth)) return;
+        const u32 at = atomic_add(&m.count, 1u);
+        if (at >= kMaxList) return;
+        m.logit[at] = t;
+        m.id[at] = id;
+    });
+    sync_block();
+    s.listed = m.count <= kMaxList;
+    return s.listed;
+}
+
+AKUNU_DEVICE float depth_at(u32 i) { return i + 1 == kDepths ? bits_to_float(0x7F7FFFFFu) : float(1u << i); }
+
+// Keeps the fewest tokens, smallest keys first, whose measures reach `want(the measure of all)`.
+template <typename Key, typename Measure, typename Want>
+AKUNU_DEVICE void keep(const Block& b, Survivors& s, const Key& key, const Measure& measure, Want&& want) {
+    u64 within[kDepths] = {};
+    s.each([&](float t, u32, u32) {
+        const u64 amount = measure(t);
+        const float k = key(t);
+        AKUNU_UNROLL
+        for (u32 d = 0; d < kDepths; ++d) within[d] += k <= depth_at(d) ? amount : 0;
+    });
+    u64 total = 0, enough = 0;
+    float depth = depth_at(kDepths - 1);
+    AKUNU_UNROLL
+    for (u32 i = 0; i < kDepths; ++i) {  // the deepest has all
+        const u32 d = kDepths - 1 - i;
+        const u64 sum = reduce_block(b, within[d], Add());
+        if (i == 0) {
+            total = sum;
+            enough = want(total);
+        }
+        if (sum >= enough) depth = depth_at(d);
+    }
+    if (enough > total) return;
+    if (!s.listed) list_within(s, key, depth);
+    cut(b, s, key, measure, enough);
+}
+
+// The smallest mass that is at least a share p of `total`.
+AKUNU_DEVICE u64 share_of(u64 total, float p) {
+    const double share = double(p) * double(total);
+    u64 mass = u64(share);
+    if (double(mass) < share) ++mass;
+    return mass > total ? total : mass < 1 ? 1 : mass;
+}
+
+// Mean of the relative logits under their own distribution.
+AKUNU_DEVICE float mean_logit(const Block& b, const Survivors& s) {
+    u64 mass = 0, moment = 0;
+    s.each([&](float t, u32, u32) {
+        const u64 own = mass_of(t);
+        mass += own;
+        moment += u64(float(own) * -t);
+    });
+    mass = reduce_block(b, mass, Add());
+    moment = reduce_block(b, moment, Add());
+    return -float(double(moment) / double(mass));
+}
+
+// Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011).
+AKUNU_DEVICE u32 random_word(const Sampler& s, u32 position, u32 token) {
+    u32 c0 = token / 4, c1 = position, c2 = 0, c3 = 0, k0 = s.seed_lo, k1 = s.seed_hi;
+    for (u32 round = 0; round < 10; ++round) {
+        const u64 p0 = u64(0xD2511F53u) * c0, p1 = u64(0xCD9E8D57u) * c2;
+        c0 = u32(p1 >> 32) ^ c1 ^ k0;
+        c1 = u32(p1);
+        c2 = u32(p0 >> 32) ^ c3 ^ k1;
+        c3 = u32(p0);
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
+    }
+    const u32 e = token % 4;
+    return e == 0 ? c0 : e == 1 ? c1 : e == 2 ? c2 : c3;
+}
+
+// Standard Gumbel noise of a random word; the largest value is below kMaxGumbel.
+constexpr double kMaxGumbel = 22.9;
+AKUNU_DEVICE double gumbel(u32 word) {
+    const double u = (double(word) + 0.5) * 0x1p-32;
+    return -log(-log1p(-u));
+}
+
+struct Draw {
+    double key;
+    u32 id;
+    AKUNU_DEVICE void offer(double k, u32 token) {
+        if (k > key || (k == key && token < id)) {
+            key = k;
+            id = token;
+        }
+    }
+};
+
+// argmax of logit + noise over the survivors from `floor` on; `best` is one of them.
+AKUNU_DEVICE u32 draw(const Block& b, const Survivors& s, const Sampler& sampler, u32 position, u64 best, float floor) {
+    Draw mine{double(logit_of(best)) + gumbel(random_word(sampler, position, id_of(best))), id_of(best)};
+    s.each([&](float t, u32 id, u32) {
+        if (t < floor || !(double(t) + kMaxGumbel >= mine.key)) return;
+        const u32 word = random_word(sampler, position, id);
+        // -log(-log1p(-u)) <= -log u
+        const float bound = t - logf((float(word >> 8) + 0.5f) * 0x1p-24f) + 1e-3f;
+        if (word >> 8 != 0 && double(bound) < mine.key) return;
+        mine.offer(double(t) + gumbel(word), id);
+    });
+    const double most = reduce_block(b, mine.key, Larger());
+    return ~reduce_block(b, mine.key == most ? ~mine.id : 0u, Larger());
+}
+
+AKUNU_DEVICE u64 best_left(const Block& b, const Survivors& s) {
+    u64 best = 0;
+    s.each([&](float t, u32 id, u32) {
+        const u64 rank = rank_of(t, id);
+        if (rank > best) best = rank;
+    });
+    return reduce_block(b, best, Larger());
+}
+
+// The token of one row; `x` are its penalised logits, which are overwritten.
+AKUNU_DEVICE u32 select_token(const Block& b, float* x, u32 vocab, u32 position, const Sampler& s) {
+    const u64 first = best_of(b, x, vocab);
+    const float top = logit_of(first);
+    if (s.temperature == 0.0f || top == bits_to_float(0xFF800000u)) return id_of(first);
+    // Relative to the best first: then nothing overflows but to -inf, whatever the temperature.
+    const float inverse = finite(1.0f / s.temperature);
+    for (u32 i = thread_id(); i < vocab; i += kThreads) x[i] = (x[i] - top) * inverse;
+    sync_block();
+    Survivors left{x, vocab, *reinterpret_cast<SamplerMemory*>(b.shared()), false};
+    if (s.top_k > 0 && s.top_k < vocab) keep(b, left, ByLogit(), Count(), [&](u64) { return u64(s.top_k); });
+    if (s.typical_p < 1.0f) {
+        const ByDistance order{mean_logit(b, left)};
+        keep(b, left, order, Mass(), [&](u64 total) { return share_of(total, s.typical_p); });
+    }
+    if (s.top_p < 1.0f) keep(b, left, ByLogit(), Mass(), [&](u64 total) { return share_of(total, s.top_p); });
+    const u64 best = best_left(b, left);
+    const float gap = s.min_p > 0.0f ? logf(s.min_p) : bits_to_float(0xFF800000u);
+    return draw(b, left, s, position, best, logit_of(best) + gap);
+}
+
+AKUNU_DEVICE_CALL void sample_select(const Block& b) {
+    const auto& p = b.params<SampleParams>();
+    for (u32 r = b.first; r < p.rows; r += b.blocks) {
+        const LogitRow row = logit_row(b.buffer<Row>(3), b.buffer<u32>(4), p, r);
+        const u32 token = select_token(b, b.buffer<float>(0) + u64(r) * 2 * p.vocab, p.vocab, row.position,
+                                       b.buffer<Sampler>(1)[row.slot]);
+        sync_block();
+        if (thread_id() == 0) b.buffer<u32>(2)[r] = token;
+    }
+}
+
+}  // namespace akunu::cuda

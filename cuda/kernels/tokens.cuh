@@ -1,0 +1,180 @@
+// Argmax, the sampler's first steps, log-probabilities, and what becomes of drawn tokens. docs/sampling.md defines them.
+#pragma once
+
+#include "block.cuh"
+
+namespace akunu::cuda {
+
+// SamplerState, SlotState, Control, LogprobRecord of core/sampling.h and core/dispatch.h; program.cpp checks that they
+// agree.
+constexpr u32 kEndIds = 64, kBiases = 4096, kTopLogprobs = 20;
+struct Sampler {
+    float temperature;
+    u32 top_k;
+    float top_p, min_p, typical_p;
+    float repeat_penalty, presence_penalty, frequency_penalty;
+    u32 penalty_window;
+    u32 seed_lo, seed_hi;
+    u32 want_logprobs, n_logprobs;
+    u32 n_end_ids, n_bias, masked;
+    u32 end_ids[kEndIds];
+};
+struct TokenBias {
+    u32 id;
+    float bias;
+};
+struct Slot {
+    u32 stopped, produced, limit;
+};
+struct ChainControl {
+    u32 stop, active, yield;
+};
+struct TokenLogprobs {
+    float chosen;
+    u32 ids[kTopLogprobs];
+    float values[kTopLogprobs];
+};
+
+// NaN, which only a damaged model gives, counts as -inf; too large counts as the largest float.
+AKUNU_DEVICE float finite(float x) {
+    const float none = bits_to_float(0xFF800000u), most = bits_to_float(0x7F7FFFFFu);
+    return !(x > none) ? none : x < most ? x : most;
+}
+
+// Rises with the logit, and among equals falls with the id.
+AKUNU_DEVICE u64 rank_of(float x, u32 id) {
+    const u32 bits = float_to_bits(x + 0.0f);  // one zero
+    return u64(bits & 0x80000000u ? ~bits : bits | 0x80000000u) << 32 | u32(~id);
+}
+AKUNU_DEVICE u32 id_of(u64 rank) { return ~u32(rank); }
+AKUNU_DEVICE float logit_of(u64 rank) {
+    const u32 key = u32(rank >> 32);
+    return bits_to_float(key & 0x80000000u ? key ^ 0x80000000u : ~key);
+}
+
+// The best token below `limit`, by a block.
+AKUNU_DEVICE u64 best_below(const Block& b, const float* x, u32 n, u64 limit) {
+    u64 best = 0;
+    for (u32 i = thread_id(); i < n; i += kThreads) {
+        const u64 rank = rank_of(finite(x[i]), i);
+        if (rank < limit && rank > best) best = rank;
+    }
+    return reduce_block(b, best, Larger());
+}
+AKUNU_DEVICE u64 best_of(const Block& b, const float* x, u32 n) { return best_below(b, x, n, ~u64(0)); }
+
+// A row whose logits were asked for: where its token's successor goes.
+struct LogitRow {
+    u32 slot, position;  // of the token to be drawn
+};
+AKUNU_DEVICE LogitRow logit_row(const Row* rows, const u32* logit_rows, const SampleParams& p, u32 i) {
+    const Row row = rows[logit_rows[i]];
+    return {row.slot, row.position + p.step + 1};
+}
+
+AKUNU_DEVICE_CALL void argmax(const Block& b) {
+    const auto& p = b.params<SampleParams>();
+    for (u32 r = b.first; r < p.rows; r += b.blocks) {
+        const u64 best = best_of(b, b.buffer<float>(0) + u64(r) * p.vocab, p.vocab);
+        if (thread_id() == 0) b.buffer<u32>(1)[r] = id_of(best);
+    }
+}
+
+// scaled = penalised(logits + bias), or -inf where the mask forbids. A block takes a slice of a row's tokens.
+AKUNU_DEVICE_CALL void sample_prepare(const Block& b) {
+    constexpr u32 kSlice = 4096;
+    const auto& p = b.params<SampleParams>();
+    const u32 slices = (p.vocab + kSlice - 1) / kSlice;
+    u32* counts = reinterpret_cast<u32*>(b.shared());
+    for (u32 u = b.first; u < p.rows * slices; u += b.blocks) {
+        const u32 r = u / slices, begin = u % slices * kSlice, n = smaller(kSlice, p.vocab - begin);
+        const LogitRow row = logit_row(b.buffer<Row>(6), b.buffer<u32>(7), p, r);
+        const float* logits = b.buffer<float>(0) + u64(r) * p.vocab + begin;
+        const u32* history = b.buffer<u32>(1) + u64(row.slot) * p.history_stride;
+        const Sampler& s = b.buffer<Sampler>(2)[row.slot];
+        const TokenBias* bias = b.buffer<TokenBias>(3) + u64(row.slot) * kBiases;
+        const u32* mask = b.buffer<u32>(4) + u64(row.slot) * ((p.vocab + 31) / 32);
+        float* scaled = b.buffer<float>(5) + u64(r) * 2 * p.vocab + begin;
+        const float none = bits_to_float(0xFF800000u);
+        sync_block();
+        for (u32 i = thread_id(); i < n; i += kThreads) {
+            const u32 id = begin + i;
+            const bool allowed = !s.masked || (mask[id / 32] >> (id % 32) & 1) != 0;
+            scaled[i] = allowed ? finite(logits[i]) : none;
+            counts[i] = 0;
+        }
+        sync_block();
+        for (u32 i = thread_id(); i < s.n_bias; i += kThreads) {  // ids are unique
+            const u32 at = bias[i].id - begin;
+            if (at < n) scaled[at] = finite(scaled[at] + bias[i].bias);
+        }
+        const bool penalises = s.repeat_penalty != 1.0f || s.presence_penalty != 0.0f || s.frequency_penalty != 0.0f;
+        if (!penalises) continue;
+        for (u32 i = row.position - smaller(row.position, s.penalty_window) + thread_id(); i < row.position;
+             i += kThreads) {
+            const u32 at = history[i] - begin;
+            if (at < n) atomic_add(counts + at, 1u);
+        }
+        sync_block();
+        for (u32 i = thread_id(); i < n; i += kThreads) {
+            if (counts[i] == 0) continue;
+            const float l = scaled[i] > 0.0f ? scaled[i] / s.repeat_penalty : scaled[i] * s.repeat_penalty;
+            scaled[i] = finite(add_rn(add_rn(l, -s.presence_penalty), -mul_rn(s.frequency_penalty, float(counts[i]))));
+        }
+    }
+}
+
+AKUNU_DEVICE_CALL void logprobs(const Block& b) {
+    const auto& p = b.params<SampleParams>();
+    for (u32 r = b.first; r < p.rows; r += b.blocks) {
+        const LogitRow row = logit_row(b.buffer<Row>(4), b.buffer<u32>(5), p, r);
+        const Sampler& s = b.buffer<Sampler>(2)[row.slot];
+        if (!s.want_logprobs) continue;
+        const float* logits = b.buffer<float>(0) + u64(r) * p.vocab;
+        TokenLogprobs& out = b.buffer<TokenLogprobs>(3)[u64(p.step) * p.rows + r];
+        const float top = logit_of(best_of(b, logits, p.vocab));
+        double sum = 0.0;
+        for (u32 i = thread_id(); i < p.vocab; i += kThreads) sum += double(expf(finite(logits[i]) - top));
+        sum = reduce_block(b, sum, Add());
+        const double log_sum = double(top) + log(sum);
+        if (thread_id() == 0) out.chosen = float(double(logits[b.buffer<u32>(1)[r]]) - log_sum);
+        u64 limit = ~u64(0);
+        for (u32 i = 0; i < smaller(s.n_logprobs, p.vocab); ++i) {
+            limit = best_below(b, logits, p.vocab, limit);
+            if (thread_id() == 0) {
+                out.ids[i] = id_of(limit);
+                out.values[i] = float(double(logit_of(limit)) - log_sum);
+            }
+        }
+    }
+}
+
+// Writes the drawn tokens into the histories. Where a sequence has several rows, those after the first are drafts: a
+// row counts as long as what was drawn for the row before it is the token that it was run for.
+AKUNU_DEVICE_CALL void accept(const Block& b) {
+    if (b.first != 0 || thread_id() != 0) return;
+    const auto& p = b.params<SampleParams>();
+    const u32* sampled = b.buffer<u32>(0);
+    ChainControl& control = *b.buffer<ChainControl>(4);
+    u32 slot_before = 0xFFFFFFFFu;
+    bool drafts_hold = true;
+    for (u32 i = 0; i < p.rows; ++i) {
+        const LogitRow row = logit_row(b.buffer<Row>(5), b.buffer<u32>(6), p, i);
+        if (row.slot != slot_before) drafts_hold = true;
+        slot_before = row.slot;
+        Slot& slot = b.buffer<Slot>(3)[row.slot];
+        if (slot.stopped || !drafts_hold) continue;
+        u32& next = b.buffer<u32>(1)[u64(row.slot) * p.history_stride + row.position];
+        drafts_hold = next == sampled[i];
+        next = sampled[i];
+        const Sampler& s = b.buffer<Sampler>(2)[row.slot];
+        bool ended = false;
+        for (u32 e = 0; e < s.n_end_ids; ++e) ended = ended || s.end_ids[e] == sampled[i];
+        if (++slot.produced == slot.limit || ended) {
+            slot.stopped = 1;
+            if (--control.active == 0) control.stop = 1;
+        }
+    }
+}
+
+}  // namespace akunu::cuda

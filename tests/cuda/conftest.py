@@ -1,0 +1,50 @@
+"""CUDA tests run without a GPU by the emulator of tests/cuda_emulator."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+
+from cuda_emulator.build import build  # noqa: E402
+
+#: Readers of F32, F16, Q4_0, Q6_K and the affine types, as cuda/kernels/command.h numbers them.
+READERS = [0, 1, 3, 12, 16]
+
+
+@pytest.fixture(scope="session")
+def emulator() -> Path:
+    if platform.system() != "Linux" or platform.machine() != "x86_64":
+        pytest.skip("the CUDA emulator is for x86-64 Linux")
+    return build(READERS)
+
+
+@pytest.fixture
+def run(emulator: Path, tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs Python code in a process of its own, whose driver is the emulator: a process has one driver."""
+
+    def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        paths = os.pathsep.join([str(ROOT), str(ROOT / "tests"), *filter(None, sys.path)])
+        settings = {
+            "AKUNU_CUDA_DRIVER": str(emulator),
+            "AKUNU_NVRTC": str(emulator),
+            "AKUNU_CACHE": str(tmp_path / "cache"),
+            "PYTHONPATH": paths,
+        }
+        return subprocess.run(
+            [sys.executable, "-c", code],
+            env=os.environ | settings | environment,
+            capture_output=True,
+            text=True,
+            timeout=600,
+        )
+
+    return run

@@ -1,0 +1,74 @@
+"""The kernels are taken by NVRTC, for architectures that need no GPU here."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "cuda"))
+
+from embed import source  # noqa: E402
+
+OPS = re.findall(r"^    kOp(\w+),", (ROOT / "cuda/kernels/command.h").read_text(), re.MULTILINE)
+READERS = re.findall(r"^    kRead(\w+),", (ROOT / "cuda/kernels/command.h").read_text(), re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def nvrtc() -> ctypes.CDLL:
+    spec = find_spec("nvidia")
+    for folder in spec.submodule_search_locations or [] if spec else []:
+        for path in Path(folder).glob("cu*/lib/libnvrtc.so.*"):
+            return ctypes.CDLL(str(path))
+    pytest.skip("nvidia-cuda-nvrtc is not installed")
+
+
+def log_of(nvrtc: ctypes.CDLL, target: str, ops: list[str], readers: list[str]) -> str:
+    """What NVRTC says to the interpreter with these ops and readers; nothing where all is well."""
+    mask = sum(1 << OPS.index(op) for op in ops)
+    numbers = " ".join(f"X({READERS.index(r)})" for r in readers)
+    text = (
+        f"#define AKUNU_OPS {mask}u\n#define AKUNU_READERS {numbers}\n#define AKUNU_KV_TYPES X(0)\n"
+        "#define AKUNU_GROUPS X(1)\n" + source(set())
+    )
+    program = ctypes.c_void_p()
+    header = (ctypes.c_char_p * 1)(b"namespace std { using uint32_t = unsigned int; }")
+    name = (ctypes.c_char_p * 1)(b"cstdint")
+    assert (
+        nvrtc.nvrtcCreateProgram(ctypes.byref(program), text.encode(), b"interpreter.cu", 1, header, name)
+        == 0
+    )
+    options = [f"-arch={target}".encode(), b"-std=c++17", b"-default-device"]
+    failed = nvrtc.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(*options))
+    size = ctypes.c_size_t()
+    nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(size))
+    log = ctypes.create_string_buffer(size.value)
+    nvrtc.nvrtcGetProgramLog(program, log)
+    nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
+    return log.value.decode() or ("failed" if failed else "")
+
+
+def test_the_names_here_are_those_of_the_kernels() -> None:
+    assert (OPS[0], OPS[-1], READERS[0], READERS[-1]) == ("Embed", "Pool", "F32", "FloatCodes")
+
+
+@pytest.mark.long
+def test_ops_without_weights_compile(nvrtc: ctypes.CDLL) -> None:
+    weighted = {"Embed", "Matmul", "GateUp", "NormQkv", "NormGateUp"}
+    assert log_of(nvrtc, "compute_80", [op for op in OPS if op not in weighted], []) == ""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("target", ["sm_80", "sm_90", "sm_100"])
+def test_machine_code_of_a_weight_type(nvrtc: ctypes.CDLL, target: str) -> None:
+    assert log_of(nvrtc, target, ["Embed", "Matmul", "NormGateUp"], ["Q4_0"]) == ""
+
+
+@pytest.mark.long
+def test_every_weight_type_compiles(nvrtc: ctypes.CDLL) -> None:
+    assert log_of(nvrtc, "compute_80", ["Embed", "NormGateUp"], READERS) == ""

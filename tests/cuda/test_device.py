@@ -1,0 +1,103 @@
+"""The device: its memory, its cache of kernels, and what it says when something fails."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+QUANTIZE = """
+import numpy as np
+from akunu import _core
+x = np.arange(300, dtype=np.float32)
+y = np.zeros_like(x)
+_core.Lab("cuda").run("quantize", [x, y, None], np.array([3, 100, 1], np.uint32).tobytes())
+print("equal" if (x == y).all() else y)
+"""
+
+
+def test_what_the_device_wrote_comes_back(run: Run) -> None:
+    done = run(QUANTIZE)
+    assert done.stdout == "equal\n", done.stderr
+
+
+def test_kernels_are_compiled_once(run: Run, tmp_path: Path) -> None:
+    assert run(QUANTIZE).returncode == 0
+    assert [path.suffix for path in (tmp_path / "cache" / "cuda").iterdir()] == [".cubin"]
+    assert run(QUANTIZE, EMULATOR_FAIL="nvrtcCompileProgram").stdout == "equal\n"
+
+
+@pytest.mark.parametrize(
+    ("environment", "message"),
+    [
+        ({"EMULATOR_FAIL": "nvrtcCompileProgram"}, "NVRTC could not compile the kernels for sm_90: no luck"),
+        ({"EMULATOR_FAIL": "cuMemHostAlloc"}, "page-locked memory: unspecified launch failure"),
+        ({"EMULATOR_FAIL": "cuModuleLoadData"}, "loading the kernels: unspecified launch failure"),
+        ({"EMULATOR_FAIL": "cuLaunchCooperativeKernel"}, "starting the interpreter: unspecified"),
+        ({"EMULATOR_FAIL": "cuStreamQuery"}, "[quantize]: unspecified launch failure"),
+    ],
+)  # fmt: skip
+def test_a_failure_of_the_driver_says_what_failed(
+    run: Run, environment: dict[str, str], message: str
+) -> None:
+    done = run(QUANTIZE, **environment)
+    assert f"DeviceError: {message}" in done.stderr or message in done.stderr.splitlines()[-1]
+
+
+def test_a_block_that_does_not_come_is_an_error_and_no_hang(run: Run) -> None:
+    done = run(QUANTIZE, EMULATOR_LOSE_BLOCK="1", AKUNU_CUDA_TIMEOUT_MS="50")
+    assert "[quantize] did not end in time on the GPU: some block waited for 50 ms" in done.stderr
+
+
+def test_out_of_memory_says_how_much_is_missing(run: Run) -> None:
+    code = """
+from akunu import _core
+import numpy as np
+lab = _core.Lab("cuda")
+weights = [lab.weight("f32", np.zeros((1 << 20, 64), np.float32), 1 << 20, 64, copies=20) for _ in range(2)]
+"""
+    last = run(code).stderr.splitlines()[-1]
+    assert "out of GPU memory: 269 MB wanted," in last
+    assert "MB are missing; a smaller context or a more quantised model needs less" in last
+
+
+@pytest.mark.parametrize(
+    ("environment", "why"),
+    [
+        ({"AKUNU_CUDA_DRIVER": "/nowhere/libcuda.so"}, "no NVIDIA driver: /nowhere/libcuda.so: cannot open"),
+        ({"EMULATOR_NO_GPU": "1"}, "the NVIDIA driver finds no GPU"),
+        ({"EMULATOR_FAIL": "cuInit"}, "the NVIDIA driver does not start: unspecified launch failure"),
+        ({"AKUNU_NVRTC": "/nowhere/libnvrtc.so"}, "is not installed: pip install 'akunu[cuda]'"),
+    ],
+)
+def test_without_a_gpu_the_cpu_is_there_and_the_reason_is_said(
+    run: Run, environment: dict[str, str], why: str
+) -> None:
+    code = "from akunu.cli import main; main(['devices'])"
+    done = run(code, **environment)
+    assert why in done.stdout, done.stderr
+    assert "cpu" in done.stdout
+
+
+@pytest.mark.long
+def test_a_chain_stops_where_its_text_ends(run: Run) -> None:
+    """Tokens of a chain are the CPU's, and an end token ends the launch."""
+    code = """
+from akunu.bench.loader import open_engine
+def text(device, ends=()):
+    with open_engine("stories15m:q4_0", device=device, context=64, chunk=8, parallel=1) as opened:
+        engine = opened.engine
+        engine.begin(range(5, 17), temperature=0.0, end_ids=ends)
+        ids = []
+        while not ids:
+            ids = list(engine.prefill()[1].ids)
+        return ids + list(engine.decode(6).ids)
+cpu = text("cpu")
+print(cpu == text("cuda"), text("cuda", [cpu[3]]) == cpu[:cpu.index(cpu[3]) + 1])
+"""
+    done = run(code)
+    assert done.stdout == "True True\n", done.stderr or done.stdout

@@ -1,0 +1,48 @@
+"""Builds libcuda_emulator.so: the kernels as C++, for the readers of a few weight types."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+HERE = Path(__file__).resolve().parent
+KERNELS = ROOT / "cuda" / "kernels"
+FLAGS = ["-O1", "-std=c++20", "-fPIC", "-shared", "-pthread", "-ffp-contract=off", "-fno-strict-aliasing"]
+
+
+def definitions(readers: list[int]) -> list[str]:
+    """All ops, cache types and groups; the readers are what takes time."""
+    lists = {"READERS": readers, "KV_TYPES": [0, 1, 2], "GROUPS": [1, 2, 4, 8, 16]}
+    lines = [f"#define AKUNU_{name} {' '.join(f'X({n})' for n in values)}" for name, values in lists.items()]
+    return ["#define AKUNU_OPS 0x7fffffu", *lines]
+
+
+def build(readers: list[int]) -> Path:
+    """The library, from a cache of contents. Raises FileNotFoundError where there is no C++ compiler."""
+    compiler = shutil.which(os.environ.get("CXX", "c++"))
+    if compiler is None:
+        raise FileNotFoundError("the CUDA emulator needs a C++ compiler")
+    text = "\n".join(definitions(readers)) + '\n#include "emulator.cpp"\n'
+    sources = sorted([*KERNELS.iterdir(), *HERE.glob("*.c*"), ROOT / "cpp/core/params.h"])
+    contents = b"".join(path.read_bytes() for path in sources) + text.encode()
+    folder = ROOT / "build" / "cuda-emulator" / hashlib.sha256(contents).hexdigest()[:16]
+    library = folder / "libcuda_emulator.so"
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if library.exists():
+            return library
+        # Quoted includes are looked for beside the file that has them: so all lie side by side.
+        for path in [*KERNELS.iterdir(), *HERE.glob("*.c*")]:
+            shutil.copy(path, folder / path.name)
+        (folder / "main.cpp").write_text(text)
+        part = folder / "part.so"
+        command = [compiler, *FLAGS, f"-I{ROOT / 'cpp'}", str(folder / "main.cpp"), "-o", str(part)]
+        subprocess.run(command, check=True)
+        part.rename(library)
+    return library

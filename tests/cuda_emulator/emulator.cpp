@@ -1,0 +1,316 @@
+// libcuda and NVRTC on a CPU, as much of them as akunu uses: the interpreter's text, compiled by a C++ compiler, runs
+// on fibers. Memory of the device is apart from the host's, as it is on a GPU.
+//
+// EMULATOR_FAIL, "function" or "function:n", makes the n-th call of a driver function fail; EMULATOR_LOSE_BLOCK starts
+// one block only.
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "interpreter.cu"
+
+extern "C" void emulator_switch(void** save, void* to);
+asm(R"(
+.text
+.globl emulator_switch
+.type emulator_switch,@function
+emulator_switch:
+  pushq %rbp; pushq %rbx; pushq %r12; pushq %r13; pushq %r14; pushq %r15
+  movq %rsp, (%rdi)
+  movq %rsi, %rsp
+  popq %r15; popq %r14; popq %r13; popq %r12; popq %rbx; popq %rbp
+  ret
+.size emulator_switch,.-emulator_switch
+)");
+
+namespace akunu::cuda {
+
+unsigned long long nanoseconds() {
+    return static_cast<unsigned long long>(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+            .count());
+}
+
+namespace emulator {
+
+constexpr std::size_t kStack = 64 << 10;
+constexpr unsigned kShared = 200 << 10, kBlocks = 2;
+
+// Threads that come together: a warp or a block.
+struct Meeting {
+    unsigned arrived = 0, round = 0;
+};
+
+struct Group {
+    Meeting all, warps[kWarps];
+    std::vector<unsigned char> shared;
+    unsigned char exchange[kWarps][32 * 32];
+};
+
+struct Fiber {
+    void* sp = nullptr;
+    unsigned block = 0, thread = 0;
+    bool done = false;
+};
+
+struct Grid {
+    std::vector<Group> groups;
+    std::vector<Fiber> fibers;
+    std::unique_ptr<unsigned char[]> stacks;
+    unsigned current = 0, left = 0;
+    void* main = nullptr;
+    const Launch* launch = nullptr;
+};
+Grid* grid = nullptr;
+
+Fiber& self() { return grid->fibers[grid->current]; }
+Group& group() { return grid->groups[self().block]; }
+unsigned thread() { return self().thread; }
+unsigned block() { return self().block; }
+unsigned blocks() { return static_cast<unsigned>(grid->groups.size()); }
+unsigned char* shared() {
+    auto* p = group().shared.data();
+    return p + (128 - reinterpret_cast<std::uintptr_t>(p) % 128) % 128;
+}
+unsigned char* exchange() { return group().exchange[self().thread / 32]; }
+
+void go_to_next(void** save) {
+    do {
+        grid->current = (grid->current + 1) % static_cast<unsigned>(grid->fibers.size());
+    } while (self().done);
+    emulator_switch(save, self().sp);
+}
+
+void yield() { go_to_next(&self().sp); }
+
+void meet(Meeting& m, unsigned n) {
+    const unsigned round = m.round;
+    if (++m.arrived == n) {
+        m.arrived = 0;
+        ++m.round;
+        return;
+    }
+    while (m.round == round) yield();
+}
+void sync_block() { meet(group().all, kThreads); }
+void sync_warp() { meet(group().warps[self().thread / 32], 32); }
+
+void run_fiber() {
+    akunu_replay(*grid->launch);
+    self().done = true;
+    void* dead;
+    if (--grid->left == 0) emulator_switch(&dead, grid->main);
+    go_to_next(&dead);
+}
+
+void run(const Launch& launch, unsigned blocks) {
+    Grid g;
+    g.groups.resize(blocks);
+    for (Group& group : g.groups) group.shared.resize(kShared + 128);
+    g.fibers.resize(std::size_t{blocks} * kThreads);
+    g.stacks.reset(new unsigned char[g.fibers.size() * kStack]);
+    const bool lost = std::getenv("EMULATOR_LOSE_BLOCK") != nullptr;
+    g.left = static_cast<unsigned>(g.fibers.size()) - (lost ? kThreads : 0);
+    g.launch = &launch;
+    for (unsigned i = 0; i < g.fibers.size(); ++i) {
+        g.fibers[i].block = i / kThreads;
+        g.fibers[i].thread = i % kThreads;
+        g.fibers[i].done = lost && i >= g.fibers.size() - kThreads;
+        auto* top = reinterpret_cast<std::uint64_t*>(g.stacks.get() + (i + 1) * kStack - 64);
+        top = reinterpret_cast<std::uint64_t*>(reinterpret_cast<std::uintptr_t>(top) / 16 * 16);
+        *--top = 0;  // where run_fiber would return to
+        *--top = reinterpret_cast<std::uint64_t>(&run_fiber);
+        top -= 6;
+        g.fibers[i].sp = top;
+    }
+    grid = &g;
+    emulator_switch(&g.main, g.fibers[0].sp);
+    grid = nullptr;
+}
+
+// Whether this call is the one that is to fail.
+bool fails(const char* function) {
+    static std::map<std::string, int> calls;
+    const char* set = std::getenv("EMULATOR_FAIL");
+    if (!set) return false;
+    const std::string wanted(set);
+    const auto colon = wanted.find(':');
+    if (wanted.substr(0, colon) != function) return false;
+    return ++calls[function] == (colon == std::string::npos ? 1 : std::atoi(wanted.c_str() + colon + 1));
+}
+
+std::map<unsigned long long, std::size_t> allocations;
+constexpr std::size_t kMemory = std::size_t{8} << 30;
+
+}  // namespace emulator
+}  // namespace akunu::cuda
+
+using namespace akunu::cuda;
+#define API extern "C" __attribute__((visibility("default"))) int
+#define FAIL_IF_ASKED \
+    if (emulator::fails(__func__)) return 719
+
+API cuInit(unsigned) {
+    FAIL_IF_ASKED;
+    return 0;
+}
+API cuDriverGetVersion(int* v) {
+    *v = 13000;
+    return 0;
+}
+API cuGetErrorString(int r, const char** text) {
+    *text = r == 2 ? "out of memory" : "unspecified launch failure";
+    return 0;
+}
+API cuDeviceGetCount(int* n) {
+    *n = std::getenv("EMULATOR_NO_GPU") ? 0 : 1;
+    return 0;
+}
+API cuDeviceGet(int* d, int) {
+    *d = 0;
+    return 0;
+}
+API cuDeviceGetName(char* name, int n, int) {
+    std::snprintf(name, static_cast<std::size_t>(n), "Emulated GPU");
+    return 0;
+}
+API cuDeviceGetAttribute(int* v, int which, int) {
+    *v = which == 16   ? static_cast<int>(emulator::kBlocks)
+         : which == 75 ? 9
+         : which == 97 ? static_cast<int>(emulator::kShared)
+                       : which == 95;
+    return 0;
+}
+API cuDeviceTotalMem_v2(std::size_t* n, int) {
+    *n = emulator::kMemory;
+    return 0;
+}
+API cuDevicePrimaryCtxRetain(void** c, int) {
+    FAIL_IF_ASKED;
+    *c = &emulator::allocations;
+    return 0;
+}
+API cuDevicePrimaryCtxRelease_v2(int) { return 0; }
+API cuCtxSetCurrent(void*) { return 0; }
+API cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
+    std::size_t used = 0;
+    for (const auto& [p, n] : emulator::allocations) used += n;
+    *total = emulator::kMemory;
+    *free = emulator::kMemory - used;
+    return 0;
+}
+API cuMemAlloc_v2(unsigned long long* p, std::size_t n) {
+    FAIL_IF_ASKED;
+    std::size_t free, total;
+    cuMemGetInfo_v2(&free, &total);
+    if (n > free) return 2;
+    void* at = std::aligned_alloc(256, (n + 255) / 256 * 256);
+    if (!at) return 2;
+    *p = reinterpret_cast<unsigned long long>(at);
+    emulator::allocations[*p] = n;
+    return 0;
+}
+API cuMemFree_v2(unsigned long long p) {
+    if (emulator::allocations.erase(p) != 1) std::abort();
+    std::free(reinterpret_cast<void*>(p));
+    return 0;
+}
+API cuMemsetD8_v2(unsigned long long p, unsigned char v, std::size_t n) {
+    std::memset(reinterpret_cast<void*>(p), v, n);
+    return 0;
+}
+API cuMemcpyHtoD_v2(unsigned long long to, const void* from, std::size_t n) {
+    FAIL_IF_ASKED;
+    std::memcpy(reinterpret_cast<void*>(to), from, n);
+    return 0;
+}
+API cuMemcpyDtoH_v2(void* to, unsigned long long from, std::size_t n) {
+    FAIL_IF_ASKED;
+    std::memcpy(to, reinterpret_cast<void*>(from), n);
+    return 0;
+}
+API cuMemHostAlloc(void** p, std::size_t n, unsigned) {
+    FAIL_IF_ASKED;
+    *p = std::aligned_alloc(256, (n + 255) / 256 * 256);
+    return 0;
+}
+API cuMemFreeHost(void* p) {
+    std::free(p);
+    return 0;
+}
+API cuMemHostGetDevicePointer_v2(unsigned long long* d, void* p, unsigned) {
+    *d = reinterpret_cast<unsigned long long>(p);
+    return 0;
+}
+API cuModuleLoadData(void** m, const void*) {
+    FAIL_IF_ASKED;
+    *m = &emulator::allocations;
+    return 0;
+}
+API cuModuleUnload(void*) { return 0; }
+API cuModuleGetFunction(void** f, void*, const char*) {
+    *f = &emulator::allocations;
+    return 0;
+}
+API cuFuncSetAttribute(void*, int, int) { return 0; }
+API cuStreamCreate(void** s, unsigned) {
+    *s = nullptr;
+    return 0;
+}
+API cuStreamDestroy_v2(void*) { return 0; }
+
+// A launch runs in a thread of its own: the host may ask it to end.
+static std::thread running;
+static volatile bool ended = true;
+API cuStreamQuery(void*) {
+    FAIL_IF_ASKED;
+    if (!ended) return 600;
+    if (running.joinable()) running.join();
+    return 0;
+}
+API cuLaunchCooperativeKernel(void*, unsigned blocks, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*,
+                              void** params) {
+    FAIL_IF_ASKED;
+    ended = false;
+    running = std::thread([launch = *static_cast<const Launch*>(params[0]), blocks] {
+        emulator::run(launch, blocks);
+        ended = true;
+    });
+    return 0;
+}
+
+API nvrtcVersion(int* major, int* minor) {
+    *major = 13;
+    *minor = 0;
+    return 0;
+}
+API nvrtcCreateProgram(void** p, const char*, const char*, int, const char* const*, const char* const*) {
+    *p = nullptr;
+    return 0;
+}
+API nvrtcCompileProgram(void*, int, const char* const*) {
+    FAIL_IF_ASKED;
+    return 0;
+}
+API nvrtcGetProgramLogSize(void*, std::size_t* n) {
+    *n = 8;
+    return 0;
+}
+API nvrtcGetProgramLog(void*, char* text) {
+    std::memcpy(text, "no luck", 8);
+    return 0;
+}
+API nvrtcGetCUBINSize(void*, std::size_t* n) {
+    *n = 4;
+    return 0;
+}
+API nvrtcGetCUBIN(void*, char* text) {
+    std::memcpy(text, "code", 4);
+    return 0;
+}
+API nvrtcDestroyProgram(void**) { return 0; }

@@ -1,0 +1,130 @@
+// The kernels' platform on a CPU: CUDA threads are fibers, which take turns at every barrier and exchange of a warp.
+// See emulator.cpp.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#define AKUNU_DEVICE inline
+#define AKUNU_DEVICE_CALL inline
+#define AKUNU_UNROLL
+#define AKUNU_UNROLL_TWICE
+#define __global__
+#define __grid_constant__
+#define __launch_bounds__(...)
+
+struct uint2 {
+    unsigned x, y;
+};
+struct uint4 {
+    unsigned x, y, z, w;
+};
+struct alignas(16) float4 {
+    float x, y, z, w;
+};
+
+namespace akunu::cuda {
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+
+namespace emulator {
+unsigned thread();
+unsigned block();
+unsigned blocks();
+unsigned char* shared();
+void sync_block();
+void sync_warp();
+void yield();
+// The warp's 32 places of 32 bytes.
+unsigned char* exchange();
+}  // namespace emulator
+
+AKUNU_DEVICE unsigned thread_id() { return emulator::thread(); }
+AKUNU_DEVICE unsigned lane_id() { return emulator::thread() % 32; }
+AKUNU_DEVICE unsigned warp_id() { return emulator::thread() / 32; }
+AKUNU_DEVICE unsigned block_id() { return emulator::block(); }
+AKUNU_DEVICE unsigned grid_blocks() { return emulator::blocks(); }
+AKUNU_DEVICE unsigned char* shared_memory() { return emulator::shared(); }
+AKUNU_DEVICE void sync_block() { emulator::sync_block(); }
+AKUNU_DEVICE void sync_warp() { emulator::sync_warp(); }
+
+template <typename T>
+AKUNU_DEVICE T shuffle_xor(T v, unsigned mask) {
+    unsigned char* places = emulator::exchange();
+    std::memcpy(places + lane_id() * 32, &v, sizeof v);
+    emulator::sync_warp();
+    T other;
+    std::memcpy(&other, places + (lane_id() ^ mask) * 32, sizeof other);
+    emulator::sync_warp();
+    return other;
+}
+
+// One fiber runs at a time.
+template <typename T>
+AKUNU_DEVICE T atomic_add(T* p, T v) {
+    const T old = *p;
+    *p = old + v;
+    return old;
+}
+AKUNU_DEVICE void arrive_release(unsigned* p) { ++*p; }
+AKUNU_DEVICE unsigned load_acquire(const unsigned* p) { return *reinterpret_cast<const volatile unsigned*>(p); }
+AKUNU_DEVICE void fence_device() {}
+AKUNU_DEVICE void fence_system() {}
+AKUNU_DEVICE unsigned load_host(const unsigned* p) { return __atomic_load_n(p, __ATOMIC_RELAXED); }
+AKUNU_DEVICE void store_host(unsigned* p, unsigned v) { __atomic_store_n(p, v, __ATOMIC_RELAXED); }
+AKUNU_DEVICE void spin_pause() { emulator::yield(); }
+unsigned long long nanoseconds();
+
+template <typename T>
+AKUNU_DEVICE T load_as(const void* p) {
+    T v;
+    std::memcpy(&v, p, sizeof v);
+    return v;
+}
+AKUNU_DEVICE uint4 load_weights16(const void* p) {
+    if (reinterpret_cast<std::uintptr_t>(p) % 16 != 0) __builtin_trap();
+    return load_as<uint4>(p);
+}
+AKUNU_DEVICE unsigned load_weights4(const void* p) {
+    if (reinterpret_cast<std::uintptr_t>(p) % 4 != 0) __builtin_trap();
+    return load_as<unsigned>(p);
+}
+AKUNU_DEVICE unsigned short load_weights2(const void* p) {
+    if (reinterpret_cast<std::uintptr_t>(p) % 2 != 0) __builtin_trap();
+    return load_as<unsigned short>(p);
+}
+AKUNU_DEVICE unsigned char load_weights1(const void* p) { return load_as<unsigned char>(p); }
+
+AKUNU_DEVICE float bits_to_float(unsigned bits) { return load_as<float>(&bits); }
+AKUNU_DEVICE unsigned float_to_bits(float v) { return load_as<unsigned>(&v); }
+AKUNU_DEVICE float half_to_float(unsigned short h) { return static_cast<float>(load_as<_Float16>(&h)); }
+AKUNU_DEVICE unsigned short float_to_half(float v) {
+    const auto h = static_cast<_Float16>(v);
+    return load_as<unsigned short>(&h);
+}
+AKUNU_DEVICE float mul_rn(float a, float b) { return a * b; }
+AKUNU_DEVICE float add_rn(float a, float b) { return a + b; }
+
+AKUNU_DEVICE void mma_f16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+    unsigned char* places = emulator::exchange();
+    const unsigned lane = lane_id(), g = lane / 4, t = lane % 4;
+    std::memcpy(places + lane * 32, a, sizeof a);
+    std::memcpy(places + lane * 32 + 16, b, sizeof b);
+    emulator::sync_warp();
+    // Element `i` of A's row, of B's column: which lane has it, in which half.
+    const auto value = [&](unsigned from, unsigned reg, unsigned i, unsigned offset) {
+        return half_to_float(load_as<unsigned short>(places + from * 32 + offset + reg * 4 + i % 2 * 2));
+    };
+    for (unsigned e = 0; e < 4; ++e) {
+        const unsigned row = g + e / 2 * 8, column = 2 * t + e % 2;
+        for (unsigned k = 0; k < 16; ++k) {
+            const unsigned pair = k % 8 / 2, upper = k / 8;
+            d[e] += value(row % 8 * 4 + pair, row / 8 + 2 * upper, k, 0) * value(column * 4 + pair, upper, k, 16);
+        }
+    }
+    emulator::sync_warp();
+}
+
+}  // namespace akunu::cuda
