@@ -16,7 +16,7 @@ sys.path.insert(0, str(ROOT / "cuda"))
 from embed import source  # noqa: E402
 
 OPS = re.findall(r"^    kOp(\w+),", (ROOT / "cuda/kernels/command.h").read_text(), re.MULTILINE)
-READERS = re.findall(r"^    kRead(\w+),", (ROOT / "cuda/kernels/command.h").read_text(), re.MULTILINE)
+READERS = re.findall(r"^    kRead([A-Z]\w*),", (ROOT / "cuda/kernels/command.h").read_text(), re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
