@@ -12,14 +12,13 @@ from corpus.kept_out import FILES, is_kept_out
 from corpus.sample import Sample
 from prompts import Prompt, fault
 
-LATER = prompts.PROMPTS.with_name("prompts-later.txt")
-
 
 def test_there_are_enough_of_them_in_enough_skills() -> None:
     read = prompts.read()
     assert len(read) >= 300
     assert len({prompt.skill for prompt in read}) >= 15
-    assert all(prompt.checks for prompt in [*read, *prompts.read(LATER)])
+    files = [prompts.PROMPTS.with_name(name) for name in FILES]
+    assert all(prompt.checks for file in files for prompt in prompts.read(file))
 
 
 def test_no_prompt_is_in_the_training_text() -> None:
@@ -70,10 +69,13 @@ def test_a_check_tells_right_from_wrong(mark: str, wanted: str, right: str, wron
     assert fault(prompt, right, ended=False) == "does not end"
 
 
-def test_the_shipped_model_answers_nine_in_ten(ember_path: Path) -> None:
-    read = prompts.read()
+@pytest.mark.parametrize(
+    ("file", "least"), [("prompts.txt", 0.93), ("prompts-later.txt", 0.93), ("prompts-fresh.txt", 0.86)]
+)
+def test_the_shipped_model_answers_about_as_the_card_says(file: str, least: float, ember_path: Path) -> None:
+    read = prompts.read(prompts.PROMPTS.with_name(file))
     scores = prompts.score(read, prompts.answers(ember_path, read)).values()
-    assert sum(right for right, _ in scores) >= 0.9 * len(read)
+    assert sum(right for right, _ in scores) >= least * len(read)
 
 
 def test_a_line_of_no_known_sort_is_refused(tmp_path: Path) -> None:

@@ -26,8 +26,8 @@ def client(served):
 
 
 def ask(client, **fields):
-    fields = {"max_tokens": 200, "seed": 5, "temperature": 1.5, **fields}
-    return client.chat.completions.create(model="ember", messages=HELLO, **fields).choices[0]
+    fields = {"messages": HELLO, "max_tokens": 200, "seed": 5, "temperature": 1.5, **fields}
+    return client.chat.completions.create(model="ember", **fields).choices[0]
 
 
 def checked(text: str) -> None:
@@ -40,7 +40,8 @@ def checked(text: str) -> None:
 def test_a_schema_is_kept(client):
     form = {"type": "json_schema", "json_schema": {"name": "city", "schema": CITY}}
     checked(ask(client, response_format=form, temperature=0.5).message.content)
-    plain = ask(client, response_format={"type": "json_object"}, temperature=0.2)
+    fact = [{"role": "user", "content": "As JSON with the key city: Anna lives in Oslo."}]
+    plain = ask(client, messages=fact, response_format={"type": "json_object"}, temperature=0.2)
     assert isinstance(json.loads(plain.message.content), dict)
     answer = client.responses.create(
         model="ember", input="Hello!", temperature=0.5,

@@ -19,6 +19,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 PROMPTS = Path(__file__).parent / "prompts.txt"
 SHIPPED = ROOT / "python" / "akunu" / "models" / "ember.gguf"
+EARLIER = PROMPTS.with_name("prompts-earlier.json")  # what the versions before made of each file
+VERSION = "version 3"
 CARD = ROOT / "docs" / "ember.md"
 ROLES = {"S": "system", "U": "user", "A": "assistant", "R": "tool"}
 LIMIT = 96
@@ -185,6 +187,7 @@ def _calls(wanted: str) -> list[dict[str, Any]]:
 # --- the model ---
 
 Answer = tuple[str, bool]
+Scores = dict[str, tuple[int, int]]
 
 
 def answers(path: Path, prompts: Iterable[Prompt]) -> list[Answer]:
@@ -205,22 +208,22 @@ def answers(path: Path, prompts: Iterable[Prompt]) -> list[Answer]:
     return out
 
 
-def table(before: dict[str, tuple[int, int]] | None, now: dict[str, tuple[int, int]]) -> str:
-    """Right answers per skill as a Markdown table; ``before`` is an earlier model's."""
-    head = ["skill", "prompts", *(["version 1"] if before else []), "version 2"]
+def table(earlier: dict[str, Scores], now: Scores) -> str:
+    """Right answers per skill as a Markdown table; ``earlier`` holds those of the models before."""
+    head = ["skill", "prompts", *earlier, VERSION]
     rows = [head, ["---"] * len(head)]
     for skill in [*now, "all"]:
         cells = [
             column.get(skill) or (sum(r for r, _ in column.values()), sum(n for _, n in column.values()))
-            for column in ([before] if before else []) + [now]
+            for column in [*earlier.values(), now]
         ]
         rows.append([skill, str(cells[-1][1]), *(f"{100 * r / n:.0f} %" for r, n in cells)])
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
-def score(prompts: list[Prompt], answered: list[Answer]) -> dict[str, tuple[int, int]]:
+def score(prompts: list[Prompt], answered: list[Answer]) -> Scores:
     """(right, asked) per skill."""
-    scores: dict[str, tuple[int, int]] = {}
+    scores: Scores = {}
     for prompt, answer in zip(prompts, answered, strict=True):
         right, asked = scores.get(prompt.skill, (0, 0))
         scores[prompt.skill] = (right + (not fault(prompt, *answer)), asked + 1)
@@ -252,9 +255,8 @@ def main() -> None:
             wrong = fault(prompt, *answer)
             if wrong and (not args.open_half or seen[prompt.skill] % 2):
                 print(f"[{prompt.skill}] {prompt.last!r}\n    got    {answer[0][:200]!r}\n    wanted {wrong}")
-    earlier = args.prompts.with_name(args.prompts.stem + "-first.json")
-    before = json.loads(earlier.read_text()) if earlier.exists() else None
-    print(table(before, scores))
+    earlier: dict[str, Scores] = json.loads(EARLIER.read_text()).get(args.prompts.stem, {})
+    print(table(earlier, scores))
     for half, name in ((0, "open"), (1, "closed")):
         chosen = [i for s in scores for i in [j for j, p in enumerate(prompts) if p.skill == s][half::2]]
         part = score([prompts[i] for i in chosen], [answered[i] for i in chosen])
@@ -265,7 +267,7 @@ def main() -> None:
     if args.write_card:
         start, end = f"<!-- {args.prompts.stem} -->", f"<!-- end of {args.prompts.stem} -->"
         text = CARD.read_text(encoding="utf-8")
-        written = f"{start}\n{table(before, scores)}\n{end}"
+        written = f"{start}\n{table(earlier, scores)}\n{end}"
         CARD.write_text(text.split(start)[0] + written + text.split(end)[1], encoding="utf-8")
 
 
