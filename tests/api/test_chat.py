@@ -218,7 +218,10 @@ def test_effort_goes_to_the_templates_that_know_it() -> None:
     ("arguments", "message"),
     [
         ({"thinking": True}, "thinking: the model's chat template has no switch"),
-        ({"reasoning_effort": "low"}, "reasoning_effort: the model's chat template has neither"),
+        (
+            {"reasoning_effort": "low"},
+            "reasoning_effort: the model's chat template has no variable for it, and no reasoning",
+        ),
         ({"reasoning_effort": "none", "thinking": True}, "contradicts thinking=True"),
         ({"reasoning_effort": 3}, "reasoning_effort: expected a word"),
         ({"tool_choice": "required"}, "tool_choice: found 'required', but there are no tools"),
