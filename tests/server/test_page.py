@@ -83,8 +83,28 @@ def test_a_question_is_answered_and_kept(page):
     assert page.inner_text("#chats .current").startswith("What is the capital of France?")
 
 
+#: Answers come in small pieces, one after the other: what is written in a moment is read for seconds.
+SLOWLY = """
+const fetched = window.fetch;
+window.fetch = async (...request) => {
+  const answer = await fetched(...request);
+  const pieces = new TransformStream({
+    async transform(chunk, out) {
+      for (let i = 0; i < chunk.length; i += 100) {
+        await new Promise((done) => setTimeout(done, 50));
+        request[1]?.signal?.throwIfAborted();
+        out.enqueue(chunk.slice(i, i + 100));
+      }
+    },
+  });
+  return new Response(answer.body.pipeThrough(pieces), answer);
+};
+"""
+
+
 def test_stop_edit_and_again(page):
     settle(page, max_tokens="2000")
+    page.evaluate(SLOWLY)
     page.fill("#composer", "Tell me a story about a lighthouse.")
     page.press("#composer", "Enter")
     page.wait_for_selector(".message.assistant .body p")
