@@ -87,17 +87,13 @@ def test_without_a_gpu_the_cpu_is_there_and_the_reason_is_said(
 def test_a_chain_stops_where_its_text_ends(run: Run) -> None:
     """Tokens of a chain are the CPU's, and an end token ends the launch."""
     code = """
-from akunu.bench.loader import open_engine
-def text(device, ends=()):
-    with open_engine("stories15m:q4_0", device=device, context=64, chunk=8, parallel=1) as opened:
-        engine = opened.engine
-        engine.begin(range(5, 17), temperature=0.0, end_ids=ends)
-        ids = []
-        while not ids:
-            ids = list(engine.prefill()[1].ids)
-        return ids + list(engine.decode(6).ids)
-cpu = text("cpu")
-print(cpu == text("cuda"), text("cuda", [cpu[3]]) == cpu[:cpu.index(cpu[3]) + 1])
+import akunu
+question = [{"role": "user", "content": "What is the capital of France?"}]
+def answer(device):
+    with akunu.load("ember", device=device, quantize="f16", context=96, parallel=1, progress=False) as model:
+        done = model.chat(question, temperature=0, max_tokens=20)
+        return done.ids, done.finish_reason
+print(answer("cuda") == answer("cpu"), answer("cpu")[1])
 """
     done = run(code)
-    assert done.stdout == "True True\n", done.stderr or done.stdout
+    assert done.stdout == "True stop\n", done.stderr or done.stdout
