@@ -42,6 +42,7 @@ from akunu.loading import find_model
 from akunu.scheduling import Scheduler, Sequence
 from akunu.scheduling.page_files import PageFiles
 from json_file import write_json
+from timed_engine import TimedEngine
 
 START: Final = 32
 """Tokens of each stream's prompt."""
@@ -140,25 +141,6 @@ def first_tokens(engine: Engine, vocab: int, prompt: int, rounds: int) -> dict[s
             scheduler.flush()
     engine.forget()
     return {"cold": cold, "memory": memory, "disk": median(disk)}
-
-
-class TimedEngine:
-    """An engine whose steps' processor time, of the thread that asks for them, is summed up."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self.seconds = 0.0
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._engine, name)
-
-    def step(self, *arguments: Any) -> Any:
-        """A step of the engine."""
-        before = time.thread_time()
-        try:
-            return self._engine.step(*arguments)
-        finally:
-            self.seconds += time.thread_time() - before
 
 
 def scheduling_share(engine: Engine, vocab: int, streams: int, tokens: int) -> float:

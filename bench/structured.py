@@ -33,6 +33,7 @@ from akunu.structured.compiler import Compiler
 from akunu.structured.structure import Structure, structure_of
 from akunu.tokenizer import Tokenizer
 from json_file import write_json
+from timed_engine import TimedEngine
 
 PROMPT: Final = 32
 ENDLESS: Final[dict[str, Structure | None]] = {
@@ -41,24 +42,6 @@ ENDLESS: Final[dict[str, Structure | None]] = {
     "digits": structure_of({"regex": "[0-9]{100000}"}),
 }
 """Forms of texts that do not end."""
-
-
-class TimedEngine:
-    """An engine that notes the CPU time that its caller spends in steps."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self.seconds = 0.0
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._engine, name)
-
-    def step(self, *arguments: Any) -> Any:
-        start = time.thread_time()
-        try:
-            return self._engine.step(*arguments)
-        finally:
-            self.seconds += time.thread_time() - start
 
 
 def seconds_per_token(

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
-#include <set>
 
 #include "core/error.h"
 
@@ -11,7 +10,6 @@ namespace akunu {
 
 namespace {
 
-constexpr std::uint32_t kLogitsRows = 32;        // rows whose logits a step can give, whatever the sequences
 constexpr std::uint32_t kLogprobRecords = 4096;  // of all steps of a call
 
 std::uint64_t checked_product(std::initializer_list<std::uint64_t> factors) {
@@ -23,6 +21,24 @@ std::uint64_t checked_product(std::initializer_list<std::uint64_t> factors) {
 }
 
 std::uint64_t aligned(std::uint64_t bytes) { return (bytes + 63) / 64 * 64; }
+
+// Where each layer's part of a page begins, and where the page ends.
+struct PageLayout {
+    std::vector<std::uint64_t> begins;
+    std::uint64_t end = 0;
+    explicit PageLayout(std::span<const std::uint64_t> layer_bytes) {
+        for (const std::uint64_t n : layer_bytes) {
+            begins.push_back(end);
+            end += aligned(n);
+        }
+    }
+    // Of each layer, from its part of the first page on.
+    std::vector<Binding> in(const Binding& cache) const {
+        std::vector<Binding> parts;
+        for (const std::uint64_t offset : begins) parts.push_back({cache.buffer, offset});
+        return parts;
+    }
+};
 
 ModelConfig drawing(ModelConfig config) {
     if (config.encoder) throw UnsupportedError("this model makes vectors, it draws no tokens");
@@ -85,13 +101,8 @@ void Engine::allocate(const EngineOptions& options) {
 }
 
 void Engine::allocate_pages(const EngineOptions& options) {
-    std::uint64_t bytes = 0;
-    std::vector<std::uint64_t> at;
-    for (const std::uint64_t n : model_->kv_page_bytes(*device_, options.kv_dtype)) {
-        at.push_back(bytes);
-        bytes += aligned(n);
-    }
-    page_bytes_ = std::max<std::uint64_t>(bytes, 64);
+    const PageLayout layout(model_->kv_page_bytes(*device_, options.kv_dtype));
+    page_bytes_ = std::max<std::uint64_t>(layout.end, 64);
     step_.page_words = static_cast<std::uint32_t>(page_bytes_ / 4);
     // One text must be able to fill the context, and a page that it shares be copied.
     const std::uint64_t least = std::uint64_t{step_.max_pages} + 1;
@@ -108,7 +119,7 @@ void Engine::allocate_pages(const EngineOptions& options) {
     if (pages >= PagePool::kNone) throw InvalidArgumentError("kv_memory holds too many pages");
     pool_ = std::make_unique<PagePool>(static_cast<std::uint32_t>(pages));
     step_.cache = own(checked_product({pages, page_bytes_}), &MemoryUse::kv_cache, MemoryKind::kDevice);
-    for (const std::uint64_t offset : at) step_.kv.push_back({step_.cache.buffer, offset});
+    step_.kv = layout.in(step_.cache);
 }
 
 void Engine::allocate_sounds(const EngineOptions& options) {
@@ -118,17 +129,12 @@ void Engine::allocate_sounds(const EngineOptions& options) {
     }
     sounds_.resize(options.sounds);
     StepBuffers& s = step_;
-    std::uint64_t page_bytes = 0;
-    std::vector<std::uint64_t> at;
-    for (const std::uint64_t n : model_->sound_page_bytes(*device_, s.kv_dtype)) {
-        at.push_back(page_bytes);
-        page_bytes += aligned(n);
-    }
-    s.sound_page_words = static_cast<std::uint32_t>(page_bytes / 4);
+    const PageLayout layout(model_->sound_page_bytes(*device_, s.kv_dtype));
+    s.sound_page_words = static_cast<std::uint32_t>(layout.end / 4);
     s.sound_max_pages = pages_for(config_.cross->positions);
     const std::uint64_t pages = checked_product({options.sounds, s.sound_max_pages});
-    const Binding cache = own(checked_product({pages, page_bytes}), &MemoryUse::kv_cache, MemoryKind::kDevice);
-    for (const std::uint64_t offset : at) s.sound_kv.push_back({cache.buffer, offset});
+    const Binding cache = own(checked_product({pages, layout.end}), &MemoryUse::kv_cache, MemoryKind::kDevice);
+    s.sound_kv = layout.in(cache);
     s.sound_pages = own(pages * sizeof(u32), &MemoryUse::scratch);
     std::iota(s.sound_pages.host<u32>(), s.sound_pages.host<u32>() + pages, 0u);
     s.sound_rows = own(checked_product({s.max_rows, sizeof(Row)}), &MemoryUse::scratch);
@@ -542,7 +548,7 @@ std::vector<Produced> Engine::step(std::span<const Part> parts, std::uint32_t st
     }
     if (key.logprobs) args.steps = std::min(args.steps, std::max(kLogprobRecords / std::max(args.logits, 1u), 1u));
     key.one_row = args.logits == 1;
-    const auto stop = [&] { return cancelled_.exchange(false) || (poll && poll()); };
+    const Poll stop = stopping(poll);
     std::uint32_t done = 0;
     if (args.rows != 0 && !cancelled_.exchange(false)) {
         const Program* segments[] = {&body(phase_for(args.rows)), args.logits ? &tail(key) : nullptr};
@@ -581,197 +587,6 @@ Produced Engine::collect(const Part& part, std::uint32_t index, std::uint32_t lo
     out.ended = std::ranges::find(ends, out.ids.back()) != ends.end();
     publish(part.slot, false);
     return out;
-}
-
-// ---- logits, plans, profiles ------------------------------------------------------------------
-
-std::uint32_t Engine::run_fresh(std::span<const std::uint32_t> ids, std::uint32_t at_once, Segments segments,
-                                const Poll& poll, const std::function<void(std::uint32_t, std::uint32_t)>& done) {
-    const auto slot = open();
-    if (!slot) throw InvalidArgumentError("all " + std::to_string(parallel()) + " sequences are in use");
-    struct Closer {
-        Engine& e;
-        std::uint32_t slot;
-        ~Closer() { e.close(slot); }
-    } const closer{*this, *slot};
-    begin(*slot, ids, {}, false);
-    cancelled_ = false;
-    Sequence& s = sequences_[*slot];
-    const auto stop = [&] { return cancelled_.exchange(false) || (poll && poll()); };
-    const bool has_tail = segments.size() > 1;
-    while (s.length < s.known) {
-        const std::uint32_t n = std::min(s.known - s.length, at_once);
-        if (!make_writable(*slot, s.length, s.length + n)) throw DeviceError("all pages of the cache are in use");
-        for (std::uint32_t i = 0; i < n; ++i) {
-            place(i, *slot, s.length + i);
-            if (has_tail) step_.logit_rows.host<std::uint32_t>()[i] = i;
-        }
-        auto& control = *step_.control.host<Control>();
-        control = {};
-        const ReplayArgs args{.rows = n, .logits = has_tail ? n : 0, .keys = s.length + n};
-        if (stop() || device_->replay(segments, args, control, stop) == 0) break;
-        done(s.length, n);
-        s.length += n;
-    }
-    return s.length;
-}
-
-std::uint32_t Engine::for_each_logits(std::span<const std::uint32_t> ids, const Poll& poll,
-                                      const std::function<void(std::size_t, std::span<const float>)>& row) {
-    const std::uint32_t at_once = std::min(chunk_, kLogitsRows);
-    const Program* const segments[] = {&body(phase_for(at_once)), &tail({.draw = Draw::kNone, .one_row = false})};
-    const std::size_t vocab = config_.vocab_size;
-    std::vector<float> logits(at_once * vocab);
-    return run_fresh(ids, at_once, segments, poll, [&](std::uint32_t first, std::uint32_t n) {
-        device_->download(step_.logits, std::as_writable_bytes(std::span(logits).first(n * vocab)));
-        for (std::size_t i = 0; i < n; ++i) row(first + i, std::span(logits).subspan(i * vocab, vocab));
-    });
-}
-
-std::uint32_t Engine::add_input_squares(std::span<const std::uint32_t> ids, const Poll& poll, InputSquares& squares) {
-    const Program* const segment = &squares.program();
-    return run_fresh(ids, chunk_, {&segment, 1}, poll, [&](std::uint32_t, std::uint32_t) { squares.add(); });
-}
-
-bool Engine::run(std::span<const Asked> asked, const RunSinks& sinks, const Poll& poll) {
-    cancelled_ = false;
-    if (sinks.aligned) allocate_aligned();
-    const std::uint32_t most = sinks.aligned ? step_.aligned_rows : step_.max_rows;
-    auto* logit_rows = step_.logit_rows.host<std::uint32_t>();
-    for (std::size_t first = 0; first < asked.size();) {
-        ReplayArgs args{.rows = 0, .logits = 0, .keys = 0};
-        std::vector<std::pair<std::uint32_t, std::uint32_t>> parts;  // slots, and their rows
-        bool room = true;
-        for (std::size_t t = first; t < asked.size() && room; ++t) {
-            const Sequence& s = opened(asked[t].slot);
-            std::uint32_t end = s.length;
-            for (; end < s.known; ++end) {
-                const bool wanted = std::ranges::binary_search(asked[t].positions, end);
-                room = args.rows < most && !(wanted && args.logits == step_.max_logits);
-                if (!room) break;
-                place(args.rows, asked[t].slot, end);
-                if (wanted) logit_rows[args.logits++] = args.rows;
-                ++args.rows;
-            }
-            if (!make_writable(asked[t].slot, s.length, end)) throw DeviceError("all pages of the cache are in use");
-            parts.emplace_back(asked[t].slot, end - s.length);
-            args.keys = std::max(args.keys, end);
-        }
-        if (args.rows != 0 && !replay_run(args, sinks, poll)) return false;
-        for (const auto& [slot, rows] : parts) {
-            sequences_[slot].length += rows;
-            publish(slot, false);
-        }
-        while (first < asked.size() && sequences_[asked[first].slot].length == sequences_[asked[first].slot].known) {
-            ++first;
-        }
-    }
-    return true;
-}
-
-bool Engine::replay_run(const ReplayArgs& args, const RunSinks& sinks, const Poll& poll) {
-    const auto stop = [&] { return cancelled_.exchange(false) || (poll && poll()); };
-    const bool ranks = bool(sinks.ranks);
-    const Program* const segments[] = {
-        &body(sinks.aligned ? Phase::kAligned : phase_for(args.rows)),
-        args.logits ? &tail({.draw = Draw::kNone, .logprobs = ranks, .one_row = false, .rules = ranks}) : nullptr};
-    auto& control = *step_.control.host<Control>();
-    control = {};
-    if (stop() || device_->replay({segments, args.logits ? 2u : 1u}, args, control, stop) == 0) return false;
-    const std::size_t vocab = config_.vocab_size;
-    std::vector<float> logits(sinks.logits ? args.logits * vocab : 0);
-    if (sinks.logits) device_->download(step_.logits, std::as_writable_bytes(std::span(logits)));
-    for (std::size_t i = 0; i < args.logits; ++i) {
-        if (sinks.logits) sinks.logits(std::span(logits).subspan(i * vocab, vocab));
-        if (ranks) sinks.ranks(step_.logprobs.host<LogprobRecord>()[i]);
-    }
-    if (sinks.aligned) {
-        sinks.aligned({step_.aligned.host<float>(), step_.aligned.buffer.size / sizeof(float)}, args.rows);
-    }
-    return true;
-}
-
-std::vector<const Program*> Engine::programs(const PhaseRun& run) { return {&body(run.phase), &tail({})}; }
-
-ReplayArgs Engine::checked_args(const PhaseRun& run) {
-    const DispatchTable& t = body(run.phase).table;
-    if (run.rows == 0 || run.rows > t.max_rows || run.position + std::uint64_t{run.rows} > context_) {
-        throw InvalidArgumentError("a " + t.phase + " table takes 1.." + std::to_string(t.max_rows) +
-                                   " rows that end within the context of " + std::to_string(context_) + ", not " +
-                                   std::to_string(run.rows) + " at position " + std::to_string(run.position));
-    }
-    return {.rows = run.rows, .logits = 1, .steps = 1, .keys = run.position + run.rows};
-}
-
-std::vector<Written> Engine::run_prefix(std::uint32_t slot, std::uint32_t commands) {
-    const Sequence& s = opened(slot);
-    const PhaseRun run{phase_for(s.known - s.length), s.known - s.length, s.length};
-    ReplayArgs args = checked_args(run);
-    args.commands = commands;
-    const std::vector<const Program*> segments = programs(run);
-    const DispatchCmd* last = nullptr;
-    std::uint64_t before = 0;
-    for (const Program* p : segments) {
-        const auto& list = p->table.commands;
-        if (commands > before && commands <= before + list.size()) last = &list[commands - before - 1];
-        before += list.size();
-    }
-    if (!last) {
-        throw InvalidArgumentError("a step of " + std::to_string(run.rows) + " rows has " + std::to_string(before) +
-                                   " commands, not " + std::to_string(commands));
-    }
-    if (!make_writable(slot, s.length, s.known)) throw DeviceError("all pages of the cache are in use");
-    for (std::uint32_t i = 0; i < run.rows; ++i) step_.rows.host<Row>()[i] = {slot, s.length + i};
-    step_.logit_rows.host<std::uint32_t>()[0] = run.rows - 1;
-    step_.slots.host<SlotState>()[slot] = {0, 0, 1};
-    auto& control = *step_.control.host<Control>();
-    control = {.active = 1};
-    // What the last command wrote, or any; without the cache, and the texts.
-    const auto each_written = [&](const DispatchCmd& c, const auto& f) {
-        for (std::size_t i = 0; i < c.n_buffers && c.op != Op::kAccept; ++i) {
-            const Binding& b = c.buffers[i];
-            const BufferInfo& info = op_info(c.op).buffers[i];
-            if (b && info.access != Access::kRead && b.buffer.handle != step_.cache.buffer.handle) f(info.name, b);
-        }
-    };
-    // Rows that this step has not are those of earlier steps: they are no part of it.
-    std::set<std::pair<void*, std::uint64_t>> cleared;
-    for (const Program* p : segments) {
-        for (const DispatchCmd& c : p->table.commands) {
-            each_written(c, [&](std::string_view, const Binding& b) {
-                if (!cleared.insert({b.buffer.handle, b.offset}).second) return;
-                device_->upload(b, std::vector<std::byte>(b.end() - b.offset));
-            });
-        }
-    }
-    device_->replay(segments, args, control, {});
-    std::vector<Written> out;
-    each_written(*last, [&](std::string_view name, const Binding& b) {
-        out.push_back({name, std::vector<std::byte>(b.end() - b.offset)});
-        device_->download(b, out.back().bytes);
-    });
-    return out;
-}
-
-std::vector<double> Engine::profile(const PhaseRun& run) {
-    const ReplayArgs args = checked_args(run);
-    const auto slot = open();
-    if (!slot) throw InvalidArgumentError("all " + std::to_string(parallel()) + " sequences are in use");
-    const bool room = make_writable(*slot, 0, args.keys);
-    std::vector<double> seconds;
-    if (room) {
-        for (std::uint32_t i = 0; i < args.rows; ++i) place(i, *slot, run.position + i);
-        step_.logit_rows.host<std::uint32_t>()[0] = args.rows - 1;
-        step_.slots.host<SlotState>()[*slot] = {};
-        const std::vector<const Program*> segments = programs(run);
-        std::size_t commands = 0;
-        for (const Program* p : segments) commands += p->table.commands.size();
-        seconds.resize(commands);
-        device_->profile(segments, args, seconds);
-    }
-    close(*slot);
-    if (!room) throw DeviceError("all pages of the cache are in use");
-    return seconds;
 }
 
 }  // namespace akunu

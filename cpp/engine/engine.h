@@ -31,7 +31,8 @@ struct EngineOptions {
 };
 
 constexpr std::uint32_t kMaxParallel = 256;
-constexpr std::uint32_t kMaxChain = 256;  // steps of one call
+constexpr std::uint32_t kMaxChain = 256;   // steps of one call
+constexpr std::uint32_t kLogitsRows = 32;  // rows whose logits a step can give, whatever the sequences
 
 // Settings of one generation: what the device's sampler reads, and the lists that lie apart from it.
 struct SamplerSettings {
@@ -187,6 +188,10 @@ class Engine : public LoadedModel {
                             const Poll& poll, const std::function<void(std::uint32_t, std::uint32_t)>& done);
     void allocate_sounds(const EngineOptions& options);
     void allocate_aligned();
+    // Asked by a device during a replay: whether it was cancelled, or `poll` ends it.
+    Poll stopping(const Poll& poll) {
+        return [this, &poll] { return cancelled_.exchange(false) || (poll && poll()); };
+    }
     // The place of a text's token in a step.
     void place(std::uint32_t row, std::uint32_t slot, std::uint32_t position);
     void hold_sound(std::uint32_t sound);

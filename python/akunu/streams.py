@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from types import TracebackType
 from typing import Protocol, Self, TypeVar
 
+from akunu.async_items import AsyncItems
 from akunu.chat.deltas import Delta
 from akunu.chat.reading import Reading
 from akunu.generation import Completion, Generation, Piece
@@ -132,7 +132,7 @@ class Stream(Iterator[Piece]):
         self.close()
 
 
-class AsyncStream(AsyncIterator[Piece]):
+class AsyncStream(AsyncItems[Piece]):
     """The pieces of a text, for `async for`. The model runs in a thread of the stream's own.
 
     When the task that reads is cancelled, the generation ends and the model is free before the task goes on.
@@ -147,33 +147,8 @@ class AsyncStream(AsyncIterator[Piece]):
     """
 
     def __init__(self, stream: Stream) -> None:
+        super().__init__(stream)
         self._stream = stream
-        # A pool that streams share could be full of those that wait for the one that has no thread left.
-        self._thread = ThreadPoolExecutor(1, "akunu-stream")
-        self._ended = False
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> Piece:
-        if self._ended:
-            raise StopAsyncIteration
-        try:
-            piece = await self._run(lambda: next(self._stream, None))
-        except BaseException:  # a cancelled task above all
-            await self.aclose()
-            raise
-        if piece is None:
-            self._end()
-            raise StopAsyncIteration
-        return piece
-
-    async def _run(self, function: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, function)
-
-    def _end(self) -> None:
-        self._ended = True
-        self._thread.shutdown(wait=False)
 
     @property
     def running(self) -> bool:
@@ -193,26 +168,7 @@ class AsyncStream(AsyncIterator[Piece]):
 
     def cancel(self) -> None:
         """End this stream at the next piece; what was computed is still given."""
-        self._stream.cancel()
-
-    async def aclose(self) -> None:
-        """End the stream now, and wait until the model is free. More pieces cannot be read."""
-        if not self._ended:
-            self._stream.cancel()
-            closing = self._run(self._stream.close)
-            self._ended = True
-            try:
-                await asyncio.shield(closing)
-            finally:
-                self._end()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
+        super().cancel()
 
 
 def completed(stream: Stream) -> Completion:

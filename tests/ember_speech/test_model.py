@@ -12,7 +12,6 @@ import pytest
 
 import akunu
 from akunu._core import WhisperFile
-from akunu.loading import BUILT_IN
 from akunu.speech.config import WhisperConfig
 from akunu.speech.tokenizer import WhisperTokenizer
 from ember_speech.sample import PAUSE, SENTENCES
@@ -27,8 +26,6 @@ def file(speech_path: Path) -> WhisperFile:
 
 @pytest.fixture(scope="module")
 def model() -> Iterator[Any]:
-    if "ember-speech" not in BUILT_IN:
-        pytest.skip("speech models do not run yet")
     with akunu.load("ember-speech") as loaded:
         yield loaded
 

@@ -26,12 +26,11 @@ from corpus import Sample, samples
 from corpus.extraction import extraction
 from corpus.extras import lists, longer_sum, reading, sizes, spelling, yes_no
 from corpus.follow_ups import SYSTEM_PROMPTS, follow_up, memory
-from corpus.grammar import write
 from corpus.personas import format_chat, persona_chat, role_chat
 from corpus.sample import Turn, is_held_out
 from corpus.smalltalk import identity, unknown
 from corpus.stories import story
-from corpus.story_chats import STORY_ASKS, story_key
+from corpus.story_chats import story_ask, story_key
 from corpus.tasks import (
     arithmetic,
     calendar,
@@ -129,15 +128,7 @@ def _opening(rng: Random, new_name: bool = False) -> Sample:
 def _request(rng: Random) -> Sample:
     """A request for a story that names the hero and the kind of hero."""
     told = story(rng)
-    env = {
-        "k": told.kind,
-        "h": told.hero,
-        "t": told.theme,
-        "a": told.trait,
-        "n": told.friend,
-        "f": told.friend_kind,
-    }
-    ask = fix_articles(write(rng, rng.choice(STORY_ASKS), env))
+    ask = fix_articles(story_ask(rng, told))
     held = told.hero in ask and told.kind in ask and is_held_out(story_key(told))
     messages = [{"role": "user", "content": ask}, {"role": "assistant", "content": told.text}]
     return Sample("story chat", messages=messages, hint={"held_out": str(int(held)), "hero": told.hero})

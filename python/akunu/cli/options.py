@@ -29,6 +29,7 @@ __all__ = [
     "model_options",
     "refuse_others",
     "refuse_unused",
+    "threads_option",
     "writing_arguments",
     "writing_options",
 ]
@@ -96,7 +97,7 @@ def writing_arguments(values: dict[str, Any]) -> dict[str, Any]:
     return found if folder is None else {**found, "cache_dir": folder, "cache_size": int(size * (1 << 30))}
 
 
-_THREADS = click.option(
+threads_option = click.option(
     "-t",
     "--threads",
     type=click.IntRange(min=1),
@@ -116,7 +117,7 @@ def encoder_options(function: F) -> F:
             metavar="TOKENS",
             help="Most tokens of a text. [default: what the model was tuned for, at most 4096]",
         ),
-        _THREADS,
+        threads_option,
     )
 
 
@@ -131,7 +132,7 @@ _DEVICE = click.option(
 
 def device_options(function: F) -> F:
     """Options that say where a speech model runs."""
-    return _apply(function, _DEVICE, _THREADS)
+    return _apply(function, _DEVICE, threads_option)
 
 
 def loading_options(function: F) -> F:
@@ -146,7 +147,7 @@ def loading_options(function: F) -> F:
             metavar="TOKENS",
             help="Most tokens of prompt and answer. [default: the model's own context, at most 4096]",
         ),
-        _THREADS,
+        threads_option,
         click.option(
             "--kv-dtype",
             type=click.Choice(KV_DTYPES),

@@ -235,9 +235,10 @@ class SpeechEngine:
         table = rules.table
         if table is None:
             raise UnsupportedError("penalties of repetition are not applied on the device: use `step`")
-        for text in texts:
-            if text.rules != (table, begun):
-                never, not_first = table.masks(self.config.vocab_size)
+        changed = [text for text in texts if text.rules != (table, begun)]
+        if changed:
+            never, not_first = table.masks(self.config.vocab_size)
+            for text in changed:
                 self._core.set_rules(
                     text.slot,
                     prompt=text.prompt - begun,

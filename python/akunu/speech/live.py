@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -20,11 +19,11 @@ import numpy as np
 from akunu.audio import FRAMES_PER_SECOND, SAMPLE_RATE, VadOptions, log_mel, speech_spans
 from akunu.audio.pcm import Samples
 from akunu.speech.alignment import POSITIONS_PER_SECOND, TimedWord, align_words
-from akunu.speech.batching import Batcher, CancelledWork, Encode, Task, Work
+from akunu.speech.batching import Batcher, Encode, Work
 from akunu.speech.decoding import decode_window, is_silent, language_probabilities
-from akunu.speech.languages import language_code
+from akunu.speech.hearing import Hearing
 from akunu.speech.options import TranscriptionOptions
-from akunu.speech.prompts import first_context, window_prompt
+from akunu.speech.prompts import window_prompt
 from akunu.speech.tokenizer import WhisperTokenizer
 
 __all__ = ["Listener", "LiveText"]
@@ -66,7 +65,7 @@ class _Heard:
     language: str
 
 
-class Listener:
+class Listener(Hearing[LiveText, _Heard]):
     """One live recording with one model: iterating gives texts while the sound comes.
 
     Parameters
@@ -91,44 +90,20 @@ class Listener:
         options: TranscriptionOptions,
         step: float,
     ) -> None:
-        self._batcher = batcher
-        self._model = batcher.model
-        self._tokenizer = tokenizer
+        super().__init__(
+            batcher,
+            tokenizer,
+            dataclasses.replace(options, without_timestamps=False),
+            1 + max(options.beam_size, options.best_of),
+        )
         self._blocks = blocks
-        self._options = dataclasses.replace(options, without_timestamps=False)
         self._step = round(step * SAMPLE_RATE)
-        self._frames = 2 * self._model.config.audio_context
         self._longest = self._frames * SAMPLE_RATE // FRAMES_PER_SECOND
-        self._sequences = 1 + max(options.beam_size, options.best_of)
-        self._context = first_context(tokenizer, options)
         self._sound = np.zeros(0, np.float32)  # that is not settled
-        self._samples = 0
         self._held: list[int] = []  # committed tokens of `sound`, timestamps included
         self._guess: list[int] = []  # what the last hearing had after them, text alone
-        self._cancelled = False
-        self._tasks: deque[Task[_Heard]] = deque()
-        self.language = None if options.language is None else language_code(options.language)
-        if not tokenizer.multilingual:
-            self.language = self.language or "en"
-        if self.language is not None:
-            tokenizer.start_sequence(self.language, options.task)
 
-    def cancel(self) -> None:
-        """No more is heard; from any thread."""
-        self._cancelled = True
-        for task in list(self._tasks):
-            task.cancelled = True
-
-    def __iter__(self) -> Iterator[LiveText]:
-        try:
-            yield from self._texts()
-        except CancelledWork:
-            if not self._cancelled:
-                raise
-        finally:
-            self._batcher.cancel(self._tasks)
-
-    def _texts(self) -> Iterator[LiveText]:
+    def _found(self) -> Iterator[LiveText]:
         new = 0
         for block in self._blocks:
             for start in range(0, len(block), round(AT_ONCE * SAMPLE_RATE)):
@@ -224,15 +199,8 @@ class Listener:
 
     def _hear(self, *, aligned: bool) -> _Heard:
         mel = log_mel(self._sound, self._model.config.mels, padding=max(self._longest - len(self._sound), 0))
-        self._tasks.append(
-            self._batcher.start(self._window(mel[:, : self._frames], aligned), self._sequences)
-        )
-        if self._cancelled:
-            self._tasks[-1].cancelled = True
-        task = self._tasks[0]
-        self._batcher.wait(lambda: task.done)
-        self._tasks.popleft()
-        return task.result()
+        self._start(self._window(mel[:, : self._frames], aligned))
+        return self._next_heard()
 
     def _window(self, mel: Any, aligned: bool) -> Work[_Heard]:
         states = yield Encode(mel)

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from typing import Generic, Protocol, Self, TypeVar
 
+from akunu.async_items import AsyncItems
 from akunu.speech.segments import Segment
 from akunu.speech.transcript import Transcription
 
-__all__ = ["AsyncItems", "AsyncSegmentStream", "ItemStream", "SegmentStream", "transcribed"]
+__all__ = ["AsyncSegmentStream", "ItemStream", "SegmentStream", "transcribed"]
 
 Item = TypeVar("Item")
 Item_co = TypeVar("Item_co", covariant=True)
-T = TypeVar("T")
 
 
 class _Source(Protocol[Item_co]):
@@ -124,62 +122,6 @@ class _Transcribing(_Source[Segment], Protocol):
 
     @property
     def duration(self) -> float: ...
-
-
-class AsyncItems(AsyncIterator[Item], Generic[Item]):
-    """An `ItemStream` for `async for`; a thread of its own reads it.
-
-    When the task that reads is cancelled, the work ends, and the model is free before the task goes on.
-    """
-
-    def __init__(self, stream: ItemStream[Item]) -> None:
-        self._stream = stream
-        self._thread = ThreadPoolExecutor(1, "akunu-speech-stream")
-        self._ended = False
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> Item:
-        if self._ended:
-            raise StopAsyncIteration
-        try:
-            item = await self._run(lambda: next(self._stream, None))
-        except BaseException:  # a cancelled task above all
-            await self.aclose()
-            raise
-        if item is None:
-            self._end()
-            raise StopAsyncIteration
-        return item
-
-    async def _run(self, function: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, function)
-
-    def _end(self) -> None:
-        self._ended = True
-        self._thread.shutdown(wait=False)
-
-    def cancel(self) -> None:
-        """End it: what runs stops within a step, and no more comes."""
-        self._stream.cancel()
-
-    async def aclose(self) -> None:
-        """End it now, and wait until the model holds nothing of it."""
-        if not self._ended:
-            self._stream.cancel()
-            closed = self._run(self._stream.close)
-            self._ended = True
-            try:
-                await asyncio.shield(closed)
-            finally:
-                self._end()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
 
 
 class AsyncSegmentStream(AsyncItems[Segment]):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -12,13 +12,13 @@ from typing import Any, Final
 from akunu.audio import FRAMES_PER_SECOND, SAMPLE_RATE, VadOptions
 from akunu.audio.pcm import Samples
 from akunu.errors import InvalidArgumentError
-from akunu.speech.batching import Batcher, CancelledWork, Encode, Task, Work
+from akunu.speech.batching import Batcher, Encode, Work
 from akunu.speech.decoding import WindowText, decode_window, is_silent, language_probabilities
 from akunu.speech.gate import SpeechGate, cut_at_silence
-from akunu.speech.languages import language_code
+from akunu.speech.hearing import FRAMES_PER_POSITION, Hearing
 from akunu.speech.model import Mel
 from akunu.speech.options import TranscriptionOptions
-from akunu.speech.prompts import first_context, window_prompt
+from akunu.speech.prompts import window_prompt
 from akunu.speech.segments import Draft, Segment, cut
 from akunu.speech.tokenizer import WhisperTokenizer
 from akunu.speech.windows import MelWindows
@@ -26,7 +26,6 @@ from akunu.speech.words import add_words, drop_made_up, last_word_end
 
 __all__ = ["Transcriber"]
 
-FRAMES_PER_POSITION: Final = 2
 SAMPLES_PER_FRAME: Final = SAMPLE_RATE // FRAMES_PER_SECOND
 WAITING: Final = 4
 """Windows that are kept for their turn, for each that runs: a long text does not hold up the others."""
@@ -67,7 +66,7 @@ class _Heard:
     forward: float
 
 
-class Transcriber:
+class Transcriber(Hearing[Segment, _Heard]):
     """One recording with one model: iterating gives the segments as they are found.
 
     Parameters
@@ -99,53 +98,25 @@ class Transcriber:
         options: TranscriptionOptions,
         progress: Callable[[float], None] | None = None,
     ) -> None:
-        self._batcher = batcher
-        self._model = batcher.model
-        self._tokenizer = tokenizer
-        self._options = options
+        sequences = 1 + max(options.beam_size, options.best_of if max(options.temperatures) > 0 else 1)
+        if sequences > batcher.model.parallel:
+            raise InvalidArgumentError(
+                f"beam_size and best_of: {sequences - 1} texts side by side, expected at most "
+                f"{batcher.model.parallel - 1}"
+            )
+        super().__init__(batcher, tokenizer, options, sequences)
         self._blocks = self._counted(blocks)
-        self._samples = 0
-        self._frames = self._model.config.audio_context * FRAMES_PER_POSITION
-        self._sequences = 1 + max(options.beam_size, options.best_of if max(options.temperatures) > 0 else 1)
-        self._context = first_context(tokenizer, options)  # the text so far that may be a prompt
         self._last_speech = 0.0
         self._count = 0
         self._begun = False
-        self._cancelled = False
-        self._tasks: deque[Task[_Heard]] = deque()  # in the order of their windows
         self._progress = progress
         self._gate: SpeechGate | None = None
-        self.language = None if options.language is None else language_code(options.language)
         self.language_probability = 1.0
-        if self._sequences > self._model.parallel:
-            raise InvalidArgumentError(
-                f"beam_size and best_of: {self._sequences - 1} texts side by side, expected at most "
-                f"{self._model.parallel - 1}"
-            )
-        if not tokenizer.multilingual:
-            self.language = self.language or "en"
-        if self.language is not None:  # refused now, not after the first window
-            tokenizer.start_sequence(self.language, options.task)
 
     @property
     def duration(self) -> float:
         """Seconds of the recording that have been read."""
         return self._samples / SAMPLE_RATE
-
-    def cancel(self) -> None:
-        """No more segments are found; from any thread. What the model does for it ends within a step."""
-        self._cancelled = True
-        for task in list(self._tasks):
-            task.cancelled = True
-
-    def __iter__(self) -> Iterator[Segment]:
-        try:
-            yield from self._found()
-        except CancelledWork:
-            if not self._cancelled:
-                raise
-        finally:
-            self._batcher.cancel(self._tasks)
 
     def _found(self) -> Iterator[Segment]:
         options = self._options
@@ -177,24 +148,12 @@ class Transcriber:
                 ahead = list(self._ahead(windows, frame)) if self.language is None else ()
                 window = _Window(mel, frame, frames, self._is_first(), ahead=ahead)
                 length = windows.read / FRAMES_PER_SECOND if windows.ended else math.inf
-                self._start(window, length)
+                self._start(self._hear(window, length), 2 if window.ahead else 1)
                 heard = self._next_heard()
                 yield from self._segments(heard)
                 self._remember(heard)
                 frame = max(round(heard.forward * FRAMES_PER_SECOND), frame + 1)
                 self._report(frame / FRAMES_PER_SECOND)
-
-    def _start(self, window: _Window, length: float) -> None:
-        windows = 2 if window.ahead else 1
-        self._tasks.append(self._batcher.start(self._hear(window, length), self._sequences, windows))
-        if self._cancelled:  # since the last look
-            self._tasks[-1].cancelled = True
-
-    def _next_heard(self) -> _Heard:
-        task = self._tasks[0]
-        self._batcher.wait(lambda: task.done)
-        self._tasks.popleft()
-        return task.result()
 
     def _is_first(self) -> bool:
         begun, self._begun = self._begun, True
@@ -239,7 +198,7 @@ class Transcriber:
                 if window is None:
                     more = False
                     break
-                self._start(window, math.inf)
+                self._start(self._hear(window, math.inf))
             if tasks:
                 self._batcher.wait(lambda: tasks[0].done or wanted())
                 if tasks[0].done:

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Never, Protocol, Self, TypeVar, Unpack
 
+from akunu.async_items import AsyncItems
 from akunu.audio import AudioSource, audio_blocks
 from akunu.audio.pcm import Samples
 from akunu.audio.source import audio_seconds
@@ -24,7 +25,7 @@ from akunu.speech.languages import LANGUAGES
 from akunu.speech.live import AT_ONCE, Listener, LiveText
 from akunu.speech.model import SpeechModel
 from akunu.speech.options import TranscriptionArguments, TranscriptionOptions, transcription_options
-from akunu.speech.streams import AsyncItems, AsyncSegmentStream, ItemStream, SegmentStream, transcribed
+from akunu.speech.streams import AsyncSegmentStream, ItemStream, SegmentStream, transcribed
 from akunu.speech.tokenizer import WhisperTokenizer
 from akunu.speech.transcript import Transcription
 from akunu.speech.transcription import Transcriber

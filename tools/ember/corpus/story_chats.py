@@ -22,6 +22,19 @@ STORY_ASKS = [
 ]  # fmt: skip
 
 
+def story_ask(rng: Random, told: Story) -> str:
+    """A request for a story, in one of many wordings."""
+    words = {
+        "k": told.kind,
+        "h": told.hero,
+        "t": told.theme,
+        "a": told.trait,
+        "n": told.friend,
+        "f": told.friend_kind,
+    }
+    return write(rng, rng.choice(STORY_ASKS), words)
+
+
 def story_key(told: Story) -> str:
     """What of a story its request gives away; a held-out combination is never told in training."""
     return f"story {told.hero} {told.kind}"
@@ -31,15 +44,7 @@ def story_chat(rng: Random) -> Sample:
     """A story that the user asks for, sometimes with a question about it afterwards."""
     pet = rng.random() < 0.08
     told = story(rng, (invented_word(rng).capitalize(), rng.choice(("he", "she"))) if pet else None)
-    env = {
-        "k": told.kind,
-        "h": told.hero,
-        "t": told.theme,
-        "a": told.trait,
-        "n": told.friend,
-        "f": told.friend_kind,
-    }
-    ask = write(rng, rng.choice(STORY_ASKS), env)
+    ask = story_ask(rng, told)
     ask = fix_articles(ask[:-1] + "?" if ask.startswith("Can") and ask[-1] == "." else ask)
     ask = ask.lower() if rng.random() < 0.1 else ask
     messages = [say("user", ask), say("assistant", told.text)]

@@ -11,7 +11,7 @@ import click
 from akunu.cli.app import CONTEXT_SETTINGS, Command
 from akunu.cli.console import bytes_text, note, print_table
 from akunu.cli.files import read_text
-from akunu.cli.options import MODEL_HELP
+from akunu.cli.options import MODEL_HELP, threads_option
 from akunu.filetypes import FILE_TYPES, MLX_TYPES
 
 __all__ = ["command"]
@@ -41,13 +41,7 @@ __all__ = ["command"]
     help="Print the perplexity of this text before and after.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace the file OUT if it exists.")
-@click.option(
-    "-t",
-    "--threads",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="CPU threads. [default: one for each physical core this process may use]",
-)
+@threads_option
 def command(
     model: str,
     out: Path,

@@ -11,7 +11,7 @@ import click
 from akunu.cli.app import CONTEXT_SETTINGS, Command
 from akunu.cli.console import note
 from akunu.cli.files import read_text
-from akunu.cli.options import MODEL_HELP
+from akunu.cli.options import MODEL_HELP, threads_option
 
 __all__ = ["command"]
 
@@ -20,13 +20,7 @@ __all__ = ["command"]
 @click.argument("model")
 @click.argument("text", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.argument("out", type=click.Path(path_type=Path))
-@click.option(
-    "-t",
-    "--threads",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="CPU threads. [default: one for each physical core this process may use]",
-)
+@threads_option
 def command(model: str, text: Path, out: Path, threads: int | None) -> None:
     """Run MODEL over TEXT and write to OUT how much an error in each column of its weights counts.
 

@@ -1,0 +1,92 @@
+// Engine: its programs, looked at from outside: plans, profiles, and what a prefix of a step writes.
+#include <set>
+
+#include "core/error.h"
+#include "engine/engine.h"
+
+namespace akunu {
+
+std::vector<const Program*> Engine::programs(const PhaseRun& run) { return {&body(run.phase), &tail({})}; }
+
+ReplayArgs Engine::checked_args(const PhaseRun& run) {
+    const DispatchTable& t = body(run.phase).table;
+    if (run.rows == 0 || run.rows > t.max_rows || run.position + std::uint64_t{run.rows} > context_) {
+        throw InvalidArgumentError("a " + t.phase + " table takes 1.." + std::to_string(t.max_rows) +
+                                   " rows that end within the context of " + std::to_string(context_) + ", not " +
+                                   std::to_string(run.rows) + " at position " + std::to_string(run.position));
+    }
+    return {.rows = run.rows, .logits = 1, .steps = 1, .keys = run.position + run.rows};
+}
+
+std::vector<Written> Engine::run_prefix(std::uint32_t slot, std::uint32_t commands) {
+    const Sequence& s = opened(slot);
+    const PhaseRun run{phase_for(s.known - s.length), s.known - s.length, s.length};
+    ReplayArgs args = checked_args(run);
+    args.commands = commands;
+    const std::vector<const Program*> segments = programs(run);
+    const DispatchCmd* last = nullptr;
+    std::uint64_t before = 0;
+    for (const Program* p : segments) {
+        const auto& list = p->table.commands;
+        if (commands > before && commands <= before + list.size()) last = &list[commands - before - 1];
+        before += list.size();
+    }
+    if (!last) {
+        throw InvalidArgumentError("a step of " + std::to_string(run.rows) + " rows has " + std::to_string(before) +
+                                   " commands, not " + std::to_string(commands));
+    }
+    if (!make_writable(slot, s.length, s.known)) throw DeviceError("all pages of the cache are in use");
+    for (std::uint32_t i = 0; i < run.rows; ++i) place(i, slot, s.length + i);
+    step_.logit_rows.host<std::uint32_t>()[0] = run.rows - 1;
+    step_.slots.host<SlotState>()[slot] = {0, 0, 1};
+    auto& control = *step_.control.host<Control>();
+    control = {.active = 1};
+    // What the last command wrote, or any; without the cache, and the texts.
+    const auto each_written = [&](const DispatchCmd& c, const auto& f) {
+        for (std::size_t i = 0; i < c.n_buffers && c.op != Op::kAccept; ++i) {
+            const Binding& b = c.buffers[i];
+            const BufferInfo& info = op_info(c.op).buffers[i];
+            if (b && info.access != Access::kRead && b.buffer.handle != step_.cache.buffer.handle) f(info.name, b);
+        }
+    };
+    // Rows that this step has not are those of earlier steps: they are no part of it.
+    std::set<std::pair<void*, std::uint64_t>> cleared;
+    for (const Program* p : segments) {
+        for (const DispatchCmd& c : p->table.commands) {
+            each_written(c, [&](std::string_view, const Binding& b) {
+                if (!cleared.insert({b.buffer.handle, b.offset}).second) return;
+                device_->upload(b, std::vector<std::byte>(b.end() - b.offset));
+            });
+        }
+    }
+    device_->replay(segments, args, control, {});
+    std::vector<Written> out;
+    each_written(*last, [&](std::string_view name, const Binding& b) {
+        out.push_back({name, std::vector<std::byte>(b.end() - b.offset)});
+        device_->download(b, out.back().bytes);
+    });
+    return out;
+}
+
+std::vector<double> Engine::profile(const PhaseRun& run) {
+    const ReplayArgs args = checked_args(run);
+    const auto slot = open();
+    if (!slot) throw InvalidArgumentError("all " + std::to_string(parallel()) + " sequences are in use");
+    const bool room = make_writable(*slot, 0, args.keys);
+    std::vector<double> seconds;
+    if (room) {
+        for (std::uint32_t i = 0; i < args.rows; ++i) place(i, *slot, run.position + i);
+        step_.logit_rows.host<std::uint32_t>()[0] = args.rows - 1;
+        step_.slots.host<SlotState>()[*slot] = {};
+        const std::vector<const Program*> segments = programs(run);
+        std::size_t commands = 0;
+        for (const Program* p : segments) commands += p->table.commands.size();
+        seconds.resize(commands);
+        device_->profile(segments, args, seconds);
+    }
+    close(*slot);
+    if (!room) throw DeviceError("all pages of the cache are in use");
+    return seconds;
+}
+
+}  // namespace akunu

@@ -1,0 +1,115 @@
+// Engine: runs whose logits, or what is computed on the way to them, are the caller's.
+#include <algorithm>
+
+#include "core/error.h"
+#include "engine/engine.h"
+
+namespace akunu {
+
+std::uint32_t Engine::run_fresh(std::span<const std::uint32_t> ids, std::uint32_t at_once, Segments segments,
+                                const Poll& poll, const std::function<void(std::uint32_t, std::uint32_t)>& done) {
+    const auto slot = open();
+    if (!slot) throw InvalidArgumentError("all " + std::to_string(parallel()) + " sequences are in use");
+    struct Closer {
+        Engine& e;
+        std::uint32_t slot;
+        ~Closer() { e.close(slot); }
+    } const closer{*this, *slot};
+    begin(*slot, ids, {}, false);
+    cancelled_ = false;
+    Sequence& s = sequences_[*slot];
+    const Poll stop = stopping(poll);
+    const bool has_tail = segments.size() > 1;
+    while (s.length < s.known) {
+        const std::uint32_t n = std::min(s.known - s.length, at_once);
+        if (!make_writable(*slot, s.length, s.length + n)) throw DeviceError("all pages of the cache are in use");
+        for (std::uint32_t i = 0; i < n; ++i) {
+            place(i, *slot, s.length + i);
+            if (has_tail) step_.logit_rows.host<std::uint32_t>()[i] = i;
+        }
+        auto& control = *step_.control.host<Control>();
+        control = {};
+        const ReplayArgs args{.rows = n, .logits = has_tail ? n : 0, .keys = s.length + n};
+        if (stop() || device_->replay(segments, args, control, stop) == 0) break;
+        done(s.length, n);
+        s.length += n;
+    }
+    return s.length;
+}
+
+std::uint32_t Engine::for_each_logits(std::span<const std::uint32_t> ids, const Poll& poll,
+                                      const std::function<void(std::size_t, std::span<const float>)>& row) {
+    const std::uint32_t at_once = std::min(chunk_, kLogitsRows);
+    const Program* const segments[] = {&body(phase_for(at_once)), &tail({.draw = Draw::kNone, .one_row = false})};
+    const std::size_t vocab = config_.vocab_size;
+    std::vector<float> logits(at_once * vocab);
+    return run_fresh(ids, at_once, segments, poll, [&](std::uint32_t first, std::uint32_t n) {
+        device_->download(step_.logits, std::as_writable_bytes(std::span(logits).first(n * vocab)));
+        for (std::size_t i = 0; i < n; ++i) row(first + i, std::span(logits).subspan(i * vocab, vocab));
+    });
+}
+
+std::uint32_t Engine::add_input_squares(std::span<const std::uint32_t> ids, const Poll& poll, InputSquares& squares) {
+    const Program* const segment = &squares.program();
+    return run_fresh(ids, chunk_, {&segment, 1}, poll, [&](std::uint32_t, std::uint32_t) { squares.add(); });
+}
+
+bool Engine::run(std::span<const Asked> asked, const RunSinks& sinks, const Poll& poll) {
+    cancelled_ = false;
+    if (sinks.aligned) allocate_aligned();
+    const std::uint32_t most = sinks.aligned ? step_.aligned_rows : step_.max_rows;
+    auto* logit_rows = step_.logit_rows.host<std::uint32_t>();
+    for (std::size_t first = 0; first < asked.size();) {
+        ReplayArgs args{.rows = 0, .logits = 0, .keys = 0};
+        std::vector<std::pair<std::uint32_t, std::uint32_t>> parts;  // slots, and their rows
+        bool room = true;
+        for (std::size_t t = first; t < asked.size() && room; ++t) {
+            const Sequence& s = opened(asked[t].slot);
+            std::uint32_t end = s.length;
+            for (; end < s.known; ++end) {
+                const bool wanted = std::ranges::binary_search(asked[t].positions, end);
+                room = args.rows < most && !(wanted && args.logits == step_.max_logits);
+                if (!room) break;
+                place(args.rows, asked[t].slot, end);
+                if (wanted) logit_rows[args.logits++] = args.rows;
+                ++args.rows;
+            }
+            if (!make_writable(asked[t].slot, s.length, end)) throw DeviceError("all pages of the cache are in use");
+            parts.emplace_back(asked[t].slot, end - s.length);
+            args.keys = std::max(args.keys, end);
+        }
+        if (args.rows != 0 && !replay_run(args, sinks, poll)) return false;
+        for (const auto& [slot, rows] : parts) {
+            sequences_[slot].length += rows;
+            publish(slot, false);
+        }
+        while (first < asked.size() && sequences_[asked[first].slot].length == sequences_[asked[first].slot].known) {
+            ++first;
+        }
+    }
+    return true;
+}
+
+bool Engine::replay_run(const ReplayArgs& args, const RunSinks& sinks, const Poll& poll) {
+    const Poll stop = stopping(poll);
+    const bool ranks = bool(sinks.ranks);
+    const Program* const segments[] = {
+        &body(sinks.aligned ? Phase::kAligned : phase_for(args.rows)),
+        args.logits ? &tail({.draw = Draw::kNone, .logprobs = ranks, .one_row = false, .rules = ranks}) : nullptr};
+    auto& control = *step_.control.host<Control>();
+    control = {};
+    if (stop() || device_->replay({segments, args.logits ? 2u : 1u}, args, control, stop) == 0) return false;
+    const std::size_t vocab = config_.vocab_size;
+    std::vector<float> logits(sinks.logits ? args.logits * vocab : 0);
+    if (sinks.logits) device_->download(step_.logits, std::as_writable_bytes(std::span(logits)));
+    for (std::size_t i = 0; i < args.logits; ++i) {
+        if (sinks.logits) sinks.logits(std::span(logits).subspan(i * vocab, vocab));
+        if (ranks) sinks.ranks(step_.logprobs.host<LogprobRecord>()[i]);
+    }
+    if (sinks.aligned) {
+        sinks.aligned({step_.aligned.host<float>(), step_.aligned.buffer.size / sizeof(float)}, args.rows);
+    }
+    return true;
+}
+
+}  // namespace akunu
