@@ -37,6 +37,8 @@ from peers import AKUNU, parse_peers, write_synthetic
 
 GROUPS: Final = Path("/sys/fs/cgroup")
 QUOTA_PERIOD_US: Final = 100_000
+READ_BYTES: Final = 16_000_000_000
+LEAST_TOKENS: Final = 32
 
 # Decodes in as many threads as there are rates to print, each with a model of its own.
 SEVERAL: Final = """
@@ -124,12 +126,12 @@ def quota(cpus: float) -> Iterator[list[str]]:
         folder.rmdir()
 
 
-def command_of(cell: Cell, tokens: int, llama_bench: str) -> list[str]:
+def command_of(cell: Cell, tokens: int, peers: Mapping[str, Sequence[str]]) -> list[str]:
     """The program of a cell."""
-    if cell.engine == "llama.cpp":
+    if cell.engine in peers:
         threads = ["-t", str(cell.threads)] if cell.threads else []
         return [
-            llama_bench,
+            *peers[cell.engine],
             "-m",
             cell.model,
             "-p",
@@ -144,6 +146,11 @@ def command_of(cell: Cell, tokens: int, llama_bench: str) -> list[str]:
         ]
     arguments = [cell.model, str(cell.threads), str(tokens), str(cell.condition.models)]
     return [sys.executable, "-c", SEVERAL, *arguments]
+
+
+def tokens_for(model: str, most: int) -> int:
+    """How many tokens a run generates: large models get fewer, so that each cell takes seconds and not minutes."""
+    return min(most, max(LEAST_TOKENS, READ_BYTES // Path(model).stat().st_size))
 
 
 def rate_of(output: bytes) -> float:
@@ -198,7 +205,8 @@ def table(rates: dict[Cell, list[float]], counts: Sequence[int]) -> tuple[list[s
 )
 @click.option("--quota", "cpus", default=1.5, show_default=True, metavar="CPUS",
               help="Quota of a control group, which only root may make; 0: leave it out.")  # fmt: skip
-@click.option("-n", "tokens", default=256, show_default=True, metavar="N", help="Tokens to generate.")
+@click.option("-n", "tokens", default=512, show_default=True, metavar="N",
+              help="Tokens to generate, at most: files beyond 31 MB get fewer.")  # fmt: skip
 @click.option(
     "--rounds", type=click.IntRange(min=1), default=5, show_default=True, metavar="N", help="Rounds."
 )
@@ -241,7 +249,7 @@ def command(
     order = random.Random(seed)
     for round_ in range(rounds):
         for cell in order.sample(cells, len(cells)):
-            rates[cell].append(measure(cell, tokens, programs))
+            rates[cell].append(measure(cell, tokens_for(cell.model, tokens), programs))
             note(
                 f"round {round_ + 1}: {Path(cell.model).stem}, {cell.condition.name}, {cell.engine}, "
                 f"{cell.threads or 'default'} threads: {rates[cell][-1]:.1f}"

@@ -42,3 +42,19 @@ def test_burners_end_with_their_block() -> None:
 def test_two_models_beside_a_busy_process_run(capsys: pytest.CaptureFixture[str]) -> None:
     condition = busy.Condition("both", busy=1, models=2)
     assert busy.measure(busy.Cell("akunu", "stories15m:q8_0", condition, 1), 8, {}) > 0
+
+
+def test_a_peer_s_program_gets_its_own_arguments_and_the_default_threads_are_its_own() -> None:
+    peers = {"theirs": ["/opt/llama-bench", "-rtr", "1"]}
+    threads = [busy.command_of(busy.Cell("theirs", "m.gguf", IDLE, count), 8, peers) for count in (0, 2)]
+    assert threads[0][:5] == ["/opt/llama-bench", "-rtr", "1", "-m", "m.gguf"]
+    assert "-t" not in threads[0]
+    assert threads[1][-2:] == ["-t", "2"]
+
+
+def test_large_models_generate_fewer_tokens(tmp_path: Path) -> None:
+    sizes = {"small": 10_000_000, "middle": 400_000_000, "large": 8_000_000_000}
+    for name, size in sizes.items():
+        with (tmp_path / name).open("wb") as file:
+            file.truncate(size)
+    assert [busy.tokens_for(str(tmp_path / name), 512) for name in sizes] == [512, 40, 32]
