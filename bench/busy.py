@@ -149,7 +149,7 @@ def command_of(cell: Cell, tokens: int, peers: Mapping[str, Sequence[str]]) -> l
 
 
 def tokens_for(model: str, most: int) -> int:
-    """How many tokens a run generates: large models get fewer, so that each cell takes seconds and not minutes."""
+    """How many tokens a run generates: large models get fewer, so that each cell takes seconds."""
     return min(most, max(LEAST_TOKENS, READ_BYTES // Path(model).stat().st_size))
 
 
