@@ -2,6 +2,7 @@
 # make test        install with the development tools, and run the tests of all that a change can break
 # make test-long   the long matrices: sanitizers, cross builds, every schedule of every Metal kernel, fuzzing
 # make test-all    both
+# make coverage    make test, and which lines of the package it reached
 # make check       formatters, linters and type checker
 # make dev         build the compiled module into the source tree (for work on the code)
 # make wheel       a wheel of this machine's kind, checked as PyPI's users get it
@@ -20,24 +21,28 @@ CPP := $(shell find cpp cuda tests metal -path metal/include -prune -o \( -name 
 ifneq ($(shell command -v ccache)$(CI),)
 export CMAKE_CXX_COMPILER_LAUNCHER := ccache
 export CCACHE_DIR := $(CURDIR)/.cache/ccache
+export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_MAXSIZE := 2G
 export CCACHE_SLOPPINESS := pch_defines,time_macros
 endif
 
-.PHONY: demo test test-long test-all check format dev wheel clean
+.PHONY: demo test test-long test-all coverage check format dev wheel clean
 
 demo: $(VENV)/.installed
 	$(BIN)/akunu complete "Once upon a time" --stats
 
-PYTEST = $(BIN)/python -m pytest -n auto --dist worksteal --cov=akunu
+PYTEST = $(BIN)/python -m pytest -n auto --dist worksteal
 
 test: $(VENV)/.installed-dev
-	$(PYTEST) -m "not long" --cov-report=term $(TESTARGS)
+	$(PYTEST) -m "not long" $(TESTARGS)
 
 test-long: $(VENV)/.installed-dev
-	$(PYTEST) -m long --cov-append --cov-report= $(TESTARGS)
+	$(PYTEST) -m long $(TESTARGS)
 
 test-all: test test-long
+
+coverage: $(VENV)/.installed-dev
+	$(PYTEST) -m "not long" --cov=akunu --cov-report=term $(TESTARGS)
 
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
@@ -57,10 +62,14 @@ $(VENV)/.installed: $(BIN)/python $(SOURCES)
 	$(BIN)/python -m pip install .
 	touch $@
 
-# Warnings are errors here: a user's newer compiler may know new ones.
+# Warnings are errors here: a user's newer compiler may know new ones. The headers of pybind11 are the environment's, not
+# those of the folder that pip makes for each build: so the wheel's bindings are the package's, and come from the cache.
+CHECKED = --config-settings=cmake.define.AKUNU_WERROR=ON \
+	--config-settings=cmake.define.pybind11_DIR=$$($(BIN)/python -m pybind11 --cmakedir)
+
 $(VENV)/.installed-dev: $(BIN)/python $(SOURCES)
-	$(BIN)/python -m pip install --config-settings=cmake.define.AKUNU_WERROR=ON \
-		--config-settings=cmake.define.AKUNU_METAL=$(METAL) ".[dev]"
+	$(BIN)/python -m pip install -q pybind11
+	$(BIN)/python -m pip install $(CHECKED) --config-settings=cmake.define.AKUNU_METAL=$(METAL) ".[dev]"
 	touch $@ $(VENV)/.installed
 
 dev: $(BIN)/python
@@ -73,8 +82,7 @@ dev: $(BIN)/python
 # Installed and run where nothing else is: what it lacks is not found by chance.
 wheel: $(VENV)/.installed-dev
 	rm -rf dist build/wheel-check
-	$(BIN)/python -m pip wheel --no-deps -w dist --config-settings=build-dir=build/wheel \
-		--config-settings=cmake.define.AKUNU_WERROR=ON .
+	$(BIN)/python -m pip wheel --no-deps -w dist --config-settings=build-dir=build/wheel $(CHECKED) .
 	if [ "$$(uname)" = Linux ]; then set -e; PATH="$(abspath $(BIN)):$$PATH"; auditwheel show dist/akunu-*-linux_*.whl; \
 		auditwheel repair -w dist dist/akunu-*-linux_*.whl; rm dist/akunu-*-linux_*.whl; fi
 	$(PYTHON) -m venv build/wheel-check

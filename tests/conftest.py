@@ -18,6 +18,7 @@ os.environ.setdefault("AKUNU_CACHE", str(ROOT / "build" / "cache"))
 if shutil.which("ccache"):
     os.environ.setdefault("CMAKE_CXX_COMPILER_LAUNCHER", "ccache")
     os.environ.setdefault("CCACHE_DIR", str(ROOT / ".cache" / "ccache"))
+    os.environ.setdefault("CCACHE_BASEDIR", str(ROOT))
     os.environ.setdefault("CCACHE_SLOPPINESS", "pch_defines,time_macros")
 
 # A shell starts background jobs with Ctrl-C ignored, and Python then leaves it so.

@@ -52,7 +52,7 @@ def built(compiler: str, source: str, target: str) -> Path:
         return released
     folder = ROOT / "build" / f"symbols-{compiler}"
     with locked(folder):
-        configure(folder, f"-DCMAKE_CXX_COMPILER={compiler}")
+        configure(folder, "-DAKUNU_WERROR=ON", f"-DCMAKE_CXX_COMPILER={compiler}")
         return compile_object(folder, source, target)
 
 

@@ -76,7 +76,10 @@ def compile_object(folder: Path, source: str, target: str = "akunu_core") -> Pat
     entry = next(
         c for c in commands if Path(c["file"]) == ROOT / source and f"/{target}.dir/" in c["command"]
     )
-    command = shlex.split(entry["command"])
+    command = [
+        *shlex.split(os.environ.get("CMAKE_CXX_COMPILER_LAUNCHER", "")),
+        *shlex.split(entry["command"]),
+    ]
     made = folder / f"{target}-{Path(source).stem}.o"
     command[command.index("-o") + 1] = str(made)
     if not made.exists() or made.stat().st_mtime < _newest_input(source):
