@@ -185,6 +185,8 @@ def load(
         # What is not here has no meaning for speech; the defaults are those of text.
         refused: dict[str, object] = {"context": context, "kv_memory": kv_memory, "quantize": quantize}
         refused |= {"draft": draft, "cache_dir": cache_dir}
+        if kv_dtype != "f16":
+            refused["kv_dtype"] = kv_dtype
         if task == "rerank":
             refused["task"] = task
         for name, value in refused.items():

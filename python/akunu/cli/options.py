@@ -24,6 +24,7 @@ __all__ = [
     "encoder_options",
     "generation_arguments",
     "generation_options",
+    "given",
     "load_model",
     "loading_options",
     "model_options",
@@ -259,21 +260,25 @@ def _bias(text: str) -> tuple[int, float]:
     return pair
 
 
+def given(names: Sequence[str]) -> list[str]:
+    """Those of the options that the command line has, of the command that runs."""
+    source = click.get_current_context().get_parameter_source
+    return [name for name in names if source(name) == click.core.ParameterSource.COMMANDLINE]
+
+
 def refuse_unused(names: Sequence[str], needed: str) -> None:
     """Raise a usage error when an option was given that has no effect without the option `needed`."""
     context = click.get_current_context()
-    for name in names:
-        if context.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE:
-            option = next(option for option in context.command.params if option.name == name)
-            raise click.UsageError(f"{typed_name(context, option)} has no effect without {needed}")
+    for name in given(names):
+        option = next(option for option in context.command.params if option.name == name)
+        raise click.UsageError(f"{typed_name(context, option)} has no effect without {needed}")
 
 
 def refuse_others(kept: Sequence[str], reason: str) -> None:
     """Raise a usage error when an option was given that is not one of `kept`; `reason` says why."""
     context = click.get_current_context()
     for option in context.command.params:
-        name = option.name or ""
-        if name not in kept and context.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE:
+        if option.name not in kept and given([option.name or ""]):
             raise click.UsageError(f"{typed_name(context, option)} has no effect: {reason}")
 
 

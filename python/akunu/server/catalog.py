@@ -16,8 +16,8 @@ from akunu.speech.recognition import is_speech
 __all__ = ["ModelSpec", "from_name", "from_place"]
 
 
-class ModelSpec(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """A model that may be asked for; of `akunu.load`, what is None takes its default."""
+class _Listed(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
+    """A model as a file lists it; of `akunu.load`, what is None takes its default."""
 
     name: Annotated[str, msgspec.Meta(min_length=1)]
     path: Annotated[str, msgspec.Meta(min_length=1)]
@@ -56,12 +56,22 @@ class ModelSpec(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields
         return {name: getattr(self, name) for name in names}
 
 
+class ModelSpec(_Listed, kw_only=True, frozen=True, forbid_unknown_fields=True):
+    """A model that may be asked for."""
+
+    shared: frozenset[str] = frozenset()
+    """Those of its settings that were given for all models: it takes what fits it (`server.fitting`)."""
+
+
 class _File(msgspec.Struct, forbid_unknown_fields=True):
-    model: list[ModelSpec]
+    model: list[_Listed]
 
 
-def from_name(text: str, **settings: Any) -> ModelSpec:
-    """A model as the command line names it: `NAME=MODEL`, or MODEL, whose name is then that of its file."""
+def from_name(text: str, **shared: Any) -> ModelSpec:
+    """A model as the command line names it: `NAME=MODEL`, or MODEL, whose name is then that of its file.
+
+    `shared` are settings for all models that they fit.
+    """
     name, separator, path = text.partition("=")
     if not separator or not name or "/" in name:
         path = text
@@ -70,24 +80,26 @@ def from_name(text: str, **settings: Any) -> ModelSpec:
         name = file.stem.removeprefix("ggml-") if is_file else text.rstrip("/")
         if Path(text).is_dir():
             name = file.name
-    return ModelSpec(name=name, path=path, preload=True, **settings)
+    return ModelSpec(name=name, path=path, preload=True, shared=frozenset(shared), **shared)
 
 
-def from_place(place: Path, **settings: Any) -> list[ModelSpec]:
+def from_place(place: Path, **shared: Any) -> list[ModelSpec]:
     """The models of a folder (GGUF and Whisper files, and model folders), or those that a TOML file lists.
+
+    `shared` are settings for all models that they fit, and that the file says nothing else for.
 
     Raises
     ------
     ModelFileError, InvalidArgumentError
         There is none, or the file is not of that form.
     """
-    specs = _from_folder(place, settings) if place.is_dir() else _from_file(place, settings)
+    specs = _from_folder(place, shared) if place.is_dir() else _from_file(place, shared)
     if not specs:
         raise InvalidArgumentError(f"{place}: has no model")
     return specs
 
 
-def _from_folder(folder: Path, settings: dict[str, Any]) -> list[ModelSpec]:
+def _from_folder(folder: Path, shared: dict[str, Any]) -> list[ModelSpec]:
     from akunu.folder import is_model_folder
 
     specs = []
@@ -102,26 +114,25 @@ def _from_folder(folder: Path, settings: dict[str, Any]) -> list[ModelSpec]:
             continue
         else:
             name = entry.stem
-        specs.append(ModelSpec(name=name, path=str(entry), **settings))
+        specs.append(ModelSpec(name=name, path=str(entry), shared=frozenset(shared), **shared))
     return specs
 
 
-def _from_file(file: Path, settings: dict[str, Any]) -> list[ModelSpec]:
+def _from_file(file: Path, shared: dict[str, Any]) -> list[ModelSpec]:
     try:
         table = tomllib.loads(read_text(file))
     except tomllib.TOMLDecodeError as error:
         raise InvalidArgumentError(f"{file}: is not TOML: {error}") from error
-    for model in table.get("model", []):
-        if isinstance(model, dict):
-            for name, value in settings.items():
-                model.setdefault(name, value)
     try:
-        found = msgspec.convert(table, _File).model
+        listed = msgspec.convert(table, _File).model
     except msgspec.ValidationError as error:
         raise InvalidArgumentError(f"{file}: {error}".replace("`", "")) from error
-    # A path in a file is relative to the file.
-    beside = [file.parent / spec.path for spec in found]
-    return [
-        msgspec.structs.replace(spec, path=str(path)) if path.exists() else spec
-        for spec, path in zip(found, beside, strict=True)
-    ]
+    specs = []
+    for model, given in zip(listed, table["model"], strict=True):
+        settings = msgspec.structs.asdict(model)
+        others = {name: value for name, value in shared.items() if name not in given}
+        path = file.parent / model.path  # a path in a file is relative to the file
+        if path.exists():
+            settings["path"] = str(path)
+        specs.append(ModelSpec(**{**settings, **others, "shared": frozenset(others)}))
+    return specs

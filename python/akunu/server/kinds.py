@@ -50,12 +50,15 @@ class Kind:
         What such a model is.
     routes : str
         Where requests for it go.
+    settings : tuple of str
+        Arguments of `akunu.load` that have a meaning for it.
     has : callable
         Whether a model is of this kind.
     """
 
     name: str
     routes: str
+    settings: tuple[str, ...]
     has: Callable[[object], bool]
 
 
@@ -64,16 +67,23 @@ def _makes_vectors(model: object, task: str) -> bool:
     return encoder is not None and encoder.task == task
 
 
-EMBEDDING: Final = Kind("an embedding model", "/v1/embeddings", lambda model: _makes_vectors(model, "embed"))
-RERANKER: Final = Kind("a reranker", "/v1/rerank", lambda model: _makes_vectors(model, "rank"))
+_VECTORS: Final = ("device", "context", "threads")
+EMBEDDING: Final = Kind(
+    "an embedding model", "/v1/embeddings", _VECTORS, lambda model: _makes_vectors(model, "embed")
+)
+RERANKER: Final = Kind("a reranker", "/v1/rerank", _VECTORS, lambda model: _makes_vectors(model, "rank"))
 TEXT: Final = Kind(
-    "a text model", "/v1/chat/completions and /v1/completions",
+    "a text model",
+    "/v1/chat/completions and /v1/completions",
+    (*_VECTORS, "kv_dtype", "parallel", "kv_memory", "draft", "cache_dir", "cache_size"),
     lambda model: isinstance(model, Model) and not isinstance(model, EmbeddingModel),
-)  # fmt: skip
+)
 SPEECH: Final = Kind(
-    "a speech model", "/v1/audio/transcriptions and /v1/audio/translations",
+    "a speech model",
+    "/v1/audio/transcriptions and /v1/audio/translations",
+    ("device", "threads", "parallel"),
     lambda model: isinstance(model, WhisperModel),
-)  # fmt: skip
+)
 
 KINDS: Final = (TEXT, EMBEDDING, RERANKER, SPEECH)
 

@@ -7,7 +7,7 @@ import contextlib
 import fnmatch
 import logging
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +19,7 @@ from akunu.errors import AkunuError, InvalidArgumentError, TokenizerError, Unsup
 from akunu.loading import find_model
 from akunu.server.catalog import ModelSpec
 from akunu.server.errors import ApiError
+from akunu.server.fitting import check_shared, fitted
 from akunu.server.kinds import TEXT, Held, Kind, kind_of
 
 __all__ = ["Entry", "Registry", "shutting_down"]
@@ -51,6 +52,8 @@ class Entry:
     steps: int = 0
     """Its steps then."""
     bytes: int = 0
+    unfit: Mapping[str, str] = field(default_factory=dict)
+    """Settings for all models that it was loaded without, and why."""
     texts: list[Watched] = field(default_factory=list)
     """Those that have begun."""
     tokens_per_second: float = 0.0
@@ -176,10 +179,20 @@ class Registry:
             entry.used_at = time.monotonic()
 
     async def preload(self) -> None:
-        """Load what is to be loaded at the start."""
+        """Load what is to be loaded at the start.
+
+        Raises
+        ------
+        ApiError
+            A model cannot be loaded.
+        InvalidArgumentError
+            A setting for all models fits none.
+        """
         for entry in self._entries.values():
             if entry.spec.preload:
                 await self.load(entry)
+        if all(entry.model is not None for entry in self._entries.values()):
+            check_shared({entry.spec: entry.unfit for entry in self._entries.values()})
 
     async def load(self, entry: Entry) -> None:
         """Load a model, if it is not; the first who asks does it, the others wait."""
@@ -204,7 +217,11 @@ class Registry:
         spec = entry.spec
 
         def work() -> tuple[Held, int]:
-            model = load(spec.path, progress=False, **spec.load_arguments())
+            arguments, entry.unfit = fitted(spec)
+            if entry.unfit:
+                reasons = "; ".join(f"{name}: {reason}" for name, reason in entry.unfit.items())
+                _log.info("%s takes what fits it of the settings for all models; %s", spec.name, reasons)
+            model = load(spec.path, progress=False, **arguments)
             if spec.chat_template is not None:
                 model.chat_template = ChatTemplate.named(spec.chat_template, model.tokenizer)
             if TEXT.has(model):

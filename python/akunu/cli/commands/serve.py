@@ -10,13 +10,15 @@ import click
 
 from akunu.cli.app import CONTEXT_SETTINGS, Command
 from akunu.cli.console import note
-from akunu.cli.options import DEFAULT_MODEL, loading_options, writing_arguments, writing_options
+from akunu.cli.options import DEFAULT_MODEL, given, loading_options, writing_arguments, writing_options
 
 if TYPE_CHECKING:
     from akunu.server import ModelSpec, Settings
 
 __all__ = ["command"]
 
+_OF_MODELS = ("device", "context", "threads", "kv_dtype", "parallel")
+"""Options of models; what is not given takes the default of `ModelSpec`, which is the same."""
 _LOCAL = ("127.0.0.1", "localhost", "::1")
 _FILE = click.Path(exists=True, path_type=Path)
 
@@ -159,13 +161,15 @@ def command(**values: Any) -> None:
     """Serve models over HTTP, as OpenAI's and Anthropic's APIs.
 
     Give clients the address http://127.0.0.1:8080/v1 (Anthropic's: without /v1), any API key, and a model's
-    name. A request that asks for what is not supported gets an error that says so.
+    name. A request that asks for what is not supported gets an error that says so. Options such as -c are for
+    all models that they fit; the log names those that go without.
 
     \b
     Examples:
       akunu serve
       akunu serve -m Qwen/Qwen3-0.6B-GGUF:Q8_0 -c 16384
       akunu serve -m small=ember -m big=model.gguf --parallel 16
+      akunu serve -m qwen=model.gguf -c 16384 -m whisper-1=ember-speech
       akunu serve --models ~/models --max-models 2 --idle 600
       akunu serve --host 0.0.0.0 --api-key-file keys.txt --rate 120
       akunu serve --ray --replicas 2-8 --models models.toml --host 0.0.0.0
@@ -206,12 +210,11 @@ def command(**values: Any) -> None:
 def _models(values: dict[str, Any]) -> list[ModelSpec]:
     from akunu.server.catalog import from_name, from_place
 
-    names = ("device", "context", "threads", "kv_dtype", "parallel")
-    common = {name: values[name] for name in names if values[name] is not None} | writing_arguments(values)
+    shared = {name: values[name] for name in given(_OF_MODELS)} | writing_arguments(values)
     place = values["place"]
-    models = [] if place is None else from_place(place, **common)
+    models = [] if place is None else from_place(place, **shared)
     chosen = values["names"] or ([] if models else [DEFAULT_MODEL])
-    return [from_name(name, **common) for name in chosen] + models
+    return [from_name(name, **shared) for name in chosen] + models
 
 
 def _replicas(value: str) -> tuple[int, int]:

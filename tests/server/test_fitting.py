@@ -1,0 +1,80 @@
+"""Settings for all models of a server: each takes what fits it, and what fits none is refused."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import msgspec
+import pytest
+
+from akunu import InvalidArgumentError
+from akunu.server.catalog import from_name, from_place
+from akunu.server.errors import ApiError
+from akunu.server.fitting import fitted
+from akunu.server.models import Registry
+
+from .conftest import EMBER, serving
+
+
+def preload(*specs):
+    async def run() -> None:
+        registry = Registry(specs, 4, None)
+        try:
+            await registry.preload()
+        finally:
+            await registry.close()
+
+    asyncio.run(run())
+
+
+def test_a_context_is_for_the_models_that_have_one(caplog):
+    caplog.set_level(logging.INFO, "akunu.server")
+    specs = [from_name(name, context=512, parallel=2) for name in ("ember", "ember-speech")]
+    with serving(*specs) as served:
+        models = {entry.spec.name: entry for entry in served.server.models.entries()}
+        assert models["ember"].model.context == 512 and not models["ember"].unfit
+        assert [*models["ember-speech"].unfit] == ["context"]
+    assert "ember-speech takes what fits it" in caplog.text
+    assert "context: a speech model has no such setting" in caplog.text
+
+
+def test_a_context_is_at_most_what_a_model_was_trained_for(encoders):
+    arguments, unfit = fitted(from_name("ember", context=100_000))
+    trained = arguments["context"]
+    assert trained < 100_000 and str(trained) in unfit["context"]
+    vectors = from_name(encoders[0].path, context=100_000, kv_dtype="q8_0", threads=1)
+    arguments, unfit = fitted(vectors)
+    assert {*unfit} == {"context", "kv_dtype"} and "kv_dtype" not in arguments
+
+
+@pytest.mark.parametrize(
+    ("names", "settings", "named"),
+    [
+        (["ember-speech"], {"context": 512}, "context"),
+        (["ember"], {"context": 100_000}, "context"),
+        (["ember-speech", "again=ember-speech"], {"kv_dtype": "q8_0", "threads": 1}, "kv_dtype"),
+    ],
+)
+def test_what_fits_no_model_is_refused(names, settings, named):
+    with pytest.raises(InvalidArgumentError, match=f"^{named}: it fits no model here: {names[0]}: "):
+        preload(*(from_name(name, **settings) for name in names))
+
+
+def test_what_a_file_says_of_a_model_is_its_own(tmp_path):
+    file = tmp_path / "models.toml"
+    file.write_text(
+        '[[model]]\nname = "a"\npath = "ember-speech"\ncontext = 64\n[[model]]\nname = "b"\npath = "ember"\n'
+    )
+    own, other = from_place(file, context=128, threads=1)
+    assert (own.context, own.shared) == (64, {"threads"})
+    assert (other.context, other.shared) == (128, {"context", "threads"})
+    with pytest.raises(ApiError, match="context"):  # refused, as `akunu.load` does
+        preload(msgspec.structs.replace(own, preload=True))
+    file.write_text('[[model]]\nname = "a"\npath = "ember"\nshared = []\n')
+    with pytest.raises(InvalidArgumentError, match="shared"):
+        from_place(file)
+
+
+def test_a_model_without_shared_settings_is_loaded_as_it_says():
+    assert fitted(EMBER) == (EMBER.load_arguments(), {})
