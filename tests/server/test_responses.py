@@ -64,6 +64,60 @@ def test_a_stored_response_can_be_had_again_and_deleted(client):
         client.responses.retrieve(answer.id)
 
 
+def test_the_items_of_a_conversation_are_listed(client):
+    first = ask(client, "My name is Tom.", instructions="Be brief.")
+    said = {"role": "user", "content": [{"type": "input_text", "text": "What is"}], "id": "msg_mine"}
+    more = {"role": "user", "content": "my name?", "type": "message"}
+    second = ask(client, [said, more], previous_response_id=first.id)
+    items = client.responses.input_items.list(second.id, order="asc").data
+    texts = [item.content[0].text for item in items]
+    assert texts == ["My name is Tom.", first.output_text, "What is", "my name?"]
+    assert [item.content[0].type for item in items][:2] == ["input_text", "output_text"]
+    assert (items[1].id, items[2].id) == (first.output[0].id, "msg_mine")
+    assert len({item.id for item in items}) == 4 and {item.type for item in items} == {"message"}
+    assert client.responses.input_items.list(second.id).data == items[::-1]
+
+
+def test_items_come_in_pages(client):
+    answer = ask(client, [{"role": "user", "content": f"Number {n}."} for n in range(5)], max_output_tokens=1)
+    page = client.responses.input_items.list(answer.id, limit=2)
+    assert (len(page.data), page.has_more, page.last_id) == (2, True, page.data[-1].id)
+    assert [item.content[0].text for item in page] == [f"Number {n}." for n in (4, 3, 2, 1, 0)]
+    last = client.responses.input_items.list(answer.id, after=page.data[-1].id, order="asc")
+    assert [item.content[0].text for item in last.data] == ["Number 4."] and not last.has_more
+
+
+@pytest.mark.parametrize(
+    ("query", "param"),
+    [
+        ("limit=0", "limit"),
+        ("limit=101", "limit"),
+        ("limit=x", "limit"),
+        ("order=up", "order"),
+        ("after=msg_no", "after"),
+        ("include[]=file_search_call.results", "include[]"),
+        ("limit=1&limit=2", "limit"),
+    ],
+)
+def test_a_wrong_page_is_a_400_that_names_the_parameter(served, client, query, param):
+    found = served.http.get(f"/v1/responses/{ask(client).id}/input_items?{query}")
+    assert (found.status_code, found.json()["error"]["param"]) == (400, param)
+
+
+def test_items_of_what_is_not_stored_are_not_there(served, client):
+    for name in ("resp_no", ask(client, store=False).id):
+        assert served.http.get(f"/v1/responses/{name}/input_items").status_code == 404
+    streamed = served.http.get(f"/v1/responses/{ask(client).id}?stream=true")
+    assert (streamed.status_code, streamed.json()["error"]["param"]) == (400, "stream")
+
+
+def test_the_tokens_of_a_request_are_counted_as_they_are_run(client):
+    first = ask(client, "My name is Tom.")
+    for fields in ({}, {"instructions": "Be brief.", "tools": [WEATHER], "previous_response_id": first.id}):
+        counted = client.responses.input_tokens.count(model="ember", input="What is my name?", **fields)
+        assert counted.input_tokens == ask(client, "What is my name?", **fields).usage.input_tokens
+
+
 @pytest.mark.parametrize("stored", [True, False])
 def test_a_tool_is_called_and_its_result_read(client, stored):
     first = ask(client, "What is the weather in Paris?", tools=[WEATHER], store=stored)

@@ -107,6 +107,7 @@ class CountRequest(Fields, kw_only=True):
             {"edits": [{"type": "clear_thinking_20251015", "keep": "all"}]},  # what happens here anyway
         ),
         "mcp_servers": ([],),
+        "speed": ("standard",),
     }
 
     model: str
@@ -126,6 +127,7 @@ class CountRequest(Fields, kw_only=True):
     diagnostics: Any = None
     context_management: Any = None
     mcp_servers: Any = None
+    speed: Any = None
 
     def turn(self) -> tuple[Turn, list[str]]:
         """What is asked of the model, and warnings."""
@@ -166,7 +168,6 @@ class MessagesRequest(CountRequest, kw_only=True):
     accepted: ClassVar = {
         **CountRequest.accepted,
         "service_tier": ("auto", "standard_only"),
-        "speed": ("standard",),
         "inference_geo": (),
     }
 
@@ -181,7 +182,6 @@ class MessagesRequest(CountRequest, kw_only=True):
     priority: Annotated[int, Meta(ge=-MAX_PRIORITY, le=MAX_PRIORITY)] | None = None
     # Known, and refused.
     service_tier: Any = None
-    speed: Any = None
     inference_geo: Any = None
 
     def options(self) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from starlette.requests import ClientDisconnect, Request
 from akunu.options import MAX_PRIORITY
 from akunu.server.errors import ApiError
 
-__all__ = ["Fields", "SamplingFields", "form_fields", "read_fields"]
+__all__ = ["Fields", "SamplingFields", "form_fields", "query_fields", "read_fields"]
 
 _UNKNOWN: Final = re.compile(r"unknown field `(?P<name>[^`]*)`(?: - at `\$\.?(?P<at>[^`]*)`)?")
 _PLACE: Final = re.compile(r" - at (?:`key` in )?`\$\.?(?P<at>[^`]*)`")
@@ -92,6 +92,22 @@ def form_fields(values: Mapping[str, object], kind: type[F]) -> F:
         raise _refusal(str(error)) from error
     _refuse_others(fields)
     return fields
+
+
+def query_fields(request: Request, kind: type[F]) -> F:
+    """The parameters in the address of a request.
+
+    Raises
+    ------
+    ApiError
+        As of `read_fields`.
+    """
+    pairs = request.query_params.multi_items()
+    values = dict(pairs)
+    for name in values:
+        if [given for given, _ in pairs].count(name) > 1:
+            raise ApiError(400, f"{name}: it is there twice", param=name, code="invalid_value")
+    return form_fields(values, kind)
 
 
 def _refuse_others(fields: Fields, at: str = "") -> None:

@@ -3,25 +3,38 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
+from msgspec import Meta
 from starlette.requests import Request
 from starlette.responses import Response
 
+from akunu.server.fields import Fields, query_fields
 from akunu.server.kinds import kind_of
 from akunu.server.models import Entry
-from akunu.server.replies import json_response
+from akunu.server.replies import json_response, page
 from akunu.server.texts import Server
 
-__all__ = ["list_models", "one_model"]
+__all__ = ["ModelsQuery", "list_models", "one_model"]
+
+
+class ModelsQuery(Fields):
+    """Which of the models, by Anthropic's names; all of them when nothing is said."""
+
+    accepted: ClassVar = {"before_id": ()}
+
+    after_id: str | None = None
+    before_id: str | None = None
+    limit: Annotated[int, Meta(ge=1, le=1000)] | None = None
 
 
 async def list_models(request: Request) -> Response:
-    """All models, loaded or not."""
+    """The models, loaded or not."""
     server: Server = request.app.state.server
+    query = query_fields(request, ModelsQuery)
     data = [_card(server, entry, entry.spec.name) for entry in server.models.entries()]
-    ends = {"first_id": data[0]["id"], "last_id": data[-1]["id"]} if data else {}
-    return json_response({"object": "list", "data": data, "has_more": False, **ends})
+    found = page(data, query.limit, query.after_id, "after_id")
+    return json_response({"object": "list", **found})
 
 
 async def one_model(request: Request) -> Response:

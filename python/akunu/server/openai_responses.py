@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
@@ -10,18 +11,20 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from akunu.chat.deltas import Delta, message_of
 from akunu.generation import Completion
 from akunu.server.blocks import Block, Blocks
-from akunu.server.conversations import answers
+from akunu.server.conversations import answers, prompt_ids
 from akunu.server.errors import ApiError
-from akunu.server.fields import read_fields
-from akunu.server.openai_responses_fields import ResponsesRequest
-from akunu.server.replies import json_response, new_id, token_entries
+from akunu.server.fields import query_fields, read_fields
+from akunu.server.kinds import TEXT
+from akunu.server.openai_responses_fields import InputItemsQuery, ResponseQuery, ResponsesRequest
+from akunu.server.replies import json_response, new_id, page, token_entries
+from akunu.server.response_items import stored_items
 from akunu.server.sse import EventStream, event, unless_gone
+from akunu.server.stored import Stored
 from akunu.server.texts import Asked, Server
 
-__all__ = ["delete_response", "get_response", "responses"]
+__all__ = ["delete_response", "get_response", "input_items", "input_tokens", "responses"]
 
 
 async def responses(request: Request) -> Response:
@@ -36,10 +39,28 @@ async def responses(request: Request) -> Response:
     return json_response(await unless_gone(request, answer.whole()))
 
 
+async def input_tokens(request: Request) -> Response:
+    """How many tokens the prompt of a request would have."""
+    server: Server = request.app.state.server
+    fields = await read_fields(request, ResponsesRequest)
+    turn, _ = fields.turn(_earlier(server, Asked.of(request), fields))
+    async with server.models.use(fields.model, TEXT) as entry:
+        ids = await asyncio.to_thread(prompt_ids, entry.loaded, turn)
+    return json_response({"object": "response.input_tokens", "input_tokens": len(ids)})
+
+
 async def get_response(request: Request) -> Response:
     """A stored response."""
-    server: Server = request.app.state.server
-    return json_response(server.stored.get(request.path_params["id"], Asked.of(request).holder).response)
+    query_fields(request, ResponseQuery)
+    return json_response(_stored(request).response)
+
+
+async def input_items(request: Request) -> Response:
+    """What a stored response answers: the items of the conversation before it."""
+    query = query_fields(request, InputItemsQuery)
+    items = _stored(request).items
+    ordered = items if query.order == "asc" else items[::-1]
+    return json_response({"object": "list", **page(ordered, query.limit, query.after, "after")})
 
 
 async def delete_response(request: Request) -> Response:
@@ -50,6 +71,19 @@ async def delete_response(request: Request) -> Response:
     return json_response({"id": name, "object": "response.deleted", "deleted": True})
 
 
+def _stored(request: Request) -> Stored:
+    server: Server = request.app.state.server
+    return server.stored.get(request.path_params["id"], Asked.of(request).holder)
+
+
+def _earlier(server: Server, asked: Asked, fields: ResponsesRequest) -> list[dict[str, Any]]:
+    """The items of the response that a request goes on from."""
+    previous = fields.previous_response_id
+    if previous is None:
+        return []
+    return server.stored.get(previous, asked.holder, "previous_response_id").conversation
+
+
 class _Answer:
     """One response in the making."""
 
@@ -57,12 +91,7 @@ class _Answer:
         self._server = server
         self._asked = asked
         self._fields = fields
-        previous = fields.previous_response_id
-        self._earlier: list[dict[str, Any]] = (
-            []
-            if previous is None
-            else server.stored.get(previous, asked.holder, "previous_response_id").messages
-        )
+        self._earlier = _earlier(server, asked, fields)
         self._turn, warnings = fields.turn(self._earlier)
         self._blocks = Blocks()
         self._ids: dict[int, str] = {}
@@ -79,7 +108,7 @@ class _Answer:
             "max_output_tokens": fields.max_output_tokens,
             "metadata": fields.metadata or {},
             "parallel_tool_calls": fields.parallel_tool_calls is not False,
-            "previous_response_id": previous,
+            "previous_response_id": fields.previous_response_id,
             "reasoning": {"effort": fields.reasoning.effort if fields.reasoning else None, "summary": None},
             "store": fields.store is not False,
             "temperature": fields.temperature,
@@ -122,12 +151,10 @@ class _Answer:
 
     async def _run(self) -> AsyncGenerator[tuple[str, Block, str] | None, None]:
         """What happens to the blocks; None when something else did."""
-        deltas: list[Delta] = []
         completion, thought = None, 0
         async with aclosing(answers(self._server, self._asked, self._fields.model, self._turn)) as steps:
             async for _, step in steps:
                 yield None
-                deltas += step.deltas
                 for happening in self._blocks.feed(step.deltas):
                     yield happening
                 if step.piece is not None and self._fields.logprobs and self._blocks.all:
@@ -140,8 +167,8 @@ class _Answer:
             yield happening
         self._response = self._complete(completion, thought)
         if self._fields.store is not False:
-            messages = [*self._earlier, *self._fields.new_messages(), message_of(deltas)]
-            self._server.stored.put(self._asked.holder, self._response, messages, len(self._earlier))
+            items = stored_items(self._earlier, self._fields.items)
+            self._server.stored.put(self._asked.holder, self._response, items, len(self._earlier))
 
     def _complete(self, completion: Completion, thought: int) -> dict[str, Any]:
         ended = completion.finish_reason == "stop"

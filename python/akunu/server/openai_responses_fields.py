@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
+import msgspec
 from msgspec import Meta
 
 from akunu.server.client_tools import client_tools
@@ -13,7 +14,7 @@ from akunu.server.errors import ApiError
 from akunu.server.fields import Fields, SamplingFields
 from akunu.server.openai_fields import Function, function_fields
 
-__all__ = ["ResponsesRequest"]
+__all__ = ["InputItemsQuery", "Item", "ResponseQuery", "ResponsesRequest"]
 
 
 class Part(Fields):
@@ -93,6 +94,23 @@ class ChosenTool(Fields):
 
 class _Tool(Function, kw_only=True):
     type: Literal["function"]
+
+
+class ResponseQuery(Fields):
+    """How a stored response is to be given: whole."""
+
+    accepted: ClassVar = {"stream": (False,), "include_obfuscation": (False,)}
+
+    stream: bool | None = None
+    include_obfuscation: bool | None = None
+
+
+class InputItemsQuery(Fields):
+    """Which of the items that a stored response answers."""
+
+    after: str | None = None
+    limit: Annotated[int, Meta(ge=1, le=100)] = 20
+    order: Literal["asc", "desc"] = "desc"
 
 
 class ResponsesRequest(SamplingFields):
@@ -178,19 +196,19 @@ class ResponsesRequest(SamplingFields):
             options["json"] = True
         return options
 
-    def new_messages(self) -> list[dict[str, Any]]:
-        """The input, in the form of chat messages."""
-        if isinstance(self.input, str):
-            return [{"role": "user", "content": self.input}]
-        messages: list[dict[str, Any]] = []
-        for n, item in enumerate(self.input):
-            _add(messages, item, f"input[{n}]")
-        return messages
+    @property
+    def items(self) -> list[Item]:
+        """The input."""
+        return [Item(role="user", content=self.input)] if isinstance(self.input, str) else self.input
 
     def turn(self, earlier: Sequence[dict[str, Any]]) -> tuple[Turn, list[str]]:
-        """What is asked of the model after the messages of earlier responses, and warnings."""
+        """What is asked of the model after the items of earlier responses, and warnings."""
         tools, warnings = client_tools(self.tools, "function", _Tool, function_fields)
-        messages = [*earlier, *self.new_messages()]
+        messages: list[dict[str, Any]] = []
+        for item in msgspec.convert(earlier, list[Item]):
+            _add(messages, item, "previous_response_id")
+        for n, item in enumerate(self.items):
+            _add(messages, item, f"input[{n}]")
         if self.instructions:
             messages.insert(0, {"role": "system", "content": self.instructions})
         if not messages:

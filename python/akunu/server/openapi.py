@@ -28,12 +28,15 @@ def document(endpoints: Sequence[Endpoint]) -> Response:
     paths: dict[str, dict[str, Any]] = {}
     for each in endpoints:
         operation: dict[str, Any] = {"summary": each.what, "responses": {"200": {"description": each.what}}}
-        names = _PARAMETER.findall(each.path)
-        if names:
-            text = {"type": "string"}
-            operation["parameters"] = [
-                {"name": name, "in": "path", "required": True, "schema": text} for name in names
-            ]
+        parameters = [
+            {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+            for name in _PARAMETER.findall(each.path)
+        ]
+        if each.query is not None:
+            known = msgspec.json.schema_components([each.query])[1][each.query.__name__]["properties"]
+            parameters += [{"name": name, "in": "query", "schema": known[name]} for name in known]
+        if parameters:
+            operation["parameters"] = parameters
         if each.body is not None:
             content = {each.media: {"schema": by_body[each.body]}}
             operation["requestBody"] = {"required": True, "content": content}

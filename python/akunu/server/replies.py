@@ -12,8 +12,9 @@ from starlette.responses import Response
 import akunu
 from akunu.generation import Completion, Piece
 from akunu.model import Model
+from akunu.server.errors import ApiError
 
-__all__ = ["FINGERPRINT", "json_response", "new_id", "openai_usage", "token_entries"]
+__all__ = ["FINGERPRINT", "json_response", "new_id", "openai_usage", "page", "token_entries"]
 
 FINGERPRINT: Final = f"akunu-{akunu.__version__}"
 """What made an answer, in OpenAI's `system_fingerprint`."""
@@ -27,6 +28,23 @@ def json_response(data: Any, status: int = 200) -> Response:
 def new_id(prefix: str) -> str:
     """An id that no other answer has."""
     return f"{prefix}{uuid.uuid4().hex}"
+
+
+def page(items: Sequence[dict[str, Any]], limit: int | None, after: str | None, field: str) -> dict[str, Any]:
+    """A part of a list, as OpenAI and Anthropic have it: at most `limit` items, after the one of an id.
+
+    Raises
+    ------
+    ApiError
+        400, which names the `field`: no item has that id.
+    """
+    ids = [item["id"] for item in items]
+    if after is not None and after not in ids:
+        raise ApiError(400, f"{field}: no item {after!r} in this list", param=field, code="invalid_value")
+    rest = items if after is None else items[ids.index(after) + 1 :]
+    found = rest[:limit]
+    first, last = (found[0]["id"], found[-1]["id"]) if found else (None, None)
+    return {"data": found, "first_id": first, "last_id": last, "has_more": len(found) < len(rest)}
 
 
 def openai_usage(

@@ -16,7 +16,7 @@ from akunu.server.embeddings import EmbeddingRequest, embeddings
 from akunu.server.fields import Fields
 from akunu.server.health import health, ready
 from akunu.server.metrics import metrics
-from akunu.server.model_list import list_models, one_model
+from akunu.server.model_list import ModelsQuery, list_models, one_model
 from akunu.server.multipart import FORM
 from akunu.server.openai_audio import (
     TranscriptionRequest,
@@ -26,8 +26,14 @@ from akunu.server.openai_audio import (
 )
 from akunu.server.openai_chat import ChatRequest, chat_completions
 from akunu.server.openai_completions import CompletionRequest, completions
-from akunu.server.openai_responses import delete_response, get_response, responses
-from akunu.server.openai_responses_fields import ResponsesRequest
+from akunu.server.openai_responses import (
+    delete_response,
+    get_response,
+    input_items,
+    input_tokens,
+    responses,
+)
+from akunu.server.openai_responses_fields import InputItemsQuery, ResponseQuery, ResponsesRequest
 from akunu.server.openapi import document
 from akunu.server.rerank import RerankRequest, rerank
 from akunu.server.tokens import (
@@ -53,6 +59,8 @@ class Endpoint:
     body: type[Fields] | None = None
     media: str = "application/json"
     """The type of the body."""
+    query: type[Fields] | None = None
+    """The parameters in the address."""
 
 
 async def _openapi(request: Request) -> Response:
@@ -63,7 +71,17 @@ ENDPOINTS: Final = (
     Endpoint("POST", "/v1/chat/completions", chat_completions, "OpenAI's chat", ChatRequest),
     Endpoint("POST", "/v1/completions", completions, "OpenAI's completions", CompletionRequest),
     Endpoint("POST", "/v1/responses", responses, "OpenAI's responses", ResponsesRequest),
-    Endpoint("GET", "/v1/responses/{id}", get_response, "A stored response"),
+    Endpoint(
+        "POST", "/v1/responses/input_tokens", input_tokens, "Tokens of a request's prompt", ResponsesRequest
+    ),
+    Endpoint("GET", "/v1/responses/{id}", get_response, "A stored response", query=ResponseQuery),
+    Endpoint(
+        "GET",
+        "/v1/responses/{id}/input_items",
+        input_items,
+        "What a stored response answers",
+        query=InputItemsQuery,
+    ),
     Endpoint("DELETE", "/v1/responses/{id}", delete_response, "Forget a stored response"),
     Endpoint("POST", "/v1/messages", messages, "Anthropic's messages", MessagesRequest),
     Endpoint("POST", "/v1/messages/count_tokens", count_tokens, "Tokens of a request", CountRequest),
@@ -80,7 +98,7 @@ ENDPOINTS: Final = (
     Endpoint(
         "POST", "/v1/audio/translations", translations, "What is said, in English", TranslationRequest, FORM
     ),
-    Endpoint("GET", "/v1/models", list_models, "The models"),
+    Endpoint("GET", "/v1/models", list_models, "The models", query=ModelsQuery),
     Endpoint("GET", "/v1/models/{name:path}", one_model, "One model"),
     Endpoint("POST", "/tokenize", tokenize, "Token ids of a text", TokenizeRequest),
     Endpoint("POST", "/detokenize", detokenize, "The text of token ids", DetokenizeRequest),

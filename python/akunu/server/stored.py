@@ -18,13 +18,18 @@ _MAX_BYTES: Final = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A response, the conversation up to it, and who asked."""
+    """A response, the items that it answers, and who asked."""
 
     holder: str
     response: dict[str, Any]
-    messages: list[dict[str, Any]]
-    """With the answer. A later response shares those of the earlier ones."""
+    items: list[dict[str, Any]]
+    """All of the conversation before it. A later response shares those of the earlier ones."""
     bytes: int
+
+    @property
+    def conversation(self) -> list[dict[str, Any]]:
+        """The items, and what was answered."""
+        return [*self.items, *self.response["output"]]
 
 
 class ResponseStore:
@@ -41,12 +46,10 @@ class ResponseStore:
         self._bytes = 0
         self._found: OrderedDict[str, Stored] = OrderedDict()
 
-    def put(
-        self, holder: str, response: dict[str, Any], messages: list[dict[str, Any]], earlier: int
-    ) -> None:
-        """Keep a response, whose first `earlier` messages another one has."""
-        size = len(msgspec.json.encode((response, messages[earlier:])))
-        self._found[response["id"]] = Stored(holder, response, messages, size)
+    def put(self, holder: str, response: dict[str, Any], items: list[dict[str, Any]], earlier: int) -> None:
+        """Keep a response, whose first `earlier` items another one has."""
+        size = len(msgspec.json.encode((response, items[earlier:])))
+        self._found[response["id"]] = Stored(holder, response, items, size)
         self._bytes += size
         while len(self._found) > self._most or self._bytes > _MAX_BYTES:
             _, oldest = self._found.popitem(last=False)

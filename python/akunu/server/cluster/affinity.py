@@ -45,8 +45,8 @@ def beginnings(body: bytes) -> list[int]:
 
 def stored_at(path: str, body: bytes) -> str | None:
     """The replica that has stored the response which a request names."""
-    name = path.rpartition("/")[2]
-    if path == "/v1/responses":
+    name = path.removeprefix("/v1/responses/").partition("/")[0]
+    if path in ("/v1/responses", "/v1/responses/input_tokens"):
         found = re.search(rb'"previous_response_id"\s*:\s*"([^"]*)"', body)
         name = found[1].decode("utf-8", "replace") if found else ""
     stored = _STORED.match(name)
