@@ -4,18 +4,20 @@
     python bench/serve.py model.gguf --peer llama-server=/path/to/llama-server --clients 1,4,8,16
     python bench/serve.py --url http://127.0.0.1:8080 --name qwen
 
-Each program serves the same file, one at a time, and is asked by so many clients at once, over
-`/v1/chat/completions` with streams:
+Each program serves the same file, and is asked by so many clients at once, over `/v1/chat/completions` with
+streams:
 
 - mixed: each client waits for its answer, then for a random time (exponential), and asks again: a prompt of
-  20 to 600 words, an answer of 16 to 96 tokens. With `--rate` requests come whether or not those before have
-  been answered: by a Poisson process, so many a second.
+  a length in `--words`, an answer of one in `--tokens`. With `--rate` requests come whether or not those
+  before have been answered: by a Poisson process, so many a second.
 - agent: each client has a conversation that begins with `--system` words and grows by 150 a turn; what is
   measured is how much of the first turn's waiting later turns have.
 
-Times are those of the clients, in milliseconds: p50 / p95 / p99. Answers can end early, by the model's own
-end; tokens are counted by the server. What else runs on the machine is part of the result: measure on a quiet
-one.
+The programs run side by side, and are asked one at a time, in turns: `--rounds`, each in another order. Times
+are those of the clients, in milliseconds: p50 / p95 / p99 of all rounds; throughput and later turns are
+medians of the rounds, and the last column is the median of the rounds' ratios to the first peer. Answers can
+end early, by the model's own end; tokens are counted by the server. What else runs on the machine is part of
+the result: measure on a quiet one, or look at the ratios alone.
 """
 
 from __future__ import annotations
@@ -27,10 +29,11 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Coroutine, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -44,7 +47,6 @@ from json_file import write_json
 from peers import parse_peers
 
 SENTENCE: Final = "the river ran past a small house where an old man kept seven clocks and a dog"
-TURNS: Final = 6
 
 
 @dataclass
@@ -105,52 +107,92 @@ def words(rng: random.Random, count: int) -> str:
     return " ".join(rng.choice(SENTENCE.split()) for _ in range(count))
 
 
-async def mixed(url: str, name: str, clients: int, seconds: float, think: float) -> list[Answer]:
-    """Clients that ask at random times, until the time is over."""
-    end = time.perf_counter() + seconds
-    answers: list[Answer] = []
+@dataclass(frozen=True)
+class Load:
+    """What a server is measured under."""
 
-    async def client(number: int) -> None:
-        rng = random.Random(number)
+    name: str
+    seconds: float
+    think: float
+    words: list[int]
+    tokens: list[int]
+    system: int
+    turns: int
+
+    async def mixed(self, url: str, clients: int, seed: int) -> list[Answer]:
+        """Clients that ask at random times, until the time is over."""
+        end = time.perf_counter() + self.seconds
+        answers: list[Answer] = []
+
+        async def client(number: int) -> None:
+            rng = random.Random(f"{seed} {number}")
+            while time.perf_counter() < end:
+                await asyncio.sleep(rng.expovariate(1 / self.think))
+                answers.append(await ask(url, self.name, *self._question(rng)))
+
+        await asyncio.gather(*(client(number) for number in range(clients)))
+        return answers
+
+    async def arriving(self, url: str, rate: float, seed: int) -> list[Answer]:
+        """Requests that come at random times, so many a second, until the time is over."""
+        rng = random.Random(seed)
+        end = time.perf_counter() + self.seconds
+        asked: list[asyncio.Task[Answer]] = []
         while time.perf_counter() < end:
-            await asyncio.sleep(rng.expovariate(1 / think))
-            answers.append(await ask(url, name, *_question(rng)))
+            await asyncio.sleep(rng.expovariate(rate))
+            asked.append(asyncio.create_task(ask(url, self.name, *self._question(rng))))
+        return list(await asyncio.gather(*asked))
 
-    await asyncio.gather(*(client(number) for number in range(clients)))
-    return answers
+    def _question(self, rng: random.Random) -> tuple[list[dict[str, str]], int]:
+        """Messages, and how many tokens to answer with."""
+        question = words(rng, rng.choice(self.words)) + ". Tell a story about it."
+        return [{"role": "user", "content": question}], rng.choice(self.tokens)
+
+    async def agent(self, url: str, clients: int, seed: int) -> list[Answer]:
+        """Conversations that grow."""
+        answers: list[Answer] = []
+
+        async def client(number: int) -> None:
+            rng = random.Random(f"{seed} {number}")
+            messages = [{"role": "system", "content": words(rng, self.system)}]
+            for turn in range(self.turns):
+                messages.append({"role": "user", "content": words(rng, 150)})
+                answers.append(await ask(url, self.name, messages, 8, turn))
+                messages.append({"role": "assistant", "content": words(rng, 8)})
+
+        await asyncio.gather(*(client(number) for number in range(clients)))
+        return answers
 
 
-async def arriving(url: str, name: str, rate: float, seconds: float) -> list[Answer]:
-    """Requests that come at random times, so many a second, until the time is over."""
-    rng = random.Random(0)
-    end = time.perf_counter() + seconds
-    asked: list[asyncio.Task[Answer]] = []
-    while time.perf_counter() < end:
-        await asyncio.sleep(rng.expovariate(rate))
-        asked.append(asyncio.create_task(ask(url, name, *_question(rng))))
-    return list(await asyncio.gather(*asked))
+@dataclass
+class Seen:
+    """What clients saw of one program under one load, in all rounds."""
 
+    answers: list[Answer] = field(default_factory=list)
+    tokens_per_second: list[float] = field(default_factory=list)
+    later_turns: list[float] = field(default_factory=list)
 
-def _question(rng: random.Random) -> tuple[list[dict[str, str]], int]:
-    """Messages, and how many tokens to answer with."""
-    question = words(rng, rng.choice([20, 60, 200, 600])) + ". Tell a story about it."
-    return [{"role": "user", "content": question}], rng.choice([16, 48, 96])
+    def add(self, some: list[Answer], seconds: float, grown: list[Answer]) -> None:
+        """A round."""
+        self.answers += [*some, *(answer for answer in grown if answer.failed)]
+        self.tokens_per_second.append(sum(answer.tokens for answer in some) / seconds)
+        first = [answer.first for answer in grown if answer.turn == 0 and answer.first]
+        later = [answer.first for answer in grown if answer.turn > 0 and answer.first]
+        if first and later:
+            self.later_turns.append(median(later) / median(first))
 
-
-async def agent(url: str, name: str, clients: int, system: int) -> list[Answer]:
-    """Conversations that grow."""
-    answers: list[Answer] = []
-
-    async def client(number: int) -> None:
-        rng = random.Random(number)
-        messages = [{"role": "system", "content": words(rng, system)}]
-        for turn in range(TURNS):
-            messages.append({"role": "user", "content": words(rng, 150)})
-            answers.append(await ask(url, name, messages, 8, turn))
-            messages.append({"role": "assistant", "content": words(rng, 8)})
-
-    await asyncio.gather(*(client(number) for number in range(clients)))
-    return answers
+    def row(self, peer: Seen) -> dict[str, Any]:
+        """For the table; its last figure is the throughput over the peer's."""
+        pairs = zip(self.tokens_per_second, peer.tokens_per_second, strict=True)
+        return {
+            "requests": len(self.answers),
+            "failed": sum(bool(answer.failed) for answer in self.answers),
+            "tokens_per_second": median(self.tokens_per_second),
+            "first_ms": percentiles([answer.first for answer in self.answers if answer.first]),
+            "gap_ms": percentiles([gap for answer in self.answers for gap in answer.gaps]),
+            "later_turns": median(self.later_turns) if self.later_turns else None,
+            "to_peer": median(own / other if other else 0.0 for own, other in pairs),
+        }
 
 
 def percentiles(values: Sequence[float]) -> str:
@@ -194,64 +236,48 @@ def free_port() -> int:
         return port
 
 
-def _commands(
-    model: str, peers: dict[str, list[str]], context: int, parallel: int, port: int
-) -> dict[str, list[str]]:
+def _commands(model: str, peers: dict[str, list[str]], context: int, parallel: int) -> dict[str, list[str]]:
+    """How each program is started, but for its port."""
     akunu = [
-        sys.executable, "-m", "akunu", "serve", "-m", f"m={model}", "-c", str(context), "--port", str(port),
+        sys.executable, "-m", "akunu", "serve", "-m", f"m={model}", "-c", str(context),
         "--parallel", str(parallel),
     ]  # fmt: skip
     others = {
-        name: [
-            *program,
-            "-m",
-            model,
-            "-c",
-            str(context * parallel),
-            "-np",
-            str(parallel),
-            "--port",
-            str(port),
-        ]
+        name: [*program, "-m", model, "-c", str(context * parallel), "-np", str(parallel)]
         for name, program in peers.items()
     }
     return {"akunu": akunu, **others}
 
 
-@dataclass(frozen=True)
-class Load:
-    """What a server is measured under."""
+def measure(
+    addresses: dict[str, str], load: Load, counts: list[int], rates: list[float], rounds: int
+) -> list[dict[str, Any]]:
+    """What clients see of each program, under each load."""
+    loads = [*((str(count), count, 0.0) for count in counts), *((f"{rate:g}/s", 0, rate) for rate in rates)]
+    seen = {(program, name): Seen() for name, _, _ in loads for program in addresses}
+    order = list(addresses)
+    for number in range(rounds):
+        for name, count, rate in loads:
+            random.shuffle(order)
+            for program in order:
+                note(f"[round {number + 1}, {name}: {program}]")
+                seen[program, name].add(*_round(addresses[program], load, count, rate, number))
+    peer = list(addresses)[min(1, len(addresses) - 1)]
+    return [
+        {"program": program, "load": name, **each.row(seen[peer, name])}
+        for (program, name), each in seen.items()
+    ]
 
-    name: str
-    seconds: float
-    think: float
-    system: int
 
-    def clients(self, url: str, count: int) -> dict[str, Any]:
-        """So many clients: mixed questions, then conversations."""
-        row = self._timed(url, mixed(url, self.name, count, self.seconds, self.think))
-        grown = asyncio.run(agent(url, self.name, count, self.system))
-        first = sorted(a.first for a in grown if a.turn == 0 and a.first)
-        later = sorted(a.first for a in grown if a.turn > 0 and a.first)
-        row["failed"] += sum(bool(a.failed) for a in grown)
-        return {"load": str(count), **row, "later_turns": later[len(later) // 2] / first[len(first) // 2]}
-
-    def rate(self, url: str, rate: float) -> dict[str, Any]:
-        """So many requests a second."""
-        return {"load": f"{rate:g}/s", **self._timed(url, arriving(url, self.name, rate, self.seconds))}
-
-    def _timed(self, url: str, asking: Coroutine[Any, Any, list[Answer]]) -> dict[str, Any]:
-        asyncio.run(ask(url, self.name, [{"role": "user", "content": "Hello!"}], 4))
-        began = time.perf_counter()
-        some = asyncio.run(asking)
-        took = time.perf_counter() - began
-        return {
-            "requests": len(some),
-            "failed": sum(bool(a.failed) for a in some),
-            "tokens_per_second": sum(a.tokens for a in some) / took,
-            "first_ms": percentiles([a.first for a in some if a.first]),
-            "gap_ms": percentiles([gap for a in some for gap in a.gaps]),
-        }
+def _round(
+    url: str, load: Load, count: int, rate: float, seed: int
+) -> tuple[list[Answer], float, list[Answer]]:
+    """Answers to mixed questions, the seconds that these took, and answers of conversations."""
+    asyncio.run(ask(url, load.name, [{"role": "user", "content": "Hello!"}], 4))
+    began = time.perf_counter()
+    some = asyncio.run(load.arriving(url, rate, seed) if rate else load.mixed(url, count, seed))
+    took = time.perf_counter() - began
+    return some, took, asyncio.run(load.agent(url, count, seed)) if count and load.turns else []
 
 
 @click.command("serve", context_settings=CONTEXT_SETTINGS)
@@ -260,10 +286,14 @@ class Load:
 @click.option("--name", default="m", show_default=True, help="The model's name there.")
 @click.option("--peer", "peers", multiple=True, metavar="NAME=PATH", help="A llama-server to compare with.")
 @click.option("--clients", default="1,4,8,16", show_default=True, help="How many at once, one after another.")
+@click.option("--rounds", default=1, show_default=True, help="How often each program has its turn.")
 @click.option("--seconds", default=20.0, show_default=True, help="How long the mixed load lasts.")
+@click.option("--words", default="20,60,200,600", show_default=True, help="Of the mixed load's prompts.")
+@click.option("--tokens", default="16,48,96", show_default=True, help="Of its answers.")
 @click.option("--think", default=0.5, show_default=True, help="Mean seconds between a client's requests.")
 @click.option("--rate", "rates", default="", help="Requests a second, one after another. [default: none]")
 @click.option("--system", default=300, show_default=True, help="Words that a conversation begins with.")
+@click.option("--turns", default=6, show_default=True, help="Of a conversation; 0: there are none.")
 @click.option("-c", "--context", default=4096, show_default=True, help="Of each text.")
 @click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write the results to a file.")
 def command(
@@ -272,35 +302,34 @@ def command(
     name: str,
     peers: tuple[str, ...],
     clients: str,
+    rounds: int,
     seconds: float,
+    words: str,
+    tokens: str,
     think: float,
     rates: str,
     system: int,
+    turns: int,
     context: int,
     json_file: Path | None,
 ) -> None:
     """Load servers of MODEL with clients; a table of what these saw."""
     counts = parse_ints(clients)
-    load = Load(name, seconds, think, system)
-    rows: list[dict[str, Any]] = []
-
-    def measure(program: str, at: str) -> None:
-        rows.extend({"program": program, **load.clients(at, count)} for count in counts)
-        rows.extend({"program": program, **load.rate(at, float(rate))} for rate in rates.split(",") if rate)
-
-    if url is not None:
-        measure(url, url)
-    else:
-        port = free_port()
-        here = f"http://127.0.0.1:{port}"
-        commands = _commands(model, parse_peers(peers), context, min(max(counts), 16), port)
-        for program, line in commands.items():
-            note(f"[{program}]")
-            with running(line, here):
-                measure(program, here)
+    some = [float(rate) for rate in rates.split(",") if rate]
+    load = Load(name, seconds, think, parse_ints(words), parse_ints(tokens), system, turns)
+    with ExitStack() as servers:
+        if url is not None:
+            addresses = {url: url}
+        else:
+            addresses = {}
+            for program, line in _commands(model, parse_peers(peers), context, min(max(counts), 16)).items():
+                port = free_port()
+                addresses[program] = f"http://127.0.0.1:{port}"
+                servers.enter_context(running([*line, "--port", str(port)], addresses[program]))
+        rows = measure(addresses, load, counts, some, rounds)
     headers = [
         "program", "clients or rate", "requests", "failed", "tok/s", "first token ms", "between events ms",
-        "later turns' first token",
+        "later turns' first token", "tok/s to peer",
     ]  # fmt: skip
     print_table(
         headers,
@@ -308,11 +337,12 @@ def command(
             [
                 row["program"], row["load"], str(row["requests"]), str(row["failed"]),
                 f"{row['tokens_per_second']:.1f}", row["first_ms"], row["gap_ms"],
-                f"{100 * row['later_turns']:.0f} % of the first's" if "later_turns" in row else "-",
+                f"{100 * row['later_turns']:.0f} % of the first's" if row["later_turns"] is not None else "-",
+                f"{row['to_peer']:.2f}",
             ]
             for row in rows
         ],
-        right=" rrrrrrr",
+        right=" rrrrrrrr",
     )  # fmt: skip
     if json_file is not None:
         write_json(json_file, rows)

@@ -4,10 +4,11 @@
     python bench/structured.py model.gguf --texts 1,4
 
 A model is a file or SHAPE:TYPE with random weights, whose vocabulary is then that of the file `--vocabulary`.
-Each round times texts that are free, JSON strings (almost every token is allowed) and digits (few are) in
-random order; figures are medians of the rounds, and ratios medians of the rounds' ratios. Forms that leave no
-choice are not timed: their tokens cost less than free ones. The last column is the CPU time that the leading
-thread spends outside the engine's steps, for each token: what a form costs also where the machine is busy.
+Texts that are free, JSON strings (almost every token is allowed) and digits (few are) take turns, a token
+each, in random order: what else the machine does meets them alike. Figures are medians of the turns, and
+ratios medians of the ratios of turns that follow each other. Forms that leave no choice are not timed: their
+tokens cost less than free ones. The last column is the CPU time that the leading thread spends outside the
+engine's steps, for each token.
 """
 
 from __future__ import annotations
@@ -44,57 +45,68 @@ ENDLESS: Final[dict[str, Structure | None]] = {
 """Forms of texts that do not end."""
 
 
-def seconds_per_token(
-    engine: Engine, forms: Compiler, name: str, texts: int, tokens: int
-) -> tuple[float, float]:
-    """Seconds for a token of each of `texts` texts of a form, after the first; CPU time beside the steps."""
-    timed = TimedEngine(engine)
-    scheduler = Scheduler(timed)  # type: ignore[arg-type]
-    structure = ENDLESS[name]
-    sequences = [
-        Sequence(
-            np.random.default_rng(i).integers(300, 2000, PROMPT).astype(np.uint32),
-            {"temperature": 1.0, "top_k": 40, "seed": i},
-            speculative=False,
-            constraint=None if structure is None else forms.constraint(structure),
-        )
-        for i in range(texts)
-    ]
-    for sequence in sequences:
-        scheduler.submit(sequence)
-    for sequence in sequences:
-        scheduler.next(sequence)
-    before = sum(len(sequence.tokens) for sequence in sequences)
-    start, used = time.perf_counter(), time.thread_time() - timed.seconds
-    while min(len(sequence.tokens) for sequence in sequences) < tokens:
-        for sequence in sequences:
-            scheduler.next(sequence)
-    seconds, used = time.perf_counter() - start, time.thread_time() - timed.seconds - used
-    written = sum(len(sequence.tokens) for sequence in sequences) - before
-    for sequence in sequences:
-        scheduler.end(sequence, 0)
-    engine.forget()
-    return seconds * texts / written, used * texts / written
+class Texts:
+    """Texts of one form, with a scheduler of their own; those of all forms share an engine."""
+
+    def __init__(self, engine: Engine, forms: Compiler, name: str, count: int) -> None:
+        self._engine = TimedEngine(engine)
+        self._scheduler = Scheduler(self._engine)  # type: ignore[arg-type]
+        structure = ENDLESS[name]
+        self._sequences = [
+            Sequence(
+                np.random.default_rng(i).integers(300, 2000, PROMPT).astype(np.uint32),
+                {"temperature": 1.0, "top_k": 40, "seed": i},
+                speculative=False,
+                constraint=None if structure is None else forms.constraint(structure),
+            )
+            for i in range(count)
+        ]
+        for sequence in self._sequences:
+            self._scheduler.submit(sequence)
+        self.turn()
+
+    def turn(self) -> tuple[float, float]:
+        """Seconds for a token of each text; those of the leading thread beside the engine's steps."""
+        before = self._written
+        start, used = time.perf_counter(), time.thread_time() - self._engine.seconds
+        for sequence in self._sequences:
+            self._scheduler.next(sequence)
+        seconds, used = time.perf_counter() - start, time.thread_time() - self._engine.seconds - used
+        tokens = (self._written - before) / len(self._sequences)
+        return seconds / tokens, used / tokens
+
+    @property
+    def _written(self) -> int:
+        return sum(len(sequence.tokens) for sequence in self._sequences)
+
+    def end(self) -> None:
+        """Free their places."""
+        for sequence in self._sequences:
+            self._scheduler.end(sequence, 0)
 
 
 def measure(
-    model: str, vocabulary: Path, texts: list[int], tokens: int, rounds: int, threads: int
+    model: str, vocabulary: Path, counts: list[int], tokens: int, rounds: int, threads: int
 ) -> dict[str, Any]:
     """Times of every form, each number of texts."""
-    with open_engine(
-        model, context=PROMPT + 2 * tokens + 512, threads=threads, parallel=max(texts)
-    ) as opened:
+    parallel = max(counts) * len(ENDLESS)
+    with open_engine(model, context=PROMPT + 2 * tokens + 512, threads=threads, parallel=parallel) as opened:
         forms = Compiler(Tokenizer.from_gguf(vocabulary), opened.config.vocab_size)
         start = time.process_time()
         for structure in filter(None, ENDLESS.values()):
             forms.constraint(structure)
         report: dict[str, Any] = {"model": model, "compile_cpu_seconds": time.process_time() - start}
         times: dict[tuple[int, str], list[tuple[float, float]]] = {
-            (n, name): [] for n in texts for name in ENDLESS
+            (n, name): [] for n in counts for name in ENDLESS
         }
-        for _ in range(rounds):
-            for n, name in random.sample(list(times), len(times)):
-                times[n, name].append(seconds_per_token(opened.engine, forms, name, n, tokens))
+        for n in counts * rounds:
+            texts = {name: Texts(opened.engine, forms, name, n) for name in ENDLESS}
+            for _ in range(tokens):
+                for name in random.sample(list(texts), len(texts)):
+                    times[n, name].append(texts[name].turn())
+            for each in texts.values():
+                each.end()
+            opened.engine.forget()
     report["rows"] = [
         {
             "texts": n,
