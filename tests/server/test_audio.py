@@ -101,12 +101,30 @@ def test_verbose_json_has_segments_and_words(client: openai.OpenAI) -> None:
     assert words.words and words.segments is None
 
 
-@pytest.mark.parametrize(("form", "begin"), [("srt", "1\n00:00:0"), ("vtt", "WEBVTT\n\n00:0"), ("text", "")])
+@pytest.mark.parametrize(
+    ("form", "begin"), [("srt", "1\n00:00:0"), ("vtt", "WEBVTT\n\n00:0"), ("lrc", "[00:0"), ("text", "")]
+)
 def test_other_formats_are_plain_text(client: openai.OpenAI, form: str, begin: str) -> None:
     found = client.audio.transcriptions.create(
         model="speech", file=io.BytesIO(wav(3)), language="en", response_format=form
     )
     assert isinstance(found, str) and found.startswith(begin) and found.strip()
+
+
+def test_a_text_has_the_form_that_is_asked_for(client: openai.OpenAI, heard: Served) -> None:
+    choices = ["turn on", "turn off"]
+    found = client.audio.transcriptions.create(
+        model="speech", file=io.BytesIO(wav(3)), language="en", extra_body={"choice": choices}
+    )
+    assert found.text in choices
+    assert post(heard, regex="[a-c]{4}", prompt="so").json()["text"].strip("abc") == ""
+
+
+def test_keywords_are_hot_words(client: openai.OpenAI, heard: Served) -> None:
+    said = client.audio.transcriptions.create(
+        model="speech", file=io.BytesIO(wav(3)), language="en", keywords=["so", "you"]
+    )
+    assert said.text == post(heard, file=wav(3), beam_size=5, hotwords="so, you").json()["text"]
 
 
 def test_a_stream_has_the_text_piece_by_piece(client: openai.OpenAI) -> None:
@@ -154,6 +172,10 @@ def test_the_model_is_in_the_lists_and_is_loaded_and_unloaded(heard: Served, eng
         ({"beam_size": "0"}, 400, "beam_size", "at least 1"),
         ({"timestamp_granularities[]": "word"}, 400, "timestamp_granularities[]", "verbose_json"),
         ({"include[]": "logprobs"}, 400, "include", "supports only"),
+        ({"choice[]": "a", "regex": "b"}, 400, None, "exclude each other"),
+        ({"regex": "(?=b)"}, 400, "regex", "regex"),
+        ({"keywords[]": "a", "hotwords": "b"}, 400, "hotwords", "the same as keywords"),
+        ({"vad": "vad.onnx"}, 400, "vad", "no such field"),
         ({"stream": "true", "response_format": "srt"}, 400, "response_format", "does not come as a stream"),
         ({"file": b"This is text, no sound."}, 400, "file", "not a recording"),
         ({"file": b""}, 400, "file", "empty"),

@@ -57,6 +57,9 @@ class ScriptedModel(CountingModel):
         self.mels.append(mel)
         return len(self.mels) - 1
 
+    def close(self) -> None:
+        """There is nothing to free."""
+
     def _row(self, window: int, place: int) -> Array:
         script = self.scripts[min(window, len(self.scripts) - 1)]
         special = tiny.tokenizer().special

@@ -64,6 +64,23 @@ def test_any_length_channels_and_rate(model: WhisperModel, shape: tuple[int, ...
     assert all(segment.end <= found.duration + 0.01 for segment in found.segments)
 
 
+@pytest.mark.parametrize(
+    ("channels", "rate", "form"), [(8, 48000, "WAV"), (1, 192_000, "FLAC"), (2, 8000, "OGG")]
+)
+def test_a_file_of_any_channels_and_rate(model: WhisperModel, channels: int, rate: int, form: str) -> None:
+    data = io.BytesIO()
+    soundfile.write(data, RANDOM.normal(0, 0.1, (rate * 2, channels)), rate, format=form)
+    assert model.transcribe(data.getvalue(), **QUICK).duration == pytest.approx(2, abs=0.02)
+
+
+@pytest.mark.parametrize("form", ["WAV", "FLAC"])
+def test_a_file_without_samples_is_a_clear_error(model: WhisperModel, form: str) -> None:
+    data = io.BytesIO()
+    soundfile.write(data, np.zeros(0), 16000, format=form)
+    with pytest.raises(AudioError, match="no samples"):
+        model.transcribe(data.getvalue(), **QUICK)
+
+
 @pytest.mark.parametrize("batch_size", [None, 3])
 @pytest.mark.parametrize(
     ("audio", "message"),
@@ -104,6 +121,40 @@ def test_a_pipe_whose_writer_is_killed_is_a_recording_that_was_cut_off(model: Wh
         timer.start()
         with pytest.raises(AudioError, match=r"cut off|incomplete"):
             model.transcribe(writer.stdout, **QUICK)
+
+
+@pytest.mark.long
+def test_three_hours_through_the_model_that_comes_along_take_little_memory() -> None:
+    """Silence, hum and a sentence every half an hour: less than 300 MB above the model."""
+    code = """
+import resource, numpy as np
+import akunu
+from akunu.audio import load_audio
+from akunu.loading import find_model
+model = akunu.load("ember-speech", threads=1)
+speech = load_audio(find_model("ember-speech").with_suffix(".ogg"))
+options = {"vad_filter": True, "beam_size": 1, "temperature": 0}
+expected = model.transcribe(speech, **options).text
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+hum = 0.01 * np.sin(np.arange(16000) / 20).astype(np.float32)
+padded = np.pad(speech, (0, -len(speech) % 16000)).reshape(-1, 16000)
+def recording():
+    for second in range(3 * 3600):
+        into = second % 1800 - 900
+        yield padded[into] if 0 <= into < len(padded) else hum * (second // 600 % 2)
+found = model.transcribe(recording(), **options)
+said = [segment for segment in found.segments if segment.start < 1800]
+print(found.duration, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
+print(expected, *(" ".join(s.text.strip() for s in said),), sep="|")
+print(sorted({round(segment.start) // 1800 for segment in found.segments}))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    first, texts, places = done.stdout.strip().splitlines()
+    seconds, megabytes = map(float, first.split())
+    assert seconds == 10800 and megabytes < 300
+    expected, said = texts.split("|")
+    assert said == expected and places == "[0, 1, 2, 3, 4, 5]"
 
 
 @pytest.mark.long

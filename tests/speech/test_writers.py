@@ -21,6 +21,7 @@ EXPECTED = {
     "vtt": "WEBVTT\n\n00:00.000 --> 00:01.500\nAnd so -> &lt;you>\n\n"
     "01:01:01.250 --> 01:01:02.000\nsay\tit\n\n",
     "tsv": "start\tend\ttext\n0\t1500\tAnd so --> <you>\n3661250\t3662000\tsay it\n",
+    "lrc": "[00:00.00]<00:00.00>And\n[00:01.50]\n[61:01.25]say\tit\n[61:02.00]\n",
 }
 
 
@@ -44,5 +45,5 @@ def test_pieces_come_as_the_segments_do() -> None:
 
 
 def test_an_unknown_format_is_refused() -> None:
-    with pytest.raises(InvalidArgumentError, match="expected one of txt, srt, vtt, tsv, json"):
+    with pytest.raises(InvalidArgumentError, match="expected one of txt, srt, vtt, tsv, lrc, json"):
         written((), "doc")

@@ -1,21 +1,23 @@
 """Sound to numbers: any recording as mono samples at 16 kHz, and Whisper's log-mel spectrum of them.
 
 ``source`` reads what a caller has (``files`` a file, ``pcm`` an array), ``resample`` brings it to 16 kHz,
-``mel`` makes the spectrum, ``activity`` finds speech. Nothing here knows of a model. ``soundfile`` and
-``soxr`` are imported when they are needed.
+``mel`` makes the spectrum, ``activity`` finds speech, ``silero`` by a model of the user's. ``soundfile``,
+``soxr`` and ``onnxruntime`` are imported when they are needed.
 """
 
 from __future__ import annotations
 
-from akunu.audio.activity import SpeechSpan, VadOptions, speech_probability, speech_spans
+from akunu.audio.activity import Detector, SpeechSpan, VadOptions, speech_probability, speech_spans
 from akunu.audio.mel import FRAMES_PER_SECOND, LogMelStream, log_mel, normalize_log_mel
 from akunu.audio.pcm import SAMPLE_RATE
+from akunu.audio.silero import silero_detector
 from akunu.audio.source import AudioSource, audio_blocks, load_audio
 
 __all__ = [
     "FRAMES_PER_SECOND",
     "SAMPLE_RATE",
     "AudioSource",
+    "Detector",
     "LogMelStream",
     "SpeechSpan",
     "VadOptions",
@@ -23,6 +25,7 @@ __all__ = [
     "load_audio",
     "log_mel",
     "normalize_log_mel",
+    "silero_detector",
     "speech_probability",
     "speech_spans",
 ]

@@ -9,7 +9,7 @@ noise do not; after R. Martin, 2001), and the flatness of the spectrum, about 0.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,7 +20,15 @@ from akunu._core import LogMelStream
 from akunu.audio.pcm import SAMPLE_RATE, Samples
 from akunu.errors import InvalidArgumentError
 
-__all__ = ["SpeechSpan", "VadOptions", "spans_and_silence", "speech_probability", "speech_spans"]
+__all__ = [
+    "OURS",
+    "Detector",
+    "SpeechSpan",
+    "VadOptions",
+    "spans_and_silence",
+    "speech_probability",
+    "speech_spans",
+]
 
 Floats = npt.NDArray[np.float32]
 
@@ -79,6 +87,22 @@ class SpeechSpan:
     end: int
 
 
+@dataclass(frozen=True)
+class Detector:
+    """What says how probable speech is.
+
+    Attributes
+    ----------
+    hop : int
+        Samples that a probability is of.
+    probabilities : callable
+        From blocks of mono samples at 16 kHz to those of all of them, in pieces.
+    """
+
+    hop: int
+    probabilities: Callable[[Iterable[Samples]], Iterator[Floats]]
+
+
 def speech_probability(blocks: Iterable[Samples]) -> Iterator[Floats]:
     """How probable speech is in each hundredth of a second, in pieces, two and a half seconds late at most.
 
@@ -133,7 +157,13 @@ def _least_around(values: Floats) -> Floats:
     return least
 
 
-def speech_spans(blocks: Iterable[Samples], options: VadOptions | None = None) -> Iterator[SpeechSpan]:
+OURS: Final = Detector(SAMPLE_RATE // FRAMES_PER_SECOND, speech_probability)
+"""The one that this module is about."""
+
+
+def speech_spans(
+    blocks: Iterable[Samples], options: VadOptions | None = None, detector: Detector = OURS
+) -> Iterator[SpeechSpan]:
     """Where somebody speaks, each stretch as soon as the silence after it is long enough.
 
     Parameters
@@ -142,6 +172,8 @@ def speech_spans(blocks: Iterable[Samples], options: VadOptions | None = None) -
         Mono samples at 16 kHz (`akunu.audio.audio_blocks`).
     options : VadOptions, optional
         What counts as speech.
+    detector : Detector, optional
+        Another one than ours (`akunu.audio.silero_detector`).
 
     Examples
     --------
@@ -149,10 +181,13 @@ def speech_spans(blocks: Iterable[Samples], options: VadOptions | None = None) -
     >>> list(speech_spans([np.zeros(16000, np.float32)]))
     []
     """
-    return (span for span in spans_and_silence(blocks, options or VadOptions()) if span.start < span.end)
+    spans = spans_and_silence(blocks, options or VadOptions(), detector)
+    return (span for span in spans if span.start < span.end)
 
 
-def spans_and_silence(blocks: Iterable[Samples], options: VadOptions) -> Iterator[SpeechSpan]:
+def spans_and_silence(
+    blocks: Iterable[Samples], options: VadOptions, detector: Detector
+) -> Iterator[SpeechSpan]:
     """As `speech_spans`, and now and then an empty span: no other one begins before it.
 
     So that those who keep the samples know which of them they may forget.
@@ -165,10 +200,10 @@ def spans_and_silence(blocks: Iterable[Samples], options: VadOptions) -> Iterato
             total += len(block)
             yield block
 
-    hop = SAMPLE_RATE // FRAMES_PER_SECOND
+    hop = detector.hop
     pad = options.speech_pad_ms * SAMPLE_RATE // 1000
     before = 0
-    for first, end in _frame_spans(speech_probability(counted()), options):
+    for first, end in _frame_spans(detector.probabilities(counted()), options, SAMPLE_RATE / hop):
         start = max(first * hop - pad, before)
         if first < end:  # of speech that was cut because it was long, the parts touch
             before = min(end * hop + pad, total)
@@ -177,12 +212,14 @@ def spans_and_silence(blocks: Iterable[Samples], options: VadOptions) -> Iterato
             yield SpeechSpan(start, start)
 
 
-def _frame_spans(pieces: Iterable[Floats], options: VadOptions) -> Iterator[tuple[int, int]]:
+def _frame_spans(
+    pieces: Iterable[Floats], options: VadOptions, frames_per_second: float
+) -> Iterator[tuple[int, int]]:
     """Speech as frames, before it is padded; an empty one where there is none up to here."""
     low = options.threshold - 0.15 if options.neg_threshold is None else options.neg_threshold
-    silence = max(options.min_silence_duration_ms, 2 * options.speech_pad_ms) // 10
-    shortest = options.min_speech_duration_ms // 10
-    longest = options.max_speech_duration_s * FRAMES_PER_SECOND
+    silence = max(options.min_silence_duration_ms, 2 * options.speech_pad_ms) * frames_per_second // 1000
+    shortest = options.min_speech_duration_ms * frames_per_second // 1000
+    longest = options.max_speech_duration_s * frames_per_second
     first: int | None = None  # of the speech that has begun
     end = 0  # after its last frame so far
     heard: list[float] = []  # its probabilities

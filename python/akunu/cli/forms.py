@@ -10,14 +10,16 @@ import click
 
 from akunu.cli.files import read_text
 
-__all__ = ["form_arguments", "form_options"]
+__all__ = ["form_arguments", "form_options", "spoken_form_options"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _FILE = click.Path(path_type=Path)
-_OPTIONS = (
+_JSON_OPTIONS = (
     click.option("--schema", type=_FILE, metavar="FILE", help="Write JSON of the JSON schema in FILE."),
     click.option("--json-object", is_flag=True, help="Write a JSON object."),
+)
+_TEXT_OPTIONS = (
     click.option("--regex", metavar="REGEX", help="Write what matches REGEX as a whole."),
     click.option(
         "--grammar", type=_FILE, metavar="FILE", help="Write what is of the grammar in FILE (Lark or GBNF)."
@@ -28,13 +30,20 @@ _OPTIONS = (
 
 def form_options(function: F) -> F:
     """Add the options; `form_arguments` collects them."""
-    for option in reversed(_OPTIONS):
+    for option in reversed((*_JSON_OPTIONS, *_TEXT_OPTIONS)):
+        function = option(function)
+    return function
+
+
+def spoken_form_options(function: F) -> F:
+    """Add those of them that have a meaning for speech."""
+    for option in reversed(_TEXT_OPTIONS):
         function = option(function)
     return function
 
 
 def form_arguments(values: dict[str, Any]) -> dict[str, Any]:
-    """Take the options of `form_options` out of a command's values: arguments of `Model.generate`.
+    """Take the options out of a command's values: arguments of `Model.generate` and of `transcribe`.
 
     Raises
     ------
@@ -43,9 +52,9 @@ def form_arguments(values: dict[str, Any]) -> dict[str, Any]:
     """
     from akunu.structured.structure import structure_of
 
-    files = {name: values.pop(name) for name in ("schema", "grammar")}
+    files = {name: values.pop(name, None) for name in ("schema", "grammar")}
     found: dict[str, Any] = {
-        "json": values.pop("json_object") or None,
+        "json": values.pop("json_object", None) or None,
         "regex": values.pop("regex"),
         "choice": values.pop("choice") or None,
         **{name: None if path is None else read_text(path) for name, path in files.items()},

@@ -31,10 +31,11 @@ from akunu.speech.transcript import Transcription
 __all__ = ["TranscriptionRequest", "TranslationRequest", "transcriptions", "translations"]
 
 PATH: Final = "/v1/audio/"
-LISTS: Final = ("timestamp_granularities[]", "include[]")
+LISTS: Final = ("timestamp_granularities[]", "include[]", "keywords[]", "choice[]")
 """Fields that a form repeats."""
 
-Format = Literal["json", "text", "srt", "verbose_json", "vtt"]
+Format = Literal["json", "text", "srt", "verbose_json", "vtt", "lrc"]
+"""OpenAI's, and one for players of songs."""
 
 
 class TranslationRequest(Fields, kw_only=True):
@@ -50,6 +51,9 @@ class TranslationRequest(Fields, kw_only=True):
     batch_size: int | None = None
     hotwords: str | None = None
     vad_filter: bool | None = None
+    grammar: str | None = None
+    regex: str | None = None
+    choice: list[str] | None = msgspec.field(name="choice[]", default=None)
 
     task: ClassVar[str] = "translate"
 
@@ -62,6 +66,9 @@ class TranslationRequest(Fields, kw_only=True):
             "batch_size": self.batch_size,
             "hotwords": self.hotwords,
             "vad_filter": self.vad_filter,
+            "grammar": self.grammar,
+            "regex": self.regex,
+            "choice": self.choice,
         }
         given = {name: value for name, value in found.items() if value is not None}
         return cast(TranscriptionArguments, {"task": self.task, **given})
@@ -88,6 +95,7 @@ class TranscriptionRequest(TranslationRequest, kw_only=True):
     timestamp_granularities: list[Literal["word", "segment"]] = msgspec.field(
         name="timestamp_granularities[]", default_factory=list
     )
+    keywords: list[str] = msgspec.field(name="keywords[]", default_factory=list)
     # Known, and refused.
     include: Any = msgspec.field(name="include[]", default=None)
     chunking_strategy: Any = None
@@ -98,6 +106,15 @@ class TranscriptionRequest(TranslationRequest, kw_only=True):
             options["language"] = self.language
         if "word" in self.timestamp_granularities:
             options["word_timestamps"] = True
+        if self.keywords and self.hotwords:
+            raise ApiError(
+                400,
+                "hotwords: means the same as keywords[]; give one",
+                param="hotwords",
+                code="invalid_value",
+            )
+        if self.keywords:
+            options["hotwords"] = ", ".join(self.keywords)
         return options
 
     @property

@@ -234,7 +234,9 @@ class SpeechEngine:
     def _rule(self, texts: Sequence[Text], rules: TokenRules, begun: int) -> RuleTable:
         table = rules.table
         if table is None:
-            raise UnsupportedError("penalties of repetition are not applied on the device: use `step`")
+            raise UnsupportedError(
+                "penalties of repetition and forms are not applied on the device: use `step`"
+            )
         changed = [text for text in texts if text.rules != (table, begun)]
         if changed:
             never, not_first = table.masks(self.config.vocab_size)

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from akunu.audio import SAMPLE_RATE, VadOptions
-from akunu.audio.activity import spans_and_silence
+from akunu.audio.activity import OURS, Detector, spans_and_silence
 from akunu.audio.pcm import Samples
 from akunu.speech.segments import Segment, Word
 
@@ -34,10 +34,13 @@ class SpeechGate:
         Mono samples at 16 kHz.
     options : VadOptions
         What counts as speech.
+    detector : Detector
+        What finds it.
     """
 
-    def __init__(self, blocks: Iterable[Samples], options: VadOptions) -> None:
+    def __init__(self, blocks: Iterable[Samples], options: VadOptions, detector: Detector = OURS) -> None:
         self._blocks = blocks
+        self._detector = detector
         longest = min(options.max_speech_duration_s, LONGEST)
         self._options = dataclasses.replace(options, max_speech_duration_s=longest)
         self._kept = [0.0]  # seconds of speech where each stretch begins,
@@ -47,7 +50,7 @@ class SpeechGate:
         judged, heard = itertools.tee(self._blocks)
         samples = _Samples(heard)
         kept = 0
-        for span in spans_and_silence(judged, self._options):
+        for span in spans_and_silence(judged, self._options, self._detector):
             samples.skip(span.start)
             if span.start < span.end:
                 self._kept.append(kept / SAMPLE_RATE)
@@ -100,7 +103,7 @@ class _Samples:
 
 
 def cut_at_silence(
-    blocks: Iterable[Samples], options: VadOptions | None, seconds: float
+    blocks: Iterable[Samples], options: VadOptions | None, seconds: float, detector: Detector = OURS
 ) -> Iterator[tuple[int, int]]:
     """Stretches of speech of at most so many seconds, as samples: neighbours together while they fit.
 
@@ -111,7 +114,7 @@ def cut_at_silence(
     options = dataclasses.replace(options, max_speech_duration_s=min(options.max_speech_duration_s, longest))
     most, pause = round(seconds * SAMPLE_RATE), round(LONGEST_PAUSE * SAMPLE_RATE)
     first = last = 0
-    for span in spans_and_silence(blocks, options):
+    for span in spans_and_silence(blocks, options, detector):
         if first < last and (span.end - first > most or span.start - last > pause):
             yield first, last
             first = last

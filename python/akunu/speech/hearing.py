@@ -6,6 +6,8 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Final, Generic, TypeVar
 
+from akunu.audio import silero_detector
+from akunu.audio.activity import OURS
 from akunu.speech.batching import Batcher, CancelledWork, Task, Work
 from akunu.speech.languages import language_code
 from akunu.speech.options import TranscriptionOptions
@@ -48,6 +50,7 @@ class Hearing(Generic[Item, Heard]):
         self._tokenizer = tokenizer
         self._options = options
         self._sequences = sequences
+        self._detector = OURS if options.vad is None else silero_detector(options.vad)
         self._frames = self._model.config.audio_context * FRAMES_PER_POSITION
         self._samples = 0  # that were read
         self._context = first_context(tokenizer, options)  # the text so far that may be a prompt

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from akunu.audio import FRAMES_PER_SECOND, SAMPLE_RATE, VadOptions, log_mel, speech_spans
+from akunu.audio import FRAMES_PER_SECOND, SAMPLE_RATE, SpeechSpan, VadOptions, log_mel, speech_spans
 from akunu.audio.pcm import Samples
 from akunu.speech.alignment import POSITIONS_PER_SECOND, TimedWord, align_words
 from akunu.speech.batching import Batcher, Encode, Work
@@ -117,7 +117,7 @@ class Listener(Hearing[LiveText, _Heard]):
         yield self._settled()
 
     def _heard_so_far(self) -> LiveText:
-        spans = list(speech_spans([self._sound], self._options.vad or VAD))
+        spans = list(self._spans())
         spoken = bool(self._held or self._guess)
         if not spans and not spoken:
             self._forget(max(len(self._sound) - round(KEPT * SAMPLE_RATE), 0), [])
@@ -137,13 +137,16 @@ class Listener(Hearing[LiveText, _Heard]):
         """All that was said is committed, and its sound forgotten."""
         new: list[int] = []
         if len(self._sound) >= SAMPLE_RATE // FRAMES_PER_SECOND and (
-            self._held or self._guess or any(speech_spans([self._sound], self._options.vad or VAD))
+            self._held or self._guess or any(self._spans())
         ):
             heard = self._hear(aligned=False)
             new = self._commit(heard, len(self._texts_of(heard.tokens)))
         self._guess = []
         self._forget(len(self._sound), [])
         return self._text(new)
+
+    def _spans(self) -> Iterator[SpeechSpan]:
+        return speech_spans([self._sound], self._options.activity or VAD, self._detector)
 
     def _text(self, new: Sequence[int]) -> LiveText:
         decode = self._tokenizer.decode

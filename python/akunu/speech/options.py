@@ -5,12 +5,15 @@ from __future__ import annotations
 import difflib
 import itertools
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypedDict
 
 from akunu.audio.activity import VadOptions
 from akunu.errors import InvalidArgumentError
+from akunu.speech.forms import FORMS
+from akunu.structured.structure import Structure, structure_of
 
 __all__ = ["TranscriptionArguments", "TranscriptionOptions", "transcription_options"]
 
@@ -96,13 +99,24 @@ class TranscriptionOptions:
         Leave out what is no speech before the model hears it.
     vad_parameters : VadOptions or mapping, optional
         What counts as speech: `akunu.audio.VadOptions`, or some of its fields.
+    vad : path, optional
+        The ONNX file of a Silero VAD model (5 or 6), which then finds the speech; as with `vad_filter`, what
+        is none is left out. Needs `onnxruntime`.
     clip_timestamps : str or sequence of float
         Hear only these parts: start, end, start, end, … in seconds, also with commas in a text; the last end
-        may be missing. `vad_filter` has no effect then.
+        may be missing. `vad_filter` and `vad` have no effect then.
     batch_size : int, optional
         Windows that run side by side. They are cut where nobody speaks (or at `clip_timestamps`) and know
         nothing of each other, so that the text does not depend on their number; `initial_prompt` is that of
         each. When not given, each window begins where the text of the one before ends.
+    grammar : str, optional
+        The text of each window is one of this grammar, in Lark's form or in GBNF: for commands. The text of a
+        window is then one segment, as `without_timestamps` has it, and only `max_new_tokens` cuts it off; a
+        window in which nobody speaks still has none.
+    regex : str, optional
+        The text of each window matches this expression as a whole, as of `grammar`.
+    choice : sequence of str, optional
+        The text of each window is one of these, as of `grammar`.
     seed : int
         Of the samples.
     """
@@ -138,12 +152,17 @@ class TranscriptionOptions:
     multilingual: bool = False
     vad_filter: bool = False
     vad_parameters: VadOptions | Mapping[str, Any] | None = None
+    vad: str | os.PathLike[str] | None = None
     clip_timestamps: str | Sequence[float] = "0"
     batch_size: int | None = None
+    grammar: str | None = None
+    regex: str | None = None
+    choice: Sequence[str] | None = None
     seed: int = 0
     temperatures: tuple[float, ...] = field(init=False, repr=False)
-    vad: VadOptions | None = field(init=False, repr=False)
+    activity: VadOptions | None = field(init=False, repr=False)
     clips: tuple[tuple[float, float], ...] = field(init=False, repr=False)
+    form: Structure | None = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         for name, least in _AT_LEAST.items():
@@ -164,8 +183,16 @@ class TranscriptionOptions:
                 raise InvalidArgumentError(f"{name}: found 0, expected a number above it")
         if self.hallucination_silence_threshold is not None and not self.word_timestamps:
             raise InvalidArgumentError("hallucination_silence_threshold: needs word_timestamps=True")
-        object.__setattr__(self, "vad", _vad(self.vad_parameters))
+        object.__setattr__(self, "activity", _activity(self.vad_parameters))
         object.__setattr__(self, "clips", _clips(self.clip_timestamps))
+        object.__setattr__(self, "form", structure_of({name: getattr(self, name) for name in FORMS}))
+        if self.form is not None:
+            object.__setattr__(self, "without_timestamps", True)
+            for name in ("prefix", "no_repeat_ngram_size"):
+                if getattr(self, name):
+                    raise InvalidArgumentError(
+                        f"{name}: not with {self.form.kind}, which says what is written"
+                    )
         if self.batch_size is not None and self.clips and self.clips[-1][1] == math.inf:
             raise InvalidArgumentError(
                 f"clip_timestamps: found {self.clip_timestamps!r}, with batch_size the last end is needed"
@@ -188,7 +215,7 @@ def transcription_options(given: TranscriptionArguments) -> TranscriptionOptions
     return TranscriptionOptions(**given)
 
 
-def _vad(given: VadOptions | Mapping[str, Any] | None) -> VadOptions | None:
+def _activity(given: VadOptions | Mapping[str, Any] | None) -> VadOptions | None:
     if given is None or isinstance(given, VadOptions):
         return given
     if not isinstance(given, Mapping):
@@ -251,6 +278,10 @@ class TranscriptionArguments(TypedDict, total=False):
     multilingual: bool
     vad_filter: bool
     vad_parameters: VadOptions | Mapping[str, Any] | None
+    vad: str | os.PathLike[str] | None
     clip_timestamps: str | Sequence[float]
     batch_size: int | None
+    grammar: str | None
+    regex: str | None
+    choice: Sequence[str] | None
     seed: int

@@ -1,4 +1,4 @@
-"""Which token may come next: suppression, repetition, and OpenAI's rules of timestamps, on rows of logits."""
+"""Which token may come next, on rows of logits: suppression, repetition, the rules of timestamps, forms."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
+from akunu.speech.forms import FormRules
 from akunu.speech.model import Logits
 from akunu.speech.options import TranscriptionOptions
 from akunu.speech.tokenizer import WhisperTokenizer
@@ -87,7 +88,12 @@ def _mask(ids: Sequence[int], vocab: int) -> npt.NDArray[np.uint32]:
 
 
 def token_rules(tokenizer: WhisperTokenizer, options: TranscriptionOptions) -> TokenRules:
-    """The rules for these options: the same object for all windows and calls that have the same rules."""
+    """The rules for these options: the same object for all windows and calls that have the same rules.
+
+    But for a form: how far its texts have come is part of one window's rules.
+    """
+    if options.form is not None:
+        return TokenRules(tokenizer, options)
     key = (
         options.without_timestamps,
         options.max_initial_timestamp,
@@ -115,18 +121,21 @@ class TokenRules:
         self._max_initial = round(options.max_initial_timestamp * 50)
         self._penalty = np.float32(options.repetition_penalty)
         self._ngram = options.no_repeat_ngram_size
-        self._blank = [*tokenizer.encode(" "), special.end] if options.suppress_blank else []
+        # What a form allows is not forbidden besides, or nothing might be left.
+        self._form = None if options.form is None else FormRules(tokenizer, options.form)
+        blank = options.suppress_blank and self._form is None
+        self._blank = [*tokenizer.encode(" "), special.end] if blank else []
         never = {special.no_timestamps}
         never |= {special.start, special.start_of_previous, special.start_of_lm, special.no_speech}
         never |= {special.translate, special.transcribe}
-        for token in options.suppress_tokens:
+        for token in options.suppress_tokens if self._form is None else ():
             never |= set(tokenizer.non_speech_tokens) if token == -1 else {token}
         self._never = np.array(sorted(never - {special.end}), dtype=np.int64)
 
     @functools.cached_property
     def table(self) -> RuleTable | None:
-        """The same for the engine; None where repetitions are punished, which it does not do."""
-        if self._penalty != 1 or self._ngram:
+        """The same for the engine; None where it cannot apply them: penalties of repetition, and forms."""
+        if self._penalty != 1 or self._ngram or self._form is not None:
             return None
         return RuleTable(
             self._end,
@@ -153,6 +162,8 @@ class TokenRules:
             self._repetition(row, tokens)
             if self._timestamps is not None:
                 self._timestamp_rules(row, tokens, self._timestamps)
+            if self._form is not None:
+                self._form.apply(row, tokens)
 
     def _repetition(self, row: Logits, tokens: Sequence[int]) -> None:
         if self._penalty != 1 and tokens:

@@ -19,6 +19,7 @@ from akunu.tokenizer.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from akunu._core import WhisperFile
+    from akunu.structured.compiler import Compiler
 
 __all__ = ["WhisperTokenizer", "Word"]
 
@@ -157,6 +158,13 @@ class WhisperTokenizer:
             first = [self.encode(note)[0], self.encode(" " + note)[0]]
             found |= {token for token in first if len(self.tokenizer.pieces[token]) > 1}
         return tuple(sorted(found))
+
+    @functools.cached_property
+    def compiler(self) -> Compiler:
+        """Makes constraints for texts that have a form."""
+        from akunu.structured.compiler import Compiler
+
+        return Compiler(self.tokenizer, self.tokenizer.vocab_size)
 
     def words(self, ids: Sequence[int], language: str | None = None) -> list[Word]:
         """Text ids as words: at spaces and punctuation, or at every character where no spaces are written."""

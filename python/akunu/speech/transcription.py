@@ -19,6 +19,7 @@ from akunu.speech.hearing import FRAMES_PER_POSITION, Hearing
 from akunu.speech.model import Mel
 from akunu.speech.options import TranscriptionOptions
 from akunu.speech.prompts import window_prompt
+from akunu.speech.rules import token_rules
 from akunu.speech.segments import Draft, Segment, cut
 from akunu.speech.tokenizer import WhisperTokenizer
 from akunu.speech.windows import MelWindows
@@ -105,6 +106,7 @@ class Transcriber(Hearing[Segment, _Heard]):
                 f"{batcher.model.parallel - 1}"
             )
         super().__init__(batcher, tokenizer, options, sequences)
+        token_rules(tokenizer, options)  # refused now, not after the first window
         self._blocks = self._counted(blocks)
         self._last_speech = 0.0
         self._count = 0
@@ -124,8 +126,8 @@ class Transcriber(Hearing[Segment, _Heard]):
             yield from self._side_by_side(options.batch_size)
             return
         blocks = self._blocks
-        if options.vad_filter and not options.clips:
-            self._gate = SpeechGate(blocks, options.vad or VadOptions())
+        if (options.vad_filter or options.vad is not None) and not options.clips:
+            self._gate = SpeechGate(blocks, options.activity or VadOptions(), self._detector)
             blocks = iter(self._gate)
         yield from self._one_by_one(MelWindows(blocks, self._model.config.mels))
 
@@ -211,7 +213,8 @@ class Transcriber(Hearing[Segment, _Heard]):
         judged, heard = itertools.tee(self._blocks)
         windows = MelWindows(heard, self._model.config.mels)
         seconds = self._frames / FRAMES_PER_SECOND
-        for first, end in self._given_clips() or cut_at_silence(judged, self._options.vad, seconds):
+        cuts = cut_at_silence(judged, self._options.activity, seconds, self._detector)
+        for first, end in self._given_clips() or cuts:
             frame = first // SAMPLES_PER_FRAME
             windows.forget(frame)
             if first < end:

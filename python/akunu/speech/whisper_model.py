@@ -21,6 +21,7 @@ from akunu.scheduling import ModelStats
 from akunu.signatures import spelled_out
 from akunu.speech.batching import Batcher
 from akunu.speech.config import WhisperConfig
+from akunu.speech.forms import FORMS
 from akunu.speech.languages import LANGUAGES
 from akunu.speech.live import AT_ONCE, Listener, LiveText
 from akunu.speech.model import SpeechModel
@@ -280,8 +281,8 @@ class WhisperModel:
         step
             Least seconds of new sound between two hearings.
         **options
-            See `akunu.speech.options.TranscriptionOptions`; `clip_timestamps`, `batch_size`, `prefix` and
-            `word_timestamps` have no effect here and are refused.
+            See `akunu.speech.options.TranscriptionOptions`; `clip_timestamps`, `batch_size`, `prefix`,
+            `word_timestamps` and forms have no effect here and are refused.
 
         Returns
         -------
@@ -323,7 +324,7 @@ class WhisperModel:
         self, audio: AudioSource, sampling_rate: int | None, step: float, options: TranscriptionArguments
     ) -> ItemStream[LiveText]:
         self._check_open()
-        for name in ("batch_size", "clip_timestamps", "prefix", "word_timestamps"):
+        for name in ("batch_size", "clip_timestamps", "prefix", "word_timestamps", *FORMS):
             if name in options:
                 raise InvalidArgumentError(f"{name}: has no meaning for what is heard live")
         if not 0.1 <= step <= AT_ONCE:

@@ -1,4 +1,4 @@
-"""Segments as files: txt, srt, vtt, tsv, json. Each comes piece by piece, as the segments do."""
+"""Segments as files: txt, srt, vtt, tsv, lrc, json. Each comes piece by piece, as the segments do."""
 
 from __future__ import annotations
 
@@ -55,6 +55,29 @@ def _tsv(segments: Iterable[Segment], language: Callable[[], str | None]) -> Ite
         yield f"{round(segment.start * 1000)}\t{round(segment.end * 1000)}\t{text}\n"
 
 
+def _lrc(segments: Iterable[Segment], language: Callable[[], str | None]) -> Iterator[str]:
+    """Lines as players of songs show them, until the next time: an empty one ends what was said.
+
+    Words that have times have them in the line.
+    """
+    end = None
+    for segment in segments:
+        start = _lyric_time(segment.start)
+        if end is not None and end != start:
+            yield f"[{end}]\n"
+        end = _lyric_time(segment.end)
+        words = [f"<{_lyric_time(word.start)}>{word.word.strip()}" for word in segment.words]
+        yield f"[{start}]{' '.join(words) or _line(segment)}\n"
+    if end is not None:
+        yield f"[{end}]\n"
+
+
+def _lyric_time(seconds: float) -> str:
+    """Minutes, however many, seconds and hundredths."""
+    hundredths = max(round(seconds * 100), 0)
+    return f"{hundredths // 6000:02d}:{hundredths // 100 % 60:02d}.{hundredths % 100:02d}"
+
+
 def _json(segments: Iterable[Segment], language: Callable[[], str | None]) -> Iterator[str]:
     yield '{"segments": ['
     texts: list[str] = []
@@ -65,7 +88,7 @@ def _json(segments: Iterable[Segment], language: Callable[[], str | None]) -> It
     yield "\n], " + tail[1:] + "\n"
 
 
-_WRITERS: Final = {"txt": _txt, "srt": _srt, "vtt": _vtt, "tsv": _tsv, "json": _json}
+_WRITERS: Final = {"txt": _txt, "srt": _srt, "vtt": _vtt, "tsv": _tsv, "lrc": _lrc, "json": _json}
 FORMATS: Final = tuple(_WRITERS)
 
 

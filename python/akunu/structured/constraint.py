@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
@@ -94,6 +95,12 @@ class Form:
         tokens: list[int] = self._matcher.compute_ff_tokens()
         self._check()
         return tokens
+
+    def fork(self) -> Form:
+        """Another text that is the same up to here."""
+        other = copy.copy(self)
+        other._matcher, other._mask = self._matcher.deep_copy(), self._mask.copy()
+        return other
 
     def _check(self) -> None:
         if self._matcher.is_error():

@@ -13,6 +13,7 @@ import click
 
 from akunu.cli.app import CONTEXT_SETTINGS, Command
 from akunu.cli.console import is_terminal, note
+from akunu.cli.forms import form_arguments, spoken_form_options
 from akunu.cli.options import DEFAULT_SPEECH_MODEL, device_options, refuse_others, refuse_unused
 from akunu.cli.recorder import LiveLine, recorded
 from akunu.cli.transcripts import Outputs, audio_files, print_failure, until_interrupted
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-_FORMATS = ("txt", "srt", "vtt", "json", "tsv")
-_MEANINGLESS_LIVE = ("batch_size", "clip_timestamps", "word_timestamps", "vad_filter")
+_FORMATS = ("txt", "srt", "vtt", "json", "tsv", "lrc")
+_MEANINGLESS_LIVE = ("batch_size", "clip_timestamps", "word_timestamps", "vad_filter", "vad")
 _LIVE = (
     *("files", "model", "live", "rate", "device", "threads", "quiet"),
     *("language", "task", "beam_size", "temperature", "initial_prompt", "hotwords", "max_new_tokens"),
@@ -50,7 +51,8 @@ _LIVE = (
     type=click.Choice(_FORMATS),
     default=("txt",),
     show_default=True,
-    help="Text, subtitles, or segments with all that is known of them. Repeatable, with --output-dir.",
+    help="Text, subtitles, lyrics (lrc), or segments with all that is known of them. Repeatable, with "
+    "--output-dir.",
 )
 @click.option(
     "-o",
@@ -86,6 +88,13 @@ _LIVE = (
     "[default: one after the other, each with the text before it in mind]",
 )
 @click.option("--vad", "vad_filter", is_flag=True, help="Leave out silence and noise before the model hears.")
+@click.option(
+    "--vad-model",
+    "vad",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="--vad by a Silero model, an ONNX file. Needs akunu[vad].",
+)
 @click.option("--temperature", type=float, metavar="T", help="Randomness. [default: 0, then more]")
 @click.option("--prompt", "initial_prompt", metavar="TEXT", help="What came before, or how it is written.")
 @click.option("--hotwords", metavar="TEXT", help="Names and words that occur.")
@@ -93,6 +102,7 @@ _LIVE = (
     "--clip", "clip_timestamps", metavar="S,S,...", help="Only from and to these seconds, as in 60,90,300."
 )
 @click.option("--max-new-tokens", type=click.IntRange(min=1), metavar="N", help="Most tokens of a window.")
+@spoken_form_options
 @click.option("--live", is_flag=True, help='FILE is "-": 16-bit PCM that comes as it is recorded.')
 @click.option(
     "--rate",
@@ -130,6 +140,7 @@ def command(
       akunu transcribe talk.mp3 --language de --format srt > talk.srt
       akunu transcribe recordings/ --format vtt --format json --output-dir texts --word-timestamps
       akunu transcribe lecture.wav --batch-size 8 --model openai/whisper-small
+      akunu transcribe order.wav --choice "lights on" --choice "lights off"
       ffmpeg -i film.mp4 -f wav - | akunu transcribe -
       arecord -f S16_LE -r 16000 -t raw | akunu transcribe - --live
     """
@@ -142,6 +153,7 @@ def command(
     names = audio_files(files)
     outputs = Outputs(output_dir, forms, names)
     not_given = _MEANINGLESS_LIVE if live else ()
+    options |= form_arguments(options)
     options = {n: value for n, value in options.items() if value is not None and n not in not_given}
     _check(options)
     with _load(model, device, threads) as loaded:

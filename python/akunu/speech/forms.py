@@ -1,0 +1,86 @@
+"""Windows whose text has a form: which tokens may come next."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from akunu.structured.structure import Structure
+
+if TYPE_CHECKING:
+    from akunu.speech.model import Logits
+    from akunu.speech.tokenizer import WhisperTokenizer
+    from akunu.structured.constraint import Form
+
+__all__ = ["FORMS", "FormRules"]
+
+FORMS: Final = ("grammar", "regex", "choice")
+"""The options that give a text a form."""
+
+_MOST: Final = 64
+"""States that are kept: those of all beams and samples, and of what these go on from."""
+
+
+class FormRules:
+    """The form of one window's text, for each of the texts that are tried.
+
+    Parameters
+    ----------
+    tokenizer : WhisperTokenizer
+        The model's.
+    form : Structure
+        A space may come before it, as Whisper writes one.
+
+    Raises
+    ------
+    InvalidArgumentError
+        The form cannot be honoured.
+    """
+
+    def __init__(self, tokenizer: WhisperTokenizer, form: Structure) -> None:
+        from akunu.structured.constraint import Form
+
+        begin = tokenizer.compiler.constraint(_spoken(form))
+        assert isinstance(begin, Form)  # no other is of the kinds in FORMS
+        self._begin = begin
+        self._end = tokenizer.special.end
+        self._states: dict[tuple[int, ...], Form] = {}
+
+    def apply(self, row: Logits, said: Sequence[int]) -> None:
+        """Forbid in `row` what may not follow the tokens of a text."""
+        state = self._state(tuple(said))
+        allowed = np.zeros(len(row), bool)
+        mask = None if state.finished else state.mask()
+        if mask is None:
+            allowed[self._end] = True
+        else:
+            bits = np.unpackbits(mask.view(np.uint8), bitorder="little")[: self._end + 1]
+            allowed[: len(bits)] = bits
+        row[~allowed] = -np.inf
+
+    def _state(self, said: tuple[int, ...]) -> Form:
+        if not said:
+            return self._begin
+        if said not in self._states:
+            state = self._state(said[:-1]).fork()
+            state.advance(said[-1:])
+            self._states[said] = state
+            if len(self._states) > _MOST:
+                del self._states[next(iter(self._states))]
+        return self._states[said]
+
+
+def _spoken(form: Structure) -> Structure:
+    """The form, also with a space before it."""
+    if form.kind == "choice":
+        texts = json.loads(form.text)
+        return Structure("choice", json.dumps([*texts, *(f" {text}" for text in texts)]))
+    if form.kind == "regex":
+        return Structure("regex", f" ?(?:{form.text})")
+    from akunu.structured.gbnf import is_gbnf, lark_of_gbnf
+
+    lark = lark_of_gbnf(form.text) if is_gbnf(form.text) else form.text
+    return Structure("grammar", f'start: SPACE? spoken\nSPACE: " "\nspoken: %lark {{\n{lark}\n}}')
