@@ -73,10 +73,9 @@ def test_a_file_of_any_channels_and_rate(model: WhisperModel, channels: int, rat
     assert model.transcribe(data.getvalue(), **QUICK).duration == pytest.approx(2, abs=0.02)
 
 
-@pytest.mark.parametrize("form", ["WAV", "FLAC"])
-def test_a_file_without_samples_is_a_clear_error(model: WhisperModel, form: str) -> None:
+def test_a_file_without_samples_is_a_clear_error(model: WhisperModel) -> None:
     data = io.BytesIO()
-    soundfile.write(data, np.zeros(0), 16000, format=form)
+    soundfile.write(data, np.zeros(0), 16000, format="WAV")
     with pytest.raises(AudioError, match="no samples"):
         model.transcribe(data.getvalue(), **QUICK)
 
