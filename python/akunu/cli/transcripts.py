@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
@@ -17,6 +18,7 @@ from akunu.errors import AkunuError
 
 if TYPE_CHECKING:
     from akunu.speech.segments import Segment
+    from akunu.speech.streams import SegmentStream
 
 __all__ = ["AUDIO_SUFFIXES", "Outputs", "audio_files", "print_segment", "until_interrupted"]
 
@@ -138,17 +140,30 @@ def _coloured(text: str, probability: float) -> str:
 
 
 class until_interrupted:  # reads as a function
-    """The segments until Ctrl-C, so that what was found ends up as a whole file; `interrupted` tells."""
+    """The segments until Ctrl-C, so that what was found ends up as a whole file; `interrupted` tells.
 
-    def __init__(self, segments: Iterator[Segment]) -> None:
+    Ctrl-C is no exception meanwhile, which could come in the middle of a line: it ends the stream. A second
+    one is, for a recording that is read from somebody who does not go on.
+    """
+
+    def __init__(self, segments: SegmentStream) -> None:
         self._segments = segments
         self.interrupted = False
 
     def __iter__(self) -> Iterator[Segment]:
+        before = signal.signal(signal.SIGINT, self._interrupt)
         try:
             yield from self._segments
         except KeyboardInterrupt:
             self.interrupted = True
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+    def _interrupt(self, *_: object) -> None:
+        if self.interrupted:
+            raise KeyboardInterrupt
+        self.interrupted = True
+        self._segments.cancel()
 
 
 def print_failure(prog: str, name: str, error: Exception) -> None:
