@@ -134,3 +134,21 @@ def test_errors_have_anthropics_shape_and_name_the_field(served, fields, named):
 def test_the_client_knows_an_unknown_model(client):
     with pytest.raises(anthropic.NotFoundError):
         ask(client, model="claude-x")
+
+
+def test_models_come_in_pages(client, served):
+    names = [model.id for model in client.models.list(limit=1)]
+    assert names == [entry.spec.name for entry in served.server.models.entries()]
+    assert len(client.models.list(limit=1).data) == 1
+    with pytest.raises(anthropic.BadRequestError, match="after_id"):
+        client.models.list(after_id="nobody")
+    with pytest.raises(anthropic.BadRequestError, match="before_id"):
+        client.models.list(before_id="ember")
+
+
+def test_standard_speed_is_counted_and_asked_for(client):
+    usage = ask(client, extra_body={**GREEDY, "speed": "standard"}).usage
+    count = client.messages.count_tokens(model="ember", messages=HELLO, extra_body={"speed": "standard"})
+    assert count.input_tokens == usage.input_tokens + usage.cache_read_input_tokens
+    with pytest.raises(anthropic.BadRequestError, match="speed"):
+        client.messages.count_tokens(model="ember", messages=HELLO, extra_body={"speed": "fast"})
