@@ -310,7 +310,5 @@ def test_texts_without_room_do_not_run_in_vain(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", range(9, 13))
-def test_a_million_steps(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A quarter each: so that they are shared among processes."""
-    assert simulate(seed, 250_000, monkeypatch).longest_wait < 2000
+def test_a_million_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert simulate(9, 1_000_000, monkeypatch).longest_wait < 2000
