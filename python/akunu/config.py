@@ -26,7 +26,7 @@ from akunu.architectures import (
     Pooling,
     RopeStyle,
 )
-from akunu.config_numbers import Numbers, decoder_sizes, shown
+from akunu.config_numbers import DecoderSizes, Numbers, decoder_sizes, shown
 from akunu.errors import ModelFileError, UnsupportedError
 from akunu.rotary import inverse_frequencies, yarn, yarn_scale
 from akunu.tensor_map import TensorInfo, TensorRef, by_name, check_shape, map_tensors
@@ -39,6 +39,7 @@ __all__ = [
     "ModelSpec",
     "TensorInfo",
     "TensorRef",
+    "model_config",
     "resolve",
     "vocabulary_size",
 ]
@@ -159,6 +160,46 @@ class ModelSpec:
     tensors: Mapping[str, TensorRef]
 
 
+def model_config(
+    arch: str,
+    sizes: DecoderSizes,
+    numbers: Numbers,
+    *,
+    vocab_size: int,
+    rope_style: RopeStyle,
+    inv_freq: Sequence[npt.NDArray[np.float64]],
+    activation: Activation,
+    layer_window: tuple[int, ...],
+    attn_scale: float,
+    rope_scale: float = 1.0,
+    embedding_scale: float = 1.0,
+) -> ModelConfig:
+    """The configuration, of what each kind of file says its own way and of the numbers that all have.
+
+    `inv_freq` has a set of float64 [rope_dim/2] for all layers, or one more, for those with a window.
+    """
+    frequencies = np.stack(inv_freq).astype(np.float32)
+    frequencies.flags.writeable = False
+    return ModelConfig(
+        arch=arch,
+        **vars(sizes),
+        vocab_size=vocab_size,
+        context_length=numbers.integer("context_length"),
+        norm_eps=numbers.real("norm_eps"),
+        rope_style=rope_style,
+        rope_dim=2 * frequencies.shape[1],
+        inv_freq=frequencies,
+        rope_scale=rope_scale,
+        activation=activation,
+        attn_softcap=numbers.real("attn_softcap"),
+        final_softcap=numbers.real("final_softcap"),
+        attn_scale=attn_scale,
+        embedding_scale=embedding_scale,
+        layer_window=layer_window,
+        layer_rope=tuple(int(len(frequencies) > 1 and window > 0) for window in layer_window),
+    )
+
+
 def resolve(gguf: GgufSource, *, context: int | None = None, ignored: Sequence[str] = ()) -> ModelSpec:
     """Check a model file and describe it.
 
@@ -215,42 +256,28 @@ def resolve(gguf: GgufSource, *, context: int | None = None, ignored: Sequence[s
             f"up to the head size {head_dim}"
         )
     layer_window = _layer_windows(meta, arch, n_layers)
-    inv_freq, rope_scale = _rotary(gguf, meta, tensors, rope_dim, context_length, context or context_length)
+    frequencies, rope_scale = _rotary(
+        gguf, meta, tensors, rope_dim, context_length, context or context_length
+    )
+    inv_freq = [frequencies]
     # A layer is local, with the second set, where it is windowed and the model has a local theta.
-    has_local = meta.has("local_rope_theta") and any(layer_window)
-    if has_local:
+    if meta.has("local_rope_theta") and any(layer_window):
         if rope_scale != 1.0:
             raise UnsupportedError(f"{arch.name}: a local rotary theta together with YaRN or LongRoPE")
-        local = inverse_frequencies(meta.real("local_rope_theta"), rope_dim)
-        inv_freq = np.stack([inv_freq, local])
-    else:
-        inv_freq = inv_freq[np.newaxis]
-    frequencies = inv_freq.astype(np.float32)
-    frequencies.flags.writeable = False
-
+        inv_freq.append(inverse_frequencies(meta.real("local_rope_theta"), rope_dim))
     wide = n_layers in arch.wide_scale_layers
-    config = ModelConfig(
-        arch=arch.name,
-        n_layers=n_layers,
-        dim=dim,
-        n_heads=sizes.n_heads,
-        n_kv_heads=sizes.n_kv_heads,
-        head_dim=head_dim,
-        ffn_dim=sizes.ffn_dim,
+    config = model_config(
+        arch.name,
+        sizes,
+        meta,
         vocab_size=vocab_size,
-        context_length=context_length,
-        norm_eps=meta.real("norm_eps"),
         rope_style=arch.rope_style,
-        rope_dim=rope_dim,
-        inv_freq=frequencies,
-        rope_scale=rope_scale,
+        inv_freq=inv_freq,
         activation=arch.activation,
-        attn_softcap=meta.real("attn_softcap"),
-        final_softcap=meta.real("final_softcap"),
-        attn_scale=meta.real("attn_scale", default=(dim / sizes.n_heads if wide else head_dim) ** -0.5),
-        embedding_scale=math.sqrt(dim) if arch.scale_embedding else 1.0,
         layer_window=layer_window,
-        layer_rope=tuple(int(has_local and window > 0) for window in layer_window),
+        attn_scale=meta.real("attn_scale", default=(dim / sizes.n_heads if wide else head_dim) ** -0.5),
+        rope_scale=rope_scale,
+        embedding_scale=math.sqrt(dim) if arch.scale_embedding else 1.0,
     )
     return ModelSpec(config, refs)
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from akunu.architectures import ARCHITECTURES, Architecture, ConfigKey
-from akunu.config import ModelConfig, ModelSpec
+from akunu.config import ModelSpec, model_config
 from akunu.config_numbers import DecoderSizes, Numbers, decoder_sizes, shown
 from akunu.errors import ModelFileError, UnsupportedError
 from akunu.hf_models import ACTIVATIONS, HF_MODELS, HF_NEUTRAL, HfModel
@@ -71,47 +71,31 @@ def resolve_hf(
     _check_activation(config, row, arch)
     found = join_planes(config, by_name(tensors))
     refs = with_planes(_map(config, found, row, arch, sizes, model_type, ignored), found)
-    vocab_size = refs["token_embedding"].n_rows
     layer_window = _layer_windows(config, numbers, row, sizes.n_layers)
     context_length = numbers.integer("context_length")
     rope = HfRotary(config, numbers, sizes.head_dim, context_length, context or context_length)
-    inv_freq, rope_scale = rope.frequencies(_FULL)
-    frequencies = inv_freq[np.newaxis]
-    layer_rope = (0,) * sizes.n_layers
+    frequencies, rope_scale = rope.frequencies(_FULL)
+    inv_freq = [frequencies]
     if rope.has_local and any(layer_window):
         local, local_scale = rope.frequencies(_SLIDING)
-        if local_scale != rope_scale or local.shape != inv_freq.shape:
+        if local_scale != rope_scale or local.shape != frequencies.shape:
             raise UnsupportedError(
                 f"{rope.where}: the layers differ in their attention factor or share of rotated elements; "
                 "only equal layers are supported"
             )
-        frequencies = np.stack([inv_freq, local])
-        layer_rope = tuple(int(window > 0) for window in layer_window)
-    inv_freq32 = frequencies.astype(np.float32)
-    inv_freq32.flags.writeable = False
-    scalar = numbers.real("query_scalar", default=sizes.head_dim)
-    model = ModelConfig(
-        arch=arch.name,
-        n_layers=sizes.n_layers,
-        dim=sizes.dim,
-        n_heads=sizes.n_heads,
-        n_kv_heads=sizes.n_kv_heads,
-        head_dim=sizes.head_dim,
-        ffn_dim=sizes.ffn_dim,
-        vocab_size=vocab_size,
-        context_length=context_length,
-        norm_eps=numbers.real("norm_eps"),
+        inv_freq.append(local)
+    model = model_config(
+        arch.name,
+        sizes,
+        numbers,
+        vocab_size=refs["token_embedding"].n_rows,
         rope_style="half",
-        rope_dim=2 * inv_freq.size,
-        inv_freq=inv_freq32,
-        rope_scale=rope_scale,
+        inv_freq=inv_freq,
         activation=arch.activation,
-        attn_softcap=numbers.real("attn_softcap"),
-        final_softcap=numbers.real("final_softcap"),
-        attn_scale=scalar**-0.5,
-        embedding_scale=math.sqrt(sizes.dim) if arch.scale_embedding else 1.0,
         layer_window=layer_window,
-        layer_rope=layer_rope,
+        attn_scale=numbers.real("query_scalar", default=sizes.head_dim) ** -0.5,
+        rope_scale=rope_scale,
+        embedding_scale=math.sqrt(sizes.dim) if arch.scale_embedding else 1.0,
     )
     return ModelSpec(model, refs)
 

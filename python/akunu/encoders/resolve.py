@@ -9,15 +9,14 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from akunu.architectures import ARCHITECTURES, Activation, Pooling, TensorRule
 from akunu.config import (
     EncoderConfig,
     GgufNumbers,
     GgufSource,
-    ModelConfig,
     ModelSpec,
+    model_config,
     resolve,
     vocabulary_size,
 )
@@ -357,34 +356,24 @@ def _resolve(
         window = _half(numbers.integer("window"))
         windows = tuple(window if flag else 0 for flag in local)
     rope_dim = sizes.head_dim if row.rope else 0
-    frequencies = _frequencies(thetas if any(windows) else thetas[:1], rope_dim)
-    kinds = refs["kinds"].n_rows if "kinds" in refs else 0
-    config = ModelConfig(
-        arch=row.name,
-        n_layers=sizes.n_layers,
-        dim=sizes.dim,
-        n_heads=sizes.n_heads,
-        n_kv_heads=sizes.n_kv_heads,
-        head_dim=sizes.head_dim,
-        ffn_dim=sizes.ffn_dim,
+    config = model_config(
+        row.name,
+        sizes,
+        numbers,
         vocab_size=vocab_size,
-        context_length=context_length,
-        norm_eps=numbers.real("norm_eps"),
         rope_style="half",
-        rope_dim=rope_dim,
-        inv_freq=frequencies,
-        rope_scale=1.0,
+        inv_freq=[inverse_frequencies(theta, rope_dim) for theta in (thetas if any(windows) else thetas[:1])],
         activation=activation,
-        attn_softcap=0.0,
-        final_softcap=0.0,
-        attn_scale=sizes.head_dim**-0.5,
-        embedding_scale=1.0,
         layer_window=windows,
-        layer_rope=tuple(int(window > 0) for window in windows),
+        attn_scale=sizes.head_dim**-0.5,
+    )
+    config = dataclasses.replace(
+        config,
+        context_length=context_length,
         layer_norm=True,
         bidirectional=True,
         positions=positions,
-        kinds=kinds,
+        kinds=refs["kinds"].n_rows if "kinds" in refs else 0,
         encoder=encoder,
     )
     return ModelSpec(config, refs)
@@ -416,13 +405,6 @@ def _head(
         head.append((rows, layer.activation or ""))
         cols = symbol
     return rules, tuple(head)
-
-
-def _frequencies(thetas: Sequence[float], rope_dim: int) -> npt.NDArray[np.float32]:
-    rows = [inverse_frequencies(theta, rope_dim) for theta in thetas] if rope_dim else [np.empty(0)]
-    frequencies = np.stack(rows).astype(np.float32)
-    frequencies.flags.writeable = False
-    return frequencies
 
 
 def _activation(key: str, value: object) -> Activation:
