@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-__all__ = ["BLOCKS", "FILE_TYPES", "FILE_TYPE_NAMES", "MLX_TYPES", "FileType", "tensor_dtype"]
+__all__ = ["BLOCKS", "FILE_TYPES", "FILE_TYPE_NAMES", "MLX_TYPES", "FileType", "MlxType", "tensor_dtype"]
 
 
 @dataclass(frozen=True)
@@ -50,10 +50,20 @@ FILE_TYPES: Final[Mapping[str, FileType]] = MappingProxyType(
 )
 """By the name that `akunu convert --type` and `akunu-bench --synthetic` take."""
 
-MLX_TYPES: Final[Mapping[str, int]] = MappingProxyType(
-    {f"mlx-{bits}bit": bits for bits in (2, 3, 4, 5, 6, 8)}
+
+@dataclass(frozen=True)
+class MlxType:
+    """The weights of a folder: codes of so many bits, or floats of a type, which Transformers loads too."""
+
+    bits: int = 0
+    dtype: str = ""
+
+
+MLX_TYPES: Final[Mapping[str, MlxType]] = MappingProxyType(
+    {f"mlx-{bits}bit": MlxType(bits=bits) for bits in (2, 3, 4, 5, 6, 8)}
+    | {f"mlx-{dtype}": MlxType(dtype=dtype) for dtype in ("f16", "bf16", "f32")}
 )
-"""Bits a weight of the folders for MLX, by the name that `akunu convert --type` takes."""
+"""Types of folders, by the name that `akunu convert --type` takes."""
 
 FILE_TYPE_NAMES: Final[Mapping[int, str]] = MappingProxyType(
     {row.id: row.name for row in FILE_TYPES.values()}

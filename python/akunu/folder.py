@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from akunu.config import ModelSpec
     from akunu.tokenizer import Tokenizer
 
-__all__ = ["INDEX", "MODEL_FILES", "ModelFolder", "is_model_folder", "pickle_error"]
+__all__ = ["INDEX", "MODEL_FILES", "SAMPLING", "ModelFolder", "is_model_folder", "pickle_error"]
 
 INDEX: Final = "model.safetensors.index.json"
 _INDEX_LIMIT: Final = 64 << 20
@@ -41,7 +41,7 @@ MODEL_FILES: Final = (
 )
 """The files of a folder besides its weights that are read."""
 
-_SAMPLING: Final = {
+SAMPLING: Final = {
     "temperature": "temp",
     "top_k": "top_k",
     "top_p": "top_p",
@@ -159,9 +159,9 @@ class ModelFolder:
     def _sampling(self) -> dict[str, object]:
         """The defaults of sampling."""
         found = {
-            f"general.sampling.{_SAMPLING[key]}": value
+            f"general.sampling.{SAMPLING[key]}": value
             for key, value in self._generation.items()
-            if key in _SAMPLING and value is not None
+            if key in SAMPLING and value is not None
         }
         if "general.sampling.penalty_repeat" in found:
             found["general.sampling.penalty_last_n"] = -1  # all of the text

@@ -8,6 +8,7 @@ The defaults are those of Transformers' configuration classes, which need not wr
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -55,7 +56,8 @@ class HfModel:
     windowed
         See the type.
     defaults
-        By field of `CONFIG_KEYS`.
+        By field of `CONFIG_KEYS`. A field that few models have (caps, query scale, share of rotated elements)
+        is here where the class has it.
     tied
         Whether the output head is the embedding where `tie_word_embeddings` is absent.
     norm_add
@@ -66,6 +68,11 @@ class HfModel:
         Names that mean the architecture's activation here, besides those of `ACTIVATIONS`.
     ignored
         Name patterns (`fnmatch`) of tensors that a checkpoint may have and that change nothing.
+    model_class
+        Transformers' class, of the model types that folders are written with.
+    biases
+        Which projections of attention have a bias: none, those of Q, K and V, or all where `attention_bias`
+        is set.
     """
 
     arch: str
@@ -76,6 +83,8 @@ class HfModel:
     period: int = 0
     activations: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ("*.rotary_emb.inv_freq",)
+    model_class: str = ""
+    biases: Literal["none", "qkv", "flag"] = "none"
 
 
 def _defaults(**values: float) -> Mapping[str, float]:
@@ -98,12 +107,30 @@ _GEMMA3 = HfModel(
 
 HF_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
     {
-        "llama": HfModel("llama", defaults=_defaults()),
-        "mistral": HfModel("llama", windowed="all", defaults=_defaults(n_kv_heads=8, window=4096)),
-        "qwen2": HfModel("qwen2", windowed="later", defaults=_defaults(n_kv_heads=32)),
-        "qwen3": HfModel("qwen3", windowed="later", defaults=_defaults(n_kv_heads=32, head_dim=128)),
+        "llama": HfModel("llama", defaults=_defaults(), model_class="LlamaForCausalLM", biases="flag"),
+        "mistral": HfModel(
+            "llama",
+            windowed="all",
+            defaults=_defaults(n_kv_heads=8, window=4096),
+            model_class="MistralForCausalLM",
+        ),
+        "qwen2": HfModel(
+            "qwen2",
+            windowed="later",
+            defaults=_defaults(n_kv_heads=32),
+            model_class="Qwen2ForCausalLM",
+            biases="qkv",
+        ),
+        "qwen3": HfModel(
+            "qwen3",
+            windowed="later",
+            defaults=_defaults(n_kv_heads=32, head_dim=128),
+            model_class="Qwen3ForCausalLM",
+            biases="flag",
+        ),
         "gemma": HfModel(
             "gemma",
+            model_class="GemmaForCausalLM",
             defaults=_defaults(n_kv_heads=16, head_dim=256),
             tied=True,
             norm_add=1.0,
@@ -111,6 +138,7 @@ HF_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
         ),
         "gemma2": HfModel(
             "gemma2",
+            model_class="Gemma2ForCausalLM",
             windowed="period",
             period=2,
             defaults=_defaults(
@@ -120,8 +148,13 @@ HF_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
             norm_add=1.0,
         ),
         "gemma3": _GEMMA3,
-        "gemma3_text": _GEMMA3,
-        "phi3": HfModel("phi3", windowed="all", defaults=_defaults(norm_eps=1e-5)),
+        "gemma3_text": dataclasses.replace(_GEMMA3, model_class="Gemma3ForCausalLM"),
+        "phi3": HfModel(
+            "phi3",
+            windowed="all",
+            defaults=_defaults(norm_eps=1e-5, rope_share=1.0),
+            model_class="Phi3ForCausalLM",
+        ),
     }
 )
 """The rows, by `model_type`."""

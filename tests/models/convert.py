@@ -6,8 +6,10 @@ norms, Llama 3's rotary scaling as a tensor of divisors, tied heads left out.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping
+from string import ascii_lowercase
 from typing import TYPE_CHECKING
 
 import gguf
@@ -138,14 +140,15 @@ def add_value(writer: gguf.GGUFWriter, key: str, value: object) -> None:
 
 
 def add_tokenizer(writer: gguf.GGUFWriter, vocab_size: int) -> None:
-    """A SentencePiece vocabulary: 0..2 special, then all bytes, then one piece for each id that is left."""
+    """A SentencePiece vocabulary: 0..2 special, all bytes, a space, and words of letters, shortest first."""
     kinds = gguf.TokenType
     tokens = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256))]
     types = [kinds.UNKNOWN, kinds.CONTROL, kinds.CONTROL, *[kinds.BYTE] * 256]
     extra = vocab_size - len(tokens)
     if extra < 0:
         raise ValueError(f"a vocabulary of {vocab_size} has no room for the bytes")
-    tokens += [f"▁{chr(ord('a') + n % 26)}{n // 26 or ''}" for n in range(extra)]
+    words = itertools.chain.from_iterable(itertools.product(ascii_lowercase, repeat=n) for n in range(1, 9))
+    tokens += ["▁", *("".join(word) for word in itertools.islice(words, extra))][:extra]
     types += [kinds.NORMAL] * extra
     writer.add_tokenizer_model("llama")
     writer.add_tokenizer_pre("default")

@@ -36,8 +36,9 @@ def convert(
         when it is started again.
     type
         A file type: "q4_k_m", "q8_0", "f16", … (`akunu.filetypes.FILE_TYPES`). Most matrices have the type of
-        its name; those that matter more have more bits. Or a type of MLX, from a folder: "mlx-4bit" and its
-        like with 2, 3, 5, 6 and 8 bits, in groups of 64.
+        its name; those that matter more have more bits. Or a type of a folder: "mlx-4bit" and its like with
+        2, 3, 5, 6 and 8 bits, in groups of 64; "mlx-f16", "mlx-bf16" and "mlx-f32", which Transformers loads
+        too.
     imatrix
         What an error in each column of the weights counts: of `Model.importance_matrix`, or a file of
         llama.cpp's `llama-imatrix`, or a text, for which the model is run first.
@@ -58,7 +59,7 @@ def convert(
     ModelFileError
         The model is missing or damaged; a weight is NaN or infinite.
     UnsupportedError
-        The model is of a kind that Akunu does not know, or that GGUF cannot describe.
+        The model is of a kind that Akunu does not know, or that the new files cannot describe.
     InvalidArgumentError
         There is no such type, or `out` is not a name for its files, exists, or is the model itself.
 
@@ -74,7 +75,7 @@ def convert(
     from akunu.model_files import open_model
 
     if imatrix is not None and type in MLX_TYPES:
-        raise InvalidArgumentError(f"imatrix: MLX defines what {type} is, and weighs no errors")
+        raise InvalidArgumentError(f"imatrix: in a folder no errors are weighed, and {type} makes one")
     if type not in FILE_TYPES and type not in MLX_TYPES:
         raise InvalidArgumentError(f"type: no {type!r}; there is {', '.join((*FILE_TYPES, *MLX_TYPES))}")
     n_threads = 0 if threads is None else Limit(int, 1, 1024).check("threads", threads)

@@ -8,18 +8,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from akunu.architectures import ARCHITECTURES
+from akunu.architectures import ARCHITECTURES, CONFIG_KEYS
 from akunu.config import ModelConfig, ModelSpec
 from akunu.errors import UnsupportedError
 from akunu.folder import ModelFolder
 from akunu.hf_config import rotary_parameters
 from akunu.rotary import inverse_frequencies, yarn_scale
 
-__all__ = ["model_metadata"]
+__all__ = ["SIZES", "model_metadata"]
+
+SIZES: Final = (
+    "n_layers", "context_length", "dim", "ffn_dim", "n_heads", "n_kv_heads", "head_dim", "norm_eps",
+)  # fmt: skip
+"""Fields of `CONFIG_KEYS` that all files have, whatever the architecture."""
+
 
 Tensors = dict[str, npt.NDArray[np.float32]]
 
@@ -43,18 +50,8 @@ def model_metadata(folder: ModelFolder, spec: ModelSpec) -> tuple[dict[str, obje
 
 
 def _sizes(config: ModelConfig) -> dict[str, object]:
-    return {
-        "block_count": config.n_layers,
-        "context_length": config.context_length,
-        "embedding_length": config.dim,
-        "feed_forward_length": config.ffn_dim,
-        "vocab_size": config.vocab_size,
-        "attention.head_count": config.n_heads,
-        "attention.head_count_kv": config.n_kv_heads,
-        "attention.key_length": config.head_dim,
-        "attention.value_length": config.head_dim,
-        "attention.layer_norm_rms_epsilon": config.norm_eps,
-    }
+    found = {CONFIG_KEYS[field].suffixes[0]: getattr(config, field) for field in SIZES}
+    return found | {"attention.value_length": config.head_dim, "vocab_size": config.vocab_size}
 
 
 def _attention(config: ModelConfig) -> dict[str, object]:

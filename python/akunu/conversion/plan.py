@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -20,31 +20,45 @@ from akunu.folder import ModelFolder
 from akunu.model_files import ModelFiles
 from akunu.tensor_map import TensorRef
 
-__all__ = ["Plan", "PlannedTensor", "plan_gguf", "quantized_types"]
+__all__ = [
+    "Plan",
+    "PlannedTensor",
+    "Shape",
+    "adjacent_pairs",
+    "model_tensors",
+    "plan_gguf",
+    "quantized_types",
+    "rotated_heads",
+]
 
 _QUANTIZATION_VERSION = 2
 """Of the layouts of blocks; GGUF's readers refuse others."""
 
 _SPLIT = "split."
 
+Shape = tuple[int, ...]
+
 
 @dataclass(frozen=True, eq=False)
 class PlannedTensor:
-    """A tensor of the new file.
+    """A tensor of the new files.
 
     Attributes
     ----------
     source
-        Where it begins in the old files; None where there are `values`. Its `add` is added to every element.
-    heads
-        For rows of so many heads, whose halves rotate together: they become adjacent pairs. 0: as they are.
+        Where it begins in the old files; None where there are `values`, or it is copied as it is.
+    order
+        Rows of the source in the order that they get; None: as they are.
+    add
+        What is added to every element.
     """
 
     name: str
-    shape: tuple[int, ...]
+    shape: Shape
     dtype: str
     source: TensorRef | None = None
-    heads: int = 0
+    order: npt.NDArray[np.intp] | None = None
+    add: float = 0.0
     values: npt.NDArray[np.float32] | None = None
 
 
@@ -82,16 +96,40 @@ def plan_gguf(model: ModelFiles, file_type: str, imatrix: ImportanceMatrix | Non
 
 def quantized_types(spec: ModelSpec, file_type: str) -> dict[str, str]:
     """The type of each matrix of a model in a file of this type, by canonical name."""
-    found = {}
-    for rule in ARCHITECTURES[spec.config.arch].tensors:
-        for layer in range(spec.config.n_layers if "{n}" in rule.source else 1):
+    found: dict[str, str] = {}
+    for rule, layer, ref, _ in model_tensors(spec):
+        if ref.n_cols:
+            dtype = _matrix_type(rule.source.replace("{n}", str(layer)), ref.n_cols, file_type, spec)
             prefix = f"layers.{layer}." if "{n}" in rule.source else ""
-            for name, _ in rule.parts:
-                ref = spec.tensors.get(prefix + name)
-                if ref is not None and ref.n_cols:
-                    source = rule.source.replace("{n}", str(layer))
-                    found[prefix + name] = _matrix_type(source, ref.n_cols, file_type, spec)
+            found |= dict.fromkeys((prefix + name for name, _ in rule.parts), dtype)
     return found
+
+
+def model_tensors(spec: ModelSpec) -> Iterator[tuple[TensorRule, int, TensorRef, Shape]]:
+    """What a model has of its architecture's tensors: rule, layer, place of the first rows, shape."""
+    rules = ARCHITECTURES[spec.config.arch].tensors
+    for in_layers in (False, True):
+        for layer in range(spec.config.n_layers if in_layers else 1):
+            prefix = f"layers.{layer}." if in_layers else ""
+            for rule in rules:
+                refs = [spec.tensors.get(prefix + name) for name, _ in rule.parts]
+                ref = refs[0]
+                if ("{n}" in rule.source) is in_layers and ref is not None:
+                    rows = sum(part.n_rows for part in refs if part is not None)
+                    yield rule, layer, ref, (rows, ref.n_cols) if ref.n_cols else (rows,)
+
+
+def rotated_heads(rule: TensorRule, spec: ModelSpec) -> int:
+    """How many heads have rows in a tensor whose order says what rotates together; 0: it says nothing."""
+    if ARCHITECTURES[spec.config.arch].rope_style != "interleaved":
+        return 0
+    heads = {"attn_q": spec.config.n_heads, "attn_k": spec.config.n_kv_heads}
+    return heads.get(rule.parts[0][0].removesuffix("_bias"), 0)
+
+
+def adjacent_pairs(n_rows: int, heads: int) -> npt.NDArray[np.intp]:
+    """Rows of heads whose halves rotate together, reordered so that adjacent rows do."""
+    return np.arange(n_rows).reshape(heads, 2, -1).swapaxes(1, 2).reshape(-1)
 
 
 def _matrix_type(name: str, n_cols: int, file_type: str, spec: ModelSpec, weighted: bool = False) -> str:
@@ -124,29 +162,13 @@ def _of_folder(folder: ModelFolder, spec: ModelSpec) -> tuple[dict[str, object],
     config = spec.config
     metadata, divisors = model_metadata(folder, spec)
     metadata |= tokenizer_metadata(folder.path, folder.tokenizer(config.vocab_size))
-    pairs = ARCHITECTURES[config.arch].rope_style == "interleaved" and config.rope_style == "half"
-    heads = {"attn_q": config.n_heads, "attn_k": config.n_kv_heads} if pairs else {}
-
-    def planned(rule: TensorRule, layer: int) -> PlannedTensor | None:
-        prefix = f"layers.{layer}." if "{n}" in rule.source else ""
-        refs = [spec.tensors.get(prefix + name) for name, _ in rule.parts]
-        ref = refs[0]
-        if ref is None:
-            return None
-        rows = sum(part.n_rows for part in refs if part is not None)
-        return PlannedTensor(
-            rule.source.replace("{n}", str(layer)),
-            (rows, ref.n_cols) if ref.n_cols else (rows,),
-            "f32",
-            ref,
-            heads.get(rule.parts[0][0].removesuffix("_bias"), 0),
-        )
-
-    rules = ARCHITECTURES[config.arch].tensors
-    whole = [planned(rule, 0) for rule in rules if "{n}" not in rule.source]
-    rotary = [PlannedTensor(name, v.shape, "f32", values=v) for name, v in divisors.items()]
-    layers = [planned(rule, n) for n in range(config.n_layers) for rule in rules if "{n}" in rule.source]
-    return metadata, [tensor for tensor in (*whole, *rotary, *layers) if tensor is not None]
+    tensors = [PlannedTensor(name, v.shape, "f32", values=v) for name, v in divisors.items()]
+    for rule, layer, ref, shape in model_tensors(spec):
+        heads = rotated_heads(rule, spec) if config.rope_style == "half" else 0
+        order = adjacent_pairs(shape[0], heads) if heads else None
+        name = rule.source.replace("{n}", str(layer))
+        tensors.append(PlannedTensor(name, shape, "f32", ref, order, ref.add))
+    return metadata, tensors
 
 
 def _of_gguf(model: ModelFiles, spec: ModelSpec) -> tuple[dict[str, object], list[PlannedTensor]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -65,6 +66,28 @@ class SourceRows:
             tensor=self.name,
             first_row=which.start if isinstance(which, slice) else 0,
         )
+
+    def pieces(
+        self,
+        dtype: str,
+        n_weights: int,
+        *,
+        order: npt.NDArray[np.intp] | None = None,
+        add: float = 0.0,
+        importance: npt.NDArray[np.float32] | None = None,
+        threads: int = 0,
+    ) -> Iterator[Bytes]:
+        """`make` of all rows, about so many weights at a time, in another order, `add` added to each."""
+        from akunu import _core
+
+        step = max(1, n_weights // self.n_cols)
+        for first in range(0, self.n_rows, step):
+            which = slice(first, first + step) if order is None else order[first : first + step]
+            if not add:
+                yield self.make(dtype, which, importance=importance, threads=threads)
+                continue
+            values = self.make("f32", which, threads=threads).view("<f4") + np.float32(add)
+            yield _core.quantize(dtype, values, self.n_cols, importance=importance, threads=threads)
 
 
 class Source:

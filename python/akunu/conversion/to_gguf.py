@@ -78,20 +78,10 @@ def _pieces(
         return
     assert tensor.source is not None
     rows = source.rows(tensor.source, tensor.shape)
-    order = _pairs(rows.n_rows, tensor.heads) if tensor.heads else None
-    if rows.dtype == tensor.dtype and order is None and BLOCKS[rows.dtype][0] > 1:
+    if rows.dtype == tensor.dtype and tensor.order is None and BLOCKS[rows.dtype][0] > 1:
         yield from np.array_split(rows.data, -(-rows.data.nbytes // (64 << 20)))
         return
     importance = imatrix.columns(tensor.name, rows.n_cols) if imatrix and len(tensor.shape) == 2 else None
-    step = max(1, _PIECE // rows.n_cols)
-    for first in range(0, rows.n_rows, step):
-        which = slice(first, first + step) if order is None else order[first : first + step]
-        made = rows.make(tensor.dtype, which, importance=importance, threads=threads)
-        if tensor.source.add:
-            made = (made.view("<f4") + np.float32(tensor.source.add)).view(np.uint8)
-        yield made
-
-
-def _pairs(n_rows: int, heads: int) -> npt.NDArray[np.intp]:
-    """Rows of heads whose halves rotate together, reordered so that adjacent rows do."""
-    return np.arange(n_rows).reshape(heads, 2, -1).swapaxes(1, 2).reshape(-1)
+    yield from rows.pieces(
+        tensor.dtype, _PIECE, order=tensor.order, add=tensor.add, importance=importance, threads=threads
+    )

@@ -18,7 +18,7 @@ from akunu.tokenizer.pieces import SPACE
 from akunu.tokenizer.pretokenizers import PRE_TOKENIZERS, PreTokenizer
 from akunu.tokenizer.vocabulary import ADDED_TYPES, TokenType
 
-__all__ = ["tokenizer_metadata"]
+__all__ = ["SAMPLES", "tokenizer_metadata"]
 
 Metadata = dict[str, object]
 
@@ -34,6 +34,9 @@ _SAMPLE: Final = (
 
 It is in normal form C, to which some tokenizers bring a text, and no reader of GGUF does.
 """
+
+SAMPLES: Final = (_SAMPLE, _SAMPLE.upper(), "")
+"""Texts of which two tokenizers that are the same make the same tokens."""
 
 
 def tokenizer_metadata(folder: Path, tokenizer: Tokenizer | None) -> Metadata:
@@ -58,7 +61,7 @@ def tokenizer_metadata(folder: Path, tokenizer: Tokenizer | None) -> Metadata:
 
 
 def _same(found: Tokenizer, wanted: Tokenizer) -> bool:
-    return all(found.encode(text) == wanted.encode(text) for text in (_SAMPLE, _SAMPLE.upper(), ""))
+    return all(found.encode(text) == wanted.encode(text) for text in SAMPLES)
 
 
 def _candidates(data: Mapping[str, Any], tokenizer: Tokenizer) -> Iterator[Metadata]:

@@ -8,7 +8,7 @@ from akunu.errors import TokenizerError
 from akunu.tokenizer.pretokenizers import PreTokenizer
 from akunu.tokenizer.vocabulary import CONTROL_TYPES, Vocabulary, strings
 
-__all__ = ["CHAR_OF_BYTE", "ByteLevelBpe"]
+__all__ = ["CHAR_OF_BYTE", "ByteLevelBpe", "is_utf8"]
 
 
 def _byte_alphabet() -> list[str]:
@@ -27,7 +27,13 @@ CHAR_OF_BYTE = _byte_alphabet()
 
 
 class ByteLevelBpe:
-    """Encodes text without added tokens."""
+    """Encodes text without added tokens.
+
+    Attributes
+    ----------
+    library : tokenizers.Tokenizer
+        What does it.
+    """
 
     def __init__(self, vocabulary: Vocabulary, metadata: Mapping[str, object], pre: PreTokenizer) -> None:
         import tokenizers
@@ -37,11 +43,11 @@ class ByteLevelBpe:
             raise TokenizerError("tokenizer.ggml.merges is missing; a 'gpt2' vocabulary needs it")
         # Control tokens are left out: no merge and no whole word gives one. Token bytes that are not UTF-8
         # arrive as lone surrogates; they are outside the byte alphabet, so nothing is encoded to them.
-        all_utf8 = _is_utf8("".join(vocabulary.tokens))
+        all_utf8 = is_utf8("".join(vocabulary.tokens))
         entries = {
             text: i
             for i, (text, kind) in enumerate(zip(vocabulary.tokens, vocabulary.types, strict=True))
-            if kind not in CONTROL_TYPES and (all_utf8 or _is_utf8(text))
+            if kind not in CONTROL_TYPES and (all_utf8 or is_utf8(text))
         }
         merges = []
         for line in lines:
@@ -56,14 +62,14 @@ class ByteLevelBpe:
             ]
         except Exception as error:  # the library raises plain Exception
             raise TokenizerError(f"the 'gpt2' vocabulary is not usable: {error}") from error
-        self._tokenizer = tokenizers.Tokenizer(model)
-        self._tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Sequence(
+        self.library = tokenizers.Tokenizer(model)
+        self.library.pre_tokenizer = tokenizers.pre_tokenizers.Sequence(
             [*splits, tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
         )
 
     def encode(self, text: str, *, at_start: bool) -> list[int]:
         """Ids of `text`."""
-        ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
+        ids: list[int] = self.library.encode(text, add_special_tokens=False).ids
         return ids
 
     def encode_inside(self, text: str) -> list[int]:
@@ -71,7 +77,8 @@ class ByteLevelBpe:
         return self.encode(text, at_start=False)
 
 
-def _is_utf8(text: str) -> bool:
+def is_utf8(text: str) -> bool:
+    """Whether a text that was read with `surrogateescape` was UTF-8."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -51,11 +51,12 @@ def command(
     overwrite: bool,
     threads: int | None,
 ) -> None:
-    """Write MODEL as OUT, its weights as TYPE: a GGUF file, or for the types of MLX a folder.
+    """Write MODEL as OUT, its weights as TYPE: a GGUF file, or for the types with "mlx" a folder.
 
     Fewer bits a weight mean a smaller file, faster answers and some loss. A good beginning is q4_k_m; q8_0
     loses next to nothing, q6_k little, and below q3_k_m texts suffer visibly. The mixes ("_s", "_m", "_l")
-    give more bits to the weights that matter more. f16, bf16 and f32 do not quantise.
+    give more bits to the weights that matter more. f16, bf16 and f32 do not quantise, nor do mlx-f16,
+    mlx-bf16 and mlx-f32, whose folders Transformers loads too.
 
     Convert from the best weights there are: what an earlier quantisation lost stays lost. Below q5, --imatrix
     with some pages of the kind of text that the model is for makes a file of the same size better.
@@ -70,6 +71,7 @@ def command(
       akunu convert my-folder my.gguf --type q3_k_m --imatrix pages.txt
       akunu convert model-f16.gguf model-q5_k_m.gguf --type q5_k_m
       akunu convert Qwen/Qwen3-0.6B qwen3-mlx --type mlx-4bit
+      akunu convert model-f16.gguf my-folder --type mlx-f16
     """
     from akunu import convert
     from akunu.loading import find_model

@@ -1,0 +1,247 @@
+"""What a folder's `config.json` and `generation_config.json` say of a model that comes as GGUF.
+
+The inverse of `akunu.hf_config.resolve_hf`, by the same tables. What that reads in the new configuration is
+compared with what the file says, number by number: what Hugging Face's files cannot say is refused.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from akunu.architectures import ARCHITECTURES, CONFIG_KEYS, ROPE_TENSORS
+from akunu.config import GgufNumbers, ModelConfig, ModelSpec
+from akunu.conversion.hf_metadata import SIZES
+from akunu.conversion.plan import Shape
+from akunu.errors import UnsupportedError
+from akunu.folder import SAMPLING
+from akunu.hf_config import resolve_hf
+from akunu.hf_models import ACTIVATIONS, HF_MODELS, HfModel
+from akunu.model_files import GgufModel
+from akunu.rotary import inverse_frequencies, longrope_scale, yarn_scale
+from akunu.tokenizer import Tokenizer
+
+__all__ = ["check_folder_config", "folder_config", "folder_generation", "folder_model_type"]
+
+_BIASES: Final[Mapping[str, tuple[str, ...]]] = {"none": (), "qkv": ("q", "k", "v"), "flag": ()}
+"""The projections that have a bias, by `HfModel.biases` and without `attention_bias`."""
+_ALL_BIASES: Final = ("q", "k", "v", "output")
+
+
+def folder_model_type(spec: ModelSpec) -> tuple[str, HfModel]:
+    """The model type of a folder for this model, and its row.
+
+    Raises
+    ------
+    UnsupportedError
+        Hugging Face has none, or none with this model's biases.
+    """
+    config = spec.config
+    rows = [(name, row) for name, row in HF_MODELS.items() if row.arch == config.arch and row.model_class]
+    if not rows:
+        raise UnsupportedError(
+            f"general.architecture: found {config.arch!r}, which is no model type of Hugging Face's; "
+            f"folders are made of {', '.join(sorted({row.arch for row in HF_MODELS.values()}))}"
+        )
+    windowed = any(config.layer_window)
+    name, row = next((pair for pair in rows if (pair[1].windowed != "none") == windowed), rows[0])
+    biases = tuple(part for part in _ALL_BIASES if f"layers.0.attn_{part}_bias" in spec.tensors)
+    if biases != _BIASES[row.biases] and (biases != _ALL_BIASES or row.biases != "flag"):
+        raise UnsupportedError(
+            f"attention has biases for {', '.join(biases) or 'nothing'}, which no {name} model of Hugging "
+            "Face's has"
+        )
+    return name, row
+
+
+def folder_config(model: GgufModel, spec: ModelSpec) -> dict[str, object]:
+    """The object in `config.json`."""
+    config = spec.config
+    name, row = folder_model_type(spec)
+    activation = next(key for key, kind in ACTIVATIONS.items() if kind == config.activation)
+    found: dict[str, object] = {
+        "architectures": [row.model_class],
+        "model_type": name,
+        **{CONFIG_KEYS[field].hf[0]: _plain(getattr(config, field)) for field in SIZES},
+        "vocab_size": config.vocab_size,
+        "hidden_act": activation,
+        "hidden_activation": activation,
+        "tie_word_embeddings": "output" not in spec.tensors,
+    }
+    if row.biases == "flag":
+        found["attention_bias"] = "layers.0.attn_q_bias" in spec.tensors
+    for field in ("attn_softcap", "final_softcap"):
+        if field in row.defaults:
+            found[CONFIG_KEYS[field].hf[0]] = _plain(getattr(config, field)) or None
+    if "query_scalar" in row.defaults:
+        found["query_pre_attn_scalar"] = _whole(config.attn_scale**-2)
+    return found | _windows(config, row) | _rope(model, config, row)
+
+
+def check_folder_config(model: GgufModel, config: Mapping[str, object], shapes: Mapping[str, Shape]) -> None:
+    """Raise unless a folder with this configuration and these tensors is the model, in short and long texts.
+
+    Raises
+    ------
+    UnsupportedError
+        Something that the file says is not what the configuration says.
+    """
+    tensors = [_Tensor(name, shape) for name, shape in shapes.items()]
+    for context in (None, 1):
+        wanted = vars(model.spec(context).config)
+        found = vars(resolve_hf(config, tensors, context=context).config)
+        for field in wanted.keys() - {"rope_style"}:
+            if not _close(wanted[field], found[field]):
+                raise UnsupportedError(
+                    f"{model.files.paths[0]}: {field}: found {_shown(wanted[field])}, which config.json of a "
+                    f"{config['model_type']} model cannot say; it would be {_shown(found[field])}"
+                )
+
+
+def folder_generation(metadata: Mapping[str, object], tokenizer: Tokenizer | None) -> dict[str, object]:
+    """The object in `generation_config.json`."""
+    # What is absent has the numbers of the class's first model.
+    found: dict[str, object] = {"bos_token_id": None, "eos_token_id": None, "pad_token_id": None}
+    if tokenizer is not None:
+        ends = sorted(tokenizer.end_of_generation_ids, key=lambda i: (i != tokenizer.eos_id, i))
+        found |= {"bos_token_id": tokenizer.bos_id, "eos_token_id": ends}
+    padding = metadata.get("tokenizer.ggml.padding_token_id")
+    if tokenizer is not None and isinstance(padding, int) and 0 <= padding < tokenizer.vocab_size:
+        found["pad_token_id"] = padding
+    sampling = {
+        key: _plain(metadata[f"general.sampling.{name}"])
+        for key, name in SAMPLING.items()
+        if f"general.sampling.{name}" in metadata
+    }
+    if sampling.get("temperature") == 0:  # Transformers' way to say it
+        return found | {"do_sample": False}
+    return found | ({"do_sample": True} | sampling if sampling else {})
+
+
+@dataclass(frozen=True)
+class _Tensor:
+    """A tensor of floats."""
+
+    name: str
+    shape: Shape
+    dtype: str = "f32"
+
+
+def _windows(config: ModelConfig, row: HfModel) -> dict[str, object]:
+    window = max(config.layer_window)
+    types = ["sliding_attention" if width else "full_attention" for width in config.layer_window]
+    match row.windowed:
+        case "none":
+            return {}
+        case "all":
+            return {"sliding_window": window or None}
+        case "period":
+            return {"sliding_window": window or None, "layer_types": types}
+    first = next((n for n, width in enumerate(config.layer_window) if width), config.n_layers)
+    return {
+        "use_sliding_window": window > 0,
+        "sliding_window": window or None,
+        "max_window_layers": first,
+        "layer_types": types,
+    }
+
+
+def _rope(model: GgufModel, config: ModelConfig, row: HfModel) -> dict[str, object]:
+    """The rotary parameters, as all versions of Transformers and mlx-lm read them."""
+    numbers = GgufNumbers(model.metadata, config.arch, ARCHITECTURES[config.arch].defaults)
+    theta = numbers.real("rope_theta")
+    found: dict[str, object] = {"rope_theta": _plain(theta)}
+    if "rope_share" in row.defaults:
+        found["partial_rotary_factor"] = config.rope_dim / config.head_dim
+    if len(config.inv_freq) > 1:
+        found["rope_local_base_freq"] = _plain(numbers.real("local_rope_theta"))
+    divisors = {
+        tensor.name: np.frombuffer(model.files.tensor_bytes(tensor.name).tobytes(), "<f4").astype(np.float64)
+        for tensor in model.files.tensors
+        if tensor.name in ROPE_TENSORS
+    }
+    factor = numbers.real("rope_factor")
+    original = numbers.integer("rope_original_context", default=config.context_length)
+    scaling: dict[str, object] = {}
+    if "rope_freqs.weight" in divisors:
+        scaling = _llama3(divisors["rope_freqs.weight"], inverse_frequencies(theta, config.rope_dim))
+    elif divisors:
+        # Phi 3's first readers know no other key for the kind.
+        scaling = {"type": "longrope"}
+        for length in ("short", "long"):
+            values = divisors.get(f"rope_factors_{length}.weight", np.ones(config.rope_dim // 2))
+            scaling[f"{length}_factor"] = [_plain(np.float32(value)) for value in values]
+        found["original_max_position_embeddings"] = original
+        if not _close(config.rope_scale, longrope_scale(config.context_length / original, original)):
+            scaling["attention_factor"] = _plain(config.rope_scale)
+    elif numbers.suffixed("rope.scaling.type") == "yarn":
+        scaling = {
+            "rope_type": "yarn",
+            "factor": _plain(factor),
+            "original_max_position_embeddings": original,
+            "beta_fast": _plain(numbers.real("yarn_beta_fast")),
+            "beta_slow": _plain(numbers.real("yarn_beta_slow")),
+        }
+        if not _close(config.rope_scale, yarn_scale(factor)):
+            scaling["attention_factor"] = _plain(config.rope_scale)
+    elif factor != 1 and numbers.suffixed("rope.scaling.type") in (None, "linear"):
+        scaling = {"rope_type": "linear", "factor": _plain(factor)}
+    return found | {"rope_scaling": scaling or None}
+
+
+def _llama3(divisors: npt.NDArray[np.float64], inv_freq: npt.NDArray[np.float64]) -> dict[str, object]:
+    """The parameters that give these divisors, with the `low_freq_factor` of 1 that all have.
+
+    A frequency is kept to a share of (original / 2π · frequency - low) / (high - low), a line through those
+    that are neither kept whole nor divided whole.
+    """
+    factor = divisors.max()
+    if factor == 1:
+        return {}
+    kept = (1 / divisors - 1 / factor) / (1 - 1 / factor)
+    inside = (kept > 1e-6) & (kept < 1 - 1e-6)
+    spread = 3.0  # high - low, as published
+    if inside.sum() >= 2:
+        slope, offset = np.polyfit(inv_freq[inside], kept[inside], 1)
+        spread = -1 / offset
+    elif inside.any():
+        slope = float(((kept + 1 / spread) / inv_freq)[inside][0])
+    else:  # anything between the slowest that is kept and the fastest that is divided
+        middle = math.sqrt(inv_freq[kept > 0.5].min() * inv_freq[kept < 0.5].max())
+        slope = math.sqrt(1 + spread) / spread / middle
+    return {
+        "rope_type": "llama3",
+        "factor": _plain(np.float32(factor)),
+        "low_freq_factor": 1.0,
+        "high_freq_factor": round(1 + spread, 4),
+        "original_max_position_embeddings": round(slope * spread * 2 * math.pi),
+    }
+
+
+def _plain(value: object) -> object:
+    """A number as it was before a file kept it with 32 bits: the shortest one that it stands for."""
+    return float(str(np.float32(value))) if isinstance(value, float | np.floating) else value
+
+
+def _whole(value: float) -> float:
+    """A number that is whole but for rounding, as an integer."""
+    return round(value) if math.isclose(value, round(value), rel_tol=1e-5) else value
+
+
+def _close(one: object, other: object) -> bool:
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        return one.shape == other.shape and bool(np.allclose(one, other, rtol=1e-5, atol=0))
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=1e-5)
+    return one == other
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str):
+        return np.array2string(np.asarray(value).reshape(-1), threshold=6, precision=4)
+    return str(value)

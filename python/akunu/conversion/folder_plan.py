@@ -1,0 +1,126 @@
+"""What a folder of SafeTensors will hold: its tensors, its configuration, and its other files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from akunu.conversion.folder_config import (
+    check_folder_config,
+    folder_config,
+    folder_generation,
+    folder_model_type,
+)
+from akunu.conversion.folder_tokenizer import folder_tokenizer
+from akunu.conversion.plan import PlannedTensor, adjacent_pairs, model_tensors, rotated_heads
+from akunu.conversion.source_rows import Source
+from akunu.errors import UnsupportedError
+from akunu.filetypes import MlxType
+from akunu.folder import MODEL_FILES, ModelFolder
+from akunu.model_files import GgufModel, ModelFiles
+from akunu.tensor_map import TensorRef
+
+__all__ = ["FolderPlan", "plan_folder"]
+
+_FLOATS: Final = {"f32": "float32", "f16": "float16", "bf16": "bfloat16"}
+"""Types of floats, and their names in `config.json`."""
+_HEAD: Final = "lm_head.weight"
+
+
+@dataclass(frozen=True, eq=False)
+class FolderPlan:
+    """A folder but for how its weights are quantised.
+
+    Attributes
+    ----------
+    config
+        The object in `config.json`.
+    tensors
+        Those that the model has, with the type of their floats, and those that are copied.
+    files
+        The other files by name: what is in them, or the file that is copied.
+    """
+
+    config: Mapping[str, Any]
+    tensors: tuple[PlannedTensor, ...]
+    files: Mapping[str, str | Path]
+
+
+def plan_folder(model: ModelFiles, kind: MlxType) -> FolderPlan:
+    """The folder of a model.
+
+    Raises
+    ------
+    UnsupportedError
+        Folders of Hugging Face have no way to say what the model or its tokenizer is.
+    """
+    where = model.path if isinstance(model, ModelFolder) else model.files.paths[0]
+    if model.spec().config.encoder is not None:
+        raise UnsupportedError(f"{where}: makes vectors, of which there are no folders for MLX here")
+    if isinstance(model, ModelFolder):
+        return _of_folder(model, kind.dtype)
+    assert isinstance(model, GgufModel)
+    return _of_gguf(model, kind.dtype)
+
+
+def _of_folder(model: ModelFolder, dtype: str) -> FolderPlan:
+    source = Source(model.files)
+    refs = {ref.source: ref for ref in model.spec().tensors.values()}
+    planes = {name for ref in refs.values() for name in (ref.scales, ref.biases)}
+    tensors = []
+    for name, entry in source.entries.items():
+        ref = refs.get(name)
+        if ref is not None:
+            shape = (entry.shape[0], ref.n_cols) if ref.n_cols else entry.shape
+            tensors.append(PlannedTensor(name, shape, dtype or _float_dtype(source, ref), ref))
+        elif name not in planes:  # nothing that a model needs: as it is
+            tensors.append(PlannedTensor(name, entry.shape, entry.dtype))
+    config = {key: value for key, value in model.config.items() if not key.startswith("quantization")}
+    if dtype:
+        config |= {key: _FLOATS[dtype] for key in ("dtype", "torch_dtype") if key in config}
+    more = model.path.glob("additional_chat_templates/*.jinja")
+    names = [*MODEL_FILES, *(str(path.relative_to(model.path)) for path in more)]
+    files = {name: model.path / name for name in names if (model.path / name).exists()}
+    files.pop("config.json")
+    return FolderPlan(config, tuple(tensors), files)
+
+
+def _float_dtype(source: Source, ref: TensorRef) -> str:
+    """The type of the floats: the weights' own, or that of their scales where these belong to groups."""
+    dtype = source.entries[ref.scales or ref.source].dtype
+    if ref.dtype and (dtype not in _FLOATS or ref.scale_tile):
+        dtype = "bf16"
+    if dtype not in _FLOATS:
+        raise UnsupportedError(
+            f"tensor {ref.source}: found type {dtype}, expected floats or a quantized matrix"
+        )
+    return dtype
+
+
+def _of_gguf(model: GgufModel, dtype: str) -> FolderPlan:
+    spec = model.spec()
+    _, row = folder_model_type(spec)
+    matrices = {tensor.dtype for tensor in model.files.tensors if len(tensor.shape) == 2}
+    if not dtype:  # as the file has them; what was quantised came mostly from BF16
+        dtype = matrices.pop() if len(matrices) == 1 and matrices <= _FLOATS.keys() else "bf16"
+    tensors = []
+    for rule, layer, ref, shape in model_tensors(spec):
+        heads = rotated_heads(rule, spec)
+        order = np.argsort(adjacent_pairs(shape[0], heads)) if heads else None
+        name = rule.hf if rule.hf == _HEAD else "model." + rule.hf.replace("{n}", str(layer))
+        add = -row.norm_add if rule.parts[0][0].endswith("norm") else 0.0
+        tensors.append(PlannedTensor(name, shape, dtype, ref, order, add))
+    tokenizer = model.tokenizer(spec.config.vocab_size)
+    generation = folder_generation(model.metadata, tokenizer)
+    ends = {key: value for key, value in generation.items() if key.endswith("_token_id")}
+    config = folder_config(model, spec) | ends | {"torch_dtype": _FLOATS[dtype]}
+    check_folder_config(model, config, {tensor.name: tensor.shape for tensor in tensors})
+    files: dict[str, str | Path] = {"generation_config.json": json.dumps(generation, indent=2) + "\n"}
+    if tokenizer is not None:
+        files |= folder_tokenizer(model.metadata, tokenizer, spec.config.context_length)
+    return FolderPlan(config, tuple(tensors), files)

@@ -1,0 +1,204 @@
+"""What a folder's `tokenizer.json` and `tokenizer_config.json` say of a vocabulary that comes as GGUF.
+
+The inverse of `akunu.conversion.tokenizer_metadata`, and as strict: a text with everything in it must come
+out the same.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from akunu.conversion.tokenizer_metadata import SAMPLES
+from akunu.errors import UnsupportedError
+from akunu.tokenizer import Tokenizer
+from akunu.tokenizer.bytelevel import ByteLevelBpe, is_utf8
+from akunu.tokenizer.pieces import SPACE
+from akunu.tokenizer.pretokenizers import pre_tokenizer
+from akunu.tokenizer.vocabulary import ADDED_TYPES, CONTROL_TYPES, TokenType, Vocabulary
+
+if TYPE_CHECKING:
+    import tokenizers
+
+__all__ = ["folder_tokenizer"]
+
+_TEMPLATE: Final = "tokenizer.chat_template"
+
+Json = dict[str, Any]
+
+
+def folder_tokenizer(
+    metadata: Mapping[str, object], tokenizer: Tokenizer, context_length: int
+) -> dict[str, str]:
+    """The texts of the tokenizer's files, by name.
+
+    Parameters
+    ----------
+    metadata
+        The keys of GGUF.
+    tokenizer
+        Made from them.
+    context_length
+        Of the model.
+
+    Raises
+    ------
+    UnsupportedError
+        The `tokenizers` library has no way to do what this tokenizer does.
+    """
+    import tokenizers
+
+    text = json.dumps(_tokenizer_json(metadata, tokenizer), ensure_ascii=False)
+    library = tokenizers.Tokenizer.from_str(text)
+    for sample in SAMPLES:
+        if library.encode(sample).ids != tokenizer.encode(sample):
+            raise UnsupportedError(
+                "tokenizer.ggml.tokens: the tokenizers library, which reads tokenizer.json, makes other "
+                "tokens of a text of many scripts"
+            )
+    named = {
+        "bos_token": tokenizer.bos_id,
+        "eos_token": tokenizer.eos_id,
+        "unk_token": tokenizer.unknown_id,
+        "pad_token": metadata.get("tokenizer.ggml.padding_token_id"),
+    }
+    config: Json = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "model_max_length": context_length,
+        "clean_up_tokenization_spaces": False,
+        "add_bos_token": tokenizer.add_bos,
+        "add_eos_token": tokenizer.add_eos,
+        **{
+            key: tokenizer.token_text(i)
+            for key, i in named.items()
+            if isinstance(i, int) and 0 <= i < tokenizer.vocab_size
+        },
+        **_templates(metadata),
+    }
+    return {"tokenizer.json": text, "tokenizer_config.json": json.dumps(config, indent=2)}
+
+
+def _tokenizer_json(metadata: Mapping[str, object], tokenizer: Tokenizer) -> Json:
+    vocabulary = Vocabulary.from_metadata(metadata)
+    texts: dict[str, int] = {}
+    for i, text in enumerate(vocabulary.tokens):
+        if text and is_utf8(text):  # no text is encoded to any other
+            texts.setdefault(text, i)
+    if tokenizer.model == "gpt2":
+        library = _byte_level(vocabulary, metadata)
+    elif tokenizer.model == "llama":
+        library = _sentencepiece(vocabulary, texts)
+    else:
+        raise UnsupportedError(
+            f"tokenizer.ggml.model: found {tokenizer.model!r}, which decoders in folders do not have; "
+            "supported are 'gpt2' and 'llama'"
+        )
+    data: Json = json.loads(library.to_str())
+    data["model"]["vocab"] = texts
+    added = [texts[text] for text in texts if vocabulary.types[texts[text]] in ADDED_TYPES]
+    data["added_tokens"] = [
+        {
+            "id": i,
+            "content": vocabulary.tokens[i],
+            "single_word": False,
+            "lstrip": i in vocabulary.lstrip,
+            "rstrip": i in vocabulary.rstrip,
+            "normalized": False,
+            "special": vocabulary.types[i] in CONTROL_TYPES,
+        }
+        for i in added
+    ]
+    data["post_processor"] = _ends(tokenizer)
+    return data
+
+
+def _byte_level(vocabulary: Vocabulary, metadata: Mapping[str, object]) -> tokenizers.Tokenizer:
+    """The library's tokenizer of bytes, which is ours too."""
+    from tokenizers import decoders
+
+    library = ByteLevelBpe(vocabulary, metadata, pre_tokenizer(vocabulary.pre)).library
+    library.decoder = decoders.ByteLevel()
+    return library
+
+
+def _sentencepiece(vocabulary: Vocabulary, texts: Mapping[str, int]) -> tokenizers.Tokenizer:
+    """The library's merges and normalizers for a vocabulary with scores."""
+    import tokenizers
+    from tokenizers import decoders, models, normalizers
+
+    unknown = None if vocabulary.unknown is None else vocabulary.tokens[vocabulary.unknown]
+    n_bytes = sum(kind == TokenType.BYTE for kind in vocabulary.types)
+    library = tokenizers.Tokenizer(
+        models.BPE(
+            dict(texts),
+            _merges(vocabulary, texts),
+            unk_token=unknown,
+            fuse_unk=True,
+            byte_fallback=n_bytes == 256,
+        )
+    )
+    spaces: list[normalizers.Normalizer] = [normalizers.Replace(" ", SPACE)]
+    steps: list[decoders.Decoder] = [decoders.Replace(SPACE, " "), decoders.ByteFallback(), decoders.Fuse()]
+    if vocabulary.add_space_prefix:
+        spaces.insert(0, normalizers.Prepend(SPACE))
+        steps.append(decoders.Strip(" ", 1, 0))
+    library.normalizer = normalizers.Sequence(spaces)
+    library.decoder = decoders.Sequence(steps)
+    return library
+
+
+def _merges(vocabulary: Vocabulary, texts: Mapping[str, int]) -> list[tuple[str, str]]:
+    """Every pair of tokens that makes one, the best one first, as SentencePiece takes them."""
+    assert vocabulary.scores is not None
+    scores = vocabulary.scores
+    normal = {text: i for text, i in texts.items() if vocabulary.types[i] == TokenType.NORMAL}
+
+    def pairs(text: str) -> Iterable[tuple[str, str]]:
+        cuts = ((text[:cut], text[cut:]) for cut in range(1, len(text)))
+        return [(left, right) for left, right in cuts if left in normal and right in normal]
+
+    for i, kind in enumerate(vocabulary.types):
+        if kind == TokenType.UNUSED and pairs(vocabulary.tokens[i]):
+            raise UnsupportedError(
+                f"tokenizer.ggml.token_type: token {i} is unused, but a step on the way to others, which "
+                "tokenizer.json cannot say"
+            )
+    order = sorted(normal, key=lambda text: (-scores[normal[text]], normal[text]))
+    return [pair for text in order for pair in pairs(text)]
+
+
+def _ends(tokenizer: Tokenizer) -> Json | None:
+    """The step that puts BOS before a text and EOS after it."""
+    before = [tokenizer.bos_id] if tokenizer.add_bos else []
+    after = [tokenizer.eos_id] if tokenizer.add_eos else []
+    names = {i: tokenizer.token_text(i) for i in (*before, *after) if i is not None}
+    if not names:
+        return None
+
+    def around(text: str, type_id: int) -> list[Json]:
+        def special(ids: list[int | None]) -> list[Json]:
+            return [{"SpecialToken": {"id": names[i], "type_id": type_id}} for i in ids if i is not None]
+
+        return [*special(before), {"Sequence": {"id": text, "type_id": type_id}}, *special(after)]
+
+    return {
+        "type": "TemplateProcessing",
+        "single": around("A", 0),
+        "pair": around("A", 0) + around("B", 1),
+        "special_tokens": {name: {"id": name, "ids": [i], "tokens": [name]} for i, name in names.items()},
+    }
+
+
+def _templates(metadata: Mapping[str, object]) -> Json:
+    """The chat templates: one text, or several with names."""
+    found = {
+        key.removeprefix(_TEMPLATE).removeprefix(".") or "default": text
+        for key, text in metadata.items()
+        if key.startswith(_TEMPLATE) and isinstance(text, str)
+    }
+    if not found:
+        return {}
+    if found.keys() == {"default"}:
+        return {"chat_template": found["default"]}
+    return {"chat_template": [{"name": name, "template": text} for name, text in found.items()]}
