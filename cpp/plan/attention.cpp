@@ -72,7 +72,7 @@ class AttentionBlock final : public Block {
     void project(Emitter& e, Phase phase) const {
         const Parts p = parts(e);
         const bool same_k = q_.dtype == k_.dtype, planar = q_.scales || k_.scales || v_.scales;
-        if (phase == Phase::kDecode && e.device.traits().fused_norms && norm_ && same_k && !planar) {
+        if (phase == Phase::kDecode && e.fuses_norms() && norm_ && same_k && !planar) {
             // Q4_K_M and its like keep some layers' v in a wider type.
             const auto mixed = e.device.traits().mixed_qkv;
             if (q_.dtype == v_.dtype || std::ranges::find(mixed, MixedQkv{q_.dtype, v_.dtype}) != mixed.end()) {

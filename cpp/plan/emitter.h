@@ -22,6 +22,8 @@ struct PlanContext {
     const StepBuffers& step;
 
     std::uint32_t input_format(const Weight& w) const { return device.matmul_input(w.dtype); }
+    // Whether kNormQkv and kNormGateUp do what a norm and matmuls do: they have RMS norms.
+    bool fuses_norms() const { return device.traits().fused_norms && !config.layer_norm; }
 };
 
 class Emitter : public PlanContext {

@@ -56,7 +56,7 @@ class FeedForwardBlock final : public Block {
     void gate_up(Emitter& e, Phase phase) const {
         const Act& out = e.activations.act("ffn");
         const u32 formats = e.input_format(down_), format = e.input_format(gate_);
-        if (phase == Phase::kDecode && e.device.traits().fused_norms && norm_ && fuses_gate_up()) {
+        if (phase == Phase::kDecode && e.fuses_norms() && norm_ && fuses_gate_up()) {
             e.emit(Op::kNormGateUp, "ffn_gate_up", index_)
                 .buffer(e.activations.f32("hidden"))
                 .buffer(norm_.weight)

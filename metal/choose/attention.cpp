@@ -1,5 +1,7 @@
 // RoPE with the cache write, and attention: functions by cache type and by how long a head and how large a group may
 // be.
+#include <algorithm>
+
 #include "metal/choose/kernel_choice.h"
 #include "metal/choose/params.h"
 #include "metal/include/kv_layout.h"
@@ -51,6 +53,12 @@ KernelChoice choice(std::string function, const Heads& heads, GroupCount x, Grou
     return {.passes = {std::move(pass)}};
 }
 
+// A threadgroup for every `each` keys that are seen, at most so many.
+GroupCount splits_of(const AttentionParams& p, std::uint32_t each, std::uint32_t most = UINT32_MAX) {
+    if (p.fixed_keys) return {.base = std::min(ceil_div(p.fixed_keys, each), most)};
+    return {.keys_per = each, .keys_most = most};
+}
+
 // Rows x KV heads: a threadgroup has 32 queries, 16 where heads are long, whole rows of a group's heads. With few rows
 // that is one threadgroup per KV head, so that a long cache is split over several, whose results a second pass joins.
 KernelChoice many_rows(const std::string& type, const Heads& heads, const AttentionParams& p) {
@@ -60,21 +68,21 @@ KernelChoice many_rows(const std::string& type, const Heads& heads, const Attent
     KernelChoice one = choice("attention_" + type + size, heads, {.rows_per = rows_per}, {.base = heads.n_kv});
     constexpr std::uint32_t kLongContext = 1024;
     const std::uint32_t context = p.max_pages * kPagePositions;
-    if (p.rows > kMaxBatchRows || context < kLongContext) return one;
+    if (p.rows > kMaxBatchRows || context < kLongContext || p.bidirectional) return one;
     one.passes[0].constants[kBatchedIndex].value = 1;
-    one.passes[0].z.keys_per = batch_split_keys(context);
+    one.passes[0].z = splits_of(p, batch_split_keys(context));
     KernelChoice merge = choice("attention_merge_rows", heads, {.base = heads.n}, {.rows_per = 1});
     return {.passes = {one.passes[0], merge.passes[0]},
             .scratch_bytes = batch_partial_bytes(p.rows, heads.n, heads.dim, context)};
 }
 
 // Splits of the keys x KV heads.
-KernelChoice one_row(const std::string& type, const Heads& heads, std::uint32_t splits) {
+KernelChoice one_row(const std::string& type, const Heads& heads, const AttentionParams& p, std::uint32_t splits) {
     const std::uint32_t group = heads.group();
     const char* size = group == 1 ? "_g1" : group <= 4 ? "_g4" : group <= 8 ? "_g8" : "_g16";
     const char* dim = heads.dim > 128 ? "_hd256" : "_hd128";
-    return choice("attention_split_" + type + size + dim, heads, {.keys_per = kSplitKeys, .keys_most = splits},
-                  {.base = heads.n_kv}, splits);
+    return choice("attention_split_" + type + size + dim, heads, splits_of(p, kSplitKeys, splits), {.base = heads.n_kv},
+                  splits);
 }
 
 }  // namespace
@@ -85,8 +93,9 @@ std::optional<KernelChoice> choose_attention(const DispatchCmd& cmd, const Chip&
     switch (cmd.op) {
         case Op::kRopeKv: {
             const auto p = params_of<RopeKvParams>(cmd);
-            const Heads heads{p.n_heads, p.n_kv_heads, p.head_dim};
-            if (p.n_heads == 0 || !heads.supported() || p.rope_dim > p.head_dim || p.rope_dim % 2) return std::nullopt;
+            // Of a sound there are keys and values alone.
+            const Heads heads{p.n_heads ? p.n_heads : p.n_kv_heads, p.n_kv_heads, p.head_dim};
+            if (!heads.supported() || p.rope_dim > p.head_dim || p.rope_dim % 2) return std::nullopt;
             return choice("rope_kv_" + type, heads,
                           {.base = ceil_div(p.n_heads + 2 * p.n_kv_heads, kAttentionSimdgroups)}, {.rows_per = 1});
         }
@@ -95,11 +104,18 @@ std::optional<KernelChoice> choose_attention(const DispatchCmd& cmd, const Chip&
         case Op::kAttentionMerge: {
             const auto p = params_of<AttentionParams>(cmd);
             const Heads heads{p.n_heads, p.n_kv_heads, p.head_dim};
-            if (!heads.supported() || p.bidirectional || p.fixed_keys) return std::nullopt;
+            if (!heads.supported() || (p.fixed_keys && p.window)) return std::nullopt;
             if (cmd.op == Op::kAttention) return many_rows(type, heads, p);
+            if (p.bidirectional) return std::nullopt;  // a row alone, which has no rows to see
             const std::uint32_t splits = most_splits(chip.gpu_cores);
-            if (cmd.op == Op::kAttentionSplit) return one_row(type, heads, splits);
+            if (cmd.op == Op::kAttentionSplit) return one_row(type, heads, p, splits);
             return choice("attention_merge", heads, {.base = p.n_heads}, {}, splits);
+        }
+        case Op::kAttentionWeights: {
+            const auto p = params_of<AttentionWeightsParams>(cmd);
+            const Heads heads{p.n_heads, p.n_kv_heads, p.head_dim};
+            if (!heads.supported()) return std::nullopt;
+            return choice("attention_weights_" + type, heads, {.rows_per = 1}, {.base = p.chosen});
         }
         default:
             return std::nullopt;

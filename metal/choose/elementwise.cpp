@@ -1,4 +1,5 @@
-// Norms, RoPE tables, activation formats, gates and copies of pages: a threadgroup per row, or rows cut into pieces.
+// Norms, RoPE tables, activation formats, gates, positions, pooling and copies of pages: a threadgroup per row, or rows
+// cut into pieces.
 #include <algorithm>
 
 #include "metal/choose/kernel_choice.h"
@@ -39,11 +40,20 @@ std::optional<KernelChoice> choose_elementwise(const DispatchCmd& cmd, const Chi
             return per_row("norm", params_of<NormParams>(cmd).dim);
         case Op::kNormAdd:
             return per_row("norm_add", params_of<NormParams>(cmd).dim);
+        case Op::kLayerNorm:
+            return per_row("layer_norm", params_of<LayerNormParams>(cmd).dim);
+        case Op::kEmbedPosition:
+            return by_element("embed_position", params_of<EmbedPositionParams>(cmd).dim);
+        case Op::kUnfold: {
+            const auto p = params_of<UnfoldParams>(cmd);
+            return by_element("unfold", p.taps * p.channels);
+        }
         case Op::kQuantize:
             return by_element("quantize", ceil_div(params_of<QuantizeParams>(cmd).dim, 4));
         case Op::kGateAct:
-            if (!params_of<GateActParams>(cmd).gated) return std::nullopt;
             return by_element("gate_act", ceil_div(params_of<GateActParams>(cmd).n, 4));
+        case Op::kPool:
+            return by_element("pool", params_of<PoolParams>(cmd).dim);
         case Op::kKvCopy:
             return by_element("kv_copy", ceil_div(params_of<KvCopyParams>(cmd).page_words, 4));
         default:

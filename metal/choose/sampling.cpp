@@ -16,6 +16,8 @@ static_assert(sizeof(LogitBias) == 8 && offsetof(LogitBias, bias) == 4);
 static_assert(sizeof(ReplaySlot) == sizeof(SlotState) && offsetof(ReplaySlot, limit) == offsetof(SlotState, limit));
 static_assert(sizeof(ReplayControl) == sizeof(Control) && offsetof(ReplayControl, stop) == offsetof(Control, stop));
 static_assert(sizeof(TokenLogprobs) == sizeof(LogprobRecord));
+static_assert(sizeof(TranscriptRules) == sizeof(SpeechRules));
+static_assert(offsetof(TranscriptRules, max_initial) == offsetof(SpeechRules, max_initial));
 static_assert(offsetof(TokenLogprobs, values) == offsetof(LogprobRecord, values));
 
 constexpr Constant kForArgmax{Constant::Type::kBool, 0, 0};
@@ -50,6 +52,9 @@ std::optional<KernelChoice> choose_sampling(const DispatchCmd& cmd, const Chip&)
     const u32 slices = slice_count(p.vocab);
     if (p.vocab == 0 || slices > kMaxSlices) return {};
     switch (cmd.op) {
+        case Op::kSpeechRules:
+            return KernelChoice{{per_slice("rules_slices_f32", slices), per_slice("rules_words_f32", slices)},
+                                p.rows * rules_bytes(p.vocab)};
         case Op::kArgmax:
             return KernelChoice{
                 {per_slice("best_slices_f32", slices, {kForArgmax}), per_row("argmax_f32", kSliceThreads)},

@@ -5,7 +5,8 @@
 // of them. Four SIMD-groups: each has 8 queries, or, where a head is long, one of kParts shares of 8 queries' elements;
 // the shares' scores are summed before the softmax.
 //
-// A tile's rows may be of several sequences: each one's keys are walked over in turn, while the other rows see none.
+// A tile's rows may be of several sequences: each one's keys are walked over in turn, while the other rows see none. A row
+// sees the keys up to its own; or all of its text's, whose rows are in this step; or the first few, whatever it is.
 //
 // Loops over the arrays of a thread are unrolled, with a condition where the function constants allow fewer: see
 // attention_split.h.
@@ -38,6 +39,27 @@ static inline void stage_rows(device const uchar* cache, KvHead head, uint begin
         if (begin + key < end && quad < kHeadQuads) v = Kv::load(cache, head.at(begin + key), quad);
         *(threadgroup metal::vec<T, 4>*)(tile + key * stride + quad * 4) = metal::vec<T, 4>(v);
     }
+}
+
+// Behind the last row of the text that row `from` is of, which has all rows before `to`: its rows stand together.
+static inline uint text_end(device const Row* rows, uint from, uint to, uint all) {
+    const uint slot = rows[from].slot;
+    while (to < all) {
+        const uint middle = (to + all) / 2;
+        if (rows[middle].slot == slot) {
+            to = middle + 1;
+        } else {
+            all = middle;
+        }
+    }
+    return to;
+}
+
+// Behind the last key that a row sees, of a text of so many keys.
+static inline uint keys_end(constant AttentionParams& p, uint position, uint text_keys) {
+    if (p.fixed_keys != 0) return p.fixed_keys;
+    if (p.bidirectional == 0) return position + 1;
+    return p.window != 0 ? metal::min(text_keys, position + p.window) : text_keys;
 }
 
 // The running softmax of one row of scores, which 32 / kRows neighbouring lanes share.
@@ -151,10 +173,12 @@ template <typename Kv, uint kMaxDim, uint kParts, uint kKeys>
         // The SIMD-groups that have queries of this sequence, and a lane's own row of it.
         const uint own_first = (from - t.first_row) * kGroup, own_end = (to - t.first_row) * kGroup;
         const bool active = first_query < own_end && first_query + 8 > own_first;
-        const uint row_end = row_active && query_row >= from && query_row < to ? row_position + 1 : 0;
+        const uint last = p.bidirectional != 0 ? text_end(rows, from, to, p.rows) - 1 : to - 1;
+        const uint text_keys = rows[last].position + p.step + 1;
+        const uint row_end = row_active && query_row >= from && query_row < to ? keys_end(p, row_position, text_keys) : 0;
         const KvHead keys = kv_head<Kv>(pages, p, slot, group.y);
         const KvHead values = kv_head<Kv>(pages, p, slot, p.n_kv_heads + group.y);
-        const uint end = rows[to - 1].position + p.step + 1;
+        const uint end = keys_end(p, rows[to - 1].position + p.step, text_keys);
         const uint begin = first_key(rows[from].position + p.step, p.window) / kKeys * kKeys;
         for (uint k0 = kBatched && group.z > 0 ? (begin / run + group.z) * run : begin; k0 < end;) {
             stage_rows<Kv, kKeys>(cache, keys, k0, end, kStride, tid, tile);

@@ -25,6 +25,11 @@ static inline uint split_blocks(uint position, uint window) {
     return position / kSplitKeys - first_key(position, window) / kSplitKeys + 1;
 }
 
+// The last key that a row of decode attention sees.
+static inline uint last_key(constant AttentionParams& p, device const Row& row) {
+    return p.fixed_keys != 0 ? p.fixed_keys - 1 : row.position + p.step;
+}
+
 // Positions that a page table has room for.
 static inline uint context_of(constant AttentionParams& p) { return p.max_pages * kPagePositions; }
 
@@ -32,6 +37,7 @@ static inline uint context_of(constant AttentionParams& p) { return p.max_pages 
 // n-th run of batch_split_keys from the first that is seen on; of rows that see fewer keys than others, some have none.
 static inline uint batch_splits_used(constant AttentionParams& p, device const Row* rows) {
     const uint each = batch_split_keys(context_of(p));
+    if (p.fixed_keys != 0) return (p.fixed_keys + each - 1) / each;
     uint last = 0;
     for (uint i = 0; i < p.rows; ++i) last = metal::max(last, rows[i].position);
     const uint all = last + p.step + 1;

@@ -108,7 +108,7 @@ template <typename Kv, uint kMaxDim, uint kMaxGroup>
     threadgroup float scores[kMaxGroup * kSplitKeys];
     threadgroup SplitHead heads[kMaxGroup];
 
-    const uint slot = rows[0].slot, position = rows[0].position + p.step;
+    const uint slot = rows[0].slot, position = last_key(p, rows[0]);
     const KvHead keys = kv_head<Kv>(pages, p, slot, group.y);
     const KvHead values = kv_head<Kv>(pages, p, slot, p.n_kv_heads + group.y);
     const uint window_first = first_key(position, p.window), first_block = window_first / kSplitKeys;

@@ -5,11 +5,13 @@
 #include "attention_flash.h"
 #include "attention_rope.h"
 #include "attention_split.h"
+#include "attention_weights.h"
 #include "instantiate.h"
 
 // kKeys256: keys of a tile where a head may have 256 elements, as many as fit into 32 KB.
 #define AKUNU_ATTENTION(type, Kv, kKeys256)                                      \
     AKUNU_KERNEL("rope_kv_" type, rope_kv<Kv>)                                   \
+    AKUNU_KERNEL("attention_weights_" type, attention_weights<Kv>)               \
     AKUNU_KERNEL("attention_split_" type "_g1_hd128", attention_split<Kv, 128, 1>)   \
     AKUNU_KERNEL("attention_split_" type "_g4_hd128", attention_split<Kv, 128, 4>)   \
     AKUNU_KERNEL("attention_split_" type "_g8_hd128", attention_split<Kv, 128, 8>)   \

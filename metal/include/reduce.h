@@ -11,3 +11,12 @@ static inline float threadgroup_sum(float x, threadgroup float* partials, uint l
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     return metal::simd_sum(lane < n_simdgroups ? partials[lane] : 0.0f);
 }
+
+// The same of the greatest one.
+template <typename T>
+static inline T threadgroup_max(T x, threadgroup T* partials, uint lane, uint simdgroup, uint n_simdgroups) {
+    x = metal::simd_max(x);
+    if (lane == 0) partials[simdgroup] = x;
+    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+    return metal::simd_max(partials[lane < n_simdgroups ? lane : 0]);
+}

@@ -60,6 +60,14 @@ struct TokenLogprobs {
     float values[kTopLogprobs];
 };
 
+// SpeechRules of core/sampling.h.
+struct TranscriptRules {
+    u32 prompt;
+    u32 end;
+    u32 timestamp_begin;
+    u32 max_initial;
+};
+
 // A candidate among tokens: the highest key wins, then the lowest id.
 struct Ranked {
     u32 key;
@@ -85,6 +93,12 @@ struct LogprobSlice {
     Ranked top[kTopLogprobs];
 };
 
+// A row's scratch memory of speech_rules: one per slice. Ranks of the best word and of the best time.
+struct RulesSlice {
+    u32 word, time;
+    float sum;  // of exp(logit - best) of the times
+};
+
 constexpr u32 slice_count(u32 vocab) { return (vocab + kSliceTokens - 1) / kSliceTokens; }
 // Bytes of a row's scratch memory.
 constexpr u64 best_bytes(u32 vocab) { return u64(slice_count(vocab)) * sizeof(Ranked); }
@@ -92,6 +106,7 @@ constexpr u64 select_bytes(u32 vocab) {
     return sizeof(SampleList) + best_bytes(vocab) + u64(slice_count(vocab)) * sizeof(SampleSlice) +
            u64(vocab) * sizeof(Ranked);
 }
+constexpr u64 rules_bytes(u32 vocab) { return u64(slice_count(vocab)) * sizeof(RulesSlice); }
 constexpr u64 logprob_bytes(u32 vocab) { return u64(slice_count(vocab)) * sizeof(LogprobSlice); }
 
 #ifndef __METAL_VERSION__

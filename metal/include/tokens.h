@@ -20,6 +20,11 @@ static inline uint finite_bits(uint bits) {
 static inline uint rank_of(uint bits) { return bits & 0x80000000u ? ~bits : bits | 0x80000000u; }
 static inline uint bits_of_rank(uint rank) { return rank & 0x80000000u ? rank ^ 0x80000000u : ~rank; }
 
+// exp(x - top), 0 for -inf.
+static inline float relative_exp(uint bits, float top) {
+    return bits == kMinusInfinity ? 0.0f : precise::exp(as_type<float>(bits) - top);
+}
+
 static inline bool is_better(Ranked a, Ranked b) { return a.key > b.key || (a.key == b.key && a.id < b.id); }
 static inline Ranked better(Ranked a, Ranked b) {
     const bool first = is_better(a, b);

@@ -233,7 +233,7 @@ def load(
                 spec,
                 file_path,
                 tokenizer,
-                device=device,
+                device=device_id,
                 context=requested,
                 default_context=DEFAULT_CONTEXT,
                 threads=n_threads,

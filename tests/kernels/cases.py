@@ -380,10 +380,12 @@ CHECKS: list[Case] = [
     *_sampling(),
 ]
 
-#: Ops of encoders, which Metal has no tables with.
+#: Ops of encoders.
 ENCODER_CHECKS: list[Case] = [*_encoder()]
-#: Ops of speech and of importance matrices, which run on the CPU alone.
-CPU_CHECKS: list[Case] = [*_column_squares(), *_speech()]
+#: Ops of speech, which CUDA has not.
+SPEECH_CHECKS: list[Case] = [*_speech()]
+#: Ops of importance matrices, which are made on the CPU alone.
+CPU_CHECKS: list[Case] = [*_column_squares()]
 #: Ops that only devices with fused norms have; the table builder does not give them to the CPU.
 FUSED_CHECKS: list[Case] = [*_fused()]
 

@@ -169,7 +169,7 @@ class Problem:
         """Append a check; without `nmse` the bits must be equal."""
         self.checks.append(Check(buffer, expected, nmse, offset))
 
-    def expect_activations(self, name: str, expected: npt.NDArray[np.float64], nmse: float) -> None:
+    def expect_activations(self, name: str, expected: npt.NDArray[np.float64], nmse: float | None) -> None:
         """Check every format that `activations` made."""
         for f in ("f32", "q8", "f16"):
             if f"{name}_{f}" in self.buffers:

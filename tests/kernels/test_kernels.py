@@ -9,15 +9,29 @@ import pytest
 from akunu import _core
 from akunu.errors import UnsupportedError
 
-from .cases import CHECKS, CPU_CHECKS, ENCODER_CHECKS, FUSED_CHECKS, MIXED_QKV, Case, case
+from .cases import (
+    CHECKS,
+    CPU_CHECKS,
+    ENCODER_CHECKS,
+    FUSED_CHECKS,
+    MIXED_QKV,
+    SPEECH_CHECKS,
+    Case,
+    case,
+)
 from .devices import Target, lab, targets
 from .problem import Problem
 from .runner import run
 from .weights import is_planar, weight_dtypes
 
-ALL = [(case, target) for case in CHECKS for target in targets() if case.runs_on(target.device)]
+ALL = [
+    (case, target)
+    for case in [*CHECKS, *ENCODER_CHECKS]
+    for target in targets()
+    if case.runs_on(target.device)
+]
 ALL += [(case, target) for case in FUSED_CHECKS for target in targets() if target.device != "cpu"]
-ALL += [(case, target) for case in ENCODER_CHECKS for target in targets() if target.device != "metal"]
+ALL += [(case, target) for case in SPEECH_CHECKS for target in targets() if target.device != "cuda"]
 ALL += [(case, target) for case in CPU_CHECKS for target in targets() if target.device == "cpu"]
 
 
@@ -55,7 +69,7 @@ def test_another_pair_of_types_is_refused(dtype: str, v: str) -> None:
 
 def test_the_table_names_every_op_and_every_type() -> None:
     """A new op or weight type without a case fails here."""
-    cases = [*CHECKS, *ENCODER_CHECKS, *CPU_CHECKS, *FUSED_CHECKS]
+    cases = [*CHECKS, *ENCODER_CHECKS, *SPEECH_CHECKS, *CPU_CHECKS, *FUSED_CHECKS]
     one_of_each = {(x.builder, x.get("split")): x for x in cases}.values()
     ops = {c.op for x in one_of_each for c in x.build(lab(targets()[0]), checking=False).commands}
     buffers = {"Row", "LogitBias", "SamplerState", "SlotState", "LogprobRecord", "Control", "SpeechRules"}

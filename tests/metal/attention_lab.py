@@ -300,7 +300,7 @@ def stored_error(kv: str, stored: F64, x: F64) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Case(Spans):
-    """Rows against all keys before them; `split`: one row, by the decode pair of kernels."""
+    """Rows against the keys that they see; `split`: one row, by the decode pair of kernels."""
 
     heads: int = 4
     kv_heads: int = 2
@@ -314,6 +314,13 @@ class Case(Spans):
     most_splits: int = 32
     batched: bool = False  # keys split over threadgroups, a second pass
     formats: int = F32_FORMAT
+    both: bool = False  # rows see what comes after them
+    fixed: int = 0  # keys that every row sees, wherever it is
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """Of the texts."""
+        return tuple(self.fixed or n + at for n, at in self.spans)
 
     @property
     def id(self) -> str:
@@ -325,6 +332,8 @@ def function(case: Case | Rope) -> str:
     """The kernel that choose_attention names."""
     if isinstance(case, Rope):
         return f"rope_kv_{case.kv}"
+    if isinstance(case, Weights):
+        return f"attention_weights_{case.kv}"
     if not case.split:
         return f"attention_{case.kv}_hd{next(n for n in (64, 128, 256) if case.head_dim <= n)}"
     group = next(g for g in (1, 4, 8, 16) if case.heads // case.kv_heads <= g)
@@ -358,16 +367,16 @@ def run_attention(case: Case, lib: Library, merge: Library, schedule: Schedule =
     for text, (n, at) in enumerate(c.spans):
         k, v = (
             shape.write(cache, text, x.astype(np.float32), bool(of_values))
-            for of_values, x in enumerate(rng.standard_normal((2, at + n, c.kv_heads, c.head_dim)))
+            for of_values, x in enumerate(rng.standard_normal((2, c.lengths[text], c.kv_heads, c.head_dim)))
         )
-        wide = q[first : first + n].astype(np.float64)
-        expected[first : first + n] = ref.attention(wide, k, v, at, c.head_dim**-0.5, c.cap, c.window)
+        wide, both = q[first : first + n].astype(np.float64), c.both or c.fixed > 0
+        expected[first : first + n] = ref.attention(wide, k, v, at, c.head_dim**-0.5, c.cap, c.window, both)
         first += n
     params = struct.pack(
         "IIIIIIIIIffIII",
         *(c.total, c.step, length, c.heads, c.kv_heads, c.head_dim, c.window),
         *(shape.max_pages, shape.page_bytes // 4),
-        *(c.head_dim**-0.5, c.cap, c.formats, 0, 0),
+        *(c.head_dim**-0.5, c.cap, c.formats, int(c.both), c.fixed),
     )
     f32 = np.full(q.shape, np.nan, np.float32)
     f16 = np.full(q.shape, np.nan, np.float16)
@@ -399,6 +408,48 @@ def run_attention(case: Case, lib: Library, merge: Library, schedule: Schedule =
     return nmse(f32, expected)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Weights(Case):
+    """A case of attention_weights."""
+
+    fixed: int = 37
+    chosen: tuple[int, ...] = (3, 0)
+
+
+def run_weights(case: Weights, lib: Library, schedule: Schedule = FIFO) -> float:
+    """NMSE of the weights; infinite where others were written."""
+    c, rng, room = case, np.random.default_rng(case.fixed), case.total + 2
+    shape = CacheShape(c.kv, c.kv_heads, c.head_dim, c.lengths, c.slack)
+    q = (rng.standard_normal((c.total, c.heads, c.head_dim)) * c.spread).astype(np.float32)
+    cache, first = shape.empty(), 0
+    expected = np.full((len(c.chosen), room, c.fixed), 7.0)
+    for text, (n, _) in enumerate(c.spans):
+        k = shape.write(
+            cache, text, rng.standard_normal((c.fixed, c.kv_heads, c.head_dim)).astype(np.float32), False
+        )
+        keys = np.repeat(k, c.heads // c.kv_heads, axis=1)[:, list(c.chosen)]
+        queries = q[first : first + n, list(c.chosen)].astype(np.float64) * c.head_dim**-0.5
+        scores = np.einsum("rhd,khd->hrk", queries, keys)
+        weights = np.exp(scores - scores.max(-1, keepdims=True))
+        expected[:, first : first + n] = weights / weights.sum(-1, keepdims=True)
+        first += n
+    params = struct.pack(
+        "IIIIIIfIII",
+        *(c.total, c.heads, c.kv_heads, c.head_dim, shape.max_pages, shape.page_bytes // 4),
+        *(c.head_dim**-0.5, c.fixed, len(c.chosen), room),
+    )
+    out = np.full(expected.shape, 7, np.float32)
+    lib.run(
+        function(c),
+        {
+            0: q, 1: cache, 2: np.array(c.chosen, np.uint32), 3: out,
+            4: c.where(shape.slots), 5: shape.tables, 8: params,
+        },
+        groups=(c.total, len(c.chosen)), threads=128, constants=constants(c), schedule=schedule,
+    )  # fmt: skip
+    return nmse(out[:, : c.total], expected[:, : c.total]) if (out[:, c.total :] == 7).all() else np.inf
+
+
 def run_case(
     case: Case | Rope,
     schedules: Sequence[Schedule] = SCHEDULES_DEFAULT[:1],
@@ -410,5 +461,7 @@ def run_case(
     lib = library(case.kv, sanitizer) if in_merge else library(case.kv, sanitizer, mutation, function(case))
     if isinstance(case, Rope):
         return max(run_rope(case, lib, s) / 1e-11 for s in schedules)
+    if isinstance(case, Weights):
+        return max(run_weights(case, lib, s) / tolerance(case) for s in schedules)
     merge = library("merge", sanitizer, mutation if in_merge else None)
     return max(run_attention(case, lib, merge, s) / tolerance(case) for s in schedules)

@@ -63,6 +63,8 @@ def passes(op: str, vocab: int, rows: int) -> tuple[list[Pass], int]:
         return [
             Pass("logprobs", "logprob_slices_f32", each), Pass("logprobs", "logprobs_f32", rows)
         ], LOGPROBS * n * rows  # fmt: skip
+    if op == "speech_rules":
+        return [Pass("rules", f"rules_{name}_f32", each) for name in ("slices", "words")], 12 * n * rows
     if op == "accept":
         return [Pass("accept", "accept", 1, 64)], 0
     raise ValueError(op)

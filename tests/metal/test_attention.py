@@ -8,7 +8,7 @@ from typing import Any
 import attention_lab as lab
 import numpy as np
 import pytest
-from attention_lab import Case, Mutation, Rope, run_case
+from attention_lab import Case, Mutation, Rope, Weights, run_case
 
 from metal_emulator.harness import SCHEDULES_DEFAULT, KernelError, Schedule, in_sanitizer, lint
 
@@ -67,6 +67,37 @@ MANY = [
     Case(rows=3, position=50, heads=6, head_dim=72, others=((9, 0), (30, 17), (1, 120)), window=33),
     Case(rows=2, position=9, heads=3, kv_heads=1, head_dim=136, others=((1, 70), (6, 31), (2, 0)), cap=5.0),
 ]
+# Texts whose rows see all of it: in a tile, in several, and several in a tile.
+BOTH = [
+    Case(rows=1, position=0, heads=1, kv_heads=1),
+    Case(rows=40, position=0, heads=6, head_dim=40, others=((1, 0), (33, 0), (70, 0))),
+    Case(rows=70, position=0, heads=3, kv_heads=1, head_dim=136, window=7, others=((3, 0),)),
+    Case(rows=100, position=0, window=33, others=((1, 0), (64, 0))),
+    Case(rows=5, position=0, heads=4, kv_heads=4, others=((5, 0),) * 6, cap=5.0),
+]
+# Rows of texts that see so many keys of a sound.
+FIXED = [
+    Case(rows=3, position=90, fixed=1, heads=3, kv_heads=3, head_dim=16),
+    Case(rows=5, position=2, fixed=33, others=((1, 900), (40, 0))),
+    Case(rows=2, position=400, fixed=130, heads=6, head_dim=136, others=((1, 0), (1, 7))),
+]
+FIXED_SPLIT = [
+    Case(position=900, fixed=1, heads=1, kv_heads=1),
+    Case(position=3, fixed=128, heads=3, kv_heads=3, head_dim=40),
+    Case(position=0, fixed=301, heads=6, head_dim=24, formats=lab.F16_FORMAT),
+    Case(position=5, fixed=400, most_splits=3),
+]
+FIXED_BATCHED = [
+    Case(rows=2, position=4, fixed=300, heads=6, others=((1, 0), (3, 77)), slack=500),
+    Case(rows=7, position=900, fixed=129, heads=3, kv_heads=3, head_dim=136),
+]
+WEIGHTS = [
+    Weights(fixed=1, chosen=(1,)),
+    Weights(
+        rows=3, position=40, others=((9, 0),), fixed=301, heads=6, kv_heads=3, head_dim=24, chosen=(5, 0, 2)
+    ),
+    Weights(rows=2, fixed=130, heads=3, kv_heads=3, head_dim=30, chosen=(2,)),
+]
 BATCHED = [
     Case(rows=1, position=0, heads=1, kv_heads=1),
     Case(rows=3, position=400, heads=6, slack=500),
@@ -107,7 +138,31 @@ def test_attention_of_a_few_rows(case: Case, kv: str) -> None:
     assert run_case(replace(case, kv=kv, batched=True)) <= 1
 
 
+@pytest.mark.parametrize("kv", KV)
+def test_rows_that_see_all_of_their_text(kv: str) -> None:
+    assert all(run_case(replace(case, kv=kv, both=True)) <= 1 for case in BOTH)
+
+
+@pytest.mark.parametrize("kv", KV)
+def test_rows_that_see_the_keys_of_a_sound(kv: str) -> None:
+    cases = [
+        *FIXED,
+        *(replace(case, split=True) for case in FIXED_SPLIT),
+        *(replace(case, batched=True) for case in FIXED_BATCHED),
+    ]
+    assert all(run_case(replace(case, kv=kv)) <= 1 for case in cases)
+
+
+@pytest.mark.parametrize("kv", KV)
+def test_weights_that_heads_give(kv: str) -> None:
+    assert all(run_case(replace(case, kv=kv)) <= 1 for case in WEIGHTS)
+
+
 ORDERS = [
+    replace(BOTH[1], both=True),
+    replace(FIXED_SPLIT[2], split=True),
+    replace(FIXED_BATCHED[0], batched=True),
+    WEIGHTS[1],
     Rope(rows=2, heads=3, kv_heads=1, head_dim=72, qk_norm=True),
     Rope(kv="q8_0", head_dim=40, half=False),
     Case(split=True, position=180, heads=7, kv_heads=1, head_dim=72, window=100),
@@ -138,6 +193,9 @@ PREFILL = Case(rows=20, position=50, heads=6, head_dim=136, window=40, cap=4.0)
 FEW = Case(rows=7, position=400, heads=6, window=200, batched=True)
 TEXTS = Case(rows=2, position=50, heads=4, head_dim=40, others=((3, 80), (1, 9)))
 FEW_TEXTS = replace(TEXTS, batched=True, position=290)
+ALL_OF_A_TEXT = replace(BOTH[3], both=True)
+SOUND = replace(FIXED_SPLIT[2], split=True, formats=lab.F32_FORMAT)
+SOUNDS = replace(FIXED_BATCHED[0], batched=True)
 # Of the header's barriers in order: the occurrence is counted over the flattened text.
 MUTATIONS: dict[str, tuple[Rope | Case, Mutation]] = {
     "rope: staged without a barrier": (TURN, Mutation(SIMD_BARRIER, "", 4)),
@@ -161,7 +219,7 @@ MUTATIONS: dict[str, tuple[Rope | Case, Mutation]] = {
         PREFILL,
         Mutation("position >= window ? position + 1", "position >= window ? position"),
     ),
-    "causal: the next key": (PREFILL, Mutation("? row_position + 1 :", "? row_position + 2 :")),
+    "causal: the next key": (PREFILL, Mutation("== 0) return position + 1;", "== 0) return position + 2;")),
     "split: q without a barrier": (DECODE, Mutation(BARRIER, "", 5)),
     "split: scores without a barrier": (DECODE, Mutation(BARRIER, "", 6)),
     "split: exponentials without a barrier": (DECODE, Mutation(BARRIER, "", 7)),
@@ -246,12 +304,39 @@ MUTATIONS: dict[str, tuple[Rope | Case, Mutation]] = {
     ),
     "many: a text's last row": (
         TEXTS,
-        Mutation("rows[to - 1].position + p.step + 1", "rows[from].position + p.step + 1"),
+        Mutation("keys_end(p, rows[to - 1].position", "keys_end(p, rows[from].position"),
     ),
     "few: splits of the first text": (
         FEW_TEXTS,
         Mutation("last = metal::max(last, rows[i].position)", "last = rows[p.rows - 1].position", 0, True),
     ),
+    "both: the rows of a tile": (ALL_OF_A_TEXT, Mutation("text_end(rows, from, to, p.rows) - 1", "to - 1")),
+    "both: one key more": (
+        ALL_OF_A_TEXT,
+        Mutation("position + p.window) : text", "position + p.window + 1) : text"),
+    ),
+    "both: the next text": (
+        ALL_OF_A_TEXT,
+        Mutation("rows[middle].slot == slot", "rows[middle].slot <= slot + 9"),
+    ),
+    "sound: a key too few": (
+        SOUNDS,
+        Mutation("p.fixed_keys != 0) return p.fixed_keys;", "p.fixed_keys != 0) return p.fixed_keys - 1;"),
+    ),
+    "sound: one row": (SOUND, Mutation("p.fixed_keys - 1 : row", "p.fixed_keys - 2 : row")),
+    "sound: splits that are left out": (
+        SOUNDS,
+        Mutation("(p.fixed_keys + each - 1) / each", "p.fixed_keys / each", 0, True),
+    ),
+    "sound: splits of the text's own keys": (
+        SOUND,
+        Mutation("last_key(p, rows[0])", "rows[0].position", 0, True),
+    ),
+    "weights: q without a barrier": (WEIGHTS[1], Mutation(BARRIER, "", 13)),
+    "weights: maximum without a barrier": (WEIGHTS[1], Mutation(BARRIER, "", 12)),
+    "weights: another head's keys": (WEIGHTS[1], Mutation("head / kGroup)", "group.y / kGroup)")),
+    "weights: rows close together": (WEIGHTS[1], Mutation("p.out_rows + row", "p.rows + row")),
+    "weights: not summed to one": (WEIGHTS[1], Mutation("out[key] *= share", "out[key] *= 1.0f")),
     "many: rows beyond the last": (
         replace(PREFILL, rows=21),
         Mutation("metal::min(tile_rows, p.rows - first_row)", "tile_rows"),
@@ -269,8 +354,20 @@ def worst_of(case: Rope | Case, mutation: Mutation | None, schedules: Any = SCHE
 @pytest.mark.long
 @pytest.mark.parametrize(
     "case",
-    [TURN, DECODE, RUNS, PREFILL, FEW, TEXTS, FEW_TEXTS],
-    ids=["rope", "decode", "runs", "prefill", "few", "texts", "few texts"],
+    [TURN, DECODE, RUNS, PREFILL, FEW, TEXTS, FEW_TEXTS, ALL_OF_A_TEXT, SOUND, SOUNDS, WEIGHTS[1]],
+    ids=[
+        "rope",
+        "decode",
+        "runs",
+        "prefill",
+        "few",
+        "texts",
+        "few texts",
+        "both",
+        "sound",
+        "sounds",
+        "weights",
+    ],
 )
 def test_what_is_mutated_is_right(case: Rope | Case) -> None:
     assert worst_of(case, None) <= 1
@@ -298,6 +395,10 @@ SMALL = [
     Case(rows=3, position=12, heads=2, kv_heads=1, head_dim=136, slack=0),
     Case(rows=2, position=140, heads=3, kv_heads=1, head_dim=10, slack=0, batched=True),
     Case(rows=1, position=40, heads=3, kv_heads=1, head_dim=10, slack=0, others=((2, 60), (1, 0))),
+    Case(rows=13, position=0, heads=3, kv_heads=1, head_dim=10, slack=0, others=((4, 0),), both=True),
+    Case(position=3, heads=3, kv_heads=1, head_dim=10, slack=0, split=True, fixed=130),
+    Case(rows=2, position=3, heads=3, kv_heads=1, head_dim=10, slack=0, batched=True, fixed=130),
+    Weights(rows=2, heads=3, kv_heads=1, head_dim=10, slack=0, fixed=130, chosen=(2, 1)),
 ]
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
-from akunu import _core
 from akunu.speech.options import TranscriptionOptions
 from akunu.speech.rules import TokenRules
+from kernels.devices import Target, lab, targets
 from kernels.problem import pack, struct
 
 from . import tiny
@@ -41,19 +43,18 @@ def histories(random: np.random.Generator) -> list[list[int]]:
     return ODD + found
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        TranscriptionOptions(),
-        TranscriptionOptions(without_timestamps=True),
-        TranscriptionOptions(max_initial_timestamp=0.0, suppress_blank=False, suppress_tokens=[]),
-        TranscriptionOptions(max_initial_timestamp=1e6, suppress_tokens=[0, 31, 32, VOCAB - 1]),
-    ],
-    ids=["default", "no times", "few", "late"],
-)
-@pytest.mark.parametrize("lift", [-9.0, -5.5, 0.0])
-def test_the_same_tokens_are_left(options: TranscriptionOptions, lift: float) -> None:
-    """`lift` of the timestamps: they win seldom, about every second time, or nearly always."""
+OPTIONS = {
+    "default": TranscriptionOptions(),
+    "no times": TranscriptionOptions(without_timestamps=True),
+    "few": TranscriptionOptions(max_initial_timestamp=0.0, suppress_blank=False, suppress_tokens=[]),
+    "late": TranscriptionOptions(max_initial_timestamp=1e6, suppress_tokens=[0, 31, 32, VOCAB - 1]),
+}
+LIFTS = (-9.0, -5.5, 0.0)
+"""Of the timestamps: they win seldom, about every second time, or nearly always."""
+
+
+def check(device: Any, options: TranscriptionOptions, lift: float, before: int = 0) -> None:
+    """A lab of the device leaves the tokens that the host leaves; `before` them are impossible ones, 32 n."""
     random = np.random.default_rng(7)
     rules = TokenRules(tiny.tokenizer(), options)
     table = rules.table
@@ -65,21 +66,34 @@ def test_the_same_tokens_are_left(options: TranscriptionOptions, lift: float) ->
     logits[5] = -np.inf
     expected = logits.copy()
     rules.apply(expected, said)
+    expected, logits = (
+        np.pad(rows, [(0, 0), (before, 0)], constant_values=-np.inf) for rows in (expected, logits)
+    )
+    vocab = before + VOCAB
 
     stride = prompt + max(map(len, said)) + 1
     slots = random.permutation(n)
-    history = random.integers(0, VOCAB, (n, stride)).astype(np.uint32)
+    history = random.integers(0, vocab, (n, stride)).astype(np.uint32)
     where = np.zeros(n, struct("Row"))
     settings = np.zeros(n, struct("SpeechRules"))
-    masks = np.zeros((n, 2, (VOCAB + 31) // 32), np.uint32)
+    masks = np.zeros((n, 2, (vocab + 31) // 32), np.uint32)
     for row, (slot, tokens) in enumerate(zip(slots, said, strict=True)):
-        history[slot, prompt : prompt + len(tokens)] = tokens
+        history[slot, prompt : prompt + len(tokens)] = np.array(tokens, np.uint32) + before
         where[row] = slot, prompt + len(tokens) - 1 - 2
-        settings[slot] = prompt, table.end, table.timestamp_begin, table.max_initial
-        masks[slot] = table.masks(VOCAB)
+        begin = table.timestamp_begin + before if table.timestamp_begin else 0
+        settings[slot] = prompt, table.end + before, begin, table.max_initial
+        masks[slot, :, before // 32 :] = table.masks(VOCAB)
     buffers = [logits, history, settings, masks, where, np.arange(n, dtype=np.uint32)]
-    lab = _core.Lab("cpu", threads=2)
-    lab.run("speech_rules", buffers, pack("speech_rules", rows=n, step=2, vocab=VOCAB, history_stride=stride))
+    params = pack("speech_rules", rows=n, step=2, vocab=vocab, history_stride=stride)
+    device.run("speech_rules", buffers, params)
     assert np.array_equal(logits, expected)
-    forbidden = ~np.isfinite(expected[6:])
+    forbidden = ~np.isfinite(expected[6:, before:])
     assert forbidden.any() and not forbidden.all()
+
+
+@pytest.mark.parametrize("target", [t for t in targets() if t.device != "cuda"], ids=lambda t: t.id)
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("lift", LIFTS)
+def test_the_same_tokens_are_left(lift: float, options: str, target: Target) -> None:
+    check(lab(target), OPTIONS[options], lift)
+    check(lab(target), OPTIONS[options], lift, 5408)

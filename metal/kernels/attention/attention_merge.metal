@@ -64,7 +64,7 @@ kernel void attention_merge(device const float* partials [[buffer(0)]],
                             uint lane [[thread_index_in_simdgroup]],
                             uint simdgroup [[simdgroup_index_in_threadgroup]]) {
     threadgroup MergeShared shared;
-    const uint n = min(split_blocks(rows[0].position + p.step, p.window), kMostSplits);
+    const uint n = min(split_blocks(last_key(p, rows[0]), p.window), kMostSplits);
     merge_splits(partials, n, split_room(context_of(p), kMostSplits), head, p.n_heads, p.formats, out_f32, out_f16, shared,
                  tid, lane, simdgroup);
 }

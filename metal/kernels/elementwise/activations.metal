@@ -1,4 +1,4 @@
-// What is computed element by element: act(gate)·up, and an activation in another format. A row's elements are dealt out
+// What is computed element by element: act(gate)·up, act(gate), and an activation in another format. A row's elements are dealt out
 // four to a thread.
 #include <metal_stdlib>
 using namespace metal;
@@ -17,13 +17,13 @@ kernel void gate_act(device const float* gate [[buffer(0)]],
     if (p.n % 4 == 0) {
         if (first >= p.n) return;
         const float4 g = *(device const float4*)(gate + row + first);
-        float4 x = *(device const float4*)(up + row + first);
+        float4 x = p.gated ? *(device const float4*)(up + row + first) : float4(1.0f);
         for (uint i = 0; i < 4; ++i) x[i] *= activate(p.activation, g[i]);
         store_activation(x, p.formats, out_f32, out_f16, row + first);
         return;
     }
     for (uint i = first; i < min(first + 4, p.n); ++i) {
-        const float x = activate(p.activation, gate[row + i]) * up[row + i];
+        const float x = activate(p.activation, gate[row + i]) * (p.gated ? up[row + i] : 1.0f);
         store_activation(x, p.formats, out_f32, out_f16, row + i);
     }
 }

@@ -1,4 +1,5 @@
-// RMS norm: x / sqrt(mean(x²) + eps) · weight, one threadgroup per row.
+// RMS norm: x / sqrt(mean(x²) + eps) · weight, and layer norm: (x - mean) / sqrt(variance + eps) · weight + bias. One
+// threadgroup per row.
 #include <metal_stdlib>
 using namespace metal;
 
@@ -11,6 +12,8 @@ struct RowThread {
     uint tid, threads, lane, simdgroup, n_simdgroups;
 };
 
+static inline float element_sum(float x) { return x; }
+static inline float element_sum(float4 x) { return dot(x, float4(1.0f)); }
 static inline float square_sum(float x) { return x * x; }
 static inline float square_sum(float4 x) { return dot(x, x); }
 
@@ -44,6 +47,29 @@ static inline void norm_add_row(device const V* x, device const V* weight, devic
     h += ulong(row) * n;
     const float scale = rms_scale(x, n, p.dim, p.eps, partials, at);
     for (uint i = at.tid; i < n; i += at.threads) h[i] += x[i] * scale * weight[i];
+}
+
+// The output may be x.
+template <typename V>
+static inline void layer_norm_row(device const V* x, device const V* weight, device const V* bias, device float* out_f32,
+                                  device half* out_f16, constant LayerNormParams& p, uint from, uint row,
+                                  threadgroup float* sums, threadgroup float* squares, RowThread at) {
+    const uint width = sizeof(V) / sizeof(float), n = p.dim / width;
+    x += ulong(from) * n;
+    float sum = 0.0f;
+    for (uint i = at.tid; i < n; i += at.threads) sum += element_sum(x[i]);
+    const float mean = threadgroup_sum(sum, sums, at.lane, at.simdgroup, at.n_simdgroups) / float(p.dim);
+    // From the mean: the sum of squares alone would cancel where the mean is large.
+    float square = 0.0f;
+    for (uint i = at.tid; i < n; i += at.threads) square += square_sum(x[i] - mean);
+    square = threadgroup_sum(square, squares, at.lane, at.simdgroup, at.n_simdgroups);
+    const float scale = precise::rsqrt(square / float(p.dim) + p.eps);
+    const ulong base = ulong(row) * p.dim;
+    for (uint i = at.tid; i < n; i += at.threads) {
+        V y = (x[i] - mean) * scale * weight[i];
+        if (p.has_bias) y += bias[i];
+        store_activation(y, p.formats, out_f32, out_f16, base + i * width);
+    }
 }
 
 kernel void norm(device const float* x [[buffer(0)]],
@@ -85,5 +111,30 @@ kernel void norm_add(device const float* x [[buffer(0)]],
         norm_add_row((device const float4*)x, (device const float4*)weight, (device float4*)h, p, row, partials, at);
     } else {
         norm_add_row(x, weight, h, p, row, partials, at);
+    }
+}
+
+kernel void layer_norm(device const float* x [[buffer(0)]],
+                       device const float* weight [[buffer(1)]],
+                       device const float* bias [[buffer(2)]],
+                       device float* out_f32 [[buffer(3)]],
+                       device half* out_f16 [[buffer(4)]],
+                       device const uint* gathered [[buffer(5)]],
+                       constant LayerNormParams& p [[buffer(8)]],
+                       uint row [[threadgroup_position_in_grid]],
+                       uint tid [[thread_position_in_threadgroup]],
+                       uint threads [[threads_per_threadgroup]],
+                       uint lane [[thread_index_in_simdgroup]],
+                       uint simdgroup [[simdgroup_index_in_threadgroup]],
+                       uint n_simdgroups [[simdgroups_per_threadgroup]]) {
+    // Two, since a thread may still read the first while another writes the second sum.
+    threadgroup float sums[32], squares[32];
+    const RowThread at = {tid, threads, lane, simdgroup, n_simdgroups};
+    const uint from = p.gather != 0 ? gathered[row] : row;
+    if (p.dim % 4 == 0) {
+        layer_norm_row((device const float4*)x, (device const float4*)weight, (device const float4*)bias, out_f32, out_f16, p,
+                       from, row, sums, squares, at);
+    } else {
+        layer_norm_row(x, weight, bias, out_f32, out_f16, p, from, row, sums, squares, at);
     }
 }

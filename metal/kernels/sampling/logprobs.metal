@@ -7,11 +7,6 @@ using namespace metal;
 #include "sampling.h"
 #include "tokens.h"
 
-// exp(x - top), 0 for -inf.
-static inline float relative_exp(uint bits, float top) {
-    return bits == kMinusInfinity ? 0.0f : precise::exp(as_type<float>(bits) - top);
-}
-
 // Sum over a threadgroup, in an order that depends on nothing.
 static inline float group_sum(float x, threadgroup float* shared, ushort lane, ushort simd, ushort n_simds) {
     x = simd_sum(x);

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
+from typing import Final
 
 from akunu import _core
 from akunu.config import ModelSpec
@@ -15,6 +16,9 @@ from akunu.model_files import ModelFiles
 from akunu.tokenizer import Tokenizer
 
 __all__ = ["as_reranker", "load_encoder"]
+
+DEVICES: Final = ("cpu", "metal")
+"""Ids of those that make vectors."""
 
 
 def as_reranker(opened: ModelFiles, spec: ModelSpec) -> ModelSpec:
@@ -45,13 +49,15 @@ def load_encoder(
     progress: Callable[[int, int], None] | None,
 ) -> EmbeddingModel:
     """The loaded model; arguments are those of `akunu.load`, checked."""
-    if device not in ("auto", "cpu"):
-        raise UnsupportedError(f"device: {path.name} makes vectors, and embeddings run on the CPU alone")
+    if device not in DEVICES:
+        raise UnsupportedError(
+            f"device: {path.name} makes vectors, which {device!r} does not yet; {' and '.join(DEVICES)} do"
+        )
     default = opened.modules.max_tokens or default_context
     encoder = _core.Encoder(
         opened.files,
         spec,
-        device="cpu",
+        device=device,
         context=context or min(spec.config.context_length, default),
         threads=threads,
         progress=progress,

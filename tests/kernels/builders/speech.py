@@ -14,7 +14,14 @@ from .common import formats as format_bits
 
 
 def unfold(
-    p: Problem, dev: Traits, rng: np.random.Generator, length: int, channels: int, taps: int, stride: int
+    p: Problem,
+    dev: Traits,
+    rng: np.random.Generator,
+    length: int,
+    channels: int,
+    taps: int,
+    stride: int,
+    formats: Sequence[str] = ("f32",),
 ) -> None:
     """All rows of the input, with zeros around it."""
     x = normal(rng, length, channels)
@@ -22,19 +29,19 @@ def unfold(
     p.run(
         "unfold",
         p.input("x", x),
-        p.output("out", rows, taps, channels),
-        None,
+        *p.activations("out", formats, rows, taps * channels),
         rows=rows,
         channels=channels,
         length=length,
         taps=taps,
         stride=stride,
-        formats=format_bits(("f32",)),
+        formats=format_bits(formats),
     )
     p.bytes = 4 * channels * (length + rows * taps)
     if p.checking:
-        padded = np.pad(x, [(around, around), (0, 0)])
-        p.expect("out", np.stack([padded[r * stride : r * stride + taps] for r in range(rows)]))
+        padded = np.pad(x.astype(np.float64), [(around, around), (0, 0)])
+        found = np.stack([padded[r * stride : r * stride + taps] for r in range(rows)])
+        p.expect_activations("out", found.reshape(rows, -1), None)
 
 
 def _sounds(

@@ -1,0 +1,57 @@
+"""Models that make vectors on the Metal device: the CPU's tests, and its vectors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from on_metal import metal_engines
+
+from akunu.errors import UnsupportedError
+from encoders.test_model import (
+    TEXTS,
+    folder,
+    model,
+    reranker,
+    test_a_decoder_is_asked_for_yes_or_no,
+    test_calls_of_several_threads_wait_for_each_other,
+    test_scores_are_those_of_pairs_with_kinds,
+    test_the_real_minilm_equals_sentence_transformers,
+)
+from encoders.test_reference import (
+    opened,
+    test_a_folder_equals_transformers,
+    test_a_gguf_file_equals_transformers,
+    test_a_text_has_the_same_bits_whatever_its_neighbours,
+    test_quantised_weights_are_near,
+)
+
+__all__ = [
+    "folder",
+    "metal_engines",
+    "model",
+    "reranker",
+    "test_a_decoder_is_asked_for_yes_or_no",
+    "test_a_folder_equals_transformers",
+    "test_a_gguf_file_equals_transformers",
+    "test_a_text_has_the_same_bits_whatever_its_neighbours",
+    "test_calls_of_several_threads_wait_for_each_other",
+    "test_quantised_weights_are_near",
+    "test_scores_are_those_of_pairs_with_kinds",
+    "test_the_real_minilm_equals_sentence_transformers",
+]
+pytestmark = pytest.mark.usefixtures("metal_engines")
+
+
+def test_vectors_are_those_of_the_cpu(folder: Path) -> None:
+    with opened(folder) as here, opened(folder, device="cpu") as there:
+        assert here.device != there.device
+        assert ((here.embed(TEXTS) * there.embed(TEXTS)).sum(axis=1) >= 0.9999).all()
+
+
+def test_a_device_that_makes_no_vectors_is_refused_before_work_starts(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("akunu.loading._device", lambda _: "cuda")
+    with pytest.raises(UnsupportedError, match="makes vectors, which 'cuda' does not yet; cpu and metal do"):
+        opened(folder, device="cuda")

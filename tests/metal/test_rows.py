@@ -1,0 +1,173 @@
+"""Layer norms, activations, positions, convolutions' inputs and pooling, in every schedule."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kernels.cases import ENCODER_CHECKS, Case, case
+from kernels.problem import pack, struct
+from kernels.runner import run
+from metal_emulator.harness import (
+    FIFO,
+    SCHEDULES_DEFAULT,
+    KernelError,
+    Library,
+    Schedule,
+    in_sanitizer,
+    lint,
+)
+
+ROOT = Path(__file__).resolve().parents[2]
+KERNELS = ROOT / "metal/kernels/elementwise"
+INCLUDE = (ROOT / "metal/include", ROOT / "cpp")
+
+
+class RowsLab:
+    """A lab as tests/kernels knows it, with schedules; `mutation`: (file, text, replacement)."""
+
+    def __init__(
+        self, schedule: Schedule = FIFO, sanitizer: str = "", mutation: Sequence[str] = ("", "", "")
+    ) -> None:
+        self.schedule, self.sanitizer, self.mutation = schedule, sanitizer, mutation
+        self.libraries: dict[str, Library] = {}
+
+    def library(self, name: str) -> Library:
+        if name not in self.libraries:
+            text, (file, old, new) = (KERNELS / f"{name}.metal").read_text(), self.mutation
+            if file == name:
+                assert old in text, "the text to replace is gone"
+                text = text.replace(old, new, 1)
+            self.libraries[name] = Library.compile(
+                text, include=INCLUDE, fast_math=True, sanitizer=self.sanitizer
+            )
+        return self.libraries[name]
+
+    def matmul_input(self, dtype: str) -> str:
+        return "f16"
+
+    def activation_bytes(self, fmt: str, rows: int, dim: int) -> int:
+        return rows * dim * (2 if fmt == "f16" else 4)
+
+    def run(self, op: str, buffers: Sequence[Any], params: bytes, *, kv_dtype: str = "f16") -> None:
+        """One command, in the grid of metal/choose/elementwise.cpp."""
+        p = np.frombuffer(params, struct(op))[0]
+        rows, threads = int(p["rows"]), 128
+        groups: int | tuple[int, int] = rows
+        if op == "layer_norm":
+            file, threads = "norm", min(512, -(-int(p["dim"]) // 128) * 32)
+        else:
+            file = "activations" if op == "gate_act" else "rows"
+            columns = {
+                "embed_position": lambda: p["dim"],
+                "pool": lambda: p["dim"],
+                "unfold": lambda: p["taps"] * p["channels"],
+                "gate_act": lambda: -(-int(p["n"]) // 4),
+            }[op]()
+            groups = (-(-int(columns) // 128), rows)
+        bound: dict[int, Any] = {
+            i: np.zeros(256, np.uint8) if b is None else b for i, b in enumerate(buffers)
+        }
+        self.library(file).run(
+            op, bound | {8: params}, groups=groups, threads=threads, schedule=self.schedule
+        )
+
+
+OPS = ("layer_norm", "embed_position", "pool", "gate_act")
+CASES = [c for c in ENCODER_CHECKS if c.builder in OPS]
+CASES += [
+    case("unfold", length=n, channels=channels, taps=taps, stride=stride, formats=formats)
+    for n, channels, taps, stride in [(1, 1, 3, 1), (75, 33, 3, 2), (12, 80, 5, 3)]
+    for formats in [("f32",), ("f16",)]
+]
+SMALL = [
+    case("layer_norm", rows=3, dim=31, formats=("f32",)),
+    case("layer_norm", rows=2, dim=388, formats=("f32", "f16"), gather=(4, 1)),
+    case("embed_position", rows=5, dim=33, positions=9, kinds=2, step=4),
+    case("pool", lengths=(3, 1), dim=33, pooling="mean"),
+    case("unfold", length=7, channels=5, taps=3, stride=2, formats=("f16",)),
+    case("gate_act", rows=2, n=33, activation="gelu_erf", formats=("f32",), gated=False),
+]
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES_DEFAULT, ids=str)
+def test_the_kernel_table(schedule: Schedule) -> None:
+    lab = RowsLab(schedule)
+    for row in [*CASES, *SMALL]:
+        assert not run(row.build(lab), lab), row.id  # type: ignore[arg-type]
+
+
+def test_gelu_over_its_whole_range() -> None:
+    x = np.concatenate([np.linspace(-12, 12, 40001), [-1e30, -65504, 0.0, 65504, 1e30]]).astype(np.float32)
+    out, half = np.zeros_like(x), np.zeros(len(x), np.float16)
+    RowsLab().run(
+        "gate_act", [x, None, out, half], pack("gate_act", rows=1, n=len(x), activation=2, formats=5, gated=0)
+    )
+    erf = np.array([math.erf(v / math.sqrt(2)) for v in x.tolist()])
+    expected = 0.5 * x.astype(np.float64) * (1 + erf)
+    assert (np.abs(out - expected) <= 3e-7 * (1 + np.abs(expected))).all()
+    assert (np.abs(half - expected.clip(-65504, 65504)) <= 3e-7 + 2**-11 * np.abs(expected)).all()
+
+
+@pytest.mark.parametrize("file", ["norm", "activations", "rows"])
+def test_free_of_lint(file: str) -> None:
+    assert lint(KERNELS / f"{file}.metal", include=INCLUDE) == []
+
+
+NORMED = case("layer_norm", rows=1, dim=64, formats=("f32",))
+FAR = case("layer_norm", rows=1, dim=64, formats=("f32",), mean=9.0)
+LAST = case("embed_position", rows=33, dim=4, positions=17, kinds=0)
+OFFSET = "    x += ulong(from) * n;\n    float sum"
+MUTATIONS = {
+    "mean": ("norm", "square_sum(x[i] - mean)", "square_sum(x[i])", FAR),
+    "scale": ("norm", "square / float(p.dim) + p.eps", "square / float(p.dim - 1)", NORMED),
+    "bias": ("norm", "if (p.has_bias) y", "if (!p.has_bias) y", NORMED),
+    "gathered": ("norm", OFFSET, OFFSET.replace("from", "row"), SMALL[1]),
+    "position": ("rows", "position + p.step, p.positions", "position, p.positions", SMALL[2]),
+    "last position": ("rows", "p.positions - 1", "p.positions - 2", LAST),
+    "kind": ("rows", "min(row_kinds[at.y], p.kinds - 1)", "0", SMALL[2]),
+    "taps": ("rows", "(p.taps - 1) / 2", "p.taps / 3 - 1", SMALL[4]),
+    "end of the sound": ("rows", "from < p.length", "from <= p.length - 2", SMALL[4]),
+    "one row too few": ("rows", "r <= last", "r < last", SMALL[3]),
+    "another text": ("rows", "rows[last].position + 1", "rows[at.y].position + 1", SMALL[3]),
+    "activation": ("activations", "p.gated ? up[row + i] : 1.0f", "up[row + i]", SMALL[5]),
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_a_mutation_is_seen(name: str) -> None:
+    *mutation, row = MUTATIONS[name]
+    lab = RowsLab(mutation=mutation)
+    with suppress(KernelError):
+        assert run(row.build(lab), lab)  # type: ignore[arg-type]
+
+
+def run_cases(sanitizer: str, *mutation: str) -> None:
+    """In this process; the child's exit status tells."""
+    for kind in ("fifo", "priority"):
+        lab = RowsLab(Schedule(kind, 1, workers=2), sanitizer, mutation or ("", "", ""))
+        rows: Sequence[Case] = SMALL[:2] if mutation else SMALL
+        for row in rows:
+            assert not run(row.build(lab), lab), row.id  # type: ignore[arg-type]
+    print("clean")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("sanitizer", ["tsan", "asan"])
+def test_clean_under_sanitizers(sanitizer: str) -> None:
+    done = in_sanitizer(sanitizer, __file__, "run_cases", sanitizer)
+    assert done.returncode == 0 and done.stdout == "clean\n", done.stderr[-4000:]
+
+
+@pytest.mark.long
+def test_one_array_for_both_sums_is_a_race() -> None:
+    """A thread may still read the first sum while another writes the second."""
+    mutation = ("norm", "threadgroup_sum(square, squares", "threadgroup_sum(square, sums")
+    assert in_sanitizer("tsan", __file__, "run_cases", "tsan", *mutation).returncode != 0
