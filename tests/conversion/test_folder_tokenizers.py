@@ -59,7 +59,7 @@ def test_published_vocabularies_give_the_published_ids(name: str, tmp_path: Path
     assert read.control_ids == ours.control_ids
     # Where a template may write them, control tokens are found.
     names = [ours.token_text(i) for i in sorted(ours.control_ids)[-3:]]
-    turn = "".join(f"{control}Hi there,\n well" for control in names)
+    turn = "So" + "".join(f"{control}Hi there,\n well" for control in names)
     ids = ours.encode(turn, parse_special=True)
     assert len(ours.control_ids.intersection(ids)) >= len(names)
     assert library.encode(turn).ids == ids == read.encode(turn, parse_special=True)
