@@ -17,7 +17,7 @@ from akunu.conversion.importance import text_windows
 from akunu.conversion.importance_file import is_importance_file
 from akunu.errors import InvalidArgumentError, ModelFileError
 from akunu.filetypes import FILE_TYPES, tensor_dtype
-from models import reference, tiny
+from models import convert, reference, tiny
 from models.reference import Reference
 from models.test_engine import open_engine
 
@@ -312,3 +312,14 @@ def test_other_bytes_are_no_text(tmp_path: Path) -> None:
         akunu.convert("ember", tmp_path / "x.gguf", "q4_0", imatrix=tmp_path / "x", progress=False)
     with pytest.raises(InvalidArgumentError, match="imatrix: MLX defines what mlx-4bit is"):
         akunu.convert("ember", tmp_path / "out", "mlx-4bit", imatrix=matrix(), progress=False)
+
+
+def test_a_file_of_llama_imatrix_has_no_outer_dimension_of_1(tmp_path: Path) -> None:
+    writer = gguf.GGUFWriter(tmp_path / "x.gguf", "")
+    writer.add_string("general.type", "imatrix")
+    writer.add_tensor("blk.0.attn_q.weight.in_sum2", np.float32([8, 16, 24]))
+    writer.add_tensor("blk.0.attn_q.weight.counts", np.float32([8]))
+    convert.finish(writer)
+    matrix = ImportanceMatrix.read(tmp_path / "x.gguf")
+    np.testing.assert_array_equal(matrix.means["blk.0.attn_q.weight"], [1, 2, 3])
+    assert matrix.tokens == {"blk.0.attn_q.weight": 8}

@@ -83,8 +83,9 @@ def _read_gguf(path: Path) -> ImportanceMatrix:
             continue
         name = tensor.name.removesuffix(_SUMS)
         n = shapes.get(name + _COUNTS, ())
-        rows = tensor.shape[0] if len(tensor.shape) == 2 else 0
-        if rows == 0 or tensor.dtype != "f32" or n != (rows, 1):
+        # llama.cpp writes no outer dimension of 1, which a matrix without experts has.
+        rows = tensor.shape[0] if len(tensor.shape) == 2 else 1
+        if len(tensor.shape) > 2 or tensor.dtype != "f32" or n not in ((rows, 1), (rows,)):
             raise ModelFileError(f"{path}: {name}: sums of shape {tensor.shape} and counts of shape {n}")
         sums = _floats(file.tensor_bytes(tensor.name)).reshape(rows, -1)
         counts = _floats(file.tensor_bytes(name + _COUNTS)).reshape(rows, 1)
