@@ -185,6 +185,7 @@ ModelConfig to_config(const py::object& c) {
     of_layers("ffn_dim", &LayerConfig::ffn_dim);
     of_layers("layer_window", &LayerConfig::window);
     of_layers("layer_rope", &LayerConfig::rope);
+    if (!optional_field(c, "recurrent_dim").is_none()) of_layers("recurrent_dim", &LayerConfig::recurrent_dim);
     check(m.dim > 0, "dim", m.dim, "at least 1");
     check(m.vocab_size > 0, "vocab_size", m.vocab_size, "at least 1");
     for (const LayerConfig& l : m.layers) {

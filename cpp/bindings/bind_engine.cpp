@@ -176,6 +176,8 @@ void bind_engine_class(py::module_& m) {
                                    d["held"] = u.held;
                                    d["cached"] = u.cached;
                                    d["page_bytes"] = u.page_bytes;
+                                   d["checkpoints"] = u.checkpoints;
+                                   d["state_bytes"] = u.state_bytes;
                                    return d;
                                })
         .def("open", [](PyEngine& e) { return PyEngine::Call(e).model().open(); })
@@ -309,7 +311,7 @@ void bind_engine_class(py::module_& m) {
             "truncate",
             [](PyEngine& e, std::uint32_t n, std::optional<std::uint32_t> slot) {
                 const std::uint32_t at = slot ? *slot : e.only_slot();
-                e.call([&](Engine& engine, const Poll&) { engine.truncate(at, n); });
+                return e.call([&](Engine& engine, const Poll&) { return engine.truncate(at, n); });
             },
             py::arg("n"), py::arg("slot") = py::none())
         .def("logits",

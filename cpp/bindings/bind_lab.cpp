@@ -245,6 +245,7 @@ py::dtype struct_dtype(std::span<const FieldInfo> fields) {
 
 void register_structs() {
     PYBIND11_NUMPY_DTYPE(Row, slot, position);
+    PYBIND11_NUMPY_DTYPE(StateSpan, from, to);
     PYBIND11_NUMPY_DTYPE(LogitBias, id, bias);
     PYBIND11_NUMPY_DTYPE(SpeechRules, prompt, end, timestamp_begin, max_initial);
     PYBIND11_NUMPY_DTYPE(SamplerState, temperature, top_k, top_p, min_p, typical_p, repeat_penalty, presence_penalty,
@@ -265,6 +266,7 @@ py::dict struct_dtypes() {
         d[py::str(std::string(op.name))] = struct_dtype(op.fields);
     }
     d["Row"] = py::dtype::of<Row>();
+    d["StateSpan"] = py::dtype::of<StateSpan>();
     d["LogitBias"] = py::dtype::of<LogitBias>();
     d["SamplerState"] = py::dtype::of<SamplerState>();
     d["SlotState"] = py::dtype::of<SlotState>();

@@ -15,11 +15,12 @@ struct RopeSet {
     float scale = 1.0f;           // multiplies cos and sin (YaRN, longrope)
 };
 
-// One layer: attention, then a gated feed-forward.
+// One layer: attention, or a recurrence in its place, then a feed-forward.
 struct LayerConfig {
     std::uint32_t n_heads = 0, n_kv_heads = 0, head_dim = 0, ffn_dim = 0;
-    std::uint32_t window = 0;  // 0: full attention
-    std::uint32_t rope = 0;    // index into rope_sets
+    std::uint32_t window = 0;         // 0: full attention
+    std::uint32_t rope = 0;           // index into rope_sets
+    std::uint32_t recurrent_dim = 0;  // channels of the recurrence; 0: attention
 
     std::uint32_t q_dim() const { return n_heads * head_dim; }
     std::uint32_t kv_dim() const { return n_kv_heads * head_dim; }

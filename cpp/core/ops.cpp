@@ -69,6 +69,8 @@ constexpr FieldInfo kAttentionWeightsFields[] = {
     FIELD(AttentionWeightsParams, scale),      FIELD(AttentionWeightsParams, fixed_keys),
     FIELD(AttentionWeightsParams, chosen),     FIELD(AttentionWeightsParams, out_rows)};
 constexpr FieldInfo kKvCopyFields[] = {FIELD(KvCopyParams, rows), FIELD(KvCopyParams, page_words)};
+constexpr FieldInfo kRecurFields[] = {FIELD(RecurParams, rows), FIELD(RecurParams, step), FIELD(RecurParams, dim),
+                                      FIELD(RecurParams, formats), FIELD(RecurParams, state_words)};
 constexpr FieldInfo kSampleFields[] = {FIELD(SampleParams, rows), FIELD(SampleParams, step), FIELD(SampleParams, vocab),
                                        FIELD(SampleParams, history_stride)};
 constexpr FieldInfo kPoolFields[] = {FIELD(PoolParams, rows), FIELD(PoolParams, dim), FIELD(PoolParams, pooling)};
@@ -114,6 +116,9 @@ constexpr BufferInfo kAttentionMergeBuffers[] = {
 constexpr BufferInfo kAttentionWeightsBuffers[] = {{"q", R},   {"kv", R},   {"heads", R},
                                                    {"out", W}, {"rows", R}, {"pages", R}};
 constexpr BufferInfo kKvCopyBuffers[] = {{"pairs", R}, {"kv", RW}};
+constexpr BufferInfo kRecurBuffers[] = {
+    {"x", R},    {"gate", R},  {"state", RW}, {"out_f32", W, kOptional}, {"out_compact", W, kOptional},
+    {"rows", R}, {"spans", R}, {"slots", R}};
 constexpr BufferInfo kSpeechRulesBuffers[] = {{"logits", RW},   {"history", R}, {"rules", R},
                                               {"forbidden", R}, {"rows", R},    {"logit_rows", R}};
 constexpr BufferInfo kArgmaxBuffers[] = {{"logits", R}, {"sampled", W}};
@@ -281,6 +286,14 @@ Cost attention_weights_cost(const DispatchCmd& c) {
 
 Cost kv_copy_cost(const DispatchCmd& c) { return per_row(8.0 * params_of<KvCopyParams>(c).page_words, 0); }
 
+// The state, read and written once, counts as that of one text.
+Cost recur_cost(const DispatchCmd& c) {
+    const auto p = params_of<RecurParams>(c);
+    Cost cost = per_row((8.0 + act_bytes(p.formats)) * p.dim, 8.0 * p.dim);
+    cost.bytes = 8.0 * p.dim;
+    return cost;
+}
+
 Cost sample_cost(const DispatchCmd& c) {
     const double v = params_of<SampleParams>(c).vocab;
     return per_row(c.op == Op::kSamplePrepare ? 8 * v : 4 * v, v);
@@ -332,6 +345,7 @@ constexpr OpInfo kOps[] = {
     row<SampleParams>("accept", kSampleFields, kAcceptBuffers, accept_cost),
     row<PoolParams>("pool", kPoolFields, kPoolBuffers, pool_cost),
     row<ColumnSquaresParams>("column_squares", kColumnSquaresFields, kColumnSquaresBuffers, column_squares_cost),
+    row<RecurParams>("recur", kRecurFields, kRecurBuffers, recur_cost),
 };
 
 // Every op has a row, which names all of its parameters.

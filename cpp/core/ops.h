@@ -37,6 +37,7 @@ enum class Op : std::uint8_t {
     kAccept,
     kPool,
     kColumnSquares,
+    kRecur,
     kCount,
 };
 

@@ -29,6 +29,17 @@ struct Row {
 // Keys and values lie in pages of so many positions. A page table has the pages of a slot's positions, in order.
 enum KvPage : u32 { kPagePositions = 32 };
 
+// A text's state, where blocks have one besides pages, advances with every row and does not go back. Rows of a step
+// that may be refused do not advance it: what it takes of them is kept in the text's record, for so many positions.
+enum Stash : u32 { kStashRows = 32 };
+
+// Where a step finds and leaves the state of a slot's text: it is that before position `from`, all rows since are
+// stashed; rows before `to` advance it, later ones are stashed. In later steps of a chain both are one more.
+struct StateSpan {
+    u32 from;
+    u32 to;
+};
+
 enum Activation : u32 { kActSilu = 0, kActGeluTanh = 1, kActGelu = 2, kActTanh = 3, kActRelu = 4 };
 enum RopeStyle : u32 { kRopeInterleaved = 0, kRopeHalf = 1 };
 // What becomes of a text's rows: their mean, the first, or the last one.
@@ -189,6 +200,16 @@ struct AttentionWeightsParams {
 struct KvCopyParams {
     u32 rows;  // patched: pairs
     u32 page_words;
+};
+
+// A gated recurrence of each channel, minGRU (Feng et al., "Were RNNs All We Needed?", 2024): z = sigmoid(gate),
+// s += z·(x - s), out = s. A record of a text has s [dim], and x and the gate of its stashed rows [kStashRows][2][dim].
+struct RecurParams {
+    u32 rows;  // patched
+    u32 step;  // patched
+    u32 dim;
+    u32 formats;
+    u32 state_words;  // 4-byte words from one text's record to the next
 };
 
 // Rows are texts, each by its last row; the first of its rows is at position 0.

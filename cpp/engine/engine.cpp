@@ -5,40 +5,13 @@
 #include <numeric>
 
 #include "core/error.h"
+#include "engine/records.h"
 
 namespace akunu {
 
 namespace {
 
 constexpr std::uint32_t kLogprobRecords = 4096;  // of all steps of a call
-
-std::uint64_t checked_product(std::initializer_list<std::uint64_t> factors) {
-    std::uint64_t p = 1;
-    for (const std::uint64_t f : factors) {
-        if (__builtin_mul_overflow(p, f, &p)) throw InvalidArgumentError("sizes of this model overflow 64 bits");
-    }
-    return p;
-}
-
-std::uint64_t aligned(std::uint64_t bytes) { return (bytes + 63) / 64 * 64; }
-
-// Where each layer's part of a page begins, and where the page ends.
-struct PageLayout {
-    std::vector<std::uint64_t> begins;
-    std::uint64_t end = 0;
-    explicit PageLayout(std::span<const std::uint64_t> layer_bytes) {
-        for (const std::uint64_t n : layer_bytes) {
-            begins.push_back(end);
-            end += aligned(n);
-        }
-    }
-    // Of each layer, from its part of the first page on.
-    std::vector<Binding> in(const Binding& cache) const {
-        std::vector<Binding> parts;
-        for (const std::uint64_t offset : begins) parts.push_back({cache.buffer, offset});
-        return parts;
-    }
-};
 
 ModelConfig drawing(ModelConfig config) {
     if (config.encoder) throw UnsupportedError("this model makes vectors, it draws no tokens");
@@ -101,7 +74,7 @@ void Engine::allocate(const EngineOptions& options) {
 }
 
 void Engine::allocate_pages(const EngineOptions& options) {
-    const PageLayout layout(model_->kv_page_bytes(*device_, options.kv_dtype));
+    const RecordLayout layout(model_->kv_page_bytes(*device_, options.kv_dtype));
     page_bytes_ = std::max<std::uint64_t>(layout.end, 64);
     step_.page_words = static_cast<std::uint32_t>(page_bytes_ / 4);
     // One text must be able to fill the context, and a page that it shares be copied.
@@ -117,9 +90,10 @@ void Engine::allocate_pages(const EngineOptions& options) {
         }
     }
     if (pages >= PagePool::kNone) throw InvalidArgumentError("kv_memory holds too many pages");
-    pool_ = std::make_unique<PagePool>(static_cast<std::uint32_t>(pages));
     step_.cache = own(checked_product({pages, page_bytes_}), &MemoryUse::kv_cache, MemoryKind::kDevice);
     step_.kv = layout.in(step_.cache);
+    allocate_states(step_.cache.buffer.size);
+    pool_ = std::make_unique<PagePool>(static_cast<std::uint32_t>(pages), checkpoints_.get());
 }
 
 void Engine::allocate_sounds(const EngineOptions& options) {
@@ -129,7 +103,7 @@ void Engine::allocate_sounds(const EngineOptions& options) {
     }
     sounds_.resize(options.sounds);
     StepBuffers& s = step_;
-    const PageLayout layout(model_->sound_page_bytes(*device_, s.kv_dtype));
+    const RecordLayout layout(model_->sound_page_bytes(*device_, s.kv_dtype));
     s.sound_page_words = static_cast<std::uint32_t>(layout.end / 4);
     s.sound_max_pages = pages_for(config_.cross->positions);
     const std::uint64_t pages = checked_product({options.sounds, s.sound_max_pages});
@@ -219,6 +193,8 @@ std::optional<std::uint32_t> Engine::fork(std::uint32_t slot) {
         add_page(*found, from.pages[i]);
     }
     from.published = to.published = shared;
+    if (checkpoints_) copy_state(slot, *found);
+    to.state_at = from.state_at;
     to.length = from.length;
     to.known = from.known;
     to.prompt = from.prompt;
@@ -286,8 +262,9 @@ void Engine::release_pages(Sequence& s, std::uint32_t from) {
 void Engine::drop_pages(std::uint32_t slot) {
     Sequence& s = opened(slot);
     publish(slot, true);
+    if (checkpoints_) keep_checkpoint(slot);
     release_pages(s, 0);
-    s.length = 0;
+    s.length = s.state_at = 0;
 }
 
 void Engine::publish(std::uint32_t slot, bool all) {
@@ -303,14 +280,15 @@ void Engine::publish(std::uint32_t slot, bool all) {
     }
 }
 
-void Engine::copy_page(std::uint32_t from, std::uint32_t to) {
-    if (!copies_) copies_ = device_->compile(model_->copies(plan()));
+void Engine::copy_record(std::unique_ptr<Program>& program, const Binding& records, std::uint32_t words,
+                         std::uint32_t from, std::uint32_t to) {
+    if (!program) program = device_->compile(model_->copies(plan(), records, words));
     auto* pair = step_.copies.host<std::uint32_t>();
     pair[0] = from;
     pair[1] = to;
-    const Program* const program = copies_.get();
+    const Program* const segment = program.get();
     Control control;
-    device_->replay({&program, 1}, {}, control, {});
+    device_->replay({&segment, 1}, {}, control, {});
 }
 
 bool Engine::own_page(std::uint32_t slot, std::uint32_t index) {
@@ -320,7 +298,7 @@ bool Engine::own_page(std::uint32_t slot, std::uint32_t index) {
     if (!pool_->make_private(page)) {
         const std::uint32_t copy = pool_->acquire();
         if (copy == PagePool::kNone) return false;
-        copy_page(page, copy);
+        copy_record(page_copies_, step_.cache, step_.page_words, page, copy);
         pool_->release(page);
         s.pages[index] = copy;
         step_.pages.host<std::uint32_t>()[std::size_t{slot} * step_.max_pages + index] = copy;
@@ -371,6 +349,7 @@ std::uint32_t Engine::begin(std::uint32_t slot, std::span<const std::uint32_t> i
             ++s.published;
             s.length += m.partial_tokens;
         }
+        if (checkpoints_ && s.length != 0) restore_state(slot, s.pages.back());
     }
     std::ranges::copy(ids, history(slot));
     s.prompt = s.known = static_cast<std::uint32_t>(ids.size());
@@ -391,9 +370,7 @@ void Engine::configure(std::uint32_t slot, const SamplerSettings& settings) {
 void Engine::rerun_last(std::uint32_t slot) {
     Sequence& s = opened(slot);
     if (s.length == 0 || s.length != s.known) return;
-    publish(slot, false);
-    --s.length;
-    release_pages(s, pages_for(s.length));
+    go_back(slot, s.length - 1);
 }
 
 void Engine::extend(std::uint32_t slot, std::span<const std::uint32_t> ids) {
@@ -408,15 +385,15 @@ void Engine::extend(std::uint32_t slot, std::span<const std::uint32_t> ids) {
     s.known += static_cast<std::uint32_t>(ids.size());
 }
 
-void Engine::truncate(std::uint32_t slot, std::uint32_t n) {
+std::uint32_t Engine::truncate(std::uint32_t slot, std::uint32_t n) {
     Sequence& s = opened(slot);
     if (n > s.length) {
         throw InvalidArgumentError("cannot truncate to " + std::to_string(n) + " tokens: the cache holds " +
                                    std::to_string(s.length));
     }
-    publish(slot, false);
-    s.length = s.known = s.prompt = n;
-    release_pages(s, pages_for(n));
+    go_back(slot, n);
+    s.known = s.prompt = n;
+    return s.length;
 }
 
 bool Engine::read_page(std::span<const std::uint32_t> ids, std::span<std::byte> bytes) const {
@@ -450,6 +427,7 @@ bool Engine::restore_page(std::uint32_t slot, std::span<const std::byte> bytes) 
 }
 
 void Engine::check_page(std::size_t bytes) const {
+    if (checkpoints_) throw UnsupportedError("texts of this model have a state, which pages outside of it lack");
     if (bytes == page_bytes_) return;
     throw InvalidArgumentError("a page has " + std::to_string(page_bytes_) + " bytes, not " + std::to_string(bytes));
 }
@@ -490,11 +468,26 @@ void Engine::set_rules(std::uint32_t slot, const SpeechRules& rules, std::span<c
 
 // ---- steps ------------------------------------------------------------------------------------
 
+Control& Engine::begin_control(std::uint32_t active) {
+    auto& control = *step_.control.host<Control>();
+    control.stop = 0;
+    control.active = active;
+    __atomic_store_n(&control.yield, 0u, __ATOMIC_RELAXED);  // others may set it at any time
+    return control;
+}
+
 void Engine::yield() { __atomic_store_n(&step_.control.host<Control>()->yield, 1u, __ATOMIC_RELAXED); }
 
-void Engine::place(std::uint32_t row, std::uint32_t slot, std::uint32_t position) {
-    step_.rows.host<Row>()[row] = {slot, position};
-    if (config_.cross) step_.sound_rows.host<Row>()[row] = {sequences_[slot].sound, 0};
+void Engine::place(std::uint32_t row, std::uint32_t slot, std::uint32_t n, std::uint32_t drafts) {
+    Sequence& s = sequences_[slot];
+    for (std::uint32_t i = 0; i < n; ++i) {
+        step_.rows.host<Row>()[row + i] = {slot, s.length + i};
+        if (config_.cross) step_.sound_rows.host<Row>()[row + i] = {s.sound, 0};
+    }
+    if (!checkpoints_) return;
+    step_.state_spans.host<StateSpan>()[slot] = {s.state_at, s.length + n - drafts};
+    step_.slots.host<SlotState>()[slot] = {};
+    s.state_at = kLostState;
 }
 
 bool Engine::reserve(const Part& part, std::uint32_t steps) {
@@ -515,11 +508,17 @@ bool Engine::reserve(const Part& part, std::uint32_t steps) {
 }
 
 std::vector<Produced> Engine::step(std::span<const Part> parts, std::uint32_t steps, const Poll& poll) {
+    if (parts.empty() || cancelled_.exchange(false)) return std::vector<Produced>(parts.size());
+    std::vector<Part> shortened;
+    if (checkpoints_) {
+        shortened.assign(parts.begin(), parts.end());
+        for (Part& part : shortened) steps = shorten(part, steps);
+        parts = shortened;
+    }
     auto* logit_rows = step_.logit_rows.host<std::uint32_t>();
     ReplayArgs args{.rows = 0, .logits = 0, .steps = steps, .keys = 0};
     TailKey key{.draw = Draw::kGreedy};
-    auto& control = *step_.control.host<Control>();
-    control = {};
+    Control& control = begin_control(0);
     for (const Part& part : parts) {
         const Sequence& s = opened(part.slot);
         const auto n = static_cast<std::uint32_t>(part.rows + part.drafts.size());
@@ -533,7 +532,7 @@ std::vector<Produced> Engine::step(std::span<const Part> parts, std::uint32_t st
         }
         if (steps > 1 && (n != 1 || !part.sample)) throw InvalidArgumentError("a chain draws a token in every row");
         std::ranges::copy(part.drafts, history(part.slot) + s.known);
-        for (std::uint32_t i = 0; i < n; ++i) place(args.rows + i, part.slot, s.length + i);
+        place(args.rows, part.slot, n, n - part.rows);
         for (std::uint32_t i = 0; i < logits; ++i) logit_rows[args.logits + i] = args.rows + n - logits + i;
         if (part.sample) {
             step_.slots.host<SlotState>()[part.slot] = {0, 0, part.limit};
@@ -548,16 +547,15 @@ std::vector<Produced> Engine::step(std::span<const Part> parts, std::uint32_t st
     }
     if (key.logprobs) args.steps = std::min(args.steps, std::max(kLogprobRecords / std::max(args.logits, 1u), 1u));
     key.one_row = args.logits == 1;
+    const Program* segments[] = {&body(phase_for(args.rows)), args.logits ? &tail(key) : nullptr};
     const Poll stop = stopping(poll);
-    std::uint32_t done = 0;
-    if (args.rows != 0 && !cancelled_.exchange(false)) {
-        const Program* segments[] = {&body(phase_for(args.rows)), args.logits ? &tail(key) : nullptr};
-        done = device_->replay({segments, args.logits ? 2u : 1u}, args, control, stop);
-    }
+    const std::uint32_t done = device_->replay({segments, args.logits ? 2u : 1u}, args, control, stop);
+    const bool whole = done == args.steps || !interrupted_;
     std::vector<Produced> out;
     std::uint32_t logit = 0;
     for (const Part& part : parts) {
         out.push_back(collect(part, logit, args.logits, done != 0));
+        if (checkpoints_) settle_state(part, whole);
         if (part.sample) logit += 1 + static_cast<std::uint32_t>(part.drafts.size());
     }
     return out;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/sampling.h"
+#include "engine/checkpoints.h"
 #include "engine/input_squares.h"
 #include "engine/loaded_model.h"
 #include "engine/pages.h"
@@ -77,6 +78,9 @@ struct RunSinks {
 struct PageUse {
     std::uint32_t pages = 0, held = 0, cached = 0;
     std::uint64_t page_bytes = 0;
+    // Of models whose blocks have a state: checkpoints that pages have, and the size of one.
+    std::uint32_t checkpoints = 0;
+    std::uint64_t state_bytes = 0;
 };
 
 // Which programs, and on what: for plans and profiles.
@@ -114,10 +118,12 @@ class Engine : public LoadedModel {
     void rerun_last(std::uint32_t slot);
     // Appends tokens that are known without being drawn; they are to be run. The text must have begun.
     void extend(std::uint32_t slot, std::span<const std::uint32_t> ids);
-    // Goes back to the first n tokens, which must be in the cache.
-    void truncate(std::uint32_t slot, std::uint32_t n);
-    // The contents of a page, all layers of `page_use().page_bytes`: that of the last of `ids`, whole pages that some
-    // text begins with. False when the cache does not hold it.
+    // Goes back to the first n tokens, which must be in the cache. Returns how many of them it holds now: fewer where
+    // blocks have a state, of which there is a checkpoint before n only; the others are to be run again.
+    std::uint32_t truncate(std::uint32_t slot, std::uint32_t n);
+    // Pages outside of the engine, of models without a state. The contents of one, all layers of
+    // `page_use().page_bytes`: that of the last of `ids`, whole pages that some text begins with. False when the cache
+    // does not hold it.
     bool read_page(std::span<const std::uint32_t> ids, std::span<std::byte> bytes) const;
     // The next page of a slot's text as `read_page` gave it, so that its tokens need not be run. False when no page is
     // left. At least the last known token is still to be run.
@@ -175,7 +181,10 @@ class Engine : public LoadedModel {
     DType kv_dtype() const { return step_.kv_dtype; }
     const Sequence& sequence(std::uint32_t slot) const { return sequences_.at(slot); }
     std::span<const std::uint32_t> tokens(std::uint32_t slot) const { return {history(slot), sequences_[slot].length}; }
-    PageUse page_use() const { return {pool_->pages(), pool_->held(), pool_->cached(), page_bytes_}; }
+    PageUse page_use() const {
+        return {pool_->pages(), pool_->held(), pool_->cached(), page_bytes_, checkpoints_ ? checkpoints_->size() : 0,
+                state_bytes_};
+    }
     // Forgets every text that no slot holds.
     void forget() { pool_->forget(); }
 
@@ -188,12 +197,20 @@ class Engine : public LoadedModel {
                             const Poll& poll, const std::function<void(std::uint32_t, std::uint32_t)>& done);
     void allocate_sounds(const EngineOptions& options);
     void allocate_aligned();
+    void allocate_states(std::uint64_t kv_bytes);
     // Asked by a device during a replay: whether it was cancelled, or `poll` ends it.
     Poll stopping(const Poll& poll) {
-        return [this, &poll] { return cancelled_.exchange(false) || (poll && poll()); };
+        interrupted_ = false;
+        return [this, &poll] {
+            const bool stop = cancelled_.exchange(false) || (poll && poll());
+            interrupted_ = interrupted_ || stop;
+            return stop;
+        };
     }
-    // The place of a text's token in a step.
-    void place(std::uint32_t row, std::uint32_t slot, std::uint32_t position);
+    // What device and host share, for a replay that begins with so many texts that draw.
+    Control& begin_control(std::uint32_t active);
+    // Rows from `row` on are a text's next n tokens, the last `drafts` of which may be refused.
+    void place(std::uint32_t row, std::uint32_t slot, std::uint32_t n, std::uint32_t drafts = 0);
     void hold_sound(std::uint32_t sound);
     void release_sound(std::uint32_t sound);
     bool replay_run(const ReplayArgs& args, const RunSinks& sinks, const Poll& poll);
@@ -201,6 +218,19 @@ class Engine : public LoadedModel {
     const Program& tail(const TailKey& key);
     Phase phase_for(std::uint32_t rows) const;
     std::uint32_t* history(std::uint32_t slot) const;
+    // Texts' states. The position after a text's length where a checkpoint of it is to be kept next; what a step leaves
+    // out so that it ends there, of a part's rows, and its steps.
+    std::uint32_t next_checkpoint(const Sequence& s) const;
+    std::uint32_t shorten(Part& part, std::uint32_t steps) const;
+    // After a step: the state is where its rows left it, or, where it did not run to its end, at a checkpoint before.
+    void settle_state(const Part& part, bool whole);
+    // Of the text as it is; after its pages have been published.
+    void keep_checkpoint(std::uint32_t slot);
+    void restore_state(std::uint32_t slot, std::uint32_t page);
+    // Goes back to the first n tokens, or as many of them as there is a state of.
+    void go_back(std::uint32_t slot, std::uint32_t n);
+    void copy_state(std::uint32_t from, std::uint32_t to);
+    Binding state_of(std::uint32_t slot) const { return {step_.states.buffer, slot * state_bytes_, state_bytes_}; }
     Sequence& opened(std::uint32_t slot);
     // Gives the slot's pages back; its tokens are to be run again.
     void drop_pages(std::uint32_t slot);
@@ -209,7 +239,8 @@ class Engine : public LoadedModel {
     bool make_writable(std::uint32_t slot, std::uint32_t from, std::uint32_t to);
     bool own_page(std::uint32_t slot, std::uint32_t index);
     void add_page(std::uint32_t slot, std::uint32_t page);
-    void copy_page(std::uint32_t from, std::uint32_t to);
+    void copy_record(std::unique_ptr<Program>& program, const Binding& records, std::uint32_t words, std::uint32_t from,
+                     std::uint32_t to);
     void check_page(std::size_t bytes) const;
     Binding page_at(std::uint32_t page) const { return {step_.cache.buffer, page * page_bytes_, page_bytes_}; }
     void release_pages(Sequence& s, std::uint32_t from);
@@ -220,9 +251,11 @@ class Engine : public LoadedModel {
 
     std::map<Phase, std::unique_ptr<Program>> bodies_;
     std::map<TailKey, std::unique_ptr<Program>> tails_;
-    std::unique_ptr<Program> copies_;
+    std::unique_ptr<Program> page_copies_, state_copies_;
     std::uint32_t chunk_ = 0;
-    std::uint64_t page_bytes_ = 0;
+    std::uint64_t page_bytes_ = 0, state_bytes_ = 0;
+    bool interrupted_ = false;                  // the replay that runs, or the last one
+    std::unique_ptr<Checkpoints> checkpoints_;  // of models whose blocks have a state
     std::unique_ptr<PagePool> pool_;
     std::vector<Sequence> sequences_;
     std::vector<std::uint32_t> sounds_;  // how many hold each: its owner, and texts

@@ -19,7 +19,7 @@ ReplayArgs Engine::checked_args(const PhaseRun& run) {
 }
 
 std::vector<Written> Engine::run_prefix(std::uint32_t slot, std::uint32_t commands) {
-    const Sequence& s = opened(slot);
+    Sequence& s = opened(slot);
     const PhaseRun run{phase_for(s.known - s.length), s.known - s.length, s.length};
     ReplayArgs args = checked_args(run);
     args.commands = commands;
@@ -36,17 +36,21 @@ std::vector<Written> Engine::run_prefix(std::uint32_t slot, std::uint32_t comman
                                    " commands, not " + std::to_string(commands));
     }
     if (!make_writable(slot, s.length, s.known)) throw DeviceError("all pages of the cache are in use");
-    for (std::uint32_t i = 0; i < run.rows; ++i) place(i, slot, s.length + i);
+    const std::uint32_t state_at = s.state_at;
+    std::vector<std::byte> state(state_bytes_);
+    if (checkpoints_) device_->download(state_of(slot), state);
+    place(0, slot, run.rows);
     step_.logit_rows.host<std::uint32_t>()[0] = run.rows - 1;
     step_.slots.host<SlotState>()[slot] = {0, 0, 1};
-    auto& control = *step_.control.host<Control>();
-    control = {.active = 1};
-    // What the last command wrote, or any; without the cache, and the texts.
+    Control& control = begin_control(1);
+    // What the last command wrote, or any; without the cache, the texts, and their states.
     const auto each_written = [&](const DispatchCmd& c, const auto& f) {
         for (std::size_t i = 0; i < c.n_buffers && c.op != Op::kAccept; ++i) {
             const Binding& b = c.buffers[i];
             const BufferInfo& info = op_info(c.op).buffers[i];
-            if (b && info.access != Access::kRead && b.buffer.handle != step_.cache.buffer.handle) f(info.name, b);
+            const bool kept =
+                b.buffer.handle == step_.cache.buffer.handle || b.buffer.handle == step_.states.buffer.handle;
+            if (b && info.access != Access::kRead && !kept) f(info.name, b);
         }
     };
     // Rows that this step has not are those of earlier steps: they are no part of it.
@@ -65,6 +69,8 @@ std::vector<Written> Engine::run_prefix(std::uint32_t slot, std::uint32_t comman
         out.push_back({name, std::vector<std::byte>(b.end() - b.offset)});
         device_->download(b, out.back().bytes);
     });
+    if (checkpoints_) device_->upload(state_of(slot), state);
+    s.state_at = state_at;
     return out;
 }
 
@@ -75,7 +81,11 @@ std::vector<double> Engine::profile(const PhaseRun& run) {
     const bool room = make_writable(*slot, 0, args.keys);
     std::vector<double> seconds;
     if (room) {
-        for (std::uint32_t i = 0; i < args.rows; ++i) place(i, *slot, run.position + i);
+        // As if it had so many tokens, for as long as it takes to place those that follow.
+        Sequence& s = sequences_[*slot];
+        s.length = s.state_at = run.position;
+        place(0, *slot, args.rows);
+        s.length = 0;
         step_.logit_rows.host<std::uint32_t>()[0] = args.rows - 1;
         step_.slots.host<SlotState>()[*slot] = {};
         const std::vector<const Program*> segments = programs(run);

@@ -23,16 +23,14 @@ std::uint32_t Engine::run_fresh(std::span<const std::uint32_t> ids, std::uint32_
     while (s.length < s.known) {
         const std::uint32_t n = std::min(s.known - s.length, at_once);
         if (!make_writable(*slot, s.length, s.length + n)) throw DeviceError("all pages of the cache are in use");
-        for (std::uint32_t i = 0; i < n; ++i) {
-            place(i, *slot, s.length + i);
-            if (has_tail) step_.logit_rows.host<std::uint32_t>()[i] = i;
-        }
-        auto& control = *step_.control.host<Control>();
-        control = {};
+        place(0, *slot, n);
+        for (std::uint32_t i = 0; i < n && has_tail; ++i) step_.logit_rows.host<std::uint32_t>()[i] = i;
+        Control& control = begin_control(0);
         const ReplayArgs args{.rows = n, .logits = has_tail ? n : 0, .keys = s.length + n};
         if (stop() || device_->replay(segments, args, control, stop) == 0) break;
         done(s.length, n);
         s.length += n;
+        s.state_at = s.length;
     }
     return s.length;
 }
@@ -70,19 +68,27 @@ bool Engine::run(std::span<const Asked> asked, const RunSinks& sinks, const Poll
                 const bool wanted = std::ranges::binary_search(asked[t].positions, end);
                 room = args.rows < most && !(wanted && args.logits == step_.max_logits);
                 if (!room) break;
-                place(args.rows, asked[t].slot, end);
                 if (wanted) logit_rows[args.logits++] = args.rows;
                 ++args.rows;
             }
             if (!make_writable(asked[t].slot, s.length, end)) throw DeviceError("all pages of the cache are in use");
+            if (end != s.length) place(args.rows - (end - s.length), asked[t].slot, end - s.length);
             parts.emplace_back(asked[t].slot, end - s.length);
             args.keys = std::max(args.keys, end);
         }
-        if (args.rows != 0 && !replay_run(args, sinks, poll)) return false;
+        const bool ran = args.rows == 0 || replay_run(args, sinks, poll);
         for (const auto& [slot, rows] : parts) {
-            sequences_[slot].length += rows;
+            Sequence& s = sequences_[slot];
+            if (rows == 0) continue;
+            if (!ran) {
+                go_back(slot, s.length);
+                continue;
+            }
+            s.length += rows;
+            s.state_at = s.length;
             publish(slot, false);
         }
+        if (!ran) return false;
         while (first < asked.size() && sequences_[asked[first].slot].length == sequences_[asked[first].slot].known) {
             ++first;
         }
@@ -96,8 +102,7 @@ bool Engine::replay_run(const ReplayArgs& args, const RunSinks& sinks, const Pol
     const Program* const segments[] = {
         &body(sinks.aligned ? Phase::kAligned : phase_for(args.rows)),
         args.logits ? &tail({.draw = Draw::kNone, .logprobs = ranks, .one_row = false, .rules = ranks}) : nullptr};
-    auto& control = *step_.control.host<Control>();
-    control = {};
+    Control& control = begin_control(0);
     if (stop() || device_->replay({segments, args.logits ? 2u : 1u}, args, control, stop) == 0) return false;
     const std::size_t vocab = config_.vocab_size;
     std::vector<float> logits(sinks.logits ? args.logits * vocab : 0);

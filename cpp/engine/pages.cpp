@@ -4,7 +4,7 @@
 
 namespace akunu {
 
-PagePool::PagePool(std::uint32_t pages) : pages_(pages) {
+PagePool::PagePool(std::uint32_t pages, Checkpoints* checkpoints) : pages_(pages), checkpoints_(checkpoints) {
     free_.reserve(pages);
     for (std::uint32_t i = pages; i-- > 0;) free_.push_back(i);
 }
@@ -25,6 +25,7 @@ const std::vector<std::uint32_t>* PagePool::children_of(std::uint32_t parent, st
 
 void PagePool::withdraw(std::uint32_t page) {
     leave_queue(page);
+    if (checkpoints_) checkpoints_->drop(page);
     Page& p = pages_[page];
     const auto at = tree_.find(key(p.parent, p.tokens[0]));
     std::erase(at->second, page);
@@ -96,9 +97,18 @@ PagePool::Match PagePool::match(std::span<const std::uint32_t> tokens) {
         tokens = tokens.subspan(longest);
         parent = best;
     }
+    if (checkpoints_) end_at_checkpoint(m);
     for (const std::uint32_t page : m.pages) hold(page);
     if (m.partial != kNone) hold(m.partial);
     return m;
+}
+
+void PagePool::end_at_checkpoint(Match& m) const {
+    if (m.partial != kNone && (m.partial_tokens < pages_[m.partial].n_tokens || !checkpoints_->find(m.partial))) {
+        m.partial = kNone;
+    }
+    if (m.partial != kNone) return;
+    while (!m.pages.empty() && !checkpoints_->find(m.pages.back())) m.pages.pop_back();
 }
 
 std::uint32_t PagePool::find(std::span<const std::uint32_t> tokens) const {

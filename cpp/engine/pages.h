@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "core/params.h"
+#include "engine/checkpoints.h"
 
 namespace akunu {
 
@@ -23,7 +24,8 @@ class PagePool {
   public:
     static constexpr std::uint32_t kNone = UINT32_MAX;
 
-    explicit PagePool(std::uint32_t pages);
+    // With checkpoints a beginning is cached only up to one of them.
+    explicit PagePool(std::uint32_t pages, Checkpoints* checkpoints = nullptr);
 
     // A page that only the caller holds; kNone when all are held.
     std::uint32_t acquire();
@@ -50,6 +52,9 @@ class PagePool {
     // on in other pages. It leaves the tree.
     bool make_private(std::uint32_t page);
 
+    // How many tokens of a page others can find; 0: it is not in the tree.
+    std::uint32_t tokens_in(std::uint32_t page) const { return pages_[page].n_tokens; }
+
     // Forgets every text that nobody holds.
     void forget();
 
@@ -72,6 +77,8 @@ class PagePool {
     static std::uint64_t key(std::uint32_t parent, std::uint32_t first) { return std::uint64_t{parent} << 32 | first; }
     std::span<const std::uint32_t> tokens_of(const Page& p) const { return {p.tokens.data(), p.n_tokens}; }
     bool evictable(const Page& p) const { return p.holders == 0 && p.n_tokens != 0 && p.children == 0; }
+    // The pages of a match up to the last one that has a checkpoint, and the state there.
+    void end_at_checkpoint(Match& m) const;
     // Takes a page out of the tree.
     void withdraw(std::uint32_t page);
     // After a change of what `evictable` looks at.
@@ -80,6 +87,7 @@ class PagePool {
     const std::vector<std::uint32_t>* children_of(std::uint32_t parent, std::uint32_t first) const;
 
     std::vector<Page> pages_;
+    Checkpoints* checkpoints_;
     std::vector<std::uint32_t> free_;
     std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> tree_;  // by parent and first token
     std::set<std::pair<std::uint64_t, std::uint32_t>> queue_;             // evictable pages, by last use

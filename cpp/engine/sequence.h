@@ -9,6 +9,7 @@
 namespace akunu {
 
 constexpr std::uint32_t kNoSound = UINT32_MAX;
+constexpr std::uint32_t kLostState = UINT32_MAX;
 
 // A text's tokens are in the history of its slot. Those at [0, length) are in the cache, [length, known) are still to
 // be run: the rest of the prompt, or the token that was drawn last.
@@ -18,6 +19,9 @@ struct Sequence {
     std::uint32_t prompt = 0;     // tokens of the prompt
     std::uint32_t published = 0;  // pages that other texts can find, or have
     std::vector<std::uint32_t> pages;
+    // Where blocks have a state: the position that its record's is before, at most `length`; kLostState while a step
+    // that changes it has not succeeded.
+    std::uint32_t state_at = 0;
     std::uint32_t sound = kNoSound;  // that it is decoded from
     bool ruled = false;              // it has SpeechRules
     SamplerState sampler;

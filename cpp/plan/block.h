@@ -24,6 +24,9 @@ class Block {
     virtual std::uint64_t sound_page_bytes(const Device&, DType) const { return 0; }
     // Bytes of its cache for kPagePositions positions; 0 where it keeps none.
     virtual std::uint64_t kv_page_bytes(const Device&, DType) const { return 0; }
+    // Bytes of its part of a text's record: a state that advances with every row and cannot be truncated, and what its
+    // stashed rows would add to it (see StateSpan); 0 where it has none.
+    virtual std::uint64_t state_bytes() const { return 0; }
 };
 
 // A layer's place: "layers.3." before its tensors' names, and its index on labels.
@@ -35,6 +38,8 @@ struct LayerPlace {
 // Each mixer's, in a file of its name.
 std::unique_ptr<Block> load_attention(Loader& loader, const ModelConfig& config, const LayerConfig& layer,
                                       const LayerPlace& place);
+std::unique_ptr<Block> load_recurrence(Loader& loader, const ModelConfig& config, const LayerConfig& layer,
+                                       const LayerPlace& place);
 std::unique_ptr<Block> load_cross_attention(Loader& loader, const ModelConfig& config, const LayerConfig& layer,
                                             const LayerPlace& place);
 std::unique_ptr<Block> load_feed_forward(Loader& loader, const ModelConfig& config, const LayerConfig& layer,

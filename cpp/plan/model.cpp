@@ -30,7 +30,8 @@ Model::Model(const ModelConfig& config, Loader& loader) : config_(config) {
         config.encoder ? loader.optional_norm("output_norm", config.dim) : loader.norm("output_norm", config.dim);
     for (std::size_t i = 0; i < config.layers.size(); ++i) {
         const LayerPlace place{"layers." + std::to_string(i) + ".", static_cast<int>(i)};
-        blocks_.push_back(load_attention(loader, config, config.layers[i], place));
+        const auto load_mixer = config.layers[i].recurrent_dim ? load_recurrence : load_attention;
+        blocks_.push_back(load_mixer(loader, config, config.layers[i], place));
         if (config.cross) blocks_.push_back(load_cross_attention(loader, config, config.layers[i], place));
         blocks_.push_back(load_feed_forward(loader, config, config.layers[i], place));
     }
@@ -47,20 +48,23 @@ void Model::reserve(const Device& device, Activations& a, std::uint32_t context)
     for (const auto& block : blocks_) block->reserve(device, a, context);
 }
 
+std::vector<std::uint64_t> Model::of_layers(const std::function<std::uint64_t(const Block&)>& bytes) const {
+    std::vector<std::uint64_t> all(config_.layers.size());
+    // Every layer has as many blocks.
+    for (std::size_t i = 0; i < blocks_.size(); ++i) all[i * all.size() / blocks_.size()] += bytes(*blocks_[i]);
+    return all;
+}
+
 std::vector<std::uint64_t> Model::kv_page_bytes(const Device& device, DType dtype) const {
-    std::vector<std::uint64_t> bytes;
-    for (const auto& block : blocks_) {
-        if (const std::uint64_t n = block->kv_page_bytes(device, dtype)) bytes.push_back(n);
-    }
-    return bytes;
+    return of_layers([&](const Block& b) { return b.kv_page_bytes(device, dtype); });
 }
 
 std::vector<std::uint64_t> Model::sound_page_bytes(const Device& device, DType dtype) const {
-    std::vector<std::uint64_t> bytes;
-    for (const auto& block : blocks_) {
-        if (const std::uint64_t n = block->sound_page_bytes(device, dtype)) bytes.push_back(n);
-    }
-    return bytes;
+    return of_layers([&](const Block& b) { return b.sound_page_bytes(device, dtype); });
+}
+
+std::vector<std::uint64_t> Model::state_bytes() const {
+    return of_layers([](const Block& b) { return b.state_bytes(); });
 }
 
 void Model::reserve_sound(const Device& device, Activations& a) const {
@@ -184,12 +188,12 @@ DispatchTable Model::vectors(const PlanContext& context, std::uint32_t texts) co
     return e.take();
 }
 
-DispatchTable Model::copies(const PlanContext& context) const {
+DispatchTable Model::copies(const PlanContext& context, const Binding& records, std::uint32_t words) const {
     Emitter e(context, "copies", 1, PatchSource::kRows);
     e.emit(Op::kKvCopy, "kv_copy")
         .buffer(e.step.copies)
-        .buffer(e.step.cache)
-        .params(KvCopyParams{.rows = 0, .page_words = e.step.page_words});
+        .buffer(records)
+        .params(KvCopyParams{.rows = 0, .page_words = words});
     return e.take();
 }
 

@@ -6,6 +6,7 @@
 // cross-attention reads of the sound.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -32,9 +33,11 @@ class Model {
     Model(const ModelConfig& config, Loader& loader);
 
     void reserve(const Device& device, Activations& activations, std::uint32_t context) const;
-    // Bytes of each layer's cache for kPagePositions positions, and of its cache of sounds.
+    // Bytes of each layer's cache for kPagePositions positions, of its cache of sounds, and of its part of a text's
+    // record.
     std::vector<std::uint64_t> kv_page_bytes(const Device& device, DType dtype) const;
     std::vector<std::uint64_t> sound_page_bytes(const Device& device, DType dtype) const;
+    std::vector<std::uint64_t> state_bytes() const;
 
     // The frequencies of each rope set, uploaded once.
     void upload_frequencies(Device& device);
@@ -49,12 +52,13 @@ class Model {
     // `hidden` the states are, with room for what reserve_sound names.
     void reserve_sound(const Device& device, Activations& activations) const;
     DispatchTable sound(const PlanContext& context) const;
-    // Copies pages.
-    DispatchTable copies(const PlanContext& context) const;
+    // Copies one of the records of so many words, pages or texts' states, to another.
+    DispatchTable copies(const PlanContext& context, const Binding& records, std::uint32_t words) const;
 
   private:
     void embed(Emitter& e) const;
     void rope_tables(Emitter& e) const;
+    std::vector<std::uint64_t> of_layers(const std::function<std::uint64_t(const Block&)>& bytes) const;
 
     const ModelConfig& config_;
     Weight embedding_, output_;

@@ -16,7 +16,7 @@ struct StepBuffers {
     Binding vectors;          // [max_logits, width] f32, of encoders
     Binding pages;            // [slots, max_pages] u32: page tables
     Binding history;          // [slots, history_stride] u32: token at every position
-    Binding copies;           // [1, 2] u32: pages to copy, from and to
+    Binding copies;           // [1, 2] u32: records to copy, from and to
     Binding logits;           // [max_logits, vocab] f32
     Binding scaled;           // [max_logits, 2, vocab] f32: sampling scratch
     Binding sampled;          // [max_logits] u32
@@ -28,6 +28,11 @@ struct StepBuffers {
     Binding logprobs;         // LogprobRecord of each row with logits, step after step
     Binding cache;            // pages, each with the keys and values of all layers
     std::vector<Binding> kv;  // per layer: the cache from the layer's part of the first page on
+    // Where blocks have a state that cannot be truncated: records, the slots' own first, then checkpoints.
+    Binding states;
+    std::vector<Binding> state;  // per layer: from the layer's part of the first record on
+    Binding state_spans;         // StateSpan of each slot
+    std::uint32_t state_words = 0;
     // Of decoders with cross-attention: a cache of sounds, each of which has all its pages from the beginning.
     Binding sound_rows;             // Row of each row, whose slot is its text's sound
     Binding sound_pages;            // [sounds, sound_max_pages] u32

@@ -243,6 +243,10 @@ class Pages(TypedDict):
     """Held by none, kept for texts that begin like an earlier one."""
     page_bytes: int
     """Of all layers."""
+    checkpoints: int
+    """Copies of texts' states, at pages' ends, where the model keeps a state."""
+    state_bytes: int
+    """Of one; 0: the model keeps none."""
 
 class Memory(TypedDict):
     """Bytes by purpose. `weights_mapped` are used straight from the file's mapping."""
@@ -372,8 +376,11 @@ class Engine:
         """Run a chain of up to `n` tokens; fewer when it ended, the context is full, or it was cancelled."""
     def cancel(self) -> None:
         """Stop the call that runs, or else the next, as soon as possible (thread-safe)."""
-    def truncate(self, n: int, slot: int | None = None) -> None:
-        """Keep only the first `n` tokens of a text in the cache."""
+    def truncate(self, n: int, slot: int | None = None) -> int:
+        """Keep only the first `n` tokens of a text; returns how many of them the cache holds.
+
+        Fewer than `n` where the model keeps a state, of which there is a checkpoint before only.
+        """
     def logits(self, ids: Sequence[int] | npt.NDArray[np.uint32]) -> npt.NDArray[np.float32]:
         """Logits [len(ids), vocab] of a fresh run, in a slot of its own."""
     def nll(self, ids: Sequence[int] | npt.NDArray[np.uint32], first: int = 1) -> npt.NDArray[np.float32]:

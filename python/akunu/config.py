@@ -109,6 +109,8 @@ class ModelConfig:
         A query also sees the keys after it, in a windowed layer those in (p - w, p + w).
     positions, kinds
         Learned vectors of positions, and of kinds of rows (BERT's token types); 0: none.
+    recurrent_dim
+        Per layer, or of all: channels of a recurrence in attention's place; 0: attention.
     encoder
         What a model that makes vectors of texts has besides; None for one that draws tokens.
     """
@@ -138,6 +140,7 @@ class ModelConfig:
     bidirectional: bool = False
     positions: int = 0
     kinds: int = 0
+    recurrent_dim: int | tuple[int, ...] = 0
     encoder: EncoderConfig | None = None
 
 

@@ -260,6 +260,11 @@ def load(
         )
         kept = None
         if cache_dir is not None:
+            if engine.pages["state_bytes"]:
+                raise UnsupportedError(
+                    f"cache_dir: {file_path.name} keeps a state of each text besides its pages, which files "
+                    "do not hold; load it without"
+                )
             from akunu.scheduling.identity import identity
             from akunu.scheduling.page_files import PageFiles
 

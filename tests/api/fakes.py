@@ -230,7 +230,7 @@ class FakeEngine:
     def stop_after_step(self) -> None:
         self._yield.set()
 
-    def truncate(self, n: int, slot: int) -> None:
+    def truncate(self, n: int, slot: int) -> int:
         with self._exclusive():
             text = self.texts[slot]
             self.calls.append(("truncate", n))
@@ -238,6 +238,7 @@ class FakeEngine:
             del text.cache[n:]
             text.prompt, text.pending = list(text.cache), None
             text.forced.clear()
+            return n
 
     def logits(self, ids: Sequence[int]) -> np.ndarray:
         with self._exclusive():

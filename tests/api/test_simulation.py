@@ -42,6 +42,7 @@ class Slot:
     length: int
     pages: int
     prompt: int
+    checkpoints: list[int] = field(default_factory=list)
 
 
 def token(key: int, position: int, prompt: int) -> int:
@@ -64,6 +65,9 @@ class CountingEngine:
     calls: int = 0
     steps: int = 0
     stopped: bool = False
+    every: int = 0
+    """Texts have a state, which goes back to multiples of this or a prompt's last page; 0: they have none."""
+    went_back: int = 0
     context = CONTEXT
     chunk = CHUNK
     parallel = PARALLEL
@@ -92,7 +96,7 @@ class CountingEngine:
         cached = self.rng.choice((0, 0, (len(ids) - 1) // PAGE * PAGE))
         if cached // PAGE > self.free:
             cached = 0
-        self.slots[slot] = Slot(key, len(ids), cached, cached // PAGE, prompt)
+        self.slots[slot] = Slot(key, len(ids), cached, cached // PAGE, prompt, [0, cached])
         self.free -= cached // PAGE
         return cached
 
@@ -116,14 +120,34 @@ class CountingEngine:
         done = 1 if self.stopped else steps
         self.steps += done
         self.clock.now += 0.001 * done * (1 + 0.05 * rows)
-        return [
-            self._run(slot, n, draws, limit, done, drafts) for slot, n, draws, limit, drafts in parts
-        ], None
+        chunks = [self._run(slot, n, draws, limit, done, drafts) for slot, n, draws, limit, drafts in parts]
+        if self.every and self.stopped and self.rng.random() < 0.5:  # in the middle of a step
+            for chunk, (slot, *_) in zip(chunks, parts, strict=True):
+                chunk.length = self._go_back(slot, self.slots[slot].length, lost=True)
+        return chunks, None
+
+    def _go_back(self, slot: int, n: int, lost: bool = False) -> int:
+        at = self.slots[slot]
+        if self.every and (lost or n < at.length):
+            n = max(c for c in at.checkpoints if c <= n)
+            self.went_back += 1
+        at.length = n
+        at.checkpoints = [c for c in at.checkpoints if c <= n]
+        self.free += at.pages - -(-n // PAGE)
+        at.pages = -(-n // PAGE)
+        return n
 
     def _run(self, slot: int, rows: int, draws: bool, limit: int, steps: int, drafts: list[int]) -> FakeChunk:
         at = self.slots[slot]
         assert at.length + rows + len(drafts) + steps - 1 <= at.pages * PAGE, "not reserved"
         ids: list[int] = []
+        if self.every:
+            room = self.every - at.length % self.every
+            if at.length < (end := (at.prompt - 1) // PAGE * PAGE):
+                room = min(room, end - at.length)
+            draws = draws and rows <= room
+            rows, steps = min(rows, room), min(steps, room)
+            drafts = drafts[: room - rows]
         at.length += rows
         if draws:
             assert at.length == at.tokens
@@ -134,14 +158,15 @@ class CountingEngine:
                 if not goes_on or ids[-1] == END or len(ids) == limit:
                     break
                 at.length += 1
+        if self.every and (at.length % self.every == 0 or at.length == (at.prompt - 1) // PAGE * PAGE):
+            at.checkpoints.append(at.length)
         return FakeChunk(ids, at.length, ids[-1:] == [END])
 
-    def truncate(self, n: int, slot: int) -> None:
+    def truncate(self, n: int, slot: int) -> int:
         at = self.slots[slot]
         assert n <= at.length
-        at.length = at.tokens = n
-        self.free += at.pages - -(-n // PAGE)
-        at.pages = -(-n // PAGE)
+        at.tokens = n
+        return self._go_back(slot, n)
 
     def cancel(self) -> None:
         self.stopped = True
@@ -160,7 +185,7 @@ class Reader:
 
 class Simulation:
     def __init__(
-        self, seed: int, monkeypatch: pytest.MonkeyPatch, priorities: tuple[int, ...] = (0,)
+        self, seed: int, monkeypatch: pytest.MonkeyPatch, priorities: tuple[int, ...] = (0,), every: int = 0
     ) -> None:
         self.rng = random.Random(seed)
         self.priorities, self.favours = priorities, random.Random(seed)
@@ -169,7 +194,7 @@ class Simulation:
         self.clock = Clock()
         monkeypatch.setattr(scheduler, "time", self.clock)
         monkeypatch.setattr(sequence, "time", self.clock)
-        self.engine = CountingEngine(self.clock, self.rng)
+        self.engine = CountingEngine(self.clock, self.rng, every=every)
         self.engine.during = self.others
         self.scheduler = Scheduler(self.engine)
         self.readers: list[Reader] = []
@@ -257,9 +282,13 @@ class Simulation:
 
 
 def simulate(
-    seed: int, steps: int, monkeypatch: pytest.MonkeyPatch, priorities: tuple[int, ...] = (0,)
+    seed: int,
+    steps: int,
+    monkeypatch: pytest.MonkeyPatch,
+    priorities: tuple[int, ...] = (0,),
+    every: int = 0,
 ) -> Simulation:
-    simulation = Simulation(seed, monkeypatch, priorities)
+    simulation = Simulation(seed, monkeypatch, priorities, every)
     simulation.run(steps)
     simulation.finish()
     return simulation
@@ -271,6 +300,15 @@ def test_nobody_starves_and_no_page_is_lost(seed: int, monkeypatch: pytest.Monke
     stats = done.scheduler.stats
     assert done.longest_wait < 500
     assert done.finished > 400 and done.left > 30 and stats.accepted_tokens > 1000
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_nor_where_texts_have_a_state_that_goes_back_to_checkpoints_only(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = simulate(seed, 10_000, monkeypatch, every=4 * PAGE)
+    assert done.longest_wait < 500
+    assert done.finished > 300 and done.engine.went_back > 100
 
 
 def waiting(simulation: Simulation, priority: int) -> float:

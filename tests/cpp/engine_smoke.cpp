@@ -167,8 +167,7 @@ void stop() {
 
 // Texts that run together, in chunks of any size and drafts that hold or not, are those that run alone; all pages
 // return.
-void together() {
-    const SyntheticModel m = synthetic_model(DType::Q8_0);
+void together(const SyntheticModel& m) {
     std::vector<SamplerSettings> settings = samplers();
     std::vector<Ids> prompts, expected;
     {
@@ -233,7 +232,86 @@ void together() {
         check(e.page_use().held == 0, "every page is back");
     }
     e.forget();
-    check(e.page_use().cached == 0, "and forgotten");
+    check(e.page_use().cached == 0 && e.page_use().checkpoints == 0, "and forgotten");
+}
+
+// A CPU that can be cancelled in the middle of a step.
+class Interrupted final : public Device {
+  public:
+    std::function<void()> cancel;  // the next replay is cancelled, by this, after so many commands
+    std::uint32_t commands = 0;
+
+    std::string name() const override { return cpu_.name(); }
+    std::string isa() const override { return cpu_.isa(); }
+    int threads() const override { return cpu_.threads(); }
+    const DeviceTraits& traits() const override { return cpu_.traits(); }
+    std::uint32_t matmul_input(DType w) const override { return cpu_.matmul_input(w); }
+    std::uint64_t activation_bytes(std::uint32_t format, std::uint64_t rows, std::uint64_t dim) const override {
+        return cpu_.activation_bytes(format, rows, dim);
+    }
+    std::uint64_t kv_page_bytes(DType t, std::uint32_t heads, std::uint32_t head_dim) const override {
+        return cpu_.kv_page_bytes(t, heads, head_dim);
+    }
+    std::uint64_t attention_partial_bytes(std::uint32_t heads, std::uint32_t dim, std::uint32_t n) const override {
+        return cpu_.attention_partial_bytes(heads, dim, n);
+    }
+    bool supports_kv(DType t) const override { return cpu_.supports_kv(t); }
+    std::uint64_t memory() const override { return cpu_.memory(); }
+    Buffer allocate(std::uint64_t bytes, MemoryKind kind) override { return cpu_.allocate(bytes, kind); }
+    void release(Buffer& b) override { cpu_.release(b); }
+    void upload(const Binding& to, std::span<const std::byte> bytes) override { cpu_.upload(to, bytes); }
+    void download(const Binding& from, std::span<std::byte> bytes) override { cpu_.download(from, bytes); }
+    Weight prepare_weight(const HostTensor& t) override { return cpu_.prepare_weight(t); }
+    Weight map_weight(const HostTensor& t) override { return cpu_.map_weight(t); }
+    std::unique_ptr<Program> compile(DispatchTable t) override { return cpu_.compile(std::move(t)); }
+    void profile(Segments s, const ReplayArgs& args, std::span<double> seconds) override {
+        cpu_.profile(s, args, seconds);
+    }
+    std::uint32_t replay(Segments s, const ReplayArgs& args, Control& control, const Poll& poll) override {
+        if (!cancel || !poll) return cpu_.replay(s, args, control, poll);
+        ReplayArgs part = args;
+        part.steps = 1;
+        part.commands = commands;
+        cpu_.replay(s, part, control, {});
+        std::exchange(cancel, nullptr)();
+        check(poll(), "it is to stop");
+        return 0;
+    }
+
+  private:
+    cpu::CpuDevice cpu_{2};
+};
+
+// A text whose states some layers have advanced when a step was cancelled, others not, goes on as if it had not been.
+void interrupted() {
+    const SyntheticModel m = synthetic_hybrid(DType::Q8_0);
+    const Ids prompt = prompt_of(70, m.config.vocab_size);
+    const SamplerSettings s = samplers()[2];
+    Opened alone(m, 2);
+    const Ids expected = generate(alone, prompt, 20, 5, s, false);
+    auto device = std::make_shared<Interrupted>();
+    Engine e(device, m.config, m.source(), {kContext, 32, DType::F16}, {});
+    const std::uint32_t slot = e.open().value();
+    for (std::uint32_t commands = 0; commands < 24; commands += 3) {
+        e.begin(slot, prompt, s, false);
+        Ids ids;
+        for (int step = 0; ids.size() < expected.size(); ++step) {
+            const Sequence& text = e.sequence(slot);
+            const std::uint32_t left = text.known - text.length, rows = std::min(left, 20u);
+            const auto want = static_cast<std::uint32_t>(expected.size() - ids.size());
+            const std::uint32_t steps = left == 1 ? std::min(want, 4u) : 1;
+            const Part part{slot, rows, rows == left, want, {}};
+            check(e.reserve(part, steps), "there is room");
+            if (step % 3 == 2 && step < 24) {
+                device->commands = commands;
+                device->cancel = [&] { e.cancel(); };
+            }
+            const Produced out = e.step({&part, 1}, steps, {})[0];
+            ids.insert(ids.end(), out.ids.begin(), out.ids.end());
+            check(text.length <= prompt.size() + ids.size(), "it holds what was seen, or less");
+        }
+        check(ids == expected, "and goes on as it would have");
+    }
 }
 
 // Pages that one engine read go on in another; what a step's prefix runs changes no text.
@@ -304,7 +382,9 @@ int main() {
         }
         sample();
         stop();
-        together();
+        together(synthetic_model(DType::Q8_0));
+        together(synthetic_hybrid(DType::Q8_0));
+        interrupted();
         keep();
         refuse();
         std::printf("%s: passed\n", std::string(set->isa).c_str());

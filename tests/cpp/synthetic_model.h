@@ -54,4 +54,16 @@ inline SyntheticModel synthetic_model(DType weights, std::uint32_t vocab = 301) 
     return m;
 }
 
+// With a recurrence in the first layer in attention's place.
+inline SyntheticModel synthetic_hybrid(DType weights) {
+    SyntheticModel m = synthetic_model(weights);
+    constexpr std::uint32_t kChannels = 256;
+    const std::uint32_t dim = m.config.dim;
+    m.config.layers[0].recurrent_dim = kChannels;
+    m.shapes["layers.0.recur_norm"] = {DType::F32, 1, dim};
+    m.shapes["layers.0.recur_x"] = m.shapes["layers.0.recur_gate"] = {weights, kChannels, dim};
+    m.shapes["layers.0.recur_output"] = {weights, dim, kChannels};
+    return m;
+}
+
 }  // namespace akunu::test

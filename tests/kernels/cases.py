@@ -315,6 +315,18 @@ def _kv_copy() -> Iterator[Case]:
         yield case("kv_copy", kv=kv, kv_heads=8, head_dim=128, pairs=5)
 
 
+def _recurrence() -> Iterator[Case]:
+    # From the beginning, one that goes on, drafts behind it and before it, more rows than a stash has.
+    begins, on, drafted, long = (0, 0, 5, 0), (40, 40, 1, 0), (61, 65, 4, 3), (30, 32, 90, 32)
+    for dim in (1, 33, 96, 300):
+        yield case("recur", dim=dim, spans=(begins,))
+        yield case("recur", dim=dim, spans=(on, drafted, begins, long))
+        yield case("recur", dim=dim, spans=(on, (7, 7, 1, 0)), step=3)
+        yield case("recur", dim=dim, spans=(on, (0, 0, 1, 0), begins), stopped=(0, 2))
+    for formats in (("q8",), BOTH):
+        yield case("recur", dim=320, spans=(on, drafted, begins), formats=formats)
+
+
 def _sampling() -> Iterator[Case]:
     for vocab in (1, 15, 32000, 151936):
         for kind in ("equal", "ties", "last", "peak"):
@@ -384,8 +396,8 @@ CHECKS: list[Case] = [
 ENCODER_CHECKS: list[Case] = [*_encoder()]
 #: Ops of speech, which CUDA has not.
 SPEECH_CHECKS: list[Case] = [*_speech()]
-#: Ops of importance matrices, which are made on the CPU alone.
-CPU_CHECKS: list[Case] = [*_column_squares()]
+#: Ops of importance matrices and of recurrences, which run on the CPU alone.
+CPU_CHECKS: list[Case] = [*_column_squares(), *_recurrence()]
 #: Ops that only devices with fused norms have; the table builder does not give them to the CPU.
 FUSED_CHECKS: list[Case] = [*_fused()]
 

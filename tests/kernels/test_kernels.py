@@ -72,7 +72,16 @@ def test_the_table_names_every_op_and_every_type() -> None:
     cases = [*CHECKS, *ENCODER_CHECKS, *SPEECH_CHECKS, *CPU_CHECKS, *FUSED_CHECKS]
     one_of_each = {(x.builder, x.get("split")): x for x in cases}.values()
     ops = {c.op for x in one_of_each for c in x.build(lab(targets()[0]), checking=False).commands}
-    buffers = {"Row", "LogitBias", "SamplerState", "SlotState", "LogprobRecord", "Control", "SpeechRules"}
+    buffers = {
+        "Row",
+        "LogitBias",
+        "SamplerState",
+        "SlotState",
+        "LogprobRecord",
+        "Control",
+        "SpeechRules",
+        "StateSpan",
+    }
     elsewhere = {"speech_rules"}  # tests/speech/test_rules_on_device.py
     assert ops | elsewhere == set(_core.lab_structs()) - buffers
     weights = set(weight_dtypes())

@@ -7,7 +7,7 @@ Transformers cannot run: quantised weights, and any mixture of types.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -31,9 +31,17 @@ class Reference:
         A GGUF file.
     context
         As in `akunu.config.resolve`.
+    resolve
+        Another function in its place.
     """
 
-    def __init__(self, path: str | Path, *, context: int | None = None) -> None:
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        context: int | None = None,
+        resolve: Callable[..., ModelSpec] = resolve,
+    ) -> None:
         source = ReaderSource(path)
         self.spec: ModelSpec = resolve(source, context=context)
         self.weights: dict[str, Array] = {}
@@ -46,8 +54,8 @@ class Reference:
         config, weights = self.spec.config, self.weights
         x = weights["token_embedding"][np.asarray(ids)] * config.embedding_scale  # [tokens, dim]
         for n in range(config.n_layers):
-            layer = _Layer(weights, n)
-            y = attention(config, layer, n, rms_norm(x, layer["attn_norm"], config.norm_eps))
+            layer = self.layer(n)
+            y = self.mix(n, x)
             if "post_attn_norm" in layer:
                 y = rms_norm(y, layer["post_attn_norm"], config.norm_eps)
             x = x + y
@@ -57,6 +65,15 @@ class Reference:
             x = x + y
         x = rms_norm(x, weights["output_norm"], config.norm_eps)
         return softcap(x @ weights.get("output", weights["token_embedding"]).T, config.final_softcap)
+
+    def layer(self, n: int) -> _Layer:
+        """The weights of a layer."""
+        return _Layer(self.weights, n)
+
+    def mix(self, n: int, x: Array) -> Array:
+        """What a layer's mixer makes of the residual stream [tokens, dim]."""
+        config, layer = self.spec.config, self.layer(n)
+        return attention(config, layer, n, rms_norm(x, layer["attn_norm"], config.norm_eps))
 
     def greedy(self, ids: Sequence[int], n: int) -> tuple[list[int], list[float]]:
         """The `n` ids of greedy decoding after `ids`, and the gap between the two best logits at each."""

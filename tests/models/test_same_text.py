@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from akunu import _core
-from akunu.config import resolve
+from akunu.config import ModelSpec, resolve
 from akunu.scheduling import ModelStats, Scheduler, Sequence, scheduler
 from akunu.scheduling.drafts import Proposal, StepCosts
 from akunu.scheduling.page_files import PageFiles
@@ -90,15 +90,15 @@ def tokens_of(chunk: Any) -> list[tuple[int, float, tuple[tuple[int, float], ...
 class Mixes:
     """Mixes of texts on one model."""
 
-    def __init__(self, path: Path, folder: Path) -> None:
+    def __init__(self, path: Path, folder: Path | None, resolve: Callable[..., ModelSpec] = resolve) -> None:
         self.seed = zlib.crc32(path.stem.encode())  # other mixes for each model
-        self._folder = folder
+        self._folder, self._resolve = folder, resolve  # without a folder no pages are kept in files
         self._file = _core.GgufFile(str(path))
         self._alone = Scheduler(self.engine(parallel=1))
         self._texts: list[Text] = []
 
     def engine(self, **options: Any) -> _core.Engine:
-        spec = resolve(self._file, context=CONTEXT)
+        spec = self._resolve(self._file, context=CONTEXT)
         self.vocab = spec.config.vocab_size
         return _core.Engine(self._file, spec, device=DEVICE, context=CONTEXT, **options)
 
@@ -158,7 +158,7 @@ class Mixes:
         if rng.random() < 0.6:  # a context and a few more pages
             engine = self.engine(parallel=parallel, kv_memory=page * rng.randint(5, 7), **options)
         files = writer = None
-        if rng.random() < 0.6:
+        if rng.random() < 0.6 and self._folder is not None:
             files = PageFiles(self._folder, page * 40, b"the same", page)
         if rng.random() < 0.5:
             writer = Writer(self.engine(parallel=parallel, kv_dtype="q8_0"), self.vocab, 0.1)

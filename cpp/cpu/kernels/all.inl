@@ -23,6 +23,7 @@
 #include "cpu/kernels/kv_cache.inl"
 #include "cpu/kernels/elementwise.inl"
 #include "cpu/kernels/encoder.inl"
+#include "cpu/kernels/recurrence.inl"
 #include "cpu/kernels/column_squares.inl"
 #include "cpu/kernels/panels.inl"
 #include "cpu/kernels/matmul_panels.inl"
@@ -105,6 +106,8 @@ static Kernel find_kernel(const DispatchCmd& cmd) {
             return pool;
         case Op::kColumnSquares:
             return column_squares;
+        case Op::kRecur:
+            return recur;
         case Op::kNormQkv:  // the traits do not ask for these
         case Op::kNormGateUp:
         case Op::kCount:

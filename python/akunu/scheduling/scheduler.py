@@ -385,9 +385,10 @@ class Scheduler:
         """The parts of a step, and how many tokens long it is."""
         self._release_ended()
         self._admit()
-        hungry = [s for s in self._running if s.hungry and not s.kept]
-        writing = [s for s in hungry if s.writing]
-        prompts = [s for s in hungry if not s.writing]
+        writing, prompts = list[Sequence](), list[Sequence]()
+        for sequence in self._running:
+            if sequence.hungry and not sequence.kept:
+                (writing if sequence.writing else prompts).append(sequence)
         steps, drafts = 1, dict[Sequence, Drafts]()
         if writing and not prompts:
             drafts = self._drafts(writing)
@@ -404,14 +405,15 @@ class Scheduler:
             rows = min(sequence.left, budget)
             if rows <= 0 or sequence.slot is None:  # no budget left, or suspended for one before
                 continue
-            if self._reserve(sequence, rows, steps, [part.sequence for part in parts]):
-                guess, written = drafts.get(sequence, _NO_DRAFTS)
-                more = written or len(guess)
-                if more and not self._engine.reserve(_slot(sequence), rows, steps, more):
-                    guess, written = _NO_DRAFTS
-                draws = rows == sequence.left and sequence.limit > 0
-                parts.append(Part(sequence, rows, draws, guess, written))
-                budget -= rows
+            guess, written = drafts.get(sequence, _NO_DRAFTS)
+            more = written or len(guess)
+            if not (more and self._engine.reserve(sequence.slot, rows, steps, more)):
+                guess, written = _NO_DRAFTS
+                if not self._reserve(sequence, rows, steps, parts):
+                    continue
+            draws = rows == sequence.left and sequence.limit > 0
+            parts.append(Part(sequence, rows, draws, guess, written))
+            budget -= rows
         return parts, steps
 
     def _drafts(self, writing: list[Sequence]) -> dict[Sequence, Drafts]:
@@ -445,9 +447,10 @@ class Scheduler:
         room = min(sequence.room_for_drafts(self._engine.context), self._writer.room(sequence), WRITER_MOST)
         return found if found.tokens and found.trust >= trust else Proposal(trust, room, True)
 
-    def _reserve(self, sequence: Sequence, rows: int, steps: int, planned: list[Sequence]) -> bool:
+    def _reserve(self, sequence: Sequence, rows: int, steps: int, parts: list[Part]) -> bool:
         """Pages for a part, taken from the youngest others if need be; False when it has to wait."""
         while not self._engine.reserve(_slot(sequence), rows, steps):
+            planned = [part.sequence for part in parts]
             others = [s for s in self._running if s is not sequence and s not in planned]
             idle = [s for s in others if not s.hungry]
             if idle:
@@ -540,8 +543,7 @@ class Scheduler:
                     self._waiting.remove(sequence)
                 continue
             if sequence.length > keep:
-                self._engine.truncate(keep, sequence.slot)
-                sequence.length = keep
+                sequence.length = self._engine.truncate(keep, sequence.slot)
             self._release(sequence)
         self._ending.clear()
         self._pages = self._engine.pages

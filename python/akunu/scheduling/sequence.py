@@ -126,7 +126,7 @@ class Sequence:
     @property
     def left(self) -> int:
         """Known tokens that have to be run."""
-        return self.known - self.length
+        return len(self.prompt) + len(self.tokens) - self.length
 
     @property
     def writing(self) -> bool:
@@ -136,7 +136,7 @@ class Sequence:
     @property
     def decoding(self) -> bool:
         """One token is to be run, the one that was drawn last."""
-        return self.writing and self.left == 1
+        return self.left == 1 and len(self.tokens) > self.forced
 
     @property
     def hungry(self) -> bool:

@@ -113,7 +113,8 @@ class Writer:
                 if steps > 1 and n > 1:
                     going.append(Part(text, 1, True, n - 1))
         self._run(parts, 1)
-        going = [part for part in going if not part.text.ended]
+        # A step may run less than it was asked for, and draw nothing then.
+        going = [part for part in going if part.text.drafted and not part.text.ended]
         began, steps = time.perf_counter(), max((part.limit for part in going), default=0)
         self._run(going, steps)
         if going:
@@ -158,8 +159,8 @@ class Writer:
         same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
         known = text.agreed + len(text.drafted)
         if same < len(text.drafted):  # one token at least is to be run
-            known = text.length = min(text.agreed + same, text.length, sequence.known - 1)
-            self._engine.truncate(known, text.slot)
+            known = min(text.agreed + same, text.length, sequence.known - 1)
+            text.length = self._engine.truncate(known, text.slot)
         if known < sequence.known:
             self._engine.extend(text.slot, tokens[known - prompt :])
         text.agreed, text.drafted, text.ended = sequence.known, [], False

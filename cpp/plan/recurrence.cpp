@@ -1,0 +1,75 @@
+// A gated recurrence in attention's place, minGRU:
+//   x, gate = norm(h)·Wᵀ
+//   z = sigmoid(gate); s += z·(x - s), which is the text's state
+//   h += s·Woᵀ
+// No published model has it. It is the smallest block with a state that cannot be truncated, and a state of this size
+// could be kept for every position in the pages instead; those of gated delta nets and Mamba-2 cannot.
+#include "plan/block.h"
+
+namespace akunu {
+
+namespace {
+
+class RecurrenceBlock final : public Block {
+  public:
+    RecurrenceBlock(Loader& loader, const ModelConfig& config, const LayerConfig& layer, const LayerPlace& place)
+        : config_(config), n_(layer.recurrent_dim), index_(place.index) {
+        const auto name = [&](const char* tensor) { return place.prefix + tensor; };
+        norm_ = loader.norm(name("recur_norm"), config.dim);
+        x_ = loader.matmul(name("recur_x"), n_, config.dim);
+        gate_ = loader.matmul(name("recur_gate"), n_, config.dim);
+        output_ = loader.matmul(name("recur_output"), config.dim, n_);
+    }
+
+    void reserve(const Device& device, Activations& a, std::uint32_t /*context*/) const override {
+        a.reserve("input", config_.dim, input_formats(device));
+        a.reserve("recur_x", n_);
+        a.reserve("recur_gate", n_);
+        a.reserve("recur", n_, device.matmul_input(output_.dtype));
+    }
+
+    std::uint64_t state_bytes() const override { return (1 + 2 * kStashRows) * std::uint64_t{n_} * sizeof(float); }
+
+    void emit(Emitter& e, Phase /*phase*/) const override {
+        const Binding &x = e.activations.f32("recur_x"), &gate = e.activations.f32("recur_gate");
+        const Act& out = e.activations.act("recur");
+        const Act input = e.block_input("recur_norm", index_, norm_, input_formats(e.device));
+        e.matmul("recur_x", index_, input, x_, x);
+        e.matmul("recur_gate", index_, input, gate_, gate);
+        e.emit(Op::kRecur, "recur", index_)
+            .buffer(x)
+            .buffer(gate)
+            .buffer(e.step.state.at(static_cast<std::size_t>(index_)))
+            .act(out)
+            .buffer(e.step.rows)
+            .buffer(e.step.state_spans)
+            .buffer(e.step.slots)
+            .shape(std::to_string(n_))
+            .params(RecurParams{.rows = 0,
+                                .step = 0,
+                                .dim = n_,
+                                .formats = e.input_format(output_),
+                                .state_words = e.step.state_words});
+        e.add_to_residual("recur_output", index_, out, output_, {}, {});
+    }
+
+  private:
+    u32 input_formats(const Device& device) const {
+        return device.matmul_input(x_.dtype) | device.matmul_input(gate_.dtype);
+    }
+
+    const ModelConfig& config_;
+    const u32 n_;
+    const int index_;
+    Norm norm_;
+    Weight x_, gate_, output_;
+};
+
+}  // namespace
+
+std::unique_ptr<Block> load_recurrence(Loader& loader, const ModelConfig& config, const LayerConfig& layer,
+                                       const LayerPlace& place) {
+    return std::make_unique<RecurrenceBlock>(loader, config, layer, place);
+}
+
+}  // namespace akunu

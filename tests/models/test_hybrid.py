@@ -1,0 +1,289 @@
+"""Models with a state that cannot be truncated: the same text whatever happens to it, from checkpoints.
+
+What a hybrid computes is compared with float64, and with a lone run bit for bit.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import akunu
+from akunu import _core, model_files
+from akunu.errors import UnsupportedError
+
+from . import hybrid, tiny
+from .test_engine import greedy, nmse
+from .test_same_text import Mixes
+
+CONTEXT = 1200
+PAGE = 32
+EVERY = 512
+"""Positions from one checkpoint of a text to the next."""
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("hybrid") / "hybrid.gguf"
+    hybrid.write(path)
+    return path
+
+
+def open_engine(path: Path, **options: Any) -> _core.Engine:
+    file = _core.GgufFile(str(path))
+    settings = {"device": "cpu", "context": CONTEXT, "kv_dtype": "f32", "threads": 2, **options}
+    return _core.Engine(file, hybrid.spec(file, context=CONTEXT), **settings)
+
+
+def prompt_of(n: int, seed: int = 1) -> list[int]:
+    return np.random.default_rng(seed).integers(3, tiny.ALL[hybrid.BASE].vocab_size, n).tolist()
+
+
+@pytest.fixture
+def engine(path: Path) -> _core.Engine:
+    return open_engine(path)
+
+
+def read(engine: _core.Engine, slot: int, ids: list[int], rows: int = CONTEXT) -> int:
+    """Begin a text and run all of it but the last token; returns how much of it was cached."""
+    cached = at = engine.begin(ids, slot=slot)
+    while at < len(ids) - 1:
+        n = min(rows, len(ids) - 1 - at, engine.chunk)
+        assert engine.reserve(slot, n)
+        (chunk,), _ = engine.step([(slot, n, False, 0, [])])
+        assert at < chunk.length <= at + n
+        at = chunk.length
+    return cached
+
+
+def draw(engine: _core.Engine, slot: int, n: int) -> list[int]:
+    """The next tokens of a text that `read` has run."""
+    ids: list[int] = []
+    while len(ids) < n:
+        assert engine.reserve(slot, 1, n - len(ids))
+        (chunk,), _ = engine.step([(slot, 1, True, 0, [])], n - len(ids))
+        ids += chunk.ids
+    return ids
+
+
+# -- what it computes ----------------------------------------------------------------------------------------
+
+
+def test_logits_are_those_of_float64(path: Path, engine: _core.Engine) -> None:
+    ids = prompt_of(90)
+    expected = hybrid.HybridReference(path, context=CONTEXT).logits(ids)
+    assert nmse(engine.logits(ids), expected) < 1e-9
+
+
+def test_the_reference_would_notice_a_state_that_is_lost(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reference, ids = hybrid.HybridReference(path, context=CONTEXT), prompt_of(90)
+    later = reference.logits(ids)[60:]
+    assert nmse(reference.logits(ids[40:])[20:], later) > 1e-4
+
+
+def test_greedy_ids_are_those_of_float64(path: Path, engine: _core.Engine) -> None:
+    ids = prompt_of(70)
+    found = greedy(engine, ids, 24)
+    logits = hybrid.HybridReference(path, context=CONTEXT).logits([*ids, *found[:-1]])[-24:]
+    second, first = np.sort(logits)[:, -2:].T
+    assert (first - second).min() > 1e-4
+    assert found == logits.argmax(axis=1).tolist()
+
+
+@pytest.mark.parametrize(("rows", "threads"), [(1, 1), (7, 2), (33, 2)])
+def test_chunks_change_no_bit(path: Path, rows: int, threads: int) -> None:
+    ids = prompt_of(100)
+    whole, cut = open_engine(path), open_engine(path, chunk=rows, threads=threads)
+    assert np.array_equal(whole.logits(ids), cut.logits(ids))
+
+
+# -- going back ----------------------------------------------------------------------------------------------
+
+
+def test_a_text_goes_back_to_a_checkpoint_and_on_as_if_it_had_not(engine: _core.Engine) -> None:
+    slot, ids = engine.open(), prompt_of(700)
+    read(engine, slot, ids)
+    expected = draw(engine, slot, 30)
+    length = engine.length(slot)
+    # A text that has not drawn past it has its state, the end of its prompt has a checkpoint, then there are
+    # those every so often, then nothing.
+    for keep, held in ((length, length), (710, 672), (690, 672), (600, EVERY), (EVERY, EVERY), (511, 0)):
+        read(engine, slot, ids)
+        draw(engine, slot, 30)
+        assert engine.truncate(keep, slot) == held == engine.length(slot)
+    engine.forget()
+    assert read(engine, slot, ids) == 0
+    assert draw(engine, slot, 30) == expected
+
+
+def test_a_beginning_is_cached_up_to_a_checkpoint(engine: _core.Engine) -> None:
+    first, other = engine.open(), engine.open()
+    ids = prompt_of(700)
+    read(engine, first, ids)
+    said = draw(engine, first, 5)
+    # While it runs: the end of its prompt, in pages. When it has ended: all of it.
+    assert engine.begin([*ids, 5, 6, 7], slot=other) == 672
+    assert engine.begin([*ids[:600], 5], slot=other) == EVERY
+    assert engine.begin(ids[:500], slot=other) == 0
+    engine.close_slot(first)
+    assert engine.begin([*ids, *said, 5], slot=other) == len(ids) + 4
+    assert engine.begin([*ids, 5], slot=other) == 672
+
+
+def test_texts_from_checkpoints_are_those_from_nothing(path: Path, engine: _core.Engine) -> None:
+    slot, ids = engine.open(), prompt_of(600)
+    read(engine, slot, ids)
+    alone = open_engine(path)
+    only = alone.open()
+    for end, cached in ((600, 599), (580, 576), (513, EVERY)):
+        text = [*ids[:end], 9, 8, 7]
+        assert read(engine, slot, text) == cached
+        assert read(alone, only, text) == 0
+        assert draw(engine, slot, 20) == draw(alone, only, 20)
+        alone.truncate(0, only)
+        alone.forget()
+
+
+@pytest.mark.parametrize("hold", [0, 1, 3, 8])
+def test_drafts_that_are_refused_leave_the_state_as_it_was(engine: _core.Engine, hold: int) -> None:
+    slot, ids = engine.open(), prompt_of(45)
+    read(engine, slot, ids)
+    expected = draw(engine, slot, 40)
+    read(engine, slot, ids)
+    found: list[int] = []
+    while len(found) < 30:
+        right = expected[len(found) : len(found) + hold]
+        wrong = [(expected[len(found) + hold] + 1) % 200] * (8 - hold)
+        assert engine.reserve(slot, 1, 1, 8)
+        (chunk,), _ = engine.step([(slot, 1, True, 0, [*right, *wrong])])
+        assert 1 <= len(chunk.ids) <= hold + 1
+        found += chunk.ids
+    assert found == expected[: len(found)]
+
+
+def test_a_text_can_go_back_among_drafts_that_held(engine: _core.Engine) -> None:
+    """They are stashed until the next step, so no checkpoint is needed."""
+    slot, ids = engine.open(), prompt_of(45)
+    read(engine, slot, ids)
+    expected = draw(engine, slot, 20)
+    read(engine, slot, ids)
+    engine.reserve(slot, 1, 1, 8)
+    engine.step([(slot, 1, True, 0, expected[:8])])
+    assert engine.length(slot) == 53
+    assert engine.truncate(50, slot) == 50
+    engine.extend(slot, [expected[5]])
+    assert draw(engine, slot, 10) == expected[6:16]
+
+
+def test_a_text_that_ends_within_a_chain_of_others_keeps_its_state(engine: _core.Engine) -> None:
+    first, second = engine.open(), engine.open()
+    ids, other = prompt_of(40), prompt_of(50, seed=2)
+    read(engine, first, ids)
+    expected = draw(engine, first, 20)
+    read(engine, first, ids)
+    read(engine, second, other)
+    for slot in (first, second):
+        engine.reserve(slot, 1, 12)
+    chunks, _ = engine.step([(first, 1, True, 5, []), (second, 1, True, 0, [])], 12)
+    assert [len(chunk.ids) for chunk in chunks] == [5, 12]
+    assert chunks[0].ids + draw(engine, first, 15) == expected
+
+
+# -- what is kept --------------------------------------------------------------------------------------------
+
+
+def test_checkpoints_are_bounded_and_go_with_their_pages(path: Path) -> None:
+    engine = open_engine(path, parallel=1, kv_memory=(CONTEXT // PAGE + 8) * 40_000)
+    slot = engine.open()
+    texts = [prompt_of(70, seed) for seed in range(80)]
+    for ids in texts:
+        read(engine, slot, ids)
+    most = max(2, engine.pages["pages"] * engine.pages["page_bytes"] // 4 // engine.pages["state_bytes"])
+    assert 2 <= engine.pages["checkpoints"] <= most < 2 * len(texts)
+    assert engine.begin(texts[-2], slot=slot) > 0  # the latest are there, the first are gone
+    assert engine.begin(texts[0], slot=slot) == 0
+    engine.close_slot(slot)
+    engine.forget()
+    assert engine.pages["checkpoints"] == engine.pages["held"] == engine.pages["cached"] == 0
+
+
+def test_a_prefix_of_a_step_leaves_the_state(engine: _core.Engine) -> None:
+    slot, ids = engine.open(), prompt_of(40)
+    read(engine, slot, ids)
+    expected = draw(engine, slot, 8)
+    read(engine, slot, ids)
+    for commands in (5, 8, 20):
+        assert engine.run_prefix(slot, commands)
+    assert draw(engine, slot, 8) == expected
+    engine.profile("prefill", rows=4, position=100, repeats=1)
+
+
+def test_pages_outside_of_the_engine_are_refused(path: Path, engine: _core.Engine) -> None:
+    slot, ids = engine.open(), prompt_of(40)
+    read(engine, slot, ids)
+    with pytest.raises(UnsupportedError, match="have a state, which pages outside of it lack"):
+        engine.read_page(np.array(ids[:32], np.uint32))
+    with pytest.raises(UnsupportedError, match="have a state"):
+        engine.restore_page(slot, np.zeros(engine.pages["page_bytes"], np.uint8))
+
+
+def test_a_device_without_the_op_refuses_the_model(path: Path) -> None:
+    with pytest.raises(UnsupportedError, match="no Metal kernel for recur"):
+        open_engine(path, device="plan:M2")
+
+
+# -- with everything around it -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def mixes(path: Path) -> Mixes:
+    return Mixes(path, None, hybrid.spec)
+
+
+def test_a_text_is_what_it_is_alone(mixes: Mixes, monkeypatch: pytest.MonkeyPatch) -> None:
+    mixed = [mixes.run(seed, monkeypatch) for seed in range(6)]
+    assert any(stats.hits for stats in mixed)
+    assert any(stats.accepted_tokens for stats in mixed)
+
+
+@pytest.mark.long
+def test_a_text_is_what_it_is_alone_in_many_mixes(mixes: Mixes, monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed in range(100, 140):
+        mixes.run(seed, monkeypatch)
+
+
+@pytest.fixture
+def model(path: Path, monkeypatch: pytest.MonkeyPatch) -> akunu.Model:
+    monkeypatch.setattr(model_files, "resolve", hybrid.spec)
+    with akunu.load(path, device="cpu", context=400, parallel=3) as model:
+        model.chat_template = akunu.ChatTemplate.named("chatml", model.tokenizer)
+        yield model
+
+
+def test_n_texts_share_their_prompt_and_are_those_of_their_seeds(model: akunu.Model) -> None:
+    story = "Once upon a time, there was a little girl. " * 2
+    texts = model.generate(story, n=4, seed=5, max_tokens=12, temperature=1.0)
+    alone = [model.generate(story, seed=text.seed, max_tokens=12, temperature=1.0) for text in texts]
+    assert [text.ids for text in texts] == [text.ids for text in alone]
+    assert sum(text.stats.cached_tokens >= PAGE for text in texts) == 3
+
+
+def test_a_conversation_is_forked_saved_and_loaded(model: akunu.Model, tmp_path: Path) -> None:
+    options = {"max_tokens": 10, "temperature": 0}
+    session = model.session([{"role": "system", "content": "Be brief."}], **options)
+    session.chat("Who are you?")
+    session.save(tmp_path / "talk.json")
+    fork, loaded = session.fork(), akunu.Session.load(model, tmp_path / "talk.json", **options)
+    answers = [s.chat("Why?") for s in (session, fork, loaded)]
+    whole = model.chat(session.messages[:-1], **options)
+    assert {answer.text for answer in answers} == {whole.text}
+    assert all(answer.stats.cached_tokens >= PAGE for answer in answers)
+
+
+def test_a_folder_for_pages_is_refused(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model_files, "resolve", hybrid.spec)
+    with pytest.raises(UnsupportedError, match=r"cache_dir: hybrid\.gguf keeps a state"):
+        akunu.load(path, device="cpu", context=400, cache_dir=tmp_path)
