@@ -38,5 +38,6 @@ def metal_engines() -> Iterator[None]:
         patch.setattr("models.test_engine.DEVICE", "metal")
         patch.setattr("models.test_same_text.DEVICE", "metal")
         patch.setattr("sampling.engines.DEVICE", "metal")
+        patch.setattr("speech.test_engine.DEVICE", "metal")
         patch.setattr(loading, "_device", lambda wanted: "metal" if wanted == "auto" else device_of(wanted))
         yield

@@ -18,8 +18,9 @@ from akunu.errors import (
     ModelFileError,
     UnsupportedError,
 )
+from akunu.speech import engine as speech
 from akunu.speech.config import WhisperConfig
-from akunu.speech.engine import SpeechEngine, Text, load_engine, synthetic_engine
+from akunu.speech.engine import SpeechEngine, Text
 from akunu.speech.options import TranscriptionOptions
 from akunu.speech.rules import TokenRules, log_softmax
 
@@ -33,6 +34,12 @@ SHAPES = {
     "long": WhisperConfig(1511, 128, 301, 64, 1, 2, 40, 2, 1, alignment_heads=((0, 0),)),
 }
 TOKENS = [5, 260, 17, 99, 3, 1500, 700, 41, 8]
+DEVICE = "auto"
+"""What runs the models: tests/metal names another."""
+
+
+def load_engine(opened: Any, **options: Any) -> SpeechEngine:
+    return speech.load_engine(opened, **{"device": DEVICE, **options})
 
 
 def nmse(found: npt.NDArray[Any], expected: npt.NDArray[Any]) -> float:
@@ -271,7 +278,7 @@ def test_a_model_of_the_smallest_published_size_says_what_transformers_says(tmp_
 
 @pytest.mark.parametrize("dtype", ["f16", "q8_0"])
 def test_random_weights_run(dtype: str) -> None:
-    model = synthetic_engine(SHAPES["tiny"], dtype)
+    model = speech.synthetic_engine(SHAPES["tiny"], dtype, device=DEVICE)
     (window,) = model.encode(mels(model.config))
     assert np.isfinite(begin(model, window, TOKENS)[1]).all()
 

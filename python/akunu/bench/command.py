@@ -474,7 +474,9 @@ def _run_speech(names: Sequence[str], threads: Sequence[int], repetitions: int) 
             else:
                 write_random(name, path)
             for n_threads in threads:
-                engine = load_engine(open_speech(path), threads=n_threads, parallel=8, windows=8)
+                engine = load_engine(
+                    open_speech(path), device="cpu", threads=n_threads, parallel=8, windows=8
+                )
                 times = measure(engine, repetitions=repetitions)
                 size = engine.memory["weights"] + engine.memory["weights_mapped"]
                 cells = (times.encoder, times.greedy, times.beams, times.rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from akunu import _core
 
 __all__ = ["SpeechEngine", "Text", "Window", "load_engine", "synthetic_engine"]
+
+DEVICES: Final = ("cpu", "metal")
+"""Ids of those that run speech models."""
 
 
 class _Opened(Protocol):
@@ -280,7 +283,7 @@ def load_engine(
     opened : SpeechFiles
         The files.
     device : str
-        "cpu", or "auto", which is the same.
+        One of `DEVICES`, or "auto".
     threads, kv_dtype, check_weights, progress
         As of `akunu._core.Engine`.
     parallel
@@ -349,8 +352,10 @@ def _engine(
 ) -> SpeechEngine:
     from akunu import _core
 
-    if device not in ("auto", "cpu"):
-        raise UnsupportedError(f"device {device!r} does not run speech models yet; device='cpu' does")
+    if device not in ("auto", *DEVICES):
+        raise UnsupportedError(
+            f"device {device!r} does not run speech models yet; {' and '.join(DEVICES)} do"
+        )
     sound = sound_stack(config, layout, tensors, settings)
     text = text_stack(config, layout, tensors, settings)
-    return SpeechEngine(_core.Speech(files, sound, text, device="cpu", **options), config)
+    return SpeechEngine(_core.Speech(files, sound, text, device=device, **options), config)
