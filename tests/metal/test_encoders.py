@@ -22,7 +22,6 @@ from encoders.test_reference import (
     opened,
     test_a_folder_equals_transformers,
     test_a_gguf_file_equals_transformers,
-    test_a_text_has_the_same_bits_whatever_its_neighbours,
     test_quantised_weights_are_near,
 )
 
@@ -34,7 +33,6 @@ __all__ = [
     "test_a_decoder_is_asked_for_yes_or_no",
     "test_a_folder_equals_transformers",
     "test_a_gguf_file_equals_transformers",
-    "test_a_text_has_the_same_bits_whatever_its_neighbours",
     "test_calls_of_several_threads_wait_for_each_other",
     "test_quantised_weights_are_near",
     "test_scores_are_those_of_pairs_with_kinds",
