@@ -1,4 +1,4 @@
-"""The C++ drivers under AddressSanitizer and UBSan, and the thread pool under ThreadSanitizer.
+"""The C++ drivers under AddressSanitizer and UBSan, and what threads share under ThreadSanitizer.
 
 They are built with CMake in `build/asan` and `build/tsan`, without optimisation and for few instruction sets:
 about two minutes of processor time when nothing is there yet.
@@ -50,7 +50,7 @@ BUILDS = {
             "kernel_table_driver",
         ),
     ),
-    "tsan": Build("thread", "generic", ("canary", "pool_test")),
+    "tsan": Build("thread", "generic", ("canary", "pool_test", "sharing_test")),
 }
 OPTIONS = {
     "ASAN_OPTIONS": "detect_stack_use_after_return=1",
@@ -128,6 +128,7 @@ def test_the_sanitizer_is_on(name: str, fault: str, report: str) -> None:
         ("asan", "engine_smoke", ()),
         ("asan", "topology_test", ()),
         ("tsan", "pool_test", ()),
+        ("tsan", "sharing_test", ()),
     ],
 )
 def test_drivers_are_clean(name: str, program: str, arguments: tuple[str, ...]) -> None:
