@@ -133,8 +133,8 @@ def test_logprobs_are_of_their_own_rows(path: Path) -> None:
     assert logits.shape[1] == vocab
     expected = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
     found = [value for chunk in chunks for value in chunk.logprobs]
-    # One row's kernels and many rows' sum in other orders.
-    np.testing.assert_allclose(found, expected[np.arange(7), ids], atol=2e-3)
+    # One row's kernels and many rows' sum in other orders, after which activations are rounded to F16.
+    np.testing.assert_allclose(found, expected[np.arange(7), ids], atol=4e-3)
 
 
 def test_only_allowed_tokens_are_drawn(path: Path) -> None:

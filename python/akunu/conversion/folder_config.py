@@ -95,7 +95,7 @@ def check_folder_config(model: GgufModel, config: Mapping[str, object], shapes: 
     for context in (None, 1):
         wanted = vars(model.spec(context).config)
         found = vars(resolve_hf(config, tensors, context=context).config)
-        for field in wanted.keys() - {"rope_style"}:
+        for field in (name for name in wanted if name != "rope_style"):
             if not _close(wanted[field], found[field]):
                 raise UnsupportedError(
                     f"{model.files.paths[0]}: {field}: found {_shown(wanted[field])}, which config.json of a "
