@@ -333,7 +333,7 @@ MUTATIONS: dict[str, tuple[Rope | Case, Mutation]] = {
         Mutation("last_key(p, rows[0])", "rows[0].position", 0, True),
     ),
     "weights: q without a barrier": (WEIGHTS[1], Mutation(BARRIER, "", 13)),
-    "weights: maximum without a barrier": (WEIGHTS[1], Mutation(BARRIER, "", 12)),
+    "weights: maximum without a barrier": (WEIGHTS[1], Mutation(f"metal::{BARRIER}", "", 1)),
     "weights: another head's keys": (WEIGHTS[1], Mutation("head / kGroup)", "group.y / kGroup)")),
     "weights: rows close together": (WEIGHTS[1], Mutation("p.out_rows + row", "p.rows + row")),
     "weights: not summed to one": (WEIGHTS[1], Mutation("out[key] *= share", "out[key] *= 1.0f")),

@@ -221,8 +221,7 @@ def test_a_text_is_what_it_is_alone(mixes: Mixes, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.long
 def test_a_text_is_what_it_is_alone_in_many_mixes(mixes: Mixes, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And what could change it happens: pages are found or had to make room, drafts of both kinds hold."""
+    """And what could change it happens: pages are found or had to make room, drafts hold."""
     mixed = [mixes.run(seed, monkeypatch) for seed in range(100, 106)]
     assert any(stats.hits or stats.hits_disk or stats.misses_evicted for stats in mixed)
     assert any(stats.written_accepted_tokens for stats in mixed)
-    assert any(stats.accepted_tokens > stats.written_accepted_tokens for stats in mixed)
