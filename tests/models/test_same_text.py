@@ -219,9 +219,23 @@ def test_a_text_is_what_it_is_alone(mixes: Mixes, monkeypatch: pytest.MonkeyPatc
         mixes.run(mixes.seed + seed, monkeypatch)
 
 
+WHAT_HAPPENS: tuple[Callable[[ModelStats], bool], ...] = (
+    lambda stats: bool(stats.hits or stats.hits_disk or stats.misses_evicted),
+    lambda stats: stats.written_accepted_tokens > 0,
+    lambda stats: stats.accepted_tokens > stats.written_accepted_tokens,
+)
+
+
 @pytest.mark.long
 def test_a_text_is_what_it_is_alone_in_many_mixes(mixes: Mixes, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And what could change it happens: pages are found or had to make room, drafts hold."""
-    mixed = [mixes.run(seed, monkeypatch) for seed in range(100, 106)]
-    assert any(stats.hits or stats.hits_disk or stats.misses_evicted for stats in mixed)
-    assert any(stats.written_accepted_tokens for stats in mixed)
+    """And what could change it happens: pages are found or had to make room, drafts of both kinds hold.
+
+    In some models' texts that takes a few mixes more.
+    """
+    mixed, missing = list[ModelStats](), list(WHAT_HAPPENS)
+    for seed in range(100, 140):
+        mixed.append(mixes.run(seed, monkeypatch))
+        missing = [what for what in missing if not what(mixed[-1])]
+        if len(mixed) >= 6 and not missing:
+            break
+    assert missing == []

@@ -86,6 +86,11 @@ def begin(model: SpeechEngine, window: Any, tokens: list[int]) -> tuple[Text, np
     return texts[0], logits
 
 
+def same(model: SpeechEngine, found: npt.NDArray[np.float32], wanted: npt.NDArray[np.float32]) -> bool:
+    """Bits on the CPU. Metal's kernels sum in another order for one row, for a few and for many."""
+    return nmse(found, wanted) < 1e-10 if model.isa.startswith("apple") else np.array_equal(found, wanted)
+
+
 def test_encoder_states_are_those_of_the_model(pair: tuple[NumpyWhisper, SpeechEngine]) -> None:
     expected, model = pair
     mel = mels(model.config)
@@ -103,7 +108,7 @@ def test_logits_and_attention_are_those_of_the_model(pair: tuple[NumpyWhisper, S
     model.free(text)
     weights, again = model.attend(window, TOKENS)
     assert np.allclose(weights, attended(expected, states, TOKENS)[0], atol=1e-5)
-    assert np.array_equal(again, logits)
+    assert same(model, again, logits)
 
 
 def test_a_text_of_more_tokens_than_a_step_attends_whole(tmp_path: Path) -> None:
@@ -160,12 +165,12 @@ def test_texts_of_several_windows_in_one_step_are_those_of_each_alone(
         model.free(text)
     texts, together = model.begin(windows, prompts, rows)
     texts.append(model.fork(texts[1]))
-    assert np.array_equal(together, np.concatenate([first for first, _ in alone]))
+    assert same(model, together, np.concatenate([first for first, _ in alone]))
     order = (2, 0, 3, 1)
     for i, token in enumerate((9, 1200)):
         found = model.step([texts[k] for k in order], [token] * 4)
         for row, k in zip(found, order, strict=True):
-            assert np.array_equal(row, alone[1 if k == 3 else k][1][i])
+            assert same(model, row, alone[1 if k == 3 else k][1][i])
     for text in texts:
         model.free(text)
 

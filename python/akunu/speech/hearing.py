@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterator
 from typing import Final, Generic, TypeVar
@@ -22,7 +23,7 @@ Item = TypeVar("Item")
 Heard = TypeVar("Heard")
 
 
-class Hearing(Generic[Item, Heard]):
+class Hearing(ABC, Generic[Item, Heard]):
     """Iterating gives what is found in a recording, until its end or `cancel`.
 
     Parameters
@@ -77,8 +78,8 @@ class Hearing(Generic[Item, Heard]):
         finally:
             self._batcher.cancel(self._tasks)
 
-    def _found(self) -> Iterator[Item]:
-        raise NotImplementedError
+    @abstractmethod
+    def _found(self) -> Iterator[Item]: ...
 
     def _start(self, work: Work[Heard], windows: int = 1) -> None:
         self._tasks.append(self._batcher.start(work, self._sequences, windows))
