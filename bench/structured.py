@@ -8,7 +8,7 @@ Texts that are free, JSON strings (almost every token is allowed) and digits (fe
 each, in random order: what else the machine does meets them alike. Figures are medians of the turns, and
 ratios medians of the ratios of turns that follow each other. Forms that leave no choice are not timed: their
 tokens cost less than free ones. The last column is the CPU time that the leading thread spends outside the
-engine's steps, for each token.
+engine, masks included, for each token.
 """
 
 from __future__ import annotations

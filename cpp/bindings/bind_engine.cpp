@@ -27,6 +27,15 @@ namespace {
 using IdArray = py::array_t<std::uint32_t, py::array::c_style>;
 using ByteArray = py::array_t<std::uint8_t, py::array::c_style>;
 
+// As `Part`: slot, rows, sample, limit, drafts.
+using PyPart = std::tuple<std::uint32_t, std::uint32_t, bool, std::uint32_t, std::vector<std::uint32_t>>;
+
+struct PyChunk {
+    Produced produced;
+    std::uint32_t length = 0;  // tokens in the cache
+    std::uint32_t top = 0;
+};
+
 class PyEngine : public Exclusive<Engine> {
   public:
     using Exclusive::Exclusive;
@@ -42,6 +51,12 @@ class PyEngine : public Exclusive<Engine> {
         const Call call(*this);
         return call.model().sequence(slot).length;
     }
+    // A step, and what the handler of a signal, or `masks`, raised meanwhile.
+    py::tuple step(const std::vector<PyPart>& list, std::uint32_t steps, const py::object& masks);
+    void set_mask(std::uint32_t slot, const IdArray& masks) {
+        if (!asks_for_masks_) throw InvalidArgumentError("masks are set when a step asks for them, by its `masks`");
+        get().set_mask(slot, {masks.data(), static_cast<std::size_t>(masks.size())});
+    }
     IdArray tokens(std::uint32_t slot) {
         const Call call(*this);
         const auto ids = call.model().tokens(slot);
@@ -50,15 +65,7 @@ class PyEngine : public Exclusive<Engine> {
 
   private:
     std::optional<std::uint32_t> only_slot_;
-};
-
-// As `Part`: slot, rows, sample, limit, drafts.
-using PyPart = std::tuple<std::uint32_t, std::uint32_t, bool, std::uint32_t, std::vector<std::uint32_t>>;
-
-struct PyChunk {
-    Produced produced;
-    std::uint32_t length = 0;  // tokens in the cache
-    std::uint32_t top = 0;
+    bool asks_for_masks_ = false;
 };
 
 // After a call that has no partial result.
@@ -111,6 +118,41 @@ PyChunk wrap(Engine& e, std::uint32_t slot, Produced produced) {
     return {std::move(produced), s.length, top};
 }
 
+py::tuple PyEngine::step(const std::vector<PyPart>& list, std::uint32_t steps, const py::object& masks) {
+    std::vector<Part> parts;
+    for (const auto& [slot, rows, sample, limit, drafts] : list) parts.push_back({slot, rows, sample, limit, drafts});
+    const Call call(*this);
+    SignalPoll signals;
+    std::optional<py::error_already_set> raised;
+    const auto tell = [&] {
+        if (interpreter_exiting()) return false;
+        const py::gil_scoped_acquire gil;
+        asks_for_masks_ = true;
+        try {
+            masks();
+        } catch (py::error_already_set& error) {
+            raised.emplace(std::move(error));
+        }
+        asks_for_masks_ = false;
+        return !raised;
+    };
+    std::vector<PyChunk> out;
+    {
+        const GilRelease release;
+        auto produced = call.model().step(parts, steps, std::ref(signals), masks.is_none() ? Meanwhile() : tell);
+        for (std::size_t i = 0; i < parts.size(); ++i) {
+            out.push_back(wrap(call.model(), parts[i].slot, std::move(produced[i])));
+        }
+    }
+    // What came of it is not lost when Ctrl-C ended it: the other texts are not the interrupted one's.
+    try {
+        signals.rethrow();
+    } catch (py::error_already_set& error) {
+        raised.emplace(std::move(error));
+    }
+    return py::make_tuple(std::move(out), raised ? raised->value() : py::none());
+}
+
 void bind_engine_class(py::module_& m) {
     py::class_<PyChunk>(m, "Chunk")
         .def_property_readonly("ids", [](const PyChunk& c) { return c.produced.ids; })
@@ -157,6 +199,7 @@ void bind_engine_class(py::module_& m) {
              py::arg("parallel") = 8, py::arg("kv_memory") = 0, py::arg("check_weights") = true,
              py::arg("synthetic") = py::none(), py::arg("quantize") = py::none(), py::arg("progress") = py::none())
         .def_property_readonly("context", [](PyEngine& e) { return e.get().context(); })
+        .def_property_readonly("vocab", [](PyEngine& e) { return e.get().config().vocab_size; })
         .def_property_readonly("parallel", [](PyEngine& e) { return e.get().parallel(); })
         .def_property_readonly("position", [](PyEngine& e) { return e.length(e.only_slot()); })
         .def_property_readonly("tokens", [](PyEngine& e) { return e.tokens(e.only_slot()); })
@@ -238,41 +281,8 @@ void bind_engine_class(py::module_& m) {
             },
             py::arg("slot"), py::arg("page"))
         .def("forget", [](PyEngine& e) { PyEngine::Call(e).model().forget(); })
-        .def(
-            "set_mask",
-            [](PyEngine& e, std::uint32_t slot, const std::optional<IdArray>& mask) {
-                std::span<const std::uint32_t> words;
-                if (mask) words = {mask->data(), static_cast<std::size_t>(mask->size())};
-                PyEngine::Call(e).model().set_mask(slot, words);
-            },
-            py::arg("slot"), py::arg("mask").none(true))
-        .def(
-            "step",
-            [](PyEngine& e, const std::vector<PyPart>& list, std::uint32_t steps) {
-                std::vector<Part> parts;
-                for (const auto& [slot, rows, sample, limit, drafts] : list) {
-                    parts.push_back({slot, rows, sample, limit, drafts});
-                }
-                // What came of it is not lost when Ctrl-C ended it: the other texts are not the interrupted one's.
-                const PyEngine::Call call(e);
-                SignalPoll signals;
-                std::vector<PyChunk> out;
-                {
-                    const GilRelease release;
-                    auto produced = call.model().step(parts, steps, std::ref(signals));
-                    for (std::size_t i = 0; i < parts.size(); ++i) {
-                        out.push_back(wrap(call.model(), parts[i].slot, std::move(produced[i])));
-                    }
-                }
-                py::object raised = py::none();
-                try {
-                    signals.rethrow();
-                } catch (const py::error_already_set& error) {
-                    raised = error.value();
-                }
-                return py::make_tuple(std::move(out), raised);
-            },
-            py::arg("parts"), py::arg("steps") = 1)
+        .def("set_mask", &PyEngine::set_mask, py::arg("slot"), py::arg("masks"))
+        .def("step", &PyEngine::step, py::arg("parts"), py::arg("steps") = 1, py::arg("masks") = py::none())
         .def("stop_after_step", [](PyEngine& e) { e.get().yield(); })
         .def(
             "prefill",

@@ -73,6 +73,10 @@ using Segments = std::span<const Program* const>;
 // Called now and then during long calls; true stops them.
 using Poll = std::function<bool()>;
 
+// What the host has still to tell the second segment of the first step. Called once, on the thread that called, while
+// the first segment runs; the second begins when it has returned. False: it does not, and the replay ends there.
+using Meanwhile = std::function<bool()>;
+
 class Device {
   public:
     virtual ~Device() = default;
@@ -114,8 +118,9 @@ class Device {
     virtual std::vector<std::string> kernel_names(const DispatchCmd&) const { return {}; }
 
     // Runs the segments `args.steps` times, until `control.stop` is set. Returns the steps run. `poll` is called now
-    // and then on the calling thread; when it returns true the replay stops early.
-    virtual std::uint32_t replay(Segments segments, const ReplayArgs& args, Control& control, const Poll& poll) = 0;
+    // and then on the calling thread; when it returns true the replay stops early. `meanwhile` must not throw.
+    virtual std::uint32_t replay(Segments segments, const ReplayArgs& args, Control& control, const Poll& poll,
+                                 const Meanwhile& meanwhile = {}) = 0;
 
     // Runs the segments once and adds each command's seconds to `seconds`.
     virtual void profile(Segments segments, const ReplayArgs& args, std::span<double> seconds) = 0;

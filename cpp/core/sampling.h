@@ -16,7 +16,7 @@ struct LogitBias {
 };
 
 // One generation's settings: a slot's entry in a device buffer that the sampling commands read. What is not a few words
-// lies apart, at the slot's place too: kMaxLogitBias biases, and a mask of a bit for every token of the vocabulary.
+// lies apart: kMaxLogitBias biases at the slot's place, and a mask of a bit for every token at that of a row of logits.
 struct SamplerState {
     float temperature = 0;
     std::uint32_t top_k = 0;  // 0: off
@@ -27,11 +27,11 @@ struct SamplerState {
     std::uint32_t want_logprobs = 0;  // 1: record the chosen token's log p
     std::uint32_t n_logprobs = 0;     // and those of the n most likely
     std::uint32_t n_end_ids = 0, n_bias = 0;
-    std::uint32_t masked = 0;  // 1: only tokens whose bit is set in the slot's mask
+    std::uint32_t masked = 0;  // 1: only tokens whose bit is set in the row's mask
     std::array<std::uint32_t, kMaxEndIds> end_ids{};
 };
 
-// 32-bit words of a slot's mask. Token t is bit t % 32 of word t / 32.
+// 32-bit words of a mask. Token t is bit t % 32 of word t / 32.
 constexpr std::uint32_t mask_words(std::uint32_t vocab) { return (vocab + 31) / 32; }
 
 // What may not come next in a transcript: a slot's entry in a device buffer. Two masks of a bit for every token lie

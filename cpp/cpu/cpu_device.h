@@ -36,14 +36,15 @@ class CpuDevice final : public Device {
     Weight prepare_weight(const HostTensor& tensor) override;
     Weight map_weight(const HostTensor& tensor) override;
     std::unique_ptr<Program> compile(DispatchTable table) override;
-    std::uint32_t replay(Segments segments, const ReplayArgs& args, Control& control, const Poll& poll) override;
+    std::uint32_t replay(Segments segments, const ReplayArgs& args, Control& control, const Poll& poll,
+                         const Meanwhile& meanwhile) override;
     void profile(Segments segments, const ReplayArgs& args, std::span<double> seconds) override;
 
   private:
     // Throws Error in a process that was forked after the device was opened.
     ThreadPool& pool() const;
     std::uint32_t run(Segments segments, const ReplayArgs& args, const Control& control, const Poll& poll,
-                      std::span<double> seconds);
+                      const Meanwhile& meanwhile, std::span<double> seconds);
     // Weights lie side by side, so that those smaller than a huge page are in huge pages too.
     std::shared_ptr<std::byte> weight_memory(std::uint64_t bytes);
 

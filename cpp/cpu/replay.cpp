@@ -34,7 +34,7 @@ int team_for(std::span<const DispatchCmd> commands, const ReplayArgs& args, int 
 }  // namespace
 
 void Replay::prepare(Segments segments, const ReplayArgs& args, const Control& control, const Poll& poll,
-                     std::span<double> seconds, int threads) {
+                     const Meanwhile& meanwhile, std::span<double> seconds, int threads) {
     commands_.clear();
     for (const Program* segment : segments) {
         const std::size_t first = commands_.size();
@@ -46,12 +46,21 @@ void Replay::prepare(Segments segments, const ReplayArgs& args, const Control& c
     args_ = args;
     control_ = &control;
     poll_ = &poll;
+    meanwhile_ = &meanwhile;
+    told_before_ = meanwhile ? segments.front()->table.commands.size() : 0;
+    told_.set(0);
     seconds_ = seconds;
     stage_start_ = Clock::now();
     next_poll_ = stage_start_ + kPollInterval;
     steps_done_ = 0;
     stop_.store(false, std::memory_order_relaxed);
     start(team_for(commands_, args, threads));
+}
+
+void Replay::begin() {
+    if (told_before_ == 0) return;
+    if (!(*meanwhile_)()) stop_.store(true, std::memory_order_relaxed);
+    told_.set(1);
 }
 
 std::uint64_t Replay::run_stage(std::uint64_t at, Worker& worker) {
@@ -71,6 +80,7 @@ std::uint64_t Replay::run_stage(std::uint64_t at, Worker& worker) {
 
 bool Replay::end_stage(std::uint64_t at, std::uint64_t next) {
     const std::size_t n = commands_.size();
+    if (next == told_before_) told_.wait(0);
     if (!seconds_.empty()) {
         const auto now = Clock::now();
         seconds_[at % n] += std::chrono::duration<double>(now - stage_start_).count();

@@ -16,10 +16,11 @@ class Replay final : public Team {
     // What to run next, on up to `threads` threads. Only while nobody helps: a late helper may still look at the last
     // program. With `seconds` every command is a stage, whose time is added there.
     void prepare(Segments segments, const ReplayArgs& args, const Control& control, const Poll& poll,
-                 std::span<double> seconds, int threads);
+                 const Meanwhile& meanwhile, std::span<double> seconds, int threads);
     std::uint32_t steps_done() const { return steps_done_; }
 
   private:
+    void begin() override;
     std::uint64_t run_stage(std::uint64_t at, Worker& worker) override;
     bool end_stage(std::uint64_t at, std::uint64_t next) override;
     void look_up() override;
@@ -28,6 +29,9 @@ class Replay final : public Team {
     ReplayArgs args_;
     const Control* control_ = nullptr;
     const Poll* poll_ = nullptr;
+    const Meanwhile* meanwhile_ = nullptr;
+    std::uint64_t told_before_ = 0;  // the command that `meanwhile` has to be over before; 0: none
+    Beacon told_;                    // 1: it is
     std::span<double> seconds_;
     Clock::time_point next_poll_, stage_start_;
     std::uint32_t steps_done_ = 0;

@@ -101,7 +101,10 @@ void Team::start(int size) {
     stage_.set(0);
 }
 
-void Team::lead() { work(0, scratch_.get(), nullptr); }
+void Team::lead() {
+    begin();
+    work(0, scratch_.get(), nullptr);
+}
 
 void Team::help(int seat, std::byte* scratch, const std::atomic<bool>& surplus) { work(seat, scratch, &surplus); }
 

@@ -57,6 +57,9 @@ class Team {
     // Before each program, while nobody else is there.
     void start(int size);
 
+    // Called by the lead when helpers may have begun.
+    virtual void begin() {}
+
     // Runs the commands of the stage that begins with number `at`; returns where the next one begins.
     virtual std::uint64_t run_stage(std::uint64_t at, Worker& worker) = 0;
     // Called by one thread when the stage [at, next) is over. False ends the program.

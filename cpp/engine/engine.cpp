@@ -67,7 +67,7 @@ void Engine::allocate(const EngineOptions& options) {
     s.sampled = shared({s.max_logits, sizeof(u32)});
     s.sampler = shared({slots, sizeof(SamplerState)});
     s.bias = shared({slots, kMaxLogitBias, sizeof(LogitBias)});
-    s.mask = shared({slots, mask_words(config_.vocab_size), sizeof(u32)});
+    s.mask = shared({s.max_logits, mask_words(config_.vocab_size), sizeof(u32)});
     s.slots = shared({slots, sizeof(SlotState)});
     s.control = shared({sizeof(Control)});
     s.logprobs = shared({kLogprobRecords, sizeof(LogprobRecord)});
@@ -205,13 +205,11 @@ std::optional<std::uint32_t> Engine::fork(std::uint32_t slot) {
     const auto same = [&](const Binding& buffer, std::uint64_t bytes) {
         std::memcpy(buffer.host() + *found * bytes, buffer.host() + slot * bytes, bytes);
     };
-    const std::uint64_t mask = mask_words(config_.vocab_size) * sizeof(u32);
     same(step_.sampler, sizeof(SamplerState));
     same(step_.bias, kMaxLogitBias * sizeof(LogitBias));
-    same(step_.mask, mask);
     if (to.ruled) {
         same(step_.rules, sizeof(SpeechRules));
-        same(step_.forbidden, 2 * mask);
+        same(step_.forbidden, 2 * mask_words(config_.vocab_size) * sizeof(u32));
     }
     return found;
 }
@@ -432,24 +430,6 @@ void Engine::check_page(std::size_t bytes) const {
     throw InvalidArgumentError("a page has " + std::to_string(page_bytes_) + " bytes, not " + std::to_string(bytes));
 }
 
-void Engine::set_mask(std::uint32_t slot, std::span<const std::uint32_t> words) {
-    Sequence& s = opened(slot);
-    const std::uint32_t n = mask_words(config_.vocab_size);
-    if (!words.empty()) {
-        if (words.size() != n) {
-            throw InvalidArgumentError("a mask has " + std::to_string(words.size()) + " words, expected " +
-                                       std::to_string(n));
-        }
-        const std::uint32_t last = config_.vocab_size % 32 ? (1u << config_.vocab_size % 32) - 1 : ~0u;
-        bool any = (words.back() & last) != 0;
-        for (std::size_t i = 0; i + 1 < words.size() && !any; ++i) any = words[i] != 0;
-        if (!any) throw InvalidArgumentError("the mask of slot " + std::to_string(slot) + " allows no token");
-        std::ranges::copy(words, step_.mask.host<std::uint32_t>() + std::size_t{slot} * n);
-    }
-    s.sampler.masked = !words.empty();
-    step_.sampler.host<SamplerState>()[slot].masked = s.sampler.masked;
-}
-
 void Engine::set_rules(std::uint32_t slot, const SpeechRules& rules, std::span<const std::uint32_t> never,
                        std::span<const std::uint32_t> not_first) {
     Sequence& s = opened(slot);
@@ -507,7 +487,8 @@ bool Engine::reserve(const Part& part, std::uint32_t steps) {
     return make_writable(part.slot, s.length, static_cast<std::uint32_t>(end));
 }
 
-std::vector<Produced> Engine::step(std::span<const Part> parts, std::uint32_t steps, const Poll& poll) {
+std::vector<Produced> Engine::step(std::span<const Part> parts, std::uint32_t steps, const Poll& poll,
+                                   const Meanwhile& masks) {
     if (parts.empty() || cancelled_.exchange(false)) return std::vector<Produced>(parts.size());
     std::vector<Part> shortened;
     if (checkpoints_) {
@@ -517,10 +498,10 @@ std::vector<Produced> Engine::step(std::span<const Part> parts, std::uint32_t st
     }
     auto* logit_rows = step_.logit_rows.host<std::uint32_t>();
     ReplayArgs args{.rows = 0, .logits = 0, .steps = steps, .keys = 0};
-    TailKey key{.draw = Draw::kGreedy};
+    TailKey key{.draw = masks ? Draw::kSampled : Draw::kGreedy};
     Control& control = begin_control(0);
     for (const Part& part : parts) {
-        const Sequence& s = opened(part.slot);
+        Sequence& s = opened(part.slot);
         const auto n = static_cast<std::uint32_t>(part.rows + part.drafts.size());
         const std::uint32_t logits = part.sample ? 1 + static_cast<std::uint32_t>(part.drafts.size()) : 0;
         if (args.rows + std::uint64_t{n} > step_.max_rows || args.logits + logits > step_.max_logits) {
@@ -534,10 +515,13 @@ std::vector<Produced> Engine::step(std::span<const Part> parts, std::uint32_t st
         std::ranges::copy(part.drafts, history(part.slot) + s.known);
         place(args.rows, part.slot, n, n - part.rows);
         for (std::uint32_t i = 0; i < logits; ++i) logit_rows[args.logits + i] = args.rows + n - logits + i;
+        s.first_logits = args.logits;
+        s.n_logits = logits;
         if (part.sample) {
             step_.slots.host<SlotState>()[part.slot] = {0, 0, part.limit};
+            step_.sampler.host<SamplerState>()[part.slot].masked = 0;
             ++control.active;
-            if (!s.plain || s.sampler.masked) key.draw = Draw::kSampled;
+            if (!s.plain) key.draw = Draw::kSampled;
             key.logprobs = key.logprobs || s.sampler.want_logprobs;
             key.rules = key.rules || s.ruled;
         }
@@ -549,7 +533,15 @@ std::vector<Produced> Engine::step(std::span<const Part> parts, std::uint32_t st
     key.one_row = args.logits == 1;
     const Program* segments[] = {&body(phase_for(args.rows)), args.logits ? &tail(key) : nullptr};
     const Poll stop = stopping(poll);
-    const std::uint32_t done = device_->replay({segments, args.logits ? 2u : 1u}, args, control, stop);
+    Meanwhile meanwhile;
+    if (masks && args.logits) {
+        meanwhile = [&] {
+            const bool told = masks();
+            interrupted_ = interrupted_ || !told;
+            return told;
+        };
+    }
+    const std::uint32_t done = device_->replay({segments, args.logits ? 2u : 1u}, args, control, stop, meanwhile);
     const bool whole = done == args.steps || !interrupted_;
     std::vector<Produced> out;
     std::uint32_t logit = 0;
@@ -559,6 +551,24 @@ std::vector<Produced> Engine::step(std::span<const Part> parts, std::uint32_t st
         if (part.sample) logit += 1 + static_cast<std::uint32_t>(part.drafts.size());
     }
     return out;
+}
+
+void Engine::set_mask(std::uint32_t slot, std::span<const std::uint32_t> masks) {
+    const Sequence& s = opened(slot);
+    const std::uint32_t n = mask_words(config_.vocab_size);
+    if (masks.size() != std::size_t{s.n_logits} * n) {
+        throw InvalidArgumentError("masks for " + std::to_string(s.n_logits) + " tokens have " + std::to_string(n) +
+                                   " words each, not " + std::to_string(masks.size()) + " in all");
+    }
+    const std::uint32_t last = config_.vocab_size % 32 ? (1u << config_.vocab_size % 32) - 1 : ~0u;
+    for (std::size_t first = 0; first < masks.size(); first += n) {
+        const auto mask = masks.subspan(first, n);
+        const bool any = (mask.back() & last) != 0 ||
+                         std::ranges::any_of(mask.first(n - 1), [](std::uint32_t word) { return word != 0; });
+        if (!any) throw InvalidArgumentError("the mask of slot " + std::to_string(slot) + " allows no token");
+    }
+    std::ranges::copy(masks, step_.mask.host<std::uint32_t>() + std::size_t{s.first_logits} * n);
+    step_.sampler.host<SamplerState>()[slot].masked = 1;
 }
 
 Produced Engine::collect(const Part& part, std::uint32_t index, std::uint32_t logit_rows, bool ran) {

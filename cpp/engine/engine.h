@@ -40,8 +40,8 @@ struct SamplerSettings {
     SamplerState state;
     std::vector<LogitBias> bias;
     bool plain() const {
-        return state.temperature == 0 && bias.empty() && !state.masked && state.repeat_penalty == 1 &&
-               state.presence_penalty == 0 && state.frequency_penalty == 0;
+        return state.temperature == 0 && bias.empty() && state.repeat_penalty == 1 && state.presence_penalty == 0 &&
+               state.frequency_penalty == 0;
     }
 };
 
@@ -128,8 +128,6 @@ class Engine : public LoadedModel {
     // The next page of a slot's text as `read_page` gave it, so that its tokens need not be run. False when no page is
     // left. At least the last known token is still to be run.
     bool restore_page(std::uint32_t slot, std::span<const std::byte> bytes);
-    // Only tokens whose bit is set may be drawn next; empty: all. Throws InvalidArgumentError when none is.
-    void set_mask(std::uint32_t slot, std::span<const std::uint32_t> words);
     // What may not come next in a transcript, with masks of the tokens that never come and of those that are not first.
     void set_rules(std::uint32_t slot, const SpeechRules& rules, std::span<const std::uint32_t> never,
                    std::span<const std::uint32_t> not_first);
@@ -137,8 +135,13 @@ class Engine : public LoadedModel {
     // Makes room for the positions that a part writes in `steps` steps; false when no page is left.
     bool reserve(const Part& part, std::uint32_t steps);
     // Runs the parts, at most one for a slot, in one step, or, where each has a single row and draws, in up to `steps`.
-    // Every part must be reserved. A replay that was cancelled produces less; calling again goes on.
-    std::vector<Produced> step(std::span<const Part> parts, std::uint32_t steps, const Poll& poll);
+    // Every part must be reserved. A replay that was cancelled produces less; calling again goes on. `masks` calls
+    // `set_mask` for the texts that have any, while the tokens before are run; where it returns false nothing is drawn.
+    std::vector<Produced> step(std::span<const Part> parts, std::uint32_t steps, const Poll& poll,
+                               const Meanwhile& masks = {});
+    // Within `masks`: only tokens whose bit is set may be drawn after a part's last row, and, in masks that follow,
+    // after each of its drafts. Throws InvalidArgumentError when a mask has no bit.
+    void set_mask(std::uint32_t slot, std::span<const std::uint32_t> masks);
 
     // Runs all tokens of these texts, each once here, that are still to be run; false when it was cancelled.
     bool run(std::span<const Asked> asked, const RunSinks& sinks, const Poll& poll);

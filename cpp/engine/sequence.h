@@ -26,6 +26,8 @@ struct Sequence {
     bool ruled = false;              // it has SpeechRules
     SamplerState sampler;
     bool plain = true;  // greedy, without anything that changes a logit
+    // Of the step that runs: the rows of logits that are the text's.
+    std::uint32_t first_logits = 0, n_logits = 0;
 
     bool pending() const { return known > length && known > prompt; }
     bool prompting() const { return length < prompt; }

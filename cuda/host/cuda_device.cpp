@@ -74,7 +74,8 @@ struct CudaDevice::Impl {
     }
     Mailbox& box() const { return *reinterpret_cast<Mailbox*>(mailbox.host); }
 
-    std::uint32_t run(Segments segments, const ReplayArgs& args, Control* control, const Poll& poll, u64* times);
+    std::uint32_t run(Segments segments, const ReplayArgs& args, Control* control, const Poll& poll, u64* times,
+                      const Meanwhile& meanwhile = {});
     void wait(Segments segments, const Control* control, const Poll& poll);
     std::string command_name(Segments segments) const;
     void reset() { d.cuMemsetD8(reinterpret_cast<CUdeviceptr>(barrier.device), 0, sizeof(Barrier)); }
@@ -108,7 +109,7 @@ void CudaDevice::Impl::wait(Segments segments, const Control* control, const Pol
 }
 
 std::uint32_t CudaDevice::Impl::run(Segments segments, const ReplayArgs& args, Control* control, const Poll& poll,
-                                    u64* times) {
+                                    u64* times, const Meanwhile& meanwhile) {
     context.use();
     Launch launch{};
     Needs needs, all;
@@ -141,13 +142,14 @@ std::uint32_t CudaDevice::Impl::run(Segments segments, const ReplayArgs& args, C
     d.check(d.cuLaunchCooperativeKernel(function, limits.multiprocessors, 1, 1, kThreads, 1, 1,
                                         static_cast<unsigned>(limits.shared_bytes), stream, params),
             "starting the interpreter");
+    const bool told = !meanwhile || meanwhile();
     wait(segments, control, poll);
     if (box().error != kNoError) {
         reset();
         throw DeviceError(command_name(segments) + " did not end in time on the GPU: some block waited for " +
                           std::to_string(timeout_ns() / 1'000'000) + " ms");
     }
-    return box().steps;
+    return told ? box().steps : 0;
 }
 
 CudaDevice::CudaDevice() : impl_(std::make_unique<Impl>()) {
@@ -253,8 +255,18 @@ std::unique_ptr<Program> CudaDevice::compile(DispatchTable table) {
     return program;
 }
 
-std::uint32_t CudaDevice::replay(Segments segments, const ReplayArgs& args, Control& control, const Poll& poll) {
-    return impl_->run(segments, args, &control, poll, nullptr);
+std::uint32_t CudaDevice::replay(Segments segments, const ReplayArgs& args, Control& control, const Poll& poll,
+                                 const Meanwhile& meanwhile) {
+    if (!meanwhile) return impl_->run(segments, args, &control, poll, nullptr);
+    // A launch of its own for the first segment of the first step, which the others wait for.
+    ReplayArgs first = args, rest = args;
+    first.steps = 1;
+    if (impl_->run(segments.first(1), first, &control, poll, nullptr, meanwhile) == 0) return 0;
+    const auto done = static_cast<std::uint32_t>(segments.front()->table.commands.size());
+    rest.steps = 1;
+    rest.commands -= std::min(rest.commands, done);
+    if (impl_->run(segments.subspan(1), rest, &control, poll, nullptr) == 0) return 0;
+    return 1;
 }
 
 void CudaDevice::profile(Segments segments, const ReplayArgs& args, std::span<double> seconds) {

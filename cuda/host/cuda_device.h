@@ -39,7 +39,8 @@ class CudaDevice final : public Device {
     Weight prepare_weight(const HostTensor& tensor) override;
     Weight map_weight(const HostTensor& tensor) override;
     std::unique_ptr<Program> compile(DispatchTable table) override;
-    std::uint32_t replay(Segments segments, const ReplayArgs& args, Control& control, const Poll& poll) override;
+    std::uint32_t replay(Segments segments, const ReplayArgs& args, Control& control, const Poll& poll,
+                         const Meanwhile& meanwhile) override;
     void profile(Segments segments, const ReplayArgs& args, std::span<double> seconds) override;
 
   private:

@@ -93,7 +93,7 @@ AKUNU_DEVICE_CALL void sample_prepare(const Block& b) {
         const u32* history = b.buffer<u32>(1) + u64(row.slot) * p.history_stride;
         const Sampler& s = b.buffer<Sampler>(2)[row.slot];
         const TokenBias* bias = b.buffer<TokenBias>(3) + u64(row.slot) * kBiases;
-        const u32* mask = b.buffer<u32>(4) + u64(row.slot) * ((p.vocab + 31) / 32);
+        const u32* mask = b.buffer<u32>(4) + u64(r) * ((p.vocab + 31) / 32);
         float* scaled = b.buffer<float>(5) + u64(r) * 2 * p.vocab + begin;
         const float none = bits_to_float(0xFF800000u);
         sync_block();

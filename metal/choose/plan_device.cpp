@@ -74,7 +74,7 @@ std::vector<std::string> PlanDevice::kernel_names(const DispatchCmd& cmd) const 
     return names_of(*static_cast<const KernelChoice*>(cmd.kernel));
 }
 
-std::uint32_t PlanDevice::replay(Segments, const ReplayArgs&, Control&, const Poll&) {
+std::uint32_t PlanDevice::replay(Segments, const ReplayArgs&, Control&, const Poll&, const Meanwhile&) {
     throw UnsupportedError("device '" + name() + "' only plans; load the model on a device that is here to run it");
 }
 

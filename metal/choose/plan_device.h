@@ -37,7 +37,8 @@ class PlanDevice final : public Device {
     std::unique_ptr<Program> compile(DispatchTable table) override;
     std::vector<std::string> kernel_names(const DispatchCmd& cmd) const override;
     // Both throw UnsupportedError.
-    std::uint32_t replay(Segments segments, const ReplayArgs& args, Control& control, const Poll& poll) override;
+    std::uint32_t replay(Segments segments, const ReplayArgs& args, Control& control, const Poll& poll,
+                         const Meanwhile& meanwhile) override;
     void profile(Segments segments, const ReplayArgs& args, std::span<double> seconds) override;
 
   private:

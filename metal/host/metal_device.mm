@@ -153,8 +153,12 @@ std::vector<std::string> MetalDevice::kernel_names(const DispatchCmd& cmd) const
     return names_of(static_cast<const ResolvedCommand*>(cmd.kernel)->choice);
 }
 
-std::uint32_t MetalDevice::replay(Segments segments, const ReplayArgs& args, Control& control, const Poll& poll) {
-    return pooled([&] { return impl_->replay.run(commands_of(segments, args.commands), args, control, poll); });
+std::uint32_t MetalDevice::replay(Segments segments, const ReplayArgs& args, Control& control, const Poll& poll,
+                                  const Meanwhile& meanwhile) {
+    const std::size_t first = segments.front()->table.commands.size();
+    return pooled([&] {
+        return impl_->replay.run(commands_of(segments, args.commands), args, control, poll, {meanwhile, first});
+    });
 }
 
 void MetalDevice::profile(Segments segments, const ReplayArgs& args, std::span<double> seconds) {

@@ -27,9 +27,14 @@ class Replay {
            Indirect* indirect, const BufferLimit& limit);
     ~Replay() { drain(); }
 
+    // What the host does before this command of the first step is submitted, once those before it are.
+    struct Errand {
+        const Meanwhile& run;
+        std::size_t before;
+    };
     // As Device::replay, of a step of these commands.
     std::uint32_t run(std::vector<StepCommand> commands, const ReplayArgs& args, const Control& control,
-                      const Poll& poll);
+                      const Poll& poll, const Errand& errand);
     // Waits until the GPU has let go of everything.
     void drain();
 
@@ -43,10 +48,10 @@ class Replay {
     struct Cursor {
         std::uint32_t step = 0;
         std::size_t command = 0;
+        auto operator<=>(const Cursor&) const = default;
     };
-    // Submits up to step `last`, or less if the work is to be cut; returns where it ended.
-    Cursor submit(std::span<const StepCommand> commands, const ReplayArgs& args, Cursor at, std::uint32_t last,
-                  bool cut);
+    // Submits up to `last`, or less if the work is to be cut; returns where it ended.
+    Cursor submit(std::span<const StepCommand> commands, const ReplayArgs& args, Cursor at, Cursor last, bool cut);
     void submit_indirect(std::uint32_t first, std::uint32_t last);
     // Encodes one command buffer, chained to those before it.
     template <typename Encode>

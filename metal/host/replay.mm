@@ -68,12 +68,12 @@ void Replay::submit_buffer(std::uint32_t first_step, const Encode& encode) {
     }
 }
 
-Replay::Cursor Replay::submit(std::span<const StepCommand> commands, const ReplayArgs& args, Cursor at,
-                              std::uint32_t last, bool cut) {
+Replay::Cursor Replay::submit(std::span<const StepCommand> commands, const ReplayArgs& args, Cursor at, Cursor last,
+                              bool cut) {
     submit_buffer(at.step, [&](id<MTLComputeCommandEncoder> compute) {
         Encoder encoder(compute, resolver_, dummy_);
         double seconds = 0;
-        while (at.step < last) {
+        while (at < last) {
             const std::size_t i = at.command++;
             encoder.encode(commands[i], args, at.step);
             if (at.command == commands.size()) at = {at.step + 1, 0};
@@ -109,7 +109,7 @@ void Replay::drain() {
 }
 
 std::uint32_t Replay::run(std::vector<StepCommand> commands, const ReplayArgs& args, const Control& control,
-                          const Poll& poll) {
+                          const Poll& poll, const Errand& errand) {
     if (commands.empty() || args.steps == 0) return 0;
     drain();
     using Clock = std::chrono::steady_clock;
@@ -128,6 +128,7 @@ std::uint32_t Replay::run(std::vector<StepCommand> commands, const ReplayArgs& a
     const bool cut = step_seconds > limit_.seconds;
     std::size_t done = 0;  // of submitted_: the GPU has signalled, the driver may still hold them
     Cursor next;
+    bool errand_left = errand.run && errand.before < commands.size();
     const auto more = [&] {
         if (cancelled || next.step == args.steps) return false;
         const bool inside = next.step == 0 || next.command != 0;  // a step that has begun is finished
@@ -135,9 +136,14 @@ std::uint32_t Replay::run(std::vector<StepCommand> commands, const ReplayArgs& a
     };
     while (done < submitted_.size() || more()) {
         if (more() && submitted_.size() - done < kInFlight) {
+            if (errand_left && next.command == errand.before) {
+                errand_left = false;
+                cancelled = !errand.run() || cancelled;
+                continue;
+            }
             const std::uint32_t last = std::min(next.step + per_buffer, args.steps);
-            if (!indirect) {
-                next = submit(commands, args, next, last, cut);
+            if (errand_left || !indirect) {
+                next = submit(commands, args, next, errand_left ? Cursor{0, errand.before} : Cursor{last, 0}, cut);
                 continue;
             }
             const std::uint32_t same = indirect->same_counts_until(next.step, last);

@@ -293,6 +293,8 @@ class Engine:
         """
     context: int
     """Most tokens of a text."""
+    vocab: int
+    """Logits of a row."""
     parallel: int
     """Texts at a time."""
     position: int
@@ -318,18 +320,25 @@ class Engine:
     def reserve(self, slot: int, rows: int, steps: int = 1, drafts: int = 0) -> bool:
         """Room for the positions that a part of a step writes; False when no page is left."""
     def step(
-        self, parts: Sequence[tuple[int, int, bool, int, Sequence[int]]], steps: int = 1
+        self,
+        parts: Sequence[tuple[int, int, bool, int, Sequence[int]]],
+        steps: int = 1,
+        masks: Callable[[], object] | None = None,
     ) -> tuple[list[Chunk], BaseException | None]:
         """Run parts of texts together, each reserved before, at most one of a slot.
 
         A part is (slot, rows, draws, limit, drafts): the next `rows` tokens that are not in the cache;
         whether the token after them is drawn; how many tokens to draw at most (0: no limit); and a guess of
         those after the last row, which is verified. With `steps` above 1, every part has one row and draws in
-        each step.
-        Returns what each gave, and what a signal's handler raised meanwhile.
+        each step. `masks` calls `set_mask` for the parts whose next tokens are restricted; it is called while
+        the tokens before are run. Where it raises, nothing is drawn.
+        Returns what each gave, and what a signal's handler, or `masks`, raised meanwhile.
         """
-    def set_mask(self, slot: int, mask: npt.NDArray[np.uint32] | None) -> None:
-        """Only tokens whose bit is set (t % 32 of word t // 32) may be drawn from now on; None: all."""
+    def set_mask(self, slot: int, masks: npt.NDArray[np.uint32]) -> None:
+        """Within a step's `masks`: the tokens that may be drawn, [words] or [1 + drafts, words].
+
+        Token t is bit t % 32 of word t // 32.
+        """
     def read_page(self, ids: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint8] | None:
         """Keys and values of the last 32 of `ids`, which some text begins with; None: not in the cache."""
     def restore_page(self, slot: int, page: npt.NDArray[np.uint8]) -> bool:

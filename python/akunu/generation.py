@@ -213,7 +213,7 @@ class Generation:
             ),
             math.inf if request.max_tokens is None else request.max_tokens,
             request.wait_timeout,
-            request.speculative and constraint is None,
+            request.speculative,
             constraint=constraint,
             priority=request.priority,
         )

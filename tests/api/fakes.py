@@ -55,7 +55,7 @@ class FakeText:
     prompt: list[int] = field(default_factory=list)
     pending: int | None = None
     forced: list[int] = field(default_factory=list)
-    mask: np.ndarray | None = None
+    masks: list[np.ndarray] = field(default_factory=list)
     settings: dict[str, Any] = field(default_factory=dict)
 
 
@@ -147,13 +147,13 @@ class FakeEngine:
             assert len(text.cache) + 1 + len(text.forced) <= self.context
             self.calls.append(("extend", list(ids)))
 
-    def set_mask(self, slot: int, mask: np.ndarray | None) -> None:
-        with self._exclusive():
-            if mask is not None:
-                mask = np.unpackbits(mask.view(np.uint8), bitorder="little")[: self.vocab].astype(bool)
-                if not mask.any():
-                    raise InvalidArgumentError(f"the mask of slot {slot} allows no token")
-            self.texts[slot].mask = mask
+    def set_mask(self, slot: int, masks: np.ndarray) -> None:
+        assert self._busy.locked()
+        rows = masks.reshape(-1, (self.vocab + 31) // 32).view(np.uint8)
+        allowed = np.unpackbits(rows, axis=1, bitorder="little")[:, : self.vocab].astype(bool)
+        if not allowed.any(axis=1).all():
+            raise InvalidArgumentError(f"the mask of slot {slot} allows no token")
+        self.texts[slot].masks = list(allowed)
 
     def length(self, slot: int) -> int:
         return len(self.texts[slot].cache)
@@ -164,7 +164,10 @@ class FakeEngine:
         return held + rows + steps <= self.tokens_left
 
     def step(
-        self, parts: Sequence[tuple[int, int, bool, int, Sequence[int]]], steps: int = 1
+        self,
+        parts: Sequence[tuple[int, int, bool, int, Sequence[int]]],
+        steps: int = 1,
+        masks: Callable[[], object] | None = None,
     ) -> tuple[list[FakeChunk], BaseException | None]:
         assert steps >= 1 and parts and len({slot for slot, *_ in parts}) == len(parts)
         assert sum(rows for _, rows, *_ in parts) <= max(self.chunk, self.parallel)
@@ -176,8 +179,12 @@ class FakeEngine:
             decoding = all(self.texts[slot].pending is not None for slot, *_ in parts)
             self.cache = self.texts[parts[0][0]].cache
             self.calls.append(("decode", steps) if decoding else ("prefill", parts[0][2]))
+            for slot, *_ in parts:
+                self.texts[slot].masks = []
             try:
                 (self.before_decode if decoding else self.before_prefill)(self)
+                if masks is not None:
+                    masks()
             except KeyboardInterrupt as error:
                 return [FakeChunk(length=len(self.texts[slot].cache)) for slot, *_ in parts], error
             if self._cancelled.is_set():
@@ -200,7 +207,7 @@ class FakeEngine:
             text.prompt, text.pending = known, None
             text.forced.clear()
         while draws:
-            token = text.pending = self._draw(text)
+            token = text.pending = self._draw(text, len(chunk.ids))
             text.forced.clear()
             chunk.ids.append(token)
             chunk.length = len(text.cache)
@@ -217,12 +224,13 @@ class FakeEngine:
             text.cache.append(token)
         return chunk
 
-    def _draw(self, text: FakeText) -> int:
-        """The next token; of those that are allowed, the first from there on."""
+    def _draw(self, text: FakeText, n: int) -> int:
+        """The n-th token of a step; of those that are allowed, the first from there on."""
         token = self.next_token(list(text.cache))
-        return (
-            token if text.mask is None else int((token + np.argmax(np.roll(text.mask, -token))) % self.vocab)
-        )
+        if not text.masks:
+            return token
+        allowed = text.masks[min(n, len(text.masks) - 1)]
+        return int((token + np.argmax(np.roll(allowed, -token))) % self.vocab)
 
     def cancel(self) -> None:
         self._cancelled.set()

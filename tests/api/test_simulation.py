@@ -111,7 +111,7 @@ class CountingEngine:
         self.free -= more
         return True
 
-    def step(self, parts: Any, steps: int = 1) -> tuple[list[FakeChunk], None]:
+    def step(self, parts: Any, steps: int = 1, masks: None = None) -> tuple[list[FakeChunk], None]:
         self.calls += 1
         self.stopped = False
         rows = sum(n + len(drafts) for _, n, _, _, drafts in parts)

@@ -262,6 +262,50 @@ void check_replay(int threads) {
     check(r.all_are(4), "profiling runs the table once");
 }
 
+std::atomic<std::uint32_t> bodies{0};
+
+// The end of the first segment, and the second: what the host has told by then.
+void announce(const DispatchCmd&, const std::byte*, const Worker& worker) {
+    if (auto all = worker.claim(1, 1); all.next()) ++bodies;
+}
+void take_told(const DispatchCmd& cmd, const std::byte*, const Worker& worker) {
+    if (auto all = worker.claim(1, 1); all.next())
+        *cmd.buffers[1].as<std::uint32_t>() = *cmd.buffers[0].as<std::uint32_t>();
+}
+
+akunu::Program program_of(cpu::Kernel kernel, std::initializer_list<Binding> buffers) {
+    DispatchCmd cmd;
+    cmd.kernel = reinterpret_cast<const void*>(kernel);
+    std::ranges::copy(buffers, cmd.buffers.begin());
+    cmd.n_buffers = static_cast<std::uint8_t>(buffers.size());
+    return akunu::Program({.commands = {cmd}});
+}
+
+// What the host has to tell the second segment, it tells while the others run the first one.
+void check_meanwhile(int threads) {
+    cpu::CpuDevice device(threads);
+    std::vector<std::uint32_t> told{0}, taken{0};
+    const akunu::Program body = program_of(announce, {});
+    const akunu::Program tail = program_of(take_told, {Replay::bind(told), Replay::bind(taken)});
+    const akunu::Program* const segments[] = {&body, &tail};
+    Control control;
+    for (std::uint32_t round = 1; round <= 50; ++round) {
+        bodies = 0;
+        const std::uint32_t before = taken[0];
+        const auto meanwhile = [&] {
+            const auto end = cpu::Clock::now() + std::chrono::seconds(60);
+            while (threads > 1 && bodies == 0 && cpu::Clock::now() < end) std::this_thread::yield();
+            check(bodies == (threads > 1 ? 1u : 0u),
+                  "the first segment runs meanwhile, where somebody else can run it");
+            told[0] = round;
+            return round % 5 != 0;
+        };
+        const std::uint32_t steps = device.replay(segments, {}, control, {}, meanwhile);
+        check(steps == (round % 5 != 0) && bodies == 1, "a replay of which the rest is not wanted ends");
+        check(taken[0] == (round % 5 != 0 ? round : before), "the second segment knows what was told");
+    }
+}
+
 // The real tables, on threads that may be more than the cores.
 void check_engine(int threads) {
     const SyntheticModel m = synthetic_model(DType::Q8_0);
@@ -312,6 +356,7 @@ int main() {
         check_loops(threads);
         check_stages(threads);
         check_replay(threads);
+        check_meanwhile(threads);
         if (threads == 3) check_engine(threads);
         std::printf("%d threads: passed\n", threads);
         std::fflush(stdout);

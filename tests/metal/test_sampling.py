@@ -184,7 +184,7 @@ MUTATIONS: dict[str, tuple[str, str, str, Case]] = {
     "window off by one": ("prepare", "i < row.position;", "i <= row.position;", case("sample_prepare", vocab=15, frequency_penalty=1.3)),
     "count not cleared": ("prepare", "atomic_store_explicit(&count[i], 0, memory_order_relaxed);", "", case("sample_prepare", vocab=1000, frequency_penalty=1.3)),
     "another text's history": ("prepare", "history += ulong(row.slot) * p.history_stride;", "", case("sample_prepare", vocab=100, rows=3, repeat_penalty=1.3)),
-    "another text's mask": ("prepare", "masks += ulong(row.slot)", "masks += ulong(slice_and_row.y)", case("sample_prepare", vocab=100, rows=3, masked=True)),
+    "another row's mask": ("prepare", "masks += ulong(slice_and_row.y)", "masks += ulong(row.slot)", case("sample_prepare", vocab=100, rows=3, masked=True)),
     "a mask's highest bit first": ("prepare", ">> (id % 32) & 1", ">> (31 - id % 32) & 1", case("sample_prepare", vocab=100, masked=True)),
     "another row's list": ("select", "scratch += logit * select_bytes(p.vocab);", "", case("sample", vocab=300, draws=3, rows=3, temperature=1.0, top_p=0.5)),
     "a draft that fails counts": ("accept", "i < p.rows && drafts_hold && stopped == 0", "i < p.rows && stopped == 0", case("accept", drafts=(3, 2), holds=(1, 2))),

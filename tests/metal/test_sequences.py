@@ -144,11 +144,12 @@ def test_only_allowed_tokens_are_drawn(path: Path) -> None:
     mask = np.zeros(16, np.uint32)
     for i in allowed:
         mask[i // 32] |= np.uint32(1 << i % 32)
-    engine.set_mask(bound, mask)
     logits = open_metal(path).logits(STORY[:33])[-1]
-    found = step(engine, [part(free, 33), part(bound, 33)])
-    assert found == [STORY[33:34], [max(allowed, key=lambda i: logits[i])]]
-    engine.set_mask(bound, None)
+    parts = [part(free, 33), part(bound, 33)]
+    for slot, rows, *_ in parts:
+        assert engine.reserve(slot, rows)
+    chunks, _ = engine.step(parts, 1, lambda: engine.set_mask(bound, mask))
+    assert [chunk.ids for chunk in chunks] == [STORY[33:34], [max(allowed, key=lambda i: logits[i])]]
 
 
 def test_a_page_that_two_share_is_copied_before_one_writes(path: Path) -> None:

@@ -8,6 +8,7 @@ is compared with what it is in an engine of its own: ids, and on the CPU the bit
 
 from __future__ import annotations
 
+import copy
 import random
 import zlib
 from collections.abc import Callable, Iterable
@@ -52,6 +53,9 @@ class EveryThird:
     def advance(self, tokens: Iterable[int]) -> None:
         self._n += len(list(tokens))
 
+    def fork(self) -> EveryThird:
+        return copy.copy(self)
+
     def forced(self) -> list[int]:
         return [self._n % self._vocab] * (self._n % 7 == 6)
 
@@ -72,7 +76,7 @@ class Text:
             np.array(self.prompt, np.uint32),
             self.settings,
             self.limit,
-            speculative=speculative and not self.masked,
+            speculative=speculative,
             constraint=constraint,
         )
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 import threading
 
 import numpy as np
 import pytest
 
-from akunu import AkunuError, InvalidArgumentError, UnsupportedError
+from akunu import AkunuError, InvalidArgumentError, StructuralTag, Tag, UnsupportedError
 from akunu.model import Model
 from akunu.scheduling import Scheduler, Sequence
 from akunu.scheduling import scheduler as scheduler_module
+from akunu.scheduling.drafts import Proposal, StepCosts
 from akunu.structured.vocabulary import VocabularyView
 
 from .models import ember, hostile
@@ -113,6 +115,42 @@ def test_tokens_without_a_choice_do_not_change_the_text(make) -> None:
         drawn = make().generate("A person:", logprobs=1, **options)
         assert rows.ids == drawn.ids and rows.text == drawn.text
         assert len(drawn.logprobs) == len(drawn.ids)
+
+
+FORMS = {
+    "schema": {"schema": PERSON},
+    "regex": {"regex": r"[0-9]{1,3}(, [0-9]{1,3}){9,12}"},
+    "tags": {"structural_tag": StructuralTag((Tag("<a>", PERSON, "</a>"),), ("<a>",), required=True)},
+}
+
+
+@pytest.mark.parametrize("logprobs", [None, 1])
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("make", MODELS, ids=ids)
+def test_drafts_do_not_change_a_text_that_has_a_form(
+    make, form: str, logprobs: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = make()
+    before = model.stats().accepted_tokens
+    for seed in range(4):
+        options = {**FORMS[form], "seed": seed, "max_tokens": 80, "logprobs": logprobs, "top_k": 0}
+        plain = model.generate("A person:", **options, speculative=False)
+        rng = random.Random(seed)
+
+        def propose(self: Sequence, others: object, context: int, ids=plain.ids, rng=rng) -> Proposal:
+            # What comes, a wrong token now and then, and something behind the end.
+            guess = [*ids[len(self.tokens) :], 1, 2, 3][: rng.randint(0, 6)]
+            self.drafter.proposal = [rng.choice((t, t, t, t + 1)) for t in guess]
+            return Proposal(1.0, min(len(guess), self.room_for_drafts(context)))
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Sequence, "propose", propose)
+            patch.setattr(StepCosts, "worth", lambda self, rows, found, *_: (1.0, [p.tokens for p in found]))
+            drafted = model.generate("A person:", **options)
+        assert drafted.ids == plain.ids and drafted.text == plain.text
+        assert drafted.finish_reason == plain.finish_reason
+        assert drafted.logprobs == plain.logprobs
+    assert model.stats().accepted_tokens > before
 
 
 def test_tokens_that_a_form_begins_with_are_not_counted_as_cached_prompt() -> None:

@@ -119,7 +119,7 @@ static inline void prepare_range(const DispatchCmd& cmd, const SampleParams& p, 
     const auto* history = cmd.buffers[1].as<u32>() + std::size_t{row.slot} * p.history_stride;
     const auto& s = cmd.buffers[2].as<SamplerState>()[row.slot];
     const auto* bias = cmd.buffers[3].as<LogitBias>() + std::size_t{row.slot} * kMaxLogitBias;
-    const auto* mask = cmd.buffers[4].as<u32>() + std::size_t{row.slot} * mask_words(p.vocab);
+    const auto* mask = cmd.buffers[4].as<u32>() + std::size_t{r} * mask_words(p.vocab);
     auto* scaled = cmd.buffers[5].as<float>() + std::size_t{r} * 2 * p.vocab;
     auto* counts = cmd.buffers[5].as<u32>() + std::size_t{r} * 2 * p.vocab + p.vocab;
     const auto mine = [&](u32 id) { return id >= begin && id < end; };

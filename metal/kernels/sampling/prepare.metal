@@ -35,7 +35,7 @@ kernel void sample_prepare_f32(
     scaled += ulong(slice_and_row.y) * p.vocab * 2;
     history += ulong(row.slot) * p.history_stride;
     biases += ulong(row.slot) * kMostBiases;
-    masks += ulong(row.slot) * ((p.vocab + 31) / 32);
+    masks += ulong(slice_and_row.y) * ((p.vocab + 31) / 32);
     const bool masked = settings.masked != 0;
     for (uint i = thread_id; i < n; i += kSliceThreads) {
         const uint id = first + i;

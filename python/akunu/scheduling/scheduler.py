@@ -308,17 +308,17 @@ class Scheduler:
             self._restore(kept, bool(parts))
         if not parts:
             return bool(kept)
-        parts = [part for part in parts if not part.draws or self._set_mask(part.sequence)]
-        if not parts:
-            return True
         began = time.perf_counter()
         self._costs.paused(began - self._ended_at)
         parts = self._write_ahead(parts)
+        formed = [part for part in parts if part.draws and part.sequence.constraint is not None]
+        failed = dict[Sequence, AkunuError]()
         start = time.perf_counter()
         try:
             chunks, interrupt = self._engine.step(
                 [(_slot(part.sequence), *part[1:3], _limit(part.sequence), part.drafts) for part in parts],
                 steps,
+                (lambda: self._set_masks(formed, failed)) if formed else None,
             )
         except BaseException as error:
             with self._changed:
@@ -333,6 +333,9 @@ class Scheduler:
                 rows = sum(part.rows + len(part.drafts) for part in parts)
                 self._costs.measured(rows, (ended - start) / run)
             for part, chunk in zip(parts, chunks, strict=True):
+                if part.sequence in failed:  # what was drawn without a mask is dropped
+                    part.sequence.error = failed[part.sequence]
+                    continue
                 forced = part.sequence.take(
                     chunk, steps, ended - began, self._engine.context, len(part.drafts), part.written > 0
                 )
@@ -349,7 +352,7 @@ class Scheduler:
         if interrupt is not None:
             raise interrupt
         # A step that was cancelled, maybe for a text that is no more, gives nothing.
-        self._stalled = 0 if after != before else self._stalled + 1
+        self._stalled = 0 if after != before or failed else self._stalled + 1
         self._totals["steps"] += after != before
         if self._stalled == MAX_STALLED:
             raise AkunuError("the engine makes no progress; this is a defect of Akunu, please report it")
@@ -364,15 +367,15 @@ class Scheduler:
         found = dict(zip((s for s, _ in wanted), self._writer.write(wanted), strict=True))
         return [part._replace(drafts=found.get(part.sequence, part.drafts)) for part in parts]
 
-    def _set_mask(self, sequence: Sequence) -> bool:
-        """Tell the engine what a text's form allows next; False, with the text's error, if nothing."""
-        if sequence.constraint is not None:
+    def _set_masks(self, parts: list[Part], failed: dict[Sequence, AkunuError]) -> None:
+        """While the engine runs what comes before, tell it what forms allow next; some may allow nothing."""
+        for part in parts:
             try:
-                self._engine.set_mask(_slot(sequence), sequence.constraint.mask())
+                masks = part.sequence.masks(part.drafts, self._engine.vocab)
+                if masks is not None:
+                    self._engine.set_mask(_slot(part.sequence), masks)
             except AkunuError as error:
-                sequence.error = error
-                return False
-        return True
+                failed[part.sequence] = error
 
     def _restore(self, sequences: list[Sequence], beside: bool) -> None:
         """Read pages that texts begin with from their files."""

@@ -6,7 +6,9 @@ import math
 import time
 from collections import deque
 from collections.abc import Iterable, Mapping
+from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -188,15 +190,52 @@ class Sequence:
         drafter.propose([other.drafter for other in others if other is not self])
         return Proposal(drafter.trust, min(len(drafter.proposal), self.room_for_drafts(context)))
 
-    def follow(self, room: float) -> list[int]:
-        """Append the tokens that its form leaves no choice about, `room` of them at most; returns them.
+    def masks(self, drafts: SequenceOf[int], vocab: int) -> npt.NDArray[np.uint32] | None:
+        """What its form allows next, and after each of these drafts; None: everything.
 
-        Where log-probabilities are wanted every token is drawn, if only from one: a token that is a row of
-        the next step has no logits of its own.
+        Where the form leaves no choice only its tokens are drawn, as if there were no drafts. What follows a
+        draft that is not allowed is never drawn.
+
+        Returns
+        -------
+        uint32 [words], or [1 + drafts, words] where there are some
+
+        Raises
+        ------
+        AkunuError
+            No token may come.
         """
+        if self.constraint is None:
+            return None
+        if not drafts:
+            return self.constraint.mask()
+        masks = np.full((1 + len(drafts), (vocab + 31) // 32), 0xFFFFFFFF, np.uint32)
+        state, forced = self.constraint.fork(), list[int]()
+        free = True
+        for mask, draft in zip_longest(masks, drafts):
+            if forced:
+                mask[:], free = 0, False
+                mask[forced[0] // 32] = 1 << forced[0] % 32
+            elif (allowed := state.mask()) is not None:
+                mask[:], free = allowed, False
+            if draft is None or not mask[draft // 32] >> draft % 32 & 1:
+                break
+            state.advance([draft])
+            forced = [state.end_id] if state.finished else forced[1:] or self._forced_by(state)
+        return None if free else masks
+
+    def _forced_by(self, constraint: Constraint) -> list[int]:
+        """Where log-probabilities are wanted every token is drawn, if only from one.
+
+        A token that is a row of the next step has no logits of its own.
+        """
+        return constraint.forced() if self.settings.get("logprobs", -1) < 0 else []
+
+    def follow(self, room: float) -> list[int]:
+        """Append the tokens that its form leaves no choice about, `room` of them at most; returns them."""
         found: list[int] = []
-        if self.constraint is not None and self.settings.get("logprobs", -1) < 0:
-            while len(found) < room and (forced := self.constraint.forced()):
+        if self.constraint is not None:
+            while len(found) < room and (forced := self._forced_by(self.constraint)):
                 forced = forced[: int(min(room - len(found), len(forced)))]
                 self.constraint.advance(forced)
                 found += forced
@@ -227,8 +266,6 @@ class Sequence:
             self.accepted += len(chunk.ids) - 1
             if written:
                 self.writer_trust.learn(drafts, len(chunk.ids) - 1)
-        if self.drafter.lookup.tokens:
-            self.drafter.learn(chunk.ids)
         if chunk.ids and not self.first_token_seconds and self.began is not None:
             self.first_token_seconds = time.perf_counter() - self.began
         if self.constraint is not None and chunk.ids:
@@ -236,6 +273,8 @@ class Sequence:
                 given, forced = self._obey(self.constraint, chunk, told, context)
             except AkunuError as error:
                 self.error = error
+        if self.drafter.lookup.tokens:
+            self.drafter.learn(chunk.ids + forced)
         full = self.known > context or (bool(chunk.ids) and len(self.tokens) >= self.limit)
         self.ended = given.ended or full or self.left == 0
         if self.error is None and (chunk.ids or self.ended):

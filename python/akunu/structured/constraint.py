@@ -57,6 +57,9 @@ class Constraint(Protocol):
     def forced(self) -> list[int]:
         """The tokens that must come next, while there is no choice; `advance` is told of them too."""
 
+    def fork(self) -> Constraint:
+        """The same state, which goes on by itself."""
+
 
 class Form:
     """All of a text, or the rest of it, is one of a grammar.
@@ -97,7 +100,6 @@ class Form:
         return tokens
 
     def fork(self) -> Form:
-        """Another text that is the same up to here."""
         other = copy.copy(self)
         other._matcher, other._mask = self._matcher.deep_copy(), self._mask.copy()
         return other
@@ -204,6 +206,11 @@ class TaggedText:
         self.end_id = view.end_id
         if before is None:
             self._go_on()
+
+    def fork(self) -> TaggedText:
+        other = copy.copy(self)
+        other._form = self._form and self._form.fork()
+        return other
 
     @property
     def finished(self) -> bool:

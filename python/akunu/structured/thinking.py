@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -81,6 +82,11 @@ class Thinking:
         if self._closing:
             return self._view.mask_of(self._closing[0])
         return None if self._inner is None else self._inner.mask()
+
+    def fork(self) -> Thinking:
+        other = copy.copy(self)
+        other._inner, other._closing = self._inner and self._inner.fork(), list(self._closing)
+        return other
 
     def advance(self, tokens: Iterable[int]) -> None:
         for token in tokens:

@@ -60,13 +60,13 @@ class _Slots:
         p.input("logit_rows", self.logit_rows)
         bias = np.zeros((n + 2, 4096), struct("LogitBias"))
         mask = poisoned(4 * (n + 2) * ((vocab + 31) // 32)).view(np.uint32).reshape(n + 2, -1)
-        for slot, s in zip(self.slots, settings, strict=True):
+        for row, (slot, s) in enumerate(zip(self.slots, settings, strict=True)):
             for i, (token, value) in enumerate(s.get("logit_bias", {}).items()):
                 bias[slot][i] = (token, value)
             if (allowed := s.get("mask")) is not None:
                 bits = np.zeros(mask.shape[1] * 32, np.uint8)
                 bits[list(allowed)] = 1
-                mask[slot] = np.packbits(bits, bitorder="little").view(np.uint32)
+                mask[row] = np.packbits(bits, bitorder="little").view(np.uint32)
         p.input("bias", bias)
         p.input("mask", mask)
 
