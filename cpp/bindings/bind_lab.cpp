@@ -100,7 +100,7 @@ class Lab {
             const GilRelease release;
             const std::lock_guard lock(mutex_);
             const Program* const program = bench.program.get();
-            device_->replay({&program, 1}, bench.args, control, {});
+            device_->replay({&program, 1}, bench.args, control, {}, {});
         }
         bench.check_guards(op);
         bench.copy_back(buffers);

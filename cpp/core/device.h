@@ -120,7 +120,7 @@ class Device {
     // Runs the segments `args.steps` times, until `control.stop` is set. Returns the steps run. `poll` is called now
     // and then on the calling thread; when it returns true the replay stops early. `meanwhile` must not throw.
     virtual std::uint32_t replay(Segments segments, const ReplayArgs& args, Control& control, const Poll& poll,
-                                 const Meanwhile& meanwhile = {}) = 0;
+                                 const Meanwhile& meanwhile) = 0;
 
     // Runs the segments once and adds each command's seconds to `seconds`.
     virtual void profile(Segments segments, const ReplayArgs& args, std::span<double> seconds) = 0;

@@ -63,7 +63,8 @@ bool AudioEncoder::encode(std::span<const float> mel, std::uint32_t sound, const
     const auto stop = [&] { return cancelled_.load() || (poll && poll()); };
     const Program* const segments[] = {body_.get(), sound_.get()};
     Control control;
-    return device_->replay(segments, {.rows = step_.max_rows, .logits = 0, .keys = step_.max_rows}, control, stop) == 1;
+    return device_->replay(segments, {.rows = step_.max_rows, .logits = 0, .keys = step_.max_rows}, control, stop,
+                           {}) == 1;
 }
 
 void AudioEncoder::states(std::span<float> out) const {

@@ -103,7 +103,7 @@ std::size_t Encoder::encode(std::span<const EncoderText> texts, float* out, cons
     while (made < texts.size() && !stop()) {
         ReplayArgs args;
         const std::size_t n = fill(texts.subspan(made), args);
-        if (device_->replay(segments, args, control, stop) == 0) break;
+        if (device_->replay(segments, args, control, stop, {}) == 0) break;
         std::copy_n(step_.vectors.host<float>(), n * width(), out + made * width());
         made += n;
         if (done) done(made);

@@ -286,7 +286,7 @@ void Engine::copy_record(std::unique_ptr<Program>& program, const Binding& recor
     pair[1] = to;
     const Program* const segment = program.get();
     Control control;
-    device_->replay({&segment, 1}, {}, control, {});
+    device_->replay({&segment, 1}, {}, control, {}, {});
 }
 
 bool Engine::own_page(std::uint32_t slot, std::uint32_t index) {

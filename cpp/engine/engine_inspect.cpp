@@ -63,7 +63,7 @@ std::vector<Written> Engine::run_prefix(std::uint32_t slot, std::uint32_t comman
             });
         }
     }
-    device_->replay(segments, args, control, {});
+    device_->replay(segments, args, control, {}, {});
     std::vector<Written> out;
     each_written(*last, [&](std::string_view name, const Binding& b) {
         out.push_back({name, std::vector<std::byte>(b.end() - b.offset)});

@@ -27,7 +27,7 @@ std::uint32_t Engine::run_fresh(std::span<const std::uint32_t> ids, std::uint32_
         for (std::uint32_t i = 0; i < n && has_tail; ++i) step_.logit_rows.host<std::uint32_t>()[i] = i;
         Control& control = begin_control(0);
         const ReplayArgs args{.rows = n, .logits = has_tail ? n : 0, .keys = s.length + n};
-        if (stop() || device_->replay(segments, args, control, stop) == 0) break;
+        if (stop() || device_->replay(segments, args, control, stop, {}) == 0) break;
         done(s.length, n);
         s.length += n;
         s.state_at = s.length;
@@ -103,7 +103,7 @@ bool Engine::replay_run(const ReplayArgs& args, const RunSinks& sinks, const Pol
         &body(sinks.aligned ? Phase::kAligned : phase_for(args.rows)),
         args.logits ? &tail({.draw = Draw::kNone, .logprobs = ranks, .one_row = false, .rules = ranks}) : nullptr};
     Control& control = begin_control(0);
-    if (stop() || device_->replay({segments, args.logits ? 2u : 1u}, args, control, stop) == 0) return false;
+    if (stop() || device_->replay({segments, args.logits ? 2u : 1u}, args, control, stop, {}) == 0) return false;
     const std::size_t vocab = config_.vocab_size;
     std::vector<float> logits(sinks.logits ? args.logits * vocab : 0);
     if (sinks.logits) device_->download(step_.logits, std::as_writable_bytes(std::span(logits)));

@@ -75,7 +75,7 @@ struct CudaDevice::Impl {
     Mailbox& box() const { return *reinterpret_cast<Mailbox*>(mailbox.host); }
 
     std::uint32_t run(Segments segments, const ReplayArgs& args, Control* control, const Poll& poll, u64* times,
-                      const Meanwhile& meanwhile = {});
+                      const Meanwhile& meanwhile);
     void wait(Segments segments, const Control* control, const Poll& poll);
     std::string command_name(Segments segments) const;
     void reset() { d.cuMemsetD8(reinterpret_cast<CUdeviceptr>(barrier.device), 0, sizeof(Barrier)); }
@@ -257,7 +257,7 @@ std::unique_ptr<Program> CudaDevice::compile(DispatchTable table) {
 
 std::uint32_t CudaDevice::replay(Segments segments, const ReplayArgs& args, Control& control, const Poll& poll,
                                  const Meanwhile& meanwhile) {
-    if (!meanwhile) return impl_->run(segments, args, &control, poll, nullptr);
+    if (!meanwhile) return impl_->run(segments, args, &control, poll, nullptr, {});
     // A launch of its own for the first segment of the first step, which the others wait for.
     ReplayArgs first = args, rest = args;
     first.steps = 1;
@@ -265,7 +265,7 @@ std::uint32_t CudaDevice::replay(Segments segments, const ReplayArgs& args, Cont
     const auto done = static_cast<std::uint32_t>(segments.front()->table.commands.size());
     rest.steps = 1;
     rest.commands -= std::min(rest.commands, done);
-    if (impl_->run(segments.subspan(1), rest, &control, poll, nullptr) == 0) return 0;
+    if (impl_->run(segments.subspan(1), rest, &control, poll, nullptr, {}) == 0) return 0;
     return 1;
 }
 
@@ -276,7 +276,7 @@ void CudaDevice::profile(Segments segments, const ReplayArgs& args, std::span<do
     const DeviceBuffer times(*this, (n + 1) * sizeof(u64), MemoryKind::kDevice);
     ReplayArgs once = args;
     once.steps = 1;
-    impl_->run(segments, once, nullptr, {}, times.at().as<u64>());
+    impl_->run(segments, once, nullptr, {}, times.at().as<u64>(), {});
     std::vector<u64> at(n + 1);
     download(times.at(), std::as_writable_bytes(std::span(at)));
     for (std::size_t i = 0; i < n; ++i) seconds[i] += static_cast<double>(at[i + 1] - at[i]) * 1e-9;

@@ -267,12 +267,13 @@ class Interrupted final : public Device {
     void profile(Segments s, const ReplayArgs& args, std::span<double> seconds) override {
         cpu_.profile(s, args, seconds);
     }
-    std::uint32_t replay(Segments s, const ReplayArgs& args, Control& control, const Poll& poll) override {
-        if (!cancel || !poll) return cpu_.replay(s, args, control, poll);
+    std::uint32_t replay(Segments s, const ReplayArgs& args, Control& control, const Poll& poll,
+                         const akunu::Meanwhile& meanwhile) override {
+        if (!cancel || !poll) return cpu_.replay(s, args, control, poll, meanwhile);
         ReplayArgs part = args;
         part.steps = 1;
         part.commands = commands;
-        cpu_.replay(s, part, control, {});
+        cpu_.replay(s, part, control, {}, {});
         std::exchange(cancel, nullptr)();
         check(poll(), "it is to stop");
         return 0;

@@ -178,7 +178,7 @@ class Problem {
         const auto program = device_.compile(std::move(table));
         const Program* const segment = program.get();
         Control control;
-        device_.replay({&segment, 1}, args, control, {});
+        device_.replay({&segment, 1}, args, control, {}, {});
         for (std::size_t i = 0; i < buffers_.size(); ++i) {
             if (!buffers_[i].memory) continue;
             const std::string damage = buffers_[i].memory->damage();

@@ -225,7 +225,7 @@ struct Replay {
         std::fill(a.begin(), a.end(), 0);
         control[0] = {};
         const akunu::Program* const segment = &program;
-        return device.replay({&segment, 1}, {.steps = steps}, control[0], poll);
+        return device.replay({&segment, 1}, {.steps = steps}, control[0], poll, {});
     }
     bool all_are(std::uint32_t value) const {
         for (const std::uint32_t v : a) {
@@ -265,10 +265,10 @@ void check_replay(int threads) {
 std::atomic<std::uint32_t> bodies{0};
 
 // The end of the first segment, and the second: what the host has told by then.
-void announce(const DispatchCmd&, const std::byte*, const Worker& worker) {
+void announce(const DispatchCmd&, const std::byte*, const cpu::Worker& worker) {
     if (auto all = worker.claim(1, 1); all.next()) ++bodies;
 }
-void take_told(const DispatchCmd& cmd, const std::byte*, const Worker& worker) {
+void take_told(const DispatchCmd& cmd, const std::byte*, const cpu::Worker& worker) {
     if (auto all = worker.claim(1, 1); all.next())
         *cmd.buffers[1].as<std::uint32_t>() = *cmd.buffers[0].as<std::uint32_t>();
 }
@@ -278,7 +278,9 @@ akunu::Program program_of(cpu::Kernel kernel, std::initializer_list<Binding> buf
     cmd.kernel = reinterpret_cast<const void*>(kernel);
     std::ranges::copy(buffers, cmd.buffers.begin());
     cmd.n_buffers = static_cast<std::uint8_t>(buffers.size());
-    return akunu::Program({.commands = {cmd}});
+    akunu::DispatchTable table;
+    table.commands.push_back(cmd);
+    return akunu::Program(std::move(table));
 }
 
 // What the host has to tell the second segment, it tells while the others run the first one.

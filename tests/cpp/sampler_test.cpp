@@ -62,7 +62,7 @@ struct Sampler {
         const auto program = device.compile(std::move(table));
         const Program* const segment = program.get();
         Control none;
-        device.replay({&segment, 1}, {}, none, {});
+        device.replay({&segment, 1}, {}, none, {}, {});
         check(sampled[0] < logits.size(), "an id of the vocabulary");
     }
     std::uint32_t draw(const SamplerState& s) {
