@@ -83,6 +83,35 @@ def test_without_a_gpu_the_cpu_is_there_and_the_reason_is_said(
     assert "cpu" in done.stdout
 
 
+def test_drafts_are_verified_under_masks_that_the_host_computes_meanwhile(run: Run) -> None:
+    code = """
+import numpy as np
+from sampling import engines
+engines.DEVICE = "cuda"
+engine = engines.synthetic(100, 33, context=64)
+slot, other = engine.open(), engine.open()
+masks = np.zeros((3, 4), np.uint32)
+for row, token in enumerate((17, 40, 99)):
+    masks[row, token // 32] = 1 << token % 32
+for where in (slot, other):
+    engine.begin([3, 1, 4], slot=where, reuse=False)
+    assert engine.reserve(where, 3, 1, 2)
+parts = [(slot, 3, True, 0, [17, 41]), (other, 3, True, 0, [17, 40])]
+def tell():
+    engine.set_mask(slot, masks)
+    engine.set_mask(other, masks)
+chunks, raised = engine.step(parts, 1, tell)
+print([chunk.ids for chunk in chunks], raised)
+def refuse():
+    raise ValueError("not now")
+assert engine.reserve(slot, 1)
+chunks, raised = engine.step([(slot, 1, True, 0, [])], 1, refuse)
+print([chunk.ids for chunk in chunks], raised)
+"""
+    done = run(code)
+    assert done.stdout == "[[17, 40], [17, 40, 99]] None\n[[]] not now\n", done.stderr
+
+
 @pytest.mark.long
 def test_a_chain_stops_where_its_text_ends(run: Run) -> None:
     """Tokens of a chain are the CPU's, and an end token ends the launch."""
