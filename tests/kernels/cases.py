@@ -434,6 +434,8 @@ def perf_cases() -> Iterator[Case]:
             yield case("attention", rows=1, position=4095, split=True, formats=("q8",), **common)
             yield case("attention", rows=512, position=0, **common)
             yield case("attention", rows=128, position=3968, **common)
+        for rows in (1, 5):
+            yield case("cross_attention", rows=(rows,), keys=1500, shape=(8, 8, 64), kv=kv, split=rows == 1)
     for vocab in (32000, 151936):
         yield case("argmax", vocab=vocab, kind="peak")
         yield case("sample_prepare", vocab=vocab, repeat_penalty=1.1)

@@ -56,12 +56,16 @@ static_assert(kPanel == kPagePositions);
 template <typename T>
 struct CachedKeys {
     const KvUnit<T> unit;
-    std::size_t head_dim, runs = scale_runs(head_dim);
+    std::size_t head_dim;
+    Ahead ahead = {};
+    std::size_t runs = scale_runs(head_dim);
     vf row(std::size_t d, std::size_t column) const {
-        return load_cache(unit.elems + (column / kKeyGroup * head_dim + d) * kKeyGroup + column % kKeyGroup);
+        const std::size_t at = (column / kKeyGroup * head_dim + d) * kKeyGroup + column % kKeyGroup;
+        return load_cache(ahead.fetch(unit.elems + at));
     }
     vf scale(std::size_t run, std::size_t column) const {
-        return load(unit.scales + (column / kKeyGroup * runs + run) * kKeyGroup + column % kKeyGroup);
+        const std::size_t at = (column / kKeyGroup * runs + run) * kKeyGroup + column % kKeyGroup;
+        return load(ahead.fetch(unit.scales + at));
     }
 };
 
@@ -71,14 +75,16 @@ struct CachedValues {
     const T* elems;
     const float* scales;
     std::size_t head_dim, runs;
-    CachedValues(const KvUnit<T>& unit, std::size_t hd, std::size_t key)
+    Ahead ahead;
+    CachedValues(const KvUnit<T>& unit, std::size_t hd, std::size_t key, Ahead next = {})
         : elems(unit.elems + key * hd),
           scales(unit.scales + key * scale_runs(hd)),
           head_dim(hd),
-          runs(scale_runs(hd)) {}
+          runs(scale_runs(hd)),
+          ahead(next) {}
     vf row(std::size_t k, std::size_t column) const {
-        const vf v = load_cache(elems + k * head_dim + column);
-        if constexpr (KvUnit<T>::kScaled) return v * set1(scales[k * runs + column / kScaleRun]);
+        const vf v = load_cache(ahead.fetch(elems + k * head_dim + column));
+        if constexpr (KvUnit<T>::kScaled) return v * set1(*ahead.fetch(scales + k * runs + column / kScaleRun));
         return v;
     }
     float element(std::size_t k, std::size_t column) const {
@@ -201,6 +207,7 @@ struct BlockTask {
     std::size_t begin, count;
     Keys all;
     Keys seen[kQueryBlock];
+    bool last = true;                                    // no query sees keys behind the block
     bool several() const { return count > kQueryTile; }  // tiles
     // Calls f.operator()<N>(tile, keys that the tile sees) for each tile of N queries that sees any.
     template <typename F>
@@ -263,6 +270,7 @@ struct HeadQueries {
             task.seen[i] = {std::max(from, begin) - begin,
                             std::clamp(end(first + i), begin, begin + kAttentionBlock) - begin};
             task.all.join(task.seen[i]);
+            task.last = task.last && end(first + i) <= begin + kAttentionBlock;
             stats[i] = {0, 0};
         }
         score(task, s);
@@ -276,13 +284,20 @@ struct HeadQueries {
     }
 
   private:
+    KvUnit<T> first_values(const BlockTask& task) const {
+        return cache.values((task.begin + task.all.from) / kPagePositions, kv_head);
+    }
+
     // s.scores of the keys that each tile sees.
     void score(const BlockTask& task, const AttentionScratch& s) const {
         constexpr bool kScaled = KvUnit<T>::kScaled;
         const std::size_t hd = p.head_dim;
         for (std::size_t key = task.all.from / kPanel * kPanel; key < task.all.to; key += kPanel) {
-            const KvUnit<T> keys = cache.keys((task.begin + key) / kPagePositions, kv_head);
+            const std::size_t page = (task.begin + key) / kPagePositions;
+            const KvUnit<T> keys = cache.keys(page, kv_head);
             const bool widen = task.several();
+            const Ahead ahead =
+                key + kPanel < task.all.to ? keys.to(cache.keys(page + 1, kv_head)) : keys.to(first_values(task));
             if (widen) widen_keys(keys, hd, s);
             task.for_tiles([&]<int N>(std::size_t tile, const Keys& some) {
                 if (some.from >= key + kPanel || some.to <= key) return;
@@ -291,7 +306,7 @@ struct HeadQueries {
                 if (widen) {
                     panel_scores<N, kScaled>(x, hd, WidePanel{s.keys, s.key_scales}, to);
                 } else {
-                    panel_scores<N, kScaled>(x, hd, CachedKeys<T>{keys, hd}, to);
+                    panel_scores<N, kScaled>(x, hd, CachedKeys<T>{keys, hd, ahead}, to);
                 }
             });
         }
@@ -305,7 +320,11 @@ struct HeadQueries {
         for (std::size_t key = task.all.from / kPagePositions * kPagePositions; key < task.all.to;
              key += kPagePositions) {
             const Keys in_page = task.all.within({key, key + kPagePositions});
-            const KvUnit<T> unit = cache.values((task.begin + key) / kPagePositions, kv_head);
+            const std::size_t page = (task.begin + key) / kPagePositions;
+            const KvUnit<T> unit = cache.values(page, kv_head);
+            const Ahead ahead = key + kPagePositions < task.all.to ? unit.to(cache.values(page + 1, kv_head))
+                                : task.last                        ? Ahead{}
+                                                                   : unit.to(cache.keys(page + 1, kv_head));
             if (direct > 0) {
                 task.for_tiles([&]<int N>(std::size_t tile, const Keys& seen) {
                     const Keys some = seen.within(in_page);
@@ -313,11 +332,12 @@ struct HeadQueries {
                     constexpr int kMost = 128 / L;  // a whole head at once, where registers suffice
                     add_products<N, wide<N, kMost>()>(
                         Rows<N>(s.scores + tile * kAttentionBlock + some.from, kAttentionBlock), some.to - some.from,
-                        CachedValues<T>(unit, hd, some.from - key), direct, s.out + tile * s.stride, s.stride);
+                        CachedValues<T>(unit, hd, some.from - key, ahead), direct, s.out + tile * s.stride, s.stride);
                 });
             }
             for (std::size_t d = direct; d < hd; d += kPanel) {
-                widen_values(CachedValues<T>(unit, hd, in_page.from - key), d, in_page.to - in_page.from, s.values);
+                widen_values(CachedValues<T>(unit, hd, in_page.from - key, ahead), d, in_page.to - in_page.from,
+                             s.values);
                 task.for_tiles([&]<int N>(std::size_t tile, const Keys& seen) {
                     const Keys some = seen.within(in_page);
                     if (some.empty()) return;

@@ -9,6 +9,17 @@ static inline float cache_value(std::uint16_t v) { return half_to_float(v); }
 static inline float cache_value(float v) { return v; }
 static inline float cache_value(std::int8_t v) { return v; }
 
+// Bytes from a page's keys or values to those that are read next. They are fetched while the page is read: pages lie
+// apart, so the hardware does not see them coming.
+struct Ahead {
+    std::ptrdiff_t bytes = 0;
+    template <typename T>
+    const T* fetch(const T* at) const {
+        __builtin_prefetch(reinterpret_cast<const std::byte*>(at) + bytes);
+        return at;
+    }
+};
+
 // One KV head's keys or values of a page. T: uint16_t is F16, float is F32, int8_t is Q8_0, which has scales.
 template <typename T>
 struct KvUnit {
@@ -17,6 +28,10 @@ struct KvUnit {
     float* scales;
     KvUnit(std::byte* at, std::size_t head_dim)
         : elems(reinterpret_cast<T*>(at)), scales(reinterpret_cast<float*>(elems + kPagePositions * head_dim)) {}
+
+    Ahead to(const KvUnit& next) const {
+        return {reinterpret_cast<const std::byte*>(next.elems) - reinterpret_cast<const std::byte*>(elems)};
+    }
 
     // Quantises n values that share a scale: sets `scale`, and value i where `element(i)` refers to.
     template <typename Element>
