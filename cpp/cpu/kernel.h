@@ -31,8 +31,8 @@ class Claims {
     const Team& team_;
     Seat& seat_;
     const int index_;
-    const std::uint64_t tag_, n_, pieces_, piece_;  // of how many items a piece is
-    int tried_ = 0;                                 // seats that have nothing left
+    const std::uint64_t tag_, n_, pieces_;
+    int tried_ = 0;  // seats that have nothing left
     bool holds_ = false;
 };
 

@@ -38,13 +38,7 @@ constexpr double kPatience = 1e-3;
 // ---- claims --------------------------------------------------------------------------------
 
 Claims::Claims(const Team& team, Seat& seat, int index, std::uint64_t tag, std::uint64_t n, std::uint64_t bytes)
-    : team_(team),
-      seat_(seat),
-      index_(index),
-      tag_(tag),
-      n_(n),
-      pieces_(piece_count(n, bytes, team.size_)),
-      piece_(pieces_ ? (n + pieces_ - 1) / pieces_ : 0) {
+    : team_(team), seat_(seat), index_(index), tag_(tag), n_(n), pieces_(piece_count(n, bytes, team.size_)) {
     seat.pieces += pieces_;
 }
 
@@ -77,8 +71,9 @@ bool Claims::claim_from(int seat) {
         const std::uint64_t count = tag == tag_ ? old & kCountMask : 0;
         if (first + count >= last) return false;
         if (claimed.compare_exchange_weak(old, (tag_ << kCountBits) + count + 1, std::memory_order_relaxed)) {
-            begin = std::min(n_, (first + count) * piece_);
-            end = std::min(n_, begin + piece_);
+            // Items are spread over all pieces: with a shorter last one, the seats would not have equal shares.
+            begin = n_ * (first + count) / pieces_;
+            end = n_ * (first + count + 1) / pieces_;
             return true;
         }
     }

@@ -5,6 +5,8 @@
 #include <chrono>
 #include <cstdio>
 #include <functional>
+#include <mutex>
+#include <numeric>
 #include <thread>
 #include <vector>
 
@@ -22,7 +24,8 @@ using namespace akunu;
 using namespace akunu::test;
 using std::chrono::milliseconds;
 
-constexpr std::uint64_t kMuch = 1 << 20;  // bytes: as many pieces as items
+constexpr std::uint64_t kMuch = 1 << 20;     // bytes: as many pieces as items
+constexpr std::uint64_t kLittle = 64 << 10;  // fewer
 
 // Each loop adds to what the one before left, on all threads, and the caller reads it in between.
 void check_loops(int threads) {
@@ -82,6 +85,30 @@ class Program final : public cpu::Team {
     const std::uint64_t stages_, pieces_;
 };
 
+// One stage: how many items each piece has.
+class Shares final : public cpu::Team {
+  public:
+    Shares(int threads, std::uint64_t items, std::uint64_t bytes) : Team(threads), items_(items), bytes_(bytes) {
+        start(threads);
+    }
+    std::vector<std::uint64_t> pieces;
+
+  private:
+    std::uint64_t run_stage(std::uint64_t at, cpu::Worker& worker) override {
+        worker.tag = at + 1;
+        auto claims = worker.claim(items_, bytes_);
+        while (claims.next()) {
+            const std::lock_guard lock(mutex_);
+            pieces.push_back(claims.end - claims.begin);
+        }
+        return at + 1;
+    }
+    bool end_stage(std::uint64_t, std::uint64_t) override { return false; }
+
+    const std::uint64_t items_, bytes_;
+    std::mutex mutex_;
+};
+
 // Each stage reads what its neighbour wrote in the one before.
 void check_stages(int threads) {
     constexpr std::uint64_t kStages = 1000;
@@ -99,6 +126,19 @@ void check_stages(int threads) {
     };
     pool.run(program);
     for (const std::uint64_t v : slots[kStages % 2]) check(v == kStages, "a stage ends before the next begins");
+}
+
+// Seats get equal shares of items that make no whole pieces.
+void check_shares() {
+    constexpr std::uint64_t kItems = 36;
+    cpu::ThreadPool pool;
+    pool.reserve(2);
+    auto program = std::make_shared<Shares>(2, kItems, kLittle);
+    pool.run(program);
+    std::vector<std::uint64_t>& pieces = program->pieces;
+    check(std::accumulate(pieces.begin(), pieces.end(), std::uint64_t{0}) == kItems, "every item is in one piece");
+    const auto [least, most] = std::minmax_element(pieces.begin(), pieces.end());
+    check(pieces.size() > 2 && pieces.size() < kItems && *most - *least <= 1, "pieces are of a size");
 }
 
 // Nobody waits for a helper that has no piece: the lead runs the whole program while the helper is somewhere in its
@@ -351,6 +391,7 @@ void check_engine(int threads) {
 
 int main() {
     check_lifetimes();
+    check_shares();
     check_late_helper();
     check_dismissal();
     check_two_leads();
