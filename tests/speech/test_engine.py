@@ -19,7 +19,9 @@ from akunu.errors import (
     UnsupportedError,
 )
 from akunu.speech import engine as speech
+from akunu.speech.batching import Begin
 from akunu.speech.config import WhisperConfig
+from akunu.speech.decoding import decode_window
 from akunu.speech.engine import SpeechEngine, Text
 from akunu.speech.options import TranscriptionOptions
 from akunu.speech.rules import TokenRules, log_softmax
@@ -244,6 +246,32 @@ def test_drawn_texts_are_those_of_single_steps(spoken: SpeechEngine) -> None:
     assert [p for _, p in drawn] == pytest.approx([p for _, p in expected], rel=1e-4)
     for text in texts:
         model.free(text)
+
+
+def test_a_last_token_that_runs_late_changes_nothing(spoken: SpeechEngine) -> None:
+    """Where the logits after a prompt are not asked for, its last token runs with what comes after it."""
+    model, prompt = spoken, list(tiny.tokenizer().start_sequence("en"))
+    (window,) = model.encode(tiny.mel()[None])
+    whole, after = begin(model, window, prompt)
+    (late,), first = model.begin([window], [prompt], [[0]])
+    assert same(model, first, after[:1])
+    forks = [model.fork(text) for text in (whole, late)]
+    drawn = [model.decode([text], RULES, temperature=0, most=20, seeds=[0])[0] for text in (whole, late)]
+    assert drawn[0][0] == drawn[1][0] and drawn[0][1] == pytest.approx(drawn[1][1], rel=1e-6)
+    assert same(model, *(model.step([text], [65])[0] for text in forks))
+    for text in (whole, late, *forks):
+        model.free(text)
+
+
+@pytest.mark.parametrize(("beams", "rows"), [(1, [0]), (5, [0, 2])])
+def test_only_beams_ask_for_the_logits_after_the_prompt(
+    beams: int, rows: list[int], spoken: SpeechEngine
+) -> None:
+    """Other texts are drawn by the model, which then need not run the prompt's end twice."""
+    prompt = list(tiny.tokenizer().start_sequence("en"))
+    options = TranscriptionOptions(beam_size=beams)
+    request = next(decode_window(spoken, None, tiny.tokenizer(), prompt, options))
+    assert isinstance(request, Begin) and len(prompt) == 3 and request.rows == rows
 
 
 @pytest.mark.parametrize("seed", golden.SEEDS)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from akunu.errors import ContextLengthError
-from akunu.speech.batching import Begin, Work
+from akunu.speech.batching import Begin, Work, applies
 from akunu.speech.beams import beam_search
 from akunu.speech.languages import LANGUAGES
 from akunu.speech.model import Logits, SpeechModel
@@ -105,14 +105,17 @@ def decode_window(
     most = min(room, options.max_new_tokens or model.config.text_context // 2)
     rules = token_rules(tokenizer, options)
     start = prompt.index(tokenizer.special.start)
-    sequence, logits = yield Begin(states, prompt, sorted({start, len(prompt) - 1}))
+    # Beams begin with the host's choice; other texts the model draws itself, if it can.
+    drawn = applies(model, rules) and not any(_searches(options, t) for t in options.temperatures)
+    sequence, logits = yield Begin(states, prompt, sorted({start} if drawn else {start, len(prompt) - 1}))
     no_speech = float(np.exp(log_softmax(logits[0])[tokenizer.special.no_speech]))
+    last = None if drawn else logits[-1]
     results: list[WindowText] = []
     try:
         for temperature in options.temperatures:
             random = np.random.default_rng([options.seed, round(temperature * 1000), *seed])
             candidates = yield from _candidates(
-                model, sequence, logits[-1], tokenizer, rules, options, temperature, most, random, begun
+                model, sequence, last, tokenizer, rules, options, temperature, most, random, begun
             )
             found = _best(candidates, options.length_penalty)
             tokens = [*begun, *found.tokens]
@@ -137,7 +140,7 @@ def decode_window(
 def _candidates(
     model: SpeechModel,
     sequence: Any,
-    logits: Logits,
+    logits: Logits | None,
     tokenizer: WhisperTokenizer,
     rules: TokenRules,
     options: TranscriptionOptions,
@@ -147,11 +150,17 @@ def _candidates(
     begun: Sequence[int],
 ) -> Work[list[Candidate]]:
     end = tokenizer.special.end
-    if temperature == 0 and options.beam_size > 1:
+    if _searches(options, temperature):
+        assert logits is not None
         size, patience = options.beam_size, options.patience
         return beam_search(model, sequence, logits, rules, end, size, patience, most, begun)
     count = options.best_of if temperature > 0 else 1
     return sample(model, sequence, logits, rules, end, count, temperature, most, random, begun)
+
+
+def _searches(options: TranscriptionOptions, temperature: float) -> bool:
+    """Whether a text at this temperature is found by beams."""
+    return temperature == 0 and options.beam_size > 1
 
 
 def _best(candidates: Sequence[Candidate], length_penalty: float) -> Candidate:

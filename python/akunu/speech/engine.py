@@ -135,11 +135,19 @@ class SpeechEngine:
     ) -> tuple[list[Text], Logits]:
         """Texts that hold their `tokens`, and logits [all rows, vocab] after the named ones of each."""
         texts: list[Text] = []
+        # A last token whose logits nobody wants runs with what is drawn after it.
+        late = [
+            ids[-1:] if wanted[-1] < len(ids) - 1 else [] for ids, wanted in zip(tokens, rows, strict=True)
+        ]
         try:
-            for window, ids in zip(states, tokens, strict=True):
-                texts.append(Text(self._core.begin(window.sound, ids), len(ids)))
+            for window, ids, rest in zip(states, tokens, late, strict=True):
+                texts.append(Text(self._core.begin(window.sound, ids[: len(ids) - len(rest)]), len(ids)))
             asked = [(text.slot, list(wanted)) for text, wanted in zip(texts, rows, strict=True)]
-            return texts, self._core.logits(asked)
+            logits = self._core.logits(asked)
+            for text, rest in zip(texts, late, strict=True):
+                if rest:
+                    self._core.extend(text.slot, rest)
+            return texts, logits
         except BaseException:
             for text in texts:
                 self.free(text)

@@ -42,7 +42,7 @@ class SpeechModel(Protocol):
     ) -> tuple[list[Any], Logits]:
         """A sequence for each of `states` that holds its `tokens`, and logits [all rows, vocab].
 
-        `rows` are the places in a sequence's tokens after which its logits are wanted, in rising order.
+        `rows` are the places in a sequence's tokens after which its logits are wanted: one or more, rising.
         """
 
     def fork(self, sequence: Any) -> Any:

@@ -29,7 +29,7 @@ class Candidate:
 def sample(
     model: SpeechModel,
     sequence: Any,
-    logits: Logits,
+    logits: Logits | None,
     rules: TokenRules,
     end: int,
     count: int,
@@ -42,8 +42,8 @@ def sample(
 
     Parameters
     ----------
-    logits : ndarray
-        float32 [vocab] after the sequence.
+    logits : ndarray, optional
+        float32 [vocab] after the sequence; not read where the model draws itself (`applies`).
     temperature : float
         0: the most probable token.
     begun : sequence of int
@@ -52,6 +52,7 @@ def sample(
     if applies(model, rules):
         found = yield from _drawn(model, sequence, rules, count, temperature, most, random, len(begun))
         return found
+    assert logits is not None
     tokens: list[list[int]] = [[] for _ in range(count)]
     log_probs = [0.0] * count
     rows = np.repeat(logits[None], count, axis=0)
