@@ -7,7 +7,7 @@ Models have random weights, so that nothing has to be downloaded; a text is as l
 random weights do not end it. Every figure comes from a process of its own, which also gives the peak of the
 memory, and the programs take turns. CTranslate2 and Transformers have to be installed for faster-whisper's
 part: its decoder runs under the same rules (timestamps, suppression). Ratios are of medians; above 1 Akunu is
-faster.
+faster. "others" is the share of the processors that other processes had meanwhile.
 """
 
 from __future__ import annotations
@@ -15,12 +15,11 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
-import resource
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
@@ -28,6 +27,7 @@ from typing import Any, Final
 import click
 import numpy as np
 
+import measure
 from akunu.bench.speech import SHAPES, write_random
 from akunu.cli.app import CONTEXT_SETTINGS
 from akunu.cli.app import run as run_command
@@ -107,10 +107,11 @@ def peer_times(path: str, threads: int, tokens: int, compute: str) -> Times:
         return model.encode(ctranslate2.StorageView.from_array(mels))
 
     def text(states: Any, rows: int, beams: int) -> None:
-        model.generate(
-            states, [list(PROMPT)] * rows, beam_size=beams, max_length=2 * (len(PROMPT) + tokens),
+        found = model.generate(  # which takes half of max_length for new tokens
+            states, [list(PROMPT)] * rows, beam_size=beams, max_length=2 * tokens,
             suppress_blank=True, suppress_tokens=[-1], sampling_topk=1,
         )  # fmt: skip
+        assert {len(each.sequences_ids[0]) for each in found} == {tokens}
 
     states = encode(one)
     return {
@@ -154,23 +155,30 @@ def write_peer(name: str, folder: Path, compute: str) -> None:
     spec.save(str(folder))
 
 
-def whisper_cpp_times(program: str, path: str, threads: int, tokens: int) -> Times:
+@dataclass(frozen=True)
+class Run:
+    """One run of a program: its times, the peak of its memory, and others' share of the processors."""
+
+    times: Times
+    mib: float
+    foreign: float
+
+
+def whisper_cpp(program: str, path: str, threads: int, tokens: int) -> Run:
     """What `whisper-bench` says, for as many tokens."""
-    done = subprocess.run(
-        [program, "-m", path, "-t", str(threads)], capture_output=True, text=True, check=True, timeout=3600
-    )
-    found = {name: float(ms) / 1000 for name, _, ms in TIMING.findall(done.stdout + done.stderr)}
-    return {"encoder": found["encode"], "greedy": found["decode"] * tokens}
+    # It writes its times to standard error.
+    shell = ["sh", "-c", 'exec "$@" 2>&1', "sh"]
+    used = measure.run([*shell, program, "-m", path, "-t", str(threads)])
+    found = {name: float(ms) / 1000 for name, _, ms in TIMING.findall(used.output.decode())}
+    times = {"encoder": found["encode"], "greedy": found["decode"] * tokens}
+    return Run(times, used.max_rss / 2**20, used.foreign)
 
 
-def child(program: str, path: str, threads: int, tokens: int) -> tuple[Times, float]:
-    """Times of one run in a process of its own, and the peak of its memory in MiB."""
+def child(program: str, path: str, threads: int, tokens: int) -> Run:
+    """The same of Akunu, or of CTranslate2 with a type of computing."""
     code = [sys.executable, __file__, "--child", program, "--path", path]
-    done = subprocess.run(
-        [*code, "--threads", str(threads), "--tokens", str(tokens)], stdout=subprocess.PIPE, check=True
-    )
-    found = json.loads(done.stdout)
-    return found["times"], found["mib"]
+    used = measure.run([*code, "--threads", str(threads), "--tokens", str(tokens)])
+    return Run(json.loads(used.output), used.max_rss / 2**20, used.foreign)
 
 
 def compare(
@@ -193,34 +201,33 @@ def compare(
                 programs[f"faster-whisper {compute}"] = (compute, path)
         else:
             note("[faster-whisper's engine is not installed: pip install faster-whisper transformers torch]")
-        found: dict[str, list[tuple[Times, float]]] = {label: [] for label in programs}
+        found: dict[str, list[Run]] = {label: [] for label in programs}
         for _ in range(rounds):
             for label, (program, path) in programs.items():
-                if program == whisper_bench:
-                    found[label].append((whisper_cpp_times(program, path, threads, tokens), float("nan")))
-                else:
-                    found[label].append(child(program, path, threads, tokens))
+                run = whisper_cpp if program == whisper_bench else child
+                found[label].append(run(program, path, threads, tokens))
     keys = ("encoder", "greedy", "beam 5", "batch")
     rows = []
     for label, runs in found.items():
-        middle = {key: median([times[key] for times, _ in runs]) for key in keys if key in runs[0][0]}
+        middle = {key: median([run.times[key] for run in runs]) for key in keys if key in runs[0].times}
         cells = [f"{middle[key]:.3f}" if key in middle else "-" for key in keys]
         speed = f"{WINDOW * BATCH / middle['batch']:.1f}" if "batch" in middle else "-"
-        rows.append([label, *cells, speed, f"{median([mib for _, mib in runs]):.0f}"])
+        mib, foreign = median([run.mib for run in runs]), median([run.foreign for run in runs])
+        rows.append([label, *cells, speed, f"{mib:.0f}", f"{foreign:.0%}"])
     title = f"{name}: seconds of a window, of {tokens} tokens, of {BATCH} windows; times real time; MiB"
-    print_table(["program", *keys, "real time", "peak"], rows, title=title, right=" rrrrrr")
+    print_table(["program", *keys, "real time", "peak", "others"], rows, title=title, right=" rrrrrrr")
     best = {
         key: min(
-            median([times[key] for times, _ in runs])
+            median([run.times[key] for run in runs])
             for label, runs in found.items()
-            if not label.startswith("Akunu") and key in runs[0][0]
+            if not label.startswith("Akunu") and key in runs[0].times
         )
         for key in keys
-        if any(key in runs[0][0] for label, runs in found.items() if not label.startswith("Akunu"))
+        if any(key in runs[0].times for label, runs in found.items() if not label.startswith("Akunu"))
     }
     for label, runs in found.items():
         if label.startswith("Akunu") and best:
-            ratios = (f"{key} {best[key] / median([t[key] for t, _ in runs]):.2f}" for key in best)
+            ratios = (f"{key} {best[key] / median([run.times[key] for run in runs]):.2f}" for key in best)
             click.echo(f"{label}, over the faster of the others: {', '.join(ratios)}")
 
 
@@ -249,8 +256,7 @@ def command(
             times = akunu_times(path, threads, tokens)
         else:
             times = peer_times(path, threads, tokens, program)
-        mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        click.echo(json.dumps({"times": times, "mib": mib}))
+        click.echo(json.dumps(times))
         return
     for size in sizes.split(","):
         compare(size, types.split(","), threads, tokens, rounds, whisper_bench)
