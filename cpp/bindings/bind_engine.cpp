@@ -420,6 +420,7 @@ void bind_engine(py::module_& m) {
             d["isa"] = e.isa;
             d["threads"] = e.threads;
             d["memory"] = e.memory;
+            d["nodes"] = e.nodes;
             out.append(d);
         }
         return out;

@@ -69,7 +69,14 @@ void check_scratch(const DispatchCmd& cmd) {
 }  // namespace
 
 CpuDevice::CpuDevice(int threads, const KernelSet& kernels)
-    : kernels_(kernels), threads_(checked_threads(threads)), process_(getpid()), traits_{.max_batch_rows = 1} {
+    : CpuDevice(threads, kernels, shared_nodes(memory_nodes(), checked_threads(threads))) {}
+
+CpuDevice::CpuDevice(int threads, const KernelSet& kernels, std::vector<int> nodes)
+    : kernels_(kernels),
+      threads_(checked_threads(threads)),
+      nodes_(std::move(nodes)),
+      process_(getpid()),
+      traits_{.max_batch_rows = 1} {
     ThreadPool::of_process().reserve(threads_);
 }
 
@@ -107,7 +114,7 @@ constexpr bool kHostSeesAll = true;
 #endif
 
 Buffer CpuDevice::allocate(std::uint64_t bytes, MemoryKind kind) {
-    Buffer b = to_buffer(map_memory(bytes, kSmallerModel), bytes);
+    Buffer b = to_buffer(shared_memory(bytes), bytes);
     if (!kHostSeesAll && kind == MemoryKind::kDevice) b.host = nullptr;
     return b;
 }
@@ -125,11 +132,17 @@ void CpuDevice::release(Buffer& buffer) {
     buffer = {};
 }
 
+Mapping CpuDevice::shared_memory(std::uint64_t bytes) const {
+    Mapping memory = map_memory(bytes, kSmallerModel);
+    spread(memory.get(), bytes, nodes_);
+    return memory;
+}
+
 std::shared_ptr<std::byte> CpuDevice::weight_memory(std::uint64_t bytes) {
     constexpr std::uint64_t kSlab = std::uint64_t{32} << 20;
-    if (bytes > kSlab / 2) return map_memory(bytes, kSmallerModel);
+    if (bytes > kSlab / 2) return shared_memory(bytes);
     if (!slab_ || kSlab - slab_used_ < bytes) {
-        slab_ = map_memory(kSlab, kSmallerModel);
+        slab_ = shared_memory(kSlab);
         slab_used_ = 0;
     }
     return {slab_, slab_.get() + std::exchange(slab_used_, slab_used_ + pack_align(bytes))};

@@ -17,6 +17,8 @@ class CpuDevice final : public Device {
   public:
     // `threads` 0: one per usable physical core.
     explicit CpuDevice(int threads, const KernelSet& kernels = select_kernels());
+    // With the memory nodes that what all threads read is spread over.
+    CpuDevice(int threads, const KernelSet& kernels, std::vector<int> nodes);
 
     std::string name() const override;
     std::string isa() const override { return std::string(kernels_.isa); }
@@ -45,11 +47,15 @@ class CpuDevice final : public Device {
     ThreadPool& pool() const;
     std::uint32_t run(Segments segments, const ReplayArgs& args, const Control& control, const Poll& poll,
                       const Meanwhile& meanwhile, std::span<double> seconds);
+    // Memory that all threads read: each of them has its own rows to begin with and takes those of others when it is
+    // done, so that no node is the right one for a page.
+    Mapping shared_memory(std::uint64_t bytes) const;
     // Weights lie side by side, so that those smaller than a huge page are in huge pages too.
     std::shared_ptr<std::byte> weight_memory(std::uint64_t bytes);
 
     const KernelSet& kernels_;
     const int threads_;
+    const std::vector<int> nodes_;
     const pid_t process_;
     DeviceTraits traits_;
     std::vector<std::shared_ptr<Replay>> replays_;  // one, and those that late helpers have not left yet

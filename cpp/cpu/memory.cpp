@@ -2,8 +2,16 @@
 
 #include <sys/mman.h>
 
+#include <array>
+#include <climits>
 #include <limits>
 #include <string>
+
+#ifdef __linux__
+#include <linux/mempolicy.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 #include "core/error.h"
 
@@ -33,5 +41,28 @@ Mapping map_memory(std::uint64_t bytes, const char* remedy) {
 #endif
     return Mapping(memory + before, {memory, bytes + spare});
 }
+
+#ifdef __linux__
+
+void spread(std::byte* memory, std::uint64_t bytes, std::span<const int> nodes) {
+    int policy = MPOL_DEFAULT;
+    if (nodes.empty() || syscall(SYS_get_mempolicy, &policy, nullptr, 0, nullptr, 0) != 0 || policy != MPOL_DEFAULT) {
+        return;
+    }
+    constexpr std::size_t kMost = 1024, kWord = sizeof(unsigned long) * CHAR_BIT;  // the kernel's MAX_NUMNODES
+    std::array<unsigned long, kMost / kWord> mask{};
+    for (const int node : nodes) {
+        const auto n = static_cast<std::size_t>(node);
+        if (n < kMost) mask[n / kWord] |= 1UL << n % kWord;
+    }
+    // A refusal leaves the pages where threads touch them first.
+    static_cast<void>(syscall(SYS_mbind, memory, bytes, MPOL_INTERLEAVE, mask.data(), kMost + 1, 0));
+}
+
+#else
+
+void spread(std::byte*, std::uint64_t, std::span<const int>) {}
+
+#endif
 
 }  // namespace akunu::cpu

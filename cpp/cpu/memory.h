@@ -1,9 +1,12 @@
 // Zero-filled memory of its own, lazily committed, in huge pages where the system has them.
+//
+// A page lies on the memory node of the thread that touches it first, unless it is spread.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 namespace akunu::cpu {
 
@@ -16,5 +19,9 @@ using Mapping = std::unique_ptr<std::byte, Unmap>;
 
 // Throws DeviceError when there is not so much; `remedy` ends the message.
 Mapping map_memory(std::uint64_t bytes, const char* remedy);
+
+// Spreads the pages of a mapping, untouched so far, over memory nodes in turn. Nothing happens for no nodes, where the
+// user has chosen a policy for the process (`numactl`), or where the system forbids it (some containers).
+void spread(std::byte* memory, std::uint64_t bytes, std::span<const int> nodes);
 
 }  // namespace akunu::cpu

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <set>
 #include <sstream>
@@ -86,6 +87,26 @@ int fast_cores(const std::string& root, const std::vector<int>& cpus) {
     return static_cast<int>(std::ranges::count_if(cores, fast));
 }
 
+NodeCores memory_nodes(const std::string& root, const std::vector<int>& cpus) {
+    const std::string folder = root + "/sys/devices/system/node/";
+    NodeCores nodes;
+    for (const int node : parse_list(read_line(folder + "has_memory"))) {
+        const std::set<int> all = parse_list(read_line(folder + "node" + std::to_string(node) + "/cpulist"));
+        std::vector<int> ours;
+        std::ranges::copy_if(cpus, std::back_inserter(ours), [&](int cpu) { return all.contains(cpu); });
+        if (!ours.empty()) nodes.emplace(node, fast_cores(root, ours));
+    }
+    return nodes;
+}
+
+std::vector<int> shared_nodes(const NodeCores& nodes, int threads) {
+    const auto has_room = [&](const auto& node) { return node.second >= threads; };
+    if (nodes.size() < 2 || std::ranges::any_of(nodes, has_room)) return {};
+    std::vector<int> ids;
+    for (const auto& [node, cores] : nodes) ids.push_back(node);
+    return ids;
+}
+
 int cores_within(int cores, double cpus) {
     // Half a processor keeps a thread busy most of the time.
     return cpus > 0 ? std::min(cores, std::max(1, static_cast<int>(std::floor(cpus + 0.5)))) : cores;
@@ -93,7 +114,10 @@ int cores_within(int cores, double cpus) {
 
 #ifdef __linux__
 
-int usable_cores() {
+namespace {
+
+// Those that the affinity mask allows, which a cpuset narrows.
+std::vector<int> allowed_processors() {
     std::vector<int> cpus;
     cpu_set_t set;
     CPU_ZERO(&set);
@@ -102,7 +126,15 @@ int usable_cores() {
             if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
         }
     }
-    int cores = fast_cores("", cpus);
+    return cpus;
+}
+
+}  // namespace
+
+NodeCores memory_nodes() { return memory_nodes("", allowed_processors()); }
+
+int usable_cores() {
+    int cores = fast_cores("", allowed_processors());
     if (cores == 0) cores = static_cast<int>(std::thread::hardware_concurrency());
     return std::max(1, cores_within(cores, cgroup_cpus("")));
 }
@@ -148,6 +180,8 @@ std::string cpu_name() {
 }
 
 std::uint64_t total_memory() { return sysctl_u64("hw.memsize"); }
+
+NodeCores memory_nodes() { return {}; }
 
 #else
 #error "Akunu runs on Linux and macOS"

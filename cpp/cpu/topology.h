@@ -1,7 +1,9 @@
-// How many threads this process should use: physical cores that its affinity mask and cgroup quota really give it.
+// How many threads this process should use: physical cores that its affinity mask and cgroup quota really give it. And
+// which memory is near to these.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -13,8 +15,15 @@ int usable_cores();
 std::string cpu_name();
 std::uint64_t total_memory();
 
+// Of each memory node that has processors of this process: its cores. Empty where the system names no nodes.
+using NodeCores = std::map<int, int>;
+NodeCores memory_nodes();
+// The nodes that memory which `threads` threads share is spread over: none where the cores of one are enough.
+std::vector<int> shared_nodes(const NodeCores& nodes, int threads);
+
 // Linux: of the processors `cpus`, by the files below `root`/sys.
 int fast_cores(const std::string& root, const std::vector<int>& cpus);
+NodeCores memory_nodes(const std::string& root, const std::vector<int>& cpus);
 // As many of `cores` as a quota of `cpus` processors keeps busy: 0 is no quota.
 int cores_within(int cores, double cpus);
 

@@ -15,7 +15,7 @@ namespace akunu {
 
 std::vector<DeviceEntry> list_devices() {
     std::vector<DeviceEntry> found{{"cpu", "CPU", cpu::cpu_name(), std::string(cpu::select_kernels().isa),
-                                    cpu::usable_cores(), cpu::total_memory()}};
+                                    cpu::usable_cores(), cpu::total_memory(), cpu::memory_nodes()}};
 #ifdef AKUNU_METAL
     if (const auto gpu = metal::find_gpu()) {
         // The emulator is a test tool: nobody is to get it without asking.

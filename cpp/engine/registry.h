@@ -1,6 +1,7 @@
 // The devices of this build, by name.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,6 +16,7 @@ struct DeviceEntry {
     std::string name, isa;
     int threads = 1;
     std::uint64_t memory = 0;
+    std::map<int, int> nodes = {};  // cores of each memory node, where memory has nodes
 };
 
 // Usable devices, best first.

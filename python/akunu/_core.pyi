@@ -170,6 +170,8 @@ class DeviceInfo(TypedDict):
     """Threads that a model on this device gets by default."""
     memory: int
     """Bytes of memory the device may use."""
+    nodes: dict[int, int]
+    """Of a CPU whose memory has nodes: the cores of each."""
 
 def devices() -> list[DeviceInfo]: ...
 def missing_devices() -> dict[str, str]:

@@ -199,6 +199,13 @@ def test_devices(capsys):
     assert "cpu" in [device["id"] for device in found]
     out = run(capsys, "devices")
     assert all(device["name"] in out for device in found)
+    assert ("memory nodes" in out) == any(len(device["nodes"]) > 1 for device in found)
+
+
+def test_devices_shows_the_nodes_of_memory(capsys, monkeypatch):
+    cpu = {"id": "cpu", "name": "C", "backend": "CPU", "isa": "i", "threads": 12, "memory": 1 << 30}
+    monkeypatch.setattr("akunu._core.devices", lambda: [{**cpu, "nodes": {0: 8, 1: 4}}])
+    assert "cpu: memory nodes 0 (8 cores), 1 (4 cores)\n" in run(capsys, "devices")
 
 
 def test_bench_of_a_file_and_of_its_synthetic_twin(gguf, capsys):

@@ -15,6 +15,8 @@ namespace {
 
 using akunu::cpu::cores_within;
 using akunu::cpu::fast_cores;
+using akunu::cpu::NodeCores;
+using akunu::cpu::shared_nodes;
 using akunu::test::check;
 namespace fs = std::filesystem;
 
@@ -29,6 +31,7 @@ struct Machine {
     void cpu(int n, const std::string& name, const std::string& text) const {
         write("sys/devices/system/cpu/cpu" + std::to_string(n) + "/" + name, text);
     }
+    NodeCores nodes(const std::vector<int>& cpus) const { return akunu::cpu::memory_nodes(path.string(), cpus); }
     int cores(const std::vector<int>& cpus) const { return fast_cores(path.string(), cpus); }
     int cores(int n) const {
         std::vector<int> cpus(static_cast<std::size_t>(n));
@@ -86,6 +89,33 @@ void check_clocks() {
     check(m.cores(6) == 4, "a favoured core does not make the others slow; half the clock does");
 }
 
+void check_memory_nodes() {
+    const Machine m;  // two sockets of two cores with two hardware threads, and memory without processors
+    check(m.nodes({0, 1}).empty(), "a system without nodes");
+    const std::string folder = "sys/devices/system/node/";
+    m.write(folder + "has_memory", "0-2");
+    m.write(folder + "node0/cpulist", "0-1,4-5");
+    m.write(folder + "node1/cpulist", "2-3,6-7");
+    m.write(folder + "node2/cpulist", "");
+    for (int n = 0; n < 8; ++n) {
+        m.cpu(n, "topology/thread_siblings_list", std::to_string(n % 4) + "," + std::to_string(n % 4 + 4));
+    }
+    check(m.nodes({0, 1, 2, 3, 4, 5, 6, 7}) == NodeCores{{0, 2}, {1, 2}}, "the cores of each node");
+    check(m.nodes({0, 1, 2, 4, 5}) == NodeCores{{0, 2}, {1, 1}}, "of the processors in the mask");
+    check(m.nodes({4, 5}) == NodeCores{{0, 2}}, "a mask within one node");
+    m.write(folder + "has_memory", "0");
+    check(m.nodes({0, 1, 2, 3}) == NodeCores{{0, 2}}, "a node without memory");
+}
+
+void check_shared_nodes() {
+    using Nodes = std::vector<int>;
+    const NodeCores two{{0, 8}, {2, 8}};
+    check(shared_nodes(two, 16) == Nodes{0, 2}, "threads that no node has cores for");
+    check(shared_nodes(two, 9) == Nodes{0, 2}, "one thread more than a node's cores");
+    check(shared_nodes(two, 8).empty(), "threads that fit one node");
+    check(shared_nodes({{0, 4}}, 8).empty() && shared_nodes({}, 8).empty(), "one node, and none");
+}
+
 void check_quota() {
     check(cores_within(8, 0) == 8, "no quota");
     check(cores_within(8, 1.5) == 2, "half a processor is worth a thread");
@@ -102,5 +132,7 @@ int main() {
     check_arm_clusters();
     check_intel_hybrid();
     check_clocks();
+    check_memory_nodes();
+    check_shared_nodes();
     check_quota();
 }

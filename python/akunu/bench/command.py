@@ -63,7 +63,7 @@ _FIXED: Final[tuple[tuple[tuple[str, ...], tuple[str, ...], str], ...]] = (
     (("--repack",), ("1",), "the device stores weights in the layout that suits it"),
     (("-fitt", "--fit-target"), ("0",), "parameters are used as given"),
     (("-fitc", "--fit-ctx"), ("0",), "parameters are used as given"),
-    (("--numa",), (), "memory placement is the system's; use numactl"),
+    (("--numa",), (), "memory is spread over nodes without being asked; numactl chooses otherwise"),
     (("--prio",), ("0",), "the priority is the system's; use nice"),
     (("-rpc", "--rpc"), (), "a model runs on one device"),
     (("-hf", "-hfr", "--hf-repo"), (), "name the repository with -m USER/REPO[:FILE]"),

@@ -43,5 +43,9 @@ def command(as_json: bool) -> None:
         ],
         right="    rr",
     )
+    for row in found:
+        if len(row["nodes"]) > 1:
+            nodes = ", ".join(f"{node} ({cores} cores)" for node, cores in row["nodes"].items())
+            click.echo(f"{row['id']}: memory nodes {nodes}")
     for backend, why in _core.missing_devices().items():
         click.echo(f"{backend}: {why}")
