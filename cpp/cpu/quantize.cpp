@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <exception>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -44,10 +45,11 @@ std::string place(const QuantizeJob& job, std::uint64_t index) {
 
 void check_values(const QuantizeJob& job, std::span<const float> values, std::uint64_t first) {
     const float most = largest(job.to);
-    // Bits of magnitudes sort as the magnitudes do, and NaN after infinity.
-    std::uint32_t top = 0;
-    for (const float value : values) top = std::max(top, std::bit_cast<std::uint32_t>(value) & 0x7FFFFFFFu);
-    if (top < 0x7F800000u && std::bit_cast<float>(top) <= most) return;
+    // Bits of magnitudes sort as the magnitudes do, and NaN after infinity: differences below zero are beyond.
+    const std::uint32_t top = std::bit_cast<std::uint32_t>(std::min(most, std::numeric_limits<float>::max()));
+    std::uint32_t beyond = 0;
+    for (const float value : values) beyond |= top - (std::bit_cast<std::uint32_t>(value) & 0x7FFFFFFFu);
+    if (beyond >> 31 == 0) return;
     for (std::size_t i = 0; i < values.size(); ++i) {
         const float value = std::fabs(values[i]);
         if (value <= most && value < HUGE_VALF) continue;
@@ -86,13 +88,20 @@ void check_job(const QuantizeJob& job) {
     }
 }
 
-// Rows of the source as floats.
-void read_rows(const QuantizeJob& job, std::uint64_t first, std::uint64_t count, float* values) {
+// Rows of the source as floats: where they are, or in `memory`.
+std::span<const float> read_rows(const QuantizeJob& job, std::uint64_t first, std::uint64_t count,
+                                 std::unique_ptr<float[]>& memory) {
     const DTypeInfo& from = dtype_info(job.from);
     const std::uint64_t row = row_bytes(job.from, job.columns), blocks = count * row / from.block_bytes;
+    const std::byte* rows = job.source.data() + first * row;
+    if (job.from == DType::F32 && reinterpret_cast<std::uintptr_t>(rows) % alignof(float) == 0) {
+        return {reinterpret_cast<const float*>(rows), count * job.columns};
+    }
+    memory = std::make_unique_for_overwrite<float[]>(count * job.columns);
+    const std::span<float> values(memory.get(), count * job.columns);
     if (!from.planar()) {
-        dequantize_row(job.from, job.source.data() + first * row, values, count * job.columns);
-        return;
+        dequantize_row(job.from, rows, values.data(), values.size());
+        return values;
     }
     std::vector<std::byte> joined(count * row);
     std::byte* out = joined.data();
@@ -105,7 +114,8 @@ void read_rows(const QuantizeJob& job, std::uint64_t first, std::uint64_t count,
         plane(job.scales, from.planes.scales);
         plane(job.biases, from.planes.biases);
     }
-    dequantize_row(job.from, joined.data(), values, count * job.columns);
+    dequantize_row(job.from, joined.data(), values.data(), values.size());
+    return values;
 }
 
 // Importances with a mean of 1, and none of them 0: a column that no text has used is still a column.
@@ -166,9 +176,8 @@ void quantize_rows(const QuantizeJob& job, int threads) {
         try {
             const std::uint64_t first = static_cast<std::uint64_t>(i) * rows;
             const std::uint64_t count = std::min(rows, job.rows - first);
-            const auto memory = std::make_unique_for_overwrite<float[]>(count * job.columns);
-            const std::span<float> values(memory.get(), count * job.columns);
-            read_rows(job, first, count, values.data());
+            std::unique_ptr<float[]> memory;
+            const std::span<const float> values = read_rows(job, first, count, memory);
             check_values(job, values, first * job.columns);
             store(job, quantizer, values, importance, job.out.data() + first * out_row);
         } catch (...) {

@@ -1,6 +1,8 @@
 // The quantisers of one instruction set: rows of floats to blocks. The layouts are those that core/dequantize.cpp
 // reads.
+#include <array>
 #include <cstddef>
+#include <cstring>
 
 #include "core/dtype.h"
 #include "cpu/kernel.h"
@@ -21,52 +23,52 @@ void put_half(Bytes out, float value) {
 }
 
 // Sixteen groups of N consecutive weights; the last ones are zeros where there are fewer.
-template <int N>
-Groups<N> load(const Batch& in) {
-    Groups<N> g{};
-    for (int lane = 0; lane < kLanes; ++lane) {
-        const std::uint64_t first = static_cast<std::uint64_t>(lane) * N;
-        if (first >= in.n) break;
-        for (int i = 0; i < N; ++i) g.x[i][lane] = in.values[first + static_cast<std::uint64_t>(i)];
-    }
-    if (in.importance == nullptr) {
-        for (Lanes& w : g.w) w = all(1.0f);
-        return g;
-    }
-    for (int lane = 0; lane < kLanes; ++lane) {
-        const std::uint64_t first = (in.column + static_cast<std::uint64_t>(lane) * N) % in.columns;
-        for (int i = 0; i < N; ++i) g.w[i][lane] = in.importance[first + static_cast<std::uint64_t>(i)];
+template <int N, bool Weighted = true>
+Groups<N, Weighted> load(const Batch& in) {
+    static constexpr float zeros[N]{};
+    Groups<N, Weighted> g;
+    const float* rows[kLanes];
+    for (std::uint64_t lane = 0; lane < kLanes; ++lane) rows[lane] = lane * N < in.n ? in.values + lane * N : zeros;
+    for (int i = 0; i < N; i += 4) load_columns(rows, i, g.x + i);
+    if constexpr (Weighted) {
+        if (in.importance == nullptr) {
+            for (Lanes& w : g.w) w = all(1.0f);
+            return g;
+        }
+        for (std::uint64_t lane = 0; lane < kLanes; ++lane) {
+            rows[lane] = in.importance + (in.column + lane * N) % in.columns;
+        }
+        for (int i = 0; i < N; i += 4) load_columns(rows, i, g.w + i);
     }
     return g;
 }
 
-// Codes of one batch, in the order of the weights.
-template <int N>
-struct Flat {
-    std::uint8_t at[kLanes * N];
-
-    void put(int i, Codes codes) {
-        for (int lane = 0; lane < kLanes; ++lane) at[lane * N + i] = static_cast<std::uint8_t>(codes[lane]);
+// Codes of one batch, in the order of the weights: `code` gives those of sixteen weights of one lane's group.
+template <int N, class Code>
+std::array<std::uint8_t, kLanes * N> codes_of(const Batch& in, Code code) {
+    using Sixteen = std::uint8_t __attribute__((vector_size(kLanes)));
+    std::array<std::uint8_t, kLanes * N> out;
+    for (int i = 0; i < static_cast<int>(in.n); i += kLanes) {
+        Lanes x;
+        std::memcpy(&x, in.values + i, sizeof x);
+        const auto codes = __builtin_convertvector(code(x, i / N), Sixteen);
+        std::memcpy(out.data() + i, &codes, sizeof codes);
     }
-};
-
-template <class Levels, int N>
-Flat<N> scaled_codes(const Groups<N>& g, Lanes scale) {
-    Flat<N> out;
-    const Lanes inverse = ratio(all(1.0f), scale);
-    for (int i = 0; i < N; ++i) out.put(i, Levels::code(Levels::level(g.x[i] * inverse)));
     return out;
 }
 
+template <class Levels, int N>
+auto scaled_codes(const Batch& in, Lanes scale) {
+    const Lanes units = inverse(scale);
+    return codes_of<N>(in, [&](Lanes x, int lane) { return Levels::code(Levels::level(x * units[lane])); });
+}
+
 template <int Most, int N>
-Flat<N> affine_codes(const Groups<N>& g, Lanes scale, Lanes offset) {
-    Flat<N> out;
-    const Lanes inverse = ratio(all(1.0f), scale);
-    for (int i = 0; i < N; ++i) {
-        const Lanes level = nearest(clamp((g.x[i] - offset) * inverse, 0, Most));
-        out.put(i, __builtin_convertvector(level, Codes));
-    }
-    return out;
+auto affine_codes(const Batch& in, Lanes scale, Lanes offset) {
+    const Lanes units = inverse(scale);
+    return codes_of<N>(in, [&](Lanes x, int lane) {
+        return __builtin_convertvector(nearest(clamp((x - offset[lane]) * units[lane], 0, Most)), Codes);
+    });
 }
 
 // ---- parts of blocks -------------------------------------------------------------------------------------------
@@ -78,9 +80,14 @@ void put_nibbles(Bytes out, const std::uint8_t* codes, int n) {
 
 // The fifth bits of 32 codes.
 void put_fifth_bits(Bytes out, const std::uint8_t* codes) {
-    std::uint32_t high = 0;
-    for (int j = 0; j < 32; ++j) high |= static_cast<std::uint32_t>(codes[j] >> 4 & 1) << j;
-    std::memcpy(out, &high, sizeof high);
+    std::uint64_t high = 0;
+    for (int j = 3; j >= 0; --j) {
+        std::uint64_t eight;
+        std::memcpy(&eight, codes + 8 * j, sizeof eight);
+        // Byte k's bit times 2^(56 - 7 k) is bit 56 + k.
+        high = high << 8 | (eight >> 4 & 0x0101010101010101) * 0x0102040810204080 >> 56;
+    }
+    std::memcpy(out, &high, 4);
 }
 
 // Bits `shift` and `shift + 1` of 256 codes: per half of 128, byte l holds those of l, l + 32, l + 64 and l + 96.
@@ -109,23 +116,23 @@ int integer(const Lanes& v, int lane) { return static_cast<int>(v[lane]); }
 
 template <class Levels, bool Both, int BlockBytes, class Pack>
 void one_scale(const Batch& in, Bytes out, const Starts& starts, Pack pack) {
-    const Groups<32> g = load<32>(in);
-    const Lanes scale = best_half_scale<Levels>(g, best_scale<Levels, Both>(g, starts).scale);
-    const Flat<32> codes = scaled_codes<Levels>(g, scale);
+    const Lanes scale = in.importance ? best_half_scale<Levels, Both>(load<32>(in), starts)
+                                      : best_half_scale<Levels, Both>(load<32, false>(in), starts);
+    const auto codes = scaled_codes<Levels, 32>(in, scale);
     const int blocks = static_cast<int>(in.n / 32);
     for (int lane = 0; lane < blocks; ++lane, out += BlockBytes) {
         put_half(out, scale[lane]);
-        pack(out + 2, codes.at + 32 * lane);
+        pack(out + 2, codes.data() + 32 * lane);
     }
 }
 
 void q4_0(const Batch& in, Bytes out) {
-    one_scale<Uniform<-8, 7>, true, 18>(in, out, {6.25f, 0.75f, 4},
+    one_scale<Uniform<-8, 7>, true, 18>(in, out, {7.0f, 1.5f, 2},
                                         [](Bytes at, const std::uint8_t* codes) { put_nibbles(at, codes, 16); });
 }
 
 void q5_0(const Batch& in, Bytes out) {
-    one_scale<Uniform<-16, 15>, true, 22>(in, out, {14.5f, 0.5f, 6}, [](Bytes at, const std::uint8_t* codes) {
+    one_scale<Uniform<-16, 15>, true, 22>(in, out, {15.0f, 0.75f, 3}, [](Bytes at, const std::uint8_t* codes) {
         put_fifth_bits(at, codes);
         put_nibbles(at + 4, codes, 16);
     });
@@ -146,26 +153,15 @@ void iq4_nl(const Batch& in, Bytes out) {
 
 template <int Most, int BlockBytes, class Pack>
 void one_affine(const Batch& in, Bytes out, Pack pack) {
-    const Groups<32> g = load<32>(in);
-    Lanes low = g.x[0], high = g.x[0];
-    for (int i = 1; i < 32; ++i) {
-        low = lower(low, g.x[i]);
-        high = higher(high, g.x[i]);
-    }
-    const Affine wanted = best_affine<Most, false, 2>(g, 0.2f, 0.4f);
-    // As published: the ends are the outer levels.
-    Affine best{as_half((high - low) / static_cast<float>(Most)), as_half(low), {}};
-    best.error = affine_error<Most>(g, best.scale, best.offset);
-    for (const float nudge : {1.0f, 1.0f - 0x1p-10f, 1.0f + 0x1p-10f}) {
-        const Lanes scale = as_half(wanted.scale * nudge), offset = as_half(wanted.offset);
-        best.keep({scale, offset, affine_error<Most>(g, scale, offset)});
-    }
-    const Flat<32> codes = affine_codes<Most>(g, best.scale, best.offset);
+    constexpr std::array starts{Ends{-0.2f, 0.4f}, Ends{0.4f, -0.2f}};
+    const Affine best = in.importance ? best_half_affine<Most>(load<32>(in), starts)
+                                      : best_half_affine<Most>(load<32, false>(in), starts);
+    const auto codes = affine_codes<Most, 32>(in, best.scale, best.offset);
     const int blocks = static_cast<int>(in.n / 32);
     for (int lane = 0; lane < blocks; ++lane, out += BlockBytes) {
         put_half(out, best.scale[lane]);
         put_half(out + 2, best.offset[lane]);
-        pack(out + 4, codes.at + 32 * lane);
+        pack(out + 4, codes.data() + 32 * lane);
     }
 }
 
@@ -204,13 +200,15 @@ void mxfp4(const Batch& in, Bytes out) {
     for (Lanes& x : g.x) x = x * up * down;
     Scaled best{all(1.0f), error_of<Levels>(g, all(1.0f))};
     for (const float other : {0.5f, 2.0f}) best.keep(all(other), error_of<Levels>(g, all(other)));
-    const Flat<32> codes = scaled_codes<Levels>(g, best.scale);
+    const Lanes units = inverse(best.scale);
+    const auto codes = codes_of<32>(
+        in, [&](Lanes x, int lane) { return Levels::code(Levels::level(x * up[lane] * down[lane] * units[lane])); });
     const int blocks = static_cast<int>(in.n / 32);
     for (int lane = 0; lane < blocks; ++lane, out += 17) {
         int e = 127 + exponent[lane] + (best.scale[lane] > 1 ? 1 : best.scale[lane] < 1 ? -1 : 0);
         std::uint8_t signs[32];
         for (int j = 0; j < 32; ++j) {
-            const int level = codes.at[32 * lane + j] - 7;
+            const int level = codes[32 * lane + j] - 7;
             signs[j] = static_cast<std::uint8_t>(level < 0 ? 8 - level : level);
         }
         if (e < 0) e = 0;
@@ -225,14 +223,14 @@ void q3_k(const Batch& in, Bytes out) {
     using Levels = Uniform<-4, 3>;
     const Groups<16> g = load<16>(in);
     TwoScales<Levels, 16, -32, 31> scales;
-    scales.search(g, best_scale<Levels, true>(g, {2.5f, 0.5f, 5}).scale, 2);
-    const Flat<16> codes = scaled_codes<Levels>(g, scales.d * scales.s);
+    scales.search(g, best_scale<Levels, true>(g, {2.5f, 0.5f, 5}, 2), 2);
+    const auto codes = scaled_codes<Levels, 16>(in, scales.d * scales.s);
     for (int l = 0; l < 32; ++l) {
         int byte = 0;
-        for (int j = 0; j < 8; ++j) byte |= (codes.at[32 * j + l] >> 2) << j;
+        for (int j = 0; j < 8; ++j) byte |= (codes[32 * j + l] >> 2) << j;
         put(out + l, byte);
     }
-    put_pairs(out + 32, codes.at, 0);
+    put_pairs(out + 32, codes.data(), 0);
     int s[16];
     for (int j = 0; j < 16; ++j) s[j] = integer(scales.s, j) + 32;
     for (int j = 0; j < 8; ++j) put(out + 96 + j, (s[j] & 15) | (s[j + 8] & 15) << 4);
@@ -246,10 +244,10 @@ void q6_k(const Batch& in, Bytes out) {
     using Levels = Uniform<-32, 31>;
     const Groups<16> g = load<16>(in);
     TwoScales<Levels, 16, -128, 127> scales;
-    scales.search(g, best_scale<Levels, true>(g, {30.0f, 0.25f, 14}).scale, 2);
-    const Flat<16> codes = scaled_codes<Levels>(g, scales.d * scales.s);
-    for (int half = 0; half < 2; ++half) put_nibbles(out + 64 * half, codes.at + 128 * half, 64);
-    put_pairs(out + 128, codes.at, 4);
+    scales.search(g, best_scale<Levels, true>(g, {30.0f, 0.25f, 14}, 2), 2);
+    const auto codes = scaled_codes<Levels, 16>(in, scales.d * scales.s);
+    for (int half = 0; half < 2; ++half) put_nibbles(out + 64 * half, codes.data() + 128 * half, 64);
+    put_pairs(out + 128, codes.data(), 4);
     for (int j = 0; j < 16; ++j) put(out + 192 + j, integer(scales.s, j));
     put_half(out + 208, scales.d[0]);
 }
@@ -257,8 +255,8 @@ void q6_k(const Batch& in, Bytes out) {
 void iq4_xs(const Batch& in, Bytes out) {
     const Groups<32> g = load<32>(in);
     TwoScales<Iq4, 8, -32, 31> scales;
-    scales.search(g, best_scale<Iq4, true>(g, {104.0f, 4.0f, 10}).scale, 2);
-    const Flat<32> codes = scaled_codes<Iq4>(g, scales.d * scales.s);
+    scales.search(g, best_scale<Iq4, true>(g, {104.0f, 4.0f, 10}, 2), 2);
+    const auto codes = scaled_codes<Iq4, 32>(in, scales.d * scales.s);
     const int blocks = static_cast<int>(in.n / 256);
     for (int block = 0; block < blocks; ++block, out += 136) {
         put_half(out, scales.d[8 * block]);
@@ -271,7 +269,7 @@ void iq4_xs(const Batch& in, Bytes out) {
         put(out + 2, high);
         put(out + 3, high >> 8);
         for (int j = 0; j < 4; ++j) put(out + 4 + j, low[2 * j] | low[2 * j + 1] << 4);
-        for (int j = 0; j < 8; ++j) put_nibbles(out + 8 + 16 * j, codes.at + 256 * block + 32 * j, 16);
+        for (int j = 0; j < 8; ++j) put_nibbles(out + 8 + 16 * j, codes.data() + 256 * block + 32 * j, 16);
     }
 }
 
@@ -280,10 +278,10 @@ void iq4_xs(const Batch& in, Bytes out) {
 void q2_k(const Batch& in, Bytes out) {
     const Groups<16> g = load<16>(in);
     TwoAffine<3, 16, 15> scales;
-    scales.search(g, best_affine<3, true, 6>(g, 0.2f, 0.8f), 3);
-    const Flat<16> codes = affine_codes<3>(g, scales.d * scales.s, -(scales.dmin * scales.m));
+    scales.search(g, all_pairs<6>(-0.2f, 0.2f), 3);
+    const auto codes = affine_codes<3, 16>(in, scales.d * scales.s, -(scales.dmin * scales.m));
     for (int j = 0; j < 16; ++j) put(out + j, integer(scales.s, j) | integer(scales.m, j) << 4);
-    put_pairs(out + 16, codes.at, 0);
+    put_pairs(out + 16, codes.data(), 0);
     put_half(out + 80, scales.d[0]);
     put_half(out + 82, scales.dmin[0]);
 }
@@ -293,8 +291,8 @@ template <int Most, int BlockBytes, class Pack>
 void two_affine(const Batch& in, Bytes out, Pack pack) {
     const Groups<32> g = load<32>(in);
     TwoAffine<Most, 8, 63> scales;
-    scales.search(g, best_affine<Most, true, 4>(g, 0.4f, 0.8f), 2);
-    const Flat<32> codes = affine_codes<Most>(g, scales.d * scales.s, -(scales.dmin * scales.m));
+    scales.search(g, all_pairs<4>(-0.4f, 0.4f), 2);
+    const auto codes = affine_codes<Most, 32>(in, scales.d * scales.s, -(scales.dmin * scales.m));
     const int blocks = static_cast<int>(in.n / 256);
     for (int block = 0; block < blocks; ++block, out += BlockBytes) {
         int s[8], m[8];
@@ -305,7 +303,7 @@ void two_affine(const Batch& in, Bytes out, Pack pack) {
         put_half(out, scales.d[8 * block]);
         put_half(out + 2, scales.dmin[8 * block]);
         put_scales_and_minima(out + 4, s, m);
-        pack(out + 16, codes.at + 256 * block);
+        pack(out + 16, codes.data() + 256 * block);
     }
 }
 

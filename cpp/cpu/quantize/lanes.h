@@ -40,6 +40,8 @@ using Codes = std::int32_t __attribute__((vector_size(kLanes * sizeof(std::int32
     return std::bit_cast<Lanes>(sign | (magnitude < 0x38800000 ? small : normal));
 }
 
+[[gnu::always_inline]] inline Lanes inverse(Lanes v) { return ratio(all(1.0f), v); }
+
 // Sum over the `Group` lanes that make a super-block, in each of them.
 template <int Group>
 [[gnu::always_inline]] inline Lanes sum_group(Lanes v) {
@@ -67,14 +69,52 @@ template <int Group>
     return out;
 }
 
-// One group of N weights in each lane, with what an error in each counts.
+// The elements `first` … `first` + 3 of sixteen rows: each element of all rows is one vector. In tiles of four by four,
+// whose vectors every processor has.
+[[gnu::always_inline]] inline void load_columns(const float* const* rows, int first, Lanes* to) {
+    using Four = float __attribute__((vector_size(4 * sizeof(float))));
+    for (int r = 0; r < kLanes; r += 4) {
+        Four in[4];
+        for (int k = 0; k < 4; ++k) std::memcpy(&in[k], rows[r + k] + first, sizeof(Four));
+        const Four a = __builtin_shufflevector(in[0], in[1], 0, 4, 1, 5);
+        const Four b = __builtin_shufflevector(in[0], in[1], 2, 6, 3, 7);
+        const Four c = __builtin_shufflevector(in[2], in[3], 0, 4, 1, 5);
+        const Four d = __builtin_shufflevector(in[2], in[3], 2, 6, 3, 7);
+        const Four out[] = {__builtin_shufflevector(a, c, 0, 1, 4, 5), __builtin_shufflevector(a, c, 2, 3, 6, 7),
+                            __builtin_shufflevector(b, d, 0, 1, 4, 5), __builtin_shufflevector(b, d, 2, 3, 6, 7)};
+        for (int k = 0; k < 4; ++k) std::memcpy(reinterpret_cast<float*>(to + k) + r, &out[k], sizeof(Four));
+    }
+}
+
+// What errors in the weights of a group count, or that all count the same.
+template <int N, bool Weighted>
+struct Importances {
+    Lanes w[N];
+    [[gnu::always_inline]] Lanes times(int i, Lanes v) const { return w[i] * v; }
+};
 template <int N>
-struct Groups {
-    Lanes x[N], w[N];
+struct Importances<N, false> {
+    [[gnu::always_inline]] Lanes times(int, Lanes v) const { return v; }
+};
+
+// One group of N weights in each lane.
+template <int N, bool Weighted = true>
+struct Groups : Importances<N, Weighted> {
+    Lanes x[N];
 
     Lanes extreme() const {
         Lanes most{};
         for (int i = 0; i < N; ++i) most = magnitude(x[i]) > magnitude(most) ? x[i] : most;
+        return most;
+    }
+    Lanes low() const {
+        Lanes least = x[0];
+        for (int i = 1; i < N; ++i) least = lower(least, x[i]);
+        return least;
+    }
+    Lanes high() const {
+        Lanes most = x[0];
+        for (int i = 1; i < N; ++i) most = higher(most, x[i]);
         return most;
     }
 };

@@ -3,6 +3,8 @@
 // measures the error of the fit. No step assumes anything of how the weights are distributed.
 #pragma once
 
+#include <array>
+
 #include "cpu/quantize/lanes.h"
 
 namespace akunu::cpu::AKUNU_ISA {
@@ -19,13 +21,13 @@ struct Scaled {
 };
 
 // Σ w (x - scale * level)² with the best levels.
-template <class Levels, int N>
-[[gnu::always_inline]] inline Lanes error_of(const Groups<N>& g, Lanes scale) {
-    const Lanes inverse = ratio(all(1.0f), scale);
+template <class Levels, int N, bool Weighted>
+[[gnu::always_inline]] inline Lanes error_of(const Groups<N, Weighted>& g, Lanes scale) {
+    const Lanes units = inverse(scale);
     Lanes error{};
     for (int i = 0; i < N; ++i) {
-        const Lanes left = g.x[i] - scale * Levels::level(g.x[i] * inverse);
-        error += g.w[i] * left * left;
+        const Lanes left = g.x[i] - scale * Levels::level(g.x[i] * units);
+        error += g.times(i, left) * left;
     }
     return error;
 }
@@ -35,17 +37,25 @@ struct ScaleSums {
     Lanes xl{}, ll{};
 };
 
-template <class Levels, int N>
-[[gnu::always_inline]] inline ScaleSums scale_sums(const Groups<N>& g, Lanes scale) {
-    const Lanes inverse = ratio(all(1.0f), scale);
-    ScaleSums s;
+// Of several scales at a time, given by their inverses: one after the other their sums would wait for each other.
+template <class Levels, std::size_t Count, int N, bool Weighted>
+[[gnu::always_inline]] inline std::array<ScaleSums, Count> scale_sums(const Groups<N, Weighted>& g,
+                                                                      const std::array<Lanes, Count>& inverses) {
+    std::array<ScaleSums, Count> sums;
     for (int i = 0; i < N; ++i) {
-        const Lanes level = Levels::level(g.x[i] * inverse);
-        const Lanes weighted = g.w[i] * level;
-        s.xl += weighted * g.x[i];
-        s.ll += weighted * level;
+        for (std::size_t k = 0; k < Count; ++k) {
+            const Lanes level = Levels::level(g.x[i] * inverses[k]);
+            const Lanes weighted = g.times(i, level);
+            sums[k].xl += weighted * g.x[i];
+            sums[k].ll += weighted * level;
+        }
     }
-    return s;
+    return sums;
+}
+
+template <class Levels, int N, bool Weighted>
+[[gnu::always_inline]] inline ScaleSums scale_sums(const Groups<N, Weighted>& g, Lanes scale) {
+    return scale_sums<Levels, 1>(g, {inverse(scale)})[0];
 }
 
 // Where a search for a scale starts: at those that take the group's extreme value to first, first + step, … .
@@ -54,41 +64,50 @@ struct Starts {
     int count;
 };
 
-// The best scale of each group. `Both`: the extreme value is also tried with the other sign. By how much a start lowers
-// the error follows from its sums; the best one is then fitted again.
-template <class Levels, bool Both, int N>
-inline Scaled best_scale(const Groups<N>& g, const Starts& starts) {
-    const Lanes extreme = g.extreme();
-    Lanes most{}, fit{};
+// What levels say of a scale: the least-squares one, and by how much that lowers the error from the weights' squares.
+struct ScaleFit {
+    Lanes scale{}, gain{};
+
+    ScaleFit() = default;
+    explicit ScaleFit(const ScaleSums& s) : scale(ratio(s.xl, s.ll)), gain(scale * s.xl) {}
+    [[gnu::always_inline]] void keep(const ScaleFit& other) {
+        const Codes better = other.gain > gain;
+        scale = better ? other.scale : scale;
+        gain = better ? other.gain : gain;
+    }
+};
+
+// The best scale of each group. `Both`: the extreme value is also tried with the other sign. The best fit is fitted
+// again to the levels that it leads to, which lowers the error further.
+template <class Levels, bool Both, int N, bool Weighted>
+inline Lanes best_scale(const Groups<N, Weighted>& g, const Starts& starts, int refits, ScaleFit best = {}) {
+    constexpr std::size_t kSigns = Both ? 2 : 1;
+    const Lanes units = inverse(g.extreme());
     for (int k = 0; k < starts.count; ++k) {
-        for (int sign = -1; sign <= (Both ? 1 : -1); sign += 2) {
-            const float target = static_cast<float>(sign) * (starts.first + static_cast<float>(k) * starts.step);
-            const ScaleSums s = scale_sums<Levels>(g, extreme * (1.0f / target));
-            const Lanes scale = ratio(s.xl, s.ll);
-            const Lanes gain = scale * s.xl;
-            const Codes better = gain > most;
-            most = better ? gain : most;
-            fit = better ? scale : fit;
-        }
+        const float target = starts.first + static_cast<float>(k) * starts.step;
+        std::array<Lanes, kSigns> inverses{units * -target};
+        if constexpr (Both) inverses[1] = units * target;
+        for (const ScaleSums& s : scale_sums<Levels, kSigns>(g, inverses)) best.keep(ScaleFit(s));
     }
-    Scaled best{fit, error_of<Levels>(g, fit)};
-    for (int again = 0; again < 2; ++again) {
-        const ScaleSums s = scale_sums<Levels>(g, best.scale);
-        const Lanes scale = ratio(s.xl, s.ll);
-        best.keep(scale, error_of<Levels>(g, scale));
-    }
-    return best;
+    for (int again = 0; again < refits; ++again) best = ScaleFit(scale_sums<Levels>(g, best.scale));
+    return best.scale;
 }
 
-// The best binary16 scale: the search's, its neighbours, and the one that takes the extreme value to the lowest level.
-template <class Levels, int N>
-inline Lanes best_half_scale(const Groups<N>& g, Lanes scale) {
-    const Lanes plain = as_half(g.extreme() / Levels::low);
-    Scaled best{plain, error_of<Levels>(g, plain)};
-    for (const float nudge : {1.0f, 1.0f - 0x1p-10f, 1.0f + 0x1p-10f}) {
-        const Lanes near = as_half(scale * nudge);
-        best.keep(near, error_of<Levels>(g, near));
+// The best binary16 scale, where the scale that takes the extreme value to the lowest level, as published, is a start
+// too. It is what remains where the search finds nothing better.
+template <class Levels, bool Both, int N, bool Weighted>
+inline Lanes best_half_scale(const Groups<N, Weighted>& g, const Starts& starts) {
+    const Lanes plain = as_half(g.extreme() / Levels::low), units = inverse(plain);
+    ScaleSums sums;
+    Scaled best{plain, {}};
+    for (int i = 0; i < N; ++i) {
+        const Lanes level = Levels::level(g.x[i] * units), weighted = g.times(i, level), left = g.x[i] - plain * level;
+        sums.xl += weighted * g.x[i];
+        sums.ll += weighted * level;
+        best.error += g.times(i, left) * left;
     }
+    const Lanes found = as_half(best_scale<Levels, Both>(g, starts, 1, ScaleFit(sums)));
+    best.keep(found, error_of<Levels>(g, found));
     return best.scale;
 }
 
@@ -97,8 +116,8 @@ template <class Levels, int Group, int Low, int High>
 struct TwoScales {
     Lanes d{}, s{};
 
-    template <int N>
-    void search(const Groups<N>& g, Lanes wanted, int rounds) {
+    template <int N, bool Weighted>
+    void search(const Groups<N, Weighted>& g, Lanes wanted, int rounds) {
         const Lanes extreme = extreme_group<Group>(wanted);
         Lanes least = all(kFar);
         for (const float target : {static_cast<float>(Low), static_cast<float>(High), Low - 0.5f, High + 0.5f}) {
@@ -120,8 +139,8 @@ struct TwoScales {
 
   private:
     // The best integer of each lane, among those around wanted / d.
-    template <int N>
-    static Scaled integers(const Groups<N>& g, Lanes wanted, Lanes d) {
+    template <int N, bool Weighted>
+    static Scaled integers(const Groups<N, Weighted>& g, Lanes wanted, Lanes d) {
         const Lanes middle = nearest(clamp(ratio(wanted, d), Low, High));
         Scaled best{middle, error_of<Levels>(g, d * middle)};
         for (const float step : {-1.0f, 1.0f}) {
@@ -144,14 +163,14 @@ struct Affine {
     }
 };
 
-template <int Most, int N>
-[[gnu::always_inline]] inline Lanes affine_error(const Groups<N>& g, Lanes scale, Lanes offset) {
-    const Lanes inverse = ratio(all(1.0f), scale);
+template <int Most, int N, bool Weighted>
+[[gnu::always_inline]] inline Lanes affine_error(const Groups<N, Weighted>& g, Lanes scale, Lanes offset) {
+    const Lanes units = inverse(scale);
     Lanes error{};
     for (int i = 0; i < N; ++i) {
-        const Lanes level = nearest(clamp((g.x[i] - offset) * inverse, 0, Most));
+        const Lanes level = nearest(clamp((g.x[i] - offset) * units, 0, Most));
         const Lanes left = g.x[i] - (scale * level + offset);
-        error += g.w[i] * left * left;
+        error += g.times(i, left) * left;
     }
     return error;
 }
@@ -161,22 +180,23 @@ struct AffineSums {
     Lanes w{}, l{}, ll{}, x{}, xl{};
 };
 
-template <int N>
-[[gnu::always_inline]] inline AffineSums level_free_sums(const Groups<N>& g) {
+template <int N, bool Weighted>
+[[gnu::always_inline]] inline AffineSums level_free_sums(const Groups<N, Weighted>& g) {
     AffineSums s;
     for (int i = 0; i < N; ++i) {
-        s.w += g.w[i];
-        s.x += g.w[i] * g.x[i];
+        s.w += g.times(i, all(1.0f));
+        s.x += g.times(i, g.x[i]);
     }
     return s;
 }
 
-template <int Most, int N>
-[[gnu::always_inline]] inline AffineSums affine_sums(const Groups<N>& g, AffineSums s, Lanes scale, Lanes offset) {
-    const Lanes inverse = ratio(all(1.0f), scale);
+template <int Most, int N, bool Weighted>
+[[gnu::always_inline]] inline AffineSums affine_sums(const Groups<N, Weighted>& g, AffineSums s, Lanes scale,
+                                                     Lanes offset) {
+    const Lanes units = inverse(scale);
     for (int i = 0; i < N; ++i) {
-        const Lanes level = nearest(clamp((g.x[i] - offset) * inverse, 0, Most));
-        const Lanes weighted = g.w[i] * level;
+        const Lanes level = nearest(clamp((g.x[i] - offset) * units, 0, Most));
+        const Lanes weighted = g.times(i, level);
         s.l += weighted;
         s.ll += weighted * level;
         s.xl += weighted * g.x[i];
@@ -200,43 +220,69 @@ template <bool Below>
     return fit;
 }
 
-// The best scale and offset of each group. The starts put the group's ends up to `reach` levels inside the outer
-// levels, `Steps` ways each. `Below`: the offset may not be positive.
-template <int Most, bool Below, int Steps, int N>
-inline Affine best_affine(const Groups<N>& g, float outside, float reach) {
-    Lanes low = g.x[0], high = g.x[0];
-    for (int i = 1; i < N; ++i) {
-        low = lower(low, g.x[i]);
-        high = higher(high, g.x[i]);
-    }
-    if (Below) low = lower(low, Lanes{});
+// By how much scale and offset lower the error from the weights' squares.
+[[gnu::always_inline]] inline Lanes gain_of(const Affine& fit, const AffineSums& s) {
+    return fit.scale * (2.0f * s.xl - fit.scale * s.ll - 2.0f * fit.offset * s.l) +
+           fit.offset * (2.0f * s.x - fit.offset * s.w);
+}
+
+// Where a search for scale and offset starts: how many levels inside the outer levels the group's ends are put.
+struct Ends {
+    float low, high;
+};
+
+template <std::size_t Steps>
+constexpr std::array<Ends, Steps * Steps> all_pairs(float first, float step) {
+    std::array<Ends, Steps * Steps> pairs;
+    const auto at = [&](std::size_t i) { return first + static_cast<float>(i) * step; };
+    for (std::size_t i = 0; i < pairs.size(); ++i) pairs[i] = {at(i / Steps), at(i % Steps)};
+    return pairs;
+}
+
+// The best scale and offset of each group with ends `low` and `high`. `Below`: the offset may not be positive. `best`
+// is a fit that is known, with its gain as a negative error.
+template <int Most, bool Below, int N, bool Weighted, std::size_t Count>
+inline Affine best_affine(const Groups<N, Weighted>& g, Lanes low, Lanes high, const AffineSums& totals, Affine best,
+                          const std::array<Ends, Count>& starts, int refits) {
     const Lanes unit = (high - low) / static_cast<float>(Most);
-    Affine best{unit, low, affine_error<Most>(g, unit, low)};
-    const float step = (reach + outside) / static_cast<float>(Steps - 1);
-    const AffineSums totals = level_free_sums(g);
-    Lanes most = all(-kFar);
-    Affine fit = best;
-    for (int a = 0; a < Steps; ++a) {
-        const Lanes from = low + unit * (static_cast<float>(a) * step - outside);
-        for (int b = 0; b < Steps; ++b) {
-            const Lanes to = high - unit * (static_cast<float>(b) * step - outside);
-            const AffineSums s = affine_sums<Most>(g, totals, (to - from) * (1.0f / static_cast<float>(Most)), from);
-            const Affine found = fitted<Below>(s, unit, low);
-            const Lanes gain = found.scale * (2.0f * s.xl - found.scale * s.ll - 2.0f * found.offset * s.l) +
-                               found.offset * (2.0f * s.x - found.offset * s.w);
-            const Codes better = gain > most;
-            most = better ? gain : most;
-            fit.scale = better ? found.scale : fit.scale;
-            fit.offset = better ? found.offset : fit.offset;
-        }
+    for (const Ends& start : starts) {
+        const Lanes from = low + unit * start.low, to = high - unit * start.high;
+        const AffineSums s = affine_sums<Most>(g, totals, (to - from) * (1.0f / static_cast<float>(Most)), from);
+        Affine found = fitted<Below>(s, unit, low);
+        found.error = -gain_of(found, s);
+        best.keep(found);
     }
-    fit.error = affine_error<Most>(g, fit.scale, fit.offset);
-    best.keep(fit);
-    for (int again = 0; again < 2; ++again) {
-        Affine next = fitted<Below>(affine_sums<Most>(g, totals, best.scale, best.offset), best.scale, best.offset);
-        next.error = affine_error<Most>(g, next.scale, next.offset);
-        best.keep(next);
+    for (int again = 0; again < refits; ++again) {
+        const AffineSums s = affine_sums<Most>(g, totals, best.scale, best.offset);
+        best = fitted<Below>(s, best.scale, best.offset);
     }
+    return best;
+}
+
+// The best binary16 scale and offset, where those that put the ends on the outer levels, as published, are a start too.
+// They are what remains where the search finds nothing better.
+template <int Most, int N, bool Weighted, std::size_t Count>
+inline Affine best_half_affine(const Groups<N, Weighted>& g, const std::array<Ends, Count>& starts) {
+    const Lanes low = g.low(), high = g.high();
+    Affine best{as_half((high - low) / static_cast<float>(Most)), as_half(low), {}};
+    AffineSums sums;
+    const Lanes units = inverse(best.scale);
+    for (int i = 0; i < N; ++i) {
+        const Lanes level = nearest(clamp((g.x[i] - best.offset) * units, 0, Most)), weighted = g.times(i, level);
+        const Lanes left = g.x[i] - (best.scale * level + best.offset);
+        sums.w += g.times(i, all(1.0f));
+        sums.x += g.times(i, g.x[i]);
+        sums.l += weighted;
+        sums.ll += weighted * level;
+        sums.xl += weighted * g.x[i];
+        best.error += g.times(i, left) * left;
+    }
+    Affine first = fitted<false>(sums, best.scale, best.offset);
+    first.error = -gain_of(first, sums);
+    const AffineSums totals{.w = sums.w, .x = sums.x};
+    const Affine found = best_affine<Most, false>(g, low, high, totals, first, starts, 1);
+    const Lanes scale = as_half(found.scale), offset = as_half(found.offset);
+    best.keep({scale, offset, affine_error<Most>(g, scale, offset)});
     return best;
 }
 
@@ -246,9 +292,11 @@ template <int Most, int Group, int High>
 struct TwoAffine {
     Lanes d{}, dmin{}, s{}, m{};
 
-    template <int N>
-    void search(const Groups<N>& g, const Affine& wanted, int rounds) {
+    template <int N, bool Weighted, std::size_t Count>
+    void search(const Groups<N, Weighted>& g, const std::array<Ends, Count>& starts, int rounds) {
         const AffineSums totals = level_free_sums(g);
+        const Affine wanted = best_affine<Most, true>(g, lower(g.low(), Lanes{}), g.high(), totals,
+                                                      Affine{.error = all(kFar)}, starts, 2);
         const Lanes top = extreme_group<Group>(wanted.scale), bottom = extreme_group<Group>(wanted.offset);
         Lanes least = all(kFar);
         for (const float target : {High + 0.0f, High + 0.45f, High * 0.93f}) {
@@ -269,8 +317,8 @@ struct TwoAffine {
 
   private:
     // The best integers of each lane, among those around what is wanted; in `scale` and `offset`.
-    template <int N>
-    static Affine integers(const Groups<N>& g, const Affine& wanted, Lanes d, Lanes dmin) {
+    template <int N, bool Weighted>
+    static Affine integers(const Groups<N, Weighted>& g, const Affine& wanted, Lanes d, Lanes dmin) {
         const Lanes s0 = nearest(clamp(ratio(wanted.scale, d), 0, High));
         const Lanes m0 = nearest(clamp(ratio(-wanted.offset, dmin), 0, High));
         Affine best{s0, m0, affine_error<Most>(g, d * s0, -dmin * m0)};
