@@ -70,7 +70,7 @@ class Lab {
     Device& device() { return *device_; }
 
     LabWeight weight(const std::string& dtype, const py::buffer& data, std::uint64_t rows, std::uint64_t cols,
-                     bool prepare, std::size_t copies) {
+                     bool prepare, bool whole, std::size_t copies) {
         const DTypeInfo& info = dtype_named(dtype);
         const py::buffer_info view = data.request();
         const std::uint64_t expected = rows * row_bytes(info.id, cols);
@@ -81,7 +81,8 @@ class Lab {
         LabWeight w;
         w.device = device_;
         w.host = {info, static_cast<const std::byte*>(view.ptr), expected};
-        const HostTensor tensor = w.host.tensor(info.id, rows, cols);
+        HostTensor tensor = w.host.tensor(info.id, rows, cols);
+        tensor.whole = whole;
         const GilRelease release;
         const std::lock_guard lock(mutex_);
         for (std::size_t i = 0; i < copies; ++i) {
@@ -166,7 +167,7 @@ class Lab {
                 const auto& w = py::cast<const LabWeight&>(item);
                 if (w.device != lab.device_) throw InvalidArgumentError("the weight belongs to another lab");
                 binding = w.copy(copy).data;
-                cmd.add_weight(w.copy(copy).dtype, w.copy(copy).packed);
+                cmd.add_weight(w.copy(copy).dtype, w.copy(copy).packed, w.copy(copy).split);
                 lab::bind_planes(cmd, w.copy(copy));
                 cmd.input_format = lab.device_->matmul_input(cmd.weight);
                 return;
@@ -284,7 +285,8 @@ void bind_lab(py::module_& m) {
                                [](const LabWeight& w) { return std::string(dtype_info(w.copy(0).dtype).name); })
         .def_property_readonly("rows", [](const LabWeight& w) { return w.copy(0).rows; })
         .def_property_readonly("cols", [](const LabWeight& w) { return w.copy(0).cols; })
-        .def_property_readonly("packed", [](const LabWeight& w) { return w.copy(0).packed; });
+        .def_property_readonly("packed", [](const LabWeight& w) { return w.copy(0).packed; })
+        .def_property_readonly("split", [](const LabWeight& w) { return w.copy(0).split; });
 
     py::class_<Lab>(m, "Lab")
         .def(py::init<const std::string&, int, const std::string&>(), py::arg("device") = "cpu", py::kw_only(),
@@ -319,7 +321,7 @@ void bind_lab(py::module_& m) {
         .def("supports_kv",
              [](Lab& l, const std::string& dtype) { return l.device().supports_kv(dtype_named(dtype).id); })
         .def("weight", &Lab::weight, py::arg("dtype"), py::arg("data"), py::arg("rows"), py::arg("cols"), py::kw_only(),
-             py::arg("prepare") = true, py::arg("copies") = 1)
+             py::arg("prepare") = true, py::arg("whole") = false, py::arg("copies") = 1)
         .def("run", &Lab::run, py::arg("op"), py::arg("buffers"), py::arg("params"), py::kw_only(),
              py::arg("kv_dtype") = "f16")
         .def("time", &Lab::time, py::arg("op"), py::arg("buffers"), py::arg("params"), py::kw_only(),

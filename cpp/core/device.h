@@ -22,6 +22,9 @@ struct HostTensor {
     std::span<const std::byte> mapping = {};
     // Of a planar type, whose codes `bytes` then are; each plane row-major.
     std::span<const std::byte> scales = {}, biases = {};
+    // Only rows of whole texts, or sounds, are multiplied with it: no other step computes one of them again, so that
+    // the device may sum as it does for no other rows.
+    bool whole = false;
     std::uint64_t total_bytes() const { return bytes.size() + scales.size() + biases.size(); }
 };
 
@@ -33,6 +36,7 @@ struct Weight {
     Binding data = {};
     Binding scales = {}, biases = {};  // the other planes of a planar type that is not packed
     bool packed = false;               // in the device's own layout; otherwise as in the file
+    bool split = false;                // packed as the device has floats of whole texts
     bool mapped = false;  // reads the host bytes in place: their mapping must stay, and there is nothing to release
     explicit operator bool() const { return rows != 0; }
     std::uint64_t bytes() const { return rows * row_bytes(dtype, cols); }

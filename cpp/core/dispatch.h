@@ -74,6 +74,7 @@ struct DispatchCmd {
     std::uint8_t n_weights = 0;
     bool barrier = true;  // must wait for the commands before it: see set_barriers
     bool packed = false;  // the weight is in the device's own layout
+    bool split = false;   // in that for floats of whole texts
     // Of all weights, but that the last may have a type of its own: v in kNormQkv.
     DType weight = DType::F32;
     DType last_weight = DType::F32;
@@ -90,10 +91,11 @@ struct DispatchCmd {
         param_bytes = sizeof(P);
     }
     // Notes the next weight's type and layout.
-    void add_weight(DType dtype, bool is_packed) {
+    void add_weight(DType dtype, bool is_packed, bool is_split = false) {
         if (n_weights++ == 0) weight = dtype;
         last_weight = dtype;
         packed = is_packed;
+        split = is_split;
     }
 };
 

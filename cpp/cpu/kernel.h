@@ -92,6 +92,7 @@ struct KernelSet {
     double (*probe_f32)(std::uint64_t iterations);
     double (*probe_int8)(std::uint64_t iterations);
     double (*probe_read)(const std::byte* data, std::uint64_t bytes);
+    bool splits = false;  // has kernels for weights that are split: see cpu/split.h
 };
 
 // Best first. Only those compiled into this build.

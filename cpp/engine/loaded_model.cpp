@@ -17,7 +17,7 @@ LoadedModel::LoadedModel(std::shared_ptr<Device> device, ModelConfig config, std
         throw InvalidArgumentError("context " + std::to_string(context_) + " is more than the model's " +
                                    std::to_string(config_.context_length));
     }
-    Loader loader(*device_, *source_, progress);
+    Loader loader(*device_, *source_, progress, config_.encoder || config_.audio);
     model_ = std::make_unique<Model>(config_, loader);
     loader.finish();
     memory_.weights = loader.owned_bytes();

@@ -17,9 +17,9 @@ class CrossAttentionBlock final : public Block {
         norm_ = loader.norm(name("cross_norm"), dim);
         q_ = loader.matmul(name("cross_q"), q, dim);
         q_bias_ = loader.optional_vector(name("cross_q_bias"), q);
-        k_ = loader.matmul(name("cross_k"), kv, dim);
+        k_ = loader.matmul(name("cross_k"), kv, dim, true);
         k_bias_ = loader.optional_vector(name("cross_k_bias"), kv);
-        v_ = loader.matmul(name("cross_v"), kv, dim);
+        v_ = loader.matmul(name("cross_v"), kv, dim, true);
         v_bias_ = loader.optional_vector(name("cross_v_bias"), kv);
         output_ = loader.matmul(name("cross_output"), dim, q);
         output_bias_ = loader.optional_vector(name("cross_output_bias"), dim);

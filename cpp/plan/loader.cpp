@@ -8,8 +8,8 @@
 
 namespace akunu {
 
-Loader::Loader(Device& device, WeightSource& source, const Progress& progress)
-    : device_(device), source_(source), progress_(progress), total_(source.total_bytes()) {}
+Loader::Loader(Device& device, WeightSource& source, const Progress& progress, bool whole)
+    : device_(device), source_(source), progress_(progress), whole_(whole), total_(source.total_bytes()) {}
 
 void Loader::loaded(std::uint64_t bytes) {
     done_ += bytes;
@@ -29,7 +29,8 @@ HostTensor Loader::tensor(const std::string& name, std::uint64_t rows, std::uint
     return t;
 }
 
-Weight Loader::prepared(const HostTensor& t) {
+Weight Loader::prepared(HostTensor t) {
+    t.whole |= whole_;
     Weight w = device_.prepare_weight(t);
     if (w.mapped) {
         mapped_bytes_ += w.bytes();
@@ -41,8 +42,10 @@ Weight Loader::prepared(const HostTensor& t) {
     return w;
 }
 
-Weight Loader::matmul(const std::string& name, std::uint64_t rows, std::uint64_t cols) {
-    Weight w = prepared(tensor(name, rows, cols));
+Weight Loader::matmul(const std::string& name, std::uint64_t rows, std::uint64_t cols, bool whole) {
+    HostTensor t = tensor(name, rows, cols);
+    t.whole = whole;
+    Weight w = prepared(t);
     if (!w.mapped) source_.done(name);
     return w;
 }

@@ -18,12 +18,13 @@ using Progress = std::function<void(std::uint64_t, std::uint64_t)>;
 
 class Loader {
   public:
-    Loader(Device& device, WeightSource& source, const Progress& progress);
+    // `whole` as in HostTensor, of all weights.
+    Loader(Device& device, WeightSource& source, const Progress& progress, bool whole);
 
     bool has(const std::string& name) const { return source_.has(name); }
     // A matmul's weight [rows, cols], in the device's own layout. Throws ModelFileError unless the tensor has that
-    // shape.
-    Weight matmul(const std::string& name, std::uint64_t rows, std::uint64_t cols);
+    // shape. `whole` as in HostTensor, of this one.
+    Weight matmul(const std::string& name, std::uint64_t rows, std::uint64_t cols, bool whole = false);
     // The same of rows that are tensors of their own: `<name>.0`, `<name>.1`, ...
     Weight stacked(const std::string& name, std::uint64_t rows, std::uint64_t cols);
     // The same where it is read by rows only, in place.
@@ -58,12 +59,13 @@ class Loader {
 
   private:
     HostTensor tensor(const std::string& name, std::uint64_t rows, std::uint64_t cols);
-    Weight prepared(const HostTensor& tensor);
+    Weight prepared(HostTensor tensor);
     void loaded(std::uint64_t bytes);
 
     Device& device_;
     WeightSource& source_;
     const Progress& progress_;
+    const bool whole_;
     const std::uint64_t total_;
     std::uint64_t done_ = 0, owned_bytes_ = 0, mapped_bytes_ = 0;
     std::vector<DeviceBuffer> owned_;

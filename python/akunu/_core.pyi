@@ -165,7 +165,7 @@ class DeviceInfo(TypedDict):
     backend: str
     """Column "backend" of akunu-bench: "CPU", "Metal", …"""
     isa: str
-    """Instruction set chosen at run time ("avx512_vnni", "avx2", "neon_i8mm", "generic", …)."""
+    """Instruction set chosen at run time ("avx512_amx", "avx2", "neon_i8mm", "generic", …)."""
     threads: int
     """Threads that a model on this device gets by default."""
     memory: int
@@ -460,6 +460,8 @@ class LabWeight:
     cols: int
     packed: bool
     """In the device's own layout; otherwise as in the file."""
+    split: bool
+    """Packed as the device has floats of whole texts."""
 
 class Lab:
     """Runs single commands of a device on arrays, for tests/kernels. Not part of the package's API.
@@ -490,9 +492,13 @@ class Lab:
         cols: int,
         *,
         prepare: bool = True,
+        whole: bool = False,
         copies: int = 1,
     ) -> LabWeight:
-        """A weight from the bytes of a file, in the device's own layout if `prepare`."""
+        """A weight from the bytes of a file, in the device's own layout if `prepare`.
+
+        `whole`: for rows of whole texts alone, which no other step computes again.
+        """
     def run(
         self,
         op: str,

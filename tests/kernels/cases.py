@@ -284,6 +284,22 @@ def _encoder() -> Iterator[Case]:
     yield case("gate_act", rows=2, n=173, activation="gelu_erf", formats=("f32",))
     yield case("gate_act", rows=2, n=256, activation="gelu_erf", formats=("f32",), sigma=60.0)
     yield case("gate_up", dtype="f32", rows=9, n=96, k=256, activation="gelu_erf", formats=BOTH)
+    # Weights for rows of whole texts: around tiles of tokens and of k, and blocks of tokens.
+    for dtype in filter(is_float, weight_dtypes()):
+        for rows, n, k in [
+            (1, 1, 5),
+            (3, 17, 100),
+            (17, 33, 160),
+            (40, 100, 255),
+            (130, 64, 384),
+            (300, 40, 640),
+        ]:
+            if k % dtype_row(dtype)["block_elems"] == 0:
+                yield case("matmul", dtype=dtype, rows=rows, n=n, k=k, bias=True, accumulate=True, whole=True)
+        yield case("gate_up", dtype=dtype, rows=33, n=96, k=256, activation="silu", formats=BOTH, whole=True)
+    for k in (16384, 16416):  # the most columns that are split, and more
+        yield case("matmul", dtype="f32", rows=33, n=16, k=k, whole=True)
+    yield case("gate_up", dtype="f32", rows=33, n=43, k=256, activation="silu", formats=("f32",), whole=True)
     # Rows that see all of their text, beside others: around pages, blocks and blocks of queries.
     for kv in ("f16", "f32"):
         for window in (0, 1, 7, 65, 300):
@@ -294,6 +310,10 @@ def _encoder() -> Iterator[Case]:
     yield case(
         "attention", rows=16, position=0, shape=(12, 12, 32), kv="f32", both=True, others=((16, 0),) * 9
     )
+    # Queries that do not fit at once, heads as large as tiles take them, and larger.
+    yield case("attention", rows=300, position=0, shape=(2, 1, 64), kv="f32", both=True, cap=5.0)
+    for head_dim in (512, 544):
+        yield case("attention", rows=40, position=0, shape=(1, 1, head_dim), kv="f32", both=True)
 
 
 def _speech() -> Iterator[Case]:
@@ -436,6 +456,11 @@ def perf_cases() -> Iterator[Case]:
             yield case("attention", rows=128, position=3968, **common)
         for rows in (1, 5):
             yield case("cross_attention", rows=(rows,), keys=1500, shape=(8, 8, 64), kv=kv, split=rows == 1)
+    # Encoders: MiniLM on a step of texts, the base Whisper on 30 seconds.
+    for rows, dim, shape in [(512, 384, (12, 12, 32)), (1500, 512, (8, 8, 64))]:
+        for n, k in [(dim, dim), (4 * dim, dim), (dim, 4 * dim)]:
+            yield case("matmul", dtype="f32", rows=rows, n=n, k=k, bias=True, whole=True)
+        yield case("attention", rows=rows, position=0, shape=shape, kv="f32", both=True)
     for vocab in (32000, 151936):
         yield case("argmax", vocab=vocab, kind="peak")
         yield case("sample_prepare", vocab=vocab, repeat_penalty=1.1)

@@ -7,6 +7,12 @@ from functools import cache
 
 from akunu import _core
 
+from .cases import Case
+
+
+TILES = "avx512_amx"
+"""The instruction set whose own kernels are those for floats of whole texts; all others are `avx512_vnni`'s."""
+
 
 @dataclass(frozen=True)
 class Target:
@@ -30,6 +36,12 @@ def targets() -> list[Target]:
 def cpu_targets() -> list[Target]:
     """Those of the CPU, which promises more: the same bits however a result is computed."""
     return [t for t in targets() if t.device == "cpu"]
+
+
+def has_kernel(target: Target, case: Case) -> bool:
+    """Whether it has a kernel of its own for the case."""
+    split = case.get("whole") or (case.get("both") and case.get("kv") == "f32")
+    return target.isa != TILES or bool(split)
 
 
 def unsupported() -> list[str]:

@@ -47,13 +47,17 @@ class Array:
 
 @dataclass(frozen=True)
 class Weight:
-    """A weight [rows, cols] in a file's bytes; `prepared` in the device's own layout, or used in place."""
+    """A weight [rows, cols] in a file's bytes; `prepared` in the device's own layout, or used in place.
+
+    `whole`: for rows of whole texts alone.
+    """
 
     dtype: str
     data: npt.NDArray[np.uint8]
     rows: int
     cols: int
     prepared: bool = True
+    whole: bool = False
 
     def values(self) -> npt.NDArray[np.float64]:
         """Its elements, exactly."""

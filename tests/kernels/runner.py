@@ -40,8 +40,9 @@ def device_buffers(problem: Problem, lab: _core.Lab, copies: int = 1) -> dict[st
 
     def make(buffer: Buffer) -> Any:
         if isinstance(buffer, Weight):
+            shape = (buffer.rows, buffer.cols)
             return lab.weight(
-                buffer.dtype, buffer.data, buffer.rows, buffer.cols, prepare=buffer.prepared, copies=copies
+                buffer.dtype, buffer.data, *shape, prepare=buffer.prepared, whole=buffer.whole, copies=copies
             )
         return buffer.data.copy() if isinstance(buffer, Array) else poisoned(opaque_bytes(lab, buffer))
 

@@ -12,10 +12,10 @@ import pytest
 
 from .builders import BUILDERS
 from .cases import BOTH, CHECKS, Case, case
-from .devices import Target, cpu_targets, lab
+from .devices import Target, cpu_targets, has_kernel, lab
 from .problem import Activation, Array, Problem, Weight, struct
 from .runner import device_buffers
-from .weights import weight_dtypes
+from .weights import is_float, weight_dtypes
 
 # Of every builder some, with rows that do not divide by the threads.
 ODD = [c for c in CHECKS if c.get("rows") in (None, 5, 7, 9, 17, 33)]
@@ -67,14 +67,21 @@ BATCHES = [
         case("gate_up", dtype=d, rows=ROWS, n=64, k=256, activation="silu", formats=BOTH)
         for d in weight_dtypes()
     ),
+    *(
+        case("matmul", dtype=d, rows=ROWS, n=45, k=512, bias=True, whole=True)
+        for d in filter(is_float, weight_dtypes())
+    ),
+    case("gate_up", dtype="f32", rows=ROWS, n=64, k=256, activation="silu", formats=BOTH, whole=True),
     case("norm", rows=ROWS, dim=288, formats=BOTH),
     case("quantize", rows=ROWS, dim=288, formats=BOTH),
     case("gate_act", rows=ROWS, n=96, activation="gelu", formats=BOTH),
 ]
 
 
-@pytest.mark.parametrize("target", cpu_targets(), ids=lambda t: t.id)
-@pytest.mark.parametrize("batch", BATCHES, ids=lambda c: c.id)
+ON_TARGETS = [(batch, target) for batch in BATCHES for target in cpu_targets() if has_kernel(target, batch)]
+
+
+@pytest.mark.parametrize(("batch", "target"), ON_TARGETS, ids=lambda x: x.id)
 def test_a_row_does_not_depend_on_the_rows_beside_it(batch: Case, target: Target) -> None:
     problem = batch.build(lab(target), checking=False)
     whole = outputs(problem, target, 2)
@@ -113,3 +120,26 @@ def test_attention_is_the_same_in_every_phase(kv: str, window: int, target: Targ
             np.testing.assert_array_equal(
                 token, prompt[position], err_msg=f"split={split}, position={position}"
             )
+
+
+@pytest.mark.parametrize("target", cpu_targets(), ids=lambda t: t.id)
+def test_attention_in_both_directions_does_not_depend_on_the_texts_beside_it(target: Target) -> None:
+    device, lengths = lab(target), (130, 7, 300)
+    args = dict(shape=(2, 1, 40), kv="f32", both=True)
+    first, *others = lengths
+    together = case("attention", rows=first, position=0, others=tuple((n, 0) for n in others), **args)
+    problem = together.build(device, checking=False)
+    want = np.frombuffer(outputs(problem, target, 2)["out_f32"], np.float32).reshape(sum(lengths), -1)
+    q = problem.buffers["q"].data  # type: ignore[union-attr]
+    row = 0
+    for text, n in enumerate(lengths):
+        alone = case("attention", rows=n, position=0, **args).build(device, checking=False)
+        given = {"q": q[row : row + n]}
+        for part in ("k", "v"):
+            source = f"all_{part}" if text == 0 else f"all{text}_{part}"
+            given[f"all_{part}"] = problem.buffers[source].data  # type: ignore[union-attr]
+        for name, data in given.items():
+            alone.buffers[name] = dataclasses.replace(alone.buffers[name], data=data)
+        got = np.frombuffer(outputs(alone, target, 2)["out_f32"], np.float32).reshape(n, -1)
+        np.testing.assert_array_equal(got, want[row : row + n], err_msg=f"text {text}")
+        row += n

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+import numpy as np
 import pytest
 
 from akunu import _core
@@ -19,10 +20,10 @@ from .cases import (
     Case,
     case,
 )
-from .devices import Target, lab, targets
+from .devices import TILES, Target, has_kernel, lab, targets
 from .problem import Problem
 from .runner import run
-from .weights import is_planar, weight_dtypes
+from .weights import is_planar, random_weight, weight_dtypes
 
 ALL = [
     (case, target)
@@ -33,6 +34,7 @@ ALL = [
 ALL += [(case, target) for case in FUSED_CHECKS for target in targets() if target.device != "cpu"]
 ALL += [(case, target) for case in SPEECH_CHECKS for target in targets() if target.device != "cuda"]
 ALL += [(case, target) for case in CPU_CHECKS for target in targets() if target.device == "cpu"]
+ALL = [(case, target) for case, target in ALL if has_kernel(target, case)]
 
 
 @lru_cache(maxsize=4)
@@ -47,6 +49,17 @@ def test_kernel(case: Case, target: Target) -> None:
     device = lab(target)
     found = run(problem(case, device.matmul_input("q4_0")), device)
     assert not found, "\n".join(found)
+
+
+def test_tiles_take_floats_of_whole_texts_alone() -> None:
+    rng = np.random.default_rng(0)
+    for target in targets():
+        for dtype in weight_dtypes():
+            w = random_weight(rng, dtype, 16, 256)
+            for whole in (False, True):
+                split = lab(target).weight(dtype, w.data, 16, 256, whole=whole).split
+                floats = dtype in ("f32", "f16", "bf16")
+                assert split == (whole and floats and target.isa == TILES), (target.id, dtype, whole)
 
 
 def fused_labs() -> list[_core.Lab]:

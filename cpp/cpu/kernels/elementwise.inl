@@ -5,36 +5,6 @@ namespace akunu::cpu::AKUNU_ISA {
 // What an element's work is worth, as Worker::claim counts it.
 constexpr std::uint64_t kGatedBlock = 512, kAngle = 512;
 
-// One block of 32 of the q8 format.
-static inline void quantize_block(const Q8Row& row, std::size_t block, const float* x) {
-    constexpr int kVectors = 32 / L;
-    vf v[kVectors], top = zero();
-    for (int i = 0; i < kVectors; ++i) {
-        v[i] = load(x + i * L);
-        top = max_(top, max_(v[i], -v[i]));
-    }
-    const float amax = reduce_max(top);
-    const float d = q8_scale(amax);
-    const vf inverse = set1(d > 0 ? 127.0f / amax : 0.0f);
-    std::int32_t half[2] = {0, 0};
-    for (int i = 0; i < kVectors; ++i) {
-        const vi q = round_int(v[i] * inverse);
-        store_i8(row.q() + block * 32 + static_cast<std::size_t>(i) * L, q);
-        std::int32_t lanes[L];
-        std::memcpy(lanes, &q, sizeof lanes);
-        for (int l = 0; l < L; ++l) half[(i * L + l) / 16] += lanes[l];
-    }
-    row.d()[block] = d;
-    row.s16()[2 * block] = static_cast<float>(half[0]);
-    row.s16()[2 * block + 1] = static_cast<float>(half[1]);
-    row.s()[block] = static_cast<float>(half[0] + half[1]);
-}
-
-static inline void quantize_row(std::byte* out, const Q8Layout& at, std::size_t dim, const float* x) {
-    const Q8Row row{out, at};
-    for (std::size_t b = 0; b < dim / 32; ++b) quantize_block(row, b, x + b * 32);
-}
-
 static inline float rms_scale(const float* x, std::size_t dim, float eps) {
     vf sum[4] = {zero(), zero(), zero(), zero()};
     std::size_t i = 0;
@@ -110,21 +80,6 @@ static void quantize(const DispatchCmd& cmd, const std::byte* params, const Work
             if (p.formats & kActF32) std::memcpy(out_f32 + r * p.dim, in, p.dim * sizeof(float));
             if (p.formats & kActQ8) quantize_row(out_q8 + r * at.stride, at, p.dim, in);
         }
-    }
-}
-
-static inline vf activate(u32 activation, vf x) {
-    switch (activation) {
-        case kActGeluTanh:
-            return gelu_tanh(x);
-        case kActGelu:
-            return gelu(x);
-        case kActTanh:
-            return tanh_(x);
-        case kActRelu:
-            return max_(x, zero());
-        default:
-            return silu(x);
     }
 }
 

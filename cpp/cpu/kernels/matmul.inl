@@ -260,41 +260,6 @@ static const Format* find_format(const Format (&formats)[N], DType weight) {
     return nullptr;
 }
 
-// What becomes of a tile's results.
-class Epilogue {
-  public:
-    Epilogue(const DispatchCmd& cmd, const MatmulParams& params)
-        : p(params), y(cmd.buffers[2].as<float>()), bias(cmd.buffers[3].as<float>()) {}
-
-    // Of a tile: acc[token][group]. Out of line, where many kinds of tiles share it.
-    [[gnu::noinline]] void store(const vf* acc, int tokens, int groups, std::size_t token, std::size_t row0) const {
-        for (int m = 0; m < tokens; ++m) {
-            for (int g = 0; g < groups; ++g) {
-                store_vector(acc[m * groups + g], token + static_cast<std::size_t>(m),
-                             row0 + static_cast<std::size_t>(g) * L);
-            }
-        }
-    }
-
-  private:
-    void store_vector(vf v, std::size_t token, std::size_t row0) const {
-        const int n = static_cast<int>(std::min<std::size_t>(L, p.n - row0));
-        float* out = y + token * p.y_stride + row0;
-        if (p.has_bias) v += n == L ? load(bias + row0) : load_first(bias + row0, n);
-        if (p.softcap > 0) v = set1(p.softcap) * tanh_(v / set1(p.softcap));
-        if (p.accumulate) v += n == L ? load(out) : load_first(out, n);
-        if (n == L) {
-            AKUNU_ISA::store(out, v);
-        } else {
-            store_first(out, v, n);
-        }
-    }
-
-    const MatmulParams& p;
-    float* y;
-    const float* bias;
-};
-
 // The kernel for many tokens.
 template <typename Form>
 static void matmul_panels(const MatmulParams& p, const Form& form, const std::byte* w, std::size_t group_bytes,
@@ -377,27 +342,6 @@ static void matmul_f32(const DispatchCmd& cmd, const std::byte* params, const Wo
         for (std::uint64_t s = steps.begin; s < steps.end; ++s) run(s * kStep, std::min(groups, (s + 1) * kStep));
     }
 }
-
-// What becomes of a gated unit: 32 rows, a whole q8 block.
-struct GatedOutput {
-    const GateUpParams& p;
-    float* f32;
-    std::byte* q8;
-    Q8Layout at;
-    GatedOutput(const DispatchCmd& cmd, const GateUpParams& params)
-        : p(params), f32(cmd.buffers[3].as<float>()), q8(cmd.buffers[4].as<std::byte>()), at(params.n) {}
-    // act(gate)·up of `n` vectors, each `stride` floats after the one before it. Out of line, as Epilogue::store.
-    [[gnu::noinline]] void gated(const vf* gate, const vf* up, int n, float* out, std::size_t stride) const {
-        for (int i = 0; i < n; ++i, out += stride) {
-            AKUNU_ISA::store(out, activate(p.activation, gate[i]) * up[i]);
-        }
-    }
-    void store(const float* values, std::size_t token, std::size_t unit) const {
-        const std::size_t first = unit * 32, n = std::min<std::size_t>(32, p.n - first);
-        if (p.formats & kActF32) std::memcpy(f32 + token * p.n + first, values, n * sizeof(float));
-        if (p.formats & kActQ8) quantize_block({q8 + token * at.stride, at}, unit, values);
-    }
-};
 
 // act(gate)·up, 32 rows at a time so that a whole q8 block can be written. dot<M>(group, t, acc) is a tile.
 template <typename Dot>

@@ -19,6 +19,8 @@ EXACT_NMSE = 1e-11
 INT8_NMSE = 1e-4
 # A GPU's matmul of many rows holds weights in F16 tiles, which rounds those of the block formats: 4e-8 each.
 F16_TILE_NMSE = 3e-7
+# Floats of whole texts may be sums of two BF16, of 16 bits together.
+SPLIT_NMSE = 1e-10
 # Keys that lie between two values of the cache's type may be rounded to either.
 KV_NMSE = {"f32": EXACT_NMSE, "f16": 1e-7, "q8_0": 1e-5}
 

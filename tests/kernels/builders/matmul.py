@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
@@ -15,6 +16,7 @@ from .common import (
     F16_TILE_NMSE,
     FORMAT,
     INT8_NMSE,
+    SPLIT_NMSE,
     Traits,
     act_bytes,
     normal,
@@ -34,7 +36,9 @@ def _matmul_input(p: Problem, dev: Traits, dtype: str, x: ref.F32) -> tuple[str,
     return name, fmt
 
 
-def _bound(dtype: str, fmt: str, rows: int) -> float:
+def _bound(dtype: str, fmt: str, rows: int, whole: bool = False) -> float:
+    if whole and is_float(dtype):
+        return SPLIT_NMSE
     return (
         F16_TILE_NMSE
         if fmt == "f16" and rows > 16 and not is_float(dtype) and dtype != "mxfp4"
@@ -61,8 +65,9 @@ def matmul(
     bias: bool = False,
     accumulate: bool = False,
     cap: float = 0.0,
+    whole: bool = False,
 ) -> None:
-    w, x = random_weight(rng, dtype, n, k), normal(rng, rows, k)
+    w, x = dataclasses.replace(random_weight(rng, dtype, n, k), whole=whole), normal(rng, rows, k)
     b, y = normal(rng, n), normal(rng, rows, n)
     source, fmt = _matmul_input(p, dev, dtype, x)
     out = p.inout("y", y) if accumulate else p.output("y", rows, n)
@@ -89,7 +94,7 @@ def matmul(
         return ref.softcap(values @ w.values().T + (b if bias else 0), cap) + (y if accumulate else 0)
 
     values, weights = ref.round_activation(x, fmt), w.values()
-    limit = _bound(dtype, fmt, rows) * _cancellation(values, weights, values @ weights.T)
+    limit = _bound(dtype, fmt, rows, whole) * _cancellation(values, weights, values @ weights.T)
     p.expect(out, expected(values), limit)
     if fmt != "f32" and rows * n >= 128 and k >= 256 and cap == 0:  # enough to average
         p.expect(out, expected(x.astype(np.float64)), INT8_NMSE)
@@ -105,8 +110,10 @@ def gate_up(
     k: int,
     activation: str,
     formats: Sequence[str],
+    whole: bool = False,
 ) -> None:
-    gate, up, x = random_weight(rng, dtype, n, k), random_weight(rng, dtype, n, k), normal(rng, rows, k)
+    gate, up = (dataclasses.replace(random_weight(rng, dtype, n, k), whole=whole) for _ in range(2))
+    x = normal(rng, rows, k)
     source, fmt = _matmul_input(p, dev, dtype, x)
     p.run(
         "gate_up",
@@ -125,7 +132,7 @@ def gate_up(
     if p.checking:
         values = ref.round_activation(x, fmt)
         hidden = ref.activation(values @ gate.values().T, activation) * (values @ up.values().T)
-        p.expect_activations("out", hidden, _bound(dtype, fmt, rows))
+        p.expect_activations("out", hidden, _bound(dtype, fmt, rows, whole))
 
 
 def norm_qkv(

@@ -1,0 +1,63 @@
+// What becomes of the sums of matmuls.
+
+namespace akunu::cpu::AKUNU_ISA {
+
+// What becomes of a tile's results.
+class Epilogue {
+  public:
+    Epilogue(const DispatchCmd& cmd, const MatmulParams& params)
+        : p(params), y(cmd.buffers[2].as<float>()), bias(cmd.buffers[3].as<float>()) {}
+
+    // Of a tile: acc[token][group], of which groups past the end are left out. Out of line, where many kinds of tiles
+    // share it.
+    [[gnu::noinline]] void store(const vf* acc, int tokens, int groups, std::size_t token, std::size_t row0) const {
+        for (int g = 0; g < groups && row0 < p.n; ++g, row0 += L) store_group(acc + g, tokens, groups, token, row0);
+    }
+
+  private:
+    void store_group(const vf* acc, int tokens, int groups, std::size_t token, std::size_t row0) const {
+        const MatmulParams by = p;  // a copy: the compiler must assume that a store changes what p refers to
+        const int n = static_cast<int>(std::min<std::size_t>(L, by.n - row0));
+        vf b = zero();
+        if (by.has_bias) b = n == L ? load(bias + row0) : load_first(bias + row0, n);
+        float* out = y + token * by.y_stride + row0;
+        for (int m = 0; m < tokens; ++m, out += by.y_stride) {
+            vf v = acc[m * groups];
+            if (by.has_bias) v += b;
+            if (by.softcap > 0) v = set1(by.softcap) * tanh_(v / set1(by.softcap));
+            if (by.accumulate) v += n == L ? load(out) : load_first(out, n);
+            if (n == L) {
+                AKUNU_ISA::store(out, v);
+            } else {
+                store_first(out, v, n);
+            }
+        }
+    }
+
+    const MatmulParams& p;
+    float* y;
+    const float* bias;
+};
+
+// What becomes of a gated unit: 32 rows, a whole q8 block.
+struct GatedOutput {
+    const GateUpParams& p;
+    float* f32;
+    std::byte* q8;
+    Q8Layout at;
+    GatedOutput(const DispatchCmd& cmd, const GateUpParams& params)
+        : p(params), f32(cmd.buffers[3].as<float>()), q8(cmd.buffers[4].as<std::byte>()), at(params.n) {}
+    // act(gate)·up of `n` vectors, each `stride` floats after the one before it. Out of line, as Epilogue::store.
+    [[gnu::noinline]] void gated(const vf* gate, const vf* up, int n, float* out, std::size_t stride) const {
+        for (int i = 0; i < n; ++i, out += stride) {
+            AKUNU_ISA::store(out, activate(p.activation, gate[i]) * up[i]);
+        }
+    }
+    void store(const float* values, std::size_t token, std::size_t unit) const {
+        const std::size_t first = unit * 32, n = std::min<std::size_t>(32, p.n - first);
+        if (p.formats & kActF32) std::memcpy(f32 + token * p.n + first, values, n * sizeof(float));
+        if (p.formats & kActQ8) quantize_block({q8 + token * at.stride, at}, unit, values);
+    }
+};
+
+}  // namespace akunu::cpu::AKUNU_ISA
