@@ -9,9 +9,8 @@ from akunu import _core
 
 from .cases import Case
 
-
 TILES = "avx512_amx"
-"""The instruction set whose own kernels are those for floats of whole texts; all others are `avx512_vnni`'s."""
+"""The set with kernels of its own for floats of whole texts alone; all else is `avx512_vnni`'s."""
 
 
 @dataclass(frozen=True)

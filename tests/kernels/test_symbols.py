@@ -26,7 +26,12 @@ pytestmark = [
 ]
 
 # As released; what a compiler inlines differs, so both that build wheels are asked.
-BUILDS = [("c++", "avx2"), ("c++", "avx512"), ("c++", TILES), pytest.param("clang++", "avx2", marks=pytest.mark.long)]
+BUILDS = [
+    ("c++", "avx2"),
+    ("c++", "avx512"),
+    ("c++", TILES),
+    pytest.param("clang++", "avx2", marks=pytest.mark.long),
+]
 
 
 def symbols(path: Path) -> list[tuple[str, str]]:

@@ -97,7 +97,8 @@ def test_encoder_states_are_those_of_the_model(pair: tuple[NumpyWhisper, SpeechE
     expected, model = pair
     mel = mels(model.config)
     model.encode(mel)
-    assert nmse(model._core.states(), states_of(expected, mel)) < 1e-10
+    limit = 2e-9 if model.isa == "avx512_amx" else 1e-10  # tiles: 16 bits of mantissa, layer after layer
+    assert nmse(model._core.states(), states_of(expected, mel)) < limit
 
 
 def test_logits_and_attention_are_those_of_the_model(pair: tuple[NumpyWhisper, SpeechEngine]) -> None:
