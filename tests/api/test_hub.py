@@ -8,8 +8,10 @@ import json
 import subprocess
 import sys
 import threading
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -222,55 +224,86 @@ def hub():
 
 
 FETCH = """
-import json, sys, warnings
+import json, os, sys, warnings
+import httpx, numpy, tqdm.auto, yaml
 from akunu.loading import find_model
-seen = []
-def progress(*done):
-    seen.append(done)
-    {in_progress}
-{before}
-with warnings.catch_warnings(record=True) as warned:
-    warnings.simplefilter("always")
-    try:
-        found = {{"path": str(find_model(sys.argv[1], {arguments}progress=progress))}}
-    except BaseException as error:
-        found = {{"error": str(error), "kind": type(error).__name__}}
-warned = [str(warning.message) for warning in warned]
-print(json.dumps({{**found, "seen": seen, "warned": [text for text in warned if "me/tiny" in text]}}))
+
+def fetch(job):
+    seen = []
+    def progress(*done):
+        seen.append(done)
+        exec(job["in_progress"])
+    os.environ.update(job["environment"])
+    exec(job["before"])
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        try:
+            found = {"path": str(find_model(job["name"], progress=progress, **job["arguments"]))}
+        except BaseException as error:
+            found = {"error": str(error), "kind": type(error).__name__}
+    warned = [str(warning.message) for warning in warned]
+    return {**found, "seen": seen, "warned": [text for text in warned if "me/tiny" in text]}
+
+assert "huggingface_hub" not in sys.modules
+for line in sys.stdin:
+    if not os.fork():
+        print(json.dumps(fetch(json.loads(line))), flush=True)
+        os._exit(0)
+    if os.wait()[1]:
+        print("failed", flush=True)
 """
 
 
-def fetch(
-    name: str,
-    cache: Path,
-    endpoint: str,
-    *,
-    before: str = "",
-    in_progress: str = "",
-    arguments: str = "",
-    **environment: str,
-) -> dict:
+@pytest.fixture(scope="module")
+def fetcher(tmp_path_factory: pytest.TempPathFactory) -> Iterator[subprocess.Popen[str]]:
+    """A process that has imported all but the client, and forks for each fetch."""
+    with (
+        (tmp_path_factory.mktemp("hub") / "errors").open("w+") as errors,
+        subprocess.Popen(
+            [sys.executable, "-c", FETCH],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True,
+        ) as process,
+    ):  # fmt: skip
+        yield process
+        process.stdin.close()
+
+
+@pytest.fixture
+def fetch(fetcher: subprocess.Popen[str]) -> Callable[..., dict[str, Any]]:
     """In a process of its own: the client reads its settings once, when it is imported."""
-    import os
 
-    env = {
-        **os.environ,
-        "HF_ENDPOINT": endpoint,
-        "HF_HOME": str(cache),
-        "HF_HUB_DISABLE_XET": "1",
-        "HF_HUB_DISABLE_TELEMETRY": "1",
-        "NO_PROXY": "127.0.0.1",
-        **environment,
-    }
-    code = FETCH.format(before=before, in_progress=in_progress, arguments=arguments)
-    result = subprocess.run(
-        [sys.executable, "-c", code, name], env=env, capture_output=True, text=True, timeout=120
-    )
-    assert result.returncode == 0, result.stderr
-    return json.loads(result.stdout)
+    def fetch(
+        name: str,
+        cache: Path,
+        endpoint: str,
+        *,
+        before: str = "",
+        in_progress: str = "",
+        arguments: dict[str, Any] | None = None,
+        **environment: str,
+    ) -> dict[str, Any]:
+        job = {
+            "name": name,
+            "before": before,
+            "in_progress": in_progress,
+            "arguments": arguments or {},
+            "environment": {
+                "HF_ENDPOINT": endpoint,
+                "HF_HOME": str(cache),
+                "HF_HUB_DISABLE_XET": "1",
+                "HF_HUB_DISABLE_TELEMETRY": "1",
+                "NO_PROXY": "127.0.0.1",
+                **environment,
+            },
+        }
+        fetcher.stdin.write(json.dumps(job) + "\n")
+        fetcher.stdin.flush()
+        return json.loads(fetcher.stdout.readline())
+
+    return fetch
 
 
-def test_a_model_is_fetched_once_with_progress(hub, tmp_path):
+def test_a_model_is_fetched_once_with_progress(fetch, hub, tmp_path):
     data = hub.files["tiny-Q8_0.gguf"]
     first = fetch("me/tiny:Q8_0", tmp_path, hub.url)
     assert Path(first["path"]).read_bytes() == data
@@ -280,7 +313,7 @@ def test_a_model_is_fetched_once_with_progress(hub, tmp_path):
     assert len(hub.ranges) == 1
 
 
-def test_a_broken_download_is_resumed(hub, tmp_path):
+def test_a_broken_download_is_resumed(fetch, hub, tmp_path):
     data = hub.files["tiny-Q8_0.gguf"] = bytes(25_000_000)  # the client writes 10 MB at a time
     hub.break_after = 13_000_000
     result = fetch("me/tiny:Q8_0", tmp_path, hub.url)
@@ -293,13 +326,13 @@ def test_a_broken_download_is_resumed(hub, tmp_path):
     assert result["seen"][-1] == [len(data), len(data)]
 
 
-def test_all_parts_of_a_split_model_are_fetched(hub, tmp_path):
+def test_all_parts_of_a_split_model_are_fetched(fetch, hub, tmp_path):
     first = Path(fetch("me/tiny:big-00001-of-00002.gguf", tmp_path, hub.url)["path"])
     assert first.name == "big-00001-of-00002.gguf"
     assert first.with_name("big-00002-of-00002.gguf").read_bytes() == b"second part"
 
 
-def test_without_a_network_the_cache_serves(hub, tmp_path):
+def test_without_a_network_the_cache_serves(fetch, hub, tmp_path):
     first = fetch("me/tiny:Q8_0", tmp_path, hub.url)
     path = first["path"]
     assert first["warned"] == []
@@ -312,13 +345,13 @@ def test_without_a_network_the_cache_serves(hub, tmp_path):
     assert missing["kind"] == "ModelFileError" and "cache" in missing["error"]
 
 
-def test_a_repository_that_does_not_exist_says_so(hub, tmp_path):
+def test_a_repository_that_does_not_exist_says_so(fetch, hub, tmp_path):
     found = fetch("me/nothing", tmp_path, hub.url)
     assert found["kind"] == "ModelFileError"
     assert "no repository me/nothing" in found["error"]
 
 
-def test_a_revision_is_fetched_and_found_again(hub, tmp_path):
+def test_a_revision_is_fetched_and_found_again(fetch, hub, tmp_path):
     first = fetch("me/tiny@v1.1:Q8_0", tmp_path, hub.url)
     assert OTHER_COMMIT in first["path"]
     assert COMMIT in fetch("me/tiny:Q8_0", tmp_path, hub.url)["path"]
@@ -327,20 +360,20 @@ def test_a_revision_is_fetched_and_found_again(hub, tmp_path):
     assert missing["error"] == "me/tiny has no revision 'v9', no such branch, tag or commit"
 
 
-def test_an_address_fetches_what_it_names(hub, tmp_path):
+def test_an_address_fetches_what_it_names(fetch, hub, tmp_path):
     address = "https://huggingface.co/me/tiny/blob/v1.1/tiny-Q8_0.gguf"
     assert Path(fetch(address, tmp_path, hub.url)["path"]).read_bytes() == hub.files["tiny-Q8_0.gguf"]
 
 
-def test_a_private_repository_needs_a_token(hub, tmp_path):
+def test_a_private_repository_needs_a_token(fetch, hub, tmp_path):
     hub.token = "hf_secret"
     refused = fetch("me/tiny:Q8_0", tmp_path, hub.url)
     assert "private: run `hf auth login`, or set HF_TOKEN" in refused["error"]
     assert "path" in fetch("me/tiny:Q8_0", tmp_path / "a", hub.url, HF_TOKEN="hf_secret")
-    assert "path" in fetch("me/tiny:Q8_0", tmp_path / "b", hub.url, arguments='token="hf_secret", ')
+    assert "path" in fetch("me/tiny:Q8_0", tmp_path / "b", hub.url, arguments={"token": "hf_secret"})
 
 
-def test_no_network_and_no_cache_is_a_clear_error(tmp_path):
+def test_no_network_and_no_cache_is_a_clear_error(fetch, tmp_path):
     found = fetch("me/tiny", tmp_path, "http://127.0.0.1:1")
     assert found["kind"] == "ModelFileError"
     assert (
@@ -351,7 +384,7 @@ def test_no_network_and_no_cache_is_a_clear_error(tmp_path):
     assert "is not in the cache: HF_HUB_OFFLINE is set" in offline["error"]
 
 
-def test_a_server_that_fails_counts_as_no_network_and_a_refusal_does_not(hub, tmp_path):
+def test_a_server_that_fails_counts_as_no_network_and_a_refusal_does_not(fetch, hub, tmp_path):
     path = fetch("me/tiny:Q8_0", tmp_path, hub.url)["path"]
     hub.status_of_list = 503
     assert fetch("me/tiny:Q8_0", tmp_path, hub.url)["path"] == path
@@ -360,7 +393,7 @@ def test_a_server_that_fails_counts_as_no_network_and_a_refusal_does_not(hub, tm
     assert refused["kind"] == "ModelFileError" and "403" in refused["error"]
 
 
-def test_only_the_file_that_was_chosen_is_taken_from_the_cache(hub, tmp_path):
+def test_only_the_file_that_was_chosen_is_taken_from_the_cache(fetch, hub, tmp_path):
     fetch("me/tiny:Q8_0", tmp_path, hub.url)
     hub.files["tiny-Q4_K_M.gguf"] = b"GGUF, and better known"
     hub.status_of_files = 403  # for which the client gives the same error as for no network, but at once
@@ -370,7 +403,7 @@ def test_only_the_file_that_was_chosen_is_taken_from_the_cache(hub, tmp_path):
     assert fetch("me/tiny:Q8_0", tmp_path, hub.url)["path"].endswith("tiny-Q8_0.gguf")
 
 
-def test_an_error_of_this_machine_is_not_taken_for_a_missing_network(hub, tmp_path):
+def test_an_error_of_this_machine_is_not_taken_for_a_missing_network(fetch, hub, tmp_path):
     fetch("me/tiny:big-00001-of-00002.gguf", tmp_path, hub.url)
     hub.files["tiny-Q4_K_M.gguf"] = bytes(1 << 20)
     limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, 1 << 16))"
@@ -388,7 +421,7 @@ def test_an_error_of_this_machine_is_not_taken_for_a_missing_network(hub, tmp_pa
         ("KeyboardInterrupt", "KeyboardInterrupt", ""),
     ],
 )
-def test_what_the_progress_function_raises_abandons_the_load(hub, tmp_path, error, kind, message):
+def test_what_the_progress_function_raises_abandons_the_load(fetch, hub, tmp_path, error, kind, message):
     fetch("me/tiny:big-00001-of-00002.gguf", tmp_path, hub.url)
     hub.files["tiny-Q4_K_M.gguf"] = bytes(1 << 20)
     found = fetch("me/tiny", tmp_path, hub.url, in_progress=f"raise {error}")
