@@ -44,6 +44,24 @@ def test_a_kernels_file_and_its_text_for_a_device_are_one_library(source: Path, 
     assert compiled(source, tmp_path / "cache") == compiled(flat, tmp_path / "cache")
 
 
+def test_a_text_that_came_before_starts_no_compiler(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each process on the device asks for its texts."""
+    flat, options = tmp_path / "library-0123.metal", {"runtime_dir": build(), "cache_dir": tmp_path / "cache"}
+    flat.write_text(flatten(source, [], set()))
+    found = compiler.compile_library(flat, **options)
+    with monkeypatch.context() as patch:
+        patch.setattr(compiler.subprocess, "run", lambda *_, **__: pytest.fail("started a program"))
+        assert compiler.compile_library(flat, **options) == found
+    other = compiler.compile_library(flat, fast_math=True, **options)
+    flat.write_text(flat.read_text().replace("+= kAdded", "-= kAdded"))
+    assert len({found, other, compiler.compile_library(flat, **options)}) == 3
+    found.unlink()
+    flat.write_text(flatten(source, [], set()))
+    assert compiler.compile_library(flat, **options) == found and found.exists()
+
+
 @pytest.mark.parametrize("old", ["kAdded = 1", "x[i] += kAdded"])
 def test_another_content_is_another_library(old: str, source: Path, tmp_path: Path) -> None:
     before = compiled(source, tmp_path / "cache")

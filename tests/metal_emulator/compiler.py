@@ -80,6 +80,12 @@ class CompileError(RuntimeError):
     """The compiler's (or the preprocessor's) diagnostics."""
 
 
+def _clangs() -> list[str]:
+    names = [os.environ["AKUNU_CLANG"]] if "AKUNU_CLANG" in os.environ else []
+    names += [f"clang++-{v}" for v in range(23, MINIMUM_CLANG - 1, -1)] + ["clang++"]
+    return [path for name in names if (path := shutil.which(name))]
+
+
 @cache
 def clang() -> str:
     """Path of a clang++ of at least version 16.
@@ -91,12 +97,7 @@ def clang() -> str:
     FileNotFoundError
         There is none.
     """
-    names = [os.environ["AKUNU_CLANG"]] if "AKUNU_CLANG" in os.environ else []
-    names += [f"clang++-{v}" for v in range(23, MINIMUM_CLANG - 1, -1)] + ["clang++"]
-    for name in names:
-        path = shutil.which(name)
-        if not path:
-            continue
+    for path in _clangs():
         out = subprocess.run([path, "--version"], capture_output=True, text=True).stdout
         m = re.search(r"clang version (\d+)", out)
         if m and int(m[1]) >= MINIMUM_CLANG:
@@ -142,12 +143,24 @@ def preprocess(
     return _run([*command, str(source)], f"preprocessing {source.name}")
 
 
+def _headers() -> bytes:
+    """Those that stand for Metal's."""
+    files = [p for p in sorted(SHIM.rglob("*")) if p.is_file()] + [RUNTIME / "msl_abi.h"]
+    return b"".join(p.read_bytes() for p in files)
+
+
 @cache
 def _surroundings() -> bytes:
     """What a library depends on besides its text: the compiler, and the headers that stand for Metal's."""
-    version = _run([clang(), "--version"], clang())
-    files = [p for p in sorted(SHIM.rglob("*")) if p.is_file()] + [RUNTIME / "msl_abi.h"]
-    return b"".join([version.encode(), *(p.read_bytes() for p in files)])
+    return _run([clang(), "--version"], clang()).encode() + _headers()
+
+
+def _name(text: bytes, flags: list[str], *options: object) -> str:
+    """Of a text as it came, for those who ask for it again: no compiler is started to find its library."""
+    programs = [(path, os.stat(path).st_mtime_ns) for path in _clangs()]
+    scripts = Path(__file__).read_bytes() + Path(mslpp.__file__).read_bytes()
+    parts = (text, repr((flags, options, programs)).encode(), scripts, _headers())
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()[:24]
 
 
 def _key(cpp: str, flags: list[str], runtime_dir: Path) -> str:
@@ -214,10 +227,33 @@ def compile_library(
     CompileError
         With the diagnostics, which name the .metal file's lines.
     """
-    cpp = _translate(source, defines, include, metal_version)
     flags = [*LANGUAGE, *CODE, *WARNINGS, *(FAST_MATH if fast_math else []), *SANITIZERS[sanitizer]]
     directory = cache_dir or CACHE
     directory.mkdir(parents=True, exist_ok=True)
+    text = source.read_bytes()
+    options = flags, directory, runtime_dir, sanitizer, defines, include, metal_version
+    if b'#include "' in text:  # other files may change
+        return _library(source, *options)
+    known = directory / f"{_name(text, flags, str(runtime_dir), defines, metal_version)}.known"
+    if known.exists() and (library := directory / known.read_text()).is_file():
+        return library
+    library = _library(source, *options)
+    known.write_text(library.name)
+    return library
+
+
+def _library(
+    source: Path,
+    flags: list[str],
+    directory: Path,
+    runtime_dir: Path,
+    sanitizer: str,
+    defines: tuple[str, ...],
+    include: tuple[Path, ...],
+    metal_version: int,
+) -> Path:
+    """The library in the cache, compiled if it is not there."""
+    cpp = _translate(source, defines, include, metal_version)
     stem = directory / _key(cpp, flags, runtime_dir)
     library = stem.with_suffix(".so")
     if library.exists():
