@@ -20,6 +20,9 @@ constexpr size_t kPage = 4096;
 // TSan forgets a stack's history down to this depth when a new fiber takes it over.
 constexpr size_t kStackReset = 32 << 10;
 constexpr size_t kSyncBytes = 1 << 20;
+// Stacks a multiple of a page apart would have their tops, which are all that most fibers use, in the same few sets of
+// the first-level cache: each begins so much lower than the one before it, a SIMD-group's all elsewhere.
+constexpr size_t kStagger = san::kTsan ? 0 : 5 * 64;
 
 Executor* self() { return static_cast<Executor*>(msl_worker); }
 
@@ -128,7 +131,8 @@ void Executor::renew_stack(Fiber& f) {
 
 void Executor::prepare(Fiber& f) {
     if (!f.stack) f.stack = get_stack();
-    void** sp = reinterpret_cast<void**>(static_cast<char*>(f.stack) + kStack);
+    const size_t lower = reinterpret_cast<uintptr_t>(f.stack) / (kStack + kPage) % kLanes * kStagger;
+    void** sp = reinterpret_cast<void**>(static_cast<char*>(f.stack) + kStack - lower);
     *--sp = nullptr;  // the ABI's alignment at a function's entry
     *--sp = reinterpret_cast<void*>(&msl_fiber_entry);
     for (int i = 0; i < 6; ++i) *--sp = nullptr;
