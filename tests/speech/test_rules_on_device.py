@@ -47,7 +47,7 @@ OPTIONS = {
     "default": TranscriptionOptions(),
     "no times": TranscriptionOptions(without_timestamps=True),
     "few": TranscriptionOptions(max_initial_timestamp=0.0, suppress_blank=False, suppress_tokens=[]),
-    "late": TranscriptionOptions(max_initial_timestamp=1e6, suppress_tokens=[0, 31, 32, VOCAB - 1]),
+    "late": TranscriptionOptions(max_initial_timestamp=1e12, suppress_tokens=[0, 31, 32, VOCAB - 1]),
 }
 LIFTS = (-9.0, -5.5, 0.0)
 """Of the timestamps: they win seldom, about every second time, or nearly always."""

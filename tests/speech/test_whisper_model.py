@@ -278,11 +278,34 @@ def test_an_error_of_the_recording_is_raised_where_it_is_read(model: WhisperMode
         ({"clip_timestamps": [5.0], "batch_size": 2}, "clip_timestamps: found .*the last end is needed"),
         ({"vad_parameters": {"treshold": 1}}, "vad_parameters: no 'treshold'; there is threshold,"),
         ({"vad_parameters": 3}, "vad_parameters: found 3"),
+        ({"vad_parameters": {"speech_pad_ms": "1"}}, "speech_pad_ms is '1', expected at least 0"),
+        ({"temperature": "hot"}, "temperature: found 'hot', expected numbers of at least 0"),
+        ({"temperature": float("inf")}, "temperature: found inf"),
+        ({"temperature": True}, "temperature: found True"),
+        ({"temperature": [0, "a"]}, "temperature: found"),
+        ({"patience": float("inf")}, "patience: found inf, expected a finite number"),
+        ({"length_penalty": "1"}, "length_penalty: found '1', expected a number"),
+        ({"length_penalty": float("nan")}, "length_penalty: found nan, expected a finite number"),
+        ({"log_prob_threshold": "low"}, "log_prob_threshold: found 'low', expected a number or None"),
+        ({"word_timestamps": "yes"}, "word_timestamps: found 'yes', expected True or False"),
+        ({"language": 5}, "language: found 5, expected text or None"),
+        ({"hotwords": 7}, "hotwords: found 7, expected text or None"),
+        ({"initial_prompt": 5}, "initial_prompt: found 5, expected text or a list of token ids"),
+        ({"suppress_tokens": -1}, "suppress_tokens: found -1, expected a list of token ids"),
+        ({"suppress_tokens": None}, "suppress_tokens: found None"),
+        ({"suppress_tokens": [10**7]}, "suppress_tokens: found 10000000, expected -1 or an id below"),
+        ({"suppress_tokens": [-5]}, "suppress_tokens: found -5"),
     ],
 )
 def test_wrong_options_are_refused_at_once(model: WhisperModel, options: Any, message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         model.transcribe_stream(sound(1), **{"language": "en", **options})
+
+
+def test_numbers_of_numpy_are_options(model: WhisperModel) -> None:
+    ours = {**QUICK, "temperature": [0, 0.5], "suppress_tokens": [-1]}
+    numpys = {**QUICK, "temperature": np.array([0, 0.5], np.float32), "suppress_tokens": np.array([-1])}
+    assert model.transcribe(sound(1), **ours) == model.transcribe(sound(1), **numpys)
 
 
 def test_the_arguments_are_the_fields_of_the_options_and_the_signature_shows_them() -> None:

@@ -68,12 +68,12 @@ class VadOptions:
     speech_pad_ms: int = 400
 
     def __post_init__(self) -> None:
-        if not 0 < self.threshold < 1:
+        if not isinstance(self.threshold, int | float) or not 0 < self.threshold < 1:
             raise InvalidArgumentError(f"threshold is {self.threshold!r}, expected a number between 0 and 1")
         for name in ("min_speech_duration_ms", "min_silence_duration_ms", "speech_pad_ms"):
-            if not getattr(self, name) >= 0:
+            if not isinstance(getattr(self, name), int | float) or not getattr(self, name) >= 0:
                 raise InvalidArgumentError(f"{name} is {getattr(self, name)!r}, expected at least 0")
-        if not self.max_speech_duration_s >= 1:
+        if not isinstance(self.max_speech_duration_s, int | float) or not self.max_speech_duration_s >= 1:
             raise InvalidArgumentError(
                 f"max_speech_duration_s is {self.max_speech_duration_s!r}, expected at least 1"
             )

@@ -9,6 +9,7 @@ from typing import Final, Generic, TypeVar
 
 from akunu.audio import silero_detector
 from akunu.audio.activity import OURS
+from akunu.errors import InvalidArgumentError
 from akunu.speech.batching import Batcher, CancelledWork, Task, Work
 from akunu.speech.languages import language_code
 from akunu.speech.options import TranscriptionOptions
@@ -57,6 +58,12 @@ class Hearing(ABC, Generic[Item, Heard]):
         self._context = first_context(tokenizer, options)  # the text so far that may be a prompt
         self._cancelled = False
         self._tasks: deque[Task[Heard]] = deque()  # in the order of their windows
+        vocab = self._model.config.vocab_size
+        for token in options.suppress_tokens:
+            if not -1 <= token < vocab:
+                raise InvalidArgumentError(
+                    f"suppress_tokens: found {token}, expected -1 or an id below {vocab}"
+                )
         self.language = None if options.language is None else language_code(options.language)
         if not tokenizer.multilingual:
             self.language = self.language or "en"

@@ -5,9 +5,10 @@ from __future__ import annotations
 import difflib
 import itertools
 import math
+import numbers
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any, Final, TypedDict
 
 from akunu.audio.activity import VadOptions
@@ -31,6 +32,16 @@ _AT_LEAST: Final = {
     "seed": 0,
     "batch_size": 1,
 }
+
+_FINITE: Final = ("patience", "length_penalty", "repetition_penalty", "max_initial_timestamp")
+_TYPES: Final[Mapping[str, tuple[type, ...]]] = {
+    "int": (numbers.Integral,),
+    "float": (numbers.Real,),
+    "str": (str,),
+    "bool": (bool,),
+    "None": (type(None),),
+}
+_SPELLED: Final = {"int": "a whole number", "float": "a number", "str": "text", "bool": "True or False"}
 
 
 @dataclass(frozen=True)
@@ -165,19 +176,31 @@ class TranscriptionOptions:
     form: Structure | None = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        self._check_types()
         for name, least in _AT_LEAST.items():
-            value, kind = getattr(self, name), int | type(least)
-            if value is None and self.__dataclass_fields__[name].default is None:
-                continue
-            if isinstance(value, bool) or not isinstance(value, kind) or not value >= least:
-                number = "a number" if isinstance(least, float) else "a whole number"
+            value = getattr(self, name)
+            if value is not None and not value >= least:
+                number = _SPELLED[type(least).__name__]
                 raise InvalidArgumentError(f"{name}: found {value!r}, expected {number} of at least {least}")
-        given = (self.temperature,) if isinstance(self.temperature, int | float) else tuple(self.temperature)
-        if not given or not all(t >= 0 for t in given):
+        for name in _FINITE:
+            if not math.isfinite(getattr(self, name)):
+                raise InvalidArgumentError(f"{name}: found {getattr(self, name)}, expected a finite number")
+        one = isinstance(self.temperature, numbers.Real)
+        given = _sequence([self.temperature] if one else self.temperature, float)
+        if not given or not all(0 <= t < math.inf for t in given):
             raise InvalidArgumentError(
                 f"temperature: found {self.temperature!r}, expected numbers of at least 0"
             )
         object.__setattr__(self, "temperatures", given)
+        if _sequence(self.suppress_tokens, int) is None:
+            raise InvalidArgumentError(
+                f"suppress_tokens: found {self.suppress_tokens!r}, expected a list of token ids, or []"
+            )
+        prompt = self.initial_prompt
+        if not (prompt is None or isinstance(prompt, str)) and _sequence(prompt, int) is None:
+            raise InvalidArgumentError(
+                f"initial_prompt: found {prompt!r}, expected text or a list of token ids"
+            )
         for name in ("patience", "repetition_penalty"):
             if getattr(self, name) == 0:
                 raise InvalidArgumentError(f"{name}: found 0, expected a number above it")
@@ -197,6 +220,31 @@ class TranscriptionOptions:
             raise InvalidArgumentError(
                 f"clip_timestamps: found {self.clip_timestamps!r}, with batch_size the last end is needed"
             )
+
+    def _check_types(self) -> None:
+        """The fields of simple types; the others have checks of their own."""
+        for one in fields(self):
+            names = str(one.type).split(" | ")
+            if not one.init or not _TYPES.keys() >= set(names):
+                continue
+            value = getattr(self, one.name)
+            if not any(_is(value, _TYPES[name]) for name in names):
+                expected = " or ".join(_SPELLED.get(name, name) for name in names)
+                least = f" of at least {_AT_LEAST[one.name]}" if one.name in _AT_LEAST else ""
+                raise InvalidArgumentError(f"{one.name}: found {value!r}, expected {expected}{least}")
+
+
+def _is(value: object, types: tuple[type, ...]) -> bool:
+    """Whether a value is of these types; True is no number."""
+    return isinstance(value, types) and (bool in types or not isinstance(value, bool))
+
+
+def _sequence(given: object, kind: type) -> tuple[Any, ...] | None:
+    """Its numbers, each of this kind; None where it is something else."""
+    if not isinstance(given, Iterable) or isinstance(given, str):
+        return None
+    values = tuple(given)
+    return values if all(_is(value, _TYPES[kind.__name__]) for value in values) else None
 
 
 def transcription_options(given: TranscriptionArguments) -> TranscriptionOptions:

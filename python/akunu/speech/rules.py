@@ -20,6 +20,8 @@ __all__ = ["RuleTable", "TokenRules", "best_tokens", "log_softmax", "token_rules
 
 _NEVER = np.float32(-np.inf)
 _BLOCK = 64
+_LONGEST: Final = 3600.0
+"""Seconds; no window lasts as long."""
 
 
 def log_softmax(logits: Logits) -> Logits:
@@ -118,7 +120,7 @@ class TokenRules:
         special = tokenizer.special
         self._end = special.end
         self._timestamps = None if options.without_timestamps else special.timestamp_begin
-        self._max_initial = round(options.max_initial_timestamp * 50)
+        self._max_initial = round(min(options.max_initial_timestamp, _LONGEST) * 50)
         self._penalty = np.float32(options.repetition_penalty)
         self._ngram = options.no_repeat_ngram_size
         # What a form allows is not forbidden besides, or nothing might be left.

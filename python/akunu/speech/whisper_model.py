@@ -327,7 +327,7 @@ class WhisperModel:
         for name in ("batch_size", "clip_timestamps", "prefix", "word_timestamps", *FORMS):
             if name in options:
                 raise InvalidArgumentError(f"{name}: has no meaning for what is heard live")
-        if not 0.1 <= step <= AT_ONCE:
+        if not isinstance(step, int | float) or not 0.1 <= step <= AT_ONCE:
             raise InvalidArgumentError(f"step: found {step!r}, expected 0.1 to {AT_ONCE:g} seconds")
         blocks = audio_blocks(audio, sampling_rate=sampling_rate)
         listener = Listener(self._batcher, self._tokenizer, blocks, transcription_options(options), step)
