@@ -2,6 +2,7 @@
 
     python bench/whisper.py --sizes tiny,base,small
     python bench/whisper.py --sizes tiny --whisper-bench /path/to/whisper-bench --rounds 5
+    python bench/whisper.py --sizes small --tests greedy --threads 1 --cpu-time     beside other processes
 
 Models have random weights, so that nothing has to be downloaded; a text is as long as is asked for, since
 random weights do not end it. Every figure comes from a process of its own, which also gives the peak of the
@@ -40,16 +41,45 @@ TIMING: Final = re.compile(r"(\w+) time =\s*[\d.]+ ms /\s*(\d+) runs\s*\(\s*([\d
 Times = dict[str, float]
 
 
-def timed(function: Callable[[], Any]) -> float:
-    """Seconds of the second call."""
-    function()
-    began = time.perf_counter()
-    function()
-    return time.perf_counter() - began
+TESTS: Final = ("encoder", "greedy", "beam 5", "batch")
 
 
-def akunu_times(path: str, threads: int, tokens: int) -> Times:
+@dataclass(frozen=True)
+class Job:
+    """What a program is asked to do.
+
+    Attributes
+    ----------
+    threads
+        Of the program.
+    tokens
+        Of a text.
+    tests
+        Those of `TESTS` that are timed.
+    cpu_time
+        Whether processor time is measured: for one thread, whatever else the machine does.
+    """
+
+    threads: int
+    tokens: int
+    tests: tuple[str, ...]
+    cpu_time: bool
+
+    def times(self, functions: dict[str, Callable[[], Any]]) -> Times:
+        """Seconds of each test, of its second call."""
+        return {name: self._timed(functions[name]) for name in TESTS if name in self.tests}
+
+    def _timed(self, function: Callable[[], Any]) -> float:
+        clock = time.process_time if self.cpu_time else time.perf_counter
+        function()
+        began = clock()
+        function()
+        return clock() - began
+
+
+def akunu_times(path: str, job: Job) -> Times:
     """Seconds of a window and of texts."""
+    threads, tokens = job.threads, job.tokens
     import akunu
     from akunu.speech.batching import Batcher, Encode, Work
     from akunu.speech.decoding import decode_window
@@ -80,25 +110,28 @@ def akunu_times(path: str, threads: int, tokens: int) -> Times:
                 engine.release(window)
 
         def batch() -> None:
+            engine.release(states)  # there is room for no more windows
             tasks = [batcher.start(whole(), 2) for _ in range(BATCH)]
             batcher.wait(lambda: all(task.done for task in tasks))
 
         def encode() -> None:
             engine.release(engine.encode(mel[None])[0])
 
-        times = {
-            "encoder": timed(encode),
-            "greedy": timed(lambda: batcher.run(text(1), 2)),
-            "beam 5": timed(lambda: batcher.run(text(5), 6)),
-        }
-        engine.release(states)
-        return times | {"batch": timed(batch)}
+        return job.times(
+            {
+                "encoder": encode,
+                "greedy": lambda: batcher.run(text(1), 2),
+                "beam 5": lambda: batcher.run(text(5), 6),
+                "batch": batch,
+            }
+        )
 
 
-def peer_times(path: str, threads: int, tokens: int, compute: str) -> Times:
+def peer_times(path: str, job: Job, compute: str) -> Times:
     """The same by CTranslate2, which faster-whisper runs."""
     import ctranslate2
 
+    threads, tokens = job.threads, job.tokens
     model = ctranslate2.models.Whisper(path, compute_type=compute, inter_threads=1, intra_threads=threads)
     one = np.random.default_rng(0).random((1, model.n_mels, 3000), np.float32)
     many = np.repeat(one, BATCH, axis=0)
@@ -114,12 +147,14 @@ def peer_times(path: str, threads: int, tokens: int, compute: str) -> Times:
         assert {len(each.sequences_ids[0]) for each in found} == {tokens}
 
     states = encode(one)
-    return {
-        "encoder": timed(lambda: encode(one)),
-        "greedy": timed(lambda: text(states, 1, 1)),
-        "beam 5": timed(lambda: text(states, 1, 5)),
-        "batch": timed(lambda: text(encode(many), BATCH, 1)),
-    }
+    return job.times(
+        {
+            "encoder": lambda: encode(one),
+            "greedy": lambda: text(states, 1, 1),
+            "beam 5": lambda: text(states, 1, 5),
+            "batch": lambda: text(encode(many), BATCH, 1),
+        }
+    )
 
 
 def write_peer(name: str, folder: Path, compute: str) -> None:
@@ -164,25 +199,27 @@ class Run:
     foreign: float
 
 
-def whisper_cpp(program: str, path: str, threads: int, tokens: int) -> Run:
+def whisper_cpp(program: str, path: str, job: Job) -> Run:
     """What `whisper-bench` says, for as many tokens."""
     # It writes its times to standard error.
     shell = ["sh", "-c", 'exec "$@" 2>&1', "sh"]
-    used = measure.run([*shell, program, "-m", path, "-t", str(threads)])
+    used = measure.run([*shell, program, "-m", path, "-t", str(job.threads)])
     found = {name: float(ms) / 1000 for name, _, ms in TIMING.findall(used.output.decode())}
-    times = {"encoder": found["encode"], "greedy": found["decode"] * tokens}
+    times = {"encoder": found["encode"], "greedy": found["decode"] * job.tokens}
     return Run(times, used.max_rss / 2**20, used.foreign)
 
 
-def child(program: str, path: str, threads: int, tokens: int) -> Run:
+def child(program: str, path: str, job: Job) -> Run:
     """The same of Akunu, or of CTranslate2 with a type of computing."""
-    code = [sys.executable, __file__, "--child", program, "--path", path]
-    used = measure.run([*code, "--threads", str(threads), "--tokens", str(tokens)])
+    code = [sys.executable, __file__, "--child", program, "--path", path, "--tests", ",".join(job.tests)]
+    used = measure.run(
+        [*code, "--threads", str(job.threads), "--tokens", str(job.tokens), *["--cpu-time"] * job.cpu_time]
+    )
     return Run(json.loads(used.output), used.max_rss / 2**20, used.foreign)
 
 
 def compare(
-    size: str, kinds: list[str], threads: int, tokens: int, rounds: int, whisper_bench: str | None
+    size: str, kinds: list[str], job: Job, rounds: int, whisper_bench: str | None, computes: list[str]
 ) -> None:
     """Measure a size, and print a table."""
     name = f"whisper-{size}"
@@ -195,7 +232,7 @@ def compare(
             if whisper_bench:
                 programs[f"whisper.cpp {kind}"] = (whisper_bench, path)
         if importlib.util.find_spec("ctranslate2") and importlib.util.find_spec("transformers"):
-            for compute in ("int8", "float32"):
+            for compute in computes:
                 path = str(Path(folder) / compute)
                 write_peer(name, Path(path), compute)
                 programs[f"faster-whisper {compute}"] = (compute, path)
@@ -205,8 +242,8 @@ def compare(
         for _ in range(rounds):
             for label, (program, path) in programs.items():
                 run = whisper_cpp if program == whisper_bench else child
-                found[label].append(run(program, path, threads, tokens))
-    keys = ("encoder", "greedy", "beam 5", "batch")
+                found[label].append(run(program, path, job))
+    keys = [test for test in TESTS if test in job.tests]
     rows = []
     for label, runs in found.items():
         middle = {key: median([run.times[key] for run in runs]) for key in keys if key in runs[0].times}
@@ -214,8 +251,10 @@ def compare(
         speed = f"{WINDOW * BATCH / middle['batch']:.1f}" if "batch" in middle else "-"
         mib, foreign = median([run.mib for run in runs]), median([run.foreign for run in runs])
         rows.append([label, *cells, speed, f"{mib:.0f}", f"{foreign:.0%}"])
-    title = f"{name}: seconds of a window, of {tokens} tokens, of {BATCH} windows; times real time; MiB"
-    print_table(["program", *keys, "real time", "peak", "others"], rows, title=title, right=" rrrrrrr")
+    title = f"{name}: seconds of a window, of {job.tokens} tokens, of {BATCH} windows; times real time; MiB"
+    print_table(
+        ["program", *keys, "real time", "peak", "others"], rows, title=title, right=" rrr" + "r" * len(keys)
+    )
     best = {
         key: min(
             median([run.times[key] for run in runs])
@@ -234,8 +273,11 @@ def compare(
 @click.command(context_settings=CONTEXT_SETTINGS)
 @click.option("--sizes", default="tiny,base,small", show_default=True, help="Of Whisper.")
 @click.option("--types", default="q8_0,f16", show_default=True, help="Of Akunu's and whisper.cpp's weights.")
+@click.option("--compute", default="int8,float32", show_default=True, help="Types of faster-whisper's.")
 @click.option("--threads", default=2, show_default=True, help="Of each program.")
 @click.option("--tokens", default=64, show_default=True, help="Of a text.")
+@click.option("--tests", default=",".join(TESTS), show_default=True, help="What is timed.")
+@click.option("--cpu-time", is_flag=True, help="Processor time, for one thread beside other processes.")
 @click.option("--rounds", default=3, show_default=True, help="Runs of each program.")
 @click.option("--whisper-bench", metavar="PATH", help="whisper.cpp's program.")
 @click.option("--child", "program", hidden=True)
@@ -243,23 +285,28 @@ def compare(
 def command(
     sizes: str,
     types: str,
+    compute: str,
     threads: int,
     tokens: int,
+    tests: str,
+    cpu_time: bool,
     rounds: int,
     whisper_bench: str | None,
     program: str | None,
     path: str | None,
 ) -> None:
     """Compare."""
+    job = Job(threads, tokens, tuple(tests.split(",")), cpu_time)
+    if unknown := set(job.tests) - set(TESTS):
+        raise click.UsageError(f"--tests: found {', '.join(sorted(unknown))}, expected {', '.join(TESTS)}")
+    if cpu_time and (threads != 1 or whisper_bench):
+        raise click.UsageError("--cpu-time: needs --threads 1 (waiting counts too), and not --whisper-bench")
     if program is not None and path is not None:
-        if program == "akunu":
-            times = akunu_times(path, threads, tokens)
-        else:
-            times = peer_times(path, threads, tokens, program)
+        times = akunu_times(path, job) if program == "akunu" else peer_times(path, job, program)
         click.echo(json.dumps(times))
         return
     for size in sizes.split(","):
-        compare(size, types.split(","), threads, tokens, rounds, whisper_bench)
+        compare(size, types.split(","), job, rounds, whisper_bench, compute.split(","))
 
 
 if __name__ == "__main__":
