@@ -14,10 +14,10 @@ namespace {
 constexpr float kIq4Levels[] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
 using Iq4 = Listed<kIq4Levels>;
 
-using Bytes = std::byte*;
+using Out = std::byte*;
 
-void put(Bytes out, int value) { *out = static_cast<std::byte>(value); }
-void put_half(Bytes out, float value) {
+void put(Out out, int value) { *out = static_cast<std::byte>(value); }
+void put_half(Out out, float value) {
     const std::uint16_t half = float_to_half(value);
     std::memcpy(out, &half, sizeof half);
 }
@@ -32,7 +32,7 @@ Groups<N, Weighted> load(const Batch& in) {
     for (int i = 0; i < N; i += 4) load_columns(rows, i, g.x + i);
     if constexpr (Weighted) {
         if (in.importance == nullptr) {
-            for (Lanes& w : g.w) w = all(1.0f);
+            for (Lanes& w : g.w) w = 1.0f;
             return g;
         }
         for (std::uint64_t lane = 0; lane < kLanes; ++lane) {
@@ -46,14 +46,14 @@ Groups<N, Weighted> load(const Batch& in) {
 // Codes of one batch, in the order of the weights: `code` gives those of sixteen weights of one lane's group.
 template <int N, class Code>
 std::array<std::uint8_t, kLanes * N> codes_of(const Batch& in, Code code) {
-    using Sixteen = std::uint8_t __attribute__((vector_size(kLanes)));
-    std::array<std::uint8_t, kLanes * N> out;
-    for (int i = 0; i < static_cast<int>(in.n); i += kLanes) {
-        Lanes x;
-        std::memcpy(&x, in.values + i, sizeof x);
-        const auto codes = __builtin_convertvector(code(x, i / N), Sixteen);
-        std::memcpy(out.data() + i, &codes, sizeof codes);
+    std::int32_t wide[kLanes * N];
+    const int n = static_cast<int>(in.n);
+    for (int i = 0; i < n; i += kLanes) {
+        const Codes codes = code(from(in.values + i), i / N);
+        for (int k = 0; k < kParts; ++k) std::memcpy(wide + i + k * kWidth, &codes.part[k], sizeof(Ints));
     }
+    std::array<std::uint8_t, kLanes * N> out;
+    for (int i = 0; i < n; ++i) out[i] = static_cast<std::uint8_t>(wide[i]);
     return out;
 }
 
@@ -66,20 +66,19 @@ auto scaled_codes(const Batch& in, Lanes scale) {
 template <int Most, int N>
 auto affine_codes(const Batch& in, Lanes scale, Lanes offset) {
     const Lanes units = inverse(scale);
-    return codes_of<N>(in, [&](Lanes x, int lane) {
-        return __builtin_convertvector(nearest(clamp((x - offset[lane]) * units[lane], 0, Most)), Codes);
-    });
+    return codes_of<N>(
+        in, [&](Lanes x, int lane) { return truncated(nearest(clamp((x - offset[lane]) * units[lane], 0, Most))); });
 }
 
 // ---- parts of blocks -------------------------------------------------------------------------------------------
 
 // Of 2 n codes: the low nibbles of byte j hold code j, the high ones code j + n.
-void put_nibbles(Bytes out, const std::uint8_t* codes, int n) {
+void put_nibbles(Out out, const std::uint8_t* codes, int n) {
     for (int j = 0; j < n; ++j) put(out + j, (codes[j] & 15) | (codes[j + n] & 15) << 4);
 }
 
 // The fifth bits of 32 codes.
-void put_fifth_bits(Bytes out, const std::uint8_t* codes) {
+void put_fifth_bits(Out out, const std::uint8_t* codes) {
     std::uint64_t high = 0;
     for (int j = 3; j >= 0; --j) {
         std::uint64_t eight;
@@ -91,7 +90,7 @@ void put_fifth_bits(Bytes out, const std::uint8_t* codes) {
 }
 
 // Bits `shift` and `shift + 1` of 256 codes: per half of 128, byte l holds those of l, l + 32, l + 64 and l + 96.
-void put_pairs(Bytes out, const std::uint8_t* codes, int shift) {
+void put_pairs(Out out, const std::uint8_t* codes, int shift) {
     for (int half = 0; half < 2; ++half) {
         for (int l = 0; l < 32; ++l) {
             int byte = 0;
@@ -102,7 +101,7 @@ void put_pairs(Bytes out, const std::uint8_t* codes, int shift) {
 }
 
 // Six-bit scales and minima of eight sub-blocks, in 12 bytes.
-void put_scales_and_minima(Bytes out, const int* s, const int* m) {
+void put_scales_and_minima(Out out, const int* s, const int* m) {
     for (int j = 0; j < 4; ++j) {
         put(out + j, s[j] | (s[j + 4] >> 4) << 6);
         put(out + j + 4, m[j] | (m[j + 4] >> 4) << 6);
@@ -115,7 +114,7 @@ int integer(const Lanes& v, int lane) { return static_cast<int>(v[lane]); }
 // ---- one scale a block of 32 -----------------------------------------------------------------------------------
 
 template <class Levels, bool Both, int BlockBytes, class Pack>
-void one_scale(const Batch& in, Bytes out, const Starts& starts, Pack pack) {
+void one_scale(const Batch& in, Out out, const Starts& starts, Pack pack) {
     const Lanes scale = in.importance ? best_half_scale<Levels, Both>(load<32>(in), starts)
                                       : best_half_scale<Levels, Both>(load<32, false>(in), starts);
     const auto codes = scaled_codes<Levels, 32>(in, scale);
@@ -126,33 +125,33 @@ void one_scale(const Batch& in, Bytes out, const Starts& starts, Pack pack) {
     }
 }
 
-void q4_0(const Batch& in, Bytes out) {
+void q4_0(const Batch& in, Out out) {
     one_scale<Uniform<-8, 7>, true, 18>(in, out, {7.0f, 1.5f, 2},
-                                        [](Bytes at, const std::uint8_t* codes) { put_nibbles(at, codes, 16); });
+                                        [](Out at, const std::uint8_t* codes) { put_nibbles(at, codes, 16); });
 }
 
-void q5_0(const Batch& in, Bytes out) {
-    one_scale<Uniform<-16, 15>, true, 22>(in, out, {15.0f, 0.75f, 3}, [](Bytes at, const std::uint8_t* codes) {
+void q5_0(const Batch& in, Out out) {
+    one_scale<Uniform<-16, 15>, true, 22>(in, out, {15.0f, 0.75f, 3}, [](Out at, const std::uint8_t* codes) {
         put_fifth_bits(at, codes);
         put_nibbles(at + 4, codes, 16);
     });
 }
 
-void q8_0(const Batch& in, Bytes out) {
-    one_scale<Uniform<-127, 127>, false, 34>(in, out, {126.0f, 0.5f, 4}, [](Bytes at, const std::uint8_t* codes) {
+void q8_0(const Batch& in, Out out) {
+    one_scale<Uniform<-127, 127>, false, 34>(in, out, {126.0f, 0.5f, 4}, [](Out at, const std::uint8_t* codes) {
         for (int j = 0; j < 32; ++j) put(at + j, codes[j] - 127);
     });
 }
 
-void iq4_nl(const Batch& in, Bytes out) {
+void iq4_nl(const Batch& in, Out out) {
     one_scale<Iq4, true, 18>(in, out, {104.0f, 4.0f, 10},
-                             [](Bytes at, const std::uint8_t* codes) { put_nibbles(at, codes, 16); });
+                             [](Out at, const std::uint8_t* codes) { put_nibbles(at, codes, 16); });
 }
 
 // ---- scale and offset a block of 32 ----------------------------------------------------------------------------
 
 template <int Most, int BlockBytes, class Pack>
-void one_affine(const Batch& in, Bytes out, Pack pack) {
+void one_affine(const Batch& in, Out out, Pack pack) {
     constexpr std::array starts{Ends{-0.2f, 0.4f}, Ends{0.4f, -0.2f}};
     const Affine best = in.importance ? best_half_affine<Most>(load<32>(in), starts)
                                       : best_half_affine<Most>(load<32, false>(in), starts);
@@ -165,12 +164,12 @@ void one_affine(const Batch& in, Bytes out, Pack pack) {
     }
 }
 
-void q4_1(const Batch& in, Bytes out) {
-    one_affine<15, 20>(in, out, [](Bytes at, const std::uint8_t* codes) { put_nibbles(at, codes, 16); });
+void q4_1(const Batch& in, Out out) {
+    one_affine<15, 20>(in, out, [](Out at, const std::uint8_t* codes) { put_nibbles(at, codes, 16); });
 }
 
-void q5_1(const Batch& in, Bytes out) {
-    one_affine<31, 24>(in, out, [](Bytes at, const std::uint8_t* codes) {
+void q5_1(const Batch& in, Out out) {
+    one_affine<31, 24>(in, out, [](Out at, const std::uint8_t* codes) {
         put_fifth_bits(at, codes);
         put_nibbles(at + 4, codes, 16);
     });
@@ -181,14 +180,14 @@ void q5_1(const Batch& in, Bytes out) {
 // Twice the values of E2M1, whose scale is halved to match.
 constexpr float kE2m1Levels[] = {-12, -8, -6, -4, -3, -2, -1, 0, 1, 2, 3, 4, 6, 8, 12};
 
-void mxfp4(const Batch& in, Bytes out) {
+void mxfp4(const Batch& in, Out out) {
     using Levels = Listed<kE2m1Levels>;
     Groups<32> g = load<32>(in);
     const Lanes extreme = g.extreme();
     // The exponent at which the largest magnitude lies in [8, 16) levels, and each group in those units: squares of
     // what it holds neither overflow nor vanish.
     std::int32_t exponent[kLanes];
-    Lanes up, down;
+    float up[kLanes], down[kLanes];
     for (int lane = 0; lane < kLanes; ++lane) {
         const float most = extreme[lane] < 0 ? -extreme[lane] : extreme[lane];
         const int e = most > 0 ? __builtin_ilogbf(most) - 2 : -127;
@@ -197,9 +196,9 @@ void mxfp4(const Batch& in, Bytes out) {
         up[lane] = std::bit_cast<float>(static_cast<std::uint32_t>(127 + left / 2) << 23);
         down[lane] = std::bit_cast<float>(static_cast<std::uint32_t>(127 + left - left / 2) << 23);
     }
-    for (Lanes& x : g.x) x = x * up * down;
-    Scaled best{all(1.0f), error_of<Levels>(g, all(1.0f))};
-    for (const float other : {0.5f, 2.0f}) best.keep(all(other), error_of<Levels>(g, all(other)));
+    for (Lanes& x : g.x) x = x * from(up) * from(down);
+    Scaled best{1.0f, error_of<Levels>(g, 1.0f)};
+    for (const float other : {0.5f, 2.0f}) best.keep(other, error_of<Levels>(g, other));
     const Lanes units = inverse(best.scale);
     const auto codes = codes_of<32>(
         in, [&](Lanes x, int lane) { return Levels::code(Levels::level(x * up[lane] * down[lane] * units[lane])); });
@@ -219,7 +218,7 @@ void mxfp4(const Batch& in, Bytes out) {
 
 // ---- super-blocks of 256, scales of sub-blocks -----------------------------------------------------------------
 
-void q3_k(const Batch& in, Bytes out) {
+void q3_k(const Batch& in, Out out) {
     using Levels = Uniform<-4, 3>;
     const Groups<16> g = load<16>(in);
     TwoScales<Levels, 16, -32, 31> scales;
@@ -240,7 +239,7 @@ void q3_k(const Batch& in, Bytes out) {
     put_half(out + 108, scales.d[0]);
 }
 
-void q6_k(const Batch& in, Bytes out) {
+void q6_k(const Batch& in, Out out) {
     using Levels = Uniform<-32, 31>;
     const Groups<16> g = load<16>(in);
     TwoScales<Levels, 16, -128, 127> scales;
@@ -252,7 +251,7 @@ void q6_k(const Batch& in, Bytes out) {
     put_half(out + 208, scales.d[0]);
 }
 
-void iq4_xs(const Batch& in, Bytes out) {
+void iq4_xs(const Batch& in, Out out) {
     const Groups<32> g = load<32>(in);
     TwoScales<Iq4, 8, -32, 31> scales;
     scales.search(g, best_scale<Iq4, true>(g, {104.0f, 4.0f, 10}, 2), 2);
@@ -275,7 +274,7 @@ void iq4_xs(const Batch& in, Bytes out) {
 
 // ---- super-blocks of 256, scales and minima of sub-blocks ------------------------------------------------------
 
-void q2_k(const Batch& in, Bytes out) {
+void q2_k(const Batch& in, Out out) {
     const Groups<16> g = load<16>(in);
     TwoAffine<3, 16, 15> scales;
     scales.search(g, all_pairs<6>(-0.2f, 0.2f), 3);
@@ -288,7 +287,7 @@ void q2_k(const Batch& in, Bytes out) {
 
 // Q4_K and Q5_K; `pack` writes what follows the scales.
 template <int Most, int BlockBytes, class Pack>
-void two_affine(const Batch& in, Bytes out, Pack pack) {
+void two_affine(const Batch& in, Out out, Pack pack) {
     const Groups<32> g = load<32>(in);
     TwoAffine<Most, 8, 63> scales;
     scales.search(g, all_pairs<4>(-0.4f, 0.4f), 2);
@@ -307,14 +306,14 @@ void two_affine(const Batch& in, Bytes out, Pack pack) {
     }
 }
 
-void q4_k(const Batch& in, Bytes out) {
-    two_affine<15, 144>(in, out, [](Bytes at, const std::uint8_t* codes) {
+void q4_k(const Batch& in, Out out) {
+    two_affine<15, 144>(in, out, [](Out at, const std::uint8_t* codes) {
         for (int j = 0; j < 4; ++j) put_nibbles(at + 32 * j, codes + 64 * j, 32);
     });
 }
 
-void q5_k(const Batch& in, Bytes out) {
-    two_affine<31, 176>(in, out, [](Bytes at, const std::uint8_t* codes) {
+void q5_k(const Batch& in, Out out) {
+    two_affine<31, 176>(in, out, [](Out at, const std::uint8_t* codes) {
         for (int l = 0; l < 32; ++l) {
             int byte = 0;
             for (int j = 0; j < 8; ++j) byte |= (codes[32 * j + l] >> 4) << j;

@@ -15,8 +15,8 @@ struct Scaled {
 
     [[gnu::always_inline]] void keep(Lanes other_scale, Lanes other_error) {
         const Codes better = other_error < error;
-        scale = better ? other_scale : scale;
-        error = better ? other_error : error;
+        scale = choose(better, other_scale, scale);
+        error = choose(better, other_error, error);
     }
 };
 
@@ -72,8 +72,8 @@ struct ScaleFit {
     explicit ScaleFit(const ScaleSums& s) : scale(ratio(s.xl, s.ll)), gain(scale * s.xl) {}
     [[gnu::always_inline]] void keep(const ScaleFit& other) {
         const Codes better = other.gain > gain;
-        scale = better ? other.scale : scale;
-        gain = better ? other.gain : gain;
+        scale = choose(better, other.scale, scale);
+        gain = choose(better, other.gain, gain);
     }
 };
 
@@ -119,16 +119,16 @@ struct TwoScales {
     template <int N, bool Weighted>
     void search(const Groups<N, Weighted>& g, Lanes wanted, int rounds) {
         const Lanes extreme = extreme_group<Group>(wanted);
-        Lanes least = all(kFar);
+        Lanes least = kFar;
         for (const float target : {static_cast<float>(Low), static_cast<float>(High), Low - 0.5f, High + 0.5f}) {
             Lanes tried = as_half(extreme / target);
             for (int round = 0; round < rounds; ++round) {
                 const Scaled found = integers(g, wanted, tried);
                 const Lanes error = sum_group<Group>(found.error);
                 const Codes better = error < least;
-                d = better ? tried : d;
-                s = better ? found.scale : s;
-                least = better ? error : least;
+                d = choose(better, tried, d);
+                s = choose(better, found.scale, s);
+                least = choose(better, error, least);
                 const ScaleSums sums = scale_sums<Levels>(g, tried * found.scale);
                 const Lanes xl = sum_group<Group>(sums.xl * found.scale);
                 const Lanes ll = sum_group<Group>(sums.ll * found.scale * found.scale);
@@ -157,9 +157,9 @@ struct Affine {
 
     [[gnu::always_inline]] void keep(const Affine& other) {
         const Codes better = other.error < error;
-        scale = better ? other.scale : scale;
-        offset = better ? other.offset : offset;
-        error = better ? other.error : error;
+        scale = choose(better, other.scale, scale);
+        offset = choose(better, other.offset, offset);
+        error = choose(better, other.error, error);
     }
 };
 
@@ -184,7 +184,7 @@ template <int N, bool Weighted>
 [[gnu::always_inline]] inline AffineSums level_free_sums(const Groups<N, Weighted>& g) {
     AffineSums s;
     for (int i = 0; i < N; ++i) {
-        s.w += g.times(i, all(1.0f));
+        s.w += g.times(i, 1.0f);
         s.x += g.times(i, g.x[i]);
     }
     return s;
@@ -211,12 +211,12 @@ template <bool Below>
     Affine fit{ratio(s.w * s.xl - s.l * s.x, det), ratio(s.ll * s.x - s.l * s.xl, det)};
     if (Below) {
         const Codes above = fit.offset > 0.0f;
-        fit.scale = above ? ratio(s.xl, s.ll) : fit.scale;
-        fit.offset = above ? Lanes{} : fit.offset;
+        fit.scale = choose(above, ratio(s.xl, s.ll), fit.scale);
+        fit.offset = choose(above, Lanes{}, fit.offset);
     }
     const Codes usable = fit.scale > 0.0f;
-    fit.scale = usable ? fit.scale : scale;
-    fit.offset = usable ? fit.offset : offset;
+    fit.scale = choose(usable, fit.scale, scale);
+    fit.offset = choose(usable, fit.offset, offset);
     return fit;
 }
 
@@ -270,7 +270,7 @@ inline Affine best_half_affine(const Groups<N, Weighted>& g, const std::array<En
     for (int i = 0; i < N; ++i) {
         const Lanes level = nearest(clamp((g.x[i] - best.offset) * units, 0, Most)), weighted = g.times(i, level);
         const Lanes left = g.x[i] - (best.scale * level + best.offset);
-        sums.w += g.times(i, all(1.0f));
+        sums.w += g.times(i, 1.0f);
         sums.x += g.times(i, g.x[i]);
         sums.l += weighted;
         sums.ll += weighted * level;
@@ -295,21 +295,21 @@ struct TwoAffine {
     template <int N, bool Weighted, std::size_t Count>
     void search(const Groups<N, Weighted>& g, const std::array<Ends, Count>& starts, int rounds) {
         const AffineSums totals = level_free_sums(g);
-        const Affine wanted = best_affine<Most, true>(g, lower(g.low(), Lanes{}), g.high(), totals,
-                                                      Affine{.error = all(kFar)}, starts, 2);
+        const Affine wanted =
+            best_affine<Most, true>(g, lower(g.low(), Lanes{}), g.high(), totals, Affine{.error = kFar}, starts, 2);
         const Lanes top = extreme_group<Group>(wanted.scale), bottom = extreme_group<Group>(wanted.offset);
-        Lanes least = all(kFar);
+        Lanes least = kFar;
         for (const float target : {High + 0.0f, High + 0.45f, High * 0.93f}) {
             Lanes d1 = as_half(top / target), d2 = as_half(-bottom / target);
             for (int round = 0; round < rounds; ++round) {
                 const Affine found = integers(g, wanted, d1, d2);
                 const Lanes error = sum_group<Group>(found.error);
                 const Codes better = error < least;
-                d = better ? d1 : d;
-                dmin = better ? d2 : dmin;
-                s = better ? found.scale : s;
-                m = better ? found.offset : m;
-                least = better ? error : least;
+                d = choose(better, d1, d);
+                dmin = choose(better, d2, dmin);
+                s = choose(better, found.scale, s);
+                m = choose(better, found.offset, m);
+                least = choose(better, error, least);
                 fit(affine_sums<Most>(g, totals, d1 * found.scale, -d2 * found.offset), found, d1, d2);
             }
         }
@@ -343,8 +343,8 @@ struct TwoAffine {
         const Lanes d1 = ratio(bb * xa - ab * xb, det), d2 = ratio(ab * xa - aa * xb, det);
         const Codes both = (d1 > 0.0f) & (d2 >= 0.0f);
         const Codes alone = (bb == 0.0f) & (xa > 0.0f);
-        d = as_half(both ? d1 : (alone ? ratio(xa, aa) : d));
-        dmin = as_half(both ? d2 : dmin);
+        d = as_half(choose(both, d1, choose(alone, ratio(xa, aa), d)));
+        dmin = as_half(choose(both, d2, dmin));
     }
 };
 
