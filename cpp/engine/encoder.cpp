@@ -10,7 +10,7 @@ namespace {
 
 // Rows that a step is filled up to, if no text has more, and texts in it: so many rows that weights are read often
 // enough from a cache, and so few that activations stay in one.
-constexpr std::uint32_t kRows = 512, kTexts = 128;
+constexpr std::uint32_t kRows = 256, kTexts = 128;
 
 ModelConfig encoding(ModelConfig config) {
     if (!config.encoder) throw InvalidArgumentError("this model draws tokens: it needs an Engine");
