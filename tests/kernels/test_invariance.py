@@ -6,6 +6,7 @@ A conversation must give the same text however it was computed: token by token o
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 
 import numpy as np
 import pytest
@@ -20,6 +21,11 @@ from .weights import is_float, weight_dtypes
 # Of every builder some, with rows that do not divide by the threads.
 ODD = [c for c in CHECKS if c.get("rows") in (None, 5, 7, 9, 17, 33)]
 SAMPLES = [c for name in BUILDERS for c in [c for c in ODD if c.builder == name][::3]]
+WHOLE = [
+    case("matmul", dtype="f32", rows=70, n=100, k=160, whole=True),
+    case("gate_up", dtype="f16", rows=70, n=100, k=160, activation="silu", formats=("f32",), whole=True),
+    case("attention", rows=300, position=0, shape=(4, 2, 40), kv="f32", both=True, others=((40, 0),)),
+]
 
 
 def outputs(problem: Problem, target: Target, threads: int) -> dict[str, bytes]:
@@ -36,7 +42,7 @@ def outputs(problem: Problem, target: Target, threads: int) -> dict[str, bytes]:
 @pytest.mark.parametrize("target", cpu_targets(), ids=lambda t: t.id)
 def test_threads_do_not_change_a_bit(target: Target) -> None:
     assert {c.builder for c in SAMPLES} == {c.builder for c in CHECKS}
-    for c in SAMPLES:
+    for c in filter(partial(has_kernel, target), [*SAMPLES, *WHOLE]):
         problem = c.build(lab(target), checking=False)
         want = outputs(problem, target, 1)
         for threads in (2, 5):
