@@ -73,7 +73,8 @@ def follow(folder: Path) -> int:
 
 CMAKE = """
 file(GLOB sources cpp/core/*.cpp cpp/cpu/*.cpp)
-add_executable(run run.cpp ${sources} cpp/cpu/isa/generic.cpp $<TARGET_OBJECTS:akunu_quantize_generic>)
+add_executable(run run.cpp ${sources} cpp/cpu/isa/generic.cpp cpp/cpu/family/generic.cpp
+  $<TARGET_OBJECTS:akunu_quantize_generic>)
 target_link_libraries(run PRIVATE akunu_options Threads::Threads)
 """
 

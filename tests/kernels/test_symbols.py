@@ -2,8 +2,8 @@
 
 A function that the compiler emits as weak (a template or an inline function that it did not inline) exists
 once in the linked module, whichever file it came from. One compiled for AVX-512 and taken for all would crash
-older processors. So every weak function of a file in cpp/cpu/isa must carry its namespace in its name, and
-nothing of it may run before the set has been chosen.
+older processors. So every weak function of a file in cpp/cpu/isa or cpp/cpu/family must carry its
+namespace in its name, and nothing of it may run before the set has been chosen.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def symbols(path: Path) -> list[tuple[str, str]]:
 
 def leaks(path: Path, isa: str) -> list[str]:
     """Weak functions that another file may define too, and code that runs at load."""
-    own = (f"akunu::cpu::isa_{isa}::", f"akunu::cpu::kKernels_{isa}::")
+    own = tuple(f"akunu::cpu::{name}::" for name in (f"isa_{isa}", f"family_{isa}", f"kKernels_{isa}"))
     found = [
         name for kind, name in symbols(path) if kind in ("W", "w") and not any(mark in name for mark in own)
     ]
@@ -63,12 +63,17 @@ def built(compiler: str, source: str, target: str) -> Path:
 
 
 def kernels_object(compiler: str, isa: str) -> Path:
-    """The kernels of an instruction set."""
+    """The kernels of an instruction set that its family does not share."""
     return built(compiler, f"cpp/cpu/isa/{isa}.cpp", "akunu_core")
 
 
+def family_object(compiler: str, isa: str) -> Path:
+    """What the family of that name shares."""
+    return built(compiler, f"cpp/cpu/family/{isa}.cpp", "akunu_core")
+
+
 def quantizers_object(compiler: str, isa: str) -> Path:
-    """The quantisers of an instruction set."""
+    """The quantisers of a family."""
     return built(compiler, "cpp/cpu/quantize/blocks.cpp", f"akunu_quantize_{isa}")
 
 
@@ -81,9 +86,11 @@ def test_no_code_leaks_out_of_its_instruction_set(compiler: str, isa: str) -> No
             unavailable("clang++ is not installed")
     path = kernels_object(compiler, isa)
     assert any(name == f"akunu::cpu::kKernels_{isa}" for _, name in symbols(path))
-    assert leaks(path, isa) == []
-    if isa != TILES:  # it has the quantisers of the set below it
-        assert leaks(quantizers_object(compiler, isa), isa) == []
+    objects = [path]
+    if isa != TILES:  # which is of another's family
+        objects += [family_object(compiler, isa), quantizers_object(compiler, isa)]
+    for made in objects:
+        assert leaks(made, isa) == []
 
 
 def test_matmul_and_gate_up_share_the_tiles_of_a_format() -> None:

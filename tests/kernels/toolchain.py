@@ -80,7 +80,7 @@ def compile_object(folder: Path, source: str, target: str = "akunu_core") -> Pat
         *shlex.split(os.environ.get("CMAKE_CXX_COMPILER_LAUNCHER", "")),
         *shlex.split(entry["command"]),
     ]
-    made = folder / f"{target}-{Path(source).stem}.o"
+    made = folder / f"{target}-{Path(source).parent.name}-{Path(source).stem}.o"
     command[command.index("-o") + 1] = str(made)
     if not made.exists() or made.stat().st_mtime < _newest_input(source):
         check_call(command, cwd=entry["directory"])

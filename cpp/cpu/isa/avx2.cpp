@@ -1,9 +1,10 @@
 // Kernels for AVX2 with FMA and F16C (Haswell, Zen and later).
 #define AKUNU_ISA isa_avx2
+#define AKUNU_FAMILY family_avx2
 
 // clang-format off
 #include "cpu/simd/avx2.h"
-#include "cpu/kernels/all.inl"
+#include "cpu/kernels/matmuls.inl"
 // clang-format on
 
 namespace akunu::cpu {
@@ -17,7 +18,7 @@ const KernelSet kKernels_avx2{
                                  __builtin_cpu_supports("f16c"));
     },
     isa_avx2::find_kernel,
-    isa_avx2::find_quantizer,
+    family_avx2::find_quantizer,
     isa_avx2::probe_f32,
     isa_avx2::probe_int8,
     isa_avx2::probe_read,

@@ -1,9 +1,10 @@
 // Kernels for AVX-512 without VNNI (Skylake-SP).
 #define AKUNU_ISA isa_avx512
+#define AKUNU_FAMILY family_avx512
 
 // clang-format off
 #include "cpu/simd/avx512.h"
-#include "cpu/kernels/all.inl"
+#include "cpu/kernels/matmuls.inl"
 // clang-format on
 
 namespace akunu::cpu {
@@ -17,7 +18,7 @@ const KernelSet kKernels_avx512{
                                  __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"));
     },
     isa_avx512::find_kernel,
-    isa_avx512::find_quantizer,
+    family_avx512::find_quantizer,
     isa_avx512::probe_f32,
     isa_avx512::probe_int8,
     isa_avx512::probe_read,

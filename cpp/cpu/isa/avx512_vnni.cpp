@@ -1,9 +1,10 @@
 // Kernels for AVX-512 with VNNI (Cascade Lake, Ice Lake, Zen 4 and later).
 #define AKUNU_ISA isa_avx512_vnni
+#define AKUNU_FAMILY family_avx512
 
 // clang-format off
 #include "cpu/simd/avx512.h"
-#include "cpu/kernels/all.inl"
+#include "cpu/kernels/matmuls.inl"
 // clang-format on
 
 namespace akunu::cpu {
@@ -18,7 +19,7 @@ const KernelSet kKernels_avx512_vnni{
                                  __builtin_cpu_supports("avx512vnni"));
     },
     isa_avx512_vnni::find_kernel,
-    isa_avx512_vnni::find_quantizer,
+    family_avx512::find_quantizer,
     isa_avx512_vnni::probe_f32,
     isa_avx512_vnni::probe_int8,
     isa_avx512_vnni::probe_read,

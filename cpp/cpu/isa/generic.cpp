@@ -1,9 +1,10 @@
 // Kernels for any processor.
 #define AKUNU_ISA isa_generic
+#define AKUNU_FAMILY family_generic
 
 // clang-format off
 #include "cpu/simd/generic.h"
-#include "cpu/kernels/all.inl"
+#include "cpu/kernels/matmuls.inl"
 // clang-format on
 
 namespace akunu::cpu {
@@ -14,7 +15,7 @@ const KernelSet kKernels_generic{
     isa_generic::L,
     [] { return true; },
     isa_generic::find_kernel,
-    isa_generic::find_quantizer,
+    family_generic::find_quantizer,
     isa_generic::probe_f32,
     isa_generic::probe_int8,
     isa_generic::probe_read,

@@ -1,9 +1,10 @@
 // Kernels for Arm with the dot-product extension (Armv8.2 and later, every Apple M).
 #define AKUNU_ISA isa_neon_dotprod
+#define AKUNU_FAMILY family_neon_dotprod
 
 // clang-format off
 #include "cpu/simd/generic.h"
-#include "cpu/kernels/all.inl"
+#include "cpu/kernels/matmuls.inl"
 // clang-format on
 
 #ifdef __linux__
@@ -27,7 +28,7 @@ const KernelSet kKernels_neon_dotprod{
     isa_neon_dotprod::L,
     has_dotprod,
     isa_neon_dotprod::find_kernel,
-    isa_neon_dotprod::find_quantizer,
+    family_neon_dotprod::find_quantizer,
     isa_neon_dotprod::probe_f32,
     isa_neon_dotprod::probe_int8,
     isa_neon_dotprod::probe_read,

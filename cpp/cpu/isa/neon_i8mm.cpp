@@ -1,9 +1,10 @@
 // Kernels for Arm with dot products and products of int8 matrices (Armv8.6 and later, Apple's from M2 on).
 #define AKUNU_ISA isa_neon_i8mm
+#define AKUNU_FAMILY family_neon_dotprod
 
 // clang-format off
 #include "cpu/simd/generic.h"
-#include "cpu/kernels/all.inl"
+#include "cpu/kernels/matmuls.inl"
 // clang-format on
 
 #if defined(__linux__)
@@ -34,7 +35,7 @@ const KernelSet kKernels_neon_i8mm{
     isa_neon_i8mm::L,
     has_i8mm,
     isa_neon_i8mm::find_kernel,
-    isa_neon_i8mm::find_quantizer,
+    family_neon_dotprod::find_quantizer,
     isa_neon_i8mm::probe_f32,
     isa_neon_i8mm::probe_int8,
     isa_neon_i8mm::probe_read,

@@ -1,4 +1,5 @@
-// All kernels for one instruction set. A file in isa/ names the set (AKUNU_ISA), includes its simd/ header, and this.
+// What the instruction sets of a family share: all kernels but the matmuls. A file in family/ names it (AKUNU_ISA),
+// includes its simd/ header, and this.
 
 #include <algorithm>
 #include <bit>
@@ -6,8 +7,6 @@
 #include <cstddef>
 #include <limits>
 #include <type_traits>
-#include <utility>
-#include <vector>
 
 #include "core/dequantize.h"
 #include "core/sampling.h"
@@ -18,8 +17,6 @@
 
 // Order matters: each file uses the ones before it.
 // clang-format off
-#include "cpu/kernels/formats.inl"
-#include "cpu/kernels/affine.inl"
 #include "cpu/kernels/kv_cache.inl"
 #include "cpu/kernels/activation.inl"
 #include "cpu/kernels/elementwise.inl"
@@ -27,20 +24,13 @@
 #include "cpu/kernels/recurrence.inl"
 #include "cpu/kernels/column_squares.inl"
 #include "cpu/kernels/panels.inl"
-#include "cpu/kernels/matmul_panels.inl"
-#include "cpu/kernels/matmul_output.inl"
-#include "cpu/kernels/matmul.inl"
 #include "cpu/kernels/attention_rows.inl"
 #include "cpu/kernels/attention.inl"
 #include "cpu/kernels/sampling.inl"
 #include "cpu/kernels/speech.inl"
-#include "cpu/kernels/probes.inl"
 // clang-format on
 
 namespace akunu::cpu::AKUNU_ISA {
-
-// In cpu/quantize/blocks.cpp.
-Quantizer find_quantizer(DType type);
 
 template <typename T>
 static Kernel find_attention(Op op) {
@@ -58,7 +48,9 @@ static Kernel find_attention(Op op) {
     }
 }
 
-static Kernel find_kernel(const DispatchCmd& cmd) {
+Kernel find_kernel(const DispatchCmd& cmd);
+
+Kernel find_kernel(const DispatchCmd& cmd) {
     switch (cmd.op) {
         case Op::kEmbed:
             return embed;
@@ -76,9 +68,6 @@ static Kernel find_kernel(const DispatchCmd& cmd) {
             return layer_norm;
         case Op::kQuantize:
             return quantize;
-        case Op::kMatmul:
-        case Op::kGateUp:
-            return find_matmul(cmd.op, cmd.weight);
         case Op::kGateAct:
             return gate_act;
         case Op::kRopeKv:
@@ -111,6 +100,8 @@ static Kernel find_kernel(const DispatchCmd& cmd) {
             return column_squares;
         case Op::kRecur:
             return recur;
+        case Op::kMatmul:  // in isa/
+        case Op::kGateUp:
         case Op::kNormQkv:  // the traits do not ask for these
         case Op::kNormGateUp:
         case Op::kCount:

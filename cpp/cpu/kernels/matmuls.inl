@@ -1,0 +1,45 @@
+// The matmuls of one instruction set: how integers are multiplied, and how far ahead weights are fetched, is its own.
+// All other kernels are its family's. A file in isa/ names both (AKUNU_ISA, AKUNU_FAMILY), includes the set's simd/
+// header, and this.
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
+#include "core/params.h"
+#include "cpu/act.h"
+#include "cpu/kernel.h"
+#include "cpu/pack.h"
+
+// Order matters: each file uses the ones before it.
+// clang-format off
+#include "cpu/kernels/formats.inl"
+#include "cpu/kernels/affine.inl"
+#include "cpu/kernels/activation.inl"
+#include "cpu/kernels/panels.inl"
+#include "cpu/kernels/matmul_panels.inl"
+#include "cpu/kernels/matmul_output.inl"
+#include "cpu/kernels/matmul.inl"
+#include "cpu/kernels/probes.inl"
+// clang-format on
+
+namespace akunu::cpu::AKUNU_FAMILY {
+
+// In family/, and in quantize/blocks.cpp.
+Kernel find_kernel(const DispatchCmd& cmd);
+Quantizer find_quantizer(DType type);
+
+}  // namespace akunu::cpu::AKUNU_FAMILY
+
+namespace akunu::cpu::AKUNU_ISA {
+
+static Kernel find_kernel(const DispatchCmd& cmd) {
+    if (cmd.op == Op::kMatmul || cmd.op == Op::kGateUp) return find_matmul(cmd.op, cmd.weight);
+    return AKUNU_FAMILY::find_kernel(cmd);
+}
+
+}  // namespace akunu::cpu::AKUNU_ISA
