@@ -76,21 +76,39 @@ struct CudaDevice::Impl {
 
     std::uint32_t run(Segments segments, const ReplayArgs& args, Control* control, const Poll& poll, u64* times,
                       const Meanwhile& meanwhile);
-    void wait(Segments segments, const Control* control, const Poll& poll);
-    std::string command_name(Segments segments) const;
+    void wait(Segments segments, const ReplayArgs& args, const Control* control, const Poll& poll);
+    std::string command_name(Segments segments, std::uint32_t commands) const;
+    // Units of a range of weights that a block fetches ahead: all blocks' together are a part of the cache.
+    u32 window() const {
+        constexpr std::uint64_t kPart = 4, kUnit = 16;
+        return static_cast<u32>(limits.cache_bytes / kPart / limits.multiprocessors / kUnit);
+    }
     void reset() { d.cuMemsetD8(reinterpret_cast<CUdeviceptr>(barrier.device), 0, sizeof(Barrier)); }
 };
 
-std::string CudaDevice::Impl::command_name(Segments segments) const {
-    std::size_t at = box().command;
+// Calls f(program, its commands that run) for each segment, of which the first `most` commands of a step run.
+template <typename F>
+void each_segment(Segments segments, std::uint32_t most, F&& f) {
     for (const Program* p : segments) {
-        if (at < p->table.labels.size()) return std::string("[").append(p->table.labels[at].full_name()).append("]");
-        at -= p->table.labels.size();
+        const auto& program = static_cast<const CudaProgram&>(*p);
+        f(program, program.list(most).commands().first(program.segment(most).n_commands));
+        most -= std::min(most, static_cast<std::uint32_t>(program.table.commands.size()));
     }
-    return "the end of the step";
 }
 
-void CudaDevice::Impl::wait(Segments segments, const Control* control, const Poll& poll) {
+std::string CudaDevice::Impl::command_name(Segments segments, std::uint32_t most) const {
+    std::size_t at = box().command;
+    std::string name = "the end of the step";
+    each_segment(segments, most, [&](const CudaProgram& p, std::span<const Command> commands) {
+        if (at < commands.size()) {
+            name = std::string("[").append(p.table.labels[commands[at].label].full_name()).append("]");
+        }
+        at -= commands.size();  // far beyond all, once the name is found
+    });
+    return name;
+}
+
+void CudaDevice::Impl::wait(Segments segments, const ReplayArgs& args, const Control* control, const Poll& poll) {
     constexpr auto kPollInterval = std::chrono::milliseconds(20), kBusy = std::chrono::milliseconds(2);
     const auto start = Clock::now();
     auto next_poll = start + kPollInterval;
@@ -105,7 +123,7 @@ void CudaDevice::Impl::wait(Segments segments, const Control* control, const Pol
         if (halt) __atomic_store_n(&box().halt, 1u, __ATOMIC_RELAXED);
         if (now - start > kBusy) std::this_thread::sleep_for(std::chrono::microseconds(20));
     }
-    d.check(result, command_name(segments));
+    d.check(result, command_name(segments, args.commands));
 }
 
 std::uint32_t CudaDevice::Impl::run(Segments segments, const ReplayArgs& args, Control* control, const Poll& poll,
@@ -118,19 +136,21 @@ std::uint32_t CudaDevice::Impl::run(Segments segments, const ReplayArgs& args, C
         const auto& program = static_cast<const CudaProgram&>(*p);
         Segment& s = launch.segments[launch.n_segments];
         s = program.segment(commands);
-        commands -= std::min(commands, s.n_commands);
+        needs.add(*program.list(commands).needs());
+        commands -= std::min(commands, static_cast<std::uint32_t>(program.table.commands.size()));
         if (s.n_commands != 0) ++launch.n_segments;
-        needs.add(*program.needs());
     }
     if (launch.n_segments == 0 || args.steps == 0) return 0;
     std::erase_if(wanted, [](const auto& w) { return w.expired(); });
     for (const auto& w : wanted) all.add(*w.lock());
+    all.add(needs);
     const CUfunction function = modules.interpreter(needs, all);
     launch.rows = args.rows;
     launch.logits = args.logits;
     launch.steps = args.steps;
     launch.keys = args.keys;
     launch.parity = parity;
+    launch.window = window();
     launch.timeout_ns = timeout_ns();
     launch.barrier = reinterpret_cast<Barrier*>(barrier.device);
     launch.mailbox = reinterpret_cast<Mailbox*>(Memory::allocation(mailbox).host_seen);
@@ -143,10 +163,11 @@ std::uint32_t CudaDevice::Impl::run(Segments segments, const ReplayArgs& args, C
                                         static_cast<unsigned>(limits.shared_bytes), stream, params),
             "starting the interpreter");
     const bool told = !meanwhile || meanwhile();
-    wait(segments, control, poll);
+    wait(segments, args, control, poll);
     if (box().error != kNoError) {
         reset();
-        throw DeviceError(command_name(segments) + " did not end in time on the GPU: some block waited for " +
+        throw DeviceError(command_name(segments, args.commands) +
+                          " did not end in time on the GPU: some block waited for " +
                           std::to_string(timeout_ns() / 1'000'000) + " ms");
     }
     return told ? box().steps : 0;
@@ -248,10 +269,9 @@ Weight CudaDevice::map_weight(const HostTensor& t) {
 
 std::unique_ptr<Program> CudaDevice::compile(DispatchTable table) {
     impl_->context.use();
-    const auto commands = compile_commands(table, impl_->limits.shared_bytes);
-    const auto mirrors = mirrors_of(table);
-    auto program = std::make_unique<CudaProgram>(std::move(table), *this, commands, mirrors);
-    impl_->wanted.push_back(program->needs());
+    const Geometry geometry{impl_->limits.shared_bytes, impl_->limits.multiprocessors};
+    auto program = std::make_unique<CudaProgram>(std::move(table), *this, geometry);
+    impl_->wanted.push_back(program->list(UINT32_MAX).needs());
     return program;
 }
 
@@ -270,16 +290,21 @@ std::uint32_t CudaDevice::replay(Segments segments, const ReplayArgs& args, Cont
 }
 
 void CudaDevice::profile(Segments segments, const ReplayArgs& args, std::span<double> seconds) {
-    std::size_t n = 0;
-    for (const Program* p : segments) n += p->table.commands.size();
-    n = std::min<std::size_t>(n, args.commands);
-    const DeviceBuffer times(*this, (n + 1) * sizeof(u64), MemoryKind::kDevice);
+    std::vector<std::size_t> places;  // in `seconds`, of what runs
+    std::size_t before = 0;
+    each_segment(segments, args.commands, [&](const CudaProgram& p, std::span<const Command> commands) {
+        for (const Command& c : commands) places.push_back(before + c.label);
+        before += p.table.commands.size();
+    });
+    const DeviceBuffer times(*this, (places.size() + 1) * sizeof(u64), MemoryKind::kDevice);
     ReplayArgs once = args;
     once.steps = 1;
     impl_->run(segments, once, nullptr, {}, times.at().as<u64>(), {});
-    std::vector<u64> at(n + 1);
+    std::vector<u64> at(places.size() + 1);
     download(times.at(), std::as_writable_bytes(std::span(at)));
-    for (std::size_t i = 0; i < n; ++i) seconds[i] += static_cast<double>(at[i + 1] - at[i]) * 1e-9;
+    for (std::size_t i = 0; i < places.size(); ++i) {
+        seconds[places[i]] += static_cast<double>(at[i + 1] - at[i]) * 1e-9;
+    }
 }
 
 std::optional<Gpu> find_gpu(std::string& why) {

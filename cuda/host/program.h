@@ -25,22 +25,44 @@ struct Needs {
     std::string definitions() const;
 };
 
-// The commands of a table. Throws UnsupportedError for one that no kernel runs.
-std::vector<Command> compile_commands(const DispatchTable& table, std::uint64_t shared_bytes);
+// What commands are laid out for.
+struct Geometry {
+    std::uint64_t shared_bytes;
+    u32 blocks;
+};
+// The commands of a table, one for each. Throws UnsupportedError for one that no kernel runs.
+std::vector<Command> compile_commands(const DispatchTable& table, const Geometry& geometry);
+// The same with fewer commands, where one does the work of several.
+std::vector<Command> fused(const DispatchTable& table, std::span<const Command> commands);
 Needs needs_of(std::span<const Command> commands);
+std::vector<Fetch> fetches_of(std::span<const Command> commands);
 // The shared buffers that a table's commands use, each once.
 std::vector<Mirror> mirrors_of(const DispatchTable& table);
 
-class CudaProgram final : public Program {
+// Some commands on the device.
+class CommandList {
   public:
-    CudaProgram(DispatchTable table, Device& device, std::span<const Command> commands,
-                std::span<const Mirror> mirrors);
-    Segment segment(std::uint32_t commands) const;
+    CommandList(Device& device, std::vector<Command> commands);
+    const Command* at() const { return buffer_.at().as<const Command>(); }
+    std::span<const Command> commands() const { return commands_; }
     const std::shared_ptr<const Needs>& needs() const { return needs_; }
 
   private:
+    std::vector<Command> commands_;
     std::shared_ptr<const Needs> needs_;
-    DeviceBuffer commands_, mirrors_;
+    DeviceBuffer buffer_;
+};
+
+class CudaProgram final : public Program {
+  public:
+    CudaProgram(DispatchTable table, Device& device, const Geometry& geometry);
+    // What runs where only so many of the table's commands are wanted: a prefix has a command for each of them.
+    const CommandList& list(std::uint32_t most) const { return most < table.commands.size() ? plain_ : fused_; }
+    Segment segment(std::uint32_t most) const;
+
+  private:
+    CommandList plain_, fused_;
+    DeviceBuffer mirrors_, fetches_;
     u32 n_mirrors_;
 };
 

@@ -9,6 +9,33 @@
 
 namespace akunu::cuda {
 
+// Four elements as the cache has them.
+template <u32 kType>
+struct CacheQuad;
+template <>
+struct CacheQuad<kKvF32> {
+    float4 v;
+    AKUNU_DEVICE float4 value() const { return v; }
+};
+template <>
+struct CacheQuad<kKvF16> {
+    uint2 q;
+    AKUNU_DEVICE float4 value() const {
+        return {half_to_float(u16(q.x)), half_to_float(u16(q.x >> 16)), half_to_float(u16(q.y)),
+                half_to_float(u16(q.y >> 16))};
+    }
+};
+template <>
+struct CacheQuad<kKvQ8> {
+    u32 q;
+    u16 scale;
+    AKUNU_DEVICE float element(u32 i) const { return float(static_cast<signed char>(q >> (8 * i))); }
+    AKUNU_DEVICE float4 value() const {
+        const float d = half_to_float(scale);
+        return {element(0) * d, element(1) * d, element(2) * d, element(3) * d};
+    }
+};
+
 // One KV head's keys, or values, of a sequence.
 template <u32 kType>
 struct KvUnit {
@@ -44,22 +71,46 @@ struct KvUnit {
         return {v[0], v[1], v[2], v[3]};
     }
 
-    // A warp stores a whole row.
-    AKUNU_DEVICE void store(u32 position, const float* x) const {
+    // The same of a position that there is, where heads have whole quads: without branches, so that many are on their way.
+    AKUNU_DEVICE CacheQuad<kType> quad(u32 position, u32 quad) const {
+        const u8* unit = page(position);
+        const u32 row = position % kPagePositions, at = row * head_dim + quad * 4;
+        CacheQuad<kType> out;
+        if constexpr (kType == kKvF32) {
+            out.v = *reinterpret_cast<const float4*>(unit + u64(at) * 4);
+        } else if constexpr (kType == kKvF16) {
+            out.q = *reinterpret_cast<const uint2*>(unit + u64(at) * 2);
+        } else {
+            const u16* scales = reinterpret_cast<const u16*>(unit + q8_scales_offset(head_dim));
+            out.q = *reinterpret_cast<const u32*>(unit + at);
+            out.scale = scales[row * q8_row_blocks(head_dim) + quad / 8];
+        }
+        return out;
+    }
+
+    // A warp stores a whole row, and leaves in x what is read of it from then on.
+    AKUNU_DEVICE void store(u32 position, float* x) const {
         u8* unit = page(position);
         const u32 row = position % kPagePositions;
         for (u32 d0 = 0; d0 < head_dim; d0 += 32) {
             const u32 d = d0 + lane_id();
             const bool mine = d < head_dim;
             if (kType == kKvF32 && mine) reinterpret_cast<float*>(unit)[row * head_dim + d] = x[d];
-            if (kType == kKvF16 && mine) reinterpret_cast<u16*>(unit)[row * head_dim + d] = float_to_half(x[d]);
+            if (kType == kKvF16 && mine) {
+                const u16 h = float_to_half(x[d]);
+                reinterpret_cast<u16*>(unit)[row * head_dim + d] = h;
+                x[d] = half_to_float(h);
+            }
             if (kType == kKvQ8) {
                 const float v = mine ? x[d] : 0.0f;
                 const float scale = reduce_warp(fabsf(v), Larger()) / 127.0f;
                 const float q = scale > 0.0f ? rintf(fminf(fmaxf(v / scale, -127.0f), 127.0f)) : 0.0f;
                 u16* scales = reinterpret_cast<u16*>(unit + q8_scales_offset(head_dim));
                 if (lane_id() == 0) scales[row * q8_row_blocks(head_dim) + d0 / 32] = to_half(scale);
-                if (mine) reinterpret_cast<signed char*>(unit)[row * head_dim + d] = static_cast<signed char>(q);
+                if (mine) {
+                    reinterpret_cast<signed char*>(unit)[row * head_dim + d] = static_cast<signed char>(q);
+                    x[d] = q * half_to_float(to_half(scale));
+                }
             }
         }
     }
@@ -74,13 +125,13 @@ AKUNU_DEVICE KvUnit<kType> kv_unit(u8* cache, const u32* pages, const P& p, u32 
 
 // A warp takes a head of a row.
 template <u32 kType>
-AKUNU_DEVICE_CALL void rope_kv(const Block& b) {
+AKUNU_DEVICE_CALL void rope_kv(Block b) {
     const auto& p = b.params<RopeKvParams>();
     const Row* rows = b.buffer<Row>(6);
     const u32 heads = p.n_heads + 2 * p.n_kv_heads, hd = p.head_dim;
     float* head = reinterpret_cast<float*>(b.shared()) + warp_id() * kMaxHeadDim;
     sync_block();
-    for (u32 u = b.first * kWarps + warp_id(); u < p.rows * heads; u += b.blocks * kWarps) {
+    for (u32 u = b.first() * kWarps + warp_id(); u < p.rows * heads; u += b.blocks() * kWarps) {
         const u32 r = u / heads, h = u % heads, position = rows[r].position + p.step;
         const bool is_q = h < p.n_heads, is_v = h >= p.n_heads + p.n_kv_heads;
         const u32 kv = is_v ? h - p.n_heads - p.n_kv_heads : h - p.n_heads;
@@ -132,7 +183,7 @@ struct AttendMemory {
     float* joined;  // [kJoinedHeads][slices][padded head_dim]
     HeadState* heads;
 };
-AKUNU_DEVICE AttendMemory attend_memory(const Block& b, u32 padded) {
+AKUNU_DEVICE AttendMemory attend_memory(Block b, u32 padded) {
     float* base = reinterpret_cast<float*>(b.shared());
     float* scores = base + kMaxGroup * padded;
     float* joined = scores + kMaxGroup * kTileKeys;
@@ -142,7 +193,7 @@ AKUNU_DEVICE AttendMemory attend_memory(const Block& b, u32 padded) {
 // One row's heads of a group against keys [first, end); calls out(head of the group, d, value) with what is to be
 // divided by the head's sum.
 template <u32 kType, u32 kGroup, typename Out>
-AKUNU_DEVICE void attend(const Block& b, const AttentionParams& p, const float* q, u32 slot, u32 kv, u32 first, u32 end,
+AKUNU_DEVICE void attend(Block b, const AttentionParams& p, const float* q, u32 slot, u32 kv, u32 first, u32 end,
                          Out&& out) {
     const u32 group = p.n_heads / p.n_kv_heads, hd = p.head_dim, quads = (hd + 3) / 4, padded = quads * 4;
     const AttendMemory m = attend_memory(b, padded);
@@ -189,9 +240,9 @@ AKUNU_DEVICE void attend(const Block& b, const AttentionParams& p, const float* 
             }
         }
         sync_block();
-        if (warp_id() < group) {
-            float* scores = m.scores + warp_id() * kTileKeys;
-            HeadState& head = m.heads[warp_id()];
+        for (u32 h = warp_id(); h < group; h += kWarps) {
+            float* scores = m.scores + h * kTileKeys;
+            HeadState& head = m.heads[h];
             float s[kTileKeys / 32], top = head.top;
             AKUNU_UNROLL
             for (u32 i = 0; i < kTileKeys / 32; ++i) {
@@ -272,7 +323,7 @@ AKUNU_DEVICE KeyRange keys_of_one(const AttentionParams& p, u32 position) {
     if (p.fixed_keys) return {0, p.fixed_keys};
     return {first_key(position, p.window), position + 1};
 }
-AKUNU_DEVICE KeyRange keys_of(const Block& b, const AttentionParams& p, const Row* rows, u32 r) {
+AKUNU_DEVICE KeyRange keys_of(Block b, const AttentionParams& p, const Row* rows, u32 r) {
     const u32 position = rows[r].position + p.step;
     if (p.fixed_keys || !p.bidirectional) return keys_of_one(p, position);
     // Behind the last row of the text.
@@ -286,11 +337,11 @@ AKUNU_DEVICE KeyRange keys_of(const Block& b, const AttentionParams& p, const Ro
 }
 
 template <u32 kType, u32 kGroup>
-AKUNU_DEVICE_CALL void attention(const Block& b) {
+AKUNU_DEVICE_CALL void attention(Block b) {
     const auto& p = b.params<AttentionParams>();
     const Row* rows = b.buffer<Row>(3);
     const u32 group = p.n_heads / p.n_kv_heads;
-    for (u32 u = b.first; u < p.rows * p.n_kv_heads; u += b.blocks) {
+    for (u32 u = b.first(); u < p.rows * p.n_kv_heads; u += b.blocks()) {
         const u32 r = u / p.n_kv_heads, kv = u % p.n_kv_heads;
         const KeyRange range = keys_of(b, p, rows, r);
         float* to = b.buffer<float>(2) + (u64(r) * p.n_heads + kv * group) * p.head_dim;
@@ -303,7 +354,7 @@ AKUNU_DEVICE_CALL void attention(const Block& b) {
 
 // One row; its keys are dealt to the splits in equal parts.
 template <u32 kType, u32 kGroup>
-AKUNU_DEVICE_CALL void attention_split(const Block& b) {
+AKUNU_DEVICE_CALL void attention_split(Block b) {
     const auto& p = b.params<AttentionParams>();
     const Row row = b.buffer<Row>(3)[0];
     const KeyRange range = keys_of_one(p, row.position + p.step);
@@ -311,7 +362,7 @@ AKUNU_DEVICE_CALL void attention_split(const Block& b) {
     const u32 splits = splits_of(n), group = p.n_heads / p.n_kv_heads;
     float* partials = b.buffer<float>(2);
     float* stats = partials + u64(p.n_heads) * kMaxSplits * p.head_dim;
-    for (u32 u = b.first; u < splits * p.n_kv_heads; u += b.blocks) {
+    for (u32 u = b.first(); u < splits * p.n_kv_heads; u += b.blocks()) {
         const u32 split = u / p.n_kv_heads, kv = u % p.n_kv_heads;
         attend<kType, kGroup>(b, p, b.buffer<float>(0), row.slot, kv, first + u32(u64(n) * split / splits),
                               first + u32(u64(n) * (split + 1) / splits),
@@ -326,7 +377,7 @@ AKUNU_DEVICE_CALL void attention_split(const Block& b) {
 }
 
 // A warp joins a head's splits.
-AKUNU_DEVICE_CALL void attention_merge(const Block& b) {
+AKUNU_DEVICE_CALL void attention_merge(Block b) {
     const auto& p = b.params<AttentionParams>();
     const float* partials = b.buffer<float>(0);
     const float* stats = partials + u64(p.n_heads) * kMaxSplits * p.head_dim;
@@ -335,7 +386,7 @@ AKUNU_DEVICE_CALL void attention_merge(const Block& b) {
     const u32 splits = splits_of(range.end - range.first), lane = lane_id();
     float* weights = reinterpret_cast<float*>(b.shared()) + warp_id() * kMaxSplits;
     sync_block();
-    for (u32 h = b.first * kWarps + warp_id(); h < p.n_heads; h += b.blocks * kWarps) {
+    for (u32 h = b.first() * kWarps + warp_id(); h < p.n_heads; h += b.blocks() * kWarps) {
         const bool mine = lane < splits;
         const float top = mine ? stats[2 * (h * kMaxSplits + lane)] : bits_to_float(0xFF800000u);
         const float most = reduce_warp(top, Larger());
@@ -352,12 +403,12 @@ AKUNU_DEVICE_CALL void attention_merge(const Block& b) {
     }
 }
 
-AKUNU_DEVICE_CALL void kv_copy(const Block& b) {
+AKUNU_DEVICE_CALL void kv_copy(Block b) {
     const auto& p = b.params<KvCopyParams>();
     const u32* pairs = b.buffer<u32>(0);
     u32* kv = b.buffer<u32>(1);
     const u32 parts = (p.page_words + kThreads - 1) / kThreads;
-    for (u32 u = b.first; u < p.rows * parts; u += b.blocks) {
+    for (u32 u = b.first(); u < p.rows * parts; u += b.blocks()) {
         const u32 r = u / parts, i = u % parts * kThreads + thread_id();
         if (i < p.page_words) kv[u64(pairs[2 * r + 1]) * p.page_words + i] = kv[u64(pairs[2 * r]) * p.page_words + i];
     }

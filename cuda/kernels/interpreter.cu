@@ -5,43 +5,15 @@
 //
 // AKUNU_OPS, a bit for each op, and AKUNU_READERS, AKUNU_KV_TYPES and AKUNU_GROUPS, lists of X(value), name what the
 // commands use; nothing else is compiled.
-#include "attention.cuh"
+#include "decode_attention.cuh"
+#include "fetch.cuh"
 #include "matmul.cuh"
+#include "norm_qkv.cuh"
+#include "row_tiles.cuh"
 #include "rows.cuh"
 #include "sampler.cuh"
 
 namespace akunu::cuda {
-
-// A grid's barrier, right behind one of the block; false where some block did not come in time.
-struct GridBarrier {
-    u32* arrived;
-    u32* error;
-    u64 timeout_ns;
-    u32 passed = 0;
-
-    AKUNU_DEVICE bool wait() {
-        u32* failed = reinterpret_cast<u32*>(shared_memory() + kSharedHead - 16);
-        ++passed;
-        if (thread_id() == 0) {
-            fence_device();
-            arrive_release(arrived);
-            const u32 all = passed * grid_blocks();
-            u64 start = 0;
-            u32 failure = 0;
-            for (u32 spins = 1; load_acquire(arrived) < all; ++spins) {
-                spin_pause();
-                if (spins % 1024 != 0) continue;
-                if (start == 0) start = nanoseconds();
-                failure = load_acquire(error);
-                if (failure == kNoError && nanoseconds() - start > timeout_ns) *error = failure = kTimedOut;
-                if (failure != kNoError) break;
-            }
-            *failed = failure;
-        }
-        sync_block();
-        return *failed == kNoError;
-    }
-};
 
 // Copies between the host's memory and the device's, by all blocks.
 AKUNU_DEVICE void copy_mirrors(const Launch& launch, bool back) {
@@ -63,9 +35,9 @@ template <u32 kOp>
 constexpr bool kUses = (AKUNU_OPS >> kOp & 1) != 0;
 
 template <u32 kReader>
-AKUNU_DEVICE void run_weights(const Block& b) {
+AKUNU_DEVICE void run_weights(Block b) {
     using F = Format<kReader>;
-    switch (b.command.op) {
+    switch (b.command().op) {
         case kOpEmbed:
             if constexpr (kUses<kOpEmbed>) embed<F>(b);
             return;
@@ -80,38 +52,49 @@ AKUNU_DEVICE void run_weights(const Block& b) {
     }
 }
 
-AKUNU_DEVICE void norm_qkv(const Block& b) {
-    const auto& p = b.params<NormQkvParams>();
-    u32 before = 0;
-    stage_norm(b, p.k, p.eps);
-    for (u32 part = 0; part < 3; ++part) {
-        if (!b.command.buffers[2 + part]) continue;
-        switch (b.command.weights[part].reader) {
-#define X(reader)                                        \
-    case reader:                                         \
-        norm_qkv_part<Format<reader>>(b, part, before);  \
+// One row times weights on the tensor cores. False where the command is not one for them: the host has said so, or it
+// has more rows.
+AKUNU_DEVICE bool run_row(Block b) {
+    const Command& c = b.command();
+    if (c.splits[0] == 0) return false;
+    if (c.op == kOpMatmul && b.params<MatmulParams>().rows != 1) return false;
+    if (c.op == kOpGateUp && b.params<GateUpParams>().rows != 1) return false;
+    const bool other = c.op == kOpNormQkv && c.weights[2].codes && c.weights[2].reader != c.weights[0].reader;
+    for (u32 second = 0; second < (other ? 2 : 1); ++second) {
+        switch (c.weights[second ? 2 : 0].reader) {
+#define X(reader)                                                              \
+    case reader:                                                               \
+        if constexpr (Fragments<reader>::kTiled) row_tiles<reader>(b, second); \
         break;
             AKUNU_READERS
 #undef X
         }
-        before += matvec_units(b, qkv_part(p, part).n);
     }
+    return true;
 }
 
 template <u32 kType, u32 kGroup>
-AKUNU_DEVICE void run_attention_group(const Block& b) {
-    if (b.command.op == kOpAttention) {
+AKUNU_DEVICE void run_attention_group(Block b) {
+    if (b.command().op == kOpAttention) {
         if constexpr (kUses<kOpAttention>) attention<kType, kGroup>(b);
+    } else if (b.command().op == kOpDecodeAttention) {
+        if constexpr (kUses<kOpDecodeAttention>) decode_attention<kType, kGroup>(b);
     } else {
         if constexpr (kUses<kOpAttentionSplit>) attention_split<kType, kGroup>(b);
     }
 }
 
 template <u32 kType>
-AKUNU_DEVICE void run_attention(const Block& b) {
-    const auto& p = b.params<AttentionParams>();
+AKUNU_DEVICE void run_attention(Block b) {
+    if (b.command().op == kOpRopeKv) {
+        if constexpr (kUses<kOpRopeKv>) rope_kv<kType>(b);
+        return;
+    }
+    const auto heads = [](const auto& p) { return p.n_heads / p.n_kv_heads; };
+    const u32 group = b.command().op == kOpDecodeAttention ? heads(b.params<DecodeAttentionParams>())
+                                                         : heads(b.params<AttentionParams>());
     u32 room = 1;
-    while (room < p.n_heads / p.n_kv_heads) room *= 2;
+    while (room < group) room *= 2;
     switch (room) {
 #define X(n) \
     case n:  \
@@ -121,11 +104,13 @@ AKUNU_DEVICE void run_attention(const Block& b) {
     }
 }
 
-AKUNU_DEVICE void run_command(const Block& b) {
-    switch (b.command.op) {
-#define OP(name, function)                              \
-    case name:                                          \
-        if constexpr (kUses<name>) function(b);         \
+AKUNU_DEVICE void run_command(Block b) {
+    if (run_row(b)) return;
+    if (b.command().op != kOpDecodeAttention) b.ready();
+    switch (b.command().op) {
+#define OP(name, function)                      \
+    case name:                                  \
+        if constexpr (kUses<name>) function(b); \
         return;
         OP(kOpEmbedPosition, embed_position)
         OP(kOpRopeTable, rope_table)
@@ -147,16 +132,17 @@ AKUNU_DEVICE void run_command(const Block& b) {
         case kOpRopeKv:
         case kOpAttention:
         case kOpAttentionSplit:
-            switch (b.command.kv) {
+        case kOpDecodeAttention:
+            switch (b.command().kv) {
 #define X(type) \
     case type:  \
-        return b.command.op == kOpRopeKv ? rope_kv<type>(b) : run_attention<type>(b);
+        return run_attention<type>(b);
                 AKUNU_KV_TYPES
 #undef X
             }
             return;
         default:
-            switch (b.command.weights[0].reader) {
+            switch (b.command().weights[0].reader) {
 #define X(reader) \
     case reader:  \
         return run_weights<reader>(b);
@@ -166,103 +152,122 @@ AKUNU_DEVICE void run_command(const Block& b) {
     }
 }
 
-// A place in the chain: a command of a segment, in a step.
-struct Place {
-    u32 step = 0, segment = 0, command = 0;
-    AKUNU_DEVICE bool ends_step(const Launch& launch) const {
-        return command + 1 == launch.segments[segment].n_commands && segment + 1 == launch.n_segments;
+// Fetches for the command with weights that comes next, in this segment or the one behind it.
+AKUNU_DEVICE void fetch_next(const Launch& launch, const Command& command, u32 segment) {
+    if (!command.fetches) return;
+    u32 i = command.next_fetch;
+    if (i >= launch.segments[segment].n_fetches) {
+        i = 0;
+        segment = segment + 1 == launch.n_segments ? 0 : segment + 1;
     }
-    AKUNU_DEVICE Place next(const Launch& launch) const {
-        if (ends_step(launch)) return {step + 1, 0, 0};
-        if (command + 1 == launch.segments[segment].n_commands) return {step, segment + 1, 0};
-        return {step, segment, command + 1};
-    }
-};
+    if (i < launch.segments[segment].n_fetches) fetch_weights(launch, launch.segments[segment].fetches[i]);
+}
 
-// Commands come to shared memory one ahead: `fetch` before a command runs, `keep` after it. A barrier of the block must
-// follow before the command is read.
-struct CommandQueue {
-    const Launch& launch;
-    uint4 held = {};
+AKUNU_DEVICE bool ends_step(const Launch& launch, const Place& at) {
+    return at.command + 1 == launch.segments[at.segment].n_commands && at.segment + 1 == launch.n_segments;
+}
+AKUNU_DEVICE Place place_behind(const Launch& launch, const Place& at) {
+    if (ends_step(launch, at)) return {at.step + 1, 0, 0, 0};
+    if (at.command + 1 == launch.segments[at.segment].n_commands) return {at.step, at.segment + 1, 0, at.begun + 1};
+    return {at.step, at.segment, at.command + 1, at.begun + 1};
+}
 
-    static AKUNU_DEVICE Command& slot(u32 i) { return reinterpret_cast<Command*>(shared_memory())[i % 2]; }
-    AKUNU_DEVICE void fetch(const Place& at) {
-        const Command* from = launch.segments[at.segment].commands + at.command;
-        if (thread_id() < sizeof(Command) / 16) held = reinterpret_cast<const uint4*>(from)[thread_id()];
+// Commands come to shared memory one ahead, by the first warp: `fetch` before a command runs, `keep` after it, which
+// also applies the patches. A barrier of the block must follow before the command is read.
+AKUNU_DEVICE Command& command_in(u32 slot) { return reinterpret_cast<Command*>(shared_memory())[slot]; }
+AKUNU_DEVICE void fetch_command(const Launch& launch, const Place& at, u32 slot) {
+    static_assert(sizeof(Command) / 16 <= 32, "a warp copies a command");
+    const Command* from = launch.segments[at.segment].commands + at.command;
+    if (thread_id() < sizeof(Command) / 16) {
+        copy_async16(reinterpret_cast<uint4*>(&command_in(slot)) + thread_id(),
+                     reinterpret_cast<const uint4*>(from) + thread_id());
     }
-    // By the first warp alone, which also applies the patches.
-    AKUNU_DEVICE void keep(u32 index, u32 step) const {
-        static_assert(sizeof(Command) / 16 <= 32, "a warp holds a command");
-        if (warp_id() != 0) return;
-        Command& c = slot(index);
-        if (thread_id() < sizeof(Command) / 16) reinterpret_cast<uint4*>(&c)[thread_id()] = held;
-        sync_warp();
-        if (thread_id() >= c.n_patches) return;
-        const u32 source = c.patch_value[thread_id()];
-        c.params[c.patch_field[thread_id()]] = source == kPatchRows     ? launch.rows
-                                               : source == kPatchLogits ? launch.logits
-                                               : source == kPatchStep   ? step
-                                                                        : launch.keys + step;
-    }
-};
+}
+AKUNU_DEVICE void keep_command(const Launch& launch, u32 step, u32 slot) {
+    if (warp_id() != 0) return;
+    wait_for_copies();
+    sync_warp();
+    Command& c = command_in(slot);
+    if (thread_id() >= c.n_patches) return;
+    const u32 source = c.patch_value[thread_id()];
+    c.params[c.patch_field[thread_id()]] = source == kPatchRows     ? launch.rows
+                                           : source == kPatchLogits ? launch.logits
+                                           : source == kPatchStep   ? step
+                                                                    : launch.keys + step;
+}
+
+// By one thread: what the command in a slot is to a block, from what the command before it was.
+AKUNU_DEVICE void enter(const Launch& launch, u32 slot) {
+    const Walk& before = shown().walk[1 - slot];
+    Walk& now = shown().walk[slot];
+    now.at = before.next;
+    now.next = place_behind(launch, now.at);
+    // The barrier behind a step is that before the next one, too.
+    const bool first = now.at.segment == 0 && now.at.command == 0;
+    now.waits = first ? now.at.step == 0 : now.at.command == 0 || launch.times || command_in(slot).barrier;
+    const u32 turn = first || now.waits ? 0 : before.turn;
+    now.first = block_id() + (block_id() < turn ? grid_blocks() : 0) - turn;
+    now.turn = turn + 32;
+    while (now.turn >= grid_blocks()) now.turn -= grid_blocks();
+}
 
 }  // namespace akunu::cuda
 
+// Nothing of the walk stays in registers while a command runs: a thread would find it on its stack, in the device's memory.
 extern "C" __global__ void __launch_bounds__(akunu::cuda::kThreads, 1)
     akunu_replay(const __grid_constant__ akunu::cuda::Launch launch) {
     using namespace akunu;
     using namespace akunu::cuda;
-    GridBarrier barrier{launch.barrier->arrived[launch.parity], &launch.barrier->error, launch.timeout_ns};
-    const bool first_thread = block_id() == 0 && thread_id() == 0;
-    if (first_thread) launch.barrier->arrived[1 - launch.parity][0] = 0;
+    if (thread_id() == 0) {
+        grid_barrier() = {launch.barrier->arrived[launch.parity], &launch.barrier->error, launch.timeout_ns,
+                          launch.times, 0};
+        shown() = {};
+        shown().grid = launch.barrier;
+        if (block_id() == 0) launch.barrier->arrived[1 - launch.parity][0] = 0;
+    }
     copy_mirrors(launch, false);
-    u32 done = 0, begun = 0, times = 0;
-    u32 turn = 0;  // the blocks of a stage's commands follow one another
-    bool in_time = true;
-    CommandQueue queue{launch};
-    Place at;
-    queue.fetch(at);
-    queue.keep(0, 0);
-    for (u32 index = 0; done < launch.steps; ++index) {
-        sync_block();
-        // The barrier behind a step is that before the next one, too.
-        const bool first = at.segment == 0 && at.command == 0;
-        const bool waits = at.command == 0 || launch.times || CommandQueue::slot(index).barrier;
-        if (first ? done == 0 : waits) {
-            in_time = barrier.wait();
-            turn = 0;
-        }
-        if (!in_time) break;
-        const Place next = at.next(launch);
-        queue.fetch(next);
-        if (first_thread) {
-            store_host(&launch.mailbox->command, begun);
-            if (launch.times) launch.times[times++] = nanoseconds();
-        }
-        const u32 blocks = grid_blocks();
-        run_command({CommandQueue::slot(index), (block_id() + blocks - turn % blocks) % blocks, blocks});
-        turn += 32;
-        queue.keep(index + 1, next.step);
-        ++begun;
-        if (at.ends_step(launch)) {
-            // Whether the host wants an end: asked by one block, so that all agree.
-            u32& halt = launch.barrier->halt[done % 2];
-            if (first_thread) halt = load_host(&launch.mailbox->halt);
+    sync_block();
+    fetch_command(launch, {}, 0);
+    keep_command(launch, 0, 0);
+    for (;;) {
+        {
+            const u32 slot = shown().slot[warp_id()];
+            if (thread_id() == 0) enter(launch, slot);
             sync_block();
-            in_time = barrier.wait();
-            if (!in_time) break;
-            if (first_thread && launch.times) launch.times[times++] = nanoseconds();
-            ++done;
-            begun = turn = 0;
+            const Walk& now = shown().walk[slot];
+            if (now.waits) grid_barrier().arrive();
+            fetch_command(launch, now.next, 1 - slot);
+            // Not by a thread that waits for others: its next fence would wait for the host's memory.
+            if (block_id() == 0 && thread_id() == 32) store_host(&launch.mailbox->command, now.at.begun);
+            if (warp_id() == kWarps - 1) fetch_next(launch, command_in(slot), now.at.segment);
+            run_command({slot});
+        }
+        const u32 slot = shown().slot[warp_id()];
+        const Walk& now = shown().walk[slot];
+        keep_command(launch, now.next.step, 1 - slot);
+        if (shown().failure != kNoError) break;
+        if (ends_step(launch, now.at)) {
+            // Whether the host wants an end: asked by one block, so that all agree.
+            u32& halt = launch.barrier->halt[now.at.step % 2];
+            if (block_id() == 0 && thread_id() == 0) halt = load_host(&launch.mailbox->halt);
+            sync_block();
+            grid_barrier().arrive();
+            grid_barrier().wait();
+            if (shown().failure != kNoError) break;
+            if (thread_id() == 0) shown().done = now.next.step;
+            if (now.next.step == launch.steps) break;
             if (load_acquire(&halt) || (launch.stop && load_acquire(launch.stop))) break;
         }
-        at = next;
+        sync_warp();
+        if (lane_id() == 0) shown().slot[warp_id()] = 1 - slot;
+        sync_warp();
     }
     copy_mirrors(launch, true);
-    if (first_thread) {
-        launch.mailbox->steps = done;
-        launch.mailbox->error = in_time ? u32(kNoError) : load_acquire(&launch.barrier->error);
-        if (!in_time) launch.mailbox->command = begun;
+    if (block_id() == 0 && thread_id() == 0) {
+        const bool failed = shown().failure != kNoError;
+        launch.mailbox->steps = shown().done;
+        launch.mailbox->error = failed ? load_acquire(&launch.barrier->error) : u32(kNoError);
+        if (failed) launch.mailbox->command = shown().walk[shown().slot[0]].at.begun;
         fence_system();
     }
 }

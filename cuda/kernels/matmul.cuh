@@ -21,8 +21,8 @@ struct TileShape {
     static_assert(kN * kK / 32 == kThreads, "a thread has one group of weights");
     static_assert(kM * kK / 8 % kThreads == 0, "threads load whole vectors of inputs");
 };
-using FewRows = TileShape<16, 16, 1024, 1, 2, true>;
-using ManyRows = TileShape<64, 64, 256, 4, 4, false>;
+using FewRows = TileShape<16, 16, 512, 1, 2, true>;
+using ManyRows = TileShape<128, 64, 128, 2, 4, false>;
 
 AKUNU_DEVICE u32 pack_halves(float a, float b) { return u32(to_half(a)) | u32(to_half(b)) << 16; }
 
@@ -65,7 +65,7 @@ AKUNU_DEVICE uint4 load_inputs(const u16* row, u32 at, u32 k) {
 // The results of a tile: `weight_row(r, w, row)` says what row r of the tile's weights is, false where there is none;
 // `store(m, r, a, b)` takes those of row m and the weights' rows r and r + 1.
 template <typename F, typename S, typename WeightRow, typename Store>
-AKUNU_DEVICE void matmul_tile(const Block& b, const u16* x, u32 rows, u32 k, WeightRow&& weight_row, Store&& store) {
+AKUNU_DEVICE void matmul_tile(Block b, const u16* x, u32 rows, u32 k, WeightRow&& weight_row, Store&& store) {
     u16* high = reinterpret_cast<u16*>(b.shared());
     u16* low = high + S::kN * S::kStride;
     u16* inputs = high + S::kN * (S::kExact ? 2 : 1) * S::kStride;
@@ -164,12 +164,12 @@ AKUNU_DEVICE void matmul_tile(const Block& b, const u16* x, u32 rows, u32 k, Wei
 }
 
 template <typename F, typename S>
-AKUNU_DEVICE_CALL void matmul_tiles(const Block& b) {
+AKUNU_DEVICE_CALL void matmul_tiles(Block b) {
     const auto& p = b.params<MatmulParams>();
     const MatmulOutput out{p, b.buffer<float>(2), b.buffer<float>(3)};
-    const Weights w = weights_of(b.command.weights[0], p.k);
+    const Weights w = weights_of(b.command().weights[0], p.k);
     const u32 tiles_m = (p.rows + S::kM - 1) / S::kM, tiles_n = (p.n + S::kN - 1) / S::kN;
-    for (u32 u = b.first; u < tiles_m * tiles_n; u += b.blocks) {
+    for (u32 u = b.first(); u < tiles_m * tiles_n; u += b.blocks()) {
         const u32 m0 = u % tiles_m * S::kM, n0 = u / tiles_m * S::kN;
         matmul_tile<F, S>(
             b, b.buffer<u16>(0) + u64(m0) * p.k, smaller(p.rows - m0, S::kM), p.k,
@@ -187,12 +187,12 @@ AKUNU_DEVICE_CALL void matmul_tiles(const Block& b) {
 
 // Rows of gate and up take turns, so that a thread has both results of a column.
 template <typename F, typename S>
-AKUNU_DEVICE_CALL void gate_up_tiles(const Block& b) {
+AKUNU_DEVICE_CALL void gate_up_tiles(Block b) {
     const auto& p = b.params<GateUpParams>();
     const Output out{b.buffer<float>(3), b.buffer<u16>(4), p.formats};
-    const Weights gate = weights_of(b.command.weights[0], p.k), up = weights_of(b.command.weights[1], p.k);
+    const Weights gate = weights_of(b.command().weights[0], p.k), up = weights_of(b.command().weights[1], p.k);
     const u32 tiles_m = (p.rows + S::kM - 1) / S::kM, tiles_n = (2 * p.n + S::kN - 1) / S::kN;
-    for (u32 u = b.first; u < tiles_m * tiles_n; u += b.blocks) {
+    for (u32 u = b.first(); u < tiles_m * tiles_n; u += b.blocks()) {
         const u32 m0 = u % tiles_m * S::kM, n0 = u / tiles_m * (S::kN / 2);
         matmul_tile<F, S>(
             b, b.buffer<u16>(0) + u64(m0) * p.k, smaller(p.rows - m0, S::kM), p.k,
@@ -209,9 +209,9 @@ AKUNU_DEVICE_CALL void gate_up_tiles(const Block& b) {
 }
 
 template <typename F>
-AKUNU_DEVICE_CALL void matmul(const Block& b) {
+AKUNU_DEVICE_CALL void matmul(Block b) {
     const u32 rows = b.params<MatmulParams>().rows;
-    if (rows == 1 || !b.command.half_input) {
+    if (rows == 1 || !b.command().half_input) {
         matvec_rows<F>(b);
     } else if (rows <= FewRows::kM) {
         matmul_tiles<F, FewRows>(b);
@@ -221,9 +221,9 @@ AKUNU_DEVICE_CALL void matmul(const Block& b) {
 }
 
 template <typename F>
-AKUNU_DEVICE_CALL void gate_up(const Block& b) {
+AKUNU_DEVICE_CALL void gate_up(Block b) {
     const u32 rows = b.params<GateUpParams>().rows;
-    if (rows == 1 || !b.command.half_input) {
+    if (rows == 1 || !b.command().half_input) {
         gate_up_rows<F>(b);
     } else if (rows <= FewRows::kM) {
         gate_up_tiles<F, FewRows>(b);

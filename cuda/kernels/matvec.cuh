@@ -1,4 +1,5 @@
-// A row times weights, on the ordinary units: a warp for one or two of the weights' rows, the input in shared memory.
+// A row times weights on the ordinary units, where row_tiles.cuh does not take it: a warp for one or two of the weights'
+// rows, the input in shared memory.
 #pragma once
 
 #include "activation.cuh"
@@ -11,7 +12,7 @@ constexpr u32 kGroupStride = 36;
 
 // Puts k inputs, x(i), into shared memory, and zeros up to a whole group.
 template <typename X>
-AKUNU_DEVICE void stage_input(const Block& b, u32 k, X&& x) {
+AKUNU_DEVICE void stage_input(Block b, u32 k, X&& x) {
     float* xs = reinterpret_cast<float*>(b.shared());
     sync_block();
     for (u32 i = thread_id(); i < (k + 31) / 32 * 32; i += kThreads) {
@@ -83,7 +84,7 @@ AKUNU_DEVICE void dot_floats(const float* xs, const Weights (&w)[kRows], const u
 
 // Rows [row[r]] of w[r] times the staged input, in every lane.
 template <typename F, u32 kRows>
-AKUNU_DEVICE void dot_rows(const Block& b, const Weights (&w)[kRows], const u32 (&row)[kRows], float (&out)[kRows]) {
+AKUNU_DEVICE void dot_rows(Block b, const Weights (&w)[kRows], const u32 (&row)[kRows], float (&out)[kRows]) {
     const float* xs = reinterpret_cast<const float*>(b.shared());
     const u32 groups = (w[0].cols + 31) / 32;
     AKUNU_UNROLL
@@ -105,13 +106,13 @@ AKUNU_DEVICE void dot_rows(const Block& b, const Weights (&w)[kRows], const u32 
 }
 
 // Calls store(row, value) for all n rows of w times the staged input, in one lane. `unit` is one of matvec_units.
-AKUNU_DEVICE u32 rows_of_warp(const Block& b, u32 n) { return n > b.blocks * kWarps ? 2 : 1; }
-AKUNU_DEVICE u32 matvec_units(const Block& b, u32 n) {
+AKUNU_DEVICE u32 rows_of_warp(Block b, u32 n) { return n > b.blocks() * kWarps ? 2 : 1; }
+AKUNU_DEVICE u32 matvec_units(Block b, u32 n) {
     const u32 rows = kWarps * rows_of_warp(b, n);
     return (n + rows - 1) / rows;
 }
 template <typename F, typename Store>
-AKUNU_DEVICE void matvec_unit(const Block& b, const Weights& w, u32 n, u32 unit, Store&& store) {
+AKUNU_DEVICE void matvec_unit(Block b, const Weights& w, u32 n, u32 unit, Store&& store) {
     if (rows_of_warp(b, n) == 1) {
         const u32 row = unit * kWarps + warp_id();
         if (row >= n) return;
@@ -134,8 +135,8 @@ AKUNU_DEVICE void matvec_unit(const Block& b, const Weights& w, u32 n, u32 unit,
     }
 }
 
-AKUNU_DEVICE float input_at(const Block& b, u64 i) {
-    return b.command.half_input ? half_to_float(b.buffer<u16>(0)[i]) : b.buffer<float>(0)[i];
+AKUNU_DEVICE float input_at(Block b, u64 i) {
+    return b.command().half_input ? half_to_float(b.buffer<u16>(0)[i]) : b.buffer<float>(0)[i];
 }
 
 // Where a matmul's results go.
@@ -152,13 +153,13 @@ struct MatmulOutput {
 };
 
 template <typename F>
-AKUNU_DEVICE void matvec_rows(const Block& b) {
+AKUNU_DEVICE void matvec_rows(Block b) {
     const auto& p = b.params<MatmulParams>();
     const MatmulOutput out{p, b.buffer<float>(2), b.buffer<float>(3)};
-    const Weights w = weights_of(b.command.weights[0], p.k);
+    const Weights w = weights_of(b.command().weights[0], p.k);
     const u32 units = matvec_units(b, p.n);
     u32 staged = p.rows;
-    for (u32 u = b.first; u < units * p.rows; u += b.blocks) {
+    for (u32 u = b.first(); u < units * p.rows; u += b.blocks()) {
         const u32 m = u / units;
         if (m != staged) stage_input(b, p.k, [&](u32 i) { return input_at(b, u64(m) * p.k + i); });
         staged = m;
@@ -168,7 +169,7 @@ AKUNU_DEVICE void matvec_rows(const Block& b) {
 
 // act(gate·x)·(up·x) of the staged input, for rows of both.
 template <typename F, typename Store>
-AKUNU_DEVICE void gate_up_unit(const Block& b, const Weights& gate, const Weights& up, u32 n, u32 unit, u32 activation,
+AKUNU_DEVICE void gate_up_unit(Block b, const Weights& gate, const Weights& up, u32 n, u32 unit, u32 activation,
                                Store&& store) {
     const u32 row = unit * kWarps + warp_id();
     if (row >= n) return;
@@ -180,13 +181,13 @@ AKUNU_DEVICE void gate_up_unit(const Block& b, const Weights& gate, const Weight
 }
 
 template <typename F>
-AKUNU_DEVICE void gate_up_rows(const Block& b) {
+AKUNU_DEVICE void gate_up_rows(Block b) {
     const auto& p = b.params<GateUpParams>();
     const Output out{b.buffer<float>(3), b.buffer<u16>(4), p.formats};
-    const Weights gate = weights_of(b.command.weights[0], p.k), up = weights_of(b.command.weights[1], p.k);
+    const Weights gate = weights_of(b.command().weights[0], p.k), up = weights_of(b.command().weights[1], p.k);
     const u32 units = (p.n + kWarps - 1) / kWarps;
     u32 staged = p.rows;
-    for (u32 u = b.first; u < units * p.rows; u += b.blocks) {
+    for (u32 u = b.first(); u < units * p.rows; u += b.blocks()) {
         const u32 m = u / units;
         if (m != staged) stage_input(b, p.k, [&](u32 i) { return input_at(b, u64(m) * p.k + i); });
         staged = m;
@@ -196,7 +197,7 @@ AKUNU_DEVICE void gate_up_rows(const Block& b) {
 }
 
 // norm(hidden), staged: every block does it again, which costs less than a stage of its own.
-AKUNU_DEVICE void stage_norm(const Block& b, u32 k, float eps) {
+AKUNU_DEVICE void stage_norm(Block b, u32 k, float eps) {
     const float *x = b.buffer<float>(0), *weight = b.buffer<float>(1);
     float sum = 0.0f;
     for (u32 i = thread_id(); i < k; i += kThreads) sum += x[i] * x[i];
@@ -205,37 +206,14 @@ AKUNU_DEVICE void stage_norm(const Block& b, u32 k, float eps) {
 }
 
 template <typename F>
-AKUNU_DEVICE_CALL void norm_gate_up(const Block& b) {
+AKUNU_DEVICE_CALL void norm_gate_up(Block b) {
     const auto& p = b.params<NormGateUpParams>();
     const Output out{b.buffer<float>(4), b.buffer<u16>(5), p.formats};
-    const Weights gate = weights_of(b.command.weights[0], p.k), up = weights_of(b.command.weights[1], p.k);
+    const Weights gate = weights_of(b.command().weights[0], p.k), up = weights_of(b.command().weights[1], p.k);
     const u32 units = (p.n + kWarps - 1) / kWarps;
-    if (b.first < units) stage_norm(b, p.k, p.eps);
-    for (u32 u = b.first; u < units; u += b.blocks) {
+    if (b.first() < units) stage_norm(b, p.k, p.eps);
+    for (u32 u = b.first(); u < units; u += b.blocks()) {
         gate_up_unit<F>(b, gate, up, p.n, u, p.activation, [&](u32 n, float v) { out.store(n, v); });
-    }
-}
-
-// Part `i` of q, k and v: its units follow those of the parts before it.
-struct QkvPart {
-    u32 n, y, bias;
-};
-AKUNU_DEVICE QkvPart qkv_part(const NormQkvParams& p, u32 i) {
-    if (i == 0) return {p.n_q, 0, 0};
-    return i == 1 ? QkvPart{p.n_kv, p.k_offset, p.n_q} : QkvPart{p.n_kv, p.v_offset, p.n_q + p.n_kv};
-}
-template <typename F>
-AKUNU_DEVICE_CALL void norm_qkv_part(const Block& b, u32 part, u32 before) {
-    const auto& p = b.params<NormQkvParams>();
-    const QkvPart at = qkv_part(p, part);
-    const Weights w = weights_of(b.command.weights[part], p.k);
-    float* y = b.buffer<float>(5) + at.y;
-    const float* bias = b.buffer<float>(6) + at.bias;
-    const u32 units = matvec_units(b, at.n);
-    u32 u = b.first;
-    while (u < before) u += b.blocks;
-    for (; u < before + units; u += b.blocks) {
-        matvec_unit<F>(b, w, at.n, u - before, [&](u32 n, float v) { y[n] = p.has_bias ? v + bias[n] : v; });
     }
 }
 

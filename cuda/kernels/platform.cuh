@@ -30,9 +30,12 @@ AKUNU_DEVICE T shuffle_xor(T v, unsigned mask) {
     return __shfl_xor_sync(0xFFFFFFFFu, v, mask);
 }
 
+AKUNU_DEVICE unsigned largest_of_warp(unsigned v) { return __reduce_max_sync(0xFFFFFFFFu, v); }
+
 // In shared memory or the device's.
 AKUNU_DEVICE unsigned atomic_add(unsigned* p, unsigned v) { return atomicAdd(p, v); }
 AKUNU_DEVICE unsigned long long atomic_add(unsigned long long* p, unsigned long long v) { return atomicAdd(p, v); }
+AKUNU_DEVICE unsigned long long atomic_max(unsigned long long* p, unsigned long long v) { return atomicMax(p, v); }
 
 // Between blocks.
 AKUNU_DEVICE void arrive_release(unsigned* p) {
@@ -48,11 +51,24 @@ AKUNU_DEVICE void fence_system() { __threadfence_system(); }
 AKUNU_DEVICE unsigned load_host(const unsigned* p) { return *reinterpret_cast<const volatile unsigned*>(p); }
 AKUNU_DEVICE void store_host(unsigned* p, unsigned v) { *reinterpret_cast<volatile unsigned*>(p) = v; }
 AKUNU_DEVICE void spin_pause() {}
+// Asks for bytes to come to the L2 cache; both are multiples of 16.
+AKUNU_DEVICE void fetch_to_cache(const void* p, unsigned bytes) {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(p), "r"(bytes) : "memory");
+#else
+    for (unsigned i = 0; i < bytes; i += 128) {
+        asm volatile("prefetch.global.L2 [%0];" ::"l"(static_cast<const char*>(p) + i));
+    }
+#endif
+}
 AKUNU_DEVICE unsigned long long nanoseconds() {
     unsigned long long t;
     asm volatile("mov.u64 %0, %globaltimer;" : "=l"(t));
     return t;
 }
+
+// What another block has just written.
+AKUNU_DEVICE float load_fresh(const float* p) { return __ldcg(p); }
 
 // Memory that no command writes.
 AKUNU_DEVICE uint4 load_weights16(const void* p) {
@@ -65,6 +81,16 @@ AKUNU_DEVICE uint4 load_weights16(const void* p) {
 AKUNU_DEVICE unsigned load_weights4(const void* p) { return __ldg(static_cast<const unsigned*>(p)); }
 AKUNU_DEVICE unsigned short load_weights2(const void* p) { return __ldg(static_cast<const unsigned short*>(p)); }
 AKUNU_DEVICE unsigned char load_weights1(const void* p) { return __ldg(static_cast<const unsigned char*>(p)); }
+
+// Bytes of a, 0 to 3, and of b, 4 to 7, each chosen by a digit of `which`.
+AKUNU_DEVICE unsigned choose_bytes(unsigned a, unsigned b, unsigned which) { return __byte_perm(a, b, which); }
+
+// Copies to shared memory, of which a thread waits for its own.
+AKUNU_DEVICE void copy_async16(void* to, const void* from) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(unsigned(__cvta_generic_to_shared(to))), "l"(from)
+                 : "memory");
+}
+AKUNU_DEVICE void wait_for_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 
 AKUNU_DEVICE float bits_to_float(unsigned bits) { return __uint_as_float(bits); }
 AKUNU_DEVICE unsigned float_to_bits(float v) { return __float_as_uint(v); }
@@ -80,6 +106,12 @@ AKUNU_DEVICE unsigned short float_to_half(float v) {
     return h;
 }
 
+AKUNU_DEVICE unsigned short float_to_bfloat(float v) {
+    unsigned short h;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(h) : "f"(v));
+    return h;
+}
+
 // Operations that no other is fused with.
 AKUNU_DEVICE float mul_rn(float a, float b) { return __fmul_rn(a, b); }
 AKUNU_DEVICE float add_rn(float a, float b) { return __fadd_rn(a, b); }
@@ -88,6 +120,14 @@ AKUNU_DEVICE float add_rn(float a, float b) { return __fadd_rn(a, b); }
 AKUNU_DEVICE void mma_f16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
     asm volatile(
         "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+        "{%0, %1, %2, %3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+// The same of BF16.
+AKUNU_DEVICE void mma_bf16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
         "{%0, %1, %2, %3};"
         : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));

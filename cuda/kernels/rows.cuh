@@ -7,14 +7,14 @@
 namespace akunu::cuda {
 
 template <typename F>
-AKUNU_DEVICE_CALL void embed(const Block& b) {
+AKUNU_DEVICE_CALL void embed(Block b) {
     const auto& p = b.params<EmbedParams>();
     const u32* history = b.buffer<u32>(0);
     float* hidden = b.buffer<float>(2);
     const Row* rows = b.buffer<Row>(3);
-    const Weights w = weights_of(b.command.weights[0], p.dim);
+    const Weights w = weights_of(b.command().weights[0], p.dim);
     const u32 groups = (p.dim + 31) / 32, parts = (groups + kThreads - 1) / kThreads;
-    for (u32 u = b.first; u < p.rows * parts; u += b.blocks) {
+    for (u32 u = b.first(); u < p.rows * parts; u += b.blocks()) {
         const u32 r = u / parts, group = u % parts * kThreads + thread_id();
         const Row row = rows[r];
         const u32 id = smaller(history[u64(row.slot) * p.history_stride + row.position + p.step], p.vocab - 1);
@@ -29,13 +29,13 @@ AKUNU_DEVICE_CALL void embed(const Block& b) {
     }
 }
 
-AKUNU_DEVICE_CALL void embed_position(const Block& b) {
+AKUNU_DEVICE_CALL void embed_position(Block b) {
     const auto& p = b.params<EmbedPositionParams>();
     const float *positions = b.buffer<float>(0), *kinds = b.buffer<float>(1);
     float* hidden = b.buffer<float>(2);
     const Row* rows = b.buffer<Row>(3);
     const u32* row_kinds = b.buffer<u32>(4);
-    for (u32 r = b.first; r < p.rows; r += b.blocks) {
+    for (u32 r = b.first(); r < p.rows; r += b.blocks()) {
         const u64 position = smaller(rows[r].position + p.step, p.positions - 1);
         const u64 kind = p.kinds ? smaller(row_kinds[r], p.kinds - 1) : 0;
         for (u32 i = thread_id(); i < p.dim; i += kThreads) {
@@ -47,13 +47,13 @@ AKUNU_DEVICE_CALL void embed_position(const Block& b) {
     }
 }
 
-AKUNU_DEVICE_CALL void rope_table(const Block& b) {
+AKUNU_DEVICE_CALL void rope_table(Block b) {
     const auto& p = b.params<RopeTableParams>();
     const float* inv_freq = b.buffer<float>(0);
     float* out = b.buffer<float>(1);
     const Row* rows = b.buffer<Row>(2);
     const u64 n = u64(p.rows) * p.half_dim;
-    for (u64 u = u64(b.first) * kThreads + thread_id(); u < n; u += u64(b.blocks) * kThreads) {
+    for (u64 u = u64(b.first()) * kThreads + thread_id(); u < n; u += u64(b.blocks()) * kThreads) {
         const float angle = float(rows[u / p.half_dim].position + p.step) * inv_freq[u % p.half_dim];
         out[2 * u] = cosf(angle) * p.scale;
         out[2 * u + 1] = sinf(angle) * p.scale;
@@ -61,18 +61,18 @@ AKUNU_DEVICE_CALL void rope_table(const Block& b) {
 }
 
 // 1 / sqrt(mean of squares + eps), of a row or of its distance from `mean`.
-AKUNU_DEVICE float rms_scale(const Block& b, const float* x, u32 dim, float eps, float mean = 0.0f) {
+AKUNU_DEVICE float rms_scale(Block b, const float* x, u32 dim, float eps, float mean = 0.0f) {
     float sum = 0.0f;
     for (u32 i = thread_id(); i < dim; i += kThreads) sum += (x[i] - mean) * (x[i] - mean);
     return 1.0f / sqrtf(reduce_block(b, sum, Add()) / float(dim) + eps);
 }
 
-AKUNU_DEVICE_CALL void norm(const Block& b) {
+AKUNU_DEVICE_CALL void norm(Block b) {
     const auto& p = b.params<NormParams>();
     const float *x = b.buffer<float>(0), *weight = b.buffer<float>(1);
     const Output out{b.buffer<float>(2), b.buffer<u16>(3), p.formats};
     const u32* gathered = b.buffer<u32>(4);
-    for (u32 r = b.first; r < p.rows; r += b.blocks) {
+    for (u32 r = b.first(); r < p.rows; r += b.blocks()) {
         const float* in = x + u64(p.gather ? gathered[r] : r) * p.dim;
         const float scale = rms_scale(b, in, p.dim, p.eps);
         for (u32 i = thread_id(); i < p.dim; i += kThreads) out.store(u64(r) * p.dim + i, in[i] * scale * weight[i]);
@@ -80,11 +80,11 @@ AKUNU_DEVICE_CALL void norm(const Block& b) {
 }
 
 // h += norm(x)
-AKUNU_DEVICE_CALL void norm_add(const Block& b) {
+AKUNU_DEVICE_CALL void norm_add(Block b) {
     const auto& p = b.params<NormParams>();
     const float *x = b.buffer<float>(0), *weight = b.buffer<float>(1);
     float* hidden = b.buffer<float>(2);
-    for (u32 r = b.first; r < p.rows; r += b.blocks) {
+    for (u32 r = b.first(); r < p.rows; r += b.blocks()) {
         const float* in = x + u64(r) * p.dim;
         const float scale = rms_scale(b, in, p.dim, p.eps);
         for (u32 i = thread_id(); i < p.dim; i += kThreads) hidden[u64(r) * p.dim + i] += in[i] * scale * weight[i];
@@ -92,12 +92,12 @@ AKUNU_DEVICE_CALL void norm_add(const Block& b) {
 }
 
 // (x - mean) / √(variance + eps)·weight (+ bias); the output may be x.
-AKUNU_DEVICE_CALL void layer_norm(const Block& b) {
+AKUNU_DEVICE_CALL void layer_norm(Block b) {
     const auto& p = b.params<LayerNormParams>();
     const float *x = b.buffer<float>(0), *weight = b.buffer<float>(1), *bias = b.buffer<float>(2);
     const Output out{b.buffer<float>(3), b.buffer<u16>(4), p.formats};
     const u32* gathered = b.buffer<u32>(5);
-    for (u32 r = b.first; r < p.rows; r += b.blocks) {
+    for (u32 r = b.first(); r < p.rows; r += b.blocks()) {
         const float* in = x + u64(p.gather ? gathered[r] : r) * p.dim;
         float sum = 0.0f;
         for (u32 i = thread_id(); i < p.dim; i += kThreads) sum += in[i];
@@ -110,34 +110,34 @@ AKUNU_DEVICE_CALL void layer_norm(const Block& b) {
     }
 }
 
-AKUNU_DEVICE_CALL void quantize(const Block& b) {
+AKUNU_DEVICE_CALL void quantize(Block b) {
     const auto& p = b.params<QuantizeParams>();
     const float* x = b.buffer<float>(0);
     const Output out{b.buffer<float>(1), b.buffer<u16>(2), p.formats};
     const u64 n = u64(p.rows) * p.dim;
-    for (u64 i = u64(b.first) * kThreads + thread_id(); i < n; i += u64(b.blocks) * kThreads) out.store(i, x[i]);
+    for (u64 i = u64(b.first()) * kThreads + thread_id(); i < n; i += u64(b.blocks()) * kThreads) out.store(i, x[i]);
 }
 
-AKUNU_DEVICE_CALL void gate_act(const Block& b) {
+AKUNU_DEVICE_CALL void gate_act(Block b) {
     const auto& p = b.params<GateActParams>();
     const float *gate = b.buffer<float>(0), *up = b.buffer<float>(1);
     const Output out{b.buffer<float>(2), b.buffer<u16>(3), p.formats};
     const u64 n = u64(p.rows) * p.n;
-    for (u64 i = u64(b.first) * kThreads + thread_id(); i < n; i += u64(b.blocks) * kThreads) {
+    for (u64 i = u64(b.first()) * kThreads + thread_id(); i < n; i += u64(b.blocks()) * kThreads) {
         const float v = activate(p.activation, gate[i]);
         out.store(i, p.gated ? v * up[i] : v);
     }
 }
 
 // Of each text the mean of its rows, the first or the last.
-AKUNU_DEVICE_CALL void pool(const Block& b) {
+AKUNU_DEVICE_CALL void pool(Block b) {
     const auto& p = b.params<PoolParams>();
     const float* x = b.buffer<float>(0);
     const Row* rows = b.buffer<Row>(1);
     const u32* last_rows = b.buffer<u32>(2);
     float* out = b.buffer<float>(3);
     const u32 parts = (p.dim + kThreads - 1) / kThreads;
-    for (u32 u = b.first; u < p.rows * parts; u += b.blocks) {
+    for (u32 u = b.first(); u < p.rows * parts; u += b.blocks()) {
         const u32 text = u / parts, i = u % parts * kThreads + thread_id();
         const u32 last = last_rows[text], n = rows[last].position + 1, first = last + 1 - n;
         if (i >= p.dim) continue;

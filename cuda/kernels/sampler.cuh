@@ -81,7 +81,7 @@ AKUNU_DEVICE u32 find_bucket(SamplerMemory& m, u64 want) {
 
 // Drops what comes behind the place where the tokens before, with their measures, first reach `want`.
 template <typename Key, typename Measure>
-AKUNU_DEVICE void cut(const Block& b, const Survivors& s, const Key& key, const Measure& measure, u64 want) {
+AKUNU_DEVICE void cut(Block b, const Survivors& s, const Key& key, const Measure& measure, u64 want) {
     SamplerMemory& m = s.memory;
     // Digits of (key, id): 31 bits of the key, whose sign is 0, and 24 of the id.
     constexpr u32 kDigits[][2] = {{43, 12}, {31, 12}, {24, 7}, {12, 12}, {0, 12}};
@@ -130,7 +130,7 @@ AKUNU_DEVICE float depth_at(u32 i) { return i + 1 == kDepths ? bits_to_float(0x7
 
 // Keeps the fewest tokens, smallest keys first, whose measures reach `want(the measure of all)`.
 template <typename Key, typename Measure, typename Want>
-AKUNU_DEVICE void keep(const Block& b, Survivors& s, const Key& key, const Measure& measure, Want&& want) {
+AKUNU_DEVICE void keep(Block b, Survivors& s, const Key& key, const Measure& measure, Want&& want) {
     u64 within[kDepths] = {};
     s.each([&](float t, u32, u32) {
         const u64 amount = measure(t);
@@ -164,7 +164,7 @@ AKUNU_DEVICE u64 share_of(u64 total, float p) {
 }
 
 // Mean of the relative logits under their own distribution.
-AKUNU_DEVICE float mean_logit(const Block& b, const Survivors& s) {
+AKUNU_DEVICE float mean_logit(Block b, const Survivors& s) {
     u64 mass = 0, moment = 0;
     s.each([&](float t, u32, u32) {
         const u64 own = mass_of(t);
@@ -211,7 +211,7 @@ struct Draw {
 };
 
 // argmax of logit + noise over the survivors from `floor` on; `best` is one of them.
-AKUNU_DEVICE u32 draw(const Block& b, const Survivors& s, const Sampler& sampler, u32 position, u64 best, float floor) {
+AKUNU_DEVICE u32 draw(Block b, const Survivors& s, const Sampler& sampler, u32 position, u64 best, float floor) {
     Draw mine{double(logit_of(best)) + gumbel(random_word(sampler, position, id_of(best))), id_of(best)};
     s.each([&](float t, u32 id, u32) {
         if (t < floor || !(double(t) + kMaxGumbel >= mine.key)) return;
@@ -225,7 +225,7 @@ AKUNU_DEVICE u32 draw(const Block& b, const Survivors& s, const Sampler& sampler
     return ~reduce_block(b, mine.key == most ? ~mine.id : 0u, Larger());
 }
 
-AKUNU_DEVICE u64 best_left(const Block& b, const Survivors& s) {
+AKUNU_DEVICE u64 best_left(Block b, const Survivors& s) {
     u64 best = 0;
     s.each([&](float t, u32 id, u32) {
         const u64 rank = rank_of(t, id);
@@ -235,7 +235,7 @@ AKUNU_DEVICE u64 best_left(const Block& b, const Survivors& s) {
 }
 
 // The token of one row; `x` are its penalised logits, which are overwritten.
-AKUNU_DEVICE u32 select_token(const Block& b, float* x, u32 vocab, u32 position, const Sampler& s) {
+AKUNU_DEVICE u32 select_token(Block b, float* x, u32 vocab, u32 position, const Sampler& s) {
     const u64 first = best_of(b, x, vocab);
     const float top = logit_of(first);
     if (s.temperature == 0.0f || top == bits_to_float(0xFF800000u)) return id_of(first);
@@ -255,9 +255,9 @@ AKUNU_DEVICE u32 select_token(const Block& b, float* x, u32 vocab, u32 position,
     return draw(b, left, s, position, best, logit_of(best) + gap);
 }
 
-AKUNU_DEVICE_CALL void sample_select(const Block& b) {
+AKUNU_DEVICE_CALL void sample_select(Block b) {
     const auto& p = b.params<SampleParams>();
-    for (u32 r = b.first; r < p.rows; r += b.blocks) {
+    for (u32 r = b.first(); r < p.rows; r += b.blocks()) {
         const LogitRow row = logit_row(b.buffer<Row>(3), b.buffer<u32>(4), p, r);
         const u32 token = select_token(b, b.buffer<float>(0) + u64(r) * 2 * p.vocab, p.vocab, row.position,
                                        b.buffer<Sampler>(1)[row.slot]);

@@ -53,7 +53,7 @@ AKUNU_DEVICE float logit_of(u64 rank) {
 }
 
 // The best token below `limit`, by a block.
-AKUNU_DEVICE u64 best_below(const Block& b, const float* x, u32 n, u64 limit) {
+AKUNU_DEVICE u64 best_below(Block b, const float* x, u32 n, u64 limit) {
     u64 best = 0;
     for (u32 i = thread_id(); i < n; i += kThreads) {
         const u64 rank = rank_of(finite(x[i]), i);
@@ -61,7 +61,7 @@ AKUNU_DEVICE u64 best_below(const Block& b, const float* x, u32 n, u64 limit) {
     }
     return reduce_block(b, best, Larger());
 }
-AKUNU_DEVICE u64 best_of(const Block& b, const float* x, u32 n) { return best_below(b, x, n, ~u64(0)); }
+AKUNU_DEVICE u64 best_of(Block b, const float* x, u32 n) { return best_below(b, x, n, ~u64(0)); }
 
 // A row whose logits were asked for: where its token's successor goes.
 struct LogitRow {
@@ -72,21 +72,40 @@ AKUNU_DEVICE LogitRow logit_row(const Row* rows, const u32* logit_rows, const Sa
     return {row.slot, row.position + p.step + 1};
 }
 
-AKUNU_DEVICE_CALL void argmax(const Block& b) {
+AKUNU_DEVICE_CALL void argmax(Block b) {
     const auto& p = b.params<SampleParams>();
-    for (u32 r = b.first; r < p.rows; r += b.blocks) {
-        const u64 best = best_of(b, b.buffer<float>(0) + u64(r) * p.vocab, p.vocab);
-        if (thread_id() == 0) b.buffer<u32>(1)[r] = id_of(best);
+    if (p.rows > 1) {
+        for (u32 r = b.first(); r < p.rows; r += b.blocks()) {
+            const u64 best = best_of(b, b.buffer<float>(0) + u64(r) * p.vocab, p.vocab);
+            if (thread_id() == 0) b.buffer<u32>(1)[r] = id_of(best);
+        }
+        return;
     }
+    // All blocks take a part of one row's.
+    const u32 begin = u32(u64(p.vocab) * b.first() / b.blocks()), end = u32(u64(p.vocab) * (b.first() + 1) / b.blocks());
+    u64 best = 0;
+    for (u32 i = begin + thread_id(); i < end; i += kThreads) {
+        const u64 rank = rank_of(finite(b.buffer<float>(0)[i]), i);
+        if (rank > best) best = rank;
+    }
+    best = reduce_block(b, best, Larger());
+    if (thread_id() != 0) return;
+    atomic_max(&b.grid()->best, best);
+    fence_device();
+    if (atomic_add(b.grid()->tickets, 1u) + 1 != b.blocks()) return;
+    fence_device();
+    b.buffer<u32>(1)[0] = id_of(atomic_max(&b.grid()->best, u64(0)));
+    b.grid()->best = 0;
+    b.grid()->tickets[0] = 0;
 }
 
 // scaled = penalised(logits + bias), or -inf where the mask forbids. A block takes a slice of a row's tokens.
-AKUNU_DEVICE_CALL void sample_prepare(const Block& b) {
+AKUNU_DEVICE_CALL void sample_prepare(Block b) {
     constexpr u32 kSlice = 4096;
     const auto& p = b.params<SampleParams>();
     const u32 slices = (p.vocab + kSlice - 1) / kSlice;
     u32* counts = reinterpret_cast<u32*>(b.shared());
-    for (u32 u = b.first; u < p.rows * slices; u += b.blocks) {
+    for (u32 u = b.first(); u < p.rows * slices; u += b.blocks()) {
         const u32 r = u / slices, begin = u % slices * kSlice, n = smaller(kSlice, p.vocab - begin);
         const LogitRow row = logit_row(b.buffer<Row>(6), b.buffer<u32>(7), p, r);
         const float* logits = b.buffer<float>(0) + u64(r) * p.vocab + begin;
@@ -124,9 +143,9 @@ AKUNU_DEVICE_CALL void sample_prepare(const Block& b) {
     }
 }
 
-AKUNU_DEVICE_CALL void logprobs(const Block& b) {
+AKUNU_DEVICE_CALL void logprobs(Block b) {
     const auto& p = b.params<SampleParams>();
-    for (u32 r = b.first; r < p.rows; r += b.blocks) {
+    for (u32 r = b.first(); r < p.rows; r += b.blocks()) {
         const LogitRow row = logit_row(b.buffer<Row>(4), b.buffer<u32>(5), p, r);
         const Sampler& s = b.buffer<Sampler>(2)[row.slot];
         if (!s.want_logprobs) continue;
@@ -151,8 +170,8 @@ AKUNU_DEVICE_CALL void logprobs(const Block& b) {
 
 // Writes the drawn tokens into the histories. Where a sequence has several rows, those after the first are drafts: a
 // row counts as long as what was drawn for the row before it is the token that it was run for.
-AKUNU_DEVICE_CALL void accept(const Block& b) {
-    if (b.first != 0 || thread_id() != 0) return;
+AKUNU_DEVICE_CALL void accept(Block b) {
+    if (b.first() != 0 || thread_id() != 0) return;
     const auto& p = b.params<SampleParams>();
     const u32* sampled = b.buffer<u32>(0);
     ChainControl& control = *b.buffer<ChainControl>(4);

@@ -57,7 +57,7 @@ def log_of(nvrtc: ctypes.CDLL, target: str, ops: list[str], readers: list[str]) 
 
 
 def test_the_names_here_are_those_of_the_kernels() -> None:
-    assert (OPS[0], OPS[-1], READERS[0], READERS[-1]) == ("Embed", "Pool", "F32", "FloatCodes")
+    assert (OPS[0], OPS[-1], READERS[0], READERS[-1]) == ("Embed", "DecodeAttention", "F32", "FloatCodes")
 
 
 @pytest.mark.long

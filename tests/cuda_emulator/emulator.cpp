@@ -181,6 +181,7 @@ API cuDeviceGetName(char* name, int n, int) {
 }
 API cuDeviceGetAttribute(int* v, int which, int) {
     *v = which == 16   ? static_cast<int>(emulator::kBlocks)
+         : which == 38 ? 1 << 20
          : which == 75 ? 9
          : which == 97 ? static_cast<int>(emulator::kShared)
                        : which == 95;

@@ -49,6 +49,7 @@ AKUNU_DEVICE unsigned grid_blocks() { return emulator::blocks(); }
 AKUNU_DEVICE unsigned char* shared_memory() { return emulator::shared(); }
 AKUNU_DEVICE void sync_block() { emulator::sync_block(); }
 AKUNU_DEVICE void sync_warp() { emulator::sync_warp(); }
+AKUNU_DEVICE float load_fresh(const float* p) { return *p; }
 
 template <typename T>
 AKUNU_DEVICE T shuffle_xor(T v, unsigned mask) {
@@ -61,11 +62,25 @@ AKUNU_DEVICE T shuffle_xor(T v, unsigned mask) {
     return other;
 }
 
+AKUNU_DEVICE unsigned largest_of_warp(unsigned v) {
+    for (unsigned mask = 16; mask > 0; mask /= 2) {
+        const unsigned other = shuffle_xor(v, mask);
+        if (other > v) v = other;
+    }
+    return v;
+}
+
 // One fiber runs at a time.
 template <typename T>
 AKUNU_DEVICE T atomic_add(T* p, T v) {
     const T old = *p;
     *p = old + v;
+    return old;
+}
+template <typename T>
+AKUNU_DEVICE T atomic_max(T* p, T v) {
+    const T old = *p;
+    if (v > old) *p = v;
     return old;
 }
 AKUNU_DEVICE void arrive_release(unsigned* p) { ++*p; }
@@ -75,6 +90,12 @@ AKUNU_DEVICE void fence_system() {}
 AKUNU_DEVICE unsigned load_host(const unsigned* p) { return __atomic_load_n(p, __ATOMIC_RELAXED); }
 AKUNU_DEVICE void store_host(unsigned* p, unsigned v) { __atomic_store_n(p, v, __ATOMIC_RELAXED); }
 AKUNU_DEVICE void spin_pause() { emulator::yield(); }
+// Reads what is asked for, so that a place outside of memory shows.
+AKUNU_DEVICE void fetch_to_cache(const void* p, unsigned bytes) {
+    if (reinterpret_cast<std::uintptr_t>(p) % 16 != 0 || bytes % 16 != 0) __builtin_trap();
+    const auto* at = static_cast<const volatile unsigned char*>(p);
+    if (bytes != 0) (void)(at[0] + at[bytes - 1]);
+}
 unsigned long long nanoseconds();
 
 template <typename T>
@@ -97,6 +118,16 @@ AKUNU_DEVICE unsigned short load_weights2(const void* p) {
 }
 AKUNU_DEVICE unsigned char load_weights1(const void* p) { return load_as<unsigned char>(p); }
 
+AKUNU_DEVICE unsigned choose_bytes(unsigned a, unsigned b, unsigned which) {
+    const std::uint64_t both = static_cast<std::uint64_t>(b) << 32 | a;
+    unsigned v = 0;
+    for (unsigned i = 0; i < 4; ++i) v |= static_cast<unsigned>(both >> (8 * (which >> (4 * i) & 7)) & 255) << (8 * i);
+    return v;
+}
+
+AKUNU_DEVICE void copy_async16(void* to, const void* from) { std::memcpy(to, from, 16); }
+AKUNU_DEVICE void wait_for_copies() {}
+
 AKUNU_DEVICE float bits_to_float(unsigned bits) { return load_as<float>(&bits); }
 AKUNU_DEVICE unsigned float_to_bits(float v) { return load_as<unsigned>(&v); }
 AKUNU_DEVICE float half_to_float(unsigned short h) { return static_cast<float>(load_as<_Float16>(&h)); }
@@ -104,10 +135,15 @@ AKUNU_DEVICE unsigned short float_to_half(float v) {
     const auto h = static_cast<_Float16>(v);
     return load_as<unsigned short>(&h);
 }
+AKUNU_DEVICE unsigned short float_to_bfloat(float v) {
+    const unsigned bits = float_to_bits(v);
+    return static_cast<unsigned short>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
+}
 AKUNU_DEVICE float mul_rn(float a, float b) { return a * b; }
 AKUNU_DEVICE float add_rn(float a, float b) { return a + b; }
 
-AKUNU_DEVICE void mma_f16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+template <typename Convert>
+AKUNU_DEVICE void mma(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], Convert&& convert) {
     unsigned char* places = emulator::exchange();
     const unsigned lane = lane_id(), g = lane / 4, t = lane % 4;
     std::memcpy(places + lane * 32, a, sizeof a);
@@ -115,7 +151,7 @@ AKUNU_DEVICE void mma_f16(float (&d)[4], const unsigned (&a)[4], const unsigned 
     emulator::sync_warp();
     // Element `i` of A's row, of B's column: which lane has it, in which half.
     const auto value = [&](unsigned from, unsigned reg, unsigned i, unsigned offset) {
-        return half_to_float(load_as<unsigned short>(places + from * 32 + offset + reg * 4 + i % 2 * 2));
+        return convert(load_as<unsigned short>(places + from * 32 + offset + reg * 4 + i % 2 * 2));
     };
     for (unsigned e = 0; e < 4; ++e) {
         const unsigned row = g + e / 2 * 8, column = 2 * t + e % 2;
@@ -125,6 +161,12 @@ AKUNU_DEVICE void mma_f16(float (&d)[4], const unsigned (&a)[4], const unsigned 
         }
     }
     emulator::sync_warp();
+}
+AKUNU_DEVICE void mma_f16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+    mma(d, a, b, half_to_float);
+}
+AKUNU_DEVICE void mma_bf16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+    mma(d, a, b, [](unsigned short h) { return bits_to_float(static_cast<unsigned>(h) << 16); });
 }
 
 }  // namespace akunu::cuda

@@ -1,0 +1,368 @@
+// One row's RoPE, cache write and attention as one command. A block takes a KV head's group and a split of the keys; the
+// last block of a group to come joins the splits.
+//
+// Some lanes of a warp take a key, 8 elements each, with a softmax of their own over the keys that they meet; these are
+// joined at the end.
+#pragma once
+
+#include "attention.cuh"
+
+namespace akunu::cuda {
+
+constexpr u32 kQuads = 2;     // of elements that a lane has of a key
+constexpr u32 kRowsAhead = 2;  // keys and values of a lane that are on their way
+
+// Splits of the keys: as many as there are blocks for, each of a tile at least.
+AKUNU_DEVICE u32 decode_splits(Block b, u32 keys, u32 kv_heads) {
+    return larger(1, smaller(splits_of(keys), b.blocks() / kv_heads));
+}
+
+// A head of q or k by a warp: normalised where the model does so, and turned by its position. All that it reads is asked
+// for at once.
+template <u32 kLanes>
+AKUNU_DEVICE void rope_head(const DecodeAttentionParams& p, const float* x, const float* norm, const float* table,
+                            float* head) {
+    constexpr u32 kOwn = kLanes * kQuads * 4 / 32, kPairs = kOwn / 2;
+    float v[kOwn], weight[kOwn], cosine[kPairs], sine[kPairs], sum = 0.0f;
+    AKUNU_UNROLL
+    for (u32 i = 0; i < kOwn; ++i) {
+        const u32 d = lane_id() + 32 * i;
+        v[i] = d < p.head_dim ? x[d] : 0.0f;
+        weight[i] = p.qk_norm && d < p.head_dim ? norm[d] : 1.0f;
+    }
+    AKUNU_UNROLL
+    for (u32 i = 0; i < kPairs; ++i) {
+        const u32 pair = lane_id() + 32 * i;
+        cosine[i] = pair < p.rope_dim / 2 ? table[2 * pair] : 1.0f;
+        sine[i] = pair < p.rope_dim / 2 ? table[2 * pair + 1] : 0.0f;
+    }
+    AKUNU_UNROLL
+    for (u32 i = 0; i < kOwn; ++i) sum += v[i] * v[i];
+    const float scale = p.qk_norm ? 1.0f / sqrtf(reduce_warp(sum, Add()) / float(p.head_dim) + p.eps) : 1.0f;
+    AKUNU_UNROLL
+    for (u32 i = 0; i < kOwn; ++i) {
+        const u32 d = lane_id() + 32 * i;
+        if (d < p.head_dim) head[d] = v[i] * scale * weight[i];
+    }
+    sync_warp();
+    AKUNU_UNROLL
+    for (u32 i = 0; i < kPairs; ++i) {
+        const u32 pair = lane_id() + 32 * i;
+        if (pair >= p.rope_dim / 2) continue;
+        const u32 at = p.style == kRopeInterleaved ? 2 * pair : pair;
+        const u32 other = p.style == kRopeInterleaved ? at + 1 : pair + p.rope_dim / 2;
+        const float first = head[at], second = head[other];
+        head[at] = first * cosine[i] - second * sine[i];
+        head[other] = first * sine[i] + second * cosine[i];
+    }
+    sync_warp();
+}
+
+// What a lane reads of a key, and of its value.
+template <u32 kType, u32 kLanes>
+struct KeyRow {
+    CacheQuad<kType> k[kQuads], v[kQuads];
+
+    static AKUNU_DEVICE u32 quad(u32 i) { return lane_id() % kLanes + i * kLanes; }
+    // Behind the head's end the last quad again.
+    AKUNU_DEVICE void load(const KvUnit<kType>& keys, const KvUnit<kType>& values, u32 key) {
+        AKUNU_UNROLL
+        for (u32 i = 0; i < kQuads; ++i) {
+            const u32 at = smaller(quad(i), keys.head_dim / 4 - 1);
+            k[i] = keys.quad(key, at);
+            v[i] = values.quad(key, at);
+        }
+    }
+};
+
+// Some heads' softmax over keys: the largest score, the sum of weights, and the weighted values.
+template <u32 kHeads, u32 kLanes>
+struct KeySums {
+    float top[kHeads], sum[kHeads], value[kHeads][kQuads][4];
+
+    AKUNU_DEVICE void clear() {
+        AKUNU_UNROLL
+        for (u32 h = 0; h < kHeads; ++h) {
+            top[h] = bits_to_float(0xFF800000u);
+            sum[h] = 0.0f;
+            AKUNU_UNROLL
+            for (u32 i = 0; i < kQuads; ++i) value[h][i][0] = value[h][i][1] = value[h][i][2] = value[h][i][3] = 0.0f;
+        }
+    }
+    AKUNU_DEVICE void scale_by(u32 h, float factor) {
+        sum[h] *= factor;
+        AKUNU_UNROLL
+        for (u32 i = 0; i < kQuads; ++i) {
+            AKUNU_UNROLL
+            for (u32 e = 0; e < 4; ++e) value[h][i][e] *= factor;
+        }
+    }
+    AKUNU_DEVICE void add(u32 h, float score, const float4 (&v)[kQuads]) {
+        if (score > top[h]) {
+            scale_by(h, expf(top[h] - score));
+            top[h] = score;
+        }
+        const float w = expf(score - top[h]);
+        sum[h] += w;
+        AKUNU_UNROLL
+        for (u32 i = 0; i < kQuads; ++i) {
+            value[h][i][0] += w * v[i].x;
+            value[h][i][1] += w * v[i].y;
+            value[h][i][2] += w * v[i].z;
+            value[h][i][3] += w * v[i].w;
+        }
+    }
+    // With the lanes that met other keys.
+    AKUNU_DEVICE void join_warp(u32 heads) {
+        AKUNU_UNROLL
+        for (u32 h = 0; h < kHeads; ++h) {
+            if (h >= heads) continue;
+            float most = top[h];
+            AKUNU_UNROLL
+            for (u32 mask = kLanes; mask < 32; mask *= 2) most = fmaxf(most, shuffle_xor(most, mask));
+            scale_by(h, top[h] == most ? 1.0f : expf(top[h] - most));
+            top[h] = most;
+            AKUNU_UNROLL
+            for (u32 mask = kLanes; mask < 32; mask *= 2) {
+                sum[h] += shuffle_xor(sum[h], mask);
+                AKUNU_UNROLL
+                for (u32 i = 0; i < kQuads; ++i) {
+                    AKUNU_UNROLL
+                    for (u32 e = 0; e < 4; ++e) value[h][i][e] += shuffle_xor(value[h][i][e], mask);
+                }
+            }
+        }
+    }
+};
+
+// The parts of shared memory, of kHeads heads at a time.
+template <u32 kHeads>
+struct DecodeMemory {
+    float* q;       // [kMaxGroup][padded]
+    float* fresh;   // [2][padded]: the row's own key and value
+    float* values;  // [kWarps][kHeads][padded]
+    float* stats;   // [kWarps][kHeads] of (largest score, sum)
+    AKUNU_DEVICE DecodeMemory(Block b, u32 padded)
+        : q(reinterpret_cast<float*>(b.shared())),
+          fresh(q + kMaxGroup * padded),
+          values(fresh + 2 * padded),
+          stats(values + kWarps * kHeads * padded) {}
+};
+
+// The keys of a split: [first, end), of which `own` is the row's own.
+template <u32 kType, u32 kLanes>
+struct SplitKeys {
+    KvUnit<kType> keys, values;
+    u32 first, end, own;
+
+    AKUNU_DEVICE u32 start() const { return first + warp_id() * (32 / kLanes) + lane_id() / kLanes; }
+    // From one row of a lane to its next.
+    static constexpr u32 kStride = kWarps * (32 / kLanes);
+    // The row's own is not there yet: it comes from shared memory.
+    AKUNU_DEVICE void load(KeyRow<kType, kLanes>& row, u32 i) const {
+        row.load(keys, values, smaller(start() + i * kStride, own));
+    }
+};
+
+// Some heads of a group, from `head` on, against a split's keys, the first of which are on their way; calls
+// out(head of the group, d, value, largest score, sum).
+template <u32 kType, u32 kHeads, u32 kLanes, typename Out>
+AKUNU_DEVICE void attend_heads(const DecodeAttentionParams& p, const DecodeMemory<kHeads>& m,
+                               const SplitKeys<kType, kLanes>& range, KeyRow<kType, kLanes> (&rows)[kRowsAhead], u32 head, u32 heads,
+                               Out&& out) {
+    const u32 quads = (p.head_dim + 3) / 4, padded = quads * 4, lane = lane_id() % kLanes;
+    KeySums<kHeads, kLanes> sums;
+    sums.clear();
+    constexpr u32 kAtOnce = 32 / kLanes;
+    // Whole warps go through: they exchange sums.
+    for (u32 n = 0, key = range.start(); key - lane_id() / kLanes < range.end;) {
+        AKUNU_UNROLL
+        for (u32 ahead = 0; ahead < kRowsAhead; ++ahead) {
+            if (key - lane_id() / kLanes >= range.end) break;
+            float4 k[kQuads], v[kQuads];
+            AKUNU_UNROLL
+            for (u32 i = 0; i < kQuads; ++i) {
+                k[i] = rows[ahead].k[i].value();
+                v[i] = rows[ahead].v[i].value();
+            }
+            range.load(rows[ahead], ++n + kRowsAhead - 1);
+            if (key == range.own) {
+                AKUNU_UNROLL
+                for (u32 i = 0; i < kQuads; ++i) {
+                    const u32 quad = smaller(lane + i * kLanes, quads - 1);
+                    k[i] = *reinterpret_cast<const float4*>(m.fresh + quad * 4);
+                    v[i] = *reinterpret_cast<const float4*>(m.fresh + padded + quad * 4);
+                }
+            }
+            AKUNU_UNROLL
+            for (u32 h = 0; h < kHeads; ++h) {
+                if (h >= heads) continue;
+                float score = 0.0f;
+                AKUNU_UNROLL
+                for (u32 i = 0; i < kQuads; ++i) {
+                    const u32 quad = lane + i * kLanes;
+                    if (quad >= quads) continue;
+                    const float4 x = *reinterpret_cast<const float4*>(m.q + (head + h) * padded + quad * 4);
+                    score += x.x * k[i].x + x.y * k[i].y + x.z * k[i].z + x.w * k[i].w;
+                }
+                AKUNU_UNROLL
+                for (u32 mask = kLanes / 2; mask > 0; mask /= 2) score += shuffle_xor(score, mask);
+                if (key < range.end) sums.add(h, soft_cap(score * p.scale, p.softcap), v);
+            }
+            key += range.kStride;
+        }
+    }
+    // Only the warps that met keys have something to join.
+    const u32 warps = smaller(kWarps, (range.end - range.first + kAtOnce - 1) / kAtOnce);
+    if (warp_id() < warps) {
+        sums.join_warp(heads);
+        if (lane_id() < kLanes) {
+            AKUNU_UNROLL
+            for (u32 h = 0; h < kHeads; ++h) {
+                if (h >= heads) continue;
+                float* to = m.values + (warp_id() * kHeads + h) * padded;
+                AKUNU_UNROLL
+                for (u32 i = 0; i < kQuads; ++i) {
+                    const u32 quad = lane + i * kLanes;
+                    const float* x = sums.value[h][i];
+                    if (quad < quads) *reinterpret_cast<float4*>(to + quad * 4) = float4{x[0], x[1], x[2], x[3]};
+                }
+                if (lane == 0) {
+                    m.stats[2 * (warp_id() * kHeads + h)] = sums.top[h];
+                    m.stats[2 * (warp_id() * kHeads + h) + 1] = sums.sum[h];
+                }
+            }
+        }
+    }
+    sync_block();
+    for (u32 i = thread_id(); i < heads * p.head_dim; i += kThreads) {
+        const u32 h = i / p.head_dim, d = i % p.head_dim;
+        const float none = bits_to_float(0xFF800000u);
+        float top[kWarps], most = none, sum = 0.0f, v = 0.0f;
+        AKUNU_UNROLL
+        for (u32 w = 0; w < kWarps; ++w) {
+            top[w] = w < warps ? m.stats[2 * (w * kHeads + h)] : none;
+            most = fmaxf(most, top[w]);
+        }
+        AKUNU_UNROLL
+        for (u32 w = 0; w < kWarps; ++w) {
+            if (w >= warps) continue;
+            const float weight = expf(top[w] - most);
+            sum += weight * m.stats[2 * (w * kHeads + h) + 1];
+            v += weight * m.values[(w * kHeads + h) * padded + d];
+        }
+        out(head + h, d, v, most, sum);
+    }
+    sync_block();
+}
+
+// The splits of a group's heads, by the block that came last.
+AKUNU_DEVICE void join_splits(const DecodeAttentionParams& p, const float* partials, const Output& out, u32 head,
+                              u32 group, u32 splits) {
+    const float* stats = partials + u64(p.n_heads) * kMaxSplits * p.head_dim;
+    for (u32 i = thread_id(); i < group * p.head_dim; i += kThreads) {
+        const u32 h = head + i / p.head_dim, d = i % p.head_dim;
+        float most = bits_to_float(0xFF800000u), sum = 0.0f, v = 0.0f;
+        for (u32 s = 0; s < splits; ++s) most = fmaxf(most, load_fresh(stats + 2 * (h * kMaxSplits + s)));
+        for (u32 s = 0; s < splits; ++s) {
+            const float weight = expf(load_fresh(stats + 2 * (h * kMaxSplits + s)) - most);
+            sum += weight * load_fresh(stats + 2 * (h * kMaxSplits + s) + 1);
+            v += weight * load_fresh(partials + (u64(h) * kMaxSplits + s) * p.head_dim + d);
+        }
+        out.store(u64(h) * p.head_dim + d, v / sum);
+    }
+}
+
+template <u32 kType, u32 kHeads, u32 kLanes>
+AKUNU_DEVICE void decode_group(Block b) {
+    const auto& p = b.params<DecodeAttentionParams>();
+    const Row row = b.buffer<Row>(6)[0];
+    const u32 group = p.n_heads / p.n_kv_heads, hd = p.head_dim, padded = (hd + 3) / 4 * 4;
+    const u32 position = row.position + p.step, begin = first_key(position, p.window), n = position + 1 - begin;
+    const u32 splits = decode_splits(b, n, p.n_kv_heads);
+    const DecodeMemory<kHeads> m(b, padded);
+    float* partials = b.buffer<float>(8);
+    float* stats = partials + u64(p.n_heads) * kMaxSplits * hd;
+    const Output out{b.buffer<float>(9), b.buffer<u16>(10), p.formats};
+    // Where there are blocks enough, the heads of a group are dealt to several.
+    u32 parts = 1;
+    while (parts < group && splits * p.n_kv_heads * parts * 2 <= b.blocks()) parts *= 2;
+    bool waits = true;
+    for (u32 u = b.first(); u < splits * p.n_kv_heads * parts; u += b.blocks()) {
+        const u32 split = u / (p.n_kv_heads * parts), kv = u / parts % p.n_kv_heads, part = u % parts;
+        const u32 first_head = group * part / parts, end_head = group * (part + 1) / parts;
+        if (first_head == end_head) continue;
+        const SplitKeys<kType, kLanes> range{
+            kv_unit<kType>(b.buffer<u8>(4), b.buffer<u32>(7), p, row.slot, kv),
+            kv_unit<kType>(b.buffer<u8>(4), b.buffer<u32>(7), p, row.slot, p.n_kv_heads + kv),
+            begin + u32(u64(n) * split / splits), begin + u32(u64(n) * (split + 1) / splits), position};
+        KeyRow<kType, kLanes> rows[kRowsAhead];
+        AKUNU_UNROLL
+        for (u32 i = 0; i < kRowsAhead; ++i) range.load(rows[i], i);  // none of this step's
+        if (waits) b.ready();
+        waits = false;
+        const float *table = b.buffer<float>(3), *norms = b.buffer<float>(5);
+        sync_block();
+        for (u32 job = first_head + warp_id(); job < end_head + 2; job += kWarps) {
+            if (job < end_head) {
+                float* head = m.q + job * padded;
+                for (u32 d = hd + lane_id(); d < padded; d += 32) head[d] = 0.0f;
+                rope_head<kLanes>(p, b.buffer<float>(0) + (kv * group + job) * hd, norms, table, head);
+            } else if (split + 1 == splits) {  // which has the row's own key
+                const bool is_key = job == end_head;
+                float* head = m.fresh + (is_key ? 0 : padded);
+                const float* x = b.buffer<float>(is_key ? 1 : 2) + kv * hd;
+                for (u32 d = hd + lane_id(); d < padded; d += 32) head[d] = 0.0f;
+                if (is_key) {
+                    rope_head<kLanes>(p, x, norms + hd, table, head);
+                } else {
+                    for (u32 d = lane_id(); d < hd; d += 32) head[d] = x[d];
+                    sync_warp();
+                }
+                (is_key ? range.keys : range.values).store(position, head);
+            }
+        }
+        sync_block();
+        for (u32 head = first_head; head < end_head; head += kHeads) {
+            if (head != first_head) {
+                AKUNU_UNROLL
+                for (u32 i = 0; i < kRowsAhead; ++i) range.load(rows[i], i);
+            }
+            attend_heads<kType, kHeads, kLanes>(
+                p, m, range, rows, head, smaller(kHeads, end_head - head),
+                [&](u32 h, u32 d, float v, float top, float sum) {
+                    const u32 of = kv * group + h;
+                    if (splits == 1) return out.store(u64(of) * hd + d, v / sum);
+                    const u32 at = of * kMaxSplits + split;
+                    partials[u64(at) * hd + d] = v;
+                    if (d != 0) return;
+                    stats[2 * at] = top;
+                    stats[2 * at + 1] = sum;
+                });
+        }
+        if (splits == 1) continue;
+        u32& ticket = b.grid()->tickets[kv * group + first_head];
+        fence_device();
+        sync_block();
+        if (thread_id() == 0) {
+            shown().ticket = atomic_add(&ticket, 1u);
+            fence_device();
+        }
+        sync_block();
+        if (shown().ticket + 1 != splits) continue;
+        join_splits(p, partials, out, kv * group + first_head, end_head - first_head, splits);
+        if (thread_id() == 0) ticket = 0;
+    }
+    if (waits) b.ready();
+}
+
+template <u32 kType, u32 kGroup>
+AKUNU_DEVICE_CALL void decode_attention(Block b) {
+    constexpr u32 kHeads = kGroup < 4 ? kGroup : 4;
+    const u32 head_dim = b.params<DecodeAttentionParams>().head_dim;
+    if (head_dim <= 64) return decode_group<kType, kHeads, 8>(b);
+    if (head_dim <= 128) return decode_group<kType, kHeads, 16>(b);
+    decode_group<kType, kHeads, 32>(b);
+}
+
+}  // namespace akunu::cuda

@@ -1,0 +1,52 @@
+"""Decoding a row at a time: what the interpreter has as one command where the table has several."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+
+import pytest
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+CODE = """
+import numpy as np
+from sampling import engines
+
+ids = (np.arange({keys}) * 7 % 61).astype(np.uint32)
+
+def decoded(device):
+    engines.DEVICE = device
+    engine = engines.synthetic(64, {dim}, head_dim={head_dim}, context={keys} + 16, kv_dtype="{kv}")
+    engine.begin(ids, temperature=0.0, end_ids=(), logprobs=5)
+    while engine.prefill()[0]:
+        pass
+    chunk = engine.decode(4)
+    engine.close()
+    return chunk
+
+cpu, cuda = decoded("cpu"), decoded("cuda")
+assert list(cpu.ids) == list(cuda.ids), (cpu.ids, cuda.ids)
+print("equal")
+"""
+
+
+@pytest.mark.parametrize(
+    ("keys", "dim", "head_dim", "kv"),
+    [
+        (1, 32, 32, "f16"),
+        (100, 32, 32, "f16"),
+        (300, 32, 32, "f16"),
+        (300, 64, 32, "q8_0"),
+        (150, 80, 80, "f32"),
+    ],
+)
+def test_tokens_of_a_row_are_the_cpus_whatever_the_splits_of_its_keys(
+    run: Run, keys: int, dim: int, head_dim: int, kv: str
+) -> None:
+    """From 129 keys on several blocks share them, and the last one to come joins what they found."""
+    code = CODE
+    for name, value in {"keys": keys, "dim": dim, "head_dim": head_dim, "kv": kv}.items():
+        code = code.replace("{" + name + "}", str(value))
+    done = run(code)
+    assert done.stdout == "equal\n", done.stderr or done.stdout
