@@ -556,10 +556,11 @@ std::vector<Produced> Engine::step(std::span<const Part> parts, std::uint32_t st
 void Engine::set_mask(std::uint32_t slot, std::span<const std::uint32_t> masks) {
     const Sequence& s = opened(slot);
     const std::uint32_t n = mask_words(config_.vocab_size);
-    if (masks.size() != std::size_t{s.n_logits} * n) {
+    if (masks.size() < std::size_t{s.n_logits} * n) {
         throw InvalidArgumentError("masks for " + std::to_string(s.n_logits) + " tokens have " + std::to_string(n) +
                                    " words each, not " + std::to_string(masks.size()) + " in all");
     }
+    masks = masks.first(std::size_t{s.n_logits} * n);
     const std::uint32_t last = config_.vocab_size % 32 ? (1u << config_.vocab_size % 32) - 1 : ~0u;
     for (std::size_t first = 0; first < masks.size(); first += n) {
         const auto mask = masks.subspan(first, n);

@@ -140,7 +140,8 @@ class Engine : public LoadedModel {
     std::vector<Produced> step(std::span<const Part> parts, std::uint32_t steps, const Poll& poll,
                                const Meanwhile& masks = {});
     // Within `masks`: only tokens whose bit is set may be drawn after a part's last row, and, in masks that follow,
-    // after each of its drafts. Throws InvalidArgumentError when a mask has no bit.
+    // after each of its drafts; those of what the step does not draw, for a checkpoint's sake, are left out. Throws
+    // InvalidArgumentError when a mask has no bit.
     void set_mask(std::uint32_t slot, std::span<const std::uint32_t> masks);
 
     // Runs all tokens of these texts, each once here, that are still to be run; false when it was cancelled.
