@@ -156,7 +156,12 @@ def test_other_commands_take_a_folder(command: list[str], expected: str, folder:
     assert expected in result.stdout
 
 
-def test_a_repository_of_safetensors_is_fetched_as_a_folder(fetch, hub, folder: Path, tmp_path: Path) -> None:  # noqa: F811
+def test_a_repository_of_safetensors_is_fetched_as_a_folder(
+    fetch,  # noqa: F811
+    hub,  # noqa: F811
+    folder: Path,
+    tmp_path: Path,
+) -> None:
     hub.files = {path.name: path.read_bytes() for path in folder.iterdir()} | {"README.md": b"x"}
     found = fetch("me/tiny", tmp_path / "cache", hub.url)
     path = Path(found["path"])

@@ -42,8 +42,11 @@ class Case:
         return dict(self.args).get(name, default)
 
     def runs_on(self, device: str) -> bool:
-        """A GPU's heads have 256 elements at most; gate and up of planar types are two commands there, and Metal's
-        planar types are the affine ones alone."""
+        """Whether the device knows it.
+
+        A GPU's heads have 256 elements at most. Gate and up of planar types are two commands there, and
+        Metal's planar types are the affine ones alone.
+        """
         dtype = self.get("dtype", "f32")
         if device != "cpu" and self.builder == "attention" and self.get("shape")[2] > 256:
             return False

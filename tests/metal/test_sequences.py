@@ -133,8 +133,8 @@ def test_logprobs_are_of_their_own_rows(path: Path) -> None:
     assert logits.shape[1] == vocab
     expected = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
     found = [value for chunk in chunks for value in chunk.logprobs]
-    # One row's kernels and many rows' sum in other orders, after which activations and keys are rounded to F16: each is
-    # up to 4e-3 away from what the CPU computes in F32.
+    # One row's kernels and many rows' sum in other orders, after which activations and keys are rounded to
+    # F16: each is up to 4e-3 away from what the CPU computes in F32.
     np.testing.assert_allclose(found, expected[np.arange(7), ids], atol=4e-3)
 
 
