@@ -46,7 +46,7 @@ int main() {
     const auto program = device.compile(std::move(table));
     const Program* const segments[] = {program.get()};
     Control control;
-    device.replay(segments, {.rows = 2}, control, [] { return false; });
+    device.replay(segments, {.rows = 2}, control, [] { return false; }, {});
     for (int i = 0; i < 3 * 37; ++i) {
         const float wanted = static_cast<float>(i) * (i < 2 * 37 ? -1.5f : 1.0f);
         if (x[i] != wanted) return std::printf("element %d: %g, expected %g\\n", i, x[i], wanted), 1;
