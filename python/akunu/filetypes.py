@@ -92,6 +92,9 @@ BLOCKS: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
 )
 """Elements and bytes of a block, by type."""
 
+_EXACT: Final = ("position_embd", "token_types")
+"""Matrices that have floats of 32 bits in files of all types: llama.cpp adds their rows to others."""
+
 # When a row is not whole blocks of 256, the next type with blocks of 32.
 _FALLBACK: Final[Mapping[str, str]] = MappingProxyType(
     {"q2_k": "q4_0", "q3_k": "q4_0", "q4_k": "q5_0", "q5_k": "q5_1", "q6_k": "q8_0", "iq4_xs": "iq4_nl"}
@@ -128,7 +131,7 @@ def tensor_dtype(
     weighted
         There is an importance matrix.
     """
-    dtype = FILE_TYPES[file_type].dtype
+    dtype = "f32" if tensor in _EXACT else FILE_TYPES[file_type].dtype
     if dtype in ("f32", "f16", "bf16"):
         return dtype
     return _fitting(_mixed(file_type, dtype, tensor, layer, n_layers, cols, gqa, tied, weighted), cols)

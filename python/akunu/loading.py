@@ -215,7 +215,7 @@ def load(
     if quantize is not None and spec.config.encoder is not None:
         raise UnsupportedError(
             f"quantize: {file_path.name} makes vectors, whose weights are not quantised while loading; "
-            "use a GGUF file of that type"
+            "akunu convert makes a GGUF file of that type"
         )
     types = None
     if quantize is not None:

@@ -136,9 +136,8 @@ def test_remains_of_another_model_do_not_get_into_the_folder(tmp_path: Path) -> 
 
 def test_a_model_that_makes_vectors_is_refused(tmp_path: Path) -> None:
     source = write_model("bert", tmp_path / "source")
-    for out, file_type in (("out", "mlx-4bit"), ("out.gguf", "q8_0")):
-        with pytest.raises(UnsupportedError, match=r"makes vectors|found 'bert'"):
-            akunu.convert(source, tmp_path / out, file_type, progress=False)
+    with pytest.raises(UnsupportedError, match="makes vectors"):
+        akunu.convert(source, tmp_path / "out", "mlx-4bit", progress=False)
     assert os.listdir(tmp_path) == ["source"]
 
 

@@ -70,7 +70,8 @@ def plan_folder(model: ModelFiles, kind: MlxType) -> FolderPlan:
 
 def _of_folder(model: ModelFolder, dtype: str) -> FolderPlan:
     source = Source(model.files)
-    refs = {ref.source: ref for ref in model.spec().tensors.values()}
+    # Of a fused matrix the first part, which says where its rows begin.
+    refs = {ref.source: ref for ref in reversed(list(model.spec().tensors.values()))}
     planes = {name for ref in refs.values() for name in (ref.scales, ref.biases)}
     tensors = []
     for name, entry in source.entries.items():

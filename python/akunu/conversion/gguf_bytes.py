@@ -73,7 +73,7 @@ def header(metadata: Mapping[str, object], tensors: Sequence[TensorPlace]) -> by
     ----------
     metadata
         Values are texts, bools, ints (stored with 32 bits where they fit), floats (with 32 bits), lists of
-        one of these that are not empty, or `Stored`.
+        one of these that are not empty, bytes (an array of them), or `Stored`.
     tensors
         In the order of the file.
     """
@@ -127,6 +127,8 @@ def _text(text: str) -> bytes:
 
 
 def _typed(value: object) -> bytes:
+    if isinstance(value, bytes):
+        return struct.pack("<IIQ", _Kind.ARRAY, _Kind.UINT8, len(value)) + value
     if isinstance(value, list):
         kind = _kind(value[0])
         kind = _Kind.INT32 if kind == _Kind.UINT32 else kind

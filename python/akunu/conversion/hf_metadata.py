@@ -15,6 +15,8 @@ import numpy.typing as npt
 
 from akunu.architectures import ARCHITECTURES, CONFIG_KEYS
 from akunu.config import ModelConfig, ModelSpec
+from akunu.conversion.encoder_metadata import encoder_layers, pooling, whole_window
+from akunu.encoders.rows import ENCODERS
 from akunu.errors import UnsupportedError
 from akunu.folder import ModelFolder
 from akunu.hf_config import rotary_parameters
@@ -34,13 +36,21 @@ Tensors = dict[str, npt.NDArray[np.float32]]
 def model_metadata(folder: ModelFolder, spec: ModelSpec) -> tuple[dict[str, object], Tensors]:
     """The keys of GGUF, without the tokenizer's, and the tensors of rotary divisors that go with them."""
     config = spec.config
-    rope, tensors = _rope(folder.config, config)
-    numbers = _sizes(config) | _attention(config) | rope
+    numbers, tensors = _sizes(config), Tensors()
+    if config.arch in ENCODERS:
+        numbers |= encoder_layers(folder.config, config)
+    else:
+        rope, tensors = _rope(folder.config, config)
+        numbers |= _attention(config) | rope
+    if config.encoder is not None:
+        numbers |= pooling(folder.config, spec)
     general: dict[str, object] = {
         "general.architecture": config.arch,
         "general.type": "model",
         "general.name": folder.path.absolute().name,
     }
+    if config.arch in ENCODERS:  # llama.cpp asks for it, and knows no second kind
+        general["tokenizer.ggml.token_type_count"] = max(1, config.kinds)
     kept = {
         key: value
         for key, value in folder.metadata.items()
@@ -51,6 +61,8 @@ def model_metadata(folder: ModelFolder, spec: ModelSpec) -> tuple[dict[str, obje
 
 def _sizes(config: ModelConfig) -> dict[str, object]:
     found = {CONFIG_KEYS[field].suffixes[0]: getattr(config, field) for field in SIZES}
+    if config.layer_norm:
+        found["attention.layer_norm_epsilon"] = found.pop("attention.layer_norm_rms_epsilon")
     return found | {"attention.value_length": config.head_dim, "vocab_size": config.vocab_size}
 
 
@@ -66,7 +78,7 @@ def _attention(config: ModelConfig) -> dict[str, object]:
         cap = float(getattr(config, field))
         if cap or field in arch.defaults:
             found[f"{key}_softcapping"] = cap
-    window = max(config.layer_window)
+    window = whole_window(config)
     if window or "window" in arch.defaults or config.arch == "phi3":  # llama.cpp wants it of every Phi 3
         found["attention.sliding_window"] = window
     period = arch.window_period

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from akunu.architectures import ARCHITECTURES, ROPE_TENSORS, TensorRule
 from akunu.config import ModelSpec
+from akunu.conversion.encoder_metadata import model_rules
 from akunu.conversion.gguf_bytes import stored_metadata
 from akunu.conversion.hf_metadata import model_metadata
 from akunu.conversion.importance import ImportanceMatrix
@@ -107,7 +108,7 @@ def quantized_types(spec: ModelSpec, file_type: str) -> dict[str, str]:
 
 def model_tensors(spec: ModelSpec) -> Iterator[tuple[TensorRule, int, TensorRef, Shape]]:
     """What a model has of its architecture's tensors: rule, layer, place of the first rows, shape."""
-    rules = ARCHITECTURES[spec.config.arch].tensors
+    rules = model_rules(spec)
     for in_layers in (False, True):
         for layer in range(spec.config.n_layers if in_layers else 1):
             prefix = f"layers.{layer}." if in_layers else ""
@@ -121,7 +122,8 @@ def model_tensors(spec: ModelSpec) -> Iterator[tuple[TensorRule, int, TensorRef,
 
 def rotated_heads(rule: TensorRule, spec: ModelSpec) -> int:
     """How many heads have rows in a tensor whose order says what rotates together; 0: it says nothing."""
-    if ARCHITECTURES[spec.config.arch].rope_style != "interleaved":
+    row = ARCHITECTURES.get(spec.config.arch)  # encoders have none
+    if row is None or row.rope_style != "interleaved":
         return 0
     heads = {"attn_q": spec.config.n_heads, "attn_k": spec.config.n_kv_heads}
     return heads.get(rule.parts[0][0].removesuffix("_bias"), 0)

@@ -98,15 +98,17 @@ class Source:
         self.entries = {tensor.name: tensor for tensor in files.tensors}
 
     def rows(self, ref: TensorRef, shape: tuple[int, ...]) -> SourceRows:
-        """The tensor that `ref` begins in, with values of this shape; a vector's rows are its elements."""
+        """Values of this shape, from where `ref` begins; a vector's rows are its elements."""
         n_rows, n_cols = shape if len(shape) == 2 else (shape[0], 1)
 
         def plane(name: str) -> Bytes | None:
             return self._files.tensor_bytes(name).reshape(n_rows, -1) if name else None
 
-        codes = self._files.tensor_bytes(ref.source).reshape(n_rows, -1)
+        entry = self.entries[ref.source]
+        codes = self._files.tensor_bytes(ref.source).reshape(entry.shape[0], -1)
+        codes = codes[ref.first_row : ref.first_row + n_rows]
         if not ref.dtype:
-            return SourceRows(ref.source, self.entries[ref.source].dtype, n_cols, codes)
+            return SourceRows(ref.source, entry.dtype, n_cols, codes)
         scales = plane(ref.scales) if ref.scale_tile is None else self._spread(ref, n_rows)
         return SourceRows(ref.source, ref.dtype, n_cols, codes, scales, plane(ref.biases))
 

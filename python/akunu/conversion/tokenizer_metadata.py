@@ -6,6 +6,7 @@ and the ids of a text with everything in it must come out the same.
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -35,6 +36,12 @@ _SAMPLE: Final = (
 It is in normal form C, to which some tokenizers bring a text, and no reader of GGUF does.
 """
 
+_NAMED: Final = {"cls_token": "cls", "sep_token": "seperator", "pad_token": "padding", "mask_token": "mask"}
+"""Keys of `tokenizer_config.json`, and GGUF's names, of which one is spelt so."""
+
+_NO_SCORE: Final = -10000.0
+"""Of an id that no text has."""
+
 SAMPLES: Final = (_SAMPLE, _SAMPLE.upper(), "")
 """Texts of which two tokenizers that are the same make the same tokens."""
 
@@ -50,7 +57,9 @@ def tokenizer_metadata(folder: Path, tokenizer: Tokenizer | None) -> Metadata:
     if tokenizer is None:
         return {_KEY + "model": "none"}
     data = read_object(folder / "tokenizer.json", limit=LIMIT)
-    for metadata in _candidates(data, tokenizer):
+    path = folder / "tokenizer_config.json"
+    config = read_object(path) if path.exists() else {}
+    for metadata in _candidates(data, config, tokenizer):
         found = Tokenizer.from_metadata(metadata)
         if _same(found, tokenizer):
             ends = sorted(tokenizer.end_of_generation_ids - found.end_of_generation_ids)
@@ -64,11 +73,9 @@ def _same(found: Tokenizer, wanted: Tokenizer) -> bool:
     return all(found.encode(text) == wanted.encode(text) for text in SAMPLES)
 
 
-def _candidates(data: Mapping[str, Any], tokenizer: Tokenizer) -> Iterator[Metadata]:
-    if tokenizer.model == "t5":
-        raise UnsupportedError(
-            "tokenizer.json: found a Unigram model, which decoders in GGUF files do not have"
-        )
+def _candidates(
+    data: Mapping[str, Any], config: Mapping[str, Any], tokenizer: Tokenizer
+) -> Iterator[Metadata]:
     spm = tokenizer.model == "llama"
     ids = range(tokenizer.vocab_size)
     types = [int(tokenizer.token_type(i)) for i in ids]
@@ -86,6 +93,7 @@ def _candidates(data: Mapping[str, Any], tokenizer: Tokenizer) -> Iterator[Metad
     for name, i in (("bos", tokenizer.bos_id), ("eos", tokenizer.eos_id), ("unknown", tokenizer.unknown_id)):
         if i is not None:
             metadata[f"{_KEY}{name}_token_id"] = i
+    metadata |= _named_ids(config, tokens)
     metadata[_KEY + "add_bos_token"] = tokenizer.add_bos
     metadata[_KEY + "add_eos_token"] = tokenizer.add_eos
     merges = [m if isinstance(m, str) else " ".join(m) for m in data["model"].get("merges", ())]
@@ -95,10 +103,63 @@ def _candidates(data: Mapping[str, Any], tokenizer: Tokenizer) -> Iterator[Metad
         metadata[_KEY + "scores"] = _scores(tokens, types, merges)
         yield metadata
         return
+    if tokenizer.model == "bert":
+        yield from (metadata | rest for rest in _wordpiece(tokenizer))
+        return
+    if tokenizer.model == "t5":
+        yield from (metadata | rest for rest in _unigram(data, tokenizer))
+        return
     if merges:
         metadata[_KEY + "merges"] = merges
     for name in _likely(data):
         yield metadata | {_KEY + "pre": name}
+
+
+def _named_ids(config: Mapping[str, Any], tokens: list[str]) -> Metadata:
+    """The ids of tokens that `tokenizer_config.json` names and nothing here uses, but other readers do."""
+    found: Metadata = {}
+    for key, name in _NAMED.items():
+        token = config.get(key)
+        text = token.get("content") if isinstance(token, dict) else token
+        if text in tokens:
+            found[f"{_KEY}{name}_token_id"] = tokens.index(text)
+    return found
+
+
+def _wordpiece(tokenizer: Tokenizer) -> Iterator[Metadata]:
+    """The keys of WordPiece: which token ends a text, and whether capitals and accents count."""
+    ends = {_KEY + "cls_token_id": tokenizer.bos_id, _KEY + "seperator_token_id": tokenizer.eos_id}
+    found: Metadata = {key: value for key, value in ends.items() if value is not None}
+    for lowercase in (True, False):
+        for strip in (lowercase, not lowercase):
+            yield found | {
+                _KEY + "normalizer.lowercase": lowercase,
+                _KEY + "normalizer.strip_accents": strip,
+            }
+
+
+def _unigram(data: Mapping[str, Any], tokenizer: Tokenizer) -> Iterator[Metadata]:
+    """The keys of Unigram: scores, and how a text is brought to a normal form."""
+    scores = [float(score) for _, score in data["model"]["vocab"]]
+    scores += [_NO_SCORE] * (tokenizer.vocab_size - len(scores))
+    found: Metadata = {
+        _KEY + "pre": "default",
+        _KEY + "scores": scores,
+        _KEY + "add_space_prefix": tokenizer.trims_space,
+    }
+    for step in _normalizers(data.get("normalizer")):
+        if step.get("type") == "Precompiled" and isinstance(step.get("precompiled_charsmap"), str):
+            found[_KEY + "precompiled_charsmap"] = base64.b64decode(step["precompiled_charsmap"])
+    for remove in (True, False):
+        yield found | {_KEY + "remove_extra_whitespaces": remove}
+
+
+def _normalizers(step: object) -> Iterator[Mapping[str, Any]]:
+    """The steps of a normalizer, sequences unrolled."""
+    if isinstance(step, dict):
+        yield step
+        for inner in step.get("normalizers") or ():
+            yield from _normalizers(inner)
 
 
 def _scores(tokens: list[str], types: list[int], merges: list[str]) -> list[float]:

@@ -28,9 +28,16 @@ from akunu.hf_config import HfNumbers, HfRotary, resolve_hf
 from akunu.rotary import inverse_frequencies
 from akunu.tensor_map import TensorInfo, by_name, map_tensors
 
-__all__ = ["as_yes_no", "resolve_gguf_vectors", "resolve_hf_vectors"]
+__all__ = [
+    "ACTIVATIONS",
+    "POOLING_TYPES",
+    "RANK",
+    "as_yes_no",
+    "resolve_gguf_vectors",
+    "resolve_hf_vectors",
+]
 
-_ACTIVATIONS: Final[Mapping[str, Activation]] = {
+ACTIVATIONS: Final[Mapping[str, Activation]] = {
     "gelu": "gelu",
     "gelu_new": "gelu_tanh",
     "gelu_pytorch_tanh": "gelu_tanh",
@@ -56,8 +63,13 @@ _NEUTRAL: Final[Mapping[str, tuple[object, ...]]] = {
 }
 """Keys whose feature is not implemented, with the values besides null that mean "not used"."""
 
-_POOLING_TYPES: Final[Mapping[int, Pooling]] = {1: "mean", 2: "cls", 3: "last"}
-_RANK: Final = 4
+POOLING_TYPES: Final[Mapping[int, Pooling]] = {1: "mean", 2: "cls", 3: "last"}
+"""Values of `pooling_type` in GGUF files, and of `classifier.pooling_type`."""
+RANK: Final = 4
+"""The one of a model that scores texts."""
+
+_SEEING_ALL: Final = {"gemma3": "gemma-embedding"}
+"""Decoders, and what they are called in GGUF files where their rows see what comes after them."""
 
 
 def _gguf_pooling(metadata: Mapping[str, object], owner: str) -> tuple[Pooling | None, bool]:
@@ -66,13 +78,14 @@ def _gguf_pooling(metadata: Mapping[str, object], owner: str) -> tuple[Pooling |
     value = metadata.get(key)
     if value in (None, 0):
         return None, False
-    if value == _RANK:
-        return None, True
-    if value not in _POOLING_TYPES:
+    if value == RANK:
+        inner = metadata.get(f"{owner}.classifier.pooling_type")
+        return POOLING_TYPES.get(inner) if isinstance(inner, int) else None, True
+    if value not in POOLING_TYPES:
         raise UnsupportedError(
             f"{key}: found {shown(value)}; supported are 1 (mean), 2 (CLS), 3 (last), 4 (rank)"
         )
-    return _POOLING_TYPES[int(value)], False  # type: ignore[call-overload]
+    return POOLING_TYPES[int(value)], False  # type: ignore[call-overload]
 
 
 def resolve_gguf_vectors(gguf: GgufSource, *, context: int | None = None) -> ModelSpec:
@@ -183,6 +196,7 @@ def _as_encoder(
         windows = tuple(_half(window) if window else 0 for window in windows)
     config = dataclasses.replace(
         spec.config,
+        arch=_SEEING_ALL.get(spec.config.arch, spec.config.arch) if bidirectional else spec.config.arch,
         layer_window=windows,
         bidirectional=bidirectional,
         encoder=dataclasses.replace(encoder, head=tuple(layers)),
@@ -408,7 +422,7 @@ def _head(
 
 
 def _activation(key: str, value: object) -> Activation:
-    found = _ACTIVATIONS.get(value) if isinstance(value, str) else None
+    found = ACTIVATIONS.get(value) if isinstance(value, str) else None
     if found is None:
-        raise UnsupportedError(f"{key}: found {shown(value)}; supported are {', '.join(_ACTIVATIONS)}")
+        raise UnsupportedError(f"{key}: found {shown(value)}; supported are {', '.join(ACTIVATIONS)}")
     return found
