@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 
 #include "core/error.h"
 #include "engine/records.h"
@@ -73,64 +72,6 @@ void Engine::allocate(const EngineOptions& options) {
     s.logprobs = shared({kLogprobRecords, sizeof(LogprobRecord)});
 }
 
-void Engine::allocate_pages(const EngineOptions& options) {
-    const RecordLayout layout(model_->kv_page_bytes(*device_, options.kv_dtype));
-    page_bytes_ = std::max<std::uint64_t>(layout.end, 64);
-    step_.page_words = static_cast<std::uint32_t>(page_bytes_ / 4);
-    // One text must be able to fill the context, and a page that it shares be copied.
-    const std::uint64_t least = std::uint64_t{step_.max_pages} + 1;
-    const std::uint64_t all = checked_product({options.parallel, step_.max_pages}) + options.parallel;
-    std::uint64_t pages = std::max(least, std::min(all, device_->memory() / 2 / page_bytes_));
-    if (options.kv_memory) {
-        pages = options.kv_memory / page_bytes_;
-        if (pages < least) {
-            throw InvalidArgumentError("kv_memory is " + std::to_string(options.kv_memory) + " bytes; a context of " +
-                                       std::to_string(context_) + " tokens needs " +
-                                       std::to_string(least * page_bytes_));
-        }
-    }
-    if (pages >= PagePool::kNone) throw InvalidArgumentError("kv_memory holds too many pages");
-    step_.cache = own(checked_product({pages, page_bytes_}), &MemoryUse::kv_cache, MemoryKind::kDevice);
-    step_.kv = layout.in(step_.cache);
-    allocate_states(step_.cache.buffer.size);
-    pool_ = std::make_unique<PagePool>(static_cast<std::uint32_t>(pages), checkpoints_.get());
-}
-
-void Engine::allocate_sounds(const EngineOptions& options) {
-    if (options.sounds < 1 || options.sounds > kMaxParallel) {
-        throw InvalidArgumentError("sounds is " + std::to_string(options.sounds) + ", expected 1.." +
-                                   std::to_string(kMaxParallel));
-    }
-    sounds_.resize(options.sounds);
-    StepBuffers& s = step_;
-    const RecordLayout layout(model_->sound_page_bytes(*device_, s.kv_dtype));
-    s.sound_page_words = static_cast<std::uint32_t>(layout.end / 4);
-    s.sound_max_pages = pages_for(config_.cross->positions);
-    const std::uint64_t pages = checked_product({options.sounds, s.sound_max_pages});
-    const Binding cache = own(checked_product({pages, layout.end}), &MemoryUse::kv_cache, MemoryKind::kDevice);
-    s.sound_kv = layout.in(cache);
-    s.sound_pages = own(pages * sizeof(u32), &MemoryUse::scratch);
-    std::iota(s.sound_pages.host<u32>(), s.sound_pages.host<u32>() + pages, 0u);
-    s.sound_rows = own(checked_product({s.max_rows, sizeof(Row)}), &MemoryUse::scratch);
-    s.rules = own(options.parallel * sizeof(SpeechRules), &MemoryUse::scratch);
-    s.forbidden =
-        own(checked_product({options.parallel, 2, mask_words(config_.vocab_size), sizeof(u32)}), &MemoryUse::scratch);
-}
-
-void Engine::allocate_aligned() {
-    StepBuffers& s = step_;
-    if (s.aligned_rows) return;
-    s.aligned_rows = std::min(s.max_rows, kLogitsRows);
-    std::size_t all = 0;
-    for (const auto& heads : config_.cross->aligned) {
-        s.heads.push_back(heads.empty() ? Binding{} : own(heads.size() * sizeof(u32), &MemoryUse::scratch));
-        std::ranges::copy(heads, s.heads.back().host<u32>());
-        all += heads.size();
-    }
-    s.aligned =
-        own(checked_product({all, s.aligned_rows, config_.cross->positions, sizeof(float)}), &MemoryUse::scratch);
-}
-
 // ---- programs ---------------------------------------------------------------------------------
 
 const Program& Engine::body(Phase phase) {
@@ -151,7 +92,7 @@ Phase Engine::phase_for(std::uint32_t rows) const {
     return rows <= device_->traits().max_batch_rows ? Phase::kBatch : Phase::kPrefill;
 }
 
-// ---- sequences and their pages ----------------------------------------------------------------
+// ---- texts ------------------------------------------------------------------------------------
 
 std::uint32_t* Engine::history(std::uint32_t slot) const {
     return step_.history.host<std::uint32_t>() + std::size_t{slot} * step_.history_stride;
@@ -212,109 +153,6 @@ std::optional<std::uint32_t> Engine::fork(std::uint32_t slot) {
         same(step_.forbidden, 2 * mask_words(config_.vocab_size) * sizeof(u32));
     }
     return found;
-}
-
-std::optional<std::uint32_t> Engine::open_sound() {
-    const auto free = std::ranges::find(sounds_, 0u);
-    if (free == sounds_.end()) return std::nullopt;
-    *free = 1;
-    return static_cast<std::uint32_t>(free - sounds_.begin());
-}
-
-void Engine::hold_sound(std::uint32_t sound) {
-    if (sound >= sounds_.size() || sounds_[sound] == 0) {
-        throw InvalidArgumentError("a text of this model is decoded from a sound that was encoded, and there is none");
-    }
-    ++sounds_[sound];
-}
-
-void Engine::release_sound(std::uint32_t sound) { --sounds_[sound]; }
-
-void Engine::close_sound(std::uint32_t sound) {
-    if (sound < sounds_.size() && sounds_[sound] != 0) release_sound(sound);
-}
-
-std::unique_ptr<Program> Engine::compile_sound(const Activations& activations, const Binding& rows,
-                                               std::uint32_t max_rows) const {
-    StepBuffers step = step_;
-    step.sound_rows = rows;
-    step.max_rows = max_rows;
-    return device_->compile(model_->sound({*device_, config_, activations, step}));
-}
-
-void Engine::add_page(std::uint32_t slot, std::uint32_t page) {
-    Sequence& s = sequences_[slot];
-    step_.pages.host<std::uint32_t>()[std::size_t{slot} * step_.max_pages + s.pages.size()] = page;
-    s.pages.push_back(page);
-}
-
-void Engine::release_pages(Sequence& s, std::uint32_t from) {
-    // Later pages first: of two pages that nobody holds, the later one is then the one used longer ago.
-    while (s.pages.size() > from) {
-        pool_->release(s.pages.back());
-        s.pages.pop_back();
-    }
-    s.published = std::min(s.published, from);
-}
-
-void Engine::drop_pages(std::uint32_t slot) {
-    Sequence& s = opened(slot);
-    publish(slot, true);
-    if (checkpoints_) keep_checkpoint(slot);
-    release_pages(s, 0);
-    s.length = s.state_at = 0;
-}
-
-void Engine::publish(std::uint32_t slot, bool all) {
-    if (config_.cross) return;
-    Sequence& s = sequences_[slot];
-    const std::uint32_t full = s.length / kPagePositions, last = all ? pages_for(s.length) : full;
-    auto* table = step_.pages.host<std::uint32_t>() + std::size_t{slot} * step_.max_pages;
-    for (; s.published < last; ++s.published) {
-        const std::uint32_t i = s.published, first = i * kPagePositions;
-        const std::span tokens(history(slot) + first, std::min<std::uint32_t>(kPagePositions, s.length - first));
-        const std::uint32_t parent = i == 0 ? PagePool::kNone : s.pages[i - 1];
-        table[i] = s.pages[i] = pool_->publish(parent, s.pages[i], tokens);
-    }
-}
-
-void Engine::copy_record(std::unique_ptr<Program>& program, const Binding& records, std::uint32_t words,
-                         std::uint32_t from, std::uint32_t to) {
-    if (!program) program = device_->compile(model_->copies(plan(), records, words));
-    auto* pair = step_.copies.host<std::uint32_t>();
-    pair[0] = from;
-    pair[1] = to;
-    const Program* const segment = program.get();
-    Control control;
-    device_->replay({&segment, 1}, {}, control, {}, {});
-}
-
-bool Engine::own_page(std::uint32_t slot, std::uint32_t index) {
-    Sequence& s = sequences_[slot];
-    if (index >= s.published) return true;  // nobody else has seen it
-    const std::uint32_t page = s.pages[index];
-    if (!pool_->make_private(page)) {
-        const std::uint32_t copy = pool_->acquire();
-        if (copy == PagePool::kNone) return false;
-        copy_record(page_copies_, step_.cache, step_.page_words, page, copy);
-        pool_->release(page);
-        s.pages[index] = copy;
-        step_.pages.host<std::uint32_t>()[std::size_t{slot} * step_.max_pages + index] = copy;
-    }
-    s.published = index;
-    return true;
-}
-
-bool Engine::make_writable(std::uint32_t slot, std::uint32_t from, std::uint32_t to) {
-    Sequence& s = sequences_[slot];
-    // Writing begins in at most one page that may be known to others: those behind it were released.
-    if (from % kPagePositions != 0 && !own_page(slot, from / kPagePositions)) return false;
-    while (s.pages.size() < pages_for(to)) {
-        const std::uint32_t page = pool_->acquire();
-        if (page == PagePool::kNone) return false;
-        add_page(slot, page);
-    }
-    return true;
 }
 
 void Engine::check_ids(std::span<const std::uint32_t> ids) const {
@@ -392,58 +230,6 @@ std::uint32_t Engine::truncate(std::uint32_t slot, std::uint32_t n) {
     go_back(slot, n);
     s.known = s.prompt = n;
     return s.length;
-}
-
-bool Engine::read_page(std::span<const std::uint32_t> ids, std::span<std::byte> bytes) const {
-    if (ids.empty() || ids.size() % kPagePositions != 0) {
-        throw InvalidArgumentError("a page ends at a multiple of " + std::to_string(kPagePositions) + " tokens, not " +
-                                   std::to_string(ids.size()));
-    }
-    check_page(bytes.size());
-    const std::uint32_t page = pool_->find(ids);
-    if (page == PagePool::kNone) return false;
-    device_->download(page_at(page), bytes);
-    return true;
-}
-
-bool Engine::restore_page(std::uint32_t slot, std::span<const std::byte> bytes) {
-    Sequence& s = opened(slot);
-    check_page(bytes.size());
-    const std::uint32_t index = s.length / kPagePositions, end = (index + 1) * kPagePositions;
-    if (end >= s.known) {
-        throw InvalidArgumentError("slot " + std::to_string(slot) + " has " + std::to_string(s.known) +
-                                   " tokens: a page that ends at " + std::to_string(end) + " leaves none to run");
-    }
-    const std::uint32_t page = pool_->acquire();
-    if (page == PagePool::kNone) return false;
-    release_pages(s, index);  // one that the cache holds a part of
-    add_page(slot, page);
-    device_->upload(page_at(page), bytes);
-    s.length = end;
-    publish(slot, false);
-    return true;
-}
-
-void Engine::check_page(std::size_t bytes) const {
-    if (checkpoints_) throw UnsupportedError("texts of this model have a state, which pages outside of it lack");
-    if (bytes == page_bytes_) return;
-    throw InvalidArgumentError("a page has " + std::to_string(page_bytes_) + " bytes, not " + std::to_string(bytes));
-}
-
-void Engine::set_rules(std::uint32_t slot, const SpeechRules& rules, std::span<const std::uint32_t> never,
-                       std::span<const std::uint32_t> not_first) {
-    Sequence& s = opened(slot);
-    const std::size_t n = mask_words(config_.vocab_size);
-    if (!config_.cross) throw UnsupportedError("only transcripts have such rules, and this model hears nothing");
-    if (never.size() != n || not_first.size() != n) {
-        throw InvalidArgumentError("a mask has " + std::to_string(std::min(never.size(), not_first.size())) +
-                                   " words, expected " + std::to_string(n));
-    }
-    step_.rules.host<SpeechRules>()[slot] = rules;
-    u32* masks = step_.forbidden.host<u32>() + slot * 2 * n;
-    std::ranges::copy(never, masks);
-    std::ranges::copy(not_first, masks + n);
-    s.ruled = true;
 }
 
 // ---- steps ------------------------------------------------------------------------------------

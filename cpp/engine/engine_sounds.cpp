@@ -1,0 +1,90 @@
+// Engine: the sounds that texts are decoded from, where blocks have cross-attention, and the rules of transcripts.
+#include <algorithm>
+#include <numeric>
+
+#include "core/error.h"
+#include "engine/engine.h"
+#include "engine/records.h"
+
+namespace akunu {
+
+void Engine::allocate_sounds(const EngineOptions& options) {
+    if (options.sounds < 1 || options.sounds > kMaxParallel) {
+        throw InvalidArgumentError("sounds is " + std::to_string(options.sounds) + ", expected 1.." +
+                                   std::to_string(kMaxParallel));
+    }
+    sounds_.resize(options.sounds);
+    StepBuffers& s = step_;
+    const RecordLayout layout(model_->sound_page_bytes(*device_, s.kv_dtype));
+    s.sound_page_words = static_cast<std::uint32_t>(layout.end / 4);
+    s.sound_max_pages = pages_for(config_.cross->positions);
+    const std::uint64_t pages = checked_product({options.sounds, s.sound_max_pages});
+    const Binding cache = own(checked_product({pages, layout.end}), &MemoryUse::kv_cache, MemoryKind::kDevice);
+    s.sound_kv = layout.in(cache);
+    s.sound_pages = own(pages * sizeof(u32), &MemoryUse::scratch);
+    std::iota(s.sound_pages.host<u32>(), s.sound_pages.host<u32>() + pages, 0u);
+    s.sound_rows = own(checked_product({s.max_rows, sizeof(Row)}), &MemoryUse::scratch);
+    s.rules = own(options.parallel * sizeof(SpeechRules), &MemoryUse::scratch);
+    s.forbidden =
+        own(checked_product({options.parallel, 2, mask_words(config_.vocab_size), sizeof(u32)}), &MemoryUse::scratch);
+}
+
+void Engine::allocate_aligned() {
+    StepBuffers& s = step_;
+    if (s.aligned_rows) return;
+    s.aligned_rows = std::min(s.max_rows, kLogitsRows);
+    std::size_t all = 0;
+    for (const auto& heads : config_.cross->aligned) {
+        s.heads.push_back(heads.empty() ? Binding{} : own(heads.size() * sizeof(u32), &MemoryUse::scratch));
+        std::ranges::copy(heads, s.heads.back().host<u32>());
+        all += heads.size();
+    }
+    s.aligned =
+        own(checked_product({all, s.aligned_rows, config_.cross->positions, sizeof(float)}), &MemoryUse::scratch);
+}
+
+std::optional<std::uint32_t> Engine::open_sound() {
+    const auto free = std::ranges::find(sounds_, 0u);
+    if (free == sounds_.end()) return std::nullopt;
+    *free = 1;
+    return static_cast<std::uint32_t>(free - sounds_.begin());
+}
+
+void Engine::hold_sound(std::uint32_t sound) {
+    if (sound >= sounds_.size() || sounds_[sound] == 0) {
+        throw InvalidArgumentError("a text of this model is decoded from a sound that was encoded, and there is none");
+    }
+    ++sounds_[sound];
+}
+
+void Engine::release_sound(std::uint32_t sound) { --sounds_[sound]; }
+
+void Engine::close_sound(std::uint32_t sound) {
+    if (sound < sounds_.size() && sounds_[sound] != 0) release_sound(sound);
+}
+
+std::unique_ptr<Program> Engine::compile_sound(const Activations& activations, const Binding& rows,
+                                               std::uint32_t max_rows) const {
+    StepBuffers step = step_;
+    step.sound_rows = rows;
+    step.max_rows = max_rows;
+    return device_->compile(model_->sound({*device_, config_, activations, step}));
+}
+
+void Engine::set_rules(std::uint32_t slot, const SpeechRules& rules, std::span<const std::uint32_t> never,
+                       std::span<const std::uint32_t> not_first) {
+    Sequence& s = opened(slot);
+    const std::size_t n = mask_words(config_.vocab_size);
+    if (!config_.cross) throw UnsupportedError("only transcripts have such rules, and this model hears nothing");
+    if (never.size() != n || not_first.size() != n) {
+        throw InvalidArgumentError("a mask has " + std::to_string(std::min(never.size(), not_first.size())) +
+                                   " words, expected " + std::to_string(n));
+    }
+    step_.rules.host<SpeechRules>()[slot] = rules;
+    u32* masks = step_.forbidden.host<u32>() + slot * 2 * n;
+    std::ranges::copy(never, masks);
+    std::ranges::copy(not_first, masks + n);
+    s.ruled = true;
+}
+
+}  // namespace akunu
