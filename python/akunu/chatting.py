@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Unpack, overload
@@ -16,7 +16,7 @@ from akunu.options import GenerationOptions
 from akunu.session import Session
 from akunu.signatures import spelled_out
 from akunu.streams import AsyncStream, Stream, acompleted, acompleted_all, completed
-from akunu.tokenizer import Tokenizer
+from akunu.tokenizing import Tokenizing
 
 __all__ = ["Chatting", "Messages"]
 
@@ -26,7 +26,7 @@ Messages = Sequence[Mapping[str, Any]]
 _spelled_out = partial(spelled_out, options=(ChatOptions, GenerationOptions))
 
 
-class Chatting(ABC):
+class Chatting(Tokenizing):
     """What a `Model` does with conversations."""
 
     _template_metadata: Mapping[str, object]
@@ -36,11 +36,6 @@ class Chatting(ABC):
     @abstractmethod
     def name(self) -> str:
         """The model's name."""
-
-    @property
-    @abstractmethod
-    def tokenizer(self) -> Tokenizer:
-        """The tokenizer of the model file."""
 
     @abstractmethod
     def _start(

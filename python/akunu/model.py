@@ -1,7 +1,7 @@
 """A loaded model: text in, text out.
 
-`Model` checks arguments, turns text into ids and back, and starts generations; the loop itself
-is `akunu.generation`, the arguments are `akunu.options`.
+`Model` starts generations; the loop itself is `akunu.generation`, the arguments are `akunu.options`.
+Chats, token ids and measurements are in the classes that it is made of.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, Unpack, overload
 
-import numpy as np
 import numpy.typing as npt
 
 from akunu._core import Engine
@@ -24,33 +23,30 @@ from akunu.chat import ChatTemplate
 from akunu.chat.reading import Reading
 from akunu.chatting import Chatting
 from akunu.config import ModelConfig
-from akunu.conversion.importance import ImportanceMatrix
-from akunu.errors import AkunuError, InvalidArgumentError, TokenizerError, UnsupportedError
+from akunu.errors import AkunuError, UnsupportedError
 from akunu.generation import Completion, Generation
+from akunu.measuring import Measuring
 from akunu.memory import Memory
 from akunu.options import GenerationOptions, Limit, Sampling, resolve
-from akunu.perplexity import perplexity
 from akunu.scheduling import ModelStats, Scheduler
 from akunu.scheduling.page_files import PageFiles
 from akunu.scheduling.writer import Writer
 from akunu.signatures import spelled_out
 from akunu.streams import AsyncStream, Stream, acompleted, acompleted_all, completed
-from akunu.tokenizer import Segment, Tokenizer
+from akunu.tokenizer import Tokenizer
+from akunu.tokenizing import Prompt
 
 if TYPE_CHECKING:
     from akunu.structured.compiler import Compiler
 
-__all__ = ["Model", "Prompt"]
-
-Prompt = str | Sequence[int] | npt.NDArray[np.integer[Any]]
-"""Text, or token ids."""
+__all__ = ["Model"]
 
 MAX_TEXTS: Final = 256
 """Texts of one prompt."""
 _TEMPLATE_KEY: Final = "tokenizer.chat_template"
 
 
-class Model(Chatting):
+class Model(Chatting, Measuring):
     """A model, as `akunu.load` returns it.
 
     Methods may be called from any thread. Generations run together, up to `parallel` of them in each step;
@@ -384,200 +380,7 @@ class Model(Chatting):
         """What is said in a recording, of a speech model: see `akunu.WhisperModel.transcribe`."""
         raise UnsupportedError(f"{self.name} reads text; load a Whisper model to transcribe speech")
 
-    # -- text and ids ----------------------------------------------------------------------------------------
-
-    @property
-    def tokenizer(self) -> Tokenizer:
-        """The tokenizer of the model file.
-
-        Raises
-        ------
-        TokenizerError
-            If the file has no vocabulary; then only token ids can be used.
-        """
-        if self._tokenizer is None:
-            raise TokenizerError(f"{self.path.name} has no vocabulary: use token ids instead of text")
-        return self._tokenizer
-
-    def tokenize(self, text: str, *, add_special: bool = True, parse_special: bool = False) -> list[int]:
-        """Token ids of a text.
-
-        Parameters
-        ----------
-        text
-            Any text.
-        add_special
-            Add the tokens that the model expects around a text, such as BOS.
-        parse_special
-            Read the text of a control token as that token. Only for text that you trust.
-        """
-        return self.tokenizer.encode(text, add_special=add_special, parse_special=parse_special)
-
-    def detokenize(self, ids: Sequence[int] | npt.NDArray[np.integer[Any]]) -> str:
-        """Text of token ids."""
-        return self.tokenizer.decode(self._checked_ids(ids).tolist())
-
-    def _prompt_ids(self, prompt: Prompt) -> npt.NDArray[np.uint32]:
-        if isinstance(prompt, str):
-            # No EOS, even where the tokenizer would add one to a whole text: this one goes on.
-            ids = np.asarray(self.tokenizer.encode_segments([Segment(prompt)]), np.uint32)
-        else:
-            ids = self._checked_ids(prompt)
-        if ids.size == 0:
-            raise InvalidArgumentError(
-                "prompt: it has no tokens; give at least one (a BOS token, for example)"
-            )
-        return ids
-
-    def _checked_ids(self, ids: object) -> npt.NDArray[np.uint32]:
-        """`ids` [n] as the engine takes them, each in the vocabulary."""
-        if isinstance(ids, str | bytes):
-            raise InvalidArgumentError("token ids: expected integers, got a text; tokenize() it first")
-        try:
-            array = np.asarray(ids)
-        except (ValueError, TypeError) as error:
-            raise InvalidArgumentError(f"token ids: expected a sequence of integers: {error}") from error
-        if array.size == 0:
-            return np.empty(0, np.uint32)
-        if array.ndim != 1 or array.dtype.kind not in "iu":
-            raise InvalidArgumentError(
-                f"token ids: expected a sequence of integers, got {array.ndim} dimensions of {array.dtype}"
-            )
-        low, high = int(array.min()), int(array.max())
-        if low < 0 or high >= self.config.vocab_size:
-            wrong = low if low < 0 else high
-            raise InvalidArgumentError(f"token ids: {wrong} is not in [0, {self.config.vocab_size - 1}]")
-        return array.astype(np.uint32)
-
     # -- looking inside --------------------------------------------------------------------------------------
-
-    def logits(self, ids: Sequence[int] | npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.float32]:
-        """Logits after each of `ids`, in a fresh run.
-
-        Parameters
-        ----------
-        ids
-            Token ids [n], at least one, at most the context.
-
-        Returns
-        -------
-        ndarray
-            float32 [n, vocab_size]; row i is for the token that follows `ids[i]`.
-
-        Raises
-        ------
-        InvalidArgumentError, ContextLengthError
-            For ids that are not in the vocabulary, or too many.
-        """
-        checked = self._prompt_ids(self._checked_ids(ids))
-        with self._turn():
-            return self._engine.logits(checked)
-
-    def profile(self, *, position: int = 0, repeats: int = 16) -> list[dict[str, Any]]:
-        """Run the dispatch table of one token, between two steps of what else runs, and time its commands.
-
-        Parameters
-        ----------
-        position
-            Tokens before that one.
-        repeats
-            Runs; the median counts.
-
-        Returns
-        -------
-        list of dict
-            For each command its `label`, `op`, `kernel`, `bytes`, `flops`, `seconds`, ….
-        """
-        with self._turn():
-            return [dict(command) for command in self._engine.profile("decode", 1, position, repeats)]
-
-    def perplexity(
-        self,
-        text: str,
-        *,
-        context: int | None = None,
-        stride: int | None = None,
-        progress: Callable[[int, int], None] | None = None,
-    ) -> float:
-        """How surprised the model is by a text: exp of the mean negative log-likelihood of its tokens.
-
-        Every token is scored once, by the window of `context` tokens that ends at most `stride` tokens after
-        it; so it sees at least `context - stride` tokens before it, except at the beginning of the text. Each
-        window begins with the BOS token if the model wants one. BOS itself, and without it the first token of
-        the text, are not scored. A text that fits the context is one window. (llama.cpp's default figure is
-        another one: it scores only the second half of each window of 512.)
-
-        Parameters
-        ----------
-        text
-            At least two tokens of it.
-        context
-            Tokens in a window; None: the model's context.
-        stride
-            Tokens by which the window moves; None: half a window.
-        progress
-            Called as `progress(tokens_scored, tokens)` after each window.
-
-        Returns
-        -------
-        float
-            At least 1; the vocabulary's size for a model that knows nothing.
-        """
-        tokenizer = self.tokenizer
-        prefix = [tokenizer.bos_id] if tokenizer.add_bos and tokenizer.bos_id is not None else []
-        ids = self._checked_ids(tokenizer.encode(text, add_special=False))
-        if progress is not None and not callable(progress):
-            raise InvalidArgumentError(f"progress: expected a function, got {progress!r}")
-        size = self.context if context is None else Limit(int, 2, self.context).check("context", context)
-        with self._turn():
-            return perplexity(
-                self._engine.nll,
-                ids,
-                prefix=prefix,
-                context=size,
-                stride=stride,
-                progress=progress,
-            )
-
-    def importance_matrix(
-        self, text: str, *, name: str = "text", progress: Callable[[int, int], None] | None = None
-    ) -> ImportanceMatrix:
-        """How much an error in each column of the weights counts, for `akunu.convert`.
-
-        The text is run in windows of 512 tokens, or what the context holds, and each begins with the BOS
-        token if the model wants one.
-
-        Parameters
-        ----------
-        text
-            Of the kind that the model is for; some ten thousand tokens are plenty.
-        name
-            What a file says of where it is from.
-        progress
-            Called as `progress(windows_done, windows)`.
-
-        Returns
-        -------
-        ImportanceMatrix
-            The mean square of each input of each matrix in the layers.
-
-        Raises
-        ------
-        UnsupportedError
-            The model is not on the CPU.
-        """
-        from akunu.conversion import importance
-
-        tokenizer = self.tokenizer
-        prefix = [tokenizer.bos_id] if tokenizer.add_bos and tokenizer.bos_id is not None else []
-        ids = self._checked_ids(tokenizer.encode(text, add_special=False))
-        window = min(importance.WINDOW, self.context)
-        windows = importance.text_windows(ids, prefix, window)
-        report = None if progress is None else lambda done: progress(done, len(windows))
-        with self._turn():
-            squares = self._engine.input_squares(windows, report)
-        tokens = sum(len(one) for one in windows)
-        return importance.from_squares(squares, self.config, tokens, window=window, texts=(name,))
 
     def stats(self) -> ModelStats:
         """Counts of what runs, waits, is cached, and was done since the model was loaded."""

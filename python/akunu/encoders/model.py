@@ -19,10 +19,11 @@ from akunu._core import Encoder, Engine
 from akunu.config import EncoderConfig, ModelConfig
 from akunu.encoders.modules import Modules
 from akunu.errors import AkunuError, ContextLengthError, InvalidArgumentError, UnsupportedError
-from akunu.model import Model, Prompt
+from akunu.model import Model
 from akunu.options import Limit
 from akunu.scheduling import ModelStats
 from akunu.tokenizer import Segment, Tokenizer
+from akunu.tokenizing import Prompt
 
 __all__ = ["EmbeddingModel", "Output"]
 

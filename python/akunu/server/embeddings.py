@@ -10,7 +10,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from akunu.encoders.model import EmbeddingModel
-from akunu.model import Prompt
 from akunu.server.calls import Check, call
 from akunu.server.errors import ApiError
 from akunu.server.fields import Fields, read_fields
@@ -18,6 +17,7 @@ from akunu.server.kinds import EMBEDDING
 from akunu.server.replies import json_response
 from akunu.server.sse import unless_gone
 from akunu.server.texts import Asked, Server
+from akunu.tokenizing import Prompt
 
 __all__ = ["EmbeddingRequest", "embeddings"]
 

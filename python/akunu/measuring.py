@@ -1,0 +1,163 @@
+"""What a model says of itself: logits, times of its commands, how well it knows a text."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from akunu._core import Engine
+from akunu.conversion.importance import ImportanceMatrix
+from akunu.errors import InvalidArgumentError
+from akunu.options import Limit
+from akunu.perplexity import perplexity
+from akunu.tokenizing import Tokenizing
+
+__all__ = ["Measuring"]
+
+
+class Measuring(Tokenizing):
+    """What a `Model` measures, each in one turn between two steps of its generations."""
+
+    _engine: Engine
+
+    @property
+    @abstractmethod
+    def context(self) -> int:
+        """Most tokens of prompt and generated text together."""
+
+    @abstractmethod
+    def _turn(self) -> AbstractContextManager[None]:
+        """The engine for one call, between two steps of the generations."""
+
+    def logits(self, ids: Sequence[int] | npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.float32]:
+        """Logits after each of `ids`, in a fresh run.
+
+        Parameters
+        ----------
+        ids
+            Token ids [n], at least one, at most the context.
+
+        Returns
+        -------
+        ndarray
+            float32 [n, vocab_size]; row i is for the token that follows `ids[i]`.
+
+        Raises
+        ------
+        InvalidArgumentError, ContextLengthError
+            For ids that are not in the vocabulary, or too many.
+        """
+        checked = self._prompt_ids(self._checked_ids(ids))
+        with self._turn():
+            return self._engine.logits(checked)
+
+    def profile(self, *, position: int = 0, repeats: int = 16) -> list[dict[str, Any]]:
+        """Run the dispatch table of one token, between two steps of what else runs, and time its commands.
+
+        Parameters
+        ----------
+        position
+            Tokens before that one.
+        repeats
+            Runs; the median counts.
+
+        Returns
+        -------
+        list of dict
+            For each command its `label`, `op`, `kernel`, `bytes`, `flops`, `seconds`, ….
+        """
+        with self._turn():
+            return [dict(command) for command in self._engine.profile("decode", 1, position, repeats)]
+
+    def perplexity(
+        self,
+        text: str,
+        *,
+        context: int | None = None,
+        stride: int | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> float:
+        """How surprised the model is by a text: exp of the mean negative log-likelihood of its tokens.
+
+        Every token is scored once, by the window of `context` tokens that ends at most `stride` tokens after
+        it; so it sees at least `context - stride` tokens before it, except at the beginning of the text. Each
+        window begins with the BOS token if the model wants one. BOS itself, and without it the first token of
+        the text, are not scored. A text that fits the context is one window. (llama.cpp's default figure is
+        another one: it scores only the second half of each window of 512.)
+
+        Parameters
+        ----------
+        text
+            At least two tokens of it.
+        context
+            Tokens in a window; None: the model's context.
+        stride
+            Tokens by which the window moves; None: half a window.
+        progress
+            Called as `progress(tokens_scored, tokens)` after each window.
+
+        Returns
+        -------
+        float
+            At least 1; the vocabulary's size for a model that knows nothing.
+        """
+        tokenizer = self.tokenizer
+        prefix = [tokenizer.bos_id] if tokenizer.add_bos and tokenizer.bos_id is not None else []
+        ids = self._checked_ids(tokenizer.encode(text, add_special=False))
+        if progress is not None and not callable(progress):
+            raise InvalidArgumentError(f"progress: expected a function, got {progress!r}")
+        size = self.context if context is None else Limit(int, 2, self.context).check("context", context)
+        with self._turn():
+            return perplexity(
+                self._engine.nll,
+                ids,
+                prefix=prefix,
+                context=size,
+                stride=stride,
+                progress=progress,
+            )
+
+    def importance_matrix(
+        self, text: str, *, name: str = "text", progress: Callable[[int, int], None] | None = None
+    ) -> ImportanceMatrix:
+        """How much an error in each column of the weights counts, for `akunu.convert`.
+
+        The text is run in windows of 512 tokens, or what the context holds, and each begins with the BOS
+        token if the model wants one.
+
+        Parameters
+        ----------
+        text
+            Of the kind that the model is for; some ten thousand tokens are plenty.
+        name
+            What a file says of where it is from.
+        progress
+            Called as `progress(windows_done, windows)`.
+
+        Returns
+        -------
+        ImportanceMatrix
+            The mean square of each input of each matrix in the layers.
+
+        Raises
+        ------
+        UnsupportedError
+            The model is not on the CPU.
+        """
+        from akunu.conversion import importance
+
+        tokenizer = self.tokenizer
+        prefix = [tokenizer.bos_id] if tokenizer.add_bos and tokenizer.bos_id is not None else []
+        ids = self._checked_ids(tokenizer.encode(text, add_special=False))
+        window = min(importance.WINDOW, self.context)
+        windows = importance.text_windows(ids, prefix, window)
+        report = None if progress is None else lambda done: progress(done, len(windows))
+        with self._turn():
+            squares = self._engine.input_squares(windows, report)
+        tokens = sum(len(one) for one in windows)
+        return importance.from_squares(squares, self.config, tokens, window=window, texts=(name,))
