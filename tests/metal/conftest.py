@@ -5,12 +5,18 @@ On a Mac those of the engine and of the API run on its GPU; the others, which lo
 
 from __future__ import annotations
 
+import gc
 import os
 import platform
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from metal_emulator.control import Control
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -39,3 +45,30 @@ def emulator() -> Path:
         if os.environ.get("CI"):
             pytest.fail(str(e), pytrace=False)
         pytest.skip(str(e))
+
+
+SETTINGS = (
+    "seed", "schedule", "workers", "delay_us", "noop", "hazards", "fail_command_buffer", "fail_signals",
+    "fail_allocation", "allocation_limit", "gpu_cores", "apple_family", "working_set", "max_buffer_length",
+)  # fmt: skip
+
+
+@pytest.fixture
+def emulator_control() -> Iterator[Control]:
+    """Settings go back to where they were; no device of an earlier test is left."""
+    from metal_emulator.control import Control
+
+    gc.collect()
+    control = Control()
+    with control.settings(**{name: control[name] for name in SETTINGS}):
+        control.take_faults()
+        yield control
+        gc.collect()
+
+
+@pytest.fixture(scope="session")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tiny model's file."""
+    from models import llama2c
+
+    return llama2c.write("F16", tmp_path_factory.mktemp("llama2c") / "tiny.gguf")

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 from on_metal import require_metal
+from tiny_model import open_metal
 
 from akunu import _core
-from akunu.config import resolve
 from metal_emulator.control import Control
 from metal_emulator.harness import in_new_process
 from models import llama2c
@@ -25,16 +25,6 @@ def metal() -> Iterator[None]:
     gc.collect()
     yield
     gc.collect()
-
-
-@pytest.fixture(scope="module")
-def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return llama2c.write("F16", tmp_path_factory.mktemp("llama2c") / "tiny.gguf")
-
-
-def open_metal(path: Path) -> _core.Engine:
-    file = _core.GgufFile(str(path))
-    return _core.Engine(file, resolve(file, context=128), context=128, device="metal")
 
 
 def run_a_little(engine: _core.Engine) -> None:

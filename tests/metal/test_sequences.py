@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from on_metal import require_metal
+from tiny_model import open_metal
 
 from akunu import _core
-from akunu.config import resolve
 from models import llama2c
 
 Part = tuple[int, int, bool, int, list[int]]
@@ -20,16 +20,6 @@ Part = tuple[int, int, bool, int, list[int]]
 @pytest.fixture(scope="module", autouse=True)
 def metal() -> None:
     require_metal()
-
-
-@pytest.fixture(scope="module")
-def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return llama2c.write("F16", tmp_path_factory.mktemp("llama2c") / "tiny.gguf")
-
-
-def open_metal(path: Path, context: int = 128, **options: object) -> _core.Engine:
-    file = _core.GgufFile(str(path))
-    return _core.Engine(file, resolve(file, context=context), context=context, device="metal", **options)
 
 
 STORY = llama2c.expected().story_ids

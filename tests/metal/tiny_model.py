@@ -1,0 +1,20 @@
+"""The tiny model of the engine's tests on the Metal device."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from akunu import _core
+from akunu.config import resolve
+from models import llama2c
+
+
+def open_metal(path: Path, context: int = 128, **options: object) -> _core.Engine:
+    file = _core.GgufFile(str(path))
+    return _core.Engine(file, resolve(file, context=context), context=context, device="metal", **options)
+
+
+def begun(engine: _core.Engine, **options: object) -> list[int]:
+    """Prompt run; the first token."""
+    engine.begin(llama2c.expected().prompt_ids, **options)
+    return engine.prefill()[1].ids
