@@ -10,6 +10,7 @@ import difflib
 import os
 import re
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
@@ -23,9 +24,10 @@ from akunu.progress import Progress, check_progress, reporter
 from akunu.speech.recognition import is_speech
 
 if TYPE_CHECKING:
+    from akunu.model_files import ModelFiles
     from akunu.speech.whisper_model import WhisperModel
 
-__all__ = ["BUILT_IN", "DEFAULT_CONTEXT", "find_model", "load"]
+__all__ = ["BUILT_IN", "DEFAULT_CONTEXT", "FoundModel", "find_model", "load"]
 
 DEFAULT_CONTEXT: Final = 4096
 """Tokens of context when the caller names none and the model was trained for more."""
@@ -164,7 +166,6 @@ def load(
     >>> print(model.generate("The old clock", max_tokens=20))  # doctest: +SKIP
     """
     from akunu import _core
-    from akunu.model_files import open_model
 
     requested = None if context is None else SIZE.check("context", context)
     n_threads = 0 if threads is None else SIZE.check("threads", threads)
@@ -178,7 +179,8 @@ def load(
         raise InvalidArgumentError(f"kv_dtype: no {kv_dtype!r}; there is {', '.join(KV_DTYPES)}")
     if quantize is not None and quantize not in FILE_TYPES:
         raise InvalidArgumentError(f"quantize: no {quantize!r}; there is {', '.join(FILE_TYPES)}")
-    file_path = find_model(path, token=token, progress=progress)
+    found = path if isinstance(path, FoundModel) else FoundModel(path, token=token, progress=progress)
+    file_path = found.path
     if is_speech(file_path):
         from akunu.speech.loading import load_speech
 
@@ -199,7 +201,7 @@ def load(
         )
     if task == "transcribe":
         raise UnsupportedError(f"task: {file_path.name} is no speech model; load a Whisper model")
-    opened = open_model(file_path)
+    opened = found.files
     spec = opened.spec(requested or DEFAULT_CONTEXT)
     trained = spec.config.context_length
     if requested is not None and requested > trained:
@@ -244,8 +246,8 @@ def load(
         if draft is not None:
             from akunu.draft_model import DraftModel
 
-            found = find_model(draft, token=token, progress=progress)
-            smaller = DraftModel.open(found, requested or min(trained, DEFAULT_CONTEXT))
+            writer = find_model(draft, token=token, progress=progress)
+            smaller = DraftModel.open(writer, requested or min(trained, DEFAULT_CONTEXT))
         engine = _core.Engine(
             opened.files,
             spec,
@@ -281,6 +283,31 @@ def load(
                 parallel=n_parallel,
             )
         return Model(engine, tokenizer.result(), spec.config, opened.metadata, file_path, kept, drafts)
+
+
+class FoundModel(os.PathLike[str]):
+    """A model that was found: for `load` a path, whose files it does not read again if they were looked into.
+
+    Parameters
+    ----------
+    path, token, progress
+        As in `load`, and what it raises for them.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], *, token: str | None = None, progress: bool | Progress = True
+    ) -> None:
+        self.path = find_model(path, token=token, progress=progress)
+
+    def __fspath__(self) -> str:
+        return str(self.path)
+
+    @cached_property
+    def files(self) -> ModelFiles:
+        """The files, opened; not of a model of speech."""
+        from akunu.model_files import open_model
+
+        return open_model(self.path)
 
 
 def find_model(

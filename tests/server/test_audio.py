@@ -14,6 +14,7 @@ import numpy as np
 import openai
 import pytest
 
+from akunu.loading import FoundModel
 from akunu.server import ModelSpec, Settings
 from akunu.server import models as server_models
 from akunu.speech.whisper_model import WhisperModel
@@ -22,7 +23,6 @@ from speech.babble import Babble
 
 from .conftest import EMBER, Served, serving, wait_until
 
-SPEECH = ModelSpec(name="speech", path="babble.bin", aliases=("whisper-1",))
 TRANSCRIBE = "/v1/audio/transcriptions"
 
 
@@ -44,17 +44,18 @@ def engine() -> Babble:
 def heard(engine: Babble, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A server of ember and of a speech model that babbles."""
     path = tmp_path_factory.mktemp("speech") / "babble.bin"
-    path.write_bytes(b"")
+    path.write_bytes(b"lmgg")
+    speech = ModelSpec(name="speech", path=str(path), aliases=("whisper-1",))
     load = server_models.load
 
-    def loaded(name: str, **options: object) -> object:
-        if name == "babble.bin":
+    def loaded(found: FoundModel, **options: object) -> object:
+        if found.path == path:
             return WhisperModel(engine, tiny.tokenizer(), "babble", path)
-        return load(name, **options)
+        return load(found, **options)
 
     server_models.load = loaded
     try:
-        with serving(EMBER, SPEECH, settings=Settings(max_upload=4 << 20, heartbeat_seconds=0.2)) as served:
+        with serving(EMBER, speech, settings=Settings(max_upload=4 << 20, heartbeat_seconds=0.2)) as served:
             yield served
     finally:
         server_models.load = load

@@ -8,7 +8,8 @@ import logging
 import msgspec
 import pytest
 
-from akunu import InvalidArgumentError
+from akunu import InvalidArgumentError, _core, loading
+from akunu.loading import FoundModel
 from akunu.server.catalog import from_name, from_place
 from akunu.server.errors import ApiError
 from akunu.server.fitting import fitted
@@ -40,11 +41,11 @@ def test_a_context_is_for_the_models_that_have_one(caplog):
 
 
 def test_a_context_is_at_most_what_a_model_was_trained_for(encoders):
-    arguments, unfit = fitted(from_name("ember", context=100_000))
+    arguments, unfit = fitted(from_name("ember", context=100_000), FoundModel("ember"))
     trained = arguments["context"]
     assert trained < 100_000 and str(trained) in unfit["context"]
     vectors = from_name(encoders[0].path, context=100_000, kv_dtype="q8_0", threads=1)
-    arguments, unfit = fitted(vectors)
+    arguments, unfit = fitted(vectors, FoundModel(vectors.path))
     assert {*unfit} == {"context", "kv_dtype"} and "kv_dtype" not in arguments
 
 
@@ -77,4 +78,15 @@ def test_what_a_file_says_of_a_model_is_its_own(tmp_path):
 
 
 def test_a_model_without_shared_settings_is_loaded_as_it_says():
-    assert fitted(EMBER) == (EMBER.load_arguments(), {})
+    assert fitted(EMBER, FoundModel("ember")) == (EMBER.load_arguments(), {})
+
+
+def test_a_model_is_found_and_its_file_read_once(monkeypatch):
+    found, read = [], []
+    find, open_file = loading.find_model, _core.GgufFile
+    monkeypatch.setattr(
+        loading, "find_model", lambda *args, **options: found.append(args) or find(*args, **options)
+    )
+    monkeypatch.setattr(_core, "GgufFile", lambda path: read.append(path) or open_file(path))
+    preload(from_name("ember", context=512, threads=1))
+    assert len(found) == len(read) == 1

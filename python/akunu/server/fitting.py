@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from akunu.errors import InvalidArgumentError
-from akunu.loading import find_model
-from akunu.model_files import open_model
+from akunu.loading import FoundModel
 from akunu.server.catalog import ModelSpec
 from akunu.server.kinds import EMBEDDING, RERANKER, SPEECH, TEXT, Kind
 from akunu.speech.recognition import is_speech
@@ -15,7 +14,7 @@ from akunu.speech.recognition import is_speech
 __all__ = ["check_shared", "fitted"]
 
 
-def fitted(spec: ModelSpec) -> tuple[dict[str, Any], dict[str, str]]:
+def fitted(spec: ModelSpec, found: FoundModel) -> tuple[dict[str, Any], dict[str, str]]:
     """Arguments of `akunu.load`, and the shared settings that are not as they were given, with the reasons.
 
     A context is at most what the model was trained for. What the model has no use for is left out.
@@ -23,7 +22,7 @@ def fitted(spec: ModelSpec) -> tuple[dict[str, Any], dict[str, str]]:
     arguments = spec.load_arguments()
     if not spec.shared:
         return arguments, {}
-    kind, trained = _known(spec)
+    kind, trained = _known(spec, found)
     unfit = {name: f"{kind.name} has no such setting" for name in sorted(spec.shared - {*kind.settings})}
     arguments = {name: value for name, value in arguments.items() if name not in unfit}
     wanted = arguments.get("context")
@@ -33,12 +32,11 @@ def fitted(spec: ModelSpec) -> tuple[dict[str, Any], dict[str, str]]:
     return arguments, unfit
 
 
-def _known(spec: ModelSpec) -> tuple[Kind, int]:
+def _known(spec: ModelSpec, found: FoundModel) -> tuple[Kind, int]:
     """The kind of a model that is not loaded yet, and the tokens that it was trained for."""
-    path = find_model(spec.path, progress=False)
-    if is_speech(path):
+    if is_speech(found.path):
         return SPEECH, 0
-    config = open_model(path).spec().config
+    config = found.files.spec().config
     if spec.task == "rerank" or (config.encoder is not None and config.encoder.task == "rank"):
         return RERANKER, config.context_length
     return TEXT if config.encoder is None else EMBEDDING, config.context_length

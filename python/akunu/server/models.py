@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from akunu import load
 from akunu.chat import ChatTemplate
 from akunu.errors import AkunuError, InvalidArgumentError, TokenizerError, UnsupportedError
-from akunu.loading import find_model
+from akunu.loading import FoundModel
 from akunu.server.catalog import ModelSpec
 from akunu.server.errors import ApiError
 from akunu.server.fitting import check_shared, fitted
@@ -216,26 +216,28 @@ class Registry:
     async def _load(self, entry: Entry) -> None:
         spec = entry.spec
 
-        def work() -> tuple[Held, int]:
-            arguments, entry.unfit = fitted(spec)
+        def find() -> FoundModel:
+            found = FoundModel(spec.path, progress=False)
+            entry.bytes = _file_bytes(found.path)
+            return found
+
+        def work(found: FoundModel) -> Any:
+            arguments, entry.unfit = fitted(spec, found)
             if entry.unfit:
                 reasons = "; ".join(f"{name}: {reason}" for name, reason in entry.unfit.items())
                 _log.info("%s takes what fits it of the settings for all models; %s", spec.name, reasons)
-            model = load(spec.path, progress=False, **arguments)
+            model = load(found, progress=False, **arguments)
             if spec.chat_template is not None:
                 model.chat_template = ChatTemplate.named(spec.chat_template, model.tokenizer)
             if TEXT.has(model):
                 with contextlib.suppress(TokenizerError, UnsupportedError):
                     model.prepare_forms()  # while no text of it runs
-            return model, _file_bytes(model.path)
+            return model
 
         try:
-            if self._max_memory is not None:
-                entry.bytes = await asyncio.to_thread(
-                    lambda: _file_bytes(find_model(spec.path, progress=False))
-                )
+            found = await asyncio.to_thread(find)
             await self._make_room(entry)
-            entry.model, entry.bytes = await asyncio.to_thread(work)
+            entry.model = await asyncio.to_thread(work, found)
         except (AkunuError, OSError) as error:
             _log.error("cannot load %s: %s", spec.name, error)
             raise ApiError(
