@@ -19,7 +19,10 @@ class TimedEngine:
         self.seconds = 0.0
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._engine, name)
+        found = getattr(self._engine, name)
+        if callable(found):  # looked up once, as in an engine
+            setattr(self, name, found)
+        return found
 
     def step(self, parts: Any, steps: int = 1, masks: Callable[[], object] | None = None) -> Any:
         """A step of the engine; what `masks` takes is the caller's own."""

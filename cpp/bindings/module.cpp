@@ -9,6 +9,7 @@ PYBIND11_MODULE(_core, m) {
     akunu::bind_errors(m);
     akunu::bind_formats(m);
     akunu::bind_engine(m);
+    akunu::bind_lookup(m);
     akunu::bind_encoder(m);
     akunu::bind_speech(m);
     akunu::bind_chips(m);

@@ -212,6 +212,24 @@ class Chunk:
     top_logprobs: list[list[tuple[int, float]]]
     """Per id, the most likely (id, log p), best first; empty unless asked for."""
 
+class Lookup:
+    """A text, and where its tokens stood before: drafts are looked up in it, and for it."""
+
+    def __init__(self) -> None: ...
+    def __len__(self) -> int: ...
+    def extend(self, tokens: Sequence[int]) -> None:
+        """Append tokens."""
+    def propose(self, others: Sequence[Lookup], own: int) -> tuple[int, list[int]]:
+        """Look in this text and, where fewer than `own` tokens agree there, in others.
+
+        Returns
+        -------
+        agree : int
+            Tokens that the longest match has; 0 where there is none.
+        tokens : list of int
+            What followed it, at most 16; a text that repeats itself up to its end goes on so.
+        """
+
 class CommandInfo(TypedDict):
     """One command of a dispatch table, for `inspect --plan` and `profile`."""
 

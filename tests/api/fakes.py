@@ -13,8 +13,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pytest
 
 from akunu.errors import ContextLengthError, InvalidArgumentError
+from akunu.scheduling.drafts import StepCosts
 
 NextToken = Callable[[list[int]], int]
 """The next token, from all tokens so far."""
@@ -36,6 +38,12 @@ def hashed(vocab: int, first: int = 0) -> NextToken:
 def scripted(prompt_length: int, continuation: Sequence[int]) -> NextToken:
     """A model that answers a prompt of known length with `continuation`, then repeats its last token."""
     return lambda tokens: continuation[min(len(tokens) - prompt_length, len(continuation) - 1)]
+
+
+def decide_drafts(patch: pytest.MonkeyPatch, worth: Callable[..., tuple[float, list[int]]]) -> None:
+    """Have `worth` decide what is drafted, whatever steps cost."""
+    patch.setattr(StepCosts, "may_pay", lambda self, rows, most: True)
+    patch.setattr(StepCosts, "worth", worth)
 
 
 @dataclass

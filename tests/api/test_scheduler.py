@@ -36,7 +36,7 @@ def test_texts_that_are_written_are_in_every_step_of_a_long_prompt() -> None:
     assert scheduler.next(writing)
     writing.ready.append(FakeChunk([5], length=writing.length))  # its reader has not come back yet
     scheduler.submit(prompt)
-    parts, steps = scheduler._plan()
+    parts, steps, _ = scheduler._plan()
     assert [(part.sequence, part.rows) for part in parts] == [(writing, 1), (prompt, 15)] and steps == 1
 
 
@@ -103,7 +103,7 @@ def test_tokens_that_a_form_forces_are_rows_of_the_next_step_and_come_before_pro
     first = scheduler.next(writing)
     assert first is not None and first.ids[1:] == [45, 46, 47] and len(first.ids) == 4
     scheduler.submit(prompt)
-    parts, steps = scheduler._plan()
+    parts, steps, _ = scheduler._plan()
     assert [(part.sequence, part.rows, part.draws) for part in parts] == [
         (writing, 4, True),
         (prompt, 12, False),

@@ -12,11 +12,11 @@ import pytest
 import akunu
 from akunu.draft_model import DraftModel
 from akunu.scheduling import Scheduler, Sequence
-from akunu.scheduling.drafts import WRITER_TRUST, Proposal, StepCosts, WriterTrust
+from akunu.scheduling.drafts import WRITER_TRUST, Proposal, WriterTrust
 from akunu.scheduling.writer import Writer
 from models import llama2c
 
-from .fakes import FakeEngine, hashed
+from .fakes import FakeEngine, decide_drafts, hashed
 from .test_drafts import costs, everything, read
 
 VOCAB = 50
@@ -42,7 +42,7 @@ def text(seed: int, n: int = 20, limit: float = 60) -> Sequence:
 
 @pytest.mark.parametrize("agree", [0.0, 0.7, 1.0])
 def test_texts_are_those_without_it(monkeypatch: pytest.MonkeyPatch, agree: float) -> None:
-    monkeypatch.setattr(StepCosts, "worth", everything)
+    decide_drafts(monkeypatch, everything)
     engine, smaller = engines(agree)
     plain, drafted = Scheduler(engines(agree)[0]), Scheduler(engine, writer=Writer(smaller, VOCAB, 0.1))
     for seed in range(5):
@@ -56,7 +56,7 @@ def test_texts_are_those_without_it(monkeypatch: pytest.MonkeyPatch, agree: floa
 
 def test_many_texts_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
     """Slots for three, some texts suspended in the middle, some left: each is what it is alone."""
-    monkeypatch.setattr(StepCosts, "worth", everything)
+    decide_drafts(monkeypatch, everything)
     rng, (engine, smaller) = random.Random(1), engines(0.8, parallel=3)
     scheduler = Scheduler(engine, writer=Writer(smaller, VOCAB, 0.1))
     plain = Scheduler(engines(0.8)[0])
@@ -87,7 +87,7 @@ def test_many_texts_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_long_prompt_is_followed_a_piece_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(StepCosts, "worth", everything)
+    decide_drafts(monkeypatch, everything)
     engine, smaller = engines(1.0, context=2000, chunk=512)
     rows: list[int] = []
     step = smaller.step
@@ -100,7 +100,7 @@ def test_a_long_prompt_is_followed_a_piece_at_a_time(monkeypatch: pytest.MonkeyP
 
 
 def test_tokens_that_the_larger_model_does_not_have_are_not_drafted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(StepCosts, "worth", everything)
+    decide_drafts(monkeypatch, everything)
     engine = FakeEngine(hashed(VOCAB, 4), vocab=VOCAB, context=300)
     smaller = FakeEngine(lambda tokens: VOCAB + 5, vocab=VOCAB + 10, context=300)
     sequence = text(1)
@@ -161,7 +161,7 @@ def test_a_text_is_that_of_the_larger_model(
     prompts = ["Once upon a time", "One day, a little dog named", "The sun"]
     with akunu.load(files["F32"], context=256) as plain:
         expected = [c.ids for c in plain.generate_batch(prompts, **options)]
-    monkeypatch.setattr(StepCosts, "worth", everything)
+    decide_drafts(monkeypatch, everything)
     with akunu.load(files["F32"], context=256, parallel=2, draft=files["Q8_0"]) as model:
         assert [c.ids for c in model.generate_batch(prompts, **options)] == expected
         stats, memory = model.stats(), model.memory

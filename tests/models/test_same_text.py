@@ -25,6 +25,7 @@ from akunu.scheduling import ModelStats, Scheduler, Sequence, scheduler
 from akunu.scheduling.drafts import Proposal, StepCosts
 from akunu.scheduling.page_files import PageFiles
 from akunu.scheduling.writer import Writer
+from api.fakes import decide_drafts
 
 from . import tiny
 
@@ -154,7 +155,7 @@ class Mixes:
                 lengths.append(rng.randint(0, max(min(proposal.tokens, most - rows - sum(lengths)), 0)))
             return (rng.random() if any(lengths) else 0.0), lengths
 
-        monkeypatch.setattr(StepCosts, "worth", worth)
+        decide_drafts(monkeypatch, worth)
         parallel = rng.randint(1, 4)
         options = {"chunk": rng.choice((1, 5, 16, 40, 128)), "threads": rng.randint(1, 2)}
         engine = self.engine(parallel=parallel, **options)

@@ -14,8 +14,9 @@ from akunu import AkunuError, InvalidArgumentError, StructuralTag, Tag, Unsuppor
 from akunu.model import Model
 from akunu.scheduling import Scheduler, Sequence
 from akunu.scheduling import scheduler as scheduler_module
-from akunu.scheduling.drafts import Proposal, StepCosts
+from akunu.scheduling.drafts import Proposal
 from akunu.structured.vocabulary import VocabularyView
+from api.fakes import decide_drafts
 
 from .models import ember, hostile
 
@@ -145,7 +146,7 @@ def test_drafts_do_not_change_a_text_that_has_a_form(
 
         with monkeypatch.context() as patch:
             patch.setattr(Sequence, "propose", propose)
-            patch.setattr(StepCosts, "worth", lambda self, rows, found, *_: (1.0, [p.tokens for p in found]))
+            decide_drafts(patch, lambda self, rows, found, *_: (1.0, [p.tokens for p in found]))
             drafted = model.generate("A person:", **options)
         assert drafted.ids == plain.ids and drafted.text == plain.text
         assert drafted.finish_reason == plain.finish_reason

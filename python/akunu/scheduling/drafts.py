@@ -10,23 +10,18 @@ It knows nothing of engines and slots.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from heapq import heapify, heappop, heapreplace
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-__all__ = ["CHAIN_SECONDS", "Drafter", "Lookup", "Proposal", "StepCosts", "WriterTrust"]
+from akunu._core import Lookup
+
+__all__ = ["CHAIN_SECONDS", "Drafter", "Proposal", "StepCosts", "WriterTrust"]
 
 CHAIN_SECONDS: Final = 0.040
 """How long a chain may take: text still flows, and the cost of a submission is far below one per cent."""
-GRAM: Final = 3
-"""Tokens that must agree before a proposal is made."""
-ENOUGH: Final = 24
-"""Tokens that agree beyond which a longer agreement says nothing more."""
-CANDIDATES: Final = 8
-"""Places of a text that are compared, latest first."""
-MOST: Final = 16
-"""Tokens of a proposal."""
-TRUST: Final = ((GRAM, 0.2), (6, 0.4), (12, 0.8))
+TRUST: Final = ((3, 0.2), (6, 0.4), (12, 0.8))
 """Tokens that agree, and how likely a token holds after so many until it is known."""
 FORGET: Final = 0.8
 """Weight of what was known, after one more token was compared."""
@@ -48,52 +43,6 @@ ROW: Final = 0.05
 """Cost of a further row, as a share of the first, until it is known."""
 
 
-class Lookup:
-    """A text, and where each of its runs of `GRAM` tokens ends."""
-
-    def __init__(self) -> None:
-        self.tokens: list[int] = []
-        self._latest: dict[tuple[int, ...], int] = {}
-        self._before: list[int] = []  # where the run that ends with each token ended before; -1: nowhere
-
-    def extend(self, tokens: Iterable[int]) -> None:
-        """Append tokens."""
-        first = len(self.tokens)
-        self.tokens += tokens
-        start = max(first - GRAM + 1, 0)
-        self._before += [-1] * (min(len(self.tokens), GRAM - 1) - len(self._before))
-        latest, before = self._latest, self._before
-        windows = zip(*(self.tokens[start + i :] for i in range(GRAM)), strict=False)
-        for end, run in enumerate(windows, start + GRAM - 1):
-            before.append(latest.get(run, -1))
-            latest[run] = end
-
-    def find(self, text: Lookup) -> tuple[int, int]:
-        """Where the longest match of a text's end, or its own, ends in this one, and how long it is."""
-        ours, theirs = self.tokens, text.tokens
-        if len(theirs) < GRAM:
-            return -1, 0
-        own = text is self
-        at = self._before[-1] if own else self._latest.get(tuple(theirs[-GRAM:]), -1)
-        found, longest, last = -1, 0, len(theirs) - 1
-        for _ in range(CANDIDATES):
-            if at < 0 or longest == ENOUGH:
-                break
-            # At the very end of another's text nothing follows yet.
-            if own or at + 1 < len(ours):
-                n, most = GRAM, min(ENOUGH, at + 1, last + 1)
-                while n < most and ours[at - n] == theirs[last - n]:
-                    n += 1
-                if n > longest:
-                    found, longest = at, n
-            at = self._before[at]
-        return found, longest
-
-    def after(self, at: int) -> list[int]:
-        """What follows a place."""
-        return self.tokens[at + 1 : at + 1 + MOST]
-
-
 class Drafter:
     """What one text proposes, and how far its proposals hold."""
 
@@ -108,21 +57,10 @@ class Drafter:
         """How likely a token of the proposal holds, when those before it do."""
         return self._trust[self._kind]
 
-    def propose(self, others: Sequence[Drafter]) -> None:
+    def propose(self, others: Sequence[Lookup]) -> None:
         """Look for the end of the text, in itself and, where that is no long match, in others."""
-        lookup = self.lookup
-        at, longest = lookup.find(lookup)
-        if longest < TRUST[-1][0]:
-            for other in others:
-                if other is not self:
-                    there, n = other.lookup.find(self.lookup)
-                    if n > longest:
-                        lookup, at, longest = other.lookup, there, n
-        proposal = lookup.after(at) if longest else []
-        if lookup is self.lookup and proposal:  # a text that repeats itself up to its end goes on so
-            proposal = (proposal * -(-MOST // len(proposal)))[:MOST]
-        self.proposal = proposal
-        self._kind = sum(longest >= least for least, _ in TRUST[1:])
+        agree, self.proposal = self.lookup.propose(others, TRUST[-1][0])
+        self._kind = sum(agree >= least for least, _ in TRUST[1:])
 
     def learn(self, tokens: Sequence[int]) -> None:
         """Compare the proposal with the tokens that came, drafted or not, and append these."""
@@ -203,6 +141,22 @@ class StepCosts:
         low = self._knots[i]
         return low + near * (self._knots[i + 1] - low)
 
+    def may_pay(self, rows: int, most: int) -> bool:
+        """Whether any drafts would, in a step of so many rows, if all of them held."""
+        most = min(most, KNOTS[-1])
+        if not self._knots or rows >= most:
+            return False
+        least = GAIN * rows / self._plain(rows)
+        # Between two knots the rate only rises or falls.
+        return any(
+            n > least * (self.of(n) + self._pause) for n in (*(k for k in KNOTS if rows < k < most), most)
+        )
+
+    def _plain(self, rows: int) -> float:
+        """Seconds of a step without drafts, with its share of what a chain has once."""
+        step = self.of(rows)
+        return step + self._pause / max(CHAIN_SECONDS / step, 1.0)
+
     def worth(
         self, rows: int, proposals: Sequence[Proposal], most: int, writing: float = 0.0
     ) -> tuple[float, list[int]]:
@@ -228,23 +182,28 @@ class StepCosts:
         """
         lengths = [0] * len(proposals)
         most = min(most, KNOTS[-1])
-        if not self._knots or rows >= most or not any(p.tokens > 0 for p in proposals):
+        if not self._knots or rows >= most:
             return 0.0, lengths
         # The j-th draft of a text counts when all before it hold, so its chance only falls with j.
-        chances = sorted(
-            ((p.trust**j, i, j) for i, p in enumerate(proposals) for j in range(1, p.tokens + 1)),
-            reverse=True,
-        )[: most - rows]
-        step = self.of(rows)
-        plain = step + self._pause / max(CHAIN_SECONDS / step, 1.0)
-        tokens, best, kept, written = float(rows), GAIN * rows / plain, 0, 0
-        for n, (chance, i, j) in enumerate(chances, 1):
-            tokens += chance
-            if proposals[i].written:
+        chances = [(-p.trust, i, 1) for i, p in enumerate(proposals) if p.tokens > 0]
+        heapify(chances)
+        tokens, best, kept, written = float(rows), GAIN * rows / self._plain(rows), 0, 0
+        taken = list[int]()
+        while chances and rows + len(taken) < most:
+            chance, i, j = chances[0]
+            proposal = proposals[i]
+            if j < proposal.tokens:
+                heapreplace(chances, (-(proposal.trust ** (j + 1)), i, j + 1))
+            else:
+                heappop(chances)
+            taken.append(i)
+            tokens -= chance
+            if proposal.written:
                 written = max(written, j)
-            if (speed := tokens / (self.of(rows + n) + self._pause + writing * written)) > best:
-                best, kept = speed, n
-        for _, i, _ in chances[:kept]:
+            seconds = self.of(rows + len(taken)) + self._pause + writing * written
+            if tokens > best * seconds:
+                best, kept = tokens / seconds, len(taken)
+        for i in taken[:kept]:
             lengths[i] += 1
         return best if kept else 0.0, lengths
 

@@ -72,13 +72,24 @@ _NO_DRAFTS: Final = Drafts([])
 
 
 class Part(NamedTuple):
-    """A text's part of a step, as `Engine.step` takes it but for what is to be written."""
+    """A text's part of a step: what `Engine.step` takes, and how many drafts are to be written first."""
 
     sequence: Sequence
+    written: int
+    slot: int
     rows: int
     draws: bool
+    limit: int
     drafts: list[int]
-    written: int
+
+
+class Plan(NamedTuple):
+    """A step."""
+
+    parts: list[Part]
+    steps: int = 1
+    decoding: bool = False
+    """Each part is a text's last token, and maybe drafts."""
 
 
 _turn = attrgetter("turn")
@@ -138,7 +149,7 @@ class Scheduler:
             If no slot became free within its `wait_timeout`.
         """
         patience = math.inf if sequence.wait_timeout is None else sequence.wait_timeout
-        deadline = time.monotonic() + patience
+        deadline = patience if patience == math.inf else time.monotonic() + patience
         while True:
             with self._changed:
                 while True:
@@ -288,6 +299,7 @@ class Scheduler:
             self._stepping = []
             if not self._closed:
                 self._release_ended()
+                self._pages = self._engine.pages
             while self._between:
                 ids, page = self._between.popleft()
                 try:
@@ -301,7 +313,7 @@ class Scheduler:
         """Plan and run one step; False when nothing could run."""
         with self._changed:
             self._check_open()
-            parts, steps = self._plan()
+            parts, steps, decoding = self._plan()
             kept = [s for s in self._running if s.kept]
             self._stepping = [part.sequence for part in parts]
         if kept:
@@ -316,7 +328,7 @@ class Scheduler:
         start = time.perf_counter()
         try:
             chunks, interrupt = self._engine.step(
-                [(_slot(part.sequence), *part[1:3], _limit(part.sequence), part.drafts) for part in parts],
+                [part[2:] for part in parts],
                 steps,
                 (lambda: self._set_masks(formed, failed)) if formed else None,
             )
@@ -327,33 +339,34 @@ class Scheduler:
             raise
         ended = self._ended_at = time.perf_counter()
         with self._changed:
-            before = sum(part.sequence.length + len(part.sequence.tokens) for part in parts)
-            run = min(steps, max(len(chunk.ids) for chunk in chunks))
-            if run and all(part.sequence.decoding for part in parts):
-                rows = sum(part.rows + len(part.drafts) for part in parts)
-                self._costs.measured(rows, (ended - start) / run)
+            moved, most, drawn = False, 0, 0
+            context = self._engine.context
             for part, chunk in zip(parts, chunks, strict=True):
-                if part.sequence in failed:  # what was drawn without a mask is dropped
-                    part.sequence.error = failed[part.sequence]
+                sequence, drafts, new = part.sequence, len(part.drafts), len(chunk.ids)
+                moved = moved or new > 0 or chunk.length != sequence.length
+                most = max(most, new)
+                if sequence in failed:  # what was drawn without a mask is dropped
+                    sequence.error = failed[sequence]
                     continue
-                forced = part.sequence.take(
-                    chunk, steps, ended - began, self._engine.context, len(part.drafts), part.written > 0
-                )
+                forced = sequence.take(chunk, steps, began, ended, context, drafts, part.written > 0)
                 if forced:
-                    self._engine.extend(_slot(part.sequence), forced)
-                self._totals["generated_tokens"] += len(chunk.ids)
-                if part.drafts and chunk.ids:
-                    self._totals["drafted_tokens"] += len(part.drafts)
-                    self._totals["accepted_tokens"] += len(chunk.ids) - 1
+                    self._engine.extend(part.slot, forced)
+                drawn += new
+                if drafts and new:
+                    self._totals["drafted_tokens"] += drafts
+                    self._totals["accepted_tokens"] += new - 1
                     if part.written:
-                        self._totals["written_tokens"] += len(part.drafts)
-                        self._totals["written_accepted_tokens"] += len(chunk.ids) - 1
-            after = sum(part.sequence.length + len(part.sequence.tokens) for part in parts)
+                        self._totals["written_tokens"] += drafts
+                        self._totals["written_accepted_tokens"] += new - 1
+            if most and decoding:
+                rows = sum(part.rows + len(part.drafts) for part in parts)
+                self._costs.measured(rows, (ended - start) / min(steps, most))
+            self._totals["generated_tokens"] += drawn
         if interrupt is not None:
             raise interrupt
         # A step that was cancelled, maybe for a text that is no more, gives nothing.
-        self._stalled = 0 if after != before or failed else self._stalled + 1
-        self._totals["steps"] += after != before
+        self._stalled = 0 if moved or failed else self._stalled + 1
+        self._totals["steps"] += moved
         if self._stalled == MAX_STALLED:
             raise AkunuError("the engine makes no progress; this is a defect of Akunu, please report it")
         return True
@@ -373,7 +386,7 @@ class Scheduler:
             try:
                 masks = part.sequence.masks(part.drafts, self._engine.vocab)
                 if masks is not None:
-                    self._engine.set_mask(_slot(part.sequence), masks)
+                    self._engine.set_mask(part.slot, masks)
             except AkunuError as error:
                 failed[part.sequence] = error
 
@@ -384,63 +397,67 @@ class Scheduler:
         for sequence in sequences:
             self._disk.restore(self._engine, sequence, until)
 
-    def _plan(self) -> tuple[list[Part], int]:
-        """The parts of a step, and how many tokens long it is."""
+    def _plan(self) -> Plan:
+        """The next step."""
         self._release_ended()
         self._admit()
         writing, prompts = list[Sequence](), list[Sequence]()
         for sequence in self._running:
             if sequence.hungry and not sequence.kept:
                 (writing if sequence.writing else prompts).append(sequence)
-        steps, drafts = 1, dict[Sequence, Drafts]()
-        if writing and not prompts:
-            drafts = self._drafts(writing)
-        if writing and not prompts and not drafts and all(s.decoding for s in writing):
-            chain = min(min(s.chain.next, s.ahead) for s in writing)
-            wanted = max(s.limit - len(s.tokens) for s in writing)
-            room = min(self._engine.context - s.length for s in writing)
-            steps = int(max(1, min(chain, wanted, room)))
-        parts: list[Part] = []
-        budget = self._engine.chunk
-        if writing and prompts:
-            budget = min(budget, sum(s.left for s in writing) + MIXED_ROWS)
+        context, budget = self._engine.context, self._engine.chunk
+        all_rows = sum(s.left for s in writing)
+        steps, decoding, drafts = 1, not prompts and all_rows == len(writing), dict[Sequence, Drafts]()
+        if prompts and writing:
+            budget = min(budget, all_rows + MIXED_ROWS)
+        elif writing:
+            drafts = self._drafts(writing, all_rows)
+            if decoding and not drafts:
+                chain = min(min(s.chain.next, s.ahead) for s in writing)
+                wanted = max(s.limit - len(s.tokens) for s in writing)
+                room = context - max(s.length for s in writing)
+                steps = int(max(1, min(chain, wanted, room)))
+        parts, reserve = list[Part](), self._engine.reserve
         for sequence in (*writing, *prompts):
-            rows = min(sequence.left, budget)
-            if rows <= 0 or sequence.slot is None:  # no budget left, or suspended for one before
+            left, slot = sequence.left, sequence.slot
+            rows = min(left, budget)
+            if rows <= 0 or slot is None:  # no budget left, or suspended for one before
                 continue
             guess, written = drafts.get(sequence, _NO_DRAFTS)
-            more = written or len(guess)
-            if not (more and self._engine.reserve(sequence.slot, rows, steps, more)):
+            if not reserve(slot, rows, steps, written or len(guess)):
                 guess, written = _NO_DRAFTS
                 if not self._reserve(sequence, rows, steps, parts):
                     continue
-            draws = rows == sequence.left and sequence.limit > 0
-            parts.append(Part(sequence, rows, draws, guess, written))
+            draws = rows == left and sequence.limit > 0
+            parts.append(Part(sequence, written, slot, rows, draws, _limit(sequence), guess))
             budget -= rows
-        return parts, steps
+        return Plan(parts, steps, decoding)
 
-    def _drafts(self, writing: list[Sequence]) -> dict[Sequence, Drafts]:
-        """Drafts that make the step of these texts faster than one without."""
+    def _drafts(self, writing: list[Sequence], rows: int) -> dict[Sequence, Drafts]:
+        """Drafts that make the step of these texts, of so many rows, faster than one without."""
         context, most = self._engine.context, self._engine.max_logits
         guessing = [s for s in writing if s.decoding and s.speculative]
-        found = [
-            s.propose(guessing[max(i - NEIGHBOURS, 0) : i + NEIGHBOURS], context)
-            for i, s in enumerate(guessing)
-        ]
-        rows = sum(s.left for s in writing)
-        speed, lengths = self._costs.worth(rows, found, most)
-        if self._writer is not None and self._costs.known:
-            seconds = self._writer.seconds(len(guessing), self._costs.of(1))
-            mixed = [self._or_written(s, p) for s, p in zip(guessing, found, strict=True)]
-            faster, others = self._costs.worth(rows, mixed, most, seconds)
-            if faster > speed:
-                found, lengths = mixed, others
-        drafts = {}
-        for s, (_, _, written), n in zip(guessing, found, lengths, strict=True):
-            if n:
-                drafts[s] = Drafts([], n) if written else Drafts(s.drafter.proposal[:n])
-            if not (n and written):
-                s.writer_trust.hope()
+        drafts = dict[Sequence, Drafts]()
+        if self._costs.may_pay(rows, most):
+            texts = [s.lookup() for s in guessing]
+            found = [
+                s.propose(texts[max(i - NEIGHBOURS, 0) : i + NEIGHBOURS], context)
+                for i, s in enumerate(guessing)
+            ]
+            speed, lengths = self._costs.worth(rows, found, most)
+            if self._writer is not None and self._costs.known:
+                seconds = self._writer.seconds(len(guessing), self._costs.of(1))
+                mixed = [self._or_written(s, p) for s, p in zip(guessing, found, strict=True)]
+                faster, others = self._costs.worth(rows, mixed, most, seconds)
+                if faster > speed:
+                    found, lengths = mixed, others
+            for s, p, n in zip(guessing, found, lengths, strict=True):
+                if n:
+                    drafts[s] = Drafts([], n) if p.written else Drafts(s.drafter.proposal[:n])
+        if self._writer is not None:
+            for s in guessing:
+                if not drafts.get(s, _NO_DRAFTS).written:
+                    s.writer_trust.hope()
         return drafts
 
     def _or_written(self, sequence: Sequence, found: Proposal) -> Proposal:
@@ -540,6 +557,8 @@ class Scheduler:
         sequence.squeezed_out = True
 
     def _release_ended(self) -> None:
+        if not self._ending:
+            return
         for sequence, keep in self._ending:
             if sequence.slot is None:
                 if sequence in self._waiting:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass, field
 from itertools import zip_longest
@@ -18,7 +18,7 @@ from akunu.errors import AkunuError
 from akunu.scheduling.drafts import CHAIN_SECONDS, Drafter, Proposal, WriterTrust
 
 if TYPE_CHECKING:
-    from akunu._core import Chunk
+    from akunu._core import Chunk, Lookup
     from akunu.structured.constraint import Constraint
 
 __all__ = ["ChainLength", "Sequence", "Written"]
@@ -85,6 +85,8 @@ class Sequence:
     """`time.perf_counter()` when the last of it was made ready."""
     slot: int | None = None
     """Where the engine keeps it; None while it waits."""
+    known: int = field(init=False)
+    """Tokens that are known: the prompt, and what was drawn."""
     length: int = 0
     """Tokens in the engine's cache."""
     kept: deque[str] = field(default_factory=deque)
@@ -120,25 +122,23 @@ class Sequence:
         """
         self.turn = (number - HEAD_START * self.priority, number)
 
-    @property
-    def known(self) -> int:
-        """Tokens that are known: the prompt, and what was drawn."""
-        return len(self.prompt) + len(self.tokens)
+    def __post_init__(self) -> None:
+        self.known = len(self.prompt) + len(self.tokens)
 
     @property
     def left(self) -> int:
         """Known tokens that have to be run."""
-        return len(self.prompt) + len(self.tokens) - self.length
+        return self.known - self.length
 
     @property
     def writing(self) -> bool:
         """What is to be run is the token that was drawn last, and those that are forced after it."""
-        return len(self.tokens) > self.forced and 0 < self.left <= 1 + self.forced
+        return 0 < self.known - self.length <= 1 + self.forced and len(self.tokens) > self.forced
 
     @property
     def decoding(self) -> bool:
         """One token is to be run, the one that was drawn last."""
-        return self.left == 1 and len(self.tokens) > self.forced
+        return self.known - self.length == 1 and len(self.tokens) > self.forced
 
     @property
     def hungry(self) -> bool:
@@ -178,16 +178,21 @@ class Sequence:
         if not self.prefill_seconds:
             self.cached_tokens = length
 
+    def lookup(self) -> Lookup:
+        """Its tokens, as drafts are looked up in them."""
+        lookup = self.drafter.lookup
+        if (n := len(lookup)) < self.known:
+            lookup.extend(self.tokens[n - len(self.prompt) :] if n else self.ids().tolist())
+        return lookup
+
     def room_for_drafts(self, context: int) -> int:
         """Drafts that may be run with its next token: one more is drawn."""
         return int(min(self.limit - len(self.tokens), context - self.length) - 1)
 
-    def propose(self, others: Iterable[Sequence], context: int) -> Proposal:
+    def propose(self, others: SequenceOf[Lookup], context: int) -> Proposal:
         """Look for drafts."""
         drafter = self.drafter
-        if not drafter.lookup.tokens:
-            drafter.learn(self.ids().tolist())
-        drafter.propose([other.drafter for other in others if other is not self])
+        drafter.propose(others)
         return Proposal(drafter.trust, min(len(drafter.proposal), self.room_for_drafts(context)))
 
     def masks(self, drafts: SequenceOf[int], vocab: int) -> npt.NDArray[np.uint32] | None:
@@ -240,46 +245,55 @@ class Sequence:
                 self.constraint.advance(forced)
                 found += forced
         self.tokens += found
+        self.known += len(found)
         self.forced = len(found)
         return found
 
     def take(
-        self, chunk: Chunk, steps: int, seconds: float, context: int, drafts: int = 0, written: bool = False
+        self,
+        chunk: Chunk,
+        steps: int,
+        began: float,
+        ended: float,
+        context: int,
+        drafts: int = 0,
+        written: bool = False,
     ) -> list[int]:
         """Record what a step of `steps` tokens, or one with drafts, gave; returns the tokens forced by it.
 
-        The drafts may be `written` by a smaller model.
+        It ran from `began` to `ended` (`time.perf_counter()`). A smaller model may have `written` the drafts.
         """
-        writing, self.length = self.writing, chunk.length
+        writing, self.length, ids = self.writing, chunk.length, chunk.ids
         if writing:
-            self.decode_seconds += seconds
-            if len(chunk.ids) == steps and not drafts:
-                self.chain.measured(steps, seconds)
+            self.decode_seconds += ended - began
+            if len(ids) == steps and not drafts:
+                self.chain.measured(steps, ended - began)
         else:
-            self.prefill_seconds += seconds
+            self.prefill_seconds += ended - began
         given: Chunk | Written = chunk
         forced: list[int] = []
         told = 0 if len(self.tokens) == self.forced else len(self.tokens)  # what is forced first is untold
-        self.tokens += chunk.ids
-        if drafts and chunk.ids:
+        self.tokens += ids
+        self.known += len(ids)
+        if drafts and ids:
             self.drafted += drafts
-            self.accepted += len(chunk.ids) - 1
+            self.accepted += len(ids) - 1
             if written:
-                self.writer_trust.learn(drafts, len(chunk.ids) - 1)
-        if chunk.ids and not self.first_token_seconds and self.began is not None:
-            self.first_token_seconds = time.perf_counter() - self.began
-        if self.constraint is not None and chunk.ids:
+                self.writer_trust.learn(drafts, len(ids) - 1)
+        if ids and not self.first_token_seconds and self.began is not None:
+            self.first_token_seconds = ended - self.began
+        if self.constraint is not None and ids:
             try:
                 given, forced = self._obey(self.constraint, chunk, told, context)
             except AkunuError as error:
                 self.error = error
-        if self.drafter.lookup.tokens:
-            self.drafter.learn(chunk.ids + forced)
-        full = self.known > context or (bool(chunk.ids) and len(self.tokens) >= self.limit)
+        if self.drafter.proposal:
+            self.drafter.learn(ids + forced)
+        full = self.known > context or (bool(ids) and len(self.tokens) >= self.limit)
         self.ended = given.ended or full or self.left == 0
-        if self.error is None and (chunk.ids or self.ended):
+        if self.error is None and (ids or self.ended):
             self.ready.append(given)
-            self.ready_at = time.perf_counter()
+            self.ready_at = ended
         return [] if self.ended or self.error else forced
 
     def _obey(
