@@ -38,7 +38,7 @@ constexpr FieldInfo kQuantizeFields[] = {FIELD(QuantizeParams, rows), FIELD(Quan
 constexpr FieldInfo kMatmulFields[] = {FIELD(MatmulParams, rows),       FIELD(MatmulParams, n),
                                        FIELD(MatmulParams, k),          FIELD(MatmulParams, y_stride),
                                        FIELD(MatmulParams, accumulate), FIELD(MatmulParams, has_bias),
-                                       FIELD(MatmulParams, softcap)};
+                                       FIELD(MatmulParams, softcap),    FIELD(MatmulParams, activation)};
 constexpr FieldInfo kGateUpFields[] = {FIELD(GateUpParams, rows), FIELD(GateUpParams, n), FIELD(GateUpParams, k),
                                        FIELD(GateUpParams, activation), FIELD(GateUpParams, formats)};
 constexpr FieldInfo kNormQkvFields[] = {FIELD(NormQkvParams, n_q),      FIELD(NormQkvParams, n_kv),

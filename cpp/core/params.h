@@ -111,7 +111,8 @@ struct MatmulParams {
     u32 y_stride;    // floats between two output rows
     u32 accumulate;  // 1: y += x·Wᵀ
     u32 has_bias;
-    float softcap;  // > 0: y = cap·tanh(y / cap)
+    float softcap;   // > 0: y = cap·tanh(y / cap)
+    u32 activation;  // > 0: 1 + the Activation of y, where traits().activated_matmuls
 };
 
 struct GateUpParams {

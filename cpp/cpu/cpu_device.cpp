@@ -77,7 +77,7 @@ CpuDevice::CpuDevice(int threads, const KernelSet& kernels, std::vector<int> nod
       threads_(checked_threads(threads)),
       nodes_(std::move(nodes)),
       process_(getpid()),
-      traits_{.max_batch_rows = 1} {
+      traits_{.max_batch_rows = 1, .activated_matmuls = true} {
     ThreadPool::of_process().reserve(threads_);
 }
 

@@ -195,7 +195,8 @@ void Emitter::matmul(std::string name, int layer, const Act& x, const Weight& w,
                              .y_stride = n,
                              .accumulate = o.accumulate,
                              .has_bias = bool(o.bias),
-                             .softcap = o.softcap});
+                             .softcap = o.softcap,
+                             .activation = o.activation ? 1 + u32{*o.activation} : 0});
 }
 
 void Emitter::add_to_residual(const std::string& name, int layer, const Act& x, const Weight& w, const Vector& bias,

@@ -2,6 +2,7 @@
 // barriers.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "core/device.h"
@@ -84,6 +85,7 @@ class Emitter : public PlanContext {
         Vector bias = {};
         bool accumulate = false;
         float softcap = 0;
+        std::optional<Activation> activation = {};
         std::uint32_t fixed_rows = 0;  // n > 0: always so many
     };
     void matmul(std::string name, int layer, const Act& x, const Weight& w, const Binding& y,

@@ -26,7 +26,7 @@ class FeedForwardBlock final : public Block {
         a.reserve("ffn", n_, device.matmul_input(down_.dtype));
         if (!fuses_gate_up()) {
             if (gate_) a.reserve("gate", n_);
-            a.reserve("up", n_);
+            if (!activates_up(device)) a.reserve("up", n_);
         }
         if (norms_.branch) a.reserve("branch", config_.dim);
     }
@@ -40,16 +40,24 @@ class FeedForwardBlock final : public Block {
     bool fuses_gate_up() const {
         return gate_ && gate_.dtype == up_.dtype && gate_.packed == up_.packed && !gate_.scales && !up_.scales;
     }
+    bool activates_up(const Device& device) const {
+        return !gate_ && device.traits().activated_matmuls && device.matmul_input(down_.dtype) == kActF32;
+    }
     u32 input_formats(const Device& device) const {
         return device.matmul_input(up_.dtype) | (gate_ ? device.matmul_input(gate_.dtype) : 0);
     }
 
     // ffn = act(up(norm(h)))
     void up(Emitter& e) const {
+        const Act& out = e.activations.act("ffn");
+        const Act input = e.block_input("ffn_norm", index_, norm_, input_formats(e.device));
+        if (activates_up(e.device)) {
+            e.matmul("ffn_up", index_, input, up_, out.f32, {.bias = up_bias_, .activation = config_.activation});
+            return;
+        }
         const Binding& raw = e.activations.f32("up");
-        e.matmul("ffn_up", index_, e.block_input("ffn_norm", index_, norm_, input_formats(e.device)), up_, raw,
-                 {.bias = up_bias_});
-        e.activate("ffn_act", index_, config_.activation, raw, {}, n_, e.activations.act("ffn"), e.input_format(down_));
+        e.matmul("ffn_up", index_, input, up_, raw, {.bias = up_bias_});
+        e.activate("ffn_act", index_, config_.activation, raw, {}, n_, out, e.input_format(down_));
     }
 
     // ffn = act(gate(norm(h))) * up(norm(h))

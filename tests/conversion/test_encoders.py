@@ -167,6 +167,14 @@ def test_texts_of_a_file_have_the_vectors_of_the_folder(tmp_path: Path) -> None:
     assert (cosines < 1 - 1e-7).any()
 
 
+def test_an_importance_matrix_is_refused(tmp_path: Path) -> None:
+    folder = wordpiece.write_model("bert", tmp_path / "folder")
+    (tmp_path / "text.txt").write_text("the cat sits")
+    with pytest.raises(UnsupportedError, match="makes vectors, of which there are no importance matrices"):
+        akunu.convert(folder, tmp_path / "out.gguf", "q4_0", imatrix=tmp_path / "text.txt", progress=False)
+    assert not (tmp_path / "out.gguf").exists()
+
+
 @pytest.mark.parametrize("name", ["gemma", "gemma_plain"])
 def test_dense_layers_that_gguf_does_not_have_are_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises(UnsupportedError, match=r"modules\.json: GGUF has dense layers for"):

@@ -303,6 +303,10 @@ def _encoder() -> Iterator[Case]:
             if k % dtype_row(dtype)["block_elems"] == 0:
                 yield case("matmul", dtype=dtype, rows=rows, n=n, k=k, bias=True, accumulate=True, whole=True)
         yield case("gate_up", dtype=dtype, rows=33, n=96, k=256, activation="silu", formats=BOTH, whole=True)
+    for activation in ("gelu_erf", "relu"):
+        yield case("matmul", dtype="f32", rows=1, n=100, k=256, bias=True, activation=activation)
+        yield case("matmul", dtype="f16", rows=40, n=43, k=256, bias=True, activation=activation)
+        yield case("matmul", dtype="f32", rows=40, n=43, k=256, activation=activation, whole=True)
     for k in (16384, 16416):  # the most columns that are split, and more
         yield case("matmul", dtype="f32", rows=33, n=16, k=k, whole=True)
     yield case("gate_up", dtype="f32", rows=33, n=43, k=256, activation="silu", formats=("f32",), whole=True)

@@ -40,6 +40,8 @@ def cpu_targets() -> list[Target]:
 def has_kernel(target: Target, case: Case) -> bool:
     """Whether it has a kernel of its own for the case."""
     split = case.get("whole") or (case.get("both") and case.get("kv") == "f32")
+    if case.builder == "matmul" and case.get("activation") and target.device != "cpu":
+        return False  # what follows such a matmul is a command of its own
     return target.isa != TILES or bool(split)
 
 

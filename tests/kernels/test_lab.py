@@ -31,7 +31,8 @@ def test_structs_have_no_gaps() -> None:
     for name, dtype in _core.lab_structs().items():
         sizes = [dtype[field].itemsize for field in dtype.names or ()]
         assert sum(sizes) == dtype.itemsize, name
-    assert struct("matmul").names == ("rows", "n", "k", "y_stride", "accumulate", "has_bias", "softcap")
+    sizes = ("rows", "n", "k", "y_stride")
+    assert struct("matmul").names == (*sizes, "accumulate", "has_bias", "softcap", "activation")
 
 
 def test_parameters_must_be_complete() -> None:

@@ -64,7 +64,8 @@ def matmul(
     x, values = run.input(rows)
     b = run.normal(n)
     out = np.full((rows, n), np.nan, np.float32)
-    params = pack("matmul", rows=rows, n=n, k=k, y_stride=n, accumulate=0, has_bias=1, softcap=0)
+    shape = {"rows": rows, "n": n, "k": k, "y_stride": n}
+    params = pack("matmul", **shape, accumulate=0, has_bias=1, softcap=0, activation=0)
     buffers = {0: x, 1: codes, 2: out, 3: b, 4: scales, 5: biases, lab.PARAMS: params}
     name = f"matmul_{kind}"
     if kind == "gemv":

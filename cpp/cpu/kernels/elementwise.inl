@@ -97,9 +97,12 @@ static void gate_act(const DispatchCmd& cmd, const std::byte* params, const Work
         for (std::uint64_t u = units.begin; u < units.end; ++u) {
             const std::size_t row = u / blocks, block = u % blocks, first = block * 32;
             const std::size_t n = std::min<std::size_t>(32, p.n - first);
-            float g[32] = {}, v[32] = {}, values[32];
-            std::memcpy(g, gate + row * p.n + first, n * sizeof(float));
-            if (p.gated) std::memcpy(v, up + row * p.n + first, n * sizeof(float));
+            const float *g = gate + row * p.n + first, *v = p.gated ? up + row * p.n + first : g;
+            float values[32], last[2][32] = {};
+            if (n < 32) {
+                g = static_cast<float*>(std::memcpy(last[0], g, n * sizeof(float)));
+                v = static_cast<float*>(std::memcpy(last[1], v, n * sizeof(float)));
+            }
             for (int i = 0; i < 32; i += L) {
                 const vf x = activate(p.activation, load(g + i));
                 store(values + i, p.gated ? x * load(v + i) : x);

@@ -25,6 +25,7 @@ class Epilogue {
             vf v = acc[m * groups];
             if (by.has_bias) v += b;
             if (by.softcap > 0) v = set1(by.softcap) * tanh_(v / set1(by.softcap));
+            if (by.activation > 0) v = activate(by.activation - 1, v);
             if (by.accumulate) v += n == L ? load(out) : load_first(out, n);
             if (n == L) {
                 AKUNU_ISA::store(out, v);

@@ -65,6 +65,7 @@ def matmul(
     bias: bool = False,
     accumulate: bool = False,
     cap: float = 0.0,
+    activation: str = "",
     whole: bool = False,
 ) -> None:
     w, x = dataclasses.replace(random_weight(rng, dtype, n, k), whole=whole), normal(rng, rows, k)
@@ -84,6 +85,7 @@ def matmul(
         accumulate=accumulate,
         has_bias=bias,
         softcap=cap,
+        activation=1 + ACTIVATION[activation] if activation else 0,
     )
     p.bytes = len(w.data) + rows * (act_bytes(fmt) * k + 4 * n * (2 if accumulate else 1))
     p.flops, p.integer = 2.0 * rows * n * k, fmt == "q8"
@@ -91,7 +93,9 @@ def matmul(
         return
 
     def expected(values: ref.F64) -> ref.F64:
-        return ref.softcap(values @ w.values().T + (b if bias else 0), cap) + (y if accumulate else 0)
+        out = ref.softcap(values @ w.values().T + (b if bias else 0), cap)
+        out = ref.activation(out, activation) if activation else out
+        return out + (y if accumulate else 0)
 
     values, weights = ref.round_activation(x, fmt), w.values()
     limit = _bound(dtype, fmt, rows, whole) * _cancellation(values, weights, values @ weights.T)
