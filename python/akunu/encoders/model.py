@@ -362,6 +362,12 @@ class EmbeddingModel(Model):
         """An error: the model draws no tokens."""
         self._start()
 
+    def importance_matrix(
+        self, text: str, *, name: str = "text", progress: Callable[[int, int], None] | None = None
+    ) -> Never:
+        """An error: matrices are measured of models that draw tokens."""
+        raise UnsupportedError(f"{self.name} makes vectors, of which there are no importance matrices")
+
 
 def _converted(vectors: npt.NDArray[np.float32], normalize: bool, output: Output) -> npt.NDArray[Any]:
     if output == "binary":
