@@ -26,6 +26,7 @@ class Target:
         return f"{self.device}/{self.isa}" if self.isa else self.device
 
 
+@cache
 def targets() -> list[Target]:
     """Everything present: each device, the CPU once per instruction set that this processor runs."""
     others = [Target(d["id"]) for d in _core.devices() if d["id"] != "cpu"]

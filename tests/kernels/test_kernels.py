@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 import pytest
 
@@ -20,35 +18,46 @@ from .cases import (
     Case,
     case,
 )
-from .devices import TILES, Target, has_kernel, lab, targets
+from .devices import TILES, has_kernel, lab, targets
 from .problem import Problem
 from .runner import run
 from .weights import is_planar, random_weight, weight_dtypes
 
-ALL = [
-    (case, target)
-    for case in [*CHECKS, *ENCODER_CHECKS]
-    for target in targets()
-    if case.runs_on(target.device)
+#: Cases, and the devices that have their ops.
+TABLE = [
+    ([*CHECKS, *ENCODER_CHECKS], ("cpu", "metal", "cuda")),
+    (FUSED_CHECKS, ("metal", "cuda")),
+    (SPEECH_CHECKS, ("cpu", "metal")),
+    (CPU_CHECKS, ("cpu",)),
 ]
-ALL += [(case, target) for case in FUSED_CHECKS for target in targets() if target.device != "cpu"]
-ALL += [(case, target) for case in SPEECH_CHECKS for target in targets() if target.device != "cuda"]
-ALL += [(case, target) for case in CPU_CHECKS for target in targets() if target.device == "cpu"]
-ALL = [(case, target) for case, target in ALL if has_kernel(target, case)]
+PRESENT = {target.device for target in targets()}
+ALL = [
+    (case, device)
+    for cases, devices in TABLE
+    for case in cases
+    for device in devices
+    if device in PRESENT and case.runs_on(device)
+]
+EVERY = [case for cases, _ in TABLE for case in cases]
 
 
-@lru_cache(maxsize=4)
-def problem(case: Case, block_input: str) -> Problem:
-    """Built once for the instruction sets of a device, whose tests follow one another."""
-    target = next(t for t in targets() if lab(t).matmul_input("q4_0") == block_input)
-    return case.build(lab(target))
-
-
-@pytest.mark.parametrize(("case", "target"), ALL, ids=[f"{case.id}@{target.id}" for case, target in ALL])
-def test_kernel(case: Case, target: Target) -> None:
-    device = lab(target)
-    found = run(problem(case, device.matmul_input("q4_0")), device)
-    assert not found, "\n".join(found)
+@pytest.mark.parametrize(("case", "device"), ALL, ids=[f"{case.id}@{device}" for case, device in ALL])
+def test_kernel(case: Case, device: str) -> None:
+    """The reference is computed once for the instruction sets of the CPU."""
+    built: dict[str, Problem] = {}
+    for target in targets():
+        if target.device != device or not has_kernel(target, case):
+            continue
+        chosen = lab(target)
+        form = chosen.matmul_input("q4_0")
+        if form not in built:
+            built[form] = case.build(chosen)
+        try:
+            found = run(built[form], chosen)
+        except Exception as error:
+            error.add_note(f"on {target.id}")
+            raise
+        assert not found, "\n".join([target.id, *found])
 
 
 def test_tiles_take_floats_of_whole_texts_alone() -> None:
@@ -82,8 +91,7 @@ def test_another_pair_of_types_is_refused(dtype: str, v: str) -> None:
 
 def test_the_table_names_every_op_and_every_type() -> None:
     """A new op or weight type without a case fails here."""
-    cases = [*CHECKS, *ENCODER_CHECKS, *SPEECH_CHECKS, *CPU_CHECKS, *FUSED_CHECKS]
-    one_of_each = {(x.builder, x.get("split")): x for x in cases}.values()
+    one_of_each = {(x.builder, x.get("split")): x for x in EVERY}.values()
     ops = {c.op for x in one_of_each for c in x.build(lab(targets()[0]), checking=False).commands}
     buffers = {
         "Row",
@@ -99,9 +107,9 @@ def test_the_table_names_every_op_and_every_type() -> None:
     assert ops | elsewhere == set(_core.lab_structs()) - buffers
     weights = set(weight_dtypes())
     for builder in ("embed", "matmul", "gate_up"):
-        assert {x.get("dtype") for x in cases if x.builder == builder} == weights
+        assert {x.get("dtype") for x in EVERY if x.builder == builder} == weights
     for builder in ("norm_qkv", "norm_gate_up"):
-        assert {x.get("dtype") for x in cases if x.builder == builder} == {
+        assert {x.get("dtype") for x in EVERY if x.builder == builder} == {
             dtype for dtype in weights if not is_planar(dtype)
         }
-    assert len({x.id for x in cases}) == len(cases)
+    assert len({x.id for x in EVERY}) == len(EVERY)
