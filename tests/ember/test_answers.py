@@ -104,8 +104,12 @@ def test_greedy_answers_are_pinned(model: akunu.Model, name: str) -> None:
     assert abs(logits[ids[0][at]] - logits[ids[1][at]]) < TIE, (answer, pinned)
 
 
+@pytest.mark.parametrize("model", [kind for kind in KINDS if kind.startswith("cpu")], indirect=True)
 def test_a_story_is_told_to_its_end(model: akunu.Model) -> None:
-    """Which story is not pinned: many words are equally likely, and the last bit of a weight decides."""
+    """Which story is not pinned: many words are equally likely, and the last bit of a weight decides.
+
+    A claim about the model: that devices agree over long texts is shown where the engine is tested.
+    """
     opening = "Once upon a time, there was a little fox named Ruby"
     told = model.generate(opening, max_tokens=700, temperature=0)
     assert evaluate.story_fault(opening + told.text, "Ruby", told.finish_reason == "stop") == ""

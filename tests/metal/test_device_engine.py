@@ -13,10 +13,10 @@ import pytest
 from on_metal import metal_engines
 
 from akunu import _core
-from models import llama2c, quant, tiny
+from models import llama2c, quant, test_engine, tiny
 from models.reference import Reference
 from models.test_engine import (
-    TestRealTinyLlama,
+    KV_TYPES,
     folder,
     greedy,
     model,
@@ -43,7 +43,6 @@ from sampling.test_distribution import (
 from sampling.test_engine import GRID, test_a_small_vocabulary
 
 __all__ = [
-    "TestRealTinyLlama",
     "folder",
     "metal_engines",
     "model",
@@ -91,12 +90,33 @@ def test_phases_agree(model: tuple[Path, tiny.Golden]) -> None:
     check_phases(*model, "f16")
 
 
-@pytest.mark.parametrize("kv_dtype", ["f32", "q8_0"])
-@pytest.mark.parametrize("name", ["llama_odd", "gemma2", "phi3_long"])
+@pytest.mark.parametrize(
+    ("name", "kv_dtype"),
+    [("llama_odd", "f32"), ("llama_odd", "q8_0"), ("gemma2", "q8_0"), ("phi3_long", "q8_0")],
+)
 def test_phases_agree_with_other_caches(name: str, kv_dtype: str, folder: Path) -> None:
     path = folder / f"{name}.gguf"
     tiny.write(name, "F32", path)
     check_phases(path, tiny.golden(name), kv_dtype)
+
+
+class TestRealTinyLlama(test_engine.TestRealTinyLlama):
+    """Each pair of a type, a chain and a cache once, since an emulated GPU takes its time."""
+
+    @pytest.mark.parametrize(
+        ("dtype", "chain", "kv_dtype"),
+        [
+            (dtype, chain, KV_TYPES[(i + j) % 3])
+            for i, dtype in enumerate(("F32", "F16", "Q8_0"))
+            for j, chain in enumerate((1, 3, 64))
+        ],
+    )
+    def test_greedy_ids(self, files: dict[str, Path], dtype: str, chain: int, kv_dtype: str) -> None:
+        super().test_greedy_ids(files, dtype, chain, kv_dtype)
+
+    @pytest.mark.parametrize("dtype", ["F32"])  # F16: test_command_buffers.py
+    def test_story_ids(self, files: dict[str, Path], dtype: str) -> None:
+        super().test_story_ids(files, dtype)
 
 
 @pytest.mark.parametrize("dtype", quant.DTYPES)
