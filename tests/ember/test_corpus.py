@@ -10,7 +10,7 @@ import evaluate
 import pytest
 from corpus import samples
 from corpus.grammar import Writer, write
-from corpus.sample import is_held_out
+from corpus.sample import Sample, is_held_out
 from corpus.stories import PLOTS, story
 from corpus.tasks import solve, sum_key
 from corpus.words import RESERVED_NAMES
@@ -25,15 +25,19 @@ def test_the_same_seed_gives_the_same_text() -> None:
     assert first != other
 
 
+@pytest.fixture(scope="module")
+def trained() -> list[Sample]:
+    return list(islice(samples(5), 1500))
+
+
 @pytest.mark.parametrize("skill", evaluate.COUNTS)
-def test_no_evaluation_prompt_is_in_the_training_text(skill: str) -> None:
+def test_no_evaluation_prompt_is_in_the_training_text(skill: str, trained: list[Sample]) -> None:
     prompts = {case.prompt for case in evaluate.cases(skill, 20)}
     assert len(prompts) == 20
     if skill.startswith("story") and skill != "story chat":
-        assert not any(s.text.startswith(tuple(prompts)) for s in islice(samples(5), 1500) if s.text)
+        assert not any(s.text.startswith(tuple(prompts)) for s in trained if s.text)
     else:
-        trained = {prompt for s in islice(samples(5), 1500) for prompt in evaluate.prompts_in(s)}
-        assert not prompts & trained
+        assert not prompts & {prompt for s in trained for prompt in evaluate.prompts_in(s)}
 
 
 def test_held_out_sums_are_nowhere_in_training() -> None:

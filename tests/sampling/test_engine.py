@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from akunu import _core
 from models import llama2c, tiny
 
 from .engines import check, open_file, run, synthetic, write_tiny
@@ -113,16 +114,18 @@ LARGE = {
 }
 
 
-@pytest.mark.parametrize("dim", [32, 33])
+@pytest.fixture(scope="module", params=[32, 33])
+def large(request: pytest.FixtureRequest) -> _core.Engine:
+    return synthetic(151_939, request.param)  # tokens: not a multiple of any vector's length
+
+
 @pytest.mark.parametrize("name", LARGE)
-def test_a_large_vocabulary(name: str, dim: int) -> None:
+def test_a_large_vocabulary(name: str, large: _core.Engine) -> None:
     """Other paths than those of a small one: passes over whole vectors, histograms, no lists."""
-    vocab = 151_939  # not a multiple of any vector's length
-    engine = synthetic(vocab, dim)
     prompt = [3, 1, 151_938]
     for seed in (1, 0x0123_4567_89AB_CDEF):
-        ids = run(engine, prompt, 4, LARGE[name], seed)
-        check(engine.logits(prompt + ids), prompt, ids, LARGE[name], seed)
+        ids = run(large, prompt, 4, LARGE[name], seed)
+        check(large.logits(prompt + ids), prompt, ids, LARGE[name], seed)
 
 
 @pytest.mark.parametrize("vocab", [1, 2, 3, 4, 5, 7, 8, 15, 31, 33, 63, 64, 65, 127, 255, 1025])
