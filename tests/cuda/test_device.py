@@ -58,10 +58,10 @@ def test_out_of_memory_says_how_much_is_missing(run: Run) -> None:
 from akunu import _core
 import numpy as np
 lab = _core.Lab("cuda")
-weights = [lab.weight("f32", np.zeros((1 << 20, 64), np.float32), 1 << 20, 64, copies=20) for _ in range(2)]
+weights = [lab.weight("f32", np.zeros((1 << 17, 64), np.float32), 1 << 17, 64, copies=20) for _ in range(2)]
 """
     last = run(code).stderr.splitlines()[-1]
-    assert "out of GPU memory: 269 MB wanted," in last
+    assert "out of GPU memory: 34 MB wanted," in last
     assert "MB are missing; a smaller context or a more quantised model needs less" in last
 
 

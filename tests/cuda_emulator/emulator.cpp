@@ -145,7 +145,7 @@ bool fails(const char* function) {
 }
 
 std::map<unsigned long long, std::size_t> allocations;
-constexpr std::size_t kMemory = std::size_t{8} << 30;
+constexpr std::size_t kMemory = std::size_t{512} << 20;
 
 }  // namespace emulator
 }  // namespace akunu::cuda

@@ -52,7 +52,7 @@ LANGUAGE = [
     "-Xclang",
     "-fbfloat16-excess-precision=none",
 ]
-CODE = ["-O2", "-g1", "-fPIC", "-fvisibility=hidden", "-march=x86-64-v3", "-ftrivial-auto-var-init=pattern"]
+CODE = ["-O2", "-fPIC", "-fvisibility=hidden", "-march=x86-64-v3", "-ftrivial-auto-var-init=pattern"]
 # What Apple's compiler may assume with math mode "fast", its default.
 FAST_MATH = [
     "-DMSL_FAST_MATH",
@@ -71,8 +71,9 @@ SANITIZERS: dict[str, list[str]] = {
         "-fno-sanitize-recover=all",
         "-shared-libsan",
         "-fno-omit-frame-pointer",
+        "-g1",
     ],
-    "tsan": ["-fsanitize=thread", "-shared-libsan"],
+    "tsan": ["-fsanitize=thread", "-shared-libsan", "-g1"],
 }
 
 
@@ -273,7 +274,7 @@ def ir(
     Everything is inlined into its kernel, as GPUs have it.
     """
     cpp = _translate(source, defines, include, metal_version)
-    command = [clang(), *LANGUAGE, *CODE, *WARNINGS, *FAST_MATH, "-g0", "-mllvm", "-inline-threshold=1000000"]
+    command = [clang(), *LANGUAGE, *CODE, *WARNINGS, *FAST_MATH, "-mllvm", "-inline-threshold=1000000"]
     command += ["-S", "-emit-llvm", "-x", "c++", "-I", str(SHIM), "-I", str(RUNTIME), "-o", "-", "-"]
     done = subprocess.run(command, input=cpp, capture_output=True, text=True)
     if done.returncode:
