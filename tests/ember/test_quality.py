@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from export import export, read_gguf
-from render import TEMPLATE_PATH
 
 import akunu
 
@@ -18,7 +16,7 @@ STORIES = 8  # of some 300 tokens
 def write(source: Path, kind: str, folder: Path) -> Path:
     """A file's weights as another type."""
     path = folder / f"{source.stem}-{kind}.gguf"
-    export(read_gguf(source), kind, path, TEMPLATE_PATH.parent / "tokenizer.json")
+    akunu.convert(source, path, kind.lower(), progress=False)
     return path
 
 
@@ -32,10 +30,8 @@ def f32_path(ember_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
 def stories(f32_path: Path) -> Iterator[list[str]]:
     start = "Once upon a time"
     with akunu.load(f32_path, progress=False) as model:
-        yield [
-            start + model.generate(start, max_tokens=300, temperature=0.8, seed=seed).text
-            for seed in range(STORIES)
-        ]
+        told = model.generate(start, n=STORIES, max_tokens=300, temperature=0.8, seed=0)
+        yield [start + story.text for story in told]
 
 
 def nll(path: Path, stories: list[str], kv_dtype: str) -> float:
