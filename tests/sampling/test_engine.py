@@ -148,6 +148,7 @@ def test_a_small_vocabulary(vocab: int) -> None:
 class TestDamagedModels:
     """Logits that are no numbers do no harm: NaN counts as -inf, +inf as the largest float32."""
 
+    SEEDS = 4
     SETTINGS = (
         Settings(temperature=0),
         Settings(temperature=0, presence_penalty=1.0),
@@ -174,7 +175,7 @@ class TestDamagedModels:
     @pytest.mark.parametrize("tokens", [[5], list(range(100, 263)), [0, 262]], ids=["one", "many", "ends"])
     def test_nan_is_never_drawn(self, tmp_path: Path, tokens: list[int], settings: Settings) -> None:
         engine = self.engine(tmp_path, dict.fromkeys(tokens, np.nan))
-        for seed in range(4):
+        for seed in range(self.SEEDS):
             ids = run(engine, PROMPT, 30, settings, seed, logprobs=20)
             logits = engine.logits(PROMPT + ids)
             assert np.isnan(logits).any()

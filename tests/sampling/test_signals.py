@@ -69,7 +69,7 @@ def test_only_the_main_thread_asks_for_signals_and_never_at_first() -> None:
     prompt = list(range(2000))
     before = _core.signal_polls()
     engine.logits(prompt[:1])
-    thread = threading.Thread(target=lambda: [engine.nll(prompt) for _ in range(4)])
+    thread = threading.Thread(target=engine.nll, args=(prompt,))
     thread.start()
     thread.join()
     assert _core.signal_polls() == before
