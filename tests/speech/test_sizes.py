@@ -1,0 +1,138 @@
+"""Each published size with random weights beside Transformers: states, logits, language, greedy text, beams.
+
+Widths, heads, mels and vocabularies are the published ones, of layers a few: the kernels and their shapes are
+the same in each. Transformers is optional, and takes minutes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from akunu._core import WhisperFile
+from akunu.bench.speech import SHAPES
+from akunu.speech.batching import Batcher
+from akunu.speech.config import WhisperConfig
+from akunu.speech.decoding import decode_window, language_probabilities
+from akunu.speech.engine import SpeechEngine, load_engine
+from akunu.speech.options import TranscriptionOptions
+from akunu.speech.tokenizer import WhisperTokenizer
+from akunu.tokenizer.bytelevel import CHAR_OF_BYTE
+from formats import whisper_bytes
+
+from . import model_files
+
+NEW = 16
+PLAIN = TranscriptionOptions(
+    temperature=0, max_new_tokens=NEW, log_prob_threshold=None, compression_ratio_threshold=None,
+    suppress_blank=False, suppress_tokens=(),
+)  # fmt: skip
+
+
+def cut(name: str) -> WhisperConfig:
+    """A published shape with 2 layers of the encoder, and 3 of the decoder or those that it has less."""
+    shape = SHAPES[name]
+    return replace(shape, audio_layers=2, text_layers=min(3, shape.text_layers), alignment_heads=())
+
+
+def tokenizer_of(config: WhisperConfig, folder: Path) -> WhisperTokenizer:
+    """As many tokens as the published vocabulary has, without its text."""
+    texts = [bytes([byte]) for byte in sorted(range(256), key=CHAR_OF_BYTE.__getitem__)]
+    texts += [f" w{i}".encode() for i in range(256, 50257)]
+    path = folder / "vocabulary.bin"
+    path.write_bytes(whisper_bytes.file((), texts, (config.vocab_size, *whisper_bytes.TINY[1:])))
+    return WhisperTokenizer.from_file(WhisperFile(str(path)))
+
+
+def never(tokenizer: WhisperTokenizer) -> list[int]:
+    """What Akunu does not draw."""
+    special = tokenizer.special
+    return [
+        special.start, special.translate, special.transcribe, special.start_of_lm,
+        special.start_of_previous, special.no_speech,
+    ]  # fmt: skip
+
+
+def transformers_model(config: WhisperConfig, tokenizer: WhisperTokenizer) -> Any:
+    """Transformers' model of a shape; what Akunu never draws is suppressed there too."""
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    special = tokenizer.special
+    torch.manual_seed(0)
+    model = transformers.WhisperForConditionalGeneration(
+        transformers.WhisperConfig(
+            vocab_size=config.vocab_size, num_mel_bins=config.mels, d_model=config.width,
+            encoder_layers=config.audio_layers, decoder_layers=config.text_layers,
+            encoder_attention_heads=config.audio_heads, decoder_attention_heads=config.text_heads,
+            encoder_ffn_dim=4 * config.width, decoder_ffn_dim=4 * config.width,
+        )
+    ).eval()  # fmt: skip
+    with torch.no_grad():
+        for weights in model.parameters():
+            if weights.ndim == 1:  # biases are zeros there, and norms ones
+                weights += 0.05 * torch.randn_like(weights)
+    model.generation_config = transformers.GenerationConfig(
+        decoder_start_token_id=special.start, eos_token_id=special.end, pad_token_id=special.end,
+        bos_token_id=special.end, no_timestamps_token_id=special.no_timestamps,
+        prev_sot_token_id=special.start_of_previous, suppress_tokens=never(tokenizer),
+        max_initial_timestamp_index=50, is_multilingual=True, return_timestamps=True,
+        lang_to_id={f"<|{code}|>": i for code, i in special.languages.items()},
+        task_to_id={"transcribe": special.transcribe, "translate": special.translate},
+        max_length=config.text_context,
+    )  # fmt: skip
+    return model
+
+
+def nmse(found: Any, expected: Any) -> float:
+    return float(((found - expected) ** 2).sum() / (expected**2).sum())
+
+
+def said(engine: SpeechEngine, states: Any, tokenizer: WhisperTokenizer, **options: Any) -> list[int]:
+    chosen = replace(PLAIN, **options)
+    prompt = list(tokenizer.start_sequence("en"))
+    if chosen.without_timestamps:
+        prompt.append(tokenizer.special.no_timestamps)
+    work = decode_window(engine, states, tokenizer, prompt, chosen)
+    return Batcher(engine).run(work, chosen.beam_size + 1).tokens
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", SHAPES)
+def test_transformers_says_the_same(name: str, tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    config = cut(name)
+    tokenizer = tokenizer_of(config, tmp_path)
+    expected = transformers_model(config, tokenizer)
+    weights = {key: w.numpy() for key, w in expected.model.state_dict().items()}
+    engine = load_engine(model_files.hf(tmp_path, config, weights), kv_dtype="f32")
+    mel = np.random.default_rng(1).normal(0, 0.5, (1, config.mels, 3000)).astype(np.float32)
+    features = torch.from_numpy(mel)
+    tokens = [*tokenizer.start_sequence("en"), 5, 260, 17, 99, 3, 1500, 700, 41, 8]
+    (window,) = engine.encode(mel)
+    times = range(tokenizer.special.timestamp_begin, config.vocab_size)
+    untimed = {"without_timestamps": True, "suppress_tokens": tuple(times)}
+
+    with torch.no_grad():
+        states = expected.model.encoder(features).last_hidden_state
+        assert nmse(engine._core.states(), states[0].numpy()) < 1e-9
+        logits = expected(encoder_outputs=(states,), decoder_input_ids=torch.tensor([tokens])).logits[0]
+        language = int(expected.detect_language(features)[0])
+        given = {"language": "en", "task": "transcribe", "max_new_tokens": NEW}
+        timed = expected.generate(features, **given, return_segments=True)["segments"][0]
+        given |= {"return_timestamps": False, "suppress_tokens": [*never(tokenizer), *times]}
+        greedy = expected.generate(features, **given)[0].tolist()
+        beams = expected.generate(features, **given, num_beams=5)[0].tolist()
+    (text,), found = engine.begin([window], [tokens], [range(len(tokens))])
+    engine.free(text)
+    assert nmse(found, logits.numpy()) < 1e-8
+    (best, _), *_ = Batcher(engine).run(language_probabilities(engine, window, tokenizer), 1)
+    assert tokenizer.special.languages[best] == language
+    segment = timed[0]["tokens"].tolist()  # others may be of what it hears again, from the last timestamp on
+    assert said(engine, window, tokenizer, beam_size=1)[: len(segment)] == segment
+    assert said(engine, window, tokenizer, beam_size=1, **untimed) == greedy
+    assert said(engine, window, tokenizer, beam_size=5, **untimed) == beams
+    assert len(greedy) == len(beams) == NEW and len(segment) > 1
