@@ -205,6 +205,7 @@ void bind_engine_class(py::module_& m) {
         .def_property_readonly("tokens", [](PyEngine& e) { return e.tokens(e.only_slot()); })
         .def_property_readonly("threads", [](PyEngine& e) { return e.get().device().threads(); })
         .def_property_readonly("device", [](PyEngine& e) { return e.get().device().name(); })
+        .def_property_readonly("memory_left", [](PyEngine& e) { return e.get().device().memory_left(); })
         .def_property_readonly("isa", [](PyEngine& e) { return e.get().device().isa(); })
         .def_property_readonly("kv_dtype", [](PyEngine& e) { return std::string(dtype_info(e.get().kv_dtype()).name); })
         .def_property_readonly("chunk", [](PyEngine& e) { return e.get().chunk(); })

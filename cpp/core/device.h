@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -102,6 +103,8 @@ class Device {
     virtual bool supports_kv(DType dtype) const = 0;
     // Bytes that the device has for weights and caches together.
     virtual std::uint64_t memory() const = 0;
+    // What is left of a memory of its own; nothing where the device shares the host's.
+    virtual std::optional<std::uint64_t> memory_left() const { return std::nullopt; }
 
     // Memory is zero-filled and lazily committed where the system can. Throws DeviceError.
     virtual Buffer allocate(std::uint64_t bytes, MemoryKind kind) = 0;

@@ -14,7 +14,8 @@ void Engine::allocate_pages(const EngineOptions& options) {
     // One text must be able to fill the context, and a page that it shares be copied.
     const std::uint64_t least = std::uint64_t{step_.max_pages} + 1;
     const std::uint64_t all = checked_product({options.parallel, step_.max_pages}) + options.parallel;
-    std::uint64_t pages = std::max(least, std::min(all, device_->memory() / 2 / page_bytes_));
+    const std::uint64_t memory = device_->memory_left().value_or(device_->memory());
+    std::uint64_t pages = std::max(least, std::min(all, memory / 2 / page_bytes_));
     if (options.kv_memory) {
         pages = options.kv_memory / page_bytes_;
         if (pages < least) {

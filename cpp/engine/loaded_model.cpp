@@ -17,6 +17,10 @@ LoadedModel::LoadedModel(std::shared_ptr<Device> device, ModelConfig config, std
         throw InvalidArgumentError("context " + std::to_string(context_) + " is more than the model's " +
                                    std::to_string(config_.context_length));
     }
+    if (const auto left = device_->memory_left(); left && source_->total_bytes() > *left) {
+        throw DeviceError("the weights have " + std::to_string(source_->total_bytes() / 1'000'000) + " MB, and " +
+                          std::to_string(*left / 1'000'000) + " MB of the device's memory are left");
+    }
     Loader loader(*device_, *source_, progress, config_.encoder || config_.audio);
     model_ = std::make_unique<Model>(config_, loader);
     loader.finish();

@@ -30,8 +30,7 @@ std::vector<DeviceEntry> list_devices() {
 #ifdef AKUNU_CUDA
     std::string why;
     if (const auto gpu = cuda::find_gpu(why)) {
-        // By its name only, until it is as fast as it should be.
-        found.push_back({"cuda", "CUDA", gpu->name, gpu->isa, 1, gpu->memory});
+        found.insert(found.begin(), {"cuda", "CUDA", gpu->name, gpu->isa, 1, gpu->memory});
     }
 #endif
     return found;

@@ -206,6 +206,13 @@ bool CudaDevice::supports_kv(DType dtype) const {
 
 std::uint64_t CudaDevice::memory() const { return impl_->limits.memory; }
 
+std::optional<std::uint64_t> CudaDevice::memory_left() const {
+    impl_->context.use();
+    std::size_t free = 0, total = 0;
+    impl_->d.check(impl_->d.cuMemGetInfo(&free, &total), "asking how much GPU memory is free");
+    return free;
+}
+
 Buffer CudaDevice::allocate(std::uint64_t bytes, MemoryKind kind) {
     impl_->context.use();
     return impl_->memory.allocate(bytes, kind);

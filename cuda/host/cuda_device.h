@@ -32,6 +32,7 @@ class CudaDevice final : public Device {
                                           std::uint32_t context) const override;
     bool supports_kv(DType dtype) const override;
     std::uint64_t memory() const override;
+    std::optional<std::uint64_t> memory_left() const override;
     Buffer allocate(std::uint64_t bytes, MemoryKind kind) override;
     void release(Buffer& buffer) override;
     void upload(const Binding& to, std::span<const std::byte> bytes) override;

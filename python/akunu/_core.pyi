@@ -329,6 +329,8 @@ class Engine:
     max_logits: int
     """Rows of a step that draw, or verify a draft, at most."""
     memory: Memory
+    memory_left: int | None
+    """Bytes that are free of a memory of the device's own; None where it shares the machine's."""
     pages: Pages
 
     def open(self) -> int | None:

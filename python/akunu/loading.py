@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
 from akunu import hub_name
+from akunu.devices import on_first, present
 from akunu.errors import AkunuError, InvalidArgumentError, ModelFileError, UnsupportedError
 from akunu.filetypes import FILE_TYPES
 from akunu.folder import is_model_folder, pickle_error
@@ -105,7 +106,8 @@ def load(
         the Hub's cache; its address on the web does as well. There `file` may be a file of the repository or
         a quantization such as `Q4_K_M`; a repository without GGUF files is loaded as a folder.
     device
-        "auto" (a GPU if there is one that Akunu can use, else the CPU) or an id of `akunu.devices()`.
+        "auto" (a GPU if there is one that has room for the model and kernels for it, else the CPU, with a
+        warning that says why) or an id of `akunu.devices()`.
     context
         Most tokens of prompt and generated text together; None: what the model was trained for, but at most
         4096. The KV cache has room for one such text at least.
@@ -172,7 +174,7 @@ def load(
     n_parallel = Limit(int, 1, MAX_PARALLEL).check("parallel", parallel)
     kv_bytes = 0 if kv_memory is None else Limit(int, 1, (1 << 63) - 1).check("kv_memory", kv_memory)
     limit = Limit(int, 1, (1 << 63) - 1).check("cache_size", cache_size)
-    device_id = _device(device)
+    devices = present(device)
     if task not in (None, "rerank", "transcribe"):
         raise InvalidArgumentError(f"task: found {task!r}, expected 'rerank', 'transcribe' or None")
     if kv_dtype not in KV_DTYPES:
@@ -196,8 +198,11 @@ def load(
                 raise UnsupportedError(
                     f"{name}: {file_path.name} transcribes speech, which has no such setting"
                 )
-        return load_speech(
-            file_path, device=device_id, threads=n_threads, parallel=n_parallel, progress=progress
+        return on_first(
+            devices,
+            lambda device: load_speech(
+                file_path, device=device, threads=n_threads, parallel=n_parallel, progress=progress
+            ),
         )
     if task == "transcribe":
         raise UnsupportedError(f"task: {file_path.name} is no speech model; load a Whisper model")
@@ -230,16 +235,19 @@ def load(
         if spec.config.encoder is not None:
             from akunu.encoders.loading import load_encoder
 
-            return load_encoder(
-                opened,
-                spec,
-                file_path,
-                tokenizer,
-                device=device_id,
-                context=requested,
-                default_context=DEFAULT_CONTEXT,
-                threads=n_threads,
-                progress=report,
+            return on_first(
+                devices,
+                lambda device: load_encoder(
+                    opened,
+                    spec,
+                    file_path,
+                    tokenizer,
+                    device=device,
+                    context=requested,
+                    default_context=DEFAULT_CONTEXT,
+                    threads=n_threads,
+                    progress=report,
+                ),
             )
         # Before the larger one is loaded: what is wrong with it is known at once.
         smaller = None
@@ -248,17 +256,20 @@ def load(
 
             writer = find_model(draft, token=token, progress=progress)
             smaller = DraftModel.open(writer, requested or min(trained, DEFAULT_CONTEXT))
-        engine = _core.Engine(
-            opened.files,
-            spec,
-            device=device_id,
-            context=requested or min(trained, DEFAULT_CONTEXT),
-            threads=n_threads,
-            kv_dtype=kv_dtype,
-            parallel=n_parallel,
-            kv_memory=kv_bytes,
-            quantize=types,
-            progress=report,
+        engine = on_first(
+            devices,
+            lambda device: _core.Engine(
+                opened.files,
+                spec,
+                device=device,
+                context=requested or min(trained, DEFAULT_CONTEXT),
+                threads=n_threads,
+                kv_dtype=kv_dtype,
+                parallel=n_parallel,
+                kv_memory=kv_bytes,
+                quantize=types,
+                progress=report,
+            ),
         )
         kept = None
         if cache_dir is not None:
@@ -275,12 +286,15 @@ def load(
         drafts = None
         if smaller is not None:
             smaller.check(tokenizer.result(), spec.config.vocab_size, file_path)
-            drafts = smaller.engine(
-                device=device_id,
-                context=engine.context,
-                threads=n_threads,
-                kv_dtype=kv_dtype,
-                parallel=n_parallel,
+            drafts = on_first(
+                devices,
+                lambda device: smaller.engine(
+                    device=device,
+                    context=engine.context,
+                    threads=n_threads,
+                    kv_dtype=kv_dtype,
+                    parallel=n_parallel,
+                ),
             )
         return Model(engine, tokenizer.result(), spec.config, opened.metadata, file_path, kept, drafts)
 
@@ -417,15 +431,3 @@ def _close_names(file: Path) -> list[str]:
     stems = {Path(name).stem.lower(): name for name in names}
     wanted = file.name.lower().removesuffix(".gguf")
     return [stems[stem] for stem in difflib.get_close_matches(wanted, stems, n=3)]
-
-
-def _device(wanted: str) -> str:
-    """The id of a device that is present."""
-    from akunu import _core
-
-    ids = [device["id"] for device in _core.devices()]
-    if wanted == "auto":
-        return ids[0]  # they come best first
-    if wanted not in ids:
-        raise InvalidArgumentError(f"device: no {wanted!r} here; there is {', '.join(ids)}")
-    return wanted

@@ -121,6 +121,11 @@ class Model(Chatting, Measuring):
         """Name of the device that the model runs on."""
         return self._device
 
+    @property
+    def memory_left(self) -> int | None:
+        """Bytes that are free of the device's own memory; None where it shares the machine's."""
+        return self._scheduler.engine.memory_left
+
     # -- generating ------------------------------------------------------------------------------------------
 
     @overload

@@ -83,6 +83,37 @@ def test_without_a_gpu_the_cpu_is_there_and_the_reason_is_said(
     assert "cpu" in done.stdout
 
 
+def test_auto_is_the_gpu_and_says_what_is_left(run: Run) -> None:
+    code = """
+from akunu import _core
+from sampling import engines
+engines.DEVICE = "auto"
+engine = engines.synthetic(100, 33, context=64)
+used = engine.memory["weights"] + engine.memory["kv_cache"] + engine.memory["scratch"]
+print(_core.devices()[0]["id"], engine.isa, 0 < (1 << 29) - engine.memory_left - used < 1 << 24)
+"""
+    done = run(code)
+    assert done.stdout == "cuda sm_90 True\n", done.stderr
+
+
+def test_a_model_that_does_not_fit_runs_on_the_cpu_and_says_so(run: Run) -> None:
+    code = """
+import akunu, warnings
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    with akunu.load("ember", progress=False) as model:
+        print(akunu.devices()[-1]["name"] == model.device, model.memory_left)
+print(caught[0].message)
+try:
+    akunu.load("ember", device="cuda", progress=False)
+except akunu.DeviceError as error:
+    print(error)
+"""
+    done = run(code, EMULATOR_MEMORY_MB="4")
+    why = "the weights have 9 MB, and 4 MB of the device's memory are left"
+    assert done.stdout.splitlines() == ["True None", f"the model runs on cpu, not on cuda: {why}", why], done.stderr
+
+
 def test_drafts_are_verified_under_masks_that_the_host_computes_meanwhile(run: Run) -> None:
     code = """
 import numpy as np

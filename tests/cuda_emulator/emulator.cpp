@@ -145,7 +145,10 @@ bool fails(const char* function) {
 }
 
 std::map<unsigned long long, std::size_t> allocations;
-constexpr std::size_t kMemory = std::size_t{512} << 20;
+std::size_t memory() {
+    const char* megabytes = std::getenv("EMULATOR_MEMORY_MB");
+    return (megabytes ? std::strtoull(megabytes, nullptr, 10) : 512) << 20;
+}
 
 }  // namespace emulator
 }  // namespace akunu::cuda
@@ -188,7 +191,7 @@ API cuDeviceGetAttribute(int* v, int which, int) {
     return 0;
 }
 API cuDeviceTotalMem_v2(std::size_t* n, int) {
-    *n = emulator::kMemory;
+    *n = emulator::memory();
     return 0;
 }
 API cuDevicePrimaryCtxRetain(void** c, int) {
@@ -201,8 +204,8 @@ API cuCtxSetCurrent(void*) { return 0; }
 API cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
     std::size_t used = 0;
     for (const auto& [p, n] : emulator::allocations) used += n;
-    *total = emulator::kMemory;
-    *free = emulator::kMemory - used;
+    *total = emulator::memory();
+    *free = emulator::memory() - used;
     return 0;
 }
 API cuMemAlloc_v2(unsigned long long* p, std::size_t n) {

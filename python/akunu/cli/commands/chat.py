@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from akunu.cli.app import CONTEXT_SETTINGS, Command, print_error
-from akunu.cli.console import note, stdin_lines
+from akunu.cli.console import bytes_text, note, stdin_lines
 from akunu.cli.conversation import OVERFLOWS, Conversation, command_names
 from akunu.cli.options import (
     DEFAULT_MODEL,
@@ -87,7 +87,10 @@ def command(
 
 
 def _greet(model: Model, built_in: bool) -> None:
-    note(f"{model.name} on {model.device}, context {model.context}. /help lists the commands, Ctrl-D leaves.")
+    left = "" if model.memory_left is None else f" ({bytes_text(model.memory_left)} of its memory left)"
+    note(
+        f"{model.name} on {model.device}{left}, context {model.context}. /help lists the commands, Ctrl-D leaves."
+    )
     if built_in:
         note(
             "Ember is the 9 MB model that comes with Akunu: a demonstration, at home in stories, sums and a "
