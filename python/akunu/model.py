@@ -74,7 +74,7 @@ class Model(Chatting, Measuring):
         name = metadata.get("general.name")
         self._name = name if isinstance(name, str) and name else path.stem
         self._context = engine.context
-        self._device = engine.device
+        self._device, self._memory_left = engine.device, engine.memory_left
         self._engine = engine
         self._tokenizer = tokenizer
         # Not all of the metadata: its token list alone can take tens of megabytes.
@@ -123,8 +123,9 @@ class Model(Chatting, Measuring):
 
     @property
     def memory_left(self) -> int | None:
-        """Bytes that are free of the device's own memory; None where it shares the machine's."""
-        return self._scheduler.engine.memory_left
+        """Bytes of the device's own memory that were free once the model was loaded; None where it shares the
+        machine's."""
+        return self._memory_left
 
     # -- generating ------------------------------------------------------------------------------------------
 
