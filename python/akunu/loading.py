@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
 from akunu import hub_name
-from akunu.devices import on_first, present
 from akunu.errors import AkunuError, InvalidArgumentError, ModelFileError, UnsupportedError
 from akunu.filetypes import FILE_TYPES
 from akunu.folder import is_model_folder, pickle_error
 from akunu.model import Model
 from akunu.options import Limit
+from akunu.placement import on_first, present
 from akunu.progress import Progress, check_progress, reporter
 from akunu.speech.recognition import is_speech
 

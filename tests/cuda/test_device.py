@@ -111,7 +111,8 @@ except akunu.DeviceError as error:
 """
     done = run(code, EMULATOR_MEMORY_MB="4")
     why = "the weights have 9 MB, and 4 MB of the device's memory are left"
-    assert done.stdout.splitlines() == ["True None", f"the model runs on cpu, not on cuda: {why}", why], done.stderr
+    lines = ["True None", f"the model runs on cpu, not on cuda: {why}", why]
+    assert done.stdout.splitlines() == lines, done.stderr
 
 
 def test_drafts_are_verified_under_masks_that_the_host_computes_meanwhile(run: Run) -> None:

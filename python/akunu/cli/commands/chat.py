@@ -88,9 +88,8 @@ def command(
 
 def _greet(model: Model, built_in: bool) -> None:
     left = "" if model.memory_left is None else f" ({bytes_text(model.memory_left)} of its memory left)"
-    note(
-        f"{model.name} on {model.device}{left}, context {model.context}. /help lists the commands, Ctrl-D leaves."
-    )
+    note(f"{model.name} on {model.device}{left}, context {model.context}.")
+    note("/help lists the commands, Ctrl-D leaves.")
     if built_in:
         note(
             "Ember is the 9 MB model that comes with Akunu: a demonstration, at home in stories, sums and a "
