@@ -13,18 +13,17 @@ static inline void quantize_block(const Q8Row& row, std::size_t block, const flo
     const float amax = reduce_max(top);
     const float d = q8_scale(amax);
     const vf inverse = set1(d > 0 ? 127.0f / amax : 0.0f);
-    std::int32_t half[2] = {0, 0};
+    vf half[2] = {zero(), zero()};  // sums of floats are as exact as those of integers
     for (int i = 0; i < kVectors; ++i) {
         const vi q = round_int(v[i] * inverse);
         store_i8(row.q() + block * 32 + static_cast<std::size_t>(i) * L, q);
-        std::int32_t lanes[L];
-        std::memcpy(lanes, &q, sizeof lanes);
-        for (int l = 0; l < L; ++l) half[(i * L + l) / 16] += lanes[l];
+        half[i * L / 16] += to_float(q);
     }
+    const float first = reduce_add(half[0]), second = reduce_add(half[1]);
     row.d()[block] = d;
-    row.s16()[2 * block] = static_cast<float>(half[0]);
-    row.s16()[2 * block + 1] = static_cast<float>(half[1]);
-    row.s()[block] = static_cast<float>(half[0] + half[1]);
+    row.s16()[2 * block] = first;
+    row.s16()[2 * block + 1] = second;
+    row.s()[block] = first + second;
 }
 
 static inline void quantize_row(std::byte* out, const Q8Layout& at, std::size_t dim, const float* x) {

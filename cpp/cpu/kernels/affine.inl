@@ -73,11 +73,15 @@ struct BlockAhead<FormatAffine<kBits>> {
     const std::uint8_t* at;
     BlockAhead(const Fields& group, const GroupLayout&, std::size_t block, std::size_t)
         : at(Packing<FormatAffine<kBits>>::from_block(group, block).p[1] + kFetchNear) {}
+    static FarLines far_lines(const Fields& group, const GroupLayout& layout, std::size_t block, std::size_t,
+                              std::size_t, std::size_t, std::size_t) {
+        return {BlockAhead(group, layout, block, 0).at + kFetchFar, kLine};
+    }
     template <int kStep, int kSteps>
-    void fetch() const {
+    void fetch(FarLines& far) const {
         for (std::size_t n = kStep * kLines / kSteps; n < (kStep + 1) * kLines / kSteps; ++n) {
             __builtin_prefetch(at + n * kLine);
-            if constexpr (kFetchFar != 0) __builtin_prefetch(at + n * kLine + kFetchFar, 0, 2);
+            far.fetch();
         }
     }
 };

@@ -66,6 +66,17 @@ struct Packing {
     }
 };
 
+// Lines that are fetched into the second-level cache, one for each that goes into the first.
+struct FarLines {
+    const std::uint8_t* next;
+    std::size_t step;
+    void fetch() {
+        if constexpr (kFetchFar == 0) return;
+        __builtin_prefetch(next, 0, 2);
+        next += step;
+    }
+};
+
 // Fetches a later block of the group, or of the next one, a line at a time, which the processor's own prefetching does
 // too late, and not into the first-level cache.
 template <typename F>
@@ -83,14 +94,22 @@ struct BlockAhead : Packing<F> {
         record = group.p[0] + b * kRecord + skip;
         plane = group.p[Packing<F>::kLast] + b * kPlane + skip;
     }
+    // For the blocks from `block` on, where M of all `tokens` are taken, from `token` on. One tile alone fetches what
+    // it reads soon. Of several, of which all but the first find the group in the cache, each has a share of the next
+    // one's group: memory is never idle.
+    static FarLines far_lines(const Fields& group, const GroupLayout& layout, std::size_t block, std::size_t blocks,
+                              std::size_t token, std::size_t m, std::size_t tokens) {
+        if (m == tokens) return {group.p[0] + (block + kBlocks) * kRecord + kFetchFar, kLine};
+        return {group.p[0] + layout.bytes + blocks * kRecord * token / tokens, kRecord * m / (tokens * kRecordLines)};
+    }
     // The share of step `kStep` of `kSteps`.
     template <int kStep, int kSteps>
-    void fetch() const {
+    void fetch(FarLines& far) const {
         constexpr std::size_t first = kStep * kLines / kSteps, last = (kStep + 1) * kLines / kSteps;
         for (std::size_t n = first; n < last; ++n) {
             if (n < kRecordLines) {
                 __builtin_prefetch(record + n * kLine);
-                if constexpr (kFetchFar != 0) __builtin_prefetch(record + n * kLine + kFetchFar, 0, 2);
+                far.fetch();
             } else {
                 __builtin_prefetch(plane + (n - kRecordLines) * kLine);
             }

@@ -4,10 +4,12 @@
 
 namespace akunu::cpu::AKUNU_ISA {
 
-// Integer formats: x is q8. out[m] = dot products of token m with the group's rows.
+// Integer formats: x is q8. out[m] = dot products of the m-th token from `token` on, of `tokens`, with the group's
+// rows.
 template <typename F, int M>
 [[gnu::noinline]] static void dot_tile_q8(const std::byte* group, const GroupLayout& layout, std::size_t k,
-                                          const std::byte* x, const Q8Layout& at, vf* out) {
+                                          const std::byte* x, const Q8Layout& at, std::size_t token, std::size_t tokens,
+                                          vf* out) {
     constexpr int kSteps = F::kSub / 4, kParts = 32 / F::kSub;
     using Dot = std::conditional_t<F::kSigned, DotS<kSteps>, DotU<F::kMax, kSteps>>;
     constexpr int kOffset = F::kSigned ? kSignedOffset : F::kOffset;
@@ -15,11 +17,12 @@ template <typename F, int M>
     const std::int8_t* row[M];
     vf acc[M];  // local, as the offsets: the compiler must assume that a store to `out` changes what it points to
     for (int m = 0; m < M; ++m) {
-        row[m] = reinterpret_cast<const std::int8_t*>(x) + static_cast<std::size_t>(m) * at.stride;
+        row[m] = reinterpret_cast<const std::int8_t*>(x) + (token + static_cast<std::size_t>(m)) * at.stride;
         acc[m] = zero();
     }
     const std::size_t d_at = at.d, s_at = F::kSub == 32 ? at.s : at.s16, blocks = k / F::kBlock;
     const vf offset = set1(static_cast<float>(-kOffset));
+    FarLines far = BlockAhead<F>::far_lines(fields, layout, 0, blocks, token, M, tokens);
     for (std::size_t b = 0; b < blocks; ++b) {
         const BlockAhead<F> ahead(fields, layout, b, blocks);
         const Fields block = Packing<F>::from_block(fields, b);
@@ -29,7 +32,7 @@ template <typename F, int M>
             const std::size_t first = b * F::kBlock + s * F::kSub;
             Dots<Dot, M, 1> dots;
             unroll<kSteps>([&]<int j>() {
-                ahead.template fetch<s * kSteps + j, F::kSubs * kSteps>();
+                ahead.template fetch<s * kSteps + j, F::kSubs * kSteps>(far);
                 dots.template step<j>({F::template quants<s, j>(block)}, row, first + 4 * j);
             });
             vf minus_min = zero();
@@ -178,7 +181,7 @@ constexpr int tile_index = std::countr_zero(static_cast<unsigned>(M));
 
 struct IntegerFormat {
     using Tile = void (*)(const std::byte* group, const GroupLayout& layout, std::size_t k, const std::byte* x,
-                          const Q8Layout& at, vf* out);
+                          const Q8Layout& at, std::size_t token, std::size_t tokens, vf* out);
     DType type;
     Tile tiles[4];
     ByteFunctions bytes;
@@ -305,7 +308,7 @@ static void matmul_q8(const DispatchCmd& cmd, const std::byte* params, const Wor
         for (std::uint64_t g = groups.begin; g < groups.end; ++g) {
             for_token_tiles<kTokenTile>(0, p.rows, [&]<int M>(std::size_t t) {
                 vf acc[M];
-                format.tiles[tile_index<M>](w + g * layout.bytes, layout, p.k, x + t * at.stride, at, acc);
+                format.tiles[tile_index<M>](w + g * layout.bytes, layout, p.k, x, at, t, p.rows, acc);
                 out.store(acc, M, 1, t, g * L);
             });
         }
@@ -402,7 +405,7 @@ static void gate_up_q8(const DispatchCmd& cmd, const std::byte* params, const Wo
     }
     const Q8Layout at(p.k);
     gate_up(cmd, p, layout.bytes, worker, [&]<int M>(const std::byte* group, std::size_t t, vf* acc) {
-        format.tiles[tile_index<M>](group, layout, p.k, x + t * at.stride, at, acc);
+        format.tiles[tile_index<M>](group, layout, p.k, x, at, t, p.rows, acc);
     });
 }
 

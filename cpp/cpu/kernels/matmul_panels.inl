@@ -286,6 +286,7 @@ template <typename F>
                                         std::size_t k0, std::size_t n, std::byte* to) {
     using Panel = typename BytePanelOf<F>::Panel;
     const Fields fields(group, layout);
+    FarLines far = BlockAhead<F>::far_lines(fields, layout, k0 / F::kBlock, blocks, 0, 1, 1);
     for (std::size_t b = k0 / F::kBlock; b < (k0 + n) / F::kBlock; ++b) {
         const BlockAhead<F> ahead(fields, layout, b, blocks);
         const Fields block = Packing<F>::from_block(fields, b);
@@ -294,7 +295,7 @@ template <typename F>
         unroll<F::kSubs>([&]<int s>() {
             vb q[Panel::kSteps];
             unroll<Panel::kSteps>([&]<int j>() {
-                ahead.template fetch<s * Panel::kSteps + j, F::kSubs * Panel::kSteps>();
+                ahead.template fetch<s * Panel::kSteps + j, F::kSubs * Panel::kSteps>(far);
                 q[j] = sub_bytes(F::template quants<s, j>(block), F::kOffset);
                 store_bytes(to + j * 4 * L, q[j]);
             });

@@ -6,22 +6,27 @@ static inline vf max_(vf a, vf b) { return a > b ? a : b; }
 static inline vf min_(vf a, vf b) { return a < b ? a : b; }
 static inline vf to_float(vi a) { return __builtin_convertvector(a, vf); }
 
-static inline float reduce_add(vf a) {
-    float t[L];
-    std::memcpy(t, &a, sizeof a);
-    for (int step = L / 2; step > 0; step /= 2) {
-        for (int i = 0; i < step; ++i) t[i] += t[i + step];
-    }
-    return t[0];
+// Lanes from kFirst on, and those before them.
+template <int kFirst>
+static inline vf turned(vf a) {
+    return [&]<std::size_t... I>(std::index_sequence<I...>) {
+        return __builtin_shufflevector(a, a, ((kFirst + I) % L)...);
+    }(std::make_index_sequence<L>{});
 }
 
+// Folds a vector's upper half onto its lower one until a lane is left.
+template <int kWidth = L, typename F>
+static inline float fold(vf a, F&& f) {
+    if constexpr (kWidth == 1)
+        return a[0];
+    else
+        return fold<kWidth / 2>(f(a, turned<kWidth / 2>(a)), f);
+}
+static inline float reduce_add(vf a) {
+    return fold(a, [](vf x, vf y) { return x + y; });
+}
 static inline float reduce_max(vf a) {
-    float t[L];
-    std::memcpy(t, &a, sizeof a);
-    for (int step = L / 2; step > 0; step /= 2) {
-        for (int i = 0; i < step; ++i) t[i] = t[i] > t[i + step] ? t[i] : t[i + step];
-    }
-    return t[0];
+    return fold(a, [](vf x, vf y) { return max_(x, y); });
 }
 
 // First n < L lanes.
