@@ -28,8 +28,11 @@ std::uint64_t piece_count(std::uint64_t n, std::uint64_t bytes, int threads) {
     return std::min({pieces, std::max<std::uint64_t>(1, all / kLeastPiece), n, kMostPieces});
 }
 
-// What pre-empted helpers may cost. The lead waits this long without blame: for a large piece, or a serial step.
-constexpr double kNoBlame = 300e-6;
+constexpr double kBytesPerSecond = 16e9;  // as `Worker::claim` counts work
+
+// What pre-empted helpers may cost. The lead waits this long without blame, for a serial step, and as long as a large
+// piece takes on a processor that is this much slower than most.
+constexpr double kNoBlame = 300e-6, kSlowness = 2;
 // A helper whose blame exceeds this, after what it has earned since, goes home.
 constexpr double kPatience = 1e-3;
 
@@ -40,6 +43,10 @@ constexpr double kPatience = 1e-3;
 Claims::Claims(const Team& team, Seat& seat, int index, std::uint64_t tag, std::uint64_t n, std::uint64_t bytes)
     : team_(team), seat_(seat), index_(index), tag_(tag), n_(n), pieces_(piece_count(n, bytes, team.size_)) {
     seat.pieces += pieces_;
+    if (index == 0 && pieces_ > 0) {
+        const double piece = static_cast<double>(n) * static_cast<double>(bytes) / static_cast<double>(pieces_);
+        seat.longest_piece = std::max(seat.longest_piece, piece / kBytesPerSecond);
+    }
 }
 
 Claims::~Claims() {
@@ -131,6 +138,7 @@ void Team::work(int index, std::byte* scratch, const std::atomic<bool>* surplus)
     for (std::uint64_t at = stage_.get(); at != kEnd;) {
         if (index == 0) look_up();
         seat.pieces = seat.finished = 0;
+        seat.longest_piece = 0;
         const std::uint64_t next = run_stage(at, worker);
         at = meet(index, at, next);
         if (surplus && (surplus->load(std::memory_order_relaxed) || seat.dismissed.load(std::memory_order_relaxed))) {
@@ -187,7 +195,8 @@ void Team::wait_for_helpers(std::uint64_t at) {
     }
     stage_.sleep(at);
     const auto now = Clock::now();
-    const double blame = std::chrono::duration<double>(now - start).count() - kNoBlame;
+    const double blame =
+        std::chrono::duration<double>(now - start).count() - kNoBlame - kSlowness * seats_[0].longest_piece;
     if (blame <= 0) return;
     for (std::size_t i = 0; i < n; ++i) {
         Seat& seat = *late[i];

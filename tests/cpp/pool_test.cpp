@@ -63,7 +63,8 @@ void check_lifetimes() {
 // A program of equal stages: before it claims, and for each piece, a thread calls these.
 class Program final : public cpu::Team {
   public:
-    Program(int threads, std::uint64_t stages, std::uint64_t pieces) : Team(threads), stages_(stages), pieces_(pieces) {
+    Program(int threads, std::uint64_t stages, std::uint64_t pieces, std::uint64_t bytes = kMuch)
+        : Team(threads), stages_(stages), pieces_(pieces), bytes_(bytes) {
         start(threads);
     }
     std::function<void(int)> before = [](int) {};
@@ -74,7 +75,7 @@ class Program final : public cpu::Team {
     std::uint64_t run_stage(std::uint64_t at, cpu::Worker& worker) override {
         before(worker.index);
         worker.tag = at + 1;
-        auto claims = worker.claim(pieces_, kMuch);
+        auto claims = worker.claim(pieces_, bytes_);
         while (claims.next()) {
             for (std::uint64_t i = claims.begin; i < claims.end; ++i) piece(worker.index, i);
         }
@@ -82,7 +83,7 @@ class Program final : public cpu::Team {
     }
     bool end_stage(std::uint64_t, std::uint64_t next) override { return next < stages_ && goes_on(); }
 
-    const std::uint64_t stages_, pieces_;
+    const std::uint64_t stages_, pieces_, bytes_;
 };
 
 // One stage: how many items each piece has.
@@ -166,25 +167,31 @@ void check_late_helper() {
     check(by_helper == 0, "it came too late for all of it");
 }
 
-// A helper that keeps the others waiting, as one does that has no processor, is sent home.
+// A helper that keeps the others waiting, as one does that has no processor, is sent home; not one whose pieces are as
+// long as they were said to be.
 void check_dismissal() {
-    cpu::ThreadPool pool;
-    pool.reserve(2);
-    constexpr int kStages = 300;
-    auto program = std::make_shared<Program>(2, kStages, 2);
-    std::atomic<int> by_helper{0};
-    std::atomic<bool> here{false};
-    program->before = [&](int index) {
-        while (index == 0 && !here) std::this_thread::yield();
-        here = true;
+    const std::uint64_t stages = 100;
+    constexpr std::uint64_t kOf4Ms = std::uint64_t{64} << 20;
+    const auto pieces_of_helper = [=](std::uint64_t bytes) {
+        cpu::ThreadPool pool;
+        pool.reserve(2);
+        auto program = std::make_shared<Program>(2, stages, 2, bytes);
+        std::atomic<std::uint64_t> by_helper{0};
+        std::atomic<bool> here{false};
+        program->before = [&](int index) {
+            while (index == 0 && !here) std::this_thread::yield();
+            here = true;
+        };
+        program->piece = [&](int index, std::uint64_t) {
+            if (index == 0) return;
+            ++by_helper;
+            std::this_thread::sleep_for(milliseconds(4));
+        };
+        pool.run(program);
+        return by_helper.load();
     };
-    program->piece = [&](int index, std::uint64_t) {
-        if (index == 0) return;
-        ++by_helper;
-        std::this_thread::sleep_for(milliseconds(4));
-    };
-    pool.run(program);
-    check(by_helper < kStages / 4, "a helper that costs more than it gives does not stay");
+    check(pieces_of_helper(kMuch) < stages / 4, "a helper that costs more than it gives does not stay");
+    check(pieces_of_helper(kOf4Ms) > stages / 2, "a helper with large pieces does");
 }
 
 // Two models at once share the workers: both make progress, and helpers go when a second lead wants their processors.
