@@ -70,6 +70,7 @@ void bind_encoder(py::module_& m) {
                                    return d;
                                })
         .def_property_readonly("memory", [](PyEncoder& e) { return memory_dict(e.get().memory()); })
+        .def_property_readonly("memory_left", [](PyEncoder& e) { return e.get().device().memory_left(); })
         .def("encode", encode, py::arg("texts"), py::arg("progress") = py::none())
         .def("cancel", &PyEncoder::cancel)
         .def("close", &PyEncoder::close);

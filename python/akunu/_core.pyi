@@ -67,6 +67,7 @@ class Encoder:
     """An engine's: it runs no texts side by side, and keeps none."""
     device: str
     memory: dict[str, int]
+    memory_left: int | None
     def encode(
         self,
         texts: Sequence[tuple[npt.NDArray[np.uint32], int]],

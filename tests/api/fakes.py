@@ -93,6 +93,7 @@ class FakeEngine:
         self.parallel = parallel
         self.threads, self.device, self.isa, self.kv_dtype = 1, "cpu", "generic", "f16"
         self.memory = {"weights": 1, "weights_mapped": 2, "kv_cache": 3, "scratch": 4}
+        self.memory_left: int | None = None
         self.cache: list[int] = []
         self.calls: list[tuple[str, Any]] = []
         self.steps: list[tuple[int, int]] = []  # (parts, tokens) of each

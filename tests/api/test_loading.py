@@ -12,6 +12,7 @@ import akunu
 from akunu import hub, loading
 from akunu.errors import InvalidArgumentError, ModelFileError, UnsupportedError
 from akunu.loading import find_model
+from akunu.placement import present
 from akunu.progress import reporter
 
 
@@ -178,9 +179,9 @@ def test_bad_arguments_are_refused_before_the_file_is_opened(core, arguments, me
 
 
 def test_auto_takes_a_gpu_when_there_is_one(core):
-    assert loading._device("auto") == "metal"
+    assert present("auto")[0] == "metal"
     core.devices = lambda: [{"id": "cpu"}]
-    assert loading._device("auto") == "cpu"
+    assert present("auto") == ["cpu"]
 
 
 class Terminal(io.StringIO):

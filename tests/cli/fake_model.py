@@ -76,7 +76,7 @@ class FakeTemplate:
 class FakeModel:
     """`answers` maps a prompt (or the last message) to pieces of text; others are echoed word by word."""
 
-    name, device, context, path = "fake", "cpu", 64, Path("fake.gguf")
+    name, device, memory_left, context, path = "fake", "cpu", None, 64, Path("fake.gguf")
     config = SimpleNamespace(context_length=256)
 
     def __init__(self, answer: Callable[[str], Sequence[str]] | None = None, delay: float = 0.0) -> None:
