@@ -34,12 +34,12 @@ std::uint64_t timeout_ns() {
     return (set ? std::strtoull(set, nullptr, 10) : kDefaultMs) * 1'000'000;
 }
 
-// Calls f(begin, end) for parts of [0, n) on a few threads.
+// Calls f(begin, end) for parts of [0, n), each of `least` at least, on a few threads.
 template <typename F>
-void in_parallel(std::uint64_t n, F&& f) {
-    constexpr std::uint64_t kThreadsMost = 8, kLeast = 4096;
+void in_parallel(std::uint64_t n, std::uint64_t least, F&& f) {
+    constexpr std::uint64_t kThreadsMost = 8;
     const std::uint64_t cores = std::max(1u, std::thread::hardware_concurrency());
-    const std::uint64_t parts = std::clamp<std::uint64_t>(n / kLeast, 1, std::min(kThreadsMost, cores));
+    const std::uint64_t parts = std::clamp<std::uint64_t>(n / least, 1, std::min(kThreadsMost, cores));
     std::vector<std::jthread> threads;
     for (std::uint64_t i = 1; i < parts; ++i) threads.emplace_back([&, i] { f(n * i / parts, n * (i + 1) / parts); });
     f(0, n / parts);
@@ -78,13 +78,21 @@ struct CudaDevice::Impl {
                       const Meanwhile& meanwhile);
     void wait(Segments segments, const ReplayArgs& args, const Control* control, const Poll& poll);
     std::string command_name(Segments segments, std::uint32_t commands) const;
-    // Units of a range of weights that a block fetches ahead: all blocks' together are a part of the cache.
-    u32 window() const {
-        constexpr std::uint64_t kPart = 4, kUnit = 16;
-        return static_cast<u32>(limits.cache_bytes / kPart / limits.multiprocessors / kUnit);
-    }
+    void set_ring(Segments segments, Launch& launch) const;
     void reset() { d.cuMemsetD8(reinterpret_cast<CUdeviceptr>(barrier.device), 0, sizeof(Barrier)); }
 };
+
+// The ring begins behind what the ops of these programs take.
+void CudaDevice::Impl::set_ring(Segments segments, Launch& launch) const {
+    constexpr u32 kWindow = 3;  // of 18 KB: more make the barriers of the grid wait behind them
+    std::uint64_t op_bytes = 0;
+    for (const Program* p : segments) op_bytes = std::max(op_bytes, static_cast<const CudaProgram&>(*p).op_bytes());
+    launch.ring = static_cast<u32>((kSharedHead + op_bytes + 127) / 128 * 128);
+    if (launch.ring + kRingHead >= limits.shared_bytes) return;
+    const auto slots = (limits.shared_bytes - launch.ring - kRingHead) / kSlotBytes;
+    launch.slots = slots < kLeastSlots ? 0 : static_cast<u32>(std::min<std::uint64_t>(slots, kMostSlots));
+    launch.window = std::min(kWindow, launch.slots);
+}
 
 // Calls f(program, its commands that run) for each segment, of which the first `most` commands of a step run.
 template <typename F>
@@ -150,16 +158,16 @@ std::uint32_t CudaDevice::Impl::run(Segments segments, const ReplayArgs& args, C
     launch.steps = args.steps;
     launch.keys = args.keys;
     launch.parity = parity;
-    launch.window = window();
     launch.timeout_ns = timeout_ns();
     launch.barrier = reinterpret_cast<Barrier*>(barrier.device);
     launch.mailbox = reinterpret_cast<Mailbox*>(Memory::allocation(mailbox).host_seen);
     launch.stop = reinterpret_cast<const u32*>(control ? memory.device_copy(&control->stop) : 0);
     launch.times = times;
     box() = {};
+    set_ring(segments, launch);
     void* params[] = {&launch};
     parity = 1 - parity;
-    d.check(d.cuLaunchCooperativeKernel(function, limits.multiprocessors, 1, 1, kThreads, 1, 1,
+    d.check(d.cuLaunchCooperativeKernel(function, limits.multiprocessors, 1, 1, kBlockThreads, 1, 1,
                                         static_cast<unsigned>(limits.shared_bytes), stream, params),
             "starting the interpreter");
     const bool told = !meanwhile || meanwhile();
@@ -233,6 +241,28 @@ void CudaDevice::download(const Binding& from, std::span<std::byte> bytes) {
     impl_->memory.download(from, bytes);
 }
 
+namespace {
+
+// Packs some tiles at a time.
+void upload_tiles(Device& device, const Binding& to, const HostTensor& t) {
+    constexpr std::uint64_t kAtOnce = std::uint64_t{16} << 20;  // bytes
+    const std::uint64_t tiles = (t.rows + kTileRows - 1) / kTileRows, row_bytes = t.bytes.size() / t.rows;
+    const std::uint64_t bytes = packed_bytes(t.dtype, t.rows, t.cols) / tiles;
+    const std::uint64_t most = std::max<std::uint64_t>(kAtOnce / bytes, 1);
+    std::vector<std::byte> packed(std::min(most, tiles) * bytes);
+    for (std::uint64_t first = 0; first < tiles; first += most) {
+        const std::uint64_t n = std::min(most, tiles - first);
+        in_parallel(n, 1, [&](std::uint64_t begin, std::uint64_t end) {
+            const std::uint64_t row = (first + begin) * kTileRows,
+                                rows = std::min(t.rows, (first + end) * kTileRows) - row;
+            pack_tiles(t.dtype, t.cols, t.bytes.data() + row * row_bytes, rows, packed.data() + begin * bytes);
+        });
+        device.upload({to.buffer, to.offset + first * bytes}, std::span(packed).first(n * bytes));
+    }
+}
+
+}  // namespace
+
 Weight CudaDevice::prepare_weight(const HostTensor& t) {
     Weight w{.dtype = t.dtype, .rows = t.rows, .cols = t.cols, .packed = true};
     const BlockSplit split = split_of(t.dtype);
@@ -250,6 +280,10 @@ Weight CudaDevice::prepare_weight(const HostTensor& t) {
         return w;
     }
     w.data = {allocate(packed_bytes(t.dtype, t.rows, t.cols), MemoryKind::kDevice), 0};
+    if (packed_in_tiles(t.dtype, t.cols)) {
+        upload_tiles(*this, w.data, t);
+        return w;
+    }
     if (split.rest() == 0) {
         upload(w.data, t.bytes);
         return w;
@@ -260,7 +294,7 @@ Weight CudaDevice::prepare_weight(const HostTensor& t) {
         rest(std::min(blocks, kAtOnce) * split.rest());
     for (std::uint64_t first = 0; first < blocks; first += kAtOnce) {
         const std::uint64_t n = std::min(kAtOnce, blocks - first);
-        in_parallel(n, [&](std::uint64_t begin, std::uint64_t end) {
+        in_parallel(n, 4096, [&](std::uint64_t begin, std::uint64_t end) {
             pack_blocks(split, t.bytes.data() + (first + begin) * split.block_bytes, end - begin,
                         codes.data() + begin * split.bytes, rest.data() + begin * split.rest());
         });

@@ -20,7 +20,6 @@ constexpr CUresult kSuccess = 0, kOutOfMemory = 2, kNotReady = 600;
 
 enum DeviceAttribute : int {
     kMultiprocessors = 16,
-    kL2Cache = 38,
     kComputeMajor = 75,
     kComputeMinor = 76,
     kCooperativeLaunch = 95,

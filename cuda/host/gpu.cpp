@@ -23,7 +23,6 @@ Limits limits_of(const Driver& d, CUdevice device) {
     l.arch = "sm_" + std::to_string(l.compute_major) + std::to_string(attribute(kComputeMinor));
     l.memory = memory;
     l.shared_bytes = static_cast<std::uint64_t>(attribute(kSharedMemoryPerBlock));
-    l.cache_bytes = static_cast<std::uint64_t>(attribute(kL2Cache));
     l.multiprocessors = static_cast<unsigned>(attribute(kMultiprocessors));
     return l;
 }

@@ -11,7 +11,7 @@ namespace akunu::cuda {
 
 struct Limits {
     std::string name, arch;
-    std::uint64_t memory = 0, shared_bytes = 0, cache_bytes = 0;
+    std::uint64_t memory = 0, shared_bytes = 0;
     unsigned multiprocessors = 0;
     int driver_version = 0, compute_major = 0;
 };

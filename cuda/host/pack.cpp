@@ -1,6 +1,7 @@
 #include "cuda/host/pack.h"
 
 #include <cstring>
+#include <vector>
 
 namespace akunu::cuda {
 
@@ -71,11 +72,42 @@ std::uint64_t plane_offset(DType dtype, std::uint64_t rows, std::uint64_t cols) 
     return (rows * cols / dtype_info(dtype).block_elems * split.bytes + kPlaneAlign - 1) / kPlaneAlign * kPlaneAlign;
 }
 
+bool packed_in_tiles(DType dtype, std::uint64_t cols) {
+    const Row* row = find_row(dtype);
+    return row && in_tiles(row->reader, cols);
+}
+
+void pack_tiles(DType dtype, std::uint64_t cols, const std::byte* from, std::uint64_t rows, std::byte* tiles) {
+    const BlockSplit split = split_of(dtype);
+    const u32 reader = find_row(dtype)->reader;
+    const TileLayout layout = tile_layout(reader);
+    const std::uint64_t blocks = layout.inputs / dtype_info(dtype).block_elems;  // of a row in a unit
+    std::memset(tiles, 0, (rows + kTileRows - 1) / kTileRows * tile_bytes(reader, cols));
+    std::vector<std::byte> codes(layout.code_bytes);
+    for (std::uint64_t r = 0; r < rows; ++r) {
+        for (std::uint64_t col = 0; col < cols; col += layout.inputs, from += blocks * split.block_bytes) {
+            std::byte* unit = tiles + unit_at(reader, cols, r, col);
+            const auto row = static_cast<u32>(r % kTileRows);
+            pack_blocks(split, from, blocks, codes.data(), unit + extras_at(layout, row));
+            for (u32 i = 0; i < layout.code_bytes / kPiece; ++i) {
+                std::memcpy(unit + piece_at(row, i), codes.data() + i * kPiece, kPiece);
+            }
+        }
+    }
+}
+
 std::uint64_t packed_bytes(DType dtype, std::uint64_t rows, std::uint64_t cols) {
+    if (packed_in_tiles(dtype, cols)) {
+        return (rows + kTileRows - 1) / kTileRows * tile_bytes(find_row(dtype)->reader, cols);
+    }
     return plane_offset(dtype, rows, cols) + rows * cols / dtype_info(dtype).block_elems * split_of(dtype).rest();
 }
 
 void pack_blocks(const BlockSplit& s, const std::byte* from, std::uint64_t blocks, std::byte* codes, std::byte* rest) {
+    if (s.rest() == 0) {
+        std::memcpy(codes, from, blocks * s.bytes);
+        return;
+    }
     const std::uint32_t behind = s.block_bytes - s.begin - s.bytes;
     for (std::uint64_t i = 0; i < blocks; ++i, from += s.block_bytes) {
         std::memcpy(codes, from + s.begin, s.bytes);

@@ -1,5 +1,6 @@
-// Weights as the GPU reads them: of the types whose blocks lie in one piece, codes and the rest of a block as two
-// planes, so that codes begin at multiples of 16 bytes. Floats, and the planar types, stay as they are.
+// Weights as the GPU reads them: in tiles (cuda/kernels/tile_layout.h), or, of the other types whose blocks lie in one
+// piece, codes and the rest of a block as two planes, so that codes begin at multiples of 16 bytes. Other floats, and
+// the planar types, stay as they are.
 #pragma once
 
 #include <cstddef>
@@ -9,6 +10,7 @@
 
 #include "core/dtype.h"
 #include "cuda/kernels/command.h"
+#include "cuda/kernels/tile_layout.h"
 
 namespace akunu::cuda {
 
@@ -29,6 +31,11 @@ BlockSplit split_of(DType dtype);
 // Bytes from a matrix' codes to its other plane.
 std::uint64_t plane_offset(DType dtype, std::uint64_t rows, std::uint64_t cols);
 std::uint64_t packed_bytes(DType dtype, std::uint64_t rows, std::uint64_t cols);
+
+// Whether a matrix lies in tiles.
+bool packed_in_tiles(DType dtype, std::uint64_t cols);
+// `rows` rows of the file, a multiple of kTileRows or the matrix' last, to whole tiles.
+void pack_tiles(DType dtype, std::uint64_t cols, const std::byte* from, std::uint64_t rows, std::byte* tiles);
 
 // `blocks` blocks of the file to both planes.
 void pack_blocks(const BlockSplit& split, const std::byte* from, std::uint64_t blocks, std::byte* codes,

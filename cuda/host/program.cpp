@@ -108,55 +108,33 @@ std::vector<WeightPlace> weights_in(const DispatchCmd& c) {
     }
 }
 
-// Whether the tensor cores take one row of such inputs times weights of this type: see cuda/kernels/fragments.cuh.
-bool tiled(u32 reader, std::uint64_t cols) {
-    constexpr u32 kTiled[] = {kReadF16, kReadBf16, kReadQ4_0, kReadQ8_0, kReadQ4_K, kReadQ6_K};
-    return cols % 128 == 0 && std::ranges::find(kTiled, reader) != std::end(kTiled);
-}
-
 constexpr std::uint64_t parts_of(std::uint64_t n, std::uint64_t of) { return (n + of - 1) / of; }
 
-// The bytes of a block's memory that row_tiles (cuda/kernels/row_tiles.cuh) takes, of at most so many tiles.
-std::uint64_t tile_bytes(std::uint64_t cols, std::uint64_t tiles, u32 splits) {
-    constexpr std::uint64_t kParts = 3, kFixed = 2048;
-    return kFixed + cols * (2 * kParts) + cols / 4 + cols / 32 + tiles * (splits + 1) * 16 * 4;
+// The bytes of a block's memory that row_tiles (cuda/kernels/row_tiles.cuh) takes.
+std::uint64_t tile_op_bytes(std::uint64_t cols) {
+    constexpr std::uint64_t kParts = 3, kFixed = 1024,
+                            kSums = 2 * std::uint64_t{kThreads / kTileRows} * kWarps * kTileRows * 4;
+    return kFixed + cols * (2 * kParts) + cols / 4 + cols / 32 + kSums;
+}
+// Those that stage_input (cuda/kernels/matvec.cuh) takes.
+std::uint64_t staged_bytes(std::uint64_t cols) { return parts_of(cols, 32) * 36 * sizeof(float); }
+// What is left of a block's memory for an op, where the ring has its least slots.
+std::uint64_t op_room(const Geometry& g) {
+    const std::uint64_t taken = kSharedHead + kRingHead + kLeastSlots * std::uint64_t{kSlotBytes};
+    return g.shared_bytes > taken ? g.shared_bytes - taken : 0;
 }
 
-// Warps that share a row of so many inputs: those with which a block's warps have least to do one after the other. 0
-// where a block's memory is too small.
-u32 splits_for(std::uint64_t cols, std::uint64_t tiles, const Geometry& g) {
-    const std::uint64_t steps = cols / 128, own = parts_of(tiles, g.blocks);
-    constexpr std::uint64_t kEnd = 2;  // steps that the end of a tile is worth
-    const auto rounds = [&](u32 splits) { return (parts_of(steps, splits) + kEnd) * parts_of(own, kWarps / splits); };
-    u32 best = 0;
-    for (u32 splits = 1; splits <= kWarps && splits <= steps; splits *= 2) {
-        if (tile_bytes(cols, own, splits) > g.shared_bytes) break;
-        if (best == 0 || rounds(splits) < rounds(best)) best = splits;
-    }
-    return best;
-}
-
-void set_splits(const DispatchCmd& c, const std::vector<WeightPlace>& places, Command& out, const Geometry& g) {
+// The weights of a command that has one row come through the ring, where their types lie in tiles.
+void set_streams(const DispatchCmd& c, const std::vector<WeightPlace>& places, Command& out, const Geometry& g) {
     if (c.op == Op::kEmbed || places.empty()) return;
-    const bool pairs = c.op == Op::kGateUp || c.op == Op::kNormGateUp, mixed = c.last_weight != c.weight;
     const auto aligned = [&](std::size_t buffer) { return out.buffers[buffer] % 16 == 0; };
     const bool normed = c.op == Op::kNormQkv || c.op == Op::kNormGateUp;
-    if (!aligned(0) || (normed && !aligned(1))) return;
-    std::uint64_t tiles[2] = {};
-    for (std::size_t i = 0; i < places.size(); ++i) {
-        const std::uint64_t rows = pairs ? 8 : 16;
-        if (!tiled(out.weights[c.op == Op::kNormQkv ? places[i].buffer - 2 : i].reader, places[i].cols)) return;
-        tiles[mixed && i + 1 == places.size()] += (places[i].rows + rows - 1) / rows;
+    if (!aligned(0) || (normed && !aligned(1)) || tile_op_bytes(places[0].cols) > op_room(g)) return;
+    for (const WeightPlanes& w : out.weights) {
+        if (w.codes && !in_tiles(w.reader, places[0].cols)) return;
     }
-    if (pairs) tiles[0] /= 2;
-    const std::uint64_t cols = places[0].cols;
-    u32 splits[2];
-    for (int i = 0; i < 2; ++i) {
-        splits[i] = splits_for(cols, tiles[i], g);
-        if (splits[i] == 0) return;
-    }
-    out.splits[0] = splits[0];
-    out.splits[1] = splits[1];
+    out.streams =
+        c.op == Op::kNormQkv && out.weights[2].codes && out.weights[2].reader != out.weights[0].reader ? 2 : 1;
 }
 
 void set_weights(const DispatchCmd& c, Command& out, const Geometry& g) {
@@ -171,8 +149,7 @@ void set_weights(const DispatchCmd& c, Command& out, const Geometry& g) {
         if (dtype != c.weight && std::ranges::find(kMixedQkv, MixedQkv{c.weight, dtype}) == std::end(kMixedQkv)) {
             refuse(c, std::string(dtype_info(c.weight).name) + " beside " + std::string(dtype_info(dtype).name));
         }
-        const std::uint64_t staged = (w.cols + 31) / 32 * 36 * sizeof(float) + 1024;
-        if (c.op != Op::kEmbed && staged > g.shared_bytes) {
+        if (c.op != Op::kEmbed && staged_bytes(w.cols) + kSharedHead > g.shared_bytes) {
             refuse(c, "rows of " + std::to_string(w.cols) + " inputs do not fit a block's memory of " +
                           std::to_string(g.shared_bytes) + " bytes");
         }
@@ -184,14 +161,8 @@ void set_weights(const DispatchCmd& c, Command& out, const Geometry& g) {
         planes.extras =
             planar ? reinterpret_cast<u64>(c.buffers[4].as()) : planes.codes + plane_offset(dtype, w.rows, w.cols);
         if (planar) planes.biases = reinterpret_cast<u64>(c.buffers[5].as());
-        if (c.op != Op::kEmbed && !planar) {
-            planes.code_units = static_cast<u32>(plane_offset(dtype, w.rows, w.cols) / 16);
-            planes.extra_units =
-                static_cast<u32>((packed_bytes(dtype, w.rows, w.cols) - plane_offset(dtype, w.rows, w.cols)) / 16);
-            out.fetches = 1;
-        }
     }
-    set_splits(c, places, out, g);
+    set_streams(c, places, out, g);
 }
 
 void check_heads(const DispatchCmd& c, u32 heads, u32 kv_heads, u32 head_dim) {
@@ -331,10 +302,8 @@ Needs needs_of(std::span<const Command> commands) {
 
 std::vector<Command> compile_commands(const DispatchTable& table, const Geometry& geometry) {
     std::vector<Command> out;
-    u32 fetches = 0;
     for (const DispatchCmd& c : table.commands) {
         out.push_back(compiled(c, geometry));
-        out.back().next_fetch = fetches += out.back().fetches;
         out.back().label = static_cast<u32>(out.size() - 1);
     }
     return out;
@@ -352,20 +321,59 @@ std::vector<Command> fused(const DispatchTable& table, std::span<const Command> 
     return out;
 }
 
-std::vector<Fetch> fetches_of(std::span<const Command> commands) {
-    std::vector<Fetch> out;
-    for (const Command& c : commands) {
-        if (!c.fetches) continue;
-        Fetch& f = out.emplace_back();
-        for (std::size_t i = 0; i < std::size(c.weights); ++i) {
-            const WeightPlanes& w = c.weights[i];
-            f.at[2 * i] = w.codes;
-            f.at[2 * i + 1] = w.extras;
-            f.units[2 * i] = w.code_units;
-            f.units[2 * i + 1] = w.extra_units;
+namespace {
+
+// Of a command's weights of one type, those from `first` on and before `end`.
+Stream stream_of(const DispatchCmd& c, const Command& command, std::size_t first, std::size_t end) {
+    Stream s{};
+    const auto places = weights_in(c);
+    const u32 reader = command.weights[first].reader;
+    std::size_t n = 0;
+    for (std::size_t i = 0; i < places.size(); ++i) {
+        const std::size_t weight = c.op == Op::kNormQkv ? places[i].buffer - 2 : i;
+        if (weight < first || weight >= end) continue;
+        s.at[n] = command.weights[weight].codes;
+        s.tiles[n++] = static_cast<u32>(parts_of(places[i].rows, kTileRows));
+    }
+    s.pairs = c.op == Op::kGateUp || c.op == Op::kNormGateUp;
+    s.tile_bytes = static_cast<u32>(tile_bytes(reader, places[0].cols));
+    s.slot_bytes = tile_layout(reader).slot_units() * tile_layout(reader).unit_bytes();
+    s.rows = 1;
+    s.rows_from = kRowsGiven;
+    const auto take_rows = [&](std::uint32_t rows, std::size_t offset) {
+        s.rows = rows;
+        for (u32 i = 0; i < command.n_patches; ++i) {
+            if (command.patch_field[i] == offset / 4) s.rows_from = command.patch_value[i];
         }
+    };
+    if (c.op == Op::kMatmul) take_rows(params_of<MatmulParams>(c).rows, offsetof(MatmulParams, rows));
+    if (c.op == Op::kGateUp) take_rows(params_of<GateUpParams>(c).rows, offsetof(GateUpParams, rows));
+    return s;
+}
+
+}  // namespace
+
+std::vector<Stream> streams_of(const DispatchTable& table, std::span<const Command> commands) {
+    std::vector<Stream> out;
+    for (std::size_t i = 0; i < commands.size(); ++i) {
+        const std::size_t all = std::size(commands[i].weights);
+        if (commands[i].streams != 0) {
+            out.push_back(stream_of(table.commands[i], commands[i], 0, commands[i].streams == 2 ? all - 1 : all));
+        }
+        if (commands[i].streams == 2) out.push_back(stream_of(table.commands[i], commands[i], all - 1, all));
     }
     return out;
+}
+
+std::uint64_t op_bytes_of(const DispatchTable& table, std::span<const Command> commands) {
+    std::uint64_t most = kOpBytes;
+    for (std::size_t i = 0; i < commands.size(); ++i) {
+        for (const WeightPlace& w : weights_in(table.commands[i])) {
+            if (table.commands[i].op == Op::kEmbed) continue;
+            most = std::max({most, staged_bytes(w.cols), commands[i].streams != 0 ? tile_op_bytes(w.cols) : 0});
+        }
+    }
+    return most;
 }
 
 std::vector<Mirror> mirrors_of(const DispatchTable& table) {
@@ -406,7 +414,8 @@ CudaProgram::CudaProgram(DispatchTable t, Device& device, const Geometry& geomet
     : Program(std::move(t)),
       plain_(device, compile_commands(table, geometry)),
       fused_(device, fused(table, plain_.commands())),
-      fetches_(uploaded<Fetch>(device, fetches_of(plain_.commands()))) {
+      streams_(uploaded<Stream>(device, streams_of(table, plain_.commands()))),
+      op_bytes_(op_bytes_of(table, plain_.commands())) {
     const auto mirrors = mirrors_of(table);
     mirrors_ = uploaded<Mirror>(device, mirrors);
     n_mirrors_ = static_cast<u32>(mirrors.size());
@@ -414,12 +423,14 @@ CudaProgram::CudaProgram(DispatchTable t, Device& device, const Geometry& geomet
 
 Segment CudaProgram::segment(std::uint32_t most) const {
     const auto commands = list(most).commands().first(std::min<std::size_t>(most, list(most).commands().size()));
+    u32 streams = 0;
+    for (const Command& c : commands) streams += c.streams;
     return {.commands = list(most).at(),
             .mirrors = mirrors_.at().as<const Mirror>(),
-            .fetches = fetches_.at().as<const Fetch>(),
+            .streams = streams_.at().as<const Stream>(),
             .n_commands = static_cast<u32>(commands.size()),
             .n_mirrors = n_mirrors_,
-            .n_fetches = static_cast<u32>(std::ranges::count_if(commands, [](const Command& c) { return c.fetches; }))};
+            .n_streams = streams};
 }
 
 }  // namespace akunu::cuda

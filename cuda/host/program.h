@@ -35,7 +35,10 @@ std::vector<Command> compile_commands(const DispatchTable& table, const Geometry
 // The same with fewer commands, where one does the work of several.
 std::vector<Command> fused(const DispatchTable& table, std::span<const Command> commands);
 Needs needs_of(std::span<const Command> commands);
-std::vector<Fetch> fetches_of(std::span<const Command> commands);
+// What commands read through the ring, in their order.
+std::vector<Stream> streams_of(const DispatchTable& table, std::span<const Command> commands);
+// The bytes of a block's memory that a command's op takes, at most.
+std::uint64_t op_bytes_of(const DispatchTable& table, std::span<const Command> commands);
 // The shared buffers that a table's commands use, each once.
 std::vector<Mirror> mirrors_of(const DispatchTable& table);
 
@@ -59,10 +62,12 @@ class CudaProgram final : public Program {
     // What runs where only so many of the table's commands are wanted: a prefix has a command for each of them.
     const CommandList& list(std::uint32_t most) const { return most < table.commands.size() ? plain_ : fused_; }
     Segment segment(std::uint32_t most) const;
+    std::uint64_t op_bytes() const { return op_bytes_; }
 
   private:
     CommandList plain_, fused_;
-    DeviceBuffer mirrors_, fetches_;
+    DeviceBuffer streams_, mirrors_;
+    std::uint64_t op_bytes_;
     u32 n_mirrors_;
 };
 

@@ -7,9 +7,15 @@ namespace akunu::cuda {
 
 using u64 = unsigned long long;
 
-// Of every block, one on each multiprocessor: so few that no weights on their way must leave the registers.
+// Of every block, one on each multiprocessor: those that run commands, and a warp that brings their weights.
 constexpr u32 kThreads = 256;
 constexpr u32 kWarps = kThreads / 32;
+constexpr u32 kBlockThreads = kThreads + 32;
+
+// A block's shared memory: the head, the memory of the command that runs, the ring's barriers, and its slots.
+constexpr u32 kSharedHead = 1280, kRingHead = 512, kSlotBytes = 18 << 10, kMostSlots = 16, kLeastSlots = 2;
+// What every op may use; some use more, as the host knows.
+constexpr u32 kOpBytes = 68 << 10;
 
 // Ops; program.cpp says which of the core's they are.
 enum OpCode : u32 {
@@ -70,7 +76,6 @@ enum KvType : u32 { kKvF16, kKvF32, kKvQ8, kKvTypes };
 struct WeightPlanes {
     u64 codes, extras, biases;
     u32 reader, spec;
-    u32 code_units, extra_units;  // of 16 bytes, that are fetched ahead
 };
 
 // What a patch takes; the order of PatchSource.
@@ -84,9 +89,7 @@ struct alignas(16) Command {
     u32 n_patches;
     u32 patch_field[3], patch_value[3];  // words of `params`, PatchValue
     u32 label;                           // its place in the table
-    u32 splits[2];   // warps that share a row of weights; [1] of the last weights, where their type is another
-    u32 fetches;     // 1: it reads weights
-    u32 next_fetch;  // the entry of the next command that does
+    u32 streams;                         // what of its weights comes through the ring, where it has one row
     u32 params[16];
     u64 buffers[12];
     WeightPlanes weights[3];
@@ -105,12 +108,16 @@ struct DecodeAttentionParams {
 };
 static_assert(sizeof(DecodeAttentionParams) <= sizeof(Command::params), "a command has room for it");
 
-// What a command reads of weights: ranges of units of 16 bytes, each dealt to the blocks in equal parts.
-struct alignas(16) Fetch {
-    u64 at[6];
-    u32 units[6];
-    u32 unused[2];
+// Weights of one type that a command reads through the ring: tiles of up to three matrices one behind the other, or of
+// two in turn. Equal parts of them are the blocks'.
+struct alignas(16) Stream {
+    u64 at[3];
+    u32 tiles[3];
+    u32 pairs;  // 1: tiles[0] of each of two matrices
+    u32 tile_bytes, slot_bytes;
+    u32 rows, rows_from;  // of the command: a number, or the PatchValue that says it. Only one row takes the ring
 };
+constexpr u32 kRowsGiven = ~0u;
 
 // A buffer that host and device both use: the device works on its own copy, which the launch brings up to date first,
 // and of which it gives back what commands wrote.
@@ -124,8 +131,8 @@ struct Mirror {
 struct Segment {
     const Command* commands;
     const Mirror* mirrors;
-    const Fetch* fetches;  // of the commands that have weights, in their order
-    u32 n_commands, n_mirrors, n_fetches;
+    const Stream* streams;  // of the commands that have some, in their order
+    u32 n_commands, n_mirrors, n_streams;
 };
 constexpr u32 kMaxSegments = 4;
 
@@ -155,7 +162,7 @@ struct Launch {
     u32 n_segments;
     u32 rows, logits, steps, keys;  // ReplayArgs
     u32 parity;                     // which counter of the barrier
-    u32 window;                     // units of a range that a block fetches ahead, at most
+    u32 ring, slots, window;        // where the ring begins, its slots, and those that are on their way, at most
     u64 timeout_ns;                 // that a block waits for others, at most
     Barrier* barrier;
     Mailbox* mailbox;

@@ -1,11 +1,11 @@
 // Weights in groups of 32: value = scale·code + offset, with a scale and an offset for each half of the group.
 //
-// Types of one piece are stored as two planes, see cuda/host/pack.h: the codes, whose blocks begin at multiples of 16
-// bytes, and what else a block has. Within each the order is the file's.
+// Some types lie in tiles, see tile_layout.h. Others of one piece are stored as two planes, see cuda/host/pack.h: the codes,
+// whose blocks begin at multiples of 16 bytes, and what else a block has. Within each the order is the file's.
 #pragma once
 
-#include "command.h"
 #include "platform.cuh"
+#include "tile_layout.h"
 
 namespace akunu::cuda {
 
@@ -65,7 +65,7 @@ AKUNU_DEVICE void nibbles5(Group& g, const uint4& q, u32 high, float zero) {
         }
     }
 }
-// 32 bytes of one code each, by `code(byte, index)`.
+// 32 bytes of one code each, by `code(byte, index)`: an even piece and the next, which lie side by side.
 template <typename Code>
 AKUNU_DEVICE void bytes32(Group& g, const u8* p, Code&& code) {
     const uint4 a = load_weights16(p), b = load_weights16(p + 16);
@@ -101,26 +101,42 @@ AKUNU_DEVICE float e4m3(u32 bits) {
 template <u32 kReader>
 struct Format;
 
-// Element by element where rows are no multiples of 16 bytes, or end within the group.
-template <u32 kBytes, typename Convert>
-AKUNU_DEVICE void float_group(const Weights& w, u64 row, u32 group, Group& g, Convert&& convert) {
+// Of a type that lies in tiles where its rows are long enough: piece i of a row's codes; and the extras of the unit, or of
+// as many inputs, that has input `col`.
+template <u32 kReader>
+AKUNU_DEVICE const u8* row_piece(const Weights& w, u64 row, u32 i) {
+    constexpr TileLayout kLayout = tile_layout(kReader);
+    constexpr u32 kPieces = kLayout.code_bytes / kPiece;
+    if (!in_tiles(kReader, w.cols)) return w.codes + row * w.cols * kLayout.code_bytes / kLayout.inputs + i * kPiece;
+    return w.codes + unit_at(kReader, w.cols, row, i / kPieces * kLayout.inputs) + piece_at(u32(row), i % kPieces);
+}
+template <u32 kReader>
+AKUNU_DEVICE const u8* row_extras(const Weights& w, u64 row, u32 col) {
+    constexpr TileLayout kLayout = tile_layout(kReader);
+    if (!in_tiles(kReader, w.cols)) return w.extras + (row * w.cols + col) / kLayout.inputs * kLayout.extra_bytes;
+    return w.codes + unit_at(kReader, w.cols, row, col) + extras_at(kLayout, u32(row));
+}
+
+// Element by element where rows are no multiples of 16 bytes, or end within the group; else by `piece(i)` of a row.
+template <u32 kBytes, typename Piece, typename Convert>
+AKUNU_DEVICE void float_group(const Weights& w, u64 row, u32 group, Group& g, Piece&& piece, Convert&& convert) {
     set_scale(g, 1.0f);
-    const u8* p = w.codes + (row * w.cols + group * 32) * kBytes;
     const u32 left = w.cols - group * 32;
     if (left >= 32 && w.cols * kBytes % 16 == 0) {
-        constexpr int kEach = 16 / kBytes;
+        constexpr u32 kEach = 16 / kBytes;
         AKUNU_UNROLL
-        for (int i = 0; i < 32 / kEach; ++i) {
-            const uint4 q = load_weights16(p + 16 * i);
+        for (u32 i = 0; i < 32 / kEach; ++i) {
+            const uint4 q = load_weights16(piece(group * (32 / kEach) + i));
             const u32 words[4] = {q.x, q.y, q.z, q.w};
             AKUNU_UNROLL
-            for (int e = 0; e < kEach; ++e) {
+            for (u32 e = 0; e < kEach; ++e) {
                 g.code[i * kEach + e] =
                     convert(kBytes == 4 ? words[e % 4] : words[e / 2 % 4] >> (16 * (e % 2)) & 0xFFFF);
             }
         }
         return;
     }
+    const u8* p = w.codes + (row * w.cols + group * 32) * kBytes;
     AKUNU_UNROLL
     for (u32 i = 0; i < 32; ++i) {
         g.code[i] = i < left ? convert(kBytes == 4 ? load_weights4(p + 4 * i) : load_weights2(p + 2 * i)) : 0.0f;
@@ -129,43 +145,54 @@ AKUNU_DEVICE void float_group(const Weights& w, u64 row, u32 group, Group& g, Co
 
 template <>
 struct Format<kReadF32> {
-    static constexpr u32 kFloatBytes = 4;
+    static constexpr u32 kReader = kReadF32, kFloatBytes = 4;
     static constexpr bool kScaled = false, kOffset = false;
     static AKUNU_DEVICE float convert(u32 bits) { return bits_to_float(bits); }
     static AKUNU_DEVICE void load(const Weights& w, u64 row, u32 group, Group& g) {
-        float_group<4>(w, row, group, g, [](u32 bits) { return convert(bits); });
+        float_group<4>(
+            w, row, group, g, [&](u32 i) { return w.codes + row * w.cols * 4 + i * 16; },
+            [](u32 bits) { return convert(bits); });
     }
 };
 template <>
 struct Format<kReadF16> {
-    static constexpr u32 kFloatBytes = 2;
+    static constexpr u32 kReader = kReadF16, kFloatBytes = 2;
     static constexpr bool kScaled = false, kOffset = false;
     static AKUNU_DEVICE float convert(u32 bits) { return half_to_float(u16(bits)); }
     static AKUNU_DEVICE void load(const Weights& w, u64 row, u32 group, Group& g) {
-        float_group<2>(w, row, group, g, [](u32 bits) { return convert(bits); });
+        float_group<2>(
+            w, row, group, g, [&](u32 i) { return row_piece<kReadF16>(w, row, i); },
+            [](u32 bits) { return convert(bits); });
     }
 };
 template <>
 struct Format<kReadBf16> {
-    static constexpr u32 kFloatBytes = 2;
+    static constexpr u32 kReader = kReadBf16, kFloatBytes = 2;
     static constexpr bool kScaled = false, kOffset = false;
     static AKUNU_DEVICE float convert(u32 bits) { return bits_to_float(bits << 16); }
     static AKUNU_DEVICE void load(const Weights& w, u64 row, u32 group, Group& g) {
-        float_group<2>(w, row, group, g, [](u32 bits) { return convert(bits); });
+        float_group<2>(
+            w, row, group, g, [&](u32 i) { return row_piece<kReadBf16>(w, row, i); },
+            [](u32 bits) { return convert(bits); });
     }
 };
 
 // Blocks of 32, by their index among all of the matrix'.
 AKUNU_DEVICE u64 block32(const Weights& w, u64 row, u32 group) { return row * (w.cols / 32) + group; }
+// The scale of a block that has nothing else.
+template <u32 kReader>
+AKUNU_DEVICE const u8* scale_of_32(const Weights& w, u64 row, u32 group) {
+    if (!in_tiles(kReader, w.cols)) return w.extras + block32(w, row, group) * 2;
+    return row_extras<kReader>(w, row, group * 32) + group % 4 * 2;
+}
 
 template <>
 struct Format<kReadQ4_0> {  // d(q - 8)
     static constexpr u32 kFloatBytes = 0;
     static constexpr bool kScaled = true, kOffset = false;
     static AKUNU_DEVICE void load(const Weights& w, u64 row, u32 group, Group& g) {
-        const u64 b = block32(w, row, group);
-        nibbles(g, load_weights16(w.codes + b * 16), 8.0f);
-        set_scale(g, load_half(w.extras + b * 2));
+        nibbles(g, load_weights16(row_piece<kReadQ4_0>(w, row, group)), 8.0f);
+        set_scale(g, load_half(scale_of_32<kReadQ4_0>(w, row, group)));
     }
 };
 template <>
@@ -205,9 +232,8 @@ struct Format<kReadQ8_0> {  // dq
     static constexpr u32 kFloatBytes = 0;
     static constexpr bool kScaled = true, kOffset = false;
     static AKUNU_DEVICE void load(const Weights& w, u64 row, u32 group, Group& g) {
-        const u64 b = block32(w, row, group);
-        bytes32(g, w.codes + b * 32, [](u32 q, int) { return code_float(q ^ 128, 128.0f); });
-        set_scale(g, load_half(w.extras + b * 2));
+        bytes32(g, row_piece<kReadQ8_0>(w, row, 2 * group), [](u32 q, int) { return code_float(q ^ 128, 128.0f); });
+        set_scale(g, load_half(scale_of_32<kReadQ8_0>(w, row, group)));
     }
 };
 template <>
@@ -314,11 +340,10 @@ struct Format<kReadQ4_K> {  // d s q - dmin m
     static constexpr u32 kFloatBytes = 0;
     static constexpr bool kScaled = true, kOffset = true;
     static AKUNU_DEVICE void load(const Weights& w, u64 row, u32 group, Group& g) {
-        const Super s = super_block(w, row, group);
-        const u32 shift = 4 * (s.j % 2);
-        bytes32(g, w.codes + s.block * 128 + s.j / 2 * 32,
+        const u32 j = group % 8, shift = 4 * (j % 2);
+        bytes32(g, row_piece<kReadQ4_K>(w, row, group / 2 * 2),
                 [=](u32 q, int) { return code_float(q >> shift & 15, 0.0f); });
-        k_scales(g, w.extras + s.block * 16, s.j);
+        k_scales(g, row_extras<kReadQ4_K>(w, row, group * 32), j);
     }
 };
 template <>
@@ -342,17 +367,17 @@ struct Format<kReadQ6_K> {  // d s(q - 32)
     static constexpr u32 kFloatBytes = 0;
     static constexpr bool kScaled = true, kOffset = false;
     static AKUNU_DEVICE void load(const Weights& w, u64 row, u32 group, Group& g) {
-        const Super s = super_block(w, row, group);
-        const u8* codes = w.codes + s.block * 192;
-        const uint4 a = load_weights16(codes + 128 + s.j / 4 * 32), b = load_weights16(codes + 128 + s.j / 4 * 32 + 16);
+        const u32 j = group % 8, block = group / 8 * 12;  // pieces: eight of low nibbles, four of the upper bits
+        const u8* top = row_piece<kReadQ6_K>(w, row, block + 8 + j / 4 * 2);
+        const uint4 a = load_weights16(top), b = load_weights16(top + 16);
         const u32 high[8] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
-        const u32 low_shift = s.j % 4 < 2 ? 0 : 4, shift = shift_of(s.j);
-        bytes32(g, codes + s.j / 4 * 64 + s.j % 2 * 32, [&](u32 q, int i) {
+        const u32 low_shift = j % 4 < 2 ? 0 : 4, shift = shift_of(j);
+        bytes32(g, row_piece<kReadQ6_K>(w, row, block + j / 4 * 4 + j % 2 * 2), [&](u32 q, int i) {
             return code_float((q >> low_shift & 15) | (high[i / 4] >> (8 * (i % 4) + shift) & 3) << 4, 32.0f);
         });
-        const u8* extras = w.extras + s.block * 18;
+        const u8* extras = row_extras<kReadQ6_K>(w, row, group * 32);
         const float d = load_half(extras + 16);
-        const u32 scales = load_weights2(extras + 2 * s.j);
+        const u32 scales = load_weights2(extras + 2 * j);
         AKUNU_UNROLL
         for (int h = 0; h < 2; ++h) g.scale[h] = mul_rn(d, code_float((scales >> (8 * h) & 255) ^ 128, 128.0f));
         g.offset[0] = g.offset[1] = 0.0f;

@@ -1,4 +1,5 @@
-// 16 rows of weights times one row of inputs on the tensor cores, 128 inputs a step.
+// 16 rows of weights times one row of inputs on the tensor cores, 128 inputs a step. Weights lie as tile_layout.h says, in
+// shared memory.
 //
 // Lane 4g + t of a warp holds weights of rows g and g + 8. A code q becomes an F16 number by one mask: q·2^-24, a
 // subnormal. Inputs x·2^e = high + low·2^-11 stand in columns of their own: of codes, column t has the high parts of
@@ -8,10 +9,10 @@
 
 #include "block.cuh"
 #include "formats.cuh"
+#include "tile_layout.h"
 
 namespace akunu::cuda {
 
-constexpr u32 kStepInputs = 128, kTileRows = 16;
 constexpr float kPartShift = 0x1p11f;  // from a part of the inputs to the next
 
 // What a lane has of a step's inputs.
@@ -26,14 +27,27 @@ struct StepInputs {
     AKUNU_DEVICE float4 run_sums() const { return *reinterpret_cast<const float4*>(shared_memory() + sums + t % 2 * 16); }
 };
 
-// Types that are read so say it by kTiled.
+// By an offset in shared memory, so that the compiler knows that it is one.
+template <typename V>
+AKUNU_DEVICE V& shared_at(u32 offset) {
+    return *reinterpret_cast<V*>(shared_memory() + offset);
+}
+
+// Of a unit at `unit`: this lane's piece of a quad, in row g + 8·upper; and where that row's extras are.
+AKUNU_DEVICE uint4 lane_piece(u32 unit, u32 quad, u32 upper) {
+    return shared_at<const uint4>(unit + quad * (kTileRows * 64) + upper * 512 + lane_id() * 16);
+}
 template <u32 kReader>
-struct Fragments {
-    static constexpr bool kTiled = false;
-};
+AKUNU_DEVICE u32 lane_extras(u32 unit, u32 upper) {
+    return unit + extras_at(tile_layout(kReader), lane_id() / 4 + 8 * upper);
+}
+
+// Of the readers that have tiles: load(unit, step, t, upper, part) takes what a lane needs of a row for a step.
+template <u32 kReader>
+struct Fragments;
 
 struct CodeFragments {
-    static constexpr bool kTiled = true, kFloats = false, kBf16 = false;
+    static constexpr bool kFloats = false, kBf16 = false;
     static constexpr u32 kParts = 2;
     static AKUNU_DEVICE bool takes(u32 g, u32 t) { return g % 4 == t; }
     static AKUNU_DEVICE u32 part(u32 g) { return g / 4; }
@@ -61,12 +75,10 @@ struct Fragments<kReadQ4_0> : CodeFragments {
         uint4 q;
         u32 d;
     };
-    static AKUNU_DEVICE u64 code_bytes(u32 k) { return k / 2; }
-    static AKUNU_DEVICE u64 extra_bytes(u32 k) { return k / 16; }
     static AKUNU_DEVICE u32 piece(u32 i, u32 t) { return 32 * t + 8 * i; }
-    static AKUNU_DEVICE void load(const u8* codes, const u8* extras, u32 step, u32 t, Part& p) {
-        p.q = load_weights16(codes + step * 64 + t * 16);
-        p.d = load_weights4(extras + step * 8 + t % 2 * 4);
+    static AKUNU_DEVICE void load(u32 unit, u32, u32 t, u32 upper, Part& p) {
+        p.q = lane_piece(unit, 0, upper);
+        p.d = shared_at<const u32>(lane_extras<kReadQ4_0>(unit, upper) + t % 2 * 4);
     }
     static AKUNU_DEVICE void multiply(const Part (&p)[2], const StepInputs& in, float (&sum)[2]) {
         float low[4] = {}, high[4] = {};
@@ -86,18 +98,16 @@ template <>
 struct Fragments<kReadQ8_0> : CodeFragments {
     struct Part {
         uint4 q[2];
-        u32 d;
+        uint2 d;  // of four groups
     };
-    static AKUNU_DEVICE u64 code_bytes(u32 k) { return k; }
-    static AKUNU_DEVICE u64 extra_bytes(u32 k) { return k / 16; }
-    static AKUNU_DEVICE u32 piece(u32 i, u32 t) { return 32 * t + 8 * i; }
-    static AKUNU_DEVICE void load(const u8* codes, const u8* extras, u32 step, u32 t, Part& p) {
-        p.q[0] = load_weights16(codes + step * 128 + t * 32);
-        p.q[1] = load_weights16(codes + step * 128 + t * 32 + 16);
-        p.d = load_weights4(extras + step * 8 + t % 2 * 4);
+    static AKUNU_DEVICE u32 piece(u32 i, u32 t) { return t * 16 + i / 2 * 64 + i % 2 * 8; }
+    static AKUNU_DEVICE void load(u32 unit, u32, u32, u32 upper, Part& p) {
+        p.q[0] = lane_piece(unit, 0, upper);
+        p.q[1] = lane_piece(unit, 1, upper);
+        p.d = shared_at<const uint2>(lane_extras<kReadQ8_0>(unit, upper));
     }
     static AKUNU_DEVICE void multiply(const Part (&p)[2], const StepInputs& in, float (&sum)[2]) {
-        float product[2][4] = {};  // two chains
+        float product[2][4] = {};  // columns of groups 0 and 1, and of 2 and 3
         AKUNU_UNROLL
         for (u32 h = 0; h < 2; ++h) {
             const uint4 &a = p[0].q[h], &b = p[1].q[h];
@@ -112,13 +122,14 @@ struct Fragments<kReadQ8_0> : CodeFragments {
                         {in.x[8 * h + 2 * i], in.x[8 * h + 2 * i + 1]});
             }
         }
-        const float4 s = in.run_sums();
-        const float zero[2] = {-128.0f * in.second * (s.x + s.y), -128.0f * in.second * (s.z + s.w)};
+        const u32 s = in.sums + in.t % 2 * 8, shift = in.t % 2 * 16;
+        const float zero[2] = {-128.0f * in.second * (shared_at<float>(s) + shared_at<float>(s + 4)),
+                               -128.0f * in.second * (shared_at<float>(s + 16) + shared_at<float>(s + 20))};
         AKUNU_UNROLL
         for (u32 r = 0; r < 2; ++r) {
-            const float a = (product[0][2 * r] + product[1][2 * r]) * in.first + zero[0];
-            const float b = (product[0][2 * r + 1] + product[1][2 * r + 1]) * in.first + zero[1];
-            sum[r] += in.factor * (a * half_to_float(u16(p[r].d)) + b * half_to_float(u16(p[r].d >> 16)));
+            const float a = (product[0][2 * r] + product[0][2 * r + 1]) * in.first + zero[0];
+            const float b = (product[1][2 * r] + product[1][2 * r + 1]) * in.first + zero[1];
+            sum[r] += in.factor * (a * half_to_float(u16(p[r].d.x >> shift)) + b * half_to_float(u16(p[r].d.y >> shift)));
         }
     }
 };
@@ -128,12 +139,10 @@ struct Fragments<kReadQ4_K> : CodeFragments {
     struct Part {
         uint4 q, extras;
     };
-    static AKUNU_DEVICE u64 code_bytes(u32 k) { return k / 2; }
-    static AKUNU_DEVICE u64 extra_bytes(u32 k) { return k / 16; }
     static AKUNU_DEVICE u32 piece(u32 i, u32 t) { return t / 2 * 64 + t % 2 * 16 + i / 2 * 32 + i % 2 * 8; }
-    static AKUNU_DEVICE void load(const u8* codes, const u8* extras, u32 step, u32 t, Part& p) {
-        p.q = load_weights16(codes + step * 64 + t * 16);
-        p.extras = load_weights16(extras + step / 2 * 16);
+    static AKUNU_DEVICE void load(u32 unit, u32 step, u32, u32 upper, Part& p) {
+        p.q = lane_piece(unit, step % 2, upper);
+        p.extras = shared_at<const uint4>(lane_extras<kReadQ4_K>(unit, upper));
     }
     static AKUNU_DEVICE void multiply(const Part (&p)[2], const StepInputs& in, float (&sum)[2]) {
         float low[4] = {}, high[4] = {};
@@ -164,17 +173,14 @@ struct Fragments<kReadQ6_K> : CodeFragments {
         uint4 q, top;
         u16 low_scales, high_scales, d;
     };
-    static AKUNU_DEVICE u64 code_bytes(u32 k) { return k / 256 * 192; }
-    static AKUNU_DEVICE u64 extra_bytes(u32 k) { return k / 256 * 18; }
     static AKUNU_DEVICE u32 piece(u32 i, u32 t) { return t * 16 + i / 2 * 64 + i % 2 * 8; }
-    static AKUNU_DEVICE void load(const u8* codes, const u8* extras, u32 step, u32 t, Part& p) {
-        const u8* block = codes + step / 2 * 192;
-        p.q = load_weights16(block + step % 2 * 64 + t * 16);
-        p.top = load_weights16(block + 128 + step % 2 * 32 + t % 2 * 16);
-        const u8* e = extras + step / 2 * 18;
-        p.low_scales = load_weights2(e + step % 2 * 8 + t % 2 * 2);
-        p.high_scales = load_weights2(e + step % 2 * 8 + 4 + t % 2 * 2);
-        p.d = load_weights2(e + 16);
+    static AKUNU_DEVICE void load(u32 unit, u32 step, u32 t, u32 upper, Part& p) {
+        p.q = lane_piece(unit, step % 2, upper);
+        p.top = shared_at<const uint4>(unit + piece_at(lane_id() / 4 + 8 * upper, 8 + step % 2 * 2 + t % 2));
+        const u32 e = lane_extras<kReadQ6_K>(unit, upper);
+        p.low_scales = shared_at<const u16>(e + step % 2 * 8 + t % 2 * 2);
+        p.high_scales = shared_at<const u16>(e + step % 2 * 8 + 4 + t % 2 * 2);
+        p.d = shared_at<const u16>(e + 16);
     }
     static AKUNU_DEVICE void multiply(const Part (&p)[2], const StepInputs& in, float (&sum)[2]) {
         float low[4] = {}, high[4] = {};
@@ -211,7 +217,7 @@ struct Fragments<kReadQ6_K> : CodeFragments {
 // Halves, eight to 16 bytes.
 template <bool kBfloats>
 struct FloatFragments {
-    static constexpr bool kTiled = true, kFloats = true, kBf16 = kBfloats;
+    static constexpr bool kFloats = true, kBf16 = kBfloats;
     static constexpr u32 kParts = kBf16 ? 3 : 2;
     struct Part {
         uint4 q[4];
@@ -220,12 +226,10 @@ struct FloatFragments {
     static AKUNU_DEVICE u32 part(u32 g) { return g; }
     static AKUNU_DEVICE float first(u32 t) { return t == 0 ? 1.0f : t == 1 ? 1.0f / (kPartShift * kPartShift) : 0.0f; }
     static AKUNU_DEVICE float second(u32 t) { return t == 0 ? 1.0f / kPartShift : 0.0f; }
-    static AKUNU_DEVICE u64 code_bytes(u32 k) { return 2 * u64(k); }
-    static AKUNU_DEVICE u64 extra_bytes(u32) { return 0; }
     static AKUNU_DEVICE u32 piece(u32 i, u32 t) { return 32 * i + 8 * t; }
-    static AKUNU_DEVICE void load(const u8* codes, const u8*, u32 step, u32 t, Part& p) {
+    static AKUNU_DEVICE void load(u32 unit, u32, u32, u32 upper, Part& p) {
         AKUNU_UNROLL
-        for (u32 i = 0; i < 4; ++i) p.q[i] = load_weights16(codes + step * 256 + i * 64 + t * 16);
+        for (u32 i = 0; i < 4; ++i) p.q[i] = lane_piece(unit, i, upper);
     }
     static AKUNU_DEVICE void multiply(const Part (&p)[2], const StepInputs& in, float (&sum)[2]) {
         float product[2][4] = {};  // two chains

@@ -6,7 +6,6 @@
 // AKUNU_OPS, a bit for each op, and AKUNU_READERS, AKUNU_KV_TYPES and AKUNU_GROUPS, lists of X(value), name what the
 // commands use; nothing else is compiled.
 #include "decode_attention.cuh"
-#include "fetch.cuh"
 #include "matmul.cuh"
 #include "norm_qkv.cuh"
 #include "row_tiles.cuh"
@@ -52,19 +51,18 @@ AKUNU_DEVICE void run_weights(Block b) {
     }
 }
 
-// One row times weights on the tensor cores. False where the command is not one for them: the host has said so, or it
-// has more rows.
+// One row times weights that come through the ring. False where the command is not one for it: the host has said so, or
+// it has more rows.
 AKUNU_DEVICE bool run_row(Block b) {
     const Command& c = b.command();
-    if (c.splits[0] == 0) return false;
+    if (c.streams == 0 || shown().launch.slots == 0) return false;
     if (c.op == kOpMatmul && b.params<MatmulParams>().rows != 1) return false;
     if (c.op == kOpGateUp && b.params<GateUpParams>().rows != 1) return false;
-    const bool other = c.op == kOpNormQkv && c.weights[2].codes && c.weights[2].reader != c.weights[0].reader;
-    for (u32 second = 0; second < (other ? 2 : 1); ++second) {
+    for (u32 second = 0; second < c.streams; ++second) {
         switch (c.weights[second ? 2 : 0].reader) {
 #define X(reader)                                                              \
     case reader:                                                               \
-        if constexpr (Fragments<reader>::kTiled) row_tiles<reader>(b, second); \
+        if constexpr (tile_layout(reader).inputs != 0) row_tiles<reader>(b, second); \
         break;
             AKUNU_READERS
 #undef X
@@ -152,116 +150,59 @@ AKUNU_DEVICE void run_command(Block b) {
     }
 }
 
-// Fetches for the command with weights that comes next, in this segment or the one behind it.
-AKUNU_DEVICE void fetch_next(const Launch& launch, const Command& command, u32 segment) {
-    if (!command.fetches) return;
-    u32 i = command.next_fetch;
-    if (i >= launch.segments[segment].n_fetches) {
-        i = 0;
-        segment = segment + 1 == launch.n_segments ? 0 : segment + 1;
-    }
-    if (i < launch.segments[segment].n_fetches) fetch_weights(launch, launch.segments[segment].fetches[i]);
-}
-
-AKUNU_DEVICE bool ends_step(const Launch& launch, const Place& at) {
-    return at.command + 1 == launch.segments[at.segment].n_commands && at.segment + 1 == launch.n_segments;
-}
-AKUNU_DEVICE Place place_behind(const Launch& launch, const Place& at) {
-    if (ends_step(launch, at)) return {at.step + 1, 0, 0, 0};
-    if (at.command + 1 == launch.segments[at.segment].n_commands) return {at.step, at.segment + 1, 0, at.begun + 1};
-    return {at.step, at.segment, at.command + 1, at.begun + 1};
-}
-
-// Commands come to shared memory one ahead, by the first warp: `fetch` before a command runs, `keep` after it, which
-// also applies the patches. A barrier of the block must follow before the command is read.
-AKUNU_DEVICE Command& command_in(u32 slot) { return reinterpret_cast<Command*>(shared_memory())[slot]; }
-AKUNU_DEVICE void fetch_command(const Launch& launch, const Place& at, u32 slot) {
-    static_assert(sizeof(Command) / 16 <= 32, "a warp copies a command");
-    const Command* from = launch.segments[at.segment].commands + at.command;
-    if (thread_id() < sizeof(Command) / 16) {
-        copy_async16(reinterpret_cast<uint4*>(&command_in(slot)) + thread_id(),
-                     reinterpret_cast<const uint4*>(from) + thread_id());
-    }
-}
-AKUNU_DEVICE void keep_command(const Launch& launch, u32 step, u32 slot) {
-    if (warp_id() != 0) return;
-    wait_for_copies();
-    sync_warp();
-    Command& c = command_in(slot);
-    if (thread_id() >= c.n_patches) return;
-    const u32 source = c.patch_value[thread_id()];
-    c.params[c.patch_field[thread_id()]] = source == kPatchRows     ? launch.rows
-                                           : source == kPatchLogits ? launch.logits
-                                           : source == kPatchStep   ? step
-                                                                    : launch.keys + step;
-}
-
-// By one thread: what the command in a slot is to a block, from what the command before it was.
-AKUNU_DEVICE void enter(const Launch& launch, u32 slot) {
-    const Walk& before = shown().walk[1 - slot];
-    Walk& now = shown().walk[slot];
-    now.at = before.next;
-    now.next = place_behind(launch, now.at);
-    // The barrier behind a step is that before the next one, too.
-    const bool first = now.at.segment == 0 && now.at.command == 0;
-    now.waits = first ? now.at.step == 0 : now.at.command == 0 || launch.times || command_in(slot).barrier;
-    const u32 turn = first || now.waits ? 0 : before.turn;
-    now.first = block_id() + (block_id() < turn ? grid_blocks() : 0) - turn;
-    now.turn = turn + 32;
-    while (now.turn >= grid_blocks()) now.turn -= grid_blocks();
-}
-
 }  // namespace akunu::cuda
 
 // Nothing of the walk stays in registers while a command runs: a thread would find it on its stack, in the device's memory.
-extern "C" __global__ void __launch_bounds__(akunu::cuda::kThreads, 1)
-    akunu_replay(const __grid_constant__ akunu::cuda::Launch launch) {
+extern "C" __global__ void __launch_bounds__(akunu::cuda::kBlockThreads, 1)
+    akunu_replay(const __grid_constant__ akunu::cuda::Launch given) {
     using namespace akunu;
     using namespace akunu::cuda;
+    const Launch& launch = shown().launch;
     if (thread_id() == 0) {
-        grid_barrier() = {launch.barrier->arrived[launch.parity], &launch.barrier->error, launch.timeout_ns,
-                          launch.times, 0};
         shown() = {};
-        shown().grid = launch.barrier;
-        if (block_id() == 0) launch.barrier->arrived[1 - launch.parity][0] = 0;
+        shown().launch = given;
+        grid_barrier() = {given.barrier->arrived[given.parity], &given.barrier->error, given.timeout_ns, given.times, 0};
+        if (block_id() == 0) given.barrier->arrived[1 - given.parity][0] = 0;
+        start_ring();
     }
+    sync_all();
+    if (warp_id() == kWarps) return fill_ring();
     copy_mirrors(launch, false);
+    fetch_command(launch, {}, 1);
+    prepare_next(0);
+    if (thread_id() % 32 == 0) shown().slot[warp_id()] = 1;
     sync_block();
-    fetch_command(launch, {}, 0);
-    keep_command(launch, 0, 0);
     for (;;) {
         {
             const u32 slot = shown().slot[warp_id()];
-            if (thread_id() == 0) enter(launch, slot);
-            sync_block();
             const Walk& now = shown().walk[slot];
             if (now.waits) grid_barrier().arrive();
             fetch_command(launch, now.next, 1 - slot);
             // Not by a thread that waits for others: its next fence would wait for the host's memory.
             if (block_id() == 0 && thread_id() == 32) store_host(&launch.mailbox->command, now.at.begun);
-            if (warp_id() == kWarps - 1) fetch_next(launch, command_in(slot), now.at.segment);
             run_command({slot});
         }
-        const u32 slot = shown().slot[warp_id()];
-        const Walk& now = shown().walk[slot];
-        keep_command(launch, now.next.step, 1 - slot);
+        // Looked at before the barrier: a warp that is ahead prepares the command behind the next one in its place.
+        const u32 slot = shown().slot[warp_id()], step = shown().walk[slot].at.step;
+        const bool last = ends_step(launch, shown().walk[slot].at);
+        sync_block();
         if (shown().failure != kNoError) break;
-        if (ends_step(launch, now.at)) {
+        if (last) {
             // Whether the host wants an end: asked by one block, so that all agree.
-            u32& halt = launch.barrier->halt[now.at.step % 2];
+            u32& halt = launch.barrier->halt[step % 2];
             if (block_id() == 0 && thread_id() == 0) halt = load_host(&launch.mailbox->halt);
-            sync_block();
             grid_barrier().arrive();
             grid_barrier().wait();
             if (shown().failure != kNoError) break;
-            if (thread_id() == 0) shown().done = now.next.step;
-            if (now.next.step == launch.steps) break;
+            if (thread_id() == 0) shown().done = step + 1;
+            if (step + 1 == launch.steps) break;
             if (load_acquire(&halt) || (launch.stop && load_acquire(launch.stop))) break;
         }
         sync_warp();
         if (lane_id() == 0) shown().slot[warp_id()] = 1 - slot;
         sync_warp();
     }
+    if (thread_id() == 0) shown().ended = 1;
     copy_mirrors(launch, true);
     if (block_id() == 0 && thread_id() == 0) {
         const bool failed = shown().failure != kNoError;

@@ -20,6 +20,7 @@ struct TileShape {
     static_assert((!kExact && kWarpsK == 1) || (kFragmentsM == 1 && kFragmentsN == 1), "one fragment a warp");
     static_assert(kN * kK / 32 == kThreads, "a thread has one group of weights");
     static_assert(kM * kK / 8 % kThreads == 0, "threads load whole vectors of inputs");
+    static_assert(kSharedBytes <= kOpBytes, "the ring begins behind it");
 };
 using FewRows = TileShape<16, 16, 512, 1, 2, true>;
 using ManyRows = TileShape<128, 64, 128, 2, 4, false>;

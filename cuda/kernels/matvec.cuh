@@ -91,7 +91,7 @@ AKUNU_DEVICE void dot_rows(Block b, const Weights (&w)[kRows], const u32 (&row)[
     for (u32 r = 0; r < kRows; ++r) out[r] = 0.0f;
     bool done = false;
     if constexpr (F::kFloatBytes != 0) {
-        done = w[0].cols * F::kFloatBytes % 16 == 0;
+        done = w[0].cols * F::kFloatBytes % 16 == 0 && !in_tiles(F::kReader, w[0].cols);
         if (done) dot_floats<F, kRows>(xs, w, row, out);
     }
     AKUNU_UNROLL_TWICE  // so that the loads of two groups are on their way

@@ -22,7 +22,12 @@ AKUNU_DEVICE unsigned char* shared_memory() {
     return memory;
 }
 
-AKUNU_DEVICE void sync_block() { __syncthreads(); }
+AKUNU_DEVICE void sync_all() { __syncthreads(); }
+// By the first threads of a block. Such a barrier counts warps: a warp whose threads came one by one would count as several.
+AKUNU_DEVICE void sync_first(unsigned threads) {
+    __syncwarp();
+    asm volatile("bar.sync 1, %0;" ::"r"(threads) : "memory");
+}
 AKUNU_DEVICE void sync_warp() { __syncwarp(); }
 
 template <typename T>
@@ -51,16 +56,6 @@ AKUNU_DEVICE void fence_system() { __threadfence_system(); }
 AKUNU_DEVICE unsigned load_host(const unsigned* p) { return *reinterpret_cast<const volatile unsigned*>(p); }
 AKUNU_DEVICE void store_host(unsigned* p, unsigned v) { *reinterpret_cast<volatile unsigned*>(p) = v; }
 AKUNU_DEVICE void spin_pause() {}
-// Asks for bytes to come to the L2 cache; both are multiples of 16.
-AKUNU_DEVICE void fetch_to_cache(const void* p, unsigned bytes) {
-#if __CUDA_ARCH__ >= 900
-    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(p), "r"(bytes) : "memory");
-#else
-    for (unsigned i = 0; i < bytes; i += 128) {
-        asm volatile("prefetch.global.L2 [%0];" ::"l"(static_cast<const char*>(p) + i));
-    }
-#endif
-}
 AKUNU_DEVICE unsigned long long nanoseconds() {
     unsigned long long t;
     asm volatile("mov.u64 %0, %globaltimer;" : "=l"(t));
@@ -85,12 +80,63 @@ AKUNU_DEVICE unsigned char load_weights1(const void* p) { return __ldg(static_ca
 // Bytes of a, 0 to 3, and of b, 4 to 7, each chosen by a digit of `which`.
 AKUNU_DEVICE unsigned choose_bytes(unsigned a, unsigned b, unsigned which) { return __byte_perm(a, b, which); }
 
+AKUNU_DEVICE unsigned shared_address(const void* p) { return unsigned(__cvta_generic_to_shared(p)); }
+
 // Copies to shared memory, of which a thread waits for its own.
 AKUNU_DEVICE void copy_async16(void* to, const void* from) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(unsigned(__cvta_generic_to_shared(to))), "l"(from)
-                 : "memory");
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from) : "memory");
 }
 AKUNU_DEVICE void wait_for_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+
+// Barriers in shared memory. Phase after phase passes, each when as many have arrived, and all bytes of copies have.
+AKUNU_DEVICE void init_barrier(unsigned long long* b, unsigned arrivals) {
+    asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(shared_address(b)), "r"(arrivals) : "memory");
+}
+AKUNU_DEVICE void arrive_at(unsigned long long* b) {
+    asm volatile("{ .reg .b64 state; mbarrier.arrive.shared.b64 state, [%0]; }" ::"r"(shared_address(b)) : "memory");
+}
+// Whether the phase of this parity has passed; before the first one, the odd one has.
+AKUNU_DEVICE bool has_passed(const unsigned long long* b, unsigned parity) {
+    unsigned passed;
+#if __CUDA_ARCH__ >= 900
+    asm volatile(
+        "{ .reg .pred p; mbarrier.try_wait.parity.shared.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
+        : "=r"(passed)
+        : "r"(shared_address(b)), "r"(parity)
+        : "memory");
+#else
+    asm volatile(
+        "{ .reg .pred p; mbarrier.test_wait.parity.shared.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
+        : "=r"(passed)
+        : "r"(shared_address(b)), "r"(parity)
+        : "memory");
+#endif
+    return passed != 0;
+}
+
+// Copies bytes, a multiple of 16, to shared memory by the first kCopyLanes lanes of a warp, each of which arrives at the
+// barrier once its own have come.
+#if __CUDA_ARCH__ >= 900
+constexpr unsigned kCopyLanes = 1;
+AKUNU_DEVICE void publish_barriers() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
+AKUNU_DEVICE void copy_arriving(void* to, const void* from, unsigned bytes, unsigned long long* b) {
+    const unsigned barrier = shared_address(b);
+    asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+                     shared_address(to)),
+                 "l"(from), "r"(bytes), "r"(barrier)
+                 : "memory");
+}
+#else
+constexpr unsigned kCopyLanes = 32;
+AKUNU_DEVICE void publish_barriers() { __threadfence_block(); }
+AKUNU_DEVICE void copy_arriving(void* to, const void* from, unsigned bytes, unsigned long long* b) {
+    for (unsigned i = lane_id() * 16; i < bytes; i += 512) {
+        copy_async16(static_cast<char*>(to) + i, static_cast<const char*>(from) + i);
+    }
+    asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(shared_address(b)) : "memory");
+}
+#endif
 
 AKUNU_DEVICE float bits_to_float(unsigned bits) { return __uint_as_float(bits); }
 AKUNU_DEVICE unsigned float_to_bits(float v) { return __float_as_uint(v); }
@@ -118,7 +164,7 @@ AKUNU_DEVICE float add_rn(float a, float b) { return __fadd_rn(a, b); }
 
 // d += a·b of 16x16 and 16x8 F16 by a warp; fragments as PTX's mma.m16n8k16 lays them out.
 AKUNU_DEVICE void mma_f16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
-    asm volatile(
+    asm(
         "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
         "{%0, %1, %2, %3};"
         : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
@@ -126,7 +172,7 @@ AKUNU_DEVICE void mma_f16(float (&d)[4], const unsigned (&a)[4], const unsigned 
 }
 // The same of BF16.
 AKUNU_DEVICE void mma_bf16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
-    asm volatile(
+    asm(
         "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
         "{%0, %1, %2, %3};"
         : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])

@@ -1,16 +1,17 @@
-// A row times weights on the tensor cores: a tile is 16 rows of weights, whose inputs are dealt to a few warps.
-//
-// The first weights are on their way to registers before the command waits for those before it; from then on each warp
-// loads one step ahead. Warps leave their sums in shared memory, and a thread for each row adds them up, so that a
-// command has two barriers of the block, however many tiles there are.
+// A row times weights on the tensor cores, tile by tile as they come through the ring: the steps of a tile's inputs are
+// dealt to the warps, which leave their sums in shared memory, where a thread for each row adds them up.
 //
 // One function serves kMatmul, kGateUp, kNormQkv and kNormGateUp: what they differ in stands in a TileJob.
 #pragma once
 
 #include "activation.cuh"
 #include "fragments.cuh"
+#include "ring.cuh"
 
 namespace akunu::cuda {
+
+// Tiles whose sums are added up at once: a thread for each row.
+constexpr u32 kTilesAtOnce = kThreads / kTileRows;
 
 // Offsets in shared memory: so every access is known to be one of it.
 struct TileMemory {
@@ -19,7 +20,7 @@ struct TileMemory {
     u32 factors;   // float [k / kStepInputs]
     u32 zeros;     // u16 [kStepInputs]
     u32 squares;   // float [kWarps], where the input is to be normalised
-    u32 partials;  // float [tiles of the block][splits · 16 + 16]
+    u32 partials;  // float [2][kTilesAtOnce][kWarps][kTileRows]
 };
 AKUNU_DEVICE TileMemory tile_memory(u32 k, u32 parts) {
     TileMemory m;
@@ -31,59 +32,47 @@ AKUNU_DEVICE TileMemory tile_memory(u32 k, u32 parts) {
     m.partials = m.squares + kWarps * 4;
     return m;
 }
-template <typename V>
-AKUNU_DEVICE V& shared_at(u32 offset) {
-    return *reinterpret_cast<V*>(shared_memory() + offset);
-}
-
-// What a command multiplies. Pairs: a tile has eight rows of the first weights and the same of the second; else its
-// rows are those of up to three matrices, one behind the other.
+// What a command multiplies: the tiles of up to three matrices, one behind the other. Pairs: those of two in turn.
 struct TileJob {
     u32 k, first, rows[3];  // rows of the matrices from `first` on
-    u32 pairs, normed, splits;
+    u32 pairs, normed;
     AKUNU_DEVICE u32 tiles_of(u32 i) const { return (rows[i] + kTileRows - 1) / kTileRows; }
-    AKUNU_DEVICE u32 tiles() const {
-        return pairs ? (rows[0] + kTileRows / 2 - 1) / (kTileRows / 2) : tiles_of(0) + tiles_of(1) + tiles_of(2);
-    }
+    AKUNU_DEVICE u32 tiles() const { return pairs ? tiles_of(0) : tiles_of(0) + tiles_of(1) + tiles_of(2); }
 };
 
 // Of kNormQkv, whose last weights have a type of their own, `second` is the job of these.
 AKUNU_DEVICE TileJob tile_job(Block b, u32 second) {
     const Command& c = b.command();
-    const u32 splits = c.splits[second];
     switch (c.op) {
         case kOpMatmul: {
             const auto& p = b.params<MatmulParams>();
-            return {p.k, 0, {p.n, 0, 0}, 0, 0, splits};
+            return {p.k, 0, {p.n, 0, 0}, 0, 0};
         }
         case kOpGateUp: {
             const auto& p = b.params<GateUpParams>();
-            return {p.k, 0, {p.n, p.n, 0}, 1, 0, splits};
+            return {p.k, 0, {p.n, p.n, 0}, 1, 0};
         }
         case kOpNormGateUp: {
             const auto& p = b.params<NormGateUpParams>();
-            return {p.k, 0, {p.n, p.n, 0}, 1, 1, splits};
+            return {p.k, 0, {p.n, p.n, 0}, 1, 1};
         }
         default: {
             const auto& p = b.params<NormQkvParams>();
             const u32 n_k = c.weights[1].codes ? p.n_kv : 0, n_v = c.weights[2].codes ? p.n_kv : 0;
-            if (second) return {p.k, 2, {n_v, 0, 0}, 0, 1, splits};
-            return {p.k, 0, {p.n_q, n_k, c.weights[2].reader == c.weights[0].reader ? n_v : 0}, 0, 1, splits};
+            if (second) return {p.k, 2, {n_v, 0, 0}, 0, 1};
+            return {p.k, 0, {p.n_q, n_k, c.weights[2].reader == c.weights[0].reader ? n_v : 0}, 0, 1};
         }
     }
 }
 
-// Row r of a tile: of which matrix, counted from the first, and which of its rows; false behind its end.
+// Row r of a tile, or of the first of a pair: of which matrix, counted from the job's first, and which of its rows; false
+// behind its end.
 struct TileRow {
     u32 matrix, row;
     bool there;
 };
 AKUNU_DEVICE TileRow tile_row(const TileJob& job, u32 tile, u32 r) {
-    if (job.pairs) {
-        const u32 row = tile * (kTileRows / 2) + r % (kTileRows / 2);
-        return {r / (kTileRows / 2), row, row < job.rows[0]};
-    }
-    const u32 n0 = job.tiles_of(0), n1 = n0 + job.tiles_of(1);
+    const u32 n0 = job.tiles_of(0), n1 = n0 + (job.pairs ? 0 : job.tiles_of(1));
     const u32 matrix = tile < n0 ? 0 : tile < n1 ? 1 : 2;
     const u32 row = (tile - (matrix == 0 ? 0 : matrix == 1 ? n0 : n1)) * kTileRows + r;
     return {matrix, row, row < (matrix == 0 ? job.rows[0] : matrix == 1 ? job.rows[1] : job.rows[2])};
@@ -203,125 +192,90 @@ AKUNU_DEVICE void tile_store(Block b, const TileJob& job, const TileRow& at, con
     }
 }
 
-// Where a lane's row of weights begins.
-struct RowPlace {
-    const u8 *codes, *extras;
-};
-template <typename T>
-AKUNU_DEVICE RowPlace row_place(Block b, const TileJob& job, u32 tile, u32 r) {
-    const TileRow at = tile_row(job, tile, r);
-    const u32 last = (job.pairs || at.matrix == 0 ? job.rows[0] : at.matrix == 1 ? job.rows[1] : job.rows[2]) - 1;
-    const WeightPlanes& w = b.command().weights[job.first + at.matrix];
-    const u64 row = smaller(at.row, last);
-    return {reinterpret_cast<const u8*>(w.codes) + row * T::code_bytes(job.k),
-            reinterpret_cast<const u8*>(w.extras) + row * T::extra_bytes(job.k)};
+// Of kTilesAtOnce tiles at most, `first` the first: a thread adds up a row's sums and stores what comes of it. Of pairs it
+// takes both tiles' rows.
+AKUNU_DEVICE void store_tiles(Block b, const TileJob& job, const TileMemory& m, u32 partials, u32 first, u32 tiles,
+                              float base, bool has_base) {
+    const u32 i = thread_id() / kTileRows, r = thread_id() % kTileRows;
+    if (i >= tiles) return;
+    const TileRow row = tile_row(job, first + i, r);
+    if (!row.there) return;
+    const u32 of = partials + ((i << job.pairs) * kWarps * kTileRows + r) * 4;
+    float v = 0.0f, up = 0.0f;
+    AKUNU_UNROLL
+    for (u32 w = 0; w < kWarps; ++w) {
+        v += shared_at<float>(of + w * kTileRows * 4);
+        if (job.pairs) up += shared_at<float>(of + (kWarps + w) * kTileRows * 4);
+    }
+    tile_store(b, job, row, m, has_base ? base : tile_base(b, row), v, up);
 }
-
-// Where the next of a warp's steps is: it goes through its part of a tile's inputs, then on to its next tile.
-struct TileSteps {
-    u32 tile, step;
-    u32 first, last, teams;
-
-    AKUNU_DEVICE bool next() {
-        if (++step != last) return false;
-        step = first;
-        tile += teams;
-        return true;
-    }
-};
-
-// A warp's weights on their way to registers: those of its next step. With more of them the compiler moves what came to
-// the stack, and waits for it.
-template <typename T>
-struct TileStream {
-    typename T::Part part[2];
-    RowPlace at[2];
-    TileSteps to;
-
-    AKUNU_DEVICE void begin_tile(Block b, const TileJob& job) {
-        AKUNU_UNROLL
-        for (u32 i = 0; i < 2; ++i) at[i] = row_place<T>(b, job, to.tile, 8 * i + lane_id() / 4);
-    }
-    AKUNU_DEVICE void load(Block b, const TileJob& job, u32 end) {
-        if (to.tile >= end) return;
-        AKUNU_UNROLL
-        for (u32 i = 0; i < 2; ++i) T::load(at[i].codes, at[i].extras, to.step, lane_id() % 4, part[i]);
-        if (to.next() && to.tile < end) begin_tile(b, job);
-    }
-};
 
 // A block's share of a job's tiles. The first job of a command stages the input for the second, too.
 template <u32 kReader>
 AKUNU_DEVICE_CALL void row_tiles(Block b, u32 second) {
     using T = Fragments<kReader>;
+    constexpr TileLayout kLayout = tile_layout(kReader);
+    constexpr u32 kSlotSteps = kLayout.slot_units() * kLayout.steps();
     const TileJob job = tile_job(b, second);
     const TileMemory m = tile_memory(job.k, T::kParts);
-    const u32 tiles = job.tiles(), splits = job.splits;
-    const u32 begin = u32(u64(tiles) * b.first() / b.blocks()), end = u32(u64(tiles) * (b.first() + 1) / b.blocks());
-    const u32 split = warp_id() % splits, steps = job.k / kStepInputs;
-    TileSteps at{begin + warp_id() / splits, steps * split / splits, steps * split / splits,
-                 steps * (split + 1) / splits, kWarps / splits};
-    TileStream<T> weights;
-    weights.to = at;
-    if (at.tile < end) weights.begin_tile(b, job);
-    weights.load(b, job, end);
+    const u32 begin = share_begin(job.tiles()), end = share_end(job.tiles()), steps = job.k / kStepInputs;
     if (!second) {
         b.ready();
         stage_tiles<T>(b, job, m);
     }
     // What is there already of the row that this thread stores first.
-    const u32 r = thread_id() % kTileRows, mine = begin + thread_id() / kTileRows;
-    const float base = mine < end ? tile_base(b, tile_row(job, mine, r)) : 0.0f;
+    const u32 mine = begin + thread_id() / kTileRows;
+    const float base = mine < end ? tile_base(b, tile_row(job, mine, thread_id() % kTileRows)) : 0.0f;
     sync_block();
     // Lanes that have no inputs read zeros, always the same.
-    const u32 g = lane_id() / 4, t = lane_id() % 4, stride = splits * kTileRows + kTileRows;
+    const u32 g = lane_id() / 4, t = lane_id() % 4;
     const bool takes = T::takes(g, t);
     const u32 inputs = takes ? m.parts + T::part(g) * job.k * 2 : m.zeros, stride_x = takes ? kStepInputs * 2 : 0;
     StepInputs in;
     in.t = t;
     in.first = T::first(t);
     in.second = T::second(t);
-    float sum[2] = {0.0f, 0.0f};
-    while (at.tile < end) {
-        const typename T::Part part[2] = {weights.part[0], weights.part[1]};
-        weights.load(b, job, end);
-        const u32 from = inputs + at.step * stride_x;
-        AKUNU_UNROLL
-        for (u32 i = 0; i < 4; ++i) {
-            const uint4 x = shared_at<uint4>(from + T::piece(i, t) * 2);
-            in.x[4 * i] = x.x;
-            in.x[4 * i + 1] = x.y;
-            in.x[4 * i + 2] = x.z;
-            in.x[4 * i + 3] = x.w;
+    RingReader ring;
+    const u32 together = kTilesAtOnce >> job.pairs;
+    for (u32 first = begin, batch = 0; first < end; first += together, ++batch) {
+        const u32 tiles = smaller(end - first, together);
+        const u32 partials = m.partials + batch % 2 * (kTilesAtOnce * kWarps * kTileRows * 4);
+        for (u32 i = 0; i < tiles << job.pairs; ++i) {
+            float sum[2] = {0.0f, 0.0f};
+            for (u32 from = 0; from < steps; from += kSlotSteps) {
+                const u32 slot = ring.wait(), last = smaller(from + kSlotSteps, steps);
+                for (u32 step = from + (warp_id() - from) % kWarps; step < last; step += kWarps) {
+                    const u32 unit = slot + (step - from) / kLayout.steps() * kLayout.unit_bytes();
+                    typename T::Part part[2];
+                    T::load(unit, step, t, 0, part[0]);
+                    T::load(unit, step, t, 1, part[1]);
+                    AKUNU_UNROLL
+                    for (u32 e = 0; e < 4; ++e) {
+                        const uint4 x = shared_at<uint4>(inputs + step * stride_x + T::piece(e, t) * 2);
+                        in.x[4 * e] = x.x;
+                        in.x[4 * e + 1] = x.y;
+                        in.x[4 * e + 2] = x.z;
+                        in.x[4 * e + 3] = x.w;
+                    }
+                    in.step = step;
+                    in.sums = m.sums + step * (kStepInputs / 16) * 4;
+                    in.factor = shared_at<float>(m.factors + step * 4);
+                    T::multiply(part, in, sum);
+                }
+                ring.free();
+            }
+            AKUNU_UNROLL
+            for (u32 r = 0; r < 2; ++r) {
+                sum[r] += shuffle_xor(sum[r], 1);
+                sum[r] += shuffle_xor(sum[r], 2);
+                const u32 to = (i * kWarps + warp_id()) * kTileRows + 8 * r + g;
+                if (t == 0) shared_at<float>(partials + to * 4) = sum[r];
+            }
         }
-        in.step = at.step;
-        in.sums = m.sums + at.step * (kStepInputs / 16) * 4;
-        in.factor = shared_at<float>(m.factors + at.step * 4);
-        T::multiply(part, in, sum);
-        const u32 tile = at.tile;
-        if (!at.next()) continue;
-        AKUNU_UNROLL
-        for (u32 i = 0; i < 2; ++i) {
-            sum[i] += shuffle_xor(sum[i], 1);
-            sum[i] += shuffle_xor(sum[i], 2);
-            const u32 to = (tile - begin) * stride + split * kTileRows + 8 * i + g;
-            if (t == 0) shared_at<float>(m.partials + to * 4) = sum[i];
-            sum[i] = 0.0f;
-        }
+        sync_block();
+        store_tiles(b, job, m, partials, first, tiles, base, batch == 0);
     }
-    sync_block();
-    for (u32 tile = mine; tile < end; tile += kThreads / kTileRows) {
-        const TileRow row = tile_row(job, tile, r);
-        if (!row.there || (job.pairs && row.matrix != 0)) continue;
-        const u32 of = m.partials + ((tile - begin) * stride + r) * 4;
-        float v = 0.0f, up = 0.0f;
-        AKUNU_UNROLL
-        for (u32 i = 0; i < kWarps; ++i) {
-            v += i < splits ? shared_at<float>(of + i * kTileRows * 4) : 0.0f;
-            up += i < splits && job.pairs ? shared_at<float>(of + (i * kTileRows + kTileRows / 2) * 4) : 0.0f;
-        }
-        tile_store(b, job, row, m, tile == mine ? base : tile_base(b, row), v, up);
-    }
+    ring.keep();
 }
 
 }  // namespace akunu::cuda

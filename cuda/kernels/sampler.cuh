@@ -20,6 +20,7 @@ struct SamplerMemory {
     u64 before;
     u32 chosen, count;
 };
+static_assert(sizeof(SamplerMemory) <= kOpBytes, "the ring begins behind it");
 
 AKUNU_DEVICE u64 mass_of(float t) { return t > -31.0f ? u64(expf(t) * kMassUnit) : 0; }
 

@@ -46,10 +46,19 @@ struct Meeting {
     unsigned arrived = 0, round = 0;
 };
 
+// On its way to shared memory.
+struct Copy {
+    void* to;
+    const void* from;
+    unsigned bytes;
+    const unsigned long long* barrier;
+};
+
 struct Group {
-    Meeting all, warps[kWarps];
+    Meeting all, first, warps[kWarps + 1];
+    std::vector<Copy> copies;
     std::vector<unsigned char> shared;
-    unsigned char exchange[kWarps][32 * 32];
+    unsigned char exchange[kWarps + 1][32 * 32];
 };
 
 struct Fiber {
@@ -97,8 +106,56 @@ void meet(Meeting& m, unsigned n) {
     }
     while (m.round == round) yield();
 }
-void sync_block() { meet(group().all, kThreads); }
+void sync_all() { meet(group().all, kBlockThreads); }
+void sync_first(unsigned threads) { meet(group().first, threads); }
 void sync_warp() { meet(group().warps[self().thread / 32], 32); }
+
+// A barrier's eight bytes. Copies come when somebody looks at it: until then their places hold no weights.
+struct ArrivalBarrier {
+    std::uint8_t wanted, left;
+    std::uint16_t copies;
+    std::uint32_t passed;
+    void settle() {
+        if (left != 0 || copies != 0) return;
+        left = wanted;
+        ++passed;
+    }
+};
+static_assert(sizeof(ArrivalBarrier) == sizeof(unsigned long long));
+ArrivalBarrier& arrival(const unsigned long long* b) {
+    return *reinterpret_cast<ArrivalBarrier*>(const_cast<unsigned long long*>(b));
+}
+void init_barrier(unsigned long long* b, unsigned arrivals) {
+    arrival(b) = {static_cast<std::uint8_t>(arrivals), static_cast<std::uint8_t>(arrivals), 0, 0};
+}
+void arrive_at(unsigned long long* b) {
+    if (arrival(b).left-- == 0) __builtin_trap();
+    arrival(b).settle();
+}
+bool has_passed(const unsigned long long* b, unsigned parity) {
+    for (std::size_t i = 0; i < group().copies.size();) {
+        const Copy copy = group().copies[i];
+        if (copy.barrier != b) {
+            ++i;
+            continue;
+        }
+        std::memcpy(copy.to, copy.from, copy.bytes);
+        group().copies.erase(group().copies.begin() + static_cast<std::ptrdiff_t>(i));
+        --arrival(b).copies;
+        arrival(b).settle();
+    }
+    if (arrival(b).passed % 2 != parity) return true;
+    yield();
+    return false;
+}
+void copy_arriving(void* to, const void* from, unsigned bytes, unsigned long long* b) {
+    if ((reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from) | bytes) % 16 != 0)
+        __builtin_trap();
+    std::memset(to, 0xFF, bytes);
+    group().copies.push_back({to, from, bytes, b});
+    ++arrival(b).copies;
+    arrive_at(b);
+}
 
 void run_fiber() {
     akunu_replay(*grid->launch);
@@ -112,15 +169,15 @@ void run(const Launch& launch, unsigned blocks) {
     Grid g;
     g.groups.resize(blocks);
     for (Group& group : g.groups) group.shared.resize(kShared + 128);
-    g.fibers.resize(std::size_t{blocks} * kThreads);
+    g.fibers.resize(std::size_t{blocks} * kBlockThreads);
     g.stacks.reset(new unsigned char[g.fibers.size() * kStack]);
     const bool lost = std::getenv("EMULATOR_LOSE_BLOCK") != nullptr;
-    g.left = static_cast<unsigned>(g.fibers.size()) - (lost ? kThreads : 0);
+    g.left = static_cast<unsigned>(g.fibers.size()) - (lost ? kBlockThreads : 0);
     g.launch = &launch;
     for (unsigned i = 0; i < g.fibers.size(); ++i) {
-        g.fibers[i].block = i / kThreads;
-        g.fibers[i].thread = i % kThreads;
-        g.fibers[i].done = lost && i >= g.fibers.size() - kThreads;
+        g.fibers[i].block = i / kBlockThreads;
+        g.fibers[i].thread = i % kBlockThreads;
+        g.fibers[i].done = lost && i >= g.fibers.size() - kBlockThreads;
         auto* top = reinterpret_cast<std::uint64_t*>(g.stacks.get() + (i + 1) * kStack - 64);
         top = reinterpret_cast<std::uint64_t*>(reinterpret_cast<std::uintptr_t>(top) / 16 * 16);
         *--top = 0;  // where run_fiber would return to
@@ -184,7 +241,6 @@ API cuDeviceGetName(char* name, int n, int) {
 }
 API cuDeviceGetAttribute(int* v, int which, int) {
     *v = which == 16   ? static_cast<int>(emulator::kBlocks)
-         : which == 38 ? 1 << 20
          : which == 75 ? 9
          : which == 97 ? static_cast<int>(emulator::kShared)
                        : which == 95;

@@ -34,8 +34,13 @@ unsigned thread();
 unsigned block();
 unsigned blocks();
 unsigned char* shared();
-void sync_block();
+void sync_all();
+void sync_first(unsigned threads);
 void sync_warp();
+void init_barrier(unsigned long long* b, unsigned arrivals);
+void arrive_at(unsigned long long* b);
+bool has_passed(const unsigned long long* b, unsigned parity);
+void copy_arriving(void* to, const void* from, unsigned bytes, unsigned long long* b);
 void yield();
 // The warp's 32 places of 32 bytes.
 unsigned char* exchange();
@@ -47,7 +52,8 @@ AKUNU_DEVICE unsigned warp_id() { return emulator::thread() / 32; }
 AKUNU_DEVICE unsigned block_id() { return emulator::block(); }
 AKUNU_DEVICE unsigned grid_blocks() { return emulator::blocks(); }
 AKUNU_DEVICE unsigned char* shared_memory() { return emulator::shared(); }
-AKUNU_DEVICE void sync_block() { emulator::sync_block(); }
+AKUNU_DEVICE void sync_all() { emulator::sync_all(); }
+AKUNU_DEVICE void sync_first(unsigned threads) { emulator::sync_first(threads); }
 AKUNU_DEVICE void sync_warp() { emulator::sync_warp(); }
 AKUNU_DEVICE float load_fresh(const float* p) { return *p; }
 
@@ -90,12 +96,6 @@ AKUNU_DEVICE void fence_system() {}
 AKUNU_DEVICE unsigned load_host(const unsigned* p) { return __atomic_load_n(p, __ATOMIC_RELAXED); }
 AKUNU_DEVICE void store_host(unsigned* p, unsigned v) { __atomic_store_n(p, v, __ATOMIC_RELAXED); }
 AKUNU_DEVICE void spin_pause() { emulator::yield(); }
-// Reads what is asked for, so that a place outside of memory shows.
-AKUNU_DEVICE void fetch_to_cache(const void* p, unsigned bytes) {
-    if (reinterpret_cast<std::uintptr_t>(p) % 16 != 0 || bytes % 16 != 0) __builtin_trap();
-    const auto* at = static_cast<const volatile unsigned char*>(p);
-    if (bytes != 0) (void)(at[0] + at[bytes - 1]);
-}
 unsigned long long nanoseconds();
 
 template <typename T>
@@ -127,6 +127,10 @@ AKUNU_DEVICE unsigned choose_bytes(unsigned a, unsigned b, unsigned which) {
 
 AKUNU_DEVICE void copy_async16(void* to, const void* from) { std::memcpy(to, from, 16); }
 AKUNU_DEVICE void wait_for_copies() {}
+
+constexpr unsigned kCopyLanes = 1;
+using emulator::arrive_at, emulator::copy_arriving, emulator::has_passed, emulator::init_barrier;
+AKUNU_DEVICE void publish_barriers() {}
 
 AKUNU_DEVICE float bits_to_float(unsigned bits) { return load_as<float>(&bits); }
 AKUNU_DEVICE unsigned float_to_bits(float v) { return load_as<unsigned>(&v); }

@@ -45,10 +45,12 @@ class Case:
         """Whether the device knows it.
 
         A GPU's heads have 256 elements at most. Gate and up of planar types are two commands there, and
-        Metal's planar types are the affine ones alone.
+        Metal's planar types are the affine ones alone. CUDA's matmuls store sums as they are.
         """
         dtype = self.get("dtype", "f32")
         if device != "cpu" and self.builder == "attention" and self.get("shape")[2] > 256:
+            return False
+        if device == "cuda" and self.builder == "matmul" and self.get("activation"):
             return False
         if device == "cpu" or not is_planar(dtype):
             return True

@@ -1,0 +1,140 @@
+// Weights on their way: a ring of slots in shared memory. A warp of its own fills it, ahead of the commands and across the
+// grid's barriers, since weights depend on nothing; the warps that multiply free a slot together.
+//
+// What is on its way is bounded: behind a queue of copies every barrier of the grid would wait.
+#pragma once
+
+#include "walk.cuh"
+
+namespace akunu::cuda {
+
+// At the ring's beginning. Of slot i, full[i] passes when its bytes have come, empty[i] when all warps have read them.
+struct RingBarriers {
+    u64 full[kMostSlots], empty[kMostSlots];
+};
+static_assert(sizeof(RingBarriers) <= kRingHead, "slots begin behind it");
+AKUNU_DEVICE u32 look_at(const u32& v) { return *const_cast<const volatile u32*>(&v); }
+AKUNU_DEVICE RingBarriers& ring_barriers() {
+    return *reinterpret_cast<RingBarriers*>(shared_memory() + shown().launch.ring);
+}
+
+// A slot, and in the highest bit how often its barriers have passed, odd or even.
+struct RingPlace {
+    u32 bits;
+    AKUNU_DEVICE u32 slot() const { return bits & 255; }
+    AKUNU_DEVICE u32 phase() const { return bits >> 31; }
+    AKUNU_DEVICE RingPlace next() const {
+        return {slot() + 1 < shown().launch.slots ? bits + 1 : (bits & 1u << 31) ^ 1u << 31};
+    }
+    // Where in shared memory.
+    AKUNU_DEVICE u32 offset() const { return shown().launch.ring + kRingHead + slot() * kSlotBytes; }
+};
+
+AKUNU_DEVICE void start_ring() {
+    RingBarriers& ring = ring_barriers();
+    for (u32 i = 0; i < shown().launch.slots; ++i) {
+        init_barrier(&ring.full[i], kCopyLanes);
+        init_barrier(&ring.empty[i], kWarps);
+    }
+    publish_barriers();
+}
+
+// The blocks' shares of tiles.
+AKUNU_DEVICE u32 share_begin(u32 tiles) { return tiles * block_id() / grid_blocks(); }
+AKUNU_DEVICE u32 share_end(u32 tiles) { return tiles * (block_id() + 1) / grid_blocks(); }
+
+// What fills the ring.
+struct RingFiller {
+    RingPlace to, oldest;  // of what is on its way
+    u32 on_way;
+
+    // False where the chain has ended.
+    AKUNU_DEVICE bool bring(const u8* from, u32 bytes) {
+        RingBarriers& ring = ring_barriers();
+        if (on_way == shown().launch.window) land();
+        while (!has_passed(&ring.empty[to.slot()], to.phase() ^ 1)) {
+            if (look_at(shown().ended)) return false;
+        }
+        copy_arriving(shared_memory() + to.offset(), from, bytes, &ring.full[to.slot()]);
+        to = to.next();
+        ++on_way;
+        return true;
+    }
+    AKUNU_DEVICE void land() {
+        while (!has_passed(&ring_barriers().full[oldest.slot()], oldest.phase())) {
+        }
+        oldest = oldest.next();
+        --on_way;
+    }
+    AKUNU_DEVICE bool bring_share(const Stream& s) {
+        const u32 tiles = s.pairs ? s.tiles[0] : s.tiles[0] + s.tiles[1] + s.tiles[2], end = share_end(tiles);
+        for (u32 tile = share_begin(tiles); tile < end; ++tile) {
+            for (u32 half = 0; half <= s.pairs; ++half) {
+                u32 matrix = half, at = tile;
+                while (!s.pairs && at >= s.tiles[matrix]) at -= s.tiles[matrix++];
+                const u8* from = reinterpret_cast<const u8*>(s.at[matrix]) + u64(at) * s.tile_bytes;
+                for (u32 done = 0; done < s.tile_bytes; done += s.slot_bytes) {
+                    const u32 left = s.tile_bytes - done;
+                    if (!bring(from + done, left < s.slot_bytes ? left : s.slot_bytes)) return false;
+                }
+            }
+        }
+        return true;
+    }
+    AKUNU_DEVICE bool bring_step() {
+        const Launch& launch = shown().launch;
+        for (u32 i = 0; i < launch.n_segments; ++i) {
+            for (u32 k = 0; k < launch.segments[i].n_streams; ++k) {
+                const Stream& s = launch.segments[i].streams[k];
+                const u32 rows = s.rows_from == kPatchRows     ? launch.rows
+                                 : s.rows_from == kPatchLogits ? launch.logits
+                                                               : s.rows;
+                if (rows == 1 && !bring_share(s)) return false;
+            }
+        }
+        return true;
+    }
+};
+
+// By the warp behind those that run commands: the weights of all steps, in the order in which they are read.
+AKUNU_DEVICE void fill_ring() {
+    if (lane_id() >= kCopyLanes || shown().launch.slots == 0) return;
+    RingFiller filler{};
+    for (u32 step = 0; step < shown().launch.steps; ++step) {
+        if (!filler.bring_step()) break;
+    }
+    while (filler.on_way != 0) filler.land();  // no copy outlives its block
+}
+
+// What a warp reads next, which it keeps in shared memory from one command to the next.
+struct RingReader {
+    RingPlace at;
+
+    AKUNU_DEVICE RingReader() : at{shown().read[warp_id()]} {}
+    AKUNU_DEVICE void keep() const {
+        if (lane_id() == 0) shown().read[warp_id()] = at.bits;
+    }
+    // Waits for the slot, and says where in shared memory it is. Fails as the barrier of the grid does.
+    AKUNU_DEVICE u32 wait() const {
+        u64* full = &ring_barriers().full[at.slot()];
+        u64 start = 0;
+        for (u32 spins = 1; !has_passed(full, at.phase()); ++spins) {
+            if (spins % 64 != 0) continue;
+            if (start == 0) start = nanoseconds();
+            if (nanoseconds() - start > shown().launch.timeout_ns) {
+                shown().launch.barrier->error = shown().failure = kTimedOut;
+            }
+            if (look_at(shown().failure) != kNoError) break;
+        }
+        sync_warp();  // lanes may have looked at different times
+        return at.offset();
+    }
+    // Says that the warp has read it.
+    AKUNU_DEVICE void free() {
+        sync_warp();
+        if (lane_id() == 0) arrive_at(&ring_barriers().empty[at.slot()]);
+        at = at.next();
+    }
+};
+
+}  // namespace akunu::cuda

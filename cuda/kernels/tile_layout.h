@@ -1,0 +1,66 @@
+// How the weights lie that a row is multiplied with on the tensor cores, for the host and for kernels.
+//
+// Sixteen rows are a tile, in units of 128 or 256 inputs:
+//
+//   [tile][unit], each the codes, [quad of pieces][row][4 pieces of 16 bytes], then [row] what else the row's blocks
+//   have
+//
+// A row's codes, and its extras, are in the order that they have row by row. A tile lies in one piece, and so do those
+// that a block takes: they come to shared memory by copies of whole units, and a warp reads 512 bytes of it side by
+// side.
+#pragma once
+
+#include "command.h"
+
+namespace akunu::cuda {
+
+constexpr u32 kTileRows = 16, kStepInputs = 128, kPiece = 16;
+
+// Of one row: inputs of a unit, and its bytes.
+struct TileLayout {
+    u32 inputs, code_bytes, extra_bytes;
+    constexpr u32 unit_bytes() const { return kTileRows * (code_bytes + extra_bytes); }
+    constexpr u32 steps() const { return inputs / kStepInputs; }
+    // Units that a slot of the ring holds.
+    constexpr u32 slot_units() const { return kSlotBytes / unit_bytes(); }
+};
+
+// Of types without one there are no inputs.
+constexpr TileLayout tile_layout(u32 reader) {
+    switch (reader) {
+        case kReadF16:
+        case kReadBf16:
+            return {128, 256, 0};
+        case kReadQ4_0:
+            return {128, 64, 8};
+        case kReadQ8_0:
+            return {128, 128, 8};
+        case kReadQ4_K:
+            return {256, 128, 16};
+        case kReadQ6_K:
+            return {256, 192, 18};
+        default:
+            return {0, 0, 0};
+    }
+}
+constexpr bool in_tiles(u32 reader, u64 cols) {
+    const u32 inputs = tile_layout(reader).inputs;
+    return inputs != 0 && cols % inputs == 0;
+}
+// Where the unit of a row begins that has its input `col`.
+constexpr u64 unit_at(u32 reader, u64 cols, u64 row, u64 col) {
+    const TileLayout l = tile_layout(reader);
+    return (row / kTileRows * (cols / l.inputs) + col / l.inputs) * l.unit_bytes();
+}
+// From a unit's start to a piece of a row's codes, and to the row's extras.
+constexpr u32 piece_at(u32 row, u32 piece) {
+    return (piece / 4 * kTileRows * 4 + row % kTileRows * 4 + piece % 4) * kPiece;
+}
+constexpr u32 extras_at(const TileLayout& l, u32 row) {
+    return kTileRows * l.code_bytes + row % kTileRows * l.extra_bytes;
+}
+constexpr u64 tile_bytes(u32 reader, u64 cols) {
+    return cols / tile_layout(reader).inputs * tile_layout(reader).unit_bytes();
+}
+
+}  // namespace akunu::cuda

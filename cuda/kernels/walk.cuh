@@ -1,0 +1,130 @@
+// Where a block is in the chain, and what the command there is to it; the barrier of the grid.
+#pragma once
+
+#include "command.h"
+#include "platform.cuh"
+
+namespace akunu::cuda {
+
+// The head of shared memory has this command, the next one, room for reductions, and what is declared here.
+
+// A barrier of the threads that run commands.
+AKUNU_DEVICE void sync_block() { sync_first(kThreads); }
+
+// A place in the chain: a command of a segment, in a step, of which so many commands ran before.
+struct Place {
+    u32 step, segment, command, begun;
+};
+// What a command is to a block.
+struct Walk {
+    Place at, next;
+    u32 first;  // of the command's units a block takes first, first + blocks, ...
+    u32 waits;  // 1: at a barrier of the grid
+    u32 turn;   // where the next command's units begin, so that blocks of a stage follow one another
+};
+
+// What the threads of a block show one another, at the head's end.
+struct Shown {
+    Launch launch;
+    u32 failure;  // LaunchError
+    u32 ticket;
+    u32 done;          // steps
+    u32 ended;         // 1: no more weights are wanted
+    u32 slot[kWarps];  // of the command that a warp is at
+    u32 read[kWarps];  // RingPlace: what a warp reads next
+    Walk walk[2];      // of the commands in shared memory
+};
+AKUNU_DEVICE Shown& shown() { return *reinterpret_cast<Shown*>(shared_memory() + kSharedHead - sizeof(Shown)); }
+
+// A grid's barrier, kept in shared memory. `arrive` stands right behind a barrier of the block; what then follows `wait`
+// sees all that blocks wrote before they arrived. It fails where some block does not come in time.
+struct GridBarrier {
+    u32* arrived;
+    u32* error;
+    u64 timeout_ns;
+    u64* passed_at;  // null, or where the first block leaves the time
+    u32 passed;
+
+    AKUNU_DEVICE void arrive() {
+        if (thread_id() != 0) return;
+        ++passed;
+        arrive_release(arrived);
+    }
+    AKUNU_DEVICE void wait() {
+        if (thread_id() == 0) {
+            const u32 all = passed * grid_blocks();
+            u64 start = 0;
+            u32 failure = kNoError;
+            for (u32 spins = 1; load_acquire(arrived) < all; ++spins) {
+                spin_pause();
+                if (spins % 1024 != 0) continue;
+                if (start == 0) start = nanoseconds();
+                failure = load_acquire(error);
+                if (failure == kNoError && nanoseconds() - start > timeout_ns) *error = failure = kTimedOut;
+                if (failure != kNoError) break;
+            }
+            if (failure != kNoError) shown().failure = failure;
+            if (passed_at && block_id() == 0) *passed_at++ = nanoseconds();
+        }
+        sync_block();
+    }
+};
+static_assert(2 * sizeof(Command) + kWarps * 8 + sizeof(GridBarrier) + sizeof(Shown) <= kSharedHead, "all fit the head");
+AKUNU_DEVICE GridBarrier& grid_barrier() {
+    return *reinterpret_cast<GridBarrier*>(shared_memory() + 2 * sizeof(Command) + kWarps * 8);
+}
+
+AKUNU_DEVICE bool ends_step(const Launch& launch, const Place& at) {
+    return at.command + 1 == launch.segments[at.segment].n_commands && at.segment + 1 == launch.n_segments;
+}
+AKUNU_DEVICE Place place_behind(const Launch& launch, const Place& at) {
+    if (ends_step(launch, at)) return {at.step + 1, 0, 0, 0};
+    if (at.command + 1 == launch.segments[at.segment].n_commands) return {at.step, at.segment + 1, 0, at.begun + 1};
+    return {at.step, at.segment, at.command + 1, at.begun + 1};
+}
+
+// Commands come to shared memory one ahead, by a warp of their own: `fetch_command` while the command before begins,
+// `prepare_next` while it waits, which applies the patches and says what the command is to the block. A barrier of the
+// block must follow before the command is read.
+constexpr u32 kWalker = 1;
+AKUNU_DEVICE Command& command_in(u32 slot) { return reinterpret_cast<Command*>(shared_memory())[slot]; }
+AKUNU_DEVICE void fetch_command(const Launch& launch, const Place& at, u32 slot) {
+    static_assert(sizeof(Command) / 16 <= 32, "a warp copies a command");
+    if (warp_id() != kWalker || lane_id() >= sizeof(Command) / 16) return;
+    const Command* from = launch.segments[at.segment].commands + at.command;
+    copy_async16(reinterpret_cast<uint4*>(&command_in(slot)) + lane_id(),
+                 reinterpret_cast<const uint4*>(from) + lane_id());
+}
+
+// By one thread: what the command in a slot is to a block, from what the command before it was.
+AKUNU_DEVICE void enter(const Launch& launch, u32 slot) {
+    const Walk& before = shown().walk[1 - slot];
+    Walk& now = shown().walk[slot];
+    now.at = before.next;
+    now.next = place_behind(launch, now.at);
+    // The barrier behind a step is that before the next one, too.
+    const bool first = now.at.segment == 0 && now.at.command == 0;
+    now.waits = first ? now.at.step == 0 : now.at.command == 0 || launch.times || command_in(slot).barrier;
+    const u32 turn = first || now.waits ? 0 : before.turn;
+    now.first = block_id() + (block_id() < turn ? grid_blocks() : 0) - turn;
+    now.turn = turn + 32;
+    while (now.turn >= grid_blocks()) now.turn -= grid_blocks();
+}
+
+AKUNU_DEVICE void prepare_next(u32 slot) {
+    if (warp_id() != kWalker) return;
+    const Launch& launch = shown().launch;
+    wait_for_copies();
+    sync_warp();
+    Command& c = command_in(1 - slot);
+    if (lane_id() < c.n_patches) {
+        const u32 source = c.patch_value[lane_id()], step = shown().walk[slot].next.step;
+        c.params[c.patch_field[lane_id()]] = source == kPatchRows     ? launch.rows
+                                             : source == kPatchLogits ? launch.logits
+                                             : source == kPatchStep   ? step
+                                                                      : launch.keys + step;
+    }
+    if (lane_id() == 0) enter(launch, 1 - slot);
+}
+
+}  // namespace akunu::cuda
