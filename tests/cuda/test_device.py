@@ -102,7 +102,7 @@ import akunu, warnings
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     with akunu.load("ember", progress=False) as model:
-        print(akunu.devices()[-1]["name"] == model.device, model.memory_left)
+        print("NVIDIA" not in model.device, model.memory_left)
 print(caught[0].message)
 try:
     akunu.load("ember", device="cuda", progress=False)

@@ -33,11 +33,11 @@ def require_metal() -> None:
 def metal_engines() -> Iterator[None]:
     """For a module: engines are Metal's unless a test names another device."""
     require_metal()
-    device_of = loading._device
+    present = loading.present
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("models.test_engine.DEVICE", "metal")
         patch.setattr("models.test_same_text.DEVICE", "metal")
         patch.setattr("sampling.engines.DEVICE", "metal")
         patch.setattr("speech.test_engine.DEVICE", "metal")
-        patch.setattr(loading, "_device", lambda wanted: "metal" if wanted == "auto" else device_of(wanted))
+        patch.setattr(loading, "present", lambda wanted: present("metal" if wanted == "auto" else wanted))
         yield

@@ -50,6 +50,6 @@ def test_vectors_are_those_of_the_cpu(folder: Path) -> None:
 def test_a_device_that_makes_no_vectors_is_refused_before_work_starts(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("akunu.loading._device", lambda _: "cuda")
+    monkeypatch.setattr("akunu.loading.present", lambda _: ["cuda"])
     with pytest.raises(UnsupportedError, match="makes vectors, which 'cuda' does not yet; cpu and metal do"):
         opened(folder, device="cuda")
