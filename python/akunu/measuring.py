@@ -34,6 +34,12 @@ class Measuring(Tokenizing):
     def _turn(self) -> AbstractContextManager[None]:
         """The engine for one call, between two steps of the generations."""
 
+    def _text_ids(self, text: str) -> tuple[list[int], npt.NDArray[np.uint32]]:
+        """What each window of a text begins with, and the text's tokens."""
+        tokenizer = self.tokenizer
+        prefix = [tokenizer.bos_id] if tokenizer.add_bos and tokenizer.bos_id is not None else []
+        return prefix, self._checked_ids(tokenizer.encode(text, add_special=False))
+
     def logits(self, ids: Sequence[int] | npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.float32]:
         """Logits after each of `ids`, in a fresh run.
 
@@ -106,9 +112,7 @@ class Measuring(Tokenizing):
         float
             At least 1; the vocabulary's size for a model that knows nothing.
         """
-        tokenizer = self.tokenizer
-        prefix = [tokenizer.bos_id] if tokenizer.add_bos and tokenizer.bos_id is not None else []
-        ids = self._checked_ids(tokenizer.encode(text, add_special=False))
+        prefix, ids = self._text_ids(text)
         if progress is not None and not callable(progress):
             raise InvalidArgumentError(f"progress: expected a function, got {progress!r}")
         size = self.context if context is None else Limit(int, 2, self.context).check("context", context)
@@ -151,9 +155,7 @@ class Measuring(Tokenizing):
         """
         from akunu.conversion import importance
 
-        tokenizer = self.tokenizer
-        prefix = [tokenizer.bos_id] if tokenizer.add_bos and tokenizer.bos_id is not None else []
-        ids = self._checked_ids(tokenizer.encode(text, add_special=False))
+        prefix, ids = self._text_ids(text)
         window = min(importance.WINDOW, self.context)
         windows = importance.text_windows(ids, prefix, window)
         report = None if progress is None else lambda done: progress(done, len(windows))

@@ -8,6 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from akunu.speech.config import WhisperConfig
+from akunu.speech.tokenizer import WhisperTokenizer
+
 from . import tiny
 
 PATH = Path(__file__).with_name("golden.json")
@@ -15,14 +18,22 @@ SEEDS = (0, 1, 2)
 TEXT = [*b"and so you say", 256, 260]
 
 
-def reference(seed: int) -> Any:
-    """Transformers' model with our weights."""
-    import torch
-    from transformers import GenerationConfig, WhisperConfig, WhisperForConditionalGeneration
+def never(tokenizer: WhisperTokenizer) -> list[int]:
+    """Control tokens that Akunu does not draw."""
+    special = tokenizer.special
+    return [
+        special.start, special.translate, special.transcribe, special.start_of_lm,
+        special.start_of_previous, special.no_speech,
+    ]  # fmt: skip
 
-    config, special = tiny.config(), tiny.tokenizer().special
-    model = WhisperForConditionalGeneration(
-        WhisperConfig(
+
+def transformers_model(config: WhisperConfig, tokenizer: WhisperTokenizer, **generation: Any) -> Any:
+    """Transformers' model of a shape, which draws by OpenAI's rules and what `generation` says."""
+    import transformers
+
+    special = tokenizer.special
+    model = transformers.WhisperForConditionalGeneration(
+        transformers.WhisperConfig(
             vocab_size=config.vocab_size,
             num_mel_bins=config.mels,
             d_model=config.width,
@@ -41,40 +52,41 @@ def reference(seed: int) -> Any:
             attn_implementation="eager",
         )
     ).eval()
-    state = {
-        f"model.{name}": torch.from_numpy(value.astype(np.float32))
-        for name, value in tiny.model(seed).weights.items()
-    }
-    state["proj_out.weight"] = state["model.decoder.embed_tokens.weight"]
-    model.load_state_dict(state)
-    tokenizer = tiny.tokenizer()
-    suppressed = sorted(
-        {
-            *tokenizer.non_speech_tokens,
-            special.start,
-            special.translate,
-            special.transcribe,
-            special.start_of_lm,
-            special.start_of_previous,
-            special.no_speech,
-        }
-    )
-    model.generation_config = GenerationConfig(
+    model.generation_config = transformers.GenerationConfig(
         decoder_start_token_id=special.start,
         eos_token_id=special.end,
         pad_token_id=special.end,
         bos_token_id=special.end,
         no_timestamps_token_id=special.no_timestamps,
         prev_sot_token_id=special.start_of_previous,
-        suppress_tokens=suppressed,
-        begin_suppress_tokens=[*tokenizer.encode(" "), special.end],
         max_initial_timestamp_index=50,
         is_multilingual=True,
         lang_to_id={f"<|{code}|>": i for code, i in special.languages.items()},
         task_to_id={"transcribe": special.transcribe, "translate": special.translate},
         return_timestamps=True,
         max_length=config.text_context,
+        **generation,
     )
+    return model
+
+
+def reference(seed: int) -> Any:
+    """Transformers' model with our weights."""
+    import torch
+
+    tokenizer = tiny.tokenizer()
+    model = transformers_model(
+        tiny.config(),
+        tokenizer,
+        suppress_tokens=sorted({*tokenizer.non_speech_tokens, *never(tokenizer)}),
+        begin_suppress_tokens=[*tokenizer.encode(" "), tokenizer.special.end],
+    )
+    state = {
+        f"model.{name}": torch.from_numpy(value.astype(np.float32))
+        for name, value in tiny.model(seed).weights.items()
+    }
+    state["proj_out.weight"] = state["model.decoder.embed_tokens.weight"]
+    model.load_state_dict(state)
     return model
 
 

@@ -25,6 +25,8 @@ from akunu.tokenizer.bytelevel import CHAR_OF_BYTE
 from formats import whisper_bytes
 
 from . import model_files
+from .golden import never, transformers_model
+from .test_engine import nmse
 
 NEW = 16
 PLAIN = TranscriptionOptions(
@@ -48,47 +50,17 @@ def tokenizer_of(config: WhisperConfig, folder: Path) -> WhisperTokenizer:
     return WhisperTokenizer.from_file(WhisperFile(str(path)))
 
 
-def never(tokenizer: WhisperTokenizer) -> list[int]:
-    """What Akunu does not draw."""
-    special = tokenizer.special
-    return [
-        special.start, special.translate, special.transcribe, special.start_of_lm,
-        special.start_of_previous, special.no_speech,
-    ]  # fmt: skip
-
-
-def transformers_model(config: WhisperConfig, tokenizer: WhisperTokenizer) -> Any:
+def random_model(config: WhisperConfig, tokenizer: WhisperTokenizer) -> Any:
     """Transformers' model of a shape; what Akunu never draws is suppressed there too."""
     torch = pytest.importorskip("torch")
-    transformers = pytest.importorskip("transformers")
-    special = tokenizer.special
+    pytest.importorskip("transformers")
     torch.manual_seed(0)
-    model = transformers.WhisperForConditionalGeneration(
-        transformers.WhisperConfig(
-            vocab_size=config.vocab_size, num_mel_bins=config.mels, d_model=config.width,
-            encoder_layers=config.audio_layers, decoder_layers=config.text_layers,
-            encoder_attention_heads=config.audio_heads, decoder_attention_heads=config.text_heads,
-            encoder_ffn_dim=4 * config.width, decoder_ffn_dim=4 * config.width,
-        )
-    ).eval()  # fmt: skip
+    model = transformers_model(config, tokenizer, suppress_tokens=never(tokenizer))
     with torch.no_grad():
         for weights in model.parameters():
             if weights.ndim == 1:  # biases are zeros there, and norms ones
                 weights += 0.05 * torch.randn_like(weights)
-    model.generation_config = transformers.GenerationConfig(
-        decoder_start_token_id=special.start, eos_token_id=special.end, pad_token_id=special.end,
-        bos_token_id=special.end, no_timestamps_token_id=special.no_timestamps,
-        prev_sot_token_id=special.start_of_previous, suppress_tokens=never(tokenizer),
-        max_initial_timestamp_index=50, is_multilingual=True, return_timestamps=True,
-        lang_to_id={f"<|{code}|>": i for code, i in special.languages.items()},
-        task_to_id={"transcribe": special.transcribe, "translate": special.translate},
-        max_length=config.text_context,
-    )  # fmt: skip
     return model
-
-
-def nmse(found: Any, expected: Any) -> float:
-    return float(((found - expected) ** 2).sum() / (expected**2).sum())
 
 
 def said(engine: SpeechEngine, states: Any, tokenizer: WhisperTokenizer, **options: Any) -> list[int]:
@@ -106,7 +78,7 @@ def test_transformers_says_the_same(name: str, tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     config = cut(name)
     tokenizer = tokenizer_of(config, tmp_path)
-    expected = transformers_model(config, tokenizer)
+    expected = random_model(config, tokenizer)
     weights = {key: w.numpy() for key, w in expected.model.state_dict().items()}
     engine = load_engine(model_files.hf(tmp_path, config, weights), kv_dtype="f32")
     mel = np.random.default_rng(1).normal(0, 0.5, (1, config.mels, 3000)).astype(np.float32)

@@ -11,6 +11,7 @@ from akunu.bench.runner import LoadedModel, ModelFacts, model_facts
 from akunu.bench.shapes import SHAPES
 from akunu.errors import InvalidArgumentError
 from akunu.filetypes import FILE_TYPES
+from akunu.placement import present
 
 if TYPE_CHECKING:
     from akunu._core import DeviceInfo, Engine
@@ -150,14 +151,8 @@ def find_device(wanted: str) -> DeviceInfo:
     """
     from akunu import _core
 
-    found = {device["id"]: device for device in _core.devices()}
-    if wanted == "auto":
-        wanted = next(iter(found))  # they come best first
-    elif wanted == "none":
-        wanted = "cpu"
-    if wanted not in found:
-        raise InvalidArgumentError(f"device: no {wanted!r} here; there is {', '.join(found)}")
-    return found[wanted]
+    best = present("cpu" if wanted == "none" else wanted)[0]
+    return next(device for device in _core.devices() if device["id"] == best)
 
 
 def check_gpu_layers(n_gpu_layers: int, device: DeviceInfo, n_layers: int = 1) -> None:

@@ -36,9 +36,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from akunu.errors import AkunuError, BusyError
+from akunu.scheduling.choosing import NO_DRAFTS, Drafts, choose_drafts
 from akunu.scheduling.counts import PAGE, Beginnings, ModelStats
 from akunu.scheduling.disk import ASIDE_SECONDS, BESIDE_SECONDS, DiskTier
-from akunu.scheduling.drafts import WRITER_MOST, Proposal, StepCosts
+from akunu.scheduling.drafts import StepCosts
 from akunu.scheduling.sequence import Sequence
 
 if TYPE_CHECKING:
@@ -57,18 +58,6 @@ MIXED_ROWS: Final = 64
 """Rows of prompts in a step that others draw tokens in: what a new prompt may cost them."""
 MAX_STALLED: Final = 8
 """Steps in a row that gave nothing."""
-NEIGHBOURS: Final = 4
-"""Texts on either side, by turn, that a text looks for drafts in."""
-
-
-class Drafts(NamedTuple):
-    """What a text's step is to verify: these tokens, or so many that a smaller model writes first."""
-
-    tokens: list[int]
-    written: int = 0
-
-
-_NO_DRAFTS: Final = Drafts([])
 
 
 class Part(NamedTuple):
@@ -411,7 +400,8 @@ class Scheduler:
         if prompts and writing:
             budget = min(budget, all_rows + MIXED_ROWS)
         elif writing:
-            drafts = self._drafts(writing, all_rows)
+            most = self._engine.max_logits
+            drafts = choose_drafts(writing, all_rows, most, context, self._costs, self._writer)
             if decoding and not drafts:
                 chain = min(min(s.chain.next, s.ahead) for s in writing)
                 wanted = max(s.limit - len(s.tokens) for s in writing)
@@ -423,49 +413,15 @@ class Scheduler:
             rows = min(left, budget)
             if rows <= 0 or slot is None:  # no budget left, or suspended for one before
                 continue
-            guess, written = drafts.get(sequence, _NO_DRAFTS)
+            guess, written = drafts.get(sequence, NO_DRAFTS)
             if not reserve(slot, rows, steps, written or len(guess)):
-                guess, written = _NO_DRAFTS
+                guess, written = NO_DRAFTS
                 if not self._reserve(sequence, rows, steps, parts):
                     continue
             draws = rows == left and sequence.limit > 0
             parts.append(Part(sequence, written, slot, rows, draws, _limit(sequence), guess))
             budget -= rows
         return Plan(parts, steps, decoding)
-
-    def _drafts(self, writing: list[Sequence], rows: int) -> dict[Sequence, Drafts]:
-        """Drafts that make the step of these texts, of so many rows, faster than one without."""
-        context, most = self._engine.context, self._engine.max_logits
-        guessing = [s for s in writing if s.decoding and s.speculative]
-        drafts = dict[Sequence, Drafts]()
-        if self._costs.may_pay(rows, most):
-            texts = [s.lookup() for s in guessing]
-            found = [
-                s.propose(texts[max(i - NEIGHBOURS, 0) : i + NEIGHBOURS], context)
-                for i, s in enumerate(guessing)
-            ]
-            speed, lengths = self._costs.worth(rows, found, most)
-            if self._writer is not None and self._costs.known:
-                seconds = self._writer.seconds(len(guessing), self._costs.of(1))
-                mixed = [self._or_written(s, p) for s, p in zip(guessing, found, strict=True)]
-                faster, others = self._costs.worth(rows, mixed, most, seconds)
-                if faster > speed:
-                    found, lengths = mixed, others
-            for s, p, n in zip(guessing, found, lengths, strict=True):
-                if n:
-                    drafts[s] = Drafts([], n) if p.written else Drafts(s.drafter.proposal[:n])
-        if self._writer is not None:
-            for s in guessing:
-                if not drafts.get(s, _NO_DRAFTS).written:
-                    s.writer_trust.hope()
-        return drafts
-
-    def _or_written(self, sequence: Sequence, found: Proposal) -> Proposal:
-        """What was looked up, or what the smaller model would write if that is likelier."""
-        assert self._writer is not None
-        trust = sequence.writer_trust.value
-        room = min(sequence.room_for_drafts(self._engine.context), self._writer.room(sequence), WRITER_MOST)
-        return found if found.tokens and found.trust >= trust else Proposal(trust, room, True)
 
     def _reserve(self, sequence: Sequence, rows: int, steps: int, parts: list[Part]) -> bool:
         """Pages for a part, taken from the youngest others if need be; False when it has to wait."""

@@ -1,0 +1,78 @@
+"""Which drafts a step verifies: those that make it faster than one without."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as SequenceOf
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from akunu.scheduling.drafts import WRITER_MOST, Proposal, StepCosts
+from akunu.scheduling.sequence import Sequence
+
+if TYPE_CHECKING:
+    from akunu.scheduling.writer import Writer
+
+__all__ = ["NO_DRAFTS", "Drafts", "choose_drafts"]
+
+NEIGHBOURS: Final = 4
+"""Texts on either side, by turn, that a text looks for drafts in."""
+
+
+class Drafts(NamedTuple):
+    """What a text's step is to verify: these tokens, or so many that a smaller model writes first."""
+
+    tokens: list[int]
+    written: int = 0
+
+
+NO_DRAFTS: Final = Drafts([])
+
+
+def choose_drafts(
+    writing: SequenceOf[Sequence], rows: int, most: int, context: int, costs: StepCosts, writer: Writer | None
+) -> dict[Sequence, Drafts]:
+    """Drafts that make the step of these texts faster than one without.
+
+    Parameters
+    ----------
+    writing
+        The texts, by turn.
+    rows
+        Of their step without drafts.
+    most
+        Rows of a step that can draw.
+    context
+        Most tokens of a text.
+    costs
+        Of the engine's steps.
+    writer
+        Writes where nothing is found that is likelier.
+    """
+    guessing = [s for s in writing if s.decoding and s.speculative]
+    drafts = dict[Sequence, Drafts]()
+    if costs.may_pay(rows, most):
+        texts = [s.lookup() for s in guessing]
+        found = [
+            s.propose(texts[max(i - NEIGHBOURS, 0) : i + NEIGHBOURS], context) for i, s in enumerate(guessing)
+        ]
+        speed, lengths = costs.worth(rows, found, most)
+        if writer is not None and costs.known:
+            seconds = writer.seconds(len(guessing), costs.of(1))
+            mixed = [_or_written(s, p, context, writer) for s, p in zip(guessing, found, strict=True)]
+            faster, others = costs.worth(rows, mixed, most, seconds)
+            if faster > speed:
+                found, lengths = mixed, others
+        for s, p, n in zip(guessing, found, lengths, strict=True):
+            if n:
+                drafts[s] = Drafts([], n) if p.written else Drafts(s.drafter.proposal[:n])
+    if writer is not None:
+        for s in guessing:
+            if not drafts.get(s, NO_DRAFTS).written:
+                s.writer_trust.hope()
+    return drafts
+
+
+def _or_written(sequence: Sequence, found: Proposal, context: int, writer: Writer) -> Proposal:
+    """What was looked up, or what the smaller model would write if that is likelier."""
+    trust = sequence.writer_trust.value
+    room = min(sequence.room_for_drafts(context), writer.room(sequence), WRITER_MOST)
+    return found if found.tokens and found.trust >= trust else Proposal(trust, room, True)
