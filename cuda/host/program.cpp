@@ -262,11 +262,13 @@ void Needs::add(const Needs& o) {
     readers.insert(o.readers.begin(), o.readers.end());
     kv_types.insert(o.kv_types.begin(), o.kv_types.end());
     groups.insert(o.groups.begin(), o.groups.end());
+    lanes.insert(o.lanes.begin(), o.lanes.end());
 }
 
 bool Needs::covers(const Needs& o) const {
     return std::ranges::includes(ops, o.ops) && std::ranges::includes(readers, o.readers) &&
-           std::ranges::includes(kv_types, o.kv_types) && std::ranges::includes(groups, o.groups);
+           std::ranges::includes(kv_types, o.kv_types) && std::ranges::includes(groups, o.groups) &&
+           std::ranges::includes(lanes, o.lanes);
 }
 
 std::string Needs::definitions() const {
@@ -274,7 +276,8 @@ std::string Needs::definitions() const {
     std::uint32_t mask = 0;
     for (const u32 op : ops) mask |= 1u << op;
     return "#define AKUNU_OPS " + std::to_string(mask) + "u\n" + list("AKUNU_READERS", readers, number) +
-           list("AKUNU_KV_TYPES", kv_types, number) + list("AKUNU_GROUPS", groups, number);
+           list("AKUNU_KV_TYPES", kv_types, number) + list("AKUNU_GROUPS", groups, number) +
+           list("AKUNU_LANES", lanes, number);
 }
 
 Needs needs_of(std::span<const Command> commands) {
@@ -288,8 +291,13 @@ Needs needs_of(std::span<const Command> commands) {
         n.kv_types.insert(c.kv);
         if (c.op == kOpRopeKv) continue;
         const auto add_group = [&](const auto& p) { n.groups.insert(std::bit_ceil(p.n_heads / p.n_kv_heads)); };
-        c.op == kOpDecodeAttention ? add_group(reinterpret_cast<const DecodeAttentionParams&>(c.params))
-                                   : add_group(reinterpret_cast<const AttentionParams&>(c.params));
+        if (c.op != kOpDecodeAttention) {
+            add_group(reinterpret_cast<const AttentionParams&>(c.params));
+            continue;
+        }
+        const auto& p = reinterpret_cast<const DecodeAttentionParams&>(c.params);
+        add_group(p);
+        n.lanes.insert(key_lanes(p.head_dim));
     }
     // Those that one model uses sooner or later, so that they are compiled together.
     const auto together = [&](std::initializer_list<u32> ops) {
@@ -365,8 +373,29 @@ std::vector<Stream> streams_of(const DispatchTable& table, std::span<const Comma
     return out;
 }
 
+namespace {
+
+// The rows of a command that takes more memory for many; patches may change them.
+std::uint32_t rows_given(const DispatchCmd& c) {
+    switch (c.op) {
+        case Op::kMatmul:
+            return params_of<MatmulParams>(c).rows;
+        case Op::kGateUp:
+            return params_of<GateUpParams>(c).rows;
+        case Op::kAttention:
+            return params_of<AttentionParams>(c).rows;
+        default:
+            return 0;
+    }
+}
+
+}  // namespace
+
 std::uint64_t op_bytes_of(const DispatchTable& table, std::span<const Command> commands) {
-    std::uint64_t most = kOpBytes;
+    const bool many = table.max_rows > kFewRows || std::ranges::any_of(table.commands, [](const DispatchCmd& c) {
+                          return rows_given(c) > kFewRows;
+                      });
+    std::uint64_t most = many ? kManyRowsBytes : kOpBytes;
     for (std::size_t i = 0; i < commands.size(); ++i) {
         for (const WeightPlace& w : weights_in(table.commands[i])) {
             if (table.commands[i].op == Op::kEmbed) continue;

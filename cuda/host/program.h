@@ -18,7 +18,7 @@ inline constexpr MixedQkv kMixedQkv[] = {AKUNU_MIXED_QKV(AKUNU_PAIR)};
 
 // What a module of kernels must have.
 struct Needs {
-    std::set<u32> ops, readers, kv_types, groups;
+    std::set<u32> ops, readers, kv_types, groups, lanes;
     void add(const Needs& other);
     bool covers(const Needs& other) const;
     // The lists that cuda/kernels/interpreter.cu begins with.

@@ -1,4 +1,4 @@
-// RoPE with the cache write, attention, and copies of pages.
+// RoPE with the cache write, attention row by row, and copies of pages.
 //
 // A block takes one row and one KV head with all query heads of its group, kTileKeys keys at a time, the softmax a
 // running one. Decode attention splits the keys over blocks, which leave partial results.
@@ -323,35 +323,6 @@ AKUNU_DEVICE KeyRange keys_of_one(const AttentionParams& p, u32 position) {
     if (p.fixed_keys) return {0, p.fixed_keys};
     return {first_key(position, p.window), position + 1};
 }
-AKUNU_DEVICE KeyRange keys_of(Block b, const AttentionParams& p, const Row* rows, u32 r) {
-    const u32 position = rows[r].position + p.step;
-    if (p.fixed_keys || !p.bidirectional) return keys_of_one(p, position);
-    // Behind the last row of the text.
-    u32 behind = p.rows;
-    for (u32 i = r + 1 + thread_id(); i < behind; i += kThreads) {
-        if (rows[i].slot != rows[r].slot) behind = i;
-    }
-    const u32 last = p.rows - reduce_block(b, p.rows - behind, Larger()) - 1;
-    const u32 n = rows[last].position + 1;
-    return {first_key(position, p.window), p.window ? smaller(n, position + p.window) : n};
-}
-
-template <u32 kType, u32 kGroup>
-AKUNU_DEVICE_CALL void attention(Block b) {
-    const auto& p = b.params<AttentionParams>();
-    const Row* rows = b.buffer<Row>(3);
-    const u32 group = p.n_heads / p.n_kv_heads;
-    for (u32 u = b.first(); u < p.rows * p.n_kv_heads; u += b.blocks()) {
-        const u32 r = u / p.n_kv_heads, kv = u % p.n_kv_heads;
-        const KeyRange range = keys_of(b, p, rows, r);
-        float* to = b.buffer<float>(2) + (u64(r) * p.n_heads + kv * group) * p.head_dim;
-        attend<kType, kGroup>(b, p, b.buffer<float>(0) + u64(r) * p.n_heads * p.head_dim, rows[r].slot, kv, range.first,
-                              range.end, [&](u32 g, u32 d, float v, const HeadState& head) {
-                                  to[g * p.head_dim + d] = v / head.sum;
-                              });
-    }
-}
-
 // One row; its keys are dealt to the splits in equal parts.
 template <u32 kType, u32 kGroup>
 AKUNU_DEVICE_CALL void attention_split(Block b) {

@@ -7,15 +7,18 @@ namespace akunu::cuda {
 
 using u64 = unsigned long long;
 
-// Of every block, one on each multiprocessor: those that run commands, and a warp that brings their weights.
-constexpr u32 kThreads = 256;
+// Of every block, one on each multiprocessor: those that run commands, a warp that brings the weights of one row, and
+// those that bring the tiles of many. Registers are given to four warps at a time, so that the last three cost none.
+constexpr u32 kThreads = 256, kBringers = 96;
 constexpr u32 kWarps = kThreads / 32;
-constexpr u32 kBlockThreads = kThreads + 32;
+constexpr u32 kBlockThreads = kThreads + 32 + kBringers;
 
 // A block's shared memory: the head, the memory of the command that runs, the ring's barriers, and its slots.
 constexpr u32 kSharedHead = 1280, kRingHead = 512, kSlotBytes = 18 << 10, kMostSlots = 16, kLeastSlots = 2;
 // What every op may use; some use more, as the host knows.
 constexpr u32 kOpBytes = 68 << 10;
+// What those may use whose tables have more than kFewRows rows.
+constexpr u32 kFewRows = 16, kManyRowsBytes = (96 << 10) + 1024;
 
 // Ops; program.cpp says which of the core's they are.
 enum OpCode : u32 {

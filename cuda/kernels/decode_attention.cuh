@@ -10,7 +10,7 @@
 namespace akunu::cuda {
 
 constexpr u32 kQuads = 2;     // of elements that a lane has of a key
-constexpr u32 kRowsAhead = 2;  // keys and values of a lane that are on their way
+constexpr u32 kRowsAhead = 4;  // keys and values of a lane that are on their way
 
 // Splits of the keys: as many as there are blocks for, each of a tile at least.
 AKUNU_DEVICE u32 decode_splits(Block b, u32 keys, u32 kv_heads) {
@@ -155,7 +155,8 @@ struct SplitKeys {
     KvUnit<kType> keys, values;
     u32 first, end, own;
 
-    AKUNU_DEVICE u32 start() const { return first + warp_id() * (32 / kLanes) + lane_id() / kLanes; }
+    AKUNU_DEVICE u32 warp_start() const { return first + warp_id() * (32 / kLanes); }
+    AKUNU_DEVICE u32 start() const { return warp_start() + lane_id() / kLanes; }
     // From one row of a lane to its next.
     static constexpr u32 kStride = kWarps * (32 / kLanes);
     // The row's own is not there yet: it comes from shared memory.
@@ -185,7 +186,11 @@ AKUNU_DEVICE void attend_heads(const DecodeAttentionParams& p, const DecodeMemor
                 k[i] = rows[ahead].k[i].value();
                 v[i] = rows[ahead].v[i].value();
             }
-            range.load(rows[ahead], ++n + kRowsAhead - 1);
+            // Not behind the end: to look a page up is to wait.
+            ++n;
+            if (range.warp_start() + (n + kRowsAhead - 1) * range.kStride < range.end) {
+                range.load(rows[ahead], n + kRowsAhead - 1);
+            }
             if (key == range.own) {
                 AKUNU_UNROLL
                 for (u32 i = 0; i < kQuads; ++i) {
@@ -358,11 +363,14 @@ AKUNU_DEVICE void decode_group(Block b) {
 
 template <u32 kType, u32 kGroup>
 AKUNU_DEVICE_CALL void decode_attention(Block b) {
-    constexpr u32 kHeads = kGroup < 4 ? kGroup : 4;
-    const u32 head_dim = b.params<DecodeAttentionParams>().head_dim;
-    if (head_dim <= 64) return decode_group<kType, kHeads, 8>(b);
-    if (head_dim <= 128) return decode_group<kType, kHeads, 16>(b);
-    decode_group<kType, kHeads, 32>(b);
+    constexpr u32 kHeads = kGroup < 2 ? kGroup : 2;  // more, and registers are scarce
+    switch (key_lanes(b.params<DecodeAttentionParams>().head_dim)) {
+#define X(n) \
+    case n:  \
+        return decode_group<kType, kHeads, n>(b);
+        AKUNU_LANES
+#undef X
+    }
 }
 
 }  // namespace akunu::cuda

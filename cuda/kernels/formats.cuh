@@ -326,14 +326,20 @@ struct Format<kReadQ3_K> {  // d(s - 32)(q - 4)
     }
 };
 
-// Six-bit scale and minimum of group j of Q4_K and Q5_K, packed in 12 bytes behind d and dmin.
-AKUNU_DEVICE void k_scales(Group& g, const u8* extras, u32 j) {
-    const uint4 e = load_weights16(extras);
+// Scale and offset of group j of Q4_K and Q5_K, from six-bit numbers that are packed in 12 bytes behind d and dmin.
+struct KScale {
+    float scale, offset;
+};
+AKUNU_DEVICE KScale k_scale(const uint4& e, u32 j) {
     const u32 k = 8 * (j % 4), low = e.y >> k, middle = e.z >> k, last = e.w >> k;
     const u32 scale = j < 4 ? low & 63 : (last & 15) | (low >> 6 & 3) << 4;
     const u32 min = j < 4 ? middle & 63 : (last >> 4 & 15) | (middle >> 6 & 3) << 4;
-    set_scale(g, mul_rn(half_to_float(u16(e.x)), code_float(scale, 0.0f)),
-              -mul_rn(half_to_float(u16(e.x >> 16)), code_float(min, 0.0f)));
+    return {mul_rn(half_to_float(u16(e.x)), code_float(scale, 0.0f)),
+            -mul_rn(half_to_float(u16(e.x >> 16)), code_float(min, 0.0f))};
+}
+AKUNU_DEVICE void k_scales(Group& g, const u8* extras, u32 j) {
+    const KScale s = k_scale(load_weights16(extras), j);
+    set_scale(g, s.scale, s.offset);
 }
 template <>
 struct Format<kReadQ4_K> {  // d s q - dmin m

@@ -3,11 +3,12 @@
 // Every block takes its share of every command. A command that reads what others of its stage write waits at a barrier of
 // the whole grid, which is given up after a time: a wrong table ends in an error, never in a hang.
 //
-// AKUNU_OPS, a bit for each op, and AKUNU_READERS, AKUNU_KV_TYPES and AKUNU_GROUPS, lists of X(value), name what the
-// commands use; nothing else is compiled.
+// AKUNU_OPS, a bit for each op, and AKUNU_READERS, AKUNU_KV_TYPES, AKUNU_GROUPS and AKUNU_LANES, lists of X(value), name
+// what the commands use; nothing else is compiled.
 #include "decode_attention.cuh"
 #include "matmul.cuh"
 #include "norm_qkv.cuh"
+#include "prompt_attention.cuh"
 #include "row_tiles.cuh"
 #include "rows.cuh"
 #include "sampler.cuh"
@@ -15,7 +16,7 @@
 namespace akunu::cuda {
 
 // Copies between the host's memory and the device's, by all blocks.
-AKUNU_DEVICE void copy_mirrors(const Launch& launch, bool back) {
+AKUNU_DEVICE_CALL void copy_mirrors(const Launch& launch, bool back) {
     for (u32 s = 0; s < launch.n_segments; ++s) {
         for (u32 i = 0; i < launch.segments[s].n_mirrors; ++i) {
             const Mirror& m = launch.segments[s].mirrors[i];
@@ -51,15 +52,19 @@ AKUNU_DEVICE void run_weights(Block b) {
     }
 }
 
+// What all lanes know, so that the compiler knows it too: a branch on it parts none.
+AKUNU_DEVICE u32 of_warp(u32 v) { return largest_of_warp(v); }
+
 // One row times weights that come through the ring. False where the command is not one for it: the host has said so, or
 // it has more rows.
 AKUNU_DEVICE bool run_row(Block b) {
     const Command& c = b.command();
-    if (c.streams == 0 || shown().launch.slots == 0) return false;
-    if (c.op == kOpMatmul && b.params<MatmulParams>().rows != 1) return false;
-    if (c.op == kOpGateUp && b.params<GateUpParams>().rows != 1) return false;
-    for (u32 second = 0; second < c.streams; ++second) {
-        switch (c.weights[second ? 2 : 0].reader) {
+    const bool many = (c.op == kOpMatmul && b.params<MatmulParams>().rows != 1) ||
+                      (c.op == kOpGateUp && b.params<GateUpParams>().rows != 1);
+    const u32 streams = of_warp(many || shown().launch.slots == 0 ? 0 : c.streams);
+    if (streams == 0) return false;
+    for (u32 second = 0; second < streams; ++second) {
+        switch (of_warp(c.weights[second ? 2 : 0].reader)) {
 #define X(reader)                                                              \
     case reader:                                                               \
         if constexpr (tile_layout(reader).inputs != 0) row_tiles<reader>(b, second); \
@@ -104,8 +109,9 @@ AKUNU_DEVICE void run_attention(Block b) {
 
 AKUNU_DEVICE void run_command(Block b) {
     if (run_row(b)) return;
-    if (b.command().op != kOpDecodeAttention) b.ready();
-    switch (b.command().op) {
+    const u32 op = of_warp(b.command().op);
+    if (op != kOpDecodeAttention) b.ready();
+    switch (op) {
 #define OP(name, function)                      \
     case name:                                  \
         if constexpr (kUses<name>) function(b); \
@@ -167,6 +173,7 @@ extern "C" __global__ void __launch_bounds__(akunu::cuda::kBlockThreads, 1)
     }
     sync_all();
     if (warp_id() == kWarps) return fill_ring();
+    if (warp_id() > kWarps) return bring_all();
     copy_mirrors(launch, false);
     fetch_command(launch, {}, 1);
     prepare_next(0);
@@ -184,9 +191,9 @@ extern "C" __global__ void __launch_bounds__(akunu::cuda::kBlockThreads, 1)
         }
         // Looked at before the barrier: a warp that is ahead prepares the command behind the next one in its place.
         const u32 slot = shown().slot[warp_id()], step = shown().walk[slot].at.step;
-        const bool last = ends_step(launch, shown().walk[slot].at);
+        const bool last = of_warp(ends_step(launch, shown().walk[slot].at)) != 0;
         sync_block();
-        if (shown().failure != kNoError) break;
+        if (of_warp(shown().failure) != kNoError) break;
         if (last) {
             // Whether the host wants an end: asked by one block, so that all agree.
             u32& halt = launch.barrier->halt[step % 2];
@@ -203,6 +210,7 @@ extern "C" __global__ void __launch_bounds__(akunu::cuda::kBlockThreads, 1)
         sync_warp();
     }
     if (thread_id() == 0) shown().ended = 1;
+    sync_with_bringers();
     copy_mirrors(launch, true);
     if (block_id() == 0 && thread_id() == 0) {
         const bool failed = shown().failure != kNoError;

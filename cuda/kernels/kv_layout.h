@@ -35,6 +35,8 @@ constexpr u32 splits_of(u32 keys) {
     const u32 tiles = (keys + kTileKeys - 1) / kTileKeys;
     return tiles < kMaxSplits ? tiles : u32(kMaxSplits);
 }
+// Lanes of a warp that take a key of one row's attention, 8 elements each.
+constexpr u32 key_lanes(u32 head_dim) { return head_dim <= 64 ? 8 : head_dim <= 128 ? 16 : 32; }
 // Partial results: [head][kMaxSplits][head_dim] outputs, then [head][kMaxSplits] (maximum, sum).
 constexpr u64 partial_floats(u32 n_heads, u32 head_dim) { return u64(n_heads) * kMaxSplits * (head_dim + 2); }
 

@@ -144,11 +144,10 @@ struct MatmulOutput {
     const MatmulParams& p;
     float* y;
     const float* bias;
+    AKUNU_DEVICE float value(u32 n, float v) const { return soft_cap(p.has_bias ? v + bias[n] : v, p.softcap); }
     AKUNU_DEVICE void store(u32 m, u32 n, float v) const {
-        if (p.has_bias) v += bias[n];
-        v = soft_cap(v, p.softcap);
         float& out = y[u64(m) * p.y_stride + n];
-        out = p.accumulate ? out + v : v;
+        out = p.accumulate ? out + value(n, v) : value(n, v);
     }
 };
 

@@ -6,6 +6,7 @@
 #define AKUNU_DEVICE_CALL __device__ __noinline__
 #define AKUNU_UNROLL _Pragma("unroll")
 #define AKUNU_UNROLL_TWICE _Pragma("unroll 2")
+#define AKUNU_NO_UNROLL _Pragma("unroll 1")
 
 namespace akunu::cuda {
 
@@ -23,10 +24,11 @@ AKUNU_DEVICE unsigned char* shared_memory() {
 }
 
 AKUNU_DEVICE void sync_all() { __syncthreads(); }
-// By the first threads of a block. Such a barrier counts warps: a warp whose threads came one by one would count as several.
-AKUNU_DEVICE void sync_first(unsigned threads) {
+// By some threads of a block. Such a barrier counts warps: a warp whose threads came one by one would count as several.
+template <unsigned kBarrier>
+AKUNU_DEVICE void sync_some(unsigned threads) {
     __syncwarp();
-    asm volatile("bar.sync 1, %0;" ::"r"(threads) : "memory");
+    asm volatile("bar.sync %0, %1;" ::"n"(kBarrier), "r"(threads) : "memory");
 }
 AKUNU_DEVICE void sync_warp() { __syncwarp(); }
 
@@ -36,6 +38,13 @@ AKUNU_DEVICE T shuffle_xor(T v, unsigned mask) {
 }
 
 AKUNU_DEVICE unsigned largest_of_warp(unsigned v) { return __reduce_max_sync(0xFFFFFFFFu, v); }
+
+// A bit for each lane.
+AKUNU_DEVICE unsigned vote(bool v) { return __ballot_sync(0xFFFFFFFFu, v); }
+
+// Of a number that is not 0.
+AKUNU_DEVICE unsigned leading_zeros(unsigned v) { return unsigned(__clz(int(v))); }
+AKUNU_DEVICE unsigned trailing_zeros(unsigned v) { return unsigned(__ffs(int(v))) - 1; }
 
 // In shared memory or the device's.
 AKUNU_DEVICE unsigned atomic_add(unsigned* p, unsigned v) { return atomicAdd(p, v); }
@@ -87,6 +96,12 @@ AKUNU_DEVICE void copy_async16(void* to, const void* from) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from) : "memory");
 }
 AKUNU_DEVICE void wait_for_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+// Copies that a thread began since the last such call are a bundle. Waits for all but the `most` last bundles.
+AKUNU_DEVICE void bundle_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <unsigned kMost>
+AKUNU_DEVICE void wait_for_bundles() {
+    asm volatile("cp.async.wait_group %0;" ::"n"(kMost) : "memory");
+}
 
 // Barriers in shared memory. Phase after phase passes, each when as many have arrived, and all bytes of copies have.
 AKUNU_DEVICE void init_barrier(unsigned long long* b, unsigned arrivals) {
@@ -152,15 +167,66 @@ AKUNU_DEVICE unsigned short float_to_half(float v) {
     return h;
 }
 
+// Two as F16, the first in the lower half; what is too large becomes the largest that there is.
+AKUNU_DEVICE unsigned pack_halves(float a, float b) {
+    unsigned h;
+    asm("cvt.rn.satfinite.f16x2.f32 %0, %1, %2;" : "=r"(h) : "f"(b), "f"(a));
+    return h;
+}
+// Of two F16 numbers each.
+AKUNU_DEVICE unsigned add_halves(unsigned a, unsigned b) {
+    unsigned h;
+    asm("add.rn.f16x2 %0, %1, %2;" : "=r"(h) : "r"(a), "r"(b));
+    return h;
+}
+AKUNU_DEVICE unsigned multiply_halves(unsigned a, unsigned b) {
+    unsigned h;
+    asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(h) : "r"(a), "r"(b));
+    return h;
+}
+// a·b + c, rounded once.
+AKUNU_DEVICE unsigned multiply_add_halves(unsigned a, unsigned b, unsigned c) {
+    unsigned h;
+    asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(h) : "r"(a), "r"(b), "r"(c));
+    return h;
+}
+
 AKUNU_DEVICE unsigned short float_to_bfloat(float v) {
     unsigned short h;
     asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(h) : "f"(v));
     return h;
 }
 
+// These two to within a few units in the last place.
+AKUNU_DEVICE float reciprocal(float v) {
+    float r;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(v));
+    return r;
+}
+AKUNU_DEVICE float power_of_two(float v) {
+    float p;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(p) : "f"(v));
+    return p;
+}
+
 // Operations that no other is fused with.
 AKUNU_DEVICE float mul_rn(float a, float b) { return __fmul_rn(a, b); }
 AKUNU_DEVICE float add_rn(float a, float b) { return __fadd_rn(a, b); }
+
+// Four 8x8 matrices of halves from shared memory: lane 8i + r says where row r of matrix i begins, and gets, of row
+// lane / 4 of each, the two halves from 2·(lane % 4) on; of its columns where it is transposed.
+AKUNU_DEVICE void load_matrices(unsigned (&m)[4], unsigned offset) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
+                 : "r"(shared_address(shared_memory()) + offset)
+                 : "memory");
+}
+AKUNU_DEVICE void load_matrices_transposed(unsigned (&m)[4], unsigned offset) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
+                 : "r"(shared_address(shared_memory()) + offset)
+                 : "memory");
+}
 
 // d += a·b of 16x16 and 16x8 F16 by a warp; fragments as PTX's mma.m16n8k16 lays them out.
 AKUNU_DEVICE void mma_f16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {

@@ -97,7 +97,7 @@ struct RingFiller {
 };
 
 // By the warp behind those that run commands: the weights of all steps, in the order in which they are read.
-AKUNU_DEVICE void fill_ring() {
+AKUNU_DEVICE_CALL void fill_ring() {
     if (lane_id() >= kCopyLanes || shown().launch.slots == 0) return;
     RingFiller filler{};
     for (u32 step = 0; step < shown().launch.steps; ++step) {

@@ -18,7 +18,6 @@ struct TileMemory {
     u32 parts;     // u16 [kParts][k]
     u32 sums;      // float [k / 16]: of inputs
     u32 factors;   // float [k / kStepInputs]
-    u32 zeros;     // u16 [kStepInputs]
     u32 squares;   // float [kWarps], where the input is to be normalised
     u32 partials;  // float [2][kTilesAtOnce][kWarps][kTileRows]
 };
@@ -27,8 +26,7 @@ AKUNU_DEVICE TileMemory tile_memory(u32 k, u32 parts) {
     m.parts = kSharedHead;
     m.sums = m.parts + parts * k * 2;
     m.factors = m.sums + k / 4;
-    m.zeros = m.factors + (k / kStepInputs + 3) / 4 * 16;
-    m.squares = m.zeros + kStepInputs * 2;
+    m.squares = m.factors + (k / kStepInputs + 3) / 4 * 16;
     m.partials = m.squares + kWarps * 4;
     return m;
 }
@@ -78,39 +76,65 @@ AKUNU_DEVICE TileRow tile_row(const TileJob& job, u32 tile, u32 r) {
     return {matrix, row, row < (matrix == 0 ? job.rows[0] : matrix == 1 ? job.rows[1] : job.rows[2])};
 }
 
-// Four inputs, and what the norm is of.
-AKUNU_DEVICE float4 tile_inputs(Block b, const TileJob& job, u32 i, float& squares) {
-    if (b.command().half_input && !job.normed) {
-        const uint2 h = *reinterpret_cast<const uint2*>(b.buffer<u16>(0) + i);
-        return {half_to_float(u16(h.x)), half_to_float(u16(h.x >> 16)), half_to_float(u16(h.y)),
-                half_to_float(u16(h.y >> 16))};
+// How a row's inputs lie in memory.
+enum InputKind : u32 { kInputF32, kInputF16, kInputNormed };
+
+// Four inputs of a row. What is asked for is no branch's: else one load would wait for another.
+template <u32 kKind>
+struct RowInputs {
+    float4 x, weight;
+    uint2 halves;
+
+    AKUNU_DEVICE void load(Block b, u32 i, bool there) {
+        if constexpr (kKind == kInputF16) {
+            halves = there ? *reinterpret_cast<const uint2*>(b.buffer<u16>(0) + i) : uint2{0, 0};
+            return;
+        }
+        x = there ? *reinterpret_cast<const float4*>(b.buffer<float>(0) + i) : float4{0.0f, 0.0f, 0.0f, 0.0f};
+        if constexpr (kKind == kInputNormed) {
+            weight = there ? *reinterpret_cast<const float4*>(b.buffer<float>(1) + i) : x;
+        }
     }
-    const float4 x = *reinterpret_cast<const float4*>(b.buffer<float>(0) + i);
-    if (!job.normed) return x;
-    const float4 w = *reinterpret_cast<const float4*>(b.buffer<float>(1) + i);
-    squares += x.x * x.x + x.y * x.y + x.z * x.z + x.w * x.w;
-    return {x.x * w.x, x.y * w.y, x.z * w.z, x.w * w.w};
-}
+    AKUNU_DEVICE void values(float (&v)[4], float& squares) const {
+        if constexpr (kKind == kInputF16) {
+            v[0] = half_to_float(u16(halves.x));
+            v[1] = half_to_float(u16(halves.x >> 16));
+            v[2] = half_to_float(u16(halves.y));
+            v[3] = half_to_float(u16(halves.y >> 16));
+            return;
+        }
+        v[0] = x.x;
+        v[1] = x.y;
+        v[2] = x.z;
+        v[3] = x.w;
+        if constexpr (kKind == kInputNormed) {
+            squares += x.x * x.x + x.y * x.y + x.z * x.z + x.w * x.w;
+            v[0] *= weight.x;
+            v[1] *= weight.y;
+            v[2] *= weight.z;
+            v[3] *= weight.w;
+        }
+    }
+};
 
 // Splits the inputs into parts, as kind T reads them.
-template <typename T>
-AKUNU_DEVICE void stage_tiles(Block b, const TileJob& job, const TileMemory& m) {
-    constexpr u32 kAtOnce = 4, kEach = 4;
-    const u32 k = job.k;
-    if (thread_id() < kStepInputs / 2) shared_at<u32>(m.zeros + thread_id() * 4) = 0;
+template <typename T, u32 kKind>
+AKUNU_DEVICE void stage_inputs(Block b, u32 k, const TileMemory& m) {
+    constexpr u32 kAtOnce = kKind == kInputF16 ? 8 : 4, kEach = 4;
     float squares = 0.0f;
     for (u32 base = thread_id() * kEach; base < k; base += kThreads * kEach * kAtOnce) {
-        float4 v[kAtOnce];
+        RowInputs<kKind> inputs[kAtOnce];
         AKUNU_UNROLL
         for (u32 j = 0; j < kAtOnce; ++j) {
             const u32 i = base + j * kThreads * kEach;
-            v[j] = i < k ? tile_inputs(b, job, i, squares) : float4{0.0f, 0.0f, 0.0f, 0.0f};
+            inputs[j].load(b, i, i < k);
         }
         AKUNU_UNROLL
         for (u32 j = 0; j < kAtOnce; ++j) {
             const u32 i = base + j * kThreads * kEach;
             if (i >= k) continue;  // for whole warps: k is a multiple of kStepInputs
-            float x[4] = {v[j].x, v[j].y, v[j].z, v[j].w};
+            float x[4];
+            inputs[j].values(x, squares);
             // A warp has a step's inputs: the largest comes to be from 2^14 to 2^15.
             const float top = fmaxf(fmaxf(fabsf(x[0]), fabsf(x[1])), fmaxf(fabsf(x[2]), fabsf(x[3])));
             const u32 exponent = larger(largest_of_warp(float_to_bits(top)) >> 23, 15);
@@ -137,8 +161,17 @@ AKUNU_DEVICE void stage_tiles(Block b, const TileJob& job, const TileMemory& m) 
             }
         }
     }
-    squares = reduce_warp(squares, Add());
-    if (lane_id() == 0) shared_at<float>(m.squares + warp_id() * 4) = squares;
+    if constexpr (kKind == kInputNormed) {
+        squares = reduce_warp(squares, Add());
+        if (lane_id() == 0) shared_at<float>(m.squares + warp_id() * 4) = squares;
+    }
+}
+
+template <typename T>
+AKUNU_DEVICE void stage_tiles(Block b, const TileJob& job, const TileMemory& m) {
+    if (job.normed) return stage_inputs<T, kInputNormed>(b, job.k, m);
+    if (b.command().half_input) return stage_inputs<T, kInputF16>(b, job.k, m);
+    stage_inputs<T, kInputF32>(b, job.k, m);
 }
 
 // 1 / sqrt(mean of squares + eps) of what was staged, or 1.
@@ -210,9 +243,45 @@ AKUNU_DEVICE void store_tiles(Block b, const TileJob& job, const TileMemory& m, 
     tile_store(b, job, row, m, has_base ? base : tile_base(b, row), v, up);
 }
 
+// Where a lane finds its inputs. Lanes without any have zeros, and read none: else they would keep the banks of shared
+// memory from the others.
+struct TileInputs {
+    bool takes;
+    u32 at;  // of its part
+    u32 sums, factors, t;
+    float first, second;
+};
+// What a lane needs for a step.
+template <typename T>
+struct TileStep {
+    typename T::Part part[2];
+    StepInputs in;
+
+    AKUNU_DEVICE void load(u32 unit, u32 step, const TileInputs& from) {
+        T::load(unit, step, from.t, 0, part[0]);
+        T::load(unit, step, from.t, 1, part[1]);
+        AKUNU_UNROLL
+        for (u32 e = 0; e < 4; ++e) {
+            uint4 x{0, 0, 0, 0};
+            if (from.takes) x = shared_at<uint4>(from.at + (step * kStepInputs + T::piece(e, from.t)) * 2);
+            in.x[4 * e] = x.x;
+            in.x[4 * e + 1] = x.y;
+            in.x[4 * e + 2] = x.z;
+            in.x[4 * e + 3] = x.w;
+        }
+        in.step = step;
+        in.t = from.t;
+        in.sums = from.sums + step * (kStepInputs / 16) * 4;
+        in.factor = shared_at<float>(from.factors + step * 4);
+        in.first = from.first;
+        in.second = from.second;
+    }
+    AKUNU_DEVICE void multiply(float (&sum)[2]) const { T::multiply(part, in, sum); }
+};
+
 // A block's share of a job's tiles. The first job of a command stages the input for the second, too.
 template <u32 kReader>
-AKUNU_DEVICE_CALL void row_tiles(Block b, u32 second) {
+AKUNU_DEVICE void row_tiles(Block b, u32 second) {
     using T = Fragments<kReader>;
     constexpr TileLayout kLayout = tile_layout(kReader);
     constexpr u32 kSlotSteps = kLayout.slot_units() * kLayout.steps();
@@ -227,11 +296,12 @@ AKUNU_DEVICE_CALL void row_tiles(Block b, u32 second) {
     const u32 mine = begin + thread_id() / kTileRows;
     const float base = mine < end ? tile_base(b, tile_row(job, mine, thread_id() % kTileRows)) : 0.0f;
     sync_block();
-    // Lanes that have no inputs read zeros, always the same.
     const u32 g = lane_id() / 4, t = lane_id() % 4;
-    const bool takes = T::takes(g, t);
-    const u32 inputs = takes ? m.parts + T::part(g) * job.k * 2 : m.zeros, stride_x = takes ? kStepInputs * 2 : 0;
-    StepInputs in;
+    TileInputs in;
+    in.takes = T::takes(g, t);
+    in.at = m.parts + T::part(g) * job.k * 2;
+    in.sums = m.sums;
+    in.factors = m.factors;
     in.t = t;
     in.first = T::first(t);
     in.second = T::second(t);
@@ -244,23 +314,24 @@ AKUNU_DEVICE_CALL void row_tiles(Block b, u32 second) {
             float sum[2] = {0.0f, 0.0f};
             for (u32 from = 0; from < steps; from += kSlotSteps) {
                 const u32 slot = ring.wait(), last = smaller(from + kSlotSteps, steps);
-                for (u32 step = from + (warp_id() - from) % kWarps; step < last; step += kWarps) {
-                    const u32 unit = slot + (step - from) / kLayout.steps() * kLayout.unit_bytes();
-                    typename T::Part part[2];
-                    T::load(unit, step, t, 0, part[0]);
-                    T::load(unit, step, t, 1, part[1]);
-                    AKUNU_UNROLL
-                    for (u32 e = 0; e < 4; ++e) {
-                        const uint4 x = shared_at<uint4>(inputs + step * stride_x + T::piece(e, t) * 2);
-                        in.x[4 * e] = x.x;
-                        in.x[4 * e + 1] = x.y;
-                        in.x[4 * e + 2] = x.z;
-                        in.x[4 * e + 3] = x.w;
+                const auto unit_of = [&](u32 step) {
+                    return slot + (step - from) / kLayout.steps() * kLayout.unit_bytes();
+                };
+                u32 step = from + (warp_id() - from) % kWarps;
+                if constexpr (kSlotSteps > kWarps) {
+                    // Two at once: a product waits for the one before it.
+                    for (; step + kWarps < last; step += 2 * kWarps) {
+                        TileStep<T> one, two;
+                        one.load(unit_of(step), step, in);
+                        two.load(unit_of(step + kWarps), step + kWarps, in);
+                        one.multiply(sum);
+                        two.multiply(sum);
                     }
-                    in.step = step;
-                    in.sums = m.sums + step * (kStepInputs / 16) * 4;
-                    in.factor = shared_at<float>(m.factors + step * 4);
-                    T::multiply(part, in, sum);
+                }
+                for (; step < last; step += kWarps) {
+                    TileStep<T> one;
+                    one.load(unit_of(step), step, in);
+                    one.multiply(sum);
                 }
                 ring.free();
             }

@@ -21,8 +21,12 @@ struct TileLayout {
     u32 inputs, code_bytes, extra_bytes;
     constexpr u32 unit_bytes() const { return kTileRows * (code_bytes + extra_bytes); }
     constexpr u32 steps() const { return inputs / kStepInputs; }
-    // Units that a slot of the ring holds.
-    constexpr u32 slot_units() const { return kSlotBytes / unit_bytes(); }
+    // Units that a slot of the ring holds: a power of two, so that its steps are dealt to the warps evenly.
+    constexpr u32 slot_units() const {
+        u32 n = 1;
+        while (2 * n * unit_bytes() <= kSlotBytes) n *= 2;
+        return n;
+    }
 };
 
 // Of types without one there are no inputs.

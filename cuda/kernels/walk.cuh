@@ -9,7 +9,9 @@ namespace akunu::cuda {
 // The head of shared memory has this command, the next one, room for reductions, and what is declared here.
 
 // A barrier of the threads that run commands.
-AKUNU_DEVICE void sync_block() { sync_first(kThreads); }
+AKUNU_DEVICE void sync_block() { sync_some<1>(kThreads); }
+// The same with those that bring the tiles of many rows.
+AKUNU_DEVICE void sync_with_bringers() { sync_some<2>(kThreads + kBringers); }
 
 // A place in the chain: a command of a segment, in a step, of which so many commands ran before.
 struct Place {

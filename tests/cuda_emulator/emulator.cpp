@@ -46,24 +46,26 @@ struct Meeting {
     unsigned arrived = 0, round = 0;
 };
 
-// On its way to shared memory.
+// On its way to shared memory; to whom it says that it has come. `bundle`: of a thread's copies that it waits for
+// itself.
 struct Copy {
     void* to;
     const void* from;
     unsigned bytes;
     const unsigned long long* barrier;
+    unsigned thread, bundle;
 };
 
 struct Group {
-    Meeting all, first, warps[kWarps + 1];
+    Meeting all, some[3], warps[kBlockThreads / 32];
     std::vector<Copy> copies;
     std::vector<unsigned char> shared;
-    unsigned char exchange[kWarps + 1][32 * 32];
+    unsigned char exchange[kBlockThreads / 32][32 * 32];
 };
 
 struct Fiber {
     void* sp = nullptr;
-    unsigned block = 0, thread = 0;
+    unsigned block = 0, thread = 0, bundle = 0;
     bool done = false;
 };
 
@@ -107,7 +109,7 @@ void meet(Meeting& m, unsigned n) {
     while (m.round == round) yield();
 }
 void sync_all() { meet(group().all, kBlockThreads); }
-void sync_first(unsigned threads) { meet(group().first, threads); }
+void sync_some(unsigned barrier, unsigned threads) { meet(group().some[barrier], threads); }
 void sync_warp() { meet(group().warps[self().thread / 32], 32); }
 
 // A barrier's eight bytes. Copies come when somebody looks at it: until then their places hold no weights.
@@ -132,16 +134,19 @@ void arrive_at(unsigned long long* b) {
     if (arrival(b).left-- == 0) __builtin_trap();
     arrival(b).settle();
 }
-bool has_passed(const unsigned long long* b, unsigned parity) {
-    for (std::size_t i = 0; i < group().copies.size();) {
-        const Copy copy = group().copies[i];
-        if (copy.barrier != b) {
-            ++i;
-            continue;
-        }
+// Those of the block's copies come that are meant.
+template <typename Meant>
+void land(Meant&& meant) {
+    std::erase_if(group().copies, [&](const Copy& copy) {
+        if (!meant(copy)) return false;
         std::memcpy(copy.to, copy.from, copy.bytes);
-        group().copies.erase(group().copies.begin() + static_cast<std::ptrdiff_t>(i));
-        --arrival(b).copies;
+        return true;
+    });
+}
+bool has_passed(const unsigned long long* b, unsigned parity) {
+    if (arrival(b).copies != 0) {
+        land([&](const Copy& copy) { return copy.barrier == b; });
+        arrival(b).copies = 0;
         arrival(b).settle();
     }
     if (arrival(b).passed % 2 != parity) return true;
@@ -152,9 +157,20 @@ void copy_arriving(void* to, const void* from, unsigned bytes, unsigned long lon
     if ((reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from) | bytes) % 16 != 0)
         __builtin_trap();
     std::memset(to, 0xFF, bytes);
-    group().copies.push_back({to, from, bytes, b});
+    group().copies.push_back({to, from, bytes, b, 0, 0});
     ++arrival(b).copies;
     arrive_at(b);
+}
+void copy_async16(void* to, const void* from) {
+    if ((reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from)) % 16 != 0) __builtin_trap();
+    std::memset(to, 0xFF, 16);
+    group().copies.push_back({to, from, 16, nullptr, self().thread, self().bundle});
+}
+void bundle_copies() { ++self().bundle; }
+void wait_for_bundles(unsigned most) {
+    land([&](const Copy& copy) {
+        return !copy.barrier && copy.thread == self().thread && copy.bundle + most < self().bundle;
+    });
 }
 
 void run_fiber() {

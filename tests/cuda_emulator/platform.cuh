@@ -10,12 +10,16 @@
 #define AKUNU_DEVICE_CALL inline
 #define AKUNU_UNROLL
 #define AKUNU_UNROLL_TWICE
+#define AKUNU_NO_UNROLL
 #define __global__
 #define __grid_constant__
 #define __launch_bounds__(...)
 
 struct uint2 {
     unsigned x, y;
+};
+struct alignas(8) float2 {
+    float x, y;
 };
 struct uint4 {
     unsigned x, y, z, w;
@@ -35,12 +39,15 @@ unsigned block();
 unsigned blocks();
 unsigned char* shared();
 void sync_all();
-void sync_first(unsigned threads);
+void sync_some(unsigned barrier, unsigned threads);
 void sync_warp();
 void init_barrier(unsigned long long* b, unsigned arrivals);
 void arrive_at(unsigned long long* b);
 bool has_passed(const unsigned long long* b, unsigned parity);
 void copy_arriving(void* to, const void* from, unsigned bytes, unsigned long long* b);
+void copy_async16(void* to, const void* from);
+void bundle_copies();
+void wait_for_bundles(unsigned most);
 void yield();
 // The warp's 32 places of 32 bytes.
 unsigned char* exchange();
@@ -53,7 +60,10 @@ AKUNU_DEVICE unsigned block_id() { return emulator::block(); }
 AKUNU_DEVICE unsigned grid_blocks() { return emulator::blocks(); }
 AKUNU_DEVICE unsigned char* shared_memory() { return emulator::shared(); }
 AKUNU_DEVICE void sync_all() { emulator::sync_all(); }
-AKUNU_DEVICE void sync_first(unsigned threads) { emulator::sync_first(threads); }
+template <unsigned kBarrier>
+AKUNU_DEVICE void sync_some(unsigned threads) {
+    emulator::sync_some(kBarrier, threads);
+}
 AKUNU_DEVICE void sync_warp() { emulator::sync_warp(); }
 AKUNU_DEVICE float load_fresh(const float* p) { return *p; }
 
@@ -75,6 +85,15 @@ AKUNU_DEVICE unsigned largest_of_warp(unsigned v) {
     }
     return v;
 }
+
+AKUNU_DEVICE unsigned vote(bool v) {
+    unsigned bits = static_cast<unsigned>(v) << lane_id();
+    for (unsigned mask = 16; mask > 0; mask /= 2) bits |= shuffle_xor(bits, mask);
+    return bits;
+}
+
+AKUNU_DEVICE unsigned leading_zeros(unsigned v) { return static_cast<unsigned>(__builtin_clz(v)); }
+AKUNU_DEVICE unsigned trailing_zeros(unsigned v) { return static_cast<unsigned>(__builtin_ctz(v)); }
 
 // One fiber runs at a time.
 template <typename T>
@@ -125,11 +144,18 @@ AKUNU_DEVICE unsigned choose_bytes(unsigned a, unsigned b, unsigned which) {
     return v;
 }
 
-AKUNU_DEVICE void copy_async16(void* to, const void* from) { std::memcpy(to, from, 16); }
-AKUNU_DEVICE void wait_for_copies() {}
+AKUNU_DEVICE void wait_for_copies() {
+    emulator::bundle_copies();
+    emulator::wait_for_bundles(0);
+}
+template <unsigned kMost>
+AKUNU_DEVICE void wait_for_bundles() {
+    emulator::wait_for_bundles(kMost);
+}
 
 constexpr unsigned kCopyLanes = 1;
-using emulator::arrive_at, emulator::copy_arriving, emulator::has_passed, emulator::init_barrier;
+using emulator::arrive_at, emulator::bundle_copies, emulator::copy_arriving, emulator::copy_async16,
+    emulator::has_passed, emulator::init_barrier;
 AKUNU_DEVICE void publish_barriers() {}
 
 AKUNU_DEVICE float bits_to_float(unsigned bits) { return load_as<float>(&bits); }
@@ -139,12 +165,59 @@ AKUNU_DEVICE unsigned short float_to_half(float v) {
     const auto h = static_cast<_Float16>(v);
     return load_as<unsigned short>(&h);
 }
+AKUNU_DEVICE unsigned pack_halves(float a, float b) {
+    const auto half = [](float v) { return float_to_half(v > 65504.0f ? 65504.0f : v < -65504.0f ? -65504.0f : v); };
+    return half(a) | static_cast<unsigned>(half(b)) << 16;
+}
+template <typename Op>
+AKUNU_DEVICE unsigned each_half(Op&& op) {
+    return float_to_half(op(0)) | static_cast<unsigned>(float_to_half(op(16))) << 16;
+}
+AKUNU_DEVICE float half_at(unsigned h, int shift) { return half_to_float(static_cast<unsigned short>(h >> shift)); }
+AKUNU_DEVICE unsigned add_halves(unsigned a, unsigned b) {
+    return each_half([=](int s) { return half_at(a, s) + half_at(b, s); });
+}
+AKUNU_DEVICE unsigned multiply_halves(unsigned a, unsigned b) {
+    return each_half([=](int s) { return half_at(a, s) * half_at(b, s); });
+}
+AKUNU_DEVICE unsigned multiply_add_halves(unsigned a, unsigned b, unsigned c) {
+    return each_half([=](int s) { return half_at(a, s) * half_at(b, s) + half_at(c, s); });
+}
 AKUNU_DEVICE unsigned short float_to_bfloat(float v) {
     const unsigned bits = float_to_bits(v);
     return static_cast<unsigned short>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
 }
+AKUNU_DEVICE float reciprocal(float v) { return 1.0f / v; }
+AKUNU_DEVICE float power_of_two(float v) { return std::exp2(v); }
 AKUNU_DEVICE float mul_rn(float a, float b) { return a * b; }
 AKUNU_DEVICE float add_rn(float a, float b) { return a + b; }
+
+// Element (row, column) of matrix i is of the row whose place lane 8i + row gives.
+template <typename At>
+AKUNU_DEVICE void exchange_matrices(unsigned (&m)[4], unsigned offset, At&& at) {
+    unsigned char* places = emulator::exchange();
+    if (offset % 16 != 0) __builtin_trap();
+    std::memcpy(places + lane_id() * 32, &offset, sizeof offset);
+    emulator::sync_warp();
+    for (unsigned i = 0; i < 4; ++i) {
+        const auto element = [&](unsigned row, unsigned column) {
+            const unsigned from = load_as<unsigned>(places + (8 * i + row) * 32);
+            return static_cast<unsigned>(load_as<unsigned short>(shared_memory() + from + 2 * column));
+        };
+        m[i] = at(element, lane_id() / 4, 2 * (lane_id() % 4));
+    }
+    emulator::sync_warp();
+}
+AKUNU_DEVICE void load_matrices(unsigned (&m)[4], unsigned offset) {
+    exchange_matrices(m, offset, [](auto& element, unsigned row, unsigned column) {
+        return element(row, column) | element(row, column + 1) << 16;
+    });
+}
+AKUNU_DEVICE void load_matrices_transposed(unsigned (&m)[4], unsigned offset) {
+    exchange_matrices(m, offset, [](auto& element, unsigned column, unsigned row) {
+        return element(row, column) | element(row + 1, column) << 16;
+    });
+}
 
 template <typename Convert>
 AKUNU_DEVICE void mma(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], Convert&& convert) {

@@ -1,0 +1,74 @@
+"""Prompts: tiles that warps of their own bring ahead, and attention of runs of rows, on the emulated GPU.
+
+The emulator has two blocks. Copies come no earlier than they are waited for; until then their places
+hold NaNs.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+
+import pytest
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+CODE = """
+from tests.kernels.cases import case
+from tests.kernels.devices import Target, lab
+from tests.kernels.runner import run
+
+device = lab(Target("cuda"))
+for c in [{cases}]:
+    for text in run(c.build(device), device):
+        print(c.id, text)
+print("done")
+"""
+
+
+def check(run: Run, *cases: str) -> None:
+    done = run(CODE.replace("{cases}", ", ".join(f"case({c})" for c in cases)))
+    assert done.stdout == "done\n", done.stderr or done.stdout
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        # 128 rows by 128 columns, twice for each block; 128 by 64; 64 by 32, several for each block.
+        "'matmul', dtype='q4_0', rows=129, n=256, k=128, accumulate=True",
+        "'matmul', dtype='f16', rows=100, n=128, k=192",
+        "'matmul', dtype='q6_k', rows=17, n=90, k=256, bias=True, accumulate=True, cap=1.5",
+        # Rows of inputs that no copy of 16 bytes takes, and columns that end within a tile.
+        "'matmul', dtype='f16', rows=70, n=75, k=100, bias=True",
+        "'gate_up', dtype='q4_0', rows=100, n=200, k=128, activation='silu', formats=('q8',)",
+        "'gate_up', dtype='q4_0', rows=40, n=43, k=64, activation='gelu', formats=('f32', 'q8')",
+    ],
+)
+def test_a_tile_is_the_product_of_what_was_brought(run: Run, case: str) -> None:
+    check(run, case)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        # Long runs that begin and end within tiles, beside single rows.
+        "rows=40, position=30, shape=(4, 2, 40), kv='f16', others=((1, 9), (17, 0), (3, 50))",
+        "rows=33, position=40, shape=(3, 3, 72), kv='f16', window=20, cap=5.0",
+        "rows=33, position=0, shape=(2, 1, 48), kv='f16', both=True, others=((20, 0),), window=9",
+        "rows=20, position=70, shape=(16, 1, 64), kv='q8_0'",
+        "rows=18, position=50, shape=(2, 1, 96), kv='q8_0'",
+    ],
+)
+def test_a_run_of_rows_sees_what_its_rows_see(run: Run, case: str) -> None:
+    check(run, f"'attention', {case}")
+
+
+def test_a_prompts_step_has_more_rows_on_a_gpu(run: Run) -> None:
+    code = """
+import akunu
+for device in ("cpu", "cuda"):
+    with akunu.load("ember", device=device, progress=False) as model:
+        print(device, model._engine.chunk)
+"""
+    done = run(code)
+    assert done.stdout == "cpu 512\ncuda 1024\n", done.stderr
