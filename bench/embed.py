@@ -1,12 +1,14 @@
 """Sentences a second of an embedding model, beside Sentence Transformers on the same processor.
 
-Usage: python bench/embed.py FOLDER [--threads N] [--rounds N] [--tokens N] [--llama-embedding PATH]
+Usage: python bench/embed.py FOLDER [--type TYPE] [--threads N] [--rounds N] [--tokens N]
+                             [--llama-embedding PATH]
 
 FOLDER is a model that both can load. All take turns, so that what else the machine does falls on all of them;
 a figure is the median over the rounds, and a ratio is the median of the rounds' ratios: of seconds, and of
-seconds of processors, which say more where other programs run. With a path to llama.cpp's program, it embeds
-the same texts with a GGUF file of F32 that is made of FOLDER; what it takes for one text, its start, is
-subtracted.
+seconds of processors, which say more where other programs run. With a type, such as q8_0, our weights are
+quantised while they are loaded; the cosines say what that costs. With a path to llama.cpp's program, it
+embeds the same texts with a GGUF file of that type, or of F32, that is made of FOLDER; what it takes for one
+text, its start, is subtracted.
 """
 
 from __future__ import annotations
@@ -50,8 +52,8 @@ def seconds(call: Callable[[], object]) -> Times:
 class LlamaEmbedding:
     """llama.cpp's program, with a file of the model in `folder`."""
 
-    def __init__(self, program: str, model: str, folder: Path, threads: int | None) -> None:
-        path = akunu.convert(model, folder / "model.gguf", "f32", progress=False)
+    def __init__(self, program: str, model: str, folder: Path, type: str, threads: int | None) -> None:
+        path = akunu.convert(model, folder / "model.gguf", type, progress=False)
         self._texts = folder / "texts.txt"
         self._command = [program, "-m", str(path), "-f", str(self._texts), "--embd-output-format", "array"]
         self._command += ["-t", str(threads)] if threads else []
@@ -79,6 +81,7 @@ def main() -> None:
     """Print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder")
+    parser.add_argument("--type", help="load our weights as this type")
     parser.add_argument("--threads", type=int, default=None)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--tokens", type=int, default=16384, help="tokens of a round, in all")
@@ -90,7 +93,7 @@ def main() -> None:
 
     if args.threads:
         torch.set_num_threads(args.threads)
-    ours = akunu.load(args.folder, threads=args.threads, context=512)
+    ours = akunu.load(args.folder, quantize=args.type, threads=args.threads, context=512)
     theirs = SentenceTransformer(args.folder, device="cpu")
     theirs.max_seq_length = 512
     rng = np.random.default_rng(1)
@@ -101,7 +104,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         peer = None
         if args.llama_embedding:
-            peer = LlamaEmbedding(args.llama_embedding, args.folder, Path(folder), args.threads)
+            peer = LlamaEmbedding(
+                args.llama_embedding, args.folder, Path(folder), args.type or "f32", args.threads
+            )
             title += f" {'llama/s':>9} {'ratio':>6} {'cpu':>6}  cosine"
         print(title)
         for name, lengths in rows:

@@ -18,11 +18,11 @@ namespace akunu {
 
 namespace {
 
-using IdArray = py::array_t<std::uint32_t, py::array::c_style | py::array::forcecast>;
+using TokenIds = py::array_t<std::uint32_t, py::array::c_style | py::array::forcecast>;
 
 using PyEncoder = Exclusive<Encoder>;
 
-py::array_t<float> encode(PyEncoder& e, const std::vector<std::pair<IdArray, std::uint32_t>>& list,
+py::array_t<float> encode(PyEncoder& e, const std::vector<std::pair<TokenIds, std::uint32_t>>& list,
                           const py::object& progress) {
     std::vector<EncoderText> texts;
     for (const auto& [ids, second] : list) {
@@ -48,16 +48,19 @@ py::array_t<float> encode(PyEncoder& e, const std::vector<std::pair<IdArray, std
 void bind_encoder(py::module_& m) {
     py::class_<PyEncoder>(m, "Encoder")
         .def(py::init([](const std::shared_ptr<TensorFiles>& file, const py::object& spec, const std::string& device,
-                         std::uint32_t context, int threads, bool check_weights, const py::object& progress) {
+                         std::uint32_t context, int threads, bool check_weights, const py::object& quantize,
+                         const py::object& progress) {
                  ModelConfig config = to_config(field(spec, "config"));
                  auto source = to_source(file, field(spec, "tensors"), py::none(), false, check_weights);
+                 if (!quantize.is_none()) source = quantized(std::move(source), quantize, threads);
                  const Progress report = to_progress(progress);
                  const GilRelease release;
                  return std::make_unique<PyEncoder>(std::make_unique<Encoder>(
                      open_device(device, threads), std::move(config), std::move(source), context, report));
              }),
              py::arg("file"), py::arg("spec"), py::kw_only(), py::arg("device") = "cpu", py::arg("context") = 0,
-             py::arg("threads") = 0, py::arg("check_weights") = true, py::arg("progress") = py::none())
+             py::arg("threads") = 0, py::arg("check_weights") = true, py::arg("quantize") = py::none(),
+             py::arg("progress") = py::none())
         .def_property_readonly("context", [](PyEncoder& e) { return e.get().context(); })
         .def_property_readonly("width", [](PyEncoder& e) { return e.get().width(); })
         .def_property_readonly("device", [](PyEncoder& e) { return e.get().device().name(); })

@@ -34,6 +34,7 @@ struct PyChunk {
     Produced produced;
     std::uint32_t length = 0;  // tokens in the cache
     std::uint32_t top = 0;
+    py::object ids;  // as a list, once somebody asks for it
 };
 
 class PyEngine : public Exclusive<Engine> {
@@ -115,7 +116,7 @@ py::list describe(Engine& e, const PhaseRun& run, const std::vector<double>& sec
 PyChunk wrap(Engine& e, std::uint32_t slot, Produced produced) {
     const Sequence& s = e.sequence(slot);
     const std::uint32_t top = s.sampler.want_logprobs ? std::min(s.sampler.n_logprobs, e.config().vocab_size) : 0;
-    return {std::move(produced), s.length, top};
+    return {std::move(produced), s.length, top, {}};
 }
 
 py::tuple PyEngine::step(const std::vector<PyPart>& list, std::uint32_t steps, const py::object& masks) {
@@ -155,7 +156,11 @@ py::tuple PyEngine::step(const std::vector<PyPart>& list, std::uint32_t steps, c
 
 void bind_engine_class(py::module_& m) {
     py::class_<PyChunk>(m, "Chunk")
-        .def_property_readonly("ids", [](const PyChunk& c) { return c.produced.ids; })
+        .def_property_readonly("ids",
+                               [](PyChunk& c) {
+                                   if (!c.ids) c.ids = py::cast(c.produced.ids);
+                                   return c.ids;
+                               })
         .def_property_readonly("length", [](const PyChunk& c) { return c.length; })
         .def_property_readonly("ended", [](const PyChunk& c) { return c.produced.ended; })
         .def_property_readonly("logprobs",

@@ -65,7 +65,8 @@ void Emitter::Command::finish() {
     DispatchCmd& c = cmd();
     const OpInfo& op = op_info(c.op);
     if (c.n_buffers + left_out_ != op.buffers.size() || c.param_bytes != op.param_bytes) {
-        throw Error("[" + std::string(op.name) + "] was given " + std::to_string(c.n_buffers) + " buffers and " +
+        const std::string name(op.name);
+        throw Error("[" + name + "] was given " + std::to_string(c.n_buffers) + " buffers and " +
                     std::to_string(c.param_bytes) + " bytes of parameters, its row has " +
                     std::to_string(op.buffers.size()) + " and " + std::to_string(op.param_bytes));
     }

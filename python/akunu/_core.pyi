@@ -57,8 +57,11 @@ class Encoder:
         context: int = 0,
         threads: int = 0,
         check_weights: bool = True,
+        quantize: Mapping[str, str] | None = None,
         progress: Callable[[int, int], None] | None = None,
-    ) -> None: ...
+    ) -> None:
+        """`quantize` is an `Engine`'s."""
+
     context: int
     width: int
     """Elements of a vector."""

@@ -20,7 +20,7 @@ from akunu.filetypes import FILE_TYPES
 from akunu.folder import is_model_folder, pickle_error
 from akunu.model import Model
 from akunu.options import Limit
-from akunu.placement import on_first, present
+from akunu.placement import on_first, present, prompt_rows
 from akunu.progress import Progress, check_progress, reporter
 from akunu.speech.recognition import is_speech
 
@@ -219,11 +219,6 @@ def load(
         from akunu.encoders.loading import as_reranker
 
         spec = as_reranker(opened, spec)
-    if quantize is not None and spec.config.encoder is not None:
-        raise UnsupportedError(
-            f"quantize: {file_path.name} makes vectors, whose weights are not quantised while loading; "
-            "akunu convert makes a GGUF file of that type"
-        )
     types = None
     if quantize is not None:
         from akunu.conversion.plan import quantized_types
@@ -246,6 +241,7 @@ def load(
                     context=requested,
                     default_context=DEFAULT_CONTEXT,
                     threads=n_threads,
+                    quantize=types,
                     progress=report,
                 ),
             )
@@ -265,6 +261,7 @@ def load(
                 context=requested or min(trained, DEFAULT_CONTEXT),
                 threads=n_threads,
                 kv_dtype=kv_dtype,
+                chunk=prompt_rows(device),
                 parallel=n_parallel,
                 kv_memory=kv_bytes,
                 quantize=types,

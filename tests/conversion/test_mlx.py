@@ -14,9 +14,8 @@ import pytest
 import akunu
 from akunu import _core
 from akunu.conversion.to_mlx import GROUP, affine_quantize
-from akunu.errors import InvalidArgumentError, ModelFileError, UnsupportedError
+from akunu.errors import InvalidArgumentError, ModelFileError
 from akunu.filetypes import MLX_TYPES
-from encoders.wordpiece import write_model
 from models import folders, tiny
 
 BITS = tuple(kind.bits for kind in MLX_TYPES.values() if kind.bits)
@@ -132,13 +131,6 @@ def test_remains_of_another_model_do_not_get_into_the_folder(tmp_path: Path) -> 
         (remains / name).write_text("another model's")
     path = akunu.convert(source, tmp_path / "out", "mlx-4bit", progress=False)
     assert sorted(os.listdir(path)) == ["config.json", "generation_config.json", "model.safetensors"]
-
-
-def test_a_model_that_makes_vectors_is_refused(tmp_path: Path) -> None:
-    source = write_model("bert", tmp_path / "source")
-    with pytest.raises(UnsupportedError, match="makes vectors"):
-        akunu.convert(source, tmp_path / "out", "mlx-4bit", progress=False)
-    assert os.listdir(tmp_path) == ["source"]
 
 
 def test_what_cannot_be_is_refused(tmp_path: Path) -> None:

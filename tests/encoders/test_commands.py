@@ -48,6 +48,16 @@ def test_embed_writes_a_vector_for_each_line(
     assert [max(map(abs, json.loads(row))) for row in rows] == [127] * 3
 
 
+def test_a_check_is_refused_before_a_file_is_written(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, text = tmp_path / "out.gguf", str(folder / "texts.txt")
+    args = ("convert", str(folder / "bert"), str(out), "--type", "q8_0", "--check", text)
+    assert run(akunu, "akunu", args) == 1
+    assert "makes vectors, and a text has no perplexity; convert without it" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
 def test_rerank_sorts_the_lines(folder: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
     args = ("rerank", str(folder / "rank"), "what do cats eat", str(folder / "texts.txt"))
     with opened(folder / "rank") as loaded:

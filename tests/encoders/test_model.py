@@ -171,6 +171,9 @@ def test_a_decoder_is_asked_for_yes_or_no(tmp_path: Path) -> None:
             )
             logits = plain.logits(plain.tokenize(text, parse_special=True))[-1]
             assert score == pytest.approx(logits[texts.index("yes")] - logits[texts.index("no")], abs=1e-4)
+    codes = akunu.convert(tmp_path, tmp_path / "codes", "mlx-8bit", progress=False)
+    with opened(codes, task="rerank", context=512) as model:
+        assert model.rerank("what do cats eat", documents, raw=True) == pytest.approx(found, abs=0.05)
 
 
 def test_what_a_model_cannot_do_is_said(model: EmbeddingModel, reranker: EmbeddingModel) -> None:

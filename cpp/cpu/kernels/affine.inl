@@ -9,7 +9,7 @@ template <int kBits>
 struct FormatAffine : BlockOf32 {
     static constexpr DType kType = affine_dtype({kBits, kAffineGroups[0], kAffineScales[0]});  // stands for all
     // Bytes are taken as signed: 128 less.
-    static constexpr bool kSigned = kBits == 8, kHasMin = true;
+    static constexpr bool kSigned = kBits == 8, kHasMin = true, kHalfScales = false;
     static constexpr int kMax = kBits <= 4 ? 15 : 63;                  // so that formats share tiles of panels
     static constexpr std::size_t kCodes = std::size_t{kBits} * 4 * L;  // bytes of a run
 
@@ -71,11 +71,11 @@ template <int kBits>
 struct BlockAhead<FormatAffine<kBits>> {
     static constexpr std::size_t kLine = 64, kLines = FormatAffine<kBits>::kCodes / kLine + 1;
     const std::uint8_t* at;
-    BlockAhead(const Fields& group, const GroupLayout&, std::size_t block, std::size_t)
+    BlockAhead(const Fields& group, std::size_t, std::size_t block, std::size_t)
         : at(Packing<FormatAffine<kBits>>::from_block(group, block).p[1] + kFetchNear) {}
-    static FarLines far_lines(const Fields& group, const GroupLayout& layout, std::size_t block, std::size_t,
-                              std::size_t, std::size_t, std::size_t) {
-        return {BlockAhead(group, layout, block, 0).at + kFetchFar, kLine};
+    static FarLines far_lines(const Fields& group, std::size_t next, std::size_t block, std::size_t, std::size_t,
+                              std::size_t, std::size_t) {
+        return {BlockAhead(group, next, block, 0).at + kFetchFar, kLine};
     }
     template <int kStep, int kSteps>
     void fetch(FarLines& far) const {

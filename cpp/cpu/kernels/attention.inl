@@ -1,8 +1,8 @@
 // Attention over the cache in blocks of 256 positions (flash attention with the blocks' edges fixed).
 //
 // Up to kQueryBlock queries of a KV head take a block together, in tiles whose sums are in registers. Several tiles
-// share panels of its keys and values, widened to F32 once, that stay in the first-level cache; a single tile, as in
-// decode, reads the cache itself. Either way every element is summed in the same order.
+// share panels of its keys and values, widened to F32 once, that stay in the first-level cache; of a cache that is F32,
+// and for a single tile, as in decode, they are the cache itself. Either way every element is summed in the same order.
 
 namespace akunu::cpu::AKUNU_ISA {
 
@@ -34,11 +34,11 @@ static_assert(kQueryBlock * kAttentionBlock + kValueRows * kPanel +
 static_assert(kPanel == kPagePositions);
 
 // A page's keys as a panel. A row is an element of the heads.
-template <typename T>
+template <typename T, typename Next>
 struct CachedKeys {
     const KvUnit<T> unit;
     std::size_t head_dim;
-    Ahead ahead = {};
+    Next ahead;
     std::size_t runs = scale_runs(head_dim);
     vf row(std::size_t d, std::size_t column) const {
         const std::size_t at = (column / kKeyGroup * head_dim + d) * kKeyGroup + column % kKeyGroup;
@@ -51,13 +51,13 @@ struct CachedKeys {
 };
 
 // A page's values from `key` on; a column is an element of the head.
-template <typename T>
+template <typename T, typename Next>
 struct CachedValues {
     const T* elems;
     const float* scales;
     std::size_t head_dim, runs;
-    Ahead ahead;
-    CachedValues(const KvUnit<T>& unit, std::size_t hd, std::size_t key, Ahead next = {})
+    Next ahead;
+    CachedValues(const KvUnit<T>& unit, std::size_t hd, std::size_t key, Next next)
         : elems(unit.elems + key * hd),
           scales(unit.scales + key * scale_runs(hd)),
           head_dim(hd),
@@ -98,7 +98,8 @@ static inline void widen_keys(const KvUnit<T>& keys, std::size_t head_dim, const
 
 // Widens elements [d0, d0 + kPanel) of `count` values, with their scales; 0 behind the head's end.
 template <typename T>
-static inline void widen_values(const CachedValues<T>& rows, std::size_t d0, std::size_t count, float* panel) {
+static inline void widen_values(const CachedValues<T, NothingAhead>& rows, std::size_t d0, std::size_t count,
+                                float* panel) {
     for (std::size_t k = 0; k < count; ++k, panel += kPanel) {
         if (d0 + kPanel <= rows.head_dim) {
             for (std::size_t i = 0; i < kPanel; i += L) store(panel + i, rows.row(k, d0 + i));
@@ -138,22 +139,26 @@ static inline BlockStats softmax(const AttentionParams& p, const Keys& seen, con
         std::memset(s + padded.from, 0, (padded.to - padded.from) * sizeof(float));
         return {0, 0};
     }
-    const vf scale = set1(p.scale), cap = set1(p.softcap);
-    for (std::size_t i = padded.from; i < padded.to; i += L) {
-        vf v = load(s + i) * scale;
-        if (p.softcap > 0) v = cap * tanh_(v / cap);
-        store(s + i, v);
+    vf scale = set1(p.scale);
+    if (p.softcap > 0) {
+        const vf cap = set1(p.softcap);
+        for (std::size_t i = padded.from; i < padded.to; i += L) store(s + i, cap * tanh_(load(s + i) * scale / cap));
+        scale = set1(1);
     }
     constexpr float kMasked = -std::numeric_limits<float>::infinity();
     for (std::size_t i = padded.from; i < seen.from; ++i) s[i] = kMasked;
     for (std::size_t i = seen.to; i < padded.to; ++i) s[i] = kMasked;
-    vf top = set1(kMasked);
-    for (std::size_t i = padded.from; i < padded.to; i += L) top = max_(top, load(s + i));
-    const float max = reduce_max(top);
+    vf top[2] = {set1(kMasked), set1(kMasked)};
+    std::size_t at = padded.from;
+    for (; at + 2 * L <= padded.to; at += 2 * L) {
+        for (std::size_t j = 0; j < 2; ++j) top[j] = max_(top[j], load(s + at + j * L) * scale);
+    }
+    for (; at < padded.to; at += L) top[0] = max_(top[0], load(s + at) * scale);
+    const float max = reduce_max(max_(top[0], top[1]));
     const vf m = set1(max);
     vf sum = zero();
     for (std::size_t i = padded.from; i < padded.to; i += L) {
-        const vf e = exp_(load(s + i) - m);
+        const vf e = exp_below_88(load(s + i) * scale - m);
         store(s + i, e);
         sum += e;
     }
@@ -234,27 +239,31 @@ struct HeadQueries {
         return cache.values((task.begin + task.all.from) / kPagePositions, kv_head);
     }
 
+    static constexpr bool kPlain = std::is_same_v<T, float>;  // the cache is its own panels
+
     // s.scores of the keys that each tile sees.
     void score(const BlockTask& task, const AttentionScratch& s) const {
-        constexpr bool kScaled = KvUnit<T>::kScaled;
         const std::size_t hd = p.head_dim;
         for (std::size_t key = task.all.from / kPanel * kPanel; key < task.all.to; key += kPanel) {
             const std::size_t page = (task.begin + key) / kPagePositions;
             const KvUnit<T> keys = cache.keys(page, kv_head);
-            const bool widen = task.several();
             const Ahead ahead =
                 key + kPanel < task.all.to ? keys.to(cache.keys(page + 1, kv_head)) : keys.to(first_values(task));
-            if (widen) widen_keys(keys, hd, s);
-            task.for_tiles([&]<int N>(std::size_t tile, const Keys& some) {
-                if (some.from >= key + kPanel || some.to <= key) return;
-                const Rows<N> x(s.q + tile * hd, hd);
-                float* to = s.scores + tile * kAttentionBlock + key;
-                if (widen) {
-                    panel_scores<N, kScaled>(x, hd, WidePanel{s.keys, s.key_scales}, to);
-                } else {
-                    panel_scores<N, kScaled>(x, hd, CachedKeys<T>{keys, hd, ahead}, to);
-                }
-            });
+            const auto score_tiles = [&](const auto& panel) {
+                task.for_tiles([&]<int N>(std::size_t tile, const Keys& some) {
+                    if (some.from >= key + kPanel || some.to <= key) return;
+                    panel_scores<N, KvUnit<T>::kScaled>(Rows<N>(s.q + tile * hd, hd), hd, panel,
+                                                        s.scores + tile * kAttentionBlock + key);
+                });
+            };
+            if (!task.several()) {
+                score_tiles(CachedKeys<T, Ahead>{keys, hd, ahead});
+            } else if constexpr (kPlain) {
+                score_tiles(CachedKeys<T, NothingAhead>{keys, hd, {}});
+            } else {
+                widen_keys(keys, hd, s);
+                score_tiles(WidePanel{s.keys, s.key_scales});
+            }
         }
     }
 
@@ -262,33 +271,39 @@ struct HeadQueries {
     void mix(const BlockTask& task, const AttentionScratch& s) const {
         const std::size_t hd = p.head_dim;
         std::memset(s.out, 0, task.count * s.stride * sizeof(float));
-        const std::size_t direct = task.several() ? 0 : hd / kPanel * kPanel;  // elements read from the cache itself
+        const std::size_t direct =  // elements read from the cache itself
+            kPlain || !task.several() ? hd / kPanel * kPanel : 0;
         for (std::size_t key = task.all.from / kPagePositions * kPagePositions; key < task.all.to;
              key += kPagePositions) {
             const Keys in_page = task.all.within({key, key + kPagePositions});
-            const std::size_t page = (task.begin + key) / kPagePositions;
+            const std::size_t page = (task.begin + key) / kPagePositions, count = in_page.to - in_page.from;
             const KvUnit<T> unit = cache.values(page, kv_head);
             const Ahead ahead = key + kPagePositions < task.all.to ? unit.to(cache.values(page + 1, kv_head))
                                 : task.last                        ? Ahead{}
                                                                    : unit.to(cache.keys(page + 1, kv_head));
-            if (direct > 0) {
+            const auto add_tiles = [&]<typename Next>(Next next) {
                 task.for_tiles([&]<int N>(std::size_t tile, const Keys& seen) {
                     const Keys some = seen.within(in_page);
                     if (some.empty()) return;
                     constexpr int kMost = 128 / L;  // a whole head at once, where registers suffice
                     add_products<N, wide<N, kMost>()>(
-                        Rows<N>(s.scores + tile * kAttentionBlock + some.from, kAttentionBlock), some.to - some.from,
-                        CachedValues<T>(unit, hd, some.from - key, ahead), direct, s.out + tile * s.stride, s.stride);
+                        RowsApart<kAttentionBlock>{s.scores + tile * kAttentionBlock + some.from}, some.to - some.from,
+                        CachedValues<T, Next>(unit, hd, some.from - key, next), direct, s.out + tile * s.stride,
+                        s.stride);
                 });
+            };
+            if (!task.several()) {
+                add_tiles(ahead);
+            } else if constexpr (kPlain) {
+                add_tiles(NothingAhead{});
             }
             for (std::size_t d = direct; d < hd; d += kPanel) {
-                widen_values(CachedValues<T>(unit, hd, in_page.from - key, ahead), d, in_page.to - in_page.from,
-                             s.values);
+                widen_values(CachedValues<T, NothingAhead>(unit, hd, in_page.from - key, {}), d, count, s.values);
                 task.for_tiles([&]<int N>(std::size_t tile, const Keys& seen) {
                     const Keys some = seen.within(in_page);
                     if (some.empty()) return;
                     add_products<N, wide<N, kPanelVectors>()>(
-                        Rows<N>(s.scores + tile * kAttentionBlock + some.from, kAttentionBlock), some.to - some.from,
+                        RowsApart<kAttentionBlock>{s.scores + tile * kAttentionBlock + some.from}, some.to - some.from,
                         WidePanel{s.values + (some.from - in_page.from) * kPanel}, kPanel, s.out + tile * s.stride + d,
                         s.stride);
                 });
@@ -334,14 +349,14 @@ static void attention(const DispatchCmd& cmd, const std::byte* params, const Wor
     auto* out = cmd.buffers[2].as<float>();
     const std::size_t at_once = rows_at_once(p, worker.count), parts = (p.rows + at_once - 1) / at_once;
     const AttentionScratch scratch(worker.scratch, p.head_dim);
-    // Later parts see more keys, and are dealt out first.
+    // Head by head, whose keys and values stay in the cache; later parts, which see more keys, are dealt out first.
     const std::uint64_t n = parts * p.n_kv_heads;
     auto tasks = worker.claim(n, at_once * (p.n_heads / p.n_kv_heads) * keys_seen(p) * p.head_dim);
     while (tasks.next()) {
         for (std::uint64_t u = tasks.begin; u < tasks.end; ++u) {
-            const std::size_t t = n - 1 - u, row = t / p.n_kv_heads * at_once;
+            const std::size_t t = n - 1 - u, row = t % parts * at_once;
             for_spans(cmd, p, row, std::min<std::size_t>(p.rows, row + at_once), [&](const Span& span) {
-                const HeadQueries<T> heads(cmd, p, span, t % p.n_kv_heads);
+                const HeadQueries<T> heads(cmd, p, span, t / parts);
                 const std::size_t queries = span.rows * heads.group;
                 for (std::size_t first = 0; first < queries; first += kQueryBlock) {
                     attend_to_all(heads, p, first, std::min(queries - first, kQueryBlock), scratch, out);

@@ -88,19 +88,20 @@ struct BlockAhead : Packing<F> {
     static constexpr std::size_t kLines = kRecordLines + (kPlane + kLine - 1) / kLine;
 
     const std::uint8_t *record, *plane;
-    BlockAhead(const Fields& group, const GroupLayout& layout, std::size_t block, std::size_t blocks) {
-        const bool next = block + kBlocks >= blocks;
-        const std::size_t b = next ? block + kBlocks - blocks : block + kBlocks, skip = next ? layout.bytes : 0;
+    // The group that comes next is `next` bytes behind.
+    BlockAhead(const Fields& group, std::size_t next, std::size_t block, std::size_t blocks) {
+        const bool later = block + kBlocks >= blocks;
+        const std::size_t b = later ? block + kBlocks - blocks : block + kBlocks, skip = later ? next : 0;
         record = group.p[0] + b * kRecord + skip;
         plane = group.p[Packing<F>::kLast] + b * kPlane + skip;
     }
     // For the blocks from `block` on, where M of all `tokens` are taken, from `token` on. One tile alone fetches what
     // it reads soon. Of several, of which all but the first find the group in the cache, each has a share of the next
     // one's group: memory is never idle.
-    static FarLines far_lines(const Fields& group, const GroupLayout& layout, std::size_t block, std::size_t blocks,
+    static FarLines far_lines(const Fields& group, std::size_t next, std::size_t block, std::size_t blocks,
                               std::size_t token, std::size_t m, std::size_t tokens) {
         if (m == tokens) return {group.p[0] + (block + kBlocks) * kRecord + kFetchFar, kLine};
-        return {group.p[0] + layout.bytes + blocks * kRecord * token / tokens, kRecord * m / (tokens * kRecordLines)};
+        return {group.p[0] + next + blocks * kRecord * token / tokens, kRecord * m / (tokens * kRecordLines)};
     }
     // The share of step `kStep` of `kSteps`.
     template <int kStep, int kSteps>
@@ -131,9 +132,10 @@ static inline vb bit_to(vb v) {
     return and_bytes(shift_left<kTo - kBit>(v), mask);
 }
 
+// kHalfScales: scales are halves, or halves times integers of at most 8 bits.
 struct BlockOf32 {
     static constexpr int kBlock = 32, kSub = 32, kSubs = 1, kMax = 15, kOffset = 0;
-    static constexpr bool kSigned = false, kHasMin = false;
+    static constexpr bool kSigned = false, kHasMin = false, kHalfScales = true;
 };
 
 struct FormatQ4_0 : BlockOf32 {
@@ -227,6 +229,7 @@ static inline vf load_e4m3(const std::int8_t* p) {
 struct FormatMXFP4 : BlockOf32 {
     static constexpr DType kType = DType::MXFP4;
     static constexpr int kMax = 24, kOffset = 12;
+    static constexpr bool kHalfScales = false;
     static void scales(const Fields& g, vf* d, vf*) {
         // 2^(e - 128): a normal number for e >= 2, else the subnormals 2^-128 and 2^-127.
         const vi e = load_u8(g.single_bytes<1>(0));
@@ -244,7 +247,7 @@ struct FormatMXFP4 : BlockOf32 {
 struct FormatNvfp4 {
     static constexpr DType kType = DType::MlxNvfp4;
     static constexpr int kBlock = 32, kSub = 16, kSubs = 2, kMax = 24, kOffset = 12;
-    static constexpr bool kSigned = false, kHasMin = false;
+    static constexpr bool kSigned = false, kHasMin = false, kHalfScales = false;
     static void scales(const Fields& g, vf* d, vf*) {
         unroll<2>([&]<int s>() {
             d[s] = set1(0.5f) * load_e4m3(reinterpret_cast<const std::int8_t*>(g.single_bytes<1>(s)));
@@ -258,7 +261,7 @@ struct FormatNvfp4 {
 
 struct BlockOf256 {
     static constexpr int kBlock = 256, kSub = 32, kSubs = 8, kMax = 15, kOffset = 0;
-    static constexpr bool kSigned = false, kHasMin = false;
+    static constexpr bool kSigned = false, kHasMin = false, kHalfScales = true;
 };
 
 // The 6-bit scales and minimums that Q4_K and Q5_K share: 12 bytes a row, field 1.

@@ -20,6 +20,14 @@ struct Ahead {
     }
 };
 
+// Nothing is fetched ahead: several tiles read the same page.
+struct NothingAhead {
+    template <typename T>
+    const T* fetch(const T* at) const {
+        return at;
+    }
+};
+
 // One KV head's keys or values of a page. T: uint16_t is F16, float is F32, int8_t is Q8_0, which has scales.
 template <typename T>
 struct KvUnit {

@@ -22,9 +22,9 @@ template <typename F, int M>
     }
     const std::size_t d_at = at.d, s_at = F::kSub == 32 ? at.s : at.s16, blocks = k / F::kBlock;
     const vf offset = set1(static_cast<float>(-kOffset));
-    FarLines far = BlockAhead<F>::far_lines(fields, layout, 0, blocks, token, M, tokens);
+    FarLines far = BlockAhead<F>::far_lines(fields, layout.bytes, 0, blocks, token, M, tokens);
     for (std::size_t b = 0; b < blocks; ++b) {
-        const BlockAhead<F> ahead(fields, layout, b, blocks);
+        const BlockAhead<F> ahead(fields, layout.bytes, b, blocks);
         const Fields block = Packing<F>::from_block(fields, b);
         vf d[F::kSubs], mins[F::kSubs], u[M];
         F::scales(block, d, mins);
@@ -169,7 +169,7 @@ static void fill_f8(const std::byte* group, const GroupLayout& layout, std::size
     for (std::size_t run = k0 / 32; run < (k0 + n) / 32; ++run) {
         const std::byte* codes = rows.codes(run);
         const vf scale = rows.scale(run);
-        for (std::size_t j = 0; j < 32; ++j, to += kPanel) {
+        for (std::size_t j = 0; j < 32; ++j, to += L) {
             store(to, FormatF8::Rows::load_lanes(codes + j * L) * scale);
         }
     }
@@ -184,16 +184,24 @@ struct IntegerFormat {
                           const Q8Layout& at, std::size_t token, std::size_t tokens, vf* out);
     DType type;
     Tile tiles[4];
+    Tile pair;  // of kTokenTile tokens and two groups
     ByteFunctions bytes;
 
     template <typename F, int M>
     static constexpr Tile tile() {
+        if constexpr (M == kTokenTile && kHasPairTile<F>) return nullptr;
         if constexpr (kHasTokenTile<kTokenTile, M>) return dot_tile_q8<F, M>;
         return nullptr;
     }
     template <typename F>
+    static constexpr Tile pair_tile() {
+        if constexpr (kHasPairTile<F>) return dot_pair_q8<F>;
+        return nullptr;
+    }
+    template <typename F>
     static constexpr IntegerFormat of() {
-        return {F::kType, {tile<F, 1>(), tile<F, 2>(), tile<F, 4>(), tile<F, 8>()}, ByteFunctions::of<F>()};
+        return {
+            F::kType, {tile<F, 1>(), tile<F, 2>(), tile<F, 4>(), tile<F, 8>()}, pair_tile<F>(), ByteFunctions::of<F>()};
     }
 };
 static constexpr IntegerFormat kIntegerFormats[] = {
@@ -210,7 +218,7 @@ struct FloatFormat {
     using Tile = void (*)(const std::byte* group, const GroupLayout& layout, std::size_t k, const float* x, vf* out);
     DType type;
     Tile wide[4], narrow[4];  // of kGroupsPerTile groups, and of one
-    FillFloats fill;
+    FillFloats fill;          // null: read where they are packed
 
     template <typename F, int M, int G>
     static constexpr Tile tile() {
@@ -226,6 +234,8 @@ struct FloatFormat {
     static constexpr FillFloats fill_of() {
         if constexpr (std::is_same_v<F, FormatF8>)
             return fill_f8;
+        else if constexpr (std::is_same_v<F, FormatF32>)
+            return nullptr;
         else
             return fill_floats<F>;
     }
@@ -272,16 +282,53 @@ static void matmul_panels(const MatmulParams& p, const Form& form, const std::by
     panels.for_blocks(
         p.rows, (groups + kPanelVectors - 1) / kPanelVectors, 1, worker,
         [&](std::size_t s, int v) {
-            const std::size_t g = s * kPanelVectors + static_cast<std::size_t>(v);
-            return g < groups ? w + g * group_bytes : nullptr;
+            return w + std::min(s * kPanelVectors + static_cast<std::size_t>(v), groups - 1) * group_bytes;
         },
-        [&](std::size_t t, std::size_t s, const float* sums) {
-            vf strip[kPanelVectors];
-            std::memcpy(strip, sums, sizeof strip);
-            const std::size_t first = s * kPanelVectors, n = std::min<std::size_t>(kPanelVectors, groups - first);
-            out.store(strip, 1, static_cast<int>(n), t, first * L);
+        [&](std::size_t t, std::size_t n, std::size_t s, const float* sums) {
+            out.store(reinterpret_cast<const vf*>(sums), static_cast<int>(n), kPanelVectors, t, s * kPanel);
         });
 }
+
+// The tiles of a command.
+struct IntegerTiles {
+    const IntegerFormat& format;
+    GroupLayout layout;
+    std::size_t k, tokens;
+    const std::byte* x;
+    Q8Layout at{k};
+
+    // Groups, of `most` that follow each other, that a tile of M tokens takes together.
+    template <int M>
+    int together(std::uint64_t most) const {
+        return M == kTokenTile && format.pair && most >= 2 ? 2 : 1;
+    }
+    // acc[m][groups] of the tokens from `token` on.
+    template <int M>
+    void run(int groups, const std::byte* group, std::size_t token, vf* acc) const {
+        if (groups == 2) return format.pair(group, layout, k, x, at, token, tokens, acc);
+        if (const auto tile = format.tiles[tile_index<M>]) return tile(group, layout, k, x, at, token, tokens, acc);
+        if constexpr (M > 1) {  // of formats that have pairs, a last group alone
+            run<M / 2>(1, group, token, acc);
+            run<M / 2>(1, group, token + M / 2, acc + M / 2);
+        }
+    }
+};
+
+// Those of one group.
+struct NarrowTiles {
+    const FloatFormat& format;
+    GroupLayout layout;
+    std::size_t k;
+    const float* x;
+    template <int M>
+    int together(std::uint64_t) const {
+        return 1;
+    }
+    template <int M>
+    void run(int, const std::byte* group, std::size_t token, vf* acc) const {
+        format.narrow[tile_index<M>](group, layout, k, x + token * k, acc);
+    }
+};
 
 static inline GroupLayout layout_of(const DispatchCmd& cmd, std::size_t k) {
     return {pack_format(cmd.weight), k / dtype_info(cmd.weight).block_elems, L};
@@ -302,14 +349,20 @@ static void matmul_q8(const DispatchCmd& cmd, const std::byte* params, const Wor
     if (p.rows >= kPanelTokens) {
         return matmul_panels(p, ByteForm(format.bytes, layout, x, p.k), w, layout.bytes, out, worker);
     }
-    const Q8Layout at(p.k);
-    auto groups = worker.claim((p.n + L - 1) / L, group_cost(layout.bytes, p.rows));
-    while (groups.next()) {
-        for (std::uint64_t g = groups.begin; g < groups.end; ++g) {
+    const IntegerTiles tiles{format, layout, p.k, p.rows, x};
+    const std::uint64_t groups = (p.n + L - 1) / L, step = format.pair && p.rows >= kTokenTile ? 2 : 1;
+    auto steps = worker.claim((groups + step - 1) / step, step * group_cost(layout.bytes, p.rows));
+    while (steps.next()) {
+        for (std::uint64_t s = steps.begin; s < steps.end; ++s) {
+            const std::uint64_t end = std::min(groups, (s + 1) * step);
             for_token_tiles<kTokenTile>(0, p.rows, [&]<int M>(std::size_t t) {
-                vf acc[M];
-                format.tiles[tile_index<M>](w + g * layout.bytes, layout, p.k, x, at, t, p.rows, acc);
-                out.store(acc, M, 1, t, g * L);
+                for (std::uint64_t g = s * step; g < end;) {
+                    const int n = tiles.together<M>(end - g);
+                    vf acc[2 * M];
+                    tiles.run<M>(n, w + g * layout.bytes, t, acc);
+                    out.store(acc, M, n, t, g * L);
+                    g += static_cast<std::uint64_t>(n);
+                }
             });
         }
     }
@@ -346,10 +399,10 @@ static void matmul_f32(const DispatchCmd& cmd, const std::byte* params, const Wo
     }
 }
 
-// act(gate)·up, 32 rows at a time so that a whole q8 block can be written. dot<M>(group, t, acc) is a tile.
-template <typename Dot>
-static void gate_up(const DispatchCmd& cmd, const GateUpParams& p, std::size_t group_bytes, const Worker& worker,
-                    const Dot& dot) {
+// act(gate)·up, 32 rows at a time so that a whole q8 block can be written.
+template <typename Tiles>
+static void gate_up(const DispatchCmd& cmd, const GateUpParams& p, const Tiles& tiles, const Worker& worker) {
+    const std::size_t group_bytes = tiles.layout.bytes;
     const GatedOutput out(cmd, p);
     const auto *w_gate = cmd.buffers[1].as<std::byte>(), *w_up = cmd.buffers[2].as<std::byte>();
     auto units = worker.claim((p.n + 31) / 32, 2 * (32 / L) * group_cost(group_bytes, p.rows));
@@ -358,11 +411,13 @@ static void gate_up(const DispatchCmd& cmd, const GateUpParams& p, std::size_t g
             const std::uint64_t g0 = u * (32 / L), g1 = std::min<std::uint64_t>(g0 + 32 / L, (p.n + L - 1) / L);
             for_token_tiles<kTokenTile>(0, p.rows, [&]<int M>(std::size_t t) {
                 float values[M][32];
-                for (std::uint64_t g = g0; g < g1; ++g) {
-                    vf gate[M], up[M];
-                    dot.template operator()<M>(w_gate + g * group_bytes, t, gate);
-                    dot.template operator()<M>(w_up + g * group_bytes, t, up);
-                    out.gated(gate, up, M, values[0] + (g - g0) * L, 32);
+                for (std::uint64_t g = g0; g < g1;) {
+                    const int n = tiles.template together<M>(g1 - g);
+                    vf gate[2 * M], up[2 * M];
+                    tiles.template run<M>(n, w_gate + g * group_bytes, t, gate);
+                    tiles.template run<M>(n, w_up + g * group_bytes, t, up);
+                    out.gated(gate, up, M * n, values[0] + (g - g0) * L, static_cast<std::size_t>(32 / n));
+                    g += static_cast<std::uint64_t>(n);
                 }
                 for (int m = 0; m < M; ++m) out.store(values[m], t + static_cast<std::size_t>(m), u);
             });
@@ -384,14 +439,17 @@ static void gate_up_panels(const DispatchCmd& cmd, const GateUpParams& p, const 
     panels.for_blocks(
         p.rows, 2 * ((p.n + 31) / 32), 2, worker,
         [&](std::size_t s, int v) {
-            const std::uint64_t g = s * kHalf + static_cast<std::uint64_t>(v % kHalf);
-            return g < groups ? (v < kHalf ? w_gate : w_up) + g * group_bytes : nullptr;
+            const std::uint64_t g = std::min(s * kHalf + static_cast<std::uint64_t>(v % kHalf), groups - 1);
+            return (v < kHalf ? w_gate : w_up) + g * group_bytes;
         },
-        [&](std::size_t t, std::size_t s, const float* sums) {
-            vf strip[kPanelVectors];
-            std::memcpy(strip, sums, sizeof strip);
-            out.gated(strip, strip + kHalf, kHalf, values + s % 2 * 16, L);
-            if (s % 2 == 1) out.store(values, t, s / 2);
+        [&](std::size_t t, std::size_t n, std::size_t s, const float* sums) {
+            for (std::size_t i = 0; i < n; ++i, sums += kPanel) {
+                for (std::size_t half = 0; half < 2; ++half) {
+                    const auto* strip = reinterpret_cast<const vf*>(sums + half * Form::kTokenBlock * kPanel);
+                    out.gated(strip, strip + kHalf, kHalf, values + half * 16, L);
+                }
+                out.store(values, t + i, s / 2);
+            }
         });
 }
 
@@ -403,10 +461,7 @@ static void gate_up_q8(const DispatchCmd& cmd, const std::byte* params, const Wo
     if (p.rows >= kPanelTokens) {
         return gate_up_panels(cmd, p, ByteForm(format.bytes, layout, x, p.k), layout.bytes, worker);
     }
-    const Q8Layout at(p.k);
-    gate_up(cmd, p, layout.bytes, worker, [&]<int M>(const std::byte* group, std::size_t t, vf* acc) {
-        format.tiles[tile_index<M>](group, layout, p.k, x, at, t, p.rows, acc);
-    });
+    gate_up(cmd, p, IntegerTiles{format, layout, p.k, p.rows, x}, worker);
 }
 
 static void gate_up_f32(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
@@ -417,9 +472,7 @@ static void gate_up_f32(const DispatchCmd& cmd, const std::byte* params, const W
     if (p.rows >= kPanelTokens) {
         return gate_up_panels(cmd, p, FloatForm(format.fill, layout, x, p.k), layout.bytes, worker);
     }
-    gate_up(cmd, p, layout.bytes, worker, [&]<int M>(const std::byte* group, std::size_t t, vf* acc) {
-        format.narrow[tile_index<M>](group, layout, p.k, x + t * p.k, acc);
-    });
+    gate_up(cmd, p, NarrowTiles{format, layout, p.k, x}, worker);
 }
 
 // The kernel of kMatmul or kGateUp for a weight type.

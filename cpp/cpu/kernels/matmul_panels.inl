@@ -1,20 +1,14 @@
 // x·Wᵀ of many tokens. Strips of kPanel rows of W, kStrips at a time, are taken apart a panel of k at a time, once for
-// all tokens of a block; the tokens' part of k is copied beside them, so that rows of a power-of-two length do not
-// share cache sets. Sums stay in memory between panels.
+// all tokens of a block (F32 is read where it is packed); the tokens' part of k is copied beside them, so that rows of
+// a power-of-two length do not share cache sets. Sums stay in memory between panels.
 
 namespace akunu::cpu::AKUNU_ISA {
 
-constexpr std::size_t kTokenBlock = 128;
 // Tokens that are worth it.
 constexpr std::size_t kPanelTokens = 3 * kTokenTile;
 
-// Blocks of up to kTokenBlock tokens, none much smaller than the others.
-static inline std::size_t token_block(std::size_t tokens) {
-    const std::size_t blocks = (tokens + kTokenBlock - 1) / kTokenBlock;
-    return ((tokens + blocks - 1) / blocks + kTokenTile - 1) / kTokenTile * kTokenTile;
-}
-
 // Form says what rows and panels look like:
+//   kTile, kTokenBlock                              tokens of a tile; at most in a block, a multiple
 //   kElems                                          of k in a panel
 //   panel_bytes, row_bytes                          their sizes
 //   copy_row(t, k0, n, row)                         token t
@@ -28,15 +22,19 @@ class Panels {
           k_(k),
           panel_(worker.scratch),
           rows_(panel_ + form.panel_bytes),
-          sums_(reinterpret_cast<float*>(rows_ + kTokenBlock * form.row_bytes)) {}
+          sums_(reinterpret_cast<float*>(rows_ + Form::kTokenBlock * form.row_bytes)) {}
 
-    // Calls done(t, s, sums) for all tokens and `strips`, as far as the worker claims them: a token's strips in order,
-    // `together` of them, a divisor of kStrips, by the same worker. group(s, v) is the packed group of vector v of the
-    // strip, or null.
+    // Calls done(t, n, s, sums) for all tokens and `strips`, as far as the worker claims them: n tokens from t on, and
+    // `together` strips from s on, a divisor of kStrips and of their number. Sums are [strip][kTokenBlock][kPanel].
+    // group(s, v) is the packed group of vector v of the strip, or behind the last one any.
     template <typename Group, typename Done>
     void for_blocks(std::size_t tokens, std::size_t strips, std::size_t together, const Worker& worker,
                     const Group& group, const Done& done) const {
-        const std::size_t block = token_block(tokens), blocks = (tokens + block - 1) / block;
+        // None much smaller than the others.
+        constexpr std::size_t kMost = Form::kTokenBlock, kTile = Form::kTile;
+        const std::size_t parts = (tokens + kMost - 1) / kMost;
+        const std::size_t block = ((tokens + parts - 1) / parts + kTile - 1) / kTile * kTile;
+        const std::size_t blocks = (tokens + block - 1) / block;
         // Tokens are copied once for all strips that are run at once: as many as leave each worker some pieces.
         constexpr std::size_t kPiecesPerWorker = 4;
         std::size_t at_once = kStrips;
@@ -50,7 +48,7 @@ class Panels {
         while (pieces.next()) {
             for (std::uint64_t i = pieces.begin; i < pieces.end; ++i) {
                 const std::size_t t0 = i % blocks * block, s0 = i / blocks * at_once;
-                run(t0, std::min(tokens, t0 + block), s0, std::min(strips, s0 + at_once), group, done);
+                run(t0, std::min(tokens, t0 + block), s0, std::min(strips, s0 + at_once), together, group, done);
             }
         }
     }
@@ -58,9 +56,9 @@ class Panels {
   private:
     // The same for the tokens [t0, t1), at most kTokenBlock, and the strips [s0, s1), at most kStrips.
     template <typename Group, typename Done>
-    void run(std::size_t t0, std::size_t t1, std::size_t s0, std::size_t s1, const Group& group,
+    void run(std::size_t t0, std::size_t t1, std::size_t s0, std::size_t s1, std::size_t together, const Group& group,
              const Done& done) const {
-        std::memset(sums_, 0, (s1 - s0) * kTokenBlock * kPanel * sizeof(float));
+        std::memset(sums_, 0, (s1 - s0) * kStripSums * sizeof(float));
         for (std::size_t k0 = 0; k0 < k_; k0 += Form::kElems) {
             const std::size_t n = std::min(Form::kElems, k_ - k0);
             for (std::size_t t = t0; t < t1; ++t) form_.copy_row(t, k0, n, rows_ + (t - t0) * form_.row_bytes);
@@ -69,16 +67,15 @@ class Panels {
                 form_.add_products(rows_, t1 - t0, n, panel_, sums(s - s0));
             }
         }
-        for (std::size_t t = t0; t < t1; ++t) {
-            for (std::size_t s = s0; s < s1; ++s) done(t, s, sums(s - s0) + (t - t0) * kPanel);
-        }
+        for (std::size_t s = s0; s < s1; s += together) done(t0, t1 - t0, s, sums(s - s0));
     }
 
-    static constexpr std::size_t kStrips = 8;
-    static_assert(Form::kMostPanelBytes + kTokenBlock * (Form::kMostRowBytes + kStrips * kPanel * sizeof(float)) <=
+    static constexpr std::size_t kStrips = 8, kStripSums = Form::kTokenBlock * kPanel;
+    static_assert(Form::kMostPanelBytes + Form::kTokenBlock * Form::kMostRowBytes +
+                      kStrips * kStripSums * sizeof(float) <=
                   kWorkerScratch);
 
-    float* sums(std::size_t strip) const { return sums_ + strip * kTokenBlock * kPanel; }
+    float* sums(std::size_t strip) const { return sums_ + strip * kStripSums; }
 
     const Form& form_;
     std::size_t k_;
@@ -86,41 +83,66 @@ class Panels {
     float* sums_;
 };
 
-// Widens a vector of n rows of k.
+// Widens n rows of k of a group: [k][L].
 using FillFloats = void (*)(const std::byte* group, const GroupLayout& layout, std::size_t k0, std::size_t n,
                             float* to);
 template <typename F>
 static void fill_floats(const std::byte* group, const GroupLayout&, std::size_t k0, std::size_t n, float* to) {
     constexpr std::size_t kBytes = F::kBytes * L;
-    for (std::size_t k = 0; k < n; ++k) store(to + k * kPanel, F::load_lanes(group + (k0 + k) * kBytes));
+    for (std::size_t k = 0; k < n; ++k) store(to + k * L, F::load_lanes(group + (k0 + k) * kBytes));
 }
 
-// Float weights, widened to F32.
+// Vectors of a strip, each [k][L].
+template <int W>
+struct VectorPanel {
+    const float* vectors[W];
+    explicit VectorPanel(const float* const* first) { std::copy_n(first, W, vectors); }
+    vf row(std::size_t k, std::size_t column) const { return load(vectors[column / L] + k * L); }
+};
+
+// Float weights: F32 where it is packed, others widened. A panel says where its vectors are.
 class FloatForm {
   public:
+    static constexpr int kTile = kFloatTile;
+    static constexpr std::size_t kTokenBlock = (128 + kTile - 1) / kTile * kTile;
     static constexpr std::size_t kElems = 128, kRow = kElems + 16;
-    static constexpr std::size_t kMostPanelBytes = kElems * kPanel * sizeof(float),
+    static constexpr std::size_t kMostPanelBytes = 64 + kElems * kPanel * sizeof(float),
                                  kMostRowBytes = kRow * sizeof(float);
     static constexpr std::size_t panel_bytes = kMostPanelBytes, row_bytes = kMostRowBytes;
+    static_assert(kPanelVectors * sizeof(float*) <= 64);
 
+    // Without `fill` the weights are F32.
     FloatForm(FillFloats fill, const GroupLayout& layout, const float* x, std::size_t k)
         : fill_(fill), layout_(layout), x_(x), k_(k) {}
 
     void copy_row(std::size_t t, std::size_t k0, std::size_t n, std::byte* row) const {
-        std::memcpy(row, x_ + t * k_ + k0, n * sizeof(float));
+        // By vectors: for so few bytes of unknown number memcpy takes longer than they do.
+        const float* x = x_ + t * k_ + k0;
+        auto* to = reinterpret_cast<float*>(row);
+        std::size_t k = 0;
+        for (; k + L <= n; k += L) store(to + k, load(x + k));
+        for (; k < n; ++k) to[k] = x[k];
     }
     void fill(const std::byte* group, std::size_t k0, std::size_t n, int v, std::byte* panel) const {
-        auto* to = reinterpret_cast<float*>(panel) + v * L;
-        if (group) return fill_(group, layout_, k0, n, to);
-        for (std::size_t k = 0; k < n; ++k) store(to + k * kPanel, zero());
+        const float*& vector = reinterpret_cast<const float**>(panel)[v];
+        if (!fill_) {
+            vector = reinterpret_cast<const float*>(group) + k0 * L;
+            return;
+        }
+        auto* to = reinterpret_cast<float*>(panel + 64) + static_cast<std::size_t>(v) * kElems * L;
+        fill_(group, layout_, k0, n, to);
+        vector = to;
     }
     void add_products(const std::byte* rows, std::size_t tokens, std::size_t n, const std::byte* panel,
                       float* sums) const {
         const auto* x = reinterpret_cast<const float*>(rows);
-        const WidePanel wide_panel{reinterpret_cast<const float*>(panel)};
-        for_token_tiles<kTokenTile>(0, tokens, [&]<int M>(std::size_t t) {
-            AKUNU_ISA::add_products<M, wide<M, kPanelVectors>()>(Rows<M>(x + t * kRow, kRow), n, wide_panel, kPanel,
-                                                                 sums + t * kPanel, kPanel);
+        const auto* vectors = reinterpret_cast<const float* const*>(panel);
+        for_token_tiles<kTile>(0, tokens, [&]<int M>(std::size_t t) {
+            constexpr int W = wide<M, kPanelVectors>();
+            for (int v = 0; v < kPanelVectors; v += W) {
+                AKUNU_ISA::add_products<M, W>(RowsApart<kRow>{x + t * kRow}, n, VectorPanel<W>(vectors + v), W * L,
+                                              sums + t * kPanel + static_cast<std::size_t>(v) * L, kPanel);
+            }
         });
     }
 
@@ -286,9 +308,9 @@ template <typename F>
                                         std::size_t k0, std::size_t n, std::byte* to) {
     using Panel = typename BytePanelOf<F>::Panel;
     const Fields fields(group, layout);
-    FarLines far = BlockAhead<F>::far_lines(fields, layout, k0 / F::kBlock, blocks, 0, 1, 1);
+    FarLines far = BlockAhead<F>::far_lines(fields, layout.bytes, k0 / F::kBlock, blocks, 0, 1, 1);
     for (std::size_t b = k0 / F::kBlock; b < (k0 + n) / F::kBlock; ++b) {
-        const BlockAhead<F> ahead(fields, layout, b, blocks);
+        const BlockAhead<F> ahead(fields, layout.bytes, b, blocks);
         const Fields block = Packing<F>::from_block(fields, b);
         vf d[F::kSubs], mins[F::kSubs];
         F::scales(block, d, mins);
@@ -328,6 +350,8 @@ struct ByteFunctions {
 class ByteForm {
   public:
     using Largest = BytePanel<DotS<4>, 16, true, false>;
+    static constexpr int kTile = kTokenTile;
+    static constexpr std::size_t kTokenBlock = 128;
     static constexpr std::size_t kElems = Largest::kElems;
     static constexpr std::size_t kMostRowBytes = Largest::kRowBytes;
     static constexpr std::size_t kMostPanelBytes =
@@ -348,8 +372,7 @@ class ByteForm {
     }
     void fill(const std::byte* group, std::size_t k0, std::size_t n, int v, std::byte* panel) const {
         std::byte* to = panel + static_cast<std::size_t>(v) * f_.vector_bytes;
-        if (group) return f_.fill(group, layout_, blocks_, k0, n, to);
-        std::memset(to, 0, f_.vector_bytes);
+        f_.fill(group, layout_, blocks_, k0, n, to);
     }
     void add_products(const std::byte* rows, std::size_t tokens, std::size_t n, const std::byte* panel,
                       float* sums) const {

@@ -23,6 +23,7 @@
 #include "cpu/kernels/panels.inl"
 #include "cpu/kernels/matmul_panels.inl"
 #include "cpu/kernels/matmul_output.inl"
+#include "cpu/kernels/matmul_pair.inl"
 #include "cpu/kernels/matmul.inl"
 #include "cpu/kernels/probes.inl"
 // clang-format on

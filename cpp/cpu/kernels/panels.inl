@@ -16,6 +16,9 @@ template <int kTile, typename F>
 static inline void for_token_tiles(std::size_t begin, std::size_t end, F&& f) {
     std::size_t t = begin;
     for (; t + kTile <= end; t += kTile) f.template operator()<kTile>(t);
+    if constexpr (kTile > 8 && kHasTokenTile<kTile, 8>) {
+        if (t + 8 <= end) f.template operator()<8>(t), t += 8;
+    }
     if constexpr (kTile > 4 && kHasTokenTile<kTile, 4>) {
         if (t + 4 <= end) f.template operator()<4>(t), t += 4;
     }
@@ -47,26 +50,34 @@ struct Rows {
     Rows(const float* first, std::size_t stride) {
         for (int n = 0; n < N; ++n) row[n] = first + static_cast<std::size_t>(n) * stride;
     }
+    float at(int n, std::size_t k) const { return row[n][k]; }
+};
+
+// Rows that lie kStride elements apart, for more of them than there are registers for addresses.
+template <std::size_t kStride>
+struct RowsApart {
+    const float* first;
+    float at(int n, std::size_t k) const { return first[static_cast<std::size_t>(n) * kStride + k]; }
 };
 
 // sum[n][w] += Σ_k x[n][k]·panel[k][column + w·L]
-template <int N, int W, typename Panel>
-static inline void multiply(const Rows<N>& x, const Panel& panel, std::size_t column, std::size_t k0, std::size_t k1,
+template <int N, int W, typename X, typename Panel>
+static inline void multiply(const X& x, const Panel& panel, std::size_t column, std::size_t k0, std::size_t k1,
                             vf (&sum)[N][W]) {
     for (std::size_t k = k0; k < k1; ++k) {
         vf b[W];
         for (int w = 0; w < W; ++w) b[w] = panel.row(k, column + static_cast<std::size_t>(w) * L);
         for (int n = 0; n < N; ++n) {
-            const vf a = set1(x.row[n][k]);
+            const vf a = set1(x.at(n, k));
             for (int w = 0; w < W; ++w) sum[n][w] = fma(a, b[w], sum[n][w]);
         }
     }
 }
 
 // out[n][column] += Σ_k x[n][k]·panel[k][column], over `count` rows of the panel and the columns [first, columns)
-template <int N, int W, typename Panel>
-static inline void add_products(const Rows<N>& x, std::size_t count, const Panel& panel, std::size_t columns,
-                                float* out, std::size_t stride, std::size_t first = 0) {
+template <int N, int W, typename X, typename Panel>
+static inline void add_products(const X& x, std::size_t count, const Panel& panel, std::size_t columns, float* out,
+                                std::size_t stride, std::size_t first = 0) {
     std::size_t column = first;
     for (; column + W * L <= columns; column += W * L) {
         vf acc[N][W];

@@ -42,7 +42,7 @@ static void attention_weights(const DispatchCmd& cmd, const std::byte* params, c
             const Rows<1> query(q + (row * p.n_heads + head) * hd, hd);
             for (std::size_t key = 0; key < n; key += kPanel) {
                 const KvUnit<T> keys = cache.keys(key / kPagePositions, head / (p.n_heads / p.n_kv_heads));
-                panel_scores<1, KvUnit<T>::kScaled>(query, hd, CachedKeys<T>{keys, hd}, s + key);
+                panel_scores<1, KvUnit<T>::kScaled>(query, hd, CachedKeys<T, NothingAhead>{keys, hd, {}}, s + key);
             }
             for (std::size_t k = n; k < padded; ++k) s[k] = -kInfinity;
             vf top = set1(-kInfinity), sum = zero();

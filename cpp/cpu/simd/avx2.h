@@ -219,9 +219,11 @@ using DotBiased = DotShifted<fitting(kMax * 255, kSteps), kSteps>;
 
 // How far ahead weights are fetched, in bytes: into the first-level cache, and how much further into the second.
 constexpr std::size_t kFetchNear = 4096, kFetchFar = 0;
-constexpr int kByteColumns = 1;  // vectors of a panel of bytes that a tile takes together
+constexpr bool kPairTiles = false;  // integer tiles of two groups
+constexpr int kByteColumns = 1;     // vectors of a panel of bytes that a tile takes together
 constexpr int kVectorRegisters = 16;
 constexpr bool kSmallTokenTiles = true;  // what a tile leaves over has tiles of half its tokens
 constexpr int kTokenTile = 4;            // tokens of a matmul tile: their accumulators fill the registers
+constexpr int kFloatTile = 6;            // the same where a tile is two vectors of floats wide
 
 }  // namespace akunu::cpu::AKUNU_ISA

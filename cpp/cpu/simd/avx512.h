@@ -101,6 +101,7 @@ template <int kSteps>
 struct DotUnsigned {
     using Weights = vb;
     __m512i acc = _mm512_setzero_si512();
+    void start(vi sum) { acc = __m512i(sum); }
     template <int kStep>
     void step(vb w, const std::int8_t* a) {
         acc = _mm512_dpbusd_epi32(acc, w, broadcast4(a));
@@ -119,6 +120,7 @@ template <int kSteps>
 struct DotS {
     using Weights = SignedBytes;
     __m512i acc = _mm512_setzero_si512();
+    void start(vi sum) { acc = __m512i(sum); }
     template <int kStep>
     void step(const SignedBytes& w, const std::int8_t* a) {
         acc = _mm512_dpbusd_epi32(acc, w.biased, broadcast4(a));
@@ -221,12 +223,15 @@ using DotBiased = DotShifted<fitting(kMax * 255, kSteps), kSteps>;
 // How far ahead weights are fetched, in bytes: into the first-level cache, and how much further into the second.
 #ifdef __AVX512VNNI__
 constexpr std::size_t kFetchNear = 2048, kFetchFar = 8192;
+constexpr bool kPairTiles = true;  // integer tiles of two groups
 #else
 constexpr std::size_t kFetchNear = 4096, kFetchFar = 0;
+constexpr bool kPairTiles = false;
 #endif
 constexpr int kByteColumns = 2;  // vectors of a panel of bytes that a tile takes together
 constexpr int kVectorRegisters = 32;
 constexpr bool kSmallTokenTiles = true;  // what a tile leaves over has tiles of half its tokens
 constexpr int kTokenTile = 8;            // tokens of a matmul tile: their accumulators fill the registers
+constexpr int kFloatTile = 12;           // the same where a tile is two vectors of floats wide
 
 }  // namespace akunu::cpu::AKUNU_ISA

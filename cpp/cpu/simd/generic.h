@@ -177,14 +177,15 @@ struct DotPairs<M> {
 
 // How far ahead weights are fetched, in bytes: into the first-level cache, and how much further into the second.
 constexpr std::size_t kFetchNear = 4096, kFetchFar = 0;
+constexpr bool kPairTiles = false;
 constexpr int kByteColumns = 1;
 #if defined(__ARM_NEON)
 constexpr int kVectorRegisters = 32;
-constexpr int kTokenTile = 8;
+constexpr int kTokenTile = 8, kFloatTile = 8;
 constexpr bool kSmallTokenTiles = true;  // what a tile leaves over has tiles of half its tokens
 #else
 constexpr int kVectorRegisters = 16;
-constexpr int kTokenTile = 4;
+constexpr int kTokenTile = 4, kFloatTile = 4;
 constexpr bool kSmallTokenTiles = false;  // hardly anyone's: it shall compile fast
 #endif
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ from akunu.conversion.folder_config import (
 from akunu.conversion.folder_tokenizer import folder_tokenizer
 from akunu.conversion.plan import PlannedTensor, adjacent_pairs, model_tensors, rotated_heads
 from akunu.conversion.source_rows import Source
+from akunu.encoders.modules import DENSE
 from akunu.errors import UnsupportedError
 from akunu.filetypes import MlxType
 from akunu.folder import MODEL_FILES, ModelFolder
@@ -59,32 +60,38 @@ def plan_folder(model: ModelFiles, kind: MlxType) -> FolderPlan:
     UnsupportedError
         Folders of Hugging Face have no way to say what the model or its tokenizer is.
     """
-    where = model.path if isinstance(model, ModelFolder) else model.files.paths[0]
-    if model.spec().config.encoder is not None:
-        raise UnsupportedError(f"{where}: makes vectors, of which there are no folders for MLX here")
     if isinstance(model, ModelFolder):
         return _of_folder(model, kind.dtype)
     assert isinstance(model, GgufModel)
+    if model.spec().config.encoder is not None:
+        raise UnsupportedError(
+            f"{model.files.paths[0]}: makes vectors, and no folder is made of such a file; "
+            "convert the folder that it was made of"
+        )
     return _of_gguf(model, kind.dtype)
 
 
 def _of_folder(model: ModelFolder, dtype: str) -> FolderPlan:
     source = Source(model.files)
-    # Of a fused matrix the first part, which says where its rows begin.
-    refs = {ref.source: ref for ref in reversed(list(model.spec().tensors.values()))}
+    places = model.spec().tensors
+    refs = {ref.source: replace(ref, first_row=0) for ref in places.values()}
+    exact = {places[name].source for name in ("positions", "kinds") if name in places}
     planes = {name for ref in refs.values() for name in (ref.scales, ref.biases)}
     tensors = []
     for name, entry in source.entries.items():
+        if name.startswith(DENSE):  # in files of their own, which are copied
+            continue
         ref = refs.get(name)
         if ref is not None:
             shape = (entry.shape[0], ref.n_cols) if ref.n_cols else entry.shape
-            tensors.append(PlannedTensor(name, shape, dtype or _float_dtype(source, ref), ref))
+            floats = dtype or _float_dtype(source, ref)
+            tensors.append(PlannedTensor(name, shape, floats, ref, exact=name in exact))
         elif name not in planes:  # nothing that a model needs: as it is
             tensors.append(PlannedTensor(name, entry.shape, entry.dtype))
     config = {key: value for key, value in model.config.items() if not key.startswith("quantization")}
     if dtype:
         config |= {key: _FLOATS[dtype] for key in ("dtype", "torch_dtype") if key in config}
-    more = model.path.glob("additional_chat_templates/*.jinja")
+    more = [*model.path.glob("additional_chat_templates/*.jinja"), *model.modules.files]
     names = [*MODEL_FILES, *(str(path.relative_to(model.path)) for path in more)]
     files = {name: model.path / name for name in names if (model.path / name).exists()}
     files.pop("config.json")

@@ -52,6 +52,8 @@ class PlannedTensor:
         Rows of the source in the order that they get; None: as they are.
     add
         What is added to every element.
+    exact
+        Its rows are added to others, and stay floats.
     """
 
     name: str
@@ -60,6 +62,7 @@ class PlannedTensor:
     source: TensorRef | None = None
     order: npt.NDArray[np.intp] | None = None
     add: float = 0.0
+    exact: bool = False
     values: npt.NDArray[np.float32] | None = None
 
 

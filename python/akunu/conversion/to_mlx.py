@@ -116,7 +116,7 @@ def _parts(source: Source, tensor: PlannedTensor, bits: int) -> list[_Part]:
         return [_Part(tensor.name, tensor.dtype.upper(), tensor.shape, nbytes)]
     dtype, width = tensor.dtype.upper(), BLOCKS[tensor.dtype][1]
     size = int(np.prod(tensor.shape))
-    if not bits or len(tensor.shape) == 1 or tensor.shape[1] % GROUP:
+    if not bits or tensor.exact or len(tensor.shape) == 1 or tensor.shape[1] % GROUP:
         return [_Part(tensor.name, dtype, tensor.shape, size * width)]
     rows, cols = tensor.shape
     stem = tensor.name.removesuffix(".weight")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Final
@@ -19,6 +19,9 @@ __all__ = ["as_reranker", "load_encoder"]
 
 DEVICES: Final = ("cpu", "metal")
 """Ids of those that make vectors."""
+
+_ROWS: Final = ("positions", "kinds", "head.0.")
+"""Matrices whose rows are taken one by one, as floats; folders of MLX may have codes of them."""
 
 
 def as_reranker(opened: ModelFiles, spec: ModelSpec) -> ModelSpec:
@@ -46,20 +49,23 @@ def load_encoder(
     context: int | None,
     default_context: int,
     threads: int,
+    quantize: Mapping[str, str] | None,
     progress: Callable[[int, int], None] | None,
 ) -> EmbeddingModel:
-    """The loaded model; arguments are those of `akunu.load`, checked."""
+    """The loaded model; arguments are those of `akunu.load`, checked, `quantize` by tensor."""
     if device not in DEVICES:
         raise UnsupportedError(
             f"device: {path.name} makes vectors, which {device!r} does not yet; {' and '.join(DEVICES)} do"
         )
     default = opened.modules.max_tokens or default_context
+    floats = {name: "f32" for name, ref in spec.tensors.items() if ref.dtype and name.startswith(_ROWS)}
     encoder = _core.Encoder(
         opened.files,
         spec,
         device=device,
         context=context or min(spec.config.context_length, default),
         threads=threads,
+        quantize={**floats, **(quantize or {})} or None,
         progress=progress,
     )
     return EmbeddingModel(encoder, tokenizer.result(), spec.config, opened.metadata, path, opened.modules)

@@ -59,6 +59,8 @@ class Modules:
         The name of the one that is used unless another is asked for.
     max_tokens
         Most tokens of a text that the model was tuned for.
+    files
+        Of modules that have a folder of their own: what is read there.
     """
 
     pooling: Pooling | None = None
@@ -66,6 +68,7 @@ class Modules:
     prompts: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     default_prompt: str | None = None
     max_tokens: int | None = None
+    files: tuple[Path, ...] = ()
 
 
 def makes_vectors(config: Mapping[str, object], modules: Modules) -> bool:
@@ -100,6 +103,7 @@ def read_modules(folder: Path) -> Modules:
     pooling: Pooling | None = None
     dense: list[Dense] = []
     max_tokens = None
+    files: list[Path] = []
     path = folder / "modules.json"
     for module in read_list(path) if path.exists() else ():
         if not isinstance(module, dict) or not isinstance(module.get("type"), str):
@@ -108,8 +112,10 @@ def read_modules(folder: Path) -> Modules:
         where = _inside(folder, path, module.get("path"))
         if kind == "Pooling":
             pooling = _pooling(where / "config.json")
+            files.append(where / "config.json")
         elif kind == "Dense":
             dense.append(_dense(where))
+            files += [where / "config.json", where / "model.safetensors"]
         elif kind == "Transformer":
             settings = where / "sentence_bert_config.json"
             found = read_object(settings).get("max_seq_length") if settings.exists() else None
@@ -121,7 +127,7 @@ def read_modules(folder: Path) -> Modules:
                 "supported are Transformer, Pooling, Dense, Normalize"
             )
     prompts, default = _prompts(folder / "config_sentence_transformers.json")
-    return Modules(pooling, tuple(dense), prompts, default, max_tokens)
+    return Modules(pooling, tuple(dense), prompts, default, max_tokens, tuple(files))
 
 
 def _inside(folder: Path, path: Path, name: object) -> Path:

@@ -25,6 +25,7 @@ from akunu.encoders.modules import DENSE, Modules
 from akunu.encoders.rows import ENCODERS, HF_ENCODERS, HeadRule, Row
 from akunu.errors import ModelFileError, UnsupportedError
 from akunu.hf_config import HfNumbers, HfRotary, resolve_hf
+from akunu.quantized import join_planes, with_planes
 from akunu.rotary import inverse_frequencies
 from akunu.tensor_map import TensorInfo, by_name, map_tensors
 
@@ -162,7 +163,7 @@ def _hf_decoder(
     # No head is needed: one that is there is left out, as that of a tied model.
     plain = {key: value for key, value in config.items() if key != both} | {"tie_word_embeddings": True}
     spec = resolve_hf(plain, tensors, context=context, ignored=("score.*",))
-    found = by_name(tensors)
+    found = join_planes(config, by_name(tensors))
     return _as_encoder(
         spec,
         EncoderConfig(pooling or "last", task="embed" if pooling else "rank"),
@@ -188,7 +189,8 @@ def _as_encoder(
         rows = tensor.shape[0] if tensor is not None and tensor.shape else 0
         rule = TensorRule(source, "", ((f"head.{i}", "rows"),), "cols")
         known = {source: tensor} if tensor is not None else {}
-        refs |= map_tensors([rule], known, {"rows": rows, "cols": cols}, 0, owner=spec.config.arch)
+        places = map_tensors([rule], known, {"rows": rows, "cols": cols}, 0, owner=spec.config.arch)
+        refs |= with_planes(places, known)
         layers.append((rows, ""))
         cols = rows
     windows = spec.config.layer_window
@@ -264,7 +266,7 @@ def _hf_encoder(
                 f"(only {neutral[0]} is)"
             )
     numbers = HfNumbers(config, {**row.defaults, **kind.defaults}, model_type)
-    found = by_name(tensors)
+    found = join_planes(config, by_name(tensors))
     suffix = row.tensors[0].hf
     prefixes = [name.removesuffix(suffix) for name in found if name.endswith(suffix)]
     if len(prefixes) != 1:
@@ -287,7 +289,7 @@ def _hf_encoder(
     embedding = found[prefixes[0] + suffix]
     types = config.get("layer_types")
     rope = HfRotary(config, numbers, 2, 1, 1)
-    return _resolve(
+    spec = _resolve(
         row,
         names,
         numbers,
@@ -301,6 +303,7 @@ def _hf_encoder(
         local=[kind == "sliding_attention" for kind in types] if isinstance(types, list) else None,
         period=numbers.integer("window_period", default=row.window_period) if row.window_period else 0,
     )
+    return ModelSpec(spec.config, with_planes(spec.tensors, found))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -38,7 +38,7 @@ __all__ = ["command"]
     "--check",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="TEXT",
-    help="Print the perplexity of this text before and after.",
+    help="Print the perplexity of this text before and after; of models that draw tokens.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace the file OUT if it exists.")
 @threads_option
@@ -74,16 +74,23 @@ def command(
       akunu convert model-f16.gguf my-folder --type mlx-f16
     """
     from akunu import convert
-    from akunu.loading import find_model
+    from akunu.errors import UnsupportedError
+    from akunu.loading import FoundModel
 
     text = None if check is None else read_text(check)
+    found = FoundModel(model)
+    if text is not None and found.files.spec().config.encoder is not None:
+        raise UnsupportedError(
+            f"--check: {model} makes vectors, and a text has no perplexity; convert without it, "
+            "and compare what akunu embed or akunu rerank gives of both models"
+        )
     start = time.perf_counter()
-    path = convert(model, out, file_type, imatrix=imatrix, threads=threads, overwrite=overwrite)
+    path = convert(found, out, file_type, imatrix=imatrix, threads=threads, overwrite=overwrite)
     seconds = time.perf_counter() - start
     size = sum(file.stat().st_size for file in (path.glob("*") if path.is_dir() else [path]))
     note(f"[{path}: {bytes_text(size)} in {seconds:.1f} s, {bytes_text(size / seconds)}/s]")
     if text is not None:
-        _print_check({model: str(find_model(model)), path.name: str(path)}, text, threads)
+        _print_check({model: str(found.path), path.name: str(path)}, text, threads)
 
 
 def _print_check(models: Mapping[str, str], text: str, threads: int | None) -> None:
