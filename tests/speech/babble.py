@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -31,8 +31,18 @@ class Babble(CountingModel):
         self.closed = False
         self.threads: set[int] = set()
         self.heard_windows = 0
+        self._held: Callable[[], bool] | None = None
+
+    def hold_until(self, condition: Callable[[], bool]) -> None:
+        """The next window is not heard before `condition` holds."""
+        self._held = condition
 
     def heard(self, mel: Array) -> int:
+        deadline = time.monotonic() + 20
+        while self._held is not None and not self._held():
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
+        self._held = None
         self.heard_windows += 1
         return zlib.crc32(np.round(mel[:, ::7] * 16).astype(np.int8).tobytes())
 

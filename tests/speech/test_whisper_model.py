@@ -107,8 +107,8 @@ def test_the_text_of_windows_does_not_depend_on_how_many_run_together(
     starts = [segment.start for segment in alone.segments]
     assert starts == sorted(starts)
     engine.steps.clear()
-    engine.delay = 0.002  # longer than the next window takes to be read
-    for size in (2, 3, 16):
+    for size, together in ((2, 2), (3, 3), (16, 3)):
+        engine.hold_until(lambda least=together: model.stats().running >= least)  # type: ignore[misc]
         assert model.transcribe(audio, batch_size=size, clip_timestamps=clips, **QUICK | options) == alone
     assert max(engine.steps) > 2 * min(engine.steps)
 
@@ -124,6 +124,7 @@ def test_calls_from_many_threads_have_the_texts_that_they_have_alone(
     alone = [transcribe(audio) for audio in recordings]
     engine.threads.clear()
     engine.steps.clear()
+    engine.hold_until(lambda: model.stats().running == 3)
     with ThreadPoolExecutor(3) as pool:
         assert list(pool.map(transcribe, recordings)) == alone
     assert max(engine.steps) > 2  # rows of several windows in one step
@@ -372,6 +373,6 @@ def test_such_a_model_is_asked_for_several_windows_at_once(options: dict[str, An
         alone = model.transcribe(audio, batch_size=1, clip_timestamps=clips, **QUICK | options)
         rows_alone = max(rows for _, rows in device.calls)
         device.calls.clear()
-        device.delay = 0.002
+        device.hold_until(lambda: model.stats().running == 4)  # the first window is heard alone
         assert model.transcribe(audio, batch_size=4, clip_timestamps=clips, **QUICK | options) == alone
         assert max(rows for _, rows in device.calls) > rows_alone
