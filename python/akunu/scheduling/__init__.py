@@ -2,6 +2,6 @@
 
 from akunu.scheduling.counts import ModelStats
 from akunu.scheduling.scheduler import Scheduler
-from akunu.scheduling.sequence import ChainLength, Sequence, Written
+from akunu.scheduling.sequence import Sequence, Written
 
-__all__ = ["ChainLength", "ModelStats", "Scheduler", "Sequence", "Written"]
+__all__ = ["ModelStats", "Scheduler", "Sequence", "Written"]

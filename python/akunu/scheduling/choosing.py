@@ -47,7 +47,7 @@ def choose_drafts(
     writer
         Writes where nothing is found that is likelier.
     """
-    guessing = [s for s in writing if s.decoding and s.speculative]
+    guessing = [s for s in writing if s.left == 1 and s.speculative]
     drafts = dict[Sequence, Drafts]()
     if costs.may_pay(rows, most):
         texts = [s.lookup() for s in guessing]

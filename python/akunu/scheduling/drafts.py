@@ -10,6 +10,7 @@ It knows nothing of engines and slots.
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Sequence
 from heapq import heapify, heappop, heapreplace
 from itertools import pairwise
@@ -23,6 +24,8 @@ CHAIN_SECONDS: Final = 0.040
 """How long a chain may take: text still flows, and the cost of a submission is far below one per cent."""
 TRUST: Final = ((3, 0.2), (6, 0.4), (12, 0.8))
 """Tokens that agree, and how likely a token holds after so many until it is known."""
+KINDS: Final = [least for least, _ in TRUST[1:]]
+"""Where a proposal of the next kind begins."""
 FORGET: Final = 0.8
 """Weight of what was known, after one more token was compared."""
 WRITER_TRUST: Final = 0.7
@@ -60,7 +63,7 @@ class Drafter:
     def propose(self, others: Sequence[Lookup]) -> None:
         """Look for the end of the text, in itself and, where that is no long match, in others."""
         agree, self.proposal = self.lookup.propose(others, TRUST[-1][0])
-        self._kind = sum(agree >= least for least, _ in TRUST[1:])
+        self._kind = bisect(KINDS, agree)
 
     def learn(self, tokens: Sequence[int]) -> None:
         """Compare the proposal with the tokens that came, drafted or not, and append these."""

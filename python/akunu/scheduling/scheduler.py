@@ -40,7 +40,7 @@ from akunu.scheduling.choosing import NO_DRAFTS, Drafts, choose_drafts
 from akunu.scheduling.counts import PAGE, Beginnings, ModelStats
 from akunu.scheduling.disk import ASIDE_SECONDS, BESIDE_SECONDS, DiskTier
 from akunu.scheduling.drafts import StepCosts
-from akunu.scheduling.sequence import Sequence
+from akunu.scheduling.sequence import Ran, Sequence, fitting
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -102,9 +102,10 @@ class Scheduler:
         self._writer = writer
         self._disk = DiskTier(files, self._read_page, lambda: bool(self._running)) if files else None
         self._between: deque[tuple[npt.NDArray[np.uint32], Future[npt.NDArray[np.uint8] | None]]] = deque()
-        self._changed = threading.Condition(threading.RLock())
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
         self._leading = False
-        self._stepping: list[Sequence] = []
+        self._stepping: list[Part] = []
         self._arrivals = count()
         self._waiting: list[Sequence] = []  # both in the order of their turns
         self._running: list[Sequence] = []
@@ -121,7 +122,7 @@ class Scheduler:
 
     def submit(self, sequence: Sequence) -> None:
         """Line up for a slot."""
-        with self._changed:
+        with self._lock:
             self._check_open()
             # At least one token is drawn, and all known ones can be run.
             sequence.follow(min(self._engine.context - sequence.known, sequence.limit - 1))
@@ -140,7 +141,7 @@ class Scheduler:
         patience = math.inf if sequence.wait_timeout is None else sequence.wait_timeout
         deadline = patience if patience == math.inf else time.monotonic() + patience
         while True:
-            with self._changed:
+            with self._lock:
                 while True:
                     if sequence.ready:
                         return sequence.ready.popleft()
@@ -158,7 +159,7 @@ class Scheduler:
                 progress = self._step()
             finally:
                 self._stop_leading()
-            with self._changed:
+            with self._lock:
                 if not progress and not (self._leading or sequence.ready or sequence.cancelled):
                     self._check_patience(sequence, deadline)
                     self._changed.wait(0.02)  # until a slot or pages are free
@@ -173,9 +174,9 @@ class Scheduler:
 
     def cancel(self, sequence: Sequence) -> None:
         """End a text as soon as possible, whether it runs or waits; what it has is kept."""
-        with self._changed:
+        with self._lock:
             sequence.cancelled = True
-            if sequence in self._stepping:
+            if self._in_step(sequence):
                 # A prompt's chunk may take long; a chain with others ends after its token.
                 if len(self._stepping) == 1:
                     self._engine.cancel()
@@ -185,7 +186,7 @@ class Scheduler:
 
     def end(self, sequence: Sequence, keep: int) -> None:
         """Give a text's slot back; the cache keeps its first `keep` tokens."""
-        with self._changed:
+        with self._lock:
             sequence.cancelled = True
             if sequence in self._waiting:
                 self._waiting.remove(sequence)
@@ -193,19 +194,19 @@ class Scheduler:
                 self._ending.append((sequence, keep))
                 if not self._leading:
                     self._release_ended()
-                elif sequence in self._stepping:
+                elif self._in_step(sequence):
                     self._engine.stop_after_step()
             self._changed.notify_all()
 
     def running(self) -> list[Sequence]:
         """The texts that have slots."""
-        with self._changed:
+        with self._lock:
             return list(self._running)
 
     @property
     def stats(self) -> ModelStats:
         """Counts, those of pages as of the end of the latest step."""
-        with self._changed:
+        with self._lock:
             return ModelStats(
                 waiting=len(self._waiting),
                 running=len(self._running),
@@ -221,7 +222,7 @@ class Scheduler:
     @contextmanager
     def exclusive(self) -> Iterator[Engine]:
         """The engine for one call, between two steps, with a slot free."""
-        with self._changed:
+        with self._lock:
             self._check_open()
             self._engine_wanted()
             while self._leading:
@@ -229,7 +230,7 @@ class Scheduler:
             self._check_open()
             self._leading = True
         try:
-            with self._changed:
+            with self._lock:
                 if len(self._running) == self._engine.parallel:
                     self._suspend(self._running[-1])
             yield self._engine
@@ -238,7 +239,7 @@ class Scheduler:
 
     def close(self) -> None:
         """Cancel what runs, wait for it, and free the engine; may be called twice."""
-        with self._changed:
+        with self._lock:
             self._closed = True
             for sequence in self._running:
                 sequence.cancelled = True
@@ -254,7 +255,7 @@ class Scheduler:
             for waiting in (self._waiting, self._running, self._ending):
                 waiting.clear()
         self.flush()
-        with self._changed:
+        with self._lock:
             self._engine.close()
             if self._writer is not None:
                 self._writer.close()
@@ -270,13 +271,16 @@ class Scheduler:
         if self._closed:
             raise _closed()
 
+    def _in_step(self, sequence: Sequence) -> bool:
+        return any(part.sequence is sequence for part in self._stepping)
+
     def _engine_wanted(self) -> None:
         if self._leading:
             self._engine.stop_after_step()
 
     def _read_page(self, ids: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint8] | None:
         """`Engine.read_page` between two steps, for a thread that reads no text."""
-        with self._changed:
+        with self._lock:
             if not self._leading:
                 return self._engine.read_page(ids)
             page: Future[npt.NDArray[np.uint8] | None] = Future()
@@ -284,7 +288,7 @@ class Scheduler:
         return page.result()
 
     def _stop_leading(self) -> None:
-        with self._changed:
+        with self._lock:
             self._stepping = []
             if not self._closed:
                 self._release_ended()
@@ -300,11 +304,11 @@ class Scheduler:
 
     def _step(self) -> bool:
         """Plan and run one step; False when nothing could run."""
-        with self._changed:
+        with self._lock:
             self._check_open()
             parts, steps, decoding = self._plan()
-            kept = [s for s in self._running if s.kept]
-            self._stepping = [part.sequence for part in parts]
+            kept = [s for s in self._running if s.kept] if self._disk is not None else []
+            self._stepping = parts
         if kept:
             self._restore(kept, bool(parts))
         if not parts:
@@ -322,22 +326,23 @@ class Scheduler:
                 (lambda: self._set_masks(formed, failed)) if formed else None,
             )
         except BaseException as error:
-            with self._changed:
+            with self._lock:
                 for part in parts:
                     part.sequence.error = error
             raise
         ended = self._ended_at = time.perf_counter()
-        with self._changed:
-            moved, most, drawn = False, 0, 0
-            context = self._engine.context
+        with self._lock:
+            ran = Ran(steps, fitting(steps, ended - began), ended - began, ended, self._engine.context)
+            moved, rows, most, drawn = False, 0, 0, 0
             for part, chunk in zip(parts, chunks, strict=True):
                 sequence, drafts, new = part.sequence, len(part.drafts), len(chunk.ids)
+                rows += part.rows + drafts
                 moved = moved or new > 0 or chunk.length != sequence.length
                 most = max(most, new)
                 if sequence in failed:  # what was drawn without a mask is dropped
                     sequence.error = failed[sequence]
                     continue
-                forced = sequence.take(chunk, steps, began, ended, context, drafts, part.written > 0)
+                forced = sequence.take(chunk, ran, drafts, part.written > 0)
                 if forced:
                     self._engine.extend(part.slot, forced)
                 drawn += new
@@ -348,7 +353,6 @@ class Scheduler:
                         self._totals["written_tokens"] += drafts
                         self._totals["written_accepted_tokens"] += new - 1
             if most and decoding:
-                rows = sum(part.rows + len(part.drafts) for part in parts)
                 self._costs.measured(rows, (ended - start) / min(steps, most))
             self._totals["generated_tokens"] += drawn
         if interrupt is not None:
@@ -362,10 +366,8 @@ class Scheduler:
 
     def _write_ahead(self, parts: list[Part]) -> list[Part]:
         """The parts with the drafts that the smaller model writes for them."""
-        wanted = [(part.sequence, part.written) for part in parts if part.written]
-        if not wanted:
+        if self._writer is None or not (wanted := [(p.sequence, p.written) for p in parts if p.written]):
             return parts
-        assert self._writer is not None
         found = dict(zip((s for s, _ in wanted), self._writer.write(wanted), strict=True))
         return [part._replace(drafts=found.get(part.sequence, part.drafts)) for part in parts]
 
@@ -403,10 +405,13 @@ class Scheduler:
             most = self._engine.max_logits
             drafts = choose_drafts(writing, all_rows, most, context, self._costs, self._writer)
             if decoding and not drafts:
-                chain = min(min(s.chain.next, s.ahead) for s in writing)
-                wanted = max(s.limit - len(s.tokens) for s in writing)
-                room = context - max(s.length for s in writing)
-                steps = int(max(1, min(chain, wanted, room)))
+                chain, wanted = math.inf, 0.0
+                for s in writing:
+                    chain = min(chain, s.chain, context - s.length)
+                    if s.constraint is not None:
+                        chain = min(chain, s.constraint.ahead)
+                    wanted = max(wanted, s.limit - len(s.tokens))
+                steps = int(max(1, min(chain, wanted)))
         parts, reserve = list[Part](), self._engine.reserve
         for sequence in (*writing, *prompts):
             left, slot = sequence.left, sequence.slot

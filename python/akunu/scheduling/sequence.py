@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass, field
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from akunu._core import Chunk, Lookup
     from akunu.structured.constraint import Constraint
 
-__all__ = ["ChainLength", "Sequence", "Written"]
+__all__ = ["Ran", "Sequence", "Written", "fitting"]
 
 HEAD_START: Final = 64
 """Texts that came before, which one with a priority higher by one goes ahead of."""
@@ -29,16 +29,24 @@ MAX_CHAIN: Final = 256
 """Most tokens in a chain, whatever their speed."""
 
 
-class ChainLength:
-    """How many tokens the next chain computes: 1, 2, 4, … up to what fits in `CHAIN_SECONDS`."""
+def fitting(tokens: int, seconds: float) -> int:
+    """Tokens of a chain that takes `CHAIN_SECONDS`, where one of `tokens` took so many."""
+    most = CHAIN_SECONDS * tokens / seconds if seconds > 0 else MAX_CHAIN
+    return int(max(1, min(most, MAX_CHAIN)))
 
-    def __init__(self) -> None:
-        self.next = 1
 
-    def measured(self, tokens: int, seconds: float) -> None:
-        """Learn from a chain of `tokens` that took `seconds`."""
-        fits = int(CHAIN_SECONDS * tokens / seconds) if seconds > 0 else MAX_CHAIN
-        self.next = max(1, min(2 * self.next, fits, MAX_CHAIN))
+class Ran(NamedTuple):
+    """A step that ran, as its texts see it."""
+
+    steps: int
+    """Tokens of a chain."""
+    fitting: int
+    """Tokens of one that takes `CHAIN_SECONDS`."""
+    seconds: float
+    ended: float
+    """`time.perf_counter()`."""
+    context: int
+    """Most tokens of a text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +59,7 @@ class Written:
     top_logprobs: list[list[tuple[int, float]]]
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Sequence:
     """One text, from its prompt to its last token.
 
@@ -97,7 +105,8 @@ class Sequence:
     """An end token was drawn, or nothing is left to run: it needs no more steps."""
     cancelled: bool = False
     error: BaseException | None = None
-    chain: ChainLength = field(default_factory=ChainLength)
+    chain: int = 1
+    """Tokens of its next chain: 1, 2, 4, … up to what fits in `CHAIN_SECONDS`."""
     drafter: Drafter = field(default_factory=Drafter)
     writer_trust: WriterTrust = field(default_factory=WriterTrust)
     drafted: int = 0
@@ -144,11 +153,6 @@ class Sequence:
     def hungry(self) -> bool:
         """More of it should be computed. While its reader wakes up, a text runs one chunk ahead."""
         return len(self.ready) < 2 and not (self.ended or self.cancelled or self.error)
-
-    @property
-    def ahead(self) -> float:
-        """Tokens that may be drawn before its form has to be asked again."""
-        return math.inf if self.constraint is None else self.constraint.ahead
 
     def idle_for(self) -> float:
         """Seconds since something was made ready that is not taken; infinite when it needs no steps."""
@@ -249,30 +253,21 @@ class Sequence:
         self.forced = len(found)
         return found
 
-    def take(
-        self,
-        chunk: Chunk,
-        steps: int,
-        began: float,
-        ended: float,
-        context: int,
-        drafts: int = 0,
-        written: bool = False,
-    ) -> list[int]:
-        """Record what a step of `steps` tokens, or one with drafts, gave; returns the tokens forced by it.
+    def take(self, chunk: Chunk, ran: Ran, drafts: int = 0, written: bool = False) -> list[int]:
+        """Record what a step, maybe with drafts, gave; returns the tokens forced by it.
 
-        It ran from `began` to `ended` (`time.perf_counter()`). A smaller model may have `written` the drafts.
+        A smaller model may have `written` the drafts.
         """
         writing, self.length, ids = self.writing, chunk.length, chunk.ids
+        steps, fitting, seconds, ended, context = ran
         if writing:
-            self.decode_seconds += ended - began
+            self.decode_seconds += seconds
             if len(ids) == steps and not drafts:
-                self.chain.measured(steps, ended - began)
+                self.chain = min(2 * self.chain, fitting)
         else:
-            self.prefill_seconds += ended - began
+            self.prefill_seconds += seconds
         given: Chunk | Written = chunk
         forced: list[int] = []
-        told = 0 if len(self.tokens) == self.forced else len(self.tokens)  # what is forced first is untold
         self.tokens += ids
         self.known += len(ids)
         if drafts and ids:
@@ -280,11 +275,11 @@ class Sequence:
             self.accepted += len(ids) - 1
             if written:
                 self.writer_trust.learn(drafts, len(ids) - 1)
-        if ids and not self.first_token_seconds and self.began is not None:
+        if not self.first_token_seconds and ids and self.began is not None:
             self.first_token_seconds = ended - self.began
         if self.constraint is not None and ids:
             try:
-                given, forced = self._obey(self.constraint, chunk, told, context)
+                given, forced = self._obey(self.constraint, chunk, context)
             except AkunuError as error:
                 self.error = error
         if self.drafter.proposal:
@@ -296,11 +291,11 @@ class Sequence:
             self.ready_at = ended
         return [] if self.ended or self.error else forced
 
-    def _obey(
-        self, constraint: Constraint, chunk: Chunk, told: int, context: int
-    ) -> tuple[Written, list[int]]:
+    def _obey(self, constraint: Constraint, chunk: Chunk, context: int) -> tuple[Written, list[int]]:
         """What a step gave, and what its form forces after that, the end of the text included."""
         forced, ended = list[int](), chunk.ended
+        before = len(self.tokens) - len(chunk.ids)
+        told = 0 if before == self.forced else before  # what is forced first is untold
         constraint.advance(chunk.ids)
         if not ended:
             forced = self.follow(min(context + 1 - self.known, self.limit - len(self.tokens)))
