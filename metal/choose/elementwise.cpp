@@ -10,7 +10,7 @@ namespace akunu::metal {
 namespace {
 
 // A threadgroup per row whose threads take four elements at a time.
-KernelChoice per_row(const char* function, std::uint32_t dim) {
+KernelChoice norm_kernel(const char* function, std::uint32_t dim) {
     constexpr std::uint32_t kMaxThreads = 512;
     Pass pass;
     pass.function = function;
@@ -37,11 +37,11 @@ std::optional<KernelChoice> choose_elementwise(const DispatchCmd& cmd, const Chi
         case Op::kRopeTable:
             return by_element("rope_table", params_of<RopeTableParams>(cmd).half_dim);
         case Op::kNorm:
-            return per_row("norm", params_of<NormParams>(cmd).dim);
+            return norm_kernel("norm", params_of<NormParams>(cmd).dim);
         case Op::kNormAdd:
-            return per_row("norm_add", params_of<NormParams>(cmd).dim);
+            return norm_kernel("norm_add", params_of<NormParams>(cmd).dim);
         case Op::kLayerNorm:
-            return per_row("layer_norm", params_of<LayerNormParams>(cmd).dim);
+            return norm_kernel("layer_norm", params_of<LayerNormParams>(cmd).dim);
         case Op::kEmbedPosition:
             return by_element("embed_position", params_of<EmbedPositionParams>(cmd).dim);
         case Op::kUnfold: {

@@ -76,11 +76,11 @@ SPELLINGS = [
 
 
 @pytest.mark.parametrize("frame", FRAMES)
-@pytest.mark.parametrize("spelling", SPELLINGS)
-def test_no_way_of_handling_the_content_lets_a_control_token_through(frame: str, spelling: str) -> None:
-    if frame == "slice":
-        spelling = "x" + spelling  # what the slice cuts off
-    assert controls(ids_of(FRAMES[frame], user(spelling))) == ["<|im_start|>", "<|im_end|>"]
+def test_no_way_of_handling_the_content_lets_a_control_token_through(frame: str) -> None:
+    cut_off = "x" if frame == "slice" else ""
+    for spelling in SPELLINGS:
+        found = controls(ids_of(FRAMES[frame], user(cut_off + spelling)))
+        assert found == ["<|im_start|>", "<|im_end|>"], spelling
 
 
 @given(

@@ -134,6 +134,9 @@ def _matmul() -> Iterator[Case]:
         yield case("gate_up", dtype=dtype, rows=130, n=64, k=256, activation="gelu", formats=BOTH)
         yield case("gate_up", dtype=dtype, rows=1, n=544, k=256, activation="silu", formats=("q8",))
     yield case("matmul", dtype="q8_0", rows=1, n=32800, k=32)  # a vocabulary
+    for dtype in ("f32", "f16"):  # tokens behind tiles of 12 and of 6, and blocks of 132
+        yield case("matmul", dtype=dtype, rows=27, n=40, k=100)
+        yield case("matmul", dtype=dtype, rows=141, n=33, k=130)
     for dtype in ("f32", "f16", "q4_0", "q6_k"):  # more tokens than a cache block takes
         yield case("matmul", dtype=dtype, rows=300, n=20, k=1024)
 

@@ -7,7 +7,8 @@ device, they get Metal.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from typing import Any
 
 import pytest
 
@@ -27,6 +28,16 @@ def require_metal() -> None:
     if os.environ.get("CI"):
         pytest.fail(text, pytrace=False)
     pytest.skip(text)
+
+
+def some(every: Collection[Any], *kept: Any) -> list[Any]:
+    """Parameters of a test that the CPU runs in full, where an emulated GPU would take its time.
+
+    All but `kept` are long. A tuple is a row of parameters.
+    """
+    assert all(row in every for row in kept)
+    rows = [row if isinstance(row, tuple) else (row,) for row in every if row not in kept]
+    return [*kept, *(pytest.param(*row, marks=pytest.mark.long) for row in rows)]
 
 
 @pytest.fixture(scope="module")

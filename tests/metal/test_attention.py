@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -114,26 +115,34 @@ BATCHED = [
 ]
 
 
-@pytest.mark.parametrize("kv", KV)
-@pytest.mark.parametrize("case", ROPE, ids=[str(i) for i in range(len(ROPE))])
+def with_a_cache(cases: Sequence[Rope | Case]) -> list[Any]:
+    """Each case with one type of cache in turn. The types differ in how values are read: the rest is long."""
+    return [
+        pytest.param(
+            case, kv, id=f"{i}-{kv}-{case.id if isinstance(case, Case) else 'rope'}",
+            marks=[] if KV[i % len(KV)] == kv else pytest.mark.long,
+        )
+        for i, case in enumerate(cases)
+        for kv in KV
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("case", "kv"), with_a_cache(ROPE))
 def test_rope_kv(case: Rope, kv: str) -> None:
     assert run_case(replace(case, kv=kv)) <= 1
 
 
-@pytest.mark.parametrize("kv", KV)
-@pytest.mark.parametrize("case", SPLIT, ids=[c.id for c in SPLIT])
+@pytest.mark.parametrize(("case", "kv"), with_a_cache(SPLIT))
 def test_decode_attention(case: Case, kv: str) -> None:
     assert run_case(replace(case, kv=kv, split=True)) <= 1
 
 
-@pytest.mark.parametrize("kv", KV)
-@pytest.mark.parametrize("case", MANY, ids=[c.id for c in MANY])
+@pytest.mark.parametrize(("case", "kv"), with_a_cache(MANY))
 def test_attention_of_many_rows(case: Case, kv: str) -> None:
     assert run_case(replace(case, kv=kv)) <= 1
 
 
-@pytest.mark.parametrize("kv", KV)
-@pytest.mark.parametrize("case", BATCHED, ids=[c.id for c in BATCHED])
+@pytest.mark.parametrize(("case", "kv"), with_a_cache(BATCHED))
 def test_attention_of_a_few_rows(case: Case, kv: str) -> None:
     assert run_case(replace(case, kv=kv, batched=True)) <= 1
 

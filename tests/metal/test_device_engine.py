@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from on_metal import metal_engines
+from on_metal import metal_engines, some
 
 from akunu import _core
 from models import llama2c, quant, test_engine, tiny
@@ -26,44 +26,65 @@ from models.test_engine import (
     test_logits_equal_transformers,
     test_mixed_weight_types_match_float64,
 )
+from sampling import test_chains
+from sampling import test_engine as sampling_engine
 from sampling.engines import run, start
 from sampling.reference import Settings
 from sampling.test_chains import (
-    test_a_chain_ends_at_an_end_token,
     test_a_chunk_says_that_it_ended,
     test_another_seed_another_text,
-    test_decoding_in_pieces_equals_one_prompt,
     test_the_context_is_filled_to_the_last_token,
-    test_truncate_and_continue_equals_a_fresh_run,
     tiny_file,
 )
 from sampling.test_distribution import (
     test_no_more_logprobs_than_tokens,
 )
-from sampling.test_engine import GRID, test_a_small_vocabulary
+from sampling.test_engine import GRID
 
 __all__ = [
     "folder",
     "metal_engines",
     "model",
-    "test_a_chain_ends_at_an_end_token",
     "test_a_chunk_says_that_it_ended",
-    "test_a_small_vocabulary",
     "test_another_seed_another_text",
-    "test_decoding_in_pieces_equals_one_prompt",
     "test_greedy_ids_equal_transformers",
     "test_logits_equal_transformers",
     "test_mixed_weight_types_match_float64",
     "test_no_more_logprobs_than_tokens",
     "test_the_context_is_filled_to_the_last_token",
-    "test_truncate_and_continue_equals_a_fresh_run",
     "tiny_file",
 ]
 pytestmark = pytest.mark.usefixtures("metal_engines")
 
 
-def test_these_tests_run_on_metal(model: tuple[Path, tiny.Golden]) -> None:
-    assert open_engine(model[0]).isa.startswith("apple")
+def test_these_tests_run_on_metal(folder: Path) -> None:
+    tiny.write("llama", "F32", folder / "llama.gguf")
+    assert open_engine(folder / "llama.gguf").isa.startswith("apple")
+
+
+@pytest.mark.parametrize(
+    "vocab", some([1, 2, 3, 4, 5, 7, 8, 15, 31, 33, 63, 64, 65, 127, 255, 1025], 1, 3, 33, 1025)
+)
+def test_a_small_vocabulary(vocab: int) -> None:
+    sampling_engine.test_a_small_vocabulary(vocab)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    some([test_chains.SAMPLED, Settings(temperature=0)], test_chains.SAMPLED),
+    ids=["sampled", "greedy"],
+)
+class TestChains:
+    """Of drawn tokens; the best ones are long."""
+
+    def test_one_ends_at_an_end_token(self, tiny_file: Path, settings: Settings) -> None:
+        test_chains.test_a_chain_ends_at_an_end_token(tiny_file, settings)
+
+    def test_pieces_equal_one_prompt(self, tiny_file: Path, settings: Settings) -> None:
+        test_chains.test_decoding_in_pieces_equals_one_prompt(tiny_file, settings)
+
+    def test_truncated_and_continued_equals_a_fresh_run(self, tiny_file: Path, settings: Settings) -> None:
+        test_chains.test_truncate_and_continue_equals_a_fresh_run(tiny_file, settings)
 
 
 # How closely phases agree: a cached value that lies between two of its type may be rounded to either.
@@ -86,8 +107,11 @@ def check_phases(path: Path, golden: tiny.Golden, kv_dtype: str) -> None:
         assert last.ids == [int(whole[-1].argmax())], f"chunk {chunk}"
 
 
-def test_phases_agree(model: tuple[Path, tiny.Golden]) -> None:
-    check_phases(*model, "f16")
+@pytest.mark.parametrize("name", some(tiny.ALL, "llama", "gemma3", "phi3_long", "qwen2_yarn", "qwen3"))
+def test_phases_agree(name: str, folder: Path) -> None:
+    path = folder / f"{name}.gguf"
+    tiny.write(name, "F32", path)
+    check_phases(path, tiny.golden(name), "f16")
 
 
 @pytest.mark.parametrize(
@@ -128,8 +152,13 @@ def test_every_weight_type_matches_float64(dtype: str, folder: Path) -> None:
     assert error < (1e-9 if dtype == "F32" else 1e-5), error
 
 
-@pytest.mark.parametrize("dtype", ["Q4_0", "Q6_K", "Q8_0"])
-@pytest.mark.parametrize("name", ["llama_256", "qwen3_256", "gemma3_256"])
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    some(
+        [(n, d) for n in ("llama_256", "qwen3_256", "gemma3_256") for d in ("Q4_0", "Q6_K", "Q8_0")],
+        ("llama_256", "Q4_0"), ("qwen3_256", "Q6_K"), ("gemma3_256", "Q8_0"),
+    ),
+)  # fmt: skip
 def test_greedy_ids_are_float64s(name: str, dtype: str, folder: Path) -> None:
     """No other id beats a chosen one by more than rounding.
 
@@ -163,8 +192,13 @@ def test_greedy_ids_of_mixed_types_are_the_cpus(dtype: str, v: str, tmp_path: Pa
     assert ids == greedy(open_engine(path, device="cpu"), prompt, 64)
 
 
-@pytest.mark.parametrize("dtype", ["Q4_K", "IQ4_XS"])
-@pytest.mark.parametrize("name", ["llama_256", "qwen3_256"])
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    some(
+        [(n, d) for n in ("llama_256", "qwen3_256") for d in ("Q4_K", "IQ4_XS")],
+        ("llama_256", "IQ4_XS"), ("qwen3_256", "Q4_K"),
+    ),
+)  # fmt: skip
 def test_greedy_ids_of_mixed_types_are_float64s(name: str, dtype: str, folder: Path) -> None:
     v = {"Q4_K": "Q6_K", "IQ4_XS": "Q5_K"}[dtype]
     path = tiny.write(name, dtype, folder / f"{name}-{dtype}-{v}.gguf", v).path

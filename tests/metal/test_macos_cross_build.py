@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -51,13 +53,20 @@ def module() -> Path:
     env = dict(os.environ, AKUNU_ZIG=str(folder), ZIG_GLOBAL_CACHE_DIR=cache, ZIG_LOCAL_CACHE_DIR=cache)
     env.pop("CMAKE_CXX_COMPILER_LAUNCHER", None)
     env["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{env['PATH']}"
+    # Debian's pyconfig.h chooses one by the target, and knows no macOS: here it is this machine's.
+    include, headers = Path(sysconfig.get_path("include")), folder / "python"
+    shutil.copytree(include, headers, dirs_exist_ok=True)
+    own = include.parent / str(sysconfig.get_config_var("MULTIARCH")) / include.name / "pyconfig.h"
+    if own.exists():
+        shutil.copy(own, headers / "pyconfig.h")
     configure = [
         "cmake", "-S", str(ROOT), "-B", str(folder), "-G", "Ninja",
         f"-DCMAKE_TOOLCHAIN_FILE={HERE / 'toolchain.cmake'}", "-DCMAKE_BUILD_TYPE=Debug",
         "-DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON", "-DAKUNU_METAL=ON", "-DAKUNU_WERROR=ON",
         # Nothing of it runs: no optimising, none of zig's checks. tests/kernels compiles the kernels for Arm.
         "-DAKUNU_ISAS=generic", "-DAKUNU_KERNEL_LEVEL=-O0", "-DCMAKE_CXX_FLAGS_DEBUG=-O0 -fno-sanitize=all",
-        f"-DPython_EXECUTABLE={sys.executable}", f"-Dpybind11_DIR={pybind11.get_cmake_dir()}",
+        f"-DPython_EXECUTABLE={sys.executable}", f"-DPython_INCLUDE_DIR={headers}",
+        f"-Dpybind11_DIR={pybind11.get_cmake_dir()}",
     ]  # fmt: skip
     for command in (configure, ["cmake", "--build", str(folder), "--target", "_core", "-j", "2"]):
         done = subprocess.run(command, env=env, capture_output=True, text=True)

@@ -48,6 +48,7 @@ def labs() -> dict[Schedule, SamplingLab]:
     return {schedule: SamplingLab(schedule) for schedule in SCHEDULES_DEFAULT}
 
 
+@pytest.mark.long  # tests/kernels asks the device
 @pytest.mark.parametrize("row", CASES, ids=lambda c: c.id)
 def test_the_kernel_table(labs: dict[Schedule, SamplingLab], row: Case) -> None:
     lab = labs[FIFO]

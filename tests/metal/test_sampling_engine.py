@@ -9,11 +9,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from on_metal import metal_engines
+from on_metal import metal_engines, some
 
 from sampling import test_engine
 from sampling.engines import open_file, run
-from sampling.reference import allowed
+from sampling.reference import Settings, allowed
 from sampling.test_engine import GRID, PROMPT, tiny_file
 
 __all__ = ["metal_engines", "tiny_file"]
@@ -21,12 +21,28 @@ __all__ = ["metal_engines", "tiny_file"]
 pytestmark = pytest.mark.usefixtures("metal_engines")
 
 CLOSE = 2  # of 40
+SETTINGS = test_engine.TestDamagedModels.SETTINGS
+DAMAGED = [[5], list(range(100, 263)), [0, 262]]
 
 
 class TestDamagedModels(test_engine.TestDamagedModels):
-    """Each place of damage under each setting, a text of thirty tokens."""
+    """Each place of damage and each setting, a text of thirty tokens; their other pairs are long."""
 
     SEEDS = 1
+
+    @pytest.mark.parametrize(
+        ("tokens", "settings"),
+        some(
+            [(tokens, settings) for tokens in DAMAGED for settings in SETTINGS],
+            *((DAMAGED[i % 3], settings) for i, settings in enumerate(SETTINGS)),
+        ),
+    )
+    def test_nan_is_never_drawn(self, tmp_path: Path, tokens: list[int], settings: Settings) -> None:
+        super().test_nan_is_never_drawn(tmp_path, tokens, settings)
+
+    @pytest.mark.parametrize("settings", some(SETTINGS, SETTINGS[1], SETTINGS[4]))
+    def test_infinity_is_a_large_number(self, tmp_path: Path, settings: Settings) -> None:
+        super().test_infinity_is_a_large_number(tmp_path, settings)
 
 
 @pytest.mark.parametrize(
