@@ -118,9 +118,3 @@ def test_an_unused_token_that_is_a_step_to_others_is_refused() -> None:
     keys = metadata("llama", [*SPECIALS, *BYTES, *pieces])
     with pytest.raises(UnsupportedError, match="token 261 is unused, but a step on the way to others"):
         folder_tokenizer(keys, Tokenizer.from_metadata(keys), 1)
-
-
-def test_a_tokenizer_that_no_decoder_has_is_refused() -> None:
-    keys = _core.GgufFile(str(data_file("vocab/ggml-vocab-bert-bge.gguf"))).metadata
-    with pytest.raises(UnsupportedError, match=r"tokenizer\.ggml\.model: found 'bert'"):
-        folder_tokenizer(keys, Tokenizer.from_metadata(keys), 1)

@@ -11,12 +11,13 @@ from typing import Final
 
 from akunu.architectures import ARCHITECTURES, TensorRule
 from akunu.config import EncoderConfig, ModelConfig, ModelSpec
+from akunu.encoders.modules import DENSE
 from akunu.encoders.resolve import ACTIVATIONS, POOLING_TYPES, RANK
-from akunu.encoders.rows import ENCODERS, HF_ENCODERS
+from akunu.encoders.rows import ENCODERS, HF_ENCODERS, HeadRule
 from akunu.errors import UnsupportedError
 from akunu.hf_config import HfNumbers, HfRotary
 
-__all__ = ["encoder_layers", "model_rules", "pooling", "whole_window"]
+__all__ = ["encoder_layers", "head_layers", "model_rules", "pooling", "whole_window"]
 
 Metadata = dict[str, object]
 
@@ -25,27 +26,40 @@ _POOLING_IDS: Final = {name: number for number, name in POOLING_TYPES.items()}
 
 
 def model_rules(spec: ModelSpec) -> tuple[TensorRule, ...]:
-    """The tensors that GGUF has for a model of this kind, by their names there."""
+    """The tensors that files have for a model of this kind."""
     config = spec.config
     row = ENCODERS.get(config.arch)
     rules = row.tensors if row is not None else ARCHITECTURES[config.arch].tensors
     if config.encoder is None:
         return rules
-    head: list[tuple[str, str]] = []
+    return (*rules, *(rule for i, layer in enumerate(head_layers(spec)) for rule in _head_rules(i, layer)))
+
+
+def head_layers(spec: ModelSpec) -> tuple[HeadRule, ...]:
+    """The layers behind the pooling, by their names in files."""
+    config = spec.config
+    if config.encoder is None or not config.encoder.head:
+        return ()
+    row = ENCODERS.get(config.arch)
     if row is not None:
-        for layer in row.head[len(row.head) - len(config.encoder.head) :]:
-            head.append((layer.source, layer.norm[0] if layer.norm else ""))
-    elif config.encoder.head:
-        head = [("cls.output", "")] if config.encoder.task == "rank" else [(name, "") for name in _DENSE]
-    return (*rules, *(rule for i, names in enumerate(head) for rule in _head_rules(f"head.{i}", *names)))
+        return row.head[len(row.head) - len(config.encoder.head) :]
+    if config.encoder.task == "rank":
+        return (HeadRule("cls.output", "score"),)
+    return tuple(HeadRule(name, f"{DENSE}{i}.linear") for i, name in enumerate(_DENSE))
 
 
-def _head_rules(canonical: str, source: str, norm: str) -> list[TensorRule]:
-    rules = [TensorRule(f"{source}.weight", "", ((canonical, "rows"),), "cols")]
-    rules.append(TensorRule(f"{source}.bias", "", ((f"{canonical}_bias", "rows"),)))
-    if norm:
-        rules.append(TensorRule(f"{norm}.weight", "", ((f"{canonical}_norm", "rows"),)))
-        rules.append(TensorRule(f"{norm}.bias", "", ((f"{canonical}_norm_bias", "rows"),)))
+def _head_rules(i: int, layer: HeadRule) -> list[TensorRule]:
+    canonical = f"head.{i}"
+    rules = [
+        TensorRule(f"{layer.source}.weight", f"{layer.hf}.weight", ((canonical, "rows"),), "cols"),
+        TensorRule(f"{layer.source}.bias", f"{layer.hf}.bias", ((f"{canonical}_bias", "rows"),)),
+    ]
+    if layer.norm is not None:
+        names = zip(*((f"{name}.weight", f"{name}.bias") for name in layer.norm), strict=True)
+        parts = (f"{canonical}_norm", f"{canonical}_norm_bias")
+        rules += [
+            TensorRule(source, hf, ((part, "rows"),)) for (source, hf), part in zip(names, parts, strict=True)
+        ]
     return rules
 
 

@@ -16,8 +16,11 @@ import numpy.typing as npt
 
 from akunu.architectures import ARCHITECTURES, CONFIG_KEYS, ROPE_TENSORS
 from akunu.config import GgufNumbers, ModelConfig, ModelSpec
+from akunu.conversion.encoder_metadata import whole_window
 from akunu.conversion.hf_metadata import SIZES
 from akunu.conversion.plan import Shape
+from akunu.encoders.modules import Modules
+from akunu.encoders.resolve import SEEING_ALL, resolve_hf_vectors
 from akunu.errors import UnsupportedError
 from akunu.folder import SAMPLING
 from akunu.hf_config import resolve_hf
@@ -26,7 +29,7 @@ from akunu.model_files import GgufModel
 from akunu.rotary import inverse_frequencies, longrope_scale, yarn_scale
 from akunu.tokenizer import Tokenizer
 
-__all__ = ["check_folder_config", "folder_config", "folder_generation", "folder_model_type"]
+__all__ = ["check_folder_config", "folder_config", "folder_generation", "folder_model_type", "plain"]
 
 _BIASES: Final[Mapping[str, tuple[str, ...]]] = {"none": (), "qkv": ("q", "k", "v"), "flag": ()}
 """The projections that have a bias, by `HfModel.biases` and without `attention_bias`."""
@@ -42,7 +45,8 @@ def folder_model_type(spec: ModelSpec) -> tuple[str, HfModel]:
         Hugging Face has none, or none with this model's biases.
     """
     config = spec.config
-    rows = [(name, row) for name, row in HF_MODELS.items() if row.arch == config.arch and row.model_class]
+    arch = next((causal for causal, both in SEEING_ALL.items() if both == config.arch), config.arch)
+    rows = [(name, row) for name, row in HF_MODELS.items() if row.arch == arch and row.model_class]
     if not rows:
         raise UnsupportedError(
             f"general.architecture: found {config.arch!r}, which is no model type of Hugging Face's; "
@@ -67,7 +71,7 @@ def folder_config(model: GgufModel, spec: ModelSpec) -> dict[str, object]:
     found: dict[str, object] = {
         "architectures": [row.model_class],
         "model_type": name,
-        **{CONFIG_KEYS[field].hf[0]: _plain(getattr(config, field)) for field in SIZES},
+        **{CONFIG_KEYS[field].hf[0]: plain(getattr(config, field)) for field in SIZES},
         "vocab_size": config.vocab_size,
         "hidden_act": activation,
         "hidden_activation": activation,
@@ -77,14 +81,21 @@ def folder_config(model: GgufModel, spec: ModelSpec) -> dict[str, object]:
         found["attention_bias"] = "layers.0.attn_q_bias" in spec.tensors
     for field in ("attn_softcap", "final_softcap"):
         if field in row.defaults:
-            found[CONFIG_KEYS[field].hf[0]] = _plain(getattr(config, field)) or None
+            found[CONFIG_KEYS[field].hf[0]] = plain(getattr(config, field)) or None
     if "query_scalar" in row.defaults:
         found["query_pre_attn_scalar"] = _whole(config.attn_scale**-2)
     return found | _windows(config, row) | _rope(model, config, row)
 
 
-def check_folder_config(model: GgufModel, config: Mapping[str, object], shapes: Mapping[str, Shape]) -> None:
+def check_folder_config(
+    model: GgufModel,
+    config: Mapping[str, object],
+    shapes: Mapping[str, Shape],
+    modules: Modules | None = None,
+) -> None:
     """Raise unless a folder with this configuration and these tensors is the model, in short and long texts.
+
+    `modules`: of a model that makes vectors.
 
     Raises
     ------
@@ -94,7 +105,10 @@ def check_folder_config(model: GgufModel, config: Mapping[str, object], shapes: 
     tensors = [_Tensor(name, shape) for name, shape in shapes.items()]
     for context in (None, 1):
         wanted = vars(model.spec(context).config)
-        found = vars(resolve_hf(config, tensors, context=context).config)
+        if modules is None:
+            found = vars(resolve_hf(config, tensors, context=context).config)
+        else:
+            found = vars(resolve_hf_vectors(config, tensors, modules, context=context).config)
         for field in (name for name in wanted if name != "rope_style"):
             if not _close(wanted[field], found[field]):
                 raise UnsupportedError(
@@ -114,7 +128,7 @@ def folder_generation(metadata: Mapping[str, object], tokenizer: Tokenizer | Non
     if tokenizer is not None and isinstance(padding, int) and 0 <= padding < tokenizer.vocab_size:
         found["pad_token_id"] = padding
     sampling = {
-        key: _plain(metadata[f"general.sampling.{name}"])
+        key: plain(metadata[f"general.sampling.{name}"])
         for key, name in SAMPLING.items()
         if f"general.sampling.{name}" in metadata
     }
@@ -133,7 +147,7 @@ class _Tensor:
 
 
 def _windows(config: ModelConfig, row: HfModel) -> dict[str, object]:
-    window = max(config.layer_window)
+    window = whole_window(config)
     types = ["sliding_attention" if width else "full_attention" for width in config.layer_window]
     match row.windowed:
         case "none":
@@ -155,11 +169,11 @@ def _rope(model: GgufModel, config: ModelConfig, row: HfModel) -> dict[str, obje
     """The rotary parameters, as all versions of Transformers and mlx-lm read them."""
     numbers = GgufNumbers(model.metadata, config.arch, ARCHITECTURES[config.arch].defaults)
     theta = numbers.real("rope_theta")
-    found: dict[str, object] = {"rope_theta": _plain(theta)}
+    found: dict[str, object] = {"rope_theta": plain(theta)}
     if "rope_share" in row.defaults:
         found["partial_rotary_factor"] = config.rope_dim / config.head_dim
     if len(config.inv_freq) > 1:
-        found["rope_local_base_freq"] = _plain(numbers.real("local_rope_theta"))
+        found["rope_local_base_freq"] = plain(numbers.real("local_rope_theta"))
     divisors = {
         tensor.name: np.frombuffer(model.files.tensor_bytes(tensor.name).tobytes(), "<f4").astype(np.float64)
         for tensor in model.files.tensors
@@ -175,22 +189,22 @@ def _rope(model: GgufModel, config: ModelConfig, row: HfModel) -> dict[str, obje
         scaling = {"type": "longrope"}
         for length in ("short", "long"):
             values = divisors.get(f"rope_factors_{length}.weight", np.ones(config.rope_dim // 2))
-            scaling[f"{length}_factor"] = [_plain(np.float32(value)) for value in values]
+            scaling[f"{length}_factor"] = [plain(np.float32(value)) for value in values]
         found["original_max_position_embeddings"] = original
         if not _close(config.rope_scale, longrope_scale(config.context_length / original, original)):
-            scaling["attention_factor"] = _plain(config.rope_scale)
+            scaling["attention_factor"] = plain(config.rope_scale)
     elif numbers.suffixed("rope.scaling.type") == "yarn":
         scaling = {
             "rope_type": "yarn",
-            "factor": _plain(factor),
+            "factor": plain(factor),
             "original_max_position_embeddings": original,
-            "beta_fast": _plain(numbers.real("yarn_beta_fast")),
-            "beta_slow": _plain(numbers.real("yarn_beta_slow")),
+            "beta_fast": plain(numbers.real("yarn_beta_fast")),
+            "beta_slow": plain(numbers.real("yarn_beta_slow")),
         }
         if not _close(config.rope_scale, yarn_scale(factor)):
-            scaling["attention_factor"] = _plain(config.rope_scale)
+            scaling["attention_factor"] = plain(config.rope_scale)
     elif factor != 1 and numbers.suffixed("rope.scaling.type") in (None, "linear"):
-        scaling = {"rope_type": "linear", "factor": _plain(factor)}
+        scaling = {"rope_type": "linear", "factor": plain(factor)}
     return found | {"rope_scaling": scaling or None}
 
 
@@ -216,14 +230,14 @@ def _llama3(divisors: npt.NDArray[np.float64], inv_freq: npt.NDArray[np.float64]
         slope = math.sqrt(1 + spread) / spread / middle
     return {
         "rope_type": "llama3",
-        "factor": _plain(np.float32(factor)),
+        "factor": plain(np.float32(factor)),
         "low_freq_factor": 1.0,
         "high_freq_factor": round(1 + spread, 4),
         "original_max_position_embeddings": round(slope * spread * 2 * math.pi),
     }
 
 
-def _plain(value: object) -> object:
+def plain(value: object) -> object:
     """A number as it was before a file kept it with 32 bits: the shortest one that it stands for."""
     return float(str(np.float32(value))) if isinstance(value, float | np.floating) else value
 

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
+from akunu.conversion.encoder_folder import (
+    DENSE_FOLDERS,
+    module_files,
+    modules_of,
+    tensor_name,
+    vectors_config,
+)
 from akunu.conversion.folder_config import (
     check_folder_config,
     folder_config,
@@ -20,6 +27,7 @@ from akunu.conversion.folder_tokenizer import folder_tokenizer
 from akunu.conversion.plan import PlannedTensor, adjacent_pairs, model_tensors, rotated_heads
 from akunu.conversion.source_rows import Source
 from akunu.encoders.modules import DENSE
+from akunu.encoders.rows import ENCODERS
 from akunu.errors import UnsupportedError
 from akunu.filetypes import MlxType
 from akunu.folder import MODEL_FILES, ModelFolder
@@ -45,11 +53,14 @@ class FolderPlan:
         Those that the model has, with the type of their floats, and those that are copied.
     files
         The other files by name: what is in them, or the file that is copied.
+    dense
+        Tensors of floats that have files of their own, by the folders of these.
     """
 
     config: Mapping[str, Any]
     tensors: tuple[PlannedTensor, ...]
     files: Mapping[str, str | Path]
+    dense: Mapping[str, PlannedTensor] = field(default_factory=dict)
 
 
 def plan_folder(model: ModelFiles, kind: MlxType) -> FolderPlan:
@@ -63,11 +74,6 @@ def plan_folder(model: ModelFiles, kind: MlxType) -> FolderPlan:
     if isinstance(model, ModelFolder):
         return _of_folder(model, kind.dtype)
     assert isinstance(model, GgufModel)
-    if model.spec().config.encoder is not None:
-        raise UnsupportedError(
-            f"{model.files.paths[0]}: makes vectors, and no folder is made of such a file; "
-            "convert the folder that it was made of"
-        )
     return _of_gguf(model, kind.dtype)
 
 
@@ -112,23 +118,42 @@ def _float_dtype(source: Source, ref: TensorRef) -> str:
 
 def _of_gguf(model: GgufModel, dtype: str) -> FolderPlan:
     spec = model.spec()
-    _, row = folder_model_type(spec)
-    matrices = {tensor.dtype for tensor in model.files.tensors if len(tensor.shape) == 2}
+    vectors = spec.config.encoder is not None
+    added = 0.0 if spec.config.arch in ENCODERS else folder_model_type(spec)[1].norm_add
+    exact = {spec.tensors[name].source for name in ("positions", "kinds") if name in spec.tensors}
     if not dtype:  # as the file has them; what was quantised came mostly from BF16
+        matrices = {t.dtype for t in model.files.tensors if len(t.shape) == 2 and t.name not in exact}
         dtype = matrices.pop() if len(matrices) == 1 and matrices <= _FLOATS.keys() else "bf16"
-    tensors = []
+    tensors: dict[str, PlannedTensor] = {}
     for rule, layer, ref, shape in model_tensors(spec):
         heads = rotated_heads(rule, spec)
         order = np.argsort(adjacent_pairs(shape[0], heads)) if heads else None
         name = rule.hf if rule.hf == _HEAD else "model." + rule.hf.replace("{n}", str(layer))
-        add = -row.norm_add if rule.parts[0][0].endswith("norm") else 0.0
-        tensors.append(PlannedTensor(name, shape, dtype, ref, order, add))
+        if vectors:
+            name = tensor_name(spec, rule, layer)
+        add = -added if rule.parts[0][0].endswith("norm") else 0.0
+        tensors[name] = PlannedTensor(name, shape, dtype, ref, order, add, exact=ref.source in exact)
     tokenizer = model.tokenizer(spec.config.vocab_size)
     generation = folder_generation(model.metadata, tokenizer)
-    ends = {key: value for key, value in generation.items() if key.endswith("_token_id")}
-    config = folder_config(model, spec) | ends | {"torch_dtype": _FLOATS[dtype]}
-    check_folder_config(model, config, {tensor.name: tensor.shape for tensor in tensors})
-    files: dict[str, str | Path] = {"generation_config.json": json.dumps(generation, indent=2) + "\n"}
+    config = vectors_config(model, spec) if vectors else folder_config(model, spec)
+    config |= {key: value for key, value in generation.items() if key.endswith("_token_id")}
+    if spec.config.arch in ENCODERS:  # whose classes have usual ids, and one of them wants a number
+        ends = (tokenizer.bos_id, tokenizer.eos_id) if tokenizer is not None else (None, None)
+        config |= dict(zip(("cls_token_id", "sep_token_id"), ends, strict=True))
+        config["pad_token_id"] = config["pad_token_id"] or 0
+    config["torch_dtype"] = _FLOATS[dtype]
+    modules = modules_of(spec) if vectors else None
+    check_folder_config(model, config, {name: tensor.shape for name, tensor in tensors.items()}, modules)
+    files: dict[str, str | Path] = {}
+    if modules is not None:
+        files |= module_files(spec, modules)
+    else:
+        files["generation_config.json"] = json.dumps(generation, indent=2) + "\n"
     if tokenizer is not None:
         files |= folder_tokenizer(model.metadata, tokenizer, spec.config.context_length)
-    return FolderPlan(config, tuple(tensors), files)
+    dense = {
+        folder: replace(tensors.pop(name), name="linear.weight")
+        for i, folder in enumerate(DENSE_FOLDERS)
+        if (name := f"{DENSE}{i}.linear.weight") in tensors
+    }
+    return FolderPlan(config, tuple(tensors.values()), files, dense)

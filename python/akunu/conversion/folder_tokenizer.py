@@ -10,12 +10,13 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from akunu.conversion.tokenizer_metadata import SAMPLES
+from akunu.conversion.tokenizer_metadata import NAMED, SAMPLES
 from akunu.errors import UnsupportedError
 from akunu.tokenizer import Tokenizer
 from akunu.tokenizer.bytelevel import ByteLevelBpe, is_utf8
 from akunu.tokenizer.pieces import SPACE
 from akunu.tokenizer.pretokenizers import pre_tokenizer
+from akunu.tokenizer.unigram import as_bytes
 from akunu.tokenizer.vocabulary import ADDED_TYPES, CONTROL_TYPES, TokenType, Vocabulary
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def folder_tokenizer(
         "bos_token": tokenizer.bos_id,
         "eos_token": tokenizer.eos_id,
         "unk_token": tokenizer.unknown_id,
-        "pad_token": metadata.get("tokenizer.ggml.padding_token_id"),
+        **{key: metadata.get(f"tokenizer.ggml.{name}_token_id") for key, name in NAMED.items()},
     }
     config: Json = {
         "tokenizer_class": "PreTrainedTokenizerFast",
@@ -85,17 +86,18 @@ def _tokenizer_json(metadata: Mapping[str, object], tokenizer: Tokenizer) -> Jso
     for i, text in enumerate(vocabulary.tokens):
         if text and is_utf8(text):  # no text is encoded to any other
             texts.setdefault(text, i)
-    if tokenizer.model == "gpt2":
-        library = _byte_level(vocabulary, metadata)
-    elif tokenizer.model == "llama":
-        library = _sentencepiece(vocabulary, texts)
-    else:
-        raise UnsupportedError(
-            f"tokenizer.ggml.model: found {tokenizer.model!r}, which decoders in folders do not have; "
-            "supported are 'gpt2' and 'llama'"
-        )
+    entries: object = texts
+    match tokenizer.model:
+        case "gpt2":
+            library = _byte_level(vocabulary, metadata)
+        case "llama":
+            library = _sentencepiece(vocabulary, texts)
+        case "bert":
+            library, entries = _wordpiece(vocabulary, texts)
+        case _:
+            library, entries = _unigram(vocabulary, metadata)
     data: Json = json.loads(library.to_str())
-    data["model"]["vocab"] = texts
+    data["model"]["vocab"] = entries
     added = [texts[text] for text in texts if vocabulary.types[texts[text]] in ADDED_TYPES]
     data["added_tokens"] = [
         {
@@ -148,6 +150,59 @@ def _sentencepiece(vocabulary: Vocabulary, texts: Mapping[str, int]) -> tokenize
     return library
 
 
+def _wordpiece(
+    vocabulary: Vocabulary, texts: Mapping[str, int]
+) -> tuple[tokenizers.Tokenizer, dict[str, int]]:
+    """BERT's model and normalizer, and its own way to write words and their continuations."""
+    import tokenizers
+    from tokenizers import decoders, models, normalizers, pre_tokenizers
+
+    entries: dict[str, int] = {}
+    for text, i in texts.items():
+        if vocabulary.types[i] == TokenType.NORMAL and not (text[0] == "[" and text[-1] == "]"):
+            text = text[1:] if text.startswith(SPACE) else "##" + text
+        entries.setdefault(text, i)
+    unknown = vocabulary.tokens[vocabulary.unknown or 0]
+    library = tokenizers.Tokenizer(models.WordPiece({unknown: 0}, unk_token=unknown))
+    library.normalizer = normalizers.BertNormalizer(
+        strip_accents=vocabulary.strip_accents, lowercase=vocabulary.lowercase
+    )
+    library.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    library.decoder = decoders.WordPiece()
+    return library, entries
+
+
+def _unigram(
+    vocabulary: Vocabulary, metadata: Mapping[str, object]
+) -> tuple[tokenizers.Tokenizer, list[tuple[str, float]]]:
+    """Unigram with the file's map of characters, and its tokens with their scores."""
+    import tokenizers
+    from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers
+
+    assert vocabulary.scores is not None
+    library = tokenizers.Tokenizer(models.Unigram([("", 0.0)], 0, False))
+    steps: list[normalizers.Normalizer] = []
+    charsmap = metadata.get("tokenizer.ggml.precompiled_charsmap")
+    if charsmap is not None:
+        steps.append(normalizers.Precompiled(as_bytes(charsmap)))
+    if vocabulary.remove_extra_whitespaces:
+        steps += [normalizers.Strip(), normalizers.Replace(Regex(" {2,}"), " ")]
+    scheme = "always" if vocabulary.add_space_prefix else "never"
+    library.normalizer = normalizers.Sequence(steps)
+    library.pre_tokenizer = pre_tokenizers.Metaspace(replacement=SPACE, prepend_scheme=scheme)
+    library.decoder = decoders.Metaspace(replacement=SPACE, prepend_scheme=scheme)
+    seen: set[str] = set()
+    entries = []
+    for i, (text, score) in enumerate(zip(vocabulary.tokens, vocabulary.scores, strict=True)):
+        known = is_utf8(text) and text not in seen
+        seen.add(text)
+        entries.append((text if known else f" {i}", float(score)))  # which no text has
+    data = json.loads(library.to_str())
+    data["model"]["unk_id"] = vocabulary.unknown
+    data["model"]["vocab"] = entries
+    return tokenizers.Tokenizer.from_str(json.dumps(data)), entries
+
+
 def _merges(vocabulary: Vocabulary, texts: Mapping[str, int]) -> list[tuple[str, str]]:
     """Every pair of tokens that makes one, the best one first, as SentencePiece takes them."""
     assert vocabulary.scores is not None
@@ -176,16 +231,22 @@ def _ends(tokenizer: Tokenizer) -> Json | None:
     if not names:
         return None
 
+    def special(ids: list[int | None], type_id: int) -> list[Json]:
+        return [{"SpecialToken": {"id": names[i], "type_id": type_id}} for i in ids if i is not None]
+
     def around(text: str, type_id: int) -> list[Json]:
-        def special(ids: list[int | None]) -> list[Json]:
-            return [{"SpecialToken": {"id": names[i], "type_id": type_id}} for i in ids if i is not None]
+        sequence = {"Sequence": {"id": text, "type_id": type_id}}
+        return [*special(before, type_id), sequence, *special(after, type_id)]
 
-        return [*special(before), {"Sequence": {"id": text, "type_id": type_id}}, *special(after)]
-
+    second = around("B", 1)
+    if before and after:  # encoders': one beginning, and tokens that end a text between the two
+        between, kind = tokenizer.pair_separators - 1, int(tokenizer.pair_separators == 1)
+        sequence = {"Sequence": {"id": "B", "type_id": kind}}
+        second = [*special(after * between, kind), sequence, *special(after, kind)]
     return {
         "type": "TemplateProcessing",
         "single": around("A", 0),
-        "pair": around("A", 0) + around("B", 1),
+        "pair": around("A", 0) + second,
         "special_tokens": {name: {"id": name, "ids": [i], "tokens": [name]} for i, name in names.items()},
     }
 

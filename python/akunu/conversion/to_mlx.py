@@ -105,6 +105,7 @@ def write_mlx(model: ModelFiles, path: Path, kind: MlxType, report: Progress | N
                 source.drop(tensor.source)
             if report:
                 report(end, ends[-1])
+    _write_dense(plan, folder, source)
     _write_rest(plan, folder, kind.bits)
     os.rename(folder, path)
 
@@ -173,6 +174,15 @@ def _remove_finished(folder: Path) -> None:
             shutil.rmtree(entry)
         elif entry.suffix != ".part":
             entry.unlink()
+
+
+def _write_dense(plan: FolderPlan, folder: Path, source: Source) -> None:
+    """The layers that have files of their own."""
+    for name, tensor in plan.dense.items():
+        (folder / name).mkdir(exist_ok=True)
+        with open(folder / name / "model.safetensors", "wb") as file:
+            file.write(_header(_parts(source, tensor, 0)))
+            file.writelines(_pieces(source, tensor, 0))
 
 
 def _write_rest(plan: FolderPlan, folder: Path, bits: int) -> None:

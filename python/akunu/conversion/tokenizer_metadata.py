@@ -19,7 +19,7 @@ from akunu.tokenizer.pieces import SPACE
 from akunu.tokenizer.pretokenizers import PRE_TOKENIZERS, PreTokenizer
 from akunu.tokenizer.vocabulary import ADDED_TYPES, TokenType
 
-__all__ = ["SAMPLES", "tokenizer_metadata"]
+__all__ = ["NAMED", "SAMPLES", "tokenizer_metadata"]
 
 Metadata = dict[str, object]
 
@@ -36,7 +36,7 @@ _SAMPLE: Final = (
 It is in normal form C, to which some tokenizers bring a text, and no reader of GGUF does.
 """
 
-_NAMED: Final = {"cls_token": "cls", "sep_token": "seperator", "pad_token": "padding", "mask_token": "mask"}
+NAMED: Final = {"cls_token": "cls", "sep_token": "seperator", "pad_token": "padding", "mask_token": "mask"}
 """Keys of `tokenizer_config.json`, and GGUF's names, of which one is spelt so."""
 
 _NO_SCORE: Final = -10000.0
@@ -118,7 +118,7 @@ def _candidates(
 def _named_ids(config: Mapping[str, Any], tokens: list[str]) -> Metadata:
     """The ids of tokens that `tokenizer_config.json` names and nothing here uses, but other readers do."""
     found: Metadata = {}
-    for key, name in _NAMED.items():
+    for key, name in NAMED.items():
         token = config.get(key)
         text = token.get("content") if isinstance(token, dict) else token
         if text in tokens:

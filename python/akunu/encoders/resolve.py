@@ -33,6 +33,7 @@ __all__ = [
     "ACTIVATIONS",
     "POOLING_TYPES",
     "RANK",
+    "SEEING_ALL",
     "as_yes_no",
     "resolve_gguf_vectors",
     "resolve_hf_vectors",
@@ -69,7 +70,7 @@ POOLING_TYPES: Final[Mapping[int, Pooling]] = {1: "mean", 2: "cls", 3: "last"}
 RANK: Final = 4
 """The one of a model that scores texts."""
 
-_SEEING_ALL: Final = {"gemma3": "gemma-embedding"}
+SEEING_ALL: Final = {"gemma3": "gemma-embedding"}
 """Decoders, and what they are called in GGUF files where their rows see what comes after them."""
 
 
@@ -198,7 +199,7 @@ def _as_encoder(
         windows = tuple(_half(window) if window else 0 for window in windows)
     config = dataclasses.replace(
         spec.config,
-        arch=_SEEING_ALL.get(spec.config.arch, spec.config.arch) if bidirectional else spec.config.arch,
+        arch=SEEING_ALL.get(spec.config.arch, spec.config.arch) if bidirectional else spec.config.arch,
         layer_window=windows,
         bidirectional=bidirectional,
         encoder=dataclasses.replace(encoder, head=tuple(layers)),

@@ -26,6 +26,8 @@ class HeadRule:
     activation: Activation | None = None
     norm: tuple[str, str] | None = None
     """Names of a norm behind it, in GGUF files and in Hugging Face's."""
+    inside: bool = False
+    """Hugging Face's classes have it in the encoder, not beside it."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,13 @@ class HfEncoder:
         In place of the row's.
     ignored
         Patterns of names that change nothing.
+    model_class, inner
+        How the names of Transformers' classes begin, and what a reranker's class calls its encoder; of the
+        model types that folders are written with.
+    keys
+        Names in `config.json` of the norms' epsilon and of the activation.
+    chooses_pooling
+        Its rerankers say how they pool; others take the first row.
     """
 
     arch: str
@@ -81,6 +90,10 @@ class HfEncoder:
     head: tuple[HeadRule, ...] | None = None
     defaults: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     ignored: tuple[str, ...] = ("*position_ids", "pooler.*", "cls.*", "lm_head.*")
+    model_class: str = ""
+    inner: str = ""
+    keys: tuple[str, str] = ("layer_norm_eps", "hidden_act")
+    chooses_pooling: bool = False
 
 
 def _weight(source: str, hf: str, name: str, rows: str, cols: str, *, optional: bool = False) -> TensorRule:
@@ -155,7 +168,7 @@ _MODERN = (
     _weight(_B + "ffn_down", _L + "mlp.Wo", "ffn_down", "dim", "ffn_dim"),
     *_norm("output_norm", "final_norm", "output_norm", bias_optional=True),
 )
-_CLASSIFIER = (HeadRule("cls", "pooler.dense", "tanh"), HeadRule("cls.output", "classifier"))
+_CLASSIFIER = (HeadRule("cls", "pooler.dense", "tanh", inside=True), HeadRule("cls.output", "classifier"))
 
 _ROWS = (
     Row(
@@ -206,12 +219,19 @@ _ROBERTA = HfEncoder(
 )
 HF_ENCODERS: Final[Mapping[str, HfEncoder]] = MappingProxyType(
     {
-        "bert": HfEncoder("bert"),
+        "bert": HfEncoder("bert", model_class="Bert", inner="bert"),
         "roberta": _ROBERTA,
         "xlm-roberta": _ROBERTA,
         "camembert": _ROBERTA,
-        "nomic_bert": HfEncoder("nomic-bert"),
-        "modernbert": HfEncoder("modern-bert", ignored=("head.*", "decoder.*")),
+        "nomic_bert": HfEncoder("nomic-bert", model_class="NomicBert", inner="nomic_bert"),
+        "modernbert": HfEncoder(
+            "modern-bert",
+            ignored=("head.*", "decoder.*"),
+            model_class="ModernBert",
+            inner="model",
+            keys=("norm_eps", "hidden_activation"),
+            chooses_pooling=True,
+        ),
     }
 )
 """The rows, by `model_type`."""

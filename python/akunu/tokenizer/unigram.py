@@ -14,7 +14,7 @@ from akunu.tokenizer.pieces import SPACE, PieceCache, cutting_pattern
 from akunu.tokenizer.spm import MERGED_TYPES, fuse
 from akunu.tokenizer.vocabulary import Vocabulary
 
-__all__ = ["Charsmap", "Unigram"]
+__all__ = ["Charsmap", "Unigram", "as_bytes"]
 
 
 class Unigram:
@@ -30,7 +30,7 @@ class Unigram:
         if vocabulary.unknown is None:
             raise TokenizerError("tokenizer.ggml.unknown_token_id is missing; a 't5' vocabulary needs it")
         charsmap = metadata.get("tokenizer.ggml.precompiled_charsmap")
-        self._charsmap = Charsmap(_as_bytes(charsmap)) if charsmap is not None else None
+        self._charsmap = Charsmap(as_bytes(charsmap)) if charsmap is not None else None
         self._add_prefix = vocabulary.add_space_prefix
         self._merge_spaces = vocabulary.remove_extra_whitespaces
         self._unknown = vocabulary.unknown
@@ -81,7 +81,8 @@ def _encodable(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
-def _as_bytes(value: object) -> bytes:
+def as_bytes(value: object) -> bytes:
+    """The map of characters as a file of GGUF gives it."""
     if hasattr(value, "tobytes"):
         return bytes(value.tobytes())
     if isinstance(value, (bytes, bytearray)):
