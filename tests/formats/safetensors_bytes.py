@@ -27,14 +27,14 @@ def file(header: Mapping[str, Any], data: bytes = b"") -> bytes:
     return raw(json.dumps(header).encode(), data)
 
 
-def encode(array: npt.NDArray[np.float32], dtype: str) -> bytes:
-    """The bytes of an array as F32, F16 or BF16 (rounded to nearest, ties to even)."""
+def encode(array: npt.NDArray[np.float32], dtype: str) -> npt.NDArray[Any]:
+    """An array as F32, F16 or BF16 (rounded to nearest, ties to even)."""
     if dtype == "F32":
-        return np.ascontiguousarray(array, "<f4").tobytes()
+        return np.ascontiguousarray(array, "<f4")
     if dtype == "F16":
-        return array.astype("<f2").tobytes()
+        return np.ascontiguousarray(array, "<f2")
     bits = np.ascontiguousarray(array, "<f4").view("<u4")
-    return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype("<u2").tobytes()
+    return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype("<u2")
 
 
 def write_tensors(
@@ -43,16 +43,17 @@ def write_tensors(
     """Write arrays of unsigned integers as they are, int8 as the bytes of F8_E4M3, others as `dtype`; `pad`
     spaces after the header put the data at another alignment."""
     header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
-    parts, begin = [], 0
+    kinds, begin = {}, 0
     for name, array in arrays.items():
         kind = {"u": f"U{8 * array.itemsize}", "i": "F8_E4M3"}.get(array.dtype.kind, dtype)
-        data = encode(array, dtype) if kind == dtype else array.tobytes()
-        header[name] = entry(kind, list(array.shape), begin, begin + len(data))
-        begin += len(data)
-        parts.append(data)
+        end = begin + array.size * (DTYPES[kind] if kind == dtype else array.itemsize)
+        header[name], kinds[name], begin = entry(kind, list(array.shape), begin, end), kind, end
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8 + pad)
-    path.write_bytes(raw(text, b"".join(parts)))
+    with open(path, "wb") as out:  # one array at a time: some have gigabytes
+        out.write(raw(text))
+        for name, array in arrays.items():
+            out.write(encode(array, dtype).tobytes() if kinds[name] == dtype else array.tobytes())
 
 
 def write_shards(folder: Path, arrays: Mapping[str, npt.NDArray[Any]], n: int) -> None:

@@ -109,7 +109,7 @@ def hf(folder: Path, config: WhisperConfig, weights: Arrays, dtype: str = "F32")
     """The tensors of a Hugging Face folder."""
     path = folder / "model.safetensors"
     write_tensors(
-        path, {f"model.{name}": values.astype(np.float32) for name, values in weights.items()}, dtype
+        path, {f"model.{name}": np.asarray(values, np.float32) for name, values in weights.items()}, dtype
     )
     return Opened(_core.SafetensorsFiles([str(path)]), "hf", config)
 
