@@ -181,13 +181,14 @@ void bind_engine_class(py::module_& m) {
 
     py::class_<PyEngine>(m, "Engine")
         .def(py::init([](const std::shared_ptr<TensorFiles>& file, const py::object& spec, const std::string& device,
-                         std::uint32_t context, int threads, const std::string& kv_dtype, std::uint32_t chunk,
-                         std::uint32_t parallel, std::uint64_t kv_memory, bool check_weights,
-                         const py::object& synthetic, const py::object& quantize, const py::object& progress) {
+                         std::uint32_t context, int threads, const std::string& kv_dtype,
+                         std::optional<std::uint32_t> chunk, std::uint32_t parallel, std::uint64_t kv_memory,
+                         bool check_weights, const py::object& synthetic, const py::object& quantize,
+                         const py::object& progress) {
                  if (!file && synthetic.is_none()) throw InvalidArgumentError("Engine needs a file or synthetic types");
                  const DTypeInfo* kv = find_dtype(kv_dtype);
                  if (!kv) throw UnsupportedError("unknown KV cache type '" + kv_dtype + "'");
-                 if (chunk == 0) throw InvalidArgumentError("chunk is 0, expected at least 1");
+                 if (chunk == 0u) throw InvalidArgumentError("chunk is 0, expected at least 1");
                  ModelConfig config = to_config(field(spec, "config"));
                  auto source =
                      to_source(file, field(spec, "tensors"), synthetic, device.starts_with("plan:"), check_weights);
@@ -195,12 +196,12 @@ void bind_engine_class(py::module_& m) {
                  const Progress report = to_progress(progress);
                  const GilRelease release;
                  auto dev = open_device(device, threads);
-                 return std::make_unique<PyEngine>(
-                     std::make_unique<Engine>(std::move(dev), std::move(config), std::move(source),
-                                              EngineOptions{context, chunk, kv->id, parallel, kv_memory}, report));
+                 return std::make_unique<PyEngine>(std::make_unique<Engine>(
+                     std::move(dev), std::move(config), std::move(source),
+                     EngineOptions{context, chunk.value_or(0), kv->id, parallel, kv_memory}, report));
              }),
              py::arg("file").none(true), py::arg("spec"), py::kw_only(), py::arg("device") = "auto",
-             py::arg("context") = 0, py::arg("threads") = 0, py::arg("kv_dtype") = "f16", py::arg("chunk") = 512,
+             py::arg("context") = 0, py::arg("threads") = 0, py::arg("kv_dtype") = "f16", py::arg("chunk") = py::none(),
              py::arg("parallel") = 8, py::arg("kv_memory") = 0, py::arg("check_weights") = true,
              py::arg("synthetic") = py::none(), py::arg("quantize") = py::none(), py::arg("progress") = py::none())
         .def_property_readonly("context", [](PyEngine& e) { return e.get().context(); })
@@ -426,6 +427,7 @@ void bind_engine(py::module_& m) {
             d["isa"] = e.isa;
             d["threads"] = e.threads;
             d["memory"] = e.memory;
+            d["prompt_rows"] = e.prompt_rows;
             d["nodes"] = e.nodes;
             out.append(d);
         }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "core/dispatch.h"
@@ -52,6 +53,7 @@ struct MixedQkv {
 // What suits a device, as data. The TableBuilder reads it; it never asks which device it is.
 struct DeviceTraits {
     std::uint32_t max_batch_rows = 16;  // rows of `batch` tables; 1: a prompt's tables serve them too
+    std::uint32_t prompt_rows = 512;    // of a prompt's step, at most, where nobody says otherwise
     bool split_attention = true;        // decode attention as split + merge commands
     bool activated_matmuls = false;     // a matmul to F32 takes an activation function
     bool fused_norms = false;           // decode: kNormQkv and kNormGateUp, where a command costs more than a norm
@@ -78,6 +80,9 @@ using Segments = std::span<const Program* const>;
 
 // Called now and then during long calls; true stops them.
 using Poll = std::function<bool()>;
+
+// Called now and then during work that takes long, with what it is; throws to abandon.
+using Report = std::function<void(std::string_view)>;
 
 // What the host has still to tell the second segment of the first step. Called once, on the thread that called, while
 // the first segment runs; the second begins when it has returned. False: it does not, and the replay ends there.
@@ -121,6 +126,9 @@ class Device {
 
     // Chooses the kernels and their geometry; throws UnsupportedError when there is none for a command.
     virtual std::unique_ptr<Program> compile(DispatchTable table) = 0;
+
+    // Does what the first replay of the programs that there are would else wait for, where that takes long.
+    virtual void prepare_kernels(const Report&) {}
 
     // What runs a resolved command, a name for each dispatch; empty where a command is one call that has no name.
     virtual std::vector<std::string> kernel_names(const DispatchCmd&) const { return {}; }

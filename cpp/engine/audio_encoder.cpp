@@ -45,6 +45,7 @@ AudioEncoder::AudioEncoder(std::shared_ptr<Device> device, ModelConfig config, s
     for (u32 i = 0; i < s.max_rows; ++i) s.rows.host<Row>()[i] = {0, i};
     body_ = device_->compile(model_->body(plan(), Phase::kPrefill));
     sound_ = text.compile_sound(activations_, sound_rows_, s.max_rows);
+    prepare_kernels(progress);
 }
 
 bool AudioEncoder::encode(std::span<const float> mel, std::uint32_t sound, const Poll& poll) {

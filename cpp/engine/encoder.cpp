@@ -25,6 +25,7 @@ Encoder::Encoder(std::shared_ptr<Device> device, ModelConfig config, std::shared
     allocate();
     body_ = device_->compile(model_->body(plan(), Phase::kPrefill));
     vectors_ = device_->compile(model_->vectors(plan(), kTexts));
+    prepare_kernels(progress);
 }
 
 void Encoder::allocate() {

@@ -27,6 +27,7 @@ Engine::Engine(std::shared_ptr<Device> device, ModelConfig config, std::shared_p
     // What every generation needs; other tables are built when first asked for.
     for (const Phase phase : {Phase::kDecode, Phase::kBatch, Phase::kPrefill}) body(phase);
     tail({});
+    prepare_kernels(progress);
 }
 
 void Engine::allocate(const EngineOptions& options) {
@@ -39,7 +40,7 @@ void Engine::allocate(const EngineOptions& options) {
                                    std::to_string(kMaxParallel));
     }
     sequences_.resize(options.parallel);
-    chunk_ = std::clamp(options.chunk, 1u, context_);
+    chunk_ = std::clamp(options.chunk ? options.chunk : device_->traits().prompt_rows, 1u, context_);
     const std::uint64_t slots = options.parallel;
     StepBuffers& s = step_;
     s.kv_dtype = options.kv_dtype;

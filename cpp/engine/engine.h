@@ -24,7 +24,7 @@ namespace akunu {
 
 struct EngineOptions {
     std::uint32_t context = 0;  // 0: the model's, at most kDefaultContext
-    std::uint32_t chunk = 512;  // rows of a step at most
+    std::uint32_t chunk = 0;    // rows of a step at most; 0: the device's own
     DType kv_dtype = DType::F16;
     std::uint32_t parallel = 8;   // sequences at a time
     std::uint64_t kv_memory = 0;  // bytes of all pages; 0: a context for each sequence, or half of the device's memory

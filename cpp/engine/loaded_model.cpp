@@ -21,6 +21,7 @@ LoadedModel::LoadedModel(std::shared_ptr<Device> device, ModelConfig config, std
         throw DeviceError("the weights have " + std::to_string(source_->total_bytes() / 1'000'000) + " MB, and " +
                           std::to_string(*left / 1'000'000) + " MB of the device's memory are left");
     }
+    total_bytes_ = source_->total_bytes();
     Loader loader(*device_, *source_, progress, config_.encoder || config_.audio);
     model_ = std::make_unique<Model>(config_, loader);
     loader.finish();
@@ -28,6 +29,12 @@ LoadedModel::LoadedModel(std::shared_ptr<Device> device, ModelConfig config, std
     memory_.weights_mapped = loader.mapped_bytes();
     owned_ = loader.take_memory();
     if (memory_.weights_mapped == 0) source_.reset();
+}
+
+void LoadedModel::prepare_kernels(const Progress& progress) {
+    device_->prepare_kernels([&](std::string_view what) {
+        if (progress) progress(total_bytes_, total_bytes_, what);
+    });
 }
 
 Binding LoadedModel::own(std::uint64_t bytes, std::uint64_t MemoryUse::* purpose, MemoryKind kind) {

@@ -46,6 +46,8 @@ class LoadedModel {
     Binding own(std::uint64_t bytes, std::uint64_t MemoryUse::* purpose, MemoryKind kind = MemoryKind::kShared);
     // What the model's blocks need between their commands, for tables of up to `rows` rows.
     void allocate_activations(std::uint32_t rows);
+    // Once the programs are compiled that every call needs: afterwards none waits for kernels.
+    void prepare_kernels(const Progress& progress);
     PlanContext plan() const { return {*device_, config_, activations_, step_}; }
 
     std::shared_ptr<WeightSource> source_;  // kept while weights are used from the mapping, longer than the device
@@ -56,6 +58,7 @@ class LoadedModel {
     Activations activations_;
     StepBuffers step_;
     MemoryUse memory_;
+    std::uint64_t total_bytes_ = 0;  // of the source
     std::uint32_t context_ = 0;
     std::atomic<bool> cancelled_{false};
 };

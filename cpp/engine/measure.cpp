@@ -49,13 +49,13 @@ CommandInfo command_info(const Device& device, const DispatchTable& table, std::
     std::vector<std::string> kernels = device.kernel_names(c);
     if (kernels.empty()) kernels.push_back(info.op + (info.dtype.empty() ? "" : "_" + info.dtype));
     info.kernel = kernels.back();
-    info.dispatches = kernels.size();
+    info.dispatches = c.merged ? 0 : kernels.size();
     info.layer = l.layer;
     info.shape = l.shape;
     info.bytes = cost_bytes(l.cost, args);
     info.minimum = cost_minimum_bytes(l.cost, args);
     info.flops = cost_flops(l.cost, args);
-    info.barrier = c.barrier;
+    info.barrier = c.barrier && !c.merged;
     return info;
 }
 

@@ -6,6 +6,7 @@
 #include "metal/choose/plan_device.h"
 #ifdef AKUNU_CUDA
 #include "cuda/host/cuda_device.h"
+#include "cuda/host/plan_device.h"
 #endif
 #ifdef AKUNU_METAL
 #include "metal/host/metal_device.h"
@@ -30,7 +31,8 @@ std::vector<DeviceEntry> list_devices() {
 #ifdef AKUNU_CUDA
     std::string why;
     if (const auto gpu = cuda::find_gpu(why)) {
-        found.insert(found.begin(), {"cuda", "CUDA", gpu->name, gpu->isa, 1, gpu->memory});
+        found.insert(found.begin(),
+                     {"cuda", "CUDA", gpu->name, gpu->isa, 1, gpu->memory, {}, cuda::device_traits().prompt_rows});
     }
 #endif
     return found;
@@ -56,7 +58,11 @@ std::unique_ptr<Device> open_device(const std::string& id, int threads) {
     if (wanted == "metal") return std::make_unique<metal::MetalDevice>();
 #endif
     if (constexpr std::string_view kPlan = "plan:"; wanted.starts_with(kPlan)) {
-        return std::make_unique<metal::PlanDevice>(metal::find_chip(std::string_view(wanted).substr(kPlan.size())));
+        const std::string_view chip = std::string_view(wanted).substr(kPlan.size());
+#ifdef AKUNU_CUDA
+        if (const cuda::Chip* nvidia = cuda::find_chip(chip)) return std::make_unique<cuda::PlanDevice>(*nvidia);
+#endif
+        return std::make_unique<metal::PlanDevice>(metal::find_chip(chip));
     }
     std::string known;
     for (const DeviceEntry& d : devices) known += (known.empty() ? "" : ", ") + d.id;

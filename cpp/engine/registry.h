@@ -17,6 +17,7 @@ struct DeviceEntry {
     int threads = 1;
     std::uint64_t memory = 0;
     std::map<int, int> nodes = {};  // cores of each memory node, where memory has nodes
+    std::uint32_t prompt_rows = DeviceTraits{}.prompt_rows;
 };
 
 // Usable devices, best first.

@@ -13,11 +13,11 @@ Loader::Loader(Device& device, WeightSource& source, const Progress& progress, b
 
 void Loader::loaded(std::uint64_t bytes) {
     done_ += bytes;
-    if (progress_) progress_(std::min(done_, total_), total_);
+    if (progress_) progress_(std::min(done_, total_), total_, {});
 }
 
 void Loader::finish() const {
-    if (progress_) progress_(total_, total_);
+    if (progress_) progress_(total_, total_, {});
 }
 
 HostTensor Loader::tensor(const std::string& name, std::uint64_t rows, std::uint64_t cols) {

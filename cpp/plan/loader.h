@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/device.h"
@@ -13,8 +14,9 @@
 
 namespace akunu {
 
-// Called with (done, total) bytes while loading; throws to abandon.
-using Progress = std::function<void(std::uint64_t, std::uint64_t)>;
+// Called with (done, total) bytes while loading, and with what is being done where that is something else than to load
+// weights, as a Report is; throws to abandon.
+using Progress = std::function<void(std::uint64_t, std::uint64_t, std::string_view)>;
 
 class Loader {
   public:

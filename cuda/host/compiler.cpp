@@ -3,11 +3,14 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <iterator>
 #include <system_error>
 
@@ -30,7 +33,9 @@ struct Nvrtc {
     int (*cubin_size)(nvrtcProgram, std::size_t*);
     int (*cubin)(nvrtcProgram, char*);
     int (*destroy)(nvrtcProgram*);
+    int (*set_flow_callback)(nvrtcProgram, int (*)(void*, void*), void*);  // null before 12.8
 };
+constexpr int kCancelled = 16;
 
 // Beside the package, where pip puts the wheel nvidia-cuda-nvrtc; then where the system looks.
 void* open_library() {
@@ -69,12 +74,14 @@ const Nvrtc& nvrtc() {
         load(library, "nvrtcGetCUBINSize", n.cubin_size);
         load(library, "nvrtcGetCUBIN", n.cubin);
         load(library, "nvrtcDestroyProgram", n.destroy);
+        n.set_flow_callback = reinterpret_cast<decltype(n.set_flow_callback)>(dlsym(library, "nvrtcSetFlowCallback"));
         return n;
     }();
     return found;
 }
 
-std::vector<char> compiled(const std::string& source, const std::string& arch) {
+// Nothing where it was cancelled.
+std::vector<char> compiled(const std::string& source, const std::string& arch, std::atomic<bool>& cancelled) {
     const Nvrtc& n = nvrtc();
     nvrtcProgram program = nullptr;
     // NVRTC has no standard headers.
@@ -91,7 +98,13 @@ std::vector<char> compiled(const std::string& source, const std::string& arch) {
     const std::string target = "-arch=" + arch;
     const char* options[] = {target.c_str(), "-std=c++17", "-default-device"};
     std::size_t size = 0;
-    if (n.compile(program, static_cast<int>(std::size(options)), options) != 0) {
+    if (n.set_flow_callback) {
+        const auto asked = [](void* flag, void*) { return static_cast<std::atomic<bool>*>(flag)->load() ? 1 : 0; };
+        n.set_flow_callback(program, asked, &cancelled);
+    }
+    const int result = n.compile(program, static_cast<int>(std::size(options)), options);
+    if (result == kCancelled && cancelled) return {};
+    if (result != 0) {
         n.log_size(program, &size);
         std::string log(size, '\0');
         n.log(program, log.data());
@@ -103,6 +116,20 @@ std::vector<char> compiled(const std::string& source, const std::string& arch) {
         if (n.cubin(program, cubin.data()) == 0) return cubin;
     }
     throw DeviceError("NVRTC made no machine code for " + arch);
+}
+
+// The same in a thread of its own, while the one that called looks whether to go on.
+std::vector<char> compiled(const std::string& source, const std::string& arch, const Poll& poll) {
+    constexpr auto kInterval = std::chrono::milliseconds(100);
+    std::atomic<bool> cancelled{false};
+    auto result = std::async(std::launch::async, [&] { return compiled(source, arch, cancelled); });
+    try {
+        while (!cancelled && result.wait_for(kInterval) != std::future_status::ready) cancelled = poll && poll();
+    } catch (...) {
+        cancelled = true;  // and `result` waits for its end
+        throw;
+    }
+    return result.get();
 }
 
 fs::path cache_folder() {
@@ -148,7 +175,8 @@ bool has_compiler(std::string& why) {
     }
 }
 
-std::vector<char> compile_kernels(const std::string& source, const std::string& arch, int driver_version) {
+std::vector<char> compile_kernels(const std::string& source, const std::string& arch, int driver_version,
+                                  const Poll& poll) {
     int major = 0, minor = 0;
     nvrtc().version(&major, &minor);
     const std::string versions =
@@ -160,8 +188,8 @@ std::vector<char> compile_kernels(const std::string& source, const std::string& 
         std::vector<char> cached{std::istreambuf_iterator<char>(in), {}};
         if (!cached.empty()) return cached;
     }
-    std::vector<char> cubin = compiled(source, arch);
-    if (!folder.empty()) write_atomically(path, cubin);
+    std::vector<char> cubin = compiled(source, arch, poll);
+    if (!folder.empty() && !cubin.empty()) write_atomically(path, cubin);
     return cubin;
 }
 

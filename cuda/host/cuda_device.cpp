@@ -11,7 +11,6 @@
 #include "cuda/host/compiler.h"
 #include "cuda/host/gpu.h"
 #include "cuda/host/pack.h"
-#include "cuda/kernels/kv_layout.h"
 
 namespace akunu::cuda {
 
@@ -78,9 +77,17 @@ struct CudaDevice::Impl {
                       const Meanwhile& meanwhile);
     void wait(Segments segments, const ReplayArgs& args, const Control* control, const Poll& poll);
     std::string command_name(Segments segments, std::uint32_t commands) const;
+    Needs wanted_now();
     void set_ring(Segments segments, Launch& launch) const;
     void reset() { d.cuMemsetD8(reinterpret_cast<CUdeviceptr>(barrier.device), 0, sizeof(Barrier)); }
 };
+
+Needs CudaDevice::Impl::wanted_now() {
+    Needs all;
+    std::erase_if(wanted, [](const auto& w) { return w.expired(); });
+    for (const auto& w : wanted) all.add(*w.lock());
+    return all;
+}
 
 // The ring begins behind what the ops of these programs take.
 void CudaDevice::Impl::set_ring(Segments segments, Launch& launch) const {
@@ -138,7 +145,7 @@ std::uint32_t CudaDevice::Impl::run(Segments segments, const ReplayArgs& args, C
                                     u64* times, const Meanwhile& meanwhile) {
     context.use();
     Launch launch{};
-    Needs needs, all;
+    Needs needs;
     std::uint32_t commands = args.commands;
     for (const Program* p : segments) {
         const auto& program = static_cast<const CudaProgram&>(*p);
@@ -149,10 +156,10 @@ std::uint32_t CudaDevice::Impl::run(Segments segments, const ReplayArgs& args, C
         if (s.n_commands != 0) ++launch.n_segments;
     }
     if (launch.n_segments == 0 || args.steps == 0) return 0;
-    std::erase_if(wanted, [](const auto& w) { return w.expired(); });
-    for (const auto& w : wanted) all.add(*w.lock());
+    Needs all = wanted_now();
     all.add(needs);
-    const CUfunction function = modules.interpreter(needs, all);
+    const CUfunction function = modules.interpreter(needs, all, poll);
+    if (!function) return 0;
     launch.rows = args.rows;
     launch.logits = args.logits;
     launch.steps = args.steps;
@@ -181,36 +188,13 @@ std::uint32_t CudaDevice::Impl::run(Segments segments, const ReplayArgs& args, C
     return told ? box().steps : 0;
 }
 
-CudaDevice::CudaDevice() : impl_(std::make_unique<Impl>()) {
-    traits_.fused_norms = true;
-    traits_.mixed_qkv = kMixedQkv;
-}
+CudaDevice::CudaDevice() : impl_(std::make_unique<Impl>()) {}
 
 CudaDevice::~CudaDevice() = default;
 
 std::string CudaDevice::name() const { return impl_->limits.name; }
 
 std::string CudaDevice::isa() const { return impl_->limits.arch; }
-
-std::uint32_t CudaDevice::matmul_input(DType weight) const { return weight == DType::F32 ? kActF32 : kActF16; }
-
-std::uint64_t CudaDevice::activation_bytes(std::uint32_t format, std::uint64_t rows, std::uint64_t dim) const {
-    return rows * dim * (format == kActF16 ? 2 : 4);
-}
-
-std::uint64_t CudaDevice::kv_page_bytes(DType dtype, std::uint32_t n_kv_heads, std::uint32_t head_dim) const {
-    const u32 type = dtype == DType::F32 ? kKvF32 : dtype == DType::Q8_0 ? kKvQ8 : kKvF16;
-    return 2 * std::uint64_t{n_kv_heads} * kv_unit_bytes(type, head_dim);
-}
-
-std::uint64_t CudaDevice::attention_partial_bytes(std::uint32_t n_heads, std::uint32_t head_dim,
-                                                  std::uint32_t /*context*/) const {
-    return partial_floats(n_heads, head_dim) * sizeof(float);
-}
-
-bool CudaDevice::supports_kv(DType dtype) const {
-    return dtype == DType::F16 || dtype == DType::F32 || dtype == DType::Q8_0;
-}
 
 std::uint64_t CudaDevice::memory() const { return impl_->limits.memory; }
 
@@ -264,22 +248,14 @@ void upload_tiles(Device& device, const Binding& to, const HostTensor& t) {
 }  // namespace
 
 Weight CudaDevice::prepare_weight(const HostTensor& t) {
-    Weight w{.dtype = t.dtype, .rows = t.rows, .cols = t.cols, .packed = true};
+    const Weight w = allocate_weight(t);
     const BlockSplit split = split_of(t.dtype);
-    if (!t.scales.empty()) {  // planes that kernels read one at a time, each aligned
-        constexpr std::uint64_t kAligned = 256;
-        const auto padded = [](std::span<const std::byte> b) {
-            return (b.size() + kAligned - 1) / kAligned * kAligned;
-        };
-        w.data = {allocate(padded(t.bytes) + padded(t.scales) + padded(t.biases), MemoryKind::kDevice), 0};
-        w.scales = {w.data.buffer, padded(t.bytes)};
-        w.biases = {w.data.buffer, w.scales.offset + padded(t.scales)};
+    if (!t.scales.empty()) {
         upload(w.data, t.bytes);
         upload(w.scales, t.scales);
         upload(w.biases, t.biases);
         return w;
     }
-    w.data = {allocate(packed_bytes(t.dtype, t.rows, t.cols), MemoryKind::kDevice), 0};
     if (packed_in_tiles(t.dtype, t.cols)) {
         upload_tiles(*this, w.data, t);
         return w;
@@ -311,9 +287,20 @@ Weight CudaDevice::map_weight(const HostTensor& t) {
 std::unique_ptr<Program> CudaDevice::compile(DispatchTable table) {
     impl_->context.use();
     const Geometry geometry{impl_->limits.shared_bytes, impl_->limits.multiprocessors};
-    auto program = std::make_unique<CudaProgram>(std::move(table), *this, geometry);
+    Schedules schedules = compile_schedules(table, geometry);
+    auto program = std::make_unique<CudaProgram>(std::move(table), *this, std::move(schedules));
     impl_->wanted.push_back(program->list(UINT32_MAX).needs());
     return program;
+}
+
+void CudaDevice::prepare_kernels(const Report& report) {
+    impl_->context.use();
+    const Needs all = impl_->wanted_now();
+    const std::string what = "compiling kernels for " + name() + " (once)";
+    impl_->modules.interpreter(all, all, [&] {
+        report(what);
+        return false;
+    });
 }
 
 std::uint32_t CudaDevice::replay(Segments segments, const ReplayArgs& args, Control& control, const Poll& poll,

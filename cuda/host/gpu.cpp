@@ -37,11 +37,12 @@ Modules::~Modules() {
     for (const Loaded& l : loaded_) driver_.cuModuleUnload(l.module);
 }
 
-CUfunction Modules::interpreter(const Needs& needs, const Needs& all) {
+CUfunction Modules::interpreter(const Needs& needs, const Needs& all, const Poll& poll) {
     const auto found = std::ranges::find_if(loaded_, [&](const Loaded& l) { return l.needs.covers(needs); });
     if (found != loaded_.end()) return found->function;
     const std::string source = all.definitions() + std::string(kernel_source());
-    const std::vector<char> cubin = compile_kernels(source, limits_.arch, limits_.driver_version);
+    const std::vector<char> cubin = compile_kernels(source, limits_.arch, limits_.driver_version, poll);
+    if (cubin.empty()) return nullptr;
     Loaded l{all, nullptr, nullptr};
     driver_.check(driver_.cuModuleLoadData(&l.module, cubin.data()), "loading the kernels");
     loaded_.push_front(l);

@@ -41,8 +41,9 @@ class Modules {
     Modules(const Modules&) = delete;
     Modules& operator=(const Modules&) = delete;
 
-    // A loaded interpreter that covers `needs`; where there is none, one for `all` is made.
-    CUfunction interpreter(const Needs& needs, const Needs& all);
+    // A loaded interpreter that covers `needs`; where there is none, one for `all` is made. Null where `poll` ended
+    // that.
+    CUfunction interpreter(const Needs& needs, const Needs& all, const Poll& poll);
 
   private:
     struct Loaded {

@@ -9,7 +9,9 @@
 
 #include "core/error.h"
 #include "core/sampling.h"
+#include "cuda/host/formats.h"
 #include "cuda/host/pack.h"
+#include "cuda/host/schedule.h"
 #include "cuda/kernels/kv_layout.h"
 
 namespace akunu::cuda {
@@ -72,11 +74,13 @@ u32 kv_type(const DispatchCmd& c) {
     }
 }
 
-// Where a command's weights are among its buffers, and how large.
-struct WeightPlace {
-    std::size_t buffer;
-    std::uint64_t rows, cols;
-};
+}  // namespace
+
+std::optional<OpCode> op_code(Op op) {
+    const auto* code = std::ranges::find(kOpCodes, op, &std::pair<Op, OpCode>::first);
+    return code == std::end(kOpCodes) ? std::nullopt : std::optional(code->second);
+}
+
 std::vector<WeightPlace> weights_in(const DispatchCmd& c) {
     switch (c.op) {
         case Op::kEmbed: {
@@ -107,6 +111,8 @@ std::vector<WeightPlace> weights_in(const DispatchCmd& c) {
             return {};
     }
 }
+
+namespace {
 
 constexpr std::uint64_t parts_of(std::uint64_t n, std::uint64_t of) { return (n + of - 1) / of; }
 
@@ -176,9 +182,9 @@ void check_heads(const DispatchCmd& c, u32 heads, u32 kv_heads, u32 head_dim) {
 
 Command compiled(const DispatchCmd& c, const Geometry& geometry) {
     Command out{};
-    const auto* code = std::ranges::find(kOpCodes, c.op, &std::pair<Op, OpCode>::first);
-    if (code == std::end(kOpCodes)) throw UnsupportedError("no CUDA kernel for " + std::string(op_name(c.op)));
-    out.op = code->second;
+    const auto code = op_code(c.op);
+    if (!code) throw UnsupportedError("no CUDA kernel for " + std::string(op_name(c.op)));
+    out.op = *code;
     out.barrier = c.barrier;
     out.kv = kv_type(c);
     out.half_input = c.input_format == kActF16;
@@ -373,6 +379,21 @@ std::vector<Stream> streams_of(const DispatchTable& table, std::span<const Comma
     return out;
 }
 
+Schedules compile_schedules(const DispatchTable& table, const Geometry& geometry) {
+    Schedules s;
+    s.plain = compile_commands(table, geometry);
+    s.fused = fused(table, s.plain);
+    s.streams = streams_of(table, s.plain);
+    check_schedule(table, s.plain, s.streams);
+    check_schedule(table, s.fused, s.streams);
+    return s;
+}
+
+void note_merged(DispatchTable& table, std::span<const Command> fused) {
+    for (DispatchCmd& c : table.commands) c.merged = true;
+    for (const Command& c : fused) table.commands[c.label].merged = false;
+}
+
 namespace {
 
 // The rows of a command that takes more memory for many; patches may change them.
@@ -439,12 +460,13 @@ DeviceBuffer uploaded(Device& device, std::span<const T> values) {
 
 }  // namespace
 
-CudaProgram::CudaProgram(DispatchTable t, Device& device, const Geometry& geometry)
+CudaProgram::CudaProgram(DispatchTable t, Device& device, Schedules s)
     : Program(std::move(t)),
-      plain_(device, compile_commands(table, geometry)),
-      fused_(device, fused(table, plain_.commands())),
-      streams_(uploaded<Stream>(device, streams_of(table, plain_.commands()))),
+      plain_(device, std::move(s.plain)),
+      fused_(device, std::move(s.fused)),
+      streams_(uploaded<Stream>(device, s.streams)),
       op_bytes_(op_bytes_of(table, plain_.commands())) {
+    note_merged(table, fused_.commands());
     const auto mirrors = mirrors_of(table);
     mirrors_ = uploaded<Mirror>(device, mirrors);
     n_mirrors_ = static_cast<u32>(mirrors.size());

@@ -174,6 +174,8 @@ class DeviceInfo(TypedDict):
     """Threads that a model on this device gets by default."""
     memory: int
     """Bytes of memory the device may use."""
+    prompt_rows: int
+    """Of a prompt's step, at most, where nobody says otherwise."""
     nodes: dict[int, int]
     """Of a CPU whose memory has nodes: the cores of each."""
 
@@ -298,19 +300,20 @@ class Engine:
         context: int = 0,
         threads: int = 0,
         kv_dtype: str = "f16",
-        chunk: int = 512,
+        chunk: int | None = None,
         parallel: int = 8,
         kv_memory: int = 0,
         check_weights: bool = True,
         synthetic: Mapping[str, str] | None = None,
         quantize: Mapping[str, str] | None = None,
-        progress: Callable[[int, int], None] | None = None,
+        progress: Callable[..., None] | None = None,
     ) -> None:
-        """`progress(done_bytes, total_bytes)` may raise to abandon the load.
+        """`progress(done_bytes, total_bytes)` may raise to abandon the load. It is also called as
+        `progress(total_bytes, total_bytes, what)`, while a device does what it does once for all loads.
 
-        `chunk`: rows of a step at most. `kv_memory`: bytes of all pages; 0: a context for each of `parallel`
-        texts, or half of the device's memory. `check_weights`: float weights that are NaN or infinite are an
-        error.
+        `chunk`: rows of a step at most; None: the device's `prompt_rows`. `kv_memory`: bytes of all pages; 0:
+        a context for each of `parallel` texts, or half of the device's memory. `check_weights`: float weights
+        that are NaN or infinite are an error.
 
         `quantize` maps canonical tensor names to the dtypes that they get as they are loaded.
         With `file=None`, `synthetic` maps each canonical tensor name to a dtype, and the weights are random.
@@ -475,6 +478,23 @@ def find_apple_chip(name: str) -> AppleChip:
 
     Raises InvalidArgumentError when it is not known. `Engine` takes device "plan:M4 Max": it only plans.
     """
+
+class NvidiaChip(TypedDict):
+    """A row of the table of NVIDIA's GPUs."""
+
+    name: str
+    arch: str
+    """"sm_90"."""
+    device: str
+    """As the driver calls it."""
+    multiprocessors: int
+    bytes_per_second: float
+    """Bandwidth of the memory."""
+    flops: float
+    """Per second, half precision, of the tensor cores."""
+
+def nvidia_chips() -> list[NvidiaChip]:
+    """Every GPU that plans can be made for; `Engine` takes device "plan:H100": it only plans."""
 
 class LabWeight:
     """A weight on a lab's device."""

@@ -12,7 +12,7 @@ from akunu.errors import AkunuError, ModelFileError
 from akunu.hub_cache import CachedModel, cached_models, remove_cached, repository_files
 from akunu.hub_files import choose
 from akunu.hub_name import HubName
-from akunu.progress import Progress, reporter
+from akunu.progress import Progress, Report, reporter
 
 if TYPE_CHECKING:
     from typing import Self
@@ -152,7 +152,7 @@ class _Callback:
     It is the caller's error and none of the download, whatever the Hub's client makes of it.
     """
 
-    def __init__(self, report: Progress | None) -> None:
+    def __init__(self, report: Report | None) -> None:
         self._report = report
         self.error: BaseException | None = None
 
@@ -166,7 +166,7 @@ class _Callback:
             raise self.error
 
 
-def _download(name: HubName, sizes: Mapping[str, int], token: str | None, report: Progress) -> Path:
+def _download(name: HubName, sizes: Mapping[str, int], token: str | None, report: Report) -> Path:
     from huggingface_hub import hf_hub_download
 
     total = sum(sizes.values())
@@ -189,7 +189,7 @@ def _model_path(first: Path) -> Path:
     return first.parent if first.name == "config.json" else first
 
 
-def _bar_class(report: Progress, before: int, total: int) -> type:
+def _bar_class(report: Report, before: int, total: int) -> type:
     """A class that the Hub's client takes for a `tqdm` bar: it passes what it is told on to `report`."""
 
     class Bar:

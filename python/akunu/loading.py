@@ -20,7 +20,7 @@ from akunu.filetypes import FILE_TYPES
 from akunu.folder import is_model_folder, pickle_error
 from akunu.model import Model
 from akunu.options import Limit
-from akunu.placement import on_first, present, prompt_rows
+from akunu.placement import on_first, present
 from akunu.progress import Progress, check_progress, reporter
 from akunu.speech.recognition import is_speech
 
@@ -144,7 +144,9 @@ def load(
         say: text, vectors or speech.
     progress
         True: a bar on standard error if that is a terminal and the load is not over at once; False: nothing;
-        or a function called as `progress(done_bytes, total_bytes)`.
+        or a function called as `progress(done_bytes, total_bytes)`. One that needs a third argument gets
+        what else is being done, such as "compiling kernels for NVIDIA H100 (once)", or "". An exception that
+        it raises ends the load.
 
     Returns
     -------
@@ -261,7 +263,6 @@ def load(
                 context=requested or min(trained, DEFAULT_CONTEXT),
                 threads=n_threads,
                 kv_dtype=kv_dtype,
-                chunk=prompt_rows(device),
                 parallel=n_parallel,
                 kv_memory=kv_bytes,
                 quantize=types,

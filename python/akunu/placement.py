@@ -8,21 +8,9 @@ from typing import TypeVar
 
 from akunu.errors import DeviceError, InvalidArgumentError, UnsupportedError
 
-__all__ = ["on_first", "present", "prompt_rows"]
+__all__ = ["on_first", "present"]
 
 T = TypeVar("T")
-
-PROMPT_ROWS = {"cpu": 512, "metal": 512, "cuda": 1024}
-"""Rows of a prompt's step, at most.
-
-On an H100 1,024 are a sixth faster than 512; 2,048 are faster by another 5 %, but texts that are being
-written wait for a step.
-"""
-
-
-def prompt_rows(device: str) -> int:
-    """Rows of a prompt's step on the device that has this id."""
-    return PROMPT_ROWS.get(device, PROMPT_ROWS["cpu"])
 
 
 def present(wanted: str) -> list[str]:

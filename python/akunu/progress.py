@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 import time
@@ -14,10 +15,17 @@ from akunu.errors import InvalidArgumentError
 if TYPE_CHECKING:
     import rich.progress
 
-__all__ = ["Progress", "check_progress", "reporter"]
+__all__ = ["Progress", "Report", "check_progress", "reporter"]
 
-Progress = Callable[[int, int], None]
-"""Called as `progress(done, total)`; an exception that it raises abandons the work."""
+Progress = Callable[[int, int], None] | Callable[[int, int, str], None]
+"""Called as `progress(done, total)`; an exception that it raises abandons the work.
+
+A function that needs a third argument is also told what is being done, where that is something else than what
+`done` and `total` count, such as "compiling kernels for NVIDIA H100 (once)"; else that is empty.
+"""
+
+Report = Callable[..., None]
+"""What `reporter` gives: called as `report(done, total)` or `report(done, total, what)`."""
 
 _BAR_AFTER_SECONDS: Final = 0.3
 """Work that is over before this shows no bar, and does not pay for the import of `rich`."""
@@ -38,7 +46,7 @@ def check_progress(progress: object) -> None:
 @contextmanager
 def reporter(
     progress: bool | Progress, title: str, *, unit: Literal["bytes", "count"] = "bytes"
-) -> Iterator[Progress | None]:
+) -> Iterator[Report | None]:
     """What to call as work is done: the caller's function, a bar on a terminal, or nothing.
 
     Parameters
@@ -51,7 +59,7 @@ def reporter(
         What `done` and `total` count: the bar shows bytes a second, or the time that is left.
     """
     if callable(progress):
-        yield progress
+        yield _told_what(progress) if _wants_what(progress) else _not_told(progress)
     elif progress and sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
         bar = _Bar(title, unit)
         try:
@@ -62,37 +70,71 @@ def reporter(
         yield None
 
 
+def _wants_what(progress: Callable[..., None]) -> bool:
+    """Whether a function needs a third argument; one that has a default is not ours to set."""
+    try:
+        parameters = inspect.signature(progress).parameters.values()
+    except (TypeError, ValueError):  # of C
+        return False
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return sum(p.kind in positional and p.default is p.empty for p in parameters) == 3
+
+
+def _told_what(progress: Callable[..., None]) -> Report:
+    def report(done: int, total: int, what: str = "") -> None:
+        progress(done, total, what)
+
+    return report
+
+
+def _not_told(progress: Callable[..., None]) -> Report:
+    def report(done: int, total: int, what: str = "") -> None:
+        progress(done, total)
+
+    return report
+
+
 class _Bar:
-    """A bar on standard error, cleared at its end."""
+    """A bar on standard error, cleared at its end; without one while what is done has no end in sight."""
 
     def __init__(self, title: str, unit: str) -> None:
         self._title = title
         self._unit = unit
         self._start = time.monotonic()
+        self._what = ""
         self._bar: tuple[rich.progress.Progress, rich.progress.TaskID] | None = None
 
-    def update(self, done: int, total: int) -> None:
+    def update(self, done: int, total: int, what: str = "") -> None:
+        if what != self._what:
+            self.close()
+            self._what = what
         if self._bar is None:
-            if done >= total or time.monotonic() - self._start < _BAR_AFTER_SECONDS:
+            is_over = done >= total and not what
+            if is_over or time.monotonic() - self._start < _BAR_AFTER_SECONDS:
                 return
-            self._bar = _open_bar(self._title, self._unit, total)
+            title = what[:1].upper() + what[1:] if what else self._title
+            self._bar = _open_bar(title, "" if what else self._unit, None if what else total)
         bar, task = self._bar
-        bar.update(task, completed=done, total=total)
+        if not what:
+            bar.update(task, completed=done, total=total)
 
     def close(self) -> None:
         if self._bar is not None:
             self._bar[0].stop()
+            self._bar = None
 
 
-def _open_bar(title: str, unit: str, total: int) -> tuple[rich.progress.Progress, rich.progress.TaskID]:
+def _open_bar(
+    title: str, unit: str, total: int | None
+) -> tuple[rich.progress.Progress, rich.progress.TaskID]:
     from rich import progress as columns
     from rich.console import Console
 
-    measures = (
-        (columns.DownloadColumn(), columns.TransferSpeedColumn())
-        if unit == "bytes"
-        else (columns.MofNCompleteColumn(), columns.TimeRemainingColumn())
-    )
+    measures: tuple[columns.ProgressColumn, ...] = (columns.TimeElapsedColumn(),)
+    if unit == "bytes":
+        measures = (columns.DownloadColumn(), columns.TransferSpeedColumn())
+    elif unit == "count":
+        measures = (columns.MofNCompleteColumn(), columns.TimeRemainingColumn())
     bar = columns.Progress(
         columns.TextColumn("{task.description}"),
         columns.BarColumn(),

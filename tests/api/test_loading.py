@@ -222,4 +222,21 @@ def test_a_function_is_called_as_it_is():
     seen = []
     with reporter(lambda *done: seen.append(done), "Loading") as report:
         report(1, 2)
-    assert seen == [(1, 2)]
+        report(2, 2, "compiling")
+    assert seen == [(1, 2), (2, 2)]
+
+
+def test_a_function_that_needs_three_arguments_is_told_what_is_done():
+    seen = []
+
+    def told(done, total, what):
+        seen.append((done, total, what))
+
+    def not_told(done, total, what="mine"):
+        seen.append((done, total, what))
+
+    for function in (told, not_told):
+        with reporter(function, "Loading") as report:
+            report(1, 2)
+            report(2, 2, "compiling")
+    assert seen == [(1, 2, ""), (2, 2, "compiling"), (1, 2, "mine"), (2, 2, "mine")]

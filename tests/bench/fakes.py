@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-CPU = {"id": "cpu", "name": "Test CPU", "backend": "CPU", "isa": "generic", "threads": 2, "memory": 1 << 30}
+CPU = {"id": "cpu", "name": "Test CPU", "backend": "CPU", "isa": "generic", "threads": 2, "memory": 1 << 30,
+       "prompt_rows": 512}  # fmt: skip
 GPU = {
     "id": "metal",
     "name": "Test GPU",
@@ -15,6 +16,7 @@ GPU = {
     "isa": "apple9",
     "threads": 2,
     "memory": 1 << 30,
+    "prompt_rows": 512,
 }
 
 

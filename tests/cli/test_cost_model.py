@@ -21,6 +21,7 @@ from akunu.errors import AkunuError, InvalidArgumentError, UnsupportedError
 from akunu.filetypes import FILE_TYPES
 
 CHIP = "M4 Max"
+LINUX = sys.platform == "linux"
 M4 = Machine.of_chip(_core.find_apple_chip("M4"))
 
 
@@ -180,6 +181,58 @@ def test_every_shape_has_kernels_in_every_phase(shape: str) -> None:
                 assert all(c["dispatches"] >= 1 for c in opened.engine.plan(phase, rows, 0)), phase
 
 
+# ---- NVIDIA's GPUs ---------------------------------------------------------------------------------
+
+nvidia = pytest.mark.skipif(not LINUX, reason="CUDA is built on Linux")
+
+
+def test_nvidia_s_chips_are_found_by_name_and_named_where_another_is_asked_for() -> None:
+    assert Machine.named("h100").name == "NVIDIA H100 (132 multiprocessors)"
+    assert Machine.named("M4 Max 32").name.startswith("Apple M4 Max")
+    speeds = [chip["bytes_per_second"] for chip in _core.nvidia_chips()]
+    assert speeds == sorted(speeds)
+    with pytest.raises(InvalidArgumentError, match=r"M1 8, .* of NVIDIA's A100, H100, H200"):
+        Machine.named("B9")
+
+
+@nvidia
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_shape_s_programs_pass_the_check_of_schedules(shape: str) -> None:
+    """The device refuses a program whose commands would not run in the table's order."""
+    for file_type in ("q4_0", "q4_k_m", "q8_0", "f16"):
+        for chip in ("H100", "A100"):
+            with open_engine(f"{shape}:{file_type}", device=f"plan:{chip}", context=32) as opened:
+                for phase, rows in {"decode": 1, "batch": 4, "prefill": 17}.items():
+                    assert len(opened.engine.plan(phase, rows, 0)) > 4, phase
+
+
+@nvidia
+def test_what_another_command_does_has_no_dispatch() -> None:
+    """Of a row's attention there is one command where the table has three."""
+    commands = plan("llama3.2-1b:q4_0", chip="H100")
+    assert set(layers(commands).values()) == {5}
+    merged = {c["op"] for c in commands if c["dispatches"] == 0}
+    assert merged == {"rope_kv", "attention_merge"}
+    assert not any(c["barrier"] for c in commands if c["dispatches"] == 0)
+    assert all(c["dispatches"] == 1 for c in plan("llama3.2-1b:q4_0", "prefill", 17, chip="H100"))
+
+
+@nvidia
+@pytest.mark.parametrize(
+    ("model", "measured"),
+    [
+        ("llama3.2-1b:q4_0", 1438),
+        ("llama3.2-1b:q8_0", 1287),
+        ("llama3.2-1b:bf16", 846),
+        ("qwen3-0.6b:q4_0", 1188),
+    ],
+)
+def test_what_was_measured_on_an_h100_is_met(model: str, measured: float) -> None:
+    """tg128 of docs/cuda.md: the keys are those of its middle."""
+    found = predict(plan(model, position=64, chip="H100"), 1, Machine.named("H100"))
+    assert found.tokens_per_second == pytest.approx(measured, rel=0.1)
+
+
 # ---- predictions -----------------------------------------------------------------------------------
 
 
@@ -238,6 +291,14 @@ def test_inspect_predicts(gguf: str, capsys: pytest.CaptureFixture[str]) -> None
         line.split()[0]: line.split() for line in out.splitlines() if line.startswith(("decode", "prefill"))
     }
     assert rows["decode"][1:4] == ["1", "49", "7"] and rows["prefill"][1] == "512"
+
+
+@nvidia
+def test_inspect_predicts_for_an_nvidia_gpu(gguf: str, capsys: pytest.CaptureFixture[str]) -> None:
+    out = run(capsys, "inspect", gguf, "--plan", "--chip", "h200")
+    assert "NVIDIA H200, planned" in out
+    assert "NVIDIA H200 (132 multiprocessors), 4800 GB/s, 989.0 TFLOP/s" in out
+    assert "a dispatch that waits costs 4.5 us" in out
 
 
 def test_inspect_predicts_for_random_weights_as_json(capsys: pytest.CaptureFixture[str]) -> None:

@@ -157,6 +157,23 @@ def test_one_bar_counts_bytes_and_other_things(unit, shown, monkeypatch):
     assert shown in text
 
 
+def test_what_has_no_end_in_sight_has_a_name_and_a_clock(monkeypatch):
+    screen = Screen()
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setattr(progress, "_BAR_AFTER_SECONDS", 0.0)
+    for name, value in (("TERM", "xterm"), ("COLUMNS", "100")):
+        monkeypatch.setenv(name, value)
+    with progress.reporter(True, "Loading") as report:
+        report(3, 10)
+        report(10, 10)
+        for _ in range(3):
+            report(10, 10, "compiling kernels for a GPU (once)")
+    loading, compiling = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", screen.getvalue()).split("Compiling", 1)
+    assert "Loading" in loading
+    assert compiling.startswith(" kernels for a GPU (once)") and "0:00:00" in compiling
+    assert "bytes" not in compiling
+
+
 @pytest.mark.parametrize("variables", [{"TERM": "dumb"}, None])
 def test_where_a_bar_cannot_be_drawn_there_is_none(variables, monkeypatch):
     monkeypatch.setattr(sys, "stderr", Screen() if variables else io.StringIO())

@@ -144,6 +144,80 @@ print([chunk.ids for chunk in chunks], raised)
     assert done.stdout == "[[17, 40], [17, 40, 99]] None\n[[]] not now\n", done.stderr
 
 
+COMPILE = """
+import os, signal, threading, time
+from pathlib import Path
+import akunu
+from sampling import engines
+engines.DEVICE = "cuda"
+calls = []
+def cached():
+    return [path.suffix for path in Path(os.environ["AKUNU_CACHE"]).glob("cuda/*")]
+def engine(progress):
+    return engines.synthetic(64, 32, context=32, progress=progress)
+"""
+
+
+def test_kernels_are_compiled_while_the_model_loads_and_the_progress_says_so(run: Run) -> None:
+    code = (
+        COMPILE
+        + """
+opened = engine(lambda *call: calls.append(call))
+weights, kernels = [c for c in calls if len(c) == 2], [c for c in calls if len(c) == 3]
+print(weights[-1][0] == weights[-1][1] == kernels[0][0] == kernels[0][1], calls[-len(kernels):] == kernels)
+print({what for _, _, what in kernels}, 2 <= len(kernels) <= 4, cached())
+os.environ["EMULATOR_FAIL"] = "nvrtcCompileProgram"  # nothing is left to compile
+opened.begin([1, 2, 3], temperature=0.7, end_ids=(), logprobs=2)
+opened.prefill()
+print(len(opened.decode(2).ids))
+"""
+    )
+    done = run(code, EMULATOR_COMPILE_MS="400")
+    expected = "True True\n{'compiling kernels for Emulated GPU (once)'} True ['.cubin']\n2\n"
+    assert done.stdout == expected, done.stderr
+    again = run(COMPILE + "engine(lambda *call: calls.append(call)); print({len(call) for call in calls})")
+    assert again.stdout == "{2}\n", again.stderr
+
+
+@pytest.mark.parametrize("by", ["signal", "exception"])
+def test_compiling_ends_when_asked(run: Run, by: str) -> None:
+    code = (
+        COMPILE
+        + f"""
+def progress(done, total, what=""):
+    if what and {by == "exception"}:
+        raise KeyboardInterrupt
+if {by == "signal"}:
+    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+start = time.monotonic()
+try:
+    engine(progress)
+except KeyboardInterrupt:
+    print(time.monotonic() - start < 5, cached())
+"""
+    )
+    done = run(code, EMULATOR_COMPILE_MS="20000")
+    assert done.stdout == "True []\n", done.stderr
+
+
+def test_every_command_of_a_table_is_timed(run: Run) -> None:
+    """What one kernel does for three commands is the middle one's."""
+    code = """
+from sampling import engines
+engines.DEVICE = "cuda"
+opened = engines.synthetic(64, 32, layers=2, context=32)
+for phase, rows in (("decode", 1), ("batch", 3), ("prefill", 20)):
+    commands = opened.profile(phase, rows, 0, 2)
+    merged = [c["op"] for c in commands if c["dispatches"] == 0]
+    timed = all((c["seconds"] > 0) == (c["dispatches"] > 0) for c in commands)
+    print(phase, len(commands) > 10, merged, timed)
+"""
+    done = run(code)
+    merged = "['rope_kv', 'attention_merge', 'rope_kv', 'attention_merge']"
+    expected = f"decode True {merged} True\nbatch True [] True\nprefill True [] True\n"
+    assert done.stdout == expected, done.stderr or done.stdout
+
+
 @pytest.mark.long
 def test_a_chain_stops_where_its_text_ends(run: Run) -> None:
     """Tokens of a chain are the CPU's, and an end token ends the launch."""

@@ -199,7 +199,12 @@ _FORMATS = click.Choice(["csv", "json", "jsonl", "md", "sql", "none"])
     text="Prompt tokens handed over at once; each batch ends with logits.",
 )
 @_list_option(
-    "-ub", "--ubatch-size", "n_ubatch", default="512", callback=_ints(1), text="Rows of one prefill."
+    "-ub",
+    "--ubatch-size",
+    "n_ubatch",
+    default="0",
+    callback=_ints(),
+    text="Rows of one prefill; 0: as many as suit the device, 512 on a CPU.",
 )
 @_list_option(
     "-ctk", "--cache-type-k", "type_k", default="f16", callback=_kv_dtypes, text="Type of the cached keys."
@@ -347,7 +352,7 @@ def command(
         **{name: values for name, values in lists.items() if values},
     )
     _check(given)
-    cases = list_cases(_with_threads(given))
+    cases = [_with_rows(case) for case in list_cases(_with_threads(given))]
     if not cases:
         raise click.UsageError("nothing to run: -p, -n and -pg are all 0")
     outputs = [(output, sys.stdout), (output_err, sys.stderr)]
@@ -401,6 +406,13 @@ def _with_threads(params: BenchParams) -> BenchParams:
 
     default = find_device("cpu")["threads"]
     return replace(params, n_threads=tuple(n or default for n in params.n_threads))
+
+
+def _with_rows(case: Case) -> Case:
+    """The same for the rows of a prefill, which are the device's."""
+    from akunu.bench.loader import find_device
+
+    return case if case.n_ubatch else replace(case, n_ubatch=find_device(case.device)["prompt_rows"])
 
 
 def _run(

@@ -44,7 +44,7 @@ def open_engine(
     context: int = 512,
     threads: int | None = None,
     kv_dtype: str = "f16",
-    chunk: int = 512,
+    chunk: int | None = None,
     parallel: int = 8,
 ) -> Iterator[OpenEngine]:
     """Open an engine and close it again; arguments as in `open_unmanaged`."""
@@ -59,7 +59,14 @@ def open_engine(
 
 
 def open_unmanaged(
-    model: str, *, device: str, context: int, threads: int, kv_dtype: str, chunk: int, parallel: int = 8
+    model: str,
+    *,
+    device: str,
+    context: int,
+    threads: int,
+    kv_dtype: str,
+    chunk: int | None = None,
+    parallel: int = 8,
 ) -> OpenEngine:
     """Open an engine that the caller closes.
 
@@ -73,7 +80,7 @@ def open_unmanaged(
     context
         Tokens that the KV cache must hold.
     chunk
-        Most rows of one prefill.
+        Most rows of one prefill; None: what suits the device.
     parallel
         Texts at a time.
 
@@ -90,7 +97,8 @@ def open_unmanaged(
     from akunu.progress import reporter
 
     SIZE.check("context", context)
-    SIZE.check("chunk", chunk)
+    if chunk is not None:
+        SIZE.check("chunk", chunk)
     if threads:
         SIZE.check("threads", threads)
     device_id = device if device.startswith("plan:") else find_device(device)["id"]

@@ -16,7 +16,7 @@ from akunu.conversion.plan import Plan, PlannedTensor, plan_gguf
 from akunu.conversion.source_rows import Source
 from akunu.filetypes import BLOCKS
 from akunu.model_files import ModelFiles
-from akunu.progress import Progress
+from akunu.progress import Report
 
 __all__ = ["write_gguf"]
 
@@ -30,7 +30,7 @@ def write_gguf(
     file_type: str,
     imatrix: ImportanceMatrix | None,
     threads: int,
-    report: Progress | None,
+    report: Report | None,
 ) -> None:
     """Write `path`; the arguments are those of `akunu.convert`, checked."""
     plan = plan_gguf(model, file_type, imatrix)

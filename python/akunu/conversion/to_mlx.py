@@ -23,7 +23,7 @@ from akunu.conversion.plan import PlannedTensor
 from akunu.conversion.source_rows import Source
 from akunu.filetypes import BLOCKS, MlxType
 from akunu.model_files import ModelFiles
-from akunu.progress import Progress
+from akunu.progress import Report
 
 __all__ = ["GROUP", "affine_quantize", "write_mlx"]
 
@@ -81,7 +81,7 @@ def affine_quantize(values: Floats, bits: int) -> tuple[npt.NDArray[np.uint32], 
     return np.packbits(flags, axis=1, bitorder="little").view("<u4"), scale, bias
 
 
-def write_mlx(model: ModelFiles, path: Path, kind: MlxType, report: Progress | None) -> None:
+def write_mlx(model: ModelFiles, path: Path, kind: MlxType, report: Report | None) -> None:
     """Write the folder `path`."""
     source = Source(model.files)
     plan = plan_folder(model, kind)

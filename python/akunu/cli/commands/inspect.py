@@ -39,8 +39,8 @@ MAX_VALUE = 100
 @click.option(
     "--chip",
     metavar="NAME",
-    help='With --plan: an Apple chip that need not be here, as "M4 Max" or "M4 Max 32" with its GPU cores; '
-    "also predicts how fast it is.",
+    help='With --plan: a chip that need not be here, Apple\'s as "M4 Max" or "M4 Max 32" with its GPU cores, '
+    "NVIDIA's as A100, H100 or H200; also predicts how fast it is.",
 )
 @phase_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: metadata, tensors, configuration, plan.")
@@ -136,11 +136,10 @@ class _Plan:
 def _plan(
     name: str, phase: str, rows: int, position: int, chip: str | None, values: Mapping[str, Any]
 ) -> _Plan:
-    from akunu import _core
     from akunu.bench.loader import open_engine
 
     prompt = rows if phase == "prefill" else ROWS["prefill"]
-    machine = None if chip is None else Machine.of_chip(_core.find_apple_chip(chip))
+    machine = None if chip is None else Machine.named(chip)
     context = table_context(values["context"], rows, position)
     if machine is not None and values["context"] is None:
         context = max(context, position + prompt + 1)
@@ -286,7 +285,7 @@ def _print_predictions(machine: Machine, predictions: Mapping[str, Prediction]) 
         "over least: bytes over those of weights and KV cache. at most: with only these at the chip's\n"
         "bandwidth, and all operations at its peak. tokens/s: not measured; assumes that kernels reach\n"
         f"{machine.bandwidth_share:.0%} of the bandwidth and {machine.arithmetic_share:.0%} of the "
-        f"arithmetic, and that a dispatch that waits costs {machine.dispatch_seconds * 1e6:.0f} us."
+        f"arithmetic, and that a dispatch that waits costs {machine.dispatch_seconds * 1e6:g} us."
     )
 
 

@@ -56,7 +56,8 @@ def command(
 
     MODEL is as for the other commands, or SHAPE:TYPE for random weights of a published shape ("akunu-bench
     --help" lists them). "peak" is the least time the machine needs, for the bytes to be read or the
-    operations to be done, over the time measured; both peaks are measured right before and after.
+    operations to be done, over the time measured; both peaks are measured right before and after, and an
+    NVIDIA GPU's are those of its data sheet.
 
     \b
     Examples:
@@ -72,9 +73,14 @@ def command(
     values["context"] = table_context(values["context"], rows, position)
     with open_engine(model, **values) as opened:
         engine = opened.engine
-        before = _core.measure_peaks(engine.threads)
+        is_nvidia = engine.isa.startswith("sm_")
+        before = None if is_nvidia else _core.measure_peaks(engine.threads)
         commands = engine.profile(phase, rows, position, repeats)
-        peaks = mean_peaks(before, _core.measure_peaks(engine.threads))
+        if before is not None:
+            peaks: Peaks | None = mean_peaks(before, _core.measure_peaks(engine.threads))
+        else:
+            peaks = _data_sheet(engine.device)
+        engine_name = engine.device
         where = f"{engine.device} ({engine.isa}), {engine.threads} threads"
         name = opened.facts.type
     if as_json:
@@ -84,10 +90,28 @@ def command(
         return
     found = costs(commands, peaks, group)
     _print(f"{name}: {phase}, {rows} rows at position {position}, {where}", found, rows)
+    if peaks is None:
+        note(f"[no peaks are known of {engine_name}]")
+        return
+    read, floats = peaks["read_bytes_per_second"] / 1e9, peaks["f32_flops"] / 1e9
+    if is_nvidia:
+        note(f"[peaks of the data sheet: {read:.0f} GB/s read, {floats:.0f} GFLOP/s in half precision]")
+        return
     note(
-        f"[peaks measured in this run: {peaks['read_bytes_per_second'] / 1e9:.1f} GB/s read, "
-        f"{peaks['f32_flops'] / 1e9:.0f} GFLOP/s in F32, {peaks['int8_ops'] / 1e9:.0f} GOP/s in int8]"
+        f"[peaks measured in this run: {read:.1f} GB/s read, {floats:.0f} GFLOP/s in F32, "
+        f"{peaks['int8_ops'] / 1e9:.0f} GOP/s in int8]"
     )
+
+
+def _data_sheet(device: str) -> Peaks | None:
+    """What NVIDIA says of a GPU; its matmuls are in half precision whatever the weights are."""
+    from akunu import _core
+
+    for chip in _core.nvidia_chips():
+        if chip["device"] == device:
+            bandwidth, flops = chip["bytes_per_second"], chip["flops"]
+            return {"read_bytes_per_second": bandwidth, "f32_flops": flops, "int8_ops": flops}
+    return None
 
 
 def _print(title: str, found: Sequence[Cost], rows: int) -> None:
@@ -146,7 +170,7 @@ def _report(
     phase: str,
     rows: int,
     position: int,
-    peaks: Peaks,
+    peaks: Peaks | None,
     found: Sequence[Cost],
     commands: Sequence[CommandInfo],
 ) -> dict[str, Any]:

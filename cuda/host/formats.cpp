@@ -1,0 +1,43 @@
+#include "cuda/host/formats.h"
+
+#include "cuda/host/pack.h"
+#include "cuda/kernels/kv_layout.h"
+
+namespace akunu::cuda {
+
+std::uint32_t CudaFormats::matmul_input(DType weight) const { return weight == DType::F32 ? kActF32 : kActF16; }
+
+std::uint64_t CudaFormats::activation_bytes(std::uint32_t format, std::uint64_t rows, std::uint64_t dim) const {
+    return rows * dim * (format == kActF16 ? 2 : 4);
+}
+
+std::uint64_t CudaFormats::kv_page_bytes(DType dtype, std::uint32_t n_kv_heads, std::uint32_t head_dim) const {
+    const u32 type = dtype == DType::F32 ? kKvF32 : dtype == DType::Q8_0 ? kKvQ8 : kKvF16;
+    return 2 * std::uint64_t{n_kv_heads} * kv_unit_bytes(type, head_dim);
+}
+
+std::uint64_t CudaFormats::attention_partial_bytes(std::uint32_t n_heads, std::uint32_t head_dim,
+                                                   std::uint32_t /*context*/) const {
+    return partial_floats(n_heads, head_dim) * sizeof(float);
+}
+
+bool CudaFormats::supports_kv(DType dtype) const {
+    return dtype == DType::F16 || dtype == DType::F32 || dtype == DType::Q8_0;
+}
+
+Weight CudaFormats::allocate_weight(const HostTensor& t) {
+    Weight w{.dtype = t.dtype, .rows = t.rows, .cols = t.cols, .packed = true};
+    if (t.scales.empty()) {
+        w.data = {allocate(packed_bytes(t.dtype, t.rows, t.cols), MemoryKind::kDevice), 0};
+        return w;
+    }
+    // Planes that kernels read one at a time, each aligned.
+    constexpr std::uint64_t kAligned = 256;
+    const auto padded = [](std::span<const std::byte> b) { return (b.size() + kAligned - 1) / kAligned * kAligned; };
+    w.data = {allocate(padded(t.bytes) + padded(t.scales) + padded(t.biases), MemoryKind::kDevice), 0};
+    w.scales = {w.data.buffer, padded(t.bytes)};
+    w.biases = {w.data.buffer, w.scales.offset + padded(t.scales)};
+    return w;
+}
+
+}  // namespace akunu::cuda

@@ -1,0 +1,279 @@
+#include "cuda/host/schedule.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <string>
+
+#include "core/error.h"
+#include "cuda/kernels/tile_layout.h"
+
+namespace akunu::cuda {
+
+namespace {
+
+constexpr std::size_t kNone = SIZE_MAX;
+
+// Where a buffer of a command lies in the table: so many commands behind the one of its label, and which of its
+// buffers.
+struct Place {
+    int behind;
+    std::size_t buffer;
+};
+// Those of kOpDecodeAttention, in their order, whose label is that of kAttentionSplit.
+constexpr Place kDecodeAttentionBuffers[] = {{-1, 0}, {-1, 1}, {-1, 2}, {-1, 3}, {-1, 4}, {-1, 5},
+                                             {-1, 6}, {-1, 7}, {0, 2},  {1, 1},  {1, 2}};
+
+class Check {
+  public:
+    Check(const DispatchTable& table, std::span<const Command> commands) : table_(table), commands_(commands) {}
+
+    void run(std::span<const Stream> streams) {
+        place_commands();
+        for (const Command& c : commands_) check_fields(c);
+        check_streams(streams);
+        find_cells();
+        for (std::size_t i = 0; i < table_.commands.size(); ++i) check_order(i);
+    }
+
+  private:
+    // A command of the table, use of a part of memory.
+    struct Use {
+        u64 begin, end;
+        bool reads, writes;
+        std::size_t buffer;
+    };
+    // A part of memory that some command writes, whole or not at all. Indices of the table.
+    struct Cell {
+        std::size_t writer = kNone;      // the first
+        std::size_t defined_by = kNone;  // the first that reads nothing of it
+        std::size_t last_write = kNone;
+        std::vector<std::size_t> readers;  // since then
+    };
+    // A command of the table: where the one is that does its work, and how many barriers stand before that.
+    struct Run {
+        std::size_t at = kNone, stage = 0;
+    };
+
+    std::string name(std::size_t i) const { return std::string("[").append(table_.labels[i].full_name()).append("]"); }
+    [[noreturn]] void refuse(const std::string& why) const {
+        throw DeviceError("the commands of table '" + table_.phase + "' are not launched, a defect of Akunu: " + why);
+    }
+    void expect(bool ok, const Command& c, const char* what) const {
+        if (!ok) refuse(name(c.label) + " has " + what);
+    }
+
+    static std::string_view buffer_name(const DispatchCmd& c, std::size_t buffer) {
+        return op_info(c.op).buffers[buffer].name;
+    }
+    static u64 address(const Binding& b) { return b ? reinterpret_cast<u64>(b.as()) : 0; }
+    static bool is_inside(const Binding& b) { return !b || (b.offset < b.end() && b.end() <= b.buffer.size); }
+
+    void place_commands() {
+        runs_.resize(table_.commands.size());
+        std::size_t stage = 0;
+        for (std::size_t at = 0; at < commands_.size(); ++at) {
+            const Command& c = commands_[at];
+            if (c.label >= runs_.size()) refuse("command " + std::to_string(at) + " has no place in the table");
+            const std::size_t reach = c.op == kOpDecodeAttention ? 1 : 0;
+            if (c.label < reach || c.label + reach >= runs_.size()) refuse(name(c.label) + " is not three commands");
+            if (at != 0 && c.barrier) ++stage;
+            for (std::size_t i = c.label - reach; i <= c.label + reach; ++i) {
+                if (runs_[i].at != kNone) refuse(name(i) + " is there twice");
+                runs_[i] = {at, stage};
+            }
+        }
+        for (std::size_t i = 0; i < runs_.size(); ++i) {
+            if (runs_[i].at == kNone) refuse(name(i) + " is missing");
+        }
+    }
+
+    void check_fields(const Command& c) const {
+        const DispatchCmd& from = table_.commands[c.label];
+        const bool joined = c.op == kOpDecodeAttention;
+        const auto code = op_code(from.op);
+        expect(joined ? from.op == Op::kAttentionSplit : code && c.op == *code, c, "another op");
+        expect(c.kv < kKvTypes && c.streams <= 2, c, "a type that is none");
+        expect(c.n_patches <= std::size(c.patch_field), c, "too many patches");
+        for (u32 i = 0; i < c.n_patches; ++i) {
+            const u32 bytes = joined ? sizeof(DecodeAttentionParams) : from.param_bytes;
+            expect(c.patch_field[i] < bytes / 4 && c.patch_value[i] <= kPatchKeys, c, "a patch outside its parameters");
+        }
+        for (std::size_t i = 0; i < std::size(c.buffers); ++i) {
+            const Binding* b = nullptr;
+            if (!joined && i < from.n_buffers) b = &from.buffers[i];
+            if (joined && i < std::size(kDecodeAttentionBuffers)) {
+                const Place p = kDecodeAttentionBuffers[i];
+                b = &table_.commands[c.label + static_cast<std::size_t>(p.behind)].buffers[p.buffer];
+            }
+            expect(c.buffers[i] == (b ? address(*b) : 0), c, "a buffer at an address that is not the table's");
+            expect(!b || is_inside(*b), c, "a buffer that ends behind its memory");
+        }
+        if (joined) return;
+        u64 known = 0;
+        for (const WeightPlace& w : weights_in(from)) {
+            const auto of = from.op == Op::kNormQkv ? w.buffer - 2 : known;
+            const WeightPlanes& planes = c.weights[of];
+            expect(planes.reader < kReaders, c, "weights of a type that is none");
+            expect(planes.codes == address(from.buffers[w.buffer]), c, "weights at an address that is not the table's");
+            ++known;
+        }
+    }
+
+    // The ring is filled in the order of the streams, by a warp that does not see the commands: what it brings must be
+    // what they wait for.
+    void check_streams(std::span<const Stream> streams) const {
+        std::size_t at = 0;
+        for (const Command& c : commands_) {
+            for (u32 i = 0; i < c.streams; ++i, ++at) {
+                expect(at < streams.size(), c, "weights that the ring does not bring");
+                check_stream(c, streams[at], i);
+            }
+        }
+        if (at != streams.size()) refuse("the ring brings weights that no command reads");
+    }
+
+    void check_stream(const Command& c, const Stream& s, u32 which) const {
+        const DispatchCmd& from = table_.commands[c.label];
+        expect(s.tile_bytes != 0 && s.tile_bytes % 16 == 0, c, "tiles of the ring that are no whole copies");
+        expect(s.slot_bytes != 0 && s.slot_bytes % 16 == 0 && s.slot_bytes <= kSlotBytes, c,
+               "parts of a tile that are larger than a slot of the ring");
+        // Of two streams the second is that of v.
+        const auto places = weights_in(from);
+        std::size_t begin = 0, end = places.size();
+        if (c.streams == 2) (which == 0 ? end : begin) = places.size() - 1;
+        for (std::size_t i = begin; i < end; ++i) {
+            const Binding& b = from.buffers[places[i].buffer];
+            const std::size_t n = i - begin;
+            expect(s.at[n] == address(b), c, "other weights than the ring brings");
+            expect(s.tiles[n] == (places[i].rows + kTileRows - 1) / kTileRows, c, "other tiles than the ring brings");
+            expect(u64(s.tiles[n]) * s.tile_bytes <= b.end() - b.offset, c, "tiles behind the end of its weights");
+        }
+        for (std::size_t n = end - begin; n < std::size(s.tiles); ++n) {
+            expect(s.tiles[n] == 0, c, "fewer weights than the ring brings");
+        }
+        expect(s.pairs == (c.op == kOpGateUp || c.op == kOpNormGateUp ? 1u : 0u), c, "tiles that are not in turn");
+        // Only where a command has one row do its weights come through the ring.
+        const FieldInfo* field = find_field(op_info(from.op), "rows");
+        u32 rows = 1, rows_from = kRowsGiven;
+        if (field) {
+            rows = c.params[field->offset / 4];
+            for (u32 i = 0; i < c.n_patches; ++i) {
+                if (c.patch_field[i] == field->offset / 4) rows_from = c.patch_value[i];
+            }
+        }
+        expect(s.rows_from == rows_from && (rows_from != kRowsGiven || s.rows == rows), c,
+               "other rows than those for which the ring is filled");
+    }
+
+    static std::vector<Use> uses_of(const DispatchCmd& c) {
+        std::vector<Use> uses;
+        const auto buffers = op_info(c.op).buffers;
+        for (std::size_t i = 0; i < c.n_buffers; ++i) {
+            const Binding& b = c.buffers[i];
+            if (!b) continue;
+            Access access = buffers[i].access;
+            if (c.op == Op::kMatmul && access == Access::kReadWrite) {
+                MatmulParams p;
+                std::memcpy(&p, c.params.data(), sizeof p);
+                if (!p.accumulate) access = Access::kWrite;
+            }
+            uses.push_back(
+                {address(b), address(b) + (b.end() - b.offset), access != Access::kWrite, access != Access::kRead, i});
+        }
+        return uses;
+    }
+
+    // Calls f(cell) for the cells in a part of memory.
+    template <typename F>
+    void each_cell(u64 begin, u64 end, F&& f) {
+        auto at = static_cast<std::size_t>(std::ranges::upper_bound(edges_, begin) - edges_.begin());
+        if (at != 0) --at;
+        for (; at + 1 < edges_.size() && edges_[at] < end; ++at) {
+            if (edges_[at + 1] > begin) f(cells_[at]);
+        }
+    }
+
+    void find_cells() {
+        for (const DispatchCmd& c : table_.commands) {
+            uses_.push_back(uses_of(c));
+            for (const Use& u : uses_.back()) {
+                if (u.writes) edges_.insert(edges_.end(), {u.begin, u.end});
+            }
+        }
+        std::ranges::sort(edges_);
+        edges_.erase(std::ranges::unique(edges_).begin(), edges_.end());
+        cells_.resize(edges_.size());
+        for (std::size_t i = 0; i < uses_.size(); ++i) {
+            for (const Use& u : uses_[i]) {
+                if (!u.writes) continue;
+                each_cell(u.begin, u.end, [&](Cell& cell) {
+                    if (cell.writer == kNone) cell.writer = i;
+                    if (!u.reads && cell.defined_by == kNone) cell.defined_by = i;
+                });
+            }
+        }
+    }
+
+    // Its row's keys, and where they are: kOpDecodeAttention looks at them while it waits at its barrier.
+    bool reads_ahead(std::size_t i, std::size_t buffer) const {
+        return commands_[runs_[i].at].op == kOpDecodeAttention && table_.commands[i].op == Op::kRopeKv &&
+               (buffer == 4 || buffer == 6 || buffer == 7);
+    }
+
+    // That `i` runs behind `before`, with `barriers` between.
+    void expect_behind(std::size_t i, std::size_t before, std::size_t buffer, const char* does, const char* did,
+                       std::size_t barriers) const {
+        const Run &now = runs_[i], &then = runs_[before];
+        if (now.at == then.at || now.stage >= then.stage + barriers) return;
+        const std::string what = std::string("'").append(buffer_name(table_.commands[i], buffer)).append("'");
+        const std::string order = now.at < then.at ? ", which runs behind it, " : ", without a barrier between, ";
+        refuse(name(i) + " " + does + " " + what + ", which " + name(before) + order + did);
+    }
+
+    void check_order(std::size_t i) {
+        const auto weights = weights_in(table_.commands[i]);
+        for (const Use& u : uses_[i]) {
+            const bool ahead = std::ranges::find(weights, u.buffer, &WeightPlace::buffer) != weights.end();
+            const std::string_view buffer = buffer_name(table_.commands[i], u.buffer);
+            each_cell(u.begin, u.end, [&](Cell& cell) {
+                if (cell.writer == kNone) return;
+                if (ahead) refuse(name(i) + " reads weights ahead that " + name(cell.writer) + " writes");
+                if (u.reads && cell.last_write == kNone && cell.defined_by != kNone && cell.defined_by != i) {
+                    refuse(name(i) + " reads '" + std::string(buffer) + "', which only " + name(cell.defined_by) +
+                           " behind it writes");
+                }
+                if (cell.last_write != kNone) {
+                    expect_behind(i, cell.last_write, u.buffer, u.reads ? "reads" : "overwrites", "writes",
+                                  reads_ahead(i, u.buffer) ? 2 : 1);
+                }
+                if (u.reads) cell.readers.push_back(i);
+            });
+        }
+        for (const Use& u : uses_[i]) {
+            if (!u.writes) continue;
+            each_cell(u.begin, u.end, [&](Cell& cell) {
+                for (const std::size_t reader : cell.readers) {
+                    if (reader != i) expect_behind(i, reader, u.buffer, "overwrites", "reads", 1);
+                }
+                cell.readers.clear();
+                cell.last_write = i;
+            });
+        }
+    }
+
+    const DispatchTable& table_;
+    const std::span<const Command> commands_;
+    std::vector<Run> runs_;
+    std::vector<std::vector<Use>> uses_;
+    std::vector<u64> edges_;  // cell i is from edges_[i] to edges_[i + 1]
+    std::vector<Cell> cells_;
+};
+
+}  // namespace
+
+void check_schedule(const DispatchTable& table, std::span<const Command> commands, std::span<const Stream> streams) {
+    Check(table, commands).run(streams);
+}
+
+}  // namespace akunu::cuda

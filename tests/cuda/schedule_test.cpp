@@ -1,0 +1,228 @@
+// Compiled commands that are wrong are not launched: programs of whole models pass, and every mutation of them that
+// could change a result, hang the GPU or leave memory is refused.
+#include "cuda/host/schedule.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <functional>
+#include <set>
+#include <string>
+
+#include "../cpp/check.h"
+#include "../cpp/synthetic_model.h"
+#include "core/error.h"
+#include "cuda/host/plan_device.h"
+#include "engine/engine.h"
+
+namespace {
+
+using namespace akunu;
+using namespace akunu::cuda;
+using namespace akunu::test;
+
+const Chip& chip() { return *find_chip("H100"); }
+Geometry geometry() { return {chip().shared_bytes, chip().multiprocessors}; }
+
+// Why the commands are refused; empty where they are not.
+std::string refusal(const DispatchTable& t, std::span<const Command> commands, std::span<const Stream> streams) {
+    try {
+        check_schedule(t, commands, streams);
+        return {};
+    } catch (const DeviceError& e) {
+        return e.what();
+    }
+}
+
+// What of a command the table says: its buffers' first addresses, and which are written.
+struct Touched {
+    std::set<u64> read, written;
+};
+Touched touched(const DispatchTable& t, const Command& c) {
+    Touched out;
+    const std::size_t reach = c.op == kOpDecodeAttention ? 1 : 0;
+    for (std::size_t i = c.label - reach; i <= c.label + reach; ++i) {
+        const DispatchCmd& from = t.commands[i];
+        for (std::size_t b = 0; b < from.n_buffers; ++b) {
+            if (!from.buffers[b]) continue;
+            const u64 at = reinterpret_cast<u64>(from.buffers[b].as());
+            const Access access = op_info(from.op).buffers[b].access;
+            if (access != Access::kWrite) out.read.insert(at);
+            if (access != Access::kRead) out.written.insert(at);
+        }
+    }
+    return out;
+}
+bool depend(const Touched& a, const Touched& b) {
+    const auto meet = [](const std::set<u64>& x, const std::set<u64>& y) {
+        return std::ranges::any_of(x, [&](u64 v) { return y.contains(v); });
+    };
+    return meet(a.written, b.read) || meet(a.written, b.written) || meet(a.read, b.written);
+}
+
+struct Counts {
+    int barriers = 0, swaps = 0, addresses = 0, fields = 0, streams = 0;
+};
+
+// Changes one thing at a time in one command, and puts it back.
+void mutate(const DispatchTable& t, std::vector<Command> commands, std::vector<Stream> streams, Counts& n) {
+    check(refusal(t, commands, streams).empty(), "the program itself passes");
+    const auto caught = [&](int& count, const char* what) {
+        ++count;
+        const std::string why = refusal(t, commands, streams);
+        if (why.empty()) std::fprintf(stderr, "%s, table %s\n", what, t.phase.c_str());
+        check(why.find('[') != std::string::npos || why.find("command") != std::string::npos, what);
+    };
+    for (std::size_t i = 0; i < commands.size(); ++i) {
+        Command& c = commands[i];
+        const Command whole = c;
+        if (i != 0 && c.barrier) {
+            c.barrier = 0;
+            caught(n.barriers, "a barrier is dropped");
+            c = whole;
+        }
+        if (i + 1 < commands.size() && depend(touched(t, c), touched(t, commands[i + 1]))) {
+            std::swap(c, commands[i + 1]);
+            caught(n.swaps, "two commands change places");
+            std::swap(c, commands[i + 1]);
+        }
+        for (u64& address : c.buffers) {
+            const u64 kept = address;
+            for (const u64 other : {kept + 16, kept - 16, kept + (u64{1} << 40), u64{0}, commands[0].buffers[0] + 4}) {
+                if (other == kept || (kept == 0 && other < 32)) continue;
+                address = other;
+                caught(n.addresses, "a buffer is elsewhere");
+            }
+            address = kept;
+        }
+        for (WeightPlanes& w : c.weights) {
+            if (!w.codes) continue;
+            w.codes += 16;
+            caught(n.addresses, "weights are elsewhere");
+            w.codes -= 16;
+            w.reader = kReaders;
+            caught(n.fields, "a reader that is none");
+            w = whole.weights[&w - c.weights];
+        }
+        const auto field = [&](u32& value, u32 wrong, const char* what) {
+            const u32 kept = value;
+            value = wrong;
+            caught(n.fields, what);
+            value = kept;
+        };
+        field(c.op, c.op + 1, "another op");
+        field(c.kv, kKvTypes, "a type of cache that is none");
+        field(c.label, static_cast<u32>(t.commands.size()), "a label behind the table");
+        field(c.label, c.label ? c.label - 1 : 1, "a label twice");
+        field(c.n_patches, 4, "too many patches");
+        field(c.streams, 3, "too many streams");
+        field(c.streams, c.streams ? 0 : 1, "another number of streams");
+        for (u32 p = 0; p < c.n_patches; ++p) {
+            field(c.patch_field[p], 16, "a patch behind the parameters");
+            field(c.patch_value[p], kPatchKeys + 1, "a patch of nothing");
+        }
+    }
+    for (std::size_t i = 0; i < streams.size(); ++i) {
+        const Stream whole = streams[i];
+        const auto wrong = [&](const std::function<void(Stream&)>& f, const char* what) {
+            f(streams[i]);
+            caught(n.streams, what);
+            streams[i] = whole;
+        };
+        wrong([](Stream& s) { s.at[0] += 16; }, "a stream from elsewhere");
+        wrong([](Stream& s) { ++s.tiles[0]; }, "a tile too many");
+        wrong([](Stream& s) { --s.tiles[0]; }, "a tile too few");
+        wrong([](Stream& s) { s.slot_bytes = kSlotBytes + 16; }, "more than a slot holds");
+        wrong([](Stream& s) { s.slot_bytes = 0; }, "nothing in a slot");
+        wrong([](Stream& s) { s.tile_bytes *= 2; }, "tiles behind the end");
+        wrong([](Stream& s) { s.pairs = 1 - s.pairs; }, "tiles in turn that are not");
+        wrong([](Stream& s) { s.rows_from = s.rows_from == kPatchRows ? u32(kPatchLogits) : u32(kPatchRows); },
+              "rows of another kind");
+        if (i + 1 < streams.size()) {
+            std::swap(streams[i], streams[i + 1]);
+            caught(n.streams, "streams change places");
+            std::swap(streams[i], streams[i + 1]);
+        }
+    }
+    if (streams.empty()) return;
+    streams.push_back(streams.back());
+    caught(n.streams, "a stream that nobody reads");
+    streams.pop_back();
+    streams.pop_back();
+    caught(n.streams, "a stream that is missing");
+}
+
+void refused(DispatchTable t, const char* what, const char* why) {
+    set_barriers(t.commands);
+    try {
+        compile_schedules(t, geometry());
+    } catch (const DeviceError& e) {
+        check(std::string(e.what()).find(why) != std::string::npos, e.what());
+        return;
+    }
+    check(false, what);
+}
+
+// Tables that are wrong before they are compiled: barriers are set anew, so that order alone is at fault.
+void check_tables(const DispatchTable& decode) {
+    DispatchTable t = decode;
+    std::swap(t.commands[0], t.commands[2]);
+    std::swap(t.labels[0], t.labels[2]);
+    refused(t, "what is read is written before", "behind it writes");
+    t = decode;
+    DispatchCmd &first = t.commands[0], &second = t.commands[2];
+    check(first.op == Op::kEmbed && second.op == Op::kNormQkv, "the table begins as expected");
+    second.buffers[5] = first.buffers[1];
+    refused(t, "weights are not written", "reads weights ahead that");
+    t = decode;
+    std::size_t qkv = 3;
+    while (t.commands[qkv].op != Op::kNormQkv) ++qkv;
+    check(t.commands[qkv + 1].op == Op::kRopeKv, "attention follows");
+    t.commands[qkv].buffers[5] = t.commands[qkv + 1].buffers[4];
+    refused(t, "keys are not written while attention looks at them ahead", "reads 'kv', which");
+    t = decode;
+    t.commands[2].buffers[5].offset = t.commands[2].buffers[5].buffer.size;
+    refused(t, "a buffer ends with its memory", "ends behind its memory");
+}
+
+std::unique_ptr<Engine> planned(const SyntheticModel& m) {
+    return std::make_unique<Engine>(std::make_unique<cuda::PlanDevice>(chip()), m.config, m.source(),
+                                    EngineOptions{.context = 96, .parallel = 2}, Progress{});
+}
+
+}  // namespace
+
+int main() {
+    Counts n;
+    for (const DType weights : {DType::Q4_0, DType::Q6_K, DType::Q5_1, DType::F32}) {
+        const auto engine = planned(synthetic_model(weights));
+        for (const PhaseRun run : {PhaseRun{Phase::kDecode, 1, 0}, {Phase::kBatch, 4, 0}, {Phase::kPrefill, 40, 0}}) {
+            for (const Program* p : engine->programs(run)) {
+                const Schedules s = compile_schedules(p->table, geometry());
+                mutate(p->table, s.plain, s.streams, n);
+                mutate(p->table, s.fused, s.streams, n);
+            }
+        }
+        check_tables(engine->programs({Phase::kDecode, 1, 0}).front()->table);
+    }
+    std::printf("refused: %d barriers, %d swaps, %d addresses, %d fields, %d streams\n", n.barriers, n.swaps,
+                n.addresses, n.fields, n.streams);
+
+    SyntheticModel deep = synthetic_model(DType::Q4_0);
+    deep.config.layers.resize(28, deep.config.layers[0]);
+    for (std::uint32_t i = 2; i < deep.config.layers.size(); ++i) {
+        for (const auto& [name, shape] : synthetic_model(DType::Q4_0).shapes) {
+            const std::string first = "layers.0.";
+            if (name.starts_with(first))
+                deep.shapes["layers." + std::to_string(i) + "." + name.substr(first.size())] = shape;
+        }
+    }
+    const auto engine = planned(deep);
+    for (const Program* p : engine->programs({Phase::kDecode, 1, 0})) {
+        const Schedules s = compile_schedules(p->table, geometry());
+        const auto begin = std::chrono::steady_clock::now();
+        check_schedule(p->table, s.fused, s.streams);
+        const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
+        std::printf("%s: %zu commands checked in %.3f ms\n", p->table.phase.c_str(), s.fused.size(), took.count());
+    }
+}
