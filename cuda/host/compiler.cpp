@@ -54,7 +54,7 @@ void* open_library() {
 }
 
 template <typename F>
-void load(void* library, const char* name, F& function) {
+void find_in(void* library, const char* name, F& function) {
     function = reinterpret_cast<F>(dlsym(library, name));
     if (!function) throw DeviceError(std::string("NVRTC has no ") + name + ": a version from 12.0 on is needed");
 }
@@ -66,14 +66,14 @@ const Nvrtc& nvrtc() {
             throw DeviceError("NVRTC, which compiles the GPU's kernels, is not installed: pip install 'akunu[cuda]'");
         }
         Nvrtc n;
-        load(library, "nvrtcVersion", n.version);
-        load(library, "nvrtcCreateProgram", n.create);
-        load(library, "nvrtcCompileProgram", n.compile);
-        load(library, "nvrtcGetProgramLogSize", n.log_size);
-        load(library, "nvrtcGetProgramLog", n.log);
-        load(library, "nvrtcGetCUBINSize", n.cubin_size);
-        load(library, "nvrtcGetCUBIN", n.cubin);
-        load(library, "nvrtcDestroyProgram", n.destroy);
+        find_in(library, "nvrtcVersion", n.version);
+        find_in(library, "nvrtcCreateProgram", n.create);
+        find_in(library, "nvrtcCompileProgram", n.compile);
+        find_in(library, "nvrtcGetProgramLogSize", n.log_size);
+        find_in(library, "nvrtcGetProgramLog", n.log);
+        find_in(library, "nvrtcGetCUBINSize", n.cubin_size);
+        find_in(library, "nvrtcGetCUBIN", n.cubin);
+        find_in(library, "nvrtcDestroyProgram", n.destroy);
         n.set_flow_callback = reinterpret_cast<decltype(n.set_flow_callback)>(dlsym(library, "nvrtcSetFlowCallback"));
         return n;
     }();

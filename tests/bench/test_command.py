@@ -52,6 +52,14 @@ def rows_of(markdown: str) -> list[str]:
     return [line.split("|")[-3].strip() for line in markdown.splitlines()[2:] if line.startswith("|")]
 
 
+def test_rows_of_a_prefill_are_the_device_s_and_a_column_where_they_are_not_llama_benchs(bench, monkeypatch):
+    monkeypatch.setitem(CPU, "prompt_rows", 1024)
+    ran = bench("-n", "0")
+    assert ran.loads == [("ember", 2, 1024, 513)]
+    assert "n_ubatch" in ran.out and "1024" in ran.out
+    assert bench("-n", "0", "-ub", "64").loads == [("ember", 2, 64, 513)]
+
+
 def test_the_default_is_llama_benchs_on_the_embedded_model(bench):
     ran = bench()
     assert ran.status == 0

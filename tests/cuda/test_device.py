@@ -96,6 +96,19 @@ print(_core.devices()[0]["id"], engine.isa, 0 < (1 << 29) - engine.memory_left -
     assert done.stdout == "cuda sm_90 True\n", done.stderr
 
 
+def test_a_step_of_a_prompt_has_as_many_rows_as_suit_the_device(run: Run) -> None:
+    code = """
+from akunu import _core
+from sampling import engines
+rows = {device["id"]: device["prompt_rows"] for device in _core.devices()}
+for engines.DEVICE in ("cuda", "cpu"):
+    chunks = [engines.synthetic(100, 32, context=1500, **o).chunk for o in ({}, {"chunk": 700})]
+    print(rows[engines.DEVICE], chunks)
+"""
+    done = run(code)
+    assert done.stdout == "1024 [1024, 700]\n512 [512, 700]\n", done.stderr
+
+
 def test_a_model_that_does_not_fit_runs_on_the_cpu_and_says_so(run: Run) -> None:
     code = """
 import akunu, warnings

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from on_metal import metal_engines
 
-from akunu.errors import UnsupportedError
 from encoders.test_model import (
     TEXTS,
     folder,
@@ -45,11 +44,3 @@ def test_vectors_are_those_of_the_cpu(folder: Path) -> None:
     with opened(folder) as here, opened(folder, device="cpu") as there:
         assert here.device != there.device
         assert ((here.embed(TEXTS) * there.embed(TEXTS)).sum(axis=1) >= 0.9999).all()
-
-
-def test_a_device_that_makes_no_vectors_is_refused_before_work_starts(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("akunu.loading.present", lambda _: ["cuda"])
-    with pytest.raises(UnsupportedError, match="makes vectors, which 'cuda' does not yet; cpu and metal do"):
-        opened(folder, device="cuda")

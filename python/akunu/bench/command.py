@@ -349,10 +349,11 @@ def command(
     given = replace(
         DEFAULTS,
         models=(*models, *synthetic) or DEFAULTS.models,
-        **{name: values for name, values in lists.items() if values},
+        **({"n_ubatch": (0,)} | {name: values for name, values in lists.items() if values}),
     )
     _check(given)
     cases = [_with_rows(case) for case in list_cases(_with_threads(given))]
+    given = replace(given, n_ubatch=tuple(dict.fromkeys(case.n_ubatch for case in cases)))
     if not cases:
         raise click.UsageError("nothing to run: -p, -n and -pg are all 0")
     outputs = [(output, sys.stdout), (output_err, sys.stderr)]

@@ -79,8 +79,8 @@ class BenchParams:
     n_pg: tuple[tuple[int, int], ...] = ()
     n_depth: tuple[int, ...] = (0,)
     n_batch: tuple[int, ...] = (2048,)
-    n_ubatch: tuple[int, ...] = (0,)
-    """0 stands for what suits the device and is replaced in each test."""
+    n_ubatch: tuple[int, ...] = (512,)
+    """0 stands for what suits the device, and is replaced in the tests once they are listed."""
     type_k: tuple[str, ...] = ("f16",)
     type_v: tuple[str, ...] = ("f16",)
     n_threads: tuple[int, ...] = (0,)

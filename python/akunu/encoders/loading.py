@@ -17,9 +17,6 @@ from akunu.tokenizer import Tokenizer
 
 __all__ = ["as_reranker", "load_encoder"]
 
-DEVICES: Final = ("cpu", "metal")
-"""Ids of those that make vectors."""
-
 _ROWS: Final = ("positions", "kinds", "head.0.")
 """Matrices whose rows are taken one by one, as floats; folders of MLX may have codes of them."""
 
@@ -53,10 +50,6 @@ def load_encoder(
     progress: Callable[[int, int], None] | None,
 ) -> EmbeddingModel:
     """The loaded model; arguments are those of `akunu.load`, checked, `quantize` by tensor."""
-    if device not in DEVICES:
-        raise UnsupportedError(
-            f"device: {path.name} makes vectors, which {device!r} does not yet; {' and '.join(DEVICES)} do"
-        )
     default = opened.modules.max_tokens or default_context
     floats = {name: "f32" for name, ref in spec.tensors.items() if ref.dtype and name.startswith(_ROWS)}
     encoder = _core.Encoder(
