@@ -3,6 +3,7 @@
 // header, and this.
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstddef>

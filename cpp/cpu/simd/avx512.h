@@ -71,6 +71,7 @@ static inline vb and_bytes(vb a, std::uint8_t mask) {
     return _mm512_and_si512(a, _mm512_set1_epi8(static_cast<char>(mask)));
 }
 static inline vb or_bytes(vb a, vb b) { return _mm512_or_si512(a, b); }
+static inline vb add_bytes(vb a, vb b) { return _mm512_add_epi8(a, b); }
 static inline vb sub_bytes(vb a, std::uint8_t n) { return _mm512_sub_epi8(a, _mm512_set1_epi8(static_cast<char>(n))); }
 static inline vb add_bytes(vb a, std::uint8_t n) { return _mm512_add_epi8(a, _mm512_set1_epi8(static_cast<char>(n))); }
 static inline void store_bytes(std::byte* p, vb a) { _mm512_storeu_si512(reinterpret_cast<__m512i*>(p), a); }
@@ -228,7 +229,8 @@ constexpr bool kPairTiles = true;  // integer tiles of two groups
 constexpr std::size_t kFetchNear = 4096, kFetchFar = 0;
 constexpr bool kPairTiles = false;
 #endif
-constexpr int kByteColumns = 2;  // vectors of a panel of bytes that a tile takes together
+constexpr int kByteColumns = 2;          // vectors of a panel of bytes that a tile takes together
+constexpr int kLongBlockPanelTiles = 3;  // tiles of tokens from which on blocks of 256 become panels
 constexpr int kVectorRegisters = 32;
 constexpr bool kSmallTokenTiles = true;  // what a tile leaves over has tiles of half its tokens
 constexpr int kTokenTile = 8;            // tokens of a matmul tile: their accumulators fill the registers
