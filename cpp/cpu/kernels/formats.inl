@@ -13,14 +13,6 @@ static inline void unroll(F&& f) {
     }(std::make_integer_sequence<int, N>{});
 }
 
-// The results of f.operator()<0>() to <N - 1>().
-template <int N, typename F>
-static inline auto each(F&& f) {
-    return [&]<int... I>(std::integer_sequence<int, I...>) {
-        return std::array{f.template operator()<I>()...};
-    }(std::make_integer_sequence<int, N>{});
-}
-
 // Hides where a pointer comes from: what it points to is then addressed by constant offsets from it, where the compiler
 // would keep an address for every vector of a block.
 template <typename T>

@@ -6,11 +6,11 @@ namespace akunu::cpu::AKUNU_ISA {
 
 // Integer formats: x is q8. out[m][w] = dot products of the m-th token from `token` on, of `tokens`, with the rows of
 // the w-th group from `group` on.
-template <typename F, int M, int W>
+template <typename F, int M, int... kGroups>
 [[gnu::noinline, gnu::flatten]] static void dot_tile_q8(const std::byte* group, const GroupLayout& layout,
                                                         std::size_t k, const std::byte* x, const Q8Layout& at,
                                                         std::size_t token, std::size_t tokens, vf* out) {
-    constexpr int kSteps = F::kSub / 4, kParts = 32 / F::kSub;
+    constexpr int W = sizeof...(kGroups), kSteps = F::kSub / 4, kParts = 32 / F::kSub;
     using Dot = std::conditional_t<F::kSigned, DotS<kSteps>, DotU<F::kMax, kSteps>>;
     constexpr int kOffset = F::kSigned ? kSignedOffset : F::kOffset;
     const std::int8_t* row[M];
@@ -20,14 +20,13 @@ template <typename F, int M, int W>
         for (int w = 0; w < W; ++w) acc[m][w] = zero();
     }
     const std::size_t d_at = at.d, s_at = F::kSub == 32 ? at.s : at.s16, blocks = k / F::kBlock;
-    const std::size_t bytes = layout.bytes;
+    const std::size_t bytes = layout.bytes, next = W * bytes;
     const vf offset = set1(static_cast<float>(-kOffset));
-    const auto fields = each<W>([&]<int w>() { return Fields(group + w * bytes, layout); });
-    auto far =
-        each<W>([&]<int w>() { return BlockAhead<F>::far_lines(fields[w], W * bytes, 0, blocks, token, M, tokens); });
+    const Fields fields[W] = {{group + kGroups * bytes, layout}...};
+    FarLines far[W] = {BlockAhead<F>::far_lines(fields[kGroups], next, 0, blocks, token, M, tokens)...};
     for (std::size_t b = 0; b < blocks; ++b) {
-        const auto ahead = each<W>([&]<int w>() { return BlockAhead<F>(fields[w], W * bytes, b, blocks); });
-        const auto block = each<W>([&]<int w>() { return Packing<F>::from_block(fields[w], b); });
+        const BlockAhead<F> ahead[W] = {{fields[kGroups], next, b, blocks}...};
+        const Fields block[W] = {Packing<F>::from_block(fields[kGroups], b)...};
         vf d[W][F::kSubs], mins[W][F::kSubs], u[M][W];
         for (int w = 0; w < W; ++w) F::scales(block[w], d[w], mins[w]);
         unroll<F::kSubs>([&]<int s>() {
@@ -201,7 +200,7 @@ struct IntegerFormat {
     template <typename F, int M>
     static constexpr Tile tile() {
         if constexpr (M == kTokenTile && kHasPairTile<F>) return nullptr;
-        if constexpr (kHasTokenTile<kTokenTile, M>) return dot_tile_q8<F, M, 1>;
+        if constexpr (kHasTokenTile<kTokenTile, M>) return dot_tile_q8<F, M, 0>;
         return nullptr;
     }
     template <typename F>
@@ -209,7 +208,7 @@ struct IntegerFormat {
         if constexpr (kHasStartedPair<F>)
             return dot_pair_q8<F>;
         else if constexpr (kHasPairTile<F>)
-            return dot_tile_q8<F, kTokenTile, 2>;
+            return dot_tile_q8<F, kTokenTile, 0, 1>;
         return nullptr;
     }
     template <typename F>

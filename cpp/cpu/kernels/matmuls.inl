@@ -3,7 +3,6 @@
 // header, and this.
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
 #include <cstddef>
