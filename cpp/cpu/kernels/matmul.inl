@@ -195,7 +195,7 @@ struct IntegerFormat {
     Tile tiles[4];
     Tile pair;  // of kTokenTile tokens and two groups
     ByteFunctions bytes;
-    std::size_t panel_tokens;
+    std::size_t panel_tokens;  // from which on a panel is worth it
 
     template <typename F, int M>
     static constexpr Tile tile() {
@@ -217,7 +217,7 @@ struct IntegerFormat {
                 {tile<F, 1>(), tile<F, 2>(), tile<F, 4>(), tile<F, 8>()},
                 pair_tile<F>(),
                 ByteFunctions::of<F>(),
-                F::kBlock == 32 ? kPanelTokens : kLongBlockPanelTokens};
+                (F::kBlock == 32 ? kBlockPanelTiles : kLongBlockPanelTiles) * kTokenTile};
     }
 };
 static constexpr IntegerFormat kIntegerFormats[] = {

@@ -4,8 +4,8 @@
 
 namespace akunu::cpu::AKUNU_ISA {
 
-// Tokens that are worth it; and of blocks of 256, which take more to be taken apart.
-constexpr std::size_t kPanelTokens = 3 * kTokenTile, kLongBlockPanelTokens = kLongBlockPanelTiles * kTokenTile;
+// Tokens that are worth it.
+constexpr std::size_t kPanelTokens = 3 * kTokenTile;
 
 // Form says what rows and panels look like:
 //   kTile, kTokenBlock                              tokens of a tile; at most in a block, a multiple

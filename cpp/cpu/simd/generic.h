@@ -180,7 +180,8 @@ struct DotPairs<M> {
 constexpr std::size_t kFetchNear = 4096, kFetchFar = 0;
 constexpr bool kPairTiles = false;
 constexpr int kByteColumns = 1;
-constexpr int kLongBlockPanelTiles = 3;  // tiles of tokens from which on blocks of 256 become panels
+// Tiles of tokens from which on blocks of 32, and of 256, are taken apart into panels of bytes.
+constexpr int kBlockPanelTiles = 3, kLongBlockPanelTiles = 3;
 #if defined(__ARM_NEON)
 constexpr int kVectorRegisters = 32;
 constexpr int kTokenTile = 8, kFloatTile = 8;
