@@ -4,51 +4,60 @@
 
 namespace akunu::cpu::AKUNU_ISA {
 
-// Integer formats: x is q8. out[m] = dot products of the m-th token from `token` on, of `tokens`, with the group's
-// rows.
-template <typename F, int M>
-[[gnu::noinline]] static void dot_tile_q8(const std::byte* group, const GroupLayout& layout, std::size_t k,
-                                          const std::byte* x, const Q8Layout& at, std::size_t token, std::size_t tokens,
-                                          vf* out) {
-    constexpr int kSteps = F::kSub / 4, kParts = 32 / F::kSub;
+// Integer formats: x is q8. out[m][w] = dot products of the m-th token from `token` on, of `tokens`, with the rows of
+// the w-th group from `group` on.
+template <typename F, int M, int... kGroups>
+[[gnu::noinline, gnu::flatten]] static void dot_tile_q8(const std::byte* group, const GroupLayout& layout,
+                                                        std::size_t k, const std::byte* x, const Q8Layout& at,
+                                                        std::size_t token, std::size_t tokens, vf* out) {
+    constexpr int W = sizeof...(kGroups), kSteps = F::kSub / 4, kParts = 32 / F::kSub;
     using Dot = std::conditional_t<F::kSigned, DotS<kSteps>, DotU<F::kMax, kSteps>>;
     constexpr int kOffset = F::kSigned ? kSignedOffset : F::kOffset;
-    const Fields fields(group, layout);
     const std::int8_t* row[M];
-    vf acc[M];  // local, as the offsets: the compiler must assume that a store to `out` changes what it points to
+    vf acc[M][W];  // local, as the offsets: the compiler must assume that a store to `out` changes what it points to
     for (int m = 0; m < M; ++m) {
         row[m] = reinterpret_cast<const std::int8_t*>(x) + (token + static_cast<std::size_t>(m)) * at.stride;
-        acc[m] = zero();
+        for (int w = 0; w < W; ++w) acc[m][w] = zero();
     }
     const std::size_t d_at = at.d, s_at = F::kSub == 32 ? at.s : at.s16, blocks = k / F::kBlock;
+    const std::size_t bytes = layout.bytes, next = W * bytes;
     const vf offset = set1(static_cast<float>(-kOffset));
-    FarLines far = BlockAhead<F>::far_lines(fields, layout.bytes, 0, blocks, token, M, tokens);
+    const Fields fields[W] = {{group + kGroups * bytes, layout}...};
+    FarLines far[W] = {BlockAhead<F>::far_lines(fields[kGroups], next, 0, blocks, token, M, tokens)...};
     for (std::size_t b = 0; b < blocks; ++b) {
-        const BlockAhead<F> ahead(fields, layout.bytes, b, blocks);
-        const Fields block = Packing<F>::from_block(fields, b);
-        vf d[F::kSubs], mins[F::kSubs], u[M];
-        F::scales(block, d, mins);
+        const BlockAhead<F> ahead[W] = {{fields[kGroups], next, b, blocks}...};
+        const Fields block[W] = {Packing<F>::from_block(fields[kGroups], b)...};
+        vf d[W][F::kSubs], mins[W][F::kSubs], u[M][W];
+        for (int w = 0; w < W; ++w) F::scales(block[w], d[w], mins[w]);
         unroll<F::kSubs>([&]<int s>() {
             const std::size_t first = b * F::kBlock + s * F::kSub;
-            Dots<Dot, M, 1> dots;
+            Dots<Dot, M, W> dots;
             unroll<kSteps>([&]<int j>() {
-                ahead.template fetch<s * kSteps + j, F::kSubs * kSteps>(far);
-                dots.template step<j>({F::template quants<s, j>(block)}, row, first + 4 * j);
+                vb quants[W];
+                for (int w = 0; w < W; ++w) {
+                    ahead[w].template fetch<s * kSteps + j, F::kSubs * kSteps>(far[w]);
+                    quants[w] = F::template quants<s, j>(block[w]);
+                }
+                dots.template step<j>(quants, row, first + 4 * j);
             });
-            vf minus_min = zero();
-            if constexpr (F::kHasMin) minus_min = -mins[s];
             for (int m = 0; m < M; ++m) {
                 const vf sum = set1(reinterpret_cast<const float*>(row[m] + s_at)[first / F::kSub]);
-                vf dot = to_float(dots.sum(m, 0));
-                if constexpr (kOffset != 0) dot = fma(offset, sum, dot);  // exact: integers below 2^24
-                u[m] = add_sub_block<s % kParts == 0, F::kHasMin>(u[m], dot, d[s], sum, minus_min);
-                if constexpr (s % kParts == kParts - 1) {
-                    acc[m] = fma(u[m], set1(reinterpret_cast<const float*>(row[m] + d_at)[first / 32]), acc[m]);
+                for (int w = 0; w < W; ++w) {
+                    vf dot = to_float(dots.sum(m, w)), minus_min = zero();
+                    if constexpr (F::kHasMin) minus_min = -mins[w][s];
+                    if constexpr (kOffset != 0) dot = fma(offset, sum, dot);  // exact: integers below 2^24
+                    u[m][w] = add_sub_block<s % kParts == 0, F::kHasMin>(u[m][w], dot, d[w][s], sum, minus_min);
+                    if constexpr (s % kParts == kParts - 1) {
+                        const vf scale = set1(reinterpret_cast<const float*>(row[m] + d_at)[first / 32]);
+                        acc[m][w] = fma(u[m][w], scale, acc[m][w]);
+                    }
                 }
             }
         });
     }
-    for (int m = 0; m < M; ++m) out[m] = acc[m];
+    for (int m = 0; m < M; ++m) {
+        for (int w = 0; w < W; ++w) out[m * W + w] = acc[m][w];
+    }
 }
 
 // Float formats: x is f32. acc[m * G + g] for G neighbouring groups; accumulation runs straight along k.
@@ -186,22 +195,29 @@ struct IntegerFormat {
     Tile tiles[4];
     Tile pair;  // of kTokenTile tokens and two groups
     ByteFunctions bytes;
+    std::size_t panel_tokens;  // from which on a panel is worth it
 
     template <typename F, int M>
     static constexpr Tile tile() {
         if constexpr (M == kTokenTile && kHasPairTile<F>) return nullptr;
-        if constexpr (kHasTokenTile<kTokenTile, M>) return dot_tile_q8<F, M>;
+        if constexpr (kHasTokenTile<kTokenTile, M>) return dot_tile_q8<F, M, 0>;
         return nullptr;
     }
     template <typename F>
     static constexpr Tile pair_tile() {
-        if constexpr (kHasPairTile<F>) return dot_pair_q8<F>;
+        if constexpr (kHasStartedPair<F>)
+            return dot_pair_q8<F>;
+        else if constexpr (kHasPairTile<F>)
+            return dot_tile_q8<F, kTokenTile, 0, 1>;
         return nullptr;
     }
     template <typename F>
     static constexpr IntegerFormat of() {
-        return {
-            F::kType, {tile<F, 1>(), tile<F, 2>(), tile<F, 4>(), tile<F, 8>()}, pair_tile<F>(), ByteFunctions::of<F>()};
+        return {F::kType,
+                {tile<F, 1>(), tile<F, 2>(), tile<F, 4>(), tile<F, 8>()},
+                pair_tile<F>(),
+                ByteFunctions::of<F>(),
+                (F::kBlock == 32 ? kBlockPanelTiles : kLongBlockPanelTiles) * kTokenTile};
     }
 };
 static constexpr IntegerFormat kIntegerFormats[] = {
@@ -346,7 +362,7 @@ static void matmul_q8(const DispatchCmd& cmd, const std::byte* params, const Wor
     const auto* w = cmd.buffers[1].as<std::byte>();
     const Epilogue out(cmd, p);
     const GroupLayout layout = layout_of(cmd, p.k);
-    if (p.rows >= kPanelTokens) {
+    if (p.rows >= format.panel_tokens) {
         return matmul_panels(p, ByteForm(format.bytes, layout, x, p.k), w, layout.bytes, out, worker);
     }
     const IntegerTiles tiles{format, layout, p.k, p.rows, x};
@@ -416,7 +432,7 @@ static void gate_up(const DispatchCmd& cmd, const GateUpParams& p, const Tiles& 
                     vf gate[2 * M], up[2 * M];
                     tiles.template run<M>(n, w_gate + g * group_bytes, t, gate);
                     tiles.template run<M>(n, w_up + g * group_bytes, t, up);
-                    out.gated(gate, up, M * n, values[0] + (g - g0) * L, static_cast<std::size_t>(32 / n));
+                    out.gated(gate, up, M, n, values[0] + (g - g0) * L);
                     g += static_cast<std::uint64_t>(n);
                 }
                 for (int m = 0; m < M; ++m) out.store(values[m], t + static_cast<std::size_t>(m), u);
@@ -446,7 +462,7 @@ static void gate_up_panels(const DispatchCmd& cmd, const GateUpParams& p, const 
             for (std::size_t i = 0; i < n; ++i, sums += kPanel) {
                 for (std::size_t half = 0; half < 2; ++half) {
                     const auto* strip = reinterpret_cast<const vf*>(sums + half * Form::kTokenBlock * kPanel);
-                    out.gated(strip, strip + kHalf, kHalf, values + half * 16, L);
+                    out.gated(strip, strip + kHalf, 1, kHalf, values + half * 16);
                 }
                 out.store(values, t + i, s / 2);
             }
@@ -458,7 +474,7 @@ static void gate_up_q8(const DispatchCmd& cmd, const std::byte* params, const Wo
     const IntegerFormat& format = *find_format(kIntegerFormats, cmd.weight);
     const GroupLayout layout = layout_of(cmd, p.k);
     const auto* x = cmd.buffers[0].as<std::byte>();
-    if (p.rows >= kPanelTokens) {
+    if (p.rows >= format.panel_tokens) {
         return gate_up_panels(cmd, p, ByteForm(format.bytes, layout, x, p.k), layout.bytes, worker);
     }
     gate_up(cmd, p, IntegerTiles{format, layout, p.k, p.rows, x}, worker);

@@ -48,10 +48,10 @@ struct GatedOutput {
     Q8Layout at;
     GatedOutput(const DispatchCmd& cmd, const GateUpParams& params)
         : p(params), f32(cmd.buffers[3].as<float>()), q8(cmd.buffers[4].as<std::byte>()), at(params.n) {}
-    // act(gate)·up of `n` vectors, each `stride` floats after the one before it. Out of line, as Epilogue::store.
-    [[gnu::noinline]] void gated(const vf* gate, const vf* up, int n, float* out, std::size_t stride) const {
-        for (int i = 0; i < n; ++i, out += stride) {
-            AKUNU_ISA::store(out, activate(p.activation, gate[i]) * up[i]);
+    // act(gate)·up of a tile: [token][group], to [token][32]. Out of line, as Epilogue::store.
+    [[gnu::noinline]] void gated(const vf* gate, const vf* up, int tokens, int groups, float* out) const {
+        for (int m = 0; m < tokens; ++m, out += 32) {
+            for (int g = 0; g < groups; ++g) AKUNU_ISA::store(out + g * L, activate(p.activation, *gate++) * *up++);
         }
     }
     void store(const float* values, std::size_t token, std::size_t unit) const {

@@ -14,9 +14,17 @@ static inline vf float_of(vi bits) {
     return v;
 }
 
+// Integer sums that may start anywhere, at no cost.
+template <typename Dot>
+concept Startable = requires(Dot dot, vi sum) { dot.start(sum); };
+
 // Whether 1.5·2^23 times a scale is a float: a half times a small integer.
 template <typename F>
-constexpr bool kHasPairTile = kPairTiles && F::kHalfScales;
+constexpr bool kHasStartedPair = kPairTiles && F::kHalfScales && Startable<DotU<F::kMax, F::kSub / 4>>;
+
+// Other sums: the scales of two long blocks leave no registers.
+template <typename F>
+constexpr bool kHasPairTile = kHasStartedPair<F> || (kPairTiles && !Startable<DotU<15, 8>> && F::kBlock == 32);
 
 // kTokenTile tokens, as dot_tile_q8 but for out[m][2].
 //

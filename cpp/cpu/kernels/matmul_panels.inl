@@ -283,13 +283,6 @@ struct BytePanel {
     static const float& of_row(const std::byte* first, int m) {
         return *reinterpret_cast<const float*>(first + static_cast<std::size_t>(m) * kRowBytes);
     }
-    static vi sum_bytes(const vb (&q)[kSteps]) {
-        constexpr std::int8_t kOnes[4] = {1, 1, 1, 1};
-        Dot dot;
-        dot.start(vi{});
-        unroll<kSteps>([&]<int j>() { dot.template step<j>(q[j], kOnes); });
-        return dot.sum();
-    }
 };
 
 template <typename F>
@@ -300,6 +293,22 @@ struct BytePanelOf {
     using Dot = std::conditional_t<kMin >= 0, DotU<kMax, kSteps>,
                                    std::conditional_t<kBiased, DotBiased<kMost, kSteps>, DotS<kSteps>>>;
     using Panel = BytePanel<Dot, F::kSub, F::kHasMin, kBiased>;
+
+    // Of each row, where its sums start.
+    static vi start(const vb (&q)[kSteps]) {
+        constexpr std::int8_t kOnes[4] = {1, 1, 1, 1};
+        constexpr bool kInBytes = -kMin * kSteps <= 128 && kMax * kSteps <= 127;  // four sums are
+        DotBiased<kMost, kInBytes ? 1 : kSteps> dot;
+        dot.start(vi{});
+        if constexpr (kInBytes) {
+            vb sum = q[0];
+            for (int j = 1; j < kSteps; ++j) sum = add_bytes(sum, q[j]);
+            dot.template step<0>(sum, kOnes);
+        } else {
+            unroll<kSteps>([&]<int j>() { dot.template step<j>(q[j], kOnes); });
+        }
+        return dot.sum() * -128;
+    }
 };
 
 // Takes [k0, k0 + n) of a group of `blocks` blocks a row apart.
@@ -322,7 +331,7 @@ template <typename F>
                 store_bytes(to + j * 4 * L, q[j]);
             });
             if constexpr (Panel::kBiased) {
-                const vi start = Panel::sum_bytes(q) * -128;
+                const vi start = BytePanelOf<F>::start(q);
                 std::memcpy(to + Panel::kStart, &start, sizeof start);
             }
             store(reinterpret_cast<float*>(to + Panel::kScale), d[s]);

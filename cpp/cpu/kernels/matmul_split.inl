@@ -125,7 +125,7 @@ static void gate_up_split(const DispatchCmd& cmd, const std::byte* params, const
         for (std::size_t t = 0; t < n; ++t) {
             for (std::size_t s = 0; s < 2; ++s) {
                 const auto* v = reinterpret_cast<const vf*>(sums[s] + t * SplitMatmul::kStrip);
-                out.gated(v, v + 1, 1, values + s * L, L);
+                out.gated(v, v + 1, 1, 1, values + s * L);
             }
             out.store(values, token + t, unit);
         }

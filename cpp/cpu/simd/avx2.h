@@ -72,6 +72,7 @@ static inline vb and_bytes(vb a, std::uint8_t mask) {
     return _mm256_and_si256(a, _mm256_set1_epi8(static_cast<char>(mask)));
 }
 static inline vb or_bytes(vb a, vb b) { return _mm256_or_si256(a, b); }
+static inline vb add_bytes(vb a, vb b) { return _mm256_add_epi8(a, b); }
 static inline vb sub_bytes(vb a, std::uint8_t n) { return _mm256_sub_epi8(a, _mm256_set1_epi8(static_cast<char>(n))); }
 static inline vb add_bytes(vb a, std::uint8_t n) { return _mm256_add_epi8(a, _mm256_set1_epi8(static_cast<char>(n))); }
 static inline void store_bytes(std::byte* p, vb a) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), a); }
@@ -219,8 +220,10 @@ using DotBiased = DotShifted<fitting(kMax * 255, kSteps), kSteps>;
 
 // How far ahead weights are fetched, in bytes: into the first-level cache, and how much further into the second.
 constexpr std::size_t kFetchNear = 4096, kFetchFar = 0;
-constexpr bool kPairTiles = false;  // integer tiles of two groups
-constexpr int kByteColumns = 1;     // vectors of a panel of bytes that a tile takes together
+constexpr bool kPairTiles = true;  // integer tiles of two groups
+constexpr int kByteColumns = 2;    // vectors of a panel of bytes that a tile takes together
+// Tiles of tokens from which on blocks of 32, and of 256, are taken apart into panels of bytes.
+constexpr int kBlockPanelTiles = 6, kLongBlockPanelTiles = 2;
 constexpr int kVectorRegisters = 16;
 constexpr bool kSmallTokenTiles = true;  // what a tile leaves over has tiles of half its tokens
 constexpr int kTokenTile = 4;            // tokens of a matmul tile: their accumulators fill the registers

@@ -71,6 +71,7 @@ static inline vb and_bytes(vb a, std::uint8_t mask) {
     return _mm512_and_si512(a, _mm512_set1_epi8(static_cast<char>(mask)));
 }
 static inline vb or_bytes(vb a, vb b) { return _mm512_or_si512(a, b); }
+static inline vb add_bytes(vb a, vb b) { return _mm512_add_epi8(a, b); }
 static inline vb sub_bytes(vb a, std::uint8_t n) { return _mm512_sub_epi8(a, _mm512_set1_epi8(static_cast<char>(n))); }
 static inline vb add_bytes(vb a, std::uint8_t n) { return _mm512_add_epi8(a, _mm512_set1_epi8(static_cast<char>(n))); }
 static inline void store_bytes(std::byte* p, vb a) { _mm512_storeu_si512(reinterpret_cast<__m512i*>(p), a); }
@@ -229,6 +230,8 @@ constexpr std::size_t kFetchNear = 4096, kFetchFar = 0;
 constexpr bool kPairTiles = false;
 #endif
 constexpr int kByteColumns = 2;  // vectors of a panel of bytes that a tile takes together
+// Tiles of tokens from which on blocks of 32, and of 256, are taken apart into panels of bytes.
+constexpr int kBlockPanelTiles = 3, kLongBlockPanelTiles = 3;
 constexpr int kVectorRegisters = 32;
 constexpr bool kSmallTokenTiles = true;  // what a tile leaves over has tiles of half its tokens
 constexpr int kTokenTile = 8;            // tokens of a matmul tile: their accumulators fill the registers

@@ -79,6 +79,7 @@ static inline vb load_bytes(const std::uint8_t* p) {
 }
 static inline vb and_bytes(vb a, std::uint8_t mask) { return a & mask; }
 static inline vb or_bytes(vb a, vb b) { return a | b; }
+static inline vb add_bytes(vb a, vb b) { return a + b; }
 static inline vb sub_bytes(vb a, std::uint8_t n) { return a - n; }
 static inline vb add_bytes(vb a, std::uint8_t n) { return a + n; }
 static inline void store_bytes(std::byte* p, vb a) { std::memcpy(p, &a, sizeof a); }
@@ -179,6 +180,8 @@ struct DotPairs<M> {
 constexpr std::size_t kFetchNear = 4096, kFetchFar = 0;
 constexpr bool kPairTiles = false;
 constexpr int kByteColumns = 1;
+// Tiles of tokens from which on blocks of 32, and of 256, are taken apart into panels of bytes.
+constexpr int kBlockPanelTiles = 3, kLongBlockPanelTiles = 3;
 #if defined(__ARM_NEON)
 constexpr int kVectorRegisters = 32;
 constexpr int kTokenTile = 8, kFloatTile = 8;
