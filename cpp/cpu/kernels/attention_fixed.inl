@@ -211,7 +211,7 @@ class FixedHead {
         for (std::size_t at = kStrip; at < n; at += kStrip) {
             for (std::size_t j = 0; j < 2; ++j) top[j] = max_(top[j], load(x + at + j * L));
         }
-        scale *= 1.44269504f;
+        scale = std::max(scale * 1.44269504f, std::numeric_limits<float>::min());  // times -inf it is no NaN
         const float max = reduce_max(max_(top[0], top[1])) * scale;
         const vf factor = set1(scale), minus_max = set1(-max);
         vf sum[2] = {zero(), zero()};

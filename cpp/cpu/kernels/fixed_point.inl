@@ -8,7 +8,7 @@
 namespace akunu::cpu::AKUNU_ISA {
 
 constexpr std::size_t kStripVectors = 2, kStrip = kStripVectors * L;  // columns of a tile
-constexpr int kFixedTile = kFloatTile;                                 // its rows
+constexpr int kFixedTile = kFloatTile;                                // its rows
 
 // Before rounding, which adds at most half the square root of the number of elements.
 constexpr float kMostNorm = 46300, kMostFixed = 32767;

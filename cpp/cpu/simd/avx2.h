@@ -49,9 +49,7 @@ static inline vf sqrt_(vf a) { return _mm256_sqrt_ps(a); }
 static inline vi load_ints(const std::int32_t* p) {
     return vi(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
 }
-static inline void store_ints(std::int32_t* p, vi a) {
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), __m256i(a));
-}
+static inline void store_ints(std::int32_t* p, vi a) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), __m256i(a)); }
 static inline void store_i16(std::int16_t* p, vi a, vi b) {
     const __m256i packed = _mm256_packs_epi32(__m256i(a), __m256i(b));
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm256_permute4x64_epi64(packed, 0xD8));
