@@ -1,4 +1,4 @@
-"""Attention that may be multiplied as 16-bit integers: values far apart, sums at their limit, and what is no number."""
+"""Attention that may multiply 16-bit integers: values far apart, the greatest sums, and what is no number."""
 
 from __future__ import annotations
 
@@ -26,7 +26,13 @@ def attend(target: Target, change: Callable[[F32, F32, F32], None]) -> tuple[F32
     """q, k and v of normal numbers, as `change` leaves them, and what comes out."""
     device = lab(target)
     problem = case(
-        "attention", rows=ROWS, position=0, shape=(HEADS, HEADS, HEAD_DIM), kv="f32", both=True, formats=("q8",)
+        "attention",
+        rows=ROWS,
+        position=0,
+        shape=(HEADS, HEADS, HEAD_DIM),
+        kv="f32",
+        both=True,
+        formats=("q8",),
     ).build(device, checking=False)
     rng = np.random.default_rng(1)
     q, k, v = (rng.standard_normal(SHAPE).astype(np.float32) for _ in range(3))

@@ -27,8 +27,15 @@ WHOLE = [
     case("attention", rows=300, position=0, shape=(4, 2, 40), kv="f32", both=True, others=((40, 0),)),
     *(
         case(
-            "attention", rows=300, position=0, shape=(4, 2, 48), kv="f32", both=True, others=((40, 0), (170, 0)),
-            window=window, formats=("q8",),
+            "attention",
+            rows=300,
+            position=0,
+            shape=(4, 2, 48),
+            kv="f32",
+            both=True,
+            others=((40, 0), (170, 0)),
+            window=window,
+            formats=("q8",),
         )
         for window in (0, 65)
     ),
