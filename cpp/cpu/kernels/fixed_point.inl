@@ -3,7 +3,7 @@
 //
 // Sums are of 32 bits and cannot overflow: a row's norm is at most kMostNorm, and no dot product is more than the
 // product of the norms. So the elements of a row that is like noise have 12 to 15 bits, and the error is about that
-// of F16. A row with a NaN, or an infinity, has NaN for its scale.
+// of F16. A row with a NaN or an infinity, or whose squares overflow, has NaN for its scale.
 
 namespace akunu::cpu::AKUNU_ISA {
 
@@ -15,7 +15,7 @@ constexpr float kMostNorm = 46300, kMostFixed = 32767;
 constexpr std::size_t kMostPairs = 512;
 static_assert((46300.5 + 16) * (46300.5 + 16) < 2147483648.0 && 2 * kMostPairs <= 4 * 16 * 16);
 
-// Rows of fewer than so large elements count as zeros.
+// A row whose scale is smaller counts as zeros.
 constexpr float kLeastScale = 1e-30f;
 
 static inline vi pack_pairs(vf first, vf second) { return (round_int(first) & 0xFFFF) | (round_int(second) << 16); }
@@ -28,28 +28,19 @@ static inline vf fixed_scales(vf squares, vf top, vf& inverse) {
     return scale < std::numeric_limits<float>::infinity() ? scale : set1(std::numeric_limits<float>::quiet_NaN());
 }
 
-// A row of n elements, [⌈n / 2⌉] pairs. Returns its scale.
+// A row of n elements, a multiple of kStrip, as n / 2 pairs. Returns its scale.
 static inline float store_fixed_row(const float* x, std::size_t n, std::int32_t* pairs) {
-    vf squares = zero(), top = zero();
-    std::size_t i = 0;
-    for (; i + L <= n; i += L) {
+    vf squares = zero(), top = zero(), inverse;
+    for (std::size_t i = 0; i < n; i += L) {
         const vf v = load(x + i);
         squares = fma(v, v, squares);
         top = max_(top, max_(v, -v));
     }
-    float sum = reduce_add(squares), most = reduce_max(top);
-    for (; i < n; ++i) {
-        sum += x[i] * x[i];
-        most = std::max(most, std::abs(x[i]));
-    }
-    vf inverse;
-    const float scale = fixed_scales(set1(sum), set1(most), inverse)[0];
+    const float scale = fixed_scales(set1(reduce_add(squares)), set1(reduce_max(top)), inverse)[0];
     auto* to = reinterpret_cast<std::int16_t*>(pairs);
-    for (i = 0; i + 2 * L <= n; i += 2 * L) {
+    for (std::size_t i = 0; i < n; i += kStrip) {
         store_i16(to + i, round_int(load(x + i) * inverse), round_int(load(x + i + L) * inverse));
     }
-    for (; i < n; ++i) to[i] = static_cast<std::int16_t>(round_int(set1(x[i]) * inverse)[0]);
-    if (n % 2) to[n] = 0;
     return scale;
 }
 
