@@ -56,8 +56,8 @@ def _run(problem: Problem, target: Target) -> F32:
 
 def check(target: Target, change: Callable[[F32, F32, F32], None], bound: float) -> None:
     q, k, v, out = attend(target, change)
-    wide = (a.astype(np.float64) for a in (q, k, v))
-    want = ref.attention(*wide, 0, HEAD_DIM**-0.5, 0.0, 0, True).reshape(SHAPE)
+    q64, k64, v64 = (a.astype(np.float64) for a in (q, k, v))
+    want = ref.attention(q64, k64, v64, 0, HEAD_DIM**-0.5, 0.0, 0, True).reshape(SHAPE)
     error = nmse(out, want)
     assert error <= bound, f"NMSE {error:.3g}"
 
