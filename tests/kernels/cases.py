@@ -417,6 +417,19 @@ def _sampling() -> Iterator[Case]:
     yield case("accept", drafts=(0, 2), holds=(0, 2), stopped=True)
 
 
+def _fixed_attention() -> Iterator[Case]:
+    """In both directions, where the output is rounded to int8: what AVX2 multiplies as 16-bit integers."""
+    common = dict(kv="f32", both=True, formats=("q8",), position=0)
+    texts = ((1, 0), (33, 0), (600, 0), (256, 0))
+    for window in (0, 1, 7, 65, 300):
+        yield case("attention", rows=70, shape=(4, 2, 48), window=window, others=texts, **common)
+    yield case("attention", rows=16, shape=(12, 12, 32), others=((16, 0),) * 9, **common)
+    yield case("attention", rows=600, shape=(2, 1, 64), cap=5.0, **common)  # queries that do not fit at once
+    yield case("attention", rows=300, shape=(1, 1, 64), spread=10.0, **common)
+    for head_dim in (16, 24, 40, 512, 528):  # of which some go in no whole strips, or are too large
+        yield case("attention", rows=40, shape=(1, 1, head_dim), **common)
+
+
 CHECKS: list[Case] = [
     *_embed(),
     *_elementwise(),
@@ -431,8 +444,8 @@ CHECKS: list[Case] = [
 ENCODER_CHECKS: list[Case] = [*_encoder()]
 #: Ops of speech, which CUDA has not.
 SPEECH_CHECKS: list[Case] = [*_speech()]
-#: Ops of importance matrices and of recurrences, which run on the CPU alone.
-CPU_CHECKS: list[Case] = [*_column_squares(), *_recurrence()]
+#: What runs on the CPU alone: ops of importance matrices and of recurrences, attention in integers.
+CPU_CHECKS: list[Case] = [*_column_squares(), *_recurrence(), *_fixed_attention()]
 #: Ops that only devices with fused norms have; the table builder does not give them to the CPU.
 FUSED_CHECKS: list[Case] = [*_fused()]
 

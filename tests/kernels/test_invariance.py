@@ -25,6 +25,20 @@ WHOLE = [
     case("matmul", dtype="f32", rows=70, n=100, k=160, whole=True),
     case("gate_up", dtype="f16", rows=70, n=100, k=160, activation="silu", formats=("f32",), whole=True),
     case("attention", rows=300, position=0, shape=(4, 2, 40), kv="f32", both=True, others=((40, 0),)),
+    *(
+        case(
+            "attention",
+            rows=300,
+            position=0,
+            shape=(4, 2, 48),
+            kv="f32",
+            both=True,
+            others=((40, 0), (170, 0)),
+            window=window,
+            formats=("q8",),
+        )
+        for window in (0, 65)
+    ),
 ]
 
 
@@ -129,9 +143,12 @@ def test_attention_is_the_same_in_every_phase(kv: str, window: int, target: Targ
 
 
 @pytest.mark.parametrize("target", cpu_targets(), ids=lambda t: t.id)
-def test_attention_in_both_directions_does_not_depend_on_the_texts_beside_it(target: Target) -> None:
+@pytest.mark.parametrize(("head_dim", "form"), [(40, "f32"), (48, "q8")])
+def test_attention_in_both_directions_does_not_depend_on_the_texts_beside_it(
+    head_dim: int, form: str, target: Target
+) -> None:
     device, lengths = lab(target), (130, 7, 300)
-    args = dict(shape=(2, 1, 40), kv="f32", both=True)
+    args = dict(shape=(2, 1, head_dim), kv="f32", both=True, formats=(form,))
     first, *others = lengths
     together = case("attention", rows=first, position=0, others=tuple((n, 0) for n in others), **args)
     problem = together.build(device, checking=False)

@@ -26,6 +26,8 @@
 #include "cpu/kernels/panels.inl"
 #include "cpu/kernels/attention_rows.inl"
 #include "cpu/kernels/attention.inl"
+#include "cpu/kernels/fixed_point.inl"
+#include "cpu/kernels/attention_fixed.inl"
 #include "cpu/kernels/sampling.inl"
 #include "cpu/kernels/speech.inl"
 // clang-format on
@@ -70,8 +72,10 @@ Kernel find_kernel(const DispatchCmd& cmd) {
             return quantize;
         case Op::kGateAct:
             return gate_act;
-        case Op::kRopeKv:
         case Op::kAttention:
+            if (can_fix_attention(cmd)) return attention_fixed;
+            [[fallthrough]];
+        case Op::kRopeKv:
         case Op::kAttentionSplit:
         case Op::kAttentionWeights:
             if (cmd.kv == DType::F16) return find_attention<std::uint16_t>(cmd.op);

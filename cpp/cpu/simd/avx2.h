@@ -45,6 +45,24 @@ static inline void store_i8(std::int8_t* p, vi a) {
     _mm_storel_epi64(reinterpret_cast<__m128i*>(p), _mm_packs_epi16(w, w));
 }
 
+static inline vf sqrt_(vf a) { return _mm256_sqrt_ps(a); }
+static inline vi load_ints(const std::int32_t* p) {
+    return vi(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+}
+static inline void store_ints(std::int32_t* p, vi a) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), __m256i(a)); }
+static inline void store_i16(std::int16_t* p, vi a, vi b) {
+    const __m256i packed = _mm256_packs_epi32(__m256i(a), __m256i(b));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm256_permute4x64_epi64(packed, 0xD8));
+}
+// sum + the products of two signed words of 16 bits in each lane.
+static inline vi add_pairs(vi sum, vi a, vi b) {
+#ifdef __AVXVNNI__
+    return vi(_mm256_dpwssd_avx_epi32(__m256i(sum), __m256i(a), __m256i(b)));
+#else
+    return sum + vi(_mm256_madd_epi16(__m256i(a), __m256i(b)));
+#endif
+}
+
 #include "cpu/simd/common.h"
 
 // The two halves of a·m.
@@ -228,5 +246,6 @@ constexpr int kVectorRegisters = 16;
 constexpr bool kSmallTokenTiles = true;  // what a tile leaves over has tiles of half its tokens
 constexpr int kTokenTile = 4;            // tokens of a matmul tile: their accumulators fill the registers
 constexpr int kFloatTile = 6;            // the same where a tile is two vectors of floats wide
+constexpr bool kFixedPoint = true;       // sixteen-bit products are twice as many as those of floats
 
 }  // namespace akunu::cpu::AKUNU_ISA

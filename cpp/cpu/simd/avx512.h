@@ -44,6 +44,24 @@ static inline void store_i8(std::int8_t* p, vi a) {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(__m512i(a)));
 }
 
+static inline vf sqrt_(vf a) { return _mm512_sqrt_ps(a); }
+static inline vi load_ints(const std::int32_t* p) { return vi(_mm512_loadu_si512(p)); }
+static inline void store_ints(std::int32_t* p, vi a) { _mm512_storeu_si512(p, __m512i(a)); }
+static inline void store_i16(std::int16_t* p, vi a, vi b) {
+    const __m512i both[2] = {__m512i(a), __m512i(b)};
+    for (int i = 0; i < 2; ++i) {
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(p + i * L), _mm512_cvtsepi32_epi16(both[i]));
+    }
+}
+// sum + the products of two signed words of 16 bits in each lane.
+static inline vi add_pairs(vi sum, vi a, vi b) {
+#ifdef __AVX512VNNI__
+    return vi(_mm512_dpwssd_epi32(__m512i(sum), __m512i(a), __m512i(b)));
+#else
+    return sum + vi(_mm512_madd_epi16(__m512i(a), __m512i(b)));
+#endif
+}
+
 #include "cpu/simd/common.h"
 
 // The two halves of a·m.
@@ -236,5 +254,7 @@ constexpr int kVectorRegisters = 32;
 constexpr bool kSmallTokenTiles = true;  // what a tile leaves over has tiles of half its tokens
 constexpr int kTokenTile = 8;            // tokens of a matmul tile: their accumulators fill the registers
 constexpr int kFloatTile = 12;           // the same where a tile is two vectors of floats wide
+// Sixteen-bit products are twice as many as those of floats with VNNI only, and have not been measured there.
+constexpr bool kFixedPoint = false;
 
 }  // namespace akunu::cpu::AKUNU_ISA

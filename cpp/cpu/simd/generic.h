@@ -1,6 +1,7 @@
 // Any processor: 16-byte vectors through the compiler, and NEON's integer products where they exist.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -52,6 +53,24 @@ static inline vi load_i8(const std::int8_t* p) { return vi{p[0], p[1], p[2], p[3
 static inline vi load_u16(const std::uint16_t* p) { return vi{p[0], p[1], p[2], p[3]}; }
 static inline void store_i8(std::int8_t* p, vi a) {
     for (int i = 0; i < L; ++i) p[i] = static_cast<std::int8_t>(a[i]);
+}
+
+static inline vf sqrt_(vf a) { return vf{std::sqrt(a[0]), std::sqrt(a[1]), std::sqrt(a[2]), std::sqrt(a[3])}; }
+static inline vi load_ints(const std::int32_t* p) {
+    vi r;
+    std::memcpy(&r, p, sizeof r);
+    return r;
+}
+static inline void store_ints(std::int32_t* p, vi a) { std::memcpy(p, &a, sizeof a); }
+static inline void store_i16(std::int16_t* p, vi a, vi b) {
+    for (int i = 0; i < L; ++i) {
+        p[i] = static_cast<std::int16_t>(a[i]);
+        p[L + i] = static_cast<std::int16_t>(b[i]);
+    }
+}
+// sum + the products of two signed words of 16 bits in each lane.
+static inline vi add_pairs(vi sum, vi a, vi b) {
+    return sum + (a << 16 >> 16) * (b << 16 >> 16) + (a >> 16) * (b >> 16);
 }
 
 #include "cpu/simd/common.h"
@@ -191,5 +210,6 @@ constexpr int kVectorRegisters = 16;
 constexpr int kTokenTile = 4, kFloatTile = 4;
 constexpr bool kSmallTokenTiles = false;  // hardly anyone's: it shall compile fast
 #endif
+constexpr bool kFixedPoint = false;
 
 }  // namespace akunu::cpu::AKUNU_ISA

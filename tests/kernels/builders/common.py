@@ -21,6 +21,8 @@ INT8_NMSE = 1e-4
 F16_TILE_NMSE = 3e-7
 # Floats of whole texts may be sums of two BF16, of 16 bits together.
 SPLIT_NMSE = 1e-10
+# Attention in both directions, whose output is rounded to int8, may round its factors to 15 bits or less.
+FIXED_NMSE = 2e-7
 # Keys that lie between two values of the cache's type may be rounded to either.
 KV_NMSE = {"f32": EXACT_NMSE, "f16": 1e-7, "q8_0": 1e-5}
 

@@ -1,0 +1,64 @@
+// Products of 16-bit integers: rows of floats that are rounded to multiples of a scale of their own. A processor adds
+// up twice as many of them as of F32. Elements go in pairs, the first in the lower half of a word.
+//
+// Sums are of 32 bits and cannot overflow: a row's norm is at most kMostNorm, and no dot product is more than the
+// product of the norms. So the elements of a row that is like noise have 12 to 15 bits, and the error is about that
+// of F16. A row with a NaN or an infinity, or whose squares overflow, has NaN for its scale.
+
+namespace akunu::cpu::AKUNU_ISA {
+
+constexpr std::size_t kStripVectors = 2, kStrip = kStripVectors * L;  // columns of a tile
+constexpr int kFixedTile = kFloatTile;                                // its rows
+
+// Before rounding, which adds at most half the square root of the number of elements.
+constexpr float kMostNorm = 46300, kMostFixed = 32767;
+constexpr std::size_t kMostPairs = 512;
+static_assert((46300.5 + 16) * (46300.5 + 16) < 2147483648.0 && 2 * kMostPairs <= 4 * 16 * 16);
+
+// A row whose scale is smaller counts as zeros.
+constexpr float kLeastScale = 1e-30f;
+
+static inline vi pack_pairs(vf first, vf second) { return (round_int(first) & 0xFFFF) | (round_int(second) << 16); }
+
+// Scales of L rows, of their squares' sums and greatest elements; and what to multiply the elements with.
+static inline vf fixed_scales(vf squares, vf top, vf& inverse) {
+    const vf scale = max_(top * set1(1 / kMostFixed), sqrt_(squares) * set1(1 / kMostNorm));  // the second may be NaN
+    const vf ones = set1(1.0f) / scale;
+    inverse = scale > kLeastScale ? ones : zero();
+    return scale < std::numeric_limits<float>::infinity() ? scale : set1(std::numeric_limits<float>::quiet_NaN());
+}
+
+// A row of n elements, a multiple of kStrip, as n / 2 pairs. Returns its scale.
+static inline float store_fixed_row(const float* x, std::size_t n, std::int32_t* pairs) {
+    vf squares = zero(), top = zero(), inverse;
+    for (std::size_t i = 0; i < n; i += L) {
+        const vf v = load(x + i);
+        squares = fma(v, v, squares);
+        top = max_(top, max_(v, -v));
+    }
+    const float scale = fixed_scales(set1(reduce_add(squares)), set1(reduce_max(top)), inverse)[0];
+    auto* to = reinterpret_cast<std::int16_t*>(pairs);
+    for (std::size_t i = 0; i < n; i += kStrip) {
+        store_i16(to + i, round_int(load(x + i) * inverse), round_int(load(x + i + L) * inverse));
+    }
+    return scale;
+}
+
+// sum[n][w] += Σ of `pairs`, a multiple of four, of row n, kStride words apart, times the panel [pair][kStrip].
+template <int N, std::size_t kStride>
+static inline void multiply_pairs(const std::int32_t* rows, const std::int32_t* panel, std::size_t pairs,
+                                  vi (&sum)[N][kStripVectors]) {
+    for (std::size_t k = 0; k < pairs; k += 4) {
+#pragma GCC unroll 4
+        for (std::size_t j = k; j < k + 4; ++j) {
+            vi b[kStripVectors];
+            for (std::size_t w = 0; w < kStripVectors; ++w) b[w] = load_ints(panel + j * kStrip + w * L);
+            for (std::size_t n = 0; n < N; ++n) {
+                const vi a = set1i(rows[n * kStride + j]);
+                for (std::size_t w = 0; w < kStripVectors; ++w) sum[n][w] = add_pairs(sum[n][w], a, b[w]);
+            }
+        }
+    }
+}
+
+}  // namespace akunu::cpu::AKUNU_ISA
