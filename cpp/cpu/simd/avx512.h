@@ -231,7 +231,11 @@ constexpr bool kPairTiles = false;
 constexpr int kByteColumns = 2;  // vectors of a panel of bytes that a tile takes together
 constexpr int kVectorRegisters = 32;
 constexpr bool kSmallTokenTiles = true;  // what a tile leaves over has tiles of half its tokens
-constexpr int kTokenTile = 8;            // tokens of a matmul tile: their accumulators fill the registers
-constexpr int kFloatTile = 12;           // the same where a tile is two vectors of floats wide
+#ifdef __AVX512VNNI__
+constexpr int kTokenTile = 8;  // tokens of a matmul tile: their accumulators fill the registers
+#else
+constexpr int kTokenTile = 4;  // a product takes three operations, so unpacking for more saves little but compiles long
+#endif
+constexpr int kFloatTile = 12;  // the same where a tile is two vectors of floats wide
 
 }  // namespace akunu::cpu::AKUNU_ISA
