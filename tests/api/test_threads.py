@@ -143,8 +143,10 @@ def test_close_waits_for_no_reader_and_no_reader_sees_freed_memory() -> None:
 def test_a_plan_is_a_call_that_must_not_overlap_another() -> None:
     engine = synthetic(4096, 256, layers=8, context=2048)
     ended: list[AkunuError] = []
+    began = threading.Event()
 
     def work() -> None:
+        began.set()
         try:
             while True:
                 engine.nll([1] * 2048)
@@ -153,7 +155,8 @@ def test_a_plan_is_a_call_that_must_not_overlap_another() -> None:
 
     thread = threading.Thread(target=work)
     thread.start()
-    time.sleep(0.2)
+    assert began.wait(30)
+    time.sleep(0.2)  # it is in the call
     try:
         with pytest.raises(InvalidArgumentError, match="already running"):
             engine.plan("batch", rows=2)

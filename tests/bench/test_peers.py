@@ -56,10 +56,11 @@ def test_limits_are_parsed():
 
 
 def test_a_program_is_timed_to_its_first_output_and_its_end():
-    code = "import time; x = bytearray(50 << 20); time.sleep(0.2); print('a', flush=True); time.sleep(0.2)"
+    code = "import time; x = bytearray(50 << 20); time.sleep(0.2); print('a', flush=True); time.sleep(1)"
     found = measure.run([sys.executable, "-c", code])
     assert found.output == b"a\n"
-    assert 0.2 <= found.first_output < found.seconds - 0.19
+    assert found.first_output >= 0.2
+    assert found.seconds - found.first_output > 0.5  # of a second, if a busy machine sees the output late
     assert found.cpu_seconds > 0
     assert found.max_rss > 50 << 20
 

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import termios
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -233,13 +233,29 @@ class Terminal:
                 return before + text
             ready, _, _ = select.select([self.fd], [], [], max(0.0, deadline - time.monotonic()))
             if not ready:
-                raise AssertionError(f"{text!r} did not come within {seconds} s; got {plain!r}")
+                raise TimeoutError(f"{text!r} did not come within {seconds} s; got {plain!r}")
             try:
                 came = os.read(self.fd, 4096).decode(errors="replace")
                 self.seen += came
                 self.raw += came
             except OSError as error:
                 raise AssertionError(f"the process ended; got {plain!r}") from error
+
+    def expect_keys(self) -> None:
+        """Wait until readline has the terminal, which until then hands on whole lines."""
+        deadline = time.monotonic() + 20
+        while termios.tcgetattr(self.fd)[3] & termios.ICANON:
+            assert time.monotonic() < deadline, "the terminal still waits for whole lines"
+            time.sleep(0.005)
+
+    def interrupt(self, answer: str) -> None:
+        """Press Ctrl-C until it is answered: one between the prompt and the wait for keys is not seen."""
+        for _ in range(20):
+            self.send("\x03")
+            with suppress(TimeoutError):
+                self.expect(answer, seconds=1)
+                return
+        raise AssertionError(f"Ctrl-C was not answered with {answer!r}")
 
     def wait(self) -> int:
         """Exit status; what is still printed is read, so that the process can end."""
@@ -312,9 +328,7 @@ def test_ctrl_c_stops_the_answer_and_returns_to_the_prompt(tmp_path):
         tty.send("more\n")
         tty.expect("<more>")
         tty.expect("> ")
-        time.sleep(0.3)  # readline shows the prompt a moment before it listens
-        tty.send("\x03")  # at the prompt it only says how to leave
-        tty.expect("Ctrl-D or /exit leaves")
+        tty.interrupt("Ctrl-D or /exit leaves")  # at the prompt it only says how
         tty.expect("> ")
         tty.send("/exit\n")
         assert tty.wait() == 0
@@ -382,11 +396,11 @@ def test_tab_completes_commands_and_their_files(tmp_path):
     (tmp_path / "talk.json").write_text("{}")
     with terminal(tmp_path) as tty:
         tty.expect("> ")
-        time.sleep(0.3)  # readline shows the prompt a moment before it listens
+        tty.expect_keys()
         tty.send("/ov\tdrop\n")
         tty.expect("[when the context is full: drop]")
         tty.expect("> ")
-        time.sleep(0.3)
+        tty.expect_keys()
         tty.send(f"/LOAD {tmp_path}/ta\t\n")
         tty.expect(f"{tmp_path}/talk.json: expected a list")
 
@@ -405,7 +419,7 @@ def test_lines_are_edited_without_history_too(tmp_path):
     with terminal(tmp_path, "--no-history") as tty:
         prompt = tty.expect("> ")
         assert not {"\x01", "\x02"} & set(prompt)  # marks for readline alone
-        time.sleep(0.3)  # readline shows the prompt a moment before it listens
+        tty.expect_keys()
         tty.send("ello\x01h\n")  # Ctrl-A: to the start of the line
         tty.expect("<hello>")
 

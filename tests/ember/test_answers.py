@@ -77,9 +77,21 @@ def ask(model: akunu.Model, name: str) -> str:
 
 
 NAMES = [*CHATS, "plain", "tool"]
+# The others are a second or more each on an emulated one.
+ON_A_GPU = ["capital", "follow-up", "plain", "tool"]
 
 
-@pytest.fixture(scope="module", params=KINDS)
+def cases() -> list[Any]:
+    """What each model is asked."""
+    often = {kind: NAMES if kind.startswith("cpu") else ON_A_GPU for kind in KINDS}
+    return [
+        pytest.param(kind, name, marks=() if name in often[kind] else pytest.mark.long)
+        for kind in KINDS
+        for name in NAMES
+    ]
+
+
+@pytest.fixture(scope="module")
 def model(
     request: pytest.FixtureRequest, ember_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[akunu.Model]:
@@ -92,7 +104,7 @@ def model(
         yield loaded
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("model", "name"), cases(), indirect=["model"])
 def test_greedy_answers_are_pinned(model: akunu.Model, name: str) -> None:
     answer, pinned = ask(model, name), json.loads(PINS.read_text(encoding="utf-8"))[name]
     if answer == pinned:
