@@ -40,11 +40,11 @@ static inline vf load_first(const float* p, int n, float fill = 0) {
 static inline void store_first(float* p, vf a, int n) { std::memcpy(p, &a, static_cast<std::size_t>(n) * 4); }
 
 // exp(x) of x up to 88, relative error below 2^-22: Cody-Waite reduction and the Cephes polynomial. Below -87.3 the
-// result is 0.
+// result is 0. A NaN stays one: of two numbers, max_ and min_ give the second where one is none.
 static inline vf exp_below_88(vf x) {
     const vf lo = set1(-87.33654f);
     const vi tiny = x < lo;
-    x = max_(x, lo);
+    x = max_(lo, x);
     const vf magic = set1(12582912.0f);  // 1.5 * 2^23: adding it rounds to an integer in the low bits
     const vf t = fma(x, set1(1.44269504f), magic);
     const vf n = t - magic;
@@ -70,7 +70,7 @@ static inline vf exp_below_88(vf x) {
     return e;
 }
 
-static inline vf exp_(vf x) { return exp_below_88(min_(x, set1(88.02f))); }
+static inline vf exp_(vf x) { return exp_below_88(min_(set1(88.02f), x)); }
 static inline vf sigmoid(vf x) { return set1(1.0f) / (set1(1.0f) + exp_(-x)); }
 static inline vf tanh_(vf x) { return set1(1.0f) - set1(2.0f) / (exp_(x + x) + set1(1.0f)); }
 static inline vf silu(vf x) { return x * sigmoid(x); }

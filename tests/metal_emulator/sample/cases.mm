@@ -14,8 +14,7 @@
 
 namespace sample {
 std::string kernel_source(const std::string& name) {
-    const std::string file = __FILE__;
-    std::ifstream in(file.substr(0, file.rfind('/')) + "/kernels/" + name + ".metal");
+    std::ifstream in(std::string(EMULATOR_ROOT) + "/sample/kernels/" + name + ".metal");
     std::ostringstream out;
     out << in.rdbuf();
     return out.str();
