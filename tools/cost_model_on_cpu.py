@@ -1,4 +1,4 @@
-"""Compare the cost model's predictions with measurements on this machine's CPU, for docs/performance-notes.md.
+"""Compare the cost model with measurements on this machine's CPU, for docs/performance-notes.md.
 
     python tools/cost_model_on_cpu.py qwen3-0.6b:q4_0 llama3.2-1b:f16 --threads 2
 

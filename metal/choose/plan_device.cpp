@@ -1,8 +1,5 @@
 #include "metal/choose/plan_device.h"
 
-#include <sys/mman.h>
-
-#include "core/error.h"
 #include "metal/choose/traits.h"
 
 namespace akunu::metal {
@@ -25,28 +22,12 @@ std::uint64_t PlanDevice::kv_page_bytes(DType dtype, std::uint32_t n_kv_heads, s
     return metal::kv_page_bytes(dtype, n_kv_heads, head_dim);
 }
 
-// No chip is asked for its memory: what a plan is of need not fit.
-std::uint64_t PlanDevice::memory() const { return std::uint64_t{1} << 40; }
-
 std::uint64_t PlanDevice::attention_partial_bytes(std::uint32_t n_heads, std::uint32_t head_dim,
                                                   std::uint32_t context) const {
     return metal::attention_partial_bytes(n_heads, head_dim, context, chip_.gpu_cores);
 }
 
 bool PlanDevice::supports_kv(DType dtype) const { return is_kv_type(dtype); }
-
-// Pages of which nothing is written take no memory, so a plan may be of a model that does not fit.
-Buffer PlanDevice::allocate(std::uint64_t bytes, MemoryKind) {
-    void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (p == MAP_FAILED) throw DeviceError("out of address space: could not map " + std::to_string(bytes) + " bytes");
-    auto* at = static_cast<std::byte*>(p);
-    return {p, at, at, bytes};
-}
-
-void PlanDevice::release(Buffer& buffer) {
-    if (buffer.handle) munmap(buffer.handle, buffer.size);
-    buffer = {};
-}
 
 Weight PlanDevice::prepare_weight(const HostTensor& t) {
     const auto view = [](std::span<const std::byte> bytes) {
@@ -72,14 +53,6 @@ std::unique_ptr<Program> PlanDevice::compile(DispatchTable table) {
 
 std::vector<std::string> PlanDevice::kernel_names(const DispatchCmd& cmd) const {
     return names_of(*static_cast<const KernelChoice*>(cmd.kernel));
-}
-
-std::uint32_t PlanDevice::replay(Segments, const ReplayArgs&, Control&, const Poll&, const Meanwhile&) {
-    throw UnsupportedError("device '" + name() + "' only plans; load the model on a device that is here to run it");
-}
-
-void PlanDevice::profile(Segments, const ReplayArgs&, std::span<double>) {
-    throw UnsupportedError("device '" + name() + "' only plans; nothing can be measured on it");
 }
 
 }  // namespace akunu::metal

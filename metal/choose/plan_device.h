@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "core/device.h"
+#include "core/plan_only.h"
 #include "metal/choose/kernel_choice.h"
 
 namespace akunu::metal {
 
-class PlanDevice final : public Device {
+class PlanDevice final : public PlanOnly<Device> {
   public:
     explicit PlanDevice(const Chip& chip);
 
@@ -25,21 +25,11 @@ class PlanDevice final : public Device {
     std::uint64_t attention_partial_bytes(std::uint32_t n_heads, std::uint32_t head_dim,
                                           std::uint32_t context) const override;
     bool supports_kv(DType dtype) const override;
-    std::uint64_t memory() const override;
-    Buffer allocate(std::uint64_t bytes, MemoryKind kind) override;
-    void release(Buffer& buffer) override;
-    // Nothing is kept.
-    void upload(const Binding&, std::span<const std::byte>) override {}
-    void download(const Binding&, std::span<std::byte>) override {}
     // The bytes are neither copied nor read.
     Weight prepare_weight(const HostTensor& tensor) override;
     Weight map_weight(const HostTensor& tensor) override { return prepare_weight(tensor); }
     std::unique_ptr<Program> compile(DispatchTable table) override;
     std::vector<std::string> kernel_names(const DispatchCmd& cmd) const override;
-    // Both throw UnsupportedError.
-    std::uint32_t replay(Segments segments, const ReplayArgs& args, Control& control, const Poll& poll,
-                         const Meanwhile& meanwhile) override;
-    void profile(Segments segments, const ReplayArgs& args, std::span<double> seconds) override;
 
   private:
     Chip chip_;

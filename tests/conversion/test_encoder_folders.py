@@ -10,20 +10,17 @@ from typing import Any
 import gguf
 import numpy as np
 import pytest
-import tokenizers
 
 import akunu
 from akunu import _core
-from akunu.conversion.folder_tokenizer import folder_tokenizer
 from akunu.errors import UnsupportedError
-from akunu.tokenizer import Tokenizer
-from akunu.tokenizer.hf import tokenizer_from_folder
 from encoders import gguf_file, tiny, wordpiece
 from encoders.test_reference import nmse, opened, vectors
 from tokenizer.test_unigram import trained as trained
 from tokenizer.vocabularies import data_file, inputs_and_ids
 
 from .test_encoders import TEXTS, as_wide_as_the_model, converted
+from .test_folder_tokenizers import written
 
 NAMES = [name for name in tiny.names() if name != "gemma"]  # whose dense layers no GGUF file has
 NOT_SAID = {"max_window_layers", "tie_word_embeddings", "layer_types"}
@@ -93,15 +90,6 @@ def test_sentence_transformers_modules(tmp_path: Path) -> None:
     assert [key for key, value in pooling.items() if value is True] == [
         "pooling_mode_mean_tokens", "include_prompt",
     ]  # fmt: skip
-
-
-def written(keys: dict[str, Any], folder: Path) -> tuple[Tokenizer, tokenizers.Tokenizer, Tokenizer]:
-    ours = Tokenizer.from_metadata(keys)
-    for name, text in folder_tokenizer(keys, ours, 512).items():
-        (folder / name).write_text(text, encoding="utf-8")
-    read = tokenizer_from_folder(folder, ours.vocab_size)
-    assert read is not None
-    return ours, tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json")), read
 
 
 def test_wordpiece_gives_the_published_ids(tmp_path: Path) -> None:

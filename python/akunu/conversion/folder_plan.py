@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from akunu.config import ModelSpec
 from akunu.conversion.encoder_folder import (
     DENSE_FOLDERS,
     module_files,
@@ -81,7 +82,7 @@ def _of_folder(model: ModelFolder, dtype: str) -> FolderPlan:
     source = Source(model.files)
     places = model.spec().tensors
     refs = {ref.source: replace(ref, first_row=0) for ref in places.values()}
-    exact = {places[name].source for name in ("positions", "kinds") if name in places}
+    exact = _exact(model.spec())
     planes = {name for ref in refs.values() for name in (ref.scales, ref.biases)}
     tensors = []
     for name, entry in source.entries.items():
@@ -104,6 +105,11 @@ def _of_folder(model: ModelFolder, dtype: str) -> FolderPlan:
     return FolderPlan(config, tuple(tensors), files)
 
 
+def _exact(spec: ModelSpec) -> set[str]:
+    """Tables whose rows are added to others, which stay floats."""
+    return {spec.tensors[name].source for name in ("positions", "kinds") if name in spec.tensors}
+
+
 def _float_dtype(source: Source, ref: TensorRef) -> str:
     """The type of the floats: the weights' own, or that of their scales where these belong to groups."""
     dtype = source.entries[ref.scales or ref.source].dtype
@@ -120,7 +126,7 @@ def _of_gguf(model: GgufModel, dtype: str) -> FolderPlan:
     spec = model.spec()
     vectors = spec.config.encoder is not None
     added = 0.0 if spec.config.arch in ENCODERS else folder_model_type(spec)[1].norm_add
-    exact = {spec.tensors[name].source for name in ("positions", "kinds") if name in spec.tensors}
+    exact = _exact(spec)
     if not dtype:  # as the file has them; what was quantised came mostly from BF16
         matrices = {t.dtype for t in model.files.tensors if len(t.shape) == 2 and t.name not in exact}
         dtype = matrices.pop() if len(matrices) == 1 and matrices <= _FLOATS.keys() else "bf16"
@@ -128,9 +134,10 @@ def _of_gguf(model: GgufModel, dtype: str) -> FolderPlan:
     for rule, layer, ref, shape in model_tensors(spec):
         heads = rotated_heads(rule, spec)
         order = np.argsort(adjacent_pairs(shape[0], heads)) if heads else None
-        name = rule.hf if rule.hf == _HEAD else "model." + rule.hf.replace("{n}", str(layer))
         if vectors:
             name = tensor_name(spec, rule, layer)
+        else:
+            name = rule.hf if rule.hf == _HEAD else "model." + rule.hf.replace("{n}", str(layer))
         add = -added if rule.parts[0][0].endswith("norm") else 0.0
         tensors[name] = PlannedTensor(name, shape, dtype, ref, order, add, exact=ref.source in exact)
     tokenizer = model.tokenizer(spec.config.vocab_size)
