@@ -64,13 +64,26 @@ $(VENV)/.installed: $(BIN)/python $(SOURCES)
 
 # Warnings are errors here: a user's newer compiler may know new ones. The headers of pybind11 are the environment's, not
 # those of the folder that pip makes for each build: so the wheel's bindings are the package's, and come from the cache.
+# So are CMake and Ninja: the tests build on with them what the package's build has begun, not all of the emulator again.
 CHECKED = --config-settings=cmake.define.AKUNU_WERROR=ON \
 	--config-settings=cmake.define.pybind11_DIR=$$($(BIN)/python -m pybind11 --cmakedir)
 
+# What the package needs is installed while its kernels compile.
 $(VENV)/.installed-dev: $(BIN)/python $(SOURCES)
-	$(BIN)/python -m pip install -q pybind11
-	$(BIN)/python -m pip install $(CHECKED) --config-settings=cmake.define.AKUNU_METAL=$(METAL) ".[dev]"
+	$(BIN)/python -m pip install -q cmake ninja pybind11
+	$(MAKE) -j2 $(VENV)/.dependencies $(VENV)/.module
 	touch $@ $(VENV)/.installed
+
+$(VENV)/.module: $(SOURCES)
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pip install --no-deps $(CHECKED) \
+		--config-settings=cmake.define.AKUNU_METAL=$(METAL) .
+	touch $@
+
+$(VENV)/.dependencies: pyproject.toml
+	$(BIN)/python -c "import tomllib; p = tomllib.load(open('pyproject.toml', 'rb'))['project']; \
+		print(*p['dependencies'], *p['optional-dependencies']['dev'], sep='\n')" >$(VENV)/requirements.txt
+	$(BIN)/python -m pip install -q -r $(VENV)/requirements.txt
+	touch $@
 
 dev: $(BIN)/python
 	$(BIN)/python -m pip install -q cmake ninja pybind11

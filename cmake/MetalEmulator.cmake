@@ -35,9 +35,9 @@ function(akunu_emulator_object result target source)
   cmake_parse_arguments(arg "" "" "FLAGS" ${ARGN})
   get_filename_component(name ${source} NAME)
   set(object ${CMAKE_CURRENT_BINARY_DIR}/${target}.dir/${name}.o)
+  file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/${target}.dir)
   add_custom_command(
     OUTPUT ${object}
-    COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_CURRENT_BINARY_DIR}/${target}.dir
     COMMAND ${AKUNU_EMULATOR_CLANG} ${arg_FLAGS} -MD -MF ${object}.d -c ${source} -o ${object}
     DEPENDS ${source}
     DEPFILE ${object}.d
@@ -70,10 +70,12 @@ function(akunu_emulator_library target sources)
   endif()
   set(link_flags ${arg_FLAGS})
   list(FILTER link_flags EXCLUDE REGEX "^-W[a-z]")
+  # Put in place whole: other processes load it while tests build what is out of date.
   add_custom_command(
     OUTPUT ${output}
     COMMAND ${AKUNU_EMULATOR_CLANG} ${link_flags} ${kind} ${objects} ${arg_LINK}
-            -L${CMAKE_CURRENT_BINARY_DIR} -Wl,-rpath,${CMAKE_CURRENT_BINARY_DIR} -ldl -o ${output}
+            -L${CMAKE_CURRENT_BINARY_DIR} -Wl,-rpath,${CMAKE_CURRENT_BINARY_DIR} -ldl -o ${output}.part
+    COMMAND mv ${output}.part ${output}
     DEPENDS ${objects} ${arg_DEPENDS}
     COMMENT "clang ${target}"
     VERBATIM COMMAND_EXPAND_LISTS)

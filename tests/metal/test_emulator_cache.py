@@ -14,6 +14,8 @@ from metal_emulator.build import ROOT, build
 sys.path.insert(0, str(ROOT / "metal"))
 from flatten import flatten
 
+pytestmark = pytest.mark.long  # of the tests' own tool, which no change to the package can break
+
 INCLUDE = (ROOT / "metal" / "include", ROOT / "cpp", ROOT)
 
 HEADER = "constant constexpr uint kAdded = 1;\n"

@@ -19,6 +19,8 @@ from metal_emulator.harness import (
     lint,
 )
 
+pytestmark = pytest.mark.long  # of the tests' own tool, which no change to the package can break
+
 
 @pytest.mark.parametrize("name", ek.RUNS)
 def test_correct_kernels_pass_under_every_schedule(name: str) -> None:
@@ -88,14 +90,12 @@ def test_a_barrier_without_memory_flags_passes_a_plain_run() -> None:
 # ---- sanitizers --------------------------------------------------------------------------------
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("sanitizer", ["tsan", "asan"])
 def test_correct_kernels_are_clean_under_sanitizers(sanitizer: str) -> None:
     done = in_sanitizer(sanitizer, ek.__file__, "run_all", sanitizer)
     assert done.returncode == 0 and done.stdout == "clean\n", done.stderr[-4000:]
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "place"),
     [
@@ -111,7 +111,6 @@ def test_thread_sanitizer_names_the_line_of_a_race(name: str, place: str) -> Non
     assert done.returncode == 66 and "data race" in done.stderr and place in done.stderr, done.stderr[-4000:]
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "report"),
     [

@@ -19,6 +19,8 @@ import pytest
 
 from metal_emulator.build import ROOT
 
+pytestmark = pytest.mark.long  # of the tests' own tool, which no change to the package can break
+
 SDK = ROOT / "tests" / "metal_emulator" / "sdk"
 
 

@@ -17,6 +17,8 @@ from metal_emulator.build import ROOT, _tool
 from metal_emulator.control import Control
 from metal_emulator.harness import in_new_process, sanitizer_environment
 
+pytestmark = pytest.mark.long  # of the tests' own tool, which no change to the package can break
+
 
 def run(
     emulator: Path, case: str, env: dict[str, str] | None = None, **settings: int
@@ -192,7 +194,6 @@ def test_an_unknown_setting_is_refused(emulator: Path) -> None:
 # ---- sanitizers and cost -----------------------------------------------------------------------
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     "case", ["concurrent_without_barrier", "concurrent_with_barrier", "event_chain", "end_to_end"]
 )

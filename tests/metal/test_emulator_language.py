@@ -10,6 +10,8 @@ import pytest
 
 from metal_emulator.harness import SCHEDULES_DEFAULT, CompileError, KernelError, Library, Schedule
 
+pytestmark = pytest.mark.long  # of the tests' own tool, which no change to the package can break
+
 HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
 RNG = np.random.default_rng(7)
 

@@ -29,14 +29,15 @@ def _tool(name: str) -> str:
     return found
 
 
-def _is_configured(out: Path) -> bool:
-    """By a CMake that is still there: a build of the package may use a temporary one."""
+def _configured_ninja(out: Path) -> str | None:
+    """What it was configured with, if that is still there: a build of the package may use a temporary one."""
     try:
         cache = (out / "CMakeCache.txt").read_text()
     except FileNotFoundError:
-        return False
-    found = re.search(r"^CMAKE_COMMAND:INTERNAL=(.*)$", cache, re.MULTILINE)
-    return (out / "build.ninja").exists() and found is not None and Path(found[1]).exists()
+        return None
+    tools = dict(re.findall(r"^(CMAKE_COMMAND|CMAKE_MAKE_PROGRAM):[A-Z]+=(.*)$", cache, re.MULTILINE))
+    complete = len(tools) == 2 and all(Path(tool).exists() for tool in tools.values())
+    return tools["CMAKE_MAKE_PROGRAM"] if complete and (out / "build.ninja").exists() else None
 
 
 @cache
@@ -55,12 +56,15 @@ def build() -> Path:
     out.mkdir(parents=True, exist_ok=True)
     with (out / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        commands = [[_tool("ninja"), "-C", str(out), "-j2"]]
-        if not _is_configured(out):
-            ninja = f"-DCMAKE_MAKE_PROGRAM={_tool('ninja')}"
-            commands.insert(
-                0, [_tool("cmake"), "-G", "Ninja", ninja, "-S", str(Path(__file__).parent), "-B", str(out)]
+        commands = []
+        ninja = _configured_ninja(out)  # another version would not trust this one's log, and build all again
+        if ninja is None:
+            ninja = _tool("ninja")
+            source = str(Path(__file__).parent)
+            commands.append(
+                [_tool("cmake"), "-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={ninja}", "-S", source, "-B", str(out)]
             )
+        commands.append([ninja, "-C", str(out), "-j2"])
         for command in commands:
             done = subprocess.run(command, capture_output=True, text=True)
             if done.returncode:
