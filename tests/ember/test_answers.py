@@ -6,8 +6,10 @@ differently: that is seen in the logits, and allowed.
 
 from __future__ import annotations
 
+import functools
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -92,20 +94,27 @@ def cases() -> list[Any]:
 
 
 @pytest.fixture(scope="module")
-def model(
-    request: pytest.FixtureRequest, ember_path: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[akunu.Model]:
-    device, kind = request.param.rsplit("-", 1)
-    path = ember_path
-    if kind != "Q8_0":
-        path = tmp_path_factory.mktemp("ember") / f"{kind}.gguf"
-        export(read_gguf(ember_path), kind, path, TEMPLATE_PATH.parent / "tokenizer.json")
-    with akunu.load(str(path), device=device) as loaded:
-        yield loaded
+def open_kind(
+    ember_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[str], akunu.Model]]:
+    """Each kind is loaded once: a fixture with parameters would be made anew for each case of (kind, name)."""
+    with ExitStack() as opened:
+
+        @functools.cache
+        def open_it(kind: str) -> akunu.Model:
+            device, weights = kind.rsplit("-", 1)
+            path = ember_path
+            if weights != "Q8_0":
+                path = tmp_path_factory.mktemp("ember") / f"{kind}.gguf"
+                export(read_gguf(ember_path), weights, path, TEMPLATE_PATH.parent / "tokenizer.json")
+            return opened.enter_context(akunu.load(str(path), device=device))
+
+        yield open_it
 
 
-@pytest.mark.parametrize(("model", "name"), cases(), indirect=["model"])
-def test_greedy_answers_are_pinned(model: akunu.Model, name: str) -> None:
+@pytest.mark.parametrize(("kind", "name"), cases())
+def test_greedy_answers_are_pinned(kind: str, name: str, open_kind: Callable[[str], akunu.Model]) -> None:
+    model = open_kind(kind)
     answer, pinned = ask(model, name), json.loads(PINS.read_text(encoding="utf-8"))[name]
     if answer == pinned:
         return
@@ -116,14 +125,14 @@ def test_greedy_answers_are_pinned(model: akunu.Model, name: str) -> None:
     assert abs(logits[ids[0][at]] - logits[ids[1][at]]) < TIE, (answer, pinned)
 
 
-@pytest.mark.parametrize("model", [kind for kind in KINDS if kind.startswith("cpu")], indirect=True)
-def test_a_story_is_told_to_its_end(model: akunu.Model) -> None:
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.startswith("cpu")])
+def test_a_story_is_told_to_its_end(kind: str, open_kind: Callable[[str], akunu.Model]) -> None:
     """Which story is not pinned: many words are equally likely, and the last bit of a weight decides.
 
     A claim about the model: that devices agree over long texts is shown where the engine is tested.
     """
     opening = "Once upon a time, there was a little fox named Ruby"
-    told = model.generate(opening, max_tokens=700, temperature=0)
+    told = open_kind(kind).generate(opening, max_tokens=700, temperature=0)
     assert evaluate.story_fault(opening + told.text, "Ruby", told.finish_reason == "stop") == ""
 
 
