@@ -97,7 +97,7 @@ def cases() -> list[Any]:
 def open_kind(
     ember_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[[str], akunu.Model]]:
-    """Each kind is loaded once: a fixture with parameters would be made anew for each case of (kind, name)."""
+    """Each kind is loaded once: a fixture with parameters would be made anew for each of their names."""
     with ExitStack() as opened:
 
         @functools.cache
