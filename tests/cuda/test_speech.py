@@ -1,0 +1,89 @@
+"""Models of speech on the emulated GPU: the CPU's tests, and its transcripts."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cuda_emulator.build import build
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+Passes = Callable[..., None]
+
+ENGINE = "speech/test_engine.py"
+SAMPLE = Path(__file__).resolve().parents[2] / "python/akunu/models/ember-speech.ogg"
+
+
+def test_encoder_and_decoder_are_those_of_the_model(passes: Passes) -> None:
+    passes(
+        ENGINE,
+        "encoder_states_are_those_of_the_model[odd]",
+        "logits_and_attention_are_those_of_the_model[odd]",
+        "texts_of_several_windows_in_one_step_are_those_of_each_alone[odd]",
+    )
+
+
+@pytest.mark.long
+def test_the_rules_are_those_of_the_host(passes: Passes) -> None:
+    passes(
+        ENGINE,
+        "drawn_texts_are_those_of_single_steps",
+        "the_best_tokens_are_those_of_the_rules",
+        "what_was_said_before_counts",
+    )
+
+
+@pytest.mark.long
+def test_whatever_the_sizes_and_types(passes: Passes) -> None:
+    passes(
+        ENGINE,
+        "encoder_states_are_those_of_the_model",
+        "logits_and_attention_are_those_of_the_model",
+        "a_text_of_more_tokens_than_a_step_attends_whole",
+        "files_of_whisper_cpp_of_every_type[f16]",
+        "files_of_whisper_cpp_of_every_type[q4_0]",
+        "mlx_folders[4-0.2]",
+        "folders_of_hugging_face[F16-1e-05]",
+        "texts_of_several_windows_in_one_step_are_those_of_each_alone",
+        "samples_follow_their_seeds_alone",
+        "transformers_says_the_same",
+    )
+
+
+TRANSCRIPTS = """
+import tempfile, warnings
+from pathlib import Path
+from speech.on_device import check_transcripts
+warnings.simplefilter("error")
+print(check_transcripts("auto", Path(tempfile.mkdtemp()), {options}))
+"""
+
+
+@pytest.mark.parametrize("options", ["{'beam_size': 1}", "{'beam_size': 3, 'word_timestamps': True}"])
+def test_transcripts_are_those_of_the_cpu(options: str, run: Run, tmp_path: Path) -> None:
+    """On the device that `auto` is, whose kernels are compiled once."""
+    done = run(TRANSCRIPTS.replace("{options}", options))
+    assert done.stdout == "Emulated GPU\n", done.stderr
+    assert len([*(tmp_path / "cache" / "cuda").iterdir()]) == 1
+
+
+EMBER = """
+import akunu
+texts = []
+for device in ("cuda", "cpu"):
+    with akunu.load("ember-speech", device=device, progress=False) as model:
+        texts.append(model.transcribe("{sample}", beam_size=1, temperature=0, clip_timestamps=[0, 4]))
+print(texts[0].text == texts[1].text != "", texts[0].text)
+"""
+
+
+@pytest.mark.long
+def test_ember_speech_hears_what_it_hears_on_the_cpu(run: Run) -> None:
+    """Its weights have readers that no other test here needs."""
+    emulator = str(build([0, 1, 5, 7]))
+    done = run(EMBER.replace("{sample}", str(SAMPLE)), AKUNU_CUDA_DRIVER=emulator, AKUNU_NVRTC=emulator)
+    assert done.stdout.startswith("True "), done.stderr or done.stdout
