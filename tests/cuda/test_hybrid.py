@@ -11,12 +11,17 @@ Passes = Callable[..., None]
 HYBRID = "models/test_hybrid.py"
 
 
-def test_logits_and_drafts(passes: Passes) -> None:
-    passes(HYBRID, "logits_are_those_of_float64", "drafts_that_are_refused_leave_the_state_as_it_was[3]")
+def test_logits_are_those_of_float64(passes: Passes) -> None:
+    passes(HYBRID, "logits_are_those_of_float64")
 
 
-def test_ended_texts_keep_their_states(passes: Passes) -> None:
-    passes(HYBRID, "a_text_that_ends_within_a_chain_of_others_keeps_its_state")
+@pytest.mark.long
+def test_drafts_and_ended_texts(passes: Passes) -> None:
+    passes(
+        HYBRID,
+        "drafts_that_are_refused_leave_the_state_as_it_was[3]",
+        "a_text_that_ends_within_a_chain_of_others_keeps_its_state",
+    )
 
 
 @pytest.mark.long
