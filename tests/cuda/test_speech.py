@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from akunu.speech.config import WhisperConfig
+from akunu.speech.engine import synthetic_engine
 from cuda_emulator.build import build
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
-
 Passes = Callable[..., None]
 
 ENGINE = "speech/test_engine.py"
@@ -24,6 +25,13 @@ def test_encoder_and_decoder_are_those_of_the_model(passes: Passes) -> None:
         "encoder_states_are_those_of_the_model[odd]",
         "logits_and_attention_are_those_of_the_model[odd]",
     )
+
+
+def test_tables_of_a_published_size_pass_the_check_of_an_h100() -> None:
+    """Which has more multiprocessors than the emulated GPU."""
+    tiny = WhisperConfig(51865, 80, 1500, 384, 6, 4, 448, 6, 4)
+    for dtype in ("f32", "f16", "q5_0"):
+        assert synthetic_engine(tiny, dtype, device="plan:H100").isa == "sm_90"
 
 
 @pytest.mark.long

@@ -142,7 +142,7 @@ MUTATIONS = {
     "another text": ("rows", "rows[last].position + 1", "rows[at.y].position + 1", SMALL[3]),
     "the state of nothing": ("recurrence", "i != 0 ? *state : 0.0f", "*state", SMALL[6]),
     "what is stashed": ("recurrence", "i < position; ++i", "i + 1 < position; ++i", SMALL[6]),
-    "the state of a text": ("recurrence", "if (begins) {", "if (r == 0) {", SMALL[6]),
+    "the state of a text": ("recurrence", "if (rows[r].slot != slot) {", "if (r == 0) {", SMALL[6]),
     "rows that may be refused": ("recurrence", "position + 1 == to", "position == to", SMALL[6]),
     "their inputs": ("recurrence", "position >= to", "position > to", SMALL[6]),
     "a text that has stopped": ("recurrence", "slots[slot].stopped != 0", "false", SMALL[7]),

@@ -25,15 +25,17 @@ kernel void recur(
     x += channel;
     gate += channel;
     float s = 0.0f;
-    uint slot = ~0u;
+    device float* state = records;  // of the text at hand
+    uint slot = ~0u, to = 0;
+    bool stopped = false;
     for (uint r = 0; r < p.rows; ++r) {
-        const bool begins = rows[r].slot != slot;
-        slot = rows[r].slot;
-        if (slots[slot].stopped != 0) continue;  // the rest of a chain is of other texts
-        const uint position = rows[r].position + p.step, to = spans[slot].to + p.step;
+        const uint position = rows[r].position + p.step;
         const ulong at = ulong(r) * p.dim;
-        device float* state = records + ulong(slot) * p.state_words + channel;
-        if (begins) {
+        if (rows[r].slot != slot) {
+            slot = rows[r].slot;
+            stopped = slots[slot].stopped != 0;
+            state = records + ulong(slot) * p.state_words + channel;
+            to = spans[slot].to + p.step;
             uint i = p.step != 0 ? position : spans[slot].from;
             s = i != 0 ? *state : 0.0f;
             for (; i < position; ++i) {
@@ -41,6 +43,7 @@ kernel void recur(
                 s = advance(s, stashed[0], stashed[p.dim]);
             }
         }
+        if (stopped) continue;  // the rest of a chain is of other texts
         s = advance(s, x[at], gate[at]);
         if (position + 1 == to) *state = s;
         if (position >= to) {
