@@ -60,9 +60,9 @@ sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:schemathesis", *
 def passes(run: Callable[..., subprocess.CompletedProcess[str]]) -> Callable[..., None]:
     """Runs tests that were written for the CPU, of a file in `tests`, on the emulated GPU."""
 
-    def passes(file: str, *tests: str) -> None:
+    def passes(file: str, *tests: str, **environment: str) -> None:
         which = [f"{ROOT / 'tests' / file}::test_{test}" for test in tests]
-        done = run(PYTEST.replace("{which}", repr(which)), AKUNU_TEST_DEVICE="cuda")
+        done = run(PYTEST.replace("{which}", repr(which)), AKUNU_TEST_DEVICE="cuda", **environment)
         assert done.returncode == 0 and " passed" in done.stdout, done.stdout[-4000:] + done.stderr
 
     return passes
