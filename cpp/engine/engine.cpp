@@ -27,7 +27,7 @@ Engine::Engine(std::shared_ptr<Device> device, ModelConfig config, std::shared_p
     // What every generation needs; other tables are built when first asked for.
     for (const Phase phase : {Phase::kDecode, Phase::kBatch, Phase::kPrefill}) body(phase);
     tail({});
-    prepare_kernels(progress);
+    if (!config_.cross) prepare_kernels(progress);  // else with those of the encoder of sounds, which comes next
 }
 
 void Engine::allocate(const EngineOptions& options) {

@@ -22,6 +22,7 @@ namespace {
 constexpr std::pair<Op, OpCode> kOpCodes[] = {
     {Op::kEmbed, kOpEmbed},
     {Op::kEmbedPosition, kOpEmbedPosition},
+    {Op::kUnfold, kOpUnfold},
     {Op::kRopeTable, kOpRopeTable},
     {Op::kNorm, kOpNorm},
     {Op::kNormAdd, kOpNormAdd},
@@ -36,19 +37,23 @@ constexpr std::pair<Op, OpCode> kOpCodes[] = {
     {Op::kAttention, kOpAttention},
     {Op::kAttentionSplit, kOpAttentionSplit},
     {Op::kAttentionMerge, kOpAttentionMerge},
+    {Op::kAttentionWeights, kOpAttentionWeights},
     {Op::kKvCopy, kOpKvCopy},
+    {Op::kSpeechRules, kOpSpeechRules},
     {Op::kArgmax, kOpArgmax},
     {Op::kSamplePrepare, kOpSamplePrepare},
     {Op::kSampleSelect, kOpSampleSelect},
     {Op::kLogprobs, kOpLogprobs},
     {Op::kAccept, kOpAccept},
     {Op::kPool, kOpPool},
+    {Op::kRecur, kOpRecur},
 };
 
 static_assert(u32(PatchSource::kLogits) == u32(kPatchLogits) && u32(PatchSource::kKeys) == u32(kPatchKeys));
-// What cuda/kernels/tokens.cuh declares anew.
+// What cuda/kernels/tokens.cuh and speech.cuh declare anew.
 static_assert(sizeof(SamplerState) == 80 * 4 && offsetof(SamplerState, end_ids) == 16 * 4);
 static_assert(sizeof(SlotState) == 12 && sizeof(Control) == 12 && sizeof(LogprobRecord) == 41 * 4);
+static_assert(sizeof(SpeechRules) == 16);
 
 template <typename P>
 P params_of(const DispatchCmd& c) {
@@ -200,16 +205,20 @@ Command compiled(const DispatchCmd& c, const Geometry& geometry) {
     set_weights(c, out, geometry);
     if (c.op == Op::kRopeKv) {
         const auto p = params_of<RopeKvParams>(c);
-        check_heads(c, p.n_heads, p.n_kv_heads, p.head_dim);
+        check_heads(c, p.n_heads ? p.n_heads : p.n_kv_heads, p.n_kv_heads, p.head_dim);
     } else if (c.op == Op::kAttention || c.op == Op::kAttentionSplit || c.op == Op::kAttentionMerge) {
         const auto p = params_of<AttentionParams>(c);
+        check_heads(c, p.n_heads, p.n_kv_heads, p.head_dim);
+    } else if (c.op == Op::kAttentionWeights) {
+        const auto p = params_of<AttentionWeightsParams>(c);
         check_heads(c, p.n_heads, p.n_kv_heads, p.head_dim);
     }
     return out;
 }
 
 bool uses_kv_type(u32 op) {
-    return op == kOpRopeKv || op == kOpAttention || op == kOpAttentionSplit || op == kOpDecodeAttention;
+    return op == kOpRopeKv || op == kOpAttention || op == kOpAttentionSplit || op == kOpAttentionWeights ||
+           op == kOpDecodeAttention;
 }
 
 // One row's RoPE, attention and the merge of its splits as one command, where these three stand there.
@@ -295,7 +304,7 @@ Needs needs_of(std::span<const Command> commands) {
         }
         if (!uses_kv_type(c.op)) continue;
         n.kv_types.insert(c.kv);
-        if (c.op == kOpRopeKv) continue;
+        if (c.op == kOpRopeKv || c.op == kOpAttentionWeights) continue;
         const auto add_group = [&](const auto& p) { n.groups.insert(std::bit_ceil(p.n_heads / p.n_kv_heads)); };
         if (c.op != kOpDecodeAttention) {
             add_group(reinterpret_cast<const AttentionParams&>(c.params));
@@ -311,6 +320,7 @@ Needs needs_of(std::span<const Command> commands) {
     };
     together({kOpArgmax, kOpSamplePrepare, kOpSampleSelect, kOpLogprobs, kOpAccept});
     together({kOpRopeKv, kOpKvCopy});
+    together({kOpUnfold, kOpAttentionWeights, kOpSpeechRules});
     return n;
 }
 

@@ -176,6 +176,9 @@ struct HeadState {
     float top, sum, keep;
 };
 
+// What prompt_attention.cuh keeps in front of these while it takes row after row.
+constexpr u32 kRunsBytes = 1024;
+
 // The parts of shared memory.
 struct AttendMemory {
     float* q;       // [group][padded head_dim]
@@ -184,7 +187,7 @@ struct AttendMemory {
     HeadState* heads;
 };
 AKUNU_DEVICE AttendMemory attend_memory(Block b, u32 padded) {
-    float* base = reinterpret_cast<float*>(b.shared());
+    float* base = reinterpret_cast<float*>(b.shared() + kRunsBytes);
     float* scores = base + kMaxGroup * padded;
     float* joined = scores + kMaxGroup * kTileKeys;
     return {base, scores, joined, reinterpret_cast<HeadState*>(joined + kJoinedHeads * 4 * kThreads)};

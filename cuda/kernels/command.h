@@ -24,6 +24,7 @@ constexpr u32 kFewRows = 16, kManyRowsBytes = (96 << 10) + 1024;
 enum OpCode : u32 {
     kOpEmbed,
     kOpEmbedPosition,
+    kOpUnfold,
     kOpRopeTable,
     kOpNorm,
     kOpNormAdd,
@@ -38,13 +39,16 @@ enum OpCode : u32 {
     kOpAttention,
     kOpAttentionSplit,
     kOpAttentionMerge,
+    kOpAttentionWeights,
     kOpKvCopy,
+    kOpSpeechRules,
     kOpArgmax,
     kOpSamplePrepare,
     kOpSampleSelect,
     kOpLogprobs,
     kOpAccept,
     kOpPool,
+    kOpRecur,
     kOpDecodeAttention,
 };
 
@@ -157,7 +161,7 @@ struct Barrier {
     u32 halt[2];  // what one block read of the mailbox, of even steps and odd ones
     // Of the blocks that share a result: the last one joins its parts. 0 between commands.
     u32 tickets[kMaxTickets];
-    u64 best;
+    u64 best[kMaxTickets];
 };
 
 struct Launch {

@@ -9,9 +9,11 @@
 #include "matmul.cuh"
 #include "norm_qkv.cuh"
 #include "prompt_attention.cuh"
+#include "recurrence.cuh"
 #include "row_tiles.cuh"
 #include "rows.cuh"
 #include "sampler.cuh"
+#include "speech.cuh"
 
 namespace akunu::cuda {
 
@@ -93,6 +95,10 @@ AKUNU_DEVICE void run_attention(Block b) {
         if constexpr (kUses<kOpRopeKv>) rope_kv<kType>(b);
         return;
     }
+    if (b.command().op == kOpAttentionWeights) {
+        if constexpr (kUses<kOpAttentionWeights>) attention_weights<kType>(b);
+        return;
+    }
     const auto heads = [](const auto& p) { return p.n_heads / p.n_kv_heads; };
     const u32 group = b.command().op == kOpDecodeAttention ? heads(b.params<DecodeAttentionParams>())
                                                          : heads(b.params<AttentionParams>());
@@ -117,6 +123,7 @@ AKUNU_DEVICE void run_command(Block b) {
         if constexpr (kUses<name>) function(b); \
         return;
         OP(kOpEmbedPosition, embed_position)
+        OP(kOpUnfold, unfold)
         OP(kOpRopeTable, rope_table)
         OP(kOpNorm, norm)
         OP(kOpNormAdd, norm_add)
@@ -126,16 +133,19 @@ AKUNU_DEVICE void run_command(Block b) {
         OP(kOpGateAct, gate_act)
         OP(kOpAttentionMerge, attention_merge)
         OP(kOpKvCopy, kv_copy)
+        OP(kOpSpeechRules, speech_rules)
         OP(kOpArgmax, argmax)
         OP(kOpSamplePrepare, sample_prepare)
         OP(kOpSampleSelect, sample_select)
         OP(kOpLogprobs, logprobs)
         OP(kOpAccept, accept)
         OP(kOpPool, pool)
+        OP(kOpRecur, recur)
 #undef OP
         case kOpRopeKv:
         case kOpAttention:
         case kOpAttentionSplit:
+        case kOpAttentionWeights:
         case kOpDecodeAttention:
             switch (b.command().kv) {
 #define X(type) \

@@ -17,6 +17,7 @@ constexpr u32 kHeadRows = 128;  // rows of a tile, each a row's query head
 struct Runs {
     static constexpr u32 kMost = 7168;  // rows
     static constexpr u32 kAt = kSharedHead + 128;
+    static_assert(kAt + kMost / 8 <= kSharedHead + kRunsBytes, "what attention has besides begins behind it");
     u32 rows, tile;
     AKUNU_DEVICE static u32& word(u32 i) { return *reinterpret_cast<u32*>(shared_memory() + kAt + i * 4); }
     AKUNU_DEVICE static u32& has_short() { return *reinterpret_cast<u32*>(shared_memory() + kSharedHead); }
@@ -60,7 +61,7 @@ template <u32 kType, u32 kDim>
 struct PromptMemory {
     static constexpr u32 kKeys = 4096 / kDim, kParts = kType == kKvF16 ? 1 : 2, kKvStages = kType == kKvF16 ? 2 : 1;
     static constexpr u32 kRowBytes = kDim * 2, kQueryBytes = kHeadRows * kRowBytes, kPlaneBytes = kKeys * kRowBytes;
-    static constexpr u32 kQueries = kSharedHead + 1024, kStageAt = kQueries + 2 * kQueryBytes;
+    static constexpr u32 kQueries = kSharedHead + kRunsBytes, kStageAt = kQueries + 2 * kQueryBytes;
     static_assert(kStageAt + kKvStages * 2 * kParts * kPlaneBytes <= kSharedHead + kManyRowsBytes,
                   "the ring begins behind it");
     AKUNU_DEVICE static u32 keys(u32 stage, u32 part) { return kStageAt + (stage * 2 * kParts + part) * kPlaneBytes; }

@@ -90,12 +90,12 @@ AKUNU_DEVICE_CALL void argmax(Block b) {
     }
     best = reduce_block(b, best, Larger());
     if (thread_id() != 0) return;
-    atomic_max(&b.grid()->best, best);
+    atomic_max(b.grid()->best, best);
     fence_device();
     if (atomic_add(b.grid()->tickets, 1u) + 1 != b.blocks()) return;
     fence_device();
-    b.buffer<u32>(1)[0] = id_of(atomic_max(&b.grid()->best, u64(0)));
-    b.grid()->best = 0;
+    b.buffer<u32>(1)[0] = id_of(atomic_max(b.grid()->best, u64(0)));
+    b.grid()->best[0] = 0;
     b.grid()->tickets[0] = 0;
 }
 

@@ -1,5 +1,5 @@
-// Norms, RoPE tables, activation formats, gates, positions, pooling and copies of pages: a threadgroup per row, or rows
-// cut into pieces.
+// Norms, RoPE tables, activation formats, gates, positions, pooling, recurrences and copies of pages: a threadgroup per
+// row, or rows cut into pieces.
 #include <algorithm>
 
 #include "metal/choose/kernel_choice.h"
@@ -30,6 +30,15 @@ KernelChoice by_element(const char* function, std::uint32_t columns) {
     return {.passes = {pass}};
 }
 
+// A thread for every channel of all rows; small threadgroups, so that few channels are many cores'.
+KernelChoice by_channel(const char* function, std::uint32_t channels) {
+    Pass pass;
+    pass.function = function;
+    pass.x.base = ceil_div(channels, kSimdWidth);
+    pass.threads.x = kSimdWidth;
+    return {.passes = {pass}};
+}
+
 }  // namespace
 
 std::optional<KernelChoice> choose_elementwise(const DispatchCmd& cmd, const Chip& /*chip*/) {
@@ -56,6 +65,8 @@ std::optional<KernelChoice> choose_elementwise(const DispatchCmd& cmd, const Chi
             return by_element("pool", params_of<PoolParams>(cmd).dim);
         case Op::kKvCopy:
             return by_element("kv_copy", ceil_div(params_of<KvCopyParams>(cmd).page_words, 4));
+        case Op::kRecur:
+            return by_channel("recur", params_of<RecurParams>(cmd).dim);
         default:
             return std::nullopt;
     }

@@ -48,3 +48,21 @@ def run(emulator: Path, tmp_path: Path) -> Callable[..., subprocess.CompletedPro
         )
 
     return run
+
+
+PYTEST = """
+import pytest, sys
+sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:schemathesis", *{which}]))
+"""
+
+
+@pytest.fixture
+def passes(run: Callable[..., subprocess.CompletedProcess[str]]) -> Callable[..., None]:
+    """Runs tests that were written for the CPU, of a file in `tests`, on the emulated GPU."""
+
+    def passes(file: str, *tests: str, **environment: str) -> None:
+        which = [f"{ROOT / 'tests' / file}::test_{test}" for test in tests]
+        done = run(PYTEST.replace("{which}", repr(which)), AKUNU_TEST_DEVICE="cuda", **environment)
+        assert done.returncode == 0 and " passed" in done.stdout, done.stdout[-4000:] + done.stderr
+
+    return passes

@@ -69,7 +69,9 @@ def test_ops_without_weights_compile(nvrtc: ctypes.CDLL) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("target", ["sm_80", "sm_90", "sm_100"])
 def test_machine_code_of_a_weight_type(nvrtc: ctypes.CDLL, target: str) -> None:
-    assert log_of(nvrtc, target, ["Embed", "Matmul", "NormGateUp"], ["Q4_0"]) == ""
+    """With ops that have none."""
+    speech = ["Unfold", "AttentionWeights", "SpeechRules"]
+    assert log_of(nvrtc, target, ["Embed", "Matmul", "NormGateUp", *speech, "Recur"], ["Q4_0"]) == ""
 
 
 @pytest.mark.long

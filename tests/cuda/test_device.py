@@ -192,6 +192,22 @@ print(len(opened.decode(2).ids))
     assert again.stdout == "{2}\n", again.stderr
 
 
+def test_a_server_says_once_that_kernels_are_compiled(run: Run) -> None:
+    code = """
+import asyncio, logging
+from akunu.server.catalog import ModelSpec
+from akunu.server.models import Registry
+logging.basicConfig(level=logging.INFO, format="%(message)s")
+async def use():
+    registry = Registry([ModelSpec(name="hearing", path="ember-speech", device="cuda")], 1, None)
+    async with registry.use("hearing"):
+        pass
+asyncio.run(use())
+"""
+    done = run(code, EMULATOR_COMPILE_MS="400")
+    assert done.stderr.count("hearing: compiling kernels for Emulated GPU (once)\n") == 1, done.stderr
+
+
 @pytest.mark.parametrize("by", ["signal", "exception"])
 def test_compiling_ends_when_asked(run: Run, by: str) -> None:
     code = (

@@ -10,7 +10,7 @@ import pytest
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 CODE = """
-from tests.kernels.cases import CHECKS, ENCODER_CHECKS, FUSED_CHECKS
+from tests.kernels.cases import CHECKS, ENCODER_CHECKS, FUSED_CHECKS, RECURRENCE_CHECKS, SPEECH_CHECKS
 from tests.kernels.devices import Target, lab
 from tests.kernels.runner import run
 
@@ -18,7 +18,7 @@ def wanted(case):
     return {wanted}
 
 device, n = lab(Target("cuda")), 0
-for case in [*CHECKS, *FUSED_CHECKS, *ENCODER_CHECKS]:
+for case in [*CHECKS, *FUSED_CHECKS, *ENCODER_CHECKS, *SPEECH_CHECKS, *RECURRENCE_CHECKS]:
     if not wanted(case) or not case.runs_on("cuda"):
         continue
     n += 1
@@ -38,6 +38,8 @@ ROWS = [
     "gate_act",
     "rope_table",
     "embed_position",
+    "unfold",
+    "recur",
     "pool",
     "kv_copy",
     "argmax",
@@ -78,6 +80,24 @@ def test_attention(run: Run) -> None:
 
 def test_the_sampler(run: Run) -> None:
     check(run, "case.builder == 'sample' and case.get('vocab') <= 1000", 20)
+
+
+def test_attention_to_sounds(run: Run) -> None:
+    check(run, "case.builder in ('cross_attention', 'attention_weights') and case.get('keys') <= 256", 30)
+
+
+def test_the_rules_of_transcripts(run: Run) -> None:
+    """Of vocabularies that a block has, and that several share."""
+    code = """
+from tests.kernels.devices import Target, lab
+from tests.speech.test_rules_on_device import LIFTS, OPTIONS, check
+for options in OPTIONS.values():
+    for before in (0, 5408):
+        check(lab(Target("cuda")), options, LIFTS[1], before)
+print("equal")
+"""
+    done = run(code)
+    assert done.stdout == "equal\n", done.stderr
 
 
 @pytest.mark.long

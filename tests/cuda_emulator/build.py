@@ -19,7 +19,7 @@ def definitions(readers: list[int]) -> list[str]:
     """All ops, cache types and groups; the readers are what takes time."""
     lists = {"READERS": readers, "KV_TYPES": [0, 1, 2], "GROUPS": [1, 2, 4, 8, 16], "LANES": [8, 16, 32]}
     lines = [f"#define AKUNU_{name} {' '.join(f'X({n})' for n in values)}" for name, values in lists.items()]
-    return ["#define AKUNU_OPS 0xffffffu", *lines]
+    return ["#define AKUNU_OPS ~0u", *lines]
 
 
 def build(readers: list[int]) -> Path:

@@ -442,10 +442,12 @@ CHECKS: list[Case] = [
 
 #: Ops of encoders.
 ENCODER_CHECKS: list[Case] = [*_encoder()]
-#: Ops of speech, which CUDA has not.
+#: Ops of speech.
 SPEECH_CHECKS: list[Case] = [*_speech()]
-#: What runs on the CPU alone: ops of importance matrices and of recurrences, attention in integers.
-CPU_CHECKS: list[Case] = [*_column_squares(), *_recurrence(), *_fixed_attention()]
+#: Ops of blocks with a state.
+RECURRENCE_CHECKS: list[Case] = [*_recurrence()]
+#: What runs on the CPU alone: ops of importance matrices, attention in integers.
+CPU_CHECKS: list[Case] = [*_column_squares(), *_fixed_attention()]
 #: Ops that only devices with fused norms have; the table builder does not give them to the CPU.
 FUSED_CHECKS: list[Case] = [*_fused()]
 

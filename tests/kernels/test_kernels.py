@@ -14,6 +14,7 @@ from .cases import (
     ENCODER_CHECKS,
     FUSED_CHECKS,
     MIXED_QKV,
+    RECURRENCE_CHECKS,
     SPEECH_CHECKS,
     Case,
     case,
@@ -25,9 +26,8 @@ from .weights import is_planar, random_weight, weight_dtypes
 
 #: Cases, and the devices that have their ops.
 TABLE = [
-    ([*CHECKS, *ENCODER_CHECKS], ("cpu", "metal", "cuda")),
+    ([*CHECKS, *ENCODER_CHECKS, *SPEECH_CHECKS, *RECURRENCE_CHECKS], ("cpu", "metal", "cuda")),
     (FUSED_CHECKS, ("metal", "cuda")),
-    (SPEECH_CHECKS, ("cpu", "metal")),
     (CPU_CHECKS, ("cpu",)),
 ]
 PRESENT = {target.device for target in targets()}

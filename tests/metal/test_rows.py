@@ -1,4 +1,4 @@
-"""Layer norms, activations, positions, convolutions' inputs and pooling, in every schedule."""
+"""Layer norms, activations, positions, convolutions' inputs, pooling and recurrences, in every schedule."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernels.cases import ENCODER_CHECKS, Case, case
+from kernels.cases import ENCODER_CHECKS, RECURRENCE_CHECKS, Case, case
 from kernels.problem import pack, struct
 from kernels.runner import run
 from metal_emulator.harness import (
@@ -62,6 +62,8 @@ class RowsLab:
         groups: int | tuple[int, int] = rows
         if op == "layer_norm":
             file, threads = "norm", min(512, -(-int(p["dim"]) // 128) * 32)
+        elif op == "recur":
+            file, threads, groups = "recurrence", 32, -(-int(p["dim"]) // 32)
         else:
             file = "activations" if op == "gate_act" else "rows"
             columns = {
@@ -80,7 +82,7 @@ class RowsLab:
 
 
 OPS = ("layer_norm", "embed_position", "pool", "gate_act")
-CASES = [c for c in ENCODER_CHECKS if c.builder in OPS]
+CASES = [*(c for c in ENCODER_CHECKS if c.builder in OPS), *RECURRENCE_CHECKS]
 CASES += [
     case("unfold", length=n, channels=channels, taps=taps, stride=stride, formats=formats)
     for n, channels, taps, stride in [(1, 1, 3, 1), (75, 33, 3, 2), (12, 80, 5, 3)]
@@ -93,6 +95,8 @@ SMALL = [
     case("pool", lengths=(3, 1), dim=33, pooling="mean"),
     case("unfold", length=7, channels=5, taps=3, stride=2, formats=("f16",)),
     case("gate_act", rows=2, n=33, activation="gelu_erf", formats=("f32",), gated=False),
+    case("recur", dim=33, spans=((40, 40, 1, 0), (61, 65, 4, 3), (0, 0, 5, 0)), formats=("f32", "f16")),
+    case("recur", dim=33, spans=((40, 40, 1, 0), (7, 7, 1, 0)), step=3, stopped=(1,)),
 ]
 
 
@@ -115,7 +119,7 @@ def test_gelu_over_its_whole_range() -> None:
     assert (np.abs(half - expected.clip(-65504, 65504)) <= 3e-7 + 2**-11 * np.abs(expected)).all()
 
 
-@pytest.mark.parametrize("file", ["norm", "activations", "rows"])
+@pytest.mark.parametrize("file", ["norm", "activations", "rows", "recurrence"])
 def test_free_of_lint(file: str) -> None:
     assert lint(KERNELS / f"{file}.metal", include=INCLUDE) == []
 
@@ -136,6 +140,13 @@ MUTATIONS = {
     "end of the sound": ("rows", "from < p.length", "from <= p.length - 2", SMALL[4]),
     "one row too few": ("rows", "r <= last", "r < last", SMALL[3]),
     "another text": ("rows", "rows[last].position + 1", "rows[at.y].position + 1", SMALL[3]),
+    "the state of nothing": ("recurrence", "i != 0 ? *state : 0.0f", "*state", SMALL[6]),
+    "what is stashed": ("recurrence", "i < position; ++i", "i + 1 < position; ++i", SMALL[6]),
+    "the state of a text": ("recurrence", "if (rows[r].slot != slot) {", "if (r == 0) {", SMALL[6]),
+    "rows that may be refused": ("recurrence", "position + 1 == to", "position == to", SMALL[6]),
+    "their inputs": ("recurrence", "position >= to", "position > to", SMALL[6]),
+    "a text that has stopped": ("recurrence", "slots[slot].stopped != 0", "false", SMALL[7]),
+    "a later step": ("recurrence", "p.step != 0 ? position : spans[slot].from", "spans[slot].from", SMALL[7]),
     "activation": ("activations", "p.gated ? up[row + i] : 1.0f", "up[row + i]", SMALL[5]),
 }
 

@@ -8,13 +8,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from on_metal import metal_engines
 
-import akunu
-from speech import model_files, tiny
 from speech.numpy_whisper import NumpyWhisper
+from speech.on_device import check_transcripts
 from speech.test_engine import (
     SpeechEngine,
     pair,
@@ -57,25 +55,6 @@ def test_the_kernels_are_metal_s(pair: tuple[NumpyWhisper, SpeechEngine]) -> Non
     assert pair[1].isa.startswith("apple")
 
 
-def sound(seconds: float) -> np.ndarray[Any, np.dtype[np.float32]]:
-    t = np.arange(round(seconds * 16000)) / 16000
-    noise = np.random.default_rng(1).normal(0, 0.05, len(t))
-    return (0.2 * np.sin(2 * np.pi * (200 + 150 * t) * t) + noise).astype(np.float32)
-
-
 @pytest.mark.parametrize("options", [{"beam_size": 1}, {"beam_size": 3, "word_timestamps": True}], ids=str)
 def test_transcripts_are_those_of_the_cpu(options: dict[str, Any], tmp_path: Path) -> None:
-    path = tmp_path / "tiny.bin"
-    random = tiny.model()
-    model_files.ggml(path, random.config, random.weights, "f32", tiny.TOKENS)
-    texts = []
-    for device in ("metal", "cpu"):
-        with akunu.load(path, device=device, task="transcribe", progress=False) as model:
-            texts.append(
-                model.transcribe(sound(5), language="en", temperature=0, max_new_tokens=24, **options)
-            )
-    assert texts[0].segments and texts[0].text == texts[1].text
-    assert [w.word for w in texts[0].words] == [w.word for w in texts[1].words]
-    np.testing.assert_allclose(
-        [w.start for w in texts[0].words], [w.start for w in texts[1].words], atol=0.021
-    )
+    check_transcripts("metal", tmp_path, options)

@@ -5,6 +5,8 @@ What a hybrid computes is compared with float64, and with a lone run bit for bit
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from . import hybrid, tiny
 from .test_engine import greedy, nmse
 from .test_same_text import Mixes
 
+DEVICE = os.environ.get("AKUNU_TEST_DEVICE", "cpu")  # tests/metal sets another
 CONTEXT = 1200
 PAGE = 32
 EVERY = 512
@@ -34,7 +37,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def open_engine(path: Path, **options: Any) -> _core.Engine:
     file = _core.GgufFile(str(path))
-    settings = {"device": "cpu", "context": CONTEXT, "kv_dtype": "f32", "threads": 2, **options}
+    settings = {"device": DEVICE, "context": CONTEXT, "kv_dtype": "f32", "threads": 2, **options}
     return _core.Engine(file, hybrid.spec(file, context=CONTEXT), **settings)
 
 
@@ -230,9 +233,11 @@ def test_pages_outside_of_the_engine_are_refused(path: Path, engine: _core.Engin
         engine.restore_page(slot, np.zeros(engine.pages["page_bytes"], np.uint8))
 
 
-def test_a_device_without_the_op_refuses_the_model(path: Path) -> None:
-    with pytest.raises(UnsupportedError, match="no Metal kernel for recur"):
-        open_engine(path, device="plan:M2")
+def test_it_is_planned_for_gpus(path: Path) -> None:
+    chips = ("M2", "H100") if sys.platform == "linux" else ("M2",)
+    for chip in chips:
+        commands = open_engine(path, device=f"plan:{chip}").plan("decode", 1, 0)
+        assert [c["layer"] for c in commands if c["op"] == "recur"] == list(hybrid.LAYERS)
 
 
 # -- with everything around it -------------------------------------------------------------------------------
@@ -258,7 +263,7 @@ def test_a_text_is_what_it_is_alone_in_many_mixes(mixes: Mixes, monkeypatch: pyt
 @pytest.fixture
 def model(path: Path, monkeypatch: pytest.MonkeyPatch) -> akunu.Model:
     monkeypatch.setattr(model_files, "resolve", hybrid.spec)
-    with akunu.load(path, device="cpu", context=400, parallel=3) as model:
+    with akunu.load(path, device=DEVICE, context=400, parallel=3) as model:
         model.chat_template = akunu.ChatTemplate.named("chatml", model.tokenizer)
         yield model
 
@@ -286,4 +291,4 @@ def test_a_conversation_is_forked_saved_and_loaded(model: akunu.Model, tmp_path:
 def test_a_folder_for_pages_is_refused(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model_files, "resolve", hybrid.spec)
     with pytest.raises(UnsupportedError, match=r"cache_dir: hybrid\.gguf keeps a state"):
-        akunu.load(path, device="cpu", context=400, cache_dir=tmp_path)
+        akunu.load(path, device=DEVICE, context=400, cache_dir=tmp_path)

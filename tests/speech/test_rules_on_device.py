@@ -91,7 +91,7 @@ def check(device: Any, options: TranscriptionOptions, lift: float, before: int =
     assert forbidden.any() and not forbidden.all()
 
 
-@pytest.mark.parametrize("target", [t for t in targets() if t.device != "cuda"], ids=lambda t: t.id)
+@pytest.mark.parametrize("target", targets(), ids=lambda t: t.id)
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("lift", LIFTS)
 def test_the_same_tokens_are_left(lift: float, options: str, target: Target) -> None:

@@ -7,7 +7,7 @@ import contextlib
 import fnmatch
 import logging
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -98,6 +98,19 @@ class Entry:
         """The model, for one who uses the entry: of the kind that `Registry.use` was asked for."""
         assert self.model is not None
         return self.model
+
+
+def _log_once(name: str) -> Callable[[int, int, str], None]:
+    """The progress of a load: what takes long besides reading weights is said when it begins."""
+    said = ""
+
+    def progress(done: int, total: int, what: str) -> None:
+        nonlocal said
+        if what and what != said:
+            said = what
+            _log.info("%s: %s", name, what)
+
+    return progress
 
 
 class Registry:
@@ -226,7 +239,7 @@ class Registry:
             if entry.unfit:
                 reasons = "; ".join(f"{name}: {reason}" for name, reason in entry.unfit.items())
                 _log.info("%s takes what fits it of the settings for all models; %s", spec.name, reasons)
-            model = load(found, progress=False, **arguments)
+            model = load(found, progress=_log_once(spec.name), **arguments)
             if spec.chat_template is not None:
                 model.chat_template = ChatTemplate.named(spec.chat_template, model.tokenizer)
             if TEXT.has(model):

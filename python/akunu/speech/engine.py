@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from akunu import _core
 
 __all__ = ["SpeechEngine", "Text", "Window", "load_engine", "synthetic_engine"]
-
-DEVICES: Final = ("cpu", "metal")
-"""Ids of those that run speech models."""
 
 
 class _Opened(Protocol):
@@ -291,7 +288,7 @@ def load_engine(
     opened : SpeechFiles
         The files.
     device : str
-        One of `DEVICES`, or "auto".
+        "auto", or an id of `akunu.devices()`.
     threads, kv_dtype, check_weights, progress
         As of `akunu._core.Engine`.
     parallel
@@ -360,10 +357,6 @@ def _engine(
 ) -> SpeechEngine:
     from akunu import _core
 
-    if device not in ("auto", *DEVICES):
-        raise UnsupportedError(
-            f"device {device!r} does not run speech models yet; {' and '.join(DEVICES)} do"
-        )
     sound = sound_stack(config, layout, tensors, settings)
     text = text_stack(config, layout, tensors, settings)
     return SpeechEngine(_core.Speech(files, sound, text, device=device, **options), config)
