@@ -55,7 +55,7 @@ struct DeviceTraits {
     std::uint32_t max_batch_rows = 16;  // rows of `batch` tables; 1: a prompt's tables serve them too
     std::uint32_t prompt_rows = 512;    // of a prompt's step, at most, where nobody says otherwise
     bool split_attention = true;        // decode attention as split + merge commands
-    bool activated_matmuls = false;     // a matmul to F32 takes an activation function
+    bool activated_matmuls = false;     // a matmul takes an activation function, and y may be quantised
     bool fused_norms = false;           // decode: kNormQkv and kNormGateUp, where a command costs more than a norm
     std::span<const MixedQkv> mixed_qkv = {};  // with fused norms: what one kNormQkv takes besides equal types
 };

@@ -35,10 +35,10 @@ constexpr FieldInfo kLayerNormFields[] = {FIELD(LayerNormParams, rows),     FIEL
                                           FIELD(LayerNormParams, has_bias), FIELD(LayerNormParams, gather)};
 constexpr FieldInfo kQuantizeFields[] = {FIELD(QuantizeParams, rows), FIELD(QuantizeParams, dim),
                                          FIELD(QuantizeParams, formats)};
-constexpr FieldInfo kMatmulFields[] = {FIELD(MatmulParams, rows),       FIELD(MatmulParams, n),
-                                       FIELD(MatmulParams, k),          FIELD(MatmulParams, y_stride),
-                                       FIELD(MatmulParams, accumulate), FIELD(MatmulParams, has_bias),
-                                       FIELD(MatmulParams, softcap),    FIELD(MatmulParams, activation)};
+constexpr FieldInfo kMatmulFields[] = {
+    FIELD(MatmulParams, rows),     FIELD(MatmulParams, n),          FIELD(MatmulParams, k),
+    FIELD(MatmulParams, y_stride), FIELD(MatmulParams, accumulate), FIELD(MatmulParams, has_bias),
+    FIELD(MatmulParams, softcap),  FIELD(MatmulParams, activation), FIELD(MatmulParams, format)};
 constexpr FieldInfo kGateUpFields[] = {FIELD(GateUpParams, rows), FIELD(GateUpParams, n), FIELD(GateUpParams, k),
                                        FIELD(GateUpParams, activation), FIELD(GateUpParams, formats)};
 constexpr FieldInfo kNormQkvFields[] = {FIELD(NormQkvParams, n_q),      FIELD(NormQkvParams, n_kv),
@@ -211,7 +211,8 @@ Cost quantize_cost(const DispatchCmd& c) {
 
 Cost matmul_cost(const DispatchCmd& c) {
     const auto p = params_of<MatmulParams>(c);
-    Cost cost = per_row(act_bytes(c.input_format) * p.k + 4.0 * p.n * (p.accumulate ? 2 : 1), 2.0 * p.n * p.k);
+    Cost cost =
+        per_row(act_bytes(c.input_format) * p.k + act_bytes(p.format) * p.n * (p.accumulate ? 2 : 1), 2.0 * p.n * p.k);
     return read_weights(cost, weight_bytes(c.weight, p.n, p.k));
 }
 

@@ -113,6 +113,7 @@ struct MatmulParams {
     u32 has_bias;
     float softcap;   // > 0: y = cap·tanh(y / cap)
     u32 activation;  // > 0: 1 + the Activation of y, where traits().activated_matmuls
+    u32 format;      // of y: kActF32, or, there and without `accumulate`, kActQ8 of whole blocks
 };
 
 struct GateUpParams {

@@ -197,7 +197,8 @@ void Emitter::matmul(std::string name, int layer, const Act& x, const Weight& w,
                              .accumulate = o.accumulate,
                              .has_bias = bool(o.bias),
                              .softcap = o.softcap,
-                             .activation = o.activation ? 1 + u32{*o.activation} : 0});
+                             .activation = o.activation ? 1 + u32{*o.activation} : 0,
+                             .format = o.format});
 }
 
 void Emitter::add_to_residual(const std::string& name, int layer, const Act& x, const Weight& w, const Vector& bias,

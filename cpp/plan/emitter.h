@@ -86,7 +86,8 @@ class Emitter : public PlanContext {
         bool accumulate = false;
         float softcap = 0;
         std::optional<Activation> activation = {};
-        std::uint32_t fixed_rows = 0;  // n > 0: always so many
+        std::uint32_t format = kActF32;  // of y
+        std::uint32_t fixed_rows = 0;    // n > 0: always so many
     };
     void matmul(std::string name, int layer, const Act& x, const Weight& w, const Binding& y,
                 const MatmulOptions& options);

@@ -40,9 +40,7 @@ class FeedForwardBlock final : public Block {
     bool fuses_gate_up() const {
         return gate_ && gate_.dtype == up_.dtype && gate_.packed == up_.packed && !gate_.scales && !up_.scales;
     }
-    bool activates_up(const Device& device) const {
-        return !gate_ && device.traits().activated_matmuls && device.matmul_input(down_.dtype) == kActF32;
-    }
+    bool activates_up(const Device& device) const { return !gate_ && device.traits().activated_matmuls; }
     u32 input_formats(const Device& device) const {
         return device.matmul_input(up_.dtype) | (gate_ ? device.matmul_input(gate_.dtype) : 0);
     }
@@ -52,7 +50,9 @@ class FeedForwardBlock final : public Block {
         const Act& out = e.activations.act("ffn");
         const Act input = e.block_input("ffn_norm", index_, norm_, input_formats(e.device));
         if (activates_up(e.device)) {
-            e.matmul("ffn_up", index_, input, up_, out.f32, {.bias = up_bias_, .activation = config_.activation});
+            const u32 format = e.input_format(down_);
+            e.matmul("ffn_up", index_, input, up_, format == kActF32 ? out.f32 : out.compact,
+                     {.bias = up_bias_, .activation = config_.activation, .format = format});
             return;
         }
         const Binding& raw = e.activations.f32("up");

@@ -418,7 +418,7 @@ def _sampling() -> Iterator[Case]:
 
 
 def _fixed_attention() -> Iterator[Case]:
-    """In both directions, where the output is rounded to int8: what AVX2 multiplies as 16-bit integers."""
+    """In both directions, where the output is rounded to int8: what x86 multiplies as 16-bit integers."""
     common = dict(kv="f32", both=True, formats=("q8",), position=0)
     texts = ((1, 0), (33, 0), (600, 0), (256, 0))
     for window in (0, 1, 7, 65, 300):
@@ -428,6 +428,18 @@ def _fixed_attention() -> Iterator[Case]:
     yield case("attention", rows=300, shape=(1, 1, 64), spread=10.0, **common)
     for head_dim in (16, 24, 40, 512, 528):  # of which some go in no whole strips, or are too large
         yield case("attention", rows=40, shape=(1, 1, head_dim), **common)
+
+
+def _quantised_outputs() -> Iterator[Case]:
+    """Matmuls whose sums become int8, after an activation function: by tiles, what they leave, and panels."""
+    for dtype in ("q8_0", "q4_0", "q6_k", "f32", "f16"):
+        for rows in (1, 7, 16, 130):
+            for whole in (False, True) if is_float(dtype) else (False,):
+                yield case(
+                    "matmul", dtype=dtype, rows=rows, n=160, k=256, bias=True, activation="gelu_erf",
+                    whole=whole, to="q8",
+                )  # fmt: skip
+    yield case("matmul", dtype="q8_0", rows=20, n=32, k=64, to="q8")
 
 
 CHECKS: list[Case] = [
@@ -446,8 +458,8 @@ ENCODER_CHECKS: list[Case] = [*_encoder()]
 SPEECH_CHECKS: list[Case] = [*_speech()]
 #: Ops of blocks with a state.
 RECURRENCE_CHECKS: list[Case] = [*_recurrence()]
-#: What runs on the CPU alone: ops of importance matrices, attention in integers.
-CPU_CHECKS: list[Case] = [*_column_squares(), *_fixed_attention()]
+#: What runs on the CPU alone: ops of importance matrices, attention in integers, matmuls to int8.
+CPU_CHECKS: list[Case] = [*_column_squares(), *_fixed_attention(), *_quantised_outputs()]
 #: Ops that only devices with fused norms have; the table builder does not give them to the CPU.
 FUSED_CHECKS: list[Case] = [*_fused()]
 

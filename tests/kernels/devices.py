@@ -13,7 +13,7 @@ TILES = "avx512_amx"
 """The set with kernels of its own for floats of whole texts alone; all else is `avx512_vnni`'s."""
 
 FAMILY = {"avx512": "avx512_vnni", "neon_dotprod": "neon_i8mm"}
-"""Sets with the same code but for their matmuls."""
+"""Sets with the same code but for their products."""
 
 
 @dataclass(frozen=True)
@@ -43,12 +43,12 @@ def cpu_targets() -> list[Target]:
 
 def has_kernel(target: Target, case: Case) -> bool:
     """Whether it has a kernel of its own for the case."""
-    split = case.get("whole") or (case.get("both") and case.get("kv") == "f32")
+    split = bool(case.get("whole") or (case.get("both") and case.get("kv") == "f32"))
     if case.builder == "matmul" and case.get("activation") and target.device != "cpu":
         return False  # what follows such a matmul is a command of its own
     if Target(target.device, FAMILY.get(target.isa, "")) in cpu_targets():
-        return case.builder in ("matmul", "gate_up")
-    return target.isa != TILES or bool(split)
+        return case.builder in ("matmul", "gate_up") or (split and case.get("formats") == ("q8",))
+    return target.isa != TILES or split
 
 
 def unsupported() -> list[str]:

@@ -4,7 +4,7 @@
 
 // clang-format off
 #include "cpu/simd/avx2.h"
-#include "cpu/kernels/matmuls.inl"
+#include "cpu/kernels/products.inl"
 // clang-format on
 
 namespace akunu::cpu {

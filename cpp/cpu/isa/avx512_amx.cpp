@@ -28,6 +28,7 @@
 #include "cpu/kernels/matmul_output.inl"
 #include "cpu/kernels/matmul_split.inl"
 #include "cpu/kernels/attention_rows.inl"
+#include "cpu/kernels/attention_heads.inl"
 #include "cpu/kernels/attention_split.inl"
 // clang-format on
 

@@ -4,7 +4,7 @@
 
 // clang-format off
 #include "cpu/simd/generic.h"
-#include "cpu/kernels/matmuls.inl"
+#include "cpu/kernels/products.inl"
 // clang-format on
 
 #ifdef __linux__

@@ -60,37 +60,25 @@ struct FixedScratch {
 };
 static_assert(FixedScratch::words(kMostFixedHead) * 4 <= kWorkerScratch && kMostFixedHead / 2 <= kMostPairs);
 
-// The rows of a span and one head.
+// A head of rows, at most kFixedQueries.
 class FixedHead {
   public:
-    FixedHead(const DispatchCmd& cmd, const AttentionParams& params, const Span& rows, std::size_t head,
-              const FixedScratch& scratch)
-        : p_(params),
-          span_(rows),
-          kv_head_(head / (params.n_heads / params.n_kv_heads)),
-          stride_(std::size_t{params.n_heads} * params.head_dim),
-          q_(cmd.buffers[0].as<float>() + span_.first_row * stride_ + head * params.head_dim),
-          out_(cmd.buffers[2].as<float>() + span_.first_row * stride_ + head * params.head_dim),
-          cache_{cmd.buffers[1].as<std::byte>(), rows.pages, std::size_t{params.page_words} * 4, params.n_kv_heads,
-                 params.head_dim},
-          s_(scratch) {}
+    FixedHead(const HeadRows& rows, const FixedScratch& scratch) : h_(rows), hd_(rows.p.head_dim), s_(scratch) {}
 
     void run() const {
         Softmax rows[kFixedQueries];
-        for (std::size_t i = 0; i < span_.rows; ++i) {
-            fetch(q_ + (i + kAhead) * stride_);
-            s_.q_scales[i] = store_fixed_row(q_ + i * stride_, p_.head_dim, s_.q + i * FixedScratch::kQueryStride);
-            std::memset(out_ + i * stride_, 0, p_.head_dim * sizeof(float));
+        for (std::size_t i = 0; i < h_.span.rows; ++i) {
+            fetch(h_.q + (i + kAhead) * h_.stride);
+            s_.q_scales[i] = store_fixed_row(h_.q + i * h_.stride, hd_, s_.q + i * FixedScratch::kQueryStride);
+            std::memset(h_.out + i * h_.stride, 0, hd_ * sizeof(float));
         }
-        const std::size_t end = end_of_keys(p_, span_, span_.rows - 1);
-        std::size_t begin = first_key(span_.position, p_.window) / kAttentionBlock * kAttentionBlock;
-        for (; begin < end; begin += kAttentionBlock) {
-            attend(begin, std::min(span_.keys - begin, kAttentionBlock), rows);
-        }
-        for (std::size_t i = 0; i < span_.rows; ++i) {
-            float* out = out_ + i * stride_;
+        h_.for_blocks([&](std::size_t begin, std::size_t) {
+            attend(begin, std::min(h_.span.keys - begin, kAttentionBlock), rows);
+        });
+        for (std::size_t i = 0; i < h_.span.rows; ++i) {
+            float* out = h_.out + i * h_.stride;
             const vf inverse = set1(1 / rows[i].sum);
-            for (std::size_t d = 0; d < p_.head_dim; d += L) store(out + d, load(out + d) * inverse);
+            for (std::size_t d = 0; d < hd_; d += L) store(out + d, load(out + d) * inverse);
         }
     }
 
@@ -103,7 +91,7 @@ class FixedHead {
     // Rows of a head lie apart, where the hardware does not see them coming.
     static constexpr std::size_t kAhead = 6;
     void fetch(const float* row) const {
-        for (std::size_t d = 0; d < p_.head_dim; d += 64 / sizeof(float)) __builtin_prefetch(row + d);
+        for (std::size_t d = 0; d < hd_; d += 64 / sizeof(float)) __builtin_prefetch(row + d);
     }
 
     // A block of `count` keys, from `begin` on.
@@ -113,33 +101,30 @@ class FixedHead {
             store_values((begin + key) / kPagePositions, key / kValueRun, std::min(count - key, kValueRun));
         }
         const std::size_t padded = (count + kStrip - 1) / kStrip * kStrip;
-        for_token_tiles<kFixedTile>(0, span_.rows, [&]<int N>(std::size_t first) {
+        for_token_tiles<kFixedTile>(0, h_.span.rows, [&]<int N>(std::size_t first) {
             score<N>(first, padded);
             float add[N];
             for (std::size_t i = first; i < first + N; ++i) {
-                const auto in_block = [&](std::size_t key) { return std::clamp(key, begin, begin + count) - begin; };
-                const Keys seen{in_block(first_key(span_.position + i, p_.window)),
-                                in_block(end_of_keys(p_, span_, i))};
-                add[i - first] = weigh(seen, padded, i - first, s_.q_scales[i], rows[i], out_ + i * stride_);
+                add[i - first] =
+                    weigh(h_.seen(i, begin, count), padded, i - first, s_.q_scales[i], rows[i], h_.out + i * h_.stride);
             }
             mix<N>(first, padded, add);
         });
     }
 
     void store_keys(std::size_t page, std::size_t first) const {
-        const float* from = cache_.keys(page, kv_head_).elems;
-        const std::size_t hd = p_.head_dim;
+        const float* from = h_.keys(page);
         for (std::size_t key = 0; key < kPagePositions; key += L) {
-            const float* x = from + key / kKeyGroup * hd * kKeyGroup + key % kKeyGroup;
+            const float* x = from + key / kKeyGroup * hd_ * kKeyGroup + key % kKeyGroup;
             vf squares = zero(), top = zero(), inverse;
-            for (std::size_t d = 0; d < hd; ++d) {
+            for (std::size_t d = 0; d < hd_; ++d) {
                 const vf v = load(x + d * kKeyGroup);
                 squares = fma(v, v, squares);
                 top = max_(top, max_(v, -v));
             }
             store(s_.key_scales + first + key, fixed_scales(squares, top, inverse));
-            std::int32_t* to = s_.keys + (first + key) / kStrip * kStrip * hd / 2 + key % kStrip;
-            for (std::size_t d = 0; d < hd; d += 2, to += kStrip) {
+            std::int32_t* to = s_.keys + (first + key) / kStrip * kStrip * hd_ / 2 + key % kStrip;
+            for (std::size_t d = 0; d < hd_; d += 2, to += kStrip) {
                 store_ints(to, pack_pairs(load(x + d * kKeyGroup) * inverse, load(x + (d + 1) * kKeyGroup) * inverse));
             }
         }
@@ -147,12 +132,11 @@ class FixedHead {
 
     // A run of n values.
     void store_values(std::size_t page, std::size_t run, std::size_t n) const {
-        const std::size_t hd = p_.head_dim;
         const float* pages[kValueRun / kPagePositions];
-        for (std::size_t i = 0; i * kPagePositions < n; ++i) pages[i] = cache_.values(page + i, kv_head_).elems;
-        for (std::size_t d = 0; d < hd; d += L) {
+        for (std::size_t i = 0; i * kPagePositions < n; ++i) pages[i] = h_.values(page + i);
+        for (std::size_t d = 0; d < hd_; d += L) {
             const auto row = [&](std::size_t key) {
-                return load(pages[key / kPagePositions] + key % kPagePositions * hd + d);
+                return load(pages[key / kPagePositions] + key % kPagePositions * hd_ + d);
             };
             vf sum = zero(), top = zero();
             for (std::size_t key = 0; key < n; ++key) {
@@ -162,8 +146,8 @@ class FixedHead {
             }
             const vf scale = max_(top * set1(1 / kMostFixed), sum * set1(1 / kMostValues));
             const vf ones = set1(1.0f) / scale, inverse = scale > kLeastScale ? ones : zero();
-            store(s_.value_scales + run * hd + d, scale);
-            std::int32_t* to = s_.values + (run * hd + d / kStrip * kStrip) * kValueRun / 2 + d % kStrip;
+            store(s_.value_scales + run * hd_ + d, scale);
+            std::int32_t* to = s_.values + (run * hd_ + d / kStrip * kStrip) * kValueRun / 2 + d % kStrip;
             for (std::size_t key = 0; key < n; key += kStrip) {
                 for (std::size_t i = key; i < key + L; ++i, to += kStrip) {
                     const vf first = i < n ? row(i) * inverse : zero();
@@ -176,7 +160,7 @@ class FixedHead {
     // Scores of N queries with n keys, but for the queries' scales.
     template <int N>
     void score(std::size_t first, std::size_t n) const {
-        const std::size_t pairs = p_.head_dim / 2;
+        const std::size_t pairs = hd_ / 2;
         for (std::size_t key = 0; key < n; key += kStrip) {
             vi sum[N][kStripVectors] = {};
             multiply_pairs<N, FixedScratch::kQueryStride>(s_.q + first * FixedScratch::kQueryStride,
@@ -198,21 +182,14 @@ class FixedHead {
             std::memset(x, 0, n / 2 * sizeof(float));
             return 0;
         }
-        float scale = q_scale * p_.scale;
-        if (p_.softcap > 0) {
-            const vf cap = set1(p_.softcap), inverse = set1(scale / p_.softcap);
+        float scale = q_scale * h_.p.scale;
+        if (h_.p.softcap > 0) {
+            const vf cap = set1(h_.p.softcap), inverse = set1(scale / h_.p.softcap);
             for (std::size_t at = 0; at < n; at += L) store(x + at, cap * tanh_(load(x + at) * inverse));
             scale = 1;
         }
-        constexpr float kMasked = -std::numeric_limits<float>::infinity();
-        for (std::size_t at = 0; at < seen.from; ++at) x[at] = kMasked;
-        for (std::size_t at = seen.to; at < n; ++at) x[at] = kMasked;
-        vf top[2] = {load(x), load(x + L)};
-        for (std::size_t at = kStrip; at < n; at += kStrip) {
-            for (std::size_t j = 0; j < 2; ++j) top[j] = max_(top[j], load(x + at + j * L));
-        }
         scale = std::max(scale * 1.44269504f, std::numeric_limits<float>::min());  // times -inf it is no NaN
-        const float max = reduce_max(max_(top[0], top[1])) * scale;
+        const float max = mask_scores(seen, n, x) * scale;
         const vf factor = set1(scale), minus_max = set1(-max);
         vf sum[2] = {zero(), zero()};
         auto* weights = reinterpret_cast<std::int32_t*>(x);
@@ -229,7 +206,7 @@ class FixedHead {
         const float add = max == so_far.max ? 1 : std::exp2(max - so_far.max);
         so_far.sum = so_far.sum * keep + reduce_add(sum[0] + sum[1]) * add;
         if (keep != 1) {
-            for (std::size_t d = 0; d < p_.head_dim; d += L) store(out + d, load(out + d) * set1(keep));
+            for (std::size_t d = 0; d < hd_; d += L) store(out + d, load(out + d) * set1(keep));
         }
         return add;
     }
@@ -237,19 +214,18 @@ class FixedHead {
     // out += add·weights·values of N queries and n keys.
     template <int N>
     void mix(std::size_t first, std::size_t n, const float* add) const {
-        const std::size_t hd = p_.head_dim;
         const auto* weights = reinterpret_cast<const std::int32_t*>(s_.scores);
-        for (std::size_t d = 0; d < hd; d += kStrip) {
+        for (std::size_t d = 0; d < hd_; d += kStrip) {
             for (std::size_t key = 0; key < n; key += kValueRun) {
                 const std::size_t run = key / kValueRun;
                 vi sum[N][kStripVectors] = {};
                 multiply_pairs<N, FixedScratch::kScoreStride>(weights + key / 2,
-                                                              s_.values + (run * hd + d) * kValueRun / 2,
+                                                              s_.values + (run * hd_ + d) * kValueRun / 2,
                                                               std::min(n - key, kValueRun) / 2, sum);
                 for (std::size_t w = 0; w < kStripVectors; ++w) {
-                    const vf scale = load(s_.value_scales + run * hd + d + w * L);
+                    const vf scale = load(s_.value_scales + run * hd_ + d + w * L);
                     for (std::size_t i = 0; i < N; ++i) {
-                        float* out = out_ + (first + i) * stride_ + d + w * L;
+                        float* out = h_.out + (first + i) * h_.stride + d + w * L;
                         store(out, fma(to_float(sum[i][w]) * set1(add[i]), scale, load(out)));
                     }
                 }
@@ -257,38 +233,23 @@ class FixedHead {
         }
     }
 
-    const AttentionParams& p_;
-    const Span& span_;
-    const std::size_t kv_head_, stride_;
-    const float* q_;
-    float* out_;
-    KvPages<float> cache_;
+    const HeadRows& h_;
+    const std::size_t hd_;
     const FixedScratch& s_;
 };
 
 static void attention_fixed(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
     const auto& p = params_as<AttentionParams>(params);
-    constexpr std::size_t kPartsPerWorker = 4, kFewest = 64;
-    std::size_t at_once = kFixedQueries;
-    while (at_once > kFewest &&
-           p.rows * p.n_heads / at_once < kPartsPerWorker * static_cast<std::size_t>(worker.count)) {
-        at_once /= 2;
-    }
     const FixedScratch scratch(worker.scratch, p.head_dim);
-    auto parts = worker.claim((p.rows + at_once - 1) / at_once * p.n_heads, at_once * keys_seen(p) * p.head_dim / 2);
-    while (parts.next()) {
-        for (std::uint64_t u = parts.begin; u < parts.end; ++u) {
-            const std::size_t row = u / p.n_heads * at_once;
-            for_spans(cmd, p, row, std::min<std::size_t>(p.rows, row + at_once),
-                      [&](const Span& span) { FixedHead(cmd, p, span, u % p.n_heads, scratch).run(); });
-        }
-    }
+    constexpr std::size_t kProductsPerByte = 2;
+    for_heads(cmd, p, kFixedQueries, kProductsPerByte, worker,
+              [&](const HeadRows& rows) { FixedHead(rows, scratch).run(); });
 }
 
 // Rows that see all of their text are of one step; others must have the sums of attention.inl in every phase. What
 // float weights multiply keeps the accuracy of F32.
 static bool can_fix_attention(const DispatchCmd& cmd) {
-    if (!kFixedPoint || cmd.kv != DType::F32) return false;
+    if (!kFixedPoint || cmd.op != Op::kAttention || cmd.kv != DType::F32) return false;
     const auto& p = params_as<AttentionParams>(cmd.params.data());
     return p.bidirectional && p.formats == kActQ8 && p.head_dim % kStrip == 0 && p.head_dim <= kMostFixedHead;
 }

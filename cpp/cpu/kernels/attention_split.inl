@@ -54,30 +54,18 @@ static_assert((kQueries + kQueryPair) * (kMostSplitHead * 4 + 64) + 2 * kAttenti
                   kQueryPair * SplitScratch::kScoreStride <=
               kWorkerScratch);
 
-// The rows of a span and one head.
+// A head of rows, at most kQueries.
 class SplitHead {
   public:
-    SplitHead(const DispatchCmd& cmd, const AttentionParams& params, const Span& rows, std::size_t head,
-              const SplitScratch& scratch)
-        : p_(params),
-          span_(rows),
-          kv_head_(head / (params.n_heads / params.n_kv_heads)),
-          stride_(std::size_t{params.n_heads} * params.head_dim),
-          q_(cmd.buffers[0].as<float>() + span_.first_row * stride_ + head * params.head_dim),
-          out_(cmd.buffers[2].as<float>() + span_.first_row * stride_ + head * params.head_dim),
-          cache_{cmd.buffers[1].as<std::byte>(), rows.pages, std::size_t{params.page_words} * 4, params.n_kv_heads,
-                 params.head_dim},
-          s_(scratch) {}
+    SplitHead(const HeadRows& rows, const SplitScratch& scratch) : h_(rows), hd_(rows.p.head_dim), s_(scratch) {}
 
     void run() const {
-        for (std::size_t i = 0; i < span_.rows; ++i) LeftTiles::store_row(q_ + i * stride_, p_.head_dim, i, s_.q);
+        for (std::size_t i = 0; i < h_.span.rows; ++i) LeftTiles::store_row(h_.q + i * h_.stride, hd_, i, s_.q);
         Softmax rows[kQueries];
-        const std::size_t end = end_of_keys(p_, span_, span_.rows - 1);
-        std::size_t begin = first_key(span_.position, p_.window) / kAttentionBlock * kAttentionBlock;
-        for (; begin < end; begin += kAttentionBlock) attend(begin, std::min(end - begin, kAttentionBlock), rows);
-        for (std::size_t i = 0; i < span_.rows; ++i) {
-            float* out = out_ + i * stride_;
-            for (std::size_t d = 0; d < p_.head_dim; ++d) out[d] /= rows[i].sum;
+        h_.for_blocks([&](std::size_t begin, std::size_t end) { attend(begin, end - begin, rows); });
+        for (std::size_t i = 0; i < h_.span.rows; ++i) {
+            float* out = h_.out + i * h_.stride;
+            for (std::size_t d = 0; d < hd_; ++d) out[d] /= rows[i].sum;
         }
     }
 
@@ -91,30 +79,26 @@ class SplitHead {
     void attend(std::size_t begin, std::size_t count, Softmax* rows) const {
         for (std::size_t key = 0; key < count; key += kPagePositions) {
             const std::size_t page = (begin + key) / kPagePositions, in_block = key / kPagePositions;
-            split_keys(cache_.keys(page, kv_head_).elems, in_block);
-            split_values(cache_.values(page, kv_head_).elems, in_block, std::min(count - key, kSplitColumns));
+            split_keys(h_.keys(page), in_block);
+            split_values(h_.values(page), in_block, std::min(count - key, kSplitColumns));
         }
         const std::size_t steps = split_steps(count);
-        for_row_tiles(span_.rows, [&]<int M>(std::size_t first) {
+        for_row_tiles(h_.span.rows, [&]<int M>(std::size_t first) {
             score<M>(first, steps);
-            const std::size_t last = std::min(span_.rows, first + M * kTileRows);
+            const std::size_t last = std::min(h_.span.rows, first + M * kTileRows);
             float keep[kQueryPair];
             for (std::size_t i = first; i < last; ++i) {
-                const auto in_block = [&](std::size_t key) { return std::clamp(key, begin, begin + count) - begin; };
-                const Keys seen{in_block(first_key(span_.position + i, p_.window)),
-                                in_block(end_of_keys(p_, span_, i))};
-                keep[i - first] =
-                    weigh(seen, steps * kSplitColumns, s_.scores + (i - first) * SplitScratch::kScoreStride, rows[i]);
+                keep[i - first] = weigh(h_.seen(i, begin, count), steps * kSplitColumns,
+                                        s_.scores + (i - first) * SplitScratch::kScoreStride, rows[i]);
             }
             mix<M>(steps);
-            for (std::size_t i = first; i < last; ++i) add(keep[i - first], i - first, out_ + i * stride_);
+            for (std::size_t i = first; i < last; ++i) add(keep[i - first], i - first, h_.out + i * h_.stride);
         });
     }
 
     void split_keys(const float* keys, std::size_t page) const {
-        const std::size_t hd = p_.head_dim;
-        for (std::size_t g = 0; g < 2; ++g, keys += hd * kKeyGroup) {
-            const auto row = [&](std::size_t d) { return d < hd ? load(keys + d * kKeyGroup) : zero(); };
+        for (std::size_t g = 0; g < 2; ++g, keys += hd_ * kKeyGroup) {
+            const auto row = [&](std::size_t d) { return d < hd_ ? load(keys + d * kKeyGroup) : zero(); };
             for (std::size_t d = 0; d < s_.steps * kSplitColumns; d += 2) {
                 std::byte* to = s_.key_step(page, d / kSplitColumns) + g * 2 * kSplitTile + d % kSplitColumns / 2 * 64;
                 store_split(to, to + kSplitTile, split_pairs(row(d), row(d + 1)));
@@ -123,11 +107,10 @@ class SplitHead {
     }
     // Of a page only the first n are there.
     void split_values(const float* values, std::size_t page, std::size_t n) const {
-        const std::size_t hd = p_.head_dim;
         for (std::size_t key = 0; key < kSplitColumns; key += 2) {
             for (std::size_t d = 0; d < s_.steps * kSplitColumns; d += L) {
                 const auto row = [&](std::size_t k) {
-                    return k < n && d < hd ? load_up_to(values + k * hd + d, hd - d) : zero();
+                    return k < n && d < hd_ ? load_up_to(values + k * hd_ + d, hd_ - d) : zero();
                 };
                 std::byte* to =
                     s_.value_step(d / kSplitColumns, page) + d % kSplitColumns / L * 2 * kSplitTile + key / 2 * 64;
@@ -172,18 +155,12 @@ class SplitHead {
             return so_far.sum == 0 ? 0.0f : 1.0f;
         }
         auto* x = reinterpret_cast<float*>(row);
-        if (p_.softcap > 0) {
-            const vf cap = set1(p_.softcap / p_.scale), inverse = set1(p_.scale / p_.softcap);
+        if (h_.p.softcap > 0) {
+            const vf cap = set1(h_.p.softcap / h_.p.scale), inverse = set1(h_.p.scale / h_.p.softcap);
             for (std::size_t i = 0; i < n; i += L) store(x + i, cap * tanh_(load(x + i) * inverse));
         }
-        for (std::size_t i = 0; i < seen.from; ++i) x[i] = -std::numeric_limits<float>::infinity();
-        for (std::size_t i = seen.to; i < n; ++i) x[i] = -std::numeric_limits<float>::infinity();
-        vf top[2] = {load(x), load(x + L)};
-        for (std::size_t i = 2 * L; i < n; i += 2 * L) {
-            for (std::size_t j = 0; j < 2; ++j) top[j] = _mm512_max_ps(top[j], load(x + i + j * L));
-        }
-        const float scale = p_.scale * 1.44269504f, before = so_far.max;
-        so_far.max = std::max(before, _mm512_reduce_max_ps(_mm512_max_ps(top[0], top[1])) * scale);
+        const float scale = h_.p.scale * 1.44269504f, before = so_far.max;
+        so_far.max = std::max(before, mask_scores(seen, n, x) * scale);
         const vf factor = set1(scale), minus_max = set1(-so_far.max);
         vf sum[2] = {zero(), zero()};
         for (std::size_t i = 0; i < n; i += 2 * L, row += 128) {
@@ -200,44 +177,26 @@ class SplitHead {
     // out = out·keep + the i-th row of the block's; before the first block of a row `out` has nothing, and keep is 0.
     void add(float keep, std::size_t i, float* out) const {
         const auto* block = reinterpret_cast<const float*>(s_.out + i * s_.stride);
-        const std::size_t hd = p_.head_dim;
-        for (std::size_t d = 0; d < hd; d += L) {
-            const int n = static_cast<int>(std::min<std::size_t>(L, hd - d));
+        for (std::size_t d = 0; d < hd_; d += L) {
+            const int n = static_cast<int>(std::min<std::size_t>(L, hd_ - d));
             const vf old = keep == 0 ? zero() : n == L ? load(out + d) : load_first(out + d, n);
             const vf sum = fma(old, set1(keep), load(block + d));
             n == L ? store(out + d, sum) : store_first(out + d, sum, n);
         }
     }
 
-    const AttentionParams& p_;
-    const Span& span_;
-    const std::size_t kv_head_, stride_;
-    const float* q_;
-    float* out_;
-    KvPages<float> cache_;
+    const HeadRows& h_;
+    const std::size_t hd_;
     const SplitScratch& s_;
 };
 
 static void attention_split_floats(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
     const auto& p = params_as<AttentionParams>(params);
-    constexpr std::size_t kPartsPerWorker = 4, kFewest = 64;
-    std::size_t at_once = kQueries;
-    while (at_once > kFewest &&
-           p.rows * p.n_heads / at_once < kPartsPerWorker * static_cast<std::size_t>(worker.count)) {
-        at_once /= 2;
-    }
     const TileShapes shapes;
     const SplitScratch scratch(worker.scratch, p.head_dim);
-    constexpr std::uint64_t kProductsPerByte = 4;
-    auto parts = worker.claim((p.rows + at_once - 1) / at_once * p.n_heads,
-                              at_once * keys_seen(p) * p.head_dim / kProductsPerByte);
-    while (parts.next()) {
-        for (std::uint64_t u = parts.begin; u < parts.end; ++u) {
-            const std::size_t row = u / p.n_heads * at_once;
-            for_spans(cmd, p, row, std::min<std::size_t>(p.rows, row + at_once),
-                      [&](const Span& span) { SplitHead(cmd, p, span, u % p.n_heads, scratch).run(); });
-        }
-    }
+    constexpr std::size_t kProductsPerByte = 4;
+    for_heads(cmd, p, kQueries, kProductsPerByte, worker,
+              [&](const HeadRows& rows) { SplitHead(rows, scratch).run(); });
 }
 
 // Rows that see all of their text are of one step; others must have the sums of attention.inl in every phase.

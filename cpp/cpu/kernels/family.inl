@@ -1,4 +1,4 @@
-// What the instruction sets of a family share: all kernels but the matmuls. A file in family/ names it (AKUNU_ISA),
+// What the instruction sets of a family share: all kernels but products. A file in family/ names it (AKUNU_ISA),
 // includes its simd/ header, and this.
 
 #include <algorithm>
@@ -26,8 +26,6 @@
 #include "cpu/kernels/panels.inl"
 #include "cpu/kernels/attention_rows.inl"
 #include "cpu/kernels/attention.inl"
-#include "cpu/kernels/fixed_point.inl"
-#include "cpu/kernels/attention_fixed.inl"
 #include "cpu/kernels/sampling.inl"
 #include "cpu/kernels/speech.inl"
 // clang-format on
@@ -72,10 +70,8 @@ Kernel find_kernel(const DispatchCmd& cmd) {
             return quantize;
         case Op::kGateAct:
             return gate_act;
-        case Op::kAttention:
-            if (can_fix_attention(cmd)) return attention_fixed;
-            [[fallthrough]];
         case Op::kRopeKv:
+        case Op::kAttention:
         case Op::kAttentionSplit:
         case Op::kAttentionWeights:
             if (cmd.kv == DType::F16) return find_attention<std::uint16_t>(cmd.op);

@@ -292,7 +292,7 @@ static const Format* find_format(const Format (&formats)[N], DType weight) {
 // The kernel for many tokens.
 template <typename Form>
 static void matmul_panels(const MatmulParams& p, const Form& form, const std::byte* w, std::size_t group_bytes,
-                          const Epilogue& out, const Worker& worker) {
+                          Epilogue& out, const Worker& worker) {
     const std::size_t groups = (p.n + L - 1) / L;
     const Panels<Form> panels(form, p.k, worker);
     panels.for_blocks(
@@ -360,13 +360,14 @@ static void matmul_q8(const DispatchCmd& cmd, const std::byte* params, const Wor
     const IntegerFormat& format = *find_format(kIntegerFormats, cmd.weight);
     const auto* x = cmd.buffers[0].as<std::byte>();
     const auto* w = cmd.buffers[1].as<std::byte>();
-    const Epilogue out(cmd, p);
+    Epilogue out(cmd, p);
     const GroupLayout layout = layout_of(cmd, p.k);
     if (p.rows >= format.panel_tokens) {
         return matmul_panels(p, ByteForm(format.bytes, layout, x, p.k), w, layout.bytes, out, worker);
     }
     const IntegerTiles tiles{format, layout, p.k, p.rows, x};
-    const std::uint64_t groups = (p.n + L - 1) / L, step = format.pair && p.rows >= kTokenTile ? 2 : 1;
+    const std::uint64_t groups = (p.n + L - 1) / L;
+    const std::uint64_t step = p.format == kActQ8 ? 32 / L : format.pair && p.rows >= kTokenTile ? 2 : 1;
     auto steps = worker.claim((groups + step - 1) / step, step * group_cost(layout.bytes, p.rows));
     while (steps.next()) {
         for (std::uint64_t s = steps.begin; s < steps.end; ++s) {
@@ -389,12 +390,13 @@ static void matmul_f32(const DispatchCmd& cmd, const std::byte* params, const Wo
     const FloatFormat& format = *find_format(kFloatFormats, cmd.weight);
     const auto* x = cmd.buffers[0].as<float>();
     const auto* w = cmd.buffers[1].as<std::byte>();
-    const Epilogue out(cmd, p);
+    Epilogue out(cmd, p);
     const GroupLayout layout = layout_of(cmd, p.k);
     if (p.rows >= kPanelTokens) {
         return matmul_panels(p, FloatForm(format.fill, layout, x, p.k), w, layout.bytes, out, worker);
     }
     constexpr std::uint64_t kStep = 8;  // groups whose tokens tiles run together
+    static_assert(kStep * L % 32 == 0);
     const std::uint64_t groups = (p.n + L - 1) / L;
     const auto run = [&](std::uint64_t g0, std::uint64_t g1) {
         for_token_tiles<kTokenTile>(0, p.rows, [&]<int M>(std::size_t t) {

@@ -6,22 +6,40 @@ namespace akunu::cpu::AKUNU_ISA {
 class Epilogue {
   public:
     Epilogue(const DispatchCmd& cmd, const MatmulParams& params)
-        : p(params), y(cmd.buffers[2].as<float>()), bias(cmd.buffers[3].as<float>()) {}
+        : p(params), y(cmd.buffers[2].as<float>()), bias(cmd.buffers[3].as<float>()), q8(params.n) {}
 
     // Of a tile: acc[token][group], of which groups past the end are left out. Out of line, where many kinds of tiles
-    // share it.
-    [[gnu::noinline]] void store(const vf* acc, int tokens, int groups, std::size_t token, std::size_t row0) const {
-        for (int g = 0; g < groups && row0 < p.n; ++g, row0 += L) store_group(acc + g, tokens, groups, token, row0);
+    // share it. What is quantised comes in whole blocks of 32 rows, or, a tile's tokens at a time, in parts of a block
+    // one after the other.
+    [[gnu::noinline]] void store(const vf* acc, int tokens, int groups, std::size_t token, std::size_t row0) {
+        if (p.format == kActF32) {
+            float* out = y + token * p.y_stride + row0;
+            for (int g = 0; g < groups && row0 < p.n; ++g, row0 += L, out += L) {
+                store_group(acc + g, tokens, groups, row0, out, p.y_stride);
+            }
+            return;
+        }
+        for (int n; tokens > 0; tokens -= n, acc += n * groups, token += static_cast<std::size_t>(n)) {
+            n = std::min(tokens, kTokenTile);
+            std::size_t row = row0;
+            for (int g = 0; g < groups && row < p.n; ++g, row += L) {
+                store_group(acc + g, n, groups, row, block[0] + row % 32, 32);
+                if ((row + L) % 32 == 0) quantize_blocks(token, n, row / 32);
+            }
+        }
     }
 
   private:
-    void store_group(const vf* acc, int tokens, int groups, std::size_t token, std::size_t row0) const {
+    void quantize_blocks(std::size_t token, int tokens, std::size_t of_row) const {
+        std::byte* out = reinterpret_cast<std::byte*>(y) + token * q8.stride;
+        for (int m = 0; m < tokens; ++m, out += q8.stride) quantize_block({out, q8}, of_row, block[m]);
+    }
+    void store_group(const vf* acc, int tokens, int groups, std::size_t row0, float* out, std::size_t stride) const {
         const MatmulParams by = p;  // a copy: the compiler must assume that a store changes what p refers to
         const int n = static_cast<int>(std::min<std::size_t>(L, by.n - row0));
         vf b = zero();
         if (by.has_bias) b = n == L ? load(bias + row0) : load_first(bias + row0, n);
-        float* out = y + token * by.y_stride + row0;
-        for (int m = 0; m < tokens; ++m, out += by.y_stride) {
+        for (int m = 0; m < tokens; ++m, out += stride) {
             vf v = acc[m * groups];
             if (by.has_bias) v += b;
             if (by.softcap > 0) v = set1(by.softcap) * tanh_(v / set1(by.softcap));
@@ -38,6 +56,8 @@ class Epilogue {
     const MatmulParams& p;
     float* y;
     const float* bias;
+    const Q8Layout q8;
+    float block[kTokenTile][32];  // of a tile's tokens, until it is quantised
 };
 
 // What becomes of a gated unit: 32 rows, a whole q8 block.

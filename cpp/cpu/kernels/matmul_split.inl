@@ -99,7 +99,7 @@ static void matmul_split(const DispatchCmd& cmd, const std::byte* params, const 
     const auto& p = params_as<MatmulParams>(params);
     const auto* w = cmd.buffers[1].as<std::byte>();
     const std::size_t group = split_group_bytes(cmd.weight, p.k), groups = (p.n + kSplitRows - 1) / kSplitRows;
-    const Epilogue out(cmd, p);
+    Epilogue out(cmd, p);
     const SplitMatmul matmul(cmd, p.k, worker);
     matmul.for_units(p.rows, (groups + 1) / 2, 1, worker, [&](std::size_t token, std::size_t n, std::size_t strip) {
         const std::size_t g = 2 * strip;

@@ -67,11 +67,16 @@ def matmul(
     cap: float = 0.0,
     activation: str = "",
     whole: bool = False,
+    to: str = "f32",
 ) -> None:
     w, x = dataclasses.replace(random_weight(rng, dtype, n, k), whole=whole), normal(rng, rows, k)
     b, y = normal(rng, n), normal(rng, rows, n)
     source, fmt = _matmul_input(p, dev, dtype, x)
-    out = p.inout("y", y) if accumulate else p.output("y", rows, n)
+    to = dev.matmul_input("q4_0") if to == "q8" else to
+    if to == "f32":
+        out = p.inout("y", y) if accumulate else p.output("y", rows, n)
+    else:
+        out = p.opaque("y", Activation(to, rows, n))
     p.run(
         "matmul",
         source,
@@ -86,8 +91,9 @@ def matmul(
         has_bias=bias,
         softcap=cap,
         activation=1 + ACTIVATION[activation] if activation else 0,
+        format=FORMAT[to],
     )
-    p.bytes = len(w.data) + rows * (act_bytes(fmt) * k + 4 * n * (2 if accumulate else 1))
+    p.bytes = len(w.data) + rows * (act_bytes(fmt) * k + act_bytes(to) * n * (2 if accumulate else 1))
     p.flops, p.integer = 2.0 * rows * n * k, fmt == "q8"
     if not p.checking:
         return
@@ -100,7 +106,7 @@ def matmul(
     values, weights = ref.round_activation(x, fmt), w.values()
     limit = _bound(dtype, fmt, rows, whole) * _cancellation(values, weights, values @ weights.T)
     p.expect(out, expected(values), limit)
-    if fmt != "f32" and rows * n >= 128 and k >= 256 and cap == 0:  # enough to average
+    if fmt != "f32" and to == "f32" and rows * n >= 128 and k >= 256 and cap == 0:  # enough to average
         p.expect(out, expected(x.astype(np.float64)), INT8_NMSE)
 
 

@@ -1,18 +1,20 @@
-// The matmuls of one instruction set: how integers are multiplied, and how far ahead weights are fetched, is its own.
-// All other kernels are its family's. A file in isa/ names both (AKUNU_ISA, AKUNU_FAMILY), includes the set's simd/
-// header, and this.
+// The products of one instruction set: matmuls, and attention in integers. How integers are multiplied, and how far
+// ahead weights are fetched, is its own. All other kernels are its family's. A file in isa/ names both (AKUNU_ISA,
+// AKUNU_FAMILY), includes the set's simd/ header, and this.
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstring>
+#include <limits>
 #include <type_traits>
 #include <utility>
 
 #include "core/params.h"
 #include "cpu/act.h"
 #include "cpu/kernel.h"
+#include "cpu/kv_layout.h"
 #include "cpu/pack.h"
 
 // Order matters: each file uses the ones before it.
@@ -25,6 +27,11 @@
 #include "cpu/kernels/matmul_output.inl"
 #include "cpu/kernels/matmul_pair.inl"
 #include "cpu/kernels/matmul.inl"
+#include "cpu/kernels/kv_cache.inl"
+#include "cpu/kernels/attention_rows.inl"
+#include "cpu/kernels/attention_heads.inl"
+#include "cpu/kernels/fixed_point.inl"
+#include "cpu/kernels/attention_fixed.inl"
 #include "cpu/kernels/probes.inl"
 // clang-format on
 
@@ -40,6 +47,7 @@ namespace akunu::cpu::AKUNU_ISA {
 
 static Kernel find_kernel(const DispatchCmd& cmd) {
     if (cmd.op == Op::kMatmul || cmd.op == Op::kGateUp) return find_matmul(cmd.op, cmd.weight);
+    if (can_fix_attention(cmd)) return attention_fixed;
     return AKUNU_FAMILY::find_kernel(cmd);
 }
 
