@@ -7,11 +7,13 @@
 #include <cmath>
 #include <cstddef>
 #include <cstring>
+#include <limits>
 #include <type_traits>
 #include <utility>
 
 #include "core/params.h"
 #include "cpu/act.h"
+#include "cpu/fixed.h"
 #include "cpu/kernel.h"
 #include "cpu/pack.h"
 
@@ -25,6 +27,9 @@
 #include "cpu/kernels/matmul_output.inl"
 #include "cpu/kernels/matmul_pair.inl"
 #include "cpu/kernels/matmul.inl"
+#include "cpu/kernels/fixed_point.inl"
+#include "cpu/kernels/matmul_whole.inl"
+#include "cpu/kernels/matmul_fixed.inl"
 #include "cpu/kernels/probes.inl"
 // clang-format on
 
@@ -39,6 +44,9 @@ Quantizer find_quantizer(DType type);
 namespace akunu::cpu::AKUNU_ISA {
 
 static Kernel find_kernel(const DispatchCmd& cmd) {
+    if constexpr (kFixedPoint) {
+        if (cmd.whole) return find_matmul_whole<FixedProducts>(cmd.op);
+    }
     if (cmd.op == Op::kMatmul || cmd.op == Op::kGateUp) return find_matmul(cmd.op, cmd.weight);
     return AKUNU_FAMILY::find_kernel(cmd);
 }

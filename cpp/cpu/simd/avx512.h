@@ -254,7 +254,10 @@ constexpr int kVectorRegisters = 32;
 constexpr bool kSmallTokenTiles = true;  // what a tile leaves over has tiles of half its tokens
 constexpr int kTokenTile = 8;            // tokens of a matmul tile: their accumulators fill the registers
 constexpr int kFloatTile = 12;           // the same where a tile is two vectors of floats wide
-// Sixteen-bit products are twice as many as those of floats with VNNI only, and have not been measured there.
-constexpr bool kFixedPoint = false;
+#ifdef __AVX512VNNI__
+constexpr bool kFixedPoint = true;  // sixteen-bit products are twice as many as those of floats
+#else
+constexpr bool kFixedPoint = false;  // they take two instructions on the units that floats have
+#endif
 
 }  // namespace akunu::cpu::AKUNU_ISA

@@ -1,0 +1,30 @@
+// Float weights as 16-bit integers, multiples of a scale that each row has, for processors that sum up more products
+// of those than of F32.
+//
+// A group is its rows' scales, F32, and its elements: [column / 2][row][column % 2].
+//
+// Sums of kFixedBlock products are of 32 bits and cannot overflow: such a part of a row of weights has at most
+// kMostWeightNorm for its norm, that of a row of activations, which has a scale of its own, kMostFixedNorm, and no sum
+// is more than the product of the norms. So of a row like noise the weights have 13 bits and a sign, the activations
+// 12; both together cost a sum 1.3e-8 of its square.
+#pragma once
+
+#include <cstddef>
+
+#include "cpu/whole.h"
+
+namespace akunu::cpu {
+
+constexpr std::size_t kFixedBlock = 128;
+// Before rounding, which adds at most half the square root of the number of elements.
+constexpr float kMostFixedNorm = 32760, kMostWeightNorm = 65500;
+static_assert((32760.0 + 6) * (65500.0 + 6) < 2147483648.0 && kFixedBlock <= 4 * 6 * 6);
+
+constexpr std::size_t kFixedScales = kWholeRows * sizeof(float);
+constexpr std::size_t fixed_group_bytes(DType, std::size_t cols) {
+    return kFixedScales + whole_steps(cols) * kWholeColumns * kWholeRows * sizeof(std::int16_t);
+}
+
+extern const WholeFormat kFixedFormat;
+
+}  // namespace akunu::cpu
