@@ -3,13 +3,14 @@
 //
 // A group is its rows' scales, F32, and its elements: [column / 2][row][column % 2].
 //
-// Sums of kFixedBlock products are of 32 bits and cannot overflow: such a part of a row of weights has at most
-// kMostWeightNorm for its norm, that of a row of activations, which has a scale of its own, kMostFixedNorm, and no sum
-// is more than the product of the norms. So of a row like noise the weights have 13 bits and a sign, the activations
-// 12; both together cost a sum 1.3e-8 of its square.
+// Sums of kFixedBlock products are of 32 bits and cannot overflow: so many weights of a row have at most
+// kMostWeightNorm for their norm, activations, each so many of which have a scale of their own, kMostFixedNorm, and no
+// sum is more than the product of the norms. Of numbers like noise a weight has 12 bits and a sign, an activation 11;
+// rounding both adds 1.2e-8 of a sum's square.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "cpu/whole.h"
 

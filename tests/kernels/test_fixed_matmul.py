@@ -1,4 +1,4 @@
-"""Matmuls of whole texts' rows by 16-bit integers: the greatest sums, numbers far apart, and what is no number."""
+"""Matmuls that multiply 16-bit integers: the greatest sums, numbers far apart, and what is no number."""
 
 from __future__ import annotations
 
@@ -45,8 +45,7 @@ def product(x: F32, w: F32) -> npt.NDArray[np.float64]:
 
 @pytest.mark.parametrize("k", [1, 2, 31, 127, 128, 129, 255, 384, 1536])
 def test_sums_at_their_limit_do_not_wrap(target: Target, k: int) -> None:
-    """Rows that are parallel have the greatest sums that their norms allow, of either sign, if many or one element
-    is not zero."""
+    """Rows that are parallel have the greatest sums that their norms allow, of either sign."""
     x, w = np.full((ROWS, k), 3, np.float32), np.full((N, k), 5, np.float32)
     x[::2] *= -1
     w[1::3] *= -0.001

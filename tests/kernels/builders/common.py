@@ -21,9 +21,9 @@ INT8_NMSE = 1e-4
 F16_TILE_NMSE = 3e-7
 # Floats of whole texts may be sums of two BF16, of 16 bits together.
 SPLIT_NMSE = 1e-10
-# Or of 16-bit integers. A row of n <= 128 activations is rounded to multiples of its norm / 32760, whose error is
-# n / (12·32760²) of the row's square, at most 1e-8; a part of a row of weights to multiples of its norm / 65500, 2.5e-9
-# where parts are alike. Both are in each of two factors where there is a gate. Twice that: few outputs vary.
+# Or 16-bit integers. Parts of n <= 128 activations are multiples of their norm / 32760, whose error is
+# n / (12·32760²) of their square, at most 1e-8; rows of weights multiples of a part's norm / 65500, 2.5e-9
+# where their parts are alike. Twice that where there is a gate; and few outputs vary.
 FIXED_MATMUL_NMSE = 5e-8
 # Attention in both directions, whose output is rounded to int8, may round its factors to 15 bits or less.
 FIXED_NMSE = 2e-7
