@@ -262,5 +262,5 @@ def test_the_real_minilm_equals_sentence_transformers() -> None:
     expected = theirs.encode(texts, normalize_embeddings=True)
     with opened(path) as model:
         found = model.embed(texts)
-    assert ((found * expected).sum(axis=1) >= 0.9999).all()
-    assert nmse(found, expected) < floats(model)
+        assert ((found * expected).sum(axis=1) >= 0.9999).all()
+        assert nmse(found, expected) < floats(model)
