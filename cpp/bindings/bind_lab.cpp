@@ -167,7 +167,7 @@ class Lab {
                 const auto& w = py::cast<const LabWeight&>(item);
                 if (w.device != lab.device_) throw InvalidArgumentError("the weight belongs to another lab");
                 binding = w.copy(copy).data;
-                cmd.add_weight(w.copy(copy).dtype, w.copy(copy).packed, w.copy(copy).split);
+                cmd.add_weight(w.copy(copy).dtype, w.copy(copy).packed, w.copy(copy).whole);
                 lab::bind_planes(cmd, w.copy(copy));
                 cmd.input_format = lab.device_->matmul_input(cmd.weight);
                 return;
@@ -286,7 +286,7 @@ void bind_lab(py::module_& m) {
         .def_property_readonly("rows", [](const LabWeight& w) { return w.copy(0).rows; })
         .def_property_readonly("cols", [](const LabWeight& w) { return w.copy(0).cols; })
         .def_property_readonly("packed", [](const LabWeight& w) { return w.copy(0).packed; })
-        .def_property_readonly("split", [](const LabWeight& w) { return w.copy(0).split; });
+        .def_property_readonly("whole", [](const LabWeight& w) { return w.copy(0).whole; });
 
     py::class_<Lab>(m, "Lab")
         .def(py::init<const std::string&, int, const std::string&>(), py::arg("device") = "cpu", py::kw_only(),

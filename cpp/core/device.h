@@ -38,7 +38,7 @@ struct Weight {
     Binding data = {};
     Binding scales = {}, biases = {};  // the other planes of a planar type that is not packed
     bool packed = false;               // in the device's own layout; otherwise as in the file
-    bool split = false;                // packed as the device has floats of whole texts
+    bool whole = false;                // packed as the device has floats of whole texts
     bool mapped = false;  // reads the host bytes in place: their mapping must stay, and there is nothing to release
     explicit operator bool() const { return rows != 0; }
     std::uint64_t bytes() const { return rows * row_bytes(dtype, cols); }

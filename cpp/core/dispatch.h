@@ -74,7 +74,7 @@ struct DispatchCmd {
     std::uint8_t n_weights = 0;
     bool barrier = true;  // must wait for the commands before it: see set_barriers
     bool packed = false;  // the weight is in the device's own layout
-    bool split = false;   // in that for floats of whole texts
+    bool whole = false;   // in that for floats of whole texts
     bool merged = false;  // another command's kernel does its work where the whole table runs: set by the device
     // Of all weights, but that the last may have a type of its own: v in kNormQkv.
     DType weight = DType::F32;
@@ -92,11 +92,11 @@ struct DispatchCmd {
         param_bytes = sizeof(P);
     }
     // Notes the next weight's type and layout.
-    void add_weight(DType dtype, bool is_packed, bool is_split = false) {
+    void add_weight(DType dtype, bool is_packed, bool is_whole = false) {
         if (n_weights++ == 0) weight = dtype;
         last_weight = dtype;
         packed = is_packed;
-        split = is_split;
+        whole = is_whole;
     }
 };
 

@@ -12,9 +12,9 @@
 #include "cpu/act.h"
 #include "cpu/kv_layout.h"
 #include "cpu/pack.h"
-#include "cpu/split.h"
 #include "cpu/thread_pool.h"
 #include "cpu/topology.h"
+#include "cpu/whole.h"
 
 namespace akunu::cpu {
 
@@ -150,19 +150,21 @@ std::shared_ptr<std::byte> CpuDevice::weight_memory(std::uint64_t bytes) {
 }
 
 Weight CpuDevice::prepare_weight(const HostTensor& t) {
-    const bool split = t.whole && kernels_.splits && can_split(t.dtype, t.cols);
-    const std::size_t lanes = split ? kSplitRows : static_cast<std::size_t>(kernels_.lanes);
+    const bool whole = t.whole && kernels_.whole && can_be_whole(t.dtype, t.cols);
+    const std::size_t lanes = whole ? kWholeRows : static_cast<std::size_t>(kernels_.lanes);
     const std::uint64_t groups = (t.rows + lanes - 1) / lanes;
     // One spare line: the last vectors of a narrow plane may be read whole.
-    const std::uint64_t bytes =
-        split ? groups * split_group_bytes(t.dtype, t.cols) : packed_bytes(t.dtype, t.rows, t.cols, lanes) + 64;
+    const std::uint64_t bytes = whole ? groups * kernels_.whole->group_bytes(t.dtype, t.cols)
+                                      : packed_bytes(t.dtype, t.rows, t.cols, lanes) + 64;
     Memory memory = weight_memory(bytes);
     constexpr std::uint64_t kParts = 4;  // of each thread: one that is late leaves some to the others
     const std::uint64_t parts = std::min(groups, kParts * static_cast<std::uint64_t>(threads_));
     pool().run(threads_, static_cast<int>(parts), [&](int part) {
         const auto i = static_cast<std::uint64_t>(part);
         const std::uint64_t first = groups * i / parts, last = groups * (i + 1) / parts;
-        if (split) return split_groups(t.dtype, t.rows, t.cols, t.bytes.data(), memory.get(), first, last);
+        if (whole) {
+            return pack_whole(*kernels_.whole, t.dtype, t.rows, t.cols, t.bytes.data(), memory.get(), first, last);
+        }
         const WeightPlanes planes{t.bytes.data(), t.scales.data(), t.biases.data()};
         pack_groups(t.dtype, t.rows, t.cols, lanes, planes, memory.get(), first, last);
     });
@@ -171,7 +173,7 @@ Weight CpuDevice::prepare_weight(const HostTensor& t) {
             .cols = t.cols,
             .data = {to_buffer(std::move(memory), bytes), 0},
             .packed = true,
-            .split = split};
+            .whole = whole};
 }
 
 Weight CpuDevice::map_weight(const HostTensor& t) {

@@ -12,6 +12,7 @@ namespace akunu::cpu {
 
 class Team;
 struct Seat;
+struct WholeFormat;
 
 // Pieces of a command's work that one thread has claimed: [begin, end), then the next ones, until there are none.
 // A piece is finished when `next` is called again, or the object ends.
@@ -92,7 +93,7 @@ struct KernelSet {
     double (*probe_f32)(std::uint64_t iterations);
     double (*probe_int8)(std::uint64_t iterations);
     double (*probe_read)(const std::byte* data, std::uint64_t bytes);
-    bool splits = false;  // has kernels for weights that are split: see cpu/split.h
+    const WholeFormat* whole = nullptr;  // of float weights that it has kernels of their own for: see cpu/whole.h
 };
 
 // Best first. Only those compiled into this build.

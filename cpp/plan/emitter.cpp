@@ -25,7 +25,7 @@ Emitter::Command& Emitter::Command::buffer(const Binding& b) {
 }
 
 Emitter::Command& Emitter::Command::weight(const Weight& w) {
-    cmd().add_weight(w.dtype, w.packed, w.split);
+    cmd().add_weight(w.dtype, w.packed, w.whole);
     return buffer(w.data);
 }
 

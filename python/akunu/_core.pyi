@@ -504,7 +504,7 @@ class LabWeight:
     cols: int
     packed: bool
     """In the device's own layout; otherwise as in the file."""
-    split: bool
+    whole: bool
     """Packed as the device has floats of whole texts."""
 
 class Lab:

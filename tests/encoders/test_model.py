@@ -22,7 +22,7 @@ from akunu.errors import (
 )
 
 from . import tiny, wordpiece
-from .test_reference import nmse, opened
+from .test_reference import floats, nmse, opened
 
 TEXTS = ["The cat sits on the mat.", "hello world", "Rome is a city; cats eat mice?", "x"]
 
@@ -140,7 +140,9 @@ def test_scores_are_those_of_pairs_with_kinds(reranker: EmbeddingModel) -> None:
         reranker.rerank("x", ["a " * 100], truncate=True)
 
 
-def test_a_decoder_is_asked_for_yes_or_no(tmp_path: Path) -> None:
+def test_a_decoder_is_asked_for_yes_or_no(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the model that writes text would be, whose sums are those of F32."""
+    monkeypatch.setenv("AKUNU_CPU_ISA", "generic")
     from tokenizers import Tokenizer, models, pre_tokenizers
     from tokenizers import decoders as parts
 
@@ -260,5 +262,5 @@ def test_the_real_minilm_equals_sentence_transformers() -> None:
     expected = theirs.encode(texts, normalize_embeddings=True)
     with opened(path) as model:
         found = model.embed(texts)
-    assert ((found * expected).sum(axis=1) >= 0.9999).all()
-    assert nmse(found, expected) < 1e-9
+        assert ((found * expected).sum(axis=1) >= 0.9999).all()
+        assert nmse(found, expected) < floats(model)

@@ -12,6 +12,9 @@ from .cases import Case
 TILES = "avx512_amx"
 """The set with kernels of its own for floats of whole texts alone; all else is `avx512_vnni`'s."""
 
+FIXED = ("avx512_vnni", "avx2")
+"""Sets whose kernels for floats of whole texts multiply 16-bit integers."""
+
 FAMILY = {"avx512": "avx512_vnni", "neon_dotprod": "neon_i8mm"}
 """Sets with the same code but for their products."""
 

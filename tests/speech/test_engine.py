@@ -95,22 +95,31 @@ def same(model: SpeechEngine, found: npt.NDArray[np.float32], wanted: npt.NDArra
     return nmse(found, wanted) < 1e-10 if on_gpu else np.array_equal(found, wanted)
 
 
-def has_tiles(model: SpeechEngine) -> bool:
-    """Whether sounds are encoded with 16 bits of mantissa, layer after layer."""
-    return model.isa == "avx512_amx"
+FIXED = ("avx512_vnni", "avx2")
+"""Sets that encode sounds with 16-bit integers: each matmul adds 1.2e-8 of its square (cpp/cpu/fixed.h)."""
+
+
+def limit(model: SpeechEngine, exact: float) -> float:
+    """Of an error in the mean square, where sums of F32 have `exact`."""
+    return max(exact, 5e-7) if model.isa in FIXED else exact
+
+
+def near(model: SpeechEngine, atol: float) -> float:
+    """Of single numbers of about 1, where sums of F32 have `atol`."""
+    return 5e-3 if model.isa in FIXED else atol
 
 
 def are_weights(model: SpeechEngine, found: npt.NDArray[np.float32], wanted: npt.NDArray[np.float64]) -> bool:
     """Of attention to a sound, up to 1."""
-    return np.allclose(found, wanted, atol=1e-4 if has_tiles(model) else 1e-5)
+    return np.allclose(found, wanted, atol=near(model, 1e-4 if model.isa == "avx512_amx" else 1e-5))
 
 
 def test_encoder_states_are_those_of_the_model(pair: tuple[NumpyWhisper, SpeechEngine]) -> None:
     expected, model = pair
     mel = mels(model.config)
     model.encode(mel)
-    limit = 2e-9 if has_tiles(model) else 1e-10
-    assert nmse(model._core.states(), states_of(expected, mel)) < limit
+    exact = 2e-9 if model.isa == "avx512_amx" else 1e-10  # 16 bits of mantissa, layer after layer
+    assert nmse(model._core.states(), states_of(expected, mel)) < limit(model, exact)
 
 
 def test_logits_and_attention_are_those_of_the_model(pair: tuple[NumpyWhisper, SpeechEngine]) -> None:
@@ -119,7 +128,7 @@ def test_logits_and_attention_are_those_of_the_model(pair: tuple[NumpyWhisper, S
     (window,) = model.encode(mel)
     states = states_of(expected, mel)
     text, logits = begin(model, window, TOKENS)
-    assert nmse(logits, expected.logits(states, TOKENS)[0]) < 1e-9
+    assert nmse(logits, expected.logits(states, TOKENS)[0]) < limit(model, 1e-9)
     model.free(text)
     weights, again = model.attend(window, TOKENS)
     assert are_weights(model, weights, attended(expected, states, TOKENS)[0])
@@ -132,7 +141,7 @@ def test_a_text_of_more_tokens_than_a_step_attends_whole(tmp_path: Path) -> None
     (window,) = model.encode(mels(model.config))
     weights, logits = model.attend(window, tokens)
     found, wanted = attended(expected, states_of(expected, mels(model.config)), tokens)
-    assert are_weights(model, weights, found) and nmse(logits, wanted) < 1e-9
+    assert are_weights(model, weights, found) and nmse(logits, wanted) < limit(model, 1e-9)
 
 
 @pytest.mark.parametrize("kind", ["f16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0"])
@@ -153,7 +162,9 @@ def test_mlx_folders(bits: int, bound: float, tmp_path: Path) -> None:
     model = load_engine(model_files.mlx(tmp_path, expected.config, expected.weights, bits), kv_dtype="f32")
     (window,) = model.encode(mels(model.config))
     logits = begin(model, window, TOKENS)[1]
-    assert nmse(logits, expected.logits(states_of(expected, mels(model.config)), TOKENS)[0]) < bound
+    assert nmse(logits, expected.logits(states_of(expected, mels(model.config)), TOKENS)[0]) < limit(
+        model, bound
+    )
 
 
 @pytest.mark.parametrize(("dtype", "bound"), [("F32", 1e-9), ("F16", 1e-5), ("BF16", 1e-3)])
@@ -162,7 +173,9 @@ def test_folders_of_hugging_face(dtype: str, bound: float, tmp_path: Path) -> No
     model = load_engine(model_files.hf(tmp_path, expected.config, expected.weights, dtype), kv_dtype="f32")
     (window,) = model.encode(mels(model.config))
     logits = begin(model, window, TOKENS)[1]
-    assert nmse(logits, expected.logits(states_of(expected, mels(model.config)), TOKENS)[0]) < bound
+    assert nmse(logits, expected.logits(states_of(expected, mels(model.config)), TOKENS)[0]) < limit(
+        model, bound
+    )
 
 
 def test_texts_of_several_windows_in_one_step_are_those_of_each_alone(
@@ -294,9 +307,9 @@ def test_transformers_says_the_same(seed: int, tmp_path: Path) -> None:
     weights, prompt = tiny.model(seed).weights, list(tiny.tokenizer().start_sequence("en"))
     model = load_engine(model_files.hf(tmp_path, tiny.config(), weights), kv_dtype="f32")
     (window,) = model.encode(tiny.mel(seed)[None])
-    assert np.allclose(model._core.states()[::20, 3], expected["states"], atol=1e-4)
+    assert np.allclose(model._core.states()[::20, 3], expected["states"], atol=near(model, 1e-4))
     text, logits = begin(model, window, [*prompt, *golden.TEXT])
-    assert np.allclose(logits[::4, 7], expected["logits"], atol=1e-3)
+    assert np.allclose(logits[::4, 7], expected["logits"], atol=near(model, 1e-3))
     model.free(text)
     ((found, _),) = model.decode([begin(model, window, prompt)[0]], RULES, temperature=0, most=32, seeds=[0])
     assert found[: len(expected["greedy"])] == expected["greedy"]
@@ -315,11 +328,11 @@ def test_a_model_of_the_smallest_published_size_says_what_transformers_says(tmp_
     (window,) = model.encode(mel)
     with torch.no_grad():
         states = expected.model.encoder(torch.from_numpy(mel)).last_hidden_state
-        assert nmse(model._core.states(), states[0].numpy()) < 1e-9
+        assert nmse(model._core.states(), states[0].numpy()) < limit(model, 1e-9)
         logits = (
             expected(encoder_outputs=(states,), decoder_input_ids=torch.tensor([TOKENS])).logits[0].numpy()
         )
-    assert nmse(begin(model, window, TOKENS)[1], logits) < 1e-8
+    assert nmse(begin(model, window, TOKENS)[1], logits) < limit(model, 1e-8)
 
 
 @pytest.mark.parametrize("dtype", ["f16", "q8_0"])

@@ -22,6 +22,7 @@ const KernelSet kKernels_avx2{
     isa_avx2::probe_f32,
     isa_avx2::probe_int8,
     isa_avx2::probe_read,
+    &kFixedFormat,
 };
 
 }  // namespace akunu::cpu

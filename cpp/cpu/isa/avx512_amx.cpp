@@ -26,6 +26,7 @@
 #include "cpu/kernels/activation.inl"
 #include "cpu/kernels/kv_cache.inl"
 #include "cpu/kernels/matmul_output.inl"
+#include "cpu/kernels/matmul_whole.inl"
 #include "cpu/kernels/matmul_split.inl"
 #include "cpu/kernels/attention_rows.inl"
 #include "cpu/kernels/attention_heads.inl"
@@ -41,9 +42,7 @@ extern const KernelSet kKernels_avx512_vnni;
 namespace akunu::cpu::AKUNU_ISA {
 
 static Kernel find_kernel(const DispatchCmd& cmd) {
-    if (cmd.split) {
-        return cmd.op == Op::kMatmul ? matmul_split : cmd.op == Op::kGateUp ? gate_up_split : Kernel{};
-    }
+    if (cmd.whole) return find_matmul_whole<SplitProducts>(cmd.op);
     return can_split_attention(cmd) ? attention_split_floats : kKernels_avx512_vnni.find(cmd);
 }
 
@@ -71,7 +70,7 @@ const KernelSet kKernels_avx512_amx{
     [](std::uint64_t iterations) { return kKernels_avx512_vnni.probe_f32(iterations); },
     [](std::uint64_t iterations) { return kKernels_avx512_vnni.probe_int8(iterations); },
     [](const std::byte* data, std::uint64_t bytes) { return kKernels_avx512_vnni.probe_read(data, bytes); },
-    true,
+    &kSplitFormat,
 };
 
 }  // namespace akunu::cpu

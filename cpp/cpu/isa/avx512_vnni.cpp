@@ -23,6 +23,7 @@ const KernelSet kKernels_avx512_vnni{
     isa_avx512_vnni::probe_f32,
     isa_avx512_vnni::probe_int8,
     isa_avx512_vnni::probe_read,
+    &kFixedFormat,
 };
 
 }  // namespace akunu::cpu

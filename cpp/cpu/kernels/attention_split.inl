@@ -24,7 +24,7 @@ static inline vf exp2_(vf x) {
 
 // A worker's memory. A step is 32 elements of a head, or 32 keys; its factors on the right side are four tiles.
 struct SplitScratch {
-    static constexpr std::size_t kStepBytes = 4 * kSplitTile, kBlockSteps = kAttentionBlock / kSplitColumns;
+    static constexpr std::size_t kStepBytes = 4 * kSplitTile, kBlockSteps = kAttentionBlock / kWholeColumns;
     // The extra line keeps rows from sharing cache sets.
     static constexpr std::size_t kScoreStride = kAttentionBlock * sizeof(float) + 64;
 
@@ -36,7 +36,7 @@ struct SplitScratch {
     std::byte* out;     // [kQueryPair][stride]: F32, unnormalised
 
     SplitScratch(std::byte* memory, std::size_t head_dim)
-        : steps(split_steps(head_dim)),
+        : steps(whole_steps(head_dim)),
           stride(steps * 128 + 64),
           q(memory),
           keys(q + kQueries / kTileRows * steps * LeftTiles::kStep),
@@ -49,7 +49,7 @@ struct SplitScratch {
         return values + (step * kBlockSteps + page) * kStepBytes;
     }
 };
-static_assert(kPagePositions == kSplitColumns && kKeyGroup == kSplitRows);
+static_assert(kPagePositions == kWholeColumns && kKeyGroup == kWholeRows);
 static_assert((kQueries + kQueryPair) * (kMostSplitHead * 4 + 64) + 2 * kAttentionBlock * kMostSplitHead * 4 +
                   kQueryPair * SplitScratch::kScoreStride <=
               kWorkerScratch);
@@ -80,15 +80,15 @@ class SplitHead {
         for (std::size_t key = 0; key < count; key += kPagePositions) {
             const std::size_t page = (begin + key) / kPagePositions, in_block = key / kPagePositions;
             split_keys(h_.keys(page), in_block);
-            split_values(h_.values(page), in_block, std::min(count - key, kSplitColumns));
+            split_values(h_.values(page), in_block, std::min(count - key, kWholeColumns));
         }
-        const std::size_t steps = split_steps(count);
+        const std::size_t steps = whole_steps(count);
         for_row_tiles(h_.span.rows, [&]<int M>(std::size_t first) {
             score<M>(first, steps);
             const std::size_t last = std::min(h_.span.rows, first + M * kTileRows);
             float keep[kQueryPair];
             for (std::size_t i = first; i < last; ++i) {
-                keep[i - first] = weigh(h_.seen(i, begin, count), steps * kSplitColumns,
+                keep[i - first] = weigh(h_.seen(i, begin, count), steps * kWholeColumns,
                                         s_.scores + (i - first) * SplitScratch::kScoreStride, rows[i]);
             }
             mix<M>(steps);
@@ -99,21 +99,21 @@ class SplitHead {
     void split_keys(const float* keys, std::size_t page) const {
         for (std::size_t g = 0; g < 2; ++g, keys += hd_ * kKeyGroup) {
             const auto row = [&](std::size_t d) { return d < hd_ ? load(keys + d * kKeyGroup) : zero(); };
-            for (std::size_t d = 0; d < s_.steps * kSplitColumns; d += 2) {
-                std::byte* to = s_.key_step(page, d / kSplitColumns) + g * 2 * kSplitTile + d % kSplitColumns / 2 * 64;
+            for (std::size_t d = 0; d < s_.steps * kWholeColumns; d += 2) {
+                std::byte* to = s_.key_step(page, d / kWholeColumns) + g * 2 * kSplitTile + d % kWholeColumns / 2 * 64;
                 store_split(to, to + kSplitTile, split_pairs(row(d), row(d + 1)));
             }
         }
     }
     // Of a page only the first n are there.
     void split_values(const float* values, std::size_t page, std::size_t n) const {
-        for (std::size_t key = 0; key < kSplitColumns; key += 2) {
-            for (std::size_t d = 0; d < s_.steps * kSplitColumns; d += L) {
+        for (std::size_t key = 0; key < kWholeColumns; key += 2) {
+            for (std::size_t d = 0; d < s_.steps * kWholeColumns; d += L) {
                 const auto row = [&](std::size_t k) {
                     return k < n && d < hd_ ? load_up_to(values + k * hd_ + d, hd_ - d) : zero();
                 };
                 std::byte* to =
-                    s_.value_step(d / kSplitColumns, page) + d % kSplitColumns / L * 2 * kSplitTile + key / 2 * 64;
+                    s_.value_step(d / kWholeColumns, page) + d % kWholeColumns / L * 2 * kSplitTile + key / 2 * 64;
                 store_split(to, to + kSplitTile, split_pairs(row(key), row(key + 1)));
             }
         }

@@ -44,21 +44,31 @@ static inline float store_fixed_row(const float* x, std::size_t n, std::int32_t*
     return scale;
 }
 
-// sum[n][w] += Σ of `pairs`, a multiple of four, of row n, kStride words apart, times the panel [pair][kStrip].
-template <int N, std::size_t kStride>
-static inline void multiply_pairs(const std::int32_t* rows, const std::int32_t* panel, std::size_t pairs,
-                                  vi (&sum)[N][kStripVectors]) {
+// sum[n][w] += Σ of `pairs`, a multiple of four, of row n, kStride words apart, times vector w of a panel, [pair] of
+// which lies kApart words behind the one before.
+template <int N, std::size_t kStride, std::size_t kApart>
+static inline void multiply_pairs(const std::int32_t* rows, const std::int32_t* const (&panel)[kStripVectors],
+                                  std::size_t pairs, vi (&sum)[N][kStripVectors]) {
     for (std::size_t k = 0; k < pairs; k += 4) {
 #pragma GCC unroll 4
         for (std::size_t j = k; j < k + 4; ++j) {
             vi b[kStripVectors];
-            for (std::size_t w = 0; w < kStripVectors; ++w) b[w] = load_ints(panel + j * kStrip + w * L);
+            for (std::size_t w = 0; w < kStripVectors; ++w) b[w] = load_ints(panel[w] + j * kApart);
             for (std::size_t n = 0; n < N; ++n) {
                 const vi a = set1i(rows[n * kStride + j]);
                 for (std::size_t w = 0; w < kStripVectors; ++w) sum[n][w] = add_pairs(sum[n][w], a, b[w]);
             }
         }
     }
+}
+
+// The same with the panel [pair][kStrip].
+template <int N, std::size_t kStride>
+static inline void multiply_pairs(const std::int32_t* rows, const std::int32_t* panel, std::size_t pairs,
+                                  vi (&sum)[N][kStripVectors]) {
+    const std::int32_t* vectors[kStripVectors];
+    for (std::size_t w = 0; w < kStripVectors; ++w) vectors[w] = panel + w * L;
+    multiply_pairs<N, kStride, kStrip>(rows, vectors, pairs, sum);
 }
 
 }  // namespace akunu::cpu::AKUNU_ISA

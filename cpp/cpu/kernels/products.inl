@@ -13,6 +13,7 @@
 
 #include "core/params.h"
 #include "cpu/act.h"
+#include "cpu/fixed.h"
 #include "cpu/kernel.h"
 #include "cpu/kv_layout.h"
 #include "cpu/pack.h"
@@ -32,6 +33,8 @@
 #include "cpu/kernels/attention_heads.inl"
 #include "cpu/kernels/fixed_point.inl"
 #include "cpu/kernels/attention_fixed.inl"
+#include "cpu/kernels/matmul_whole.inl"
+#include "cpu/kernels/matmul_fixed.inl"
 #include "cpu/kernels/probes.inl"
 // clang-format on
 
@@ -46,6 +49,9 @@ Quantizer find_quantizer(DType type);
 namespace akunu::cpu::AKUNU_ISA {
 
 static Kernel find_kernel(const DispatchCmd& cmd) {
+    if constexpr (kFixedMatmul) {
+        if (cmd.whole) return find_matmul_whole<FixedProducts>(cmd.op);
+    }
     if (cmd.op == Op::kMatmul || cmd.op == Op::kGateUp) return find_matmul(cmd.op, cmd.weight);
     if (can_fix_attention(cmd)) return attention_fixed;
     return AKUNU_FAMILY::find_kernel(cmd);

@@ -247,5 +247,6 @@ constexpr bool kSmallTokenTiles = true;  // what a tile leaves over has tiles of
 constexpr int kTokenTile = 4;            // tokens of a matmul tile: their accumulators fill the registers
 constexpr int kFloatTile = 6;            // the same where a tile is two vectors of floats wide
 constexpr bool kFixedPoint = true;       // sixteen-bit products are twice as many as those of floats
+constexpr bool kFixedMatmul = true;      // of float weights, likewise
 
 }  // namespace akunu::cpu::AKUNU_ISA

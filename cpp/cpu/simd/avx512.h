@@ -255,5 +255,10 @@ constexpr bool kSmallTokenTiles = true;  // what a tile leaves over has tiles of
 constexpr int kTokenTile = 8;            // tokens of a matmul tile: their accumulators fill the registers
 constexpr int kFloatTile = 12;           // the same where a tile is two vectors of floats wide
 constexpr bool kFixedPoint = true;       // sixteen-bit products are twice as many as those of floats
+#ifdef __AVX512VNNI__
+constexpr bool kFixedMatmul = true;  // of float weights, likewise
+#else
+constexpr bool kFixedMatmul = false;  // they take two instructions on the units that floats have
+#endif
 
 }  // namespace akunu::cpu::AKUNU_ISA

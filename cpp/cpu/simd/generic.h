@@ -210,6 +210,6 @@ constexpr int kVectorRegisters = 16;
 constexpr int kTokenTile = 4, kFloatTile = 4;
 constexpr bool kSmallTokenTiles = false;  // hardly anyone's: it shall compile fast
 #endif
-constexpr bool kFixedPoint = false;
+constexpr bool kFixedPoint = false, kFixedMatmul = false;
 
 }  // namespace akunu::cpu::AKUNU_ISA

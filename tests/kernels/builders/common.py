@@ -21,6 +21,10 @@ INT8_NMSE = 1e-4
 F16_TILE_NMSE = 3e-7
 # Floats of whole texts may be sums of two BF16, of 16 bits together.
 SPLIT_NMSE = 1e-10
+# Or 16-bit integers. Parts of n <= 128 activations are multiples of their norm / 32760, whose error is
+# n / (12·32760²) of their square, at most 1e-8; rows of weights multiples of a part's norm / 65500, 2.5e-9
+# where their parts are alike. Twice that where there is a gate; and few outputs vary.
+FIXED_MATMUL_NMSE = 5e-8
 # Attention in both directions, whose output is rounded to int8, may round its factors to 15 bits or less.
 FIXED_NMSE = 2e-7
 # Keys that lie between two values of the cache's type may be rounded to either.
@@ -33,6 +37,10 @@ FORMAT = {"f32": 1, "q8": 2, "f16": 4}
 
 class Traits(Protocol):
     """What a problem must know of the device: a Lab."""
+
+    @property
+    def isa(self) -> str:
+        """The CPU's instruction set, or the GPU."""
 
     def matmul_input(self, dtype: str) -> str:
         """The activation format that a matmul with these weights reads."""
