@@ -29,7 +29,7 @@ def multiply(target: Target, x: F32, w: F32) -> F32:
     device.run(
         "matmul",
         [x, weight, out, None],
-        pack("matmul", **shape, accumulate=0, has_bias=0, softcap=0, activation=0),
+        pack("matmul", **shape, accumulate=0, has_bias=0, softcap=0, activation=0, format=1),
     )
     return out
 

@@ -32,7 +32,7 @@ def test_structs_have_no_gaps() -> None:
         sizes = [dtype[field].itemsize for field in dtype.names or ()]
         assert sum(sizes) == dtype.itemsize, name
     sizes = ("rows", "n", "k", "y_stride")
-    assert struct("matmul").names == (*sizes, "accumulate", "has_bias", "softcap", "activation")
+    assert struct("matmul").names == (*sizes, "accumulate", "has_bias", "softcap", "activation", "format")
 
 
 def test_parameters_must_be_complete() -> None:
