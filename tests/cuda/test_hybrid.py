@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 Passes = Callable[..., None]
+pytestmark = pytest.mark.long  # the op itself is asked in test_kernels.py
 
 HYBRID = "models/test_hybrid.py"
 
@@ -15,7 +16,6 @@ def test_logits_are_those_of_float64(passes: Passes) -> None:
     passes(HYBRID, "logits_are_those_of_float64")
 
 
-@pytest.mark.long
 def test_drafts_and_ended_texts(passes: Passes) -> None:
     passes(
         HYBRID,

@@ -57,10 +57,8 @@ print(check_transcripts("auto", Path(tempfile.mkdtemp()), {options}))
 """
 
 
-@pytest.mark.parametrize(
-    "options",
-    [pytest.param("{'beam_size': 1}", marks=pytest.mark.long), "{'beam_size': 3, 'word_timestamps': True}"],
-)
+@pytest.mark.long
+@pytest.mark.parametrize("options", ["{'beam_size': 1}", "{'beam_size': 3, 'word_timestamps': True}"])
 def test_transcripts_are_those_of_the_cpu(options: str, run: Run, tmp_path: Path) -> None:
     """On the device that `auto` is, whose kernels are compiled once."""
     done = run(TRANSCRIPTS.replace("{options}", options))
