@@ -68,14 +68,14 @@ $(VENV)/.installed: $(BIN)/python $(SOURCES)
 CHECKED = --config-settings=cmake.define.AKUNU_WERROR=ON \
 	--config-settings=cmake.define.pybind11_DIR=$$($(BIN)/python -m pybind11 --cmakedir)
 
-# What the package needs is installed while its kernels compile.
+# What the package needs is installed while its kernels compile, of which Ninja has charge, not this make's job server.
 $(VENV)/.installed-dev: $(BIN)/python $(SOURCES)
 	$(BIN)/python -m pip install -q cmake ninja pybind11
 	$(MAKE) -j2 $(VENV)/.dependencies $(VENV)/.module
 	touch $@ $(VENV)/.installed
 
 $(VENV)/.module: $(SOURCES)
-	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pip install --no-deps $(CHECKED) \
+	MAKEFLAGS= PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pip install --no-deps $(CHECKED) \
 		--config-settings=cmake.define.AKUNU_METAL=$(METAL) .
 	touch $@
 

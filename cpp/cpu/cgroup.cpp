@@ -8,19 +8,19 @@
 
 namespace akunu::cpu {
 
+std::string read_line(const std::string& path) {
+    std::ifstream in(path);
+    std::string line;
+    std::getline(in, line);
+    return line;
+}
+
 namespace {
 
 // CPUs of "quota period", both in microseconds; "max" and -1 mean no quota.
 double cpus(const std::string& quota, const std::string& period) {
     const double q = std::atof(quota.c_str()), p = std::atof(period.c_str());
     return q > 0 && p > 0 ? q / p : 0;
-}
-
-std::string read_line(const std::string& path) {
-    std::ifstream in(path);
-    std::string line;
-    std::getline(in, line);
-    return line;
 }
 
 double unified_quota(const std::string& group) {  // version 2

@@ -22,7 +22,7 @@ static float scale_of(const float* x, std::size_t n) {
     return static_cast<float>(std::max(top / kMost, norm / double{kMostWeightNorm}));
 }
 
-static void store_row(DType, const float* x, std::size_t steps, std::size_t row, std::byte* group) {
+static void store_fixed_row(DType, const float* x, std::size_t steps, std::size_t row, std::byte* group) {
     const std::size_t n = steps * kWholeColumns;
     const float scale = scale_of(x, n);
     reinterpret_cast<float*>(group)[row] = scale;
@@ -33,6 +33,6 @@ static void store_row(DType, const float* x, std::size_t steps, std::size_t row,
     }
 }
 
-const WholeFormat kFixedFormat{fixed_group_bytes, store_row};
+const WholeFormat kFixedFormat{fixed_group_bytes, store_fixed_row};
 
 }  // namespace akunu::cpu

@@ -4,7 +4,7 @@
 
 namespace akunu::cpu {
 
-static void store_row(DType dtype, const float* x, std::size_t steps, std::size_t row, std::byte* group) {
+static void store_split_row(DType dtype, const float* x, std::size_t steps, std::size_t row, std::byte* group) {
     const std::size_t step_bytes = split_step_bytes(dtype);
     for (std::size_t c = 0; c < steps * kWholeColumns; ++c) {
         std::byte* step = group + c / kWholeColumns * step_bytes;
@@ -14,6 +14,6 @@ static void store_row(DType dtype, const float* x, std::size_t steps, std::size_
     }
 }
 
-const WholeFormat kSplitFormat{split_group_bytes, store_row};
+const WholeFormat kSplitFormat{split_group_bytes, store_split_row};
 
 }  // namespace akunu::cpu

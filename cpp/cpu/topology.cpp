@@ -26,13 +26,6 @@ namespace akunu::cpu {
 
 namespace {
 
-std::string read_line(const std::string& path) {
-    std::ifstream in(path);
-    std::string line;
-    std::getline(in, line);
-    return line;
-}
-
 // Numbers of a list such as "0-3,8,10-11".
 std::set<int> parse_list(const std::string& text) {
     std::set<int> found;

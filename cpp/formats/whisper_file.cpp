@@ -49,7 +49,7 @@ std::vector<std::string_view> read_tokens(ByteReader& reader) {
     return tokens;
 }
 
-TensorEntry read_tensor(ByteReader& reader, const std::string& path) {
+TensorEntry read_record(ByteReader& reader, const std::string& path) {
     reader.describe("the tensor record");
     const std::uint32_t dim_count = read_count(reader, "dimensions", kMaxDims);
     const std::uint32_t name_length = read_count(reader, "bytes of name", kMaxWhisperNameLength);
@@ -91,7 +91,7 @@ WhisperFile WhisperFile::open(const std::string& path) {
         if (tensors.size() == kMaxWhisperTensors) {
             reader.fail("is followed by more than " + std::to_string(kMaxWhisperTensors) + " tensors");
         }
-        tensors.push_back(read_tensor(reader, path));
+        tensors.push_back(read_record(reader, path));
     }
     model.add_file(std::move(file), std::move(tensors));
     model.index_tensors(path);

@@ -1,0 +1,29 @@
+"""What pip builds is compiled in groups of files, which a new file shifts: any of them may come together."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BY_THEMSELVES = {"dequantize.cpp", "kernel_sets.cpp", "registry.cpp"}  # CMake gives them flags of their own
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("folder", ["cpp", "cuda/host", "metal/choose"])
+def test_no_two_files_have_one_name_for_two_things(folder: str, tmp_path: Path) -> None:
+    compiler = shutil.which(os.environ.get("CXX", "c++"))
+    assert compiler, "needs a C++ compiler"
+    kinds = ("core", "formats", "plan", "engine", "cpu", "audio") if folder == "cpp" else ("",)
+    files = [path for kind in kinds for path in sorted((ROOT / folder / kind).glob("*.cpp"))]
+    files = [path for path in files if path.name not in BY_THEMSELVES]
+    assert len(files) > 1
+    together = tmp_path / "all.cpp"
+    together.write_text("".join(f'#include "{path}"\n' for path in files))
+    command = [compiler, "-std=c++20", "-fsyntax-only", f"-I{ROOT}", f"-I{ROOT / 'cpp'}", str(together)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-4000:]
