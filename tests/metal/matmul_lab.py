@@ -158,7 +158,9 @@ def matmul(
     b, y = run.normal(n), run.normal(rows, n)
     expected = ref.softcap(values @ weights.T + (b if bias else 0), cap) + (y if accumulate else 0)
     shape = {"rows": rows, "n": n, "k": k, "y_stride": n}
-    params = pack("matmul", **shape, accumulate=accumulate, has_bias=bias, softcap=cap, activation=0)
+    params = pack(
+        "matmul", **shape, accumulate=accumulate, has_bias=bias, softcap=cap, activation=0, format=1
+    )
     out = y if accumulate else np.full_like(y, np.nan)
     buffers = {0: x, 1: w, 2: out, 3: b if bias else DUMMY, PARAMS: params}
     name = f"matmul_{kind}"
@@ -180,7 +182,7 @@ def extreme_exponents(rows: int, kind: str) -> float:
     blocks[:, :, 0] += powers[:, None].astype(np.uint8)  # modulo 256
     y = np.full((rows, n), np.nan, np.float32)
     shape = {"rows": rows, "n": n, "k": k, "y_stride": n}
-    params = pack("matmul", **shape, accumulate=False, has_bias=False, softcap=0, activation=0)
+    params = pack("matmul", **shape, accumulate=False, has_bias=False, softcap=0, activation=0, format=1)
     buffers = {0: x, 1: blocks.reshape(w.shape), 2: y, 3: DUMMY, PARAMS: params}
     if kind == "gemv":
         run.gemv("matmul_gemv", buffers, _up(n, run.rows_per_group))

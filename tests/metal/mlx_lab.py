@@ -65,7 +65,7 @@ def matmul(
     b = run.normal(n)
     out = np.full((rows, n), np.nan, np.float32)
     shape = {"rows": rows, "n": n, "k": k, "y_stride": n}
-    params = pack("matmul", **shape, accumulate=0, has_bias=1, softcap=0, activation=0)
+    params = pack("matmul", **shape, accumulate=0, has_bias=1, softcap=0, activation=0, format=1)
     buffers = {0: x, 1: codes, 2: out, 3: b, 4: scales, 5: biases, lab.PARAMS: params}
     name = f"matmul_{kind}"
     if kind == "gemv":
