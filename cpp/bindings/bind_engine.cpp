@@ -82,7 +82,7 @@ PhaseRun to_run(const std::string& name, std::uint32_t rows, std::uint32_t posit
         if (name == "prefill") return Phase::kPrefill;
         throw InvalidArgumentError("phase is '" + name + "', expected decode, batch or prefill");
     }();
-    return {phase, rows, position};
+    return {phase, rows, position, phase == Phase::kBatch};
 }
 
 py::list describe(Engine& e, const PhaseRun& run, const std::vector<double>& seconds) {
@@ -405,7 +405,7 @@ void bind_engine_class(py::module_& m) {
                 const PhaseRun run = to_run(phase, rows, position);
                 const PyEngine::Call call(e);
                 const std::vector<double> seconds = call.run([&](Engine& engine, const Poll& poll) {
-                    return median_profile(engine, run, static_cast<std::size_t>(repeats), poll);
+                    return engine.profile(run, static_cast<std::size_t>(repeats), poll);
                 });
                 return describe(call.model(), run, seconds);
             },

@@ -6,18 +6,18 @@ namespace akunu {
 
 namespace {
 
-// Keys visible to each row of a replay: their sum over the rows, and their union.
+// Keys visible to each row of a replay: their sum over the rows, and how many there are, each text's its own.
 struct KeyCount {
     double sum = 0, distinct = 0;
 };
 
 KeyCount visible_keys(const Cost& c, const ReplayArgs& a) {
-    const double all = a.keys, rows = a.rows, first = all - rows + 1;
-    if (!c.window) return {rows * first + rows * (rows - 1) / 2, all};
+    const double texts = a.texts, all = a.keys, rows = a.rows / texts, first = all - rows + 1;
+    if (!c.window) return {texts * (rows * first + rows * (rows - 1) / 2), texts * all};
     // Rows that see all keys before them come first, and see fewer than the window's.
     const double window = c.window, growing = std::clamp(window - first + 1, 0.0, rows);
-    return {growing * first + growing * (growing - 1) / 2 + (rows - growing) * window,
-            std::min(all, window + rows - 1)};
+    return {texts * (growing * first + growing * (growing - 1) / 2 + (rows - growing) * window),
+            texts * std::min(all, window + rows - 1)};
 }
 
 // A part of a buffer that a command since the last barrier reads or writes.

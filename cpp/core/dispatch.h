@@ -117,6 +117,7 @@ struct ReplayArgs {
     std::uint32_t steps = 1;              // tokens in the chain; more than one only where every sequence has one row
     std::uint32_t keys = 1;               // that some row sees in the first step, at most: the greatest position + 1
     std::uint32_t commands = UINT32_MAX;  // of each step, only the first so many
+    std::uint32_t texts = 1;              // for costs: whose rows they are, each as many, with keys of its own
 };
 
 // What device and host share during a replay.
@@ -161,7 +162,7 @@ inline void patched_params(const DispatchCmd& c, const ReplayArgs& a, std::uint3
 // wrote, or overwrites what one read. The first command has none.
 void set_barriers(std::span<DispatchCmd> commands);
 
-// Of a replay of one sequence's rows, the last of which sees `keys` keys.
+// Of a replay of the rows of one sequence, or of several alike, the last of which sees `keys` keys.
 double cost_bytes(const Cost& c, const ReplayArgs& a);
 // The weights, and the keys and values.
 double cost_minimum_bytes(const Cost& c, const ReplayArgs& a);

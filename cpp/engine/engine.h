@@ -83,10 +83,13 @@ struct PageUse {
     std::uint64_t state_bytes = 0;
 };
 
-// Which programs, and on what: for plans and profiles.
+// Which programs, and on what: for plans and profiles. The rows are one text's, which draws after the last; or, with
+// `each_draws`, each is that of a text of its own, which draws after it.
 struct PhaseRun {
     Phase phase = Phase::kDecode;
     std::uint32_t rows = 1, position = 0;
+    bool each_draws = false;
+    std::uint32_t texts() const { return each_draws ? rows : 1; }
 };
 
 // A command's buffer, by its name in the op's row, and what it holds.
@@ -171,8 +174,9 @@ class Engine : public LoadedModel {
     // The programs of a phase with the greedy tail, and what a replay of them is.
     std::vector<const Program*> programs(const PhaseRun& run);
     ReplayArgs checked_args(const PhaseRun& run);
-    // Seconds of each of their commands, once.
-    std::vector<double> profile(const PhaseRun& run);
+    // Seconds of each of their commands, the median of `repeats` runs after one to warm up; of fewer when `poll` ends
+    // it.
+    std::vector<double> profile(const PhaseRun& run, std::size_t repeats = 1, const Poll& poll = {});
     // Runs the first `commands` commands of the step that would run all of a slot's tokens that are to be run and draw
     // one, and gives what the last of these commands wrote, the cache apart. The text is as before.
     std::vector<Written> run_prefix(std::uint32_t slot, std::uint32_t commands);

@@ -1,21 +1,31 @@
 // Engine: its programs, looked at from outside: plans, profiles, and what a prefix of a step writes.
+#include <algorithm>
 #include <set>
 
 #include "core/error.h"
 #include "engine/engine.h"
+#include "engine/measure.h"
 
 namespace akunu {
 
-std::vector<const Program*> Engine::programs(const PhaseRun& run) { return {&body(run.phase), &tail({})}; }
+std::vector<const Program*> Engine::programs(const PhaseRun& run) {
+    return {&body(run.phase), &tail({.one_row = run.texts() == 1})};
+}
 
 ReplayArgs Engine::checked_args(const PhaseRun& run) {
     const DispatchTable& t = body(run.phase).table;
-    if (run.rows == 0 || run.rows > t.max_rows || run.position + std::uint64_t{run.rows} > context_) {
-        throw InvalidArgumentError("a " + t.phase + " table takes 1.." + std::to_string(t.max_rows) +
+    const std::uint32_t most = run.each_draws ? std::min(t.max_rows, step_.max_logits) : t.max_rows;
+    const std::uint64_t keys = std::uint64_t{run.position} + (run.each_draws ? 1 : run.rows);
+    if (run.rows == 0 || run.rows > most || keys > context_) {
+        throw InvalidArgumentError("a " + t.phase + " table takes 1.." + std::to_string(most) +
                                    " rows that end within the context of " + std::to_string(context_) + ", not " +
                                    std::to_string(run.rows) + " at position " + std::to_string(run.position));
     }
-    return {.rows = run.rows, .logits = 1, .steps = 1, .keys = run.position + run.rows};
+    return {.rows = run.rows,
+            .logits = run.texts(),
+            .steps = 1,
+            .keys = static_cast<std::uint32_t>(keys),
+            .texts = run.texts()};
 }
 
 std::vector<Written> Engine::run_prefix(std::uint32_t slot, std::uint32_t commands) {
@@ -74,29 +84,47 @@ std::vector<Written> Engine::run_prefix(std::uint32_t slot, std::uint32_t comman
     return out;
 }
 
-std::vector<double> Engine::profile(const PhaseRun& run) {
+std::vector<double> Engine::profile(const PhaseRun& run, std::size_t repeats, const Poll& poll) {
     const ReplayArgs args = checked_args(run);
-    const auto slot = open();
-    if (!slot) throw InvalidArgumentError("all " + std::to_string(parallel()) + " sequences are in use");
-    const bool room = make_writable(*slot, 0, args.keys);
-    std::vector<double> seconds;
-    if (room) {
-        // As if it had so many tokens, for as long as it takes to place those that follow.
+    struct Opened {
+        Engine& e;
+        std::vector<std::uint32_t> slots;
+        ~Opened() {
+            for (const std::uint32_t slot : slots) e.close(slot);
+        }
+    } opened{*this, {}};
+    const std::uint32_t rows = args.rows / args.texts;
+    // Memory that nothing was written to is of no place yet: it would be read faster than any cache.
+    const std::vector<std::byte> zeros(page_bytes_);
+    for (std::uint32_t i = 0; i < args.texts; ++i) {
+        const auto slot = open();
+        if (!slot) {
+            throw InvalidArgumentError("a step of " + std::to_string(args.texts) +
+                                       " texts needs as many free ones of " + std::to_string(parallel()) +
+                                       " sequences");
+        }
+        opened.slots.push_back(*slot);
+        if (!make_writable(*slot, 0, args.keys)) throw DeviceError("all pages of the cache are in use");
         Sequence& s = sequences_[*slot];
+        for (const std::uint32_t page : s.pages) device_->upload(page_at(page), zeros);
+        // As if it had so many tokens, for as long as it takes to place those that follow.
         s.length = s.state_at = run.position;
-        place(0, *slot, args.rows);
+        place(i * rows, *slot, rows);
         s.length = 0;
-        step_.logit_rows.host<std::uint32_t>()[0] = args.rows - 1;
-        step_.slots.host<SlotState>()[*slot] = {};
-        const std::vector<const Program*> segments = programs(run);
-        std::size_t commands = 0;
-        for (const Program* p : segments) commands += p->table.commands.size();
-        seconds.resize(commands);
-        device_->profile(segments, args, seconds);
+        step_.logit_rows.host<std::uint32_t>()[i] = (i + 1) * rows - 1;
     }
-    close(*slot);
-    if (!room) throw DeviceError("all pages of the cache are in use");
-    return seconds;
+    const std::vector<const Program*> segments = programs(run);
+    std::size_t commands = 0;
+    for (const Program* p : segments) commands += p->table.commands.size();
+    std::vector<std::vector<double>> runs;
+    for (std::size_t i = 0; i <= repeats && !(i != 0 && poll && poll()); ++i) {
+        // None has ended: devices skip those that have.
+        for (const std::uint32_t slot : opened.slots) step_.slots.host<SlotState>()[slot] = {};
+        std::vector<double> seconds(commands);
+        device_->profile(segments, args, seconds);
+        if (i != 0) runs.push_back(std::move(seconds));
+    }
+    return medians(runs);
 }
 
 }  // namespace akunu

@@ -23,10 +23,7 @@ std::uint32_t negative_log_likelihoods(Engine& engine, std::span<const std::uint
     });
 }
 
-std::vector<double> median_profile(Engine& engine, const PhaseRun& run, std::size_t repeats, const Poll& poll) {
-    std::vector<std::vector<double>> runs;
-    engine.profile(run);
-    while (runs.size() < repeats && !poll()) runs.push_back(engine.profile(run));
+std::vector<double> medians(std::span<const std::vector<double>> runs) {
     std::vector<double> median(runs.empty() ? 0 : runs[0].size());
     for (std::size_t i = 0; i < median.size(); ++i) {
         std::vector<double> v;

@@ -14,8 +14,8 @@ namespace akunu {
 std::uint32_t negative_log_likelihoods(Engine& engine, std::span<const std::uint32_t> ids, std::size_t first,
                                        const Poll& poll, std::vector<float>& out);
 
-// Seconds of each command, the median of `repeats` runs after one to warm up; of fewer when `poll` ends it.
-std::vector<double> median_profile(Engine& engine, const PhaseRun& run, std::size_t repeats, const Poll& poll);
+// Of what each run has at a place, the median; nothing of no runs.
+std::vector<double> medians(std::span<const std::vector<double>> runs);
 
 // A command of a table and what it costs.
 struct CommandInfo {

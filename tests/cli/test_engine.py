@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import akunu
+from akunu import _core
 from akunu.bench import main as bench_main
 from akunu.bench.gguf_file import write_gguf
 from akunu.bench.synthetic import SyntheticModel
@@ -133,6 +134,37 @@ def test_profile(gguf, capsys):
     assert {"read_bytes_per_second", "f32_flops", "int8_ops"} == set(found["peaks"])
     assert sum(group["count"] for group in found["groups"]) == len(found["commands"])
     assert any(group["share_of_peak"] > 0 for group in found["groups"])
+
+
+def test_a_batch_is_profiled_as_a_step_of_so_many_texts(capsys):
+    """Each draws, and has keys and values of its own."""
+    arguments = ["profile", "stories15m:q4_0", "--repeats", "1", "--position", "100", "--json"]
+    found = {
+        rows: {
+            command["label"]: command
+            for command in json.loads(run(capsys, *arguments, "--phase", phase, "--rows", str(rows)))[
+                "commands"
+            ]
+        }
+        for phase, rows in (("decode", 1), ("batch", 12), ("batch", 20))
+    }
+    for rows in (12, 20):
+        for label in ("output", "argmax", "layers.0.attn_q", "layers.0.attention"):
+            assert found[rows][label]["flops"] == rows * found[1][label]["flops"]
+            assert found[rows][label]["seconds"] > 0
+        kv = [found[n]["layers.0.attention"]["minimum"] for n in (1, rows)]
+        assert kv[1] == rows * kv[0] > 0
+    assert main([*arguments, "--phase", "batch", "--rows", "300"]) == 2
+    assert "300" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("backend", ["CPU", "CUDA", "Metal"])
+def test_a_device_says_what_its_peaks_are(backend, capsys, monkeypatch):
+    """Those of a GPU are not measured on the processor."""
+    [cpu] = [one for one in _core.devices() if one["id"] == "cpu"]
+    monkeypatch.setattr("akunu._core.devices", lambda: [{**cpu, "backend": backend}])
+    out = run(capsys, "profile", "stories15m:q4_0", "--repeats", "1", "--json", "--device", "cpu")
+    assert (json.loads(out)["peaks"] is not None) == (backend == "CPU")
 
 
 @pytest.mark.parametrize(

@@ -24,29 +24,29 @@ def phase_options(function: F) -> F:
             default=0,
             show_default=True,
             metavar="N",
-            help="Tokens in the KV cache before.",
+            help="Tokens of each text in the KV cache before.",
         ),
         click.option(
             "--rows",
             type=click.IntRange(min=1),
             metavar="N",
-            help="Tokens at once. [default: decode 1, batch 8, prefill 512]",
+            help="Tokens at once; of batch, texts. [default: decode 1, batch 8, prefill 512]",
         ),
         click.option(
             "--phase",
             type=click.Choice(list(ROWS)),
             default="decode",
             show_default=True,
-            help="decode: one token; batch: 2 to 16 rows that share the weights' reads; prefill: a prompt.",
+            help="decode: a token of one text; batch: one of each of N texts, 1 to 16; prefill: a prompt.",
         ),
     ):
         function = option(function)
     return function
 
 
-def table_context(context: int | None, rows: int, position: int) -> int:
+def table_context(context: int | None, phase: str, rows: int, position: int) -> int:
     """Tokens of KV cache for a table of `rows` at `position`; `context` is of --context."""
-    needed = position + rows
+    needed = position + (1 if phase == "batch" else rows)
     if context is None:
         return needed + 1
     if context < needed:

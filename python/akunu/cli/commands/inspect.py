@@ -140,7 +140,7 @@ def _plan(
 
     prompt = rows if phase == "prefill" else ROWS["prefill"]
     machine = None if chip is None else Machine.named(chip)
-    context = table_context(values["context"], rows, position)
+    context = table_context(values["context"], phase, rows, position)
     if machine is not None and values["context"] is None:
         context = max(context, position + prompt + 1)
     with open_engine(name, **{**values, "context": context}) as opened:

@@ -17,7 +17,7 @@ from akunu.cli.phases import ROWS, phase_options, table_context
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from akunu._core import CommandInfo, Peaks
+    from akunu._core import AppleChip, CommandInfo, NvidiaChip, Peaks
 
 __all__ = ["command"]
 
@@ -56,25 +56,28 @@ def command(
 
     MODEL is as for the other commands, or SHAPE:TYPE for random weights of a published shape ("akunu-bench
     --help" lists them). "peak" is the least time the machine needs, for the bytes to be read or the
-    operations to be done, over the time measured; both peaks are measured right before and after, and an
-    NVIDIA GPU's are those of its data sheet.
+    operations to be done, over the time measured; both peaks are measured right before and after, and a
+    GPU's are those of its data sheet. A batch is a step of N texts, each with --position tokens of its own,
+    and each draws its most probable token.
 
     \b
     Examples:
       akunu profile model.gguf
       akunu profile qwen3-0.6b:q4_0 --group op
       akunu profile model.gguf --phase prefill --rows 128
+      akunu profile model.gguf --phase batch --rows 16 --position 500
       akunu profile model.gguf --position 4000 --json > profile.json
     """
     from akunu import _core
-    from akunu.bench.loader import open_engine
+    from akunu.bench.loader import find_device, open_engine
 
     rows = rows or ROWS[phase]
-    values["context"] = table_context(values["context"], rows, position)
-    with open_engine(model, **values) as opened:
+    values["context"] = table_context(values["context"], phase, rows, position)
+    parallel = rows if phase == "batch" else 1
+    is_cpu = find_device(values["device"])["backend"] == "CPU"
+    with open_engine(model, parallel=parallel, **values) as opened:
         engine = opened.engine
-        is_nvidia = engine.isa.startswith("sm_")
-        before = None if is_nvidia else _core.measure_peaks(engine.threads)
+        before = _core.measure_peaks(engine.threads) if is_cpu else None
         commands = engine.profile(phase, rows, position, repeats)
         if before is not None:
             peaks: Peaks | None = mean_peaks(before, _core.measure_peaks(engine.threads))
@@ -94,7 +97,7 @@ def command(
         note(f"[no peaks are known of {engine_name}]")
         return
     read, floats = peaks["read_bytes_per_second"] / 1e9, peaks["f32_flops"] / 1e9
-    if is_nvidia:
+    if not is_cpu:
         note(f"[peaks of the data sheet: {read:.0f} GB/s read, {floats:.0f} GFLOP/s in half precision]")
         return
     note(
@@ -104,13 +107,14 @@ def command(
 
 
 def _data_sheet(device: str) -> Peaks | None:
-    """What NVIDIA says of a GPU; its matmuls are in half precision whatever the weights are."""
+    """What its maker says of a GPU; matmuls are in half precision whatever the weights are."""
     from akunu import _core
 
-    for chip in _core.nvidia_chips():
-        if chip["device"] == device:
-            bandwidth, flops = chip["bytes_per_second"], chip["flops"]
-            return {"read_bytes_per_second": bandwidth, "f32_flops": flops, "int8_ops": flops}
+    chips: dict[str, AppleChip | NvidiaChip] = {f"Apple {chip['name']}": chip for chip in _core.apple_chips()}
+    chips.update((chip["device"], chip) for chip in _core.nvidia_chips())
+    if device in chips:
+        bandwidth, flops = chips[device]["bytes_per_second"], chips[device]["flops"]
+        return {"read_bytes_per_second": bandwidth, "f32_flops": flops, "int8_ops": flops}
     return None
 
 
