@@ -64,19 +64,18 @@ def test_all_that_the_gpu_uses_is_resident_until_the_model_is_closed(
     in_new_process(__file__, "all_is_resident", str(path))
 
 
-def test_residency_is_requested_while_a_model_is_idle(path: Path) -> None:
+def requests_go_on_while_idle(path: str) -> None:
     control = Control()
-    engine = open_metal(path)
+    engine = open_metal(Path(path))
     run_a_little(engine)
     requests = control["residency_requests"]
     assert eventually(lambda: control["residency_requests"] >= requests + 2)
     engine.close()
 
 
-def test_keeping_alive_ends_and_begins_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AKUNU_METAL_KEEP_ALIVE", "0.6")
+def requests_end_and_begin_again(path: str) -> None:
     control = Control()
-    engine = open_metal(path)
+    engine = open_metal(Path(path))
     run_a_little(engine)
 
     def is_quiet() -> bool:
@@ -90,15 +89,28 @@ def test_keeping_alive_ends_and_begins_again(path: Path, monkeypatch: pytest.Mon
     assert control["residency_requests"] > requests
 
 
-def test_keeping_alive_can_be_switched_off(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AKUNU_METAL_KEEP_ALIVE", "0")
+def nothing_is_requested_again(path: str) -> None:
     control = Control()
-    engine = open_metal(path)
+    engine = open_metal(Path(path))
     run_a_little(engine)
     requests = control["residency_requests"]
     time.sleep(1.2)
     run_a_little(engine)
     assert control["residency_requests"] == requests  # everything was resident already
+
+
+@pytest.mark.parametrize(
+    ("keep_alive", "what"),
+    [
+        ("180", "requests_go_on_while_idle"),
+        ("0.6", "requests_end_and_begin_again"),
+        ("0", "nothing_is_requested_again"),
+    ],
+)
+def test_keeping_alive(keep_alive: str, what: str, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a process of its own: requests are counted of all models, and another test's go on for 180 s."""
+    monkeypatch.setenv("AKUNU_METAL_KEEP_ALIVE", keep_alive)
+    in_new_process(__file__, what, str(path))
 
 
 def hold_a_long_context() -> None:
