@@ -162,7 +162,7 @@ class FixedHead {
     void score(std::size_t first, std::size_t n) const {
         const std::size_t pairs = hd_ / 2;
         for (std::size_t key = 0; key < n; key += kStrip) {
-            vi sum[N][kStripVectors] = {};
+            vi sum[N][kStripVectors];
             multiply_pairs<N, FixedScratch::kQueryStride>(s_.q + first * FixedScratch::kQueryStride,
                                                           s_.keys + key * pairs, pairs, sum);
             for (std::size_t w = 0; w < kStripVectors; ++w) {
@@ -218,7 +218,7 @@ class FixedHead {
         for (std::size_t d = 0; d < hd_; d += kStrip) {
             for (std::size_t key = 0; key < n; key += kValueRun) {
                 const std::size_t run = key / kValueRun;
-                vi sum[N][kStripVectors] = {};
+                vi sum[N][kStripVectors];
                 multiply_pairs<N, FixedScratch::kScoreStride>(weights + key / 2,
                                                               s_.values + (run * hd_ + d) * kValueRun / 2,
                                                               std::min(n - key, kValueRun) / 2, sum);

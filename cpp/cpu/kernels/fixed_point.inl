@@ -44,22 +44,24 @@ static inline float store_fixed_row(const float* x, std::size_t n, std::int32_t*
     return scale;
 }
 
-// sum[n][w] += Σ of `pairs`, a multiple of four, of row n, kStride words apart, times vector w of a panel, [pair] of
-// which lies kApart words behind the one before.
+// sum[n][w] = Σ of `pairs`, a multiple of four, of row n, kStride words apart, times vector w of a panel, [pair] of
+// which lies kApart words behind the one before. Every index of `acc` is a constant, or GCC keeps it in memory.
 template <int N, std::size_t kStride, std::size_t kApart>
 static inline void multiply_pairs(const std::int32_t* rows, const std::int32_t* const (&panel)[kStripVectors],
                                   std::size_t pairs, vi (&sum)[N][kStripVectors]) {
+    vi acc[N][kStripVectors];
+    unroll<N>([&]<int n>() { unroll<kStripVectors>([&]<int w>() { acc[n][w] = vi{}; }); });
     for (std::size_t k = 0; k < pairs; k += 4) {
-#pragma GCC unroll 4
-        for (std::size_t j = k; j < k + 4; ++j) {
+        unroll<4>([&]<int j>() {
             vi b[kStripVectors];
-            for (std::size_t w = 0; w < kStripVectors; ++w) b[w] = load_ints(panel[w] + j * kApart);
-            for (std::size_t n = 0; n < N; ++n) {
-                const vi a = set1i(rows[n * kStride + j]);
-                for (std::size_t w = 0; w < kStripVectors; ++w) sum[n][w] = add_pairs(sum[n][w], a, b[w]);
-            }
-        }
+            unroll<kStripVectors>([&]<int w>() { b[w] = load_ints(panel[w] + (k + j) * kApart); });
+            unroll<N>([&]<int n>() {
+                const vi a = set1i(rows[n * kStride + k + j]);
+                unroll<kStripVectors>([&]<int w>() { acc[n][w] = add_pairs(acc[n][w], a, b[w]); });
+            });
+        });
     }
+    unroll<N>([&]<int n>() { unroll<kStripVectors>([&]<int w>() { sum[n][w] = acc[n][w]; }); });
 }
 
 // The same with the panel [pair][kStrip].

@@ -41,7 +41,7 @@ class FixedProducts {
                         panel[w] =
                             reinterpret_cast<const std::int32_t*>(group + kFixedScales) + b * kPairs * kWholeRows + row;
                     }
-                    vi sum[N][kStripVectors] = {};
+                    vi sum[N][kStripVectors];
                     multiply_pairs<N, kStride, kWholeRows>(x, panel, pairs, sum);
                     for (std::size_t n = 0; n < N; ++n) {
                         const vf scale = set1(std::bit_cast<float>(x[n * kStride + kPairs]));
