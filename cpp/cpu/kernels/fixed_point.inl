@@ -51,14 +51,13 @@ static inline void multiply_pairs(const std::int32_t* rows, const std::int32_t* 
                                   std::size_t pairs, vi (&sum)[N][kStripVectors]) {
     vi acc[N][kStripVectors];
     unroll<N>([&]<int n>() { unroll<kStripVectors>([&]<int w>() { acc[n][w] = vi{}; }); });
-    for (std::size_t k = 0; k < pairs; k += 4) {
-        unroll<4>([&]<int j>() {
-            vi b[kStripVectors];
-            unroll<kStripVectors>([&]<int w>() { b[w] = load_ints(panel[w] + (k + j) * kApart); });
-            unroll<N>([&]<int n>() {
-                const vi a = set1i(rows[n * kStride + k + j]);
-                unroll<kStripVectors>([&]<int w>() { acc[n][w] = add_pairs(acc[n][w], a, b[w]); });
-            });
+#pragma GCC unroll 4
+    for (std::size_t k = 0; k < pairs; ++k) {
+        vi b[kStripVectors];
+        unroll<kStripVectors>([&]<int w>() { b[w] = load_ints(panel[w] + k * kApart); });
+        unroll<N>([&]<int n>() {
+            const vi a = set1i(rows[n * kStride + k]);
+            unroll<kStripVectors>([&]<int w>() { acc[n][w] = add_pairs(acc[n][w], a, b[w]); });
         });
     }
     unroll<N>([&]<int n>() { unroll<kStripVectors>([&]<int w>() { sum[n][w] = acc[n][w]; }); });
