@@ -50,7 +50,7 @@ def has_kernel(target: Target, case: Case) -> bool:
     if case.builder == "matmul" and case.get("activation") and target.device != "cpu":
         return False  # what follows such a matmul is a command of its own
     if Target(target.device, FAMILY.get(target.isa, "")) in cpu_targets():
-        return case.builder in ("matmul", "gate_up") or (split and case.get("formats") == ("q8",))
+        return case.builder in ("matmul", "gate_up") or split
     return target.isa != TILES or split
 
 

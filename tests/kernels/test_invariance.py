@@ -30,13 +30,14 @@ WHOLE = [
             "attention",
             rows=300,
             position=0,
-            shape=(4, 2, 48),
+            shape=(4, 2, 64),
             kv="f32",
             both=True,
             others=((40, 0), (170, 0)),
             window=window,
-            formats=("q8",),
+            formats=(form,),
         )
+        for form in ("f32", "q8")
         for window in (0, 65)
     ),
 ]
@@ -143,7 +144,7 @@ def test_attention_is_the_same_in_every_phase(kv: str, window: int, target: Targ
 
 
 @pytest.mark.parametrize("target", cpu_targets(), ids=lambda t: t.id)
-@pytest.mark.parametrize(("head_dim", "form"), [(40, "f32"), (48, "q8")])
+@pytest.mark.parametrize(("head_dim", "form"), [(40, "f32"), (64, "f32"), (48, "q8")])
 def test_attention_in_both_directions_does_not_depend_on_the_texts_beside_it(
     head_dim: int, form: str, target: Target
 ) -> None:

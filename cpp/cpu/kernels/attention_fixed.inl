@@ -1,5 +1,5 @@
-// Attention in both directions by products of 16-bit integers, where its output is rounded to int8 anyway. Queries of a
-// head share each block of keys and values, which is rounded once for them. A query, a key, and a run of values in a
+// Attention in both directions by products of 16-bit integers, where the matmul behind it has integers too. Queries of
+// a head share each block of keys and values, which is rounded once for them. A query, a key, and a run of values in a
 // column have a scale each; weights are multiples of the greatest in the block, over kOne. Blocks are counted from the
 // text's beginning and rounded whole, so that a text's result does not depend on the texts, or rows, beside it.
 
@@ -8,7 +8,9 @@ namespace akunu::cpu::AKUNU_ISA {
 constexpr std::size_t kFixedQueries = 512, kMostFixedHead = 512;
 constexpr std::size_t kValueRun = 64;  // keys whose values have a scale
 
-// Weights are up to kOne, and so the sums of a run of values up to kMostValues.
+// Weights are up to kOne, and so the sums of a run of values up to kMostValues. Of numbers like noise values have an
+// error of 1.3e-8 of their square; weights one of up to 8e-8, where the greatest is most of their squares and many are
+// small.
 constexpr float kOne = 16383, kMostValues = 131000;
 static_assert((131000.0 + kValueRun / 2) * 16383 < 2147483648.0);
 static_assert(kPagePositions % kStrip == 0 && kValueRun % kPagePositions == 0 && kAttentionBlock % kValueRun == 0);
@@ -246,12 +248,13 @@ static void attention_fixed(const DispatchCmd& cmd, const std::byte* params, con
               [&](const HeadRows& rows) { FixedHead(rows, scratch).run(); });
 }
 
-// Rows that see all of their text are of one step; others must have the sums of attention.inl in every phase. What
-// float weights multiply keeps the accuracy of F32.
+// Rows that see all of their text are of one step; others must have the sums of attention.inl in every phase. Where a
+// matmul of floats has sums of F32, so has attention.
 static bool can_fix_attention(const DispatchCmd& cmd) {
     if (!kFixedPoint || cmd.op != Op::kAttention || cmd.kv != DType::F32) return false;
     const auto& p = params_as<AttentionParams>(cmd.params.data());
-    return p.bidirectional && p.formats == kActQ8 && p.head_dim % kStrip == 0 && p.head_dim <= kMostFixedHead;
+    if (p.formats != kActQ8 && !kFixedMatmul) return false;
+    return p.bidirectional && p.head_dim % kStrip == 0 && p.head_dim <= kMostFixedHead;
 }
 
 }  // namespace akunu::cpu::AKUNU_ISA

@@ -25,7 +25,7 @@ SPLIT_NMSE = 1e-10
 # n / (12·32760²) of their square, at most 1e-8; rows of weights multiples of a part's norm / 65500, 2.5e-9
 # where their parts are alike. Twice that where there is a gate; and few outputs vary.
 FIXED_MATMUL_NMSE = 5e-8
-# Attention in both directions, whose output is rounded to int8, may round its factors to 15 bits or less.
+# Attention in both directions, before a matmul that rounds it, may round its factors to 15 bits or less.
 FIXED_NMSE = 2e-7
 # Keys that lie between two values of the cache's type may be rounded to either.
 KV_NMSE = {"f32": EXACT_NMSE, "f16": 1e-7, "q8_0": 1e-5}
