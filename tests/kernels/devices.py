@@ -44,14 +44,18 @@ def cpu_targets() -> list[Target]:
     return [t for t in targets() if t.device == "cpu"]
 
 
+def is_whole(case: Case) -> bool:
+    """Whether it is about rows of whole texts, which sets multiply, and round, in ways of their own."""
+    return bool(case.get("whole") or (case.get("both") and case.get("kv") == "f32"))
+
+
 def has_kernel(target: Target, case: Case) -> bool:
     """Whether it has a kernel of its own for the case."""
-    split = bool(case.get("whole") or (case.get("both") and case.get("kv") == "f32"))
     if case.builder == "matmul" and case.get("activation") and target.device != "cpu":
         return False  # what follows such a matmul is a command of its own
     if Target(target.device, FAMILY.get(target.isa, "")) in cpu_targets():
-        return case.builder in ("matmul", "gate_up") or split
-    return target.isa != TILES or split
+        return case.builder in ("matmul", "gate_up") or is_whole(case)
+    return target.isa != TILES or is_whole(case)
 
 
 def unsupported() -> list[str]:

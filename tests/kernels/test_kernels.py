@@ -19,7 +19,7 @@ from .cases import (
     Case,
     case,
 )
-from .devices import FIXED, TILES, has_kernel, lab, targets
+from .devices import FIXED, TILES, has_kernel, is_whole, lab, targets
 from .problem import Problem
 from .runner import run
 from .weights import is_planar, random_weight, weight_dtypes
@@ -49,7 +49,7 @@ def test_kernel(case: Case, device: str) -> None:
         if target.device != device or not has_kernel(target, case):
             continue
         chosen = lab(target)
-        form = chosen.matmul_input("q4_0") + (target.isa if case.get("whole") else "")
+        form = chosen.matmul_input("q4_0") + (target.isa if is_whole(case) else "")
         if form not in built:
             built[form] = case.build(chosen)
         try:
