@@ -4,9 +4,24 @@
 
 #include "core/error.h"
 #include "engine/engine.h"
-#include "engine/measure.h"
 
 namespace akunu {
+
+namespace {
+
+// Of what each run has at a place, the median; nothing of no runs.
+std::vector<double> medians(std::span<const std::vector<double>> runs) {
+    std::vector<double> median(runs.empty() ? 0 : runs[0].size());
+    for (std::size_t i = 0; i < median.size(); ++i) {
+        std::vector<double> v;
+        for (const auto& seconds : runs) v.push_back(seconds[i]);
+        std::ranges::nth_element(v, v.begin() + static_cast<std::ptrdiff_t>(v.size() / 2));
+        median[i] = v[v.size() / 2];
+    }
+    return median;
+}
+
+}  // namespace
 
 std::vector<const Program*> Engine::programs(const PhaseRun& run) {
     return {&body(run.phase), &tail({.one_row = run.texts() == 1})};

@@ -23,17 +23,6 @@ std::uint32_t negative_log_likelihoods(Engine& engine, std::span<const std::uint
     });
 }
 
-std::vector<double> medians(std::span<const std::vector<double>> runs) {
-    std::vector<double> median(runs.empty() ? 0 : runs[0].size());
-    for (std::size_t i = 0; i < median.size(); ++i) {
-        std::vector<double> v;
-        for (const auto& seconds : runs) v.push_back(seconds[i]);
-        std::ranges::nth_element(v, v.begin() + static_cast<std::ptrdiff_t>(v.size() / 2));
-        median[i] = v[v.size() / 2];
-    }
-    return median;
-}
-
 CommandInfo command_info(const Device& device, const DispatchTable& table, std::size_t index, const ReplayArgs& args) {
     const DispatchCmd& c = table.commands[index];
     const CommandLabel& l = table.labels[index];

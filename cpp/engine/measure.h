@@ -14,9 +14,6 @@ namespace akunu {
 std::uint32_t negative_log_likelihoods(Engine& engine, std::span<const std::uint32_t> ids, std::size_t first,
                                        const Poll& poll, std::vector<float>& out);
 
-// Of what each run has at a place, the median; nothing of no runs.
-std::vector<double> medians(std::span<const std::vector<double>> runs);
-
 // A command of a table and what it costs.
 struct CommandInfo {
     std::string label, op, dtype, kernel, shape;

@@ -158,6 +158,12 @@ def test_a_batch_is_profiled_as_a_step_of_so_many_texts(capsys):
     assert "300" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("rows", [1, 9, 16])
+def test_a_batch_of_any_size_can_be_planned(rows, capsys):
+    out = run(capsys, "inspect", "stories15m:q4_0", "--plan", "--phase", "batch", "--rows", str(rows))
+    assert f"batch, {rows} rows" in out
+
+
 @pytest.mark.parametrize("backend", ["CPU", "CUDA", "Metal"])
 def test_a_device_says_what_its_peaks_are(backend, capsys, monkeypatch):
     """Those of a GPU are not measured on the processor."""

@@ -253,8 +253,8 @@ static void attention_fixed(const DispatchCmd& cmd, const std::byte* params, con
 static bool can_fix_attention(const DispatchCmd& cmd) {
     if (!kFixedPoint || cmd.op != Op::kAttention || cmd.kv != DType::F32) return false;
     const auto& p = params_as<AttentionParams>(cmd.params.data());
-    if (p.formats != kActQ8 && !kFixedMatmul) return false;
-    return p.bidirectional && p.head_dim % kStrip == 0 && p.head_dim <= kMostFixedHead;
+    const bool fixed_behind = p.formats == kActQ8 || kFixedMatmul;
+    return fixed_behind && p.bidirectional && p.head_dim % kStrip == 0 && p.head_dim <= kMostFixedHead;
 }
 
 }  // namespace akunu::cpu::AKUNU_ISA

@@ -44,8 +44,8 @@ static inline float store_fixed_row(const float* x, std::size_t n, std::int32_t*
     return scale;
 }
 
-// sum[n][w] = Σ of `pairs`, a multiple of four, of row n, kStride words apart, times vector w of a panel, [pair] of
-// which lies kApart words behind the one before. Every index of `acc` is a constant, or GCC keeps it in memory.
+// sum[n][w] = Σ of `pairs` of row n, kStride words apart, times vector w of a panel, [pair] of which lies kApart words
+// behind the one before. Every index of `acc` is a constant, or GCC keeps it in memory.
 template <int N, std::size_t kStride, std::size_t kApart>
 static inline void multiply_pairs(const std::int32_t* rows, const std::int32_t* const (&panel)[kStripVectors],
                                   std::size_t pairs, vi (&sum)[N][kStripVectors]) {

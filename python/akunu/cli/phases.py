@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-__all__ = ["ROWS", "phase_options", "table_context"]
+__all__ = ["ROWS", "phase_options", "table_options"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -37,20 +37,20 @@ def phase_options(function: F) -> F:
             type=click.Choice(list(ROWS)),
             default="decode",
             show_default=True,
-            help="decode: a token of one text; batch: one of each of N texts, 1 to 16; prefill: a prompt.",
+            help="decode: a token of one text; batch: one of each of N texts; prefill: a prompt.",
         ),
     ):
         function = option(function)
     return function
 
 
-def table_context(context: int | None, phase: str, rows: int, position: int) -> int:
-    """Tokens of KV cache for a table of `rows` at `position`; `context` is of --context."""
+def table_options(context: int | None, phase: str, rows: int, position: int) -> dict[str, int]:
+    """What an engine needs for a table of `rows` at `position`; `context` is of --context."""
     needed = position + (1 if phase == "batch" else rows)
     if context is None:
-        return needed + 1
+        context = needed + 1
     if context < needed:
         raise click.UsageError(
             f"--position {position} and {rows} rows need --context {needed}, found {context}"
         )
-    return context
+    return {"context": context, "parallel": rows} if phase == "batch" else {"context": context}

@@ -17,7 +17,7 @@ from akunu.cli.app import CONTEXT_SETTINGS, Command
 from akunu.cli.console import bytes_text, count_text, print_table, visible
 from akunu.cli.cost_model import Machine, Prediction, predict
 from akunu.cli.options import loading_options, refuse_unused
-from akunu.cli.phases import ROWS, phase_options, table_context
+from akunu.cli.phases import ROWS, phase_options, table_options
 from akunu.errors import AkunuError
 
 if TYPE_CHECKING:
@@ -140,10 +140,10 @@ def _plan(
 
     prompt = rows if phase == "prefill" else ROWS["prefill"]
     machine = None if chip is None else Machine.named(chip)
-    context = table_context(values["context"], phase, rows, position)
+    room = table_options(values["context"], phase, rows, position)
     if machine is not None and values["context"] is None:
-        context = max(context, position + prompt + 1)
-    with open_engine(name, **{**values, "context": context}) as opened:
+        room["context"] = max(room["context"], position + prompt + 1)
+    with open_engine(name, **{**values, **room}) as opened:
         engine = opened.engine
         predictions = {} if machine is None else _predict(engine, machine, prompt, position)
         return _Plan(

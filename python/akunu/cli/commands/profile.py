@@ -12,7 +12,7 @@ from akunu.cli.app import CONTEXT_SETTINGS, Command
 from akunu.cli.console import bar, bytes_text, note, print_table, seconds_text
 from akunu.cli.costs import GROUPINGS, Cost, Grouping, costs, mean_peaks
 from akunu.cli.options import loading_options
-from akunu.cli.phases import ROWS, phase_options, table_context
+from akunu.cli.phases import ROWS, phase_options, table_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,10 +72,9 @@ def command(
     from akunu.bench.loader import find_device, open_engine
 
     rows = rows or ROWS[phase]
-    values["context"] = table_context(values["context"], phase, rows, position)
-    parallel = rows if phase == "batch" else 1
+    room = table_options(values["context"], phase, rows, position)
     is_cpu = find_device(values["device"])["backend"] == "CPU"
-    with open_engine(model, parallel=parallel, **values) as opened:
+    with open_engine(model, **{**values, **room}) as opened:
         engine = opened.engine
         before = _core.measure_peaks(engine.threads) if is_cpu else None
         commands = engine.profile(phase, rows, position, repeats)
