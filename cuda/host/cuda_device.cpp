@@ -179,6 +179,10 @@ std::uint32_t CudaDevice::Impl::run(Segments segments, const ReplayArgs& args, C
             "starting the interpreter");
     const bool told = !meanwhile || meanwhile();
     wait(segments, args, control, poll);
+    if (box().error == kSharedElsewhere) {
+        throw DeviceError("a block's shared memory does not begin behind the " + std::to_string(limits.shared_base) +
+                          " bytes that the driver says CUDA keeps of it");
+    }
     if (box().error != kNoError) {
         reset();
         throw DeviceError(command_name(segments, args.commands) +
@@ -253,7 +257,7 @@ Weight CudaDevice::prepare_weight(const HostTensor& t) {
     if (!t.scales.empty()) {
         upload(w.data, t.bytes);
         upload(w.scales, t.scales);
-        upload(w.biases, t.biases);
+        if (w.biases) upload(w.biases, t.biases);
         return w;
     }
     if (packed_in_tiles(t.dtype, t.cols)) {

@@ -23,7 +23,8 @@ enum DeviceAttribute : int {
     kComputeMajor = 75,
     kComputeMinor = 76,
     kCooperativeLaunch = 95,
-    kSharedMemoryPerBlock = 97,  // with opt-in
+    kSharedMemoryPerBlock = 97,   // with opt-in
+    kSharedMemoryReserved = 111,  // of each block's, by CUDA
 };
 constexpr int kFunctionDynamicShared = 8;
 constexpr unsigned kHostPortable = 1, kHostDeviceMap = 2;

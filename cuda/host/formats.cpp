@@ -36,7 +36,7 @@ Weight CudaFormats::allocate_weight(const HostTensor& t) {
     const auto padded = [](std::span<const std::byte> b) { return (b.size() + kAligned - 1) / kAligned * kAligned; };
     w.data = {allocate(padded(t.bytes) + padded(t.scales) + padded(t.biases), MemoryKind::kDevice), 0};
     w.scales = {w.data.buffer, padded(t.bytes)};
-    w.biases = {w.data.buffer, w.scales.offset + padded(t.scales)};
+    if (!t.biases.empty()) w.biases = {w.data.buffer, w.scales.offset + padded(t.scales)};
     return w;
 }
 

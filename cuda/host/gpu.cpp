@@ -23,6 +23,7 @@ Limits limits_of(const Driver& d, CUdevice device) {
     l.arch = "sm_" + std::to_string(l.compute_major) + std::to_string(attribute(kComputeMinor));
     l.memory = memory;
     l.shared_bytes = static_cast<std::uint64_t>(attribute(kSharedMemoryPerBlock));
+    l.shared_base = attribute(kSharedMemoryReserved);
     l.multiprocessors = static_cast<unsigned>(attribute(kMultiprocessors));
     return l;
 }
@@ -40,7 +41,8 @@ Modules::~Modules() {
 CUfunction Modules::interpreter(const Needs& needs, const Needs& all, const Poll& poll) {
     const auto found = std::ranges::find_if(loaded_, [&](const Loaded& l) { return l.needs.covers(needs); });
     if (found != loaded_.end()) return found->function;
-    const std::string source = all.definitions() + std::string(kernel_source());
+    const std::string base = "#define AKUNU_SHARED_BASE " + std::to_string(limits_.shared_base) + "\n";
+    const std::string source = base + all.definitions() + std::string(kernel_source());
     const std::vector<char> cubin = compile_kernels(source, limits_.arch, limits_.driver_version, poll);
     if (cubin.empty()) return nullptr;
     Loaded l{all, nullptr, nullptr};

@@ -71,7 +71,8 @@ struct KvUnit {
         return {v[0], v[1], v[2], v[3]};
     }
 
-    // The same of a position that there is, where heads have whole quads: without branches, so that many are on their way.
+    // The same of a position that there is, where heads have whole quads: without branches, so that many are on their
+    // way.
     AKUNU_DEVICE CacheQuad<kType> quad(u32 position, u32 quad) const {
         const u8* unit = page(position);
         const u32 row = position % kPagePositions, at = row * head_dim + quad * 4;
@@ -239,7 +240,8 @@ AKUNU_DEVICE void attend(Block b, const AttentionParams& p, const float* q, u32 
                 float s = sum[g];
                 AKUNU_UNROLL
                 for (u32 mask = kLanes / 2; mask > 0; mask /= 2) s += shuffle_xor(s, mask);
-                if (lane_id() % kLanes == 0) m.scores[g * kTileKeys + i] = i < n ? soft_cap(s * p.scale, p.softcap) : kNone;
+                if (lane_id() % kLanes == 0)
+                    m.scores[g * kTileKeys + i] = i < n ? soft_cap(s * p.scale, p.softcap) : kNone;
             }
         }
         sync_block();

@@ -150,7 +150,7 @@ struct Mailbox {
     u32 error;    // LaunchError
     u32 command;  // that began last, counted over the segments' commands
 };
-enum LaunchError : u32 { kNoError, kTimedOut };
+enum LaunchError : u32 { kNoError, kTimedOut, kSharedElsewhere };
 
 constexpr u32 kMaxTickets = 512;
 

@@ -1,5 +1,5 @@
-// One row's RoPE, cache write and attention as one command. A block takes a KV head's group and a split of the keys; the
-// last block of a group to come joins the splits.
+// One row's RoPE, cache write and attention as one command. A block takes a KV head's group and a split of the keys;
+// the last block of a group to come joins the splits.
 //
 // Some lanes of a warp take a key, 8 elements each, with a softmax of their own over the keys that they meet; these are
 // joined at the end.
@@ -9,7 +9,7 @@
 
 namespace akunu::cuda {
 
-constexpr u32 kQuads = 2;     // of elements that a lane has of a key
+constexpr u32 kQuads = 2;      // of elements that a lane has of a key
 constexpr u32 kRowsAhead = 4;  // keys and values of a lane that are on their way
 
 // Splits of the keys: as many as there are blocks for, each of a tile at least.
@@ -17,8 +17,8 @@ AKUNU_DEVICE u32 decode_splits(Block b, u32 keys, u32 kv_heads) {
     return larger(1, smaller(splits_of(keys), b.blocks() / kv_heads));
 }
 
-// A head of q or k by a warp: normalised where the model does so, and turned by its position. All that it reads is asked
-// for at once.
+// A head of q or k by a warp: normalised where the model does so, and turned by its position. All that it reads is
+// asked for at once.
 template <u32 kLanes>
 AKUNU_DEVICE void rope_head(const DecodeAttentionParams& p, const float* x, const float* norm, const float* table,
                             float* head) {
@@ -169,8 +169,8 @@ struct SplitKeys {
 // out(head of the group, d, value, largest score, sum).
 template <u32 kType, u32 kHeads, u32 kLanes, typename Out>
 AKUNU_DEVICE void attend_heads(const DecodeAttentionParams& p, const DecodeMemory<kHeads>& m,
-                               const SplitKeys<kType, kLanes>& range, KeyRow<kType, kLanes> (&rows)[kRowsAhead], u32 head, u32 heads,
-                               Out&& out) {
+                               const SplitKeys<kType, kLanes>& range, KeyRow<kType, kLanes> (&rows)[kRowsAhead],
+                               u32 head, u32 heads, Out&& out) {
     const u32 quads = (p.head_dim + 3) / 4, padded = quads * 4, lane = lane_id() % kLanes;
     KeySums<kHeads, kLanes> sums;
     sums.clear();
@@ -333,17 +333,16 @@ AKUNU_DEVICE void decode_group(Block b) {
                 AKUNU_UNROLL
                 for (u32 i = 0; i < kRowsAhead; ++i) range.load(rows[i], i);
             }
-            attend_heads<kType, kHeads, kLanes>(
-                p, m, range, rows, head, smaller(kHeads, end_head - head),
-                [&](u32 h, u32 d, float v, float top, float sum) {
-                    const u32 of = kv * group + h;
-                    if (splits == 1) return out.store(u64(of) * hd + d, v / sum);
-                    const u32 at = of * kMaxSplits + split;
-                    partials[u64(at) * hd + d] = v;
-                    if (d != 0) return;
-                    stats[2 * at] = top;
-                    stats[2 * at + 1] = sum;
-                });
+            attend_heads<kType, kHeads, kLanes>(p, m, range, rows, head, smaller(kHeads, end_head - head),
+                                                [&](u32 h, u32 d, float v, float top, float sum) {
+                                                    const u32 of = kv * group + h;
+                                                    if (splits == 1) return out.store(u64(of) * hd + d, v / sum);
+                                                    const u32 at = of * kMaxSplits + split;
+                                                    partials[u64(at) * hd + d] = v;
+                                                    if (d != 0) return;
+                                                    stats[2 * at] = top;
+                                                    stats[2 * at + 1] = sum;
+                                                });
         }
         if (splits == 1) continue;
         u32& ticket = b.grid()->tickets[kv * group + first_head];

@@ -1,7 +1,7 @@
 // Weights in groups of 32: value = scale·code + offset, with a scale and an offset for each half of the group.
 //
-// Some types lie in tiles, see tile_layout.h. Others of one piece are stored as two planes, see cuda/host/pack.h: the codes,
-// whose blocks begin at multiples of 16 bytes, and what else a block has. Within each the order is the file's.
+// Some types lie in tiles, see tile_layout.h. Others of one piece are stored as two planes, see cuda/host/pack.h: the
+// codes, whose blocks begin at multiples of 16 bytes, and what else a block has. Within each the order is the file's.
 #pragma once
 
 #include "platform.cuh"
@@ -93,16 +93,16 @@ AKUNU_DEVICE float e8m0_half(u32 e) { return bits_to_float(e < 2 ? 0x00200000u <
 AKUNU_DEVICE float e4m3(u32 bits) {
     const u32 exponent = bits >> 3 & 15, mantissa = bits & 7;
     if (exponent == 15 && mantissa == 7) return bits_to_float(0x7FC00000u);
-    const float v = exponent == 0 ? code_float(mantissa, 0.0f) * 0x1p-9f
-                                  : bits_to_float((exponent + 120) << 23 | mantissa << 20);
+    const float v =
+        exponent == 0 ? code_float(mantissa, 0.0f) * 0x1p-9f : bits_to_float((exponent + 120) << 23 | mantissa << 20);
     return bits & 128 ? -v : v;
 }
 
 template <u32 kReader>
 struct Format;
 
-// Of a type that lies in tiles where its rows are long enough: piece i of a row's codes; and the extras of the unit, or of
-// as many inputs, that has input `col`.
+// Of a type that lies in tiles where its rows are long enough: piece i of a row's codes; and the extras of the unit, or
+// of as many inputs, that has input `col`.
 template <u32 kReader>
 AKUNU_DEVICE const u8* row_piece(const Weights& w, u64 row, u32 i) {
     constexpr TileLayout kLayout = tile_layout(kReader);

@@ -1,10 +1,10 @@
-// 16 rows of weights times one row of inputs on the tensor cores, 128 inputs a step. Weights lie as tile_layout.h says, in
-// shared memory.
+// 16 rows of weights times one row of inputs on the tensor cores, 128 inputs a step. Weights lie as tile_layout.h says,
+// in shared memory.
 //
 // Lane 4g + t of a warp holds weights of rows g and g + 8. A code q becomes an F16 number by one mask: q·2^-24, a
 // subnormal. Inputs x·2^e = high + low·2^-11 stand in columns of their own: of codes, column t has the high parts of
-// what the lanes t hold, column t + 4 the low ones, and zeros elsewhere, so that a product's columns are sums of groups,
-// ready for their scales. Floats have no groups: column i is the i-th part of all.
+// what the lanes t hold, column t + 4 the low ones, and zeros elsewhere, so that a product's columns are sums of
+// groups, ready for their scales. Floats have no groups: column i is the i-th part of all.
 #pragma once
 
 #include "block.cuh"
@@ -24,7 +24,9 @@ struct StepInputs {
     float first, second;  // what the product's columns count that the lane holds: see first() and second()
 
     // Of the four runs of 16 that belong to this lane's columns; once, with the high parts.
-    AKUNU_DEVICE float4 run_sums() const { return *reinterpret_cast<const float4*>(shared_memory() + sums + t % 2 * 16); }
+    AKUNU_DEVICE float4 run_sums() const {
+        return *reinterpret_cast<const float4*>(shared_memory() + sums + t % 2 * 16);
+    }
 };
 
 // By an offset in shared memory, so that the compiler knows that it is one.
@@ -129,7 +131,8 @@ struct Fragments<kReadQ8_0> : CodeFragments {
         for (u32 r = 0; r < 2; ++r) {
             const float a = (product[0][2 * r] + product[0][2 * r + 1]) * in.first + zero[0];
             const float b = (product[1][2 * r] + product[1][2 * r + 1]) * in.first + zero[1];
-            sum[r] += in.factor * (a * half_to_float(u16(p[r].d.x >> shift)) + b * half_to_float(u16(p[r].d.y >> shift)));
+            sum[r] +=
+                in.factor * (a * half_to_float(u16(p[r].d.x >> shift)) + b * half_to_float(u16(p[r].d.y >> shift)));
         }
     }
 };
@@ -192,8 +195,7 @@ struct Fragments<kReadQ6_K> : CodeFragments {
         AKUNU_UNROLL
         for (u32 i = 0; i < 4; ++i) {
             const u32 la = ha[i] << 4 >> down, lb = hb[i] << 4 >> down, ua = ha[i] >> down, ub = hb[i] >> down;
-            mma_f16(low,
-                    {codes(wa[i], la), codes(wb[i], lb), codes(wa[i] >> 8, la >> 8), codes(wb[i] >> 8, lb >> 8)},
+            mma_f16(low, {codes(wa[i], la), codes(wb[i], lb), codes(wa[i] >> 8, la >> 8), codes(wb[i] >> 8, lb >> 8)},
                     {in.x[2 * i], in.x[2 * i + 1]});
             mma_f16(high,
                     {codes(wa[i] >> 4, ua), codes(wb[i] >> 4, ub), codes(wa[i] >> 12, ua >> 8),
@@ -237,7 +239,8 @@ struct FloatFragments {
         for (u32 i = 0; i < 4; ++i) {
             const uint4 &a = p[0].q[i], &b = p[1].q[i];
             const auto add = [&](u32 c, const u32(&w)[4], u32 x) {
-                kBf16 ? mma_bf16(product[c], w, {in.x[x], in.x[x + 1]}) : mma_f16(product[c], w, {in.x[x], in.x[x + 1]});
+                kBf16 ? mma_bf16(product[c], w, {in.x[x], in.x[x + 1]})
+                      : mma_f16(product[c], w, {in.x[x], in.x[x + 1]});
             };
             add(0, {a.x, b.x, a.y, b.y}, 4 * i);
             add(1, {a.z, b.z, a.w, b.w}, 4 * i + 2);

@@ -1,10 +1,10 @@
 // The interpreter: one cooperative launch walks the compiled commands of a chain of steps.
 //
-// Every block takes its share of every command. A command that reads what others of its stage write waits at a barrier of
-// the whole grid, which is given up after a time: a wrong table ends in an error, never in a hang.
+// Every block takes its share of every command. A command that reads what others of its stage write waits at a barrier
+// of the whole grid, which is given up after a time: a wrong table ends in an error, never in a hang.
 //
-// AKUNU_OPS, a bit for each op, and AKUNU_READERS, AKUNU_KV_TYPES, AKUNU_GROUPS and AKUNU_LANES, lists of X(value), name
-// what the commands use; nothing else is compiled.
+// AKUNU_OPS, a bit for each op, and AKUNU_READERS, AKUNU_KV_TYPES, AKUNU_GROUPS and AKUNU_LANES, lists of X(value),
+// name what the commands use; nothing else is compiled.
 #include "decode_attention.cuh"
 #include "matmul.cuh"
 #include "norm_qkv.cuh"
@@ -25,7 +25,8 @@ AKUNU_DEVICE_CALL void copy_mirrors(const Launch& launch, bool back) {
             if (back && !m.back) continue;
             const uint4* from = reinterpret_cast<const uint4*>(back ? m.device : m.host);
             uint4* to = reinterpret_cast<uint4*>(back ? m.host : m.device);
-            for (u64 k = u64(block_id()) * kThreads + thread_id(); k < m.bytes / 16; k += u64(grid_blocks()) * kThreads) {
+            for (u64 k = u64(block_id()) * kThreads + thread_id(); k < m.bytes / 16;
+                 k += u64(grid_blocks()) * kThreads) {
                 to[k] = from[k];
             }
         }
@@ -54,28 +55,17 @@ AKUNU_DEVICE void run_weights(Block b) {
     }
 }
 
-// What all lanes know, so that the compiler knows it too: a branch on it parts none.
-AKUNU_DEVICE u32 of_warp(u32 v) { return largest_of_warp(v); }
-
-// One row times weights that come through the ring. False where the command is not one for it: the host has said so, or
-// it has more rows.
-AKUNU_DEVICE bool run_row(Block b) {
-    const Command& c = b.command();
-    const bool many = (c.op == kOpMatmul && b.params<MatmulParams>().rows != 1) ||
-                      (c.op == kOpGateUp && b.params<GateUpParams>().rows != 1);
-    const u32 streams = of_warp(many || shown().launch.slots == 0 ? 0 : c.streams);
-    if (streams == 0) return false;
-    for (u32 second = 0; second < streams; ++second) {
-        switch (of_warp(c.weights[second ? 2 : 0].reader)) {
-#define X(reader)                                                              \
-    case reader:                                                               \
-        if constexpr (tile_layout(reader).inputs != 0) row_tiles<reader>(b, second); \
-        break;
-            AKUNU_READERS
-#undef X
-        }
+// One row times weights that come through the ring.
+AKUNU_DEVICE void run_row(Block b, u32 readers) {
+    for (u32 second = 0; second < 2; ++second, readers >>= 8) {
+#define X(reader)                                                                       \
+    if constexpr (tile_layout(reader).inputs != 0) {                                    \
+        if (any_of_warp((readers & 255) == (reader) + 1)) row_tiles<reader>(b, second); \
     }
-    return true;
+        AKUNU_READERS
+#undef X
+        if (any_of_warp(readers < 256)) return;
+    }
 }
 
 template <u32 kType, u32 kGroup>
@@ -101,7 +91,7 @@ AKUNU_DEVICE void run_attention(Block b) {
     }
     const auto heads = [](const auto& p) { return p.n_heads / p.n_kv_heads; };
     const u32 group = b.command().op == kOpDecodeAttention ? heads(b.params<DecodeAttentionParams>())
-                                                         : heads(b.params<AttentionParams>());
+                                                           : heads(b.params<AttentionParams>());
     u32 room = 1;
     while (room < group) room *= 2;
     switch (room) {
@@ -113,9 +103,8 @@ AKUNU_DEVICE void run_attention(Block b) {
     }
 }
 
-AKUNU_DEVICE void run_command(Block b) {
-    if (run_row(b)) return;
-    const u32 op = of_warp(b.command().op);
+AKUNU_DEVICE void run_other(Block b) {
+    const u32 op = b.command().op;
     if (op != kOpDecodeAttention) b.ready();
     switch (op) {
 #define OP(name, function)                      \
@@ -166,18 +155,30 @@ AKUNU_DEVICE void run_command(Block b) {
     }
 }
 
+AKUNU_DEVICE void run_command(Block b) {
+    const u32 readers = shown().walk[b.slot].readers;
+    if (any_of_warp(readers != 0)) return run_row(b, readers);
+    run_other(b);
+}
+
 }  // namespace akunu::cuda
 
-// Nothing of the walk stays in registers while a command runs: a thread would find it on its stack, in the device's memory.
+// Nothing of the walk stays in registers while a command runs: a thread would find it on its stack, in the device's
+// memory.
 extern "C" __global__ void __launch_bounds__(akunu::cuda::kBlockThreads, 1)
     akunu_replay(const __grid_constant__ akunu::cuda::Launch given) {
     using namespace akunu;
     using namespace akunu::cuda;
+    if (!shared_memory_is_there()) {
+        if (block_id() == 0 && thread_id() == 0) given.mailbox->error = kSharedElsewhere;
+        return;
+    }
     const Launch& launch = shown().launch;
     if (thread_id() == 0) {
         shown() = {};
         shown().launch = given;
-        grid_barrier() = {given.barrier->arrived[given.parity], &given.barrier->error, given.timeout_ns, given.times, 0};
+        grid_barrier() = {given.barrier->arrived[given.parity], &given.barrier->error, given.timeout_ns, given.times,
+                          0};
         if (block_id() == 0) given.barrier->arrived[1 - given.parity][0] = 0;
         start_ring();
     }
@@ -201,10 +202,10 @@ extern "C" __global__ void __launch_bounds__(akunu::cuda::kBlockThreads, 1)
         }
         // Looked at before the barrier: a warp that is ahead prepares the command behind the next one in its place.
         const u32 slot = shown().slot[warp_id()], step = shown().walk[slot].at.step;
-        const bool last = of_warp(ends_step(launch, shown().walk[slot].at)) != 0;
+        const bool last = shown().walk[slot].last != 0;
         sync_block();
-        if (of_warp(shown().failure) != kNoError) break;
-        if (last) {
+        if (any_of_warp(last || shown().failure != kNoError)) {
+            if (any_of_warp(shown().failure != kNoError)) break;
             // Whether the host wants an end: asked by one block, so that all agree.
             u32& halt = launch.barrier->halt[step % 2];
             if (block_id() == 0 && thread_id() == 0) halt = load_host(&launch.mailbox->halt);

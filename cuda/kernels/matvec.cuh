@@ -1,5 +1,5 @@
-// A row times weights on the ordinary units, where row_tiles.cuh does not take it: a warp for one or two of the weights'
-// rows, the input in shared memory.
+// A row times weights on the ordinary units, where row_tiles.cuh does not take it: a warp for one or two of the
+// weights' rows, the input in shared memory.
 #pragma once
 
 #include "activation.cuh"
@@ -34,8 +34,7 @@ AKUNU_DEVICE void add_group(const float* xs, const Group (&g)[kRows], float (&ou
             const float4 x = *reinterpret_cast<const float4*>(xs + i);
             AKUNU_UNROLL
             for (u32 r = 0; r < kRows; ++r) {
-                sum[r] +=
-                    g[r].code[i] * x.x + g[r].code[i + 1] * x.y + g[r].code[i + 2] * x.z + g[r].code[i + 3] * x.w;
+                sum[r] += g[r].code[i] * x.x + g[r].code[i + 1] * x.y + g[r].code[i + 2] * x.z + g[r].code[i + 3] * x.w;
             }
             if (F::kOffset) inputs += x.x + x.y + x.z + x.w;
         }
@@ -73,7 +72,8 @@ AKUNU_DEVICE void dot_floats(const float* xs, const Weights (&w)[kRows], const u
                 for (u32 r = 0; r < kRows; ++r) {
                     const u32 words[4] = {q[j][r].x, q[j][r].y, q[j][r].z, q[j][r].w};
                     const auto value = [&](u32 i) {
-                        return F::convert(F::kFloatBytes == 4 ? words[i % 4] : words[i / 2 % 4] >> (16 * (i % 2)) & 0xFFFF);
+                        return F::convert(F::kFloatBytes == 4 ? words[i % 4]
+                                                              : words[i / 2 % 4] >> (16 * (i % 2)) & 0xFFFF);
                     };
                     out[r] += value(e) * x.x + value(e + 1) * x.y + value(e + 2) * x.z + value(e + 3) * x.w;
                 }
@@ -95,7 +95,7 @@ AKUNU_DEVICE void dot_rows(Block b, const Weights (&w)[kRows], const u32 (&row)[
         if (done) dot_floats<F, kRows>(xs, w, row, out);
     }
     AKUNU_UNROLL_TWICE  // so that the loads of two groups are on their way
-    for (u32 group = done ? groups : lane_id(); group < groups; group += 32) {
+        for (u32 group = done ? groups : lane_id(); group < groups; group += 32) {
         Group g[kRows];
         AKUNU_UNROLL
         for (u32 r = 0; r < kRows; ++r) F::load(w[r], row[r], group, g[r]);

@@ -18,9 +18,13 @@ AKUNU_DEVICE unsigned lane_id() { return threadIdx.x % 32; }
 AKUNU_DEVICE unsigned warp_id() { return threadIdx.x / 32; }
 AKUNU_DEVICE unsigned block_id() { return blockIdx.x; }
 AKUNU_DEVICE unsigned grid_blocks() { return gridDim.x; }
+// Behind what CUDA keeps of it, as the host was told: to ask where it begins takes as long as a read, each time.
 AKUNU_DEVICE unsigned char* shared_memory() {
+    return static_cast<unsigned char*>(__cvta_shared_to_generic(AKUNU_SHARED_BASE));
+}
+AKUNU_DEVICE bool shared_memory_is_there() {
     extern __shared__ __align__(128) unsigned char memory[];
-    return memory;
+    return __cvta_generic_to_shared(memory) == AKUNU_SHARED_BASE;
 }
 
 AKUNU_DEVICE void sync_all() { __syncthreads(); }
@@ -38,6 +42,10 @@ AKUNU_DEVICE T shuffle_xor(T v, unsigned mask) {
 }
 
 AKUNU_DEVICE unsigned largest_of_warp(unsigned v) { return __reduce_max_sync(0xFFFFFFFFu, v); }
+
+// Of all lanes, which come together. The compiler knows that the answer is theirs: a branch on it parts none.
+AKUNU_DEVICE bool any_of_warp(bool v) { return __any_sync(0xFFFFFFFFu, v) != 0; }
+AKUNU_DEVICE bool all_of_warp(bool v) { return __all_sync(0xFFFFFFFFu, v) != 0; }
 
 // A bit for each lane.
 AKUNU_DEVICE unsigned vote(bool v) { return __ballot_sync(0xFFFFFFFFu, v); }
@@ -114,23 +122,21 @@ AKUNU_DEVICE void arrive_at(unsigned long long* b) {
 AKUNU_DEVICE bool has_passed(const unsigned long long* b, unsigned parity) {
     unsigned passed;
 #if __CUDA_ARCH__ >= 900
-    asm volatile(
-        "{ .reg .pred p; mbarrier.try_wait.parity.shared.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
-        : "=r"(passed)
-        : "r"(shared_address(b)), "r"(parity)
-        : "memory");
+    asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
+                 : "=r"(passed)
+                 : "r"(shared_address(b)), "r"(parity)
+                 : "memory");
 #else
-    asm volatile(
-        "{ .reg .pred p; mbarrier.test_wait.parity.shared.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
-        : "=r"(passed)
-        : "r"(shared_address(b)), "r"(parity)
-        : "memory");
+    asm volatile("{ .reg .pred p; mbarrier.test_wait.parity.shared.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
+                 : "=r"(passed)
+                 : "r"(shared_address(b)), "r"(parity)
+                 : "memory");
 #endif
     return passed != 0;
 }
 
-// Copies bytes, a multiple of 16, to shared memory by the first kCopyLanes lanes of a warp, each of which arrives at the
-// barrier once its own have come.
+// Copies bytes, a multiple of 16, to shared memory by the first kCopyLanes lanes of a warp, each of which arrives at
+// the barrier once its own have come.
 #if __CUDA_ARCH__ >= 900
 constexpr unsigned kCopyLanes = 1;
 AKUNU_DEVICE void publish_barriers() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
@@ -230,16 +236,14 @@ AKUNU_DEVICE void load_matrices_transposed(unsigned (&m)[4], unsigned offset) {
 
 // d += a·b of 16x16 and 16x8 F16 by a warp; fragments as PTX's mma.m16n8k16 lays them out.
 AKUNU_DEVICE void mma_f16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
-    asm(
-        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
         "{%0, %1, %2, %3};"
         : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 // The same of BF16.
 AKUNU_DEVICE void mma_bf16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
-    asm(
-        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
         "{%0, %1, %2, %3};"
         : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));

@@ -5,8 +5,8 @@
 
 namespace akunu::cuda {
 
-// s += sigmoid(gate)·(x - s). A thread has a channel of all rows and applies them one after the other, whatever the step:
-// so are the bits. Warps are dealt to the blocks first.
+// s += sigmoid(gate)·(x - s). A thread has a channel of all rows and applies them one after the other, whatever the
+// step: so are the bits. Warps are dealt to the blocks first.
 AKUNU_DEVICE_CALL void recur(Block b) {
     constexpr u32 kAtOnce = 8;  // rows whose inputs are on their way together
     const auto& p = b.params<RecurParams>();

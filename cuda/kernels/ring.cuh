@@ -1,5 +1,5 @@
-// Weights on their way: a ring of slots in shared memory. A warp of its own fills it, ahead of the commands and across the
-// grid's barriers, since weights depend on nothing; the warps that multiply free a slot together.
+// Weights on their way: a ring of slots in shared memory. A warp of its own fills it, ahead of the commands and across
+// the grid's barriers, since weights depend on nothing; the warps that multiply free a slot together.
 //
 // What is on its way is bounded: behind a queue of copies every barrier of the grid would wait.
 #pragma once
@@ -108,32 +108,41 @@ AKUNU_DEVICE_CALL void fill_ring() {
 
 // What a warp reads next, which it keeps in shared memory from one command to the next.
 struct RingReader {
-    RingPlace at;
+    u32 ring, slots, slot, phase;
 
-    AKUNU_DEVICE RingReader() : at{shown().read[warp_id()]} {}
-    AKUNU_DEVICE void keep() const {
-        if (lane_id() == 0) shown().read[warp_id()] = at.bits;
+    AKUNU_DEVICE RingReader() : ring(shown().launch.ring), slots(shown().launch.slots) {
+        const RingPlace at{shown().read[warp_id()]};
+        slot = at.slot();
+        phase = at.phase();
     }
+    AKUNU_DEVICE void keep() const {
+        if (lane_id() == 0) shown().read[warp_id()] = slot | phase << 31;
+    }
+    AKUNU_DEVICE u64* full() const { return reinterpret_cast<u64*>(shared_memory() + ring) + slot; }
     // Waits for the slot, and says where in shared memory it is. Fails as the barrier of the grid does.
     AKUNU_DEVICE u32 wait() const {
-        u64* full = &ring_barriers().full[at.slot()];
+        if (!all_of_warp(has_passed(full(), phase))) wait_long();
+        return ring + kRingHead + slot * kSlotBytes;
+    }
+    AKUNU_DEVICE void wait_long() const {
         u64 start = 0;
-        for (u32 spins = 1; !has_passed(full, at.phase()); ++spins) {
+        for (u32 spins = 1; !all_of_warp(has_passed(full(), phase)); ++spins) {
             if (spins % 64 != 0) continue;
             if (start == 0) start = nanoseconds();
             if (nanoseconds() - start > shown().launch.timeout_ns) {
                 shown().launch.barrier->error = shown().failure = kTimedOut;
             }
-            if (look_at(shown().failure) != kNoError) break;
+            if (any_of_warp(look_at(shown().failure) != kNoError)) break;
         }
-        sync_warp();  // lanes may have looked at different times
-        return at.offset();
     }
     // Says that the warp has read it.
     AKUNU_DEVICE void free() {
         sync_warp();
-        if (lane_id() == 0) arrive_at(&ring_barriers().empty[at.slot()]);
-        at = at.next();
+        if (lane_id() == 0) arrive_at(full() + kMostSlots);
+        if (++slot == slots) {
+            slot = 0;
+            phase ^= 1;
+        }
     }
 };
 

@@ -63,8 +63,8 @@ AKUNU_DEVICE TileJob tile_job(Block b, u32 second) {
     }
 }
 
-// Row r of a tile, or of the first of a pair: of which matrix, counted from the job's first, and which of its rows; false
-// behind its end.
+// Row r of a tile, or of the first of a pair: of which matrix, counted from the job's first, and which of its rows;
+// false behind its end.
 struct TileRow {
     u32 matrix, row;
     bool there;
@@ -79,21 +79,30 @@ AKUNU_DEVICE TileRow tile_row(const TileJob& job, u32 tile, u32 r) {
 // How a row's inputs lie in memory.
 enum InputKind : u32 { kInputF32, kInputF16, kInputNormed };
 
+// Where they are, which is found out while the block waits.
+struct InputSource {
+    const float *x, *norm;
+    const u16* halves;
+};
+
 // Four inputs of a row. What is asked for is no branch's: else one load would wait for another.
 template <u32 kKind>
 struct RowInputs {
     float4 x, weight;
     uint2 halves;
 
-    AKUNU_DEVICE void load(Block b, u32 i, bool there) {
+    // Of the norm, which nobody writes.
+    AKUNU_DEVICE void load_weight(const InputSource& from, u32 i, bool there) {
+        if constexpr (kKind == kInputNormed) {
+            weight = there ? *reinterpret_cast<const float4*>(from.norm + i) : float4{0.0f, 0.0f, 0.0f, 0.0f};
+        }
+    }
+    AKUNU_DEVICE void load(const InputSource& from, u32 i, bool there) {
         if constexpr (kKind == kInputF16) {
-            halves = there ? *reinterpret_cast<const uint2*>(b.buffer<u16>(0) + i) : uint2{0, 0};
+            halves = there ? *reinterpret_cast<const uint2*>(from.halves + i) : uint2{0, 0};
             return;
         }
-        x = there ? *reinterpret_cast<const float4*>(b.buffer<float>(0) + i) : float4{0.0f, 0.0f, 0.0f, 0.0f};
-        if constexpr (kKind == kInputNormed) {
-            weight = there ? *reinterpret_cast<const float4*>(b.buffer<float>(1) + i) : x;
-        }
+        x = there ? *reinterpret_cast<const float4*>(from.x + i) : float4{0.0f, 0.0f, 0.0f, 0.0f};
     }
     AKUNU_DEVICE void values(float (&v)[4], float& squares) const {
         if constexpr (kKind == kInputF16) {
@@ -117,22 +126,26 @@ struct RowInputs {
     }
 };
 
-// Splits the inputs into parts, as kind T reads them.
+// Waits for the row, and splits it into parts, as kind T reads them.
 template <typename T, u32 kKind>
 AKUNU_DEVICE void stage_inputs(Block b, u32 k, const TileMemory& m) {
-    constexpr u32 kAtOnce = kKind == kInputF16 ? 8 : 4, kEach = 4;
+    constexpr u32 kAtOnce = kKind == kInputF16 ? 8 : 4, kEach = 4, kApart = kThreads * kEach;
+    const InputSource from{b.buffer<float>(0), b.buffer<float>(1), b.buffer<u16>(0)};
     float squares = 0.0f;
-    for (u32 base = thread_id() * kEach; base < k; base += kThreads * kEach * kAtOnce) {
-        RowInputs<kKind> inputs[kAtOnce];
+    RowInputs<kKind> inputs[kAtOnce];
+    const auto load_weights = [&](u32 base) {
+        AKUNU_UNROLL
+        for (u32 j = 0; j < kAtOnce; ++j) inputs[j].load_weight(from, base + j * kApart, base + j * kApart < k);
+    };
+    load_weights(thread_id() * kEach);
+    b.ready();
+    for (u32 base = thread_id() * kEach; base < k; base += kApart * kAtOnce) {
+        AKUNU_UNROLL
+        for (u32 j = 0; j < kAtOnce; ++j) inputs[j].load(from, base + j * kApart, base + j * kApart < k);
         AKUNU_UNROLL
         for (u32 j = 0; j < kAtOnce; ++j) {
-            const u32 i = base + j * kThreads * kEach;
-            inputs[j].load(b, i, i < k);
-        }
-        AKUNU_UNROLL
-        for (u32 j = 0; j < kAtOnce; ++j) {
-            const u32 i = base + j * kThreads * kEach;
-            if (i >= k) continue;  // for whole warps: k is a multiple of kStepInputs
+            const u32 i = base + j * kApart;
+            if (i >= k) break;  // for whole warps: k is a multiple of kStepInputs
             float x[4];
             inputs[j].values(x, squares);
             // A warp has a step's inputs: the largest comes to be from 2^14 to 2^15.
@@ -145,7 +158,8 @@ AKUNU_DEVICE void stage_inputs(Block b, u32 k, const TileMemory& m) {
             sum += shuffle_xor(sum, 1);
             sum += shuffle_xor(sum, 2);
             if (lane_id() % 4 == 0) shared_at<float>(m.sums + i / 16 * 4) = sum;
-            if (lane_id() == 0) shared_at<float>(m.factors + i / kStepInputs * 4) = bits_to_float((exponent - 14) << 23);
+            if (lane_id() == 0)
+                shared_at<float>(m.factors + i / kStepInputs * 4) = bits_to_float((exponent - 14) << 23);
             AKUNU_UNROLL
             for (u32 part = 0; part < T::kParts; ++part) {
                 u32 h[4];
@@ -160,6 +174,7 @@ AKUNU_DEVICE void stage_inputs(Block b, u32 k, const TileMemory& m) {
                     uint2{h[0] | h[kSecond] << 16, h[3 - kSecond] | h[3] << 16};
             }
         }
+        load_weights(base + kApart * kAtOnce);
     }
     if constexpr (kKind == kInputNormed) {
         squares = reduce_warp(squares, Add());
@@ -184,64 +199,56 @@ AKUNU_DEVICE float tile_norm(const TileJob& job, const TileMemory& m, float eps)
 
 AKUNU_DEVICE float soft_capped(float v, float cap) { return cap > 0.0f ? soft_cap(v, cap) : v; }
 
-// What is there already of a row of kMatmul.
-AKUNU_DEVICE float tile_base(Block b, const TileRow& at) {
-    if (b.command().op != kOpMatmul || !at.there) return 0.0f;
-    const auto& p = b.params<MatmulParams>();
-    return p.accumulate ? b.buffer<float>(2)[at.row] : 0.0f;
-}
+// What becomes of a row's sum: looked up while the sums are not there yet.
+struct TileOutput {
+    bool there;
+    u32 row, activation;  // of gate and up, which have `out`
+    float *y, base, bias, cap, eps;
+    Output out;
 
-// Stores a row's result; `sum` is the row's, `up` that of the second matrix, where tiles have pairs.
-AKUNU_DEVICE void tile_store(Block b, const TileJob& job, const TileRow& at, const TileMemory& m, float base, float sum,
-                             float up) {
-    switch (b.command().op) {
-        case kOpMatmul: {
-            const auto& p = b.params<MatmulParams>();
-            if (p.has_bias) sum += b.buffer<float>(3)[at.row];
-            b.buffer<float>(2)[at.row] = base + soft_capped(sum, p.softcap);
-            return;
-        }
-        case kOpNormQkv: {
-            const auto& p = b.params<NormQkvParams>();
-            const u32 part = job.first + at.matrix;
-            const u32 y = part == 0 ? 0 : part == 1 ? p.k_offset : p.v_offset;
-            const u32 bias = part == 0 ? 0 : part == 1 ? p.n_q : p.n_q + p.n_kv;
-            sum *= tile_norm(job, m, p.eps);
-            b.buffer<float>(5)[y + at.row] = p.has_bias ? sum + b.buffer<float>(6)[bias + at.row] : sum;
-            return;
-        }
-        case kOpGateUp: {
-            const auto& p = b.params<GateUpParams>();
-            const Output out{b.buffer<float>(3), b.buffer<u16>(4), p.formats};
-            out.store(at.row, activate(p.activation, sum) * up);
-            return;
-        }
-        default: {
-            const auto& p = b.params<NormGateUpParams>();
-            const float scale = tile_norm(job, m, p.eps);
-            const Output out{b.buffer<float>(4), b.buffer<u16>(5), p.formats};
-            out.store(at.row, activate(p.activation, sum * scale) * (up * scale));
+    AKUNU_DEVICE TileOutput(Block b, const TileJob& job, const TileRow& at)
+        : there(at.there), row(at.row), activation(0), y(nullptr), base(0.0f), bias(0.0f), cap(0.0f), eps(0.0f), out{} {
+        if (!there) return;
+        switch (b.command().op) {
+            case kOpMatmul: {
+                const auto& p = b.params<MatmulParams>();
+                y = b.buffer<float>(2) + row;
+                cap = p.softcap;
+                if (p.accumulate) base = *y;
+                if (p.has_bias) bias = b.buffer<float>(3)[row];
+                return;
+            }
+            case kOpNormQkv: {
+                const auto& p = b.params<NormQkvParams>();
+                const u32 part = job.first + at.matrix;
+                y = b.buffer<float>(5) + (part == 0 ? 0 : part == 1 ? p.k_offset : p.v_offset) + row;
+                if (p.has_bias) bias = b.buffer<float>(6)[(part == 0 ? 0 : part == 1 ? p.n_q : p.n_q + p.n_kv) + row];
+                eps = p.eps;
+                return;
+            }
+            case kOpGateUp: {
+                const auto& p = b.params<GateUpParams>();
+                out = {b.buffer<float>(3), b.buffer<u16>(4), p.formats};
+                activation = p.activation;
+                return;
+            }
+            default: {
+                const auto& p = b.params<NormGateUpParams>();
+                out = {b.buffer<float>(4), b.buffer<u16>(5), p.formats};
+                activation = p.activation;
+                eps = p.eps;
+            }
         }
     }
-}
-
-// Of kTilesAtOnce tiles at most, `first` the first: a thread adds up a row's sums and stores what comes of it. Of pairs it
-// takes both tiles' rows.
-AKUNU_DEVICE void store_tiles(Block b, const TileJob& job, const TileMemory& m, u32 partials, u32 first, u32 tiles,
-                              float base, bool has_base) {
-    const u32 i = thread_id() / kTileRows, r = thread_id() % kTileRows;
-    if (i >= tiles) return;
-    const TileRow row = tile_row(job, first + i, r);
-    if (!row.there) return;
-    const u32 of = partials + ((i << job.pairs) * kWarps * kTileRows + r) * 4;
-    float v = 0.0f, up = 0.0f;
-    AKUNU_UNROLL
-    for (u32 w = 0; w < kWarps; ++w) {
-        v += shared_at<float>(of + w * kTileRows * 4);
-        if (job.pairs) up += shared_at<float>(of + (kWarps + w) * kTileRows * 4);
+    // `scale` is the norm's; of pairs `up` is the sum of the second matrix.
+    AKUNU_DEVICE void store(const TileJob& job, float scale, float sum, float up) const {
+        if (job.pairs) {
+            out.store(row, activate(activation, sum * scale) * (up * scale));
+        } else {
+            *y = base + soft_capped(sum * scale + bias, cap);
+        }
     }
-    tile_store(b, job, row, m, has_base ? base : tile_base(b, row), v, up);
-}
+};
 
 // Where a lane finds its inputs. Lanes without any have zeros, and read none: else they would keep the banks of shared
 // memory from the others.
@@ -288,13 +295,16 @@ AKUNU_DEVICE void row_tiles(Block b, u32 second) {
     const TileJob job = tile_job(b, second);
     const TileMemory m = tile_memory(job.k, T::kParts);
     const u32 begin = share_begin(job.tiles()), end = share_end(job.tiles()), steps = job.k / kStepInputs;
-    if (!second) {
-        b.ready();
-        stage_tiles<T>(b, job, m);
-    }
-    // What is there already of the row that this thread stores first.
-    const u32 mine = begin + thread_id() / kTileRows;
-    const float base = mine < end ? tile_base(b, tile_row(job, mine, thread_id() % kTileRows)) : 0.0f;
+    if (!second) stage_tiles<T>(b, job, m);
+    const u32 mine = thread_id() / kTileRows,
+              r = thread_id() % kTileRows;  // the row that this thread adds up and stores
+    const auto output = [&](u32 first, u32 tiles) {
+        TileRow at{0, 0, false};
+        if (mine < tiles) at = tile_row(job, first + mine, r);
+        return TileOutput(b, job, at);
+    };
+    const u32 together = kTilesAtOnce >> job.pairs;
+    TileOutput out = output(begin, smaller(end - begin, together));
     sync_block();
     const u32 g = lane_id() / 4, t = lane_id() % 4;
     TileInputs in;
@@ -306,10 +316,9 @@ AKUNU_DEVICE void row_tiles(Block b, u32 second) {
     in.first = T::first(t);
     in.second = T::second(t);
     RingReader ring;
-    const u32 together = kTilesAtOnce >> job.pairs;
-    for (u32 first = begin, batch = 0; first < end; first += together, ++batch) {
+    u32 partials = m.partials;
+    for (u32 first = begin; first < end; first += together) {
         const u32 tiles = smaller(end - first, together);
-        const u32 partials = m.partials + batch % 2 * (kTilesAtOnce * kWarps * kTileRows * 4);
         for (u32 i = 0; i < tiles << job.pairs; ++i) {
             float sum[2] = {0.0f, 0.0f};
             for (u32 from = 0; from < steps; from += kSlotSteps) {
@@ -336,15 +345,27 @@ AKUNU_DEVICE void row_tiles(Block b, u32 second) {
                 ring.free();
             }
             AKUNU_UNROLL
-            for (u32 r = 0; r < 2; ++r) {
-                sum[r] += shuffle_xor(sum[r], 1);
-                sum[r] += shuffle_xor(sum[r], 2);
-                const u32 to = (i * kWarps + warp_id()) * kTileRows + 8 * r + g;
-                if (t == 0) shared_at<float>(partials + to * 4) = sum[r];
+            for (u32 half = 0; half < 2; ++half) {
+                sum[half] += shuffle_xor(sum[half], 1);
+                sum[half] += shuffle_xor(sum[half], 2);
+                const u32 to = (i * kWarps + warp_id()) * kTileRows + 8 * half + g;
+                if (t == 0) shared_at<float>(partials + to * 4) = sum[half];
             }
         }
+        if (first != begin) out = output(first, tiles);
+        const float scale = tile_norm(job, m, out.eps);
         sync_block();
-        store_tiles(b, job, m, partials, first, tiles, base, batch == 0);
+        if (out.there) {
+            const u32 of = partials + ((mine << job.pairs) * kWarps * kTileRows + r) * 4;
+            float v = 0.0f, up = 0.0f;
+            AKUNU_UNROLL
+            for (u32 w = 0; w < kWarps; ++w) {
+                v += shared_at<float>(of + w * kTileRows * 4);
+                if (job.pairs) up += shared_at<float>(of + (kWarps + w) * kTileRows * 4);
+            }
+            out.store(job, scale, v, up);
+        }
+        partials = 2 * m.partials + kTilesAtOnce * kWarps * kTileRows * 4 - partials;  // the other half
     }
     ring.keep();
 }

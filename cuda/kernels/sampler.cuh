@@ -13,7 +13,7 @@ constexpr float kMassUnit = 0x1p44f;
 constexpr u32 kMaxList = 4096, kBuckets = 4096, kDepths = 6;
 
 struct SamplerMemory {
-    u64 weight[kBuckets];  // a histogram
+    u64 weight[kBuckets];   // a histogram
     float logit[kMaxList];  // relative to the best of all tokens, and divided by the temperature
     u32 id[kMaxList];
     u64 part[kThreads];

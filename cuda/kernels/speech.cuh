@@ -14,7 +14,8 @@ AKUNU_DEVICE_CALL void unfold(Block b) {
     const u32 width = p.taps * p.channels, before = (p.taps - 1) / 2 * p.channels, all = p.length * p.channels;
     for (u32 r = b.first(); r < p.rows; r += b.blocks()) {
         for (u32 i = thread_id(); i < width; i += kThreads) {
-            const u32 at = r * p.stride * p.channels + i - before;  // far behind the end where it is before the beginning
+            const u32 at =
+                r * p.stride * p.channels + i - before;  // far behind the end where it is before the beginning
             out.store(u64(r) * width + i, at < all ? x[at] : 0.0f);
         }
     }
@@ -73,8 +74,8 @@ struct ForbiddenTimes {
     AKUNU_DEVICE bool has(u32 id) const { return id < words || (id >= begin && (id < first || id >= end)); }
 };
 
-// Times come in pairs, at the beginning and between segments, and never go back. `said` are the n tokens so far, `behind`
-// the place behind their last time, `begin` the first id that is a time.
+// Times come in pairs, at the beginning and between segments, and never go back. `said` are the n tokens so far,
+// `behind` the place behind their last time, `begin` the first id that is a time.
 AKUNU_DEVICE ForbiddenTimes forbidden_times(const TranscriptRules& rules, const u32* said, u32 n, u32 behind, u32 begin,
                                             u32 vocab) {
     ForbiddenTimes f{0, begin, begin, vocab};
@@ -96,7 +97,8 @@ AKUNU_DEVICE ForbiddenTimes forbidden_times(const TranscriptRules& rules, const 
 
 AKUNU_DEVICE bool has_bit(const u32* mask, u32 id) { return (mask[id / 32] >> (id % 32) & 1) != 0; }
 
-// Where all times together are more likely than the best word, words become impossible. `x` was written by other blocks.
+// Where all times together are more likely than the best word, words become impossible. `x` was written by other
+// blocks.
 AKUNU_DEVICE void forbid_words(Block b, float* x, float word, u32 begin, u32 vocab) {
     const float none = bits_to_float(0xFF800000u), most = bits_to_float(0x7F7FFFFFu);
     float time = none;
@@ -111,8 +113,8 @@ AKUNU_DEVICE void forbid_words(Block b, float* x, float word, u32 begin, u32 voc
     for (u32 i = thread_id(); i < begin; i += kThreads) x[i] = none;
 }
 
-// The rules of transcripts: logits of what may not follow become -inf. A block takes a slice of a row's tokens; the last
-// one of a row compares words and times.
+// The rules of transcripts: logits of what may not follow become -inf. A block takes a slice of a row's tokens; the
+// last one of a row compares words and times.
 AKUNU_DEVICE_CALL void speech_rules(Block b) {
     const auto& p = b.params<SampleParams>();
     const u32 slice = p.rows > kMaxTickets ? p.vocab : 1024, slices = (p.vocab + slice - 1) / slice;

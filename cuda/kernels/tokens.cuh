@@ -1,4 +1,5 @@
-// Argmax, the sampler's first steps, log-probabilities, and what becomes of drawn tokens. docs/sampling.md defines them.
+// Argmax, the sampler's first steps, log-probabilities, and what becomes of drawn tokens. docs/sampling.md defines
+// them.
 #pragma once
 
 #include "block.cuh"
@@ -82,7 +83,8 @@ AKUNU_DEVICE_CALL void argmax(Block b) {
         return;
     }
     // All blocks take a part of one row's.
-    const u32 begin = u32(u64(p.vocab) * b.first() / b.blocks()), end = u32(u64(p.vocab) * (b.first() + 1) / b.blocks());
+    const u32 begin = u32(u64(p.vocab) * b.first() / b.blocks()),
+              end = u32(u64(p.vocab) * (b.first() + 1) / b.blocks());
     u64 best = 0;
     for (u32 i = begin + thread_id(); i < end; i += kThreads) {
         const u64 rank = rank_of(finite(b.buffer<float>(0)[i]), i);

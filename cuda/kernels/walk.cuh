@@ -20,9 +20,11 @@ struct Place {
 // What a command is to a block.
 struct Walk {
     Place at, next;
-    u32 first;  // of the command's units a block takes first, first + blocks, ...
-    u32 waits;  // 1: at a barrier of the grid
-    u32 turn;   // where the next command's units begin, so that blocks of a stage follow one another
+    u32 first;    // of the command's units a block takes first, first + blocks, ...
+    u32 waits;    // 1: at a barrier of the grid
+    u32 turn;     // where the next command's units begin, so that blocks of a stage follow one another
+    u32 readers;  // of weights that come through the ring: one more than each, eight bits for a stream; 0: none do
+    u32 last;     // 1: ends its step
 };
 
 // What the threads of a block show one another, at the head's end.
@@ -38,8 +40,8 @@ struct Shown {
 };
 AKUNU_DEVICE Shown& shown() { return *reinterpret_cast<Shown*>(shared_memory() + kSharedHead - sizeof(Shown)); }
 
-// A grid's barrier, kept in shared memory. `arrive` stands right behind a barrier of the block; what then follows `wait`
-// sees all that blocks wrote before they arrived. It fails where some block does not come in time.
+// A grid's barrier, kept in shared memory. `arrive` stands right behind a barrier of the block; what then follows
+// `wait` sees all that blocks wrote before they arrived. It fails where some block does not come in time.
 struct GridBarrier {
     u32* arrived;
     u32* error;
@@ -71,7 +73,8 @@ struct GridBarrier {
         sync_block();
     }
 };
-static_assert(2 * sizeof(Command) + kWarps * 8 + sizeof(GridBarrier) + sizeof(Shown) <= kSharedHead, "all fit the head");
+static_assert(2 * sizeof(Command) + kWarps * 8 + sizeof(GridBarrier) + sizeof(Shown) <= kSharedHead,
+              "all fit the head");
 AKUNU_DEVICE GridBarrier& grid_barrier() {
     return *reinterpret_cast<GridBarrier*>(shared_memory() + 2 * sizeof(Command) + kWarps * 8);
 }
@@ -98,6 +101,16 @@ AKUNU_DEVICE void fetch_command(const Launch& launch, const Place& at, u32 slot)
                  reinterpret_cast<const uint4*>(from) + lane_id());
 }
 
+// The readers of a command's weights that come through the ring. The host has said which could; of those with more than
+// one row none do.
+AKUNU_DEVICE u32 ring_readers(const Launch& launch, const Command& c) {
+    const u32 rows = c.op == kOpMatmul   ? reinterpret_cast<const MatmulParams*>(c.params)->rows
+                     : c.op == kOpGateUp ? reinterpret_cast<const GateUpParams*>(c.params)->rows
+                                         : 1;
+    if (c.streams == 0 || rows != 1 || launch.slots == 0) return 0;
+    return (c.weights[0].reader + 1) | (c.streams == 2 ? (c.weights[2].reader + 1) << 8 : 0);
+}
+
 // By one thread: what the command in a slot is to a block, from what the command before it was.
 AKUNU_DEVICE void enter(const Launch& launch, u32 slot) {
     const Walk& before = shown().walk[1 - slot];
@@ -111,6 +124,8 @@ AKUNU_DEVICE void enter(const Launch& launch, u32 slot) {
     now.first = block_id() + (block_id() < turn ? grid_blocks() : 0) - turn;
     now.turn = turn + 32;
     while (now.turn >= grid_blocks()) now.turn -= grid_blocks();
+    now.readers = ring_readers(launch, command_in(slot));
+    now.last = ends_step(launch, now.at);
 }
 
 AKUNU_DEVICE void prepare_next(u32 slot) {
@@ -126,6 +141,7 @@ AKUNU_DEVICE void prepare_next(u32 slot) {
                                              : source == kPatchStep   ? step
                                                                       : launch.keys + step;
     }
+    sync_warp();
     if (lane_id() == 0) enter(launch, 1 - slot);
 }
 

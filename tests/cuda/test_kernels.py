@@ -28,7 +28,7 @@ print(n, "cases")
 """
 
 #: Types with readers in the emulator, see conftest.py; a mixed pair's second type has none.
-TYPES = ("f32", "f16", "q4_0", "q6_k", "mlx_q4_g64_bf16")
+TYPES = ("f32", "f16", "q4_0", "q6_k", "mlx_q4_g64_bf16", "mlx_mxfp4", "f8_e4m3_g32")
 MATMULS = ("embed", "matmul", "gate_up", "norm_qkv", "norm_gate_up")
 ROWS = [
     "norm",

@@ -1,8 +1,8 @@
 // libcuda and NVRTC on a CPU, as much of them as akunu uses: the interpreter's text, compiled by a C++ compiler, runs
 // on fibers. Memory of the device is apart from the host's, as it is on a GPU.
 //
-// EMULATOR_FAIL, "function" or "function:n", makes the n-th call of a driver function fail; EMULATOR_LOSE_BLOCK starts
-// one block only.
+// EMULATOR_SHARED_BASE says where a block's memory begins, if not where it does. EMULATOR_FAIL, "function" or
+// "function:n", makes the n-th call of a driver function fail; EMULATOR_LOSE_BLOCK starts one block only.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -39,7 +39,7 @@ unsigned long long nanoseconds() {
 namespace emulator {
 
 constexpr std::size_t kStack = 64 << 10;
-constexpr unsigned kShared = 200 << 10, kBlocks = 2;
+constexpr unsigned kShared = 200 << 10, kSharedBase = 1024, kBlocks = 2;
 
 // Threads that come together: a warp or a block.
 struct Meeting {
@@ -88,6 +88,8 @@ unsigned char* shared() {
     auto* p = group().shared.data();
     return p + (128 - reinterpret_cast<std::uintptr_t>(p) % 128) % 128;
 }
+bool told = false;
+bool told_where_shared_begins() { return told; }
 unsigned char* exchange() { return group().exchange[self().thread / 32]; }
 
 void go_to_next(void** save) {
@@ -256,10 +258,12 @@ API cuDeviceGetName(char* name, int n, int) {
     return 0;
 }
 API cuDeviceGetAttribute(int* v, int which, int) {
-    *v = which == 16   ? static_cast<int>(emulator::kBlocks)
-         : which == 75 ? 9
-         : which == 97 ? static_cast<int>(emulator::kShared)
-                       : which == 95;
+    const char* base = std::getenv("EMULATOR_SHARED_BASE");
+    *v = which == 16    ? static_cast<int>(emulator::kBlocks)
+         : which == 75  ? 9
+         : which == 97  ? static_cast<int>(emulator::kShared)
+         : which == 111 ? (base ? std::atoi(base) : static_cast<int>(emulator::kSharedBase))
+                        : which == 95;
     return 0;
 }
 API cuDeviceTotalMem_v2(std::size_t* n, int) {
@@ -365,8 +369,10 @@ API nvrtcVersion(int* major, int* minor) {
     *minor = 0;
     return 0;
 }
-API nvrtcCreateProgram(void** p, const char*, const char*, int, const char* const*, const char* const*) {
+API nvrtcCreateProgram(void** p, const char* text, const char*, int, const char* const*, const char* const*) {
     *p = nullptr;
+    const std::string right = "#define AKUNU_SHARED_BASE " + std::to_string(emulator::kSharedBase) + "\n";
+    emulator::told = std::string(text).find(right) != std::string::npos;
     return 0;
 }
 static int (*flow)(void*, void*) = nullptr;

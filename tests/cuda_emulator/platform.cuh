@@ -38,6 +38,7 @@ unsigned thread();
 unsigned block();
 unsigned blocks();
 unsigned char* shared();
+bool told_where_shared_begins();
 void sync_all();
 void sync_some(unsigned barrier, unsigned threads);
 void sync_warp();
@@ -59,6 +60,7 @@ AKUNU_DEVICE unsigned warp_id() { return emulator::thread() / 32; }
 AKUNU_DEVICE unsigned block_id() { return emulator::block(); }
 AKUNU_DEVICE unsigned grid_blocks() { return emulator::blocks(); }
 AKUNU_DEVICE unsigned char* shared_memory() { return emulator::shared(); }
+AKUNU_DEVICE bool shared_memory_is_there() { return emulator::told_where_shared_begins(); }
 AKUNU_DEVICE void sync_all() { emulator::sync_all(); }
 template <unsigned kBarrier>
 AKUNU_DEVICE void sync_some(unsigned threads) {
@@ -91,6 +93,9 @@ AKUNU_DEVICE unsigned vote(bool v) {
     for (unsigned mask = 16; mask > 0; mask /= 2) bits |= shuffle_xor(bits, mask);
     return bits;
 }
+
+AKUNU_DEVICE bool any_of_warp(bool v) { return vote(v) != 0; }
+AKUNU_DEVICE bool all_of_warp(bool v) { return vote(v) == ~0u; }
 
 AKUNU_DEVICE unsigned leading_zeros(unsigned v) { return static_cast<unsigned>(__builtin_clz(v)); }
 AKUNU_DEVICE unsigned trailing_zeros(unsigned v) { return static_cast<unsigned>(__builtin_ctz(v)); }
