@@ -78,8 +78,8 @@ struct Output {
     }
 };
 
-AKUNU_DEVICE u32 smaller(u32 a, u32 b) { return a < b ? a : b; }
-AKUNU_DEVICE u32 larger(u32 a, u32 b) { return a < b ? b : a; }
+AKUNU_DEVICE constexpr u32 smaller(u32 a, u32 b) { return a < b ? a : b; }
+AKUNU_DEVICE constexpr u32 larger(u32 a, u32 b) { return a < b ? b : a; }
 AKUNU_DEVICE u32 rounded_up(u32 n, u32 to) { return (n + to - 1) / to * to; }
 
 }  // namespace akunu::cuda

@@ -1,8 +1,8 @@
 // One row's RoPE, cache write and attention as one command. A block takes a KV head's group and a split of the keys;
 // the last block of a group to come joins the splits.
 //
-// Some lanes of a warp take a key, 8 elements each, with a softmax of their own over the keys that they meet; these are
-// joined at the end.
+// Some lanes of a warp take a key, 8 elements each, with a softmax of their own over the keys that they meet, a few at
+// a time; these are joined at the end. Scores are times log2(e), so that weights are powers of two.
 #pragma once
 
 #include "attention.cuh"
@@ -75,6 +75,9 @@ struct KeyRow {
     }
 };
 
+constexpr float kLog2E = 0x1.715476p+0f;
+constexpr float kNoScore = -0x1p126f;  // below all that a key has; finite, so that differences are numbers
+
 // Some heads' softmax over keys: the largest score, the sum of weights, and the weighted values.
 template <u32 kHeads, u32 kLanes>
 struct KeySums {
@@ -83,13 +86,15 @@ struct KeySums {
     AKUNU_DEVICE void clear() {
         AKUNU_UNROLL
         for (u32 h = 0; h < kHeads; ++h) {
-            top[h] = bits_to_float(0xFF800000u);
+            top[h] = kNoScore;
             sum[h] = 0.0f;
             AKUNU_UNROLL
             for (u32 i = 0; i < kQuads; ++i) value[h][i][0] = value[h][i][1] = value[h][i][2] = value[h][i][3] = 0.0f;
         }
     }
-    AKUNU_DEVICE void scale_by(u32 h, float factor) {
+    AKUNU_DEVICE void raise(u32 h, float to) {
+        const float factor = power_of_two(top[h] - to);
+        top[h] = to;
         sum[h] *= factor;
         AKUNU_UNROLL
         for (u32 i = 0; i < kQuads; ++i) {
@@ -97,19 +102,23 @@ struct KeySums {
             for (u32 e = 0; e < 4; ++e) value[h][i][e] *= factor;
         }
     }
-    AKUNU_DEVICE void add(u32 h, float score, const float4 (&v)[kQuads]) {
-        if (score > top[h]) {
-            scale_by(h, expf(top[h] - score));
-            top[h] = score;
-        }
-        const float w = expf(score - top[h]);
-        sum[h] += w;
+    // Of keys that are not there the score is kNoScore: of a lane that has met no other `raise` makes nothing.
+    template <u32 kKeys>
+    AKUNU_DEVICE float raise_to(u32 h, const float (&score)[kKeys]) {
+        float most = top[h];
+        AKUNU_UNROLL
+        for (u32 a = 0; a < kKeys; ++a) most = fmaxf(most, score[a]);
+        raise(h, most);
+        return most;
+    }
+    AKUNU_DEVICE void add(u32 h, float weight, const float4 (&v)[kQuads]) {
+        sum[h] += weight;
         AKUNU_UNROLL
         for (u32 i = 0; i < kQuads; ++i) {
-            value[h][i][0] += w * v[i].x;
-            value[h][i][1] += w * v[i].y;
-            value[h][i][2] += w * v[i].z;
-            value[h][i][3] += w * v[i].w;
+            value[h][i][0] += weight * v[i].x;
+            value[h][i][1] += weight * v[i].y;
+            value[h][i][2] += weight * v[i].z;
+            value[h][i][3] += weight * v[i].w;
         }
     }
     // With the lanes that met other keys.
@@ -120,8 +129,7 @@ struct KeySums {
             float most = top[h];
             AKUNU_UNROLL
             for (u32 mask = kLanes; mask < 32; mask *= 2) most = fmaxf(most, shuffle_xor(most, mask));
-            scale_by(h, top[h] == most ? 1.0f : expf(top[h] - most));
-            top[h] = most;
+            raise(h, most);
             AKUNU_UNROLL
             for (u32 mask = kLanes; mask < 32; mask *= 2) {
                 sum[h] += shuffle_xor(sum[h], mask);
@@ -149,76 +157,104 @@ struct DecodeMemory {
           stats(values + kWarps * kHeads * padded) {}
 };
 
-// The keys of a split: [first, end), of which `own` is the row's own.
+// The keys of a split that are in the cache, [first, end): all but the row's own.
 template <u32 kType, u32 kLanes>
 struct SplitKeys {
     KvUnit<kType> keys, values;
-    u32 first, end, own;
+    u32 first, end;
 
     AKUNU_DEVICE u32 warp_start() const { return first + warp_id() * (32 / kLanes); }
     AKUNU_DEVICE u32 start() const { return warp_start() + lane_id() / kLanes; }
     // From one row of a lane to its next.
     static constexpr u32 kStride = kWarps * (32 / kLanes);
-    // The row's own is not there yet: it comes from shared memory.
+    // Behind the end the last one again.
     AKUNU_DEVICE void load(KeyRow<kType, kLanes>& row, u32 i) const {
-        row.load(keys, values, smaller(start() + i * kStride, own));
+        row.load(keys, values, smaller(start() + i * kStride, larger(end, 1) - 1));
     }
 };
 
-// Some heads of a group, from `head` on, against a split's keys, the first of which are on their way; calls
-// out(head of the group, d, value, largest score, sum).
+// Some heads of a group, from `head` on, against a split's keys, the first of which are on their way, and the row's
+// own, which is in shared memory, if it is the split's; calls out(head of the group, d, value, largest score, sum).
 template <u32 kType, u32 kHeads, u32 kLanes, typename Out>
 AKUNU_DEVICE void attend_heads(const DecodeAttentionParams& p, const DecodeMemory<kHeads>& m,
                                const SplitKeys<kType, kLanes>& range, KeyRow<kType, kLanes> (&rows)[kRowsAhead],
-                               u32 head, u32 heads, Out&& out) {
+                               bool own, u32 head, u32 heads, Out&& out) {
     const u32 quads = (p.head_dim + 3) / 4, padded = quads * 4, lane = lane_id() % kLanes;
+    const float scale = p.scale, cap = p.softcap;
     KeySums<kHeads, kLanes> sums;
     sums.clear();
     constexpr u32 kAtOnce = 32 / kLanes;
-    // Whole warps go through: they exchange sums.
-    for (u32 n = 0, key = range.start(); key - lane_id() / kLanes < range.end;) {
+    const auto product = [&](u32 h, const float4(&k)[kQuads]) {
+        float sum = 0.0f;
         AKUNU_UNROLL
-        for (u32 ahead = 0; ahead < kRowsAhead; ++ahead) {
-            if (key - lane_id() / kLanes >= range.end) break;
-            float4 k[kQuads], v[kQuads];
+        for (u32 i = 0; i < kQuads; ++i) {
+            const u32 quad = lane + i * kLanes;
+            if (quad >= quads) continue;
+            const float4 x = *reinterpret_cast<const float4*>(m.q + (head + h) * padded + quad * 4);
+            sum += x.x * k[i].x + x.y * k[i].y + x.z * k[i].z + x.w * k[i].w;
+        }
+        return sum;
+    };
+    const auto score_of = [&](float product, bool there) {
+        AKUNU_UNROLL
+        for (u32 mask = kLanes / 2; mask > 0; mask /= 2) product += shuffle_xor(product, mask);
+        return there ? soft_cap(product * scale, cap) * kLog2E : kNoScore;
+    };
+    // Whole warps go through: they exchange sums.
+    for (u32 n = 0; range.warp_start() + n * range.kStride < range.end; n += kRowsAhead) {
+        float score[kHeads][kRowsAhead];
+        CacheQuad<kType> values[kRowsAhead][kQuads];
+        AKUNU_UNROLL
+        for (u32 a = 0; a < kRowsAhead; ++a) {
+            float4 k[kQuads];
             AKUNU_UNROLL
             for (u32 i = 0; i < kQuads; ++i) {
-                k[i] = rows[ahead].k[i].value();
-                v[i] = rows[ahead].v[i].value();
+                k[i] = rows[a].k[i].value();
+                values[a][i] = rows[a].v[i];
             }
             // Not behind the end: to look a page up is to wait.
-            ++n;
-            if (range.warp_start() + (n + kRowsAhead - 1) * range.kStride < range.end) {
-                range.load(rows[ahead], n + kRowsAhead - 1);
-            }
-            if (key == range.own) {
-                AKUNU_UNROLL
-                for (u32 i = 0; i < kQuads; ++i) {
-                    const u32 quad = smaller(lane + i * kLanes, quads - 1);
-                    k[i] = *reinterpret_cast<const float4*>(m.fresh + quad * 4);
-                    v[i] = *reinterpret_cast<const float4*>(m.fresh + padded + quad * 4);
-                }
+            if (range.warp_start() + (n + a + kRowsAhead) * range.kStride < range.end) {
+                range.load(rows[a], n + a + kRowsAhead);
             }
             AKUNU_UNROLL
-            for (u32 h = 0; h < kHeads; ++h) {
-                if (h >= heads) continue;
-                float score = 0.0f;
-                AKUNU_UNROLL
-                for (u32 i = 0; i < kQuads; ++i) {
-                    const u32 quad = lane + i * kLanes;
-                    if (quad >= quads) continue;
-                    const float4 x = *reinterpret_cast<const float4*>(m.q + (head + h) * padded + quad * 4);
-                    score += x.x * k[i].x + x.y * k[i].y + x.z * k[i].z + x.w * k[i].w;
-                }
-                AKUNU_UNROLL
-                for (u32 mask = kLanes / 2; mask > 0; mask /= 2) score += shuffle_xor(score, mask);
-                if (key < range.end) sums.add(h, soft_cap(score * p.scale, p.softcap), v);
+            for (u32 h = 0; h < kHeads; ++h) score[h][a] = product(h, k);
+        }
+        AKUNU_UNROLL
+        for (u32 h = 0; h < kHeads; ++h) {
+            AKUNU_UNROLL
+            for (u32 a = 0; a < kRowsAhead; ++a) {
+                score[h][a] = score_of(score[h][a], range.start() + (n + a) * range.kStride < range.end);
             }
-            key += range.kStride;
+            const float most = sums.raise_to(h, score[h]);
+            AKUNU_UNROLL
+            for (u32 a = 0; a < kRowsAhead; ++a) score[h][a] = power_of_two(score[h][a] - most);
+        }
+        AKUNU_UNROLL
+        for (u32 a = 0; a < kRowsAhead; ++a) {
+            float4 v[kQuads];
+            AKUNU_UNROLL
+            for (u32 i = 0; i < kQuads; ++i) v[i] = values[a][i].value();
+            AKUNU_UNROLL
+            for (u32 h = 0; h < kHeads; ++h) sums.add(h, score[h][a], v);
+        }
+    }
+    if (own && warp_id() == 0) {
+        float4 k[kQuads], v[kQuads];
+        AKUNU_UNROLL
+        for (u32 i = 0; i < kQuads; ++i) {
+            const u32 quad = smaller(lane + i * kLanes, quads - 1);
+            k[i] = *reinterpret_cast<const float4*>(m.fresh + quad * 4);
+            v[i] = *reinterpret_cast<const float4*>(m.fresh + padded + quad * 4);
+        }
+        AKUNU_UNROLL
+        for (u32 h = 0; h < kHeads; ++h) {
+            const float score[1] = {score_of(product(h, k), lane_id() < kLanes)};
+            const float most = sums.raise_to(h, score);
+            sums.add(h, power_of_two(score[0] - most), v);
         }
     }
     // Only the warps that met keys have something to join.
-    const u32 warps = smaller(kWarps, (range.end - range.first + kAtOnce - 1) / kAtOnce);
+    const u32 warps = larger(1, smaller(kWarps, (range.end - range.first + kAtOnce - 1) / kAtOnce));
     if (warp_id() < warps) {
         sums.join_warp(heads);
         if (lane_id() < kLanes) {
@@ -242,23 +278,21 @@ AKUNU_DEVICE void attend_heads(const DecodeAttentionParams& p, const DecodeMemor
     sync_block();
     for (u32 i = thread_id(); i < heads * p.head_dim; i += kThreads) {
         const u32 h = i / p.head_dim, d = i % p.head_dim;
-        const float none = bits_to_float(0xFF800000u);
-        float top[kWarps], most = none, sum = 0.0f, v = 0.0f;
+        float top[kWarps], most = kNoScore, sum = 0.0f, v = 0.0f;
         AKUNU_UNROLL
         for (u32 w = 0; w < kWarps; ++w) {
-            top[w] = w < warps ? m.stats[2 * (w * kHeads + h)] : none;
+            top[w] = w < warps ? m.stats[2 * (w * kHeads + h)] : kNoScore;
             most = fmaxf(most, top[w]);
         }
         AKUNU_UNROLL
         for (u32 w = 0; w < kWarps; ++w) {
             if (w >= warps) continue;
-            const float weight = expf(top[w] - most);
+            const float weight = power_of_two(top[w] - most);
             sum += weight * m.stats[2 * (w * kHeads + h) + 1];
             v += weight * m.values[(w * kHeads + h) * padded + d];
         }
         out(head + h, d, v, most, sum);
     }
-    sync_block();
 }
 
 // The splits of a group's heads, by the block that came last.
@@ -267,10 +301,10 @@ AKUNU_DEVICE void join_splits(const DecodeAttentionParams& p, const float* parti
     const float* stats = partials + u64(p.n_heads) * kMaxSplits * p.head_dim;
     for (u32 i = thread_id(); i < group * p.head_dim; i += kThreads) {
         const u32 h = head + i / p.head_dim, d = i % p.head_dim;
-        float most = bits_to_float(0xFF800000u), sum = 0.0f, v = 0.0f;
+        float most = kNoScore, sum = 0.0f, v = 0.0f;
         for (u32 s = 0; s < splits; ++s) most = fmaxf(most, load_fresh(stats + 2 * (h * kMaxSplits + s)));
         for (u32 s = 0; s < splits; ++s) {
-            const float weight = expf(load_fresh(stats + 2 * (h * kMaxSplits + s)) - most);
+            const float weight = power_of_two(load_fresh(stats + 2 * (h * kMaxSplits + s)) - most);
             sum += weight * load_fresh(stats + 2 * (h * kMaxSplits + s) + 1);
             v += weight * load_fresh(partials + (u64(h) * kMaxSplits + s) * p.head_dim + d);
         }
@@ -280,8 +314,8 @@ AKUNU_DEVICE void join_splits(const DecodeAttentionParams& p, const float* parti
 
 template <u32 kType, u32 kHeads, u32 kLanes>
 AKUNU_DEVICE void decode_group(Block b) {
-    const auto& p = b.params<DecodeAttentionParams>();
     const Row row = b.buffer<Row>(6)[0];
+    const auto& p = b.params<DecodeAttentionParams>();
     const u32 group = p.n_heads / p.n_kv_heads, hd = p.head_dim, padded = (hd + 3) / 4 * 4;
     const u32 position = row.position + p.step, begin = first_key(position, p.window), n = position + 1 - begin;
     const u32 splits = decode_splits(b, n, p.n_kv_heads);
@@ -290,30 +324,35 @@ AKUNU_DEVICE void decode_group(Block b) {
     float* stats = partials + u64(p.n_heads) * kMaxSplits * hd;
     const Output out{b.buffer<float>(9), b.buffer<u16>(10), p.formats};
     // Where there are blocks enough, the heads of a group are dealt to several.
-    u32 parts = 1;
-    while (parts < group && splits * p.n_kv_heads * parts * 2 <= b.blocks()) parts *= 2;
+    u32 halvings = 0;  // parts are two to that power
+    while (1u << halvings < group && splits * p.n_kv_heads << (halvings + 1) <= b.blocks()) ++halvings;
     bool waits = true;
-    for (u32 u = b.first(); u < splits * p.n_kv_heads * parts; u += b.blocks()) {
-        const u32 split = u / (p.n_kv_heads * parts), kv = u / parts % p.n_kv_heads, part = u % parts;
-        const u32 first_head = group * part / parts, end_head = group * (part + 1) / parts;
+    for (u32 u = b.first(); u < splits * p.n_kv_heads << halvings; u += b.blocks()) {
+        const u32 unit = u >> halvings, split = unit / p.n_kv_heads, kv = unit - split * p.n_kv_heads;
+        const u32 part = u & ((1u << halvings) - 1);
+        const u32 first_head = group * part >> halvings, end_head = group * (part + 1) >> halvings;
         if (first_head == end_head) continue;
+        const bool own = split + 1 == splits;
         const SplitKeys<kType, kLanes> range{
             kv_unit<kType>(b.buffer<u8>(4), b.buffer<u32>(7), p, row.slot, kv),
             kv_unit<kType>(b.buffer<u8>(4), b.buffer<u32>(7), p, row.slot, p.n_kv_heads + kv),
-            begin + u32(u64(n) * split / splits), begin + u32(u64(n) * (split + 1) / splits), position};
+            begin + n * split / splits, begin + n * (split + 1) / splits - (own ? 1 : 0)};
         KeyRow<kType, kLanes> rows[kRowsAhead];
         AKUNU_UNROLL
         for (u32 i = 0; i < kRowsAhead; ++i) range.load(rows[i], i);  // none of this step's
-        if (waits) b.ready();
+        if (waits) {
+            b.ready();
+        } else {
+            sync_block();  // some thread may still read what the unit before has left
+        }
         waits = false;
         const float *table = b.buffer<float>(3), *norms = b.buffer<float>(5);
-        sync_block();
         for (u32 job = first_head + warp_id(); job < end_head + 2; job += kWarps) {
             if (job < end_head) {
                 float* head = m.q + job * padded;
                 for (u32 d = hd + lane_id(); d < padded; d += 32) head[d] = 0.0f;
                 rope_head<kLanes>(p, b.buffer<float>(0) + (kv * group + job) * hd, norms, table, head);
-            } else if (split + 1 == splits) {  // which has the row's own key
+            } else if (own) {
                 const bool is_key = job == end_head;
                 float* head = m.fresh + (is_key ? 0 : padded);
                 const float* x = b.buffer<float>(is_key ? 1 : 2) + kv * hd;
@@ -330,10 +369,11 @@ AKUNU_DEVICE void decode_group(Block b) {
         sync_block();
         for (u32 head = first_head; head < end_head; head += kHeads) {
             if (head != first_head) {
+                sync_block();
                 AKUNU_UNROLL
                 for (u32 i = 0; i < kRowsAhead; ++i) range.load(rows[i], i);
             }
-            attend_heads<kType, kHeads, kLanes>(p, m, range, rows, head, smaller(kHeads, end_head - head),
+            attend_heads<kType, kHeads, kLanes>(p, m, range, rows, own, head, smaller(kHeads, end_head - head),
                                                 [&](u32 h, u32 d, float v, float top, float sum) {
                                                     const u32 of = kv * group + h;
                                                     if (splits == 1) return out.store(u64(of) * hd + d, v / sum);

@@ -36,15 +36,15 @@ AKUNU_DEVICE V& shared_at(u32 offset) {
 }
 
 // Of a unit at `unit`: this lane's piece of a quad, in row g + 8·upper; and where that row's extras are.
-AKUNU_DEVICE uint4 lane_piece(u32 unit, u32 quad, u32 upper) {
-    return shared_at<const uint4>(unit + quad * (kTileRows * 64) + upper * 512 + lane_id() * 16);
+AKUNU_DEVICE uint4 lane_piece(u32 unit, u32 quad, u32 lane, u32 upper) {
+    return shared_at<const uint4>(unit + quad * (kTileRows * 64) + upper * 512 + lane * 16);
 }
 template <u32 kReader>
-AKUNU_DEVICE u32 lane_extras(u32 unit, u32 upper) {
-    return unit + extras_at(tile_layout(kReader), lane_id() / 4 + 8 * upper);
+AKUNU_DEVICE u32 lane_extras(u32 unit, u32 lane, u32 upper) {
+    return unit + extras_at(tile_layout(kReader), lane / 4 + 8 * upper);
 }
 
-// Of the readers that have tiles: load(unit, step, t, upper, part) takes what a lane needs of a row for a step.
+// Of the readers that have tiles: load(unit, step, lane, upper, part) takes what a lane needs of a row for a step.
 template <u32 kReader>
 struct Fragments;
 
@@ -78,9 +78,9 @@ struct Fragments<kReadQ4_0> : CodeFragments {
         u32 d;
     };
     static AKUNU_DEVICE u32 piece(u32 i, u32 t) { return 32 * t + 8 * i; }
-    static AKUNU_DEVICE void load(u32 unit, u32, u32 t, u32 upper, Part& p) {
-        p.q = lane_piece(unit, 0, upper);
-        p.d = shared_at<const u32>(lane_extras<kReadQ4_0>(unit, upper) + t % 2 * 4);
+    static AKUNU_DEVICE void load(u32 unit, u32, u32 lane, u32 upper, Part& p) {
+        p.q = lane_piece(unit, 0, lane, upper);
+        p.d = shared_at<const u32>(lane_extras<kReadQ4_0>(unit, lane, upper) + lane % 2 * 4);
     }
     static AKUNU_DEVICE void multiply(const Part (&p)[2], const StepInputs& in, float (&sum)[2]) {
         float low[4] = {}, high[4] = {};
@@ -103,10 +103,10 @@ struct Fragments<kReadQ8_0> : CodeFragments {
         uint2 d;  // of four groups
     };
     static AKUNU_DEVICE u32 piece(u32 i, u32 t) { return t * 16 + i / 2 * 64 + i % 2 * 8; }
-    static AKUNU_DEVICE void load(u32 unit, u32, u32, u32 upper, Part& p) {
-        p.q[0] = lane_piece(unit, 0, upper);
-        p.q[1] = lane_piece(unit, 1, upper);
-        p.d = shared_at<const uint2>(lane_extras<kReadQ8_0>(unit, upper));
+    static AKUNU_DEVICE void load(u32 unit, u32, u32 lane, u32 upper, Part& p) {
+        p.q[0] = lane_piece(unit, 0, lane, upper);
+        p.q[1] = lane_piece(unit, 1, lane, upper);
+        p.d = shared_at<const uint2>(lane_extras<kReadQ8_0>(unit, lane, upper));
     }
     static AKUNU_DEVICE void multiply(const Part (&p)[2], const StepInputs& in, float (&sum)[2]) {
         float product[2][4] = {};  // columns of groups 0 and 1, and of 2 and 3
@@ -143,9 +143,9 @@ struct Fragments<kReadQ4_K> : CodeFragments {
         uint4 q, extras;
     };
     static AKUNU_DEVICE u32 piece(u32 i, u32 t) { return t / 2 * 64 + t % 2 * 16 + i / 2 * 32 + i % 2 * 8; }
-    static AKUNU_DEVICE void load(u32 unit, u32 step, u32, u32 upper, Part& p) {
-        p.q = lane_piece(unit, step % 2, upper);
-        p.extras = shared_at<const uint4>(lane_extras<kReadQ4_K>(unit, upper));
+    static AKUNU_DEVICE void load(u32 unit, u32 step, u32 lane, u32 upper, Part& p) {
+        p.q = lane_piece(unit, step % 2, lane, upper);
+        p.extras = shared_at<const uint4>(lane_extras<kReadQ4_K>(unit, lane, upper));
     }
     static AKUNU_DEVICE void multiply(const Part (&p)[2], const StepInputs& in, float (&sum)[2]) {
         float low[4] = {}, high[4] = {};
@@ -177,12 +177,12 @@ struct Fragments<kReadQ6_K> : CodeFragments {
         u16 low_scales, high_scales, d;
     };
     static AKUNU_DEVICE u32 piece(u32 i, u32 t) { return t * 16 + i / 2 * 64 + i % 2 * 8; }
-    static AKUNU_DEVICE void load(u32 unit, u32 step, u32 t, u32 upper, Part& p) {
-        p.q = lane_piece(unit, step % 2, upper);
-        p.top = shared_at<const uint4>(unit + piece_at(lane_id() / 4 + 8 * upper, 8 + step % 2 * 2 + t % 2));
-        const u32 e = lane_extras<kReadQ6_K>(unit, upper);
-        p.low_scales = shared_at<const u16>(e + step % 2 * 8 + t % 2 * 2);
-        p.high_scales = shared_at<const u16>(e + step % 2 * 8 + 4 + t % 2 * 2);
+    static AKUNU_DEVICE void load(u32 unit, u32 step, u32 lane, u32 upper, Part& p) {
+        p.q = lane_piece(unit, step % 2, lane, upper);
+        p.top = shared_at<const uint4>(unit + piece_at(lane / 4 + 8 * upper, 8 + step % 2 * 2 + lane % 2));
+        const u32 e = lane_extras<kReadQ6_K>(unit, lane, upper);
+        p.low_scales = shared_at<const u16>(e + step % 2 * 8 + lane % 2 * 2);
+        p.high_scales = shared_at<const u16>(e + step % 2 * 8 + 4 + lane % 2 * 2);
         p.d = shared_at<const u16>(e + 16);
     }
     static AKUNU_DEVICE void multiply(const Part (&p)[2], const StepInputs& in, float (&sum)[2]) {
@@ -229,9 +229,9 @@ struct FloatFragments {
     static AKUNU_DEVICE float first(u32 t) { return t == 0 ? 1.0f : t == 1 ? 1.0f / (kPartShift * kPartShift) : 0.0f; }
     static AKUNU_DEVICE float second(u32 t) { return t == 0 ? 1.0f / kPartShift : 0.0f; }
     static AKUNU_DEVICE u32 piece(u32 i, u32 t) { return 32 * i + 8 * t; }
-    static AKUNU_DEVICE void load(u32 unit, u32, u32, u32 upper, Part& p) {
+    static AKUNU_DEVICE void load(u32 unit, u32, u32 lane, u32 upper, Part& p) {
         AKUNU_UNROLL
-        for (u32 i = 0; i < 4; ++i) p.q[i] = lane_piece(unit, i, upper);
+        for (u32 i = 0; i < 4; ++i) p.q[i] = lane_piece(unit, i, lane, upper);
     }
     static AKUNU_DEVICE void multiply(const Part (&p)[2], const StepInputs& in, float (&sum)[2]) {
         float product[2][4] = {};  // two chains

@@ -14,6 +14,12 @@ typedef unsigned char u8;
 typedef unsigned short u16;
 
 AKUNU_DEVICE unsigned thread_id() { return threadIdx.x; }
+// The same, asked for anew: what follows from it is kept for as long as it is used, and not for the whole launch.
+AKUNU_DEVICE unsigned thread_id_anew() {
+    unsigned id;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(id));
+    return id;
+}
 AKUNU_DEVICE unsigned lane_id() { return threadIdx.x % 32; }
 AKUNU_DEVICE unsigned warp_id() { return threadIdx.x / 32; }
 AKUNU_DEVICE unsigned block_id() { return blockIdx.x; }

@@ -110,13 +110,13 @@ AKUNU_DEVICE_CALL void fill_ring() {
 struct RingReader {
     u32 ring, slots, slot, phase;
 
-    AKUNU_DEVICE RingReader() : ring(shown().launch.ring), slots(shown().launch.slots) {
-        const RingPlace at{shown().read[warp_id()]};
+    AKUNU_DEVICE explicit RingReader(u32 warp) : ring(shown().launch.ring), slots(shown().launch.slots) {
+        const RingPlace at{shown().read[warp]};
         slot = at.slot();
         phase = at.phase();
     }
-    AKUNU_DEVICE void keep() const {
-        if (lane_id() == 0) shown().read[warp_id()] = slot | phase << 31;
+    AKUNU_DEVICE void keep(u32 warp, u32 lane) const {
+        if (lane == 0) shown().read[warp] = slot | phase << 31;
     }
     AKUNU_DEVICE u64* full() const { return reinterpret_cast<u64*>(shared_memory() + ring) + slot; }
     // Waits for the slot, and says where in shared memory it is. Fails as the barrier of the grid does.
@@ -136,9 +136,9 @@ struct RingReader {
         }
     }
     // Says that the warp has read it.
-    AKUNU_DEVICE void free() {
+    AKUNU_DEVICE void free(u32 lane) {
         sync_warp();
-        if (lane_id() == 0) arrive_at(full() + kMostSlots);
+        if (lane == 0) arrive_at(full() + kMostSlots);
         if (++slot == slots) {
             slot = 0;
             phase ^= 1;

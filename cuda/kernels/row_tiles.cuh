@@ -128,18 +128,19 @@ struct RowInputs {
 
 // Waits for the row, and splits it into parts, as kind T reads them.
 template <typename T, u32 kKind>
-AKUNU_DEVICE void stage_inputs(Block b, u32 k, const TileMemory& m) {
+AKUNU_DEVICE void stage_inputs(Block b, u32 k, const TileMemory& m, u32 thread) {
     constexpr u32 kAtOnce = kKind == kInputF16 ? 8 : 4, kEach = 4, kApart = kThreads * kEach;
     const InputSource from{b.buffer<float>(0), b.buffer<float>(1), b.buffer<u16>(0)};
+    const u32 lane = thread % 32;
     float squares = 0.0f;
     RowInputs<kKind> inputs[kAtOnce];
     const auto load_weights = [&](u32 base) {
         AKUNU_UNROLL
         for (u32 j = 0; j < kAtOnce; ++j) inputs[j].load_weight(from, base + j * kApart, base + j * kApart < k);
     };
-    load_weights(thread_id() * kEach);
+    load_weights(thread * kEach);
     b.ready();
-    for (u32 base = thread_id() * kEach; base < k; base += kApart * kAtOnce) {
+    for (u32 base = thread * kEach; base < k; base += kApart * kAtOnce) {
         AKUNU_UNROLL
         for (u32 j = 0; j < kAtOnce; ++j) inputs[j].load(from, base + j * kApart, base + j * kApart < k);
         AKUNU_UNROLL
@@ -157,9 +158,8 @@ AKUNU_DEVICE void stage_inputs(Block b, u32 k, const TileMemory& m) {
             float sum = (x[0] + x[1]) + (x[2] + x[3]);
             sum += shuffle_xor(sum, 1);
             sum += shuffle_xor(sum, 2);
-            if (lane_id() % 4 == 0) shared_at<float>(m.sums + i / 16 * 4) = sum;
-            if (lane_id() == 0)
-                shared_at<float>(m.factors + i / kStepInputs * 4) = bits_to_float((exponent - 14) << 23);
+            if (lane % 4 == 0) shared_at<float>(m.sums + i / 16 * 4) = sum;
+            if (lane == 0) shared_at<float>(m.factors + i / kStepInputs * 4) = bits_to_float((exponent - 14) << 23);
             AKUNU_UNROLL
             for (u32 part = 0; part < T::kParts; ++part) {
                 u32 h[4];
@@ -178,15 +178,15 @@ AKUNU_DEVICE void stage_inputs(Block b, u32 k, const TileMemory& m) {
     }
     if constexpr (kKind == kInputNormed) {
         squares = reduce_warp(squares, Add());
-        if (lane_id() == 0) shared_at<float>(m.squares + warp_id() * 4) = squares;
+        if (lane == 0) shared_at<float>(m.squares + thread / 32 * 4) = squares;
     }
 }
 
 template <typename T>
-AKUNU_DEVICE void stage_tiles(Block b, const TileJob& job, const TileMemory& m) {
-    if (job.normed) return stage_inputs<T, kInputNormed>(b, job.k, m);
-    if (b.command().half_input) return stage_inputs<T, kInputF16>(b, job.k, m);
-    stage_inputs<T, kInputF32>(b, job.k, m);
+AKUNU_DEVICE void stage_tiles(Block b, const TileJob& job, const TileMemory& m, u32 thread) {
+    if (job.normed) return stage_inputs<T, kInputNormed>(b, job.k, m, thread);
+    if (b.command().half_input) return stage_inputs<T, kInputF16>(b, job.k, m, thread);
+    stage_inputs<T, kInputF32>(b, job.k, m, thread);
 }
 
 // 1 / sqrt(mean of squares + eps) of what was staged, or 1.
@@ -255,7 +255,7 @@ struct TileOutput {
 struct TileInputs {
     bool takes;
     u32 at;  // of its part
-    u32 sums, factors, t;
+    u32 sums, factors, lane, t;
     float first, second;
 };
 // What a lane needs for a step.
@@ -265,8 +265,8 @@ struct TileStep {
     StepInputs in;
 
     AKUNU_DEVICE void load(u32 unit, u32 step, const TileInputs& from) {
-        T::load(unit, step, from.t, 0, part[0]);
-        T::load(unit, step, from.t, 1, part[1]);
+        T::load(unit, step, from.lane, 0, part[0]);
+        T::load(unit, step, from.lane, 1, part[1]);
         AKUNU_UNROLL
         for (u32 e = 0; e < 4; ++e) {
             uint4 x{0, 0, 0, 0};
@@ -292,10 +292,12 @@ AKUNU_DEVICE void row_tiles(Block b, u32 second) {
     using T = Fragments<kReader>;
     constexpr TileLayout kLayout = tile_layout(kReader);
     constexpr u32 kSlotSteps = kLayout.slot_units() * kLayout.steps();
+    constexpr u32 kEach = kSlotSteps / kWarps;  // steps of a slot that a warp takes, all of them at once
+    const u32 thread = thread_id_anew(), lane = thread % 32, warp = thread / 32;
     const TileJob job = tile_job(b, second);
     const TileMemory m = tile_memory(job.k, T::kParts);
     const u32 begin = share_begin(job.tiles()), end = share_end(job.tiles()), steps = job.k / kStepInputs;
-    if (!second) stage_tiles<T>(b, job, m);
+    if (!second) stage_tiles<T>(b, job, m, thread);
     const u32 mine = thread_id() / kTileRows,
               r = thread_id() % kTileRows;  // the row that this thread adds up and stores
     const auto output = [&](u32 first, u32 tiles) {
@@ -306,49 +308,48 @@ AKUNU_DEVICE void row_tiles(Block b, u32 second) {
     const u32 together = kTilesAtOnce >> job.pairs;
     TileOutput out = output(begin, smaller(end - begin, together));
     sync_block();
-    const u32 g = lane_id() / 4, t = lane_id() % 4;
+    const u32 g = lane / 4, t = lane % 4;
     TileInputs in;
     in.takes = T::takes(g, t);
     in.at = m.parts + T::part(g) * job.k * 2;
     in.sums = m.sums;
     in.factors = m.factors;
+    in.lane = lane;
     in.t = t;
     in.first = T::first(t);
     in.second = T::second(t);
-    RingReader ring;
+    const u32 unit = warp / kLayout.steps() * kLayout.unit_bytes();  // of a slot: a warp's first
+    RingReader ring(warp);
     u32 partials = m.partials;
     for (u32 first = begin; first < end; first += together) {
         const u32 tiles = smaller(end - first, together);
         for (u32 i = 0; i < tiles << job.pairs; ++i) {
             float sum[2] = {0.0f, 0.0f};
             for (u32 from = 0; from < steps; from += kSlotSteps) {
-                const u32 slot = ring.wait(), last = smaller(from + kSlotSteps, steps);
-                const auto unit_of = [&](u32 step) {
-                    return slot + (step - from) / kLayout.steps() * kLayout.unit_bytes();
-                };
-                u32 step = from + (warp_id() - from) % kWarps;
-                if constexpr (kSlotSteps > kWarps) {
-                    // Two at once: a product waits for the one before it.
-                    for (; step + kWarps < last; step += 2 * kWarps) {
-                        TileStep<T> one, two;
-                        one.load(unit_of(step), step, in);
-                        two.load(unit_of(step + kWarps), step + kWarps, in);
+                const u32 slot = ring.wait(), step = from + warp;
+                if (kEach != 0 && from + kSlotSteps <= steps) {
+                    TileStep<T> each[larger(kEach, 1)];
+                    AKUNU_UNROLL
+                    for (u32 j = 0; j < kEach; ++j) {
+                        each[j].load(slot + unit + j * kWarps / kLayout.steps() * kLayout.unit_bytes(),
+                                     step + j * kWarps, in);
+                    }
+                    AKUNU_UNROLL
+                    for (u32 j = 0; j < kEach; ++j) each[j].multiply(sum);
+                } else {
+                    for (u32 j = warp; j < smaller(kSlotSteps, steps - from); j += kWarps) {
+                        TileStep<T> one;
+                        one.load(slot + j / kLayout.steps() * kLayout.unit_bytes(), from + j, in);
                         one.multiply(sum);
-                        two.multiply(sum);
                     }
                 }
-                for (; step < last; step += kWarps) {
-                    TileStep<T> one;
-                    one.load(unit_of(step), step, in);
-                    one.multiply(sum);
-                }
-                ring.free();
+                ring.free(lane);
             }
             AKUNU_UNROLL
             for (u32 half = 0; half < 2; ++half) {
                 sum[half] += shuffle_xor(sum[half], 1);
                 sum[half] += shuffle_xor(sum[half], 2);
-                const u32 to = (i * kWarps + warp_id()) * kTileRows + 8 * half + g;
+                const u32 to = (i * kWarps + warp) * kTileRows + 8 * half + g;
                 if (t == 0) shared_at<float>(partials + to * 4) = sum[half];
             }
         }
@@ -367,7 +368,7 @@ AKUNU_DEVICE void row_tiles(Block b, u32 second) {
         }
         partials = 2 * m.partials + kTilesAtOnce * kWarps * kTileRows * 4 - partials;  // the other half
     }
-    ring.keep();
+    ring.keep(warp, lane);
 }
 
 }  // namespace akunu::cuda

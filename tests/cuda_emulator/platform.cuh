@@ -55,6 +55,7 @@ unsigned char* exchange();
 }  // namespace emulator
 
 AKUNU_DEVICE unsigned thread_id() { return emulator::thread(); }
+AKUNU_DEVICE unsigned thread_id_anew() { return emulator::thread(); }
 AKUNU_DEVICE unsigned lane_id() { return emulator::thread() % 32; }
 AKUNU_DEVICE unsigned warp_id() { return emulator::thread() / 32; }
 AKUNU_DEVICE unsigned block_id() { return emulator::block(); }
