@@ -192,32 +192,32 @@ extern "C" __global__ void __launch_bounds__(akunu::cuda::kBlockThreads, 1)
     sync_block();
     for (;;) {
         {
-            const u32 slot = shown().slot[warp_id()];
+            const u32 slot = shown().slot[thread_id_anew() / 32];
             const Walk& now = shown().walk[slot];
             if (now.waits) grid_barrier().arrive();
             fetch_command(launch, now.next, 1 - slot);
             // Not by a thread that waits for others: its next fence would wait for the host's memory.
-            if (block_id() == 0 && thread_id() == 32) store_host(&launch.mailbox->command, now.at.begun);
+            if (block_id() == 0 && thread_id_anew() == 32) store_host(&launch.mailbox->command, now.at.begun);
             run_command({slot});
         }
         // Looked at before the barrier: a warp that is ahead prepares the command behind the next one in its place.
-        const u32 slot = shown().slot[warp_id()], step = shown().walk[slot].at.step;
+        const u32 warp = thread_id_anew() / 32, slot = shown().slot[warp], step = shown().walk[slot].at.step;
         const bool last = shown().walk[slot].last != 0;
         sync_block();
         if (any_of_warp(last || shown().failure != kNoError)) {
             if (any_of_warp(shown().failure != kNoError)) break;
             // Whether the host wants an end: asked by one block, so that all agree.
             u32& halt = launch.barrier->halt[step % 2];
-            if (block_id() == 0 && thread_id() == 0) halt = load_host(&launch.mailbox->halt);
+            if (block_id() == 0 && thread_id_anew() == 0) halt = load_host(&launch.mailbox->halt);
             grid_barrier().arrive();
             grid_barrier().wait();
             if (shown().failure != kNoError) break;
-            if (thread_id() == 0) shown().done = step + 1;
+            if (thread_id_anew() == 0) shown().done = step + 1;
             if (step + 1 == launch.steps) break;
             if (load_acquire(&halt) || (launch.stop && load_acquire(launch.stop))) break;
         }
         sync_warp();
-        if (lane_id() == 0) shown().slot[warp_id()] = 1 - slot;
+        if (thread_id_anew() % 32 == 0) shown().slot[warp] = 1 - slot;
         sync_warp();
     }
     if (thread_id() == 0) shown().ended = 1;

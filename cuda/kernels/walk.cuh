@@ -50,12 +50,12 @@ struct GridBarrier {
     u32 passed;
 
     AKUNU_DEVICE void arrive() {
-        if (thread_id() != 0) return;
+        if (thread_id_anew() != 0) return;
         ++passed;
         arrive_release(arrived);
     }
     AKUNU_DEVICE void wait() {
-        if (thread_id() == 0) {
+        if (thread_id_anew() == 0) {
             const u32 all = passed * grid_blocks();
             u64 start = 0;
             u32 failure = kNoError;
@@ -95,10 +95,11 @@ constexpr u32 kWalker = 1;
 AKUNU_DEVICE Command& command_in(u32 slot) { return reinterpret_cast<Command*>(shared_memory())[slot]; }
 AKUNU_DEVICE void fetch_command(const Launch& launch, const Place& at, u32 slot) {
     static_assert(sizeof(Command) / 16 <= 32, "a warp copies a command");
-    if (warp_id() != kWalker || lane_id() >= sizeof(Command) / 16) return;
+    const u32 lane = thread_id_anew() - kWalker * 32;  // of the walker
+    if (lane >= sizeof(Command) / 16) return;
     const Command* from = launch.segments[at.segment].commands + at.command;
-    copy_async16(reinterpret_cast<uint4*>(&command_in(slot)) + lane_id(),
-                 reinterpret_cast<const uint4*>(from) + lane_id());
+    copy_async16(reinterpret_cast<uint4*>(&command_in(slot)) + lane,
+                 reinterpret_cast<const uint4*>(from) + lane);
 }
 
 // The readers of a command's weights that come through the ring. The host has said which could; of those with more than
@@ -129,20 +130,21 @@ AKUNU_DEVICE void enter(const Launch& launch, u32 slot) {
 }
 
 AKUNU_DEVICE void prepare_next(u32 slot) {
-    if (warp_id() != kWalker) return;
+    const u32 lane = thread_id_anew() - kWalker * 32;
+    if (lane >= 32) return;
     const Launch& launch = shown().launch;
     wait_for_copies();
     sync_warp();
     Command& c = command_in(1 - slot);
-    if (lane_id() < c.n_patches) {
-        const u32 source = c.patch_value[lane_id()], step = shown().walk[slot].next.step;
-        c.params[c.patch_field[lane_id()]] = source == kPatchRows     ? launch.rows
+    if (lane < c.n_patches) {
+        const u32 source = c.patch_value[lane], step = shown().walk[slot].next.step;
+        c.params[c.patch_field[lane]] = source == kPatchRows     ? launch.rows
                                              : source == kPatchLogits ? launch.logits
                                              : source == kPatchStep   ? step
                                                                       : launch.keys + step;
     }
     sync_warp();
-    if (lane_id() == 0) enter(launch, 1 - slot);
+    if (lane == 0) enter(launch, 1 - slot);
 }
 
 }  // namespace akunu::cuda
