@@ -9,8 +9,10 @@
 
 namespace akunu::cuda {
 
-constexpr u32 kQuads = 2;      // of elements that a lane has of a key
-constexpr u32 kRowsAhead = 4;  // keys and values of a lane that are on their way
+constexpr u32 kQuads = 2;        // of elements that a lane has of a key
+constexpr u32 kRowsAhead = 4;    // keys and values of a lane that are on their way
+constexpr u32 kAtATime = 2;      // that it takes at a time
+constexpr u32 kHeadsAtOnce = 2;  // more, and registers are scarce
 
 // Splits of the keys: as many as there are blocks for, each of a tile at least.
 AKUNU_DEVICE u32 decode_splits(Block b, u32 keys, u32 kv_heads) {
@@ -143,18 +145,17 @@ struct KeySums {
     }
 };
 
-// The parts of shared memory, of kHeads heads at a time.
-template <u32 kHeads>
+// The parts of shared memory.
 struct DecodeMemory {
     float* q;       // [kMaxGroup][padded]
     float* fresh;   // [2][padded]: the row's own key and value
-    float* values;  // [kWarps][kHeads][padded]
-    float* stats;   // [kWarps][kHeads] of (largest score, sum)
+    float* values;  // [kWarps][kHeadsAtOnce][padded]
+    float* stats;   // [kWarps][kHeadsAtOnce] of (largest score, sum)
     AKUNU_DEVICE DecodeMemory(Block b, u32 padded)
         : q(reinterpret_cast<float*>(b.shared())),
           fresh(q + kMaxGroup * padded),
           values(fresh + 2 * padded),
-          stats(values + kWarps * kHeads * padded) {}
+          stats(values + kWarps * kHeadsAtOnce * padded) {}
 };
 
 // The keys of a split that are in the cache, [first, end): all but the row's own.
@@ -176,7 +177,7 @@ struct SplitKeys {
 // Some heads of a group, from `head` on, against a split's keys, the first of which are on their way, and the row's
 // own, which is in shared memory, if it is the split's; calls out(head of the group, d, value, largest score, sum).
 template <u32 kType, u32 kHeads, u32 kLanes, typename Out>
-AKUNU_DEVICE void attend_heads(const DecodeAttentionParams& p, const DecodeMemory<kHeads>& m,
+AKUNU_DEVICE void attend_heads(const DecodeAttentionParams& p, const DecodeMemory& m,
                                const SplitKeys<kType, kLanes>& range, KeyRow<kType, kLanes> (&rows)[kRowsAhead],
                                bool own, u32 head, u32 heads, Out&& out) {
     const u32 quads = (p.head_dim + 3) / 4, padded = quads * 4, lane = lane_id() % kLanes;
@@ -202,40 +203,45 @@ AKUNU_DEVICE void attend_heads(const DecodeAttentionParams& p, const DecodeMemor
     };
     // Whole warps go through: they exchange sums.
     for (u32 n = 0; range.warp_start() + n * range.kStride < range.end; n += kRowsAhead) {
-        float score[kHeads][kRowsAhead];
-        CacheQuad<kType> values[kRowsAhead][kQuads];
         AKUNU_UNROLL
-        for (u32 a = 0; a < kRowsAhead; ++a) {
-            float4 k[kQuads];
+        for (u32 first = 0; first < kRowsAhead; first += kAtATime) {
+            if (range.warp_start() + (n + first) * range.kStride >= range.end) break;
+            float score[kHeads][kAtATime];
+            CacheQuad<kType> values[kAtATime][kQuads];
             AKUNU_UNROLL
-            for (u32 i = 0; i < kQuads; ++i) {
-                k[i] = rows[a].k[i].value();
-                values[a][i] = rows[a].v[i];
+            for (u32 a = 0; a < kAtATime; ++a) {
+                KeyRow<kType, kLanes>& row = rows[first + a];
+                float4 k[kQuads];
+                AKUNU_UNROLL
+                for (u32 i = 0; i < kQuads; ++i) {
+                    k[i] = row.k[i].value();
+                    values[a][i] = row.v[i];
+                }
+                // Not behind the end: to look a page up is to wait.
+                const u32 next = n + first + a + kRowsAhead;
+                if (range.warp_start() + next * range.kStride < range.end) range.load(row, next);
+                AKUNU_UNROLL
+                for (u32 h = 0; h < kHeads; ++h) score[h][a] = product(h, k);
             }
-            // Not behind the end: to look a page up is to wait.
-            if (range.warp_start() + (n + a + kRowsAhead) * range.kStride < range.end) {
-                range.load(rows[a], n + a + kRowsAhead);
+            AKUNU_UNROLL
+            for (u32 h = 0; h < kHeads; ++h) {
+                AKUNU_UNROLL
+                for (u32 a = 0; a < kAtATime; ++a) {
+                    const u32 key = range.start() + (n + first + a) * range.kStride;
+                    score[h][a] = score_of(score[h][a], key < range.end);
+                }
+                const float most = sums.raise_to(h, score[h]);
+                AKUNU_UNROLL
+                for (u32 a = 0; a < kAtATime; ++a) score[h][a] = power_of_two(score[h][a] - most);
             }
             AKUNU_UNROLL
-            for (u32 h = 0; h < kHeads; ++h) score[h][a] = product(h, k);
-        }
-        AKUNU_UNROLL
-        for (u32 h = 0; h < kHeads; ++h) {
-            AKUNU_UNROLL
-            for (u32 a = 0; a < kRowsAhead; ++a) {
-                score[h][a] = score_of(score[h][a], range.start() + (n + a) * range.kStride < range.end);
+            for (u32 a = 0; a < kAtATime; ++a) {
+                float4 v[kQuads];
+                AKUNU_UNROLL
+                for (u32 i = 0; i < kQuads; ++i) v[i] = values[a][i].value();
+                AKUNU_UNROLL
+                for (u32 h = 0; h < kHeads; ++h) sums.add(h, score[h][a], v);
             }
-            const float most = sums.raise_to(h, score[h]);
-            AKUNU_UNROLL
-            for (u32 a = 0; a < kRowsAhead; ++a) score[h][a] = power_of_two(score[h][a] - most);
-        }
-        AKUNU_UNROLL
-        for (u32 a = 0; a < kRowsAhead; ++a) {
-            float4 v[kQuads];
-            AKUNU_UNROLL
-            for (u32 i = 0; i < kQuads; ++i) v[i] = values[a][i].value();
-            AKUNU_UNROLL
-            for (u32 h = 0; h < kHeads; ++h) sums.add(h, score[h][a], v);
         }
     }
     if (own && warp_id() == 0) {
@@ -276,22 +282,20 @@ AKUNU_DEVICE void attend_heads(const DecodeAttentionParams& p, const DecodeMemor
         }
     }
     sync_block();
-    for (u32 i = thread_id(); i < heads * p.head_dim; i += kThreads) {
-        const u32 h = i / p.head_dim, d = i % p.head_dim;
-        float top[kWarps], most = kNoScore, sum = 0.0f, v = 0.0f;
-        AKUNU_UNROLL
-        for (u32 w = 0; w < kWarps; ++w) {
-            top[w] = w < warps ? m.stats[2 * (w * kHeads + h)] : kNoScore;
-            most = fmaxf(most, top[w]);
+    for (u32 h = 0; h < heads; ++h) {
+        for (u32 d = thread_id(); d < p.head_dim; d += kThreads) {
+            float most = kNoScore, sum = 0.0f, v = 0.0f;
+            AKUNU_UNROLL
+            for (u32 w = 0; w < kWarps; ++w) {
+                if (w < warps) most = fmaxf(most, m.stats[2 * (w * kHeads + h)]);
+            }
+            for (u32 w = 0; w < warps; ++w) {
+                const float weight = power_of_two(m.stats[2 * (w * kHeads + h)] - most);
+                sum += weight * m.stats[2 * (w * kHeads + h) + 1];
+                v += weight * m.values[(w * kHeads + h) * padded + d];
+            }
+            out(head + h, d, v, most, sum);
         }
-        AKUNU_UNROLL
-        for (u32 w = 0; w < kWarps; ++w) {
-            if (w >= warps) continue;
-            const float weight = power_of_two(top[w] - most);
-            sum += weight * m.stats[2 * (w * kHeads + h) + 1];
-            v += weight * m.values[(w * kHeads + h) * padded + d];
-        }
-        out(head + h, d, v, most, sum);
     }
 }
 
@@ -312,14 +316,14 @@ AKUNU_DEVICE void join_splits(const DecodeAttentionParams& p, const float* parti
     }
 }
 
-template <u32 kType, u32 kHeads, u32 kLanes>
+template <u32 kType, u32 kGroup, u32 kLanes>
 AKUNU_DEVICE void decode_group(Block b) {
     const Row row = b.buffer<Row>(6)[0];
     const auto& p = b.params<DecodeAttentionParams>();
     const u32 group = p.n_heads / p.n_kv_heads, hd = p.head_dim, padded = (hd + 3) / 4 * 4;
     const u32 position = row.position + p.step, begin = first_key(position, p.window), n = position + 1 - begin;
     const u32 splits = decode_splits(b, n, p.n_kv_heads);
-    const DecodeMemory<kHeads> m(b, padded);
+    const DecodeMemory m(b, padded);
     float* partials = b.buffer<float>(8);
     float* stats = partials + u64(p.n_heads) * kMaxSplits * hd;
     const Output out{b.buffer<float>(9), b.buffer<u16>(10), p.formats};
@@ -367,22 +371,27 @@ AKUNU_DEVICE void decode_group(Block b) {
             }
         }
         sync_block();
-        for (u32 head = first_head; head < end_head; head += kHeads) {
-            if (head != first_head) {
-                sync_block();
-                AKUNU_UNROLL
-                for (u32 i = 0; i < kRowsAhead; ++i) range.load(rows[i], i);
+        const auto store = [&](u32 h, u32 d, float v, float top, float sum) {
+            const u32 of = kv * group + h;
+            if (splits == 1) return out.store(u64(of) * hd + d, v / sum);
+            const u32 at = of * kMaxSplits + split;
+            partials[u64(at) * hd + d] = v;
+            if (d != 0) return;
+            stats[2 * at] = top;
+            stats[2 * at + 1] = sum;
+        };
+        if (kGroup == 1 || end_head - first_head == 1) {
+            attend_heads<kType, 1, kLanes>(p, m, range, rows, own, first_head, 1, store);
+        } else {
+            for (u32 head = first_head; head < end_head; head += kHeadsAtOnce) {
+                if (head != first_head) {
+                    sync_block();
+                    AKUNU_UNROLL
+                    for (u32 i = 0; i < kRowsAhead; ++i) range.load(rows[i], i);
+                }
+                attend_heads<kType, kHeadsAtOnce, kLanes>(p, m, range, rows, own, head,
+                                                          smaller(kHeadsAtOnce, end_head - head), store);
             }
-            attend_heads<kType, kHeads, kLanes>(p, m, range, rows, own, head, smaller(kHeads, end_head - head),
-                                                [&](u32 h, u32 d, float v, float top, float sum) {
-                                                    const u32 of = kv * group + h;
-                                                    if (splits == 1) return out.store(u64(of) * hd + d, v / sum);
-                                                    const u32 at = of * kMaxSplits + split;
-                                                    partials[u64(at) * hd + d] = v;
-                                                    if (d != 0) return;
-                                                    stats[2 * at] = top;
-                                                    stats[2 * at + 1] = sum;
-                                                });
         }
         if (splits == 1) continue;
         u32& ticket = b.grid()->tickets[kv * group + first_head];
@@ -402,11 +411,10 @@ AKUNU_DEVICE void decode_group(Block b) {
 
 template <u32 kType, u32 kGroup>
 AKUNU_DEVICE_CALL void decode_attention(Block b) {
-    constexpr u32 kHeads = kGroup < 2 ? kGroup : 2;  // more, and registers are scarce
     switch (key_lanes(b.params<DecodeAttentionParams>().head_dim)) {
 #define X(n) \
     case n:  \
-        return decode_group<kType, kHeads, n>(b);
+        return decode_group<kType, kGroup, n>(b);
         AKUNU_LANES
 #undef X
     }

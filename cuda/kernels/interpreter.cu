@@ -190,11 +190,11 @@ extern "C" __global__ void __launch_bounds__(akunu::cuda::kBlockThreads, 1)
     prepare_next(0);
     if (thread_id() % 32 == 0) shown().slot[warp_id()] = 1;
     sync_block();
+    if (shown().walk[1].waits) grid_barrier().arrive();
     for (;;) {
         {
             const u32 slot = shown().slot[thread_id_anew() / 32];
             const Walk& now = shown().walk[slot];
-            if (now.waits) grid_barrier().arrive();
             fetch_command(launch, now.next, 1 - slot);
             // Not by a thread that waits for others: its next fence would wait for the host's memory.
             if (block_id() == 0 && thread_id_anew() == 32) store_host(&launch.mailbox->command, now.at.begun);
@@ -202,8 +202,10 @@ extern "C" __global__ void __launch_bounds__(akunu::cuda::kBlockThreads, 1)
         }
         // Looked at before the barrier: a warp that is ahead prepares the command behind the next one in its place.
         const u32 warp = thread_id_anew() / 32, slot = shown().slot[warp], step = shown().walk[slot].at.step;
-        const bool last = shown().walk[slot].last != 0;
+        const bool last = shown().walk[slot].last != 0, next_waits = shown().walk[1 - slot].waits != 0;
+        if (thread_id_anew() % 32 == 0) shown().slot[warp] = 1 - slot;
         sync_block();
+        if (next_waits) grid_barrier().arrive();
         if (any_of_warp(last || shown().failure != kNoError)) {
             if (any_of_warp(shown().failure != kNoError)) break;
             // Whether the host wants an end: asked by one block, so that all agree.
@@ -216,9 +218,6 @@ extern "C" __global__ void __launch_bounds__(akunu::cuda::kBlockThreads, 1)
             if (step + 1 == launch.steps) break;
             if (load_acquire(&halt) || (launch.stop && load_acquire(launch.stop))) break;
         }
-        sync_warp();
-        if (thread_id_anew() % 32 == 0) shown().slot[warp] = 1 - slot;
-        sync_warp();
     }
     if (thread_id() == 0) shown().ended = 1;
     sync_with_bringers();
@@ -227,7 +226,7 @@ extern "C" __global__ void __launch_bounds__(akunu::cuda::kBlockThreads, 1)
         const bool failed = shown().failure != kNoError;
         launch.mailbox->steps = shown().done;
         launch.mailbox->error = failed ? load_acquire(&launch.barrier->error) : u32(kNoError);
-        if (failed) launch.mailbox->command = shown().walk[shown().slot[0]].at.begun;
+        if (failed) launch.mailbox->command = shown().walk[1 - shown().slot[0]].at.begun;
         fence_system();
     }
 }

@@ -201,20 +201,29 @@ AKUNU_DEVICE float soft_capped(float v, float cap) { return cap > 0.0f ? soft_ca
 
 // What becomes of a row's sum: looked up while the sums are not there yet.
 struct TileOutput {
-    bool there;
+    bool there, adds;
     u32 row, activation;  // of gate and up, which have `out`
     float *y, base, bias, cap, eps;
     Output out;
 
     AKUNU_DEVICE TileOutput(Block b, const TileJob& job, const TileRow& at)
-        : there(at.there), row(at.row), activation(0), y(nullptr), base(0.0f), bias(0.0f), cap(0.0f), eps(0.0f), out{} {
+        : there(at.there),
+          adds(false),
+          row(at.row),
+          activation(0),
+          y(nullptr),
+          base(0.0f),
+          bias(0.0f),
+          cap(0.0f),
+          eps(0.0f),
+          out{} {
         if (!there) return;
         switch (b.command().op) {
             case kOpMatmul: {
                 const auto& p = b.params<MatmulParams>();
                 y = b.buffer<float>(2) + row;
                 cap = p.softcap;
-                if (p.accumulate) base = *y;
+                adds = p.accumulate;
                 if (p.has_bias) bias = b.buffer<float>(3)[row];
                 return;
             }
@@ -239,6 +248,10 @@ struct TileOutput {
                 eps = p.eps;
             }
         }
+    }
+    // What is there already, once the block has waited for it.
+    AKUNU_DEVICE void load_base() {
+        if (adds) base = *y;
     }
     // `scale` is the norm's; of pairs `up` is the sum of the second matrix.
     AKUNU_DEVICE void store(const TileJob& job, float scale, float sum, float up) const {
@@ -297,7 +310,6 @@ AKUNU_DEVICE void row_tiles(Block b, u32 second) {
     const TileJob job = tile_job(b, second);
     const TileMemory m = tile_memory(job.k, T::kParts);
     const u32 begin = share_begin(job.tiles()), end = share_end(job.tiles()), steps = job.k / kStepInputs;
-    if (!second) stage_tiles<T>(b, job, m, thread);
     const u32 mine = thread_id() / kTileRows,
               r = thread_id() % kTileRows;  // the row that this thread adds up and stores
     const auto output = [&](u32 first, u32 tiles) {
@@ -307,6 +319,8 @@ AKUNU_DEVICE void row_tiles(Block b, u32 second) {
     };
     const u32 together = kTilesAtOnce >> job.pairs;
     TileOutput out = output(begin, smaller(end - begin, together));
+    if (!second) stage_tiles<T>(b, job, m, thread);
+    out.load_base();
     sync_block();
     const u32 g = lane / 4, t = lane % 4;
     TileInputs in;
@@ -353,7 +367,10 @@ AKUNU_DEVICE void row_tiles(Block b, u32 second) {
                 if (t == 0) shared_at<float>(partials + to * 4) = sum[half];
             }
         }
-        if (first != begin) out = output(first, tiles);
+        if (first != begin) {
+            out = output(first, tiles);
+            out.load_base();
+        }
         const float scale = tile_norm(job, m, out.eps);
         sync_block();
         if (out.there) {

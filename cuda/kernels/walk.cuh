@@ -98,8 +98,7 @@ AKUNU_DEVICE void fetch_command(const Launch& launch, const Place& at, u32 slot)
     const u32 lane = thread_id_anew() - kWalker * 32;  // of the walker
     if (lane >= sizeof(Command) / 16) return;
     const Command* from = launch.segments[at.segment].commands + at.command;
-    copy_async16(reinterpret_cast<uint4*>(&command_in(slot)) + lane,
-                 reinterpret_cast<const uint4*>(from) + lane);
+    copy_async16(reinterpret_cast<uint4*>(&command_in(slot)) + lane, reinterpret_cast<const uint4*>(from) + lane);
 }
 
 // The readers of a command's weights that come through the ring. The host has said which could; of those with more than
@@ -139,9 +138,9 @@ AKUNU_DEVICE void prepare_next(u32 slot) {
     if (lane < c.n_patches) {
         const u32 source = c.patch_value[lane], step = shown().walk[slot].next.step;
         c.params[c.patch_field[lane]] = source == kPatchRows     ? launch.rows
-                                             : source == kPatchLogits ? launch.logits
-                                             : source == kPatchStep   ? step
-                                                                      : launch.keys + step;
+                                        : source == kPatchLogits ? launch.logits
+                                        : source == kPatchStep   ? step
+                                                                 : launch.keys + step;
     }
     sync_warp();
     if (lane == 0) enter(launch, 1 - slot);
