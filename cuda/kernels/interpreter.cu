@@ -202,10 +202,10 @@ extern "C" __global__ void __launch_bounds__(akunu::cuda::kBlockThreads, 1)
         }
         // Looked at before the barrier: a warp that is ahead prepares the command behind the next one in its place.
         const u32 warp = thread_id_anew() / 32, slot = shown().slot[warp], step = shown().walk[slot].at.step;
-        const bool last = shown().walk[slot].last != 0, next_waits = shown().walk[1 - slot].waits != 0;
+        const bool last = shown().walk[slot].last != 0;
         if (thread_id_anew() % 32 == 0) shown().slot[warp] = 1 - slot;
         sync_block();
-        if (next_waits) grid_barrier().arrive();
+        if (shown().walk[1 - slot].waits) grid_barrier().arrive();
         if (any_of_warp(last || shown().failure != kNoError)) {
             if (any_of_warp(shown().failure != kNoError)) break;
             // Whether the host wants an end: asked by one block, so that all agree.
