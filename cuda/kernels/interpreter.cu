@@ -203,6 +203,7 @@ extern "C" __global__ void __launch_bounds__(akunu::cuda::kBlockThreads, 1)
         // Looked at before the barrier: a warp that is ahead prepares the command behind the next one in its place.
         const u32 warp = thread_id_anew() / 32, slot = shown().slot[warp], step = shown().walk[slot].at.step;
         const bool last = shown().walk[slot].last != 0;
+        sync_warp();  // all lanes have read it
         if (thread_id_anew() % 32 == 0) shown().slot[warp] = 1 - slot;
         sync_block();
         if (shown().walk[1 - slot].waits) grid_barrier().arrive();

@@ -81,17 +81,29 @@ AKUNU_DEVICE T shuffle_xor(T v, unsigned mask) {
     return other;
 }
 
-AKUNU_DEVICE unsigned largest_of_warp(unsigned v) {
-    for (unsigned mask = 16; mask > 0; mask /= 2) {
-        const unsigned other = shuffle_xor(v, mask);
-        if (other > v) v = other;
+// Calls f(value) with each lane's value.
+template <typename F>
+void each_of_warp(unsigned v, F&& f) {
+    unsigned char* places = emulator::exchange();
+    std::memcpy(places + lane_id() * 32, &v, sizeof v);
+    emulator::sync_warp();
+    for (unsigned lane = 0; lane < 32; ++lane) {
+        unsigned other;
+        std::memcpy(&other, places + lane * 32, sizeof other);
+        f(other);
     }
-    return v;
+    emulator::sync_warp();
+}
+
+AKUNU_DEVICE unsigned largest_of_warp(unsigned v) {
+    unsigned largest = 0;
+    each_of_warp(v, [&](unsigned other) { largest = other > largest ? other : largest; });
+    return largest;
 }
 
 AKUNU_DEVICE unsigned vote(bool v) {
-    unsigned bits = static_cast<unsigned>(v) << lane_id();
-    for (unsigned mask = 16; mask > 0; mask /= 2) bits |= shuffle_xor(bits, mask);
+    unsigned bits = 0;
+    each_of_warp(static_cast<unsigned>(v) << lane_id(), [&](unsigned other) { bits |= other; });
     return bits;
 }
 
