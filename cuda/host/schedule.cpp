@@ -221,6 +221,14 @@ class Check {
                (buffer == 4 || buffer == 6 || buffer == 7);
     }
 
+    // What a row's matmul reads before it waits, because no command writes it: weights, those of a norm, a bias.
+    static bool is_constant(const DispatchCmd& c, std::size_t buffer) {
+        const auto weights = weights_in(c);
+        if (std::ranges::find(weights, buffer, &WeightPlace::buffer) != weights.end()) return true;
+        if (c.op == Op::kMatmul) return buffer == 3;
+        return (c.op == Op::kNormQkv && (buffer == 1 || buffer == 6)) || (c.op == Op::kNormGateUp && buffer == 1);
+    }
+
     // That `i` runs behind `before`, with `barriers` between.
     void expect_behind(std::size_t i, std::size_t before, std::size_t buffer, const char* does, const char* did,
                        std::size_t barriers) const {
@@ -232,9 +240,8 @@ class Check {
     }
 
     void check_order(std::size_t i) {
-        const auto weights = weights_in(table_.commands[i]);
         for (const Use& u : uses_[i]) {
-            const bool ahead = std::ranges::find(weights, u.buffer, &WeightPlace::buffer) != weights.end();
+            const bool ahead = is_constant(table_.commands[i], u.buffer);
             const std::string_view buffer = buffer_name(table_.commands[i], u.buffer);
             each_cell(u.begin, u.end, [&](Cell& cell) {
                 if (cell.writer == kNone) return;

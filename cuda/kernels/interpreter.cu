@@ -190,7 +190,9 @@ extern "C" __global__ void __launch_bounds__(akunu::cuda::kBlockThreads, 1)
     prepare_next(0);
     if (thread_id() % 32 == 0) shown().slot[warp_id()] = 1;
     sync_block();
-    if (shown().walk[1].waits) grid_barrier().arrive();
+    // What was copied is there for all, whatever they read ahead of their first barrier.
+    grid_barrier().arrive();
+    grid_barrier().wait();
     for (;;) {
         {
             const u32 slot = shown().slot[thread_id_anew() / 32];

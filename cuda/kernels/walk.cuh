@@ -117,9 +117,9 @@ AKUNU_DEVICE void enter(const Launch& launch, u32 slot) {
     Walk& now = shown().walk[slot];
     now.at = before.next;
     now.next = place_behind(launch, now.at);
-    // The barrier behind a step is that before the next one, too.
+    // A step's first follows the barrier behind the step before it, or behind the launch's copies.
     const bool first = now.at.segment == 0 && now.at.command == 0;
-    now.waits = first ? now.at.step == 0 : now.at.command == 0 || launch.times || command_in(slot).barrier;
+    now.waits = !first && (now.at.command == 0 || launch.times || command_in(slot).barrier);
     const u32 turn = first || now.waits ? 0 : before.turn;
     now.first = block_id() + (block_id() < turn ? grid_blocks() : 0) - turn;
     now.turn = turn + 32;

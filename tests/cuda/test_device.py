@@ -53,6 +53,11 @@ def test_a_block_that_does_not_come_is_an_error_and_no_hang(run: Run) -> None:
     assert "[quantize] did not end in time on the GPU: some block waited for 50 ms" in done.stderr
 
 
+def test_shared_memory_that_begins_elsewhere_is_an_error(run: Run) -> None:
+    done = run(QUANTIZE, EMULATOR_SHARED_BASE="2048")
+    assert "does not begin behind the 2048 bytes that the driver says CUDA keeps of it" in done.stderr
+
+
 def test_out_of_memory_says_how_much_is_missing(run: Run) -> None:
     code = """
 from akunu import _core

@@ -72,6 +72,11 @@ def test_matmuls(run: Run) -> None:
     )
 
 
+def test_what_is_read_before_the_first_barrier_was_copied_by_all_blocks(run: Run) -> None:
+    """The norm's weights: of so many inputs that another block copies some of them from the host."""
+    check(run, "case.builder == 'norm_gate_up' and case.get('dtype') == 'q4_0' and case.get('k') == 2304", 1)
+
+
 def test_attention(run: Run) -> None:
     """Texts of few keys, every type of cache, one text and several."""
     few = "(case.get('position') or 0) + (case.get('rows') or 1) < 40 and not case.get('others')"
