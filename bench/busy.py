@@ -5,9 +5,14 @@
         --peer llama.cpp=/path/to/llama-bench
 
 For each model and each condition it compares thread counts: the default, one, two, and twice the cores. The
-default should come within 0.9 of the best of them, and never below 0.8 of one thread. All cells run in random
-order, once in each round; the table gives medians. What else runs on the machine is part of no condition:
-measure on a quiet one.
+default should come within 0.9 of the best of them, and never below 0.8 of one thread.
+
+All counts are loaded at once, each in a process of its own, and take short turns; the others wait
+meanwhile. A round is a turn of each in random order, so that what the machine does in the long run is the
+same for all of them. Ratios are of one round; the table gives their medians and, in brackets, their
+quartiles. "Best" is the count that is fastest in the other rounds: the fastest of the round itself would be
+one that was lucky. Where the default is one of the counts, their ratio shows how far noise goes. What else
+runs on the machine is part of no condition: measure on a quiet one.
 """
 
 from __future__ import annotations
@@ -16,14 +21,14 @@ import contextlib
 import json
 import os
 import random
-import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
-from statistics import median
-from typing import Final
+from statistics import median, quantiles
+from typing import Final, TypeAlias
 
 import click
 
@@ -31,6 +36,7 @@ from akunu.bench.params import parse_ints
 from akunu.cli.app import CONTEXT_SETTINGS
 from akunu.cli.app import run as run_command
 from akunu.cli.console import note, print_table
+from akunu.errors import AkunuError
 from json_file import write_json
 from measure import run
 from peers import AKUNU, parse_peers, write_synthetic
@@ -40,25 +46,35 @@ QUOTA_PERIOD_US: Final = 100_000
 READ_BYTES: Final = 16_000_000_000
 LEAST_TOKENS: Final = 32
 
-# Decodes in as many threads as there are rates to print, each with a model of its own.
-SEVERAL: Final = """
-import json, sys, threading, time
+# Takes a turn for each line that it reads: decodes for so many seconds, each model on a thread of its own,
+# and prints the tokens a second of all together. Chains are as long as those of a text that is streamed.
+WORKER: Final = """
+import sys, threading, time
+from concurrent.futures import ThreadPoolExecutor
 from akunu.bench.loader import open_engine
-model, threads, tokens, count = sys.argv[1], int(sys.argv[2]) or None, int(sys.argv[3]), int(sys.argv[4])
-opened = [open_engine(model, context=tokens + 64, threads=threads) for _ in range(count)]
-rates, ready = [], threading.Barrier(count)
-def work(engine):
-    engine.begin([5] * 8, temperature=0.0, reuse=False)
-    engine.prefill()
-    ready.wait()
-    began, done = time.perf_counter(), 0
-    while done < tokens and (more := len(engine.decode(min(64, tokens - done)).ids)):
-        done += more
-    rates.append(done / (time.perf_counter() - began))
-workers = [threading.Thread(target=work, args=(each.__enter__().engine,)) for each in opened]
-for worker in workers: worker.start()
-for worker in workers: worker.join()
-print(json.dumps(rates))
+from akunu.scheduling.sequence import fitting
+LENGTH = 256
+model, threads, count, seconds = sys.argv[1], int(sys.argv[2]) or None, int(sys.argv[3]), float(sys.argv[4])
+opened = [open_engine(model, context=LENGTH + 64, threads=threads) for _ in range(count)]
+engines = [each.__enter__().engine for each in opened]
+together = threading.Barrier(count)
+def rate(engine):
+    done, spent, left, chain = 0, 0.0, 0, 1
+    together.wait()
+    while spent < seconds:
+        if left == 0:
+            engine.begin([5] * 8, temperature=0.0, reuse=False)
+            engine.prefill()
+            left = LENGTH
+        began = time.perf_counter()
+        new = len(engine.decode(min(chain, left)).ids)
+        took = time.perf_counter() - began
+        done, spent, left, chain = done + new, spent + took, left - new, fitting(new, took)
+    return done / spent
+with ThreadPoolExecutor(count) as pool:
+    print("ready", flush=True)
+    for line in sys.stdin:
+        print(sum(pool.map(rate, engines)), flush=True)
 """
 
 
@@ -87,6 +103,10 @@ class Cell:
     """0: the program's default."""
 
 
+Turn: TypeAlias = Callable[[], float]
+"""Gives a cell a turn: its tokens a second, of all models and processes together."""
+
+
 @contextlib.contextmanager
 def burners(count: int) -> Iterator[None]:
     """As many processes that only compute."""
@@ -95,7 +115,7 @@ def burners(count: int) -> Iterator[None]:
         yield
     finally:
         for process in running:
-            process.send_signal(signal.SIGKILL)
+            process.kill()
             process.wait()
 
 
@@ -126,49 +146,87 @@ def quota(cpus: float) -> Iterator[list[str]]:
         folder.rmdir()
 
 
-def command_of(cell: Cell, tokens: int, peers: Mapping[str, Sequence[str]]) -> list[str]:
-    """The program of a cell."""
-    if cell.engine in peers:
-        threads = ["-t", str(cell.threads)] if cell.threads else []
-        return [
-            *peers[cell.engine],
-            "-m",
-            cell.model,
-            "-p",
-            "0",
-            "-n",
-            str(tokens),
-            "-r",
-            "1",
-            "-o",
-            "json",
-            *threads,
+@contextlib.contextmanager
+def workers(cell: Cell, prefix: Sequence[str], seconds: float) -> Iterator[Turn]:
+    """The processes of a cell of ours, with their models loaded, and what gives them a turn together."""
+    arguments = [cell.model, str(cell.threads), str(cell.condition.models), str(seconds)]
+    with contextlib.ExitStack() as stack:
+        running = [
+            stack.enter_context(
+                subprocess.Popen(
+                    [*prefix, sys.executable, "-c", WORKER, *arguments],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    text=True,
+                    bufsize=1,
+                )
+            )
+            for _ in range(cell.condition.processes)
         ]
-    arguments = [cell.model, str(cell.threads), str(tokens), str(cell.condition.models)]
-    return [sys.executable, "-c", SEVERAL, *arguments]
+
+        def answers() -> list[str]:
+            lines = [process.stdout.readline() for process in running if process.stdout]
+            if not all(lines):
+                raise AkunuError(f"{cell.model}, {cell.condition.name}: a process ended before its turn did")
+            return lines
+
+        def turn() -> float:
+            for process in running:
+                assert process.stdin is not None
+                process.stdin.write("\n")
+            return sum(map(float, answers()))
+
+        answers()
+        yield turn
+
+
+def peer_command(program: Sequence[str], cell: Cell, tokens: int) -> list[str]:
+    """A peer's run of a cell; the default number of threads is its own."""
+    threads = ["-t", str(cell.threads)] if cell.threads else []
+    options = ["-p", "0", "-n", str(tokens), "-r", "1", "-o", "json"]
+    return [*program, "-m", cell.model, *options, *threads]
 
 
 def tokens_for(model: str, most: int) -> int:
-    """How many tokens a run generates: large models get fewer, so that each cell takes seconds."""
+    """How many tokens a peer's run generates: of large models fewer, so that it takes seconds."""
     return min(most, max(LEAST_TOKENS, READ_BYTES // Path(model).stat().st_size))
 
 
-def rate_of(output: bytes) -> float:
-    """Tokens a second, of all models together."""
-    results = json.loads(output)
-    return sum(each if isinstance(each, float) else median(each["samples_ts"]) for each in results)
+def peer_turn(command: Sequence[str], prefix: Sequence[str], processes: int) -> float:
+    """Tokens a second of that many runs at the same time, together."""
+    others = [
+        subprocess.Popen([*prefix, *command], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        for _ in range(processes - 1)
+    ]
+    outputs = [run([*prefix, *command]).output, *(other.communicate()[0] for other in others)]
+    return sum(median(result["samples_ts"]) for output in outputs for result in json.loads(output))
 
 
-def measure(cell: Cell, tokens: int, peers: Mapping[str, Sequence[str]]) -> float:
-    """Tokens a second of one cell, of all its models and processes together."""
-    command = command_of(cell, tokens, peers)
-    with burners(cell.condition.busy), quota(cell.condition.quota) as prefix:
-        others = [
-            subprocess.Popen([*prefix, *command], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-            for _ in range(cell.condition.processes - 1)
-        ]
-        rate = rate_of(run([*prefix, *command]).output)
-        return rate + sum(rate_of(other.communicate()[0]) for other in others)
+def measure(
+    cells: Sequence[Cell],
+    peers: Mapping[str, Sequence[str]],
+    *,
+    rounds: int,
+    seconds: float,
+    tokens: int,
+    order: random.Random,
+) -> dict[Cell, list[float]]:
+    """Tokens a second of each cell in each round: cells of one model in one condition."""
+    condition = cells[0].condition
+    turns: dict[Cell, Turn] = {}
+    rates: dict[Cell, list[float]] = {cell: [] for cell in cells}
+    with quota(condition.quota) as prefix, contextlib.ExitStack() as stack:
+        for cell in cells:
+            if cell.engine == AKUNU:
+                turns[cell] = stack.enter_context(workers(cell, prefix, seconds))
+            else:
+                command = peer_command(peers[cell.engine], cell, tokens_for(cell.model, tokens))
+                turns[cell] = partial(peer_turn, command, prefix, condition.processes)
+        stack.enter_context(burners(condition.busy))
+        for _ in range(rounds):
+            for cell in order.sample(cells, len(cells)):
+                rates[cell].append(turns[cell]())
+    return rates
 
 
 def conditions(busy: Sequence[int], cpus: float) -> list[Condition]:
@@ -180,16 +238,33 @@ def conditions(busy: Sequence[int], cpus: float) -> list[Condition]:
     return rows
 
 
+def against_best(default: Sequence[float], counts: Sequence[Sequence[float]]) -> list[float]:
+    """In each round: the default's rate over that of the count that is fastest in the other rounds."""
+    ratios = []
+    for i, rate in enumerate(default):
+        best = max(counts, key=lambda rates: median([*rates[:i], *rates[i + 1 :]] or rates))
+        ratios.append(rate / best[i])
+    return ratios
+
+
+def spread(ratios: Sequence[float]) -> str:
+    """Median and quartiles."""
+    low, middle, high = quantiles(ratios, n=4, method="inclusive") if len(ratios) > 1 else ratios * 3
+    return f"{middle:.2f} ({low:.2f}-{high:.2f})"
+
+
 def table(rates: dict[Cell, list[float]], counts: Sequence[int]) -> tuple[list[str], list[list[str]]]:
     """Headings and cells: a line for each program, model and condition."""
     headers = ["model", "condition", "program", *("default" if n == 0 else f"{n} threads" for n in counts)]
-    headers += ["default/best", "default/one"]
+    headers += [f"default/{n}" for n in counts[1:]] + ["default/best"]
     lines = []
     for key in dict.fromkeys((cell.model, cell.condition, cell.engine) for cell in rates):
-        found = {c.threads: median(r) for c, r in rates.items() if (c.model, c.condition, c.engine) == key}
+        found = {c.threads: r for c, r in rates.items() if (c.model, c.condition, c.engine) == key}
+        default, given = found[0], [found[n] for n in counts[1:]]
         line = [Path(key[0]).stem, key[1].name, key[2]]
-        line += [f"{found[n]:.1f}" if n in found else "-" for n in counts]
-        line += [f"{found[0] / max(found.values()):.2f}", f"{found[0] / found[1]:.2f}"]
+        line += [f"{median(found[n]):.1f}" for n in counts]
+        line += [spread([a / b for a, b in zip(default, each, strict=True)]) for each in given]
+        line += [spread(against_best(default, given))]
         lines.append(line)
     return headers, lines
 
@@ -206,13 +281,14 @@ def table(rates: dict[Cell, list[float]], counts: Sequence[int]) -> tuple[list[s
 @click.option("--quota", "cpus", default=1.5, show_default=True, metavar="CPUS",
               help="Quota of a control group, which only root may make; 0: leave it out.")  # fmt: skip
 @click.option("-n", "tokens", default=512, show_default=True, metavar="N",
-              help="Tokens to generate, at most: files beyond 31 MB get fewer.")  # fmt: skip
+              help="Tokens of a peer's turn, at most: files beyond 31 MB get fewer.")  # fmt: skip
+@click.option("--seconds", default=0.7, show_default=True, metavar="S", help="How long a turn decodes.")
 @click.option(
-    "--rounds", type=click.IntRange(min=1), default=5, show_default=True, metavar="N", help="Rounds."
+    "--rounds", type=click.IntRange(min=1), default=15, show_default=True, metavar="N", help="Turns of each."
 )
 @click.option("--seed", default=0, show_default=True, metavar="N", help="Of the random order.")
 @click.option(
-    "--json", "json_path", type=click.Path(path_type=Path), metavar="FILE", help="Write every run here."
+    "--json", "json_path", type=click.Path(path_type=Path), metavar="FILE", help="Write every turn here."
 )
 def command(
     models: tuple[str, ...],
@@ -222,6 +298,7 @@ def command(
     busy: str,
     cpus: float,
     tokens: int,
+    seconds: float,
     rounds: int,
     seed: int,
     json_path: Path | None,
@@ -237,23 +314,14 @@ def command(
     paths += map(str, write_synthetic([name for name in synthetic.split(",") if name], folder))
     if not paths:
         raise click.UsageError("give a model, or --synthetic")
-    cells = [
-        Cell(engine, model, condition, threads)
-        for engine in (AKUNU, *programs)
-        for model in paths
-        for condition in conditions(parse_ints(busy), cpus)
-        if engine == AKUNU or condition.models == 1
-        for threads in counts
-    ]
-    rates: dict[Cell, list[float]] = {cell: [] for cell in cells}
+    rates: dict[Cell, list[float]] = {}
     order = random.Random(seed)
-    for round_ in range(rounds):
-        for cell in order.sample(cells, len(cells)):
-            rates[cell].append(measure(cell, tokens_for(cell.model, tokens), programs))
-            note(
-                f"round {round_ + 1}: {Path(cell.model).stem}, {cell.condition.name}, {cell.engine}, "
-                f"{cell.threads or 'default'} threads: {rates[cell][-1]:.1f}"
-            )
+    for model in paths:
+        for condition in conditions(parse_ints(busy), cpus):
+            engines = [AKUNU, *programs] if condition.models == 1 else [AKUNU]
+            cells = [Cell(engine, model, condition, threads) for engine in engines for threads in counts]
+            rates |= measure(cells, programs, rounds=rounds, seconds=seconds, tokens=tokens, order=order)
+            note(f"{Path(model).stem}, {condition.name}: done")
     headers, lines = table(rates, counts)
     print_table(headers, lines, right="   " + "r" * (len(headers) - 3))
     if json_path is not None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import random
 import sys
 from pathlib import Path
 
 import pytest
+
+from akunu.errors import AkunuError
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 import busy
@@ -18,20 +21,23 @@ def test_the_grid_has_each_condition_once() -> None:
     assert names == ["idle", "1 busy", "4 busy", "two models", "two processes", "1.5 CPUs"]
 
 
-def test_rates_of_several_models_and_of_a_peer_add_up_or_are_its_median() -> None:
-    assert busy.rate_of(b"[10.0, 12.5]") == 22.5
-    assert busy.rate_of(b'[{"samples_ts": [1.0, 3.0, 2.0]}]') == 2.0
-
-
-def test_the_default_is_compared_with_the_best_and_with_one_thread() -> None:
+def test_the_default_is_compared_with_each_count_by_rounds() -> None:
     rates = {
-        busy.Cell("akunu", "m.gguf", IDLE, 0): [80.0, 90.0, 85.0],
-        busy.Cell("akunu", "m.gguf", IDLE, 1): [50.0],
-        busy.Cell("akunu", "m.gguf", IDLE, 2): [100.0],
+        busy.Cell("akunu", "m.gguf", IDLE, 0): [80.0, 40.0, 120.0],
+        busy.Cell("akunu", "m.gguf", IDLE, 1): [50.0, 25.0, 50.0],
+        busy.Cell("akunu", "m.gguf", IDLE, 2): [100.0, 50.0, 125.0],
     }
     headers, (line,) = busy.table(rates, [0, 1, 2])
     found = dict(zip(headers, line, strict=True))
-    assert (found["default"], found["default/best"], found["default/one"]) == ("85.0", "0.85", "1.70")
+    assert (found["default"], found["1 threads"], found["2 threads"]) == ("80.0", "50.0", "100.0")
+    assert found["default/1"] == "1.60 (1.60-2.00)"
+    assert found["default/2"] == found["default/best"] == "0.80 (0.80-0.88)"
+
+
+def test_the_best_count_is_chosen_by_the_other_rounds() -> None:
+    lucky_once = [10.0, 10.0, 10.0, 90.0]
+    assert busy.against_best([20.0] * 4, [[20.0] * 4, lucky_once]) == [1.0] * 4
+    assert busy.against_best([20.0], [[20.0], [40.0]]) == [0.5]
 
 
 def test_burners_end_with_their_block() -> None:
@@ -39,17 +45,33 @@ def test_burners_end_with_their_block() -> None:
         raise RuntimeError
 
 
-def test_two_models_beside_a_busy_process_run(capsys: pytest.CaptureFixture[str]) -> None:
-    condition = busy.Condition("both", busy=1, models=2)
-    assert busy.measure(busy.Cell("akunu", "stories15m:q8_0", condition, 1), 8, {}) > 0
+@pytest.mark.parametrize("more", [{"models": 2}, {"processes": 2}])
+def test_two_models_beside_a_busy_process_take_turns(more: dict[str, int]) -> None:
+    condition = busy.Condition("both", busy=1, **more)
+    cells = [busy.Cell("akunu", "stories15m:q8_0", condition, threads) for threads in (0, 1)]
+    rates = busy.measure(cells, {}, rounds=2, seconds=0.01, tokens=8, order=random.Random(0))
+    assert {cell: len(found) for cell, found in rates.items()} == dict.fromkeys(cells, 2)
+    assert min(map(min, rates.values())) > 0
+
+
+def test_a_process_that_ends_is_an_error(capfd: pytest.CaptureFixture[str]) -> None:
+    cell = busy.Cell("akunu", "nowhere.gguf", IDLE, 1)
+    with pytest.raises(AkunuError, match="ended"), busy.workers(cell, [], 0.01):
+        pass
+    assert "nowhere.gguf" in capfd.readouterr().err
 
 
 def test_a_peer_s_program_gets_its_own_arguments_and_the_default_threads_are_its_own() -> None:
-    peers = {"theirs": ["/opt/llama-bench", "-rtr", "1"]}
-    threads = [busy.command_of(busy.Cell("theirs", "m.gguf", IDLE, count), 8, peers) for count in (0, 2)]
+    program = ["/opt/llama-bench", "-rtr", "1"]
+    threads = [busy.peer_command(program, busy.Cell("theirs", "m.gguf", IDLE, n), 8) for n in (0, 2)]
     assert threads[0][:5] == ["/opt/llama-bench", "-rtr", "1", "-m", "m.gguf"]
     assert "-t" not in threads[0]
     assert threads[1][-2:] == ["-t", "2"]
+
+
+def test_two_processes_of_a_peer_add_up() -> None:
+    prints = [sys.executable, "-c", "print('[{\"samples_ts\": [1.0, 3.0, 2.0]}]')"]
+    assert busy.peer_turn(prints, [], processes=2) == 4.0
 
 
 def test_large_models_generate_fewer_tokens(tmp_path: Path) -> None:

@@ -6,12 +6,23 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from .devices import FIXED, Target, cpu_targets, lab
+from .devices import FIXED, TILES, Target, cpu_targets, lab
 from .problem import pack
 from .runner import nmse
 
 F32 = npt.NDArray[np.float32]
-ROWS, N, K = 40, 37, 360  # two blocks of K, and a part of one
+ROWS, N = 40, 37
+
+
+def block(target: Target) -> int:
+    """Activations that share a scale (cpp/cpu/digits.h, cpp/cpu/fixed.h)."""
+    return 384 if target.isa == TILES else 128
+
+
+def columns(target: Target) -> int:
+    """Two blocks, and a part of one that is no whole tile."""
+    return block(target) * 45 // 16
+
 
 pytestmark = pytest.mark.parametrize(
     "target", [t for t in cpu_targets() if t.isa in FIXED], ids=lambda t: t.id
@@ -34,7 +45,7 @@ def multiply(target: Target, x: F32, w: F32) -> F32:
     return out
 
 
-def factors(k: int = K) -> tuple[F32, F32]:
+def factors(k: int) -> tuple[F32, F32]:
     rng = np.random.default_rng(1)
     return (rng.standard_normal((ROWS, k)).astype(np.float32), rng.standard_normal((N, k)).astype(np.float32))
 
@@ -43,7 +54,7 @@ def product(x: F32, w: F32) -> npt.NDArray[np.float64]:
     return x.astype(np.float64) @ w.astype(np.float64).T
 
 
-@pytest.mark.parametrize("k", [1, 2, 31, 127, 128, 129, 255, 384, 1536])
+@pytest.mark.parametrize("k", [1, 2, 31, 127, 128, 129, 255, 384, 385, 1536])
 def test_sums_at_their_limit_do_not_wrap(target: Target, k: int) -> None:
     """Rows that are parallel have the greatest sums that their norms allow, of either sign."""
     x, w = np.full((ROWS, k), 3, np.float32), np.full((N, k), 5, np.float32)
@@ -58,30 +69,30 @@ def test_sums_at_their_limit_do_not_wrap(target: Target, k: int) -> None:
 
 def test_one_element_of_a_row_is_a_thousand_times_the_others(target: Target) -> None:
     """What it does to the others: they are rounded to a thirtieth, of activations in its block alone."""
-    x, w = factors()
+    x, w = factors(columns(target))
     want = product(x, w)
     x[:, 7] = 1000
     w[:, 7] = 0
     assert nmse(multiply(target, x, w), product(x, w)) < 5e-5
     assert nmse(multiply(target, x, w), want) > 1e-8
-    x, w = factors()
+    x, w = factors(columns(target))
     w[:, 200] = 1000
     x[:, 200] = 0
     assert nmse(multiply(target, x, w), product(x, w)) < 1.5e-4
-    x, w = factors()
+    x, w = factors(columns(target))
     x[:, 7] = 1000
     assert nmse(multiply(target, x, w), product(x, w)) < 5e-8
 
 
 def test_rows_of_zeros_and_of_tiny_and_huge_numbers(target: Target) -> None:
-    x, w = factors()
+    x, w = factors(columns(target))
     x[:3] = w[:2] = 0
     for row, size in enumerate((1e-30, 1e-22, 1e-15, 1e15, 1e20, 1e30), 5):
         x[row] *= np.float32(size)
     for row, size in enumerate((1e-6, 1e6), 4):
         w[row] *= np.float32(size)
-    x[30, :128] = 0
-    x[31, 128:256] *= np.float32(1e-25)
+    x[30, : block(target)] = 0
+    x[31, block(target) : 2 * block(target)] *= np.float32(1e-25)
     found, want = multiply(target, x, w), product(x, w)
     assert (found[:3] == 0).all() and (found[:, :2] == 0).all()
     assert np.isfinite(found).all()
@@ -98,7 +109,7 @@ def test_rows_of_zeros_and_of_tiny_and_huge_numbers(target: Target) -> None:
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_what_is_no_number_does_not_become_one(target: Target, bad: float) -> None:
     """It stays in its row, or its column."""
-    x, w = factors()
+    x, w = factors(columns(target))
     clean = multiply(target, x, w)
     x[17, 300] = w[5, 2] = bad
     found = multiply(target, x, w)

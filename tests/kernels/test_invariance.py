@@ -126,7 +126,7 @@ def test_attention_is_the_same_in_every_phase(kv: str, window: int, target: Targ
     prompt = np.frombuffer(outputs(problem, target, 2)["out_f32"], np.float32).reshape(length, -1)
     q, all_k, all_v = (problem.buffers[n].data for n in ("q", "all_k", "all_v"))  # type: ignore[union-attr]
     for split in (False, True):
-        for position in (0, 15, 255, 256, 299):
+        for position in (0, 15, 16, 255, 256, 299):
             one = case("attention", rows=1, position=position, split=split, **args).build(
                 device, checking=False
             )

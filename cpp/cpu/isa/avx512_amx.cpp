@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstring>
@@ -15,9 +16,9 @@
 #include <utility>
 
 #include "cpu/act.h"
+#include "cpu/digits.h"
 #include "cpu/kernel.h"
 #include "cpu/kv_layout.h"
-#include "cpu/split.h"
 
 // Order matters: each file uses the ones before it.
 // clang-format off
@@ -27,7 +28,7 @@
 #include "cpu/kernels/kv_cache.inl"
 #include "cpu/kernels/matmul_output.inl"
 #include "cpu/kernels/matmul_whole.inl"
-#include "cpu/kernels/matmul_split.inl"
+#include "cpu/kernels/matmul_digits.inl"
 #include "cpu/kernels/attention_rows.inl"
 #include "cpu/kernels/attention_heads.inl"
 #include "cpu/kernels/attention_split.inl"
@@ -42,15 +43,15 @@ extern const KernelSet kKernels_avx512_vnni;
 namespace akunu::cpu::AKUNU_ISA {
 
 static Kernel find_kernel(const DispatchCmd& cmd) {
-    if (cmd.whole) return find_matmul_whole<SplitProducts>(cmd.op);
+    if (cmd.whole) return find_matmul_whole<DigitProducts>(cmd.op);
     return can_split_attention(cmd) ? attention_split_floats : kKernels_avx512_vnni.find(cmd);
 }
 
 // Whether the processor has AMX, and Linux lets this process use it: its state is large, so that one has to ask.
 static bool may_use_tiles() {
     unsigned a = 0, b = 0, c = 0, d = 0;
-    constexpr unsigned kBf16 = 1u << 22, kTile = 1u << 24, kAvx512Bf16 = 1u << 5;
-    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(d & kBf16) || !(d & kTile)) return false;
+    constexpr unsigned kBf16 = 1u << 22, kTile = 1u << 24, kInt8 = 1u << 25, kAvx512Bf16 = 1u << 5;
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (~d & (kBf16 | kTile | kInt8))) return false;
     if (!__get_cpuid_count(7, 1, &a, &b, &c, &d) || !(a & kAvx512Bf16)) return false;
     constexpr long kRequestPermission = 0x1023, kTileData = 18;  // of arch_prctl
     return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
@@ -70,7 +71,7 @@ const KernelSet kKernels_avx512_amx{
     [](std::uint64_t iterations) { return kKernels_avx512_vnni.probe_f32(iterations); },
     [](std::uint64_t iterations) { return kKernels_avx512_vnni.probe_int8(iterations); },
     [](const std::byte* data, std::uint64_t bytes) { return kKernels_avx512_vnni.probe_read(data, bytes); },
-    &kSplitFormat,
+    &kDigitFormat,
 };
 
 }  // namespace akunu::cpu

@@ -109,11 +109,12 @@ static inline void widen_values(const CachedValues<T, NothingAhead>& rows, std::
     }
 }
 
-// Scores of N queries with the keys of a panel, into s[n][0, kPanel).
-template <int N, bool kScaled, typename Panel>
-static inline void panel_scores(const Rows<N>& q, std::size_t head_dim, const Panel& panel, float* s) {
-    constexpr int W = wide<N, kPanelVectors>();
-    for (std::size_t column = 0; column < kPanel; column += W * L) {
+// Scores of N queries with the keys of a panel, into s[n][0, kPanel), or with `kKeys` of them from `first` on.
+template <int N, bool kScaled, std::size_t kKeys = kPanel, typename Panel>
+static inline void panel_scores(const Rows<N>& q, std::size_t head_dim, const Panel& panel, float* s,
+                                std::size_t first = 0) {
+    constexpr int W = wide<N, static_cast<int>(kKeys) / L>();
+    for (std::size_t column = first; column < first + kKeys; column += W * L) {
         vf acc[N][W] = {};
         if constexpr (kScaled) {
             for (std::size_t run = 0; run < scale_runs(head_dim); ++run) {
@@ -191,6 +192,10 @@ struct HeadQueries {
     Span span;
     KvPages<T> cache;
     std::size_t kv_head, group;
+    // The first `early` pages of the text are in the cache already. While they are read, `next_early` of the text that
+    // comes next are fetched.
+    std::size_t early = 0, next_early = 0;
+    const u32* next_pages = nullptr;
     HeadQueries(const DispatchCmd& cmd, const AttentionParams& params, const Span& rows, std::size_t kv)
         : p(params),
           q(cmd.buffers[0].as<float>()),
@@ -199,6 +204,15 @@ struct HeadQueries {
                 params.head_dim},
           kv_head(kv),
           group(params.n_heads / params.n_kv_heads) {}
+
+    // For a text that is read after another, during which `fetched` of its pages came, or before `next`, or both.
+    void be_between(std::size_t fetched, const Span* next) {
+        early = early_pages(span);
+        fetch_pages(std::min(fetched, early), early);
+        if (!next) return;
+        next_pages = next->pages;
+        next_early = std::min(early, early_pages(*next));
+    }
     std::size_t row(std::size_t i) const { return span.first_row + i / group; }
     std::size_t head(std::size_t i) const { return kv_head * group + i % group; }
     std::size_t position(std::size_t i) const { return span.position + i / group; }
@@ -235,8 +249,48 @@ struct HeadQueries {
     }
 
   private:
-    KvUnit<T> first_values(const BlockTask& task) const {
-        return cache.values((task.begin + task.all.from) / kPagePositions, kv_head);
+    // Those that are fetched while another text is read: of a block of keys, which a second-level cache has room for,
+    // unless several tiles share what they read.
+    std::size_t early_pages(const Span& text) const {
+        if (text.rows * group > kQueryTile || first_key(text.position, p.window) > 0) return 0;
+        const std::size_t keys = std::min(end_of_keys(p, text, text.rows - 1), kAttentionBlock);
+        return (keys + kPagePositions - 1) / kPagePositions;
+    }
+    // At once: what nobody fetched while there was time.
+    void fetch_pages(std::size_t first, std::size_t last) const {
+        const std::size_t keys = end_of_keys(p, span, span.rows - 1);
+        for (std::size_t page = first; page < last; ++page) {
+            const std::size_t n = std::min<std::size_t>(keys - page * kPagePositions, kPagePositions);
+            fetch_elems(cache.keys(page, kv_head), (n + kKeyGroup - 1) / kKeyGroup * kKeyGroup);
+            fetch_elems(cache.values(page, kv_head), n);
+        }
+    }
+    void fetch_elems(const KvUnit<T>& unit, std::size_t positions) const {
+        constexpr std::size_t kPerLine = 64 / sizeof(T);
+        for (std::size_t i = 0; i < positions * p.head_dim; i += kPerLine) __builtin_prefetch(unit.elems + i);
+    }
+    // The pages of the text that comes next.
+    KvPages<T> next_cache() const {
+        KvPages<T> next = cache;
+        next.pages = next_pages;
+        return next;
+    }
+    // What is fetched while a page is read: of the text that comes next, or what this one reads next.
+    Ahead keys_ahead(const BlockTask& task, std::size_t page) const {
+        const KvUnit<T> keys = cache.keys(page, kv_head);
+        if (page < next_early) return keys.to(next_cache().keys(page, kv_head));
+        if (page < early) return {};
+        const std::size_t last = (task.begin + task.all.to + kPagePositions - 1) / kPagePositions;
+        if (page + 1 < last) return keys.to(cache.keys(page + 1, kv_head));
+        return keys.to(cache.values((task.begin + task.all.from) / kPagePositions, kv_head));
+    }
+    Ahead values_ahead(const BlockTask& task, std::size_t page) const {
+        const KvUnit<T> values = cache.values(page, kv_head);
+        if (page < next_early) return values.to(next_cache().values(page, kv_head));
+        if (page + 1 < early) return {};
+        const std::size_t last = (task.begin + task.all.to + kPagePositions - 1) / kPagePositions;
+        if (page + 1 < last) return values.to(cache.values(page + 1, kv_head));
+        return task.last ? Ahead{} : values.to(cache.keys(page + 1, kv_head));
     }
 
     static constexpr bool kPlain = std::is_same_v<T, float>;  // the cache is its own panels
@@ -247,17 +301,23 @@ struct HeadQueries {
         for (std::size_t key = task.all.from / kPanel * kPanel; key < task.all.to; key += kPanel) {
             const std::size_t page = (task.begin + key) / kPagePositions;
             const KvUnit<T> keys = cache.keys(page, kv_head);
-            const Ahead ahead =
-                key + kPanel < task.all.to ? keys.to(cache.keys(page + 1, kv_head)) : keys.to(first_values(task));
             const auto score_tiles = [&](const auto& panel) {
                 task.for_tiles([&]<int N>(std::size_t tile, const Keys& some) {
                     if (some.from >= key + kPanel || some.to <= key) return;
-                    panel_scores<N, KvUnit<T>::kScaled>(Rows<N>(s.q + tile * hd, hd), hd, panel,
-                                                        s.scores + tile * kAttentionBlock + key);
+                    const Rows<N> q(s.q + tile * hd, hd);
+                    float* scores = s.scores + tile * kAttentionBlock + key;
+                    // Without a group of keys that none sees.
+                    static_assert(kPanel == 2 * kKeyGroup);
+                    const bool no_first = some.from >= key + kKeyGroup, no_second = some.to <= key + kKeyGroup;
+                    if (!task.several() && (no_first || no_second)) {
+                        return panel_scores<N, KvUnit<T>::kScaled, kKeyGroup>(q, hd, panel, scores,
+                                                                              no_first ? kKeyGroup : 0);
+                    }
+                    panel_scores<N, KvUnit<T>::kScaled>(q, hd, panel, scores);
                 });
             };
             if (!task.several()) {
-                score_tiles(CachedKeys<T, Ahead>{keys, hd, ahead});
+                score_tiles(CachedKeys<T, Ahead>{keys, hd, keys_ahead(task, page)});
             } else if constexpr (kPlain) {
                 score_tiles(CachedKeys<T, NothingAhead>{keys, hd, {}});
             } else {
@@ -278,9 +338,6 @@ struct HeadQueries {
             const Keys in_page = task.all.within({key, key + kPagePositions});
             const std::size_t page = (task.begin + key) / kPagePositions, count = in_page.to - in_page.from;
             const KvUnit<T> unit = cache.values(page, kv_head);
-            const Ahead ahead = key + kPagePositions < task.all.to ? unit.to(cache.values(page + 1, kv_head))
-                                : task.last                        ? Ahead{}
-                                                                   : unit.to(cache.keys(page + 1, kv_head));
             const auto add_tiles = [&]<typename Next>(Next next) {
                 task.for_tiles([&]<int N>(std::size_t tile, const Keys& seen) {
                     const Keys some = seen.within(in_page);
@@ -293,7 +350,7 @@ struct HeadQueries {
                 });
             };
             if (!task.several()) {
-                add_tiles(ahead);
+                add_tiles(values_ahead(task, page));
             } else if constexpr (kPlain) {
                 add_tiles(NothingAhead{});
             }
@@ -355,13 +412,22 @@ static void attention(const DispatchCmd& cmd, const std::byte* params, const Wor
     while (tasks.next()) {
         for (std::uint64_t u = tasks.begin; u < tasks.end; ++u) {
             const std::size_t t = n - 1 - u, row = t % parts * at_once;
-            for_spans(cmd, p, row, std::min<std::size_t>(p.rows, row + at_once), [&](const Span& span) {
-                const HeadQueries<T> heads(cmd, p, span, t / parts);
+            std::size_t fetched = 0;
+            const auto run = [&](const Span& span, const Span* next) {
+                HeadQueries<T> heads(cmd, p, span, t / parts);
+                if (next || fetched > 0) heads.be_between(fetched, next);
+                fetched = heads.next_early;
                 const std::size_t queries = span.rows * heads.group;
                 for (std::size_t first = 0; first < queries; first += kQueryBlock) {
                     attend_to_all(heads, p, first, std::min(queries - first, kQueryBlock), scratch, out);
                 }
+            };
+            std::optional<Span> latest;
+            for_spans(cmd, p, row, std::min<std::size_t>(p.rows, row + at_once), [&](const Span& next) {
+                if (latest) run(*latest, &next);
+                latest = next;
             });
+            run(*latest, nullptr);
         }
     }
 }

@@ -13,7 +13,9 @@ constexpr std::size_t kPanelTokens = 3 * kTokenTile;
 //   panel_bytes, row_bytes                          their sizes
 //   copy_row(t, k0, n, row)                         token t
 //   fill(group, k0, n, v, panel)                    vector v of the strip, from a packed group
-//   add_products(rows, tokens, n, panel, sums)      sums[t][kPanel] += rows·panel
+//   ahead(group, k0, n, tokens)                     fetches what is filled next, where vector v comes from group(v)
+//   add_products(rows, tokens, n, panel, sums, ahead)
+//                                                   sums[t][kPanel] += rows·panel
 template <typename Form>
 class Panels {
   public:
@@ -58,13 +60,18 @@ class Panels {
     template <typename Group, typename Done>
     void run(std::size_t t0, std::size_t t1, std::size_t s0, std::size_t s1, std::size_t together, const Group& group,
              const Done& done) const {
-        std::memset(sums_, 0, (s1 - s0) * kStripSums * sizeof(float));
+        const std::size_t tiled = (t1 - t0 + Form::kTile - 1) / Form::kTile * Form::kTile;
+        for (std::size_t s = s0; s < s1; ++s) std::memset(sums(s - s0), 0, tiled * kPanel * sizeof(float));
         for (std::size_t k0 = 0; k0 < k_; k0 += Form::kElems) {
             const std::size_t n = std::min(Form::kElems, k_ - k0);
             for (std::size_t t = t0; t < t1; ++t) form_.copy_row(t, k0, n, rows_ + (t - t0) * form_.row_bytes);
             for (std::size_t s = s0; s < s1; ++s) {
                 for (int v = 0; v < kPanelVectors; ++v) form_.fill(group(s, v), k0, n, v, panel_);
-                form_.add_products(rows_, t1 - t0, n, panel_, sums(s - s0));
+                // Next come the same elements of the next strip, others of the first one, or the next piece.
+                const bool around = s + 1 == s1 && k0 + n < k_;
+                const std::size_t strip = around ? s0 : s + 1, first = around ? k0 + n : s + 1 < s1 ? k0 : 0;
+                auto ahead = form_.ahead([&](int v) { return group(strip, v); }, first, n, t1 - t0);
+                form_.add_products(rows_, t1 - t0, n, panel_, sums(s - s0), ahead);
             }
         }
         for (std::size_t s = s0; s < s1; s += together) done(t0, t1 - t0, s, sums(s - s0));
@@ -133,8 +140,13 @@ class FloatForm {
         fill_(group, layout_, k0, n, to);
         vector = to;
     }
-    void add_products(const std::byte* rows, std::size_t tokens, std::size_t n, const std::byte* panel,
-                      float* sums) const {
+    struct Nothing {};  // is fetched ahead: floats are worth panels where products take much longer than bytes
+    template <typename Group>
+    Nothing ahead(const Group&, std::size_t, std::size_t, std::size_t) const {
+        return {};
+    }
+    void add_products(const std::byte* rows, std::size_t tokens, std::size_t n, const std::byte* panel, float* sums,
+                      Nothing) const {
         const auto* x = reinterpret_cast<const float*>(rows);
         const auto* vectors = reinterpret_cast<const float* const*>(panel);
         for_token_tiles<kTile>(0, tokens, [&]<int M>(std::size_t t) {
@@ -194,6 +206,21 @@ static inline vf add_sub_block(vf u, vf dot, vf d, [[maybe_unused]] vf sum, [[ma
     return u;
 }
 
+// The packed bytes that the next panel comes from. They are fetched into the second-level cache while one is
+// multiplied, so that few tokens do not leave memory idle meanwhile.
+struct PanelAhead {
+    const std::byte* next[kPanelVectors];
+    std::size_t lines, at_once;  // of each group
+    void fetch() {
+        for (std::size_t i = std::min(lines, at_once); i > 0; --i, --lines) {
+            for (auto& line : next) {
+                __builtin_prefetch(line, 0, 2);
+                line += 64;
+            }
+        }
+    }
+};
+
 // Quantised weights as one byte an element, without their offset, and scales as floats; what multiplies them. The same
 // for all formats whose products are summed alike.
 //
@@ -228,13 +255,16 @@ struct BytePanel {
         }
     }
 
-    [[gnu::flatten]] static void add_tile(const std::byte* rows, std::size_t n, const std::byte* panel, float* sums) {
+    [[gnu::flatten]] static void add_tile(const std::byte* rows, std::size_t n, const std::byte* panel, float* sums,
+                                          PanelAhead& ahead) {
         constexpr int M = kTokenTile, W = kByteColumns, kParts = 32 / kSub;
+        const bool fetches = ahead.lines > 0;
         vf acc[M][W];
         for (int m = 0; m < M; ++m) {
             for (int w = 0; w < W; ++w) acc[m][w] = load(sums + m * kPanel + w * L);
         }
         for (std::size_t k = 0; k < n; k += 32) {
+            if (fetches) ahead.fetch();
             const std::byte* x = opaque(rows + k);
             const std::byte* scale = opaque(rows + kScales + k / 32 * sizeof(float));
             [[maybe_unused]] const std::byte* sum = opaque(rows + kSums + k / kSub * sizeof(float));
@@ -347,7 +377,7 @@ struct ByteFunctions {
     void (*copy_row)(const std::byte* from, const Q8Layout& at, std::size_t k0, std::size_t n, std::byte* row);
     void (*fill)(const std::byte* group, const GroupLayout& layout, std::size_t blocks, std::size_t k0, std::size_t n,
                  std::byte* to);
-    void (*add_tile)(const std::byte* rows, std::size_t n, const std::byte* panel, float* sums);
+    void (*add_tile)(const std::byte* rows, std::size_t n, const std::byte* panel, float* sums, PanelAhead& ahead);
 
     template <typename F>
     static constexpr ByteFunctions of() {
@@ -373,6 +403,7 @@ class ByteForm {
           f_(functions),
           layout_(layout),
           x_(x),
+          k_(k),
           at_(k),
           blocks_(k / functions.block) {}
 
@@ -383,12 +414,25 @@ class ByteForm {
         std::byte* to = panel + static_cast<std::size_t>(v) * f_.vector_bytes;
         f_.fill(group, layout_, blocks_, k0, n, to);
     }
-    void add_products(const std::byte* rows, std::size_t tokens, std::size_t n, const std::byte* panel,
-                      float* sums) const {
+    // Nothing for many tokens, whose products take much longer than the bytes. Planes behind the records come with the
+    // last elements.
+    template <typename Group>
+    PanelAhead ahead(const Group& group, std::size_t k0, std::size_t n, std::size_t tokens) const {
+        PanelAhead next{};
+        if (tokens > kTokenBlock / 2) return next;
+        const std::size_t begin = layout_.bytes * k0 / k_, end = layout_.bytes * std::min(k0 + n, k_) / k_;
+        const std::size_t tiles = (tokens + kTokenTile - 1) / kTokenTile * (kPanelVectors / kByteColumns);
+        for (int v = 0; v < kPanelVectors; ++v) next.next[v] = group(v) + begin;
+        next.lines = (end - begin + 63) / 64;
+        next.at_once = next.lines / (tiles * (n / 32)) + 1;
+        return next;
+    }
+    void add_products(const std::byte* rows, std::size_t tokens, std::size_t n, const std::byte* panel, float* sums,
+                      PanelAhead& ahead) const {
         for (std::size_t t = 0; t < tokens; t += kTokenTile) {  // a last tile's other rows are there, and not used
             for (int v = 0; v < kPanelVectors; v += kByteColumns) {
                 f_.add_tile(rows + t * row_bytes, n, panel + static_cast<std::size_t>(v) * f_.vector_bytes,
-                            sums + t * kPanel + static_cast<std::size_t>(v) * L);
+                            sums + t * kPanel + static_cast<std::size_t>(v) * L, ahead);
             }
         }
     }
@@ -397,6 +441,7 @@ class ByteForm {
     const ByteFunctions& f_;
     const GroupLayout& layout_;
     const std::byte* x_;
+    std::size_t k_;
     Q8Layout at_;
     std::size_t blocks_;
 };

@@ -1,7 +1,7 @@
-// Tiles (AMX), beside simd/avx512.h: products of matrices of BF16, summed in F32.
+// Tiles (AMX), beside simd/avx512.h: products of matrices of bytes, summed in 32 bits, and of BF16, summed in F32.
 //
-// Tiles 0 to 3 are sums [row of the left side][row of a weight]; 4 and 5 are factors of the left side [row][k], 6 and 7
-// of the right [k / 2][row][k % 2].
+// Of BF16, tiles 0 to 3 are sums [row of the left side][row of a weight]; 4 and 5 are factors of the left side
+// [row][k], 6 and 7 of the right [k / 2][row][k % 2].
 #pragma once
 
 #include <immintrin.h>
@@ -55,11 +55,19 @@ static inline void tile_dot() {
     asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(kSums), "i"(kA), "i"(kB));
 }
 
+// Of bytes: rows of 64, and [k / 4][row][k % 4].
+template <int kSums, int kA, int kB>
+static inline void tile_dot_bytes() {
+    asm volatile("tdpbssd %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(kSums), "i"(kA), "i"(kB));
+}
+
 // Floats as the sum of two BF16, the second of which holds what rounding took from the first: 16 bits of mantissa.
 // Products leave out that of the two low parts.
 struct Split {
     __m512i high, low;
 };
+
+constexpr std::size_t kSplitTile = kTileRows * 64;  // bytes
 
 static inline __m512i to_bf16(vf a, vf b) { return __m512i(_mm512_cvtne2ps_pbh(b, a)); }
 
@@ -118,9 +126,8 @@ struct SplitFactors {
     std::size_t b_step;
 };
 
-// sums[M][2] += a·b over `steps` of 32 elements, for M tiles of the left side and both of the right. Without kLow the
-// right side has no low parts.
-template <int M, bool kLow = true>
+// sums[M][2] += a·b over `steps` of 32 elements, for M tiles of the left side and both of the right.
+template <int M>
 static inline void multiply_split(SplitFactors f, std::size_t steps) {
     static_assert(M == 1 || M == 2);
     const auto load_a = [&](std::size_t part) {
@@ -141,7 +148,7 @@ static inline void multiply_split(SplitFactors f, std::size_t steps) {
     };
     for (std::size_t s = 0; s < steps; ++s) {
         load_a(0);
-        if constexpr (kLow) load_b(LeftTiles::kTileBytes), products();
+        load_b(LeftTiles::kTileBytes), products();
         load_b(0), products();
         load_a(f.a_low), products();
         f.a0 += f.a_step, f.a1 += f.a_step, f.b0 += f.b_step, f.b1 += f.b_step;

@@ -241,7 +241,7 @@ constexpr std::size_t kFetchNear = 4096, kFetchFar = 0;
 constexpr bool kPairTiles = true;  // integer tiles of two groups
 constexpr int kByteColumns = 2;    // vectors of a panel of bytes that a tile takes together
 // Tiles of tokens from which on blocks of 32, and of 256, are taken apart into panels of bytes.
-constexpr int kBlockPanelTiles = 6, kLongBlockPanelTiles = 2;
+constexpr int kBlockPanelTiles = 6, kLongBlockPanelTiles = 3;
 constexpr int kVectorRegisters = 16;
 constexpr bool kSmallTokenTiles = true;  // what a tile leaves over has tiles of half its tokens
 constexpr int kTokenTile = 4;            // tokens of a matmul tile: their accumulators fill the registers

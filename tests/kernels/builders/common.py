@@ -19,11 +19,13 @@ EXACT_NMSE = 1e-11
 INT8_NMSE = 1e-4
 # A GPU's matmul of many rows holds weights in F16 tiles, which rounds those of the block formats: 4e-8 each.
 F16_TILE_NMSE = 3e-7
-# Floats of whole texts may be sums of two BF16, of 16 bits together.
+# Attention of whole texts may be by sums of two BF16, of 16 bits together.
 SPLIT_NMSE = 1e-10
-# Or 16-bit integers. Parts of n <= 128 activations are multiples of their norm / 32760, whose error is
-# n / (12·32760²) of their square, at most 1e-8; rows of weights multiples of a part's norm / 65500, 2.5e-9
-# where their parts are alike. Twice that where there is a gate; and few outputs vary.
+# Matmuls of their floats may be of 16-bit integers. Parts of n <= 128 activations are multiples of their
+# norm / 32760, whose error is n / (12·32760²) of their square, at most 1e-8; rows of weights multiples of a
+# part's norm / 65500, 2.5e-9 where their parts are alike. Twice that where there is a gate; and few outputs
+# vary. With AMX both are multiples of 1/32639 of the greatest of 384, or of a row: 1.3e-9 each where that is
+# four deviations.
 FIXED_MATMUL_NMSE = 5e-8
 # Attention in both directions, before a matmul that rounds it, may round its factors to 15 bits or less.
 FIXED_NMSE = 2e-7

@@ -17,7 +17,6 @@ from .common import (
     FIXED_MATMUL_NMSE,
     FORMAT,
     INT8_NMSE,
-    SPLIT_NMSE,
     Traits,
     act_bytes,
     normal,
@@ -38,7 +37,7 @@ def _matmul_input(p: Problem, dev: Traits, dtype: str, x: ref.F32) -> tuple[str,
 
 
 #: Of floats of whole texts, where a set has a format of its own for them.
-_WHOLE_NMSE = {"avx512_amx": SPLIT_NMSE, "avx512_vnni": FIXED_MATMUL_NMSE, "avx2": FIXED_MATMUL_NMSE}
+_WHOLE_NMSE = {isa: FIXED_MATMUL_NMSE for isa in ("avx512_amx", "avx512_vnni", "avx2")}
 
 
 def _bound(dev: Traits, dtype: str, fmt: str, rows: int, whole: bool) -> float:
