@@ -16,7 +16,8 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from cuda_emulator.build import build  # noqa: E402
 
-#: Readers of F32, F16, Q4_0, Q6_K, and of the affine types and those with scales alone, as cuda/kernels/command.h numbers them.
+#: Readers of F32, F16, Q4_0, Q6_K, the affine types, and those with scales alone, as cuda/kernels/command.h
+#: numbers them.
 READERS = [0, 1, 3, 12, 16, 17]
 
 
