@@ -7,7 +7,7 @@
 namespace akunu::cpu {
 
 // NaN where an element is no number.
-static float scale_of(const float* x, std::size_t n) {
+static float digit_scale(const float* x, std::size_t n) {
     float top = 0;
     for (std::size_t i = 0; i < n; ++i) {
         if (!std::isfinite(x[i])) return std::numeric_limits<float>::quiet_NaN();
@@ -18,7 +18,7 @@ static float scale_of(const float* x, std::size_t n) {
 
 static void store_digits(DType, const float* x, std::size_t steps, std::size_t row, std::byte* group) {
     const std::size_t n = steps * kWholeColumns;
-    const float scale = scale_of(x, n);
+    const float scale = digit_scale(x, n);
     reinterpret_cast<float*>(group)[row] = scale;
     for (std::size_t c = 0; c < digit_steps(n) * kDigitColumns; ++c) {
         const bool counts = c < n && scale >= std::numeric_limits<float>::min();
