@@ -104,7 +104,7 @@ struct KeySums {
             for (u32 e = 0; e < 4; ++e) value[h][i][e] *= factor;
         }
     }
-    // Of keys that are not there the score is kNoScore: of a lane that has met no other `raise` makes nothing.
+    // Keys that are not there have kNoScore. A lane that has met no other counts them, until join_warp raises it.
     template <u32 kKeys>
     AKUNU_DEVICE float raise_to(u32 h, const float (&score)[kKeys]) {
         float most = top[h];

@@ -310,8 +310,7 @@ AKUNU_DEVICE void row_tiles(Block b, u32 second) {
     const TileJob job = tile_job(b, second);
     const TileMemory m = tile_memory(job.k, T::kParts);
     const u32 begin = share_begin(job.tiles()), end = share_end(job.tiles()), steps = job.k / kStepInputs;
-    const u32 mine = thread / kTileRows,
-              r = thread % kTileRows;  // the row that this thread adds up and stores
+    const u32 mine = thread / kTileRows, r = thread % kTileRows;  // the row that this thread adds up and stores
     const auto output = [&](u32 first, u32 tiles) {
         TileRow at{0, 0, false};
         if (mine < tiles) at = tile_row(job, first + mine, r);
