@@ -171,7 +171,7 @@ void set_weights(const DispatchCmd& c, Command& out, const Geometry& g) {
         planes.codes = reinterpret_cast<u64>(at.as());
         planes.extras =
             planar ? reinterpret_cast<u64>(c.buffers[4].as()) : planes.codes + plane_offset(dtype, w.rows, w.cols);
-        if (planar && c.buffers[5]) planes.biases = reinterpret_cast<u64>(c.buffers[5].as());
+        if (planar) planes.biases = out.buffers[5];  // 0: the type has none
     }
     set_streams(c, places, out, g);
 }

@@ -201,22 +201,12 @@ AKUNU_DEVICE float soft_capped(float v, float cap) { return cap > 0.0f ? soft_ca
 
 // What becomes of a row's sum: looked up while the sums are not there yet.
 struct TileOutput {
-    bool there, adds;
-    u32 row, activation;  // of gate and up, which have `out`
-    float *y, base, bias, cap, eps;
-    Output out;
+    bool there, adds = false;
+    u32 row, activation = 0;  // of gate and up, which have `out`
+    float *y = nullptr, base = 0.0f, bias = 0.0f, cap = 0.0f, eps = 0.0f;
+    Output out{};
 
-    AKUNU_DEVICE TileOutput(Block b, const TileJob& job, const TileRow& at)
-        : there(at.there),
-          adds(false),
-          row(at.row),
-          activation(0),
-          y(nullptr),
-          base(0.0f),
-          bias(0.0f),
-          cap(0.0f),
-          eps(0.0f),
-          out{} {
+    AKUNU_DEVICE TileOutput(Block b, const TileJob& job, const TileRow& at) : there(at.there), row(at.row) {
         if (!there) return;
         switch (b.command().op) {
             case kOpMatmul: {

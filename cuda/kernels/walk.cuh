@@ -93,9 +93,11 @@ AKUNU_DEVICE Place place_behind(const Launch& launch, const Place& at) {
 // block must follow before the command is read.
 constexpr u32 kWalker = 1;
 AKUNU_DEVICE Command& command_in(u32 slot) { return reinterpret_cast<Command*>(shared_memory())[slot]; }
+// Of the walker; of other warps' threads it is more than a lane.
+AKUNU_DEVICE u32 walker_lane() { return thread_id_anew() - kWalker * 32; }
 AKUNU_DEVICE void fetch_command(const Launch& launch, const Place& at, u32 slot) {
     static_assert(sizeof(Command) / 16 <= 32, "a warp copies a command");
-    const u32 lane = thread_id_anew() - kWalker * 32;  // of the walker
+    const u32 lane = walker_lane();
     if (lane >= sizeof(Command) / 16) return;
     const Command* from = launch.segments[at.segment].commands + at.command;
     copy_async16(reinterpret_cast<uint4*>(&command_in(slot)) + lane, reinterpret_cast<const uint4*>(from) + lane);
@@ -129,7 +131,7 @@ AKUNU_DEVICE void enter(const Launch& launch, u32 slot) {
 }
 
 AKUNU_DEVICE void prepare_next(u32 slot) {
-    const u32 lane = thread_id_anew() - kWalker * 32;
+    const u32 lane = walker_lane();
     if (lane >= 32) return;
     const Launch& launch = shown().launch;
     wait_for_copies();

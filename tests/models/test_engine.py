@@ -80,7 +80,7 @@ def test_greedy_ids_equal_transformers(model: tuple[Path, tiny.Golden]) -> None:
 
 
 #: On CUDA prompts and single rows add up in other orders, and a cached element may be rounded to its
-#: neighbour: half a unit in the last place of the cache's type, were it so for all.
+#: neighbour: the square of a unit in the last place of the cache's type, were it so for all.
 PHASES_NMSE = {"f32": 1e-11, "f16": 2.0**-22, "q8_0": 127.0**-2}
 
 
