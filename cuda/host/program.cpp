@@ -135,12 +135,12 @@ std::uint64_t op_room(const Geometry& g) {
     return g.shared_bytes > taken ? g.shared_bytes - taken : 0;
 }
 
-// The weights of a command that has one row come through the ring, where their types lie in tiles.
+// The weights of a command that has few rows come through the ring, where their types lie in tiles.
 void set_streams(const DispatchCmd& c, const std::vector<WeightPlace>& places, Command& out, const Geometry& g) {
     if (c.op == Op::kEmbed || places.empty()) return;
     const auto aligned = [&](std::size_t buffer) { return out.buffers[buffer] % 16 == 0; };
     const bool normed = c.op == Op::kNormQkv || c.op == Op::kNormGateUp;
-    if (!aligned(0) || (normed && !aligned(1)) || tile_op_bytes(places[0].cols) > op_room(g)) return;
+    if (!aligned(0) || (normed ? !aligned(1) : !out.half_input) || tile_op_bytes(places[0].cols) > op_room(g)) return;
     for (const WeightPlanes& w : out.weights) {
         if (w.codes && !in_tiles(w.reader, places[0].cols)) return;
     }
@@ -423,10 +423,9 @@ std::uint32_t rows_given(const DispatchCmd& c) {
 }  // namespace
 
 std::uint64_t op_bytes_of(const DispatchTable& table, std::span<const Command> commands) {
-    const bool many = table.max_rows > kFewRows || std::ranges::any_of(table.commands, [](const DispatchCmd& c) {
-                          return rows_given(c) > kFewRows;
-                      });
-    std::uint64_t most = many ? kManyRowsBytes : kOpBytes;
+    std::uint32_t rows = table.max_rows;
+    for (const DispatchCmd& c : table.commands) rows = std::max(rows, rows_given(c));
+    std::uint64_t most = rows > kFewRows ? kManyRowsBytes : rows > 1 ? kFewRowsBytes : kOpBytes;
     for (std::size_t i = 0; i < commands.size(); ++i) {
         for (const WeightPlace& w : weights_in(table.commands[i])) {
             if (table.commands[i].op == Op::kEmbed) continue;

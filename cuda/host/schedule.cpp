@@ -153,7 +153,7 @@ class Check {
             expect(s.tiles[n] == 0, c, "fewer weights than the ring brings");
         }
         expect(s.pairs == (c.op == kOpGateUp || c.op == kOpNormGateUp ? 1u : 0u), c, "tiles that are not in turn");
-        // Only where a command has one row do its weights come through the ring.
+        // Only where a command has few rows do its weights come through the ring.
         const FieldInfo* field = find_field(op_info(from.op), "rows");
         u32 rows = 1, rows_from = kRowsGiven;
         if (field) {
@@ -221,12 +221,13 @@ class Check {
                (buffer == 4 || buffer == 6 || buffer == 7);
     }
 
-    // What a row's matmul reads before it waits, because no command writes it: weights, those of a norm, a bias.
+    // What is read before the wait, because no command writes it: weights, those of a norm, a bias.
     static bool is_constant(const DispatchCmd& c, std::size_t buffer) {
         const auto weights = weights_in(c);
         if (std::ranges::find(weights, buffer, &WeightPlace::buffer) != weights.end()) return true;
         if (c.op == Op::kMatmul) return buffer == 3;
-        return (c.op == Op::kNormQkv && (buffer == 1 || buffer == 6)) || (c.op == Op::kNormGateUp && buffer == 1);
+        return (c.op == Op::kNormQkv && (buffer == 1 || buffer == 6)) ||
+               ((c.op == Op::kNormGateUp || c.op == Op::kNorm) && buffer == 1);
     }
 
     // That `i` runs behind `before`, with `barriers` between.

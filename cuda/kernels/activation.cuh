@@ -9,7 +9,7 @@ AKUNU_DEVICE float activate(u32 activation, float x) {
     switch (activation) {
         case kActGeluTanh: {
             const float u = 0.7978845608f * (x + 0.044715f * x * x * x);
-            return x / (1.0f + expf(-2.0f * u));
+            return x * reciprocal(1.0f + expf(-2.0f * u));
         }
         case kActGelu:
             return 0.5f * x * (1.0f + erff(x * 0.70710678f));
@@ -18,7 +18,7 @@ AKUNU_DEVICE float activate(u32 activation, float x) {
         case kActRelu:
             return x > 0.0f ? x : 0.0f;
         default:
-            return x / (1.0f + expf(-x));
+            return x * reciprocal(1.0f + expf(-x));
     }
 }
 

@@ -90,8 +90,8 @@ struct KvUnit {
     }
 
     // A warp stores a whole row, and leaves in x what is read of it from then on.
-    AKUNU_DEVICE void store(u32 position, float* x) const {
-        u8* unit = page(position);
+    AKUNU_DEVICE void store(u32 position, float* x) const { store_in(page(position), position, x); }
+    AKUNU_DEVICE void store_in(u8* unit, u32 position, float* x) const {
         const u32 row = position % kPagePositions;
         for (u32 d0 = 0; d0 < head_dim; d0 += 32) {
             const u32 d = d0 + lane_id();

@@ -17,8 +17,8 @@ constexpr u32 kBlockThreads = kThreads + 32 + kBringers;
 constexpr u32 kSharedHead = 1280, kRingHead = 512, kSlotBytes = 18 << 10, kMostSlots = 16, kLeastSlots = 2;
 // What every op may use; some use more, as the host knows.
 constexpr u32 kOpBytes = 68 << 10;
-// What those may use whose tables have more than kFewRows rows.
-constexpr u32 kFewRows = 16, kManyRowsBytes = (96 << 10) + 1024;
+// What those may use whose tables have more than one row, and more than kFewRows.
+constexpr u32 kFewRows = 16, kFewRowsBytes = 89 << 10, kManyRowsBytes = (96 << 10) + 1024;
 
 // Ops; program.cpp says which of the core's they are.
 enum OpCode : u32 {
@@ -96,7 +96,7 @@ struct alignas(16) Command {
     u32 n_patches;
     u32 patch_field[3], patch_value[3];  // words of `params`, PatchValue
     u32 label;                           // its place in the table
-    u32 streams;                         // what of its weights comes through the ring, where it has one row
+    u32 streams;                         // what of its weights comes through the ring, where its rows are few
     u32 params[16];
     u64 buffers[12];
     WeightPlanes weights[3];
@@ -122,7 +122,7 @@ struct alignas(16) Stream {
     u32 tiles[3];
     u32 pairs;  // 1: tiles[0] of each of two matrices
     u32 tile_bytes, slot_bytes;
-    u32 rows, rows_from;  // of the command: a number, or the PatchValue that says it. Only one row takes the ring
+    u32 rows, rows_from;  // of the command: a number, or the PatchValue that says it. Up to kFewRows take the ring
 };
 constexpr u32 kRowsGiven = ~0u;
 

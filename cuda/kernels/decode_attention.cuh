@@ -150,12 +150,12 @@ struct DecodeMemory {
     float* q;       // [kMaxGroup][padded]
     float* fresh;   // [2][padded]: the row's own key and value
     float* values;  // [kWarps][kHeadsAtOnce][padded]
-    float* stats;   // [kWarps][kHeadsAtOnce] of (largest score, sum)
+    float2* stats;  // [kWarps][kHeadsAtOnce] of (largest score, sum)
     AKUNU_DEVICE DecodeMemory(Block b, u32 padded)
         : q(reinterpret_cast<float*>(b.shared())),
           fresh(q + kMaxGroup * padded),
           values(fresh + 2 * padded),
-          stats(values + kWarps * kHeadsAtOnce * padded) {}
+          stats(reinterpret_cast<float2*>(values + kWarps * kHeadsAtOnce * padded)) {}
 };
 
 // The keys of a split that are in the cache, [first, end): all but the row's own.
@@ -184,7 +184,6 @@ AKUNU_DEVICE void attend_heads(const DecodeAttentionParams& p, const DecodeMemor
     const float scale = p.scale, cap = p.softcap;
     KeySums<kHeads, kLanes> sums;
     sums.clear();
-    constexpr u32 kAtOnce = 32 / kLanes;
     const auto product = [&](u32 h, const float4(&k)[kQuads]) {
         float sum = 0.0f;
         AKUNU_UNROLL
@@ -244,7 +243,8 @@ AKUNU_DEVICE void attend_heads(const DecodeAttentionParams& p, const DecodeMemor
             }
         }
     }
-    if (own && warp_id() == 0) {
+    // By the warp that met the fewest.
+    if (own && warp_id() + 1 == kWarps) {
         float4 k[kQuads], v[kQuads];
         AKUNU_UNROLL
         for (u32 i = 0; i < kQuads; ++i) {
@@ -259,40 +259,38 @@ AKUNU_DEVICE void attend_heads(const DecodeAttentionParams& p, const DecodeMemor
             sums.add(h, power_of_two(score[0] - most), v);
         }
     }
-    // Only the warps that met keys have something to join.
-    const u32 warps = larger(1, smaller(kWarps, (range.end - range.first + kAtOnce - 1) / kAtOnce));
-    if (warp_id() < warps) {
-        sums.join_warp(heads);
-        if (lane_id() < kLanes) {
+    sums.join_warp(heads);
+    if (lane_id() < kLanes) {
+        AKUNU_UNROLL
+        for (u32 h = 0; h < kHeads; ++h) {
+            if (h >= heads) continue;
+            float* to = m.values + (warp_id() * kHeads + h) * padded;
             AKUNU_UNROLL
-            for (u32 h = 0; h < kHeads; ++h) {
-                if (h >= heads) continue;
-                float* to = m.values + (warp_id() * kHeads + h) * padded;
-                AKUNU_UNROLL
-                for (u32 i = 0; i < kQuads; ++i) {
-                    const u32 quad = lane + i * kLanes;
-                    const float* x = sums.value[h][i];
-                    if (quad < quads) *reinterpret_cast<float4*>(to + quad * 4) = float4{x[0], x[1], x[2], x[3]};
-                }
-                if (lane == 0) {
-                    m.stats[2 * (warp_id() * kHeads + h)] = sums.top[h];
-                    m.stats[2 * (warp_id() * kHeads + h) + 1] = sums.sum[h];
-                }
+            for (u32 i = 0; i < kQuads; ++i) {
+                const u32 quad = lane + i * kLanes;
+                const float* x = sums.value[h][i];
+                if (quad < quads) *reinterpret_cast<float4*>(to + quad * 4) = float4{x[0], x[1], x[2], x[3]};
             }
+            if (lane == 0) m.stats[warp_id() * kHeads + h] = {sums.top[h], sums.sum[h]};
         }
     }
     sync_block();
+    // A warp that met no key has a weight of 0, or nothing to weigh.
     for (u32 h = 0; h < heads; ++h) {
         for (u32 d = thread_id(); d < p.head_dim; d += kThreads) {
-            float most = kNoScore, sum = 0.0f, v = 0.0f;
+            float2 stats[kWarps];
+            float value[kWarps], most = kNoScore, sum = 0.0f, v = 0.0f;
             AKUNU_UNROLL
             for (u32 w = 0; w < kWarps; ++w) {
-                if (w < warps) most = fmaxf(most, m.stats[2 * (w * kHeads + h)]);
+                stats[w] = m.stats[w * kHeads + h];
+                value[w] = m.values[(w * kHeads + h) * padded + d];
+                most = fmaxf(most, stats[w].x);
             }
-            for (u32 w = 0; w < warps; ++w) {
-                const float weight = power_of_two(m.stats[2 * (w * kHeads + h)] - most);
-                sum += weight * m.stats[2 * (w * kHeads + h) + 1];
-                v += weight * m.values[(w * kHeads + h) * padded + d];
+            AKUNU_UNROLL
+            for (u32 w = 0; w < kWarps; ++w) {
+                const float weight = power_of_two(stats[w].x - most);
+                sum += weight * stats[w].y;
+                v += weight * value[w];
             }
             out(head + h, d, v, most, sum);
         }
@@ -344,6 +342,8 @@ AKUNU_DEVICE void decode_group(Block b) {
         KeyRow<kType, kLanes> rows[kRowsAhead];
         AKUNU_UNROLL
         for (u32 i = 0; i < kRowsAhead; ++i) range.load(rows[i], i);  // none of this step's
+        u8* const page_of_keys = range.keys.page(position);
+        u8* const page_of_values = range.values.page(position);
         if (waits) {
             b.ready();
         } else {
@@ -367,7 +367,7 @@ AKUNU_DEVICE void decode_group(Block b) {
                     for (u32 d = lane_id(); d < hd; d += 32) head[d] = x[d];
                     sync_warp();
                 }
-                (is_key ? range.keys : range.values).store(position, head);
+                (is_key ? range.keys : range.values).store_in(is_key ? page_of_keys : page_of_values, position, head);
             }
         }
         sync_block();

@@ -1,10 +1,12 @@
 // 16 rows of weights times one row of inputs on the tensor cores, 128 inputs a step. Weights lie as tile_layout.h says,
-// in shared memory.
+// in shared memory. Lane 4g + t of a warp holds weights of rows g and g + 8.
 //
-// Lane 4g + t of a warp holds weights of rows g and g + 8. A code q becomes an F16 number by one mask: q·2^-24, a
-// subnormal. Inputs x·2^e = high + low·2^-11 stand in columns of their own: of codes, column t has the high parts of
-// what the lanes t hold, column t + 4 the low ones, and zeros elsewhere, so that a product's columns are sums of
-// groups, ready for their scales. Floats have no groups: column i is the i-th part of all.
+// Codes are multiplied as bytes. An input is a whole number, of up to 127·256 for the largest of its step, and that is
+// 256·high + low, a byte each. Column 2t of a product has the high bytes of what the lanes t hold, column 2t + 1 the
+// low ones, and zeros elsewhere, so that a product's columns are sums of groups, ready for their scales. Sums are
+// exact.
+//
+// Floats have no groups: inputs x·2^e are F16 or BF16 numbers high + low·2^-11 + ..., and column i is the i-th of all.
 #pragma once
 
 #include "block.cuh"
@@ -13,27 +15,20 @@
 
 namespace akunu::cuda {
 
-constexpr float kPartShift = 0x1p11f;  // from a part of the inputs to the next
-
-// What a lane has of a step's inputs.
-struct StepInputs {
-    u32 x[16];
-    u32 sums;  // of 16 inputs each, times 2^e; where in shared memory
-    u32 step, t;
-    float factor;         // 2^-e
-    float first, second;  // what the product's columns count that the lane holds: see first() and second()
-
-    // Of the four runs of 16 that belong to this lane's columns; once, with the high parts.
-    AKUNU_DEVICE float4 run_sums() const {
-        return *reinterpret_cast<const float4*>(shared_memory() + sums + t % 2 * 16);
-    }
-};
-
 // By an offset in shared memory, so that the compiler knows that it is one.
 template <typename V>
 AKUNU_DEVICE V& shared_at(u32 offset) {
     return *reinterpret_cast<V*>(shared_memory() + offset);
 }
+
+// What a lane has of a step's inputs.
+template <u32 kPieces>
+struct StepInputs {
+    uint4 x[kPieces];
+    float factor;  // of a whole number, or of the first part
+    u32 sums;      // of 16 whole numbers each; where in shared memory
+    u32 step, t;
+};
 
 // Of a unit at `unit`: this lane's piece of a quad, in row g + 8·upper; and where that row's extras are.
 AKUNU_DEVICE uint4 lane_piece(u32 unit, u32 quad, u32 lane, u32 upper) {
@@ -44,114 +39,136 @@ AKUNU_DEVICE u32 lane_extras(u32 unit, u32 lane, u32 upper) {
     return unit + extras_at(tile_layout(kReader), lane / 4 + 8 * upper);
 }
 
-// Of the readers that have tiles: load(unit, step, lane, upper, part) takes what a lane needs of a row for a step.
+// Of the readers that have tiles: load(unit, step, lane, upper, part) takes what a lane needs of a row for a step, and
+// multiply adds its share of both rows' sums. Inputs of a step lie in kStepBytes: this lane's first piece at lane_at,
+// the next ones kApart behind one another.
 template <u32 kReader>
 struct Fragments;
 
+// The least and the greatest input are -127·256 and 127·256.
+constexpr float kMostCode = 127.0f * 256.0f;
+// Added to a float, this leaves the number's bytes in the lowest two of its bits', each with its sign inverted.
+constexpr float kCodeMagic = 0x1.8p23f + 0x8080;
+
 struct CodeFragments {
     static constexpr bool kFloats = false, kBf16 = false;
-    static constexpr u32 kParts = 2;
-    static AKUNU_DEVICE bool takes(u32 g, u32 t) { return g % 4 == t; }
-    static AKUNU_DEVICE u32 part(u32 g) { return g / 4; }
-    // Of a code, and whether the column counts sums.
-    static AKUNU_DEVICE float first(u32 t) { return t < 2 ? 0x1p24f : 0x1p24f / kPartShift; }
-    static AKUNU_DEVICE float second(u32 t) { return t < 2 ? 1.0f : 0.0f; }
+    static constexpr u32 kParts = 1, kPieces = 2, kStepBytes = 2 * kStepInputs;
+    static AKUNU_DEVICE bool takes(u32 g, u32 t) { return g / 2 == t; }
+    static AKUNU_DEVICE u32 part(u32) { return 0; }
+    // Inputs are [group of 32][high, low][32].
+    static AKUNU_DEVICE u32 group_at(u32 g, u32 group, u32 input) { return group * 64 + g % 2 * 32 + input; }
 };
 
-// 32 codes of each row, the low nibbles' products and 16 times the high ones'.
-AKUNU_DEVICE void multiply_nibbles(const uint4& a, const uint4& b, const u32 (&x)[16], float (&low)[4],
-                                   float (&high)[4]) {
-    const u32 wa[4] = {a.x, a.y, a.z, a.w}, wb[4] = {b.x, b.y, b.z, b.w};
-    AKUNU_UNROLL
-    for (u32 i = 0; i < 4; ++i) {
-        const u32 ua = wa[i] >> 8, ub = wb[i] >> 8;
-        constexpr u32 kLow = 0x000F000Fu, kHigh = 0x00F000F0u;
-        mma_f16(low, {wa[i] & kLow, wb[i] & kLow, ua & kLow, ub & kLow}, {x[2 * i], x[2 * i + 1]});
-        mma_f16(high, {wa[i] & kHigh, wb[i] & kHigh, ua & kHigh, ub & kHigh}, {x[8 + 2 * i], x[9 + 2 * i]});
-    }
+// Bytes of two rows times two words of inputs.
+AKUNU_DEVICE void multiply_bytes(int (&product)[4], u32 a, u32 b, u32 a_next, u32 b_next, u32 x, u32 x_next) {
+    mma_s8(product, {a, b, a_next, b_next}, {x, x_next});
 }
+// Of a row, 0 or 1.
+AKUNU_DEVICE float whole(const int (&product)[4], u32 r) { return float(product[2 * r] * 256 + product[2 * r + 1]); }
+
+// Nibbles as signed bytes, 16 times what they are above 8.
+AKUNU_DEVICE u32 signed_nibbles(u32 w) { return (w & 0xF0F0F0F0u) ^ 0x80808080u; }
 
 template <>
 struct Fragments<kReadQ4_0> : CodeFragments {
+    static constexpr bool kSums = false;
+    static constexpr u32 kApart = 16;
     struct Part {
         uint4 q;
-        u32 d;
+        u16 d;
     };
-    static AKUNU_DEVICE u32 piece(u32 i, u32 t) { return 32 * t + 8 * i; }
+    static AKUNU_DEVICE u32 lane_at(u32 g, u32 t) { return group_at(g, t, 0); }
     static AKUNU_DEVICE void load(u32 unit, u32, u32 lane, u32 upper, Part& p) {
         p.q = lane_piece(unit, 0, lane, upper);
-        p.d = shared_at<const u32>(lane_extras<kReadQ4_0>(unit, lane, upper) + lane % 2 * 4);
+        p.d = shared_at<const u16>(lane_extras<kReadQ4_0>(unit, lane, upper) + lane % 4 * 2);
     }
-    static AKUNU_DEVICE void multiply(const Part (&p)[2], const StepInputs& in, float (&sum)[2]) {
-        float low[4] = {}, high[4] = {};
-        multiply_nibbles(p[0].q, p[1].q, in.x, low, high);
-        const float4 s = in.run_sums();
-        const float zero[2] = {-8.0f * in.second * (s.x + s.y), -8.0f * in.second * (s.z + s.w)};
+    static AKUNU_DEVICE void multiply(const Part (&p)[2], const StepInputs<2>& in, float (&sum)[2]) {
+        const u32 wa[4] = {p[0].q.x, p[0].q.y, p[0].q.z, p[0].q.w}, wb[4] = {p[1].q.x, p[1].q.y, p[1].q.z, p[1].q.w};
+        const u32 low[4] = {in.x[0].x, in.x[0].y, in.x[0].z, in.x[0].w};
+        const u32 high[4] = {in.x[1].x, in.x[1].y, in.x[1].z, in.x[1].w};
+        int product[2][4] = {};  // two chains
+        AKUNU_UNROLL
+        for (u32 i = 0; i < 4; ++i) {
+            multiply_bytes(product[i % 2], signed_nibbles(wa[i] << 4), signed_nibbles(wb[i] << 4),
+                           signed_nibbles(wa[i]), signed_nibbles(wb[i]), low[i], high[i]);
+        }
         AKUNU_UNROLL
         for (u32 r = 0; r < 2; ++r) {
-            const float a = (low[2 * r] + high[2 * r] * 0.0625f) * in.first + zero[0];
-            const float b = (low[2 * r + 1] + high[2 * r + 1] * 0.0625f) * in.first + zero[1];
-            sum[r] += in.factor * (a * half_to_float(u16(p[r].d)) + b * half_to_float(u16(p[r].d >> 16)));
+            const float v = whole(product[0], r) + whole(product[1], r);
+            sum[r] += v * (half_to_float(p[r].d) * (in.factor * 0.0625f));
         }
     }
 };
 
+// What the types have in common whose lanes hold 16 codes each of two groups.
+struct HalfGroups : CodeFragments {
+    // Words 2i and 2i + 1 of two rows' pieces.
+    static AKUNU_DEVICE void multiply_piece(int (&product)[4], const u32 (&a)[4], const u32 (&b)[4], const uint4& x) {
+        multiply_bytes(product, a[0], b[0], a[1], b[1], x.x, x.y);
+        multiply_bytes(product, a[2], b[2], a[3], b[3], x.z, x.w);
+    }
+};
+
 template <>
-struct Fragments<kReadQ8_0> : CodeFragments {
+struct Fragments<kReadQ8_0> : HalfGroups {
+    static constexpr bool kSums = false;
+    static constexpr u32 kApart = 128;
     struct Part {
         uint4 q[2];
-        uint2 d;  // of four groups
+        u16 d[2];
     };
-    static AKUNU_DEVICE u32 piece(u32 i, u32 t) { return t * 16 + i / 2 * 64 + i % 2 * 8; }
+    static AKUNU_DEVICE u32 lane_at(u32 g, u32 t) { return group_at(g, t / 2, t % 2 * 16); }
     static AKUNU_DEVICE void load(u32 unit, u32, u32 lane, u32 upper, Part& p) {
-        p.q[0] = lane_piece(unit, 0, lane, upper);
-        p.q[1] = lane_piece(unit, 1, lane, upper);
-        p.d = shared_at<const uint2>(lane_extras<kReadQ8_0>(unit, lane, upper));
-    }
-    static AKUNU_DEVICE void multiply(const Part (&p)[2], const StepInputs& in, float (&sum)[2]) {
-        float product[2][4] = {};  // columns of groups 0 and 1, and of 2 and 3
+        const u32 extras = lane_extras<kReadQ8_0>(unit, lane, upper) + lane % 4 / 2 * 2;
         AKUNU_UNROLL
-        for (u32 h = 0; h < 2; ++h) {
-            const uint4 &a = p[0].q[h], &b = p[1].q[h];
-            const u32 wa[4] = {a.x, a.y, a.z, a.w}, wb[4] = {b.x, b.y, b.z, b.w};
-            AKUNU_UNROLL
-            for (u32 i = 0; i < 4; ++i) {
-                constexpr u32 kSigns = 0x80808080u, kEven = 0x4240u, kOdd = 0x4341u;
-                const u32 ua = wa[i] ^ kSigns, ub = wb[i] ^ kSigns;
-                mma_f16(product[h],
-                        {choose_bytes(ua, 0, kEven), choose_bytes(ub, 0, kEven), choose_bytes(ua, 0, kOdd),
-                         choose_bytes(ub, 0, kOdd)},
-                        {in.x[8 * h + 2 * i], in.x[8 * h + 2 * i + 1]});
-            }
+        for (u32 i = 0; i < 2; ++i) {
+            p.q[i] = lane_piece(unit, i, lane, upper);
+            p.d[i] = shared_at<const u16>(extras + i * 4);
         }
-        const u32 s = in.sums + in.t % 2 * 8, shift = in.t % 2 * 16;
-        const float zero[2] = {-128.0f * in.second * (shared_at<float>(s) + shared_at<float>(s + 4)),
-                               -128.0f * in.second * (shared_at<float>(s + 16) + shared_at<float>(s + 20))};
+    }
+    static AKUNU_DEVICE void multiply(const Part (&p)[2], const StepInputs<2>& in, float (&sum)[2]) {
+        int product[2][4] = {};
+        AKUNU_UNROLL
+        for (u32 i = 0; i < 2; ++i) {
+            const uint4 &a = p[0].q[i], &b = p[1].q[i];
+            multiply_piece(product[i], {a.x, a.y, a.z, a.w}, {b.x, b.y, b.z, b.w}, in.x[i]);
+        }
         AKUNU_UNROLL
         for (u32 r = 0; r < 2; ++r) {
-            const float a = (product[0][2 * r] + product[0][2 * r + 1]) * in.first + zero[0];
-            const float b = (product[1][2 * r] + product[1][2 * r + 1]) * in.first + zero[1];
-            sum[r] +=
-                in.factor * (a * half_to_float(u16(p[r].d.x >> shift)) + b * half_to_float(u16(p[r].d.y >> shift)));
+            sum[r] += in.factor * (whole(product[0], r) * half_to_float(p[r].d[0]) +
+                                   whole(product[1], r) * half_to_float(p[r].d[1]));
         }
     }
 };
 
 template <>
-struct Fragments<kReadQ4_K> : CodeFragments {
+struct Fragments<kReadQ4_K> : HalfGroups {
+    static constexpr bool kSums = true;
+    static constexpr u32 kApart = 64;
     struct Part {
         uint4 q, extras;
     };
-    static AKUNU_DEVICE u32 piece(u32 i, u32 t) { return t / 2 * 64 + t % 2 * 16 + i / 2 * 32 + i % 2 * 8; }
+    static AKUNU_DEVICE u32 lane_at(u32 g, u32 t) { return group_at(g, t / 2 * 2, t % 2 * 16); }
     static AKUNU_DEVICE void load(u32 unit, u32 step, u32 lane, u32 upper, Part& p) {
         p.q = lane_piece(unit, step % 2, lane, upper);
         p.extras = shared_at<const uint4>(lane_extras<kReadQ4_K>(unit, lane, upper));
     }
-    static AKUNU_DEVICE void multiply(const Part (&p)[2], const StepInputs& in, float (&sum)[2]) {
-        float low[4] = {}, high[4] = {};
-        multiply_nibbles(p[0].q, p[1].q, in.x, low, high);
-        const float4 s = in.run_sums();
-        const float inputs[2] = {in.second * (s.x + s.y), in.second * (s.z + s.w)};
+    static AKUNU_DEVICE void multiply(const Part (&p)[2], const StepInputs<2>& in, float (&sum)[2]) {
+        const u32 wa[4] = {p[0].q.x, p[0].q.y, p[0].q.z, p[0].q.w}, wb[4] = {p[1].q.x, p[1].q.y, p[1].q.z, p[1].q.w};
+        u32 a[2][4], b[2][4];  // of the low nibbles, and of the high ones
+        AKUNU_UNROLL
+        for (u32 i = 0; i < 4; ++i) {
+            constexpr u32 kLow = 0x0F0F0F0Fu;
+            a[0][i] = wa[i] & kLow;
+            b[0][i] = wb[i] & kLow;
+            a[1][i] = wa[i] >> 4 & kLow;
+            b[1][i] = wb[i] >> 4 & kLow;
+        }
+        int product[2][4] = {};
+        AKUNU_UNROLL
+        for (u32 i = 0; i < 2; ++i) multiply_piece(product[i], a[i], b[i], in.x[i]);
+        const u32 t = in.t, runs = in.sums + (t / 2 * 4 + t % 2) * 4;
+        const float inputs[2] = {shared_at<float>(runs), shared_at<float>(runs + 8)};
         AKUNU_UNROLL
         for (u32 r = 0; r < 2; ++r) {
             // Four groups' scales and minima in a word each, of six bits.
@@ -160,10 +177,9 @@ struct Fragments<kReadQ4_K> : CodeFragments {
             const bool upper = in.step % 2 != 0;
             const u32 scales = upper ? (e.w & kLow) | (e.y >> 2 & kTop) : e.y & kAll;
             const u32 minima = upper ? (e.w >> 4 & kLow) | (e.z >> 2 & kTop) : e.z & kAll;
-            const u32 sc = scales >> (16 * (in.t % 2)), m = minima >> (16 * (in.t % 2));
-            const float a = (low[2 * r] + low[2 * r + 1]) * in.first;
-            const float b = (high[2 * r] + high[2 * r + 1]) * (0.0625f * in.first);
-            const float scaled = a * code_float(sc & 63, 0.0f) + b * code_float(sc >> 8 & 63, 0.0f);
+            const u32 sc = scales >> t / 2 * 16, m = minima >> t / 2 * 16;
+            const float scaled = whole(product[0], r) * code_float(sc & 63, 0.0f) +
+                                 whole(product[1], r) * code_float(sc >> 8 & 63, 0.0f);
             const float offset = inputs[0] * code_float(m & 63, 0.0f) + inputs[1] * code_float(m >> 8 & 63, 0.0f);
             sum[r] += in.factor * (half_to_float(u16(e.x)) * scaled - half_to_float(u16(e.x >> 16)) * offset);
         }
@@ -171,84 +187,89 @@ struct Fragments<kReadQ4_K> : CodeFragments {
 };
 
 template <>
-struct Fragments<kReadQ6_K> : CodeFragments {
+struct Fragments<kReadQ6_K> : HalfGroups {
+    static constexpr bool kSums = false;
+    static constexpr u32 kApart = 128;
     struct Part {
         uint4 q, top;
-        u16 low_scales, high_scales, d;
+        u8 scales[2];
+        u16 d;
     };
-    static AKUNU_DEVICE u32 piece(u32 i, u32 t) { return t * 16 + i / 2 * 64 + i % 2 * 8; }
+    static AKUNU_DEVICE u32 lane_at(u32 g, u32 t) { return group_at(g, t / 2, t % 2 * 16); }
     static AKUNU_DEVICE void load(u32 unit, u32 step, u32 lane, u32 upper, Part& p) {
         p.q = lane_piece(unit, step % 2, lane, upper);
         p.top = shared_at<const uint4>(unit + piece_at(lane / 4 + 8 * upper, 8 + step % 2 * 2 + lane % 2));
-        const u32 e = lane_extras<kReadQ6_K>(unit, lane, upper);
-        p.low_scales = shared_at<const u16>(e + step % 2 * 8 + lane % 2 * 2);
-        p.high_scales = shared_at<const u16>(e + step % 2 * 8 + 4 + lane % 2 * 2);
-        p.d = shared_at<const u16>(e + 16);
+        const u32 extras = lane_extras<kReadQ6_K>(unit, lane, upper), scales = extras + step % 2 * 8 + lane % 4;
+        p.scales[0] = shared_at<const u8>(scales);
+        p.scales[1] = shared_at<const u8>(scales + 4);
+        p.d = shared_at<const u16>(extras + 16);
     }
-    static AKUNU_DEVICE void multiply(const Part (&p)[2], const StepInputs& in, float (&sum)[2]) {
-        float low[4] = {}, high[4] = {};
-        const u32 down = in.t / 2 * 2;  // the low nibbles' upper bits are 0 and 1, or 2 and 3; the high ones' 4 more
-        const uint4 &qa = p[0].q, &qb = p[1].q, &ta = p[0].top, &tb = p[1].top;
-        const u32 wa[4] = {qa.x, qa.y, qa.z, qa.w}, wb[4] = {qb.x, qb.y, qb.z, qb.w};
-        const u32 ha[4] = {ta.x, ta.y, ta.z, ta.w}, hb[4] = {tb.x, tb.y, tb.z, tb.w};
-        const auto codes = [](u32 nibbles, u32 top) { return (nibbles & 0x000F000Fu) | (top & 0x00300030u); };
-        AKUNU_UNROLL
-        for (u32 i = 0; i < 4; ++i) {
-            const u32 la = ha[i] << 4 >> down, lb = hb[i] << 4 >> down, ua = ha[i] >> down, ub = hb[i] >> down;
-            mma_f16(low, {codes(wa[i], la), codes(wb[i], lb), codes(wa[i] >> 8, la >> 8), codes(wb[i] >> 8, lb >> 8)},
-                    {in.x[2 * i], in.x[2 * i + 1]});
-            mma_f16(high,
-                    {codes(wa[i] >> 4, ua), codes(wb[i] >> 4, ub), codes(wa[i] >> 12, ua >> 8),
-                     codes(wb[i] >> 12, ub >> 8)},
-                    {in.x[8 + 2 * i], in.x[9 + 2 * i]});
-        }
-        const float* s = reinterpret_cast<const float*>(shared_memory() + in.sums) + in.t % 2 * 2;
-        const float zero = -32.0f * in.second;
+    static AKUNU_DEVICE void multiply(const Part (&p)[2], const StepInputs<2>& in, float (&sum)[2]) {
+        // The low nibbles' upper bits are 0 and 1, or 2 and 3; the high ones' 4 more. A code of six bits becomes a
+        // signed byte, four times what it is above 32.
+        const u32 down = in.t / 2 * 2;
+        const auto codes = [](u32 nibbles, u32 top) {
+            return (nibbles & 0x3C3C3C3Cu) | ((top & 0xC0C0C0C0u) ^ 0x80808080u);
+        };
+        u32 w[2][2][4];  // of low and high nibbles, of both rows
         AKUNU_UNROLL
         for (u32 r = 0; r < 2; ++r) {
-            const auto scale = [](u32 bits) { return code_float((bits & 255) ^ 128, 128.0f); };
-            float v = scale(p[r].low_scales) * (low[2 * r] * in.first + zero * s[0]);
-            v += scale(p[r].low_scales >> 8) * (low[2 * r + 1] * in.first + zero * s[1]);
-            v += scale(p[r].high_scales) * (high[2 * r] * in.first + zero * s[4]);
-            v += scale(p[r].high_scales >> 8) * (high[2 * r + 1] * in.first + zero * s[5]);
-            sum[r] += in.factor * half_to_float(p[r].d) * v;
+            const u32 q[4] = {p[r].q.x, p[r].q.y, p[r].q.z, p[r].q.w};
+            const u32 top[4] = {p[r].top.x, p[r].top.y, p[r].top.z, p[r].top.w};
+            AKUNU_UNROLL
+            for (u32 i = 0; i < 4; ++i) {
+                const u32 h = top[i] >> down;
+                w[0][r][i] = codes(q[i] << 2, h << 6);
+                w[1][r][i] = codes(q[i] >> 2, h << 2);
+            }
+        }
+        int product[2][4] = {};
+        AKUNU_UNROLL
+        for (u32 i = 0; i < 2; ++i) multiply_piece(product[i], w[i][0], w[i][1], in.x[i]);
+        AKUNU_UNROLL
+        for (u32 r = 0; r < 2; ++r) {
+            const auto scale = [](u32 bits) { return code_float(bits ^ 128, 128.0f); };
+            const float v = whole(product[0], r) * scale(p[r].scales[0]) + whole(product[1], r) * scale(p[r].scales[1]);
+            sum[r] += v * (half_to_float(p[r].d) * (in.factor * 0.25f));
         }
     }
 };
 
 // Halves, eight to 16 bytes.
+constexpr float kPartShift = 0x1p11f;  // from a part of the inputs to the next
 template <bool kBfloats>
 struct FloatFragments {
-    static constexpr bool kFloats = true, kBf16 = kBfloats;
-    static constexpr u32 kParts = kBf16 ? 3 : 2;
+    static constexpr bool kFloats = true, kBf16 = kBfloats, kSums = false;
+    static constexpr u32 kParts = kBf16 ? 3 : 2, kPieces = 4, kStepBytes = 2 * kStepInputs, kApart = 64;
     struct Part {
         uint4 q[4];
     };
     static AKUNU_DEVICE bool takes(u32 g, u32) { return g < kParts; }
     static AKUNU_DEVICE u32 part(u32 g) { return g; }
-    static AKUNU_DEVICE float first(u32 t) { return t == 0 ? 1.0f : t == 1 ? 1.0f / (kPartShift * kPartShift) : 0.0f; }
-    static AKUNU_DEVICE float second(u32 t) { return t == 0 ? 1.0f / kPartShift : 0.0f; }
-    static AKUNU_DEVICE u32 piece(u32 i, u32 t) { return 32 * i + 8 * t; }
+    static AKUNU_DEVICE u32 lane_at(u32, u32 t) { return 16 * t; }
     static AKUNU_DEVICE void load(u32 unit, u32, u32 lane, u32 upper, Part& p) {
         AKUNU_UNROLL
         for (u32 i = 0; i < 4; ++i) p.q[i] = lane_piece(unit, i, lane, upper);
     }
-    static AKUNU_DEVICE void multiply(const Part (&p)[2], const StepInputs& in, float (&sum)[2]) {
+    static AKUNU_DEVICE void multiply(const Part (&p)[2], const StepInputs<4>& in, float (&sum)[2]) {
+        // Of a lane's two columns, what a product counts.
+        const u32 t = in.t;
+        const float first = t == 0 ? 1.0f : t == 1 ? 1.0f / (kPartShift * kPartShift) : 0.0f;
+        const float second = t == 0 ? 1.0f / kPartShift : 0.0f;
         float product[2][4] = {};  // two chains
         AKUNU_UNROLL
         for (u32 i = 0; i < 4; ++i) {
             const uint4 &a = p[0].q[i], &b = p[1].q[i];
-            const auto add = [&](u32 c, const u32(&w)[4], u32 x) {
-                kBf16 ? mma_bf16(product[c], w, {in.x[x], in.x[x + 1]})
-                      : mma_f16(product[c], w, {in.x[x], in.x[x + 1]});
+            const auto add = [&](u32 c, const u32(&w)[4], const u32(&x)[2]) {
+                kBf16 ? mma_bf16(product[c], w, x) : mma_f16(product[c], w, x);
             };
-            add(0, {a.x, b.x, a.y, b.y}, 4 * i);
-            add(1, {a.z, b.z, a.w, b.w}, 4 * i + 2);
+            add(0, {a.x, b.x, a.y, b.y}, {in.x[i].x, in.x[i].y});
+            add(1, {a.z, b.z, a.w, b.w}, {in.x[i].z, in.x[i].w});
         }
         AKUNU_UNROLL
         for (u32 r = 0; r < 2; ++r) {
-            sum[r] += in.factor * ((product[0][2 * r] + product[1][2 * r]) * in.first +
-                                   (product[0][2 * r + 1] + product[1][2 * r + 1]) * in.second);
+            sum[r] += in.factor * ((product[0][2 * r] + product[1][2 * r]) * first +
+                                   (product[0][2 * r + 1] + product[1][2 * r + 1]) * second);
         }
     }
 };

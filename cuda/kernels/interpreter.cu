@@ -6,6 +6,7 @@
 // AKUNU_OPS, a bit for each op, and AKUNU_READERS, AKUNU_KV_TYPES, AKUNU_GROUPS and AKUNU_LANES, lists of X(value),
 // name what the commands use; nothing else is compiled.
 #include "decode_attention.cuh"
+#include "few_rows.cuh"
 #include "matmul.cuh"
 #include "norm_qkv.cuh"
 #include "prompt_attention.cuh"
@@ -55,8 +56,18 @@ AKUNU_DEVICE void run_weights(Block b) {
     }
 }
 
-// One row times weights that come through the ring.
-AKUNU_DEVICE void run_row(Block b, u32 readers) {
+// A few rows times weights that come through the ring.
+AKUNU_DEVICE void run_ring(Block b, u32 readers) {
+    if (any_of_warp(ring_rows(b.command()) != 1)) {
+        switch (readers - 1) {
+#define X(reader)                                                                                                     \
+    case reader:                                                                                                      \
+        if constexpr (tile_layout(reader).inputs != 0 && (kUses<kOpMatmul> || kUses<kOpGateUp>)) few_rows<reader>(b); \
+        return;
+            AKUNU_READERS
+#undef X
+        }
+    }
     for (u32 second = 0; second < 2; ++second, readers >>= 8) {
 #define X(reader)                                                                       \
     if constexpr (tile_layout(reader).inputs != 0) {                                    \
@@ -105,7 +116,7 @@ AKUNU_DEVICE void run_attention(Block b) {
 
 AKUNU_DEVICE void run_other(Block b) {
     const u32 op = b.command().op;
-    if (op != kOpDecodeAttention) b.ready();
+    if (op != kOpDecodeAttention && op != kOpNorm) b.ready();
     switch (op) {
 #define OP(name, function)                      \
     case name:                                  \
@@ -157,7 +168,7 @@ AKUNU_DEVICE void run_other(Block b) {
 
 AKUNU_DEVICE void run_command(Block b) {
     const u32 readers = shown().walk[b.slot].readers;
-    if (any_of_warp(readers != 0)) return run_row(b, readers);
+    if (any_of_warp(readers != 0)) return run_ring(b, readers);
     run_other(b);
 }
 

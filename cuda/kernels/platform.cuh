@@ -6,6 +6,7 @@
 #define AKUNU_DEVICE_CALL __device__ __noinline__
 #define AKUNU_UNROLL _Pragma("unroll")
 #define AKUNU_UNROLL_TWICE _Pragma("unroll 2")
+#define AKUNU_UNROLL_EIGHT _Pragma("unroll 8")
 #define AKUNU_NO_UNROLL _Pragma("unroll 1")
 
 namespace akunu::cuda {
@@ -209,10 +210,15 @@ AKUNU_DEVICE unsigned short float_to_bfloat(float v) {
     return h;
 }
 
-// These two to within a few units in the last place.
+// These to within a few units in the last place.
 AKUNU_DEVICE float reciprocal(float v) {
     float r;
     asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(v));
+    return r;
+}
+AKUNU_DEVICE float inverse_root(float v) {
+    float r;
+    asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(v));
     return r;
 }
 AKUNU_DEVICE float power_of_two(float v) {
@@ -252,6 +258,13 @@ AKUNU_DEVICE void mma_bf16(float (&d)[4], const unsigned (&a)[4], const unsigned
     asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
         "{%0, %1, %2, %3};"
         : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+// d += a·b of 16x32 and 32x8 signed bytes; fragments as PTX's mma.m16n8k32 lays them out.
+AKUNU_DEVICE void mma_s8(int (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+    asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+        "{%0, %1, %2, %3};"
+        : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 

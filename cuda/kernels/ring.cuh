@@ -89,7 +89,7 @@ struct RingFiller {
                 const u32 rows = s.rows_from == kPatchRows     ? launch.rows
                                  : s.rows_from == kPatchLogits ? launch.logits
                                                                : s.rows;
-                if (rows == 1 && !bring_share(s)) return false;
+                if (rows_take_ring(rows) && !bring_share(s)) return false;
             }
         }
         return true;

@@ -15,8 +15,8 @@ constexpr u32 kTilesAtOnce = kThreads / kTileRows;
 
 // Offsets in shared memory: so every access is known to be one of it.
 struct TileMemory {
-    u32 parts;     // u16 [kParts][k]
-    u32 sums;      // float [k / 16]: of inputs
+    u32 parts;     // of codes' types bytes [k / 32][2][32], of floats u16 [kParts][k]
+    u32 sums;      // float [k / 16]: of inputs as whole numbers
     u32 factors;   // float [k / kStepInputs]
     u32 squares;   // float [kWarps], where the input is to be normalised
     u32 partials;  // float [2][kTilesAtOnce][kWarps][kTileRows]
@@ -126,6 +126,47 @@ struct RowInputs {
     }
 };
 
+// Inputs i to i + 3 of a step whose largest has the bits `top`, as T reads them; what the first parts count is
+// returned.
+template <typename T>
+AKUNU_DEVICE float put_floats(const TileMemory& m, u32 k, u32 i, u32 top, float (&x)[4]) {
+    const u32 exponent = larger(top >> 23, 15);  // the largest comes to be from 2^14 to 2^15
+    const float scale = bits_to_float((268 - exponent) << 23);
+    AKUNU_UNROLL
+    for (u32 e = 0; e < 4; ++e) x[e] *= scale;
+    AKUNU_UNROLL
+    for (u32 part = 0; part < T::kParts; ++part) {
+        u32 h[4];
+        AKUNU_UNROLL
+        for (u32 e = 0; e < 4; ++e) {
+            h[e] = T::kBf16 ? float_to_bfloat(x[e]) : float_to_half(x[e]);
+            x[e] = (x[e] - (T::kBf16 ? bits_to_float(h[e] << 16) : half_to_float(u16(h[e])))) * kPartShift;
+        }
+        shared_at<uint2>(m.parts + (part * k + i) * 2) = uint2{h[0] | h[1] << 16, h[2] | h[3] << 16};
+    }
+    return bits_to_float((exponent - 14) << 23);
+}
+template <typename T>
+AKUNU_DEVICE float put_codes(const TileMemory& m, u32 i, u32 lane, u32 top, const float (&x)[4]) {
+    const float most = fmaxf(bits_to_float(top), 0x1p-100f), scale = kMostCode * reciprocal(most);
+    float v[4];
+    AKUNU_UNROLL
+    for (u32 e = 0; e < 4; ++e) v[e] = x[e] * scale + kCodeMagic;
+    if constexpr (T::kSums) {
+        float sum = (v[0] - kCodeMagic) + (v[1] - kCodeMagic) + ((v[2] - kCodeMagic) + (v[3] - kCodeMagic));
+        sum += shuffle_xor(sum, 1);
+        sum += shuffle_xor(sum, 2);
+        if (lane % 4 == 0) shared_at<float>(m.sums + i / 16 * 4) = sum;
+    }
+    constexpr u32 kTwo = 0x5140u, kLow = 0x5410u, kHigh = 0x7632u, kSigns = 0x80808080u;
+    const u32 first = choose_bytes(float_to_bits(v[0]), float_to_bits(v[1]), kTwo);
+    const u32 second = choose_bytes(float_to_bits(v[2]), float_to_bits(v[3]), kTwo);
+    const u32 at = m.parts + i / 32 * 64 + i % 32;
+    shared_at<u32>(at) = choose_bytes(first, second, kHigh) ^ kSigns;
+    shared_at<u32>(at + 32) = choose_bytes(first, second, kLow) ^ kSigns;
+    return bits_to_float(top) * (1.0f / kMostCode);
+}
+
 // Waits for the row, and splits it into parts, as kind T reads them.
 template <typename T, u32 kKind>
 AKUNU_DEVICE void stage_inputs(Block b, u32 k, const TileMemory& m, u32 thread) {
@@ -149,30 +190,11 @@ AKUNU_DEVICE void stage_inputs(Block b, u32 k, const TileMemory& m, u32 thread) 
             if (i >= k) break;  // for whole warps: k is a multiple of kStepInputs
             float x[4];
             inputs[j].values(x, squares);
-            // A warp has a step's inputs: the largest comes to be from 2^14 to 2^15.
-            const float top = fmaxf(fmaxf(fabsf(x[0]), fabsf(x[1])), fmaxf(fabsf(x[2]), fabsf(x[3])));
-            const u32 exponent = larger(largest_of_warp(float_to_bits(top)) >> 23, 15);
-            const float scale = bits_to_float((268 - exponent) << 23);
-            AKUNU_UNROLL
-            for (u32 e = 0; e < 4; ++e) x[e] *= scale;
-            float sum = (x[0] + x[1]) + (x[2] + x[3]);
-            sum += shuffle_xor(sum, 1);
-            sum += shuffle_xor(sum, 2);
-            if (lane % 4 == 0) shared_at<float>(m.sums + i / 16 * 4) = sum;
-            if (lane == 0) shared_at<float>(m.factors + i / kStepInputs * 4) = bits_to_float((exponent - 14) << 23);
-            AKUNU_UNROLL
-            for (u32 part = 0; part < T::kParts; ++part) {
-                u32 h[4];
-                AKUNU_UNROLL
-                for (u32 e = 0; e < 4; ++e) {
-                    h[e] = T::kBf16 ? float_to_bfloat(x[e]) : float_to_half(x[e]);
-                    x[e] = (x[e] - (T::kBf16 ? bits_to_float(h[e] << 16) : half_to_float(u16(h[e])))) * kPartShift;
-                }
-                // Masks take every second of the codes in a word's half.
-                constexpr u32 kSecond = T::kFloats ? 1 : 2;
-                shared_at<uint2>(m.parts + (part * k + i) * 2) =
-                    uint2{h[0] | h[kSecond] << 16, h[3 - kSecond] | h[3] << 16};
-            }
+            // A warp has a step's inputs.
+            const float most = fmaxf(fmaxf(fabsf(x[0]), fabsf(x[1])), fmaxf(fabsf(x[2]), fabsf(x[3])));
+            const u32 top = largest_of_warp(float_to_bits(most));
+            const float factor = T::kFloats ? put_floats<T>(m, k, i, top, x) : put_codes<T>(m, i, lane, top, x);
+            if (lane == 0) shared_at<float>(m.factors + i / kStepInputs * 4) = factor;
         }
         load_weights(base + kApart * kAtOnce);
     }
@@ -193,8 +215,12 @@ AKUNU_DEVICE void stage_tiles(Block b, const TileJob& job, const TileMemory& m, 
 AKUNU_DEVICE float tile_norm(const TileJob& job, const TileMemory& m, float eps) {
     if (!job.normed) return 1.0f;
     float sum = 0.0f;
-    for (u32 i = 0; i < kWarps; ++i) sum += shared_at<float>(m.squares + i * 4);
-    return 1.0f / sqrtf(sum / float(job.k) + eps);
+    AKUNU_UNROLL
+    for (u32 i = 0; i < kWarps; i += 4) {
+        const float4 s = shared_at<float4>(m.squares + i * 4);
+        sum += (s.x + s.y) + (s.z + s.w);
+    }
+    return inverse_root(sum * reciprocal(float(job.k)) + eps);
 }
 
 AKUNU_DEVICE float soft_capped(float v, float cap) { return cap > 0.0f ? soft_cap(v, cap) : v; }
@@ -257,34 +283,27 @@ struct TileOutput {
 // memory from the others.
 struct TileInputs {
     bool takes;
-    u32 at;  // of its part
+    u32 at;  // of the first step
     u32 sums, factors, lane, t;
-    float first, second;
 };
 // What a lane needs for a step.
 template <typename T>
 struct TileStep {
     typename T::Part part[2];
-    StepInputs in;
+    StepInputs<T::kPieces> in;
 
     AKUNU_DEVICE void load(u32 unit, u32 step, const TileInputs& from) {
         T::load(unit, step, from.lane, 0, part[0]);
         T::load(unit, step, from.lane, 1, part[1]);
         AKUNU_UNROLL
-        for (u32 e = 0; e < 4; ++e) {
-            uint4 x{0, 0, 0, 0};
-            if (from.takes) x = shared_at<uint4>(from.at + (step * kStepInputs + T::piece(e, from.t)) * 2);
-            in.x[4 * e] = x.x;
-            in.x[4 * e + 1] = x.y;
-            in.x[4 * e + 2] = x.z;
-            in.x[4 * e + 3] = x.w;
+        for (u32 e = 0; e < T::kPieces; ++e) {
+            in.x[e] = {0, 0, 0, 0};
+            if (from.takes) in.x[e] = shared_at<uint4>(from.at + step * T::kStepBytes + e * T::kApart);
         }
         in.step = step;
         in.t = from.t;
         in.sums = from.sums + step * (kStepInputs / 16) * 4;
         in.factor = shared_at<float>(from.factors + step * 4);
-        in.first = from.first;
-        in.second = from.second;
     }
     AKUNU_DEVICE void multiply(float (&sum)[2]) const { T::multiply(part, in, sum); }
 };
@@ -314,13 +333,11 @@ AKUNU_DEVICE void row_tiles(Block b, u32 second) {
     const u32 g = lane / 4, t = lane % 4;
     TileInputs in;
     in.takes = T::takes(g, t);
-    in.at = m.parts + T::part(g) * job.k * 2;
+    in.at = m.parts + T::part(g) * job.k * 2 + T::lane_at(g, t);
     in.sums = m.sums;
     in.factors = m.factors;
     in.lane = lane;
     in.t = t;
-    in.first = T::first(t);
-    in.second = T::second(t);
     const u32 unit = warp / kLayout.steps() * kLayout.unit_bytes();  // of a slot: a warp's first
     RingReader ring(warp);
     u32 partials = m.partials;
@@ -340,7 +357,8 @@ AKUNU_DEVICE void row_tiles(Block b, u32 second) {
                     AKUNU_UNROLL
                     for (u32 j = 0; j < kEach; ++j) each[j].multiply(sum);
                 } else {
-                    for (u32 j = warp; j < smaller(kSlotSteps, steps - from); j += kWarps) {
+                    // Of slots with fewer steps than there are warps the next one's are for others.
+                    for (u32 j = (warp - from) % kWarps; j < smaller(kSlotSteps, steps - from); j += kWarps) {
                         TileStep<T> one;
                         one.load(slot + j / kLayout.steps() * kLayout.unit_bytes(), from + j, in);
                         one.multiply(sum);

@@ -67,15 +67,48 @@ AKUNU_DEVICE float rms_scale(Block b, const float* x, u32 dim, float eps, float 
     return 1.0f / sqrtf(reduce_block(b, sum, Add()) / float(dim) + eps);
 }
 
+// A part of a row, which a thread has all at once.
+struct RowPart {
+    static constexpr u32 kEach = 16, kInputs = kThreads * kEach;
+    float v[kEach];
+    AKUNU_DEVICE void load(const float* x, u32 first, u32 n) {
+        AKUNU_UNROLL
+        for (u32 i = 0; i < kEach; ++i) {
+            const u32 at = first + i * kThreads + thread_id();
+            v[i] = at < n ? x[at] : 0.0f;
+        }
+    }
+};
+
+// The weights' first part is read while the block waits.
 AKUNU_DEVICE_CALL void norm(Block b) {
     const auto& p = b.params<NormParams>();
-    const float *x = b.buffer<float>(0), *weight = b.buffer<float>(1);
+    const float *x = b.buffer<float>(0), *norms = b.buffer<float>(1);
     const Output out{b.buffer<float>(2), b.buffer<u16>(3), p.formats};
     const u32* gathered = b.buffer<u32>(4);
+    RowPart row, weight;
+    weight.load(norms, 0, b.first() < p.rows ? p.dim : 0);
+    b.ready();
     for (u32 r = b.first(); r < p.rows; r += b.blocks()) {
         const float* in = x + u64(p.gather ? gathered[r] : r) * p.dim;
-        const float scale = rms_scale(b, in, p.dim, p.eps);
-        for (u32 i = thread_id(); i < p.dim; i += kThreads) out.store(u64(r) * p.dim + i, in[i] * scale * weight[i]);
+        float sum = 0.0f;
+        for (u32 first = 0; first < p.dim; first += RowPart::kInputs) {
+            row.load(in, first, p.dim);
+            AKUNU_UNROLL
+            for (u32 i = 0; i < RowPart::kEach; ++i) sum += row.v[i] * row.v[i];
+        }
+        const float scale = 1.0f / sqrtf(reduce_block(b, sum, Add()) / float(p.dim) + p.eps);
+        for (u32 first = 0; first < p.dim; first += RowPart::kInputs) {
+            if (p.dim > RowPart::kInputs) {
+                row.load(in, first, p.dim);
+                weight.load(norms, first, p.dim);
+            }
+            AKUNU_UNROLL
+            for (u32 i = 0; i < RowPart::kEach; ++i) {
+                const u32 at = first + i * kThreads + thread_id();
+                if (at < p.dim) out.store(u64(r) * p.dim + at, row.v[i] * scale * weight.v[i]);
+            }
+        }
     }
 }
 

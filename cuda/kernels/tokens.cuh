@@ -75,30 +75,35 @@ AKUNU_DEVICE LogitRow logit_row(const Row* rows, const u32* logit_rows, const Sa
 
 AKUNU_DEVICE_CALL void argmax(Block b) {
     const auto& p = b.params<SampleParams>();
-    if (p.rows > 1) {
-        for (u32 r = b.first(); r < p.rows; r += b.blocks()) {
-            const u64 best = best_of(b, b.buffer<float>(0) + u64(r) * p.vocab, p.vocab);
-            if (thread_id() == 0) b.buffer<u32>(1)[r] = id_of(best);
+    // Where rows are few, several blocks take a part of each.
+    const u32 parts = p.rows <= kMaxTickets ? larger(1, b.blocks() / larger(1, p.rows)) : 1;
+    for (u32 u = b.first(); u < p.rows * parts; u += b.blocks()) {
+        const u32 r = u / parts, part = u % parts;
+        const u32 begin = u32(u64(p.vocab) * part / parts), end = u32(u64(p.vocab) * (part + 1) / parts);
+        const float* logits = b.buffer<float>(0) + u64(r) * p.vocab;
+        u64 best = 0;
+        AKUNU_UNROLL_EIGHT
+        for (u32 i = begin + thread_id(); i < end; i += kThreads) {
+            const u64 rank = rank_of(finite(logits[i]), i);
+            if (rank > best) best = rank;
         }
-        return;
+        best = reduce_block(b, best, Larger());
+        if (thread_id() != 0) continue;
+        u32& token = b.buffer<u32>(1)[r];
+        if (parts == 1) {
+            token = id_of(best);
+            continue;
+        }
+        u64& joined = b.grid()->best[r];
+        u32& ticket = b.grid()->tickets[r];
+        atomic_max(&joined, best);
+        fence_device();
+        if (atomic_add(&ticket, 1u) + 1 != parts) continue;
+        fence_device();
+        token = id_of(atomic_max(&joined, u64(0)));
+        joined = 0;
+        ticket = 0;
     }
-    // All blocks take a part of one row's.
-    const u32 begin = u32(u64(p.vocab) * b.first() / b.blocks()),
-              end = u32(u64(p.vocab) * (b.first() + 1) / b.blocks());
-    u64 best = 0;
-    for (u32 i = begin + thread_id(); i < end; i += kThreads) {
-        const u64 rank = rank_of(finite(b.buffer<float>(0)[i]), i);
-        if (rank > best) best = rank;
-    }
-    best = reduce_block(b, best, Larger());
-    if (thread_id() != 0) return;
-    atomic_max(b.grid()->best, best);
-    fence_device();
-    if (atomic_add(b.grid()->tickets, 1u) + 1 != b.blocks()) return;
-    fence_device();
-    b.buffer<u32>(1)[0] = id_of(atomic_max(b.grid()->best, u64(0)));
-    b.grid()->best[0] = 0;
-    b.grid()->tickets[0] = 0;
 }
 
 // scaled = penalised(logits + bias), or -inf where the mask forbids. A block takes a slice of a row's tokens.

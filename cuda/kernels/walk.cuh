@@ -103,13 +103,16 @@ AKUNU_DEVICE void fetch_command(const Launch& launch, const Place& at, u32 slot)
     copy_async16(reinterpret_cast<uint4*>(&command_in(slot)) + lane, reinterpret_cast<const uint4*>(from) + lane);
 }
 
-// The readers of a command's weights that come through the ring. The host has said which could; of those with more than
-// one row none do.
+// Of a command whose weights could come through the ring.
+AKUNU_DEVICE u32 ring_rows(const Command& c) {
+    return c.op == kOpMatmul   ? reinterpret_cast<const MatmulParams*>(c.params)->rows
+           : c.op == kOpGateUp ? reinterpret_cast<const GateUpParams*>(c.params)->rows
+                               : 1;
+}
+AKUNU_DEVICE bool rows_take_ring(u32 rows) { return rows - 1 < kFewRows; }
+// The readers of its weights that do. The host has said which could; of those with many rows none do.
 AKUNU_DEVICE u32 ring_readers(const Launch& launch, const Command& c) {
-    const u32 rows = c.op == kOpMatmul   ? reinterpret_cast<const MatmulParams*>(c.params)->rows
-                     : c.op == kOpGateUp ? reinterpret_cast<const GateUpParams*>(c.params)->rows
-                                         : 1;
-    if (c.streams == 0 || rows != 1 || launch.slots == 0) return 0;
+    if (c.streams == 0 || !rows_take_ring(ring_rows(c)) || launch.slots == 0) return 0;
     return (c.weights[0].reader + 1) | (c.streams == 2 ? (c.weights[2].reader + 1) << 8 : 0);
 }
 

@@ -10,6 +10,7 @@
 #define AKUNU_DEVICE_CALL inline
 #define AKUNU_UNROLL
 #define AKUNU_UNROLL_TWICE
+#define AKUNU_UNROLL_EIGHT
 #define AKUNU_NO_UNROLL
 #define __global__
 #define __grid_constant__
@@ -206,6 +207,7 @@ AKUNU_DEVICE unsigned short float_to_bfloat(float v) {
     return static_cast<unsigned short>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
 }
 AKUNU_DEVICE float reciprocal(float v) { return 1.0f / v; }
+AKUNU_DEVICE float inverse_root(float v) { return 1.0f / std::sqrt(v); }
 AKUNU_DEVICE float power_of_two(float v) { return std::exp2(v); }
 AKUNU_DEVICE float mul_rn(float a, float b) { return a * b; }
 AKUNU_DEVICE float add_rn(float a, float b) { return a + b; }
@@ -237,31 +239,38 @@ AKUNU_DEVICE void load_matrices_transposed(unsigned (&m)[4], unsigned offset) {
     });
 }
 
-template <typename Convert>
-AKUNU_DEVICE void mma(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], Convert&& convert) {
+// `kDeep`: of A's columns, elements of which each register has so many; `value` is of a register's bits, by its
+// element.
+template <unsigned kDeep, typename D, typename Value>
+AKUNU_DEVICE void mma(D (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], Value&& value) {
+    constexpr unsigned kEach = kDeep / 8;
     unsigned char* places = emulator::exchange();
     const unsigned lane = lane_id(), g = lane / 4, t = lane % 4;
     std::memcpy(places + lane * 32, a, sizeof a);
     std::memcpy(places + lane * 32 + 16, b, sizeof b);
     emulator::sync_warp();
-    // Element `i` of A's row, of B's column: which lane has it, in which half.
-    const auto value = [&](unsigned from, unsigned reg, unsigned i, unsigned offset) {
-        return convert(load_as<unsigned short>(places + from * 32 + offset + reg * 4 + i % 2 * 2));
+    // Element `i` of A's row, of B's column: which lane has it, in which register.
+    const auto element = [&](unsigned from, unsigned reg, unsigned i, unsigned offset) {
+        return value(load_as<unsigned>(places + from * 32 + offset + reg * 4), i % kEach);
     };
     for (unsigned e = 0; e < 4; ++e) {
         const unsigned row = g + e / 2 * 8, column = 2 * t + e % 2;
-        for (unsigned k = 0; k < 16; ++k) {
-            const unsigned pair = k % 8 / 2, upper = k / 8;
-            d[e] += value(row % 8 * 4 + pair, row / 8 + 2 * upper, k, 0) * value(column * 4 + pair, upper, k, 16);
+        for (unsigned k = 0; k < kDeep; ++k) {
+            const unsigned word = k % (kDeep / 2) / kEach, upper = k / (kDeep / 2);
+            d[e] += element(row % 8 * 4 + word, row / 8 + 2 * upper, k, 0) * element(column * 4 + word, upper, k, 16);
         }
     }
     emulator::sync_warp();
 }
 AKUNU_DEVICE void mma_f16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
-    mma(d, a, b, half_to_float);
+    mma<16>(d, a, b,
+            [](unsigned bits, unsigned i) { return half_to_float(static_cast<unsigned short>(bits >> 16 * i)); });
 }
 AKUNU_DEVICE void mma_bf16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
-    mma(d, a, b, [](unsigned short h) { return bits_to_float(static_cast<unsigned>(h) << 16); });
+    mma<16>(d, a, b, [](unsigned bits, unsigned i) { return bits_to_float(bits >> 16 * i << 16); });
+}
+AKUNU_DEVICE void mma_s8(int (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+    mma<32>(d, a, b, [](unsigned bits, unsigned i) { return int(static_cast<signed char>(bits >> 8 * i)); });
 }
 
 }  // namespace akunu::cuda

@@ -27,6 +27,10 @@ SPLIT_NMSE = 1e-10
 # vary. With AMX both are multiples of 1/32639 of the greatest of 384, or of a row: 1.3e-9 each where that is
 # four deviations.
 FIXED_MATMUL_NMSE = 5e-8
+# CUDA multiplies codes that lie in tiles with one row of inputs as whole numbers, multiples of 1/32512 of the
+# greatest of 128: 1.3e-9 of their square where that is four deviations. Twice that where there is a gate; and
+# few outputs vary.
+ROW_CODES_NMSE = 5e-9
 # Attention in both directions, before a matmul that rounds it, may round its factors to 15 bits or less.
 FIXED_NMSE = 2e-7
 # Keys that lie between two values of the cache's type may be rounded to either.
