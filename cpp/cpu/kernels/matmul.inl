@@ -195,8 +195,9 @@ struct IntegerFormat {
                           const Q8Layout& at, std::size_t tokens, vf* out);
     DType type;
     Tile tiles[4];
-    Tile pair;  // of kTokenTile tokens and two groups
-    Runs runs;  // of several such tiles
+    Tile pair;               // of kTokenTile tokens and two groups
+    Runs runs;               // of several such tiles
+    std::size_t run_tokens;  // from which on those are worth it
     ByteFunctions bytes;
 
     template <typename F, int M>
@@ -213,9 +214,10 @@ struct IntegerFormat {
             return dot_tile_q8<F, kTokenTile, 0, 1>;
         return nullptr;
     }
+    // Signed bytes of pairs are multiplied as they are, or nearly so: nothing is saved.
     template <typename F>
     static constexpr Runs runs_of() {
-        if constexpr (kSharedRuns)
+        if constexpr (kSharedRuns && !(kHasPairTile<F> && F::kSigned))
             return dot_runs_q8<F>;
         else
             return nullptr;
@@ -226,6 +228,7 @@ struct IntegerFormat {
                 {tile<F, 1>(), tile<F, 2>(), tile<F, 4>(), tile<F, 8>()},
                 pair_tile<F>(),
                 runs_of<F>(),
+                runs_of<F>() == nullptr ? kBytePanelTokens : (kHasPairTile<F> ? 3 : 2) * std::size_t{kTokenTile},
                 ByteFunctions::of<F>()};
     }
 };
@@ -325,7 +328,7 @@ struct IntegerTiles {
     // Calls f(first, n) for all tokens.
     template <typename F>
     void for_tiles(const F& f) const {
-        const std::size_t shared = format.runs && tokens >= 2 * kTokenTile ? tokens / kTokenTile * kTokenTile : 0;
+        const std::size_t shared = tokens >= format.run_tokens ? tokens / kTokenTile * kTokenTile : 0;
         if (shared > 0) f(std::size_t{0}, shared);
         for_token_tiles<kTokenTile>(shared, tokens, [&]<int M>(std::size_t t) { f(t, std::size_t{M}); });
     }
