@@ -11,8 +11,8 @@ template <typename F, int M, int... kGroups>
                                                         std::size_t k, const std::byte* x, const Q8Layout& at,
                                                         std::size_t token, std::size_t tokens, vf* out) {
     constexpr int W = sizeof...(kGroups), kSteps = F::kSub / 4, kParts = 32 / F::kSub;
-    using Dot = std::conditional_t<F::kSigned, DotS<kSteps>, DotU<F::kMax, kSteps>>;
-    constexpr int kOffset = F::kSigned ? kSignedOffset : F::kOffset;
+    using Dot = DotOf<F>;
+    constexpr int kOffset = kOffsetOf<F>;
     const std::int8_t* row[M];
     vf acc[M][W];  // local, as the offsets: the compiler must assume that a store to `out` changes what it points to
     for (int m = 0; m < M; ++m) {
@@ -191,11 +191,14 @@ constexpr int tile_index = std::countr_zero(static_cast<unsigned>(M));
 struct IntegerFormat {
     using Tile = void (*)(const std::byte* group, const GroupLayout& layout, std::size_t k, const std::byte* x,
                           const Q8Layout& at, std::size_t token, std::size_t tokens, vf* out);
+    using Runs = void (*)(const std::byte* group, const GroupLayout& layout, std::size_t k, const std::byte* x,
+                          const Q8Layout& at, std::size_t tokens, vf* out);
     DType type;
     Tile tiles[4];
-    Tile pair;  // of kTokenTile tokens and two groups
+    Tile pair;               // of kTokenTile tokens and two groups
+    Runs runs;               // of several such tiles
+    std::size_t run_tokens;  // from which on those are worth it
     ByteFunctions bytes;
-    std::size_t panel_tokens;  // from which on a panel is worth it
 
     template <typename F, int M>
     static constexpr Tile tile() {
@@ -211,13 +214,22 @@ struct IntegerFormat {
             return dot_tile_q8<F, kTokenTile, 0, 1>;
         return nullptr;
     }
+    // Signed bytes of pairs are multiplied as they are, or nearly so: nothing is saved.
+    template <typename F>
+    static constexpr Runs runs_of() {
+        if constexpr (kSharedRuns && !(kHasPairTile<F> && F::kSigned))
+            return dot_runs_q8<F>;
+        else
+            return nullptr;
+    }
     template <typename F>
     static constexpr IntegerFormat of() {
         return {F::kType,
                 {tile<F, 1>(), tile<F, 2>(), tile<F, 4>(), tile<F, 8>()},
                 pair_tile<F>(),
-                ByteFunctions::of<F>(),
-                (F::kBlock == 32 ? kBlockPanelTiles : kLongBlockPanelTiles) * kTokenTile};
+                runs_of<F>(),
+                runs_of<F>() == nullptr ? kBytePanelTokens : (kHasPairTile<F> ? 3 : 2) * std::size_t{kTokenTile},
+                ByteFunctions::of<F>()};
     }
 };
 static constexpr IntegerFormat kIntegerFormats[] = {
@@ -305,7 +317,7 @@ static void matmul_panels(const MatmulParams& p, const Form& form, const std::by
         });
 }
 
-// The tiles of a command.
+// The tiles of a command: of up to kMostTokens tokens, and one group or two.
 struct IntegerTiles {
     const IntegerFormat& format;
     GroupLayout layout;
@@ -313,19 +325,28 @@ struct IntegerTiles {
     const std::byte* x;
     Q8Layout at{k};
 
-    // Groups, of `most` that follow each other, that a tile of M tokens takes together.
-    template <int M>
-    int together(std::uint64_t most) const {
-        return M == kTokenTile && format.pair && most >= 2 ? 2 : 1;
+    // Calls f(first, n) for all tokens.
+    template <typename F>
+    void for_tiles(const F& f) const {
+        const std::size_t shared = tokens >= format.run_tokens ? tokens / kTokenTile * kTokenTile : 0;
+        if (shared > 0) f(std::size_t{0}, shared);
+        for_token_tiles<kTokenTile>(shared, tokens, [&]<int M>(std::size_t t) { f(t, std::size_t{M}); });
     }
-    // acc[m][groups] of the tokens from `token` on.
-    template <int M>
-    void run(int groups, const std::byte* group, std::size_t token, vf* acc) const {
-        if (groups == 2) return format.pair(group, layout, k, x, at, token, tokens, acc);
-        if (const auto tile = format.tiles[tile_index<M>]) return tile(group, layout, k, x, at, token, tokens, acc);
-        if constexpr (M > 1) {  // of formats that have pairs, a last group alone
-            run<M / 2>(1, group, token, acc);
-            run<M / 2>(1, group, token + M / 2, acc + M / 2);
+    // Groups, of `most` that follow each other, that a tile of n tokens takes together.
+    int together(std::size_t n, std::uint64_t most) const {
+        const bool two = n > kTokenTile ? format.runs != nullptr : n == kTokenTile && format.pair;
+        return two && most >= 2 ? 2 : 1;
+    }
+    // acc[n][groups] of the tokens from `token` on.
+    void run(int groups, const std::byte* group, std::size_t token, std::size_t n, vf* acc) const {
+        if (groups == 2) {
+            if (n > kTokenTile) return format.runs(group, layout, k, x + token * at.stride, at, n, acc);
+            return format.pair(group, layout, k, x, at, token, tokens, acc);
+        }
+        std::size_t m = std::min<std::size_t>(n, kTokenTile);
+        if (!format.tiles[std::countr_zero(m)]) m /= 2;  // of formats that have pairs, a last group alone
+        for (const std::size_t end = token + n; token < end; token += m, acc += m) {
+            format.tiles[std::countr_zero(m)](group, layout, k, x, at, token, tokens, acc);
         }
     }
 };
@@ -334,15 +355,15 @@ struct IntegerTiles {
 struct NarrowTiles {
     const FloatFormat& format;
     GroupLayout layout;
-    std::size_t k;
+    std::size_t k, tokens;
     const float* x;
-    template <int M>
-    int together(std::uint64_t) const {
-        return 1;
+    template <typename F>
+    void for_tiles(const F& f) const {
+        for_token_tiles<kTokenTile>(0, tokens, [&]<int M>(std::size_t t) { f(t, std::size_t{M}); });
     }
-    template <int M>
-    void run(int, const std::byte* group, std::size_t token, vf* acc) const {
-        format.narrow[tile_index<M>](group, layout, k, x + token * k, acc);
+    int together(std::size_t, std::uint64_t) const { return 1; }
+    void run(int, const std::byte* group, std::size_t token, std::size_t n, vf* acc) const {
+        format.narrow[std::countr_zero(n)](group, layout, k, x + token * k, acc);
     }
 };
 
@@ -362,22 +383,24 @@ static void matmul_q8(const DispatchCmd& cmd, const std::byte* params, const Wor
     const auto* w = cmd.buffers[1].as<std::byte>();
     Epilogue out(cmd, p);
     const GroupLayout layout = layout_of(cmd, p.k);
-    if (p.rows >= format.panel_tokens) {
+    if (p.rows >= kBytePanelTokens) {
         return matmul_panels(p, ByteForm(format.bytes, layout, x, p.k), w, layout.bytes, out, worker);
     }
     const IntegerTiles tiles{format, layout, p.k, p.rows, x};
     const std::uint64_t groups = (p.n + L - 1) / L;
-    const std::uint64_t step = p.format == kActQ8 ? 32 / L : format.pair && p.rows >= kTokenTile ? 2 : 1;
+    const std::uint64_t step = p.format == kActQ8                                     ? 32 / L
+                               : (format.pair || format.runs) && p.rows >= kTokenTile ? 2
+                                                                                      : 1;
     auto steps = worker.claim((groups + step - 1) / step, step * group_cost(layout.bytes, p.rows));
     while (steps.next()) {
         for (std::uint64_t s = steps.begin; s < steps.end; ++s) {
             const std::uint64_t end = std::min(groups, (s + 1) * step);
-            for_token_tiles<kTokenTile>(0, p.rows, [&]<int M>(std::size_t t) {
+            tiles.for_tiles([&](std::size_t t, std::size_t m) {
                 for (std::uint64_t g = s * step; g < end;) {
-                    const int n = tiles.together<M>(end - g);
-                    vf acc[2 * M];
-                    tiles.run<M>(n, w + g * layout.bytes, t, acc);
-                    out.store(acc, M, n, t, g * L);
+                    const int n = tiles.together(m, end - g);
+                    vf acc[2 * kMostTokens];
+                    tiles.run(n, w + g * layout.bytes, t, m, acc);
+                    out.store(acc, static_cast<int>(m), n, t, g * L);
                     g += static_cast<std::uint64_t>(n);
                 }
             });
@@ -427,17 +450,17 @@ static void gate_up(const DispatchCmd& cmd, const GateUpParams& p, const Tiles& 
     while (units.next()) {
         for (std::uint64_t u = units.begin; u < units.end; ++u) {
             const std::uint64_t g0 = u * (32 / L), g1 = std::min<std::uint64_t>(g0 + 32 / L, (p.n + L - 1) / L);
-            for_token_tiles<kTokenTile>(0, p.rows, [&]<int M>(std::size_t t) {
-                float values[M][32];
+            tiles.for_tiles([&](std::size_t t, std::size_t m) {
+                float values[kMostTokens][32];
                 for (std::uint64_t g = g0; g < g1;) {
-                    const int n = tiles.template together<M>(g1 - g);
-                    vf gate[2 * M], up[2 * M];
-                    tiles.template run<M>(n, w_gate + g * group_bytes, t, gate);
-                    tiles.template run<M>(n, w_up + g * group_bytes, t, up);
-                    out.gated(gate, up, M, n, values[0] + (g - g0) * L);
+                    const int n = tiles.together(m, g1 - g);
+                    vf gate[2 * kMostTokens], up[2 * kMostTokens];
+                    tiles.run(n, w_gate + g * group_bytes, t, m, gate);
+                    tiles.run(n, w_up + g * group_bytes, t, m, up);
+                    out.gated(gate, up, static_cast<int>(m), n, values[0] + (g - g0) * L);
                     g += static_cast<std::uint64_t>(n);
                 }
-                for (int m = 0; m < M; ++m) out.store(values[m], t + static_cast<std::size_t>(m), u);
+                for (std::size_t i = 0; i < m; ++i) out.store(values[i], t + i, u);
             });
         }
     }
@@ -476,7 +499,7 @@ static void gate_up_q8(const DispatchCmd& cmd, const std::byte* params, const Wo
     const IntegerFormat& format = *find_format(kIntegerFormats, cmd.weight);
     const GroupLayout layout = layout_of(cmd, p.k);
     const auto* x = cmd.buffers[0].as<std::byte>();
-    if (p.rows >= format.panel_tokens) {
+    if (p.rows >= kBytePanelTokens) {
         return gate_up_panels(cmd, p, ByteForm(format.bytes, layout, x, p.k), layout.bytes, worker);
     }
     gate_up(cmd, p, IntegerTiles{format, layout, p.k, p.rows, x}, worker);
@@ -490,7 +513,7 @@ static void gate_up_f32(const DispatchCmd& cmd, const std::byte* params, const W
     if (p.rows >= kPanelTokens) {
         return gate_up_panels(cmd, p, FloatForm(format.fill, layout, x, p.k), layout.bytes, worker);
     }
-    gate_up(cmd, p, NarrowTiles{format, layout, p.k, x}, worker);
+    gate_up(cmd, p, NarrowTiles{format, layout, p.k, p.rows, x}, worker);
 }
 
 // The kernel of kMatmul or kGateUp for a weight type.

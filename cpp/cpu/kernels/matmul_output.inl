@@ -2,6 +2,9 @@
 
 namespace akunu::cpu::AKUNU_ISA {
 
+// Tokens whose results come together, but for those of panels.
+constexpr int kMostTokens = (kSharedRuns ? kBytePanelTiles - 1 : 1) * kTokenTile;
+
 // What becomes of a tile's results.
 class Epilogue {
   public:
@@ -9,8 +12,8 @@ class Epilogue {
         : p(params), y(cmd.buffers[2].as<float>()), bias(cmd.buffers[3].as<float>()), q8(params.n) {}
 
     // Of a tile: acc[token][group], of which groups past the end are left out. Out of line, where many kinds of tiles
-    // share it. What is quantised comes in whole blocks of 32 rows, or, a tile's tokens at a time, in parts of a block
-    // one after the other.
+    // share it. What is quantised comes in whole blocks of 32 rows, or, at most kMostTokens at a time, in parts of a
+    // block one after the other.
     [[gnu::noinline]] void store(const vf* acc, int tokens, int groups, std::size_t token, std::size_t row0) {
         if (p.format == kActF32) {
             float* out = y + token * p.y_stride + row0;
@@ -20,7 +23,7 @@ class Epilogue {
             return;
         }
         for (int n; tokens > 0; tokens -= n, acc += n * groups, token += static_cast<std::size_t>(n)) {
-            n = std::min(tokens, kTokenTile);
+            n = std::min(tokens, kMostTokens);
             std::size_t row = row0;
             for (int g = 0; g < groups && row < p.n; ++g, row += L) {
                 store_group(acc + g, n, groups, row, block[0] + row % 32, 32);
@@ -57,7 +60,7 @@ class Epilogue {
     float* y;
     const float* bias;
     const Q8Layout q8;
-    float block[kTokenTile][32];  // of a tile's tokens, until it is quantised
+    float block[kMostTokens][32];  // of a tile's tokens, until it is quantised
 };
 
 // What becomes of a gated unit: 32 rows, a whole q8 block.

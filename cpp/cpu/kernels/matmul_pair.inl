@@ -36,8 +36,8 @@ template <typename F>
                                                         std::size_t k, const std::byte* x, const Q8Layout& at,
                                                         std::size_t token, std::size_t tokens, vf* out) {
     constexpr int M = kTokenTile, W = 2, kSteps = F::kSub / 4, kParts = 32 / F::kSub;
-    using Dot = std::conditional_t<F::kSigned, DotS<kSteps>, DotU<F::kMax, kSteps>>;
-    constexpr int kOffset = F::kSigned ? kSignedOffset : F::kOffset;
+    using Dot = DotOf<F>;
+    constexpr int kOffset = kOffsetOf<F>;
     constexpr std::size_t kBlocks = L / F::kSubs;  // whose sums are a vector
     const vf base = set1(0x1.8p23f);
     const std::size_t d_at = at.d, s_at = F::kSub == 32 ? at.s : at.s16, blocks = k / F::kBlock;

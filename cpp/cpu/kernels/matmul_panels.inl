@@ -4,8 +4,8 @@
 
 namespace akunu::cpu::AKUNU_ISA {
 
-// Tokens that are worth it.
-constexpr std::size_t kPanelTokens = 3 * kTokenTile;
+// Tokens from which on panels are worth it: of floats, and of bytes.
+constexpr std::size_t kPanelTokens = 3 * kTokenTile, kBytePanelTokens = kBytePanelTiles * kTokenTile;
 
 // Form says what rows and panels look like:
 //   kTile, kTokenBlock                              tokens of a tile; at most in a block, a multiple
@@ -197,6 +197,12 @@ struct DotMatrix {
 
 template <typename Dot, int M, int W>
 using Dots = std::conditional_t<DotPairs<M>::kAvailable, DotMatrix<M>, DotEach<Dot, M, W>>;
+
+// What sums a format's products, and what its bytes are then too much by.
+template <typename F>
+using DotOf = std::conditional_t<F::kSigned, DotS<F::kSub / 4>, DotU<F::kMax, F::kSub / 4>>;
+template <typename F>
+constexpr int kOffsetOf = F::kSigned ? kSignedOffset : F::kOffset;
 
 // Adds a sub-block to `u`, the result of 32 elements but for the activation's scale. `dot` is an integer.
 template <bool kFirst, bool kHasMin>

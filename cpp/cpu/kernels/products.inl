@@ -3,6 +3,7 @@
 // AKUNU_FAMILY), includes the set's simd/ header, and this.
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstddef>
@@ -27,6 +28,7 @@
 #include "cpu/kernels/matmul_panels.inl"
 #include "cpu/kernels/matmul_output.inl"
 #include "cpu/kernels/matmul_pair.inl"
+#include "cpu/kernels/matmul_runs.inl"
 #include "cpu/kernels/matmul.inl"
 #include "cpu/kernels/kv_cache.inl"
 #include "cpu/kernels/attention_rows.inl"

@@ -238,10 +238,10 @@ using DotBiased = DotShifted<fitting(kMax * 255, kSteps), kSteps>;
 
 // How far ahead weights are fetched, in bytes: into the first-level cache, and how much further into the second.
 constexpr std::size_t kFetchNear = 4096, kFetchFar = 0;
-constexpr bool kPairTiles = true;  // integer tiles of two groups
-constexpr int kByteColumns = 2;    // vectors of a panel of bytes that a tile takes together
-// Tiles of tokens from which on blocks of 32, and of 256, are taken apart into panels of bytes.
-constexpr int kBlockPanelTiles = 6, kLongBlockPanelTiles = 3;
+constexpr bool kPairTiles = true;   // integer tiles of two groups
+constexpr int kByteColumns = 2;     // vectors of a panel of bytes that a tile takes together
+constexpr bool kSharedRuns = true;  // several integer tiles share what was taken apart
+constexpr int kBytePanelTiles = 8;  // from which on weights are taken apart into panels of bytes
 constexpr int kVectorRegisters = 16;
 constexpr bool kSmallTokenTiles = true;  // what a tile leaves over has tiles of half its tokens
 constexpr int kTokenTile = 4;            // tokens of a matmul tile: their accumulators fill the registers

@@ -247,9 +247,9 @@ constexpr bool kPairTiles = true;  // integer tiles of two groups
 constexpr std::size_t kFetchNear = 4096, kFetchFar = 0;
 constexpr bool kPairTiles = false;
 #endif
-constexpr int kByteColumns = 2;  // vectors of a panel of bytes that a tile takes together
-// Tiles of tokens from which on blocks of 32, and of 256, are taken apart into panels of bytes.
-constexpr int kBlockPanelTiles = 3, kLongBlockPanelTiles = 3;
+constexpr int kByteColumns = 2;      // vectors of a panel of bytes that a tile takes together
+constexpr bool kSharedRuns = false;  // several integer tiles share what was taken apart
+constexpr int kBytePanelTiles = 3;   // from which on weights are taken apart into panels of bytes
 constexpr int kVectorRegisters = 32;
 constexpr bool kSmallTokenTiles = true;  // what a tile leaves over has tiles of half its tokens
 constexpr int kTokenTile = 8;            // tokens of a matmul tile: their accumulators fill the registers

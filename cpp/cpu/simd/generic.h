@@ -199,8 +199,8 @@ struct DotPairs<M> {
 constexpr std::size_t kFetchNear = 4096, kFetchFar = 0;
 constexpr bool kPairTiles = false;
 constexpr int kByteColumns = 1;
-// Tiles of tokens from which on blocks of 32, and of 256, are taken apart into panels of bytes.
-constexpr int kBlockPanelTiles = 3, kLongBlockPanelTiles = 3;
+constexpr bool kSharedRuns = false;  // several integer tiles share what was taken apart
+constexpr int kBytePanelTiles = 3;   // from which on weights are taken apart into panels of bytes
 #if defined(__ARM_NEON)
 constexpr int kVectorRegisters = 32;
 constexpr int kTokenTile = 8, kFloatTile = 8;
