@@ -5,27 +5,31 @@
         --peer llama.cpp=/path/to/llama-bench
 
 For each model and each condition it compares thread counts: the default, one, two, and twice the cores. The
-default should come within 0.9 of the best of them, and never below 0.8 of one thread.
+default should come within 0.9 of the best of them, and never below 0.8 of one thread. A peer, a program like
+llama-bench, runs with its own default and with one thread.
 
-All counts are loaded at once, each in a process of its own, and take short turns; the others wait
-meanwhile. A round is a turn of each in random order, so that what the machine does in the long run is the
-same for all of them. Ratios are of one round; the table gives their medians and, in brackets, their
-quartiles. "Best" is the count that is fastest in the other rounds: the fastest of the round itself would be
-one that was lucky. Where the default is one of the counts, their ratio shows how far noise goes. What else
-runs on the machine is part of no condition: measure on a quiet one.
+All counts are loaded at once, each in a process of its own, and take short turns; the others wait meanwhile,
+a peer's because it is stopped. A peer's tokens are the first of a text, ours up to its 264th: that is in its
+favour. A round is a turn of each in random order, so that what the machine does in the long run is the same
+for all of them. Ratios are of one round; the table gives their medians and, in brackets, their quartiles.
+"Best" is the count that is fastest in the other rounds: the fastest of the round itself would be one that was
+lucky. Where the default is one of the counts, their ratio shows how far noise goes. What else runs on the
+machine is part of no condition: measure on a quiet one.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import random
+import select
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from statistics import median, quantiles
 from typing import Final, TypeAlias
@@ -38,13 +42,13 @@ from akunu.cli.app import run as run_command
 from akunu.cli.console import note, print_table
 from akunu.errors import AkunuError
 from json_file import write_json
-from measure import run
 from peers import AKUNU, parse_peers, write_synthetic
 
 GROUPS: Final = Path("/sys/fs/cgroup")
 QUOTA_PERIOD_US: Final = 100_000
-READ_BYTES: Final = 16_000_000_000
-LEAST_TOKENS: Final = 32
+PEER_THREADS: Final = (0, 1)
+PEER_READ_BYTES: Final = 250_000_000
+PEER_REPETITIONS: Final = 1_000_000_000
 
 # Takes a turn for each line that it reads: decodes for so many seconds, each model on a thread of its own,
 # and prints the tokens a second of all together. Chains are as long as those of a text that is streamed.
@@ -180,26 +184,78 @@ def workers(cell: Cell, prefix: Sequence[str], seconds: float) -> Iterator[Turn]
         yield turn
 
 
-def peer_command(program: Sequence[str], cell: Cell, tokens: int) -> list[str]:
-    """A peer's run of a cell; the default number of threads is its own."""
+def peer_command(program: Sequence[str], cell: Cell) -> list[str]:
+    """A peer's endless run of a cell; it tells of each repetition. The default threads are its own."""
     threads = ["-t", str(cell.threads)] if cell.threads else []
-    options = ["-p", "0", "-n", str(tokens), "-r", "1", "-o", "json"]
+    options = ["-p", "0", "-n", str(tokens_for(cell.model)), "-r", str(PEER_REPETITIONS), "--progress"]
     return [*program, "-m", cell.model, *options, *threads]
 
 
-def tokens_for(model: str, most: int) -> int:
-    """How many tokens a peer's run generates: of large models fewer, so that it takes seconds."""
-    return min(most, max(LEAST_TOKENS, READ_BYTES // Path(model).stat().st_size))
+def tokens_for(model: str) -> int:
+    """How many tokens a peer's repetition generates: so few that the end of a turn is not long in coming."""
+    return max(1, PEER_READ_BYTES // Path(model).stat().st_size)
 
 
-def peer_turn(command: Sequence[str], prefix: Sequence[str], processes: int) -> float:
-    """Tokens a second of that many runs at the same time, together."""
-    others = [
-        subprocess.Popen([*prefix, *command], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-        for _ in range(processes - 1)
-    ]
-    outputs = [run([*prefix, *command]).output, *(other.communicate()[0] for other in others)]
-    return sum(median(result["samples_ts"]) for output in outputs for result in json.loads(output))
+class Peer:
+    """A peer's process, which is stopped but for its turns."""
+
+    def __init__(self, command: Sequence[str], tokens: int) -> None:
+        self.tokens = tokens
+        self._name = command[0]
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        assert self.process.stderr is not None
+        self._progress = self.process.stderr.fileno()
+
+    def __enter__(self) -> Peer:
+        try:
+            while b"generation run" not in self._read():
+                pass
+            self._stop()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+    def rate(self, seconds: float) -> float:
+        """Tokens a second of a turn, which begins and ends with a repetition."""
+        self.process.send_signal(signal.SIGCONT)
+        self._read()  # the end of the repetition that it was stopped in
+        began = time.perf_counter()
+        done, spent = 0, 0.0
+        while spent < seconds:
+            done += self._read().count(b"\n")
+            spent = time.perf_counter() - began
+        self._stop()
+        return done * self.tokens / spent
+
+    def _read(self) -> bytes:
+        """What it says next: a line for each repetition that begins."""
+        said = os.read(self._progress, 1 << 16)
+        if not said:
+            raise AkunuError(f"{self._name}: ended before its turn did")
+        return said
+
+    def _stop(self) -> None:
+        """Stop it, and forget what it still said."""
+        self.process.send_signal(signal.SIGSTOP)
+        os.waitpid(self.process.pid, os.WUNTRACED)
+        while select.select([self._progress], [], [], 0)[0]:
+            self._read()
+
+
+@contextlib.contextmanager
+def peer_workers(cell: Cell, program: Sequence[str], prefix: Sequence[str], seconds: float) -> Iterator[Turn]:
+    """The processes of a peer's cell, with their models loaded, and what gives them a turn together."""
+    command = [*prefix, *peer_command(program, cell)]
+    count = cell.condition.processes
+    with contextlib.ExitStack() as stack:
+        running = [stack.enter_context(Peer(command, tokens_for(cell.model))) for _ in range(count)]
+        pool = stack.enter_context(ThreadPoolExecutor(count))
+        yield lambda: sum(pool.map(lambda peer: peer.rate(seconds), running))
 
 
 def measure(
@@ -208,7 +264,6 @@ def measure(
     *,
     rounds: int,
     seconds: float,
-    tokens: int,
     order: random.Random,
 ) -> dict[Cell, list[float]]:
     """Tokens a second of each cell in each round: cells of one model in one condition."""
@@ -220,8 +275,7 @@ def measure(
             if cell.engine == AKUNU:
                 turns[cell] = stack.enter_context(workers(cell, prefix, seconds))
             else:
-                command = peer_command(peers[cell.engine], cell, tokens_for(cell.model, tokens))
-                turns[cell] = partial(peer_turn, command, prefix, condition.processes)
+                turns[cell] = stack.enter_context(peer_workers(cell, peers[cell.engine], prefix, seconds))
         stack.enter_context(burners(condition.busy))
         for _ in range(rounds):
             for cell in order.sample(cells, len(cells)):
@@ -229,10 +283,11 @@ def measure(
     return rates
 
 
-def conditions(busy: Sequence[int], cpus: float) -> list[Condition]:
+def conditions(busy: Sequence[int], pairs: bool, cpus: float) -> list[Condition]:
     """The rows of the grid."""
     rows = [Condition(f"{count} busy" if count else "idle", busy=count) for count in busy]
-    rows += [Condition("two models", models=2), Condition("two processes", processes=2)]
+    if pairs:
+        rows += [Condition("two models", models=2), Condition("two processes", processes=2)]
     if cpus:
         rows.append(Condition(f"{cpus:g} CPUs", quota=cpus))
     return rows
@@ -253,18 +308,29 @@ def spread(ratios: Sequence[float]) -> str:
     return f"{middle:.2f} ({low:.2f}-{high:.2f})"
 
 
-def table(rates: dict[Cell, list[float]], counts: Sequence[int]) -> tuple[list[str], list[list[str]]]:
-    """Headings and cells: a line for each program, model and condition."""
+def table(rates: dict[Cell, list[float]]) -> tuple[list[str], list[list[str]]]:
+    """Headings and cells: a line for each program, model and condition, the ratios to peers in ours."""
+    counts = list(dict.fromkeys(cell.threads for cell in rates))
+    peers = list(dict.fromkeys(cell.engine for cell in rates if cell.engine != AKUNU))
     headers = ["model", "condition", "program", *("default" if n == 0 else f"{n} threads" for n in counts)]
     headers += [f"default/{n}" for n in counts[1:]] + ["default/best"]
+    headers += [f"/{peer}{' 1' if n else ''}" for peer in peers for n in PEER_THREADS]
     lines = []
     for key in dict.fromkeys((cell.model, cell.condition, cell.engine) for cell in rates):
+        model, condition, engine = key
         found = {c.threads: r for c, r in rates.items() if (c.model, c.condition, c.engine) == key}
-        default, given = found[0], [found[n] for n in counts[1:]]
-        line = [Path(key[0]).stem, key[1].name, key[2]]
-        line += [f"{median(found[n]):.1f}" for n in counts]
-        line += [spread([a / b for a, b in zip(default, each, strict=True)]) for each in given]
-        line += [spread(against_best(default, given))]
+        default = found[0]
+
+        def ratio(other: list[float] | None, default: list[float] = default) -> str:
+            return spread([a / b for a, b in zip(default, other, strict=True)]) if other else "-"
+
+        line = [Path(model).stem, condition.name, engine]
+        line += [f"{median(found[n]):.1f}" if n in found else "-" for n in counts]
+        line += [ratio(found.get(n)) for n in counts[1:]]
+        line += [spread(against_best(default, [found[n] for n in counts[1:] if n in found]))]
+        for peer in peers:
+            theirs = [rates.get(Cell(peer, model, condition, n)) for n in PEER_THREADS]
+            line += [ratio(each) if engine == AKUNU else "-" for each in theirs]
         lines.append(line)
     return headers, lines
 
@@ -276,12 +342,16 @@ def table(rates: dict[Cell, list[float]], counts: Sequence[int]) -> tuple[list[s
 @click.option("--peer", "peers", multiple=True, metavar="NAME=PATH",
               help="A program like llama-bench beside it, as bench/peers.py takes them.")  # fmt: skip
 @click.option(
-    "--busy", default="0,1,2,4", show_default=True, metavar="LIST", help="Busy processes beside it."
+    "--busy",
+    default="0,1,2,4",
+    show_default=True,
+    metavar="LIST",
+    help="Busy processes beside it; '': none of these.",
 )
+@click.option("--pairs/--no-pairs", default=True, show_default=True,
+              help="Two models in a process, and two processes.")  # fmt: skip
 @click.option("--quota", "cpus", default=1.5, show_default=True, metavar="CPUS",
               help="Quota of a control group, which only root may make; 0: leave it out.")  # fmt: skip
-@click.option("-n", "tokens", default=512, show_default=True, metavar="N",
-              help="Tokens of a peer's turn, at most: files beyond 31 MB get fewer.")  # fmt: skip
 @click.option("--seconds", default=0.7, show_default=True, metavar="S", help="How long a turn decodes.")
 @click.option(
     "--rounds", type=click.IntRange(min=1), default=15, show_default=True, metavar="N", help="Turns of each."
@@ -296,8 +366,8 @@ def command(
     folder: Path | None,
     peers: tuple[str, ...],
     busy: str,
+    pairs: bool,
     cpus: float,
-    tokens: int,
     seconds: float,
     rounds: int,
     seed: int,
@@ -317,12 +387,13 @@ def command(
     rates: dict[Cell, list[float]] = {}
     order = random.Random(seed)
     for model in paths:
-        for condition in conditions(parse_ints(busy), cpus):
-            engines = [AKUNU, *programs] if condition.models == 1 else [AKUNU]
-            cells = [Cell(engine, model, condition, threads) for engine in engines for threads in counts]
-            rates |= measure(cells, programs, rounds=rounds, seconds=seconds, tokens=tokens, order=order)
+        for condition in conditions(parse_ints(busy) if busy else [], pairs, cpus):
+            cells = [Cell(AKUNU, model, condition, threads) for threads in counts]
+            if condition.models == 1:
+                cells += [Cell(peer, model, condition, n) for peer in programs for n in PEER_THREADS]
+            rates |= measure(cells, programs, rounds=rounds, seconds=seconds, order=order)
             note(f"{Path(model).stem}, {condition.name}: done")
-    headers, lines = table(rates, counts)
+    headers, lines = table(rates)
     print_table(headers, lines, right="   " + "r" * (len(headers) - 3))
     if json_path is not None:
         write_json(json_path, [asdict(cell) | {"rates": found} for cell, found in rates.items()])

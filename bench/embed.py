@@ -1,26 +1,37 @@
-"""Sentences a second of an embedding model, beside Sentence Transformers on the same processor.
+"""Texts a second of an embedding model, beside Sentence Transformers on the same processor.
 
-Usage: python bench/embed.py FOLDER [--type TYPE] [--threads N] [--rounds N] [--tokens N]
+Usage: python bench/embed.py FOLDER [--backend NAME]... [--type TYPE] [--threads N] [--rounds N] [--tokens N]
                              [--llama-embedding PATH]
 
-FOLDER is a model that both can load. All take turns, so that what else the machine does falls on all of them;
-a figure is the median over the rounds, and a ratio is the median of the rounds' ratios: of seconds, and of
-seconds of processors, which say more where other programs run. With a type, such as q8_0, our weights are
-quantised while they are loaded; the cosines say what that costs. With a path to llama.cpp's program, it
-embeds the same texts with a GGUF file of that type, or of F32, that is made of FOLDER; what it takes for one
-text, its start, is subtracted.
+FOLDER is a model that all can load. Sentence Transformers runs it with PyTorch, ONNX Runtime or OpenVINO:
+with the backends that are named, or all that are installed (`sentence-transformers[onnx,openvino]` has them).
+OpenVINO rounds what it multiplies to BF16 where the processor has such products; `openvino-f32` does not.
+
+Each is a process of its own, so that none has another's threads or what another's packages change.
+All take turns in random order, so that what else the machine does falls on all of them; a figure is the
+median over the rounds, and a ratio is the median of the rounds' ratios: of seconds, and of seconds of
+processors, which say more where other programs run. The cosine is the least of a text's two vectors, ours and
+the other's. With a type, such as q8_0, our weights are quantised while they are loaded; the cosines say what
+that costs. With a path to llama.cpp's program, it embeds the same texts with a GGUF file of that type, or of
+F32, that is made of FOLDER; what it takes for one text, its start, is subtracted.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import random
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack, contextmanager
 from functools import partial
+from importlib.util import find_spec
+from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -28,11 +39,21 @@ import numpy.typing as npt
 import akunu
 from measure import run
 
-LENGTHS = (16, 128, 512)
+LENGTHS: Final = (16, 128, 512)
+BACKENDS: Final = {
+    "torch": "torch",
+    "onnx": "optimum.onnxruntime",
+    "openvino": "optimum.intel",
+    "openvino-f32": "optimum.intel",
+}
+"""Of Sentence Transformers, and the package that each needs."""
 
-Vectors = npt.NDArray[np.float32]
-Times = tuple[float, float]
+Vectors: TypeAlias = npt.NDArray[np.float32]
+Times: TypeAlias = tuple[float, float]
 """Seconds that a call takes, and that processors worked for it."""
+Encode: TypeAlias = Callable[[list[str]], Vectors]
+Run: TypeAlias = Callable[[list[str]], tuple[Vectors, Times]]
+"""Vectors of texts, each of length one, and what they took."""
 
 
 def texts_of(tokens: list[int]) -> list[str]:
@@ -42,11 +63,63 @@ def texts_of(tokens: list[int]) -> list[str]:
     return [" ".join(rng.choice(words, max(1, n - 2))) for n in tokens]
 
 
-def seconds(call: Callable[[], object]) -> Times:
-    """How long one call takes, and how long processors worked for it."""
+def installed(package: str) -> bool:
+    """Whether a package can be imported, without importing it."""
+    parent, _, _ = package.rpartition(".")
+    return (not parent or installed(parent)) and find_spec(package) is not None
+
+
+def open_akunu(model: str, type: str | None, threads: int | None) -> Encode:
+    """Our own."""
+    return akunu.load(model, quantize=type, threads=threads, context=512).embed
+
+
+def open_sentence_transformer(name: str, model: str, threads: int | None) -> Encode:
+    """Sentence Transformers with one of `BACKENDS`."""
+    from sentence_transformers import SentenceTransformer
+
+    backend, _, precision = name.partition("-")
+    options: dict[str, Any] = {}
+    if backend == "torch" and threads:
+        import torch
+
+        torch.set_num_threads(threads)
+    elif backend == "onnx":
+        import onnxruntime
+
+        session = onnxruntime.SessionOptions()
+        session.intra_op_num_threads = threads or 0
+        options = {"provider": "CPUExecutionProvider", "session_options": session}
+    elif backend == "openvino":
+        config = {"INFERENCE_PRECISION_HINT": precision} if precision else {}
+        config |= {"INFERENCE_NUM_THREADS": str(threads)} if threads else {}
+        options = {"ov_config": config}
+    encoder = SentenceTransformer(model, device="cpu", backend=backend, model_kwargs=options)
+    encoder.max_seq_length = 512
+    return lambda texts: np.asarray(encoder.encode(texts, normalize_embeddings=True), np.float32)
+
+
+opened: list[Encode] = []
+"""What a process of `process_of` has."""
+
+
+def open_here(how: Callable[[], Encode]) -> None:
+    """The beginning of such a process."""
+    opened.append(how())
+
+
+def run_here(texts: list[str]) -> tuple[Vectors, Times]:
+    """A turn of such a process."""
     start, start_cpu = time.perf_counter(), time.process_time()
-    call()
-    return time.perf_counter() - start, time.process_time() - start_cpu
+    vectors = opened[0](texts)
+    return vectors, (time.perf_counter() - start, time.process_time() - start_cpu)
+
+
+@contextmanager
+def process_of(how: Callable[[], Encode]) -> Iterator[Run]:
+    """A process that encodes, and times itself."""
+    with ProcessPoolExecutor(1, get_context("spawn"), open_here, (how,)) as pool:
+        yield lambda texts: pool.submit(run_here, texts).result()
 
 
 class LlamaEmbedding:
@@ -77,10 +150,33 @@ def ratios(mine: list[Times], other: list[Times]) -> str:
     return f"{found[0]:6.2f} {found[1]:6.2f}"
 
 
+def compare(
+    texts: list[str], mine: Run, others: dict[str, Run], rounds: int, order: random.Random
+) -> list[str]:
+    """A line for each of the others, after a call of each that does not count."""
+    runs = {"akunu": mine, **others}
+    vectors = {name: run(texts)[0] for name, run in runs.items()}
+    times: dict[str, list[Times]] = {name: [] for name in runs}
+    for _ in range(rounds):
+        for name in order.sample(list(runs), len(runs)):
+            times[name].append(runs[name](texts)[1])
+    rates = {name: len(texts) / median(wall for wall, _ in found) for name, found in times.items()}
+    return [
+        f"{rates['akunu']:9.1f} {name:15} {rates[name]:9.1f} {ratios(times['akunu'], times[name])}"
+        f"  {float((vectors['akunu'] * vectors[name]).sum(axis=1).min()):.7f}"
+        for name in others
+    ]
+
+
 def main() -> None:
     """Print a table."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder")
+    parser.add_argument(
+        "--backend", action="append", choices=BACKENDS, help="default: all that are installed"
+    )
     parser.add_argument("--type", help="load our weights as this type")
     parser.add_argument("--threads", type=int, default=None)
     parser.add_argument("--rounds", type=int, default=5)
@@ -88,46 +184,30 @@ def main() -> None:
     parser.add_argument("--llama-embedding", metavar="PATH", help="llama.cpp's program")
     args = parser.parse_args()
 
-    import torch
-    from sentence_transformers import SentenceTransformer
-
-    if args.threads:
-        torch.set_num_threads(args.threads)
-    ours = akunu.load(args.folder, quantize=args.type, threads=args.threads, context=512)
-    theirs = SentenceTransformer(args.folder, device="cpu")
-    theirs.max_seq_length = 512
+    names = args.backend or [name for name, package in BACKENDS.items() if installed(package)]
     rng = np.random.default_rng(1)
     mixed = [int(n) for n in np.clip(rng.lognormal(4.0, 1.0, 200), 4, 512)]
     rows = [(str(n), [n] * max(1, args.tokens // n)) for n in LENGTHS]
     rows.append(("mixed", mixed[: max(4, args.tokens * len(mixed) // sum(mixed))]))
-    title = f"{'tokens':>8} {'texts':>6} {'akunu/s':>9} {'ST/s':>9} {'ratio':>6} {'cpu':>6}  {'cosine':9}"
-    with tempfile.TemporaryDirectory() as folder:
-        peer = None
+    order = random.Random(0)
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        mine = stack.enter_context(process_of(partial(open_akunu, args.folder, args.type, args.threads)))
+        others = {
+            name: stack.enter_context(
+                process_of(partial(open_sentence_transformer, name, args.folder, args.threads))
+            )
+            for name in names
+        }
         if args.llama_embedding:
             peer = LlamaEmbedding(
                 args.llama_embedding, args.folder, Path(folder), args.type or "f32", args.threads
             )
-            title += f" {'llama/s':>9} {'ratio':>6} {'cpu':>6}  cosine"
-        print(title)
+            others["llama-embedding"] = peer.run
+        heading = f"{'tokens':>8} {'texts':>6} {'akunu/s':>9} {'beside':15} {'its/s':>9}"
+        print(f"{heading} {'ratio':>6} {'cpu':>6}  cosine")
         for name, lengths in rows:
-            texts = texts_of(lengths)
-            found, expected = ours.embed(texts), theirs.encode(texts, normalize_embeddings=True)
-            mine, other, peers = [], [], []
-            for _ in range(args.rounds):
-                mine.append(seconds(partial(ours.embed, texts)))
-                other.append(seconds(partial(theirs.encode, texts)))
-                if peer:
-                    vectors, times = peer.run(texts)
-                    peers.append(times)
-            columns = [mine, other, *([peers] if peer else [])]
-            rates = [len(texts) / median(wall for wall, _ in times) for times in columns]
-            cosine = float((found * expected).sum(axis=1).min())
-            line = f"{name:>8} {len(texts):6} {rates[0]:9.1f} {rates[1]:9.1f} {ratios(mine, other)}"
-            line += f"  {cosine:.7f}"
-            if peer:
-                line += f" {rates[2]:9.1f} {ratios(mine, peers)}"
-                line += f"  {float((found * vectors).sum(axis=1).min()):.7f}"
-            print(line)
+            for line in compare(texts_of(lengths), mine, others, args.rounds, order):
+                print(f"{name:>8} {len(lengths):6} {line}", flush=True)
 
 
 if __name__ == "__main__":
