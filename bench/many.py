@@ -164,12 +164,13 @@ def scheduling_share(engine: Engine, vocab: int, streams: int, tokens: int) -> f
     return 1 - timed.seconds / seconds
 
 
-def peer_rate(program: Path, model: str, streams: int, tokens: int, threads: int) -> float:
+def peer_rate(program: Path, model: str, streams: int, tokens: int, threads: int, layers: int) -> float:
     """Tokens a second of llama.cpp's batched-bench."""
     context = streams * (START + tokens) + START
     run = subprocess.run(
         [program, "-m", model, "-c", str(context), "-b", "2048", "-ub", "512", "-t", str(threads),
-         "-tb", str(threads), "-ngl", "0", "-npp", str(START), "-ntg", str(tokens), "-npl", str(streams)],
+         "-tb", str(threads), "-ngl", str(layers), "-npp", str(START), "-ntg", str(tokens),
+         "-npl", str(streams)],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     return table_rate(run.stdout + run.stderr, streams)
@@ -189,6 +190,7 @@ def table_rate(output: str, streams: int) -> float:
 
 @click.command(context_settings=CONTEXT_SETTINGS)
 @click.argument("models", nargs=-1, required=True)
+@click.option("--device", default="cpu", show_default=True, metavar="ID", help="Where; a peer's layers too.")
 @click.option(
     "-t", "--threads", type=click.IntRange(min=1), default=2, show_default=True, metavar="N", help="Threads."
 )
@@ -212,6 +214,7 @@ def table_rate(output: str, streams: int) -> float:
 )
 def command(
     models: tuple[str, ...],
+    device: str,
     threads: int,
     streams: str,
     tokens: int,
@@ -225,7 +228,9 @@ def command(
     rows, figures, order = [], [], random.Random(0)
     for name in models:
         context = max(prompt + 2, START + tokens + CHAIN)
-        with open_engine(name, context=context, threads=threads, parallel=max(*counts, 5)) as opened:
+        with open_engine(
+            name, device=device, context=context, threads=threads, parallel=max(*counts, 5)
+        ) as opened:
             engine, vocab = opened.engine, opened.config.vocab_size
             rates: dict[int, list[float]] = {n: [] for n in counts}
             others: dict[int, list[float]] = {n: [] for n in counts}
@@ -234,7 +239,9 @@ def command(
                     rates[n].append(decode_rate(engine, vocab, n, tokens))
                     if peer is not None and not is_synthetic(name):
                         path = str(find_model(name))
-                        others[n].append(peer_rate(peer, path, n, tokens, threads))
+                        others[n].append(
+                            peer_rate(peer, path, n, tokens, threads, 0 if device == "cpu" else 999)
+                        )
             speed = {n: median(r) for n, r in rates.items()}
             theirs = {n: median(r) for n, r in others.items() if r}
             beside = sorted(gaps(engine, vocab, prompt))
