@@ -82,6 +82,9 @@ def test_greedy_ids_equal_transformers(model: tuple[Path, tiny.Golden]) -> None:
 #: On CUDA prompts and single rows add up in other orders, and a cached element may be rounded to its
 #: neighbour: the square of a unit in the last place of the cache's type, were it so for all.
 PHASES_NMSE = {"f32": 1e-11, "f16": 2.0**-22, "q8_0": 127.0**-2}
+#: There a matmul's input is F16: the square of a unit in the last place, were it so for all, four times in
+#: each of three layers and once for the output.
+F16_INPUTS_NMSE = (4 * 3 + 1) * 2.0**-22
 
 
 @pytest.mark.parametrize("kv_dtype", KV_TYPES)
@@ -118,7 +121,8 @@ def test_every_weight_type_matches_float64(dtype: str, folder: Path) -> None:
     ids = tiny.golden("llama_256").prompt
     found = open_engine(written.path).logits(ids)
     error = nmse(found, Reference(written.path).logits(ids))
-    assert error < (1e-9 if dtype in ("F32", "F16", "BF16") else 2e-3), error
+    exact = F16_INPUTS_NMSE if DEVICE == "cuda" and dtype != "F32" else 1e-9
+    assert error < (exact if dtype in ("F32", "F16", "BF16") else 2e-3), error
 
 
 def test_mixed_weight_types_match_float64(folder: Path) -> None:
@@ -133,7 +137,11 @@ def test_quantised_phases_agree_to_the_bit(dtype: str, folder: Path) -> None:
     ids = tiny.golden("qwen3_256").prompt
     whole = open_engine(written.path).logits(ids)
     for chunk in (1, 7):
-        assert np.array_equal(open_engine(written.path, chunk=chunk).logits(ids), whole), f"chunk {chunk}"
+        found = open_engine(written.path, chunk=chunk).logits(ids)
+        if DEVICE == "cuda":
+            assert nmse(found, whole) < 2 * F16_INPUTS_NMSE, f"chunk {chunk}"
+        else:
+            assert np.array_equal(found, whole), f"chunk {chunk}"
 
 
 class TestRealTinyLlama:
