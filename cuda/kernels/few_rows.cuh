@@ -164,13 +164,12 @@ struct FewInputs {
         while (log2_inputs > 7 && 1u << (log2_inputs - 1) >= k) --log2_inputs;
         stride = (2 * parts << log2_inputs) + kFewPad;
     }
-    // A part of row m, or of a column's rows from m on.
+    // A part of row m.
     AKUNU_DEVICE u32 row(u32 m, u32 part) const { return kFewMemory.inputs + m * stride + (part * 2 << log2_inputs); }
     AKUNU_DEVICE u32 sums(u32 group) const { return kFewMemory.sums + group * columns * 4; }
 };
 
-// Eight inputs, as they lie in memory, to where T multiplies them; `at` is their place in the row, `to` that of the
-// row.
+// Eight inputs of the row that begins at `to`, the first of which is its input `at`, to where T multiplies them.
 template <typename T>
 AKUNU_DEVICE void put_few(u32 to, u32 at, const uint4& x) {
     if constexpr (T::kFloats) {
@@ -188,7 +187,7 @@ AKUNU_DEVICE void put_few(u32 to, u32 at, const uint4& x) {
         shared_at<uint4>(to + at * 2) = uint4{first.x, first.y, second.x, second.y};
     }
 }
-// The same as BF16 numbers, and what these leave.
+// The same of row m as BF16 numbers, and what these leave.
 AKUNU_DEVICE void put_bfloats(const FewInputs& in, u32 m, u32 at, const uint4& x) {
     const u32 words[4] = {x.x, x.y, x.z, x.w};
     u32 high[4], low[4];

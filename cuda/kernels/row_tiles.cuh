@@ -76,52 +76,43 @@ AKUNU_DEVICE TileRow tile_row(const TileJob& job, u32 tile, u32 r) {
     return {matrix, row, row < (matrix == 0 ? job.rows[0] : matrix == 1 ? job.rows[1] : job.rows[2])};
 }
 
-// How a row's inputs lie in memory.
-enum InputKind : u32 { kInputF32, kInputF16, kInputNormed };
-
-// Where they are, which is found out while the block waits.
+// Where a row's inputs are, which is found out while the block waits: F32 that are to be normalised, or F16.
 struct InputSource {
     const float *x, *norm;
     const u16* halves;
 };
 
 // Four inputs of a row. What is asked for is no branch's: else one load would wait for another.
-template <u32 kKind>
+template <bool kNormed>
 struct RowInputs {
     float4 x, weight;
     uint2 halves;
 
     // Of the norm, which nobody writes.
     AKUNU_DEVICE void load_weight(const InputSource& from, u32 i, bool there) {
-        if constexpr (kKind == kInputNormed) {
+        if constexpr (kNormed) {
             weight = there ? *reinterpret_cast<const float4*>(from.norm + i) : float4{0.0f, 0.0f, 0.0f, 0.0f};
         }
     }
     AKUNU_DEVICE void load(const InputSource& from, u32 i, bool there) {
-        if constexpr (kKind == kInputF16) {
+        if constexpr (kNormed) {
+            x = there ? *reinterpret_cast<const float4*>(from.x + i) : float4{0.0f, 0.0f, 0.0f, 0.0f};
+        } else {
             halves = there ? *reinterpret_cast<const uint2*>(from.halves + i) : uint2{0, 0};
-            return;
         }
-        x = there ? *reinterpret_cast<const float4*>(from.x + i) : float4{0.0f, 0.0f, 0.0f, 0.0f};
     }
     AKUNU_DEVICE void values(float (&v)[4], float& squares) const {
-        if constexpr (kKind == kInputF16) {
+        if constexpr (kNormed) {
+            squares += x.x * x.x + x.y * x.y + x.z * x.z + x.w * x.w;
+            v[0] = x.x * weight.x;
+            v[1] = x.y * weight.y;
+            v[2] = x.z * weight.z;
+            v[3] = x.w * weight.w;
+        } else {
             v[0] = half_to_float(u16(halves.x));
             v[1] = half_to_float(u16(halves.x >> 16));
             v[2] = half_to_float(u16(halves.y));
             v[3] = half_to_float(u16(halves.y >> 16));
-            return;
-        }
-        v[0] = x.x;
-        v[1] = x.y;
-        v[2] = x.z;
-        v[3] = x.w;
-        if constexpr (kKind == kInputNormed) {
-            squares += x.x * x.x + x.y * x.y + x.z * x.z + x.w * x.w;
-            v[0] *= weight.x;
-            v[1] *= weight.y;
-            v[2] *= weight.z;
-            v[3] *= weight.w;
         }
     }
 };
@@ -168,13 +159,13 @@ AKUNU_DEVICE float put_codes(const TileMemory& m, u32 i, u32 lane, u32 top, cons
 }
 
 // Waits for the row, and splits it into parts, as kind T reads them.
-template <typename T, u32 kKind>
+template <typename T, bool kNormed>
 AKUNU_DEVICE void stage_inputs(Block b, u32 k, const TileMemory& m, u32 thread) {
-    constexpr u32 kAtOnce = kKind == kInputF16 ? 8 : 4, kEach = 4, kApart = kThreads * kEach;
+    constexpr u32 kAtOnce = kNormed ? 4 : 8, kEach = 4, kApart = kThreads * kEach;
     const InputSource from{b.buffer<float>(0), b.buffer<float>(1), b.buffer<u16>(0)};
     const u32 lane = thread % 32;
     float squares = 0.0f;
-    RowInputs<kKind> inputs[kAtOnce];
+    RowInputs<kNormed> inputs[kAtOnce];
     const auto load_weights = [&](u32 base) {
         AKUNU_UNROLL
         for (u32 j = 0; j < kAtOnce; ++j) inputs[j].load_weight(from, base + j * kApart, base + j * kApart < k);
@@ -190,25 +181,20 @@ AKUNU_DEVICE void stage_inputs(Block b, u32 k, const TileMemory& m, u32 thread) 
             if (i >= k) break;  // for whole warps: k is a multiple of kStepInputs
             float x[4];
             inputs[j].values(x, squares);
-            // A warp has a step's inputs.
-            const float most = fmaxf(fmaxf(fabsf(x[0]), fabsf(x[1])), fmaxf(fabsf(x[2]), fabsf(x[3])));
-            const u32 top = largest_of_warp(float_to_bits(most));
+            // A warp has a step's inputs. By bits, of which NaN's are the largest.
+            u32 top = 0;
+            AKUNU_UNROLL
+            for (u32 e = 0; e < 4; ++e) top = larger(top, float_to_bits(fabsf(x[e])));
+            top = largest_of_warp(top);
             const float factor = T::kFloats ? put_floats<T>(m, k, i, top, x) : put_codes<T>(m, i, lane, top, x);
             if (lane == 0) shared_at<float>(m.factors + i / kStepInputs * 4) = factor;
         }
         load_weights(base + kApart * kAtOnce);
     }
-    if constexpr (kKind == kInputNormed) {
+    if constexpr (kNormed) {
         squares = reduce_warp(squares, Add());
         if (lane == 0) shared_at<float>(m.squares + thread / 32 * 4) = squares;
     }
-}
-
-template <typename T>
-AKUNU_DEVICE void stage_tiles(Block b, const TileJob& job, const TileMemory& m, u32 thread) {
-    if (job.normed) return stage_inputs<T, kInputNormed>(b, job.k, m, thread);
-    if (b.command().half_input) return stage_inputs<T, kInputF16>(b, job.k, m, thread);
-    stage_inputs<T, kInputF32>(b, job.k, m, thread);
 }
 
 // 1 / sqrt(mean of squares + eps) of what was staged, or 1.
@@ -327,7 +313,7 @@ AKUNU_DEVICE void row_tiles(Block b, u32 second) {
     };
     const u32 together = kTilesAtOnce >> job.pairs;
     TileOutput out = output(begin, smaller(end - begin, together));
-    if (!second) stage_tiles<T>(b, job, m, thread);
+    if (!second) job.normed ? stage_inputs<T, true>(b, job.k, m, thread) : stage_inputs<T, false>(b, job.k, m, thread);
     out.load_base();
     sync_block();
     const u32 g = lane / 4, t = lane % 4;

@@ -108,3 +108,36 @@ print("equal")
 @pytest.mark.long
 def test_attention_of_several_texts(run: Run) -> None:
     check(run, "case.builder == 'attention' and case.get('others') and case.get('kv') == 'q8_0'", 3)
+
+
+NOT_FINITE = """
+import numpy as np
+from tests.kernels.devices import Target, lab
+from tests.kernels.problem import pack
+from tests.kernels.weights import random_weight
+
+device, rng, k, n = lab(Target("cuda")), np.random.default_rng(3), 512, 40
+for dtype in ("f16", "q4_0", "q6_k"):
+    for rows in (1, 3):
+        for bad in (np.nan, np.inf):
+            x = rng.standard_normal((rows, k)).astype(np.float16)
+            x[rows - 1, 130] = bad
+            w = random_weight(rng, dtype, n, k)
+            out = np.zeros((rows, n), np.float32)
+            device.run(
+                "matmul",
+                [x, device.weight(dtype, w.data, n, k), out, None],
+                pack("matmul", rows=rows, n=n, k=k, y_stride=n, accumulate=0, has_bias=0, softcap=0,
+                     activation=0, format=1),
+            )
+            assert not np.isfinite(out[rows - 1]).any(), (dtype, rows, bad, out[rows - 1])
+            assert np.isfinite(out[: rows - 1]).all(), (dtype, rows, bad)
+            if np.isnan(bad):
+                assert np.isnan(out[rows - 1]).all(), (dtype, rows)
+print("spread")
+"""
+
+
+def test_what_is_no_number_spreads_to_its_row_and_to_no_other(run: Run) -> None:
+    done = run(NOT_FINITE)
+    assert done.stdout == "spread\n", done.stderr or done.stdout

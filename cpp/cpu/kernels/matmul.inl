@@ -216,8 +216,14 @@ struct IntegerFormat {
     }
     // Signed bytes of pairs are multiplied as they are, or nearly so: nothing is saved.
     template <typename F>
+    static constexpr bool kHasRuns = kSharedRuns && !(kHasPairTile<F> && F::kSigned);
+    template <typename F>
+    static constexpr int kRunTiles = !kHasRuns<F>      ? kBytePanelTiles
+                                     : kHasPairTile<F> ? 3
+                                                       : 2;
+    template <typename F>
     static constexpr Runs runs_of() {
-        if constexpr (kSharedRuns && !(kHasPairTile<F> && F::kSigned))
+        if constexpr (kHasRuns<F>)
             return dot_runs_q8<F>;
         else
             return nullptr;
@@ -228,7 +234,7 @@ struct IntegerFormat {
                 {tile<F, 1>(), tile<F, 2>(), tile<F, 4>(), tile<F, 8>()},
                 pair_tile<F>(),
                 runs_of<F>(),
-                runs_of<F>() == nullptr ? kBytePanelTokens : (kHasPairTile<F> ? 3 : 2) * std::size_t{kTokenTile},
+                kRunTiles<F> * std::size_t{kTokenTile},
                 ByteFunctions::of<F>()};
     }
 };
