@@ -131,6 +131,7 @@ def _matmul() -> Iterator[Case]:
         yield case("gate_up", dtype=dtype, rows=1, n=40, k=few, activation="silu", formats=("f32",))
         yield case("gate_up", dtype=dtype, rows=3, n=32, k=one, activation="gelu", formats=("q8",))
         yield case("gate_up", dtype=dtype, rows=9, n=96, k=256, activation="silu", formats=BOTH)
+        yield case("gate_up", dtype=dtype, rows=11, n=24, k=2304, activation="silu", formats=("f32",))
         yield case("gate_up", dtype=dtype, rows=130, n=64, k=256, activation="gelu", formats=BOTH)
         yield case("gate_up", dtype=dtype, rows=1, n=544, k=256, activation="silu", formats=("q8",))
     yield case("matmul", dtype="q8_0", rows=1, n=32800, k=32)  # a vocabulary
