@@ -277,38 +277,16 @@ AKUNU_DEVICE void multiply_few(const FewInputs& in, u32 unit, u32 step, u32 at, 
     }
 }
 
-// Where the results of a command go.
-struct FewOutput {
-    u32 n;
-    float* y = nullptr;
-    const float* bias = nullptr;
-    u32 y_stride = 0, adds = 0, activation = 0;
-    float cap = 0.0f;
-    Output out{};
-
-    AKUNU_DEVICE explicit FewOutput(Block b) {
-        if (b.command().op == kOpGateUp) {
-            const auto& p = b.params<GateUpParams>();
-            n = p.n;
-            out = {b.buffer<float>(3), b.buffer<u16>(4), p.formats};
-            activation = p.activation;
-            return;
-        }
-        const auto& p = b.params<MatmulParams>();
-        n = p.n;
-        y = b.buffer<float>(2);
-        y_stride = p.y_stride;
-        adds = p.accumulate;
-        cap = p.softcap;
-        if (p.has_bias) bias = b.buffer<float>(3);
+// Result `row` of row m; of gate and up `v` and `up`.
+AKUNU_DEVICE void store_few(Block b, u32 m, u32 row, float v, float up) {
+    if (b.command().op == kOpGateUp) {
+        const auto& p = b.params<GateUpParams>();
+        const Output out{b.buffer<float>(3), b.buffer<u16>(4), p.formats};
+        out.store(u64(m) * p.n + row, activate(p.activation, v) * up);
+    } else {
+        MatmulOutput{b.params<MatmulParams>(), b.buffer<float>(2), b.buffer<float>(3)}.store(m, row, v);
     }
-    AKUNU_DEVICE void store(u32 m, u32 row, float v, float up) const {
-        if (!y) return out.store(u64(m) * n + row, activate(activation, v) * up);
-        float& to = y[u64(m) * y_stride + row];
-        const float value = soft_cap(bias ? v + bias[row] : v, cap);
-        to = adds ? to + value : value;
-    }
-};
+}
 
 template <u32 kReader>
 AKUNU_DEVICE_CALL void few_rows(Block b) {
@@ -318,7 +296,6 @@ AKUNU_DEVICE_CALL void few_rows(Block b) {
     const TileJob job = tile_job(b, 0);
     const u32 rows = ring_rows(b.command()), steps = job.k / kStepInputs, lane = lane_id(), warp = warp_id();
     const FewInputs in(b.buffer<u16>(0), rows, job.k, T::kBf16 ? 2 : 1);
-    const FewOutput out(b);
     const u32 chunk = 1u << in.log2_inputs, begin = share_begin(job.tiles()), end = share_end(job.tiles());
     RingReader ring(warp);
     u32 staged = job.k;  // from which input on
@@ -354,7 +331,7 @@ AKUNU_DEVICE_CALL void few_rows(Block b) {
         }
         sync_block();
         const u32 m = thread_id() / kTileRows, row = tile * kTileRows + thread_id() % kTileRows;
-        if (m >= rows || row >= out.n) continue;
+        if (m >= rows || row >= job.rows[0]) continue;
         const u32 of = kFewMemory.partials + (m * kPartStride + thread_id() % kTileRows) * 4;
         float v = 0.0f, up = 0.0f;
         AKUNU_UNROLL
@@ -362,7 +339,7 @@ AKUNU_DEVICE_CALL void few_rows(Block b) {
             v += shared_at<float>(of + w * kPartBytes);
             if (job.pairs) up += shared_at<float>(of + (kWarps + w) * kPartBytes);
         }
-        out.store(m, row, v, up);
+        store_few(b, m, row, v, up);
     }
     ring.keep(warp, lane);
 }
