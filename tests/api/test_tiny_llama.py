@@ -134,6 +134,7 @@ def test_the_context_is_filled_and_never_passed(path, expected):
         assert model.generate([1] * 32, max_tokens=5).finish_reason == "length"
 
 
+@pytest.mark.usefixtures("no_collection")
 def test_ctrl_c_stops_and_the_model_stays_true(model, expected):
     main = threading.main_thread().ident
     thread = threading.Timer(0.02, signal.pthread_kill, (main, signal.SIGINT))

@@ -17,6 +17,9 @@ from .engines import run, start, synthetic
 from .reference import Settings
 
 
+pytestmark = pytest.mark.usefixtures("no_collection")
+
+
 class TimeIsUp(Exception):
     pass
 

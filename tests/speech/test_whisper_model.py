@@ -159,6 +159,7 @@ def test_cancel_ends_a_call_in_another_thread_with_what_it_found(batch_size: int
         assert model.transcribe(sound(2), **QUICK).duration == 2  # it stays usable
 
 
+@pytest.mark.usefixtures("no_collection")
 def test_ctrl_c_frees_everything() -> None:
     import _thread
 
