@@ -100,7 +100,7 @@ def test_a_role_that_the_template_leaves_out_is_refused() -> None:
 
 
 def test_a_misspelt_role_is_refused_where_the_template_takes_any() -> None:
-    for role, meant in (("usre", "user"), ("User", "user"), ("assitant", "assistant")):
+    for role, meant in (("usre", "user"), ("User", "user"), ("USER", "user"), ("assitant", "assistant")):
         with pytest.raises(InvalidArgumentError, match=f"role: found '{role}'; did you mean '{meant}'"):
             rendered(KNOWS_ALL, [{"role": role, "content": "x"}])
     assert rendered(KNOWS_ALL, [{"role": "narrator", "content": "x"}]) == "[narrator]x"

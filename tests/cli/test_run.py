@@ -72,6 +72,7 @@ def test_an_empty_standard_input_adds_nothing(akunu_cli, model):
     ("args", "stdin", "message"),
     [
         (["run"], "", "standard input is empty"),
+        (["run", " "], "", "the question is empty"),
         (["run", "-", "-"], "x", "standard input is the question already"),
         (["run", "what", "nosuch.txt"], "", "no file 'nosuch.txt' ("),
         (["run", "user/repo", "what is it?"], "", 'akunu run -m user/repo "what is it?"'),
@@ -92,7 +93,7 @@ def test_a_file_that_is_no_text_is_named(akunu_cli, tmp_path):
     path.write_bytes(b"\xff\xfe")
     ran = akunu_cli("run", "q", str(path))
     assert ran.status == 1
-    assert f"{path}: not UTF-8 text" in ran.err
+    assert ran.err == f"akunu: error: {path}: not UTF-8 text: it has the byte 0xff\n"
 
 
 def test_system_sampling_and_stats(akunu_cli, model):

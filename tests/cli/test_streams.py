@@ -41,7 +41,7 @@ def in_shell(text: str) -> subprocess.CompletedProcess[str]:
 def test_input_that_is_not_utf8_is_refused(command, akunu_cli, model):
     ran = akunu_cli(*command, stdin=b"caf\xe9\n")
     assert (ran.status, ran.out) == (1, "")
-    assert ran.err.startswith("akunu: error: standard input: not UTF-8 text: ")
+    assert ran.err == "akunu: error: standard input: not UTF-8 text: it has the byte 0xe9\n"
     assert model.prompts == []
 
 

@@ -126,7 +126,7 @@ def test_packed_rows_hold_every_document_once() -> None:
     import shards
 
     tokenizer = tokenizers.Tokenizer.from_file(str(evaluate.ROOT / "tools/ember/tokenizer.json"))
-    documents = shards.encode(tokenizer, 2, 150, 1024)
+    documents = shards.encode(tokenizer, islice(samples(2), 150), 1024)
     ids, marks = shards.pack(documents, 1024)
     rows = [
         tuple(ids[r][marks[r] // 2 == n].tolist())

@@ -6,12 +6,21 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any
 
-from corpus.passages import NOT_SAID, passage
+from corpus.passages import NOT_SAID, NOTED, passage
 from corpus.requests import request_chat
 from corpus.sample import Sample
+from corpus.tasks import in_words
 from corpus.text_tasks import change_case
+from corpus.toolkit import CHOICES
 
 COUNT = 400
+TYPES: dict[str, Any] = {"string": str, "integer": int, "number": (int, float), "boolean": bool}
+OTHER_WORDS = {  # of a value of a choice
+    value: other.replace("_", " ")
+    for sets in CHOICES.values()
+    for value, mark, other in (choice.partition("=") for choices in sets for choice in choices.split())
+    if mark
+}
 
 
 def calls(sample: Sample) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -23,7 +32,7 @@ def calls(sample: Sample) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def test_every_call_is_of_a_declared_tool_and_says_what_the_request_says() -> None:
     rng = Random(1)
-    names, made = set(), 0
+    names, made, switched = set(), 0, 0
     for sample in (request_chat(rng) for _ in range(COUNT)):
         declared = {tool["function"]["name"]: tool["function"]["parameters"] for tool in sample.tools}
         names |= set(declared)
@@ -32,10 +41,15 @@ def test_every_call_is_of_a_declared_tool_and_says_what_the_request_says() -> No
             parameters, arguments = declared[call["name"]], call["arguments"]
             assert set(parameters["required"]) <= set(arguments) <= set(parameters["properties"])
             for name, value in arguments.items():
-                kind = parameters["properties"][name]["type"]
-                assert isinstance(value, int if kind in ("integer", "number") else str)
-                assert str(value).lower() in asked.lower()
+                wanted = parameters["properties"][name]
+                assert isinstance(value, TYPES[wanted["type"]])
+                assert value in wanted.get("enum", [value])
+                said = [str(value), OTHER_WORDS.get(str(value), str(value))]
+                said += [in_words(value)] if isinstance(value, int) and 0 < value <= 20 else []
+                switched += isinstance(value, bool)
+                assert isinstance(value, bool) or any(word.lower() in asked.lower() for word in said)
     assert made > COUNT
+    assert switched > 5
     assert len(names) > COUNT  # so many tools that their names cannot be learned by heart
 
 
@@ -45,7 +59,7 @@ def test_an_answer_names_what_the_text_names() -> None:
     for sample in (passage(rng) for _ in range(COUNT)):
         text = sample.messages[0]["content"] + sample.messages[1]["content"]
         for answer in (m["content"] for m in sample.messages if m["role"] == "assistant"):
-            if answer in NOT_SAID:
+            if answer in NOT_SAID or answer in NOTED:
                 continue
             words = [w.strip(".,'s\"") for w in answer.split()[1:] if w[0].isupper()]
             found += bool(words)

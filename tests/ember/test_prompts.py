@@ -17,15 +17,15 @@ def test_there_are_enough_of_them_in_enough_skills() -> None:
     read = prompts.read()
     assert len(read) >= 300
     assert len({prompt.skill for prompt in read}) >= 15
-    files = [prompts.PROMPTS.with_name(name) for name in FILES]
-    assert all(prompt.checks for file in files for prompt in prompts.read(file))
+    assert prompts.PROMPTS in FILES
+    assert all(prompt.checks for file in FILES for prompt in prompts.read(file))
 
 
 def test_no_prompt_is_in_the_training_text() -> None:
     """Of 2000 samples, and by construction: a sample that answers one is dropped."""
     assert not any(is_kept_out(sample) for sample in islice(samples(5), 2000))
     for file in FILES:
-        for prompt in prompts.read(prompts.PROMPTS.with_name(file)):
+        for prompt in prompts.read(file):
             if prompt.messages:
                 answered = [*prompt.messages, {"role": "assistant", "content": "…"}]
                 assert is_kept_out(Sample("any", messages=answered)), prompt.last
@@ -70,7 +70,13 @@ def test_a_check_tells_right_from_wrong(mark: str, wanted: str, right: str, wron
 
 
 @pytest.mark.parametrize(
-    ("file", "least"), [("prompts.txt", 0.93), ("prompts-later.txt", 0.93), ("prompts-fresh.txt", 0.86)]
+    ("file", "least"),
+    [
+        ("prompts.txt", 0.93),
+        ("prompts-later.txt", 0.93),
+        ("prompts-fresh.txt", 0.86),
+        ("prompts-new.txt", 0.88),
+    ],
 )
 def test_the_shipped_model_answers_about_as_the_card_says(file: str, least: float, ember_path: Path) -> None:
     read = prompts.read(prompts.PROMPTS.with_name(file))

@@ -45,7 +45,8 @@ def test_openais_client_limits_thinking_or_switches_it_off(thinker, extra):
         model="ember", messages=HELLO, max_tokens=60, seed=1, extra_body=extra
     )
     thought = answer.usage.completion_tokens_details.reasoning_tokens
-    assert (0 < thought <= 9) if "thinking_budget" in extra else thought == 0
+    # A piece that has more than thoughts is counted by its text, which may have a token more than were drawn.
+    assert (0 < thought <= 10) if "thinking_budget" in extra else thought == 0
     assert ("reasoning_content" in answer.choices[0].message.model_extra) == ("thinking_budget" in extra)
 
 

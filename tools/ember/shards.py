@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterable
 from itertools import islice
 from multiprocessing import Process
 from pathlib import Path
+from random import Random
 
 import numpy as np
-from corpus import samples
+from corpus import MIXTURE, samples
+from corpus.kept_out import is_kept_out
+from corpus.sample import Sample
 from numpy.typing import NDArray
 from render import pieces
 from tokenizers import Tokenizer
@@ -22,10 +26,13 @@ from tokenizers import Tokenizer
 Row = tuple[NDArray[np.uint16], NDArray[np.uint8]]
 
 
-def encode(tokenizer: Tokenizer, seed: int, count: int, context: int) -> list[tuple[list[int], list[int]]]:
+Document = tuple[list[int], list[int]]
+
+
+def encode(tokenizer: Tokenizer, drawn: Iterable[Sample], context: int) -> list[Document]:
     """Documents as (ids, learned flags). The first token is never learned: nothing precedes it."""
-    documents = []
-    source = islice(samples(seed), count)
+    documents: list[Document] = []
+    source = iter(drawn)
     while chunk := [pieces(sample) for sample in islice(source, 256)]:
         texts = [text for parts in chunk for text, _ in parts]
         encoded = iter(tokenizer.encode_batch_fast(texts, add_special_tokens=False))
@@ -42,9 +49,9 @@ def encode(tokenizer: Tokenizer, seed: int, count: int, context: int) -> list[tu
     return documents
 
 
-def pack(documents: list[tuple[list[int], list[int]]], context: int, ahead: int = 96) -> Row:
+def pack(documents: list[Document], context: int, ahead: int = 96) -> Row:
     """Rows [n, context]: each takes the longest waiting document that still fits."""
-    waiting: list[tuple[list[int], list[int]]] = []
+    waiting: list[Document] = []
     source = iter(documents)
     ids_rows, mark_rows = [], []
     while True:
@@ -89,7 +96,9 @@ def _write(
     for index in indices:
         if _path(folder, index).exists():
             continue
-        ids, marks = pack(encode(tokenizer, seed * 100_000 + index, documents, context), context)
+        ids, marks = pack(
+            encode(tokenizer, islice(samples(seed * 100_000 + index), documents), context), context
+        )
         part = folder / f"part{index:04d}.npz"
         np.savez(part, ids=ids, marks=marks)
         part.rename(_path(folder, index))
@@ -116,3 +125,33 @@ def read(folder: Path, index: int, writers: list[Process]) -> Row:
         time.sleep(0.05)
     with np.load(_path(folder, index)) as shard:
         return shard["ids"], shard["marks"]
+
+
+HELD_OUT_DRAWS, HELD_OUT_DOCUMENTS = 1500, 40  # of each kind; some kinds have no held-out side
+
+
+def _write_held_out(path: Path, tokenizer_path: Path, context: int) -> None:
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    tokenizer = Tokenizer.from_file(str(tokenizer_path))
+    rows = {}
+    for make in MIXTURE:
+        rng = Random(f"held out {make.__name__}")
+        drawn = (make(rng) for _ in range(HELD_OUT_DRAWS))
+        held = (s for s in drawn if s.hint.get("held_out") == "1" and not is_kept_out(s))
+        if documents := encode(tokenizer, islice(held, HELD_OUT_DOCUMENTS), context):
+            rows[f"{make.__name__}.ids"], rows[f"{make.__name__}.marks"] = pack(documents, context)
+    np.savez(path, **rows)
+
+
+def start_held_out(path: Path, tokenizer_path: Path, context: int) -> Process:
+    """Start a process that writes documents of the held-out side, kind by kind."""
+    process = Process(target=_write_held_out, args=(path, tokenizer_path, context), daemon=True)
+    process.start()
+    return process
+
+
+def read_held_out(path: Path) -> dict[str, Row]:
+    """The rows that ``start_held_out`` had written, by kind."""
+    with np.load(path) as rows:
+        kinds = [name.removesuffix(".ids") for name in rows.files if name.endswith(".ids")]
+        return {kind: (rows[f"{kind}.ids"], rows[f"{kind}.marks"]) for kind in kinds}

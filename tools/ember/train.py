@@ -3,9 +3,11 @@
     python tools/ember/train.py --out build/ember-1 --minutes 8.1          # one GPU
     python tools/ember/train.py --out build/ember --init build/ember-1 --minutes 5 --seed 2 \\
         --lr 0.01 --adam-lr 1.5e-3
+    python tools/ember/train.py --out build/ember --init python/akunu/models/ember.gguf --minutes 5
     python tools/ember/train.py --out build/ember --steps 20 --rows 2      # a smoke test, also on a CPU
 
-Writes tokenizer.json, weights-*.npz (F16, GGUF tensor names) and train.json into ``--out``.
+Writes tokenizer.json, weights-*.npz (F16, GGUF tensor names) and train.json into ``--out``; a run that is
+killed leaves the weights of every 500th step.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ import torch
 import torch.nn.functional as F
 from model import Ember, document_mask, gguf_tensors, within
 from model_config import Config
+from numpy.typing import NDArray
 from torch import Tensor
 
 
@@ -100,23 +103,43 @@ def batches(folder: Path, count: int, rows: int, seed: int, writers: list[Proces
 
 
 def save_weights(model: Ember, out: Path, parts: int = 2) -> None:
-    """F16 weights, in files of less than 16 MB."""
+    """F16 weights, in files of less than 16 MB; those that are there are replaced once all are written."""
     tensors = {k: v.detach().half().cpu().numpy() for k, v in gguf_tensors(model.state_dict()).items()}
     names = sorted(tensors)
     for part in range(parts):
-        np.savez(out / f"weights-{part}.npz", **{name: tensors[name] for name in names[part::parts]})
+        np.savez(out / f"part-{part}.npz", **{name: tensors[name] for name in names[part::parts]})
+    for part in range(parts):
+        (out / f"part-{part}.npz").replace(out / f"weights-{part}.npz")
 
 
-def read_weights(folder: Path) -> dict[str, Tensor]:
-    """The state dict that ``save_weights`` wrote."""
-    state: dict[str, Tensor] = {}
-    for part in sorted(folder.glob("weights-*.npz")):
-        with np.load(part) as tensors:
-            state |= {
-                n.replace("blk.", "blocks."): torch.from_numpy(tensors[n].astype(np.float32))
-                for n in tensors.files
-            }
-    return state
+def read_weights(path: Path) -> dict[str, Tensor]:
+    """The state dict that ``save_weights`` wrote into a folder, or that of an ember GGUF file."""
+    tensors: dict[str, NDArray[np.float32]] = {}
+    if path.is_file():
+        from export import read_gguf
+
+        tensors = read_gguf(path)
+    for part in sorted(path.glob("weights-*.npz")):
+        with np.load(part) as arrays:
+            tensors |= {name: arrays[name].astype(np.float32) for name in arrays.files}
+    return {name.replace("blk.", "blocks."): torch.from_numpy(t) for name, t in tensors.items()}
+
+
+@torch.no_grad()
+def losses(model: Ember, kinds: dict[str, shards.Row], device: torch.device) -> dict[str, float]:
+    """The mean loss of each kind of document; ``kinds`` are packed rows."""
+    found = {}
+    for kind, (ids, marks) in kinds.items():
+        total = count = 0.0
+        for row in range(len(ids)):
+            row_ids, row_marks = (torch.from_numpy(a[row : row + 1]).to(device) for a in (ids, marks))
+            learned = float((row_marks & 1).sum())
+            with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+                mask = document_mask(row_marks // 2, sparse=False)
+                total += float(loss_of(model, row_ids.int(), row_marks & 1, mask)) * learned
+            count += learned
+        found[kind] = round(total / count, 4)
+    return found
 
 
 def main() -> None:
@@ -129,9 +152,14 @@ def main() -> None:
     )
     parser.add_argument("--steps", type=int, default=9000)
     parser.add_argument(
-        "--minutes", type=float, default=math.inf, help="end after so long, if the steps are not done by then"
+        "--minutes",
+        type=float,
+        default=math.inf,
+        help="end so long after the start, if the steps are not done by then",
     )
-    parser.add_argument("--init", type=Path, help="folder of a run whose weights to begin with")
+    parser.add_argument(
+        "--init", type=Path, help="folder of a run, or ember GGUF file, whose weights to begin with"
+    )
     parser.add_argument("--rows", type=int, default=64, help="rows of 2048 tokens in a step")
     parser.add_argument("--lr", type=float, default=0.02, help="of the matrices (Muon)")
     parser.add_argument("--adam-lr", type=float, default=3e-3, help="of the embedding and the norms (AdamW)")
@@ -151,6 +179,7 @@ def main() -> None:
 
     started = time.monotonic()
     config = Config()
+    held_out = shards.start_held_out(args.out / "held-out.npz", tokenizer_path, config.context)
     writers = shards.start_writers(
         data, tokenizer_path, args.seed, args.shards, args.documents, config.context, args.workers
     )
@@ -171,7 +200,8 @@ def main() -> None:
     history: list[dict[str, float]] = []
     stream = batches(data, args.shards, args.rows, args.seed, writers)
     step, done = 0, 0.0
-    began = math.inf  # the clock starts after the first steps, which compile
+    deadline = started + 60 * args.minutes
+    began = deadline  # the schedule starts after the first steps, which compile
     while done < 1:
         ids, marks = (
             torch.from_numpy(a).pin_memory().to(device, non_blocking=True) if gpu else torch.from_numpy(a)
@@ -189,16 +219,29 @@ def main() -> None:
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
         step += 1
-        began = time.monotonic() if step == 3 else began
-        spent = max(0.0, time.monotonic() - began) / (60 * args.minutes)
-        done = max(step / args.steps, spent)
+        now = time.monotonic()
+        began = now if step == 3 else began
+        spent = (now - began) / (deadline - began) if began < deadline < math.inf else 0.0
+        done = 1.0 if now >= deadline else max(step / args.steps, spent)
         if step % 200 == 0 or done >= 1 or not gpu:
-            seconds = time.monotonic() - started
+            seconds = now - started
             history.append({"step": step, "loss": round(loss.item(), 4), "seconds": round(seconds, 1)})
             print(f"step {step} loss {loss.item():.4f} {seconds:.0f} s", flush=True)
-        if step % 2000 == 0:
+        if step % 500 == 0:
             save_weights(model, args.out)
     save_weights(model, args.out)
+    for writer in writers:
+        writer.terminate()
+    seconds = time.monotonic() - started
+    held_out.join()
+    kinds = shards.read_held_out(args.out / "held-out.npz")
+    by_kind = {"now": losses(model, kinds, device)}
+    if args.init:
+        model.load_state_dict(read_weights(args.init))
+        by_kind["before"] = losses(model, kinds, device)
+    print("held-out loss" + (", before the run" if args.init else ""))
+    for kind, loss_now in by_kind["now"].items():
+        print(f"{kind:20}{loss_now:8.4f}" + (f"{by_kind['before'][kind]:8.4f}" if args.init else ""))
     report = {
         "config": asdict(config),
         "steps": step,
@@ -210,11 +253,11 @@ def main() -> None:
         "documents": args.shards * args.documents,
         "device": torch.cuda.get_device_name() if gpu else "cpu",
         "tokens": step * args.rows * config.context,
+        "seconds": round(seconds, 1),
+        "held_out": by_kind,
         "history": history,
     }
     (args.out / "train.json").write_text(json.dumps(report, indent=1))
-    for writer in writers:
-        writer.terminate()
 
 
 if __name__ == "__main__":

@@ -161,7 +161,7 @@ class Probe:
                 f"{path}: the chat template leaves out messages of the role {role!r}; it knows {known}"
             )
         if role not in ROLES and f"'{role}'" not in self._source and f'"{role}"' not in self._source:
-            close = difflib.get_close_matches(role, ROLES, n=1, cutoff=0.75)
+            close = difflib.get_close_matches(role.lower(), ROLES, n=1, cutoff=0.75)
             if close:
                 raise InvalidArgumentError(f"{path}: found {role!r}; did you mean {close[0]!r}?")
 

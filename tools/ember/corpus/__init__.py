@@ -21,6 +21,7 @@ from .sample import Sample, is_held_out
 from .story_chats import story_chat, story_rest, story_text
 from .structured import structured
 from .tools import no_tool_chat, tool_chat
+from .wider import there_was, wide_chat, wished_story
 
 __all__ = ["MIXTURE", "Sample", "is_held_out", "samples"]
 
@@ -30,30 +31,33 @@ MIXTURE: dict[Callable[[Random], Sample], float] = {
     story_rest: 0.5,
     story_chat: 1.0,
     story_request: 1.5,
+    wished_story: 1.2,
+    there_was: 0.6,
     plain_text: 2.0,
     continuation: 8.0,
     conversation: 12.0,
-    talk_chat: 46.0,
+    talk_chat: 52.0,
     form_chat: 22.0,
-    list_chat: 7.0,
+    wide_chat: 20.0,
+    list_chat: 7.5,
     plain_list_system: 0.6,
     format_chat: 7.0,
     persona_chat: 2.5,
     role_chat: 2.5,
     follow_up: 8.0,
-    after: 6.0,
+    after: 7.0,
     told: 8.0,
     memory: 3.0,
     no_memory: 0.5,
     long_chat: 0.8,
     extraction: 4.0,
     structured: 15.0,
-    tool_chat: 7.0,
+    tool_chat: 6.0,
     no_tool_chat: 7.0,
-    request_chat: 25.0,
-    reading: 2.0,
+    request_chat: 48.0,
+    reading: 1.5,
     comprehension: 8.0,
-    passage: 44.0,
+    passage: 68.0,
 }
 
 
@@ -62,7 +66,7 @@ def samples(
 ) -> Iterator[Sample]:
     """An endless stream of samples of one side of the split, the same for the same seed.
 
-    A prompt of ``prompts.txt`` is on neither side.
+    A prompt of the files that were written by hand is on neither side.
     """
     rng = Random(f"ember {seed}")
     makers, shares = list(MIXTURE), list(MIXTURE.values())

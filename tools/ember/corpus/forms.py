@@ -12,6 +12,7 @@ from random import Random
 from .extras import sizes
 from .grammar import write
 from .knowledge import quiz, topic, word_lore
+from .problems import named_sum, told_sum
 from .sample import Message, Sample, Turn, say
 from .smalltalk import identity, small_talk, unknown
 from .sums import asked_sum, story_sum
@@ -149,10 +150,10 @@ WORD = Form(
         "Limit your {answer|answers|reply} to one word.",
     ],
     [
-        "{One word only|One word|In one word|In one word, please|Answer in one word|Answer with one word|One word answer|A single word, please|Just one word|Use one word|Only one word|Reply in a single word|Answer in a single word|Give me one word|Give me a one-word answer|With one word|Only the word}."
+        "{Just the word|The word only|Only the word|A word is enough|One word is enough|No sentence, just the word|Nothing but the word|One word only|One word|In one word|In one word, please|Answer in one word|Answer with one word|One word answer|A single word, please|Just one word|Use one word|Only one word|Reply in a single word|Answer in a single word|Give me one word|Give me a one-word answer|With one word|Only the word}."
     ],
     [
-        "{In one word|One word|Answer in one word|Answer with one word|With one word|In a single word|Give me one word|In just one word|Using one word|One word answer}",
+        "{Just the word|Only the word|One word please|In one word|One word|Answer in one word|Answer with one word|With one word|In a single word|Give me one word|In just one word|Using one word|One word answer}",
         "Give me a one-word answer",
     ],
     _word,
@@ -208,7 +209,7 @@ NUMBER = Form(
     ],
     ["{Just the number|Only the number|As a number|Just the number please|Give me the number|In digits}"],
     _number,
-    [arithmetic, asked_sum, asked_sum, story_sum, fact, quiz, compare, calendar],
+    [arithmetic, asked_sum, asked_sum, story_sum, told_sum, named_sum, fact, quiz, compare, calendar],
 )
 BARE = Form(
     [

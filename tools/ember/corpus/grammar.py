@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import lru_cache
 from random import Random
 
 Rules = Mapping[str, Sequence[str]]
@@ -54,7 +54,7 @@ def _parse(text: str, at: int, depth: int) -> tuple[list[list[Node]], int]:
             alternatives[-1].append(("rule", token[1:-1]))
 
 
-@cache
+@lru_cache(30_000)  # many templates are put together anew and come once
 def _compiled(text: str) -> list[Node]:
     return _parse(text, 0, 0)[0][0]
 
@@ -71,7 +71,7 @@ class Writer:
     def write(self, template: str, env: Mapping[str, str] | None = None) -> str:
         """The template's text, with articles and spaces put right."""
         out: list[str] = []
-        self._expand(_compiled(template), env or {}, out)
+        self._expand(_compiled(template), {} if env is None else env, out)
         text = _ARTICLE.sub(r"\1n ", re.sub(r" {2,}", " ", "".join(out)).strip())
         return _START.sub(lambda m: m[0].upper(), text) if self.sentences else text
 

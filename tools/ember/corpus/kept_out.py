@@ -8,8 +8,7 @@ from pathlib import Path
 
 from .sample import Message, Sample
 
-FILES = ("prompts.txt", "prompts-later.txt", "prompts-fresh.txt")
-_FOLDER = Path(__file__).resolve().parents[1]
+FILES = sorted(Path(__file__).resolve().parents[1].glob("prompts*.txt"))
 
 
 def _letters(text: str) -> str:
@@ -21,8 +20,7 @@ def _letters(text: str) -> str:
 def _prompts() -> frozenset[tuple[str, ...]]:
     from prompts import read
 
-    files = [_FOLDER / name for name in FILES]
-    return frozenset(_asked(p.messages) for file in files if file.exists() for p in read(file) if p.messages)
+    return frozenset(_asked(p.messages) for file in FILES for p in read(file) if p.messages)
 
 
 def _asked(messages: list[Message]) -> tuple[str, ...]:

@@ -50,8 +50,23 @@ _ITEM_TEXTS = [
 ]
 
 
+_STEPS = [
+    "$v the $o",
+    "$v the $o",
+    "{wake up|get up|get dressed|eat|run|sleep|wash|read|cook|walk|rest|go home|go out|sit down|stand up|work|relax|play|brush teeth|make tea}",
+    "eat $f",
+    "cut the $f",
+    "go to the $p",
+    "call $n",
+    "$a $o",
+    "$o",
+]
+
+
 def _own_items(rng: Random) -> list[str]:
     count, draw = rng.randint(2, 6), rng.random()
+    if draw < 0.2:  # steps, which are of several words
+        return [write(rng, rng.choice(_STEPS), {"o": rng.choice(lexicon.THINGS), "v": rng.choice(list(lexicon.ACTS)), "f": rng.choice(lexicon.FOODS), "p": rng.choice(lexicon.PLACES), "n": lexicon.anyone(rng), "a": rng.choice(lexicon.QUALITIES)}) for _ in range(count)]  # fmt: skip
     if draw < 0.75:
         return rng.sample(sorted(set(_ITEM_TEXTS)), count)
     if draw < 0.85:
@@ -93,9 +108,15 @@ def list_chat(rng: Random) -> Sample:
             f"{{I have|My list is|Here is my list:|Items:|These are my things:}} {text.rstrip('.')}. {{Write it|Show it|Put it|Give it back|I want it}} {how}.",
             f"Make {{this |}}a list: {text} {also}",
         ]
+        if style in ("numbered", "bullets"):
+            word = {"numbered": "numbers", "bullets": "bullets"}[style]
+            asks.append(f"{{With|Using|with}} {word}{{ please|}}: {text}")
+            asks.append(f"{text.rstrip('.')} {{with|as}} {word}{{.|, please|}}")
+        if style == "bullets":
+            asks.append(f"{{Bullet|bullet|Put bullets before|Make bullets of|Add bullets to}} {{these|this list|the following|these items}}: {text}")  # fmt: skip
         if style == "numbered":
             asks.append(
-                f"{{Number|Please number}} {{these|these items|these words|this list|the following}}: {text}"
+                f"{{Number|Please number|number|Can you number|Put numbers before|Add numbers to|Number me}} {{these|these items|these words|this list|the following|these steps|them|my list}}: {text}"
             )
         ask = write(rng, rng.choice(asks))
     else:

@@ -12,6 +12,7 @@ from .facts import CAPITALS, CONTINENTS, LANGUAGES, RELATIONS
 from .follow_ups import memory
 from .grammar import write
 from .knowledge import quiz, topic, word_lore
+from .problems import named_sum, number_word, told_sum, two_steps
 from .sample import Message, Sample, Turn, chat_sample, is_held_out, say
 from .smalltalk import identity, small_talk, task, unknown
 from .stories import story
@@ -33,12 +34,13 @@ from .tasks import (
 )
 from .text_tasks import WORDS, change_case, echo, letters, sorting, sorting_chat
 from .typed import typed
+from .wider import wide_turn
 from .words import ADJECTIVES, PLURALS, SLOTS, invented_word
 from .yes_no import yes_no_question
 
 _BY_NAME = {r.name: r for r in RELATIONS}
 _TURNS: list[tuple[float, Callable[[Random], Turn]]] = [
-(26, task), (16, small_talk), (9, identity), (12, unknown), (12, quiz), (6, topic), (7, word_lore), (9, sorting), (12, letters), (13, change_case), (5, echo), (4, yes_no_question), (9, asked_sum), (8, story_sum), (2, few_numbers), (5, calendar), (3, plural), (3, counting), (3, opposite), (4, fact),
+(26, task), (16, small_talk), (9, identity), (12, unknown), (12, quiz), (6, topic), (7, word_lore), (9, sorting), (12, letters), (13, change_case), (5, echo), (4, yes_no_question), (9, asked_sum), (6, story_sum), (14, told_sum), (6, named_sum), (5, two_steps), (2, number_word), (4, few_numbers), (5, calendar), (3, plural), (3, counting), (3, opposite), (4, fact), (24, wide_turn),
 ]  # fmt: skip
 
 

@@ -6,6 +6,8 @@ from __future__ import annotations
 from random import Random
 
 from . import lexicon
+from .accounts import account
+from .events import event
 from .grammar import write
 from .sample import Message, Sample, Turn
 from .shapes import MORE, SHAPES, WIDER, Shape
@@ -169,16 +171,21 @@ def _record(rng: Random) -> tuple[list[str], list[tuple[str, str]]]:
     return [text], [(a[:-1] + "." if a.startswith(("Tell", "Give")) else a, b) for a, b in pairs]
 
 
-_BEFORE = "{Read this|Read the text|Read the following|Read carefully|Here is a text|Here is some information|Here is what I know|Consider this|Context|Text|Story|Passage|Information|Facts|Note|Notes|Given|Listen|I will tell you something|Imagine|Suppose|My notes say|The letter says|Let me tell you something|From my diary|News}{:|.|:}"
+_BEFORE = "{According to the text|Answer from the text|Use the text|Look at this|Try this|Read the text|Read the following|Read carefully|Here is a text|Here is some information|Here is what I know|Consider this|Context|Text|Story|Passage|Information|Facts|Note|Notes|Given|Listen|I will tell you something|Imagine|Suppose|My notes say|The letter says|Let me tell you something|From my diary|News}{:|.|:}"
 _SYSTEM = "{Use {these facts|this information|this text|the following text|these notes}{| to answer}|Answer {from|with|using} {this text|these facts|the text|the notes|this information}{| only}|Here is {what you know|the text|some context|all you need to know}|Context|Notes|Facts|Information|Background|{You are a helpful assistant. |}{You know this|The facts are|Remember this|These are my notes}}:"
 
 
-_NOTED = ["Good to know.", "I will remember that.", "All right, I will keep that in mind.", "I see.", "Thank you for telling me.", "Good. What would you like to know?"]  # fmt: skip
+_ASKING = frozenset(
+    "What Who When Where Why How Which Whose Whom Is Are Did Does Do From To By In On At".split()
+)
+NOTED = ["Good to know.", "I will remember that.", "All right, I will keep that in mind.", "I see.", "Thank you for telling me.", "Good. What would you like to know?"]  # fmt: skip
 
 
 def passage(rng: Random) -> Sample:
     """A text, then one to four questions about it, each with the answer that stands in the text."""
-    texts, pairs = rng.choices((_alike, _mixed, _ranked, _record), (10, 8, 2, 2))[0](rng)
+    texts, pairs = rng.choices((_alike, _mixed, _ranked, _record, event, account), (8, 6.5, 2, 2, 14, 17))[0](
+        rng
+    )
     text = fix_articles(" ".join(texts)) if "\n" not in texts[0] else texts[0]
     text = text[0].upper() + text[1:]
     rng.shuffle(pairs)
@@ -195,17 +202,22 @@ def passage(rng: Random) -> Sample:
     held = False
     told = not system and rng.random() < 0.15  # first the text alone, the questions later
     if told:
-        messages += [{"role": "user", "content": lead + text}, {"role": "assistant", "content": rng.choice(_NOTED)}]  # fmt: skip
+        messages += [{"role": "user", "content": lead + text}, {"role": "assistant", "content": rng.choice(NOTED)}]  # fmt: skip
     for number, (ask, answer) in enumerate(pairs[: rng.choice((1, 1, 1, 2, 2, 3, 4))]):
         ask, answer = fix_articles(ask), fix_articles(answer)
         ask, answer = ask[0].upper() + ask[1:], answer[0].upper() + answer[1:]
         asked = typed(rng, ask) if rng.random() < 0.35 else ask
+        if rng.random() < 0.06 and asked == ask:
+            words = asked.split(" ", 1)
+            said = asked[0].lower() + asked[1:] if words[0] in _ASKING else asked
+            asked = rng.choice(["According to the text, ", "From the text: ", "In the text, ", "Based on this, ", "Tell me, ", "So "]) + said  # fmt: skip
         asked = "And " + asked[0].lower() + asked[1:] if number and rng.random() < 0.1 else asked
         if not number and not system and not told:
             draw = rng.random()
-            shown = f'"{text}"' if draw < 0.05 else text
+            shown = f'"{text}"' if draw < 0.09 else text
             gap = rng.choice([" ", " ", " ", "\n", "\n\n", " Question: ", "\nQuestion: ", "\nQ: ", " So, ", "\n- ", " Now: "])  # fmt: skip
-            asked = f"{asked}\n{lead}{shown}" if draw > 0.9 else f"{lead}{shown}{gap}{asked}"
+            between = rng.choice(["\n", "\n", "\n\n", " -- ", " - ", " "])
+            asked = f"{asked}{between}{lead}{shown}" if draw > 0.88 else f"{lead}{shown}{gap}{asked}"
         held = held or Turn("reading", ask, answer, f"passage {text} {ask}").held_out
         messages += [{"role": "user", "content": asked}, {"role": "assistant", "content": answer}]
     return Sample("reading", messages=messages, hint={"held_out": str(int(held))})

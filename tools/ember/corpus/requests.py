@@ -5,20 +5,27 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from random import Random
 from typing import Any, NamedTuple
 
 from . import lexicon
 from .actions import ACTIONS, Action
+from .actions_more import MORE_ACTIONS
+from .errands import ERRAND_CHOICES, ERRAND_SLOTS, ERRANDS, result_turns
 from .grammar import write
 from .passages import _EVENTS, _FUN, _MONEY, _time
 from .sample import Message, Sample, is_held_out
 from .shapes import WIDER
-from .tasks import DAYS, plural_of
+from .tasks import DAYS, MONTHS, in_words, plural_of
+from .toolkit import CHOICES, LIKE, SWITCHES, composed, query
 from .tools import plain_turn, signature_key
+from .typed import typed
 from .words import invented_word
 
-WHOLE = frozenset("int small percent big id count servings hours".split())  # slots that are whole numbers
+WHOLE = frozenset(
+    "int small percent big id count servings hours people nights minutes degrees budget floor age steps".split()
+)  # slots that are whole numbers
 _ROOMS = (
     "kitchen bedroom bathroom hall garden garage office attic cellar nursery library basement lobby".split()
 )
@@ -30,28 +37,80 @@ _TOPICS = "sports politics football science music art space health money cars fi
 _MEASURES = "meters feet miles kilometers inches kilos pounds grams ounces liters gallons cups hours minutes seconds".split()
 
 
-def values(rng: Random) -> dict[str, str]:
-    """A drawing of every slot."""
-    two = rng.sample
-    (city, city2), (money, money2), (measure, measure2) = [lexicon.anywhere(rng) for _ in "ab"], two(_MONEY, 2), two(_MEASURES, 2)  # fmt: skip
-    while city2 == city:
-        city2 = lexicon.anywhere(rng)
-    thing, thing2 = two(lexicon.THINGS, 2)
-    person = lexicon.anyone(rng)
-    v = {
-        "city": city, "city2": city2, "money": money, "money2": money2, "measure": measure, "measure2": measure2, "thing": thing, "thing2": thing2, "things": plural_of(thing), "person": person, "time": _time(rng) if rng.random() < 0.4 else f"{rng.randint(0, 23):02d}:{rng.randint(0, 59):02d}",
-        "day": rng.choice([*DAYS, *DAYS, "today", "tomorrow"]), "date": f"20{rng.randint(20, 35)}-{rng.randint(1, 12):02d}-{rng.randint(1, 28):02d}" if rng.random() < 0.5 else rng.choice(DAYS), "int": str(rng.randint(1, 99)), "small": str(rng.randint(2, 20)), "servings": str(rng.randint(2, 12)), "percent": str(rng.choice((rng.randint(0, 100), 10 * rng.randint(1, 10)))),
-        "big": str(rng.choice((rng.randint(100, 999), rng.randint(1000, 99999)))), "id": str(rng.choice((rng.randint(1, 99), rng.randint(100, 99999)))), "room": rng.choice([*_ROOMS, *_ROOMS, "living room", "dining room", "guest room", rng.choice(lexicon.PLACES)]), "place": rng.choice(lexicon.PLACES), "food": rng.choice(lexicon.FOODS), "creature": rng.choice(lexicon.CREATURES), "color": rng.choice(lexicon.COLORS),
-        "word": rng.choice([rng.choice(lexicon.COMMON), rng.choice(lexicon.COMMON), invented_word(rng)]), "language": rng.choice(lexicon.LANGUAGES), "topic": rng.choice(_TOPICS), "sport": rng.choice(_FUN), "unit": rng.choice(("celsius", "fahrenheit")), "count": str(rng.randint(2, 12)), "hours": str(rng.randint(2, 24)), "station": rng.choice([rng.choice(lexicon.COMMON).capitalize(), lexicon.anywhere(rng), rng.choice(lexicon.SURNAMES)]), "quality": rng.choice([*lexicon.QUALITIES, *_ROOMS, "front", "back", "left", "upper"]),
-        "mail": f"{rng.choice([rng.choice(lexicon.FIRST_NAMES).lower(), invented_word(rng)])}@{rng.choice(('example.com', 'mail.com', 'post.org', 'home.net', 'example.org', invented_word(rng) + '.com'))}", "url": f"{rng.choice(('', '', 'www.', 'https://'))}{rng.choice([invented_word(rng), rng.choice(lexicon.COMMON)])}.{rng.choice(('com', 'org', 'net', 'de', 'io'))}",
-        "file": f"{rng.choice([rng.choice(lexicon.COMMON), invented_word(rng), 'report', 'notes', 'photo' + str(rng.randint(1, 99))])}.{rng.choice('txt pdf md py csv json doc png jpg log'.split())}", "code": rng.choice([str(rng.randint(1000, 9999999)), f"{rng.choice('ABCDEFGHKLMNPRSTWXZ')}{rng.choice('ABCDEFGHKLMNPRSTWXZ')}{rng.randint(10, 99999)}", f"{rng.choice('ABCDEFGHK')}-{rng.randint(10, 9999)}"]),
-        "ticker": rng.choice([*"AAPL MSFT IBM TSLA NVDA AMZN Apple Google Intel Nokia Siemens Toyota Shell".split(), invented_word(rng).capitalize(), invented_word(rng).upper()[:4]]), "door": rng.choice(["front door", "back door", "garage door", "garden gate", "cellar door", "kitchen door", "main gate", "side door", "door", "gate"]), "plant": rng.choice("roses tulips tomatoes lawns beans trees flowers herbs plants lilies".split()),
-        "event": write(rng, rng.choice(["$e", "a $e", "$e with $n", "dinner with $n", "a visit of $n", "yoga", "the dentist", "lunch", "football"]), {"e": rng.choice(_EVENTS), "n": person}), "song": " ".join(w.capitalize() for w in rng.choice([[thing], [rng.choice(lexicon.QUALITIES), thing], ["the", rng.choice(lexicon.CREATURES)], [rng.choice(lexicon.IDEAS), "and", rng.choice(lexicon.IDEAS)], ["my", rng.choice(lexicon.IDEAS)], [invented_word(rng)]])),
-        "code_line": f"print({rng.randint(1, 99)} {rng.choice('+-*')} {rng.randint(1, 99)})", "expr": f"{rng.randint(1, 9999)} {rng.choice('+-*/')} {rng.randint(1, 999)}",
-    }  # fmt: skip
-    for slot, choices in (("todo", _TODO), ("message", _MESSAGE), ("phrase", _PHRASES), ("query", _QUERIES)):
-        v[slot] = write(rng, rng.choice(choices), v)
-    return v
+_PROBLEMS = "{{the |my |our |}{printer|screen|$thing|door|heating|elevator|server|login|app|phone|light|website|toilet|coffee machine|$thing in the $place} {is broken|does not work|is on fire|is too slow|makes noise|is stuck|leaks|is dirty|crashes|won't start|is gone|smells|is offline|needs repair}|no {internet|water|light|paper|power|coffee} {in the $place|on floor $small|}|{cannot|can't} {log in|print|open $file|find $file|save|start the $thing}|wrong {price|address|color|name} {on|of} the {$thing|invoice|website}|{new|another|one more} $thing for $person|{order|buy|send|clean|check|update|replace|paint} the $thing|$event|$color $things|$topic|trip to $city|$thing and $thing2|$word|{weekly|daily|big|first|last} {$event|report|meeting}}"
+_PROGRAMS = "cotton wool delicate quick eco synthetic silk jeans sport intensive normal hot cold rinse spin steam baking grill defrost soup bread pasta popcorn cappuccino espresso rice clean daily night morning summer winter full light deep express yoga cardio interval hill power relax party reading movie".split()
+_SHOPS = "the $place|$person's $place|the $color $creature|the $place in $city|Cafe $word|the $quality $place|$word Market|$station $place|the $place on $surname Street|Hotel $station|the $food bar|$surname and Sons"
+_DISHES = "$food soup|$food pie|$food with $food2|$food curry|fried $food|$food salad|$food cake|a $food cake|$food|roast $food|stuffed $food|$food stew|$food bread"
+_SIGNS = "Aries Taurus Gemini Cancer Leo Virgo Libra Scorpio Sagittarius Capricorn Aquarius Pisces".split()
+
+
+def _any_code(rng: Random) -> str:
+    letters = "".join(rng.choice("ABCDEFGHKLMNPRSTWXZ") for _ in range(rng.choice((1, 1, 2, 3))))
+    number = str(rng.choice((rng.randint(10, 999), rng.randint(1000, 99999))))
+    return rng.choice([f"{letters}-{number}", f"{letters}{number}", number, f"#{number}", f"{number}-{letters}", f"{letters.lower()}{number}", f"{number}-{rng.randint(1, 99)}"])  # fmt: skip
+
+
+def _items(rng: Random, drawn: Drawn) -> str:
+    things = plural_of(rng.choice([*lexicon.THINGS, *lexicon.FOODS]))
+    return rng.choice([things, f"{drawn['color']} {things}", f"{rng.choice(lexicon.QUALITIES)} {things}", f"{rng.choice(lexicon.COMMON)} {things}"])  # fmt: skip
+
+
+def _other(draw: Callable[[], str], first: str) -> str:
+    """Another one than the first."""
+    while (drawn := draw()) == first:
+        pass
+    return drawn
+
+
+_DATES = ["next {Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday|week|month}", "this {weekend|evening|Friday|Sunday}", "$month {$count|$small}", "the {2nd|3rd|4th|5th|11th|20th|21st} of $month", "$small $month", "{Monday|Friday|Sunday} {morning|evening|night}", "tonight", "$date", "Christmas", "my birthday"]  # fmt: skip
+
+
+def _message(rng: Random, drawn: dict[str, str]) -> str:
+    """Something that one may write to someone."""
+    draw = rng.random()
+    if draw < 0.5:
+        return write(rng, rng.choice(_MESSAGE), drawn)
+    if draw < 0.7:
+        return write(rng, _PROBLEMS, drawn)
+    if draw < 0.85:
+        return write(rng, "{I am|I'm|we are|we're|the team is|$person is} {at the $place|in $city|on the way|ready|done|running late|home|{ten|five|20} minutes late|coming at $time|free on $day|out of $food}", drawn)  # fmt: skip
+    return write(rng, "{don't forget|remember|please bring|buy|I found|I need|we have} {the $thing|my $thing|$food|two $things|the $color $thing}{ for $person| on $day| tomorrow|}", drawn)  # fmt: skip
+
+
+# every slot, drawn when a request asks for it
+_SLOTS: dict[str, Callable[[Random, dict[str, str]], str]] = {
+    "city": lambda r, d: lexicon.anywhere(r), "city2": lambda r, d: _other(lambda: lexicon.anywhere(r), d["city"]), "money": lambda r, d: r.choice(_MONEY), "money2": lambda r, d: _other(lambda: r.choice(_MONEY), d["money"]), "measure": lambda r, d: r.choice(_MEASURES), "measure2": lambda r, d: _other(lambda: r.choice(_MEASURES), d["measure"]), "thing": lambda r, d: r.choice(lexicon.THINGS),
+    "thing2": lambda r, d: _other(lambda: r.choice(lexicon.THINGS), d["thing"]), "things": lambda r, d: plural_of(d["thing"]), "person": lambda r, d: lexicon.anyone(r) if r.random() < 0.92 else r.choice("mom dad grandma grandpa Mom Dad Grandma everyone".split()), "time": lambda r, d: _time(r) if r.random() < 0.4 else f"{r.randint(0, 23):02d}:{r.randint(0, 59):02d}", "day": lambda r, d: r.choice([*DAYS, *DAYS, "today", "tomorrow"]) if r.random() < 0.7 else write(r, r.choice(_DATES), d), "date": lambda r, d: f"20{r.randint(20, 35)}-{r.randint(1, 12):02d}-{r.randint(1, 28):02d}" if r.random() < 0.5 else r.choice(DAYS),
+    "int": lambda r, d: str(r.randint(1, 99)), "small": lambda r, d: str(r.randint(2, 20)), "servings": lambda r, d: str(r.randint(2, 12)), "percent": lambda r, d: str(r.choice((r.randint(0, 100), 10 * r.randint(1, 10)))), "big": lambda r, d: str(r.choice((r.randint(100, 999), r.randint(1000, 99999)))), "id": lambda r, d: str(r.choice((r.randint(1, 99), r.randint(100, 99999)))),
+    "room": lambda r, d: r.choice([*_ROOMS, *_ROOMS, "living room", "dining room", "guest room", r.choice(lexicon.PLACES)]), "place": lambda r, d: r.choice(lexicon.PLACES), "food": lambda r, d: r.choice(lexicon.FOODS), "creature": lambda r, d: r.choice(lexicon.CREATURES), "color": lambda r, d: r.choice(lexicon.COLORS), "word": lambda r, d: r.choice([r.choice(lexicon.COMMON), r.choice(lexicon.COMMON), invented_word(r)]),
+    "language": lambda r, d: r.choice(lexicon.LANGUAGES), "topic": lambda r, d: r.choice(_TOPICS), "sport": lambda r, d: r.choice(_FUN), "unit": lambda r, d: r.choice(("celsius", "fahrenheit")), "count": lambda r, d: str(r.randint(2, 12)), "hours": lambda r, d: str(r.randint(2, 24)), "station": lambda r, d: r.choice([r.choice(lexicon.COMMON).capitalize(), lexicon.anywhere(r), r.choice(lexicon.SURNAMES)]),
+    "quality": lambda r, d: r.choice([*lexicon.QUALITIES, *_ROOMS, "front", "back", "left", "upper"]), "mail": lambda r, d: f"{r.choice([r.choice(lexicon.FIRST_NAMES).lower(), invented_word(r)])}@{r.choice(('example.com', 'mail.com', 'post.org', 'home.net', 'example.org', invented_word(r) + '.com'))}", "url": lambda r, d: f"{r.choice(('', '', 'www.', 'https://'))}{r.choice([invented_word(r), r.choice(lexicon.COMMON)])}.{r.choice(('com', 'org', 'net', 'de', 'io'))}",
+    "file": lambda r, d: f"{r.choice([r.choice(lexicon.COMMON), invented_word(r), 'report', 'notes', 'photo' + str(r.randint(1, 99))])}.{r.choice('txt pdf md py csv json doc png jpg log'.split())}", "code": lambda r, d: r.choice([str(r.randint(1000, 9999999)), f"{r.choice('ABCDEFGHKLMNPRSTWXZ')}{r.choice('ABCDEFGHKLMNPRSTWXZ')}{r.randint(10, 99999)}", f"{r.choice('ABCDEFGHK')}-{r.randint(10, 9999)}"]),
+    "ticker": lambda r, d: r.choice([*"AAPL MSFT IBM TSLA NVDA AMZN Apple Google Intel Nokia Siemens Toyota Shell".split(), invented_word(r).capitalize(), invented_word(r).upper()[:4]]), "door": lambda r, d: r.choice(["front door", "back door", "garage door", "garden gate", "cellar door", "kitchen door", "main gate", "side door", "door", "gate"]), "plant": lambda r, d: r.choice("roses tulips tomatoes lawns beans trees flowers herbs plants lilies".split()),
+    "event": lambda r, d: write(r, r.choice(["$e", "a $e", "$e with $n", "dinner with $n", "a visit of $n", "yoga", "the dentist", "lunch", "football"]), {"e": r.choice(_EVENTS), "n": d["person"]}), "song": lambda r, d: " ".join(w.capitalize() for w in r.choice([[d["thing"]], [r.choice(lexicon.QUALITIES), d["thing"]], ["the", r.choice(lexicon.CREATURES)], [r.choice(lexicon.IDEAS), "and", r.choice(lexicon.IDEAS)], ["my", r.choice(lexicon.IDEAS)], [invented_word(r)]])),
+    "code_line": lambda r, d: f"print({r.randint(1, 99)} {r.choice('+-*')} {r.randint(1, 99)})", "expr": lambda r, d: f"{r.randint(1, 9999)} {r.choice('+-*/')} {r.randint(1, 999)}", "todo": lambda r, d: write(r, r.choice(_TODO), d) if r.random() < 0.6 else f"{r.choice(list(lexicon.ACTS))} the {d['thing']}", "message": _message, "phrase": lambda r, d: write(r, r.choice(_PHRASES), d) if r.random() < 0.7 else _message(r, d), "query": lambda r, d: write(r, r.choice(_QUERIES), d),
+   
+    "items": _items, "item": lambda r, d: _items(r, d) if r.random() < 0.5 else write(r, "{the |a |my |}$thing|$food|$color $thing|{new |}$things", d), "title": lambda r, d: write(r, _PROBLEMS, d), "reason": lambda r, d: write(r, "{the $thing is broken|I am {ill|late|busy|away|tired}|it is {too |}{late|cold|expensive|small|big|early}|we moved to $city|$person is ill|I found a better one|my plans changed|I have $event|it rains|the $creature ran away|the $place is closed|there is no $food}", d),
+    "program": lambda r, d: r.choice(_PROGRAMS), "drink": lambda r, d: r.choice(lexicon.DRINKS), "people": lambda r, d: str(r.randint(2, 12)), "nights": lambda r, d: str(r.randint(2, 14)), "minutes": lambda r, d: str(r.choice((r.randint(2, 90), 5 * r.randint(1, 12)))), "degrees": lambda r, d: str(r.choice((r.randint(5, 30), 10 * r.randint(3, 9), r.randint(30, 250)))), "budget": lambda r, d: str(r.choice((r.randint(2, 99), 10 * r.randint(2, 90)))), "floor": lambda r, d: str(r.randint(2, 40)), "age": lambda r, d: str(r.randint(2, 90)), "steps": lambda r, d: str(r.choice((r.randint(2, 20), r.randint(2, 99), 100 * r.randint(1, 120)))), "kilos": lambda r, d: f"{r.randint(0, 40)}.{r.randint(1, 9)}",
+    "shop": lambda r, d: write(r, r.choice(_SHOPS.split("|")), d), "team": lambda r, d: write(r, r.choice(["$city", "$city United", "FC $city", "the $creatures", "the $color $creatures", "$station", "the $city $creatures"]), d), "work": lambda r, d: write(r, "{$word {report|project|plan|essay|review}|$topic {report|homework|essay|project}|$thing {project|order|design}|{tax|annual|sales} report|project $station}", d), "hall": lambda r, d: write(r, "{room $int|hall $station|the $color room|$station room|lab $small|$place $small}".replace("the ", ""), d), "line": lambda r, d: write(r, "{bus $int|line $small|tram $small|S$small|train $int|$city express|$color line|ferry to $city}", d), "road": lambda r, d: write(r, "{A$int|B$int|M$small|highway $int|$surname Street|Main Street|$station Road|$city bridge|$place road}", d), "stop": lambda r, d: write(r, "{$surname Street|$place|$station|$city Central|$station station|$color square|Main Street}", d),
+    "sign": lambda r, d: r.choice(_SIGNS), "dish": lambda r, d: write(r, r.choice(_DISHES.split("|")), d), "flight": lambda r, d: f"{r.choice('ABDEIKLQRSTUX')}{r.choice('ABEFKLNRSTXY')} ?{r.randint(10, 9999)}".replace(" ?", r.choice(("", "", " "))), "package": lambda r, d: r.choice([r.choice(lexicon.COMMON), invented_word(r), f"{r.choice(lexicon.COMMON)}-{invented_word(r)}", f"lib{invented_word(r)}", "numpy", "django", "react"]), "phone": lambda r, d: r.choice([str(r.randint(100000, 99999999)), f"0{r.randint(10, 999)} {r.randint(1000, 999999)}", f"+{r.randint(1, 99)} {r.randint(100, 999)} {r.randint(1000, 99999)}", f"555-{r.randint(1000, 9999)}"]), "doctor": lambda r, d: r.choice([f"Dr. {d['surname']}", f"Dr. {d['surname']}", f"Doctor {d['surname']}", "the dentist", d["person"]]), "radio": lambda r, d: write(r, "{$^word FM|Radio $^word|$station FM|Radio $station|$^topic radio|{Jazz|Rock|Pop|Soul|Folk|Star|Sun|City} {FM|Radio|$int|$city}|Radio $small|$^word $int|BBC $small|Antenna $station|Kiss $int}", d),
+    "month": lambda r, d: r.choice(MONTHS), "surname": lambda r, d: r.choice([r.choice(lexicon.SURNAMES), r.choice(lexicon.SURNAMES), invented_word(r).capitalize()]), "food2": lambda r, d: r.choice(lexicon.FOODS), "creatures": lambda r, d: plural_of(r.choice(lexicon.CREATURES)), "file2": lambda r, d: f"{r.choice(lexicon.COMMON)}{r.choice(['', '2', '-old', '_new'])}.{d['file'].rsplit('.')[-1]}", "folder": lambda r, d: r.choice(["backup", "/tmp", "archive", "the archive", r.choice(lexicon.COMMON), f"{r.choice(lexicon.COMMON)}/{r.choice(lexicon.COMMON)}", "Documents", "/home/" + invented_word(r)]), "column": lambda r, d: r.choice(["price", "name", "date", "size", "age", "city", "weight", r.choice(lexicon.IDEAS)]),
+}  # fmt: skip
+CHOICES |= {"power": ["on off"], "updown": ["up down"], "upward": ["ascending descending", "asc desc"], "locked": ["lock unlock"], **ERRAND_CHOICES}  # fmt: skip
+
+_SLOTS |= ERRAND_SLOTS
+
+
+class Drawn(dict[str, str]):
+    """The slots of one request; each is drawn when it is first asked for."""
+
+    def __init__(self, rng: Random) -> None:
+        super().__init__()
+        self.rng = rng
+
+    def __missing__(self, slot: str) -> str:
+        self[slot] = _SLOTS[slot](self.rng, self)
+        return self[slot]
 
 
 class Tool(NamedTuple):
@@ -62,6 +121,7 @@ class Tool(NamedTuple):
     declared: dict[str, Any]
     names: dict[str, str]
     optional: frozenset[str]
+    choices: dict[str, list[str]]  # of a slot: what it may be, as "value=other words"
 
 
 _ORDERS = "start stop close open lock check book cancel find show play list add update charge connect enable disable load mix park plant pause reserve scan search shut sort stir tune turn zip heat feed cook guard hire join visit read write count call".split()
@@ -127,6 +187,7 @@ def declare(rng: Random, kind: str, action: Action) -> Tool:
     properties: dict[str, Any] = {}
     names: dict[str, str] = {}
     optional = set()
+    chosen: dict[str, list[str]] = {}
     for parameter in action.parameters.split():
         slot, choices = parameter.split(":")
         if slot.endswith("?"):
@@ -137,24 +198,52 @@ def declare(rng: Random, kind: str, action: Action) -> Tool:
         free = [c for c in choices.split("/") if c not in properties]
         called = rng.choice(free) if rng.random() < 0.9 else f"{rng.choice(free)}_{rng.choice(('name', 'value', 'text', 'x', '1'))}"  # fmt: skip
         names[slot] = called
-        if slot == "unit":
-            properties[called] = {"type": "string", "enum": ["celsius", "fahrenheit"]}
+        if slot in CHOICES and (slot == "unit" or rng.random() < 0.85):
+            chosen[slot] = rng.choice(CHOICES[slot]).split()
+            properties[called] = {"type": "string", "enum": [c.split("=")[0] for c in chosen[slot]]}
+        elif slot in SWITCHES:
+            properties[called] = {"type": "boolean"}
+        elif slot in WHOLE:
+            properties[called] = {"type": rng.choice(("integer", "integer", "number"))}
         else:
-            properties[called] = {
-                "type": rng.choice(("integer", "integer", "number")) if slot in WHOLE else "string"
-            }
+            properties[called] = {"type": "number" if slot == "kilos" else "string"}
         if rng.random() < 0.12:
             properties[called]["description"] = rng.choice(["The " + called.replace("_", " ") + ".", called.capitalize() + "."])  # fmt: skip
     parameters = {"type": "object", "properties": properties, "required": [n for s, n in names.items() if s not in optional]}  # fmt: skip
     about = write(rng, rng.choice(action.about.split("|")) if "{" not in action.about else action.about)
     function = {"name": name, "description": about + rng.choice([".", ".", ""]), "parameters": parameters}
-    return Tool(kind, action, {"type": "function", "function": function}, names, frozenset(optional))
+    return Tool(kind, action, {"type": "function", "function": function}, names, frozenset(optional), chosen)
 
 
 _POLITE = ["", "", "", "", "", "please ", "please ", "can you ", "could you ", "would you ", "I want you to ", "I need you to ", "hey, ", "hi, ", "Ember, ", "go ahead and ", "I would like you to ", "now ", "can you please ", "could you please ", "ok, ", "will you ", "quickly ", "you should "]  # fmt: skip
 
 
-def request(rng: Random, tool: Tool, drawn: dict[str, str]) -> tuple[str, dict[str, Any]]:
+_FEW = frozenset("small count people nights servings".split())
+
+
+def _choose(rng: Random, tool: Tool, drawn: Drawn) -> dict[str, str | bool | int]:
+    """The values of the choices, the switches and the numbers said in words; ``drawn`` gets the words for them."""
+    given: dict[str, str | bool | int] = {}
+    for slot in tool.names:
+        if slot in SWITCHES:
+            given[slot] = rng.random() < 0.6
+            drawn[slot] = write(rng, SWITCHES[slot][1 if given[slot] else 2])
+        elif slot in CHOICES:
+            value, _, other = rng.choice(
+                tool.choices.get(slot) or rng.choice(CHOICES[slot]).split()
+            ).partition("=")
+            # without a list of values, what is said is what is given
+            drawn[slot] = (
+                other.replace("_", " ") if other and slot in tool.choices and rng.random() < 0.35 else value
+            )
+            given[slot] = value
+        elif slot in _FEW and rng.random() < 0.25 and int(drawn[slot]) < 21:
+            given[slot] = int(drawn[slot])
+            drawn[slot] = in_words(int(drawn[slot]))
+    return given
+
+
+def request(rng: Random, tool: Tool, drawn: Drawn) -> tuple[str, dict[str, Any]]:
     """A request for the tool as someone may type it, and the call that it leads to."""
     ask = rng.choice(tool.action.asks)
     said = set(tool.names) - tool.optional
@@ -167,10 +256,13 @@ def request(rng: Random, tool: Tool, drawn: dict[str, str]) -> tuple[str, dict[s
         return match[1]
 
     ask = re.sub(r"\[([^]]*)\]", optional, ask)
+    given = _choose(rng, tool, drawn)
     if tool.action.which:
         drawn["which"] = write(rng, tool.action.which, drawn)
     order = ask.startswith("!")
-    text = write(rng, ask.lstrip("!"), drawn)
+    text = re.sub(
+        r"\bon (?=(?:today|tomorrow|tonight|next|this) ?\b)", "", write(rng, ask.lstrip("!"), drawn)
+    )
     if order:
         polite = rng.choice(_POLITE)
         text = polite + text
@@ -182,47 +274,81 @@ def request(rng: Random, tool: Tool, drawn: dict[str, str]) -> tuple[str, dict[s
         text = text[0].upper() + text[1:]
     if rng.random() < 0.05:
         text = rng.choice(["Hello! ", "Hi. ", "Good morning! ", "I have a request. ", "Thanks! "]) + text
-    arguments = {
-        name: int(drawn[slot]) if slot in WHOLE else drawn[slot]
-        for slot, name in tool.names.items()
-        if slot in said
-    }
+    if rng.random() < 0.15:
+        text = typed(rng, text, content=True)
+    arguments: dict[str, Any] = {}
+    for slot, name in tool.names.items():
+        if slot in said:
+            number = slot in WHOLE or slot == "kilos"
+            arguments[name] = (
+                given[slot] if slot in given else json.loads(drawn[slot]) if number else drawn[slot]
+            )
     return text, {"type": "function", "function": {"name": tool.declared["function"]["name"], "arguments": arguments}}  # fmt: skip
 
 
 # actions of which one could do the other's work
-_ALIKE = [{"calculator", "units", "currency"}, {"email", "message", "call"}, {"light_on", "dim", "device_off", "robot"}, {"music", "lyrics", "rate"}, {"event", "reminder", "alarm", "agenda", "note"}, {"timer", "alarm", "run"}, {"search", "news", "define", "population", "movie", "places", "recipe", "stock"}, {"directions", "distance", "train", "flight", "taxi"}, {"shopping", "order_food", "recipe", "loan"}, {"time", "alarm", "weather"}, {"file", "delete", "screenshot", "code"}, {"user", "add_user"}, {"places", "park", "hotel"}, {"sql", "search"}, {"translate", "define"}, {"heating", "dim", "weather"}, {"water", "timer"}, {"feed", "shopping"}]  # fmt: skip
+_ALIKE = [{"calculator", "units", "currency"}, {"email", "message", "call"}, {"light_on", "dim", "device_off", "robot"}, {"music", "lyrics", "rate"}, {"event", "reminder", "alarm", "agenda", "note"}, {"timer", "alarm", "run"}, {"search", "news", "define", "population", "movie", "places", "recipe", "stock"}, {"directions", "distance", "train", "flight", "taxi"}, {"shopping", "order_food", "recipe", "loan"}, {"time", "alarm", "weather"}, {"file", "delete", "screenshot", "code"}, {"user", "add_user"}, {"places", "park", "hotel"}, {"sql", "search"}, {"translate", "define"}, {"heating", "dim", "weather"}, {"water", "timer"}, {"feed", "shopping"}, {"thermostat", "heating", "weather", "weather_unit", "room_temperature", "wash"}, {"contact", "phone_number", "call", "address", "message"}, {"translation", "translate", "define"}, {"schedule", "agenda", "event", "alarm", "reminder", "invite"}, {"departure", "bus_stop", "ride", "directions", "distance", "train", "flight", "taxi"}, {"pizza", "order_food", "shopping", "nutrition", "recipe", "loan"}, {"coffee", "order_food", "shopping"}, {"switch", "light_on", "device_off", "dim", "blinds", "lock", "door", "robot"}, {"expense", "pay", "shopping", "tip", "balance", "price"}, {"posts", "message", "note", "email", "ticket", "code"}, {"rename", "copy", "file", "delete", "file_size", "code"}, {"paintroom", "paint", "dim", "light_on"}, {"radio", "music", "lyrics", "volume"}, {"doctor", "event", "reminder", "alarm", "table"}, {"move", "run", "bet", "directions", "robot"}, {"rent", "taxi", "ride"}, {"hotel_search", "hotel", "places", "park"}, {"member_info", "user", "search", "birthday", "add_user"}, {"order", "track", "location", "flight_status"}, {"population", "get_population", "search", "news"}, {"stock_level", "stock", "shopping", "price", "sql"}, {"rating", "rate", "places", "news", "movie"}, {"pets", "feed", "add_user"}, {"discount", "price", "sorted"}, {"quiz", "news", "search"}, {"exchange_rate", "currency", "stock"}, {"vote", "invite", "call"}, {"traffic", "directions", "ride"}, {"music", "song2", "film2", "lyrics", "rate"}, {"film2", "book2", "movie"}, {"define", "word2", "translate", "translation"}, {"weather", "weather_unit", "forecast2"}, {"mail2", "email", "message", "call"}, {"remind2", "reminder", "alarm", "event"}, {"convert2", "currency", "exchange_rate"}, {"train2", "train", "departure"}, {"water2", "water"}, {"lamp2", "light_on", "dim", "switch"}, {"brew", "coffee", "order_food"}, {"find_food", "places", "order_food", "table"}, {"dish_recipe", "recipe", "nutrition"}, {"turn_robot", "drive_robot", "robot", "move"}, {"size_shop", "shopping", "order"}, {"score", "news"}, {"file", "list_files"}]  # fmt: skip
+
+
+def _conflict(kinds: list[str]) -> bool:
+    """Whether one of the tools could do another's work."""
+    names = {kind.removeprefix("query ") for kind in kinds}
+    if any(len(group & names) > 1 for group in _ALIKE):
+        return True
+    if any(LIKE.get(kind.split()[0], set()) & names for kind in kinds if " " in kind):
+        return True
+    words = [w for kind in kinds for w in re.split("[ _]", kind.split(" ", 1)[-1] if " " in kind else kind)]
+    return len(set(words)) != len(words)
+
+
 _SYSTEMS = "{You are Ember, a small helpful assistant.|You are a helpful assistant.|You are a helpful assistant with tools.|Use the tools when they help.|You can use tools.|Call a tool only if it fits.|You are an assistant that can call functions.|Use a tool if you need one.|Help the user.|You are a {home|travel|office|kitchen|personal|smart} assistant.|Be brief.|Use the functions below.|You have access to tools.}"
 _FAILED = ["not found", "unknown", "no connection", "not allowed", "too busy", "timeout", "closed", "no such name"]  # fmt: skip
 _CANNOT = ["I am sorry, I cannot do that.", "I cannot do that: none of my tools is for it."]
 
 
+_SIBLINGS: dict[str, list[tuple[str, Action]]] = {}  # by their first slot
+for _kind, _action in (ACTIONS | MORE_ACTIONS | ERRANDS).items():
+    _SIBLINGS.setdefault(_action.parameters.split(":")[0], []).append((_kind, _action))
+
+
 def _pick(rng: Random) -> list[Tool]:
-    """One to five tools that are not in each other's way."""
+    """One to eight tools that are not in each other's way."""
     while True:
         kinds: dict[str, Action] = {}
-        for _ in range(rng.choice((1, 1, 2, 2, 3, 3, 4, 5))):
-            if rng.random() < 0.62:
+        for _ in range(rng.choice((1, 1, 2, 2, 3, 3, 4, 5, 6, 8))):
+            draw = rng.random()
+            if kinds and rng.random() < 0.2:  # one that takes the same and does something else
+                slot = next(reversed(kinds.values())).parameters.split(":")[0]
+                kind, action = rng.choice(_SIBLINGS.get(slot) or _SIBLINGS["city"])
+                kinds[kind] = action
+            elif rng.random() < 0.2:
+                kind = rng.choice(list(ERRANDS))
+                kinds[kind] = ERRANDS[kind]
+            elif draw < 0.25:
                 kind = rng.choice(list(ACTIONS))
                 kinds[kind] = ACTIONS[kind]
+            elif draw < 0.4:
+                kind = rng.choice(list(MORE_ACTIONS))
+                kinds[kind] = MORE_ACTIONS[kind]
             else:
-                kind, action = _made_up(rng)
+                kind, action = (composed if draw < 0.7 else query if draw < 0.86 else _made_up)(rng)
                 kinds[kind] = action
-        if any(len(group & set(kinds)) > 1 for group in _ALIKE):
+        if _conflict(list(kinds)):
             continue
         tools = [declare(rng, kind, action) for kind, action in kinds.items()]
-        names = {t.declared["function"]["name"] for t in tools}
-        words = [word for kind in kinds for word in kind.split()]
-        if len(names) == len(tools) and len(set(words)) == len(words):
+        if len({t.declared["function"]["name"] for t in tools}) == len(tools):
             return tools
 
 
-def _after(rng: Random, tool: Tool, drawn: dict[str, str], call: dict[str, Any]) -> list[Message]:
+def _after(rng: Random, tool: Tool, drawn: Drawn, call: dict[str, Any]) -> list[Message]:
     """The tool's result and what ember makes of it."""
     draw = rng.random()
     if draw < 0.12:
         why = rng.choice(_FAILED)
         return [{"role": "tool", "content": json.dumps({"error": why})}, {"role": "assistant", "content": f"I am sorry, that did not work: {why}."}]  # fmt: skip
+    if tool.action.done == "Done." and not tool.action.result and rng.random() < 0.75:
+        told, answers = result_turns(rng)
+        return [told, *answers]
     if tool.action.result:
         result = tool.action.result.replace("{", "\x01").replace("}", "\x02")
         result = write(rng, result, drawn).replace("\x01", "{").replace("\x02", "}")
@@ -258,14 +384,15 @@ def request_chat(rng: Random) -> Sample:
     if rng.random() < 0.15:
         ask_plain()
     if rng.random() < 0.06:  # a request for a tool that is not there
-        absent = rng.choice([k for k in ACTIONS if k not in ("calculator", "define", "search", "population") and not any(k in g and g & set(kinds) for g in _ALIKE)])  # fmt: skip
-        if absent not in kinds:
-            text, _ = request(rng, declare(rng, absent, ACTIONS[absent]), values(rng))
+        table = rng.choice((ACTIONS, MORE_ACTIONS))
+        absent = rng.choice(list(table))
+        if absent not in ("calculator", "define", "search", "population") and not _conflict([*kinds, absent]):
+            text, _ = request(rng, declare(rng, absent, table[absent]), Drawn(rng))
             messages += [{"role": "user", "content": text}, {"role": "assistant", "content": rng.choice(_CANNOT)}]  # fmt: skip
     before: Tool | None = None
     for _ in range(rng.choice((1, 1, 1, 2, 2, 3))):
         tool = before if before and rng.random() < 0.3 else rng.choice(tools)
-        drawn = values(rng)
+        drawn = Drawn(rng)
         text, call = request(rng, tool, drawn)
         if tool is before and len(call["function"]["arguments"]) == 1 and rng.random() < 0.4:
             slot = next(s for s, n in tool.names.items() if n in call["function"]["arguments"])

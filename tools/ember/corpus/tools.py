@@ -398,7 +398,7 @@ def _alike(chosen: list[str]) -> bool:
 
 
 _SERVED = re.compile(
-    r"weather|rain|warm|cold|hot|time|late|price|cost|stock|how far|get to|mail|call|phone|music|play|song|book|buy|flight|door|people|live in|translate|say|news|search|remind|wake|light|picture|file|show|open|send|tell me|number|calculate|plus|add"
+    r"weather|rain|warm|cold|hot|time|late|price|cost|stock|how far|get to|mail|call|phone|music|play|song|book|buy|flight|door|people|live in|translate|say|news|search|remind|wake|light|picture|file|show|open|send|tell me|number|calculate|plus|add|recommend|suggest|find|turn|close|start|order|where|recipe|write|make|read|who is|how old|what does|mean|recipe|fix|should|when|which|explain|medicine|best"
 )
 
 

@@ -231,6 +231,7 @@ SLOTS: dict[str, list[str]] = {
 }
 
 ADJECTIVES = {  # opposites, both ways
+    "long": "short",  # before "tall", which is what "short" leads back to
     "big": "small", "hot": "cold", "fast": "slow", "happy": "sad", "light": "dark", "up": "down", "open": "closed",
     "old": "young", "tall": "short", "wet": "dry", "hard": "soft", "full": "empty", "early": "late", "loud": "quiet",
     "rich": "poor", "strong": "weak", "thick": "thin", "clean": "dirty", "deep": "shallow", "wide": "narrow",
@@ -244,6 +245,14 @@ ADJECTIVES = {  # opposites, both ways
     "question": "answer", "north": "south", "east": "west", "summer": "winter", "top": "bottom", "war": "peace",
     "start": "stop", "male": "female", "possible": "impossible", "visible": "invisible", "healthy": "sick",
     "accept": "refuse", "float": "sink", "increase": "decrease", "ancient": "modern", "noisy": "silent",
+    "black": "white", "alive": "dead", "bright": "dim", "lost": "found", "winner": "loser", "entrance": "exit",
+    "tame": "wild", "rare": "common", "raw": "cooked", "beautiful": "ugly", "beginning": "finish", "inner": "outer",
+    "major": "minor", "maximum": "minimum", "ripe": "unripe", "fresh": "stale", "honest": "dishonest", "legal": "illegal",
+    "lucky": "unlucky", "public": "private", "single": "double", "upper": "lower", "vertical": "horizontal", "attack": "defend",
+    "borrow": "lend", "build": "destroy", "freeze": "melt", "appear": "disappear", "agree": "disagree", "succeed": "fail",
+    "teach": "learn", "hero": "villain", "sunrise": "sunset", "optimist": "pessimist", "plural": "singular", "wise": "foolish",
+    "useful": "useless", "fair": "unfair", "generous": "stingy", "lazy": "diligent", "boring": "interesting", "calm": "nervous",
+    "hope": "despair", "credit": "debit", "expand": "shrink", "export": "import", "forward": "backward", "guilty": "innocent",
 }  # fmt: skip
 
 PLURALS = {
