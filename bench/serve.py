@@ -322,7 +322,7 @@ def command(
             addresses = {url: url}
         else:
             addresses = {}
-            for program, line in _commands(model, parse_peers(peers), context, min(max(counts), 16)).items():
+            for program, line in _commands(model, parse_peers(peers), context, min(max(counts), 256)).items():
                 port = free_port()
                 addresses[program] = f"http://127.0.0.1:{port}"
                 servers.enter_context(running([*line, "--port", str(port)], addresses[program]))

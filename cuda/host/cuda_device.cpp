@@ -1,11 +1,15 @@
 #include "cuda/host/cuda_device.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <numeric>
 #include <thread>
+#include <utility>
 
 #include "core/error.h"
 #include "cuda/host/compiler.h"
@@ -76,9 +80,9 @@ struct CudaDevice::Impl {
     std::uint32_t run(Segments segments, const ReplayArgs& args, Control* control, const Poll& poll, u64* times,
                       const Meanwhile& meanwhile);
     void wait(Segments segments, const ReplayArgs& args, const Control* control, const Poll& poll);
-    std::string command_name(Segments segments, std::uint32_t commands) const;
+    std::string command_name(Segments segments, const ReplayArgs& given) const;
     Needs wanted_now();
-    void set_ring(Segments segments, Launch& launch) const;
+    void set_ring(Segments segments, const ReplayArgs& args, Launch& launch) const;
     void reset() { d.cuMemsetD8(reinterpret_cast<CUdeviceptr>(barrier.device), 0, sizeof(Barrier)); }
 };
 
@@ -89,32 +93,45 @@ Needs CudaDevice::Impl::wanted_now() {
     return all;
 }
 
-// The ring begins behind what the ops of these programs take.
-void CudaDevice::Impl::set_ring(Segments segments, Launch& launch) const {
-    constexpr u32 kWindow = 3;  // of 18 KB: more make the barriers of the grid wait behind them
-    std::uint64_t op_bytes = 0;
-    for (const Program* p : segments) op_bytes = std::max(op_bytes, static_cast<const CudaProgram&>(*p).op_bytes());
-    launch.ring = static_cast<u32>((kSharedHead + op_bytes + 127) / 128 * 128);
+// The ring begins behind what the ops of these programs take, and its slots are as large as what comes at a time.
+void CudaDevice::Impl::set_ring(Segments segments, const ReplayArgs& args, Launch& launch) const {
+    constexpr std::uint64_t kWindow = 3 * kSlotBytes;  // more make the barriers of the grid wait behind them
+    OpMemory most{};
+    for (const Program* p : segments) {
+        const OpMemory m = static_cast<const CudaProgram&>(*p).memory(args);
+        most = {std::max(most.bytes, m.bytes), std::max(most.slot_bytes, m.slot_bytes), most.stages || m.stages};
+    }
+    // What the ring does not need at once.
+    constexpr std::uint64_t kRing = kRingHead + kWindow;
+    if (most.stages && limits.shared_bytes > kSharedHead + most.bytes + kRing) {
+        most.bytes =
+            std::max(most.bytes, std::min<std::uint64_t>(kMostStageBytes, limits.shared_bytes - kSharedHead - kRing));
+    }
+    launch.ring = static_cast<u32>((kSharedHead + most.bytes + 127) / 128 * 128);
+    launch.slot_bytes = static_cast<u32>((most.slot_bytes + 127) / 128 * 128);
     if (launch.ring + kRingHead >= limits.shared_bytes) return;
-    const auto slots = (limits.shared_bytes - launch.ring - kRingHead) / kSlotBytes;
+    const auto slots = (limits.shared_bytes - launch.ring - kRingHead) / launch.slot_bytes;
     launch.slots = slots < kLeastSlots ? 0 : static_cast<u32>(std::min<std::uint64_t>(slots, kMostSlots));
-    launch.window = std::min(kWindow, launch.slots);
+    launch.window = std::min(static_cast<u32>(kWindow / launch.slot_bytes), launch.slots);
 }
 
-// Calls f(program, its commands that run) for each segment, of which the first `most` commands of a step run.
+// Calls f(program, args of its own) for each segment, of which the first `args.commands` commands of a step run.
 template <typename F>
-void each_segment(Segments segments, std::uint32_t most, F&& f) {
+void each_segment(Segments segments, ReplayArgs args, F&& f) {
     for (const Program* p : segments) {
-        const auto& program = static_cast<const CudaProgram&>(*p);
-        f(program, program.list(most).commands().first(program.segment(most).n_commands));
-        most -= std::min(most, static_cast<std::uint32_t>(program.table.commands.size()));
+        f(static_cast<const CudaProgram&>(*p), std::as_const(args));
+        args.commands -= std::min(args.commands, static_cast<std::uint32_t>(p->table.commands.size()));
     }
 }
+std::span<const Command> running(const CudaProgram& p, const ReplayArgs& args) {
+    return p.list(args).commands().first(p.segment(args).n_commands);
+}
 
-std::string CudaDevice::Impl::command_name(Segments segments, std::uint32_t most) const {
+std::string CudaDevice::Impl::command_name(Segments segments, const ReplayArgs& given) const {
     std::size_t at = box().command;
     std::string name = "the end of the step";
-    each_segment(segments, most, [&](const CudaProgram& p, std::span<const Command> commands) {
+    each_segment(segments, given, [&](const CudaProgram& p, const ReplayArgs& args) {
+        const auto commands = running(p, args);
         if (at < commands.size()) {
             name = std::string("[").append(p.table.labels[commands[at].label].full_name()).append("]");
         }
@@ -138,7 +155,7 @@ void CudaDevice::Impl::wait(Segments segments, const ReplayArgs& args, const Con
         if (halt) __atomic_store_n(&box().halt, 1u, __ATOMIC_RELAXED);
         if (now - start > kBusy) std::this_thread::sleep_for(std::chrono::microseconds(20));
     }
-    d.check(result, command_name(segments, args.commands));
+    d.check(result, command_name(segments, args));
 }
 
 std::uint32_t CudaDevice::Impl::run(Segments segments, const ReplayArgs& args, Control* control, const Poll& poll,
@@ -146,15 +163,12 @@ std::uint32_t CudaDevice::Impl::run(Segments segments, const ReplayArgs& args, C
     context.use();
     Launch launch{};
     Needs needs;
-    std::uint32_t commands = args.commands;
-    for (const Program* p : segments) {
-        const auto& program = static_cast<const CudaProgram&>(*p);
+    each_segment(segments, args, [&](const CudaProgram& program, const ReplayArgs& of) {
         Segment& s = launch.segments[launch.n_segments];
-        s = program.segment(commands);
-        needs.add(*program.list(commands).needs());
-        commands -= std::min(commands, static_cast<std::uint32_t>(program.table.commands.size()));
+        s = program.segment(of);
+        needs.add(*program.list(of).needs());
         if (s.n_commands != 0) ++launch.n_segments;
-    }
+    });
     if (launch.n_segments == 0 || args.steps == 0) return 0;
     Needs all = wanted_now();
     all.add(needs);
@@ -171,7 +185,7 @@ std::uint32_t CudaDevice::Impl::run(Segments segments, const ReplayArgs& args, C
     launch.stop = reinterpret_cast<const u32*>(control ? memory.device_copy(&control->stop) : 0);
     launch.times = times;
     box() = {};
-    set_ring(segments, launch);
+    set_ring(segments, args, launch);
     void* params[] = {&launch};
     parity = 1 - parity;
     d.check(d.cuLaunchCooperativeKernel(function, limits.multiprocessors, 1, 1, kBlockThreads, 1, 1,
@@ -185,8 +199,7 @@ std::uint32_t CudaDevice::Impl::run(Segments segments, const ReplayArgs& args, C
     }
     if (box().error != kNoError) {
         reset();
-        throw DeviceError(command_name(segments, args.commands) +
-                          " did not end in time on the GPU: some block waited for " +
+        throw DeviceError(command_name(segments, args) + " did not end in time on the GPU: some block waited for " +
                           std::to_string(timeout_ns() / 1'000'000) + " ms");
     }
     return told ? box().steps : 0;
@@ -231,11 +244,29 @@ void CudaDevice::download(const Binding& from, std::span<std::byte> bytes) {
 
 namespace {
 
+// The exponent of exponent_of, by parts.
+int exponent_of_all(std::span<const std::byte> bfloats) {
+    std::atomic<int> least = std::numeric_limits<int>::max();
+    in_parallel(bfloats.size() / 2, 1 << 20, [&](std::uint64_t begin, std::uint64_t end) {
+        const int mine = exponent_of(bfloats.subspan(begin * 2, (end - begin) * 2));
+        for (int seen = least; mine < seen && !least.compare_exchange_weak(seen, mine);) {
+        }
+    });
+    return least;
+}
+
 // Packs some tiles at a time.
 void upload_tiles(Device& device, const Binding& to, const HostTensor& t) {
+    int exponent = 0;
+    if (has_factor(t.dtype)) {
+        exponent = exponent_of_all(t.bytes);
+        const float factor = std::ldexp(1.0f, -exponent);
+        device.upload({to.buffer, to.offset + plane_offset(t.dtype, t.rows, t.cols)},
+                      std::as_bytes(std::span(&factor, 1)));
+    }
     constexpr std::uint64_t kAtOnce = std::uint64_t{16} << 20;  // bytes
     const std::uint64_t tiles = (t.rows + kTileRows - 1) / kTileRows, row_bytes = t.bytes.size() / t.rows;
-    const std::uint64_t bytes = packed_bytes(t.dtype, t.rows, t.cols) / tiles;
+    const std::uint64_t bytes = bytes_of_tile(t.dtype, t.cols);
     const std::uint64_t most = std::max<std::uint64_t>(kAtOnce / bytes, 1);
     std::vector<std::byte> packed(std::min(most, tiles) * bytes);
     for (std::uint64_t first = 0; first < tiles; first += most) {
@@ -243,7 +274,8 @@ void upload_tiles(Device& device, const Binding& to, const HostTensor& t) {
         in_parallel(n, 1, [&](std::uint64_t begin, std::uint64_t end) {
             const std::uint64_t row = (first + begin) * kTileRows,
                                 rows = std::min(t.rows, (first + end) * kTileRows) - row;
-            pack_tiles(t.dtype, t.cols, t.bytes.data() + row * row_bytes, rows, packed.data() + begin * bytes);
+            pack_tiles(t.dtype, t.cols, t.bytes.data() + row * row_bytes, rows, packed.data() + begin * bytes,
+                       exponent);
         });
         device.upload({to.buffer, to.offset + first * bytes}, std::span(packed).first(n * bytes));
     }
@@ -292,8 +324,9 @@ std::unique_ptr<Program> CudaDevice::compile(DispatchTable table) {
     impl_->context.use();
     const Geometry geometry{impl_->limits.shared_bytes, impl_->limits.multiprocessors};
     Schedules schedules = compile_schedules(table, geometry);
-    auto program = std::make_unique<CudaProgram>(std::move(table), *this, std::move(schedules));
-    impl_->wanted.push_back(program->list(UINT32_MAX).needs());
+    auto program =
+        std::make_unique<CudaProgram>(std::move(table), *this, std::move(schedules), impl_->limits.multiprocessors);
+    for (const auto& needs : program->needs()) impl_->wanted.push_back(needs);
     return program;
 }
 
@@ -324,8 +357,8 @@ std::uint32_t CudaDevice::replay(Segments segments, const ReplayArgs& args, Cont
 void CudaDevice::profile(Segments segments, const ReplayArgs& args, std::span<double> seconds) {
     std::vector<std::size_t> places;  // in `seconds`, of what runs
     std::size_t before = 0;
-    each_segment(segments, args.commands, [&](const CudaProgram& p, std::span<const Command> commands) {
-        for (const Command& c : commands) places.push_back(before + c.label);
+    each_segment(segments, args, [&](const CudaProgram& p, const ReplayArgs& of) {
+        for (const Command& c : running(p, of)) places.push_back(before + c.label);
         before += p.table.commands.size();
     });
     const DeviceBuffer times(*this, (places.size() + 1) * sizeof(u64), MemoryKind::kDevice);

@@ -4,6 +4,7 @@
 
 #include "core/device.h"
 #include "core/mixed_qkv.h"
+#include "cuda/kernels/command.h"
 
 namespace akunu::cuda {
 
@@ -15,6 +16,7 @@ inline constexpr MixedQkv kMixedQkv[] = {AKUNU_MIXED_QKV(AKUNU_PAIR)};
 // texts that are being written wait for a step.
 inline DeviceTraits device_traits() {
     DeviceTraits t;
+    t.max_batch_rows = kFewRows;
     t.prompt_rows = 1024;
     t.fused_norms = true;
     t.mixed_qkv = kMixedQkv;

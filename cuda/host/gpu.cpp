@@ -43,7 +43,9 @@ CUfunction Modules::interpreter(const Needs& needs, const Needs& all, const Poll
     if (found != loaded_.end()) return found->function;
     const std::string base = "#define AKUNU_SHARED_BASE " + std::to_string(limits_.shared_base) + "\n";
     const std::string source = base + all.definitions() + std::string(kernel_source());
-    const std::vector<char> cubin = compile_kernels(source, limits_.arch, limits_.driver_version, poll);
+    // Warpgroups' products are of this one GPU's own code.
+    const std::string target = limits_.arch == "sm_90" ? "sm_90a" : limits_.arch;
+    const std::vector<char> cubin = compile_kernels(source, target, limits_.driver_version, poll);
     if (cubin.empty()) return nullptr;
     Loaded l{all, nullptr, nullptr};
     driver_.check(driver_.cuModuleLoadData(&l.module, cubin.data()), "loading the kernels");

@@ -1,7 +1,11 @@
 #include "cuda/host/pack.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <vector>
+
+#include "core/half.h"
 
 namespace akunu::cuda {
 
@@ -47,6 +51,18 @@ ScaleType scale_type(DType dtype) {
 
 constexpr std::uint64_t kPlaneAlign = 256;
 
+std::uint64_t tiles_of(std::uint64_t rows) { return (rows + kTileRows - 1) / kTileRows; }
+
+// In place.
+void scale_bfloats(std::span<std::byte> bfloats, float scale) {
+    for (std::size_t i = 0; i < bfloats.size(); i += 2) {
+        std::uint16_t bits;
+        std::memcpy(&bits, &bfloats[i], 2);
+        bits = float_to_half(bf16_to_float(bits) * scale);
+        std::memcpy(&bfloats[i], &bits, 2);
+    }
+}
+
 }  // namespace
 
 std::optional<ReaderChoice> reader_of(DType dtype) {
@@ -69,7 +85,10 @@ BlockSplit split_of(DType dtype) {
 
 std::uint64_t plane_offset(DType dtype, std::uint64_t rows, std::uint64_t cols) {
     const BlockSplit split = split_of(dtype);
-    return (rows * cols / dtype_info(dtype).block_elems * split.bytes + kPlaneAlign - 1) / kPlaneAlign * kPlaneAlign;
+    const std::uint64_t codes = packed_in_tiles(dtype, cols)
+                                    ? tiles_of(rows) * bytes_of_tile(dtype, cols)
+                                    : rows * cols / dtype_info(dtype).block_elems * split.bytes;
+    return (codes + kPlaneAlign - 1) / kPlaneAlign * kPlaneAlign;
 }
 
 bool packed_in_tiles(DType dtype, std::uint64_t cols) {
@@ -77,20 +96,38 @@ bool packed_in_tiles(DType dtype, std::uint64_t cols) {
     return row && in_tiles(row->reader, cols);
 }
 
-void pack_tiles(DType dtype, std::uint64_t cols, const std::byte* from, std::uint64_t rows, std::byte* tiles) {
+int exponent_of(std::span<const std::byte> bfloats) {
+    std::uint16_t most = 0;
+    for (std::size_t i = 0; i < bfloats.size(); i += 2) {
+        std::uint16_t bits;
+        std::memcpy(&bits, &bfloats[i], 2);
+        const auto exponent = static_cast<std::uint16_t>(bits >> 7 & 255);
+        if (exponent != 255) most = std::max(most, exponent);
+    }
+    return std::min(14 + 127 - most, 126);
+}
+
+std::uint64_t bytes_of_tile(DType dtype, std::uint64_t cols) { return tile_bytes(find_row(dtype)->reader, cols); }
+
+void pack_tiles(DType dtype, std::uint64_t cols, const std::byte* from, std::uint64_t rows, std::byte* tiles,
+                int exponent) {
     const BlockSplit split = split_of(dtype);
     const u32 reader = find_row(dtype)->reader;
     const TileLayout layout = tile_layout(reader);
     const std::uint64_t blocks = layout.inputs / dtype_info(dtype).block_elems;  // of a row in a unit
-    std::memset(tiles, 0, (rows + kTileRows - 1) / kTileRows * tile_bytes(reader, cols));
+    const bool floats = dtype == DType::F16 || dtype == DType::BF16;
+    const float scale = std::ldexp(1.0f, exponent);
+    std::memset(tiles, 0, tiles_of(rows) * tile_bytes(reader, cols));
     std::vector<std::byte> codes(layout.code_bytes);
     for (std::uint64_t r = 0; r < rows; ++r) {
         for (std::uint64_t col = 0; col < cols; col += layout.inputs, from += blocks * split.block_bytes) {
             std::byte* unit = tiles + unit_at(reader, cols, r, col);
             const auto row = static_cast<u32>(r % kTileRows);
             pack_blocks(split, from, blocks, codes.data(), unit + extras_at(layout, row));
+            if (has_factor(dtype)) scale_bfloats(codes, scale);
             for (u32 i = 0; i < layout.code_bytes / kPiece; ++i) {
-                std::memcpy(unit + piece_at(row, i), codes.data() + i * kPiece, kPiece);
+                std::memcpy(unit + (floats ? float_piece_at(row, i) : piece_at(row, i)), codes.data() + i * kPiece,
+                            kPiece);
             }
         }
     }
@@ -98,7 +135,8 @@ void pack_tiles(DType dtype, std::uint64_t cols, const std::byte* from, std::uin
 
 std::uint64_t packed_bytes(DType dtype, std::uint64_t rows, std::uint64_t cols) {
     if (packed_in_tiles(dtype, cols)) {
-        return (rows + kTileRows - 1) / kTileRows * tile_bytes(find_row(dtype)->reader, cols);
+        return has_factor(dtype) ? plane_offset(dtype, rows, cols) + sizeof(float)
+                                 : tiles_of(rows) * bytes_of_tile(dtype, cols);
     }
     return plane_offset(dtype, rows, cols) + rows * cols / dtype_info(dtype).block_elems * split_of(dtype).rest();
 }

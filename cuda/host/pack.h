@@ -28,14 +28,21 @@ struct BlockSplit {
 };
 BlockSplit split_of(DType dtype);
 
-// Bytes from a matrix' codes to its other plane.
+// Bytes from a matrix' codes to its other plane: scales and what else its blocks have, or the factor of its floats.
 std::uint64_t plane_offset(DType dtype, std::uint64_t rows, std::uint64_t cols);
 std::uint64_t packed_bytes(DType dtype, std::uint64_t rows, std::uint64_t cols);
 
-// Whether a matrix lies in tiles.
+// Whether a matrix lies in tiles; then, the bytes of one.
 bool packed_in_tiles(DType dtype, std::uint64_t cols);
-// `rows` rows of the file, a multiple of kTileRows or the matrix' last, to whole tiles.
-void pack_tiles(DType dtype, std::uint64_t cols, const std::byte* from, std::uint64_t rows, std::byte* tiles);
+std::uint64_t bytes_of_tile(DType dtype, std::uint64_t cols);
+// `rows` rows of the file, a multiple of kTileRows or the matrix' last, to whole tiles. Numbers of BF16 are multiplied
+// by 2^exponent.
+void pack_tiles(DType dtype, std::uint64_t cols, const std::byte* from, std::uint64_t rows, std::byte* tiles,
+                int exponent = 0);
+// Whether floats of this type have a factor in tiles; the exponent that makes the largest of some one from 2^14 to
+// 2^15, as far as both are no more than 2^126 and no less than 2^-126.
+constexpr bool has_factor(DType dtype) { return dtype == DType::BF16; }
+int exponent_of(std::span<const std::byte> bfloats);
 
 // `blocks` blocks of the file to both planes.
 void pack_blocks(const BlockSplit& split, const std::byte* from, std::uint64_t blocks, std::byte* codes,

@@ -12,6 +12,7 @@
 #include "cuda/host/formats.h"
 #include "cuda/host/pack.h"
 #include "cuda/host/schedule.h"
+#include "cuda/kernels/few_layout.h"
 #include "cuda/kernels/kv_layout.h"
 
 namespace akunu::cuda {
@@ -221,40 +222,51 @@ bool uses_kv_type(u32 op) {
            op == kOpDecodeAttention;
 }
 
-// One row's RoPE, attention and the merge of its splits as one command, where these three stand there.
-std::optional<Command> decode_attention(std::span<const DispatchCmd> c, std::span<const Command> commands) {
-    if (c.size() < 3 || c[0].op != Op::kRopeKv || c[1].op != Op::kAttentionSplit || c[2].op != Op::kAttentionMerge) {
-        return {};
-    }
+// RoPE, attention and what follows it as one command, where these three stand there.
+std::optional<Command> decode_attention(std::span<const DispatchCmd> c, std::span<const Command> commands, u32 max_rows,
+                                        u32 blocks) {
+    if (c.size() < 3 || c[0].op != Op::kRopeKv) return {};
+    const bool split = c[1].op == Op::kAttentionSplit && c[2].op == Op::kAttentionMerge;
+    if (!split && (c[1].op != Op::kAttention || c[2].op != Op::kQuantize)) return {};
     const auto rope = params_of<RopeKvParams>(c[0]);
     const auto attention = params_of<AttentionParams>(c[1]);
     const Command &r = commands[0], &a = commands[1], &m = commands[2];
-    if (!r.buffers[0] || r.buffers[0] != a.buffers[0] || r.buffers[4] != a.buffers[1] || attention.fixed_keys ||
-        attention.bidirectional || rope.n_heads > kMaxTickets || rope.head_dim % 4 != 0) {
+    if (!r.buffers[0] || r.buffers[0] != a.buffers[0] || r.buffers[4] != a.buffers[1] || a.buffers[2] != m.buffers[0] ||
+        attention.fixed_keys || attention.bidirectional || rope.head_dim % 4 != 0) {
         return {};
     }
+    // Where keys are split, units are no more than blocks.
+    const std::uint64_t units = std::min(blocks, kMaxSplits * max_rows * rope.n_kv_heads);
+    const std::uint64_t bytes = units * (rope.n_heads / rope.n_kv_heads) * (rope.head_dim + 2) * sizeof(float);
+    const Binding& partials = c[1].buffers[2];
+    if (blocks > kMaxTickets || bytes > partials.end() - partials.offset) return {};
     Command out{};
     out.op = kOpDecodeAttention;
     out.barrier = r.barrier;
     out.kv = a.kv;
-    out.n_patches = 1;
-    out.patch_field[0] = 0;
-    out.patch_value[0] = kPatchStep;
+    out.n_patches = 3;
+    for (u32 i = 0; i < 3; ++i) out.patch_field[i] = i;
+    out.patch_value[0] = kPatchRows;
+    out.patch_value[1] = kPatchStep;
+    out.patch_value[2] = kPatchKeys;
     out.label = a.label;
-    const DecodeAttentionParams p{.step = 0,
-                                  .n_heads = rope.n_heads,
-                                  .n_kv_heads = rope.n_kv_heads,
-                                  .head_dim = rope.head_dim,
-                                  .rope_dim = rope.rope_dim,
-                                  .style = rope.style,
-                                  .qk_norm = rope.qk_norm,
-                                  .eps = rope.eps,
-                                  .window = attention.window,
-                                  .max_pages = rope.max_pages,
-                                  .page_words = rope.page_words,
-                                  .scale = attention.scale,
-                                  .softcap = attention.softcap,
-                                  .formats = params_of<AttentionParams>(c[2]).formats};
+    const DecodeAttentionParams p{
+        .rows = 0,
+        .step = 0,
+        .keys = 0,
+        .n_heads = rope.n_heads,
+        .n_kv_heads = rope.n_kv_heads,
+        .head_dim = rope.head_dim,
+        .rope_dim = rope.rope_dim,
+        .style = rope.style,
+        .qk_norm = rope.qk_norm,
+        .eps = rope.eps,
+        .window = attention.window,
+        .max_pages = rope.max_pages,
+        .page_words = rope.page_words,
+        .scale = attention.scale,
+        .softcap = attention.softcap,
+        .formats = split ? params_of<AttentionParams>(c[2]).formats : params_of<QuantizeParams>(c[2]).formats};
     std::memcpy(out.params, &p, sizeof p);
     std::copy_n(r.buffers, 8, out.buffers);
     out.buffers[8] = a.buffers[2];
@@ -333,12 +345,13 @@ std::vector<Command> compile_commands(const DispatchTable& table, const Geometry
     return out;
 }
 
-std::vector<Command> fused(const DispatchTable& table, std::span<const Command> commands) {
+std::vector<Command> fused(const DispatchTable& table, std::span<const Command> commands, u32 blocks) {
+    const bool of_texts = table.max_rows == 1 || table.phase == "batch";  // those of prompts are of one
     std::vector<Command> out;
     for (std::size_t i = 0; i < commands.size(); ++i) {
-        const auto one = table.max_rows == 1
-                             ? decode_attention(std::span(table.commands).subspan(i), commands.subspan(i))
-                             : std::nullopt;
+        const auto one = of_texts ? decode_attention(std::span(table.commands).subspan(i), commands.subspan(i),
+                                                     table.max_rows, blocks)
+                                  : std::nullopt;
         out.push_back(one ? *one : commands[i]);
         if (one) i += 2;
     }
@@ -364,6 +377,7 @@ Stream stream_of(const DispatchCmd& c, const Command& command, std::size_t first
     s.slot_bytes = tile_layout(reader).slot_units() * tile_layout(reader).unit_bytes();
     s.rows = 1;
     s.rows_from = kRowsGiven;
+    s.k = static_cast<u32>(places[0].cols);
     const auto take_rows = [&](std::uint32_t rows, std::size_t offset) {
         s.rows = rows;
         for (u32 i = 0; i < command.n_patches; ++i) {
@@ -392,7 +406,7 @@ std::vector<Stream> streams_of(const DispatchTable& table, std::span<const Comma
 Schedules compile_schedules(const DispatchTable& table, const Geometry& geometry) {
     Schedules s;
     s.plain = compile_commands(table, geometry);
-    s.fused = fused(table, s.plain);
+    s.fused = fused(table, s.plain, geometry.blocks);
     s.streams = streams_of(table, s.plain);
     check_schedule(table, s.plain, s.streams);
     check_schedule(table, s.fused, s.streams);
@@ -406,30 +420,54 @@ void note_merged(DispatchTable& table, std::span<const Command> fused) {
 
 namespace {
 
-// The rows of a command that takes more memory for many; patches may change them.
-std::uint32_t rows_given(const DispatchCmd& c) {
-    switch (c.op) {
-        case Op::kMatmul:
-            return params_of<MatmulParams>(c).rows;
-        case Op::kGateUp:
-            return params_of<GateUpParams>(c).rows;
-        case Op::kAttention:
-            return params_of<AttentionParams>(c).rows;
-        default:
-            return 0;
+// The rows of a command in a launch that has so many; 1 of one that has no such number.
+u32 rows_of(const DispatchCmd& from, const Command& c, const ReplayArgs& args) {
+    const FieldInfo* field = find_field(op_info(from.op), "rows");
+    if (!field) return 1;
+    for (u32 i = 0; i < c.n_patches; ++i) {
+        if (c.patch_field[i] == field->offset / 4) return c.patch_value[i] == kPatchRows ? args.rows : args.logits;
     }
+    return c.params[field->offset / 4];
+}
+
+// Tiles that a block has of a command at most, those of a pair counted as two.
+std::uint64_t tiles_of_block(const Stream& s, u32 blocks) {
+    return s.pairs ? 2 * parts_of(s.tiles[0], blocks)
+                   : parts_of(std::uint64_t{s.tiles[0]} + s.tiles[1] + s.tiles[2], blocks);
 }
 
 }  // namespace
 
-std::uint64_t op_bytes_of(const DispatchTable& table, std::span<const Command> commands) {
-    std::uint32_t rows = table.max_rows;
-    for (const DispatchCmd& c : table.commands) rows = std::max(rows, rows_given(c));
-    std::uint64_t most = rows > kFewRows ? kManyRowsBytes : rows > 1 ? kFewRowsBytes : kOpBytes;
-    for (std::size_t i = 0; i < commands.size(); ++i) {
-        for (const WeightPlace& w : weights_in(table.commands[i])) {
-            if (table.commands[i].op == Op::kEmbed) continue;
-            most = std::max({most, staged_bytes(w.cols), commands[i].streams != 0 ? tile_op_bytes(w.cols) : 0});
+OpMemory memory_of(const DispatchTable& table, const Schedules& schedules, const ReplayArgs& args, u32 blocks) {
+    OpMemory most{kOpBytes, 16, false};
+    const auto take = [&](std::uint64_t bytes) { most.bytes = std::max(most.bytes, bytes); };
+    const Stream* stream = schedules.streams.data();
+    for (std::size_t i = 0; i < table.commands.size(); ++i) {
+        const DispatchCmd& from = table.commands[i];
+        const Command& c = schedules.plain[i];
+        const u32 rows = rows_of(from, c, args);
+        const bool few = c.streams != 0 && rows <= kFewRows;
+        if (from.op != Op::kEmbed) {
+            for (const WeightPlace& w : weights_in(from)) {
+                take(staged_bytes(w.cols));
+                if (few && rows == 1) take(tile_op_bytes(w.cols));
+            }
+        }
+        const bool tiles = (from.op == Op::kMatmul || from.op == Op::kGateUp) && !few && rows > kTileOfRows;
+        const bool runs = from.op == Op::kAttention && rows >= kTileOfRows;
+        if (tiles || runs) take(kManyRowsBytes);
+        most.stages |= tiles;
+        for (u32 k = 0; k < c.streams; ++k, ++stream) {
+            if (!few) continue;
+            std::uint64_t slot = stream->slot_bytes;
+            if (rows > 1) {
+                const u32 chunk = few_chunk(rows, stream->k);
+                const std::uint64_t pass = std::uint64_t{few_pass(chunk, stream->k, stream->pairs)} << stream->pairs;
+                take(few_bytes(static_cast<u32>(std::min(pass, tiles_of_block(*stream, blocks)))));
+                slot = std::min(slot,
+                                std::uint64_t{stream->tile_bytes} / (stream->k / kStepInputs) * (chunk / kStepInputs));
+            }
+            most.slot_bytes = std::max(most.slot_bytes, slot);
         }
     }
     return most;
@@ -469,23 +507,25 @@ DeviceBuffer uploaded(Device& device, std::span<const T> values) {
 
 }  // namespace
 
-CudaProgram::CudaProgram(DispatchTable t, Device& device, Schedules s)
+CudaProgram::CudaProgram(DispatchTable t, Device& device, Schedules s, u32 blocks)
     : Program(std::move(t)),
-      plain_(device, std::move(s.plain)),
-      fused_(device, std::move(s.fused)),
+      plain_(device, s.plain),
+      fused_(device, s.fused),
       streams_(uploaded<Stream>(device, s.streams)),
-      op_bytes_(op_bytes_of(table, plain_.commands())) {
+      schedules_(std::move(s)),
+      blocks_(blocks) {
     note_merged(table, fused_.commands());
     const auto mirrors = mirrors_of(table);
     mirrors_ = uploaded<Mirror>(device, mirrors);
     n_mirrors_ = static_cast<u32>(mirrors.size());
 }
 
-Segment CudaProgram::segment(std::uint32_t most) const {
-    const auto commands = list(most).commands().first(std::min<std::size_t>(most, list(most).commands().size()));
+Segment CudaProgram::segment(const ReplayArgs& args) const {
+    const CommandList& of = list(args);
+    const auto commands = of.commands().first(std::min<std::size_t>(args.commands, of.commands().size()));
     u32 streams = 0;
     for (const Command& c : commands) streams += c.streams;
-    return {.commands = list(most).at(),
+    return {.commands = of.at(),
             .mirrors = mirrors_.at().as<const Mirror>(),
             .streams = streams_.at().as<const Stream>(),
             .n_commands = static_cast<u32>(commands.size()),

@@ -37,8 +37,8 @@ std::vector<WeightPlace> weights_in(const DispatchCmd& command);
 
 // The commands of a table, one for each. Throws UnsupportedError for one that no kernel runs.
 std::vector<Command> compile_commands(const DispatchTable& table, const Geometry& geometry);
-// The same with fewer commands, where one does the work of several.
-std::vector<Command> fused(const DispatchTable& table, std::span<const Command> commands);
+// The same with fewer commands, where one does the work of several; of rows of different texts.
+std::vector<Command> fused(const DispatchTable& table, std::span<const Command> commands, u32 blocks);
 Needs needs_of(std::span<const Command> commands);
 // What commands read through the ring, in their order.
 std::vector<Stream> streams_of(const DispatchTable& table, std::span<const Command> commands);
@@ -50,8 +50,13 @@ struct Schedules {
 Schedules compile_schedules(const DispatchTable& table, const Geometry& geometry);
 // Notes in the table which commands another one does the work of.
 void note_merged(DispatchTable& table, std::span<const Command> fused);
-// The bytes of a block's memory that a command's op takes, at most.
-std::uint64_t op_bytes_of(const DispatchTable& table, std::span<const Command> commands);
+// The bytes of a block's memory that a command's op takes in a launch, at most, and those that come to a slot of the
+// ring at a time; and whether matmuls of many rows have more stages in more memory.
+struct OpMemory {
+    std::uint64_t bytes, slot_bytes;
+    bool stages;
+};
+OpMemory memory_of(const DispatchTable& table, const Schedules& schedules, const ReplayArgs& args, u32 blocks);
 // The shared buffers that a table's commands use, each once.
 std::vector<Mirror> mirrors_of(const DispatchTable& table);
 
@@ -71,17 +76,24 @@ class CommandList {
 
 class CudaProgram final : public Program {
   public:
-    CudaProgram(DispatchTable table, Device& device, Schedules schedules);
-    // What runs where only so many of the table's commands are wanted: a prefix has a command for each of them.
-    const CommandList& list(std::uint32_t most) const { return most < table.commands.size() ? plain_ : fused_; }
-    Segment segment(std::uint32_t most) const;
-    std::uint64_t op_bytes() const { return op_bytes_; }
+    CudaProgram(DispatchTable table, Device& device, Schedules schedules, u32 blocks);
+    // What runs: a prefix has a command for each of the table's, and so has a step in which some rows are of one text.
+    const CommandList& list(const ReplayArgs& args) const {
+        return args.commands < table.commands.size() || args.texts != args.rows ? plain_ : fused_;
+    }
+    // What whole steps run.
+    std::vector<std::shared_ptr<const Needs>> needs() const {
+        if (table.max_rows == 1) return {fused_.needs()};
+        return {fused_.needs(), plain_.needs()};
+    }
+    Segment segment(const ReplayArgs& args) const;
+    OpMemory memory(const ReplayArgs& args) const { return memory_of(table, schedules_, args, blocks_); }
 
   private:
     CommandList plain_, fused_;
     DeviceBuffer streams_, mirrors_;
-    std::uint64_t op_bytes_;
-    u32 n_mirrors_;
+    Schedules schedules_;
+    u32 blocks_, n_mirrors_ = 0;
 };
 
 }  // namespace akunu::cuda

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "core/error.h"
-#include "cuda/kernels/tile_layout.h"
+#include "cuda/kernels/few_layout.h"
 
 namespace akunu::cuda {
 
@@ -20,7 +20,7 @@ struct Place {
     int behind;
     std::size_t buffer;
 };
-// Those of kOpDecodeAttention, in their order, whose label is that of kAttentionSplit.
+// Those of kOpDecodeAttention, in their order, whose label is that of attention.
 constexpr Place kDecodeAttentionBuffers[] = {{-1, 0}, {-1, 1}, {-1, 2}, {-1, 3}, {-1, 4}, {-1, 5},
                                              {-1, 6}, {-1, 7}, {0, 2},  {1, 1},  {1, 2}};
 
@@ -92,7 +92,8 @@ class Check {
         const DispatchCmd& from = table_.commands[c.label];
         const bool joined = c.op == kOpDecodeAttention;
         const auto code = op_code(from.op);
-        expect(joined ? from.op == Op::kAttentionSplit : code && c.op == *code, c, "another op");
+        expect(joined ? from.op == Op::kAttentionSplit || from.op == Op::kAttention : code && c.op == *code, c,
+               "another op");
         expect(c.kv < kKvTypes && c.streams <= 2, c, "a type that is none");
         expect(c.n_patches <= std::size(c.patch_field), c, "too many patches");
         for (u32 i = 0; i < c.n_patches; ++i) {
@@ -140,8 +141,10 @@ class Check {
                "parts of a tile that are larger than a slot of the ring");
         // Of two streams the second is that of v.
         const auto places = weights_in(from);
+        expect(!places.empty(), c, "no weights for the ring to bring");
         std::size_t begin = 0, end = places.size();
         if (c.streams == 2) (which == 0 ? end : begin) = places.size() - 1;
+        expect(s.k == places[begin].cols, c, "other inputs than the ring counts");
         for (std::size_t i = begin; i < end; ++i) {
             const Binding& b = from.buffers[places[i].buffer];
             const std::size_t n = i - begin;

@@ -36,6 +36,9 @@ struct CacheQuad<kKvQ8> {
     }
 };
 
+constexpr float kLog2E = 0x1.715476p+0f;
+AKUNU_DEVICE float minus_infinity() { return bits_to_float(0xFF800000u); }
+
 // One KV head's keys, or values, of a sequence.
 template <u32 kType>
 struct KvUnit {
@@ -74,8 +77,11 @@ struct KvUnit {
     // The same of a position that there is, where heads have whole quads: without branches, so that many are on their
     // way.
     AKUNU_DEVICE CacheQuad<kType> quad(u32 position, u32 quad) const {
-        const u8* unit = page(position);
-        const u32 row = position % kPagePositions, at = row * head_dim + quad * 4;
+        return quad_in(page(position), position % kPagePositions, quad);
+    }
+    // Of a page's row.
+    AKUNU_DEVICE CacheQuad<kType> quad_in(const u8* unit, u32 row, u32 quad) const {
+        const u32 at = row * head_dim + quad * 4;
         CacheQuad<kType> out;
         if constexpr (kType == kKvF32) {
             out.v = *reinterpret_cast<const float4*>(unit + u64(at) * 4);

@@ -17,8 +17,11 @@ constexpr u32 kBlockThreads = kThreads + 32 + kBringers;
 constexpr u32 kSharedHead = 1280, kRingHead = 512, kSlotBytes = 18 << 10, kMostSlots = 16, kLeastSlots = 2;
 // What every op may use; some use more, as the host knows.
 constexpr u32 kOpBytes = 68 << 10;
-// What those may use whose tables have more than one row, and more than kFewRows.
-constexpr u32 kFewRows = 16, kFewRowsBytes = 89 << 10, kManyRowsBytes = (96 << 10) + 1024;
+// Rows up to which weights come through the ring. Matmuls of more than kTileOfRows that do not, and attention of that
+// many, may use kManyRowsBytes.
+constexpr u32 kFewRows = 64, kTileOfRows = 16, kManyRowsBytes = (96 << 10) + 1024;
+// With which more of such matmuls' tiles are on their way.
+constexpr u32 kMostStageBytes = (160 << 10) + 1024;
 
 // Ops; program.cpp says which of the core's they are.
 enum OpCode : u32 {
@@ -103,10 +106,10 @@ struct alignas(16) Command {
 };
 static_assert(sizeof(Command) % 16 == 0 && sizeof(Command) / 16 <= kThreads, "a block loads it at once");
 
-// kRopeKv, kAttentionSplit and kAttentionMerge of one row as one command. Buffers: q, k, v, table, kv, qk_norm, rows,
-// pages, partials, out_f32, out_compact.
+// kRopeKv, attention and what follows it, the merge of splits or another format, as one command, of rows of different
+// texts. Buffers: q, k, v, table, kv, qk_norm, rows, pages, partials, out_f32, out_compact.
 struct DecodeAttentionParams {
-    u32 step;  // patched
+    u32 rows, step, keys;  // patched
     u32 n_heads, n_kv_heads, head_dim, rope_dim, style, qk_norm;
     float eps;
     u32 window, max_pages, page_words;
@@ -123,6 +126,7 @@ struct alignas(16) Stream {
     u32 pairs;  // 1: tiles[0] of each of two matrices
     u32 tile_bytes, slot_bytes;
     u32 rows, rows_from;  // of the command: a number, or the PatchValue that says it. Up to kFewRows take the ring
+    u32 k;                // inputs of a row
 };
 constexpr u32 kRowsGiven = ~0u;
 
@@ -169,7 +173,8 @@ struct Launch {
     u32 n_segments;
     u32 rows, logits, steps, keys;  // ReplayArgs
     u32 parity;                     // which counter of the barrier
-    u32 ring, slots, window;        // where the ring begins, its slots, and those that are on their way, at most
+    u32 ring, slots, slot_bytes;    // where the ring begins, and its slots
+    u32 window;                     // those that are on their way, at most
     u64 timeout_ns;                 // that a block waits for others, at most
     Barrier* barrier;
     Mailbox* mailbox;

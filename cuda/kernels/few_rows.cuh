@@ -1,5 +1,6 @@
-// Two to 16 rows times weights on the tensor cores, tile by tile as they come through the ring: the steps of a tile's
-// inputs are dealt to the warps, which leave their sums in shared memory, where a thread for each result adds them up.
+// Two to kFewRows rows times weights on the tensor cores, tile by tile as they come through the ring. Teams of warps
+// have 16 rows each; the steps of a tile's inputs are dealt to a team's warps, which leave their sums in shared memory,
+// where a thread for each result adds them up.
 //
 // Weights are the first factor and rows of inputs the second's columns, eight to a product. Codes are F16 numbers by
 // their bits, and exact; what a product of a group gives is scaled as F32.
@@ -11,19 +12,12 @@
 
 namespace akunu::cuda {
 
-// Inputs in shared memory: rows of as many as there is room for, in pieces of 16 bytes. A piece has what a lane
-// multiplies of a group of 32: piece t of a group eight inputs side by side, or four of each half.
-constexpr u32 kFewInputs = 64 << 10, kFewPad = 64;  // bytes of all rows, and behind each, for other banks
-constexpr u32 kColumnRows = 8;                      // rows of inputs in a product
-constexpr u32 kPartStride = 20;                     // floats of a warp's sums for a row of inputs
+// Inputs in shared memory, in pieces of 16 bytes. A piece has what a lane multiplies of a group of 32: piece t of a
+// group eight inputs side by side, or four of each half.
 struct FewMemory {
-    u32 inputs, sums, partials;
+    u32 inputs, sums, tiles;
 };
-constexpr FewMemory kFewMemory = {kSharedHead, kSharedHead + kFewInputs + kFewRows* kFewPad,
-                                  kSharedHead + kFewInputs + kFewRows* kFewPad + kFewInputs / 16};
-constexpr u32 kPartBytes = kFewRows * kPartStride * 4;
-static_assert(kFewMemory.partials + 2 * kWarps * kPartBytes <= kSharedHead + kFewRowsBytes,
-              "the ring begins behind it");
+constexpr FewMemory kFewMemory = {kSharedHead, kSharedHead + kFewGroupSums, kSharedHead + kFewTileSums};
 
 // What a lane has of two rows' group of 32: the first factors of two products, and what each counts.
 template <u32 kScales>
@@ -40,7 +34,7 @@ template <u32 kOf, bool kSplitPieces, bool kWithSums>
 struct CodeColumns {
     // Scales of a group; whether pieces have four inputs of each half; whether sums of inputs are wanted.
     static constexpr u32 kScales = kOf;
-    static constexpr bool kFloats = false, kBf16 = false, kSplit = kSplitPieces, kSums = kWithSums;
+    static constexpr bool kFloats = false, kSplit = kSplitPieces, kSums = kWithSums;
     using Rows = RowGroup<kOf>;
 };
 
@@ -133,15 +127,14 @@ struct Columns<kReadQ6_K> : CodeColumns<2, true, false> {
     }
 };
 
-template <bool kBfloats>
 struct FloatColumns {
     static constexpr u32 kScales = 1;
-    static constexpr bool kFloats = true, kBf16 = kBfloats, kSplit = false, kSums = false;
+    static constexpr bool kFloats = true, kSplit = false, kSums = false;
     using Rows = RowGroup<1>;
     static AKUNU_DEVICE void load(u32 unit, u32, u32 group, u32 lane, Rows& r) {
         AKUNU_UNROLL
         for (u32 upper = 0; upper < 2; ++upper) {
-            const uint4 q = lane_piece(unit, group, lane, upper);
+            const uint4 q = lane_float_piece(unit, group, lane, upper);
             r.a[0][upper] = q.x;
             r.a[0][2 + upper] = q.y;
             r.a[1][upper] = q.z;
@@ -150,22 +143,20 @@ struct FloatColumns {
     }
 };
 template <>
-struct Columns<kReadF16> : FloatColumns<false> {};
+struct Columns<kReadF16> : FloatColumns {};
 template <>
-struct Columns<kReadBf16> : FloatColumns<true> {};
+struct Columns<kReadBf16> : FloatColumns {};
 
 // The inputs that are in shared memory: so many of each row, from a multiple of that number on.
 struct FewInputs {
     const u16* x;
-    u32 rows, k, columns, log2_inputs, stride;  // columns: rows with those up to a whole product; bytes of a row
-    AKUNU_DEVICE FewInputs(const u16* x, u32 rows, u32 k, u32 parts)
-        : x(x), rows(rows), k(k), columns(rows > kColumnRows ? kFewRows : kColumnRows) {
-        log2_inputs = 31 - leading_zeros(kFewInputs / (columns * 2 * parts));
-        while (log2_inputs > 7 && 1u << (log2_inputs - 1) >= k) --log2_inputs;
-        stride = (2 * parts << log2_inputs) + kFewPad;
+    u32 rows, k, columns, log2_inputs, stride;  // columns: see few_columns; bytes of a row
+    AKUNU_DEVICE FewInputs(const u16* x, u32 rows, u32 k)
+        : x(x), rows(rows), k(k), columns(few_columns(rows)), log2_inputs(31 - leading_zeros(few_chunk(rows, k))) {
+        stride = (2 << log2_inputs) + kFewPad;
     }
-    // A part of row m.
-    AKUNU_DEVICE u32 row(u32 m, u32 part) const { return kFewMemory.inputs + m * stride + (part * 2 << log2_inputs); }
+    AKUNU_DEVICE u32 chunk() const { return 1u << log2_inputs; }
+    AKUNU_DEVICE u32 row(u32 m) const { return kFewMemory.inputs + m * stride; }
     AKUNU_DEVICE u32 sums(u32 group) const { return kFewMemory.sums + group * columns * 4; }
 };
 
@@ -187,25 +178,11 @@ AKUNU_DEVICE void put_few(u32 to, u32 at, const uint4& x) {
         shared_at<uint4>(to + at * 2) = uint4{first.x, first.y, second.x, second.y};
     }
 }
-// The same of row m as BF16 numbers, and what these leave.
-AKUNU_DEVICE void put_bfloats(const FewInputs& in, u32 m, u32 at, const uint4& x) {
-    const u32 words[4] = {x.x, x.y, x.z, x.w};
-    u32 high[4], low[4];
-    AKUNU_UNROLL
-    for (u32 i = 0; i < 4; ++i) {
-        const float a = half_to_float(u16(words[i])), b = half_to_float(u16(words[i] >> 16));
-        const u32 ha = float_to_bfloat(a), hb = float_to_bfloat(b);
-        high[i] = ha | hb << 16;
-        low[i] = float_to_bfloat(a - bits_to_float(ha << 16)) | u32(float_to_bfloat(b - bits_to_float(hb << 16))) << 16;
-    }
-    shared_at<uint4>(in.row(m, 0) + at * 2) = uint4{high[0], high[1], high[2], high[3]};
-    shared_at<uint4>(in.row(m, 1) + at * 2) = uint4{low[0], low[1], low[2], low[3]};
-}
 
 // Brings the inputs from k0 on of all rows. Those behind the last row are whatever lies there: nobody asks for them.
 template <typename T>
 AKUNU_DEVICE void stage_few(const FewInputs& in, u32 k0) {
-    constexpr u32 kAtOnce = 4;
+    constexpr u32 kAtOnce = 8;
     const u32 vectors = in.rows << (in.log2_inputs - 3);
     for (u32 base = thread_id(); base < vectors; base += kThreads * kAtOnce) {
         uint4 x[kAtOnce];
@@ -228,40 +205,30 @@ AKUNU_DEVICE void stage_few(const FewInputs& in, u32 k0) {
                 sum += shuffle_xor(sum, 2);
                 if (v % 4 == 0) shared_at<float>(in.sums(at / 32) + m * 4) = sum;
             }
-            if constexpr (T::kBf16) {
-                put_bfloats(in, m, at, x[j]);
-            } else {
-                put_few<T>(in.row(m, 0), at, x[j]);
-            }
+            put_few<T>(in.row(m), at, x[j]);
         }
     }
 }
 
 // A step of 128 inputs, from `at` of those in shared memory on, for rows g and g + 8 of a tile: of each block of eight
-// rows of inputs the lane's four sums.
+// of a team's rows of inputs, which begin with m0, the lane's four sums.
 template <typename T, u32 kReader>
-AKUNU_DEVICE void multiply_few(const FewInputs& in, u32 unit, u32 step, u32 at, u32 lane, float (&sum)[2][4]) {
+AKUNU_DEVICE void multiply_few(const FewInputs& in, u32 m0, u32 unit, u32 step, u32 at, u32 lane, float (&sum)[2][4]) {
     AKUNU_UNROLL
     for (u32 group = 0; group < 4; ++group) {
         typename T::Rows w;
         T::load(unit, step, group, lane, w);
         AKUNU_UNROLL
         for (u32 n = 0; n < 2; ++n) {
-            if (n != 0 && in.rows <= kColumnRows) break;
-            const u32 m = n * kColumnRows + lane / 4;
+            if (n != 0 && in.rows <= m0 + kColumnRows) break;
+            const u32 m = m0 + n * kColumnRows + lane / 4;
             float product[2][4] = {};
-            AKUNU_UNROLL
-            for (u32 part = 0; part < (T::kBf16 ? 2 : 1); ++part) {
-                const uint4 x = shared_at<const uint4>(in.row(m, part) + (at + group * 32) * 2 + lane % 4 * 16);
-                const auto multiply = [](float(&d)[4], const u32(&a)[4], const u32(&b)[2]) {
-                    T::kBf16 ? mma_bf16(d, a, b) : mma_f16(d, a, b);
-                };
-                multiply(product[0], w.a[0], {x.x, x.y});
-                multiply(product[T::kScales - 1], w.a[1], {x.z, x.w});
-            }
+            const uint4 x = shared_at<const uint4>(in.row(m) + (at + group * 32) * 2 + lane % 4 * 16);
+            mma_f16(product[0], w.a[0], {x.x, x.y});
+            mma_f16(product[T::kScales - 1], w.a[1], {x.z, x.w});
             float2 inputs{0.0f, 0.0f};
             if constexpr (T::kSums) {
-                inputs = shared_at<const float2>(in.sums(at / 32 + group) + (n * kColumnRows + lane % 4 * 2) * 4);
+                inputs = shared_at<const float2>(in.sums(at / 32 + group) + (m0 + n * kColumnRows + lane % 4 * 2) * 4);
             }
             AKUNU_UNROLL
             for (u32 e = 0; e < 4; ++e) {
@@ -288,58 +255,92 @@ AKUNU_DEVICE void store_few(Block b, u32 m, u32 row, float v, float up) {
     }
 }
 
+// A warp's sums of a tile: a lane's four of a block of eight rows are side by side, and lanes in such an order that
+// those who write and those who read find them in other banks.
+AKUNU_DEVICE u32 lane_sums(u32 n, u32 lane) { return (n * 32 + (lane ^ lane / 8)) * 16; }
+
+// Of a team's warps the sums of its row m and the tile's row r.
+AKUNU_DEVICE float team_sum(u32 sums, u32 warps, u32 m, u32 r) {
+    const u32 at = sums + lane_sums(m / 8, r % 8 * 4 + m % 8 / 2) + (r / 8 * 2 + m % 2) * 4;
+    float v = 0.0f;
+    AKUNU_UNROLL
+    for (u32 w = 0; w < kWarps; ++w) {
+        if (w < warps) v += shared_at<float>(at + w * kWarpSumsBytes);
+    }
+    return v;
+}
+
+// The results of a tile, or of a pair, whose sums begin there.
+AKUNU_DEVICE void store_tile(Block b, const TileJob& job, u32 rows, u32 team_warps, u32 tile, u32 sums, float factor,
+                             float up_factor) {
+    const u32 r = thread_id() % kTileRows, row = tile * kTileRows + r;
+    if (row >= job.rows[0]) return;
+    for (u32 m = thread_id() / kTileRows; m < rows; m += kThreads / kTileRows) {
+        const u32 team = sums + m / kTeamRows * team_warps * kWarpSumsBytes;
+        const float v = factor * team_sum(team, team_warps, m % kTeamRows, r);
+        store_few(b, m, row, v,
+                  job.pairs ? up_factor * team_sum(team + kTileSumsBytes, team_warps, m % kTeamRows, r) : 0.0f);
+    }
+}
+
 template <u32 kReader>
 AKUNU_DEVICE_CALL void few_rows(Block b) {
     using T = Columns<kReader>;
     constexpr TileLayout kLayout = tile_layout(kReader);
     constexpr u32 kSlotSteps = kLayout.slot_units() * kLayout.steps();
     const TileJob job = tile_job(b, 0);
-    const u32 rows = ring_rows(b.command()), steps = job.k / kStepInputs, lane = lane_id(), warp = warp_id();
-    const FewInputs in(b.buffer<u16>(0), rows, job.k, T::kBf16 ? 2 : 1);
-    const u32 chunk = 1u << in.log2_inputs, begin = share_begin(job.tiles()), end = share_end(job.tiles());
+    const u32 rows = ring_rows(b.command()), lane = lane_id(), warp = warp_id();
+    const FewInputs in(b.buffer<u16>(0), rows, job.k);
+    const u32 end = share_end(job.tiles()), pass = few_pass(in.chunk(), job.k, job.pairs);
+    const u32 team_warps = kWarps / larger(1, in.columns / kTeamRows), m0 = warp / team_warps * kTeamRows;
     RingReader ring(warp);
+    const float factor = tile_factor<kReader>(b.command().weights[0]);
+    const float up_factor = job.pairs ? tile_factor<kReader>(b.command().weights[1]) : 1.0f;
     u32 staged = job.k;  // from which input on
     b.ready();
-    for (u32 tile = begin; tile < end; ++tile) {
-        for (u32 half = 0; half <= job.pairs; ++half) {
-            float sum[2][4] = {};
-            for (u32 from = 0; from < steps; from += kSlotSteps) {
-                const u32 k0 = from * kStepInputs & ~(chunk - 1);
-                if (k0 != staged) {
-                    sync_block();  // what is there has been read
-                    stage_few<T>(in, k0);
-                    sync_block();
-                    staged = k0;
-                }
-                const u32 slot = ring.wait();
-                for (u32 j = (warp - from) % kWarps; j < smaller(kSlotSteps, steps - from); j += kWarps) {
-                    multiply_few<T, kReader>(in, slot + j / kLayout.steps() * kLayout.unit_bytes(), from + j,
-                                             (from + j) * kStepInputs - k0, lane, sum);
-                }
-                ring.free(lane);
+    for (u32 first = share_begin(job.tiles()); first < end; first += pass) {
+        const u32 behind = smaller(first + pass, end);
+        for (u32 k0 = 0; k0 < job.k; k0 += in.chunk()) {
+            if (k0 != staged) {
+                sync_block();  // what is there has been read
+                stage_few<T>(in, k0);
+                sync_block();
+                staged = k0;
             }
-            if (half == 0) sync_block();  // the tile before has been added up
-            const u32 to = kFewMemory.partials + (half * kWarps + warp) * kPartBytes + lane / 4 * 4;
-            AKUNU_UNROLL
-            for (u32 n = 0; n < 2; ++n) {
+            const u32 step_end = smaller(k0 + in.chunk(), job.k) / kStepInputs;
+            for (u32 part = first << job.pairs; part < behind << job.pairs; ++part) {
+                const u32 to =
+                    kFewMemory.tiles + (part - (first << job.pairs)) * kTileSumsBytes + warp * kWarpSumsBytes;
+                float sum[2][4] = {};
+                if (k0 != 0) {
+                    AKUNU_UNROLL
+                    for (u32 n = 0; n < 2; ++n) {
+                        const float4 v = shared_at<const float4>(to + lane_sums(n, lane));
+                        sum[n][0] = v.x, sum[n][1] = v.y, sum[n][2] = v.z, sum[n][3] = v.w;
+                    }
+                }
+                for (u32 from = k0 / kStepInputs; from < step_end; from += kSlotSteps) {
+                    const u32 slot = ring.wait(), behind_slot = smaller(from + kSlotSteps, step_end);
+                    // Of a team's warps each has every so manieth step.
+                    for (u32 step = from + (warp - from) % team_warps; step < behind_slot && m0 < rows;
+                         step += team_warps) {
+                        multiply_few<T, kReader>(in, m0, slot + (step - from) / kLayout.steps() * kLayout.unit_bytes(),
+                                                 step, step * kStepInputs - k0, lane, sum);
+                    }
+                    ring.free(lane);
+                }
+                if (k0 == 0 && part == first << job.pairs) sync_block();  // the pass before has been added up
                 AKUNU_UNROLL
-                for (u32 e = 0; e < 4; ++e) {
-                    const u32 m = n * kColumnRows + lane % 4 * 2 + e % 2;
-                    shared_at<float>(to + (m * kPartStride + e / 2 * 8) * 4) = sum[n][e];
+                for (u32 n = 0; n < 2; ++n) {
+                    shared_at<float4>(to + lane_sums(n, lane)) = float4{sum[n][0], sum[n][1], sum[n][2], sum[n][3]};
                 }
             }
         }
         sync_block();
-        const u32 m = thread_id() / kTileRows, row = tile * kTileRows + thread_id() % kTileRows;
-        if (m >= rows || row >= job.rows[0]) continue;
-        const u32 of = kFewMemory.partials + (m * kPartStride + thread_id() % kTileRows) * 4;
-        float v = 0.0f, up = 0.0f;
-        AKUNU_UNROLL
-        for (u32 w = 0; w < kWarps; ++w) {
-            v += shared_at<float>(of + w * kPartBytes);
-            if (job.pairs) up += shared_at<float>(of + (kWarps + w) * kPartBytes);
+        for (u32 tile = first; tile < behind; ++tile) {
+            store_tile(b, job, rows, team_warps, tile,
+                       kFewMemory.tiles + ((tile - first) << job.pairs) * kTileSumsBytes, factor, up_factor);
         }
-        store_few(b, m, row, v, up);
     }
     ring.keep(warp, lane);
 }

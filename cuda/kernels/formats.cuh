@@ -110,11 +110,23 @@ AKUNU_DEVICE const u8* row_piece(const Weights& w, u64 row, u32 i) {
     if (!in_tiles(kReader, w.cols)) return w.codes + row * w.cols * kLayout.code_bytes / kLayout.inputs + i * kPiece;
     return w.codes + unit_at(kReader, w.cols, row, i / kPieces * kLayout.inputs) + piece_at(u32(row), i % kPieces);
 }
+// Of floats.
+template <u32 kReader>
+AKUNU_DEVICE const u8* row_float_piece(const Weights& w, u64 row, u32 i) {
+    if (!in_tiles(kReader, w.cols)) return w.codes + row * w.cols * 2 + i * kPiece;
+    return w.codes + unit_at(kReader, w.cols, row, i * 8) + float_piece_at(u32(row), i % 16);
+}
 template <u32 kReader>
 AKUNU_DEVICE const u8* row_extras(const Weights& w, u64 row, u32 col) {
     constexpr TileLayout kLayout = tile_layout(kReader);
     if (!in_tiles(kReader, w.cols)) return w.extras + (row * w.cols + col) / kLayout.inputs * kLayout.extra_bytes;
     return w.codes + unit_at(kReader, w.cols, row, col) + extras_at(kLayout, u32(row));
+}
+
+// What a float in a tile is to be multiplied by.
+template <u32 kReader>
+AKUNU_DEVICE float tile_factor(const WeightPlanes& w) {
+    return kReader == kReadBf16 ? bits_to_float(load_weights4(reinterpret_cast<const u8*>(w.extras))) : 1.0f;
 }
 
 // Element by element where rows are no multiples of 16 bytes, or end within the group; else by `piece(i)` of a row.
@@ -161,7 +173,7 @@ struct Format<kReadF16> {
     static AKUNU_DEVICE float convert(u32 bits) { return half_to_float(u16(bits)); }
     static AKUNU_DEVICE void load(const Weights& w, u64 row, u32 group, Group& g) {
         float_group<2>(
-            w, row, group, g, [&](u32 i) { return row_piece<kReadF16>(w, row, i); },
+            w, row, group, g, [&](u32 i) { return row_float_piece<kReadF16>(w, row, i); },
             [](u32 bits) { return convert(bits); });
     }
 };
@@ -171,9 +183,11 @@ struct Format<kReadBf16> {
     static constexpr bool kScaled = false, kOffset = false;
     static AKUNU_DEVICE float convert(u32 bits) { return bits_to_float(bits << 16); }
     static AKUNU_DEVICE void load(const Weights& w, u64 row, u32 group, Group& g) {
+        const bool tiles = in_tiles(kReadBf16, w.cols);
+        const float factor = tiles ? bits_to_float(load_weights4(w.extras)) : 0.0f;
         float_group<2>(
-            w, row, group, g, [&](u32 i) { return row_piece<kReadBf16>(w, row, i); },
-            [](u32 bits) { return convert(bits); });
+            w, row, group, g, [&](u32 i) { return row_float_piece<kReadBf16>(w, row, i); },
+            [&](u32 bits) { return tiles ? factor * half_to_float(u16(bits)) : convert(bits); });
     }
 };
 

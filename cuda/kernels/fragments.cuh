@@ -6,7 +6,7 @@
 // low ones, and zeros elsewhere, so that a product's columns are sums of groups, ready for their scales. Sums are
 // exact.
 //
-// Floats have no groups: inputs x·2^e are F16 or BF16 numbers high + low·2^-11 + ..., and column i is the i-th of all.
+// Floats have no groups: inputs x·2^e are F16 numbers high + low·2^-11, columns 0 and 1 of all.
 #pragma once
 
 #include "block.cuh"
@@ -34,6 +34,9 @@ struct StepInputs {
 AKUNU_DEVICE uint4 lane_piece(u32 unit, u32 quad, u32 lane, u32 upper) {
     return shared_at<const uint4>(unit + quad * (kTileRows * 64) + upper * 512 + lane * 16);
 }
+AKUNU_DEVICE uint4 lane_float_piece(u32 unit, u32 quad, u32 lane, u32 upper) {
+    return shared_at<const uint4>(unit + float_piece_at(lane / 4 + 8 * upper, quad * 4 + lane % 4));
+}
 template <u32 kReader>
 AKUNU_DEVICE u32 lane_extras(u32 unit, u32 lane, u32 upper) {
     return unit + extras_at(tile_layout(kReader), lane / 4 + 8 * upper);
@@ -51,7 +54,7 @@ constexpr float kMostCode = 127.0f * 256.0f;
 constexpr float kCodeMagic = 0x1.8p23f + 0x8080;
 
 struct CodeFragments {
-    static constexpr bool kFloats = false, kBf16 = false;
+    static constexpr bool kFloats = false;
     static constexpr u32 kParts = 1, kPieces = 2, kStepBytes = 2 * kStepInputs;
     static AKUNU_DEVICE bool takes(u32 g, u32 t) { return g / 2 == t; }
     static AKUNU_DEVICE u32 part(u32) { return 0; }
@@ -237,10 +240,9 @@ struct Fragments<kReadQ6_K> : HalfGroups {
 
 // Halves, eight to 16 bytes.
 constexpr float kPartShift = 0x1p11f;  // from a part of the inputs to the next
-template <bool kBfloats>
 struct FloatFragments {
-    static constexpr bool kFloats = true, kBf16 = kBfloats, kSums = false;
-    static constexpr u32 kParts = kBf16 ? 3 : 2, kPieces = 4, kStepBytes = 2 * kStepInputs, kApart = 64;
+    static constexpr bool kFloats = true, kSums = false;
+    static constexpr u32 kParts = 2, kPieces = 4, kStepBytes = 2 * kStepInputs, kApart = 64;
     struct Part {
         uint4 q[4];
     };
@@ -249,33 +251,27 @@ struct FloatFragments {
     static AKUNU_DEVICE u32 lane_at(u32, u32 t) { return 16 * t; }
     static AKUNU_DEVICE void load(u32 unit, u32, u32 lane, u32 upper, Part& p) {
         AKUNU_UNROLL
-        for (u32 i = 0; i < 4; ++i) p.q[i] = lane_piece(unit, i, lane, upper);
+        for (u32 i = 0; i < 4; ++i) p.q[i] = lane_float_piece(unit, i, lane, upper);
     }
     static AKUNU_DEVICE void multiply(const Part (&p)[2], const StepInputs<4>& in, float (&sum)[2]) {
-        // Of a lane's two columns, what a product counts.
-        const u32 t = in.t;
-        const float first = t == 0 ? 1.0f : t == 1 ? 1.0f / (kPartShift * kPartShift) : 0.0f;
-        const float second = t == 0 ? 1.0f / kPartShift : 0.0f;
-        float product[2][4] = {};  // two chains
+        const float used = in.t == 0 ? in.factor : 0.0f;  // of the lane's two columns
+        float product[2][4] = {};                         // two chains
         AKUNU_UNROLL
         for (u32 i = 0; i < 4; ++i) {
             const uint4 &a = p[0].q[i], &b = p[1].q[i];
-            const auto add = [&](u32 c, const u32(&w)[4], const u32(&x)[2]) {
-                kBf16 ? mma_bf16(product[c], w, x) : mma_f16(product[c], w, x);
-            };
-            add(0, {a.x, b.x, a.y, b.y}, {in.x[i].x, in.x[i].y});
-            add(1, {a.z, b.z, a.w, b.w}, {in.x[i].z, in.x[i].w});
+            mma_f16(product[0], {a.x, b.x, a.y, b.y}, {in.x[i].x, in.x[i].y});
+            mma_f16(product[1], {a.z, b.z, a.w, b.w}, {in.x[i].z, in.x[i].w});
         }
         AKUNU_UNROLL
         for (u32 r = 0; r < 2; ++r) {
-            sum[r] += in.factor * ((product[0][2 * r] + product[1][2 * r]) * first +
-                                   (product[0][2 * r + 1] + product[1][2 * r + 1]) * second);
+            sum[r] += used * ((product[0][2 * r] + product[1][2 * r]) +
+                              (product[0][2 * r + 1] + product[1][2 * r + 1]) * (1.0f / kPartShift));
         }
     }
 };
 template <>
-struct Fragments<kReadF16> : FloatFragments<false> {};
+struct Fragments<kReadF16> : FloatFragments {};
 template <>
-struct Fragments<kReadBf16> : FloatFragments<true> {};
+struct Fragments<kReadBf16> : FloatFragments {};
 
 }  // namespace akunu::cuda

@@ -7,6 +7,7 @@
 // name what the commands use; nothing else is compiled.
 #include "decode_attention.cuh"
 #include "few_rows.cuh"
+#include "many_rows.cuh"
 #include "matmul.cuh"
 #include "norm_qkv.cuh"
 #include "prompt_attention.cuh"
@@ -169,6 +170,9 @@ AKUNU_DEVICE void run_other(Block b) {
 AKUNU_DEVICE void run_command(Block b) {
     const u32 readers = shown().walk[b.slot].readers;
     if (any_of_warp(readers != 0)) return run_ring(b, readers);
+    if constexpr (kUses<kOpMatmul> || kUses<kOpGateUp>) {
+        if (any_of_warp(has_many_rows(b.command()))) return many_rows(b);
+    }
     run_other(b);
 }
 
@@ -233,7 +237,7 @@ extern "C" __global__ void __launch_bounds__(akunu::cuda::kBlockThreads, 1)
             if (load_acquire(&halt) || (launch.stop && load_acquire(launch.stop))) break;
         }
     }
-    if (thread_id() == 0) shown().ended = 1;
+    if (thread_id() == 0) show(shown().ended, 1);
     sync_with_bringers();
     copy_mirrors(launch, true);
     if (block_id() == 0 && thread_id() == 0) {

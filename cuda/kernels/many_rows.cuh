@@ -1,6 +1,7 @@
 // More than 16 rows times weights. Three warps of a block bring tiles of inputs and weights to shared memory, the
-// weights as F16; those that run commands multiply them on the tensor cores. Between them are a few stages, whose
-// barriers say what is there and what has been read, across the tiles that a block takes.
+// weights as F16; those that run commands multiply them on the tensor cores, four warps together where a GPU has
+// products of warpgroups, which read shared memory themselves. Between them are a few stages, whose barriers say what
+// is there and what has been read, across the tiles that a block takes.
 #pragma once
 
 #include "halves.cuh"
@@ -9,41 +10,20 @@
 namespace akunu::cuda {
 
 // Inputs of a step, of which a row has 128 bytes in shared memory: eight pieces, piece p at place p ^ row % 8, so that
-// eight rows' pieces lie in different banks.
+// eight rows' pieces lie in different banks. Weights lie in the same way, by columns.
 constexpr u32 kTileInputs = 64, kTileRowBytes = kTileInputs * 2;
-constexpr u32 kStages = 3, kMostTileRows = 128, kMostTileCols = 128;
-constexpr u32 kStageBytes = (kMostTileRows + kMostTileCols) * kTileRowBytes;
+constexpr u32 kMostStages = 8, kMostTileRows = 128, kMostTileCols = 128;
 
 struct StageBarriers {
-    u64 full[kStages], empty[kStages];
+    u64 full[kMostStages], empty[kMostStages];
 };
-constexpr u32 kStagesAt = kSharedHead + 128;  // in shared memory
-static_assert(sizeof(StageBarriers) <= 128 && kStagesAt + kStages * kStageBytes <= kSharedHead + kManyRowsBytes,
-              "the ring begins behind it");
+// In shared memory. Products of warpgroups want the places of pieces to follow from addresses.
+constexpr u32 kStagesAt = (kSharedBase + kSharedHead + sizeof(StageBarriers) + 1023) / 1024 * 1024 - kSharedBase;
+static_assert(kStagesAt + 3 * (kMostTileRows + kMostTileCols) * kTileRowBytes <= kSharedHead + kManyRowsBytes,
+              "three stages of the largest tiles fit");
 AKUNU_DEVICE StageBarriers& stage_barriers() {
     return *reinterpret_cast<StageBarriers*>(shared_memory() + kSharedHead);
 }
-
-// A stage, and how often it has been used, odd or even.
-struct StagePlace {
-    u32 stage = 0, phase = 0;
-    AKUNU_DEVICE void advance() {
-        if (++stage < kStages) return;
-        stage = 0;
-        phase ^= 1;
-    }
-    AKUNU_DEVICE u32 inputs() const { return kStagesAt + stage * kStageBytes; }
-    AKUNU_DEVICE u32 weights() const { return inputs() + kMostTileRows * kTileRowBytes; }
-    AKUNU_DEVICE void wait_full() const {
-        while (!has_passed(&stage_barriers().full[stage], phase)) {
-        }
-        sync_warp();  // lanes may have looked at different times
-    }
-    AKUNU_DEVICE void wait_empty() const {
-        while (!has_passed(&stage_barriers().empty[stage], phase ^ 1)) {
-        }
-    }
-};
 
 // What is multiplied: rows of x with columns, which are rows of weights. Of gate and up eight columns take turns.
 struct ManyRows {
@@ -68,8 +48,9 @@ struct TileShape {
     static constexpr u32 kFragmentsM = kM / kWarpsM / 16, kFragmentsN = kN / kWarpsN / 8;
     static_assert(kM <= kMostTileRows && kN <= kMostTileCols && kFragmentsN % 2 == 0, "a stage has room for it");
 };
-using LargeTile = TileShape<128, 128, 2>;
-using MiddleTile = TileShape<128, 64, 4>;
+// A warp of a group has 16 rows.
+using LargeTile = TileShape<128, 128, kWarpgroups ? 8 : 2>;
+using MiddleTile = TileShape<128, 64, kWarpgroups ? 8 : 4>;
 using SmallTile = TileShape<64, 32, 4>;
 
 // How a command's results are dealt to blocks.
@@ -91,46 +72,87 @@ AKUNU_DEVICE Tiles tiles_of(Block b, const ManyRows& w) {
     return costs[1] <= costs[2] ? middle : small;
 }
 
-// What a thread brings of each step: pieces of inputs, and groups of 32 weights, two to a column.
-constexpr u32 kRowsAtOnce = kBringers / 8, kPiecesEach = (kMostTileRows + kRowsAtOnce - 1) / kRowsAtOnce;
-constexpr u32 kGroupsEach = (2 * kMostTileCols + kBringers - 1) / kBringers;
+// The stages of such tiles: as many as fit in front of the ring.
+struct Stages {
+    u32 rows_bytes, bytes, count;
+    AKUNU_DEVICE Stages(u32 m, u32 n)
+        : rows_bytes(m * kTileRowBytes),
+          bytes((m + n) * kTileRowBytes),
+          count(smaller((shown().launch.ring - kStagesAt) / bytes, kMostStages)) {}
+};
+// A stage, where it is in shared memory, and how often it has been used, odd or even.
+struct StagePlace {
+    u32 stage = 0, phase = 0, inputs = kStagesAt;
+    AKUNU_DEVICE void advance(const Stages& stages) {
+        inputs += stages.bytes;
+        if (++stage < stages.count) return;
+        *this = {0, phase ^ 1, kStagesAt};
+    }
+    AKUNU_DEVICE u64* full() const { return &stage_barriers().full[stage]; }
+    AKUNU_DEVICE void wait_full() const {
+        while (!has_passed(full(), phase)) {
+        }
+        show_to_groups();
+        sync_warp();  // lanes may have looked at different times
+    }
+    AKUNU_DEVICE void wait_empty() const {
+        while (!has_passed(&stage_barriers().empty[stage], phase ^ 1)) {
+        }
+    }
+    // A warp has read it.
+    AKUNU_DEVICE void free() const {
+        sync_warp();
+        if (lane_id() == 0) arrive_at(&stage_barriers().empty[stage]);
+    }
+};
 
+// What a thread brings of a step's inputs: so many pieces.
+constexpr u32 kRowsAtOnce = kBringers / 8, kPiecesEach = (kMostTileRows + kRowsAtOnce - 1) / kRowsAtOnce;
+
+// Of gate and up eight columns take turns: which matrix a column is of, and which of its rows.
+AKUNU_DEVICE u32 matrix_of(const ManyRows& work, u32 c) { return work.gated ? c / 8 % 2 : 0; }
+AKUNU_DEVICE u32 row_of(const ManyRows& work, u32 c) { return work.gated ? c / 16 * 8 + c % 8 : c; }
+
+// A step's weights that come through registers, where they become F16. A thread has groups of 32, two to a column.
 template <typename F>
-struct Bringer {
-    using Raw = typename Halves<F>::Raw;
-    using Place = typename Halves<F>::Place;
+struct ConvertedWeights {
+    static constexpr u32 kGroups = (2 * kMostTileCols + kBringers - 1) / kBringers;
+    struct Raw {
+        typename Halves<F>::Raw of[kGroups];
+    };
+    // Steps that are on their way besides, as many as registers hold.
+    static constexpr u32 kAhead = sizeof(Raw) <= 64 ? 3 : sizeof(Raw) <= 112 ? 2 : 1;
     const ManyRows& work;
     const Tiles& tiles;
     const Weights (&matrices)[2];
     u32 t;
-    bool aligned;
+    typename Halves<F>::Place places[kGroups];
 
-    AKUNU_DEVICE u32 matrix(u32 c) const { return work.gated ? c / 8 % 2 : 0; }
     // Of a tile from column n0 on. Those behind the last column, which nobody asks for, are others.
-    AKUNU_DEVICE void find(u32 n0, Place (&places)[kGroupsEach]) const {
+    AKUNU_DEVICE void fetch_from(u32 n0) {
         AKUNU_UNROLL
-        for (u32 i = 0; i < kGroupsEach; ++i) {
-            const u32 c = n0 + smaller((t + i * kBringers) / 2, tiles.n - 1), row = work.gated ? c / 16 * 8 + c % 8 : c;
-            places[i] = Halves<F>::place(matrices[matrix(c)], smaller(row, work.n - 1));
+        for (u32 i = 0; i < kGroups; ++i) {
+            const u32 c = n0 + smaller((t + i * kBringers) / 2, tiles.n - 1);
+            places[i] = Halves<F>::place(matrices[matrix_of(work, c)], smaller(row_of(work, c), work.n - 1));
         }
     }
-    // A step's weights.
-    AKUNU_DEVICE void fetch(const Place (&places)[kGroupsEach], u32 k0, Raw (&raw)[kGroupsEach]) const {
+    AKUNU_DEVICE void put_from(u32) {}
+    AKUNU_DEVICE void fetch(u32 k0, Raw& raw) const {
         static_assert(kBringers % 2 == 0, "a thread's groups are all even or all odd");
         const u32 group = smaller(k0 / 32 + t % 2, (work.k - 1) / 32);
         AKUNU_UNROLL
-        for (u32 i = 0; i < kGroupsEach; ++i) raw[i] = Halves<F>::fetch(work.k, places[i], group);
+        for (u32 i = 0; i < kGroups; ++i) raw.of[i] = Halves<F>::fetch(work.k, places[i], group);
     }
-    // Groups behind the last one meet inputs that are 0.
-    AKUNU_DEVICE void put(const Raw (&raw)[kGroupsEach], u32 k0, u32 place) const {
+    // To where a stage's weights are. Groups behind the last one meet inputs that are 0.
+    AKUNU_DEVICE void put(const Raw& raw, u32 k0, u32 to, u64*) const {
         constexpr u32 kColsAtOnce = kBringers / 2;
         static_assert(kColsAtOnce % 8 == 0, "a thread's columns have their pieces in the same places");
-        const u32 first = place + t / 2 * kTileRowBytes;
+        const u32 first = to + t / 2 * kTileRowBytes;
         AKUNU_UNROLL
-        for (u32 i = 0; i < kGroupsEach; ++i) {
+        for (u32 i = 0; i < kGroups; ++i) {
             if (t / 2 + i * kColsAtOnce >= tiles.n) continue;
             u32 h[16];
-            Halves<F>::convert(raw[i], k0 / 32 + t % 2, h);
+            Halves<F>::convert(raw.of[i], k0 / 32 + t % 2, h);
             AKUNU_UNROLL
             for (u32 piece = 0; piece < 4; ++piece) {
                 const u32 at = first + ((t % 2 * 4 + piece) ^ t / 2 % 8) * 16 + i * kColsAtOnce * kTileRowBytes;
@@ -141,93 +163,147 @@ struct Bringer {
     }
 };
 
-// Brings a block's tiles, a step after the other. What is loaded of a step's weights waits in one of two places while
-// the next step's is on its way; a step is announced when the next one's copies have been begun.
-template <typename F>
+// A step's weights that are F16 in tiles, where they lie as in a stage: a lane copies eight columns.
+template <u32 kReader>
+struct CopiedWeights {
+    static constexpr u32 kCols = 8, kAhead = 0;
+    static_assert(kMostTileCols / kCols <= 32, "a copy for each lane of a warp");
+    static_assert(tile_layout(kReader).unit_bytes() == kTileRows * tile_layout(kReader).inputs * 2,
+                  "steps follow one another");
+    struct Raw {};
+    const ManyRows& work;
+    const Tiles& tiles;
+    const Weights (&matrices)[2];
+    u32 t;
+    const u8* from;
+
+    AKUNU_DEVICE u32 column() const { return t * kCols; }
+    AKUNU_DEVICE void fetch_from(u32) {}
+    AKUNU_DEVICE void fetch(u32, Raw&) const {}
+    AKUNU_DEVICE void put_from(u32 n0) {
+        const u32 c = n0 + column(), row = smaller(row_of(work, c), (work.n - 1) / kCols * kCols);
+        from = matrices[matrix_of(work, c)].codes + unit_at(kReader, work.k, row, 0) + row % kTileRows * kTileRowBytes;
+    }
+    // `full` passes when they have come, too.
+    AKUNU_DEVICE void put(const Raw&, u32 k0, u32 to, u64* full) const {
+        if (column() >= tiles.n) return;
+        copy_counted(shared_memory() + to + column() * kTileRowBytes,
+                     from + k0 / kTileInputs * (kTileRows * kTileRowBytes), kCols * kTileRowBytes, full);
+    }
+};
+AKUNU_DEVICE constexpr bool copied_from_tiles(u32 reader, u32 k) {
+    return (reader == kReadF16 || reader == kReadBf16) && in_tiles(reader, k);
+}
+
+// Brings a block's tiles, a step after the other, as far ahead as there are stages. A stage's barrier passes when all
+// that bring have arrived, and what they copy has.
+template <typename W>
 struct BringingTiles {
-    using Raw = typename Halves<F>::Raw;
-    const Bringer<F>& bringer;
+    using Raw = typename W::Raw;
+    const ManyRows& work;
+    const Tiles& tiles;
+    const Stages& stages;
     Block b;
-    u32 u, k0;
-    StagePlace to, announced;
+    u32 t;
+    bool aligned;
+    W weights;
+    u32 u, k0, fetch_u, fetch_k0;
+    StagePlace to;
     const u16* rows[kPiecesEach];
-    typename Halves<F>::Place places[kGroupsEach];  // of the weights that are fetched next
 
     AKUNU_DEVICE void enter_tile() {
         AKUNU_UNROLL
         for (u32 i = 0; i < kPiecesEach; ++i) {
             // Rows behind the last one are the last one: nobody asks for their results.
-            const u32 m = bringer.tiles.row(u) + bringer.t / 8 + i * kRowsAtOnce;
-            rows[i] = bringer.work.x + u64(smaller(m, bringer.work.rows - 1)) * bringer.work.k + bringer.t % 8 * 8;
+            const u32 m = tiles.row(u) + t / 8 + i * kRowsAtOnce;
+            rows[i] = work.x + u64(smaller(m, work.rows - 1)) * work.k + t % 8 * 8;
         }
+        weights.put_from(tiles.column(u));
     }
-    AKUNU_DEVICE void announce() {
-        sync_warp();
-        if (lane_id() == 0) arrive_at(&stage_barriers().full[announced.stage]);
-        announced.advance();
+    // Behind the last step others are fetched, which nobody puts.
+    AKUNU_DEVICE void fetch(Raw& raw) {
+        weights.fetch(fetch_k0, raw);
+        fetch_k0 += kTileInputs;
+        if (fetch_k0 < work.k) return;
+        fetch_k0 = 0;
+        fetch_u += b.blocks();
+        if (fetch_u < tiles.all) weights.fetch_from(tiles.column(fetch_u));
     }
-    // One step; false where it was the last.
-    AKUNU_DEVICE bool step(const Raw (&raw)[kGroupsEach], Raw (&next)[kGroupsEach]) {
-        const u32 k = bringer.work.k, piece = bringer.t % 8;
-        const bool ends_tile = k0 + kTileInputs >= k, begins = k0 == 0 && u == b.first();
-        const u32 next_u = ends_tile ? u + b.blocks() : u, next_k0 = ends_tile ? 0 : k0 + kTileInputs;
-        const bool ends = next_u >= bringer.tiles.all;
-        if (ends_tile && !ends) bringer.find(bringer.tiles.column(next_u), places);
-        bringer.fetch(places, next_k0, next);
-        to.wait_empty();
+    AKUNU_DEVICE void put_inputs() {
+        const u32 piece = t % 8;
         const auto place = [&](u32 m) {
-            return shared_memory() + (to.inputs() + m * kTileRowBytes + (piece ^ m % 8) * 16);
+            return shared_memory() + (to.inputs + m * kTileRowBytes + (piece ^ m % 8) * 16);
         };
-        if (bringer.aligned) {
+        if (aligned) {
             AKUNU_UNROLL
             for (u32 i = 0; i < kPiecesEach; ++i) {
                 // Of every other row the pieces have the same places.
-                const u32 m = bringer.t / 8 + i % 2 * kRowsAtOnce, behind = i / 2 * 2 * kRowsAtOnce;
+                const u32 m = t / 8 + i % 2 * kRowsAtOnce, behind = i / 2 * 2 * kRowsAtOnce;
                 static_assert(2 * kRowsAtOnce % 8 == 0, "they have");
-                if (m + behind < bringer.tiles.m) copy_async16(place(m) + behind * kTileRowBytes, rows[i] + k0);
+                if (m + behind < tiles.m) copy_async16(place(m) + behind * kTileRowBytes, rows[i] + k0);
             }
-        } else {
-            AKUNU_NO_UNROLL
-            for (u32 m = bringer.t / 8; m < bringer.tiles.m; m += kRowsAtOnce) {
-                const u32 row = smaller(bringer.tiles.row(u) + m, bringer.work.rows - 1);
-                *reinterpret_cast<uint4*>(place(m)) = load_halves8(bringer.work.x + u64(row) * k, k0 + piece * 8, k);
-            }
+            return;
         }
-        bundle_copies();
-        bringer.put(raw, k0, to.weights());
-        to.advance();
-        if (!begins) {
-            wait_for_bundles<1>();
-            announce();
+        AKUNU_NO_UNROLL
+        for (u32 m = t / 8; m < tiles.m; m += kRowsAtOnce) {
+            const u32 row = smaller(tiles.row(u) + m, work.rows - 1);
+            *reinterpret_cast<uint4*>(place(m)) = load_halves8(work.x + u64(row) * work.k, k0 + piece * 8, work.k);
         }
-        if (ends) {
-            wait_for_bundles<0>();
-            announce();
-            return false;
-        }
-        u = next_u, k0 = next_k0;
-        if (ends_tile) enter_tile();
+    }
+    // One step; false where it was the last.
+    AKUNU_DEVICE bool step(const Raw& raw) {
+        to.wait_empty();
+        put_inputs();
+        weights.put(raw, k0, to.inputs + stages.rows_bytes, to.full());
+        arrive_when_copied(to.full());
+        sync_warp();
+        if (lane_id() == 0) arrive_at(to.full());
+        to.advance(stages);
+        k0 += kTileInputs;
+        if (k0 < work.k) return true;
+        k0 = 0;
+        u += b.blocks();
+        if (u >= tiles.all) return false;
+        enter_tile();
+        return true;
+    }
+    // So many steps that each has a place of its own in `raw`, from the kFirst-th on: places that a loop counted would
+    // lie on the stack.
+    template <u32 kFirst>
+    AKUNU_DEVICE bool steps(Raw (&raw)[W::kAhead + 1]) {
+        fetch(raw[(kFirst + W::kAhead) % (W::kAhead + 1)]);
+        if (!step(raw[kFirst])) return false;
+        if constexpr (kFirst < W::kAhead) return steps<kFirst + 1>(raw);
         return true;
     }
 };
 
 // By the warps that bring.
-template <typename F>
+template <typename W>
 AKUNU_DEVICE_CALL void bring_tiles(Block b) {
     const ManyRows work(b);
     const Tiles tiles = tiles_of(b, work);
     if (b.first() >= tiles.all) return;
+    const Stages stages(tiles.m, tiles.n);
     const Weights matrices[2] = {weights_of(b.command().weights[0], work.k),
                                  weights_of(b.command().weights[1], work.k)};
+    const u32 t = thread_id() - (kBlockThreads - kBringers), first = b.first();
     const bool aligned = work.k % kTileInputs == 0 && reinterpret_cast<u64>(work.x) % 16 == 0;
-    const Bringer<F> bringer{work, tiles, matrices, thread_id() - (kBlockThreads - kBringers), aligned};
-    BringingTiles<F> bringing{bringer, b, b.first(), 0};
-    typename Halves<F>::Raw even[kGroupsEach], odd[kGroupsEach];
+    BringingTiles<W> bringing{work, tiles, stages, b, t, aligned, {work, tiles, matrices, t}, first, 0, first, 0};
+    typename W::Raw raw[W::kAhead + 1];
+    bringing.weights.fetch_from(tiles.column(first));
     bringing.enter_tile();
-    bringer.find(tiles.column(b.first()), bringing.places);
-    bringer.fetch(bringing.places, 0, even);
-    while (bringing.step(even, odd) && bringing.step(odd, even)) {
+    AKUNU_UNROLL
+    for (u32 i = 0; i < W::kAhead; ++i) bringing.fetch(raw[i]);
+    while (bringing.template steps<0>(raw)) {
     }
+}
+template <u32 kReader>
+AKUNU_DEVICE void bring_weights(Block b) {
+    if constexpr (copied_from_tiles(kReader, kStepInputs)) {
+        if (in_tiles(kReader, ManyRows(b).k)) return bring_tiles<CopiedWeights<kReader>>(b);
+    }
+    bring_tiles<ConvertedWeights<Format<kReader>>>(b);
 }
 
 // They wait for a command whose tiles they are to bring.
@@ -237,9 +313,9 @@ AKUNU_DEVICE void bring_all() {
         if (shown().ended) return;
         const Block b{shown().slot[0]};
         switch (b.command().weights[0].reader) {
-#define X(reader)                       \
-    case reader:                        \
-        bring_tiles<Format<reader>>(b); \
+#define X(reader)                 \
+    case reader:                  \
+        bring_weights<reader>(b); \
         break;
             AKUNU_READERS
 #undef X
@@ -248,67 +324,124 @@ AKUNU_DEVICE void bring_all() {
     }
 }
 
+// Of a warp, as the tensor cores leave them.
+template <typename S>
+using TileSums = float[S::kFragmentsM][S::kFragmentsN][4];
+
 // Of a warp for 16 inputs.
 template <typename S>
 struct TileFragments {
     u32 a[S::kFragmentsM][4], b[S::kFragmentsN / 2][4];
     // `inputs`, `weights`: where this lane's rows begin, see load_matrices.
-    AKUNU_DEVICE void load(u32 inputs, u32 weights, u32 step) {
+    AKUNU_DEVICE void load(u32 inputs, u32 weights) {
         AKUNU_UNROLL
-        for (u32 i = 0; i < S::kFragmentsM; ++i) load_matrices(a[i], (inputs + i * 16 * kTileRowBytes) ^ step * 32);
+        for (u32 i = 0; i < S::kFragmentsM; ++i) load_matrices(a[i], inputs + i * 16 * kTileRowBytes);
         AKUNU_UNROLL
-        for (u32 j = 0; j < S::kFragmentsN / 2; ++j)
-            load_matrices(b[j], (weights + j * 16 * kTileRowBytes) ^ step * 32);
+        for (u32 j = 0; j < S::kFragmentsN / 2; ++j) load_matrices(b[j], weights + j * 16 * kTileRowBytes);
     }
 };
+
+// A tile's products of a warp, whose first row and column are m and n, by itself.
+template <typename S>
+AKUNU_DEVICE void multiply_by_warps(const Stages& stages, u32 k, u32 m, u32 n, StagePlace& from, TileSums<S>& sum) {
+    const u32 lane = lane_id();
+    const u32 inputs = (m + lane % 16) * kTileRowBytes + (lane / 16 ^ lane % 8) * 16;
+    const u32 weights =
+        stages.rows_bytes + (n + lane / 16 * 8 + lane % 8) * kTileRowBytes + (lane / 8 % 2 ^ lane % 8) * 16;
+    TileFragments<S> parts[2];
+    const auto load = [&](TileFragments<S>& to, const StagePlace& stage, u32 s) {
+        to.load(stage.inputs + (inputs ^ s * 32), stage.inputs + (weights ^ s * 32));
+    };
+    from.wait_full();
+    load(parts[0], from, 0);
+    for (u32 k0 = 0; k0 < k; k0 += kTileInputs) {
+        StagePlace next = from;
+        next.advance(stages);
+        // The next fragments are on their way while these are multiplied.
+        AKUNU_UNROLL
+        for (u32 s = 0; s < kTileInputs / 16; ++s) {
+            if (s + 1 < kTileInputs / 16) {
+                load(parts[(s + 1) % 2], from, s + 1);
+            } else if (k0 + kTileInputs < k) {
+                next.wait_full();
+                load(parts[0], next, 0);
+            }
+            AKUNU_UNROLL
+            for (u32 i = 0; i < S::kFragmentsM; ++i) {
+                AKUNU_UNROLL
+                for (u32 j = 0; j < S::kFragmentsN; ++j) {
+                    mma_f16(sum[i][j], parts[s % 2].a[i],
+                            {parts[s % 2].b[j / 2][j % 2 * 2], parts[s % 2].b[j / 2][j % 2 * 2 + 1]});
+                }
+            }
+        }
+        from.free();
+        from = next;
+    }
+}
+
+// The same by the four warps of a group, which multiply all their rows together. A stage is free when the next one's
+// products have been begun and its own are done.
+template <typename S>
+AKUNU_DEVICE void multiply_by_groups(const Stages& stages, u32 k, u32 m, u32 n, StagePlace& from, TileSums<S>& sum) {
+    static_assert(!kWarpgroups || S::kFragmentsM == 1, "a warp has 16 rows of its group's");
+    const u32 inputs = m / 64 * 64 * kTileRowBytes, weights = stages.rows_bytes + n * kTileRowBytes;
+    StagePlace before = from;
+    for (u32 k0 = 0; k0 < k; k0 += kTileInputs) {
+        from.wait_full();
+        begin_products(sum[0]);
+        AKUNU_UNROLL
+        for (u32 s = 0; s < kTileInputs / 16; ++s) {
+            multiply_group(sum[0], matrix_place(from.inputs + inputs + s * 32),
+                           matrix_place(from.inputs + weights + s * 32));
+        }
+        end_products();
+        if (k0 != 0) {
+            wait_for_products<1>(sum[0]);
+            before.free();
+        }
+        before = from;
+        from.advance(stages);
+    }
+    wait_for_products<0>(sum[0]);
+    before.free();
+}
 
 // By the warps that multiply; `store(m, n, sum)` takes a warp's sums, of which m and n are the first row and column.
 template <typename S, typename Store>
 AKUNU_DEVICE void multiply_tiles(Block b, Store&& store) {
     const ManyRows work(b);
     const Tiles tiles(work, S::kM, S::kN);
-    const u32 lane = lane_id(), m = warp_id() % S::kWarpsM * (S::kM / S::kWarpsM),
-              n = warp_id() / S::kWarpsM * (S::kN / S::kWarpsN);
-    const u32 from_inputs = (m + lane % 16) * kTileRowBytes + (lane / 16 ^ lane % 8) * 16;
-    const u32 from_weights = (n + lane / 16 * 8 + lane % 8) * kTileRowBytes + (lane / 8 % 2 ^ lane % 8) * 16;
+    const WeightPlanes(&matrices)[3] = b.command().weights;
+    const bool copied = copied_from_tiles(matrices[0].reader, work.k);
+    const Stages stages(S::kM, S::kN);
+    float factors[2] = {1.0f, 1.0f};
+    if (copied && matrices[0].reader == kReadBf16) {
+        factors[0] = tile_factor<kReadBf16>(matrices[0]);
+        factors[1] = tile_factor<kReadBf16>(matrices[work.gated]);
+    }
+    const u32 m = warp_id() % S::kWarpsM * (S::kM / S::kWarpsM), n = warp_id() / S::kWarpsM * (S::kN / S::kWarpsN);
     StagePlace from;
     for (u32 u = b.first(); u < tiles.all; u += b.blocks()) {
-        float sum[S::kFragmentsM][S::kFragmentsN][4] = {};
-        TileFragments<S> parts[2];
-        from.wait_full();
-        parts[0].load(from.inputs() + from_inputs, from.weights() + from_weights, 0);
-        for (u32 k0 = 0; k0 < work.k; k0 += kTileInputs) {
-            StagePlace next = from;
-            next.advance();
-            // The next fragments are on their way while these are multiplied.
+        TileSums<S> sum = {};
+        if constexpr (kWarpgroups) {
+            multiply_by_groups<S>(stages, work.k, m, n, from, sum);
+        } else {
+            multiply_by_warps<S>(stages, work.k, m, n, from, sum);
+        }
+        if (factors[0] != 1.0f || factors[1] != 1.0f) {
             AKUNU_UNROLL
-            for (u32 s = 0; s < kTileInputs / 16; ++s) {
-                if (s + 1 < kTileInputs / 16) {
-                    parts[(s + 1) % 2].load(from.inputs() + from_inputs, from.weights() + from_weights, s + 1);
-                } else if (k0 + kTileInputs < work.k) {
-                    next.wait_full();
-                    parts[0].load(next.inputs() + from_inputs, next.weights() + from_weights, 0);
-                }
+            for (u32 i = 0; i < S::kFragmentsM; ++i) {
                 AKUNU_UNROLL
-                for (u32 i = 0; i < S::kFragmentsM; ++i) {
+                for (u32 j = 0; j < S::kFragmentsN; ++j) {
                     AKUNU_UNROLL
-                    for (u32 j = 0; j < S::kFragmentsN; ++j) {
-                        mma_f16(sum[i][j], parts[s % 2].a[i],
-                                {parts[s % 2].b[j / 2][j % 2 * 2], parts[s % 2].b[j / 2][j % 2 * 2 + 1]});
-                    }
+                    for (u32 e = 0; e < 4; ++e) sum[i][j][e] *= factors[j % 2];
                 }
             }
-            sync_warp();
-            if (lane == 0) arrive_at(&stage_barriers().empty[from.stage]);
-            from = next;
         }
         store(tiles.row(u) + m, tiles.column(u) + n, sum);
     }
 }
-
-// Of a warp, as the tensor cores leave them.
-template <typename S>
-using TileSums = float[S::kFragmentsM][S::kFragmentsN][4];
 
 template <typename S>
 struct SumsCopy {
@@ -364,7 +497,7 @@ AKUNU_DEVICE_CALL void store_gate_up(Block b, u32 m0, u32 n0, const TileSums<S>&
 }
 
 template <typename S>
-AKUNU_DEVICE_CALL void multiply_matmul(Block b) {
+AKUNU_DEVICE void multiply_matmul(Block b) {
     const auto& p = b.params<MatmulParams>();
     float* y = b.buffer<float>(2);
     const bool plain =
@@ -396,7 +529,7 @@ AKUNU_DEVICE_CALL void multiply_matmul(Block b) {
 }
 
 template <typename S>
-AKUNU_DEVICE_CALL void multiply_gate_up(Block b) {
+AKUNU_DEVICE void multiply_gate_up(Block b) {
     const auto& p = b.params<GateUpParams>();
     u16* halves = b.buffer<u16>(4);
     const bool plain = p.activation == kActSilu && p.formats == kActF16 && p.n % 2 == 0;
@@ -428,16 +561,20 @@ AKUNU_DEVICE void multiply(Block b, const ManyRows& work) {
     work.gated ? multiply_gate_up<S>(b) : multiply_matmul<S>(b);
 }
 
-// Of matmul and gate_up.
+// Of matmul and gate_up, where the ring does not bring their weights. Part of the kernel itself: in a function that it
+// calls products of warpgroups would wait for one another.
+AKUNU_DEVICE bool has_many_rows(const Command& c) {
+    return (c.op == kOpMatmul || c.op == kOpGateUp) && c.half_input && ring_rows(c) > kTileOfRows;
+}
 AKUNU_DEVICE void many_rows(Block b) {
+    b.ready();
     const ManyRows work(b);
-    if (thread_id() == 0) {
-        for (u32 i = 0; i < kStages; ++i) {
-            init_barrier(&stage_barriers().full[i], kBringers / 32);
-            init_barrier(&stage_barriers().empty[i], kWarps);
-        }
+    if (thread_id() < kMostStages) {
+        init_barrier(&stage_barriers().full[thread_id()], kBringers + kBringers / 32);
+        init_barrier(&stage_barriers().empty[thread_id()], kWarps);
         publish_barriers();
     }
+    show_to_groups();  // what lay where copies come now
     sync_with_bringers();
     const u32 cols = tiles_of(b, work).n;
     if (cols == LargeTile::kN) {
@@ -448,6 +585,10 @@ AKUNU_DEVICE void many_rows(Block b) {
         multiply<SmallTile>(b, work);
     }
     sync_with_bringers();
+    if (thread_id() < kMostStages) {  // what comes next uses their memory
+        drop_barrier(&stage_barriers().full[thread_id()]);
+        drop_barrier(&stage_barriers().empty[thread_id()]);
+    }
 }
 
 }  // namespace akunu::cuda

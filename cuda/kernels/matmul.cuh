@@ -1,16 +1,18 @@
-// Matmuls, and gate and up, by their number of rows: one, up to 16, more.
+// Matmuls, and gate and up, of few rows.
 //
-// Up to 16 rows become one tile on the tensor cores, whose weights keep what F16 does not hold as a second F16 number,
+// Of F16 inputs up to 16 rows become one tile on the tensor cores, whose weights keep what F16 does not hold as a second F16 number,
 // since their bytes, not the products, are what such a matmul waits for.
 #pragma once
 
-#include "many_rows.cuh"
+#include "block.cuh"
+#include "matvec.cuh"
+#include "halves.cuh"
 
 namespace akunu::cuda {
 
 // A block computes kM x kN results, kK inputs at a time; its warps split columns and inputs.
 struct FewRows {
-    static constexpr u32 kM = kFewRows, kN = 16, kK = 512, kWarpsN = 2, kWarpsK = kWarps / kWarpsN;
+    static constexpr u32 kM = kTileOfRows, kN = 16, kK = 512, kWarpsN = 2, kWarpsK = kWarps / kWarpsN;
     static constexpr u32 kStride = kK + 8;  // halves; rows begin in other banks
     static_assert((2 * kN + kM) * kStride * 2 <= kOpBytes, "the ring begins behind it");
     static_assert(kN * kK / 32 == kThreads, "a thread has one group of weights");
@@ -149,10 +151,8 @@ AKUNU_DEVICE_CALL void matmul(Block b) {
     const u32 rows = b.params<MatmulParams>().rows;
     if (rows == 1 || !b.command().half_input) {
         matvec_rows<F>(b);
-    } else if (rows <= FewRows::kM) {
-        matmul_few_rows<F>(b);
     } else {
-        many_rows(b);
+        matmul_few_rows<F>(b);
     }
 }
 
@@ -161,10 +161,8 @@ AKUNU_DEVICE_CALL void gate_up(Block b) {
     const u32 rows = b.params<GateUpParams>().rows;
     if (rows == 1 || !b.command().half_input) {
         gate_up_rows<F>(b);
-    } else if (rows <= FewRows::kM) {
-        gate_up_few_rows<F>(b);
     } else {
-        many_rows(b);
+        gate_up_few_rows<F>(b);
     }
 }
 

@@ -25,6 +25,7 @@ AKUNU_DEVICE unsigned lane_id() { return threadIdx.x % 32; }
 AKUNU_DEVICE unsigned warp_id() { return threadIdx.x / 32; }
 AKUNU_DEVICE unsigned block_id() { return blockIdx.x; }
 AKUNU_DEVICE unsigned grid_blocks() { return gridDim.x; }
+constexpr unsigned kSharedBase = AKUNU_SHARED_BASE;
 // Behind what CUDA keeps of it, as the host was told: to ask where it begins takes as long as a read, each time.
 AKUNU_DEVICE unsigned char* shared_memory() {
     return static_cast<unsigned char*>(__cvta_shared_to_generic(AKUNU_SHARED_BASE));
@@ -40,6 +41,10 @@ template <unsigned kBarrier>
 AKUNU_DEVICE void sync_some(unsigned threads) {
     __syncwarp();
     asm volatile("bar.sync %0, %1;" ::"n"(kBarrier), "r"(threads) : "memory");
+}
+AKUNU_DEVICE void sync_some(unsigned barrier, unsigned threads) {
+    __syncwarp();
+    asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
 }
 AKUNU_DEVICE void sync_warp() { __syncwarp(); }
 
@@ -122,8 +127,16 @@ AKUNU_DEVICE void wait_for_bundles() {
 AKUNU_DEVICE void init_barrier(unsigned long long* b, unsigned arrivals) {
     asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(shared_address(b)), "r"(arrivals) : "memory");
 }
+// Its memory may be used for something else then.
+AKUNU_DEVICE void drop_barrier(unsigned long long* b) {
+    asm volatile("mbarrier.inval.shared.b64 [%0];" ::"r"(shared_address(b)) : "memory");
+}
 AKUNU_DEVICE void arrive_at(unsigned long long* b) {
     asm volatile("{ .reg .b64 state; mbarrier.arrive.shared.b64 state, [%0]; }" ::"r"(shared_address(b)) : "memory");
+}
+// Arrives once the copies of 16 bytes that this thread has begun have come.
+AKUNU_DEVICE void arrive_when_copied(unsigned long long* b) {
+    asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(shared_address(b)) : "memory");
 }
 // Whether the phase of this parity has passed; before the first one, the odd one has.
 AKUNU_DEVICE bool has_passed(const unsigned long long* b, unsigned parity) {
@@ -147,13 +160,24 @@ AKUNU_DEVICE bool has_passed(const unsigned long long* b, unsigned parity) {
 #if __CUDA_ARCH__ >= 900
 constexpr unsigned kCopyLanes = 1;
 AKUNU_DEVICE void publish_barriers() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
-AKUNU_DEVICE void copy_arriving(void* to, const void* from, unsigned bytes, unsigned long long* b) {
-    const unsigned barrier = shared_address(b);
-    asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
+AKUNU_DEVICE void copy_bytes(void* to, const void* from, unsigned bytes, unsigned barrier) {
+    // What was read of the place, by the threads that freed it, is read before the copy writes there.
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
                      shared_address(to)),
                  "l"(from), "r"(bytes), "r"(barrier)
                  : "memory");
+}
+AKUNU_DEVICE void copy_arriving(void* to, const void* from, unsigned bytes, unsigned long long* b) {
+    const unsigned barrier = shared_address(b);
+    asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
+    copy_bytes(to, from, bytes, barrier);
+}
+// By one thread, which arrives at the barrier later: its phase passes when the bytes have come, too.
+AKUNU_DEVICE void copy_counted(void* to, const void* from, unsigned bytes, unsigned long long* b) {
+    const unsigned barrier = shared_address(b);
+    asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
+    copy_bytes(to, from, bytes, barrier);
 }
 #else
 constexpr unsigned kCopyLanes = 32;
@@ -162,7 +186,12 @@ AKUNU_DEVICE void copy_arriving(void* to, const void* from, unsigned bytes, unsi
     for (unsigned i = lane_id() * 16; i < bytes; i += 512) {
         copy_async16(static_cast<char*>(to) + i, static_cast<const char*>(from) + i);
     }
-    asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(shared_address(b)) : "memory");
+    arrive_when_copied(b);
+}
+// Here these are copies of 16 bytes like others.
+AKUNU_DEVICE void copy_counted(void* to, const void* from, unsigned bytes, unsigned long long*) {
+    for (unsigned i = 0; i < bytes; i += 16)
+        copy_async16(static_cast<char*>(to) + i, static_cast<const char*>(from) + i);
 }
 #endif
 
@@ -201,12 +230,6 @@ AKUNU_DEVICE unsigned multiply_halves(unsigned a, unsigned b) {
 AKUNU_DEVICE unsigned multiply_add_halves(unsigned a, unsigned b, unsigned c) {
     unsigned h;
     asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(h) : "r"(a), "r"(b), "r"(c));
-    return h;
-}
-
-AKUNU_DEVICE unsigned short float_to_bfloat(float v) {
-    unsigned short h;
-    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(h) : "f"(v));
     return h;
 }
 
@@ -253,13 +276,6 @@ AKUNU_DEVICE void mma_f16(float (&d)[4], const unsigned (&a)[4], const unsigned 
         : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
-// The same of BF16.
-AKUNU_DEVICE void mma_bf16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-        "{%0, %1, %2, %3};"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-}
 // d += a·b of 16x32 and 32x8 signed bytes; fragments as PTX's mma.m16n8k32 lays them out.
 AKUNU_DEVICE void mma_s8(int (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
     asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
@@ -267,5 +283,79 @@ AKUNU_DEVICE void mma_s8(int (&d)[4], const unsigned (&a)[4], const unsigned (&b
         : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
+
+// Products of a warpgroup, four warps from a multiple of four on, which come together: 64 rows by so many columns, of
+// 16 inputs, whose matrices they read from shared memory while the threads go on.
+using MatrixPlace = unsigned long long;
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+constexpr bool kWarpgroups = true;
+// Where in shared memory a matrix' first row is. Rows have 128 bytes, eight of them begin at a multiple of 1,024, and a
+// row's piece of 16 bytes p is at place p ^ row % 8.
+AKUNU_DEVICE MatrixPlace matrix_place(unsigned offset) {
+    return 1ull << 62 | 64ull << 32 | 1u << 16 | (AKUNU_SHARED_BASE + offset) >> 4;
+}
+// Writes of this thread to shared memory are seen by products, and by copies of bytes, that follow a barrier.
+AKUNU_DEVICE void show_to_groups() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+AKUNU_DEVICE void end_products() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+// The compiler knows nothing of products that are under way: it must not look at the sums before they are done.
+template <unsigned kFragments>
+AKUNU_DEVICE void keep_sums(float (&sum)[kFragments][4]) {
+    AKUNU_UNROLL
+    for (unsigned i = 0; i < kFragments; ++i) {
+        asm volatile("" : "+f"(sum[i][0]), "+f"(sum[i][1]), "+f"(sum[i][2]), "+f"(sum[i][3])::"memory");
+    }
+}
+template <unsigned kFragments>
+AKUNU_DEVICE void begin_products(float (&sum)[kFragments][4]) {
+    keep_sums(sum);
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+// Waits for all but the last so many bundles of products.
+template <unsigned kMost, unsigned kFragments>
+AKUNU_DEVICE void wait_for_products(float (&sum)[kFragments][4]) {
+    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kMost) : "memory");
+    keep_sums(sum);
+}
+#define AKUNU_SUMS(i) "+f"(sum[i][0]), "+f"(sum[i][1]), "+f"(sum[i][2]), "+f"(sum[i][3])
+// As mma_f16 leaves them for eight columns: of warp i of the group, rows 16i to 16i + 15.
+AKUNU_DEVICE void multiply_group(float (&sum)[2][4], MatrixPlace rows, MatrixPlace columns) {
+    asm volatile(
+        "{ .reg .pred all; setp.ne.b32 all, 1, 0; "
+        "wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7"
+        "}, %8, %9, all, 1, 1, 0, 0; }"
+        : AKUNU_SUMS(0), AKUNU_SUMS(1)
+        : "l"(rows), "l"(columns));
+}
+AKUNU_DEVICE void multiply_group(float (&sum)[8][4], MatrixPlace rows, MatrixPlace columns) {
+    asm volatile(
+        "{ .reg .pred all; setp.ne.b32 all, 1, 0; "
+        "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+        "}, %32, %33, all, 1, 1, 0, 0; }"
+        : AKUNU_SUMS(0), AKUNU_SUMS(1), AKUNU_SUMS(2), AKUNU_SUMS(3), AKUNU_SUMS(4), AKUNU_SUMS(5), AKUNU_SUMS(6),
+          AKUNU_SUMS(7)
+        : "l"(rows), "l"(columns));
+}
+AKUNU_DEVICE void multiply_group(float (&sum)[16][4], MatrixPlace rows, MatrixPlace columns) {
+    asm volatile(
+        "{ .reg .pred all; setp.ne.b32 all, 1, 0; "
+        "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+        "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+        "}, %64, %65, all, 1, 1, 0, 0; }"
+        : AKUNU_SUMS(0), AKUNU_SUMS(1), AKUNU_SUMS(2), AKUNU_SUMS(3), AKUNU_SUMS(4), AKUNU_SUMS(5), AKUNU_SUMS(6),
+          AKUNU_SUMS(7), AKUNU_SUMS(8), AKUNU_SUMS(9), AKUNU_SUMS(10), AKUNU_SUMS(11), AKUNU_SUMS(12), AKUNU_SUMS(13),
+          AKUNU_SUMS(14), AKUNU_SUMS(15)
+        : "l"(rows), "l"(columns));
+}
+#undef AKUNU_SUMS
+#else
+constexpr bool kWarpgroups = false;
+AKUNU_DEVICE void show_to_groups() {}
+#endif
 
 }  // namespace akunu::cuda

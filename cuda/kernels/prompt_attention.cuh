@@ -2,8 +2,7 @@
 // others row by row.
 //
 // A block takes a run's query heads of one KV head, 16 of them a warp, and a tile of keys at a time, the softmax a
-// running one. Queries and weights are two F16 numbers each, x = high + low; keys and values of Q8_0 as well, those of
-// F16 are what they are.
+// running one. Queries, weights, and keys and values of Q8_0 are rounded to F16, as is what a matmul takes.
 #pragma once
 
 #include "attention.cuh"
@@ -55,30 +54,22 @@ struct Runs {
     AKUNU_DEVICE bool is_long(u32 begin, u32 end) const { return end - begin >= smaller(kLeastRun, tile); }
 };
 
-// How a block's memory is used for heads of up to kDim elements: queries, then for each stage keys and values, each as
-// kParts numbers. Rows have 16-byte pieces, piece p at place p ^ row % 8.
+// How a block's memory is used for heads of up to kDim elements: queries, then for each stage keys and values. Rows have
+// 16-byte pieces, piece p at place p ^ row % 8.
 template <u32 kType, u32 kDim>
 struct PromptMemory {
-    static constexpr u32 kKeys = 4096 / kDim, kParts = kType == kKvF16 ? 1 : 2, kKvStages = kType == kKvF16 ? 2 : 1;
+    static constexpr u32 kKeys = 4096 / kDim, kKvStages = kType == kKvF16 ? 2 : 1;
     static constexpr u32 kRowBytes = kDim * 2, kQueryBytes = kHeadRows * kRowBytes, kPlaneBytes = kKeys * kRowBytes;
-    static constexpr u32 kQueries = kSharedHead + kRunsBytes, kStageAt = kQueries + 2 * kQueryBytes;
-    static_assert(kStageAt + kKvStages * 2 * kParts * kPlaneBytes <= kSharedHead + kManyRowsBytes,
-                  "the ring begins behind it");
-    AKUNU_DEVICE static u32 keys(u32 stage, u32 part) { return kStageAt + (stage * 2 * kParts + part) * kPlaneBytes; }
-    AKUNU_DEVICE static u32 values(u32 stage, u32 part) { return keys(stage, kParts + part); }
+    static constexpr u32 kQueries = kSharedHead + kRunsBytes, kStageAt = kQueries + kQueryBytes;
+    static_assert(kStageAt + kKvStages * 2 * kPlaneBytes <= kSharedHead + kManyRowsBytes, "the ring begins behind it");
+    AKUNU_DEVICE static u32 keys(u32 stage) { return kStageAt + stage * 2 * kPlaneBytes; }
+    AKUNU_DEVICE static u32 values(u32 stage) { return keys(stage) + kPlaneBytes; }
     AKUNU_DEVICE static u32 piece(u32 row, u32 p) { return row * kRowBytes + (p ^ row % 8) * 16; }
 };
 
-// Eight numbers as two F16 numbers each.
-AKUNU_DEVICE void store_parts(u32 high_at, u32 low_at, const float (&v)[8]) {
-    u32 h[4], l[4];
-    AKUNU_UNROLL
-    for (u32 i = 0; i < 4; ++i) {
-        h[i] = pack_halves(v[2 * i], v[2 * i + 1]);
-        l[i] = pack_halves(v[2 * i] - half_to_float(u16(h[i])), v[2 * i + 1] - half_to_float(u16(h[i] >> 16)));
-    }
-    *reinterpret_cast<uint4*>(shared_memory() + high_at) = uint4{h[0], h[1], h[2], h[3]};
-    *reinterpret_cast<uint4*>(shared_memory() + low_at) = uint4{l[0], l[1], l[2], l[3]};
+AKUNU_DEVICE void store_halves(u32 at, const float4& a, const float4& b) {
+    *reinterpret_cast<uint4*>(shared_memory() + at) =
+        uint4{pack_halves(a.x, a.y), pack_halves(a.z, a.w), pack_halves(b.x, b.y), pack_halves(b.z, b.w)};
 }
 
 // Rows [first, end) of one text with one KV head.
@@ -93,32 +84,49 @@ AKUNU_DEVICE KeyRange keys_of_row(const AttentionParams& p, u32 position, u32 te
     return {first_key(position, p.window), p.window ? smaller(text_end, position + p.window) : text_end};
 }
 
-// Brings a tile of keys and values from position `at` on; positions that no row sees are others.
+// Brings tiles of keys and values, each thread pieces of a few keys. Which pages these are in is looked up a tile ahead.
 template <u32 kType, u32 kDim>
-AKUNU_DEVICE void bring_keys(const AttentionParams& p, const KvUnit<kType>& keys, const KvUnit<kType>& values,
-                             const Run& run, u32 at, u32 stage) {
+struct KeyTiles {
     using M = PromptMemory<kType, kDim>;
-    constexpr u32 kPieces = kDim / 8;
-    AKUNU_UNROLL
-    for (u32 i = 0; i < M::kKeys * kPieces / kThreads; ++i) {
-        const u32 key = (i * kThreads + thread_id()) / kPieces, piece = thread_id() % kPieces;
-        if (piece * 8 >= p.head_dim) continue;
-        const u32 position = smaller(larger(at + key, run.begin_keys), run.end_keys - 1), to = M::piece(key, piece);
-        if constexpr (kType == kKvF16) {
-            const u32 from = (position % kPagePositions * p.head_dim + piece * 8) * 2;
-            copy_async16(shared_memory() + M::keys(stage, 0) + to, keys.page(position) + from);
-            copy_async16(shared_memory() + M::values(stage, 0) + to, values.page(position) + from);
-        } else {
-            const auto split = [&](const KvUnit<kType>& unit, u32 high, u32 low) {
-                const float4 a = unit.quad(position, 2 * piece).value(), b = unit.quad(position, 2 * piece + 1).value();
-                store_parts(high + to, low + to, {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w});
-            };
-            split(keys, M::keys(stage, 0), M::keys(stage, 1));
-            split(values, M::values(stage, 0), M::values(stage, 1));
-        }
+    static constexpr u32 kPieces = kDim / 8, kEach = M::kKeys * kPieces / kThreads;
+    const AttentionParams& p;
+    const KvUnit<kType>&keys, values;
+    const Run& run;
+    u32 pages[kEach];
+
+    // Of the tile from position `at` on; those that no row sees are others.
+    AKUNU_DEVICE u32 key(u32 i) const { return (i * kThreads + thread_id()) / kPieces; }
+    AKUNU_DEVICE u32 position(u32 at, u32 i) const {
+        return smaller(larger(at + key(i), run.begin_keys), run.end_keys - 1);
     }
-    if constexpr (kType == kKvF16) bundle_copies();
-}
+    AKUNU_DEVICE void find(u32 at) {
+        AKUNU_UNROLL
+        for (u32 i = 0; i < kEach; ++i) pages[i] = keys.pages[position(at, i) / kPagePositions];
+    }
+    AKUNU_DEVICE void bring(u32 at, u32 stage) {
+        AKUNU_UNROLL
+        for (u32 i = 0; i < kEach; ++i) {
+            const u32 piece = thread_id() % kPieces, row = position(at, i) % kPagePositions;
+            if (piece * 8 >= p.head_dim) continue;
+            const u32 to = M::piece(key(i), piece);
+            const auto copy = [&](const KvUnit<kType>& unit, u32 plane) {
+                const u8* page = unit.cache + pages[i] * unit.page_bytes;
+                if constexpr (kType == kKvF16) {
+                    copy_async16(shared_memory() + plane + to, page + (row * p.head_dim + piece * 8) * 2);
+                } else {
+                    store_halves(plane + to, unit.quad_in(page, row, 2 * piece).value(),
+                                 unit.quad_in(page, row, 2 * piece + 1).value());
+                }
+            };
+            copy(keys, M::keys(stage));
+            copy(values, M::values(stage));
+        }
+        if constexpr (kType == kKvF16) bundle_copies();
+        find(at + M::kKeys);
+    }
+};
+
+AKUNU_DEVICE float4 scaled(const float4& v, float by) { return {v.x * by, v.y * by, v.z * by, v.w * by}; }
 
 // Of a warp's 16 rows, of which a lane has two: g and g + 8.
 template <u32 kType, u32 kDim>
@@ -129,54 +137,54 @@ struct HeadTile {
     float top[2], sum[2];
     float out[kDim / 8][4];
 
-    AKUNU_DEVICE void scores(const AttentionParams& p, u32 stage, float (&s)[kColumns][4]) const {
+    // Those of keys that a row does not see are -inf.
+    AKUNU_DEVICE void scores(const AttentionParams& p, u32 at, u32 stage, float (&s)[kColumns][4]) const {
         const u32 lane = lane_id(), steps = (p.head_dim + 15) / 16;
         const u32 query = M::kQueries + M::piece(warp_id() * 16 + lane % 16, lane / 16);
-        const u32 key = M::keys(stage, 0) + M::piece(lane / 16 * 8 + lane % 8, lane / 8 % 2);
+        const u32 key = M::keys(stage) + M::piece(lane / 16 * 8 + lane % 8, lane / 8 % 2);
         AKUNU_UNROLL
         for (u32 k = 0; k < kDim / 16; ++k) {
             if (k >= steps) continue;
-            u32 high[4], low[4];
-            load_matrices(high, query ^ k * 32);
-            load_matrices(low, (query ^ k * 32) + M::kQueryBytes);
+            u32 a[4];
+            load_matrices(a, query ^ k * 32);
             AKUNU_UNROLL
             for (u32 j = 0; j < kColumns; j += 2) {
                 u32 b[4];
                 load_matrices(b, (key ^ k * 32) + j * 8 * M::kRowBytes);
-                mma_f16(s[j], low, {b[0], b[1]});
-                mma_f16(s[j + 1], low, {b[2], b[3]});
-                mma_f16(s[j], high, {b[0], b[1]});
-                mma_f16(s[j + 1], high, {b[2], b[3]});
-                if (M::kParts == 1) continue;
-                load_matrices(b, (key ^ k * 32) + j * 8 * M::kRowBytes + M::kPlaneBytes);
-                mma_f16(s[j], high, {b[0], b[1]});
-                mma_f16(s[j + 1], high, {b[2], b[3]});
+                mma_f16(s[j], a, {b[0], b[1]});
+                mma_f16(s[j + 1], a, {b[2], b[3]});
+            }
+        }
+        if (p.softcap > 0.0f) {
+            AKUNU_UNROLL
+            for (u32 j = 0; j < kColumns; ++j) {
+                AKUNU_UNROLL
+                for (u32 e = 0; e < 4; ++e) s[j][e] = soft_cap(s[j][e], p.softcap) * kLog2E;
+            }
+        }
+        const bool all = at >= larger(seen[0].first, seen[1].first) &&
+                         at + M::kKeys <= smaller(seen[0].end, seen[1].end);
+        if (all_of_warp(all)) return;
+        AKUNU_UNROLL
+        for (u32 j = 0; j < kColumns; ++j) {
+            AKUNU_UNROLL
+            for (u32 e = 0; e < 4; ++e) {
+                const u32 of = at + 8 * j + 2 * (lane % 4) + e % 2;
+                if (of < seen[e / 2].first || of >= seen[e / 2].end) s[j][e] = minus_infinity();
             }
         }
     }
 
-    // Scores become weights, 2^(s - top); what the sums so far are to be multiplied by.
-    AKUNU_DEVICE void weigh(const AttentionParams& p, u32 at, float (&s)[kColumns][4], float (&keep)[2]) {
-        constexpr float kLog2E = 1.4426950408889634f;
-        const float kNone = bits_to_float(0xFF800000u);
+    // Scores, of base 2, become weights, 2^(s - top); what the sums so far are to be multiplied by.
+    AKUNU_DEVICE void weigh(float (&s)[kColumns][4], float (&keep)[2]) {
         AKUNU_UNROLL
         for (u32 r = 0; r < 2; ++r) {
             float most = top[r];
             AKUNU_UNROLL
-            for (u32 j = 0; j < kColumns; ++j) {
-                AKUNU_UNROLL
-                for (u32 e = 0; e < 2; ++e) {
-                    float& v = s[j][2 * r + e];
-                    const u32 key = at + 8 * j + 2 * (lane_id() % 4) + e;
-                    const float score =
-                        p.softcap > 0.0f ? soft_cap(v * p.scale, p.softcap) * kLog2E : v * (p.scale * kLog2E);
-                    v = key >= seen[r].first && key < seen[r].end ? score : kNone;
-                    most = fmaxf(most, v);
-                }
-            }
+            for (u32 j = 0; j < kColumns; ++j) most = fmaxf(most, fmaxf(s[j][2 * r], s[j][2 * r + 1]));
             most = fmaxf(most, shuffle_xor(most, 1));
             most = fmaxf(most, shuffle_xor(most, 2));
-            const float from = most == kNone ? 0.0f : most;
+            const float from = most == minus_infinity() ? 0.0f : most;
             keep[r] = power_of_two(top[r] - from);
             top[r] = most;
             sum[r] *= keep[r];
@@ -194,17 +202,15 @@ struct HeadTile {
     // Each tile's products have sums of their own: tensor cores truncate what they add up, so they add up little.
     AKUNU_DEVICE void add_values(const AttentionParams& p, u32 stage, const float (&s)[kColumns][4],
                                  const float (&keep)[2]) {
-        u32 high[kColumns / 2][4], low[kColumns / 2][4];
+        u32 weights[kColumns / 2][4];
         AKUNU_UNROLL
         for (u32 k = 0; k < kColumns / 2; ++k) {
             AKUNU_UNROLL
             for (u32 i = 0; i < 4; ++i) {
-                const float a = s[2 * k + i / 2][i % 2 * 2], b = s[2 * k + i / 2][i % 2 * 2 + 1];
-                high[k][i] = pack_halves(a, b);
-                low[k][i] = pack_halves(a - half_to_float(u16(high[k][i])), b - half_to_float(u16(high[k][i] >> 16)));
+                weights[k][i] = pack_halves(s[2 * k + i / 2][i % 2 * 2], s[2 * k + i / 2][i % 2 * 2 + 1]);
             }
         }
-        const u32 lane = lane_id(), value = M::values(stage, 0) + M::piece(lane % 16, lane / 16);
+        const u32 lane = lane_id(), value = M::values(stage) + M::piece(lane % 16, lane / 16);
         AKUNU_UNROLL
         for (u32 d = 0; d < kDim / 8; d += 2) {
             if (d * 8 >= p.head_dim) continue;
@@ -213,14 +219,8 @@ struct HeadTile {
             for (u32 k = 0; k < kColumns / 2; ++k) {
                 u32 b[4];
                 load_matrices_transposed(b, (value ^ d * 16) + k * 16 * M::kRowBytes);
-                mma_f16(o[0], low[k], {b[0], b[1]});
-                mma_f16(o[1], low[k], {b[2], b[3]});
-                mma_f16(o[0], high[k], {b[0], b[1]});
-                mma_f16(o[1], high[k], {b[2], b[3]});
-                if (M::kParts == 1) continue;
-                load_matrices_transposed(b, (value ^ d * 16) + k * 16 * M::kRowBytes + M::kPlaneBytes);
-                mma_f16(o[0], high[k], {b[0], b[1]});
-                mma_f16(o[1], high[k], {b[2], b[3]});
+                mma_f16(o[0], weights[k], {b[0], b[1]});
+                mma_f16(o[1], weights[k], {b[2], b[3]});
             }
             AKUNU_UNROLL
             for (u32 e = 0; e < 4; ++e) {
@@ -242,22 +242,24 @@ AKUNU_DEVICE_CALL void attend_run(Block b, Run run) {
         return (u64(run.first + m / group) * p.n_heads + run.kv * group + m % group) * hd;
     };
     constexpr u32 kPieces = kDim / 8;
+    KeyTiles<kType, kDim> tiles{p, keys, values, run};
+    u32 at = run.begin_keys / M::kKeys * M::kKeys, stage = 0;
+    tiles.find(at);
     sync_block();
+    const float scale = p.softcap > 0.0f ? p.scale : p.scale * kLog2E;
     for (u32 i = thread_id(); i < kHeadRows * kPieces; i += kThreads) {
         const u32 m = i / kPieces, piece = i % kPieces;
-        float v[8] = {};
+        float4 v[2] = {};
         if (m < n && piece * 8 < hd) {
             const float4* from = reinterpret_cast<const float4*>(b.buffer<float>(0) + row_at(m) + piece * 8);
-            const float4 x = from[0], y = from[1];
-            v[0] = x.x, v[1] = x.y, v[2] = x.z, v[3] = x.w, v[4] = y.x, v[5] = y.y, v[6] = y.z, v[7] = y.w;
+            v[0] = from[0], v[1] = from[1];
         }
-        store_parts(M::kQueries + M::piece(m, piece), M::kQueries + M::kQueryBytes + M::piece(m, piece), v);
+        store_halves(M::kQueries + M::piece(m, piece), scaled(v[0], scale), scaled(v[1], scale));
     }
     if (hd % 16 != 0) {  // what stands behind a key is multiplied, too
-        for (u32 i = thread_id(); i < M::kKeys * M::kKvStages * M::kParts; i += kThreads) {
-            const u32 key = i % M::kKeys, plane = i / M::kKeys;
-            *reinterpret_cast<uint4*>(shared_memory() + M::keys(plane / M::kParts, plane % M::kParts) +
-                                      M::piece(key, hd / 8)) = uint4{0, 0, 0, 0};
+        for (u32 i = thread_id(); i < M::kKeys * M::kKvStages; i += kThreads) {
+            *reinterpret_cast<uint4*>(shared_memory() + M::keys(i / M::kKeys) + M::piece(i % M::kKeys, hd / 8)) =
+                uint4{0, 0, 0, 0};
         }
     }
 
@@ -268,25 +270,24 @@ AKUNU_DEVICE_CALL void attend_run(Block b, Run run) {
     for (u32 r = 0; r < 2; ++r) {
         const u32 m = warp_id() * 16 + lane_id() / 4 + 8 * r;
         tile.seen[r] = m < n ? keys_of_row(p, run.position + m / group, run.text_end) : KeyRange{0, 0};
-        tile.top[r] = bits_to_float(0xFF800000u);
+        tile.top[r] = minus_infinity();
         tile.sum[r] = 0.0f;
     }
-    u32 at = run.begin_keys / M::kKeys * M::kKeys, stage = 0;
-    if (kType == kKvF16) bring_keys<kType, kDim>(p, keys, values, run, at, 0);
+    if (kType == kKvF16) tiles.bring(at, 0);
     for (; at < run.end_keys; at += M::kKeys) {
         if (kType == kKvF16) {
             wait_for_bundles<0>();
             sync_block();
-            if (at + M::kKeys < run.end_keys) bring_keys<kType, kDim>(p, keys, values, run, at + M::kKeys, 1 - stage);
+            if (at + M::kKeys < run.end_keys) tiles.bring(at + M::kKeys, 1 - stage);
         } else {
             sync_block();
-            bring_keys<kType, kDim>(p, keys, values, run, at, 0);
+            tiles.bring(at, 0);
             sync_block();
         }
         if (warp_id() * 16 < n) {
             float s[M::kKeys / 8][4] = {}, keep[2];
-            tile.scores(p, stage, s);
-            tile.weigh(p, at, s, keep);
+            tile.scores(p, at, stage, s);
+            tile.weigh(s, keep);
             tile.add_values(p, stage, s, keep);
         }
         if (kType == kKvF16) stage = 1 - stage;

@@ -4,6 +4,7 @@
 // What is on its way is bounded: behind a queue of copies every barrier of the grid would wait.
 #pragma once
 
+#include "few_layout.h"
 #include "walk.cuh"
 
 namespace akunu::cuda {
@@ -13,7 +14,6 @@ struct RingBarriers {
     u64 full[kMostSlots], empty[kMostSlots];
 };
 static_assert(sizeof(RingBarriers) <= kRingHead, "slots begin behind it");
-AKUNU_DEVICE u32 look_at(const u32& v) { return *const_cast<const volatile u32*>(&v); }
 AKUNU_DEVICE RingBarriers& ring_barriers() {
     return *reinterpret_cast<RingBarriers*>(shared_memory() + shown().launch.ring);
 }
@@ -27,7 +27,7 @@ struct RingPlace {
         return {slot() + 1 < shown().launch.slots ? bits + 1 : (bits & 1u << 31) ^ 1u << 31};
     }
     // Where in shared memory.
-    AKUNU_DEVICE u32 offset() const { return shown().launch.ring + kRingHead + slot() * kSlotBytes; }
+    AKUNU_DEVICE u32 offset() const { return shown().launch.ring + kRingHead + slot() * shown().launch.slot_bytes; }
 };
 
 AKUNU_DEVICE void start_ring() {
@@ -66,16 +66,29 @@ struct RingFiller {
         oldest = oldest.next();
         --on_way;
     }
-    AKUNU_DEVICE bool bring_share(const Stream& s) {
+    // Of a tile, or of a pair, the bytes [from, end).
+    AKUNU_DEVICE bool bring_tile(const Stream& s, u32 tile, u32 from, u32 end) {
+        for (u32 half = 0; half <= s.pairs; ++half) {
+            u32 matrix = half, at = tile;
+            while (!s.pairs && at >= s.tiles[matrix]) at -= s.tiles[matrix++];
+            const u8* bytes = reinterpret_cast<const u8*>(s.at[matrix]) + u64(at) * s.tile_bytes;
+            for (u32 done = from; done < end; done += s.slot_bytes) {
+                const u32 left = end - done;
+                if (!bring(bytes + done, left < s.slot_bytes ? left : s.slot_bytes)) return false;
+            }
+        }
+        return true;
+    }
+    // In the order in which row_tiles and few_rows take them.
+    AKUNU_DEVICE bool bring_share(const Stream& s, u32 rows) {
         const u32 tiles = s.pairs ? s.tiles[0] : s.tiles[0] + s.tiles[1] + s.tiles[2], end = share_end(tiles);
-        for (u32 tile = share_begin(tiles); tile < end; ++tile) {
-            for (u32 half = 0; half <= s.pairs; ++half) {
-                u32 matrix = half, at = tile;
-                while (!s.pairs && at >= s.tiles[matrix]) at -= s.tiles[matrix++];
-                const u8* from = reinterpret_cast<const u8*>(s.at[matrix]) + u64(at) * s.tile_bytes;
-                for (u32 done = 0; done < s.tile_bytes; done += s.slot_bytes) {
-                    const u32 left = s.tile_bytes - done;
-                    if (!bring(from + done, left < s.slot_bytes ? left : s.slot_bytes)) return false;
+        const u32 chunk = rows == 1 ? s.k : few_chunk(rows, s.k), pass = few_pass(chunk, s.k, s.pairs);
+        const u32 bytes = chunk >= s.k ? s.tile_bytes : s.tile_bytes / (s.k / kStepInputs) * (chunk / kStepInputs);
+        for (u32 first = share_begin(tiles); first < end; first += pass) {
+            for (u32 from = 0; from < s.tile_bytes; from += bytes) {
+                const u32 left = s.tile_bytes - from, to = from + (left < bytes ? left : bytes);
+                for (u32 tile = first; tile < end && tile < first + pass; ++tile) {
+                    if (!bring_tile(s, tile, from, to)) return false;
                 }
             }
         }
@@ -89,7 +102,7 @@ struct RingFiller {
                 const u32 rows = s.rows_from == kPatchRows     ? launch.rows
                                  : s.rows_from == kPatchLogits ? launch.logits
                                                                : s.rows;
-                if (rows_take_ring(rows) && !bring_share(s)) return false;
+                if (rows_take_ring(rows) && !bring_share(s, rows)) return false;
             }
         }
         return true;
@@ -108,9 +121,10 @@ AKUNU_DEVICE_CALL void fill_ring() {
 
 // What a warp reads next, which it keeps in shared memory from one command to the next.
 struct RingReader {
-    u32 ring, slots, slot, phase;
+    u32 ring, slots, slot_bytes, slot, phase;
 
-    AKUNU_DEVICE explicit RingReader(u32 warp) : ring(shown().launch.ring), slots(shown().launch.slots) {
+    AKUNU_DEVICE explicit RingReader(u32 warp)
+        : ring(shown().launch.ring), slots(shown().launch.slots), slot_bytes(shown().launch.slot_bytes) {
         const RingPlace at{shown().read[warp]};
         slot = at.slot();
         phase = at.phase();
@@ -122,7 +136,7 @@ struct RingReader {
     // Waits for the slot, and says where in shared memory it is. Fails as the barrier of the grid does.
     AKUNU_DEVICE u32 wait() const {
         if (!all_of_warp(has_passed(full(), phase))) wait_long();
-        return ring + kRingHead + slot * kSlotBytes;
+        return ring + kRingHead + slot * slot_bytes;
     }
     AKUNU_DEVICE void wait_long() const {
         u64 start = 0;
@@ -130,7 +144,8 @@ struct RingReader {
             if (spins % 64 != 0) continue;
             if (start == 0) start = nanoseconds();
             if (nanoseconds() - start > shown().launch.timeout_ns) {
-                shown().launch.barrier->error = shown().failure = kTimedOut;
+                shown().launch.barrier->error = kTimedOut;
+                show(shown().failure, kTimedOut);
             }
             if (any_of_warp(look_at(shown().failure) != kNoError)) break;
         }

@@ -130,8 +130,8 @@ AKUNU_DEVICE float put_floats(const TileMemory& m, u32 k, u32 i, u32 top, float 
         u32 h[4];
         AKUNU_UNROLL
         for (u32 e = 0; e < 4; ++e) {
-            h[e] = T::kBf16 ? float_to_bfloat(x[e]) : float_to_half(x[e]);
-            x[e] = (x[e] - (T::kBf16 ? bits_to_float(h[e] << 16) : half_to_float(u16(h[e])))) * kPartShift;
+            h[e] = float_to_half(x[e]);
+            x[e] = (x[e] - half_to_float(u16(h[e]))) * kPartShift;
         }
         shared_at<uint2>(m.parts + (part * k + i) * 2) = uint2{h[0] | h[1] << 16, h[2] | h[3] << 16};
     }
@@ -216,6 +216,7 @@ struct TileOutput {
     bool there, adds = false;
     u32 row, activation = 0;  // of gate and up, which have `out`
     float *y = nullptr, base = 0.0f, bias = 0.0f, cap = 0.0f, eps = 0.0f;
+    float factors[2] = {1.0f, 1.0f};  // of the weights, those of the second matrix of a pair
     Output out{};
 
     AKUNU_DEVICE TileOutput(Block b, const TileJob& job, const TileRow& at) : there(at.there), row(at.row) {
@@ -251,16 +252,22 @@ struct TileOutput {
             }
         }
     }
+    template <u32 kReader>
+    AKUNU_DEVICE void load_factors(const Command& c, u32 matrix, bool pairs) {
+        factors[0] = tile_factor<kReader>(c.weights[matrix]);
+        if (pairs) factors[1] = tile_factor<kReader>(c.weights[matrix + 1]);
+    }
     // What is there already, once the block has waited for it.
     AKUNU_DEVICE void load_base() {
         if (adds) base = *y;
     }
     // `scale` is the norm's; of pairs `up` is the sum of the second matrix.
     AKUNU_DEVICE void store(const TileJob& job, float scale, float sum, float up) const {
+        sum *= scale * factors[0];
         if (job.pairs) {
-            out.store(row, activate(activation, sum * scale) * (up * scale));
+            out.store(row, activate(activation, sum) * (up * (scale * factors[1])));
         } else {
-            *y = base + soft_capped(sum * scale + bias, cap);
+            *y = base + soft_capped(sum + bias, cap);
         }
     }
 };
@@ -309,7 +316,9 @@ AKUNU_DEVICE void row_tiles(Block b, u32 second) {
     const auto output = [&](u32 first, u32 tiles) {
         TileRow at{0, 0, false};
         if (mine < tiles) at = tile_row(job, first + mine, r);
-        return TileOutput(b, job, at);
+        TileOutput of(b, job, at);
+        of.load_factors<kReader>(b.command(), job.first + at.matrix, job.pairs != 0);
+        return of;
     };
     const u32 together = kTilesAtOnce >> job.pairs;
     TileOutput out = output(begin, smaller(end - begin, together));

@@ -8,6 +8,11 @@
 // A row's codes, and its extras, are in the order that they have row by row. A tile lies in one piece, and so do those
 // that a block takes: they come to shared memory by copies of whole units, and a warp reads 512 bytes of it side by
 // side.
+//
+// Floats lie as F16: of BF16 these are the numbers times a power of two, so that the largest are from 2^14 to 2^15, and
+// what they are to be multiplied by, an F32, stands behind the matrix' tiles. A row's pieces lie side by side eight at
+// a time, piece p at place p ^ row % 8: so eight rows' pieces lie in different banks of shared memory, and products of
+// warpgroups take a tile as it lies.
 #pragma once
 
 #include "command.h"
@@ -59,6 +64,10 @@ constexpr u64 unit_at(u32 reader, u64 cols, u64 row, u64 col) {
 // From a unit's start to a piece of a row's codes, and to the row's extras.
 constexpr u32 piece_at(u32 row, u32 piece) {
     return (piece / 4 * kTileRows * 4 + row % kTileRows * 4 + piece % 4) * kPiece;
+}
+// The same of floats.
+constexpr u32 float_piece_at(u32 row, u32 piece) {
+    return ((piece / 8 * kTileRows + row % kTileRows) * 8 + (piece ^ row) % 8) * kPiece;
 }
 constexpr u32 extras_at(const TileLayout& l, u32 row) {
     return kTileRows * l.code_bytes + row % kTileRows * l.extra_bytes;

@@ -8,10 +8,15 @@ namespace akunu::cuda {
 
 // The head of shared memory has this command, the next one, room for reductions, and what is declared here.
 
+// Words that a thread changes while others look at them.
+AKUNU_DEVICE u32 look_at(const u32& v) { return *const_cast<const volatile u32*>(&v); }
+AKUNU_DEVICE void show(u32& at, u32 v) { *const_cast<volatile u32*>(&at) = v; }
+
 // A barrier of the threads that run commands.
 AKUNU_DEVICE void sync_block() { sync_some<1>(kThreads); }
 // The same with those that bring the tiles of many rows.
 AKUNU_DEVICE void sync_with_bringers() { sync_some<2>(kThreads + kBringers); }
+constexpr u32 kTeamBarrier = 3;  // the first of those of a block's parts
 
 // A place in the chain: a command of a segment, in a step, of which so many commands ran before.
 struct Place {
@@ -67,7 +72,7 @@ struct GridBarrier {
                 if (failure == kNoError && nanoseconds() - start > timeout_ns) *error = failure = kTimedOut;
                 if (failure != kNoError) break;
             }
-            if (failure != kNoError) shown().failure = failure;
+            if (failure != kNoError) show(shown().failure, failure);
             if (passed_at && block_id() == 0) *passed_at++ = nanoseconds();
         }
         sync_block();

@@ -28,10 +28,27 @@ def emulator() -> Path:
     return build(READERS)
 
 
-@pytest.fixture
-def run(emulator: Path, tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Runs Python code in a process of its own, whose driver is the emulator: a process has one driver."""
+@pytest.fixture(scope="session")
+def emulator_without_groups(emulator: Path) -> Path:
+    """The same of a GPU that has no products of warpgroups."""
+    return build([1, 3], warpgroups=False)
 
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def run(emulator: Path, tmp_path: Path) -> Run:
+    """Runs Python code in a process of its own, whose driver is the emulator: a process has one driver."""
+    return runner(emulator, tmp_path)
+
+
+@pytest.fixture
+def run_without_groups(emulator_without_groups: Path, tmp_path: Path) -> Run:
+    return runner(emulator_without_groups, tmp_path)
+
+
+def runner(emulator: Path, tmp_path: Path) -> Run:
     def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
         paths = os.pathsep.join([str(ROOT), str(ROOT / "tests"), *filter(None, sys.path)])
         settings = {
@@ -58,7 +75,7 @@ sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:schemathesis", *
 
 
 @pytest.fixture
-def passes(run: Callable[..., subprocess.CompletedProcess[str]]) -> Callable[..., None]:
+def passes(run: Run) -> Callable[..., None]:
     """Runs tests that were written for the CPU, of a file in `tests`, on the emulated GPU."""
 
     def passes(file: str, *tests: str, **environment: str) -> None:

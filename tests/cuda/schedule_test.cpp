@@ -135,6 +135,7 @@ void mutate(const DispatchTable& t, std::vector<Command> commands, std::vector<S
         wrong([](Stream& s) { s.slot_bytes = kSlotBytes + 16; }, "more than a slot holds");
         wrong([](Stream& s) { s.slot_bytes = 0; }, "nothing in a slot");
         wrong([](Stream& s) { s.tile_bytes *= 2; }, "tiles behind the end");
+        wrong([](Stream& s) { s.k *= 2; }, "other inputs");
         wrong([](Stream& s) { s.pairs = 1 - s.pairs; }, "tiles in turn that are not");
         wrong([](Stream& s) { s.rows_from = s.rows_from == kPatchRows ? u32(kPatchLogits) : u32(kPatchRows); },
               "rows of another kind");
@@ -197,13 +198,14 @@ int main() {
     for (const DType weights : {DType::Q4_0, DType::Q6_K, DType::Q5_1, DType::F32}) {
         const auto engine = planned(synthetic_model(weights));
         for (const PhaseRun run : {PhaseRun{Phase::kDecode, 1, 0}, {Phase::kBatch, 4, 0}, {Phase::kPrefill, 40, 0}}) {
-            for (const Program* p : engine->programs(run)) {
+            const Replay replay = engine->replay_of(run);
+            for (const Program* p : replay.programs) {
                 const Schedules s = compile_schedules(p->table, geometry());
                 mutate(p->table, s.plain, s.streams, n);
                 mutate(p->table, s.fused, s.streams, n);
             }
         }
-        check_tables(engine->programs({Phase::kDecode, 1, 0}).front()->table);
+        check_tables(engine->replay_of({Phase::kDecode, 1, 0}).programs.front()->table);
     }
     std::printf("refused: %d barriers, %d swaps, %d addresses, %d fields, %d streams\n", n.barriers, n.swaps,
                 n.addresses, n.fields, n.streams);
@@ -218,7 +220,8 @@ int main() {
         }
     }
     const auto engine = planned(deep);
-    for (const Program* p : engine->programs({Phase::kDecode, 1, 0})) {
+    const Replay replay = engine->replay_of({Phase::kDecode, 1, 0});
+    for (const Program* p : replay.programs) {
         const Schedules s = compile_schedules(p->table, geometry());
         const auto begin = std::chrono::steady_clock::now();
         check_schedule(p->table, s.fused, s.streams);

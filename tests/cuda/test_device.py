@@ -34,7 +34,7 @@ def test_kernels_are_compiled_once(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("environment", "message"),
     [
-        ({"EMULATOR_FAIL": "nvrtcCompileProgram"}, "NVRTC could not compile the kernels for sm_90: no luck"),
+        ({"EMULATOR_FAIL": "nvrtcCompileProgram"}, "NVRTC could not compile the kernels for sm_90a: no luck"),
         ({"EMULATOR_FAIL": "cuMemHostAlloc"}, "page-locked memory: unspecified launch failure"),
         ({"EMULATOR_FAIL": "cuModuleLoadData"}, "loading the kernels: unspecified launch failure"),
         ({"EMULATOR_FAIL": "cuLaunchCooperativeKernel"}, "starting the interpreter: unspecified"),
@@ -247,8 +247,8 @@ for phase, rows in (("decode", 1), ("batch", 3), ("prefill", 20)):
     print(phase, len(commands) > 10, merged, timed)
 """
     done = run(code)
-    merged = "['rope_kv', 'attention_merge', 'rope_kv', 'attention_merge']"
-    expected = f"decode True {merged} True\nbatch True [] True\nprefill True [] True\n"
+    row, texts = (str(["rope_kv", behind] * 2) for behind in ("attention_merge", "quantize"))
+    expected = f"decode True {row} True\nbatch True {texts} True\nprefill True [] True\n"
     assert done.stdout == expected, done.stderr or done.stdout
 
 

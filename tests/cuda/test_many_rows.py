@@ -37,6 +37,10 @@ def check(run: Run, *cases: str) -> None:
         # 128 rows by 128 columns, twice for each block; 128 by 64; 64 by 32, several for each block.
         "'matmul', dtype='q4_0', rows=129, n=256, k=128, accumulate=True",
         "'matmul', dtype='f16', rows=100, n=128, k=192",
+        # Weights that are copied from tiles as they lie, columns that end within one, matrices in turn.
+        "'matmul', dtype='f16', rows=129, n=250, k=256, accumulate=True",
+        "'matmul', dtype='f16', rows=20, n=41, k=384, bias=True, cap=3.0",
+        "'gate_up', dtype='f16', rows=70, n=75, k=128, activation='silu', formats=('f32', 'q8')",
         "'matmul', dtype='q6_k', rows=17, n=90, k=256, bias=True, accumulate=True, cap=1.5",
         # Rows of inputs that no copy of 16 bytes takes, and columns that end within a tile.
         "'matmul', dtype='f16', rows=70, n=75, k=100, bias=True",
@@ -46,6 +50,16 @@ def check(run: Run, *cases: str) -> None:
 )
 def test_a_tile_is_the_product_of_what_was_brought(run: Run, case: str) -> None:
     check(run, case)
+
+
+def test_a_tile_is_the_same_without_products_of_warpgroups(run_without_groups: Run) -> None:
+    check(
+        run_without_groups,
+        "'matmul', dtype='q4_0', rows=129, n=256, k=128, accumulate=True",
+        "'matmul', dtype='f16', rows=140, n=140, k=256, bias=True",
+        "'matmul', dtype='f16', rows=70, n=75, k=100, bias=True",
+        "'gate_up', dtype='f16', rows=40, n=43, k=128, activation='silu', formats=('q8',)",
+    )
 
 
 @pytest.mark.parametrize(
@@ -61,6 +75,12 @@ def test_a_tile_is_the_product_of_what_was_brought(run: Run, case: str) -> None:
 )
 def test_a_run_of_rows_sees_what_its_rows_see(run: Run, case: str) -> None:
     check(run, f"'attention', {case}")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("model", ["gemma3-q8_0", "gemma3-f16"])
+def test_a_model_is_the_same_in_parts_and_row_by_row(passes: Callable[..., None], model: str) -> None:
+    passes("models/test_engine.py", f"phases_agree_to_the_bit[{model}]")
 
 
 def test_a_prompts_step_has_more_rows_on_a_gpu(run: Run) -> None:

@@ -15,19 +15,22 @@ KERNELS = ROOT / "cuda" / "kernels"
 FLAGS = ["-O1", "-std=c++20", "-fPIC", "-shared", "-pthread", "-ffp-contract=off", "-fno-strict-aliasing"]
 
 
-def definitions(readers: list[int]) -> list[str]:
+def definitions(readers: list[int], warpgroups: bool) -> list[str]:
     """All ops, cache types and groups; the readers are what takes time."""
     lists = {"READERS": readers, "KV_TYPES": [0, 1, 2], "GROUPS": [1, 2, 4, 8, 16], "LANES": [8, 16, 32]}
     lines = [f"#define AKUNU_{name} {' '.join(f'X({n})' for n in values)}" for name, values in lists.items()]
-    return ["#define AKUNU_OPS ~0u", *lines]
+    return ["#define AKUNU_OPS ~0u", f"#define AKUNU_WARPGROUPS {int(warpgroups)}", *lines]
 
 
-def build(readers: list[int]) -> Path:
-    """The library, from a cache of contents. Raises FileNotFoundError where there is no C++ compiler."""
+def build(readers: list[int], *, warpgroups: bool = True) -> Path:
+    """The library, from a cache of contents: of a GPU with products of warpgroups, or without.
+
+    Raises FileNotFoundError where there is no C++ compiler.
+    """
     compiler = shutil.which(os.environ.get("CXX", "c++"))
     if compiler is None:
         raise FileNotFoundError("the CUDA emulator needs a C++ compiler")
-    text = "\n".join(definitions(readers)) + '\n#include "emulator.cpp"\n'
+    text = "\n".join(definitions(readers, warpgroups)) + '\n#include "emulator.cpp"\n'
     sources = sorted([*KERNELS.iterdir(), *HERE.glob("*.c*"), ROOT / "cpp/core/params.h"])
     contents = b"".join(path.read_bytes() for path in sources) + text.encode()
     folder = ROOT / "build" / "cuda-emulator" / hashlib.sha256(contents).hexdigest()[:16]

@@ -39,7 +39,12 @@ unsigned long long nanoseconds() {
 namespace emulator {
 
 constexpr std::size_t kStack = 64 << 10;
-constexpr unsigned kShared = 200 << 10, kSharedBase = 1024, kBlocks = 2;
+constexpr unsigned kShared = 200 << 10;
+
+int blocks_wanted() {
+    const char* set = std::getenv("EMULATOR_BLOCKS");
+    return set ? std::atoi(set) : 2;
+}
 
 // Threads that come together: a warp or a block.
 struct Meeting {
@@ -57,7 +62,7 @@ struct Copy {
 };
 
 struct Group {
-    Meeting all, some[3], warps[kBlockThreads / 32];
+    Meeting all, some[16], warps[kBlockThreads / 32];
     std::vector<Copy> copies;
     std::vector<unsigned char> shared;
     unsigned char exchange[kBlockThreads / 32][32 * 32];
@@ -66,6 +71,8 @@ struct Group {
 struct Fiber {
     void* sp = nullptr;
     unsigned block = 0, thread = 0, bundle = 0;
+    unsigned product_bundle = 0;
+    std::vector<Product> products;
     bool done = false;
 };
 
@@ -155,18 +162,41 @@ bool has_passed(const unsigned long long* b, unsigned parity) {
     yield();
     return false;
 }
-void copy_arriving(void* to, const void* from, unsigned bytes, unsigned long long* b) {
+void copy_counted(void* to, const void* from, unsigned bytes, unsigned long long* b) {
     if ((reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from) | bytes) % 16 != 0)
         __builtin_trap();
     std::memset(to, 0xFF, bytes);
     group().copies.push_back({to, from, bytes, b, 0, 0});
     ++arrival(b).copies;
+}
+void copy_arriving(void* to, const void* from, unsigned bytes, unsigned long long* b) {
+    copy_counted(to, from, bytes, b);
     arrive_at(b);
 }
 void copy_async16(void* to, const void* from) {
     if ((reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from)) % 16 != 0) __builtin_trap();
     std::memset(to, 0xFF, 16);
     group().copies.push_back({to, from, 16, nullptr, self().thread, self().bundle});
+}
+void put_off_product(const Product& p) {
+    self().products.push_back(p);
+    self().products.back().bundle = self().product_bundle;
+}
+void bundle_products() { ++self().product_bundle; }
+void each_product(unsigned most, const std::function<void(const Product&)>& f) {
+    std::erase_if(self().products, [&](const Product& p) {
+        if (p.bundle + most >= self().product_bundle) return false;
+        f(p);
+        return true;
+    });
+}
+void arrive_when_copied(unsigned long long* b) {
+    for (Copy& copy : group().copies) {
+        if (copy.barrier || copy.thread != self().thread) continue;
+        copy.barrier = b;
+        ++arrival(b).copies;
+    }
+    arrive_at(b);
 }
 void bundle_copies() { ++self().bundle; }
 void wait_for_bundles(unsigned most) {
@@ -259,7 +289,7 @@ API cuDeviceGetName(char* name, int n, int) {
 }
 API cuDeviceGetAttribute(int* v, int which, int) {
     const char* base = std::getenv("EMULATOR_SHARED_BASE");
-    *v = which == 16    ? static_cast<int>(emulator::kBlocks)
+    *v = which == 16    ? emulator::blocks_wanted()
          : which == 75  ? 9
          : which == 97  ? static_cast<int>(emulator::kShared)
          : which == 111 ? (base ? std::atoi(base) : static_cast<int>(emulator::kSharedBase))

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 
 #define AKUNU_DEVICE inline
 #define AKUNU_DEVICE_CALL inline
@@ -39,6 +40,7 @@ unsigned thread();
 unsigned block();
 unsigned blocks();
 unsigned char* shared();
+constexpr unsigned kSharedBase = 1024;
 bool told_where_shared_begins();
 void sync_all();
 void sync_some(unsigned barrier, unsigned threads);
@@ -47,9 +49,24 @@ void init_barrier(unsigned long long* b, unsigned arrivals);
 void arrive_at(unsigned long long* b);
 bool has_passed(const unsigned long long* b, unsigned parity);
 void copy_arriving(void* to, const void* from, unsigned bytes, unsigned long long* b);
+void copy_counted(void* to, const void* from, unsigned bytes, unsigned long long* b);
 void copy_async16(void* to, const void* from);
+void arrive_when_copied(unsigned long long* b);
 void bundle_copies();
 void wait_for_bundles(unsigned most);
+// Products of a warpgroup that were begun: `bundle` as of copies.
+struct MatrixPlace {
+    unsigned offset;
+};
+struct Product {
+    float* sum;
+    unsigned fragments;
+    MatrixPlace rows, columns;
+    unsigned bundle;
+};
+void put_off_product(const Product& p);
+void bundle_products();
+void each_product(unsigned most, const std::function<void(const Product&)>& f);
 void yield();
 // The warp's 32 places of 32 bytes.
 unsigned char* exchange();
@@ -64,6 +81,7 @@ AKUNU_DEVICE unsigned grid_blocks() { return emulator::blocks(); }
 AKUNU_DEVICE unsigned char* shared_memory() { return emulator::shared(); }
 AKUNU_DEVICE bool shared_memory_is_there() { return emulator::told_where_shared_begins(); }
 AKUNU_DEVICE void sync_all() { emulator::sync_all(); }
+AKUNU_DEVICE void sync_some(unsigned barrier, unsigned threads) { emulator::sync_some(barrier, threads); }
 template <unsigned kBarrier>
 AKUNU_DEVICE void sync_some(unsigned threads) {
     emulator::sync_some(kBarrier, threads);
@@ -173,9 +191,10 @@ AKUNU_DEVICE void wait_for_bundles() {
 }
 
 constexpr unsigned kCopyLanes = 1;
-using emulator::arrive_at, emulator::bundle_copies, emulator::copy_arriving, emulator::copy_async16,
-    emulator::has_passed, emulator::init_barrier;
+using emulator::arrive_at, emulator::arrive_when_copied, emulator::bundle_copies, emulator::copy_arriving,
+    emulator::copy_async16, emulator::copy_counted, emulator::has_passed, emulator::init_barrier, emulator::kSharedBase;
 AKUNU_DEVICE void publish_barriers() {}
+AKUNU_DEVICE void drop_barrier(unsigned long long*) {}
 
 AKUNU_DEVICE float bits_to_float(unsigned bits) { return load_as<float>(&bits); }
 AKUNU_DEVICE unsigned float_to_bits(float v) { return load_as<unsigned>(&v); }
@@ -201,10 +220,6 @@ AKUNU_DEVICE unsigned multiply_halves(unsigned a, unsigned b) {
 }
 AKUNU_DEVICE unsigned multiply_add_halves(unsigned a, unsigned b, unsigned c) {
     return each_half([=](int s) { return half_at(a, s) * half_at(b, s) + half_at(c, s); });
-}
-AKUNU_DEVICE unsigned short float_to_bfloat(float v) {
-    const unsigned bits = float_to_bits(v);
-    return static_cast<unsigned short>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
 }
 AKUNU_DEVICE float reciprocal(float v) { return 1.0f / v; }
 AKUNU_DEVICE float inverse_root(float v) { return 1.0f / std::sqrt(v); }
@@ -266,11 +281,36 @@ AKUNU_DEVICE void mma_f16(float (&d)[4], const unsigned (&a)[4], const unsigned 
     mma<16>(d, a, b,
             [](unsigned bits, unsigned i) { return half_to_float(static_cast<unsigned short>(bits >> 16 * i)); });
 }
-AKUNU_DEVICE void mma_bf16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
-    mma<16>(d, a, b, [](unsigned bits, unsigned i) { return bits_to_float(bits >> 16 * i << 16); });
-}
 AKUNU_DEVICE void mma_s8(int (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
     mma<32>(d, a, b, [](unsigned bits, unsigned i) { return int(static_cast<signed char>(bits >> 8 * i)); });
+}
+
+// Products of a warpgroup read nothing of other threads, so each computes its own sums, when it waits for them.
+constexpr bool kWarpgroups = AKUNU_WARPGROUPS;
+using emulator::MatrixPlace;
+AKUNU_DEVICE MatrixPlace matrix_place(unsigned offset) { return {offset}; }
+AKUNU_DEVICE void show_to_groups() {}
+template <unsigned kFragments>
+AKUNU_DEVICE void begin_products(float (&)[kFragments][4]) {}
+AKUNU_DEVICE void end_products() { emulator::bundle_products(); }
+// Element i of a row: the bits of its address say where its piece is.
+AKUNU_DEVICE float element_at(const MatrixPlace& m, unsigned row, unsigned i) {
+    const unsigned at = kSharedBase + m.offset + row * 128 + 2 * i;
+    return half_to_float(load_as<unsigned short>(shared_memory() + ((at ^ (at >> 3 & 0x70)) - kSharedBase)));
+}
+template <unsigned kFragments>
+AKUNU_DEVICE void multiply_group(float (&sum)[kFragments][4], MatrixPlace rows, MatrixPlace columns) {
+    emulator::put_off_product({&sum[0][0], kFragments, rows, columns, 0});
+}
+template <unsigned kMost, unsigned kFragments>
+AKUNU_DEVICE void wait_for_products(float (&)[kFragments][4]) {
+    const unsigned g = lane_id() / 4, t = lane_id() % 4;
+    emulator::each_product(kMost, [&](const emulator::Product& p) {
+        for (unsigned i = 0; i < p.fragments * 4; ++i) {
+            const unsigned row = warp_id() % 4 * 16 + g + i % 4 / 2 * 8, column = i / 4 * 8 + 2 * t + i % 2;
+            for (unsigned k = 0; k < 16; ++k) p.sum[i] += element_at(p.rows, row, k) * element_at(p.columns, column, k);
+        }
+    });
 }
 
 }  // namespace akunu::cuda

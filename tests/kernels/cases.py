@@ -140,6 +140,18 @@ def _matmul() -> Iterator[Case]:
         yield case("matmul", dtype=dtype, rows=141, n=33, k=130)
     for dtype in ("f32", "f16", "q4_0", "q6_k"):  # more tokens than a cache block takes
         yield case("matmul", dtype=dtype, rows=300, n=20, k=1024)
+    for dtype in (
+        "f16",
+        "bf16",
+        "q4_0",
+        "q8_0",
+        "q4_k",
+        "q6_k",
+    ):  # more inputs than a GPU's block takes at once
+        yield case("matmul", dtype=dtype, rows=12, n=300, k=4352, accumulate=True)
+        yield case("matmul", dtype=dtype, rows=27, n=300, k=2304)
+        yield case("matmul", dtype=dtype, rows=64, n=400, k=1280, bias=True)
+        yield case("gate_up", dtype=dtype, rows=41, n=160, k=1280, activation="silu", formats=BOTH)
 
 
 #: Types of q and k, and of v, in the files that llama.cpp's quantisation makes: `DeviceTraits::mixed_qkv`.

@@ -16,7 +16,7 @@ from .cases import BOTH, CHECKS, Case, case
 from .devices import Target, cpu_targets, has_kernel, lab
 from .problem import Activation, Array, Problem, Weight, struct
 from .runner import device_buffers
-from .weights import is_float, weight_dtypes
+from .weights import dtype_row, is_float, weight_dtypes
 
 # Of every builder some, with rows that do not divide by the threads.
 ODD = [c for c in CHECKS if c.get("rows") in (None, 5, 7, 9, 17, 33)]
@@ -114,6 +114,39 @@ def test_a_row_does_not_depend_on_the_rows_beside_it(batch: Case, target: Target
                 continue
             row = len(part[name]) // rows
             assert part[name] == whole[name][first * row :], f"{name} of {rows} rows"
+
+
+#: Where a block has its codes.
+CODES = {
+    "q4_0": slice(2, 18),
+    "q5_0": slice(2, 22),
+    "q8_0": slice(2, 34),
+    "q3_k": slice(0, 96),
+    "q6_k": slice(0, 192),
+    "iq4_nl": slice(2, 18),
+    "mxfp4": slice(1, 17),
+}
+
+
+@pytest.mark.parametrize("target", cpu_targets(), ids=lambda t: t.id)
+@pytest.mark.parametrize("dtype", CODES)
+def test_neither_do_the_largest_sums(dtype: str, target: Target) -> None:
+    """Codes and inputs at their ends: integers that hold a batch's sums hold these too."""
+    problem = case("matmul", dtype=dtype, rows=ROWS, n=39, k=512).build(lab(target), checking=False)
+    weight, x = problem.buffers["w"], problem.buffers["x"]
+    assert isinstance(weight, Weight) and isinstance(x, Array)
+    blocks = weight.data.reshape(39, -1, int(dtype_row(dtype)["block_bytes"])).copy()
+    for row in range(39):
+        blocks[row, :, CODES[dtype]] = (0x00, 0xFF, 0x77, 0x80, 0x7F)[row % 5]
+    problem.buffers["w"] = dataclasses.replace(weight, data=blocks.reshape(-1))
+    signs = np.where(np.arange(ROWS)[:, None] % 4 == 3, (-1.0) ** np.arange(512), 1.0)
+    data = np.where(np.arange(ROWS)[:, None] % 2, -signs, signs).astype(np.float32)
+    problem.buffers["x"] = dataclasses.replace(x, data=data)
+    whole = np.frombuffer(outputs(problem, target, 2)["y"], np.float32).reshape(ROWS, 39)
+    assert np.isfinite(whole).all()
+    for rows in (1, 4, 8, 16, 31):
+        part = outputs(first_rows(problem, ROWS - rows, rows), target, 2)["y"]
+        assert part == whole[ROWS - rows :].tobytes(), f"{rows} rows"
 
 
 @pytest.mark.parametrize("target", cpu_targets(), ids=lambda t: t.id)

@@ -50,12 +50,18 @@ def synthetic(
     head_dim: int = 32,
     context: int = 64,
     threads: int = 1,
+    group: int = 1,
+    weights: str = "f32",
     **options: object,
 ) -> _core.Engine:
-    """Random F32 weights. Their pattern repeats: with `dim` 32 after 8186 tokens, with 33 hardly ever."""
+    """Random weights. Their pattern repeats: with `dim` 32 after 8186 tokens, with 33 hardly ever.
+
+    `group`: query heads of a KV head.
+    """
     n_heads = max(1, dim // head_dim)
     config = ModelConfig(
-        arch="llama", n_layers=layers, dim=dim, n_heads=n_heads, n_kv_heads=n_heads, head_dim=head_dim,
+        arch="llama", n_layers=layers, dim=dim, n_heads=n_heads, n_kv_heads=n_heads // group,
+        head_dim=head_dim,
         ffn_dim=2 * dim, vocab_size=vocab, context_length=4096, norm_eps=1e-5, rope_style="interleaved",
         rope_dim=head_dim, inv_freq=np.geomspace(1, 1e-4, head_dim // 2, dtype=np.float32)[None],
         rope_scale=1.0, activation="silu", attn_softcap=0.0, final_softcap=0.0, attn_scale=head_dim**-0.5,
@@ -68,14 +74,15 @@ def synthetic(
     q_dim = n_heads * head_dim
     for n in range(layers):
         shapes |= {f"layers.{n}.{part}_norm": (dim, 0) for part in ("attn", "ffn")}
-        shapes |= {f"layers.{n}.attn_{part}": (q_dim, dim) for part in "qkv"}
+        shapes |= {f"layers.{n}.attn_{part}": (q_dim // (1 if part == "q" else group), dim) for part in "qkv"}
         shapes[f"layers.{n}.attn_output"] = (dim, q_dim)
         shapes |= {f"layers.{n}.ffn_{part}": (2 * dim, dim) for part in ("gate", "up")}
         shapes[f"layers.{n}.ffn_down"] = (dim, 2 * dim)
     tensors = {name: TensorRef(name, 0, rows, cols) for name, (rows, cols) in shapes.items()}
     spec = ModelSpec(config=config, tensors=tensors)
     options = {"device": DEVICE, "context": context, "threads": threads, **options}
-    return _core.Engine(None, spec, synthetic=dict.fromkeys(shapes, "f32"), **options)
+    dtypes = {name: "f32" if name.endswith("norm") else weights for name in shapes}
+    return _core.Engine(None, spec, synthetic=dtypes, **options)
 
 
 def start(

@@ -12,6 +12,7 @@ from .. import reference as ref
 from ..problem import Cache, Partials, Problem, struct
 from .common import (
     EXACT_NMSE,
+    F16_ATTENTION_NMSE,
     FIXED_NMSE,
     FORMAT,
     KV_NMSE,
@@ -197,7 +198,9 @@ def rope_kv(
     )
     stored_v = kv_round(v, kv)
     # The one weight is e^0, which fast math may get wrong in the last place; a scale may be f32 or f16.
-    p.expect("values", np.repeat(stored_v, heads // kv_heads, axis=1), 1e-7 if kv == "q8_0" else EXACT_NMSE)
+    bound = F16_ATTENTION_NMSE if dev.isa.startswith("sm_") else 1e-7
+    bound = bound if kv == "q8_0" else EXACT_NMSE
+    p.expect("values", np.repeat(stored_v, heads // kv_heads, axis=1), bound)
     p.run(
         "attention",
         read,
@@ -301,6 +304,8 @@ def attention(
             first += n
         # A score's rounding error, which the exponential turns into a relative one, grows with the score.
         bound = EXACT_NMSE
+        if dev.isa.startswith("sm_") and kv != "f32" and total >= 16:
+            bound = F16_ATTENTION_NMSE
         if both and kv == "f32":
             strip = _FIXED_STRIPS.get(dev.isa, 0)
             fixed = strip and head_dim % strip == 0 and head_dim <= 512

@@ -31,6 +31,10 @@ FIXED_MATMUL_NMSE = 5e-8
 # greatest of 128: 1.3e-9 of their square where that is four deviations. Twice that where there is a gate; and
 # few outputs vary.
 ROW_CODES_NMSE = 5e-9
+# CUDA's attention of prompts rounds queries, weights, and what a cache of Q8_0 holds to F16, whose
+# squared error is 4e-8 of the square. Weights change by what their scores do, of which the cases have a
+# variance of 9: so it is ten times that, and twice for keys and values that are rounded, too.
+F16_ATTENTION_NMSE = 8e-7
 # Attention in both directions, before a matmul that rounds it, may round its factors to 15 bits or less.
 FIXED_NMSE = 2e-7
 # Keys that lie between two values of the cache's type may be rounded to either.

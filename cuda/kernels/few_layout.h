@@ -1,0 +1,34 @@
+// How a step's memory is dealt where a command has 2 to kFewRows rows, for the host and for kernels.
+//
+// As many inputs of all rows as there is room for, a chunk, are in shared memory at a time. A block's tiles are taken a
+// pass at a time: the chunk's part of each tile of the pass, then those of the next chunk. Between chunks the sums of a
+// pass stay in shared memory.
+#pragma once
+
+#include "tile_layout.h"
+
+namespace akunu::cuda {
+
+constexpr u32 kFewInputs = 64 << 10, kFewPad = 64;  // bytes of all rows, and behind each, for other banks
+constexpr u32 kColumnRows = 8;                      // rows of inputs in a product
+constexpr u32 kTeamRows = 16;                       // that a warp multiplies
+constexpr u32 kPassTiles = 8;
+constexpr u32 kWarpSumsBytes = kTeamRows * kTileRows * 4, kTileSumsBytes = kWarps * kWarpSumsBytes;
+
+// From the head on: rows of inputs, sums of their groups of 32, and the tiles' sums.
+constexpr u32 kFewGroupSums = kFewInputs + kFewRows * kFewPad, kFewTileSums = kFewGroupSums + kFewInputs / 16;
+constexpr u64 few_bytes(u32 tiles) { return kFewTileSums + u64(tiles) * kTileSumsBytes; }
+
+// Rows of inputs with those up to whole products, and to a power of two.
+constexpr u32 few_columns(u32 rows) { return rows <= 8 ? 8 : rows <= 16 ? 16 : rows <= 32 ? 32 : 64; }
+// Inputs of a chunk: a power of two.
+constexpr u32 few_chunk(u32 rows, u32 k) {
+    u32 inputs = kFewInputs / (few_columns(rows) * 2);
+    while (inputs > kStepInputs && inputs / 2 >= k) inputs /= 2;
+    return inputs;
+}
+// Of a pass: tiles, or pairs of them.
+constexpr u32 few_pass(u32 chunk, u32 k, u32 pairs) { return chunk >= k ? 1 : kPassTiles >> pairs; }
+static_assert(kFewInputs / (kFewRows * 2) >= 256, "a chunk has whole units of every type");
+
+}  // namespace akunu::cuda
