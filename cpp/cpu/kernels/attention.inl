@@ -267,7 +267,7 @@ struct HeadQueries {
     }
     void fetch_elems(const KvUnit<T>& unit, std::size_t positions) const {
         constexpr std::size_t kPerLine = 64 / sizeof(T);
-        for (std::size_t i = 0; i < positions * p.head_dim; i += kPerLine) __builtin_prefetch(unit.elems + i);
+        for (std::size_t i = 0; i < positions * p.head_dim; i += kPerLine) __builtin_prefetch(unit.elems + i, 0, 2);
     }
     // The pages of the text that comes next.
     KvPages<T> next_cache() const {

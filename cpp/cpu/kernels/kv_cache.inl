@@ -10,12 +10,13 @@ static inline float cache_value(float v) { return v; }
 static inline float cache_value(std::int8_t v) { return v; }
 
 // Bytes from a page's keys or values to those that are read next. They are fetched while the page is read: pages lie
-// apart, so the hardware does not see them coming.
+// apart, so the hardware does not see them coming. Into the second-level cache: more of its lines can be on
+// their way than of the first-level one's.
 struct Ahead {
     std::ptrdiff_t bytes = 0;
     template <typename T>
     const T* fetch(const T* at) const {
-        __builtin_prefetch(reinterpret_cast<const std::byte*>(at) + bytes);
+        __builtin_prefetch(reinterpret_cast<const std::byte*>(at) + bytes, 0, 2);
         return at;
     }
 };

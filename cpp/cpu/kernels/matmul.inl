@@ -191,13 +191,10 @@ constexpr int tile_index = std::countr_zero(static_cast<unsigned>(M));
 struct IntegerFormat {
     using Tile = void (*)(const std::byte* group, const GroupLayout& layout, std::size_t k, const std::byte* x,
                           const Q8Layout& at, std::size_t token, std::size_t tokens, vf* out);
-    using Runs = void (*)(const std::byte* group, const GroupLayout& layout, std::size_t k, const std::byte* x,
-                          const Q8Layout& at, std::size_t tokens, vf* out);
     DType type;
     Tile tiles[4];
-    Tile pair;               // of kTokenTile tokens and two groups
-    Runs runs;               // of several such tiles
-    std::size_t run_tokens;  // from which on those are worth it
+    Tile pair;  // of kTokenTile tokens and two groups
+    RunFunctions runs;
     ByteFunctions bytes;
 
     template <typename F, int M>
@@ -214,27 +211,12 @@ struct IntegerFormat {
             return dot_tile_q8<F, kTokenTile, 0, 1>;
         return nullptr;
     }
-    // Signed bytes of pairs are multiplied as they are, or nearly so: nothing is saved.
-    template <typename F>
-    static constexpr bool kHasRuns = kSharedRuns && !(kHasPairTile<F> && F::kSigned);
-    template <typename F>
-    static constexpr int kRunTiles = !kHasRuns<F>      ? kBytePanelTiles
-                                     : kHasPairTile<F> ? 3
-                                                       : 2;
-    template <typename F>
-    static constexpr Runs runs_of() {
-        if constexpr (kHasRuns<F>)
-            return dot_runs_q8<F>;
-        else
-            return nullptr;
-    }
     template <typename F>
     static constexpr IntegerFormat of() {
         return {F::kType,
                 {tile<F, 1>(), tile<F, 2>(), tile<F, 4>(), tile<F, 8>()},
                 pair_tile<F>(),
-                runs_of<F>(),
-                kRunTiles<F> * std::size_t{kTokenTile},
+                RunFunctions::of<F>(),
                 ByteFunctions::of<F>()};
     }
 };
@@ -330,23 +312,27 @@ struct IntegerTiles {
     std::size_t k, tokens;
     const std::byte* x;
     Q8Layout at{k};
+    std::size_t shared = format.runs.shared(k, tokens);  // of the first tokens, whose tiles share runs
+    const std::byte* records = nullptr;                  // of them
 
+    void copy_tokens(std::byte* scratch) {
+        if (shared > 0) format.runs.copy(x, at, k, shared, scratch);
+        records = scratch;
+    }
     // Calls f(first, n) for all tokens.
     template <typename F>
     void for_tiles(const F& f) const {
-        const std::size_t shared = tokens >= format.run_tokens ? tokens / kTokenTile * kTokenTile : 0;
         if (shared > 0) f(std::size_t{0}, shared);
         for_token_tiles<kTokenTile>(shared, tokens, [&]<int M>(std::size_t t) { f(t, std::size_t{M}); });
     }
     // Groups, of `most` that follow each other, that a tile of n tokens takes together.
     int together(std::size_t n, std::uint64_t most) const {
-        const bool two = n > kTokenTile ? format.runs != nullptr : n == kTokenTile && format.pair;
-        return two && most >= 2 ? 2 : 1;
+        return n >= kTokenTile && (shared > 0 || format.pair) && most >= 2 ? 2 : 1;
     }
     // acc[n][groups] of the tokens from `token` on.
     void run(int groups, const std::byte* group, std::size_t token, std::size_t n, vf* acc) const {
         if (groups == 2) {
-            if (n > kTokenTile) return format.runs(group, layout, k, x + token * at.stride, at, n, acc);
+            if (shared > 0) return format.runs.dot(group, layout, k, records, shared, acc);
             return format.pair(group, layout, k, x, at, token, tokens, acc);
         }
         std::size_t m = std::min<std::size_t>(n, kTokenTile);
@@ -363,6 +349,7 @@ struct NarrowTiles {
     GroupLayout layout;
     std::size_t k, tokens;
     const float* x;
+    void copy_tokens(std::byte*) {}
     template <typename F>
     void for_tiles(const F& f) const {
         for_token_tiles<kTokenTile>(0, tokens, [&]<int M>(std::size_t t) { f(t, std::size_t{M}); });
@@ -392,13 +379,15 @@ static void matmul_q8(const DispatchCmd& cmd, const std::byte* params, const Wor
     if (p.rows >= kBytePanelTokens) {
         return matmul_panels(p, ByteForm(format.bytes, layout, x, p.k), w, layout.bytes, out, worker);
     }
-    const IntegerTiles tiles{format, layout, p.k, p.rows, x};
+    IntegerTiles tiles{format, layout, p.k, p.rows, x};
     const std::uint64_t groups = (p.n + L - 1) / L;
-    const std::uint64_t step = p.format == kActQ8                                     ? 32 / L
-                               : (format.pair || format.runs) && p.rows >= kTokenTile ? 2
-                                                                                      : 1;
+    const std::uint64_t step = p.format == kActQ8                                          ? 32 / L
+                               : (format.pair || tiles.shared > 0) && p.rows >= kTokenTile ? 2
+                                                                                           : 1;
     auto steps = worker.claim((groups + step - 1) / step, step * group_cost(layout.bytes, p.rows));
-    while (steps.next()) {
+    if (!steps.next()) return;
+    tiles.copy_tokens(worker.scratch);
+    do {
         for (std::uint64_t s = steps.begin; s < steps.end; ++s) {
             const std::uint64_t end = std::min(groups, (s + 1) * step);
             tiles.for_tiles([&](std::size_t t, std::size_t m) {
@@ -411,7 +400,7 @@ static void matmul_q8(const DispatchCmd& cmd, const std::byte* params, const Wor
                 }
             });
         }
-    }
+    } while (steps.next());
 }
 
 static void matmul_f32(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
@@ -448,12 +437,14 @@ static void matmul_f32(const DispatchCmd& cmd, const std::byte* params, const Wo
 
 // act(gate)·up, 32 rows at a time so that a whole q8 block can be written.
 template <typename Tiles>
-static void gate_up(const DispatchCmd& cmd, const GateUpParams& p, const Tiles& tiles, const Worker& worker) {
+static void gate_up(const DispatchCmd& cmd, const GateUpParams& p, Tiles tiles, const Worker& worker) {
     const std::size_t group_bytes = tiles.layout.bytes;
     const GatedOutput out(cmd, p);
     const auto *w_gate = cmd.buffers[1].as<std::byte>(), *w_up = cmd.buffers[2].as<std::byte>();
     auto units = worker.claim((p.n + 31) / 32, 2 * (32 / L) * group_cost(group_bytes, p.rows));
-    while (units.next()) {
+    if (!units.next()) return;
+    tiles.copy_tokens(worker.scratch);
+    do {
         for (std::uint64_t u = units.begin; u < units.end; ++u) {
             const std::uint64_t g0 = u * (32 / L), g1 = std::min<std::uint64_t>(g0 + 32 / L, (p.n + L - 1) / L);
             tiles.for_tiles([&](std::size_t t, std::size_t m) {
@@ -469,7 +460,7 @@ static void gate_up(const DispatchCmd& cmd, const GateUpParams& p, const Tiles& 
                 for (std::size_t i = 0; i < m; ++i) out.store(values[i], t + i, u);
             });
         }
-    }
+    } while (units.next());
 }
 
 // The kernel for many tokens. A strip is half a unit: 16 rows of gate, then the same of up.

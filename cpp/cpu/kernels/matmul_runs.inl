@@ -1,58 +1,136 @@
 // Tiles that share what they multiply with: a run of 32 elements of neighbouring groups is taken apart once for all
-// tokens of a batch, and each tile of tokens reads it from the first-level cache.
+// tokens of a batch, and each tile of tokens reads it from the first-level cache. Tokens are copied once for all runs
+// of a command, to records that lie in the order in which tiles read them.
 
 namespace akunu::cpu::AKUNU_ISA {
 
 constexpr int kRunGroups = 2;
 
-// A run of kRunGroups groups, and what multiplies it: the same for all formats whose products are summed alike.
-template <typename Dot, int kSub, int kOffset, bool kHasMin>
+// Tokens from which on runs are worth it.
+template <typename F>
+constexpr std::size_t kRunTokens = (kHasPairTile<F> ? 2 : 1) * std::size_t{kTokenTile};
+
+// The sums of unsigned weights without an offset.
+template <typename Dot, int kSteps>
+struct RunUnsigned {
+    static constexpr int kVectors = 1, kBytes = 32;
+    Dot dot;
+    template <int kStep>
+    void step(const vb* w, const std::int8_t* a) {
+        dot.template step<kStep>(w[0], a + 4 * kStep);
+    }
+    vi sum() const { return dot.sum(); }
+    static void split(vb w, vb* to) { to[0] = w; }
+    static void split_token(const std::int8_t* a, std::byte* to) { std::memcpy(to, a, kBytes); }
+};
+
+// Formats whose products are summed alike share tiles.
+template <typename F>
+struct RunDotOf {
+    static constexpr int kSteps = F::kSub / 4;
+    static constexpr auto kind() {
+        if constexpr (F::kSigned)
+            return std::type_identity<RunSigned<kSteps>>{};
+        else if constexpr (F::kOffset != 0)
+            return std::type_identity<RunCentred<F::kOffset, std::max(F::kOffset, F::kMax - F::kOffset), kSteps>>{};
+        else
+            return std::type_identity<RunUnsigned<DotOf<F>, kSteps>>{};
+    }
+    using type = typename decltype(kind())::type;
+};
+
+// A token's record: 32 elements, their scale, and for each sub-block where its sum starts, or what a minimum
+// multiplies.
+template <typename Dot, int kParts, bool kHasMin>
+struct RunRecord {
+    static constexpr bool kStarts = requires(Dot dot, const std::byte* sums) { dot.start(sums); };
+    static_assert(!(kStarts && kHasMin));
+    static constexpr std::size_t kScale = Dot::kBytes, kSums = kScale + sizeof(float);
+    static constexpr std::size_t kSize = kSums + (kStarts || kHasMin ? kParts * sizeof(float) : 0);
+
+    static void copy(const std::byte* row, const Q8Layout& at, std::size_t run, std::byte* to) {
+        const auto* q = reinterpret_cast<const std::int8_t*>(row) + run * 32;
+        if constexpr (kStarts) {
+            Dot::split_token(q, to, to + kSums);
+        } else {
+            Dot::split_token(q, to);
+        }
+        std::memcpy(to + kScale, row + at.d + run * sizeof(float), sizeof(float));
+        const std::size_t sums = kParts == 1 ? at.s : at.s16;
+        if constexpr (kHasMin) std::memcpy(to + kSums, row + sums + run * kParts * sizeof(float), kSize - kSums);
+    }
+};
+
+// A run of kRunGroups groups, and what multiplies it.
+template <typename Dot, int kParts, bool kHasMin>
 struct OpenRun {
-    static constexpr int M = kTokenTile, W = kRunGroups, kSteps = kSub / 4, kParts = 32 / kSub;
-    vb quants[kParts][kSteps][W];
+    using Record = RunRecord<Dot, kParts, kHasMin>;
+    static constexpr int M = kTokenTile, W = kRunGroups, kSteps = 8 / kParts;
+    vb quants[kParts][kSteps][W][Dot::kVectors];
     vf d[kParts][W], minus_min[kParts][W];
 
-    // acc[token][W] += the products with tokens whose q8 bytes begin at x, d and sums so far behind them.
-    [[gnu::noinline, gnu::flatten]] void add_products(const std::byte* x, std::size_t d_at, std::size_t s_at,
-                                                      std::size_t stride, std::size_t tokens, vf* acc) const {
-        for (std::size_t t = 0; t < tokens; t += M, x += M * stride, acc += M * W) {
-            const std::int8_t* row[M];
-            for (int m = 0; m < M; ++m) {
-                row[m] = reinterpret_cast<const std::int8_t*>(x) + static_cast<std::size_t>(m) * stride;
-            }
+    // acc[token][W] += the products with the tokens whose records these are.
+    [[gnu::noinline, gnu::flatten]] void add_products(const std::byte* records, std::size_t tokens, vf* acc) const {
+        for (std::size_t t = 0; t < tokens; t += M, records += M * Record::kSize, acc += M * W) {
+            const auto of_record = [&](int m, std::size_t i) {
+                return set1(*reinterpret_cast<const float*>(records + m * Record::kSize + i));
+            };
             vf u[M][W];
             unroll<kParts>([&]<int part>() {
-                Dots<Dot, M, W> dots;
+                constexpr std::size_t kSum = Record::kSums + part * sizeof(float);
+                Dot dots[M][W];
+                if constexpr (Record::kStarts) {
+                    for (int m = 0; m < M; ++m) {
+                        for (int w = 0; w < W; ++w) dots[m][w].start(records + m * Record::kSize + kSum);
+                    }
+                }
                 unroll<kSteps>([&]<int j>() {
-                    vb four[W];
-                    for (int w = 0; w < W; ++w) four[w] = quants[part][j][w];
-                    dots.template step<j>(four, row, part * kSub + 4 * j);
+                    for (int m = 0; m < M; ++m) {
+                        const auto* x = reinterpret_cast<const std::int8_t*>(records + m * Record::kSize);
+                        for (int w = 0; w < W; ++w) {
+                            dots[m][w].template step<j>(quants[part][j][w], x + part * kSteps * 4);
+                        }
+                    }
                 });
                 for (int m = 0; m < M; ++m) {
-                    const vf sum = set1(reinterpret_cast<const float*>(row[m] + s_at)[part]);
+                    vf sum = zero();
+                    if constexpr (kHasMin) sum = of_record(m, kSum);
                     for (int w = 0; w < W; ++w) {
-                        vf dot = to_float(dots.sum(m, w));
-                        if constexpr (kOffset != 0) dot = fma(set1(static_cast<float>(-kOffset)), sum, dot);
+                        const vf dot = to_float(dots[m][w].sum());
                         u[m][w] = add_sub_block<part == 0, kHasMin>(u[m][w], dot, d[part][w], sum, minus_min[part][w]);
                     }
                 }
             });
             for (int m = 0; m < M; ++m) {
-                const vf scale = set1(*reinterpret_cast<const float*>(row[m] + d_at));
+                const vf scale = of_record(m, Record::kScale);
                 for (int w = 0; w < W; ++w) acc[m * W + w] = fma(u[m][w], scale, acc[m * W + w]);
             }
         }
     }
 };
 
-// out[m][w] = dot products of `tokens` tokens, a multiple of kTokenTile, with the rows of the w-th of kRunGroups
-// groups.
+template <typename F>
+using OpenRunOf = OpenRun<typename RunDotOf<F>::type, 32 / F::kSub, F::kHasMin>;
+
+// Records of `tokens` tokens of k elements: [run][token].
+template <typename Record>
+[[gnu::flatten]] static void copy_records(const std::byte* x, const Q8Layout& at, std::size_t k, std::size_t tokens,
+                                          std::byte* to) {
+    for (std::size_t t = 0; t < tokens; ++t) {
+        for (std::size_t run = 0; run < k / 32; ++run) {
+            Record::copy(x + t * at.stride, at, run, to + (run * tokens + t) * Record::kSize);
+        }
+    }
+}
+
+// out[m][w] = dot products of the tokens of such records, a multiple of kTokenTile, with the rows of the w-th of
+// kRunGroups groups.
 template <typename F>
 [[gnu::noinline, gnu::flatten]] static void dot_runs_q8(const std::byte* group, const GroupLayout& layout,
-                                                        std::size_t k, const std::byte* x, const Q8Layout& at,
-                                                        std::size_t tokens, vf* out) {
+                                                        std::size_t k, const std::byte* records, std::size_t tokens,
+                                                        vf* out) {
     constexpr int W = kRunGroups, kSteps = F::kSub / 4, kParts = 32 / F::kSub;
-    const std::size_t s_at = F::kSub == 32 ? at.s : at.s16, blocks = k / F::kBlock, next = W * layout.bytes;
+    const std::size_t blocks = k / F::kBlock, next = W * layout.bytes;
     std::fill_n(out, tokens * W, zero());
     const auto of_groups = [](auto&& f) {
         return [&]<int... w>(std::integer_sequence<int, w...>) {
@@ -62,7 +140,7 @@ template <typename F>
     const auto fields =
         of_groups([&](int w) { return Fields(group + static_cast<std::size_t>(w) * layout.bytes, layout); });
     auto far = of_groups([&](int w) { return BlockAhead<F>::far_lines(fields[w], next, 0, blocks, 0, 1, 1); });
-    OpenRun<DotOf<F>, F::kSub, kOffsetOf<F>, F::kHasMin> run;
+    OpenRunOf<F> run;
     for (std::size_t b = 0; b < blocks; ++b) {
         const auto ahead = of_groups([&](int w) { return BlockAhead<F>(fields[w], next, b, blocks); });
         const auto block = of_groups([&](int w) { return Packing<F>::from_block(fields[w], b); });
@@ -78,15 +156,37 @@ template <typename F>
                 unroll<kSteps>([&]<int j>() {
                     for (int w = 0; w < W; ++w) {
                         ahead[w].template fetch<s * kSteps + j, F::kSubs * kSteps>(far[w]);
-                        run.quants[part][j][w] = F::template quants<s, j>(block[w]);
+                        RunDotOf<F>::type::split(F::template quants<s, j>(block[w]), run.quants[part][j][w]);
                     }
                 });
             });
-            const std::size_t i = b * (F::kBlock / 32) + r, first = i * 32;
-            run.add_products(x + first, at.d + i * sizeof(float) - first, s_at + i * kParts * sizeof(float) - first,
-                             at.stride, tokens, out);
+            run.add_products(records, tokens, out);
+            records += tokens * OpenRunOf<F>::Record::kSize;
         });
     }
 }
+
+// A format's functions, as data; none where it has no runs.
+struct RunFunctions {
+    std::size_t tokens = 0;  // from which on they are worth it
+    std::size_t record_bytes = 0;
+    void (*copy)(const std::byte* x, const Q8Layout& at, std::size_t k, std::size_t tokens, std::byte* to) = nullptr;
+    void (*dot)(const std::byte* group, const GroupLayout& layout, std::size_t k, const std::byte* records,
+                std::size_t tokens, vf* out) = nullptr;
+
+    template <typename F>
+    static constexpr RunFunctions of() {
+        if constexpr (kSharedRuns) {
+            using Record = typename OpenRunOf<F>::Record;
+            return {kRunTokens<F>, Record::kSize, copy_records<Record>, dot_runs_q8<F>};
+        }
+        return {};
+    }
+    // How many of `tokens` tokens of k elements are run so, with records in a worker's scratch.
+    std::size_t shared(std::size_t k, std::size_t n) const {
+        const bool worth = dot && n >= tokens && n * (k / 32) * record_bytes <= kWorkerScratch;
+        return worth ? n / kTokenTile * kTokenTile : 0;
+    }
+};
 
 }  // namespace akunu::cpu::AKUNU_ISA

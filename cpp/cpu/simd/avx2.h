@@ -229,6 +229,65 @@ struct DotShifted {
     vi sum() const { return vi(acc); }
 };
 
+// Of a run: its weights are `split` once into kVectors, and so are tokens, of kBytes in all, for every four elements.
+
+// 16 bits are enough for what a sum comes to, Σ(w - kOffset)·a with |w - kOffset| <= kMost, and not for what it is on
+// the way: additions wrap. It starts at -kOffset times the sum of its activations.
+template <int kOffset, int kMost, int kSteps>
+struct RunCentred {
+    static constexpr int kVectors = 1, kBytes = 32;
+    static_assert(2 * kSteps * kMost * 127 <= 32767);
+    __m256i narrow;
+    void start(const std::byte* sums) { narrow = broadcast4(reinterpret_cast<const std::int8_t*>(sums)); }
+    template <int kStep>
+    void step(const vb* w, const std::int8_t* a) {
+        narrow = _mm256_add_epi16(narrow, _mm256_maddubs_epi16(w[0], broadcast4(a + 4 * kStep)));
+    }
+    vi sum() const { return vi(_mm256_madd_epi16(narrow, _mm256_set1_epi16(1))); }
+
+    static void split(vb w, vb* to) { to[0] = w; }
+    // 32 elements of a token, and the starts of their 8 / kSteps sums.
+    static void split_token(const std::int8_t* a, std::byte* to, std::byte* starts) {
+        const __m256i q = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(a));
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), q);
+        // Of a step's four elements a word has two sums, as the products have.
+        __m256i sums = _mm256_maddubs_epi16(_mm256_set1_epi8(1), q);
+        sums = _mm256_add_epi16(sums, _mm256_shuffle_epi32(sums, 0x4E));
+        sums = _mm256_add_epi16(sums, _mm256_shuffle_epi32(sums, 0xB1));
+        sums = _mm256_mullo_epi16(sums, _mm256_set1_epi16(-kOffset));
+        const int halves[2] = {_mm256_cvtsi256_si32(sums), _mm256_extract_epi32(sums, 4)};
+        if constexpr (kSteps == 4) {
+            std::memcpy(starts, halves, sizeof halves);
+        } else {
+            _mm_storeu_si32(starts, _mm_add_epi16(_mm_cvtsi32_si128(halves[0]), _mm_cvtsi32_si128(halves[1])));
+        }
+    }
+};
+
+// Bytes become words once, the even ones and the odd ones: two operations for 16 products, where a product of signed
+// bytes takes four for 32, three of them on the ports of multiplications.
+template <int kSteps>
+struct RunSigned {
+    static constexpr int kVectors = 2, kBytes = 64;
+    vi acc{};
+    template <int kStep>
+    void step(const vb* w, const std::int8_t* a) {
+        acc = add_pairs(acc, vi(w[0]), vi(broadcast4(a + 4 * kStep)));
+        acc = add_pairs(acc, vi(w[1]), vi(broadcast4(a + 32 + 4 * kStep)));
+    }
+    vi sum() const { return acc; }
+
+    static void split(vb w, vb* to) {
+        to[0] = _mm256_srai_epi16(_mm256_slli_epi16(w, 8), 8);
+        to[1] = _mm256_srai_epi16(w, 8);
+    }
+    static void split_token(const std::int8_t* a, std::byte* to) {
+        vb words[2];
+        split(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(a)), words);
+        std::memcpy(to, words, sizeof words);
+    }
+};
+
 template <int kMax, int kSteps>
 using DotU = DotUnsigned<fitting(kMax * 127, kSteps), kSteps>;
 template <int kMax, int kSteps>
@@ -237,7 +296,7 @@ using DotBiased = DotShifted<fitting(kMax * 255, kSteps), kSteps>;
 #endif
 
 // How far ahead weights are fetched, in bytes: into the first-level cache, and how much further into the second.
-constexpr std::size_t kFetchNear = 4096, kFetchFar = 0;
+constexpr std::size_t kFetchNear = 2048, kFetchFar = 8192;
 constexpr bool kPairTiles = true;   // integer tiles of two groups
 constexpr int kByteColumns = 2;     // vectors of a panel of bytes that a tile takes together
 constexpr bool kSharedRuns = true;  // several integer tiles share what was taken apart

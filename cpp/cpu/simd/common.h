@@ -114,3 +114,9 @@ template <int M>
 struct DotPairs {
     static constexpr bool kAvailable = false;
 };
+
+// The sums of runs (matmul_runs.inl), of sets that have them: of kOffset less than unsigned weights, and of int8.
+template <int kOffset, int kMost, int kSteps>
+struct RunCentred;
+template <int kSteps>
+struct RunSigned;
