@@ -51,7 +51,8 @@ void bind_encoder(py::module_& m) {
                          std::uint32_t context, int threads, bool check_weights, const py::object& quantize,
                          const py::object& progress) {
                  ModelConfig config = to_config(field(spec, "config"));
-                 auto source = to_source(file, field(spec, "tensors"), py::none(), false, check_weights);
+                 auto source =
+                     to_source(file, field(spec, "tensors"), py::none(), device.starts_with("plan:"), check_weights);
                  if (!quantize.is_none()) source = quantized(std::move(source), quantize, threads);
                  const Progress report = to_progress(progress);
                  const GilRelease release;
@@ -64,6 +65,8 @@ void bind_encoder(py::module_& m) {
         .def_property_readonly("context", [](PyEncoder& e) { return e.get().context(); })
         .def_property_readonly("width", [](PyEncoder& e) { return e.get().width(); })
         .def_property_readonly("device", [](PyEncoder& e) { return e.get().device().name(); })
+        .def_property_readonly("threads", [](PyEncoder& e) { return e.get().device().threads(); })
+        .def_property_readonly("isa", [](PyEncoder& e) { return e.get().device().isa(); })
         // An engine's: it runs no texts side by side, and keeps none.
         .def_property_readonly("parallel", [](PyEncoder&) { return 0; })
         .def_property_readonly("pages",
@@ -75,6 +78,20 @@ void bind_encoder(py::module_& m) {
         .def_property_readonly("memory", [](PyEncoder& e) { return memory_dict(e.get().memory()); })
         .def_property_readonly("memory_left", [](PyEncoder& e) { return e.get().device().memory_left(); })
         .def("encode", encode, py::arg("texts"), py::arg("progress") = py::none())
+        .def(
+            "plan",
+            [](PyEncoder& e, std::uint32_t rows, std::uint32_t texts) {
+                return command_list(PyEncoder::Call(e).model().commands(rows, texts));
+            },
+            py::arg("rows"), py::arg("texts") = 1)
+        .def(
+            "profile",
+            [](PyEncoder& e, std::uint32_t rows, std::uint32_t texts, std::int64_t repeats) {
+                const std::size_t n = to_repeats(repeats);
+                return command_list(
+                    e.call([&](Encoder& encoder, const Poll& poll) { return encoder.profile(rows, texts, n, poll); }));
+            },
+            py::arg("rows"), py::arg("texts") = 1, py::arg("repeats") = 16)
         .def("cancel", &PyEncoder::cancel)
         .def("close", &PyEncoder::close);
 }

@@ -75,44 +75,6 @@ void check_complete(std::size_t done, std::size_t tokens) {
     throw Error("cancelled after " + std::to_string(done) + " of " + std::to_string(tokens) + " tokens");
 }
 
-PhaseRun to_run(const std::string& name, std::uint32_t rows, std::uint32_t position) {
-    const auto phase = [&] {
-        if (name == "decode") return Phase::kDecode;
-        if (name == "batch") return Phase::kBatch;
-        if (name == "prefill") return Phase::kPrefill;
-        throw InvalidArgumentError("phase is '" + name + "', expected decode, batch or prefill");
-    }();
-    return {phase, rows, position, phase == Phase::kBatch};
-}
-
-py::list describe(Engine& e, const PhaseRun& run, const std::vector<double>& seconds) {
-    const ReplayArgs args = e.checked_args(run);
-    py::list out;
-    std::size_t i = 0;
-    for (const Program* program : e.programs(run)) {
-        ReplayArgs rows = args;
-        if (program->table.phase == "tail") rows.rows = args.logits;
-        for (std::size_t c = 0; c < program->table.commands.size(); ++c, ++i) {
-            const CommandInfo info = command_info(e.device(), program->table, c, rows);
-            py::dict d;
-            d["label"] = info.label;
-            d["op"] = info.op;
-            d["dtype"] = info.dtype;
-            d["kernel"] = info.kernel;
-            d["dispatches"] = info.dispatches;
-            d["layer"] = info.layer;
-            d["shape"] = info.shape;
-            d["bytes"] = info.bytes;
-            d["minimum"] = info.minimum;
-            d["flops"] = info.flops;
-            d["barrier"] = info.barrier || c == 0;
-            d["seconds"] = seconds.empty() ? 0.0 : seconds[i];
-            out.append(d);
-        }
-    }
-    return out;
-}
-
 PyChunk wrap(Engine& e, std::uint32_t slot, Produced produced) {
     const Sequence& s = e.sequence(slot);
     const std::uint32_t top = s.sampler.want_logprobs ? std::min(s.sampler.n_logprobs, e.config().vocab_size) : 0;
@@ -382,7 +344,7 @@ void bind_engine_class(py::module_& m) {
             "plan",
             [](PyEngine& e, const std::string& phase, std::uint32_t rows, std::uint32_t position) {
                 const PyEngine::Call call(e);
-                return describe(call.model(), to_run(phase, rows, position), {});
+                return command_list(call.model().commands(to_run(phase, rows, position)));
             },
             py::arg("phase") = "decode", py::arg("rows") = 1, py::arg("position") = 0)
         .def(
@@ -400,14 +362,12 @@ void bind_engine_class(py::module_& m) {
             py::arg("slot"), py::arg("commands"))
         .def(
             "profile",
-            [](PyEngine& e, const std::string& phase, std::uint32_t rows, std::uint32_t position, int repeats) {
-                checked("repeats", repeats, repeats >= 1 && repeats <= 100000, "1..100000");
+            [](PyEngine& e, const std::string& phase, std::uint32_t rows, std::uint32_t position,
+               std::int64_t repeats) {
+                const std::size_t n = to_repeats(repeats);
                 const PhaseRun run = to_run(phase, rows, position);
-                const PyEngine::Call call(e);
-                const std::vector<double> seconds = call.run([&](Engine& engine, const Poll& poll) {
-                    return engine.profile(run, static_cast<std::size_t>(repeats), poll);
-                });
-                return describe(call.model(), run, seconds);
+                return command_list(
+                    e.call([&](Engine& engine, const Poll& poll) { return engine.profile(run, n, poll); }));
             },
             py::arg("phase") = "decode", py::arg("rows") = 1, py::arg("position") = 0, py::arg("repeats") = 16)
         .def("close", &PyEngine::close);

@@ -24,6 +24,11 @@ using PySpeech = Exclusive<Speech>;
 using Floats = py::array_t<float, py::array::c_style | py::array::forcecast>;
 using Words = py::array_t<std::uint32_t, py::array::c_style>;
 
+// What "encode" runs has no rows of texts.
+std::optional<PhaseRun> to_speech_run(const std::string& phase, std::uint32_t rows, std::uint32_t position) {
+    return phase == "encode" ? std::nullopt : std::optional(to_run(phase, rows, position));
+}
+
 void check_ran(bool ran) {
     if (!ran) throw Error("cancelled");
 }
@@ -199,6 +204,23 @@ void bind_speech(py::module_& m) {
             },
             py::arg("texts"), py::arg("temperature"), py::arg("limit"), py::arg("end"))
         .def("attend", attend, py::arg("sound"), py::arg("ids"))
+        .def(
+            "plan",
+            [](PySpeech& s, const std::string& phase, std::uint32_t rows, std::uint32_t position) {
+                const PySpeech::Call call(s);
+                return command_list(call.model().commands(to_speech_run(phase, rows, position)));
+            },
+            py::arg("phase") = "encode", py::arg("rows") = 1, py::arg("position") = 0)
+        .def(
+            "profile",
+            [](PySpeech& s, const std::string& phase, std::uint32_t rows, std::uint32_t position,
+               std::int64_t repeats) {
+                const std::size_t n = to_repeats(repeats);
+                const auto run = to_speech_run(phase, rows, position);
+                return command_list(
+                    s.call([&](Speech& speech, const Poll& poll) { return speech.profile(run, n, poll); }));
+            },
+            py::arg("phase") = "encode", py::arg("rows") = 1, py::arg("position") = 0, py::arg("repeats") = 16)
         .def("cancel", &PySpeech::cancel)
         .def("close", &PySpeech::close);
 }

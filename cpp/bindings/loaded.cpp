@@ -1,5 +1,7 @@
 #include "bindings/loaded.h"
 
+#include "bindings/arguments.h"
+
 namespace akunu {
 
 namespace py = pybind11;
@@ -11,6 +13,41 @@ py::dict memory_dict(const MemoryUse& use) {
     d["kv_cache"] = use.kv_cache;
     d["scratch"] = use.scratch;
     return d;
+}
+
+py::list command_list(const std::vector<CommandInfo>& commands) {
+    py::list out;
+    for (const CommandInfo& info : commands) {
+        py::dict d;
+        d["label"] = info.label;
+        d["op"] = info.op;
+        d["dtype"] = info.dtype;
+        d["kernel"] = info.kernel;
+        d["dispatches"] = info.dispatches;
+        d["layer"] = info.layer;
+        d["shape"] = info.shape;
+        d["bytes"] = info.bytes;
+        d["minimum"] = info.minimum;
+        d["flops"] = info.flops;
+        d["barrier"] = info.barrier;
+        d["seconds"] = info.seconds;
+        out.append(d);
+    }
+    return out;
+}
+
+PhaseRun to_run(const std::string& phase, std::uint32_t rows, std::uint32_t position) {
+    const auto found = [&] {
+        if (phase == "decode") return Phase::kDecode;
+        if (phase == "batch") return Phase::kBatch;
+        if (phase == "prefill") return Phase::kPrefill;
+        throw InvalidArgumentError("phase is '" + phase + "', expected decode, batch or prefill");
+    }();
+    return {found, rows, position, found == Phase::kBatch};
+}
+
+std::size_t to_repeats(std::int64_t repeats) {
+    return static_cast<std::size_t>(checked("repeats", repeats, repeats >= 1 && repeats <= 100000, "1..100000"));
 }
 
 Progress to_progress(const py::object& progress) {

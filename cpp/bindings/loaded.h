@@ -3,17 +3,29 @@
 
 #include <pybind11/pybind11.h>
 
+#include <cstdint>
 #include <memory>
+#include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "bindings/gil.h"
 #include "core/error.h"
-#include "engine/loaded_model.h"
+#include "engine/engine.h"
 
 namespace akunu {
 
 pybind11::dict memory_dict(const MemoryUse& use);
+
+// Commands of dispatch tables, `CommandInfo` of the stubs.
+pybind11::list command_list(const std::vector<CommandInfo>& commands);
+
+// The phase of a decoder that has this name, of so many rows at a position.
+PhaseRun to_run(const std::string& phase, std::uint32_t rows, std::uint32_t position);
+
+// Runs that are to be timed. Throws InvalidArgumentError.
+std::size_t to_repeats(std::int64_t repeats);
 
 // Reports to a Python function, or, of None, to nobody. Signals end the load.
 Progress to_progress(const pybind11::object& progress);

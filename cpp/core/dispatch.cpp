@@ -13,6 +13,11 @@ struct KeyCount {
 
 KeyCount visible_keys(const Cost& c, const ReplayArgs& a) {
     const double texts = a.texts, all = a.keys, rows = a.rows / texts, first = all - rows + 1;
+    if (c.bidirectional) {
+        // All of a text is in the step; pairs less than a window apart.
+        const double window = c.window ? std::min<double>(c.window, rows) : rows;
+        return {texts * (rows * (2 * window - 1) - window * (window - 1)), texts * rows};
+    }
     if (!c.window) return {texts * (rows * first + rows * (rows - 1) / 2), texts * all};
     // Rows that see all keys before them come first, and see fewer than the window's.
     const double window = c.window, growing = std::clamp(window - first + 1, 0.0, rows);

@@ -117,7 +117,7 @@ struct ReplayArgs {
     std::uint32_t steps = 1;              // tokens in the chain; more than one only where every sequence has one row
     std::uint32_t keys = 1;               // that some row sees in the first step, at most: the greatest position + 1
     std::uint32_t commands = UINT32_MAX;  // of each step, only the first so many
-    std::uint32_t texts = 1;              // for costs: whose rows they are, each as many, with keys of its own
+    std::uint32_t texts = 1;  // whose rows they are, each as many, with keys of its own; 1 where they differ
 };
 
 // What device and host share during a replay.
@@ -132,6 +132,7 @@ struct DispatchTable {
     std::vector<DispatchCmd> commands;
     std::vector<CommandLabel> labels;
     std::uint32_t max_rows = 1;
+    PatchSource rows = PatchSource::kRows;  // what its commands' rows are
 };
 
 // Value of a patch at chain index `step`.

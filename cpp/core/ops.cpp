@@ -264,6 +264,7 @@ Cost attention_cost(const DispatchCmd& c) {
         return cost;
     }
     cost.window = p.window;
+    cost.bidirectional = p.bidirectional != 0;
     cost.kv_per_key = cost.bytes_per_key = kv;
     cost.flops_per_row_key = 4.0 * q;
     return cost;

@@ -68,6 +68,7 @@ struct Cost {
     double partials_per_key = 0, partials_most = 0;
     double flops = 0, flops_per_row = 0, flops_per_row_key = 0;
     std::uint32_t window = 0;
+    bool bidirectional = false;  // a row sees keys on both sides of it
 };
 
 struct OpInfo {

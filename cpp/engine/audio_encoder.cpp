@@ -48,7 +48,7 @@ AudioEncoder::AudioEncoder(std::shared_ptr<Device> device, ModelConfig config, s
     prepare_kernels(progress);
 }
 
-bool AudioEncoder::encode(std::span<const float> mel, std::uint32_t sound, const Poll& poll) {
+void AudioEncoder::place(std::span<const float> mel, std::uint32_t sound) {
     const std::size_t mels = config_.audio->mels, n = frames();
     if (mel.size() != mels * n) {
         throw InvalidArgumentError("a sound has " + std::to_string(mel.size()) + " values, expected " +
@@ -60,12 +60,25 @@ bool AudioEncoder::encode(std::span<const float> mel, std::uint32_t sound, const
     }
     device_->upload(activations_.f32("frames"), std::as_bytes(std::span(rows)));
     for (u32 i = 0; i < step_.max_rows; ++i) sound_rows_.host<Row>()[i] = {sound, i};
+}
+
+Replay AudioEncoder::replay() const {
+    return {.programs = {body_.get(), sound_.get()},
+            .args = {.rows = step_.max_rows, .logits = 0, .keys = step_.max_rows}};
+}
+
+bool AudioEncoder::encode(std::span<const float> mel, std::uint32_t sound, const Poll& poll) {
+    place(mel, sound);
     cancelled_ = false;
     const auto stop = [&] { return cancelled_.load() || (poll && poll()); };
-    const Program* const segments[] = {body_.get(), sound_.get()};
+    const auto [segments, args] = replay();
     Control control;
-    return device_->replay(segments, {.rows = step_.max_rows, .logits = 0, .keys = step_.max_rows}, control, stop,
-                           {}) == 1;
+    return device_->replay(segments, args, control, stop, {}) == 1;
+}
+
+std::vector<CommandInfo> AudioEncoder::profile(std::uint32_t sound, std::size_t repeats, const Poll& poll) {
+    place(std::vector<float>(config_.audio->mels * std::size_t{frames()}), sound);
+    return akunu::profile(*device_, replay(), repeats, poll);
 }
 
 void AudioEncoder::states(std::span<float> out) const {

@@ -22,10 +22,17 @@ class AudioEncoder : public LoadedModel {
     // The states of the last sound, [positions, dim].
     void states(std::span<float> out) const;
 
+    // The commands of a sound; and run on silence, into a sound that is open, as `profile` of profile.h says.
+    std::vector<CommandInfo> commands() const { return describe(*device_, replay()); }
+    std::vector<CommandInfo> profile(std::uint32_t sound, std::size_t repeats, const Poll& poll);
+
     // Frames of a sound.
     std::uint32_t frames() const { return 2 * config_.positions; }
 
   private:
+    Replay replay() const;
+    void place(std::span<const float> mel, std::uint32_t sound);
+
     std::unique_ptr<Program> body_, sound_;
     Binding sound_rows_;
 };

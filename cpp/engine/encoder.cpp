@@ -112,4 +112,28 @@ std::size_t Encoder::encode(std::span<const EncoderText> texts, float* out, cons
     return made;
 }
 
+Replay Encoder::replay_of(std::uint32_t tokens, std::uint32_t texts) const {
+    const std::uint32_t most = std::min(kTexts, std::max(1u, kRows / std::max(1u, tokens)));
+    if (tokens == 0 || tokens > context_) {
+        throw InvalidArgumentError("a text has 1.." + std::to_string(context_) + " tokens, not " +
+                                   std::to_string(tokens));
+    }
+    if (texts == 0 || texts > most) {
+        throw InvalidArgumentError("a step takes 1.." + std::to_string(most) + " texts of " + std::to_string(tokens) +
+                                   " tokens, not " + std::to_string(texts));
+    }
+    return {.programs = {body_.get(), vectors_.get()},
+            .args = {.rows = tokens * texts, .logits = texts, .keys = tokens, .texts = texts}};
+}
+
+std::vector<CommandInfo> Encoder::profile(std::uint32_t tokens, std::uint32_t texts, std::size_t repeats,
+                                          const Poll& poll) {
+    const Replay replay = replay_of(tokens, texts);
+    std::vector<std::uint32_t> ids(tokens);
+    for (std::uint32_t i = 0; i < tokens; ++i) ids[i] = i % config_.vocab_size;
+    ReplayArgs filled;
+    fill(std::vector<EncoderText>(texts, {ids}), filled);
+    return akunu::profile(*device_, replay, repeats, poll);
+}
+
 }  // namespace akunu

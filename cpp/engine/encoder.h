@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/loaded_model.h"
+#include "engine/profile.h"
 
 namespace akunu {
 
@@ -29,11 +30,18 @@ class Encoder : public LoadedModel {
                        const std::function<void(std::size_t)>& done);
     std::uint32_t width() const { return model_->width(); }
 
+    // The commands of a step of `texts` texts of `tokens` tokens each; and run, as `profile` of profile.h says.
+    std::vector<CommandInfo> commands(std::uint32_t tokens, std::uint32_t texts) const {
+        return describe(*device_, replay_of(tokens, texts));
+    }
+    std::vector<CommandInfo> profile(std::uint32_t tokens, std::uint32_t texts, std::size_t repeats, const Poll& poll);
+
   private:
     void allocate();
     // Rows of as many texts as a step takes, from the first on; returns how many.
     std::size_t fill(std::span<const EncoderText> texts, ReplayArgs& args);
     void check(std::span<const EncoderText> texts) const;
+    Replay replay_of(std::uint32_t tokens, std::uint32_t texts) const;
 
     std::unique_ptr<Program> body_, vectors_;
     std::uint32_t pages_ = 0;

@@ -287,6 +287,7 @@ std::vector<Produced> Engine::step(std::span<const Part> parts, std::uint32_t st
     ReplayArgs args{.rows = 0, .logits = 0, .steps = steps, .keys = 0};
     TailKey key{.draw = masks ? Draw::kSampled : Draw::kGreedy};
     Control& control = begin_control(0);
+    bool each_is_one = true;
     for (const Part& part : parts) {
         Sequence& s = opened(part.slot);
         const auto n = static_cast<std::uint32_t>(part.rows + part.drafts.size());
@@ -314,9 +315,11 @@ std::vector<Produced> Engine::step(std::span<const Part> parts, std::uint32_t st
         }
         args.rows += n;
         args.logits += logits;
+        each_is_one = each_is_one && n == 1;
         args.keys = std::max(args.keys, s.length + n);
     }
     if (key.logprobs) args.steps = std::min(args.steps, std::max(kLogprobRecords / std::max(args.logits, 1u), 1u));
+    if (each_is_one) args.texts = args.rows;
     key.one_row = args.logits == 1;
     const Program* segments[] = {&body(phase_for(args.rows)), args.logits ? &tail(key) : nullptr};
     const Poll stop = stopping(poll);

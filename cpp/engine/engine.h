@@ -18,6 +18,7 @@
 #include "engine/input_squares.h"
 #include "engine/loaded_model.h"
 #include "engine/pages.h"
+#include "engine/profile.h"
 #include "engine/sequence.h"
 
 namespace akunu {
@@ -172,11 +173,12 @@ class Engine : public LoadedModel {
     void check_ids(std::span<const std::uint32_t> ids) const;
 
     // The programs of a phase with the greedy tail, and what a replay of them is.
-    std::vector<const Program*> programs(const PhaseRun& run);
-    ReplayArgs checked_args(const PhaseRun& run);
-    // Seconds of each of their commands, the median of `repeats` runs after one to warm up; of fewer when `poll` ends
-    // it.
-    std::vector<double> profile(const PhaseRun& run, std::size_t repeats = 1, const Poll& poll = {});
+    Replay replay_of(const PhaseRun& run);
+    // The commands of a phase with the greedy tail; and run as `profile` of profile.h says, of texts that are decoded
+    // from `sound` where there is cross-attention.
+    std::vector<CommandInfo> commands(const PhaseRun& run) { return describe(*device_, replay_of(run)); }
+    std::vector<CommandInfo> profile(const PhaseRun& run, std::size_t repeats = 1, const Poll& poll = {},
+                                     std::uint32_t sound = kNoSound);
     // Runs the first `commands` commands of the step that would run all of a slot's tokens that are to be run and draw
     // one, and gives what the last of these commands wrote, the cache apart. The text is as before.
     std::vector<Written> run_prefix(std::uint32_t slot, std::uint32_t commands);

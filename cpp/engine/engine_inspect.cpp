@@ -7,27 +7,7 @@
 
 namespace akunu {
 
-namespace {
-
-// Of what each run has at a place, the median; nothing of no runs.
-std::vector<double> medians(std::span<const std::vector<double>> runs) {
-    std::vector<double> median(runs.empty() ? 0 : runs[0].size());
-    for (std::size_t i = 0; i < median.size(); ++i) {
-        std::vector<double> v;
-        for (const auto& seconds : runs) v.push_back(seconds[i]);
-        std::ranges::nth_element(v, v.begin() + static_cast<std::ptrdiff_t>(v.size() / 2));
-        median[i] = v[v.size() / 2];
-    }
-    return median;
-}
-
-}  // namespace
-
-std::vector<const Program*> Engine::programs(const PhaseRun& run) {
-    return {&body(run.phase), &tail({.one_row = run.texts() == 1})};
-}
-
-ReplayArgs Engine::checked_args(const PhaseRun& run) {
+Replay Engine::replay_of(const PhaseRun& run) {
     const DispatchTable& t = body(run.phase).table;
     const std::uint32_t most = run.each_draws ? std::min(t.max_rows, step_.max_logits) : t.max_rows;
     const std::uint64_t keys = std::uint64_t{run.position} + (run.each_draws ? 1 : run.rows);
@@ -36,19 +16,19 @@ ReplayArgs Engine::checked_args(const PhaseRun& run) {
                                    " rows that end within the context of " + std::to_string(context_) + ", not " +
                                    std::to_string(run.rows) + " at position " + std::to_string(run.position));
     }
-    return {.rows = run.rows,
-            .logits = run.texts(),
-            .steps = 1,
-            .keys = static_cast<std::uint32_t>(keys),
-            .texts = run.texts()};
+    return {.programs = {&body(run.phase), &tail({.one_row = run.texts() == 1})},
+            .args = {.rows = run.rows,
+                     .logits = run.texts(),
+                     .steps = 1,
+                     .keys = static_cast<std::uint32_t>(keys),
+                     .texts = run.texts()}};
 }
 
 std::vector<Written> Engine::run_prefix(std::uint32_t slot, std::uint32_t commands) {
     Sequence& s = opened(slot);
     const PhaseRun run{phase_for(s.known - s.length), s.known - s.length, s.length};
-    ReplayArgs args = checked_args(run);
+    auto [segments, args] = replay_of(run);
     args.commands = commands;
-    const std::vector<const Program*> segments = programs(run);
     const DispatchCmd* last = nullptr;
     std::uint64_t before = 0;
     for (const Program* p : segments) {
@@ -99,8 +79,10 @@ std::vector<Written> Engine::run_prefix(std::uint32_t slot, std::uint32_t comman
     return out;
 }
 
-std::vector<double> Engine::profile(const PhaseRun& run, std::size_t repeats, const Poll& poll) {
-    const ReplayArgs args = checked_args(run);
+std::vector<CommandInfo> Engine::profile(const PhaseRun& run, std::size_t repeats, const Poll& poll,
+                                         std::uint32_t sound) {
+    const Replay replay = replay_of(run);
+    const ReplayArgs& args = replay.args;
     struct Opened {
         Engine& e;
         std::vector<std::uint32_t> slots;
@@ -112,7 +94,7 @@ std::vector<double> Engine::profile(const PhaseRun& run, std::size_t repeats, co
     // Memory that nothing was written to is of no place yet: it would be read faster than any cache.
     const std::vector<std::byte> zeros(page_bytes_);
     for (std::uint32_t i = 0; i < args.texts; ++i) {
-        const auto slot = open();
+        const auto slot = open(sound);
         if (!slot) {
             throw InvalidArgumentError("a step of " + std::to_string(args.texts) +
                                        " texts needs as many free ones of " + std::to_string(parallel()) +
@@ -128,18 +110,10 @@ std::vector<double> Engine::profile(const PhaseRun& run, std::size_t repeats, co
         s.length = 0;
         step_.logit_rows.host<std::uint32_t>()[i] = (i + 1) * rows - 1;
     }
-    const std::vector<const Program*> segments = programs(run);
-    std::size_t commands = 0;
-    for (const Program* p : segments) commands += p->table.commands.size();
-    std::vector<std::vector<double>> runs;
-    for (std::size_t i = 0; i <= repeats && !(i != 0 && poll && poll()); ++i) {
+    return akunu::profile(*device_, replay, repeats, poll, [&] {
         // None has ended: devices skip those that have.
         for (const std::uint32_t slot : opened.slots) step_.slots.host<SlotState>()[slot] = {};
-        std::vector<double> seconds(commands);
-        device_->profile(segments, args, seconds);
-        if (i != 0) runs.push_back(std::move(seconds));
-    }
-    return medians(runs);
+    });
 }
 
 }  // namespace akunu

@@ -19,22 +19,26 @@ Speech::Speech(const std::shared_ptr<Device>& device, Stack sound, Stack text, c
     : text_(device, std::move(text.config), std::move(text.source), options, progress),
       sound_(device, std::move(sound.config), std::move(sound.source), text_, progress) {}
 
-std::optional<std::uint32_t> Speech::encode(std::span<const float> mel, const Poll& poll) {
-    const auto sound = text_.open_sound();
+Speech::OpenSound::OpenSound(Engine& engine) : engine_(&engine) {
+    const auto sound = engine.open_sound();
     if (!sound) {
-        throw DeviceError("all " + std::to_string(text_.sounds()) +
+        throw DeviceError("all " + std::to_string(engine.sounds()) +
                           " windows that the model was loaded for are in use: release one, or load it for more");
     }
-    struct Closer {
-        Engine* engine;
-        std::uint32_t sound;
-        ~Closer() {
-            if (engine) engine->close_sound(sound);
-        }
-    } closer{&text_, *sound};
-    if (!sound_.encode(mel, *sound, poll)) return std::nullopt;
-    closer.engine = nullptr;
-    return sound;
+    sound_ = *sound;
+}
+
+std::optional<std::uint32_t> Speech::encode(std::span<const float> mel, const Poll& poll) {
+    OpenSound sound(text_);
+    if (!sound_.encode(mel, sound.number(), poll)) return std::nullopt;
+    return sound.keep();
+}
+
+std::vector<CommandInfo> Speech::profile(const std::optional<PhaseRun>& run, std::size_t repeats, const Poll& poll) {
+    const OpenSound sound(text_);
+    // Once, for texts to be decoded from.
+    std::vector<CommandInfo> encoded = sound_.profile(sound.number(), run ? 0 : repeats, poll);
+    return run ? text_.profile(*run, repeats, poll, sound.number()) : encoded;
 }
 
 std::uint32_t Speech::begin(std::uint32_t sound, std::span<const std::uint32_t> ids) {

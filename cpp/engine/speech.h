@@ -45,12 +45,39 @@ class Speech {
     bool rank(std::span<const std::uint32_t> slots, std::uint32_t count, const Poll& poll,
               const std::function<void(const LogprobRecord&)>& sink);
 
+    // The commands that encode a sound, or, of a `run`, those that decode texts from one; and run on silence, as
+    // `profile` of profile.h says.
+    std::vector<CommandInfo> commands(const std::optional<PhaseRun>& run) {
+        return run ? text_.commands(*run) : sound_.commands();
+    }
+    std::vector<CommandInfo> profile(const std::optional<PhaseRun>& run, std::size_t repeats, const Poll& poll);
+
     Engine& text() { return text_; }
     AudioEncoder& sound() { return sound_; }
     MemoryUse memory() const;
     void cancel();
 
   private:
+    // A sound that is open until this is gone, or `keep` is called.
+    class OpenSound {
+      public:
+        explicit OpenSound(Engine& engine);
+        ~OpenSound() {
+            if (engine_) engine_->close_sound(sound_);
+        }
+        OpenSound(const OpenSound&) = delete;
+        OpenSound& operator=(const OpenSound&) = delete;
+        std::uint32_t number() const { return sound_; }
+        std::uint32_t keep() {
+            engine_ = nullptr;
+            return sound_;
+        }
+
+      private:
+        Engine* engine_;
+        std::uint32_t sound_;
+    };
+
     Engine text_;
     AudioEncoder sound_;
 };

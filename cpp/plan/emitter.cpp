@@ -8,9 +8,10 @@
 namespace akunu {
 
 Emitter::Emitter(const PlanContext& context, std::string phase, std::uint32_t max_rows, PatchSource rows)
-    : PlanContext(context), rows_(rows) {
+    : PlanContext(context) {
     table_.phase = std::move(phase);
     table_.max_rows = max_rows;
+    table_.rows = rows;
 }
 
 Emitter::Command Emitter::emit(Op op, std::string name, int layer) {
@@ -73,7 +74,7 @@ void Emitter::Command::finish() {
     const auto patch = [&](const char* name, PatchSource source) {
         if (const FieldInfo* f = find_field(op, name)) c.patches.at(c.n_patches++) = {f->offset, source};
     };
-    if (!fixed_rows_) patch("rows", emitter_.rows_);
+    if (!fixed_rows_) patch("rows", emitter_.table_.rows);
     patch("step", PatchSource::kStep);
     patch("keys", PatchSource::kKeys);
     // Until a replay says how many rows it has: the most that it may have, for the device to choose a kernel by.
@@ -83,6 +84,11 @@ void Emitter::Command::finish() {
     }
     Cost& cost = label().cost;
     cost = op.cost(c);
+    if (fixed_rows_) {
+        cost.bytes += cost.bytes_per_row * fixed_rows_;
+        cost.flops += cost.flops_per_row * fixed_rows_;
+        cost.bytes_per_row = cost.flops_per_row = 0;
+    }
     if (partial_heads_) {
         // A key's share, which is written once and read once: of so few keys no device limits them.
         constexpr std::uint32_t kFewKeys = 1024;

@@ -109,7 +109,6 @@ class Emitter : public PlanContext {
 
   private:
     DispatchTable table_;
-    PatchSource rows_;
 };
 
 std::string shape_of(std::uint64_t rows, std::uint64_t cols);

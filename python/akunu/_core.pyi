@@ -69,7 +69,9 @@ class Encoder:
     pages: dict[str, int]
     """An engine's: it runs no texts side by side, and keeps none."""
     device: str
-    memory: dict[str, int]
+    threads: int
+    isa: str
+    memory: Memory
     memory_left: int | None
     def encode(
         self,
@@ -77,6 +79,10 @@ class Encoder:
         progress: Callable[[int], None] | None = None,
     ) -> npt.NDArray[np.float32]:
         """float32 [texts, width]. A text is its ids, and where rows of a second kind begin (0: none)."""
+    def plan(self, rows: int, texts: int = 1) -> list[CommandInfo]:
+        """The dispatch table, with costs for so many texts of `rows` tokens each."""
+    def profile(self, rows: int, texts: int = 1, repeats: int = 16) -> list[CommandInfo]:
+        """Run that table and time every command."""
 
     def cancel(self) -> None: ...
     def close(self) -> None: ...
@@ -147,6 +153,12 @@ class Speech:
         self, sound: int, ids: Sequence[int]
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
         """Weights of aligned heads, layer by layer [heads, tokens, positions]; logits [tokens, vocab]."""
+    def plan(self, phase: str = "encode", rows: int = 1, position: int = 0) -> list[CommandInfo]:
+        """The dispatch table of "encode", a sound, or a phase of `Engine.plan` of texts of a sound."""
+    def profile(
+        self, phase: str = "encode", rows: int = 1, position: int = 0, repeats: int = 16
+    ) -> list[CommandInfo]:
+        """Run that table on silence and time every command; a place for a sound must be free."""
     def cancel(self) -> None: ...
     def close(self) -> None: ...
 

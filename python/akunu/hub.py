@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from akunu.errors import AkunuError, ModelFileError
-from akunu.hub_cache import CachedModel, cached_models, remove_cached, repository_files
+from akunu.hub_cache import CachedModel, cached_models, has_unfinished, remove_cached, repository_files
 from akunu.hub_files import choose
 from akunu.hub_name import HubName
 from akunu.progress import Progress, Report, reporter
@@ -122,9 +122,8 @@ def _explained(name: HubName, error: Exception) -> ModelFileError:
         why = f"there is no connection to {constants.ENDPOINT} ({error})"
     else:
         why = str(error)
-    return ModelFileError(
-        f"{name}: cannot be fetched, and {there}: {why} (a download that broke off goes on the next time)"
-    )
+    later = " (the download that broke off goes on the next time)" if has_unfinished(repo) else ""
+    return ModelFileError(f"{name}: cannot be fetched, and {there}: {why}{later}")
 
 
 def _from_cache(name: HubName, error: Exception) -> Path:

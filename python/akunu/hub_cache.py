@@ -13,7 +13,14 @@ from akunu.errors import ModelFileError
 from akunu.hub_files import choose, folder_files, is_whisper_file, model_files
 from akunu.hub_name import DEFAULT_REVISION, HubName, parse
 
-__all__ = ["CachedModel", "cached_models", "remove_cached", "repository_files"]
+__all__ = [
+    "CachedModel",
+    "cached_files",
+    "cached_models",
+    "has_unfinished",
+    "remove_cached",
+    "repository_files",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +86,15 @@ def remove_cached(name: str) -> int:
     ModelFileError
         The cache has no such model, several that the name fits, or a file cannot be removed.
     """
+    files = cached_files(name)
+    try:
+        return _removed(files, _root_of(next(iter(files))).parent.parent)
+    except OSError as error:
+        raise ModelFileError(f"{name}: cannot be removed from the cache: {error}") from error
+
+
+def cached_files(name: str) -> set[Path]:
+    """The files that `remove_cached` would remove; raises what it does if there are none."""
     named = parse(name) or HubName(name)
     repo, wanted = named.repo, named.file
     snapshots = [snapshot for snapshot in _snapshots() if _repo_of(snapshot) == repo]
@@ -86,17 +102,21 @@ def remove_cached(name: str) -> int:
         snapshots = [snapshot for snapshot in snapshots if snapshot.name == _commit(repo, named.revision)]
     models = [entry for snapshot in snapshots for entry in _models_in(snapshot)]
     if not models:
-        there = ", ".join(model.name for model in cached_models()) or "no model"
-        raise ModelFileError(f"the cache has no model of {repo!r}; it has {there}")
+        there = ", ".join(model.name for model in cached_models())
+        raise ModelFileError(
+            f"the cache has no model of {repo!r}; " + (f"it has {there}" if there else "it is empty")
+        )
     files = {file for model, parts in models for file in parts}
     if wanted:
         names = sorted({path.relative_to(_root_of(path)).as_posix() for path in files})
         chosen = set(choose(repo, names, wanted))
         files = {path for path in files if path.relative_to(_root_of(path)).as_posix() in chosen}
-    try:
-        return _removed(files, snapshots[0].parent.parent)
-    except OSError as error:
-        raise ModelFileError(f"{name}: cannot be removed from the cache: {error}") from error
+    return files
+
+
+def has_unfinished(repo: str) -> bool:
+    """Whether a download of one of a repository's files broke off."""
+    return any((_folder(repo) / "blobs").glob("*.incomplete"))
 
 
 def repository_files(repo: str, revision: str = DEFAULT_REVISION) -> dict[str, Path]:

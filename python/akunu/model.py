@@ -254,6 +254,7 @@ class Model(Chatting, Measuring):
         """
         return AsyncStream(self.stream(prompt, **options))
 
+    @spelled_out
     def generate_batch(
         self,
         prompts: Sequence[Prompt],

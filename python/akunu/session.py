@@ -163,6 +163,7 @@ class Session:
         self._model.flush()
 
     @classmethod
+    @_spelled_out
     def load(cls, model: Answering, path: str | os.PathLike[str], **options: Unpack[ChatOptions]) -> Self:
         """Go on with a saved conversation, with any model that has a chat template.
 

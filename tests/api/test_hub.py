@@ -381,7 +381,12 @@ def test_no_network_and_no_cache_is_a_clear_error(fetch, tmp_path):
         in found["error"]
     )
     offline = fetch("me/tiny", tmp_path, "http://127.0.0.1:1", HF_HUB_OFFLINE="1")
-    assert "is not in the cache: HF_HUB_OFFLINE is set" in offline["error"]
+    assert offline["error"].endswith("is not in the cache: HF_HUB_OFFLINE is set")
+    blobs = tmp_path / "hub" / "models--me--tiny" / "blobs"
+    blobs.mkdir(parents=True)
+    (blobs / "1234.incomplete").touch()
+    begun = fetch("me/tiny", tmp_path, "http://127.0.0.1:1", HF_HUB_OFFLINE="1")
+    assert begun["error"].endswith("(the download that broke off goes on the next time)")
 
 
 def test_a_server_that_fails_counts_as_no_network_and_a_refusal_does_not(fetch, hub, tmp_path):

@@ -41,7 +41,7 @@ def blobs(cache: Path) -> int:
 
 def test_without_a_cache_there_are_none(cache):
     assert cached_models() == []
-    with pytest.raises(ModelFileError, match="the cache has no model of 'me/m'; it has no model"):
+    with pytest.raises(ModelFileError, match="the cache has no model of 'me/m'; it is empty"):
         remove_cached("me/m")
 
 

@@ -39,6 +39,13 @@ def test_every_public_function_has_type_hints_that_resolve(function):
     assert "return" in hints
 
 
+@pytest.mark.parametrize("function", functions(), ids=lambda function: function.__qualname__)
+def test_no_public_function_hides_its_options(function):
+    parameters = inspect.signature(function).parameters.values()
+    assert not [p.name for p in parameters if "Unpack" in str(p.annotation)]
+    assert "**options" not in (function.__doc__ or "")
+
+
 @pytest.mark.parametrize("owner", CLASSES, ids=lambda owner: owner.__name__)
 def test_every_public_class_has_type_hints_that_resolve(owner):
     typing.get_type_hints(owner)

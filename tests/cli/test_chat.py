@@ -113,6 +113,14 @@ def test_load_goes_on_with_what_save_wrote(akunu_cli, model, tmp_path):
     ]
 
 
+def test_a_file_may_lie_in_the_home_folder(akunu_cli, model, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    ran = akunu_cli("chat", stdin="one\n/save ~/talk.json\n/reset\n/load ~/talk.json\ntwo\n")
+    assert (tmp_path / "talk.json").exists()
+    assert f"[2 messages loaded from {tmp_path}/talk.json]" in ran.err
+    assert len(model.prompts[-1]) == 3
+
+
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
@@ -122,11 +130,12 @@ def test_load_goes_on_with_what_save_wrote(akunu_cli, model, tmp_path):
         ('[{"role": "user", "content": "a"}]', "the last message has no answer"),
         ('[{"role": "tool", "content": "a"}]', "found the role 'tool', expected 'user'"),
         ("not json", "Expecting value"),
+        (b"caf\xe9", "not UTF-8 text: it has the byte 0xe9]"),
     ],
 )
 def test_what_is_no_conversation_is_not_loaded(data, reason, akunu_cli, model, tmp_path):
     path = tmp_path / "talk.json"
-    path.write_text(data)
+    path.write_bytes(data if isinstance(data, bytes) else data.encode())
     ran = akunu_cli("chat", stdin=f"one\n/load {path}\ntwo\n")
     assert f"[not loaded: {path}: " in ran.err
     assert reason in ran.err
@@ -149,9 +158,10 @@ def test_a_full_context_says_so_and_what_can_be_done(akunu_cli, model):
         assert remedy in ran.err
 
 
-def test_a_message_that_never_fits_is_not_blamed_on_the_conversation(akunu_cli, model):
+@pytest.mark.parametrize("overflow", ["stop", "drop"])
+def test_a_message_that_never_fits_is_not_blamed_on_the_conversation(overflow, akunu_cli, model):
     model.counts = True
-    ran = akunu_cli("chat", stdin="one\n" + "more " * 70 + "\n")
+    ran = akunu_cli("chat", "--overflow", overflow, stdin="one\n" + "more " * 70 + "\n")
     assert ran.err == "akunu: error: the prompt has 75 tokens, the context holds 64\n"
 
 

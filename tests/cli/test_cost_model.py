@@ -215,6 +215,8 @@ def test_what_another_command_does_has_no_dispatch() -> None:
     assert merged == {"rope_kv", "attention_merge"}
     assert not any(c["barrier"] for c in commands if c["dispatches"] == 0)
     assert all(c["dispatches"] == 1 for c in plan("llama3.2-1b:q4_0", "prefill", 17, chip="H100"))
+    merged = {c["op"] for c in plan("llama3.2-1b:q4_0", "batch", 32, chip="H100") if c["dispatches"] == 0}
+    assert merged == {"rope_kv", "quantize"}
 
 
 @nvidia

@@ -158,6 +158,48 @@ def test_a_batch_is_profiled_as_a_step_of_so_many_texts(capsys):
     assert "300" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("group", ["tensor", "op"])
+def test_a_window_of_speech_and_its_decoder_are_profiled(group, capsys):
+    arguments = ["profile", "ember-speech", "--repeats", "1", "--group", group]
+    out = run(capsys, *arguments)
+    assert "encode, 1500 rows" in out and "windows/s" in out
+    found = json.loads(run(capsys, *arguments, "--json"))
+    assert (found["phase"], found["rows"], "texts" in found) == ("encode", 1500, False)
+    commands = {command["label"]: command for command in found["commands"]}
+    assert all(command["seconds"] > 0 for command in commands.values())
+    # A convolution's rows are its own, whatever those of the window; and a row sees all of it.
+    assert commands["conv1"]["flops"] == 2 * commands["conv2"]["flops"] * 240 / 768
+    assert commands["layers.0.attention"]["flops"] == 1500 * 1500 * 4 * 256
+    for phase, rows in (("decode", 1), ("batch", 5)):
+        found = json.loads(
+            run(capsys, *arguments, "--phase", phase, "--rows", str(rows), "--position", "100", "--json")
+        )
+        commands = {command["label"]: command for command in found["commands"]}
+        assert commands["layers.0.cross_attention"]["flops"] == rows * 1500 * 4 * 256
+        assert commands["layers.0.attention"]["flops"] == rows * 101 * 4 * 256
+
+
+def test_random_weights_of_a_speech_shape_are_planned(capsys):
+    found = json.loads(run(capsys, "inspect", "whisper-tiny:q8_0", "--plan", "--json", "--chip", "H100"))
+    assert {command["dtype"] for command in found["plan"]} >= {"q8_0", "f16"}
+    assert set(found["prediction"]) == {"encode"}
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["ember", "--phase", "encode"], "ember.gguf writes texts, and has decode, batch, prefill"),
+        (["ember", "--texts", "2"], "--texts has no effect without --phase encode"),
+        (["ember-speech", "--rows", "2"], "a window has always as many rows"),
+        (["ember-speech", "--position", "2"], "--position has no effect"),
+        (["ember-speech", "-c", "20"], "a transcript's is the model's own"),
+    ],
+)
+def test_an_option_that_the_model_has_not_is_wrong_usage(args, message, capsys):
+    assert main(["profile", *args]) == 2
+    assert message in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("rows", [1, 9, 16])
 def test_a_batch_of_any_size_can_be_planned(rows, capsys):
     out = run(capsys, "inspect", "stories15m:q4_0", "--plan", "--phase", "batch", "--rows", str(rows))

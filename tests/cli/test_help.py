@@ -91,6 +91,8 @@ def test_version(akunu_cli):
     [
         (["nonsense"], "no command 'nonsense'; there is run, "),
         (["complete"], "missing argument 'TEXT'"),
+        (["perplexity", "-m", "x.gguf"], "no option -m; MODEL is an argument: akunu perplexity MODEL ("),
+        (["embed", "--model", "x", "-"], "no option --model; MODEL is an argument: akunu embed MODEL ("),
         (
             ["complete", "x", "--top-k", "many"],
             "error: --top-k: 'many' is not a valid integer (\"akunu complete --",

@@ -89,6 +89,14 @@ def test_on_a_terminal_the_user_is_asked(answer, status, left, cache):
     assert len(list(cache.rglob("*.gguf"))) == left
 
 
+def test_a_name_that_is_wrong_is_known_before_anything_is_asked_or_removed(akunu_cli, cache):
+    ran = akunu_cli("models", "remove", "me/nosuch")
+    assert (ran.status, "no model of 'me/nosuch'" in ran.err) == (1, True)
+    ran = akunu_cli("models", "remove", "me/a", "me/nosuch", "--yes")
+    assert (ran.status, ran.out) == (1, "")
+    assert len(list(cache.rglob("*.gguf"))) == 3
+
+
 def test_a_model_that_is_not_there_is_an_error_that_lists_those_that_are(akunu_cli, cache):
     ran = akunu_cli("models", "remove", "me/nosuch", "--yes")
     assert ran.status == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from akunu.cli.app import run
 from akunu.cli.group import akunu
 
-from . import wordpiece
+from . import tiny, wordpiece
 from .test_reference import opened
 
 LINES = ["The cat sits on the mat.", "", "hello world", "rome is a city"]
@@ -56,6 +57,59 @@ def test_a_check_is_refused_before_a_file_is_written(
     assert run(akunu, "akunu", args) == 1
     assert "makes vectors, and a text has no perplexity; convert without it" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["bert", "bert_rank", "modern", "nomic", "qwen3"])
+def test_profile_times_a_step_of_texts(
+    name: str, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    model = str(tiny.write_folder(tiny.golden(name), tmp_path))
+
+    def profiled(rows: int, texts: int) -> dict[str, Any]:
+        args = ("--rows", str(rows), "--texts", str(texts), "--repeats", "1", "--json", "--device", "cpu")
+        found: dict[str, Any] = json.loads(command(capsysbinary, "profile", model, *args))
+        assert (found["phase"], found["rows"], found["texts"]) == ("encode", rows, texts)
+        assert all(one["seconds"] > 0 for one in found["commands"])
+        return {one["label"]: one for one in found["commands"]}
+
+    one, many = profiled(12, 1), profiled(12, 7)
+    assert all(many[label]["flops"] == 7 * one[label]["flops"] for label in one)
+    attention = [profiled(rows, 1)["layers.0.attention"]["flops"] for rows in (1, 12)]
+    causal = name == "qwen3"
+    assert attention[1] / attention[0] == (12 * 13 / 2 if causal else 12 * 12)
+    out = command(capsysbinary, "inspect", model, "--plan", "--rows", "12", "--texts", "7")
+    assert b"encode, 7 texts of 12 tokens" in out
+
+
+def test_a_window_s_operations_are_those_of_its_keys(
+    tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    model = tiny.write_folder(tiny.golden("modern"), tmp_path)
+    args = ("inspect", str(model), "--plan", "--rows", "40", "--json")
+    found = json.loads(command(capsysbinary, *args))
+    flops = {one["label"]: one["flops"] for one in found["plan"] if one["label"].endswith(".attention")}
+    per_pair = flops["layers.0.attention"] / 40**2
+    for layer, window in enumerate(found["config"]["layer_window"]):
+        seen = sum(abs(i - j) < window or not window for i in range(40) for j in range(40))
+        assert flops[f"layers.{layer}.attention"] == seen * per_pair
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (("--phase", "decode"), "bert makes vectors, and has encode"),
+        (("--rows", "100000"), "bert was trained for"),
+        (("--rows", "8", "-c", "4"), "--rows 8 need --context 8"),
+        (("--rows", "2", "--texts", "200"), "a step takes 1..128 texts of 2 tokens, not 200"),
+        (("--position", "1"), "--position has no effect"),
+        (("--kv-dtype", "f32"), "a model that makes vectors has none"),
+    ],
+)
+def test_a_table_that_an_encoder_has_not_is_refused(
+    args: tuple[str, ...], message: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(akunu, "akunu", ("profile", str(folder / "bert"), *args)) == 2
+    assert message in capsys.readouterr().err
 
 
 def test_rerank_sorts_the_lines(folder: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:

@@ -105,6 +105,10 @@ def usage_text(error: click.UsageError) -> str:
         text = f"{hint}: {error.message}" if isinstance(hint, str) else error.message
     elif isinstance(error, click.NoSuchOption):
         meant = f"; did you mean {' or '.join(error.possibilities)}?" if error.possibilities else ""
+        if error.option_name in ("-m", "--model") and error.ctx is not None:
+            names = [option.human_readable_name for option in error.ctx.command.params]
+            if "MODEL" in names:
+                meant = f"; MODEL is an argument: {error.ctx.command_path} MODEL"
         text = f"no option {error.option_name}{meant}"
     else:
         text = error.format_message()

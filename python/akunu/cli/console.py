@@ -24,6 +24,7 @@ __all__ = [
     "bytes_text",
     "colour",
     "count_text",
+    "decoding_text",
     "is_terminal",
     "note",
     "os_error_text",
@@ -73,13 +74,18 @@ def os_error_text(error: OSError) -> str:
     return reason if error.filename is None else f"{os.fsdecode(error.filename)}: {reason}"
 
 
+def decoding_text(error: UnicodeDecodeError) -> str:
+    """Bytes that are no text, in words: "not UTF-8 text: it has the byte 0xe9"."""
+    return f"not {error.encoding.upper()} text: it has the byte 0x{error.object[error.start]:02x}"
+
+
 @contextmanager
 def text_input() -> Iterator[None]:
     """Where standard input is read: bytes that are no text are an error that says so."""
     try:
         yield
     except UnicodeDecodeError as error:
-        raise AkunuError(f"standard input: not {error.encoding.upper()} text: {error}") from error
+        raise AkunuError(f"standard input: {decoding_text(error)}") from error
 
 
 def stdin_lines() -> Iterator[str]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from akunu.cli.answers import why_cut_off, write_answer
 from akunu.cli.console import note, os_error_text, stats_text
-from akunu.errors import ContextLengthError
+from akunu.cli.files import read_text
+from akunu.errors import AkunuError, ContextLengthError
 
 if TYPE_CHECKING:
     from akunu.generation import Completion
@@ -120,8 +123,8 @@ class Conversation:
         """
         context = self.model.context
         room = min(self.arguments.get("max_tokens", context), context // 4)
-        if self._length() + room <= context:
-            return
+        if self._length() + room <= context or self._length(self.messages[-1:]) >= context:
+            return  # there is room, or no room would do
         dropped = 0
         while len(self.messages) > 1 and self._length() > context // 2:
             del self.messages[:2]
@@ -209,28 +212,30 @@ class Conversation:
         if not rest:
             note("[/save needs the name of a file]")
             return
+        path = os.path.expanduser(rest)
         try:
             data = (json.dumps(self._all(), ensure_ascii=False, indent=2) + "\n").encode()
-            with open(rest, "xb") as file:
+            with open(path, "xb") as file:
                 file.write(data)
         except (OSError, ValueError) as error:  # ValueError: a name or a text that cannot be encoded
             note(f"[not saved: {os_error_text(error) if isinstance(error, OSError) else error}]")
         else:
-            note(f"[{len(self.messages)} messages saved to {rest}]")
+            note(f"[{len(self.messages)} messages saved to {path}]")
 
     def load(self, rest: str) -> None:
         if not rest:
             note("[/load needs the name of a file]")
             return
+        path = os.path.expanduser(rest)
         try:
-            with open(rest, encoding="utf-8") as file:
-                system, messages = _read_messages(json.load(file))
-        except (OSError, ValueError) as error:  # ValueError: no JSON, no text, no conversation
-            reason = os_error_text(error) if isinstance(error, OSError) else f"{rest}: {error}"
-            note(f"[not loaded: {reason}]")
-            return
-        self.system, self.messages = system, messages
-        note(f"[{len(messages)} messages loaded from {rest}]")
+            system, messages = _read_messages(json.loads(read_text(Path(path))))
+        except AkunuError as error:
+            note(f"[not loaded: {error}]")
+        except ValueError as error:  # no name of a file, no JSON, no conversation
+            note(f"[not loaded: {path}: {error}]")
+        else:
+            self.system, self.messages = system, messages
+            note(f"[{len(messages)} messages loaded from {path}]")
 
 
 _WAYS_OUT: Final = (

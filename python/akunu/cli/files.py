@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from akunu.cli.console import os_error_text, stdin_text
+from akunu.cli.console import decoding_text, os_error_text, stdin_text
 from akunu.errors import AkunuError
 
 __all__ = ["STDIN", "has_stdin", "read_named", "read_text", "with_context"]
@@ -31,7 +31,7 @@ def read_text(path: Path) -> str:
     except OSError as error:
         raise AkunuError(os_error_text(error)) from error
     except UnicodeDecodeError as error:
-        raise AkunuError(f"{path}: not UTF-8 text: {error}") from error
+        raise AkunuError(f"{path}: {decoding_text(error)}") from error
 
 
 def has_stdin() -> bool:

@@ -3,16 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import click
 
-__all__ = ["ROWS", "phase_options", "table_options"]
+__all__ = ["PHASE_OPTIONS", "ROWS", "TableOptions", "phase_options", "table_options"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-ROWS = {"decode": 1, "batch": 8, "prefill": 512}
+ROWS = {"decode": 1, "batch": 8, "prefill": 512, "encode": 128}
 """Rows of each phase when none are given."""
+
+PHASE_OPTIONS = ("phase", "rows", "texts", "position")
+"""Their names."""
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """Values of these options; None: what suits the model.
+
+    Attributes
+    ----------
+    phase
+        A name of `ROWS`.
+    rows
+        Tokens at once; of encode, of each text; of batch, texts.
+    texts
+        Of encode.
+    position
+        Tokens of each text in the KV cache before.
+    """
+
+    phase: str | None
+    rows: int | None
+    texts: int | None
+    position: int
+
+    def title(self) -> str:
+        """Every option that the phase has."""
+        if self.phase != "encode":
+            return f"{self.phase}, {self.rows} rows at position {self.position}"
+        if self.texts is None:
+            return f"encode, {self.rows} rows"
+        return f"encode, {'a text' if self.texts == 1 else f'{self.texts} texts'} of {self.rows} tokens"
 
 
 def phase_options(function: F) -> F:
@@ -27,17 +61,24 @@ def phase_options(function: F) -> F:
             help="Tokens of each text in the KV cache before.",
         ),
         click.option(
+            "--texts",
+            type=click.IntRange(min=1),
+            metavar="N",
+            help="Of encode, texts of --rows tokens in one step. [default: 1]",
+        ),
+        click.option(
             "--rows",
             type=click.IntRange(min=1),
             metavar="N",
-            help="Tokens at once; of batch, texts. [default: decode 1, batch 8, prefill 512]",
+            help="Tokens at once; of batch, texts; of encode, tokens of a text. [default: decode 1, batch 8, "
+            "prefill 512, encode 128]",
         ),
         click.option(
             "--phase",
             type=click.Choice(list(ROWS)),
-            default="decode",
-            show_default=True,
-            help="decode: a token of one text; batch: one of each of N texts; prefill: a prompt.",
+            help="decode: a token of one text; batch: one of each of N texts; prefill: a prompt; encode: "
+            "texts of a model that makes vectors, or a window of speech. [default: encode if the model has "
+            "it, else decode]",
         ),
     ):
         function = option(function)

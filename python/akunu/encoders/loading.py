@@ -15,7 +15,7 @@ from akunu.errors import UnsupportedError
 from akunu.model_files import ModelFiles
 from akunu.tokenizer import Tokenizer
 
-__all__ = ["as_reranker", "load_encoder"]
+__all__ = ["as_reranker", "load_encoder", "open_encoder"]
 
 _ROWS: Final = ("positions", "kinds", "head.0.")
 """Matrices whose rows are taken one by one, as floats; folders of MLX may have codes of them."""
@@ -36,6 +36,29 @@ def as_reranker(opened: ModelFiles, spec: ModelSpec) -> ModelSpec:
     return as_yes_no(spec, *ids)
 
 
+def open_encoder(
+    opened: ModelFiles,
+    spec: ModelSpec,
+    *,
+    device: str,
+    context: int,
+    threads: int,
+    quantize: Mapping[str, str] | None,
+    progress: Callable[[int, int], None] | None,
+) -> _core.Encoder:
+    """What runs the model, without a tokenizer; `context` are most tokens of a text."""
+    floats = {name: "f32" for name, ref in spec.tensors.items() if ref.dtype and name.startswith(_ROWS)}
+    return _core.Encoder(
+        opened.files,
+        spec,
+        device=device,
+        context=context,
+        threads=threads,
+        quantize={**floats, **(quantize or {})} or None,
+        progress=progress,
+    )
+
+
 def load_encoder(
     opened: ModelFiles,
     spec: ModelSpec,
@@ -51,14 +74,13 @@ def load_encoder(
 ) -> EmbeddingModel:
     """The loaded model; arguments are those of `akunu.load`, checked, `quantize` by tensor."""
     default = opened.modules.max_tokens or default_context
-    floats = {name: "f32" for name, ref in spec.tensors.items() if ref.dtype and name.startswith(_ROWS)}
-    encoder = _core.Encoder(
-        opened.files,
+    encoder = open_encoder(
+        opened,
         spec,
         device=device,
         context=context or min(spec.config.context_length, default),
         threads=threads,
-        quantize={**floats, **(quantize or {})} or None,
+        quantize=quantize,
         progress=progress,
     )
     return EmbeddingModel(encoder, tokenizer.result(), spec.config, opened.metadata, path, opened.modules)

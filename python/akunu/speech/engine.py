@@ -227,6 +227,14 @@ class SpeechEngine:
                 self._add(text, token)
         return self._core.rank([text.slot for text in sequences], count)
 
+    def plan(self, phase: str, rows: int, position: int) -> list[_core.CommandInfo]:
+        """The dispatch table of "encode", a window, or of a phase of `_core.Engine.plan`."""
+        return self._core.plan(phase, rows, position)
+
+    def profile(self, phase: str, rows: int, position: int, repeats: int) -> list[_core.CommandInfo]:
+        """That table, run on silence, with the time of every command; a window must be free."""
+        return self._core.profile(phase, rows, position, repeats)
+
     def cancel(self) -> None:
         """Stop the call that runs."""
         self._core.cancel()

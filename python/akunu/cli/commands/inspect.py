@@ -7,7 +7,7 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,11 +17,12 @@ from akunu.cli.app import CONTEXT_SETTINGS, Command
 from akunu.cli.console import bytes_text, count_text, print_table, visible
 from akunu.cli.cost_model import Machine, Prediction, predict
 from akunu.cli.options import loading_options, refuse_unused
-from akunu.cli.phases import ROWS, phase_options, table_options
+from akunu.cli.phases import PHASE_OPTIONS, TableOptions, phase_options
+from akunu.cli.tables import is_random, open_table
 from akunu.errors import AkunuError
 
 if TYPE_CHECKING:
-    from akunu._core import CommandInfo, Engine, Memory, TensorEntry
+    from akunu._core import CommandInfo, Memory, TensorEntry
     from akunu.model_files import ModelFiles
     from akunu.speech.files import SpeechFiles
 
@@ -50,8 +51,9 @@ def command(
     show_all: bool,
     plan: bool,
     chip: str | None,
-    phase: str,
+    phase: str | None,
     rows: int | None,
+    texts: int | None,
     position: int,
     as_json: bool,
     **values: Any,
@@ -59,8 +61,8 @@ def command(
     """Show what is in MODEL: metadata, tensors, their sizes by type, and the configuration it stands for.
 
     With --plan also the dispatch table, the flat list of commands that the engine replays for each token,
-    with the bytes that each must move and the operations it must do. MODEL may then be SHAPE:TYPE for random
-    weights of a published shape ("akunu-bench --help" lists them).
+    or for texts to encode, with the bytes that each must move and the operations it must do. MODEL may then
+    be SHAPE:TYPE for random weights of a published shape ("akunu-bench --help" lists them).
 
     \b
     Examples:
@@ -70,31 +72,26 @@ def command(
       akunu inspect user/repo:Q4_0 --json | jq .config
     """
     if not plan:
-        refuse_unused(
-            ("chip", "phase", "rows", "position", "device", "context", "threads", "kv_dtype"), "--plan"
-        )
+        refuse_unused(("chip", *PHASE_OPTIONS, "device", "context", "threads", "kv_dtype"), "--plan")
     if chip is not None:
         refuse_unused(("device", "threads"), "a device that is here: --chip plans for one that need not be")
         values["device"] = f"plan:{chip}"
-    from akunu.bench.loader import is_synthetic
     from akunu.loading import find_model
     from akunu.model_files import open_model
     from akunu.speech.recognition import is_speech
 
-    random = plan and is_synthetic(model)
+    random = plan and is_random(model)
     name = model if random else str(find_model(model))
     file: ModelFiles | SpeechFiles | None = None
     if is_speech(Path(name)):
         from akunu.speech.files import open_speech
 
-        if plan:
-            raise click.UsageError(f"--plan is for models of one stack; {model} has two, for speech")
         file = open_speech(Path(name))
     elif not random:
         file = open_model(Path(name))
     planned: _Plan | None = None
     if plan:
-        planned = _plan(name, phase, rows or ROWS[phase], position, chip, values)
+        planned = _plan(name, TableOptions(phase, rows, texts, position), chip, values)
     config, problem = ({}, "") if file is None else _config(file)
     if as_json:
         report = {} if file is None else _file_report(file, config, problem)
@@ -133,35 +130,22 @@ class _Plan:
     predictions: Mapping[str, Prediction]
 
 
-def _plan(
-    name: str, phase: str, rows: int, position: int, chip: str | None, values: Mapping[str, Any]
-) -> _Plan:
-    from akunu.bench.loader import open_engine
-
-    prompt = rows if phase == "prefill" else ROWS["prefill"]
+def _plan(name: str, asked: TableOptions, chip: str | None, values: Mapping[str, Any]) -> _Plan:
     machine = None if chip is None else Machine.named(chip)
-    room = table_options(values["context"], phase, rows, position)
-    if machine is not None and values["context"] is None:
-        room["context"] = max(room["context"], position + prompt + 1)
-    with open_engine(name, **{**values, **room}) as opened:
-        engine = opened.engine
-        predictions = {} if machine is None else _predict(engine, machine, prompt, position)
+    with open_table(name, asked, values, predicts=machine is not None) as table:
+        predictions = {}
+        if machine is not None:
+            predictions = {
+                phase: predict(commands, rows, machine)
+                for phase, (rows, commands) in table.predicted().items()
+            }
         return _Plan(
-            f"dispatch table: {phase}, {rows} rows at position {position}, {engine.device}",
-            engine.plan(phase, rows, position),
-            engine.memory,
+            f"dispatch table: {table.asked.title()}, {table.runner.device}",
+            table.plan(),
+            table.runner.memory,
             machine,
             predictions,
         )
-
-
-def _predict(engine: Engine, machine: Machine, prompt: int, position: int) -> dict[str, Prediction]:
-    """One token at `position`, and a prompt from the beginning of an empty cache."""
-    prompt = min(prompt, engine.context, engine.chunk)
-    return {
-        "decode": predict(engine.plan("decode", 1, position), 1, machine),
-        "prefill": predict(engine.plan("prefill", prompt, 0), prompt, machine),
-    }
 
 
 def _print_file(file: ModelFiles | SpeechFiles, show_all: bool) -> None:
@@ -325,7 +309,9 @@ def _plain(value: Any) -> Any:
     """A value as JSON can hold it."""
     if hasattr(value, "tolist"):  # an array of NumPy
         return value.tolist()
-    return list(value) if isinstance(value, tuple) else value
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    return [_plain(item) for item in value] if isinstance(value, tuple) else value
 
 
 def _short(value: Any, show_all: bool) -> str:

@@ -68,7 +68,10 @@ def remove_command(names: tuple[str, ...], yes: bool) -> None:
       akunu models remove Qwen/Qwen3-0.6B-GGUF --yes
     """
     from akunu.hub import remove_cached
+    from akunu.hub_cache import cached_files
 
+    for name in names:
+        cached_files(name)  # known before anything is asked or removed
     for name in names:
         if not yes:
             if not sys.stdin.isatty():

@@ -12,7 +12,8 @@ from akunu.cli.app import CONTEXT_SETTINGS, Command
 from akunu.cli.console import bar, bytes_text, note, print_table, seconds_text
 from akunu.cli.costs import GROUPINGS, Cost, Grouping, costs, mean_peaks
 from akunu.cli.options import loading_options
-from akunu.cli.phases import ROWS, phase_options, table_options
+from akunu.cli.phases import TableOptions, phase_options
+from akunu.cli.tables import OpenTable, open_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,21 +45,24 @@ __all__ = ["command"]
 @loading_options
 def command(
     model: str,
-    phase: str,
+    phase: str | None,
     rows: int | None,
+    texts: int | None,
     position: int,
     group: Grouping,
     repeats: int,
     as_json: bool,
     **values: Any,
 ) -> None:
-    """Time every command that MODEL runs for a token or a prompt.
+    """Time every command that MODEL runs for a token, a prompt, texts to encode, or a window of speech.
 
     MODEL is as for the other commands, or SHAPE:TYPE for random weights of a published shape ("akunu-bench
     --help" lists them). "peak" is the least time the machine needs, for the bytes to be read or the
     operations to be done, over the time measured; both peaks are measured right before and after, and a
     GPU's are those of its data sheet. A batch is a step of N texts, each with --position tokens of its own,
-    and each draws its most probable token.
+    and each draws its most probable token. A model that makes vectors has --phase encode alone: a step of
+    --texts texts with --rows tokens each. Of a speech model it is a window of 30 seconds, and its decoder has
+    the other phases.
 
     \b
     Examples:
@@ -67,31 +71,29 @@ def command(
       akunu profile model.gguf --phase prefill --rows 128
       akunu profile model.gguf --phase batch --rows 16 --position 500
       akunu profile model.gguf --position 4000 --json > profile.json
+      akunu profile minilm/ --rows 16 --texts 16
+      akunu profile ember-speech --phase decode
     """
     from akunu import _core
-    from akunu.bench.loader import find_device, open_engine
+    from akunu.bench.loader import find_device
 
-    rows = rows or ROWS[phase]
-    room = table_options(values["context"], phase, rows, position)
+    asked = TableOptions(phase, rows, texts, position)
     is_cpu = find_device(values["device"])["backend"] == "CPU"
-    with open_engine(model, **{**values, **room}) as opened:
-        engine = opened.engine
-        before = _core.measure_peaks(engine.threads) if is_cpu else None
-        commands = engine.profile(phase, rows, position, repeats)
+    with open_table(model, asked, values) as table:
+        runner = table.runner
+        before = _core.measure_peaks(runner.threads) if is_cpu else None
+        commands = table.profile(repeats)
         if before is not None:
-            peaks: Peaks | None = mean_peaks(before, _core.measure_peaks(engine.threads))
+            peaks: Peaks | None = mean_peaks(before, _core.measure_peaks(runner.threads))
         else:
-            peaks = _data_sheet(engine.device)
-        engine_name = engine.device
-        where = f"{engine.device} ({engine.isa}), {engine.threads} threads"
-        name = opened.facts.type
-    if as_json:
-        click.echo(
-            json.dumps(_report(name, phase, rows, position, peaks, costs(commands, peaks, group), commands))
-        )
-        return
+            peaks = _data_sheet(runner.device)
+        engine_name = runner.device
+        where = f"{runner.device} ({runner.isa}), {runner.threads} threads"
     found = costs(commands, peaks, group)
-    _print(f"{name}: {phase}, {rows} rows at position {position}, {where}", found, rows)
+    if as_json:
+        click.echo(json.dumps(_report(table, peaks, found, commands)))
+        return
+    _print(f"{table.name}: {table.asked.title()}, {where}", found, table)
     if peaks is None:
         note(f"[no peaks are known of {engine_name}]")
         return
@@ -117,7 +119,7 @@ def _data_sheet(device: str) -> Peaks | None:
     return None
 
 
-def _print(title: str, found: Sequence[Cost], rows: int) -> None:
+def _print(title: str, found: Sequence[Cost], table: OpenTable) -> None:
     total = sum(cost.seconds for cost in found)
     lines = [_line(cost, total) for cost in found]
     whole = Cost(
@@ -147,7 +149,8 @@ def _print(title: str, found: Sequence[Cost], rows: int) -> None:
         "",
     ]
     print_table(headers, lines, title=title, right="    rrrrrrr ")
-    click.echo(f"{rows / total:.1f} tokens/s if nothing but these commands ran" if total else "")
+    rate = f"{table.count / total:.1f} {table.unit}/s if nothing but these commands ran" if total else ""
+    click.echo(rate)
 
 
 def _line(cost: Cost, total: float) -> list[str]:
@@ -169,19 +172,11 @@ def _line(cost: Cost, total: float) -> list[str]:
 
 
 def _report(
-    name: str,
-    phase: str,
-    rows: int,
-    position: int,
-    peaks: Peaks | None,
-    found: Sequence[Cost],
-    commands: Sequence[CommandInfo],
+    table: OpenTable, peaks: Peaks | None, found: Sequence[Cost], commands: Sequence[CommandInfo]
 ) -> dict[str, Any]:
     return {
-        "model": name,
-        "phase": phase,
-        "rows": rows,
-        "position": position,
+        "model": table.name,
+        **{name: value for name, value in asdict(table.asked).items() if value is not None},
         "peaks": peaks,
         "seconds": sum(cost.seconds for cost in found),
         "groups": [asdict(cost) | {"share_of_peak": cost.share} for cost in found],

@@ -110,6 +110,8 @@ def _message(question: str | None, files: Sequence[str]) -> str:
         if not question:
             raise click.UsageError("standard input is empty")
         return with_context(question, read_named(files))
+    if not question.strip():
+        raise click.UsageError("the question is empty")
     for file in files:
         if file != STDIN and not Path(file).exists():
             raise click.UsageError(f"no file {file!r}{_perhaps(question, file)}")

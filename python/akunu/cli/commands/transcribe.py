@@ -95,7 +95,14 @@ _LIVE = (
     metavar="FILE",
     help="--vad by a Silero model, an ONNX file. Needs akunu[vad].",
 )
-@click.option("--temperature", type=float, metavar="T", help="Randomness. [default: 0, then more]")
+@click.option(
+    "temperature",
+    "--temp",
+    "--temperature",
+    type=float,
+    metavar="T",
+    help="Randomness. [default: 0, then more]",
+)
 @click.option("--prompt", "initial_prompt", metavar="TEXT", help="What came before, or how it is written.")
 @click.option("--hotwords", metavar="TEXT", help="Names and words that occur.")
 @click.option(

@@ -1,0 +1,72 @@
+#include "engine/profile.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace akunu {
+
+namespace {
+
+CommandInfo command_info(const Device& device, const DispatchTable& table, std::size_t index, const ReplayArgs& args) {
+    const DispatchCmd& c = table.commands[index];
+    const CommandLabel& l = table.labels[index];
+    CommandInfo info;
+    info.label = l.full_name();
+    info.op = op_name(c.op);
+    const bool cached = c.op == Op::kRopeKv || c.op == Op::kAttention || c.op == Op::kAttentionSplit;
+    if (c.n_weights) info.dtype = dtype_info(c.weight).name;
+    if (cached) info.dtype = dtype_info(c.kv).name;
+    std::vector<std::string> kernels = device.kernel_names(c);
+    if (kernels.empty()) kernels.push_back(info.op + (info.dtype.empty() ? "" : "_" + info.dtype));
+    info.kernel = kernels.back();
+    info.dispatches = c.merged ? 0 : kernels.size();
+    info.layer = l.layer;
+    info.shape = l.shape;
+    info.bytes = cost_bytes(l.cost, args);
+    info.minimum = cost_minimum_bytes(l.cost, args);
+    info.flops = cost_flops(l.cost, args);
+    info.barrier = index == 0 || (c.barrier && !c.merged);
+    return info;
+}
+
+// Of what each run has at a place, the median; nothing of no runs.
+std::vector<double> medians(const std::vector<std::vector<double>>& runs) {
+    std::vector<double> median(runs.empty() ? 0 : runs[0].size());
+    for (std::size_t i = 0; i < median.size(); ++i) {
+        std::vector<double> v;
+        for (const auto& seconds : runs) v.push_back(seconds[i]);
+        std::ranges::nth_element(v, v.begin() + static_cast<std::ptrdiff_t>(v.size() / 2));
+        median[i] = v[v.size() / 2];
+    }
+    return median;
+}
+
+}  // namespace
+
+std::vector<CommandInfo> describe(const Device& device, const Replay& replay) {
+    std::vector<CommandInfo> out;
+    for (const Program* program : replay.programs) {
+        const DispatchTable& table = program->table;
+        ReplayArgs args = replay.args;
+        if (table.rows == PatchSource::kLogits) args.rows = args.logits;
+        for (std::size_t i = 0; i < table.commands.size(); ++i) out.push_back(command_info(device, table, i, args));
+    }
+    return out;
+}
+
+std::vector<CommandInfo> profile(Device& device, const Replay& replay, std::size_t repeats, const Poll& poll,
+                                 const std::function<void()>& prepare) {
+    std::vector<CommandInfo> out = describe(device, replay);
+    std::vector<std::vector<double>> runs;
+    for (std::size_t i = 0; i <= repeats && !(i != 0 && poll && poll()); ++i) {
+        if (prepare) prepare();
+        std::vector<double> seconds(out.size());
+        device.profile(replay.programs, replay.args, seconds);
+        if (i != 0) runs.push_back(std::move(seconds));
+    }
+    const std::vector<double> median = medians(runs);
+    for (std::size_t i = 0; i < median.size(); ++i) out[i].seconds = median[i];
+    return out;
+}
+
+}  // namespace akunu

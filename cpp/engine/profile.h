@@ -1,0 +1,37 @@
+// What a model's programs cost: their commands as plain data, and the time of each.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/device.h"
+
+namespace akunu {
+
+// Programs that one replay runs, and what that replay is.
+struct Replay {
+    std::vector<const Program*> programs;
+    ReplayArgs args;
+};
+
+// A command of a table and what it costs.
+struct CommandInfo {
+    std::string label, op, dtype, kernel, shape;
+    std::size_t dispatches = 1;
+    int layer = -1;
+    double bytes = 0, minimum = 0, flops = 0;
+    bool barrier = false;
+    double seconds = 0;  // 0 where it was not run
+};
+
+// The commands of a replay's programs.
+std::vector<CommandInfo> describe(const Device& device, const Replay& replay);
+
+// And with the seconds of each: the median of `repeats` runs after one to warm up; of fewer when `poll` ends it.
+// `prepare` is called before each run.
+std::vector<CommandInfo> profile(Device& device, const Replay& replay, std::size_t repeats, const Poll& poll,
+                                 const std::function<void()>& prepare = {});
+
+}  // namespace akunu
