@@ -35,7 +35,7 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture
 def no_collection() -> Iterator[None]:
-    """For tests whose signal handlers raise: what is raised in the middle of a collection is printed, and lost.
+    """For tests whose signal handlers raise: what is raised amid a collection is printed, and lost.
 
     Hypothesis has a callback in Python at each (`gc.callbacks`), and handlers run there as they do anywhere.
     """

@@ -16,7 +16,6 @@ from akunu.errors import AkunuError
 from .engines import run, start, synthetic
 from .reference import Settings
 
-
 pytestmark = pytest.mark.usefixtures("no_collection")
 
 
