@@ -230,7 +230,7 @@ def test_what_another_command_does_has_no_dispatch() -> None:
     ],
 )
 def test_what_was_measured_on_an_h100_is_met(model: str, measured: float) -> None:
-    """tg128 of docs/cuda.md: the keys are those of its middle."""
+    """tg128 of docs/cuda-notes.md: the keys are those of its middle."""
     found = predict(plan(model, position=64, chip="H100"), 1, Machine.named("H100"))
     assert found.tokens_per_second == pytest.approx(measured, rel=0.1)
 
