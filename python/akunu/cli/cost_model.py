@@ -70,9 +70,9 @@ class Machine:
     def of_gpu(cls, chip: NvidiaChip) -> Machine:
         """An NVIDIA GPU; its matmuls are in half precision whatever the weights are.
 
-        The shares are an H100's: it reads 3,000 of its 3,350 GB/s, and the products of a prompt of 512 tokens
-        ran at 160 of 989 TFLOP/s (docs/cuda-notes.md). A command costs a barrier of the grid, 1.6 us, and what its
-        blocks do before and behind their products; by the clocks of docs/cuda-notes.md 4.5 us together.
+        The shares are an H100's (docs/cuda-notes.md): it reads 3,000 of its 3,350 GB/s, and the products of a
+        prompt of 512 tokens ran at 160 of 989 TFLOP/s. A command costs a barrier of the grid, 1.6 us, and
+        what its blocks do before and after their products: 4.5 us together by the clocks there.
         """
         return cls(
             name=f"NVIDIA {chip['name']} ({chip['multiprocessors']} multiprocessors)",
