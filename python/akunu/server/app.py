@@ -62,7 +62,7 @@ def create_app(models: Sequence[ModelSpec], settings: Settings | None = None) ->
             Middleware(
                 CORSMiddleware,
                 allow_origins=settings.cors_origins,
-                allow_methods=["GET", "POST"],
+                allow_methods=["GET", "POST", "DELETE"],
                 allow_headers=["*"],
                 expose_headers=["x-request-id", "retry-after"],
             ),
