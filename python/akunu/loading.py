@@ -46,6 +46,17 @@ DEFAULT_CACHE_SIZE: Final = 16 << 30
 """Bytes of pages in files."""
 
 SIZE: Final = Limit(int, 1, (1 << 31) - 1)
+_BYTES: Final = Limit(int, 1, (1 << 63) - 1)
+_SIZES: Final = {
+    "context": SIZE,
+    "threads": SIZE,
+    "parallel": Limit(int, 1, MAX_PARALLEL),
+    "kv_memory": _BYTES,
+    "cache_size": _BYTES,
+}
+_OPTIONAL: Final = ("context", "threads", "kv_memory")
+"""None stands for what suits the model."""
+
 _SPLIT_PART = re.compile(r"^(?P<stem>.*)-(?P<part>\d{5})-of-(?P<parts>\d{5})\.gguf$")
 
 
@@ -171,17 +182,19 @@ def load(
     """
     from akunu import _core
 
-    requested = None if context is None else SIZE.check("context", context)
-    n_threads = 0 if threads is None else SIZE.check("threads", threads)
-    n_parallel = Limit(int, 1, MAX_PARALLEL).check("parallel", parallel)
-    kv_bytes = 0 if kv_memory is None else Limit(int, 1, (1 << 63) - 1).check("kv_memory", kv_memory)
-    limit = Limit(int, 1, (1 << 63) - 1).check("cache_size", cache_size)
+    sizes = check_settings(
+        context=context,
+        threads=threads,
+        parallel=parallel,
+        kv_memory=kv_memory,
+        cache_size=cache_size,
+        kv_dtype=kv_dtype,
+        task=task,
+    )
+    requested, limit, n_parallel = sizes["context"], sizes["cache_size"], sizes["parallel"]
+    n_threads, kv_bytes = sizes["threads"] or 0, sizes["kv_memory"] or 0
     folder = None if cache_dir is None else as_path("cache_dir", cache_dir)
     devices = present(device)
-    if task not in (None, "rerank", "transcribe"):
-        raise InvalidArgumentError(f"task: found {task!r}, expected 'rerank', 'transcribe' or None")
-    if kv_dtype not in KV_DTYPES:
-        raise InvalidArgumentError(f"kv_dtype: no {kv_dtype!r}; there is {', '.join(KV_DTYPES)}")
     if quantize is not None and quantize not in tuple(FILE_TYPES):
         raise InvalidArgumentError(f"quantize: no {quantize!r}; there is {', '.join(FILE_TYPES)}")
     found = path if isinstance(path, FoundModel) else FoundModel(path, token=token, progress=progress)
@@ -296,6 +309,29 @@ def load(
                 ),
             )
         return Model(engine, tokenizer.result(), spec.config, opened.metadata, file_path, kept, drafts)
+
+
+def check_settings(
+    *,
+    kv_dtype: object,
+    task: object,
+    **sizes: object,
+) -> dict[str, Any]:
+    """What can be said of arguments of `load` before a model is looked for; gives the sizes as integers.
+
+    Raises
+    ------
+    InvalidArgumentError
+        One is out of range.
+    """
+    if task not in (None, "rerank", "transcribe"):
+        raise InvalidArgumentError(f"task: found {task!r}, expected 'rerank', 'transcribe' or None")
+    if kv_dtype not in KV_DTYPES:
+        raise InvalidArgumentError(f"kv_dtype: no {kv_dtype!r}; there is {', '.join(KV_DTYPES)}")
+    return {
+        name: None if size is None and name in _OPTIONAL else _SIZES[name].check(name, size)
+        for name, size in sizes.items()
+    }
 
 
 class FoundModel(os.PathLike[str]):
