@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 import akunu
-from akunu.errors import ModelFileError, UnsupportedError
+from akunu.errors import ContextLengthError, ModelFileError, UnsupportedError
+
+from .fake_model import FakeStream
 
 FAKE = Path(__file__).with_name("fake_main.py")
 
@@ -37,6 +39,19 @@ def test_an_error_is_one_line_and_status_1(error, line, akunu_cli, monkeypatch):
     monkeypatch.setattr(akunu, "load", failing(error))
     ran = akunu_cli("complete", "x")
     assert (ran.status, ran.out, ran.err) == (1, "", line)
+
+
+@pytest.mark.parametrize("args", [("run", "x"), ("complete", "x"), ("complete", "-")])
+@pytest.mark.parametrize("written", ["", "one "])
+def test_an_error_before_any_text_prints_nothing(written, args, akunu_cli, monkeypatch):
+    def pieces(_self):
+        yield from [written] * bool(written)
+        raise ContextLengthError("too long")
+
+    monkeypatch.setattr(FakeStream, "__iter__", pieces)
+    ran = akunu_cli(*args, stdin="y")
+    assert (ran.status, ran.err) == (1, "akunu: error: too long\n")
+    assert ran.out == (f"{written}\n" if written else "")
 
 
 def test_a_defect_is_one_line_that_says_how_to_see_more(akunu_cli, monkeypatch):

@@ -224,8 +224,10 @@ def test_a_full_disk_is_said_before_anything_is_written(
 ) -> None:
     usage = type("Usage", (), {"free": 1000})
     monkeypatch.setattr("shutil.disk_usage", lambda _: usage)
+    before = sorted(tmp_path.iterdir())
     with pytest.raises(AkunuError, match=r"needs \d+ bytes more, but .* has 1000 free"):
         akunu.convert("ember", tmp_path / "out.gguf", "q4_0", progress=False)
+    assert sorted(tmp_path.iterdir()) == before
 
 
 def test_the_same_command_makes_the_same_file(tmp_path: Path) -> None:

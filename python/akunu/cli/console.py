@@ -8,7 +8,7 @@ import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Literal, TextIO
+from typing import TYPE_CHECKING, Literal, Self, TextIO
 
 import click
 
@@ -117,6 +117,7 @@ class TextWriter:
     def __init__(self) -> None:
         self._wrap = WordWrap(_width()) if is_terminal() else None
         self._style: Style | None = None
+        self._begun = False
 
     @property
     def styles(self) -> bool:
@@ -133,14 +134,20 @@ class TextWriter:
         self._style = style
         self._put(text)
 
-    def end(self) -> None:
-        """Write what is left, and end the line."""
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Write what is left, and end the line, unless an error came before any text."""
+        if kind is not None and not self._begun:
+            return
         if self._wrap is not None:
             self._put(self._wrap.flush())
         self._style = None
         self._put("\n")
 
     def _put(self, text: str) -> None:
+        self._begun |= bool(text)
         if text and self._style and self.styles and colour() is not False:
             text = click.style(text, **{self._style: True})
         sys.stdout.write(text)
