@@ -112,8 +112,11 @@ def test_a_reader_that_leaves_is_quiet():
     assert done.stderr == ""
 
 
-@pytest.mark.parametrize(("no_color", "coloured"), [("1", False), ("", True)])
-def test_no_color_is_honoured(no_color, coloured, akunu_cli, monkeypatch):
+@pytest.mark.parametrize(
+    ("no_color", "term", "coloured"),
+    [("1", "xterm", False), ("", "xterm", True), ("", "dumb", False), ("", "", True)],
+)
+def test_no_color_and_plain_terminals_are_honoured(no_color, term, coloured, akunu_cli, monkeypatch):
     # click.style leaves colour in when it is told to; a terminal is one that says so
     import click
 
@@ -122,5 +125,6 @@ def test_no_color_is_honoured(no_color, coloured, akunu_cli, monkeypatch):
     seen = []
     monkeypatch.setattr(click, "echo", lambda text, **options: seen.append(options["color"]))
     monkeypatch.setenv("NO_COLOR", no_color)
+    monkeypatch.setenv("TERM", term)
     app.print_error("akunu", "error", "x")
     assert seen == [None if coloured else False]

@@ -28,6 +28,7 @@ __all__ = [
     "is_terminal",
     "note",
     "os_error_text",
+    "plain_terminal",
     "print_table",
     "rate_text",
     "seconds_text",
@@ -52,8 +53,13 @@ def is_terminal(stream: TextIO | None = None) -> bool:
 
 
 def colour() -> bool | None:
-    """False switches colour off (NO_COLOR, https://no-color.org); None leaves it to the stream."""
-    return False if os.environ.get("NO_COLOR") else None
+    """False switches colour off (NO_COLOR, https://no-color.org, or TERM=dumb); None leaves it to the stream."""
+    return False if os.environ.get("NO_COLOR") or plain_terminal() else None
+
+
+def plain_terminal() -> bool:
+    """Whether the terminal says that it knows no control sequences, as those within editors do."""
+    return os.environ.get("TERM") == "dumb"
 
 
 # Control characters except tab and line end, as their pictures: U+241B for escape, and U+FFFD for the C1 set.
