@@ -53,7 +53,7 @@ def is_terminal(stream: TextIO | None = None) -> bool:
 
 
 def colour() -> bool | None:
-    """False switches colour off: NO_COLOR (https://no-color.org) or TERM=dumb; None leaves it to the stream."""
+    """False: no colour (NO_COLOR, https://no-color.org, or TERM=dumb); None leaves it to the stream."""
     return False if os.environ.get("NO_COLOR") or plain_terminal() else None
 
 
