@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import gguf
 import numpy as np
@@ -217,6 +218,12 @@ def test_a_kill_at_any_moment_leaves_no_broken_file(seed: int, tmp_path: Path) -
     assert kills > 0
     assert out.read_bytes() == whole
     assert sorted(os.listdir(tmp_path)) == ["out.gguf", "whole.gguf"]
+
+
+@pytest.mark.parametrize("out", ["", 3, b"x.gguf", None])
+def test_what_is_written_has_a_name(out: Any) -> None:
+    with pytest.raises(InvalidArgumentError, match=rf"^out: expected a path, got .*\({type(out).__name__}\)"):
+        akunu.convert("ember", out, "q8_0", progress=False)
 
 
 def test_a_full_disk_is_said_before_anything_is_written(
