@@ -19,7 +19,7 @@ from akunu.errors import AkunuError, InvalidArgumentError, ModelFileError, Unsup
 from akunu.filetypes import FILE_TYPES
 from akunu.folder import is_model_folder, pickle_error
 from akunu.model import Model
-from akunu.options import Limit
+from akunu.options import Limit, as_path
 from akunu.placement import on_first, present
 from akunu.progress import Progress, check_progress, reporter
 from akunu.speech.recognition import is_speech
@@ -46,6 +46,17 @@ DEFAULT_CACHE_SIZE: Final = 16 << 30
 """Bytes of pages in files."""
 
 SIZE: Final = Limit(int, 1, (1 << 31) - 1)
+_BYTES: Final = Limit(int, 1, (1 << 63) - 1)
+_SIZES: Final = {
+    "context": SIZE,
+    "threads": SIZE,
+    "parallel": Limit(int, 1, MAX_PARALLEL),
+    "kv_memory": _BYTES,
+    "cache_size": _BYTES,
+}
+_OPTIONAL: Final = ("context", "threads", "kv_memory")
+"""None stands for what suits the model."""
+
 _SPLIT_PART = re.compile(r"^(?P<stem>.*)-(?P<part>\d{5})-of-(?P<parts>\d{5})\.gguf$")
 
 
@@ -171,17 +182,20 @@ def load(
     """
     from akunu import _core
 
-    requested = None if context is None else SIZE.check("context", context)
-    n_threads = 0 if threads is None else SIZE.check("threads", threads)
-    n_parallel = Limit(int, 1, MAX_PARALLEL).check("parallel", parallel)
-    kv_bytes = 0 if kv_memory is None else Limit(int, 1, (1 << 63) - 1).check("kv_memory", kv_memory)
-    limit = Limit(int, 1, (1 << 63) - 1).check("cache_size", cache_size)
+    sizes = check_settings(
+        context=context,
+        threads=threads,
+        parallel=parallel,
+        kv_memory=kv_memory,
+        cache_size=cache_size,
+        kv_dtype=kv_dtype,
+        task=task,
+    )
+    requested, limit, n_parallel = sizes["context"], sizes["cache_size"], sizes["parallel"]
+    n_threads, kv_bytes = sizes["threads"] or 0, sizes["kv_memory"] or 0
+    folder = None if cache_dir is None else as_path("cache_dir", cache_dir)
     devices = present(device)
-    if task not in (None, "rerank", "transcribe"):
-        raise InvalidArgumentError(f"task: found {task!r}, expected 'rerank', 'transcribe' or None")
-    if kv_dtype not in KV_DTYPES:
-        raise InvalidArgumentError(f"kv_dtype: no {kv_dtype!r}; there is {', '.join(KV_DTYPES)}")
-    if quantize is not None and quantize not in FILE_TYPES:
+    if quantize is not None and quantize not in tuple(FILE_TYPES):
         raise InvalidArgumentError(f"quantize: no {quantize!r}; there is {', '.join(FILE_TYPES)}")
     found = path if isinstance(path, FoundModel) else FoundModel(path, token=token, progress=progress)
     file_path = found.path
@@ -252,7 +266,7 @@ def load(
         if draft is not None:
             from akunu.draft_model import DraftModel
 
-            writer = find_model(draft, token=token, progress=progress)
+            writer = find_model(draft, token=token, progress=progress, argument="draft")
             smaller = DraftModel.open(writer, requested or min(trained, DEFAULT_CONTEXT))
         engine = on_first(
             devices,
@@ -270,7 +284,7 @@ def load(
             ),
         )
         kept = None
-        if cache_dir is not None:
+        if folder is not None:
             if engine.pages["state_bytes"]:
                 raise UnsupportedError(
                     f"cache_dir: {file_path.name} keeps a state of each text besides its pages, which files "
@@ -280,7 +294,7 @@ def load(
             from akunu.scheduling.page_files import PageFiles
 
             key = identity(opened.files, spec, engine, types)
-            kept = PageFiles(Path(cache_dir), limit, key, engine.pages["page_bytes"])
+            kept = PageFiles(folder, limit, key, engine.pages["page_bytes"])
         drafts = None
         if smaller is not None:
             smaller.check(tokenizer.result(), spec.config.vocab_size, file_path)
@@ -295,6 +309,29 @@ def load(
                 ),
             )
         return Model(engine, tokenizer.result(), spec.config, opened.metadata, file_path, kept, drafts)
+
+
+def check_settings(
+    *,
+    kv_dtype: object,
+    task: object,
+    **sizes: object,
+) -> dict[str, Any]:
+    """What can be said of arguments of `load` before a model is looked for; gives the sizes as integers.
+
+    Raises
+    ------
+    InvalidArgumentError
+        One is out of range.
+    """
+    if task not in (None, "rerank", "transcribe"):
+        raise InvalidArgumentError(f"task: found {task!r}, expected 'rerank', 'transcribe' or None")
+    if kv_dtype not in KV_DTYPES:
+        raise InvalidArgumentError(f"kv_dtype: no {kv_dtype!r}; there is {', '.join(KV_DTYPES)}")
+    return {
+        name: None if size is None and name in _OPTIONAL else _SIZES[name].check(name, size)
+        for name, size in sizes.items()
+    }
 
 
 class FoundModel(os.PathLike[str]):
@@ -323,7 +360,11 @@ class FoundModel(os.PathLike[str]):
 
 
 def find_model(
-    path: str | os.PathLike[str], *, token: str | None = None, progress: bool | Progress = True
+    path: str | os.PathLike[str],
+    *,
+    token: str | None = None,
+    progress: bool | Progress = True,
+    argument: str = "path",
 ) -> Path:
     """The local file or folder that a model's name stands for, fetched from the Hub if need be.
 
@@ -331,6 +372,8 @@ def find_model(
     ----------
     path, token, progress
         As in `load`.
+    argument
+        What an error calls `path`.
 
     Raises
     ------
@@ -341,9 +384,11 @@ def find_model(
     """
     name = os.fspath(path) if isinstance(path, str | os.PathLike) else path
     if not isinstance(name, str):
-        raise InvalidArgumentError(f"path: expected a text or a path, got {path!r} ({type(path).__name__})")
+        raise InvalidArgumentError(
+            f"{argument}: expected a text or a path, got {path!r} ({type(path).__name__})"
+        )
     if not name:
-        raise InvalidArgumentError("path: expected the name of a model, got an empty text")
+        raise InvalidArgumentError(f"{argument}: expected the name of a model, got an empty text")
     check_progress(progress)
     if path in BUILT_IN:  # first, so that what lies in the current folder cannot change its meaning
         return _built_in(name)

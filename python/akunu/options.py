@@ -12,13 +12,14 @@ import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any, Final, TypedDict, cast
 
 from akunu.errors import InvalidArgumentError
 from akunu.structured.structure import Structure, structure_of
 from akunu.structured.tags import StructuralTag
 
-__all__ = ["MAX_PRIORITY", "GenerationOptions", "Limit", "Request", "Sampling", "resolve"]
+__all__ = ["MAX_PRIORITY", "GenerationOptions", "Limit", "Request", "Sampling", "as_path", "resolve"]
 
 MAX_LOGPROBS: Final = 20
 MAX_LOGIT_BIAS: Final = 4096
@@ -212,6 +213,20 @@ class Limit:
         if self.high == math.inf:
             return f"the numbers {'>' if self.open_low else '>='} {self.low:g}"
         return f"{'(' if self.open_low else '['}{_show(self.low)}, {_show(self.high)}]"
+
+
+def as_path(name: str, value: object) -> Path:
+    """The file or folder that an argument names.
+
+    Raises
+    ------
+    InvalidArgumentError
+        It is empty, or neither a text nor a path.
+    """
+    path = os.fspath(value) if isinstance(value, str | os.PathLike) else None
+    if not isinstance(path, str) or not path:
+        raise InvalidArgumentError(f"{name}: expected a path, got {value!r} ({type(value).__name__})")
+    return Path(path)
 
 
 def _show(bound: float) -> str:

@@ -7,14 +7,13 @@ import os
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from functools import partial
-from pathlib import Path
 from typing import Any, Final, Protocol, Self, Unpack, cast
 
 from akunu.chat.options import ChatOptions
 from akunu.errors import InvalidArgumentError, ModelFileError
 from akunu.generation import Completion
 from akunu.json_file import read_object
-from akunu.options import GenerationOptions
+from akunu.options import GenerationOptions, as_path
 from akunu.signatures import spelled_out
 from akunu.streams import Stream
 
@@ -150,7 +149,7 @@ class Session:
             data = json.dumps(saved, ensure_ascii=False, indent=1, allow_nan=False).encode()
         except (TypeError, ValueError) as error:
             raise InvalidArgumentError(f"session: a message has no form in JSON: {error}") from error
-        file = Path(path)
+        file = as_path("path", path)
         part = file.with_name(f".{file.name}.{os.getpid()}.part")
         try:
             with part.open("xb") as out:
@@ -181,7 +180,7 @@ class Session:
         ModelFileError
             The file cannot be read, or is no session.
         """
-        saved = read_object(Path(path), limit=MAX_BYTES)
+        saved = read_object(as_path("path", path), limit=MAX_BYTES)
         if saved.get("format") != FORMAT:
             raise ModelFileError(
                 f"{path}: found the format {saved.get('format')!r:.80}, expected {FORMAT!r}, Session.save's"

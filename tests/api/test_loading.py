@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import sys
 from types import SimpleNamespace
 
@@ -141,6 +142,21 @@ def test_a_name_that_is_no_text_is_refused(path):
         find_model(path)
     with pytest.raises(InvalidArgumentError, match="path: expected a text or a path"):
         akunu.Tokenizer.from_gguf(path)
+
+
+@pytest.mark.parametrize("folder", ["", 3, b"cache", [], math.nan])
+def test_a_cache_is_in_a_folder_with_a_name(folder):
+    with pytest.raises(
+        InvalidArgumentError, match=rf"^cache_dir: expected a path.*\({type(folder).__name__}\)"
+    ):
+        akunu.load("ember", cache_dir=folder)
+
+
+def test_an_error_names_the_argument_that_it_is_about():
+    with pytest.raises(InvalidArgumentError, match=r"^draft: expected the name of a model"):
+        akunu.load("ember", draft="", progress=False)
+    with pytest.raises(InvalidArgumentError, match=r"^quantize: no \[\]; there is "):
+        akunu.load("ember", quantize=[])
 
 
 @pytest.mark.parametrize("name", ["a" * 5000, "~nobody-of-that-name/m.gguf"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -118,3 +119,13 @@ def test_a_file_that_is_no_session_is_refused(
     file.write_text(content)
     with pytest.raises(akunu.ModelFileError, match=message):
         akunu.Session.load(model, file)
+
+
+@pytest.mark.parametrize("path", ["", 3, b"talk.json", None])
+def test_a_file_has_a_name(session: akunu.Session, path: Any) -> None:
+    with pytest.raises(
+        akunu.InvalidArgumentError, match=rf"^path: expected a path, got .*\({type(path).__name__}\)"
+    ):
+        session.save(path)
+    with pytest.raises(akunu.InvalidArgumentError, match=r"^path: expected a path, got"):
+        akunu.Session.load(session._model, path)

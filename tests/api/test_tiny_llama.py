@@ -66,6 +66,12 @@ def test_greedy_runs_of_smaller_weights(dtype, whole, expected, tmp_path):
             assert model.generate([1], max_tokens=200, temperature=0).ids == expected.story_ids[1:]
 
 
+@pytest.mark.parametrize("limit", [2**32 - 1, 2**32, 2**63, 2**64 - 1])
+def test_a_limit_beyond_the_context_is_none(limit, model):
+    prompt = [1] * (model.context - 4)
+    assert model.generate(prompt, max_tokens=limit, seed=1).ids == model.generate(prompt, seed=1).ids
+
+
 @pytest.mark.parametrize(("kv_dtype", "tolerance"), [("f32", 1e-4), ("f16", 1e-2)])
 def test_logits(path, expected, kv_dtype, tolerance):
     with akunu.load(path, kv_dtype=kv_dtype) as model:

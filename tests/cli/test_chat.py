@@ -7,6 +7,7 @@ import json
 import os
 import pty
 import re
+import resource
 import select
 import subprocess
 import sys
@@ -198,6 +199,18 @@ def test_save_writes_the_messages_and_overwrites_nothing(akunu_cli, tmp_path):
     assert [message["role"] for message in json.loads(path.read_text())] == ["system", "user", "assistant"]
     assert "not saved" in ran.err
     assert "needs the name of a file" in ran.err
+
+
+def test_a_conversation_that_is_not_saved_leaves_no_file(akunu_cli, tmp_path):
+    path = tmp_path / "talk.json"
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, before[1]))  # as a disk that is full
+    try:
+        ran = akunu_cli("chat", "-s", "Be kind.", stdin=f"one\n/save {path}\n")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert "[not saved: file too large" in ran.err
+    assert not path.exists()
 
 
 def test_an_error_in_a_pipe_ends_it_with_status_1(akunu_cli):

@@ -224,7 +224,7 @@ def test_a_device_says_what_its_peaks_are(backend, capsys, monkeypatch):
         ),
         (["profile", "stories15m:q4_0", "--rows", "100000000000"], "context: 100000000001 is not in [1, "),
         (["profile", "stories15m:q4_0", "-t", "100000000000"], "-t: 100000000000 is not in [1, "),
-        (["profile", "stories15m:q4_0", "--repeats", "100000000000"], "--repeats: 100000000000 is not"),
+        (["profile", "stories15m:q4_0", "--repeats", "100000000000"], "--repeats: found '100000000000'"),
         (
             ["profile", "stories15m:q4_0", "-c", "8", "--position", "99999999999"],
             "need --context 100000000000",

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 import akunu
-from akunu.errors import ModelFileError, UnsupportedError
+from akunu.errors import ContextLengthError, ModelFileError, UnsupportedError
+
+from .fake_model import FakeStream
 
 FAKE = Path(__file__).with_name("fake_main.py")
 
@@ -37,6 +39,19 @@ def test_an_error_is_one_line_and_status_1(error, line, akunu_cli, monkeypatch):
     monkeypatch.setattr(akunu, "load", failing(error))
     ran = akunu_cli("complete", "x")
     assert (ran.status, ran.out, ran.err) == (1, "", line)
+
+
+@pytest.mark.parametrize("args", [("run", "x"), ("complete", "x"), ("complete", "-")])
+@pytest.mark.parametrize("written", ["", "one "])
+def test_an_error_before_any_text_prints_nothing(written, args, akunu_cli, monkeypatch):
+    def pieces(_self):
+        yield from [written] * bool(written)
+        raise ContextLengthError("too long")
+
+    monkeypatch.setattr(FakeStream, "__iter__", pieces)
+    ran = akunu_cli(*args, stdin="y")
+    assert (ran.status, ran.err) == (1, "akunu: error: too long\n")
+    assert ran.out == (f"{written}\n" if written else "")
 
 
 def test_a_defect_is_one_line_that_says_how_to_see_more(akunu_cli, monkeypatch):
@@ -97,8 +112,11 @@ def test_a_reader_that_leaves_is_quiet():
     assert done.stderr == ""
 
 
-@pytest.mark.parametrize(("no_color", "coloured"), [("1", False), ("", True)])
-def test_no_color_is_honoured(no_color, coloured, akunu_cli, monkeypatch):
+@pytest.mark.parametrize(
+    ("no_color", "term", "coloured"),
+    [("1", "xterm", False), ("", "xterm", True), ("", "dumb", False), ("", "", True)],
+)
+def test_no_color_and_plain_terminals_are_honoured(no_color, term, coloured, akunu_cli, monkeypatch):
     # click.style leaves colour in when it is told to; a terminal is one that says so
     import click
 
@@ -107,5 +125,6 @@ def test_no_color_is_honoured(no_color, coloured, akunu_cli, monkeypatch):
     seen = []
     monkeypatch.setattr(click, "echo", lambda text, **options: seen.append(options["color"]))
     monkeypatch.setenv("NO_COLOR", no_color)
+    monkeypatch.setenv("TERM", term)
     app.print_error("akunu", "error", "x")
     assert seen == [None if coloured else False]

@@ -95,7 +95,7 @@ def test_version(akunu_cli):
         (["embed", "--model", "x", "-"], "no option --model; MODEL is an argument: akunu embed MODEL ("),
         (
             ["complete", "x", "--top-k", "many"],
-            "error: --top-k: 'many' is not a valid integer (\"akunu complete --",
+            "error: --top-k: found 'many', expected an integer (\"akunu complete --",
         ),
         (["complete", "x", "--nonsense"], "no option --nonsense"),
         (["complete", "x", "--tempp", "1"], "no option --tempp; did you mean --temp"),

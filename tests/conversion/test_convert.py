@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import gguf
 import numpy as np
@@ -219,13 +220,21 @@ def test_a_kill_at_any_moment_leaves_no_broken_file(seed: int, tmp_path: Path) -
     assert sorted(os.listdir(tmp_path)) == ["out.gguf", "whole.gguf"]
 
 
+@pytest.mark.parametrize("out", ["", 3, b"x.gguf", None])
+def test_what_is_written_has_a_name(out: Any) -> None:
+    with pytest.raises(InvalidArgumentError, match=rf"^out: expected a path, got .*\({type(out).__name__}\)"):
+        akunu.convert("ember", out, "q8_0", progress=False)
+
+
 def test_a_full_disk_is_said_before_anything_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     usage = type("Usage", (), {"free": 1000})
     monkeypatch.setattr("shutil.disk_usage", lambda _: usage)
+    before = sorted(tmp_path.iterdir())
     with pytest.raises(AkunuError, match=r"needs \d+ bytes more, but .* has 1000 free"):
         akunu.convert("ember", tmp_path / "out.gguf", "q4_0", progress=False)
+    assert sorted(tmp_path.iterdir()) == before
 
 
 def test_the_same_command_makes_the_same_file(tmp_path: Path) -> None:

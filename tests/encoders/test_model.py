@@ -189,6 +189,9 @@ def test_what_a_model_cannot_do_is_said(model: EmbeddingModel, reranker: Embeddi
         reranker.embed(["x"])
     with pytest.raises(InvalidArgumentError, match="documents: expected texts, got one text"):
         reranker.rerank("x", "y")
+    for documents in (3, iter(["a"]), {"a": "b"}):
+        with pytest.raises(InvalidArgumentError, match="documents: expected a list of texts, got"):
+            reranker.rerank("x", documents)  # type: ignore[arg-type]
     with pytest.raises(InvalidArgumentError, match="instruction"):
         reranker.rerank("x", ["y"], instruction="find")
     with akunu.load("ember", progress=False) as ember:

@@ -165,7 +165,7 @@ def test_the_model_is_in_the_lists_and_is_loaded_and_unloaded(heard: Served, eng
         ({"nonsense": "1"}, 400, "nonsense", "no such field"),
         ({"model": "ember"}, 400, "model", "is a text model, for /v1/chat/completions"),
         ({"model": "nobody"}, 404, "model", "no 'nobody' here; there is ember, speech"),
-        ({"model": None}, 400, None, "model"),
+        ({"model": None}, 400, "model", "model"),
         ({"language": "klingon"}, 400, "language", "expected a code or an English name"),
         ({"response_format": "xml"}, 400, "response_format", "xml"),
         ({"temperature": "2"}, 400, "temperature", "expected"),

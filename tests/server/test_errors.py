@@ -32,6 +32,7 @@ USER = {"role": "user", "content": "Hello!"}
         ({"max_tokens": 1.5}, "max_tokens"),
         ({"max_tokens": 1, "max_completion_tokens": 2}, "max_tokens"),
         ({"store": True}, "store"),
+        ({"store": 0}, "store"),
         ({"modalities": ["audio"]}, "modalities"),
         ({"functions": []}, "functions"),
         ({"tools": [{"type": "web_search"}]}, "tools[0]"),
@@ -75,6 +76,42 @@ def test_a_body_that_is_no_request_is_a_400(served, body):
     assert answer.json()["error"]["message"]
 
 
+def test_an_empty_body_and_a_compressed_one_are_named(served):
+    def told(body, **headers):
+        answer = served.http.post("/v1/chat/completions", content=body, headers={**JSON, **headers})
+        return answer.status_code, answer.json()["error"]["message"]
+
+    assert told(b"") == told(b" \n") == (400, "the body is empty, expected a JSON object")
+    assert told(b"\x1f\x8b", **{"content-encoding": "gzip"}) == (
+        415,
+        "content-encoding: found 'gzip', expected a body as it is",
+    )
+    assert told(b"{}", **{"content-encoding": "identity"})[0] == 400
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "param"),
+    [
+        ("/v1/chat/completions", {"messages": [USER]}, "model"),
+        ("/v1/chat/completions", {"model": "ember"}, "messages"),
+        ("/v1/chat/completions", {"model": "ember", "messages": [{}]}, "messages[0].role"),
+        ("/v1/completions", {"model": "ember"}, "prompt"),
+        ("/v1/responses", {"model": "ember"}, "input"),
+        ("/v1/embeddings", {"model": "ember"}, "input"),
+        ("/admin/load", {}, "model"),
+    ],
+)
+def test_a_field_that_is_missing_is_named(served, path, body, param):
+    error = served.post(path, **body).json()["error"]
+    assert (error["param"], error["code"]) == (param, "missing_field")
+    assert error["message"] == f"{param}: it is missing"
+
+
+def test_a_field_that_is_missing_is_named_in_anthropics_shape(served):
+    answer = served.post("/v1/messages", model="ember", messages=[USER])
+    assert (answer.status_code, answer.json()["error"]["message"]) == (400, "max_tokens: it is missing")
+
+
 def test_a_page_cannot_post_what_needs_no_permission(served):
     answer = served.http.post("/v1/chat/completions", content="{}", headers={"content-type": "text/plain"})
     assert answer.status_code == 415
@@ -84,6 +121,8 @@ def test_unknown_paths_and_methods_have_the_shape_of_errors(served):
     assert served.http.get("/v1/nothing").json()["error"]["message"] == "no such path: /v1/nothing"
     answer = served.http.get("/v1/chat/completions")
     assert (answer.status_code, answer.json()["error"]["type"]) == (405, "invalid_request_error")
+    assert answer.headers["allow"] == "POST"
+    assert answer.json()["error"]["message"] == "GET: not for /v1/chat/completions, which takes POST"
 
 
 def test_a_request_id_comes_back_and_a_bad_one_is_replaced(served):

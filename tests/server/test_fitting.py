@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -79,6 +81,36 @@ def test_what_a_file_says_of_a_model_is_its_own(tmp_path):
 
 def test_a_model_without_shared_settings_is_loaded_as_it_says():
     assert fitted(EMBER, FoundModel("ember")) == (EMBER.load_arguments(), {})
+
+
+def test_folders_and_drafts_in_a_file_are_beside_it(tmp_path):
+    (tmp_path / "small.gguf").touch()
+    file = tmp_path / "models.toml"
+    text = 'path = "ember"\ncache_dir = "{}"\ncache_size = 5\ndraft = "{}"\n'
+    tables = [text.format("pages", "small.gguf"), text.format("/var/pages", "ember")]
+    file.write_text("".join(f'[[model]]\nname = "{n}"\n{table}' for n, table in enumerate(tables)))
+    beside, elsewhere = from_place(file)
+    assert (beside.cache_dir, beside.draft) == (tmp_path / "pages", str(tmp_path / "small.gguf"))
+    assert (elsewhere.cache_dir, elsewhere.draft) == (Path("/var/pages"), "ember")
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("context = -1", "context: -1 is not in [1, 2147483647]"),
+        ("parallel = 0", "parallel: 0 is not in [1, 256]"),
+        ("threads = 99999999999", "threads: 99999999999 is not in"),
+        ("cache_size = 0", "cache_size: 0 is not in"),
+        ('kv_dtype = "q2"', "kv_dtype: no 'q2'; there is"),
+        ('device = "gpu9"', "device: no 'gpu9' here; there is"),
+        ('draft = ""', "draft: it is empty"),
+    ],
+)
+def test_what_no_model_can_have_is_refused_before_one_is_asked_for(setting, message, tmp_path):
+    file = tmp_path / "models.toml"
+    file.write_text(f'[[model]]\nname = "a"\npath = "ember"\n{setting}\n')
+    with pytest.raises(InvalidArgumentError, match=re.escape(f"{file}: model a: {message}")):
+        from_place(file)
 
 
 def test_a_model_is_found_and_its_file_read_once(monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import logging
 import os
@@ -9,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import httpx
 import pytest
@@ -181,17 +183,58 @@ def test_an_engine_that_makes_no_step_while_readers_wait_is_ill():
         assert served.http.get("/health").status_code == 200
 
 
-@pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
-def test_told_to_end_it_lets_requests_end_and_loses_nothing(stop):
+ENDLESS = {"model": "ember", "prompt": "a", "regex": "(a|b){1500}", "max_tokens": 1800, "stream": True}
+
+
+@contextlib.contextmanager
+def a_process(*options):
+    """`akunu serve` as a process, and its address."""
     code = "from akunu.cli import main; import sys; sys.exit(main(sys.argv[1:]))"
     process = subprocess.Popen(
-        [sys.executable, "-c", code, "serve", "--port", "0", "-t", "1", "--drain", "20"],
+        [sys.executable, "-c", code, "serve", "--port", "0", "-t", "1", *options],
         stderr=subprocess.PIPE, text=True, env={**os.environ, "NO_COLOR": "1"},
     )  # fmt: skip
     try:
         while "[ember at " not in (line := process.stderr.readline()):
             assert process.poll() is None
-        url = line.split()[-1].rstrip("]\n")
+        yield process, line.split()[-1].rstrip("]\n")
+    finally:
+        process.kill()
+        process.stderr.close()
+
+
+def read_all(url, lines):
+    with (
+        httpx.Client(timeout=60, trust_env=False) as http,
+        http.stream("POST", f"{url}/v1/completions", json=ENDLESS) as answer,
+    ):
+        lines.append(first := [])
+        first += (line for line in answer.iter_lines() if line)
+
+
+@pytest.mark.parametrize(("drain", "signals"), [("60", 2), ("0", 1)])
+def test_texts_that_have_to_end_end_in_order_those_that_wait_too(drain, signals):
+    with a_process("--parallel", "2", "--drain", drain) as (process, url):
+        streams = []
+        threads = [threading.Thread(target=read_all, args=(url, streams)) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        wait_until(lambda: 'waiting{model="ember"} 4.0' in httpx.get(f"{url}/metrics", trust_env=False).text)
+        for _ in range(signals):
+            process.send_signal(signal.SIGINT)
+            time.sleep(0.05)  # a signal that is pending already is not a second one
+        for thread in threads:
+            thread.join(30)
+        assert process.wait(30) == 130
+        assert "Traceback" not in process.stderr.read()
+        assert len(streams) == 6
+        assert all(lines[-1] == "data: [DONE]" for lines in streams)
+        assert all('"finish_reason":"length"' in lines[-2] for lines in streams)
+
+
+@pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
+def test_told_to_end_it_lets_requests_end_and_loses_nothing(stop):
+    with a_process("--drain", "20") as (process, url):
         fields = {
             "model": "ember",
             "prompt": "Once upon a time",
@@ -210,6 +253,3 @@ def test_told_to_end_it_lets_requests_end_and_loses_nothing(stop):
         assert rest[-1] == "data: [DONE]"
         assert '"finish_reason":"stop"' in rest[-2] or '"finish_reason":"length"' in rest[-2]
         assert process.wait(30) == (0 if stop == signal.SIGTERM else 130)
-    finally:
-        process.kill()
-        process.stderr.close()

@@ -23,6 +23,7 @@ from akunu.bench.shapes import SHAPES
 from akunu.cli.app import CONTEXT_SETTINGS, Command, LazyVersion
 from akunu.cli.app import run as run_command
 from akunu.cli.options import KV_DTYPES, refuse_others, refuse_unused
+from akunu.cli.values import Integer, Number, PathName
 from akunu.errors import InvalidArgumentError
 from akunu.filetypes import FILE_TYPES
 
@@ -95,7 +96,10 @@ def _pairs(
 
 
 def _words(_context: click.Context, _option: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(word.strip() for text in texts for word in text.split(",") if word.strip())
+    words = tuple(word.strip() for text in texts for word in text.split(",") if word.strip())
+    if texts and not words:
+        raise click.BadParameter("it is empty")
+    return words
 
 
 def _kv_dtypes(context: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
@@ -112,12 +116,6 @@ def _flash(context: click.Context, option: click.Parameter, texts: tuple[str, ..
         if word.lower() not in _FLASH_ATTENTION:
             raise click.BadParameter(f"found {word!r}, expected on or auto: attention is always fused here")
     return tuple(_FLASH_ATTENTION[word.lower()] for word in words)
-
-
-def _delay(_context: click.Context, _option: click.Parameter, seconds: float) -> float:
-    if not 0 <= seconds <= DAY:  # written so that NaN fails
-        raise click.BadParameter(f"found {seconds}, expected seconds from 0 to {DAY}")
-    return seconds
 
 
 def _fixed_options(function: F) -> F:
@@ -252,7 +250,7 @@ _FORMATS = click.Choice(["csv", "json", "jsonl", "md", "sql", "none"])
 @click.option(
     "-r",
     "--repetitions",
-    type=click.IntRange(min=1),
+    type=Integer(min=1),
     default=5,
     show_default=True,
     metavar="N",
@@ -266,24 +264,23 @@ _FORMATS = click.Choice(["csv", "json", "jsonl", "md", "sql", "none"])
 )
 @click.option(
     "--delay",
-    type=float,
+    type=Number(0, DAY),
     default=0.0,
-    callback=_delay,
     metavar="SECONDS",
-    help="Rest before each test, at most a day.",
+    help="Rest before each test.",
 )
 @click.option("--no-warmup", is_flag=True, help="Leave out the untimed run before each test.")
 @click.option("--progress", is_flag=True, help="Say on standard error what is running.")
 @click.option("--list-devices", is_flag=True, help="List the devices and exit.")
 @click.option(
     "--write",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=PathName(dir_okay=False),
     metavar="FILE",
     help="Write the one --synthetic model as a GGUF file, for another engine, and exit.",
 )
 @click.option(
     "--seed",
-    type=click.IntRange(min=0),
+    type=Integer(min=0),
     default=0,
     show_default=True,
     metavar="N",

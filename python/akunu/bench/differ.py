@@ -28,6 +28,7 @@ import numpy as np
 from akunu.bench.loader import open_engine
 from akunu.cli.app import CONTEXT_SETTINGS
 from akunu.cli.app import run as run_command
+from akunu.cli.values import Integer
 from akunu.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -199,11 +200,9 @@ def _isa(name: str | None) -> Iterator[None]:
 @click.argument("model")
 @click.option("--device", default="cpu", show_default=True, metavar="ID", help="The other device.")
 @click.option("--isa", metavar="NAME", help="The other instruction set of the CPU.")
+@click.option("--rows", type=Integer(min=1), default=1, show_default=True, metavar="N", help="Of the step.")
 @click.option(
-    "--rows", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="Of the step."
-)
-@click.option(
-    "--position", type=click.IntRange(min=0), default=40, show_default=True, metavar="N", help="Of the first."
+    "--position", type=Integer(min=0), default=40, show_default=True, metavar="N", help="Of the first."
 )
 @click.option("--tolerance", default=TOLERANCE, show_default=True, metavar="X", help="Greatest error.")
 def command(model: str, device: str, isa: str | None, rows: int, position: int, tolerance: float) -> None:

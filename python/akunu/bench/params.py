@@ -14,7 +14,7 @@ __all__ = ["DEFAULTS", "BenchParams", "Case", "list_cases", "parse_ints", "parse
 MAX_VALUES = 4096
 """Most values that one option may expand to, so that a slip such as 1-999999999 is an error, not a hang."""
 
-_RANGE = re.compile(r"(?P<first>-?\d+)(?:-(?P<last>\d+)(?:(?P<op>[+*])(?P<step>\d+))?)?")
+_RANGE = re.compile(r"(?P<first>-?\d+)(?:-(?P<last>\d+)(?:(?P<op>[+*])(?P<step>\d+))?)?", re.ASCII)
 
 
 def parse_ints(text: str, *, low: int = 0) -> list[int]:
@@ -62,7 +62,7 @@ def parse_ints(text: str, *, low: int = 0) -> list[int]:
 def parse_pair(text: str) -> tuple[int, int]:
     """`pp,tg` of option -pg."""
     parts = text.split(",")
-    if len(parts) != 2 or not all(part.strip().isdigit() for part in parts):
+    if len(parts) != 2 or not all(part.isascii() and part.strip().isdigit() for part in parts):
         raise InvalidArgumentError(
             f"found {text!r}, expected two numbers: prompt,generated (for example 512,128)"
         )

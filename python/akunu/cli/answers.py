@@ -21,19 +21,15 @@ def write_answer(pieces: Stream, stopped_by: tuple[type[BaseException], ...] = (
     """
     from akunu.chat.deltas import Content, Reasoning
 
-    writer = TextWriter()
     thought = False
-    with pieces, suppress(*stopped_by):
-        try:
-            for delta in pieces.deltas():
-                if isinstance(delta, Reasoning) and writer.styles:
-                    thought = True
-                    writer.write(delta.text, "dim")
-                elif isinstance(delta, Content):
-                    writer.write("\n\n" * thought + delta.text)
-                    thought = False
-        finally:
-            writer.end()
+    with pieces, suppress(*stopped_by), TextWriter() as writer:
+        for delta in pieces.deltas():
+            if isinstance(delta, Reasoning) and writer.styles:
+                thought = True
+                writer.write(delta.text, "dim")
+            elif isinstance(delta, Content):
+                writer.write("\n\n" * thought + delta.text)
+                thought = False
 
 
 def why_cut_off(completion: Completion, max_tokens: int | None) -> str | None:

@@ -95,13 +95,10 @@ def _text(error: Exception) -> str:
 
 def usage_text(error: click.UsageError) -> str:
     """What is wrong, and where the right usage is explained."""
-    option = error.param if isinstance(error, click.BadParameter) else None
     if isinstance(error, click.BadParameter) and not isinstance(error, click.MissingParameter):
-        hint = error.param_hint
-        if hint is None and isinstance(option, click.Option) and error.ctx is not None:
+        hint, option = error.param_hint, error.param
+        if hint is None and option is not None and error.ctx is not None:
             hint = typed_name(error.ctx, option)
-        elif hint is None and option is not None:
-            hint = option.make_metavar(error.ctx) if error.ctx is not None else option.human_readable_name
         text = f"{hint}: {error.message}" if isinstance(hint, str) else error.message
     elif isinstance(error, click.NoSuchOption):
         meant = f"; did you mean {' or '.join(error.possibilities)}?" if error.possibilities else ""
@@ -122,6 +119,8 @@ def usage_text(error: click.UsageError) -> str:
 _WORDS = "akunu.words"
 _NUMBER = re.compile(r"\[Errno -?\d+\] ")  # Python's own, in whatever text holds an error of the system
 _SUBJECT = re.compile(r"^\w+(?=[:\[])")
+_CALLED = {"path": "model"}
+"""Arguments of the package's functions that commands call otherwise."""
 
 
 class Command(click.Command):
@@ -140,8 +139,9 @@ class Command(click.Command):
             return super().invoke(ctx)
         except InvalidArgumentError as error:
             subject = _SUBJECT.match(str(error))
+            name = _CALLED.get(subject[0], subject[0]) if subject else None
             for option in self.params:
-                if subject and isinstance(option, click.Option) and option.name == subject[0]:
+                if subject and option.name == name:
                     text = typed_name(ctx, option) + str(error)[subject.end() :]
                     raise InvalidArgumentError(text) from error
             raise
@@ -165,7 +165,12 @@ class Group(click.Group):
 
 
 def typed_name(context: click.Context, option: click.Parameter) -> str:
-    """The name by which an option was given, such as "-n"; its longest one when it was not."""
+    """The name by which an option was given, such as "-n"; its longest one when it was not.
+
+    An argument has the name that the usage shows, such as "MODEL".
+    """
+    if isinstance(option, click.Argument):
+        return option.human_readable_name.strip("[].")
     for word in context.meta.get(_WORDS, ()):
         for name in (*option.opts, *option.secondary_opts):
             if word.partition("=")[0] == name:

@@ -8,7 +8,7 @@ import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Literal, TextIO
+from typing import TYPE_CHECKING, Literal, Self, TextIO
 
 import click
 
@@ -28,6 +28,7 @@ __all__ = [
     "is_terminal",
     "note",
     "os_error_text",
+    "plain_terminal",
     "print_table",
     "rate_text",
     "seconds_text",
@@ -52,8 +53,13 @@ def is_terminal(stream: TextIO | None = None) -> bool:
 
 
 def colour() -> bool | None:
-    """False switches colour off (NO_COLOR, https://no-color.org); None leaves it to the stream."""
-    return False if os.environ.get("NO_COLOR") else None
+    """False: no colour (NO_COLOR, https://no-color.org, or TERM=dumb); None leaves it to the stream."""
+    return False if os.environ.get("NO_COLOR") or plain_terminal() else None
+
+
+def plain_terminal() -> bool:
+    """Whether the terminal says that it knows no control sequences, as those within editors do."""
+    return os.environ.get("TERM") == "dumb"
 
 
 # Control characters except tab and line end, as their pictures: U+241B for escape, and U+FFFD for the C1 set.
@@ -117,6 +123,7 @@ class TextWriter:
     def __init__(self) -> None:
         self._wrap = WordWrap(_width()) if is_terminal() else None
         self._style: Style | None = None
+        self._begun = False
 
     @property
     def styles(self) -> bool:
@@ -133,14 +140,20 @@ class TextWriter:
         self._style = style
         self._put(text)
 
-    def end(self) -> None:
-        """Write what is left, and end the line."""
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Write what is left, and end the line, unless an error came before any text."""
+        if kind is not None and not self._begun:
+            return
         if self._wrap is not None:
             self._put(self._wrap.flush())
         self._style = None
         self._put("\n")
 
     def _put(self, text: str) -> None:
+        self._begun |= bool(text)
         if text and self._style and self.styles and colour() is not False:
             text = click.style(text, **{self._style: True})
         sys.stdout.write(text)

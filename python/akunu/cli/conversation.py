@@ -216,7 +216,12 @@ class Conversation:
         try:
             data = (json.dumps(self._all(), ensure_ascii=False, indent=2) + "\n").encode()
             with open(path, "xb") as file:
-                file.write(data)
+                try:
+                    file.write(data)
+                    file.flush()
+                except OSError:  # no half a conversation, which the next try would not replace
+                    os.unlink(path)
+                    raise
         except (OSError, ValueError) as error:  # ValueError: a name or a text that cannot be encoded
             note(f"[not saved: {os_error_text(error) if isinstance(error, OSError) else error}]")
         else:

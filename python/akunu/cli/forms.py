@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from akunu.cli.files import read_text
+from akunu.cli.values import PathName
 
 __all__ = ["form_arguments", "form_options", "spoken_form_options"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_FILE = click.Path(path_type=Path)
+_FILE = PathName()
 _JSON_OPTIONS = (
     click.option("--schema", type=_FILE, metavar="FILE", help="Write JSON of the JSON schema in FILE."),
     click.option("--json-object", is_flag=True, help="Write a JSON object."),

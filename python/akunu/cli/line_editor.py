@@ -19,7 +19,7 @@ from typing import Final
 
 import click
 
-from akunu.cli.console import is_terminal, text_input
+from akunu.cli.console import is_terminal, plain_terminal, text_input
 
 __all__ = ["LineEditor"]
 
@@ -58,8 +58,9 @@ class LineEditor:
             readline.parse_and_bind("bind ^I rl_complete")
         else:
             readline.parse_and_bind("tab: complete")
-            readline.parse_and_bind("set enable-bracketed-paste on")
-            self._brackets = True
+            self._brackets = not plain_terminal()
+            if self._brackets:
+                readline.parse_and_bind("set enable-bracketed-paste on")
         if self._history:
             readline.set_history_length(HISTORY_LINES)
             with suppress(OSError):

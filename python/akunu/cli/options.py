@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from akunu.cli.app import typed_name
+from akunu.cli.values import Integer, Number, PathName, as_integer, as_number
 
 if TYPE_CHECKING:
     from akunu.model import Model
@@ -74,14 +74,14 @@ def writing_options(function: F) -> F:
         ),
         click.option(
             "--cache-dir",
-            type=click.Path(file_okay=False, path_type=Path),
+            type=PathName(file_okay=False),
             metavar="FOLDER",
             help="Keep what was computed of texts in this folder, so that a later process that is given the "
             "same beginning runs only what is new. [default: in memory only]",
         ),
         click.option(
             "--cache-size",
-            type=click.FloatRange(0, min_open=True),
+            type=Number(0, 1 << 32, min_open=True),
             default=16.0,
             show_default=True,
             metavar="GIB",
@@ -95,13 +95,16 @@ def writing_arguments(values: dict[str, Any]) -> dict[str, Any]:
     folder, size = values.pop("cache_dir", None), values.pop("cache_size", None)
     draft = values.pop("draft", None)
     found = {} if draft is None else {"draft": draft}
-    return found if folder is None else {**found, "cache_dir": folder, "cache_size": int(size * (1 << 30))}
+    if folder is None:
+        refuse_unused(["cache_size"], "--cache-dir")
+        return found
+    return {**found, "cache_dir": folder, "cache_size": math.ceil(size * (1 << 30))}
 
 
 threads_option = click.option(
     "-t",
     "--threads",
-    type=click.IntRange(min=1),
+    type=Integer(min=1),
     metavar="N",
     help="CPU threads. [default: one for each physical core this process may use]",
 )
@@ -114,7 +117,7 @@ def encoder_options(function: F) -> F:
         click.option(
             "-c",
             "--context",
-            type=click.IntRange(min=1),
+            type=Integer(min=1),
             metavar="TOKENS",
             help="Most tokens of a text. [default: what the model was tuned for, at most 4096]",
         ),
@@ -144,7 +147,7 @@ def loading_options(function: F) -> F:
         click.option(
             "-c",
             "--context",
-            type=click.IntRange(min=1),
+            type=Integer(min=1),
             metavar="TOKENS",
             help="Most tokens of prompt and answer. [default: the model's own context, at most 4096]",
         ),
@@ -161,46 +164,46 @@ def loading_options(function: F) -> F:
 
 
 def _number(
-    flag: str, kind: type[int] | type[float], metavar: str, text: str, *others: str
+    flag: str, kind: type[Integer] | type[Number], metavar: str, text: str, *others: str
 ) -> Callable[[F], F]:
-    name = flag.removeprefix("--").replace("-", "_")
-    return click.option(name, *others, flag, type=kind, default=None, metavar=metavar, help=text)
+    name = flag.removeprefix("--").replace("-", "_")  # its limits are those of the API
+    return click.option(name, *others, flag, type=kind(), default=None, metavar=metavar, help=text)
 
 
 GENERATION_OPTIONS: list[Callable[[Any], Any]] = [
     click.option(
         "-n",
         "--max-tokens",
-        type=click.IntRange(min=0),
+        type=Integer(min=0),
         metavar="N",
         help="Most tokens to write. [default: until the model ends or the context is full]",
     ),
     _number(
         "--temperature",
-        float,
+        Number,
         "T",
         "Randomness: 0 takes the likeliest token; 0.7 is lively; above 1 is wild.",
         "--temp",
     ),
-    _number("--top-k", int, "K", "Choose among the K likeliest tokens only; 0: off."),
+    _number("--top-k", Integer, "K", "Choose among the K likeliest tokens only; 0: off."),
     _number(
-        "--top-p", float, "P", "Choose among the likeliest tokens that have probability P together; 1: off."
+        "--top-p", Number, "P", "Choose among the likeliest tokens that have probability P together; 1: off."
     ),
-    _number("--min-p", float, "P", "Drop tokens less likely than P times the likeliest; 0: off."),
-    _number("--typical-p", float, "P", "Locally typical sampling with mass P; 1: off."),
+    _number("--min-p", Number, "P", "Drop tokens less likely than P times the likeliest; 0: off."),
+    _number("--typical-p", Number, "P", "Locally typical sampling with mass P; 1: off."),
     _number(
-        "--repeat-penalty", float, "X", "Make recent tokens less likely: divides their logits by X; 1: off."
+        "--repeat-penalty", Number, "X", "Make recent tokens less likely: divides their logits by X; 1: off."
     ),
-    _number("--presence-penalty", float, "X", "Subtract X from the logit of every recent token; 0: off."),
-    _number("--frequency-penalty", float, "X", "Subtract X for each time a token occurred recently; 0: off."),
-    _number("--penalty-window", int, "N", "How many of the latest tokens count as recent."),
+    _number("--presence-penalty", Number, "X", "Subtract X from the logit of every recent token; 0: off."),
+    _number("--frequency-penalty", Number, "X", "Subtract X for each recent occurrence of a token; 0: off."),
+    _number("--penalty-window", Integer, "N", "How many of the latest tokens count as recent."),
     click.option(
         "--logit-bias",
         multiple=True,
         metavar="ID=X",
         help="Add X to the logit of token ID; -inf forbids it. Repeatable.",
     ),
-    _number("--seed", int, "N", "Same seed, same text. [default: a new one each time]"),
+    _number("--seed", Integer, "N", "Same seed, same text. [default: a new one each time]"),
     click.option(
         "--stop",
         multiple=True,
@@ -248,16 +251,13 @@ def generation_arguments(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _bias(text: str) -> tuple[int, float]:
-    token, separator, bias = text.partition("=")
-    try:
-        pair = int(token), float(bias)
-    except ValueError:
-        separator = ""
-    if not separator or math.isnan(pair[1]):
+    left, _, right = text.partition("=")
+    token, bias = as_integer(left), -math.inf if right.strip() == "-inf" else as_number(right)
+    if token is None or bias is None:
         raise click.BadParameter(
             f"found {text!r}, expected ID=X such as 2=-inf or 17=1.5", param_hint="--logit-bias"
         )
-    return pair
+    return token, bias
 
 
 def given(names: Sequence[str]) -> list[str]:

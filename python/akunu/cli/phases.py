@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 import click
 
+from akunu.cli.values import Integer
+
 __all__ = ["PHASE_OPTIONS", "ROWS", "TableOptions", "phase_options", "table_options"]
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -54,7 +56,7 @@ def phase_options(function: F) -> F:
     for option in (
         click.option(
             "--position",
-            type=click.IntRange(min=0),
+            type=Integer(min=0),
             default=0,
             show_default=True,
             metavar="N",
@@ -62,13 +64,13 @@ def phase_options(function: F) -> F:
         ),
         click.option(
             "--texts",
-            type=click.IntRange(min=1),
+            type=Integer(min=1),
             metavar="N",
             help="Of encode, texts of --rows tokens in one step. [default: 1]",
         ),
         click.option(
             "--rows",
-            type=click.IntRange(min=1),
+            type=Integer(min=1),
             metavar="N",
             help="Tokens at once; of batch, texts; of encode, tokens of a text. [default: decode 1, batch 8, "
             "prefill 512, encode 128]",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from akunu.cli.files import read_text
+from akunu.cli.values import FULL
 from akunu.errors import InvalidArgumentError, TemplateError
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ def template_options(function: F) -> F:
         ),
         click.option(
             "--chat-template",
+            type=FULL,
             metavar="NAME|FILE",
             help="Format of the messages, for a file that has none: chatml, llama2, llama3, mistral, gemma, "
             "phi3, zephyr, or a file with a Jinja template.",

@@ -8,7 +8,7 @@ from pathlib import Path
 from akunu.conversion.importance import ImportanceMatrix
 from akunu.errors import InvalidArgumentError
 from akunu.filetypes import FILE_TYPES, MLX_TYPES
-from akunu.options import Limit
+from akunu.options import Limit, as_path
 from akunu.progress import Progress, reporter
 
 __all__ = ["convert"]
@@ -76,10 +76,10 @@ def convert(
 
     if imatrix is not None and type in MLX_TYPES:
         raise InvalidArgumentError(f"imatrix: in a folder no errors are weighed, and {type} makes one")
-    if type not in FILE_TYPES and type not in MLX_TYPES:
+    if type not in (*FILE_TYPES, *MLX_TYPES):
         raise InvalidArgumentError(f"type: no {type!r}; there is {', '.join((*FILE_TYPES, *MLX_TYPES))}")
     n_threads = 0 if threads is None else Limit(int, 1, 1024).check("threads", threads)
-    path = _checked_out(Path(out).expanduser(), type, overwrite)
+    path = _checked_out(as_path("out", out).expanduser(), type, overwrite)
     model_path = find_model(source, progress=progress)
     model = open_model(model_path)
     if path.exists() and any(path.samefile(file) for file in model.files.paths):

@@ -72,6 +72,8 @@ class PartFile:
             begin = ends[self.done - 1] if self.done else 0
             free = shutil.disk_usage(path.parent).free
             if ends[-1] - begin > free:
+                if not size:
+                    self._part.unlink()
                 raise AkunuError(
                     f"{path}: needs {ends[-1] - begin} bytes more, but {path.parent} has {free} free"
                 )

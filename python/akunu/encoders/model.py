@@ -220,6 +220,8 @@ class EmbeddingModel(Model):
             raise UnsupportedError(f"{self.name} gives {self.dimensions} scores for a text; expected one")
         if instruction is not None and not asked:
             raise InvalidArgumentError(f"instruction: {self.name} is not asked in words and takes none")
+        if not isinstance(documents, Sequence | np.ndarray):
+            raise InvalidArgumentError(f"documents: expected a list of texts, got {type(documents).__name__}")
         for i, text in enumerate([query, *([documents] if isinstance(documents, str) else documents)]):
             if not isinstance(text, str):
                 what = "query" if i == 0 else f"documents: number {i - 1}"

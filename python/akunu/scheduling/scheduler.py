@@ -563,5 +563,6 @@ def _slot(sequence: Sequence) -> int:
 
 
 def _limit(sequence: Sequence) -> int:
-    """Tokens that it may still draw; 0: as many as fit."""
-    return 0 if sequence.limit == math.inf else int(sequence.limit) - len(sequence.tokens)
+    """Tokens that it may still draw, in 32 bits; 0: as many as fit."""
+    left = sequence.limit - len(sequence.tokens)
+    return 0 if left >= 1 << 32 else int(left)

@@ -62,7 +62,7 @@ def create_app(models: Sequence[ModelSpec], settings: Settings | None = None) ->
             Middleware(
                 CORSMiddleware,
                 allow_origins=settings.cors_origins,
-                allow_methods=["GET", "POST"],
+                allow_methods=["GET", "POST", "DELETE"],
                 allow_headers=["*"],
                 expose_headers=["x-request-id", "retry-after"],
             ),
@@ -111,9 +111,12 @@ async def _on_error(request: Request, error: Exception) -> Response:
 
 async def _on_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
+    headers = error.headers or {}
     messages = {
         404: f"no such path: {request.url.path}",
-        405: f"{request.method}: not for {request.url.path}",
+        405: f"{request.method}: not for {request.url.path}, which takes {headers.get('Allow')}",
     }
     told = ApiError(error.status_code, messages.get(error.status_code, error.detail))
-    return error_response(told, request.url.path)
+    response = error_response(told, request.url.path)
+    response.headers.update(headers)
+    return response

@@ -10,7 +10,9 @@ import msgspec
 
 from akunu.errors import InvalidArgumentError
 from akunu.json_file import read_text
-from akunu.loading import DEFAULT_CACHE_SIZE
+from akunu.loading import DEFAULT_CACHE_SIZE, check_settings
+from akunu.options import as_path
+from akunu.placement import present
 from akunu.speech.recognition import is_speech
 
 __all__ = ["ModelSpec", "from_name", "from_place"]
@@ -65,6 +67,23 @@ class ModelSpec(_Listed, kw_only=True, frozen=True, forbid_unknown_fields=True):
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):
     model: list[_Listed]
+
+
+def _decoded(kind: type, value: object) -> object:
+    """Values of types that TOML does not have."""
+    if kind is Path:
+        return as_path("cache_dir", value)
+    raise NotImplementedError(kind)
+
+
+def _check(model: _Listed) -> None:
+    """What would be an error when the model is asked for is one when the server starts."""
+    settings = model.load_arguments()
+    present(settings.pop("device"))
+    for name in ("draft", "cache_dir"):
+        if settings.pop(name) == "":
+            raise InvalidArgumentError(f"{name}: it is empty")
+    check_settings(**settings)
 
 
 def from_name(text: str, **shared: Any) -> ModelSpec:
@@ -124,15 +143,21 @@ def _from_file(file: Path, shared: dict[str, Any]) -> list[ModelSpec]:
     except tomllib.TOMLDecodeError as error:
         raise InvalidArgumentError(f"{file}: is not TOML: {error}") from error
     try:
-        listed = msgspec.convert(table, _File).model
+        listed = msgspec.convert(table, _File, dec_hook=_decoded).model
     except msgspec.ValidationError as error:
         raise InvalidArgumentError(f"{file}: {error}".replace("`", "")) from error
     specs = []
     for model, given in zip(listed, table["model"], strict=True):
         settings = msgspec.structs.asdict(model)
         others = {name: value for name, value in shared.items() if name not in given}
-        path = file.parent / model.path  # a path in a file is relative to the file
-        if path.exists():
-            settings["path"] = str(path)
+        try:
+            _check(model)
+        except InvalidArgumentError as error:
+            raise InvalidArgumentError(f"{file}: model {model.name}: {error}") from error
+        for name in ("path", "draft"):  # a path in a file is relative to the file
+            if settings[name] and (path := file.parent / settings[name]).exists():
+                settings[name] = str(path)
+        if model.cache_dir is not None:
+            settings["cache_dir"] = file.parent / model.cache_dir
         specs.append(ModelSpec(**{**settings, **others, "shared": frozenset(others)}))
     return specs

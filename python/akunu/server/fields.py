@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, ClassVar, Final, TypeVar
 
 import msgspec
@@ -16,6 +16,7 @@ from akunu.server.errors import ApiError
 __all__ = ["Fields", "SamplingFields", "form_fields", "query_fields", "read_fields"]
 
 _UNKNOWN: Final = re.compile(r"unknown field `(?P<name>[^`]*)`(?: - at `\$\.?(?P<at>[^`]*)`)?")
+_MISSING: Final = re.compile(r"missing required field `(?P<name>[^`]*)`(?: - at `\$\.?(?P<at>[^`]*)`)?")
 _PLACE: Final = re.compile(r" - at (?:`key` in )?`\$\.?(?P<at>[^`]*)`")
 
 F = TypeVar("F", bound="Fields")
@@ -64,10 +65,17 @@ async def read_fields(request: Request, kind: type[F]) -> F:
         raise ApiError(
             415, f"content-type: found {media or 'none'!r}, expected application/json", param="content-type"
         )
+    encoding = request.headers.get("content-encoding", "identity")
+    if encoding.strip().lower() != "identity":
+        raise ApiError(
+            415, f"content-encoding: found {encoding!r}, expected a body as it is", param="content-encoding"
+        )
     try:
         body = await request.body()
     except ClientDisconnect as error:
         raise ApiError(400, "the client went away before the end of the body") from error
+    if not body.strip():
+        raise ApiError(400, "the body is empty, expected a JSON object", code="invalid_json")
     try:
         fields = msgspec.json.decode(body, type=kind)
     except msgspec.ValidationError as error:
@@ -114,9 +122,9 @@ def _refuse_others(fields: Fields, at: str = "") -> None:
     """Refuse values that are not among those `accepted`, here and in the objects within."""
     for name in fields.__struct_fields__:
         value = getattr(fields, name)
-        if name in fields.accepted and value is not None and value not in fields.accepted[name]:
-            values = (*fields.accepted[name], None)
-            shown = " or ".join(msgspec.json.encode(each).decode() for each in values)
+        accepted = fields.accepted.get(name)
+        if accepted is not None and not _is_one_of(value, (*accepted, None)):
+            shown = " or ".join(msgspec.json.encode(each).decode() for each in (*accepted, None))
             raise ApiError(
                 400,
                 f"{at}{name}: this server supports only {shown}; leave it out",
@@ -131,12 +139,22 @@ def _refuse_others(fields: Fields, at: str = "") -> None:
                     _refuse_others(each, f"{at}{name}[{n}].")
 
 
+def _is_one_of(value: object, values: Iterable[object]) -> bool:
+    """As JSON: 0 is not false there."""
+    return any(type(each) is type(value) and each == value for each in values)
+
+
 def _refusal(message: str) -> ApiError:
     unknown = _UNKNOWN.search(message)
     if unknown:
         at = unknown["at"]
         name = f"{at}.{unknown['name']}" if at else unknown["name"]
         return ApiError(400, f"{name}: no such field is known here", param=name, code="unknown_field")
+    missing = _MISSING.search(message)
+    if missing:
+        at = missing["at"]
+        name = f"{at}.{missing['name']}" if at else missing["name"]
+        return ApiError(400, f"{name}: it is missing", param=name, code="missing_field")
     place = _PLACE.search(message)
     name = place["at"] if place else ""
     text = _PLACE.sub("", message)

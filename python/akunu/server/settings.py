@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Final
 
+from akunu.errors import InvalidArgumentError
 from akunu.server.auth import Keys
 
 __all__ = ["VOLATILE_LINES", "Settings"]
@@ -13,6 +15,8 @@ VOLATILE_LINES: Final = ("x-anthropic-billing-header:",)
 """Beginnings of first lines that agents put before a system prompt and change at every request.
 
 They are for the provider's accounts, say nothing to a model, and would cost the cached prefix each time."""
+
+_ORIGIN: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#\s]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,3 +80,11 @@ class Settings:
     idle_seconds: float = 0.0
     max_responses: int = 256
     replica: str = ""
+
+    def __post_init__(self) -> None:
+        for origin in self.cors_origins:
+            if origin != "*" and not _ORIGIN.fullmatch(origin):
+                raise InvalidArgumentError(
+                    f"cors_origin: found {origin!r}, expected * or an origin such as "
+                    "https://example.org, without a path or / at its end"
+                )

@@ -13,6 +13,7 @@ from typing import Any, Final, TypedDict
 
 from akunu.audio.activity import VadOptions
 from akunu.errors import InvalidArgumentError
+from akunu.options import as_path
 from akunu.speech.forms import FORMS
 from akunu.structured.structure import Structure, structure_of
 
@@ -196,6 +197,8 @@ class TranscriptionOptions:
             raise InvalidArgumentError(
                 f"suppress_tokens: found {self.suppress_tokens!r}, expected a list of token ids, or []"
             )
+        if self.vad is not None:
+            as_path("vad", self.vad)
         prompt = self.initial_prompt
         if not (prompt is None or isinstance(prompt, str)) and _sequence(prompt, int) is None:
             raise InvalidArgumentError(
@@ -234,9 +237,16 @@ class TranscriptionOptions:
                 raise InvalidArgumentError(f"{one.name}: found {value!r}, expected {expected}{least}")
 
 
-def _is(value: object, types: tuple[type, ...]) -> bool:
-    """Whether a value is of these types; True is no number."""
-    return isinstance(value, types) and (bool in types or not isinstance(value, bool))
+def _is(value: Any, types: tuple[type, ...]) -> bool:
+    """Whether a value is of these types; True is no number, nor is NaN, nor what is too large for a float."""
+    if not isinstance(value, types) or isinstance(value, bool):
+        return isinstance(value, types) and bool in types
+    if numbers.Real not in types or not isinstance(value, numbers.Real):
+        return True
+    try:
+        return not math.isnan(float(value))
+    except OverflowError:
+        return False
 
 
 def _sequence(given: object, kind: type) -> tuple[Any, ...] | None:
@@ -280,11 +290,12 @@ def _clips(given: str | Sequence[float]) -> tuple[tuple[float, float], ...]:
     parts: Sequence[Any] = [part for part in given.split(",") if part] if isinstance(given, str) else given
     try:
         times = [float(part) for part in parts]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         times = [math.nan]
+    finite = all(map(math.isfinite, times))
     if len(times) % 2:
         times.append(math.inf)
-    if times and not (times[0] >= 0 and all(a <= b for a, b in itertools.pairwise(times))):
+    if times and not (finite and times[0] >= 0 and all(a <= b for a, b in itertools.pairwise(times))):
         raise InvalidArgumentError(
             f"clip_timestamps: found {given!r}, expected seconds in rising order: start, end, start, end, …"
         )

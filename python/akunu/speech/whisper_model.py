@@ -363,6 +363,8 @@ class WhisperModel:
         chosen = transcription_options(options)
         report = None
         if progress is not None:
+            if not callable(progress):
+                raise InvalidArgumentError(f"progress: expected a function or None, got {progress!r}")
             total = audio_seconds(audio, sampling_rate)
             report = partial(_report, progress, total)
         blocks = audio_blocks(audio, sampling_rate=sampling_rate)

@@ -59,15 +59,11 @@ def command(text: str, stats: bool, echo: bool | None, as_json: bool, **values: 
         if as_json:
             _print_json(model.generate(prompt, **arguments))
             return
-        writer = TextWriter()
-        if is_terminal() if echo is None else echo:
-            writer.write(prompt, "bold")
-        with model.stream(prompt, **arguments) as pieces:
-            try:
-                for piece in pieces:
-                    writer.write(piece)
-            finally:
-                writer.end()
+        with model.stream(prompt, **arguments) as pieces, TextWriter() as writer:
+            if is_terminal() if echo is None else echo:
+                writer.write(prompt, "bold")
+            for piece in pieces:
+                writer.write(piece)
         if stats:
             note(stats_text(pieces.completion.stats))
 

@@ -12,6 +12,7 @@ from akunu.cli.app import CONTEXT_SETTINGS, Command
 from akunu.cli.console import bytes_text, note, print_table
 from akunu.cli.files import read_text
 from akunu.cli.options import MODEL_HELP, threads_option
+from akunu.cli.values import PathName
 from akunu.filetypes import FILE_TYPES, MLX_TYPES
 
 __all__ = ["command"]
@@ -19,7 +20,7 @@ __all__ = ["command"]
 
 @click.command("convert", cls=Command, context_settings=CONTEXT_SETTINGS, epilog=f"MODEL: {MODEL_HELP}")
 @click.argument("model")
-@click.argument("out", type=click.Path(path_type=Path))
+@click.argument("out", type=PathName())
 @click.option(
     "--type",
     "file_type",
@@ -30,13 +31,13 @@ __all__ = ["command"]
 )
 @click.option(
     "--imatrix",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=PathName(exists=True, dir_okay=False),
     metavar="FILE",
     help="Weigh errors by what MODEL does with this text, or by an importance matrix (akunu imatrix).",
 )
 @click.option(
     "--check",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=PathName(exists=True, dir_okay=False),
     metavar="TEXT",
     help="Print the perplexity of this text before and after; of models that draw tokens.",
 )

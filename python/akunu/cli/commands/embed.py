@@ -14,6 +14,7 @@ import click
 from akunu.cli.app import CONTEXT_SETTINGS, Command
 from akunu.cli.files import read_named
 from akunu.cli.options import MODEL_HELP, encoder_options, load_model
+from akunu.cli.values import FULL, Integer, PathName
 
 if TYPE_CHECKING:
     from akunu.encoders.model import Output
@@ -23,10 +24,10 @@ __all__ = ["command"]
 
 @click.command("embed", cls=Command, context_settings=CONTEXT_SETTINGS, epilog=f"MODEL: {MODEL_HELP}")
 @click.argument("model")
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.argument("files", type=FULL, nargs=-1, required=True, metavar="FILE...")
 @click.option("-p", "--prompt", metavar="NAME", help='A prompt of the model, such as "query".')
 @click.option(
-    "--dimensions", type=click.IntRange(min=1), metavar="N", help="Keep the first N elements. [default: all]"
+    "--dimensions", type=Integer(min=1), metavar="N", help="Keep the first N elements. [default: all]"
 )
 @click.option("--truncate", is_flag=True, help="Cut texts that are too long, instead of an error.")
 @click.option(
@@ -47,7 +48,7 @@ __all__ = ["command"]
 @click.option(
     "-o",
     "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=PathName(dir_okay=False),
     help="Write there. [default: standard output]",
 )
 @encoder_options

@@ -12,14 +12,15 @@ from akunu.cli.app import CONTEXT_SETTINGS, Command
 from akunu.cli.console import note
 from akunu.cli.files import read_text
 from akunu.cli.options import MODEL_HELP, threads_option
+from akunu.cli.values import PathName
 
 __all__ = ["command"]
 
 
 @click.command("imatrix", cls=Command, context_settings=CONTEXT_SETTINGS, epilog=f"MODEL: {MODEL_HELP}")
 @click.argument("model")
-@click.argument("text", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.argument("out", type=click.Path(path_type=Path))
+@click.argument("text", type=PathName(exists=True, dir_okay=False))
+@click.argument("out", type=PathName())
 @threads_option
 def command(model: str, text: Path, out: Path, threads: int | None) -> None:
     """Run MODEL over TEXT and write to OUT how much an error in each column of its weights counts.

@@ -22,6 +22,7 @@ import click
 from akunu.cli.app import CONTEXT_SETTINGS, Command
 from akunu.cli.console import note
 from akunu.cli.programs import PROGRAMS, Target
+from akunu.cli.values import Integer
 from akunu.errors import AkunuError
 
 __all__ = ["command"]
@@ -38,7 +39,7 @@ STOP_SECONDS: Final = 10
 @click.option("-m", "--model", metavar="MODEL", help="The model; of a server that runs, one of its names.")
 @click.option("--url", metavar="URL", help="A server that runs already, such as http://127.0.0.1:8080.")
 @click.option("--api-key", envvar="AKUNU_API_KEY", metavar="KEY", help="Its key. [env: AKUNU_API_KEY]")
-@click.option("-c", "--context", type=click.IntRange(1), metavar="N", help="Most tokens of a conversation.")
+@click.option("-c", "--context", type=Integer(1), metavar="N", help="Most tokens of a conversation.")
 def command(
     program: str,
     arguments: tuple[str, ...],

@@ -13,25 +13,24 @@ from akunu.cli.app import CONTEXT_SETTINGS, Command
 from akunu.cli.console import note, rate_text
 from akunu.cli.files import read_named
 from akunu.cli.options import MODEL_HELP, load_model, loading_options
+from akunu.cli.values import Integer, PathName
 
 __all__ = ["command"]
 
 
 @click.command("perplexity", cls=Command, context_settings=CONTEXT_SETTINGS, epilog=f"MODEL: {MODEL_HELP}")
 @click.argument("model")
-@click.argument("file", type=click.Path(dir_okay=False, allow_dash=True, path_type=Path))
+@click.argument("file", type=PathName(dir_okay=False, allow_dash=True))
 @click.option(
     "--window",
-    type=click.IntRange(min=2),
+    type=Integer(min=2),
     metavar="TOKENS",
     help="Tokens seen at once. [default: the context]",
 )
 @click.option(
-    "--stride", type=click.IntRange(min=1), metavar="TOKENS", help="Step of the window. [default: half of it]"
+    "--stride", type=Integer(min=1), metavar="TOKENS", help="Step of the window. [default: half of it]"
 )
-@click.option(
-    "--limit", type=click.IntRange(min=1), metavar="CHARS", help="Read only the first CHARS characters."
-)
+@click.option("--limit", type=Integer(min=1), metavar="CHARS", help="Read only the first CHARS characters.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @loading_options
 def command(

@@ -14,6 +14,7 @@ from akunu.cli.costs import GROUPINGS, Cost, Grouping, costs, mean_peaks
 from akunu.cli.options import loading_options
 from akunu.cli.phases import TableOptions, phase_options
 from akunu.cli.tables import OpenTable, open_table
+from akunu.cli.values import Integer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,7 +36,7 @@ __all__ = ["command"]
 )
 @click.option(
     "--repeats",
-    type=click.IntRange(1, 10_000),
+    type=Integer(1, 10_000),
     default=16,
     show_default=True,
     metavar="N",

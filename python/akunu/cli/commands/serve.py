@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from pathlib import Path
+import math
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,6 +11,7 @@ import click
 from akunu.cli.app import CONTEXT_SETTINGS, Command
 from akunu.cli.console import note
 from akunu.cli.options import DEFAULT_MODEL, given, loading_options, writing_arguments, writing_options
+from akunu.cli.values import FULL, Integer, Number, PathName
 
 if TYPE_CHECKING:
     from akunu.server import ModelSpec, Settings
@@ -20,7 +21,7 @@ __all__ = ["command"]
 _OF_MODELS = ("device", "context", "threads", "kv_dtype", "parallel")
 """Options of models; what is not given takes the default of `ModelSpec`, which is the same."""
 _LOCAL = ("127.0.0.1", "localhost", "::1")
-_FILE = click.Path(exists=True, path_type=Path)
+_FILE = PathName(exists=True)
 
 
 @click.command("serve", cls=Command, context_settings=CONTEXT_SETTINGS)
@@ -40,12 +41,14 @@ _FILE = click.Path(exists=True, path_type=Path)
     metavar="PLACE",
     help="A folder whose models are loaded when they are asked for, or a TOML file that lists models.",
 )
-@click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Where to listen.")
+@click.option(
+    "--host", type=FULL, default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Where to listen."
+)
 @click.option(
     "--port",
     default=8080,
     show_default=True,
-    type=click.IntRange(0, 65535),
+    type=Integer(0, 65535),
     metavar="N",
     help="0: one that is free.",
 )
@@ -55,7 +58,7 @@ _FILE = click.Path(exists=True, path_type=Path)
     "--parallel",
     default=8,
     show_default=True,
-    type=click.IntRange(1, 256),
+    type=Integer(1, 256),
     metavar="N",
     help="Texts of a model that are written at a time; more wait.",
 )
@@ -79,14 +82,14 @@ _FILE = click.Path(exists=True, path_type=Path)
     "--queue",
     default=64,
     show_default=True,
-    type=click.IntRange(0),
+    type=Integer(0),
     metavar="N",
     help="Texts of a model that may wait; more are refused with 503.",
 )
 @click.option(
     "--rate",
     default=0,
-    type=click.IntRange(0),
+    type=Integer(0),
     metavar="N",
     help="Requests a minute for each key (or address, without keys). [default: no limit]",
 )
@@ -94,7 +97,7 @@ _FILE = click.Path(exists=True, path_type=Path)
     "--max-seconds",
     default=600.0,
     show_default=True,
-    type=click.FloatRange(1),
+    type=Number(1),
     metavar="S",
     help="Most time for a request.",
 )
@@ -102,7 +105,7 @@ _FILE = click.Path(exists=True, path_type=Path)
     "--max-body",
     default=8,
     show_default=True,
-    type=click.IntRange(1),
+    type=Integer(1),
     metavar="MIB",
     help="Most MiB of a request.",
 )
@@ -110,7 +113,7 @@ _FILE = click.Path(exists=True, path_type=Path)
     "--max-upload",
     default=25,
     show_default=True,
-    type=click.IntRange(min=1),
+    type=Integer(min=1),
     metavar="MIB",
     help="Most MiB of a request with a recording.",
 )
@@ -118,20 +121,20 @@ _FILE = click.Path(exists=True, path_type=Path)
     "--max-models",
     default=4,
     show_default=True,
-    type=click.IntRange(1),
+    type=Integer(1),
     metavar="N",
     help="Models in memory at a time; the one unused for longest gives way.",
 )
 @click.option(
     "--max-memory",
-    type=click.FloatRange(0, min_open=True),
+    type=Number(0, min_open=True),
     metavar="GIB",
     help="Most GiB of the loaded models' files. [default: no limit]",
 )
 @click.option(
     "--idle",
     default=0.0,
-    type=click.FloatRange(0),
+    type=Number(0),
     metavar="S",
     help="Unload a model that was not used for S seconds. [default: never]",
 )
@@ -139,7 +142,7 @@ _FILE = click.Path(exists=True, path_type=Path)
     "--drain",
     default=30.0,
     show_default=True,
-    type=click.FloatRange(0),
+    type=Number(0),
     metavar="S",
     help="After SIGTERM, requests have S seconds to end.",
 )
@@ -269,6 +272,6 @@ def _settings(values: dict[str, Any]) -> Settings:
         requests_per_minute=values["rate"],
         drain_seconds=values["drain"],
         max_models=values["max_models"],
-        max_memory=None if memory is None else int(memory * (1 << 30)),
+        max_memory=None if memory is None else math.ceil(memory * (1 << 30)),
         idle_seconds=values["idle"],
     )

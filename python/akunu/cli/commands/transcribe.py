@@ -17,6 +17,7 @@ from akunu.cli.forms import form_arguments, spoken_form_options
 from akunu.cli.options import DEFAULT_SPEECH_MODEL, device_options, refuse_others, refuse_unused
 from akunu.cli.recorder import LiveLine, recorded
 from akunu.cli.transcripts import Outputs, audio_files, print_failure, until_interrupted
+from akunu.cli.values import FULL, Integer, Number, PathName
 from akunu.errors import AkunuError
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ _LIVE = (
 
 
 @click.command("transcribe", cls=Command, context_settings=CONTEXT_SETTINGS)
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.argument("files", type=FULL, nargs=-1, required=True, metavar="FILE...")
 @click.option(
     "-m",
     "--model",
@@ -57,7 +58,7 @@ _LIVE = (
 @click.option(
     "-o",
     "--output-dir",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=PathName(file_okay=False),
     metavar="DIR",
     help="Write DIR/NAME.FORMAT for each file. [default: standard output]",
 )
@@ -74,7 +75,7 @@ _LIVE = (
 @click.option("--word-timestamps", is_flag=True, help="Find when each word is said, and how sure it is.")
 @click.option(
     "--beam-size",
-    type=click.IntRange(min=1),
+    type=Integer(min=1),
     default=5,
     show_default=True,
     metavar="N",
@@ -82,7 +83,7 @@ _LIVE = (
 )
 @click.option(
     "--batch-size",
-    type=click.IntRange(min=1),
+    type=Integer(min=1),
     metavar="N",
     help="Cut the recording where nobody speaks, and run N pieces side by side: faster for long recordings. "
     "[default: one after the other, each with the text before it in mind]",
@@ -91,7 +92,7 @@ _LIVE = (
 @click.option(
     "--vad-model",
     "vad",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=PathName(dir_okay=False),
     metavar="FILE",
     help="--vad by a Silero model, an ONNX file. Needs akunu[vad].",
 )
@@ -99,7 +100,7 @@ _LIVE = (
     "temperature",
     "--temp",
     "--temperature",
-    type=float,
+    type=Number(),
     metavar="T",
     help="Randomness. [default: 0, then more]",
 )
@@ -108,12 +109,12 @@ _LIVE = (
 @click.option(
     "--clip", "clip_timestamps", metavar="S,S,...", help="Only from and to these seconds, as in 60,90,300."
 )
-@click.option("--max-new-tokens", type=click.IntRange(min=1), metavar="N", help="Most tokens of a window.")
+@click.option("--max-new-tokens", type=Integer(min=1), metavar="N", help="Most tokens of a window.")
 @spoken_form_options
 @click.option("--live", is_flag=True, help='FILE is "-": 16-bit PCM that comes as it is recorded.')
 @click.option(
     "--rate",
-    type=click.IntRange(min=1000),
+    type=Integer(min=1000),
     default=16000,
     show_default=True,
     metavar="HZ",

@@ -1,0 +1,111 @@
+"""Types of the values on the command line, whose errors say what was found and what was expected."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+import click
+
+__all__ = ["FULL", "Integer", "Number", "PathName", "as_integer", "as_number"]
+
+_INTEGER: Final = re.compile(r"[+-]?[0-9]+")
+_NUMBER: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+
+
+def as_integer(text: str) -> int | None:
+    """The integer that a text spells in decimal digits, else None: not 1_000 or ٣, which `int` takes."""
+    try:
+        return int(text) if _INTEGER.fullmatch(text.strip()) else None
+    except ValueError:  # thousands of digits
+        return None
+
+
+def as_number(text: str) -> float | None:
+    """The finite number that a text spells in decimal digits, else None."""
+    number = float(text) if _NUMBER.fullmatch(text.strip()) else math.nan
+    return number if math.isfinite(number) else None
+
+
+class Integer(click.IntRange):
+    """An option's integer, from `min` to `max`."""
+
+    name = "integer"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        number: int = _within(self, value, as_integer, lambda text: self.fail(text, param, ctx))
+        return number
+
+    def _describe_range(self) -> str:
+        return _limits(self)
+
+
+class Number(click.FloatRange):
+    """An option's finite number, from `min` to `max`."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number: float = _within(self, value, as_number, lambda text: self.fail(text, param, ctx))
+        return number
+
+    def _describe_range(self) -> str:
+        return _limits(self)
+
+
+class Full(click.types.StringParamType):
+    """A text that is not empty, which a variable of the shell that is not set would be."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "":
+            self.fail("it is empty", param, ctx)
+        return value
+
+
+FULL: Final = Full()
+
+
+class PathName(click.Path):
+    """The name of a file or folder; an empty one is not the folder we are in.
+
+    Parameters
+    ----------
+    **kind
+        As of `click.Path`.
+    """
+
+    def __init__(self, **kind: Any) -> None:
+        super().__init__(path_type=Path, **kind)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return super().convert(FULL.convert(value, param, ctx), param, ctx)
+
+
+def _within(
+    kind: Integer | Number,
+    value: Any,
+    read: Callable[[str], float | None],
+    fail: Callable[[str], NoReturn],
+) -> Any:
+    """The number that `value` is, or spells."""
+    number = read(value) if isinstance(value, str) else value
+    low, high = kind.min, kind.max
+    if number is not None:
+        above = low is None or (number > low if kind.min_open else number >= low)
+        if above and (high is None or number <= high):
+            return number
+    limits = _limits(kind)
+    article = "an" if kind.name == "integer" else "a"
+    fail(f"found {value!r}, expected {article} {kind.name}{limits and f' in the range {limits}'}")
+
+
+def _limits(kind: Integer | Number) -> str:
+    """As click's help shows them; nothing where there are none."""
+    if kind.min is None:
+        return "" if kind.max is None else f"x<={kind.max}"
+    if kind.max is None:
+        return f"x{'>' if kind.min_open else '>='}{kind.min}"
+    return f"{kind.min}{'<' if kind.min_open else '<='}x<={kind.max}"
