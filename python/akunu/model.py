@@ -9,13 +9,14 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, Unpack, overload
 
+import numpy as np
 import numpy.typing as npt
 
 from akunu._core import Engine
@@ -23,11 +24,12 @@ from akunu.chat import ChatTemplate
 from akunu.chat.reading import Reading
 from akunu.chatting import Chatting
 from akunu.config import ModelConfig
-from akunu.errors import AkunuError, UnsupportedError
-from akunu.generation import Completion, Generation
+from akunu.errors import AkunuError, InvalidArgumentError, UnsupportedError
+from akunu.generation import BatchError, Completion, Generation
 from akunu.measuring import Measuring
 from akunu.memory import Memory
 from akunu.options import GenerationOptions, Limit, Sampling, resolve
+from akunu.progress import Progress, Report, check_progress, reporter
 from akunu.scheduling import ModelStats, Scheduler
 from akunu.scheduling.page_files import PageFiles
 from akunu.scheduling.writer import Writer
@@ -259,7 +261,7 @@ class Model(Chatting, Measuring):
         self,
         prompts: Sequence[Prompt],
         *,
-        progress: Callable[[int, int], None] | None = None,
+        progress: bool | Progress = True,
         **options: Unpack[GenerationOptions],
     ) -> list[Completion]:
         """Continue many prompts, as many of them together as the model runs at a time.
@@ -269,7 +271,8 @@ class Model(Chatting, Measuring):
         prompts
             Each as in `generate`.
         progress
-            Called as `progress(done, prompts)` after each of them, in order.
+            True: a bar on standard error if that is a terminal; False: nothing; or a function called as
+            `progress(done, prompts)` after each text. An exception that it raises ends the batch.
         **options
             See `akunu.GenerationOptions`; the same for all. With a `seed`, each text is the one it is alone.
 
@@ -280,31 +283,61 @@ class Model(Chatting, Measuring):
 
         Raises
         ------
-        InvalidArgumentError, ContextLengthError, KeyboardInterrupt
-            As in `generate`, for any of them; the others are then cancelled.
+        InvalidArgumentError
+            An argument or a prompt is not one; before anything runs.
+        BatchError
+            A text failed, such as one whose prompt does not fit the context. The others are written first:
+            the error has them.
+        KeyboardInterrupt
+            As in `generate`; all are then cancelled.
 
         Examples
         --------
         >>> [str(c) for c in model.generate_batch(["One", "Two"], max_tokens=5)]  # doctest: +SKIP
         """
-        return self._completed_all([self.stream(prompt, **options) for prompt in prompts], progress)
+        check_progress(progress)
+        streams = [self.stream(ids, **options) for ids in self._ids_of_all(prompts)]
+        with reporter(progress, "Generating", unit="count") as report:
+            futures = self._run_all(streams, report)
+        errors: dict[int, Exception] = {}
+        completions = list[Completion | None]()
+        for i, future in enumerate(futures):
+            error = future.exception()
+            if isinstance(error, Exception):
+                errors[i] = error
+            completions.append(None if error else future.result())
+        if errors:
+            raise BatchError(completions, errors) from errors[min(errors)]
+        return [completion for completion in completions if completion is not None]
 
-    def _completed_all(
-        self, streams: Sequence[Stream], progress: Callable[[int, int], None] | None = None
-    ) -> list[Completion]:
-        """Run all to their ends, as many together as there are slots."""
-        done: list[Completion] = []
-        with ThreadPoolExecutor(self._engine.parallel, "akunu-batch") as pool:
+    def _ids_of_all(self, prompts: Sequence[Prompt]) -> list[npt.NDArray[np.uint32]]:
+        """Token ids of each prompt; a message names the one that has none."""
+        if isinstance(prompts, str):
+            raise InvalidArgumentError("prompts: expected a list of prompts, got a text; put it in a list")
+        found = []
+        for i, prompt in enumerate(prompts):
             try:
-                for completion in pool.map(completed, streams):
-                    done.append(completion)
-                    if progress is not None:
-                        progress(len(done), len(streams))
+                found.append(self._prompt_ids(prompt))
+            except AkunuError as error:
+                raise type(error)(f"prompts[{i}]: {error}") from error
+        return found
+
+    def _completed_all(self, streams: Sequence[Stream]) -> list[Completion]:
+        return [future.result() for future in self._run_all(streams)]
+
+    def _run_all(self, streams: Sequence[Stream], report: Report | None = None) -> list[Future[Completion]]:
+        """Run all to their ends, as many together as there are slots."""
+        with ThreadPoolExecutor(self._engine.parallel, "akunu-batch") as pool:
+            futures = [pool.submit(completed, stream) for stream in streams]
+            try:
+                for done, _ in enumerate(as_completed(futures), 1):
+                    if report is not None:
+                        report(done, len(streams))
             except BaseException:
                 for stream in streams:
                     stream.cancel()
                 raise
-        return done
+        return futures
 
     def cancel(self) -> None:
         """End the generations that are running, from any thread; those that wait are not touched.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import akunu
 from akunu.scheduling import Scheduler, Sequence
 from models import llama2c
 
+from .conftest import make_model
 from .fakes import FakeEngine, hashed
 
 STORY = (
@@ -79,6 +81,85 @@ def test_a_task_that_is_cancelled_ends_all_of_its_texts(model: akunu.Model) -> N
 
     asyncio.run(cancelled())
     assert (model.stats().running, model.stats().waiting) == (0, 0)
+
+
+def test_a_batch_is_in_the_order_of_its_prompts_and_told_of_as_texts_end() -> None:
+    model, seen = make_model(parallel=3), []
+    prompts = [[1, 10 + i] for i in range(7)]
+    texts = model.generate_batch(prompts, max_tokens=6, progress=lambda *done: seen.append(done))
+    assert [text.ids for text in texts] == [model.generate(p, max_tokens=6).ids for p in prompts]
+    assert seen == [(done, 7) for done in range(1, 8)]
+    assert model.generate_batch([]) == []
+
+
+def test_a_long_batch_shows_a_bar_as_a_load_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = []
+
+    class Bar:
+        def __init__(self, title: str, unit: str) -> None:
+            shown.append((title, unit))
+
+        def update(self, done: int, total: int, what: str = "") -> None:
+            shown.append((done, total))
+
+        def close(self) -> None:
+            shown.append("closed")
+
+    monkeypatch.setattr("akunu.progress._Bar", Bar)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    model = make_model()
+    model.generate_batch([[1, 5], [1, 6]], max_tokens=2, progress=False)
+    assert not shown
+    model.generate_batch([[1, 5], [1, 6]], max_tokens=2)
+    assert shown == [("Generating", "count"), (1, 2), (2, 2), "closed"]
+
+
+def test_texts_of_a_batch_that_fail_take_no_other_with_them() -> None:
+    model = make_model(parallel=2, context=64)
+    prompts = [[1, 10], [1] * 65, [1, 11], [1] * 66, [1, 12]]
+    with pytest.raises(akunu.BatchError) as caught:
+        model.generate_batch(prompts, max_tokens=5)
+    error = caught.value
+    assert str(error).startswith("2 of 5 texts failed") and "prompts[1]: the prompt has 65 tokens" in str(
+        error
+    )
+    assert {i: type(e) for i, e in error.errors.items()} == dict.fromkeys((1, 3), akunu.ContextLengthError)
+    alone = [model.generate(p, max_tokens=5).ids for p in prompts[::2]]
+    assert [c and c.ids for c in error.completions] == [alone[0], None, alone[1], None, alone[2]]
+    copy = pickle.loads(pickle.dumps(error))
+    assert str(copy) == str(error) and copy.completions == error.completions
+
+
+@pytest.mark.parametrize(
+    ("prompts", "message"),
+    [
+        ("Once", "prompts: expected a list of prompts, got a text"),
+        ([[1, 5], []], r"prompts\[1\]: prompt: it has no tokens"),
+        ([[1, 5], [1, 9999]], r"prompts\[1\]: token ids: .*9999"),
+    ],
+    ids=["text", "empty", "id"],
+)
+def test_a_batch_with_a_prompt_that_is_none_does_not_begin(prompts: list, message: str) -> None:
+    model = make_model()
+    with pytest.raises(akunu.InvalidArgumentError, match=message):
+        model.generate_batch(prompts)
+    for options in ({"progress": 3}, {"temperature": -1}):
+        with pytest.raises(akunu.InvalidArgumentError, match=rf"^{next(iter(options))}"):
+            model.generate_batch([[1, 5]], **options)
+    assert not model._engine.calls
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ZeroDivisionError])
+def test_a_batch_that_its_progress_ends_is_cancelled(error: type[BaseException]) -> None:
+    def progress(done: int, total: int) -> None:
+        raise error
+
+    model = make_model(parallel=2)
+    with pytest.raises(error):
+        model.generate_batch([[1, 5 + i] for i in range(50)], max_tokens=3, progress=progress)
+    assert len({tuple(ids) for name, ids in model._engine.calls if name == "begin"}) < 50
+    assert not model._engine.texts and model.generate([1, 5], max_tokens=2).ids
 
 
 def test_a_beginning_that_another_text_is_reading_is_waited_for() -> None:
