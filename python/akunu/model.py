@@ -31,6 +31,7 @@ from akunu.memory import Memory
 from akunu.options import GenerationOptions, Limit, Sampling, resolve
 from akunu.progress import Progress, Report, check_progress, reporter
 from akunu.scheduling import ModelStats, Scheduler
+from akunu.scheduling.counts import PAGE
 from akunu.scheduling.page_files import PageFiles
 from akunu.scheduling.writer import Writer
 from akunu.signatures import spelled_out
@@ -434,6 +435,55 @@ class Model(Chatting, Measuring):
         own = Memory(**self._engine.memory)
         return own if self._draft is None else own + Memory(**self._draft.memory)
 
+    def pin(self, prompt: Prompt) -> int:
+        """Keep a beginning of prompts in the KV cache, whatever else needs its memory, until `unpin`.
+
+        What texts have in common is cached anyway, and what was used longest ago goes first. This is for a
+        beginning that must be there also after a while without it. It is run now if it is not in the cache.
+
+        Parameters
+        ----------
+        prompt
+            As in `generate`; of a conversation, `chat_template.encode(messages)`.
+
+        Returns
+        -------
+        int
+            Tokens that are kept: those of whole pages, of 32 tokens.
+
+        Raises
+        ------
+        InvalidArgumentError
+            The cache (`kv_memory`) would have no room left for a text that fills the context.
+        UnsupportedError
+            The model keeps a state of each text besides its pages.
+
+        Examples
+        --------
+        >>> model.pin(model.chat_template.encode([{"role": "system", "content": rules}]))  # doctest: +SKIP
+        """
+        ids = self._whole_pages(prompt)
+        while ids.size and not self._scheduler.pin(ids):
+            if self.generate(ids, max_tokens=0).finish_reason == "cancelled":
+                raise AkunuError("pin: the run of the prompt was cancelled")
+        return len(ids)
+
+    def unpin(self, prompt: Prompt) -> None:
+        """Let what `pin` keeps of a prompt go when its memory is needed.
+
+        Raises
+        ------
+        InvalidArgumentError
+            It is not pinned.
+        """
+        if (ids := self._whole_pages(prompt)).size:
+            self._scheduler.unpin(ids)
+
+    def _whole_pages(self, prompt: Prompt) -> npt.NDArray[np.uint32]:
+        self._check_open()
+        ids = self._prompt_ids(prompt)
+        return ids[: len(ids) // PAGE * PAGE]
+
     def flush(self) -> None:
         """Wait until what ended texts left in the KV cache is in the files of `cache_dir`, if there is one.
 
@@ -467,10 +517,10 @@ class Model(Chatting, Measuring):
             raise AkunuError(f"the model {self.name} is closed; load it again")
 
     @contextmanager
-    def _turn(self) -> Iterator[None]:
-        """The engine for one call, between two steps of the generations."""
+    def _turn(self, tokens: int) -> Iterator[None]:
+        """The engine for one call, between two steps of the generations, with room for so many tokens."""
         self._check_open()
-        with self._scheduler.exclusive():
+        with self._scheduler.exclusive(tokens):
             yield
 
     def __enter__(self) -> Self:

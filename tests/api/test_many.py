@@ -20,6 +20,8 @@ STORY = (
     "Once upon a time, there was a little girl named Lily. She loved to play outside in the big, green park. "
 )
 
+TWICE = 2 * STORY
+
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -199,3 +201,80 @@ def test_a_miss_is_told_from_a_page_that_was_given_away(path: Path) -> None:
             small.generate(other * 8, max_tokens=0)
         small.generate(STORY, max_tokens=0)
         assert (small.stats().misses_new, small.stats().misses_evicted) == (3, 1)
+
+
+@pytest.fixture
+def few_pages(path: Path) -> akunu.Model:
+    """Seven pages: a text that fills the context takes four of them."""
+    with akunu.load(path, parallel=4, context=96) as model:
+        page = model.stats().page_bytes
+    with akunu.load(path, parallel=4, context=96, kv_memory=7 * page) as model:
+        yield model
+
+
+def fill(model: akunu.Model) -> None:
+    """Use all memory for other texts."""
+    for i in range(9):
+        model.generate([5 + i] * 90, max_tokens=0)
+
+
+def test_a_beginning_that_is_pinned_stays_and_one_that_is_not_does_not(few_pages: akunu.Model) -> None:
+    model = few_pages
+    expected = model.generate(TWICE, max_tokens=8, seed=1)
+    fill(model)
+    assert model.generate(TWICE, max_tokens=8, seed=1).stats.cached_tokens == 0
+    fill(model)
+    pinned = model.pin(TWICE)
+    assert pinned == len(model.tokenize(TWICE)) // 32 * 32 == model.pin(TWICE) == 64
+    fill(model)
+    assert model.stats().pages_pinned == model.stats().pages_held == 2
+    again = model.generate(TWICE, max_tokens=8, seed=1)
+    assert (again.ids, again.stats.cached_tokens) == (expected.ids, pinned)
+    model.unpin(TWICE)
+    assert model.stats().pages_pinned == model.stats().pages_held == 0
+    fill(model)
+    assert model.generate(TWICE, max_tokens=8, seed=1).stats.cached_tokens == 0
+    with pytest.raises(akunu.InvalidArgumentError, match="prompt: it is not pinned"):
+        model.unpin(TWICE)
+    assert model.pin("Short") == 0 and model.stats().pages_pinned == 0
+
+
+def test_beginnings_that_share_pages_are_unpinned_each_by_itself(few_pages: akunu.Model) -> None:
+    model = few_pages
+    ids = model.tokenize(TWICE)
+    model.pin(ids[:32])
+    model.pin(ids)
+    assert model.stats().pages_pinned == 2
+    model.unpin(ids[:32])
+    assert model.stats().pages_pinned == 2
+    model.unpin(ids)
+    assert model.stats().pages_pinned == 0
+
+
+def test_pins_leave_room_for_a_text_that_fills_the_context(few_pages: akunu.Model) -> None:
+    model = few_pages
+    model.pin([7] * 70)
+    model.pin([8] * 40)
+    with pytest.raises(
+        akunu.InvalidArgumentError, match=r"7 pages; with 4 pinned, .* takes 4: more kv_memory"
+    ):
+        model.pin([9] * 40)
+    texts = model.generate_batch([[i] * 90 for i in range(5, 12)], max_tokens=3, seed=1)
+    assert [len(text.ids) for text in texts] == [3] * 7
+    assert model.stats().pages_pinned == 3
+
+
+def test_what_is_measured_beside_texts_finds_room(few_pages: akunu.Model) -> None:
+    model = few_pages
+    options = {"max_tokens": 60, "temperature": 0, "logit_bias": {1: -100.0, 2: -100.0}}
+    prompts = [[i] * 30 for i in range(5, 8)]
+    expected = [model.generate(prompt, **options).ids for prompt in prompts]
+    streams = [model.stream(prompt, **options) for prompt in prompts]
+    pieces = [[next(stream), next(stream)] for stream in streams]
+    assert model.stats().pages - model.stats().pages_held < 3
+    assert model.logits([9] * 96).shape == (96, 512)
+    assert len(model.profile(position=90, repeats=1)) > 5
+    found = [
+        [i for p in [*begun, *stream] for i in p.ids] for begun, stream in zip(pieces, streams, strict=True)
+    ]
+    assert found == expected

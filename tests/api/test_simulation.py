@@ -75,7 +75,7 @@ class CountingEngine:
 
     @property
     def pages(self) -> dict[str, int]:
-        return {"pages": PAGES, "held": PAGES - self.free, "cached": 0, "page_bytes": 1}
+        return {"pages": PAGES, "held": PAGES - self.free, "pinned": 0, "cached": 0, "page_bytes": 1}
 
     def open(self) -> int | None:
         for slot in range(PARALLEL):

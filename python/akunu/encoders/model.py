@@ -259,7 +259,7 @@ class EmbeddingModel(Model):
     # -- inside ----------------------------------------------------------------------------------------------
 
     @contextmanager
-    def _turn(self) -> Iterator[None]:
+    def _turn(self, tokens: int = 0) -> Iterator[None]:
         self._check_process()
         with self._calls:
             self._check_open()

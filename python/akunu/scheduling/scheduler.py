@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from akunu.errors import AkunuError, BusyError
+from akunu.errors import AkunuError, BusyError, InvalidArgumentError
 from akunu.scheduling.choosing import NO_DRAFTS, Drafts, choose_drafts
 from akunu.scheduling.counts import PAGE, Beginnings, ModelStats
 from akunu.scheduling.disk import ASIDE_SECONDS, BESIDE_SECONDS, DiskTier
@@ -114,6 +114,7 @@ class Scheduler:
         self._ended_at = -math.inf  # the last step
         self._beginnings = Beginnings()
         self._totals: Counter[str] = Counter()
+        self._pinned: set[bytes] = set()
         self._pages = engine.pages
         self._stalled = 0
         self._closed = False
@@ -213,15 +214,44 @@ class Scheduler:
                 parallel=self._engine.parallel,
                 pages=self._pages["pages"],
                 pages_held=self._pages["held"],
+                pages_pinned=self._pages["pinned"],
                 pages_cached=self._pages["cached"],
                 page_bytes=self._pages["page_bytes"],
                 **{f"disk_{name}": n for name, n in self._disk.counts.items()} if self._disk else {},
                 **self._totals,
             )
 
+    def pin(self, ids: npt.NDArray[np.uint32]) -> bool:
+        """Keep the pages of `ids`, whole ones, in the cache until `unpin`; False where it does not hold them.
+
+        Pinned twice is pinned once.
+        """
+        key = ids.tobytes()
+        with self.exclusive() as engine:
+            if key not in self._pinned:
+                if not engine.pin(ids):
+                    return False
+                self._pinned.add(key)
+        return True
+
+    def unpin(self, ids: npt.NDArray[np.uint32]) -> None:
+        """Let the cache give these pages away again.
+
+        Raises
+        ------
+        InvalidArgumentError
+            They are not pinned.
+        """
+        key = ids.tobytes()
+        with self.exclusive() as engine:
+            if key not in self._pinned:
+                raise InvalidArgumentError("prompt: it is not pinned")
+            self._pinned.remove(key)
+            engine.unpin(ids)
+
     @contextmanager
-    def exclusive(self) -> Iterator[Engine]:
-        """The engine for one call, between two steps, with a slot free."""
+    def exclusive(self, tokens: int = 0) -> Iterator[Engine]:
+        """The engine for one call, between two steps, with a slot and pages free for a text of so many."""
         with self._lock:
             self._check_open()
             self._engine_wanted()
@@ -231,7 +261,7 @@ class Scheduler:
             self._leading = True
         try:
             with self._lock:
-                if len(self._running) == self._engine.parallel:
+                while tokens and self._running and not self._has_free(tokens):
                     self._suspend(self._running[-1])
             yield self._engine
         finally:
@@ -490,6 +520,12 @@ class Scheduler:
             and _common(sequence.prompt, other.prompt) - other.length >= PAGE
             for other in self._running
         )
+
+    def _has_free(self, tokens: int) -> bool:
+        """Whether a slot and so many tokens' pages are free."""
+        pages = self._engine.pages
+        free = pages["pages"] - pages["held"]
+        return len(self._running) < self._engine.parallel and free * PAGE >= tokens
 
     def _has_room(self, sequence: Sequence) -> bool:
         """Whether there are pages for all of a text, and one more for each that runs."""
