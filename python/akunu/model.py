@@ -444,7 +444,7 @@ class Model(Chatting, Measuring):
         Parameters
         ----------
         prompt
-            As in `generate`; of a conversation, `chat_template.encode(messages)`.
+            As in `generate`; of a conversation, what `chat_template.encode` gives.
 
         Returns
         -------
@@ -460,7 +460,9 @@ class Model(Chatting, Measuring):
 
         Examples
         --------
-        >>> model.pin(model.chat_template.encode([{"role": "system", "content": rules}]))  # doctest: +SKIP
+        >>> rules = [{"role": "system", "content": "Answer briefly."}]
+        >>> ids = model.chat_template.encode(rules, add_generation_prompt=False)  # doctest: +SKIP
+        >>> model.pin(ids)  # doctest: +SKIP
         """
         ids = self._whole_pages(prompt)
         while ids.size and not self._scheduler.pin(ids):
