@@ -30,10 +30,13 @@ void Engine::allocate_pages(const EngineOptions& options) {
         if (pages < least) {
             throw InvalidArgumentError("kv_memory is " + std::to_string(options.kv_memory) + " bytes; a context of " +
                                        std::to_string(context_) + " tokens needs " +
-                                       std::to_string(least * page_bytes_));
+                                       std::to_string(least * page_bytes_) + "; give as much, or a smaller context");
         }
     }
-    if (pages >= PagePool::kNone) throw InvalidArgumentError("kv_memory holds too many pages");
+    if (pages >= PagePool::kNone) {
+        throw InvalidArgumentError("the cache would have " + std::to_string(pages) + " pages of " +
+                                   std::to_string(page_bytes_) + " bytes, expected fewer than 2^32 - 1");
+    }
     step_.cache = own(checked_product({pages, page_bytes_}), &MemoryUse::kv_cache, MemoryKind::kDevice);
     step_.kv = layout.in(step_.cache);
     allocate_states(step_.cache.buffer.size);

@@ -278,3 +278,36 @@ def test_what_is_measured_beside_texts_finds_room(few_pages: akunu.Model) -> Non
         [i for p in [*begun, *stream] for i in p.ids] for begun, stream in zip(pieces, streams, strict=True)
     ]
     assert found == expected
+
+
+def test_256_texts_at_a_time_are_what_each_is_alone(path: Path) -> None:
+    prompts = [[3 + i % 400, 5 + i % 7] for i in range(300)]
+    options = {"max_tokens": 6, "temperature": 1.0, "seed": 9}
+    with akunu.load(path, parallel=1, context=64) as one, akunu.load(path, parallel=256, context=64) as many:
+        streams = [many.stream(prompt, **options) for prompt in prompts]
+        pieces = [[next(stream)] for stream in streams[:256]] + [[] for _ in streams[256:]]
+        assert many.stats().running == many.stats().parallel == 256
+        for read, stream in zip(pieces, streams, strict=True):
+            read += stream
+        found = [[i for piece in read for i in piece.ids] for read in pieces]
+        together = many.generate_batch(prompts, **options)
+        assert [text.ids for text in together] == found == [one.generate(p, **options).ids for p in prompts]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"kv_memory": 3 * 20480},
+            "kv_memory is 61440 bytes; a context of 96 tokens needs 81920; give as much",
+        ),
+        ({"kv_memory": 1 << 62}, "the cache would have .* pages of 20480 bytes, expected fewer"),
+        ({"kv_memory": 0}, "kv_memory: 0 is not in"),
+        ({"parallel": 257}, "parallel: 257 is not in"),
+        ({"parallel": 0}, "parallel: 0 is not in"),
+    ],
+    ids=str,
+)
+def test_memory_that_no_text_fits_into_is_refused(path: Path, options: dict, message: str) -> None:
+    with pytest.raises(akunu.InvalidArgumentError, match=message):
+        akunu.load(path, context=96, **options)
