@@ -294,6 +294,17 @@ def test_256_texts_at_a_time_are_what_each_is_alone(path: Path) -> None:
         assert [text.ids for text in together] == found == [one.generate(p, **options).ids for p in prompts]
 
 
+def test_the_memory_that_a_model_takes_is_said(few_pages: akunu.Model) -> None:
+    memory, page = few_pages.memory, few_pages.stats().page_bytes
+    assert memory.kv_cache == 7 * page
+    assert (
+        str(akunu.Memory(3 << 20, 0, 7 * 20480, 5000))
+        == "weights 3.0 MiB, KV cache 140.0 KiB, scratch 4.9 KiB"
+    )
+    mapped = akunu.Memory(0, 3 << 30, 0, 0)
+    assert str(mapped) == "weights 0 B and 3.0 GiB of the file, KV cache 0 B, scratch 0 B"
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
