@@ -359,6 +359,8 @@ class Scheduler:
             with self._lock:
                 for part in parts:
                     part.sequence.error = error
+            if isinstance(error, Exception):  # of these texts; their readers raise it
+                return True
             raise
         ended = self._ended_at = time.perf_counter()
         with self._lock:
