@@ -348,13 +348,11 @@ class Scheduler:
         parts = self._write_ahead(parts)
         formed = [part for part in parts if part.draws and part.sequence.constraint is not None]
         failed = dict[Sequence, AkunuError]()
+        masks = (lambda: self._set_masks(formed, failed)) if formed else None
+        asked = [part[2:] for part in parts]
         start = time.perf_counter()
         try:
-            chunks, interrupt = self._engine.step(
-                [part[2:] for part in parts],
-                steps,
-                (lambda: self._set_masks(formed, failed)) if formed else None,
-            )
+            chunks, interrupt = self._engine.step(asked, steps, masks)
         except BaseException as error:
             with self._lock:
                 for part in parts:
