@@ -29,7 +29,7 @@ from akunu.generation import BatchError, Completion, Generation
 from akunu.measuring import Measuring
 from akunu.memory import Memory
 from akunu.options import GenerationOptions, Limit, Sampling, resolve
-from akunu.progress import Progress, Report, check_progress, reporter
+from akunu.progress import Progress, check_progress, reporter
 from akunu.scheduling import ModelStats, Scheduler
 from akunu.scheduling.counts import PAGE
 from akunu.scheduling.page_files import PageFiles
@@ -299,7 +299,7 @@ class Model(Chatting, Measuring):
         check_progress(progress)
         streams = [self.stream(ids, **options) for ids in self._ids_of_all(prompts)]
         with reporter(progress, "Generating", unit="count") as report:
-            futures = self._run_all(streams, report)
+            futures = self._run_all(streams, lambda done, _: report and report(done, len(streams)))
         errors: dict[int, Exception] = {}
         completions = list[Completion | None]()
         for i, future in enumerate(futures):
@@ -324,16 +324,21 @@ class Model(Chatting, Measuring):
         return found
 
     def _completed_all(self, streams: Sequence[Stream]) -> list[Completion]:
-        return [future.result() for future in self._run_all(streams)]
+        """The results of all; when one fails, the others are cancelled."""
+        return [future.result() for future in self._run_all(streams, lambda _, future: future.result())]
 
-    def _run_all(self, streams: Sequence[Stream], report: Report | None = None) -> list[Future[Completion]]:
-        """Run all to their ends, as many together as there are slots."""
+    def _run_all(
+        self, streams: Sequence[Stream], each: Callable[[int, Future[Completion]], object]
+    ) -> list[Future[Completion]]:
+        """Run all to their ends, as many together as there are slots.
+
+        `each` gets how many have ended and the last of them; an exception that it raises cancels the others.
+        """
         with ThreadPoolExecutor(self._engine.parallel, "akunu-batch") as pool:
             futures = [pool.submit(completed, stream) for stream in streams]
             try:
-                for done, _ in enumerate(as_completed(futures), 1):
-                    if report is not None:
-                        report(done, len(streams))
+                for done, future in enumerate(as_completed(futures), 1):
+                    each(done, future)
             except BaseException:
                 for stream in streams:
                     stream.cancel()

@@ -66,6 +66,21 @@ def test_n_is_a_list_also_of_one_and_in_a_task(model: akunu.Model) -> None:
     ]
 
 
+def test_when_one_of_n_texts_fails_the_others_end_too() -> None:
+    model = make_model(parallel=2)
+    failing = iter([1])
+
+    def fail(engine: FakeEngine) -> None:
+        if next(failing, None):
+            raise akunu.DeviceError("out of memory")
+
+    model._engine.before_decode = fail
+    with pytest.raises(akunu.DeviceError, match="out of memory"):
+        model.generate([1, 5], n=50, max_tokens=100)
+    assert len([name for name, _ in model._engine.calls if name == "begin"]) < 50
+    assert not model._engine.texts and len(model.generate([1, 5], n=3, max_tokens=2)) == 3
+
+
 @pytest.mark.parametrize("n", [0, 257, 1.5, True])
 def test_n_has_limits(model: akunu.Model, n: object) -> None:
     with pytest.raises(akunu.InvalidArgumentError, match=r"^n: "):
