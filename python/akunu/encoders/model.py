@@ -347,6 +347,9 @@ class EmbeddingModel(Model):
     def _start(self, *_: object) -> Never:
         raise UnsupportedError(f"{self.name} makes vectors, it draws no tokens: use embed or rerank")
 
+    def _whole_pages(self, prompt: Prompt) -> Never:
+        self._start()
+
     def logits(self, ids: Sequence[int] | npt.NDArray[np.integer[Any]]) -> Never:
         """An error: the model draws no tokens."""
         self._start()
