@@ -127,7 +127,7 @@ std::vector<std::uint32_t> PagePool::path(std::span<const std::uint32_t> tokens)
 
 std::uint32_t PagePool::find(std::span<const std::uint32_t> tokens) const {
     const auto pages = path(tokens);
-    return pages.size() * kPagePositions == tokens.size() ? pages.back() : kNone;
+    return !pages.empty() && pages.size() * kPagePositions == tokens.size() ? pages.back() : kNone;
 }
 
 bool PagePool::pin(std::span<const std::uint32_t> tokens) {
