@@ -105,6 +105,9 @@ class Scheduler:
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
         self._leading = False
+        self._readers = 0  # that wait for a step
+        self._calls = 0  # that wait for the engine between two steps
+        self._called = False  # one had it since the last step
         self._stepping: list[Part] = []
         self._arrivals = count()
         self._waiting: list[Sequence] = []  # both in the order of their turns
@@ -150,10 +153,14 @@ class Scheduler:
                         raise sequence.error
                     if sequence.ended or sequence.cancelled:
                         return None
-                    if not self._leading:
+                    if not self._leading and (self._called or not self._calls):
                         break
                     self._check_patience(sequence, deadline)
-                    self._changed.wait(0.02 if sequence.began is None and patience < math.inf else None)
+                    self._readers += 1
+                    try:
+                        self._changed.wait(0.02 if sequence.began is None and patience < math.inf else None)
+                    finally:
+                        self._readers -= 1
                 self._leading = True
             progress = False
             try:
@@ -251,14 +258,22 @@ class Scheduler:
 
     @contextmanager
     def exclusive(self, tokens: int = 0) -> Iterator[Engine]:
-        """The engine for one call, between two steps, with a slot and pages free for a text of so many."""
+        """The engine for one call, between two steps, with a slot and pages free for a text of so many.
+
+        A call that waits goes before the next step, and a step that is waited for before the next call.
+        """
         with self._lock:
             self._check_open()
             self._engine_wanted()
-            while self._leading:
-                self._changed.wait()
-            self._check_open()
-            self._leading = True
+            self._calls += 1
+            try:
+                while self._leading or (self._called and self._readers):
+                    self._changed.wait(0.02)
+                self._check_open()
+                self._leading = self._called = True
+            finally:
+                self._calls -= 1
+                self._changed.notify_all()
         try:
             with self._lock:
                 while tokens and self._running and not self._has_free(tokens):
@@ -336,6 +351,7 @@ class Scheduler:
         """Plan and run one step; False when nothing could run."""
         with self._lock:
             self._check_open()
+            self._called = False
             parts, steps, decoding = self._plan()
             kept = [s for s in self._running if s.kept] if self._disk is not None else []
             self._stepping = parts
