@@ -72,7 +72,8 @@ void bind_encoder(py::module_& m) {
         .def_property_readonly("pages",
                                [](PyEncoder&) {
                                    py::dict d;
-                                   for (const char* name : {"pages", "held", "cached", "page_bytes"}) d[name] = 0;
+                                   for (const char* name : {"pages", "held", "pinned", "cached", "page_bytes"})
+                                       d[name] = 0;
                                    return d;
                                })
         .def_property_readonly("memory", [](PyEncoder& e) { return memory_dict(e.get().memory()); })

@@ -186,6 +186,7 @@ void bind_engine_class(py::module_& m) {
                                    py::dict d;
                                    d["pages"] = u.pages;
                                    d["held"] = u.held;
+                                   d["pinned"] = u.pinned;
                                    d["cached"] = u.cached;
                                    d["page_bytes"] = u.page_bytes;
                                    d["checkpoints"] = u.checkpoints;
@@ -249,6 +250,18 @@ void bind_engine_class(py::module_& m) {
                     [&](Engine& engine, const Poll&) { return engine.restore_page(slot, std::as_bytes(bytes)); });
             },
             py::arg("slot"), py::arg("page"))
+        .def(
+            "pin",
+            [](PyEngine& e, const IdArray& ids) {
+                return PyEngine::Call(e).model().pin({ids.data(), static_cast<std::size_t>(ids.size())});
+            },
+            py::arg("ids"))
+        .def(
+            "unpin",
+            [](PyEngine& e, const IdArray& ids) {
+                PyEngine::Call(e).model().unpin({ids.data(), static_cast<std::size_t>(ids.size())});
+            },
+            py::arg("ids"))
         .def("forget", [](PyEngine& e) { PyEngine::Call(e).model().forget(); })
         .def("set_mask", &PyEngine::set_mask, py::arg("slot"), py::arg("masks"))
         .def("step", &PyEngine::step, py::arg("parts"), py::arg("steps") = 1, py::arg("masks") = py::none())

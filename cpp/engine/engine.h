@@ -77,7 +77,7 @@ struct RunSinks {
 };
 
 struct PageUse {
-    std::uint32_t pages = 0, held = 0, cached = 0;
+    std::uint32_t pages = 0, held = 0, pinned = 0, cached = 0;  // those that are pinned are held
     std::uint64_t page_bytes = 0;
     // Of models whose blocks have a state: checkpoints that pages have, and the size of one.
     std::uint32_t checkpoints = 0;
@@ -132,6 +132,11 @@ class Engine : public LoadedModel {
     // The next page of a slot's text as `read_page` gave it, so that its tokens need not be run. False when no page is
     // left. At least the last known token is still to be run.
     bool restore_page(std::uint32_t slot, std::span<const std::byte> bytes);
+    // The pages of `ids`, whole pages that some text begins with, stay in the cache until they are unpinned as often.
+    // False where it does not hold all of them. Throws where a text that fills the context would have no room left,
+    // and, of `unpin`, where they are not pinned.
+    bool pin(std::span<const std::uint32_t> ids);
+    void unpin(std::span<const std::uint32_t> ids);
     // What may not come next in a transcript, with masks of the tokens that never come and of those that are not first.
     void set_rules(std::uint32_t slot, const SpeechRules& rules, std::span<const std::uint32_t> never,
                    std::span<const std::uint32_t> not_first);
@@ -192,7 +197,8 @@ class Engine : public LoadedModel {
     const Sequence& sequence(std::uint32_t slot) const { return sequences_.at(slot); }
     std::span<const std::uint32_t> tokens(std::uint32_t slot) const { return {history(slot), sequences_[slot].length}; }
     PageUse page_use() const {
-        return {pool_->pages(), pool_->held(), pool_->cached(), page_bytes_, checkpoints_ ? checkpoints_->size() : 0,
+        return {pool_->pages(),  pool_->held(), pool_->pinned(),
+                pool_->cached(), page_bytes_,   checkpoints_ ? checkpoints_->size() : 0,
                 state_bytes_};
     }
     // Forgets every text that no slot holds.
@@ -252,6 +258,8 @@ class Engine : public LoadedModel {
     void copy_record(std::unique_ptr<Program>& program, const Binding& records, std::uint32_t words, std::uint32_t from,
                      std::uint32_t to);
     void check_page(std::size_t bytes) const;
+    // Pages that one text needs: it can fill the context, and a page that it shares be copied.
+    std::uint32_t least_pages() const { return step_.max_pages + 1; }
     Binding page_at(std::uint32_t page) const { return {step_.cache.buffer, page * page_bytes_, page_bytes_}; }
     void release_pages(Sequence& s, std::uint32_t from);
     // Enters what the cache holds of a text: its full pages, and with `all` the last one too.

@@ -6,13 +6,22 @@
 #include "engine/records.h"
 
 namespace akunu {
+namespace {
+
+// Throws unless `ids` are whole pages.
+void check_whole(std::span<const std::uint32_t> ids) {
+    if (!ids.empty() && ids.size() % kPagePositions == 0) return;
+    throw InvalidArgumentError("a page ends at a multiple of " + std::to_string(kPagePositions) + " tokens, not " +
+                               std::to_string(ids.size()));
+}
+
+}  // namespace
 
 void Engine::allocate_pages(const EngineOptions& options) {
     const RecordLayout layout(model_->kv_page_bytes(*device_, options.kv_dtype));
     page_bytes_ = std::max<std::uint64_t>(layout.end, 64);
     step_.page_words = static_cast<std::uint32_t>(page_bytes_ / 4);
-    // One text must be able to fill the context, and a page that it shares be copied.
-    const std::uint64_t least = std::uint64_t{step_.max_pages} + 1;
+    const std::uint64_t least = least_pages();
     const std::uint64_t all = checked_product({options.parallel, step_.max_pages}) + options.parallel;
     const std::uint64_t memory = device_->memory_left().value_or(device_->memory());
     std::uint64_t pages = std::max(least, std::min(all, memory / 2 / page_bytes_));
@@ -21,10 +30,13 @@ void Engine::allocate_pages(const EngineOptions& options) {
         if (pages < least) {
             throw InvalidArgumentError("kv_memory is " + std::to_string(options.kv_memory) + " bytes; a context of " +
                                        std::to_string(context_) + " tokens needs " +
-                                       std::to_string(least * page_bytes_));
+                                       std::to_string(least * page_bytes_) + "; give as much, or a smaller context");
         }
     }
-    if (pages >= PagePool::kNone) throw InvalidArgumentError("kv_memory holds too many pages");
+    if (pages >= PagePool::kNone) {
+        throw InvalidArgumentError("the cache would have " + std::to_string(pages) + " pages of " +
+                                   std::to_string(page_bytes_) + " bytes, expected fewer than 2^32 - 1");
+    }
     step_.cache = own(checked_product({pages, page_bytes_}), &MemoryUse::kv_cache, MemoryKind::kDevice);
     step_.kv = layout.in(step_.cache);
     allocate_states(step_.cache.buffer.size);
@@ -106,11 +118,26 @@ bool Engine::make_writable(std::uint32_t slot, std::uint32_t from, std::uint32_t
     return true;
 }
 
-bool Engine::read_page(std::span<const std::uint32_t> ids, std::span<std::byte> bytes) const {
-    if (ids.empty() || ids.size() % kPagePositions != 0) {
-        throw InvalidArgumentError("a page ends at a multiple of " + std::to_string(kPagePositions) + " tokens, not " +
-                                   std::to_string(ids.size()));
+bool Engine::pin(std::span<const std::uint32_t> ids) {
+    check_whole(ids);
+    if (checkpoints_)
+        throw UnsupportedError("texts of this model have a state, which goes with checkpoints, not pages");
+    const std::uint64_t pinned = std::uint64_t{pool_->pinned()} + pool_->unpinned_in(ids);
+    if (pinned + least_pages() > pool_->pages()) {
+        throw InvalidArgumentError("the cache has " + std::to_string(pool_->pages()) + " pages; with " +
+                                   std::to_string(pinned) + " pinned, no text could fill the context, which takes " +
+                                   std::to_string(least_pages()) + ": more kv_memory is needed");
     }
+    return pool_->pin(ids);
+}
+
+void Engine::unpin(std::span<const std::uint32_t> ids) {
+    check_whole(ids);
+    if (!pool_->unpin(ids)) throw InvalidArgumentError("these pages are not pinned");
+}
+
+bool Engine::read_page(std::span<const std::uint32_t> ids, std::span<std::byte> bytes) const {
+    check_whole(ids);
     check_page(bytes.size());
     const std::uint32_t page = pool_->find(ids);
     if (page == PagePool::kNone) return false;

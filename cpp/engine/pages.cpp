@@ -111,18 +111,53 @@ void PagePool::end_at_checkpoint(Match& m) const {
     while (!m.pages.empty() && !checkpoints_->find(m.pages.back())) m.pages.pop_back();
 }
 
-std::uint32_t PagePool::find(std::span<const std::uint32_t> tokens) const {
-    std::uint32_t page = kNone;
+std::vector<std::uint32_t> PagePool::path(std::span<const std::uint32_t> tokens) const {
+    std::vector<std::uint32_t> pages;
     for (; !tokens.empty(); tokens = tokens.subspan(kPagePositions)) {
-        const auto* siblings = children_of(page, tokens[0]);
-        if (!siblings) return kNone;
+        const auto* siblings = children_of(pages.empty() ? kNone : pages.back(), tokens[0]);
+        if (!siblings) break;
         const auto wanted = tokens.first(kPagePositions);
         const auto at = std::ranges::find_if(
             *siblings, [&](std::uint32_t other) { return std::ranges::equal(tokens_of(pages_[other]), wanted); });
-        if (at == siblings->end()) return kNone;
-        page = *at;
+        if (at == siblings->end()) break;
+        pages.push_back(*at);
     }
-    return page;
+    return pages;
+}
+
+std::uint32_t PagePool::find(std::span<const std::uint32_t> tokens) const {
+    const auto pages = path(tokens);
+    return !pages.empty() && pages.size() * kPagePositions == tokens.size() ? pages.back() : kNone;
+}
+
+bool PagePool::pin(std::span<const std::uint32_t> tokens) {
+    const auto pages = path(tokens);
+    if (pages.size() * kPagePositions != tokens.size()) return false;
+    for (const std::uint32_t page : pages) {
+        if (pages_[page].pins++ != 0) continue;
+        hold(page);
+        ++pinned_;
+    }
+    return true;
+}
+
+bool PagePool::unpin(std::span<const std::uint32_t> tokens) {
+    const auto pages = path(tokens);
+    if (pages.size() * kPagePositions != tokens.size()) return false;
+    if (std::ranges::any_of(pages, [&](std::uint32_t page) { return pages_[page].pins == 0; })) return false;
+    // Later pages first, as those of a text that ends.
+    for (auto page = pages.rbegin(); page != pages.rend(); ++page) {
+        if (--pages_[*page].pins != 0) continue;
+        --pinned_;
+        release(*page);
+    }
+    return true;
+}
+
+std::uint32_t PagePool::unpinned_in(std::span<const std::uint32_t> tokens) const {
+    const auto pages = path(tokens);
+    const auto pinned = std::ranges::count_if(pages, [&](std::uint32_t page) { return pages_[page].pins != 0; });
+    return static_cast<std::uint32_t>(tokens.size() / kPagePositions - static_cast<std::size_t>(pinned));
 }
 
 std::uint32_t PagePool::publish(std::uint32_t parent, std::uint32_t page, std::span<const std::uint32_t> tokens) {

@@ -43,6 +43,13 @@ class PagePool {
     // The page of the last of these tokens, which are whole pages; kNone where it is not in the tree. Holds nothing.
     std::uint32_t find(std::span<const std::uint32_t> tokens) const;
 
+    // The pages of these tokens, which are whole pages, stay in the tree until as many calls of `unpin`. False, and
+    // nothing is done, where they are not all there, or, of `unpin`, not pinned.
+    bool pin(std::span<const std::uint32_t> tokens);
+    bool unpin(std::span<const std::uint32_t> tokens);
+    // Pages that `pin` would add to those that are pinned.
+    std::uint32_t unpinned_in(std::span<const std::uint32_t> tokens) const;
+
     // Enters the caller's page, which holds these tokens, behind `parent` (kNone: at a text's beginning). Returns the
     // page to hold from now on: an equal one that was there before, in whose favour the caller's is released, or
     // `page`.
@@ -60,10 +67,10 @@ class PagePool {
 
     std::uint32_t pages() const { return static_cast<std::uint32_t>(pages_.size()); }
     std::uint32_t held() const { return held_; }
+    // Of these, those that are pinned.
+    std::uint32_t pinned() const { return pinned_; }
     // In the tree, held by nobody.
     std::uint32_t cached() const { return cached_; }
-    // That acquire can give.
-    std::uint32_t available() const { return pages() - held_; }
 
   private:
     struct Page {
@@ -71,6 +78,7 @@ class PagePool {
         std::uint32_t parent = kNone;
         std::uint32_t children = 0;
         std::uint32_t n_tokens = 0;  // 0: not in the tree
+        std::uint32_t pins = 0;      // together they are one holder
         std::uint64_t used = 0;
         std::array<std::uint32_t, kPagePositions> tokens{};
     };
@@ -84,6 +92,8 @@ class PagePool {
     // After a change of what `evictable` looks at.
     void touch(std::uint32_t page);
     void leave_queue(std::uint32_t page);
+    // The pages of these tokens, which are whole pages, as far as they are in the tree.
+    std::vector<std::uint32_t> path(std::span<const std::uint32_t> tokens) const;
     const std::vector<std::uint32_t>* children_of(std::uint32_t parent, std::uint32_t first) const;
 
     std::vector<Page> pages_;
@@ -92,7 +102,7 @@ class PagePool {
     std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> tree_;  // by parent and first token
     std::set<std::pair<std::uint64_t, std::uint32_t>> queue_;             // evictable pages, by last use
     std::uint64_t clock_ = 0;
-    std::uint32_t held_ = 0, cached_ = 0;
+    std::uint32_t held_ = 0, pinned_ = 0, cached_ = 0;
 };
 
 }  // namespace akunu

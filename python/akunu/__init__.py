@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from akunu.chat.options import ChatOptions
     from akunu.conversion import convert
     from akunu.conversion.importance import ImportanceMatrix
-    from akunu.generation import Completion, Piece, Stats, TokenLogprob
+    from akunu.generation import BatchError, Completion, Piece, Stats, TokenLogprob
     from akunu.loading import load
     from akunu.memory import Memory
     from akunu.model import Model
@@ -51,6 +51,7 @@ __all__ = [
     "AkunuError",
     "AsyncStream",
     "AudioError",
+    "BatchError",
     "BusyError",
     "ChatOptions",
     "ChatTemplate",
@@ -87,6 +88,7 @@ __all__ = [
 
 _HOME: Final = {
     "AsyncStream": "akunu.streams",
+    "BatchError": "akunu.generation",
     "ChatOptions": "akunu.chat.options",
     "ChatTemplate": "akunu.chat",
     "Completion": "akunu.generation",

@@ -276,7 +276,8 @@ class Pages(TypedDict):
 
     pages: int
     held: int
-    """By texts that are open."""
+    """By texts that are open, and those that are pinned."""
+    pinned: int
     cached: int
     """Held by none, kept for texts that begin like an earlier one."""
     page_bytes: int
@@ -384,6 +385,9 @@ class Engine:
         """Keys and values of the last 32 of `ids`, which some text begins with; None: not in the cache."""
     def restore_page(self, slot: int, page: npt.NDArray[np.uint8]) -> bool:
         """Take what `read_page` gave as the next page of a text; False when no page is left."""
+    def pin(self, ids: npt.NDArray[np.uint32]) -> bool:
+        """Keep the pages of `ids`, whole ones, until `unpin`; False where the cache does not hold all."""
+    def unpin(self, ids: npt.NDArray[np.uint32]) -> None: ...
     def forget(self) -> None:
         """Drop all pages that no open text holds."""
     def stop_after_step(self) -> None:

@@ -1,4 +1,4 @@
-"""Every error that Akunu raises on purpose.
+"""Every error that Akunu raises on purpose, but for `akunu.generation.BatchError`, which holds texts.
 
 A message names the thing (tensor, key, field), what was found, what was expected and, where there
 is one, the remedy.

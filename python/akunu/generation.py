@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Mapping
 from collections.abc import Sequence as AnySequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from akunu.chat.deltas import Delta
+from akunu.errors import AkunuError
 from akunu.scheduling import Sequence
 from akunu.stopping import StopMatcher
 from akunu.tokenizer import StreamingDetokenizer
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from akunu.structured.constraint import Constraint
     from akunu.tokenizer import Tokenizer
 
-__all__ = ["Completion", "FinishReason", "Generation", "Piece", "Stats", "TokenLogprob"]
+__all__ = ["BatchError", "Completion", "FinishReason", "Generation", "Piece", "Stats", "TokenLogprob"]
 
 FinishReason = Literal["stop", "length", "cancelled"]
 
@@ -133,6 +134,30 @@ class Completion:
 
     def __str__(self) -> str:
         return self.text
+
+
+class BatchError(AkunuError):
+    """Texts of `Model.generate_batch` failed. It is raised when the others are written, and has them.
+
+    Attributes
+    ----------
+    completions : list of Completion, or None
+        One for each prompt, in their order; None for a text that failed.
+    errors : dict of int to Exception
+        What went wrong, by the prompt's place in the list.
+    """
+
+    def __init__(self, completions: AnySequence[Completion | None], errors: Mapping[int, Exception]) -> None:
+        super().__init__(completions, errors)  # all that it is made of, so that it can be pickled
+        self.completions = list(completions)
+        self.errors = dict(errors)
+
+    def __str__(self) -> str:
+        first = min(self.errors)
+        return (
+            f"{len(self.errors)} of {len(self.completions)} texts failed (`completions` of this error has "
+            f"the others), the first of prompts[{first}]: {self.errors[first]}"
+        )
 
 
 class Piece(str):

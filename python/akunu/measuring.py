@@ -31,8 +31,8 @@ class Measuring(Tokenizing):
         """Most tokens of prompt and generated text together."""
 
     @abstractmethod
-    def _turn(self) -> AbstractContextManager[None]:
-        """The engine for one call, between two steps of the generations."""
+    def _turn(self, tokens: int) -> AbstractContextManager[None]:
+        """The engine for one call, between two steps of the generations, with room for so many tokens."""
 
     def _text_ids(self, text: str) -> tuple[list[int], npt.NDArray[np.uint32]]:
         """What each window of a text begins with, and the text's tokens."""
@@ -59,7 +59,7 @@ class Measuring(Tokenizing):
             For ids that are not in the vocabulary, or too many.
         """
         checked = self._prompt_ids(self._checked_ids(ids))
-        with self._turn():
+        with self._turn(len(checked)):
             return self._engine.logits(checked)
 
     def profile(self, *, position: int = 0, repeats: int = 16) -> list[dict[str, Any]]:
@@ -77,7 +77,7 @@ class Measuring(Tokenizing):
         list of dict
             For each command its `label`, `op`, `kernel`, `bytes`, `flops`, `seconds`, ….
         """
-        with self._turn():
+        with self._turn(position + 1):
             return [dict(command) for command in self._engine.profile("decode", 1, position, repeats)]
 
     def perplexity(
@@ -116,7 +116,7 @@ class Measuring(Tokenizing):
         if progress is not None and not callable(progress):
             raise InvalidArgumentError(f"progress: expected a function, got {progress!r}")
         size = self.context if context is None else Limit(int, 2, self.context).check("context", context)
-        with self._turn():
+        with self._turn(size):
             return perplexity(
                 self._engine.nll,
                 ids,
@@ -159,7 +159,7 @@ class Measuring(Tokenizing):
         window = min(importance.WINDOW, self.context)
         windows = importance.text_windows(ids, prefix, window)
         report = None if progress is None else lambda done: progress(done, len(windows))
-        with self._turn():
+        with self._turn(window):
             squares = self._engine.input_squares(windows, report)
         tokens = sum(len(one) for one in windows)
         return importance.from_squares(squares, self.config, tokens, window=window, texts=(name,))

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from dataclasses import astuple, dataclass
 
-__all__ = ["Memory"]
+__all__ = ["Memory", "bytes_text"]
+
+
+def bytes_text(n: float) -> str:
+    """Bytes with a binary unit: 1536 is "1.5 KiB"."""
+    value = float(n)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if abs(value) < 1024:
+            return f"{value:.0f} B" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1024
+    return f"{value:.1f} TiB"
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Bytes that a model uses, by purpose.
+    """Bytes that a model uses, by purpose. `str(memory)` is a line that says so.
 
     Attributes
     ----------
@@ -18,7 +28,7 @@ class Memory:
     weights_mapped : int
         Weights used straight from the file's mapping: the system may drop and re-read these pages.
     kv_cache : int
-        Keys and values of the whole context.
+        Keys and values: all pages. The system gives them when they are first used.
     scratch : int
         Activations and logits.
     """
@@ -30,6 +40,13 @@ class Memory:
 
     def __add__(self, other: Memory) -> Memory:
         return Memory(*map(sum, zip(astuple(self), astuple(other), strict=True)))
+
+    def __str__(self) -> str:
+        mapped = f" and {bytes_text(self.weights_mapped)} of the file" if self.weights_mapped else ""
+        return (
+            f"weights {bytes_text(self.weights)}{mapped}, KV cache {bytes_text(self.kv_cache)}, "
+            f"scratch {bytes_text(self.scratch)}"
+        )
 
     @property
     def total(self) -> int:

@@ -9,13 +9,14 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, Unpack, overload
 
+import numpy as np
 import numpy.typing as npt
 
 from akunu._core import Engine
@@ -23,12 +24,14 @@ from akunu.chat import ChatTemplate
 from akunu.chat.reading import Reading
 from akunu.chatting import Chatting
 from akunu.config import ModelConfig
-from akunu.errors import AkunuError, UnsupportedError
-from akunu.generation import Completion, Generation
+from akunu.errors import AkunuError, InvalidArgumentError, UnsupportedError
+from akunu.generation import BatchError, Completion, Generation
 from akunu.measuring import Measuring
 from akunu.memory import Memory
 from akunu.options import GenerationOptions, Limit, Sampling, resolve
+from akunu.progress import Progress, check_progress, reporter
 from akunu.scheduling import ModelStats, Scheduler
+from akunu.scheduling.counts import PAGE
 from akunu.scheduling.page_files import PageFiles
 from akunu.scheduling.writer import Writer
 from akunu.signatures import spelled_out
@@ -259,7 +262,7 @@ class Model(Chatting, Measuring):
         self,
         prompts: Sequence[Prompt],
         *,
-        progress: Callable[[int, int], None] | None = None,
+        progress: bool | Progress = True,
         **options: Unpack[GenerationOptions],
     ) -> list[Completion]:
         """Continue many prompts, as many of them together as the model runs at a time.
@@ -269,7 +272,8 @@ class Model(Chatting, Measuring):
         prompts
             Each as in `generate`.
         progress
-            Called as `progress(done, prompts)` after each of them, in order.
+            True: a bar on standard error if that is a terminal; False: nothing; or a function called as
+            `progress(done, prompts)` after each text. An exception that it raises ends the batch.
         **options
             See `akunu.GenerationOptions`; the same for all. With a `seed`, each text is the one it is alone.
 
@@ -280,31 +284,66 @@ class Model(Chatting, Measuring):
 
         Raises
         ------
-        InvalidArgumentError, ContextLengthError, KeyboardInterrupt
-            As in `generate`, for any of them; the others are then cancelled.
+        InvalidArgumentError
+            An argument or a prompt is not one; before anything runs.
+        BatchError
+            A text failed, such as one whose prompt does not fit the context. The others are written first:
+            the error has them.
+        KeyboardInterrupt
+            As in `generate`; all are then cancelled.
 
         Examples
         --------
         >>> [str(c) for c in model.generate_batch(["One", "Two"], max_tokens=5)]  # doctest: +SKIP
         """
-        return self._completed_all([self.stream(prompt, **options) for prompt in prompts], progress)
+        check_progress(progress)
+        streams = [self.stream(ids, **options) for ids in self._ids_of_all(prompts)]
+        with reporter(progress, "Generating", unit="count") as report:
+            futures = self._run_all(streams, lambda done, _: report and report(done, len(streams)))
+        errors: dict[int, Exception] = {}
+        completions = list[Completion | None]()
+        for i, future in enumerate(futures):
+            error = future.exception()
+            if isinstance(error, Exception):
+                errors[i] = error
+            completions.append(None if error else future.result())
+        if errors:
+            raise BatchError(completions, errors) from errors[min(errors)]
+        return [completion for completion in completions if completion is not None]
 
-    def _completed_all(
-        self, streams: Sequence[Stream], progress: Callable[[int, int], None] | None = None
-    ) -> list[Completion]:
-        """Run all to their ends, as many together as there are slots."""
-        done: list[Completion] = []
-        with ThreadPoolExecutor(self._engine.parallel, "akunu-batch") as pool:
+    def _ids_of_all(self, prompts: Sequence[Prompt]) -> list[npt.NDArray[np.uint32]]:
+        """Token ids of each prompt; a message names the one that has none."""
+        if isinstance(prompts, str):
+            raise InvalidArgumentError("prompts: expected a list of prompts, got a text; put it in a list")
+        found = []
+        for i, prompt in enumerate(prompts):
             try:
-                for completion in pool.map(completed, streams):
-                    done.append(completion)
-                    if progress is not None:
-                        progress(len(done), len(streams))
+                found.append(self._prompt_ids(prompt))
+            except AkunuError as error:
+                raise type(error)(f"prompts[{i}]: {error}") from error
+        return found
+
+    def _completed_all(self, streams: Sequence[Stream]) -> list[Completion]:
+        """The results of all; when one fails, the others are cancelled."""
+        return [future.result() for future in self._run_all(streams, lambda _, future: future.result())]
+
+    def _run_all(
+        self, streams: Sequence[Stream], each: Callable[[int, Future[Completion]], object]
+    ) -> list[Future[Completion]]:
+        """Run all to their ends, as many together as there are slots.
+
+        `each` gets how many have ended and the last of them; an exception that it raises cancels the others.
+        """
+        with ThreadPoolExecutor(self._engine.parallel, "akunu-batch") as pool:
+            futures = [pool.submit(completed, stream) for stream in streams]
+            try:
+                for done, future in enumerate(as_completed(futures), 1):
+                    each(done, future)
             except BaseException:
                 for stream in streams:
                     stream.cancel()
                 raise
-        return done
+        return futures
 
     def cancel(self) -> None:
         """End the generations that are running, from any thread; those that wait are not touched.
@@ -401,6 +440,57 @@ class Model(Chatting, Measuring):
         own = Memory(**self._engine.memory)
         return own if self._draft is None else own + Memory(**self._draft.memory)
 
+    def pin(self, prompt: Prompt) -> int:
+        """Keep a beginning of prompts in the KV cache, whatever else needs its memory, until `unpin`.
+
+        What texts have in common is cached anyway, and what was used longest ago goes first. This is for a
+        beginning that must be there also after a while without it. It is run now if it is not in the cache.
+
+        Parameters
+        ----------
+        prompt
+            As in `generate`; of a conversation, what `chat_template.encode` gives.
+
+        Returns
+        -------
+        int
+            Tokens that are kept: those of whole pages, of 32 tokens.
+
+        Raises
+        ------
+        InvalidArgumentError
+            The cache (`kv_memory`) would have no room left for a text that fills the context.
+        UnsupportedError
+            The model keeps a state of each text besides its pages.
+
+        Examples
+        --------
+        >>> rules = [{"role": "system", "content": "Answer briefly."}]
+        >>> ids = model.chat_template.encode(rules, add_generation_prompt=False)  # doctest: +SKIP
+        >>> model.pin(ids)  # doctest: +SKIP
+        """
+        ids = self._whole_pages(prompt)
+        while ids.size and not self._scheduler.pin(ids):
+            if self.generate(ids, max_tokens=0).finish_reason == "cancelled":
+                raise AkunuError("pin: the run of the prompt was cancelled")
+        return len(ids)
+
+    def unpin(self, prompt: Prompt) -> None:
+        """Let what `pin` keeps of a prompt go when its memory is needed.
+
+        Raises
+        ------
+        InvalidArgumentError
+            It is not pinned.
+        """
+        if (ids := self._whole_pages(prompt)).size:
+            self._scheduler.unpin(ids)
+
+    def _whole_pages(self, prompt: Prompt) -> npt.NDArray[np.uint32]:
+        self._check_open()
+        ids = self._prompt_ids(prompt)
+        return ids[: len(ids) // PAGE * PAGE]
+
     def flush(self) -> None:
         """Wait until what ended texts left in the KV cache is in the files of `cache_dir`, if there is one.
 
@@ -434,10 +524,10 @@ class Model(Chatting, Measuring):
             raise AkunuError(f"the model {self.name} is closed; load it again")
 
     @contextmanager
-    def _turn(self) -> Iterator[None]:
-        """The engine for one call, between two steps of the generations."""
+    def _turn(self, tokens: int) -> Iterator[None]:
+        """The engine for one call, between two steps of the generations, with room for so many tokens."""
         self._check_open()
-        with self._scheduler.exclusive():
+        with self._scheduler.exclusive(tokens):
             yield
 
     def __enter__(self) -> Self:

@@ -9,6 +9,7 @@ from copy import deepcopy
 from functools import partial
 from typing import Any, Final, Protocol, Self, Unpack, cast
 
+from akunu.chat.messages import message_list
 from akunu.chat.options import ChatOptions
 from akunu.errors import InvalidArgumentError, ModelFileError
 from akunu.generation import Completion
@@ -58,7 +59,7 @@ class Session:
 
     def __init__(self, model: Answering, messages: Sequence[Message], options: ChatOptions) -> None:
         self._model = model
-        self._messages: list[Message] = deepcopy(list(messages))
+        self._messages: list[Message] = deepcopy(list(message_list(messages)))
         self._options = options
         self._open: tuple[Message, Stream] | None = None
 
@@ -115,7 +116,10 @@ class Session:
         return stream
 
     def fork(self) -> Session:
-        """Another conversation that begins like this one. What is cached is shared."""
+        """Another conversation that begins like this one. What is cached is shared.
+
+        A stream that is open is ended, as by `messages`.
+        """
         self._settle()
         return Session(self._model, self._messages, self._options)
 
@@ -190,7 +194,10 @@ class Session:
             if not isinstance(value, kind) and not (value is None and name != "messages"):
                 raise ModelFileError(f"{path}: {name}: found {value!r:.80}, expected a {kind.__name__}")
         kept = {name: saved.get(name) for name in SAVED_OPTIONS}
-        return cls(model, saved["messages"], cast(ChatOptions, {**kept, **options}))
+        try:
+            return cls(model, saved["messages"], cast(ChatOptions, {**kept, **options}))
+        except InvalidArgumentError as error:
+            raise ModelFileError(f"{path}: {error}") from error
 
     def _settle(self) -> None:
         """Take a stream's answer into the conversation."""

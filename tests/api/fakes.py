@@ -115,7 +115,7 @@ class FakeEngine:
     def pages(self) -> dict[str, int]:
         with self._exclusive():
             held = sum(-(-len(text.cache) // 32) for text in self.texts.values())
-            return {"pages": self.tokens_left // 32, "held": held, "cached": 0, "page_bytes": 64}
+            return {"pages": self.tokens_left // 32, "held": held, "pinned": 0, "cached": 0, "page_bytes": 64}
 
     def open(self) -> int | None:
         with self._exclusive():

@@ -116,3 +116,23 @@ def test_a_cancel_before_the_first_piece_means_no_piece(model):
     stream.cancel()
     assert list(stream) == []
     assert model._engine.calls == []
+
+
+@pytest.mark.parametrize("step", [1, 2, 3])
+def test_a_cancel_while_the_prompt_is_read_ends_it_there(step):
+    model = make_model(chunk=2)
+    engine, calls = model._engine, []
+
+    def cancel(engine):
+        calls.append(1)
+        if len(calls) == step:
+            in_thread(stream.cancel)()
+
+    engine.before_prefill = cancel
+    stream = model.stream(PROMPT * 3)
+    assert list(stream) == [] and stream.completion.finish_reason == "cancelled"
+    assert len(calls) == step and len(engine.cache) == 2 * (step - 1) and not engine.texts
+    engine.before_prefill = lambda engine: None
+    found = model.generate(PROMPT * 3, max_tokens=4)
+    assert found.ids == make_model().generate(PROMPT * 3, max_tokens=4).ids
+    assert found.stats.cached_tokens == 2 * (step - 1)

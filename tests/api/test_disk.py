@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -217,6 +218,24 @@ def test_what_was_used_longest_ago_goes_first(tmp_path: Path) -> None:
     assert mine.read_text() == "kept"
 
 
+@pytest.mark.parametrize(
+    "error", [errno.EWOULDBLOCK, errno.ENOLCK, errno.EOPNOTSUPP], ids=errno.errorcode.get
+)
+def test_files_are_bounded_also_where_there_are_no_locks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: int
+) -> None:
+    """And where another process has the lock, that one sees to it."""
+
+    def flock(*_: object) -> None:
+        raise OSError(error, os.strerror(error))
+
+    monkeypatch.setattr("akunu.scheduling.page_files.fcntl.flock", flock)
+    files = store(tmp_path, limit=10 * FILE)
+    for i in range(20):
+        files.write(files.keys(ids(i, 32))[0], ids(i, 32), page(i))
+    assert (len(written(tmp_path)) <= 10) == (error != errno.EWOULDBLOCK)
+
+
 def test_the_beginning_of_a_text_outlives_its_end(tmp_path: Path) -> None:
     files, text = store(tmp_path), ids(1, 320)
     keys = files.keys(text)
@@ -319,3 +338,22 @@ def test_writing_rests_beside_texts_that_run(tmp_path: Path, monkeypatch: pytest
         monkeypatch.setattr(tier._hurry, "wait", rests.append)
         tier._write(ids(1))
         assert len(rests) == 3 and all(rest > 0 for rest in rests)
+
+
+def test_a_page_that_cannot_be_read_is_no_end_of_keeping(tmp_path: Path) -> None:
+    files, asked = store(tmp_path), []
+
+    def read(prefix: np.ndarray) -> np.ndarray:
+        asked.append(prefix)
+        if len(asked) == 1:
+            raise akunu.DeviceError("the device is out of memory")
+        return page(1)
+
+    tier = DiskTier(files, read, lambda: False)
+    with pytest.warns(RuntimeWarning, match="cache_dir: a page cannot be kept: the device is out of memory"):
+        tier.keep(ids(1))
+        tier.flush()
+    tier.keep(ids(2))
+    tier.flush()
+    assert (tier.counts["unwritten"], tier.counts["written"]) == (1, 3)
+    assert all(files.holds(key) for key in files.keys(ids(2)))

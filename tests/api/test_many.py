@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +13,14 @@ import akunu
 from akunu.scheduling import Scheduler, Sequence
 from models import llama2c
 
+from .conftest import make_model
 from .fakes import FakeEngine, hashed
 
 STORY = (
     "Once upon a time, there was a little girl named Lily. She loved to play outside in the big, green park. "
 )
+
+TWICE = 2 * STORY
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +66,21 @@ def test_n_is_a_list_also_of_one_and_in_a_task(model: akunu.Model) -> None:
     ]
 
 
+def test_when_one_of_n_texts_fails_the_others_end_too() -> None:
+    model = make_model(parallel=2)
+    failing = iter([1])
+
+    def fail(engine: FakeEngine) -> None:
+        if next(failing, None):
+            raise akunu.DeviceError("out of memory")
+
+    model._engine.before_decode = fail
+    with pytest.raises(akunu.DeviceError, match="out of memory"):
+        model.generate([1, 5], n=50, max_tokens=100)
+    assert len([name for name, _ in model._engine.calls if name == "begin"]) < 50
+    assert not model._engine.texts and len(model.generate([1, 5], n=3, max_tokens=2)) == 3
+
+
 @pytest.mark.parametrize("n", [0, 257, 1.5, True])
 def test_n_has_limits(model: akunu.Model, n: object) -> None:
     with pytest.raises(akunu.InvalidArgumentError, match=r"^n: "):
@@ -79,6 +98,85 @@ def test_a_task_that_is_cancelled_ends_all_of_its_texts(model: akunu.Model) -> N
 
     asyncio.run(cancelled())
     assert (model.stats().running, model.stats().waiting) == (0, 0)
+
+
+def test_a_batch_is_in_the_order_of_its_prompts_and_told_of_as_texts_end() -> None:
+    model, seen = make_model(parallel=3), []
+    prompts = [[1, 10 + i] for i in range(7)]
+    texts = model.generate_batch(prompts, max_tokens=6, progress=lambda *done: seen.append(done))
+    assert [text.ids for text in texts] == [model.generate(p, max_tokens=6).ids for p in prompts]
+    assert seen == [(done, 7) for done in range(1, 8)]
+    assert model.generate_batch([]) == []
+
+
+def test_a_long_batch_shows_a_bar_as_a_load_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = []
+
+    class Bar:
+        def __init__(self, title: str, unit: str) -> None:
+            shown.append((title, unit))
+
+        def update(self, done: int, total: int, what: str = "") -> None:
+            shown.append((done, total))
+
+        def close(self) -> None:
+            shown.append("closed")
+
+    monkeypatch.setattr("akunu.progress._Bar", Bar)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    model = make_model()
+    model.generate_batch([[1, 5], [1, 6]], max_tokens=2, progress=False)
+    assert not shown
+    model.generate_batch([[1, 5], [1, 6]], max_tokens=2)
+    assert shown == [("Generating", "count"), (1, 2), (2, 2), "closed"]
+
+
+def test_texts_of_a_batch_that_fail_take_no_other_with_them() -> None:
+    model = make_model(parallel=2, context=64)
+    prompts = [[1, 10], [1] * 65, [1, 11], [1] * 66, [1, 12]]
+    with pytest.raises(akunu.BatchError) as caught:
+        model.generate_batch(prompts, max_tokens=5)
+    error = caught.value
+    assert str(error).startswith("2 of 5 texts failed") and "prompts[1]: the prompt has 65 tokens" in str(
+        error
+    )
+    assert {i: type(e) for i, e in error.errors.items()} == dict.fromkeys((1, 3), akunu.ContextLengthError)
+    alone = [model.generate(p, max_tokens=5).ids for p in prompts[::2]]
+    assert [c and c.ids for c in error.completions] == [alone[0], None, alone[1], None, alone[2]]
+    copy = pickle.loads(pickle.dumps(error))
+    assert str(copy) == str(error) and copy.completions == error.completions
+
+
+@pytest.mark.parametrize(
+    ("prompts", "message"),
+    [
+        ("Once", "prompts: expected a list of prompts, got a text"),
+        ([[1, 5], []], r"prompts\[1\]: prompt: it has no tokens"),
+        ([[1, 5], [1, 9999]], r"prompts\[1\]: token ids: .*9999"),
+    ],
+    ids=["text", "empty", "id"],
+)
+def test_a_batch_with_a_prompt_that_is_none_does_not_begin(prompts: list, message: str) -> None:
+    model = make_model()
+    with pytest.raises(akunu.InvalidArgumentError, match=message):
+        model.generate_batch(prompts)
+    for options in ({"progress": 3}, {"temperature": -1}):
+        with pytest.raises(akunu.InvalidArgumentError, match=rf"^{next(iter(options))}"):
+            model.generate_batch([[1, 5]], **options)
+    assert not model._engine.calls
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ZeroDivisionError])
+def test_a_batch_that_its_progress_ends_is_cancelled(error: type[BaseException]) -> None:
+    def progress(done: int, total: int) -> None:
+        raise error
+
+    model = make_model(parallel=2)
+    with pytest.raises(error):
+        model.generate_batch([[1, 5 + i] for i in range(50)], max_tokens=3, progress=progress)
+    assert len({tuple(ids) for name, ids in model._engine.calls if name == "begin"}) < 50
+    assert not model._engine.texts and model.generate([1, 5], max_tokens=2).ids
 
 
 def test_a_beginning_that_another_text_is_reading_is_waited_for() -> None:
@@ -118,3 +216,124 @@ def test_a_miss_is_told_from_a_page_that_was_given_away(path: Path) -> None:
             small.generate(other * 8, max_tokens=0)
         small.generate(STORY, max_tokens=0)
         assert (small.stats().misses_new, small.stats().misses_evicted) == (3, 1)
+
+
+@pytest.fixture
+def few_pages(path: Path) -> akunu.Model:
+    """Seven pages: a text that fills the context takes four of them."""
+    with akunu.load(path, parallel=4, context=96) as model:
+        page = model.stats().page_bytes
+    with akunu.load(path, parallel=4, context=96, kv_memory=7 * page) as model:
+        yield model
+
+
+def fill(model: akunu.Model) -> None:
+    """Use all memory for other texts."""
+    for i in range(9):
+        model.generate([5 + i] * 90, max_tokens=0)
+
+
+def test_a_beginning_that_is_pinned_stays_and_one_that_is_not_does_not(few_pages: akunu.Model) -> None:
+    model = few_pages
+    expected = model.generate(TWICE, max_tokens=8, seed=1)
+    fill(model)
+    assert model.generate(TWICE, max_tokens=8, seed=1).stats.cached_tokens == 0
+    fill(model)
+    pinned = model.pin(TWICE)
+    assert pinned == len(model.tokenize(TWICE)) // 32 * 32 == model.pin(TWICE) == 64
+    fill(model)
+    assert model.stats().pages_pinned == model.stats().pages_held == 2
+    again = model.generate(TWICE, max_tokens=8, seed=1)
+    assert (again.ids, again.stats.cached_tokens) == (expected.ids, pinned)
+    model.unpin(TWICE)
+    assert model.stats().pages_pinned == model.stats().pages_held == 0
+    fill(model)
+    assert model.generate(TWICE, max_tokens=8, seed=1).stats.cached_tokens == 0
+    with pytest.raises(akunu.InvalidArgumentError, match="prompt: it is not pinned"):
+        model.unpin(TWICE)
+    assert model.pin("Short") == 0 and model.stats().pages_pinned == 0
+
+
+def test_beginnings_that_share_pages_are_unpinned_each_by_itself(few_pages: akunu.Model) -> None:
+    model = few_pages
+    ids = model.tokenize(TWICE)
+    model.pin(ids[:32])
+    model.pin(ids)
+    assert model.stats().pages_pinned == 2
+    model.unpin(ids[:32])
+    assert model.stats().pages_pinned == 2
+    model.unpin(ids)
+    assert model.stats().pages_pinned == 0
+
+
+def test_pins_leave_room_for_a_text_that_fills_the_context(few_pages: akunu.Model) -> None:
+    model = few_pages
+    model.pin([7] * 70)
+    model.pin([8] * 40)
+    with pytest.raises(
+        akunu.InvalidArgumentError, match=r"7 pages; with 4 pinned, .* takes 4: more kv_memory"
+    ):
+        model.pin([9] * 40)
+    texts = model.generate_batch([[i] * 90 for i in range(5, 12)], max_tokens=3, seed=1)
+    assert [len(text.ids) for text in texts] == [3] * 7
+    assert model.stats().pages_pinned == 3
+
+
+def test_what_is_measured_beside_texts_finds_room(few_pages: akunu.Model) -> None:
+    model = few_pages
+    options = {"max_tokens": 60, "temperature": 0, "logit_bias": {1: -100.0, 2: -100.0}}
+    prompts = [[i] * 30 for i in range(5, 8)]
+    expected = [model.generate(prompt, **options).ids for prompt in prompts]
+    streams = [model.stream(prompt, **options) for prompt in prompts]
+    pieces = [[next(stream), next(stream)] for stream in streams]
+    assert model.stats().pages - model.stats().pages_held < 3
+    assert model.logits([9] * 96).shape == (96, 512)
+    assert len(model.profile(position=90, repeats=1)) > 5
+    found = [
+        [i for p in [*begun, *stream] for i in p.ids] for begun, stream in zip(pieces, streams, strict=True)
+    ]
+    assert found == expected
+
+
+def test_256_texts_at_a_time_are_what_each_is_alone(path: Path) -> None:
+    prompts = [[3 + i % 400, 5 + i % 7] for i in range(300)]
+    options = {"max_tokens": 6, "temperature": 1.0, "seed": 9}
+    with akunu.load(path, parallel=1, context=64) as one, akunu.load(path, parallel=256, context=64) as many:
+        streams = [many.stream(prompt, **options) for prompt in prompts]
+        pieces = [[next(stream)] for stream in streams[:256]] + [[] for _ in streams[256:]]
+        assert many.stats().running == many.stats().parallel == 256
+        for read, stream in zip(pieces, streams, strict=True):
+            read += stream
+        found = [[i for piece in read for i in piece.ids] for read in pieces]
+        together = many.generate_batch(prompts, **options)
+        assert [text.ids for text in together] == found == [one.generate(p, **options).ids for p in prompts]
+
+
+def test_the_memory_that_a_model_takes_is_said(few_pages: akunu.Model) -> None:
+    memory, page = few_pages.memory, few_pages.stats().page_bytes
+    assert memory.kv_cache == 7 * page
+    assert (
+        str(akunu.Memory(3 << 20, 0, 7 * 20480, 5000))
+        == "weights 3.0 MiB, KV cache 140.0 KiB, scratch 4.9 KiB"
+    )
+    mapped = akunu.Memory(0, 3 << 30, 0, 0)
+    assert str(mapped) == "weights 0 B and 3.0 GiB of the file, KV cache 0 B, scratch 0 B"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"kv_memory": 3 * 20480},
+            "kv_memory is 61440 bytes; a context of 96 tokens needs 81920; give as much",
+        ),
+        ({"kv_memory": 1 << 62}, "the cache would have .* pages of 20480 bytes, expected fewer"),
+        ({"kv_memory": 0}, "kv_memory: 0 is not in"),
+        ({"parallel": 257}, "parallel: 257 is not in"),
+        ({"parallel": 0}, "parallel: 0 is not in"),
+    ],
+    ids=str,
+)
+def test_memory_that_no_text_fits_into_is_refused(path: Path, options: dict, message: str) -> None:
+    with pytest.raises(akunu.InvalidArgumentError, match=message):
+        akunu.load(path, context=96, **options)

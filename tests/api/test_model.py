@@ -184,6 +184,39 @@ def test_generations_run_together():
     assert max(parts for parts, _ in model._engine.steps) > 1
 
 
+def test_a_call_that_waits_goes_before_the_next_step():
+    model = make_model(parallel=4)
+    engine, seen = model._engine, []
+    gate = Gate(model)
+    texts = [in_thread(lambda: model.generate(PROMPT, max_tokens=30).ids) for _ in range(3)]
+    assert gate.reached.wait(20)
+    logits = engine.logits
+    engine.logits = lambda ids: (seen.append(len(engine.steps)), logits(ids))[1]
+    call = in_thread(model.logits, PROMPT)
+    wait_until(lambda: model._scheduler._calls)
+    before = len(engine.steps)
+    gate.open()
+    assert len(call()) == len(PROMPT) and seen == [before]
+    assert all(len(text()) == 30 for text in texts)
+
+
+def test_calls_without_end_do_not_hold_up_texts():
+    model = make_model(parallel=2)
+    done = threading.Event()
+
+    def call() -> int:
+        calls = 0
+        while not done.is_set():
+            model.logits(PROMPT)
+            calls += 1
+        return calls
+
+    calls = [in_thread(call) for _ in range(3)]
+    assert len(in_thread(lambda: model.generate(PROMPT, max_tokens=200).ids)()) == 200
+    done.set()
+    assert all(call() for call in calls)
+
+
 def test_a_thread_may_generate_while_it_has_an_open_stream(model):
     stream = model.stream(PROMPT, max_tokens=30)
     text = next(stream)

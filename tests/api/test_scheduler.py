@@ -7,6 +7,7 @@ import random
 import numpy as np
 import pytest
 
+from akunu.errors import DeviceError
 from akunu.scheduling import Scheduler, Sequence
 from akunu.scheduling import scheduler as scheduler_module
 
@@ -131,3 +132,37 @@ def test_a_text_without_room_gets_it_from_one_that_nobody_reads(monkeypatch: pyt
     assert not scheduler._has_room(waiting)
     scheduler._plan()
     assert scheduler.running() == [waiting]
+
+
+@pytest.mark.parametrize("reads", [True, False], ids=["which is read", "which nobody reads"])
+def test_a_step_that_fails_is_the_error_of_its_texts_alone(
+    reads: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not of the text whose reader happened to lead it, and waits for the slot."""
+    monkeypatch.setattr(scheduler_module, "ABSENT_SECONDS", 0.0)
+    engine = FakeEngine(hashed(VOCAB), vocab=VOCAB, parallel=1)
+    scheduler = Scheduler(engine)
+    failing, waiting = text(4, 1), text(5, 2, 6)
+    scheduler.submit(failing)
+    assert scheduler.next(failing)
+
+    def fail(engine: FakeEngine) -> None:
+        engine.before_decode = lambda engine: None
+        raise DeviceError("out of memory")
+
+    engine.before_decode = fail
+    scheduler.submit(waiting)
+    if reads:
+        with pytest.raises(DeviceError):
+            scheduler.next(failing)
+        scheduler.end(failing, 4)
+    found: list[int] = []
+    while (chunk := scheduler.next(waiting)) is not None:
+        found += chunk.ids
+    assert found == alone(waiting)
+    if not reads:
+        with pytest.raises(DeviceError, match="out of memory"):
+            scheduler.next(failing)
+        scheduler.end(failing, 4)
+    scheduler.end(waiting, 11)
+    assert not scheduler.running() and not scheduler.stats.waiting and not engine.texts

@@ -109,8 +109,9 @@ def test_what_has_no_form_in_json_is_not_saved_and_leaves_the_file(
         ('{"format": "x"}', "found the format 'x', expected 'akunu-session-1'"),
         ('{"format": "akunu-session-1"}', "messages: found None, expected a list"),
         ('{"format": "akunu-session-1", "messages": [], "tools": 4}', "tools: found 4, expected a list"),
+        ('{"format": "akunu-session-1", "messages": [1]}', r"messages\[0\]: found int, expected a mapping"),
     ],
-    ids=["list", "format", "messages", "tools"],
+    ids=["list", "format", "messages", "tools", "message"],
 )
 def test_a_file_that_is_no_session_is_refused(
     model: akunu.Model, tmp_path: Path, content: str, message: str
@@ -129,3 +130,56 @@ def test_a_file_has_a_name(session: akunu.Session, path: Any) -> None:
         session.save(path)
     with pytest.raises(akunu.InvalidArgumentError, match=r"^path: expected a path, got"):
         akunu.Session.load(session._model, path)
+
+
+def test_a_file_that_was_cut_off_is_refused(
+    model: akunu.Model, session: akunu.Session, tmp_path: Path
+) -> None:
+    file = tmp_path / "talk.json"
+    session.save(file)
+    whole = file.read_bytes()
+    for size in range(len(whole)):
+        file.write_bytes(whole[:size])
+        with pytest.raises(akunu.ModelFileError, match=r"talk\.json: "):
+            akunu.Session.load(model, file)
+    file.write_bytes(whole)
+    assert akunu.Session.load(model, file).messages == [SYSTEM]
+
+
+def test_a_conversation_in_which_nothing_was_said_is_saved_too(model: akunu.Model, tmp_path: Path) -> None:
+    file = tmp_path / "talk.json"
+    model.session().save(file)
+    loaded = akunu.Session.load(model, file, **OPTIONS)
+    assert loaded.messages == loaded.fork().messages == []
+    assert loaded.chat("Who are you?").text == model.session(**OPTIONS).chat("Who are you?").text
+
+
+@pytest.mark.parametrize("messages", ["Be brief.", SYSTEM, 5], ids=["text", "message", "number"])
+def test_what_is_no_list_of_messages_begins_no_conversation(model: akunu.Model, messages: object) -> None:
+    found = type(messages).__name__
+    with pytest.raises(akunu.InvalidArgumentError, match=f"messages: found {found}, expected a list"):
+        model.session(messages)
+
+
+def test_a_fork_of_a_conversation_whose_answer_is_being_read_ends_it_there(
+    model: akunu.Model, session: akunu.Session
+) -> None:
+    stream = session.stream_chat("Tell me a story.", max_tokens=100)
+    begun = str(next(stream))
+    fork = session.fork()
+    assert list(stream) == [] and stream.completion.finish_reason == "cancelled"
+    assert fork.messages == session.messages and fork.messages[-1]["content"] == begun
+    assert fork.chat("Go on.").text == session.chat("Go on.").text
+
+
+def test_a_conversation_whose_pages_were_given_away_goes_on(model: akunu.Model) -> None:
+    page = model.stats().page_bytes
+    with akunu.load("ember", context=512, parallel=2, kv_memory=17 * page) as small:
+        expected, session = model.session([SYSTEM], **OPTIONS), small.session([SYSTEM], **OPTIONS)
+        for text in ("Who are you?", "What is 2 + 2?"):
+            answer = session.chat(text)
+            assert answer.text == expected.chat(text).text
+            for i in range(3):
+                small.generate([300 + i] * 500, max_tokens=2)
+        assert session.fork().chat("Why?").stats.cached_tokens == 0
+        assert session.chat("Why?").text == expected.chat("Why?").text

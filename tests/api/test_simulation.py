@@ -68,6 +68,8 @@ class CountingEngine:
     every: int = 0
     """Texts have a state, which goes back to multiples of this or a prompt's last page; 0: they have none."""
     went_back: int = 0
+    pinned: int = 0
+    """Pages; what a text needs to fill the context is left."""
     context = CONTEXT
     chunk = CHUNK
     parallel = PARALLEL
@@ -75,7 +77,19 @@ class CountingEngine:
 
     @property
     def pages(self) -> dict[str, int]:
-        return {"pages": PAGES, "held": PAGES - self.free, "cached": 0, "page_bytes": 1}
+        return {
+            "pages": PAGES,
+            "held": PAGES - self.free,
+            "pinned": self.pinned,
+            "cached": 0,
+            "page_bytes": 1,
+        }
+
+    def pin(self, pages: int) -> None:
+        """So many more are pinned, or fewer; as many as are free and may be."""
+        pages = max(min(pages, self.free, PAGES - CONTEXT // PAGE - 1 - self.pinned), -self.pinned)
+        self.pinned += pages
+        self.free -= pages
 
     def open(self) -> int | None:
         for slot in range(PARALLEL):
@@ -185,8 +199,14 @@ class Reader:
 
 class Simulation:
     def __init__(
-        self, seed: int, monkeypatch: pytest.MonkeyPatch, priorities: tuple[int, ...] = (0,), every: int = 0
+        self,
+        seed: int,
+        monkeypatch: pytest.MonkeyPatch,
+        priorities: tuple[int, ...] = (0,),
+        every: int = 0,
+        pins: bool = False,
     ) -> None:
+        self.pins = random.Random(seed) if pins else None
         self.rng = random.Random(seed)
         self.priorities, self.favours = priorities, random.Random(seed)
         self.texts: list[Sequence] = []
@@ -224,6 +244,8 @@ class Simulation:
     def others(self) -> None:
         """What other threads do, before, between and inside steps."""
         rng = self.rng
+        if self.pins is not None and self.pins.random() < 0.1:
+            self.engine.pin(self.pins.randint(-9, 9))
         if rng.random() < 0.2 and len(self.readers) < MOST_TEXTS:
             self.arrive()
         if self.readers and rng.random() < 0.01:
@@ -269,7 +291,7 @@ class Simulation:
     def check(self) -> None:
         """Every page is somebody's or free, and slots are those of texts that run."""
         slots = self.engine.slots
-        assert self.engine.free + sum(slot.pages for slot in slots.values()) == PAGES
+        assert self.engine.free + self.engine.pinned + sum(slot.pages for slot in slots.values()) == PAGES
         running = self.scheduler.running()
         assert sorted(s.slot for s in running) == sorted(slots)
         assert all(slots[s.slot].length == s.length for s in running)
@@ -277,7 +299,7 @@ class Simulation:
     def finish(self) -> None:
         for reader in list(self.readers):
             self.leave(reader)
-        assert not self.engine.slots and self.engine.free == PAGES
+        assert not self.engine.slots and self.engine.free + self.engine.pinned == PAGES
         assert not self.scheduler.running() and not self.scheduler.stats.waiting
 
 
@@ -287,8 +309,9 @@ def simulate(
     monkeypatch: pytest.MonkeyPatch,
     priorities: tuple[int, ...] = (0,),
     every: int = 0,
+    pins: bool = False,
 ) -> Simulation:
-    simulation = Simulation(seed, monkeypatch, priorities, every)
+    simulation = Simulation(seed, monkeypatch, priorities, every, pins)
     simulation.run(steps)
     simulation.finish()
     return simulation
@@ -300,6 +323,12 @@ def test_nobody_starves_and_no_page_is_lost(seed: int, monkeypatch: pytest.Monke
     stats = done.scheduler.stats
     assert done.longest_wait < 500
     assert done.finished > 400 and done.left > 30 and stats.accepted_tokens > 1000
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_nor_where_pages_are_pinned(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = simulate(seed, 10_000, monkeypatch, pins=True)
+    assert done.longest_wait < 500 and done.finished > 300
 
 
 @pytest.mark.parametrize("seed", range(2))

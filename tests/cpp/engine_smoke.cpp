@@ -336,6 +336,17 @@ void keep() {
     check_throws<InvalidArgumentError>([&] { to.engine.restore_page(slot, first); }, "the last token is to be run");
     check_throws<InvalidArgumentError>([&] { to.engine.restore_page(slot, std::span(first).first(9)); }, "a part");
     check_throws<InvalidArgumentError>([&] { from.engine.read_page(ids.first(33), first); }, "no page's end");
+    from.text.begin(prompt_of(2, m.config.vocab_size), s, false);  // which holds no page yet
+    check(from.engine.pin(ids.first(64)) && from.engine.pin(ids.first(32)), "pinned");
+    check(from.engine.page_use().pinned == 2 && from.engine.page_use().held == 2, "two pages, by nobody else");
+    from.engine.forget();
+    check(from.engine.read_page(ids.first(64), second), "they stay");
+    from.engine.unpin(ids.first(64));
+    check_throws<InvalidArgumentError>([&] { from.engine.unpin(ids.first(64)); }, "the second is not");
+    check(!from.engine.pin(ids.subspan(1, 32)), "no text's beginning");
+    from.engine.unpin(ids.first(32));
+    from.engine.forget();
+    check(!from.engine.read_page(ids.first(32), first), "they went");
     const std::uint32_t commands = 5;
     check(!to.engine.run_prefix(slot, commands).empty(), "a command wrote something");
     check_throws<InvalidArgumentError>([&] { to.engine.run_prefix(slot, 0); }, "no command");

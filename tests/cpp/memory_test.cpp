@@ -48,6 +48,7 @@ void check_mapping() {
 void check_device(const std::vector<int>& nodes, int expected) {
     cpu::CpuDevice device(1, cpu::select_kernels(), nodes);
     Buffer pages = device.allocate(kBytes, MemoryKind::kDevice);
+    check(pages.host == nullptr, "this is a poisoned build");
     check(policy_of(pages.device) == expected, "a buffer");
     device.release(pages);
     for (const std::uint64_t rows : {std::uint64_t{64}, std::uint64_t{5120}}) {  // in a slab, and in its own mapping

@@ -229,6 +229,8 @@ def test_pages_outside_of_the_engine_are_refused(path: Path, engine: _core.Engin
     read(engine, slot, ids)
     with pytest.raises(UnsupportedError, match="have a state, which pages outside of it lack"):
         engine.read_page(np.array(ids[:32], np.uint32))
+    with pytest.raises(UnsupportedError, match="have a state, which goes with checkpoints"):
+        engine.pin(np.array(ids[:32], np.uint32))
     with pytest.raises(UnsupportedError, match="have a state"):
         engine.restore_page(slot, np.zeros(engine.pages["page_bytes"], np.uint8))
 

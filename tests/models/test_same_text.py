@@ -1,13 +1,15 @@
 """Same text: whatever runs beside it, however it is cut, cached, drafted, set aside or masked.
 
 Random mixes of texts run through the scheduler on real engines, with everything at once: chunks of any size,
-few pages (so that texts are squeezed out), earlier texts in memory and in files, forks, drafts by lookup and
-by another model whether they pay or not, masks, readers in no order, some of whom leave or cancel. Each text
-is compared with what it is in an engine of its own: ids, and on the CPU the bits of the log-probabilities.
+few pages (so that texts are squeezed out), earlier texts in memory, pinned there and in files, forks, drafts
+by lookup and by another model whether they pay or not, masks, readers in no order, some of whom leave or
+cancel. Each text is compared with what it is in an engine of its own: ids, and on the CPU the bits of the
+log-probabilities.
 """
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import random
 import zlib
@@ -21,7 +23,9 @@ import pytest
 
 from akunu import _core
 from akunu.config import ModelSpec, resolve
+from akunu.errors import InvalidArgumentError
 from akunu.scheduling import ModelStats, Scheduler, Sequence, scheduler
+from akunu.scheduling.counts import PAGE
 from akunu.scheduling.drafts import Proposal, StepCosts
 from akunu.scheduling.page_files import PageFiles
 from akunu.scheduling.writer import Writer
@@ -169,7 +173,10 @@ class Mixes:
             writer = Writer(self.engine(parallel=parallel, kv_dtype="q8_0"), self.vocab, 0.1)
         mix = Scheduler(engine, files, writer)
         reading: list[tuple[Text, Sequence, list[Any]]] = []
+        pinned, pins = list[np.ndarray](), random.Random(seed)
         for _ in range(reads):
+            if engine.pages["state_bytes"] == 0 and pins.random() < 0.2:
+                self._pin(mix, pinned, pins)
             if len(reading) < 6 and (not reading or rng.random() < 0.3):
                 text = self.text(rng)
                 sequence = text.sequence(self.vocab)
@@ -180,10 +187,33 @@ class Mixes:
         while reading:
             self._read(mix, reading, rng, bits, stay=True)
         mix.flush()
+        for ids in pinned:
+            mix.unpin(ids)
         stats = mix.stats
-        assert stats.pages_held == stats.running == stats.waiting == stats.disk_damaged == 0
+        assert (
+            stats.pages_held
+            == stats.pages_pinned
+            == stats.running
+            == stats.waiting
+            == stats.disk_damaged
+            == 0
+        )
         mix.close()
         return stats
+
+    def _pin(self, mix: Scheduler, pinned: list[np.ndarray], rng: random.Random) -> None:
+        """Pin the beginning of an earlier text, as far as it is cached and there is room, or unpin one."""
+        if pinned and rng.random() < 0.4:
+            mix.unpin(pinned.pop(rng.randrange(len(pinned))))
+            return
+        prompts = [text.prompt for text in self._texts if len(text.prompt) >= PAGE]
+        if not prompts:
+            return
+        prompt = rng.choice(prompts)
+        ids = np.array(prompt[: PAGE * rng.randint(1, len(prompt) // PAGE)], np.uint32)
+        with contextlib.suppress(InvalidArgumentError):
+            if mix.pin(ids) and not any(np.array_equal(ids, other) for other in pinned):
+                pinned.append(ids)
 
     @staticmethod
     def _read(mix: Scheduler, reading: list[Any], rng: random.Random, bits: bool, stay: bool = False) -> None:

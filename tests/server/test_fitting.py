@@ -39,6 +39,7 @@ def test_a_context_is_for_the_models_that_have_one(caplog):
         assert models["ember"].model.context == 512 and not models["ember"].unfit
         assert [*models["ember-speech"].unfit] == ["context"]
     assert "ember-speech takes what fits it" in caplog.text
+    assert ": weights " in caplog.text and ", KV cache " in caplog.text
     assert "context: a speech model has no such setting" in caplog.text
 
 

@@ -332,7 +332,7 @@ def test_the_arguments_are_the_fields_of_the_options_and_the_signature_shows_the
         assert "Beams at temperature 0; 1 is greedy." in getattr(WhisperModel, method).__doc__
 
 
-@pytest.mark.parametrize("name", ["generate", "stream", "achat", "chat", "embed", "rerank", "perplexity"])
+@pytest.mark.parametrize("name", ["generate", "stream", "achat", "chat", "embed", "rerank", "pin"])
 def test_what_draws_text_is_an_error(model: WhisperModel, name: str) -> None:
     assert hasattr(Model, name)
     with pytest.raises(UnsupportedError, match="babble transcribes speech"):

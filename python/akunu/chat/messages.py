@@ -8,11 +8,21 @@ from typing import Any, Final
 from akunu.chat.limits import RenderLimits
 from akunu.errors import InvalidArgumentError
 
-__all__ = ["Reader"]
+__all__ = ["Reader", "message_list"]
 
 _RESERVED: Final = frozenset(
     {"messages", "tools", "add_generation_prompt", "bos_token", "eos_token", "unk_token"}
 )
+
+
+def message_list(messages: object) -> Sequence[Mapping[str, Any]]:
+    """Messages, maybe none. What is in them is checked when they are read for a template."""
+    if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Sequence):
+        raise InvalidArgumentError(f"messages: found {type(messages).__name__}, expected a list of messages")
+    for n, message in enumerate(messages):
+        if not isinstance(message, Mapping):
+            raise InvalidArgumentError(f"messages[{n}]: found {type(message).__name__}, expected a mapping")
+    return messages
 
 
 class Reader:
@@ -26,17 +36,12 @@ class Reader:
 
     def messages(self, messages: object) -> list[dict[str, Any]]:
         """Messages with a role, whose content is one text, or None beside tool calls."""
-        if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Sequence):
-            raise InvalidArgumentError(
-                f"messages: found {type(messages).__name__}, expected a list of messages"
-            )
-        if not messages:
+        found = message_list(messages)
+        if not found:
             raise InvalidArgumentError("messages: found none, expected at least one")
-        return [self._message(message, f"messages[{n}]") for n, message in enumerate(messages)]
+        return [self._message(message, f"messages[{n}]") for n, message in enumerate(found)]
 
-    def _message(self, message: object, path: str) -> dict[str, Any]:
-        if not isinstance(message, Mapping):
-            raise InvalidArgumentError(f"{path}: found {type(message).__name__}, expected a mapping")
+    def _message(self, message: Mapping[str, Any], path: str) -> dict[str, Any]:
         role = message.get("role")
         if not isinstance(role, str) or not role:
             raise InvalidArgumentError(f"{path}.role: found {role!r}, expected a string such as 'user'")

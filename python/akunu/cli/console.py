@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 __all__ = [
     "TextWriter",
     "bar",
-    "bytes_text",
     "colour",
     "count_text",
     "decoding_text",
@@ -229,16 +228,6 @@ def bar(share: float, width: int = 20) -> str:
     if not encoding.startswith("utf"):
         return ("#" * (full + (rest >= 4))).ljust(width)
     return ("█" * full + " ▏▎▍▌▋▊▉"[rest].strip()).ljust(width)
-
-
-def bytes_text(n: float) -> str:
-    """Bytes with a binary unit: 1536 is "1.5 KiB"."""
-    value = float(n)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if abs(value) < 1024:
-            return f"{value:.0f} B" if unit == "B" else f"{value:.1f} {unit}"
-        value /= 1024
-    return f"{value:.1f} TiB"
 
 
 def count_text(n: float) -> str:

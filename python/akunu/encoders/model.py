@@ -261,7 +261,7 @@ class EmbeddingModel(Model):
     # -- inside ----------------------------------------------------------------------------------------------
 
     @contextmanager
-    def _turn(self) -> Iterator[None]:
+    def _turn(self, tokens: int = 0) -> Iterator[None]:
         self._check_process()
         with self._calls:
             self._check_open()
@@ -348,6 +348,9 @@ class EmbeddingModel(Model):
 
     def _start(self, *_: object) -> Never:
         raise UnsupportedError(f"{self.name} makes vectors, it draws no tokens: use embed or rerank")
+
+    def _whole_pages(self, prompt: Prompt) -> Never:
+        self._start()
 
     def logits(self, ids: Sequence[int] | npt.NDArray[np.integer[Any]]) -> Never:
         """An error: the model draws no tokens."""

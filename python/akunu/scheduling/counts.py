@@ -33,7 +33,9 @@ class ModelStats:
     pages : int
         Pages of the KV cache.
     pages_held : int
-        Those of them that running texts use.
+        Those of them that running texts use, or that are pinned.
+    pages_pinned : int
+        Those of them that are pinned.
     pages_cached : int
         Those that no text uses, kept for prompts that begin like an earlier text.
     page_bytes : int
@@ -81,6 +83,7 @@ class ModelStats:
     parallel: int = 0
     pages: int = 0
     pages_held: int = 0
+    pages_pinned: int = 0
     pages_cached: int = 0
     page_bytes: int = 0
     steps: int = 0

@@ -95,7 +95,7 @@ class DiskTier:
                 ids = self._pending.popleft()
             try:
                 self._write(ids)
-            except OSError as error:
+            except Exception as error:  # of the device too: the thread goes on, for later texts
                 with self._lock:
                     self._pending.clear()
                 self.counts["unwritten"] += 1

@@ -223,11 +223,16 @@ def _files(root: Path) -> Iterator[tuple[int, int, str]]:
 
 @contextlib.contextmanager
 def _alone(path: Path) -> Iterator[bool]:
-    """Whether no other process holds the lock; it is held until the end."""
+    """Whether no other process holds the lock; it is held until the end.
+
+    Some network file systems have none. There several may delete at a time, which does no harm.
+    """
     with open(path, "ab", opener=_private) as file:
+        alone = True
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            alone = False
         except OSError:
-            yield False
-        else:
-            yield True
+            pass
+        yield alone

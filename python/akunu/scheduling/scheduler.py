@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from akunu.errors import AkunuError, BusyError
+from akunu.errors import AkunuError, BusyError, InvalidArgumentError
 from akunu.scheduling.choosing import NO_DRAFTS, Drafts, choose_drafts
 from akunu.scheduling.counts import PAGE, Beginnings, ModelStats
 from akunu.scheduling.disk import ASIDE_SECONDS, BESIDE_SECONDS, DiskTier
@@ -105,6 +105,9 @@ class Scheduler:
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
         self._leading = False
+        self._readers = 0  # that wait for a step
+        self._calls = 0  # that wait for the engine between two steps
+        self._called = False  # one had it since the last step
         self._stepping: list[Part] = []
         self._arrivals = count()
         self._waiting: list[Sequence] = []  # both in the order of their turns
@@ -114,6 +117,7 @@ class Scheduler:
         self._ended_at = -math.inf  # the last step
         self._beginnings = Beginnings()
         self._totals: Counter[str] = Counter()
+        self._pinned: set[bytes] = set()
         self._pages = engine.pages
         self._stalled = 0
         self._closed = False
@@ -149,10 +153,14 @@ class Scheduler:
                         raise sequence.error
                     if sequence.ended or sequence.cancelled:
                         return None
-                    if not self._leading:
+                    if not self._leading and (self._called or not self._calls):
                         break
                     self._check_patience(sequence, deadline)
-                    self._changed.wait(0.02 if sequence.began is None and patience < math.inf else None)
+                    self._readers += 1
+                    try:
+                        self._changed.wait(0.02 if sequence.began is None and patience < math.inf else None)
+                    finally:
+                        self._readers -= 1
                 self._leading = True
             progress = False
             try:
@@ -213,25 +221,62 @@ class Scheduler:
                 parallel=self._engine.parallel,
                 pages=self._pages["pages"],
                 pages_held=self._pages["held"],
+                pages_pinned=self._pages["pinned"],
                 pages_cached=self._pages["cached"],
                 page_bytes=self._pages["page_bytes"],
                 **{f"disk_{name}": n for name, n in self._disk.counts.items()} if self._disk else {},
                 **self._totals,
             )
 
+    def pin(self, ids: npt.NDArray[np.uint32]) -> bool:
+        """Keep the pages of `ids`, whole ones, in the cache until `unpin`; False where it does not hold them.
+
+        Pinned twice is pinned once.
+        """
+        key = ids.tobytes()
+        with self.exclusive() as engine:
+            if key not in self._pinned:
+                if not engine.pin(ids):
+                    return False
+                self._pinned.add(key)
+        return True
+
+    def unpin(self, ids: npt.NDArray[np.uint32]) -> None:
+        """Let the cache give these pages away again.
+
+        Raises
+        ------
+        InvalidArgumentError
+            They are not pinned.
+        """
+        key = ids.tobytes()
+        with self.exclusive() as engine:
+            if key not in self._pinned:
+                raise InvalidArgumentError("prompt: it is not pinned")
+            self._pinned.remove(key)
+            engine.unpin(ids)
+
     @contextmanager
-    def exclusive(self) -> Iterator[Engine]:
-        """The engine for one call, between two steps, with a slot free."""
+    def exclusive(self, tokens: int = 0) -> Iterator[Engine]:
+        """The engine for one call, between two steps, with a slot and pages free for a text of so many.
+
+        A call that waits goes before the next step, and a step that is waited for before the next call.
+        """
         with self._lock:
             self._check_open()
             self._engine_wanted()
-            while self._leading:
-                self._changed.wait()
-            self._check_open()
-            self._leading = True
+            self._calls += 1
+            try:
+                while self._leading or (self._called and self._readers):
+                    self._changed.wait(0.02)
+                self._check_open()
+                self._leading = self._called = True
+            finally:
+                self._calls -= 1
+                self._changed.notify_all()
         try:
             with self._lock:
-                if len(self._running) == self._engine.parallel:
+                while tokens and self._running and not self._has_free(tokens):
                     self._suspend(self._running[-1])
             yield self._engine
         finally:
@@ -306,6 +351,7 @@ class Scheduler:
         """Plan and run one step; False when nothing could run."""
         with self._lock:
             self._check_open()
+            self._called = False
             parts, steps, decoding = self._plan()
             kept = [s for s in self._running if s.kept] if self._disk is not None else []
             self._stepping = parts
@@ -318,17 +364,17 @@ class Scheduler:
         parts = self._write_ahead(parts)
         formed = [part for part in parts if part.draws and part.sequence.constraint is not None]
         failed = dict[Sequence, AkunuError]()
+        masks = (lambda: self._set_masks(formed, failed)) if formed else None
+        asked = [part[2:] for part in parts]
         start = time.perf_counter()
         try:
-            chunks, interrupt = self._engine.step(
-                [part[2:] for part in parts],
-                steps,
-                (lambda: self._set_masks(formed, failed)) if formed else None,
-            )
+            chunks, interrupt = self._engine.step(asked, steps, masks)
         except BaseException as error:
             with self._lock:
                 for part in parts:
                     part.sequence.error = error
+            if isinstance(error, Exception):  # of these texts; their readers raise it
+                return True
             raise
         ended = self._ended_at = time.perf_counter()
         with self._lock:
@@ -490,6 +536,12 @@ class Scheduler:
             and _common(sequence.prompt, other.prompt) - other.length >= PAGE
             for other in self._running
         )
+
+    def _has_free(self, tokens: int) -> bool:
+        """Whether a slot and so many tokens' pages are free."""
+        pages = self._engine.pages
+        free = pages["pages"] - pages["held"]
+        return len(self._running) < self._engine.parallel and free * PAGE >= tokens
 
     def _has_room(self, sequence: Sequence) -> bool:
         """Whether there are pages for all of a text, and one more for each that runs."""

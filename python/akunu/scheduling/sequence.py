@@ -156,7 +156,7 @@ class Sequence:
 
     def idle_for(self) -> float:
         """Seconds since something was made ready that is not taken; infinite when it needs no steps."""
-        if self.ended or self.cancelled:
+        if self.ended or self.cancelled or self.error:
             return math.inf
         return time.perf_counter() - self.ready_at if self.ready else 0.0
 

@@ -27,7 +27,7 @@ _ENGINE: Final = (
     (GaugeMetricFamily, "waiting", "Texts that wait for a slot."),
     (GaugeMetricFamily, "running", "Texts that have a slot."),
     (GaugeMetricFamily, "pages", "Pages of the KV cache."),
-    (GaugeMetricFamily, "pages_held", "Pages that running texts use."),
+    (GaugeMetricFamily, "pages_held", "Pages that running texts use, or that are pinned."),
     (GaugeMetricFamily, "pages_cached", "Pages kept for prompts that begin like an earlier text."),
     (CounterMetricFamily, "steps", "Steps of the engine."),
     (CounterMetricFamily, "hits", "Prompts whose known beginning was in the cache."),

@@ -224,7 +224,8 @@ class Registry:
                     with contextlib.suppress(Exception):
                         await work
                     raise
-                _log.info("loaded %s in %.1f s", entry.spec.name, time.monotonic() - began)
+                seconds, memory = time.monotonic() - began, entry.loaded.memory
+                _log.info("loaded %s in %.1f s: %s", entry.spec.name, seconds, memory)
 
     async def _load(self, entry: Entry) -> None:
         spec = entry.spec

@@ -413,7 +413,7 @@ class WhisperModel:
 
     generate = stream = agenerate = astream = generate_batch = _no_text
     chat = stream_chat = achat = astream_chat = session = _no_text
-    embed = rerank = logits = perplexity = _no_text
+    embed = rerank = logits = perplexity = pin = unpin = _no_text
 
     # -- the end ---------------------------------------------------------------------------------------------
 

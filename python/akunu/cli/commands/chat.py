@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from akunu.cli.app import CONTEXT_SETTINGS, Command, print_error
-from akunu.cli.console import bytes_text, note, stdin_lines
+from akunu.cli.console import note, stdin_lines
 from akunu.cli.conversation import OVERFLOWS, Conversation, command_names
 from akunu.cli.options import (
     DEFAULT_MODEL,
@@ -20,6 +20,7 @@ from akunu.cli.options import (
 )
 from akunu.cli.template import template_options, use_template
 from akunu.errors import AkunuError
+from akunu.memory import bytes_text
 
 if TYPE_CHECKING:
     from akunu.model import Model

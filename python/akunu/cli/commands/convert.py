@@ -9,11 +9,12 @@ from pathlib import Path
 import click
 
 from akunu.cli.app import CONTEXT_SETTINGS, Command
-from akunu.cli.console import bytes_text, note, print_table
+from akunu.cli.console import note, print_table
 from akunu.cli.files import read_text
 from akunu.cli.options import MODEL_HELP, threads_option
 from akunu.cli.values import PathName
 from akunu.filetypes import FILE_TYPES, MLX_TYPES
+from akunu.memory import bytes_text
 
 __all__ = ["command"]
 

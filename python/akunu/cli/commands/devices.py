@@ -7,7 +7,8 @@ import json
 import click
 
 from akunu.cli.app import CONTEXT_SETTINGS, Command
-from akunu.cli.console import bytes_text, print_table
+from akunu.cli.console import print_table
+from akunu.memory import bytes_text
 
 __all__ = ["command"]
 

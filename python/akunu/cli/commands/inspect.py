@@ -14,15 +14,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from akunu.cli.app import CONTEXT_SETTINGS, Command
-from akunu.cli.console import bytes_text, count_text, print_table, visible
+from akunu.cli.console import count_text, print_table, visible
 from akunu.cli.cost_model import Machine, Prediction, predict
 from akunu.cli.options import loading_options, refuse_unused
 from akunu.cli.phases import PHASE_OPTIONS, TableOptions, phase_options
 from akunu.cli.tables import is_random, open_table
 from akunu.errors import AkunuError
+from akunu.memory import Memory, bytes_text
 
 if TYPE_CHECKING:
-    from akunu._core import CommandInfo, Memory, TensorEntry
+    from akunu._core import CommandInfo, TensorEntry
     from akunu.model_files import ModelFiles
     from akunu.speech.files import SpeechFiles
 
@@ -142,7 +143,7 @@ def _plan(name: str, asked: TableOptions, chip: str | None, values: Mapping[str,
         return _Plan(
             f"dispatch table: {table.asked.title()}, {table.runner.device}",
             table.plan(),
-            table.runner.memory,
+            Memory(**table.runner.memory),
             machine,
             predictions,
         )
@@ -224,10 +225,7 @@ def _print_plan(plan: _Plan) -> None:
         f"{len(commands)} commands, {sum(row['dispatches'] for row in commands)} dispatches, "
         f"{bytes_text(total_bytes)} to move, {count_text(total_flops)} operations"
     )
-    click.echo(
-        f"memory: weights {bytes_text(memory['weights'])}, mapped {bytes_text(memory['weights_mapped'])}, "
-        f"KV cache {bytes_text(memory['kv_cache'])}, scratch {bytes_text(memory['scratch'])}"
-    )
+    click.echo(f"memory: {memory}")
 
     if plan.machine is not None:
         _print_predictions(plan.machine, plan.predictions)
@@ -274,7 +272,7 @@ def _print_predictions(machine: Machine, predictions: Mapping[str, Prediction]) 
 
 
 def _plan_report(plan: _Plan) -> dict[str, Any]:
-    report: dict[str, Any] = {"plan": list(plan.commands), "memory": plan.memory}
+    report: dict[str, Any] = {"plan": list(plan.commands), "memory": asdict(plan.memory)}
     if plan.machine is not None:
         report["machine"] = asdict(plan.machine)
         report["prediction"] = {

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from akunu.cli.app import CONTEXT_SETTINGS, Command, Group
-from akunu.cli.console import bytes_text, note, print_table
+from akunu.cli.console import note, print_table
+from akunu.memory import bytes_text
 
 if TYPE_CHECKING:
     from akunu.hub import CachedModel

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from akunu.cli.app import CONTEXT_SETTINGS, Command
-from akunu.cli.console import bar, bytes_text, note, print_table, seconds_text
+from akunu.cli.console import bar, note, print_table, seconds_text
 from akunu.cli.costs import GROUPINGS, Cost, Grouping, costs, mean_peaks
 from akunu.cli.options import loading_options
 from akunu.cli.phases import TableOptions, phase_options
 from akunu.cli.tables import OpenTable, open_table
 from akunu.cli.values import Integer
+from akunu.memory import bytes_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
