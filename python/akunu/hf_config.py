@@ -14,11 +14,11 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from akunu.architectures import ARCHITECTURES, Architecture, ConfigKey
+from akunu.architectures import ARCHITECTURES, CONFIG_KEYS, Architecture, ConfigKey
 from akunu.config import ModelSpec, model_config
 from akunu.config_numbers import DecoderSizes, Numbers, decoder_sizes, shown
 from akunu.errors import ModelFileError, UnsupportedError
-from akunu.hf_models import ACTIVATIONS, HF_MODELS, HF_NEUTRAL, HfModel
+from akunu.hf_models import ACTIVATIONS, HF_MODELS, HF_NEUTRAL, HF_SPECIAL, HfModel
 from akunu.quantized import join_planes, with_planes
 from akunu.rotary import inverse_frequencies, llama3, longrope_scale, yarn, yarn_scale
 from akunu.tensor_map import TensorInfo, TensorRef, by_name, map_tensors
@@ -29,7 +29,7 @@ _ZERO_IF_NULL: Final = ("sliding_window", "attn_logit_softcapping", "final_logit
 """Keys whose null means that there is no such thing, not that it is as usual."""
 
 _FULL, _SLIDING = "full_attention", "sliding_attention"
-_ROPE_TYPES: Final = ("default", "linear", "llama3", "yarn", "longrope")
+_ROPE_TYPES: Final = ("default", "dynamic", "linear", "llama3", "yarn", "longrope")
 
 
 def resolve_hf(
@@ -65,7 +65,7 @@ def resolve_hf(
     model_type, row = _row(config)
     config = _text_config(config)
     arch = ARCHITECTURES[row.arch]
-    _refuse_unknown_features(config)
+    _refuse_unknown_features(config, row, model_type)
     numbers = HfNumbers(config, row.defaults, model_type)
     sizes = decoder_sizes(numbers)
     _check_activation(config, row, arch)
@@ -76,6 +76,11 @@ def resolve_hf(
     rope = HfRotary(config, numbers, sizes.head_dim, context_length, context or context_length)
     frequencies, rope_scale = rope.frequencies(_FULL)
     inv_freq = [frequencies]
+    if 2 * len(frequencies) != sizes.head_dim and "rope_share" not in row.defaults:
+        raise UnsupportedError(
+            f"config.json: partial_rotary_factor: makes {2 * len(frequencies)} of a head's {sizes.head_dim} "
+            f"elements rotate, but in a {model_type} model all do"
+        )
     if rope.has_local and any(layer_window):
         local, local_scale = rope.frequencies(_SLIDING)
         if local_scale != rope_scale or local.shape != frequencies.shape:
@@ -137,8 +142,11 @@ def _row(config: Mapping[str, object]) -> tuple[str, HfModel]:
         raise ModelFileError("config.json: model_type is missing; this is not the configuration of a model")
     row = HF_MODELS.get(name) if isinstance(name, str) else None
     if row is None:
+        from akunu.encoders.rows import HF_ENCODERS
+
         raise UnsupportedError(
-            f"config.json: model_type: found {shown(name)}; supported are {', '.join(sorted(HF_MODELS))}"
+            f"config.json: model_type: found {shown(name)}; supported are {', '.join(sorted(HF_MODELS))}, "
+            f"and of models that make vectors {', '.join(sorted(HF_ENCODERS))}"
         )
     return str(name), row
 
@@ -156,13 +164,19 @@ def _text_config(config: Mapping[str, object]) -> Mapping[str, object]:
     return {key: 0 if value is None and key in _ZERO_IF_NULL else value for key, value in config.items()}
 
 
-def _refuse_unknown_features(config: Mapping[str, object]) -> None:
+def _refuse_unknown_features(config: Mapping[str, object], row: HfModel, model_type: str) -> None:
     for key, neutral in HF_NEUTRAL.items():
         value = config.get(key)
         if value is not None and value not in neutral:
             raise UnsupportedError(
                 f"config.json: {key}: found {shown(value)}, but this feature is not supported "
                 f"(only {neutral[0]} is)"
+            )
+    for key in (key for field in HF_SPECIAL if field not in row.defaults for key in CONFIG_KEYS[field].hf):
+        if config.get(key):
+            raise UnsupportedError(
+                f"config.json: {key}: found {shown(config[key])}, but a {model_type} model has none; "
+                "remove the key if the model was trained without it"
             )
 
 
@@ -205,12 +219,17 @@ def _map(
     if tied is None:
         tied = row.tied
     known = {head} if tied else set()
+    biases = (
+        row.biases == "flag" and config.get("attention_bias") is True,
+        row.ffn_biases and config.get("mlp_bias") is True,
+    )
     rules = []
     for rule in arch.tensors:
         is_head = rule.hf == "lm_head.weight"
         if is_head and tied:
             continue
-        needed = is_head or (config.get("attention_bias") is True and rule.parts[0][0].endswith("_bias"))
+        name = rule.parts[0][0]
+        needed = is_head or (name.endswith("_bias") and biases[name.startswith("ffn_")])
         rules.append(
             dataclasses.replace(
                 rule, source=head if is_head else prefix + rule.hf, optional=rule.optional and not needed
@@ -392,6 +411,8 @@ class HfRotary:
             raise UnsupportedError(
                 f"config.json: {where}rope_type: found {shown(kind)}; supported are {', '.join(_ROPE_TYPES)}"
             )
+        if kind == "dynamic":  # up to the context that the model was trained for, and there is no other here
+            kind = "default"
         return HfNumbers(values, {}, self._numbers.owner, where), str(kind)
 
     def _divisors(self, rope: HfNumbers, key: str, n: int) -> npt.NDArray[np.float64]:

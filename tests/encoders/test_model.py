@@ -225,6 +225,13 @@ BAD: dict[str, tuple[str, dict[str, Any], type[Exception], str]] = {
         UnsupportedError,
         "position_embedding_type: found 'relative_key'",
     ),
+    "padding": ("config.json", {"model_type": "roberta", "pad_token_id": 80}, ModelFileError, "has 80 rows"),
+    "padding's type": (
+        "config.json",
+        {"model_type": "roberta", "pad_token_id": "<pad>"},
+        ModelFileError,
+        "pad_token_id: found '<pad>', expected a token id",
+    ),
     "activation": ("config.json", {"hidden_act": "mish"}, UnsupportedError, "hidden_act: found 'mish'"),
     "layers": ("config.json", {"num_hidden_layers": 4}, ModelFileError, r"encoder\.layer\.3\..* is missing"),
     "fewer layers": ("config.json", {"num_hidden_layers": 2}, UnsupportedError, "no such tensor"),

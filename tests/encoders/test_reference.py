@@ -103,6 +103,10 @@ CHANGES: dict[str, tuple[str, dict[str, Any]]] = {
     "eps": ("bert", {"layer_norm_eps": 1e-2}),
     "theta": ("nomic", {"rope_parameters": {"rope_theta": 1e4, "rope_type": "default"}}),
     "bidirectional": ("gemma", {"use_bidirectional_attention": False}),
+    "causal": ("mistral_whole", {"is_causal": True}),
+    "whole window": ("mistral_whole", {"sliding_window": 17}),
+    "padding": ("roberta_rank", {"pad_token_id": 1}),
+    "head": ("modern_bias", {"classifier_activation": "gelu"}),
     "bidirectional window": ("gemma", {"sliding_window": 18}),
 }
 
