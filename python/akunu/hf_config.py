@@ -324,7 +324,25 @@ class HfRotary:
             raise ModelFileError(f"config.json: {self.where}: found {shown(parameters)}, expected an object")
         self._parameters = parameters
         self._nested = bool(parameters.keys() & {_FULL, _SLIDING})
+        self._check_scaling(config.get("rope_scaling"))
         self.has_local = _SLIDING in parameters or numbers.has("local_rope_theta")
+
+    def _check_scaling(self, scaling: object) -> None:
+        """Raise where the old key says something else than the new one: Transformers would follow either."""
+        if self.where == "rope_scaling" or not isinstance(scaling, Mapping) or not scaling:
+            return
+        full = self._parameters.get(_FULL) if self._nested else self._parameters
+
+        def said(values: object) -> dict[str, object]:
+            found = dict(values) if isinstance(values, Mapping) else {}
+            kind = found.pop("type", "default")
+            return {"rope_type": kind} | {key: found[key] for key in found if key != "rope_theta"}
+
+        if said(scaling) != said(full):
+            raise ModelFileError(
+                f"config.json: rope_scaling: found {shown(dict(scaling))}, but rope_parameters, its new name, "
+                f"is {shown(full)}; put what the model needs into rope_parameters and remove rope_scaling"
+            )
 
     def theta(self, layer: str) -> float:
         """The theta of the layers of one type, of a model that knows no scaling."""
@@ -397,13 +415,11 @@ class HfRotary:
         theta = self._numbers.real("rope_theta")
         if local:
             theta = self._numbers.real("local_rope_theta", default=theta)
-        outer = {
-            key: self._config[key]
-            for key in ("partial_rotary_factor", "original_max_position_embeddings")
-            if self._config.get(key) is not None
-        }
-        # Phi 3 keeps its first context outside, and that is the one that counts.
-        values = {"rope_theta": theta} | dict(parameters) | outer
+        share, original = "partial_rotary_factor", "original_max_position_embeddings"
+        outer = {key: self._config[key] for key in (share, original) if self._config.get(key) is not None}
+        values = {"rope_theta": theta} | outer | dict(parameters)
+        if original in outer:  # Phi 3 keeps its first context outside, and that is the one that counts
+            values[original] = outer[original]
         kind = values.get("rope_type", values.get("type", "default"))
         if kind in ("su", "yarn") and "long_factor" in values:
             kind = "longrope"  # its first names

@@ -181,6 +181,16 @@ def test_dynamic_scaling_changes_nothing_up_to_the_trained_context(tmp_path: Pat
     assert nmse(logits(path, "llama"), tiny.golden("llama").logits) < 1e-9
 
 
+def test_the_old_name_of_the_rotary_parameters_may_say_the_same(tmp_path: Path) -> None:
+    def doubled(settings: dict[str, Any]) -> dict[str, Any]:
+        rope = dict(settings["rope_parameters"])
+        rope["type"] = rope["rope_type"]
+        return settings | {"rope_scaling": rope, "rope_theta": rope.pop("rope_theta")}
+
+    path = folders.write("llama_yarn", tmp_path, change=doubled)
+    assert nmse(logits(path, "llama_yarn"), tiny.golden("llama_yarn").logits) < 1e-9
+
+
 @pytest.mark.parametrize("key", ["attention_bias", "mlp_bias"])
 def test_a_flag_that_the_class_does_not_know_changes_nothing(key: str, tmp_path: Path) -> None:
     path = folders.write("mistral", tmp_path, change=lambda c: c | {key: True})
@@ -237,6 +247,12 @@ BAD: dict[str, tuple[str, Change, type[Exception], str]] = {
         "rope_type: found 'proportional'; supported are default, dynamic, linear, llama3, yarn, longrope",
     ),
     "rope": ("llama", put(rope_parameters=[1]), ModelFileError, "rope_parameters: found"),
+    "two scalings": (
+        "llama",
+        put(rope_scaling={"rope_type": "yarn", "factor": 4.0}),
+        ModelFileError,
+        "rope_scaling: found .*yarn.*, but rope_parameters, its new name, is .*default",
+    ),
     "no factor": (
         "llama",
         put(rope_parameters={"rope_type": "yarn"}),
@@ -255,7 +271,12 @@ BAD: dict[str, tuple[str, Change, type[Exception], str]] = {
         ModelFileError,
         "48 divisors from 0.001",
     ),
-    "share": ("phi3", put(partial_rotary_factor=0.02), ModelFileError, "makes 1 of a head's 96 elements"),
+    "share": (
+        "phi3",
+        put_rope(partial_rotary_factor=0.02),
+        ModelFileError,
+        "makes 1 of a head's 96 elements",
+    ),
     "a share": ("llama", put(partial_rotary_factor=0.5), UnsupportedError, "in a llama model all do"),
     "layer types": ("gemma3", put(layer_types=["full_attention"]), ModelFileError, "layer_types: found"),
     "nested": (
