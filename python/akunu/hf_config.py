@@ -340,8 +340,8 @@ class HfRotary:
 
         if said(scaling) != said(full):
             raise ModelFileError(
-                f"config.json: rope_scaling: found {shown(dict(scaling))}, but rope_parameters, the new name, is "
-                f"{shown(full)}; put what the model needs into rope_parameters and remove rope_scaling"
+                f"config.json: rope_scaling: {shown(dict(scaling))}, but rope_parameters, the new name, "
+                f"is {shown(full)}; put what the model needs into rope_parameters and remove rope_scaling"
             )
 
     def theta(self, layer: str) -> float:

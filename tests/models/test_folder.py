@@ -251,7 +251,7 @@ BAD: dict[str, tuple[str, Change, type[Exception], str]] = {
         "llama",
         put(rope_scaling={"rope_type": "yarn", "factor": 4.0}),
         ModelFileError,
-        "rope_scaling: found .*yarn.*, but rope_parameters, the new name, is .*default",
+        "rope_scaling: .*yarn.*, but rope_parameters, the new name, is .*default",
     ),
     "no factor": (
         "llama",
