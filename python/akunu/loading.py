@@ -217,7 +217,7 @@ def load(
         )
     if requested is None and trained < DEFAULT_CONTEXT:
         spec = opened.spec(trained)
-    if task == "rerank":
+    if task == "rerank" or opened.modules.answers:
         from akunu.encoders.loading import as_reranker
 
         spec = as_reranker(opened, spec)

@@ -129,6 +129,10 @@ def resolve_hf_vectors(
         spec = _hf_encoder(config, inner, modules.pooling)
     else:
         spec = _hf_decoder(config, inner, modules.pooling, context)
+    if spec.config.encoder is not None and spec.config.encoder.task == "rank" and modules.default_prompt:
+        raise UnsupportedError(
+            "config_sentence_transformers.json: default_prompt_name: a reranker has no prompts here"
+        )
     refs, head, width = dict(spec.tensors), [], spec.config.dim
     found = {tensor.name: tensor for tensor in tensors}
     for i, layer in enumerate(modules.dense):

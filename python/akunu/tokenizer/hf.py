@@ -216,6 +216,7 @@ def _vocabulary(data: Mapping[str, Any], special: Mapping[str, Any], n_tokens: i
         prefix_after_added=after_added,
         spaces_in_added=not byte_level,
         pair_separators=_pair_separators(data.get("post_processor")),
+        pair_kinds=_pair_kinds(data.get("post_processor"), special),
     )
 
 
@@ -369,6 +370,21 @@ def _pair_separators(post_processor: object) -> int:
             if len(texts) == 2:
                 return max(1, texts[1] - texts[0] - 1)
     return 1
+
+
+def _pair_kinds(post_processor: object, special: Mapping[str, Any]) -> bool:
+    """Whether Transformers gives a model the kinds of a pair, and they differ."""
+    names = special.get("model_input_names")
+    if names is None and special.get("tokenizer_class") == "TokenizersBackend":
+        names = ()  # Transformers 5's class for all that have none of their own
+    if isinstance(names, Sequence) and "token_type_ids" not in names:
+        return False
+    for step in _steps(post_processor, "processors"):
+        pair = step.get("pair")
+        if isinstance(pair, list):
+            texts = [item["Sequence"] for item in pair if isinstance(item, dict) and "Sequence" in item]
+            return any(isinstance(text, dict) and text.get("type_id") == 1 for text in texts)
+    return True
 
 
 def _template(step: Mapping[str, Any]) -> tuple[list[str], list[str]]:
