@@ -359,6 +359,10 @@ def find_model(
         if not file.is_dir():
             _check_kind(file)
         return file
+    if file.is_symlink():
+        raise ModelFileError(
+            f"no model {name!r}: it is a link to {os.readlink(file)}, which leads to no file"
+        )
     if isinstance(path, str) and (on_hub := hub_name.parse(path)):
         from akunu import hub
 

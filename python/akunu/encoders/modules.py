@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ from typing import Any, Final
 from akunu.architectures import Pooling
 from akunu.config_numbers import shown
 from akunu.errors import ModelFileError, UnsupportedError
-from akunu.json_file import read_list, read_object
+from akunu.json_file import read_list, read_object, read_optional
 
 __all__ = ["DENSE", "Dense", "Modules", "gguf_makes_vectors", "makes_vectors", "read_modules"]
 
@@ -119,7 +120,7 @@ def read_modules(folder: Path) -> Modules:
     answers: tuple[int, int] | None = None
     files: list[Path] = []
     path = folder / "modules.json"
-    for module in read_list(path) if path.exists() else ():
+    for module in read_list(path) if os.path.lexists(path) else ():
         if not isinstance(module, dict) or not isinstance(module.get("type"), str):
             raise ModelFileError(f"{path}: found {shown(module)}, expected an object with a type")
         kind = module["type"].rpartition(".")[2]
@@ -144,7 +145,7 @@ def read_modules(folder: Path) -> Modules:
                 f"{path}: found a module of the type {kind}; "
                 "supported are Transformer, Pooling, Dense, Normalize, LogitScore"
             )
-    common = _optional(folder / "config_sentence_transformers.json")
+    common = read_optional(folder / "config_sentence_transformers.json")
     prompts, default = _prompts(folder / "config_sentence_transformers.json", common)
     return Modules(
         pooling=pooling,
@@ -152,16 +153,12 @@ def read_modules(folder: Path) -> Modules:
         prompts=prompts,
         default_prompt=default,
         max_tokens=_length(settings.get("max_seq_length")),
-        tokenizer_tokens=_length(_optional(folder / "tokenizer_config.json").get("model_max_length")),
+        tokenizer_tokens=_length(read_optional(folder / "tokenizer_config.json").get("model_max_length")),
         dimensions=_length(common.get("truncate_dim")),
         lowercase=settings.get("do_lower_case") is True,
         answers=answers,
         files=tuple(files),
     )
-
-
-def _optional(path: Path) -> dict[str, Any]:
-    return read_object(path) if path.exists() else {}
 
 
 def _length(found: object) -> int | None:
@@ -171,7 +168,7 @@ def _length(found: object) -> int | None:
 
 def _transformer(path: Path) -> dict[str, Any]:
     """What is said of the model itself: its rows are those of the last layer."""
-    found = _optional(path)
+    found = read_optional(path)
     modality = found.get("modality_config")
     text = modality.get("text") if isinstance(modality, dict) else None
     rows = text.get("method_output_name") if isinstance(text, dict) else None

@@ -8,13 +8,14 @@ found only where the author of a text may write them, and the library never sees
 from __future__ import annotations
 
 import json
+import os
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from akunu.errors import TokenizerError, UnsupportedError
-from akunu.json_file import read_object
+from akunu.json_file import read_object, read_optional
 from akunu.tokenizer.core import Tokenizer
 from akunu.tokenizer.pieces import SPACE
 from akunu.tokenizer.vocabulary import TokenType, Vocabulary
@@ -57,7 +58,7 @@ def tokenizer_from_folder(folder: Path, n_tokens: int, end_ids: Iterable[int] = 
         It is of a kind that Akunu does not have.
     """
     path = folder / "tokenizer.json"
-    if not path.exists():
+    if not os.path.lexists(path):
         if (folder / "tokenizer.model").exists() or (folder / "vocab.json").exists():
             raise UnsupportedError(
                 f"{folder}: has no tokenizer.json; make it with Transformers: "
@@ -65,10 +66,8 @@ def tokenizer_from_folder(folder: Path, n_tokens: int, end_ids: Iterable[int] = 
             )
         return None
     data = read_object(path, limit=LIMIT)
-    config_path = folder / "tokenizer_config.json"
-    config = read_object(config_path) if config_path.exists() else {}
-    map_path = folder / "special_tokens_map.json"
-    special = (read_object(map_path) if map_path.exists() else {}) | config
+    special = read_optional(folder / "special_tokens_map.json")
+    special |= read_optional(folder / "tokenizer_config.json")
     try:
         vocabulary = _vocabulary(data, special, n_tokens)
         vocabulary.mark_ends_of_generation(i for i in end_ids if 0 <= i < n_tokens)
