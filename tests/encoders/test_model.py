@@ -181,6 +181,8 @@ def test_scores_are_those_of_pairs_with_kinds(reranker: EmbeddingModel) -> None:
     np.testing.assert_allclose(scores, 1 / (1 + np.exp(-expected)), rtol=1e-5)
     with pytest.warns(UserWarning, match="1 of 1 texts were cut"):
         reranker.rerank("x", ["a " * 100], truncate=True)
+    with pytest.raises(ContextLengthError, match=r"query: has .* leaves no room for a document"):
+        reranker.rerank("a " * 90, ["x"], truncate=True)
 
 
 @pytest.mark.parametrize(

@@ -233,13 +233,18 @@ class EmbeddingModel(Model):
         if isinstance(documents, str):
             raise InvalidArgumentError("documents: expected texts, got one text; put it into a list")
         first = np.asarray(self._encode(query), np.uint32)
+
+        def rows(document: str) -> _Rows:
+            return self._question(query, document, instruction) if asked else self._pair(first, document)
+
+        alone = rows("").ids.size
+        if alone >= self.context:
+            raise ContextLengthError(
+                f"query: has {alone} tokens with what stands around it, which leaves no room for a document "
+                f"in the {self.context} that the model takes; shorten it"
+            )
         made = self._vectors(
-            len(documents),
-            lambda i: (
-                self._question(query, documents[i], instruction) if asked else self._pair(first, documents[i])
-            ),
-            truncate=truncate,
-            progress=progress,
+            len(documents), lambda i: rows(documents[i]), truncate=truncate, progress=progress
         ).astype(np.float64)
         scores = made[:, 0] - made[:, 1] if width == 2 else made[:, 0]
         return [float(score) for score in (scores if raw else 1.0 / (1.0 + np.exp(-scores)))]
@@ -340,7 +345,7 @@ class EmbeddingModel(Model):
                     if not truncate:
                         raise ContextLengthError(
                             f"text {i} has {rows.ids.size} tokens, the model takes {self.context}; "
-                            "shorten it, or pass truncate=True"
+                            "shorten it, or have it cut (truncate)"
                         )
                     rows = rows.cut(self.context)
                     cut += 1
