@@ -23,7 +23,14 @@ from akunu.quantized import join_planes, with_planes
 from akunu.rotary import inverse_frequencies, llama3, longrope_scale, yarn, yarn_scale
 from akunu.tensor_map import TensorInfo, TensorRef, by_name, map_tensors
 
-__all__ = ["HfNumbers", "HfRotary", "resolve_hf", "rotary_parameters"]
+__all__ = [
+    "HfNumbers",
+    "HfRotary",
+    "local_layers",
+    "refuse_unknown_features",
+    "resolve_hf",
+    "rotary_parameters",
+]
 
 _ZERO_IF_NULL: Final = ("sliding_window", "attn_logit_softcapping", "final_logit_softcapping")
 """Keys whose null means that there is no such thing, not that it is as usual."""
@@ -65,7 +72,8 @@ def resolve_hf(
     model_type, row = _row(config)
     config = _text_config(config)
     arch = ARCHITECTURES[row.arch]
-    _refuse_unknown_features(config, row, model_type)
+    refuse_unknown_features(config, HF_NEUTRAL)
+    _refuse_foreign_numbers(config, row, model_type)
     numbers = HfNumbers(config, row.defaults, model_type)
     sizes = decoder_sizes(numbers)
     _check_activation(config, row, arch)
@@ -164,14 +172,18 @@ def _text_config(config: Mapping[str, object]) -> Mapping[str, object]:
     return {key: 0 if value is None and key in _ZERO_IF_NULL else value for key, value in config.items()}
 
 
-def _refuse_unknown_features(config: Mapping[str, object], row: HfModel, model_type: str) -> None:
-    for key, neutral in HF_NEUTRAL.items():
+def refuse_unknown_features(config: Mapping[str, object], known: Mapping[str, tuple[object, ...]]) -> None:
+    """Raise where a key of `known` has a value that it does not list; null means that nothing is said."""
+    for key, neutral in known.items():
         value = config.get(key)
         if value is not None and value not in neutral:
             raise UnsupportedError(
                 f"config.json: {key}: found {shown(value)}, but this feature is not supported "
                 f"(only {neutral[0]} is)"
             )
+
+
+def _refuse_foreign_numbers(config: Mapping[str, object], row: HfModel, model_type: str) -> None:
     for key in (key for field in HF_SPECIAL if field not in row.defaults for key in CONFIG_KEYS[field].hf):
         if config.get(key):
             raise UnsupportedError(
@@ -276,18 +288,13 @@ def _layer_windows(
     window = numbers.integer("window")
     if row.windowed == "later" and config.get("use_sliding_window") is not True:
         window = 0
-    types = config.get("layer_types")
+    types = local_layers(config, n_layers) if row.windowed in ("later", "period") else None
     if row.windowed == "none" or window == 0:
         local = [False] * n_layers
     elif row.windowed == "all":
         local = [True] * n_layers
     elif types is not None:
-        if not isinstance(types, list) or len(types) != n_layers or not {*types} <= {_FULL, _SLIDING}:
-            raise ModelFileError(
-                f"config.json: layer_types: found {shown(types)}, expected {_FULL!r} or {_SLIDING!r} "
-                f"for each of the {n_layers} layers"
-            )
-        local = [kind == _SLIDING for kind in types]
+        local = types
     elif row.windowed == "later":
         first = numbers.integer("window_first")
         local = [n >= first for n in range(n_layers)]
@@ -295,6 +302,23 @@ def _layer_windows(
         period = numbers.integer("window_period", default=row.period)
         local = [(n + 1) % period != 0 for n in range(n_layers)]
     return tuple(window if flag else 0 for flag in local)
+
+
+def local_layers(config: Mapping[str, object], n_layers: int) -> list[bool] | None:
+    """Whether each layer is windowed; None where the configuration does not say it layer by layer."""
+    types = config.get("layer_types")
+    if types is None:
+        return None
+    if (
+        not isinstance(types, list)
+        or len(types) != n_layers
+        or any(t not in (_FULL, _SLIDING) for t in types)
+    ):
+        raise ModelFileError(
+            f"config.json: layer_types: found {shown(types)}, expected {_FULL!r} or {_SLIDING!r} "
+            f"for each of the {n_layers} layers"
+        )
+    return [kind == _SLIDING for kind in types]
 
 
 class HfRotary:

@@ -301,6 +301,12 @@ BAD: dict[str, tuple[str, dict[str, Any], type[Exception], str]] = {
         UnsupportedError,
         "position_embedding_type: found 'relative_key'",
     ),
+    "scaling": (
+        "config.json",
+        {"rotary_scaling_factor": 2},
+        UnsupportedError,
+        "rotary_scaling_factor: found 2, but this feature is not supported",
+    ),
     "padding": ("config.json", {"model_type": "roberta", "pad_token_id": 80}, ModelFileError, "has 80 rows"),
     "padding's type": (
         "config.json",

@@ -24,7 +24,7 @@ from akunu.config_numbers import Numbers, decoder_sizes, shown
 from akunu.encoders.modules import DENSE, Modules
 from akunu.encoders.rows import ENCODERS, HF_ENCODERS, HeadRule, Row
 from akunu.errors import ModelFileError, UnsupportedError
-from akunu.hf_config import HfNumbers, HfRotary, resolve_hf
+from akunu.hf_config import HfNumbers, HfRotary, local_layers, refuse_unknown_features, resolve_hf
 from akunu.quantized import join_planes, with_planes
 from akunu.rotary import inverse_frequencies
 from akunu.tensor_map import TensorInfo, by_name, map_tensors
@@ -55,6 +55,7 @@ ACTIVATIONS: Final[Mapping[str, Activation]] = {
 
 _NEUTRAL: Final[Mapping[str, tuple[object, ...]]] = {
     "add_cross_attention": (False,),
+    "causal": (False,),
     "is_decoder": (False,),
     "is_encoder_decoder": (False,),
     "num_experts": (0,),
@@ -63,6 +64,8 @@ _NEUTRAL: Final[Mapping[str, tuple[object, ...]]] = {
     "prenorm": (False,),
     "rotary_emb_fraction": (1.0,),
     "rotary_emb_interleaved": (False,),
+    "rotary_emb_scale_base": (None,),
+    "rotary_scaling_factor": (None,),
     "use_rms_norm": (False,),
 }
 """Keys whose feature is not implemented, with the values besides null that mean "not used"."""
@@ -276,13 +279,7 @@ def _hf_encoder(
     model_type = str(config["model_type"])
     kind = HF_ENCODERS[model_type]
     row = ENCODERS[kind.arch]
-    for key, neutral in _NEUTRAL.items():
-        value = config.get(key)
-        if value is not None and value not in neutral:
-            raise UnsupportedError(
-                f"config.json: {key}: found {shown(value)}, but this feature is not supported "
-                f"(only {neutral[0]} is)"
-            )
+    refuse_unknown_features(config, _NEUTRAL)
     numbers = HfNumbers(config, {**row.defaults, **kind.defaults}, model_type)
     found = join_planes(config, by_name(tensors))
     suffix = row.tensors[0].hf
@@ -321,7 +318,7 @@ def _hf_encoder(
         thetas=(rope.theta("full_attention"), rope.theta("sliding_attention")) if row.rope else (1.0, 1.0),
         ignored=tuple(prefix + pattern for pattern in kind.ignored for prefix in {"", prefixes[0]}),
         skipped_positions=_padding(config) + 1 if kind.skips_padding else 0,
-        local=_local_layers(config),
+        local=local_layers(config, numbers.integer("n_layers")) if row.window_period else None,
         period=numbers.integer("window_period", default=row.window_period) if row.window_period else 0,
     )
     return ModelSpec(spec.config, with_planes(spec.tensors, found))
@@ -342,21 +339,6 @@ def _padding(config: Mapping[str, object]) -> int:
     if not isinstance(found, int) or isinstance(found, bool) or found < 0:
         raise ModelFileError(f"config.json: pad_token_id: found {shown(found)}, expected a token id")
     return found
-
-
-def _local_layers(config: Mapping[str, object]) -> list[bool] | None:
-    """Whether each layer is windowed, where the configuration says it."""
-    types = config.get("layer_types")
-    if types is None:
-        return None
-    if not isinstance(types, list) or not all(
-        kind in ("full_attention", "sliding_attention") for kind in types
-    ):
-        raise ModelFileError(
-            f"config.json: layer_types: found {shown(types)}, expected 'full_attention' or "
-            "'sliding_attention' for each layer"
-        )
-    return [kind == "sliding_attention" for kind in types]
 
 
 @dataclasses.dataclass(frozen=True)
