@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -74,6 +75,9 @@ POOLING_TYPES: Final[Mapping[int, Pooling]] = {1: "mean", 2: "cls", 3: "last"}
 """Values of `pooling_type` in GGUF files, and of `classifier.pooling_type`."""
 RANK: Final = 4
 """The one of a model that scores texts."""
+
+_FIRST_NAMES: Final = re.compile(r"(?<=\.LayerNorm\.)(weight|bias)$")
+_GAMMA_BETA: Final = {"weight": "gamma", "bias": "beta"}
 
 _BIDIRECTIONAL: Final = ("gemma3", "gemma3_text")
 """Model types that `use_bidirectional_attention` is for; `is_causal` false is for all."""
@@ -280,6 +284,7 @@ def _hf_encoder(
     kind = HF_ENCODERS[model_type]
     row = ENCODERS[kind.arch]
     refuse_unknown_features(config, _NEUTRAL)
+    config = {key: value for key, value in config.items() if key not in kind.foreign}
     numbers = HfNumbers(config, {**row.defaults, **kind.defaults}, model_type)
     found = join_planes(config, by_name(tensors))
     suffix = row.tensors[0].hf
@@ -287,6 +292,8 @@ def _hf_encoder(
     if len(prefixes) != 1:
         raise ModelFileError(f"tensor {suffix} is {'there twice' if prefixes else 'missing'}")
     rules = [(rule, prefixes[0] + rule.hf) for rule in row.tensors]
+    if f"{prefixes[0]}embeddings.LayerNorm.gamma" in found:  # TensorFlow's names, in files of the first years
+        rules = [(rule, _FIRST_NAMES.sub(lambda m: _GAMMA_BETA[m[1]], name)) for rule, name in rules]
     head = kind.head or row.head
     if kind.chooses_head and config.get("classifier_activation") is not None:
         named = config["classifier_activation"]

@@ -81,6 +81,8 @@ class HfEncoder:
         model types that folders are written with.
     keys
         Names in `config.json` of the norms' epsilon and of the activation.
+    foreign
+        Keys of other models, which Transformers' class does not use.
     chooses_head
         Its rerankers say how they pool and which activation their head has; others take the first row, and
         the activation is the row's.
@@ -94,6 +96,7 @@ class HfEncoder:
     model_class: str = ""
     inner: str = ""
     keys: tuple[str, str] = ("layer_norm_eps", "hidden_act")
+    foreign: tuple[str, ...] = ("num_key_value_heads", "head_dim")
     chooses_head: bool = False
 
 
@@ -243,7 +246,9 @@ HF_ENCODERS: Final[Mapping[str, HfEncoder]] = MappingProxyType(
         "roberta": _ROBERTA,
         "xlm-roberta": _ROBERTA,
         "camembert": _ROBERTA,
-        "nomic_bert": HfEncoder("nomic-bert", model_class="NomicBert", inner="nomic_bert"),
+        "nomic_bert": HfEncoder(
+            "nomic-bert", model_class="NomicBert", inner="nomic_bert", foreign=("num_key_value_heads",)
+        ),
         "modernbert": HfEncoder(
             "modern-bert",
             ignored=("head.*", "decoder.*"),
