@@ -360,7 +360,8 @@ class HfRotary:
         def said(values: object) -> dict[str, object]:
             found = dict(values) if isinstance(values, Mapping) else {}
             kind = found.pop("type", "default")
-            return {"rope_type": kind} | {key: found[key] for key in found if key != "rope_theta"}
+            beside = ("rope_theta", "partial_rotary_factor")  # which the old key did not hold
+            return {"rope_type": kind} | {key: found[key] for key in found if key not in beside}
 
         if said(scaling) != said(full):
             raise ModelFileError(
