@@ -38,6 +38,11 @@ MODERN = SMALL | {
     "local_attention": 12, "num_hidden_layers": 4, "cls_token_id": 1, "sep_token_id": 2, "num_labels": 1,
 }  # fmt: skip
 
+BIASES = {
+    "attention_bias": True, "mlp_bias": True, "norm_bias": True, "classifier_bias": True,
+    "classifier_activation": "relu",
+}  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Model:
@@ -57,8 +62,8 @@ MODELS = (
     Model("bert_rank", "BertForSequenceClassification", 3, SMALL | {"num_labels": 1}, ""),
     Model("roberta", "XLMRobertaModel", 4, SMALL | {"pad_token_id": 1, "type_vocab_size": 1}, "cls"),
     Model(
-        "roberta_rank", "XLMRobertaForSequenceClassification", 5,
-        SMALL | {"pad_token_id": 1, "type_vocab_size": 1, "num_labels": 1}, "",
+        "roberta_rank", "XLMRobertaForSequenceClassification", 20,
+        SMALL | {"pad_token_id": 0, "type_vocab_size": 1, "num_labels": 1}, "",
     ),
     Model("nomic", "NomicBertModel", 6, SMALL),
     Model("modern", "ModernBertModel", 7, MODERN),
@@ -66,9 +71,16 @@ MODELS = (
         "modern_rank", "ModernBertForSequenceClassification", 8,
         MODERN | {"classifier_pooling": "mean"}, "",
     ),
+    Model("modern_bias", "ModernBertForSequenceClassification", 20, MODERN | BIASES, ""),
     Model("qwen3", "Qwen3Model", 9, DECODER, "lasttoken"),
     Model("qwen3_rank", "Qwen3ForSequenceClassification", 10, DECODER | {"num_labels": 1}, ""),
-    Model("gemma", "Gemma3TextModel", 11, GEMMA, "mean", ((96, "Identity"), (48, "Tanh"))),
+    Model(
+        "mistral_whole", "MistralModel", 14, DECODER | {"is_causal": False, "sliding_window": 16}, "mean",
+    ),
+    Model(
+        "gemma", "Gemma3TextModel", 11, GEMMA | {"attention_bias": True}, "mean",
+        ((96, "Identity"), (48, "Tanh")),
+    ),
     Model("gemma_plain", "Gemma3TextModel", 12, GEMMA, "mean", ((96, "Identity"), (48, "Identity"))),
 )  # fmt: skip
 

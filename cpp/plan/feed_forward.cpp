@@ -1,5 +1,5 @@
 // The feed-forward, gated: h += (act(norm(h)·Wgᵀ) * norm(h)·Wuᵀ)·Wdᵀ, or plain: h += act(norm(h)·Wuᵀ)·Wdᵀ.
-// Norms may stand behind it instead, and the plain one has biases.
+// Norms may stand behind it instead, and each product may have a bias.
 #include "plan/block.h"
 
 namespace akunu {
@@ -13,6 +13,7 @@ class FeedForwardBlock final : public Block {
         const auto name = [&](const char* tensor) { return place.prefix + tensor; };
         norm_ = loader.optional_norm(name("ffn_norm"), config.dim);
         if (loader.has(name("ffn_gate"))) gate_ = loader.matmul(name("ffn_gate"), n_, config.dim);
+        gate_bias_ = loader.optional_vector(name("ffn_gate_bias"), n_);
         up_ = loader.matmul(name("ffn_up"), n_, config.dim);
         up_bias_ = loader.optional_vector(name("ffn_up_bias"), n_);
         down_ = loader.matmul(name("ffn_down"), config.dim, n_);
@@ -38,7 +39,8 @@ class FeedForwardBlock final : public Block {
 
   private:
     bool fuses_gate_up() const {
-        return gate_ && gate_.dtype == up_.dtype && gate_.packed == up_.packed && !gate_.scales && !up_.scales;
+        const bool same = gate_ && gate_.dtype == up_.dtype && gate_.packed == up_.packed;
+        return same && !gate_.scales && !up_.scales && !gate_bias_ && !up_bias_;
     }
     bool activates_up(const Device& device) const { return !gate_ && device.traits().activated_matmuls; }
     u32 input_formats(const Device& device) const {
@@ -92,8 +94,8 @@ class FeedForwardBlock final : public Block {
             return;
         }
         const Binding &gate = e.activations.f32("gate"), &up = e.activations.f32("up");
-        e.matmul("ffn_gate", index_, input, gate_, gate);
-        e.matmul("ffn_up", index_, input, up_, up);
+        e.matmul("ffn_gate", index_, input, gate_, gate, {.bias = gate_bias_});
+        e.matmul("ffn_up", index_, input, up_, up, {.bias = up_bias_});
         e.activate("ffn_act", index_, config_.activation, gate, up, n_, out, formats);
     }
 
@@ -101,7 +103,7 @@ class FeedForwardBlock final : public Block {
     const u32 n_;
     const int index_;
     Norm norm_;
-    Vector up_bias_, down_bias_;
+    Vector gate_bias_, up_bias_, down_bias_;
     Emitter::OutputNorms norms_;
     Weight gate_, up_, down_;
 };

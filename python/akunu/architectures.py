@@ -10,6 +10,7 @@ Hugging Face Transformers, against which tests/models checks every row.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -198,6 +199,8 @@ class TensorRule:
         The tensor may be absent, but then from every layer.
     skips_first
         The first layer has no such tensor.
+    folder_only
+        llama.cpp, which stops at a tensor that it does not know, has none of this name: no GGUF file is made.
     """
 
     source: str
@@ -206,6 +209,7 @@ class TensorRule:
     cols: str | None = None
     optional: bool = False
     skips_first: bool = False
+    folder_only: bool = False
 
 
 @dataclass(frozen=True)
@@ -333,6 +337,14 @@ def _qkv_bias(*, optional: bool) -> tuple[TensorRule, ...]:
 _OUTPUT_BIAS = (
     _vector(_B + "attn_output.bias", _H + "self_attn.o_proj.bias", "attn_output_bias", "dim", optional=True),
 )
+_FFN_BIAS = tuple(
+    _vector(f"{_B}ffn_{part}.bias", f"{_H}mlp.{part}_proj.bias", f"ffn_{part}_bias", size, optional=True)
+    for part, size in (("gate", "ffn_dim"), ("up", "ffn_dim"), ("down", "dim"))
+)
+# Gemma's classes have `attention_bias`, its GGUF files nothing of the kind.
+_FOLDER_BIAS = tuple(
+    dataclasses.replace(rule, folder_only=True) for rule in (*_qkv_bias(optional=True), *_OUTPUT_BIAS)
+)
 _PROJECTIONS = (*_QKV, *_ATTN_OUTPUT, *_GATE_UP, *_DOWN)
 _PLAIN_LAYER = (*_NORMS, *_PROJECTIONS)
 
@@ -344,7 +356,7 @@ _ROWS = (
         summary="Llama 2, 3, 3.1, 3.2, 3.3; Mistral; SmolLM; TinyLlama",
         rope_style="interleaved",  # the converter permutes the rows of Q and K from halves to adjacent pairs
         activation="silu",
-        tensors=(*_GLOBAL, *_PLAIN_LAYER, *_qkv_bias(optional=True), *_OUTPUT_BIAS),
+        tensors=(*_GLOBAL, *_PLAIN_LAYER, *_qkv_bias(optional=True), *_OUTPUT_BIAS, *_FFN_BIAS),
         ignored=("blk.*.attn_rot_embd.weight",),
     ),
     Architecture(
@@ -366,7 +378,7 @@ _ROWS = (
         summary="Gemma 1",
         rope_style="half",
         activation="gelu_tanh",
-        tensors=(*_GLOBAL, *_PLAIN_LAYER),
+        tensors=(*_GLOBAL, *_PLAIN_LAYER, *_FOLDER_BIAS),
         scale_embedding=True,
     ),
     Architecture(
@@ -374,7 +386,7 @@ _ROWS = (
         summary="Gemma 2: soft caps, every second layer windowed, norms after attention and FFN",
         rope_style="half",
         activation="gelu_tanh",
-        tensors=(*_GLOBAL, *_FOUR_NORMS, *_PROJECTIONS),
+        tensors=(*_GLOBAL, *_FOUR_NORMS, *_PROJECTIONS, *_FOLDER_BIAS),
         defaults=MappingProxyType({"attn_softcap": 50.0, "final_softcap": 30.0, "window": 4096}),
         scale_embedding=True,
         window_period=2,
@@ -385,7 +397,7 @@ _ROWS = (
         summary="Gemma 3, text: five windowed layers to one full, two thetas, Q/K norms",
         rope_style="half",
         activation="gelu_tanh",
-        tensors=(*_GLOBAL, *_FOUR_NORMS, *_PROJECTIONS, *_QK_NORM),
+        tensors=(*_GLOBAL, *_FOUR_NORMS, *_PROJECTIONS, *_QK_NORM, *_FOLDER_BIAS),
         defaults=MappingProxyType({"rope_theta": 1e6, "local_rope_theta": 1e4}),
         scale_embedding=True,
         window_period=6,
@@ -396,7 +408,7 @@ _ROWS = (
         summary="EmbeddingGemma: Gemma 3 that sees a whole text, and dense layers behind its mean",
         rope_style="half",
         activation="gelu_tanh",
-        tensors=(*_GLOBAL, *_FOUR_NORMS, *_PROJECTIONS, *_QK_NORM),
+        tensors=(*_GLOBAL, *_FOUR_NORMS, *_PROJECTIONS, *_QK_NORM, *_FOLDER_BIAS),
         defaults=MappingProxyType({"rope_theta": 1e6, "local_rope_theta": 1e4}),
         scale_embedding=True,
         window_period=6,

@@ -6,14 +6,15 @@ code is never run. docs/formats.md says what is read, and what is refused.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from akunu.encoders.modules import DENSE, makes_vectors, read_modules
 from akunu.errors import ModelFileError, UnsupportedError
-from akunu.json_file import read_object, read_text
+from akunu.json_file import read_object, read_optional, read_text
 
 if TYPE_CHECKING:
     from akunu._core import SafetensorsFiles
@@ -105,13 +106,13 @@ class ModelFolder:
 
         self.path = path
         shards = _shards(path)
-        if not (path / "config.json").exists():
+        if not os.path.lexists(path / "config.json"):
             raise ModelFileError(
                 f"{path} has no config.json, without which its weights mean nothing; "
                 "fetch the whole repository"
             )
         self.config = read_object(path / "config.json")
-        self._generation = _optional(path / "generation_config.json")
+        self._generation = read_optional(path / "generation_config.json")
         self.modules = read_modules(path)
         dense = [layer.path / "model.safetensors" for layer in self.modules.dense]
         self.files: SafetensorsFiles = _core.SafetensorsFiles(
@@ -227,17 +228,13 @@ def _check_index(folder: Path, shards: list[str], files: SafetensorsFiles) -> No
             )
 
 
-def _optional(path: Path) -> dict[str, Any]:
-    return read_object(path) if path.exists() else {}
-
-
 def _templates(folder: Path) -> dict[str, object]:
     """The chat templates, under the keys that GGUF has for them."""
     key = "tokenizer.chat_template"
     found: dict[str, object] = {}
-    config = _optional(folder / "tokenizer_config.json").get("chat_template")
+    config = read_optional(folder / "tokenizer_config.json").get("chat_template")
     if config is None:
-        config = _optional(folder / "chat_template.json").get("chat_template")
+        config = read_optional(folder / "chat_template.json").get("chat_template")
     if isinstance(config, str):
         found[key] = config
     elif isinstance(config, list):
@@ -245,7 +242,7 @@ def _templates(folder: Path) -> dict[str, object]:
             if isinstance(entry, dict) and isinstance(entry.get("name"), str):
                 found[key if entry["name"] == "default" else f"{key}.{entry['name']}"] = entry.get("template")
     # A file of its own, as Transformers writes them now, counts before those.
-    if (folder / "chat_template.jinja").exists():
+    if os.path.lexists(folder / "chat_template.jinja"):
         found[key] = read_text(folder / "chat_template.jinja")
     more = folder / "additional_chat_templates"
     if more.is_dir():

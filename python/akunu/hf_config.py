@@ -14,22 +14,29 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from akunu.architectures import ARCHITECTURES, Architecture, ConfigKey
+from akunu.architectures import ARCHITECTURES, CONFIG_KEYS, Architecture, ConfigKey
 from akunu.config import ModelSpec, model_config
 from akunu.config_numbers import DecoderSizes, Numbers, decoder_sizes, shown
 from akunu.errors import ModelFileError, UnsupportedError
-from akunu.hf_models import ACTIVATIONS, HF_MODELS, HF_NEUTRAL, HfModel
+from akunu.hf_models import ACTIVATIONS, HF_MODELS, HF_NEUTRAL, HF_SPECIAL, HfModel
 from akunu.quantized import join_planes, with_planes
 from akunu.rotary import inverse_frequencies, llama3, longrope_scale, yarn, yarn_scale
 from akunu.tensor_map import TensorInfo, TensorRef, by_name, map_tensors
 
-__all__ = ["HfNumbers", "HfRotary", "resolve_hf", "rotary_parameters"]
+__all__ = [
+    "HfNumbers",
+    "HfRotary",
+    "local_layers",
+    "refuse_unknown_features",
+    "resolve_hf",
+    "rotary_parameters",
+]
 
 _ZERO_IF_NULL: Final = ("sliding_window", "attn_logit_softcapping", "final_logit_softcapping")
 """Keys whose null means that there is no such thing, not that it is as usual."""
 
 _FULL, _SLIDING = "full_attention", "sliding_attention"
-_ROPE_TYPES: Final = ("default", "linear", "llama3", "yarn", "longrope")
+_ROPE_TYPES: Final = ("default", "dynamic", "linear", "llama3", "yarn", "longrope")
 
 
 def resolve_hf(
@@ -65,7 +72,8 @@ def resolve_hf(
     model_type, row = _row(config)
     config = _text_config(config)
     arch = ARCHITECTURES[row.arch]
-    _refuse_unknown_features(config)
+    refuse_unknown_features(config, HF_NEUTRAL)
+    _refuse_foreign_numbers(config, row, model_type)
     numbers = HfNumbers(config, row.defaults, model_type)
     sizes = decoder_sizes(numbers)
     _check_activation(config, row, arch)
@@ -76,6 +84,11 @@ def resolve_hf(
     rope = HfRotary(config, numbers, sizes.head_dim, context_length, context or context_length)
     frequencies, rope_scale = rope.frequencies(_FULL)
     inv_freq = [frequencies]
+    if 2 * len(frequencies) != sizes.head_dim and "rope_share" not in row.defaults:
+        raise UnsupportedError(
+            f"config.json: partial_rotary_factor: makes {2 * len(frequencies)} of a head's {sizes.head_dim} "
+            f"elements rotate, but in a {model_type} model all do"
+        )
     if rope.has_local and any(layer_window):
         local, local_scale = rope.frequencies(_SLIDING)
         if local_scale != rope_scale or local.shape != frequencies.shape:
@@ -137,8 +150,11 @@ def _row(config: Mapping[str, object]) -> tuple[str, HfModel]:
         raise ModelFileError("config.json: model_type is missing; this is not the configuration of a model")
     row = HF_MODELS.get(name) if isinstance(name, str) else None
     if row is None:
+        from akunu.encoders.rows import HF_ENCODERS
+
         raise UnsupportedError(
-            f"config.json: model_type: found {shown(name)}; supported are {', '.join(sorted(HF_MODELS))}"
+            f"config.json: model_type: found {shown(name)}; supported are {', '.join(sorted(HF_MODELS))}, "
+            f"and of models that make vectors {', '.join(sorted(HF_ENCODERS))}"
         )
     return str(name), row
 
@@ -156,13 +172,23 @@ def _text_config(config: Mapping[str, object]) -> Mapping[str, object]:
     return {key: 0 if value is None and key in _ZERO_IF_NULL else value for key, value in config.items()}
 
 
-def _refuse_unknown_features(config: Mapping[str, object]) -> None:
-    for key, neutral in HF_NEUTRAL.items():
+def refuse_unknown_features(config: Mapping[str, object], known: Mapping[str, tuple[object, ...]]) -> None:
+    """Raise where a key of `known` has a value that it does not list; null means that nothing is said."""
+    for key, neutral in known.items():
         value = config.get(key)
         if value is not None and value not in neutral:
             raise UnsupportedError(
                 f"config.json: {key}: found {shown(value)}, but this feature is not supported "
                 f"(only {neutral[0]} is)"
+            )
+
+
+def _refuse_foreign_numbers(config: Mapping[str, object], row: HfModel, model_type: str) -> None:
+    for key in (key for field in HF_SPECIAL if field not in row.defaults for key in CONFIG_KEYS[field].hf):
+        if config.get(key):
+            raise UnsupportedError(
+                f"config.json: {key}: found {shown(config[key])}, but a {model_type} model has none; "
+                "remove the key if the model was trained without it"
             )
 
 
@@ -205,12 +231,17 @@ def _map(
     if tied is None:
         tied = row.tied
     known = {head} if tied else set()
+    biases = (
+        row.biases == "flag" and config.get("attention_bias") is True,
+        row.ffn_biases and config.get("mlp_bias") is True,
+    )
     rules = []
     for rule in arch.tensors:
         is_head = rule.hf == "lm_head.weight"
         if is_head and tied:
             continue
-        needed = is_head or (config.get("attention_bias") is True and rule.parts[0][0].endswith("_bias"))
+        name = rule.parts[0][0]
+        needed = is_head or (name.endswith("_bias") and biases[name.startswith("ffn_")])
         rules.append(
             dataclasses.replace(
                 rule, source=head if is_head else prefix + rule.hf, optional=rule.optional and not needed
@@ -257,18 +288,13 @@ def _layer_windows(
     window = numbers.integer("window")
     if row.windowed == "later" and config.get("use_sliding_window") is not True:
         window = 0
-    types = config.get("layer_types")
+    types = local_layers(config, n_layers) if row.windowed in ("later", "period") else None
     if row.windowed == "none" or window == 0:
         local = [False] * n_layers
     elif row.windowed == "all":
         local = [True] * n_layers
     elif types is not None:
-        if not isinstance(types, list) or len(types) != n_layers or not {*types} <= {_FULL, _SLIDING}:
-            raise ModelFileError(
-                f"config.json: layer_types: found {shown(types)}, expected {_FULL!r} or {_SLIDING!r} "
-                f"for each of the {n_layers} layers"
-            )
-        local = [kind == _SLIDING for kind in types]
+        local = types
     elif row.windowed == "later":
         first = numbers.integer("window_first")
         local = [n >= first for n in range(n_layers)]
@@ -276,6 +302,23 @@ def _layer_windows(
         period = numbers.integer("window_period", default=row.period)
         local = [(n + 1) % period != 0 for n in range(n_layers)]
     return tuple(window if flag else 0 for flag in local)
+
+
+def local_layers(config: Mapping[str, object], n_layers: int) -> list[bool] | None:
+    """Whether each layer is windowed; None where the configuration does not say it layer by layer."""
+    types = config.get("layer_types")
+    if types is None:
+        return None
+    if (
+        not isinstance(types, list)
+        or len(types) != n_layers
+        or any(t not in (_FULL, _SLIDING) for t in types)
+    ):
+        raise ModelFileError(
+            f"config.json: layer_types: found {shown(types)}, expected {_FULL!r} or {_SLIDING!r} "
+            f"for each of the {n_layers} layers"
+        )
+    return [kind == _SLIDING for kind in types]
 
 
 class HfRotary:
@@ -305,7 +348,26 @@ class HfRotary:
             raise ModelFileError(f"config.json: {self.where}: found {shown(parameters)}, expected an object")
         self._parameters = parameters
         self._nested = bool(parameters.keys() & {_FULL, _SLIDING})
+        self._check_scaling(config.get("rope_scaling"))
         self.has_local = _SLIDING in parameters or numbers.has("local_rope_theta")
+
+    def _check_scaling(self, scaling: object) -> None:
+        """Raise where the old key says something else than the new one: Transformers would follow either."""
+        if self.where == "rope_scaling" or not isinstance(scaling, Mapping) or not scaling:
+            return
+        full = self._parameters.get(_FULL) if self._nested else self._parameters
+
+        def said(values: object) -> dict[str, object]:
+            found = dict(values) if isinstance(values, Mapping) else {}
+            kind = found.pop("type", "default")
+            beside = ("rope_theta", "partial_rotary_factor")  # which the old key did not hold
+            return {"rope_type": kind} | {key: found[key] for key in found if key not in beside}
+
+        if said(scaling) != said(full):
+            raise ModelFileError(
+                f"config.json: rope_scaling: {shown(dict(scaling))}, but rope_parameters, the new name, "
+                f"is {shown(full)}; put what the model needs into rope_parameters and remove rope_scaling"
+            )
 
     def theta(self, layer: str) -> float:
         """The theta of the layers of one type, of a model that knows no scaling."""
@@ -378,13 +440,11 @@ class HfRotary:
         theta = self._numbers.real("rope_theta")
         if local:
             theta = self._numbers.real("local_rope_theta", default=theta)
-        outer = {
-            key: self._config[key]
-            for key in ("partial_rotary_factor", "original_max_position_embeddings")
-            if self._config.get(key) is not None
-        }
-        # Phi 3 keeps its first context outside, and that is the one that counts.
-        values = {"rope_theta": theta} | dict(parameters) | outer
+        share, original = "partial_rotary_factor", "original_max_position_embeddings"
+        outer = {key: self._config[key] for key in (share, original) if self._config.get(key) is not None}
+        values = {"rope_theta": theta} | outer | dict(parameters)
+        if original in outer:  # Phi 3 keeps its first context outside, and that is the one that counts
+            values[original] = outer[original]
         kind = values.get("rope_type", values.get("type", "default"))
         if kind in ("su", "yarn") and "long_factor" in values:
             kind = "longrope"  # its first names
@@ -392,6 +452,8 @@ class HfRotary:
             raise UnsupportedError(
                 f"config.json: {where}rope_type: found {shown(kind)}; supported are {', '.join(_ROPE_TYPES)}"
             )
+        if kind == "dynamic":  # up to the context that the model was trained for, and there is no other here
+            kind = "default"
         return HfNumbers(values, {}, self._numbers.owner, where), str(kind)
 
     def _divisors(self, rope: HfNumbers, key: str, n: int) -> npt.NDArray[np.float64]:

@@ -16,7 +16,7 @@ from typing import Final, Literal
 
 from akunu.architectures import Activation
 
-__all__ = ["ACTIVATIONS", "HF_MODELS", "HF_NEUTRAL", "HfModel", "Windowed"]
+__all__ = ["ACTIVATIONS", "HF_MODELS", "HF_NEUTRAL", "HF_SPECIAL", "HfModel", "Windowed"]
 
 Windowed = Literal["none", "all", "later", "period"]
 """Which layers `sliding_window` applies to, where there are no `layer_types`: none, all, those from
@@ -35,14 +35,19 @@ ACTIVATIONS: Final[Mapping[str, Activation]] = MappingProxyType(
 HF_NEUTRAL: Final[Mapping[str, tuple[object, ...]]] = MappingProxyType(
     {
         "add_cross_attention": (False,),
+        "is_causal": (True,),
         "is_encoder_decoder": (False,),
-        "mlp_bias": (False,),
         "rope_interleaved": (False,),
         "rope_traditional": (False,),
         "use_bidirectional_attention": (False,),
     }
 )
 """Keys whose feature is not implemented, with the values besides null that mean "not used"."""
+
+
+HF_SPECIAL: Final = ("attn_softcap", "final_softcap", "query_scalar")
+"""Fields of `CONFIG_KEYS` that few classes have. In the configuration of another, Transformers ignores them,
+but who wrote them may have meant something."""
 
 
 @dataclass(frozen=True)
@@ -56,8 +61,7 @@ class HfModel:
     windowed
         See the type.
     defaults
-        By field of `CONFIG_KEYS`. A field that few models have (caps, query scale, share of rotated elements)
-        is here where the class has it.
+        By field of `CONFIG_KEYS`. A field of `HF_SPECIAL` is here where the class has it.
     tied
         Whether the output head is the embedding where `tie_word_embeddings` is absent.
     norm_add
@@ -73,6 +77,8 @@ class HfModel:
     biases
         Which projections of attention have a bias: none, those of Q, K and V, or all where `attention_bias`
         is set.
+    ffn_biases
+        Those of the feed-forward have one where `mlp_bias` is set.
     """
 
     arch: str
@@ -85,6 +91,7 @@ class HfModel:
     ignored: tuple[str, ...] = ("*.rotary_emb.inv_freq",)
     model_class: str = ""
     biases: Literal["none", "qkv", "flag"] = "none"
+    ffn_biases: bool = False
 
 
 def _defaults(**values: float) -> Mapping[str, float]:
@@ -97,17 +104,24 @@ _GEMMA3 = HfModel(
     period=6,
     defaults=_defaults(
         dim=2304, n_layers=26, n_heads=8, n_kv_heads=4, head_dim=256, ffn_dim=9216, context_length=131072,
-        window=4096, query_scalar=256, rope_theta=1e6, local_rope_theta=1e4,
+        window=4096, query_scalar=256, rope_theta=1e6, local_rope_theta=1e4, attn_softcap=0, final_softcap=0,
     ),
     tied=True,
     norm_add=1.0,
+    biases="flag",
     # Of a checkpoint that also sees pictures, the text model is loaded.
     ignored=("*.rotary_emb.inv_freq", "*vision_tower.*", "*multi_modal_projector.*"),
 )  # fmt: skip
 
 HF_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
     {
-        "llama": HfModel("llama", defaults=_defaults(), model_class="LlamaForCausalLM", biases="flag"),
+        "llama": HfModel(
+            "llama",
+            defaults=_defaults(),
+            model_class="LlamaForCausalLM",
+            biases="flag",
+            ffn_biases=True,
+        ),
         "mistral": HfModel(
             "llama",
             windowed="all",
@@ -134,6 +148,7 @@ HF_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
             defaults=_defaults(n_kv_heads=16, head_dim=256),
             tied=True,
             norm_add=1.0,
+            biases="flag",
             activations=("gelu",),  # the first published files; Transformers takes it for the other
         ),
         "gemma2": HfModel(
@@ -146,6 +161,7 @@ HF_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
             ),
             tied=True,
             norm_add=1.0,
+            biases="flag",
         ),
         "gemma3": _GEMMA3,
         "gemma3_text": dataclasses.replace(_GEMMA3, model_class="Gemma3ForCausalLM"),

@@ -11,7 +11,7 @@ from typing import Any, Final, NoReturn
 
 from akunu.errors import ModelFileError
 
-__all__ = ["read_list", "read_object", "read_text"]
+__all__ = ["read_list", "read_object", "read_optional", "read_text"]
 
 LIMIT: Final = 16 << 20
 
@@ -54,6 +54,14 @@ def read_object(path: Path, *, limit: int = LIMIT) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ModelFileError(f"{path}: found {type(value).__name__}, expected a JSON object")
     return value
+
+
+def read_optional(path: Path) -> dict[str, Any]:
+    """The JSON object in a file, or an empty one where there is no such file.
+
+    A link that leads nowhere is an error: the file was meant to be there.
+    """
+    return read_object(path) if os.path.lexists(path) else {}
 
 
 def read_list(path: Path, *, limit: int = LIMIT) -> list[Any]:

@@ -231,7 +231,7 @@ def load(
         )
     if requested is None and trained < DEFAULT_CONTEXT:
         spec = opened.spec(trained)
-    if task == "rerank":
+    if task == "rerank" or opened.modules.answers:
         from akunu.encoders.loading import as_reranker
 
         spec = as_reranker(opened, spec)
@@ -404,6 +404,10 @@ def find_model(
         if not file.is_dir():
             _check_kind(file)
         return file
+    if file.is_symlink():
+        raise ModelFileError(
+            f"no model {name!r}: it is a link to {os.readlink(file)}, which leads to no file"
+        )
     if isinstance(path, str) and (on_hub := hub_name.parse(path)):
         from akunu import hub
 

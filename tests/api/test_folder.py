@@ -233,7 +233,7 @@ BAD: dict[str, tuple[Callable[[Path], None], type[AkunuError], str]] = {
         ModelFileError,
         "config.json: is not valid JSON",
     ),
-    "config in a loop": (loop("config.json"), ModelFileError, "has no config.json"),
+    "config in a loop": (loop("config.json"), ModelFileError, "config.json: cannot be read: Too many levels"),
     "config in a pipe": (pipe("config.json"), ModelFileError, "config.json: is not a regular file"),
     "a huge config": (
         replace("config.json", " " * (17 << 20)),
@@ -281,6 +281,14 @@ def test_a_bad_folder_is_a_clear_error(case: str, folder: Path) -> None:
     spoil, error, message = BAD[case]
     spoil(folder)
     with pytest.raises(error, match=message):
+        load(folder)
+
+
+@pytest.mark.parametrize("name", ["config.json", "generation_config.json", "tokenizer.json"])
+def test_a_file_that_is_a_link_to_nowhere_is_an_error(name: str, folder: Path) -> None:
+    (folder / name).unlink(missing_ok=True)
+    (folder / name).symlink_to("gone.json")
+    with pytest.raises(ModelFileError, match=f"{name}: cannot be read: No such file"):
         load(folder)
 
 

@@ -19,10 +19,10 @@ from encoders.test_reference import floats, nmse, opened, vectors
 from tokenizer.test_unigram import trained as trained
 from tokenizer.vocabularies import data_file, inputs_and_ids
 
-from .test_encoders import TEXTS, as_wide_as_the_model, converted
+from .test_encoders import CONVERTED, TEXTS, as_wide_as_the_model, converted
 from .test_folder_tokenizers import written
 
-NAMES = [name for name in tiny.names() if name != "gemma"]  # whose dense layers no GGUF file has
+NAMES = [*CONVERTED, "gemma_plain"]  # of which there are GGUF files
 NOT_SAID = {"max_window_layers", "tie_word_embeddings", "layer_types"}
 """Keys that matter only where there is a window, or a head."""
 

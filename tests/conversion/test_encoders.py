@@ -29,7 +29,8 @@ ARCHS = {
     "qwen3": gguf.MODEL_ARCH.QWEN3,
     "gemma-embedding": gguf.MODEL_ARCH.GEMMA_EMBEDDING,
 }
-CONVERTED = [name for name in tiny.names() if not name.startswith("gemma")]
+FOLDERS_ONLY = {"modern_bias": "the head's activation is relu", "mistral_whole": "GGUF cannot say of llama"}
+CONVERTED = [name for name in tiny.names() if not name.startswith("gemma") and name not in FOLDERS_ONLY]
 TEXTS = ["The cat sits on the mat.", "Naïve CAFÉ, résumé?", "rome is a city", ""]
 
 
@@ -51,6 +52,25 @@ def test_a_converted_folder_equals_transformers(name: str, tmp_path: Path) -> No
     golden = tiny.golden(name)
     with opened(converted(golden, tmp_path)) as model:
         assert nmse(vectors(model, golden.texts, golden.second), golden.vectors) < floats(model)
+
+
+@pytest.mark.parametrize("name", FOLDERS_ONLY)
+def test_what_llama_cpp_does_not_read_stays_a_folder(name: str, tmp_path: Path) -> None:
+    golden = tiny.golden(name)
+    folder = tiny.write_folder(golden, tmp_path / "folder")
+    with pytest.raises(UnsupportedError, match=FOLDERS_ONLY[name]):
+        akunu.convert(folder, tmp_path / "model.gguf", "f32", progress=False)
+    with opened(akunu.convert(folder, tmp_path / "copy", "mlx-f32", progress=False)) as model:
+        assert nmse(vectors(model, golden.texts, golden.second), golden.vectors) < floats(model)
+
+
+def test_biases_that_llama_cpp_does_not_know_are_refused(tmp_path: Path) -> None:
+    golden = tiny.golden("modern_bias")
+    golden.config["classifier_activation"] = "gelu"
+    with pytest.raises(
+        UnsupportedError, match=r"tensor model.layers.0.*bias: llama.cpp knows no such tensor"
+    ):
+        converted(golden, tmp_path)
 
 
 def test_embeddinggemma_keeps_its_dense_layers(tmp_path: Path) -> None:

@@ -50,3 +50,31 @@ def test_tokens_of_a_row_are_the_cpus_whatever_the_splits_of_its_keys(
         code = code.replace("{" + name + "}", str(value))
     done = run(code)
     assert done.stdout == "equal\n", done.stderr or done.stdout
+
+
+BIASES = """
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from akunu import _core
+from akunu.config import resolve
+from models import tiny
+
+golden = tiny.golden("llama_bias")
+with tempfile.TemporaryDirectory() as folder:
+    file = _core.GgufFile(str(tiny.write("llama_bias", "F32", Path(folder) / "model.gguf").path))
+    spec = resolve(file, context=tiny.CONTEXT)
+    engine = _core.Engine(file, spec, device="cuda", context=tiny.CONTEXT, kv_dtype="f32")
+found = engine.logits(golden.prompt)
+print("near" if np.abs(found - golden.logits).max() < 0.01 else np.abs(found - golden.logits).max())
+engine.begin(np.asarray(golden.prompt, np.uint32), temperature=0.0, end_ids=())
+while engine.prefill()[0]:
+    pass
+assert list(engine.decode(4).ids) == golden.ids[1:5], engine
+"""
+
+
+def test_all_products_may_have_a_bias(run: Run) -> None:
+    done = run(BIASES)
+    assert done.stdout == "near\n", done.stderr or done.stdout

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -96,6 +97,48 @@ def test_small_outputs(model: EmbeddingModel) -> None:
         model.embed(TEXTS, output="float16")  # type: ignore[arg-type]
 
 
+def with_files(name: str, folder: Path, **files: dict[str, Any]) -> Path:
+    """A model whose JSON files (named without ".json") have these keys as well."""
+    wordpiece.write_model(name, folder)
+    for stem, keys in files.items():
+        path = folder / f"{stem}.json"
+        path.write_text(json.dumps((json.loads(path.read_text()) if path.exists() else {}) | keys))
+    return folder
+
+
+def test_the_length_that_a_model_was_tuned_for_is_its_context(tmp_path: Path) -> None:
+    lengths = {"tokenizer_config": {"model_max_length": 24}, "sentence_bert_config": {"max_seq_length": 12}}
+    with opened(with_files("bert", tmp_path / "both", **lengths)) as model:
+        assert model.context == 12
+    del lengths["sentence_bert_config"]
+    with opened(with_files("bert", tmp_path / "new", **lengths)) as model:
+        assert model.context == 24
+    with opened(
+        with_files("bert", tmp_path / "none", tokenizer_config={"model_max_length": 10**30})
+    ) as model:
+        assert model.context == 80
+
+
+def test_a_model_may_say_how_many_elements_are_kept(model: EmbeddingModel, tmp_path: Path) -> None:
+    folder = with_files("bert", tmp_path, config_sentence_transformers={"truncate_dim": 16})
+    with opened(folder) as small:
+        assert small.dimensions == 16
+        np.testing.assert_array_equal(small.embed(TEXTS), model.embed(TEXTS, dimensions=16))
+        np.testing.assert_array_equal(small.embed(TEXTS, dimensions=64), model.embed(TEXTS))
+        assert small.embed([]).shape == (0, 16)
+
+
+def test_texts_are_written_small_where_the_model_says_so(model: EmbeddingModel, tmp_path: Path) -> None:
+    folder = with_files("bert", tmp_path, sentence_bert_config={"do_lower_case": True})
+    library = wordpiece.library()
+    library.normalizer = None
+    library.save(str(folder / "tokenizer.json"))
+    with opened(folder) as lower:
+        np.testing.assert_array_equal(lower.embed(["The CAT sits"]), model.embed(["The CAT sits"]))
+    with pytest.raises(UnsupportedError, match="do_lower_case: found True, which GGUF has no key for"):
+        akunu.convert(folder, tmp_path / "model.gguf", "f16", progress=False)
+
+
 def test_a_text_that_is_too_long_is_an_error_or_cut_and_said_so(model: EmbeddingModel) -> None:
     long = "a " * model.context
     with pytest.raises(ContextLengthError, match=r"text 1 has 82 tokens, the model takes 80; .*truncate"):
@@ -138,6 +181,20 @@ def test_scores_are_those_of_pairs_with_kinds(reranker: EmbeddingModel) -> None:
     np.testing.assert_allclose(scores, 1 / (1 + np.exp(-expected)), rtol=1e-5)
     with pytest.warns(UserWarning, match="1 of 1 texts were cut"):
         reranker.rerank("x", ["a " * 100], truncate=True)
+    with pytest.raises(ContextLengthError, match=r"query: has .* leaves no room for a document"):
+        reranker.rerank("a " * 90, ["x"], truncate=True)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [{"tokenizer_class": "TokenizersBackend"}, {"model_input_names": ["input_ids", "attention_mask"]}],
+)
+def test_a_tokenizer_that_gives_no_kinds_leaves_them_out(config: dict[str, Any], tmp_path: Path) -> None:
+    pairs = [wordpiece.library().encode("what do cats eat", text).ids for text in TEXTS]
+    with opened(with_files("bert_rank", tmp_path, tokenizer_config=config)) as model:
+        expected = model._encoder.encode([(np.asarray(ids, np.uint32), 0) for ids in pairs])[:, 0]
+        found = model.rerank("what do cats eat", TEXTS, raw=True)
+    assert nmse(np.asarray(found), expected) < 1e-12
 
 
 def test_a_decoder_is_asked_for_yes_or_no(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,6 +230,19 @@ def test_a_decoder_is_asked_for_yes_or_no(tmp_path: Path, monkeypatch: pytest.Mo
             )
             logits = plain.logits(plain.tokenize(text, parse_special=True))[-1]
             assert score == pytest.approx(logits[texts.index("yes")] - logits[texts.index("no")], abs=1e-4)
+    # Sentence Transformers says by a module that it is a reranker, and which tokens are compared.
+    score = {"idx": 1, "name": "1", "path": "1_LogitScore", "type": "sentence_transformers.x.LogitScore"}
+    (tmp_path / "modules.json").write_text(json.dumps([score]))
+    (tmp_path / "1_LogitScore").mkdir()
+    answers = {"true_token_id": texts.index("yes"), "false_token_id": texts.index("no")}
+    (tmp_path / "1_LogitScore" / "config.json").write_text(json.dumps(answers))
+    with opened(tmp_path, context=512) as model:
+        assert model.rerank("what do cats eat", documents, raw=True) == found
+    (tmp_path / "1_LogitScore" / "config.json").write_text(json.dumps(answers | {"false_token_id": 3}))
+    with pytest.raises(UnsupportedError, match="LogitScore compares the tokens"):
+        opened(tmp_path, context=512)
+    shutil.rmtree(tmp_path / "1_LogitScore")
+    (tmp_path / "modules.json").unlink()
     codes = akunu.convert(tmp_path, tmp_path / "codes", "mlx-8bit", progress=False)
     with opened(codes, task="rerank", context=512) as model:
         assert model.rerank("what do cats eat", documents, raw=True) == pytest.approx(found, abs=0.05)
@@ -202,6 +272,12 @@ def test_what_a_model_cannot_do_is_said(model: EmbeddingModel, reranker: Embeddi
             ember.rerank("x", ["y"])
 
 
+def test_a_decoder_that_cannot_be_asked_is_refused(tmp_path: Path) -> None:
+    model = opened(wordpiece.write_model("qwen3_rank", tmp_path))
+    with model, pytest.raises(UnsupportedError, match=r'no token "<\|im_start\|>"'):
+        model.rerank("what do cats eat", ["mice"])
+
+
 def test_a_closed_model_says_so(folder: Path) -> None:
     model = opened(folder)
     model.close()
@@ -229,6 +305,19 @@ BAD: dict[str, tuple[str, dict[str, Any], type[Exception], str]] = {
         UnsupportedError,
         "position_embedding_type: found 'relative_key'",
     ),
+    "scaling": (
+        "config.json",
+        {"rotary_scaling_factor": 2},
+        UnsupportedError,
+        "rotary_scaling_factor: found 2, but this feature is not supported",
+    ),
+    "padding": ("config.json", {"model_type": "roberta", "pad_token_id": 80}, ModelFileError, "has 80 rows"),
+    "padding's type": (
+        "config.json",
+        {"model_type": "roberta", "pad_token_id": "<pad>"},
+        ModelFileError,
+        "pad_token_id: found '<pad>', expected a token id",
+    ),
     "activation": ("config.json", {"hidden_act": "mish"}, UnsupportedError, "hidden_act: found 'mish'"),
     "layers": ("config.json", {"num_hidden_layers": 4}, ModelFileError, r"encoder\.layer\.3\..* is missing"),
     "fewer layers": ("config.json", {"num_hidden_layers": 2}, UnsupportedError, "no such tensor"),
@@ -246,6 +335,49 @@ def test_bad_folders_are_refused(case: str, tmp_path: Path) -> None:
     path.write_text(json.dumps(found))
     with pytest.raises(error, match=message):
         opened(tmp_path)
+
+
+MODULES: dict[str, tuple[list[tuple[str, dict[str, Any]]], str]] = {
+    "a vector for each token": (
+        [("Dense", {"in_features": 64, "out_features": 8})],
+        "found a Dense module before a Pooling",
+    ),
+    "another input": (
+        [
+            ("Pooling", {"pooling_mode": "mean"}),
+            ("Dense", {"in_features": 64, "out_features": 8, "module_input_name": "token_embeddings"}),
+        ],
+        "module_input_name: found 'token_embeddings'",
+    ),
+    "another kind": ([("WeightedLayerPooling", {})], "a module of the type WeightedLayerPooling"),
+    "one answer": ([("LogitScore", {"true_token_id": 5})], "found 5, None, expected two token ids"),
+}
+
+
+@pytest.mark.parametrize("case", MODULES)
+def test_modules_that_mean_something_else_are_refused(case: str, tmp_path: Path) -> None:
+    modules, message = MODULES[case]
+    tiny.write_folder(tiny.golden("bert"), tmp_path)
+    rows = [{"type": f"sentence_transformers.{kind}", "path": f"m{i}"} for i, (kind, _) in enumerate(modules)]
+    (tmp_path / "modules.json").write_text(json.dumps(rows))
+    for i, (_, config) in enumerate(modules):
+        (tmp_path / f"m{i}").mkdir()
+        (tmp_path / f"m{i}" / "config.json").write_text(json.dumps(config))
+    with pytest.raises(UnsupportedError, match=message):
+        opened(tmp_path)
+
+
+def test_rows_of_another_output_are_refused(tmp_path: Path) -> None:
+    text = {"method": "forward", "method_output_name": "pooler_output"}
+    folder = with_files("bert", tmp_path, sentence_bert_config={"modality_config": {"text": text}})
+    with pytest.raises(UnsupportedError, match="method_output_name: found 'pooler_output'"):
+        opened(folder)
+
+
+def test_a_reranker_with_a_prompt_is_refused(tmp_path: Path) -> None:
+    prompts = {"prompts": {"x": "search: "}, "default_prompt_name": "x"}
+    with pytest.raises(UnsupportedError, match="a reranker has no prompts here"):
+        opened(with_files("bert_rank", tmp_path, config_sentence_transformers=prompts))
 
 
 def test_a_module_outside_its_folder_is_refused(tmp_path: Path) -> None:

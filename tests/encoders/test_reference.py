@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +93,27 @@ def test_a_text_has_the_same_bits_whatever_its_neighbours(name: str, tmp_path: P
     np.testing.assert_array_equal(together, np.tile(alone, (40, 1)))
 
 
+def test_keys_of_other_models_change_nothing(tmp_path: Path) -> None:
+    golden = tiny.golden("bert")
+    golden.config.update(num_key_value_heads=2, head_dim=32)
+    with opened(tiny.write_folder(golden, tmp_path)) as model:
+        assert nmse(vectors(model, golden.texts, golden.second), golden.vectors) < floats(model)
+
+
+def test_norms_may_have_the_names_of_tensorflow(tmp_path: Path) -> None:
+    golden = tiny.golden("bert")
+    first = {"weight": "gamma", "bias": "beta"}
+    old = {
+        re.sub(r"LayerNorm\.(weight|bias)$", lambda m: f"LayerNorm.{first[m[1]]}", name): array
+        for name, array in golden.weights.items()
+    }
+    assert old.keys() != golden.weights.keys()
+    golden.weights.clear()
+    golden.weights.update(old)
+    with opened(tiny.write_folder(golden, tmp_path)) as model:
+        assert nmse(vectors(model, golden.texts, golden.second), golden.vectors) < floats(model)
+
+
 CHANGES: dict[str, tuple[str, dict[str, Any]]] = {
     "window": ("modern", {"local_attention": 14}),
     "thetas": (
@@ -103,6 +125,10 @@ CHANGES: dict[str, tuple[str, dict[str, Any]]] = {
     "eps": ("bert", {"layer_norm_eps": 1e-2}),
     "theta": ("nomic", {"rope_parameters": {"rope_theta": 1e4, "rope_type": "default"}}),
     "bidirectional": ("gemma", {"use_bidirectional_attention": False}),
+    "causal": ("mistral_whole", {"is_causal": True}),
+    "whole window": ("mistral_whole", {"sliding_window": 17}),
+    "padding": ("roberta_rank", {"pad_token_id": 1}),
+    "head": ("modern_bias", {"classifier_activation": "gelu"}),
     "bidirectional window": ("gemma", {"sliding_window": 18}),
 }
 

@@ -42,7 +42,7 @@ def model(tiny: Tiny) -> Any:
     elif tiny.hf in ("Mistral", "Phi3"):
         settings["sliding_window"] = None
     if tiny.hf == "Llama":
-        settings["attention_bias"] = tiny.bias == "all"
+        settings["attention_bias"] = settings["mlp_bias"] = tiny.bias == "all"
     if tiny.hf in ("Gemma2", "Gemma3"):
         settings["query_pre_attn_scalar"] = tiny.head_dim
     if tiny.hf == "Gemma2":

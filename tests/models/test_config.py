@@ -129,7 +129,11 @@ def test_canonical_names_of_a_plain_model() -> None:
     ("name", "extra"),
     [
         ("qwen2", {"attn_q_bias", "attn_k_bias", "attn_v_bias"}),
-        ("llama_bias", {"attn_q_bias", "attn_k_bias", "attn_v_bias", "attn_output_bias"}),
+        (
+            "llama_bias",
+            {"attn_q_bias", "attn_k_bias", "attn_v_bias", "attn_output_bias"}
+            | {"ffn_gate_bias", "ffn_up_bias", "ffn_down_bias"},
+        ),
         ("qwen3", {"attn_q_norm", "attn_k_norm"}),
         ("gemma2", {"post_attn_norm", "post_ffn_norm"}),
         ("gemma3", {"attn_q_norm", "attn_k_norm", "post_attn_norm", "post_ffn_norm"}),
@@ -425,7 +429,7 @@ def test_every_missing_or_misshapen_tensor_is_named(name: str) -> None:
     "extra",
     [
         "blk.0.ffn_gate_inp.weight",
-        "blk.1.ffn_up.bias",
+        "blk.1.ffn_norm.bias",
         "blk.3.attn_q.weight",
         "output.bias",
         "position_embd.weight",

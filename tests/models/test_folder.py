@@ -175,6 +175,28 @@ def test_windows_of_qwen_begin_at_a_layer(
     assert ModelFolder(path).spec().config.layer_window == expected
 
 
+def test_dynamic_scaling_changes_nothing_up_to_the_trained_context(tmp_path: Path) -> None:
+    rope = {"rope_type": "dynamic", "factor": 4.0, "rope_theta": 10000.0}
+    path = folders.write("llama", tmp_path, change=lambda c: c | {"rope_parameters": rope})
+    assert nmse(logits(path, "llama"), tiny.golden("llama").logits) < 1e-9
+
+
+def test_the_old_name_of_the_rotary_parameters_may_say_the_same(tmp_path: Path) -> None:
+    def doubled(settings: dict[str, Any]) -> dict[str, Any]:
+        rope = dict(settings["rope_parameters"])
+        rope["type"] = rope["rope_type"]
+        return settings | {"rope_scaling": rope, "rope_theta": rope.pop("rope_theta")}
+
+    path = folders.write("llama_yarn", tmp_path, change=doubled)
+    assert nmse(logits(path, "llama_yarn"), tiny.golden("llama_yarn").logits) < 1e-9
+
+
+@pytest.mark.parametrize("key", ["attention_bias", "mlp_bias"])
+def test_a_flag_that_the_class_does_not_know_changes_nothing(key: str, tmp_path: Path) -> None:
+    path = folders.write("mistral", tmp_path, change=lambda c: c | {key: True})
+    assert nmse(logits(path, "mistral"), tiny.golden("mistral").logits) < 1e-9
+
+
 def put(**values: Any) -> Change:
     return lambda settings: settings | values
 
@@ -202,7 +224,15 @@ BAD: dict[str, tuple[str, Change, type[Exception], str]] = {
         UnsupportedError,
         "weights are quantized by 'awq', which is not supported",
     ),
-    "mlp bias": ("llama", put(mlp_bias=True), UnsupportedError, "mlp_bias: found True"),
+    "mlp bias": ("llama", put(mlp_bias=True), ModelFileError, r"gate_proj\.bias is missing"),
+    "not causal": ("llama", put(is_causal=False), UnsupportedError, "is_causal: found False"),
+    "a cap": (
+        "llama",
+        put(attn_logit_softcapping=50.0),
+        UnsupportedError,
+        "attn_logit_softcapping: found 50.0, but a llama model has none",
+    ),
+    "a query scale": ("qwen3", put(query_pre_attn_scalar=3), UnsupportedError, "but a qwen3 model has none"),
     "bidirectional": (
         "gemma3",
         put(use_bidirectional_attention=True),
@@ -210,13 +240,19 @@ BAD: dict[str, tuple[str, Change, type[Exception], str]] = {
         "use_bidirectional_attention",
     ),
     "bias": ("llama", put(attention_bias=True), ModelFileError, r"q_proj\.bias is missing"),
-    "dynamic": (
+    "proportional": (
         "llama",
-        put(rope_parameters={"rope_type": "dynamic", "factor": 2.0}),
+        put(rope_parameters={"rope_type": "proportional", "factor": 2.0}),
         UnsupportedError,
-        "rope_parameters.rope_type: found 'dynamic'; supported are default, linear, llama3, yarn, longrope",
+        "rope_type: found 'proportional'; supported are default, dynamic, linear, llama3, yarn, longrope",
     ),
     "rope": ("llama", put(rope_parameters=[1]), ModelFileError, "rope_parameters: found"),
+    "two scalings": (
+        "llama",
+        put(rope_scaling={"rope_type": "yarn", "factor": 4.0}),
+        ModelFileError,
+        "rope_scaling: .*yarn.*, but rope_parameters, the new name, is .*default",
+    ),
     "no factor": (
         "llama",
         put(rope_parameters={"rope_type": "yarn"}),
@@ -235,7 +271,13 @@ BAD: dict[str, tuple[str, Change, type[Exception], str]] = {
         ModelFileError,
         "48 divisors from 0.001",
     ),
-    "share": ("llama", put(partial_rotary_factor=0.02), ModelFileError, "makes 1 of a head's 64 elements"),
+    "share": (
+        "phi3",
+        put_rope(partial_rotary_factor=0.02),
+        ModelFileError,
+        "makes 1 of a head's 96 elements",
+    ),
+    "a share": ("llama", put(partial_rotary_factor=0.5), UnsupportedError, "in a llama model all do"),
     "layer types": ("gemma3", put(layer_types=["full_attention"]), ModelFileError, "layer_types: found"),
     "nested": (
         "gemma3",

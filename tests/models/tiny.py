@@ -43,7 +43,7 @@ class Tiny:
     partial_rotary
         Share of a head that is rotated.
     bias
-        Q, K, V have a bias ("qkv"), and the attention output too ("all").
+        Q, K, V have a bias ("qkv"), and all other projections too ("all").
     """
 
     name: str
@@ -225,6 +225,9 @@ def weights(tiny: Tiny) -> Weights:
             matrix(f"{layer}mlp.gate_proj.weight", tiny.ffn_dim, dim, 1.4)
             matrix(f"{layer}mlp.up_proj.weight", tiny.ffn_dim, dim, 1.4)
         matrix(f"{layer}mlp.down_proj.weight", dim, tiny.ffn_dim, out_gain)
+        if tiny.bias == "all":
+            for part, rows in (("gate", tiny.ffn_dim), ("up", tiny.ffn_dim), ("down", dim)):
+                bias(f"{layer}mlp.{part}_proj.bias", rows, 0.3)
     norm("model.norm.weight", dim, 3.0 if tiny.is_gemma else 1.0)
     if not tiny.tied:
         matrix("lm_head.weight", tiny.vocab_size, dim, 3.0)

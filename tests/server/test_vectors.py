@@ -76,6 +76,7 @@ def test_dimensions_prompts_and_cut_texts_are_those_of_the_model(served):
     [
         ("embeddings", {"input": []}, 400, "input", "one or more"),
         ("embeddings", {"input": [1, "x"]}, 400, "input", "expected a text, token ids"),
+        ("embeddings", {"input": ["x", []]}, 400, "input", "one or more"),
         ("embeddings", {"input": [[-1]]}, 400, None, "token ids: -1 is not in"),
         ("embeddings", {"input": "a " * 100}, 400, None, "tokens, the model takes 80"),
         ("embeddings", {"input": "x", "dimensions": 5000}, 400, "dimensions", "is not in"),
@@ -86,6 +87,7 @@ def test_dimensions_prompts_and_cut_texts_are_those_of_the_model(served):
         ("embeddings", {"input": "x", "model": "other"}, 404, "model", "there is ember, vectors, scores"),
         ("rerank", {"query": "x", "documents": []}, 400, "documents", "length >= 1"),
         ("rerank", {"query": "x", "documents": [3]}, 400, "documents[0]", "expected"),
+        ("rerank", {"query": "a " * 90, "documents": ["a"], "truncate": True}, 400, None, "no room"),
         ("rerank", {"query": "x", "documents": ["a"], "top_n": 0}, 400, "top_n", ">= 1"),
         ("rerank", {"query": "x", "documents": ["a"], "instruction": "i"}, 400, "instruction", "takes none"),
         ("rerank", {"query": "x", "documents": ["a"], "model": "vectors"}, 400, "model", "an embedding"),

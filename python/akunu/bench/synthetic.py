@@ -21,7 +21,6 @@ from akunu.filetypes import BLOCKS, FILE_TYPES, tensor_dtype
 __all__ = ["SyntheticModel", "SyntheticTensor"]
 
 _ROPE_FREQS = "rope_freqs.weight"
-_OPTIONAL_TENSORS_OMITTED = ("attn_q_bias", "attn_k_bias", "attn_v_bias", "attn_output_bias")
 
 
 @dataclass(frozen=True)
@@ -130,7 +129,7 @@ class SyntheticModel:
     def _wanted(self, rule: TensorRule) -> bool:
         if rule.source == "output.weight":
             return not self.shape.tied
-        return not (rule.optional and rule.parts[0][0] in _OPTIONAL_TENSORS_OMITTED)
+        return not (rule.optional and rule.parts[0][0].endswith("_bias"))
 
     def _tensor(self, rule: TensorRule, layer: int | None) -> SyntheticTensor:
         shape = self.shape

@@ -154,7 +154,7 @@ def _encoder_config(model: GgufModel, spec: ModelSpec) -> dict[str, object]:
         found["max_position_embeddings"] = config.positions
     if "kinds" in spec.tensors:
         found["type_vocab_size"] = config.kinds
-    if kind.chooses_pooling and encoder.task == "rank":
+    if kind.chooses_head and encoder.task == "rank":
         found["classifier_pooling"] = encoder.pooling
         found["classifier_bias"] = "head.0_bias" in spec.tensors
     if row.rope:

@@ -106,11 +106,17 @@ def pooling(hf: Mapping[str, object], spec: ModelSpec) -> Metadata:
         found["attention.causal"] = False
         if config.arch not in ENCODERS and not ARCHITECTURES[config.arch].bidirectional:
             raise UnsupportedError(
-                "config.json: use_bidirectional_attention: found True, "
+                "config.json: the rows of a text see what comes after them, "
                 f"which GGUF cannot say of {config.arch}"
             )
     if encoder.task == "rank":
         found["pooling_type"] = RANK
+        for (_, activation), layer in zip(encoder.head, head_layers(spec), strict=True):
+            if activation != (layer.activation or ""):
+                raise UnsupportedError(
+                    f"config.json: the head's activation is {activation}, "
+                    f"but in GGUF files of {config.arch} it is {layer.activation}"
+                )
         if config.arch in ENCODERS:
             found["classifier.pooling_type"] = _POOLING_IDS[encoder.pooling]
         if encoder.head[-1][0] != 1:

@@ -34,6 +34,7 @@ __all__ = ["check_folder_config", "folder_config", "folder_generation", "folder_
 _BIASES: Final[Mapping[str, tuple[str, ...]]] = {"none": (), "qkv": ("q", "k", "v"), "flag": ()}
 """The projections that have a bias, by `HfModel.biases` and without `attention_bias`."""
 _ALL_BIASES: Final = ("q", "k", "v", "output")
+_FFN_BIASES: Final = ("gate", "up", "down")
 
 
 def folder_model_type(spec: ModelSpec) -> tuple[str, HfModel]:
@@ -60,6 +61,11 @@ def folder_model_type(spec: ModelSpec) -> tuple[str, HfModel]:
             f"attention has biases for {', '.join(biases) or 'nothing'}, which no {name} model of Hugging "
             "Face's has"
         )
+    ffn = [part for part in _FFN_BIASES if f"layers.0.ffn_{part}_bias" in spec.tensors]
+    if ffn and (len(ffn) < len(_FFN_BIASES) or not row.ffn_biases):
+        raise UnsupportedError(
+            f"the feed-forward has biases for {', '.join(ffn)}, which no {name} model of Hugging Face's has"
+        )
     return name, row
 
 
@@ -79,6 +85,8 @@ def folder_config(model: GgufModel, spec: ModelSpec) -> dict[str, object]:
     }
     if row.biases == "flag":
         found["attention_bias"] = "layers.0.attn_q_bias" in spec.tensors
+    if row.ffn_biases:
+        found["mlp_bias"] = "layers.0.ffn_gate_bias" in spec.tensors
     for field in ("attn_softcap", "final_softcap"):
         if field in row.defaults:
             found[CONFIG_KEYS[field].hf[0]] = plain(getattr(config, field)) or None

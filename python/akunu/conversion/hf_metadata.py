@@ -44,6 +44,10 @@ def model_metadata(folder: ModelFolder, spec: ModelSpec) -> tuple[dict[str, obje
         numbers |= _attention(config) | rope
     if config.encoder is not None:
         numbers |= pooling(folder.config, spec)
+        if folder.modules.lowercase:
+            raise UnsupportedError(
+                "sentence_bert_config.json: do_lower_case: found True, which GGUF has no key for"
+            )
     general: dict[str, object] = {
         "general.architecture": config.arch,
         "general.type": "model",

@@ -16,6 +16,7 @@ from akunu.conversion.gguf_bytes import stored_metadata
 from akunu.conversion.hf_metadata import model_metadata
 from akunu.conversion.importance import ImportanceMatrix
 from akunu.conversion.tokenizer_metadata import tokenizer_metadata
+from akunu.errors import UnsupportedError
 from akunu.filetypes import FILE_TYPES, tensor_dtype
 from akunu.folder import ModelFolder
 from akunu.model_files import ModelFiles
@@ -169,6 +170,11 @@ def _of_folder(folder: ModelFolder, spec: ModelSpec) -> tuple[dict[str, object],
     metadata |= tokenizer_metadata(folder.path, folder.tokenizer(config.vocab_size))
     tensors = [PlannedTensor(name, v.shape, "f32", values=v) for name, v in divisors.items()]
     for rule, layer, ref, shape in model_tensors(spec):
+        if rule.folder_only:
+            raise UnsupportedError(
+                f"tensor {ref.source}: llama.cpp knows no such tensor of a {config.arch} model; "
+                "convert to a folder (--type mlx-…)"
+            )
         heads = rotated_heads(rule, spec) if config.rope_style == "half" else 0
         order = adjacent_pairs(shape[0], heads) if heads else None
         name = rule.source.replace("{n}", str(layer))

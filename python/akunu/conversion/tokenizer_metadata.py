@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from akunu.errors import UnsupportedError
-from akunu.json_file import read_object
+from akunu.json_file import read_object, read_optional
 from akunu.tokenizer import Tokenizer
 from akunu.tokenizer.hf import LIMIT
 from akunu.tokenizer.pieces import SPACE
@@ -58,7 +58,7 @@ def tokenizer_metadata(folder: Path, tokenizer: Tokenizer | None) -> Metadata:
         return {_KEY + "model": "none"}
     data = read_object(folder / "tokenizer.json", limit=LIMIT)
     path = folder / "tokenizer_config.json"
-    config = read_object(path) if path.exists() else {}
+    config = read_optional(path)
     for metadata in _candidates(data, config, tokenizer):
         found = Tokenizer.from_metadata(metadata)
         if _same(found, tokenizer):

@@ -33,6 +33,12 @@ def as_reranker(opened: ModelFiles, spec: ModelSpec) -> ModelSpec:
             'task: to rerank, a decoder needs the tokens "yes", "no" and "<|im_start|>", '
             "as Qwen3-Reranker has them"
         )
+    answers = opened.modules.answers
+    if answers is not None and answers != tuple(ids):
+        raise UnsupportedError(
+            f"modules.json: LogitScore compares the tokens {answers[0]} and {answers[1]}; supported are "
+            f'"yes" and "no", {ids[0]} and {ids[1]}, of a model that is asked as Qwen3-Reranker is'
+        )
     return as_yes_no(spec, *ids)
 
 
@@ -73,7 +79,8 @@ def load_encoder(
     progress: Callable[[int, int], None] | None,
 ) -> EmbeddingModel:
     """The loaded model; arguments are those of `akunu.load`, checked, `quantize` by tensor."""
-    default = opened.modules.max_tokens or default_context
+    modules = opened.modules
+    default = modules.max_tokens or min(modules.tokenizer_tokens or default_context, default_context)
     encoder = open_encoder(
         opened,
         spec,
@@ -83,4 +90,4 @@ def load_encoder(
         quantize=quantize,
         progress=progress,
     )
-    return EmbeddingModel(encoder, tokenizer.result(), spec.config, opened.metadata, path, opened.modules)
+    return EmbeddingModel(encoder, tokenizer.result(), spec.config, opened.metadata, path, modules)

@@ -96,8 +96,8 @@ class EmbeddingModel(Model):
 
     @property
     def dimensions(self) -> int:
-        """Elements of a vector."""
-        return self._encoder.width
+        """Elements of a vector, unless `embed` is asked for others."""
+        return min(self._modules.dimensions or self._encoder.width, self._encoder.width)
 
     @property
     def prompts(self) -> Mapping[str, str]:
@@ -126,7 +126,8 @@ class EmbeddingModel(Model):
             The name of one of `prompts`, which is put before each text; None: the model's default, if it has
             one. Any other text can be put there by the caller.
         dimensions
-            Keep the first so many elements, for models that were trained for it ("Matryoshka"); None: all.
+            Keep the first so many elements, for models that were trained for it ("Matryoshka"); None: all, or
+            as many as the model's files say (`truncate_dim`).
         normalize
             Scale each vector to the length 1, after it was shortened.
         truncate
@@ -162,7 +163,7 @@ class EmbeddingModel(Model):
             raise InvalidArgumentError(f"output: found {output!r}, expected one of {', '.join(_OUTPUTS)}")
         size = self.dimensions
         if dimensions is not None:
-            size = Limit(int, 1, self.dimensions).check("dimensions", dimensions)
+            size = Limit(int, 1, self._encoder.width).check("dimensions", dimensions)
         prefix = self._prompt(prompt)
         items: list[Prompt] = [texts] if isinstance(texts, str) else list(texts)
         vectors = self._vectors(
@@ -216,8 +217,13 @@ class EmbeddingModel(Model):
         if self._settings.task != "rank":
             raise UnsupportedError(f"{self.name} is no reranker: compare vectors of embed")
         asked = not self.config.bidirectional
-        if self.dimensions != 1 and not (asked and self.dimensions == 2):
-            raise UnsupportedError(f"{self.name} gives {self.dimensions} scores for a text; expected one")
+        width = self._encoder.width
+        if width != 1 and not (asked and width == 2):
+            raise UnsupportedError(f"{self.name} gives {width} scores for a text; expected one")
+        if asked and "<|im_start|>" not in self.tokenizer.control_texts():
+            raise UnsupportedError(
+                f'{self.name} is asked as Qwen3-Reranker is, but its tokenizer has no token "<|im_start|>"'
+            )
         if instruction is not None and not asked:
             raise InvalidArgumentError(f"instruction: {self.name} is not asked in words and takes none")
         if not isinstance(documents, Sequence | np.ndarray):
@@ -228,16 +234,21 @@ class EmbeddingModel(Model):
                 raise InvalidArgumentError(f"{what}: expected a text, got {type(text).__name__}")
         if isinstance(documents, str):
             raise InvalidArgumentError("documents: expected texts, got one text; put it into a list")
-        first = np.asarray(self.tokenizer.encode(query), np.uint32)
+        first = np.asarray(self._encode(query), np.uint32)
+
+        def rows(document: str) -> _Rows:
+            return self._question(query, document, instruction) if asked else self._pair(first, document)
+
+        alone = rows("").ids.size
+        if alone >= self.context:
+            raise ContextLengthError(
+                f"query: has {alone} tokens with what stands around it, which leaves no room for a document "
+                f"in the {self.context} that the model takes; shorten it"
+            )
         made = self._vectors(
-            len(documents),
-            lambda i: (
-                self._question(query, documents[i], instruction) if asked else self._pair(first, documents[i])
-            ),
-            truncate=truncate,
-            progress=progress,
+            len(documents), lambda i: rows(documents[i]), truncate=truncate, progress=progress
         ).astype(np.float64)
-        scores = made[:, 0] - made[:, 1] if self.dimensions == 2 else made[:, 0]
+        scores = made[:, 0] - made[:, 1] if width == 2 else made[:, 0]
         return [float(score) for score in (scores if raw else 1.0 / (1.0 + np.exp(-scores)))]
 
     def stats(self) -> ModelStats:
@@ -281,15 +292,20 @@ class EmbeddingModel(Model):
     def _text(self, text: Prompt, prefix: str) -> _Rows:
         if not isinstance(text, str):
             return _Rows(self._checked_ids(text))
-        return self._ended(self.tokenizer.encode(prefix + text), 0)
+        return self._ended(self._encode(prefix + text), 0)
+
+    def _encode(self, text: str) -> list[int]:
+        return self.tokenizer.encode(text.lower() if self._modules.lowercase else text)
 
     def _pair(self, query: Ids, document: str) -> _Rows:
         """Query and document as one text, the second part of another kind where the model knows kinds."""
         tokenizer = self.tokenizer
-        ids = tokenizer.encode(document)[1 if tokenizer.add_bos else 0 :]
+        ids = self._encode(document)[1 if tokenizer.add_bos else 0 :]
         if tokenizer.eos_id is not None:  # of which one ends the query
             ids = [tokenizer.eos_id] * (tokenizer.pair_separators - 1) + ids
-        return self._ended([*query.tolist(), *ids], len(query) if self._config.kinds > 1 else 0)
+        return self._ended(
+            [*query.tolist(), *ids], len(query) if self._config.kinds > 1 and tokenizer.pair_kinds else 0
+        )
 
     def _question(self, query: str, document: str, instruction: str | None) -> _Rows:
         """The question whether the document is relevant, up to where "yes" or "no" would follow."""
@@ -311,9 +327,9 @@ class EmbeddingModel(Model):
         truncate: bool,
         progress: Callable[[int, int], None] | None,
     ) -> npt.NDArray[np.float32]:
-        """float32 [n, dimensions] of the texts that `make` gives, by their numbers."""
+        """float32 [n, width] of the texts that `make` gives, by their numbers."""
         cut = 0
-        parts = [np.empty((0, self.dimensions), np.float32)]
+        parts = [np.empty((0, self._encoder.width), np.float32)]
         start = 0
 
         def report(done: int) -> None:
@@ -331,7 +347,7 @@ class EmbeddingModel(Model):
                     if not truncate:
                         raise ContextLengthError(
                             f"text {i} has {rows.ids.size} tokens, the model takes {self.context}; "
-                            "shorten it, or pass truncate=True"
+                            "shorten it, or have it cut (truncate)"
                         )
                     rows = rows.cut(self.context)
                     cut += 1

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from akunu.architectures import Pooling
 from akunu.config_numbers import shown
 from akunu.errors import ModelFileError, UnsupportedError
-from akunu.json_file import read_list, read_object
+from akunu.json_file import read_list, read_object, read_optional
 
 __all__ = ["DENSE", "Dense", "Modules", "gguf_makes_vectors", "makes_vectors", "read_modules"]
 
@@ -59,6 +60,15 @@ class Modules:
         The name of the one that is used unless another is asked for.
     max_tokens
         Most tokens of a text that the model was tuned for.
+    tokenizer_tokens
+        Those that its tokenizer makes, where nothing else is said.
+    dimensions
+        Elements that are kept of a vector unless others are asked for.
+    lowercase
+        Texts are written small before they become tokens.
+    answers
+        Of a decoder that scores texts: the tokens whose logits after it say that it is relevant, and that it
+        is not.
     files
         Of modules that have a folder of their own: what is read there.
     """
@@ -68,6 +78,10 @@ class Modules:
     prompts: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     default_prompt: str | None = None
     max_tokens: int | None = None
+    tokenizer_tokens: int | None = None
+    dimensions: int | None = None
+    lowercase: bool = False
+    answers: tuple[int, int] | None = None
     files: tuple[Path, ...] = ()
 
 
@@ -102,10 +116,11 @@ def read_modules(folder: Path) -> Modules:
     """
     pooling: Pooling | None = None
     dense: list[Dense] = []
-    max_tokens = None
+    settings: dict[str, Any] = {}
+    answers: tuple[int, int] | None = None
     files: list[Path] = []
     path = folder / "modules.json"
-    for module in read_list(path) if path.exists() else ():
+    for module in read_list(path) if os.path.lexists(path) else ():
         if not isinstance(module, dict) or not isinstance(module.get("type"), str):
             raise ModelFileError(f"{path}: found {shown(module)}, expected an object with a type")
         kind = module["type"].rpartition(".")[2]
@@ -114,20 +129,64 @@ def read_modules(folder: Path) -> Modules:
             pooling = _pooling(where / "config.json")
             files.append(where / "config.json")
         elif kind == "Dense":
+            if pooling is None:
+                raise UnsupportedError(
+                    f"{path}: found a Dense module before a Pooling; a vector for each token"
+                )
             dense.append(_dense(where))
             files += [where / "config.json", where / "model.safetensors"]
         elif kind == "Transformer":
-            settings = where / "sentence_bert_config.json"
-            found = read_object(settings).get("max_seq_length") if settings.exists() else None
-            if isinstance(found, int) and found > 0:
-                max_tokens = found
+            settings = _transformer(where / "sentence_bert_config.json")
+        elif kind == "LogitScore":
+            answers = _answers(where / "config.json")
+            files.append(where / "config.json")
         elif kind != "Normalize":
             raise UnsupportedError(
                 f"{path}: found a module of the type {kind}; "
-                "supported are Transformer, Pooling, Dense, Normalize"
+                "supported are Transformer, Pooling, Dense, Normalize, LogitScore"
             )
-    prompts, default = _prompts(folder / "config_sentence_transformers.json")
-    return Modules(pooling, tuple(dense), prompts, default, max_tokens, tuple(files))
+    common = read_optional(folder / "config_sentence_transformers.json")
+    prompts, default = _prompts(folder / "config_sentence_transformers.json", common)
+    return Modules(
+        pooling=pooling,
+        dense=tuple(dense),
+        prompts=prompts,
+        default_prompt=default,
+        max_tokens=_length(settings.get("max_seq_length")),
+        tokenizer_tokens=_length(read_optional(folder / "tokenizer_config.json").get("model_max_length")),
+        dimensions=_length(common.get("truncate_dim")),
+        lowercase=settings.get("do_lower_case") is True,
+        answers=answers,
+        files=tuple(files),
+    )
+
+
+def _length(found: object) -> int | None:
+    """A count; what is none, or so great that it means nothing, is not said."""
+    return found if isinstance(found, int) and not isinstance(found, bool) and 0 < found < 1 << 31 else None
+
+
+def _transformer(path: Path) -> dict[str, Any]:
+    """What is said of the model itself: its rows are those of the last layer."""
+    found = read_optional(path)
+    modality = found.get("modality_config")
+    text = modality.get("text") if isinstance(modality, dict) else None
+    rows = text.get("method_output_name") if isinstance(text, dict) else None
+    if rows not in (None, "last_hidden_state", "logits"):
+        raise UnsupportedError(
+            f"{path}: method_output_name: found {shown(rows)}; supported are last_hidden_state and logits"
+        )
+    return found
+
+
+def _answers(path: Path) -> tuple[int, int]:
+    config = read_object(path)
+    yes, no = (config.get(f"{name}_token_id") for name in ("true", "false"))
+    if not all(isinstance(token, int) and not isinstance(token, bool) for token in (yes, no)):
+        raise UnsupportedError(
+            f"{path}: true_token_id, false_token_id: found {shown(yes)}, {shown(no)}, expected two token ids"
+        )
+    return int(yes), int(no)  # type: ignore[arg-type]
 
 
 def _inside(folder: Path, path: Path, name: object) -> Path:
@@ -158,6 +217,11 @@ def _pooling(path: Path) -> Pooling:
 def _dense(folder: Path) -> Dense:
     path = folder / "config.json"
     config = read_object(path)
+    for key in ("module_input_name", "module_output_name"):
+        if config.get(key) not in (None, "sentence_embedding"):
+            raise UnsupportedError(
+                f"{path}: {key}: found {shown(config[key])}; only 'sentence_embedding' is supported"
+            )
     n_in, n_out = config.get("in_features"), config.get("out_features")
     if not all(isinstance(n, int) and 0 < n < 1 << 20 for n in (n_in, n_out)):
         raise ModelFileError(
@@ -171,8 +235,7 @@ def _dense(folder: Path) -> Dense:
     return Dense(folder, int(n_in), int(n_out), _ACTIVATIONS[name])  # type: ignore[arg-type]
 
 
-def _prompts(path: Path) -> tuple[Mapping[str, str], str | None]:
-    config = read_object(path) if path.exists() else {}
+def _prompts(path: Path, config: Mapping[str, object]) -> tuple[Mapping[str, str], str | None]:
     prompts = config.get("prompts") or {}
     if not isinstance(prompts, dict) or not all(isinstance(text, str) for text in prompts.values()):
         raise ModelFileError(f"{path}: prompts: found {shown(prompts)}, expected an object of texts")

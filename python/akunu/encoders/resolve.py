@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -24,7 +25,7 @@ from akunu.config_numbers import Numbers, decoder_sizes, shown
 from akunu.encoders.modules import DENSE, Modules
 from akunu.encoders.rows import ENCODERS, HF_ENCODERS, HeadRule, Row
 from akunu.errors import ModelFileError, UnsupportedError
-from akunu.hf_config import HfNumbers, HfRotary, resolve_hf
+from akunu.hf_config import HfNumbers, HfRotary, local_layers, refuse_unknown_features, resolve_hf
 from akunu.quantized import join_planes, with_planes
 from akunu.rotary import inverse_frequencies
 from akunu.tensor_map import TensorInfo, by_name, map_tensors
@@ -41,7 +42,9 @@ __all__ = [
 
 ACTIVATIONS: Final[Mapping[str, Activation]] = {
     "gelu": "gelu",
+    "gelu_python": "gelu",
     "gelu_new": "gelu_tanh",
+    "gelu_fast": "gelu_tanh",
     "gelu_pytorch_tanh": "gelu_tanh",
     "relu": "relu",
     "silu": "silu",
@@ -53,6 +56,7 @@ ACTIVATIONS: Final[Mapping[str, Activation]] = {
 
 _NEUTRAL: Final[Mapping[str, tuple[object, ...]]] = {
     "add_cross_attention": (False,),
+    "causal": (False,),
     "is_decoder": (False,),
     "is_encoder_decoder": (False,),
     "num_experts": (0,),
@@ -61,6 +65,8 @@ _NEUTRAL: Final[Mapping[str, tuple[object, ...]]] = {
     "prenorm": (False,),
     "rotary_emb_fraction": (1.0,),
     "rotary_emb_interleaved": (False,),
+    "rotary_emb_scale_base": (None,),
+    "rotary_scaling_factor": (None,),
     "use_rms_norm": (False,),
 }
 """Keys whose feature is not implemented, with the values besides null that mean "not used"."""
@@ -69,6 +75,12 @@ POOLING_TYPES: Final[Mapping[int, Pooling]] = {1: "mean", 2: "cls", 3: "last"}
 """Values of `pooling_type` in GGUF files, and of `classifier.pooling_type`."""
 RANK: Final = 4
 """The one of a model that scores texts."""
+
+_FIRST_NAMES: Final = re.compile(r"(?<=\.LayerNorm\.)(weight|bias)$")
+_GAMMA_BETA: Final = {"weight": "gamma", "bias": "beta"}
+
+_BIDIRECTIONAL: Final = ("gemma3", "gemma3_text")
+"""Model types that `use_bidirectional_attention` is for; `is_causal` false is for all."""
 
 SEEING_ALL: Final = {"gemma3": "gemma-embedding"}
 """Decoders, and what they are called in GGUF files where their rows see what comes after them."""
@@ -124,6 +136,10 @@ def resolve_hf_vectors(
         spec = _hf_encoder(config, inner, modules.pooling)
     else:
         spec = _hf_decoder(config, inner, modules.pooling, context)
+    if spec.config.encoder is not None and spec.config.encoder.task == "rank" and modules.default_prompt:
+        raise UnsupportedError(
+            "config_sentence_transformers.json: default_prompt_name: a reranker has no prompts here"
+        )
     refs, head, width = dict(spec.tensors), [], spec.config.dim
     found = {tensor.name: tensor for tensor in tensors}
     for i, layer in enumerate(modules.dense):
@@ -154,6 +170,7 @@ def _gguf_decoder(gguf: GgufSource, name: str, context: int | None) -> ModelSpec
         [source for source in sources if source in tensors],
         tensors,
         bidirectional=ARCHITECTURES[name].bidirectional,
+        halved=ARCHITECTURES[name].bidirectional,
     )
 
 
@@ -161,16 +178,19 @@ def _hf_decoder(
     config: Mapping[str, object], tensors: Sequence[TensorInfo], pooling: Pooling | None, context: int | None
 ) -> ModelSpec:
     both = "use_bidirectional_attention"
+    halved = config.get("model_type") in _BIDIRECTIONAL and config.get(both) is True
+    left_out = {"is_causal", *([both] if halved else [])}
     # No head is needed: one that is there is left out, as that of a tied model.
-    plain = {key: value for key, value in config.items() if key != both} | {"tie_word_embeddings": True}
-    spec = resolve_hf(plain, tensors, context=context, ignored=("score.*",))
+    plain = {key: value for key, value in config.items() if key not in left_out}
+    spec = resolve_hf(plain | {"tie_word_embeddings": True}, tensors, context=context, ignored=("score.*",))
     found = join_planes(config, by_name(tensors))
     return _as_encoder(
         spec,
         EncoderConfig(pooling or "last", task="embed" if pooling else "rank"),
         [] if pooling else ["score.weight"],
         found,
-        bidirectional=config.get(both) is True,
+        bidirectional=halved or config.get("is_causal") is False,
+        halved=halved,
     )
 
 
@@ -181,8 +201,12 @@ def _as_encoder(
     tensors: Mapping[str, TensorInfo],
     *,
     bidirectional: bool,
+    halved: bool,
 ) -> ModelSpec:
-    """A decoder whose rows are pooled, and go through the layers of these tensors."""
+    """A decoder whose rows are pooled, and go through the layers of these tensors.
+
+    `halved`: a window lies around a row, of a bidirectional model; else so many rows are on each side.
+    """
     refs = {name: ref for name, ref in spec.tensors.items() if name != "output"}
     layers, cols = [], spec.config.dim
     for i, source in enumerate(head):
@@ -196,7 +220,7 @@ def _as_encoder(
         cols = rows
     windows = spec.config.layer_window
     if bidirectional:
-        windows = tuple(_half(window) if window else 0 for window in windows)
+        windows = tuple((_half(window) if halved else window + 1) if window else 0 for window in windows)
     config = dataclasses.replace(
         spec.config,
         arch=SEEING_ALL.get(spec.config.arch, spec.config.arch) if bidirectional else spec.config.arch,
@@ -259,13 +283,8 @@ def _hf_encoder(
     model_type = str(config["model_type"])
     kind = HF_ENCODERS[model_type]
     row = ENCODERS[kind.arch]
-    for key, neutral in _NEUTRAL.items():
-        value = config.get(key)
-        if value is not None and value not in neutral:
-            raise UnsupportedError(
-                f"config.json: {key}: found {shown(value)}, but this feature is not supported "
-                f"(only {neutral[0]} is)"
-            )
+    refuse_unknown_features(config, _NEUTRAL)
+    config = {key: value for key, value in config.items() if key not in kind.foreign}
     numbers = HfNumbers(config, {**row.defaults, **kind.defaults}, model_type)
     found = join_planes(config, by_name(tensors))
     suffix = row.tensors[0].hf
@@ -273,12 +292,18 @@ def _hf_encoder(
     if len(prefixes) != 1:
         raise ModelFileError(f"tensor {suffix} is {'there twice' if prefixes else 'missing'}")
     rules = [(rule, prefixes[0] + rule.hf) for rule in row.tensors]
-    names = _Names(row, rules, kind.head or row.head, hf=True, prefix=prefixes[0])
+    if f"{prefixes[0]}embeddings.LayerNorm.gamma" in found:  # TensorFlow's names, in files of the first years
+        rules = [(rule, _FIRST_NAMES.sub(lambda m: _GAMMA_BETA[m[1]], name)) for rule, name in rules]
+    head = kind.head or row.head
+    if kind.chooses_head and config.get("classifier_activation") is not None:
+        named = config["classifier_activation"]
+        chosen = "tanh" if named == "tanh" else _activation("config.json: classifier_activation", named)
+        head = tuple(dataclasses.replace(layer, activation=layer.activation and chosen) for layer in head)
+    names = _Names(row, rules, head, hf=True, prefix=prefixes[0])
     classes = config.get("architectures")
     ranks = isinstance(classes, list) and any(str(c).endswith("ForSequenceClassification") for c in classes)
     if ranks:
-        classifier = config.get("classifier_pooling", "cls")
-        pooling = "mean" if classifier == "mean" else "cls"
+        pooling = _rank_pooling(config) if kind.chooses_head else "cls"
     activation = next(
         (
             _activation(f"config.json: {key}", config[key])
@@ -288,7 +313,6 @@ def _hf_encoder(
         row.activation,
     )
     embedding = found[prefixes[0] + suffix]
-    types = config.get("layer_types")
     rope = HfRotary(config, numbers, 2, 1, 1)
     spec = _resolve(
         row,
@@ -300,11 +324,28 @@ def _hf_encoder(
         encoder=EncoderConfig(pooling or "mean", task="rank" if ranks else "embed"),
         thetas=(rope.theta("full_attention"), rope.theta("sliding_attention")) if row.rope else (1.0, 1.0),
         ignored=tuple(prefix + pattern for pattern in kind.ignored for prefix in {"", prefixes[0]}),
-        skipped_positions=kind.skipped_positions,
-        local=[kind == "sliding_attention" for kind in types] if isinstance(types, list) else None,
+        skipped_positions=_padding(config) + 1 if kind.skips_padding else 0,
+        local=local_layers(config, numbers.integer("n_layers")) if row.window_period else None,
         period=numbers.integer("window_period", default=row.window_period) if row.window_period else 0,
     )
     return ModelSpec(spec.config, with_planes(spec.tensors, found))
+
+
+def _rank_pooling(config: Mapping[str, object]) -> Pooling:
+    found = config.get("classifier_pooling", "cls")
+    if found not in ("cls", "mean"):
+        raise UnsupportedError(f"config.json: classifier_pooling: found {shown(found)}, expected cls or mean")
+    return "mean" if found == "mean" else "cls"
+
+
+def _padding(config: Mapping[str, object]) -> int:
+    """The id of the padding token."""
+    found = config.get("pad_token_id")
+    if found is None:
+        return 1  # as in the class
+    if not isinstance(found, int) or isinstance(found, bool) or found < 0:
+        raise ModelFileError(f"config.json: pad_token_id: found {shown(found)}, expected a token id")
+    return found
 
 
 @dataclasses.dataclass(frozen=True)
@@ -356,6 +397,11 @@ def _resolve(
     refs = map_tensors(rules, tensors, symbols, sizes.n_layers, owner=row.name, ignored=ignored)
     if skipped_positions:
         table = refs["positions"]
+        if skipped_positions >= table.n_rows:
+            raise ModelFileError(
+                f"config.json: pad_token_id: found {skipped_positions - 1}, "
+                f"but the table of positions has {table.n_rows} rows"
+            )
         refs["positions"] = dataclasses.replace(
             table, first_row=skipped_positions, n_rows=table.n_rows - skipped_positions
         )

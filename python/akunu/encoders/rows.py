@@ -7,7 +7,7 @@ model classes, against which tests/encoders checks every row.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
@@ -70,8 +70,8 @@ class HfEncoder:
     ----------
     arch
         The row of `ENCODERS`.
-    skipped_positions
-        Rows at the beginning of the table of positions that no text uses.
+    skips_padding
+        Positions begin behind the id of the padding token: no text uses the rows of the table before it.
     head
         In place of the row's.
     ignored
@@ -81,19 +81,23 @@ class HfEncoder:
         model types that folders are written with.
     keys
         Names in `config.json` of the norms' epsilon and of the activation.
-    chooses_pooling
-        Its rerankers say how they pool; others take the first row.
+    foreign
+        Keys of other models, which Transformers' class does not use.
+    chooses_head
+        Its rerankers say how they pool and which activation their head has; others take the first row, and
+        the activation is the row's.
     """
 
     arch: str
-    skipped_positions: int = 0
+    skips_padding: bool = False
     head: tuple[HeadRule, ...] | None = None
     defaults: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     ignored: tuple[str, ...] = ("*position_ids", "pooler.*", "cls.*", "lm_head.*")
     model_class: str = ""
     inner: str = ""
     keys: tuple[str, str] = ("layer_norm_eps", "hidden_act")
-    chooses_pooling: bool = False
+    foreign: tuple[str, ...] = ("num_key_value_heads", "head_dim")
+    chooses_head: bool = False
 
 
 def _weight(source: str, hf: str, name: str, rows: str, cols: str, *, optional: bool = False) -> TensorRule:
@@ -120,6 +124,19 @@ def _norm(source: str, hf: str, name: str, *, bias_optional: bool = False) -> tu
     )
 
 
+def _folder_biases(*weights: tuple[str, str, tuple[tuple[str, str], ...]]) -> Iterator[TensorRule]:
+    """Biases beside these weights, which a folder may have and llama.cpp does not know."""
+    for source, hf, parts in weights:
+        yield TensorRule(
+            f"{source}.bias",
+            f"{hf}.bias",
+            tuple((f"{name}_bias", symbol) for name, symbol in parts),
+            optional=True,
+            skips_first=parts[0][0] == "attn_norm",
+            folder_only=True,
+        )
+
+
 _B, _H = "blk.{n}.", "encoder.layer.{n}."
 _EMBEDDINGS = (
     _weight("token_embd", "embeddings.word_embeddings", "token_embedding", "vocab_size", "dim"),
@@ -139,6 +156,7 @@ _BERT = (
     *_norm(_B + "layer_output_norm", _H + "output.LayerNorm", "ffn_output_norm"),
 )
 _QKV = (("attn_q", "q_dim"), ("attn_k", "kv_dim"), ("attn_v", "kv_dim"))
+_GATE_UP = (("ffn_gate", "ffn_dim"), ("ffn_up", "ffn_dim"))
 _N = "encoder.layers.{n}."
 _NOMIC = (
     *_EMBEDDINGS,
@@ -161,10 +179,15 @@ _MODERN = (
     ),
     TensorRule(_B + "attn_qkv.weight", _L + "attn.Wqkv.weight", _QKV, "dim"),
     _weight(_B + "attn_output", _L + "attn.Wo", "attn_output", "dim", "q_dim"),
-    *_norm(_B + "ffn_norm", _L + "mlp_norm", "ffn_norm", bias_optional=True),
-    TensorRule(
-        _B + "ffn_up.weight", _L + "mlp.Wi.weight", (("ffn_gate", "ffn_dim"), ("ffn_up", "ffn_dim")), "dim"
+    *_folder_biases(
+        (_B + "attn_norm", _L + "attn_norm", (("attn_norm", "dim"),)),
+        (_B + "attn_qkv", _L + "attn.Wqkv", _QKV),
+        (_B + "attn_output", _L + "attn.Wo", (("attn_output", "dim"),)),
+        (_B + "ffn_up", _L + "mlp.Wi", _GATE_UP),
+        (_B + "ffn_down", _L + "mlp.Wo", (("ffn_down", "dim"),)),
     ),
+    *_norm(_B + "ffn_norm", _L + "mlp_norm", "ffn_norm", bias_optional=True),
+    TensorRule(_B + "ffn_up.weight", _L + "mlp.Wi.weight", _GATE_UP, "dim"),
     _weight(_B + "ffn_down", _L + "mlp.Wo", "ffn_down", "dim", "ffn_dim"),
     *_norm("output_norm", "final_norm", "output_norm", bias_optional=True),
 )
@@ -173,7 +196,7 @@ _CLASSIFIER = (HeadRule("cls", "pooler.dense", "tanh", inside=True), HeadRule("c
 _ROWS = (
     Row(
         name="bert",
-        summary="BERT and RoBERTa: MiniLM, BGE, E5, GTE, MPNet's and XLM-R's likes; cross-encoders",
+        summary="BERT and RoBERTa: MiniLM, BGE, E5, GTE, XLM-R's likes; cross-encoders",
         activation="gelu",
         tensors=_BERT,
         head=_CLASSIFIER,
@@ -213,7 +236,7 @@ ENCODERS: Final[Mapping[str, Row]] = MappingProxyType({row.name: row for row in 
 
 _ROBERTA = HfEncoder(
     "bert",
-    skipped_positions=2,  # the id of the padding token and one more
+    skips_padding=True,
     head=(HeadRule("cls", "classifier.dense", "tanh"), HeadRule("cls.output", "classifier.out_proj")),
     defaults=MappingProxyType({"norm_eps": 1e-5}),
 )
@@ -223,14 +246,16 @@ HF_ENCODERS: Final[Mapping[str, HfEncoder]] = MappingProxyType(
         "roberta": _ROBERTA,
         "xlm-roberta": _ROBERTA,
         "camembert": _ROBERTA,
-        "nomic_bert": HfEncoder("nomic-bert", model_class="NomicBert", inner="nomic_bert"),
+        "nomic_bert": HfEncoder(
+            "nomic-bert", model_class="NomicBert", inner="nomic_bert", foreign=("num_key_value_heads",)
+        ),
         "modernbert": HfEncoder(
             "modern-bert",
             ignored=("head.*", "decoder.*"),
             model_class="ModernBert",
             inner="model",
             keys=("norm_eps", "hidden_activation"),
-            chooses_pooling=True,
+            chooses_head=True,
         ),
     }
 )

@@ -39,7 +39,7 @@ class EmbeddingRequest(Fields):
         given = [self.input] if isinstance(self.input, str) else self.input
         ids = [each for each in given if isinstance(each, int)]
         texts: list[Prompt] = [ids] if ids else [each for each in given if not isinstance(each, int)]
-        if not given or (ids and len(ids) < len(given)):
+        if not given or [] in texts or (ids and len(ids) < len(given)):
             raise ApiError(
                 400, "input: expected a text, token ids, or one or more of either", param="input",
                 code="invalid_value",

@@ -83,6 +83,8 @@ class Tokenizer:
         """Whether `encode` ends with EOS when `add_special` is set."""
         self.pair_separators = vocabulary.pair_separators
         """How many EOS stand between two texts that are encoded as one."""
+        self.pair_kinds = vocabulary.pair_kinds
+        """Whether the second of them has rows of another kind, where the model knows kinds."""
         self.end_of_generation_ids: frozenset[int] = vocabulary.end_of_generation
         """The tokens after which a model has finished: EOS, end of turn, end of message, and their like."""
         self.added_ids = self._added_tokens.ids

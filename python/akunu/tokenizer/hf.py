@@ -8,13 +8,14 @@ found only where the author of a text may write them, and the library never sees
 from __future__ import annotations
 
 import json
+import os
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from akunu.errors import TokenizerError, UnsupportedError
-from akunu.json_file import read_object
+from akunu.json_file import read_object, read_optional
 from akunu.tokenizer.core import Tokenizer
 from akunu.tokenizer.pieces import SPACE
 from akunu.tokenizer.vocabulary import TokenType, Vocabulary
@@ -57,7 +58,7 @@ def tokenizer_from_folder(folder: Path, n_tokens: int, end_ids: Iterable[int] = 
         It is of a kind that Akunu does not have.
     """
     path = folder / "tokenizer.json"
-    if not path.exists():
+    if not os.path.lexists(path):
         if (folder / "tokenizer.model").exists() or (folder / "vocab.json").exists():
             raise UnsupportedError(
                 f"{folder}: has no tokenizer.json; make it with Transformers: "
@@ -65,10 +66,8 @@ def tokenizer_from_folder(folder: Path, n_tokens: int, end_ids: Iterable[int] = 
             )
         return None
     data = read_object(path, limit=LIMIT)
-    config_path = folder / "tokenizer_config.json"
-    config = read_object(config_path) if config_path.exists() else {}
-    map_path = folder / "special_tokens_map.json"
-    special = (read_object(map_path) if map_path.exists() else {}) | config
+    special = read_optional(folder / "special_tokens_map.json")
+    special |= read_optional(folder / "tokenizer_config.json")
     try:
         vocabulary = _vocabulary(data, special, n_tokens)
         vocabulary.mark_ends_of_generation(i for i in end_ids if 0 <= i < n_tokens)
@@ -216,6 +215,7 @@ def _vocabulary(data: Mapping[str, Any], special: Mapping[str, Any], n_tokens: i
         prefix_after_added=after_added,
         spaces_in_added=not byte_level,
         pair_separators=_pair_separators(data.get("post_processor")),
+        pair_kinds=_pair_kinds(data.get("post_processor"), special),
     )
 
 
@@ -369,6 +369,21 @@ def _pair_separators(post_processor: object) -> int:
             if len(texts) == 2:
                 return max(1, texts[1] - texts[0] - 1)
     return 1
+
+
+def _pair_kinds(post_processor: object, special: Mapping[str, Any]) -> bool:
+    """Whether Transformers gives a model the kinds of a pair, and they differ."""
+    names = special.get("model_input_names")
+    if names is None and special.get("tokenizer_class") == "TokenizersBackend":
+        names = ()  # Transformers 5's class for all that have none of their own
+    if isinstance(names, Sequence) and "token_type_ids" not in names:
+        return False
+    for step in _steps(post_processor, "processors"):
+        pair = step.get("pair")
+        if isinstance(pair, list):
+            texts = [item["Sequence"] for item in pair if isinstance(item, dict) and "Sequence" in item]
+            return any(isinstance(text, dict) and text.get("type_id") == 1 for text in texts)
+    return True
 
 
 def _template(step: Mapping[str, Any]) -> tuple[list[str], list[str]]:

@@ -144,6 +144,8 @@ class Vocabulary:
         U+2581 in a user-defined token is a space too. (Converters to GGUF have already written one.)
     pair_separators : int
         How many EOS stand between two texts that are encoded as one.
+    pair_kinds : bool
+        The second of them has rows of another kind, where the model knows kinds.
     """
 
     model: str
@@ -166,6 +168,7 @@ class Vocabulary:
     prefix_after_added: bool = True
     spaces_in_added: bool = False
     pair_separators: int = 1
+    pair_kinds: bool = True
 
     @classmethod
     def from_metadata(cls, metadata: Mapping[str, object]) -> Vocabulary:
