@@ -56,7 +56,9 @@ static inline void store_i16(std::int16_t* p, vi a, vi b) {
 // sum + the products of two signed words of 16 bits in each lane.
 static inline vi add_pairs(vi sum, vi a, vi b) {
 #ifdef __AVX512VNNI__
-    return vi(_mm512_dpwssd_epi32(__m512i(sum), __m512i(a), __m512i(b)));
+    // Not the intrinsic: GCC copies its sums from register to register, and to the stack.
+    asm("vpdpwssd %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
+    return sum;
 #else
     return sum + vi(_mm512_madd_epi16(__m512i(a), __m512i(b)));
 #endif
