@@ -27,10 +27,18 @@ class FixedProducts {
     void multiply(const std::byte* rows, std::size_t tokens, const std::byte* first, const std::byte* second,
                   float* sums) const {
         const std::byte* const groups[2] = {first, second};
+        // The strip behind this one, into the second-level cache: a part of it with each tile.
+        const std::size_t group = fixed_group_bytes(DType::F32, k_),
+                          tiles = blocks_ * ((tokens + kTokens - 1) / kTokens);
+        const std::size_t lines = group / tiles / 64 + 1;
+        std::size_t ahead = 2 * group;
         for (std::size_t b = 0; b < blocks_; ++b) {
             const std::size_t pairs = std::min(kPairs, whole_steps(k_) * kWholeColumns / 2 - b * kPairs);
             for_token_tiles<kFixedTile>(0, tokens, [&]<int N>(std::size_t t) {
                 const std::int32_t* x = tile(reinterpret_cast<const std::int32_t*>(rows), t) + b * kTokens * kStride;
+                for (std::size_t end = ahead + lines * 64; ahead < end; ahead += 64) {
+                    for (const std::byte* of : groups) __builtin_prefetch(of + ahead, 0, 2);
+                }
                 for (std::size_t column = 0; column < 2 * kWholeRows; column += kStrip) {
                     const std::int32_t* panel[kStripVectors];
                     const float* scales[kStripVectors];
