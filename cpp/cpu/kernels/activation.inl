@@ -31,18 +31,20 @@ static inline void quantize_row(std::byte* out, const Q8Layout& at, std::size_t 
     for (std::size_t b = 0; b < dim / 32; ++b) quantize_block(row, b, x + b * 32);
 }
 
-static inline vf activate(u32 activation, vf x) {
+// Calls f(function) with the function of that number: inside a loop its constants would be loaded for each vector.
+template <typename F>
+static inline void with_activation(u32 activation, F&& f) {
     switch (activation) {
         case kActGeluTanh:
-            return gelu_tanh(x);
+            return f([](vf x) { return gelu_tanh(x); });
         case kActGelu:
-            return gelu(x);
+            return f([](vf x) { return gelu(x); });
         case kActTanh:
-            return tanh_(x);
+            return f([](vf x) { return tanh_(x); });
         case kActRelu:
-            return max_(x, zero());
+            return f([](vf x) { return max_(x, zero()); });
         default:
-            return silu(x);
+            return f([](vf x) { return silu(x); });
     }
 }
 

@@ -161,18 +161,15 @@ class FixedHead {
 
     // Scores of N queries with n keys, but for the queries' scales.
     template <int N>
-    void score(std::size_t first, std::size_t n) const {
+    [[gnu::noinline, gnu::flatten]] void score(std::size_t first, std::size_t n) const {
         const std::size_t pairs = hd_ / 2;
         for (std::size_t key = 0; key < n; key += kStrip) {
-            vi sum[N][kStripVectors];
-            multiply_pairs<N, FixedScratch::kQueryStride>(s_.q + first * FixedScratch::kQueryStride,
-                                                          s_.keys + key * pairs, pairs, sum);
-            for (std::size_t w = 0; w < kStripVectors; ++w) {
-                const vf scale = load(s_.key_scales + key + w * L);
-                for (std::size_t i = 0; i < N; ++i) {
-                    store(s_.scores + i * FixedScratch::kScoreStride + key + w * L, to_float(sum[i][w]) * scale);
-                }
-            }
+            const float* scales = s_.key_scales + key;
+            float* scores = s_.scores + key;
+            multiply_pairs<N, FixedScratch::kQueryStride>(
+                s_.q + first * FixedScratch::kQueryStride, s_.keys + key * pairs, pairs, [&]<int i, int w>(vi sum) {
+                    store(scores + i * FixedScratch::kScoreStride + w * L, to_float(sum) * load(scales + w * L));
+                });
         }
     }
 
@@ -215,22 +212,19 @@ class FixedHead {
 
     // out += add·weights·values of N queries and n keys.
     template <int N>
-    void mix(std::size_t first, std::size_t n, const float* add) const {
+    [[gnu::noinline, gnu::flatten]] void mix(std::size_t first, std::size_t n, const float* add) const {
         const auto* weights = reinterpret_cast<const std::int32_t*>(s_.scores);
         for (std::size_t d = 0; d < hd_; d += kStrip) {
             for (std::size_t key = 0; key < n; key += kValueRun) {
                 const std::size_t run = key / kValueRun;
-                vi sum[N][kStripVectors];
-                multiply_pairs<N, FixedScratch::kScoreStride>(weights + key / 2,
-                                                              s_.values + (run * hd_ + d) * kValueRun / 2,
-                                                              std::min(n - key, kValueRun) / 2, sum);
-                for (std::size_t w = 0; w < kStripVectors; ++w) {
-                    const vf scale = load(s_.value_scales + run * hd_ + d + w * L);
-                    for (std::size_t i = 0; i < N; ++i) {
-                        float* out = h_.out + (first + i) * h_.stride + d + w * L;
-                        store(out, fma(to_float(sum[i][w]) * set1(add[i]), scale, load(out)));
-                    }
-                }
+                const float* scales = s_.value_scales + run * hd_ + d;
+                float* out = h_.out + first * h_.stride + d;
+                multiply_pairs<N, FixedScratch::kScoreStride>(
+                    weights + key / 2, s_.values + (run * hd_ + d) * kValueRun / 2, std::min(n - key, kValueRun) / 2,
+                    [&, stride = h_.stride]<int i, int w>(vi sum) {
+                        float* to = out + i * stride + w * L;
+                        store(to, fma(to_float(sum) * set1(add[i]), load(scales + w * L), load(to)));
+                    });
             }
         }
     }

@@ -103,10 +103,12 @@ static void gate_act(const DispatchCmd& cmd, const std::byte* params, const Work
                 g = static_cast<float*>(std::memcpy(last[0], g, n * sizeof(float)));
                 v = static_cast<float*>(std::memcpy(last[1], v, n * sizeof(float)));
             }
-            for (int i = 0; i < 32; i += L) {
-                const vf x = activate(p.activation, load(g + i));
-                store(values + i, p.gated ? x * load(v + i) : x);
-            }
+            with_activation(p.activation, [&](const auto& activated) {
+                for (int i = 0; i < 32; i += L) {
+                    const vf x = activated(load(g + i));
+                    store(values + i, p.gated ? x * load(v + i) : x);
+                }
+            });
             if (p.formats & kActF32) std::memcpy(out_f32 + row * p.n + first, values, n * sizeof(float));
             if (p.formats & kActQ8) quantize_block({out_q8 + row * at.stride, at}, block, values);
         }

@@ -44,14 +44,14 @@ static inline float store_fixed_row(const float* x, std::size_t n, std::int32_t*
     return scale;
 }
 
-// sum[n][w] = Σ of `pairs` of row n, kStride words apart, times vector w of a panel, [pair] of which lies kApart words
-// behind the one before. Every index of `acc` is a constant, or GCC keeps it in memory.
-template <int N, std::size_t kStride, std::size_t kApart>
+// Calls f<n, w>(Σ of `pairs` of row n, kStride words apart, times vector w of a panel), [pair] of which lies kApart
+// words behind the one before. The caller is flattened: every index of `acc` must be a constant when GCC looks at it,
+// or the sums are kept in memory. So are those of a loop that is unrolled.
+template <int N, std::size_t kStride, std::size_t kApart, typename F>
 static inline void multiply_pairs(const std::int32_t* rows, const std::int32_t* const (&panel)[kStripVectors],
-                                  std::size_t pairs, vi (&sum)[N][kStripVectors]) {
+                                  std::size_t pairs, F&& f) {
     vi acc[N][kStripVectors];
     unroll<N>([&]<int n>() { unroll<kStripVectors>([&]<int w>() { acc[n][w] = vi{}; }); });
-#pragma GCC unroll 4
     for (std::size_t k = 0; k < pairs; ++k) {
         vi b[kStripVectors];
         unroll<kStripVectors>([&]<int w>() { b[w] = load_ints(panel[w] + k * kApart); });
@@ -60,16 +60,15 @@ static inline void multiply_pairs(const std::int32_t* rows, const std::int32_t* 
             unroll<kStripVectors>([&]<int w>() { acc[n][w] = add_pairs(acc[n][w], a, b[w]); });
         });
     }
-    unroll<N>([&]<int n>() { unroll<kStripVectors>([&]<int w>() { sum[n][w] = acc[n][w]; }); });
+    unroll<N>([&]<int n>() { unroll<kStripVectors>([&]<int w>() { f.template operator()<n, w>(acc[n][w]); }); });
 }
 
 // The same with the panel [pair][kStrip].
-template <int N, std::size_t kStride>
-static inline void multiply_pairs(const std::int32_t* rows, const std::int32_t* panel, std::size_t pairs,
-                                  vi (&sum)[N][kStripVectors]) {
+template <int N, std::size_t kStride, typename F>
+static inline void multiply_pairs(const std::int32_t* rows, const std::int32_t* panel, std::size_t pairs, F&& f) {
     const std::int32_t* vectors[kStripVectors];
     for (std::size_t w = 0; w < kStripVectors; ++w) vectors[w] = panel + w * L;
-    multiply_pairs<N, kStride, kStrip>(rows, vectors, pairs, sum);
+    multiply_pairs<N, kStride, kStrip>(rows, vectors, pairs, f);
 }
 
 }  // namespace akunu::cpu::AKUNU_ISA

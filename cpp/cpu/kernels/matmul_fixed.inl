@@ -27,10 +27,18 @@ class FixedProducts {
     void multiply(const std::byte* rows, std::size_t tokens, const std::byte* first, const std::byte* second,
                   float* sums) const {
         const std::byte* const groups[2] = {first, second};
+        // The strip behind this one, into the second-level cache: a part of it with each tile.
+        const std::size_t group = fixed_group_bytes(DType::F32, k_),
+                          tiles = blocks_ * ((tokens + kTokens - 1) / kTokens);
+        const std::size_t lines = group / tiles / 64 + 1;
+        std::size_t ahead = 2 * group;
         for (std::size_t b = 0; b < blocks_; ++b) {
             const std::size_t pairs = std::min(kPairs, whole_steps(k_) * kWholeColumns / 2 - b * kPairs);
             for_token_tiles<kFixedTile>(0, tokens, [&]<int N>(std::size_t t) {
                 const std::int32_t* x = tile(reinterpret_cast<const std::int32_t*>(rows), t) + b * kTokens * kStride;
+                for (std::size_t end = ahead + lines * 64; ahead < end; ahead += 64) {
+                    for (const std::byte* of : groups) __builtin_prefetch(of + ahead, 0, 2);
+                }
                 for (std::size_t column = 0; column < 2 * kWholeRows; column += kStrip) {
                     const std::int32_t* panel[kStripVectors];
                     const float* scales[kStripVectors];
@@ -41,22 +49,30 @@ class FixedProducts {
                         panel[w] =
                             reinterpret_cast<const std::int32_t*>(group + kFixedScales) + b * kPairs * kWholeRows + row;
                     }
-                    vi sum[N][kStripVectors];
-                    multiply_pairs<N, kStride, kWholeRows>(x, panel, pairs, sum);
-                    for (std::size_t n = 0; n < N; ++n) {
-                        const vf scale = set1(std::bit_cast<float>(x[n * kStride + kPairs]));
-                        for (std::size_t w = 0; w < kStripVectors; ++w) {
-                            float* to = sums + (t + n) * 2 * kWholeRows + column + w * L;
-                            const vf v = fma(to_float(sum[n][w]), scale, b > 0 ? load(to) : zero());
-                            store(to, b + 1 < blocks_ ? v : v * load(scales[w]));
-                        }
-                    }
+                    float* to = sums + t * 2 * kWholeRows + column;
+                    add_tile<N>(x, panel, pairs, b > 0, b + 1 < blocks_ ? nullptr : scales, to);
                 }
             });
         }
     }
 
   private:
+    // sums[n][2 * kWholeRows] (+)= N rows times a strip's panel, times the rows' scales and, if there are any, the
+    // strip's.
+    template <int N>
+    [[gnu::noinline, gnu::flatten]] static void add_tile(const std::int32_t* x,
+                                                         const std::int32_t* const (&panel)[kStripVectors],
+                                                         std::size_t pairs, bool add, const float* const* scales,
+                                                         float* sums) {
+        vf by[kStripVectors];
+        for (std::size_t w = 0; w < kStripVectors; ++w) by[w] = scales ? load(scales[w]) : set1(1.0f);
+        multiply_pairs<N, kStride, kWholeRows>(x, panel, pairs, [&]<int n, int w>(vi sum) {
+            float* to = sums + n * 2 * kWholeRows + w * L;
+            const vf scale = set1(std::bit_cast<float>(x[n * kStride + kPairs]));
+            store(to, fma(to_float(sum), scale, add ? load(to) : zero()) * by[w]);
+        });
+    }
+
     template <typename Word>
     Word* tile(Word* rows, std::size_t t) const {
         return rows + (t / kTokens * blocks_ * kTokens + t % kTokens) * kStride;

@@ -42,17 +42,24 @@ class Epilogue {
         const int n = static_cast<int>(std::min<std::size_t>(L, by.n - row0));
         vf b = zero();
         if (by.has_bias) b = n == L ? load(bias + row0) : load_first(bias + row0, n);
-        for (int m = 0; m < tokens; ++m, out += stride) {
-            vf v = acc[m * groups];
-            if (by.has_bias) v += b;
-            if (by.softcap > 0) v = set1(by.softcap) * tanh_(v / set1(by.softcap));
-            if (by.activation > 0) v = activate(by.activation - 1, v);
-            if (by.accumulate) v += n == L ? load(out) : load_first(out, n);
-            if (n == L) {
-                AKUNU_ISA::store(out, v);
-            } else {
-                store_first(out, v, n);
+        const auto store_all = [&](const auto& activated) {
+            for (int m = 0; m < tokens; ++m, out += stride) {
+                vf v = acc[m * groups];
+                if (by.has_bias) v += b;
+                if (by.softcap > 0) v = set1(by.softcap) * tanh_(v / set1(by.softcap));
+                v = activated(v);
+                if (by.accumulate) v += n == L ? load(out) : load_first(out, n);
+                if (n == L) {
+                    AKUNU_ISA::store(out, v);
+                } else {
+                    store_first(out, v, n);
+                }
             }
+        };
+        if (by.activation > 0) {
+            with_activation(by.activation - 1, store_all);
+        } else {
+            store_all([](vf v) { return v; });
         }
     }
 
@@ -73,9 +80,11 @@ struct GatedOutput {
         : p(params), f32(cmd.buffers[3].as<float>()), q8(cmd.buffers[4].as<std::byte>()), at(params.n) {}
     // act(gate)·up of a tile: [token][group], to [token][32]. Out of line, as Epilogue::store.
     [[gnu::noinline]] void gated(const vf* gate, const vf* up, int tokens, int groups, float* out) const {
-        for (int m = 0; m < tokens; ++m, out += 32) {
-            for (int g = 0; g < groups; ++g) AKUNU_ISA::store(out + g * L, activate(p.activation, *gate++) * *up++);
-        }
+        with_activation(p.activation, [&](const auto& activated) {
+            for (int m = 0; m < tokens; ++m, out += 32) {
+                for (int g = 0; g < groups; ++g) AKUNU_ISA::store(out + g * L, activated(*gate++) * *up++);
+            }
+        });
     }
     void store(const float* values, std::size_t token, std::size_t unit) const {
         const std::size_t first = unit * 32, n = std::min<std::size_t>(32, p.n - first);

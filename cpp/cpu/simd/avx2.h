@@ -22,6 +22,9 @@ static inline vf load(const float* p) { return _mm256_loadu_ps(p); }
 static inline void store(float* p, vf a) { _mm256_storeu_ps(p, a); }
 static inline vf set1(float v) { return _mm256_set1_ps(v); }
 static inline vi set1i(std::int32_t v) { return vi(_mm256_set1_epi32(v)); }
+// As a > b ? a : b, and a < b ? a : b.
+static inline vf max_(vf a, vf b) { return _mm256_max_ps(a, b); }
+static inline vf min_(vf a, vf b) { return _mm256_min_ps(a, b); }
 static inline vf fma(vf a, vf b, vf c) { return _mm256_fmadd_ps(a, b, c); }
 static inline vf load_half(const std::uint16_t* p) {
     return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));

@@ -22,6 +22,9 @@ static inline vf load(const float* p) { return _mm512_loadu_ps(p); }
 static inline void store(float* p, vf a) { _mm512_storeu_ps(p, a); }
 static inline vf set1(float v) { return _mm512_set1_ps(v); }
 static inline vi set1i(std::int32_t v) { return vi(_mm512_set1_epi32(v)); }
+// As a > b ? a : b, and a < b ? a : b.
+static inline vf max_(vf a, vf b) { return _mm512_max_ps(a, b); }
+static inline vf min_(vf a, vf b) { return _mm512_min_ps(a, b); }
 static inline vf fma(vf a, vf b, vf c) { return _mm512_fmadd_ps(a, b, c); }
 static inline vf load_half(const std::uint16_t* p) {
     return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
@@ -56,7 +59,9 @@ static inline void store_i16(std::int16_t* p, vi a, vi b) {
 // sum + the products of two signed words of 16 bits in each lane.
 static inline vi add_pairs(vi sum, vi a, vi b) {
 #ifdef __AVX512VNNI__
-    return vi(_mm512_dpwssd_epi32(__m512i(sum), __m512i(a), __m512i(b)));
+    // Not the intrinsic: GCC copies its sums from register to register, and to the stack.
+    asm("vpdpwssd %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
+    return sum;
 #else
     return sum + vi(_mm512_madd_epi16(__m512i(a), __m512i(b)));
 #endif

@@ -2,8 +2,6 @@
 // Included by simd/<isa>.h inside its namespace, after `L` (floats in a vector), `vf` and `vi` are defined.
 
 static inline vf zero() { return vf{}; }
-static inline vf max_(vf a, vf b) { return a > b ? a : b; }
-static inline vf min_(vf a, vf b) { return a < b ? a : b; }
 static inline vf to_float(vi a) { return __builtin_convertvector(a, vf); }
 
 // Lanes from kFirst on, and those before them.

@@ -27,6 +27,8 @@ static inline vf load(const float* p) {
 }
 static inline void store(float* p, vf a) { std::memcpy(p, &a, sizeof a); }
 static inline vf set1(float v) { return vf{v, v, v, v}; }
+static inline vf max_(vf a, vf b) { return a > b ? a : b; }
+static inline vf min_(vf a, vf b) { return a < b ? a : b; }
 static inline vi set1i(std::int32_t v) { return vi{v, v, v, v}; }
 #if defined(__ARM_NEON)
 static inline vf fma(vf a, vf b, vf c) { return vf(vfmaq_f32(float32x4_t(c), float32x4_t(a), float32x4_t(b))); }

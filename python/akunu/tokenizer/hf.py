@@ -11,6 +11,7 @@ import json
 import os
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,6 +20,7 @@ from akunu.json_file import read_object, read_optional
 from akunu.tokenizer.core import Tokenizer
 from akunu.tokenizer.pieces import SPACE
 from akunu.tokenizer.vocabulary import TokenType, Vocabulary
+from akunu.tokenizer.words import KnownWords
 
 if TYPE_CHECKING:
     import tokenizers
@@ -89,16 +91,36 @@ class _LibraryEncoder:
         after = before.replace('"prepend_scheme": "first"', '"prepend_scheme": "never"')
         if after != before:  # the library looks at the position in the whole text, which it does not see
             self._later = _library(stripped | {"pre_tokenizer": json.loads(after)})
+        self._words = KnownWords(partial(_ids, self._at_start)) if _is_by_words(stripped) else None
 
     def encode(self, text: str, *, at_start: bool) -> list[int]:
         """Ids of `text`."""
-        library = self._at_start if at_start else self._later
-        ids: list[int] = library.encode(text, add_special_tokens=False).ids
-        return ids
+        if self._words is not None:
+            return self._words.encode(text)
+        return _ids(self._at_start if at_start else self._later, text)
 
     def encode_inside(self, text: str) -> list[int]:
         """Ids of `text` in the middle of another one, as far as the file lets the library know."""
         return self.encode(text, at_start=False)
+
+
+def _ids(library: tokenizers.Tokenizer, text: str) -> list[int]:
+    ids: list[int] = library.encode(text, add_special_tokens=False).ids
+    return ids
+
+
+def _is_by_words(data: Mapping[str, Any]) -> bool:
+    """Whether a text's ids are those of its parts between spaces, one after the other, as for BERT's."""
+
+    def kind(step: str) -> object:
+        value = data.get(step)
+        return value.get("type") if isinstance(value, dict) else None
+
+    return (kind("model"), kind("normalizer"), kind("pre_tokenizer")) == (
+        "WordPiece",
+        "BertNormalizer",
+        "BertPreTokenizer",
+    )
 
 
 def _library(data: Mapping[str, Any]) -> tokenizers.Tokenizer:

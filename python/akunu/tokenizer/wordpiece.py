@@ -9,6 +9,7 @@ from __future__ import annotations
 from akunu.errors import TokenizerError
 from akunu.tokenizer.pieces import SPACE
 from akunu.tokenizer.vocabulary import CONTROL_TYPES, Vocabulary
+from akunu.tokenizer.words import KnownWords
 
 __all__ = ["WordPiece"]
 
@@ -36,12 +37,11 @@ class WordPiece:
             lowercase=vocabulary.lowercase,
         )
         tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
-        self._tokenizer = tokenizer
+        self._words = KnownWords(lambda text: tokenizer.encode(text, add_special_tokens=False).ids)
 
     def encode(self, text: str, *, at_start: bool) -> list[int]:
         """Ids of `text`."""
-        ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
-        return ids
+        return self._words.encode(text)
 
     def encode_inside(self, text: str) -> list[int]:
         """The same; its first word begins a word."""
