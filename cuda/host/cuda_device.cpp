@@ -4,13 +4,13 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <numeric>
 #include <thread>
 #include <utility>
 
+#include "core/environment.h"
 #include "core/error.h"
 #include "cuda/host/compiler.h"
 #include "cuda/host/gpu.h"
@@ -30,12 +30,8 @@ const Driver& driver() {
     throw DeviceError("device 'cuda' is not available here: " + why);
 }
 
-// Seconds that a block waits for the others of a stage.
-std::uint64_t timeout_ns() {
-    const char* set = std::getenv("AKUNU_CUDA_TIMEOUT_MS");
-    constexpr std::uint64_t kDefaultMs = 20'000;
-    return (set ? std::strtoull(set, nullptr, 10) : kDefaultMs) * 1'000'000;
-}
+// How long a block waits for the others of a stage.
+constexpr double kTimeoutMs = 20'000;
 
 // Calls f(begin, end) for parts of [0, n), each of `least` at least, on a few threads.
 template <typename F>
@@ -52,6 +48,8 @@ void in_parallel(std::uint64_t n, std::uint64_t least, F&& f) {
 
 struct CudaDevice::Impl {
     const Driver& d = driver();
+    const std::uint64_t timeout_ms =
+        static_cast<std::uint64_t>(environment_number("AKUNU_CUDA_TIMEOUT_MS", kTimeoutMs));
     CUdevice device = 0;
     Limits limits = limits_of(d, device);
     Context context{d, device};
@@ -179,7 +177,7 @@ std::uint32_t CudaDevice::Impl::run(Segments segments, const ReplayArgs& args, C
     launch.steps = args.steps;
     launch.keys = args.keys;
     launch.parity = parity;
-    launch.timeout_ns = timeout_ns();
+    launch.timeout_ns = timeout_ms * 1'000'000;
     launch.barrier = reinterpret_cast<Barrier*>(barrier.device);
     launch.mailbox = reinterpret_cast<Mailbox*>(Memory::allocation(mailbox).host_seen);
     launch.stop = reinterpret_cast<const u32*>(control ? memory.device_copy(&control->stop) : 0);
@@ -200,7 +198,7 @@ std::uint32_t CudaDevice::Impl::run(Segments segments, const ReplayArgs& args, C
     if (box().error != kNoError) {
         reset();
         throw DeviceError(command_name(segments, args) + " did not end in time on the GPU: some block waited for " +
-                          std::to_string(timeout_ns() / 1'000'000) + " ms");
+                          std::to_string(timeout_ms) + " ms");
     }
     return told ? box().steps : 0;
 }

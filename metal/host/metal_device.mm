@@ -4,6 +4,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "core/environment.h"
 #include "core/error.h"
 #include "metal/choose/traits.h"
 #import "metal/host/gpu.h"
@@ -23,13 +24,8 @@ constexpr double kPrefillShare = 0.65;  // of the peak, which prefill is assumed
 constexpr double kDecodeShare = 0.5;    // of the bandwidth: less than any chip is known to reach
 constexpr double kKeepAlive = 180;      // seconds for which idle memory stays wired
 
-double setting(const char* name, double otherwise) {
-    const char* set = std::getenv(name);
-    return set ? std::strtod(set, nullptr) : otherwise;
-}
-
 BufferLimit buffer_limit(const Chip& chip) {
-    return {setting("AKUNU_METAL_BUFFER_MS", kBufferSeconds * 1e3) * 1e-3, chip.bandwidth * kDecodeShare,
+    return {environment_number("AKUNU_METAL_BUFFER_MS", kBufferSeconds * 1e3) * 1e-3, chip.bandwidth * kDecodeShare,
             chip.f16_flops * kPrefillShare};
 }
 
@@ -53,7 +49,7 @@ struct MetalDevice::Impl {
     Gpu gpu = describe(device);
     Chip chip = chip_of(device, gpu);
     id<MTLCommandQueue> queue = new_queue(device);
-    Residency residency{device, queue, setting("AKUNU_METAL_KEEP_ALIVE", kKeepAlive)};
+    Residency residency{device, queue, environment_number("AKUNU_METAL_KEEP_ALIVE", kKeepAlive)};
     Memory memory{device, residency};
     Library library{device};
     Resolver resolver{memory, library, chip};

@@ -53,6 +53,12 @@ def test_a_block_that_does_not_come_is_an_error_and_no_hang(run: Run) -> None:
     assert "[quantize] did not end in time on the GPU: some block waited for 50 ms" in done.stderr
 
 
+@pytest.mark.parametrize("found", ["soon", "-1", "1e3", "20s", " 50", "nan", "1000000001"])
+def test_a_timeout_that_is_no_number_is_an_error(run: Run, found: str) -> None:
+    last = run(QUANTIZE, AKUNU_CUDA_TIMEOUT_MS=found).stderr.splitlines()[-1]
+    assert last.endswith(f"AKUNU_CUDA_TIMEOUT_MS='{found}': expected a number from 0 to 1000000000")
+
+
 def test_shared_memory_that_begins_elsewhere_is_an_error(run: Run) -> None:
     done = run(QUANTIZE, EMULATOR_SHARED_BASE="2048")
     assert "does not begin behind the 2048 bytes that the driver says CUDA keeps of it" in done.stderr

@@ -14,7 +14,7 @@ from on_metal import require_metal, some
 from tiny_model import begun, open_metal
 
 from akunu import _core
-from akunu.errors import DeviceError
+from akunu.errors import DeviceError, InvalidArgumentError
 from metal_emulator.control import Control
 from metal_emulator.harness import in_sanitizer
 from models import llama2c
@@ -220,6 +220,16 @@ def test_a_long_prompt_is_several_command_buffers(
         assert begun(engine) + engine.decode(9).ids == llama2c.expected().greedy_ids[:10]
     assert found["0"][1] > 10 * found["300"][1]
     np.testing.assert_array_equal(found["300"][0], found["0"][0])
+
+
+@pytest.mark.parametrize("name", ["AKUNU_METAL_BUFFER_MS", "AKUNU_METAL_KEEP_ALIVE"])
+@pytest.mark.parametrize("found", ["long", "-1", "1e3", "inf", "0x10", "1.2.3"])
+def test_a_setting_that_is_no_number_is_an_error(
+    name: str, found: str, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, found)
+    with pytest.raises(InvalidArgumentError, match=rf"^{name}='{found}': expected a number from 0 to"):
+        open_metal(path)
 
 
 def test_cancel_ends_a_long_prompt_between_two_of_them(
