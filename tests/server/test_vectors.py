@@ -123,10 +123,19 @@ def test_models_say_what_they_are_when_they_are_loaded(served):
     assert cards["vectors"]["kind"] == "an embedding model"
     shown = {each["id"]: each for each in served.http.get("/admin/engine").json()["models"]}
     assert shown["vectors"]["kind"] == "an embedding model"
-    metrics = served.http.get("/metrics").text
-    assert 'akunu_prompt_tokens_total{model="vectors"}' in metrics
     assert served.http.get("/admin/table?model=vectors").status_code == 400
     assert served.post("/tokenize", model="vectors", text="hello world").json()["count"] == 4
+
+
+def test_tokens_of_vectors_are_counted(served):
+    def counted() -> float:
+        lines = served.http.get("/metrics").text.splitlines()
+        name = 'akunu_prompt_tokens_total{model="vectors"} '
+        return sum(float(line.removeprefix(name)) for line in lines if line.startswith(name))
+
+    before = counted()
+    usage = served.post("/v1/embeddings", model="vectors", input=TEXTS).json()["usage"]
+    assert counted() - before == usage["prompt_tokens"] > 0
 
 
 def test_calls_end_when_nobody_waits_for_them_and_the_next_one_runs(encoders):
