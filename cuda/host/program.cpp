@@ -232,7 +232,7 @@ std::optional<Command> decode_attention(std::span<const DispatchCmd> c, std::spa
     const auto attention = params_of<AttentionParams>(c[1]);
     const Command &r = commands[0], &a = commands[1], &m = commands[2];
     if (!r.buffers[0] || r.buffers[0] != a.buffers[0] || r.buffers[4] != a.buffers[1] || a.buffers[2] != m.buffers[0] ||
-        attention.fixed_keys || attention.bidirectional || rope.head_dim % 4 != 0) {
+        attention.fixed_keys || attention.bidirectional || !decodes_in_one(a.kv, rope.head_dim)) {
         return {};
     }
     // Where keys are split, units are no more than blocks.
@@ -317,14 +317,13 @@ Needs needs_of(std::span<const Command> commands) {
         if (!uses_kv_type(c.op)) continue;
         n.kv_types.insert(c.kv);
         if (c.op == kOpRopeKv || c.op == kOpAttentionWeights) continue;
-        const auto add_group = [&](const auto& p) { n.groups.insert(std::bit_ceil(p.n_heads / p.n_kv_heads)); };
-        if (c.op != kOpDecodeAttention) {
-            add_group(reinterpret_cast<const AttentionParams&>(c.params));
-            continue;
+        if (c.op == kOpDecodeAttention) {
+            const auto& p = reinterpret_cast<const DecodeAttentionParams&>(c.params);
+            n.lanes.insert(key_lanes(p.head_dim));
+        } else {
+            const auto& p = reinterpret_cast<const AttentionParams&>(c.params);
+            n.groups.insert(std::bit_ceil(p.n_heads / p.n_kv_heads));
         }
-        const auto& p = reinterpret_cast<const DecodeAttentionParams&>(c.params);
-        add_group(p);
-        n.lanes.insert(key_lanes(p.head_dim));
     }
     // Those that one model uses sooner or later, so that they are compiled together.
     const auto together = [&](std::initializer_list<u32> ops) {

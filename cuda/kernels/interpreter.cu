@@ -84,8 +84,6 @@ template <u32 kType, u32 kGroup>
 AKUNU_DEVICE void run_attention_group(Block b) {
     if (b.command().op == kOpAttention) {
         if constexpr (kUses<kOpAttention>) attention<kType, kGroup>(b);
-    } else if (b.command().op == kOpDecodeAttention) {
-        if constexpr (kUses<kOpDecodeAttention>) decode_attention<kType, kGroup>(b);
     } else {
         if constexpr (kUses<kOpAttentionSplit>) attention_split<kType, kGroup>(b);
     }
@@ -101,11 +99,13 @@ AKUNU_DEVICE void run_attention(Block b) {
         if constexpr (kUses<kOpAttentionWeights>) attention_weights<kType>(b);
         return;
     }
-    const auto heads = [](const auto& p) { return p.n_heads / p.n_kv_heads; };
-    const u32 group = b.command().op == kOpDecodeAttention ? heads(b.params<DecodeAttentionParams>())
-                                                           : heads(b.params<AttentionParams>());
+    if (b.command().op == kOpDecodeAttention) {
+        if constexpr (kUses<kOpDecodeAttention>) decode_attention<kType>(b);
+        return;
+    }
+    const auto& p = b.params<AttentionParams>();
     u32 room = 1;
-    while (room < group) room *= 2;
+    while (room < p.n_heads / p.n_kv_heads) room *= 2;
     switch (room) {
 #define X(n) \
     case n:  \

@@ -37,6 +37,9 @@ print("equal")
         (1, 32, 32, "f16"),
         (100, 32, 32, "f16"),
         (300, 32, 32, "f16"),
+        (700, 128, 64, "f16"),
+        (270, 96, 48, "f16"),
+        (290, 256, 128, "f16"),
         (300, 64, 32, "q8_0"),
         (150, 80, 80, "f32"),
     ],
@@ -44,7 +47,7 @@ print("equal")
 def test_tokens_of_a_row_are_the_cpus_whatever_the_splits_of_its_keys(
     run: Run, keys: int, dim: int, head_dim: int, kv: str
 ) -> None:
-    """From 129 keys on several blocks share them, and the last one to come joins what they found."""
+    """From 129 or 257 keys on several blocks share them, and the last one to come joins what they found."""
     code = CODE
     for name, value in {"keys": keys, "dim": dim, "head_dim": head_dim, "kv": kv}.items():
         code = code.replace("{" + name + "}", str(value))

@@ -1,0 +1,223 @@
+// Keys of an F16 cache on the tensor cores, 16 at a time for each warp, which copies them to shared memory a step or
+// more ahead by itself.
+//
+// Eight query heads of a KV head are rows 0 to 7 of the products' left factor. A number of theirs is two F16 numbers,
+// high + low·2^-11; rows 8 to 15 have the low ones, and so have those of the weights. So nothing is rounded that
+// matters.
+#pragma once
+
+#include "decode_team.cuh"
+
+namespace akunu::cuda {
+
+constexpr float kLowShift = 0x1p11f;  // from a number's high part to its low one
+
+AKUNU_DEVICE void split_halves(float a, float b, u32& high, u32& low) {
+    high = pack_halves(a, b);
+    low = pack_halves((a - half_to_float(u16(high))) * kLowShift, (b - half_to_float(u16(high >> 16))) * kLowShift);
+}
+
+// Up to eight heads' softmax over keys. A lane 4g + t has head g, and of it keys 2t and 2t + 1 of eight.
+template <u32 kDim>
+struct HeadSums {
+    u32 q[kDim / 16][4];
+    float top = kNoScore, sum = 0.0f, out[kDim / 8][2];
+
+    AKUNU_DEVICE HeadSums(const float* queries, u32 padded, u32 heads, u32 head_dim) {
+        const u32 g = lane_id() / 4, t = lane_id() % 4;
+        AKUNU_UNROLL
+        for (u32 k = 0; k < kDim / 16; ++k) {
+            AKUNU_UNROLL
+            for (u32 half = 0; half < 2; ++half) {
+                const bool there = g < heads && k * 16 < head_dim;
+                const float* x = queries + g * padded + k * 16 + half * 8 + 2 * t;
+                const float2 v = there ? *reinterpret_cast<const float2*>(x) : float2{0.0f, 0.0f};
+                split_halves(v.x, v.y, q[k][2 * half], q[k][2 * half + 1]);
+            }
+        }
+        AKUNU_UNROLL
+        for (u32 d = 0; d < kDim / 8; ++d) out[d][0] = out[d][1] = 0.0f;
+    }
+    static AKUNU_DEVICE float joined(const float (&s)[4], u32 e) { return s[e] + s[2 + e] * (1.0f / kLowShift); }
+
+    // Scores of the 16 keys at `keys`, times log2(e); those before `first` and from `end` on are -inf.
+    AKUNU_DEVICE void scores(const DecodeAttentionParams& p, u32 keys, u32 row_bytes, u32 first, u32 end,
+                             float (&score)[2][2]) const {
+        const u32 lane = lane_id(), row = lane / 16 * 8 + lane % 8;
+        const u32 key = keys + row * row_bytes + (lane / 8 % 2 ^ row % 8) * 16;
+        float s[2][4] = {};
+        AKUNU_UNROLL
+        for (u32 k = 0; k < kDim / 16; ++k) {
+            if (k * 16 >= p.head_dim) continue;
+            u32 b[4];
+            load_matrices(b, key ^ k * 32);
+            mma_f16(s[0], q[k], {b[0], b[1]});
+            mma_f16(s[1], q[k], {b[2], b[3]});
+        }
+        AKUNU_UNROLL
+        for (u32 j = 0; j < 2; ++j) {
+            AKUNU_UNROLL
+            for (u32 e = 0; e < 2; ++e) {
+                const u32 at = 8 * j + 2 * (lane % 4) + e;
+                const float v = soft_cap(joined(s[j], e) * p.scale, p.softcap) * kLog2E;
+                score[j][e] = at >= first && at < end ? v : minus_infinity();
+            }
+        }
+    }
+    // Scores become weights, 2^(score - top); what the sums so far are to be multiplied by.
+    AKUNU_DEVICE float weigh(float (&score)[2][2]) {
+        float most = fmaxf(fmaxf(score[0][0], score[0][1]), fmaxf(score[1][0], score[1][1]));
+        most = fmaxf(most, shuffle_xor(most, 1));
+        most = fmaxf(fmaxf(most, shuffle_xor(most, 2)), top);
+        const float keep = power_of_two(top - most);
+        top = most;
+        sum *= keep;
+        AKUNU_UNROLL
+        for (u32 j = 0; j < 2; ++j) {
+            AKUNU_UNROLL
+            for (u32 e = 0; e < 2; ++e) {
+                score[j][e] = power_of_two(score[j][e] - most);
+                sum += score[j][e];
+            }
+        }
+        return keep;
+    }
+    AKUNU_DEVICE void add(u32 head_dim, u32 values, u32 row_bytes, const float (&weight)[2][2], float keep) {
+        u32 w[4];
+        AKUNU_UNROLL
+        for (u32 j = 0; j < 2; ++j) split_halves(weight[j][0], weight[j][1], w[2 * j], w[2 * j + 1]);
+        const u32 lane = lane_id(), row = lane % 16;
+        const u32 value = values + row * row_bytes + (lane / 16 ^ row % 8) * 16;
+        AKUNU_UNROLL
+        for (u32 d = 0; d < kDim / 8; d += 2) {
+            if (d * 8 >= head_dim) continue;
+            u32 b[4];
+            float o[2][4] = {};
+            load_matrices_transposed(b, value ^ d * 16);
+            mma_f16(o[0], w, {b[0], b[1]});
+            mma_f16(o[1], w, {b[2], b[3]});
+            AKUNU_UNROLL
+            for (u32 e = 0; e < 2; ++e) {
+                out[d][e] = out[d][e] * keep + joined(o[0], e);
+                out[d + 1][e] = out[d + 1][e] * keep + joined(o[1], e);
+            }
+        }
+    }
+};
+
+// A split's keys, steps of 16 of which are dealt to the team's warps. Heads have whole 16s of elements, kDim at most.
+template <u32 kDim>
+struct TileKeys {
+    static constexpr u32 kHeads = 8, kMaxDim = kDim, kTeamElements = 512;
+    static constexpr u32 kLeastSplit = 256;      // keys
+    static constexpr bool kHeadsApart = false;  // eight take no longer than one
+    static constexpr u32 kStep = 16, kRowBytes = kDim * 2, kPlaneBytes = kStep * kRowBytes, kWarpBytes = 8 << 10;
+    static constexpr u32 kStages = kWarpBytes / (2 * kPlaneBytes);
+    static constexpr u32 kPieces = kDim / 8, kEach = kStep * kPieces / 32;
+    static_assert(kPagePositions % kStep == 0, "a step's keys are of one page");
+    static_assert(kSharedHead % 256 == 0, "a row's pieces change places by bits of their own");
+    static_assert(kHeads * (kDim * 4 + 8) <= kWarpBytes, "results take the place of keys");
+
+    SplitKeys<kKvF16> range;
+    u32 page;  // of the next step that is asked for
+
+    AKUNU_DEVICE explicit TileKeys(const SplitKeys<kKvF16>& range) : range(range), page(0) {}
+
+    // A warp's step i begins there.
+    AKUNU_DEVICE u32 at(u32 i) const {
+        return range.first / kStep * kStep + (i * range.team.warps + range.team.warp) * kStep;
+    }
+    static AKUNU_DEVICE u32 plane(u32 i, u32 values) {
+        return kSharedHead + warp_id() * kWarpBytes + (i % kStages * 2 + values) * kPlaneBytes;
+    }
+    static AKUNU_DEVICE u32 piece(u32 row, u32 p) { return row * kRowBytes + (p ^ row % 8) * 16; }
+
+    AKUNU_DEVICE void find(u32 i) {
+        if (at(i) < range.end) page = range.keys.pages[at(i) / kPagePositions];
+    }
+    // A bundle, if only an empty one. Behind the end the last key again: what has no weight is multiplied, too.
+    AKUNU_DEVICE void bring(u32 i, u32 values) const {
+        const KvUnit<kKvF16>& unit = values ? range.values : range.keys;
+        const u32 p = lane_id() % kPieces;
+        if (at(i) < range.end && p * 8 < unit.head_dim) {
+            const u8* from = unit.cache + page * unit.page_bytes + p * 16;
+            AKUNU_UNROLL
+            for (u32 j = 0; j < kEach; ++j) {
+                const u32 row = j * (32 / kPieces) + lane_id() / kPieces;
+                const u32 key = smaller(at(i) + row, range.end - 1) % kPagePositions;
+                copy_async16(shared_memory() + plane(i, values) + piece(row, p), from + key * unit.head_dim * 2);
+            }
+        }
+        bundle_copies();
+    }
+    AKUNU_DEVICE void start() {
+        AKUNU_UNROLL
+        for (u32 i = 0; i < kStages; ++i) {
+            find(i);
+            bring(i, 0);
+            bring(i, 1);
+        }
+        find(kStages);
+    }
+    // The row's own key and value, as the first of a step that has no other.
+    AKUNU_DEVICE void put_own(const DecodeMemory<TileKeys>& m, u32 head_dim) const {
+        for (u32 i = lane_id(); i < kStep * kPieces; i += 32) {
+            const u32 row = i / kPieces, p = i % kPieces;
+            if (p * 8 >= head_dim) continue;
+            AKUNU_UNROLL
+            for (u32 values = 0; values < 2; ++values) {
+                const float4* x = reinterpret_cast<const float4*>(m.fresh + values * m.padded + p * 8);
+                const float4 a = x[0], b = x[1];
+                const uint4 halves{pack_halves(a.x, a.y), pack_halves(a.z, a.w), pack_halves(b.x, b.y),
+                                   pack_halves(b.z, b.w)};
+                *reinterpret_cast<uint4*>(shared_memory() + plane(0, values) + piece(row, p)) =
+                    row == 0 ? halves : uint4{0, 0, 0, 0};
+            }
+        }
+        sync_warp();
+    }
+    // Heads from `head` on of a group, and the row's own key if it is the split's. Leaves the warp's results.
+    AKUNU_DEVICE void attend(const DecodeAttentionParams& p, const DecodeMemory<TileKeys>& m, bool own, u32 head,
+                             u32 heads) {
+        constexpr u32 kAhead = 2 * kStages - 1;  // bundles behind the one that is waited for
+        const u32 hd = p.head_dim;
+        HeadSums<kDim> sums(m.q + head * m.padded, m.padded, heads, hd);
+        float score[2][2];
+        for (u32 i = 0; at(i) < range.end; ++i) {
+            wait_for_bundles<kAhead>();
+            sync_warp();
+            sums.scores(p, plane(i, 0), kRowBytes, larger(range.first, at(i)) - at(i), range.end - at(i), score);
+            sync_warp();
+            bring(i + kStages, 0);
+            const float keep = sums.weigh(score);
+            wait_for_bundles<kAhead>();
+            sync_warp();
+            sums.add(hd, plane(i, 1), kRowBytes, score, keep);
+            sync_warp();
+            bring(i + kStages, 1);
+            find(i + kStages + 1);
+        }
+        wait_for_bundles<0>();
+        sync_warp();
+        // By the warp that met the fewest.
+        if (own && range.team.warp + 1 == range.team.warps) {
+            put_own(m, hd);
+            sums.scores(p, plane(0, 0), kRowBytes, 0, 1, score);
+            const float keep = sums.weigh(score);
+            sums.add(hd, plane(0, 1), kRowBytes, score, keep);
+            sync_warp();
+        }
+        sums.sum += shuffle_xor(sums.sum, 1);
+        sums.sum += shuffle_xor(sums.sum, 2);
+        const u32 g = lane_id() / 4, t = lane_id() % 4;
+        if (g >= heads) return;
+        float* to = m.value(warp_id(), g) + 2 * t;
+        AKUNU_UNROLL
+        for (u32 d = 0; d < kDim / 8; ++d) {
+            if (d * 8 < hd) *reinterpret_cast<float2*>(to + d * 8) = float2{sums.out[d][0], sums.out[d][1]};
+        }
+        if (t == 0) m.stats(warp_id(), g) = {sums.top, sums.sum};
+    }
+};
+
+}  // namespace akunu::cuda
