@@ -56,21 +56,38 @@ struct Partials {
     float* values;
     u32 heads, splits, hd;  // heads: of all rows
     AKUNU_DEVICE float* value(u32 head, u32 split) const { return values + u64(split * heads + head) * hd; }
-    AKUNU_DEVICE float* stats(u32 head, u32 split) const {
-        return values + u64(splits) * heads * hd + 2 * (split * heads + head);
+    AKUNU_DEVICE float2& stats(u32 head, u32 split) const {
+        return reinterpret_cast<float2*>(values + u64(splits) * heads * hd)[split * heads + head];
     }
 };
 
-// The splits of some heads of a row, by the block that came last.
+// The splits of some heads of a row, by the block that came last: several are asked for at once.
 AKUNU_DEVICE void join_splits(const Partials& partials, const Output& out, u32 head, u32 heads, u32 splits) {
+    constexpr u32 kAtOnce = 8;
     for (u32 i = thread_id(); i < heads * partials.hd; i += kThreads) {
         const u32 h = head + i / partials.hd, d = i % partials.hd;
         float most = kNoScore, sum = 0.0f, v = 0.0f;
-        for (u32 s = 0; s < splits; ++s) most = fmaxf(most, load_fresh(partials.stats(h, s)));
-        for (u32 s = 0; s < splits; ++s) {
-            const float weight = power_of_two(load_fresh(partials.stats(h, s)) - most);
-            sum += weight * load_fresh(partials.stats(h, s) + 1);
-            v += weight * load_fresh(partials.value(h, s) + d);
+        for (u32 first = 0; first < splits; first += kAtOnce) {
+            float2 stats[kAtOnce];
+            float value[kAtOnce], top = most;
+            AKUNU_UNROLL
+            for (u32 j = 0; j < kAtOnce; ++j) {
+                const u32 s = smaller(first + j, splits - 1);  // behind the end the last one again, without weight
+                stats[j] = load_fresh(&partials.stats(h, s));
+                value[j] = load_fresh(partials.value(h, s) + d);
+            }
+            AKUNU_UNROLL
+            for (u32 j = 0; j < kAtOnce; ++j) top = fmaxf(top, stats[j].x);
+            const float keep = power_of_two(most - top);
+            sum *= keep;
+            v *= keep;
+            most = top;
+            AKUNU_UNROLL
+            for (u32 j = 0; j < kAtOnce; ++j) {
+                const float weight = first + j < splits ? power_of_two(stats[j].x - most) : 0.0f;
+                sum += weight * stats[j].y;
+                v += weight * value[j];
+            }
         }
         out.store(u64(h) * partials.hd + d, v / sum);
     }
@@ -161,9 +178,7 @@ AKUNU_DEVICE void decode_group(Block b) {
                 const u32 of = pair * group + head + h;
                 if (row_splits == 1) return out.store(u64(of) * hd + d, v / sum);
                 partials.value(of, split)[d] = v;
-                if (d != 0) return;
-                partials.stats(of, split)[0] = top;
-                partials.stats(of, split)[1] = sum;
+                if (d == 0) partials.stats(of, split) = {top, sum};
             });
         }
         if (row_splits == 1) continue;

@@ -93,6 +93,7 @@ AKUNU_DEVICE unsigned long long nanoseconds() {
 
 // What another block has just written.
 AKUNU_DEVICE float load_fresh(const float* p) { return __ldcg(p); }
+AKUNU_DEVICE float2 load_fresh(const float2* p) { return __ldcg(p); }
 
 // Memory that no command writes.
 AKUNU_DEVICE uint4 load_weights16(const void* p) {
@@ -160,24 +161,30 @@ AKUNU_DEVICE bool has_passed(const unsigned long long* b, unsigned parity) {
 #if __CUDA_ARCH__ >= 900
 constexpr unsigned kCopyLanes = 1;
 AKUNU_DEVICE void publish_barriers() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
-AKUNU_DEVICE void copy_bytes(void* to, const void* from, unsigned bytes, unsigned barrier) {
-    // What was read of the place, by the threads that freed it, is read before the copy writes there.
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
-                     shared_address(to)),
-                 "l"(from), "r"(bytes), "r"(barrier)
-                 : "memory");
-}
+// What was read of a place, by the threads that freed it, is read before a copy writes there.
+AKUNU_DEVICE void show_to_copies() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+// What is read once leaves the second-level cache first.
 AKUNU_DEVICE void copy_arriving(void* to, const void* from, unsigned bytes, unsigned long long* b) {
     const unsigned barrier = shared_address(b);
+    unsigned long long once;
+    asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(once));
     asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
-    copy_bytes(to, from, bytes, barrier);
+    show_to_copies();
+    asm volatile(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;" ::
+            "r"(shared_address(to)),
+        "l"(from), "r"(bytes), "r"(barrier), "l"(once)
+        : "memory");
 }
 // By one thread, which arrives at the barrier later: its phase passes when the bytes have come, too.
 AKUNU_DEVICE void copy_counted(void* to, const void* from, unsigned bytes, unsigned long long* b) {
     const unsigned barrier = shared_address(b);
     asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
-    copy_bytes(to, from, bytes, barrier);
+    show_to_copies();
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+                     shared_address(to)),
+                 "l"(from), "r"(bytes), "r"(barrier)
+                 : "memory");
 }
 #else
 constexpr unsigned kCopyLanes = 32;
