@@ -93,6 +93,17 @@ AKUNU_DEVICE void join_splits(const Partials& partials, const Output& out, u32 h
     }
 }
 
+// A row, which is asked for once where a block's are the same for all layers.
+AKUNU_DEVICE Row row_of(const Row* at) {
+    if (any_of_warp(shown().row_at == reinterpret_cast<u64>(at))) return shown().row;
+    const Row row = *at;
+    if (thread_id() == 0) {
+        shown().row = row;
+        shown().row_at = reinterpret_cast<u64>(at);
+    }
+    return row;
+}
+
 // F16 caches are taken by the tensor cores, but for heads that are large (program.cpp fuses none of odd sizes).
 template <u32 kType, u32 kLanes>
 struct KeysOf {
@@ -130,20 +141,20 @@ AKUNU_DEVICE void decode_group(Block b) {
         const u32 unit = u >> halvings, split = unit / pairs, pair = unit - split * pairs;
         const u32 r = pair / p.n_kv_heads, kv = pair - r * p.n_kv_heads, part = u & ((1u << halvings) - 1);
         const u32 first_head = group * part >> halvings, end_head = group * (part + 1) >> halvings;
-        const Row row = b.buffer<Row>(6)[r];
+        const Row row = row_of(b.buffer<Row>(6) + r);
         const u32 position = row.position + p.step, begin = first_key(position, p.window), n = position + 1 - begin;
         const u32 row_splits = smaller(splits, splits_for(n));  // others may see more keys
         if (first_head == end_head || split >= row_splits) continue;
-        const bool own = split + 1 == row_splits;
+        const u32 own = split + 1 == row_splits;
         const SplitKeys<kType> range{
             kv_unit<kType>(b.buffer<u8>(4), b.buffer<u32>(7), p, row.slot, kv),
             kv_unit<kType>(b.buffer<u8>(4), b.buffer<u32>(7), p, row.slot, p.n_kv_heads + kv),
-            begin + n * split / row_splits, begin + n * (split + 1) / row_splits - (own ? 1 : 0), team};
+            begin + n * split / row_splits, begin + n * (split + 1) / row_splits - own, own, team};
+        u8* const page_of_keys = range.keys.page(position);
+        u8* const page_of_values = range.values.page(position);
         if (!waits) team.sync();  // some thread may still read what the unit before has left
         Keys keys(range);
         keys.start();  // none of this step's
-        u8* const page_of_keys = range.keys.page(position);
-        u8* const page_of_values = range.values.page(position);
         if (waits) b.ready();
         waits = false;
         const float *table = b.buffer<float>(3) + u64(r) * p.rope_dim, *norms = b.buffer<float>(5);
@@ -173,7 +184,7 @@ AKUNU_DEVICE void decode_group(Block b) {
                 team.sync();
                 keys.start();
             }
-            keys.attend(p, m, own, head, heads);
+            keys.attend(p, m, head, heads);
             join_warps(m, team, hd, heads, [&](u32 h, u32 d, float v, float top, float sum) {
                 const u32 of = pair * group + head + h;
                 if (row_splits == 1) return out.store(u64(of) * hd + d, v / sum);

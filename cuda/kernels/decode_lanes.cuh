@@ -118,13 +118,12 @@ struct LaneKeys {
         AKUNU_UNROLL
         for (u32 i = 0; i < kRowsAhead; ++i) load(rows[i], i);
     }
-    // Heads from `head` on of a group, and the row's own key if it is the split's. Leaves the warp's results.
-    AKUNU_DEVICE void attend(const DecodeAttentionParams& p, const DecodeMemory<LaneKeys>& m, bool own, u32 head,
-                             u32 heads) {
-        heads == 1 ? attend_heads<1>(p, m, own, head, 1) : attend_heads<kHeads>(p, m, own, head, heads);
+    // Heads from `head` on of a group. Leaves the warp's results.
+    AKUNU_DEVICE void attend(const DecodeAttentionParams& p, const DecodeMemory<LaneKeys>& m, u32 head, u32 heads) {
+        heads == 1 ? attend_heads<1>(p, m, head, 1) : attend_heads<kHeads>(p, m, head, heads);
     }
     template <u32 kNow>
-    AKUNU_DEVICE void attend_heads(const DecodeAttentionParams& p, const DecodeMemory<LaneKeys>& m, bool own, u32 head,
+    AKUNU_DEVICE void attend_heads(const DecodeAttentionParams& p, const DecodeMemory<LaneKeys>& m, u32 head,
                                    u32 heads) {
         const u32 quads = (p.head_dim + 3) / 4, lane = lane_id() % kLanes;
         const float scale = p.scale, cap = p.softcap;
@@ -190,7 +189,7 @@ struct LaneKeys {
             }
         }
         // By the warp that met the fewest.
-        if (own && range.team.warp + 1 == range.team.warps) {
+        if (range.own && range.team.warp + 1 == range.team.warps) {
             float4 k[kQuads], v[kQuads];
             AKUNU_UNROLL
             for (u32 i = 0; i < kQuads; ++i) {

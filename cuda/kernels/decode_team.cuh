@@ -22,11 +22,11 @@ struct Team {
     AKUNU_DEVICE void sync() const { is_block() ? sync_block() : sync_some(kTeamBarrier + index, threads()); }
 };
 
-// The keys of a split that are in the cache, [first, end): all but the row's own.
+// The keys of a split: [first, end) are in the cache, and then there is the row's own, if it is the split's.
 template <u32 kType>
 struct SplitKeys {
     KvUnit<kType> keys, values;
-    u32 first, end;
+    u32 first, end, own;  // own: 1 or 0
     Team team;
 };
 

@@ -132,15 +132,13 @@ struct TileKeys {
     }
     static AKUNU_DEVICE u32 piece(u32 row, u32 p) { return row * kRowBytes + (p ^ row % 8) * 16; }
 
-    AKUNU_DEVICE void find(u32 i) {
-        if (at(i) < range.end) page = range.keys.pages[at(i) / kPagePositions];
-    }
+    AKUNU_DEVICE u32 find(u32 i) const { return at(i) < range.end ? range.keys.pages[at(i) / kPagePositions] : 0; }
     // A bundle, if only an empty one. Behind the end the last key again: what has no weight is multiplied, too.
-    AKUNU_DEVICE void bring(u32 i, u32 values) const {
+    AKUNU_DEVICE void bring(u32 i, u32 of_page, u32 values) const {
         const KvUnit<kKvF16>& unit = values ? range.values : range.keys;
         const u32 p = lane_id() % kPieces;
         if (at(i) < range.end && p * 8 < unit.head_dim) {
-            const u8* from = unit.cache + page * unit.page_bytes + p * 16;
+            const u8* from = unit.cache + of_page * unit.page_bytes + p * 16;
             AKUNU_UNROLL
             for (u32 j = 0; j < kEach; ++j) {
                 const u32 row = j * (32 / kPieces) + lane_id() / kPieces;
@@ -151,62 +149,60 @@ struct TileKeys {
         bundle_copies();
     }
     AKUNU_DEVICE void start() {
+        u32 pages[kStages];
+        AKUNU_UNROLL
+        for (u32 i = 0; i < kStages; ++i) pages[i] = find(i);
+        page = find(kStages);
         AKUNU_UNROLL
         for (u32 i = 0; i < kStages; ++i) {
-            find(i);
-            bring(i, 0);
-            bring(i, 1);
+            bring(i, pages[i], 0);
+            bring(i, pages[i], 1);
         }
-        find(kStages);
     }
-    // The row's own key and value, as the first of a step that has no other.
-    AKUNU_DEVICE void put_own(const DecodeMemory<TileKeys>& m, u32 head_dim) const {
-        for (u32 i = lane_id(); i < kStep * kPieces; i += 32) {
-            const u32 row = i / kPieces, p = i % kPieces;
-            if (p * 8 >= head_dim) continue;
+    // The row's own key and value, behind the last of those in the cache; zeros where its step has no others.
+    AKUNU_DEVICE void put_own(const DecodeMemory<TileKeys>& m, u32 head_dim, u32 i) const {
+        const u32 own = range.end - at(i);
+        for (u32 j = lane_id(); j < kStep * kPieces; j += 32) {
+            const u32 row = j / kPieces, p = j % kPieces;
+            if (p * 8 >= head_dim || (row != own && own != 0)) continue;
             AKUNU_UNROLL
             for (u32 values = 0; values < 2; ++values) {
                 const float4* x = reinterpret_cast<const float4*>(m.fresh + values * m.padded + p * 8);
                 const float4 a = x[0], b = x[1];
                 const uint4 halves{pack_halves(a.x, a.y), pack_halves(a.z, a.w), pack_halves(b.x, b.y),
                                    pack_halves(b.z, b.w)};
-                *reinterpret_cast<uint4*>(shared_memory() + plane(0, values) + piece(row, p)) =
-                    row == 0 ? halves : uint4{0, 0, 0, 0};
+                *reinterpret_cast<uint4*>(shared_memory() + plane(i, values) + piece(row, p)) =
+                    row == own ? halves : uint4{0, 0, 0, 0};
             }
         }
-        sync_warp();
     }
-    // Heads from `head` on of a group, and the row's own key if it is the split's. Leaves the warp's results.
-    AKUNU_DEVICE void attend(const DecodeAttentionParams& p, const DecodeMemory<TileKeys>& m, bool own, u32 head,
-                             u32 heads) {
+    // Heads from `head` on of a group. Leaves the warp's results.
+    AKUNU_DEVICE void attend(const DecodeAttentionParams& p, const DecodeMemory<TileKeys>& m, u32 head, u32 heads) {
         constexpr u32 kAhead = 2 * kStages - 1;  // bundles behind the one that is waited for
-        const u32 hd = p.head_dim;
+        const u32 hd = p.head_dim, end = range.end + range.own;
         HeadSums<kDim> sums(m.q + head * m.padded, m.padded, heads, hd);
         float score[2][2];
-        for (u32 i = 0; at(i) < range.end; ++i) {
+        for (u32 i = 0; at(i) < end; ++i) {
             wait_for_bundles<kAhead>();
+            if (range.own && at(i) + kStep > range.end) {
+                wait_for_bundles<0>();
+                sync_warp();
+                put_own(m, hd, i);
+            }
             sync_warp();
-            sums.scores(p, plane(i, 0), kRowBytes, larger(range.first, at(i)) - at(i), range.end - at(i), score);
+            sums.scores(p, plane(i, 0), kRowBytes, larger(range.first, at(i)) - at(i), end - at(i), score);
             sync_warp();
-            bring(i + kStages, 0);
+            bring(i + kStages, page, 0);
             const float keep = sums.weigh(score);
             wait_for_bundles<kAhead>();
             sync_warp();
             sums.add(hd, plane(i, 1), kRowBytes, score, keep);
             sync_warp();
-            bring(i + kStages, 1);
-            find(i + kStages + 1);
+            bring(i + kStages, page, 1);
+            page = find(i + kStages + 1);
         }
         wait_for_bundles<0>();
         sync_warp();
-        // By the warp that met the fewest.
-        if (own && range.team.warp + 1 == range.team.warps) {
-            put_own(m, hd);
-            sums.scores(p, plane(0, 0), kRowBytes, 0, 1, score);
-            const float keep = sums.weigh(score);
-            sums.add(hd, plane(0, 1), kRowBytes, score, keep);
-            sync_warp();
-        }
         sums.sum += shuffle_xor(sums.sum, 1);
         sums.sum += shuffle_xor(sums.sum, 2);
         const u32 g = lane_id() / 4, t = lane_id() % 4;

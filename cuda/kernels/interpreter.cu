@@ -223,9 +223,13 @@ extern "C" __global__ void __launch_bounds__(akunu::cuda::kBlockThreads, 1)
         sync_warp();  // all lanes have read it
         if (thread_id_anew() % 32 == 0) shown().slot[warp] = 1 - slot;
         sync_block();
-        if (shown().walk[1 - slot].waits) grid_barrier().arrive();
+        const bool arrives = shown().walk[1 - slot].waits != 0;
+        if (arrives) grid_barrier().arrive();
         if (any_of_warp(last || shown().failure != kNoError)) {
-            if (any_of_warp(shown().failure != kNoError)) break;
+            if (any_of_warp(shown().failure != kNoError)) {
+                if (arrives) grid_barrier().wait();
+                break;
+            }
             // Whether the host wants an end: asked by one block, so that all agree.
             u32& halt = launch.barrier->halt[step % 2];
             if (block_id() == 0 && thread_id_anew() == 0) halt = load_host(&launch.mailbox->halt);
@@ -238,7 +242,7 @@ extern "C" __global__ void __launch_bounds__(akunu::cuda::kBlockThreads, 1)
         }
     }
     if (thread_id() == 0) show(shown().ended, 1);
-    sync_with_bringers();
+    call_bringers();
     copy_mirrors(launch, true);
     if (block_id() == 0 && thread_id() == 0) {
         const bool failed = shown().failure != kNoError;

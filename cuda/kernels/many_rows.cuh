@@ -309,6 +309,7 @@ AKUNU_DEVICE void bring_weights(Block b) {
 // They wait for a command whose tiles they are to bring.
 AKUNU_DEVICE void bring_all() {
     for (;;) {
+        if (warp_id() == kKeeper) keep_barrier();
         sync_with_bringers();
         if (shown().ended) return;
         const Block b{shown().slot[0]};
@@ -575,7 +576,7 @@ AKUNU_DEVICE void many_rows(Block b) {
         publish_barriers();
     }
     show_to_groups();  // what lay where copies come now
-    sync_with_bringers();
+    call_bringers();
     const u32 cols = tiles_of(b, work).n;
     if (cols == LargeTile::kN) {
         multiply<LargeTile>(b, work);

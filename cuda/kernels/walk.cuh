@@ -17,6 +17,7 @@ AKUNU_DEVICE void sync_block() { sync_some<1>(kThreads); }
 // The same with those that bring the tiles of many rows.
 AKUNU_DEVICE void sync_with_bringers() { sync_some<2>(kThreads + kBringers); }
 constexpr u32 kTeamBarrier = 3;  // the first of those of a block's parts
+constexpr u32 kCallBarrier = 7, kPassedBarrier = 8;  // see GridBarrier
 
 // A place in the chain: a command of a segment, in a step, of which so many commands ran before.
 struct Place {
@@ -39,14 +40,34 @@ struct Shown {
     u32 ticket;
     u32 done;          // steps
     u32 ended;         // 1: no more weights are wanted
+    u32 call;          // Call
+    u64 row_at;        // where `row` was read, which no command writes
+    Row row;
     u32 slot[kWarps];  // of the command that a warp is at
     u32 read[kWarps];  // RingPlace: what a warp reads next
     Walk walk[2];      // of the commands in shared memory
 };
 AKUNU_DEVICE Shown& shown() { return *reinterpret_cast<Shown*>(shared_memory() + kSharedHead - sizeof(Shown)); }
 
+// What the keeper of the grid's barrier is called for, by the first warp.
+enum Call : u32 { kPassBarrier, kBringTiles };
+constexpr u32 kKeeper = kWarps + 1;
+AKUNU_DEVICE void call_keeper(u32 call) {
+    if (thread_id_anew() >= 32) return;
+    if (thread_id_anew() == 0) show(shown().call, call);
+    sync_some<kCallBarrier>(64);
+}
+// The keeper is one of those that bring tiles.
+AKUNU_DEVICE void call_bringers() {
+    call_keeper(kBringTiles);
+    sync_with_bringers();
+}
+
 // A grid's barrier, kept in shared memory. `arrive` stands right behind a barrier of the block; what then follows
 // `wait` sees all that blocks wrote before they arrived. It fails where some block does not come in time.
+//
+// A warp of its own, the keeper, tells the other blocks and looks for them, which takes as long as two reads of the
+// second-level cache and a fence: meanwhile those that run commands set up the next one.
 struct GridBarrier {
     u32* arrived;
     u32* error;
@@ -54,14 +75,13 @@ struct GridBarrier {
     u64* passed_at;  // null, or where the first block leaves the time
     u32 passed;
 
-    AKUNU_DEVICE void arrive() {
-        if (thread_id_anew() != 0) return;
-        ++passed;
-        arrive_release(arrived);
-    }
-    AKUNU_DEVICE void wait() {
-        if (thread_id_anew() == 0) {
-            const u32 all = passed * grid_blocks();
+    AKUNU_DEVICE void arrive() const { call_keeper(kPassBarrier); }
+    AKUNU_DEVICE void wait() const { sync_some<kPassedBarrier>(kThreads + 32); }
+    // By the keeper.
+    AKUNU_DEVICE void pass() {
+        if (lane_id() == 0) {
+            arrive_release(arrived);
+            const u32 all = ++passed * grid_blocks();
             u64 start = 0;
             u32 failure = kNoError;
             for (u32 spins = 1; load_acquire(arrived) < all; ++spins) {
@@ -75,13 +95,21 @@ struct GridBarrier {
             if (failure != kNoError) show(shown().failure, failure);
             if (passed_at && block_id() == 0) *passed_at++ = nanoseconds();
         }
-        sync_block();
+        wait();
     }
 };
 static_assert(2 * sizeof(Command) + kWarps * 8 + sizeof(GridBarrier) + sizeof(Shown) <= kSharedHead,
               "all fit the head");
 AKUNU_DEVICE GridBarrier& grid_barrier() {
     return *reinterpret_cast<GridBarrier*>(shared_memory() + 2 * sizeof(Command) + kWarps * 8);
+}
+// By the keeper, until it is called for something else.
+AKUNU_DEVICE void keep_barrier() {
+    for (;;) {
+        sync_some<kCallBarrier>(64);
+        if (any_of_warp(look_at(shown().call) != kPassBarrier)) return;
+        grid_barrier().pass();
+    }
 }
 
 AKUNU_DEVICE bool ends_step(const Launch& launch, const Place& at) {
