@@ -14,9 +14,12 @@ struct Block {
     AKUNU_DEVICE u32 first() const { return shown().walk[slot].first; }
     AKUNU_DEVICE u32 blocks() const { return grid_blocks(); }
     AKUNU_DEVICE Barrier* grid() const { return shown().launch.barrier; }
-    // Every command calls it once, before it touches what others write.
+    // Every command calls it once, or the two that it consists of, before it touches what others write.
     AKUNU_DEVICE void ready() const {
         prepare_next(slot);
+        wait();
+    }
+    AKUNU_DEVICE void wait() const {
         if (shown().walk[slot].waits) grid_barrier().wait();
     }
     template <typename T>

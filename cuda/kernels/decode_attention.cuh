@@ -93,17 +93,6 @@ AKUNU_DEVICE void join_splits(const Partials& partials, const Output& out, u32 h
     }
 }
 
-// A row, which is asked for once where a block's are the same for all layers.
-AKUNU_DEVICE Row row_of(const Row* at) {
-    if (any_of_warp(shown().row_at == reinterpret_cast<u64>(at))) return shown().row;
-    const Row row = *at;
-    if (thread_id() == 0) {
-        shown().row = row;
-        shown().row_at = reinterpret_cast<u64>(at);
-    }
-    return row;
-}
-
 // F16 caches are taken by the tensor cores, but for heads that are large (program.cpp fuses none of odd sizes).
 template <u32 kType, u32 kLanes>
 struct KeysOf {
@@ -118,53 +107,97 @@ struct KeysOf<kKvF16, 16> {
     using Keys = TileKeys<128>;
 };
 
+// Splits of the keys: as many as there are blocks for, each of some keys at least. Teams: as many of two warps at least
+// as it takes for all units at once, where their memory is there.
+template <typename Keys>
+AKUNU_DEVICE const DecodeShape& decode_shape(Block b) {
+    const auto& p = b.params<DecodeAttentionParams>();
+    DecodeShape& s = shown().decode;
+    const u64 rows = b.command().buffers[6];
+    const bool same = s.rows == rows && s.step == p.step && s.window == p.window && s.heads == p.n_heads &&
+                      s.kv_heads == p.n_kv_heads && s.head_dim == p.head_dim;
+    if (all_of_warp(same)) return s;
+    sync_block();
+    if (thread_id() == 0) {
+        const u32 group = p.n_heads / p.n_kv_heads, pairs = p.rows * p.n_kv_heads;  // of a row and a KV head
+        const u32 most = splits_of(p.window ? smaller(p.keys, p.window) : p.keys, Keys::kLeastSplit);
+        s = {rows, p.step, p.window, p.n_heads, p.n_kv_heads, p.head_dim, 0, 0, 0, kWarps};
+        s.splits = larger(1, smaller(most, b.blocks() / pairs));
+        const u32 units = s.splits * pairs;
+        // Where there are blocks enough, the heads of a group are dealt to several.
+        while (Keys::kHeadsApart && 1u << s.halvings < group && units << (s.halvings + 1) <= b.blocks()) ++s.halvings;
+        s.units = units << s.halvings;
+        const bool fits = group * rounded_up(p.head_dim, 4) <= Keys::kTeamElements;
+        while (fits && s.team_warps > 2 && units > b.blocks() * (kWarps / s.team_warps)) s.team_warps /= 2;
+        for (u32 i = 0; i < kWarps / 2; ++i) shown().unit[i].unit = 0;
+    }
+    sync_block();
+    return s;
+}
+template <typename Keys>
+AKUNU_DEVICE const DecodeUnit& decode_unit(Block b, const Team& team, u32 u) {
+    DecodeUnit& at = shown().unit[team.index];
+    if (all_of_warp(at.unit == u + 1)) return at;
+    const auto& p = b.params<DecodeAttentionParams>();
+    team.sync();
+    if (team.thread() == 0) {
+        const DecodeShape& s = shown().decode;
+        const u32 group = p.n_heads / p.n_kv_heads, pairs = p.rows * p.n_kv_heads;
+        const u32 unit = u >> s.halvings, part = u & ((1u << s.halvings) - 1), pair = unit % pairs;
+        at.unit = u + 1;
+        at.split = unit / pairs;
+        at.row = pair / p.n_kv_heads;
+        at.kv = pair % p.n_kv_heads;
+        at.first_head = group * part >> s.halvings;
+        at.end_head = group * (part + 1) >> s.halvings;
+        const Row row = b.buffer<Row>(6)[at.row];
+        at.slot = row.slot;
+        at.position = row.position + p.step;
+        const u32 begin = first_key(at.position, p.window), n = at.position + 1 - begin;
+        at.splits = smaller(s.splits, splits_of(n, Keys::kLeastSplit));  // others may see more keys
+        at.there = at.first_head != at.end_head && at.split < at.splits;
+        at.own = at.split + 1 == at.splits;
+        at.first = begin + n * at.split / at.splits;
+        at.end = begin + n * (at.split + 1) / at.splits - at.own;
+    }
+    team.sync();
+    return at;
+}
+
 template <u32 kType, u32 kLanes>
 AKUNU_DEVICE void decode_group(Block b) {
     using Keys = typename KeysOf<kType, kLanes>::Keys;
     const auto& p = b.params<DecodeAttentionParams>();
-    const u32 group = p.n_heads / p.n_kv_heads, hd = p.head_dim, padded = (hd + 3) / 4 * 4;
-    // Splits of the keys: as many as there are blocks for, each of some keys at least.
-    const auto splits_for = [](u32 keys) { return splits_of(keys, Keys::kLeastSplit); };
-    const u32 pairs = p.rows * p.n_kv_heads;  // of a row and a KV head
-    const u32 splits =
-        larger(1, smaller(splits_for(p.window ? smaller(p.keys, p.window) : p.keys), b.blocks() / pairs));
-    // Where there are blocks enough, the heads of a group are dealt to several.
-    u32 halvings = 0;  // parts are two to that power
-    while (Keys::kHeadsApart && 1u << halvings < group && splits * pairs << (halvings + 1) <= b.blocks()) ++halvings;
-    const Team team(b, splits * pairs, group * padded <= Keys::kTeamElements);
+    const u32 hd = p.head_dim, padded = rounded_up(hd, 4);
+    const DecodeShape& shape = decode_shape<Keys>(b);
+    const u32 group = p.n_heads / p.n_kv_heads;
+    const Team team(shape.team_warps);
     const DecodeMemory<Keys> m(b, team, group, padded);
-    const Partials partials{b.buffer<float>(8), p.rows * p.n_heads, splits, hd};
-    const Output out{b.buffer<float>(9), b.buffer<u16>(10), p.formats};
     bool waits = true;
-    for (u32 u = b.first() * team.count() + team.index; u < splits * pairs << halvings;
-         u += b.blocks() * team.count()) {
-        const u32 unit = u >> halvings, split = unit / pairs, pair = unit - split * pairs;
-        const u32 r = pair / p.n_kv_heads, kv = pair - r * p.n_kv_heads, part = u & ((1u << halvings) - 1);
-        const u32 first_head = group * part >> halvings, end_head = group * (part + 1) >> halvings;
-        const Row row = row_of(b.buffer<Row>(6) + r);
-        const u32 position = row.position + p.step, begin = first_key(position, p.window), n = position + 1 - begin;
-        const u32 row_splits = smaller(splits, splits_for(n));  // others may see more keys
-        if (first_head == end_head || split >= row_splits) continue;
-        const u32 own = split + 1 == row_splits;
-        const SplitKeys<kType> range{
-            kv_unit<kType>(b.buffer<u8>(4), b.buffer<u32>(7), p, row.slot, kv),
-            kv_unit<kType>(b.buffer<u8>(4), b.buffer<u32>(7), p, row.slot, p.n_kv_heads + kv),
-            begin + n * split / row_splits, begin + n * (split + 1) / row_splits - own, own, team};
-        u8* const page_of_keys = range.keys.page(position);
-        u8* const page_of_values = range.values.page(position);
+    for (u32 u = b.first() * team.count() + team.index; u < shape.units; u += b.blocks() * team.count()) {
         if (!waits) team.sync();  // some thread may still read what the unit before has left
+        const DecodeUnit& at = decode_unit<Keys>(b, team, u);
+        if (!at.there) continue;
+        const SplitKeys<kType> range{
+            kv_unit<kType>(b.buffer<u8>(4), b.buffer<u32>(7), p, at.slot, at.kv),
+            kv_unit<kType>(b.buffer<u8>(4), b.buffer<u32>(7), p, at.slot, p.n_kv_heads + at.kv),
+            at.first, at.end, at.own, team};
+        u8* const page_of_keys = range.keys.page(at.position);
+        u8* const page_of_values = range.values.page(at.position);
+        if (waits) prepare_next(b.slot);  // before there are copies that it would wait for
         Keys keys(range);
         keys.start();  // none of this step's
-        if (waits) b.ready();
+        if (waits) b.wait();
         waits = false;
-        const float *table = b.buffer<float>(3) + u64(r) * p.rope_dim, *norms = b.buffer<float>(5);
-        for (u32 job = first_head + team.warp; job < end_head + 2; job += team.warps) {
-            if (job < end_head) {
+        const u32 pair = at.row * p.n_kv_heads + at.kv;
+        const float *table = b.buffer<float>(3) + u64(at.row) * p.rope_dim, *norms = b.buffer<float>(5);
+        for (u32 job = at.first_head + team.warp; job < at.end_head + 2; job += team.warps) {
+            if (job < at.end_head) {
                 float* head = m.q + job * padded;
                 for (u32 d = hd + lane_id(); d < padded; d += 32) head[d] = 0.0f;
                 rope_head<kLanes>(p, b.buffer<float>(0) + (u64(pair) * group + job) * hd, norms, table, head);
-            } else if (own) {
-                const bool is_key = job == end_head;
+            } else if (at.own) {
+                const bool is_key = job == at.end_head;
                 float* head = m.fresh + (is_key ? 0 : padded);
                 const float* x = b.buffer<float>(is_key ? 1 : 2) + u64(pair) * hd;
                 for (u32 d = hd + lane_id(); d < padded; d += 32) head[d] = 0.0f;
@@ -174,27 +207,29 @@ AKUNU_DEVICE void decode_group(Block b) {
                     for (u32 d = lane_id(); d < hd; d += 32) head[d] = x[d];
                     sync_warp();
                 }
-                (is_key ? range.keys : range.values).store_in(is_key ? page_of_keys : page_of_values, position, head);
+                (is_key ? range.keys : range.values).store_in(is_key ? page_of_keys : page_of_values, at.position, head);
             }
         }
         team.sync();
-        for (u32 head = first_head; head < end_head; head += Keys::kHeads) {
-            const u32 heads = smaller(Keys::kHeads, end_head - head);
-            if (head != first_head) {
+        const Partials partials{b.buffer<float>(8), p.rows * p.n_heads, shape.splits, hd};
+        const Output out{b.buffer<float>(9), b.buffer<u16>(10), p.formats};
+        for (u32 head = at.first_head; head < at.end_head; head += Keys::kHeads) {
+            const u32 heads = smaller(Keys::kHeads, at.end_head - head);
+            if (head != at.first_head) {
                 team.sync();
                 keys.start();
             }
             keys.attend(p, m, head, heads);
             join_warps(m, team, hd, heads, [&](u32 h, u32 d, float v, float top, float sum) {
                 const u32 of = pair * group + head + h;
-                if (row_splits == 1) return out.store(u64(of) * hd + d, v / sum);
-                partials.value(of, split)[d] = v;
-                if (d == 0) partials.stats(of, split) = {top, sum};
+                if (at.splits == 1) return out.store(u64(of) * hd + d, v / sum);
+                partials.value(of, at.split)[d] = v;
+                if (d == 0) partials.stats(of, at.split) = {top, sum};
             });
         }
-        if (row_splits == 1) continue;
+        if (at.splits == 1) continue;
         // The team is the block.
-        u32& ticket = b.grid()->tickets[(pair << halvings) + part];
+        u32& ticket = b.grid()->tickets[u % (shape.units / shape.splits)];
         fence_device();
         sync_block();
         if (thread_id() == 0) {
@@ -202,8 +237,8 @@ AKUNU_DEVICE void decode_group(Block b) {
             fence_device();
         }
         sync_block();
-        if (shown().ticket + 1 != row_splits) continue;
-        join_splits(partials, out, pair * group + first_head, end_head - first_head, row_splits);
+        if (shown().ticket + 1 != at.splits) continue;
+        join_splits(partials, out, pair * group + at.first_head, at.end_head - at.first_head, at.splits);
         if (thread_id() == 0) ticket = 0;
     }
     if (waits) b.ready();

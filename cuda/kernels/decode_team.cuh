@@ -9,12 +9,7 @@ namespace akunu::cuda {
 // Warps of a block that work together, and which of them this is.
 struct Team {
     u32 index, warp, warps;
-    // As many teams of two warps at least as it takes for all units at once, where their memory is there.
-    AKUNU_DEVICE Team(Block b, u32 units, bool fits) : warps(kWarps) {
-        while (warps > 2 && units > b.blocks() * (kWarps / warps) && fits) warps /= 2;
-        index = warp_id() / warps;
-        warp = warp_id() % warps;
-    }
+    AKUNU_DEVICE explicit Team(u32 warps) : index(warp_id() / warps), warp(warp_id() & (warps - 1)), warps(warps) {}
     AKUNU_DEVICE u32 count() const { return kWarps / warps; }
     AKUNU_DEVICE u32 threads() const { return warps * 32; }
     AKUNU_DEVICE u32 thread() const { return warp * 32 + lane_id(); }

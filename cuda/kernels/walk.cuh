@@ -33,6 +33,20 @@ struct Walk {
     u32 last;     // 1: ends its step
 };
 
+// Decode attention: what is the same for all layers of a step is found out once. How rows and KV heads are dealt to
+// teams of a block's warps,
+struct DecodeShape {
+    u64 rows;  // where they are; with these what follows is of
+    u32 step, window, heads, kv_heads, head_dim;
+    u32 units, splits, halvings;  // splits of keys; parts of a group's heads are two to the power of halvings
+    u32 team_warps;
+};
+// and a team's unit: some query heads of a KV head, and a row's keys [first, end), behind which is the row's own.
+struct DecodeUnit {
+    u32 unit;  // one more than its number; 0: none
+    u32 there, slot, position, row, kv, first_head, end_head, split, splits, first, end, own;
+};
+
 // What the threads of a block show one another, at the head's end.
 struct Shown {
     Launch launch;
@@ -41,8 +55,8 @@ struct Shown {
     u32 done;          // steps
     u32 ended;         // 1: no more weights are wanted
     u32 call;          // Call
-    u64 row_at;        // where `row` was read, which no command writes
-    Row row;
+    DecodeShape decode;
+    DecodeUnit unit[kWarps / 2];  // of teams
     u32 slot[kWarps];  // of the command that a warp is at
     u32 read[kWarps];  // RingPlace: what a warp reads next
     Walk walk[2];      // of the commands in shared memory
