@@ -232,7 +232,7 @@ std::optional<Command> decode_attention(std::span<const DispatchCmd> c, std::spa
     const auto attention = params_of<AttentionParams>(c[1]);
     const Command &r = commands[0], &a = commands[1], &m = commands[2];
     if (!r.buffers[0] || r.buffers[0] != a.buffers[0] || r.buffers[4] != a.buffers[1] || a.buffers[2] != m.buffers[0] ||
-        attention.fixed_keys || attention.bidirectional || !decodes_in_one(a.kv, rope.head_dim)) {
+        attention.fixed_keys || attention.bidirectional || rope.head_dim % 4 != 0) {
         return {};
     }
     // Where keys are split, units are no more than blocks.
@@ -289,13 +289,13 @@ void Needs::add(const Needs& o) {
     readers.insert(o.readers.begin(), o.readers.end());
     kv_types.insert(o.kv_types.begin(), o.kv_types.end());
     groups.insert(o.groups.begin(), o.groups.end());
-    lanes.insert(o.lanes.begin(), o.lanes.end());
+    decode_kinds.insert(o.decode_kinds.begin(), o.decode_kinds.end());
 }
 
 bool Needs::covers(const Needs& o) const {
     return std::ranges::includes(ops, o.ops) && std::ranges::includes(readers, o.readers) &&
            std::ranges::includes(kv_types, o.kv_types) && std::ranges::includes(groups, o.groups) &&
-           std::ranges::includes(lanes, o.lanes);
+           std::ranges::includes(decode_kinds, o.decode_kinds);
 }
 
 std::string Needs::definitions() const {
@@ -304,7 +304,7 @@ std::string Needs::definitions() const {
     for (const u32 op : ops) mask |= 1u << op;
     return "#define AKUNU_OPS " + std::to_string(mask) + "u\n" + list("AKUNU_READERS", readers, number) +
            list("AKUNU_KV_TYPES", kv_types, number) + list("AKUNU_GROUPS", groups, number) +
-           list("AKUNU_LANES", lanes, number);
+           list("AKUNU_DECODE_KINDS", decode_kinds, number);
 }
 
 Needs needs_of(std::span<const Command> commands) {
@@ -319,7 +319,7 @@ Needs needs_of(std::span<const Command> commands) {
         if (c.op == kOpRopeKv || c.op == kOpAttentionWeights) continue;
         if (c.op == kOpDecodeAttention) {
             const auto& p = reinterpret_cast<const DecodeAttentionParams&>(c.params);
-            n.lanes.insert(key_lanes(p.head_dim));
+            n.decode_kinds.insert(decode_kind(c.kv, p.head_dim));
         } else {
             const auto& p = reinterpret_cast<const AttentionParams&>(c.params);
             n.groups.insert(std::bit_ceil(p.n_heads / p.n_kv_heads));

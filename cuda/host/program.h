@@ -14,7 +14,7 @@ namespace akunu::cuda {
 
 // What a module of kernels must have.
 struct Needs {
-    std::set<u32> ops, readers, kv_types, groups, lanes;
+    std::set<u32> ops, readers, kv_types, groups, decode_kinds;
     void add(const Needs& other);
     bool covers(const Needs& other) const;
     // The lists that cuda/kernels/interpreter.cu begins with.

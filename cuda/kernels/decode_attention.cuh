@@ -11,16 +11,17 @@ namespace akunu::cuda {
 
 // A head of q or k by a warp: normalised where the model does so, and turned by its position. All that it reads is
 // asked for at once.
-template <u32 kLanes>
+template <typename Keys>
 AKUNU_DEVICE void rope_head(const DecodeAttentionParams& p, const float* x, const float* norm, const float* table,
                             float* head) {
-    constexpr u32 kOwn = kLanes * kQuads * 4 / 32, kPairs = kOwn / 2;
+    constexpr u32 kOwn = Keys::kMaxDim / 32, kPairs = kOwn / 2;
+    const u32 hd = Keys::head_dim(p);
     float v[kOwn], weight[kOwn], cosine[kPairs], sine[kPairs], sum = 0.0f;
     AKUNU_UNROLL
     for (u32 i = 0; i < kOwn; ++i) {
         const u32 d = lane_id() + 32 * i;
-        v[i] = d < p.head_dim ? x[d] : 0.0f;
-        weight[i] = p.qk_norm && d < p.head_dim ? norm[d] : 1.0f;
+        v[i] = d < hd ? x[d] : 0.0f;
+        weight[i] = p.qk_norm && d < hd ? norm[d] : 1.0f;
     }
     AKUNU_UNROLL
     for (u32 i = 0; i < kPairs; ++i) {
@@ -30,11 +31,11 @@ AKUNU_DEVICE void rope_head(const DecodeAttentionParams& p, const float* x, cons
     }
     AKUNU_UNROLL
     for (u32 i = 0; i < kOwn; ++i) sum += v[i] * v[i];
-    const float scale = p.qk_norm ? 1.0f / sqrtf(reduce_warp(sum, Add()) / float(p.head_dim) + p.eps) : 1.0f;
+    const float scale = p.qk_norm ? 1.0f / sqrtf(reduce_warp(sum, Add()) / float(hd) + p.eps) : 1.0f;
     AKUNU_UNROLL
     for (u32 i = 0; i < kOwn; ++i) {
         const u32 d = lane_id() + 32 * i;
-        if (d < p.head_dim) head[d] = v[i] * scale * weight[i];
+        if (d < hd) head[d] = v[i] * scale * weight[i];
     }
     sync_warp();
     AKUNU_UNROLL
@@ -93,18 +94,13 @@ AKUNU_DEVICE void join_splits(const Partials& partials, const Output& out, u32 h
     }
 }
 
-// F16 caches are taken by the tensor cores, but for heads that are large (program.cpp fuses none of odd sizes).
-template <u32 kType, u32 kLanes>
+template <u32 kType, u32 kKind, bool kTiles = (kKind >= kTileKinds)>
 struct KeysOf {
-    using Keys = LaneKeys<kType, kLanes>;
+    using Keys = LaneKeys<kType, kKind>;
 };
-template <>
-struct KeysOf<kKvF16, 8> {
-    using Keys = TileKeys<64>;
-};
-template <>
-struct KeysOf<kKvF16, 16> {
-    using Keys = TileKeys<128>;
+template <u32 kType, u32 kKind>
+struct KeysOf<kType, kKind, true> {
+    using Keys = TileKeys<kKind>;
 };
 
 // Splits of the keys: as many as there are blocks for, each of some keys at least. Teams: as many of two warps at least
@@ -164,11 +160,11 @@ AKUNU_DEVICE const DecodeUnit& decode_unit(Block b, const Team& team, u32 u) {
     return at;
 }
 
-template <u32 kType, u32 kLanes>
+template <u32 kType, u32 kKind>
 AKUNU_DEVICE void decode_group(Block b) {
-    using Keys = typename KeysOf<kType, kLanes>::Keys;
+    using Keys = typename KeysOf<kType, kKind>::Keys;
     const auto& p = b.params<DecodeAttentionParams>();
-    const u32 hd = p.head_dim, padded = rounded_up(hd, 4);
+    const u32 hd = Keys::head_dim(p), padded = rounded_up(hd, 4);
     const DecodeShape& shape = decode_shape<Keys>(b);
     const u32 group = p.n_heads / p.n_kv_heads;
     const Team team(shape.team_warps);
@@ -186,39 +182,36 @@ AKUNU_DEVICE void decode_group(Block b) {
         u8* const page_of_values = range.values.page(at.position);
         if (waits) prepare_next(b.slot);  // before there are copies that it would wait for
         Keys keys(range);
-        keys.start();  // none of this step's
-        if (waits) b.wait();
-        waits = false;
         const u32 pair = at.row * p.n_kv_heads + at.kv;
-        const float *table = b.buffer<float>(3) + u64(at.row) * p.rope_dim, *norms = b.buffer<float>(5);
-        for (u32 job = at.first_head + team.warp; job < at.end_head + 2; job += team.warps) {
-            if (job < at.end_head) {
-                float* head = m.q + job * padded;
-                for (u32 d = hd + lane_id(); d < padded; d += 32) head[d] = 0.0f;
-                rope_head<kLanes>(p, b.buffer<float>(0) + (u64(pair) * group + job) * hd, norms, table, head);
-            } else if (at.own) {
-                const bool is_key = job == at.end_head;
-                float* head = m.fresh + (is_key ? 0 : padded);
-                const float* x = b.buffer<float>(is_key ? 1 : 2) + u64(pair) * hd;
-                for (u32 d = hd + lane_id(); d < padded; d += 32) head[d] = 0.0f;
-                if (is_key) {
-                    rope_head<kLanes>(p, x, norms + hd, table, head);
-                } else {
-                    for (u32 d = lane_id(); d < hd; d += 32) head[d] = x[d];
-                    sync_warp();
-                }
-                (is_key ? range.keys : range.values).store_in(is_key ? page_of_keys : page_of_values, at.position, head);
-            }
-        }
-        team.sync();
         const Partials partials{b.buffer<float>(8), p.rows * p.n_heads, shape.splits, hd};
         const Output out{b.buffer<float>(9), b.buffer<u16>(10), p.formats};
         for (u32 head = at.first_head; head < at.end_head; head += Keys::kHeads) {
-            const u32 heads = smaller(Keys::kHeads, at.end_head - head);
-            if (head != at.first_head) {
+            if (head != at.first_head) team.sync();
+            keys.start();  // none of this step's
+            if (head == at.first_head) {
+                if (waits) b.wait();
+                waits = false;
+                // Query heads, and where it is the row's own key's turn this and its value.
+                for (u32 job = at.first_head + team.warp; job < at.end_head + 2 * at.own; job += team.warps) {
+                    const bool is_query = job < at.end_head, is_value = job > at.end_head;
+                    float* to = is_query ? m.q + job * padded : m.fresh + (is_value ? padded : 0);
+                    const float* x = is_query ? b.buffer<float>(0) + (u64(pair) * group + job) * hd
+                                              : b.buffer<float>(is_value ? 2 : 1) + u64(pair) * hd;
+                    for (u32 d = hd + lane_id(); d < padded; d += 32) to[d] = 0.0f;
+                    if (is_value) {
+                        for (u32 d = lane_id(); d < hd; d += 32) to[d] = x[d];
+                        sync_warp();
+                    } else {
+                        rope_head<Keys>(p, x, b.buffer<float>(5) + (is_query ? 0 : hd),
+                                        b.buffer<float>(3) + u64(at.row) * p.rope_dim, to);
+                    }
+                    if (is_query) continue;
+                    (is_value ? range.values : range.keys)
+                        .store_in(is_value ? page_of_values : page_of_keys, at.position, to);
+                }
                 team.sync();
-                keys.start();
             }
+            const u32 heads = smaller(Keys::kHeads, at.end_head - head);
             keys.attend(p, m, head, heads);
             join_warps(m, team, hd, heads, [&](u32 h, u32 d, float v, float top, float sum) {
                 const u32 of = pair * group + head + h;
@@ -246,11 +239,12 @@ AKUNU_DEVICE void decode_group(Block b) {
 
 template <u32 kType>
 AKUNU_DEVICE_CALL void decode_attention(Block b) {
-    switch (key_lanes(b.params<DecodeAttentionParams>().head_dim)) {
-#define X(n) \
-    case n:  \
-        return decode_group<kType, n>(b);
-        AKUNU_LANES
+    switch (decode_kind(kType, b.params<DecodeAttentionParams>().head_dim)) {
+#define X(kind)                                                                                 \
+    case kind:                                                                                  \
+        if constexpr ((kind) < kTileKinds || kType == kKvF16) return decode_group<kType, kind>(b); \
+        return;
+        AKUNU_DECODE_KINDS
 #undef X
     }
 }

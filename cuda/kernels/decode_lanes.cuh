@@ -101,6 +101,8 @@ struct LaneKeys {
     static constexpr bool kHeadsApart = true;  // fewer heads take less time
     static constexpr u32 kWarpBytes = kHeads * (kMaxDim * 4 + 8);
 
+    static AKUNU_DEVICE u32 head_dim(const DecodeAttentionParams& p) { return p.head_dim; }
+
     SplitKeys<kType> range;
     KeyRow<kType, kLanes> rows[kRowsAhead];
 

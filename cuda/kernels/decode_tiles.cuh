@@ -23,15 +23,14 @@ struct HeadSums {
     u32 q[kDim / 16][4];
     float top = kNoScore, sum = 0.0f, out[kDim / 8][2];
 
-    AKUNU_DEVICE HeadSums(const float* queries, u32 padded, u32 heads, u32 head_dim) {
+    AKUNU_DEVICE HeadSums(const float* queries, u32 heads) {
         const u32 g = lane_id() / 4, t = lane_id() % 4;
         AKUNU_UNROLL
         for (u32 k = 0; k < kDim / 16; ++k) {
             AKUNU_UNROLL
             for (u32 half = 0; half < 2; ++half) {
-                const bool there = g < heads && k * 16 < head_dim;
-                const float* x = queries + g * padded + k * 16 + half * 8 + 2 * t;
-                const float2 v = there ? *reinterpret_cast<const float2*>(x) : float2{0.0f, 0.0f};
+                const float* x = queries + g * kDim + k * 16 + half * 8 + 2 * t;
+                const float2 v = g < heads ? *reinterpret_cast<const float2*>(x) : float2{0.0f, 0.0f};
                 split_halves(v.x, v.y, q[k][2 * half], q[k][2 * half + 1]);
             }
         }
@@ -48,19 +47,32 @@ struct HeadSums {
         float s[2][4] = {};
         AKUNU_UNROLL
         for (u32 k = 0; k < kDim / 16; ++k) {
-            if (k * 16 >= p.head_dim) continue;
             u32 b[4];
             load_matrices(b, key ^ k * 32);
             mma_f16(s[0], q[k], {b[0], b[1]});
             mma_f16(s[1], q[k], {b[2], b[3]});
         }
+        const bool capped = any_of_warp(p.softcap > 0.0f);
+        const float scale = capped ? p.scale : p.scale * kLog2E;
+        AKUNU_UNROLL
+        for (u32 j = 0; j < 2; ++j) {
+            AKUNU_UNROLL
+            for (u32 e = 0; e < 2; ++e) score[j][e] = joined(s[j], e) * scale;
+        }
+        if (capped) {
+            AKUNU_UNROLL
+            for (u32 j = 0; j < 2; ++j) {
+                AKUNU_UNROLL
+                for (u32 e = 0; e < 2; ++e) score[j][e] = soft_cap(score[j][e], p.softcap) * kLog2E;
+            }
+        }
+        if (all_of_warp(first == 0 && end >= 16)) return;
         AKUNU_UNROLL
         for (u32 j = 0; j < 2; ++j) {
             AKUNU_UNROLL
             for (u32 e = 0; e < 2; ++e) {
                 const u32 at = 8 * j + 2 * (lane % 4) + e;
-                const float v = soft_cap(joined(s[j], e) * p.scale, p.softcap) * kLog2E;
-                score[j][e] = at >= first && at < end ? v : minus_infinity();
+                if (at < first || at >= end) score[j][e] = minus_infinity();
             }
         }
     }
@@ -82,7 +94,7 @@ struct HeadSums {
         }
         return keep;
     }
-    AKUNU_DEVICE void add(u32 head_dim, u32 values, u32 row_bytes, const float (&weight)[2][2], float keep) {
+    AKUNU_DEVICE void add(u32 values, u32 row_bytes, const float (&weight)[2][2], float keep) {
         u32 w[4];
         AKUNU_UNROLL
         for (u32 j = 0; j < 2; ++j) split_halves(weight[j][0], weight[j][1], w[2 * j], w[2 * j + 1]);
@@ -90,7 +102,6 @@ struct HeadSums {
         const u32 value = values + row * row_bytes + (lane / 16 ^ row % 8) * 16;
         AKUNU_UNROLL
         for (u32 d = 0; d < kDim / 8; d += 2) {
-            if (d * 8 >= head_dim) continue;
             u32 b[4];
             float o[2][4] = {};
             load_matrices_transposed(b, value ^ d * 16);
@@ -105,7 +116,7 @@ struct HeadSums {
     }
 };
 
-// A split's keys, steps of 16 of which are dealt to the team's warps. Heads have whole 16s of elements, kDim at most.
+// A split's keys, steps of 16 of which are dealt to the team's warps.
 template <u32 kDim>
 struct TileKeys {
     static constexpr u32 kHeads = 8, kMaxDim = kDim, kTeamElements = 512;
@@ -117,6 +128,8 @@ struct TileKeys {
     static_assert(kPagePositions % kStep == 0, "a step's keys are of one page");
     static_assert(kSharedHead % 256 == 0, "a row's pieces change places by bits of their own");
     static_assert(kHeads * (kDim * 4 + 8) <= kWarpBytes, "results take the place of keys");
+
+    static AKUNU_DEVICE constexpr u32 head_dim(const DecodeAttentionParams&) { return kDim; }
 
     SplitKeys<kKvF16> range;
     u32 page;  // of the next step that is asked for
@@ -137,13 +150,13 @@ struct TileKeys {
     AKUNU_DEVICE void bring(u32 i, u32 of_page, u32 values) const {
         const KvUnit<kKvF16>& unit = values ? range.values : range.keys;
         const u32 p = lane_id() % kPieces;
-        if (at(i) < range.end && p * 8 < unit.head_dim) {
+        if (at(i) < range.end) {
             const u8* from = unit.cache + of_page * unit.page_bytes + p * 16;
             AKUNU_UNROLL
             for (u32 j = 0; j < kEach; ++j) {
                 const u32 row = j * (32 / kPieces) + lane_id() / kPieces;
                 const u32 key = smaller(at(i) + row, range.end - 1) % kPagePositions;
-                copy_async16(shared_memory() + plane(i, values) + piece(row, p), from + key * unit.head_dim * 2);
+                copy_async16(shared_memory() + plane(i, values) + piece(row, p), from + key * kRowBytes);
             }
         }
         bundle_copies();
@@ -160,14 +173,14 @@ struct TileKeys {
         }
     }
     // The row's own key and value, behind the last of those in the cache; zeros where its step has no others.
-    AKUNU_DEVICE void put_own(const DecodeMemory<TileKeys>& m, u32 head_dim, u32 i) const {
+    AKUNU_DEVICE void put_own(const DecodeMemory<TileKeys>& m, u32 i) const {
         const u32 own = range.end - at(i);
         for (u32 j = lane_id(); j < kStep * kPieces; j += 32) {
             const u32 row = j / kPieces, p = j % kPieces;
-            if (p * 8 >= head_dim || (row != own && own != 0)) continue;
+            if (row != own && own != 0) continue;
             AKUNU_UNROLL
             for (u32 values = 0; values < 2; ++values) {
-                const float4* x = reinterpret_cast<const float4*>(m.fresh + values * m.padded + p * 8);
+                const float4* x = reinterpret_cast<const float4*>(m.fresh + values * kDim + p * 8);
                 const float4 a = x[0], b = x[1];
                 const uint4 halves{pack_halves(a.x, a.y), pack_halves(a.z, a.w), pack_halves(b.x, b.y),
                                    pack_halves(b.z, b.w)};
@@ -179,15 +192,15 @@ struct TileKeys {
     // Heads from `head` on of a group. Leaves the warp's results.
     AKUNU_DEVICE void attend(const DecodeAttentionParams& p, const DecodeMemory<TileKeys>& m, u32 head, u32 heads) {
         constexpr u32 kAhead = 2 * kStages - 1;  // bundles behind the one that is waited for
-        const u32 hd = p.head_dim, end = range.end + range.own;
-        HeadSums<kDim> sums(m.q + head * m.padded, m.padded, heads, hd);
+        const u32 end = range.end + range.own;
+        HeadSums<kDim> sums(m.q + head * kDim, heads);
         float score[2][2];
         for (u32 i = 0; at(i) < end; ++i) {
             wait_for_bundles<kAhead>();
             if (range.own && at(i) + kStep > range.end) {
                 wait_for_bundles<0>();
                 sync_warp();
-                put_own(m, hd, i);
+                put_own(m, i);
             }
             sync_warp();
             sums.scores(p, plane(i, 0), kRowBytes, larger(range.first, at(i)) - at(i), end - at(i), score);
@@ -196,7 +209,7 @@ struct TileKeys {
             const float keep = sums.weigh(score);
             wait_for_bundles<kAhead>();
             sync_warp();
-            sums.add(hd, plane(i, 1), kRowBytes, score, keep);
+            sums.add(plane(i, 1), kRowBytes, score, keep);
             sync_warp();
             bring(i + kStages, page, 1);
             page = find(i + kStages + 1);
@@ -210,7 +223,7 @@ struct TileKeys {
         float* to = m.value(warp_id(), g) + 2 * t;
         AKUNU_UNROLL
         for (u32 d = 0; d < kDim / 8; ++d) {
-            if (d * 8 < hd) *reinterpret_cast<float2*>(to + d * 8) = float2{sums.out[d][0], sums.out[d][1]};
+            *reinterpret_cast<float2*>(to + d * 8) = float2{sums.out[d][0], sums.out[d][1]};
         }
         if (t == 0) m.stats(warp_id(), g) = {sums.top, sums.sum};
     }

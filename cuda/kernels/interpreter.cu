@@ -3,8 +3,8 @@
 // Every block takes its share of every command. A command that reads what others of its stage write waits at a barrier
 // of the whole grid, which is given up after a time: a wrong table ends in an error, never in a hang.
 //
-// AKUNU_OPS, a bit for each op, and AKUNU_READERS, AKUNU_KV_TYPES, AKUNU_GROUPS and AKUNU_LANES, lists of X(value),
-// name what the commands use; nothing else is compiled.
+// AKUNU_OPS, a bit for each op, and AKUNU_READERS, AKUNU_KV_TYPES, AKUNU_GROUPS and AKUNU_DECODE_KINDS, lists of
+// X(value), name what the commands use; nothing else is compiled.
 #include "decode_attention.cuh"
 #include "few_rows.cuh"
 #include "many_rows.cuh"

@@ -35,12 +35,12 @@ constexpr u32 splits_of(u32 keys, u32 least = kTileKeys) {
     const u32 tiles = (keys + least - 1) / least;
     return tiles < kMaxSplits ? tiles : u32(kMaxSplits);
 }
-// Lanes of a warp that take a key of one row's attention, 8 elements each.
-constexpr u32 key_lanes(u32 head_dim) { return head_dim <= 64 ? 8 : head_dim <= 128 ? 16 : 32; }
-// Whether RoPE, cache write and attention of rows of different texts are one command: the tensor cores take an F16
-// cache's heads by 16 elements.
-constexpr bool decodes_in_one(u32 type, u32 head_dim) {
-    return head_dim % (type == kKvF16 && head_dim <= 128 ? 16 : 4) == 0;
+// How keys are taken where RoPE, cache write and attention of rows of different texts are one command: of an F16 cache
+// by the tensor cores, where heads have one of the usual sizes; else by lanes of a warp, which take 8 elements of a key.
+constexpr u32 kTileKinds = 64;  // such a kind is the heads' size, another one the lanes of a key
+constexpr u32 decode_kind(u32 type, u32 head_dim) {
+    if (type == kKvF16 && (head_dim == 64 || head_dim == 128)) return head_dim;
+    return head_dim <= 64 ? 8 : head_dim <= 128 ? 16 : 32;
 }
 // Partial results: [head][kMaxSplits][head_dim] outputs, then [head][kMaxSplits] (maximum, sum).
 constexpr u64 partial_floats(u32 n_heads, u32 head_dim) { return u64(n_heads) * kMaxSplits * (head_dim + 2); }

@@ -38,7 +38,7 @@ def log_of(nvrtc: ctypes.CDLL, target: str, ops: list[str], readers: list[str]) 
     text = (
         f"#define AKUNU_SHARED_BASE 1024\n#define AKUNU_OPS {mask}u\n"
         f"#define AKUNU_READERS {numbers}\n#define AKUNU_KV_TYPES X(0)\n"
-        "#define AKUNU_GROUPS X(1)\n#define AKUNU_LANES X(8)\n" + source(set())
+        "#define AKUNU_GROUPS X(1)\n#define AKUNU_DECODE_KINDS X(8) X(64)\n" + source(set())
     )
     program = ctypes.c_void_p()
     header = (ctypes.c_char_p * 1)(b"namespace std { using uint32_t = unsigned int; }")
