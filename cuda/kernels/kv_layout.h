@@ -35,9 +35,10 @@ constexpr u32 splits_of(u32 keys, u32 least = kTileKeys) {
     const u32 tiles = (keys + least - 1) / least;
     return tiles < kMaxSplits ? tiles : u32(kMaxSplits);
 }
-// How keys are taken where RoPE, cache write and attention of rows of different texts are one command: of an F16 cache
-// by the tensor cores, where heads have one of the usual sizes; else by lanes of a warp, which take 8 elements of a key.
-constexpr u32 kTileKinds = 64;  // such a kind is the heads' size, another one the lanes of a key
+// How keys are taken where RoPE, cache write and attention of rows of different texts are one command. Heads of the
+// usual sizes in an F16 cache go by the tensor cores, and the kind is their size, kTileKinds or more. Else it says how
+// many lanes of a warp take a key, 8 elements each.
+constexpr u32 kTileKinds = 64;
 constexpr u32 decode_kind(u32 type, u32 head_dim) {
     if (type == kKvF16 && (head_dim == 64 || head_dim == 128)) return head_dim;
     return head_dim <= 64 ? 8 : head_dim <= 128 ? 16 : 32;

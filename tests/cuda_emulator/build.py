@@ -16,8 +16,9 @@ FLAGS = ["-O1", "-std=c++20", "-fPIC", "-shared", "-pthread", "-ffp-contract=off
 
 
 def definitions(readers: list[int], warpgroups: bool) -> list[str]:
-    """All ops, cache types and groups; the readers are what takes time."""
-    lists = {"READERS": readers, "KV_TYPES": [0, 1, 2], "GROUPS": [1, 2, 4, 8, 16], "DECODE_KINDS": [8, 16, 32, 64, 128]}
+    """All ops, cache types, groups and sizes of heads; the readers are what takes time."""
+    groups, kinds = [1, 2, 4, 8, 16], [8, 16, 32, 64, 128]
+    lists = {"READERS": readers, "KV_TYPES": [0, 1, 2], "GROUPS": groups, "DECODE_KINDS": kinds}
     lines = [f"#define AKUNU_{name} {' '.join(f'X({n})' for n in values)}" for name, values in lists.items()]
     return ["#define AKUNU_OPS ~0u", f"#define AKUNU_WARPGROUPS {int(warpgroups)}", *lines]
 
