@@ -130,49 +130,65 @@ AKUNU_DEVICE KvUnit<kType> kv_unit(u8* cache, const u32* pages, const P& p, u32 
             p.head_dim};
 }
 
-// A warp takes a head of a row.
+// A warp takes some heads of a row, whose elements are asked for at once.
 template <u32 kType>
 AKUNU_DEVICE_CALL void rope_kv(Block b) {
+    constexpr u32 kAtOnce = 4, kOwn = kMaxHeadDim / 32;
+    static_assert(kWarps * kAtOnce * kMaxHeadDim * 4 <= kOpBytes, "the ring begins behind them");
     const auto& p = b.params<RopeKvParams>();
-    const Row* rows = b.buffer<Row>(6);
-    const u32 heads = p.n_heads + 2 * p.n_kv_heads, hd = p.head_dim;
-    float* head = reinterpret_cast<float*>(b.shared()) + warp_id() * kMaxHeadDim;
+    const u32 heads = p.n_heads + 2 * p.n_kv_heads, hd = p.head_dim, parts = (heads + kAtOnce - 1) / kAtOnce;
+    float* mine = reinterpret_cast<float*>(b.shared()) + warp_id() * kAtOnce * kMaxHeadDim;
     sync_block();
-    for (u32 u = b.first() * kWarps + warp_id(); u < p.rows * heads; u += b.blocks() * kWarps) {
-        const u32 r = u / heads, h = u % heads, position = rows[r].position + p.step;
-        const bool is_q = h < p.n_heads, is_v = h >= p.n_heads + p.n_kv_heads;
-        const u32 kv = is_v ? h - p.n_heads - p.n_kv_heads : h - p.n_heads;
-        float* x = is_q   ? b.buffer<float>(0) + (u64(r) * p.n_heads + h) * hd
-                   : is_v ? b.buffer<float>(2) + (u64(r) * p.n_kv_heads + kv) * hd
-                          : b.buffer<float>(1) + (u64(r) * p.n_kv_heads + kv) * hd;
-        float sum = 0.0f;
-        for (u32 d = lane_id(); d < hd; d += 32) {
-            head[d] = x[d];
-            sum += head[d] * head[d];
+    for (u32 u = b.first() * kWarps + warp_id(); u < p.rows * parts; u += b.blocks() * kWarps) {
+        const u32 r = u / parts, first = u % parts * kAtOnce, end = smaller(first + kAtOnce, heads);
+        const Row row = b.buffer<Row>(6)[r];
+        const float* table = b.buffer<float>(3) + u64(r) * p.rope_dim;
+        const auto source = [&](u32 h) {
+            if (h < p.n_heads) return b.buffer<float>(0) + (u64(r) * p.n_heads + h) * hd;
+            const u32 kv = h - p.n_heads, is_v = kv >= p.n_kv_heads;
+            return b.buffer<float>(1 + is_v) + (u64(r) * p.n_kv_heads + kv - is_v * p.n_kv_heads) * hd;
+        };
+        float v[kAtOnce][kOwn];
+        AKUNU_UNROLL
+        for (u32 j = 0; j < kAtOnce; ++j) {
+            const float* x = source(smaller(first + j, end - 1));
+            AKUNU_UNROLL
+            for (u32 i = 0; i < kOwn; ++i) v[j][i] = lane_id() + 32 * i < hd ? x[lane_id() + 32 * i] : 0.0f;
+        }
+        AKUNU_UNROLL
+        for (u32 j = 0; j < kAtOnce; ++j) {
+            AKUNU_UNROLL
+            for (u32 i = 0; i < kOwn; ++i) mine[j * kMaxHeadDim + lane_id() + 32 * i] = v[j][i];
         }
         sync_warp();
-        if (!is_v) {
-            if (p.qk_norm) {
-                const float* weight = b.buffer<float>(5) + (is_q ? 0 : hd);
-                const float scale = 1.0f / sqrtf(reduce_warp(sum, Add()) / float(hd) + p.eps);
-                for (u32 d = lane_id(); d < hd; d += 32) head[d] = head[d] * scale * weight[d];
+        AKUNU_NO_UNROLL
+        for (u32 h = first; h < end; ++h) {
+            float* head = mine + (h - first) * kMaxHeadDim;
+            const bool is_q = h < p.n_heads, is_v = h >= p.n_heads + p.n_kv_heads;
+            if (!is_v) {
+                if (p.qk_norm) {
+                    const float* weight = b.buffer<float>(5) + (is_q ? 0 : hd);
+                    float sum = 0.0f;
+                    for (u32 d = lane_id(); d < hd; d += 32) sum += head[d] * head[d];
+                    const float scale = 1.0f / sqrtf(reduce_warp(sum, Add()) / float(hd) + p.eps);
+                    for (u32 d = lane_id(); d < hd; d += 32) head[d] = head[d] * scale * weight[d];
+                    sync_warp();
+                }
+                for (u32 i = lane_id(); i < p.rope_dim / 2; i += 32) {
+                    const float c = table[2 * i], s = table[2 * i + 1];
+                    const u32 at = p.style == kRopeInterleaved ? 2 * i : i;
+                    const u32 other = p.style == kRopeInterleaved ? at + 1 : i + p.rope_dim / 2;
+                    const float a = head[at], w = head[other];
+                    head[at] = a * c - w * s;
+                    head[other] = a * s + w * c;
+                }
                 sync_warp();
+                float* x = source(h);
+                for (u32 d = lane_id(); d < hd; d += 32) x[d] = head[d];
             }
-            const float* table = b.buffer<float>(3) + u64(r) * p.rope_dim;
-            for (u32 i = lane_id(); i < p.rope_dim / 2; i += 32) {
-                const float c = table[2 * i], s = table[2 * i + 1];
-                const u32 at = p.style == kRopeInterleaved ? 2 * i : i;
-                const u32 other = p.style == kRopeInterleaved ? at + 1 : i + p.rope_dim / 2;
-                const float v = head[at], w = head[other];
-                head[at] = v * c - w * s;
-                head[other] = v * s + w * c;
-            }
-            sync_warp();
-            for (u32 d = lane_id(); d < hd; d += 32) x[d] = head[d];
-        }
-        if (!is_q) {
-            kv_unit<kType>(b.buffer<u8>(4), b.buffer<u32>(7), p, rows[r].slot, is_v ? p.n_kv_heads + kv : kv)
-                .store(position, head);
+            if (is_q) continue;
+            kv_unit<kType>(b.buffer<u8>(4), b.buffer<u32>(7), p, row.slot, h - p.n_heads)
+                .store(row.position + p.step, head);
         }
         sync_warp();
     }

@@ -79,6 +79,14 @@ struct Output {
         if (formats & kActF32) f32[i] = v;
         if (formats & kActF16) half[i] = to_half(v);
     }
+    // Four neighbours, from a multiple of four on.
+    AKUNU_DEVICE void store4(u64 i, const float4& v) const {
+        if (formats & kActF32) *reinterpret_cast<float4*>(f32 + i) = v;
+        if (formats & kActF16) {
+            *reinterpret_cast<uint2*>(half + i) =
+                uint2{to_half(v.x) | u32(to_half(v.y)) << 16, to_half(v.z) | u32(to_half(v.w)) << 16};
+        }
+    }
 };
 
 AKUNU_DEVICE constexpr u32 smaller(u32 a, u32 b) { return a < b ? a : b; }

@@ -12,15 +12,14 @@ namespace akunu::cuda {
 // Inputs of a step, of which a row has 128 bytes in shared memory: eight pieces, piece p at place p ^ row % 8, so that
 // eight rows' pieces lie in different banks. Weights lie in the same way, by columns.
 constexpr u32 kTileInputs = 64, kTileRowBytes = kTileInputs * 2;
-constexpr u32 kMostStages = 8, kMostTileRows = 128, kMostTileCols = 128;
+constexpr u32 kMostStages = 8, kMostTileRows = 256, kMostTileCols = 128;
 
 struct StageBarriers {
     u64 full[kMostStages], empty[kMostStages];
 };
 // In shared memory. Products of warpgroups want the places of pieces to follow from addresses.
 constexpr u32 kStagesAt = (kSharedBase + kSharedHead + sizeof(StageBarriers) + 1023) / 1024 * 1024 - kSharedBase;
-static_assert(kStagesAt + 3 * (kMostTileRows + kMostTileCols) * kTileRowBytes <= kSharedHead + kManyRowsBytes,
-              "three stages of the largest tiles fit");
+constexpr u32 kLeastStages = 3;
 AKUNU_DEVICE StageBarriers& stage_barriers() {
     return *reinterpret_cast<StageBarriers*>(shared_memory() + kSharedHead);
 }
@@ -41,17 +40,33 @@ struct ManyRows {
     }
 };
 
-// Results of a tile, kM x kN, and how many warps share its rows.
+// Results of a tile, kM x kN, and how many warps share its rows. A warp has fragments of 16 rows, one below the other;
+// in a group of four warps they are those of the group's, 64 rows at a time.
 template <u32 kRows, u32 kCols, u32 kRowWarps>
 struct TileShape {
     static constexpr u32 kM = kRows, kN = kCols, kWarpsM = kRowWarps, kWarpsN = kWarps / kRowWarps;
     static constexpr u32 kFragmentsM = kM / kWarpsM / 16, kFragmentsN = kN / kWarpsN / 8;
+    static constexpr u32 kRowsApart = kWarpgroups ? 64 : 16;  // of fragments
+    static constexpr u32 kStageBytes = (kM + kN) * kTileRowBytes, kShape = kM << 16 | kN;
     static_assert(kM <= kMostTileRows && kN <= kMostTileCols && kFragmentsN % 2 == 0, "a stage has room for it");
+    static_assert(!kWarpgroups || kWarpsM % 4 == 0, "a group's warps have its rows");
+
+    static AKUNU_DEVICE u32 first_row(u32 warp) {
+        if (kWarpgroups) return warp % kWarpsM / 4 * (kFragmentsM * 64) + warp % 4 * 16;
+        return warp % kWarpsM * (kM / kWarpsM);
+    }
+    static AKUNU_DEVICE u32 first_column(u32 warp) { return warp / kWarpsM * (kN / kWarpsN); }
+    // Of the i-th row of eight that a lane has.
+    static AKUNU_DEVICE u32 row(u32 i) { return lane_id() / 4 + i % 2 * 8 + i / 2 * kRowsApart; }
 };
-// A warp of a group has 16 rows.
+// By groups alone: its sums are 128 registers of a thread, so that nothing else has room.
+using TallTile = TileShape<256, 128, 8>;
 using LargeTile = TileShape<128, 128, kWarpgroups ? 8 : 2>;
 using MiddleTile = TileShape<128, 64, kWarpgroups ? 8 : 4>;
+using WideTile = TileShape<64, 128, kWarpgroups ? 4 : 2>;
 using SmallTile = TileShape<64, 32, 4>;
+static_assert(kStagesAt + kLeastStages * LargeTile::kStageBytes <= kSharedHead + kManyRowsBytes,
+              "every GPU has memory for all but the tallest");
 
 // How a command's results are dealt to blocks.
 struct Tiles {
@@ -62,14 +77,24 @@ struct Tiles {
     AKUNU_DEVICE u32 column(u32 unit) const { return unit / down * n; }
     AKUNU_DEVICE u32 rounds(Block b) const { return (all + b.blocks() - 1) / b.blocks(); }
 };
-// The tiles with which the block that has most is done first. A large one's inputs take it no longer than a small one's
-// products: so it is only twice as slow for four times the work.
+// The tiles with which the block that has most is done first. What a step brings takes longer than its products: so a
+// large one is only four times as slow as a small one for eight times the work, and a tall one is worth 1.3 large ones.
 AKUNU_DEVICE Tiles tiles_of(Block b, const ManyRows& w) {
-    const Tiles large(w, LargeTile::kM, LargeTile::kN), middle(w, MiddleTile::kM, MiddleTile::kN),
-        small(w, SmallTile::kM, SmallTile::kN);
-    const u32 costs[3] = {large.rounds(b) * 20, middle.rounds(b) * 11, small.rounds(b) * 5};
-    if (costs[0] <= costs[1] && costs[0] <= costs[2]) return large;
-    return costs[1] <= costs[2] ? middle : small;
+    Tiles best(w, SmallTile::kM, SmallTile::kN);
+    u32 least = best.rounds(b) * 5;
+    const auto consider = [&](u32 m, u32 n, u32 cost) {
+        const Tiles tiles(w, m, n);
+        if (tiles.rounds(b) * cost > least) return;
+        best = tiles;
+        least = tiles.rounds(b) * cost;
+    };
+    consider(WideTile::kM, WideTile::kN, 14);
+    consider(MiddleTile::kM, MiddleTile::kN, 11);
+    consider(LargeTile::kM, LargeTile::kN, 20);
+    if (kWarpgroups && shown().launch.ring >= kStagesAt + kLeastStages * TallTile::kStageBytes) {
+        consider(TallTile::kM, TallTile::kN, 30);
+    }
+    return best;
 }
 
 // The stages of such tiles: as many as fit in front of the ring.
@@ -106,8 +131,8 @@ struct StagePlace {
     }
 };
 
-// What a thread brings of a step's inputs: so many pieces.
-constexpr u32 kRowsAtOnce = kBringers / 8, kPiecesEach = (kMostTileRows + kRowsAtOnce - 1) / kRowsAtOnce;
+// Of a step's inputs a thread brings a piece of every twelfth row.
+constexpr u32 kRowsAtOnce = kBringers / 8;
 
 // Of gate and up eight columns take turns: which matrix a column is of, and which of its rows.
 AKUNU_DEVICE u32 matrix_of(const ManyRows& work, u32 c) { return work.gated ? c / 8 % 2 : 0; }
@@ -209,15 +234,12 @@ struct BringingTiles {
     W weights;
     u32 u, k0, fetch_u, fetch_k0;
     StagePlace to;
-    const u16* rows[kPiecesEach];
+    const u16* inputs;  // of the first row that the thread brings
+    u32 rows;           // that are there: nobody asks for results of those behind the last one
 
     AKUNU_DEVICE void enter_tile() {
-        AKUNU_UNROLL
-        for (u32 i = 0; i < kPiecesEach; ++i) {
-            // Rows behind the last one are the last one: nobody asks for their results.
-            const u32 m = tiles.row(u) + t / 8 + i * kRowsAtOnce;
-            rows[i] = work.x + u64(smaller(m, work.rows - 1)) * work.k + t % 8 * 8;
-        }
+        inputs = work.x + u64(tiles.row(u) + t / 8) * work.k;
+        rows = smaller(tiles.m, work.rows - tiles.row(u));
         weights.put_from(tiles.column(u));
     }
     // Behind the last step others are fetched, which nobody puts.
@@ -235,19 +257,24 @@ struct BringingTiles {
             return shared_memory() + (to.inputs + m * kTileRowBytes + (piece ^ m % 8) * 16);
         };
         if (aligned) {
+            // Of every other row the pieces have the same places.
+            constexpr u32 kApart = 2 * kRowsAtOnce;
+            static_assert(kApart % 8 == 0, "they have");
+            const u16* from = inputs + k0 + piece * 8;
+            const u64 next = u64(work.k) * kRowsAtOnce;
+            const u32 m = t / 8;
             AKUNU_UNROLL
-            for (u32 i = 0; i < kPiecesEach; ++i) {
-                // Of every other row the pieces have the same places.
-                const u32 m = t / 8 + i % 2 * kRowsAtOnce, behind = i / 2 * 2 * kRowsAtOnce;
-                static_assert(2 * kRowsAtOnce % 8 == 0, "they have");
-                if (m + behind < tiles.m) copy_async16(place(m) + behind * kTileRowBytes, rows[i] + k0);
+            for (u32 behind = 0; behind < kMostTileRows; behind += kApart, from += 2 * next) {
+                const u32 at = behind * kTileRowBytes;
+                if (m + behind < rows) copy_async16(place(m) + at, from);
+                if (m + behind + kRowsAtOnce < rows) copy_async16(place(m + kRowsAtOnce) + at, from + next);
             }
             return;
         }
+        const u16* from = inputs;
         AKUNU_NO_UNROLL
-        for (u32 m = t / 8; m < tiles.m; m += kRowsAtOnce) {
-            const u32 row = smaller(tiles.row(u) + m, work.rows - 1);
-            *reinterpret_cast<uint4*>(place(m)) = load_halves8(work.x + u64(row) * work.k, k0 + piece * 8, work.k);
+        for (u32 m = t / 8; m < rows; m += kRowsAtOnce, from += u64(work.k) * kRowsAtOnce) {
+            *reinterpret_cast<uint4*>(place(m)) = load_halves8(from, k0 + piece * 8, work.k);
         }
     }
     // One step; false where it was the last.
@@ -385,26 +412,28 @@ AKUNU_DEVICE void multiply_by_warps(const Stages& stages, u32 k, u32 m, u32 n, S
 // products have been begun and its own are done.
 template <typename S>
 AKUNU_DEVICE void multiply_by_groups(const Stages& stages, u32 k, u32 m, u32 n, StagePlace& from, TileSums<S>& sum) {
-    static_assert(!kWarpgroups || S::kFragmentsM == 1, "a warp has 16 rows of its group's");
     const u32 inputs = m / 64 * 64 * kTileRowBytes, weights = stages.rows_bytes + n * kTileRowBytes;
     StagePlace before = from;
     for (u32 k0 = 0; k0 < k; k0 += kTileInputs) {
         from.wait_full();
-        begin_products(sum[0]);
+        begin_products(sum);
         AKUNU_UNROLL
         for (u32 s = 0; s < kTileInputs / 16; ++s) {
-            multiply_group(sum[0], matrix_place(from.inputs + inputs + s * 32),
-                           matrix_place(from.inputs + weights + s * 32));
+            AKUNU_UNROLL
+            for (u32 i = 0; i < S::kFragmentsM; ++i) {
+                multiply_group(sum[i], matrix_place(from.inputs + inputs + i * 64 * kTileRowBytes + s * 32),
+                               matrix_place(from.inputs + weights + s * 32));
+            }
         }
         end_products();
         if (k0 != 0) {
-            wait_for_products<1>(sum[0]);
+            wait_for_products<1>(sum);
             before.free();
         }
         before = from;
         from.advance(stages);
     }
-    wait_for_products<0>(sum[0]);
+    wait_for_products<0>(sum);
     before.free();
 }
 
@@ -421,7 +450,7 @@ AKUNU_DEVICE void multiply_tiles(Block b, Store&& store) {
         factors[0] = tile_factor<kReadBf16>(matrices[0]);
         factors[1] = tile_factor<kReadBf16>(matrices[work.gated]);
     }
-    const u32 m = warp_id() % S::kWarpsM * (S::kM / S::kWarpsM), n = warp_id() / S::kWarpsM * (S::kN / S::kWarpsN);
+    const u32 m = S::first_row(warp_id()), n = S::first_column(warp_id());
     StagePlace from;
     for (u32 u = b.first(); u < tiles.all; u += b.blocks()) {
         TileSums<S> sum = {};
@@ -464,7 +493,7 @@ template <typename S, typename Each>
 AKUNU_DEVICE void each_pair(u32 m0, u32 n0, u32 rows, Each&& each) {
     AKUNU_NO_UNROLL
     for (u32 i = 0; i < S::kFragmentsM * 2; ++i) {
-        const u32 m = m0 + lane_id() / 4 + 8 * i;
+        const u32 m = m0 + S::row(i);
         if (m >= rows) return;
         AKUNU_NO_UNROLL
         for (u32 j = 0; j < S::kFragmentsN; ++j) each(m, n0 + 8 * j + 2 * (lane_id() % 4), i, j);
@@ -509,21 +538,27 @@ AKUNU_DEVICE void multiply_matmul(Block b) {
             return store_matmul<S>(b, m0, n0, copy.sum);
         }
         n0 += 2 * (lane_id() % 4);
+        constexpr u32 kAtOnce = smaller(S::kFragmentsN, 8);  // of what is added to
         AKUNU_UNROLL
         for (u32 i = 0; i < S::kFragmentsM * 2; ++i) {
-            const u32 m = m0 + lane_id() / 4 + 8 * i;
+            const u32 m = m0 + S::row(i);
             if (m >= p.rows) continue;
             float* row = y + u64(m) * p.y_stride + n0;
-            float2 v[S::kFragmentsN];
             AKUNU_UNROLL
-            for (u32 j = 0; j < S::kFragmentsN; ++j) {  // what is added to is asked for all at once
-                const bool there = p.accumulate && n0 + 8 * j < p.n;
-                v[j] = there ? *reinterpret_cast<const float2*>(row + 8 * j) : float2{0.0f, 0.0f};
-            }
-            AKUNU_UNROLL
-            for (u32 j = 0; j < S::kFragmentsN; ++j) {
-                const float2 w{v[j].x + sum[i / 2][j][i % 2 * 2], v[j].y + sum[i / 2][j][i % 2 * 2 + 1]};
-                if (n0 + 8 * j < p.n) *reinterpret_cast<float2*>(row + 8 * j) = w;
+            for (u32 first = 0; first < S::kFragmentsN; first += kAtOnce) {
+                float2 v[kAtOnce];
+                AKUNU_UNROLL
+                for (u32 k = 0; k < kAtOnce; ++k) {
+                    const u32 n = 8 * (first + k);
+                    const bool there = p.accumulate && n0 + n < p.n;
+                    v[k] = there ? *reinterpret_cast<const float2*>(row + n) : float2{0.0f, 0.0f};
+                }
+                AKUNU_UNROLL
+                for (u32 k = 0; k < kAtOnce; ++k) {
+                    const u32 n = 8 * (first + k), of = i % 2 * 2;
+                    const float2 w{v[k].x + sum[i / 2][first + k][of], v[k].y + sum[i / 2][first + k][of + 1]};
+                    if (n0 + n < p.n) *reinterpret_cast<float2*>(row + n) = w;
+                }
             }
         }
     });
@@ -541,7 +576,7 @@ AKUNU_DEVICE void multiply_gate_up(Block b) {
         }
         AKUNU_UNROLL
         for (u32 i = 0; i < S::kFragmentsM * 2; ++i) {
-            const u32 m = m0 + lane_id() / 4 + 8 * i;
+            const u32 m = m0 + S::row(i);
             if (m >= p.rows) continue;
             AKUNU_UNROLL
             for (u32 j = 0; j < S::kFragmentsN; j += 2) {
@@ -577,13 +612,22 @@ AKUNU_DEVICE void many_rows(Block b) {
     }
     show_to_groups();  // what lay where copies come now
     call_bringers();
-    const u32 cols = tiles_of(b, work).n;
-    if (cols == LargeTile::kN) {
-        multiply<LargeTile>(b, work);
-    } else if (cols == MiddleTile::kN) {
-        multiply<MiddleTile>(b, work);
-    } else {
-        multiply<SmallTile>(b, work);
+    const Tiles tiles = tiles_of(b, work);
+    switch (tiles.m << 16 | tiles.n) {
+        case TallTile::kShape:
+            if constexpr (kWarpgroups) multiply<TallTile>(b, work);
+            break;
+        case LargeTile::kShape:
+            multiply<LargeTile>(b, work);
+            break;
+        case MiddleTile::kShape:
+            multiply<MiddleTile>(b, work);
+            break;
+        case WideTile::kShape:
+            multiply<WideTile>(b, work);
+            break;
+        default:
+            multiply<SmallTile>(b, work);
     }
     sync_with_bringers();
     if (thread_id() < kMostStages) {  // what comes next uses their memory

@@ -305,21 +305,22 @@ AKUNU_DEVICE MatrixPlace matrix_place(unsigned offset) {
 AKUNU_DEVICE void show_to_groups() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 AKUNU_DEVICE void end_products() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 // The compiler knows nothing of products that are under way: it must not look at the sums before they are done.
-template <unsigned kFragments>
-AKUNU_DEVICE void keep_sums(float (&sum)[kFragments][4]) {
+template <unsigned kGroups, unsigned kFragments>
+AKUNU_DEVICE void keep_sums(float (&sums)[kGroups][kFragments][4]) {
     AKUNU_UNROLL
-    for (unsigned i = 0; i < kFragments; ++i) {
-        asm volatile("" : "+f"(sum[i][0]), "+f"(sum[i][1]), "+f"(sum[i][2]), "+f"(sum[i][3])::"memory");
+    for (unsigned i = 0; i < kGroups * kFragments; ++i) {
+        float (&sum)[4] = sums[i / kFragments][i % kFragments];
+        asm volatile("" : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])::"memory");
     }
 }
-template <unsigned kFragments>
-AKUNU_DEVICE void begin_products(float (&sum)[kFragments][4]) {
+template <unsigned kGroups, unsigned kFragments>
+AKUNU_DEVICE void begin_products(float (&sum)[kGroups][kFragments][4]) {
     keep_sums(sum);
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
 // Waits for all but the last so many bundles of products.
-template <unsigned kMost, unsigned kFragments>
-AKUNU_DEVICE void wait_for_products(float (&sum)[kFragments][4]) {
+template <unsigned kMost, unsigned kGroups, unsigned kFragments>
+AKUNU_DEVICE void wait_for_products(float (&sum)[kGroups][kFragments][4]) {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kMost) : "memory");
     keep_sums(sum);
 }

@@ -80,12 +80,60 @@ struct RowPart {
     }
 };
 
+// A part of a row that a warp has all at once, four elements after the other in a lane.
+struct WarpPart {
+    static constexpr u32 kEach = 8, kApart = 128, kInputs = kEach * kApart;
+    float4 v[kEach];
+    AKUNU_DEVICE void load(const float* x, u32 first, u32 n) {
+        AKUNU_UNROLL
+        for (u32 i = 0; i < kEach; ++i) {
+            const u32 at = first + i * kApart + lane_id() * 4;
+            v[i] = at < n ? *reinterpret_cast<const float4*>(x + at) : float4{0.0f, 0.0f, 0.0f, 0.0f};
+        }
+    }
+};
+
+// Rows of which there are more than blocks: a warp takes one. The second time a row comes from the first-level cache.
+AKUNU_DEVICE void norm_by_warps(Block b, const NormParams& p, const float* x, const float* norms, const u32* gathered,
+                                const Output& out) {
+    for (u32 r = b.first() * kWarps + warp_id(); r < p.rows; r += b.blocks() * kWarps) {
+        const float* in = x + u64(p.gather ? gathered[r] : r) * p.dim;
+        WarpPart row, weight;
+        float sum = 0.0f;
+        for (u32 first = 0; first < p.dim; first += WarpPart::kInputs) {
+            row.load(in, first, p.dim);
+            AKUNU_UNROLL
+            for (u32 i = 0; i < WarpPart::kEach; ++i) {
+                const float4& v = row.v[i];
+                sum += (v.x * v.x + v.y * v.y) + (v.z * v.z + v.w * v.w);
+            }
+        }
+        const float scale = 1.0f / sqrtf(reduce_warp(sum, Add()) / float(p.dim) + p.eps);
+        for (u32 first = 0; first < p.dim; first += WarpPart::kInputs) {
+            row.load(in, first, p.dim);
+            weight.load(norms, first, p.dim);
+            AKUNU_UNROLL
+            for (u32 i = 0; i < WarpPart::kEach; ++i) {
+                const u32 at = first + i * WarpPart::kApart + lane_id() * 4;
+                const float4 &v = row.v[i], &w = weight.v[i];
+                if (at >= p.dim) continue;
+                out.store4(u64(r) * p.dim + at,
+                           {v.x * scale * w.x, v.y * scale * w.y, v.z * scale * w.z, v.w * scale * w.w});
+            }
+        }
+    }
+}
+
 // The weights' first part is read while the block waits.
 AKUNU_DEVICE_CALL void norm(Block b) {
     const auto& p = b.params<NormParams>();
     const float *x = b.buffer<float>(0), *norms = b.buffer<float>(1);
     const Output out{b.buffer<float>(2), b.buffer<u16>(3), p.formats};
     const u32* gathered = b.buffer<u32>(4);
+    if (p.rows > b.blocks() && p.dim % 4 == 0) {
+        b.ready();
+        return norm_by_warps(b, p, x, norms, gathered, out);
+    }
     RowPart row, weight;
     weight.load(norms, 0, b.first() < p.rows ? p.dim : 0);
     b.ready();

@@ -39,7 +39,7 @@ unsigned long long nanoseconds() {
 namespace emulator {
 
 constexpr std::size_t kStack = 64 << 10;
-constexpr unsigned kShared = 200 << 10;
+constexpr unsigned kShared = 227 << 10;
 
 int blocks_wanted() {
     const char* set = std::getenv("EMULATOR_BLOCKS");

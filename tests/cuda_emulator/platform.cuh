@@ -291,8 +291,8 @@ constexpr bool kWarpgroups = AKUNU_WARPGROUPS;
 using emulator::MatrixPlace;
 AKUNU_DEVICE MatrixPlace matrix_place(unsigned offset) { return {offset}; }
 AKUNU_DEVICE void show_to_groups() {}
-template <unsigned kFragments>
-AKUNU_DEVICE void begin_products(float (&)[kFragments][4]) {}
+template <unsigned kGroups, unsigned kFragments>
+AKUNU_DEVICE void begin_products(float (&)[kGroups][kFragments][4]) {}
 AKUNU_DEVICE void end_products() { emulator::bundle_products(); }
 // Element i of a row: the bits of its address say where its piece is.
 AKUNU_DEVICE float element_at(const MatrixPlace& m, unsigned row, unsigned i) {
@@ -303,8 +303,8 @@ template <unsigned kFragments>
 AKUNU_DEVICE void multiply_group(float (&sum)[kFragments][4], MatrixPlace rows, MatrixPlace columns) {
     emulator::put_off_product({&sum[0][0], kFragments, rows, columns, 0});
 }
-template <unsigned kMost, unsigned kFragments>
-AKUNU_DEVICE void wait_for_products(float (&)[kFragments][4]) {
+template <unsigned kMost, unsigned kGroups, unsigned kFragments>
+AKUNU_DEVICE void wait_for_products(float (&)[kGroups][kFragments][4]) {
     const unsigned g = lane_id() / 4, t = lane_id() % 4;
     emulator::each_product(kMost, [&](const emulator::Product& p) {
         for (unsigned i = 0; i < p.fragments * 4; ++i) {
