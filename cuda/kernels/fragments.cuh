@@ -43,7 +43,7 @@ AKUNU_DEVICE u32 lane_extras(u32 unit, u32 lane, u32 upper) {
 }
 
 // Of the readers that have tiles: load(unit, step, lane, upper, part) takes what a lane needs of a row for a step, and
-// multiply adds its share of both rows' sums. Inputs of a step lie in kStepBytes: this lane's first piece at lane_at,
+// multiply adds its share of both rows' sums. kAhead: registers hold the next step's weights besides. Inputs of a step lie in kStepBytes: this lane's first piece at lane_at,
 // the next ones kApart behind one another.
 template <u32 kReader>
 struct Fragments;
@@ -70,11 +70,17 @@ AKUNU_DEVICE void multiply_bytes(int (&product)[4], u32 a, u32 b, u32 a_next, u3
 AKUNU_DEVICE float whole(const int (&product)[4], u32 r) { return float(product[2 * r] * 256 + product[2 * r + 1]); }
 
 // Nibbles as signed bytes, 16 times what they are above 8.
-AKUNU_DEVICE u32 signed_nibbles(u32 w) { return (w & 0xF0F0F0F0u) ^ 0x80808080u; }
+AKUNU_DEVICE u32 signed_nibbles(u32 w) { return masked_xor(w, 0xF0F0F0F0u, 0x80808080u); }
+
+// Words 2i and 2i + 1 of two rows' pieces. Pairs of words of inputs lie side by side, as products want them.
+AKUNU_DEVICE void multiply_piece(int (&product)[4], const u32 (&a)[4], const u32 (&b)[4], const uint4& x) {
+    multiply_bytes(product, a[0], b[0], a[1], b[1], x.x, x.y);
+    multiply_bytes(product, a[2], b[2], a[3], b[3], x.z, x.w);
+}
 
 template <>
 struct Fragments<kReadQ4_0> : CodeFragments {
-    static constexpr bool kSums = false;
+    static constexpr bool kSums = false, kAhead = true;
     static constexpr u32 kApart = 16;
     struct Part {
         uint4 q;
@@ -87,14 +93,17 @@ struct Fragments<kReadQ4_0> : CodeFragments {
     }
     static AKUNU_DEVICE void multiply(const Part (&p)[2], const StepInputs<2>& in, float (&sum)[2]) {
         const u32 wa[4] = {p[0].q.x, p[0].q.y, p[0].q.z, p[0].q.w}, wb[4] = {p[1].q.x, p[1].q.y, p[1].q.z, p[1].q.w};
-        const u32 low[4] = {in.x[0].x, in.x[0].y, in.x[0].z, in.x[0].w};
-        const u32 high[4] = {in.x[1].x, in.x[1].y, in.x[1].z, in.x[1].w};
-        int product[2][4] = {};  // two chains
+        u32 a[2][4], b[2][4];  // of the low nibbles, and of the high ones
         AKUNU_UNROLL
         for (u32 i = 0; i < 4; ++i) {
-            multiply_bytes(product[i % 2], signed_nibbles(wa[i] << 4), signed_nibbles(wb[i] << 4),
-                           signed_nibbles(wa[i]), signed_nibbles(wb[i]), low[i], high[i]);
+            a[0][i] = signed_nibbles(wa[i] << 4);
+            b[0][i] = signed_nibbles(wb[i] << 4);
+            a[1][i] = signed_nibbles(wa[i]);
+            b[1][i] = signed_nibbles(wb[i]);
         }
+        int product[2][4] = {};  // two chains
+        AKUNU_UNROLL
+        for (u32 i = 0; i < 2; ++i) multiply_piece(product[i], a[i], b[i], in.x[i]);
         AKUNU_UNROLL
         for (u32 r = 0; r < 2; ++r) {
             const float v = whole(product[0], r) + whole(product[1], r);
@@ -103,18 +112,9 @@ struct Fragments<kReadQ4_0> : CodeFragments {
     }
 };
 
-// What the types have in common whose lanes hold 16 codes each of two groups.
-struct HalfGroups : CodeFragments {
-    // Words 2i and 2i + 1 of two rows' pieces.
-    static AKUNU_DEVICE void multiply_piece(int (&product)[4], const u32 (&a)[4], const u32 (&b)[4], const uint4& x) {
-        multiply_bytes(product, a[0], b[0], a[1], b[1], x.x, x.y);
-        multiply_bytes(product, a[2], b[2], a[3], b[3], x.z, x.w);
-    }
-};
-
 template <>
-struct Fragments<kReadQ8_0> : HalfGroups {
-    static constexpr bool kSums = false;
+struct Fragments<kReadQ8_0> : CodeFragments {
+    static constexpr bool kSums = false, kAhead = true;
     static constexpr u32 kApart = 128;
     struct Part {
         uint4 q[2];
@@ -145,8 +145,8 @@ struct Fragments<kReadQ8_0> : HalfGroups {
 };
 
 template <>
-struct Fragments<kReadQ4_K> : HalfGroups {
-    static constexpr bool kSums = true;
+struct Fragments<kReadQ4_K> : CodeFragments {
+    static constexpr bool kSums = true, kAhead = true;
     static constexpr u32 kApart = 64;
     struct Part {
         uint4 q, extras;
@@ -190,8 +190,8 @@ struct Fragments<kReadQ4_K> : HalfGroups {
 };
 
 template <>
-struct Fragments<kReadQ6_K> : HalfGroups {
-    static constexpr bool kSums = false;
+struct Fragments<kReadQ6_K> : CodeFragments {
+    static constexpr bool kSums = false, kAhead = false;
     static constexpr u32 kApart = 128;
     struct Part {
         uint4 q, top;
@@ -212,23 +212,24 @@ struct Fragments<kReadQ6_K> : HalfGroups {
         // signed byte, four times what it is above 32.
         const u32 down = in.t / 2 * 2;
         const auto codes = [](u32 nibbles, u32 top) {
-            return (nibbles & 0x3C3C3C3Cu) | ((top & 0xC0C0C0C0u) ^ 0x80808080u);
+            return (nibbles & 0x3C3C3C3Cu) | masked_xor(top, 0xC0C0C0C0u, 0x80808080u);
         };
-        u32 w[2][2][4];  // of low and high nibbles, of both rows
+        int product[2][4] = {};  // of low nibbles, and of high ones
         AKUNU_UNROLL
-        for (u32 r = 0; r < 2; ++r) {
-            const u32 q[4] = {p[r].q.x, p[r].q.y, p[r].q.z, p[r].q.w};
-            const u32 top[4] = {p[r].top.x, p[r].top.y, p[r].top.z, p[r].top.w};
+        for (u32 i = 0; i < 2; ++i) {
+            u32 w[2][4];  // of both rows
             AKUNU_UNROLL
-            for (u32 i = 0; i < 4; ++i) {
-                const u32 h = top[i] >> down;
-                w[0][r][i] = codes(q[i] << 2, h << 6);
-                w[1][r][i] = codes(q[i] >> 2, h << 2);
+            for (u32 r = 0; r < 2; ++r) {
+                const u32 q[4] = {p[r].q.x, p[r].q.y, p[r].q.z, p[r].q.w};
+                const u32 top[4] = {p[r].top.x, p[r].top.y, p[r].top.z, p[r].top.w};
+                AKUNU_UNROLL
+                for (u32 e = 0; e < 4; ++e) {
+                    const u32 h = top[e] >> down;
+                    w[r][e] = i == 0 ? codes(q[e] << 2, h << 6) : codes(q[e] >> 2, h << 2);
+                }
             }
+            multiply_piece(product[i], w[0], w[1], in.x[i]);
         }
-        int product[2][4] = {};
-        AKUNU_UNROLL
-        for (u32 i = 0; i < 2; ++i) multiply_piece(product[i], w[i][0], w[i][1], in.x[i]);
         AKUNU_UNROLL
         for (u32 r = 0; r < 2; ++r) {
             const auto scale = [](u32 bits) { return code_float(bits ^ 128, 128.0f); };
@@ -241,7 +242,7 @@ struct Fragments<kReadQ6_K> : HalfGroups {
 // Halves, eight to 16 bytes.
 constexpr float kPartShift = 0x1p11f;  // from a part of the inputs to the next
 struct FloatFragments {
-    static constexpr bool kFloats = true, kSums = false;
+    static constexpr bool kFloats = true, kSums = false, kAhead = false;
     static constexpr u32 kParts = 2, kPieces = 4, kStepBytes = 2 * kStepInputs, kApart = 64;
     struct Part {
         uint4 q[4];

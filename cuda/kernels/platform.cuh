@@ -110,6 +110,13 @@ AKUNU_DEVICE unsigned char load_weights1(const void* p) { return __ldg(static_ca
 // Bytes of a, 0 to 3, and of b, 4 to 7, each chosen by a digit of `which`.
 AKUNU_DEVICE unsigned choose_bytes(unsigned a, unsigned b, unsigned which) { return __byte_perm(a, b, which); }
 
+// (v & mask) ^ flip; of two constants the compiler makes two instructions.
+AKUNU_DEVICE unsigned masked_xor(unsigned v, unsigned mask, unsigned flip) {
+    unsigned r;
+    asm("lop3.b32 %0, %1, %2, %3, 0x6A;" : "=r"(r) : "r"(v), "r"(mask), "r"(flip));
+    return r;
+}
+
 AKUNU_DEVICE unsigned shared_address(const void* p) { return unsigned(__cvta_generic_to_shared(p)); }
 
 // Copies to shared memory, of which a thread waits for its own.

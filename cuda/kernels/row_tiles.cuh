@@ -279,35 +279,37 @@ struct TileInputs {
     u32 at;  // of the first step
     u32 sums, factors, lane, t;
 };
-// What a lane needs for a step.
+// What a lane needs of them for a step.
 template <typename T>
-struct TileStep {
-    typename T::Part part[2];
-    StepInputs<T::kPieces> in;
-
-    AKUNU_DEVICE void load(u32 unit, u32 step, const TileInputs& from) {
-        T::load(unit, step, from.lane, 0, part[0]);
-        T::load(unit, step, from.lane, 1, part[1]);
-        AKUNU_UNROLL
-        for (u32 e = 0; e < T::kPieces; ++e) {
-            in.x[e] = {0, 0, 0, 0};
-            if (from.takes) in.x[e] = shared_at<uint4>(from.at + step * T::kStepBytes + e * T::kApart);
-        }
-        in.step = step;
-        in.t = from.t;
-        in.sums = from.sums + step * (kStepInputs / 16) * 4;
-        in.factor = shared_at<float>(from.factors + step * 4);
+AKUNU_DEVICE void load_inputs(StepInputs<T::kPieces>& in, u32 step, const TileInputs& from) {
+    AKUNU_UNROLL
+    for (u32 e = 0; e < T::kPieces; ++e) {
+        in.x[e] = {0, 0, 0, 0};
+        if (from.takes) in.x[e] = shared_at<uint4>(from.at + step * T::kStepBytes + e * T::kApart);
     }
-    AKUNU_DEVICE void multiply(float (&sum)[2]) const { T::multiply(part, in, sum); }
+    in.step = step;
+    in.t = from.t;
+    in.sums = from.sums + step * (kStepInputs / 16) * 4;
+    in.factor = shared_at<float>(from.factors + step * 4);
+}
+// And of weights, in the unit at `unit`.
+template <typename T>
+struct StepWeights {
+    typename T::Part part[2];
+    AKUNU_DEVICE void load(u32 unit, u32 step, u32 lane) {
+        T::load(unit, step, lane, 0, part[0]);
+        T::load(unit, step, lane, 1, part[1]);
+    }
 };
 
 // A block's share of a job's tiles. The first job of a command stages the input for the second, too.
 template <u32 kReader>
-AKUNU_DEVICE void row_tiles(Block b, u32 second) {
+AKUNU_DEVICE_CALL void row_tiles(Block b, u32 second) {
     using T = Fragments<kReader>;
     constexpr TileLayout kLayout = tile_layout(kReader);
     constexpr u32 kSlotSteps = kLayout.slot_units() * kLayout.steps();
-    constexpr u32 kEach = kSlotSteps / kWarps;  // steps of a slot that a warp takes, all of them at once
+    constexpr u32 kEach = kSlotSteps / kWarps;  // steps of a slot that a warp takes
+    static_assert(!T::kAhead || kEach == 1 || kEach == 2, "two steps' weights are in registers");
     const u32 thread = thread_id_anew(), lane = thread % 32, warp = thread / 32;
     const TileJob job = tile_job(b, second);
     const TileMemory m = tile_memory(job.k, T::kParts);
@@ -333,41 +335,77 @@ AKUNU_DEVICE void row_tiles(Block b, u32 second) {
     in.factors = m.factors;
     in.lane = lane;
     in.t = t;
-    const u32 unit = warp / kLayout.steps() * kLayout.unit_bytes();  // of a slot: a warp's first
     RingReader ring(warp);
     u32 partials = m.partials;
     for (u32 first = begin; first < end; first += together) {
         const u32 tiles = smaller(end - first, together);
-        for (u32 i = 0; i < tiles << job.pairs; ++i) {
-            float sum[2] = {0.0f, 0.0f};
-            for (u32 from = 0; from < steps; from += kSlotSteps) {
-                const u32 slot = ring.wait(), step = from + warp;
-                if (kEach != 0 && from + kSlotSteps <= steps) {
-                    TileStep<T> each[larger(kEach, 1)];
-                    AKUNU_UNROLL
-                    for (u32 j = 0; j < kEach; ++j) {
-                        each[j].load(slot + unit + j * kWarps / kLayout.steps() * kLayout.unit_bytes(),
-                                     step + j * kWarps, in);
-                    }
-                    AKUNU_UNROLL
-                    for (u32 j = 0; j < kEach; ++j) each[j].multiply(sum);
-                } else {
-                    // Of slots with fewer steps than there are warps the next one's are for others.
-                    for (u32 j = (warp - from) % kWarps; j < smaller(kSlotSteps, steps - from); j += kWarps) {
-                        TileStep<T> one;
-                        one.load(slot + j / kLayout.steps() * kLayout.unit_bytes(), from + j, in);
-                        one.multiply(sum);
-                    }
-                }
-                ring.free(lane);
-            }
+        // Leaves a warp's sums of a tile, and begins the next one's.
+        const auto leave = [&](u32 tile, float (&sum)[2]) {
             AKUNU_UNROLL
             for (u32 half = 0; half < 2; ++half) {
                 sum[half] += shuffle_xor(sum[half], 1);
                 sum[half] += shuffle_xor(sum[half], 2);
-                const u32 to = (i * kWarps + warp) * kTileRows + 8 * half + g;
+                const u32 to = (tile * kWarps + warp) * kTileRows + 8 * half + g;
                 if (t == 0) shared_at<float>(partials + to * 4) = sum[half];
+                sum[half] = 0.0f;
             }
+        };
+        const auto one_by_one = [&] {
+            for (u32 i = 0; i < tiles << job.pairs; ++i) {
+                float sum[2] = {0.0f, 0.0f};
+                for (u32 from = 0; from < steps; from += kSlotSteps) {
+                    const u32 slot = ring.wait();
+                    // Of slots with fewer steps than there are warps the next one's are for others.
+                    for (u32 j = (warp - from) % kWarps; j < smaller(kSlotSteps, steps - from); j += kWarps) {
+                        StepWeights<T> weights;
+                        StepInputs<T::kPieces> inputs;
+                        weights.load(slot + j / kLayout.steps() * kLayout.unit_bytes(), j, lane);
+                        load_inputs<T>(inputs, from + j, in);
+                        T::multiply(weights.part, inputs, sum);
+                    }
+                    ring.free(lane);
+                }
+                leave(i, sum);
+            }
+        };
+        if constexpr (T::kAhead) {
+            if (any_of_warp(steps % kSlotSteps == 0)) {
+                // A step's products, while the next one's weights are on their way to registers.
+                StepWeights<T> weights[2];
+                float sum[2] = {0.0f, 0.0f};
+                u32 tile = 0, from = 0, slot = ring.wait();
+                const u32 all = tiles << job.pairs;
+                const auto load = [&](StepWeights<T>& to, u32 j) {
+                    const u32 at = warp + j * kWarps;
+                    to.load(slot + at / kLayout.steps() * kLayout.unit_bytes(), at, lane);
+                };
+                load(weights[0], 0);
+                const auto turn = [&](const StepWeights<T>& now, StepWeights<T>& next, u32 j) {
+                    StepInputs<T::kPieces> inputs;
+                    load_inputs<T>(inputs, from + warp + j * kWarps, in);
+                    if (j + 1 < kEach) {
+                        load(next, j + 1);
+                        return T::multiply(now.part, inputs, sum);
+                    }
+                    from = from + kSlotSteps < steps ? from + kSlotSteps : 0;
+                    ring.free(lane);
+                    if (any_of_warp(from != 0 || tile + 1 < all)) {
+                        slot = ring.wait();
+                        load(next, 0);
+                    }
+                    T::multiply(now.part, inputs, sum);
+                    if (any_of_warp(from == 0)) leave(tile++, sum);
+                };
+                while (any_of_warp(tile < all)) {
+                    turn(weights[0], weights[1], 0);
+                    if (kEach < 2 && any_of_warp(tile == all)) break;
+                    turn(weights[1], weights[0], kEach < 2 ? 0 : 1);
+                }
+            } else {
+                one_by_one();
+            }
+        } else {
+            one_by_one();
         }
         if (first != begin) {
             out = output(first, tiles);

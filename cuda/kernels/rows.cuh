@@ -22,9 +22,17 @@ AKUNU_DEVICE_CALL void embed(Block b) {
         Group g;
         F::load(w, id, group, g);
         float* out = hidden + u64(r) * p.dim + group * 32;
+        const auto value = [&](int i) { return mul_rn(value_of<F>(g, i), p.scale); };
+        if (p.dim % 32 == 0) {
+            AKUNU_UNROLL
+            for (int i = 0; i < 32; i += 4) {
+                *reinterpret_cast<float4*>(out + i) = float4{value(i), value(i + 1), value(i + 2), value(i + 3)};
+            }
+            continue;
+        }
         AKUNU_UNROLL
-        for (u32 i = 0; i < 32; ++i) {
-            if (group * 32 + i < p.dim) out[i] = mul_rn(value_of<F>(g, int(i)), p.scale);
+        for (int i = 0; i < 32; ++i) {
+            if (group * 32 + i < p.dim) out[i] = value(i);
         }
     }
 }
@@ -81,8 +89,9 @@ struct RowPart {
 };
 
 // A part of a row that a warp has all at once, four elements after the other in a lane.
+template <u32 kParts>
 struct WarpPart {
-    static constexpr u32 kEach = 8, kApart = 128, kInputs = kEach * kApart;
+    static constexpr u32 kEach = kParts, kApart = 128, kInputs = kEach * kApart;
     float4 v[kEach];
     AKUNU_DEVICE void load(const float* x, u32 first, u32 n) {
         AKUNU_UNROLL
@@ -98,23 +107,28 @@ AKUNU_DEVICE void norm_by_warps(Block b, const NormParams& p, const float* x, co
                                 const Output& out) {
     for (u32 r = b.first() * kWarps + warp_id(); r < p.rows; r += b.blocks() * kWarps) {
         const float* in = x + u64(p.gather ? gathered[r] : r) * p.dim;
-        WarpPart row, weight;
         float sum = 0.0f;
-        for (u32 first = 0; first < p.dim; first += WarpPart::kInputs) {
+        using Squares = WarpPart<8>;
+        AKUNU_NO_UNROLL
+        for (u32 first = 0; first < p.dim; first += Squares::kInputs) {
+            Squares row;
             row.load(in, first, p.dim);
             AKUNU_UNROLL
-            for (u32 i = 0; i < WarpPart::kEach; ++i) {
+            for (u32 i = 0; i < Squares::kEach; ++i) {
                 const float4& v = row.v[i];
                 sum += (v.x * v.x + v.y * v.y) + (v.z * v.z + v.w * v.w);
             }
         }
         const float scale = 1.0f / sqrtf(reduce_warp(sum, Add()) / float(p.dim) + p.eps);
-        for (u32 first = 0; first < p.dim; first += WarpPart::kInputs) {
+        using Part = WarpPart<4>;
+        AKUNU_NO_UNROLL
+        for (u32 first = 0; first < p.dim; first += Part::kInputs) {
+            Part row, weight;
             row.load(in, first, p.dim);
             weight.load(norms, first, p.dim);
             AKUNU_UNROLL
-            for (u32 i = 0; i < WarpPart::kEach; ++i) {
-                const u32 at = first + i * WarpPart::kApart + lane_id() * 4;
+            for (u32 i = 0; i < Part::kEach; ++i) {
+                const u32 at = first + i * Part::kApart + lane_id() * 4;
                 const float4 &v = row.v[i], &w = weight.v[i];
                 if (at >= p.dim) continue;
                 out.store4(u64(r) * p.dim + at,
