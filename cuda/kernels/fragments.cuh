@@ -43,8 +43,8 @@ AKUNU_DEVICE u32 lane_extras(u32 unit, u32 lane, u32 upper) {
 }
 
 // Of the readers that have tiles: load(unit, step, lane, upper, part) takes what a lane needs of a row for a step, and
-// multiply adds its share of both rows' sums. kAhead: registers hold the next step's weights besides. Inputs of a step lie in kStepBytes: this lane's first piece at lane_at,
-// the next ones kApart behind one another.
+// multiply adds its share of both rows' sums. Inputs of a step lie in kStepBytes: this lane's first piece at lane_at,
+// the next ones kApart behind one another. kAhead: registers hold the next step's weights besides.
 template <u32 kReader>
 struct Fragments;
 

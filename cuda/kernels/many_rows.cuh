@@ -57,7 +57,7 @@ struct TileShape {
     }
     static AKUNU_DEVICE u32 first_column(u32 warp) { return warp / kWarpsM * (kN / kWarpsN); }
     // Of the i-th row of eight that a lane has.
-    static AKUNU_DEVICE u32 row(u32 i) { return lane_id() / 4 + i % 2 * 8 + i / 2 * kRowsApart; }
+    static AKUNU_DEVICE u32 row(u32 lane, u32 i) { return lane / 4 + i % 2 * 8 + i / 2 * kRowsApart; }
 };
 // By groups alone: its sums are 128 registers of a thread, so that nothing else has room.
 using TallTile = TileShape<256, 128, 8>;
@@ -125,9 +125,9 @@ struct StagePlace {
         }
     }
     // A warp has read it.
-    AKUNU_DEVICE void free() const {
+    AKUNU_DEVICE void free(u32 lane) const {
         sync_warp();
-        if (lane_id() == 0) arrive_at(&stage_barriers().empty[stage]);
+        if (lane == 0) arrive_at(&stage_barriers().empty[stage]);
     }
 };
 
@@ -371,8 +371,8 @@ struct TileFragments {
 
 // A tile's products of a warp, whose first row and column are m and n, by itself.
 template <typename S>
-AKUNU_DEVICE void multiply_by_warps(const Stages& stages, u32 k, u32 m, u32 n, StagePlace& from, TileSums<S>& sum) {
-    const u32 lane = lane_id();
+AKUNU_DEVICE void multiply_by_warps(const Stages& stages, u32 k, u32 lane, u32 m, u32 n, StagePlace& from,
+                                    TileSums<S>& sum) {
     const u32 inputs = (m + lane % 16) * kTileRowBytes + (lane / 16 ^ lane % 8) * 16;
     const u32 weights =
         stages.rows_bytes + (n + lane / 16 * 8 + lane % 8) * kTileRowBytes + (lane / 8 % 2 ^ lane % 8) * 16;
@@ -403,7 +403,7 @@ AKUNU_DEVICE void multiply_by_warps(const Stages& stages, u32 k, u32 m, u32 n, S
                 }
             }
         }
-        from.free();
+        from.free(lane);
         from = next;
     }
 }
@@ -411,7 +411,8 @@ AKUNU_DEVICE void multiply_by_warps(const Stages& stages, u32 k, u32 m, u32 n, S
 // The same by the four warps of a group, which multiply all their rows together. A stage is free when the next one's
 // products have been begun and its own are done.
 template <typename S>
-AKUNU_DEVICE void multiply_by_groups(const Stages& stages, u32 k, u32 m, u32 n, StagePlace& from, TileSums<S>& sum) {
+AKUNU_DEVICE void multiply_by_groups(const Stages& stages, u32 k, u32 lane, u32 m, u32 n, StagePlace& from,
+                                     TileSums<S>& sum) {
     const u32 inputs = m / 64 * 64 * kTileRowBytes, weights = stages.rows_bytes + n * kTileRowBytes;
     StagePlace before = from;
     for (u32 k0 = 0; k0 < k; k0 += kTileInputs) {
@@ -428,16 +429,17 @@ AKUNU_DEVICE void multiply_by_groups(const Stages& stages, u32 k, u32 m, u32 n, 
         end_products();
         if (k0 != 0) {
             wait_for_products<1>(sum);
-            before.free();
+            before.free(lane);
         }
         before = from;
         from.advance(stages);
     }
     wait_for_products<0>(sum);
-    before.free();
+    before.free(lane);
 }
 
-// By the warps that multiply; `store(m, n, sum)` takes a warp's sums, of which m and n are the first row and column.
+// By the warps that multiply; `store(lane, m, n, sum)` takes a warp's sums, of which m and n are the first row and
+// column. The thread is asked for anew: what follows from it would be kept in registers for the whole launch.
 template <typename S, typename Store>
 AKUNU_DEVICE void multiply_tiles(Block b, Store&& store) {
     const ManyRows work(b);
@@ -450,14 +452,15 @@ AKUNU_DEVICE void multiply_tiles(Block b, Store&& store) {
         factors[0] = tile_factor<kReadBf16>(matrices[0]);
         factors[1] = tile_factor<kReadBf16>(matrices[work.gated]);
     }
-    const u32 m = S::first_row(warp_id()), n = S::first_column(warp_id());
+    const u32 thread = thread_id_anew(), lane = thread % 32;
+    const u32 m = S::first_row(thread / 32), n = S::first_column(thread / 32);
     StagePlace from;
     for (u32 u = b.first(); u < tiles.all; u += b.blocks()) {
         TileSums<S> sum = {};
         if constexpr (kWarpgroups) {
-            multiply_by_groups<S>(stages, work.k, m, n, from, sum);
+            multiply_by_groups<S>(stages, work.k, lane, m, n, from, sum);
         } else {
-            multiply_by_warps<S>(stages, work.k, m, n, from, sum);
+            multiply_by_warps<S>(stages, work.k, lane, m, n, from, sum);
         }
         if (factors[0] != 1.0f || factors[1] != 1.0f) {
             AKUNU_UNROLL
@@ -469,7 +472,7 @@ AKUNU_DEVICE void multiply_tiles(Block b, Store&& store) {
                 }
             }
         }
-        store(tiles.row(u) + m, tiles.column(u) + n, sum);
+        store(lane, tiles.row(u) + m, tiles.column(u) + n, sum);
     }
 }
 
@@ -490,32 +493,32 @@ struct SumsCopy {
 
 // Calls each(m, n, i, j) for a lane's pairs of neighbouring columns, its j-th of its i-th row.
 template <typename S, typename Each>
-AKUNU_DEVICE void each_pair(u32 m0, u32 n0, u32 rows, Each&& each) {
+AKUNU_DEVICE void each_pair(u32 lane, u32 m0, u32 n0, u32 rows, Each&& each) {
     AKUNU_NO_UNROLL
     for (u32 i = 0; i < S::kFragmentsM * 2; ++i) {
-        const u32 m = m0 + S::row(i);
+        const u32 m = m0 + S::row(lane, i);
         if (m >= rows) return;
         AKUNU_NO_UNROLL
-        for (u32 j = 0; j < S::kFragmentsN; ++j) each(m, n0 + 8 * j + 2 * (lane_id() % 4), i, j);
+        for (u32 j = 0; j < S::kFragmentsN; ++j) each(m, n0 + 8 * j + 2 * (lane % 4), i, j);
     }
 }
 
 // What seldom happens: not unrolled, since a warp runs once through it for a tile, and from a copy, so that the sums
 // themselves may be in registers.
 template <typename S>
-AKUNU_DEVICE_CALL void store_matmul(Block b, u32 m0, u32 n0, const TileSums<S>& sum) {
+AKUNU_DEVICE_CALL void store_matmul(Block b, u32 lane, u32 m0, u32 n0, const TileSums<S>& sum) {
     const auto& p = b.params<MatmulParams>();
     const MatmulOutput out{p, b.buffer<float>(2), b.buffer<float>(3)};
-    each_pair<S>(m0, n0, p.rows, [&](u32 m, u32 n, u32 i, u32 j) {
+    each_pair<S>(lane, m0, n0, p.rows, [&](u32 m, u32 n, u32 i, u32 j) {
         if (n < p.n) out.store(m, n, sum[i / 2][j][i % 2 * 2]);
         if (n + 1 < p.n) out.store(m, n + 1, sum[i / 2][j][i % 2 * 2 + 1]);
     });
 }
 template <typename S>
-AKUNU_DEVICE_CALL void store_gate_up(Block b, u32 m0, u32 n0, const TileSums<S>& sum) {
+AKUNU_DEVICE_CALL void store_gate_up(Block b, u32 lane, u32 m0, u32 n0, const TileSums<S>& sum) {
     const auto& p = b.params<GateUpParams>();
     const Output out{b.buffer<float>(3), b.buffer<u16>(4), p.formats};
-    each_pair<S>(m0, n0 / 2, p.rows, [&](u32 m, u32 at, u32 i, u32 j) {
+    each_pair<S>(lane, m0, n0 / 2, p.rows, [&](u32 m, u32 at, u32 i, u32 j) {
         if (j % 2 != 0) return;
         const u32 n = at - 4 * j;
         for (u32 e = 0; e < 2; ++e) {
@@ -532,16 +535,16 @@ AKUNU_DEVICE void multiply_matmul(Block b) {
     float* y = b.buffer<float>(2);
     const bool plain =
         !p.has_bias && p.softcap <= 0.0f && p.y_stride % 2 == 0 && p.n % 2 == 0 && reinterpret_cast<u64>(y) % 8 == 0;
-    multiply_tiles<S>(b, [&](u32 m0, u32 n0, const TileSums<S>& sum) {
+    multiply_tiles<S>(b, [&](u32 lane, u32 m0, u32 n0, const TileSums<S>& sum) {
         if (!plain) {
             const SumsCopy<S> copy(sum);
-            return store_matmul<S>(b, m0, n0, copy.sum);
+            return store_matmul<S>(b, lane, m0, n0, copy.sum);
         }
-        n0 += 2 * (lane_id() % 4);
+        n0 += 2 * (lane % 4);
         constexpr u32 kAtOnce = smaller(S::kFragmentsN, 8);  // of what is added to
         AKUNU_UNROLL
         for (u32 i = 0; i < S::kFragmentsM * 2; ++i) {
-            const u32 m = m0 + S::row(i);
+            const u32 m = m0 + S::row(lane, i);
             if (m >= p.rows) continue;
             float* row = y + u64(m) * p.y_stride + n0;
             AKUNU_UNROLL
@@ -569,18 +572,18 @@ AKUNU_DEVICE void multiply_gate_up(Block b) {
     const auto& p = b.params<GateUpParams>();
     u16* halves = b.buffer<u16>(4);
     const bool plain = p.activation == kActSilu && p.formats == kActF16 && p.n % 2 == 0;
-    multiply_tiles<S>(b, [&](u32 m0, u32 n0, const TileSums<S>& sum) {
+    multiply_tiles<S>(b, [&](u32 lane, u32 m0, u32 n0, const TileSums<S>& sum) {
         if (!plain) {
             const SumsCopy<S> copy(sum);
-            return store_gate_up<S>(b, m0, n0, copy.sum);
+            return store_gate_up<S>(b, lane, m0, n0, copy.sum);
         }
         AKUNU_UNROLL
         for (u32 i = 0; i < S::kFragmentsM * 2; ++i) {
-            const u32 m = m0 + S::row(i);
+            const u32 m = m0 + S::row(lane, i);
             if (m >= p.rows) continue;
             AKUNU_UNROLL
             for (u32 j = 0; j < S::kFragmentsN; j += 2) {
-                const u32 n = n0 / 2 + j * 4 + 2 * (lane_id() % 4), of = i % 2 * 2;
+                const u32 n = n0 / 2 + j * 4 + 2 * (lane % 4), of = i % 2 * 2;
                 const auto gated = [&](u32 e) {
                     const float gate = sum[i / 2][j][of + e];
                     return gate * reciprocal(1.0f + power_of_two(-1.4426950408889634f * gate)) *
@@ -605,9 +608,10 @@ AKUNU_DEVICE bool has_many_rows(const Command& c) {
 AKUNU_DEVICE void many_rows(Block b) {
     b.ready();
     const ManyRows work(b);
-    if (thread_id() < kMostStages) {
-        init_barrier(&stage_barriers().full[thread_id()], kBringers + kBringers / 32);
-        init_barrier(&stage_barriers().empty[thread_id()], kWarps);
+    const u32 thread = thread_id_anew();
+    if (thread < kMostStages) {
+        init_barrier(&stage_barriers().full[thread], kBringers + kBringers / 32);
+        init_barrier(&stage_barriers().empty[thread], kWarps);
         publish_barriers();
     }
     show_to_groups();  // what lay where copies come now
@@ -630,9 +634,9 @@ AKUNU_DEVICE void many_rows(Block b) {
             multiply<SmallTile>(b, work);
     }
     sync_with_bringers();
-    if (thread_id() < kMostStages) {  // what comes next uses their memory
-        drop_barrier(&stage_barriers().full[thread_id()]);
-        drop_barrier(&stage_barriers().empty[thread_id()]);
+    if (thread < kMostStages) {  // what comes next uses their memory
+        drop_barrier(&stage_barriers().full[thread]);
+        drop_barrier(&stage_barriers().empty[thread]);
     }
 }
 

@@ -197,80 +197,81 @@ AKUNU_DEVICE void stage_inputs(Block b, u32 k, const TileMemory& m, u32 thread) 
     }
 }
 
-// 1 / sqrt(mean of squares + eps) of what was staged, or 1.
-AKUNU_DEVICE float tile_norm(const TileJob& job, const TileMemory& m, float eps) {
-    if (!job.normed) return 1.0f;
+// 1 / sqrt(mean of squares + eps) of what was staged.
+AKUNU_DEVICE float tile_norm(u32 k, const TileMemory& m, float eps) {
     float sum = 0.0f;
     AKUNU_UNROLL
     for (u32 i = 0; i < kWarps; i += 4) {
         const float4 s = shared_at<float4>(m.squares + i * 4);
         sum += (s.x + s.y) + (s.z + s.w);
     }
-    return inverse_root(sum * reciprocal(float(job.k)) + eps);
+    return inverse_root(sum * reciprocal(float(k)) + eps);
 }
 
-AKUNU_DEVICE float soft_capped(float v, float cap) { return cap > 0.0f ? soft_cap(v, cap) : v; }
+// A row's sum is multiplied with factors of the weights, and a bias and what is there already are added: these are
+// asked for while the sums are not there yet.
+struct TileBase {
+    TileRow at;
+    float base = 0.0f, bias = 0.0f;
+    float factors[2] = {1.0f, 1.0f};  // the second matrix' of a pair
 
-// What becomes of a row's sum: looked up while the sums are not there yet.
-struct TileOutput {
-    bool there, adds = false;
-    u32 row, activation = 0;  // of gate and up, which have `out`
-    float *y = nullptr, base = 0.0f, bias = 0.0f, cap = 0.0f, eps = 0.0f;
-    float factors[2] = {1.0f, 1.0f};  // of the weights, those of the second matrix of a pair
-    Output out{};
-
-    AKUNU_DEVICE TileOutput(Block b, const TileJob& job, const TileRow& at) : there(at.there), row(at.row) {
-        if (!there) return;
-        switch (b.command().op) {
-            case kOpMatmul: {
-                const auto& p = b.params<MatmulParams>();
-                y = b.buffer<float>(2) + row;
-                cap = p.softcap;
-                adds = p.accumulate;
-                if (p.has_bias) bias = b.buffer<float>(3)[row];
-                return;
-            }
-            case kOpNormQkv: {
-                const auto& p = b.params<NormQkvParams>();
-                const u32 part = job.first + at.matrix;
-                y = b.buffer<float>(5) + (part == 0 ? 0 : part == 1 ? p.k_offset : p.v_offset) + row;
-                if (p.has_bias) bias = b.buffer<float>(6)[(part == 0 ? 0 : part == 1 ? p.n_q : p.n_q + p.n_kv) + row];
-                eps = p.eps;
-                return;
-            }
-            case kOpGateUp: {
-                const auto& p = b.params<GateUpParams>();
-                out = {b.buffer<float>(3), b.buffer<u16>(4), p.formats};
-                activation = p.activation;
-                return;
-            }
-            default: {
-                const auto& p = b.params<NormGateUpParams>();
-                out = {b.buffer<float>(4), b.buffer<u16>(5), p.formats};
-                activation = p.activation;
-                eps = p.eps;
-            }
-        }
-    }
     template <u32 kReader>
-    AKUNU_DEVICE void load_factors(const Command& c, u32 matrix, bool pairs) {
-        factors[0] = tile_factor<kReader>(c.weights[matrix]);
-        if (pairs) factors[1] = tile_factor<kReader>(c.weights[matrix + 1]);
+    AKUNU_DEVICE void load_factors(const Command& c, const TileJob& job) {
+        factors[0] = tile_factor<kReader>(c.weights[job.first + at.matrix]);
+        if (job.pairs) factors[1] = tile_factor<kReader>(c.weights[1]);
     }
-    // What is there already, once the block has waited for it.
-    AKUNU_DEVICE void load_base() {
-        if (adds) base = *y;
-    }
-    // `scale` is the norm's; of pairs `up` is the sum of the second matrix.
-    AKUNU_DEVICE void store(const TileJob& job, float scale, float sum, float up) const {
-        sum *= scale * factors[0];
-        if (job.pairs) {
-            out.store(row, activate(activation, sum) * (up * (scale * factors[1])));
-        } else {
-            *y = base + soft_capped(sum + bias, cap);
+    AKUNU_DEVICE void load_bias(Block b, const TileJob& job) {
+        if (!at.there) return;
+        if (b.command().op == kOpMatmul) {
+            if (b.params<MatmulParams>().has_bias) bias = b.buffer<float>(3)[at.row];
+        } else if (b.command().op == kOpNormQkv) {
+            const auto& p = b.params<NormQkvParams>();
+            const u32 part = job.first + at.matrix;
+            if (p.has_bias) bias = b.buffer<float>(6)[(part == 0 ? 0 : part == 1 ? p.n_q : p.n_q + p.n_kv) + at.row];
         }
+    }
+    // Once the block has waited for it.
+    AKUNU_DEVICE void load_base(Block b) {
+        if (!at.there || b.command().op != kOpMatmul) return;
+        if (b.params<MatmulParams>().accumulate) base = b.buffer<float>(2)[at.row];
     }
 };
+
+// The epsilon of a job's norm.
+AKUNU_DEVICE float tile_eps(Block b) {
+    return b.command().op == kOpNormQkv ? b.params<NormQkvParams>().eps : b.params<NormGateUpParams>().eps;
+}
+
+// Stores a row's sum. `scale` is the norm's; of pairs `up` is the sum of the second matrix.
+AKUNU_DEVICE void store_row(Block b, const TileJob& job, const TileBase& to, float scale, float sum, float up) {
+    const u32 row = to.at.row;
+    sum *= scale * to.factors[0];
+    up *= scale * to.factors[1];
+    switch (b.command().op) {
+        case kOpMatmul: {
+            const auto& p = b.params<MatmulParams>();
+            const float v = sum + to.bias;
+            b.buffer<float>(2)[row] = to.base + (p.softcap > 0.0f ? soft_cap(v, p.softcap) : v);
+            return;
+        }
+        case kOpNormQkv: {
+            const auto& p = b.params<NormQkvParams>();
+            const u32 part = job.first + to.at.matrix;
+            b.buffer<float>(5)[(part == 0 ? 0 : part == 1 ? p.k_offset : p.v_offset) + row] = sum + to.bias;
+            return;
+        }
+        case kOpGateUp: {
+            const auto& p = b.params<GateUpParams>();
+            const Output out{b.buffer<float>(3), b.buffer<u16>(4), p.formats};
+            return out.store(row, activate(p.activation, sum) * up);
+        }
+        default: {
+            const auto& p = b.params<NormGateUpParams>();
+            const Output out{b.buffer<float>(4), b.buffer<u16>(5), p.formats};
+            out.store(row, activate(p.activation, sum) * up);
+        }
+    }
+}
 
 // Where a lane finds its inputs. Lanes without any have zeros, and read none: else they would keep the banks of shared
 // memory from the others.
@@ -315,17 +316,17 @@ AKUNU_DEVICE_CALL void row_tiles(Block b, u32 second) {
     const TileMemory m = tile_memory(job.k, T::kParts);
     const u32 begin = share_begin(job.tiles()), end = share_end(job.tiles()), steps = job.k / kStepInputs;
     const u32 mine = thread / kTileRows, r = thread % kTileRows;  // the row that this thread adds up and stores
-    const auto output = [&](u32 first, u32 tiles) {
-        TileRow at{0, 0, false};
-        if (mine < tiles) at = tile_row(job, first + mine, r);
-        TileOutput of(b, job, at);
-        of.load_factors<kReader>(b.command(), job.first + at.matrix, job.pairs != 0);
-        return of;
+    const auto base_of = [&](u32 first, u32 tiles) {
+        TileBase base{{0, 0, false}};
+        if (mine < tiles) base.at = tile_row(job, first + mine, r);
+        base.load_factors<kReader>(b.command(), job);
+        base.load_bias(b, job);
+        return base;
     };
     const u32 together = kTilesAtOnce >> job.pairs;
-    TileOutput out = output(begin, smaller(end - begin, together));
+    TileBase base = base_of(begin, smaller(end - begin, together));
     if (!second) job.normed ? stage_inputs<T, true>(b, job.k, m, thread) : stage_inputs<T, false>(b, job.k, m, thread);
-    out.load_base();
+    base.load_base(b);
     sync_block();
     const u32 g = lane / 4, t = lane % 4;
     TileInputs in;
@@ -408,12 +409,12 @@ AKUNU_DEVICE_CALL void row_tiles(Block b, u32 second) {
             one_by_one();
         }
         if (first != begin) {
-            out = output(first, tiles);
-            out.load_base();
+            base = base_of(first, tiles);
+            base.load_base(b);
         }
-        const float scale = tile_norm(job, m, out.eps);
+        const float scale = job.normed ? tile_norm(job.k, m, tile_eps(b)) : 1.0f;
         sync_block();
-        if (out.there) {
+        if (base.at.there) {
             const u32 of = partials + ((mine << job.pairs) * kWarps * kTileRows + r) * 4;
             float v = 0.0f, up = 0.0f;
             AKUNU_UNROLL
@@ -421,7 +422,7 @@ AKUNU_DEVICE_CALL void row_tiles(Block b, u32 second) {
                 v += shared_at<float>(of + w * kTileRows * 4);
                 if (job.pairs) up += shared_at<float>(of + (kWarps + w) * kTileRows * 4);
             }
-            out.store(job, scale, v, up);
+            store_row(b, job, base, scale, v, up);
         }
         partials = 2 * m.partials + kTilesAtOnce * kWarps * kTileRows * 4 - partials;  // the other half
     }
