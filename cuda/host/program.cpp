@@ -445,7 +445,7 @@ OpMemory memory_of(const DispatchTable& table, const Schedules& schedules, const
         const DispatchCmd& from = table.commands[i];
         const Command& c = schedules.plain[i];
         const u32 rows = rows_of(from, c, args);
-        const bool few = c.streams != 0 && rows <= kRingRows;
+        const bool few = c.streams != 0 && rows <= kFewRows;
         if (from.op != Op::kEmbed) {
             for (const WeightPlace& w : weights_in(from)) {
                 take(staged_bytes(w.cols));

@@ -17,10 +17,9 @@ constexpr u32 kBlockThreads = kThreads + 32 + kBringers;
 constexpr u32 kSharedHead = 1792, kRingHead = 512, kSlotBytes = 18 << 10, kMostSlots = 16, kLeastSlots = 2;
 // What every op may use; some use more, as the host knows.
 constexpr u32 kOpBytes = 76 << 10;
-// Rows of a step whose memory few_layout.h deals, and up to which weights come through the ring. Matmuls of more than
-// kTileOfRows that do not, and attention of that many, may use kManyRowsBytes.
-constexpr u32 kFewRows = 64, kRingRows = 64, kTileOfRows = 16, kManyRowsBytes = (96 << 10) + 1024;
-static_assert(kRingRows <= kFewRows, "there is memory for them");
+// Rows up to which weights come through the ring. Matmuls of more than kTileOfRows that do not, and attention of that
+// many, may use kManyRowsBytes.
+constexpr u32 kFewRows = 64, kTileOfRows = 16, kManyRowsBytes = (96 << 10) + 1024;
 // With which more of such matmuls' tiles are on their way.
 constexpr u32 kMostStageBytes = (160 << 10) + 1024;
 
@@ -126,7 +125,7 @@ struct alignas(16) Stream {
     u32 tiles[3];
     u32 pairs;  // 1: tiles[0] of each of two matrices
     u32 tile_bytes, slot_bytes;
-    u32 rows, rows_from;  // of the command: a number, or the PatchValue that says it. Up to kRingRows take the ring
+    u32 rows, rows_from;  // of the command: a number, or the PatchValue that says it. Up to kFewRows take the ring
     u32 k;                // inputs of a row
 };
 constexpr u32 kRowsGiven = ~0u;

@@ -44,7 +44,7 @@ AKUNU_DEVICE u32 lane_extras(u32 unit, u32 lane, u32 upper) {
 
 // Of the readers that have tiles: load(unit, step, lane, upper, part) takes what a lane needs of a row for a step, and
 // multiply adds its share of both rows' sums. Inputs of a step lie in kStepBytes: this lane's first piece at lane_at,
-// the next ones kApart behind one another. kAhead: registers hold the next step's weights besides.
+// the next ones kApart behind one another.
 template <u32 kReader>
 struct Fragments;
 
@@ -80,7 +80,7 @@ AKUNU_DEVICE void multiply_piece(int (&product)[4], const u32 (&a)[4], const u32
 
 template <>
 struct Fragments<kReadQ4_0> : CodeFragments {
-    static constexpr bool kSums = false, kAhead = true;
+    static constexpr bool kSums = false;
     static constexpr u32 kApart = 16;
     struct Part {
         uint4 q;
@@ -114,7 +114,7 @@ struct Fragments<kReadQ4_0> : CodeFragments {
 
 template <>
 struct Fragments<kReadQ8_0> : CodeFragments {
-    static constexpr bool kSums = false, kAhead = true;
+    static constexpr bool kSums = false;
     static constexpr u32 kApart = 128;
     struct Part {
         uint4 q[2];
@@ -146,7 +146,7 @@ struct Fragments<kReadQ8_0> : CodeFragments {
 
 template <>
 struct Fragments<kReadQ4_K> : CodeFragments {
-    static constexpr bool kSums = true, kAhead = true;
+    static constexpr bool kSums = true;
     static constexpr u32 kApart = 64;
     struct Part {
         uint4 q, extras;
@@ -191,7 +191,7 @@ struct Fragments<kReadQ4_K> : CodeFragments {
 
 template <>
 struct Fragments<kReadQ6_K> : CodeFragments {
-    static constexpr bool kSums = false, kAhead = false;
+    static constexpr bool kSums = false;
     static constexpr u32 kApart = 128;
     struct Part {
         uint4 q, top;
@@ -242,7 +242,7 @@ struct Fragments<kReadQ6_K> : CodeFragments {
 // Halves, eight to 16 bytes.
 constexpr float kPartShift = 0x1p11f;  // from a part of the inputs to the next
 struct FloatFragments {
-    static constexpr bool kFloats = true, kSums = false, kAhead = false;
+    static constexpr bool kFloats = true, kSums = false;
     static constexpr u32 kParts = 2, kPieces = 4, kStepBytes = 2 * kStepInputs, kApart = 64;
     struct Part {
         uint4 q[4];

@@ -63,7 +63,6 @@ struct TileShape {
 using TallTile = TileShape<256, 128, 8>;
 using LargeTile = TileShape<128, 128, kWarpgroups ? 8 : 2>;
 using MiddleTile = TileShape<128, 64, kWarpgroups ? 8 : 4>;
-using WideTile = TileShape<64, 128, kWarpgroups ? 4 : 2>;
 using SmallTile = TileShape<64, 32, 4>;
 static_assert(kStagesAt + kLeastStages * LargeTile::kStageBytes <= kSharedHead + kManyRowsBytes,
               "every GPU has memory for all but the tallest");
@@ -88,7 +87,6 @@ AKUNU_DEVICE Tiles tiles_of(Block b, const ManyRows& w) {
         best = tiles;
         least = tiles.rounds(b) * cost;
     };
-    consider(WideTile::kM, WideTile::kN, 14);
     consider(MiddleTile::kM, MiddleTile::kN, 11);
     consider(LargeTile::kM, LargeTile::kN, 20);
     if (kWarpgroups && shown().launch.ring >= kStagesAt + kLeastStages * TallTile::kStageBytes) {
@@ -264,7 +262,7 @@ struct BringingTiles {
             const u64 next = u64(work.k) * kRowsAtOnce;
             const u32 m = t / 8;
             AKUNU_UNROLL
-            for (u32 behind = 0; behind < kMostTileRows; behind += kApart, from += 2 * next) {
+            for (u32 behind = 0; behind < kMostTileRows && behind < rows; behind += kApart, from += 2 * next) {
                 const u32 at = behind * kTileRowBytes;
                 if (m + behind < rows) copy_async16(place(m) + at, from);
                 if (m + behind + kRowsAtOnce < rows) copy_async16(place(m + kRowsAtOnce) + at, from + next);
@@ -626,9 +624,6 @@ AKUNU_DEVICE void many_rows(Block b) {
             break;
         case MiddleTile::kShape:
             multiply<MiddleTile>(b, work);
-            break;
-        case WideTile::kShape:
-            multiply<WideTile>(b, work);
             break;
         default:
             multiply<SmallTile>(b, work);

@@ -197,81 +197,80 @@ AKUNU_DEVICE void stage_inputs(Block b, u32 k, const TileMemory& m, u32 thread) 
     }
 }
 
-// 1 / sqrt(mean of squares + eps) of what was staged.
-AKUNU_DEVICE float tile_norm(u32 k, const TileMemory& m, float eps) {
+// 1 / sqrt(mean of squares + eps) of what was staged, or 1.
+AKUNU_DEVICE float tile_norm(const TileJob& job, const TileMemory& m, float eps) {
+    if (!job.normed) return 1.0f;
     float sum = 0.0f;
     AKUNU_UNROLL
     for (u32 i = 0; i < kWarps; i += 4) {
         const float4 s = shared_at<float4>(m.squares + i * 4);
         sum += (s.x + s.y) + (s.z + s.w);
     }
-    return inverse_root(sum * reciprocal(float(k)) + eps);
+    return inverse_root(sum * reciprocal(float(job.k)) + eps);
 }
 
-// A row's sum is multiplied with factors of the weights, and a bias and what is there already are added: these are
-// asked for while the sums are not there yet.
-struct TileBase {
-    TileRow at;
-    float base = 0.0f, bias = 0.0f;
-    float factors[2] = {1.0f, 1.0f};  // the second matrix' of a pair
+AKUNU_DEVICE float soft_capped(float v, float cap) { return cap > 0.0f ? soft_cap(v, cap) : v; }
 
-    template <u32 kReader>
-    AKUNU_DEVICE void load_factors(const Command& c, const TileJob& job) {
-        factors[0] = tile_factor<kReader>(c.weights[job.first + at.matrix]);
-        if (job.pairs) factors[1] = tile_factor<kReader>(c.weights[1]);
-    }
-    AKUNU_DEVICE void load_bias(Block b, const TileJob& job) {
-        if (!at.there) return;
-        if (b.command().op == kOpMatmul) {
-            if (b.params<MatmulParams>().has_bias) bias = b.buffer<float>(3)[at.row];
-        } else if (b.command().op == kOpNormQkv) {
-            const auto& p = b.params<NormQkvParams>();
-            const u32 part = job.first + at.matrix;
-            if (p.has_bias) bias = b.buffer<float>(6)[(part == 0 ? 0 : part == 1 ? p.n_q : p.n_q + p.n_kv) + at.row];
+// What becomes of a row's sum: looked up while the sums are not there yet.
+struct TileOutput {
+    bool there, adds = false;
+    u32 row, activation = 0;  // of gate and up, which have `out`
+    float *y = nullptr, base = 0.0f, bias = 0.0f, cap = 0.0f, eps = 0.0f;
+    float factors[2] = {1.0f, 1.0f};  // of the weights, those of the second matrix of a pair
+    Output out{};
+
+    AKUNU_DEVICE TileOutput(Block b, const TileJob& job, const TileRow& at) : there(at.there), row(at.row) {
+        if (!there) return;
+        switch (b.command().op) {
+            case kOpMatmul: {
+                const auto& p = b.params<MatmulParams>();
+                y = b.buffer<float>(2) + row;
+                cap = p.softcap;
+                adds = p.accumulate;
+                if (p.has_bias) bias = b.buffer<float>(3)[row];
+                return;
+            }
+            case kOpNormQkv: {
+                const auto& p = b.params<NormQkvParams>();
+                const u32 part = job.first + at.matrix;
+                y = b.buffer<float>(5) + (part == 0 ? 0 : part == 1 ? p.k_offset : p.v_offset) + row;
+                if (p.has_bias) bias = b.buffer<float>(6)[(part == 0 ? 0 : part == 1 ? p.n_q : p.n_q + p.n_kv) + row];
+                eps = p.eps;
+                return;
+            }
+            case kOpGateUp: {
+                const auto& p = b.params<GateUpParams>();
+                out = {b.buffer<float>(3), b.buffer<u16>(4), p.formats};
+                activation = p.activation;
+                return;
+            }
+            default: {
+                const auto& p = b.params<NormGateUpParams>();
+                out = {b.buffer<float>(4), b.buffer<u16>(5), p.formats};
+                activation = p.activation;
+                eps = p.eps;
+            }
         }
     }
-    // Once the block has waited for it.
-    AKUNU_DEVICE void load_base(Block b) {
-        if (!at.there || b.command().op != kOpMatmul) return;
-        if (b.params<MatmulParams>().accumulate) base = b.buffer<float>(2)[at.row];
+    template <u32 kReader>
+    AKUNU_DEVICE void load_factors(const Command& c, u32 matrix, bool pairs) {
+        factors[0] = tile_factor<kReader>(c.weights[matrix]);
+        if (pairs) factors[1] = tile_factor<kReader>(c.weights[matrix + 1]);
+    }
+    // What is there already, once the block has waited for it.
+    AKUNU_DEVICE void load_base() {
+        if (adds) base = *y;
+    }
+    // `scale` is the norm's; of pairs `up` is the sum of the second matrix.
+    AKUNU_DEVICE void store(const TileJob& job, float scale, float sum, float up) const {
+        sum *= scale * factors[0];
+        if (job.pairs) {
+            out.store(row, activate(activation, sum) * (up * (scale * factors[1])));
+        } else {
+            *y = base + soft_capped(sum + bias, cap);
+        }
     }
 };
-
-// The epsilon of a job's norm.
-AKUNU_DEVICE float tile_eps(Block b) {
-    return b.command().op == kOpNormQkv ? b.params<NormQkvParams>().eps : b.params<NormGateUpParams>().eps;
-}
-
-// Stores a row's sum. `scale` is the norm's; of pairs `up` is the sum of the second matrix.
-AKUNU_DEVICE void store_row(Block b, const TileJob& job, const TileBase& to, float scale, float sum, float up) {
-    const u32 row = to.at.row;
-    sum *= scale * to.factors[0];
-    up *= scale * to.factors[1];
-    switch (b.command().op) {
-        case kOpMatmul: {
-            const auto& p = b.params<MatmulParams>();
-            const float v = sum + to.bias;
-            b.buffer<float>(2)[row] = to.base + (p.softcap > 0.0f ? soft_cap(v, p.softcap) : v);
-            return;
-        }
-        case kOpNormQkv: {
-            const auto& p = b.params<NormQkvParams>();
-            const u32 part = job.first + to.at.matrix;
-            b.buffer<float>(5)[(part == 0 ? 0 : part == 1 ? p.k_offset : p.v_offset) + row] = sum + to.bias;
-            return;
-        }
-        case kOpGateUp: {
-            const auto& p = b.params<GateUpParams>();
-            const Output out{b.buffer<float>(3), b.buffer<u16>(4), p.formats};
-            return out.store(row, activate(p.activation, sum) * up);
-        }
-        default: {
-            const auto& p = b.params<NormGateUpParams>();
-            const Output out{b.buffer<float>(4), b.buffer<u16>(5), p.formats};
-            out.store(row, activate(p.activation, sum) * up);
-        }
-    }
-}
 
 // Where a lane finds its inputs. Lanes without any have zeros, and read none: else they would keep the banks of shared
 // memory from the others.
@@ -280,53 +279,51 @@ struct TileInputs {
     u32 at;  // of the first step
     u32 sums, factors, lane, t;
 };
-// What a lane needs of them for a step.
+// What a lane needs for a step.
 template <typename T>
-AKUNU_DEVICE void load_inputs(StepInputs<T::kPieces>& in, u32 step, const TileInputs& from) {
-    AKUNU_UNROLL
-    for (u32 e = 0; e < T::kPieces; ++e) {
-        in.x[e] = {0, 0, 0, 0};
-        if (from.takes) in.x[e] = shared_at<uint4>(from.at + step * T::kStepBytes + e * T::kApart);
-    }
-    in.step = step;
-    in.t = from.t;
-    in.sums = from.sums + step * (kStepInputs / 16) * 4;
-    in.factor = shared_at<float>(from.factors + step * 4);
-}
-// And of weights, in the unit at `unit`.
-template <typename T>
-struct StepWeights {
+struct TileStep {
     typename T::Part part[2];
-    AKUNU_DEVICE void load(u32 unit, u32 step, u32 lane) {
-        T::load(unit, step, lane, 0, part[0]);
-        T::load(unit, step, lane, 1, part[1]);
+    StepInputs<T::kPieces> in;
+
+    AKUNU_DEVICE void load(u32 unit, u32 step, const TileInputs& from) {
+        T::load(unit, step, from.lane, 0, part[0]);
+        T::load(unit, step, from.lane, 1, part[1]);
+        AKUNU_UNROLL
+        for (u32 e = 0; e < T::kPieces; ++e) {
+            in.x[e] = {0, 0, 0, 0};
+            if (from.takes) in.x[e] = shared_at<uint4>(from.at + step * T::kStepBytes + e * T::kApart);
+        }
+        in.step = step;
+        in.t = from.t;
+        in.sums = from.sums + step * (kStepInputs / 16) * 4;
+        in.factor = shared_at<float>(from.factors + step * 4);
     }
+    AKUNU_DEVICE void multiply(float (&sum)[2]) const { T::multiply(part, in, sum); }
 };
 
 // A block's share of a job's tiles. The first job of a command stages the input for the second, too.
 template <u32 kReader>
-AKUNU_DEVICE_CALL void row_tiles(Block b, u32 second) {
+AKUNU_DEVICE void row_tiles(Block b, u32 second) {
     using T = Fragments<kReader>;
     constexpr TileLayout kLayout = tile_layout(kReader);
     constexpr u32 kSlotSteps = kLayout.slot_units() * kLayout.steps();
-    constexpr u32 kEach = kSlotSteps / kWarps;  // steps of a slot that a warp takes
-    static_assert(!T::kAhead || kEach == 1 || kEach == 2, "two steps' weights are in registers");
+    constexpr u32 kEach = kSlotSteps / kWarps;  // steps of a slot that a warp takes, all of them at once
     const u32 thread = thread_id_anew(), lane = thread % 32, warp = thread / 32;
     const TileJob job = tile_job(b, second);
     const TileMemory m = tile_memory(job.k, T::kParts);
     const u32 begin = share_begin(job.tiles()), end = share_end(job.tiles()), steps = job.k / kStepInputs;
     const u32 mine = thread / kTileRows, r = thread % kTileRows;  // the row that this thread adds up and stores
-    const auto base_of = [&](u32 first, u32 tiles) {
-        TileBase base{{0, 0, false}};
-        if (mine < tiles) base.at = tile_row(job, first + mine, r);
-        base.load_factors<kReader>(b.command(), job);
-        base.load_bias(b, job);
-        return base;
+    const auto output = [&](u32 first, u32 tiles) {
+        TileRow at{0, 0, false};
+        if (mine < tiles) at = tile_row(job, first + mine, r);
+        TileOutput of(b, job, at);
+        of.load_factors<kReader>(b.command(), job.first + at.matrix, job.pairs != 0);
+        return of;
     };
     const u32 together = kTilesAtOnce >> job.pairs;
-    TileBase base = base_of(begin, smaller(end - begin, together));
+    TileOutput out = output(begin, smaller(end - begin, together));
     if (!second) job.normed ? stage_inputs<T, true>(b, job.k, m, thread) : stage_inputs<T, false>(b, job.k, m, thread);
-    base.load_base(b);
+    out.load_base();
     sync_block();
     const u32 g = lane / 4, t = lane % 4;
     TileInputs in;
@@ -336,85 +333,49 @@ AKUNU_DEVICE_CALL void row_tiles(Block b, u32 second) {
     in.factors = m.factors;
     in.lane = lane;
     in.t = t;
+    const u32 unit = warp / kLayout.steps() * kLayout.unit_bytes();  // of a slot: a warp's first
     RingReader ring(warp);
     u32 partials = m.partials;
     for (u32 first = begin; first < end; first += together) {
         const u32 tiles = smaller(end - first, together);
-        // Leaves a warp's sums of a tile, and begins the next one's.
-        const auto leave = [&](u32 tile, float (&sum)[2]) {
+        for (u32 i = 0; i < tiles << job.pairs; ++i) {
+            float sum[2] = {0.0f, 0.0f};
+            for (u32 from = 0; from < steps; from += kSlotSteps) {
+                const u32 slot = ring.wait(), step = from + warp;
+                if (kEach != 0 && from + kSlotSteps <= steps) {
+                    TileStep<T> each[larger(kEach, 1)];
+                    AKUNU_UNROLL
+                    for (u32 j = 0; j < kEach; ++j) {
+                        each[j].load(slot + unit + j * kWarps / kLayout.steps() * kLayout.unit_bytes(),
+                                     step + j * kWarps, in);
+                    }
+                    AKUNU_UNROLL
+                    for (u32 j = 0; j < kEach; ++j) each[j].multiply(sum);
+                } else {
+                    // Of slots with fewer steps than there are warps the next one's are for others.
+                    for (u32 j = (warp - from) % kWarps; j < smaller(kSlotSteps, steps - from); j += kWarps) {
+                        TileStep<T> one;
+                        one.load(slot + j / kLayout.steps() * kLayout.unit_bytes(), from + j, in);
+                        one.multiply(sum);
+                    }
+                }
+                ring.free(lane);
+            }
             AKUNU_UNROLL
             for (u32 half = 0; half < 2; ++half) {
                 sum[half] += shuffle_xor(sum[half], 1);
                 sum[half] += shuffle_xor(sum[half], 2);
-                const u32 to = (tile * kWarps + warp) * kTileRows + 8 * half + g;
+                const u32 to = (i * kWarps + warp) * kTileRows + 8 * half + g;
                 if (t == 0) shared_at<float>(partials + to * 4) = sum[half];
-                sum[half] = 0.0f;
             }
-        };
-        const auto one_by_one = [&] {
-            for (u32 i = 0; i < tiles << job.pairs; ++i) {
-                float sum[2] = {0.0f, 0.0f};
-                for (u32 from = 0; from < steps; from += kSlotSteps) {
-                    const u32 slot = ring.wait();
-                    // Of slots with fewer steps than there are warps the next one's are for others.
-                    for (u32 j = (warp - from) % kWarps; j < smaller(kSlotSteps, steps - from); j += kWarps) {
-                        StepWeights<T> weights;
-                        StepInputs<T::kPieces> inputs;
-                        weights.load(slot + j / kLayout.steps() * kLayout.unit_bytes(), j, lane);
-                        load_inputs<T>(inputs, from + j, in);
-                        T::multiply(weights.part, inputs, sum);
-                    }
-                    ring.free(lane);
-                }
-                leave(i, sum);
-            }
-        };
-        if constexpr (T::kAhead) {
-            if (any_of_warp(steps % kSlotSteps == 0)) {
-                // A step's products, while the next one's weights are on their way to registers.
-                StepWeights<T> weights[2];
-                float sum[2] = {0.0f, 0.0f};
-                u32 tile = 0, from = 0, slot = ring.wait();
-                const u32 all = tiles << job.pairs;
-                const auto load = [&](StepWeights<T>& to, u32 j) {
-                    const u32 at = warp + j * kWarps;
-                    to.load(slot + at / kLayout.steps() * kLayout.unit_bytes(), at, lane);
-                };
-                load(weights[0], 0);
-                const auto turn = [&](const StepWeights<T>& now, StepWeights<T>& next, u32 j) {
-                    StepInputs<T::kPieces> inputs;
-                    load_inputs<T>(inputs, from + warp + j * kWarps, in);
-                    if (j + 1 < kEach) {
-                        load(next, j + 1);
-                        return T::multiply(now.part, inputs, sum);
-                    }
-                    from = from + kSlotSteps < steps ? from + kSlotSteps : 0;
-                    ring.free(lane);
-                    if (any_of_warp(from != 0 || tile + 1 < all)) {
-                        slot = ring.wait();
-                        load(next, 0);
-                    }
-                    T::multiply(now.part, inputs, sum);
-                    if (any_of_warp(from == 0)) leave(tile++, sum);
-                };
-                while (any_of_warp(tile < all)) {
-                    turn(weights[0], weights[1], 0);
-                    if (kEach < 2 && any_of_warp(tile == all)) break;
-                    turn(weights[1], weights[0], kEach < 2 ? 0 : 1);
-                }
-            } else {
-                one_by_one();
-            }
-        } else {
-            one_by_one();
         }
         if (first != begin) {
-            base = base_of(first, tiles);
-            base.load_base(b);
+            out = output(first, tiles);
+            out.load_base();
         }
-        const float scale = job.normed ? tile_norm(job.k, m, tile_eps(b)) : 1.0f;
+        const float scale = tile_norm(job, m, out.eps);
         sync_block();
-        if (base.at.there) {
+        if (out.there) {
             const u32 of = partials + ((mine << job.pairs) * kWarps * kTileRows + r) * 4;
             float v = 0.0f, up = 0.0f;
             AKUNU_UNROLL
@@ -422,7 +383,7 @@ AKUNU_DEVICE_CALL void row_tiles(Block b, u32 second) {
                 v += shared_at<float>(of + w * kTileRows * 4);
                 if (job.pairs) up += shared_at<float>(of + (kWarps + w) * kTileRows * 4);
             }
-            store_row(b, job, base, scale, v, up);
+            out.store(job, scale, v, up);
         }
         partials = 2 * m.partials + kTilesAtOnce * kWarps * kTileRows * 4 - partials;  // the other half
     }

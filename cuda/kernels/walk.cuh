@@ -156,7 +156,7 @@ AKUNU_DEVICE u32 ring_rows(const Command& c) {
            : c.op == kOpGateUp ? reinterpret_cast<const GateUpParams*>(c.params)->rows
                                : 1;
 }
-AKUNU_DEVICE bool rows_take_ring(u32 rows) { return rows - 1 < kRingRows; }
+AKUNU_DEVICE bool rows_take_ring(u32 rows) { return rows - 1 < kFewRows; }
 // The readers of its weights that do. The host has said which could; of those with many rows none do.
 AKUNU_DEVICE u32 ring_readers(const Launch& launch, const Command& c) {
     if (c.streams == 0 || !rows_take_ring(ring_rows(c)) || launch.slots == 0) return 0;
