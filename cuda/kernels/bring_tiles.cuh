@@ -1,0 +1,231 @@
+// What three warps of a block do while it multiplies many rows: they bring inputs and weights, the weights as F16, to
+// the stages of tile_stages.cuh, as far ahead as these go.
+#pragma once
+
+#include "halves.cuh"
+#include "tile_stages.cuh"
+
+namespace akunu::cuda {
+
+// Of a step's inputs a thread brings a piece of every twelfth row.
+constexpr u32 kRowsAtOnce = kBringers / 8;
+
+// Of gate and up eight columns take turns: which matrix a column is of, and which of its rows.
+AKUNU_DEVICE u32 matrix_of(const ManyRows& work, u32 c) { return work.gated ? c / 8 % 2 : 0; }
+AKUNU_DEVICE u32 row_of(const ManyRows& work, u32 c) { return work.gated ? c / 16 * 8 + c % 8 : c; }
+
+// A step's weights that come through registers, where they become F16. A thread has groups of 32, two to a column.
+template <typename F>
+struct ConvertedWeights {
+    static constexpr u32 kGroups = (2 * kMostTileCols + kBringers - 1) / kBringers;
+    struct Raw {
+        typename Halves<F>::Raw of[kGroups];
+    };
+    // Steps that are on their way besides, as many as registers hold.
+    static constexpr u32 kAhead = sizeof(Raw) <= 64 ? 3 : sizeof(Raw) <= 112 ? 2 : 1;
+    const ManyRows& work;
+    const Tiles& tiles;
+    const Weights (&matrices)[2];
+    u32 t;
+    typename Halves<F>::Place places[kGroups];
+
+    // Of a tile from column n0 on. Those behind the last column, which nobody asks for, are others.
+    AKUNU_DEVICE void fetch_from(u32 n0) {
+        AKUNU_UNROLL
+        for (u32 i = 0; i < kGroups; ++i) {
+            const u32 c = n0 + smaller((t + i * kBringers) / 2, tiles.n - 1);
+            places[i] = Halves<F>::place(matrices[matrix_of(work, c)], smaller(row_of(work, c), work.n - 1));
+        }
+    }
+    AKUNU_DEVICE void put_from(u32) {}
+    AKUNU_DEVICE void fetch(u32 k0, Raw& raw) const {
+        static_assert(kBringers % 2 == 0, "a thread's groups are all even or all odd");
+        const u32 group = smaller(k0 / 32 + t % 2, (work.k - 1) / 32);
+        AKUNU_UNROLL
+        for (u32 i = 0; i < kGroups; ++i) raw.of[i] = Halves<F>::fetch(work.k, places[i], group);
+    }
+    // To where a stage's weights are. Groups behind the last one meet inputs that are 0.
+    AKUNU_DEVICE void put(const Raw& raw, u32 k0, u32 to, u64*) const {
+        constexpr u32 kColsAtOnce = kBringers / 2;
+        static_assert(kColsAtOnce % 8 == 0, "a thread's columns have their pieces in the same places");
+        const u32 first = to + t / 2 * kTileRowBytes;
+        AKUNU_UNROLL
+        for (u32 i = 0; i < kGroups; ++i) {
+            if (t / 2 + i * kColsAtOnce >= tiles.n) continue;
+            u32 h[16];
+            Halves<F>::convert(raw.of[i], k0 / 32 + t % 2, h);
+            AKUNU_UNROLL
+            for (u32 piece = 0; piece < 4; ++piece) {
+                const u32 at = first + ((t % 2 * 4 + piece) ^ t / 2 % 8) * 16 + i * kColsAtOnce * kTileRowBytes;
+                *reinterpret_cast<uint4*>(shared_memory() + at) =
+                    uint4{h[4 * piece], h[4 * piece + 1], h[4 * piece + 2], h[4 * piece + 3]};
+            }
+        }
+    }
+};
+
+// A step's weights that are F16 in tiles, where they lie as in a stage: a lane copies eight columns.
+template <u32 kReader>
+struct CopiedWeights {
+    static constexpr u32 kCols = 8, kAhead = 0;
+    static_assert(kMostTileCols / kCols <= 32, "a copy for each lane of a warp");
+    static_assert(tile_layout(kReader).unit_bytes() == kTileRows * tile_layout(kReader).inputs * 2,
+                  "steps follow one another");
+    struct Raw {};
+    const ManyRows& work;
+    const Tiles& tiles;
+    const Weights (&matrices)[2];
+    u32 t;
+    const u8* from;
+
+    AKUNU_DEVICE u32 column() const { return t * kCols; }
+    AKUNU_DEVICE void fetch_from(u32) {}
+    AKUNU_DEVICE void fetch(u32, Raw&) const {}
+    AKUNU_DEVICE void put_from(u32 n0) {
+        const u32 c = n0 + column(), row = smaller(row_of(work, c), (work.n - 1) / kCols * kCols);
+        from = matrices[matrix_of(work, c)].codes + unit_at(kReader, work.k, row, 0) + row % kTileRows * kTileRowBytes;
+    }
+    // `full` passes when they have come, too.
+    AKUNU_DEVICE void put(const Raw&, u32 k0, u32 to, u64* full) const {
+        if (column() >= tiles.n) return;
+        copy_counted(shared_memory() + to + column() * kTileRowBytes,
+                     from + k0 / kTileInputs * (kTileRows * kTileRowBytes), kCols * kTileRowBytes, full);
+    }
+};
+AKUNU_DEVICE constexpr bool copied_from_tiles(u32 reader, u32 k) {
+    return (reader == kReadF16 || reader == kReadBf16) && in_tiles(reader, k);
+}
+
+// Brings a block's tiles, a step after the other, as far ahead as there are stages. A stage's barrier passes when all
+// that bring have arrived, and what they copy has.
+template <typename W>
+struct BringingTiles {
+    using Raw = typename W::Raw;
+    const ManyRows& work;
+    const Tiles& tiles;
+    const Stages& stages;
+    Block b;
+    u32 t;
+    bool aligned;
+    W weights;
+    u32 u, k0, fetch_u, fetch_k0;
+    StagePlace to;
+    const u16* inputs;  // of the first row that the thread brings
+    u32 rows;           // that are there: nobody asks for results of those behind the last one
+
+    AKUNU_DEVICE void enter_tile() {
+        inputs = work.x + u64(tiles.row(u) + t / 8) * work.k;
+        rows = smaller(tiles.m, work.rows - tiles.row(u));
+        weights.put_from(tiles.column(u));
+    }
+    // Behind the last step others are fetched, which nobody puts.
+    AKUNU_DEVICE void fetch(Raw& raw) {
+        weights.fetch(fetch_k0, raw);
+        fetch_k0 += kTileInputs;
+        if (fetch_k0 < work.k) return;
+        fetch_k0 = 0;
+        fetch_u += b.blocks();
+        if (fetch_u < tiles.all) weights.fetch_from(tiles.column(fetch_u));
+    }
+    AKUNU_DEVICE void put_inputs() {
+        const u32 piece = t % 8;
+        const auto place = [&](u32 m) {
+            return shared_memory() + (to.inputs + m * kTileRowBytes + (piece ^ m % 8) * 16);
+        };
+        if (aligned) {
+            // Of every other row the pieces have the same places.
+            constexpr u32 kApart = 2 * kRowsAtOnce;
+            static_assert(kApart % 8 == 0, "they have");
+            const u16* from = inputs + k0 + piece * 8;
+            const u64 next = u64(work.k) * kRowsAtOnce;
+            const u32 m = t / 8;
+            AKUNU_UNROLL
+            for (u32 behind = 0; behind < kMostTileRows && behind < rows; behind += kApart, from += 2 * next) {
+                const u32 at = behind * kTileRowBytes;
+                if (m + behind < rows) copy_async16(place(m) + at, from);
+                if (m + behind + kRowsAtOnce < rows) copy_async16(place(m + kRowsAtOnce) + at, from + next);
+            }
+            return;
+        }
+        const u16* from = inputs;
+        AKUNU_NO_UNROLL
+        for (u32 m = t / 8; m < rows; m += kRowsAtOnce, from += u64(work.k) * kRowsAtOnce) {
+            *reinterpret_cast<uint4*>(place(m)) = load_halves8(from, k0 + piece * 8, work.k);
+        }
+    }
+    // One step; false where it was the last.
+    AKUNU_DEVICE bool step(const Raw& raw) {
+        to.wait_empty();
+        put_inputs();
+        weights.put(raw, k0, to.inputs + stages.rows_bytes, to.full());
+        arrive_when_copied(to.full());
+        sync_warp();
+        if (lane_id() == 0) arrive_at(to.full());
+        to.advance(stages);
+        k0 += kTileInputs;
+        if (k0 < work.k) return true;
+        k0 = 0;
+        u += b.blocks();
+        if (u >= tiles.all) return false;
+        enter_tile();
+        return true;
+    }
+    // So many steps that each has a place of its own in `raw`, from the kFirst-th on: places that a loop counted would
+    // lie on the stack.
+    template <u32 kFirst>
+    AKUNU_DEVICE bool steps(Raw (&raw)[W::kAhead + 1]) {
+        fetch(raw[(kFirst + W::kAhead) % (W::kAhead + 1)]);
+        if (!step(raw[kFirst])) return false;
+        if constexpr (kFirst < W::kAhead) return steps<kFirst + 1>(raw);
+        return true;
+    }
+};
+
+// By the warps that bring.
+template <typename W>
+AKUNU_DEVICE_CALL void bring_tiles(Block b) {
+    const ManyRows work(b);
+    const Tiles tiles = tiles_of(b, work);
+    if (b.first() >= tiles.all) return;
+    const Stages stages(tiles.m, tiles.n);
+    const Weights matrices[2] = {weights_of(b.command().weights[0], work.k),
+                                 weights_of(b.command().weights[1], work.k)};
+    const u32 t = thread_id() - (kBlockThreads - kBringers), first = b.first();
+    const bool aligned = work.k % kTileInputs == 0 && reinterpret_cast<u64>(work.x) % 16 == 0;
+    BringingTiles<W> bringing{work, tiles, stages, b, t, aligned, {work, tiles, matrices, t}, first, 0, first, 0};
+    typename W::Raw raw[W::kAhead + 1];
+    bringing.weights.fetch_from(tiles.column(first));
+    bringing.enter_tile();
+    AKUNU_UNROLL
+    for (u32 i = 0; i < W::kAhead; ++i) bringing.fetch(raw[i]);
+    while (bringing.template steps<0>(raw)) {
+    }
+}
+template <u32 kReader>
+AKUNU_DEVICE void bring_weights(Block b) {
+    if constexpr (copied_from_tiles(kReader, kStepInputs)) {
+        if (in_tiles(kReader, ManyRows(b).k)) return bring_tiles<CopiedWeights<kReader>>(b);
+    }
+    bring_tiles<ConvertedWeights<Format<kReader>>>(b);
+}
+
+// They wait for a command whose tiles they are to bring.
+AKUNU_DEVICE void bring_all() {
+    for (;;) {
+        if (warp_id() == kKeeper) keep_barrier();
+        sync_with_bringers();
+        if (shown().ended) return;
+        const Block b{shown().slot[0]};
+        switch (b.command().weights[0].reader) {
+#define X(reader)                 \
+    case reader:                  \
+        bring_weights<reader>(b); \
+        break;
+            AKUNU_READERS
+#undef X
+        }
+        sync_with_bringers();
+    }
+}
+
+}  // namespace akunu::cuda
