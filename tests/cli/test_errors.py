@@ -128,3 +128,25 @@ def test_no_color_and_plain_terminals_are_honoured(no_color, term, coloured, aku
     monkeypatch.setenv("TERM", term)
     app.print_error("akunu", "error", "x")
     assert seen == [None if coloured else False]
+
+
+@pytest.mark.parametrize(
+    ("model", "hint"),
+    [
+        ("llama3.2-1b:q5", "as SHAPE:TYPE, llama3.2-1b has the types f32, f16,"),
+        ("whisper-tiny:q6_k", "as SHAPE:TYPE, whisper-tiny has the types f32, f16, q4_0"),
+        ("lama3.2-1b:q4_0", "as SHAPE:TYPE, did you mean llama3.2-1b?"),
+        ("llama3.2-1b", "as SHAPE:TYPE, llama3.2-1b has the types"),
+    ],
+)
+@pytest.mark.parametrize("command", [("profile",), ("inspect", "--plan")])
+def test_a_misspelt_shape_of_random_weights_is_told_what_there_is(command, model, hint, akunu_cli):
+    ran = akunu_cli(*command, model)
+    assert ran.status == 1 and ran.err.startswith(f"akunu: error: no model '{model}'")
+    assert hint in ran.err
+
+
+def test_a_speech_model_is_not_converted(akunu_cli, tmp_path):
+    ran = akunu_cli("convert", "ember-speech", str(tmp_path / "out.gguf"), "--type", "q8_0")
+    assert ran.status == 1
+    assert "ember-speech.bin transcribes speech; models of speech are not converted" in ran.err

@@ -38,7 +38,7 @@ def test_embed_writes_a_vector_for_each_line(
     model, texts, array = str(folder / "bert"), str(folder / "texts.txt"), str(folder / "out.npy")
     with opened(folder / "bert") as loaded:
         expected = loaded.embed([line for line in LINES if line])
-    rows = command(capsysbinary, "embed", model, texts).decode().splitlines()
+    rows = command(capsysbinary, "embed", model, texts, "--device", "cpu").decode().splitlines()
     np.testing.assert_allclose([json.loads(row) for row in rows], expected, atol=1e-8)
     rows = command(capsysbinary, "embed", model, texts, "--format", "tsv").decode().splitlines()
     np.testing.assert_allclose([[float(x) for x in row.split("\t")] for row in rows], expected, atol=1e-8)

@@ -85,7 +85,7 @@ def writing_options(function: F) -> F:
             default=16.0,
             show_default=True,
             metavar="GIB",
-            help="Most GiB of the files in --cache-dir.",
+            help="How many GiB the files in --cache-dir may take.",
         ),
     )
 
@@ -110,21 +110,6 @@ threads_option = click.option(
 )
 
 
-def encoder_options(function: F) -> F:
-    """Options that say how to load a model that makes vectors."""
-    return _apply(
-        function,
-        click.option(
-            "-c",
-            "--context",
-            type=Integer(min=1),
-            metavar="TOKENS",
-            help="Most tokens of a text. [default: what the model was tuned for, at most 4096]",
-        ),
-        threads_option,
-    )
-
-
 _DEVICE = click.option(
     "--device",
     default="auto",
@@ -132,6 +117,22 @@ _DEVICE = click.option(
     metavar="ID",
     help='Where to run: "auto", or an id that "akunu devices" lists.',
 )
+
+
+def encoder_options(function: F) -> F:
+    """Options that say how to load a model that makes vectors."""
+    return _apply(
+        function,
+        _DEVICE,
+        click.option(
+            "-c",
+            "--context",
+            type=Integer(min=1),
+            metavar="TOKENS",
+            help="How many tokens a text may have. [default: what the model was tuned for, at most 4096]",
+        ),
+        threads_option,
+    )
 
 
 def device_options(function: F) -> F:
@@ -149,7 +150,8 @@ def loading_options(function: F) -> F:
             "--context",
             type=Integer(min=1),
             metavar="TOKENS",
-            help="Most tokens of prompt and answer. [default: the model's own context, at most 4096]",
+            help="How many tokens prompt and answer may have together. [default: the model's own context, at "
+            "most 4096]",
         ),
         threads_option,
         click.option(
@@ -176,7 +178,7 @@ GENERATION_OPTIONS: list[Callable[[Any], Any]] = [
         "--max-tokens",
         type=Integer(min=0),
         metavar="N",
-        help="Most tokens to write. [default: until the model ends or the context is full]",
+        help="Write at most N tokens. [default: until the model ends or the context is full]",
     ),
     _number(
         "--temperature",

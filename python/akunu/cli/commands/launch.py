@@ -34,14 +34,25 @@ STOP_SECONDS: Final = 10
 
 
 @click.command("launch", cls=Command, context_settings={**CONTEXT_SETTINGS, "ignore_unknown_options": True})
-@click.argument("program", type=click.Choice(list(PROGRAMS)))
+@click.argument("agent", type=click.Choice(list(PROGRAMS)))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
-@click.option("-m", "--model", metavar="MODEL", help="The model; of a server that runs, one of its names.")
-@click.option("--url", metavar="URL", help="A server that runs already, such as http://127.0.0.1:8080.")
-@click.option("--api-key", envvar="AKUNU_API_KEY", metavar="KEY", help="Its key. [env: AKUNU_API_KEY]")
-@click.option("-c", "--context", type=Integer(1), metavar="N", help="Most tokens of a conversation.")
+@click.option(
+    "-m", "--model", metavar="MODEL", help="The model. With --url: one of the names that the server offers."
+)
+@click.option(
+    "--url", metavar="URL", help="Use this server, which runs already, such as http://127.0.0.1:8080."
+)
+@click.option(
+    "--api-key",
+    envvar="AKUNU_API_KEY",
+    metavar="KEY",
+    help="Key for the server at --url. [env: AKUNU_API_KEY]",
+)
+@click.option(
+    "-c", "--context", type=Integer(1), metavar="N", help="How many tokens a conversation may have."
+)
 def command(
-    program: str,
+    agent: str,
     arguments: tuple[str, ...],
     model: str | None,
     url: str | None,
@@ -61,7 +72,7 @@ def command(
       akunu launch codex --url http://127.0.0.1:8080
       akunu launch opencode -m model.gguf -- run "What does this project do?"
     """
-    wanted = PROGRAMS[program]
+    wanted = PROGRAMS[agent]
     executable = shutil.which(wanted.executable)
     if executable is None:
         raise AkunuError(
