@@ -45,6 +45,14 @@ def reranker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddingMode
         yield made
 
 
+def test_a_task_says_what_the_model_has_to_be(folder: Path) -> None:
+    assert akunu.EmbeddingModel is EmbeddingModel
+    for task in ("embed", "rerank"):
+        opened(folder, task=task).close()
+    with pytest.raises(UnsupportedError, match=r"task: ember.gguf writes texts; load an embedding model"):
+        akunu.load("ember", task="embed")
+
+
 def test_ids_are_those_of_the_tokenizers_library(model: EmbeddingModel) -> None:
     library = wordpiece.library()
     for text in [*TEXTS, "", "naïve Ünïcode 日本", "un##known"]:
