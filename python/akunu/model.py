@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Literal, Self, Unpack, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, Never, Self, Unpack, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -538,6 +538,12 @@ class Model(Chatting, Measuring):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def __reduce__(self) -> Never:
+        raise TypeError(
+            f"the model {self.name} cannot be copied or pickled: it belongs to the process that loaded it; "
+            "load it in each process"
+        )
 
     def __repr__(self) -> str:
         state = " closed" if self._closed else ""

@@ -437,6 +437,12 @@ class WhisperModel:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def __reduce__(self) -> Never:
+        raise TypeError(
+            f"the model {self._name} cannot be copied or pickled: it belongs to the process that loaded it; "
+            "load it in each process"
+        )
+
     def __repr__(self) -> str:
         state = " closed" if self._closed else ""
         return f"<akunu.WhisperModel {self._name}{state}>"
