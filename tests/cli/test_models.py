@@ -10,6 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.shell_completion import ShellComplete
+
+from akunu.cli.group import akunu as group
 
 
 @pytest.fixture
@@ -101,3 +104,23 @@ def test_a_model_that_is_not_there_is_an_error_that_lists_those_that_are(akunu_c
     ran = akunu_cli("models", "remove", "me/nosuch", "--yes")
     assert ran.status == 1
     assert "you/b:b.gguf" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("args", "incomplete", "found"),
+    [
+        (["run", "-m"], "m", ["me/a", "m"]),
+        (["run", "--draft"], "you", ["you/b", "you"]),
+        (["serve", "-m"], "em", ["ember", "ember-speech", "em"]),
+        (["embed"], "me", ["me/a", "me"]),
+        (["embed", "me/a"], "no", ["no"]),
+        (["run", "a question"], "no", ["no"]),
+        ([], "tr", ["transcribe"]),
+    ],
+)
+def test_tab_completes_models_that_are_here_files_and_commands(args, incomplete, found, cache):
+    shell = ShellComplete(group, {}, "akunu", "_AKUNU_COMPLETE")
+    items = shell.get_completions(args, incomplete)
+    assert [item.value for item in items] == found
+    files = [item.value for item in items if item.type == "file"]
+    assert files == ([incomplete] if args else [])  # the shell looks for them

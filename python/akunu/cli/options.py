@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from akunu.cli.app import typed_name
-from akunu.cli.values import Integer, Number, PathName, as_integer, as_number
+from akunu.cli.values import MODEL, Integer, Number, PathName, as_integer, as_number
 
 if TYPE_CHECKING:
     from akunu.model import Model
@@ -57,7 +57,13 @@ MODEL_HELP = (
 def model_options(function: F) -> F:
     """Options that say which model to load, and how, to write texts with it."""
     model = click.option(
-        "-m", "--model", default=DEFAULT_MODEL, show_default=True, metavar="MODEL", help=MODEL_HELP
+        "-m",
+        "--model",
+        type=MODEL,
+        default=DEFAULT_MODEL,
+        show_default=True,
+        metavar="MODEL",
+        help=MODEL_HELP,
     )
     return model(loading_options(writing_options(function)))
 
@@ -68,6 +74,7 @@ def writing_options(function: F) -> F:
         function,
         click.option(
             "--draft",
+            type=MODEL,
             metavar="MODEL",
             help="A smaller model with the same vocabulary, that writes ahead where that is faster; the text "
             "does not depend on it.",

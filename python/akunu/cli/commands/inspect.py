@@ -19,6 +19,7 @@ from akunu.cli.cost_model import Machine, Prediction, predict
 from akunu.cli.options import loading_options, refuse_unused
 from akunu.cli.phases import PHASE_OPTIONS, TableOptions, phase_options
 from akunu.cli.tables import find_or_explain, is_random, open_table
+from akunu.cli.values import MODEL
 from akunu.errors import AkunuError
 from akunu.memory import Memory, bytes_text
 
@@ -35,7 +36,7 @@ MAX_VALUE = 100
 
 
 @click.command("inspect", cls=Command, context_settings=CONTEXT_SETTINGS)
-@click.argument("model", default="ember")
+@click.argument("model", type=MODEL, default="ember")
 @click.option("--all", "show_all", is_flag=True, help="One line for each tensor, and long values in full.")
 @click.option("--plan", is_flag=True, help="Load the model and show a dispatch table with its costs.")
 @click.option(

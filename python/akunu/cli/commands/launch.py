@@ -22,7 +22,7 @@ import click
 from akunu.cli.app import CONTEXT_SETTINGS, Command
 from akunu.cli.console import note
 from akunu.cli.programs import PROGRAMS, Target
-from akunu.cli.values import Integer
+from akunu.cli.values import MODEL, Integer
 from akunu.errors import AkunuError
 
 __all__ = ["command"]
@@ -37,7 +37,11 @@ STOP_SECONDS: Final = 10
 @click.argument("agent", type=click.Choice(list(PROGRAMS)))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.option(
-    "-m", "--model", metavar="MODEL", help="The model. With --url: one of the names that the server offers."
+    "-m",
+    "--model",
+    type=MODEL,
+    metavar="MODEL",
+    help="The model. With --url: one of the names that the server offers.",
 )
 @click.option(
     "--url", metavar="URL", help="Use this server, which runs already, such as http://127.0.0.1:8080."

@@ -11,7 +11,7 @@ import click
 from akunu.cli.app import CONTEXT_SETTINGS, Command
 from akunu.cli.console import note
 from akunu.cli.options import DEFAULT_MODEL, given, loading_options, writing_arguments, writing_options
-from akunu.cli.values import FULL, Integer, Number, PathName
+from akunu.cli.values import FULL, MODEL, Integer, Number, PathName
 
 if TYPE_CHECKING:
     from akunu.server import ModelSpec, Settings
@@ -29,6 +29,7 @@ _FILE = PathName(exists=True)
     "-m",
     "--model",
     "names",
+    type=MODEL,
     multiple=True,
     metavar="[NAME=]MODEL",
     help="A model to load at the start; clients ask for it by NAME. Repeatable. [default: ember, or none "

@@ -17,7 +17,7 @@ from akunu.cli.forms import form_arguments, spoken_form_options
 from akunu.cli.options import DEFAULT_SPEECH_MODEL, device_options, refuse_others, refuse_unused
 from akunu.cli.recorder import LiveLine, recorded
 from akunu.cli.transcripts import Outputs, audio_files, print_failure, until_interrupted
-from akunu.cli.values import FULL, Integer, Number, PathName
+from akunu.cli.values import FILE, MODEL, Integer, Number, PathName
 from akunu.errors import AkunuError
 
 if TYPE_CHECKING:
@@ -35,10 +35,11 @@ _LIVE = (
 
 
 @click.command("transcribe", cls=Command, context_settings=CONTEXT_SETTINGS)
-@click.argument("files", type=FULL, nargs=-1, required=True, metavar="FILE...")
+@click.argument("files", type=FILE, nargs=-1, required=True, metavar="FILE...")
 @click.option(
     "-m",
     "--model",
+    type=MODEL,
     default=DEFAULT_SPEECH_MODEL,
     show_default=True,
     metavar="MODEL",
