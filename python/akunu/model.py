@@ -407,7 +407,7 @@ class Model(Chatting, Measuring):
         progress: Callable[[int, int], None] | None = None,
     ) -> npt.NDArray[Any]:
         """Vectors of texts, of an embedding model: see `akunu.encoders.model.EmbeddingModel.embed`."""
-        raise UnsupportedError(f"{self.name} draws tokens; load an embedding model to make vectors")
+        raise UnsupportedError(f"{self.name} writes text; load an embedding model to make vectors")
 
     def rerank(
         self,
@@ -420,7 +420,7 @@ class Model(Chatting, Measuring):
         progress: Callable[[int, int], None] | None = None,
     ) -> list[float]:
         """Scores of documents, if this is a reranker: see `akunu.encoders.model.EmbeddingModel.rerank`."""
-        raise UnsupportedError(f"{self.name} draws tokens; load a reranker to score documents")
+        raise UnsupportedError(f"{self.name} writes text; load a reranker to score documents")
 
     def transcribe(self, audio: Any, **options: Any) -> Any:
         """What is said in a recording, of a speech model: see `akunu.WhisperModel.transcribe`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -122,3 +123,17 @@ def test_rerank_sorts_the_lines(folder: Path, capsysbinary: pytest.CaptureFixtur
     best = json.loads(command(capsysbinary, *args, "--top", "1", "--json"))
     assert best["score"] == max(scores)
     assert best["document"] == rows[0][1]
+
+
+@pytest.mark.parametrize("more", [(), ("--chat-template", "chatml")])
+@pytest.mark.parametrize("asked", [("run", "hi"), ("chat",)])
+def test_a_model_that_makes_vectors_does_not_chat(
+    asked: tuple[str, ...],
+    more: tuple[str, ...],
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    assert run(akunu, "akunu", (*asked, "-m", str(folder / "bert"), *more)) == 1
+    assert "makes vectors and writes no text: use embed or rerank" in capsys.readouterr().err

@@ -257,7 +257,7 @@ def test_a_decoder_is_asked_for_yes_or_no(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_what_a_model_cannot_do_is_said(model: EmbeddingModel, reranker: EmbeddingModel) -> None:
-    with pytest.raises(UnsupportedError, match="makes vectors, it draws no tokens"):
+    with pytest.raises(UnsupportedError, match="makes vectors and writes no text"):
         model.generate("x")
     for method, argument in ((model.logits, [5]), (model.pin, "x"), (model.unpin, "x")):
         with pytest.raises(UnsupportedError, match="makes vectors"):

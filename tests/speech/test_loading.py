@@ -95,6 +95,7 @@ def test_what_only_a_text_model_can_do_is_refused_by_name(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     "words",
     [
+        "run -m MODEL hi --chat-template chatml",
         "run -m MODEL hi",
         "chat -m MODEL",
         "complete -m MODEL hi",
