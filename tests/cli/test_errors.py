@@ -150,3 +150,20 @@ def test_a_speech_model_is_not_converted(akunu_cli, tmp_path):
     ran = akunu_cli("convert", "ember-speech", str(tmp_path / "out.gguf"), "--type", "q8_0")
     assert ran.status == 1
     assert "ember-speech.bin transcribes speech; models of speech are not converted" in ran.err
+
+
+def test_ctrl_c_while_the_program_starts_is_no_traceback():
+    code = """
+import sys
+
+class Interrupt:
+    def find_spec(self, name, *_):
+        if name == "click":
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupt())
+from akunu.cli import main
+sys.exit(main(["--help"]))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "akunu: interrupted\n")
