@@ -167,8 +167,8 @@ def load(
         type checkers then know its class. For "rerank" a chat model such as Qwen3-Reranker's is asked for a
         yes or a no. None: what the files say: text, vectors or speech.
     progress
-        True: a bar on standard error if that is a terminal and the load is not over at once; False: nothing;
-        or a function called as `progress(done_bytes, total_bytes)`. One that needs a third argument gets
+        True: a bar on a terminal or in a notebook, unless the load is over at once; False: nothing; or a
+        function called as `progress(done_bytes, total_bytes)`. One that needs a third argument gets
         what else is being done, such as "compiling kernels for NVIDIA H100 (once)", or "". An exception that
         it raises ends the load.
 

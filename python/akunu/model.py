@@ -272,7 +272,7 @@ class Model(Chatting, Measuring):
         prompts
             Each as in `generate`.
         progress
-            True: a bar on standard error if that is a terminal; False: nothing; or a function called as
+            True: a bar on a terminal or in a notebook; False: nothing; or a function called as
             `progress(done, prompts)` after each text. An exception that it raises ends the batch.
         **options
             See `akunu.GenerationOptions`; the same for all. With a `seed`, each text is the one it is alone.
