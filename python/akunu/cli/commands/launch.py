@@ -138,7 +138,8 @@ def _started(model: str, context: int | None, key: str) -> Iterator[str]:
     try:
         while not _ready(url):
             if server.poll() is not None:
-                raise AkunuError(f"the server did not start: {Path(log).read_text(errors='replace').strip()}")
+                *_, said = ["its log is empty", *Path(log).read_text(errors="replace").splitlines()]
+                raise AkunuError(f"the server did not start: {said.removeprefix('akunu: error: ')}")
             time.sleep(0.1)
         yield url
     finally:
@@ -159,6 +160,10 @@ def _ready(url: str) -> bool:
 
 def _model_name(url: str, key: str, wanted: str | None) -> str:
     """The server's name of the model: the one that is wanted, else its first."""
+    if not url.startswith(("http://", "https://")):
+        raise click.BadParameter(
+            f"found {url!r}, expected an address such as http://127.0.0.1:8080", param_hint="--url"
+        )
     request = urllib.request.Request(f"{url}/v1/models", headers={"Authorization": f"Bearer {key}"})
     try:
         with urllib.request.urlopen(request, timeout=10) as response:
@@ -166,8 +171,9 @@ def _model_name(url: str, key: str, wanted: str | None) -> str:
     except urllib.error.HTTPError as error:
         raise AkunuError(f"{url}: {error.code} {error.reason}; is --api-key right?") from error
     except (OSError, ValueError, KeyError, TypeError) as error:
+        why = getattr(error, "reason", error)
         raise AkunuError(
-            f"{url}: no server of models answers there ({error}); akunu serve starts one"
+            f"{url}: no server of models answers there ({why}); akunu serve starts one"
         ) from error
     if wanted is not None and wanted not in names:
         raise AkunuError(f"{url} has no model {wanted!r}; it has {', '.join(names)}")
