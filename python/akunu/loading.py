@@ -234,7 +234,7 @@ def load(
             ),
         )
     if task == "transcribe":
-        raise UnsupportedError(f"task: {file_path.name} is no speech model; load a Whisper model")
+        raise UnsupportedError(f"{file_path.name} is no speech model; load a Whisper model")
     opened = found.files
     spec = opened.spec(requested or DEFAULT_CONTEXT)
     trained = spec.config.context_length
@@ -249,7 +249,7 @@ def load(
 
         spec = as_reranker(opened, spec)
     if task == "embed" and spec.config.encoder is None:
-        raise UnsupportedError(f"task: {file_path.name} writes texts; load an embedding model")
+        raise UnsupportedError(f"{file_path.name} writes text; load an embedding model")
     types = None
     if quantize is not None:
         from akunu.conversion.plan import quantized_types

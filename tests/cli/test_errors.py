@@ -146,8 +146,9 @@ def test_a_misspelt_shape_of_random_weights_is_told_what_there_is(command, model
     assert hint in ran.err
 
 
-def test_a_speech_model_is_not_converted(akunu_cli, tmp_path):
-    ran = akunu_cli("convert", "ember-speech", str(tmp_path / "out.gguf"), "--type", "q8_0")
+@pytest.mark.parametrize("more", [(), ("--check", __file__)])
+def test_a_speech_model_is_not_converted(more, akunu_cli, tmp_path):
+    ran = akunu_cli("convert", "ember-speech", str(tmp_path / "out.gguf"), "--type", "q8_0", *more)
     assert ran.status == 1
     assert "ember-speech.bin transcribes speech; models of speech are not converted" in ran.err
 

@@ -78,10 +78,12 @@ def command(
     from akunu import convert
     from akunu.errors import UnsupportedError
     from akunu.loading import FoundModel
+    from akunu.speech.recognition import is_speech
 
     text = None if check is None else read_text(check)
     found = FoundModel(model)
-    if text is not None and found.files.spec().config.encoder is not None:
+    # What a model of speech cannot is for `convert` to say.
+    if text is not None and not is_speech(found.path) and found.files.spec().config.encoder is not None:
         raise UnsupportedError(
             f"--check: {model} makes vectors, and a text has no perplexity; convert without it, "
             "and compare what akunu embed or akunu rerank gives of both models"
