@@ -157,3 +157,11 @@ def test_a_port_that_is_taken_is_named_once_with_the_remedy():
         f"cannot listen on 127.0.0.1, port {port}: address already in use; "
         "--port takes another, or 0 for one that is free"
     )
+
+
+def test_an_unknown_model_is_told_in_the_shape_of_the_client_that_asks(served):
+    path = "/v1/models/nobody"
+    assert served.http.get(path).json()["error"]["code"] == "model_not_found"
+    told = served.http.get(path, headers={"anthropic-version": "2023-06-01"})
+    assert (told.status_code, told.json()["type"]) == (404, "error")
+    assert told.json()["error"]["type"] == "not_found_error"

@@ -106,7 +106,7 @@ async def _sweep(server: Server) -> None:
 
 
 async def _on_error(request: Request, error: Exception) -> Response:
-    return error_response(as_api_error(error), request.url.path)
+    return error_response(as_api_error(error), request.scope)
 
 
 def _meant(path: str) -> str:
@@ -127,6 +127,6 @@ async def _on_http_error(request: Request, error: Exception) -> Response:
         405: f"{request.method}: not for {request.url.path}, which takes {headers.get('Allow')}",
     }
     told = ApiError(error.status_code, messages.get(error.status_code, error.detail))
-    response = error_response(told, request.url.path)
+    response = error_response(told, request.scope)
     response.headers.update(headers)
     return response
