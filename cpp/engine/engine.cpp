@@ -159,8 +159,11 @@ std::optional<std::uint32_t> Engine::fork(std::uint32_t slot) {
 void Engine::check_ids(std::span<const std::uint32_t> ids) const {
     if (ids.empty()) throw InvalidArgumentError("the prompt is empty: at least one token is needed");
     if (ids.size() > context_) {
-        throw ContextLengthError("the prompt has " + std::to_string(ids.size()) + " tokens, the context holds " +
-                                 std::to_string(context_));
+        const std::string most = std::to_string(config_.context_length);
+        throw ContextLengthError(
+            "the prompt has " + std::to_string(ids.size()) + " tokens, the context holds " + std::to_string(context_) +
+            (context_ < config_.context_length ? "; load the model with a larger one, at most " + most
+                                               : ", all that the model was trained for"));
     }
     for (std::size_t i = 0; i < ids.size(); ++i) {
         if (ids[i] >= config_.vocab_size) {

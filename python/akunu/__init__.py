@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from akunu.chat.options import ChatOptions
     from akunu.conversion import convert
     from akunu.conversion.importance import ImportanceMatrix
+    from akunu.encoders.model import EmbeddingModel
     from akunu.generation import BatchError, Completion, Piece, Stats, TokenLogprob
     from akunu.loading import load
     from akunu.memory import Memory
@@ -58,6 +59,7 @@ __all__ = [
     "Completion",
     "ContextLengthError",
     "DeviceError",
+    "EmbeddingModel",
     "GenerationOptions",
     "ImportanceMatrix",
     "InvalidArgumentError",
@@ -92,6 +94,7 @@ _HOME: Final = {
     "ChatOptions": "akunu.chat.options",
     "ChatTemplate": "akunu.chat",
     "Completion": "akunu.generation",
+    "EmbeddingModel": "akunu.encoders.model",
     "GenerationOptions": "akunu.options",
     "ImportanceMatrix": "akunu.conversion.importance",
     "Memory": "akunu.memory",

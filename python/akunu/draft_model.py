@@ -47,7 +47,7 @@ class DraftModel:
         if spec.config.context_length < context:
             spec = opened.spec(spec.config.context_length)
         if spec.config.encoder is not None:
-            raise UnsupportedError(f"draft: {path.name} makes vectors, it draws no tokens")
+            raise UnsupportedError(f"draft: {path.name} makes vectors and writes no text")
         return cls(path, opened, spec)
 
     def check(self, tokenizer: Tokenizer | None, vocab_size: int, larger: Path) -> None:

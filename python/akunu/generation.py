@@ -10,7 +10,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Generator, Iterable, Mapping
 from collections.abc import Sequence as AnySequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from akunu.chat.deltas import Delta
@@ -115,9 +115,10 @@ class Completion:
         Seed of the random numbers: the same seed, prompt and settings give the same text.
     stop : str | None
         The stop text that ended it, if one did.
-    message : dict[str, Any] | None
-        Of a chat: the answer as a message in OpenAI's form, with `role`, `content`, and where there are some
-        `reasoning_content` and `tool_calls`. `text` is all that the model wrote, marks included.
+    message : dict[str, Any]
+        The text as the assistant's message in OpenAI's form, with `role` and `content`. The answer of a chat
+        also has `reasoning_content` and `tool_calls` where there are some; then `content` is the rest, while
+        `text` is all that the model wrote, marks included.
     """
 
     text: str
@@ -127,7 +128,7 @@ class Completion:
     stats: Stats
     seed: int
     stop: str | None = None
-    message: dict[str, Any] | None = None
+    message: dict[str, Any] = field(kw_only=True)
 
     def __hash__(self) -> int:
         return hash((self.text, self.finish_reason, self.stats, self.seed, self.stop))  # what cannot change
@@ -283,10 +284,10 @@ class Generation:
 
     def completion(self) -> Completion:
         """The result so far; a run that has not ended counts as cancelled."""
-        seen, sequence = self._seen(), self._sequence
+        seen, sequence, text = self._seen(), self._sequence, "".join(self._text)
         prefilled = len(sequence.prompt) - sequence.cached_tokens if sequence.prefill_seconds > 0 else 0
         return Completion(
-            text="".join(self._text),
+            text=text,
             ids=self._ids[:seen],
             logprobs=None if self._request.logprobs is None else self._logprobs[:seen],
             finish_reason=self._finish_reason or "cancelled",
@@ -304,6 +305,7 @@ class Generation:
             ),
             seed=self._request.seed,
             stop=self._matcher.matched,
+            message={"role": "assistant", "content": text},
         )
 
     def _run(self) -> Generator[Piece, None, None]:

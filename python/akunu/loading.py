@@ -25,6 +25,7 @@ from akunu.progress import Progress, check_progress, reporter
 from akunu.speech.recognition import is_speech
 
 if TYPE_CHECKING:
+    from akunu.encoders.model import EmbeddingModel
     from akunu.model_files import ModelFiles
     from akunu.speech.whisper_model import WhisperModel
 
@@ -78,6 +79,18 @@ def load(
     device: str = "auto",
     context: int | None = None,
     threads: int | None = None,
+    quantize: str | None = None,
+    token: str | None = None,
+    task: Literal["embed", "rerank"],
+    progress: bool | Progress = True,
+) -> EmbeddingModel: ...
+@overload
+def load(
+    path: str | os.PathLike[str],
+    *,
+    device: str = "auto",
+    context: int | None = None,
+    threads: int | None = None,
     kv_dtype: str = "f16",
     parallel: int = 8,
     kv_memory: int | None = None,
@@ -86,7 +99,7 @@ def load(
     cache_dir: str | os.PathLike[str] | None = None,
     cache_size: int = DEFAULT_CACHE_SIZE,
     token: str | None = None,
-    task: Literal["rerank"] | None = None,
+    task: None = None,
     progress: bool | Progress = True,
 ) -> Model: ...
 def load(
@@ -103,7 +116,7 @@ def load(
     cache_dir: str | os.PathLike[str] | None = None,
     cache_size: int = DEFAULT_CACHE_SIZE,
     token: str | None = None,
-    task: Literal["rerank", "transcribe"] | None = None,
+    task: Literal["embed", "rerank", "transcribe"] | None = None,
     progress: bool | Progress = True,
 ) -> Any:
     """Load a model.
@@ -150,12 +163,12 @@ def load(
     token
         For private and gated repositories of the Hub; None: `HF_TOKEN`, or what `hf auth login` has stored.
     task
-        "rerank": the model scores documents; a chat model such as Qwen3-Reranker's is asked for a yes or a
-        no. "transcribe": the model has to be one of speech, as type checkers then know. None: what the files
-        say: text, vectors or speech.
+        "embed", "rerank", "transcribe": the model has to make vectors, score documents, or be one of speech;
+        type checkers then know its class. For "rerank" a chat model such as Qwen3-Reranker's is asked for a
+        yes or a no. None: what the files say: text, vectors or speech.
     progress
-        True: a bar on standard error if that is a terminal and the load is not over at once; False: nothing;
-        or a function called as `progress(done_bytes, total_bytes)`. One that needs a third argument gets
+        True: a bar on a terminal or in a notebook, unless the load is over at once; False: nothing; or a
+        function called as `progress(done_bytes, total_bytes)`. One that needs a third argument gets
         what else is being done, such as "compiling kernels for NVIDIA H100 (once)", or "". An exception that
         it raises ends the load.
 
@@ -207,7 +220,7 @@ def load(
         refused |= {"draft": draft, "cache_dir": cache_dir}
         if kv_dtype != "f16":
             refused["kv_dtype"] = kv_dtype
-        if task == "rerank":
+        if task in ("embed", "rerank"):
             refused["task"] = task
         for name, value in refused.items():
             if value is not None:
@@ -221,7 +234,7 @@ def load(
             ),
         )
     if task == "transcribe":
-        raise UnsupportedError(f"task: {file_path.name} is no speech model; load a Whisper model")
+        raise UnsupportedError(f"{file_path.name} is no speech model; load a Whisper model")
     opened = found.files
     spec = opened.spec(requested or DEFAULT_CONTEXT)
     trained = spec.config.context_length
@@ -235,6 +248,8 @@ def load(
         from akunu.encoders.loading import as_reranker
 
         spec = as_reranker(opened, spec)
+    if task == "embed" and spec.config.encoder is None:
+        raise UnsupportedError(f"{file_path.name} writes text; load an embedding model")
     types = None
     if quantize is not None:
         from akunu.conversion.plan import quantized_types
@@ -324,8 +339,8 @@ def check_settings(
     InvalidArgumentError
         One is out of range.
     """
-    if task not in (None, "rerank", "transcribe"):
-        raise InvalidArgumentError(f"task: found {task!r}, expected 'rerank', 'transcribe' or None")
+    if task not in (None, "embed", "rerank", "transcribe"):
+        raise InvalidArgumentError(f"task: found {task!r}, expected 'embed', 'rerank', 'transcribe' or None")
     if kv_dtype not in KV_DTYPES:
         raise InvalidArgumentError(f"kv_dtype: no {kv_dtype!r}; there is {', '.join(KV_DTYPES)}")
     return {

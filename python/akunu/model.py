@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Literal, Self, Unpack, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, Never, Self, Unpack, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -272,7 +272,7 @@ class Model(Chatting, Measuring):
         prompts
             Each as in `generate`.
         progress
-            True: a bar on standard error if that is a terminal; False: nothing; or a function called as
+            True: a bar on a terminal or in a notebook; False: nothing; or a function called as
             `progress(done, prompts)` after each text. An exception that it raises ends the batch.
         **options
             See `akunu.GenerationOptions`; the same for all. With a `seed`, each text is the one it is alone.
@@ -407,7 +407,7 @@ class Model(Chatting, Measuring):
         progress: Callable[[int, int], None] | None = None,
     ) -> npt.NDArray[Any]:
         """Vectors of texts, of an embedding model: see `akunu.encoders.model.EmbeddingModel.embed`."""
-        raise UnsupportedError(f"{self.name} draws tokens; load an embedding model to make vectors")
+        raise UnsupportedError(f"{self.name} writes text; load an embedding model to make vectors")
 
     def rerank(
         self,
@@ -420,7 +420,7 @@ class Model(Chatting, Measuring):
         progress: Callable[[int, int], None] | None = None,
     ) -> list[float]:
         """Scores of documents, if this is a reranker: see `akunu.encoders.model.EmbeddingModel.rerank`."""
-        raise UnsupportedError(f"{self.name} draws tokens; load a reranker to score documents")
+        raise UnsupportedError(f"{self.name} writes text; load a reranker to score documents")
 
     def transcribe(self, audio: Any, **options: Any) -> Any:
         """What is said in a recording, of a speech model: see `akunu.WhisperModel.transcribe`."""
@@ -538,6 +538,12 @@ class Model(Chatting, Measuring):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def __reduce__(self) -> Never:
+        raise TypeError(
+            f"the model {self.name} cannot be copied or pickled: it belongs to the process that loaded it; "
+            "load it in each process"
+        )
 
     def __repr__(self) -> str:
         state = " closed" if self._closed else ""

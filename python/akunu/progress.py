@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import inspect
+import math
 import os
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from akunu.errors import InvalidArgumentError
+from akunu.memory import bytes_text
 
 if TYPE_CHECKING:
     import rich.progress
@@ -30,6 +32,9 @@ Report = Callable[..., None]
 _BAR_AFTER_SECONDS: Final = 0.3
 """Work that is over before this shows no bar, and does not pay for the import of `rich`."""
 
+_LINE_EVERY_SECONDS: Final = 0.5
+"""Between two changes of a line in a notebook."""
+
 
 def check_progress(progress: object) -> None:
     """Refuse what `reporter` cannot call.
@@ -47,12 +52,13 @@ def check_progress(progress: object) -> None:
 def reporter(
     progress: bool | Progress, title: str, *, unit: Literal["bytes", "count"] = "bytes"
 ) -> Iterator[Report | None]:
-    """What to call as work is done: the caller's function, a bar on a terminal, or nothing.
+    """What to call as work is done: the caller's function, a bar that somebody sees, or nothing.
 
     Parameters
     ----------
     progress
-        True: a bar on standard error if that is a terminal; False: nothing; or the function to call.
+        True: a bar on standard error if that is a terminal, or a line in a notebook; False: nothing; or the
+        function to call.
     title
         The text before the bar.
     unit
@@ -60,7 +66,7 @@ def reporter(
     """
     if callable(progress):
         yield _told_what(progress) if _wants_what(progress) else _not_told(progress)
-    elif progress and sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
+    elif progress and (_in_notebook() or (sys.stderr.isatty() and os.environ.get("TERM") != "dumb")):
         bar = _Bar(title, unit)
         try:
             yield bar.update
@@ -102,7 +108,7 @@ class _Bar:
         self._unit = unit
         self._start = time.monotonic()
         self._what = ""
-        self._bar: tuple[rich.progress.Progress, rich.progress.TaskID] | None = None
+        self._bar: _Shown | None = None
 
     def update(self, done: int, total: int, what: str = "") -> None:
         if what != self._what:
@@ -114,19 +120,74 @@ class _Bar:
                 return
             title = what[:1].upper() + what[1:] if what else self._title
             self._bar = _open_bar(title, "" if what else self._unit, None if what else total)
-        bar, task = self._bar
         if not what:
-            bar.update(task, completed=done, total=total)
+            self._bar.update(done, total)
 
     def close(self) -> None:
         if self._bar is not None:
-            self._bar[0].stop()
+            self._bar.stop()
             self._bar = None
 
 
-def _open_bar(
-    title: str, unit: str, total: int | None
-) -> tuple[rich.progress.Progress, rich.progress.TaskID]:
+class _Shown(Protocol):
+    """A bar that is there."""
+
+    def update(self, done: int, total: int) -> None: ...
+    def stop(self) -> None: ...
+
+
+def _in_notebook() -> bool:
+    """Whether what is written to standard error appears under a cell."""
+    return "ipykernel" in sys.modules and not sys.stderr.isatty()
+
+
+class _NotebookLine:
+    """A line of text that is written over: all that a notebook shows without further packages."""
+
+    def __init__(self, title: str, unit: str) -> None:
+        self._title = title
+        self._unit = unit
+        self._written = -math.inf
+        self._width = 0
+        self._write(f"{title} …")
+
+    def update(self, done: int, total: int) -> None:
+        now = time.monotonic()
+        if now - self._written < _LINE_EVERY_SECONDS:
+            return
+        self._written = now
+        amount = (
+            f"{done / max(total, 1):.0%} of {bytes_text(total)}"
+            if self._unit == "bytes"
+            else f"{done} of {total}"
+        )
+        self._write(f"{self._title}: {amount}")
+
+    def stop(self) -> None:
+        self._write("")
+        sys.stderr.write("\r")
+
+    def _write(self, text: str) -> None:
+        sys.stderr.write("\r" + text.ljust(self._width))
+        sys.stderr.flush()
+        self._width = len(text)
+
+
+class _TerminalBar:
+    """One of `rich`."""
+
+    def __init__(self, bar: rich.progress.Progress, task: rich.progress.TaskID) -> None:
+        self._bar = bar
+        self._task = task
+        self.stop = bar.stop
+
+    def update(self, done: int, total: int) -> None:
+        self._bar.update(self._task, completed=done, total=total)
+
+
+def _open_bar(title: str, unit: str, total: int | None) -> _Shown:
+    if _in_notebook():
+        return _NotebookLine(title, unit)
     from rich import progress as columns
     from rich.console import Console
 
@@ -144,4 +205,4 @@ def _open_bar(
     )
     task = bar.add_task(title, total=total)
     bar.start()
-    return bar, task
+    return _TerminalBar(bar, task)

@@ -207,7 +207,6 @@ class Session:
         stream.close()
         answer = stream.completion
         if answer.ids or answer.finish_reason != "cancelled":
-            assert answer.message is not None
             self._messages += [said, answer.message]
 
     def __repr__(self) -> str:

@@ -123,6 +123,9 @@ class Stream(Iterator[Piece]):
             self._rest.clear()
             self._steps.close()
 
+    def __repr__(self) -> str:
+        return "<akunu.Stream running>" if self.running else "<akunu.Stream>"
+
     def __enter__(self) -> Self:
         return self
 

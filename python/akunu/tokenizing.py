@@ -71,6 +71,7 @@ class Tokenizing(ABC):
             # No EOS, even where the tokenizer would add one to a whole text: this one goes on.
             ids = np.asarray(self.tokenizer.encode_segments([Segment(prompt)]), np.uint32)
         else:
+            _check_prompt(prompt)
             ids = self._checked_ids(prompt)
         if ids.size == 0:
             raise InvalidArgumentError(
@@ -97,3 +98,15 @@ class Tokenizing(ABC):
             wrong = low if low < 0 else high
             raise InvalidArgumentError(f"token ids: {wrong} is not in [0, {self.config.vocab_size - 1}]")
         return array.astype(np.uint32)
+
+
+def _check_prompt(prompt: object) -> None:
+    """Refuse what is neither a text nor a sequence, in words of the caller."""
+    if isinstance(prompt, list | tuple) and any(isinstance(item, str) for item in prompt):
+        raise InvalidArgumentError(
+            "prompt: expected one text or its token ids, got a list of texts; generate_batch takes several"
+        )
+    if not isinstance(prompt, str | bytes | Sequence | np.ndarray) and not hasattr(prompt, "__array__"):
+        raise InvalidArgumentError(
+            f"prompt: expected a text or token ids, got {prompt!r} ({type(prompt).__name__})"
+        )

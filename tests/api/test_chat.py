@@ -63,9 +63,12 @@ def test_the_message_has_content_reasoning_and_calls_apart() -> None:
     assert completion.text.endswith(CALL)
 
 
-def test_only_chats_have_a_message() -> None:
-    assert answering("Hello").generate("user:Hi\nassistant:").message is None
-    assert answering("Hello").chat(USER).message == {"role": "assistant", "content": "Hello"}
+def test_every_text_is_a_message_and_only_a_chats_is_read() -> None:
+    text = "<think>Hm.</think>Hello"
+    generated = answering(text).generate("user:Hi\nassistant:")
+    assert generated.message == {"role": "assistant", "content": generated.text}
+    chatted = answering(text).chat(USER)
+    assert chatted.message == {"role": "assistant", "content": "Hello", "reasoning_content": "Hm."}
 
 
 def test_the_deltas_of_a_stream_are_the_message_of_its_completion() -> None:

@@ -234,6 +234,21 @@ def test_a_slow_load_shows_a_bar_and_clears_it(monkeypatch):
     assert "Loading" in terminal.getvalue()
 
 
+def test_a_notebook_shows_a_line_that_is_written_over_and_cleared(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ipykernel", sys)
+    now = [0.0]
+    monkeypatch.setattr("akunu.progress.time.monotonic", lambda: now[0])
+    for unit, shown in (("bytes", "Loading: 50% of 1.0 GiB"), ("count", "Loading: 536870912 of 1073741824")):
+        monkeypatch.setattr(sys, "stderr", cell := io.StringIO())
+        with reporter(True, "Loading", unit=unit) as report:
+            report(1, 1 << 30)
+            assert cell.getvalue() == ""  # so far it may be over at once
+            for later in (1.0, 0.1):  # the second change is too soon to be shown
+                now[0] += later
+                report(1 << 29, 1 << 30)
+        assert cell.getvalue() == f"\rLoading …\r{shown}\r{' ' * len(shown)}\r"
+
+
 def test_a_function_is_called_as_it_is():
     seen = []
     with reporter(lambda *done: seen.append(done), "Loading") as report:

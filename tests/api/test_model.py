@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import gc
+import pickle
 import threading
 import time
 import weakref
@@ -460,3 +462,32 @@ def test_a_prompt_never_ends_with_an_end_token():
     model.generate("hi", max_tokens=1)
     assert model._engine.calls[0] == ("begin", [1, *as_bytes("hi")])
     assert model.tokenize("hi") == [1, *as_bytes("hi"), END]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "message"),
+    [
+        (["one", "two"], "prompt: expected one text or its token ids, got a list of texts; generate_batch"),
+        (None, r"prompt: expected a text or token ids, got None \(NoneType\)"),
+        (5, r"prompt: expected a text or token ids, got 5 \(int\)"),
+        ([1.5], "token ids: expected a sequence of integers"),
+    ],
+)
+def test_what_is_no_prompt_is_named(model, prompt, message):
+    with pytest.raises(InvalidArgumentError, match=message):
+        model.generate(prompt)
+
+
+def test_a_model_is_not_copied_and_says_where_to_load_it_instead(model):
+    for attempt in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="belongs to the process that loaded it; load it in each process"):
+            attempt(model)
+
+
+def test_objects_show_what_they_are(model):
+    assert repr(model.tokenizer) == f"<akunu.Tokenizer llama, {len(TOKENS)} tokens>"
+    assert repr(model.chat_template) == "<akunu.ChatTemplate with default, read as plain>"
+    with model.stream(PROMPT) as pieces:
+        assert repr(pieces) == "<akunu.Stream>"
+        next(pieces)
+        assert repr(pieces) == "<akunu.Stream running>"

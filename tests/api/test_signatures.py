@@ -65,6 +65,17 @@ def test_the_arguments_of_a_generation_are_spelled_out(name):
     assert "**options" not in function.__doc__
 
 
+def test_type_checkers_know_what_a_task_loads():
+    places = {"EmbeddingModel": akunu.EmbeddingModel, "WhisperModel": akunu.WhisperModel}
+    found = {}
+    for one in typing.get_overloads(akunu.load):
+        hints = typing.get_type_hints(one, localns=places)
+        found |= dict.fromkeys(typing.get_args(hints["task"]) or (None,), hints["return"])
+        assert set(inspect.signature(one).parameters) <= set(inspect.signature(akunu.load).parameters)
+    vectors, speech = akunu.EmbeddingModel, akunu.WhisperModel
+    assert found == {"embed": vectors, "rerank": vectors, "transcribe": speech, None: akunu.Model}
+
+
 def test_help_explains_each_argument_and_field():
     text = pydoc.plain(pydoc.render_doc(akunu.Model))
     assert "max_tokens: int | None = None" in text

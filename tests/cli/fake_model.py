@@ -45,7 +45,9 @@ class FakeStream:
     def completion(self) -> Completion:
         stats = Stats(5, 2, len(self._read), 0.25, 0.5, 2.0, 6.0, 1.5)
         reason = "cancelled" if self._left else "stop"
-        return Completion("".join(self._read), list(range(len(self._read))), None, reason, stats, seed=11)
+        return Completion(
+            "".join(self._read), list(range(len(self._read))), None, reason, stats, seed=11, message={}
+        )
 
     def __enter__(self) -> FakeStream:
         return self

@@ -130,7 +130,7 @@ def test_a_file_may_lie_in_the_home_folder(akunu_cli, model, tmp_path, monkeypat
         ('[{"role": "user", "content": ["parts"]}]', "message 1: expected a role and a content"),
         ('[{"role": "user", "content": "a"}]', "the last message has no answer"),
         ('[{"role": "tool", "content": "a"}]', "found the role 'tool', expected 'user'"),
-        ("not json", "Expecting value"),
+        ("not json", "no conversation that /save wrote, for it is not JSON: Expecting value"),
         (b"caf\xe9", "not UTF-8 text: it has the byte 0xe9]"),
     ],
 )
@@ -189,7 +189,8 @@ def test_several_lines_at_once_are_a_message_whatever_they_begin_with(model):
 
 def test_an_unknown_command_is_not_a_message(akunu_cli, model):
     ran = akunu_cli("chat", stdin="/nonsense\n//literal\n")
-    assert "no command /nonsense" in ran.err
+    assert "no command /nonsense; /help lists them" in ran.err
+    assert "no command /sav; did you mean /save?" in akunu_cli("chat", stdin="/sav x\n").err
     assert model.prompts == [[{"role": "user", "content": "/literal"}]]
 
 

@@ -128,3 +128,43 @@ def test_no_color_and_plain_terminals_are_honoured(no_color, term, coloured, aku
     monkeypatch.setenv("TERM", term)
     app.print_error("akunu", "error", "x")
     assert seen == [None if coloured else False]
+
+
+@pytest.mark.parametrize(
+    ("model", "hint"),
+    [
+        ("llama3.2-1b:q5", "as SHAPE:TYPE, llama3.2-1b has the types f32, f16,"),
+        ("whisper-tiny:q6_k", "as SHAPE:TYPE, whisper-tiny has the types f32, f16, q4_0"),
+        ("lama3.2-1b:q4_0", "as SHAPE:TYPE, did you mean llama3.2-1b?"),
+        ("llama3.2-1b", "as SHAPE:TYPE, llama3.2-1b has the types"),
+    ],
+)
+@pytest.mark.parametrize("command", [("profile",), ("inspect", "--plan")])
+def test_a_misspelt_shape_of_random_weights_is_told_what_there_is(command, model, hint, akunu_cli):
+    ran = akunu_cli(*command, model)
+    assert ran.status == 1 and ran.err.startswith(f"akunu: error: no model '{model}'")
+    assert hint in ran.err
+
+
+@pytest.mark.parametrize("more", [(), ("--check", __file__)])
+def test_a_speech_model_is_not_converted(more, akunu_cli, tmp_path):
+    ran = akunu_cli("convert", "ember-speech", str(tmp_path / "out.gguf"), "--type", "q8_0", *more)
+    assert ran.status == 1
+    assert "ember-speech.bin transcribes speech; models of speech are not converted" in ran.err
+
+
+def test_ctrl_c_while_the_program_starts_is_no_traceback():
+    code = """
+import sys
+
+class Interrupt:
+    def find_spec(self, name, *_):
+        if name == "click":
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupt())
+from akunu.cli import main
+sys.exit(main(["--help"]))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "akunu: interrupted\n")

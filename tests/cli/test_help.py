@@ -117,3 +117,9 @@ def test_wrong_usage_has_status_2_and_explains(args, message, akunu_cli):
     assert ran.out == ""
     assert ran.err.startswith("akunu: error: ")
     assert ran.err.count("\n") == 1
+
+
+def test_a_group_without_arguments_shows_its_help_as_it_is(akunu_cli):
+    ran = akunu_cli()
+    assert ran.status in (0, 2)  # as click has it: 2 since 8.2
+    assert ran.out + ran.err == akunu_cli("--help").out

@@ -110,7 +110,14 @@ def test_a_name_with_quotes_stays_one_name():
     [
         (["launch", "claude"], "which model? -m MODEL names it"),
         (["launch", "emacs"], "'emacs' is not one of 'claude', 'codex', 'opencode'"),
-        (["launch", "claude", "--url", "http://127.0.0.1:1"], "no server of models answers there"),
+        (
+            ["launch", "claude", "--url", "http://127.0.0.1:1"],
+            "no server of models answers there (Connection",
+        ),
+        (
+            ["launch", "claude", "--url", "localhost"],
+            "--url: found 'localhost', expected an address such as http",
+        ),
         (
             ["launch", "claude", "--url", "http://127.0.0.1:1", "-c", "99"],
             "--context is for a server that is started",
@@ -156,3 +163,12 @@ def test_a_server_is_started_for_the_program_and_ends_with_it(spy):
         else set()
     )
     assert port not in listening
+
+
+def test_why_a_server_does_not_start_is_the_last_line_of_its_log(akunu_cli, spy):
+    ran = akunu_cli("launch", "claude", "-m", "ember", "-c", "99999")
+    assert ran.status == 1
+    *_, last = ran.err.splitlines()
+    assert last.startswith(
+        "akunu: error: the server did not start: --context: it fits no model here: ember: 99999"
+    )

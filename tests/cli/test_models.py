@@ -10,6 +10,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.shell_completion import ShellComplete
+
+from akunu import hub
+from akunu.cli.group import akunu as group
 
 
 @pytest.fixture
@@ -60,7 +64,9 @@ def test_a_model_is_removed_and_the_others_stay(akunu_cli, cache):
     assert [path.name for path in cache.rglob("*.gguf")] == ["a-Q8_0.gguf"]
 
 
-@pytest.mark.parametrize(("typed", "meant"), [("rm", "remove"), ("ls", "list"), ("remov", "remove")])
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("rm", "remove"), ("ls", "list"), ("remov", "remove"), ("pull", "fetch")]
+)
 def test_a_subcommand_is_guessed(typed, meant, akunu_cli):
     ran = akunu_cli("models", typed, "me/a")
     assert (ran.status, ran.out) == (2, "")
@@ -101,3 +107,35 @@ def test_a_model_that_is_not_there_is_an_error_that_lists_those_that_are(akunu_c
     ran = akunu_cli("models", "remove", "me/nosuch", "--yes")
     assert ran.status == 1
     assert "you/b:b.gguf" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("args", "incomplete", "found"),
+    [
+        (["run", "-m"], "m", ["me/a", "m"]),
+        (["run", "--draft"], "you", ["you/b", "you"]),
+        (["serve", "-m"], "em", ["ember", "ember-speech", "em"]),
+        (["embed"], "me", ["me/a", "me"]),
+        (["embed", "me/a"], "no", ["no"]),
+        (["run", "a question"], "no", ["no"]),
+        ([], "tr", ["transcribe"]),
+    ],
+)
+def test_tab_completes_models_that_are_here_files_and_commands(args, incomplete, found, cache):
+    shell = ShellComplete(group, {}, "akunu", "_AKUNU_COMPLETE")
+    items = shell.get_completions(args, incomplete)
+    assert [item.value for item in items] == found
+    files = [item.value for item in items if item.type == "file"]
+    assert files == ([incomplete] if args else [])  # the shell looks for them
+
+
+def test_models_are_fetched_and_their_places_printed(akunu_cli, monkeypatch, tmp_path):
+    asked = []
+    monkeypatch.setattr(hub, "fetch", lambda name: asked.append(str(name)) or tmp_path / name.file)
+    ran = akunu_cli("models", "fetch", "me/a:a.gguf", "https://huggingface.co/you/b/blob/main/b.gguf")
+    assert (ran.status, ran.out, ran.err) == (0, f"{tmp_path}/a.gguf\n{tmp_path}/b.gguf\n", "")
+    assert asked == ["me/a:a.gguf", "you/b:b.gguf"]
+    ran = akunu_cli("models", "fetch", "me/a", "ember")
+    assert ran.status == 2 and "'ember' is no model on the Hugging Face Hub" in ran.err
+    assert asked == ["me/a:a.gguf", "you/b:b.gguf"]
+    assert "did you mean models fetch?" in akunu_cli("pull", "me/a").err

@@ -240,7 +240,7 @@ def test_a_cut_off_answer_says_why(akunu_cli, model, monkeypatch):
     from akunu.generation import Completion, Stats
 
     stats = Stats(5, 2, 3, 0.25, 0.5, 2.0, 6.0, 1.5)
-    completion = Completion("a", [0], None, "length", stats, seed=1)
+    completion = Completion("a", [0], None, "length", stats, seed=1, message={})
     monkeypatch.setattr("cli.fake_model.FakeStream.completion", completion)
     assert "cut off: --max-tokens 3 is reached" in akunu_cli("run", "q", "-n", "3").err
     assert "cut off: the context is full (--context sets it)" in akunu_cli("run", "q").err

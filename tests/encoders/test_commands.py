@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,7 @@ def test_embed_writes_a_vector_for_each_line(
     model, texts, array = str(folder / "bert"), str(folder / "texts.txt"), str(folder / "out.npy")
     with opened(folder / "bert") as loaded:
         expected = loaded.embed([line for line in LINES if line])
-    rows = command(capsysbinary, "embed", model, texts).decode().splitlines()
+    rows = command(capsysbinary, "embed", model, texts, "--device", "cpu").decode().splitlines()
     np.testing.assert_allclose([json.loads(row) for row in rows], expected, atol=1e-8)
     rows = command(capsysbinary, "embed", model, texts, "--format", "tsv").decode().splitlines()
     np.testing.assert_allclose([[float(x) for x in row.split("\t")] for row in rows], expected, atol=1e-8)
@@ -122,3 +123,17 @@ def test_rerank_sorts_the_lines(folder: Path, capsysbinary: pytest.CaptureFixtur
     best = json.loads(command(capsysbinary, *args, "--top", "1", "--json"))
     assert best["score"] == max(scores)
     assert best["document"] == rows[0][1]
+
+
+@pytest.mark.parametrize("more", [(), ("--chat-template", "chatml")])
+@pytest.mark.parametrize("asked", [("run", "hi"), ("chat",)])
+def test_a_model_that_makes_vectors_does_not_chat(
+    asked: tuple[str, ...],
+    more: tuple[str, ...],
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    assert run(akunu, "akunu", (*asked, "-m", str(folder / "bert"), *more)) == 1
+    assert "makes vectors and writes no text: use embed or rerank" in capsys.readouterr().err

@@ -45,6 +45,14 @@ def reranker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddingMode
         yield made
 
 
+def test_a_task_says_what_the_model_has_to_be(folder: Path) -> None:
+    assert akunu.EmbeddingModel is EmbeddingModel
+    for task in ("embed", "rerank"):
+        opened(folder, task=task).close()
+    with pytest.raises(UnsupportedError, match=r"^ember.gguf writes text; load an embedding model"):
+        akunu.load("ember", task="embed")
+
+
 def test_ids_are_those_of_the_tokenizers_library(model: EmbeddingModel) -> None:
     library = wordpiece.library()
     for text in [*TEXTS, "", "naïve Ünïcode 日本", "un##known"]:
@@ -249,7 +257,7 @@ def test_a_decoder_is_asked_for_yes_or_no(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_what_a_model_cannot_do_is_said(model: EmbeddingModel, reranker: EmbeddingModel) -> None:
-    with pytest.raises(UnsupportedError, match="makes vectors, it draws no tokens"):
+    with pytest.raises(UnsupportedError, match="makes vectors and writes no text"):
         model.generate("x")
     for method, argument in ((model.logits, [5]), (model.pin, "x"), (model.unpin, "x")):
         with pytest.raises(UnsupportedError, match="makes vectors"):

@@ -79,6 +79,18 @@ def test_a_long_prompt_is_refused_before_its_logits_get_memory(engine: _core.Eng
         CALLS[call](engine, np.zeros(50_000_000, np.uint8))
 
 
+def test_a_prompt_that_does_not_fit_says_what_can_be_done(path: Path) -> None:
+    trained = resolve(_core.GgufFile(str(path))).config.context_length
+    larger, whole = (
+        f"; load the model with a larger one, at most {trained}",
+        ", all that the model was trained for",
+    )
+    for context, remedy in ((trained - 1, larger), (trained, whole)):
+        engine = open_engine(path, context=context, threads=1)
+        with pytest.raises(ContextLengthError, match=f"the context holds {context}{remedy}$"):
+            engine.begin([1] * (context + 1))
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from akunu.errors import AkunuError
+from akunu.server.run import listen
+
 PICTURE = {"type": "image_url", "image_url": {"url": "data:,"}}
 JSON = {"content-type": "application/json"}
 USER = {"role": "user", "content": "Hello!"}
@@ -119,6 +122,8 @@ def test_a_page_cannot_post_what_needs_no_permission(served):
 
 def test_unknown_paths_and_methods_have_the_shape_of_errors(served):
     assert served.http.get("/v1/nothing").json()["error"]["message"] == "no such path: /v1/nothing"
+    for asked, meant in (("/chat/completions", "/v1/chat/completions"), ("/v1/v1/messages", "/v1/messages")):
+        assert f"did you mean {meant}?" in served.http.post(asked, json={}).json()["error"]["message"]
     answer = served.http.get("/v1/chat/completions")
     assert (answer.status_code, answer.json()["error"]["type"]) == (405, "invalid_request_error")
     assert answer.headers["allow"] == "POST"
@@ -141,3 +146,22 @@ def test_tools_of_foreign_types_beside_usable_ones_are_left_out_with_a_warning(s
     answer = served.chat(tools=[{"type": "web_search", "depth": 3}, tool], max_tokens=1)
     assert answer.status_code == 200
     assert answer.json()["warnings"] == ["tools[0]: the type 'web_search' is not supported; it was left out"]
+
+
+def test_a_port_that_is_taken_is_named_once_with_the_remedy():
+    with listen("127.0.0.1", 0) as sock:
+        port = sock.getsockname()[1]
+        with pytest.raises(AkunuError) as caught:
+            listen("127.0.0.1", port)
+    assert str(caught.value) == (
+        f"cannot listen on 127.0.0.1, port {port}: address already in use; "
+        "--port takes another, or 0 for one that is free"
+    )
+
+
+def test_an_unknown_model_is_told_in_the_shape_of_the_client_that_asks(served):
+    path = "/v1/models/nobody"
+    assert served.http.get(path).json()["error"]["code"] == "model_not_found"
+    told = served.http.get(path, headers={"anthropic-version": "2023-06-01"})
+    assert (told.status_code, told.json()["type"]) == (404, "error")
+    assert told.json()["error"]["type"] == "not_found_error"

@@ -114,6 +114,27 @@ def test_what_no_model_can_have_is_refused_before_one_is_asked_for(setting, mess
         from_place(file)
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            '[[model]]\nname = "a"\npath = "ember"\ncontxt = 5',
+            "model[0].contxt: no such field is known here; there is name",
+        ),
+        ('[[model]]\nname = "a"\npath = 5', "model[0].path: expected str, got int"),
+        ('[[model]]\nname = "a"', "model[0].path: it is missing; each model is a table [[model]] with"),
+        ("", "model: it is missing; each model is a table [[model]] with a name and a path"),
+        ('[[models]]\nname = "a"', "each model is a table [[model]] with a name and a path"),
+    ],
+)
+def test_what_is_wrong_in_a_file_is_named_by_its_place(text, message, tmp_path):
+    file = tmp_path / "models.toml"
+    file.write_text(text)
+    with pytest.raises(InvalidArgumentError, match=re.escape(message)) as caught:
+        from_place(file)
+    assert str(caught.value).startswith(f"{file}: model")
+
+
 def test_a_model_is_found_and_its_file_read_once(monkeypatch):
     found, read = [], []
     find, open_file = loading.find_model, _core.GgufFile

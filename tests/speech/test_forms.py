@@ -77,7 +77,7 @@ def test_marks_that_are_suppressed_elsewhere_are_said_where_the_form_has_them() 
     ("options", "message"),
     [
         ({"regex": "a", "choice": ["b"]}, "exclude each other"),
-        ({"choice": []}, "choice: expected texts"),
+        ({"choice": []}, "choice: expected a list of texts"),
         ({"choice": ["a"], "prefix": "b"}, "prefix: not with choice"),
         ({"choice": ["a"], "no_repeat_ngram_size": 2}, "no_repeat_ngram_size: not with choice"),
         ({"regex": "(?=a)"}, "regex: "),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
@@ -64,7 +65,7 @@ def test_a_speech_model_has_no_settings_of_text(tmp_path: Path) -> None:
             akunu.load(path, **{name: value})
     with pytest.raises(UnsupportedError, match=r"task: ggml-tiny0.bin transcribes speech"):
         akunu.load(path, task="rerank")
-    with pytest.raises(UnsupportedError, match=r"ember.gguf is no speech model"):
+    with pytest.raises(UnsupportedError, match=r"^ember.gguf is no speech model"):
         akunu.load("ember", task="transcribe")
     with pytest.raises(InvalidArgumentError, match="task: found 'sing'"):
         akunu.load(path, task="sing")
@@ -76,6 +77,42 @@ def test_a_text_model_does_not_transcribe() -> None:
         pytest.raises(UnsupportedError, match="reads text; load a Whisper model"),
     ):
         model.transcribe("talk.flac")
+
+
+def test_what_only_a_text_model_can_do_is_refused_by_name(tmp_path: Path) -> None:
+    names = {name for name in dir(akunu.Model) if not name.startswith("_")} - {"memory_left"}
+    with akunu.load(written(tmp_path), task="transcribe", threads=1) as model:
+        other = names - set(dir(akunu.WhisperModel))
+        assert not other
+        for name in ("chat_template", "sampling"):
+            with pytest.raises(UnsupportedError, match="tiny0 transcribes speech"):
+                getattr(model, name)
+        for name in ("chat", "tokenize", "detokenize", "importance_matrix", "perplexity"):
+            with pytest.raises(UnsupportedError, match="tiny0 transcribes speech"):
+                getattr(model, name)("text")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "run -m MODEL hi --chat-template chatml",
+        "run -m MODEL hi",
+        "chat -m MODEL",
+        "complete -m MODEL hi",
+        "perplexity MODEL TEXT",
+        "imatrix MODEL TEXT OUT",
+    ],
+)
+def test_commands_for_text_say_that_a_model_is_one_of_speech(
+    words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from akunu.cli import main
+
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    (tmp_path / "text").write_text("some words\n")
+    places = {"MODEL": str(written(tmp_path)), "TEXT": str(tmp_path / "text"), "OUT": str(tmp_path / "out")}
+    assert main([places.get(word, word) for word in words.split()]) == 1
+    assert capsys.readouterr().err.startswith("akunu: error: tiny0 transcribes speech")
 
 
 def test_files_are_known_by_what_they_begin_with(tmp_path: Path) -> None:

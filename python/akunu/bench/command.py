@@ -284,7 +284,7 @@ _FORMATS = click.Choice(["csv", "json", "jsonl", "md", "sql", "none"])
     default=0,
     show_default=True,
     metavar="N",
-    help="Of the weights that --write makes.",
+    help="Seed of the weights that --write makes.",
 )
 @_fixed_options
 def command(

@@ -18,7 +18,10 @@ _RESERVED: Final = frozenset(
 def message_list(messages: object) -> Sequence[Mapping[str, Any]]:
     """Messages, maybe none. What is in them is checked when they are read for a template."""
     if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Sequence):
-        raise InvalidArgumentError(f"messages: found {type(messages).__name__}, expected a list of messages")
+        raise InvalidArgumentError(
+            f"messages: found {type(messages).__name__}, expected a list of messages such as "
+            '{"role": "user", "content": "Hello!"}'
+        )
     for n, message in enumerate(messages):
         if not isinstance(message, Mapping):
             raise InvalidArgumentError(f"messages[{n}]: found {type(message).__name__}, expected a mapping")

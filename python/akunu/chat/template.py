@@ -98,6 +98,9 @@ class ChatTemplate:
         sources, mark = self.sources.values(), self.family.reasoning[0]
         return bool(switches(sources)) or any(mark in source for source in sources)
 
+    def __repr__(self) -> str:
+        return f"<akunu.ChatTemplate with {', '.join(self.sources)}, read as {self.family.name}>"
+
     @classmethod
     def from_metadata(cls, metadata: Mapping[str, object], tokenizer: Tokenizer) -> ChatTemplate:
         """The templates of a GGUF file: ``tokenizer.chat_template`` and ``tokenizer.chat_template.NAME``.

@@ -6,6 +6,7 @@ loaded when that subcommand runs (`group`).
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
 __all__ = ["main"]
@@ -19,7 +20,11 @@ def main(args: Sequence[str] | None = None) -> int:
     args
         The arguments; None: those of the process.
     """
-    from akunu.cli.app import run
-    from akunu.cli.group import akunu
+    try:
+        from akunu.cli.app import run
+        from akunu.cli.group import akunu
+    except KeyboardInterrupt:  # before anything is there that could say so
+        print("akunu: interrupted", file=sys.stderr)
+        return 130
 
     return run(akunu, "akunu", args)

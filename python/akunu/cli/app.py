@@ -38,6 +38,9 @@ CONTEXT_SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_
 
 DEBUG_VARIABLE = "AKUNU_DEBUG"
 
+_NO_ARGUMENTS: type[click.UsageError] | tuple[()] = getattr(click.exceptions, "NoArgsIsHelpError", ())
+"""A group without arguments: its help. Before click 8.2 that was no error."""
+
 
 def run(command: click.Command, prog: str, args: Sequence[str] | None = None) -> int:
     """Run `command` and turn what it raises into a line on standard error and an exit status.
@@ -62,6 +65,9 @@ def run(command: click.Command, prog: str, args: Sequence[str] | None = None) ->
             status = command.main(args=words, prog_name=prog, standalone_mode=False)
             sys.stdout.flush()
             return status if isinstance(status, int) else 0
+        except _NO_ARGUMENTS as error:
+            click.echo(error.format_message(), err=True)
+            return 2
         except click.UsageError as error:
             print_error(prog, "error", usage_text(error))
             return 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -146,7 +147,9 @@ class Conversation:
             return False
         action = _ACTIONS.get(name)
         if action is None:
-            note(f"no command /{name}; /help lists them (a message that begins with / is written //)")
+            close = difflib.get_close_matches(name, (*_ACTIONS, *_LEAVING), n=1)
+            meant = f"did you mean /{close[0]}?" if close else "/help lists them"
+            note(f"no command /{name}; {meant} (a message that begins with / is written //)")
         else:
             action.run(self, rest)
         return True
@@ -236,7 +239,9 @@ class Conversation:
             system, messages = _read_messages(json.loads(read_text(Path(path))))
         except AkunuError as error:
             note(f"[not loaded: {error}]")
-        except ValueError as error:  # no name of a file, no JSON, no conversation
+        except json.JSONDecodeError as error:
+            note(f"[not loaded: {path}: no conversation that /save wrote, for it is not JSON: {error}]")
+        except ValueError as error:  # no name of a file, no conversation
             note(f"[not loaded: {path}: {error}]")
         else:
             self.system, self.messages = system, messages

@@ -22,7 +22,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "embed": "Make vectors of texts.",
         "rerank": "Sort documents by their relevance for a query.",
         "serve": "Serve models over HTTP, as OpenAI's and Anthropic's APIs.",
-        "models": "List and remove the models that were fetched.",
+        "models": "List, fetch and remove models of the Hugging Face Hub.",
         "convert": "Write a model with weights of another type.",
         "imatrix": "Measure which weights matter, for convert.",
         "inspect": "Show a model file: metadata, tensors, dispatch table.",
@@ -37,7 +37,9 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
 
 _ELSEWHERE: Final[Mapping[str, str]] = MappingProxyType(
     {"generate": "complete", "list": "models", "ls": "models", "rm": "models remove", "show": "inspect",
-     "quantize": "convert", "bench": "the program akunu-bench", "whisper": "transcribe", "help": "--help"}
+     "quantize": "convert", "bench": "the program akunu-bench",
+     "pull": "models fetch", "download": "models fetch", "version": "--version",
+     "whisper": "transcribe", "help": "--help"}
 )  # fmt: skip
 """What other programs call a command."""
 

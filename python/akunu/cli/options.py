@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from akunu.cli.app import typed_name
-from akunu.cli.values import Integer, Number, PathName, as_integer, as_number
+from akunu.cli.values import MODEL, Integer, Number, PathName, as_integer, as_number
 
 if TYPE_CHECKING:
     from akunu.model import Model
@@ -57,7 +57,13 @@ MODEL_HELP = (
 def model_options(function: F) -> F:
     """Options that say which model to load, and how, to write texts with it."""
     model = click.option(
-        "-m", "--model", default=DEFAULT_MODEL, show_default=True, metavar="MODEL", help=MODEL_HELP
+        "-m",
+        "--model",
+        type=MODEL,
+        default=DEFAULT_MODEL,
+        show_default=True,
+        metavar="MODEL",
+        help=MODEL_HELP,
     )
     return model(loading_options(writing_options(function)))
 
@@ -68,6 +74,7 @@ def writing_options(function: F) -> F:
         function,
         click.option(
             "--draft",
+            type=MODEL,
             metavar="MODEL",
             help="A smaller model with the same vocabulary, that writes ahead where that is faster; the text "
             "does not depend on it.",
@@ -85,7 +92,7 @@ def writing_options(function: F) -> F:
             default=16.0,
             show_default=True,
             metavar="GIB",
-            help="Most GiB of the files in --cache-dir.",
+            help="How many GiB the files in --cache-dir may take.",
         ),
     )
 
@@ -110,21 +117,6 @@ threads_option = click.option(
 )
 
 
-def encoder_options(function: F) -> F:
-    """Options that say how to load a model that makes vectors."""
-    return _apply(
-        function,
-        click.option(
-            "-c",
-            "--context",
-            type=Integer(min=1),
-            metavar="TOKENS",
-            help="Most tokens of a text. [default: what the model was tuned for, at most 4096]",
-        ),
-        threads_option,
-    )
-
-
 _DEVICE = click.option(
     "--device",
     default="auto",
@@ -132,6 +124,22 @@ _DEVICE = click.option(
     metavar="ID",
     help='Where to run: "auto", or an id that "akunu devices" lists.',
 )
+
+
+def encoder_options(function: F) -> F:
+    """Options that say how to load a model that makes vectors."""
+    return _apply(
+        function,
+        _DEVICE,
+        click.option(
+            "-c",
+            "--context",
+            type=Integer(min=1),
+            metavar="TOKENS",
+            help="How many tokens a text may have. [default: what the model was tuned for, at most 4096]",
+        ),
+        threads_option,
+    )
 
 
 def device_options(function: F) -> F:
@@ -149,7 +157,8 @@ def loading_options(function: F) -> F:
             "--context",
             type=Integer(min=1),
             metavar="TOKENS",
-            help="Most tokens of prompt and answer. [default: the model's own context, at most 4096]",
+            help="How many tokens prompt and answer may have together. [default: the model's own context, at "
+            "most 4096]",
         ),
         threads_option,
         click.option(
@@ -176,7 +185,7 @@ GENERATION_OPTIONS: list[Callable[[Any], Any]] = [
         "--max-tokens",
         type=Integer(min=0),
         metavar="N",
-        help="Most tokens to write. [default: until the model ends or the context is full]",
+        help="Write at most N tokens. [default: until the model ends or the context is full]",
     ),
     _number(
         "--temperature",

@@ -60,20 +60,20 @@ def phase_options(function: F) -> F:
             default=0,
             show_default=True,
             metavar="N",
-            help="Tokens of each text in the KV cache before.",
+            help="How many tokens of each text are in the KV cache before the step.",
         ),
         click.option(
             "--texts",
             type=Integer(min=1),
             metavar="N",
-            help="Of encode, texts of --rows tokens in one step. [default: 1]",
+            help="With --phase encode: how many texts, each of --rows tokens, are one step. [default: 1]",
         ),
         click.option(
             "--rows",
             type=Integer(min=1),
             metavar="N",
-            help="Tokens at once; of batch, texts; of encode, tokens of a text. [default: decode 1, batch 8, "
-            "prefill 512, encode 128]",
+            help="How many tokens are run at once. With --phase batch: how many texts; with encode: how many "
+            "tokens each text has. [default: decode 1, batch 8, prefill 512, encode 128]",
         ),
         click.option(
             "--phase",

@@ -75,7 +75,9 @@ class LiveLine:
     def show(self, committed: str, tentative: str) -> None:
         """Add settled text, and change the guess."""
         if not self._terminal:
-            sys.stdout.write(committed)
+            settled = committed if self._line else committed.lstrip()
+            self._line = self._line or settled
+            sys.stdout.write(settled)
             sys.stdout.flush()
             return
         width = max(shutil.get_terminal_size().columns - 1, 8)

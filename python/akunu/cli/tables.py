@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -16,7 +17,7 @@ from akunu.cli.phases import ROWS, TableOptions, table_options
 if TYPE_CHECKING:
     from akunu._core import CommandInfo, Memory
 
-__all__ = ["OpenTable", "is_random", "open_table"]
+__all__ = ["OpenTable", "find_or_explain", "is_random", "open_table"]
 
 _WRITES: Final = ("decode", "batch", "prefill")
 _PROMPT: Final = ROWS["prefill"]
@@ -98,7 +99,6 @@ def open_table(
         The model has no such table.
     """
     from akunu.bench.speech import is_speech_shape
-    from akunu.loading import find_model
     from akunu.model_files import open_model
     from akunu.speech.recognition import is_speech
 
@@ -106,7 +106,7 @@ def open_table(
         opened = _speech(model, None, asked, options)
     elif is_random(model):
         opened = _decoder(model, asked, options, predicts)
-    elif is_speech(path := find_model(model)):
+    elif is_speech(path := find_or_explain(model)):
         opened = _speech(model, path, asked, options)
     elif open_model(path).spec().config.encoder is not None:
         opened = _encoder(path, asked, options)
@@ -117,6 +117,33 @@ def open_table(
         yield table
     finally:
         close()
+
+
+def find_or_explain(model: str) -> Path:
+    """The model that a name stands for; an error says what SHAPE:TYPE the name may have been meant for.
+
+    Raises
+    ------
+    ModelFileError, UnsupportedError
+        As of `akunu.loading.find_model`.
+    """
+    from akunu.bench import shapes, speech
+    from akunu.errors import ModelFileError
+    from akunu.filetypes import FILE_TYPES
+    from akunu.loading import find_model
+
+    try:
+        return find_model(model)
+    except ModelFileError as error:
+        shape, colon, _ = model.lower().partition(":")
+        spoken = shape in speech.SHAPES
+        if spoken or shape in shapes.SHAPES:
+            types = ", ".join(speech.SPEECH_TYPES if spoken else FILE_TYPES)
+            raise ModelFileError(f"{error}; as SHAPE:TYPE, {shape} has the types {types}") from error
+        close = difflib.get_close_matches(shape, [*shapes.SHAPES, *speech.SHAPES], n=1) if colon else []
+        if close:
+            raise ModelFileError(f"{error}; as SHAPE:TYPE, did you mean {close[0]}?") from error
+        raise
 
 
 _Opened = tuple[OpenTable, Callable[[], None]]

@@ -60,12 +60,13 @@ def use_template(model: Model, wanted: str | None, think: bool | None) -> dict[s
     InvalidArgumentError
         There is no such format, or the template has no switch for thinking.
     """
-    if wanted is not None:
-        model.chat_template = _given(model, wanted)
     try:
-        template = model.chat_template
+        template = model.chat_template  # of a model that writes no text: an error, whatever is wanted
     except TemplateError as error:
-        raise TemplateError(_advice(model, error)) from error
+        if wanted is None:
+            raise TemplateError(_advice(model, error)) from error
+    if wanted is not None:
+        model.chat_template = template = _given(model, wanted)
     from akunu.chat.switches import SWITCHES, thinking_variables
 
     try:

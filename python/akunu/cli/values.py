@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 import click
+from click.shell_completion import CompletionItem
 
-__all__ = ["FULL", "Integer", "Number", "PathName", "as_integer", "as_number"]
+__all__ = ["FILE", "FULL", "MODEL", "Integer", "Number", "PathName", "as_integer", "as_number"]
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 _NUMBER: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
@@ -66,6 +67,37 @@ class Full(click.types.StringParamType):
 
 
 FULL: Final = Full()
+
+
+class FileName(Full):
+    """The name of a file as a text; Tab completes it."""
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        return [CompletionItem(incomplete, type="file")]
+
+
+FILE: Final = FileName()
+
+
+class ModelName(click.types.StringParamType):
+    """The name of a model; Tab completes those that are here: built-in, fetched from the Hub, and files."""
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        from akunu.cli.options import DEFAULT_MODEL, DEFAULT_SPEECH_MODEL
+        from akunu.hub_cache import cached_models
+
+        # Without the file in a repository: shells take a colon for the beginning of another word.
+        fetched = dict.fromkeys(model.name.partition(":")[0] for model in cached_models())
+        names = [DEFAULT_MODEL, DEFAULT_SPEECH_MODEL, *fetched]
+        known = [CompletionItem(name) for name in names if name.startswith(incomplete)]
+        return [*known, *FILE.shell_complete(ctx, param, incomplete)]
+
+
+MODEL: Final = ModelName()
 
 
 class PathName(click.Path):

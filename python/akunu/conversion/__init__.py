@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from akunu.conversion.importance import ImportanceMatrix
-from akunu.errors import InvalidArgumentError
+from akunu.errors import InvalidArgumentError, UnsupportedError
 from akunu.filetypes import FILE_TYPES, MLX_TYPES
 from akunu.options import Limit, as_path
 from akunu.progress import Progress, reporter
@@ -73,6 +73,7 @@ def convert(
     from akunu.conversion.to_mlx import write_mlx
     from akunu.loading import find_model
     from akunu.model_files import open_model
+    from akunu.speech.recognition import is_speech
 
     if imatrix is not None and type in MLX_TYPES:
         raise InvalidArgumentError(f"imatrix: in a folder no errors are weighed, and {type} makes one")
@@ -81,6 +82,11 @@ def convert(
     n_threads = 0 if threads is None else Limit(int, 1, 1024).check("threads", threads)
     path = _checked_out(as_path("out", out).expanduser(), type, overwrite)
     model_path = find_model(source, progress=progress)
+    if is_speech(model_path):
+        raise UnsupportedError(
+            f"{model_path.name} transcribes speech; models of speech are not converted (whisper.cpp's "
+            "quantize makes smaller files of them, which Akunu runs)"
+        )
     model = open_model(model_path)
     if path.exists() and any(path.samefile(file) for file in model.files.paths):
         raise InvalidArgumentError(f"out: {path} is the model that is to be converted; give another name")

@@ -363,7 +363,16 @@ class EmbeddingModel(Model):
     # -- what draws tokens -----------------------------------------------------------------------------------
 
     def _start(self, *_: object) -> Never:
-        raise UnsupportedError(f"{self.name} makes vectors, it draws no tokens: use embed or rerank")
+        raise UnsupportedError(f"{self.name} makes vectors and writes no text: use embed or rerank")
+
+    @property
+    def chat_template(self) -> Never:
+        """An error: the model writes no text."""
+        self._start()
+
+    @chat_template.setter
+    def chat_template(self, template: object) -> None:
+        self._start()
 
     def _whole_pages(self, prompt: Prompt) -> Never:
         self._start()

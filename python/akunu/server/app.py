@@ -106,17 +106,27 @@ async def _sweep(server: Server) -> None:
 
 
 async def _on_error(request: Request, error: Exception) -> Response:
-    return error_response(as_api_error(error), request.url.path)
+    return error_response(as_api_error(error), request.scope)
+
+
+def _meant(path: str) -> str:
+    """A hint for a client whose base address lacks the "/v1" that its paths need, or has one too many."""
+    for other in (f"/v1{path}", path.removeprefix("/v1")):
+        if other != path and any(other == each.path for each in ENDPOINTS):
+            return (
+                f"; did you mean {other}? The address for OpenAI's clients ends in /v1, for Anthropic's not"
+            )
+    return ""
 
 
 async def _on_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     headers = error.headers or {}
     messages = {
-        404: f"no such path: {request.url.path}",
+        404: f"no such path: {request.url.path}{_meant(request.url.path)}",
         405: f"{request.method}: not for {request.url.path}, which takes {headers.get('Allow')}",
     }
     told = ApiError(error.status_code, messages.get(error.status_code, error.detail))
-    response = error_response(told, request.url.path)
+    response = error_response(told, request.scope)
     response.headers.update(headers)
     return response

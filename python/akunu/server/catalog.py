@@ -13,6 +13,7 @@ from akunu.json_file import read_text
 from akunu.loading import DEFAULT_CACHE_SIZE, check_settings
 from akunu.options import as_path
 from akunu.placement import present
+from akunu.server.fields import refusal
 from akunu.speech.recognition import is_speech
 
 __all__ = ["ModelSpec", "from_name", "from_place"]
@@ -145,7 +146,11 @@ def _from_file(file: Path, shared: dict[str, Any]) -> list[ModelSpec]:
     try:
         listed = msgspec.convert(table, _File, dec_hook=_decoded).model
     except msgspec.ValidationError as error:
-        raise InvalidArgumentError(f"{file}: {error}".replace("`", "")) from error
+        told = refusal(str(error))
+        hint = "; each model is a table [[model]] with a name and a path"
+        if told.code == "unknown_field" and str(told.param).startswith("model["):
+            hint = f"; there is {', '.join(_Listed.__struct_fields__)}"
+        raise InvalidArgumentError(f"{file}: {told.message}{hint}") from error
     specs = []
     for model, given in zip(listed, table["model"], strict=True):
         settings = msgspec.structs.asdict(model)

@@ -9,7 +9,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
+from starlette.datastructures import Headers
 from starlette.responses import Response
+from starlette.types import Scope
 
 from akunu.errors import (
     AkunuError,
@@ -109,8 +111,11 @@ def error_body(error: ApiError, path: str) -> dict[str, Any]:
     return {"error": fields}
 
 
-def error_response(error: ApiError, path: str) -> Response:
-    """A response that tells a client of an error."""
+def error_response(error: ApiError, scope: Scope) -> Response:
+    """A response that tells a client of an error, in the shape of the API that it speaks."""
+    path = scope["path"]
+    if path.startswith("/v1/models") and "anthropic-version" in Headers(scope=scope):  # both APIs have it
+        path = "/v1/messages"
     headers = {}
     if error.retry_after is not None:
         headers["retry-after"] = str(max(1, math.ceil(error.retry_after)))

@@ -13,7 +13,7 @@ from starlette.requests import ClientDisconnect, Request
 from akunu.options import MAX_PRIORITY
 from akunu.server.errors import ApiError
 
-__all__ = ["Fields", "SamplingFields", "form_fields", "query_fields", "read_fields"]
+__all__ = ["Fields", "SamplingFields", "form_fields", "query_fields", "read_fields", "refusal"]
 
 _UNKNOWN: Final = re.compile(r"unknown field `(?P<name>[^`]*)`(?: - at `\$\.?(?P<at>[^`]*)`)?")
 _MISSING: Final = re.compile(r"missing required field `(?P<name>[^`]*)`(?: - at `\$\.?(?P<at>[^`]*)`)?")
@@ -79,7 +79,7 @@ async def read_fields(request: Request, kind: type[F]) -> F:
     try:
         fields = msgspec.json.decode(body, type=kind)
     except msgspec.ValidationError as error:
-        raise _refusal(str(error)) from error
+        raise refusal(str(error)) from error
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise ApiError(400, f"the body is not JSON: {error}", code="invalid_json") from error
     _refuse_others(fields)
@@ -97,7 +97,7 @@ def form_fields(values: Mapping[str, object], kind: type[F]) -> F:
     try:
         fields = msgspec.convert(values, kind, strict=False)
     except msgspec.ValidationError as error:
-        raise _refusal(str(error)) from error
+        raise refusal(str(error)) from error
     _refuse_others(fields)
     return fields
 
@@ -144,7 +144,8 @@ def _is_one_of(value: object, values: Iterable[object]) -> bool:
     return any(type(each) is type(value) and each == value for each in values)
 
 
-def _refusal(message: str) -> ApiError:
+def refusal(message: str) -> ApiError:
+    """What `msgspec` found wrong, in words that begin with the name of the field."""
     unknown = _UNKNOWN.search(message)
     if unknown:
         at = unknown["at"]

@@ -75,14 +75,14 @@ class Gate:
                 if _length(headers) > most:
                     raise too_large(most)  # before any of it is read
             except ApiError as error:
-                await error_response(error, scope["path"])(scope, receive, answer)
+                await error_response(error, scope)(scope, receive, answer)
                 return
             try:
                 await self._app(scope, limited(receive, most), answer)
             except Exception as error:
                 told = as_api_error(error)
                 if not status:
-                    await error_response(told, scope["path"])(scope, receive, answer)
+                    await error_response(told, scope)(scope, receive, answer)
         finally:
             self._record(scope, asked, status)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import signal
 import socket
@@ -84,7 +85,11 @@ def listen(host: str, port: int) -> socket.socket:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         return socket.create_server((host, port), family=family, backlog=512)
     except OSError as error:
-        raise AkunuError(f"cannot listen on {host}, port {port}: {error.strerror or error}") from error
+        reason = str(error.strerror or error)
+        reason = reason.partition(" (while")[0]  # what follows names the address again
+        reason = reason[:1].lower() + reason[1:]
+        taken = "; --port takes another, or 0 for one that is free" if error.errno == errno.EADDRINUSE else ""
+        raise AkunuError(f"cannot listen on {host}, port {port}: {reason}{taken}") from error
 
 
 def serve(app: Starlette, sock: socket.socket, on_ready: Callable[[], None]) -> None:

@@ -413,7 +413,9 @@ class WhisperModel:
 
     generate = stream = agenerate = astream = generate_batch = _no_text
     chat = stream_chat = achat = astream_chat = session = _no_text
-    embed = rerank = logits = perplexity = pin = unpin = _no_text
+    embed = rerank = logits = perplexity = importance_matrix = profile = pin = unpin = flush = _no_text
+    tokenize = detokenize = prepare_forms = _no_text
+    chat_template = sampling = property(_no_text, _no_text)
 
     # -- the end ---------------------------------------------------------------------------------------------
 
@@ -434,6 +436,12 @@ class WhisperModel:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def __reduce__(self) -> Never:
+        raise TypeError(
+            f"the model {self._name} cannot be copied or pickled: it belongs to the process that loaded it; "
+            "load it in each process"
+        )
 
     def __repr__(self) -> str:
         state = " closed" if self._closed else ""

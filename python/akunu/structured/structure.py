@@ -87,7 +87,7 @@ def _text(name: Kind, value: object) -> str:
 def _choice(value: object) -> str:
     texts = list(value) if isinstance(value, Iterable) and not isinstance(value, str | Mapping) else []
     if not texts or not all(isinstance(text, str) and text for text in texts):
-        raise InvalidArgumentError(f"choice: expected texts that are not empty, at least one, got {value!r}")
+        raise InvalidArgumentError(f"choice: expected a list of texts, none of them empty, got {value!r}")
     return json.dumps(texts, ensure_ascii=False)
 
 

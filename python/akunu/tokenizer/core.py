@@ -98,6 +98,10 @@ class Tokenizer:
         self.pieces: Mapping[int, bytes] = _Pieces(vocabulary)
         """The bytes of each token; an id that is not in the vocabulary is an `InvalidArgumentError`."""
 
+    def __repr__(self) -> str:
+        pre = f" ({self.pre})" if self.pre else ""
+        return f"<akunu.Tokenizer {self.model}{pre}, {self.vocab_size} tokens>"
+
     @classmethod
     def from_metadata(cls, metadata: Mapping[str, object]) -> Tokenizer:
         """Build from the metadata of a GGUF file.

@@ -12,7 +12,7 @@ from akunu.cli.app import CONTEXT_SETTINGS, Command
 from akunu.cli.console import note, print_table
 from akunu.cli.files import read_text
 from akunu.cli.options import MODEL_HELP, threads_option
-from akunu.cli.values import PathName
+from akunu.cli.values import MODEL, PathName
 from akunu.filetypes import FILE_TYPES, MLX_TYPES
 from akunu.memory import bytes_text
 
@@ -20,7 +20,7 @@ __all__ = ["command"]
 
 
 @click.command("convert", cls=Command, context_settings=CONTEXT_SETTINGS, epilog=f"MODEL: {MODEL_HELP}")
-@click.argument("model")
+@click.argument("model", type=MODEL)
 @click.argument("out", type=PathName())
 @click.option(
     "--type",
@@ -78,10 +78,12 @@ def command(
     from akunu import convert
     from akunu.errors import UnsupportedError
     from akunu.loading import FoundModel
+    from akunu.speech.recognition import is_speech
 
     text = None if check is None else read_text(check)
     found = FoundModel(model)
-    if text is not None and found.files.spec().config.encoder is not None:
+    # What a model of speech cannot is for `convert` to say.
+    if text is not None and not is_speech(found.path) and found.files.spec().config.encoder is not None:
         raise UnsupportedError(
             f"--check: {model} makes vectors, and a text has no perplexity; convert without it, "
             "and compare what akunu embed or akunu rerank gives of both models"

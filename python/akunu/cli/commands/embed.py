@@ -14,7 +14,7 @@ import click
 from akunu.cli.app import CONTEXT_SETTINGS, Command
 from akunu.cli.files import read_named
 from akunu.cli.options import MODEL_HELP, encoder_options, load_model
-from akunu.cli.values import FULL, Integer, PathName
+from akunu.cli.values import FILE, MODEL, Integer, PathName
 
 if TYPE_CHECKING:
     from akunu.encoders.model import Output
@@ -23,8 +23,8 @@ __all__ = ["command"]
 
 
 @click.command("embed", cls=Command, context_settings=CONTEXT_SETTINGS, epilog=f"MODEL: {MODEL_HELP}")
-@click.argument("model")
-@click.argument("files", type=FULL, nargs=-1, required=True, metavar="FILE...")
+@click.argument("model", type=MODEL)
+@click.argument("files", type=FILE, nargs=-1, required=True, metavar="FILE...")
 @click.option("-p", "--prompt", metavar="NAME", help='A prompt of the model, such as "query".')
 @click.option(
     "--dimensions", type=Integer(min=1), metavar="N", help="Keep the first N elements. [default: all]"

@@ -12,13 +12,13 @@ from akunu.cli.app import CONTEXT_SETTINGS, Command
 from akunu.cli.console import note
 from akunu.cli.files import read_text
 from akunu.cli.options import MODEL_HELP, threads_option
-from akunu.cli.values import PathName
+from akunu.cli.values import MODEL, PathName
 
 __all__ = ["command"]
 
 
 @click.command("imatrix", cls=Command, context_settings=CONTEXT_SETTINGS, epilog=f"MODEL: {MODEL_HELP}")
-@click.argument("model")
+@click.argument("model", type=MODEL)
 @click.argument("text", type=PathName(exists=True, dir_okay=False))
 @click.argument("out", type=PathName())
 @threads_option

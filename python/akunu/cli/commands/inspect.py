@@ -18,7 +18,8 @@ from akunu.cli.console import count_text, print_table, visible
 from akunu.cli.cost_model import Machine, Prediction, predict
 from akunu.cli.options import loading_options, refuse_unused
 from akunu.cli.phases import PHASE_OPTIONS, TableOptions, phase_options
-from akunu.cli.tables import is_random, open_table
+from akunu.cli.tables import find_or_explain, is_random, open_table
+from akunu.cli.values import MODEL
 from akunu.errors import AkunuError
 from akunu.memory import Memory, bytes_text
 
@@ -35,7 +36,7 @@ MAX_VALUE = 100
 
 
 @click.command("inspect", cls=Command, context_settings=CONTEXT_SETTINGS)
-@click.argument("model", default="ember")
+@click.argument("model", type=MODEL, default="ember")
 @click.option("--all", "show_all", is_flag=True, help="One line for each tensor, and long values in full.")
 @click.option("--plan", is_flag=True, help="Load the model and show a dispatch table with its costs.")
 @click.option(
@@ -82,7 +83,7 @@ def command(
     from akunu.speech.recognition import is_speech
 
     random = plan and is_random(model)
-    name = model if random else str(find_model(model))
+    name = model if random else str(find_or_explain(model) if plan else find_model(model))
     file: ModelFiles | SpeechFiles | None = None
     if is_speech(Path(name)):
         from akunu.speech.files import open_speech

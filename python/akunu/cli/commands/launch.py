@@ -22,7 +22,7 @@ import click
 from akunu.cli.app import CONTEXT_SETTINGS, Command
 from akunu.cli.console import note
 from akunu.cli.programs import PROGRAMS, Target
-from akunu.cli.values import Integer
+from akunu.cli.values import MODEL, Integer
 from akunu.errors import AkunuError
 
 __all__ = ["command"]
@@ -34,14 +34,29 @@ STOP_SECONDS: Final = 10
 
 
 @click.command("launch", cls=Command, context_settings={**CONTEXT_SETTINGS, "ignore_unknown_options": True})
-@click.argument("program", type=click.Choice(list(PROGRAMS)))
+@click.argument("agent", type=click.Choice(list(PROGRAMS)))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
-@click.option("-m", "--model", metavar="MODEL", help="The model; of a server that runs, one of its names.")
-@click.option("--url", metavar="URL", help="A server that runs already, such as http://127.0.0.1:8080.")
-@click.option("--api-key", envvar="AKUNU_API_KEY", metavar="KEY", help="Its key. [env: AKUNU_API_KEY]")
-@click.option("-c", "--context", type=Integer(1), metavar="N", help="Most tokens of a conversation.")
+@click.option(
+    "-m",
+    "--model",
+    type=MODEL,
+    metavar="MODEL",
+    help="The model. With --url: one of the names that the server offers.",
+)
+@click.option(
+    "--url", metavar="URL", help="Use this server, which runs already, such as http://127.0.0.1:8080."
+)
+@click.option(
+    "--api-key",
+    envvar="AKUNU_API_KEY",
+    metavar="KEY",
+    help="Key for the server at --url. [env: AKUNU_API_KEY]",
+)
+@click.option(
+    "-c", "--context", type=Integer(1), metavar="N", help="How many tokens a conversation may have."
+)
 def command(
-    program: str,
+    agent: str,
     arguments: tuple[str, ...],
     model: str | None,
     url: str | None,
@@ -61,7 +76,7 @@ def command(
       akunu launch codex --url http://127.0.0.1:8080
       akunu launch opencode -m model.gguf -- run "What does this project do?"
     """
-    wanted = PROGRAMS[program]
+    wanted = PROGRAMS[agent]
     executable = shutil.which(wanted.executable)
     if executable is None:
         raise AkunuError(
@@ -123,7 +138,8 @@ def _started(model: str, context: int | None, key: str) -> Iterator[str]:
     try:
         while not _ready(url):
             if server.poll() is not None:
-                raise AkunuError(f"the server did not start: {Path(log).read_text(errors='replace').strip()}")
+                *_, said = ["its log is empty", *Path(log).read_text(errors="replace").splitlines()]
+                raise AkunuError(f"the server did not start: {said.removeprefix('akunu: error: ')}")
             time.sleep(0.1)
         yield url
     finally:
@@ -144,6 +160,10 @@ def _ready(url: str) -> bool:
 
 def _model_name(url: str, key: str, wanted: str | None) -> str:
     """The server's name of the model: the one that is wanted, else its first."""
+    if not url.startswith(("http://", "https://")):
+        raise click.BadParameter(
+            f"found {url!r}, expected an address such as http://127.0.0.1:8080", param_hint="--url"
+        )
     request = urllib.request.Request(f"{url}/v1/models", headers={"Authorization": f"Bearer {key}"})
     try:
         with urllib.request.urlopen(request, timeout=10) as response:
@@ -151,8 +171,9 @@ def _model_name(url: str, key: str, wanted: str | None) -> str:
     except urllib.error.HTTPError as error:
         raise AkunuError(f"{url}: {error.code} {error.reason}; is --api-key right?") from error
     except (OSError, ValueError, KeyError, TypeError) as error:
+        why = getattr(error, "reason", error)
         raise AkunuError(
-            f"{url}: no server of models answers there ({error}); akunu serve starts one"
+            f"{url}: no server of models answers there ({why}); akunu serve starts one"
         ) from error
     if wanted is not None and wanted not in names:
         raise AkunuError(f"{url} has no model {wanted!r}; it has {', '.join(names)}")

@@ -20,13 +20,15 @@ __all__ = ["command"]
 
 
 class _Models(Group):
-    elsewhere = MappingProxyType({"rm": "remove", "delete": "remove", "ls": "list"})
+    elsewhere = MappingProxyType(
+        {"rm": "remove", "delete": "remove", "ls": "list", "pull": "fetch", "download": "fetch"}
+    )
 
 
 @click.group("models", cls=_Models, context_settings=CONTEXT_SETTINGS, invoke_without_command=True)
 @click.pass_context
 def command(context: click.Context) -> None:
-    """List the models that were fetched from the Hugging Face Hub, and remove them.
+    """List the models that were fetched from the Hugging Face Hub, fetch others, and remove them.
 
     They lie in the Hub's own cache (HF_HOME says where), which other programs share. Without a subcommand,
     list them.
@@ -35,6 +37,7 @@ def command(context: click.Context) -> None:
     Examples:
       akunu models
       akunu models list --json | jq -r ".[].name"
+      akunu models fetch Qwen/Qwen3-0.6B-GGUF:Q8_0
       akunu models remove Qwen/Qwen3-0.6B-GGUF:Q8_0
       akunu models remove Qwen/Qwen3-0.6B-GGUF --yes
     """
@@ -53,6 +56,33 @@ def list_command(as_json: bool) -> None:
       akunu models list --json
     """
     _list(as_json)
+
+
+@command.command("fetch", cls=Command, short_help="Fetch some, so that they are here when they are needed.")
+@click.argument("names", metavar="NAME...", nargs=-1, required=True)
+def fetch_command(names: tuple[str, ...]) -> None:
+    """Fetch models from the Hugging Face Hub: USER/REPO, USER/REPO:FILE (or a quantization), or an address.
+
+    Every command fetches the model that it needs; this one only fetches, as for a machine that will have no
+    network. It prints where each model lies. A download that was interrupted goes on where it was.
+
+    \b
+    Examples:
+      akunu models fetch Qwen/Qwen3-0.6B-GGUF:Q8_0
+      akunu models fetch openai/whisper-small Qwen/Qwen3-0.6B
+    """
+    from akunu import hub_name
+    from akunu.hub import fetch
+
+    wanted = [hub_name.parse(name) for name in names]
+    for name, found in zip(names, wanted, strict=True):
+        if found is None:  # before anything is fetched
+            raise click.UsageError(
+                f"{name!r} is no model on the Hugging Face Hub, such as Qwen/Qwen3-0.6B-GGUF"
+            )
+    for found in wanted:
+        assert found is not None
+        click.echo(str(fetch(found)))
 
 
 @command.command("remove", cls=Command, short_help="Remove some of them.")

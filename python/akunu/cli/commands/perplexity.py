@@ -13,13 +13,13 @@ from akunu.cli.app import CONTEXT_SETTINGS, Command
 from akunu.cli.console import note, rate_text
 from akunu.cli.files import read_named
 from akunu.cli.options import MODEL_HELP, load_model, loading_options
-from akunu.cli.values import Integer, PathName
+from akunu.cli.values import MODEL, Integer, PathName
 
 __all__ = ["command"]
 
 
 @click.command("perplexity", cls=Command, context_settings=CONTEXT_SETTINGS, epilog=f"MODEL: {MODEL_HELP}")
-@click.argument("model")
+@click.argument("model", type=MODEL)
 @click.argument("file", type=PathName(dir_okay=False, allow_dash=True))
 @click.option(
     "--window",

@@ -14,7 +14,7 @@ from akunu.cli.costs import GROUPINGS, Cost, Grouping, costs, mean_peaks
 from akunu.cli.options import loading_options
 from akunu.cli.phases import TableOptions, phase_options
 from akunu.cli.tables import OpenTable, open_table
-from akunu.cli.values import Integer
+from akunu.cli.values import MODEL, Integer
 from akunu.memory import bytes_text
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ __all__ = ["command"]
 
 
 @click.command("profile", cls=Command, context_settings=CONTEXT_SETTINGS)
-@click.argument("model", default="ember")
+@click.argument("model", type=MODEL, default="ember")
 @phase_options
 @click.option(
     "--group",

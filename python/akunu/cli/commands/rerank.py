@@ -10,15 +10,15 @@ import click
 from akunu.cli.app import CONTEXT_SETTINGS, Command
 from akunu.cli.files import read_named
 from akunu.cli.options import MODEL_HELP, encoder_options, load_model
-from akunu.cli.values import FULL, Integer
+from akunu.cli.values import FILE, MODEL, Integer
 
 __all__ = ["command"]
 
 
 @click.command("rerank", cls=Command, context_settings=CONTEXT_SETTINGS, epilog=f"MODEL: {MODEL_HELP}")
-@click.argument("model")
+@click.argument("model", type=MODEL)
 @click.argument("query")
-@click.argument("files", type=FULL, nargs=-1, required=True, metavar="FILE...")
+@click.argument("files", type=FILE, nargs=-1, required=True, metavar="FILE...")
 @click.option("-n", "--top", type=Integer(min=1), metavar="N", help="Print the best N. [default: all]")
 @click.option("--truncate", is_flag=True, help="Cut documents that are too long, instead of an error.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON objects.")

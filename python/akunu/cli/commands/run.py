@@ -17,7 +17,7 @@ from akunu.cli.files import STDIN, has_stdin, read_named, with_context
 from akunu.cli.forms import form_arguments, form_options
 from akunu.cli.options import generation_arguments, generation_options, load_model, model_options
 from akunu.cli.template import template_options, use_template
-from akunu.cli.values import FULL
+from akunu.cli.values import FILE
 
 if TYPE_CHECKING:
     from akunu.chatting import Messages
@@ -33,7 +33,7 @@ _MODEL_NAME = re.compile(r"ember|\S+\.gguf|[\w.-]+/[\w.-]+(:\S+)?", re.IGNORECAS
 
 @click.command("run", cls=Command, context_settings=CONTEXT_SETTINGS)
 @click.argument("question", required=False)
-@click.argument("files", type=FULL, metavar="[FILE]...", nargs=-1)
+@click.argument("files", type=FILE, metavar="[FILE]...", nargs=-1)
 @model_options
 @template_options
 @generation_options

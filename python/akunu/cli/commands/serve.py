@@ -11,7 +11,7 @@ import click
 from akunu.cli.app import CONTEXT_SETTINGS, Command
 from akunu.cli.console import note
 from akunu.cli.options import DEFAULT_MODEL, given, loading_options, writing_arguments, writing_options
-from akunu.cli.values import FULL, Integer, Number, PathName
+from akunu.cli.values import FULL, MODEL, Integer, Number, PathName
 
 if TYPE_CHECKING:
     from akunu.server import ModelSpec, Settings
@@ -29,6 +29,7 @@ _FILE = PathName(exists=True)
     "-m",
     "--model",
     "names",
+    type=MODEL,
     multiple=True,
     metavar="[NAME=]MODEL",
     help="A model to load at the start; clients ask for it by NAME. Repeatable. [default: ember, or none "
@@ -50,7 +51,7 @@ _FILE = PathName(exists=True)
     show_default=True,
     type=Integer(0, 65535),
     metavar="N",
-    help="0: one that is free.",
+    help="Port to listen on; 0 takes one that is free.",
 )
 @loading_options
 @writing_options
@@ -60,23 +61,26 @@ _FILE = PathName(exists=True)
     show_default=True,
     type=Integer(1, 256),
     metavar="N",
-    help="Texts of a model that are written at a time; more wait.",
+    help="How many texts a model writes at a time; more wait.",
 )
 @click.option(
     "--api-key-file",
     type=_FILE,
     metavar="FILE",
-    help="Keys of those who may ask: one a line, with a name and priority=N after it if you like; sha256:HEX "
-    "for a hash.",
+    help="Only who sends one of the keys in this file is answered. One key a line, or sha256:HEX, its hash; "
+    "after it, if you like, a name and priority=N.",
 )
 @click.option(
-    "--admin-key-file", type=_FILE, metavar="FILE", help="Keys of those who may load and unload models too."
+    "--admin-key-file",
+    type=_FILE,
+    metavar="FILE",
+    help="Keys, in the same form, of those who may also load and unload models.",
 )
 @click.option(
     "--cors-origin",
     multiple=True,
     metavar="ORIGIN",
-    help='A web page\'s origin that may use the server, such as https://example.org; "*": all. Repeatable.',
+    help='Let web pages of this origin use the server, such as https://example.org; "*": of any. Repeatable.',
 )
 @click.option(
     "--queue",
@@ -84,14 +88,14 @@ _FILE = PathName(exists=True)
     show_default=True,
     type=Integer(0),
     metavar="N",
-    help="Texts of a model that may wait; more are refused with 503.",
+    help="How many texts may wait for a model; more are refused with 503.",
 )
 @click.option(
     "--rate",
     default=0,
     type=Integer(0),
     metavar="N",
-    help="Requests a minute for each key (or address, without keys). [default: no limit]",
+    help="How many requests a minute each key may send (or each address, without keys). [default: no limit]",
 )
 @click.option(
     "--max-seconds",
@@ -99,7 +103,7 @@ _FILE = PathName(exists=True)
     show_default=True,
     type=Number(1),
     metavar="S",
-    help="Most time for a request.",
+    help="How many seconds a request may take.",
 )
 @click.option(
     "--max-body",
@@ -107,7 +111,7 @@ _FILE = PathName(exists=True)
     show_default=True,
     type=Integer(1),
     metavar="MIB",
-    help="Most MiB of a request.",
+    help="How many MiB a request may have.",
 )
 @click.option(
     "--max-upload",
@@ -115,7 +119,7 @@ _FILE = PathName(exists=True)
     show_default=True,
     type=Integer(min=1),
     metavar="MIB",
-    help="Most MiB of a request with a recording.",
+    help="How many MiB a request with a recording may have.",
 )
 @click.option(
     "--max-models",
@@ -123,13 +127,13 @@ _FILE = PathName(exists=True)
     show_default=True,
     type=Integer(1),
     metavar="N",
-    help="Models in memory at a time; the one unused for longest gives way.",
+    help="How many models may be in memory; the one that was not used for longest gives way.",
 )
 @click.option(
     "--max-memory",
     type=Number(0, min_open=True),
     metavar="GIB",
-    help="Most GiB of the loaded models' files. [default: no limit]",
+    help="How many GiB the files of the loaded models may have together. [default: no limit]",
 )
 @click.option(
     "--idle",
@@ -158,7 +162,7 @@ _FILE = PathName(exists=True)
     show_default=True,
     metavar="N[-MOST]",
     callback=lambda context, option, value: _replicas(value),
-    help="With --ray: how many, or at least and at most, by the number of requests.",
+    help="With --ray: how many replicas; N-MOST follows the number of requests.",
 )
 def command(**values: Any) -> None:
     """Serve models over HTTP, as OpenAI's and Anthropic's APIs.

@@ -17,7 +17,7 @@ from akunu.cli.forms import form_arguments, spoken_form_options
 from akunu.cli.options import DEFAULT_SPEECH_MODEL, device_options, refuse_others, refuse_unused
 from akunu.cli.recorder import LiveLine, recorded
 from akunu.cli.transcripts import Outputs, audio_files, print_failure, until_interrupted
-from akunu.cli.values import FULL, Integer, Number, PathName
+from akunu.cli.values import FILE, MODEL, Integer, Number, PathName
 from akunu.errors import AkunuError
 
 if TYPE_CHECKING:
@@ -35,10 +35,11 @@ _LIVE = (
 
 
 @click.command("transcribe", cls=Command, context_settings=CONTEXT_SETTINGS)
-@click.argument("files", type=FULL, nargs=-1, required=True, metavar="FILE...")
+@click.argument("files", type=FILE, nargs=-1, required=True, metavar="FILE...")
 @click.option(
     "-m",
     "--model",
+    type=MODEL,
     default=DEFAULT_SPEECH_MODEL,
     show_default=True,
     metavar="MODEL",
@@ -70,7 +71,7 @@ _LIVE = (
     type=click.Choice(["transcribe", "translate"]),
     default="transcribe",
     show_default=True,
-    help='"translate": into English.',
+    help='"translate" writes down what is said in English.',
 )
 @click.option("--word-timestamps", is_flag=True, help="Find when each word is said, and how sure it is.")
 @click.option(
@@ -79,7 +80,7 @@ _LIVE = (
     default=5,
     show_default=True,
     metavar="N",
-    help="Texts that are tried side by side; 1 is fastest.",
+    help="How many possible texts are followed side by side; 1 is fastest.",
 )
 @click.option(
     "--batch-size",
@@ -94,7 +95,7 @@ _LIVE = (
     "vad",
     type=PathName(dir_okay=False),
     metavar="FILE",
-    help="--vad by a Silero model, an ONNX file. Needs akunu[vad].",
+    help="Do what --vad does with a Silero model in this ONNX file. Needs akunu[vad].",
 )
 @click.option(
     "temperature",
@@ -102,14 +103,21 @@ _LIVE = (
     "--temperature",
     type=Number(),
     metavar="T",
-    help="Randomness. [default: 0, then more]",
+    help="Randomness. [default: 0, and more where the text repeats itself]",
 )
-@click.option("--prompt", "initial_prompt", metavar="TEXT", help="What came before, or how it is written.")
-@click.option("--hotwords", metavar="TEXT", help="Names and words that occur.")
+@click.option(
+    "--prompt", "initial_prompt", metavar="TEXT", help="Text that came before, or an example of how to write."
+)
+@click.option("--hotwords", metavar="TEXT", help="Names and unusual words that are said in the recording.")
 @click.option(
     "--clip", "clip_timestamps", metavar="S,S,...", help="Only from and to these seconds, as in 60,90,300."
 )
-@click.option("--max-new-tokens", type=Integer(min=1), metavar="N", help="Most tokens of a window.")
+@click.option(
+    "--max-new-tokens",
+    type=Integer(min=1),
+    metavar="N",
+    help="How many tokens a window of 30 seconds may have.",
+)
 @spoken_form_options
 @click.option("--live", is_flag=True, help='FILE is "-": 16-bit PCM that comes as it is recorded.')
 @click.option(
@@ -118,7 +126,7 @@ _LIVE = (
     default=16000,
     show_default=True,
     metavar="HZ",
-    help="Of the PCM of --live.",
+    help="Samples a second of what --live reads.",
 )
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing about progress and speed.")
 @device_options

@@ -72,7 +72,7 @@ class Front:
         except Gone:
             return
         except ApiError as error:
-            await error_response(error, scope["path"])(scope, receive, send)
+            await error_response(error, scope)(scope, receive, send)
 
     async def _answer(self, call: Call, send: Send) -> None:
         for attempt in range(1, ATTEMPTS + 1):
