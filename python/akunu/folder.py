@@ -17,6 +17,9 @@ from akunu.errors import ModelFileError, UnsupportedError
 from akunu.json_file import read_object, read_optional, read_text
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
     from akunu._core import SafetensorsFiles
     from akunu.config import ModelSpec
     from akunu.tokenizer import Tokenizer
@@ -135,7 +138,9 @@ class ModelFolder:
             from akunu.encoders.resolve import resolve_hf_vectors
 
             return resolve_hf_vectors(self.config, self.files.tensors, self.modules, context=context)
-        return resolve_hf(self.config, self.files.tensors, context=context)
+        spec = resolve_hf(self.config, self.files.tensors, context=context)
+        _check_tied(self.path, self.files, spec)
+        return spec
 
     def tokenizer(self, n_tokens: int) -> Tokenizer | None:
         """The tokenizer, for a model whose embedding has `n_tokens` rows; None when the folder has none."""
@@ -226,6 +231,32 @@ def _check_index(folder: Path, shards: list[str], files: SafetensorsFiles) -> No
             raise ModelFileError(
                 f"{folder}: tensor {name!r} {there}, but {INDEX} expects it in {shard}; fetch the files again"
             )
+
+
+def _check_tied(folder: Path, files: SafetensorsFiles, spec: ModelSpec) -> None:
+    """Raise where the head is the embedding by the configuration, and the files have another one."""
+    if "output" in spec.tensors:
+        return
+    names = {tensor.name for tensor in files.tensors}
+    embedding = spec.tensors["token_embedding"].source.removesuffix("weight")
+    for name in sorted(names):
+        head, part = name.rpartition(".")[::2]
+        if head.rpartition(".")[2] != "lm_head":
+            continue
+        twin = embedding + part
+        if twin not in names or not _same_bytes(files.tensor_bytes(name), files.tensor_bytes(twin)):
+            raise ModelFileError(
+                f"{folder}: by config.json's tie_word_embeddings the output head is the embedding, but the "
+                f"tensor {name} is not {twin}; set tie_word_embeddings to false if the model was "
+                "trained with a head of its own, else remove the tensor"
+            )
+
+
+def _same_bytes(one: npt.NDArray[np.uint8], other: npt.NDArray[np.uint8]) -> bool:
+    step = 1 << 20  # as it comes from the file, without a copy of it all
+    return len(one) == len(other) and all(
+        one[i : i + step].tobytes() == other[i : i + step].tobytes() for i in range(0, len(one), step)
+    )
 
 
 def _templates(folder: Path) -> dict[str, object]:

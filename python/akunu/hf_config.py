@@ -231,21 +231,26 @@ def _map(
     if tied is None:
         tied = row.tied
     known = {head} if tied else set()
-    biases = (
-        row.biases == "flag" and config.get("attention_bias") is True,
-        row.ffn_biases and config.get("mlp_bias") is True,
-    )
+    flags = {
+        "attn": "attention_bias" if row.biases == "flag" else "",
+        "ffn": "mlp_bias" if row.ffn_biases else "",
+    }
     rules = []
     for rule in arch.tensors:
         is_head = rule.hf == "lm_head.weight"
         if is_head and tied:
             continue
         name = rule.parts[0][0]
-        needed = is_head or (name.endswith("_bias") and biases[name.startswith("ffn_")])
+        needed = is_head or not rule.optional
+        if name.endswith("_bias") and not needed:
+            flag = flags[name.partition("_")[0]]
+            if config.get(flag) is not True:
+                names = [prefix + rule.hf.replace("{n}", str(n)) for n in range(sizes.n_layers)]
+                _refuse_bias([name for name in names if name in tensors], flag, owner)
+                continue
+            needed = True
         rules.append(
-            dataclasses.replace(
-                rule, source=head if is_head else prefix + rule.hf, optional=rule.optional and not needed
-            )
+            dataclasses.replace(rule, source=head if is_head else prefix + rule.hf, optional=not needed)
         )
     refs = map_tensors(
         rules,
@@ -260,6 +265,19 @@ def _map(
         name: dataclasses.replace(ref, add=row.norm_add) if name.endswith("norm") else ref
         for name, ref in refs.items()
     }
+
+
+def _refuse_bias(found: Sequence[str], flag: str, owner: str) -> None:
+    """Raise where there are biases that the configuration does not ask for: Transformers leaves them out.
+
+    `flag`: the key that asks for them, if the model type has one.
+    """
+    if found:
+        remedy = f"set {flag} to true" if flag else "give another model_type"
+        raise ModelFileError(
+            f"tensor {found[0]}: by config.json this {owner} model has no such bias; "
+            f"{remedy} if it was trained with it, else remove the tensor"
+        )
 
 
 def _prefix(tensors: Mapping[str, TensorInfo]) -> str:

@@ -45,9 +45,9 @@ HF_NEUTRAL: Final[Mapping[str, tuple[object, ...]]] = MappingProxyType(
 """Keys whose feature is not implemented, with the values besides null that mean "not used"."""
 
 
-HF_SPECIAL: Final = ("attn_softcap", "final_softcap", "query_scalar")
-"""Fields of `CONFIG_KEYS` that few classes have. In the configuration of another, Transformers ignores them,
-but who wrote them may have meant something."""
+HF_SPECIAL: Final = ("attn_softcap", "final_softcap", "query_scalar", "local_rope_theta")
+"""Fields of `CONFIG_KEYS` that few classes use. In the configuration of another, Transformers ignores them,
+but who wrote them may have meant something. (Gemma 3's class has a cap of attention and does not apply it.)"""
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ _GEMMA3 = HfModel(
     period=6,
     defaults=_defaults(
         dim=2304, n_layers=26, n_heads=8, n_kv_heads=4, head_dim=256, ffn_dim=9216, context_length=131072,
-        window=4096, query_scalar=256, rope_theta=1e6, local_rope_theta=1e4, attn_softcap=0, final_softcap=0,
+        window=4096, query_scalar=256, rope_theta=1e6, local_rope_theta=1e4, final_softcap=0,
     ),
     tied=True,
     norm_add=1.0,

@@ -144,6 +144,16 @@ def test_a_tied_model_ignores_a_head_that_was_written_too(tmp_path: Path) -> Non
     assert nmse(logits(path, "qwen3"), tiny.golden("qwen3").logits) < 1e-9
 
 
+def test_a_tied_model_with_another_head_is_refused(tmp_path: Path) -> None:
+    def doubled(weights: tiny.Weights) -> tiny.Weights:
+        return weights | {"lm_head.weight": weights["model.embed_tokens.weight"] * np.float32(2)}
+
+    path = folders.write("qwen3", tmp_path, arrays=doubled)
+    message = r"lm_head\.weight is not model\.embed_tokens\.weight; set tie_word_embeddings to false"
+    with pytest.raises(ModelFileError, match=message):
+        ModelFolder(path).spec()
+
+
 def without(name: str) -> Callable[[tiny.Weights], tiny.Weights]:
     return lambda weights: {k: a for k, a in weights.items() if k != name}
 
@@ -233,6 +243,30 @@ BAD: dict[str, tuple[str, Change, type[Exception], str]] = {
         "attn_logit_softcapping: found 50.0, but a llama model has none",
     ),
     "a query scale": ("qwen3", put(query_pre_attn_scalar=3), UnsupportedError, "but a qwen3 model has none"),
+    "a cap that the class does not apply": (
+        "gemma3",
+        put(attn_logit_softcapping=50.0),
+        UnsupportedError,
+        "attn_logit_softcapping: found 50.0, but a gemma3_text model has none",
+    ),
+    "a local theta": (
+        "mistral",
+        put(rope_local_base_freq=300.0),
+        UnsupportedError,
+        "rope_local_base_freq: found 300.0, but a mistral model has none",
+    ),
+    "no bias": (
+        "llama_bias",
+        put(attention_bias=False),
+        ModelFileError,
+        r"q_proj\.bias: by config.json this llama model has no such bias; set attention_bias to true",
+    ),
+    "no bias of the feed-forward": (
+        "llama_bias",
+        put(mlp_bias=None),
+        ModelFileError,
+        r"gate_proj\.bias: .* set mlp_bias to true",
+    ),
     "bidirectional": (
         "gemma3",
         put(use_bidirectional_attention=True),
@@ -314,6 +348,11 @@ def test_bad_configurations_are_refused(case: str, tmp_path: Path) -> None:
             lambda w: w | {"model.layers.0.extra.weight": np.zeros(3, np.float32)},
             UnsupportedError,
             r"tensor model\.layers\.0\.extra\.weight: the architecture llama",
+        ),
+        (
+            lambda w: w | {"model.layers.1.self_attn.o_proj.bias": np.zeros(96, np.float32)},
+            ModelFileError,
+            r"layers\.1\.self_attn\.o_proj\.bias: .* no such bias; set attention_bias to true",
         ),
         (
             lambda w: w | {"other.embed_tokens.weight": np.zeros((3, 3), np.float32)},
