@@ -33,7 +33,8 @@ __all__ = [
 ]
 
 _ZERO_IF_NULL: Final = ("sliding_window", "attn_logit_softcapping", "final_logit_softcapping")
-"""Keys whose null means that there is no such thing, not that it is as usual."""
+"""Keys whose null means that there is no such thing, not that it is as usual. (Another is the number of heads of
+keys and values, whose null means one for each head.)"""
 
 _FULL, _SLIDING = "full_attention", "sliding_attention"
 _ROPE_TYPES: Final = ("default", "dynamic", "linear", "llama3", "yarn", "longrope")
@@ -169,7 +170,8 @@ def _text_config(config: Mapping[str, object]) -> Mapping[str, object]:
         if "tie_word_embeddings" in config:
             outer["tie_word_embeddings"] = config["tie_word_embeddings"]
         config = outer | dict(text)
-    return {key: 0 if value is None and key in _ZERO_IF_NULL else value for key, value in config.items()}
+    nulls = {key: 0 for key in _ZERO_IF_NULL} | {"num_key_value_heads": config.get("num_attention_heads")}
+    return {key: nulls.get(key) if value is None else value for key, value in config.items()}
 
 
 def refuse_unknown_features(config: Mapping[str, object], known: Mapping[str, tuple[object, ...]]) -> None:
@@ -306,13 +308,13 @@ def _layer_windows(
     window = numbers.integer("window")
     if row.windowed == "later" and config.get("use_sliding_window") is not True:
         window = 0
-    types = local_layers(config, n_layers) if row.windowed in ("later", "period") else None
+    types = local_layers(config, n_layers) if row.windowed in ("all", "later", "period") else None
     if row.windowed == "none" or window == 0:
         local = [False] * n_layers
-    elif row.windowed == "all":
-        local = [True] * n_layers
     elif types is not None:
         local = types
+    elif row.windowed in ("all", "every"):
+        local = [True] * n_layers
     elif row.windowed == "later":
         first = numbers.integer("window_first")
         local = [n >= first for n in range(n_layers)]

@@ -185,6 +185,18 @@ def test_windows_of_qwen_begin_at_a_layer(
     assert ModelFolder(path).spec().config.layer_window == expected
 
 
+@pytest.mark.parametrize("model_type", ["mistral", "ministral"])
+def test_a_mistral_may_have_types_of_layers(model_type: str, tmp_path: Path) -> None:
+    types = ["full_attention", "sliding_attention", "full_attention"]
+    path = folders.write("mistral", tmp_path, change=put(model_type=model_type, layer_types=types))
+    assert ModelFolder(path).spec().config.layer_window == (0, 12, 0)
+
+
+def test_no_number_of_key_heads_means_one_for_each_head(tmp_path: Path) -> None:
+    path = folders.write("qwen2_yarn", tmp_path, change=put(num_key_value_heads=None))
+    assert ModelFolder(path).spec().config.n_kv_heads == 2
+
+
 def test_dynamic_scaling_changes_nothing_up_to_the_trained_context(tmp_path: Path) -> None:
     rope = {"rope_type": "dynamic", "factor": 4.0, "rope_theta": 10000.0}
     path = folders.write("llama", tmp_path, change=lambda c: c | {"rope_parameters": rope})

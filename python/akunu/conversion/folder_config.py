@@ -160,7 +160,7 @@ def _windows(config: ModelConfig, row: HfModel) -> dict[str, object]:
     match row.windowed:
         case "none":
             return {}
-        case "all":
+        case "all" | "every":
             return {"sliding_window": window or None}
         case "period":
             return {"sliding_window": window or None, "layer_types": types}
