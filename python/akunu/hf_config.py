@@ -33,8 +33,8 @@ __all__ = [
 ]
 
 _ZERO_IF_NULL: Final = ("sliding_window", "attn_logit_softcapping", "final_logit_softcapping")
-"""Keys whose null means that there is no such thing, not that it is as usual. (Another is `num_key_value_heads`,
-whose null means one for each head.)"""
+"""Keys whose null means that there is no such thing, not that it is as usual. (Of `num_key_value_heads` it means
+one for each head.)"""
 
 _FULL, _SLIDING = "full_attention", "sliding_attention"
 _ROPE_TYPES: Final = ("default", "dynamic", "linear", "llama3", "yarn", "longrope")
