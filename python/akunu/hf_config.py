@@ -33,8 +33,7 @@ __all__ = [
 ]
 
 _ZERO_IF_NULL: Final = ("sliding_window", "attn_logit_softcapping", "final_logit_softcapping")
-"""Keys whose null means that there is no such thing, not that it is as usual. (Of `num_key_value_heads` it means
-one for each head.)"""
+"""Keys whose null means that there is no such thing, not that it is as usual."""
 
 _FULL, _SLIDING = "full_attention", "sliding_attention"
 _ROPE_TYPES: Final = ("default", "dynamic", "linear", "llama3", "yarn", "longrope")
@@ -170,6 +169,7 @@ def _text_config(config: Mapping[str, object]) -> Mapping[str, object]:
         if "tie_word_embeddings" in config:
             outer["tie_word_embeddings"] = config["tie_word_embeddings"]
         config = outer | dict(text)
+    # One head of keys for each head of queries.
     nulls = {key: 0 for key in _ZERO_IF_NULL} | {"num_key_value_heads": config.get("num_attention_heads")}
     return {key: nulls.get(key) if value is None else value for key, value in config.items()}
 
