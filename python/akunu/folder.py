@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from akunu.config_numbers import shown
 from akunu.encoders.modules import DENSE, makes_vectors, read_modules
 from akunu.errors import ModelFileError, UnsupportedError
 from akunu.json_file import read_object, read_optional, read_text
@@ -54,6 +56,29 @@ SAMPLING: Final = {
     "repetition_penalty": "penalty_repeat",
 }
 """Keys of `generation_config.json`, and those of GGUF that say the same."""
+
+_OTHER_SAMPLING: Final[Mapping[str, object]] = {
+    "bad_words_ids": None,
+    "begin_suppress_tokens": None,
+    "dola_layers": None,
+    "encoder_repetition_penalty": 1.0,
+    "epsilon_cutoff": 0.0,
+    "eta_cutoff": 0.0,
+    "exponential_decay_length_penalty": None,
+    "forced_bos_token_id": None,
+    "forced_eos_token_id": None,
+    "guidance_scale": 1.0,
+    "min_length": 0,
+    "min_new_tokens": 0,
+    "no_repeat_ngram_size": 0,
+    "num_beams": 1,
+    "penalty_alpha": 0.0,
+    "sequence_bias": None,
+    "stop_strings": None,
+    "suppress_tokens": None,
+    "top_h": None,
+}
+"""Keys of `generation_config.json` for what Akunu does not have, with the values that ask for nothing."""
 
 
 def is_model_folder(names: Sequence[str]) -> bool:
@@ -171,8 +196,23 @@ class ModelFolder:
         }
         if "general.sampling.penalty_repeat" in found:
             found["general.sampling.penalty_last_n"] = -1  # all of the text
-        if self._generation.get("do_sample") is False:
+        samples = self._generation.get("do_sample")
+        if samples is not None and not isinstance(samples, bool):
+            raise ModelFileError(
+                f"{self.path / 'generation_config.json'}: do_sample: found {shown(samples)}, "
+                "expected true or false"
+            )
+        if samples is False:
             found["general.sampling.temp"] = 0.0
+        for key, neutral in _OTHER_SAMPLING.items():
+            value = self._generation.get(key)
+            if value is not None and value != neutral:
+                warnings.warn(
+                    f"{self.path / 'generation_config.json'} recommends {key} = {shown(value)}, "
+                    "which Akunu does not have",
+                    RuntimeWarning,
+                    stacklevel=4,
+                )
         return found
 
 

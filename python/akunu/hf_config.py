@@ -229,9 +229,7 @@ def _map(
             "of config.json's vocab_size"
         )
     head = _head(tensors, prefix)
-    tied = config.get("tie_word_embeddings")
-    if tied is None:
-        tied = row.tied
+    tied = _flag(config, "tie_word_embeddings", default=row.tied)
     known = {head} if tied else set()
     flags = {
         "attn": "attention_bias" if row.biases == "flag" else "",
@@ -246,7 +244,7 @@ def _map(
         needed = is_head or not rule.optional
         if name.endswith("_bias") and not needed:
             flag = flags[name.partition("_")[0]]
-            if config.get(flag) is not True:
+            if not flag or not _flag(config, flag):
                 names = [prefix + rule.hf.replace("{n}", str(n)) for n in range(sizes.n_layers)]
                 _refuse_bias([name for name in names if name in tensors], flag, owner)
                 continue
@@ -267,6 +265,15 @@ def _map(
         name: dataclasses.replace(ref, add=row.norm_add) if name.endswith("norm") else ref
         for name, ref in refs.items()
     }
+
+
+def _flag(config: Mapping[str, object], key: str, *, default: bool = False) -> bool:
+    value = config.get(key)
+    if value is None:
+        return default
+    if not isinstance(value, bool):
+        raise ModelFileError(f"config.json: {key}: found {shown(value)}, expected true or false")
+    return value
 
 
 def _refuse_bias(found: Sequence[str], flag: str, owner: str) -> None:
@@ -306,7 +313,7 @@ def _layer_windows(
 ) -> tuple[int, ...]:
     """Sliding window of each layer, 0 for full attention."""
     window = numbers.integer("window")
-    if row.windowed == "later" and config.get("use_sliding_window") is not True:
+    if row.windowed == "later" and not _flag(config, "use_sliding_window"):
         window = 0
     types = local_layers(config, n_layers) if row.windowed in ("all", "later", "period") else None
     if row.windowed == "none" or window == 0:
@@ -373,8 +380,10 @@ class HfRotary:
 
     def _check_scaling(self, scaling: object) -> None:
         """Raise where the old key says something else than the new one: Transformers would follow either."""
-        if self.where == "rope_scaling" or not isinstance(scaling, Mapping) or not scaling:
+        if self.where == "rope_scaling" or not scaling:
             return
+        if not isinstance(scaling, Mapping):
+            raise ModelFileError(f"config.json: rope_scaling: found {shown(scaling)}, expected an object")
         full = self._parameters.get(_FULL) if self._nested else self._parameters
 
         def said(values: object) -> dict[str, object]:

@@ -279,6 +279,18 @@ BAD: dict[str, tuple[str, Change, type[Exception], str]] = {
         ModelFileError,
         r"gate_proj\.bias: .* set mlp_bias to true",
     ),
+    "a flag that is none": (
+        "llama",
+        put(tie_word_embeddings="no"),
+        ModelFileError,
+        "tie_word_embeddings: found 'no', expected true or false",
+    ),
+    "a scaling that is none": (
+        "llama",
+        put(rope_scaling=[4.0]),
+        ModelFileError,
+        r"rope_scaling: found \[4\.0\], expected an object",
+    ),
     "bidirectional": (
         "gemma3",
         put(use_bidirectional_attention=True),
@@ -365,6 +377,11 @@ def test_bad_configurations_are_refused(case: str, tmp_path: Path) -> None:
             lambda w: w | {"model.layers.1.self_attn.o_proj.bias": np.zeros(96, np.float32)},
             ModelFileError,
             r"layers\.1\.self_attn\.o_proj\.bias: .* no such bias; set attention_bias to true",
+        ),
+        (
+            lambda w: w | {"\x1b[31m": np.zeros(3, np.float32)},
+            UnsupportedError,
+            r"tensor '\\x1b\[31m': the architecture llama",
         ),
         (
             lambda w: w | {"other.embed_tokens.weight": np.zeros((3, 3), np.float32)},
