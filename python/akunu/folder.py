@@ -8,15 +8,20 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from akunu.config_numbers import shown
 from akunu.encoders.modules import DENSE, makes_vectors, read_modules
 from akunu.errors import ModelFileError, UnsupportedError
 from akunu.json_file import read_object, read_optional, read_text
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
     from akunu._core import SafetensorsFiles
     from akunu.config import ModelSpec
     from akunu.tokenizer import Tokenizer
@@ -51,6 +56,29 @@ SAMPLING: Final = {
     "repetition_penalty": "penalty_repeat",
 }
 """Keys of `generation_config.json`, and those of GGUF that say the same."""
+
+_OTHER_SAMPLING: Final[Mapping[str, object]] = {
+    "bad_words_ids": None,
+    "begin_suppress_tokens": None,
+    "dola_layers": None,
+    "encoder_repetition_penalty": 1.0,
+    "epsilon_cutoff": 0.0,
+    "eta_cutoff": 0.0,
+    "exponential_decay_length_penalty": None,
+    "forced_bos_token_id": None,
+    "forced_eos_token_id": None,
+    "guidance_scale": 1.0,
+    "min_length": 0,
+    "min_new_tokens": 0,
+    "no_repeat_ngram_size": 0,
+    "num_beams": 1,
+    "penalty_alpha": 0.0,
+    "sequence_bias": None,
+    "stop_strings": None,
+    "suppress_tokens": None,
+    "top_h": None,
+}
+"""Keys of `generation_config.json` for what Akunu does not have, with the values that ask for nothing."""
 
 
 def is_model_folder(names: Sequence[str]) -> bool:
@@ -135,7 +163,9 @@ class ModelFolder:
             from akunu.encoders.resolve import resolve_hf_vectors
 
             return resolve_hf_vectors(self.config, self.files.tensors, self.modules, context=context)
-        return resolve_hf(self.config, self.files.tensors, context=context)
+        spec = resolve_hf(self.config, self.files.tensors, context=context)
+        _check_tied(self.path, self.files, spec)
+        return spec
 
     def tokenizer(self, n_tokens: int) -> Tokenizer | None:
         """The tokenizer, for a model whose embedding has `n_tokens` rows; None when the folder has none."""
@@ -166,8 +196,23 @@ class ModelFolder:
         }
         if "general.sampling.penalty_repeat" in found:
             found["general.sampling.penalty_last_n"] = -1  # all of the text
-        if self._generation.get("do_sample") is False:
+        samples = self._generation.get("do_sample")
+        if samples is not None and not isinstance(samples, bool):
+            raise ModelFileError(
+                f"{self.path / 'generation_config.json'}: do_sample: found {shown(samples)}, "
+                "expected true or false"
+            )
+        if samples is False:
             found["general.sampling.temp"] = 0.0
+        for key, neutral in _OTHER_SAMPLING.items():
+            value = self._generation.get(key)
+            if value is not None and value != neutral:
+                warnings.warn(
+                    f"{self.path / 'generation_config.json'} recommends {key} = {shown(value)}, "
+                    "which Akunu does not have",
+                    RuntimeWarning,
+                    stacklevel=4,
+                )
         return found
 
 
@@ -226,6 +271,32 @@ def _check_index(folder: Path, shards: list[str], files: SafetensorsFiles) -> No
             raise ModelFileError(
                 f"{folder}: tensor {name!r} {there}, but {INDEX} expects it in {shard}; fetch the files again"
             )
+
+
+def _check_tied(folder: Path, files: SafetensorsFiles, spec: ModelSpec) -> None:
+    """Raise where the head is the embedding by the configuration, and the files have another one."""
+    if "output" in spec.tensors:
+        return
+    names = {tensor.name for tensor in files.tensors}
+    embedding = spec.tensors["token_embedding"].source.removesuffix("weight")
+    for name in sorted(names):
+        head, part = name.rpartition(".")[::2]
+        if head.rpartition(".")[2] != "lm_head":
+            continue
+        twin = embedding + part
+        if twin not in names or not _same_bytes(files.tensor_bytes(name), files.tensor_bytes(twin)):
+            raise ModelFileError(
+                f"{folder}: by config.json's tie_word_embeddings the output head is the embedding, but the "
+                f"tensor {name} is not {twin}; set tie_word_embeddings to false if the model was "
+                "trained with a head of its own, else remove the tensor"
+            )
+
+
+def _same_bytes(one: npt.NDArray[np.uint8], other: npt.NDArray[np.uint8]) -> bool:
+    step = 1 << 20  # as it comes from the file, without a copy of it all
+    return len(one) == len(other) and all(
+        one[i : i + step].tobytes() == other[i : i + step].tobytes() for i in range(0, len(one), step)
+    )
 
 
 def _templates(folder: Path) -> dict[str, object]:

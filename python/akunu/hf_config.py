@@ -169,7 +169,9 @@ def _text_config(config: Mapping[str, object]) -> Mapping[str, object]:
         if "tie_word_embeddings" in config:
             outer["tie_word_embeddings"] = config["tie_word_embeddings"]
         config = outer | dict(text)
-    return {key: 0 if value is None and key in _ZERO_IF_NULL else value for key, value in config.items()}
+    # One head of keys for each head of queries.
+    nulls = {key: 0 for key in _ZERO_IF_NULL} | {"num_key_value_heads": config.get("num_attention_heads")}
+    return {key: nulls.get(key) if value is None else value for key, value in config.items()}
 
 
 def refuse_unknown_features(config: Mapping[str, object], known: Mapping[str, tuple[object, ...]]) -> None:
@@ -227,25 +229,28 @@ def _map(
             "of config.json's vocab_size"
         )
     head = _head(tensors, prefix)
-    tied = config.get("tie_word_embeddings")
-    if tied is None:
-        tied = row.tied
+    tied = _flag(config, "tie_word_embeddings", default=row.tied)
     known = {head} if tied else set()
-    biases = (
-        row.biases == "flag" and config.get("attention_bias") is True,
-        row.ffn_biases and config.get("mlp_bias") is True,
-    )
+    flags = {
+        "attn": "attention_bias" if row.biases == "flag" else "",
+        "ffn": "mlp_bias" if row.ffn_biases else "",
+    }
     rules = []
     for rule in arch.tensors:
         is_head = rule.hf == "lm_head.weight"
         if is_head and tied:
             continue
         name = rule.parts[0][0]
-        needed = is_head or (name.endswith("_bias") and biases[name.startswith("ffn_")])
+        needed = is_head or not rule.optional
+        if name.endswith("_bias") and not needed:
+            flag = flags[name.partition("_")[0]]
+            if not flag or not _flag(config, flag):
+                names = [prefix + rule.hf.replace("{n}", str(n)) for n in range(sizes.n_layers)]
+                _refuse_bias([name for name in names if name in tensors], flag, owner)
+                continue
+            needed = True
         rules.append(
-            dataclasses.replace(
-                rule, source=head if is_head else prefix + rule.hf, optional=rule.optional and not needed
-            )
+            dataclasses.replace(rule, source=head if is_head else prefix + rule.hf, optional=not needed)
         )
     refs = map_tensors(
         rules,
@@ -260,6 +265,28 @@ def _map(
         name: dataclasses.replace(ref, add=row.norm_add) if name.endswith("norm") else ref
         for name, ref in refs.items()
     }
+
+
+def _flag(config: Mapping[str, object], key: str, *, default: bool = False) -> bool:
+    value = config.get(key)
+    if value is None:
+        return default
+    if not isinstance(value, bool):
+        raise ModelFileError(f"config.json: {key}: found {shown(value)}, expected true or false")
+    return value
+
+
+def _refuse_bias(found: Sequence[str], flag: str, owner: str) -> None:
+    """Raise where there are biases that the configuration does not ask for: Transformers leaves them out.
+
+    `flag`: the key that asks for them, if the model type has one.
+    """
+    if found:
+        remedy = f"set {flag} to true" if flag else "give another model_type"
+        raise ModelFileError(
+            f"tensor {found[0]}: by config.json this {owner} model has no such bias; "
+            f"{remedy} if it was trained with it, else remove the tensor"
+        )
 
 
 def _prefix(tensors: Mapping[str, TensorInfo]) -> str:
@@ -286,15 +313,15 @@ def _layer_windows(
 ) -> tuple[int, ...]:
     """Sliding window of each layer, 0 for full attention."""
     window = numbers.integer("window")
-    if row.windowed == "later" and config.get("use_sliding_window") is not True:
+    if row.windowed == "later" and not _flag(config, "use_sliding_window"):
         window = 0
-    types = local_layers(config, n_layers) if row.windowed in ("later", "period") else None
+    types = local_layers(config, n_layers) if row.windowed in ("all", "later", "period") else None
     if row.windowed == "none" or window == 0:
         local = [False] * n_layers
-    elif row.windowed == "all":
-        local = [True] * n_layers
     elif types is not None:
         local = types
+    elif row.windowed in ("all", "every"):
+        local = [True] * n_layers
     elif row.windowed == "later":
         first = numbers.integer("window_first")
         local = [n >= first for n in range(n_layers)]
@@ -353,8 +380,10 @@ class HfRotary:
 
     def _check_scaling(self, scaling: object) -> None:
         """Raise where the old key says something else than the new one: Transformers would follow either."""
-        if self.where == "rope_scaling" or not isinstance(scaling, Mapping) or not scaling:
+        if self.where == "rope_scaling" or not scaling:
             return
+        if not isinstance(scaling, Mapping):
+            raise ModelFileError(f"config.json: rope_scaling: found {shown(scaling)}, expected an object")
         full = self._parameters.get(_FULL) if self._nested else self._parameters
 
         def said(values: object) -> dict[str, object]:

@@ -18,9 +18,9 @@ from akunu.architectures import Activation
 
 __all__ = ["ACTIVATIONS", "HF_MODELS", "HF_NEUTRAL", "HF_SPECIAL", "HfModel", "Windowed"]
 
-Windowed = Literal["none", "all", "later", "period"]
-"""Which layers `sliding_window` applies to, where there are no `layer_types`: none, all, those from
-`max_window_layers` on where `use_sliding_window` is set, or all but each n-th."""
+Windowed = Literal["none", "every", "all", "later", "period"]
+"""Which layers `sliding_window` applies to: none, every one, or by `layer_types` and where there are none
+all, those from `max_window_layers` on where `use_sliding_window` is set, or all but each n-th."""
 
 ACTIVATIONS: Final[Mapping[str, Activation]] = MappingProxyType(
     {
@@ -45,9 +45,9 @@ HF_NEUTRAL: Final[Mapping[str, tuple[object, ...]]] = MappingProxyType(
 """Keys whose feature is not implemented, with the values besides null that mean "not used"."""
 
 
-HF_SPECIAL: Final = ("attn_softcap", "final_softcap", "query_scalar")
-"""Fields of `CONFIG_KEYS` that few classes have. In the configuration of another, Transformers ignores them,
-but who wrote them may have meant something."""
+HF_SPECIAL: Final = ("attn_softcap", "final_softcap", "query_scalar", "local_rope_theta")
+"""Fields of `CONFIG_KEYS` that few classes use. In the configuration of another, Transformers ignores them,
+but who wrote them may have meant something. (Gemma 3's class has a cap of attention, unused.)"""
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ _GEMMA3 = HfModel(
     period=6,
     defaults=_defaults(
         dim=2304, n_layers=26, n_heads=8, n_kv_heads=4, head_dim=256, ffn_dim=9216, context_length=131072,
-        window=4096, query_scalar=256, rope_theta=1e6, local_rope_theta=1e4, attn_softcap=0, final_softcap=0,
+        window=4096, query_scalar=256, rope_theta=1e6, local_rope_theta=1e4, final_softcap=0,
     ),
     tied=True,
     norm_add=1.0,
@@ -112,6 +112,13 @@ _GEMMA3 = HfModel(
     # Of a checkpoint that also sees pictures, the text model is loaded.
     ignored=("*.rotary_emb.inv_freq", "*vision_tower.*", "*multi_modal_projector.*"),
 )  # fmt: skip
+
+_MISTRAL = HfModel(
+    "llama",
+    windowed="all",
+    defaults=_defaults(n_kv_heads=8, window=4096),
+    model_class="MistralForCausalLM",
+)
 
 HF_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
     {
@@ -122,12 +129,9 @@ HF_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
             biases="flag",
             ffn_biases=True,
         ),
-        "mistral": HfModel(
-            "llama",
-            windowed="all",
-            defaults=_defaults(n_kv_heads=8, window=4096),
-            model_class="MistralForCausalLM",
-        ),
+        "mistral": _MISTRAL,
+        # What Transformers takes a Mistral with `layer_types` for.
+        "ministral": dataclasses.replace(_MISTRAL, model_class=""),
         "qwen2": HfModel(
             "qwen2",
             windowed="later",
@@ -167,7 +171,7 @@ HF_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
         "gemma3_text": dataclasses.replace(_GEMMA3, model_class="Gemma3ForCausalLM"),
         "phi3": HfModel(
             "phi3",
-            windowed="all",
+            windowed="every",
             defaults=_defaults(norm_eps=1e-5, rope_share=1.0),
             model_class="Phi3ForCausalLM",
         ),

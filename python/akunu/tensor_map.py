@@ -105,8 +105,9 @@ def map_tensors(
             used.add(source)
     for name in tensors:
         if name not in used and not any(fnmatchcase(name, pattern) for pattern in ignored):
+            shown = name if name.isprintable() else repr(name)
             raise UnsupportedError(
-                f"tensor {name}: the architecture {owner} with {n_layers} layers has no such tensor, "
+                f"tensor {shown}: the architecture {owner} with {n_layers} layers has no such tensor, "
                 "and to leave it out would change the model"
             )
     return refs

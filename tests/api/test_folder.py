@@ -116,6 +116,14 @@ def test_a_model_that_is_not_to_be_sampled_is_greedy(folder: Path) -> None:
         assert model.sampling.temperature == 0
 
 
+def test_what_generation_config_asks_for_in_vain_is_warned_of(folder: Path) -> None:
+    values = {"num_beams": 4, "no_repeat_ngram_size": 0, "max_length": 20, "suppress_tokens": None}
+    (folder / "generation_config.json").write_text(json.dumps(values))
+    with pytest.warns(RuntimeWarning, match="recommends num_beams = 4, which Akunu does not have") as found:
+        load(folder).close()
+    assert len(found) == 1
+
+
 def test_the_command_line_takes_a_folder(folder: Path) -> None:
     command = [
         sys.executable,
@@ -266,6 +274,11 @@ BAD: dict[str, tuple[Callable[[Path], None], type[AkunuError], str]] = {
         replace("generation_config.json", '{"eos_token_id": "x"}'),
         ModelFileError,
         "eos_token_id: found 'x'",
+    ),
+    "bad sampling": (
+        replace("generation_config.json", '{"do_sample": "yes"}'),
+        ModelFileError,
+        "do_sample: found 'yes', expected true or false",
     ),
     "bad tokenizer": (replace("tokenizer.json", "{}"), AkunuError, "tokenizer.json: model: found NoneType"),
     "an unknown quantization": (

@@ -114,6 +114,17 @@ def test_a_model_with_a_tokenizer_says_the_same(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_a_gemma_without_windows_names_one_as_its_class_wants(tmp_path: Path) -> None:
+    full = {"layer_types": ["full_attention"] * 4}
+    source = folders.write("gemma2", tmp_path / "source", change=lambda c: c | full)
+    file = akunu.convert(source, tmp_path / "x.gguf", "f32", progress=False)
+    out = akunu.convert(file, tmp_path / "out", "mlx-f32", progress=False)
+    config = json.loads((out / "config.json").read_text())
+    assert (config["sliding_window"], config["layer_types"]) == (4096, full["layer_types"])
+    prompt = tiny.golden("gemma2").prompt
+    assert nmse(open_folder(out).logits(prompt), open_folder(source).logits(prompt)) < 1e-9
+
+
 def test_a_folder_becomes_plain_floats(tmp_path: Path) -> None:
     source = folders.write("llama_256", tmp_path / "source", dtype="BF16")
     codes = akunu.convert(source, tmp_path / "codes", "mlx-4bit", progress=False)

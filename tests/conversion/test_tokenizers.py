@@ -6,6 +6,7 @@ import json
 import unicodedata
 from pathlib import Path
 
+import gguf
 import pytest
 import tokenizers
 
@@ -59,6 +60,20 @@ def test_ids_and_texts_stay_the_same(kind: str, tmp_path: Path) -> None:
     assert theirs.control_ids == ours.control_ids
     assert theirs.end_of_generation_ids == ours.end_of_generation_ids
     assert (theirs.bos_id, theirs.eos_id) == (ours.bos_id, ours.eos_id)
+
+
+def test_a_vocabulary_of_bytes_needs_no_merges(tmp_path: Path) -> None:
+    data = json.loads(trained("bytes-gpt2").to_str())
+    bytes_of = {text: i for text, i in data["model"]["vocab"].items() if len(text) == 1}
+    data["model"] |= {"vocab": {text: i for i, text in enumerate(bytes_of)}, "merges": []}
+    data |= {"added_tokens": [], "post_processor": None}
+    ours = opened(write(tmp_path, tokenizers.Tokenizer.from_str(json.dumps(data))))
+    path = tmp_path / "x.gguf"
+    path.write_bytes(header({"general.architecture": "llama"} | tokenizer_metadata(tmp_path, ours), []))
+    assert gguf.GGUFReader(path).fields["tokenizer.ggml.merges"].data == []
+    theirs = Tokenizer.from_gguf(path)
+    for text in TEXTS:
+        assert theirs.encode(text) == ours.encode(text), text
 
 
 @pytest.mark.parametrize(("kind", "name"), [("bytes-gpt2", "gpt-2"), ("bytes-llama3", "llama3")])

@@ -144,6 +144,16 @@ def test_a_tied_model_ignores_a_head_that_was_written_too(tmp_path: Path) -> Non
     assert nmse(logits(path, "qwen3"), tiny.golden("qwen3").logits) < 1e-9
 
 
+def test_a_tied_model_with_another_head_is_refused(tmp_path: Path) -> None:
+    def doubled(weights: tiny.Weights) -> tiny.Weights:
+        return weights | {"lm_head.weight": weights["model.embed_tokens.weight"] * np.float32(2)}
+
+    path = folders.write("qwen3", tmp_path, arrays=doubled)
+    message = r"lm_head\.weight is not model\.embed_tokens\.weight; set tie_word_embeddings to false"
+    with pytest.raises(ModelFileError, match=message):
+        ModelFolder(path).spec()
+
+
 def without(name: str) -> Callable[[tiny.Weights], tiny.Weights]:
     return lambda weights: {k: a for k, a in weights.items() if k != name}
 
@@ -173,6 +183,18 @@ def test_windows_of_qwen_begin_at_a_layer(
     kinds = {"layer_types": ["sliding_attention"] * 3} if change else {}
     path = folders.write("qwen2", tmp_path, change=lambda c: c | kinds | change)
     assert ModelFolder(path).spec().config.layer_window == expected
+
+
+@pytest.mark.parametrize("model_type", ["mistral", "ministral"])
+def test_a_mistral_may_have_types_of_layers(model_type: str, tmp_path: Path) -> None:
+    types = ["full_attention", "sliding_attention", "full_attention"]
+    path = folders.write("mistral", tmp_path, change=put(model_type=model_type, layer_types=types))
+    assert ModelFolder(path).spec().config.layer_window == (0, 12, 0)
+
+
+def test_no_number_of_key_heads_means_one_for_each_head(tmp_path: Path) -> None:
+    path = folders.write("qwen2_yarn", tmp_path, change=put(num_key_value_heads=None))
+    assert ModelFolder(path).spec().config.n_kv_heads == 2
 
 
 def test_dynamic_scaling_changes_nothing_up_to_the_trained_context(tmp_path: Path) -> None:
@@ -233,6 +255,42 @@ BAD: dict[str, tuple[str, Change, type[Exception], str]] = {
         "attn_logit_softcapping: found 50.0, but a llama model has none",
     ),
     "a query scale": ("qwen3", put(query_pre_attn_scalar=3), UnsupportedError, "but a qwen3 model has none"),
+    "a cap that the class does not apply": (
+        "gemma3",
+        put(attn_logit_softcapping=50.0),
+        UnsupportedError,
+        "attn_logit_softcapping: found 50.0, but a gemma3_text model has none",
+    ),
+    "a local theta": (
+        "mistral",
+        put(rope_local_base_freq=300.0),
+        UnsupportedError,
+        "rope_local_base_freq: found 300.0, but a mistral model has none",
+    ),
+    "no bias": (
+        "llama_bias",
+        put(attention_bias=False),
+        ModelFileError,
+        r"q_proj\.bias: by config.json this llama model has no such bias; set attention_bias to true",
+    ),
+    "no bias of the feed-forward": (
+        "llama_bias",
+        put(mlp_bias=None),
+        ModelFileError,
+        r"gate_proj\.bias: .* set mlp_bias to true",
+    ),
+    "a flag that is none": (
+        "llama",
+        put(tie_word_embeddings="no"),
+        ModelFileError,
+        "tie_word_embeddings: found 'no', expected true or false",
+    ),
+    "a scaling that is none": (
+        "llama",
+        put(rope_scaling=[4.0]),
+        ModelFileError,
+        r"rope_scaling: found \[4\.0\], expected an object",
+    ),
     "bidirectional": (
         "gemma3",
         put(use_bidirectional_attention=True),
@@ -314,6 +372,16 @@ def test_bad_configurations_are_refused(case: str, tmp_path: Path) -> None:
             lambda w: w | {"model.layers.0.extra.weight": np.zeros(3, np.float32)},
             UnsupportedError,
             r"tensor model\.layers\.0\.extra\.weight: the architecture llama",
+        ),
+        (
+            lambda w: w | {"model.layers.1.self_attn.o_proj.bias": np.zeros(96, np.float32)},
+            ModelFileError,
+            r"layers\.1\.self_attn\.o_proj\.bias: .* no such bias; set attention_bias to true",
+        ),
+        (
+            lambda w: w | {"\x1b[31m": np.zeros(3, np.float32)},
+            UnsupportedError,
+            r"tensor '\\x1b\[31m': the architecture llama",
         ),
         (
             lambda w: w | {"other.embed_tokens.weight": np.zeros((3, 3), np.float32)},

@@ -255,3 +255,13 @@ def test_bad_json_is_refused(text: str | bytes, message: str, tmp_path: Path) ->
     (tmp_path / "tokenizer.json").write_bytes(data)
     with pytest.raises(ModelFileError, match=message):
         tokenizer_from_folder(tmp_path, 1000)
+
+
+def test_a_text_that_the_library_cannot_encode_is_an_error(tmp_path: Path) -> None:
+    library = tokenizers.Tokenizer(tokenizers.models.Unigram([("a", 0.0)]))
+    library.decoder = tokenizers.decoders.Fuse()
+    library.save(str(tmp_path / "tokenizer.json"))
+    found = tokenizer_from_folder(tmp_path, 10)
+    assert found is not None
+    with pytest.raises(TokenizerError, match=r"the tokenizers library refuses a text: .*unk_id"):
+        found.encode("b")

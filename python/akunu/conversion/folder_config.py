@@ -160,10 +160,10 @@ def _windows(config: ModelConfig, row: HfModel) -> dict[str, object]:
     match row.windowed:
         case "none":
             return {}
-        case "all":
+        case "all" | "every":
             return {"sliding_window": window or None}
-        case "period":
-            return {"sliding_window": window or None, "layer_types": types}
+        case "period":  # whose class wants a window, even if no layer has one
+            return {"sliding_window": window or row.defaults["window"], "layer_types": types}
     first = next((n for n, width in enumerate(config.layer_window) if width), config.n_layers)
     return {
         "use_sliding_window": window > 0,

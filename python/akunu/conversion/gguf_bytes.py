@@ -73,7 +73,7 @@ def header(metadata: Mapping[str, object], tensors: Sequence[TensorPlace]) -> by
     ----------
     metadata
         Values are texts, bools, ints (stored with 32 bits where they fit), floats (with 32 bits), lists of
-        one of these that are not empty, bytes (an array of them), or `Stored`.
+        one of these (an empty one is of texts), bytes (an array of them), or `Stored`.
     tensors
         In the order of the file.
     """
@@ -130,7 +130,7 @@ def _typed(value: object) -> bytes:
     if isinstance(value, bytes):
         return struct.pack("<IIQ", _Kind.ARRAY, _Kind.UINT8, len(value)) + value
     if isinstance(value, list):
-        kind = _kind(value[0])
+        kind = _kind(value[0]) if value else _Kind.STRING
         kind = _Kind.INT32 if kind == _Kind.UINT32 else kind
         items = b"".join(_value(item, kind) for item in value)
         return struct.pack("<IIQ", _Kind.ARRAY, kind, len(value)) + items

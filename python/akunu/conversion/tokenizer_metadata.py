@@ -109,8 +109,7 @@ def _candidates(
     if tokenizer.model == "t5":
         yield from (metadata | rest for rest in _unigram(data, tokenizer))
         return
-    if merges:
-        metadata[_KEY + "merges"] = merges
+    metadata[_KEY + "merges"] = merges
     for name in _likely(data):
         yield metadata | {_KEY + "pre": name}
 

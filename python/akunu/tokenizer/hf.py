@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -105,7 +106,8 @@ class _LibraryEncoder:
 
 
 def _ids(library: tokenizers.Tokenizer, text: str) -> list[int]:
-    ids: list[int] = library.encode(text, add_special_tokens=False).ids
+    with _refusals("a text"):
+        ids: list[int] = library.encode(text, add_special_tokens=False).ids
     return ids
 
 
@@ -126,13 +128,20 @@ def _is_by_words(data: Mapping[str, Any]) -> bool:
 def _library(data: Mapping[str, Any]) -> tokenizers.Tokenizer:
     import tokenizers
 
-    try:
+    with _refusals("it"):
         return tokenizers.Tokenizer.from_str(json.dumps(data))
+
+
+@contextmanager
+def _refusals(what: str) -> Iterator[None]:
+    """Makes what the library raises a `TokenizerError`."""
+    try:
+        yield
     except BaseException as error:
         # The library raises plain Exception, and its panics are not even that.
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
-        raise TokenizerError(f"the tokenizers library refuses it: {str(error)[:200]}") from None
+        raise TokenizerError(f"the tokenizers library refuses {what}: {str(error)[:200]}") from None
 
 
 def _without_control_tokens(model: Mapping[str, Any], vocabulary: Vocabulary) -> dict[str, Any]:
