@@ -16,6 +16,7 @@ import pytest
 
 import akunu
 from akunu.interrupts import allowed, check, held, wait
+
 from .conftest import make_model
 from .fakes import FakeEngine
 
@@ -122,8 +123,8 @@ def test_other_threads_hold_nothing(came: list[int]) -> None:
         thread.join()
 
 
-def interrupting(line: int, entered: Callable[[FrameType], object]) -> Callable[..., Any]:
-    """A trace that sends SIGINT at the line-th line that runs."""
+def interrupting(line: int, where: list[str]) -> Callable[..., Any]:
+    """A trace that sends SIGINT at the line-th line that runs, and notes `where` that is."""
     left = [line]
 
     def trace(frame: FrameType, event: str, _: object) -> Callable[..., Any] | None:
@@ -132,7 +133,7 @@ def interrupting(line: int, entered: Callable[[FrameType], object]) -> Callable[
         if event == "line":
             left[0] -= 1
             if left[0] == 0:
-                entered(frame)
+                where.append(f"{frame.f_code.co_name}:{frame.f_lineno}")
                 signal.raise_signal(signal.SIGINT)
         return trace
 
@@ -151,8 +152,7 @@ def test_an_interrupt_at_any_line_leaves_the_scheduler_in_order() -> None:
         line += 1
         where: list[str] = []
         heard += next(neighbour).ids
-        interrupted = False
-        sys.settrace(interrupting(line, lambda frame: where.append(f"{frame.f_code.co_qualname}")))
+        sys.settrace(interrupting(line, where))
         try:
             assert model.generate(PROMPT, max_tokens=3).ids == expected
         except KeyboardInterrupt:
@@ -170,7 +170,7 @@ def test_an_interrupt_at_any_line_leaves_the_scheduler_in_order() -> None:
     assert model.generate(PROMPT, max_tokens=3).ids == expected
 
 
-def test_an_interrupt_is_heard_by_the_main_thread_alone(tmp_path: Path) -> None:
+def test_an_interrupt_is_heard_by_the_main_thread_alone() -> None:
     with akunu.load("ember", context=256, parallel=4) as model:
         alone = model.generate("Once upon a time", max_tokens=48, seed=3).ids
         others: list[list[int]] = []
