@@ -1,4 +1,5 @@
-"""Signals: their handlers wait while the scheduler's books are open, and no other text hears of them."""
+"""What comes at any line: signals, whose handlers wait while the scheduler's books are open, and the end of a
+stream that the garbage collector found."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -21,7 +22,7 @@ from .conftest import make_model
 from .fakes import FakeEngine
 
 SHARED = ("scheduler.py", "sequence.py", "generation.py", "streams.py")
-"""Files in which a signal comes at each line in turn."""
+"""Files in which something comes at each line in turn."""
 PROMPT = [1, 2, 3, 4, 5, 6]
 
 
@@ -123,25 +124,27 @@ def test_other_threads_hold_nothing(came: list[int]) -> None:
         thread.join()
 
 
-def interrupting(line: int, where: list[str]) -> Callable[..., Any]:
-    """A trace that sends SIGINT at the line-th line that runs, and notes `where` that is."""
+def at_line(
+    line: int, where: list[str], act: Callable[[], object], files: Sequence[str] = SHARED
+) -> Callable[..., Any]:
+    """A trace that acts at the line-th line of `files` that runs, and notes `where` that is."""
     left = [line]
 
     def trace(frame: FrameType, event: str, _: object) -> Callable[..., Any] | None:
-        if Path(frame.f_code.co_filename).name not in SHARED:
+        if Path(frame.f_code.co_filename).name not in files:
             return None
         if event == "line":
             left[0] -= 1
             if left[0] == 0:
                 where.append(f"{frame.f_code.co_name}:{frame.f_lineno}")
-                signal.raise_signal(signal.SIGINT)
+                act()
         return trace
 
     return trace
 
 
 def test_an_interrupt_at_any_line_leaves_the_scheduler_in_order() -> None:
-    expected = make_model(chunk=4).generate(PROMPT, max_tokens=3).ids
+    expected = make_model(chunk=4).generate(PROMPT, max_tokens=2).ids
     model = make_model(chunk=4)
     engine, scheduler = model._engine, model._scheduler
     assert isinstance(engine, FakeEngine)
@@ -152,9 +155,9 @@ def test_an_interrupt_at_any_line_leaves_the_scheduler_in_order() -> None:
         line += 1
         where: list[str] = []
         heard += next(neighbour).ids
-        sys.settrace(interrupting(line, where))
+        sys.settrace(at_line(line, where, lambda: signal.raise_signal(signal.SIGINT)))
         try:
-            assert model.generate(PROMPT, max_tokens=3).ids == expected
+            assert model.generate(PROMPT, max_tokens=2).ids == expected
         except KeyboardInterrupt:
             pass
         finally:
@@ -166,8 +169,35 @@ def test_an_interrupt_at_any_line_leaves_the_scheduler_in_order() -> None:
         if len(heard) > 200:
             neighbour = model.stream([7, 8, 9], max_tokens=None)
             heard = []
-    assert line > 200
-    assert model.generate(PROMPT, max_tokens=3).ids == expected
+    assert line > 150
+    assert model.generate(PROMPT, max_tokens=2).ids == expected
+
+
+def test_a_stream_that_is_collected_at_any_line_ends() -> None:
+    expected = make_model(chunk=4).generate(PROMPT, max_tokens=2).ids
+    model = make_model(chunk=4, parallel=4)
+    engine, scheduler = model._engine, model._scheduler
+    assert isinstance(engine, FakeEngine)
+    line, where = 0, [""]
+    while where:
+        line += 1
+        where = []
+        dropped = [model.stream([7, 8, 9], max_tokens=20), model.stream([9, 8, 7], max_tokens=20)]
+        ended = model.stream([8, 8, 8], max_tokens=20)
+        for stream in (*dropped, ended):
+            next(stream)
+        with scheduler._lock:  # one waits for a slot
+            scheduler._suspend(dropped[0]._generation._sequence)
+        sys.settrace(at_line(line, where, dropped.clear, ["scheduler.py"]))
+        try:
+            ended.close()
+            assert model.generate(PROMPT, max_tokens=2).ids == expected, where
+        finally:
+            sys.settrace(None)
+        dropped.clear()
+        assert not scheduler._leading and not engine.texts, where
+        assert not scheduler._running and not scheduler._waiting, where
+    assert line > 150
 
 
 def test_an_interrupt_is_heard_by_the_main_thread_alone() -> None:

@@ -113,7 +113,8 @@ class Scheduler:
         self._arrivals = count()
         self._waiting: list[Sequence] = []  # both in the order of their turns
         self._running: list[Sequence] = []
-        self._ending: list[tuple[Sequence, int]] = []
+        self._ending: deque[tuple[Sequence, int]] = deque()
+        self._releasing = False
         self._costs = StepCosts()
         self._ended_at = -math.inf  # the last step
         self._beginnings = Beginnings()
@@ -198,14 +199,11 @@ class Scheduler:
         """Give a text's slot back; the cache keeps its first `keep` tokens."""
         with held, self._lock:
             sequence.cancelled = True
-            if sequence in self._waiting:
-                self._waiting.remove(sequence)
-            elif sequence in self._running:
-                self._ending.append((sequence, keep))
-                if not self._leading:
-                    self._release_ended()
-                elif self._in_step(sequence):
-                    self._engine.stop_after_step()
+            self._ending.append((sequence, keep))
+            if not self._leading:
+                self._release_ended()
+            elif self._in_step(sequence):
+                self._engine.stop_after_step()
             self._changed.notify_all()
 
     def running(self) -> list[Sequence]:
@@ -218,7 +216,7 @@ class Scheduler:
         """Counts, those of pages as of the end of the latest step."""
         with self._lock:
             return ModelStats(
-                waiting=len(self._waiting),
+                waiting=sum(not sequence.cancelled for sequence in self._waiting),
                 running=len(self._running),
                 parallel=self._engine.parallel,
                 pages=self._pages["pages"],
@@ -339,9 +337,6 @@ class Scheduler:
     def _stop_leading(self) -> None:
         with self._lock:
             self._stepping = []
-            if not self._closed:
-                self._release_ended()
-                self._pages = self._engine.pages
             while self._between:
                 ids, page = self._between.popleft()
                 try:
@@ -350,6 +345,9 @@ class Scheduler:
                     page.set_exception(error)
             self._leading = False
             self._changed.notify_all()
+            self._release_ended()
+            if not self._closed:
+                self._pages = self._engine.pages
 
     def _step(self) -> bool:
         """Plan and run one step; False when nothing could run."""
@@ -575,18 +573,27 @@ class Scheduler:
         sequence.squeezed_out = True
 
     def _release_ended(self) -> None:
-        if not self._ending:
-            return
-        for sequence, keep in self._ending:
-            if sequence.slot is None:
-                if sequence in self._waiting:
-                    self._waiting.remove(sequence)
-                continue
+        """Take back the slots of texts that have ended.
+
+        One may end at any line of this class: where the garbage collector finds its stream. So an end is only
+        noted, and what is noted meanwhile is done here too.
+        """
+        while self._ending and not (self._releasing or self._closed):
+            self._releasing = True
+            try:
+                if self._ending:
+                    self._take_back(*self._ending.popleft())
+            finally:
+                self._releasing = False
+
+    def _take_back(self, sequence: Sequence, keep: int) -> None:
+        if sequence.slot is not None:
             if sequence.length > keep:
                 sequence.length = self._engine.truncate(keep, sequence.slot)
             self._release(sequence)
-        self._ending.clear()
-        self._pages = self._engine.pages
+            self._pages = self._engine.pages
+        elif sequence in self._waiting:
+            self._waiting.remove(sequence)
 
     def _release(self, sequence: Sequence) -> None:
         """Give a slot back; the cache keeps what it can."""
