@@ -15,6 +15,7 @@ from akunu.async_items import AsyncItems
 from akunu.chat.deltas import Delta
 from akunu.chat.reading import Reading
 from akunu.generation import Completion, Generation, Piece
+from akunu.interrupts import held
 
 __all__ = ["AsyncStream", "Stream", "acompleted", "acompleted_all", "completed"]
 
@@ -59,7 +60,7 @@ class Stream(Iterator[Piece]):
 
     def __next__(self) -> Piece:
         self._model._check_process()
-        with self._mutex:
+        with held, self._mutex:
             self._busy = True
             try:
                 piece = self._rest.popleft() if self._rest else next(self._steps)
@@ -107,21 +108,23 @@ class Stream(Iterator[Piece]):
 
     def _finish(self) -> None:
         """Run a cancelled generation to its end, unless a piece is being made: then its reader does."""
-        if self._mutex.acquire(blocking=False):
-            try:
-                if not self._busy:  # busy here: a signal's handler, in the thread that makes a piece
-                    self._rest.extend(self._steps)
-            finally:
-                self._mutex.release()
+        with held:
+            if self._mutex.acquire(blocking=False):
+                try:
+                    if not self._busy:  # busy here: a signal's handler, in the thread that makes a piece
+                        self._rest.extend(self._steps)
+                finally:
+                    self._mutex.release()
 
     def close(self) -> None:
         """End the stream now. More pieces cannot be read."""
         if self._model._forked():
             return
-        self._generation.cancel()
-        with self._mutex:
-            self._rest.clear()
-            self._steps.close()
+        with held:
+            self._generation.cancel()
+            with self._mutex:
+                self._rest.clear()
+                self._steps.close()
 
     def __repr__(self) -> str:
         return "<akunu.Stream running>" if self.running else "<akunu.Stream>"

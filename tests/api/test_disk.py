@@ -331,6 +331,30 @@ def test_nothing_is_left_running_when_all_is_written(path: Path, tmp_path: Path)
         assert model.stats().disk_written == len(written(tmp_path)) > 0
 
 
+def test_a_flush_does_not_wait_for_what_ends_after_it(tmp_path: Path) -> None:
+    more = threading.Event()
+    more.set()
+
+    def read(prefix: np.ndarray) -> np.ndarray:
+        if more.is_set():  # texts end faster than pages are written
+            tier.keep(ids(2 + tier.counts["written"]))
+        return page(1)
+
+    files = store(tmp_path)
+    tier = DiskTier(files, read, lambda: False)
+    tier.keep(ids(1))
+    flushing = threading.Thread(target=tier.flush, daemon=True)
+    flushing.start()
+    flushing.join(10)
+    try:
+        assert not flushing.is_alive()
+        assert all(files.holds(key) for key in files.keys(ids(1)))
+    finally:
+        more.clear()
+    tier.flush()
+    assert not tier._pending
+
+
 def test_writing_rests_beside_texts_that_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rests: list[float] = []
     for busy in (True, False):

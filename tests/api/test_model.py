@@ -153,7 +153,7 @@ class Gate:
 
 
 def waiting(model):
-    return len(model._scheduler._waiting)
+    return model.stats().waiting
 
 
 def test_generations_wait_in_arrival_order():

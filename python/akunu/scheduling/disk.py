@@ -59,9 +59,12 @@ class DiskTier:
         self._files = files
         self._read_page = read_page
         self._busy = busy
-        self._lock = threading.Lock()
+        self._changed = threading.Condition()
         self._pending: deque[npt.NDArray[np.uint32]] = deque(maxlen=PENDING)
+        self._kept = 0  # texts, from the first on
         self._thread: threading.Thread | None = None
+        self._writing = False
+        self._flushing = 0
         self._hurry = threading.Event()
         self.counts: Counter[str] = Counter()
 
@@ -71,32 +74,50 @@ class DiskTier:
         """Write the whole pages of a text, soon."""
         if len(ids) < PAGE:
             return
-        with self._lock:
+        with self._changed:
             self._pending.append(ids)
+            self._kept += 1
             if self._thread is None:
                 self._thread = threading.Thread(target=self._write_all, name="akunu-pages", daemon=True)
                 self._thread.start()
 
     def flush(self) -> None:
-        """Wait until all that is to be kept is written."""
-        with self._lock:
-            thread = self._thread
-        if thread is not None:
+        """Wait until all that was to be kept before this call is written."""
+        with self._changed:
+            thread, last = self._thread, self._kept
+            if thread is None:
+                return
+            self._flushing += 1
             self._hurry.set()
+            try:
+                self._changed.wait_for(
+                    lambda: self._thread is not thread or self._kept - self._left() >= last
+                )
+            finally:
+                self._flushing -= 1
+                if not self._flushing:
+                    self._hurry.clear()
+            ending = self._thread is not thread
+        if ending:
             thread.join()
-            self._hurry.clear()
+
+    def _left(self) -> int:
+        """Texts that are not written, with the one that is being written."""
+        return len(self._pending) + self._writing
 
     def _write_all(self) -> None:
         while True:
-            with self._lock:
-                if not self._pending:
+            with self._changed:
+                self._changed.notify_all()
+                self._writing = bool(self._pending)
+                if not self._writing:
                     self._thread = None
                     return
                 ids = self._pending.popleft()
             try:
                 self._write(ids)
             except Exception as error:  # of the device too: the thread goes on, for later texts
-                with self._lock:
+                with self._changed:
                     self._pending.clear()
                 self.counts["unwritten"] += 1
                 warnings.warn(f"cache_dir: a page cannot be kept: {error}", RuntimeWarning, stacklevel=1)

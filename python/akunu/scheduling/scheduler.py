@@ -36,6 +36,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from akunu.errors import AkunuError, BusyError, InvalidArgumentError
+from akunu.interrupts import allowed, check, held, wait
 from akunu.scheduling.choosing import NO_DRAFTS, Drafts, choose_drafts
 from akunu.scheduling.counts import PAGE, Beginnings, ModelStats
 from akunu.scheduling.disk import ASIDE_SECONDS, BESIDE_SECONDS, DiskTier
@@ -112,7 +113,8 @@ class Scheduler:
         self._arrivals = count()
         self._waiting: list[Sequence] = []  # both in the order of their turns
         self._running: list[Sequence] = []
-        self._ending: list[tuple[Sequence, int]] = []
+        self._ending: deque[tuple[Sequence, int]] = deque()
+        self._releasing = False
         self._costs = StepCosts()
         self._ended_at = -math.inf  # the last step
         self._beginnings = Beginnings()
@@ -126,7 +128,7 @@ class Scheduler:
 
     def submit(self, sequence: Sequence) -> None:
         """Line up for a slot."""
-        with self._lock:
+        with held, self._lock:
             self._check_open()
             # At least one token is drawn, and all known ones can be run.
             sequence.follow(min(self._engine.context - sequence.known, sequence.limit - 1))
@@ -158,7 +160,7 @@ class Scheduler:
                     self._check_patience(sequence, deadline)
                     self._readers += 1
                     try:
-                        self._changed.wait(0.02 if sequence.began is None and patience < math.inf else None)
+                        wait(self._changed, 0.02 if sequence.began is None and patience < math.inf else None)
                     finally:
                         self._readers -= 1
                 self._leading = True
@@ -167,10 +169,11 @@ class Scheduler:
                 progress = self._step()
             finally:
                 self._stop_leading()
+            check()
             with self._lock:
                 if not progress and not (self._leading or sequence.ready or sequence.cancelled):
                     self._check_patience(sequence, deadline)
-                    self._changed.wait(0.02)  # until a slot or pages are free
+                    wait(self._changed, 0.02)  # until a slot or pages are free
 
     def _check_patience(self, sequence: Sequence, deadline: float) -> None:
         waits = sequence.began is None and len(self._running) >= self._engine.parallel
@@ -182,7 +185,7 @@ class Scheduler:
 
     def cancel(self, sequence: Sequence) -> None:
         """End a text as soon as possible, whether it runs or waits; what it has is kept."""
-        with self._lock:
+        with held, self._lock:
             sequence.cancelled = True
             if self._in_step(sequence):
                 # A prompt's chunk may take long; a chain with others ends after its token.
@@ -194,16 +197,13 @@ class Scheduler:
 
     def end(self, sequence: Sequence, keep: int) -> None:
         """Give a text's slot back; the cache keeps its first `keep` tokens."""
-        with self._lock:
+        with held, self._lock:
             sequence.cancelled = True
-            if sequence in self._waiting:
-                self._waiting.remove(sequence)
-            elif sequence in self._running:
-                self._ending.append((sequence, keep))
-                if not self._leading:
-                    self._release_ended()
-                elif self._in_step(sequence):
-                    self._engine.stop_after_step()
+            self._ending.append((sequence, keep))
+            if not self._leading:
+                self._release_ended()
+            elif self._in_step(sequence):
+                self._engine.stop_after_step()
             self._changed.notify_all()
 
     def running(self) -> list[Sequence]:
@@ -216,7 +216,7 @@ class Scheduler:
         """Counts, those of pages as of the end of the latest step."""
         with self._lock:
             return ModelStats(
-                waiting=len(self._waiting),
+                waiting=sum(not sequence.cancelled for sequence in self._waiting),
                 running=len(self._running),
                 parallel=self._engine.parallel,
                 pages=self._pages["pages"],
@@ -262,29 +262,31 @@ class Scheduler:
 
         A call that waits goes before the next step, and a step that is waited for before the next call.
         """
-        with self._lock:
-            self._check_open()
-            self._engine_wanted()
-            self._calls += 1
-            try:
-                while self._leading or (self._called and self._readers):
-                    self._changed.wait(0.02)
-                self._check_open()
-                self._leading = self._called = True
-            finally:
-                self._calls -= 1
-                self._changed.notify_all()
-        try:
+        with held:
             with self._lock:
-                while tokens and self._running and not self._has_free(tokens):
-                    self._suspend(self._running[-1])
-            yield self._engine
-        finally:
-            self._stop_leading()
+                self._check_open()
+                self._engine_wanted()
+                self._calls += 1
+                try:
+                    while self._leading or (self._called and self._readers):
+                        wait(self._changed, 0.02)
+                    self._check_open()
+                    self._leading = self._called = True
+                finally:
+                    self._calls -= 1
+                    self._changed.notify_all()
+            try:
+                with self._lock:
+                    while tokens and self._running and not self._has_free(tokens):
+                        self._suspend(self._running[-1])
+                with allowed(self._engine.cancel):
+                    yield self._engine
+            finally:
+                self._stop_leading()
 
     def close(self) -> None:
         """Cancel what runs, wait for it, and free the engine; may be called twice."""
-        with self._lock:
+        with held, self._lock:
             self._closed = True
             for sequence in self._running:
                 sequence.cancelled = True
@@ -294,13 +296,13 @@ class Scheduler:
                 self._engine.cancel()
             self._changed.notify_all()
             while self._leading:
-                self._changed.wait()
+                wait(self._changed)
             for sequence in self._running:
                 self._keep(sequence)
             for waiting in (self._waiting, self._running, self._ending):
                 waiting.clear()
         self.flush()
-        with self._lock:
+        with held, self._lock:
             self._engine.close()
             if self._writer is not None:
                 self._writer.close()
@@ -335,9 +337,6 @@ class Scheduler:
     def _stop_leading(self) -> None:
         with self._lock:
             self._stepping = []
-            if not self._closed:
-                self._release_ended()
-                self._pages = self._engine.pages
             while self._between:
                 ids, page = self._between.popleft()
                 try:
@@ -346,6 +345,9 @@ class Scheduler:
                     page.set_exception(error)
             self._leading = False
             self._changed.notify_all()
+            self._release_ended()
+            if not self._closed:
+                self._pages = self._engine.pages
 
     def _step(self) -> bool:
         """Plan and run one step; False when nothing could run."""
@@ -368,7 +370,8 @@ class Scheduler:
         asked = [part[2:] for part in parts]
         start = time.perf_counter()
         try:
-            chunks, interrupt = self._engine.step(asked, steps, masks)
+            with allowed(self._engine.cancel):
+                chunks, interrupt = self._engine.step(asked, steps, masks)
         except BaseException as error:
             with self._lock:
                 for part in parts:
@@ -570,18 +573,27 @@ class Scheduler:
         sequence.squeezed_out = True
 
     def _release_ended(self) -> None:
-        if not self._ending:
-            return
-        for sequence, keep in self._ending:
-            if sequence.slot is None:
-                if sequence in self._waiting:
-                    self._waiting.remove(sequence)
-                continue
+        """Take back the slots of texts that have ended.
+
+        One may end at any line of this class: where the garbage collector finds its stream. So an end is only
+        noted, and what is noted meanwhile is done here too.
+        """
+        while self._ending and not (self._releasing or self._closed):
+            self._releasing = True
+            try:
+                if self._ending:
+                    self._take_back(*self._ending.popleft())
+            finally:
+                self._releasing = False
+
+    def _take_back(self, sequence: Sequence, keep: int) -> None:
+        if sequence.slot is not None:
             if sequence.length > keep:
                 sequence.length = self._engine.truncate(keep, sequence.slot)
             self._release(sequence)
-        self._ending.clear()
-        self._pages = self._engine.pages
+            self._pages = self._engine.pages
+        elif sequence in self._waiting:
+            self._waiting.remove(sequence)
 
     def _release(self, sequence: Sequence) -> None:
         """Give a slot back; the cache keeps what it can."""

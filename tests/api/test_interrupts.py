@@ -1,0 +1,226 @@
+"""What comes at any line: signals, whose handlers wait while the scheduler's books are open, and the end of a
+stream that the garbage collector found."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+import akunu
+from akunu.interrupts import allowed, check, held, wait
+
+from .conftest import make_model
+from .fakes import FakeEngine
+
+SHARED = ("scheduler.py", "sequence.py", "generation.py", "streams.py")
+"""Files in which something comes at each line in turn."""
+PROMPT = [1, 2, 3, 4, 5, 6]
+
+
+@pytest.fixture
+def came() -> Iterator[list[int]]:
+    """SIGUSR1 has a handler that raises and notes that it ran."""
+    ran: list[int] = []
+
+    def handler(number: int, frame: FrameType | None) -> None:
+        ran.append(number)
+        raise RuntimeError("a signal")
+
+    before = signal.signal(signal.SIGUSR1, handler)
+    yield ran
+    assert signal.signal(signal.SIGUSR1, before) == handler, "a handler was not given back"
+
+
+def test_a_handler_waits_for_the_end(came: list[int]) -> None:
+    with pytest.raises(RuntimeError, match="a signal"), held:
+        with held:
+            signal.raise_signal(signal.SIGUSR1)
+        assert not came
+    assert came == [signal.SIGUSR1]
+    with held:
+        pass
+    assert len(came) == 1
+
+
+def test_a_handler_waits_for_a_check(came: list[int]) -> None:
+    with held:
+        signal.raise_signal(signal.SIGUSR1)
+        with pytest.raises(RuntimeError, match="a signal"):
+            check()
+        check()
+    assert len(came) == 1
+
+
+def test_a_handler_ends_a_wait(came: list[int]) -> None:
+    changed = threading.Condition()
+    threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGUSR1)).start()
+    with held, changed, pytest.raises(RuntimeError, match="a signal"):
+        wait(changed)
+
+
+def test_where_it_is_allowed_a_handler_runs_at_once_and_what_it_raises_waits(came: list[int]) -> None:
+    stopped: list[int] = []
+    with held:
+        with allowed(lambda: stopped.append(1)):
+            signal.raise_signal(signal.SIGUSR1)
+            assert came and stopped == [1]
+        with pytest.raises(RuntimeError, match="a signal"):
+            check()
+
+
+def test_a_handler_may_set_another(came: list[int]) -> None:
+    def other(number: int, frame: FrameType | None) -> None: ...
+
+    def handler(number: int, frame: FrameType | None) -> None:
+        signal.signal(signal.SIGUSR2, other)
+
+    before = signal.signal(signal.SIGUSR2, handler)
+    try:
+        with held:
+            signal.raise_signal(signal.SIGUSR2)
+            check()
+        assert signal.getsignal(signal.SIGUSR2) == other
+    finally:
+        signal.signal(signal.SIGUSR2, before)
+
+
+def test_a_forked_child_has_its_handlers(came: list[int]) -> None:
+    with held:
+        pid = os.fork()
+        if pid == 0:
+            try:
+                signal.raise_signal(signal.SIGUSR1)
+            except RuntimeError:
+                os._exit(7)
+            os._exit(1)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+
+
+def test_other_threads_hold_nothing(came: list[int]) -> None:
+    inside, leave = threading.Event(), threading.Event()
+
+    def work() -> None:
+        with held:
+            inside.set()
+            leave.wait()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    inside.wait()
+    try:
+        with pytest.raises(RuntimeError, match="a signal"):
+            signal.raise_signal(signal.SIGUSR1)
+    finally:
+        leave.set()
+        thread.join()
+
+
+def at_line(
+    line: int, where: list[str], act: Callable[[], object], files: Sequence[str] = SHARED
+) -> Callable[..., Any]:
+    """A trace that acts at the line-th line of `files` that runs, and notes `where` that is."""
+    left = [line]
+
+    def trace(frame: FrameType, event: str, _: object) -> Callable[..., Any] | None:
+        if Path(frame.f_code.co_filename).name not in files:
+            return None
+        if event == "line":
+            left[0] -= 1
+            if left[0] == 0:
+                where.append(f"{frame.f_code.co_name}:{frame.f_lineno}")
+                act()
+        return trace
+
+    return trace
+
+
+def test_an_interrupt_at_any_line_leaves_the_scheduler_in_order() -> None:
+    expected = make_model(chunk=4).generate(PROMPT, max_tokens=2).ids
+    model = make_model(chunk=4)
+    engine, scheduler = model._engine, model._scheduler
+    assert isinstance(engine, FakeEngine)
+    neighbour = model.stream([7, 8, 9], max_tokens=None)
+    heard: list[int] = []
+    line, interrupted = 0, True
+    while interrupted:
+        line += 1
+        where: list[str] = []
+        heard += next(neighbour).ids
+        sys.settrace(at_line(line, where, lambda: signal.raise_signal(signal.SIGINT)))
+        try:
+            assert model.generate(PROMPT, max_tokens=2).ids == expected
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(None)
+        interrupted = bool(where)
+        assert not scheduler._leading, where
+        assert scheduler._running == [neighbour._generation._sequence] and not scheduler._waiting, where
+        assert len(engine.texts) == 1, where
+        if len(heard) > 200:
+            neighbour = model.stream([7, 8, 9], max_tokens=None)
+            heard = []
+    assert line > 150
+    assert model.generate(PROMPT, max_tokens=2).ids == expected
+
+
+def test_a_stream_that_is_collected_at_any_line_ends() -> None:
+    expected = make_model(chunk=4).generate(PROMPT, max_tokens=2).ids
+    model = make_model(chunk=4, parallel=4)
+    engine, scheduler = model._engine, model._scheduler
+    assert isinstance(engine, FakeEngine)
+    line, where = 0, [""]
+    while where:
+        line += 1
+        where = []
+        dropped = [model.stream([7, 8, 9], max_tokens=20), model.stream([9, 8, 7], max_tokens=20)]
+        ended = model.stream([8, 8, 8], max_tokens=20)
+        for stream in (*dropped, ended):
+            next(stream)
+        with scheduler._lock:  # one waits for a slot
+            scheduler._suspend(dropped[0]._generation._sequence)
+        sys.settrace(at_line(line, where, dropped.clear, ["scheduler.py"]))
+        try:
+            ended.close()
+            assert model.generate(PROMPT, max_tokens=2).ids == expected, where
+        finally:
+            sys.settrace(None)
+        dropped.clear()
+        assert not scheduler._leading and not engine.texts, where
+        assert not scheduler._running and not scheduler._waiting, where
+    assert line > 150
+
+
+def test_an_interrupt_is_heard_by_the_main_thread_alone() -> None:
+    with akunu.load("ember", context=256, parallel=4) as model:
+        alone = model.generate("Once upon a time", max_tokens=48, seed=3).ids
+        others: list[list[int]] = []
+        threads = [
+            threading.Thread(
+                target=lambda: others.append(model.generate("Once upon a time", max_tokens=48, seed=3).ids)
+            )
+            for _ in range(3)
+        ]
+        for thread in threads:
+            thread.start()
+        for _ in range(5):
+            timer = threading.Timer(0.01, os.kill, (os.getpid(), signal.SIGINT))
+            timer.start()
+            with pytest.raises(KeyboardInterrupt):
+                while True:
+                    model.generate("There was a king", max_tokens=48, seed=4)
+                    time.sleep(0)
+            timer.join()
+        for thread in threads:
+            thread.join()
+        assert others == [alone] * 3
+        assert model.stats().running == 0
