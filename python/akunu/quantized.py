@@ -222,6 +222,11 @@ def _join_fp8(
         del out[scales]
         for unused in ("input_scale", "activation_scale"):  # activations are more exact than FP8 here
             out.pop(name.removesuffix("weight") + unused, None)
+        if codes.shape[1] % 32:
+            raise UnsupportedError(
+                f"tensor {name}: found rows of {codes.shape[1]} FP8 codes; only multiples of "
+                "32 are supported; take the model's F16 or BF16 checkpoint"
+            )
         wide = codes.shape[1] % 128 == 0 and tile[1] % 128 == 0
         dtype = "f8_e4m3_g128" if wide else "f8_e4m3_g32"
         out[name] = Matrix(name, dtype, tuple(codes.shape), scales, "", tile)

@@ -102,6 +102,14 @@ def test_rows_that_are_no_whole_tiles_have_smaller_groups(tmp_path: Path) -> Non
     assert nmse(open_folder(codes).logits(prompt), open_folder(values).logits(prompt)) < 1e-9
 
 
+def test_rows_that_are_no_whole_groups_are_refused_by_name(tmp_path: Path) -> None:
+    codes, _ = written("llama_odd", "blocks", tmp_path)  # rows of 100 and 172
+    with pytest.raises(
+        UnsupportedError, match=r"tensor model\.layers\.0\.\S+: found rows of (100|172) FP8 codes"
+    ):
+        ModelFolder(codes).spec()
+
+
 def test_scales_of_activations_are_not_needed(tmp_path: Path) -> None:
     def with_inputs(weights: Arrays) -> Arrays:
         out = coded("weight_scale", (0, 0))(weights)
