@@ -140,6 +140,5 @@ def allowed(stop: Callable[[], object]) -> Iterator[None]:
 
 
 def wait(condition: threading.Condition, seconds: float | None = None) -> None:
-    """Wait for a change, so long at most, or until a handler raises."""
+    """Wait for a change, so long at most, or for a signal, which the next `check` finds."""
     condition.wait(held.patience(seconds))
-    check()

@@ -60,11 +60,38 @@ def test_a_handler_waits_for_a_check(came: list[int]) -> None:
     assert len(came) == 1
 
 
-def test_a_handler_ends_a_wait(came: list[int]) -> None:
+def test_a_signal_ends_a_wait(came: list[int]) -> None:
     changed = threading.Condition()
     threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGUSR1)).start()
-    with held, changed, pytest.raises(RuntimeError, match="a signal"):
-        wait(changed)
+    with held, pytest.raises(RuntimeError, match="a signal"):
+        while True:
+            with changed:
+                wait(changed)
+            check()
+
+
+def test_a_handler_may_wait_for_another_reader() -> None:
+    """One runs while the main thread waits for its text, and without the scheduler's lock."""
+    model, hold = make_model(), threading.Event()
+    model._engine.before_decode = lambda _: hold.wait()
+    reader = threading.Thread(target=model.generate, args=(PROMPT,), kwargs={"max_tokens": 3})
+
+    def handler(number: int, frame: FrameType | None) -> None:
+        hold.set()
+        reader.join()
+        raise RuntimeError("a signal")
+
+    before = signal.signal(signal.SIGUSR1, handler)
+    reader.start()
+    while model.stats().running == 0:
+        time.sleep(0.001)
+    threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGUSR1)).start()
+    try:
+        with pytest.raises(RuntimeError, match="a signal"):
+            model.generate(PROMPT, max_tokens=3)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert not reader.is_alive()
 
 
 def test_where_it_is_allowed_a_handler_runs_at_once_and_what_it_raises_waits(came: list[int]) -> None:

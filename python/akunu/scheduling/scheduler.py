@@ -147,29 +147,28 @@ class Scheduler:
         patience = math.inf if sequence.wait_timeout is None else sequence.wait_timeout
         deadline = patience if patience == math.inf else time.monotonic() + patience
         while True:
+            check()  # not under the lock: a handler may wait for another thread
             with self._lock:
-                while True:
-                    if sequence.ready:
-                        return sequence.ready.popleft()
-                    if sequence.error is not None:
-                        raise sequence.error
-                    if sequence.ended or sequence.cancelled:
-                        return None
-                    if not self._leading and (self._called or not self._calls):
-                        break
+                if sequence.ready:
+                    return sequence.ready.popleft()
+                if sequence.error is not None:
+                    raise sequence.error
+                if sequence.ended or sequence.cancelled:
+                    return None
+                if self._leading or (self._calls and not self._called):
                     self._check_patience(sequence, deadline)
                     self._readers += 1
                     try:
                         wait(self._changed, 0.02 if sequence.began is None and patience < math.inf else None)
                     finally:
                         self._readers -= 1
+                    continue
                 self._leading = True
             progress = False
             try:
                 progress = self._step()
             finally:
                 self._stop_leading()
-            check()
             with self._lock:
                 if not progress and not (self._leading or sequence.ready or sequence.cancelled):
                     self._check_patience(sequence, deadline)
@@ -269,13 +268,14 @@ class Scheduler:
                 self._calls += 1
                 try:
                     while self._leading or (self._called and self._readers):
-                        wait(self._changed, 0.02)
+                        self._changed.wait(0.02)
                     self._check_open()
                     self._leading = self._called = True
                 finally:
                     self._calls -= 1
                     self._changed.notify_all()
             try:
+                check()
                 with self._lock:
                     while tokens and self._running and not self._has_free(tokens):
                         self._suspend(self._running[-1])
@@ -296,7 +296,7 @@ class Scheduler:
                 self._engine.cancel()
             self._changed.notify_all()
             while self._leading:
-                wait(self._changed)
+                self._changed.wait()
             for sequence in self._running:
                 self._keep(sequence)
             for waiting in (self._waiting, self._running, self._ending):
