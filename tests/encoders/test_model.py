@@ -349,6 +349,15 @@ MODULES: dict[str, tuple[list[tuple[str, dict[str, Any]]], str]] = {
         ],
         "module_input_name: found 'token_embeddings'",
     ),
+    "normalised too early": (
+        [
+            ("Pooling", {"pooling_mode": "mean"}),
+            ("Normalize", {}),
+            ("Dense", {"in_features": 64, "out_features": 8}),
+        ],
+        "found a Dense module behind a Normalize",
+    ),
+    "two poolings": ([("Pooling", {"pooling_mode": ["mean", "cls"]})], "pooling by cls, mean; supported"),
     "another kind": ([("WeightedLayerPooling", {})], "a module of the type WeightedLayerPooling"),
     "one answer": ([("LogitScore", {"true_token_id": 5})], "found 5, None, expected two token ids"),
 }
