@@ -1,7 +1,7 @@
 """Texts a second of an embedding model, beside Sentence Transformers on the same processor.
 
-Usage: python bench/embed.py FOLDER [--backend NAME]... [--type TYPE] [--threads N] [--rounds N] [--tokens N]
-                             [--llama-embedding PATH]
+Usage: python bench/embed.py FOLDER [--backend NAME]... [--exact NAME] [--type TYPE] [--threads N]
+                             [--rounds N] [--tokens N] [--llama-embedding PATH]
 
 FOLDER is a model that all can load. Sentence Transformers runs it with PyTorch, ONNX Runtime or OpenVINO:
 with the backends that are named, or all that are installed (`sentence-transformers[onnx,openvino]` has them).
@@ -12,8 +12,9 @@ All take turns in random order, so that what else the machine does falls on all 
 median over the rounds, and a ratio is the median of the rounds' ratios: of seconds, and of seconds of
 processors, which say more where other programs run. The cosine is the least of a text's two vectors, ours and
 the other's. With a type, such as q8_0, our weights are quantised while they are loaded; the cosines say what
-that costs. With a path to llama.cpp's program, it embeds the same texts with a GGUF file of that type, or of
-F32, that is made of FOLDER; what it takes for one text, its start, is subtracted.
+that costs. With `--exact`, a backend that is not timed, there are two cosines, of ours and of the other's
+vectors to that one's. With a path to llama.cpp's program, it embeds the same texts with a GGUF file of that
+type, or of F32, that is made of FOLDER; what it takes for one text, its start, is subtracted.
 """
 
 from __future__ import annotations
@@ -150,8 +151,18 @@ def ratios(mine: list[Times], other: list[Times]) -> str:
     return f"{found[0]:6.2f} {found[1]:6.2f}"
 
 
+def cosine(mine: Vectors, other: Vectors) -> str:
+    """The least of a text's two vectors."""
+    return f"{float((mine.astype(np.float64) * other).sum(axis=1).min()):.7f}"
+
+
 def compare(
-    texts: list[str], mine: Run, others: dict[str, Run], rounds: int, order: random.Random
+    texts: list[str],
+    mine: Run,
+    others: dict[str, Run],
+    rounds: int,
+    order: random.Random,
+    exact: Run | None = None,
 ) -> list[str]:
     """A line for each of the others, after a call of each that does not count."""
     runs = {"akunu": mine, **others}
@@ -160,10 +171,15 @@ def compare(
     for _ in range(rounds):
         for name in order.sample(list(runs), len(runs)):
             times[name].append(runs[name](texts)[1])
+    if exact is not None:
+        true = exact(texts)[0]
+        cosines = {name: f"{cosine(vectors['akunu'], true)} {cosine(vectors[name], true)}" for name in others}
+    else:
+        cosines = {name: cosine(vectors["akunu"], vectors[name]) for name in others}
     rates = {name: len(texts) / median(wall for wall, _ in found) for name, found in times.items()}
     return [
         f"{rates['akunu']:9.1f} {name:15} {rates[name]:9.1f} {ratios(times['akunu'], times[name])}"
-        f"  {float((vectors['akunu'] * vectors[name]).sum(axis=1).min()):.7f}"
+        f"  {cosines[name]}"
         for name in others
     ]
 
@@ -177,6 +193,7 @@ def main() -> None:
     parser.add_argument(
         "--backend", action="append", choices=BACKENDS, help="default: all that are installed"
     )
+    parser.add_argument("--exact", choices=BACKENDS, help="cosines are to this one's vectors")
     parser.add_argument("--type", help="load our weights as this type")
     parser.add_argument("--threads", type=int, default=None)
     parser.add_argument("--rounds", type=int, default=5)
@@ -192,21 +209,23 @@ def main() -> None:
     order = random.Random(0)
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         mine = stack.enter_context(process_of(partial(open_akunu, args.folder, args.type, args.threads)))
-        others = {
-            name: stack.enter_context(
+
+        def backend(name: str) -> Run:
+            return stack.enter_context(
                 process_of(partial(open_sentence_transformer, name, args.folder, args.threads))
             )
-            for name in names
-        }
+
+        others = {name: backend(name) for name in names}
+        exact = backend(args.exact) if args.exact else None
         if args.llama_embedding:
             peer = LlamaEmbedding(
                 args.llama_embedding, args.folder, Path(folder), args.type or "f32", args.threads
             )
             others["llama-embedding"] = peer.run
         heading = f"{'tokens':>8} {'texts':>6} {'akunu/s':>9} {'beside':15} {'its/s':>9}"
-        print(f"{heading} {'ratio':>6} {'cpu':>6}  cosine")
+        print(f"{heading} {'ratio':>6} {'cpu':>6}  {'akunu     its' if exact else 'cosine'}")
         for name, lengths in rows:
-            for line in compare(texts_of(lengths), mine, others, args.rounds, order):
+            for line in compare(texts_of(lengths), mine, others, args.rounds, order, exact):
                 print(f"{name:>8} {len(lengths):6} {line}", flush=True)
 
 

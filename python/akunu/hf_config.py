@@ -467,7 +467,8 @@ class HfRotary:
             raise ModelFileError(f"config.json: {where[:-1]}: found {shown(parameters)}, expected an object")
         local = layer == _SLIDING
         theta = self._numbers.real("rope_theta")
-        if local:
+        # ModernBERT's null means that of the other layers, where no key means the class's own.
+        if local and self._config.get("local_rope_theta", 0) is not None:
             theta = self._numbers.real("local_rope_theta", default=theta)
         share, original = "partial_rotary_factor", "original_max_position_embeddings"
         outer = {key: self._config[key] for key in (share, original) if self._config.get(key) is not None}

@@ -246,6 +246,23 @@ def test_a_decoder_is_asked_for_yes_or_no(tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / "1_LogitScore" / "config.json").write_text(json.dumps(answers))
     with opened(tmp_path, context=512) as model:
         assert model.rerank("what do cats eat", documents, raw=True) == found
+    # Its chat template may ask in the same words; others would give other scores.
+    texts_of = "{{ messages[0].content[0].text }}\n<Document>: {{ messages[1].content[0].text }}"
+    asked = (
+        "<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and the "
+        'Instruct provided. Note that the answer can only be "yes" or "no".<|im_end|>\n<|im_start|>user\n'
+        "<Instruct>: Given a web search query, retrieve relevant passages that answer the query\n<Query>: "
+        f"{texts_of}<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n{{{{ '' }}}}"
+    )
+    template = tmp_path / "chat_template.jinja"
+    for text in (asked, "{% for m in messages if m.role == 'user' %}{{ m.content }}{% endfor %}"):
+        template.write_text(text)
+        with opened(tmp_path, context=512) as model:
+            assert model.rerank("what do cats eat", documents, raw=True) == found
+    template.write_text(asked.replace("web", "net"))
+    with pytest.raises(UnsupportedError, match=r"the chat template asks a reranker .* net search"):
+        opened(tmp_path, context=512)
+    template.unlink()
     (tmp_path / "1_LogitScore" / "config.json").write_text(json.dumps(answers | {"false_token_id": 3}))
     with pytest.raises(UnsupportedError, match="LogitScore compares the tokens"):
         opened(tmp_path, context=512)
@@ -357,6 +374,15 @@ MODULES: dict[str, tuple[list[tuple[str, dict[str, Any]]], str]] = {
         ],
         "module_input_name: found 'token_embeddings'",
     ),
+    "normalised too early": (
+        [
+            ("Pooling", {"pooling_mode": "mean"}),
+            ("Normalize", {}),
+            ("Dense", {"in_features": 64, "out_features": 8}),
+        ],
+        "found a Dense module behind a Normalize",
+    ),
+    "two poolings": ([("Pooling", {"pooling_mode": ["mean", "cls"]})], "pooling by cls, mean; supported"),
     "another kind": ([("WeightedLayerPooling", {})], "a module of the type WeightedLayerPooling"),
     "one answer": ([("LogitScore", {"true_token_id": 5})], "found 5, None, expected two token ids"),
 }

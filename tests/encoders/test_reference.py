@@ -114,6 +114,18 @@ def test_norms_may_have_the_names_of_tensorflow(tmp_path: Path) -> None:
         assert nmse(vectors(model, golden.texts, golden.second), golden.vectors) < floats(model)
 
 
+def test_a_modernbert_whose_local_theta_is_null_has_one_theta(tmp_path: Path) -> None:
+    golden = tiny.golden("modern")
+    del golden.config["rope_parameters"]
+    found = []
+    for theta in (None, 5e4, 1e4):
+        golden.config.update(global_rope_theta=5e4, local_rope_theta=theta)
+        with opened(tiny.write_folder(golden, tmp_path)) as model:
+            found.append(vectors(model, golden.texts, golden.second))
+    np.testing.assert_array_equal(found[0], found[1])
+    assert nmse(found[0], found[2]) > 1e-6
+
+
 CHANGES: dict[str, tuple[str, dict[str, Any]]] = {
     "window": ("modern", {"local_attention": 14}),
     "thetas": (

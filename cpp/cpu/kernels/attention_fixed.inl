@@ -71,8 +71,11 @@ class FixedHead {
         Softmax rows[kFixedQueries];
         for (std::size_t i = 0; i < h_.span.rows; ++i) {
             fetch(h_.q + (i + kAhead) * h_.stride);
+            fetch(h_.out + (i + kAhead) * h_.stride);
             s_.q_scales[i] = store_fixed_row(h_.q + i * h_.stride, hd_, s_.q + i * FixedScratch::kQueryStride);
-            std::memset(h_.out + i * h_.stride, 0, hd_ * sizeof(float));
+            float* out = h_.out + i * h_.stride;
+            for (std::size_t d = 0; d < hd_; d += L) store(out + d, zero());
+            rows[i] = kNoKeys;
         }
         h_.for_blocks([&](std::size_t begin, std::size_t) {
             attend(begin, std::min(h_.span.keys - begin, kAttentionBlock), rows);
@@ -87,8 +90,9 @@ class FixedHead {
   private:
     // Of the keys so far: the greatest score, times the scale and log2(e), and the sum of weights.
     struct Softmax {
-        float max = -std::numeric_limits<float>::infinity(), sum = 0;
+        float max, sum;
     };
+    static constexpr Softmax kNoKeys{-std::numeric_limits<float>::infinity(), 0};
 
     // Rows of a head lie apart, where the hardware does not see them coming.
     static constexpr std::size_t kAhead = 6;
@@ -199,11 +203,15 @@ class FixedHead {
             sum[1] += b;
             store_ints(weights + at / 2, pack_pairs(a, b));
         }
-        const float before = so_far.max;
+        const float total = reduce_add(sum[0] + sum[1]), before = so_far.max;
+        if (before == kNoKeys.max) {
+            so_far = {max, total};
+            return 1;
+        }
         so_far.max = std::max(before, max);
         const float keep = before == so_far.max ? 1 : std::exp2(before - so_far.max);
         const float add = max == so_far.max ? 1 : std::exp2(max - so_far.max);
-        so_far.sum = so_far.sum * keep + reduce_add(sum[0] + sum[1]) * add;
+        so_far.sum = so_far.sum * keep + total * add;
         if (keep != 1) {
             for (std::size_t d = 0; d < hd_; d += L) store(out + d, load(out + d) * set1(keep));
         }

@@ -190,8 +190,10 @@ static void rope_kv(const DispatchCmd& cmd, const std::byte* params, const Worke
     const u32 heads = p.n_heads + 2 * p.n_kv_heads;
     auto units = worker.claim(std::uint64_t{p.rows} * heads, 16 * hd);
     while (units.next()) {
-        for (std::uint64_t u = units.begin; u < units.end; ++u) {
-            const std::size_t row = u / heads, h = u % heads, pos = where[row].position + p.step;
+        std::size_t row = units.begin / heads, h = units.begin % heads;
+        for (std::uint64_t u = units.begin; u < units.end; ++u, ++h) {
+            if (h == heads) h = 0, ++row;
+            const std::size_t pos = where[row].position + p.step;
             const KvPages<T> cache{cmd.buffers[4].as<std::byte>(), pages + std::size_t{where[row].slot} * p.max_pages,
                                    std::size_t{p.page_words} * 4, p.n_kv_heads, hd};
             const std::size_t page = pos / kPagePositions, in_page = pos % kPagePositions;

@@ -28,15 +28,25 @@ static inline vf fixed_scales(vf squares, vf top, vf& inverse) {
     return scale < std::numeric_limits<float>::infinity() ? scale : set1(std::numeric_limits<float>::quiet_NaN());
 }
 
+// The same of one row.
+static inline float fixed_scale(float squares, float top, float& inverse) {
+    const float norm = std::sqrt(squares) * (1 / kMostNorm), most = top * (1 / kMostFixed);
+    const float scale = most > norm ? most : norm;  // the second may be NaN
+    inverse = scale > kLeastScale ? 1 / scale : 0.0f;
+    return scale < std::numeric_limits<float>::infinity() ? scale : std::numeric_limits<float>::quiet_NaN();
+}
+
 // A row of n elements, a multiple of kStrip, as n / 2 pairs. Returns its scale.
 static inline float store_fixed_row(const float* x, std::size_t n, std::int32_t* pairs) {
-    vf squares = zero(), top = zero(), inverse;
+    vf squares = zero(), top = zero();
     for (std::size_t i = 0; i < n; i += L) {
         const vf v = load(x + i);
         squares = fma(v, v, squares);
         top = max_(top, max_(v, -v));
     }
-    const float scale = fixed_scales(set1(reduce_add(squares)), set1(reduce_max(top)), inverse)[0];
+    float one;
+    const float scale = fixed_scale(reduce_add(squares), reduce_max(top), one);
+    const vf inverse = set1(one);
     auto* to = reinterpret_cast<std::int16_t*>(pairs);
     for (std::size_t i = 0; i < n; i += kStrip) {
         store_i16(to + i, round_int(load(x + i) * inverse), round_int(load(x + i + L) * inverse));

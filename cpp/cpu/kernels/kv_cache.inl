@@ -74,6 +74,10 @@ struct KvUnit {
                 write_run(x + d, std::min(kScaleRun, head_dim - d), scales[pos * scale_runs(head_dim) + d / kScaleRun],
                           [&](std::size_t i) -> T& { return to[d + i]; });
             }
+        } else if constexpr (std::is_same_v<T, float>) {  // by vectors: the compiler would call memmove
+            std::size_t d = 0;
+            for (; d + L <= head_dim; d += L) AKUNU_ISA::store(to + d, load(x + d));
+            for (; d < head_dim; ++d) to[d] = x[d];
         } else {
             for (std::size_t d = 0; d < head_dim; ++d) to[d] = convert(x[d]);
         }

@@ -28,8 +28,9 @@ class DigitProducts {
         }
     }
 
+    template <typename F>
     void multiply(const std::byte* rows, std::size_t tokens, const std::byte* first, const std::byte* second,
-                  float* sums) const {
+                  float* sums, F&& soon) const {
         constexpr std::size_t kStrip = 2 * kWholeRows;
         const auto *first_scales = reinterpret_cast<const float*>(first),
                    *second_scales = reinterpret_cast<const float*>(second);
@@ -42,6 +43,7 @@ class DigitProducts {
             const std::byte* tile = rows + b * (kDigitScales + kDigitBlock * 2 * kTileRows);
             for (std::size_t t = 0; t < tokens; t += kTokens, tile += kTokens * row_bytes()) {
                 alignas(64) std::int32_t digits[kSums][kTileRows * L];
+                if (last) soon(t, std::min(kTokens, tokens - t));
                 multiply_tile(tile + kDigitScales, first + weights, second + weights, steps, digits);
                 add_digits(digits, reinterpret_cast<const float*>(tile), scales, b == 0, sums + t * kStrip);
             }

@@ -24,8 +24,9 @@ class FixedProducts {
         }
     }
 
+    template <typename F>
     void multiply(const std::byte* rows, std::size_t tokens, const std::byte* first, const std::byte* second,
-                  float* sums) const {
+                  float* sums, F&& soon) const {
         const std::byte* const groups[2] = {first, second};
         // The strip behind this one, into the second-level cache: a part of it with each tile.
         const std::size_t group = fixed_group_bytes(DType::F32, k_),
@@ -39,6 +40,7 @@ class FixedProducts {
                 for (std::size_t end = ahead + lines * 64; ahead < end; ahead += 64) {
                     for (const std::byte* of : groups) __builtin_prefetch(of + ahead, 0, 2);
                 }
+                if (b + 1 == blocks_) soon(t, N);
                 for (std::size_t column = 0; column < 2 * kWholeRows; column += kStrip) {
                     const std::int32_t* panel[kStripVectors];
                     const float* scales[kStripVectors];
@@ -50,26 +52,26 @@ class FixedProducts {
                             reinterpret_cast<const std::int32_t*>(group + kFixedScales) + b * kPairs * kWholeRows + row;
                     }
                     float* to = sums + t * 2 * kWholeRows + column;
-                    add_tile<N>(x, panel, pairs, b > 0, b + 1 < blocks_ ? nullptr : scales, to);
+                    const auto add = b + 1 < blocks_ ? add_tile<N, false> : add_tile<N, true>;
+                    add(x, panel, pairs, b > 0, scales, to);
                 }
             });
         }
     }
 
   private:
-    // sums[n][2 * kWholeRows] (+)= N rows times a strip's panel, times the rows' scales and, if there are any, the
+    // sums[n][2 * kWholeRows] (+)= N rows times a strip's panel, times the rows' scales; in the end all times the
     // strip's.
-    template <int N>
+    template <int N, bool kLast>
     [[gnu::noinline, gnu::flatten]] static void add_tile(const std::int32_t* x,
                                                          const std::int32_t* const (&panel)[kStripVectors],
-                                                         std::size_t pairs, bool add, const float* const* scales,
-                                                         float* sums) {
-        vf by[kStripVectors];
-        for (std::size_t w = 0; w < kStripVectors; ++w) by[w] = scales ? load(scales[w]) : set1(1.0f);
+                                                         std::size_t pairs, bool add,
+                                                         const float* const (&scales)[kStripVectors], float* sums) {
         multiply_pairs<N, kStride, kWholeRows>(x, panel, pairs, [&]<int n, int w>(vi sum) {
             float* to = sums + n * 2 * kWholeRows + w * L;
             const vf scale = set1(std::bit_cast<float>(x[n * kStride + kPairs]));
-            store(to, fma(to_float(sum), scale, add ? load(to) : zero()) * by[w]);
+            const vf total = fma(to_float(sum), scale, add ? load(to) : zero());
+            store(to, kLast ? total * load(scales[w]) : total);
         });
     }
 

@@ -17,8 +17,12 @@ class Epilogue {
     [[gnu::noinline]] void store(const vf* acc, int tokens, int groups, std::size_t token, std::size_t row0) {
         if (p.format == kActF32) {
             float* out = y + token * p.y_stride + row0;
-            for (int g = 0; g < groups && row0 < p.n; ++g, row0 += L, out += L) {
-                store_group(acc + g, tokens, groups, row0, out, p.y_stride);
+            int g = 0;
+            for (; g + 2 <= groups && row0 + 2 * L <= p.n; g += 2, row0 += 2 * L, out += 2 * L) {
+                store_groups<2>(acc + g, tokens, groups, row0, out, p.y_stride);
+            }
+            for (; g < groups && row0 < p.n; ++g, row0 += L, out += L) {
+                store_groups<1>(acc + g, tokens, groups, row0, out, p.y_stride);
             }
             return;
         }
@@ -26,9 +30,19 @@ class Epilogue {
             n = std::min(tokens, kMostTokens);
             std::size_t row = row0;
             for (int g = 0; g < groups && row < p.n; ++g, row += L) {
-                store_group(acc + g, n, groups, row, block[0] + row % 32, 32);
+                store_groups<1>(acc + g, n, groups, row, block[0] + row % 32, 32);
                 if ((row + L) % 32 == 0) quantize_blocks(token, n, row / 32);
             }
+        }
+    }
+
+    // Brings what `store` of a strip of whole weights will write, and may read, to where it is written.
+    void fetch(std::size_t token, std::size_t tokens, std::size_t row0) const {
+        if (p.format != kActF32) return;
+        const float* out = y + token * p.y_stride + row0;
+        for (std::size_t t = 0; t < tokens; ++t, out += p.y_stride) {
+            __builtin_prefetch(out, 1, 3);
+            __builtin_prefetch(out + 16, 1, 3);
         }
     }
 
@@ -37,22 +51,29 @@ class Epilogue {
         std::byte* out = reinterpret_cast<std::byte*>(y) + token * q8.stride;
         for (int m = 0; m < tokens; ++m, out += q8.stride) quantize_block({out, q8}, of_row, block[m]);
     }
-    void store_group(const vf* acc, int tokens, int groups, std::size_t row0, float* out, std::size_t stride) const {
+    // Of kGroups that lie side by side; one may have less than L rows.
+    template <int kGroups>
+    void store_groups(const vf* acc, int tokens, int groups, std::size_t row0, float* out, std::size_t stride) const {
         const MatmulParams by = p;  // a copy: the compiler must assume that a store changes what p refers to
-        const int n = static_cast<int>(std::min<std::size_t>(L, by.n - row0));
-        vf b = zero();
-        if (by.has_bias) b = n == L ? load(bias + row0) : load_first(bias + row0, n);
+        const int n = kGroups > 1 ? L : static_cast<int>(std::min<std::size_t>(L, by.n - row0));
+        vf b[kGroups];
+        for (int g = 0; g < kGroups; ++g) {
+            b[g] = !by.has_bias ? zero() : n == L ? load(bias + row0 + g * L) : load_first(bias + row0, n);
+        }
         const auto store_all = [&](const auto& activated) {
             for (int m = 0; m < tokens; ++m, out += stride) {
-                vf v = acc[m * groups];
-                if (by.has_bias) v += b;
-                if (by.softcap > 0) v = set1(by.softcap) * tanh_(v / set1(by.softcap));
-                v = activated(v);
-                if (by.accumulate) v += n == L ? load(out) : load_first(out, n);
-                if (n == L) {
-                    AKUNU_ISA::store(out, v);
-                } else {
-                    store_first(out, v, n);
+                for (int g = 0; g < kGroups; ++g) {
+                    float* to = out + g * L;
+                    vf v = acc[m * groups + g];
+                    if (by.has_bias) v += b[g];
+                    if (by.softcap > 0) v = set1(by.softcap) * tanh_(v / set1(by.softcap));
+                    v = activated(v);
+                    if (by.accumulate) v += n == L ? load(to) : load_first(to, n);
+                    if (n == L) {
+                        AKUNU_ISA::store(to, v);
+                    } else {
+                        store_first(to, v, n);
+                    }
                 }
             }
         };

@@ -9,8 +9,9 @@ namespace akunu::cpu::AKUNU_ISA {
 //   group_bytes(dtype, k)                         of a group of weights
 //   row_bytes()                                   of a token
 //   store_row(x, t, rows)                         token t of the block
-//   multiply(rows, tokens, first, second, sums)   sums[token][kStrip] of two groups; they run along k in the same order
-//                                                 however many tokens there are
+//   multiply(rows, tokens, first, second, sums, soon)   sums[token][kStrip] of two groups; they run along k in the same
+//                                                       order however many tokens there are. Calls soon(token, tokens)
+//                                                       some time before these have their sums
 template <typename Factors>
 class WholeMatmul {
   public:
@@ -31,7 +32,8 @@ class WholeMatmul {
     template <typename F>
     void for_units(std::size_t tokens, std::size_t units, std::size_t strips, const Worker& worker, F&& f) const {
         const std::size_t blocks = (tokens + most_ - 1) / most_;
-        const std::size_t block = ((tokens + blocks - 1) / blocks + kTokens - 1) / kTokens * kTokens;
+        // Blocks of a size, for as many workers: a tile that is not full costs less than a worker that waits.
+        const std::size_t block = (tokens + blocks - 1) / blocks;
         constexpr std::size_t kPiecesPerWorker = 4;
         std::size_t at_once = kStrips / strips;
         while (at_once > 1 &&
@@ -55,10 +57,11 @@ class WholeMatmul {
     }
 
     // Sums of the block's tokens with two groups: [token][kStrip], in the strip's own memory of those of a unit.
-    const float* multiply(std::size_t tokens, const std::byte* first, const std::byte* second,
-                          std::size_t strip) const {
+    template <typename F>
+    const float* multiply(std::size_t tokens, const std::byte* first, const std::byte* second, std::size_t strip,
+                          F&& soon) const {
         float* sums = sums_ + strip * most_ * kStrip;
-        factors_.multiply(rows_, tokens, first, second, sums);
+        factors_.multiply(rows_, tokens, first, second, sums, soon);
         return sums;
     }
 
@@ -88,7 +91,9 @@ static void matmul_whole(const DispatchCmd& cmd, const std::byte* params, const 
     const Matmul matmul(cmd, p.k, worker);
     matmul.for_units(p.rows, (groups + 1) / 2, 1, worker, [&](std::size_t token, std::size_t n, std::size_t strip) {
         const std::size_t g = 2 * strip;
-        const float* sums = matmul.multiply(n, w + g * group, w + std::min(g + 1, groups - 1) * group, 0);
+        const float* sums =
+            matmul.multiply(n, w + g * group, w + std::min(g + 1, groups - 1) * group, 0,
+                            [&](std::size_t t, std::size_t m) { out.fetch(token + t, m, g * kWholeRows); });
         out.store(reinterpret_cast<const vf*>(sums), static_cast<int>(n), 2 * Matmul::kGroupVectors, token,
                   g * kWholeRows);
     });
@@ -107,7 +112,7 @@ static void gate_up_whole(const DispatchCmd& cmd, const std::byte* params, const
         const float* sums[2];
         for (std::size_t s = 0; s < 2; ++s) {
             const std::size_t g = std::min(2 * unit + s, groups - 1);  // behind the end: what is not stored
-            sums[s] = matmul.multiply(n, w_gate + g * group, w_up + g * group, s);
+            sums[s] = matmul.multiply(n, w_gate + g * group, w_up + g * group, s, [](std::size_t, std::size_t) {});
         }
         alignas(64) float values[32];
         for (std::size_t t = 0; t < n; ++t) {

@@ -9,6 +9,7 @@ from typing import Final
 
 from akunu import _core
 from akunu.config import ModelSpec
+from akunu.encoders.asking import check_template
 from akunu.encoders.model import EmbeddingModel
 from akunu.encoders.resolve import as_yes_no
 from akunu.errors import UnsupportedError
@@ -38,6 +39,12 @@ def as_reranker(opened: ModelFiles, spec: ModelSpec) -> ModelSpec:
         raise UnsupportedError(
             f"modules.json: LogitScore compares the tokens {answers[0]} and {answers[1]}; supported are "
             f'"yes" and "no", {ids[0]} and {ids[1]}, of a model that is asked as Qwen3-Reranker is'
+        )
+    if answers is not None:
+        tokens = {"bos_token": tokenizer.bos_id, "eos_token": tokenizer.eos_id}
+        check_template(
+            opened.metadata.get("tokenizer.chat_template"),
+            {name: "" if i is None else tokenizer.token_text(i) for name, i in tokens.items()},
         )
     return as_yes_no(spec, *ids)
 

@@ -17,12 +17,13 @@ import numpy.typing as npt
 
 from akunu._core import Encoder, Engine
 from akunu.config import EncoderConfig, ModelConfig
+from akunu.encoders.asking import ENDING, question
 from akunu.encoders.modules import Modules
 from akunu.errors import AkunuError, ContextLengthError, InvalidArgumentError, UnsupportedError
 from akunu.model import Model
 from akunu.options import Limit
 from akunu.scheduling import ModelStats
-from akunu.tokenizer import Segment, Tokenizer
+from akunu.tokenizer import Tokenizer
 from akunu.tokenizing import Prompt
 
 __all__ = ["EmbeddingModel", "Output"]
@@ -35,15 +36,6 @@ Ids = npt.NDArray[np.uint32]
 
 _BATCH: Final = 4096
 """Texts that are tokens at a time, whatever their number."""
-
-
-# The words of Qwen3-Reranker's card.
-_INSTRUCTION: Final = "Given a web search query, retrieve relevant passages that answer the query"
-_QUESTION: Final = (
-    "<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and the "
-    'Instruct provided. Note that the answer can only be "yes" or "no".<|im_end|>\n<|im_start|>user\n'
-)
-_QUESTION_END: Final = "<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n"
 
 
 @dataclass(frozen=True)
@@ -309,10 +301,9 @@ class EmbeddingModel(Model):
 
     def _question(self, query: str, document: str, instruction: str | None) -> _Rows:
         """The question whether the document is relevant, up to where "yes" or "no" would follow."""
-        asked = f"<Instruct>: {instruction or _INSTRUCTION}\n<Query>: {query}\n<Document>: {document}"
         encode = self.tokenizer.encode_segments
-        tail = encode([Segment(_QUESTION_END, True)], add_bos=False)
-        ids = encode([Segment(_QUESTION, True), Segment(asked), Segment(_QUESTION_END, True)])
+        tail = encode([ENDING], add_bos=False)
+        ids = encode(question(query, document, instruction))
         return _Rows(np.asarray(ids, np.uint32), kept=len(tail))
 
     def _ended(self, ids: list[int], second: int) -> _Rows:

@@ -119,6 +119,7 @@ def read_modules(folder: Path) -> Modules:
     settings: dict[str, Any] = {}
     answers: tuple[int, int] | None = None
     files: list[Path] = []
+    normalized = False
     path = folder / "modules.json"
     for module in read_list(path) if os.path.lexists(path) else ():
         if not isinstance(module, dict) or not isinstance(module.get("type"), str):
@@ -133,6 +134,10 @@ def read_modules(folder: Path) -> Modules:
                 raise UnsupportedError(
                     f"{path}: found a Dense module before a Pooling; a vector for each token"
                 )
+            if normalized:
+                raise UnsupportedError(
+                    f"{path}: found a Dense module behind a Normalize; vectors are normalised last here"
+                )
             dense.append(_dense(where))
             files += [where / "config.json", where / "model.safetensors"]
         elif kind == "Transformer":
@@ -140,7 +145,9 @@ def read_modules(folder: Path) -> Modules:
         elif kind == "LogitScore":
             answers = _answers(where / "config.json")
             files.append(where / "config.json")
-        elif kind != "Normalize":
+        elif kind == "Normalize":
+            normalized = True
+        else:
             raise UnsupportedError(
                 f"{path}: found a module of the type {kind}; "
                 "supported are Transformer, Pooling, Dense, Normalize, LogitScore"
@@ -202,8 +209,8 @@ def _pooling(path: Path) -> Pooling:
     config = read_object(path)
     mode = config.get("pooling_mode")
     wanted = {key for key, value in config.items() if key.startswith("pooling_mode_") and value is True}
-    if isinstance(mode, str):
-        wanted = {mode}
+    if isinstance(mode, str | list):
+        wanted = {mode} if isinstance(mode, str) else {str(name) for name in mode}
     if len(wanted) != 1 or not wanted <= _POOLINGS.keys():
         raise UnsupportedError(
             f"{path}: pooling by {', '.join(sorted(wanted)) or 'nothing'}; "
