@@ -52,7 +52,6 @@ enum OpCode : u32 {
     kOpAccept,
     kOpPool,
     kOpRecur,
-    kOpColumnSquares,
     kOpDecodeAttention,
 };
 

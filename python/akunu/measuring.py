@@ -151,7 +151,7 @@ class Measuring(Tokenizing):
         Raises
         ------
         UnsupportedError
-            The model is on an Apple GPU.
+            The model is not on the CPU.
         """
         from akunu.conversion import importance
 
