@@ -14,7 +14,7 @@ function(akunu_add_cuda target)
     return()
   endif()
   find_package(Python COMPONENTS Interpreter REQUIRED)
-  set(embed ${PROJECT_SOURCE_DIR}/cuda/embed.py)
+  set(embed ${PROJECT_SOURCE_DIR}/cuda/kernel_text.py)
   set(text ${CMAKE_CURRENT_BINARY_DIR}/cuda_kernel_source.cpp)
   add_custom_command(
     OUTPUT ${text}

@@ -48,6 +48,7 @@ constexpr std::pair<Op, OpCode> kOpCodes[] = {
     {Op::kAccept, kOpAccept},
     {Op::kPool, kOpPool},
     {Op::kRecur, kOpRecur},
+    {Op::kColumnSquares, kOpColumnSquares},
 };
 
 static_assert(u32(PatchSource::kLogits) == u32(kPatchLogits) && u32(PatchSource::kKeys) == u32(kPatchKeys));

@@ -52,6 +52,7 @@ enum OpCode : u32 {
     kOpAccept,
     kOpPool,
     kOpRecur,
+    kOpColumnSquares,
     kOpDecodeAttention,
 };
 

@@ -142,6 +142,7 @@ AKUNU_DEVICE void run_other(Block b) {
         OP(kOpAccept, accept)
         OP(kOpPool, pool)
         OP(kOpRecur, recur)
+        OP(kOpColumnSquares, column_squares)
 #undef OP
         case kOpRopeKv:
         case kOpAttention:

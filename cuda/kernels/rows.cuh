@@ -247,4 +247,29 @@ AKUNU_DEVICE_CALL void pool(Block b) {
     }
 }
 
+// The sum over all rows of each column's squares. A thread takes a column; eight rows are asked for at once.
+template <typename X>
+AKUNU_DEVICE void sum_squares(Block b, const ColumnSquaresParams& p, X&& x) {
+    float* sums = b.buffer<float>(1);
+    for (u32 c = b.first() * kThreads + thread_id(); c < p.dim; c += b.blocks() * kThreads) {
+        float sum = 0.0f;
+        AKUNU_UNROLL_EIGHT
+        for (u32 r = 0; r < p.rows; ++r) {
+            const float v = x(u64(r) * p.dim + c);
+            sum += v * v;
+        }
+        sums[c] = sum;
+    }
+}
+AKUNU_DEVICE_CALL void column_squares(Block b) {
+    const auto& p = b.params<ColumnSquaresParams>();
+    const float* x = b.buffer<float>(0);
+    const u16* halves = b.buffer<u16>(0);
+    if (p.format == kActF16) {
+        sum_squares(b, p, [&](u64 i) { return half_to_float(halves[i]); });
+    } else {
+        sum_squares(b, p, [&](u64 i) { return x[i]; });
+    }
+}
+
 }  // namespace akunu::cuda

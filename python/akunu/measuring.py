@@ -151,7 +151,7 @@ class Measuring(Tokenizing):
         Raises
         ------
         UnsupportedError
-            The model is not on the CPU.
+            The model is on an Apple GPU.
         """
         from akunu.conversion import importance
 

@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "cuda"))
 
-from embed import source  # noqa: E402
+from kernel_text import source  # noqa: E402
 
 OPS = re.findall(r"^    kOp(\w+),", (ROOT / "cuda/kernels/command.h").read_text(), re.MULTILINE)
 READERS = re.findall(r"^    kRead([A-Z]\w*),", (ROOT / "cuda/kernels/command.h").read_text(), re.MULTILINE)

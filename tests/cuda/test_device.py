@@ -272,3 +272,20 @@ print(answer("cuda") == answer("cpu"), answer("cpu")[1])
 """
     done = run(code)
     assert done.stdout == "True stop\n", done.stderr or done.stdout
+
+
+def test_importance_matrices_are_those_of_the_cpu(run: Run) -> None:
+    """Up to what is rounded: the GPU's activations to F16, the CPU's not, with such weights."""
+    code = """
+import numpy as np
+import akunu
+found = {}
+for device in ("cpu", "cuda"):
+    with akunu.load("ember", device=device, quantize="f16", context=96, parallel=1, progress=False) as model:
+        found[device] = model.importance_matrix("Once upon a time there was a small girl.").means
+worst = max(float(np.sum((found["cuda"][k] - v) ** 2) / np.sum(v ** 2)) for k, v in found["cpu"].items())
+print(len(found["cuda"]) == len(found["cpu"]), worst, flush=True)
+assert worst < 1e-3, worst
+"""
+    done = run(code)
+    assert done.stdout.startswith("True"), done.stderr or done.stdout

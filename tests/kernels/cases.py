@@ -285,9 +285,9 @@ def _attention() -> Iterator[Case]:
 
 def _column_squares() -> Iterator[Case]:
     for rows, dim in [(1, 33), (7, 100), (512, 288)]:
-        yield case("column_squares", rows=rows, dim=dim, fmt="f32")
+        yield case("column_squares", rows=rows, dim=dim, formats=("f32",))
     for rows, dim in [(1, 32), (300, 352)]:
-        yield case("column_squares", rows=rows, dim=dim, fmt="q8")
+        yield case("column_squares", rows=rows, dim=dim, formats=("q8",))
 
 
 def _encoder() -> Iterator[Case]:
@@ -471,8 +471,10 @@ ENCODER_CHECKS: list[Case] = [*_encoder()]
 SPEECH_CHECKS: list[Case] = [*_speech()]
 #: Ops of blocks with a state.
 RECURRENCE_CHECKS: list[Case] = [*_recurrence()]
-#: What runs on the CPU alone: ops of importance matrices, attention in integers, matmuls to int8.
-CPU_CHECKS: list[Case] = [*_column_squares(), *_fixed_attention(), *_quantised_outputs()]
+#: Ops of importance matrices.
+IMPORTANCE_CHECKS: list[Case] = [*_column_squares()]
+#: What runs on the CPU alone: attention in integers, matmuls to int8.
+CPU_CHECKS: list[Case] = [*_fixed_attention(), *_quantised_outputs()]
 #: Ops that only devices with fused norms have; the table builder does not give them to the CPU.
 FUSED_CHECKS: list[Case] = [*_fused()]
 

@@ -13,6 +13,7 @@ from .cases import (
     CPU_CHECKS,
     ENCODER_CHECKS,
     FUSED_CHECKS,
+    IMPORTANCE_CHECKS,
     MIXED_QKV,
     RECURRENCE_CHECKS,
     SPEECH_CHECKS,
@@ -28,6 +29,7 @@ from .weights import is_planar, random_weight, weight_dtypes
 TABLE = [
     ([*CHECKS, *ENCODER_CHECKS, *SPEECH_CHECKS, *RECURRENCE_CHECKS], ("cpu", "metal", "cuda")),
     (FUSED_CHECKS, ("metal", "cuda")),
+    (IMPORTANCE_CHECKS, ("cpu", "cuda")),
     (CPU_CHECKS, ("cpu",)),
 ]
 PRESENT = {target.device for target in targets()}

@@ -37,6 +37,9 @@ ROW_CODES_NMSE = 5e-9
 F16_ATTENTION_NMSE = 8e-7
 # Attention in both directions, before a matmul that rounds it, may round its factors to 15 bits or less.
 FIXED_NMSE = 2e-7
+# Squares of what was rounded to int8, or to F16: by 2^-11 at most, so by a third of that squared in the mean,
+# and the error of a square is twice as large.
+SQUARES_NMSE = {"f32": EXACT_NMSE, "q8": INT8_NMSE, "f16": 4 * 2.0**-22 / 3}
 # Keys that lie between two values of the cache's type may be rounded to either.
 KV_NMSE = {"f32": EXACT_NMSE, "f16": 1e-7, "q8_0": 1e-5}
 

@@ -14,7 +14,7 @@ from .common import (
     ACTIVATION,
     EXACT_NMSE,
     FORMAT,
-    INT8_NMSE,
+    SQUARES_NMSE,
     Traits,
     act_bytes,
     normal,
@@ -165,8 +165,10 @@ def quantize(
             p.expect(f"out_{f}", x)
 
 
-def column_squares(p: Problem, dev: Traits, rng: np.random.Generator, rows: int, dim: int, fmt: str) -> None:
-    x = normal(rng, rows, dim)
+def column_squares(
+    p: Problem, dev: Traits, rng: np.random.Generator, rows: int, dim: int, formats: tuple[str]
+) -> None:
+    x, (fmt,) = normal(rng, rows, dim), formats
     if fmt == "f32":
         name = p.input("x", x)
     else:
@@ -176,7 +178,7 @@ def column_squares(p: Problem, dev: Traits, rng: np.random.Generator, rows: int,
     p.bytes, p.flops = rows * dim * act_bytes(fmt), 2 * rows * dim
     if p.checking:
         sums = (x.astype(np.float64) ** 2).sum(axis=0)
-        p.expect("sums", sums, EXACT_NMSE if fmt == "f32" else INT8_NMSE)
+        p.expect("sums", sums, SQUARES_NMSE[fmt])
 
 
 def gate_act(

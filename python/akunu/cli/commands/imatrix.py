@@ -11,7 +11,7 @@ import click
 from akunu.cli.app import CONTEXT_SETTINGS, Command
 from akunu.cli.console import note
 from akunu.cli.files import read_text
-from akunu.cli.options import MODEL_HELP, threads_option
+from akunu.cli.options import MODEL_HELP, device_options
 from akunu.cli.values import MODEL, PathName
 
 __all__ = ["command"]
@@ -21,15 +21,16 @@ __all__ = ["command"]
 @click.argument("model", type=MODEL)
 @click.argument("text", type=PathName(exists=True, dir_okay=False))
 @click.argument("out", type=PathName())
-@threads_option
-def command(model: str, text: Path, out: Path, threads: int | None) -> None:
+@device_options
+def command(model: str, text: Path, out: Path, device: str, threads: int | None) -> None:
     """Run MODEL over TEXT and write to OUT how much an error in each column of its weights counts.
 
     That is what convert --imatrix weighs errors with, and llama.cpp's llama-quantize as well: OUT is a GGUF
     file, or in the older format where its name does not end in .gguf. Some ten thousand tokens of the kind of
     text that the model is for are plenty. Give the weights before they are quantised.
 
-    convert --imatrix takes TEXT itself, too; a file spares the work where several types are made.
+    convert --imatrix takes TEXT itself, too; a file spares the work where several types are made, and may be
+    measured on an NVIDIA GPU. Metal does not measure it.
 
     \b
     Examples:
@@ -41,7 +42,7 @@ def command(model: str, text: Path, out: Path, threads: int | None) -> None:
 
     content = read_text(text)
     start = time.perf_counter()
-    options: dict[str, Any] = {"device": "cpu", "parallel": 1, "threads": threads}
+    options: dict[str, Any] = {"device": device, "parallel": 1, "threads": threads}
     with (
         akunu.load(model, **options) as loaded,
         reporter(True, "Measuring", unit="count") as report,

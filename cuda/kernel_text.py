@@ -1,6 +1,6 @@
 """The interpreter's text inside a C++ file, which NVRTC compiles at run time.
 
-python embed.py --output source.cpp --depfile source.d
+python kernel_text.py --output source.cpp --depfile source.d
 """
 
 from __future__ import annotations
