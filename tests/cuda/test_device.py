@@ -285,7 +285,7 @@ for device in ("cpu", "cuda"):
         found[device] = model.importance_matrix("Once upon a time there was a small girl.").means
 worst = max(float(np.sum((found["cuda"][k] - v) ** 2) / np.sum(v ** 2)) for k, v in found["cpu"].items())
 print(len(found["cuda"]) == len(found["cpu"]), worst, flush=True)
-assert worst < 1e-3, worst
+assert worst < 5e-6, worst
 """
     done = run(code)
     assert done.stdout.startswith("True"), done.stderr or done.stdout
