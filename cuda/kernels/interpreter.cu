@@ -60,7 +60,7 @@ AKUNU_DEVICE void run_weights(Block b) {
 // A few rows times weights that come through the ring.
 AKUNU_DEVICE void run_ring(Block b, u32 readers) {
     if (any_of_warp(ring_rows(b.command()) != 1)) {
-        switch (readers - 1) {
+        switch (same_in_warp(readers - 1)) {
 #define X(reader)                                                                                                     \
     case reader:                                                                                                      \
         if constexpr (tile_layout(reader).inputs != 0 && (kUses<kOpMatmul> || kUses<kOpGateUp>)) few_rows<reader>(b); \
@@ -116,7 +116,7 @@ AKUNU_DEVICE void run_attention(Block b) {
 }
 
 AKUNU_DEVICE void run_other(Block b) {
-    const u32 op = b.command().op;
+    const u32 op = same_in_warp(b.command().op);
     if (op != kOpDecodeAttention && op != kOpNorm) b.ready();
     switch (op) {
 #define OP(name, function)                      \
@@ -149,7 +149,7 @@ AKUNU_DEVICE void run_other(Block b) {
         case kOpAttentionSplit:
         case kOpAttentionWeights:
         case kOpDecodeAttention:
-            switch (b.command().kv) {
+            switch (same_in_warp(b.command().kv)) {
 #define X(type) \
     case type:  \
         return run_attention<type>(b);
@@ -158,7 +158,7 @@ AKUNU_DEVICE void run_other(Block b) {
             }
             return;
         default:
-            switch (b.command().weights[0].reader) {
+            switch (same_in_warp(b.command().weights[0].reader)) {
 #define X(reader) \
     case reader:  \
         return run_weights<reader>(b);

@@ -18,18 +18,6 @@ AKUNU_DEVICE RingBarriers& ring_barriers() {
     return *reinterpret_cast<RingBarriers*>(shared_memory() + shown().launch.ring);
 }
 
-// A slot, and in the highest bit how often its barriers have passed, odd or even.
-struct RingPlace {
-    u32 bits;
-    AKUNU_DEVICE u32 slot() const { return bits & 255; }
-    AKUNU_DEVICE u32 phase() const { return bits >> 31; }
-    AKUNU_DEVICE RingPlace next() const {
-        return {slot() + 1 < shown().launch.slots ? bits + 1 : (bits & 1u << 31) ^ 1u << 31};
-    }
-    // Where in shared memory.
-    AKUNU_DEVICE u32 offset() const { return shown().launch.ring + kRingHead + slot() * shown().launch.slot_bytes; }
-};
-
 AKUNU_DEVICE void start_ring() {
     RingBarriers& ring = ring_barriers();
     for (u32 i = 0; i < shown().launch.slots; ++i) {
@@ -43,39 +31,65 @@ AKUNU_DEVICE void start_ring() {
 AKUNU_DEVICE u32 share_begin(u32 tiles) { return tiles * block_id() / grid_blocks(); }
 AKUNU_DEVICE u32 share_end(u32 tiles) { return tiles * (block_id() + 1) / grid_blocks(); }
 
-// What fills the ring.
+// Where a tile begins: of matrices one behind the other, or of the first of a pair.
+AKUNU_DEVICE const u8* tile_at(const Stream& s, u32 tile) {
+    u64 matrix = s.at[0];
+    if (!s.pairs && tile >= s.tiles[0]) {
+        tile -= s.tiles[0];
+        matrix = s.at[1];
+        if (tile >= s.tiles[1]) {
+            tile -= s.tiles[1];
+            matrix = s.at[2];
+        }
+    }
+    return reinterpret_cast<const u8*>(matrix) + u64(tile) * s.tile_bytes;
+}
+
+// What fills the ring. All that a slot takes is in registers: how soon a copy follows the one before is what bounds the
+// bandwidth.
 struct RingFiller {
+    RingBarriers* barriers;
+    u8* memory;  // of the slots
+    u32 slots, slot_bytes, window;
     RingPlace to, oldest;  // of what is on its way
     u32 on_way;
 
+    AKUNU_DEVICE RingFiller()
+        : barriers(&ring_barriers()),
+          memory(shared_memory() + shown().launch.ring + kRingHead),
+          slots(shown().launch.slots),
+          slot_bytes(shown().launch.slot_bytes),
+          window(shown().launch.window),
+          to{},
+          oldest{},
+          on_way(0) {}
+
     // False where the chain has ended.
     AKUNU_DEVICE bool bring(const u8* from, u32 bytes) {
-        RingBarriers& ring = ring_barriers();
-        if (on_way == shown().launch.window) land();
-        while (!has_passed(&ring.empty[to.slot()], to.phase() ^ 1)) {
+        if (on_way == window) land();
+        while (!has_passed(&barriers->empty[to.slot], to.phase ^ 1)) {
             if (look_at(shown().ended)) return false;
         }
-        copy_arriving(shared_memory() + to.offset(), from, bytes, &ring.full[to.slot()]);
-        to = to.next();
+        copy_arriving(memory + to.slot * slot_bytes, from, bytes, &barriers->full[to.slot]);
+        to.advance(slots);
         ++on_way;
         return true;
     }
     AKUNU_DEVICE void land() {
-        while (!has_passed(&ring_barriers().full[oldest.slot()], oldest.phase())) {
+        while (!has_passed(&barriers->full[oldest.slot], oldest.phase)) {
         }
-        oldest = oldest.next();
+        oldest.advance(slots);
         --on_way;
     }
     // Of a tile, or of a pair, the bytes [from, end).
     AKUNU_DEVICE bool bring_tile(const Stream& s, u32 tile, u32 from, u32 end) {
+        const u8* bytes = tile_at(s, tile);
         for (u32 half = 0; half <= s.pairs; ++half) {
-            u32 matrix = half, at = tile;
-            while (!s.pairs && at >= s.tiles[matrix]) at -= s.tiles[matrix++];
-            const u8* bytes = reinterpret_cast<const u8*>(s.at[matrix]) + u64(at) * s.tile_bytes;
             for (u32 done = from; done < end; done += s.slot_bytes) {
                 const u32 left = end - done;
                 if (!bring(bytes + done, left < s.slot_bytes ? left : s.slot_bytes)) return false;
             }
+            bytes += s.at[1] - s.at[0];
         }
         return true;
     }
@@ -98,7 +112,7 @@ struct RingFiller {
         const Launch& launch = shown().launch;
         for (u32 i = 0; i < launch.n_segments; ++i) {
             for (u32 k = 0; k < launch.segments[i].n_streams; ++k) {
-                const Stream& s = launch.segments[i].streams[k];
+                const Stream s = launch.segments[i].streams[k];
                 const u32 rows = s.rows_from == kPatchRows     ? launch.rows
                                  : s.rows_from == kPatchLogits ? launch.logits
                                                                : s.rows;
@@ -112,7 +126,7 @@ struct RingFiller {
 // By the warp behind those that run commands: the weights of all steps, in the order in which they are read.
 AKUNU_DEVICE_CALL void fill_ring() {
     if (lane_id() >= kCopyLanes || shown().launch.slots == 0) return;
-    RingFiller filler{};
+    RingFiller filler;
     for (u32 step = 0; step < shown().launch.steps; ++step) {
         if (!filler.bring_step()) break;
     }
@@ -121,26 +135,26 @@ AKUNU_DEVICE_CALL void fill_ring() {
 
 // What a warp reads next, which it keeps in shared memory from one command to the next.
 struct RingReader {
-    u32 ring, slots, slot_bytes, slot, phase;
+    u32 ring, slots, slot_bytes;
+    RingPlace at;
 
     AKUNU_DEVICE explicit RingReader(u32 warp)
-        : ring(shown().launch.ring), slots(shown().launch.slots), slot_bytes(shown().launch.slot_bytes) {
-        const RingPlace at{shown().read[warp]};
-        slot = at.slot();
-        phase = at.phase();
-    }
+        : ring(shown().launch.ring),
+          slots(shown().launch.slots),
+          slot_bytes(shown().launch.slot_bytes),
+          at(shown().read[warp]) {}
     AKUNU_DEVICE void keep(u32 warp, u32 lane) const {
-        if (lane == 0) shown().read[warp] = slot | phase << 31;
+        if (lane == 0) shown().read[warp] = at;
     }
-    AKUNU_DEVICE u64* full() const { return reinterpret_cast<u64*>(shared_memory() + ring) + slot; }
+    AKUNU_DEVICE u64* full() const { return reinterpret_cast<u64*>(shared_memory() + ring) + at.slot; }
     // Waits for the slot, and says where in shared memory it is. Fails as the barrier of the grid does.
     AKUNU_DEVICE u32 wait() const {
-        if (!all_of_warp(has_passed(full(), phase))) wait_long();
-        return ring + kRingHead + slot * slot_bytes;
+        if (!all_of_warp(has_passed(full(), at.phase))) wait_long();
+        return ring + kRingHead + at.slot * slot_bytes;
     }
     AKUNU_DEVICE void wait_long() const {
         u64 start = 0;
-        for (u32 spins = 1; !all_of_warp(has_passed(full(), phase)); ++spins) {
+        for (u32 spins = 1; !all_of_warp(has_passed(full(), at.phase)); ++spins) {
             if (spins % 64 != 0) continue;
             if (start == 0) start = nanoseconds();
             if (nanoseconds() - start > shown().launch.timeout_ns) {
@@ -154,10 +168,7 @@ struct RingReader {
     AKUNU_DEVICE void free(u32 lane) {
         sync_warp();
         if (lane == 0) arrive_at(full() + kMostSlots);
-        if (++slot == slots) {
-            slot = 0;
-            phase ^= 1;
-        }
+        at.advance(slots);
     }
 };
 

@@ -12,6 +12,9 @@ namespace akunu::cuda {
 AKUNU_DEVICE u32 look_at(const u32& v) { return *const_cast<const volatile u32*>(&v); }
 AKUNU_DEVICE void show(u32& at, u32 v) { *const_cast<volatile u32*>(&at) = v; }
 
+// A number that all lanes have, which the compiler then knows: a branch on it parts none.
+AKUNU_DEVICE u32 same_in_warp(u32 v) { return largest_of_warp(v); }
+
 // A barrier of the threads that run commands.
 AKUNU_DEVICE void sync_block() { sync_some<1>(kThreads); }
 // The same with those that bring the tiles of many rows.
@@ -47,6 +50,16 @@ struct DecodeUnit {
     u32 there, slot, position, row, kv, first_head, end_head, split, splits, first, end, own;
 };
 
+// A slot of the ring, and how often its barriers have passed, odd or even.
+struct RingPlace {
+    u32 slot, phase;
+    AKUNU_DEVICE void advance(u32 slots) {
+        if (++slot < slots) return;
+        slot = 0;
+        phase ^= 1;
+    }
+};
+
 // What the threads of a block show one another, at the head's end.
 struct Shown {
     Launch launch;
@@ -58,7 +71,7 @@ struct Shown {
     DecodeShape decode;
     DecodeUnit unit[kWarps / 2];  // of teams
     u32 slot[kWarps];  // of the command that a warp is at
-    u32 read[kWarps];  // RingPlace: what a warp reads next
+    RingPlace read[kWarps];  // what a warp reads next
     Walk walk[2];      // of the commands in shared memory
 };
 AKUNU_DEVICE Shown& shown() { return *reinterpret_cast<Shown*>(shared_memory() + kSharedHead - sizeof(Shown)); }
