@@ -56,7 +56,7 @@ struct CudaDevice::Impl {
     Memory memory{d};
     Modules modules{d, limits};
     CUstream stream = nullptr;
-    Buffer barrier, mailbox;
+    Buffer barrier, mailbox, parts;
     u32 parity = 0;
     std::vector<std::weak_ptr<const Needs>> wanted;  // of the programs that are
 
@@ -65,12 +65,14 @@ struct CudaDevice::Impl {
         d.check(d.cuStreamCreate(&stream, 1), "making a stream");
         barrier = memory.allocate(sizeof(Barrier), MemoryKind::kDevice);
         mailbox = memory.allocate(sizeof(Mailbox), MemoryKind::kShared);
+        parts = memory.allocate(std::uint64_t{limits.multiprocessors} * kPartBytes, MemoryKind::kDevice);
     }
     ~Impl() {
         d.cuCtxSetCurrent(nullptr);
         context.use();
         memory.release(barrier);
         memory.release(mailbox);
+        memory.release(parts);
         d.cuStreamDestroy(stream);
     }
     Mailbox& box() const { return *reinterpret_cast<Mailbox*>(mailbox.host); }
@@ -179,6 +181,7 @@ std::uint32_t CudaDevice::Impl::run(Segments segments, const ReplayArgs& args, C
     launch.parity = parity;
     launch.timeout_ns = timeout_ms * 1'000'000;
     launch.barrier = reinterpret_cast<Barrier*>(barrier.device);
+    launch.parts = reinterpret_cast<u64>(parts.device);
     launch.mailbox = reinterpret_cast<Mailbox*>(Memory::allocation(mailbox).host_seen);
     launch.stop = reinterpret_cast<const u32*>(control ? memory.device_copy(&control->stop) : 0);
     launch.times = times;

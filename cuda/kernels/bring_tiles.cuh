@@ -108,7 +108,7 @@ struct BringingTiles {
     u32 t;
     bool aligned;
     W weights;
-    u32 u, k0, fetch_u, fetch_k0;
+    u32 u, k0, end, fetch_u, fetch_k0, fetch_end;
     StagePlace to;
     const u16* inputs;  // of the first row that the thread brings
     u32 rows;           // that are there: nobody asks for results of those behind the last one
@@ -116,16 +116,22 @@ struct BringingTiles {
     AKUNU_DEVICE void enter_tile() {
         inputs = work.x + u64(tiles.row(u) + t / 8) * work.k;
         rows = smaller(tiles.m, work.rows - tiles.row(u));
+        k0 = tiles.begin(u);
+        end = tiles.end(u);
         weights.put_from(tiles.column(u));
+    }
+    AKUNU_DEVICE void enter_fetch() {
+        fetch_k0 = tiles.begin(fetch_u);
+        fetch_end = tiles.end(fetch_u);
+        weights.fetch_from(tiles.column(fetch_u));
     }
     // Behind the last step others are fetched, which nobody puts.
     AKUNU_DEVICE void fetch(Raw& raw) {
         weights.fetch(fetch_k0, raw);
         fetch_k0 += kTileInputs;
-        if (fetch_k0 < work.k) return;
-        fetch_k0 = 0;
-        fetch_u += b.blocks();
-        if (fetch_u < tiles.all) weights.fetch_from(tiles.column(fetch_u));
+        if (fetch_k0 < fetch_end) return;
+        if (fetch_u + b.blocks() < tiles.all) fetch_u += b.blocks();
+        enter_fetch();
     }
     AKUNU_DEVICE void put_inputs() {
         const u32 piece = t % 8;
@@ -163,8 +169,7 @@ struct BringingTiles {
         if (lane_id() == 0) arrive_at(to.full());
         to.advance(stages);
         k0 += kTileInputs;
-        if (k0 < work.k) return true;
-        k0 = 0;
+        if (k0 < end) return true;
         u += b.blocks();
         if (u >= tiles.all) return false;
         enter_tile();
@@ -192,9 +197,9 @@ AKUNU_DEVICE_CALL void bring_tiles(Block b) {
                                  weights_of(b.command().weights[1], work.k)};
     const u32 t = thread_id() - (kBlockThreads - kBringers), first = b.first();
     const bool aligned = work.k % kTileInputs == 0 && reinterpret_cast<u64>(work.x) % 16 == 0;
-    BringingTiles<W> bringing{work, tiles, stages, b, t, aligned, {work, tiles, matrices, t}, first, 0, first, 0};
+    BringingTiles<W> bringing{work, tiles, stages, b, t, aligned, {work, tiles, matrices, t}, first, 0, 0, first, 0, 0};
     typename W::Raw raw[W::kAhead + 1];
-    bringing.weights.fetch_from(tiles.column(first));
+    bringing.enter_fetch();
     bringing.enter_tile();
     AKUNU_UNROLL
     for (u32 i = 0; i < W::kAhead; ++i) bringing.fetch(raw[i]);

@@ -22,6 +22,8 @@ constexpr u32 kOpBytes = 76 << 10;
 constexpr u32 kFewRows = 64, kTileOfRows = 16, kManyRowsBytes = (96 << 10) + 1024;
 // With which more of such matmuls' tiles are on their way.
 constexpr u32 kMostStageBytes = (160 << 10) + 1024;
+// Parts of the inputs that such a matmul's tiles may be computed in, and the bytes of a part's sums.
+constexpr u32 kMostParts = 8, kPartBytes = 256 * 128 * 4;
 
 // Ops; program.cpp says which of the core's they are.
 enum OpCode : u32 {
@@ -167,6 +169,8 @@ struct Barrier {
     // Of the blocks that share a result: the last one joins its parts. 0 between commands.
     u32 tickets[kMaxTickets];
     u64 best[kMaxTickets];
+    // The same of tiles in parts, a ticket for each two blocks.
+    u32 parts[kMaxTickets];
 };
 
 struct Launch {
@@ -178,6 +182,7 @@ struct Launch {
     u32 window;                     // those that are on their way, at most
     u64 timeout_ns;                 // that a block waits for others, at most
     Barrier* barrier;
+    u64 parts;  // where sums of tiles in parts are, kPartBytes for each block
     Mailbox* mailbox;
     const u32* stop;  // Control::stop, on the device; null where the replay has none
     u64* times;       // null, or the time when each command began, and that of the end

@@ -26,7 +26,7 @@ struct TileFragments {
     }
 };
 
-// A tile's products of a warp, whose first row and column are m and n, by itself.
+// A unit's products of a warp, whose first row and column are m and n, by itself; of its k inputs.
 template <typename S>
 AKUNU_DEVICE void multiply_by_warps(const Stages& stages, u32 k, u32 lane, u32 m, u32 n, StagePlace& from,
                                     TileSums<S>& sum) {
@@ -95,12 +95,53 @@ AKUNU_DEVICE void multiply_by_groups(const Stages& stages, u32 k, u32 lane, u32 
     before.free(lane);
 }
 
+// A block leaves its part of a tile's sums. The last one of the tile adds all up, in the order of the inputs, so that
+// the sums do not depend on who it is; the others have nothing to store.
+template <typename S>
+AKUNU_DEVICE bool join_parts(Block b, const Tiles& tiles, u32 unit, TileSums<S>& sum) {
+    const u32 tile = tiles.tile(unit), thread = thread_id_anew();
+    constexpr u32 kApart = kPartBytes / sizeof(float4);
+    float4* const parts = reinterpret_cast<float4*>(shown().launch.parts);
+    u32& ticket = b.grid()->parts[tile];
+    AKUNU_UNROLL
+    for (u32 i = 0; i < S::kFragmentsM * S::kFragmentsN; ++i) {
+        const float (&v)[4] = sum[i / S::kFragmentsN][i % S::kFragmentsN];
+        parts[u64(unit) * kApart + i * kThreads + thread] = float4{v[0], v[1], v[2], v[3]};
+    }
+    fence_device();
+    sync_block();
+    if (thread == 0) {
+        shown().ticket = atomic_add(&ticket, 1u);
+        fence_device();
+    }
+    sync_block();
+    if (any_of_warp(shown().ticket + 1 != tiles.parts)) return false;
+    if (thread == 0) ticket = 0;
+    for (u32 part = 0; part < tiles.parts; ++part) {
+        const float4* from = parts + u64(tile + part * tiles.count) * kApart + thread;
+        constexpr u32 kAtOnce = smaller(S::kFragmentsN, 8);
+        AKUNU_UNROLL
+        for (u32 first = 0; first < S::kFragmentsM * S::kFragmentsN; first += kAtOnce) {
+            float4 v[kAtOnce];
+            AKUNU_UNROLL
+            for (u32 i = 0; i < kAtOnce; ++i) v[i] = load_fresh(from + (first + i) * kThreads);
+            AKUNU_UNROLL
+            for (u32 i = 0; i < kAtOnce; ++i) {
+                float (&to)[4] = sum[(first + i) / S::kFragmentsN][(first + i) % S::kFragmentsN];
+                to[0] = (part == 0 ? 0.0f : to[0]) + v[i].x;
+                to[1] = (part == 0 ? 0.0f : to[1]) + v[i].y;
+                to[2] = (part == 0 ? 0.0f : to[2]) + v[i].z;
+                to[3] = (part == 0 ? 0.0f : to[3]) + v[i].w;
+            }
+        }
+    }
+    return true;
+}
+
 // By the warps that multiply; `store(lane, m, n, sum)` takes a warp's sums, of which m and n are the first row and
 // column. The thread is asked for anew: what follows from it would be kept in registers for the whole launch.
 template <typename S, typename Store>
-AKUNU_DEVICE void multiply_tiles(Block b, Store&& store) {
-    const ManyRows work(b);
-    const Tiles tiles(work, S::kM, S::kN);
+AKUNU_DEVICE void multiply_tiles(Block b, const ManyRows& work, const Tiles& tiles, Store&& store) {
     const WeightPlanes(&matrices)[3] = b.command().weights;
     const bool copied = copied_from_tiles(matrices[0].reader, work.k);
     const Stages stages(S::kM, S::kN);
@@ -114,11 +155,13 @@ AKUNU_DEVICE void multiply_tiles(Block b, Store&& store) {
     StagePlace from;
     for (u32 u = b.first(); u < tiles.all; u += b.blocks()) {
         TileSums<S> sum = {};
+        const u32 k = tiles.end(u) - tiles.begin(u);
         if constexpr (kWarpgroups) {
-            multiply_by_groups<S>(stages, work.k, lane, m, n, from, sum);
+            multiply_by_groups<S>(stages, k, lane, m, n, from, sum);
         } else {
-            multiply_by_warps<S>(stages, work.k, lane, m, n, from, sum);
+            multiply_by_warps<S>(stages, k, lane, m, n, from, sum);
         }
+        if (any_of_warp(tiles.parts != 1) && !join_parts<S>(b, tiles, u, sum)) continue;
         if (factors[0] != 1.0f || factors[1] != 1.0f) {
             AKUNU_UNROLL
             for (u32 i = 0; i < S::kFragmentsM; ++i) {
@@ -187,12 +230,12 @@ AKUNU_DEVICE_CALL void store_gate_up(Block b, u32 lane, u32 m0, u32 n0, const Ti
 }
 
 template <typename S>
-AKUNU_DEVICE void multiply_matmul(Block b) {
+AKUNU_DEVICE void multiply_matmul(Block b, const ManyRows& work, const Tiles& tiles) {
     const auto& p = b.params<MatmulParams>();
     float* y = b.buffer<float>(2);
     const bool plain =
         !p.has_bias && p.softcap <= 0.0f && p.y_stride % 2 == 0 && p.n % 2 == 0 && reinterpret_cast<u64>(y) % 8 == 0;
-    multiply_tiles<S>(b, [&](u32 lane, u32 m0, u32 n0, const TileSums<S>& sum) {
+    multiply_tiles<S>(b, work, tiles, [&](u32 lane, u32 m0, u32 n0, const TileSums<S>& sum) {
         if (!plain) {
             const SumsCopy<S> copy(sum);
             return store_matmul<S>(b, lane, m0, n0, copy.sum);
@@ -225,11 +268,11 @@ AKUNU_DEVICE void multiply_matmul(Block b) {
 }
 
 template <typename S>
-AKUNU_DEVICE void multiply_gate_up(Block b) {
+AKUNU_DEVICE void multiply_gate_up(Block b, const ManyRows& work, const Tiles& tiles) {
     const auto& p = b.params<GateUpParams>();
     u16* halves = b.buffer<u16>(4);
     const bool plain = p.activation == kActSilu && p.formats == kActF16 && p.n % 2 == 0;
-    multiply_tiles<S>(b, [&](u32 lane, u32 m0, u32 n0, const TileSums<S>& sum) {
+    multiply_tiles<S>(b, work, tiles, [&](u32 lane, u32 m0, u32 n0, const TileSums<S>& sum) {
         if (!plain) {
             const SumsCopy<S> copy(sum);
             return store_gate_up<S>(b, lane, m0, n0, copy.sum);
@@ -253,8 +296,8 @@ AKUNU_DEVICE void multiply_gate_up(Block b) {
 }
 
 template <typename S>
-AKUNU_DEVICE void multiply(Block b, const ManyRows& work) {
-    work.gated ? multiply_gate_up<S>(b) : multiply_matmul<S>(b);
+AKUNU_DEVICE void multiply(Block b, const ManyRows& work, const Tiles& tiles) {
+    work.gated ? multiply_gate_up<S>(b, work, tiles) : multiply_matmul<S>(b, work, tiles);
 }
 
 // Of matmul and gate_up, where the ring does not bring their weights. Part of the kernel itself: in a function that it
@@ -276,16 +319,16 @@ AKUNU_DEVICE void many_rows(Block b) {
     const Tiles tiles = tiles_of(b, work);
     switch (tiles.m << 16 | tiles.n) {
         case TallTile::kShape:
-            if constexpr (kWarpgroups) multiply<TallTile>(b, work);
+            if constexpr (kWarpgroups) multiply<TallTile>(b, work, tiles);
             break;
         case LargeTile::kShape:
-            multiply<LargeTile>(b, work);
+            multiply<LargeTile>(b, work, tiles);
             break;
         case MiddleTile::kShape:
-            multiply<MiddleTile>(b, work);
+            multiply<MiddleTile>(b, work, tiles);
             break;
         default:
-            multiply<SmallTile>(b, work);
+            multiply<SmallTile>(b, work, tiles);
     }
     sync_with_bringers();
     if (thread < kMostStages) {  // what comes next uses their memory

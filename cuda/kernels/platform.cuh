@@ -94,6 +94,7 @@ AKUNU_DEVICE unsigned long long nanoseconds() {
 // What another block has just written.
 AKUNU_DEVICE float load_fresh(const float* p) { return __ldcg(p); }
 AKUNU_DEVICE float2 load_fresh(const float2* p) { return __ldcg(p); }
+AKUNU_DEVICE float4 load_fresh(const float4* p) { return __ldcg(p); }
 
 // Memory that no command writes.
 AKUNU_DEVICE uint4 load_weights16(const void* p) {

@@ -64,25 +64,48 @@ using SmallTile = TileShape<64, 32, 4>;
 static_assert(kStagesAt + kLeastStages * LargeTile::kStageBytes <= kSharedHead + kManyRowsBytes,
               "every GPU has memory for all but the tallest");
 
-// How a command's results are dealt to blocks.
+// How a command's results are dealt to blocks: tiles of them, where these are few each in parts of the inputs, which
+// the block that comes last adds up.
 struct Tiles {
-    u32 m, n, down, all;  // rows and columns of a tile, tiles below one another, all
-    AKUNU_DEVICE Tiles(const ManyRows& w, u32 m, u32 n)
-        : m(m), n(n), down((w.rows + m - 1) / m), all(down * ((w.cols + n - 1) / n)) {}
-    AKUNU_DEVICE u32 row(u32 unit) const { return unit % down * m; }
-    AKUNU_DEVICE u32 column(u32 unit) const { return unit / down * n; }
-    AKUNU_DEVICE u32 rounds(Block b) const { return (all + b.blocks() - 1) / b.blocks(); }
+    u32 m, n, down, count, parts, steps;  // rows and columns of a tile, tiles below one another and in all, steps of k
+    u32 all;                              // units: a tile's part each
+    AKUNU_DEVICE Tiles(const ManyRows& w, u32 m, u32 n, u32 most_parts)
+        : m(m),
+          n(n),
+          down((w.rows + m - 1) / m),
+          count(down * ((w.cols + n - 1) / n)),
+          parts(1),
+          steps((w.k + kTileInputs - 1) / kTileInputs) {
+        while (parts < most_parts && count * parts * 2 <= grid_blocks() && parts * 2 * kLeastSteps <= steps) parts *= 2;
+        all = count * parts;
+    }
+    AKUNU_DEVICE u32 tile(u32 unit) const { return unit % count; }
+    AKUNU_DEVICE u32 row(u32 unit) const { return tile(unit) % down * m; }
+    AKUNU_DEVICE u32 column(u32 unit) const { return tile(unit) / down * n; }
+    // Of a unit's inputs.
+    AKUNU_DEVICE u32 begin(u32 unit) const { return steps * (unit / count) / parts * kTileInputs; }
+    AKUNU_DEVICE u32 end(u32 unit) const { return steps * (unit / count + 1) / parts * kTileInputs; }
+    // How long the block that has most takes, if a step of this tile takes `step`.
+    AKUNU_DEVICE u32 cost(u32 step) const {
+        const u32 rounds = (all + grid_blocks() - 1) / grid_blocks();
+        return rounds * ((steps + parts - 1) / parts) * step + (parts == 1 ? 0 : parts * (m * n / 1024));
+    }
+    static constexpr u32 kLeastSteps = 4;
 };
 // The tiles with which the block that has most is done first. What a step brings takes longer than its products: so a
 // large one is only four times as slow as a small one for eight times the work, and a tall one is worth 1.3 large ones.
+// In parts only where the commands before it are done: theirs lie in the same memory.
 AKUNU_DEVICE Tiles tiles_of(Block b, const ManyRows& w) {
-    Tiles best(w, SmallTile::kM, SmallTile::kN);
-    u32 least = best.rounds(b) * 5;
-    const auto consider = [&](u32 m, u32 n, u32 cost) {
-        const Tiles tiles(w, m, n);
-        if (tiles.rounds(b) * cost > least) return;
-        best = tiles;
-        least = tiles.rounds(b) * cost;
+    const u32 most_parts = b.command().barrier || shown().walk[b.slot].at.command == 0 ? kMostParts : 1;
+    Tiles best(w, SmallTile::kM, SmallTile::kN, 1);
+    u32 least = best.cost(5);
+    const auto consider = [&](u32 m, u32 n, u32 step) {
+        for (u32 parts = 1; parts <= most_parts; parts *= kMostParts) {
+            const Tiles tiles(w, m, n, parts);
+            if (tiles.cost(step) > least) continue;
+            best = tiles;
+            least = tiles.cost(step);
+        }
     };
     consider(MiddleTile::kM, MiddleTile::kN, 11);
     consider(LargeTile::kM, LargeTile::kN, 20);

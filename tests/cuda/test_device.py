@@ -134,7 +134,7 @@ except akunu.DeviceError as error:
     print(error)
 """
     done = run(code, EMULATOR_MEMORY_MB="4")
-    why = "the weights have 9 MB, and 4 MB of the device's memory are left"
+    why = "the weights have 9 MB, and 3 MB of the device's memory are left"
     lines = ["True None", f"the model runs on cpu, not on cuda: {why}", why]
     assert done.stdout.splitlines() == lines, done.stderr
 

@@ -89,6 +89,7 @@ AKUNU_DEVICE void sync_some(unsigned threads) {
 AKUNU_DEVICE void sync_warp() { emulator::sync_warp(); }
 AKUNU_DEVICE float load_fresh(const float* p) { return *p; }
 AKUNU_DEVICE float2 load_fresh(const float2* p) { return *p; }
+AKUNU_DEVICE float4 load_fresh(const float4* p) { return *p; }
 
 template <typename T>
 AKUNU_DEVICE T shuffle_xor(T v, unsigned mask) {
