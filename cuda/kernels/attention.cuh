@@ -130,23 +130,50 @@ AKUNU_DEVICE KvUnit<kType> kv_unit(u8* cache, const u32* pages, const P& p, u32 
             p.head_dim};
 }
 
+// By what a warp turns a row's heads; a lane has pairs of elements.
+template <u32 kPairs>
+struct Turn {
+    float cosine[kPairs], sine[kPairs];
+    AKUNU_DEVICE Turn(const float* table, u32 rope_dim) {
+        AKUNU_UNROLL
+        for (u32 i = 0; i < kPairs; ++i) {
+            const u32 pair = lane_id() + 32 * i;
+            cosine[i] = pair < rope_dim / 2 ? table[2 * pair] : 1.0f;
+            sine[i] = pair < rope_dim / 2 ? table[2 * pair + 1] : 0.0f;
+        }
+    }
+    // A head in shared memory.
+    AKUNU_DEVICE void apply(u32 style, u32 rope_dim, float* head) const {
+        AKUNU_UNROLL
+        for (u32 i = 0; i < kPairs; ++i) {
+            const u32 pair = lane_id() + 32 * i;
+            if (pair >= rope_dim / 2) continue;
+            const u32 at = style == kRopeInterleaved ? 2 * pair : pair;
+            const u32 other = style == kRopeInterleaved ? at + 1 : pair + rope_dim / 2;
+            const float first = head[at], second = head[other];
+            head[at] = first * cosine[i] - second * sine[i];
+            head[other] = first * sine[i] + second * cosine[i];
+        }
+    }
+};
+
 // A warp takes some heads of a row, whose elements are asked for at once.
 template <u32 kType>
 AKUNU_DEVICE_CALL void rope_kv(Block b) {
     constexpr u32 kAtOnce = 4, kOwn = kMaxHeadDim / 32;
     static_assert(kWarps * kAtOnce * kMaxHeadDim * 4 <= kOpBytes, "the ring begins behind them");
     const auto& p = b.params<RopeKvParams>();
-    const u32 heads = p.n_heads + 2 * p.n_kv_heads, hd = p.head_dim, parts = (heads + kAtOnce - 1) / kAtOnce;
+    const u32 turned = p.n_heads + p.n_kv_heads, heads = turned + p.n_kv_heads, hd = p.head_dim;
+    const u32 parts = (heads + kAtOnce - 1) / kAtOnce;
     float* mine = reinterpret_cast<float*>(b.shared()) + warp_id() * kAtOnce * kMaxHeadDim;
     sync_block();
     for (u32 u = b.first() * kWarps + warp_id(); u < p.rows * parts; u += b.blocks() * kWarps) {
         const u32 r = u / parts, first = u % parts * kAtOnce, end = smaller(first + kAtOnce, heads);
         const Row row = b.buffer<Row>(6)[r];
-        const float* table = b.buffer<float>(3) + u64(r) * p.rope_dim;
         const auto source = [&](u32 h) {
             if (h < p.n_heads) return b.buffer<float>(0) + (u64(r) * p.n_heads + h) * hd;
-            const u32 kv = h - p.n_heads, is_v = kv >= p.n_kv_heads;
-            return b.buffer<float>(1 + is_v) + (u64(r) * p.n_kv_heads + kv - is_v * p.n_kv_heads) * hd;
+            const u32 is_v = h >= turned, kv = h - (is_v ? turned : p.n_heads);
+            return b.buffer<float>(1 + is_v) + (u64(r) * p.n_kv_heads + kv) * hd;
         };
         float v[kAtOnce][kOwn];
         AKUNU_UNROLL
@@ -155,38 +182,37 @@ AKUNU_DEVICE_CALL void rope_kv(Block b) {
             AKUNU_UNROLL
             for (u32 i = 0; i < kOwn; ++i) v[j][i] = lane_id() + 32 * i < hd ? x[lane_id() + 32 * i] : 0.0f;
         }
+        const Turn<kOwn / 2> turn(b.buffer<float>(3) + u64(r) * p.rope_dim, p.rope_dim);
         AKUNU_UNROLL
         for (u32 j = 0; j < kAtOnce; ++j) {
+            if (p.qk_norm && first + j < smaller(turned, end)) {
+                const float* weight = b.buffer<float>(5) + (first + j < p.n_heads ? 0 : hd);
+                float sum = 0.0f;
+                AKUNU_UNROLL
+                for (u32 i = 0; i < kOwn; ++i) sum += v[j][i] * v[j][i];
+                const float scale = 1.0f / sqrtf(reduce_warp(sum, Add()) / float(hd) + p.eps);
+                AKUNU_UNROLL
+                for (u32 i = 0; i < kOwn; ++i) {
+                    if (lane_id() + 32 * i < hd) v[j][i] *= scale * weight[lane_id() + 32 * i];
+                }
+            }
             AKUNU_UNROLL
             for (u32 i = 0; i < kOwn; ++i) mine[j * kMaxHeadDim + lane_id() + 32 * i] = v[j][i];
+        }
+        sync_warp();
+        AKUNU_UNROLL
+        for (u32 j = 0; j < kAtOnce; ++j) {
+            if (first + j < smaller(turned, end)) turn.apply(p.style, p.rope_dim, mine + j * kMaxHeadDim);
         }
         sync_warp();
         AKUNU_NO_UNROLL
         for (u32 h = first; h < end; ++h) {
             float* head = mine + (h - first) * kMaxHeadDim;
-            const bool is_q = h < p.n_heads, is_v = h >= p.n_heads + p.n_kv_heads;
-            if (!is_v) {
-                if (p.qk_norm) {
-                    const float* weight = b.buffer<float>(5) + (is_q ? 0 : hd);
-                    float sum = 0.0f;
-                    for (u32 d = lane_id(); d < hd; d += 32) sum += head[d] * head[d];
-                    const float scale = 1.0f / sqrtf(reduce_warp(sum, Add()) / float(hd) + p.eps);
-                    for (u32 d = lane_id(); d < hd; d += 32) head[d] = head[d] * scale * weight[d];
-                    sync_warp();
-                }
-                for (u32 i = lane_id(); i < p.rope_dim / 2; i += 32) {
-                    const float c = table[2 * i], s = table[2 * i + 1];
-                    const u32 at = p.style == kRopeInterleaved ? 2 * i : i;
-                    const u32 other = p.style == kRopeInterleaved ? at + 1 : i + p.rope_dim / 2;
-                    const float a = head[at], w = head[other];
-                    head[at] = a * c - w * s;
-                    head[other] = a * s + w * c;
-                }
-                sync_warp();
+            if (h < turned) {
                 float* x = source(h);
                 for (u32 d = lane_id(); d < hd; d += 32) x[d] = head[d];
             }
-            if (is_q) continue;
+            if (h < p.n_heads) continue;
             kv_unit<kType>(b.buffer<u8>(4), b.buffer<u32>(7), p, row.slot, h - p.n_heads)
                 .store(row.position + p.step, head);
         }

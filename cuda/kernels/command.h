@@ -23,7 +23,7 @@ constexpr u32 kFewRows = 64, kTileOfRows = 16, kManyRowsBytes = (96 << 10) + 102
 // With which more of such matmuls' tiles are on their way.
 constexpr u32 kMostStageBytes = (160 << 10) + 1024;
 // Parts of the inputs that such a matmul's tiles may be computed in, and the bytes of a part's sums.
-constexpr u32 kMostParts = 8, kPartBytes = 256 * 128 * 4;
+constexpr u32 kMostParts = 4, kPartBytes = 256 * 128 * 4;
 
 // Ops; program.cpp says which of the core's they are.
 enum OpCode : u32 {

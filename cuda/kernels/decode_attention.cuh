@@ -14,21 +14,16 @@ namespace akunu::cuda {
 template <typename Keys>
 AKUNU_DEVICE void rope_head(const DecodeAttentionParams& p, const float* x, const float* norm, const float* table,
                             float* head) {
-    constexpr u32 kOwn = Keys::kMaxDim / 32, kPairs = kOwn / 2;
+    constexpr u32 kOwn = Keys::kMaxDim / 32;
     const u32 hd = Keys::head_dim(p);
-    float v[kOwn], weight[kOwn], cosine[kPairs], sine[kPairs], sum = 0.0f;
+    float v[kOwn], weight[kOwn], sum = 0.0f;
     AKUNU_UNROLL
     for (u32 i = 0; i < kOwn; ++i) {
         const u32 d = lane_id() + 32 * i;
         v[i] = d < hd ? x[d] : 0.0f;
         weight[i] = p.qk_norm && d < hd ? norm[d] : 1.0f;
     }
-    AKUNU_UNROLL
-    for (u32 i = 0; i < kPairs; ++i) {
-        const u32 pair = lane_id() + 32 * i;
-        cosine[i] = pair < p.rope_dim / 2 ? table[2 * pair] : 1.0f;
-        sine[i] = pair < p.rope_dim / 2 ? table[2 * pair + 1] : 0.0f;
-    }
+    const Turn<kOwn / 2> turn(table, p.rope_dim);
     AKUNU_UNROLL
     for (u32 i = 0; i < kOwn; ++i) sum += v[i] * v[i];
     const float scale = p.qk_norm ? 1.0f / sqrtf(reduce_warp(sum, Add()) / float(hd) + p.eps) : 1.0f;
@@ -38,16 +33,7 @@ AKUNU_DEVICE void rope_head(const DecodeAttentionParams& p, const float* x, cons
         if (d < hd) head[d] = v[i] * scale * weight[i];
     }
     sync_warp();
-    AKUNU_UNROLL
-    for (u32 i = 0; i < kPairs; ++i) {
-        const u32 pair = lane_id() + 32 * i;
-        if (pair >= p.rope_dim / 2) continue;
-        const u32 at = p.style == kRopeInterleaved ? 2 * pair : pair;
-        const u32 other = p.style == kRopeInterleaved ? at + 1 : pair + p.rope_dim / 2;
-        const float first = head[at], second = head[other];
-        head[at] = first * cosine[i] - second * sine[i];
-        head[other] = first * sine[i] + second * cosine[i];
-    }
+    turn.apply(p.style, p.rope_dim, head);
     sync_warp();
 }
 

@@ -194,7 +194,7 @@ extern "C" __global__ void __launch_bounds__(akunu::cuda::kBlockThreads, 1)
         shown() = {};
         shown().launch = given;
         grid_barrier() = {given.barrier->arrived[given.parity], &given.barrier->error, given.timeout_ns, given.times,
-                          0};
+                          grid_blocks(), 0};
         if (block_id() == 0) given.barrier->arrived[1 - given.parity][0] = 0;
         start_ring();
     }

@@ -95,18 +95,47 @@ AKUNU_DEVICE void multiply_by_groups(const Stages& stages, u32 k, u32 lane, u32 
     before.free(lane);
 }
 
-// A block leaves its part of a tile's sums. The last one of the tile adds all up, in the order of the inputs, so that
-// the sums do not depend on who it is; the others have nothing to store.
+// What lies at a thread's place in kCount parts from `first` on, added up in pairs.
+template <u32 kCount>
+AKUNU_DEVICE float4 sum_of_parts(const float4* first, u64 apart) {
+    if constexpr (kCount == 1) return load_fresh(first);
+    const float4 a = sum_of_parts<kCount / 2>(first, apart),
+                 b = sum_of_parts<kCount / 2>(first + kCount / 2 * apart, apart);
+    return {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w};
+}
+// Adds to a part's sums those of as many parts as it has been joined with, at a thread's place.
+template <typename S, u32 kCount>
+AKUNU_DEVICE void add_parts(const float4* first, u64 apart, TileSums<S>& sum) {
+    constexpr u32 kFragments = S::kFragmentsM * S::kFragmentsN, kAtOnce = smaller(8 / kCount, kFragments);
+    AKUNU_UNROLL
+    for (u32 i = 0; i < kFragments; i += kAtOnce) {
+        float4 v[kAtOnce];
+        AKUNU_UNROLL
+        for (u32 j = 0; j < kAtOnce; ++j) v[j] = sum_of_parts<kCount>(first + (i + j) * kThreads, apart);
+        AKUNU_UNROLL
+        for (u32 j = 0; j < kAtOnce; ++j) {
+            float (&to)[4] = sum[(i + j) / S::kFragmentsN][(i + j) % S::kFragmentsN];
+            to[0] += v[j].x;
+            to[1] += v[j].y;
+            to[2] += v[j].z;
+            to[3] += v[j].w;
+        }
+    }
+}
+// A block leaves its part of a tile's sums. The last one of the tile adds all up, in pairs, and pairs of pairs: so the
+// sums do not depend on who it is. The others have nothing to store.
 template <typename S>
 AKUNU_DEVICE bool join_parts(Block b, const Tiles& tiles, u32 unit, TileSums<S>& sum) {
-    const u32 tile = tiles.tile(unit), thread = thread_id_anew();
-    constexpr u32 kApart = kPartBytes / sizeof(float4);
-    float4* const parts = reinterpret_cast<float4*>(shown().launch.parts);
+    static_assert(kMostParts == 4, "parts are added up to as many");
+    const u32 tile = tiles.tile(unit), own = unit / tiles.count, thread = thread_id_anew();
+    const u64 apart = u64(tiles.count) * (kPartBytes / sizeof(float4));  // of a tile's parts
+    float4* const first =
+        reinterpret_cast<float4*>(shown().launch.parts) + u64(tile) * (kPartBytes / sizeof(float4)) + thread;
     u32& ticket = b.grid()->parts[tile];
     AKUNU_UNROLL
     for (u32 i = 0; i < S::kFragmentsM * S::kFragmentsN; ++i) {
         const float (&v)[4] = sum[i / S::kFragmentsN][i % S::kFragmentsN];
-        parts[u64(unit) * kApart + i * kThreads + thread] = float4{v[0], v[1], v[2], v[3]};
+        first[own * apart + i * kThreads] = float4{v[0], v[1], v[2], v[3]};
     }
     fence_device();
     sync_block();
@@ -117,24 +146,8 @@ AKUNU_DEVICE bool join_parts(Block b, const Tiles& tiles, u32 unit, TileSums<S>&
     sync_block();
     if (any_of_warp(shown().ticket + 1 != tiles.parts)) return false;
     if (thread == 0) ticket = 0;
-    for (u32 part = 0; part < tiles.parts; ++part) {
-        const float4* from = parts + u64(tile + part * tiles.count) * kApart + thread;
-        constexpr u32 kAtOnce = smaller(S::kFragmentsN, 8);
-        AKUNU_UNROLL
-        for (u32 first = 0; first < S::kFragmentsM * S::kFragmentsN; first += kAtOnce) {
-            float4 v[kAtOnce];
-            AKUNU_UNROLL
-            for (u32 i = 0; i < kAtOnce; ++i) v[i] = load_fresh(from + (first + i) * kThreads);
-            AKUNU_UNROLL
-            for (u32 i = 0; i < kAtOnce; ++i) {
-                float (&to)[4] = sum[(first + i) / S::kFragmentsN][(first + i) % S::kFragmentsN];
-                to[0] = (part == 0 ? 0.0f : to[0]) + v[i].x;
-                to[1] = (part == 0 ? 0.0f : to[1]) + v[i].y;
-                to[2] = (part == 0 ? 0.0f : to[2]) + v[i].z;
-                to[3] = (part == 0 ? 0.0f : to[3]) + v[i].w;
-            }
-        }
-    }
+    add_parts<S, 1>(first + (own ^ 1) * apart, apart, sum);
+    if (any_of_warp(tiles.parts > 2)) add_parts<S, 2>(first + ((own ^ 2) & ~1u) * apart, apart, sum);
     return true;
 }
 

@@ -209,8 +209,24 @@ AKUNU_DEVICE_CALL void quantize(Block b) {
     const auto& p = b.params<QuantizeParams>();
     const float* x = b.buffer<float>(0);
     const Output out{b.buffer<float>(1), b.buffer<u16>(2), p.formats};
-    const u64 n = u64(p.rows) * p.dim;
-    for (u64 i = u64(b.first()) * kThreads + thread_id(); i < n; i += u64(b.blocks()) * kThreads) out.store(i, x[i]);
+    const u64 n = u64(p.rows) * p.dim, first = u64(b.first()) * kThreads + thread_id(),
+              apart = u64(b.blocks()) * kThreads;
+    if (n % 4 != 0) {
+        for (u64 i = first; i < n; i += apart) out.store(i, x[i]);
+        return;
+    }
+    constexpr u32 kAtOnce = 4;  // of four each
+    for (u64 i = first; i < n / 4; i += kAtOnce * apart) {
+        float4 v[kAtOnce];
+        AKUNU_UNROLL
+        for (u32 j = 0; j < kAtOnce; ++j) {
+            v[j] = reinterpret_cast<const float4*>(x)[i + j * apart < n / 4 ? i + j * apart : i];
+        }
+        AKUNU_UNROLL
+        for (u32 j = 0; j < kAtOnce; ++j) {
+            if (i + j * apart < n / 4) out.store4((i + j * apart) * 4, v[j]);
+        }
+    }
 }
 
 AKUNU_DEVICE_CALL void gate_act(Block b) {

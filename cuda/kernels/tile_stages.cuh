@@ -85,29 +85,32 @@ struct Tiles {
     // Of a unit's inputs.
     AKUNU_DEVICE u32 begin(u32 unit) const { return steps * (unit / count) / parts * kTileInputs; }
     AKUNU_DEVICE u32 end(u32 unit) const { return steps * (unit / count + 1) / parts * kTileInputs; }
-    // How long the block that has most takes, if a step of this tile takes `step`.
-    AKUNU_DEVICE u32 cost(u32 step) const {
+    // How long it takes, if a step of such a tile takes `step`: of what its last block waits for, and, since other
+    // commands may run beside it, of what all blocks do. To write a part's sums and to add them up is work, too.
+    AKUNU_DEVICE float cost(u32 step) const {
+        const u32 join = parts == 1 ? 0 : (parts + 1) * (m * n / 512), unit = (steps + parts - 1) / parts * step + join;
         const u32 rounds = (all + grid_blocks() - 1) / grid_blocks();
-        return rounds * ((steps + parts - 1) / parts) * step + (parts == 1 ? 0 : parts * (m * n / 1024));
+        return float(unit) * (float(rounds) + float(all) / float(grid_blocks()));
     }
     static constexpr u32 kLeastSteps = 4;
 };
-// The tiles with which the block that has most is done first. What a step brings takes longer than its products: so a
-// large one is only four times as slow as a small one for eight times the work, and a tall one is worth 1.3 large ones.
-// In parts only where the commands before it are done: theirs lie in the same memory.
+// The tiles that cost least, by times of steps on an H200: what a step brings takes longer than its products, so large
+// tiles cost less for what they compute. In parts only where the commands before it are done: theirs lie in the same
+// memory.
 AKUNU_DEVICE Tiles tiles_of(Block b, const ManyRows& w) {
     const u32 most_parts = b.command().barrier || shown().walk[b.slot].at.command == 0 ? kMostParts : 1;
     Tiles best(w, SmallTile::kM, SmallTile::kN, 1);
-    u32 least = best.cost(5);
+    float least = best.cost(8);
     const auto consider = [&](u32 m, u32 n, u32 step) {
         for (u32 parts = 1; parts <= most_parts; parts *= kMostParts) {
             const Tiles tiles(w, m, n, parts);
-            if (tiles.cost(step) > least) continue;
+            const float cost = tiles.cost(step);
+            if (cost > least) continue;
             best = tiles;
-            least = tiles.cost(step);
+            least = cost;
         }
     };
-    consider(MiddleTile::kM, MiddleTile::kN, 11);
+    consider(MiddleTile::kM, MiddleTile::kN, 12);
     consider(LargeTile::kM, LargeTile::kN, 20);
     if (kWarpgroups && shown().launch.ring >= kStagesAt + kLeastStages * TallTile::kStageBytes) {
         consider(TallTile::kM, TallTile::kN, 30);

@@ -100,7 +100,8 @@ struct GridBarrier {
     u32* error;
     u64 timeout_ns;
     u64* passed_at;  // null, or where the first block leaves the time
-    u32 passed;
+    u32 blocks;
+    u32 wanted;  // arrivals at all barriers so far
 
     AKUNU_DEVICE void arrive() const { call_keeper(kPassBarrier); }
     AKUNU_DEVICE void wait() const { sync_some<kPassedBarrier>(kThreads + 32); }
@@ -108,7 +109,7 @@ struct GridBarrier {
     AKUNU_DEVICE void pass() {
         if (lane_id() == 0) {
             arrive_release(arrived);
-            const u32 all = ++passed * grid_blocks();
+            const u32 all = wanted += blocks;
             u64 start = 0;
             u32 failure = kNoError;
             for (u32 spins = 1; load_acquire(arrived) < all; ++spins) {
@@ -176,6 +177,8 @@ AKUNU_DEVICE u32 ring_readers(const Launch& launch, const Command& c) {
     return (c.weights[0].reader + 1) | (c.streams == 2 ? (c.weights[2].reader + 1) << 8 : 0);
 }
 
+// Blocks from the first of a command's units to that of the next one's, if that does not wait.
+constexpr u32 kTurn = 64;
 // By one thread: what the command in a slot is to a block, from what the command before it was.
 AKUNU_DEVICE void enter(const Launch& launch, u32 slot) {
     const Walk& before = shown().walk[1 - slot];
@@ -187,7 +190,7 @@ AKUNU_DEVICE void enter(const Launch& launch, u32 slot) {
     now.waits = !first && (now.at.command == 0 || launch.times || command_in(slot).barrier);
     const u32 turn = first || now.waits ? 0 : before.turn;
     now.first = block_id() + (block_id() < turn ? grid_blocks() : 0) - turn;
-    now.turn = turn + 32;
+    now.turn = turn + kTurn;
     while (now.turn >= grid_blocks()) now.turn -= grid_blocks();
     now.readers = ring_readers(launch, command_in(slot));
     now.last = ends_step(launch, now.at);

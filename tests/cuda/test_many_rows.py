@@ -61,9 +61,9 @@ def test_a_tile_is_the_product_of_what_was_brought(run: Run, case: str) -> None:
     ("blocks", "case"),
     [
         # A tile of 256 by 128 in two parts; one of 128 by 64 in four that are not equally long.
-        (2, "'matmul', dtype='f16', rows=250, n=128, k=1024, accumulate=True"),
-        (8, "'matmul', dtype='q4_0', rows=20, n=64, k=1120, bias=True, cap=2.0"),
-        (8, "'gate_up', dtype='f16', rows=70, n=24, k=1024, activation='silu', formats=('q8',)"),
+        (2, "'matmul', dtype='f16', rows=250, n=128, k=2560, accumulate=True"),
+        (8, "'matmul', dtype='q4_0', rows=20, n=64, k=1632, bias=True, cap=2.0"),
+        (8, "'gate_up', dtype='f16', rows=70, n=24, k=1280, activation='silu', formats=('q8',)"),
     ],
 )
 def test_the_last_block_of_a_tile_adds_its_parts(run: Run, blocks: int, case: str) -> None:
@@ -71,7 +71,7 @@ def test_the_last_block_of_a_tile_adds_its_parts(run: Run, blocks: int, case: st
 
 
 def test_parts_are_the_same_without_products_of_warpgroups(run_without_groups: Run) -> None:
-    check(run_without_groups, "'matmul', dtype='q4_0', rows=129, n=64, k=1024, accumulate=True", blocks=4)
+    check(run_without_groups, "'matmul', dtype='q4_0', rows=129, n=64, k=1280, accumulate=True", blocks=4)
 
 
 def test_a_tile_is_the_same_without_products_of_warpgroups(run_without_groups: Run) -> None:
