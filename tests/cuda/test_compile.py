@@ -16,8 +16,9 @@ sys.path.insert(0, str(ROOT / "cuda"))
 
 from kernel_text import source  # noqa: E402
 
+from cuda_emulator.build import READERS  # noqa: E402
+
 OPS = re.findall(r"^    kOp(\w+),", (ROOT / "cuda/kernels/command.h").read_text(), re.MULTILINE)
-READERS = re.findall(r"^    kRead([A-Z]\w*),", (ROOT / "cuda/kernels/command.h").read_text(), re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
