@@ -38,7 +38,7 @@ def log_of(nvrtc: ctypes.CDLL, target: str, ops: list[str], readers: list[str]) 
     numbers = " ".join(f"X({READERS.index(r)})" for r in readers)
     text = (
         f"#define AKUNU_SHARED_BASE 1024\n#define AKUNU_OPS {mask}u\n"
-        f"#define AKUNU_READERS {numbers}\n#define AKUNU_KV_TYPES X(0)\n"
+        f"#define AKUNU_READERS {numbers}\n#define AKUNU_KV_TYPES X(0) X(1) X(2)\n"
         "#define AKUNU_GROUPS X(1)\n#define AKUNU_DECODE_KINDS X(8) X(64)\n" + source(set())
     )
     program = ctypes.c_void_p()
