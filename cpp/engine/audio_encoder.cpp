@@ -25,16 +25,9 @@ AudioEncoder::AudioEncoder(std::shared_ptr<Device> device, ModelConfig config, s
         throw InvalidArgumentError("the decoder does not attend to what this encoder makes");
     }
     StepBuffers& s = step_;
-    s.kv_dtype = DType::F32;
     s.max_rows = config_.positions;
     s.max_pages = pages_for(config_.positions);
-    // All layers use the same pages, one after the other.
-    std::uint64_t page_bytes = 64;
-    for (const std::uint64_t n : model_->kv_page_bytes(*device_, s.kv_dtype)) page_bytes = std::max(page_bytes, n);
-    page_bytes = (page_bytes + 63) / 64 * 64;
-    s.page_words = static_cast<std::uint32_t>(page_bytes / 4);
-    s.cache = own(s.max_pages * page_bytes, &MemoryUse::scratch, MemoryKind::kDevice);
-    s.kv.assign(config_.layers.size(), s.cache);
+    allocate_kv_of_one_step(s.max_pages);
     text.reserve_sound(activations_);
     allocate_activations(s.max_rows);
     const auto shared = [&](std::uint64_t bytes) { return own(bytes, &MemoryUse::scratch); };

@@ -30,20 +30,11 @@ Encoder::Encoder(std::shared_ptr<Device> device, ModelConfig config, std::shared
 
 void Encoder::allocate() {
     StepBuffers& s = step_;
-    s.kv_dtype = DType::F32;
     s.max_rows = std::max(context_, kRows);
     s.max_logits = kTexts;
     s.max_pages = pages_for(context_);
     s.history_stride = context_;
-    // All layers use the same pages, one after the other.
-    std::uint64_t page_bytes = 64;
-    for (const std::uint64_t n : model_->kv_page_bytes(*device_, s.kv_dtype)) page_bytes = std::max(page_bytes, n);
-    page_bytes = (page_bytes + 63) / 64 * 64;
-    s.page_words = static_cast<std::uint32_t>(page_bytes / 4);
-    pages_ = pages_for(s.max_rows) + kTexts;  // each text may leave a part of its last page empty
-    s.cache = own(pages_ * page_bytes, &MemoryUse::scratch, MemoryKind::kDevice);
-    s.kv.assign(config_.layers.size(), s.cache);
-
+    allocate_kv_of_one_step(pages_for(s.max_rows) + kTexts);  // each text may leave a part of its last page empty
     allocate_activations(s.max_rows);
     const auto shared = [&](std::uint64_t bytes) { return own(bytes, &MemoryUse::scratch); };
     s.rows = shared(std::uint64_t{s.max_rows} * sizeof(Row));

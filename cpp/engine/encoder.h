@@ -44,7 +44,6 @@ class Encoder : public LoadedModel {
     Replay replay_of(std::uint32_t tokens, std::uint32_t texts) const;
 
     std::unique_ptr<Program> body_, vectors_;
-    std::uint32_t pages_ = 0;
 };
 
 }  // namespace akunu

@@ -43,6 +43,17 @@ Binding LoadedModel::own(std::uint64_t bytes, std::uint64_t MemoryUse::* purpose
     return owned_.back().at();
 }
 
+void LoadedModel::allocate_kv_of_one_step(std::uint64_t pages) {
+    StepBuffers& s = step_;
+    s.kv_dtype = model_->kv_of_one_step(*device_);
+    std::uint64_t page_bytes = 64;
+    for (const std::uint64_t n : model_->kv_page_bytes(*device_, s.kv_dtype)) page_bytes = std::max(page_bytes, n);
+    page_bytes = (page_bytes + 63) / 64 * 64;
+    s.page_words = static_cast<std::uint32_t>(page_bytes / 4);
+    s.cache = own(pages * page_bytes, &MemoryUse::scratch, MemoryKind::kDevice);
+    s.kv.assign(config_.layers.size(), s.cache);
+}
+
 void LoadedModel::allocate_activations(std::uint32_t rows) {
     model_->reserve(*device_, activations_, context_);
     memory_.scratch += activations_.allocate(*device_, rows);

@@ -43,6 +43,7 @@ class AttentionBlock final : public Block {
     std::uint64_t kv_page_bytes(const Device& device, DType dtype) const override {
         return device.kv_page_bytes(dtype, layer_.n_kv_heads, layer_.head_dim);
     }
+    std::uint32_t attention_formats(const Device& device) const override { return device.matmul_input(output_.dtype); }
 
     void emit(Emitter& e, Phase phase) const override {
         project(e, phase);

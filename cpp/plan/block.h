@@ -24,6 +24,8 @@ class Block {
     virtual std::uint64_t sound_page_bytes(const Device&, DType) const { return 0; }
     // Bytes of its cache for kPagePositions positions; 0 where it keeps none.
     virtual std::uint64_t kv_page_bytes(const Device&, DType) const { return 0; }
+    // The formats in which what its attention makes is read; 0 where it has none.
+    virtual std::uint32_t attention_formats(const Device&) const { return 0; }
     // Bytes of its part of a text's record: a state that advances with every row and cannot be truncated, and what its
     // stashed rows would add to it (see StateSpan); 0 where it has none.
     virtual std::uint64_t state_bytes() const { return 0; }

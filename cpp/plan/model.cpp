@@ -67,6 +67,12 @@ std::vector<std::uint64_t> Model::state_bytes() const {
     return of_layers([](const Block& b) { return b.state_bytes(); });
 }
 
+DType Model::kv_of_one_step(const Device& device) const {
+    std::uint32_t formats = 0;
+    for (const auto& block : blocks_) formats |= block->attention_formats(device);
+    return formats == kActF16 ? DType::F16 : DType::F32;
+}
+
 void Model::reserve_sound(const Device& device, Activations& a) const {
     for (const auto& block : blocks_) block->reserve_sound(device, a);
 }

@@ -38,6 +38,9 @@ class Model {
     std::vector<std::uint64_t> kv_page_bytes(const Device& device, DType dtype) const;
     std::vector<std::uint64_t> sound_page_bytes(const Device& device, DType dtype) const;
     std::vector<std::uint64_t> state_bytes() const;
+    // The type of keys and values that no step but their own reads: F16 where all that attention makes of them is
+    // rounded to F16, too.
+    DType kv_of_one_step(const Device& device) const;
 
     // The frequencies of each rope set, uploaded once.
     void upload_frequencies(Device& device);

@@ -1,8 +1,10 @@
-// Attention of many rows. Rows of one text that follow one another are a run; long ones are taken by the tensor cores,
-// others row by row.
+// Attention of many rows. Rows of one text that follow one another are a run, and so are all that see the same sound;
+// long ones are taken by the tensor cores, others row by row.
 //
 // A block takes a run's query heads of one KV head, 16 of them a warp, and a tile of keys at a time, the softmax a
-// running one. Queries, weights, and keys and values of Q8_0 are rounded to F16, as is what a matmul takes.
+// running one. Queries, weights, and keys and values of Q8_0 are rounded to F16, as is what a matmul takes. Where the
+// cache is F32 they have two parts: the second is what F16 does not hold of them, times 2^11, as F16. Of the products
+// of parts the one of the second ones, a 2^24th of the whole, is left out.
 #pragma once
 
 #include "attention.cuh"
@@ -12,22 +14,25 @@ namespace akunu::cuda {
 constexpr u32 kLeastRun = 16;   // rows
 constexpr u32 kHeadRows = 128;  // rows of a tile, each a row's query head
 
-// Which rows begin a run, a bit each, in shared memory. No run goes beyond a tile's rows.
+// Which rows begin a run, a bit each, in shared memory, of so many rows from one on, which is 0 here. No run goes
+// beyond a tile's rows.
 struct Runs {
     static constexpr u32 kMost = 7168;  // rows
     static constexpr u32 kAt = kSharedHead + 128;
     static_assert(kAt + kMost / 8 <= kSharedHead + kRunsBytes, "what attention has besides begins behind it");
-    u32 rows, tile;
+    u32 from, rows, tile;
     AKUNU_DEVICE static u32& word(u32 i) { return *reinterpret_cast<u32*>(shared_memory() + kAt + i * 4); }
     AKUNU_DEVICE static u32& has_short() { return *reinterpret_cast<u32*>(shared_memory() + kSharedHead); }
 
-    AKUNU_DEVICE void find(const Row* at) const {
+    // Where all rows of a text see the same keys, their positions do not matter.
+    AKUNU_DEVICE void find(const Row* all, bool fixed_keys) const {
+        const Row* at = all + from;
         sync_block();
         if (thread_id() == 0) has_short() = 0;
         for (u32 i = thread_id(); i < rounded_up(rows, 32); i += kThreads) {
             const Row row = at[smaller(i, rows - 1)], before = at[smaller(larger(i, 1) - 1, rows - 1)];
-            const bool begins =
-                i % tile == 0 || i >= rows || row.slot != before.slot || row.position != before.position + 1;
+            const bool begins = i % tile == 0 || i >= rows || row.slot != before.slot ||
+                                (!fixed_keys && row.position != before.position + 1);
             const u32 bits = vote(begins);
             if (lane_id() == 0) word(i / 32) = bits;
         }
@@ -54,22 +59,41 @@ struct Runs {
     AKUNU_DEVICE bool is_long(u32 begin, u32 end) const { return end - begin >= smaller(kLeastRun, tile); }
 };
 
-// How a block's memory is used for heads of up to kDim elements: queries, then for each stage keys and values. Rows have
-// 16-byte pieces, piece p at place p ^ row % 8.
+// How a block's memory is used for heads of up to kDim elements: queries, then for each stage keys and values, each in
+// its parts. Rows have 16-byte pieces, piece p at place p ^ row % 8.
 template <u32 kType, u32 kDim>
 struct PromptMemory {
-    static constexpr u32 kKeys = 4096 / kDim, kKvStages = kType == kKvF16 ? 2 : 1;
+    static constexpr u32 kKeys = 4096 / kDim, kKvStages = kType == kKvF16 ? 2 : 1, kParts = kType == kKvF32 ? 2 : 1;
     static constexpr u32 kRowBytes = kDim * 2, kQueryBytes = kHeadRows * kRowBytes, kPlaneBytes = kKeys * kRowBytes;
-    static constexpr u32 kQueries = kSharedHead + kRunsBytes, kStageAt = kQueries + kQueryBytes;
-    static_assert(kStageAt + kKvStages * 2 * kPlaneBytes <= kSharedHead + kManyRowsBytes, "the ring begins behind it");
-    AKUNU_DEVICE static u32 keys(u32 stage) { return kStageAt + stage * 2 * kPlaneBytes; }
-    AKUNU_DEVICE static u32 values(u32 stage) { return keys(stage) + kPlaneBytes; }
+    static constexpr u32 kQueries = kSharedHead + kRunsBytes, kStageAt = kQueries + kParts * kQueryBytes;
+    static constexpr u32 kStageBytes = 2 * kParts * kPlaneBytes;
+    static_assert(kStageAt + kKvStages * kStageBytes <= kSharedHead + kManyRowsBytes, "the ring begins behind it");
+    AKUNU_DEVICE static u32 queries(u32 part = 0) { return kQueries + part * kQueryBytes; }
+    AKUNU_DEVICE static u32 keys(u32 stage, u32 part = 0) {
+        return kStageAt + stage * kStageBytes + part * kPlaneBytes;
+    }
+    AKUNU_DEVICE static u32 values(u32 stage, u32 part = 0) { return keys(stage, kParts + part); }
     AKUNU_DEVICE static u32 piece(u32 row, u32 p) { return row * kRowBytes + (p ^ row % 8) * 16; }
 };
 
-AKUNU_DEVICE void store_halves(u32 at, const float4& a, const float4& b) {
-    *reinterpret_cast<uint4*>(shared_memory() + at) =
-        uint4{pack_halves(a.x, a.y), pack_halves(a.z, a.w), pack_halves(b.x, b.y), pack_halves(b.z, b.w)};
+// What a second part is multiplied by, so that it is no smaller than the first one's last places.
+constexpr float kSecondPart = 2048.0f;
+// The second part of two numbers whose first parts are `high`.
+AKUNU_DEVICE u32 second_halves(u32 high, float a, float b) {
+    return pack_halves((a - half_to_float(u16(high))) * kSecondPart,
+                       (b - half_to_float(u16(high >> 16))) * kSecondPart);
+}
+
+// Eight elements; their second parts, if they have some, so many bytes behind.
+template <u32 kParts>
+AKUNU_DEVICE void store_halves(u32 at, u32 behind, const float4& a, const float4& b) {
+    const uint4 high{pack_halves(a.x, a.y), pack_halves(a.z, a.w), pack_halves(b.x, b.y), pack_halves(b.z, b.w)};
+    *reinterpret_cast<uint4*>(shared_memory() + at) = high;
+    if constexpr (kParts == 2) {
+        *reinterpret_cast<uint4*>(shared_memory() + at + behind) =
+            uint4{second_halves(high.x, a.x, a.y), second_halves(high.y, a.z, a.w), second_halves(high.z, b.x, b.y),
+                  second_halves(high.w, b.z, b.w)};
+    }
 }
 
 // Rows [first, end) of one text with one KV head.
@@ -84,15 +108,18 @@ AKUNU_DEVICE KeyRange keys_of_row(const AttentionParams& p, u32 position, u32 te
     return {first_key(position, p.window), p.window ? smaller(text_end, position + p.window) : text_end};
 }
 
-// Brings tiles of keys and values, each thread pieces of a few keys. Which pages these are in is looked up a tile ahead.
+// Brings tiles of keys and values, each thread pieces of a few keys: those of F16 by copies, others through registers,
+// where the next tile's are while one is multiplied. Which pages these are in is looked up a tile ahead.
 template <u32 kType, u32 kDim>
 struct KeyTiles {
     using M = PromptMemory<kType, kDim>;
     static constexpr u32 kPieces = kDim / 8, kEach = M::kKeys * kPieces / kThreads;
+    static constexpr bool kCopied = kType == kKvF16;
     const AttentionParams& p;
     const KvUnit<kType>&keys, values;
     const Run& run;
     u32 pages[kEach];
+    CacheQuad<kType> held[kCopied ? 1 : kEach][2][2];  // of keys and values
 
     // Of the tile from position `at` on; those that no row sees are others.
     AKUNU_DEVICE u32 key(u32 i) const { return (i * kThreads + thread_id()) / kPieces; }
@@ -103,26 +130,39 @@ struct KeyTiles {
         AKUNU_UNROLL
         for (u32 i = 0; i < kEach; ++i) pages[i] = keys.pages[position(at, i) / kPagePositions];
     }
-    AKUNU_DEVICE void bring(u32 at, u32 stage) {
+    AKUNU_DEVICE void fetch(u32 at, u32 stage) {
         AKUNU_UNROLL
         for (u32 i = 0; i < kEach; ++i) {
             const u32 piece = thread_id() % kPieces, row = position(at, i) % kPagePositions;
             if (piece * 8 >= p.head_dim) continue;
-            const u32 to = M::piece(key(i), piece);
-            const auto copy = [&](const KvUnit<kType>& unit, u32 plane) {
+            AKUNU_UNROLL
+            for (u32 v = 0; v < 2; ++v) {
+                const KvUnit<kType>& unit = v ? values : keys;
                 const u8* page = unit.cache + pages[i] * unit.page_bytes;
-                if constexpr (kType == kKvF16) {
-                    copy_async16(shared_memory() + plane + to, page + (row * p.head_dim + piece * 8) * 2);
+                if constexpr (kCopied) {
+                    const u32 to = (v ? M::values(stage) : M::keys(stage)) + M::piece(key(i), piece);
+                    copy_async16(shared_memory() + to, page + (row * p.head_dim + piece * 8) * 2);
                 } else {
-                    store_halves(plane + to, unit.quad_in(page, row, 2 * piece).value(),
-                                 unit.quad_in(page, row, 2 * piece + 1).value());
+                    held[i][v][0] = unit.quad_in(page, row, 2 * piece);
+                    held[i][v][1] = unit.quad_in(page, row, 2 * piece + 1);
                 }
-            };
-            copy(keys, M::keys(stage));
-            copy(values, M::values(stage));
+            }
         }
-        if constexpr (kType == kKvF16) bundle_copies();
+        if constexpr (kCopied) bundle_copies();
         find(at + M::kKeys);
+    }
+    // Puts down what registers hold.
+    AKUNU_DEVICE void put() const {
+        if constexpr (!kCopied) {
+            AKUNU_UNROLL
+            for (u32 i = 0; i < kEach; ++i) {
+                const u32 piece = thread_id() % kPieces, to = M::piece(key(i), piece);
+                if (piece * 8 >= p.head_dim) continue;
+                store_halves<M::kParts>(M::keys(0) + to, M::kPlaneBytes, held[i][0][0].value(), held[i][0][1].value());
+                store_halves<M::kParts>(M::values(0) + to, M::kPlaneBytes, held[i][1][0].value(),
+                                        held[i][1][1].value());
+            }
+        }
     }
 };
 
@@ -137,11 +177,11 @@ struct HeadTile {
     float top[2], sum[2];
     float out[kDim / 8][4];
 
-    // Those of keys that a row does not see are -inf.
-    AKUNU_DEVICE void scores(const AttentionParams& p, u32 at, u32 stage, float (&s)[kColumns][4]) const {
+    // Queries times keys, of one part each.
+    AKUNU_DEVICE void multiply(const AttentionParams& p, u32 queries, u32 keys, float (&s)[kColumns][4]) const {
         const u32 lane = lane_id(), steps = (p.head_dim + 15) / 16;
-        const u32 query = M::kQueries + M::piece(warp_id() * 16 + lane % 16, lane / 16);
-        const u32 key = M::keys(stage) + M::piece(lane / 16 * 8 + lane % 8, lane / 8 % 2);
+        const u32 query = queries + M::piece(warp_id() * 16 + lane % 16, lane / 16);
+        const u32 key = keys + M::piece(lane / 16 * 8 + lane % 8, lane / 8 % 2);
         AKUNU_UNROLL
         for (u32 k = 0; k < kDim / 16; ++k) {
             if (k >= steps) continue;
@@ -155,6 +195,20 @@ struct HeadTile {
                 mma_f16(s[j + 1], a, {b[2], b[3]});
             }
         }
+    }
+
+    // Those of keys that a row does not see are -inf.
+    AKUNU_DEVICE void scores(const AttentionParams& p, u32 at, u32 stage, float (&s)[kColumns][4]) const {
+        if constexpr (M::kParts == 2) {
+            multiply(p, M::queries(1), M::keys(stage), s);
+            multiply(p, M::queries(), M::keys(stage, 1), s);
+            AKUNU_UNROLL
+            for (u32 j = 0; j < kColumns; ++j) {
+                AKUNU_UNROLL
+                for (u32 e = 0; e < 4; ++e) s[j][e] *= 1.0f / kSecondPart;
+            }
+        }
+        multiply(p, M::queries(), M::keys(stage), s);
         if (p.softcap > 0.0f) {
             AKUNU_UNROLL
             for (u32 j = 0; j < kColumns; ++j) {
@@ -162,14 +216,14 @@ struct HeadTile {
                 for (u32 e = 0; e < 4; ++e) s[j][e] = soft_cap(s[j][e], p.softcap) * kLog2E;
             }
         }
-        const bool all = at >= larger(seen[0].first, seen[1].first) &&
-                         at + M::kKeys <= smaller(seen[0].end, seen[1].end);
+        const bool all =
+            at >= larger(seen[0].first, seen[1].first) && at + M::kKeys <= smaller(seen[0].end, seen[1].end);
         if (all_of_warp(all)) return;
         AKUNU_UNROLL
         for (u32 j = 0; j < kColumns; ++j) {
             AKUNU_UNROLL
             for (u32 e = 0; e < 4; ++e) {
-                const u32 of = at + 8 * j + 2 * (lane % 4) + e % 2;
+                const u32 of = at + 8 * j + 2 * (lane_id() % 4) + e % 2;
                 if (of < seen[e / 2].first || of >= seen[e / 2].end) s[j][e] = minus_infinity();
             }
         }
@@ -202,25 +256,42 @@ struct HeadTile {
     // Each tile's products have sums of their own: tensor cores truncate what they add up, so they add up little.
     AKUNU_DEVICE void add_values(const AttentionParams& p, u32 stage, const float (&s)[kColumns][4],
                                  const float (&keep)[2]) {
-        u32 weights[kColumns / 2][4];
+        u32 weights[M::kParts][kColumns / 2][4];
         AKUNU_UNROLL
         for (u32 k = 0; k < kColumns / 2; ++k) {
             AKUNU_UNROLL
             for (u32 i = 0; i < 4; ++i) {
-                weights[k][i] = pack_halves(s[2 * k + i / 2][i % 2 * 2], s[2 * k + i / 2][i % 2 * 2 + 1]);
+                const float a = s[2 * k + i / 2][i % 2 * 2], b = s[2 * k + i / 2][i % 2 * 2 + 1];
+                weights[0][k][i] = pack_halves(a, b);
+                if constexpr (M::kParts == 2) weights[1][k][i] = second_halves(weights[0][k][i], a, b);
             }
         }
         const u32 lane = lane_id(), value = M::values(stage) + M::piece(lane % 16, lane / 16);
         AKUNU_UNROLL
         for (u32 d = 0; d < kDim / 8; d += 2) {
             if (d * 8 >= p.head_dim) continue;
-            float o[2][4] = {};
+            float o[2][4] = {}, second[2][4] = {};
             AKUNU_UNROLL
             for (u32 k = 0; k < kColumns / 2; ++k) {
+                const u32 at = (value ^ d * 16) + k * 16 * M::kRowBytes;
                 u32 b[4];
-                load_matrices_transposed(b, (value ^ d * 16) + k * 16 * M::kRowBytes);
-                mma_f16(o[0], weights[k], {b[0], b[1]});
-                mma_f16(o[1], weights[k], {b[2], b[3]});
+                load_matrices_transposed(b, at);
+                mma_f16(o[0], weights[0][k], {b[0], b[1]});
+                mma_f16(o[1], weights[0][k], {b[2], b[3]});
+                if constexpr (M::kParts == 2) {
+                    mma_f16(second[0], weights[1][k], {b[0], b[1]});
+                    mma_f16(second[1], weights[1][k], {b[2], b[3]});
+                    load_matrices_transposed(b, at + M::kPlaneBytes);
+                    mma_f16(second[0], weights[0][k], {b[0], b[1]});
+                    mma_f16(second[1], weights[0][k], {b[2], b[3]});
+                }
+            }
+            if constexpr (M::kParts == 2) {
+                AKUNU_UNROLL
+                for (u32 e = 0; e < 4; ++e) {
+                    o[0][e] += second[0][e] * (1.0f / kSecondPart);
+                    o[1][e] += second[1][e] * (1.0f / kSecondPart);
+                }
             }
             AKUNU_UNROLL
             for (u32 e = 0; e < 4; ++e) {
@@ -242,7 +313,8 @@ AKUNU_DEVICE_CALL void attend_run(Block b, Run run) {
         return (u64(run.first + m / group) * p.n_heads + run.kv * group + m % group) * hd;
     };
     constexpr u32 kPieces = kDim / 8;
-    KeyTiles<kType, kDim> tiles{p, keys, values, run};
+    using Brought = KeyTiles<kType, kDim>;
+    Brought tiles{p, keys, values, run};
     u32 at = run.begin_keys / M::kKeys * M::kKeys, stage = 0;
     tiles.find(at);
     sync_block();
@@ -254,12 +326,13 @@ AKUNU_DEVICE_CALL void attend_run(Block b, Run run) {
             const float4* from = reinterpret_cast<const float4*>(b.buffer<float>(0) + row_at(m) + piece * 8);
             v[0] = from[0], v[1] = from[1];
         }
-        store_halves(M::kQueries + M::piece(m, piece), scaled(v[0], scale), scaled(v[1], scale));
+        store_halves<M::kParts>(M::queries() + M::piece(m, piece), M::kQueryBytes, scaled(v[0], scale),
+                                scaled(v[1], scale));
     }
     if (hd % 16 != 0) {  // what stands behind a key is multiplied, too
-        for (u32 i = thread_id(); i < M::kKeys * M::kKvStages; i += kThreads) {
-            *reinterpret_cast<uint4*>(shared_memory() + M::keys(i / M::kKeys) + M::piece(i % M::kKeys, hd / 8)) =
-                uint4{0, 0, 0, 0};
+        for (u32 i = thread_id(); i < M::kKeys * M::kKvStages * M::kParts; i += kThreads) {
+            const u32 plane = M::keys(i / M::kKeys / M::kParts, i / M::kKeys % M::kParts);
+            *reinterpret_cast<uint4*>(shared_memory() + plane + M::piece(i % M::kKeys, hd / 8)) = uint4{0, 0, 0, 0};
         }
     }
 
@@ -273,24 +346,20 @@ AKUNU_DEVICE_CALL void attend_run(Block b, Run run) {
         tile.top[r] = minus_infinity();
         tile.sum[r] = 0.0f;
     }
-    if (kType == kKvF16) tiles.bring(at, 0);
+    tiles.fetch(at, 0);
     for (; at < run.end_keys; at += M::kKeys) {
-        if (kType == kKvF16) {
-            wait_for_bundles<0>();
-            sync_block();
-            if (at + M::kKeys < run.end_keys) tiles.bring(at + M::kKeys, 1 - stage);
-        } else {
-            sync_block();
-            tiles.bring(at, 0);
-            sync_block();
-        }
+        if (Brought::kCopied) wait_for_bundles<0>();
+        sync_block();
+        tiles.put();
+        if (!Brought::kCopied) sync_block();
+        if (at + M::kKeys < run.end_keys) tiles.fetch(at + M::kKeys, 1 - stage);
         if (warp_id() * 16 < n) {
             float s[M::kKeys / 8][4] = {}, keep[2];
             tile.scores(p, at, stage, s);
             tile.weigh(s, keep);
             tile.add_values(p, stage, s, keep);
         }
-        if (kType == kKvF16) stage = 1 - stage;
+        if (Brought::kCopied) stage = 1 - stage;
     }
     AKUNU_UNROLL
     for (u32 r = 0; r < 2; ++r) {
@@ -323,9 +392,9 @@ AKUNU_DEVICE_CALL void attend_rows(Block b, Runs runs, bool all) {
     const auto& p = b.params<AttentionParams>();
     const Row* rows = b.buffer<Row>(3);
     const u32 group = p.n_heads / p.n_kv_heads;
-    for (u32 u = b.first(); u < p.rows * p.n_kv_heads; u += b.blocks()) {
-        const u32 r = u / p.n_kv_heads, kv = u % p.n_kv_heads;
-        if (!all && runs.is_long(runs.begin(r), runs.end(r))) continue;
+    for (u32 u = b.first(); u < runs.rows * p.n_kv_heads; u += b.blocks()) {
+        const u32 i = u / p.n_kv_heads, r = runs.from + i, kv = u % p.n_kv_heads;
+        if (!all && runs.is_long(runs.begin(i), runs.end(i))) continue;
         const u32 text_end = p.fixed_keys || !p.bidirectional ? 0 : end_of_text(b, p, rows, r);
         const KeyRange range = keys_of_row(p, rows[r].position + p.step, text_end);
         float* to = b.buffer<float>(2) + (u64(r) * p.n_heads + kv * group) * p.head_dim;
@@ -335,31 +404,37 @@ AKUNU_DEVICE_CALL void attend_rows(Block b, Runs runs, bool all) {
     }
 }
 
+// Long runs.
+template <u32 kType>
+AKUNU_DEVICE_CALL void attend_runs(Block b, Runs runs) {
+    const auto& p = b.params<AttentionParams>();
+    const Row* rows = b.buffer<Row>(3) + runs.from;
+    const u32 tiles = (runs.rows + runs.tile - 1) / runs.tile;
+    for (u32 u = b.first(); u < tiles * p.n_kv_heads; u += b.blocks()) {
+        // The last ones see most keys.
+        const u32 tile = tiles - 1 - u / p.n_kv_heads, behind = smaller((tile + 1) * runs.tile, runs.rows);
+        for (u32 r = tile * runs.tile, end; r < behind; r = end) {
+            end = runs.end(r);
+            if (!runs.is_long(r, end)) continue;
+            Run run{runs.from + r, runs.from + end, u % p.n_kv_heads, rows[r].slot, rows[r].position + p.step, 0, 0, 0};
+            if (!p.fixed_keys && p.bidirectional) run.text_end = end_of_text(b, p, b.buffer<Row>(3), run.first);
+            run.begin_keys = keys_of_row(p, run.position, run.text_end).first;
+            run.end_keys = keys_of_row(p, run.position + (end - 1 - r), run.text_end).end;
+            p.head_dim <= 64 ? attend_run<kType, 64>(b, run) : attend_run<kType, 128>(b, run);
+        }
+    }
+}
+
 template <u32 kType, u32 kGroup>
 AKUNU_DEVICE_CALL void attention(Block b) {
     const auto& p = b.params<AttentionParams>();
-    const Row* rows = b.buffer<Row>(3);
-    const Runs runs{p.rows, kHeadRows / (p.n_heads / p.n_kv_heads)};
-    const bool by_runs =
-        kType != kKvF32 && p.rows >= kLeastRun && p.rows <= Runs::kMost && p.head_dim % 8 == 0 && p.head_dim <= 128;
-    if (!by_runs) return attend_rows<kType, kGroup>(b, runs, true);
-    if constexpr (kType != kKvF32) {
-        runs.find(rows);
+    Runs runs{0, p.rows, kHeadRows / (p.n_heads / p.n_kv_heads)};
+    if (p.rows < kLeastRun || p.head_dim % 8 != 0 || p.head_dim > 128) return attend_rows<kType, kGroup>(b, runs, true);
+    for (; runs.from < p.rows; runs.from += Runs::kMost) {
+        runs.rows = smaller(Runs::kMost, p.rows - runs.from);
+        runs.find(b.buffer<Row>(3), p.fixed_keys != 0);
         const bool has_short = Runs::has_short() != 0;
-        const u32 tiles = (p.rows + runs.tile - 1) / runs.tile;
-        for (u32 u = b.first(); u < tiles * p.n_kv_heads; u += b.blocks()) {
-            // The last ones see most keys.
-            const u32 tile = tiles - 1 - u / p.n_kv_heads, behind = smaller((tile + 1) * runs.tile, p.rows);
-            for (u32 r = tile * runs.tile, end; r < behind; r = end) {
-                end = runs.end(r);
-                if (!runs.is_long(r, end)) continue;
-                Run run{r, end, u % p.n_kv_heads, rows[r].slot, rows[r].position + p.step, 0, 0, 0};
-                if (!p.fixed_keys && p.bidirectional) run.text_end = end_of_text(b, p, rows, r);
-                run.begin_keys = keys_of_row(p, run.position, run.text_end).first;
-                run.end_keys = keys_of_row(p, run.position + (end - 1 - r), run.text_end).end;
-                p.head_dim <= 64 ? attend_run<kType, 64>(b, run) : attend_run<kType, 128>(b, run);
-            }
-        }
+        attend_runs<kType>(b, runs);
         if (has_short) attend_rows<kType, kGroup>(b, runs, false);
     }
 }

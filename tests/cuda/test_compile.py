@@ -16,8 +16,9 @@ sys.path.insert(0, str(ROOT / "cuda"))
 
 from kernel_text import source  # noqa: E402
 
+from cuda_emulator.build import READERS  # noqa: E402
+
 OPS = re.findall(r"^    kOp(\w+),", (ROOT / "cuda/kernels/command.h").read_text(), re.MULTILINE)
-READERS = re.findall(r"^    kRead([A-Z]\w*),", (ROOT / "cuda/kernels/command.h").read_text(), re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +38,7 @@ def log_of(nvrtc: ctypes.CDLL, target: str, ops: list[str], readers: list[str]) 
     numbers = " ".join(f"X({READERS.index(r)})" for r in readers)
     text = (
         f"#define AKUNU_SHARED_BASE 1024\n#define AKUNU_OPS {mask}u\n"
-        f"#define AKUNU_READERS {numbers}\n#define AKUNU_KV_TYPES X(0)\n"
+        f"#define AKUNU_READERS {numbers}\n#define AKUNU_KV_TYPES X(0) X(1) X(2)\n"
         "#define AKUNU_GROUPS X(1)\n#define AKUNU_DECODE_KINDS X(8) X(64)\n" + source(set())
     )
     program = ctypes.c_void_p()

@@ -81,3 +81,17 @@ assert list(engine.decode(4).ids) == golden.ids[1:5], engine
 def test_all_products_may_have_a_bias(run: Run) -> None:
     done = run(BIASES)
     assert done.stdout == "near\n", done.stderr or done.stdout
+
+
+def test_the_embedded_model_writes_what_it_writes_on_the_cpu(run: Run) -> None:
+    """Its weights are Q8_0."""
+    code = """
+import akunu
+ids = {}
+for device in ("cuda", "cpu"):
+    with akunu.load("ember", device=device, progress=False) as model:
+        ids[device] = model.generate("Once upon a time", max_tokens=6, temperature=0).ids
+print(ids["cuda"] == ids["cpu"] or ids)
+"""
+    done = run(code)
+    assert done.stdout == "True\n", done.stderr or done.stdout

@@ -48,6 +48,21 @@ def test_a_failure_of_the_driver_says_what_failed(
     assert f"DeviceError: {message}" in done.stderr or message in done.stderr.splitlines()[-1]
 
 
+def test_the_emulator_refuses_a_weight_type_that_it_was_built_without(run_without_groups: Run) -> None:
+    """When its kernels are loaded, compiled now or from the cache: others would wait for it for ever."""
+    code = """
+import numpy as np
+from akunu import _core
+lab = _core.Lab("cuda")
+weight = lab.weight("q8_0", np.zeros(4 * 34, np.uint8), 4, 32)
+params = np.array([1, 4, 32, 4, 0, 0, 0, 0, 1], np.uint32).tobytes()
+lab.run("matmul", [np.zeros((1, 32), np.float16), weight, np.zeros((1, 4), np.float32), None], params)
+"""
+    for _ in range(2):
+        last = run_without_groups(code).stderr.splitlines()[-1]
+        assert "loading the kernels: the emulator was built without the reader of Q8_0" in last
+
+
 def test_a_block_that_does_not_come_is_an_error_and_no_hang(run: Run) -> None:
     done = run(QUANTIZE, EMULATOR_LOSE_BLOCK="1", AKUNU_CUDA_TIMEOUT_MS="50")
     assert "[quantize] did not end in time on the GPU: some block waited for 50 ms" in done.stderr

@@ -28,7 +28,7 @@ for case in [case for name in lists for case in getattr(cases, name)]:
 print(n, "cases")
 """
 
-#: Types with readers in the emulator, see conftest.py; a mixed pair's second type has none.
+#: One type of each kind: the others' readers differ in little but their codes.
 TYPES = ("f32", "f16", "q4_0", "q6_k", "mlx_q4_g64_bf16", "mlx_mxfp4", "f8_e4m3_g32")
 MATMULS = ("embed", "matmul", "gate_up", "norm_qkv", "norm_gate_up")
 ROWS = [

@@ -93,6 +93,10 @@ def test_a_tile_is_the_same_without_products_of_warpgroups(run_without_groups: R
         "rows=33, position=0, shape=(2, 1, 48), kv='f16', both=True, others=((20, 0),), window=9",
         "rows=20, position=70, shape=(16, 1, 64), kv='q8_0'",
         "rows=18, position=50, shape=(2, 1, 96), kv='q8_0'",
+        "rows=33, position=0, shape=(3, 1, 56), kv='f32', both=True, others=((20, 0), (3, 0)), window=9",
+        "rows=19, position=90, shape=(2, 2, 128), kv='f32', cap=5.0",
+        # More rows than runs are found of at once.
+        "rows=36, position=0, shape=(1, 1, 8), kv='f32', both=True, others=((36, 0),) * 200",
     ],
 )
 def test_a_run_of_rows_sees_what_its_rows_see(run: Run, case: str) -> None:

@@ -10,7 +10,6 @@ import pytest
 
 from akunu.speech.config import WhisperConfig
 from akunu.speech.engine import synthetic_engine
-from cuda_emulator.build import build
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 Passes = Callable[..., None]
@@ -68,12 +67,8 @@ def test_transcripts_are_those_of_the_cpu(options: str, run: Run, tmp_path: Path
 
 @pytest.mark.long
 def test_types_of_the_built_in_model(passes: Passes) -> None:
-    """Which have readers that no other test here needs."""
-    emulator = str(build([0, 1, 5, 7]))
     passes(
         ENGINE,
         "files_of_whisper_cpp_of_every_type[q8_0]",
         "files_of_whisper_cpp_of_every_type[q5_0]",
-        AKUNU_CUDA_DRIVER=emulator,
-        AKUNU_NVRTC=emulator,
     )

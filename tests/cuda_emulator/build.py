@@ -1,12 +1,14 @@
-"""Builds libcuda_emulator.so: the kernels as C++, for the readers of a few weight types."""
+"""Builds libcuda_emulator.so: the kernels as C++, for all weight types or for a few."""
 
 from __future__ import annotations
 
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -14,17 +16,23 @@ HERE = Path(__file__).resolve().parent
 KERNELS = ROOT / "cuda" / "kernels"
 FLAGS = ["-O1", "-std=c++20", "-fPIC", "-shared", "-pthread", "-ffp-contract=off", "-fno-strict-aliasing"]
 
+#: The readers of weights, in the order of their numbers.
+READERS = re.findall(r"^    kRead([A-Z]\w*),", (KERNELS / "command.h").read_text(), re.MULTILINE)
 
-def definitions(readers: list[int], warpgroups: bool) -> list[str]:
-    """All ops, cache types, groups and sizes of heads; the readers are what takes time."""
-    groups, kinds = [1, 2, 4, 8, 16], [8, 16, 32, 64, 128]
-    lists = {"READERS": readers, "KV_TYPES": [0, 1, 2], "GROUPS": groups, "DECODE_KINDS": kinds}
+
+def definitions(readers: Sequence[str], warpgroups: bool) -> list[str]:
+    """All ops, cache types, groups and sizes of heads, and some readers."""
+    groups, kinds, numbers = [1, 2, 4, 8, 16], [8, 16, 32, 64, 128], [READERS.index(name) for name in readers]
+    lists = {"READERS": numbers, "KV_TYPES": [0, 1, 2], "GROUPS": groups, "DECODE_KINDS": kinds}
     lines = [f"#define AKUNU_{name} {' '.join(f'X({n})' for n in values)}" for name, values in lists.items()]
+    lines.append("#define EMULATOR_READER_NAMES " + ", ".join(f'"{name}"' for name in READERS))
     return ["#define AKUNU_OPS ~0u", f"#define AKUNU_WARPGROUPS {int(warpgroups)}", *lines]
 
 
-def build(readers: list[int], *, warpgroups: bool = True) -> Path:
+def build(readers: Sequence[str] = READERS, *, warpgroups: bool = True) -> Path:
     """The library, from a cache of contents: of a GPU with products of warpgroups, or without.
+
+    Models with weights that have another reader are refused when their kernels are loaded.
 
     Raises FileNotFoundError where there is no C++ compiler.
     """

@@ -3,9 +3,11 @@
 //
 // EMULATOR_SHARED_BASE says where a block's memory begins, if not where it does. EMULATOR_FAIL, "function" or
 // "function:n", makes the n-th call of a driver function fail; EMULATOR_LOSE_BLOCK starts one block only.
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <string>
@@ -249,6 +251,27 @@ bool fails(const char* function) {
     return ++calls[function] == (colon == std::string::npos ? 1 : std::atoi(wanted.c_str() + colon + 1));
 }
 
+// What a text asks for and this library was not built with; empty where there is all. A command whose reader is missing
+// would do nothing, and others would wait for it.
+std::string lacking(const std::string& text) {
+#define X(n) n,
+    constexpr unsigned kBuilt[] = {AKUNU_READERS};
+#undef X
+    constexpr const char* kNames[] = {EMULATOR_READER_NAMES};
+    static_assert(std::size(kNames) == kReaders);
+    const std::string define = "#define AKUNU_READERS";
+    const auto begin = text.find(define);
+    if (begin == std::string::npos) return "the emulator was given no readers";
+    const auto end = text.find('\n', begin);
+    for (auto at = begin + define.size(); (at = text.find("X(", at)) < end; ++at) {
+        const auto reader = static_cast<unsigned>(std::atoi(text.c_str() + at + 2));
+        if (std::ranges::find(kBuilt, reader) == std::end(kBuilt)) {
+            return std::string("the emulator was built without the reader of ") + kNames[reader];
+        }
+    }
+    return {};
+}
+
 std::map<unsigned long long, std::size_t> allocations;
 std::size_t memory() {
     const char* megabytes = std::getenv("EMULATOR_MEMORY_MB");
@@ -271,8 +294,10 @@ API cuDriverGetVersion(int* v) {
     *v = 13000;
     return 0;
 }
+constexpr int kNoKernels = 209;
+static std::string lacks;  // why the last module was refused
 API cuGetErrorString(int r, const char** text) {
-    *text = r == 2 ? "out of memory" : "unspecified launch failure";
+    *text = r == 2 ? "out of memory" : r == kNoKernels ? lacks.c_str() : "unspecified launch failure";
     return 0;
 }
 API cuDeviceGetCount(int* n) {
@@ -357,10 +382,11 @@ API cuMemHostGetDevicePointer_v2(unsigned long long* d, void* p, unsigned) {
     *d = reinterpret_cast<unsigned long long>(p);
     return 0;
 }
-API cuModuleLoadData(void** m, const void*) {
+API cuModuleLoadData(void** m, const void* code) {
     FAIL_IF_ASKED;
+    lacks = emulator::lacking(static_cast<const char*>(code));
     *m = &emulator::allocations;
-    return 0;
+    return lacks.empty() ? 0 : kNoKernels;
 }
 API cuModuleUnload(void*) { return 0; }
 API cuModuleGetFunction(void** f, void*, const char*) {
@@ -399,8 +425,10 @@ API nvrtcVersion(int* major, int* minor) {
     *minor = 0;
     return 0;
 }
+static std::string machine_code;  // the text up to the kernels: which of them it wants
 API nvrtcCreateProgram(void** p, const char* text, const char*, int, const char* const*, const char* const*) {
     *p = nullptr;
+    machine_code = std::string(text).substr(0, std::string(text).find("\nnamespace"));
     const std::string right = "#define AKUNU_SHARED_BASE " + std::to_string(emulator::kSharedBase) + "\n";
     emulator::told = std::string(text).find(right) != std::string::npos;
     return 0;
@@ -431,11 +459,11 @@ API nvrtcGetProgramLog(void*, char* text) {
     return 0;
 }
 API nvrtcGetCUBINSize(void*, std::size_t* n) {
-    *n = 4;
+    *n = machine_code.size() + 1;
     return 0;
 }
 API nvrtcGetCUBIN(void*, char* text) {
-    std::memcpy(text, "code", 4);
+    std::memcpy(text, machine_code.c_str(), machine_code.size() + 1);
     return 0;
 }
 API nvrtcDestroyProgram(void**) { return 0; }

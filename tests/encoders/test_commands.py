@@ -13,7 +13,7 @@ import pytest
 from akunu.cli.app import run
 from akunu.cli.group import akunu
 
-from . import tiny, wordpiece
+from . import gguf_file, tiny, wordpiece
 from .test_reference import opened
 
 LINES = ["The cat sits on the mat.", "", "hello world", "rome is a city"]
@@ -93,6 +93,22 @@ def test_a_window_s_operations_are_those_of_its_keys(
     for layer, window in enumerate(found["config"]["layer_window"]):
         seen = sum(abs(i - j) < window or not window for i in range(40) for j in range(40))
         assert flops[f"layers.{layer}.attention"] == seen * per_pair
+
+
+@pytest.mark.parametrize(("dtype", "kv"), [("F32", "f32"), ("F16", "f16"), ("Q8_0", "f16")])
+def test_a_gpu_s_keys_are_f16_where_what_is_made_of_them_is(
+    dtype: str, kv: str, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """There inputs of matmuls are F16, but for F32 weights; on the CPU none are."""
+    model = str(gguf_file.write(tiny.golden("bert"), tmp_path / "model.gguf", dtype=dtype))
+    for chip, expected in (
+        (("--chip", "H100"), kv),
+        (("--chip", "M4 Max"), kv),
+        (("--device", "cpu"), "f32"),
+    ):
+        found = json.loads(command(capsysbinary, "inspect", model, "--plan", *chip, "--json"))
+        types = {one["dtype"] for one in found["plan"] if one["label"].endswith((".attention", ".rope_kv"))}
+        assert types == {expected}, chip
 
 
 @pytest.mark.parametrize(

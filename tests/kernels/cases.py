@@ -342,6 +342,22 @@ def _encoder() -> Iterator[Case]:
     yield case("attention", rows=300, position=0, shape=(2, 1, 64), kv="f32", both=True, cap=5.0)
     for head_dim in (512, 544):
         yield case("attention", rows=40, position=0, shape=(1, 1, head_dim), kv="f32", both=True)
+    # Heads of CUDA's tiles and a little smaller, groups, and texts that begin and end within tiles.
+    for shape in ((3, 3, 8), (2, 1, 56), (8, 1, 120), (16, 2, 64), (3, 1, 128)):
+        for kv in ("f16", "f32"):
+            yield case(
+                "attention",
+                rows=37,
+                position=0,
+                shape=shape,
+                kv=kv,
+                both=True,
+                others=((130, 0), (15, 0), (16, 0)),
+            )
+    # More rows than CUDA finds the runs of at once.
+    yield case(
+        "attention", rows=36, position=0, shape=(1, 1, 8), kv="f32", both=True, others=((36, 0),) * 200
+    )
 
 
 def _speech() -> Iterator[Case]:

@@ -33,7 +33,8 @@ FIXED_MATMUL_NMSE = 5e-8
 ROW_CODES_NMSE = 5e-9
 # CUDA's attention of prompts rounds queries, weights, and what a cache of Q8_0 holds to F16, whose
 # squared error is 4e-8 of the square. Weights change by what their scores do, of which the cases have a
-# variance of 9: so it is ten times that, and twice for keys and values that are rounded, too.
+# variance of 9: so it is ten times that, and twice for keys and values that are rounded, too. Where the cache
+# is F32 each is two F16 numbers, which is as good as F32.
 F16_ATTENTION_NMSE = 8e-7
 # Attention in both directions, before a matmul that rounds it, may round its factors to 15 bits or less.
 FIXED_NMSE = 2e-7
