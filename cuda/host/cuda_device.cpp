@@ -14,6 +14,7 @@
 #include "core/error.h"
 #include "cuda/host/compiler.h"
 #include "cuda/host/gpu.h"
+#include "cuda/host/input_maps.h"
 #include "cuda/host/pack.h"
 
 namespace akunu::cuda {
@@ -22,7 +23,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kLeastCompute = 8;
+constexpr int kLeastCompute = 8, kBoxCompute = 9;
 
 const Driver& driver() {
     std::string why;
@@ -325,8 +326,10 @@ std::unique_ptr<Program> CudaDevice::compile(DispatchTable table) {
     impl_->context.use();
     const Geometry geometry{impl_->limits.shared_bytes, impl_->limits.multiprocessors};
     Schedules schedules = compile_schedules(table, geometry);
-    auto program =
-        std::make_unique<CudaProgram>(std::move(table), *this, std::move(schedules), impl_->limits.multiprocessors);
+    DeviceBuffer maps;
+    if (impl_->limits.compute_major >= kBoxCompute) maps = map_inputs(impl_->d, *this, table, schedules);
+    auto program = std::make_unique<CudaProgram>(std::move(table), *this, std::move(schedules), std::move(maps),
+                                                 impl_->limits.multiprocessors);
     for (const auto& needs : program->needs()) impl_->wanted.push_back(needs);
     return program;
 }

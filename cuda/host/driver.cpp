@@ -50,6 +50,7 @@ Found open_driver() {
     if (!library) return {{}, std::string("no NVIDIA driver: ") + dlerror()};
     Driver d;
     if (!load_all(library, d)) return {{}, std::string("the NVIDIA driver ") + name + " is too old"};
+    load(library, "cuTensorMapEncodeTiled", d.cuTensorMapEncodeTiled);
     if (const CUresult r = d.cuInit(0); r != kSuccess) return {{}, "the NVIDIA driver does not start: " + d.message(r)};
     int count = 0;
     if (d.cuDeviceGetCount(&count) != kSuccess || count == 0) return {{}, "the NVIDIA driver finds no GPU"};

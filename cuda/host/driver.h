@@ -60,6 +60,11 @@ struct Driver {
     CUresult (*cuLaunchCooperativeKernel)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                                           unsigned, CUstream, void**);
 
+    // Null before CUDA 12. Of a matrix in GPU memory: type, rank, address, sizes, bytes from row to row, sizes of a
+    // box, steps, interleaving, swizzling, what else comes to the second-level cache, what lies behind the end.
+    CUresult (*cuTensorMapEncodeTiled)(void*, int, std::uint32_t, void*, const std::uint64_t*, const std::uint64_t*,
+                                       const std::uint32_t*, const std::uint32_t*, int, int, int, int);
+
     // Throws DeviceError, which names what was attempted, unless `result` is success.
     void check(CUresult result, const std::string& attempted) const;
     std::string message(CUresult result) const;

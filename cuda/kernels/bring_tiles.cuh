@@ -107,15 +107,17 @@ struct BringingTiles {
     Block b;
     u32 t;
     bool aligned;
+    u64 boxes;  // a map, or 0
     W weights;
     u32 u, k0, end, fetch_u, fetch_k0, fetch_end;
     StagePlace to;
     const u16* inputs;  // of the first row that the thread brings
-    u32 rows;           // that are there: nobody asks for results of those behind the last one
+    u32 first, rows;    // those that are there: nobody asks for results of others
 
     AKUNU_DEVICE void enter_tile() {
-        inputs = work.x + u64(tiles.row(u) + t / 8) * work.k;
-        rows = smaller(tiles.m, work.rows - tiles.row(u));
+        first = tiles.row(u);
+        inputs = work.x + u64(first + t / 8) * work.k;
+        rows = smaller(tiles.m, work.rows - first);
         k0 = tiles.begin(u);
         end = tiles.end(u);
         weights.put_from(tiles.column(u));
@@ -134,6 +136,12 @@ struct BringingTiles {
         enter_fetch();
     }
     AKUNU_DEVICE void put_inputs() {
+        if (kCopiesBoxes && boxes) {
+            const u32 behind = t * kBoxRows;
+            if (behind >= rows) return;
+            return copy_box(shared_memory() + to.inputs + behind * kTileRowBytes, boxes, first + behind, k0,
+                            kBoxRows * kTileRowBytes, to.full());
+        }
         const u32 piece = t % 8;
         const auto place = [&](u32 m) {
             return shared_memory() + (to.inputs + m * kTileRowBytes + (piece ^ m % 8) * 16);
@@ -197,7 +205,8 @@ AKUNU_DEVICE_CALL void bring_tiles(Block b) {
                                  weights_of(b.command().weights[1], work.k)};
     const u32 t = thread_id() - (kBlockThreads - kBringers), first = b.first();
     const bool aligned = work.k % kTileInputs == 0 && reinterpret_cast<u64>(work.x) % 16 == 0;
-    BringingTiles<W> bringing{work, tiles, stages, b, t, aligned, {work, tiles, matrices, t}, first, 0, 0, first, 0, 0};
+    BringingTiles<W> bringing{work,  tiles, stages, b,    t, aligned, b.command().input_map, {work, tiles, matrices, t},
+                              first, 0,     0,      first};
     typename W::Raw raw[W::kAhead + 1];
     bringing.enter_fetch();
     bringing.enter_tile();

@@ -20,6 +20,8 @@ constexpr u32 kOpBytes = 76 << 10;
 // Rows up to which weights come through the ring. Matmuls of more than kTileOfRows that do not, and attention of that
 // many, may use kManyRowsBytes.
 constexpr u32 kFewRows = 64, kTileOfRows = 16, kManyRowsBytes = (96 << 10) + 1024;
+// A box of such a matmul's inputs: rows, and inputs of each.
+constexpr u32 kBoxRows = 64, kBoxInputs = 64;
 // With which more of such matmuls' tiles are on their way.
 constexpr u32 kMostStageBytes = (160 << 10) + 1024;
 // Parts of the inputs that such a matmul's tiles may be computed in, and the bytes of a part's sums.
@@ -106,6 +108,7 @@ struct alignas(16) Command {
     u32 params[16];
     u64 buffers[12];
     WeightPlanes weights[3];
+    u64 input_map;  // of a matmul's rows that are F16, for copies of boxes of them; 0: there is none
 };
 static_assert(sizeof(Command) % 16 == 0 && sizeof(Command) / 16 <= kThreads, "a block loads it at once");
 

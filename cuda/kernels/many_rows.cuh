@@ -95,45 +95,23 @@ AKUNU_DEVICE void multiply_by_groups(const Stages& stages, u32 k, u32 lane, u32 
     before.free(lane);
 }
 
-// What lies at a thread's place in kCount parts from `first` on, added up in pairs.
-template <u32 kCount>
-AKUNU_DEVICE float4 sum_of_parts(const float4* first, u64 apart) {
-    if constexpr (kCount == 1) return load_fresh(first);
-    const float4 a = sum_of_parts<kCount / 2>(first, apart),
-                 b = sum_of_parts<kCount / 2>(first + kCount / 2 * apart, apart);
-    return {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w};
-}
-// Adds to a part's sums those of as many parts as it has been joined with, at a thread's place.
-template <typename S, u32 kCount>
-AKUNU_DEVICE void add_parts(const float4* first, u64 apart, TileSums<S>& sum) {
-    constexpr u32 kFragments = S::kFragmentsM * S::kFragmentsN, kAtOnce = smaller(8 / kCount, kFragments);
-    AKUNU_UNROLL
-    for (u32 i = 0; i < kFragments; i += kAtOnce) {
-        float4 v[kAtOnce];
-        AKUNU_UNROLL
-        for (u32 j = 0; j < kAtOnce; ++j) v[j] = sum_of_parts<kCount>(first + (i + j) * kThreads, apart);
-        AKUNU_UNROLL
-        for (u32 j = 0; j < kAtOnce; ++j) {
-            float (&to)[4] = sum[(i + j) / S::kFragmentsN][(i + j) % S::kFragmentsN];
-            to[0] += v[j].x;
-            to[1] += v[j].y;
-            to[2] += v[j].z;
-            to[3] += v[j].w;
-        }
-    }
-}
-// A block leaves its part of a tile's sums. The last one of the tile adds all up, in pairs, and pairs of pairs: so the
-// sums do not depend on who it is. The others have nothing to store.
+// A block leaves its part of a tile's sums. The last one of the tile adds all up, in pairs and pairs of pairs: so the
+// sums do not depend on who it is. The others have nothing to store. A thread copies what it adds to the stages'
+// memory, some fragments ahead: it has no registers for them.
 template <typename S>
 AKUNU_DEVICE bool join_parts(Block b, const Tiles& tiles, u32 unit, TileSums<S>& sum) {
     static_assert(kMostParts == 4, "parts are added up to as many");
+    constexpr u32 kFragments = S::kFragmentsM * S::kFragmentsN, kAtOnce = smaller(4, kFragments);
+    constexpr u32 kPlaneBytes = kThreads * sizeof(float4);  // a fragment of all threads
+    static_assert(2 * (kMostParts - 1) * kAtOnce * kPlaneBytes <= kLeastStages * LargeTile::kStageBytes,
+                  "there is room");
     const u32 tile = tiles.tile(unit), own = unit / tiles.count, thread = thread_id_anew();
     const u64 apart = u64(tiles.count) * (kPartBytes / sizeof(float4));  // of a tile's parts
     float4* const first =
         reinterpret_cast<float4*>(shown().launch.parts) + u64(tile) * (kPartBytes / sizeof(float4)) + thread;
     u32& ticket = b.grid()->parts[tile];
     AKUNU_UNROLL
-    for (u32 i = 0; i < S::kFragmentsM * S::kFragmentsN; ++i) {
+    for (u32 i = 0; i < kFragments; ++i) {
         const float (&v)[4] = sum[i / S::kFragmentsN][i % S::kFragmentsN];
         first[own * apart + i * kThreads] = float4{v[0], v[1], v[2], v[3]};
     }
@@ -146,8 +124,46 @@ AKUNU_DEVICE bool join_parts(Block b, const Tiles& tiles, u32 unit, TileSums<S>&
     sync_block();
     if (any_of_warp(shown().ticket + 1 != tiles.parts)) return false;
     if (thread == 0) ticket = 0;
-    add_parts<S, 1>(first + (own ^ 1) * apart, apart, sum);
-    if (any_of_warp(tiles.parts > 2)) add_parts<S, 2>(first + ((own ^ 2) & ~1u) * apart, apart, sum);
+    const auto place = [&](u32 fragment, u32 other) {
+        const u32 plane = (fragment / kAtOnce % 2 * (kMostParts - 1) + other - 1) * kAtOnce + fragment % kAtOnce;
+        return kStagesAt + plane * kPlaneBytes + thread * u32(sizeof(float4));
+    };
+    const auto bring = [&](u32 from) {
+        if (from < kFragments) {
+            for (u32 other = 1; other < tiles.parts; ++other) {
+                AKUNU_UNROLL
+                for (u32 i = 0; i < kAtOnce; ++i) {
+                    copy_async16(shared_memory() + place(from + i, other),
+                                 first + (own ^ other) * apart + (from + i) * kThreads);
+                }
+            }
+        }
+        bundle_copies();
+    };
+    bring(0);
+    bring(kAtOnce);
+    AKUNU_UNROLL
+    for (u32 from = 0; from < kFragments; from += kAtOnce) {
+        wait_for_bundles<1>();
+        AKUNU_UNROLL
+        for (u32 i = from; i < from + kAtOnce; ++i) {
+            float (&to)[4] = sum[i / S::kFragmentsN][i % S::kFragmentsN];
+            const auto add = [&](const float4& v) {
+                to[0] += v.x;
+                to[1] += v.y;
+                to[2] += v.z;
+                to[3] += v.w;
+            };
+            const auto part = [&](u32 other) {
+                return *reinterpret_cast<const float4*>(shared_memory() + place(i, other));
+            };
+            add(part(1));
+            if (any_of_warp(tiles.parts == 2)) continue;
+            const float4 v = part(2), w = part(3);
+            add({v.x + w.x, v.y + w.y, v.z + w.z, v.w + w.w});
+        }
+        bring(from + 2 * kAtOnce);
+    }
     return true;
 }
 

@@ -94,7 +94,6 @@ AKUNU_DEVICE unsigned long long nanoseconds() {
 // What another block has just written.
 AKUNU_DEVICE float load_fresh(const float* p) { return __ldcg(p); }
 AKUNU_DEVICE float2 load_fresh(const float2* p) { return __ldcg(p); }
-AKUNU_DEVICE float4 load_fresh(const float4* p) { return __ldcg(p); }
 
 // Memory that no command writes.
 AKUNU_DEVICE uint4 load_weights16(const void* p) {
@@ -194,7 +193,22 @@ AKUNU_DEVICE void copy_counted(void* to, const void* from, unsigned bytes, unsig
                  "l"(from), "r"(bytes), "r"(barrier)
                  : "memory");
 }
+// The same of a box of F16 rows, of which a map tells where they are: from this row and column on, as a stage of
+// tile_stages.cuh has them. What lies behind the last row or column becomes 0.
+constexpr bool kCopiesBoxes = true;
+AKUNU_DEVICE void copy_box(void* to, unsigned long long map, unsigned row, unsigned column, unsigned bytes,
+                           unsigned long long* b) {
+    const unsigned barrier = shared_address(b);
+    asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
+    asm volatile(
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" ::
+            "r"(shared_address(to)),
+        "l"(map), "r"(column), "r"(row), "r"(barrier)
+        : "memory");
+}
 #else
+constexpr bool kCopiesBoxes = false;
+AKUNU_DEVICE void copy_box(void*, unsigned long long, unsigned, unsigned, unsigned, unsigned long long*) {}
 constexpr unsigned kCopyLanes = 32;
 AKUNU_DEVICE void publish_barriers() { __threadfence_block(); }
 AKUNU_DEVICE void copy_arriving(void* to, const void* from, unsigned bytes, unsigned long long* b) {

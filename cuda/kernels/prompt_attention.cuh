@@ -313,21 +313,29 @@ AKUNU_DEVICE_CALL void attend_run(Block b, Run run) {
         return (u64(run.first + m / group) * p.n_heads + run.kv * group + m % group) * hd;
     };
     constexpr u32 kPieces = kDim / 8;
+    static_assert(kHeadRows * kPieces % (4 * kThreads) == 0 && kThreads % kPieces == 0, "threads load as many pieces");
     using Brought = KeyTiles<kType, kDim>;
     Brought tiles{p, keys, values, run};
     u32 at = run.begin_keys / M::kKeys * M::kKeys, stage = 0;
     tiles.find(at);
     sync_block();
     const float scale = p.softcap > 0.0f ? p.scale : p.scale * kLog2E;
-    for (u32 i = thread_id(); i < kHeadRows * kPieces; i += kThreads) {
-        const u32 m = i / kPieces, piece = i % kPieces;
-        float4 v[2] = {};
-        if (m < n && piece * 8 < hd) {
+    constexpr u32 kAtOnce = 4;
+    for (u32 first = thread_id(); first < kHeadRows * kPieces; first += kAtOnce * kThreads) {
+        float4 v[kAtOnce][2] = {};
+        AKUNU_UNROLL
+        for (u32 j = 0; j < kAtOnce; ++j) {
+            const u32 m = (first + j * kThreads) / kPieces, piece = first % kPieces;
+            if (m >= n || piece * 8 >= hd) continue;
             const float4* from = reinterpret_cast<const float4*>(b.buffer<float>(0) + row_at(m) + piece * 8);
-            v[0] = from[0], v[1] = from[1];
+            v[j][0] = from[0], v[j][1] = from[1];
         }
-        store_halves<M::kParts>(M::queries() + M::piece(m, piece), M::kQueryBytes, scaled(v[0], scale),
-                                scaled(v[1], scale));
+        AKUNU_UNROLL
+        for (u32 j = 0; j < kAtOnce; ++j) {
+            const u32 m = (first + j * kThreads) / kPieces, piece = first % kPieces;
+            store_halves<M::kParts>(M::queries() + M::piece(m, piece), M::kQueryBytes, scaled(v[j][0], scale),
+                                    scaled(v[j][1], scale));
+        }
     }
     if (hd % 16 != 0) {  // what stands behind a key is multiplied, too
         for (u32 i = thread_id(); i < M::kKeys * M::kKvStages * M::kParts; i += kThreads) {
@@ -409,9 +417,11 @@ template <u32 kType>
 AKUNU_DEVICE_CALL void attend_runs(Block b, Runs runs) {
     const auto& p = b.params<AttentionParams>();
     const Row* rows = b.buffer<Row>(3) + runs.from;
-    const u32 tiles = (runs.rows + runs.tile - 1) / runs.tile;
-    for (u32 u = b.first(); u < tiles * p.n_kv_heads; u += b.blocks()) {
-        // The last ones see most keys.
+    const u32 tiles = (runs.rows + runs.tile - 1) / runs.tile, units = tiles * p.n_kv_heads;
+    // The last ones see most keys, and come first; who has the first of a round has the last of the next.
+    for (u32 round = 0, before = 0; before < units; ++round, before += b.blocks()) {
+        const u32 u = before + (round % 2 ? b.blocks() - 1 - b.first() : b.first());
+        if (u >= units) continue;
         const u32 tile = tiles - 1 - u / p.n_kv_heads, behind = smaller((tile + 1) * runs.tile, runs.rows);
         for (u32 r = tile * runs.tile, end; r < behind; r = end) {
             end = runs.end(r);

@@ -8,7 +8,7 @@ namespace akunu::cuda {
 
 // Inputs of a step, of which a row has 128 bytes in shared memory: eight pieces, piece p at place p ^ row % 8, so that
 // eight rows' pieces lie in different banks. Weights lie in the same way, by columns.
-constexpr u32 kTileInputs = 64, kTileRowBytes = kTileInputs * 2;
+constexpr u32 kTileInputs = kBoxInputs, kTileRowBytes = kTileInputs * 2;
 constexpr u32 kMostStages = 8, kMostTileRows = 256, kMostTileCols = 128;
 
 struct StageBarriers {
@@ -88,7 +88,7 @@ struct Tiles {
     // How long it takes, if a step of such a tile takes `step`: of what its last block waits for, and, since other
     // commands may run beside it, of what all blocks do. To write a part's sums and to add them up is work, too.
     AKUNU_DEVICE float cost(u32 step) const {
-        const u32 join = parts == 1 ? 0 : (parts + 1) * (m * n / 512), unit = (steps + parts - 1) / parts * step + join;
+        const u32 join = parts == 1 ? 0 : (parts + 3) * (m * n / 800), unit = (steps + parts - 1) / parts * step + join;
         const u32 rounds = (all + grid_blocks() - 1) / grid_blocks();
         return float(unit) * (float(rounds) + float(all) / float(grid_blocks()));
     }
@@ -100,7 +100,7 @@ struct Tiles {
 AKUNU_DEVICE Tiles tiles_of(Block b, const ManyRows& w) {
     const u32 most_parts = b.command().barrier || shown().walk[b.slot].at.command == 0 ? kMostParts : 1;
     Tiles best(w, SmallTile::kM, SmallTile::kN, 1);
-    float least = best.cost(8);
+    float least = best.cost(9);
     const auto consider = [&](u32 m, u32 n, u32 step) {
         for (u32 parts = 1; parts <= most_parts; parts *= kMostParts) {
             const Tiles tiles(w, m, n, parts);
@@ -110,7 +110,7 @@ AKUNU_DEVICE Tiles tiles_of(Block b, const ManyRows& w) {
             least = cost;
         }
     };
-    consider(MiddleTile::kM, MiddleTile::kN, 12);
+    consider(MiddleTile::kM, MiddleTile::kN, 16);
     consider(LargeTile::kM, LargeTile::kN, 20);
     if (kWarpgroups && shown().launch.ring >= kStagesAt + kLeastStages * TallTile::kStageBytes) {
         consider(TallTile::kM, TallTile::kN, 30);

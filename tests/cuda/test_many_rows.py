@@ -61,7 +61,7 @@ def test_a_tile_is_the_product_of_what_was_brought(run: Run, case: str) -> None:
     ("blocks", "case"),
     [
         # A tile of 256 by 128 in two parts; one of 128 by 64 in four that are not equally long.
-        (2, "'matmul', dtype='f16', rows=250, n=128, k=2560, accumulate=True"),
+        (2, "'matmul', dtype='f16', rows=250, n=128, k=2816, accumulate=True"),
         (8, "'matmul', dtype='q4_0', rows=20, n=64, k=1632, bias=True, cap=2.0"),
         (8, "'gate_up', dtype='f16', rows=70, n=24, k=1280, activation='silu', formats=('q8',)"),
     ],

@@ -171,6 +171,26 @@ void copy_counted(void* to, const void* from, unsigned bytes, unsigned long long
     group().copies.push_back({to, from, bytes, b, 0, 0});
     ++arrival(b).copies;
 }
+// What cuTensorMapEncodeTiled leaves of a matrix of 16-bit elements, whose boxes have rows of 128 bytes.
+struct TensorMap {
+    const unsigned char* matrix;
+    unsigned long long columns, rows, row_bytes;
+    unsigned box_rows;
+};
+void copy_box(void* to, unsigned long long map, unsigned row, unsigned column, unsigned bytes, unsigned long long* b) {
+    const auto& m = *reinterpret_cast<const TensorMap*>(map);
+    alignas(16) static const unsigned char zeros[16] = {};
+    if (map % 64 != 0 || (static_cast<unsigned char*>(to) - shared() + kSharedBase) % 1024 != 0 ||
+        bytes != m.box_rows * 128)
+        __builtin_trap();
+    for (unsigned r = 0; r < m.box_rows; ++r) {
+        for (unsigned piece = 0; piece < 8; ++piece) {
+            const bool there = row + r < m.rows && column + piece * 8 < m.columns;
+            copy_counted(static_cast<unsigned char*>(to) + r * 128 + (piece ^ r % 8) * 16,
+                         there ? m.matrix + (row + r) * m.row_bytes + (column + piece * 8) * 2 : zeros, 16, b);
+        }
+    }
+}
 void copy_arriving(void* to, const void* from, unsigned bytes, unsigned long long* b) {
     copy_counted(to, from, bytes, b);
     arrive_at(b);
@@ -380,6 +400,17 @@ API cuMemFreeHost(void* p) {
 }
 API cuMemHostGetDevicePointer_v2(unsigned long long* d, void* p, unsigned) {
     *d = reinterpret_cast<unsigned long long>(p);
+    return 0;
+}
+API cuTensorMapEncodeTiled(void* map, int type, unsigned rank, void* matrix, const unsigned long long* sizes,
+                           const unsigned long long* row_bytes, const unsigned* box, const unsigned*, int, int swizzle,
+                           int, int) {
+    FAIL_IF_ASKED;
+    if (type != 6 || rank != 2 || swizzle != 3 || box[0] != 64 || *row_bytes % 16 != 0 ||
+        reinterpret_cast<std::uintptr_t>(matrix) % 16 != 0) {
+        return 1;
+    }
+    new (map) emulator::TensorMap{static_cast<const unsigned char*>(matrix), sizes[0], sizes[1], *row_bytes, box[1]};
     return 0;
 }
 API cuModuleLoadData(void** m, const void* code) {

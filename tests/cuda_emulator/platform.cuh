@@ -50,6 +50,7 @@ void arrive_at(unsigned long long* b);
 bool has_passed(const unsigned long long* b, unsigned parity);
 void copy_arriving(void* to, const void* from, unsigned bytes, unsigned long long* b);
 void copy_counted(void* to, const void* from, unsigned bytes, unsigned long long* b);
+void copy_box(void* to, unsigned long long map, unsigned row, unsigned column, unsigned bytes, unsigned long long* b);
 void copy_async16(void* to, const void* from);
 void arrive_when_copied(unsigned long long* b);
 void bundle_copies();
@@ -89,7 +90,6 @@ AKUNU_DEVICE void sync_some(unsigned threads) {
 AKUNU_DEVICE void sync_warp() { emulator::sync_warp(); }
 AKUNU_DEVICE float load_fresh(const float* p) { return *p; }
 AKUNU_DEVICE float2 load_fresh(const float2* p) { return *p; }
-AKUNU_DEVICE float4 load_fresh(const float4* p) { return *p; }
 
 template <typename T>
 AKUNU_DEVICE T shuffle_xor(T v, unsigned mask) {
@@ -194,8 +194,9 @@ AKUNU_DEVICE void wait_for_bundles() {
 }
 
 constexpr unsigned kCopyLanes = 1;
+constexpr bool kCopiesBoxes = AKUNU_WARPGROUPS;
 using emulator::arrive_at, emulator::arrive_when_copied, emulator::bundle_copies, emulator::copy_arriving,
-    emulator::copy_async16, emulator::copy_counted, emulator::has_passed, emulator::init_barrier, emulator::kSharedBase;
+    emulator::copy_async16, emulator::copy_box, emulator::copy_counted, emulator::has_passed, emulator::init_barrier, emulator::kSharedBase;
 AKUNU_DEVICE void publish_barriers() {}
 AKUNU_DEVICE void drop_barrier(unsigned long long*) {}
 
