@@ -157,10 +157,10 @@ struct Turn {
     }
 };
 
-// A warp takes some heads of a row, whose elements are asked for at once.
-template <u32 kType>
-AKUNU_DEVICE_CALL void rope_kv(Block b) {
-    constexpr u32 kAtOnce = 4, kOwn = kMaxHeadDim / 32;
+// A warp takes some heads of a row, whose elements are asked for at once; a lane has kOwn of a head's.
+template <u32 kType, u32 kOwn>
+AKUNU_DEVICE_CALL void rope_kv_heads(Block b) {
+    constexpr u32 kAtOnce = 4;
     static_assert(kWarps * kAtOnce * kMaxHeadDim * 4 <= kOpBytes, "the ring begins behind them");
     const auto& p = b.params<RopeKvParams>();
     const u32 turned = p.n_heads + p.n_kv_heads, heads = turned + p.n_kv_heads, hd = p.head_dim;
@@ -218,6 +218,13 @@ AKUNU_DEVICE_CALL void rope_kv(Block b) {
         }
         sync_warp();
     }
+}
+
+template <u32 kType>
+AKUNU_DEVICE void rope_kv(Block b) {
+    const u32 head_dim = b.params<RopeKvParams>().head_dim;
+    if (head_dim <= 64) return rope_kv_heads<kType, 2>(b);
+    head_dim <= 128 ? rope_kv_heads<kType, 4>(b) : rope_kv_heads<kType, kMaxHeadDim / 32>(b);
 }
 
 // What attend() leaves of each query head of the group, in shared memory.
