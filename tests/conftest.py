@@ -33,6 +33,21 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def device_under_test() -> Iterator[None]:
+    """AKUNU_TEST_DEVICE: models that a test loads on no device by name run there, or not at all."""
+    wanted = os.environ.get("AKUNU_TEST_DEVICE")
+    if wanted is None:
+        yield
+        return
+    from akunu import loading
+
+    present = loading.present
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loading, "present", lambda device: present(wanted if device == "auto" else device))
+        yield
+
+
 @pytest.fixture
 def no_collection() -> Iterator[None]:
     """For tests whose signal handlers raise: what is raised amid a collection is printed, and lost.

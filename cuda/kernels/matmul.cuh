@@ -5,6 +5,7 @@
 #pragma once
 
 #include "block.cuh"
+#include "float_rows.cuh"
 #include "matvec.cuh"
 #include "halves.cuh"
 
@@ -149,20 +150,20 @@ AKUNU_DEVICE_CALL void gate_up_few_rows(Block b) {
 template <typename F>
 AKUNU_DEVICE_CALL void matmul(Block b) {
     const u32 rows = b.params<MatmulParams>().rows;
-    if (rows == 1 || !b.command().half_input) {
-        matvec_rows<F>(b);
+    if constexpr (F::kFloatBytes == 4) {  // inputs are F32, too
+        rows > kTileOfRows ? matmul_float_rows(b) : matvec_rows<F>(b);
     } else {
-        matmul_few_rows<F>(b);
+        rows == 1 ? matvec_rows<F>(b) : matmul_few_rows<F>(b);
     }
 }
 
 template <typename F>
 AKUNU_DEVICE_CALL void gate_up(Block b) {
     const u32 rows = b.params<GateUpParams>().rows;
-    if (rows == 1 || !b.command().half_input) {
-        gate_up_rows<F>(b);
+    if constexpr (F::kFloatBytes == 4) {
+        rows > kTileOfRows ? gate_up_float_rows(b) : gate_up_rows<F>(b);
     } else {
-        gate_up_few_rows<F>(b);
+        rows == 1 ? gate_up_rows<F>(b) : gate_up_few_rows<F>(b);
     }
 }
 

@@ -3,11 +3,11 @@
 //
 // A block takes a run's query heads of one KV head, 16 of them a warp, and a tile of keys at a time, the softmax a
 // running one. Queries, weights, and keys and values of Q8_0 are rounded to F16, as is what a matmul takes. Where the
-// cache is F32 they have two parts: the second is what F16 does not hold of them, times 2^11, as F16. Of the products
-// of parts the one of the second ones, a 2^24th of the whole, is left out.
+// cache is F32 they have two parts (parts.cuh).
 #pragma once
 
 #include "attention.cuh"
+#include "parts.cuh"
 
 namespace akunu::cuda {
 
@@ -75,26 +75,6 @@ struct PromptMemory {
     AKUNU_DEVICE static u32 values(u32 stage, u32 part = 0) { return keys(stage, kParts + part); }
     AKUNU_DEVICE static u32 piece(u32 row, u32 p) { return row * kRowBytes + (p ^ row % 8) * 16; }
 };
-
-// What a second part is multiplied by, so that it is no smaller than the first one's last places.
-constexpr float kSecondPart = 2048.0f;
-// The second part of two numbers whose first parts are `high`.
-AKUNU_DEVICE u32 second_halves(u32 high, float a, float b) {
-    return pack_halves((a - half_to_float(u16(high))) * kSecondPart,
-                       (b - half_to_float(u16(high >> 16))) * kSecondPart);
-}
-
-// Eight elements; their second parts, if they have some, so many bytes behind.
-template <u32 kParts>
-AKUNU_DEVICE void store_halves(u32 at, u32 behind, const float4& a, const float4& b) {
-    const uint4 high{pack_halves(a.x, a.y), pack_halves(a.z, a.w), pack_halves(b.x, b.y), pack_halves(b.z, b.w)};
-    *reinterpret_cast<uint4*>(shared_memory() + at) = high;
-    if constexpr (kParts == 2) {
-        *reinterpret_cast<uint4*>(shared_memory() + at + behind) =
-            uint4{second_halves(high.x, a.x, a.y), second_halves(high.y, a.z, a.w), second_halves(high.z, b.x, b.y),
-                  second_halves(high.w, b.z, b.w)};
-    }
-}
 
 // Rows [first, end) of one text with one KV head.
 struct Run {

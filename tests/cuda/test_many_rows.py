@@ -41,7 +41,10 @@ def check(run: Run, *cases: str, blocks: int = 2) -> None:
         "'matmul', dtype='f16', rows=300, n=250, k=256, accumulate=True",
         "'gate_up', dtype='q4_0', rows=257, n=130, k=128, activation='silu', formats=('q8',)",
         "'matmul', dtype='q4_0', rows=270, n=256, k=128, bias=True, cap=2.0",
-        "'matmul', dtype='f32', rows=40, n=75, k=192, accumulate=True",
+        # F32 in two parts: tiles of 32 rows, and of 128; rows that no load of 16 bytes takes.
+        "'matmul', dtype='f32', rows=40, n=43, k=192, accumulate=True",
+        "'matmul', dtype='f32', rows=140, n=130, k=97, bias=True, cap=3.0",
+        "'gate_up', dtype='f32', rows=129, n=43, k=130, activation='silu', formats=('f32', 'q8')",
         # Weights that are copied from tiles as they lie, columns that end within one, matrices in turn.
         "'matmul', dtype='f16', rows=129, n=250, k=256, accumulate=True",
         "'matmul', dtype='f16', rows=20, n=41, k=384, bias=True, cap=3.0",
@@ -96,7 +99,10 @@ def test_a_tile_is_the_same_without_products_of_warpgroups(run_without_groups: R
         "rows=33, position=0, shape=(3, 1, 56), kv='f32', both=True, others=((20, 0), (3, 0)), window=9",
         "rows=19, position=90, shape=(2, 2, 128), kv='f32', cap=5.0",
         # More rows than runs are found of at once.
-        "rows=36, position=0, shape=(1, 1, 8), kv='f32', both=True, others=((36, 0),) * 200",
+        pytest.param(
+            "rows=36, position=0, shape=(1, 1, 8), kv='f32', both=True, others=((36, 0),) * 200",
+            marks=pytest.mark.long,
+        ),
     ],
 )
 def test_a_run_of_rows_sees_what_its_rows_see(run: Run, case: str) -> None:

@@ -21,7 +21,7 @@ from akunu.bench.speech import SHAPES
 from akunu.speech.batching import Batcher
 from akunu.speech.config import WhisperConfig
 from akunu.speech.decoding import decode_window, language_probabilities
-from akunu.speech.engine import SpeechEngine, load_engine
+from akunu.speech.engine import SpeechEngine
 from akunu.speech.options import TranscriptionOptions
 from akunu.speech.tokenizer import WhisperTokenizer
 from akunu.tokenizer.bytelevel import CHAR_OF_BYTE
@@ -29,7 +29,7 @@ from formats import whisper_bytes
 
 from . import model_files
 from .golden import never, transformers_model
-from .test_engine import limit, nmse
+from .test_engine import limit, load_engine, nmse
 
 NEW = 16
 PLAIN = TranscriptionOptions(
