@@ -141,7 +141,7 @@ class ModelFolder:
             )
         self.config = read_object(path / "config.json")
         self._generation = read_optional(path / "generation_config.json")
-        self.modules = read_modules(path)
+        self.modules = read_modules(path, self.config)
         dense = [layer.path / "model.safetensors" for layer in self.modules.dense]
         self.files: SafetensorsFiles = _core.SafetensorsFiles(
             [str(file) for file in [*(path / name for name in shards), *dense]],

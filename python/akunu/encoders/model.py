@@ -33,6 +33,14 @@ Output = Literal["float32", "int8", "binary"]
 _OUTPUTS: Final = ("float32", "int8", "binary")
 
 Ids = npt.NDArray[np.uint32]
+Scores = npt.NDArray[np.float64]
+
+_SCORES: Final[Mapping[str, Callable[[Scores], Scores]]] = {
+    "sigmoid": lambda scores: 1.0 / (1.0 + np.exp(-scores)),
+    "tanh": np.tanh,
+    "": lambda scores: scores,
+}
+"""What a score goes through, as `Modules.score` names it."""
 
 _BATCH: Final = 4096
 """Texts that are tokens at a time, whatever their number."""
@@ -183,7 +191,8 @@ class EmbeddingModel(Model):
             What the query is for, of models that are asked in words, such as Qwen3-Reranker; None: to find
             passages that answer it.
         raw
-            Give the model's own score, any number; else its sigmoid, in [0, 1]. Their order is the same.
+            Give the model's own score, any number; else what it becomes by the function that the files
+            name, by a sigmoid where they name none, in [0, 1]. Their order is the same.
         truncate
             Cut documents that with the query are longer than `context`, and warn of them.
         progress
@@ -211,7 +220,10 @@ class EmbeddingModel(Model):
         asked = not self.config.bidirectional
         width = self._encoder.width
         if width != 1 and not (asked and width == 2):
-            raise UnsupportedError(f"{self.name} gives {width} scores for a text; expected one")
+            raise UnsupportedError(
+                f"{self.name} gives {width} scores for a pair of texts, as a classifier does; "
+                "reranking needs a model with one (one label in its config.json)"
+            )
         if asked and "<|im_start|>" not in self.tokenizer.control_texts():
             raise UnsupportedError(
                 f'{self.name} is asked as Qwen3-Reranker is, but its tokenizer has no token "<|im_start|>"'
@@ -241,7 +253,7 @@ class EmbeddingModel(Model):
             len(documents), lambda i: rows(documents[i]), truncate=truncate, progress=progress
         ).astype(np.float64)
         scores = made[:, 0] - made[:, 1] if width == 2 else made[:, 0]
-        return [float(score) for score in (scores if raw else 1.0 / (1.0 + np.exp(-scores)))]
+        return [float(score) for score in _SCORES["" if raw else self._modules.score](scores)]
 
     def stats(self) -> ModelStats:
         """Counts since the model was loaded: `prompts` and `prompt_tokens` of what was run, and `steps`."""
