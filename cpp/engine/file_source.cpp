@@ -64,7 +64,8 @@ FileSource::FileSource(std::shared_ptr<const TensorFiles> files, const std::map<
         const TensorEntry& tensor = entry(ref.source);
         if (!dtype_info(tensor.dtype).is_weight) {
             throw UnsupportedError("tensor " + quoted(ref.source) + " has type '" +
-                                   std::string(dtype_info(tensor.dtype).name) + "', which cannot be a weight");
+                                   std::string(dtype_info(tensor.dtype).name) +
+                                   "', which cannot be a weight; save it as F32, F16 or BF16");
         }
         // A vector's rows are its elements; whisper.cpp's have a second axis of one. A matrix' rows are the last axes
         // that have so many elements together: one of them, or those of a convolution.

@@ -28,6 +28,10 @@ _FLOAT_MODES: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
 
 _KEYS: Final = ("quantization", "quantization_config")
 _METHODS: Final = ("fp8", "compressed-tensors")
+_REMEDY: Final = "use a checkpoint of F32, F16, BF16 or FP8, one of MLX, or a GGUF file"
+
+_UNUSED: Final = ("input_scale", "activation_scale", "k_scale", "v_scale")
+"""Scales of FP8 checkpoints for activations and caches, which are more exact than FP8 here."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,6 +79,11 @@ def join_planes(config: Mapping[str, object], tensors: Mapping[str, TensorInfo])
         if not name.endswith(".scales"):
             continue
         module = name.removesuffix(".scales")
+        if f"{module}.qweight" in tensors:
+            raise UnsupportedError(
+                f"tensor {module}.qweight: the weights are quantized by GPTQ or AWQ, which is not supported; "
+                f"{_REMEDY}"
+            )
         if settings is None:
             raise ModelFileError(
                 f"tensor {name}: the weights are quantized, but config.json has no 'quantization' "
@@ -127,7 +136,7 @@ def _settings(config: Mapping[str, object]) -> tuple[str, Mapping[str, object] |
         if "quant_method" in found and found["quant_method"] not in _METHODS:
             raise UnsupportedError(
                 f"config.json: {key}: the weights are quantized by {shown(found['quant_method'])}, which is "
-                "not supported; use a checkpoint of F32, F16, BF16 or FP8, one of MLX, or a GGUF file"
+                f"not supported; {_REMEDY}"
             )
         return f"config.json: {key}", found
     return "", None
@@ -210,18 +219,18 @@ def _join_fp8(
 ) -> dict[str, TensorInfo]:
     """The tensors, with one matrix for codes and scales of FP8."""
     own = settings["quant_method"] == "fp8"
-    suffix = "weight_scale_inv" if own else "weight_scale"
     tile = _block_tile(where, settings) if own else _compressed_tile(where, settings)
-    out = dict(tensors)
+    out = {name: tensor for name, tensor in tensors.items() if name.rpartition(".")[2] not in _UNUSED}
     for name, codes in tensors.items():
         if not name.endswith(".weight") or codes.dtype != "f8_e4m3" or len(codes.shape) != 2:
             continue
-        scales = name.removesuffix("weight") + suffix
+        module = name.removesuffix("weight")
+        scales = f"{module}weight_scale"
+        if own and (scales not in tensors or f"{scales}_inv" in tensors):  # the first is AutoFP8's
+            scales += "_inv"
         if scales not in tensors:
             raise ModelFileError(f"tensor {scales} is missing; {name} belongs to it")
         del out[scales]
-        for unused in ("input_scale", "activation_scale"):  # activations are more exact than FP8 here
-            out.pop(name.removesuffix("weight") + unused, None)
         if codes.shape[1] % 32:
             raise UnsupportedError(
                 f"tensor {name}: found rows of {codes.shape[1]} FP8 codes; only multiples of "
@@ -253,7 +262,7 @@ def _compressed_tile(where: str, settings: Mapping[str, object]) -> tuple[int, i
     """The tile of what compressed-tensors calls float-quantized."""
     if settings.get("format") != "float-quantized":
         raise UnsupportedError(
-            f"{where}.format: found {shown(settings.get('format'))}; supported is float-quantized"
+            f"{where}.format: found {shown(settings.get('format'))}; supported is float-quantized: {_REMEDY}"
         )
     groups = settings.get("config_groups")
     if not isinstance(groups, Mapping) or len(groups) != 1:

@@ -41,6 +41,7 @@ FORMS: dict[str, tuple[dict[str, Any], str, int, int]] = {
     "blocks": (fp8(weight_block_size=[128, 128]), "weight_scale_inv", 128, 128),
     "small blocks": (fp8(weight_block_size=[64, 32]), "weight_scale_inv", 64, 32),
     "matrix": (fp8(weight_block_size=None), "weight_scale_inv", 0, 0),
+    "AutoFP8": (fp8(), "weight_scale", 0, 0),
     "channel": (compressed("channel"), "weight_scale", 1, 0),
     "tensor": (compressed("tensor"), "weight_scale", 0, 0),
     "block": (compressed("block", block_structure=[128, 128]), "weight_scale", 128, 128),
@@ -110,21 +111,22 @@ def test_rows_that_are_no_whole_groups_are_refused_by_name(tmp_path: Path) -> No
         ModelFolder(codes).spec()
 
 
-def test_scales_of_activations_are_not_needed(tmp_path: Path) -> None:
-    def with_inputs(weights: Arrays) -> Arrays:
-        out = coded("weight_scale", (0, 0))(weights)
-        more = {
-            n.removesuffix("weight") + "input_scale": np.ones(1, np.float32) for n in weights if "proj" in n
+@pytest.mark.parametrize("form", ["tensor", "AutoFP8"])
+def test_scales_of_activations_and_caches_are_not_needed(form: str, tmp_path: Path) -> None:
+    def scalars(weights: Arrays) -> Arrays:
+        out = {
+            name: a.reshape(()) if a.size == 1 else a
+            for name, a in coded("weight_scale", (0, 0))(weights).items()
         }
-        return out | more
+        more = [n.removesuffix("weight") + "input_scale" for n in weights if "proj" in n]
+        more += [f"model.layers.0.self_attn.{part}_scale" for part in "kv"]
+        return out | {name: np.ones((), np.float32) for name in more}
 
-    path = folders.write(
-        "llama",
-        tmp_path,
-        change=lambda c: c | {"quantization_config": compressed("tensor")},
-        arrays=with_inputs,
-    )
-    open_folder(path)
+    config = {"quantization_config": FORMS[form][0]}
+    path = folders.write("llama", tmp_path / "scalars", change=lambda c: c | config, arrays=scalars)
+    _, values = written("llama", form, tmp_path)
+    prompt = tiny.golden("llama").prompt
+    assert nmse(open_folder(path).logits(prompt), open_folder(values).logits(prompt)) < 1e-9
 
 
 NAME = "model.layers.1.mlp.down_proj.weight"
