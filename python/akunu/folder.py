@@ -11,7 +11,7 @@ import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from akunu.config_numbers import shown
 from akunu.encoders.modules import DENSE, makes_vectors, read_modules
@@ -175,7 +175,13 @@ class ModelFolder:
 
     def _end_ids(self) -> list[int]:
         """The ids that end a generation: those of `generation_config.json`, else of `config.json`."""
-        for name, values in (("generation_config.json", self._generation), ("config.json", self.config)):
+        said: list[tuple[str, Mapping[str, Any]]] = [
+            ("generation_config.json", self._generation),
+            ("config.json", self.config),
+        ]
+        if isinstance(text := self.config.get("text_config"), Mapping):
+            said.append(("config.json: text_config", text))
+        for name, values in said:
             found = values.get("eos_token_id")
             if found is None:
                 continue

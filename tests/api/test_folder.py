@@ -110,6 +110,17 @@ def test_generation_config_gives_the_defaults(folder: Path) -> None:
         assert model.tokenizer.end_of_generation_ids == {257, 260, 77}
 
 
+def test_what_ends_a_text_may_be_said_of_the_part_that_writes(tmp_path: Path) -> None:
+    """As Transformers 5 writes it for a Gemma 3 that sees pictures."""
+    path = folders.write(
+        "gemma3", tmp_path, change=lambda c: {"model_type": "gemma3", "text_config": c | {"eos_token_id": 77}}
+    )
+    (path / "generation_config.json").unlink()
+    write_tokenizer(path)
+    with load(path) as model:
+        assert model.tokenizer.end_of_generation_ids == {257, 260, 77}
+
+
 def test_a_model_that_is_not_to_be_sampled_is_greedy(folder: Path) -> None:
     (folder / "generation_config.json").write_text('{"do_sample": false}')
     with load(folder) as model:
