@@ -38,6 +38,22 @@ _DECODERS: Final = frozenset(
     {"ByteLevel", "Metaspace", "Replace", "ByteFallback", "Fuse", "Strip", "WordPiece"}
 )
 
+_OTHER_FILES: Final = (
+    "tokenizer.model",
+    "sentencepiece.bpe.model",
+    "spiece.model",
+    "vocab.json",
+    "vocab.txt",
+    "tekken.json",
+)
+"""What tokenizers were before, or are elsewhere."""
+
+_WHITE_SPACE: Final = (
+    " \t\n\v\f\r\x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+    + ("\u2028\u2029\u202f\u205f\u3000")
+)
+"""Unicode's, which the library's added tokens swallow."""
+
 
 def tokenizer_from_folder(folder: Path, n_tokens: int, end_ids: Iterable[int] = ()) -> Tokenizer | None:
     """The tokenizer of a folder; None when it has no tokenizer files at all.
@@ -62,12 +78,13 @@ def tokenizer_from_folder(folder: Path, n_tokens: int, end_ids: Iterable[int] = 
     """
     path = folder / "tokenizer.json"
     if not os.path.lexists(path):
-        if (folder / "tokenizer.model").exists() or (folder / "vocab.json").exists():
-            raise UnsupportedError(
-                f"{folder}: has no tokenizer.json; make it with Transformers: "
-                "AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER)"
-            )
-        return None
+        other = next((name for name in _OTHER_FILES if (folder / name).exists()), None)
+        if other is None:
+            return None
+        raise UnsupportedError(
+            f"{folder}: has {other}, but no tokenizer.json; make it with Transformers: "
+            "AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER)"
+        )
     data = read_object(path, limit=LIMIT)
     special = read_optional(folder / "special_tokens_map.json")
     special |= read_optional(folder / "tokenizer_config.json")
@@ -80,11 +97,22 @@ def tokenizer_from_folder(folder: Path, n_tokens: int, end_ids: Iterable[int] = 
 
 
 class _LibraryEncoder:
-    """The `tokenizers` library on text without added tokens."""
+    """The `tokenizers` library on text without added tokens, but for those of normalised text."""
 
     def __init__(self, data: Mapping[str, Any], vocabulary: Vocabulary) -> None:
+        user_defined = frozenset(vocabulary.ids_of_types(frozenset({int(TokenType.USER_DEFINED)})))
+        left = {
+            token["id"]: token
+            for token in _added_tokens(data)
+            if token["id"] in vocabulary.normalized & user_defined
+        }
         stripped = dict(data)
-        stripped |= {"added_tokens": [], "post_processor": None, "truncation": None, "padding": None}
+        stripped |= {
+            "added_tokens": list(left.values()),
+            "post_processor": None,
+            "truncation": None,
+            "padding": None,
+        }
         stripped["model"] = _without_control_tokens(data["model"], vocabulary)
         self._at_start = _library(stripped)
         self._later = self._at_start
@@ -92,13 +120,18 @@ class _LibraryEncoder:
         after = before.replace('"prepend_scheme": "first"', '"prepend_scheme": "never"')
         if after != before:  # the library looks at the position in the whole text, which it does not see
             self._later = _library(stripped | {"pre_tokenizer": json.loads(after)})
-        self._words = KnownWords(partial(_ids, self._at_start)) if _is_by_words(stripped) else None
+        # Their ids follow those of the model, as if there were no other added tokens.
+        ids = {self._at_start.token_to_id(token["content"]): i for i, token in left.items()}
+        self._moved = {i: known for i, known in ids.items() if i != known}
+        by_words = _is_by_words(stripped) and not left
+        self._words = KnownWords(partial(_ids, self._at_start)) if by_words else None
 
     def encode(self, text: str, *, at_start: bool) -> list[int]:
         """Ids of `text`."""
         if self._words is not None:
             return self._words.encode(text)
-        return _ids(self._at_start if at_start else self._later, text)
+        ids = _ids(self._at_start if at_start else self._later, text)
+        return [self._moved.get(i, i) for i in ids] if self._moved else ids
 
     def encode_inside(self, text: str) -> list[int]:
         """Ids of `text` in the middle of another one, as far as the file lets the library know."""
@@ -191,7 +224,7 @@ def _vocabulary(data: Mapping[str, Any], special: Mapping[str, Any], n_tokens: i
         if model.get("byte_fallback") is True and len(text) == 6 and text.startswith("<0x"):
             types[i] = TokenType.BYTE
     ids = {text: i for text, i in entries if text}
-    rstrip, lstrip = set(), set()
+    flags: dict[str, set[int]] = {flag: set() for flag in ("rstrip", "lstrip", "single_word", "normalized")}
     for token in added:
         i, content = int(token["id"]), str(token["content"])
         # The text model of a larger one may have no row for the tokens of pictures.
@@ -202,10 +235,9 @@ def _vocabulary(data: Mapping[str, Any], special: Mapping[str, Any], n_tokens: i
         tokens[i] = content
         ids[content] = i
         types[i] = TokenType.CONTROL if token.get("special") is True else TokenType.USER_DEFINED
-        if token.get("rstrip") is True:
-            rstrip.add(i)
-        if token.get("lstrip") is True:
-            lstrip.add(i)
+        for flag, found in flags.items():
+            if token.get(flag) is True:
+                found.add(i)
     for i in range(n_tokens):
         if tokens[i] is None:
             tokens[i] = f"[PAD{i}]"
@@ -241,8 +273,11 @@ def _vocabulary(data: Mapping[str, Any], special: Mapping[str, Any], n_tokens: i
         remove_extra_whitespaces=False,
         lowercase=False,
         strip_accents=False,
-        rstrip=frozenset(rstrip),
-        lstrip=frozenset(lstrip),
+        rstrip=frozenset(flags["rstrip"]),
+        lstrip=frozenset(flags["lstrip"]),
+        white_space=_WHITE_SPACE,
+        single_word=frozenset(flags["single_word"]),
+        normalized=frozenset(flags["normalized"]),
         prefix_after_added=after_added,
         spaces_in_added=not byte_level,
         pair_separators=_pair_separators(data.get("post_processor")),
