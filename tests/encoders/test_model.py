@@ -157,6 +157,22 @@ def test_a_text_that_is_too_long_is_an_error_or_cut_and_said_so(model: Embedding
     np.testing.assert_array_equal(vectors[1:], model.embed([[*ids[:79], ids[-1]]]))
 
 
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        (None, "texts: expected a list of texts, got NoneType"),
+        ({"a": 1}, "texts: expected a list of texts, got dict"),
+        (["x", None], r"texts: number 1: expected a text or its token ids, got None"),
+        ([3, 4], r"texts: number 0: expected a text or its token ids, got 3"),
+        (["x", [1, 10**6]], r"texts: number 1: token ids: 1000000 is not in"),
+        (["x", []], "texts: number 1 has no tokens"),
+    ],
+)
+def test_what_is_no_text_is_named(texts: Any, message: str, model: EmbeddingModel) -> None:
+    with pytest.raises(InvalidArgumentError, match=message):
+        model.embed(texts)
+
+
 def test_progress_counts_texts(model: EmbeddingModel) -> None:
     seen: list[tuple[int, int]] = []
     model.embed(TEXTS * 100, progress=lambda done, n: seen.append((done, n)))

@@ -6,7 +6,7 @@ import contextlib
 import threading
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -165,9 +165,11 @@ class EmbeddingModel(Model):
         if dimensions is not None:
             size = Limit(int, 1, self._encoder.width).check("dimensions", dimensions)
         prefix = self._prompt(prompt)
+        if not isinstance(texts, Iterable) or isinstance(texts, bytes | Mapping):
+            raise InvalidArgumentError(f"texts: expected a list of texts, got {type(texts).__name__}")
         items: list[Prompt] = [texts] if isinstance(texts, str) else list(texts)
         vectors = self._vectors(
-            len(items), lambda i: self._text(items[i], prefix), truncate=truncate, progress=progress
+            len(items), lambda i: self._text(i, items[i], prefix), truncate=truncate, progress=progress
         )
         return _converted(vectors[:, :size], normalize, output)
 
@@ -293,10 +295,17 @@ class EmbeddingModel(Model):
             )
         return self.prompts[name]
 
-    def _text(self, text: Prompt, prefix: str) -> _Rows:
-        if not isinstance(text, str):
+    def _text(self, i: int, text: Prompt, prefix: str) -> _Rows:
+        if isinstance(text, str):
+            return self._ended(self._encode(prefix + text), 0)
+        if not isinstance(text, Sequence) and not hasattr(text, "__array__"):
+            raise InvalidArgumentError(
+                f"texts: number {i}: expected a text or its token ids, got {text!r} ({type(text).__name__})"
+            )
+        try:
             return _Rows(self._checked_ids(text))
-        return self._ended(self._encode(prefix + text), 0)
+        except InvalidArgumentError as error:
+            raise InvalidArgumentError(f"texts: number {i}: {error}") from None
 
     def _encode(self, text: str) -> list[int]:
         return self.tokenizer.encode(text.lower() if self._modules.lowercase else text)
