@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,7 +26,15 @@ if TYPE_CHECKING:
     from akunu.config import ModelSpec
     from akunu.tokenizer import Tokenizer
 
-__all__ = ["INDEX", "MODEL_FILES", "SAMPLING", "ModelFolder", "is_model_folder", "pickle_error"]
+__all__ = [
+    "INDEX",
+    "MODEL_FILES",
+    "SAMPLING",
+    "ModelFolder",
+    "adapter_error",
+    "is_model_folder",
+    "pickle_error",
+]
 
 INDEX: Final = "model.safetensors.index.json"
 _INDEX_LIMIT: Final = 64 << 20
@@ -98,6 +106,16 @@ def pickle_error(where: object, names: Iterable[str]) -> UnsupportedError | None
     )
 
 
+def adapter_error(where: object, names: Collection[str]) -> UnsupportedError | None:
+    """What to say of what was trained beside a model, if these files are that."""
+    if "adapter_config.json" not in names:
+        return None
+    return UnsupportedError(
+        f"{where} is an adapter (LoRA), not a model; merge it into the model that it was trained on, with "
+        "PEFT: model.merge_and_unload().save_pretrained(OUT)"
+    )
+
+
 class ModelFolder:
     """An opened folder.
 
@@ -135,7 +153,7 @@ class ModelFolder:
         self.path = path
         shards = _shards(path)
         if not os.path.lexists(path / "config.json"):
-            raise ModelFileError(
+            raise adapter_error(path, [file.name for file in path.iterdir()]) or ModelFileError(
                 f"{path} has no config.json, without which its weights mean nothing; "
                 "fetch the whole repository"
             )

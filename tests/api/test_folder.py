@@ -254,6 +254,11 @@ def configured(**changes: Any) -> Callable[[Path], None]:
 INDEX, SHARD = "model.safetensors.index.json", "model-00002-of-00002.safetensors"
 BAD: dict[str, tuple[Callable[[Path], None], type[AkunuError], str]] = {
     "no config": (remove("config.json"), ModelFileError, "has no config.json"),
+    "an adapter": (
+        lambda folder: (folder / "config.json").rename(folder / "adapter_config.json"),  # type: ignore[dict-item, return-value]
+        UnsupportedError,
+        r"is an adapter \(LoRA\), not a model; merge it",
+    ),
     "config of a web page": (
         replace("config.json", "<html>"),
         ModelFileError,

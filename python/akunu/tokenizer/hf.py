@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -26,7 +26,7 @@ from akunu.tokenizer.words import KnownWords
 if TYPE_CHECKING:
     import tokenizers
 
-__all__ = ["tokenizer_from_folder"]
+__all__ = ["other_tokenizer", "tokenizer_from_folder"]
 
 LIMIT: Final = 256 << 20
 """Bytes of a `tokenizer.json`; the largest published ones have a tenth."""
@@ -78,13 +78,9 @@ def tokenizer_from_folder(folder: Path, n_tokens: int, end_ids: Iterable[int] = 
     """
     path = folder / "tokenizer.json"
     if not os.path.lexists(path):
-        other = next((name for name in _OTHER_FILES if (folder / name).exists()), None)
-        if other is None:
-            return None
-        raise UnsupportedError(
-            f"{folder}: has {other}, but no tokenizer.json; make it with Transformers: "
-            "AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER)"
-        )
+        if error := other_tokenizer(folder, [file.name for file in folder.iterdir()]):
+            raise error
+        return None
     data = read_object(path, limit=LIMIT)
     special = read_optional(folder / "special_tokens_map.json")
     special |= read_optional(folder / "tokenizer_config.json")
@@ -94,6 +90,17 @@ def tokenizer_from_folder(folder: Path, n_tokens: int, end_ids: Iterable[int] = 
         return Tokenizer(vocabulary, _LibraryEncoder(data, vocabulary))
     except (TokenizerError, UnsupportedError) as error:
         raise type(error)(f"{path}: {error}") from error
+
+
+def other_tokenizer(where: object, names: Collection[str]) -> UnsupportedError | None:
+    """What to say where these files have another form of tokenizer only."""
+    other = next((name for name in _OTHER_FILES if name in names), None)
+    if other is None or "tokenizer.json" in names:
+        return None
+    return UnsupportedError(
+        f"{where} has {other}, but no tokenizer.json; make it with Transformers: "
+        "AutoTokenizer.from_pretrained(IN).save_pretrained(OUT)"
+    )
 
 
 class _LibraryEncoder:
