@@ -15,15 +15,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from akunu.config_numbers import shown
 from akunu.encoders.modules import DENSE, makes_vectors, read_modules
-from akunu.errors import ModelFileError, UnsupportedError
+from akunu.errors import AkunuError, ModelFileError, UnsupportedError
 from akunu.json_file import read_object, read_optional, read_text
+from akunu.quantized import weights_of
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from akunu._core import SafetensorsFiles
+    from akunu._core import SafetensorsFiles, TensorEntry
     from akunu.config import ModelSpec
+    from akunu.quantized import Weight
     from akunu.tokenizer import Tokenizer
 
 __all__ = [
@@ -184,6 +186,14 @@ class ModelFolder:
         spec = resolve_hf(self.config, self.files.tensors, context=context)
         _check_tied(self.path, self.files, spec)
         return spec
+
+    @property
+    def weights(self) -> Sequence[TensorEntry | Weight]:
+        """Its tensors, those of a quantized matrix as one; as they are where they do not fit together."""
+        try:
+            return weights_of(self.config, self.files.tensors)
+        except AkunuError:
+            return self.files.tensors
 
     def tokenizer(self, n_tokens: int) -> Tokenizer | None:
         """The tokenizer, for a model whose embedding has `n_tokens` rows; None when the folder has none."""

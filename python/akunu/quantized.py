@@ -10,13 +10,16 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from akunu.config_numbers import shown
 from akunu.errors import ModelFileError, UnsupportedError
-from akunu.tensor_map import TensorInfo, TensorRef
+from akunu.tensor_map import TensorInfo, TensorRef, by_name
 
-__all__ = ["Matrix", "join_planes", "with_planes"]
+if TYPE_CHECKING:
+    from akunu._core import TensorEntry
+
+__all__ = ["Matrix", "Weight", "join_planes", "weights_of", "with_planes"]
 
 _BITS: Final = (2, 3, 4, 5, 6, 8)
 _GROUPS: Final = (32, 64, 128)
@@ -106,6 +109,30 @@ def join_planes(config: Mapping[str, object], tensors: Mapping[str, TensorInfo])
                 "that says which scales they have; fetch it again"
             )
     return out
+
+
+@dataclasses.dataclass(frozen=True)
+class Weight:
+    """A tensor as what it stands for, with the bytes of all that it is made of."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    nbytes: int
+
+
+def weights_of(config: Mapping[str, object], tensors: Sequence[TensorEntry]) -> list[Weight]:
+    """A folder's tensors, one for each quantized matrix; arguments and errors as of `join_planes`."""
+    sizes = {tensor.name: tensor.nbytes for tensor in tensors}
+    found = []
+    for tensor in join_planes(config, by_name(tensors)).values():
+        planes = [tensor.name]
+        if isinstance(tensor, Matrix):
+            planes += [plane for plane in (tensor.scales, tensor.biases) if plane]
+        found.append(
+            Weight(tensor.name, tensor.dtype, tuple(tensor.shape), sum(sizes[name] for name in planes))
+        )
+    return found
 
 
 def with_planes(refs: Mapping[str, TensorRef], tensors: Mapping[str, TensorInfo]) -> dict[str, TensorRef]:
