@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from akunu.config_numbers import shown
 from akunu.encoders.modules import DENSE, makes_vectors, read_modules
 from akunu.errors import AkunuError, ModelFileError, UnsupportedError
+from akunu.hub_name import model_name
 from akunu.json_file import read_object, read_optional, read_text
 from akunu.quantized import weights_of
 
@@ -114,7 +115,7 @@ def adapter_error(where: object, names: Collection[str]) -> UnsupportedError | N
         return None
     return UnsupportedError(
         f"{where} is an adapter (LoRA), not a model; merge it into the model that it was trained on, with "
-        "PEFT: model.merge_and_unload().save_pretrained(OUT)"
+        "PEFT (model.merge_and_unload().save_pretrained(OUT)) or mlx_lm.fuse"
     )
 
 
@@ -170,7 +171,7 @@ class ModelFolder:
         _check_index(path, shards, self.files)
         self.metadata: dict[str, object] = {
             "general.architecture": self.config.get("model_type"),
-            "general.name": path.name,
+            "general.name": model_name(path),
             **_templates(path),
             **self._sampling(),
         }

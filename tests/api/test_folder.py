@@ -17,6 +17,7 @@ from tokenizers import decoders, models, pre_tokenizers, processors
 
 import akunu
 from akunu.errors import AkunuError, ModelFileError, UnsupportedError
+from akunu.server.catalog import from_name
 from models import folders, tiny
 
 from .test_hub import fetch, fetcher, hub  # noqa: F401 (fixtures)
@@ -96,6 +97,26 @@ def test_every_form_of_a_chat_template_is_read(form: str, folder: Path) -> None:
         assert set(model.chat_template.sources) == {"default", *(["tool_use"] if form == "list" else [])}
 
 
+def test_a_folder_has_a_name_wherever_one_is(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also in it, and in the Hub's cache, where it is called by the commit."""
+    monkeypatch.chdir(folder)
+    with akunu.load(".", threads=1, progress=False) as model:
+        assert model.name == "tiny-llama"
+    assert from_name(".").name == "tiny-llama"
+    snapshot = tmp_path / "models--me--Small-1B" / "snapshots" / ("c" * 40)
+    snapshot.parent.mkdir(parents=True)
+    folder.rename(snapshot)
+    with load(snapshot) as model:
+        assert model.name == "Small-1B"
+    with pytest.raises(UnsupportedError, match=r"^Small-1B writes text"):
+        akunu.load(snapshot, task="embed", progress=False)
+    akunu.convert(snapshot, tmp_path / "small.gguf", "f16", progress=False)
+    with load(tmp_path / "small.gguf") as model:
+        assert model.name == "Small-1B"
+
+
 def test_generation_config_gives_the_defaults(folder: Path) -> None:
     values = {
         "do_sample": True, "temperature": 0.6, "top_k": 20, "top_p": 0.9, "repetition_penalty": 1.1,
@@ -165,7 +186,7 @@ def test_the_command_line_takes_a_folder(folder: Path) -> None:
     [
         (["inspect"], "SafeTensors"),
         (["inspect", "--plan"], "dispatch table: decode"),
-        (["bench", "-p", "4", "-n", "2", "-r", "1"], "llama 0.411M mixed"),
+        (["bench", "-p", "4", "-n", "2", "-r", "1"], "llama 0.411M F32"),
     ],
 )
 def test_other_commands_take_a_folder(command: list[str], expected: str, folder: Path) -> None:
