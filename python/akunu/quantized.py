@@ -176,6 +176,7 @@ class _Module:
         own = settings.get(name)
         self._name = name
         self._where = where
+        self._own = isinstance(own, Mapping)
         if isinstance(own, Mapping):
             self._where, settings = f"{where}.{name}", own
         elif own is False:
@@ -193,7 +194,8 @@ class _Module:
             bits, group = self._one_of("bits", (bits,), bits), self._one_of("group_size", (group,), group)
             dtype, scale_types = f"mlx_{mode}", ("u8",)
         elif mode == "affine":
-            bits, group = self._one_of("bits", _BITS), self._one_of("group_size", _GROUPS)
+            bits = self._one_of("bits", _BITS, 4, needed=not self._own)
+            group = self._one_of("group_size", _GROUPS, 64, needed=not self._own)
             dtype, scale_types = f"mlx_q{bits}_g{group}_{scales.dtype}", _SCALES
         else:
             raise UnsupportedError(
@@ -218,8 +220,10 @@ class _Module:
             biases = plane.name
         return Matrix(codes.name, dtype, (n_rows, n_groups * group), scales.name, biases)
 
-    def _one_of(self, key: str, known: Sequence[int], default: int | None = None) -> int:
-        value = self._settings.get(key, default)
+    def _one_of(self, key: str, known: Sequence[int], default: int, *, needed: bool = False) -> int:
+        value = self._settings.get(key)
+        if value is None and (key in self._settings or not needed):  # the recipes of mlx-lm write null
+            value = default
         if not isinstance(value, int) or value not in known:
             raise UnsupportedError(
                 f"{self._where}.{key}: found {shown(value)}; supported are {', '.join(map(str, known))}"
