@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import pytest
 
 from akunu.errors import ModelFileError, UnsupportedError
 from akunu.folder import ModelFolder
+from formats import safetensors_bytes
 from formats.mlx_planes import E4M3, nearest
 
 from . import folders, tiny
@@ -109,6 +112,42 @@ def test_rows_that_are_no_whole_groups_are_refused_by_name(tmp_path: Path) -> No
         UnsupportedError, match=r"tensor model\.layers\.0\.\S+: found rows of (100|172) FP8 codes"
     ):
         ModelFolder(codes).spec()
+
+
+def test_scales_may_be_powers_of_two_in_a_byte(tmp_path: Path) -> None:
+    """`scale_fmt` "ue8m0" of Transformers: F8_E8M0."""
+    form = "blocks"
+    config, name, *tile = FORMS[form]
+
+    def powers(weights: Arrays, *, stored: bool) -> Arrays:
+        out = coded(name, (tile[0], tile[1]))(weights)
+        for scales in [key for key in out if key.endswith(name)]:
+            exponents = np.ceil(np.log2(out[scales])).astype(np.int64)
+            out[scales] = (
+                (exponents + 127).astype(np.uint8) if stored else (2.0**exponents).astype(np.float32)
+            )
+        return out
+
+    def write(folder: str, stored: bool) -> Path:
+        settings = {"quantization_config": config | {"scale_fmt": "ue8m0"}}
+        return folders.write(
+            "llama_256",
+            tmp_path / folder,
+            change=lambda c: c | settings,
+            arrays=partial(powers, stored=stored),
+        )
+
+    file = write("bytes", True) / "model.safetensors"
+    raw = file.read_bytes()
+    length = int.from_bytes(raw[:8], "little")
+    header = json.loads(raw[8 : 8 + length])
+    for key, entry in header.items():
+        if key.endswith(name):
+            entry["dtype"] = "F8_E8M0"
+    file.write_bytes(safetensors_bytes.file(header, raw[8 + length :]))
+    prompt = tiny.golden("llama_256").prompt
+    expected = open_folder(write("floats", False)).logits(prompt)
+    np.testing.assert_array_equal(open_folder(file.parent).logits(prompt), expected)
 
 
 @pytest.mark.parametrize("form", ["tensor", "AutoFP8"])
