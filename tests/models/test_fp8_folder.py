@@ -12,13 +12,14 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+import akunu
 from akunu.errors import ModelFileError, UnsupportedError
 from akunu.folder import ModelFolder
 from formats import safetensors_bytes
 from formats.mlx_planes import E4M3, nearest
 
 from . import folders, tiny
-from .test_engine import greedy, nmse
+from .test_engine import greedy, nmse, open_engine
 from .test_folder import open_folder
 
 Arrays = dict[str, npt.NDArray[Any]]
@@ -148,6 +149,8 @@ def test_scales_may_be_powers_of_two_in_a_byte(tmp_path: Path) -> None:
     prompt = tiny.golden("llama_256").prompt
     expected = open_folder(write("floats", False)).logits(prompt)
     np.testing.assert_array_equal(open_folder(file.parent).logits(prompt), expected)
+    values = akunu.convert(file.parent, tmp_path / "values.gguf", "f32", progress=False)
+    assert nmse(open_engine(values).logits(prompt), expected) < 1e-9
 
 
 @pytest.mark.parametrize("form", ["tensor", "AutoFP8"])
