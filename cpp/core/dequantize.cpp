@@ -374,6 +374,10 @@ void dequantize_row(DType dtype, const std::byte* src, float* dst, uint64_t n) {
     }
     if (dtype == DType::F16) return f16_row(src, dst, n);
     if (dtype == DType::BF16) return bf16_row(src, dst, n);
+    if (dtype == DType::F8E8M0) {
+        for (uint64_t i = 0; i < n; ++i) dst[i] = scale_value(dtype, src + i);
+        return;
+    }
     const DTypeInfo& info = dtype_info(dtype);
     if (info.planar()) {
         const auto affine = affine_type(dtype);

@@ -12,7 +12,7 @@
 namespace akunu {
 
 // Writes `n` elements from `src`, which holds row_bytes(dtype, n) bytes of any alignment.
-// InvalidArgumentError when `dtype` is not a weight type or `n` not a whole number of blocks.
+// InvalidArgumentError when `dtype` is neither a weight type nor E8M0, of scales, or `n` not a whole number of blocks.
 void dequantize_row(DType dtype, const std::byte* src, float* dst, uint64_t n);
 
 }  // namespace akunu

@@ -64,7 +64,8 @@ FileSource::FileSource(std::shared_ptr<const TensorFiles> files, const std::map<
         const TensorEntry& tensor = entry(ref.source);
         if (!dtype_info(tensor.dtype).is_weight) {
             throw UnsupportedError("tensor " + quoted(ref.source) + " has type '" +
-                                   std::string(dtype_info(tensor.dtype).name) + "', which cannot be a weight");
+                                   std::string(dtype_info(tensor.dtype).name) +
+                                   "', which cannot be a weight; save it as F32, F16 or BF16");
         }
         // A vector's rows are its elements; whisper.cpp's have a second axis of one. A matrix' rows are the last axes
         // that have so many elements together: one of them, or those of a convolution.
@@ -134,12 +135,12 @@ FileSource::ScaleTiles FileSource::scale_tiles(const TensorRef& ref, const DType
                            cols ? (ref.cols + cols - 1) / cols : 1};
     std::uint64_t n = 1;
     for (const std::uint64_t d : tensor.shape) n *= d;
-    if (n != (height + tiles.rows - 1) / tiles.rows * tiles.per_row || tiles.cols % info.block_elems != 0 ||
-        dtype_info(tensor.dtype).block_elems != 1 || !dtype_info(tensor.dtype).is_weight) {
+    const DTypeInfo& type = dtype_info(tensor.dtype);
+    const bool numbers = type.block_elems == 1 && (type.is_weight || tensor.dtype == DType::F8E8M0);
+    if (n != (height + tiles.rows - 1) / tiles.rows * tiles.per_row || tiles.cols % info.block_elems != 0 || !numbers) {
         throw ModelFileError("tensor " + quoted(ref.scales) + " has " + std::to_string(n) + " scales of type '" +
-                             std::string(dtype_info(tensor.dtype).name) + "', expected floats, one for each " +
-                             std::to_string(tiles.rows) + "x" + std::to_string(tiles.cols) + " elements of " +
-                             quoted(ref.source));
+                             std::string(type.name) + "', expected floats, one for each " + std::to_string(tiles.rows) +
+                             "x" + std::to_string(tiles.cols) + " elements of " + quoted(ref.source));
     }
     plane = {&tensor, 0, tensor.bytes};
     return tiles;

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from akunu.errors import InvalidArgumentError, UnsupportedError
+from akunu.hub_name import model_name
 from akunu.model_files import ModelFiles, open_model
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class DraftModel:
         if spec.config.context_length < context:
             spec = opened.spec(spec.config.context_length)
         if spec.config.encoder is not None:
-            raise UnsupportedError(f"draft: {path.name} makes vectors and writes no text")
+            raise UnsupportedError(f"draft: {model_name(path)} makes vectors and writes no text")
         return cls(path, opened, spec)
 
     def check(self, tokenizer: Tokenizer | None, vocab_size: int, larger: Path) -> None:
@@ -62,15 +63,16 @@ class DraftModel:
         if mine is None or tokenizer is None:
             if mine is not tokenizer or own_size != vocab_size:
                 raise InvalidArgumentError(
-                    f"draft: {self.path.name} has {own_size} tokens and {larger.name} {vocab_size}, not both "
-                    "with texts; a model that drafts has the same vocabulary"
+                    f"draft: {model_name(self.path)} has {own_size} tokens and {model_name(larger)} "
+                    f"{vocab_size}, not both with texts; a model that drafts has the same vocabulary"
                 )
             return
         for i in range(min(mine.vocab_size, tokenizer.vocab_size)):
             if mine.pieces[i] != tokenizer.pieces[i]:
                 raise InvalidArgumentError(
-                    f"draft: token {i} is {mine.pieces[i]!r} in {self.path.name} and {tokenizer.pieces[i]!r} "
-                    f"in {larger.name}; a model that drafts has the same vocabulary"
+                    f"draft: token {i} is {mine.pieces[i]!r} in {model_name(self.path)} and "
+                    f"{tokenizer.pieces[i]!r} in {model_name(larger)}; a model that drafts has the same "
+                    "vocabulary"
                 )
 
     def engine(self, *, device: str, context: int, threads: int, kv_dtype: str, parallel: int) -> Engine:

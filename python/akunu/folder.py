@@ -9,24 +9,35 @@ from __future__ import annotations
 import os
 import re
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from akunu.config_numbers import shown
 from akunu.encoders.modules import DENSE, makes_vectors, read_modules
-from akunu.errors import ModelFileError, UnsupportedError
+from akunu.errors import AkunuError, ModelFileError, UnsupportedError
+from akunu.hub_name import model_name
 from akunu.json_file import read_object, read_optional, read_text
+from akunu.quantized import weights_of
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from akunu._core import SafetensorsFiles
+    from akunu._core import SafetensorsFiles, TensorEntry
     from akunu.config import ModelSpec
+    from akunu.quantized import Weight
     from akunu.tokenizer import Tokenizer
 
-__all__ = ["INDEX", "MODEL_FILES", "SAMPLING", "ModelFolder", "is_model_folder", "pickle_error"]
+__all__ = [
+    "INDEX",
+    "MODEL_FILES",
+    "SAMPLING",
+    "ModelFolder",
+    "adapter_error",
+    "is_model_folder",
+    "pickle_error",
+]
 
 INDEX: Final = "model.safetensors.index.json"
 _INDEX_LIMIT: Final = 64 << 20
@@ -98,6 +109,16 @@ def pickle_error(where: object, names: Iterable[str]) -> UnsupportedError | None
     )
 
 
+def adapter_error(where: object, names: Collection[str]) -> UnsupportedError | None:
+    """What to say of what was trained beside a model, if these files are that."""
+    if "adapter_config.json" not in names:
+        return None
+    return UnsupportedError(
+        f"{where} is an adapter (LoRA), not a model; merge it into the model that it was trained on, with "
+        "PEFT (model.merge_and_unload().save_pretrained(OUT)) or mlx_lm.fuse"
+    )
+
+
 class ModelFolder:
     """An opened folder.
 
@@ -135,13 +156,13 @@ class ModelFolder:
         self.path = path
         shards = _shards(path)
         if not os.path.lexists(path / "config.json"):
-            raise ModelFileError(
+            raise adapter_error(path, [file.name for file in path.iterdir()]) or ModelFileError(
                 f"{path} has no config.json, without which its weights mean nothing; "
                 "fetch the whole repository"
             )
         self.config = read_object(path / "config.json")
         self._generation = read_optional(path / "generation_config.json")
-        self.modules = read_modules(path)
+        self.modules = read_modules(path, self.config)
         dense = [layer.path / "model.safetensors" for layer in self.modules.dense]
         self.files: SafetensorsFiles = _core.SafetensorsFiles(
             [str(file) for file in [*(path / name for name in shards), *dense]],
@@ -150,7 +171,7 @@ class ModelFolder:
         _check_index(path, shards, self.files)
         self.metadata: dict[str, object] = {
             "general.architecture": self.config.get("model_type"),
-            "general.name": path.name,
+            "general.name": model_name(path),
             **_templates(path),
             **self._sampling(),
         }
@@ -167,6 +188,14 @@ class ModelFolder:
         _check_tied(self.path, self.files, spec)
         return spec
 
+    @property
+    def weights(self) -> Sequence[TensorEntry | Weight]:
+        """Its tensors, those of a quantized matrix as one; as they are where they do not fit together."""
+        try:
+            return weights_of(self.config, self.files.tensors)
+        except AkunuError:
+            return self.files.tensors
+
     def tokenizer(self, n_tokens: int) -> Tokenizer | None:
         """The tokenizer, for a model whose embedding has `n_tokens` rows; None when the folder has none."""
         from akunu.tokenizer.hf import tokenizer_from_folder
@@ -175,7 +204,13 @@ class ModelFolder:
 
     def _end_ids(self) -> list[int]:
         """The ids that end a generation: those of `generation_config.json`, else of `config.json`."""
-        for name, values in (("generation_config.json", self._generation), ("config.json", self.config)):
+        said: list[tuple[str, Mapping[str, Any]]] = [
+            ("generation_config.json", self._generation),
+            ("config.json", self.config),
+        ]
+        if isinstance(text := self.config.get("text_config"), Mapping):
+            said.append(("config.json: text_config", text))
+        for name, values in said:
             found = values.get("eos_token_id")
             if found is None:
                 continue

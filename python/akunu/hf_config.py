@@ -230,6 +230,12 @@ def _map(
         )
     head = _head(tensors, prefix)
     tied = _flag(config, "tie_word_embeddings", default=row.tied)
+    if not tied and head not in tensors:
+        raise ModelFileError(
+            f"tensor {head} is missing: a model that writes text needs an output head, or "
+            "tie_word_embeddings in config.json where it is the embedding; one that makes vectors needs "
+            "modules.json, which says how its rows are pooled"
+        )
     known = {head} if tied else set()
     flags = {
         "attn": "attention_bias" if row.biases == "flag" else "",

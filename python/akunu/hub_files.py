@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from akunu.errors import ModelFileError, UnsupportedError
-from akunu.folder import INDEX, MODEL_FILES, pickle_error
+from akunu.folder import INDEX, MODEL_FILES, adapter_error, pickle_error
 
 __all__ = ["choose", "folder_files", "is_whisper_file", "model_files"]
 
@@ -45,7 +45,13 @@ def choose(repo: str, files: Sequence[str] | Mapping[str, object], wanted: str =
         if wanted:
             raise ModelFileError(f"{repo} has no GGUF file; without {wanted!r} its SafeTensors are loaded")
         if found := folder_files(list(files)):
+            from akunu.tokenizer.hf import other_tokenizer
+
+            if error := other_tokenizer(repo, files):
+                raise error
             return found
+        if error := adapter_error(repo, files):
+            raise error
         if any(file.endswith(".safetensors") for file in files):
             raise UnsupportedError(
                 f"{repo} has no config.json beside its SafeTensors, so it is no model that Akunu can run"

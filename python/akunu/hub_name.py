@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from akunu.errors import InvalidArgumentError
 
-__all__ = ["DEFAULT_REVISION", "HubName", "parse"]
+__all__ = ["DEFAULT_REVISION", "HubName", "model_name", "parse"]
 
 DEFAULT_REVISION: Final = "main"
 HOSTS: Final = ("huggingface.co", "www.huggingface.co", "hf.co")
@@ -82,3 +84,12 @@ def _address(name: str) -> HubName:
     # A folder of a repository holds a quantization's parts: its name is found among the files'.
     file = unquote(found["file"] or "").strip("/")
     return HubName(found["repo"], unquote(found["revision"] or DEFAULT_REVISION), file)
+
+
+def model_name(path: Path) -> str:
+    """What a file or folder is called; one of the Hub's cache by its repository: its name is a commit."""
+    path = Path(os.path.abspath(path))  # the one that we are in is "."
+    repository = path.parent.parent.name
+    if path.parent.name == "snapshots" and repository.startswith("models--"):
+        return repository.rpartition("--")[2]
+    return path.name

@@ -211,7 +211,7 @@ def load(
     if quantize is not None and quantize not in tuple(FILE_TYPES):
         raise InvalidArgumentError(f"quantize: no {quantize!r}; there is {', '.join(FILE_TYPES)}")
     found = path if isinstance(path, FoundModel) else FoundModel(path, token=token, progress=progress)
-    file_path = found.path
+    file_path, called = found.path, hub_name.model_name(found.path)
     if is_speech(file_path):
         from akunu.speech.loading import load_speech
 
@@ -224,9 +224,7 @@ def load(
             refused["task"] = task
         for name, value in refused.items():
             if value is not None:
-                raise UnsupportedError(
-                    f"{name}: {file_path.name} transcribes speech, which has no such setting"
-                )
+                raise UnsupportedError(f"{name}: {called} transcribes speech, which has no such setting")
         return on_first(
             devices,
             lambda device: load_speech(
@@ -234,13 +232,13 @@ def load(
             ),
         )
     if task == "transcribe":
-        raise UnsupportedError(f"{file_path.name} is no speech model; load a Whisper model")
+        raise UnsupportedError(f"{called} is no speech model; load a Whisper model")
     opened = found.files
     spec = opened.spec(requested or DEFAULT_CONTEXT)
     trained = spec.config.context_length
     if requested is not None and requested > trained:
         raise InvalidArgumentError(
-            f"context: {requested} is more than the {trained} tokens {file_path.name} was trained for"
+            f"context: {requested} is more than the {trained} tokens {called} was trained for"
         )
     if requested is None and trained < DEFAULT_CONTEXT:
         spec = opened.spec(trained)
@@ -249,7 +247,7 @@ def load(
 
         spec = as_reranker(opened, spec)
     if task == "embed" and spec.config.encoder is None:
-        raise UnsupportedError(f"{file_path.name} writes text; load an embedding model")
+        raise UnsupportedError(f"{called} writes text; load an embedding model")
     types = None
     if quantize is not None:
         from akunu.conversion.plan import quantized_types
@@ -302,7 +300,7 @@ def load(
         if folder is not None:
             if engine.pages["state_bytes"]:
                 raise UnsupportedError(
-                    f"cache_dir: {file_path.name} keeps a state of each text besides its pages, which files "
+                    f"cache_dir: {called} keeps a state of each text besides its pages, which files "
                     "do not hold; load it without"
                 )
             from akunu.scheduling.identity import identity

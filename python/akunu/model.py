@@ -72,7 +72,7 @@ class Model(Chatting, Measuring):
         draft: Engine | None = None,
     ) -> None:
         self._config = config
-        self._sampling = Sampling.from_metadata(metadata, engine.context)
+        self._sampling = Sampling.from_metadata(metadata, engine.context, folder=path.is_dir())
         self._path = path
         name = metadata.get("general.name")
         self._name = name if isinstance(name, str) and name else path.stem

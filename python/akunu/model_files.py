@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -10,8 +10,9 @@ from akunu.config import resolve
 from akunu.encoders.modules import Modules, gguf_makes_vectors
 
 if TYPE_CHECKING:
-    from akunu._core import TensorFiles
+    from akunu._core import TensorEntry, TensorFiles
     from akunu.config import ModelSpec
+    from akunu.quantized import Weight
     from akunu.tokenizer import Tokenizer
 
 __all__ = ["GgufModel", "ModelFiles", "open_model"]
@@ -27,6 +28,10 @@ class ModelFiles(Protocol):
     @property
     def files(self) -> TensorFiles:
         """The tensors."""
+
+    @property
+    def weights(self) -> Sequence[TensorEntry | Weight]:
+        """The tensors, those of a quantized matrix as one; as they are where they do not fit together."""
 
     @property
     def modules(self) -> Modules:
@@ -53,6 +58,11 @@ class GgufModel:
         self.format = f"GGUF v{self.files.version}"
         self.metadata: Mapping[str, object] = self.files.metadata
         self.modules = Modules()
+
+    @property
+    def weights(self) -> Sequence[TensorEntry]:
+        """Its tensors."""
+        return self.files.tensors
 
     def spec(self, context: int | None = None) -> ModelSpec:
         """See `akunu.config.resolve`."""

@@ -130,7 +130,7 @@ class Sampling:
             object.__setattr__(self, "top_k", 0)
 
     @classmethod
-    def from_metadata(cls, metadata: Mapping[str, object], context: int) -> Sampling:
+    def from_metadata(cls, metadata: Mapping[str, object], context: int, *, folder: bool = False) -> Sampling:
         """The defaults of one model file.
 
         Reads the `general.sampling.*` keys of GGUF (gguf-py `constants.py`, llama.cpp pull request 17120). A
@@ -143,7 +143,14 @@ class Sampling:
             The file's metadata.
         context
             The model's context, in tokens: what a `penalty_last_n` of -1 stands for.
+        folder
+            What stands under these keys is from `generation_config.json`, and warnings call it as that does.
         """
+        called: dict[str, str] = {}
+        if folder:
+            from akunu.folder import SAMPLING
+
+            called = {key: f"generation_config.json: {name}" for name, key in SAMPLING.items()}
         values: dict[str, Any] = {}
         for key, name in _FILE_KEYS.items():
             value = metadata.get(_PREFIX + key)
@@ -155,9 +162,9 @@ class Sampling:
                 elif isinstance(value, float):
                     value = float(f"{value:.7g}")  # 0.95 is stored as the float32 0.949999988
             try:
-                values[name] = _SAMPLING_LIMITS[name].check(f"{_PREFIX}{key}", value)
+                values[name] = _SAMPLING_LIMITS[name].check(called.get(key, _PREFIX + key), value)
             except InvalidArgumentError as error:
-                _warn(f"the model file recommends a value that is not used: {error}")
+                _warn(f"the model's files recommend a value that is not used: {error}")
         for key in ("xtc_probability", "mirostat"):
             if metadata.get(_PREFIX + key):
                 _warn(

@@ -10,13 +10,16 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from akunu.config_numbers import shown
 from akunu.errors import ModelFileError, UnsupportedError
-from akunu.tensor_map import TensorInfo, TensorRef
+from akunu.tensor_map import TensorInfo, TensorRef, by_name
 
-__all__ = ["Matrix", "join_planes", "with_planes"]
+if TYPE_CHECKING:
+    from akunu._core import TensorEntry
+
+__all__ = ["Matrix", "Weight", "join_planes", "weights_of", "with_planes"]
 
 _BITS: Final = (2, 3, 4, 5, 6, 8)
 _GROUPS: Final = (32, 64, 128)
@@ -28,6 +31,10 @@ _FLOAT_MODES: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
 
 _KEYS: Final = ("quantization", "quantization_config")
 _METHODS: Final = ("fp8", "compressed-tensors")
+_REMEDY: Final = "use a checkpoint of F32, F16, BF16 or FP8, one of MLX, or a GGUF file"
+
+_UNUSED: Final = ("input_scale", "activation_scale", "k_scale", "v_scale")
+"""Scales of FP8 checkpoints for activations and caches, which are more exact than FP8 here."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,6 +82,11 @@ def join_planes(config: Mapping[str, object], tensors: Mapping[str, TensorInfo])
         if not name.endswith(".scales"):
             continue
         module = name.removesuffix(".scales")
+        if f"{module}.qweight" in tensors:
+            raise UnsupportedError(
+                f"tensor {module}.qweight: the weights are quantized by GPTQ or AWQ, which is not supported; "
+                f"{_REMEDY}"
+            )
         if settings is None:
             raise ModelFileError(
                 f"tensor {name}: the weights are quantized, but config.json has no 'quantization' "
@@ -97,6 +109,30 @@ def join_planes(config: Mapping[str, object], tensors: Mapping[str, TensorInfo])
                 "that says which scales they have; fetch it again"
             )
     return out
+
+
+@dataclasses.dataclass(frozen=True)
+class Weight:
+    """A tensor as what it stands for, with the bytes of all that it is made of."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    nbytes: int
+
+
+def weights_of(config: Mapping[str, object], tensors: Sequence[TensorEntry]) -> list[Weight]:
+    """A folder's tensors, one for each quantized matrix; arguments and errors as of `join_planes`."""
+    sizes = {tensor.name: tensor.nbytes for tensor in tensors}
+    found = []
+    for tensor in join_planes(config, by_name(tensors)).values():
+        planes = [tensor.name]
+        if isinstance(tensor, Matrix):
+            planes += [plane for plane in (tensor.scales, tensor.biases) if plane]
+        found.append(
+            Weight(tensor.name, tensor.dtype, tuple(tensor.shape), sum(sizes[name] for name in planes))
+        )
+    return found
 
 
 def with_planes(refs: Mapping[str, TensorRef], tensors: Mapping[str, TensorInfo]) -> dict[str, TensorRef]:
@@ -127,7 +163,7 @@ def _settings(config: Mapping[str, object]) -> tuple[str, Mapping[str, object] |
         if "quant_method" in found and found["quant_method"] not in _METHODS:
             raise UnsupportedError(
                 f"config.json: {key}: the weights are quantized by {shown(found['quant_method'])}, which is "
-                "not supported; use a checkpoint of F32, F16, BF16 or FP8, one of MLX, or a GGUF file"
+                f"not supported; {_REMEDY}"
             )
         return f"config.json: {key}", found
     return "", None
@@ -140,6 +176,7 @@ class _Module:
         own = settings.get(name)
         self._name = name
         self._where = where
+        self._own = isinstance(own, Mapping)
         if isinstance(own, Mapping):
             self._where, settings = f"{where}.{name}", own
         elif own is False:
@@ -157,7 +194,8 @@ class _Module:
             bits, group = self._one_of("bits", (bits,), bits), self._one_of("group_size", (group,), group)
             dtype, scale_types = f"mlx_{mode}", ("u8",)
         elif mode == "affine":
-            bits, group = self._one_of("bits", _BITS), self._one_of("group_size", _GROUPS)
+            bits = self._one_of("bits", _BITS, 4, needed=not self._own)
+            group = self._one_of("group_size", _GROUPS, 64, needed=not self._own)
             dtype, scale_types = f"mlx_q{bits}_g{group}_{scales.dtype}", _SCALES
         else:
             raise UnsupportedError(
@@ -182,8 +220,10 @@ class _Module:
             biases = plane.name
         return Matrix(codes.name, dtype, (n_rows, n_groups * group), scales.name, biases)
 
-    def _one_of(self, key: str, known: Sequence[int], default: int | None = None) -> int:
-        value = self._settings.get(key, default)
+    def _one_of(self, key: str, known: Sequence[int], default: int, *, needed: bool = False) -> int:
+        value = self._settings.get(key)
+        if value is None and (key in self._settings or not needed):  # the recipes of mlx-lm write null
+            value = default
         if not isinstance(value, int) or value not in known:
             raise UnsupportedError(
                 f"{self._where}.{key}: found {shown(value)}; supported are {', '.join(map(str, known))}"
@@ -210,18 +250,18 @@ def _join_fp8(
 ) -> dict[str, TensorInfo]:
     """The tensors, with one matrix for codes and scales of FP8."""
     own = settings["quant_method"] == "fp8"
-    suffix = "weight_scale_inv" if own else "weight_scale"
     tile = _block_tile(where, settings) if own else _compressed_tile(where, settings)
-    out = dict(tensors)
+    out = {name: tensor for name, tensor in tensors.items() if name.rpartition(".")[2] not in _UNUSED}
     for name, codes in tensors.items():
         if not name.endswith(".weight") or codes.dtype != "f8_e4m3" or len(codes.shape) != 2:
             continue
-        scales = name.removesuffix("weight") + suffix
+        module = name.removesuffix("weight")
+        scales = f"{module}weight_scale"
+        if own and (scales not in tensors or f"{scales}_inv" in tensors):  # the first is AutoFP8's
+            scales += "_inv"
         if scales not in tensors:
             raise ModelFileError(f"tensor {scales} is missing; {name} belongs to it")
         del out[scales]
-        for unused in ("input_scale", "activation_scale"):  # activations are more exact than FP8 here
-            out.pop(name.removesuffix("weight") + unused, None)
         if codes.shape[1] % 32:
             raise UnsupportedError(
                 f"tensor {name}: found rows of {codes.shape[1]} FP8 codes; only multiples of "
@@ -253,7 +293,7 @@ def _compressed_tile(where: str, settings: Mapping[str, object]) -> tuple[int, i
     """The tile of what compressed-tensors calls float-quantized."""
     if settings.get("format") != "float-quantized":
         raise UnsupportedError(
-            f"{where}.format: found {shown(settings.get('format'))}; supported is float-quantized"
+            f"{where}.format: found {shown(settings.get('format'))}; supported is float-quantized: {_REMEDY}"
         )
     groups = settings.get("config_groups")
     if not isinstance(groups, Mapping) or len(groups) != 1:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from akunu.config import ModelConfig
 from akunu.errors import InvalidArgumentError, TokenizerError
+from akunu.hub_name import model_name
 from akunu.tokenizer import Segment, Tokenizer
 
 __all__ = ["Prompt", "Tokenizing"]
@@ -45,7 +46,7 @@ class Tokenizing(ABC):
             If the file has no vocabulary; then only token ids can be used.
         """
         if self._tokenizer is None:
-            raise TokenizerError(f"{self.path.name} has no vocabulary: use token ids instead of text")
+            raise TokenizerError(f"{model_name(self.path)} has no vocabulary: use token ids instead of text")
         return self._tokenizer
 
     def tokenize(self, text: str, *, add_special: bool = True, parse_special: bool = False) -> list[int]:

@@ -17,6 +17,7 @@ from tokenizers import decoders, models, pre_tokenizers, processors
 
 import akunu
 from akunu.errors import AkunuError, ModelFileError, UnsupportedError
+from akunu.server.catalog import from_name
 from models import folders, tiny
 
 from .test_hub import fetch, fetcher, hub  # noqa: F401 (fixtures)
@@ -96,6 +97,26 @@ def test_every_form_of_a_chat_template_is_read(form: str, folder: Path) -> None:
         assert set(model.chat_template.sources) == {"default", *(["tool_use"] if form == "list" else [])}
 
 
+def test_a_folder_has_a_name_wherever_one_is(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also in it, and in the Hub's cache, where it is called by the commit."""
+    monkeypatch.chdir(folder)
+    with akunu.load(".", threads=1, progress=False) as model:
+        assert model.name == "tiny-llama"
+    assert from_name(".").name == "tiny-llama"
+    snapshot = tmp_path / "models--me--Small-1B" / "snapshots" / ("c" * 40)
+    snapshot.parent.mkdir(parents=True)
+    folder.rename(snapshot)
+    with load(snapshot) as model:
+        assert model.name == "Small-1B"
+    with pytest.raises(UnsupportedError, match=r"^Small-1B writes text"):
+        akunu.load(snapshot, task="embed", progress=False)
+    akunu.convert(snapshot, tmp_path / "small.gguf", "f16", progress=False)
+    with load(tmp_path / "small.gguf") as model:
+        assert model.name == "Small-1B"
+
+
 def test_generation_config_gives_the_defaults(folder: Path) -> None:
     values = {
         "do_sample": True, "temperature": 0.6, "top_k": 20, "top_p": 0.9, "repetition_penalty": 1.1,
@@ -107,6 +128,17 @@ def test_generation_config_gives_the_defaults(folder: Path) -> None:
         assert (sampling.temperature, sampling.top_k, sampling.top_p) == (0.6, 20, 0.9)
         assert (sampling.repeat_penalty, sampling.penalty_window) == (1.1, model.context)
         assert sampling.typical_p == 0.7
+        assert model.tokenizer.end_of_generation_ids == {257, 260, 77}
+
+
+def test_what_ends_a_text_may_be_said_of_the_part_that_writes(tmp_path: Path) -> None:
+    """As Transformers 5 writes it for a Gemma 3 that sees pictures."""
+    path = folders.write(
+        "gemma3", tmp_path, change=lambda c: {"model_type": "gemma3", "text_config": c | {"eos_token_id": 77}}
+    )
+    (path / "generation_config.json").unlink()
+    write_tokenizer(path)
+    with load(path) as model:
         assert model.tokenizer.end_of_generation_ids == {257, 260, 77}
 
 
@@ -122,6 +154,13 @@ def test_what_generation_config_asks_for_in_vain_is_warned_of(folder: Path) -> N
     with pytest.warns(RuntimeWarning, match="recommends num_beams = 4, which Akunu does not have") as found:
         load(folder).close()
     assert len(found) == 1
+
+
+def test_a_recommended_value_that_cannot_be_is_called_as_the_file_calls_it(folder: Path) -> None:
+    (folder / "generation_config.json").write_text('{"repetition_penalty": -1, "top_p": 0.5}')
+    said = r"value that is not used: generation_config\.json: repetition_penalty: -1 is not in"
+    with pytest.warns(RuntimeWarning, match=said), load(folder) as model:
+        assert (model.sampling.repeat_penalty, model.sampling.top_p) == (1.0, 0.5)
 
 
 def test_the_command_line_takes_a_folder(folder: Path) -> None:
@@ -147,7 +186,7 @@ def test_the_command_line_takes_a_folder(folder: Path) -> None:
     [
         (["inspect"], "SafeTensors"),
         (["inspect", "--plan"], "dispatch table: decode"),
-        (["bench", "-p", "4", "-n", "2", "-r", "1"], "llama 0.411M mixed"),
+        (["bench", "-p", "4", "-n", "2", "-r", "1"], "llama 0.411M F32"),
     ],
 )
 def test_other_commands_take_a_folder(command: list[str], expected: str, folder: Path) -> None:
@@ -236,6 +275,11 @@ def configured(**changes: Any) -> Callable[[Path], None]:
 INDEX, SHARD = "model.safetensors.index.json", "model-00002-of-00002.safetensors"
 BAD: dict[str, tuple[Callable[[Path], None], type[AkunuError], str]] = {
     "no config": (remove("config.json"), ModelFileError, "has no config.json"),
+    "an adapter": (
+        lambda folder: (folder / "config.json").rename(folder / "adapter_config.json"),  # type: ignore[dict-item, return-value]
+        UnsupportedError,
+        r"is an adapter \(LoRA\), not a model; merge it",
+    ),
     "config of a web page": (
         replace("config.json", "<html>"),
         ModelFileError,

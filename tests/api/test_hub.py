@@ -73,6 +73,13 @@ def test_the_file_that_is_meant(files, wanted, expected):
     [
         (["README.md"], "", ModelFileError, "has neither GGUF files nor SafeTensors"),
         (["model.safetensors"], "", UnsupportedError, "has no config.json beside its SafeTensors"),
+        (["adapter_model.safetensors", "adapter_config.json"], "", UnsupportedError, "is an adapter"),
+        (
+            ["model.safetensors", "config.json", "tokenizer.model"],
+            "",
+            UnsupportedError,
+            "has tokenizer.model, but no tokenizer.json",
+        ),
         (["pytorch_model.bin"], "", UnsupportedError, "Python pickles"),
         (["model.safetensors"], "Q4_0", ModelFileError, "no GGUF file; without 'Q4_0' its SafeTensors"),
         (["a.gguf", "b.gguf"], "", ModelFileError, "several models.*a.gguf, b.gguf"),

@@ -161,7 +161,7 @@ def test_progress_is_told_as_llama_bench_does():
         ),
         ({"general.architecture": "llama", "general.file_type": 15}, "llama 15.2M Q4_K - Medium"),
         ({"general.architecture": "llama", "general.file_type": 999}, "llama 15.2M mixed"),
-        ({}, "? 15.2M mixed"),
+        ({}, "? 15.2M Q8_0"),
     ],
 )
 def test_model_type(metadata, expected):

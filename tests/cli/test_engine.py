@@ -82,6 +82,20 @@ def test_inspect_shows_metadata_tensors_and_configuration(gguf, capsys):
     assert len(max(out.splitlines(), key=len)) < 200  # the vocabulary is not printed
 
 
+def test_a_quantized_matrix_is_one_tensor_of_its_own_size(tmp_path, capsys):
+    """Not codes, scales and biases, of which there are fewer than weights."""
+    folder = str(akunu.convert("ember", tmp_path / "codes", "mlx-4bit", progress=False))
+    out = run(capsys, "inspect", folder)
+    assert "parameters  8.9 M" in out and "4.51 bits a weight" in out
+    assert re.search(r"^model\.layers\.\*\.mlp\.down_proj\.weight +mlx_q4_g64_\w+ +256 x 1024 +8 ", out, re.M)
+    assert "scales" not in out and "u32" not in out
+    assert bench_main(["-m", folder, "-p", "4", "-n", "0", "-r", "1", "-o", "json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert (row["model_n_params"], row["model_type"][:18]) == (8917248, "llama 8.92M MLX_Q4")
+    (tmp_path / "codes" / "config.json").write_text('{"model_type": "llama"}')  # the tensors as they are
+    assert "u32" in run(capsys, "inspect", folder)
+
+
 def test_inspect_all_has_one_line_for_each_tensor(gguf, capsys):
     lines = run(capsys, "inspect", gguf, "--all").splitlines()
     assert sum(line.startswith("blk.") for line in lines) == 6 * 9

@@ -153,18 +153,28 @@ def test_a_speech_model_is_not_converted(more, akunu_cli, tmp_path):
     assert "ember-speech.bin transcribes speech; models of speech are not converted" in ran.err
 
 
-def test_ctrl_c_while_the_program_starts_is_no_traceback():
-    code = """
+@pytest.mark.parametrize(
+    ("module", "interrupted", "raised"),
+    [
+        ("akunu.cli", "click", "KeyboardInterrupt"),
+        ("akunu.bench", "click", "KeyboardInterrupt"),
+        # pybind11 says it of a module that Ctrl-C interrupts while it is being imported.
+        ("akunu.bench", "akunu._core", 'ImportError("initialization failed") from KeyboardInterrupt()'),
+    ],
+)
+def test_ctrl_c_while_the_program_starts_is_no_traceback(module, interrupted, raised):
+    code = f"""
 import sys
 
 class Interrupt:
     def find_spec(self, name, *_):
-        if name == "click":
-            raise KeyboardInterrupt
+        if name == "{interrupted}":
+            raise {raised}
 
 sys.meta_path.insert(0, Interrupt())
-from akunu.cli import main
-sys.exit(main(["--help"]))
+from {module} import main
+sys.exit(main(["-m", "ember"]))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stdout, done.stderr) == (130, "", "akunu: interrupted\n")
+    name = {"akunu.cli": "akunu", "akunu.bench": "akunu-bench"}[module]
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", f"{name}: interrupted\n")

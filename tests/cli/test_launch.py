@@ -165,6 +165,14 @@ def test_a_server_is_started_for_the_program_and_ends_with_it(spy):
     assert port not in listening
 
 
+def test_a_server_that_cannot_load_a_model_says_why_once(akunu_cli, caplog):
+    ran = akunu_cli("serve", "-m", "nosuch", "--port", "0")
+    assert ran.status == 1
+    (line,) = ran.err.splitlines()
+    assert line.startswith("akunu: error: model: nosuch cannot be loaded: no model 'nosuch'; expected")
+    assert caplog.messages == []  # which the server's log would print
+
+
 def test_why_a_server_does_not_start_is_the_last_line_of_its_log(akunu_cli, spy):
     ran = akunu_cli("launch", "claude", "-m", "ember", "-c", "99999")
     assert ran.status == 1

@@ -13,6 +13,7 @@ import pytest
 from click.shell_completion import ShellComplete
 
 from akunu import hub
+from akunu.bench.command import command as bench
 from akunu.cli.group import akunu as group
 
 
@@ -127,6 +128,15 @@ def test_tab_completes_models_that_are_here_files_and_commands(args, incomplete,
     assert [item.value for item in items] == found
     files = [item.value for item in items if item.type == "file"]
     assert files == ([incomplete] if args else [])  # the shell looks for them
+
+
+@pytest.mark.parametrize(
+    ("incomplete", "found"),
+    [("em", ["ember", "ember-speech", "em"]), ("x.gguf,you", ["x.gguf,you/b"]), ("x.gguf,no", [])],
+)
+def test_tab_completes_the_models_of_the_benchmark(incomplete, found, cache):
+    shell = ShellComplete(bench, {}, "akunu-bench", "_AKUNU_BENCH_COMPLETE")
+    assert [item.value for item in shell.get_completions(["-m"], incomplete)] == found
 
 
 def test_models_are_fetched_and_their_places_printed(akunu_cli, monkeypatch, tmp_path):

@@ -125,6 +125,23 @@ def test_a_gemma_without_windows_names_one_as_its_class_wants(tmp_path: Path) ->
     assert nmse(open_folder(out).logits(prompt), open_folder(source).logits(prompt)) < 1e-9
 
 
+def test_a_width_that_is_no_multiple_of_the_heads_is_that_of_a_mistral(tmp_path: Path) -> None:
+    """A Llama's is refused by Transformers 5, whatever its `head_dim`."""
+    source = folders.write(
+        "llama",
+        tmp_path / "source",
+        change=lambda c: c | {"hidden_size": 90},
+        arrays=lambda w: {k: a[tuple(slice(90 if n == 96 else n) for n in a.shape)] for k, a in w.items()},
+    )
+    file = akunu.convert(source, tmp_path / "x.gguf", "f32", progress=False)
+    out = akunu.convert(file, tmp_path / "out", "mlx-f32", progress=False)
+    config = json.loads((out / "config.json").read_text())
+    assert (config["model_type"], config["architectures"]) == ("mistral", ["MistralForCausalLM"])
+    assert (config["head_dim"], config["sliding_window"]) == (64, None)
+    prompt = tiny.golden("llama").prompt
+    assert nmse(open_folder(out).logits(prompt), open_folder(source).logits(prompt)) < 1e-9
+
+
 def test_a_folder_becomes_plain_floats(tmp_path: Path) -> None:
     source = folders.write("llama_256", tmp_path / "source", dtype="BF16")
     codes = akunu.convert(source, tmp_path / "codes", "mlx-4bit", progress=False)

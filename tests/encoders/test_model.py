@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +157,22 @@ def test_a_text_that_is_too_long_is_an_error_or_cut_and_said_so(model: Embedding
     np.testing.assert_array_equal(vectors[1:], model.embed([[*ids[:79], ids[-1]]]))
 
 
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        (None, "texts: expected a list of texts, got NoneType"),
+        ({"a": 1}, "texts: expected a list of texts, got dict"),
+        (["x", None], r"texts: number 1: expected a text or its token ids, got None"),
+        ([3, 4], r"texts: number 0: expected a text or its token ids, got 3"),
+        (["x", [1, 10**6]], r"texts: number 1: token ids: 1000000 is not in"),
+        (["x", []], "texts: number 1 has no tokens"),
+    ],
+)
+def test_what_is_no_text_is_named(texts: Any, message: str, model: EmbeddingModel) -> None:
+    with pytest.raises(InvalidArgumentError, match=message):
+        model.embed(texts)
+
+
 def test_progress_counts_texts(model: EmbeddingModel) -> None:
     seen: list[tuple[int, int]] = []
     model.embed(TEXTS * 100, progress=lambda done, n: seen.append((done, n)))
@@ -191,6 +207,78 @@ def test_scores_are_those_of_pairs_with_kinds(reranker: EmbeddingModel) -> None:
         reranker.rerank("x", ["a " * 100], truncate=True)
     with pytest.raises(ContextLengthError, match=r"query: has .* leaves no room for a document"):
         reranker.rerank("a " * 90, ["x"], truncate=True)
+
+
+_OLD = "sbert_ce_default_activation_function"
+_BOTH = {"activation_fn": "torch.nn.modules.activation.Tanh"}
+
+
+@pytest.mark.parametrize(
+    ("config", "common", "function"),
+    [
+        ({"sentence_transformers": {"activation_fn": "torch.nn.modules.linear.Identity"}}, {}, np.array),
+        (
+            {"sentence_transformers": {"activation_fn": "torch.nn.Tanh"}, _OLD: "torch.nn.Identity"},
+            {},
+            np.tanh,
+        ),
+        ({"sentence_transformers": {"activation_fn": None}, _OLD: "torch.nn.Identity"}, {}, None),
+        (
+            {"sentence_transformers": {"version": "4.1.0"}, _OLD: "torch.nn.modules.linear.Identity"},
+            {},
+            np.array,
+        ),
+        ({_OLD: "torch.nn.modules.activation.Sigmoid"}, {}, None),
+        ({"sentence_transformers": {"activation_fn": "torch.nn.Identity"}}, _BOTH, np.tanh),
+    ],
+)
+def test_scores_go_through_what_the_files_name(
+    reranker: EmbeddingModel,
+    config: dict[str, Any],
+    common: dict[str, Any],
+    function: Callable[[Any], Any] | None,
+    tmp_path: Path,
+) -> None:
+    """As `CrossEncoder.predict` of Sentence Transformers, whose rules these are."""
+    folder = with_files("bert_rank", tmp_path, config=config)
+    if common:
+        transformer = {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"}
+        (folder / "modules.json").write_text(json.dumps([transformer]))
+        (folder / "config_sentence_transformers.json").write_text(json.dumps(common))
+    raw = reranker.rerank("what do cats eat", TEXTS, raw=True)
+    expected = reranker.rerank("what do cats eat", TEXTS) if function is None else function(raw)
+    with opened(folder) as model:
+        assert model.rerank("what do cats eat", TEXTS, raw=True) == raw
+        assert model.rerank("what do cats eat", TEXTS) == pytest.approx(expected)
+
+
+def test_what_a_score_cannot_go_through(tmp_path: Path) -> None:
+    def folder(function: object) -> Path:
+        return with_files(
+            "bert_rank", tmp_path, config={"sentence_transformers": {"activation_fn": function}}
+        )
+
+    for function in ("torch.nn.modules.activation.Softmax", 3):
+        with pytest.raises(
+            UnsupportedError, match=r"activation_fn: found .*; supported are Sigmoid, Identity"
+        ):
+            opened(folder(function))
+    with pytest.warns(RuntimeWarning, match="'mine.Sharp' is code of the model's own, which is not run"):
+        model = opened(folder("mine.Sharp"))
+    with model:
+        assert all(0 < score < 1 for score in model.rerank("what do cats eat", TEXTS))
+
+
+def test_a_classifier_is_no_reranker(tmp_path: Path) -> None:
+    golden = tiny.golden("bert_rank")
+    golden.weights.update(
+        {name: golden.weights[name].repeat(3, 0) for name in ("classifier.weight", "classifier.bias")}
+    )
+    with (
+        opened(tiny.write_folder(golden, tmp_path), task="rerank") as model,
+        pytest.raises(UnsupportedError, match=r"gives 3 scores for a pair of texts.*needs a model with one"),
+    ):
+        model.rerank("x", ["y"])
 
 
 @pytest.mark.parametrize(

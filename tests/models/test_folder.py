@@ -246,6 +246,12 @@ BAD: dict[str, tuple[str, Change, type[Exception], str]] = {
         UnsupportedError,
         "weights are quantized by 'awq', which is not supported",
     ),
+    "packed": (
+        "llama",
+        put(quantization_config={"quant_method": "compressed-tensors", "format": "pack-quantized"}),
+        UnsupportedError,
+        r"quantization_config\.format: found 'pack-quantized'; supported is float-quantized: use a",
+    ),
     "mlp bias": ("llama", put(mlp_bias=True), ModelFileError, r"gate_proj\.bias is missing"),
     "not causal": ("llama", put(is_causal=False), UnsupportedError, "is_causal: found False"),
     "a cap": (
@@ -357,7 +363,11 @@ def test_bad_configurations_are_refused(case: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arrays", "error", "message"),
     [
-        (without("lm_head.weight"), ModelFileError, r"tensor lm_head\.weight is missing"),
+        (
+            without("lm_head.weight"),
+            ModelFileError,
+            r"tensor lm_head\.weight is missing: .* needs modules\.json",
+        ),
         (
             without("model.embed_tokens.weight"),
             ModelFileError,
@@ -377,6 +387,17 @@ def test_bad_configurations_are_refused(case: str, tmp_path: Path) -> None:
             lambda w: w | {"model.layers.1.self_attn.o_proj.bias": np.zeros(96, np.float32)},
             ModelFileError,
             r"layers\.1\.self_attn\.o_proj\.bias: .* no such bias; set attention_bias to true",
+        ),
+        (
+            lambda w: (
+                w
+                | {
+                    f"model.layers.1.self_attn.q_proj.{part}": w["lm_head.weight"]
+                    for part in ("qweight", "scales")
+                }
+            ),
+            UnsupportedError,
+            r"q_proj\.qweight: the weights are quantized by GPTQ or AWQ, .* use a checkpoint of F32",
         ),
         (
             lambda w: w | {"\x1b[31m": np.zeros(3, np.float32)},
@@ -408,7 +429,9 @@ def test_a_weight_of_another_type_is_refused(tmp_path: Path) -> None:
     header = json.loads(raw[8 : 8 + length])
     header["model.embed_tokens.weight"]["dtype"] = "I32"
     model.write_bytes(file(header, raw[8 + length :]))
-    with pytest.raises(UnsupportedError, match=r"'model\.embed_tokens\.weight' has type 'i32'"):
+    with pytest.raises(
+        UnsupportedError, match=r"'model\.embed_tokens\.weight' has type 'i32', .*; save it as F32"
+    ):
         open_folder(path)
 
 

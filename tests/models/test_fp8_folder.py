@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +12,14 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+import akunu
 from akunu.errors import ModelFileError, UnsupportedError
 from akunu.folder import ModelFolder
+from formats import safetensors_bytes
 from formats.mlx_planes import E4M3, nearest
 
 from . import folders, tiny
-from .test_engine import greedy, nmse
+from .test_engine import greedy, nmse, open_engine
 from .test_folder import open_folder
 
 Arrays = dict[str, npt.NDArray[Any]]
@@ -41,6 +45,7 @@ FORMS: dict[str, tuple[dict[str, Any], str, int, int]] = {
     "blocks": (fp8(weight_block_size=[128, 128]), "weight_scale_inv", 128, 128),
     "small blocks": (fp8(weight_block_size=[64, 32]), "weight_scale_inv", 64, 32),
     "matrix": (fp8(weight_block_size=None), "weight_scale_inv", 0, 0),
+    "AutoFP8": (fp8(), "weight_scale", 0, 0),
     "channel": (compressed("channel"), "weight_scale", 1, 0),
     "tensor": (compressed("tensor"), "weight_scale", 0, 0),
     "block": (compressed("block", block_structure=[128, 128]), "weight_scale", 128, 128),
@@ -110,21 +115,60 @@ def test_rows_that_are_no_whole_groups_are_refused_by_name(tmp_path: Path) -> No
         ModelFolder(codes).spec()
 
 
-def test_scales_of_activations_are_not_needed(tmp_path: Path) -> None:
-    def with_inputs(weights: Arrays) -> Arrays:
-        out = coded("weight_scale", (0, 0))(weights)
-        more = {
-            n.removesuffix("weight") + "input_scale": np.ones(1, np.float32) for n in weights if "proj" in n
-        }
-        return out | more
+def test_scales_may_be_powers_of_two_in_a_byte(tmp_path: Path) -> None:
+    """`scale_fmt` "ue8m0" of Transformers: F8_E8M0."""
+    form = "blocks"
+    config, name, *tile = FORMS[form]
 
-    path = folders.write(
-        "llama",
-        tmp_path,
-        change=lambda c: c | {"quantization_config": compressed("tensor")},
-        arrays=with_inputs,
-    )
-    open_folder(path)
+    def powers(weights: Arrays, *, stored: bool) -> Arrays:
+        out = coded(name, (tile[0], tile[1]))(weights)
+        for scales in [key for key in out if key.endswith(name)]:
+            exponents = np.ceil(np.log2(out[scales])).astype(np.int64)
+            out[scales] = (
+                (exponents + 127).astype(np.uint8) if stored else (2.0**exponents).astype(np.float32)
+            )
+        return out
+
+    def write(folder: str, stored: bool) -> Path:
+        settings = {"quantization_config": config | {"scale_fmt": "ue8m0"}}
+        return folders.write(
+            "llama_256",
+            tmp_path / folder,
+            change=lambda c: c | settings,
+            arrays=partial(powers, stored=stored),
+        )
+
+    file = write("bytes", True) / "model.safetensors"
+    raw = file.read_bytes()
+    length = int.from_bytes(raw[:8], "little")
+    header = json.loads(raw[8 : 8 + length])
+    for key, entry in header.items():
+        if key.endswith(name):
+            entry["dtype"] = "F8_E8M0"
+    file.write_bytes(safetensors_bytes.file(header, raw[8 + length :]))
+    prompt = tiny.golden("llama_256").prompt
+    expected = open_folder(write("floats", False)).logits(prompt)
+    np.testing.assert_array_equal(open_folder(file.parent).logits(prompt), expected)
+    values = akunu.convert(file.parent, tmp_path / "values.gguf", "f32", progress=False)
+    assert nmse(open_engine(values).logits(prompt), expected) < 1e-9
+
+
+@pytest.mark.parametrize("form", ["tensor", "AutoFP8"])
+def test_scales_of_activations_and_caches_are_not_needed(form: str, tmp_path: Path) -> None:
+    def scalars(weights: Arrays) -> Arrays:
+        out = {
+            name: a.reshape(()) if a.size == 1 else a
+            for name, a in coded("weight_scale", (0, 0))(weights).items()
+        }
+        more = [n.removesuffix("weight") + "input_scale" for n in weights if "proj" in n]
+        more += [f"model.layers.0.self_attn.{part}_scale" for part in "kv"]
+        return out | {name: np.ones((), np.float32) for name in more}
+
+    config = {"quantization_config": FORMS[form][0]}
+    path = folders.write("llama", tmp_path / "scalars", change=lambda c: c | config, arrays=scalars)
+    _, values = written("llama", form, tmp_path)
+    prompt = tiny.golden("llama").prompt
+    assert nmse(open_folder(path).logits(prompt), open_folder(values).logits(prompt)) < 1e-9
 
 
 NAME = "model.layers.1.mlp.down_proj.weight"

@@ -104,7 +104,7 @@ def test_a_quantized_folder_is_the_model_of_its_values(bits: int, dtype: str, tm
 @pytest.mark.parametrize("mode", mlx_planes.MODES)
 def test_a_folder_of_float_codes_is_the_model_of_its_values(mode: str, tmp_path: Path) -> None:
     bits, group = mlx_planes.MODES[mode]
-    quantization = {"quantization": settings(bits, group, mode=mode)}
+    quantization = {"quantization": settings(bits, group, mode=mode) if mode == "nvfp4" else {"mode": mode}}
     planes = folders.write(
         "llama", tmp_path / "q", dtype="BF16", change=lambda c: c | quantization, arrays=float_coded(mode)
     )
@@ -133,13 +133,16 @@ def test_modules_have_types_of_their_own(tmp_path: Path) -> None:
         "model.layers.1.mlp.up_proj": {"group_size": 128, "bits": 3, "mode": "affine"},
         "model.layers.0.self_attn.v_proj": False,
         "model.layers.2.mlp.gate_proj": True,
+        # As the recipes of mlx-lm write it: MLX has defaults, 4 bits in groups of 64.
+        "model.layers.0.mlp.down_proj": {"group_size": None, "bits": 6, "mode": "affine"},
+        "model.layers.1.mlp.down_proj": {"bits": None},
     }
 
     def scheme(module: str) -> tuple[int, int] | None:
         found = own.get(module, True)
         if isinstance(found, bool):
             return (4, 32) if found else None
-        return found["bits"], found["group_size"]
+        return found.get("bits") or 4, found.get("group_size") or 64
 
     planes, values = pair("llama_256", scheme, tmp_path, settings(4, 32, **own))
     assert_equal_models("llama_256", planes, values)
@@ -147,6 +150,8 @@ def test_modules_have_types_of_their_own(tmp_path: Path) -> None:
     assert tensors["output"].dtype == "mlx_q8_g64_bf16"
     assert tensors["layers.1.ffn_up"].dtype == "mlx_q3_g128_bf16"
     assert tensors["layers.0.attn_v"].dtype == ""
+    assert tensors["layers.0.ffn_down"].dtype == "mlx_q6_g64_bf16"
+    assert tensors["layers.1.ffn_down"].dtype == "mlx_q4_g64_bf16"
     assert tensors["token_embedding"].dtype == "mlx_q4_g32_bf16"
 
 
@@ -210,7 +215,7 @@ def drop(part: str) -> Callable[[Arrays], None]:
         (settings(8, 32), lambda a: None, ModelFileError, r"weight: found u32 .* expected u32 \(\d+, 24\)"),
         (settings(4, 64), lambda a: None, ModelFileError, "4 bits in groups of 64"),
         (settings(**{MODULE: False}), lambda a: None, ModelFileError, "found false, but the tensor"),
-        (settings(**{MODULE: {"bits": 5}}), lambda a: None, UnsupportedError, "group_size: found None"),
+        (settings(**{MODULE: {"bits": 5}}), lambda a: None, ModelFileError, "5 bits in groups of 64"),
         (settings(), drop("scales"), ModelFileError, r"down_proj\.scales is missing"),
         (settings(), drop("biases"), ModelFileError, r"down_proj\.biases is missing"),
         (settings(), drop("weight"), ModelFileError, r"down_proj\.weight is missing"),

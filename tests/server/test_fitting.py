@@ -10,10 +10,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from akunu import InvalidArgumentError, _core, loading
+from akunu import AkunuError, InvalidArgumentError, _core, loading
 from akunu.loading import FoundModel
 from akunu.server.catalog import from_name, from_place
-from akunu.server.errors import ApiError
 from akunu.server.fitting import fitted
 from akunu.server.models import Registry
 
@@ -73,7 +72,7 @@ def test_what_a_file_says_of_a_model_is_its_own(tmp_path):
     own, other = from_place(file, context=128, threads=1)
     assert (own.context, own.shared) == (64, {"threads"})
     assert (other.context, other.shared) == (128, {"context", "threads"})
-    with pytest.raises(ApiError, match="context"):  # refused, as `akunu.load` does
+    with pytest.raises(AkunuError, match="context"):  # refused, as `akunu.load` does
         preload(msgspec.structs.replace(own, preload=True))
     file.write_text('[[model]]\nname = "a"\npath = "ember"\nshared = []\n')
     with pytest.raises(InvalidArgumentError, match="shared"):

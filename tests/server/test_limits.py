@@ -12,10 +12,12 @@ import sys
 import threading
 import time
 
+import anthropic
 import httpx
+import openai
 import pytest
 
-from akunu.errors import InvalidArgumentError
+from akunu.errors import InvalidArgumentError, ModelFileError
 from akunu.server import Keys, ModelSpec, Settings
 from akunu.server.errors import ApiError
 from akunu.server.limits import RateLimit
@@ -98,6 +100,18 @@ def test_a_name_of_another_machine_and_other_origins_are_refused(served):
             assert ("access-control-allow-origin" in answer.headers) == allowed
 
 
+def test_the_log_names_whose_request_was_refused(caplog):
+    settings = Settings(keys=keys("secret-1"), requests_per_minute=1)
+    with serving(settings=settings) as served, caplog.at_level(logging.INFO, "akunu.server"):
+        for status in (200, 429):
+            answer = served.http.get("/v1/models", headers={BEARER: "Bearer secret-1"})
+            assert answer.status_code == status
+        served.http.get("/admin/models", headers={BEARER: "Bearer secret-1"})
+        lines = [line for line in caplog.messages if " key=" in line]
+    assert len(lines) == 3
+    assert all(" key=secret-1 " in line for line in lines)
+
+
 def test_a_rate_is_kept_and_says_when_to_come_again():
     with serving(settings=Settings(requests_per_minute=2)) as served:
         answers = [served.http.get("/v1/models") for _ in range(3)]
@@ -163,14 +177,44 @@ def test_models_come_when_they_are_asked_for_and_go_when_others_need_the_room():
         assert served.post("/admin/load", model="/etc/passwd").status_code == 404
 
 
-def test_a_model_that_idles_is_unloaded_and_one_that_cannot_be_loaded_says_why():
-    specs = [EMBER, ModelSpec(name="broken", path="nothing.gguf")]
-    with serving(*specs, settings=Settings(idle_seconds=0.2)) as served:
+def test_a_model_that_idles_is_unloaded():
+    with serving(settings=Settings(idle_seconds=0.2)) as served:
         wait_until(lambda: served.ember.model is None)
         assert served.chat(max_tokens=1).status_code == 200
-        answer = served.chat(model="broken")
-        assert (answer.status_code, answer.json()["error"]["code"]) == (503, "model_not_loaded")
-        assert "nothing.gguf" in answer.json()["error"]["message"]
+
+
+def test_what_is_wrong_with_a_model_is_said_and_not_tried_again(tmp_path, caplog):
+    """By libraries, which repeat a request that ends in a 5xx unless they are told not to."""
+    (tmp_path / "damaged.gguf").write_bytes(b"GGUF" + bytes(20))
+    specs = [ModelSpec(name=name, path=str(tmp_path / f"{name}.gguf")) for name in ("damaged", "missing")]
+    with serving(EMBER, *specs) as served:
+        for name in ("damaged", "missing"):
+            caplog.clear()
+            said = rf"model: {name} cannot be loaded: .*{name}\.gguf"
+            asked = {"model": name, "max_tokens": 1, "messages": [{"role": "user", "content": "Hi"}]}
+            with (
+                openai.OpenAI(base_url=f"{served.url}/v1", api_key="-") as client,
+                pytest.raises(openai.InternalServerError, match=said) as refused,
+            ):
+                client.chat.completions.create(**asked)
+            assert refused.value.code == "model_not_loaded"
+            with (
+                anthropic.Anthropic(base_url=served.url, api_key="-") as other,
+                pytest.raises(anthropic.InternalServerError, match=said),
+            ):
+                other.messages.create(**asked)
+            assert len([line for line in caplog.messages if "cannot be loaded" in line]) == 2
+
+
+def test_a_model_that_cannot_be_had_now_may_be_tried_again(monkeypatch):
+    def find(*_, **__):
+        raise ModelFileError("user/repo: cannot be fetched") from httpx.ConnectError("no route")
+
+    monkeypatch.setattr("akunu.server.models.FoundModel", find)
+    with serving(ModelSpec(name="ember", path="user/repo")) as served:
+        answer = served.chat(max_tokens=1)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "model_not_loaded")
+    assert "x-should-retry" not in answer.headers
 
 
 def test_an_engine_that_makes_no_step_while_readers_wait_is_ill():

@@ -77,7 +77,7 @@ def test_dimensions_prompts_and_cut_texts_are_those_of_the_model(served):
         ("embeddings", {"input": []}, 400, "input", "one or more"),
         ("embeddings", {"input": [1, "x"]}, 400, "input", "expected a text, token ids"),
         ("embeddings", {"input": ["x", []]}, 400, "input", "one or more"),
-        ("embeddings", {"input": [[-1]]}, 400, None, "token ids: -1 is not in"),
+        ("embeddings", {"input": [[5], [-1]]}, 400, "input", "input: number 1: token ids: -1 is not in"),
         ("embeddings", {"input": "a " * 100}, 400, None, "tokens, the model takes 80"),
         ("embeddings", {"input": "x", "dimensions": 5000}, 400, "dimensions", "is not in"),
         ("embeddings", {"input": "x", "prompt": "passage"}, 400, "prompt", "there is query"),

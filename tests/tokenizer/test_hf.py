@@ -124,6 +124,39 @@ def test_ids_equal_the_library(kind: str, tmp_path: Path) -> None:
         assert tokenizer.encode(text, parse_special=True) == library.encode(text).ids, text
 
 
+ODD: dict[str, dict[str, bool]] = {
+    "brown": {"normalized": True},
+    "</t>": {"normalized": True},
+    "É": {"normalized": True, "rstrip": True},
+    "fox": {"single_word": True},
+    "[new]": {"lstrip": True, "special": True},
+    "  ": {"normalized": False},
+    "1234": {"rstrip": True, "special": True},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_ids_of_odd_added_tokens_equal_the_library(kind: str, tmp_path: Path) -> None:
+    """Those of normalised text are found in it, others in the text as it is."""
+    library = trained(kind)
+    for text, flags in ODD.items():
+        flags = {"normalized": False} | flags
+        add = library.add_special_tokens if flags.get("special") else library.add_tokens
+        add([tokenizers.AddedToken(text, **flags)])
+    tokenizer = opened(write(tmp_path, library))
+    texts = [
+        *TEXTS,
+        "brown x brown xbrown <s>brown",
+        "a</t>b </t> c</t></s></t>",
+        "E\u0301 caf\u00e9 \u00c9\u00a0\u00a0x",
+        "fox foxes _fox fox, 4fox a\u0301fox fox\u0301",
+        "a \u00a0[new]  [new]\u2003[new]",
+        "1234\u00a0x 1234    y",
+    ]
+    for text in texts:
+        assert tokenizer.encode(text, parse_special=True) == library.encode(text).ids, text
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_texts_equal_the_library(kind: str, tmp_path: Path) -> None:
     library = trained(kind)
@@ -184,9 +217,13 @@ def test_the_configuration_overrules_the_template(flag: bool | None, begins: boo
 
 def test_a_folder_without_a_tokenizer_has_none(tmp_path: Path) -> None:
     assert tokenizer_from_folder(tmp_path, 10) is None
-    (tmp_path / "tokenizer.model").touch()
-    with pytest.raises(UnsupportedError, match=r"has no tokenizer\.json; make it with Transformers"):
-        tokenizer_from_folder(tmp_path, 10)
+    for name in ("tokenizer.model", "vocab.txt", "tekken.json"):
+        (tmp_path / name).touch()
+        with pytest.raises(
+            UnsupportedError, match=rf"has {name}, but no tokenizer\.json; make it with Transformers"
+        ):
+            tokenizer_from_folder(tmp_path, 10)
+        (tmp_path / name).unlink()
 
 
 def spoiled(data: dict[str, Any], path: str, value: Any) -> str:

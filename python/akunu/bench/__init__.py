@@ -14,6 +14,11 @@ __all__ = ["main"]
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run the command line of `akunu-bench`; returns the exit status."""
-    from akunu.bench.command import run
+    from akunu.cli import Run, start
 
-    return run(args)
+    def load() -> Run:
+        from akunu.bench.command import run
+
+        return run
+
+    return start("akunu-bench", load, args)

@@ -23,7 +23,7 @@ from akunu.bench.shapes import SHAPES
 from akunu.cli.app import CONTEXT_SETTINGS, Command, LazyVersion
 from akunu.cli.app import run as run_command
 from akunu.cli.options import KV_DTYPES, refuse_others, refuse_unused
-from akunu.cli.values import Integer, Number, PathName
+from akunu.cli.values import MODELS, Integer, Number, PathName
 from akunu.errors import InvalidArgumentError
 from akunu.filetypes import FILE_TYPES
 
@@ -139,10 +139,15 @@ def _fixed(
 
 
 def _list_option(
-    *flags: str, default: str, text: str, callback: Callable[..., object], metavar: str = "LIST"
+    *flags: str,
+    default: str,
+    text: str,
+    callback: Callable[..., object],
+    metavar: str = "LIST",
+    type: click.types.StringParamType = click.STRING,
 ) -> Callable[[F], F]:
     help_text = f"{text} [default: {default}]"
-    return click.option(*flags, multiple=True, callback=callback, metavar=metavar, help=help_text)
+    return click.option(*flags, multiple=True, callback=callback, metavar=metavar, type=type, help=help_text)
 
 
 def _hyphens(name: str) -> str:
@@ -162,6 +167,7 @@ _FORMATS = click.Choice(["csv", "json", "jsonl", "md", "sql", "none"])
     default="ember",
     callback=_words,
     metavar="MODEL",
+    type=MODELS,
     text="GGUF files, USER/REPO[:FILE] on the Hugging Face Hub, or a built-in model.",
 )
 @_list_option(

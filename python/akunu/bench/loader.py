@@ -119,7 +119,7 @@ def open_unmanaged(
                 opened.files, spec, device=device_id, context=context, threads=threads, kv_dtype=kv_dtype,
                 chunk=chunk, parallel=parallel, progress=report,
             )  # fmt: skip
-            facts = model_facts(str(path), opened.metadata, opened.files.tensors)
+            facts = model_facts(str(path), opened.metadata, opened.weights)
     return OpenEngine(engine, spec.config, facts)
 
 

@@ -70,6 +70,8 @@ class Tensor(Protocol):
     """What counts of a tensor: see `akunu._core.TensorEntry`."""
 
     @property
+    def dtype(self) -> str: ...
+    @property
     def shape(self) -> tuple[int, ...]: ...
     @property
     def nbytes(self) -> int: ...
@@ -86,6 +88,9 @@ def model_facts(
         label = f"{n_params / 1e9:.1f}B" if n_params >= 1e9 else f"{n_params / 1e6:.3g}M"
     file_type = metadata.get("general.file_type")
     kind = FILE_TYPE_NAMES.get(file_type) if isinstance(file_type, int) else None
+    if file_type is None:  # a folder does not say
+        types = {tensor.dtype for tensor in tensors if len(tensor.shape) > 1}
+        kind = types.pop().upper() if len(types) == 1 else None
     architecture = metadata.get("general.architecture", "?")
     size = sum(tensor.nbytes for tensor in tensors)
     return ModelFacts(filename, f"{architecture} {label} {kind or 'mixed'}", size, n_params, load_mode)

@@ -7,9 +7,12 @@ loaded when that subcommand runs (`group`).
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-__all__ = ["main"]
+__all__ = ["main", "start"]
+
+Run = Callable[[Sequence[str] | None], int]
+"""Runs a command line, or that of the process; returns the exit status."""
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -20,11 +23,21 @@ def main(args: Sequence[str] | None = None) -> int:
     args
         The arguments; None: those of the process.
     """
-    try:
+
+    def load() -> Run:
         from akunu.cli.app import run
         from akunu.cli.group import akunu
-    except KeyboardInterrupt:  # before anything is there that could say so
-        print("akunu: interrupted", file=sys.stderr)
-        return 130
 
-    return run(akunu, "akunu", args)
+        return lambda words: run(akunu, "akunu", words)
+
+    return start("akunu", load, args)
+
+
+def start(prog: str, load: Callable[[], Run], args: Sequence[str] | None) -> int:
+    """Run what `load` imports; Ctrl-C ends that quietly too, before anything is there that could say so."""
+    try:
+        run = load()
+    except KeyboardInterrupt:
+        print(f"{prog}: interrupted", file=sys.stderr)
+        return 130
+    return run(args)

@@ -83,6 +83,9 @@ def run(command: click.Command, prog: str, args: Sequence[str] | None = None) ->
             print_error(prog, "error", _text(error))
             return 2 if isinstance(error, InvalidArgumentError) else 1
         except Exception as error:
+            if isinstance(error.__cause__, KeyboardInterrupt):  # of a compiled module that was being imported
+                print_error(prog, "", "interrupted")
+                return 130
             if debug:
                 raise
             print_error(

@@ -13,6 +13,7 @@ import click
 
 from akunu.cli.options import refuse_unused
 from akunu.cli.phases import ROWS, TableOptions, table_options
+from akunu.hub_name import model_name
 
 if TYPE_CHECKING:
     from akunu._core import CommandInfo, Memory
@@ -200,7 +201,7 @@ def _encoder(path: Path, asked: TableOptions, options: Mapping[str, Any]) -> _Op
     from akunu.model_files import open_model
     from akunu.progress import reporter
 
-    asked = _chosen(asked, path.name, "makes vectors", ("encode",))
+    asked = _chosen(asked, model_name(path), "makes vectors", ("encode",))
     refuse_unused(["kv_dtype"], "a KV cache, and a model that makes vectors has none")
     opened = open_model(path)
     trained = opened.spec().config.context_length
@@ -209,7 +210,8 @@ def _encoder(path: Path, asked: TableOptions, options: Mapping[str, Any]) -> _Op
     if max(rows, context) > trained:
         name = "--rows" if rows > trained else "--context"
         raise click.UsageError(
-            f"{name} {max(rows, context)} is more than the {trained} tokens {path.name} was trained for"
+            f"{name} {max(rows, context)} is more than the {trained} tokens "
+            f"{model_name(path)} was trained for"
         )
     if rows > context:
         raise click.UsageError(f"--rows {rows} need --context {rows}, found {context}")

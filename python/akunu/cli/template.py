@@ -12,6 +12,7 @@ import click
 from akunu.cli.files import read_text
 from akunu.cli.values import FULL
 from akunu.errors import InvalidArgumentError, TemplateError
+from akunu.hub_name import model_name
 
 if TYPE_CHECKING:
     from akunu.model import Model
@@ -98,11 +99,11 @@ def _advice(model: Model, error: TemplateError) -> str:
     likely = _likely(model)
     if likely:
         return (
-            f"{model.path.name} has no chat template, but the control tokens of {likely}: "
+            f"{model_name(model.path)} has no chat template, but the control tokens of {likely}: "
             f"try --chat-template {likely}"
         )
     return (
-        f"{model.path.name} has no chat template, so it may be a base model, which continues texts: "
+        f"{model_name(model.path)} has no chat template, so it may be a base model, which continues texts: "
         f'akunu complete -m {model.path} "…". If it was trained to chat, --chat-template takes the name of '
         "its format (akunu chat --help lists them) or a file with its Jinja template"
     )

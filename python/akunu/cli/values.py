@@ -11,7 +11,7 @@ from typing import Any, Final, NoReturn
 import click
 from click.shell_completion import CompletionItem
 
-__all__ = ["FILE", "FULL", "MODEL", "Integer", "Number", "PathName", "as_integer", "as_number"]
+__all__ = ["FILE", "FULL", "MODEL", "MODELS", "Integer", "Number", "PathName", "as_integer", "as_number"]
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 _NUMBER: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
@@ -98,6 +98,23 @@ class ModelName(click.types.StringParamType):
 
 
 MODEL: Final = ModelName()
+
+
+class ModelNames(ModelName):
+    """Names of models between commas; Tab completes the last one."""
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        before, comma, last = incomplete.rpartition(",")
+        found = super().shell_complete(ctx, param, last)
+        if not comma:
+            return found
+        # A shell looks for files with the name of the whole word, so not for these.
+        return [CompletionItem(before + comma + item.value) for item in found if item.type != "file"]
+
+
+MODELS: Final = ModelNames()
 
 
 class PathName(click.Path):

@@ -8,6 +8,7 @@ from pathlib import Path
 from akunu.conversion.importance import ImportanceMatrix
 from akunu.errors import InvalidArgumentError, UnsupportedError
 from akunu.filetypes import FILE_TYPES, MLX_TYPES
+from akunu.hub_name import model_name
 from akunu.options import Limit, as_path
 from akunu.progress import Progress, reporter
 
@@ -84,7 +85,7 @@ def convert(
     model_path = find_model(source, progress=progress)
     if is_speech(model_path):
         raise UnsupportedError(
-            f"{model_path.name} transcribes speech; models of speech are not converted (whisper.cpp's "
+            f"{model_name(model_path)} transcribes speech; models of speech are not converted (whisper.cpp's "
             "quantize makes smaller files of them, which Akunu runs)"
         )
     model = open_model(model_path)

@@ -53,15 +53,17 @@ def folder_model_type(spec: ModelSpec) -> tuple[str, HfModel]:
             f"general.architecture: found {config.arch!r}, which is no model type of Hugging Face's; "
             f"folders are made of {', '.join(sorted({row.arch for row in HF_MODELS.values()}))}"
         )
-    windowed = any(config.layer_window)
-    name, row = next((pair for pair in rows if (pair[1].windowed != "none") == windowed), rows[0])
     biases = tuple(part for part in _ALL_BIASES if f"layers.0.attn_{part}_bias" in spec.tensors)
+    ffn = [part for part in _FFN_BIASES if f"layers.0.ffn_{part}_bias" in spec.tensors]
+    # A Llama's width has to be a multiple of its heads, for Transformers 5; a Mistral's need not be.
+    uneven = config.dim % config.n_heads != 0 and not biases and not ffn
+    windowed = any(config.layer_window) or uneven
+    name, row = next((pair for pair in rows if (pair[1].windowed != "none") == windowed), rows[0])
     if biases != _BIASES[row.biases] and (biases != _ALL_BIASES or row.biases != "flag"):
         raise UnsupportedError(
             f"attention has biases for {', '.join(biases) or 'nothing'}, which no {name} model of Hugging "
             "Face's has"
         )
-    ffn = [part for part in _FFN_BIASES if f"layers.0.ffn_{part}_bias" in spec.tensors]
     if ffn and (len(ffn) < len(_FFN_BIASES) or not row.ffn_biases):
         raise UnsupportedError(
             f"the feed-forward has biases for {', '.join(ffn)}, which no {name} model of Hugging Face's has"

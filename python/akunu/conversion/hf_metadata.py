@@ -20,6 +20,7 @@ from akunu.encoders.rows import ENCODERS
 from akunu.errors import UnsupportedError
 from akunu.folder import ModelFolder
 from akunu.hf_config import rotary_parameters
+from akunu.hub_name import model_name
 from akunu.rotary import inverse_frequencies, yarn_scale
 
 __all__ = ["SIZES", "model_metadata"]
@@ -51,7 +52,7 @@ def model_metadata(folder: ModelFolder, spec: ModelSpec) -> tuple[dict[str, obje
     general: dict[str, object] = {
         "general.architecture": config.arch,
         "general.type": "model",
-        "general.name": folder.path.absolute().name,
+        "general.name": model_name(folder.path),
     }
     if config.arch in ENCODERS:  # llama.cpp asks for it, and knows no second kind
         general["tokenizer.ggml.token_type_count"] = max(1, config.kinds)

@@ -6,7 +6,7 @@ import contextlib
 import threading
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +33,14 @@ Output = Literal["float32", "int8", "binary"]
 _OUTPUTS: Final = ("float32", "int8", "binary")
 
 Ids = npt.NDArray[np.uint32]
+Scores = npt.NDArray[np.float64]
+
+_SCORES: Final[Mapping[str, Callable[[Scores], Scores]]] = {
+    "sigmoid": lambda scores: 1.0 / (1.0 + np.exp(-scores)),
+    "tanh": np.tanh,
+    "": lambda scores: scores,
+}
+"""What a score goes through, as `Modules.score` names it."""
 
 _BATCH: Final = 4096
 """Texts that are tokens at a time, whatever their number."""
@@ -157,9 +165,11 @@ class EmbeddingModel(Model):
         if dimensions is not None:
             size = Limit(int, 1, self._encoder.width).check("dimensions", dimensions)
         prefix = self._prompt(prompt)
+        if not isinstance(texts, Iterable) or isinstance(texts, bytes | Mapping):
+            raise InvalidArgumentError(f"texts: expected a list of texts, got {type(texts).__name__}")
         items: list[Prompt] = [texts] if isinstance(texts, str) else list(texts)
         vectors = self._vectors(
-            len(items), lambda i: self._text(items[i], prefix), truncate=truncate, progress=progress
+            len(items), lambda i: self._text(i, items[i], prefix), truncate=truncate, progress=progress
         )
         return _converted(vectors[:, :size], normalize, output)
 
@@ -183,7 +193,8 @@ class EmbeddingModel(Model):
             What the query is for, of models that are asked in words, such as Qwen3-Reranker; None: to find
             passages that answer it.
         raw
-            Give the model's own score, any number; else its sigmoid, in [0, 1]. Their order is the same.
+            Give the model's own score, any number; else what it becomes by the function that the files
+            name, by a sigmoid where they name none, in [0, 1]. Their order is the same.
         truncate
             Cut documents that with the query are longer than `context`, and warn of them.
         progress
@@ -211,7 +222,10 @@ class EmbeddingModel(Model):
         asked = not self.config.bidirectional
         width = self._encoder.width
         if width != 1 and not (asked and width == 2):
-            raise UnsupportedError(f"{self.name} gives {width} scores for a text; expected one")
+            raise UnsupportedError(
+                f"{self.name} gives {width} scores for a pair of texts, as a classifier does; "
+                "reranking needs a model with one (one label in its config.json)"
+            )
         if asked and "<|im_start|>" not in self.tokenizer.control_texts():
             raise UnsupportedError(
                 f'{self.name} is asked as Qwen3-Reranker is, but its tokenizer has no token "<|im_start|>"'
@@ -241,7 +255,7 @@ class EmbeddingModel(Model):
             len(documents), lambda i: rows(documents[i]), truncate=truncate, progress=progress
         ).astype(np.float64)
         scores = made[:, 0] - made[:, 1] if width == 2 else made[:, 0]
-        return [float(score) for score in (scores if raw else 1.0 / (1.0 + np.exp(-scores)))]
+        return [float(score) for score in _SCORES["" if raw else self._modules.score](scores)]
 
     def stats(self) -> ModelStats:
         """Counts since the model was loaded: `prompts` and `prompt_tokens` of what was run, and `steps`."""
@@ -281,10 +295,17 @@ class EmbeddingModel(Model):
             )
         return self.prompts[name]
 
-    def _text(self, text: Prompt, prefix: str) -> _Rows:
-        if not isinstance(text, str):
+    def _text(self, i: int, text: Prompt, prefix: str) -> _Rows:
+        if isinstance(text, str):
+            return self._ended(self._encode(prefix + text), 0)
+        if not isinstance(text, Sequence) and not hasattr(text, "__array__"):
+            raise InvalidArgumentError(
+                f"texts: number {i}: expected a text or its token ids, got {text!r} ({type(text).__name__})"
+            )
+        try:
             return _Rows(self._checked_ids(text))
-        return self._ended(self._encode(prefix + text), 0)
+        except InvalidArgumentError as error:
+            raise InvalidArgumentError(f"texts: number {i}: {error}") from None
 
     def _encode(self, text: str) -> list[int]:
         return self.tokenizer.encode(text.lower() if self._modules.lowercase else text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +32,9 @@ _POOLINGS: Final[Mapping[str, Pooling]] = {
 """Flags of a pooling module's configuration, and the names that newer files have in their place."""
 
 _ACTIVATIONS: Final = {"Identity": "", "Tanh": "tanh", "GELU": "gelu", "ReLU": "relu"}
+_SCORES: Final = {"Sigmoid": "sigmoid", "Identity": "", "Tanh": "tanh"}
+"""What a cross-encoder's score goes through, by the names of classes of torch."""
+
 _FOLDER = re.compile(r"[\w-][\w.-]*")
 
 
@@ -69,6 +73,8 @@ class Modules:
     answers
         Of a decoder that scores texts: the tokens whose logits after it say that it is relevant, and that it
         is not.
+    score
+        What a reranker's score goes through unless it is asked for as it is: "sigmoid", "tanh" or "".
     files
         Of modules that have a folder of their own: what is read there.
     """
@@ -82,6 +88,7 @@ class Modules:
     dimensions: int | None = None
     lowercase: bool = False
     answers: tuple[int, int] | None = None
+    score: str = "sigmoid"
     files: tuple[Path, ...] = ()
 
 
@@ -104,8 +111,8 @@ def gguf_makes_vectors(metadata: Mapping[str, object]) -> bool:
     )
 
 
-def read_modules(folder: Path) -> Modules:
-    """Read them; a folder need not have any.
+def read_modules(folder: Path, model: Mapping[str, object]) -> Modules:
+    """Read them; a folder need not have any. `model` is its `config.json`.
 
     Raises
     ------
@@ -121,7 +128,8 @@ def read_modules(folder: Path) -> Modules:
     files: list[Path] = []
     normalized = False
     path = folder / "modules.json"
-    for module in read_list(path) if os.path.lexists(path) else ():
+    has_modules = os.path.lexists(path)
+    for module in read_list(path) if has_modules else ():
         if not isinstance(module, dict) or not isinstance(module.get("type"), str):
             raise ModelFileError(f"{path}: found {shown(module)}, expected an object with a type")
         kind = module["type"].rpartition(".")[2]
@@ -164,8 +172,39 @@ def read_modules(folder: Path) -> Modules:
         dimensions=_length(common.get("truncate_dim")),
         lowercase=settings.get("do_lower_case") is True,
         answers=answers,
+        score=_score(folder, common if has_modules else {}, model),
         files=tuple(files),
     )
+
+
+def _score(folder: Path, common: Mapping[str, object], model: Mapping[str, object]) -> str:
+    """What a score goes through, as `CrossEncoder` of Sentence Transformers chooses it."""
+    inner, old = model.get("sentence_transformers"), "sbert_ce_default_activation_function"
+    if isinstance(inner, dict) and "activation_fn" in inner:
+        own = ("config.json: sentence_transformers.activation_fn", inner["activation_fn"])
+    else:
+        own = (f"config.json: {old}", model.get(old))
+    for key, found in (
+        ("config_sentence_transformers.json: activation_fn", common.get("activation_fn")),
+        own,
+    ):
+        if found is None:
+            continue
+        name = found.rpartition(".")[2] if isinstance(found, str) else ""
+        if isinstance(found, str) and not found.startswith("torch."):
+            warnings.warn(
+                f"{folder / key}: {shown(found)} is code of the model's own, which is not run; "
+                "scores go through a sigmoid",
+                RuntimeWarning,
+                stacklevel=5,
+            )
+        elif name not in _SCORES:
+            raise UnsupportedError(
+                f"{folder / key}: found {shown(found)}; supported are {', '.join(_SCORES)} of torch.nn"
+            )
+        else:
+            return _SCORES[name]
+    return "sigmoid"
 
 
 def _length(found: object) -> int | None:

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from akunu.errors import InvalidArgumentError
+from akunu.hub_name import model_name
 from akunu.json_file import read_text
 from akunu.loading import DEFAULT_CACHE_SIZE, check_settings
 from akunu.options import as_path
@@ -99,7 +100,7 @@ def from_name(text: str, **shared: Any) -> ModelSpec:
         is_file = file.suffix.lower() in (".gguf", ".bin") and ":" not in text
         name = file.stem.removeprefix("ggml-") if is_file else text.rstrip("/")
         if Path(text).is_dir():
-            name = file.name
+            name = model_name(file)
     return ModelSpec(name=name, path=path, preload=True, shared=frozenset(shared), **shared)
 
 

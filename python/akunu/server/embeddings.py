@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta
@@ -10,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from akunu.encoders.model import EmbeddingModel
+from akunu.errors import InvalidArgumentError
 from akunu.server.calls import Check, call
 from akunu.server.errors import ApiError
 from akunu.server.fields import Fields, read_fields
@@ -63,13 +65,16 @@ async def _answer(request: Request, fields: EmbeddingRequest) -> dict[str, Any]:
 
         def work(check: Check) -> tuple[list[Any], int]:
             before = model.stats().prompt_tokens  # calls come one at a time
-            vectors = model.embed(
-                texts,
-                prompt=fields.prompt,
-                dimensions=fields.dimensions,
-                truncate=bool(fields.truncate),
-                progress=check,
-            )
+            try:
+                vectors = model.embed(
+                    texts,
+                    prompt=fields.prompt,
+                    dimensions=fields.dimensions,
+                    truncate=bool(fields.truncate),
+                    progress=check,
+                )
+            except InvalidArgumentError as error:  # which calls the texts otherwise
+                raise InvalidArgumentError(re.sub("^texts(?=:)", "input", str(error))) from error
             if fields.encoding_format == "base64":
                 data = [base64.b64encode(vector.astype("<f4").tobytes()).decode() for vector in vectors]
             else:

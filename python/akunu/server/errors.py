@@ -59,6 +59,9 @@ class ApiError(Exception):
         A word for programs.
     retry_after
         Seconds after which it may go better.
+    lasting
+        Another attempt would go the same way. OpenAI's and Anthropic's libraries, which repeat what a server
+        has failed at (5xx), are told not to.
     """
 
     def __init__(
@@ -69,6 +72,7 @@ class ApiError(Exception):
         param: str | None = None,
         code: str | None = None,
         retry_after: float | None = None,
+        lasting: bool = False,
     ) -> None:
         super().__init__(message)
         self.status = status
@@ -76,6 +80,7 @@ class ApiError(Exception):
         self.param = param
         self.code = code
         self.retry_after = retry_after
+        self.lasting = lasting
 
 
 def as_api_error(error: Exception) -> ApiError:
@@ -119,6 +124,8 @@ def error_response(error: ApiError, scope: Scope) -> Response:
     headers = {}
     if error.retry_after is not None:
         headers["retry-after"] = str(max(1, math.ceil(error.retry_after)))
+    if error.lasting:
+        headers["x-should-retry"] = "false"
     if error.status == 401:
         headers["www-authenticate"] = "Bearer"
     body = msgspec.json.encode(error_body(error, path))

@@ -70,7 +70,7 @@ class Gate:
 
         try:
             try:
-                asked.holder = self._check(scope, headers)
+                self._check(scope, headers, asked)
                 most = self._most(scope["path"])
                 if _length(headers) > most:
                     raise too_large(most)  # before any of it is read
@@ -90,8 +90,8 @@ class Gate:
         """Bytes of a request."""
         return self._settings.max_upload if path.startswith(_UPLOADS) else self._settings.max_body
 
-    def _check(self, scope: Scope, headers: Headers) -> str:
-        """Who asks; raises what keeps them out."""
+    def _check(self, scope: Scope, headers: Headers, asked: Asked) -> None:
+        """Find out who asks; raises what keeps them out."""
         settings, path = self._settings, scope["path"]
         if settings.local and _host(headers.get("host", "")) not in _LOCAL:
             raise ApiError(
@@ -101,18 +101,18 @@ class Gate:
         client = scope.get("client")
         address = client[0] if client else "-"
         if path in _OPEN or path == PATHS[0] or path.startswith(PATHS[1]) or scope["method"] == "OPTIONS":
-            return "-"
+            return
         key = presented_key(dict(headers))
         holder = settings.keys.holder(key)
         admin = settings.admin_keys.holder(key)
+        name = admin or holder
+        asked.holder = name or "-"
         if path.startswith(_ADMIN):
             self._check_admin(admin)
         elif settings.keys and holder is None and admin is None:
             what = "needs an API key" if key is None else "does not know this API key"
             raise ApiError(401, f"authorization: this server {what}", code="invalid_api_key")
-        name = admin or holder
         self._rate.take(name or address)
-        return name or "-"
 
     def _check_admin(self, admin: str | None) -> None:
         settings = self._settings

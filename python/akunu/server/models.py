@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from akunu import load
 from akunu.chat import ChatTemplate
-from akunu.errors import AkunuError, InvalidArgumentError, TokenizerError, UnsupportedError
+from akunu.errors import AkunuError, DeviceError, InvalidArgumentError, TokenizerError, UnsupportedError
 from akunu.loading import FoundModel
 from akunu.server.catalog import ModelSpec
 from akunu.server.errors import ApiError
@@ -173,13 +173,16 @@ class Registry:
         Raises
         ------
         ApiError
-            404: there is no such model; 503: no room for it now, or it cannot be loaded; 400: it is of
-            another kind.
+            404: there is no such model; 503: no room for it now; 500 or 503: it cannot be loaded; 400: it
+            is of another kind.
         """
         entry = self.find(name)
         entry.users += 1
         try:
-            await self.load(entry)
+            try:
+                await self.load(entry)
+            except (AkunuError, OSError) as error:
+                raise _not_loaded(entry.spec, error) from error
             found = kind_of(entry.loaded)
             if kinds and found not in kinds:
                 raise ApiError(
@@ -196,19 +199,30 @@ class Registry:
 
         Raises
         ------
+        AkunuError
+            A model cannot be loaded, or a setting for all models fits none.
         ApiError
-            A model cannot be loaded.
-        InvalidArgumentError
-            A setting for all models fits none.
+            There is no room for a model.
         """
         for entry in self._entries.values():
             if entry.spec.preload:
-                await self.load(entry)
+                try:
+                    await self.load(entry)
+                except (AkunuError, OSError) as error:
+                    raise AkunuError(_why(entry.spec, error)) from error
         if all(entry.model is not None for entry in self._entries.values()):
             check_shared({entry.spec: entry.unfit for entry in self._entries.values()})
 
     async def load(self, entry: Entry) -> None:
-        """Load a model, if it is not; the first who asks does it, the others wait."""
+        """Load a model, if it is not; the first who asks does it, the others wait.
+
+        Raises
+        ------
+        AkunuError, OSError
+            It cannot be loaded.
+        ApiError
+            503: there is no room for it, or the server ends.
+        """
         async with entry.changing:
             if entry.model is not None:
                 return
@@ -248,15 +262,9 @@ class Registry:
                     model.prepare_forms()  # while no text of it runs
             return model
 
-        try:
-            found = await asyncio.to_thread(find)
-            await self._make_room(entry)
-            entry.model = await asyncio.to_thread(work, found)
-        except (AkunuError, OSError) as error:
-            _log.error("cannot load %s: %s", spec.name, error)
-            raise ApiError(
-                503, f"model: {spec.name} cannot be loaded: {error}", param="model", code="model_not_loaded"
-            ) from error
+        found = await asyncio.to_thread(find)
+        await self._make_room(entry)
+        entry.model = await asyncio.to_thread(work, found)
         entry.used_at = time.monotonic()
 
     async def _make_room(self, entry: Entry) -> None:
@@ -315,6 +323,23 @@ class Registry:
             model, entry.model = entry.model, None
             if model is not None:
                 await asyncio.to_thread(model.close)
+
+
+def _why(spec: ModelSpec, error: Exception) -> str:
+    return f"model: {spec.name} cannot be loaded: {error}"
+
+
+def _not_loaded(spec: ModelSpec, error: Exception) -> ApiError:
+    """What requests for a model are told that cannot be loaded; the log says it too.
+
+    That lasts where the fault is in its files or settings. Memory may become free, and the network come back.
+    """
+    why = _why(spec, error)
+    _log.error("%s", why)
+    cause = error.__cause__  # of the Hub's client or the system
+    ours = isinstance(error, AkunuError) and not isinstance(error, DeviceError)
+    lasting = ours and (cause is None or isinstance(cause, AkunuError | ValueError))
+    return ApiError(500 if lasting else 503, why, param="model", code="model_not_loaded", lasting=lasting)
 
 
 def shutting_down() -> ApiError:

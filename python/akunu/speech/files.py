@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 from akunu.errors import ModelFileError, TokenizerError, UnsupportedError
+from akunu.hub_name import model_name
 from akunu.json_file import read_object
 from akunu.speech.config import WhisperConfig
 from akunu.speech.tokenizer import WhisperTokenizer
@@ -71,7 +72,7 @@ class SpeechFiles:
     @property
     def name(self) -> str:
         """The name of the file or folder, without what all have in common."""
-        return self.path.name if self.path.is_dir() else self.path.stem.removeprefix("ggml-")
+        return model_name(self.path) if self.path.is_dir() else self.path.stem.removeprefix("ggml-")
 
     def tokenizer(self) -> WhisperTokenizer:
         """The tokenizer.

@@ -20,7 +20,7 @@ class _Vocabulary(Protocol):
     @property
     def trims_after_added(self) -> bool: ...
     @property
-    def added_ids(self) -> AbstractSet[int]: ...
+    def split_ids(self) -> AbstractSet[int]: ...
     @property
     def control_ids(self) -> AbstractSet[int]: ...
 
@@ -59,7 +59,7 @@ class StreamingDetokenizer:
     ) -> None:
         self._pieces = tokenizer.pieces
         self._trims_space = trims and tokenizer.trims_space
-        self._added = tokenizer.added_ids
+        self._added = tokenizer.split_ids
         self._hidden = tokenizer.control_ids - visible if skip_special else frozenset()
         self._trims_after_added = tokenizer.trims_after_added
         self._trims_next = not len(after) or (self._trims_after_added and int(after[-1]) in self._added)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -26,7 +26,7 @@ from akunu.tokenizer.words import KnownWords
 if TYPE_CHECKING:
     import tokenizers
 
-__all__ = ["tokenizer_from_folder"]
+__all__ = ["other_tokenizer", "tokenizer_from_folder"]
 
 LIMIT: Final = 256 << 20
 """Bytes of a `tokenizer.json`; the largest published ones have a tenth."""
@@ -37,6 +37,22 @@ _KINDS: Final = {"BPE": "llama", "Unigram": "t5", "WordPiece": "bert"}
 _DECODERS: Final = frozenset(
     {"ByteLevel", "Metaspace", "Replace", "ByteFallback", "Fuse", "Strip", "WordPiece"}
 )
+
+_OTHER_FILES: Final = (
+    "tokenizer.model",
+    "sentencepiece.bpe.model",
+    "spiece.model",
+    "vocab.json",
+    "vocab.txt",
+    "tekken.json",
+)
+"""What tokenizers were before, or are elsewhere."""
+
+_WHITE_SPACE: Final = (
+    " \t\n\v\f\r\x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+    + ("\u2028\u2029\u202f\u205f\u3000")
+)
+"""Unicode's, which the library's added tokens swallow."""
 
 
 def tokenizer_from_folder(folder: Path, n_tokens: int, end_ids: Iterable[int] = ()) -> Tokenizer | None:
@@ -62,11 +78,8 @@ def tokenizer_from_folder(folder: Path, n_tokens: int, end_ids: Iterable[int] = 
     """
     path = folder / "tokenizer.json"
     if not os.path.lexists(path):
-        if (folder / "tokenizer.model").exists() or (folder / "vocab.json").exists():
-            raise UnsupportedError(
-                f"{folder}: has no tokenizer.json; make it with Transformers: "
-                "AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER)"
-            )
+        if error := other_tokenizer(folder, [file.name for file in folder.iterdir()]):
+            raise error
         return None
     data = read_object(path, limit=LIMIT)
     special = read_optional(folder / "special_tokens_map.json")
@@ -79,12 +92,34 @@ def tokenizer_from_folder(folder: Path, n_tokens: int, end_ids: Iterable[int] = 
         raise type(error)(f"{path}: {error}") from error
 
 
+def other_tokenizer(where: object, names: Collection[str]) -> UnsupportedError | None:
+    """What to say where these files have another form of tokenizer only."""
+    other = next((name for name in _OTHER_FILES if name in names), None)
+    if other is None or "tokenizer.json" in names:
+        return None
+    return UnsupportedError(
+        f"{where} has {other}, but no tokenizer.json; make it with Transformers: "
+        "AutoTokenizer.from_pretrained(IN).save_pretrained(OUT)"
+    )
+
+
 class _LibraryEncoder:
-    """The `tokenizers` library on text without added tokens."""
+    """The `tokenizers` library on text without added tokens, but for those of normalised text."""
 
     def __init__(self, data: Mapping[str, Any], vocabulary: Vocabulary) -> None:
+        user_defined = frozenset(vocabulary.ids_of_types(frozenset({int(TokenType.USER_DEFINED)})))
+        left = {
+            token["id"]: token
+            for token in _added_tokens(data)
+            if token["id"] in vocabulary.normalized & user_defined
+        }
         stripped = dict(data)
-        stripped |= {"added_tokens": [], "post_processor": None, "truncation": None, "padding": None}
+        stripped |= {
+            "added_tokens": list(left.values()),
+            "post_processor": None,
+            "truncation": None,
+            "padding": None,
+        }
         stripped["model"] = _without_control_tokens(data["model"], vocabulary)
         self._at_start = _library(stripped)
         self._later = self._at_start
@@ -92,13 +127,18 @@ class _LibraryEncoder:
         after = before.replace('"prepend_scheme": "first"', '"prepend_scheme": "never"')
         if after != before:  # the library looks at the position in the whole text, which it does not see
             self._later = _library(stripped | {"pre_tokenizer": json.loads(after)})
-        self._words = KnownWords(partial(_ids, self._at_start)) if _is_by_words(stripped) else None
+        # Their ids follow those of the model, as if there were no other added tokens.
+        ids = {self._at_start.token_to_id(token["content"]): i for i, token in left.items()}
+        self._moved = {i: known for i, known in ids.items() if i != known}
+        by_words = _is_by_words(stripped) and not left
+        self._words = KnownWords(partial(_ids, self._at_start)) if by_words else None
 
     def encode(self, text: str, *, at_start: bool) -> list[int]:
         """Ids of `text`."""
         if self._words is not None:
             return self._words.encode(text)
-        return _ids(self._at_start if at_start else self._later, text)
+        ids = _ids(self._at_start if at_start else self._later, text)
+        return [self._moved.get(i, i) for i in ids] if self._moved else ids
 
     def encode_inside(self, text: str) -> list[int]:
         """Ids of `text` in the middle of another one, as far as the file lets the library know."""
@@ -191,7 +231,7 @@ def _vocabulary(data: Mapping[str, Any], special: Mapping[str, Any], n_tokens: i
         if model.get("byte_fallback") is True and len(text) == 6 and text.startswith("<0x"):
             types[i] = TokenType.BYTE
     ids = {text: i for text, i in entries if text}
-    rstrip, lstrip = set(), set()
+    flags: dict[str, set[int]] = {flag: set() for flag in ("rstrip", "lstrip", "single_word", "normalized")}
     for token in added:
         i, content = int(token["id"]), str(token["content"])
         # The text model of a larger one may have no row for the tokens of pictures.
@@ -202,10 +242,9 @@ def _vocabulary(data: Mapping[str, Any], special: Mapping[str, Any], n_tokens: i
         tokens[i] = content
         ids[content] = i
         types[i] = TokenType.CONTROL if token.get("special") is True else TokenType.USER_DEFINED
-        if token.get("rstrip") is True:
-            rstrip.add(i)
-        if token.get("lstrip") is True:
-            lstrip.add(i)
+        for flag, found in flags.items():
+            if token.get(flag) is True:
+                found.add(i)
     for i in range(n_tokens):
         if tokens[i] is None:
             tokens[i] = f"[PAD{i}]"
@@ -241,8 +280,11 @@ def _vocabulary(data: Mapping[str, Any], special: Mapping[str, Any], n_tokens: i
         remove_extra_whitespaces=False,
         lowercase=False,
         strip_accents=False,
-        rstrip=frozenset(rstrip),
-        lstrip=frozenset(lstrip),
+        rstrip=frozenset(flags["rstrip"]),
+        lstrip=frozenset(flags["lstrip"]),
+        white_space=_WHITE_SPACE,
+        single_word=frozenset(flags["single_word"]),
+        normalized=frozenset(flags["normalized"]),
         prefix_after_added=after_added,
         spaces_in_added=not byte_level,
         pair_separators=_pair_separators(data.get("post_processor")),

@@ -8,6 +8,7 @@ authors: see `Span`.
 from __future__ import annotations
 
 import re
+import unicodedata
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,9 +20,6 @@ __all__ = ["AddedTokens", "Span", "TextIndex"]
 Span = tuple[int, int]
 """[start, end) of a stretch of text in which control tokens are recognised; a match lies within one span."""
 
-# What C's isspace() accepts: the white space that rstrip and lstrip tokens swallow.
-_SPACE = " \t\n\v\f\r"
-
 
 class AddedTokens:
     """The added tokens of a vocabulary, indexed for search."""
@@ -31,14 +29,17 @@ class AddedTokens:
         self.control_ids = frozenset(control)
         self.ids = frozenset(vocabulary.ids_of_types(ADDED_TYPES))
         self.control_texts = frozenset(vocabulary.tokens[i] for i in control if vocabulary.tokens[i])
+        self.split_ids = self.ids - (vocabulary.normalized - self.control_ids)
         texts: dict[str, int] = {}
-        for i in sorted(self.ids):
+        for i in sorted(self.split_ids):
             if vocabulary.tokens[i]:
                 texts.setdefault(vocabulary.tokens[i], i)
         self._all = TextIndex(texts)
         self._user_defined = TextIndex({text: i for text, i in texts.items() if i not in self.control_ids})
         self._rstrip = vocabulary.rstrip
         self._lstrip = vocabulary.lstrip
+        self._white_space = vocabulary.white_space
+        self._single_word = vocabulary.single_word
 
     def split(self, text: str, spans: Sequence[Span]) -> Iterator[str | int]:
         """Cut `text` into added tokens (ids) and the texts between them (never empty).
@@ -61,18 +62,31 @@ class AddedTokens:
             else:
                 position = start + 1
                 continue
+            if token in self._single_word and _inside_a_word(text, start, end):
+                position = end
+                continue
             before = text[done:start]
             if token in self._lstrip:
-                before = before.rstrip(_SPACE)
+                before = before.rstrip(self._white_space)
             if before:
                 yield before
             yield token
+            position = end  # of what is swallowed a token may still be made
             if token in self._rstrip:
-                while end < len(text) and text[end] in _SPACE:
+                while end < len(text) and text[end] in self._white_space:
                     end += 1
-            done = position = end
+            done = end
         if done < len(text):
             yield text[done:]
+
+
+def _inside_a_word(text: str, start: int, end: int) -> bool:
+    """Whether what stands at [start, end) has a character of a word beside it."""
+    return any(_is_of_word(char) for char in (text[start - 1 : start], text[end : end + 1]) if char)
+
+
+def _is_of_word(char: str) -> bool:
+    return char.isalnum() or unicodedata.category(char) in ("Mn", "Mc", "Me", "Pc")
 
 
 def _within(spans: Sequence[Span], starts: list[int], start: int, end: int) -> bool:

@@ -138,6 +138,12 @@ class Vocabulary:
         The ids after which a model has finished its turn.
     rstrip, lstrip : frozenset of int
         Added tokens that swallow white space on their right or left.
+    white_space : str
+        The characters that they swallow.
+    single_word : frozenset of int
+        Added tokens that are none where a letter, a digit or an underscore stands beside them.
+    normalized : frozenset of int
+        Added tokens that are found in the normalised text, which the encoder does.
     prefix_after_added : bool
         With `add_space_prefix`: the text after an added token gets a space too, not only the first text.
     spaces_in_added : bool
@@ -165,6 +171,9 @@ class Vocabulary:
     end_of_generation: frozenset[int] = frozenset()
     rstrip: frozenset[int] = frozenset()
     lstrip: frozenset[int] = frozenset()
+    white_space: str = " \t\n\v\f\r"  # what C's isspace() accepts
+    single_word: frozenset[int] = frozenset()
+    normalized: frozenset[int] = frozenset()
     prefix_after_added: bool = True
     spaces_in_added: bool = False
     pair_separators: int = 1

@@ -26,6 +26,7 @@ from akunu.memory import Memory, bytes_text
 if TYPE_CHECKING:
     from akunu._core import CommandInfo, TensorEntry
     from akunu.model_files import ModelFiles
+    from akunu.quantized import Weight
     from akunu.speech.files import SpeechFiles
 
 __all__ = ["command"]
@@ -151,9 +152,11 @@ def _plan(name: str, asked: TableOptions, chip: str | None, values: Mapping[str,
 
 
 def _print_file(file: ModelFiles | SpeechFiles, show_all: bool) -> None:
-    tensors, paths = file.files.tensors, file.files.paths
+    tensors: Sequence[TensorEntry | Weight] = file.files.tensors
+    paths, n_bytes = file.files.paths, sum(tensor.nbytes for tensor in tensors)
+    if hasattr(file, "weights"):  # not of a speech model
+        tensors = file.weights
     n_params = sum(math.prod(tensor.shape) for tensor in tensors)
-    n_bytes = sum(tensor.nbytes for tensor in tensors)
     parts = f" (+ {len(paths) - 1} parts)" if len(paths) > 1 else ""
     click.echo(f"file        {visible(paths[0])}{parts}")
     click.echo(f"format      {file.format}")
@@ -168,8 +171,8 @@ def _print_file(file: ModelFiles | SpeechFiles, show_all: bool) -> None:
     print_table(["tensor", "type", "shape", "count", "size"], _tensor_rows(tensors, show_all), right="   rr")
 
 
-def _by_type(tensors: Sequence[TensorEntry], n_bytes: int) -> list[list[str]]:
-    groups: dict[str, list[TensorEntry]] = defaultdict(list)
+def _by_type(tensors: Sequence[TensorEntry | Weight], n_bytes: int) -> list[list[str]]:
+    groups: dict[str, list[TensorEntry | Weight]] = defaultdict(list)
     for tensor in tensors:
         groups[tensor.dtype].append(tensor)
     sizes = {dtype: sum(tensor.nbytes for tensor in members) for dtype, members in groups.items()}
@@ -185,9 +188,9 @@ def _by_type(tensors: Sequence[TensorEntry], n_bytes: int) -> list[list[str]]:
     ]
 
 
-def _tensor_rows(tensors: Sequence[TensorEntry], show_all: bool) -> list[list[str]]:
+def _tensor_rows(tensors: Sequence[TensorEntry | Weight], show_all: bool) -> list[list[str]]:
     """One row a tensor, or one for all layers in which a tensor has the same type and shape."""
-    groups: dict[tuple[str, str, tuple[int, ...]], list[TensorEntry]] = defaultdict(list)
+    groups: dict[tuple[str, str, tuple[int, ...]], list[TensorEntry | Weight]] = defaultdict(list)
     for tensor in tensors:
         name = tensor.name if show_all else _LAYER.sub(r"\1.*.", tensor.name)
         groups[name, tensor.dtype, tensor.shape].append(tensor)
