@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from akunu._core import PAGE
 from akunu.scheduling import Scheduler, Sequence, scheduler, sequence
 from akunu.scheduling.planning import Planner
 
 from .fakes import FakeChunk
 
-PAGE = 32
 CONTEXT, CHUNK, PARALLEL, PAGES = 512, 64, 6, 24
 MOST_TEXTS = 20
 END = 0

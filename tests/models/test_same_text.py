@@ -22,10 +22,10 @@ import numpy as np
 import pytest
 
 from akunu import _core
+from akunu._core import PAGE
 from akunu.config import ModelSpec, resolve
 from akunu.errors import InvalidArgumentError
 from akunu.scheduling import ModelStats, Scheduler, Sequence, planning
-from akunu.scheduling.counts import PAGE
 from akunu.scheduling.drafts import Proposal, StepCosts
 from akunu.scheduling.page_files import PageFiles
 from akunu.scheduling.writer import Writer

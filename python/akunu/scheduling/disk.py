@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from akunu.scheduling.counts import PAGE
+from akunu._core import PAGE
 from akunu.scheduling.page_files import DamagedPageError
 
 if TYPE_CHECKING:

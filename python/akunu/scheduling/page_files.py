@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from akunu._core import PAGE
 from akunu.errors import InvalidArgumentError
-from akunu.scheduling.counts import PAGE
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -27,9 +27,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from akunu._core import PAGE
 from akunu.errors import AkunuError
 from akunu.scheduling.choosing import NO_DRAFTS, Drafts, choose_drafts
-from akunu.scheduling.counts import PAGE, Beginnings, ModelStats
+from akunu.scheduling.counts import Beginnings, ModelStats
 from akunu.scheduling.drafts import StepCosts
 from akunu.scheduling.sequence import Ran, Sequence, fitting
 
