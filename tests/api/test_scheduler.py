@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from akunu.errors import DeviceError
-from akunu.scheduling import Scheduler, Sequence, planning
+from akunu.scheduling import Scheduler, Sequence, planning, sequence
 
 from .fakes import FakeChunk, FakeEngine, hashed
 
@@ -165,3 +165,25 @@ def test_a_step_that_fails_is_the_error_of_its_texts_alone(
         scheduler.end(failing, 4)
     scheduler.end(waiting, 11)
     assert not scheduler.running() and not scheduler.stats.waiting and not engine.texts
+
+
+def test_a_chain_ends_after_its_token_when_a_text_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sequence, "CHAIN_SECONDS", 1000.0)  # whatever else runs on this machine
+    engine = FakeEngine(hashed(VOCAB, 4), vocab=VOCAB, context=400)
+    scheduler = Scheduler(engine)
+    first, second = text(4, 1, 300), text(4, 2, 10)
+    first.speculative = False
+
+    def come(engine: FakeEngine) -> None:
+        if engine.steps[-1] == (1, 16):
+            scheduler.submit(second)
+
+    engine.before_decode = come
+    scheduler.submit(first)
+    got = list[int]()
+    while second.began is None:
+        chunk = scheduler.next(first)
+        assert chunk is not None
+        got.append(len(chunk.ids))
+    assert got == [1, 1, 2, 4, 8, 1, 1]
+    assert [parts for parts, _ in engine.steps] == [1, 1, 1, 1, 1, 1, 2]
