@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import os
 import signal
@@ -441,3 +442,21 @@ def test_a_page_that_cannot_be_read_is_no_end_of_keeping(tmp_path: Path) -> None
     tier.flush()
     assert (tier.counts["unwritten"], tier.counts["written"]) == (1, 3)
     assert all(files.holds(key) for key in files.keys(ids(2)))
+
+
+def test_counts_are_read_while_the_thread_counts(tmp_path: Path) -> None:
+    """It changes their numbers, and adds none."""
+    files, counts = store(tmp_path), list[list[str]]()
+
+    def read(prefix: np.ndarray) -> np.ndarray:
+        counts.append(list(tier.counts))
+        return page(1)
+
+    tier = DiskTier(files, read, lambda: False)
+    names = list(tier.counts)
+    tier.keep(ids(1))
+    tier.flush()
+    assert tier.counts["written"] == len(counts) == 3 and all(found == names for found in counts)
+    assert {f"disk_{name}" for name in names} == {
+        field.name for field in dataclasses.fields(akunu.ModelStats) if field.name.startswith("disk_")
+    }
