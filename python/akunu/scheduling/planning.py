@@ -202,7 +202,7 @@ class Planner:
         self._ended_at = ended
         steps, seconds = plan.steps, ended - began
         ran = Ran(steps, fitting(steps, seconds), seconds, ended, self._engine.context)
-        moved, rows, most = False, 0, 0
+        moved, rows, most, drawn = False, 0, 0, 0
         for part, chunk in zip(plan.parts, chunks, strict=True):
             sequence, drafts, new = part.sequence, len(part.drafts), len(chunk.ids)
             rows += part.rows + drafts
@@ -214,7 +214,7 @@ class Planner:
             forced = sequence.take(chunk, ran, drafts, part.written > 0)
             if forced:
                 self._engine.extend(part.slot, forced)
-            self._totals["generated_tokens"] += new
+            drawn += new
             if drafts and new:
                 self._totals["drafted_tokens"] += drafts
                 self._totals["accepted_tokens"] += new - 1
@@ -223,6 +223,7 @@ class Planner:
                     self._totals["written_accepted_tokens"] += new - 1
         if most and plan.decoding:
             self._costs.measured(rows, (ended - start) / min(steps, most))
+        self._totals["generated_tokens"] += drawn
         self._totals["steps"] += moved
         return moved
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 from akunu.errors import AkunuError, BusyError, InvalidArgumentError
 from akunu.interrupts import allowed, check, held, wait
 from akunu.scheduling.disk import ASIDE_SECONDS, BESIDE_SECONDS, DiskTier
-from akunu.scheduling.planning import Part, Planner
+from akunu.scheduling.planning import Part, Plan, Planner
 from akunu.scheduling.sequence import Sequence
 
 if TYPE_CHECKING:
@@ -283,8 +283,8 @@ class Scheduler:
     def _release_ended(self) -> None:
         """Take back the slots of texts that have ended.
 
-        One may end at any line of this class: where the garbage collector finds its stream. So an end is only
-        noted, and what is noted meanwhile is done here too.
+        One may end at any line of this class or the planner: where the garbage collector finds its stream. So
+        an end is only noted, and what is noted meanwhile is done here too.
         """
         while self._ending and not (self._releasing or self._closed):
             self._releasing = True
@@ -309,7 +309,8 @@ class Scheduler:
         if not parts:
             return bool(kept)
         began = time.perf_counter()
-        parts = self._write_ahead(parts)
+        plan = self._write_ahead(plan)
+        parts = plan.parts
         formed = [part for part in parts if part.draws and part.sequence.constraint is not None]
         failed = dict[Sequence, AkunuError]()
         masks = (lambda: self._set_masks(formed, failed)) if formed else None
@@ -327,7 +328,7 @@ class Scheduler:
             raise
         ended = time.perf_counter()
         with self._lock:
-            moved = self._planner.record(plan._replace(parts=parts), chunks, failed, (began, start, ended))
+            moved = self._planner.record(plan, chunks, failed, (began, start, ended))
         if interrupt is not None:
             raise interrupt
         # A step that was cancelled, maybe for a text that is no more, gives nothing.
@@ -336,12 +337,14 @@ class Scheduler:
             raise AkunuError("the engine makes no progress; this is a defect of Akunu, please report it")
         return True
 
-    def _write_ahead(self, parts: list[Part]) -> list[Part]:
-        """The parts with the drafts that the smaller model writes for them."""
-        if self._writer is None or not (wanted := [(p.sequence, p.written) for p in parts if p.written]):
-            return parts
+    def _write_ahead(self, plan: Plan) -> Plan:
+        """The plan with the drafts that the smaller model writes for it."""
+        if self._writer is None or not (wanted := [(p.sequence, p.written) for p in plan.parts if p.written]):
+            return plan
         found = dict(zip((s for s, _ in wanted), self._writer.write(wanted), strict=True))
-        return [part._replace(drafts=found.get(part.sequence, part.drafts)) for part in parts]
+        return plan._replace(
+            parts=[part._replace(drafts=found.get(part.sequence, part.drafts)) for part in plan.parts]
+        )
 
     def _set_masks(self, parts: list[Part], failed: dict[Sequence, AkunuError]) -> None:
         """While the engine runs what comes before, tell it what forms allow next; some may allow nothing."""
