@@ -389,6 +389,11 @@ void bind_engine_class(py::module_& m) {
 }  // namespace
 
 void bind_engine(py::module_& m) {
+    m.attr("PAGE") = std::uint32_t{kPagePositions};
+    m.attr("MAX_PARALLEL") = kMaxParallel;
+    m.attr("MAX_CHAIN") = kMaxChain;
+    m.attr("MAX_LOGPROBS") = kMaxLogprobs;
+    m.attr("MAX_LOGIT_BIAS") = kMaxLogitBias;
     bind_engine_class(m);
     m.def("devices", [] {
         py::list out;

@@ -12,6 +12,16 @@ import numpy.typing as npt
 from akunu.config import ModelSpec
 
 __version__: str
+PAGE: int
+"""Positions of a page of the cache."""
+MAX_PARALLEL: int
+"""Most texts of an engine."""
+MAX_CHAIN: int
+"""Most tokens of a text in one step."""
+MAX_LOGPROBS: int
+"""Most tokens whose log-probabilities a step gives for each that is drawn."""
+MAX_LOGIT_BIAS: int
+"""Most entries of a text's `logit_bias`."""
 
 class TensorEntry:
     """One tensor of a model file; `shape` is outermost first, so a linear layer is (rows, cols)."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
 from akunu import hub_name
+from akunu._core import MAX_PARALLEL
 from akunu.errors import AkunuError, InvalidArgumentError, ModelFileError, UnsupportedError
 from akunu.filetypes import FILE_TYPES
 from akunu.folder import is_model_folder, pickle_error
@@ -39,9 +40,6 @@ BUILT_IN: Final = {"ember": "ember.gguf", "ember-speech": "ember-speech.bin"}
 
 KV_DTYPES: Final = ("f16", "f32", "q8_0")
 """Types of the KV cache."""
-
-MAX_PARALLEL: Final = 256
-"""Texts that an engine can hold."""
 
 DEFAULT_CACHE_SIZE: Final = 16 << 30
 """Bytes of pages in files."""

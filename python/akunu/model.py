@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Never, Self, Unpack, over
 import numpy as np
 import numpy.typing as npt
 
-from akunu._core import Engine
+from akunu._core import PAGE, Engine
 from akunu.chat import ChatTemplate
 from akunu.chat.reading import Reading
 from akunu.chatting import Chatting
@@ -31,7 +31,6 @@ from akunu.memory import Memory
 from akunu.options import GenerationOptions, Limit, Sampling, resolve
 from akunu.progress import Progress, check_progress, reporter
 from akunu.scheduling import ModelStats, Scheduler
-from akunu.scheduling.counts import PAGE
 from akunu.scheduling.page_files import PageFiles
 from akunu.scheduling.writer import Writer
 from akunu.signatures import spelled_out

@@ -15,14 +15,13 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Final, TypedDict, cast
 
+from akunu._core import MAX_LOGIT_BIAS, MAX_LOGPROBS
 from akunu.errors import InvalidArgumentError
 from akunu.structured.structure import Structure, structure_of
 from akunu.structured.tags import StructuralTag
 
 __all__ = ["MAX_PRIORITY", "GenerationOptions", "Limit", "Request", "Sampling", "as_path", "resolve"]
 
-MAX_LOGPROBS: Final = 20
-MAX_LOGIT_BIAS: Final = 4096
 MAX_PRIORITY: Final = 8
 _MAX_U32: Final = (1 << 32) - 1
 _MAX_U64: Final = (1 << 64) - 1

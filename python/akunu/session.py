@@ -17,6 +17,7 @@ from akunu.json_file import read_object
 from akunu.options import GenerationOptions, as_path
 from akunu.signatures import spelled_out
 from akunu.streams import Stream
+from akunu.whole_file import whole_file
 
 __all__ = ["Session"]
 
@@ -153,16 +154,8 @@ class Session:
             data = json.dumps(saved, ensure_ascii=False, indent=1, allow_nan=False).encode()
         except (TypeError, ValueError) as error:
             raise InvalidArgumentError(f"session: a message has no form in JSON: {error}") from error
-        file = as_path("path", path)
-        part = file.with_name(f".{file.name}.{os.getpid()}.part")
-        try:
-            with part.open("xb") as out:
-                out.write(data)
-                out.flush()
-                os.fsync(out.fileno())
-            part.replace(file)
-        finally:
-            part.unlink(missing_ok=True)
+        with whole_file(as_path("path", path)) as file:
+            file.write(data)
         self._model.flush()
 
     @classmethod

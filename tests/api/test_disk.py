@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import os
 import signal
@@ -9,12 +10,16 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import akunu
+from akunu.scheduling import page_files
 from akunu.scheduling.disk import DiskTier
 from akunu.scheduling.page_files import HEADER, DamagedPageError
 from models import llama2c
@@ -236,6 +241,62 @@ def test_files_are_bounded_also_where_there_are_no_locks(
     assert (len(written(tmp_path)) <= 10) == (error != errno.EWOULDBLOCK)
 
 
+def full_disk(monkeypatch: pytest.MonkeyPatch, folder: Path, room: int, error: int = errno.ENOSPC) -> None:
+    """A write fails where the files of a folder would be more than `room` bytes."""
+    real = page_files.whole_file
+
+    @contextmanager
+    def whole_file(path: Path, **options: Any) -> Iterator[Any]:
+        with real(path, **options) as file:
+            yield file
+            file.flush()
+            if sum(f.stat().st_size for f in folder.rglob("*") if f.is_file()) > room:
+                raise OSError(error, os.strerror(error))
+
+    monkeypatch.setattr(page_files, "whole_file", whole_file)
+
+
+def test_on_a_full_disk_what_was_used_longest_ago_goes_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full_disk(monkeypatch, tmp_path, 10 * FILE)
+    files = store(tmp_path)
+    keys = [files.keys(ids(i, 32))[0] for i in range(30)]
+    for i, key in enumerate(keys):
+        files.write(key, ids(i, 32), page(i))
+        os.utime(files._path(key), ns=(i, i))
+        held = [files.holds(key) for key in keys[: i + 1]]
+        assert held == sorted(held) and sum(held) >= min(i + 1, 9)
+    assert np.array_equal(files.read(keys[29], ids(29, 32)), page(29))
+    assert not list(tmp_path.rglob("*.part"))
+
+
+@pytest.mark.parametrize("room, error", [(FILE // 2, errno.ENOSPC), (3 * FILE, errno.EIO)])
+def test_a_write_that_fails_once_more_or_otherwise_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: int, error: int
+) -> None:
+    full_disk(monkeypatch, tmp_path, room, error)
+    files = store(tmp_path)
+    with pytest.raises(OSError, match=os.strerror(error)):
+        for i in range(5):
+            files.write(files.keys(ids(i, 32))[0], ids(i, 32), page(i))
+    assert len(written(tmp_path)) == room // FILE
+    assert not list(tmp_path.rglob("*.part"))
+
+
+def test_a_folder_that_cannot_be_read_holds_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So a prompt that would begin with its pages is run."""
+    files = store(tmp_path)
+    files.write(files.keys(ids(1))[0], ids(1)[:32], page(1))
+
+    def stat(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, "no")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "stat", stat)
+        assert not files.holds(files.keys(ids(1))[0])
+
+
 def test_the_beginning_of_a_text_outlives_its_end(tmp_path: Path) -> None:
     files, text = store(tmp_path), ids(1, 320)
     keys = files.keys(text)
@@ -381,3 +442,21 @@ def test_a_page_that_cannot_be_read_is_no_end_of_keeping(tmp_path: Path) -> None
     tier.flush()
     assert (tier.counts["unwritten"], tier.counts["written"]) == (1, 3)
     assert all(files.holds(key) for key in files.keys(ids(2)))
+
+
+def test_counts_are_read_while_the_thread_counts(tmp_path: Path) -> None:
+    """It changes their numbers, and adds none."""
+    files, counts = store(tmp_path), list[list[str]]()
+
+    def read(prefix: np.ndarray) -> np.ndarray:
+        counts.append(list(tier.counts))
+        return page(1)
+
+    tier = DiskTier(files, read, lambda: False)
+    names = list(tier.counts)
+    tier.keep(ids(1))
+    tier.flush()
+    assert tier.counts["written"] == len(counts) == 3 and all(found == names for found in counts)
+    assert {f"disk_{name}" for name in names} == {
+        field.name for field in dataclasses.fields(akunu.ModelStats) if field.name.startswith("disk_")
+    }

@@ -21,7 +21,7 @@ from akunu.interrupts import allowed, check, held, wait
 from .conftest import make_model
 from .fakes import FakeEngine
 
-SHARED = ("scheduler.py", "sequence.py", "generation.py", "streams.py")
+SHARED = ("scheduler.py", "planning.py", "sequence.py", "generation.py", "streams.py")
 """Files in which something comes at each line in turn."""
 PROMPT = [1, 2, 3, 4, 5, 6]
 
@@ -191,7 +191,9 @@ def test_an_interrupt_at_any_line_leaves_the_scheduler_in_order() -> None:
             sys.settrace(None)
         interrupted = bool(where)
         assert not scheduler._leading, where
-        assert scheduler._running == [neighbour._generation._sequence] and not scheduler._waiting, where
+        assert (
+            scheduler._planner.running == [neighbour._generation._sequence] and not scheduler._planner.waiting
+        ), where
         assert len(engine.texts) == 1, where
         if len(heard) > 200:
             neighbour = model.stream([7, 8, 9], max_tokens=None)
@@ -214,8 +216,8 @@ def test_a_stream_that_is_collected_at_any_line_ends() -> None:
         for stream in (*dropped, ended):
             next(stream)
         with scheduler._lock:  # one waits for a slot
-            scheduler._suspend(dropped[0]._generation._sequence)
-        sys.settrace(at_line(line, where, dropped.clear, ["scheduler.py"]))
+            scheduler._planner.suspend(dropped[0]._generation._sequence)
+        sys.settrace(at_line(line, where, dropped.clear, ["scheduler.py", "planning.py"]))
         try:
             ended.close()
             assert model.generate(PROMPT, max_tokens=2).ids == expected, where
@@ -223,7 +225,7 @@ def test_a_stream_that_is_collected_at_any_line_ends() -> None:
             sys.settrace(None)
         dropped.clear()
         assert not scheduler._leading and not engine.texts, where
-        assert not scheduler._running and not scheduler._waiting, where
+        assert not scheduler._planner.running and not scheduler._planner.waiting, where
     assert line > 150
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -307,6 +309,21 @@ def test_256_texts_at_a_time_are_what_each_is_alone(path: Path) -> None:
         found = [[i for piece in read for i in piece.ids] for read in pieces]
         together = many.generate_batch(prompts, **options)
         assert [text.ids for text in together] == found == [one.generate(p, **options).ids for p in prompts]
+
+
+def test_the_cache_takes_memory_as_it_is_used() -> None:
+    """Short texts of a model with room for long ones."""
+    code = """
+import resource
+import akunu
+with akunu.load("ember", context=2048, kv_memory=1 << 30) as model:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for i in range(20):
+        model.generate([5 + i], max_tokens=2)
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(result.stdout) * (1 if sys.platform == "darwin" else 1024) < 64 << 20
 
 
 def test_the_memory_that_a_model_takes_is_said(few_pages: akunu.Model) -> None:

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from akunu.errors import DeviceError
-from akunu.scheduling import Scheduler, Sequence
-from akunu.scheduling import scheduler as scheduler_module
+from akunu.scheduling import Scheduler, Sequence, planning, sequence
 
 from .fakes import FakeChunk, FakeEngine, hashed
 
@@ -37,7 +36,7 @@ def test_texts_that_are_written_are_in_every_step_of_a_long_prompt() -> None:
     assert scheduler.next(writing)
     writing.ready.append(FakeChunk([5], length=writing.length))  # its reader has not come back yet
     scheduler.submit(prompt)
-    parts, steps, _ = scheduler._plan()
+    parts, steps, _ = scheduler._planner.plan()
     assert [(part.sequence, part.rows) for part in parts] == [(writing, 1), (prompt, 15)] and steps == 1
 
 
@@ -47,7 +46,7 @@ def test_whatever_comes_and_goes_texts_are_those_that_run_alone(
     seed: int, pages: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Readers in no order, some of whom leave; slots and pages for a few of them only."""
-    monkeypatch.setattr(scheduler_module, "ABSENT_SECONDS", 0.0)  # who is not reading now has gone away
+    monkeypatch.setattr(planning, "ABSENT_SECONDS", 0.0)  # who is not reading now has gone away
     rng = random.Random(seed)
     engine = FakeEngine(hashed(VOCAB), vocab=VOCAB, context=120, chunk=24, parallel=3, pages=pages)
     scheduler = Scheduler(engine)
@@ -104,7 +103,7 @@ def test_tokens_that_a_form_forces_are_rows_of_the_next_step_and_come_before_pro
     first = scheduler.next(writing)
     assert first is not None and first.ids[1:] == [45, 46, 47] and len(first.ids) == 4
     scheduler.submit(prompt)
-    parts, steps, _ = scheduler._plan()
+    parts, steps, _ = scheduler._planner.plan()
     assert [(part.sequence, part.rows, part.draws) for part in parts] == [
         (writing, 4, True),
         (prompt, 12, False),
@@ -119,7 +118,7 @@ def test_tokens_that_a_form_forces_are_rows_of_the_next_step_and_come_before_pro
 
 
 def test_a_text_without_room_gets_it_from_one_that_nobody_reads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scheduler_module, "ABSENT_SECONDS", 0.0)
+    monkeypatch.setattr(planning, "ABSENT_SECONDS", 0.0)
     engine = FakeEngine(hashed(VOCAB, 4), vocab=VOCAB, context=300, chunk=64, parallel=2, pages=6)
     scheduler = Scheduler(engine)
     unread, waiting = text(100, 1, 90), text(90, 2, 5)
@@ -129,8 +128,8 @@ def test_a_text_without_room_gets_it_from_one_that_nobody_reads(monkeypatch: pyt
     waiting.squeezed_out = True
     unread.ready.append(FakeChunk([5], length=unread.length))
     unread.ready.append(FakeChunk([6], length=unread.length))
-    assert not scheduler._has_room(waiting)
-    scheduler._plan()
+    assert not scheduler._planner._has_room(waiting)
+    scheduler._planner.plan()
     assert scheduler.running() == [waiting]
 
 
@@ -139,7 +138,7 @@ def test_a_step_that_fails_is_the_error_of_its_texts_alone(
     reads: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not of the text whose reader happened to lead it, and waits for the slot."""
-    monkeypatch.setattr(scheduler_module, "ABSENT_SECONDS", 0.0)
+    monkeypatch.setattr(planning, "ABSENT_SECONDS", 0.0)
     engine = FakeEngine(hashed(VOCAB), vocab=VOCAB, parallel=1)
     scheduler = Scheduler(engine)
     failing, waiting = text(4, 1), text(5, 2, 6)
@@ -166,3 +165,25 @@ def test_a_step_that_fails_is_the_error_of_its_texts_alone(
         scheduler.end(failing, 4)
     scheduler.end(waiting, 11)
     assert not scheduler.running() and not scheduler.stats.waiting and not engine.texts
+
+
+def test_a_chain_ends_after_its_token_when_a_text_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sequence, "CHAIN_SECONDS", 1000.0)  # whatever else runs on this machine
+    engine = FakeEngine(hashed(VOCAB, 4), vocab=VOCAB, context=400)
+    scheduler = Scheduler(engine)
+    first, second = text(4, 1, 300), text(4, 2, 10)
+    first.speculative = False
+
+    def come(engine: FakeEngine) -> None:
+        if engine.steps[-1] == (1, 16):
+            scheduler.submit(second)
+
+    engine.before_decode = come
+    scheduler.submit(first)
+    got = list[int]()
+    while second.began is None:
+        chunk = scheduler.next(first)
+        assert chunk is not None
+        got.append(len(chunk.ids))
+    assert got == [1, 1, 2, 4, 8, 1, 1]
+    assert [parts for parts, _ in engine.steps] == [1, 1, 1, 1, 1, 1, 2]

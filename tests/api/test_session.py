@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +91,19 @@ def test_a_saved_conversation_goes_on_where_it_was(
     loaded = akunu.Session.load(model, file, **OPTIONS)
     assert loaded.messages == session.messages
     assert loaded.chat("Why?").text == session.chat("Why?").text
+    assert [path.name for path in tmp_path.iterdir()] == ["talk.json"]
+
+
+def test_threads_save_to_one_file_at_a_time(
+    model: akunu.Model, session: akunu.Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each has written its file when the first one moves it to its place."""
+    both, fsync = threading.Barrier(2, timeout=20), os.fsync
+    monkeypatch.setattr(os, "fsync", lambda number: (both.wait(), fsync(number)))
+    file = tmp_path / "talk.json"
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(lambda one: one.save(file), [session, session.fork()]))
+    assert akunu.Session.load(model, file).messages == session.messages
     assert [path.name for path in tmp_path.iterdir()] == ["talk.json"]
 
 

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from akunu._core import PAGE
 from akunu.scheduling import Scheduler, Sequence, scheduler, sequence
+from akunu.scheduling.planning import Planner
 
 from .fakes import FakeChunk
 
-PAGE = 32
 CONTEXT, CHUNK, PARALLEL, PAGES = 512, 64, 6, 24
 MOST_TEXTS = 20
 END = 0
@@ -359,7 +360,7 @@ def test_a_text_is_overtaken_by_a_bounded_number_of_later_ones(monkeypatch: pyte
     rest = [Sequence(np.ones(5, np.uint32), {"key": 0, "prompt": 5}, priority=2) for _ in range(500)]
     for text in (low, *rest):
         simulation.scheduler.submit(text)
-    order = simulation.scheduler._waiting
+    order = simulation.scheduler._planner.waiting
     assert order.index(low) == 2 * sequence.HEAD_START - 1
     assert [text for text in order if text is not low] == rest
 
@@ -368,9 +369,9 @@ def test_texts_without_room_do_not_run_in_vain(monkeypatch: pytest.MonkeyPatch) 
     """What was squeezed out comes back when there is room for it, not to be squeezed out again at once."""
     squeezed = []
     monkeypatch.setattr(
-        Scheduler,
+        Planner,
         "_squeeze_out",
-        lambda self, text, do=Scheduler._squeeze_out: (squeezed.append(text), do(self, text)),
+        lambda self, text, do=Planner._squeeze_out: (squeezed.append(text), do(self, text)),
     )
     done = simulate(4, 10_000, monkeypatch)
     assert 10 < len(squeezed) < done.scheduler.stats.prompts

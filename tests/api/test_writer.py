@@ -70,7 +70,7 @@ def test_many_texts_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
         entry = rng.choice(running)
         _, sequence, ids = entry
         if rng.random() < 0.05 and len(scheduler.running()) == 3:
-            scheduler._suspend(scheduler.running()[-1])
+            scheduler._planner.suspend(scheduler.running()[-1])
         if rng.random() < 0.02:
             scheduler.end(sequence, len(sequence.prompt))
             running.remove(entry)
@@ -134,8 +134,8 @@ def test_trust_in_it_follows_what_held_and_comes_back() -> None:
 def test_where_it_is_never_right_it_is_soon_not_asked() -> None:
     engine, smaller = engines(0.0, context=1000)
     scheduler = Scheduler(engine, writer=Writer(smaller, VOCAB, 0.05))
-    scheduler._costs = costs(row=0.05)
-    scheduler._costs.measured = lambda rows, seconds: None
+    scheduler._planner._costs = costs(row=0.05)
+    scheduler._planner._costs.measured = lambda rows, seconds: None
     scheduler._writer._costs = costs(first=0.05, row=0.0)
     scheduler._writer._costs.measured = lambda rows, seconds: None
     sequence = text(1, limit=900)

@@ -123,3 +123,12 @@ def test_a_group_without_arguments_shows_its_help_as_it_is(akunu_cli):
     ran = akunu_cli()
     assert ran.status in (0, 2)  # as click has it: 2 since 8.2
     assert ran.out + ran.err == akunu_cli("--help").out
+
+
+def test_the_bound_of_parallel_is_the_engines() -> None:
+    """`--help` does not load the core."""
+    from akunu._core import MAX_PARALLEL
+    from akunu.cli.commands.serve import command
+
+    option = next(option for option in command.params if option.name == "parallel")
+    assert option.type.max == MAX_PARALLEL

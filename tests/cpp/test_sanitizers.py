@@ -108,6 +108,7 @@ def run(name: str, program: str, *arguments: str) -> subprocess.CompletedProcess
     [
         ("asan", "overflow", "heap-buffer-overflow"),
         ("asan", "undefined", "signed integer overflow"),
+        ("asan", "device", "null pointer"),
         ("tsan", "race", "data race"),
     ],
 )

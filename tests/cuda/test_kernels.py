@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
+from kernels.builders import BUILDERS
+
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 CODE = """
@@ -31,24 +33,9 @@ print(n, "cases")
 #: One type of each kind: the others' readers differ in little but their codes.
 TYPES = ("f32", "f16", "q4_0", "q6_k", "mlx_q4_g64_bf16", "mlx_mxfp4", "f8_e4m3_g32")
 MATMULS = ("embed", "matmul", "gate_up", "norm_qkv", "norm_gate_up")
-ROWS = [
-    "norm",
-    "norm_add",
-    "layer_norm",
-    "quantize",
-    "gate_act",
-    "rope_table",
-    "embed_position",
-    "unfold",
-    "recur",
-    "column_squares",
-    "pool",
-    "kv_copy",
-    "argmax",
-    "sample_prepare",
-    "logprobs",
-    "accept",
-]
+ATTENTION = ("rope_kv", "attention")
+SOUNDS = ("cross_attention", "attention_weights")
+ROWS = sorted({*BUILDERS} - {*MATMULS, *ATTENTION, *SOUNDS, "sample"})  # a new op is one of these
 
 
 def check(run: Run, wanted: str, least: int) -> None:
@@ -82,7 +69,7 @@ def test_what_is_read_before_the_first_barrier_was_copied_by_all_blocks(run: Run
 def test_attention(run: Run) -> None:
     """Texts of few keys, every type of cache, one text and several."""
     few = "(case.get('position') or 0) + (case.get('rows') or 1) < 40 and not case.get('others')"
-    check(run, f"case.builder in ('rope_kv', 'attention') and ({few})", 40)
+    check(run, f"case.builder in {ATTENTION} and ({few})", 40)
 
 
 def test_the_sampler(run: Run) -> None:
@@ -90,7 +77,7 @@ def test_the_sampler(run: Run) -> None:
 
 
 def test_attention_to_sounds(run: Run) -> None:
-    check(run, "case.builder in ('cross_attention', 'attention_weights') and case.get('keys') <= 256", 30)
+    check(run, f"case.builder in {SOUNDS} and case.get('keys') <= 256", 30)
 
 
 def test_the_rules_of_transcripts(run: Run) -> None:

@@ -108,3 +108,15 @@ def test_a_part_beyond_its_tensor_is_refused(ref: TensorRef, message: str, tmp_p
     wrong = dataclasses.replace(spec, tensors={**spec.tensors, "layers.0.attn_norm": ref})
     with pytest.raises(ModelFileError, match=message):
         logits(file, wrong)
+
+
+@pytest.mark.parametrize("name", ["token_embedding", "output", "layers.0.attn_q", "layers.1.ffn_down"])
+def test_every_matrix_has_the_shape_that_its_block_expects(name: str, tmp_path: Path) -> None:
+    """The embedding too where the output is another matrix."""
+    file, spec = original("llama", tmp_path)
+    assert "output" in spec.tensors
+    ref = spec.tensors[name]
+    fewer = dataclasses.replace(ref, n_rows=ref.n_rows - 1)
+    message = f"'{name}' is {ref.n_rows - 1}x{ref.n_cols}, expected {ref.n_rows}x{ref.n_cols}"
+    with pytest.raises(ModelFileError, match=message):
+        logits(file, dataclasses.replace(spec, tensors={**spec.tensors, name: fewer}))

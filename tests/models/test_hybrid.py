@@ -15,6 +15,7 @@ import pytest
 
 import akunu
 from akunu import _core, model_files
+from akunu._core import PAGE
 from akunu.errors import UnsupportedError
 
 from . import hybrid, tiny
@@ -23,7 +24,6 @@ from .test_same_text import Mixes
 
 DEVICE = os.environ.get("AKUNU_TEST_DEVICE", "cpu")  # tests/metal sets another
 CONTEXT = 1200
-PAGE = 32
 EVERY = 512
 """Positions from one checkpoint of a text to the next."""
 

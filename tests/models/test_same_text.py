@@ -22,10 +22,10 @@ import numpy as np
 import pytest
 
 from akunu import _core
+from akunu._core import PAGE
 from akunu.config import ModelSpec, resolve
 from akunu.errors import InvalidArgumentError
-from akunu.scheduling import ModelStats, Scheduler, Sequence, scheduler
-from akunu.scheduling.counts import PAGE
+from akunu.scheduling import ModelStats, Scheduler, Sequence, planning
 from akunu.scheduling.drafts import Proposal, StepCosts
 from akunu.scheduling.page_files import PageFiles
 from akunu.scheduling.writer import Writer
@@ -149,7 +149,7 @@ class Mixes:
     ) -> ModelStats:
         """One mix; returns what was counted."""
         rng = random.Random(seed)
-        monkeypatch.setattr(scheduler, "ABSENT_SECONDS", 0.0)  # who is not reading now has gone away
+        monkeypatch.setattr(planning, "ABSENT_SECONDS", 0.0)  # who is not reading now has gone away
 
         def worth(
             _: StepCosts, rows: int, proposals: list[Proposal], most: int, writing: float = 0.0

@@ -12,8 +12,7 @@ import pytest
 
 from akunu import AkunuError, InvalidArgumentError, StructuralTag, Tag, UnsupportedError
 from akunu.model import Model
-from akunu.scheduling import Scheduler, Sequence
-from akunu.scheduling import scheduler as scheduler_module
+from akunu.scheduling import Sequence, planning
 from akunu.scheduling.drafts import Proposal
 from akunu.structured.vocabulary import VocabularyView
 from api.fakes import decide_drafts
@@ -228,15 +227,15 @@ def test_free_texts_beside_constrained_ones_are_those_they_are_alone() -> None:
 
 def test_a_text_that_was_suspended_goes_on_in_its_form(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two slots and six texts that are read in turns: whoever is not read makes way."""
-    monkeypatch.setattr(scheduler_module, "ABSENT_SECONDS", 0.0)
+    monkeypatch.setattr(planning, "ABSENT_SECONDS", 0.0)
     suspended: list[int] = []
-    suspend = Scheduler._suspend
+    suspend = planning.Planner.suspend
 
-    def noted(scheduler: Scheduler, sequence: Sequence) -> None:
+    def noted(planner: planning.Planner, sequence: Sequence) -> None:
         suspended.append(len(sequence.tokens))
-        suspend(scheduler, sequence)
+        suspend(planner, sequence)
 
-    monkeypatch.setattr(Scheduler, "_suspend", noted)
+    monkeypatch.setattr(planning.Planner, "suspend", noted)
     model = hostile(parallel=2)
     whole = [model.generate("A person:", schema=PERSON, seed=seed).text for seed in range(6)]
     streams = [model.stream("A person:", schema=PERSON, seed=seed) for seed in range(6)]

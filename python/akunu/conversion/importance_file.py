@@ -10,7 +10,6 @@ all, and the name of the text as the entries' names.
 
 from __future__ import annotations
 
-import os
 import struct
 from collections.abc import Iterable
 from pathlib import Path
@@ -22,6 +21,7 @@ import numpy.typing as npt
 from akunu.conversion.gguf_bytes import TensorPlace, header, padded
 from akunu.conversion.importance import WINDOW, ImportanceMatrix
 from akunu.errors import InvalidArgumentError, ModelFileError
+from akunu.whole_file import whole_file
 
 __all__ = ["is_importance_file", "read", "write"]
 
@@ -61,12 +61,8 @@ def write(matrix: ImportanceMatrix, path: Path) -> None:
     if not path.parent.is_dir():
         raise InvalidArgumentError(f"out: the folder {path.parent} does not exist")
     data = _gguf_bytes(matrix) if path.suffix.lower() == ".gguf" else _dat_bytes(matrix)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        part.write_bytes(b"".join(data))
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
+    with whole_file(path) as file:
+        file.writelines(data)
 
 
 def _read_gguf(path: Path) -> ImportanceMatrix:

@@ -6,14 +6,14 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from akunu._core import PAGE
+
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-__all__ = ["PAGE", "Beginnings", "ModelStats"]
+__all__ = ["Beginnings", "ModelStats"]
 
-PAGE: Final = 32
-"""Positions of a page of the cache."""
 REMEMBERED: Final = 1 << 16
 """Beginnings that are remembered, the latest."""
 

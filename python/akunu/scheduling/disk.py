@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from akunu.scheduling.counts import PAGE
+from akunu._core import PAGE
 from akunu.scheduling.page_files import DamagedPageError
 
 if TYPE_CHECKING:
@@ -66,7 +66,8 @@ class DiskTier:
         self._writing = False
         self._flushing = 0
         self._hurry = threading.Event()
-        self.counts: Counter[str] = Counter()
+        # All are there from the beginning: they are read while the thread counts.
+        self.counts = Counter(dict.fromkeys(("tokens", "written", "unwritten", "damaged", "vanished"), 0))
 
     # -- from memory -----------------------------------------------------------------------------------------
 

@@ -6,8 +6,8 @@ A file holds one page. Its name is a hash of everything that its bytes follow fr
 - A file is written beside its place and moved there, so it is there whole or not at all. Processes that
   write the same page write the same bytes.
 - What a power cut or a bad disk left behind is found by its checksum, and deleted.
-- Files that were used longest ago are deleted when there are too many bytes. One process at a time does that;
-  a file that vanishes under a reader is a page that is not there.
+- Files that were used longest ago are deleted when there are too many bytes, or the disk is full. One process
+  at a time does that; a file that vanishes under a reader is a page that is not there.
 
 Nothing but files of these names is touched in the folder.
 """
@@ -15,21 +15,22 @@ Nothing but files of these names is touched in the folder.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import struct
-import tempfile
 import time
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from akunu._core import PAGE
 from akunu.errors import InvalidArgumentError
-from akunu.scheduling.counts import PAGE
+from akunu.whole_file import PART, whole_file
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -43,7 +44,6 @@ _AFTER_CRC: Final = struct.calcsize("<8sI")
 FOLDER: Final = "pages-"
 """Beginning of the folders' names, one for each identity."""
 SUFFIX: Final = ".page"
-PART: Final = ".part"
 ABANDONED_SECONDS: Final = 600.0
 """A file that is being written for so long belongs to a process that is no more."""
 SLACK: Final = 16
@@ -102,7 +102,7 @@ class PageFiles:
 
     def holds(self, key: str) -> bool:
         """Whether there is a file for a page."""
-        return self._path(key).exists()
+        return os.path.exists(self._path(key))  # False too where the folder cannot be read
 
     def announce(self, keys: Sequence[str]) -> None:
         """Have the system fetch pages that are going to be read."""
@@ -139,22 +139,18 @@ class PageFiles:
         Raises
         ------
         OSError
-            It cannot be written.
+            It cannot be written. On a full disk that is tried again, once older pages are deleted.
         """
         size = HEADER.size + len(page)
         self._make_room(size)
-        path = self._path(key)
-        path.parent.mkdir(mode=0o700, exist_ok=True)
-        number, part = tempfile.mkstemp(PART, dir=path.parent)
+        pieces = self._header(_tokens(ids, len(ids)), page), page.data
         try:
-            with open(number, "wb", buffering=0) as file:
-                for piece in (self._header(_tokens(ids, len(ids)), page), page.data):
-                    while piece:
-                        piece = piece[file.write(piece) :]
-            os.replace(part, path)
-        except BaseException:
-            os.unlink(part)
-            raise
+            self._write(key, pieces)
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            self._make_room(size, full=True)
+            self._write(key, pieces)
         self._bytes += size
         self._written += size
 
@@ -165,6 +161,12 @@ class PageFiles:
             with contextlib.suppress(OSError):
                 os.utime(self._path(key), ns=(now + i, now + i))
 
+    def _write(self, key: str, pieces: Iterable[bytes | memoryview]) -> None:
+        path = self._path(key)
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        with whole_file(path, mode=0o600, synced=False) as file:
+            file.writelines(pieces)
+
     def _path(self, key: str) -> Path:
         return self._folder / key[:2] / f"{key}{SUFFIX}"
 
@@ -173,15 +175,16 @@ class PageFiles:
         crc = zlib.crc32(page.data, zlib.crc32(header[_AFTER_CRC:]))
         return HEADER.pack(MAGIC, crc, len(page), tokens)
 
-    def _make_room(self, size: int) -> None:
-        """Delete what was used longest ago, if the new file is too much."""
-        if self._bytes + size <= self._limit and self._written + size <= self._limit // SLACK:
+    def _make_room(self, size: int, full: bool = False) -> None:
+        """Delete what was used longest ago, if the new file is too much, or if the disk is full."""
+        if not full and self._bytes + size <= self._limit and self._written + size <= self._limit // SLACK:
             return
         with _alone(self._root / ".lock") as alone:
             found = sorted(_files(self._root))
             total = sum(file_size for _, file_size, _ in found)
-            if alone and total + size > self._limit:
-                allowed = self._limit - self._limit // SLACK - size
+            most = min(total, self._limit) if full else self._limit
+            if alone and (full or total + size > self._limit):
+                allowed = most - most // SLACK - size
                 for _, file_size, path in found:
                     if total <= allowed:
                         break

@@ -1,22 +1,10 @@
-"""Who runs in the next step.
+"""Which thread runs the next step.
 
-There is no thread of its own: of the threads that wait for text, one leads. It plans a step for all sequences
-whose readers keep up, runs it, hands out what came of it, and makes way. So a lone reader
-drives the engine itself, and many readers share steps.
+There is no thread of its own: of the threads that wait for text, one leads. It has a step planned for all
+sequences whose readers keep up (`planning`), runs it, hands out what came of it, and makes way. So a lone
+reader drives the engine itself, and many readers share steps.
 
-Who goes first is a matter of turns: the order of arrival, in which a higher priority is a head start. A step
-has a budget of rows. Running texts come first, each with a row, then prompts in the order of their
-arrival. Without prompts a step is a chain of tokens, as long as the shortest that its texts would take alone;
-it ends early when somebody comes. Where texts repeat themselves or each other, it is one token and drafts of
-those that follow. Beside a text that has a form it is one token for all: what may come next is known when
-that is drawn, and a chain has no rows that are forced. Tokens that the form leaves no choice about are rows
-of the next step.
-
-A text can be suspended at any time: its tokens are known, its pages stay in the cache as long as there is
-room, and what is drawn depends on seed and position alone. That is what happens to readers that went away,
-when others wait for a slot, and to the youngest, when there are no pages left. It keeps its place in the
-order of arrival. Squeezed out for want of pages, it comes back when there is room for all of it, and nobody
-overtakes it meanwhile: the oldest always goes on, so everybody's turn comes.
+A call that needs the engine for itself goes between two steps. Signals wait while the books are open.
 """
 
 from __future__ import annotations
@@ -24,65 +12,32 @@ from __future__ import annotations
 import math
 import threading
 import time
-from bisect import insort
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
-from itertools import count
-from operator import attrgetter
-from typing import TYPE_CHECKING, Final, NamedTuple
-
-import numpy as np
+from typing import TYPE_CHECKING, Final
 
 from akunu.errors import AkunuError, BusyError, InvalidArgumentError
 from akunu.interrupts import allowed, check, held, wait
-from akunu.scheduling.choosing import NO_DRAFTS, Drafts, choose_drafts
-from akunu.scheduling.counts import PAGE, Beginnings, ModelStats
 from akunu.scheduling.disk import ASIDE_SECONDS, BESIDE_SECONDS, DiskTier
-from akunu.scheduling.drafts import StepCosts
-from akunu.scheduling.sequence import Ran, Sequence, fitting
+from akunu.scheduling.planning import Part, Plan, Planner
+from akunu.scheduling.sequence import Sequence
 
 if TYPE_CHECKING:
+    import numpy as np
     import numpy.typing as npt
 
     from akunu._core import Chunk, Engine
+    from akunu.scheduling.counts import ModelStats
     from akunu.scheduling.page_files import PageFiles
     from akunu.scheduling.sequence import Written
     from akunu.scheduling.writer import Writer
 
 __all__ = ["Scheduler"]
 
-ABSENT_SECONDS: Final = 0.25
-"""A reader that leaves its text unread for so long, while others wait for a slot, has gone away."""
-MIXED_ROWS: Final = 64
-"""Rows of prompts in a step that others draw tokens in: what a new prompt may cost them."""
 MAX_STALLED: Final = 8
 """Steps in a row that gave nothing."""
-
-
-class Part(NamedTuple):
-    """A text's part of a step: what `Engine.step` takes, and how many drafts are to be written first."""
-
-    sequence: Sequence
-    written: int
-    slot: int
-    rows: int
-    draws: bool
-    limit: int
-    drafts: list[int]
-
-
-class Plan(NamedTuple):
-    """A step."""
-
-    parts: list[Part]
-    steps: int = 1
-    decoding: bool = False
-    """Each part is a text's last token, and maybe drafts."""
-
-
-_turn = attrgetter("turn")
 
 
 class Scheduler:
@@ -101,7 +56,8 @@ class Scheduler:
     def __init__(self, engine: Engine, files: PageFiles | None = None, writer: Writer | None = None) -> None:
         self._engine = engine
         self._writer = writer
-        self._disk = DiskTier(files, self._read_page, lambda: bool(self._running)) if files else None
+        self._disk = DiskTier(files, self._read_page, lambda: bool(self._planner.running)) if files else None
+        self._planner = Planner(engine, self._disk, writer)
         self._between: deque[tuple[npt.NDArray[np.uint32], Future[npt.NDArray[np.uint8] | None]]] = deque()
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
@@ -110,17 +66,9 @@ class Scheduler:
         self._calls = 0  # that wait for the engine between two steps
         self._called = False  # one had it since the last step
         self._stepping: list[Part] = []
-        self._arrivals = count()
-        self._waiting: list[Sequence] = []  # both in the order of their turns
-        self._running: list[Sequence] = []
         self._ending: deque[tuple[Sequence, int]] = deque()
         self._releasing = False
-        self._costs = StepCosts()
-        self._ended_at = -math.inf  # the last step
-        self._beginnings = Beginnings()
-        self._totals: Counter[str] = Counter()
         self._pinned: set[bytes] = set()
-        self._pages = engine.pages
         self._stalled = 0
         self._closed = False
 
@@ -130,10 +78,7 @@ class Scheduler:
         """Line up for a slot."""
         with held, self._lock:
             self._check_open()
-            # At least one token is drawn, and all known ones can be run.
-            sequence.follow(min(self._engine.context - sequence.known, sequence.limit - 1))
-            sequence.arrive(next(self._arrivals))
-            insort(self._waiting, sequence, key=_turn)
+            self._planner.arrive(sequence)
             self._engine_wanted()
 
     def next(self, sequence: Sequence) -> Chunk | Written | None:
@@ -175,7 +120,7 @@ class Scheduler:
                     wait(self._changed, 0.02)  # until a slot or pages are free
 
     def _check_patience(self, sequence: Sequence, deadline: float) -> None:
-        waits = sequence.began is None and len(self._running) >= self._engine.parallel
+        waits = sequence.began is None and len(self._planner.running) >= self._engine.parallel
         if waits and time.monotonic() >= deadline:
             raise BusyError(
                 f"the model is still busy after {sequence.wait_timeout:g} s (wait_timeout); wait longer, or "
@@ -208,24 +153,13 @@ class Scheduler:
     def running(self) -> list[Sequence]:
         """The texts that have slots."""
         with self._lock:
-            return list(self._running)
+            return list(self._planner.running)
 
     @property
     def stats(self) -> ModelStats:
         """Counts, those of pages as of the end of the latest step."""
         with self._lock:
-            return ModelStats(
-                waiting=sum(not sequence.cancelled for sequence in self._waiting),
-                running=len(self._running),
-                parallel=self._engine.parallel,
-                pages=self._pages["pages"],
-                pages_held=self._pages["held"],
-                pages_pinned=self._pages["pinned"],
-                pages_cached=self._pages["cached"],
-                page_bytes=self._pages["page_bytes"],
-                **{f"disk_{name}": n for name, n in self._disk.counts.items()} if self._disk else {},
-                **self._totals,
-            )
+            return self._planner.stats()
 
     def pin(self, ids: npt.NDArray[np.uint32]) -> bool:
         """Keep the pages of `ids`, whole ones, in the cache until `unpin`; False where it does not hold them.
@@ -277,8 +211,7 @@ class Scheduler:
             try:
                 check()
                 with self._lock:
-                    while tokens and self._running and not self._has_free(tokens):
-                        self._suspend(self._running[-1])
+                    self._planner.make_room(tokens)
                 with allowed(self._engine.cancel):
                     yield self._engine
             finally:
@@ -288,19 +221,17 @@ class Scheduler:
         """Cancel what runs, wait for it, and free the engine; may be called twice."""
         with held, self._lock:
             self._closed = True
-            for sequence in self._running:
+            for sequence in self._planner.running:
                 sequence.cancelled = True
-            for sequence in self._waiting:
+            for sequence in self._planner.waiting:
                 sequence.error = _closed()
             if self._leading:
                 self._engine.cancel()
             self._changed.notify_all()
             while self._leading:
                 self._changed.wait()
-            for sequence in self._running:
-                self._keep(sequence)
-            for waiting in (self._waiting, self._running, self._ending):
-                waiting.clear()
+            self._planner.clear()
+            self._ending.clear()
         self.flush()
         with held, self._lock:
             self._engine.close()
@@ -347,23 +278,39 @@ class Scheduler:
             self._changed.notify_all()
             self._release_ended()
             if not self._closed:
-                self._pages = self._engine.pages
+                self._planner.settle()
+
+    def _release_ended(self) -> None:
+        """Take back the slots of texts that have ended.
+
+        One may end at any line of this class or the planner: where the garbage collector finds its stream. So
+        an end is only noted, and what is noted meanwhile is done here too.
+        """
+        while self._ending and not (self._releasing or self._closed):
+            self._releasing = True
+            try:
+                if self._ending:
+                    self._planner.leave(*self._ending.popleft())
+            finally:
+                self._releasing = False
 
     def _step(self) -> bool:
         """Plan and run one step; False when nothing could run."""
         with self._lock:
             self._check_open()
             self._called = False
-            parts, steps, decoding = self._plan()
-            kept = [s for s in self._running if s.kept] if self._disk is not None else []
+            self._release_ended()
+            plan = self._planner.plan()
+            parts = plan.parts
+            kept = [s for s in self._planner.running if s.kept] if self._disk is not None else []
             self._stepping = parts
         if kept:
             self._restore(kept, bool(parts))
         if not parts:
             return bool(kept)
         began = time.perf_counter()
-        self._costs.paused(began - self._ended_at)
-        parts = self._write_ahead(parts)
+        plan = self._write_ahead(plan)
+        parts = plan.parts
         formed = [part for part in parts if part.draws and part.sequence.constraint is not None]
         failed = dict[Sequence, AkunuError]()
         masks = (lambda: self._set_masks(formed, failed)) if formed else None
@@ -371,7 +318,7 @@ class Scheduler:
         start = time.perf_counter()
         try:
             with allowed(self._engine.cancel):
-                chunks, interrupt = self._engine.step(asked, steps, masks)
+                chunks, interrupt = self._engine.step(asked, plan.steps, masks)
         except BaseException as error:
             with self._lock:
                 for part in parts:
@@ -379,46 +326,25 @@ class Scheduler:
             if isinstance(error, Exception):  # of these texts; their readers raise it
                 return True
             raise
-        ended = self._ended_at = time.perf_counter()
+        ended = time.perf_counter()
         with self._lock:
-            ran = Ran(steps, fitting(steps, ended - began), ended - began, ended, self._engine.context)
-            moved, rows, most, drawn = False, 0, 0, 0
-            for part, chunk in zip(parts, chunks, strict=True):
-                sequence, drafts, new = part.sequence, len(part.drafts), len(chunk.ids)
-                rows += part.rows + drafts
-                moved = moved or new > 0 or chunk.length != sequence.length
-                most = max(most, new)
-                if sequence in failed:  # what was drawn without a mask is dropped
-                    sequence.error = failed[sequence]
-                    continue
-                forced = sequence.take(chunk, ran, drafts, part.written > 0)
-                if forced:
-                    self._engine.extend(part.slot, forced)
-                drawn += new
-                if drafts and new:
-                    self._totals["drafted_tokens"] += drafts
-                    self._totals["accepted_tokens"] += new - 1
-                    if part.written:
-                        self._totals["written_tokens"] += drafts
-                        self._totals["written_accepted_tokens"] += new - 1
-            if most and decoding:
-                self._costs.measured(rows, (ended - start) / min(steps, most))
-            self._totals["generated_tokens"] += drawn
+            moved = self._planner.record(plan, chunks, failed, (began, start, ended))
         if interrupt is not None:
             raise interrupt
         # A step that was cancelled, maybe for a text that is no more, gives nothing.
         self._stalled = 0 if moved or failed else self._stalled + 1
-        self._totals["steps"] += moved
         if self._stalled == MAX_STALLED:
             raise AkunuError("the engine makes no progress; this is a defect of Akunu, please report it")
         return True
 
-    def _write_ahead(self, parts: list[Part]) -> list[Part]:
-        """The parts with the drafts that the smaller model writes for them."""
-        if self._writer is None or not (wanted := [(p.sequence, p.written) for p in parts if p.written]):
-            return parts
+    def _write_ahead(self, plan: Plan) -> Plan:
+        """The plan with the drafts that the smaller model writes for it."""
+        if self._writer is None or not (wanted := [(p.sequence, p.written) for p in plan.parts if p.written]):
+            return plan
         found = dict(zip((s for s, _ in wanted), self._writer.write(wanted), strict=True))
-        return [part._replace(drafts=found.get(part.sequence, part.drafts)) for part in parts]
+        return plan._replace(
+            parts=[part._replace(drafts=found.get(part.sequence, part.drafts)) for part in plan.parts]
+        )
 
     def _set_masks(self, parts: list[Part], failed: dict[Sequence, AkunuError]) -> None:
         """While the engine runs what comes before, tell it what forms allow next; some may allow nothing."""
@@ -437,196 +363,6 @@ class Scheduler:
         for sequence in sequences:
             self._disk.restore(self._engine, sequence, until)
 
-    def _plan(self) -> Plan:
-        """The next step."""
-        self._release_ended()
-        self._admit()
-        writing, prompts = list[Sequence](), list[Sequence]()
-        for sequence in self._running:
-            if sequence.hungry and not sequence.kept:
-                (writing if sequence.writing else prompts).append(sequence)
-        context, budget = self._engine.context, self._engine.chunk
-        all_rows = sum(s.left for s in writing)
-        steps, decoding, drafts = 1, not prompts and all_rows == len(writing), dict[Sequence, Drafts]()
-        if prompts and writing:
-            budget = min(budget, all_rows + MIXED_ROWS)
-        elif writing:
-            most = self._engine.max_logits
-            drafts = choose_drafts(writing, all_rows, most, context, self._costs, self._writer)
-            if decoding and not drafts:
-                chain, wanted = math.inf, 0.0
-                for s in writing:
-                    chain = min(chain, s.chain, context - s.length)
-                    if s.constraint is not None:
-                        chain = min(chain, s.constraint.ahead)
-                    wanted = max(wanted, s.limit - len(s.tokens))
-                steps = int(max(1, min(chain, wanted)))
-        parts, reserve = list[Part](), self._engine.reserve
-        for sequence in (*writing, *prompts):
-            left, slot = sequence.left, sequence.slot
-            rows = min(left, budget)
-            if rows <= 0 or slot is None:  # no budget left, or suspended for one before
-                continue
-            guess, written = drafts.get(sequence, NO_DRAFTS)
-            if not reserve(slot, rows, steps, written or len(guess)):
-                guess, written = NO_DRAFTS
-                if not self._reserve(sequence, rows, steps, parts):
-                    continue
-            draws = rows == left and sequence.limit > 0
-            parts.append(Part(sequence, written, slot, rows, draws, _limit(sequence), guess))
-            budget -= rows
-        return Plan(parts, steps, decoding)
-
-    def _reserve(self, sequence: Sequence, rows: int, steps: int, parts: list[Part]) -> bool:
-        """Pages for a part, taken from the youngest others if need be; False when it has to wait."""
-        while not self._engine.reserve(_slot(sequence), rows, steps):
-            planned = [part.sequence for part in parts]
-            others = [s for s in self._running if s is not sequence and s not in planned]
-            idle = [s for s in others if not s.hungry]
-            if idle:
-                self._suspend(idle[-1])
-            elif others and self._running.index(others[-1]) > self._running.index(sequence):
-                self._squeeze_out(others[-1])
-            elif planned or others:
-                self._squeeze_out(sequence)
-                return False
-            else:
-                raise AkunuError(
-                    "the cache has no page left for a text that is alone; this is a defect of Akunu"
-                )
-        return True
-
-    def _admit(self) -> None:
-        """Slots for those who wait, in their order; for readers that went away when they have come back."""
-        for sequence in [s for s in self._waiting if s.hungry and not s.ready]:
-            if self._soon_cached(sequence):
-                continue
-            while sequence.squeezed_out and not self._has_room(sequence):
-                if not self._suspend_absent():
-                    return  # nor is there for those behind it, or it would never have
-            if (slot := self._engine.open()) is None:
-                if not self._suspend_absent():
-                    return
-                slot = self._engine.open()
-                assert slot is not None
-            self._waiting.remove(sequence)
-            try:
-                cached = self._engine.begin(sequence.ids(), **sequence.settings, slot=slot)
-            except BaseException as error:
-                self._engine.close_slot(slot)
-                sequence.error = error
-                continue
-            if self._disk is not None:
-                sequence.kept.extend(self._disk.find(sequence.ids(), cached))
-            if sequence.began is None:
-                self._count_prompt(sequence, min(cached, len(sequence.prompt)))
-            sequence.place(slot, cached)
-            insort(self._running, sequence, key=_turn)
-
-    def _suspend_absent(self) -> bool:
-        """Take the slot of a text whose reader went away; False when there is none."""
-        absent = [s for s in self._running if s.idle_for() > ABSENT_SECONDS]
-        if absent:
-            self._suspend(absent[-1])
-            self._pages = self._engine.pages
-        return bool(absent)
-
-    def _soon_cached(self, sequence: Sequence) -> bool:
-        """Whether a text that runs is still reading a beginning that this one shares: better wait for it."""
-        return any(
-            other.hungry
-            and other.length < len(other.prompt)
-            and _common(sequence.prompt, other.prompt) - other.length >= PAGE
-            for other in self._running
-        )
-
-    def _has_free(self, tokens: int) -> bool:
-        """Whether a slot and so many tokens' pages are free."""
-        pages = self._engine.pages
-        free = pages["pages"] - pages["held"]
-        return len(self._running) < self._engine.parallel and free * PAGE >= tokens
-
-    def _has_room(self, sequence: Sequence) -> bool:
-        """Whether there are pages for all of a text, and one more for each that runs."""
-        if not self._running:
-            return True
-        ids = sequence.ids()
-        shared = max(min(_common(ids, other.ids()), other.length) for other in self._running) // PAGE
-        pledged = sum(other.left // PAGE + 1 for other in self._running)
-        return sequence.known // PAGE + 1 - shared + pledged <= self._pages["pages"] - self._pages["held"]
-
-    def _count_prompt(self, sequence: Sequence, cached: int) -> None:
-        prompt = sequence.prompt
-        known = self._beginnings.known(prompt[:-1])  # the last token always runs
-        whole = cached // PAGE * PAGE + len(sequence.kept) * PAGE if sequence.kept else cached
-        kind = "misses_evicted" if whole < known else "hits" if whole >= PAGE else "misses_new"
-        self._totals.update({"prompts": 1, "prompt_tokens": len(prompt), "cached_tokens": cached, kind: 1})
-        self._totals["hits_disk"] += bool(sequence.kept)
-
-    def _suspend(self, sequence: Sequence) -> None:
-        """Take a text's slot; it lines up again, where its turn is."""
-        self._release(sequence)
-        insort(self._waiting, sequence, key=_turn)
-
-    def _squeeze_out(self, sequence: Sequence) -> None:
-        self._suspend(sequence)
-        sequence.squeezed_out = True
-
-    def _release_ended(self) -> None:
-        """Take back the slots of texts that have ended.
-
-        One may end at any line of this class: where the garbage collector finds its stream. So an end is only
-        noted, and what is noted meanwhile is done here too.
-        """
-        while self._ending and not (self._releasing or self._closed):
-            self._releasing = True
-            try:
-                if self._ending:
-                    self._take_back(*self._ending.popleft())
-            finally:
-                self._releasing = False
-
-    def _take_back(self, sequence: Sequence, keep: int) -> None:
-        if sequence.slot is not None:
-            if sequence.length > keep:
-                sequence.length = self._engine.truncate(keep, sequence.slot)
-            self._release(sequence)
-            self._pages = self._engine.pages
-        elif sequence in self._waiting:
-            self._waiting.remove(sequence)
-
-    def _release(self, sequence: Sequence) -> None:
-        """Give a slot back; the cache keeps what it can."""
-        self._beginnings.remember(sequence.ids()[: sequence.length])
-        self._keep(sequence)
-        if self._writer is not None:
-            self._writer.leave(sequence)
-        self._engine.close_slot(_slot(sequence))
-        sequence.displace()
-        self._running.remove(sequence)
-
-    def _keep(self, sequence: Sequence) -> None:
-        if self._disk is not None:
-            self._disk.keep(sequence.ids()[: sequence.length])
-
 
 def _closed() -> AkunuError:
     return AkunuError("the model is closed; load it again")
-
-
-def _common(a: npt.NDArray[np.uint32], b: npt.NDArray[np.uint32]) -> int:
-    """Tokens that two texts begin with alike."""
-    n = min(len(a), len(b))
-    differ = np.flatnonzero(a[:n] != b[:n])
-    return int(differ[0]) if differ.size else n
-
-
-def _slot(sequence: Sequence) -> int:
-    assert sequence.slot is not None
-    return sequence.slot
-
-
-def _limit(sequence: Sequence) -> int:
-    """Tokens that it may still draw, in 32 bits; 0: as many as fit."""
-    left = sequence.limit - len(sequence.tokens)
-    return 0 if left >= 1 << 32 else int(left)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from akunu._core import MAX_CHAIN
 from akunu.errors import AkunuError
 from akunu.scheduling.drafts import CHAIN_SECONDS, Drafter, Proposal, WriterTrust
 
@@ -25,8 +26,6 @@ __all__ = ["Ran", "Sequence", "Written", "fitting"]
 
 HEAD_START: Final = 64
 """Texts that came before, which one with a priority higher by one goes ahead of."""
-MAX_CHAIN: Final = 256
-"""Most tokens in a chain, whatever their speed."""
 
 
 def fitting(tokens: int, seconds: float) -> int:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from akunu._core import PAGE
+
 from .. import reference as ref
 from ..problem import Cache, Partials, Problem, struct
 from .common import (
@@ -25,8 +27,6 @@ from .common import (
 )
 from .common import formats as format_bits
 
-#: Positions of a page.
-PAGE = 32
 _FIXED_STRIPS = {"avx512_vnni": 32, "avx2": 16}  # heads of multiples of so many elements may become integers
 
 

@@ -1,0 +1,365 @@
+"""Who has slots, and what each text has of the next step: rows, pages, drafts.
+
+Who goes first is a matter of turns: the order of arrival, in which a higher priority is a head start. A step
+has a budget of rows. Running texts come first, each with a row, then prompts in the order of their
+arrival. Without prompts a step is a chain of tokens, as long as the shortest that its texts would take alone;
+it ends early when somebody comes. Where texts repeat themselves or each other, it is one token and drafts of
+those that follow. Beside a text that has a form it is one token for all: what may come next is known when
+that is drawn, and a chain has no rows that are forced. Tokens that the form leaves no choice about are rows
+of the next step.
+
+A text can be suspended at any time: its tokens are known, its pages stay in the cache as long as there is
+room, and what is drawn depends on seed and position alone. That is what happens to readers that went away,
+when others wait for a slot, and to the youngest, when there are no pages left. It keeps its place in the
+order of arrival. Squeezed out for want of pages, it comes back when there is room for all of it, and nobody
+overtakes it meanwhile: the oldest always goes on, so everybody's turn comes.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import insort
+from collections import Counter
+from collections.abc import Mapping
+from itertools import count
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from akunu._core import PAGE
+from akunu.errors import AkunuError
+from akunu.scheduling.choosing import NO_DRAFTS, Drafts, choose_drafts
+from akunu.scheduling.counts import Beginnings, ModelStats
+from akunu.scheduling.drafts import StepCosts
+from akunu.scheduling.sequence import Ran, Sequence, fitting
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from akunu._core import Chunk, Engine
+    from akunu.scheduling.disk import DiskTier
+    from akunu.scheduling.writer import Writer
+
+__all__ = ["Part", "Plan", "Planner"]
+
+ABSENT_SECONDS: Final = 0.25
+"""A reader that leaves its text unread for so long, while others wait for a slot, has gone away."""
+MIXED_ROWS: Final = 64
+"""Rows of prompts in a step that others draw tokens in: what a new prompt may cost them."""
+
+
+class Part(NamedTuple):
+    """A text's part of a step: what `Engine.step` takes, and how many drafts are to be written first."""
+
+    sequence: Sequence
+    written: int
+    slot: int
+    rows: int
+    draws: bool
+    limit: int
+    drafts: list[int]
+
+
+class Plan(NamedTuple):
+    """A step."""
+
+    parts: list[Part]
+    steps: int = 1
+    decoding: bool = False
+    """Each part is a text's last token, and maybe drafts."""
+
+
+_turn = attrgetter("turn")
+
+
+class Planner:
+    """The texts of one engine, by turn. Knows no threads: one calls it at a time, between two steps.
+
+    Parameters
+    ----------
+    engine
+        Has their slots and pages.
+    disk
+        Where pages are found that the engine has not, and those that texts leave go.
+    writer
+        Writes ahead of the engine.
+
+    Attributes
+    ----------
+    waiting, running : list of Sequence
+        Texts without a slot and with one.
+    """
+
+    def __init__(self, engine: Engine, disk: DiskTier | None, writer: Writer | None) -> None:
+        self._engine = engine
+        self._disk = disk
+        self._writer = writer
+        self._arrivals = count()
+        self._costs = StepCosts()
+        self._ended_at = -math.inf  # the last step
+        self._beginnings = Beginnings()
+        self._totals: Counter[str] = Counter()
+        self._pages = engine.pages  # while a step runs nobody asks the engine
+        self.waiting: list[Sequence] = []
+        self.running: list[Sequence] = []
+
+    def arrive(self, sequence: Sequence) -> None:
+        """A text lines up for a slot."""
+        # At least one token is drawn, and all known ones can be run.
+        sequence.follow(min(self._engine.context - sequence.known, sequence.limit - 1))
+        sequence.arrive(next(self._arrivals))
+        insort(self.waiting, sequence, key=_turn)
+
+    def leave(self, sequence: Sequence, keep: int) -> None:
+        """A text ends; the cache keeps its first `keep` tokens."""
+        if sequence.slot is not None:
+            if sequence.length > keep:
+                sequence.length = self._engine.truncate(keep, sequence.slot)
+            self._release(sequence)
+            self.settle()
+        elif sequence in self.waiting:
+            self.waiting.remove(sequence)
+
+    def suspend(self, sequence: Sequence) -> None:
+        """Take a text's slot; it lines up again, where its turn is."""
+        self._release(sequence)
+        insort(self.waiting, sequence, key=_turn)
+
+    def make_room(self, tokens: int) -> None:
+        """Suspend texts until a slot and pages for so many tokens are free."""
+        while tokens and self.running and not self._has_free(tokens):
+            self.suspend(self.running[-1])
+
+    def settle(self) -> None:
+        """Count the engine's pages, as they are between two steps."""
+        self._pages = self._engine.pages
+
+    def clear(self) -> None:
+        """Forget all texts, the engine being about to end; files keep what is computed."""
+        for sequence in self.running:
+            self._keep(sequence)
+        self.waiting.clear()
+        self.running.clear()
+
+    def plan(self) -> Plan:
+        """The next step."""
+        self._admit()
+        writing, prompts = list[Sequence](), list[Sequence]()
+        for sequence in self.running:
+            if sequence.hungry and not sequence.kept:
+                (writing if sequence.writing else prompts).append(sequence)
+        context, budget = self._engine.context, self._engine.chunk
+        all_rows = sum(s.left for s in writing)
+        steps, decoding, drafts = 1, not prompts and all_rows == len(writing), dict[Sequence, Drafts]()
+        if prompts and writing:
+            budget = min(budget, all_rows + MIXED_ROWS)
+        elif writing:
+            most = self._engine.max_logits
+            drafts = choose_drafts(writing, all_rows, most, context, self._costs, self._writer)
+            if decoding and not drafts:
+                chain, wanted = math.inf, 0.0
+                for s in writing:
+                    chain = min(chain, s.chain, context - s.length)
+                    if s.constraint is not None:
+                        chain = min(chain, s.constraint.ahead)
+                    wanted = max(wanted, s.limit - len(s.tokens))
+                steps = int(max(1, min(chain, wanted)))
+        parts, reserve = list[Part](), self._engine.reserve
+        for sequence in (*writing, *prompts):
+            left, slot = sequence.left, sequence.slot
+            rows = min(left, budget)
+            if rows <= 0 or slot is None:  # no budget left, or suspended for one before
+                continue
+            guess, written = drafts.get(sequence, NO_DRAFTS)
+            if not reserve(slot, rows, steps, written or len(guess)):
+                guess, written = NO_DRAFTS
+                if not self._reserve(sequence, rows, steps, parts):
+                    continue
+            draws = rows == left and sequence.limit > 0
+            parts.append(Part(sequence, written, slot, rows, draws, _limit(sequence), guess))
+            budget -= rows
+        return Plan(parts, steps, decoding)
+
+    def record(
+        self,
+        plan: Plan,
+        chunks: list[Chunk],
+        failed: Mapping[Sequence, AkunuError],
+        times: tuple[float, float, float],
+    ) -> bool:
+        """Note what a step gave; False when that is nothing.
+
+        Parameters
+        ----------
+        failed
+            Texts without an allowed token.
+        times
+            When it began with drafts that are written, when the engine began, when it ended.
+        """
+        began, start, ended = times
+        self._costs.paused(began - self._ended_at)
+        self._ended_at = ended
+        steps, seconds = plan.steps, ended - began
+        ran = Ran(steps, fitting(steps, seconds), seconds, ended, self._engine.context)
+        moved, rows, most, drawn = False, 0, 0, 0
+        for part, chunk in zip(plan.parts, chunks, strict=True):
+            sequence, drafts, new = part.sequence, len(part.drafts), len(chunk.ids)
+            rows += part.rows + drafts
+            moved = moved or new > 0 or chunk.length != sequence.length
+            most = max(most, new)
+            if sequence in failed:  # what was drawn without a mask is dropped
+                sequence.error = failed[sequence]
+                continue
+            forced = sequence.take(chunk, ran, drafts, part.written > 0)
+            if forced:
+                self._engine.extend(part.slot, forced)
+            drawn += new
+            if drafts and new:
+                self._totals["drafted_tokens"] += drafts
+                self._totals["accepted_tokens"] += new - 1
+                if part.written:
+                    self._totals["written_tokens"] += drafts
+                    self._totals["written_accepted_tokens"] += new - 1
+        if most and plan.decoding:
+            self._costs.measured(rows, (ended - start) / min(steps, most))
+        self._totals["generated_tokens"] += drawn
+        self._totals["steps"] += moved
+        return moved
+
+    def stats(self) -> ModelStats:
+        """Counts."""
+        return ModelStats(
+            waiting=sum(not sequence.cancelled for sequence in self.waiting),
+            running=len(self.running),
+            parallel=self._engine.parallel,
+            pages=self._pages["pages"],
+            pages_held=self._pages["held"],
+            pages_pinned=self._pages["pinned"],
+            pages_cached=self._pages["cached"],
+            page_bytes=self._pages["page_bytes"],
+            **{f"disk_{name}": n for name, n in self._disk.counts.items()} if self._disk else {},
+            **self._totals,
+        )
+
+    def _reserve(self, sequence: Sequence, rows: int, steps: int, parts: list[Part]) -> bool:
+        """Pages for a part, taken from the youngest others if need be; False when it has to wait."""
+        while not self._engine.reserve(_slot(sequence), rows, steps):
+            planned = [part.sequence for part in parts]
+            others = [s for s in self.running if s is not sequence and s not in planned]
+            idle = [s for s in others if not s.hungry]
+            if idle:
+                self.suspend(idle[-1])
+            elif others and self.running.index(others[-1]) > self.running.index(sequence):
+                self._squeeze_out(others[-1])
+            elif planned or others:
+                self._squeeze_out(sequence)
+                return False
+            else:
+                raise AkunuError(
+                    "the cache has no page left for a text that is alone; this is a defect of Akunu"
+                )
+        return True
+
+    def _admit(self) -> None:
+        """Slots for those who wait, in their order; for readers that went away when they have come back."""
+        for sequence in [s for s in self.waiting if s.hungry and not s.ready]:
+            if self._soon_cached(sequence):
+                continue
+            while sequence.squeezed_out and not self._has_room(sequence):
+                if not self._suspend_absent():
+                    return  # nor is there for those behind it, or it would never have
+            if (slot := self._engine.open()) is None:
+                if not self._suspend_absent():
+                    return
+                slot = self._engine.open()
+                assert slot is not None
+            self.waiting.remove(sequence)
+            try:
+                cached = self._engine.begin(sequence.ids(), **sequence.settings, slot=slot)
+            except BaseException as error:
+                self._engine.close_slot(slot)
+                sequence.error = error
+                continue
+            if self._disk is not None:
+                sequence.kept.extend(self._disk.find(sequence.ids(), cached))
+            if sequence.began is None:
+                self._count_prompt(sequence, min(cached, len(sequence.prompt)))
+            sequence.place(slot, cached)
+            insort(self.running, sequence, key=_turn)
+
+    def _suspend_absent(self) -> bool:
+        """Take the slot of a text whose reader went away; False when there is none."""
+        absent = [s for s in self.running if s.idle_for() > ABSENT_SECONDS]
+        if absent:
+            self.suspend(absent[-1])
+            self.settle()
+        return bool(absent)
+
+    def _soon_cached(self, sequence: Sequence) -> bool:
+        """Whether a text that runs is still reading a beginning that this one shares: better wait for it."""
+        return any(
+            other.hungry
+            and other.length < len(other.prompt)
+            and _common(sequence.prompt, other.prompt) - other.length >= PAGE
+            for other in self.running
+        )
+
+    def _has_free(self, tokens: int) -> bool:
+        """Whether a slot and so many tokens' pages are free."""
+        pages = self._engine.pages
+        free = pages["pages"] - pages["held"]
+        return len(self.running) < self._engine.parallel and free * PAGE >= tokens
+
+    def _has_room(self, sequence: Sequence) -> bool:
+        """Whether there are pages for all of a text, and one more for each that runs."""
+        if not self.running:
+            return True
+        ids = sequence.ids()
+        shared = max(min(_common(ids, other.ids()), other.length) for other in self.running) // PAGE
+        pledged = sum(other.left // PAGE + 1 for other in self.running)
+        return sequence.known // PAGE + 1 - shared + pledged <= self._pages["pages"] - self._pages["held"]
+
+    def _count_prompt(self, sequence: Sequence, cached: int) -> None:
+        prompt = sequence.prompt
+        known = self._beginnings.known(prompt[:-1])  # the last token always runs
+        whole = cached // PAGE * PAGE + len(sequence.kept) * PAGE if sequence.kept else cached
+        kind = "misses_evicted" if whole < known else "hits" if whole >= PAGE else "misses_new"
+        self._totals.update({"prompts": 1, "prompt_tokens": len(prompt), "cached_tokens": cached, kind: 1})
+        self._totals["hits_disk"] += bool(sequence.kept)
+
+    def _squeeze_out(self, sequence: Sequence) -> None:
+        self.suspend(sequence)
+        sequence.squeezed_out = True
+
+    def _release(self, sequence: Sequence) -> None:
+        """Give a slot back; the cache keeps what it can."""
+        self._beginnings.remember(sequence.ids()[: sequence.length])
+        self._keep(sequence)
+        if self._writer is not None:
+            self._writer.leave(sequence)
+        self._engine.close_slot(_slot(sequence))
+        sequence.displace()
+        self.running.remove(sequence)
+
+    def _keep(self, sequence: Sequence) -> None:
+        if self._disk is not None:
+            self._disk.keep(sequence.ids()[: sequence.length])
+
+
+def _common(a: npt.NDArray[np.uint32], b: npt.NDArray[np.uint32]) -> int:
+    """Tokens that two texts begin with alike."""
+    n = min(len(a), len(b))
+    differ = np.flatnonzero(a[:n] != b[:n])
+    return int(differ[0]) if differ.size else n
+
+
+def _slot(sequence: Sequence) -> int:
+    assert sequence.slot is not None
+    return sequence.slot
+
+
+def _limit(sequence: Sequence) -> int:
+    """Tokens that it may still draw, in 32 bits; 0: as many as fit."""
+    left = sequence.limit - len(sequence.tokens)
+    return 0 if left >= 1 << 32 else int(left)
