@@ -165,15 +165,12 @@ struct HeadTile {
         AKUNU_UNROLL
         for (u32 k = 0; k < kDim / 16; ++k) {
             if (k >= steps) continue;
-            u32 a[4];
+            u32 a[4], b[kColumns / 2][4];  // all asked for before the first is waited for
             load_matrices(a, query ^ k * 32);
             AKUNU_UNROLL
-            for (u32 j = 0; j < kColumns; j += 2) {
-                u32 b[4];
-                load_matrices(b, (key ^ k * 32) + j * 8 * M::kRowBytes);
-                mma_f16(s[j], a, {b[0], b[1]});
-                mma_f16(s[j + 1], a, {b[2], b[3]});
-            }
+            for (u32 j = 0; j < kColumns / 2; ++j) load_matrices(b[j], (key ^ k * 32) + j * 16 * M::kRowBytes);
+            AKUNU_UNROLL
+            for (u32 j = 0; j < kColumns; ++j) mma_f16(s[j], a, {b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]});
         }
     }
 
@@ -247,36 +244,41 @@ struct HeadTile {
             }
         }
         const u32 lane = lane_id(), value = M::values(stage) + M::piece(lane % 16, lane / 16);
+        // Sums of eight elements each that grow side by side: one alone would wait for each product.
+        constexpr u32 kSums = M::kParts == 1 ? 4 : 2;
         AKUNU_UNROLL
-        for (u32 d = 0; d < kDim / 8; d += 2) {
+        for (u32 d = 0; d < kDim / 8; d += kSums) {
             if (d * 8 >= p.head_dim) continue;
-            float o[2][4] = {}, second[2][4] = {};
+            float o[kSums][4] = {}, second[kSums][4] = {};
             AKUNU_UNROLL
             for (u32 k = 0; k < kColumns / 2; ++k) {
-                const u32 at = (value ^ d * 16) + k * 16 * M::kRowBytes;
-                u32 b[4];
-                load_matrices_transposed(b, at);
-                mma_f16(o[0], weights[0][k], {b[0], b[1]});
-                mma_f16(o[1], weights[0][k], {b[2], b[3]});
+                u32 b[kSums / 2][4];
+                const auto load = [&](u32 part) {
+                    AKUNU_UNROLL
+                    for (u32 i = 0; i < kSums / 2; ++i) {
+                        load_matrices_transposed(b[i], (value ^ (d + 2 * i) * 16) + part * M::kPlaneBytes +
+                                                           k * 16 * M::kRowBytes);
+                    }
+                };
+                const auto add = [&](const u32 (&w)[4], float (&to)[kSums][4]) {
+                    AKUNU_UNROLL
+                    for (u32 i = 0; i < kSums; ++i) mma_f16(to[i], w, {b[i / 2][i % 2 * 2], b[i / 2][i % 2 * 2 + 1]});
+                };
+                load(0);
+                add(weights[0][k], o);
                 if constexpr (M::kParts == 2) {
-                    mma_f16(second[0], weights[1][k], {b[0], b[1]});
-                    mma_f16(second[1], weights[1][k], {b[2], b[3]});
-                    load_matrices_transposed(b, at + M::kPlaneBytes);
-                    mma_f16(second[0], weights[0][k], {b[0], b[1]});
-                    mma_f16(second[1], weights[0][k], {b[2], b[3]});
-                }
-            }
-            if constexpr (M::kParts == 2) {
-                AKUNU_UNROLL
-                for (u32 e = 0; e < 4; ++e) {
-                    o[0][e] += second[0][e] * (1.0f / kSecondPart);
-                    o[1][e] += second[1][e] * (1.0f / kSecondPart);
+                    add(weights[1][k], second);
+                    load(1);
+                    add(weights[0][k], second);
                 }
             }
             AKUNU_UNROLL
-            for (u32 e = 0; e < 4; ++e) {
-                out[d][e] = out[d][e] * keep[e / 2] + o[0][e];
-                out[d + 1][e] = out[d + 1][e] * keep[e / 2] + o[1][e];
+            for (u32 i = 0; i < kSums; ++i) {
+                AKUNU_UNROLL
+                for (u32 e = 0; e < 4; ++e) {
+                    if constexpr (M::kParts == 2) o[i][e] += second[i][e] * (1.0f / kSecondPart);
+                    out[d + i][e] = out[d + i][e] * keep[e / 2] + o[i][e];
+                }
             }
         }
     }
