@@ -8,9 +8,7 @@ namespace akunu {
 
 namespace {
 
-// Rows that a step is filled up to, if no text has more, and texts in it: so many rows that weights are read often
-// enough from a cache, and so few that activations stay in one.
-constexpr std::uint32_t kRows = 256, kTexts = 128;
+constexpr std::uint32_t kTexts = 128;  // of a step
 
 ModelConfig encoding(ModelConfig config) {
     if (!config.encoder) throw InvalidArgumentError("this model draws tokens: it needs an Engine");
@@ -30,7 +28,7 @@ Encoder::Encoder(std::shared_ptr<Device> device, ModelConfig config, std::shared
 
 void Encoder::allocate() {
     StepBuffers& s = step_;
-    s.max_rows = std::max(context_, kRows);
+    s.max_rows = std::max(context_, device_->traits().encoder_rows);
     s.max_logits = kTexts;
     s.max_pages = pages_for(context_);
     s.history_stride = context_;
@@ -67,10 +65,11 @@ std::size_t Encoder::fill(std::span<const EncoderText> texts, ReplayArgs& args) 
     auto* kinds = step_.row_kinds.host<u32>();
     auto* pages = step_.pages.host<u32>();
     args = {.rows = 0, .logits = 0, .keys = 0};
+    const std::uint32_t most = device_->traits().encoder_rows;
     u32 page = 0;
     for (const EncoderText& text : texts) {
         const u32 slot = args.logits, n = static_cast<u32>(text.ids.size());
-        if (slot == kTexts || (slot != 0 && args.rows + n > kRows)) break;
+        if (slot == kTexts || (slot != 0 && args.rows + n > most)) break;
         std::ranges::copy(text.ids, step_.history.host<u32>() + std::size_t{slot} * step_.history_stride);
         for (u32 i = 0; i < pages_for(n); ++i) pages[std::size_t{slot} * step_.max_pages + i] = page++;
         for (u32 i = 0; i < n; ++i) {
@@ -104,7 +103,7 @@ std::size_t Encoder::encode(std::span<const EncoderText> texts, float* out, cons
 }
 
 Replay Encoder::replay_of(std::uint32_t tokens, std::uint32_t texts) const {
-    const std::uint32_t most = std::min(kTexts, std::max(1u, kRows / std::max(1u, tokens)));
+    const std::uint32_t most = std::min(kTexts, std::max(1u, device_->traits().encoder_rows / std::max(1u, tokens)));
     if (tokens == 0 || tokens > context_) {
         throw InvalidArgumentError("a text has 1.." + std::to_string(context_) + " tokens, not " +
                                    std::to_string(tokens));

@@ -454,7 +454,8 @@ OpMemory memory_of(const DispatchTable& table, const Schedules& schedules, const
             }
         }
         const bool tiles = (from.op == Op::kMatmul || from.op == Op::kGateUp) && !few && rows > kTileOfRows;
-        const bool runs = from.op == Op::kAttention && rows >= kTileOfRows;
+        const bool runs =
+            from.op == Op::kAttention && (rows >= kTileOfRows || params_of<AttentionParams>(from).bidirectional);
         if (tiles || runs) take(kManyRowsBytes);
         most.stages |= tiles;
         for (u32 k = 0; k < c.streams; ++k, ++stream) {

@@ -1,5 +1,5 @@
 // Attention of many rows. Rows of one text that follow one another are a run, and so are all that see the same sound;
-// long ones are taken by the tensor cores, others row by row.
+// long ones are taken by the tensor cores, and so is each whose rows see all of their text; others row by row.
 //
 // A block takes a run's query heads of one KV head, 16 of them a warp, and a tile of keys at a time, the softmax a
 // running one. Queries, weights, and keys and values of Q8_0 are rounded to F16, as is what a matmul takes. Where the
@@ -11,7 +11,7 @@
 
 namespace akunu::cuda {
 
-constexpr u32 kLeastRun = 16;   // rows
+constexpr u32 kLongRun = 16;    // rows
 constexpr u32 kHeadRows = 128;  // rows of a tile, each a row's query head
 
 // Which rows begin a run, a bit each, in shared memory, of so many rows from one on, which is 0 here. No run goes
@@ -20,7 +20,7 @@ struct Runs {
     static constexpr u32 kMost = 7168;  // rows
     static constexpr u32 kAt = kSharedHead + 128;
     static_assert(kAt + kMost / 8 <= kSharedHead + kRunsBytes, "what attention has besides begins behind it");
-    u32 from, rows, tile;
+    u32 from, rows, tile, least;
     AKUNU_DEVICE static u32& word(u32 i) { return *reinterpret_cast<u32*>(shared_memory() + kAt + i * 4); }
     AKUNU_DEVICE static u32& has_short() { return *reinterpret_cast<u32*>(shared_memory() + kSharedHead); }
 
@@ -56,7 +56,7 @@ struct Runs {
         }
         return rows;
     }
-    AKUNU_DEVICE bool is_long(u32 begin, u32 end) const { return end - begin >= smaller(kLeastRun, tile); }
+    AKUNU_DEVICE bool is_long(u32 begin, u32 end) const { return end - begin >= least; }
 };
 
 // How a block's memory is used for heads of up to kDim elements: queries, then for each stage keys and values, each in
@@ -420,8 +420,12 @@ AKUNU_DEVICE_CALL void attend_runs(Block b, Runs runs) {
 template <u32 kType, u32 kGroup>
 AKUNU_DEVICE_CALL void attention(Block b) {
     const auto& p = b.params<AttentionParams>();
-    Runs runs{0, p.rows, kHeadRows / (p.n_heads / p.n_kv_heads)};
-    if (p.rows < kLeastRun || p.head_dim % 8 != 0 || p.head_dim > 128) return attend_rows<kType, kGroup>(b, runs, true);
+    // Half as many rows a tile where there are blocks for twice as many tiles.
+    u32 tile = kHeadRows / (p.n_heads / p.n_kv_heads);
+    while (tile >= 2 * kLongRun && 2 * p.n_kv_heads * ((p.rows + tile - 1) / tile) <= b.blocks()) tile /= 2;
+    Runs runs{0, p.rows, tile, p.bidirectional ? 1 : smaller(kLongRun, tile)};
+    const bool too_few = !p.bidirectional && p.rows < kLongRun;
+    if (too_few || p.head_dim % 8 != 0 || p.head_dim > 128) return attend_rows<kType, kGroup>(b, runs, true);
     for (; runs.from < p.rows; runs.from += Runs::kMost) {
         runs.rows = smaller(Runs::kMost, p.rows - runs.from);
         runs.find(b.buffer<Row>(3), p.fixed_keys != 0);

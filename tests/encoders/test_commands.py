@@ -81,6 +81,10 @@ def test_profile_times_a_step_of_texts(
     assert attention[1] / attention[0] == (12 * 13 / 2 if causal else 12 * 12)
     out = command(capsysbinary, "inspect", model, "--plan", "--rows", "12", "--texts", "7")
     assert b"encode, 7 texts of 12 tokens" in out
+    out = command(
+        capsysbinary, "inspect", model, "--plan", "--rows", "12", "--texts", "128", "--chip", "H100"
+    )
+    assert b"encode, 128 texts of 12 tokens" in out
 
 
 def test_a_window_s_operations_are_those_of_its_keys(

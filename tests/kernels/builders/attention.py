@@ -304,7 +304,7 @@ def attention(
             first += n
         # A score's rounding error, which the exponential turns into a relative one, grows with the score.
         bound = EXACT_NMSE
-        if dev.isa.startswith("sm_") and kv != "f32" and total >= 16:
+        if dev.isa.startswith("sm_") and kv != "f32" and (total >= 16 or both):
             bound = F16_ATTENTION_NMSE
         if both and kv == "f32":
             strip = _FIXED_STRIPS.get(dev.isa, 0)
