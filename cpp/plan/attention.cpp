@@ -32,8 +32,7 @@ class AttentionBlock final : public Block {
     void reserve(const Device& device, Activations& a, std::uint32_t context) const override {
         a.reserve("input", config_.dim, formats_of(device, {&q_, &k_, &v_}));
         a.reserve("qkv", layer_.q_dim() + 2ull * layer_.kv_dim());
-        a.reserve("attn_f32", layer_.q_dim());
-        a.reserve("attn", layer_.q_dim(), device.matmul_input(output_.dtype));
+        a.reserve("attn", layer_.q_dim(), kActF32 | device.matmul_input(output_.dtype));
         if (norms_.branch) a.reserve("branch", config_.dim);
         if (device.traits().split_attention) {
             a.reserve_bytes("partials", device.attention_partial_bytes(layer_.n_heads, layer_.head_dim, context));

@@ -28,8 +28,7 @@ class CrossAttentionBlock final : public Block {
     void reserve(const Device& device, Activations& a, std::uint32_t /*context*/) const override {
         a.reserve("input", config_.dim, device.matmul_input(q_.dtype));
         a.reserve("cross_q", layer_.q_dim());
-        a.reserve("attn_f32", layer_.q_dim());
-        a.reserve("attn", layer_.q_dim(), device.matmul_input(output_.dtype));
+        a.reserve("attn", layer_.q_dim(), kActF32 | device.matmul_input(output_.dtype));
         if (device.traits().split_attention) {
             a.reserve_bytes("partials", device.attention_partial_bytes(layer_.n_heads, layer_.head_dim, positions()));
         }

@@ -162,7 +162,7 @@ void Emitter::attention(const std::string& name, int layer, Phase phase, const A
     const bool split = phase == Phase::kDecode && device.traits().split_attention;
     const std::string heads = shape_of(params.n_heads, params.head_dim);
     const Act& out = activations.act("attn");
-    const Binding& raw = activations.f32(split ? "partials" : "attn_f32");
+    const Binding& raw = split ? activations.f32("partials") : out.f32;
     auto c = emit(split ? Op::kAttentionSplit : Op::kAttention, name, layer);
     c.buffer(in.q).buffer(in.kv).buffer(raw).buffer(in.rows).buffer(in.pages).kv(step.kv_dtype).shape(heads);
     if (split) c.partials(params.n_heads, params.head_dim);
@@ -177,10 +177,12 @@ void Emitter::attention(const std::string& name, int layer, Phase phase, const A
             .params(params);
         return;
     }
+    if (params.formats == kActF32) return;
     const u32 dim = params.n_heads * params.head_dim;
     emit(Op::kQuantize, name + "_out", layer)
         .buffer(raw)
-        .act(out)
+        .buffer({})
+        .buffer(out.compact)
         .shape(std::to_string(dim))
         .params(QuantizeParams{.rows = 0, .dim = dim, .formats = params.formats});
 }

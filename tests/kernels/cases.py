@@ -230,6 +230,8 @@ def _rope_kv() -> Iterator[Case]:
                 qk_norm=True,
             )
             yield case("rope_kv", rows=3, shape=(2, 1, 6), style=style, kv=kv, position=1, rope_dim=4)
+        yield case("rope_kv", rows=37, shape=(3, 3, 40), style="half", kv=kv, position=5, rope_dim=0)
+        yield case("rope_kv", rows=18, shape=(5, 5, 24), style="half", kv=kv, rope_dim=0, qk_norm=True)
 
 
 SHAPES = [(1, 1, 64), (2, 1, 80), (6, 2, 96), (4, 1, 128), (7, 1, 72), (8, 1, 256), (9, 3, 64), (16, 8, 64)]

@@ -43,7 +43,7 @@ struct FixedScratch {
     float* q_scales;       // [kFixedQueries]
     std::int32_t* keys;    // [kAttentionBlock / kStrip] strips, pairs of elements
     float* key_scales;     // [kAttentionBlock]
-    std::int32_t* values;  // [run][head_dim / kStrip] strips, pairs of keys L apart
+    std::int32_t* values;  // [run][head_dim / kStrip] strips, pairs of keys as narrow_pairs has them
     float* value_scales;   // [run][head_dim]
     float* scores;         // [kFixedTile][kScoreStride], which become pairs of weights
 
@@ -109,11 +109,10 @@ class FixedHead {
         const std::size_t padded = (count + kStrip - 1) / kStrip * kStrip;
         for_token_tiles<kFixedTile>(0, h_.span.rows, [&]<int N>(std::size_t first) {
             score<N>(first, padded);
+            Keys seen[N];
+            for (std::size_t i = 0; i < N; ++i) seen[i] = h_.seen(first + i, begin, count);
             float add[N];
-            for (std::size_t i = first; i < first + N; ++i) {
-                add[i - first] =
-                    weigh(h_.seen(i, begin, count), padded, i - first, s_.q_scales[i], rows[i], h_.out + i * h_.stride);
-            }
+            weigh<N>(seen, padded, first, rows + first, add);
             mix<N>(first, padded, add);
         });
     }
@@ -155,9 +154,10 @@ class FixedHead {
             store(s_.value_scales + run * hd_ + d, scale);
             std::int32_t* to = s_.values + (run * hd_ + d / kStrip * kStrip) * kValueRun / 2 + d % kStrip;
             for (std::size_t key = 0; key < n; key += kStrip) {
-                for (std::size_t i = key; i < key + L; ++i, to += kStrip) {
-                    const vf first = i < n ? row(i) * inverse : zero();
-                    store_ints(to, pack_pairs(first, i + L < n ? row(i + L) * inverse : zero()));
+                for (std::size_t i = 0; i < L; ++i, to += kStrip) {
+                    const std::size_t first = key + narrow_pair(i), second = first + 1;
+                    store_ints(to, pack_pairs(first < n ? row(first) * inverse : zero(),
+                                              second < n ? row(second) * inverse : zero()));
                 }
             }
         }
@@ -177,33 +177,55 @@ class FixedHead {
         }
     }
 
-    // The i-th row's scores of n keys to weights, 0 where not seen. Multiplies `out` with what it is worth beside the
-    // block, and returns what the block is.
-    float weigh(const Keys& seen, std::size_t n, std::size_t i, float q_scale, Softmax& so_far, float* out) const {
-        float* x = s_.scores + i * FixedScratch::kScoreStride;
-        if (seen.empty()) {
-            std::memset(x, 0, n / 2 * sizeof(float));
-            return 0;
+    // Scores of N queries and n keys to weights, 0 where not seen. Multiplies `out` with what it is worth beside the
+    // block, and sets `add` to what the block is. Each step is done for all queries: what one of them waits for, the
+    // greatest of its scores or the sum of its weights, is ready when its next step comes.
+    template <int N>
+    void weigh(const Keys (&seen)[N], std::size_t n, std::size_t first, Softmax* so_far, float* add) const {
+        const auto scores = [&](std::size_t i) { return s_.scores + i * FixedScratch::kScoreStride; };
+        float scale[N], max[N];
+        for (std::size_t i = 0; i < N; ++i) {
+            if (seen[i].empty()) continue;
+            scale[i] = capped(scores(i), n, s_.q_scales[first + i] * h_.p.scale) * 1.44269504f;
+            scale[i] = std::max(scale[i], std::numeric_limits<float>::min());  // times -inf it is no NaN
+            max[i] = mask_scores(seen[i], n, scores(i)) * scale[i];
         }
-        float scale = q_scale * h_.p.scale;
-        if (h_.p.softcap > 0) {
-            const vf cap = set1(h_.p.softcap), inverse = set1(scale / h_.p.softcap);
-            for (std::size_t at = 0; at < n; at += L) store(x + at, cap * tanh_(load(x + at) * inverse));
-            scale = 1;
+        vf sums[N];
+        for (std::size_t i = 0; i < N; ++i) {
+            float* x = scores(i);
+            if (seen[i].empty()) {
+                std::memset(x, 0, n / 2 * sizeof(float));
+                continue;
+            }
+            const vf factor = set1(scale[i]), minus_max = set1(-max[i]);
+            vf sum[2] = {zero(), zero()};
+            auto* weights = reinterpret_cast<std::int32_t*>(x);
+            for (std::size_t at = 0; at < n; at += kStrip) {
+                const vf a = weight_of(fma(load(x + at), factor, minus_max));
+                const vf b = weight_of(fma(load(x + at + L), factor, minus_max));
+                sum[0] += a;
+                sum[1] += b;
+                store_ints(weights + at / 2, narrow_pairs(round_int(a), round_int(b)));
+            }
+            sums[i] = sum[0] + sum[1];
         }
-        scale = std::max(scale * 1.44269504f, std::numeric_limits<float>::min());  // times -inf it is no NaN
-        const float max = mask_scores(seen, n, x) * scale;
-        const vf factor = set1(scale), minus_max = set1(-max);
-        vf sum[2] = {zero(), zero()};
-        auto* weights = reinterpret_cast<std::int32_t*>(x);
-        for (std::size_t at = 0; at < n; at += kStrip) {
-            const vf a = weight_of(fma(load(x + at), factor, minus_max));
-            const vf b = weight_of(fma(load(x + at + L), factor, minus_max));
-            sum[0] += a;
-            sum[1] += b;
-            store_ints(weights + at / 2, pack_pairs(a, b));
+        for (std::size_t i = 0; i < N; ++i) {
+            add[i] =
+                seen[i].empty() ? 0 : merge(max[i], reduce_add(sums[i]), so_far[i], h_.out + (first + i) * h_.stride);
         }
-        const float total = reduce_add(sum[0] + sum[1]), before = so_far.max;
+    }
+
+    // Caps the n scores of a row, which count `scale`, where the model does. Returns what they count then.
+    float capped(float* x, std::size_t n, float scale) const {
+        if (h_.p.softcap <= 0) return scale;
+        const vf cap = set1(h_.p.softcap), inverse = set1(scale / h_.p.softcap);
+        for (std::size_t at = 0; at < n; at += L) store(x + at, cap * tanh_(load(x + at) * inverse));
+        return 1;
+    }
+
+    // Returns what a block of that maximum and sum is worth beside those before it, which `out` has.
+    float merge(float max, float total, Softmax& so_far, float* out) const {
+        const float before = so_far.max;
         if (before == kNoKeys.max) {
             so_far = {max, total};
             return 1;

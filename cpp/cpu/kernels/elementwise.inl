@@ -187,31 +187,40 @@ static void rope_kv(const DispatchCmd& cmd, const std::byte* params, const Worke
     const auto* where = cmd.buffers[6].as<Row>();
     const auto* pages = cmd.buffers[7].as<u32>();
     const std::size_t hd = p.head_dim;
-    const u32 heads = p.n_heads + 2 * p.n_kv_heads;
-    auto units = worker.claim(std::uint64_t{p.rows} * heads, 16 * hd);
+    // Heads of q, which may stay as it is, of k and of v. Rows of a group of keys write the same lines, of which a head
+    // has one for each element; those of many heads share sets of the first-level cache and would drive each other out.
+    constexpr std::size_t kRows = kKeyGroup, kHeads = 4;
+    const std::size_t rows = p.rows, first = p.qk_norm || p.rope_dim ? 0 : p.n_heads,
+                      end = p.n_heads + std::size_t{2} * p.n_kv_heads;
+    const std::size_t blocks = (rows + kRows - 1) / kRows, parts = (end - first + kHeads - 1) / kHeads;
+    auto units = worker.claim(blocks * parts, 16 * hd * kHeads * std::min(rows, kRows));
     while (units.next()) {
-        std::size_t row = units.begin / heads, h = units.begin % heads;
-        for (std::uint64_t u = units.begin; u < units.end; ++u, ++h) {
-            if (h == heads) h = 0, ++row;
-            const std::size_t pos = where[row].position + p.step;
-            const KvPages<T> cache{cmd.buffers[4].as<std::byte>(), pages + std::size_t{where[row].slot} * p.max_pages,
-                                   std::size_t{p.page_words} * 4, p.n_kv_heads, hd};
-            const std::size_t page = pos / kPagePositions, in_page = pos % kPagePositions;
-            const float* angles = table + row * p.rope_dim;
-            if (h < p.n_heads) {
-                float* x = q + (row * p.n_heads + h) * hd;
-                if (p.qk_norm) scale_row(x, rms_scale(x, hd, p.eps), norms, x, hd);
-                rotate(x, angles, p);
-            } else if (h < p.n_heads + p.n_kv_heads) {
-                const std::size_t kv = h - p.n_heads;
-                float* x = k + (row * p.n_kv_heads + kv) * hd;
-                if (p.qk_norm) scale_row(x, rms_scale(x, hd, p.eps), norms + hd, x, hd);
-                rotate(x, angles, p);
-                cache.keys(page, kv).store_key(in_page, x, hd);
-            } else {
-                const std::size_t kv = h - p.n_heads - p.n_kv_heads;
-                const float* x = v + (row * p.n_kv_heads + kv) * hd;
-                cache.values(page, kv).store_value(in_page, x, hd);
+        for (std::uint64_t u = units.begin; u < units.end; ++u) {
+            const std::size_t row0 = u / parts * kRows, h0 = first + u % parts * kHeads;
+            for (std::size_t row = row0; row < std::min(rows, row0 + kRows); ++row) {
+                const std::size_t pos = where[row].position + p.step;
+                const KvPages<T> cache{cmd.buffers[4].as<std::byte>(),
+                                       pages + std::size_t{where[row].slot} * p.max_pages,
+                                       std::size_t{p.page_words} * 4, p.n_kv_heads, hd};
+                const std::size_t page = pos / kPagePositions, in_page = pos % kPagePositions;
+                const float* angles = table + row * p.rope_dim;
+                for (std::size_t h = h0; h < std::min(end, h0 + kHeads); ++h) {
+                    if (h < p.n_heads) {
+                        float* x = q + (row * p.n_heads + h) * hd;
+                        if (p.qk_norm) scale_row(x, rms_scale(x, hd, p.eps), norms, x, hd);
+                        rotate(x, angles, p);
+                    } else if (h < p.n_heads + p.n_kv_heads) {
+                        const std::size_t kv = h - p.n_heads;
+                        float* x = k + (row * p.n_kv_heads + kv) * hd;
+                        if (p.qk_norm) scale_row(x, rms_scale(x, hd, p.eps), norms + hd, x, hd);
+                        rotate(x, angles, p);
+                        cache.keys(page, kv).store_key(in_page, x, hd);
+                    } else {
+                        const std::size_t kv = h - p.n_heads - p.n_kv_heads;
+                        const float* x = v + (row * p.n_kv_heads + kv) * hd;
+                        cache.values(page, kv).store_value(in_page, x, hd);
+                    }
+                }
             }
         }
     }

@@ -57,6 +57,10 @@ static inline void store_i16(std::int16_t* p, vi a, vi b) {
     const __m256i packed = _mm256_packs_epi32(__m256i(a), __m256i(b));
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm256_permute4x64_epi64(packed, 0xD8));
 }
+// The words of a and b in 16 bits: pair i is of words narrow_pair(i) and the next, counted from the first of a to the
+// last of b.
+static inline vi narrow_pairs(vi a, vi b) { return vi(_mm256_packs_epi32(__m256i(a), __m256i(b))); }
+constexpr std::size_t narrow_pair(std::size_t i) { return i / 2 % 2 * L + i / 4 * 4 + i % 2 * 2; }
 // sum + the products of two signed words of 16 bits in each lane.
 static inline vi add_pairs(vi sum, vi a, vi b) {
 #ifdef __AVXVNNI__

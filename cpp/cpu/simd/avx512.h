@@ -56,6 +56,10 @@ static inline void store_i16(std::int16_t* p, vi a, vi b) {
         _mm256_storeu_si256(reinterpret_cast<__m256i*>(p + i * L), _mm512_cvtsepi32_epi16(both[i]));
     }
 }
+// The words of a and b in 16 bits: pair i is of words narrow_pair(i) and the next, counted from the first of a to the
+// last of b.
+static inline vi narrow_pairs(vi a, vi b) { return vi(_mm512_packs_epi32(__m512i(a), __m512i(b))); }
+constexpr std::size_t narrow_pair(std::size_t i) { return i / 2 % 2 * L + i / 4 * 4 + i % 2 * 2; }
 // sum + the products of two signed words of 16 bits in each lane.
 static inline vi add_pairs(vi sum, vi a, vi b) {
 #ifdef __AVX512VNNI__

@@ -70,6 +70,13 @@ static inline void store_i16(std::int16_t* p, vi a, vi b) {
         p[L + i] = static_cast<std::int16_t>(b[i]);
     }
 }
+// The words of a and b in 16 bits: pair i is of words narrow_pair(i) and the next, counted from the first of a to the
+// last of b.
+static inline vi narrow_pairs(vi a, vi b) {
+    const vi first = {a[0], a[2], b[0], b[2]}, second = {a[1], a[3], b[1], b[3]};
+    return (first & 0xFFFF) | (second << 16);
+}
+constexpr std::size_t narrow_pair(std::size_t i) { return 2 * i; }
 // sum + the products of two signed words of 16 bits in each lane.
 static inline vi add_pairs(vi sum, vi a, vi b) {
     return sum + (a << 16 >> 16) * (b << 16 >> 16) + (a >> 16) * (b >> 16);

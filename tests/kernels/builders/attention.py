@@ -115,12 +115,12 @@ def rope_kv(
     style: str,
     kv: str,
     position: int = 0,
-    rope_dim: int = 0,
+    rope_dim: int | None = None,
     qk_norm: bool = False,
 ) -> None:
-    """The rotation, seen in q, and what it stores, seen through attention."""
+    """The rotation of `rope_dim` elements, or all, seen in q, and what it stores, seen through attention."""
     heads, kv_heads, head_dim = shape
-    rope_dim = rope_dim or head_dim
+    rope_dim = head_dim if rope_dim is None else rope_dim
     length, eps = position + rows, 1e-6
     q, k = normal(rng, length, heads, head_dim), normal(rng, length, kv_heads, head_dim)
     v = normal(rng, length, kv_heads, head_dim)
@@ -140,7 +140,7 @@ def rope_kv(
             p.inout(f"q{i}", q[part]),
             p.inout(f"k{i}", k[part]),
             p.input(f"v{i}", v[part]),
-            p.input(f"table{i}", table[part]),
+            p.input(f"table{i}", table[part]) if rope_dim else None,
             cache.kv,
             norms,
             rows_of(p, f"rows{i}", slot * n, np.arange(n) + (part.start or 0) - step),
