@@ -196,8 +196,8 @@ std::uint32_t CudaDevice::Impl::run(Segments segments, const ReplayArgs& args, C
     const bool told = !meanwhile || meanwhile();
     wait(segments, args, control, poll);
     if (box().error == kSharedElsewhere) {
-        throw DeviceError("a block's shared memory does not begin behind the " + std::to_string(limits.shared_base) +
-                          " bytes that the driver says CUDA keeps of it");
+        throw DeviceError("a block's shared memory does not begin at " + std::to_string(limits.shared_base) +
+                          ", behind what the driver says that CUDA keeps");
     }
     if (box().error != kNoError) {
         reset();

@@ -23,7 +23,8 @@ Limits limits_of(const Driver& d, CUdevice device) {
     l.arch = "sm_" + std::to_string(l.compute_major) + std::to_string(attribute(kComputeMinor));
     l.memory = memory;
     l.shared_bytes = static_cast<std::uint64_t>(attribute(kSharedMemoryPerBlock));
-    l.shared_base = attribute(kSharedMemoryReserved);
+    // What CUDA keeps of a block's memory lies in front of the block's own since Hopper, behind it before.
+    l.shared_base = l.compute_major >= 9 ? attribute(kSharedMemoryReserved) : 0;
     l.multiprocessors = static_cast<unsigned>(attribute(kMultiprocessors));
     return l;
 }

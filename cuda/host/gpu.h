@@ -14,7 +14,7 @@ struct Limits {
     std::uint64_t memory = 0, shared_bytes = 0;
     unsigned multiprocessors = 0;
     int driver_version = 0, compute_major = 0;
-    int shared_base = 0;  // where a block's own shared memory begins: behind what CUDA keeps of it
+    int shared_base = 0;  // where a block's own shared memory begins
 };
 // Throws DeviceError where a question is not answered.
 Limits limits_of(const Driver& driver, CUdevice device);

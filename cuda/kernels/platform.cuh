@@ -26,7 +26,7 @@ AKUNU_DEVICE unsigned warp_id() { return threadIdx.x / 32; }
 AKUNU_DEVICE unsigned block_id() { return blockIdx.x; }
 AKUNU_DEVICE unsigned grid_blocks() { return gridDim.x; }
 constexpr unsigned kSharedBase = AKUNU_SHARED_BASE;
-// Behind what CUDA keeps of it, as the host was told: to ask where it begins takes as long as a read, each time.
+// As the host says: to ask where it begins takes as long as a read, each time.
 AKUNU_DEVICE unsigned char* shared_memory() {
     return static_cast<unsigned char*>(__cvta_shared_to_generic(AKUNU_SHARED_BASE));
 }

@@ -76,7 +76,7 @@ def test_a_timeout_that_is_no_number_is_an_error(run: Run, found: str) -> None:
 
 def test_shared_memory_that_begins_elsewhere_is_an_error(run: Run) -> None:
     done = run(QUANTIZE, EMULATOR_SHARED_BASE="2048")
-    assert "does not begin behind the 2048 bytes that the driver says CUDA keeps of it" in done.stderr
+    assert "does not begin at 2048, behind what the driver says that CUDA keeps" in done.stderr
 
 
 def test_out_of_memory_says_how_much_is_missing(run: Run) -> None:
