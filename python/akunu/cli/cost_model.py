@@ -70,9 +70,10 @@ class Machine:
     def of_gpu(cls, chip: NvidiaChip) -> Machine:
         """An NVIDIA GPU; its matmuls are in half precision whatever the weights are.
 
-        The shares are an H100's (docs/cuda-notes.md): it reads 3,000 of its 3,350 GB/s, and the products of a
-        prompt of 512 tokens ran at 160 of 989 TFLOP/s. A command costs a barrier of the grid, 1.6 us, and
-        what its blocks do before and after their products: 4.5 us together by the clocks there.
+        The share of the bandwidth is an H100's, which reads 3,000 of its 3,350 GB/s. The others follow from
+        what an H200 was measured at (docs/cuda.md): of 438 us for a token of Llama 1B Q4_0 its bytes take
+        177, the rest is 85 commands, each a barrier of the grid and what blocks do before and after their
+        products; and of 5.6 ms for a prompt of 512 tokens in BF16 5.0 are left for 1.0 TFLOP.
         """
         return cls(
             name=f"NVIDIA {chip['name']} ({chip['multiprocessors']} multiprocessors)",
@@ -80,8 +81,8 @@ class Machine:
             flops=chip["flops"],
             int8_ops=chip["flops"],
             bandwidth_share=0.9,
-            arithmetic_share=0.16,
-            dispatch_seconds=4.5e-6,
+            arithmetic_share=0.2,
+            dispatch_seconds=3.1e-6,
         )
 
     @classmethod
