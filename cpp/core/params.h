@@ -228,6 +228,9 @@ struct ColumnSquaresParams {
     u32 format;
 };
 
+// Why a text writes no more: as many tokens as it may have, or one that ends it.
+enum StopReason : u32 { kStoppedAtLimit = 1, kStoppedAtEnd };
+
 // Rows are those that logits were asked for.
 struct SampleParams {
     u32 rows;  // patched

@@ -45,7 +45,7 @@ struct SpeechRules {
 
 // How far a slot is within a replay.
 struct SlotState {
-    std::uint32_t stopped = 0;   // an end-of-generation token was drawn, or the limit reached: it writes no more
+    std::uint32_t stopped = 0;   // a StopReason, from which on it writes no more; 0: it goes on
     std::uint32_t produced = 0;  // tokens written
     std::uint32_t limit = 0;     // tokens to write at most
 };

@@ -385,8 +385,7 @@ Produced Engine::collect(const Part& part, std::uint32_t index, std::uint32_t lo
         const std::uint32_t stride = part.drafts.empty() ? logit_rows : 1;
         for (std::uint32_t i = 0; i < n; ++i) out.logprobs.push_back(records[std::size_t{i} * stride]);
     }
-    const auto ends = std::span(s.sampler.end_ids).first(s.sampler.n_end_ids);
-    out.ended = std::ranges::find(ends, out.ids.back()) != ends.end();
+    out.ended = step_.slots.host<SlotState>()[part.slot].stopped == kStoppedAtEnd;
     publish(part.slot, false);
     return out;
 }

@@ -197,7 +197,7 @@ AKUNU_DEVICE_CALL void accept(Block b) {
         bool ended = false;
         for (u32 e = 0; e < s.n_end_ids; ++e) ended = ended || s.end_ids[e] == sampled[i];
         if (++slot.produced == slot.limit || ended) {
-            slot.stopped = 1;
+            slot.stopped = ended ? kStoppedAtEnd : kStoppedAtLimit;
             if (--control.active == 0) control.stop = 1;
         }
     }

@@ -561,7 +561,7 @@ static void accept(const DispatchCmd& cmd, const std::byte* params, const Worker
         const bool ended = std::find(s.end_ids.begin(), s.end_ids.begin() + s.n_end_ids, sampled[i]) !=
                            s.end_ids.begin() + s.n_end_ids;
         if (++slot.produced == slot.limit || ended) {
-            slot.stopped = 1;
+            slot.stopped = ended ? kStoppedAtEnd : kStoppedAtLimit;
             if (--control.active == 0) control.stop = 1;
         }
     }

@@ -39,11 +39,15 @@ kernel void accept(
             drafts_hold = next == sampled[i];
             next = sampled[i];
             produced += 1;
-            if (produced == state.limit || is_end(states[slot], sampled[i])) stopped = 1;
+            if (is_end(states[slot], sampled[i])) {
+                stopped = kStoppedAtEnd;
+            } else if (produced == state.limit) {
+                stopped = kStoppedAtLimit;
+            }
         }
         state.produced = produced;
         if (stopped == 0) continue;
-        state.stopped = 1;
+        state.stopped = stopped;
         // Whoever stops last ends the chain.
         device atomic_uint* active = (device atomic_uint*)&control.active;
         if (atomic_fetch_sub_explicit(active, 1, memory_order_relaxed) == 1) control.stop = 1;

@@ -266,7 +266,7 @@ def accept(
                 expected[slot, position + j] = token
                 done[slot]["produced"] += 1
                 if done[slot]["produced"] == limit or token >= 48:
-                    done[slot]["stopped"] = 1
+                    done[slot]["stopped"] = 2 if token >= 48 else 1  # at an end, at the limit
                     active -= 1
     control = np.zeros(1, struct("Control"))
     control["active"] = n
