@@ -260,7 +260,7 @@ def test_every_command_of_a_table_is_timed(run: Run) -> None:
     code = """
 from sampling import engines
 engines.DEVICE = "cuda"
-opened = engines.synthetic(64, 32, layers=2, context=32)
+opened = engines.synthetic(64, 32, layers=2, context=32, weights="f16")
 for phase, rows in (("decode", 1), ("batch", 3), ("prefill", 20)):
     commands = opened.profile(phase, rows, 0, 2)
     merged = [c["op"] for c in commands if c["dispatches"] == 0]

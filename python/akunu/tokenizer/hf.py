@@ -78,7 +78,7 @@ def tokenizer_from_folder(folder: Path, n_tokens: int, end_ids: Iterable[int] = 
     """
     path = folder / "tokenizer.json"
     if not os.path.lexists(path):
-        if error := other_tokenizer(folder, [file.name for file in folder.iterdir()]):
+        if error := other_tokenizer(folder, [file.name for file in folder.glob("*")]):
             raise error
         return None
     data = read_object(path, limit=LIMIT)
