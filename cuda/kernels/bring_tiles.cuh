@@ -220,7 +220,8 @@ AKUNU_DEVICE void bring_weights(Block b) {
     if constexpr (copied_from_tiles(kReader, kStepInputs)) {
         if (in_tiles(kReader, ManyRows(b).k)) return bring_tiles<CopiedWeights<kReader>>(b);
     }
-    bring_tiles<ConvertedWeights<Format<kReader>>>(b);
+    // Inputs of F32 weights are no halves: they are never brought.
+    if constexpr (kReader != kReadF32) bring_tiles<ConvertedWeights<Format<kReader>>>(b);
 }
 
 // They wait for a command whose tiles they are to bring.

@@ -20,10 +20,10 @@ constexpr u32 kOpBytes = 76 << 10;
 // Rows up to which weights come through the ring. Matmuls of more than kTileOfRows that do not, and attention of that
 // many, may use kManyRowsBytes.
 constexpr u32 kFewRows = 64, kTileOfRows = 16, kManyRowsBytes = (96 << 10) + 1024;
-// A box of such a matmul's inputs: rows, and inputs of each.
-constexpr u32 kBoxRows = 64, kBoxInputs = 64;
 // With which more of such matmuls' tiles are on their way.
 constexpr u32 kMostStageBytes = (160 << 10) + 1024;
+// A box of such a matmul's inputs: rows, and inputs of each.
+constexpr u32 kBoxRows = 64, kBoxInputs = 64;
 // Parts of the inputs that such a matmul's tiles may be computed in, and the bytes of a part's sums.
 constexpr u32 kMostParts = 4, kPartBytes = 256 * 128 * 4;
 

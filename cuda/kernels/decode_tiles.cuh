@@ -7,14 +7,13 @@
 #pragma once
 
 #include "decode_team.cuh"
+#include "parts.cuh"
 
 namespace akunu::cuda {
 
-constexpr float kLowShift = 0x1p11f;  // from a number's high part to its low one
-
 AKUNU_DEVICE void split_halves(float a, float b, u32& high, u32& low) {
     high = pack_halves(a, b);
-    low = pack_halves((a - half_to_float(u16(high))) * kLowShift, (b - half_to_float(u16(high >> 16))) * kLowShift);
+    low = second_halves(high, a, b);
 }
 
 // Up to eight heads' softmax over keys. A lane 4g + t has head g, and of it keys 2t and 2t + 1 of eight.
@@ -37,7 +36,7 @@ struct HeadSums {
         AKUNU_UNROLL
         for (u32 d = 0; d < kDim / 8; ++d) out[d][0] = out[d][1] = 0.0f;
     }
-    static AKUNU_DEVICE float joined(const float (&s)[4], u32 e) { return s[e] + s[2 + e] * (1.0f / kLowShift); }
+    static AKUNU_DEVICE float joined(const float (&s)[4], u32 e) { return s[e] + s[2 + e] * (1.0f / kSecondPart); }
 
     // Scores of the 16 keys at `keys`, times log2(e); those before `first` and from `end` on are -inf.
     AKUNU_DEVICE void scores(const DecodeAttentionParams& p, u32 keys, u32 row_bytes, u32 first, u32 end,
