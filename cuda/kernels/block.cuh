@@ -67,6 +67,18 @@ AKUNU_DEVICE T reduce_block(Block b, T v, Op op) {
     return all;
 }
 
+// Of `blocks` blocks that share a result, by all threads: whether this one comes last, and sees what the others left.
+AKUNU_DEVICE bool comes_last(u32& ticket, u32 blocks) {
+    sync_block();
+    if (thread_id() == 0) {
+        const u32 before = atomic_add_ordered(&ticket, 1);
+        if (before + 1 == blocks) ticket = 0;
+        shown().ticket = before;
+    }
+    sync_block();
+    return any_of_warp(shown().ticket + 1 == blocks);
+}
+
 // Activations as F16 saturate.
 AKUNU_DEVICE u16 to_half(float v) { return float_to_half(v > 65504.0f ? 65504.0f : v < -65504.0f ? -65504.0f : v); }
 

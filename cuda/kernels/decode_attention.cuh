@@ -208,17 +208,8 @@ AKUNU_DEVICE void decode_group(Block b) {
         }
         if (at.splits == 1) continue;
         // The team is the block.
-        u32& ticket = b.grid()->tickets[u % (shape.units / shape.splits)];
-        fence_device();
-        sync_block();
-        if (thread_id() == 0) {
-            shown().ticket = atomic_add(&ticket, 1u);
-            fence_device();
-        }
-        sync_block();
-        if (shown().ticket + 1 != at.splits) continue;
+        if (!comes_last(b.grid()->tickets[u % (shape.units / shape.splits)], at.splits)) continue;
         join_splits(partials, out, pair * group + at.first_head, at.end_head - at.first_head, at.splits);
-        if (thread_id() == 0) ticket = 0;
     }
     if (waits) b.ready();
 }

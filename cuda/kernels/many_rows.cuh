@@ -109,21 +109,12 @@ AKUNU_DEVICE bool join_parts(Block b, const Tiles& tiles, u32 unit, TileSums<S>&
     const u64 apart = u64(tiles.count) * (kPartBytes / sizeof(float4));  // of a tile's parts
     float4* const first =
         reinterpret_cast<float4*>(shown().launch.parts) + u64(tile) * (kPartBytes / sizeof(float4)) + thread;
-    u32& ticket = b.grid()->parts[tile];
     AKUNU_UNROLL
     for (u32 i = 0; i < kFragments; ++i) {
         const float (&v)[4] = sum[i / S::kFragmentsN][i % S::kFragmentsN];
         first[own * apart + i * kThreads] = float4{v[0], v[1], v[2], v[3]};
     }
-    fence_device();
-    sync_block();
-    if (thread == 0) {
-        shown().ticket = atomic_add(&ticket, 1u);
-        fence_device();
-    }
-    sync_block();
-    if (any_of_warp(shown().ticket + 1 != tiles.parts)) return false;
-    if (thread == 0) ticket = 0;
+    if (!comes_last(b.grid()->parts[tile], tiles.parts)) return false;
     const auto place = [&](u32 fragment, u32 other) {
         const u32 plane = (fragment / kAtOnce % 2 * (kMostParts - 1) + other - 1) * kAtOnce + fragment % kAtOnce;
         return kStagesAt + plane * kPlaneBytes + thread * u32(sizeof(float4));

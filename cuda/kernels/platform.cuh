@@ -80,7 +80,12 @@ AKUNU_DEVICE unsigned load_acquire(const unsigned* p) {
     asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
     return v;
 }
-AKUNU_DEVICE void fence_device() { __threadfence(); }
+// Adds; who adds later sees what was written before, by this thread or before a barrier of the block that it has passed.
+AKUNU_DEVICE unsigned atomic_add_ordered(unsigned* p, unsigned v) {
+    unsigned before;
+    asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], %2;" : "=r"(before) : "l"(p), "r"(v) : "memory");
+    return before;
+}
 AKUNU_DEVICE void fence_system() { __threadfence_system(); }
 AKUNU_DEVICE unsigned load_host(const unsigned* p) { return *reinterpret_cast<const volatile unsigned*>(p); }
 AKUNU_DEVICE void store_host(unsigned* p, unsigned v) { *reinterpret_cast<volatile unsigned*>(p) = v; }

@@ -148,21 +148,10 @@ AKUNU_DEVICE_CALL void speech_rules(Block b) {
         word = reduce_block(b, word, Larger());
         if (slices > 1) {
             Barrier& shared = *b.grid();
-            fence_device();
-            sync_block();
-            if (thread_id() == 0) {
-                atomic_max(&shared.best[r], word);
-                fence_device();
-                shown().ticket = atomic_add(&shared.tickets[r], 1u);
-                fence_device();
-            }
-            sync_block();
-            if (shown().ticket + 1 != slices) continue;
+            if (thread_id() == 0) atomic_max(&shared.best[r], word);
+            if (!comes_last(shared.tickets[r], slices)) continue;
             word = reduce_block(b, thread_id() == 0 ? atomic_max(&shared.best[r], u64(0)) : 0, Larger());
-            if (thread_id() == 0) {
-                shared.best[r] = 0;
-                shared.tickets[r] = 0;
-            }
+            if (thread_id() == 0) shared.best[r] = 0;
         } else {
             sync_block();
         }

@@ -97,9 +97,7 @@ AKUNU_DEVICE_CALL void argmax(Block b) {
         u64& joined = b.grid()->best[r];
         u32& ticket = b.grid()->tickets[r];
         atomic_max(&joined, best);
-        fence_device();
-        if (atomic_add(&ticket, 1u) + 1 != parts) continue;
-        fence_device();
+        if (atomic_add_ordered(&ticket, 1) + 1 != parts) continue;
         token = id_of(atomic_max(&joined, u64(0)));
         joined = 0;
         ticket = 0;

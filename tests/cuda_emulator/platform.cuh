@@ -149,7 +149,7 @@ AKUNU_DEVICE T atomic_max(T* p, T v) {
 }
 AKUNU_DEVICE void arrive_release(unsigned* p) { ++*p; }
 AKUNU_DEVICE unsigned load_acquire(const unsigned* p) { return *reinterpret_cast<const volatile unsigned*>(p); }
-AKUNU_DEVICE void fence_device() {}
+AKUNU_DEVICE unsigned atomic_add_ordered(unsigned* p, unsigned v) { return atomic_add(p, v); }
 AKUNU_DEVICE void fence_system() {}
 AKUNU_DEVICE unsigned load_host(const unsigned* p) { return __atomic_load_n(p, __ATOMIC_RELAXED); }
 AKUNU_DEVICE void store_host(unsigned* p, unsigned v) { __atomic_store_n(p, v, __ATOMIC_RELAXED); }
