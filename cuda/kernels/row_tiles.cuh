@@ -120,7 +120,7 @@ struct RowInputs {
 // Inputs i to i + 3 of a step whose largest has the bits `top`, as T reads them; what the first parts count is
 // returned.
 template <typename T>
-AKUNU_DEVICE float put_floats(const TileMemory& m, u32 k, u32 i, u32 top, float (&x)[4]) {
+AKUNU_DEVICE float put_floats(const TileMemory& m, u32 k, u32 i, bool there, u32 top, float (&x)[4]) {
     const u32 exponent = larger(top >> 23, 15);  // the largest comes to be from 2^14 to 2^15
     const float scale = bits_to_float((268 - exponent) << 23);
     AKUNU_UNROLL
@@ -133,12 +133,12 @@ AKUNU_DEVICE float put_floats(const TileMemory& m, u32 k, u32 i, u32 top, float 
             h[e] = float_to_half(x[e]);
             x[e] = (x[e] - half_to_float(u16(h[e]))) * kPartShift;
         }
-        shared_at<uint2>(m.parts + (part * k + i) * 2) = uint2{h[0] | h[1] << 16, h[2] | h[3] << 16};
+        if (there) shared_at<uint2>(m.parts + (part * k + i) * 2) = uint2{h[0] | h[1] << 16, h[2] | h[3] << 16};
     }
     return bits_to_float((exponent - 14) << 23);
 }
 template <typename T>
-AKUNU_DEVICE float put_codes(const TileMemory& m, u32 i, u32 lane, u32 top, const float (&x)[4]) {
+AKUNU_DEVICE float put_codes(const TileMemory& m, u32 i, bool there, u32 lane, u32 top, const float (&x)[4]) {
     const float most = fmaxf(bits_to_float(top), 0x1p-100f), scale = kMostCode * reciprocal(most);
     float v[4];
     AKUNU_UNROLL
@@ -147,14 +147,16 @@ AKUNU_DEVICE float put_codes(const TileMemory& m, u32 i, u32 lane, u32 top, cons
         float sum = (v[0] - kCodeMagic) + (v[1] - kCodeMagic) + ((v[2] - kCodeMagic) + (v[3] - kCodeMagic));
         sum += shuffle_xor(sum, 1);
         sum += shuffle_xor(sum, 2);
-        if (lane % 4 == 0) shared_at<float>(m.sums + i / 16 * 4) = sum;
+        if (there && lane % 4 == 0) shared_at<float>(m.sums + i / 16 * 4) = sum;
     }
     constexpr u32 kTwo = 0x5140u, kLow = 0x5410u, kHigh = 0x7632u, kSigns = 0x80808080u;
     const u32 first = choose_bytes(float_to_bits(v[0]), float_to_bits(v[1]), kTwo);
     const u32 second = choose_bytes(float_to_bits(v[2]), float_to_bits(v[3]), kTwo);
     const u32 at = m.parts + i / 32 * 64 + i % 32;
-    shared_at<u32>(at) = choose_bytes(first, second, kHigh) ^ kSigns;
-    shared_at<u32>(at + 32) = choose_bytes(first, second, kLow) ^ kSigns;
+    if (there) {
+        shared_at<u32>(at) = choose_bytes(first, second, kHigh) ^ kSigns;
+        shared_at<u32>(at + 32) = choose_bytes(first, second, kLow) ^ kSigns;
+    }
     return bits_to_float(top) * (1.0f / kMostCode);
 }
 
@@ -175,19 +177,28 @@ AKUNU_DEVICE void stage_inputs(Block b, u32 k, const TileMemory& m, u32 thread) 
     for (u32 base = thread * kEach; base < k; base += kApart * kAtOnce) {
         AKUNU_UNROLL
         for (u32 j = 0; j < kAtOnce; ++j) inputs[j].load(from, base + j * kApart, base + j * kApart < k);
+        // Two at once without a branch between them, for whole warps: k is a multiple of kStepInputs.
         AKUNU_UNROLL
-        for (u32 j = 0; j < kAtOnce; ++j) {
-            const u32 i = base + j * kApart;
-            if (i >= k) break;  // for whole warps: k is a multiple of kStepInputs
-            float x[4];
-            inputs[j].values(x, squares);
-            // A warp has a step's inputs. By bits, of which NaN's are the largest.
-            u32 top = 0;
+        for (u32 j = 0; j < kAtOnce; j += 2) {
+            if (base + j * kApart >= k) break;
+            float x[2][4];
+            u32 top[2] = {0, 0};
             AKUNU_UNROLL
-            for (u32 e = 0; e < 4; ++e) top = larger(top, float_to_bits(fabsf(x[e])));
-            top = largest_of_warp(top);
-            const float factor = T::kFloats ? put_floats<T>(m, k, i, top, x) : put_codes<T>(m, i, lane, top, x);
-            if (lane == 0) shared_at<float>(m.factors + i / kStepInputs * 4) = factor;
+            for (u32 n = 0; n < 2; ++n) {
+                inputs[j + n].values(x[n], squares);
+                // A warp has a step's inputs. By bits, of which NaN's are the largest.
+                AKUNU_UNROLL
+                for (u32 e = 0; e < 4; ++e) top[n] = larger(top[n], float_to_bits(fabsf(x[n][e])));
+            }
+            AKUNU_UNROLL
+            for (u32 n = 0; n < 2; ++n) top[n] = largest_of_warp(top[n]);
+            AKUNU_UNROLL
+            for (u32 n = 0; n < 2; ++n) {
+                const u32 i = base + (j + n) * kApart;
+                const float factor = T::kFloats ? put_floats<T>(m, k, i, i < k, top[n], x[n])
+                                                : put_codes<T>(m, i, i < k, lane, top[n], x[n]);
+                if (lane == 0 && i < k) shared_at<float>(m.factors + i / kStepInputs * 4) = factor;
+            }
         }
         load_weights(base + kApart * kAtOnce);
     }
