@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from akunu.errors import AkunuError, ContextLengthError, InvalidArgumentError
-from akunu.scheduling import sequence
+from akunu.scheduling import planning
 
 from .conftest import END, TOKENS, as_bytes, make_model, word
 from .fakes import FakeEngine, scripted
@@ -241,7 +241,7 @@ def test_no_history_of_generations_changes_a_text(data):
 def test_the_text_does_not_depend_on_the_chunks(monkeypatch):
     texts = set()
     for longest in (1, 2, 3, 7, 256):
-        monkeypatch.setattr(sequence, "MAX_CHAIN", longest)
+        monkeypatch.setattr(planning, "MAX_CHAIN", longest)
         texts.add(make_model(chunk=longest).generate(PROMPT, max_tokens=50, stop="ab").text)
     assert len(texts) == 1
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from akunu.errors import DeviceError
-from akunu.scheduling import Scheduler, Sequence, planning, sequence
+from akunu.scheduling import Scheduler, Sequence, planning
 
 from .fakes import FakeChunk, FakeEngine, hashed
 
@@ -168,7 +168,7 @@ def test_a_step_that_fails_is_the_error_of_its_texts_alone(
 
 
 def test_a_chain_ends_after_its_token_when_a_text_comes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sequence, "CHAIN_SECONDS", 1000.0)  # whatever else runs on this machine
+    monkeypatch.setattr(planning, "CHAIN_SECONDS", 1000.0)  # whatever else runs on this machine
     engine = FakeEngine(hashed(VOCAB, 4), vocab=VOCAB, context=400)
     scheduler = Scheduler(engine)
     first, second = text(4, 1, 300), text(4, 2, 10)
@@ -187,3 +187,48 @@ def test_a_chain_ends_after_its_token_when_a_text_comes(monkeypatch: pytest.Monk
         got.append(len(chunk.ids))
     assert got == [1, 1, 2, 4, 8, 1, 1]
     assert [parts for parts, _ in engine.steps] == [1, 1, 1, 1, 1, 1, 2]
+
+
+def test_a_text_that_comes_takes_chains_as_long_as_those_of_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(planning, "CHAIN_SECONDS", 1000.0)
+    engine = FakeEngine(hashed(VOCAB, 4), vocab=VOCAB, context=400)
+    scheduler = Scheduler(engine)
+    texts = [text(4, seed, 300) for seed in (1, 2)]
+    for each in texts:
+        each.speculative = False
+    scheduler.submit(texts[0])
+    while engine.steps[-1:] != [(1, 16)]:
+        scheduler.next(texts[0])
+    scheduler.submit(texts[1])
+    while len(texts[1].tokens) < 2:
+        scheduler.next(texts[0])
+        texts[1].ready.clear()
+    assert next(tokens for parts, tokens in engine.steps if parts == 2 and tokens > 1) >= 16
+
+
+@pytest.mark.parametrize(("seconds", "rows"), [(1e-9, 64), (0.040, 160), (1000.0, 199)])
+def test_a_prompt_beside_others_has_the_rows_that_fit(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, rows: int
+) -> None:
+    monkeypatch.setattr(planning, "CHAIN_SECONDS", seconds)
+    engine = FakeEngine(hashed(VOCAB, 4), vocab=VOCAB, context=400, chunk=200)
+    scheduler = Scheduler(engine)
+    writing = text(200, 1)
+    scheduler.submit(writing)
+    planner = scheduler._planner
+    plan = planner.plan()
+    assert sum(part.rows for part in plan.parts) == 200
+    planner.record(plan, [FakeChunk([5], length=200)], {}, (0.0, 0.0, 0.050))
+    writing.ready.clear()
+    scheduler.submit(text(300, 2))
+    parts, _, _ = planner.plan()
+    assert [part.rows for part in parts] == [1, rows]
+    # A few rows do not say how long many take.
+    planner.record(
+        planner.plan()._replace(parts=parts[:1]), [FakeChunk([6], length=201)], {}, (1.0, 1.0, 1.050)
+    )
+    writing.ready.clear()
+    parts, _, _ = planner.plan()
+    assert [part.rows for part in parts] == [1, rows]

@@ -20,7 +20,7 @@ from akunu.errors import (
     TemplateError,
     UnsupportedError,
 )
-from akunu.scheduling import sequence
+from akunu.scheduling import planning
 from models import llama2c
 
 
@@ -48,7 +48,7 @@ def fresh(path):
 
 @pytest.mark.parametrize("longest", [1, 2, 3, 7, 64, 256])
 def test_both_greedy_runs_with_chains_of_any_length(model, expected, longest, monkeypatch):
-    monkeypatch.setattr(sequence, "MAX_CHAIN", longest)
+    monkeypatch.setattr(planning, "MAX_CHAIN", longest)
     prompted = model.generate(expected.prompt, max_tokens=64, temperature=0)
     assert prompted.ids == expected.greedy_ids
     assert expected.prompt + prompted.text == expected.greedy_text
@@ -99,7 +99,7 @@ def test_logprobs_are_those_of_the_logits(model, expected):
 def test_a_seed_gives_one_text_whatever_the_chains(model, expected, monkeypatch):
     texts = []
     for longest in (1, 5, 256):
-        monkeypatch.setattr(sequence, "MAX_CHAIN", longest)
+        monkeypatch.setattr(planning, "MAX_CHAIN", longest)
         texts.append(model.generate(expected.prompt, max_tokens=80, seed=7, temperature=1.0).text)
     assert len(set(texts)) == 1
     assert model.generate(expected.prompt, max_tokens=80, seed=8, temperature=1.0).text != texts[0]

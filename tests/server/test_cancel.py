@@ -54,6 +54,19 @@ def test_a_client_that_reads_nothing_does_not_hold_up_others():
         wait_until(lambda: served.ember.queued == 0)
 
 
+def test_a_client_that_reads_nothing_is_given_up():
+    with serving(send_buffer=4096, settings=Settings(write_seconds=0.2)) as served:
+        stuck = [post_raw(port_of(served), "/v1/completions", {**ENDLESS, "logprobs": 5}) for _ in range(2)]
+        wait_until(lambda: served.ember.queued == 2)
+        wait_until(lambda: served.ember.queued == 0)
+        for sock in stuck:
+            read = b""
+            while data := sock.recv(1 << 16):
+                read += data
+            assert b"data: {" in read and not read.endswith(b"0\r\n\r\n")
+            sock.close()
+
+
 def test_many_streams_at_once_have_the_texts_they_have_alone(quiet):
     def ask(n: int) -> str:
         with httpx.Client(timeout=60, trust_env=False) as http:

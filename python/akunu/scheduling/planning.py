@@ -1,12 +1,12 @@
 """Who has slots, and what each text has of the next step: rows, pages, drafts.
 
 Who goes first is a matter of turns: the order of arrival, in which a higher priority is a head start. A step
-has a budget of rows. Running texts come first, each with a row, then prompts in the order of their
-arrival. Without prompts a step is a chain of tokens, as long as the shortest that its texts would take alone;
-it ends early when somebody comes. Where texts repeat themselves or each other, it is one token and drafts of
-those that follow. Beside a text that has a form it is one token for all: what may come next is known when
-that is drawn, and a chain has no rows that are forced. Tokens that the form leaves no choice about are rows
-of the next step.
+has a budget of rows. Running texts come first, each with a row, then prompts in the order of their arrival.
+Without prompts a step is a chain of tokens, as long as the longest that its texts would take alone; it ends
+early when somebody comes. Where texts repeat themselves or each other, it is one token and drafts of those
+that follow. Beside a text that has a form it is one token for all: what may come next is known when that is
+drawn, and a chain has no rows that are forced. Tokens that the form leaves no choice about are rows of the
+next step.
 
 A text can be suspended at any time: its tokens are known, its pages stay in the cache as long as there is
 room, and what is drawn depends on seed and position alone. That is what happens to readers that went away,
@@ -27,12 +27,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from akunu._core import PAGE
+from akunu._core import MAX_CHAIN, PAGE
 from akunu.errors import AkunuError
 from akunu.scheduling.choosing import NO_DRAFTS, Drafts, choose_drafts
 from akunu.scheduling.counts import Beginnings, ModelStats
-from akunu.scheduling.drafts import StepCosts
-from akunu.scheduling.sequence import Ran, Sequence, fitting
+from akunu.scheduling.drafts import CHAIN_SECONDS, StepCosts
+from akunu.scheduling.sequence import Ran, Sequence
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -46,7 +46,8 @@ __all__ = ["Part", "Plan", "Planner"]
 ABSENT_SECONDS: Final = 0.25
 """A reader that leaves its text unread for so long, while others wait for a slot, has gone away."""
 MIXED_ROWS: Final = 64
-"""Rows of prompts in a step that others draw tokens in: what a new prompt may cost them."""
+"""Rows of prompts in a step that others draw tokens in, at least: what a new prompt may cost them. More where
+they fit in `CHAIN_SECONDS`."""
 
 
 class Part(NamedTuple):
@@ -71,6 +72,11 @@ class Plan(NamedTuple):
 
 
 _turn = attrgetter("turn")
+
+
+def _fitting(done: int, seconds: float, most: int) -> int:
+    """How many fit in `CHAIN_SECONDS`, where so many were done in `seconds`."""
+    return int(max(1, min(CHAIN_SECONDS * done / seconds, most))) if seconds > 0 else most
 
 
 class Planner:
@@ -98,6 +104,7 @@ class Planner:
         self._arrivals = count()
         self._costs = StepCosts()
         self._ended_at = -math.inf  # the last step
+        self._mixed = MIXED_ROWS
         self._beginnings = Beginnings()
         self._totals: Counter[str] = Counter()
         self._pages = engine.pages  # while a step runs nobody asks the engine
@@ -153,14 +160,14 @@ class Planner:
         all_rows = sum(s.left for s in writing)
         steps, decoding, drafts = 1, not prompts and all_rows == len(writing), dict[Sequence, Drafts]()
         if prompts and writing:
-            budget = min(budget, all_rows + MIXED_ROWS)
+            budget = min(budget, all_rows + self._mixed)
         elif writing:
             most = self._engine.max_logits
             drafts = choose_drafts(writing, all_rows, most, context, self._costs, self._writer)
             if decoding and not drafts:
-                chain, wanted = math.inf, 0.0
+                chain, wanted = float(max(s.chain for s in writing)), 0.0
                 for s in writing:
-                    chain = min(chain, s.chain, context - s.length)
+                    chain = min(chain, context - s.length)
                     if s.constraint is not None:
                         chain = min(chain, s.constraint.ahead)
                     wanted = max(wanted, s.limit - len(s.tokens))
@@ -174,6 +181,7 @@ class Planner:
             guess, written = drafts.get(sequence, NO_DRAFTS)
             if not reserve(slot, rows, steps, written or len(guess)):
                 guess, written = NO_DRAFTS
+                steps = 1  # no text makes way for long chains
                 if not self._reserve(sequence, rows, steps, parts):
                     continue
             draws = rows == left and sequence.limit > 0
@@ -201,11 +209,12 @@ class Planner:
         self._costs.paused(began - self._ended_at)
         self._ended_at = ended
         steps, seconds = plan.steps, ended - began
-        ran = Ran(steps, fitting(steps, seconds), seconds, ended, self._engine.context)
-        moved, rows, most, drawn = False, 0, 0, 0
+        ran = Ran(steps, _fitting(steps, seconds, MAX_CHAIN), seconds, ended, self._engine.context)
+        moved, rows, run, most, drawn = False, 0, 0, 0, 0
         for part, chunk in zip(plan.parts, chunks, strict=True):
             sequence, drafts, new = part.sequence, len(part.drafts), len(chunk.ids)
             rows += part.rows + drafts
+            run += chunk.length - sequence.length
             moved = moved or new > 0 or chunk.length != sequence.length
             most = max(most, new)
             if sequence in failed:  # what was drawn without a mask is dropped
@@ -223,6 +232,10 @@ class Planner:
                     self._totals["written_accepted_tokens"] += new - 1
         if most and plan.decoding:
             self._costs.measured(rows, (ended - start) / min(steps, most))
+        elif not plan.decoding and run > 0:
+            fits = _fitting(run, seconds, self._engine.chunk)
+            if fits > self._mixed or run > self._mixed // 2:  # a few rows are slow for their number
+                self._mixed = max(MIXED_ROWS, fits)
         self._totals["generated_tokens"] += drawn
         self._totals["steps"] += moved
         return moved

@@ -14,24 +14,17 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from akunu._core import MAX_CHAIN
 from akunu.errors import AkunuError
-from akunu.scheduling.drafts import CHAIN_SECONDS, Drafter, Proposal, WriterTrust
+from akunu.scheduling.drafts import Drafter, Proposal, WriterTrust
 
 if TYPE_CHECKING:
     from akunu._core import Chunk, Lookup
     from akunu.structured.constraint import Constraint
 
-__all__ = ["Ran", "Sequence", "Written", "fitting"]
+__all__ = ["Ran", "Sequence", "Written"]
 
 HEAD_START: Final = 64
 """Texts that came before, which one with a priority higher by one goes ahead of."""
-
-
-def fitting(tokens: int, seconds: float) -> int:
-    """Tokens of a chain that takes `CHAIN_SECONDS`, where one of `tokens` took so many."""
-    most = CHAIN_SECONDS * tokens / seconds if seconds > 0 else MAX_CHAIN
-    return int(max(1, min(most, MAX_CHAIN)))
 
 
 class Ran(NamedTuple):
@@ -105,7 +98,7 @@ class Sequence:
     cancelled: bool = False
     error: BaseException | None = None
     chain: int = 1
-    """Tokens of its next chain: 1, 2, 4, … up to what fits in `CHAIN_SECONDS`."""
+    """Tokens of its next chain: 1, 2, 4, … up to what fits in `CHAIN_SECONDS`, or as many as others had."""
     drafter: Drafter = field(default_factory=Drafter)
     writer_trust: WriterTrust = field(default_factory=WriterTrust)
     drafted: int = 0
@@ -262,7 +255,7 @@ class Sequence:
         if writing:
             self.decode_seconds += seconds
             if len(ids) == steps and not drafts:
-                self.chain = min(2 * self.chain, fitting)
+                self.chain = min(2 * max(self.chain, steps), fitting)
         else:
             self.prefill_seconds += seconds
         given: Chunk | Written = chunk

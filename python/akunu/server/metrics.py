@@ -112,6 +112,7 @@ class TextMeter:
     def __init__(self, meters: Meters, model: str, asked_at: float) -> None:
         self._meters = meters
         self._model = model
+        self._between_tokens = meters.between_tokens.labels(model)
         self._last = asked_at
         self._began = False
         self.first_token_seconds: float | None = None
@@ -125,7 +126,7 @@ class TextMeter:
             self.first_token_seconds = seconds
             self._meters.first_token.labels(self._model).observe(seconds)
         elif piece.ids:
-            self._meters.between_tokens.labels(self._model).observe(seconds / len(piece.ids))
+            self._between_tokens.observe(seconds / len(piece.ids))
 
     def end(self, completion: Completion) -> None:
         """The text is over, in whatever way."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from typing import Any, Final, TypeVar
 
@@ -71,54 +72,65 @@ class EventStream(Response):
         self._settings = settings
         self._on_error = on_error
         self._heartbeat = heartbeat
+        self._began = False
+        self._writing = 0  # what waits to be written
+        self._at = time.monotonic()  # of the last beginning or end of that
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._send = send
         with contextlib.suppress(Gone):
-            await unless_disconnected(receive, self._send(send))
+            await unless_disconnected(receive, self._serve())
 
-    async def _following(self) -> bytes | None:
-        return await anext(self._events, None)
-
-    async def _send(self, send: Send) -> None:
-        began = False
-
-        async def write(data: bytes, more: bool = True) -> None:
-            nonlocal began
-            if not began:
-                began = True
-                head = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
-                await send(head)
-            async with asyncio.timeout(self._settings.write_seconds):
-                await send({"type": "http.response.body", "body": data, "more_body": more})
-
-        following: asyncio.Task[bytes | None] | None = None
+    async def _serve(self) -> None:
+        events, watch = asyncio.create_task(self._send_events()), asyncio.create_task(self._watch())
         try:
-            while True:
-                if following is None:
-                    following = asyncio.create_task(self._following())
-                done, _ = await asyncio.wait({following}, timeout=self._settings.heartbeat_seconds)
-                if not done:
-                    await write(self._heartbeat)
-                    continue
-                finished, following = following, None
-                try:
-                    data = finished.result()
-                except Exception as error:
-                    if not began:
-                        raise
-                    await write(self._on_error(as_api_error(error)))
-                    break
-                if data is None:
-                    break
-                await write(data)
-            await write(b"", more=False)
+            done, _ = await asyncio.wait({events, watch}, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
         except TimeoutError:
             return  # nobody reads: the connection is closed without an end, as it deserves
         finally:
-            if following is not None:
-                following.cancel()
-                await asyncio.gather(following, return_exceptions=True)
+            for task in (events, watch):
+                task.cancel()
+            await asyncio.gather(events, watch, return_exceptions=True)
             await self._events.aclose()
+
+    async def _send_events(self) -> None:
+        while True:
+            try:
+                data = await anext(self._events, None)
+            except Exception as error:
+                if not self._began:
+                    raise
+                data = self._on_error(as_api_error(error))
+            if data is None:
+                break
+            await self._write(data)
+        await self._write(b"", more=False)
+
+    async def _write(self, data: bytes, more: bool = True) -> None:
+        self._writing, self._at = self._writing + 1, time.monotonic()
+        try:
+            if not self._began:
+                self._began = True
+                head = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
+                await self._send(head)
+            await self._send({"type": "http.response.body", "body": data, "more_body": more})
+        finally:
+            self._writing, self._at = self._writing - 1, time.monotonic()
+
+    async def _watch(self) -> None:
+        """Sends heartbeats; fails where a client does not read."""
+        heartbeat, patience = self._settings.heartbeat_seconds, self._settings.write_seconds
+        while True:
+            left = self._at + (patience if self._writing else heartbeat) - time.monotonic()
+            if left > 0:
+                await asyncio.sleep(min(left, patience))
+            elif self._writing:
+                raise TimeoutError
+            else:
+                async with asyncio.timeout(patience):
+                    await self._write(self._heartbeat)
 
 
 async def unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:

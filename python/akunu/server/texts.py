@@ -72,6 +72,7 @@ class Text:
         self._asked = asked
         self._deadline = asked.at + server.settings.max_seconds
         self._limit = server.settings.max_seconds
+        self._late = False
         self._meter = TextMeter(server.meters, entry.spec.name, asked.at)
         stats = stream.completion.stats
         self._prompt_tokens, self._cached_tokens, self._tokens = stats.prompt_tokens, 0, 0
@@ -96,10 +97,14 @@ class Text:
             504: the request takes too long.
         """
         self._entry.texts.append(self)
+        timer = asyncio.get_running_loop().call_later(self._deadline - time.monotonic(), self._give_up)
         try:
             async with self._stream as stream:
                 while True:
-                    piece = await self._next(stream)
+                    with self._entry.wanted():
+                        piece = await anext(stream, None)
+                    if self._late:
+                        raise too_long(self._limit)
                     if piece is None:
                         return
                     self._meter.piece(piece)
@@ -108,6 +113,7 @@ class Text:
                         self._cached_tokens = self.completion.stats.cached_tokens
                     yield piece
         finally:
+            timer.cancel()
             self._entry.texts.remove(self)
             self._count()
 
@@ -122,13 +128,9 @@ class Text:
             "seconds": round(time.monotonic() - self._asked.at, 3),
         }
 
-    async def _next(self, stream: AsyncStream) -> Piece | None:
-        try:
-            with self._entry.wanted():
-                async with asyncio.timeout(self._deadline - time.monotonic()):
-                    return await anext(stream, None)
-        except TimeoutError as error:
-            raise too_long(self._limit) from error
+    def _give_up(self) -> None:
+        self._late = True
+        self._stream.cancel()
 
     def _count(self) -> None:
         completion, asked = self.completion, self._asked
@@ -187,6 +189,11 @@ def _priority(server: Server, asked: Asked, wanted: int | None) -> int | None:
 
 async def together(parts: Sequence[AsyncGenerator[T, None]]) -> AsyncGenerator[tuple[int, T], None]:
     """The items of all, each with its number, as they come; each part is at most an item ahead."""
+    if len(parts) == 1:
+        async with aclosing(parts[0]) as items:
+            async for item in items:
+                yield 0, item
+        return
     queue: asyncio.Queue[tuple[int, T] | BaseException | None] = asyncio.Queue(1)
 
     async def run(index: int) -> None:
