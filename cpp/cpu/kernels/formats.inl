@@ -302,6 +302,21 @@ struct BlockOf16x16 : BlockOf256 {
     static constexpr int kSub = 16, kSubs = 16;
 };
 
+// Formats whose scales are small integers times what a block has in common: scale<s> and common. Where kCommonLast, an
+// instruction set multiplies with the integers as such, and with the rest once a block. The sums of 32 elements are
+// then integers below 2^24, which floats hold too.
+template <typename F>
+constexpr bool kHasCommon = kCommonLast && requires(const Fields& g) { F::common(g); };
+
+template <typename F>
+static inline void scales_in_common(const Fields& g, vf* d) {
+    const vf common = F::common(g);
+    unroll<F::kSubs>([&]<int s>() {
+        const vf scale = to_float(F::template scale<s>(g));
+        d[s] = kHasCommon<F> ? scale : common * scale;
+    });
+}
+
 template <int kS>
 struct SubOf16 {
     static constexpr int half = kS / 8, run = kS % 8 / 2, part = kS % 2;
@@ -310,12 +325,12 @@ struct SubOf16 {
 struct FormatQ6_K : BlockOf16x16 {
     static constexpr DType kType = DType::Q6_K;
     static constexpr int kMax = 63, kOffset = 32;
-    static void scales(const Fields& g, vf* d, vf*) {
-        const vf super = g.halves<3>();
-        unroll<16>([&]<int i>() {
-            d[i] = super * to_float(load_i8(reinterpret_cast<const std::int8_t*>(g.single_bytes<0>(i))));
-        });
+    static vf common(const Fields& g) { return g.halves<3>(); }
+    template <int kS>
+    static vi scale(const Fields& g) {
+        return load_i8(reinterpret_cast<const std::int8_t*>(g.single_bytes<0>(kS)));
     }
+    static void scales(const Fields& g, vf* d, vf*) { scales_in_common<FormatQ6_K>(g, d); }
     template <int kS, int kJ>
     static vb quants(const Fields& g) {
         using S = SubOf16<kS>;
@@ -335,16 +350,13 @@ static inline vb two_bits(const Fields& g) {
 struct FormatQ3_K : BlockOf16x16 {
     static constexpr DType kType = DType::Q3_K;
     static constexpr int kMax = 7, kOffset = 4;
-    static void scales(const Fields& g, vf* d, vf*) {
-        const vf super = g.halves<3>();
-        vi byte[12];
-        unroll<12>([&]<int i>() { byte[i] = load_u8(g.single_bytes<0>(i)); });
-        unroll<16>([&]<int i>() {
-            const vi low = i < 8 ? byte[i % 8] & 15 : byte[i % 8] >> 4;
-            const vi high = (byte[8 + i % 4] >> (2 * (i / 4))) & 3;
-            d[i] = super * to_float((low | (high << 4)) - 32);
-        });
+    static vf common(const Fields& g) { return g.halves<3>(); }
+    template <int kS>
+    static vi scale(const Fields& g) {
+        const vi low = load_u8(g.single_bytes<0>(kS % 8)), high = load_u8(g.single_bytes<0>(8 + kS % 4));
+        return (((low >> (kS / 8 * 4)) & 15) | (((high >> (kS / 4 * 2)) & 3) << 4)) - 32;
     }
+    static void scales(const Fields& g, vf* d, vf*) { scales_in_common<FormatQ3_K>(g, d); }
     template <int kS, int kJ>
     static vb quants(const Fields& g) {
         using S = SubOf16<kS>;

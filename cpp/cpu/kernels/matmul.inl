@@ -28,6 +28,7 @@ template <typename F, int M, int... kGroups>
         const BlockAhead<F> ahead[W] = {{fields[kGroups], next, b, blocks}...};
         const Fields block[W] = {Packing<F>::from_block(fields[kGroups], b)...};
         vf d[W][F::kSubs], mins[W][F::kSubs], u[M][W];
+        [[maybe_unused]] vf sums[M][W]{};  // of the block, where its scales have something in common
         for (int w = 0; w < W; ++w) F::scales(block[w], d[w], mins[w]);
         unroll<F::kSubs>([&]<int s>() {
             const std::size_t first = b * F::kBlock + s * F::kSub;
@@ -49,11 +50,18 @@ template <typename F, int M, int... kGroups>
                     u[m][w] = add_sub_block<s % kParts == 0, F::kHasMin>(u[m][w], dot, d[w][s], sum, minus_min);
                     if constexpr (s % kParts == kParts - 1) {
                         const vf scale = set1(reinterpret_cast<const float*>(row[m] + d_at)[first / 32]);
-                        acc[m][w] = fma(u[m][w], scale, acc[m][w]);
+                        vf& sum_of = kHasCommon<F> ? sums[m][w] : acc[m][w];
+                        sum_of = fma(u[m][w], scale, sum_of);
                     }
                 }
             }
         });
+        if constexpr (kHasCommon<F>) {
+            for (int w = 0; w < W; ++w) {
+                const vf common = F::common(block[w]);
+                for (int m = 0; m < M; ++m) acc[m][w] = fma(sums[m][w], common, acc[m][w]);
+            }
+        }
     }
     for (int m = 0; m < M; ++m) {
         for (int w = 0; w < W; ++w) out[m * W + w] = acc[m][w];

@@ -232,11 +232,11 @@ struct PanelAhead {
 //
 // Products of signed weights can need activations without a sign (kBiased): 128 is added to them, and each row's sums
 // start at -128 times the sum of its weights.
-template <typename DotType, int kSubElems, bool kWithMin, bool kWithBias>
+template <typename DotType, int kSubElems, bool kWithMin, bool kWithBias, bool kWithCommon>
 struct BytePanel {
     using Dot = DotType;
     static constexpr int kSub = kSubElems, kSteps = kSub / 4;
-    static constexpr bool kHasMin = kWithMin, kBiased = kWithBias;
+    static constexpr bool kHasMin = kWithMin, kBiased = kWithBias, kHasCommon = kWithCommon;
     static_assert(!(kBiased && DotPairs<kTokenTile>::kAvailable));
 
     static constexpr std::size_t kElems = 512;
@@ -244,7 +244,9 @@ struct BytePanel {
     static constexpr std::size_t kVector = L * sizeof(float), kStart = std::size_t{kSub} * L;
     static constexpr std::size_t kScale = kStart + (kBiased ? kVector : 0), kMinimum = kScale + kVector;
     static constexpr std::size_t kSubBytes = kMinimum + (kHasMin ? kVector : 0);
-    static constexpr std::size_t kVectorBytes = kElems / kSub * kSubBytes;
+    // What the scales of 256 elements have in common lies behind all sub-blocks.
+    static constexpr std::size_t kCommonElems = 256, kCommon = kElems / kSub * kSubBytes;
+    static constexpr std::size_t kVectorBytes = kCommon + (kHasCommon ? kElems / kCommonElems * kVector : 0);
     // A token: q, scales, sums.
     static constexpr std::size_t kScales = kElems, kSums = kScales + kElems / 32 * sizeof(float);
     static constexpr std::size_t kRowBytes = kSums + kElems / kSub * sizeof(float) + 64;
@@ -269,6 +271,8 @@ struct BytePanel {
         for (int m = 0; m < M; ++m) {
             for (int w = 0; w < W; ++w) acc[m][w] = load(sums + m * kPanel + w * L);
         }
+        [[maybe_unused]] vf block[M][W]{};
+        [[maybe_unused]] const std::byte* common = panel + kCommon;
         for (std::size_t k = 0; k < n; k += 32) {
             if (fetches) ahead.fetch();
             const std::byte* x = opaque(rows + k);
@@ -308,7 +312,21 @@ struct BytePanel {
                 panel += kSubBytes;
             });
             for (int m = 0; m < M; ++m) {
-                for (int w = 0; w < W; ++w) acc[m][w] = fma(u[m][w], set1(of_row(scale, m)), acc[m][w]);
+                for (int w = 0; w < W; ++w) {
+                    vf& sum_of = kHasCommon ? block[m][w] : acc[m][w];
+                    sum_of = fma(u[m][w], set1(of_row(scale, m)), sum_of);
+                }
+            }
+            if (kHasCommon && (k + 32) % kCommonElems == 0) {
+                for (int w = 0; w < W; ++w) {
+                    const vf d =
+                        load(reinterpret_cast<const float*>(common + static_cast<std::size_t>(w) * kVectorBytes));
+                    for (int m = 0; m < M; ++m) {
+                        acc[m][w] = fma(block[m][w], d, acc[m][w]);
+                        block[m][w] = zero();
+                    }
+                }
+                common += kVector;
             }
         }
         for (int m = 0; m < M; ++m) {
@@ -328,7 +346,7 @@ struct BytePanelOf {
     static constexpr bool kBiased = kMin < 0 && kMost <= kBiasedMax;
     using Dot = std::conditional_t<kMin >= 0, DotU<kMax, kSteps>,
                                    std::conditional_t<kBiased, DotBiased<kMost, kSteps>, DotS<kSteps>>>;
-    using Panel = BytePanel<Dot, F::kSub, F::kHasMin, kBiased>;
+    using Panel = BytePanel<Dot, F::kSub, F::kHasMin, kBiased, kHasCommon<F>>;
 
     // Of each row, where its sums start.
     static vi start(const vb (&q)[kSteps]) {
@@ -354,11 +372,17 @@ template <typename F>
     using Panel = typename BytePanelOf<F>::Panel;
     const Fields fields(group, layout);
     FarLines far = BlockAhead<F>::far_lines(fields, layout.bytes, k0 / F::kBlock, blocks, 0, 1, 1);
+    [[maybe_unused]] auto* common = reinterpret_cast<float*>(to + Panel::kCommon);
     for (std::size_t b = k0 / F::kBlock; b < (k0 + n) / F::kBlock; ++b) {
         const BlockAhead<F> ahead(fields, layout.bytes, b, blocks);
         const Fields block = Packing<F>::from_block(fields, b);
         vf d[F::kSubs], mins[F::kSubs];
         F::scales(block, d, mins);
+        if constexpr (Panel::kHasCommon) {
+            static_assert(F::kBlock == Panel::kCommonElems);
+            store(common, F::common(block));
+            common += L;
+        }
         unroll<F::kSubs>([&]<int s>() {
             vb q[Panel::kSteps];
             unroll<Panel::kSteps>([&]<int j>() {
@@ -394,7 +418,7 @@ struct ByteFunctions {
 
 class ByteForm {
   public:
-    using Largest = BytePanel<DotS<4>, 16, true, false>;
+    using Largest = BytePanel<DotS<4>, 16, true, false, false>;
     static constexpr int kTile = kTokenTile;
     static constexpr std::size_t kTokenBlock = 128;
     static constexpr std::size_t kElems = Largest::kElems;

@@ -61,13 +61,15 @@ struct RunRecord {
     }
 };
 
-// A run of kRunGroups groups, and what multiplies it.
-template <typename Dot, int kParts, bool kHasMin>
+// A run of kRunGroups groups, and what multiplies it. Scales that have something in common are 16-bit integers, which
+// multiply sums where these are widened.
+template <typename Dot, int kParts, bool kHasMin, bool kIntegerScales>
 struct OpenRun {
     using Record = RunRecord<Dot, kParts, kHasMin>;
     static constexpr int M = kTokenTile, W = kRunGroups, kSteps = 8 / kParts;
     vb quants[kParts][kSteps][W][Dot::kVectors];
     vf d[kParts][W], minus_min[kParts][W];
+    vi scale[kParts][W];  // where they are integers
 
     // acc[token][W] += the products with the tokens whose records these are.
     [[gnu::noinline, gnu::flatten]] void add_products(const std::byte* records, std::size_t tokens, vf* acc) const {
@@ -76,6 +78,7 @@ struct OpenRun {
                 return set1(*reinterpret_cast<const float*>(records + m * Record::kSize + i));
             };
             vf u[M][W];
+            [[maybe_unused]] vi scaled[M][W];
             unroll<kParts>([&]<int part>() {
                 constexpr std::size_t kSum = Record::kSums + part * sizeof(float);
                 Dot dots[M][W];
@@ -93,11 +96,18 @@ struct OpenRun {
                     }
                 });
                 for (int m = 0; m < M; ++m) {
-                    vf sum = zero();
+                    [[maybe_unused]] vf sum = zero();
                     if constexpr (kHasMin) sum = of_record(m, kSum);
                     for (int w = 0; w < W; ++w) {
-                        const vf dot = to_float(dots[m][w].sum());
-                        u[m][w] = add_sub_block<part == 0, kHasMin>(u[m][w], dot, d[part][w], sum, minus_min[part][w]);
+                        if constexpr (kIntegerScales) {
+                            const vi dot = dots[m][w].sum(scale[part][w]);
+                            scaled[m][w] = part == 0 ? dot : scaled[m][w] + dot;
+                            if constexpr (part == kParts - 1) u[m][w] = to_float(scaled[m][w]);
+                        } else {
+                            const vf dot = to_float(dots[m][w].sum());
+                            u[m][w] =
+                                add_sub_block<part == 0, kHasMin>(u[m][w], dot, d[part][w], sum, minus_min[part][w]);
+                        }
                     }
                 }
             });
@@ -110,7 +120,7 @@ struct OpenRun {
 };
 
 template <typename F>
-using OpenRunOf = OpenRun<typename RunDotOf<F>::type, 32 / F::kSub, F::kHasMin>;
+using OpenRunOf = OpenRun<typename RunDotOf<F>::type, 32 / F::kSub, F::kHasMin, kHasCommon<F>>;
 
 // Records of `tokens` tokens of k elements: [run][token].
 template <typename Record>
@@ -132,25 +142,27 @@ template <typename F>
     constexpr int W = kRunGroups, kSteps = F::kSub / 4, kParts = 32 / F::kSub;
     const std::size_t blocks = k / F::kBlock, next = W * layout.bytes;
     std::fill_n(out, tokens * W, zero());
-    const auto of_groups = [](auto&& f) {
-        return [&]<int... w>(std::integer_sequence<int, w...>) {
-            return std::array{f(w)...};
-        }(std::make_integer_sequence<int, W>{});
-    };
-    const auto fields =
-        of_groups([&](int w) { return Fields(group + static_cast<std::size_t>(w) * layout.bytes, layout); });
-    auto far = of_groups([&](int w) { return BlockAhead<F>::far_lines(fields[w], next, 0, blocks, 0, 1, 1); });
+    static_assert(W == 2);
+    const Fields fields[W] = {{group, layout}, {group + layout.bytes, layout}};
+    FarLines far[W];
+    for (int w = 0; w < W; ++w) far[w] = BlockAhead<F>::far_lines(fields[w], next, 0, blocks, 0, 1, 1);
     OpenRunOf<F> run;
+    [[maybe_unused]] vf sums[kHasCommon<F> ? W * kMostTokens : 1]{};  // of a block
     for (std::size_t b = 0; b < blocks; ++b) {
-        const auto ahead = of_groups([&](int w) { return BlockAhead<F>(fields[w], next, b, blocks); });
-        const auto block = of_groups([&](int w) { return Packing<F>::from_block(fields[w], b); });
-        vf d[W][F::kSubs], mins[W][F::kSubs];
-        for (int w = 0; w < W; ++w) F::scales(block[w], d[w], mins[w]);
+        const BlockAhead<F> ahead[W] = {{fields[0], next, b, blocks}, {fields[1], next, b, blocks}};
+        const Fields block[W] = {Packing<F>::from_block(fields[0], b), Packing<F>::from_block(fields[1], b)};
+        [[maybe_unused]] vf d[W][F::kSubs], mins[W][F::kSubs];
+        if constexpr (!kHasCommon<F>) {
+            for (int w = 0; w < W; ++w) F::scales(block[w], d[w], mins[w]);
+        }
         unroll<F::kBlock / 32>([&]<int r>() {
             unroll<kParts>([&]<int part>() {
                 constexpr int s = r * kParts + part;
                 for (int w = 0; w < W; ++w) {
-                    run.d[part][w] = d[w][s];
+                    if constexpr (kHasCommon<F>)
+                        run.scale[part][w] = twice_16(F::template scale<s>(block[w]));
+                    else
+                        run.d[part][w] = d[w][s];
                     if constexpr (F::kHasMin) run.minus_min[part][w] = -mins[w][s];
                 }
                 unroll<kSteps>([&]<int j>() {
@@ -160,9 +172,16 @@ template <typename F>
                     }
                 });
             });
-            run.add_products(records, tokens, out);
+            run.add_products(records, tokens, kHasCommon<F> ? sums : out);
             records += tokens * OpenRunOf<F>::Record::kSize;
         });
+        if constexpr (kHasCommon<F>) {
+            const vf common[W] = {F::common(block[0]), F::common(block[1])};
+            for (std::size_t i = 0; i < tokens * W; ++i) {
+                out[i] = fma(sums[i], common[i % W], out[i]);
+                sums[i] = zero();
+            }
+        }
     }
 }
 

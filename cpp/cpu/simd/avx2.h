@@ -79,6 +79,12 @@ static inline void mul_wide(vu a, std::uint32_t m, vu& low, vu& high) {
     low = vu(_mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), 0xAA));
     high = vu(_mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xAA));
 }
+// Integers of 16 bits, in both halves of their lanes.
+static inline vi twice_16(vi a) {
+    const __m256i low = _mm256_setr_epi8(0, 1, 0, 1, 4, 5, 4, 5, 8, 9, 8, 9, 12, 13, 12, 13, 0, 1, 0, 1, 4, 5, 4, 5, 8,
+                                         9, 8, 9, 12, 13, 12, 13);
+    return vi(_mm256_shuffle_epi8(__m256i(a), low));
+}
 // Transposes the 4x4 words in each 16 bytes.
 static inline void transpose4(vu (&w)[4]) {
     const __m256i a = __m256i(w[0]), b = __m256i(w[1]), c = __m256i(w[2]), d = __m256i(w[3]);
@@ -251,6 +257,8 @@ struct RunCentred {
         narrow = _mm256_add_epi16(narrow, _mm256_maddubs_epi16(w[0], broadcast4(a + 4 * kStep)));
     }
     vi sum() const { return vi(_mm256_madd_epi16(narrow, _mm256_set1_epi16(1))); }
+    // Times the lanes' integers, which twice_16 has prepared.
+    vi sum(vi scale) const { return vi(_mm256_madd_epi16(narrow, __m256i(scale))); }
 
     static void split(vb w, vb* to) { to[0] = w; }
     // 32 elements of a token, and the starts of their 8 / kSteps sums.
@@ -307,6 +315,7 @@ constexpr std::size_t kFetchNear = 2048, kFetchFar = 8192;
 constexpr bool kPairTiles = true;   // integer tiles of two groups
 constexpr int kByteColumns = 2;     // vectors of a panel of bytes that a tile takes together
 constexpr bool kSharedRuns = true;  // several integer tiles share what was taken apart
+constexpr bool kCommonLast = true;  // a block's scales multiply as integers
 constexpr int kBytePanelTiles = 8;  // from which on weights are taken apart into panels of bytes
 constexpr int kVectorRegisters = 16;
 constexpr bool kSmallTokenTiles = true;  // what a tile leaves over has tiles of half its tokens

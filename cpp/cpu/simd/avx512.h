@@ -258,6 +258,7 @@ constexpr bool kPairTiles = false;
 #endif
 constexpr int kByteColumns = 2;      // vectors of a panel of bytes that a tile takes together
 constexpr bool kSharedRuns = false;  // several integer tiles share what was taken apart
+constexpr bool kCommonLast = false;  // a block's scales multiply as integers
 constexpr int kBytePanelTiles = 3;   // from which on weights are taken apart into panels of bytes
 constexpr int kVectorRegisters = 32;
 constexpr bool kSmallTokenTiles = true;  // what a tile leaves over has tiles of half its tokens

@@ -209,6 +209,7 @@ constexpr std::size_t kFetchNear = 4096, kFetchFar = 0;
 constexpr bool kPairTiles = false;
 constexpr int kByteColumns = 1;
 constexpr bool kSharedRuns = false;  // several integer tiles share what was taken apart
+constexpr bool kCommonLast = false;  // a block's scales multiply as integers
 constexpr int kBytePanelTiles = 3;   // from which on weights are taken apart into panels of bytes
 #if defined(__ARM_NEON)
 constexpr int kVectorRegisters = 32;
