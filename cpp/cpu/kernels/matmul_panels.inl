@@ -269,9 +269,8 @@ struct BytePanel {
         const bool fetches = ahead.lines > 0;
         vf acc[M][W];
         for (int m = 0; m < M; ++m) {
-            for (int w = 0; w < W; ++w) acc[m][w] = load(sums + m * kPanel + w * L);
+            for (int w = 0; w < W; ++w) acc[m][w] = kHasCommon ? zero() : load(sums + m * kPanel + w * L);
         }
-        [[maybe_unused]] vf block[M][W]{};
         [[maybe_unused]] const std::byte* common = panel + kCommon;
         for (std::size_t k = 0; k < n; k += 32) {
             if (fetches) ahead.fetch();
@@ -312,23 +311,22 @@ struct BytePanel {
                 panel += kSubBytes;
             });
             for (int m = 0; m < M; ++m) {
-                for (int w = 0; w < W; ++w) {
-                    vf& sum_of = kHasCommon ? block[m][w] : acc[m][w];
-                    sum_of = fma(u[m][w], set1(of_row(scale, m)), sum_of);
-                }
+                for (int w = 0; w < W; ++w) acc[m][w] = fma(u[m][w], set1(of_row(scale, m)), acc[m][w]);
             }
             if (kHasCommon && (k + 32) % kCommonElems == 0) {
                 for (int w = 0; w < W; ++w) {
                     const vf d =
                         load(reinterpret_cast<const float*>(common + static_cast<std::size_t>(w) * kVectorBytes));
                     for (int m = 0; m < M; ++m) {
-                        acc[m][w] = fma(block[m][w], d, acc[m][w]);
-                        block[m][w] = zero();
+                        float* sum = sums + m * kPanel + w * L;
+                        store(sum, fma(acc[m][w], d, load(sum)));
+                        acc[m][w] = zero();
                     }
                 }
                 common += kVector;
             }
         }
+        if constexpr (kHasCommon) return;
         for (int m = 0; m < M; ++m) {
             for (int w = 0; w < W; ++w) store(sums + m * kPanel + w * L, acc[m][w]);
         }
