@@ -184,9 +184,10 @@ std::vector<char> compile_kernels(const std::string& source, const std::string& 
     const fs::path folder = cache_folder();
     const fs::path path = folder / (arch + "-" + hash_of(versions + source) + ".cubin");
     if (!folder.empty()) {
-        std::ifstream in(path, std::ios::binary);
-        std::vector<char> cached{std::istreambuf_iterator<char>(in), {}};
-        if (!cached.empty()) return cached;
+        std::ifstream in(path, std::ios::binary | std::ios::ate);
+        std::vector<char> cached(in ? static_cast<std::size_t>(in.tellg()) : 0);
+        in.seekg(0).read(cached.data(), static_cast<std::streamsize>(cached.size()));
+        if (in && !cached.empty()) return cached;
     }
     std::vector<char> cubin = compiled(source, arch, poll);
     if (!folder.empty() && !cubin.empty()) write_atomically(path, cubin);

@@ -257,8 +257,10 @@ int exponent_of_all(std::span<const std::byte> bfloats) {
     return least;
 }
 
+constexpr std::uint64_t kAtOnce = std::uint64_t{16} << 20;  // bytes of weights that are packed and uploaded
+
 // Packs some tiles at a time.
-void upload_tiles(Device& device, const Binding& to, const HostTensor& t) {
+void upload_tiles(Memory& device, const Binding& to, const HostTensor& t) {
     int exponent = 0;
     if (has_factor(t.dtype)) {
         exponent = exponent_of_all(t.bytes);
@@ -266,11 +268,10 @@ void upload_tiles(Device& device, const Binding& to, const HostTensor& t) {
         device.upload({to.buffer, to.offset + plane_offset(t.dtype, t.rows, t.cols)},
                       std::as_bytes(std::span(&factor, 1)));
     }
-    constexpr std::uint64_t kAtOnce = std::uint64_t{16} << 20;  // bytes
     const std::uint64_t tiles = (t.rows + kTileRows - 1) / kTileRows, row_bytes = t.bytes.size() / t.rows;
     const std::uint64_t bytes = bytes_of_tile(t.dtype, t.cols);
     const std::uint64_t most = std::max<std::uint64_t>(kAtOnce / bytes, 1);
-    std::vector<std::byte> packed(std::min(most, tiles) * bytes);
+    const auto packed = device.staging(std::max(kAtOnce, bytes));
     for (std::uint64_t first = 0; first < tiles; first += most) {
         const std::uint64_t n = std::min(most, tiles - first);
         in_parallel(n, 1, [&](std::uint64_t begin, std::uint64_t end) {
@@ -279,7 +280,7 @@ void upload_tiles(Device& device, const Binding& to, const HostTensor& t) {
             pack_tiles(t.dtype, t.cols, t.bytes.data() + row * row_bytes, rows, packed.data() + begin * bytes,
                        exponent);
         });
-        device.upload({to.buffer, to.offset + first * bytes}, std::span(packed).first(n * bytes));
+        device.upload({to.buffer, to.offset + first * bytes}, packed.first(n * bytes));
     }
 }
 
@@ -295,7 +296,7 @@ Weight CudaDevice::prepare_weight(const HostTensor& t) {
         return w;
     }
     if (packed_in_tiles(t.dtype, t.cols)) {
-        upload_tiles(*this, w.data, t);
+        upload_tiles(impl_->memory, w.data, t);
         return w;
     }
     if (split.rest() == 0) {
@@ -303,17 +304,16 @@ Weight CudaDevice::prepare_weight(const HostTensor& t) {
         return w;
     }
     const std::uint64_t blocks = t.bytes.size() / split.block_bytes, rest_at = plane_offset(t.dtype, t.rows, t.cols);
-    constexpr std::uint64_t kAtOnce = 1 << 18;
-    std::vector<std::byte> codes(std::min(blocks, kAtOnce) * split.bytes),
-        rest(std::min(blocks, kAtOnce) * split.rest());
-    for (std::uint64_t first = 0; first < blocks; first += kAtOnce) {
-        const std::uint64_t n = std::min(kAtOnce, blocks - first);
+    const std::uint64_t most = kAtOnce / split.block_bytes;
+    const auto codes = impl_->memory.staging(kAtOnce), rest = codes.subspan(most * split.bytes);
+    for (std::uint64_t first = 0; first < blocks; first += most) {
+        const std::uint64_t n = std::min(most, blocks - first);
         in_parallel(n, 4096, [&](std::uint64_t begin, std::uint64_t end) {
-            pack_blocks(split, t.bytes.data() + (first + begin) * split.block_bytes, end - begin,
+            pack_blocks(t.dtype, t.bytes.data() + (first + begin) * split.block_bytes, end - begin,
                         codes.data() + begin * split.bytes, rest.data() + begin * split.rest());
         });
-        upload({w.data.buffer, first * split.bytes}, std::span(codes).first(n * split.bytes));
-        upload({w.data.buffer, rest_at + first * split.rest()}, std::span(rest).first(n * split.rest()));
+        upload({w.data.buffer, first * split.bytes}, codes.first(n * split.bytes));
+        upload({w.data.buffer, rest_at + first * split.rest()}, rest.first(n * split.rest()));
     }
     return w;
 }

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "core/error.h"
 
@@ -17,6 +18,21 @@ constexpr std::uint64_t kGranule = 16;
 std::string megabytes(std::uint64_t bytes) { return std::to_string((bytes + 999'999) / 1'000'000) + " MB"; }
 
 }  // namespace
+
+Memory::~Memory() {
+    if (staging_.data()) driver_.cuMemFreeHost(staging_.data());
+}
+
+std::span<std::byte> Memory::staging(std::uint64_t bytes) {
+    if (staging_.size() < bytes) {
+        if (staging_.data()) driver_.cuMemFreeHost(std::exchange(staging_, {}).data());
+        void* host = nullptr;
+        driver_.check(driver_.cuMemHostAlloc(&host, bytes, kHostPortable),
+                      "allocating " + megabytes(bytes) + " of page-locked memory");
+        staging_ = {static_cast<std::byte*>(host), bytes};
+    }
+    return staging_.first(bytes);
+}
 
 Buffer Memory::allocate(std::uint64_t bytes, MemoryKind kind) {
     auto a = std::make_unique<Allocation>();

@@ -23,6 +23,9 @@ struct Allocation {
 class Memory {
   public:
     explicit Memory(const Driver& driver) : driver_(driver) {}
+    ~Memory();
+    Memory(const Memory&) = delete;
+    Memory& operator=(const Memory&) = delete;
 
     // Zero-filled. Throws DeviceError.
     Buffer allocate(std::uint64_t bytes, MemoryKind kind);
@@ -31,11 +34,15 @@ class Memory {
     void download(const Binding& from, std::span<std::byte> bytes) const;
 
     static const Allocation& allocation(const Buffer& buffer) { return *static_cast<Allocation*>(buffer.handle); }
+    // Page-locked memory of the host, for weights on their way: copies from it are several times as fast as others,
+    // and no page of it is touched for the first time. Valid until it is asked for again.
+    std::span<std::byte> staging(std::uint64_t bytes);
     // The device's copy of host memory that is part of a shared buffer, or 0.
     CUdeviceptr device_copy(const void* host) const;
 
   private:
     const Driver& driver_;
+    std::span<std::byte> staging_;
     mutable std::mutex mutex_;
     std::map<const std::byte*, const Allocation*> shared_;  // by where their host memory begins
 };

@@ -1,8 +1,11 @@
 #include "cuda/host/pack.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
+#include <iterator>
+#include <utility>
 #include <vector>
 
 #include "core/half.h"
@@ -11,20 +14,20 @@ namespace akunu::cuda {
 
 namespace {
 
-// A type of one piece: its reader, and where its codes lie.
+// A type of one piece: its reader, where its codes lie in a block, and what is behind them.
 struct Row {
     DType dtype;
     Reader reader;
-    std::uint32_t begin, bytes;
+    std::uint32_t begin, bytes, behind;
 };
 
 constexpr Row kRows[] = {
-    {DType::F32, kReadF32, 0, 4},      {DType::F16, kReadF16, 0, 2},       {DType::BF16, kReadBf16, 0, 2},
-    {DType::Q4_0, kReadQ4_0, 2, 16},   {DType::Q4_1, kReadQ4_1, 4, 16},    {DType::Q5_0, kReadQ5_0, 6, 16},
-    {DType::Q5_1, kReadQ5_1, 8, 16},   {DType::Q8_0, kReadQ8_0, 2, 32},    {DType::Q2_K, kReadQ2_K, 16, 64},
-    {DType::Q3_K, kReadQ3_K, 0, 96},   {DType::Q4_K, kReadQ4_K, 16, 128},  {DType::Q5_K, kReadQ5_K, 16, 160},
-    {DType::Q6_K, kReadQ6_K, 0, 192},  {DType::IQ4_NL, kReadIq4Nl, 2, 16}, {DType::IQ4_XS, kReadIq4Xs, 8, 128},
-    {DType::MXFP4, kReadMxfp4, 1, 16},
+    {DType::F32, kReadF32, 0, 4, 0},      {DType::F16, kReadF16, 0, 2, 0},       {DType::BF16, kReadBf16, 0, 2, 0},
+    {DType::Q4_0, kReadQ4_0, 2, 16, 0},   {DType::Q4_1, kReadQ4_1, 4, 16, 0},    {DType::Q5_0, kReadQ5_0, 6, 16, 0},
+    {DType::Q5_1, kReadQ5_1, 8, 16, 0},   {DType::Q8_0, kReadQ8_0, 2, 32, 0},    {DType::Q2_K, kReadQ2_K, 16, 64, 4},
+    {DType::Q3_K, kReadQ3_K, 0, 96, 14},  {DType::Q4_K, kReadQ4_K, 16, 128, 0},  {DType::Q5_K, kReadQ5_K, 16, 160, 0},
+    {DType::Q6_K, kReadQ6_K, 0, 192, 18}, {DType::IQ4_NL, kReadIq4Nl, 2, 16, 0}, {DType::IQ4_XS, kReadIq4Xs, 8, 128, 0},
+    {DType::MXFP4, kReadMxfp4, 1, 16, 0},
 };
 
 constexpr const Row* find_row(DType dtype) {
@@ -50,6 +53,26 @@ ScaleType scale_type(DType dtype) {
 }
 
 constexpr std::uint64_t kPlaneAlign = 256;
+
+// Sizes that the compiler knows: copies of a few bytes are then no calls.
+template <std::size_t kRow>
+void pack_row(const std::byte* from, std::uint64_t blocks, std::byte* codes, std::byte* rest) {
+    constexpr std::uint32_t kBegin = kRows[kRow].begin, kBytes = kRows[kRow].bytes, kBehind = kRows[kRow].behind;
+    if constexpr (kBegin + kBehind == 0) {
+        std::memcpy(codes, from, blocks * kBytes);
+        return;
+    }
+    for (std::uint64_t i = 0; i < blocks; ++i, from += kBegin + kBytes + kBehind) {
+        std::memcpy(codes, from + kBegin, kBytes);
+        std::memcpy(rest, from, kBegin);
+        std::memcpy(rest + kBegin, from + kBegin + kBytes, kBehind);
+        codes += kBytes;
+        rest += kBegin + kBehind;
+    }
+}
+constexpr auto kPackers = []<std::size_t... kRow>(std::index_sequence<kRow...>) {
+    return std::array{&pack_row<kRow>...};
+}(std::make_index_sequence<std::size(kRows)>());
 
 std::uint64_t tiles_of(std::uint64_t rows) { return (rows + kTileRows - 1) / kTileRows; }
 
@@ -79,7 +102,7 @@ std::optional<ReaderChoice> reader_of(DType dtype) {
 
 BlockSplit split_of(DType dtype) {
     const DTypeInfo& info = dtype_info(dtype);
-    if (const Row* row = find_row(dtype)) return {row->begin, row->bytes, info.block_bytes};
+    if (const Row* row = find_row(dtype)) return {row->begin, row->bytes, row->begin + row->bytes + row->behind};
     return {0, info.planes.codes, info.planes.codes};
 }
 
@@ -111,19 +134,22 @@ std::uint64_t bytes_of_tile(DType dtype, std::uint64_t cols) { return tile_bytes
 
 void pack_tiles(DType dtype, std::uint64_t cols, const std::byte* from, std::uint64_t rows, std::byte* tiles,
                 int exponent) {
-    const BlockSplit split = split_of(dtype);
-    const u32 reader = find_row(dtype)->reader;
-    const TileLayout layout = tile_layout(reader);
+    const Row& type = *find_row(dtype);
+    const TileLayout layout = tile_layout(type.reader);
     const std::uint64_t blocks = layout.inputs / dtype_info(dtype).block_elems;  // of a row in a unit
     const bool floats = dtype == DType::F16 || dtype == DType::BF16;
     const float scale = std::ldexp(1.0f, exponent);
-    std::memset(tiles, 0, tiles_of(rows) * tile_bytes(reader, cols));
+    if (rows % kTileRows != 0) {
+        const std::uint64_t bytes = tile_bytes(type.reader, cols);
+        std::memset(tiles + rows / kTileRows * bytes, 0, bytes);
+    }
     std::vector<std::byte> codes(layout.code_bytes);
     for (std::uint64_t r = 0; r < rows; ++r) {
-        for (std::uint64_t col = 0; col < cols; col += layout.inputs, from += blocks * split.block_bytes) {
-            std::byte* unit = tiles + unit_at(reader, cols, r, col);
-            const auto row = static_cast<u32>(r % kTileRows);
-            pack_blocks(split, from, blocks, codes.data(), unit + extras_at(layout, row));
+        const auto row = static_cast<u32>(r % kTileRows);
+        std::byte* unit = tiles + unit_at(type.reader, cols, r, 0);
+        for (std::uint64_t col = 0; col < cols; col += layout.inputs, unit += layout.unit_bytes()) {
+            pack_blocks(dtype, from, blocks, codes.data(), unit + extras_at(layout, row));
+            from += row_bytes(dtype, layout.inputs);
             if (has_factor(dtype)) scale_bfloats(codes, scale);
             for (u32 i = 0; i < layout.code_bytes / kPiece; ++i) {
                 std::memcpy(unit + (floats ? float_piece_at(row, i) : piece_at(row, i)), codes.data() + i * kPiece,
@@ -141,19 +167,8 @@ std::uint64_t packed_bytes(DType dtype, std::uint64_t rows, std::uint64_t cols) 
     return plane_offset(dtype, rows, cols) + rows * cols / dtype_info(dtype).block_elems * split_of(dtype).rest();
 }
 
-void pack_blocks(const BlockSplit& s, const std::byte* from, std::uint64_t blocks, std::byte* codes, std::byte* rest) {
-    if (s.rest() == 0) {
-        std::memcpy(codes, from, blocks * s.bytes);
-        return;
-    }
-    const std::uint32_t behind = s.block_bytes - s.begin - s.bytes;
-    for (std::uint64_t i = 0; i < blocks; ++i, from += s.block_bytes) {
-        std::memcpy(codes, from + s.begin, s.bytes);
-        std::memcpy(rest, from, s.begin);
-        std::memcpy(rest + s.begin, from + s.begin + s.bytes, behind);
-        codes += s.bytes;
-        rest += s.rest();
-    }
+void pack_blocks(DType dtype, const std::byte* from, std::uint64_t blocks, std::byte* codes, std::byte* rest) {
+    kPackers[static_cast<std::size_t>(find_row(dtype) - kRows)](from, blocks, codes, rest);
 }
 
 }  // namespace akunu::cuda

@@ -44,8 +44,7 @@ void pack_tiles(DType dtype, std::uint64_t cols, const std::byte* from, std::uin
 constexpr bool has_factor(DType dtype) { return dtype == DType::BF16; }
 int exponent_of(std::span<const std::byte> bfloats);
 
-// `blocks` blocks of the file to both planes.
-void pack_blocks(const BlockSplit& split, const std::byte* from, std::uint64_t blocks, std::byte* codes,
-                 std::byte* rest);
+// `blocks` blocks of the file, of a type of one piece, to both planes.
+void pack_blocks(DType dtype, const std::byte* from, std::uint64_t blocks, std::byte* codes, std::byte* rest);
 
 }  // namespace akunu::cuda
