@@ -5,11 +5,14 @@
 #include <pybind11/stl.h>
 
 #include <algorithm>
+#include <future>
+#include <memory>
 #include <optional>
 #include <tuple>
 
 #include "bindings/arguments.h"
 #include "bindings/bind.h"
+#include "bindings/gil.h"
 #include "bindings/loaded.h"
 #include "bindings/weights.h"
 #include "core/error.h"
@@ -67,6 +70,14 @@ class PyEngine : public Exclusive<Engine> {
   private:
     std::optional<std::uint32_t> only_slot_;
     bool asks_for_masks_ = false;
+};
+
+struct OpenAhead {
+    std::future<std::shared_ptr<void>> opened = open_ahead();
+    void close() {
+        const GilRelease release;
+        opened = {};
+    }
 };
 
 // After a call that has no partial result.
@@ -395,9 +406,14 @@ void bind_engine(py::module_& m) {
     m.attr("MAX_LOGPROBS") = kMaxLogprobs;
     m.attr("MAX_LOGIT_BIAS") = kMaxLogitBias;
     bind_engine_class(m);
+    py::class_<OpenAhead>(m, "OpenAhead").def(py::init()).def("close", &OpenAhead::close);
     m.def("devices", [] {
         py::list out;
-        for (const DeviceEntry& e : list_devices()) {
+        const auto devices = [] {
+            const GilRelease release;
+            return list_devices();
+        };
+        for (const DeviceEntry& e : devices()) {
             py::dict d;
             d["id"] = e.id;
             d["name"] = e.name;

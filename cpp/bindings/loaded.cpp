@@ -1,5 +1,7 @@
 #include "bindings/loaded.h"
 
+#include <chrono>
+
 #include "bindings/arguments.h"
 
 namespace akunu {
@@ -50,9 +52,15 @@ std::size_t to_repeats(std::int64_t repeats) {
     return static_cast<std::size_t>(checked("repeats", repeats, repeats >= 1 && repeats <= 100000, "1..100000"));
 }
 
+// Other threads of Python's may run meanwhile, and each call waits for them: so not for every tensor.
 Progress to_progress(const py::object& progress) {
-    return [&progress](std::uint64_t done, std::uint64_t total, std::string_view what) {
+    using Clock = std::chrono::steady_clock;
+    static constexpr auto kInterval = std::chrono::milliseconds(100);
+    return [&progress, next = Clock::time_point()](std::uint64_t done, std::uint64_t total,
+                                                   std::string_view what) mutable {
         if (interpreter_exiting()) throw Error("the interpreter is exiting");
+        if (what.empty() && done < total && Clock::now() < next) return;
+        next = Clock::now() + kInterval;
         const py::gil_scoped_acquire gil;
         if (PyErr_CheckSignals() != 0) throw py::error_already_set();
         if (progress.is_none()) return;

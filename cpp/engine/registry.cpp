@@ -47,6 +47,14 @@ std::vector<MissingDevice> missing_devices() {
     return missing;
 }
 
+std::future<std::shared_ptr<void>> open_ahead() {
+#ifdef AKUNU_CUDA
+    return cuda::open_ahead();
+#else
+    return {};
+#endif
+}
+
 std::unique_ptr<Device> open_device(const std::string& id, int threads) {
     const std::vector<DeviceEntry> devices = list_devices();
     const std::string& wanted = id == "auto" ? devices.front().id : id;

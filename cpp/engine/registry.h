@@ -1,6 +1,7 @@
 // The devices of this build, by name.
 #pragma once
 
+#include <future>
 #include <map>
 #include <memory>
 #include <string>
@@ -27,6 +28,9 @@ struct MissingDevice {
     std::string backend, why;
 };
 std::vector<MissingDevice> missing_devices();
+// Opens in a thread of its own what of the best device takes long to open, a GPU's driver and context, while its caller
+// does something else. It stays open as long as somebody has what comes of it.
+std::future<std::shared_ptr<void>> open_ahead();
 // `id` "auto" takes the best. Throws DeviceError for one that is not there.
 std::unique_ptr<Device> open_device(const std::string& id, int threads);
 

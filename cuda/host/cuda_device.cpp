@@ -376,6 +376,18 @@ void CudaDevice::profile(Segments segments, const ReplayArgs& args, std::span<do
     }
 }
 
+std::future<std::shared_ptr<void>> open_ahead() {
+    return std::async(std::launch::async, []() -> std::shared_ptr<void> {
+        std::string why;
+        if (!find_gpu(why)) return nullptr;
+        try {
+            return std::make_shared<Context>(driver(), 0);
+        } catch (const DeviceError&) {
+            return nullptr;  // whoever needs it is told
+        }
+    });
+}
+
 std::optional<Gpu> find_gpu(std::string& why) {
     const Driver* d = find_driver(why);
     if (!d || !has_compiler(why)) return std::nullopt;

@@ -1,6 +1,7 @@
 // CudaDevice: an NVIDIA GPU whose interpreter kernel walks the compiled tables.
 #pragma once
 
+#include <future>
 #include <memory>
 #include <optional>
 
@@ -15,6 +16,10 @@ struct Gpu {
 };
 // Empty where there is none that can be used; `why` then says so.
 std::optional<Gpu> find_gpu(std::string& why);
+
+// The first GPU's context, or null where there is none, opened in a thread of its own: a device that is made while
+// somebody has it is made at once.
+std::future<std::shared_ptr<void>> open_ahead();
 
 class CudaDevice final : public CudaFormats {
   public:

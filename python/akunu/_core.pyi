@@ -201,6 +201,12 @@ class DeviceInfo(TypedDict):
     nodes: dict[int, int]
     """Of a CPU whose memory has nodes: the cores of each."""
 
+class OpenAhead:
+    """Opens a GPU's driver and context in a thread of its own, for a device that is made before `close`."""
+
+    def __init__(self) -> None: ...
+    def close(self) -> None: ...
+
 def devices() -> list[DeviceInfo]: ...
 def missing_devices() -> dict[str, str]:
     """Backends of this build that find no device here, and why."""

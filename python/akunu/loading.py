@@ -9,14 +9,15 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
 from akunu import hub_name
 from akunu._core import MAX_PARALLEL
-from akunu.errors import AkunuError, InvalidArgumentError, ModelFileError, UnsupportedError
+from akunu.errors import AkunuError, InvalidArgumentError, ModelFileError, TokenizerError, UnsupportedError
 from akunu.filetypes import FILE_TYPES
 from akunu.folder import is_model_folder, pickle_error
 from akunu.model import Model
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from akunu.encoders.model import EmbeddingModel
     from akunu.model_files import ModelFiles
     from akunu.speech.whisper_model import WhisperModel
+    from akunu.structured.compiler import Compiler
+    from akunu.tokenizer import Tokenizer
 
 __all__ = ["BUILT_IN", "DEFAULT_CONTEXT", "FoundModel", "find_model", "load"]
 
@@ -253,7 +256,8 @@ def load(
         types = quantized_types(spec, quantize)
     # A large vocabulary takes as long as the weights of a small model, and those are loaded without the GIL.
     with ThreadPoolExecutor(1, "akunu-tokenizer") as pool, reporter(progress, "Loading") as report:
-        tokenizer = pool.submit(opened.tokenizer, spec.config.vocab_size)
+        n_tokens = spec.config.vocab_size
+        tokenizer = pool.submit(opened.tokenizer, n_tokens)
         if spec.config.encoder is not None:
             from akunu.encoders.loading import load_encoder
 
@@ -272,6 +276,7 @@ def load(
                     progress=report,
                 ),
             )
+        forms = pool.submit(_prepared, tokenizer, n_tokens) if found.prepares_forms else None
         # Before the larger one is loaded: what is wrong with it is known at once.
         smaller = None
         if draft is not None:
@@ -308,7 +313,7 @@ def load(
             kept = PageFiles(folder, limit, key, engine.pages["page_bytes"])
         drafts = None
         if smaller is not None:
-            smaller.check(tokenizer.result(), spec.config.vocab_size, file_path)
+            smaller.check(tokenizer.result(), n_tokens, file_path)
             drafts = on_first(
                 devices,
                 lambda device: smaller.engine(
@@ -319,7 +324,29 @@ def load(
                     parallel=n_parallel,
                 ),
             )
-        return Model(engine, tokenizer.result(), spec.config, opened.metadata, file_path, kept, drafts)
+        return Model(
+            engine,
+            tokenizer.result(),
+            spec.config,
+            opened.metadata,
+            file_path,
+            kept,
+            drafts,
+            forms.result() if forms is not None else None,
+        )
+
+
+def _prepared(tokenizer: Future[Tokenizer | None], n_tokens: int) -> Compiler | None:
+    """What `Model.prepare_forms` does, where the model can have forms."""
+    from akunu.structured.compiler import Compiler
+
+    vocabulary = tokenizer.result()
+    if vocabulary is None:
+        return None
+    forms = Compiler(vocabulary, n_tokens)
+    with suppress(TokenizerError, UnsupportedError):
+        forms.prepare()
+    return forms
 
 
 def check_settings(
@@ -352,12 +379,20 @@ class FoundModel(os.PathLike[str]):
     ----------
     path, token, progress
         As in `load`, and what it raises for them.
+    prepares_forms
+        Whether `load` does what `Model.prepare_forms` does, while it loads the weights.
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], *, token: str | None = None, progress: bool | Progress = True
+        self,
+        path: str | os.PathLike[str],
+        *,
+        token: str | None = None,
+        progress: bool | Progress = True,
+        prepares_forms: bool = False,
     ) -> None:
         self.path = find_model(path, token=token, progress=progress)
+        self.prepares_forms = prepares_forms
 
     def __fspath__(self) -> str:
         return str(self.path)

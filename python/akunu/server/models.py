@@ -15,12 +15,12 @@ from typing import Any, Protocol
 
 from akunu import load
 from akunu.chat import ChatTemplate
-from akunu.errors import AkunuError, DeviceError, InvalidArgumentError, TokenizerError, UnsupportedError
+from akunu.errors import AkunuError, DeviceError, InvalidArgumentError
 from akunu.loading import FoundModel
 from akunu.server.catalog import ModelSpec
 from akunu.server.errors import ApiError
 from akunu.server.fitting import check_shared, fitted
-from akunu.server.kinds import TEXT, Held, Kind, kind_of
+from akunu.server.kinds import Held, Kind, kind_of
 
 __all__ = ["Entry", "Registry", "shutting_down"]
 
@@ -245,7 +245,7 @@ class Registry:
         spec = entry.spec
 
         def find() -> FoundModel:
-            found = FoundModel(spec.path, progress=False)
+            found = FoundModel(spec.path, progress=False, prepares_forms=True)  # while no text of it runs
             entry.bytes = _file_bytes(found.path)
             return found
 
@@ -257,9 +257,6 @@ class Registry:
             model = load(found, progress=_log_once(spec.name), **arguments)
             if spec.chat_template is not None:
                 model.chat_template = ChatTemplate.named(spec.chat_template, model.tokenizer)
-            if TEXT.has(model):
-                with contextlib.suppress(TokenizerError, UnsupportedError):
-                    model.prepare_forms()  # while no text of it runs
             return model
 
         found = await asyncio.to_thread(find)

@@ -197,6 +197,10 @@ def command(**values: Any) -> None:
     """
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    from akunu._core import OpenAhead
+
+    # While what serves is imported, which takes about as long.
+    opened = OpenAhead() if values["device"] != "cpu" and not values["ray"] else None
     models = _models(values)
     settings = _settings(values)
     if values["ray"]:
@@ -211,7 +215,13 @@ def command(**values: Any) -> None:
         names = ", ".join(model.name for model in models)
         shown = f"[{host}]" if ":" in host else host
         app = create_app(models, settings)
-        serve(app, sock, lambda: note(f"[{names} at http://{shown}:{port}]"))
+
+        def ready() -> None:
+            note(f"[{names} at http://{shown}:{port}]")
+            if opened is not None:
+                opened.close()
+
+        serve(app, sock, ready)
 
 
 def _models(values: dict[str, Any]) -> list[ModelSpec]:
