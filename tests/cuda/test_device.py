@@ -304,3 +304,20 @@ assert worst < 5e-6, worst
 """
     done = run(code)
     assert done.stdout.startswith("True"), done.stderr or done.stdout
+
+
+@pytest.mark.parametrize(
+    "environment", [{}, {"EMULATOR_NO_GPU": "1"}, {"EMULATOR_FAIL": "cuDevicePrimaryCtxRetain"}]
+)
+def test_what_is_opened_ahead_changes_nothing(run: Run, environment: dict[str, str]) -> None:
+    """Whether it can be opened or not; who needs it is told."""
+    code = """
+from akunu import _core
+opened = _core.OpenAhead()
+print(_core.devices()[0]["id"])
+opened.close()
+opened.close()
+_core.OpenAhead()
+"""
+    done = run(code, **environment)
+    assert (done.returncode, done.stdout) == (0, "cpu\n" if "EMULATOR_NO_GPU" in environment else "cuda\n")
