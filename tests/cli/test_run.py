@@ -78,6 +78,7 @@ def test_an_empty_standard_input_adds_nothing(akunu_cli, model):
         (["run", "user/repo", "what is it?"], "", 'akunu run -m user/repo "what is it?"'),
         (["run", "ember", "what is it?"], "", 'akunu run -m ember "what is it?"'),
         (["run", "model.gguf"], "", "akunu run -m model.gguf"),
+        (["run", "user/a-GGUF:Q4_0"], "", "akunu run -m user/a-GGUF:Q4_0"),
         (["run", "q", "--top-p", "7"], "", "--top-p: 7.0 is not in (0, 1]"),
     ],
 )
@@ -86,6 +87,16 @@ def test_wrong_usage_says_what_would_be_right_and_loads_nothing(args, stdin, mes
     assert ran.status == 2
     assert message in ran.err
     assert model.loaded == []
+
+
+@pytest.mark.parametrize(
+    ("question", "hint"),
+    [("llama3.2", True), ("qwen2.5-coder:7b", True), ("mistral:new", True), ("why", False), ("2+2", False)],
+)
+def test_a_model_s_name_elsewhere_is_a_question_with_a_hint(question, hint, akunu_cli, model):
+    ran = akunu_cli("run", question)
+    assert (f"[{question} is the question. A model: -m FILE" in ran.err) == hint
+    assert ran.status == 0 and asked(model) == question
 
 
 def test_a_file_that_is_no_text_is_named(akunu_cli, tmp_path):

@@ -29,6 +29,9 @@ ANSWER_TOKENS = 1024
 """Room for the answer beside a text that is longer than the usual context."""
 
 _MODEL_NAME = re.compile(r"ember|\S+\.gguf|[\w.-]+/[\w.-]+(:\S+)?", re.IGNORECASE)
+_REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+-gguf(:\S+)?", re.IGNORECASE)
+_OTHERS_MODEL_NAME = re.compile(r"[a-z][a-z.-]*\d[\w.-]*(:[\w.-]+)?|[a-z][\w.-]*:[\w.-]+")
+"""As programs with a registry of their own call models: llama3.2, mistral:7b."""
 
 
 @click.command("run", cls=Command, context_settings=CONTEXT_SETTINGS)
@@ -70,6 +73,8 @@ def command(
     messages = [{"role": "system", "content": system}] if system else []
     messages.append({"role": "user", "content": message})
     room = arguments.get("max_tokens", ANSWER_TOKENS)
+    if question and _OTHERS_MODEL_NAME.fullmatch(question) and not files:
+        note(f"[{question} is the question. A model: -m FILE, or -m USER/REPO of the Hugging Face Hub]")
     with _fitting(messages, room, chat_template, think, values) as (model, variables):
         pieces = model.stream_chat(messages, template_variables=variables, **arguments)
         write_answer(pieces)
@@ -116,7 +121,7 @@ def _message(question: str | None, files: Sequence[str]) -> str:
     for file in files:
         if file != STDIN and not Path(file).exists():
             raise click.UsageError(f"no file {file!r}{_perhaps(question, file)}")
-    if not files and question.lower().endswith(".gguf"):
+    if not files and (question.lower().endswith(".gguf") or _REPOSITORY.fullmatch(question)):
         raise click.UsageError(f"{question!r} is no question{_perhaps(question, '…')}")
     if STDIN not in files and has_stdin():
         files = [*files, STDIN]
