@@ -55,8 +55,9 @@ PEER_REPETITIONS: Final = 1_000_000_000
 WORKER: Final = """
 import sys, threading, time
 from concurrent.futures import ThreadPoolExecutor
+from akunu._core import MAX_CHAIN
 from akunu.bench.loader import open_engine
-from akunu.scheduling.sequence import fitting
+from akunu.scheduling.planning import fitting
 LENGTH = 256
 model, threads, count, seconds = sys.argv[1], int(sys.argv[2]) or None, int(sys.argv[3]), float(sys.argv[4])
 opened = [open_engine(model, context=LENGTH + 64, threads=threads) for _ in range(count)]
@@ -73,7 +74,7 @@ def rate(engine):
         began = time.perf_counter()
         new = len(engine.decode(min(chain, left)).ids)
         took = time.perf_counter() - began
-        done, spent, left, chain = done + new, spent + took, left - new, fitting(new, took)
+        done, spent, left, chain = done + new, spent + took, left - new, fitting(new, took, MAX_CHAIN)
     return done / spent
 with ThreadPoolExecutor(count) as pool:
     print("ready", flush=True)

@@ -324,16 +324,10 @@ def load(
                     parallel=n_parallel,
                 ),
             )
-        return Model(
-            engine,
-            tokenizer.result(),
-            spec.config,
-            opened.metadata,
-            file_path,
-            kept,
-            drafts,
-            forms.result() if forms is not None else None,
-        )
+        model = Model(engine, tokenizer.result(), spec.config, opened.metadata, file_path, kept, drafts)
+        if forms is not None and (prepared := forms.result()) is not None:
+            model._forms = prepared
+        return model
 
 
 def _prepared(tokenizer: Future[Tokenizer | None], n_tokens: int) -> Compiler | None:

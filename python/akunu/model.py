@@ -69,10 +69,7 @@ class Model(Chatting, Measuring):
         path: Path,
         page_files: PageFiles | None = None,
         draft: Engine | None = None,
-        forms: Compiler | None = None,
     ) -> None:
-        if forms is not None:
-            self._forms = forms
         self._config = config
         self._sampling = Sampling.from_metadata(metadata, engine.context, folder=path.is_dir())
         self._path = path

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from akunu.scheduling.disk import DiskTier
     from akunu.scheduling.writer import Writer
 
-__all__ = ["Part", "Plan", "Planner"]
+__all__ = ["Part", "Plan", "Planner", "fitting"]
 
 ABSENT_SECONDS: Final = 0.25
 """A reader that leaves its text unread for so long, while others wait for a slot, has gone away."""
@@ -74,7 +74,7 @@ class Plan(NamedTuple):
 _turn = attrgetter("turn")
 
 
-def _fitting(done: int, seconds: float, most: int) -> int:
+def fitting(done: int, seconds: float, most: int) -> int:
     """How many fit in `CHAIN_SECONDS`, where so many were done in `seconds`."""
     return int(max(1, min(CHAIN_SECONDS * done / seconds, most))) if seconds > 0 else most
 
@@ -209,7 +209,7 @@ class Planner:
         self._costs.paused(began - self._ended_at)
         self._ended_at = ended
         steps, seconds = plan.steps, ended - began
-        ran = Ran(steps, _fitting(steps, seconds, MAX_CHAIN), seconds, ended, self._engine.context)
+        ran = Ran(steps, fitting(steps, seconds, MAX_CHAIN), seconds, ended, self._engine.context)
         moved, rows, run, most, drawn = False, 0, 0, 0, 0
         for part, chunk in zip(plan.parts, chunks, strict=True):
             sequence, drafts, new = part.sequence, len(part.drafts), len(chunk.ids)
@@ -233,7 +233,7 @@ class Planner:
         if most and plan.decoding:
             self._costs.measured(rows, (ended - start) / min(steps, most))
         elif not plan.decoding and run > 0:
-            fits = _fitting(run, seconds, self._engine.chunk)
+            fits = fitting(run, seconds, self._engine.chunk)
             if fits > self._mixed or run > self._mixed // 2:  # a few rows are slow for their number
                 self._mixed = max(MIXED_ROWS, fits)
         self._totals["generated_tokens"] += drawn
