@@ -97,6 +97,7 @@ def test_a_model_s_name_elsewhere_is_a_question_with_a_hint(question, hint, akun
     ran = akunu_cli("run", question)
     assert (f"[{question} is the question. A model: -m FILE" in ran.err) == hint
     assert ran.status == 0 and asked(model) == question
+    assert "is the question" not in akunu_cli("run", "-m", "other.gguf", question).err
 
 
 def test_a_file_that_is_no_text_is_named(akunu_cli, tmp_path):

@@ -15,7 +15,13 @@ from akunu.cli.app import CONTEXT_SETTINGS, Command
 from akunu.cli.console import note, stats_text, stdin_text
 from akunu.cli.files import STDIN, has_stdin, read_named, with_context
 from akunu.cli.forms import form_arguments, form_options
-from akunu.cli.options import generation_arguments, generation_options, load_model, model_options
+from akunu.cli.options import (
+    DEFAULT_MODEL,
+    generation_arguments,
+    generation_options,
+    load_model,
+    model_options,
+)
 from akunu.cli.template import template_options, use_template
 from akunu.cli.values import FILE
 
@@ -73,7 +79,7 @@ def command(
     messages = [{"role": "system", "content": system}] if system else []
     messages.append({"role": "user", "content": message})
     room = arguments.get("max_tokens", ANSWER_TOKENS)
-    if question and _OTHERS_MODEL_NAME.fullmatch(question) and not files:
+    if _OTHERS_MODEL_NAME.fullmatch(question or "") and not files and values["model"] == DEFAULT_MODEL:
         note(f"[{question} is the question. A model: -m FILE, or -m USER/REPO of the Hugging Face Hub]")
     with _fitting(messages, room, chat_template, think, values) as (model, variables):
         pieces = model.stream_chat(messages, template_variables=variables, **arguments)
