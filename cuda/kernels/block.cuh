@@ -11,20 +11,17 @@ struct Block {
     u32 slot;  // of the two commands in shared memory
 
     AKUNU_DEVICE const Command& command() const { return command_in(slot); }
+    AKUNU_DEVICE const TileJob& job(u32 stream) const { return shown().job[slot][stream]; }
     AKUNU_DEVICE u32 first() const { return shown().walk[slot].first; }
     AKUNU_DEVICE u32 blocks() const { return grid_blocks(); }
     AKUNU_DEVICE Barrier* grid() const { return shown().launch.barrier; }
     // Every command calls it once, or the two that it consists of, before it touches what others write.
-    AKUNU_DEVICE void ready() const {
-        prepare_next(slot);
-        wait();
-    }
     AKUNU_DEVICE void wait() const {
         if (shown().walk[slot].waits) grid_barrier().wait();
     }
     template <typename T>
     AKUNU_DEVICE T* buffer(u32 i) const {
-        return reinterpret_cast<T*>(command().buffers[i]);
+        return in_global(reinterpret_cast<T*>(command().buffers[i]));
     }
     template <typename P>
     AKUNU_DEVICE const P& params() const {

@@ -224,22 +224,35 @@ AKUNU_DEVICE void bring_weights(Block b) {
     if constexpr (kReader != kReadF32) bring_tiles<ConvertedWeights<Format<kReader>>>(b);
 }
 
-// They wait for a command whose tiles they are to bring.
-AKUNU_DEVICE void bring_all() {
-    for (;;) {
-        if (warp_id() == kKeeper) keep_barrier();
-        sync_with_bringers();
-        if (shown().ended) return;
-        const Block b{shown().slot[0]};
-        switch (b.command().weights[0].reader) {
+AKUNU_DEVICE void bring_command(Block b) {
+    sync_with_bringers();  // its inputs are there
+    switch (b.command().weights[0].reader) {
 #define X(reader)                 \
     case reader:                  \
         bring_weights<reader>(b); \
         break;
-            AKUNU_READERS
+        AKUNU_READERS
 #undef X
-        }
-        sync_with_bringers();
+    }
+    sync_with_bringers();
+}
+
+// What the warps that bring do beside those that run commands, command by command: one passes the barrier of the grid
+// for the block, all bring tiles, and then one prepares the next command.
+AKUNU_DEVICE void bring_all() {
+    if (warp_id() == kWalker) prepare(1);
+    for (u32 slot = 1;; slot = 1 - slot) {
+        sync_next();
+        const Walk& now = shown().walk[slot];
+        const bool failed = look_at(shown().failure) != kNoError;
+        if (warp_id() == kKeeper && !failed && (now.begins || now.waits)) grid_barrier().pass();
+        if (failed || now.begins) sync_next();  // whether the chain has ended
+        if (look_at(shown().ended)) return;
+        if (now.many_rows) bring_command({slot});
+        if (warp_id() != kWalker) continue;
+        // The host's memory is not for a thread that others wait for: its next fence would wait for it.
+        if (block_id() == 0 && lane_id() == 0) store_host(&shown().launch.mailbox->command, now.at.begun);
+        prepare(1 - slot);
     }
 }
 

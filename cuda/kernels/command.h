@@ -14,7 +14,7 @@ constexpr u32 kWarps = kThreads / 32;
 constexpr u32 kBlockThreads = kThreads + 32 + kBringers;
 
 // A block's shared memory: the head, the memory of the command that runs, the ring's barriers, and its slots.
-constexpr u32 kSharedHead = 1792, kRingHead = 512, kSlotBytes = 18 << 10, kMostSlots = 16, kLeastSlots = 2;
+constexpr u32 kSharedHead = 2304, kRingHead = 512, kSlotBytes = 18 << 10, kMostSlots = 16, kLeastSlots = 2;
 // What every op may use; some use more, as the host knows.
 constexpr u32 kOpBytes = 76 << 10;
 // Rows up to which weights come through the ring. Matmuls of more than kTileOfRows that do not, and attention of that

@@ -26,7 +26,7 @@ AKUNU_DEVICE void rope_head(const DecodeAttentionParams& p, const float* x, cons
     const Turn<kOwn / 2> turn(table, p.rope_dim);
     AKUNU_UNROLL
     for (u32 i = 0; i < kOwn; ++i) sum += v[i] * v[i];
-    const float scale = p.qk_norm ? 1.0f / sqrtf(reduce_warp(sum, Add()) / float(hd) + p.eps) : 1.0f;
+    const float scale = p.qk_norm ? inverse_root(reduce_warp(sum, Add()) * reciprocal(float(hd)) + p.eps) : 1.0f;
     AKUNU_UNROLL
     for (u32 i = 0; i < kOwn; ++i) {
         const u32 d = lane_id() + 32 * i;
@@ -34,6 +34,21 @@ AKUNU_DEVICE void rope_head(const DecodeAttentionParams& p, const float* x, cons
     }
     sync_warp();
     turn.apply(p.style, p.rope_dim, head);
+    sync_warp();
+}
+
+// A head of v. Loads do not wait for stores.
+template <typename Keys>
+AKUNU_DEVICE void copy_head(const DecodeAttentionParams& p, const float* x, float* head) {
+    constexpr u32 kOwn = Keys::kMaxDim / 32;
+    const u32 hd = Keys::head_dim(p);
+    float v[kOwn];
+    AKUNU_UNROLL
+    for (u32 i = 0; i < kOwn; ++i) v[i] = lane_id() + 32 * i < hd ? x[lane_id() + 32 * i] : 0.0f;
+    AKUNU_UNROLL
+    for (u32 i = 0; i < kOwn; ++i) {
+        if (lane_id() + 32 * i < hd) head[lane_id() + 32 * i] = v[i];
+    }
     sync_warp();
 }
 
@@ -160,17 +175,15 @@ AKUNU_DEVICE void decode_group(Block b) {
         if (!waits) team.sync();  // some thread may still read what the unit before has left
         const DecodeUnit& at = decode_unit<Keys>(b, team, u);
         if (!at.there) continue;
-        const SplitKeys<kType> range{
-            kv_unit<kType>(b.buffer<u8>(4), b.buffer<u32>(7), p, at.slot, at.kv),
-            kv_unit<kType>(b.buffer<u8>(4), b.buffer<u32>(7), p, at.slot, p.n_kv_heads + at.kv),
-            at.first, at.end, at.own, team};
-        u8* const page_of_keys = range.keys.page(at.position);
-        u8* const page_of_values = range.values.page(at.position);
-        if (waits) prepare_next(b.slot);  // before there are copies that it would wait for
+        const SplitKeys<kType> range{kv_unit<kType>(b.buffer<u8>(4), b.buffer<u32>(7), p, at.slot, at.kv),
+                                     u32(p.n_kv_heads * kv_unit_bytes(kType, hd)),
+                                     at.first,
+                                     at.end,
+                                     at.own,
+                                     team};
+        u8* const page_of_keys = range.keys.page(at.position);  // and of values
         Keys keys(range);
         const u32 pair = at.row * p.n_kv_heads + at.kv;
-        const Partials partials{b.buffer<float>(8), p.rows * p.n_heads, shape.splits, hd};
-        const Output out{b.buffer<float>(9), b.buffer<u16>(10), p.formats};
         for (u32 head = at.first_head; head < at.end_head; head += Keys::kHeads) {
             if (head != at.first_head) team.sync();
             keys.start();  // none of this step's
@@ -185,20 +198,20 @@ AKUNU_DEVICE void decode_group(Block b) {
                                               : b.buffer<float>(is_value ? 2 : 1) + u64(pair) * hd;
                     for (u32 d = hd + lane_id(); d < padded; d += 32) to[d] = 0.0f;
                     if (is_value) {
-                        for (u32 d = lane_id(); d < hd; d += 32) to[d] = x[d];
-                        sync_warp();
+                        copy_head<Keys>(p, x, to);
                     } else {
                         rope_head<Keys>(p, x, b.buffer<float>(5) + (is_query ? 0 : hd),
                                         b.buffer<float>(3) + u64(at.row) * p.rope_dim, to);
                     }
                     if (is_query) continue;
-                    (is_value ? range.values : range.keys)
-                        .store_in(is_value ? page_of_values : page_of_keys, at.position, to);
+                    range.keys.store_in(page_of_keys + (is_value ? range.apart : 0), at.position, to);
                 }
                 team.sync();
             }
             const u32 heads = smaller(Keys::kHeads, at.end_head - head);
             keys.attend(p, m, head, heads);
+            const Partials partials{b.buffer<float>(8), p.rows * p.n_heads, shape.splits, hd};
+            const Output out{b.buffer<float>(9), b.buffer<u16>(10), p.formats};
             join_warps(m, team, hd, heads, [&](u32 h, u32 d, float v, float top, float sum) {
                 const u32 of = pair * group + head + h;
                 if (at.splits == 1) return out.store(u64(of) * hd + d, v / sum);
@@ -209,16 +222,18 @@ AKUNU_DEVICE void decode_group(Block b) {
         if (at.splits == 1) continue;
         // The team is the block.
         if (!comes_last(b.grid()->tickets[u % (shape.units / shape.splits)], at.splits)) continue;
-        join_splits(partials, out, pair * group + at.first_head, at.end_head - at.first_head, at.splits);
+        join_splits(Partials{b.buffer<float>(8), p.rows * p.n_heads, shape.splits, hd},
+                    Output{b.buffer<float>(9), b.buffer<u16>(10), p.formats}, pair * group + at.first_head,
+                    at.end_head - at.first_head, at.splits);
     }
-    if (waits) b.ready();
+    if (waits) b.wait();
 }
 
 template <u32 kType>
 AKUNU_DEVICE_CALL void decode_attention(Block b) {
     switch (decode_kind(kType, b.params<DecodeAttentionParams>().head_dim)) {
-#define X(kind)                                                                                 \
-    case kind:                                                                                  \
+#define X(kind)                                                                                    \
+    case kind:                                                                                     \
         if constexpr ((kind) < kTileKinds || kType == kKvF16) return decode_group<kType, kind>(b); \
         return;
         AKUNU_DECODE_KINDS

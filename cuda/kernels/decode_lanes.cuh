@@ -97,7 +97,7 @@ template <u32 kType, u32 kLanes>
 struct LaneKeys {
     static constexpr u32 kHeads = 2;  // more, and registers are scarce
     static constexpr u32 kMaxDim = kLanes * kQuads * 4, kTeamElements = 2048;
-    static constexpr u32 kLeastSplit = 128;     // keys
+    static constexpr u32 kLeastSplit = 128;    // keys
     static constexpr bool kHeadsApart = true;  // fewer heads take less time
     static constexpr u32 kWarpBytes = kHeads * (kMaxDim * 4 + 8);
 
@@ -114,7 +114,7 @@ struct LaneKeys {
     // Behind the end the last one again.
     AKUNU_DEVICE void load(KeyRow<kType, kLanes>& row, u32 i) const {
         const u32 key = warp_start() + lane_id() / kLanes + i * stride();
-        row.load(range.keys, range.values, smaller(key, larger(range.end, 1) - 1));
+        row.load(range.keys, range.values(), smaller(key, larger(range.end, 1) - 1));
     }
     AKUNU_DEVICE void start() {
         AKUNU_UNROLL

@@ -20,9 +20,13 @@ struct Team {
 // The keys of a split: [first, end) are in the cache, and then there is the row's own, if it is the split's.
 template <u32 kType>
 struct SplitKeys {
-    KvUnit<kType> keys, values;
+    KvUnit<kType> keys;
+    u32 apart;            // bytes from a key to its value
     u32 first, end, own;  // own: 1 or 0
     Team team;
+    AKUNU_DEVICE KvUnit<kType> values() const {
+        return {keys.cache + apart, keys.pages, keys.page_bytes, keys.head_dim};
+    }
 };
 
 // A team's queries, and what its warps leave. Keys says how many heads it takes at once, and what memory it needs for

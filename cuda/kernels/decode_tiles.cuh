@@ -147,10 +147,10 @@ struct TileKeys {
     AKUNU_DEVICE u32 find(u32 i) const { return at(i) < range.end ? range.keys.pages[at(i) / kPagePositions] : 0; }
     // A bundle, if only an empty one. Behind the end the last key again: what has no weight is multiplied, too.
     AKUNU_DEVICE void bring(u32 i, u32 of_page, u32 values) const {
-        const KvUnit<kKvF16>& unit = values ? range.values : range.keys;
         const u32 p = lane_id() % kPieces;
         if (at(i) < range.end) {
-            const u8* from = unit.cache + of_page * unit.page_bytes + p * 16;
+            const KvUnit<kKvF16>& unit = range.keys;
+            const u8* from = unit.cache + (values ? range.apart : 0) + of_page * unit.page_bytes + p * 16;
             AKUNU_UNROLL
             for (u32 j = 0; j < kEach; ++j) {
                 const u32 row = j * (32 / kPieces) + lane_id() / kPieces;

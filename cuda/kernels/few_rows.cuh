@@ -271,15 +271,14 @@ AKUNU_DEVICE float team_sum(u32 sums, u32 warps, u32 m, u32 r) {
 }
 
 // The results of a tile, or of a pair, whose sums begin there.
-AKUNU_DEVICE void store_tile(Block b, const TileJob& job, u32 rows, u32 team_warps, u32 tile, u32 sums, float factor,
-                             float up_factor) {
+AKUNU_DEVICE void store_tile(Block b, const TileJob& job, u32 rows, u32 team_warps, u32 tile, u32 sums) {
     const u32 r = thread_id() % kTileRows, row = tile * kTileRows + r;
     if (row >= job.rows[0]) return;
     for (u32 m = thread_id() / kTileRows; m < rows; m += kThreads / kTileRows) {
         const u32 team = sums + m / kTeamRows * team_warps * kWarpSumsBytes;
-        const float v = factor * team_sum(team, team_warps, m % kTeamRows, r);
+        const float v = job.factor[0] * team_sum(team, team_warps, m % kTeamRows, r);
         store_few(b, m, row, v,
-                  job.pairs ? up_factor * team_sum(team + kTileSumsBytes, team_warps, m % kTeamRows, r) : 0.0f);
+                  job.pairs ? job.factor[1] * team_sum(team + kTileSumsBytes, team_warps, m % kTeamRows, r) : 0.0f);
     }
 }
 
@@ -288,17 +287,15 @@ AKUNU_DEVICE_CALL void few_rows(Block b) {
     using T = Columns<kReader>;
     constexpr TileLayout kLayout = tile_layout(kReader);
     constexpr u32 kSlotSteps = kLayout.slot_units() * kLayout.steps();
-    const TileJob job = tile_job(b, 0);
+    const TileJob& job = b.job(0);
     const u32 rows = ring_rows(b.command()), lane = lane_id(), warp = warp_id();
     const FewInputs in(b.buffer<u16>(0), rows, job.k);
-    const u32 end = share_end(job.tiles()), pass = few_pass(in.chunk(), job.k, job.pairs);
+    const u32 end = job.end, pass = few_pass(in.chunk(), job.k, job.pairs);
     const u32 team_warps = kWarps / larger(1, in.columns / kTeamRows), m0 = warp / team_warps * kTeamRows;
     RingReader ring(warp);
-    const float factor = tile_factor<kReader>(b.command().weights[0]);
-    const float up_factor = job.pairs ? tile_factor<kReader>(b.command().weights[1]) : 1.0f;
     u32 staged = job.k;  // from which input on
-    b.ready();
-    for (u32 first = share_begin(job.tiles()); first < end; first += pass) {
+    b.wait();
+    for (u32 first = job.begin; first < end; first += pass) {
         const u32 behind = smaller(first + pass, end);
         for (u32 k0 = 0; k0 < job.k; k0 += in.chunk()) {
             if (k0 != staged) {
@@ -339,7 +336,7 @@ AKUNU_DEVICE_CALL void few_rows(Block b) {
         sync_block();
         for (u32 tile = first; tile < behind; ++tile) {
             store_tile(b, job, rows, team_warps, tile,
-                       kFewMemory.tiles + ((tile - first) << job.pairs) * kTileSumsBytes, factor, up_factor);
+                       kFewMemory.tiles + ((tile - first) << job.pairs) * kTileSumsBytes);
         }
     }
     ring.keep(warp, lane);

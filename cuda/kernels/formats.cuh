@@ -123,12 +123,6 @@ AKUNU_DEVICE const u8* row_extras(const Weights& w, u64 row, u32 col) {
     return w.codes + unit_at(kReader, w.cols, row, col) + extras_at(kLayout, u32(row));
 }
 
-// What a float in a tile is to be multiplied by.
-template <u32 kReader>
-AKUNU_DEVICE float tile_factor(const WeightPlanes& w) {
-    return kReader == kReadBf16 ? bits_to_float(load_weights4(reinterpret_cast<const u8*>(w.extras))) : 1.0f;
-}
-
 // Element by element where rows are no multiples of 16 bytes, or end within the group; else by `piece(i)` of a row.
 template <u32 kBytes, typename Piece, typename Convert>
 AKUNU_DEVICE void float_group(const Weights& w, u64 row, u32 group, Group& g, Piece&& piece, Convert&& convert) {

@@ -117,7 +117,7 @@ AKUNU_DEVICE void run_attention(Block b) {
 
 AKUNU_DEVICE void run_other(Block b) {
     const u32 op = same_in_warp(b.command().op);
-    if (op != kOpDecodeAttention && op != kOpNorm) b.ready();
+    if (op != kOpDecodeAttention && op != kOpNorm) b.wait();
     switch (op) {
 #define OP(name, function)                      \
     case name:                                  \
@@ -169,12 +169,23 @@ AKUNU_DEVICE void run_other(Block b) {
 }
 
 AKUNU_DEVICE void run_command(Block b) {
-    const u32 readers = shown().walk[b.slot].readers;
+    const Walk& now = shown().walk[b.slot];
+    const u32 readers = now.readers;
     if (any_of_warp(readers != 0)) return run_ring(b, readers);
     if constexpr (kUses<kOpMatmul> || kUses<kOpGateUp>) {
-        if (any_of_warp(has_many_rows(b.command()))) return many_rows(b);
+        if (any_of_warp(now.many_rows != 0)) return many_rows(b);
     }
     run_other(b);
+}
+
+// Behind the barrier that a step's end is: whether no other follows. `step` are done.
+AKUNU_DEVICE bool chain_ends(const Launch& launch, u32 step) {
+    if (any_of_warp(step == 0)) return false;
+    if (thread_id_anew() == 0) shown().done = step;
+    if (any_of_warp(step == launch.steps)) return true;
+    // One block has asked the host, so that all agree.
+    return any_of_warp(load_acquire(&launch.barrier->halt[(step - 1) % 2]) ||
+                       (launch.stop && load_acquire(launch.stop)));
 }
 
 }  // namespace akunu::cuda
@@ -202,48 +213,33 @@ extern "C" __global__ void __launch_bounds__(akunu::cuda::kBlockThreads, 1)
     if (warp_id() == kWarps) return fill_ring();
     if (warp_id() > kWarps) return bring_all();
     copy_mirrors(launch, false);
-    fetch_command(launch, {}, 1);
-    prepare_next(0);
     if (thread_id() % 32 == 0) shown().slot[warp_id()] = 1;
-    sync_block();
-    // What was copied is there for all, whatever they read ahead of their first barrier.
-    grid_barrier().arrive();
-    grid_barrier().wait();
+    sync_next();
     for (;;) {
         {
             const u32 slot = shown().slot[thread_id_anew() / 32];
-            const Walk& now = shown().walk[slot];
-            fetch_command(launch, now.next, 1 - slot);
-            // Not by a thread that waits for others: its next fence would wait for the host's memory.
-            if (block_id() == 0 && thread_id_anew() == 32) store_host(&launch.mailbox->command, now.at.begun);
+            // What was copied, or what the step before has written, is there for all, whatever they read ahead of
+            // their first barrier.
+            if (any_of_warp(shown().walk[slot].begins != 0)) {
+                grid_barrier().wait();
+                if (chain_ends(launch, shown().walk[slot].at.step)) break;
+                sync_next();
+            }
             run_command({slot});
         }
-        // Looked at before the barrier: a warp that is ahead prepares the command behind the next one in its place.
-        const u32 warp = thread_id_anew() / 32, slot = shown().slot[warp], step = shown().walk[slot].at.step;
-        const bool last = shown().walk[slot].last != 0;
+        // Looked at before the barrier: behind it the command after the next one takes its place.
+        const u32 warp = thread_id_anew() / 32, slot = shown().slot[warp];
+        const Walk& now = shown().walk[slot];
+        if (now.last && block_id() == 0 && thread_id_anew() == 0) {
+            launch.barrier->halt[now.at.step % 2] = load_host(&launch.mailbox->halt);
+        }
         sync_warp();  // all lanes have read it
         if (thread_id_anew() % 32 == 0) shown().slot[warp] = 1 - slot;
-        sync_block();
-        const bool arrives = shown().walk[1 - slot].waits != 0;
-        if (arrives) grid_barrier().arrive();
-        if (any_of_warp(last || shown().failure != kNoError)) {
-            if (any_of_warp(shown().failure != kNoError)) {
-                if (arrives) grid_barrier().wait();
-                break;
-            }
-            // Whether the host wants an end: asked by one block, so that all agree.
-            u32& halt = launch.barrier->halt[step % 2];
-            if (block_id() == 0 && thread_id_anew() == 0) halt = load_host(&launch.mailbox->halt);
-            grid_barrier().arrive();
-            grid_barrier().wait();
-            if (shown().failure != kNoError) break;
-            if (thread_id_anew() == 0) shown().done = step + 1;
-            if (step + 1 == launch.steps) break;
-            if (load_acquire(&halt) || (launch.stop && load_acquire(launch.stop))) break;
-        }
+        sync_next();
+        if (any_of_warp(look_at(shown().failure) != kNoError)) break;
     }
-    if (thread_id() == 0) show(shown().ended, 1);
-    call_bringers();
+    if (thread_id_anew() == 0) show(shown().ended, 1);
+    sync_next();
     copy_mirrors(launch, true);
     if (block_id() == 0 && thread_id() == 0) {
         const bool failed = shown().failure != kNoError;

@@ -166,9 +166,9 @@ AKUNU_DEVICE void multiply_tiles(Block b, const ManyRows& work, const Tiles& til
     const bool copied = copied_from_tiles(matrices[0].reader, work.k);
     const Stages stages(S::kM, S::kN);
     float factors[2] = {1.0f, 1.0f};
-    if (copied && matrices[0].reader == kReadBf16) {
-        factors[0] = tile_factor<kReadBf16>(matrices[0]);
-        factors[1] = tile_factor<kReadBf16>(matrices[work.gated]);
+    if (copied) {
+        factors[0] = tile_factor(matrices[0]);
+        factors[1] = tile_factor(matrices[work.gated]);
     }
     const u32 thread = thread_id_anew(), lane = thread % 32;
     const u32 m = S::first_row(thread / 32), n = S::first_column(thread / 32);
@@ -322,11 +322,8 @@ AKUNU_DEVICE void multiply(Block b, const ManyRows& work, const Tiles& tiles) {
 
 // Of matmul and gate_up, where the ring does not bring their weights. Part of the kernel itself: in a function that it
 // calls products of warpgroups would wait for one another.
-AKUNU_DEVICE bool has_many_rows(const Command& c) {
-    return (c.op == kOpMatmul || c.op == kOpGateUp) && c.half_input && ring_rows(c) > kTileOfRows;
-}
 AKUNU_DEVICE void many_rows(Block b) {
-    b.ready();
+    b.wait();
     const ManyRows work(b);
     const u32 thread = thread_id_anew();
     if (thread < kMostStages) {
@@ -335,7 +332,7 @@ AKUNU_DEVICE void many_rows(Block b) {
         publish_barriers();
     }
     show_to_groups();  // what lay where copies come now
-    call_bringers();
+    sync_with_bringers();
     const Tiles tiles = tiles_of(b, work);
     switch (tiles.m << 16 | tiles.n) {
         case TallTile::kShape:

@@ -96,6 +96,13 @@ AKUNU_DEVICE unsigned long long nanoseconds() {
     return t;
 }
 
+// The device's memory, or the host's: the compiler then knows that it is none of the block's.
+template <typename T>
+AKUNU_DEVICE T* in_global(T* p) {
+    __builtin_assume(__isGlobal(p));
+    return p;
+}
+
 // What another block has just written.
 AKUNU_DEVICE float load_fresh(const float* p) { return __ldcg(p); }
 AKUNU_DEVICE float2 load_fresh(const float2* p) { return __ldcg(p); }

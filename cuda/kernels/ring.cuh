@@ -27,10 +27,6 @@ AKUNU_DEVICE void start_ring() {
     publish_barriers();
 }
 
-// The blocks' shares of tiles.
-AKUNU_DEVICE u32 share_begin(u32 tiles) { return tiles * block_id() / grid_blocks(); }
-AKUNU_DEVICE u32 share_end(u32 tiles) { return tiles * (block_id() + 1) / grid_blocks(); }
-
 // Where a tile begins: of matrices one behind the other, or of the first of a pair.
 AKUNU_DEVICE const u8* tile_at(const Stream& s, u32 tile) {
     u64 matrix = s.at[0];

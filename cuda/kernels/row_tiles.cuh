@@ -30,41 +30,7 @@ AKUNU_DEVICE TileMemory tile_memory(u32 k, u32 parts) {
     m.partials = m.squares + kWarps * 4;
     return m;
 }
-// What a command multiplies: the tiles of up to three matrices, one behind the other. Pairs: those of two in turn.
-struct TileJob {
-    u32 k, first, rows[3];  // rows of the matrices from `first` on
-    u32 pairs, normed;
-    AKUNU_DEVICE u32 tiles_of(u32 i) const { return (rows[i] + kTileRows - 1) / kTileRows; }
-    AKUNU_DEVICE u32 tiles() const { return pairs ? tiles_of(0) : tiles_of(0) + tiles_of(1) + tiles_of(2); }
-};
-
-// Of kNormQkv, whose last weights have a type of their own, `second` is the job of these.
-AKUNU_DEVICE TileJob tile_job(Block b, u32 second) {
-    const Command& c = b.command();
-    switch (c.op) {
-        case kOpMatmul: {
-            const auto& p = b.params<MatmulParams>();
-            return {p.k, 0, {p.n, 0, 0}, 0, 0};
-        }
-        case kOpGateUp: {
-            const auto& p = b.params<GateUpParams>();
-            return {p.k, 0, {p.n, p.n, 0}, 1, 0};
-        }
-        case kOpNormGateUp: {
-            const auto& p = b.params<NormGateUpParams>();
-            return {p.k, 0, {p.n, p.n, 0}, 1, 1};
-        }
-        default: {
-            const auto& p = b.params<NormQkvParams>();
-            const u32 n_k = c.weights[1].codes ? p.n_kv : 0, n_v = c.weights[2].codes ? p.n_kv : 0;
-            if (second) return {p.k, 2, {n_v, 0, 0}, 0, 1};
-            return {p.k, 0, {p.n_q, n_k, c.weights[2].reader == c.weights[0].reader ? n_v : 0}, 0, 1};
-        }
-    }
-}
-
-// Row r of a tile, or of the first of a pair: of which matrix, counted from the job's first, and which of its rows;
-// false behind its end.
+// Row r of a tile, or of the first of a pair: of which matrix, and which of its rows; false behind its end.
 struct TileRow {
     u32 matrix, row;
     bool there;
@@ -173,7 +139,7 @@ AKUNU_DEVICE void stage_inputs(Block b, u32 k, const TileMemory& m, u32 thread) 
         for (u32 j = 0; j < kAtOnce; ++j) inputs[j].load_weight(from, base + j * kApart, base + j * kApart < k);
     };
     load_weights(thread * kEach);
-    b.ready();
+    b.wait();
     for (u32 base = thread * kEach; base < k; base += kApart * kAtOnce) {
         AKUNU_UNROLL
         for (u32 j = 0; j < kAtOnce; ++j) inputs[j].load(from, base + j * kApart, base + j * kApart < k);
@@ -209,7 +175,7 @@ AKUNU_DEVICE void stage_inputs(Block b, u32 k, const TileMemory& m, u32 thread) 
 }
 
 // 1 / sqrt(mean of squares + eps) of what was staged, or 1.
-AKUNU_DEVICE float tile_norm(const TileJob& job, const TileMemory& m, float eps) {
+AKUNU_DEVICE float tile_norm(const TileJob& job, const TileMemory& m) {
     if (!job.normed) return 1.0f;
     float sum = 0.0f;
     AKUNU_UNROLL
@@ -217,68 +183,38 @@ AKUNU_DEVICE float tile_norm(const TileJob& job, const TileMemory& m, float eps)
         const float4 s = shared_at<float4>(m.squares + i * 4);
         sum += (s.x + s.y) + (s.z + s.w);
     }
-    return inverse_root(sum * reciprocal(float(job.k)) + eps);
+    return inverse_root(sum * reciprocal(float(job.k)) + job.eps);
 }
 
 AKUNU_DEVICE float soft_capped(float v, float cap) { return cap > 0.0f ? soft_cap(v, cap) : v; }
 
 // What becomes of a row's sum: looked up while the sums are not there yet.
 struct TileOutput {
-    bool there, adds = false;
-    u32 row, activation = 0;  // of gate and up, which have `out`
-    float *y = nullptr, base = 0.0f, bias = 0.0f, cap = 0.0f, eps = 0.0f;
-    float factors[2] = {1.0f, 1.0f};  // of the weights, those of the second matrix of a pair
-    Output out{};
+    bool there;
+    u32 row;
+    float factor, up_factor, bias = 0.0f, base = 0.0f;
+    float* y;
 
-    AKUNU_DEVICE TileOutput(Block b, const TileJob& job, const TileRow& at) : there(at.there), row(at.row) {
-        if (!there) return;
-        switch (b.command().op) {
-            case kOpMatmul: {
-                const auto& p = b.params<MatmulParams>();
-                y = b.buffer<float>(2) + row;
-                cap = p.softcap;
-                adds = p.accumulate;
-                if (p.has_bias) bias = b.buffer<float>(3)[row];
-                return;
-            }
-            case kOpNormQkv: {
-                const auto& p = b.params<NormQkvParams>();
-                const u32 part = job.first + at.matrix;
-                y = b.buffer<float>(5) + (part == 0 ? 0 : part == 1 ? p.k_offset : p.v_offset) + row;
-                if (p.has_bias) bias = b.buffer<float>(6)[(part == 0 ? 0 : part == 1 ? p.n_q : p.n_q + p.n_kv) + row];
-                eps = p.eps;
-                return;
-            }
-            case kOpGateUp: {
-                const auto& p = b.params<GateUpParams>();
-                out = {b.buffer<float>(3), b.buffer<u16>(4), p.formats};
-                activation = p.activation;
-                return;
-            }
-            default: {
-                const auto& p = b.params<NormGateUpParams>();
-                out = {b.buffer<float>(4), b.buffer<u16>(5), p.formats};
-                activation = p.activation;
-                eps = p.eps;
-            }
-        }
-    }
-    template <u32 kReader>
-    AKUNU_DEVICE void load_factors(const Command& c, u32 matrix, bool pairs) {
-        factors[0] = tile_factor<kReader>(c.weights[matrix]);
-        if (pairs) factors[1] = tile_factor<kReader>(c.weights[matrix + 1]);
+    AKUNU_DEVICE TileOutput(const TileJob& job, const TileRow& at)
+        : there(at.there),
+          row(at.row),
+          factor(job.factor[at.matrix]),
+          up_factor(job.factor[1]),
+          y(in_global(reinterpret_cast<float*>(job.y[at.matrix]))) {
+        if (there && job.bias[at.matrix]) bias = in_global(reinterpret_cast<const float*>(job.bias[at.matrix]))[row];
     }
     // What is there already, once the block has waited for it.
-    AKUNU_DEVICE void load_base() {
-        if (adds) base = *y;
+    AKUNU_DEVICE void load_base(const TileJob& job) {
+        if (there && job.adds) base = y[row];
     }
     // `scale` is the norm's; of pairs `up` is the sum of the second matrix.
     AKUNU_DEVICE void store(const TileJob& job, float scale, float sum, float up) const {
-        sum *= scale * factors[0];
+        sum *= scale * factor;
         if (job.pairs) {
-            out.store(row, activate(activation, sum) * (up * (scale * factors[1])));
+            const Output out{y, in_global(reinterpret_cast<u16*>(job.y[1])), job.formats};
+            out.store(row, activate(job.activation, sum) * (up * (scale * up_factor)));
         } else {
-            *y = base + soft_capped(sum + bias, cap);
+            y[row] = base + soft_capped(sum + bias, job.cap);
         }
     }
 };
@@ -320,36 +256,33 @@ AKUNU_DEVICE void row_tiles(Block b, u32 second) {
     constexpr u32 kSlotSteps = kLayout.slot_units() * kLayout.steps();
     constexpr u32 kEach = kSlotSteps / kWarps;  // steps of a slot that a warp takes, all of them at once
     const u32 thread = thread_id_anew(), lane = thread % 32, warp = thread / 32;
-    const TileJob job = tile_job(b, second);
-    const TileMemory m = tile_memory(job.k, T::kParts);
-    const u32 begin = share_begin(job.tiles()), end = share_end(job.tiles()), steps = job.k / kStepInputs;
+    const TileJob& job = b.job(second);
+    const u32 k = job.k, pairs = job.pairs, begin = job.begin, end = job.end, steps = k / kStepInputs;
+    const TileMemory m = tile_memory(k, T::kParts);
     const u32 mine = thread / kTileRows, r = thread % kTileRows;  // the row that this thread adds up and stores
     const auto output = [&](u32 first, u32 tiles) {
-        TileRow at{0, 0, false};
-        if (mine < tiles) at = tile_row(job, first + mine, r);
-        TileOutput of(b, job, at);
-        of.load_factors<kReader>(b.command(), job.first + at.matrix, job.pairs != 0);
-        return of;
+        return TileOutput(job, mine < tiles ? tile_row(job, first + mine, r) : TileRow{0, 0, false});
     };
-    const u32 together = kTilesAtOnce >> job.pairs;
+    const u32 together = kTilesAtOnce >> pairs;
     TileOutput out = output(begin, smaller(end - begin, together));
-    if (!second) job.normed ? stage_inputs<T, true>(b, job.k, m, thread) : stage_inputs<T, false>(b, job.k, m, thread);
-    out.load_base();
-    sync_block();
     const u32 g = lane / 4, t = lane % 4;
     TileInputs in;
     in.takes = T::takes(g, t);
-    in.at = m.parts + T::part(g) * job.k * 2 + T::lane_at(g, t);
+    in.at = m.parts + T::part(g) * k * 2 + T::lane_at(g, t);
     in.sums = m.sums;
     in.factors = m.factors;
     in.lane = lane;
     in.t = t;
     const u32 unit = warp / kLayout.steps() * kLayout.unit_bytes();  // of a slot: a warp's first
     RingReader ring(warp);
+    if (!second) job.normed ? stage_inputs<T, true>(b, k, m, thread) : stage_inputs<T, false>(b, k, m, thread);
+    out.load_base(job);
+    // A warp has staged the very steps that it multiplies. The second job's sums take the place of the first one's.
+    second ? sync_block() : sync_warp();
     u32 partials = m.partials;
     for (u32 first = begin; first < end; first += together) {
         const u32 tiles = smaller(end - first, together);
-        for (u32 i = 0; i < tiles << job.pairs; ++i) {
+        for (u32 i = 0; i < tiles << pairs; ++i) {
             float sum[2] = {0.0f, 0.0f};
             for (u32 from = 0; from < steps; from += kSlotSteps) {
                 const u32 slot = ring.wait(), step = from + warp;
@@ -382,17 +315,17 @@ AKUNU_DEVICE void row_tiles(Block b, u32 second) {
         }
         if (first != begin) {
             out = output(first, tiles);
-            out.load_base();
+            out.load_base(job);
         }
-        const float scale = tile_norm(job, m, out.eps);
         sync_block();
         if (out.there) {
-            const u32 of = partials + ((mine << job.pairs) * kWarps * kTileRows + r) * 4;
+            const float scale = tile_norm(job, m);
+            const u32 of = partials + ((mine << pairs) * kWarps * kTileRows + r) * 4;
             float v = 0.0f, up = 0.0f;
             AKUNU_UNROLL
             for (u32 w = 0; w < kWarps; ++w) {
                 v += shared_at<float>(of + w * kTileRows * 4);
-                if (job.pairs) up += shared_at<float>(of + (kWarps + w) * kTileRows * 4);
+                if (pairs) up += shared_at<float>(of + (kWarps + w) * kTileRows * 4);
             }
             out.store(job, scale, v, up);
         }

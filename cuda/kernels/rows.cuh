@@ -145,12 +145,12 @@ AKUNU_DEVICE_CALL void norm(Block b) {
     const Output out{b.buffer<float>(2), b.buffer<u16>(3), p.formats};
     const u32* gathered = b.buffer<u32>(4);
     if (p.rows > b.blocks() && p.dim % 4 == 0) {
-        b.ready();
+        b.wait();
         return norm_by_warps(b, p, x, norms, gathered, out);
     }
     RowPart row, weight;
     weight.load(norms, 0, b.first() < p.rows ? p.dim : 0);
-    b.ready();
+    b.wait();
     for (u32 r = b.first(); r < p.rows; r += b.blocks()) {
         const float* in = x + u64(p.gather ? gathered[r] : r) * p.dim;
         float sum = 0.0f;

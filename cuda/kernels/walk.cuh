@@ -3,6 +3,7 @@
 
 #include "command.h"
 #include "platform.cuh"
+#include "tile_job.cuh"
 
 namespace akunu::cuda {
 
@@ -17,23 +18,26 @@ AKUNU_DEVICE u32 same_in_warp(u32 v) { return largest_of_warp(v); }
 
 // A barrier of the threads that run commands.
 AKUNU_DEVICE void sync_block() { sync_some<1>(kThreads); }
-// The same with those that bring the tiles of many rows.
+// The same with those that bring the tiles of many rows: while a command runs, and between two of them.
 AKUNU_DEVICE void sync_with_bringers() { sync_some<2>(kThreads + kBringers); }
-constexpr u32 kTeamBarrier = 3;  // the first of those of a block's parts
-constexpr u32 kCallBarrier = 7, kPassedBarrier = 8;  // see GridBarrier
+AKUNU_DEVICE void sync_next() { sync_some<7>(kThreads + kBringers); }
+constexpr u32 kTeamBarrier = 3;    // the first of those of a block's parts
+constexpr u32 kPassedBarrier = 8;  // see GridBarrier
 
 // A place in the chain: a command of a segment, in a step, of which so many commands ran before.
 struct Place {
     u32 step, segment, command, begun;
 };
 // What a command is to a block.
-struct Walk {
+struct alignas(16) Walk {
+    u32 begins;     // 1: a step, or the chain's end, behind a barrier of the grid
+    u32 waits;      // 1: at a barrier of the grid
+    u32 readers;    // of weights that come through the ring: one more than each, eight bits for a stream; 0: none do
+    u32 many_rows;  // 1: its tiles are brought
+    u32 first;      // of the command's units a block takes first, first + blocks, ...
+    u32 turn;       // where the next command's units begin, so that blocks of a stage follow one another
+    u32 last;       // 1: ends its step
     Place at, next;
-    u32 first;    // of the command's units a block takes first, first + blocks, ...
-    u32 waits;    // 1: at a barrier of the grid
-    u32 turn;     // where the next command's units begin, so that blocks of a stage follow one another
-    u32 readers;  // of weights that come through the ring: one more than each, eight bits for a stream; 0: none do
-    u32 last;     // 1: ends its step
 };
 
 // Decode attention: what is the same for all layers of a step is found out once. How rows and KV heads are dealt to
@@ -65,33 +69,22 @@ struct Shown {
     Launch launch;
     u32 failure;  // LaunchError
     u32 ticket;
-    u32 done;          // steps
-    u32 ended;         // 1: no more weights are wanted
-    u32 call;          // Call
+    u32 done;   // steps
+    u32 ended;  // 1: no more weights are wanted
     DecodeShape decode;
     DecodeUnit unit[kWarps / 2];  // of teams
-    u32 slot[kWarps];  // of the command that a warp is at
-    RingPlace read[kWarps];  // what a warp reads next
-    Walk walk[2];      // of the commands in shared memory
+    u32 slot[kWarps];             // of the command that a warp is at
+    RingPlace read[kWarps];       // what a warp reads next
+    Walk walk[2];                 // of the commands in shared memory
+    TileJob job[2][2];            // and what they multiply that comes through the ring
 };
 AKUNU_DEVICE Shown& shown() { return *reinterpret_cast<Shown*>(shared_memory() + kSharedHead - sizeof(Shown)); }
 
-// What the keeper of the grid's barrier is called for, by the first warp.
-enum Call : u32 { kPassBarrier, kBringTiles };
-constexpr u32 kKeeper = kWarps + 1;
-AKUNU_DEVICE void call_keeper(u32 call) {
-    if (thread_id_anew() >= 32) return;
-    if (thread_id_anew() == 0) show(shown().call, call);
-    sync_some<kCallBarrier>(64);
-}
-// The keeper is one of those that bring tiles.
-AKUNU_DEVICE void call_bringers() {
-    call_keeper(kBringTiles);
-    sync_with_bringers();
-}
+// Two of the warps that bring tiles have more to do, one command ahead of the others: see `bring_all`.
+constexpr u32 kKeeper = kWarps + 1, kWalker = kWarps + 2;
 
-// A grid's barrier, kept in shared memory. `arrive` stands right behind a barrier of the block; what then follows
-// `wait` sees all that blocks wrote before they arrived. It fails where some block does not come in time.
+// A grid's barrier, kept in shared memory. A block arrives behind `sync_next`; what follows `wait` sees all that blocks
+// wrote before they arrived. It fails where some block does not come in time.
 //
 // A warp of its own, the keeper, tells the other blocks and looks for them, which takes as long as two reads of the
 // second-level cache and a fence: meanwhile those that run commands set up the next one.
@@ -103,15 +96,15 @@ struct GridBarrier {
     u32 blocks;
     u32 wanted;  // arrivals at all barriers so far
 
-    AKUNU_DEVICE void arrive() const { call_keeper(kPassBarrier); }
     AKUNU_DEVICE void wait() const { sync_some<kPassedBarrier>(kThreads + 32); }
-    // By the keeper.
+    // By the keeper. What failed is shown once all have come to wait: they have looked for it behind `sync_next`, and
+    // all must have seen the same.
     AKUNU_DEVICE void pass() {
+        u32 failure = kNoError;
         if (lane_id() == 0) {
             arrive_release(arrived);
             const u32 all = wanted += blocks;
             u64 start = 0;
-            u32 failure = kNoError;
             for (u32 spins = 1; load_acquire(arrived) < all; ++spins) {
                 spin_pause();
                 if (spins % 1024 != 0) continue;
@@ -120,10 +113,10 @@ struct GridBarrier {
                 if (failure == kNoError && nanoseconds() - start > timeout_ns) *error = failure = kTimedOut;
                 if (failure != kNoError) break;
             }
-            if (failure != kNoError) show(shown().failure, failure);
             if (passed_at && block_id() == 0) *passed_at++ = nanoseconds();
         }
         wait();
+        if (failure != kNoError) show(shown().failure, failure);
     }
 };
 static_assert(2 * sizeof(Command) + kWarps * 8 + sizeof(GridBarrier) + sizeof(Shown) <= kSharedHead,
@@ -131,15 +124,6 @@ static_assert(2 * sizeof(Command) + kWarps * 8 + sizeof(GridBarrier) + sizeof(Sh
 AKUNU_DEVICE GridBarrier& grid_barrier() {
     return *reinterpret_cast<GridBarrier*>(shared_memory() + 2 * sizeof(Command) + kWarps * 8);
 }
-// By the keeper, until it is called for something else.
-AKUNU_DEVICE void keep_barrier() {
-    for (;;) {
-        sync_some<kCallBarrier>(64);
-        if (any_of_warp(look_at(shown().call) != kPassBarrier)) return;
-        grid_barrier().pass();
-    }
-}
-
 AKUNU_DEVICE bool ends_step(const Launch& launch, const Place& at) {
     return at.command + 1 == launch.segments[at.segment].n_commands && at.segment + 1 == launch.n_segments;
 }
@@ -149,20 +133,7 @@ AKUNU_DEVICE Place place_behind(const Launch& launch, const Place& at) {
     return {at.step, at.segment, at.command + 1, at.begun + 1};
 }
 
-// Commands come to shared memory one ahead, by a warp of their own: `fetch_command` while the command before begins,
-// `prepare_next` while it waits, which applies the patches and says what the command is to the block. A barrier of the
-// block must follow before the command is read.
-constexpr u32 kWalker = 1;
 AKUNU_DEVICE Command& command_in(u32 slot) { return reinterpret_cast<Command*>(shared_memory())[slot]; }
-// Of the walker; of other warps' threads it is more than a lane.
-AKUNU_DEVICE u32 walker_lane() { return thread_id_anew() - kWalker * 32; }
-AKUNU_DEVICE void fetch_command(const Launch& launch, const Place& at, u32 slot) {
-    static_assert(sizeof(Command) / 16 <= 32, "a warp copies a command");
-    const u32 lane = walker_lane();
-    if (lane >= sizeof(Command) / 16) return;
-    const Command* from = launch.segments[at.segment].commands + at.command;
-    copy_async16(reinterpret_cast<uint4*>(&command_in(slot)) + lane, reinterpret_cast<const uint4*>(from) + lane);
-}
 
 // Of a command whose weights could come through the ring.
 AKUNU_DEVICE u32 ring_rows(const Command& c) {
@@ -176,42 +147,53 @@ AKUNU_DEVICE u32 ring_readers(const Launch& launch, const Command& c) {
     if (c.streams == 0 || !rows_take_ring(ring_rows(c)) || launch.slots == 0) return 0;
     return (c.weights[0].reader + 1) | (c.streams == 2 ? (c.weights[2].reader + 1) << 8 : 0);
 }
+AKUNU_DEVICE bool has_many_rows(const Command& c) {
+    return (c.op == kOpMatmul || c.op == kOpGateUp) && c.half_input && ring_rows(c) > kTileOfRows;
+}
 
 // Blocks from the first of a command's units to that of the next one's, if that does not wait.
 constexpr u32 kTurn = 64;
 // By one thread: what the command in a slot is to a block, from what the command before it was.
 AKUNU_DEVICE void enter(const Launch& launch, u32 slot) {
     const Walk& before = shown().walk[1 - slot];
+    const Command& c = command_in(slot);
     Walk& now = shown().walk[slot];
     now.at = before.next;
     now.next = place_behind(launch, now.at);
-    // A step's first follows the barrier behind the step before it, or behind the launch's copies.
-    const bool first = now.at.segment == 0 && now.at.command == 0;
-    now.waits = !first && (now.at.command == 0 || launch.times || command_in(slot).barrier);
-    const u32 turn = first || now.waits ? 0 : before.turn;
+    now.begins = now.at.segment == 0 && now.at.command == 0;
+    now.waits = !now.begins && (now.at.command == 0 || launch.times || c.barrier);
+    const u32 turn = now.begins || now.waits ? 0 : before.turn;
     now.first = block_id() + (block_id() < turn ? grid_blocks() : 0) - turn;
     now.turn = turn + kTurn;
     while (now.turn >= grid_blocks()) now.turn -= grid_blocks();
-    now.readers = ring_readers(launch, command_in(slot));
+    now.readers = ring_readers(launch, c);
+    now.many_rows = now.readers == 0 && has_many_rows(c);
     now.last = ends_step(launch, now.at);
+    for (u32 i = 0; i < c.streams && now.readers != 0; ++i) shown().job[slot][i] = tile_job(c, i);
 }
 
-AKUNU_DEVICE void prepare_next(u32 slot) {
-    const u32 lane = walker_lane();
-    if (lane >= 32) return;
+// By the walker, while the command before it runs: a command comes to shared memory, its patches are applied, and what
+// it is to the block is found out.
+AKUNU_DEVICE void prepare(u32 slot) {
+    static_assert(sizeof(Command) / 16 <= 32, "a warp copies a command");
     const Launch& launch = shown().launch;
-    wait_for_copies();
-    sync_warp();
-    Command& c = command_in(1 - slot);
-    if (lane < c.n_patches) {
-        const u32 source = c.patch_value[lane], step = shown().walk[slot].next.step;
-        c.params[c.patch_field[lane]] = source == kPatchRows     ? launch.rows
-                                        : source == kPatchLogits ? launch.logits
-                                        : source == kPatchStep   ? step
-                                                                 : launch.keys + step;
+    const Place at = shown().walk[1 - slot].next;
+    const u32 lane = lane_id();
+    Command& c = command_in(slot);
+    if (lane < sizeof(Command) / 16) {
+        reinterpret_cast<uint4*>(&c)[lane] =
+            reinterpret_cast<const uint4*>(launch.segments[at.segment].commands + at.command)[lane];
     }
     sync_warp();
-    if (lane == 0) enter(launch, 1 - slot);
+    if (lane < c.n_patches) {
+        const u32 source = c.patch_value[lane];
+        c.params[c.patch_field[lane]] = source == kPatchRows     ? launch.rows
+                                        : source == kPatchLogits ? launch.logits
+                                        : source == kPatchStep   ? at.step
+                                                                 : launch.keys + at.step;
+    }
+    sync_warp();
+    if (lane == 0) enter(launch, slot);
 }
 
 }  // namespace akunu::cuda

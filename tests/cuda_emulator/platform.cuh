@@ -88,6 +88,10 @@ AKUNU_DEVICE void sync_some(unsigned threads) {
     emulator::sync_some(kBarrier, threads);
 }
 AKUNU_DEVICE void sync_warp() { emulator::sync_warp(); }
+template <typename T>
+AKUNU_DEVICE T* in_global(T* p) {
+    return p;
+}
 AKUNU_DEVICE float load_fresh(const float* p) { return *p; }
 AKUNU_DEVICE float2 load_fresh(const float2* p) { return *p; }
 

@@ -1,0 +1,98 @@
+// What a command multiplies whose weights come through the ring: found out once for the block, ahead of the command, so
+// that its threads only look it up.
+#pragma once
+
+#include "platform.cuh"
+#include "tile_layout.h"
+
+namespace akunu::cuda {
+
+// A block's share of what is dealt in equal parts.
+AKUNU_DEVICE u32 share_begin(u32 tiles) { return tiles * block_id() / grid_blocks(); }
+AKUNU_DEVICE u32 share_end(u32 tiles) { return tiles * (block_id() + 1) / grid_blocks(); }
+
+// The tiles of up to three matrices, one behind the other. Pairs: those of two in turn.
+struct alignas(16) TileJob {
+    u32 k, begin, end;  // inputs of a row; the block's tiles
+    u32 pairs;          // 1: each counts for two
+    u32 rows[3];        // of the matrices, of a pair of one
+    u32 normed;         // 1: the inputs are F32 that are to be normalised
+    float factor[3];    // of the matrices' weights
+    float eps;          // of the norm
+    u64 y[3];     // F32 results of the matrices; of pairs the F32 and F16 ones, in the `formats` that are asked for
+    u64 bias[3];  // 0: there is none
+    u32 adds;     // 1: to what is there
+    u32 activation, formats;
+    float cap;
+
+    AKUNU_DEVICE u32 tiles_of(u32 i) const { return (rows[i] + kTileRows - 1) / kTileRows; }
+    AKUNU_DEVICE u32 tiles() const { return pairs ? tiles_of(0) : tiles_of(0) + tiles_of(1) + tiles_of(2); }
+};
+
+AKUNU_DEVICE float tile_factor(const WeightPlanes& w) {
+    return w.reader == kReadBf16 ? bits_to_float(load_weights4(reinterpret_cast<const u8*>(w.extras))) : 1.0f;
+}
+
+// By one thread. Of kNormQkv, whose last weights have a type of their own, stream 1 is the job of these.
+AKUNU_DEVICE TileJob tile_job(const Command& c, u32 stream) {
+    TileJob job{};
+    u32 first = 0;  // of the command's weights
+    const auto gate_up = [&](u32 n, u32 out, u32 activation, u32 formats) {
+        job.pairs = 1;
+        job.rows[0] = n;
+        job.y[0] = c.buffers[out];
+        job.y[1] = c.buffers[out + 1];
+        job.activation = activation;
+        job.formats = formats;
+    };
+    switch (c.op) {
+        case kOpMatmul: {
+            const auto& p = *reinterpret_cast<const MatmulParams*>(c.params);
+            job.k = p.k;
+            job.rows[0] = p.n;
+            job.y[0] = c.buffers[2];
+            if (p.has_bias) job.bias[0] = c.buffers[3];
+            job.adds = p.accumulate;
+            job.cap = p.softcap;
+            break;
+        }
+        case kOpGateUp: {
+            const auto& p = *reinterpret_cast<const GateUpParams*>(c.params);
+            job.k = p.k;
+            gate_up(p.n, 3, p.activation, p.formats);
+            break;
+        }
+        case kOpNormGateUp: {
+            const auto& p = *reinterpret_cast<const NormGateUpParams*>(c.params);
+            job.k = p.k;
+            job.normed = 1;
+            job.eps = p.eps;
+            gate_up(p.n, 4, p.activation, p.formats);
+            break;
+        }
+        default: {
+            const auto& p = *reinterpret_cast<const NormQkvParams*>(c.params);
+            job.k = p.k;
+            job.normed = 1;
+            job.eps = p.eps;
+            const u32 rows[3] = {p.n_q, p.n_kv, p.n_kv}, results[3] = {0, p.k_offset, p.v_offset};
+            const u32 biases[3] = {0, p.n_q, p.n_q + p.n_kv};
+            const u32 end = c.streams == 2 && stream == 0 ? 2 : 3;
+            first = stream == 0 ? 0 : 2;
+            for (u32 i = first; i < end; ++i) {
+                if (c.weights[i].codes) job.rows[i - first] = rows[i];
+                job.y[i - first] = c.buffers[5] + results[i] * 4;
+                if (p.has_bias) job.bias[i - first] = c.buffers[6] + biases[i] * 4;
+            }
+        }
+    }
+    for (u32 i = 0; i < 3; ++i) {
+        job.factor[i] = first + i < 3 && c.weights[first + i].codes ? tile_factor(c.weights[first + i]) : 1.0f;
+    }
+    const u32 tiles = job.tiles();
+    job.begin = share_begin(tiles);
+    job.end = share_end(tiles);
+    return job;
+}
+
+}  // namespace akunu::cuda
