@@ -11,11 +11,11 @@ from akunu.encoders.modules import Modules, gguf_makes_vectors
 
 if TYPE_CHECKING:
     from akunu._core import TensorEntry, TensorFiles
-    from akunu.config import ModelSpec
+    from akunu.config import GgufSource, ModelSpec
     from akunu.quantized import Weight
     from akunu.tokenizer import Tokenizer
 
-__all__ = ["GgufModel", "ModelFiles", "open_model"]
+__all__ = ["GgufModel", "ModelFiles", "gguf_spec", "open_model"]
 
 
 class ModelFiles(Protocol):
@@ -66,11 +66,7 @@ class GgufModel:
 
     def spec(self, context: int | None = None) -> ModelSpec:
         """See `akunu.config.resolve`."""
-        if gguf_makes_vectors(self.metadata):
-            from akunu.encoders.resolve import resolve_gguf_vectors
-
-            return resolve_gguf_vectors(self.files, context=context)
-        return resolve(self.files, context=context)
+        return gguf_spec(self.files, context)
 
     def tokenizer(self, n_tokens: int) -> Tokenizer | None:
         """The tokenizer; None when the file says that it has no vocabulary."""
@@ -79,6 +75,15 @@ class GgufModel:
         from akunu.tokenizer import Tokenizer
 
         return Tokenizer.from_metadata(self.metadata)
+
+
+def gguf_spec(gguf: GgufSource, context: int | None = None) -> ModelSpec:
+    """The model of a GGUF file: see `akunu.config.resolve`."""
+    if gguf_makes_vectors(gguf.metadata):
+        from akunu.encoders.resolve import resolve_gguf_vectors
+
+        return resolve_gguf_vectors(gguf, context=context)
+    return resolve(gguf, context=context)
 
 
 def open_model(path: Path) -> ModelFiles:
