@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from akunu.architectures import ARCHITECTURES, ROPE_TENSORS, TensorRule
-from akunu.config import ModelSpec
+from akunu.config import ModelConfig, ModelSpec
 from akunu.conversion.encoder_metadata import model_rules
 from akunu.conversion.gguf_bytes import stored_metadata
 from akunu.conversion.hf_metadata import model_metadata
@@ -22,6 +22,7 @@ from akunu.filetypes import FILE_TYPES, tensor_dtype
 from akunu.folder import ModelFolder
 from akunu.model_files import ModelFiles, gguf_spec
 from akunu.tensor_map import TensorRef
+from akunu.tokenizer import Tokenizer
 
 __all__ = [
     "Plan",
@@ -109,7 +110,28 @@ def plan_gguf(model: ModelFiles, file_type: str, imatrix: ImportanceMatrix | Non
             wanted = model.spec(context).config
             what = f"a GGUF file of a {wanted.arch} model"
             refuse_difference(wanted, gguf_spec(plan, context).config, model.path, what)
+        if wanted.encoder is not None and wanted.encoder.task == "rank" and wanted.bidirectional:
+            _check_pairs(model, plan, wanted)
     return plan
+
+
+def _check_pairs(folder: ModelFolder, plan: Plan, config: ModelConfig) -> None:
+    """Raise where a query and a document of the GGUF file would become one text in another way."""
+    tokenizer = folder.tokenizer(config.vocab_size)
+    if tokenizer is None:
+        return
+    wanted, found = (_pair(each, config) for each in (tokenizer, Tokenizer.from_metadata(plan.metadata)))
+    if found != wanted:
+        raise UnsupportedError(
+            f"{folder.path / 'tokenizer.json'}: a pair of texts has {wanted}, which a GGUF file of a "
+            f"{config.arch} model cannot say; it would have {found}; convert to a folder (--type mlx-…)"
+        )
+
+
+def _pair(tokenizer: Tokenizer, config: ModelConfig) -> str:
+    """What a pair of texts has, in words."""
+    kinds = "two kinds" if tokenizer.pair_kinds and config.kinds > 1 else "one kind"
+    return f"{tokenizer.pair_separators} separators and {kinds} of rows"
 
 
 def quantized_types(spec: ModelSpec, file_type: str) -> dict[str, str]:
