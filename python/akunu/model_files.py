@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from akunu.config import resolve
 from akunu.encoders.modules import Modules, gguf_makes_vectors
+from akunu.errors import errors_of
 
 if TYPE_CHECKING:
     from akunu._core import TensorEntry, TensorFiles
@@ -54,6 +55,7 @@ class GgufModel:
     def __init__(self, path: Path) -> None:
         from akunu import _core
 
+        self._path = path
         self.files = _core.GgufFile(str(path))
         self.format = f"GGUF v{self.files.version}"
         self.metadata: Mapping[str, object] = self.files.metadata
@@ -66,7 +68,8 @@ class GgufModel:
 
     def spec(self, context: int | None = None) -> ModelSpec:
         """See `akunu.config.resolve`."""
-        return gguf_spec(self.files, context)
+        with errors_of(self._path):
+            return gguf_spec(self.files, context)
 
     def tokenizer(self, n_tokens: int) -> Tokenizer | None:
         """The tokenizer; None when the file says that it has no vocabulary."""
@@ -74,7 +77,8 @@ class GgufModel:
             return None
         from akunu.tokenizer import Tokenizer
 
-        return Tokenizer.from_metadata(self.metadata)
+        with errors_of(self._path):
+            return Tokenizer.from_metadata(self.metadata)
 
 
 def gguf_spec(gguf: GgufSource, context: int | None = None) -> ModelSpec:

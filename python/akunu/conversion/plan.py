@@ -123,15 +123,15 @@ def _check_pairs(folder: ModelFolder, plan: Plan, config: ModelConfig) -> None:
     wanted, found = (_pair(each, config) for each in (tokenizer, Tokenizer.from_metadata(plan.metadata)))
     if found != wanted:
         raise UnsupportedError(
-            f"{folder.path / 'tokenizer.json'}: a pair of texts has {wanted}, which a GGUF file of a "
-            f"{config.arch} model cannot say; it would have {found}; convert to a folder (--type mlx-…)"
+            f"{folder.path / 'tokenizer.json'}: tokens between two texts, and kinds of rows: found {wanted}, "
+            f"which a GGUF file of a {config.arch} model cannot say; it would be {found}; "
+            "convert to a folder (--type mlx-…)"
         )
 
 
-def _pair(tokenizer: Tokenizer, config: ModelConfig) -> str:
-    """What a pair of texts has, in words."""
-    kinds = "two kinds" if tokenizer.pair_kinds and config.kinds > 1 else "one kind"
-    return f"{tokenizer.pair_separators} separators and {kinds} of rows"
+def _pair(tokenizer: Tokenizer, config: ModelConfig) -> tuple[int, int]:
+    """How many tokens stand between the texts of a pair, and how many kinds of rows it has."""
+    return tokenizer.pair_separators, min(max(config.kinds, 1), 1 + tokenizer.pair_kinds)
 
 
 def quantized_types(spec: ModelSpec, file_type: str) -> dict[str, str]:

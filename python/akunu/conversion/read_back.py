@@ -22,7 +22,8 @@ def refuse_difference(wanted: ModelConfig, found: ModelConfig, where: object, wh
         other = getattr(found, field)
         if field != "rope_style" and not close(value, other):
             raise UnsupportedError(
-                f"{where}: {field}: found {_shown(value)}, which {what} cannot say; it would be {_shown(other)}"
+                f"{where}: {field}: found {_shown(value)}, which {what} cannot say; "
+                f"it would be {_shown(other)}"
             )
 
 
