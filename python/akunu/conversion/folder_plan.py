@@ -87,7 +87,9 @@ def _of_folder(model: ModelFolder, dtype: str) -> FolderPlan:
     weights = join_planes(model.config, by_name(model.files.tensors))
     # What the model does not need stays too, in the same types where it is quantized.
     unused = {
-        n: TensorRef(n, 0, *w.shape) for n, w in weights.items() if isinstance(w, Matrix) and n not in refs
+        name: TensorRef(name, 0, weight.shape[0], weight.shape[1])
+        for name, weight in weights.items()
+        if isinstance(weight, Matrix) and name not in refs
     }
     refs |= with_planes(unused, weights)
     tensors = []
