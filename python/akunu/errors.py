@@ -6,6 +6,9 @@ is one, the remedy.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 __all__ = [
     "AkunuError",
     "AudioError",
@@ -17,6 +20,7 @@ __all__ = [
     "TemplateError",
     "TokenizerError",
     "UnsupportedError",
+    "errors_of",
 ]
 
 
@@ -58,3 +62,12 @@ class BusyError(AkunuError, TimeoutError):
 
 class DeviceError(AkunuError):
     """A device is missing, out of memory, or failed."""
+
+
+@contextmanager
+def errors_of(path: object) -> Iterator[None]:
+    """Within it, an error about what a model's files say begins with their path."""
+    try:
+        yield
+    except (ModelFileError, UnsupportedError, TokenizerError) as error:
+        raise type(error)(f"{path}: {error}") from error

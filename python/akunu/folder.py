@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from akunu.config_numbers import shown
 from akunu.encoders.modules import DENSE, makes_vectors, read_modules
-from akunu.errors import AkunuError, ModelFileError, UnsupportedError
+from akunu.errors import AkunuError, ModelFileError, UnsupportedError, errors_of
 from akunu.hub_name import model_name
 from akunu.json_file import read_object, read_optional, read_text
 from akunu.quantized import weights_of
@@ -163,7 +163,7 @@ class ModelFolder:
         self.config = read_object(path / "config.json")
         self._generation = read_optional(path / "generation_config.json")
         self.modules = read_modules(path, self.config)
-        dense = [layer.path / "model.safetensors" for layer in self.modules.dense]
+        dense = [_dense_weights(layer.path) for layer in self.modules.dense]
         self.files: SafetensorsFiles = _core.SafetensorsFiles(
             [str(file) for file in [*(path / name for name in shards), *dense]],
             [""] * len(shards) + [f"{DENSE}{i}." for i in range(len(dense))],
@@ -180,11 +180,12 @@ class ModelFolder:
         """The model's numbers and the place of its tensors: see `akunu.hf_config.resolve_hf`."""
         from akunu.hf_config import resolve_hf
 
-        if makes_vectors(self.config, self.modules):
-            from akunu.encoders.resolve import resolve_hf_vectors
+        with errors_of(self.path):
+            if makes_vectors(self.config, self.modules):
+                from akunu.encoders.resolve import resolve_hf_vectors
 
-            return resolve_hf_vectors(self.config, self.files.tensors, self.modules, context=context)
-        spec = resolve_hf(self.config, self.files.tensors, context=context)
+                return resolve_hf_vectors(self.config, self.files.tensors, self.modules, context=context)
+            spec = resolve_hf(self.config, self.files.tensors, context=context)
         _check_tied(self.path, self.files, spec)
         return spec
 
@@ -278,6 +279,18 @@ def _shards(folder: Path) -> list[str]:
             f"nor {INDEX}, which says how they belong together"
         )
     raise pickle_error(folder, names) or ModelFileError(f"{folder} holds no SafeTensors files")
+
+
+def _dense_weights(folder: Path) -> Path:
+    """The file with the weights of a dense layer."""
+    path = folder / "model.safetensors"
+    if not os.path.lexists(path):
+        raise ModelFileError(
+            f"{path} is missing; fetch the whole repository. Older ones have a Python pickle there, which "
+            "can run any code; make another form in a place that you do not mind: "
+            "SentenceTransformer(IN).save_pretrained(OUT)"
+        )
+    return path
 
 
 def _weight_map(folder: Path) -> Mapping[str, str]:

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Protocol
 
 from akunu.config import resolve
 from akunu.encoders.modules import Modules, gguf_makes_vectors
+from akunu.errors import errors_of
 
 if TYPE_CHECKING:
     from akunu._core import TensorEntry, TensorFiles
-    from akunu.config import ModelSpec
+    from akunu.config import GgufSource, ModelSpec
     from akunu.quantized import Weight
     from akunu.tokenizer import Tokenizer
 
-__all__ = ["GgufModel", "ModelFiles", "open_model"]
+__all__ = ["GgufModel", "ModelFiles", "gguf_spec", "open_model"]
 
 
 class ModelFiles(Protocol):
@@ -54,6 +55,7 @@ class GgufModel:
     def __init__(self, path: Path) -> None:
         from akunu import _core
 
+        self._path = path
         self.files = _core.GgufFile(str(path))
         self.format = f"GGUF v{self.files.version}"
         self.metadata: Mapping[str, object] = self.files.metadata
@@ -66,11 +68,8 @@ class GgufModel:
 
     def spec(self, context: int | None = None) -> ModelSpec:
         """See `akunu.config.resolve`."""
-        if gguf_makes_vectors(self.metadata):
-            from akunu.encoders.resolve import resolve_gguf_vectors
-
-            return resolve_gguf_vectors(self.files, context=context)
-        return resolve(self.files, context=context)
+        with errors_of(self._path):
+            return gguf_spec(self.files, context)
 
     def tokenizer(self, n_tokens: int) -> Tokenizer | None:
         """The tokenizer; None when the file says that it has no vocabulary."""
@@ -78,7 +77,17 @@ class GgufModel:
             return None
         from akunu.tokenizer import Tokenizer
 
-        return Tokenizer.from_metadata(self.metadata)
+        with errors_of(self._path):
+            return Tokenizer.from_metadata(self.metadata)
+
+
+def gguf_spec(gguf: GgufSource, context: int | None = None) -> ModelSpec:
+    """The model of a GGUF file: see `akunu.config.resolve`."""
+    if gguf_makes_vectors(gguf.metadata):
+        from akunu.encoders.resolve import resolve_gguf_vectors
+
+        return resolve_gguf_vectors(gguf, context=context)
+    return resolve(gguf, context=context)
 
 
 def open_model(path: Path) -> ModelFiles:

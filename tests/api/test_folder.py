@@ -341,6 +341,31 @@ def test_a_bad_folder_is_a_clear_error(case: str, folder: Path) -> None:
         load(folder)
 
 
+def without_up(weights: tiny.Weights) -> dict[str, Any]:
+    return {name: array for name, array in weights.items() if not name.endswith("1.mlp.up_proj.weight")}
+
+
+ABOUT: dict[str, tuple[dict[str, Any], str]] = {
+    "a number": ({"change": lambda config: config | {"head_dim": -4}}, "config.json: head_dim: found -4"),
+    "a missing tensor": ({"arrays": without_up}, "tensor model.layers.1.mlp.up_proj.weight is missing"),
+}
+
+
+@pytest.mark.parametrize("case", ABOUT)
+def test_an_error_begins_with_the_path_of_what_it_is_about(case: str, tmp_path: Path) -> None:
+    options, message = ABOUT[case]
+    path = folders.write("llama", tmp_path / "one of several", **options)
+    with pytest.raises(AkunuError, match=f"^{path}.*: {message}"):
+        load(path)
+
+
+def test_an_error_about_a_key_of_gguf_begins_with_the_path_of_the_file(tmp_path: Path) -> None:
+    path = tiny.write("llama", "F32", tmp_path / "model.gguf").path
+    path.write_bytes(path.read_bytes().replace(b"llama.block_count", b"llama.block_pound"))
+    with pytest.raises(ModelFileError, match=f"^{path}: llama.block_count is missing"):
+        load(path)
+
+
 @pytest.mark.parametrize("name", ["config.json", "generation_config.json", "tokenizer.json"])
 def test_a_file_that_is_a_link_to_nowhere_is_an_error(name: str, folder: Path) -> None:
     (folder / name).unlink(missing_ok=True)

@@ -199,3 +199,46 @@ def test_an_importance_matrix_is_refused(tmp_path: Path) -> None:
 def test_dense_layers_that_gguf_does_not_have_are_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises(UnsupportedError, match=r"modules\.json: GGUF has dense layers for"):
         converted(tiny.golden(name), tmp_path)
+
+
+@pytest.mark.parametrize(
+    "special", [{"tokenizer_class": "TokenizersBackend"}, {"model_input_names": ["input_ids"]}]
+)
+def test_a_pair_of_texts_that_gguf_cannot_say_is_refused(special: dict[str, Any], tmp_path: Path) -> None:
+    """Transformers gives this BERT no kinds, and what reads a GGUF file does."""
+    folder = wordpiece.write_model("bert_rank", tmp_path / "folder")
+    akunu.convert(folder, tmp_path / "usual.gguf", "f32", progress=False)
+    (folder / "tokenizer_config.json").write_text(json.dumps(special))
+    with pytest.raises(UnsupportedError, match=r"kinds of rows: found \(1, 1\), .* would be \(1, 2\)"):
+        akunu.convert(folder, tmp_path / "model.gguf", "f32", progress=False)
+
+
+def roberta_of_two_kinds(folder: Path, separators: int) -> Path:
+    """A reranker whose table has a second kind, which RoBERTa's tokenizers do not use."""
+    golden = tiny.golden("roberta_rank")
+    weights = dict(golden.weights)
+    table = "roberta.embeddings.{}_embeddings.weight"
+    weights[table.format("word")] = np.resize(weights[table.format("word")], (1000, 64))
+    weights[table.format("token_type")] = np.outer([1, 9], weights[table.format("token_type")][0])
+    golden.config.update(type_vocab_size=2, vocab_size=1000)
+    tiny.write_folder(tiny.Golden(**vars(golden) | {"weights": weights}), folder)
+    library = trained("unigram")
+    ends = [(text, library.token_to_id(text)) for text in ("<s>", "</s>")]
+    library.post_processor = tokenizers.processors.TemplateProcessing(
+        single="<s> $A </s>", pair=f"<s> $A {'</s> ' * separators}$B </s>", special_tokens=ends
+    )
+    return write(folder, library)
+
+
+def test_a_pair_of_texts_of_roberta_stays_as_it_is(tmp_path: Path) -> None:
+    folder = roberta_of_two_kinds(tmp_path / "folder", 2)
+    path = akunu.convert(folder, tmp_path / "model.gguf", "f32", progress=False)
+    with opened(folder) as wanted, opened(path) as found:
+        scores = [model.rerank("what cats eat", TEXTS, raw=True) for model in (wanted, found)]
+    np.testing.assert_allclose(scores[0], scores[1], atol=1e-4)
+
+
+def test_a_pair_of_texts_with_other_separators_is_refused(tmp_path: Path) -> None:
+    folder = roberta_of_two_kinds(tmp_path / "folder", 1)
+    with pytest.raises(UnsupportedError, match=r"kinds of rows: found \(1, 1\), .* would be \(2, 1\)"):
+        akunu.convert(folder, tmp_path / "model.gguf", "f32", progress=False)

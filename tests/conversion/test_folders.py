@@ -12,6 +12,7 @@ import pytest
 import akunu
 from akunu import _core
 from akunu.config import resolve
+from akunu.errors import UnsupportedError
 from akunu.folder import ModelFolder
 from models import folders, tiny
 from models.test_engine import greedy, nmse, open_engine
@@ -82,3 +83,15 @@ def test_the_package_gguf_reads_the_file(tmp_path: Path) -> None:
     wanted = tiny.weights(tiny.ALL["llama_256"])["model.layers.0.mlp.gate_proj.weight"]
     assert found.shape == wanted.shape
     assert np.sqrt(np.mean((found - wanted) ** 2)) < 0.08 * np.std(wanted)
+
+
+def test_what_gguf_cannot_say_of_a_model_is_refused(tmp_path: Path) -> None:
+    def scaled(settings: dict[str, Any]) -> dict[str, Any]:
+        settings["rope_parameters"]["sliding_attention"] |= {"rope_type": "linear", "factor": 2.0}
+        return settings
+
+    folder = folders.write("gemma3", tmp_path / "hf", change=scaled)
+    message = r"hf: inv_freq: found .*, which a GGUF file of a gemma3 model cannot say; it would be "
+    with pytest.raises(UnsupportedError, match=message):
+        akunu.convert(folder, tmp_path / "out.gguf", "f32", progress=False)
+    assert not (tmp_path / "out.gguf").exists()

@@ -489,6 +489,15 @@ def test_modules_that_mean_something_else_are_refused(case: str, tmp_path: Path)
         opened(tmp_path)
 
 
+def test_a_pickled_dense_layer_is_refused_with_the_remedy(tmp_path: Path) -> None:
+    folder = tiny.write_folder(tiny.golden("gemma"), tmp_path)
+    (folder / "2_Dense" / "model.safetensors").rename(folder / "2_Dense" / "pytorch_model.bin")
+    with pytest.raises(
+        ModelFileError, match=r"2_Dense/model.safetensors is missing; .* SentenceTransformer\("
+    ):
+        opened(folder)
+
+
 def test_rows_of_another_output_are_refused(tmp_path: Path) -> None:
     text = {"method": "forward", "method_output_name": "pooler_output"}
     folder = with_files("bert", tmp_path, sentence_bert_config={"modality_config": {"text": text}})

@@ -95,6 +95,19 @@ def test_a_folder_with_codes_of_all_tables_is_read(name: str, tables: list[str],
         assert 1e-9 < nmse(vectors(model, golden.texts, golden.second), golden.vectors) < 1e-4
 
 
+@pytest.mark.parametrize("file_type", ["mlx-f32", "mlx-4bit"])
+def test_codes_that_the_model_does_not_need_become_of_the_new_type(file_type: str, tmp_path: Path) -> None:
+    golden, folder = written("bert", tmp_path)
+    write_tensors(folder / "model.safetensors", with_codes(golden.weights, "pooler.dense.weight"))
+    (folder / "config.json").write_text(json.dumps(golden.config | {"quantization": RULE}))
+    path = akunu.convert(folder, tmp_path / "out", file_type, progress=False)
+    types = {t.name: t.dtype for t in _core.SafetensorsFiles([str(path / "model.safetensors")]).tensors}
+    assert types["pooler.dense.weight"] == types["encoder.layer.0.attention.output.dense.weight"]
+    assert ("pooler.dense.scales" in types) == (file_type == "mlx-4bit")
+    with opened(path) as model:
+        assert nmse(vectors(model, golden.texts, golden.second), golden.vectors) < 0.1
+
+
 @pytest.mark.parametrize(
     ("file_type", "least"),
     [("bf16", 0.9999), ("q8_0", 0.9994), ("q6_k", 0.998), ("q5_k_m", 0.98), ("q4_k_m", 0.97), ("q4_0", 0.9)],

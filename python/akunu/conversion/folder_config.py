@@ -7,7 +7,7 @@ compared with what the file says, number by number: what Hugging Face's files ca
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,6 +19,7 @@ from akunu.config import GgufNumbers, ModelConfig, ModelSpec
 from akunu.conversion.encoder_metadata import whole_window
 from akunu.conversion.hf_metadata import SIZES
 from akunu.conversion.plan import Shape
+from akunu.conversion.read_back import close, refuse_difference
 from akunu.encoders.modules import Modules
 from akunu.encoders.resolve import SEEING_ALL, resolve_hf_vectors
 from akunu.errors import UnsupportedError
@@ -114,17 +115,14 @@ def check_folder_config(
     """
     tensors = [_Tensor(name, shape) for name, shape in shapes.items()]
     for context in (None, 1):
-        wanted = vars(model.spec(context).config)
+        wanted = model.spec(context).config
         if modules is None:
-            found = vars(resolve_hf(config, tensors, context=context).config)
+            found = resolve_hf(config, tensors, context=context).config
         else:
-            found = vars(resolve_hf_vectors(config, tensors, modules, context=context).config)
-        for field in (name for name in wanted if name != "rope_style"):
-            if not _close(wanted[field], found[field]):
-                raise UnsupportedError(
-                    f"{model.files.paths[0]}: {field}: found {_shown(wanted[field])}, which config.json of a "
-                    f"{config['model_type']} model cannot say; it would be {_shown(found[field])}"
-                )
+            found = resolve_hf_vectors(config, tensors, modules, context=context).config
+        refuse_difference(
+            wanted, found, model.files.paths[0], f"config.json of a {config['model_type']} model"
+        )
 
 
 def folder_generation(metadata: Mapping[str, object], tokenizer: Tokenizer | None) -> dict[str, object]:
@@ -201,7 +199,7 @@ def _rope(model: GgufModel, config: ModelConfig, row: HfModel) -> dict[str, obje
             values = divisors.get(f"rope_factors_{length}.weight", np.ones(config.rope_dim // 2))
             scaling[f"{length}_factor"] = [plain(np.float32(value)) for value in values]
         found["original_max_position_embeddings"] = original
-        if not _close(config.rope_scale, longrope_scale(config.context_length / original, original)):
+        if not close(config.rope_scale, longrope_scale(config.context_length / original, original)):
             scaling["attention_factor"] = plain(config.rope_scale)
     elif numbers.suffixed("rope.scaling.type") == "yarn":
         scaling = {
@@ -211,7 +209,7 @@ def _rope(model: GgufModel, config: ModelConfig, row: HfModel) -> dict[str, obje
             "beta_fast": plain(numbers.real("yarn_beta_fast")),
             "beta_slow": plain(numbers.real("yarn_beta_slow")),
         }
-        if not _close(config.rope_scale, yarn_scale(factor)):
+        if not close(config.rope_scale, yarn_scale(factor)):
             scaling["attention_factor"] = plain(config.rope_scale)
     elif factor != 1 and numbers.suffixed("rope.scaling.type") in (None, "linear"):
         scaling = {"rope_type": "linear", "factor": plain(factor)}
@@ -255,17 +253,3 @@ def plain(value: object) -> object:
 def _whole(value: float) -> float:
     """A number that is whole but for rounding, as an integer."""
     return round(value) if math.isclose(value, round(value), rel_tol=1e-5) else value
-
-
-def _close(one: object, other: object) -> bool:
-    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
-        return one.shape == other.shape and bool(np.allclose(one, other, rtol=1e-5, atol=0))
-    if isinstance(one, float) and isinstance(other, float):
-        return math.isclose(one, other, rel_tol=1e-5)
-    return one == other
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str):
-        return np.array2string(np.asarray(value).reshape(-1), threshold=6, precision=4)
-    return str(value)

@@ -33,7 +33,8 @@ from akunu.errors import UnsupportedError
 from akunu.filetypes import MlxType
 from akunu.folder import MODEL_FILES, ModelFolder
 from akunu.model_files import GgufModel, ModelFiles
-from akunu.tensor_map import TensorRef
+from akunu.quantized import Matrix, join_planes, with_planes
+from akunu.tensor_map import TensorRef, by_name
 
 __all__ = ["FolderPlan", "plan_folder"]
 
@@ -83,18 +84,25 @@ def _of_folder(model: ModelFolder, dtype: str) -> FolderPlan:
     places = model.spec().tensors
     refs = {ref.source: replace(ref, first_row=0) for ref in places.values()}
     exact = _exact(model.spec())
-    planes = {name for ref in refs.values() for name in (ref.scales, ref.biases)}
+    weights = join_planes(model.config, by_name(model.files.tensors))
+    # What the model does not need stays too, in the same types where it is quantized.
+    unused = {
+        name: TensorRef(name, 0, weight.shape[0], weight.shape[1])
+        for name, weight in weights.items()
+        if isinstance(weight, Matrix) and name not in refs
+    }
+    refs |= with_planes(unused, weights)
     tensors = []
-    for name, entry in source.entries.items():
+    for name, weight in weights.items():
         if name.startswith(DENSE):  # in files of their own, which are copied
             continue
         ref = refs.get(name)
         if ref is not None:
-            shape = (entry.shape[0], ref.n_cols) if ref.n_cols else entry.shape
+            shape = (weight.shape[0], ref.n_cols) if ref.n_cols else weight.shape
             floats = dtype or _float_dtype(source, ref)
             tensors.append(PlannedTensor(name, shape, floats, ref, exact=name in exact))
-        elif name not in planes:  # nothing that a model needs: as it is
-            tensors.append(PlannedTensor(name, entry.shape, entry.dtype))
+        else:
+            tensors.append(PlannedTensor(name, weight.shape, weight.dtype))
     config = {key: value for key, value in model.config.items() if not key.startswith("quantization")}
     if dtype:
         config |= {key: _FLOATS[dtype] for key in ("dtype", "torch_dtype") if key in config}

@@ -10,17 +10,19 @@ import numpy as np
 import numpy.typing as npt
 
 from akunu.architectures import ARCHITECTURES, ROPE_TENSORS, TensorRule
-from akunu.config import ModelSpec
+from akunu.config import ModelConfig, ModelSpec
 from akunu.conversion.encoder_metadata import model_rules
 from akunu.conversion.gguf_bytes import stored_metadata
 from akunu.conversion.hf_metadata import model_metadata
 from akunu.conversion.importance import ImportanceMatrix
+from akunu.conversion.read_back import refuse_difference
 from akunu.conversion.tokenizer_metadata import tokenizer_metadata
 from akunu.errors import UnsupportedError
 from akunu.filetypes import FILE_TYPES, tensor_dtype
 from akunu.folder import ModelFolder
-from akunu.model_files import ModelFiles
+from akunu.model_files import ModelFiles, gguf_spec
 from akunu.tensor_map import TensorRef
+from akunu.tokenizer import Tokenizer
 
 __all__ = [
     "Plan",
@@ -74,6 +76,12 @@ class Plan:
     metadata: Mapping[str, object]
     tensors: tuple[PlannedTensor, ...]
 
+    def tensor_bytes(self, name: str) -> npt.NDArray[np.uint8]:
+        """The bytes of a tensor that has `values`: with this a plan can be read like the file."""
+        values = next(tensor.values for tensor in self.tensors if tensor.name == name)
+        assert values is not None
+        return values.astype("<f4").view(np.uint8)
+
 
 def plan_gguf(model: ModelFiles, file_type: str, imatrix: ImportanceMatrix | None = None) -> Plan:
     """The GGUF file of a model with the weights of a file type.
@@ -96,7 +104,34 @@ def plan_gguf(model: ModelFiles, file_type: str, imatrix: ImportanceMatrix | Non
             "quantize.imatrix.entries_count": len(imatrix.means),
             "quantize.imatrix.chunks_count": imatrix.windows,
         }
-    return Plan(metadata | types, tuple(_typed(tensor, file_type, spec, weighted) for tensor in tensors))
+    plan = Plan(metadata | types, tuple(_typed(tensor, file_type, spec, weighted) for tensor in tensors))
+    if isinstance(model, ModelFolder):
+        for context in (None, 1):
+            wanted = model.spec(context).config
+            what = f"a GGUF file of a {wanted.arch} model"
+            refuse_difference(wanted, gguf_spec(plan, context).config, model.path, what)
+        if wanted.encoder is not None and wanted.encoder.task == "rank" and wanted.bidirectional:
+            _check_pairs(model, plan, wanted)
+    return plan
+
+
+def _check_pairs(folder: ModelFolder, plan: Plan, config: ModelConfig) -> None:
+    """Raise where a query and a document of the GGUF file would become one text in another way."""
+    tokenizer = folder.tokenizer(config.vocab_size)
+    if tokenizer is None:
+        return
+    wanted, found = (_pair(each, config) for each in (tokenizer, Tokenizer.from_metadata(plan.metadata)))
+    if found != wanted:
+        raise UnsupportedError(
+            f"{folder.path / 'tokenizer.json'}: tokens between two texts, and kinds of rows: found {wanted}, "
+            f"which a GGUF file of a {config.arch} model cannot say; it would be {found}; "
+            "convert to a folder (--type mlx-…)"
+        )
+
+
+def _pair(tokenizer: Tokenizer, config: ModelConfig) -> tuple[int, int]:
+    """How many tokens stand between the texts of a pair, and how many kinds of rows it has."""
+    return tokenizer.pair_separators, min(max(config.kinds, 1), 1 + tokenizer.pair_kinds)
 
 
 def quantized_types(spec: ModelSpec, file_type: str) -> dict[str, str]:

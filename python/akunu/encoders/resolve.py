@@ -144,13 +144,15 @@ def resolve_hf_vectors(
     found = {tensor.name: tensor for tensor in tensors}
     for i, layer in enumerate(modules.dense):
         if layer.n_in != width:
-            raise ModelFileError(f"{layer.path}: takes {layer.n_in} elements, but the model gives {width}")
+            raise ModelFileError(
+                f"{layer.path.name}: takes {layer.n_in} elements, but the model gives {width}"
+            )
         width = layer.n_out
         rules = [TensorRule(f"{DENSE}{i}.linear.weight", "", ((f"head.{i}", "rows"),), "cols")]
         if f"{DENSE}{i}.linear.bias" in found:
             rules.append(TensorRule(f"{DENSE}{i}.linear.bias", "", ((f"head.{i}_bias", "rows"),)))
         names = {rule.source: found[rule.source] for rule in rules if rule.source in found}
-        refs |= map_tensors(rules, names, {"rows": layer.n_out, "cols": layer.n_in}, 0, owner=str(layer.path))
+        refs |= map_tensors(rules, names, {"rows": layer.n_out, "cols": layer.n_in}, 0, owner=layer.path.name)
         head.append((layer.n_out, layer.activation))
     if not head:
         return spec

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from akunu.errors import TokenizerError, UnsupportedError
+from akunu.errors import TokenizerError, UnsupportedError, errors_of
 from akunu.json_file import read_object, read_optional
 from akunu.tokenizer.core import Tokenizer
 from akunu.tokenizer.pieces import SPACE
@@ -84,12 +84,10 @@ def tokenizer_from_folder(folder: Path, n_tokens: int, end_ids: Iterable[int] = 
     data = read_object(path, limit=LIMIT)
     special = read_optional(folder / "special_tokens_map.json")
     special |= read_optional(folder / "tokenizer_config.json")
-    try:
+    with errors_of(path):
         vocabulary = _vocabulary(data, special, n_tokens)
         vocabulary.mark_ends_of_generation(i for i in end_ids if 0 <= i < n_tokens)
         return Tokenizer(vocabulary, _LibraryEncoder(data, vocabulary))
-    except (TokenizerError, UnsupportedError) as error:
-        raise type(error)(f"{path}: {error}") from error
 
 
 def other_tokenizer(where: object, names: Collection[str]) -> UnsupportedError | None:

@@ -239,9 +239,9 @@ class Vocabulary:
         ]
         vocabulary.mark_ends_of_generation(end for end in ends if end is not None)
         vocabulary._mark_strips(metadata)
-        # RoBERTa and XLM-R put two between the texts of a pair, and GGUF does not say so.
+        # RoBERTa and XLM-R put two between the texts of a pair, of one kind, and GGUF does not say so.
         if metadata.get("general.architecture") == "bert" and model in ("gpt2", "t5"):
-            vocabulary.pair_separators = 2
+            vocabulary.pair_separators, vocabulary.pair_kinds = 2, False
         return vocabulary
 
     def mark_ends_of_generation(self, known: Iterable[int]) -> None:

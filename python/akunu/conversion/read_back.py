@@ -1,0 +1,42 @@
+"""What new files say of a model, read back: every number has to be that of the old files."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from akunu.config import ModelConfig
+from akunu.errors import UnsupportedError
+
+__all__ = ["close", "refuse_difference"]
+
+
+def refuse_difference(wanted: ModelConfig, found: ModelConfig, where: object, what: str) -> None:
+    """Raise unless both are the same, but for the order of rotated rows.
+
+    `where` are the old files, and `what` should say in the new ones what it cannot.
+    """
+    for field, value in vars(wanted).items():
+        other = getattr(found, field)
+        if field != "rope_style" and not close(value, other):
+            raise UnsupportedError(
+                f"{where}: {field}: found {_shown(value)}, which {what} cannot say; "
+                f"it would be {_shown(other)}"
+            )
+
+
+def close(one: object, other: object) -> bool:
+    """Whether values are the same, numbers up to rounding to 32 bits."""
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        return one.shape == other.shape and bool(np.allclose(one, other, rtol=1e-5, atol=0))
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=1e-5)
+    return one == other
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str):
+        return np.array2string(np.asarray(value).reshape(-1), threshold=6, precision=4)
+    return str(value)
