@@ -34,5 +34,13 @@ def test_wrong_options_are_named_as_they_were_typed(akunu_cli, tmp_path):
     assert out.read_bytes() == b"mine"
 
 
+def test_an_empty_text_is_refused_before_anything_is_converted(akunu_cli, tmp_path):
+    text, out = tmp_path / "empty.txt", tmp_path / "out.gguf"
+    text.touch()
+    ran = akunu_cli("convert", "ember", str(out), "--type", "q4_0", "--check", str(text))
+    assert ran.status == 2 and ran.err == f"akunu: error: --check: {text} is empty\n"
+    assert not out.exists()
+
+
 def test_quantize_is_convert(akunu_cli):
     assert "did you mean convert?" in akunu_cli("quantize").err

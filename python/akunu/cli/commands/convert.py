@@ -76,11 +76,13 @@ def command(
       akunu convert model-f16.gguf my-folder --type mlx-f16
     """
     from akunu import convert
-    from akunu.errors import UnsupportedError
+    from akunu.errors import InvalidArgumentError, UnsupportedError
     from akunu.loading import FoundModel
     from akunu.speech.recognition import is_speech
 
     text = None if check is None else read_text(check)
+    if text == "":
+        raise InvalidArgumentError(f"--check: {check} is empty")
     found = FoundModel(model)
     # What a model of speech cannot is for `convert` to say.
     if text is not None and not is_speech(found.path) and found.files.spec().config.encoder is not None:
