@@ -35,7 +35,8 @@ ALPHABET = "".join(CHAR_OF_BYTE)
 class ByteLevelBpe:
     """Encodes text without added tokens.
 
-    The patterns are the `tokenizers` library's, the merges are ours: its model takes ten times as long to make.
+    The patterns are the `tokenizers` library's, the merges are ours: of 128,000 tokens its model takes half a
+    second to make.
     """
 
     def __init__(self, vocabulary: Vocabulary, metadata: Mapping[str, object], pre: PreTokenizer) -> None:

@@ -30,7 +30,7 @@ class SentencePieceBpe:
                 "tokenizer.ggml.scores is missing; a 'llama' vocabulary needs a score per token"
             )
         tokens, scores = vocabulary.tokens, vocabulary.scores
-        # Loops over vocabularies of 256k tokens do little more than make dictionaries. Of equal texts the first counts.
+        # There may be 256k tokens, so little is done for each. Of equal texts the first counts.
         merged = [i for i in vocabulary.ids_of_types(MERGED_TYPES) if tokens[i]]
         merged.reverse()
         self._ids: dict[str, int] = dict(zip([tokens[i] for i in merged], merged, strict=True))
