@@ -5,26 +5,27 @@
 #include <utility>
 
 namespace akunu {
+namespace {
 
-void ByteMerges::Strings::reserve(std::size_t count, std::size_t bytes) {
-    ends_.reserve(count + 1);
-    bytes_.reserve(bytes);
-}
+std::uint64_t head_of(std::string_view bytes) { return KeyedHash::word(bytes.substr(0, 8)); }
+
+}  // namespace
 
 ByteMerges::ByteMerges(Strings tokens, const Strings& merges, bool whole_first)
     : tokens_(std::move(tokens)), whole_first_(whole_first), ids_(tokens_.size()), merges_(merges.size() / 2) {
     for (std::uint32_t id = 0; id < tokens_.size(); ++id) {
         const std::string_view bytes = tokens_[id];
         if (bytes.empty()) continue;
-        ids_.put(hash_(bytes), id, [&](std::uint32_t other) { return tokens_[other] == bytes; });
+        ids_.put(hash_(bytes), {head_of(bytes), static_cast<std::uint32_t>(bytes.size()), id},
+                 [&](const Id& other) { return has(other, bytes); });
     }
     std::string both;
     for (std::size_t i = 0; i + 1 < merges.size(); i += 2) {
         const std::uint32_t left = token_of(merges[i]), right = token_of(merges[i + 1]);
-        if (left == kNone || right == kNone) continue;
+        if (left == kNoToken || right == kNoToken) continue;
         both.assign(merges[i]).append(merges[i + 1]);
         const std::uint32_t token = token_of(both);
-        if (token == kNone) continue;
+        if (token == kNoToken) continue;
         merges_.put(hash_(std::uint64_t{left} << 32 | right), {left, right, static_cast<std::uint32_t>(i / 2), token},
                     [&](const Merge& other) { return other.left == left && other.right == right; });
     }
@@ -34,20 +35,23 @@ ByteMerges::ByteMerges(Strings tokens, const Strings& merges, bool whole_first)
     }
 }
 
-std::uint32_t ByteMerges::token_of(std::string_view bytes) const {
-    if (bytes.empty()) return kNone;
-    const std::uint32_t* id = ids_.find(hash_(bytes), [&](std::uint32_t other) { return tokens_[other] == bytes; });
-    return id == nullptr ? kNone : *id;
+bool ByteMerges::has(const Id& id, std::string_view bytes) const {
+    return id.head == head_of(bytes) && id.size == bytes.size() && (bytes.size() <= 8 || tokens_[id.token] == bytes);
 }
 
-const ByteMerges::Merge* ByteMerges::merge_of(std::uint32_t left, std::uint32_t right) const {
+std::uint32_t ByteMerges::token_of(std::string_view bytes) const {
+    if (bytes.empty()) return kNoToken;
+    return ids_.find(hash_(bytes), [&](const Id& id) { return has(id, bytes); }).token;
+}
+
+const ByteMerges::Merge& ByteMerges::merge_of(std::uint32_t left, std::uint32_t right) const {
     return merges_.find(hash_(std::uint64_t{left} << 32 | right),
                         [&](const Merge& merge) { return merge.left == left && merge.right == right; });
 }
 
 void ByteMerges::encode(std::string_view piece, std::vector<std::uint32_t>& ids) const {
     if (whole_first_) {
-        if (const std::uint32_t token = token_of(piece); token != kNone) return ids.push_back(token);
+        if (const std::uint32_t token = token_of(piece); token != kNoToken) return ids.push_back(token);
     }
     struct Symbol {
         std::uint32_t token;
@@ -61,7 +65,7 @@ void ByteMerges::encode(std::string_view piece, std::vector<std::uint32_t>& ids)
     std::vector<std::size_t> bytes;  // of each symbol; 0 once it is part of the one before
     for (const char byte : piece) {
         const std::uint32_t token = of_byte_[static_cast<unsigned char>(byte)];
-        if (token == kNone) continue;
+        if (token == kNoToken) continue;
         symbols.push_back({token, symbols.size() - 1, symbols.size() + 1});
         bytes.push_back(1);
     }
@@ -71,8 +75,8 @@ void ByteMerges::encode(std::string_view piece, std::vector<std::uint32_t>& ids)
     const auto pair_at = [&](std::size_t at) {
         const std::size_t next = symbols[at].after;
         if (next >= count) return;
-        if (const Merge* merge = merge_of(symbols[at].token, symbols[next].token)) {
-            heap.push_back({merge->rank, merge->token, at, bytes[at] + bytes[next]});
+        if (const Merge& merge = merge_of(symbols[at].token, symbols[next].token); merge.token != kNoToken) {
+            heap.push_back({merge.rank, merge.token, at, bytes[at] + bytes[next]});
         }
     };
     for (std::size_t at = 0; at < count; ++at) pair_at(at);

@@ -16,7 +16,6 @@ class ByteMerges {
     // Byte strings side by side.
     class Strings {
       public:
-        void reserve(std::size_t count, std::size_t bytes);
         void add(std::string_view text) {
             bytes_.append(text);
             ends_.push_back(bytes_.size());
@@ -40,20 +39,23 @@ class ByteMerges {
     void encode(std::string_view piece, std::vector<std::uint32_t>& ids) const;
 
   private:
+    struct Id {
+        std::uint64_t head = 0;  // its first eight bytes: of most tokens all, so that the others are seldom looked at
+        std::uint32_t size = 0, token = kNoToken;
+    };
     struct Merge {
         std::uint32_t left = 0, right = 0;
-        std::uint32_t rank = 0, token = 0;
+        std::uint32_t rank = 0, token = kNoToken;
     };
 
-    static constexpr std::uint32_t kNone = ~std::uint32_t{0};
-
+    bool has(const Id& id, std::string_view bytes) const;
     std::uint32_t token_of(std::string_view bytes) const;
-    const Merge* merge_of(std::uint32_t left, std::uint32_t right) const;
+    const Merge& merge_of(std::uint32_t left, std::uint32_t right) const;
 
     Strings tokens_;
     bool whole_first_;
     KeyedHash hash_;
-    KeyedTable<std::uint32_t> ids_;
+    KeyedTable<Id> ids_;
     KeyedTable<Merge> merges_;
     std::vector<std::uint32_t> of_byte_;
 };

@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <limits>
 #include <random>
 #include <string_view>
 #include <vector>
@@ -28,13 +27,14 @@ class KeyedHash {
         return mixed(hash ^ word(bytes));
     }
 
-  private:
+    // Up to eight bytes as a number.
     static std::uint64_t word(std::string_view bytes) {
         std::uint64_t value = 0;
         std::memcpy(&value, bytes.data(), bytes.size());
         return value;
     }
 
+  private:
     // The finalizer of MurmurHash3: each bit of the result depends on each of the value.
     static std::uint64_t mixed(std::uint64_t value) {
         value = (value ^ value >> 33) * 0xFF51AFD7ED558CCD;
@@ -45,36 +45,37 @@ class KeyedHash {
     std::uint64_t seed_;
 };
 
-// Entries by a key that lies in them or elsewhere: `same` tells whether an entry has it.
+constexpr std::uint32_t kNoToken = ~std::uint32_t{0};
+
+// Entries that say which `token` has a key, which lies in them or elsewhere: `same` tells whether an entry has it.
 template <typename Entry>
 class KeyedTable {
   public:
-    // Room for so many entries, at most half of the places.
-    explicit KeyedTable(std::size_t entries) : places_(std::bit_ceil(2 * entries + 1)), used_(places_.size()) {}
+    // Room for so many entries, at most two thirds of the places.
+    explicit KeyedTable(std::size_t entries) : places_(std::bit_ceil(entries + entries / 2 + 1)) {}
 
-    // The entry of a key, or null.
+    // The entry of a key, or one of no token.
     template <typename Same>
-    const Entry* find(std::uint64_t hash, Same same) const {
-        for (std::size_t at = hash & last();; at = (at + 1) & last()) {
-            if (!used_[at]) return nullptr;
-            if (same(places_[at])) return &places_[at];
-        }
+    const Entry& find(std::uint64_t hash, Same same) const {
+        return places_[place(hash, same)];
     }
 
     // A new entry, or one in the place of that with the same key.
     template <typename Same>
     void put(std::uint64_t hash, const Entry& entry, Same same) {
-        std::size_t at = hash & last();
-        while (used_[at] && !same(places_[at])) at = (at + 1) & last();
-        used_[at] = 1;
-        places_[at] = entry;
+        places_[place(hash, same)] = entry;
     }
 
   private:
-    std::size_t last() const { return places_.size() - 1; }
+    template <typename Same>
+    std::size_t place(std::uint64_t hash, Same same) const {
+        const std::size_t last = places_.size() - 1;
+        std::size_t at = hash & last;
+        while (places_[at].token != kNoToken && !same(places_[at])) at = (at + 1) & last;
+        return at;
+    }
 
     std::vector<Entry> places_;
-    std::vector<std::uint8_t> used_;
 };
 
 }  // namespace akunu
