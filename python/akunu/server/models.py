@@ -267,9 +267,7 @@ class Registry:
             if entry.model is not None and not entry.forms_prepared:
                 entry.forms_prepared = True
                 if kind_of(entry.model) is TEXT:
-                    with contextlib.suppress(
-                        AkunuError
-                    ):  # texts of this model have no form; requests are told
+                    with contextlib.suppress(Exception):  # a request that wants a form is told
                         await asyncio.to_thread(entry.loaded.prepare_forms)
 
     async def _make_room(self, entry: Entry) -> None:

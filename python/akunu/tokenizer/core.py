@@ -309,6 +309,7 @@ class _Pieces(dict[int, bytes]):
         return piece
 
     def all(self) -> list[bytes]:
+        """Those of all tokens, of which few are made one by one."""
         tokens = self._vocabulary.tokens
         made: list[bytes | None] = (
             bytes_of(tokens, ALPHABET)
