@@ -15,5 +15,6 @@ void bind_speech(pybind11::module_& module);
 void bind_chips(pybind11::module_& module);
 void bind_lab(pybind11::module_& module);
 void bind_audio(pybind11::module_& module);
+void bind_tokenizer(pybind11::module_& module);
 
 }  // namespace akunu

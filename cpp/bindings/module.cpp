@@ -15,4 +15,5 @@ PYBIND11_MODULE(_core, m) {
     akunu::bind_chips(m);
     akunu::bind_lab(m);
     akunu::bind_audio(m);
+    akunu::bind_tokenizer(m);
 }

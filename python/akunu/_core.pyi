@@ -3,7 +3,7 @@
 All errors are the classes of `akunu.errors`. Token ids are `uint32`; logits are `float32`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypedDict
 
 import numpy as np
@@ -616,3 +616,31 @@ class LogMelStream:
 
         Together they are the frames of all samples at once, bit for bit, n / 160 of them.
         """
+
+def bytes_of(texts: list[str], alphabet: str) -> list[bytes | None]:
+    """The bytes that each text stands for in an alphabet of 256 characters, one for each byte.
+
+    None where a text has another character.
+    """
+
+class ByteMerges:
+    """Byte-level BPE: bytes are joined to tokens, by the rank of what is joined. Calls may overlap.
+
+    Other threads run while the tables of a vocabulary are made.
+    """
+
+    def __init__(
+        self, tokens: list[str], merges: list[str], left_out: list[int], alphabet: str, whole_first: bool
+    ) -> None:
+        """Take tokens and merges, "LEFT RIGHT" by rank, in the alphabet of `bytes_of`.
+
+        Parameters
+        ----------
+        left_out
+            Ids of tokens that no text becomes; nor does it become one that has another character. A merge
+            counts if both sides and what they give are tokens of the others.
+        whole_first
+            A piece that is a token is that token, whether or not merges lead to it.
+        """
+    def encode(self, pieces: Iterable[str]) -> list[int]:
+        """Ids of the pieces of a text, one piece after the other. Bytes without a token are left out."""

@@ -67,12 +67,12 @@ class DraftModel:
                     f"{vocab_size}, not both with texts; a model that drafts has the same vocabulary"
                 )
             return
-        for i in range(min(mine.vocab_size, tokenizer.vocab_size)):
-            if mine.pieces[i] != tokenizer.pieces[i]:
+        pairs = zip(mine.all_pieces(), tokenizer.all_pieces(), strict=False)
+        for i, (piece, other) in enumerate(pairs):
+            if piece != other:
                 raise InvalidArgumentError(
-                    f"draft: token {i} is {mine.pieces[i]!r} in {model_name(self.path)} and "
-                    f"{tokenizer.pieces[i]!r} in {model_name(larger)}; a model that drafts has the same "
-                    "vocabulary"
+                    f"draft: token {i} is {piece!r} in {model_name(self.path)} and {other!r} in "
+                    f"{model_name(larger)}; a model that drafts has the same vocabulary"
                 )
 
     def engine(self, *, device: str, context: int, threads: int, kv_dtype: str, parallel: int) -> Engine:

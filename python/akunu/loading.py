@@ -9,18 +9,17 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
 from akunu import hub_name
 from akunu._core import MAX_PARALLEL
-from akunu.errors import AkunuError, InvalidArgumentError, ModelFileError, TokenizerError, UnsupportedError
+from akunu.errors import AkunuError, InvalidArgumentError, ModelFileError, UnsupportedError
 from akunu.filetypes import FILE_TYPES
 from akunu.folder import is_model_folder, pickle_error
-from akunu.model import Model
 from akunu.options import Limit, as_path
 from akunu.placement import on_first, present
 from akunu.progress import Progress, check_progress, reporter
@@ -28,10 +27,9 @@ from akunu.speech.recognition import is_speech
 
 if TYPE_CHECKING:
     from akunu.encoders.model import EmbeddingModel
+    from akunu.model import Model
     from akunu.model_files import ModelFiles
     from akunu.speech.whisper_model import WhisperModel
-    from akunu.structured.compiler import Compiler
-    from akunu.tokenizer import Tokenizer
 
 __all__ = ["BUILT_IN", "DEFAULT_CONTEXT", "FoundModel", "find_model", "load"]
 
@@ -258,6 +256,7 @@ def load(
     with ThreadPoolExecutor(1, "akunu-tokenizer") as pool, reporter(progress, "Loading") as report:
         n_tokens = spec.config.vocab_size
         tokenizer = pool.submit(opened.tokenizer, n_tokens)
+        pool.submit(import_module, "akunu.model")  # which takes as long as the weights of a small model
         if spec.config.encoder is not None:
             from akunu.encoders.loading import load_encoder
 
@@ -276,7 +275,6 @@ def load(
                     progress=report,
                 ),
             )
-        forms = pool.submit(_prepared, tokenizer, n_tokens) if found.prepares_forms else None
         # Before the larger one is loaded: what is wrong with it is known at once.
         smaller = None
         if draft is not None:
@@ -324,23 +322,9 @@ def load(
                     parallel=n_parallel,
                 ),
             )
-        model = Model(engine, tokenizer.result(), spec.config, opened.metadata, file_path, kept, drafts)
-        if forms is not None and (prepared := forms.result()) is not None:
-            model._forms = prepared
-        return model
+        from akunu.model import Model
 
-
-def _prepared(tokenizer: Future[Tokenizer | None], n_tokens: int) -> Compiler | None:
-    """What `Model.prepare_forms` does, where the model can have forms."""
-    from akunu.structured.compiler import Compiler
-
-    vocabulary = tokenizer.result()
-    if vocabulary is None:
-        return None
-    forms = Compiler(vocabulary, n_tokens)
-    with suppress(TokenizerError, UnsupportedError):
-        forms.prepare()
-    return forms
+        return Model(engine, tokenizer.result(), spec.config, opened.metadata, file_path, kept, drafts)
 
 
 def check_settings(
@@ -373,8 +357,6 @@ class FoundModel(os.PathLike[str]):
     ----------
     path, token, progress
         As in `load`, and what it raises for them.
-    prepares_forms
-        Whether `load` does what `Model.prepare_forms` does, while it loads the weights.
     """
 
     def __init__(
@@ -383,10 +365,8 @@ class FoundModel(os.PathLike[str]):
         *,
         token: str | None = None,
         progress: bool | Progress = True,
-        prepares_forms: bool = False,
     ) -> None:
         self.path = find_model(path, token=token, progress=progress)
-        self.prepares_forms = prepares_forms
 
     def __fspath__(self) -> str:
         return str(self.path)

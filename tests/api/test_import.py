@@ -35,6 +35,17 @@ def test_loading_needs_no_terminal_or_network_libraries():
     }
 
 
+def test_a_server_begins_to_load_before_it_imports_what_serves():
+    loaded = modules_after("import akunu.cli.commands.serve, akunu.server.ahead, akunu.server.listening")
+    assert "akunu.loading" in loaded
+    assert not loaded & {"uvicorn", "starlette", "prometheus_client", "akunu.model", "akunu.server.app"}
+
+
+def test_a_server_of_texts_needs_nothing_of_speech_before_it_answers():
+    loaded = modules_after("import akunu.server.app, akunu.server.run")
+    assert not loaded & {"akunu.speech.whisper_model", "akunu.audio", "llguidance", "tomllib"}
+
+
 def test_the_model_class_needs_no_terminal_or_network_libraries():
     assert not modules_after("from akunu import Model") & {"rich", "huggingface_hub", "click"}
 

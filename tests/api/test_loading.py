@@ -12,7 +12,7 @@ import pytest
 import akunu
 from akunu import hub, loading
 from akunu.errors import InvalidArgumentError, ModelFileError, UnsupportedError
-from akunu.loading import FoundModel, find_model
+from akunu.loading import find_model
 from akunu.placement import present
 from akunu.progress import reporter
 
@@ -271,14 +271,6 @@ def test_a_function_that_needs_three_arguments_is_told_what_is_done():
             report(1, 2)
             report(2, 2, "compiling")
     assert seen == [(1, 2, ""), (2, 2, "compiling"), (1, 2, "mine"), (2, 2, "mine")]
-
-
-def test_a_server_s_model_has_its_forms_prepared_while_it_loads(monkeypatch):
-    found = FoundModel("ember", progress=False, prepares_forms=True)
-    with akunu.load(found, threads=1, context=256, progress=False) as model:
-        monkeypatch.setattr("akunu.structured.compiler.VocabularyView", None)  # nothing is left to make
-        model.prepare_forms()
-        assert model.generate("Once", regex="[ab]", max_tokens=2, temperature=0).text in ("a", "b")
 
 
 def test_progress_is_told_at_the_beginning_and_the_end():

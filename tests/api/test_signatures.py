@@ -66,7 +66,8 @@ def test_the_arguments_of_a_generation_are_spelled_out(name):
 
 
 def test_type_checkers_know_what_a_task_loads():
-    places = {"EmbeddingModel": akunu.EmbeddingModel, "WhisperModel": akunu.WhisperModel}
+    names = ("Model", "EmbeddingModel", "WhisperModel")  # which are not imported before one is loaded
+    places = {name: getattr(akunu, name) for name in names}
     found = {}
     for one in typing.get_overloads(akunu.load):
         hints = typing.get_type_hints(one, localns=places)

@@ -14,7 +14,8 @@ import pytest
 import uvicorn
 
 from akunu.server import ModelSpec, Settings, create_app
-from akunu.server.run import listen
+from akunu.server.ahead import Ahead
+from akunu.server.listening import listen
 from akunu.server.texts import Server
 from encoders import wordpiece
 
@@ -47,9 +48,11 @@ class Served:
 
 
 @contextlib.contextmanager
-def serving(*models: ModelSpec, settings: Settings | None = None, send_buffer: int = 0) -> Iterator[Served]:
+def serving(
+    *models: ModelSpec, settings: Settings | None = None, ahead: Ahead | None = None, send_buffer: int = 0
+) -> Iterator[Served]:
     """A server of these models (ember, if none), until the end of the block."""
-    app = create_app(models or (EMBER,), settings)
+    app = create_app(models or (EMBER,), settings, ahead)
     with listen("127.0.0.1", 0) as sock:
         if send_buffer:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer)

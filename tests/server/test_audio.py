@@ -16,7 +16,7 @@ import pytest
 
 from akunu.loading import FoundModel
 from akunu.server import ModelSpec, Settings
-from akunu.server import models as server_models
+from akunu.server import ahead as server_ahead
 from akunu.speech.whisper_model import WhisperModel
 from speech import tiny
 from speech.babble import Babble
@@ -46,19 +46,19 @@ def heard(engine: Babble, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     path = tmp_path_factory.mktemp("speech") / "babble.bin"
     path.write_bytes(b"lmgg")
     speech = ModelSpec(name="speech", path=str(path), aliases=("whisper-1",))
-    load = server_models.load
+    load = server_ahead.load
 
     def loaded(found: FoundModel, **options: object) -> object:
         if found.path == path:
             return WhisperModel(engine, tiny.tokenizer(), "babble", path)
         return load(found, **options)
 
-    server_models.load = loaded
+    server_ahead.load = loaded
     try:
         with serving(EMBER, speech, settings=Settings(max_upload=4 << 20, heartbeat_seconds=0.2)) as served:
             yield served
     finally:
-        server_models.load = load
+        server_ahead.load = load
 
 
 @pytest.fixture

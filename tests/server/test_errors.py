@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from akunu.errors import AkunuError
-from akunu.server.run import listen
+from akunu.server.listening import listen
 
 PICTURE = {"type": "image_url", "image_url": {"url": "data:,"}}
 JSON = {"content-type": "application/json"}

@@ -12,7 +12,19 @@ from hypothesis import strategies as st
 from akunu.errors import AkunuError, InvalidArgumentError, TokenizerError, UnsupportedError
 from akunu.tokenizer import Tokenizer
 
-from .vocabularies import BYTES, CONTROL, NORMAL, SPECIALS, USER_DEFINED, byte_level, metadata, spm
+from .vocabularies import (
+    BYTES,
+    CONTROL,
+    NORMAL,
+    REAL,
+    SPECIALS,
+    UNUSED,
+    USER_DEFINED,
+    byte_level,
+    metadata,
+    real,
+    spm,
+)
 
 GOOD = metadata("llama", [*SPECIALS, *BYTES, ("\u2581", NORMAL, -1.0), ("a", NORMAL, -2.0)])
 
@@ -88,6 +100,19 @@ def test_tokens_that_are_not_utf8_keep_their_bytes() -> None:
         last = tokenizer.vocab_size - 1
         assert tokenizer.id_to_piece(last) == b"\xff\xfe"
         assert tokenizer.decode(tokenizer.encode("text")) == "text"
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_the_bytes_of_all_tokens_are_those_of_each(name: str) -> None:
+    tokenizer = real(name)
+    assert tokenizer.all_pieces() == [tokenizer.pieces[i] for i in range(tokenizer.vocab_size)]
+
+
+def test_the_bytes_of_all_tokens_of_odd_kinds_are_those_of_each() -> None:
+    texts = ["a", "\u2581b", "\u0120c", "中", "", b"\xff".decode("utf-8", "surrogateescape")]
+    odd = [(text, kind) for text in texts for kind in (0, NORMAL, 2, CONTROL, USER_DEFINED, UNUSED, 7)]
+    for tokenizer in (byte_level([], odd), spm({}, [(text, kind, 0.0) for text, kind in odd])):
+        assert tokenizer.all_pieces() == [tokenizer.pieces[i] for i in range(tokenizer.vocab_size)]
 
 
 def test_pieces_are_raw_bytes() -> None:

@@ -61,6 +61,9 @@ def test_text_is_cut_before_spaces_only_when_no_piece_crosses_them() -> None:
     assert cut(f"a{SPACE}") == [f"ab{SPACE}{SPACE}cd", "\n\n", "ef"]
     assert cut("a\n") == ["ab", f"{SPACE}{SPACE}cd\n\nef"]
     assert cut(f"a{SPACE}", f"{SPACE}\n") == []
+    # Of different tokens it does not matter what one ends and the next begins with.
+    assert cut("a", SPACE, "b", "\n", "c", "\udcff") == ["ab", f"{SPACE}{SPACE}cd", "\n\n", "ef"]
+    assert cut(f"\U0010ffff{SPACE}") == []
 
 
 def test_llamas_vocabulary_allows_cuts_at_spaces_and_newlines() -> None:

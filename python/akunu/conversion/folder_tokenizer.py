@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 from akunu.conversion.tokenizer_metadata import NAMED, SAMPLES
 from akunu.errors import UnsupportedError
 from akunu.tokenizer import Tokenizer
-from akunu.tokenizer.bytelevel import ByteLevelBpe, is_utf8
+from akunu.tokenizer.bytelevel import splits
 from akunu.tokenizer.pieces import SPACE
 from akunu.tokenizer.pretokenizers import pre_tokenizer
 from akunu.tokenizer.unigram import as_bytes
-from akunu.tokenizer.vocabulary import ADDED_TYPES, CONTROL_TYPES, TokenType, Vocabulary
+from akunu.tokenizer.vocabulary import ADDED_TYPES, CONTROL_TYPES, TokenType, Vocabulary, strings
 
 if TYPE_CHECKING:
     import tokenizers
@@ -84,7 +84,7 @@ def _tokenizer_json(metadata: Mapping[str, object], tokenizer: Tokenizer) -> Jso
     vocabulary = Vocabulary.from_metadata(metadata)
     texts: dict[str, int] = {}
     for i, text in enumerate(vocabulary.tokens):
-        if text and is_utf8(text):  # no text is encoded to any other
+        if text and _is_utf8(text):  # no text is encoded to any other
             texts.setdefault(text, i)
     entries: object = texts
     match tokenizer.model:
@@ -116,10 +116,25 @@ def _tokenizer_json(metadata: Mapping[str, object], tokenizer: Tokenizer) -> Jso
 
 
 def _byte_level(vocabulary: Vocabulary, metadata: Mapping[str, object]) -> tokenizers.Tokenizer:
-    """The library's tokenizer of bytes, which is ours too."""
-    from tokenizers import decoders
+    """The library's merges, and the same patterns as ours."""
+    import tokenizers
+    from tokenizers import decoders, models, pre_tokenizers
 
-    library = ByteLevelBpe(vocabulary, metadata, pre_tokenizer(vocabulary.pre)).library
+    entries = {
+        text: i
+        for i, (text, kind) in enumerate(zip(vocabulary.tokens, vocabulary.types, strict=True))
+        if kind not in CONTROL_TYPES and _is_utf8(text)
+    }
+    merges = []
+    for line in strings(metadata, "merges") or ():
+        left, _, right = line.partition(" ")
+        if left in entries and right in entries and left + right in entries:
+            merges.append((left, right))
+    pre = pre_tokenizer(vocabulary.pre)
+    library = tokenizers.Tokenizer(models.BPE(entries, merges, ignore_merges=pre.ignore_merges))
+    library.pre_tokenizer = pre_tokenizers.Sequence(
+        [*splits(pre), pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
+    )
     library.decoder = decoders.ByteLevel()
     return library
 
@@ -194,7 +209,7 @@ def _unigram(
     seen: set[str] = set()
     entries = []
     for i, (text, score) in enumerate(zip(vocabulary.tokens, vocabulary.scores, strict=True)):
-        known = is_utf8(text) and text not in seen
+        known = _is_utf8(text) and text not in seen
         seen.add(text)
         entries.append((text if known else f" {i}", float(score)))  # which no text has
     data = json.loads(library.to_str())
@@ -263,3 +278,12 @@ def _templates(metadata: Mapping[str, object]) -> Json:
     if found.keys() == {"default"}:
         return {"chat_template": found["default"]}
     return {"chat_template": [{"name": name, "template": text} for name, text in found.items()]}
+
+
+def _is_utf8(text: str) -> bool:
+    """Whether a text that was read with `surrogateescape` was UTF-8."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

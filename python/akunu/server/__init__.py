@@ -2,11 +2,36 @@
 
 `app` puts it together. A request passes `gate`, is read by `fields` into a struct of its API
 (`openai_chat`, …), becomes a `conversations.Turn`, and runs as `texts`; `sse` sends what comes of it.
+
+What a name needs is imported when the name is first used: a model begins to load before what serves it is
+imported (`ahead`).
 """
 
-from akunu.server.app import create_app
-from akunu.server.auth import Keys
-from akunu.server.catalog import ModelSpec
-from akunu.server.settings import Settings
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from akunu.server.app import create_app
+    from akunu.server.auth import Keys
+    from akunu.server.catalog import ModelSpec
+    from akunu.server.settings import Settings
 
 __all__ = ["Keys", "ModelSpec", "Settings", "create_app"]
+
+_HOME: Final = {
+    "Keys": "akunu.server.auth",
+    "ModelSpec": "akunu.server.catalog",
+    "Settings": "akunu.server.settings",
+    "create_app": "akunu.server.app",
+}
+
+
+def __getattr__(name: str) -> object:
+    module = _HOME.get(name)
+    if module is None:
+        raise AttributeError(f"module 'akunu.server' has no attribute {name!r}")
+    value = getattr(import_module(module), name)
+    globals()[name] = value
+    return value

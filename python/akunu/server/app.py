@@ -16,6 +16,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from akunu.errors import AkunuError
+from akunu.server.ahead import Ahead
 from akunu.server.catalog import ModelSpec
 from akunu.server.errors import ApiError, as_api_error, error_response
 from akunu.server.gate import Gate
@@ -32,7 +33,9 @@ __all__ = ["create_app"]
 _SWEEP_SECONDS = 1.0
 
 
-def create_app(models: Sequence[ModelSpec], settings: Settings | None = None) -> Starlette:
+def create_app(
+    models: Sequence[ModelSpec], settings: Settings | None = None, ahead: Ahead | None = None
+) -> Starlette:
     """The server as an ASGI application.
 
     Parameters
@@ -41,6 +44,8 @@ def create_app(models: Sequence[ModelSpec], settings: Settings | None = None) ->
         What may be asked for. Those with `preload` are loaded before the application says that it is ready.
     settings
         Its settings; None: the defaults.
+    ahead
+        The first model of those with `preload`, if it loads already.
 
     Examples
     --------
@@ -48,7 +53,7 @@ def create_app(models: Sequence[ModelSpec], settings: Settings | None = None) ->
     >>> app = create_app([ModelSpec(name="ember", path="ember")])  # for `uvicorn.run(app)`
     """
     settings = settings or Settings()
-    registry = Registry(models, settings.max_models, settings.max_memory)
+    registry = Registry(models, settings.max_models, settings.max_memory, ahead)
     server = Server(settings, registry, Meters(registry), ResponseStore(settings.max_responses), time.time())
     routes = [Route(each.path, each.handler, methods=[each.method]) for each in ENDPOINTS]
     middleware = [
@@ -101,6 +106,7 @@ async def _sweep(server: Server) -> None:
         await asyncio.sleep(_SWEEP_SECONDS)
         for entry in server.models.entries():
             entry.measure()
+        await server.models.prepare_forms()
         if server.settings.idle_seconds:
             await server.models.unload_idle(server.settings.idle_seconds)
 

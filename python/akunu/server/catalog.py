@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -14,7 +13,6 @@ from akunu.json_file import read_text
 from akunu.loading import DEFAULT_CACHE_SIZE, check_settings
 from akunu.options import as_path
 from akunu.placement import present
-from akunu.server.fields import refusal
 from akunu.speech.recognition import is_speech
 
 __all__ = ["ModelSpec", "from_name", "from_place"]
@@ -140,6 +138,8 @@ def _from_folder(folder: Path, shared: dict[str, Any]) -> list[ModelSpec]:
 
 
 def _from_file(file: Path, shared: dict[str, Any]) -> list[ModelSpec]:
+    import tomllib
+
     try:
         table = tomllib.loads(read_text(file))
     except tomllib.TOMLDecodeError as error:
@@ -147,6 +147,8 @@ def _from_file(file: Path, shared: dict[str, Any]) -> list[ModelSpec]:
     try:
         listed = msgspec.convert(table, _File, dec_hook=_decoded).model
     except msgspec.ValidationError as error:
+        from akunu.server.fields import refusal
+
         told = refusal(str(error))
         hint = "; each model is a table [[model]] with a name and a path"
         if told.code == "unknown_field" and str(told.param).startswith("model["):

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
-from akunu.encoders.model import EmbeddingModel
-from akunu.memory import Memory
-from akunu.model import Model
-from akunu.scheduling import ModelStats
-from akunu.speech.whisper_model import WhisperModel
+if TYPE_CHECKING:
+    from akunu.memory import Memory
+    from akunu.scheduling import ModelStats
 
 __all__ = ["EMBEDDING", "KINDS", "RERANKER", "SPEECH", "TEXT", "Held", "Kind", "kind_of"]
 
@@ -62,9 +60,25 @@ class Kind:
     has: Callable[[object], bool]
 
 
+# The classes are imported once there is a model: a load may begin before (`akunu.server.ahead`).
 def _makes_vectors(model: object, task: str) -> bool:
+    from akunu.encoders.model import EmbeddingModel
+
     encoder = model.config.encoder if isinstance(model, EmbeddingModel) else None
     return encoder is not None and encoder.task == task
+
+
+def _writes_text(model: object) -> bool:
+    from akunu.encoders.model import EmbeddingModel
+    from akunu.model import Model
+
+    return isinstance(model, Model) and not isinstance(model, EmbeddingModel)
+
+
+def _transcribes(model: object) -> bool:
+    from akunu.speech.whisper_model import WhisperModel
+
+    return isinstance(model, WhisperModel)
 
 
 _VECTORS: Final = ("device", "context", "threads")
@@ -76,13 +90,13 @@ TEXT: Final = Kind(
     "a text model",
     "/v1/chat/completions and /v1/completions",
     (*_VECTORS, "kv_dtype", "parallel", "kv_memory", "draft", "cache_dir", "cache_size"),
-    lambda model: isinstance(model, Model) and not isinstance(model, EmbeddingModel),
+    _writes_text,
 )
 SPEECH: Final = Kind(
     "a speech model",
     "/v1/audio/transcriptions and /v1/audio/translations",
     ("device", "threads", "parallel"),
-    lambda model: isinstance(model, WhisperModel),
+    _transcribes,
 )
 
 KINDS: Final = (TEXT, EMBEDDING, RERANKER, SPEECH)

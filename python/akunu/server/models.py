@@ -7,20 +7,17 @@ import contextlib
 import fnmatch
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Protocol
 
-from akunu import load
-from akunu.chat import ChatTemplate
 from akunu.errors import AkunuError, DeviceError, InvalidArgumentError
-from akunu.loading import FoundModel
+from akunu.server.ahead import Ahead, file_bytes, find_model, load_model
 from akunu.server.catalog import ModelSpec
 from akunu.server.errors import ApiError
-from akunu.server.fitting import check_shared, fitted
-from akunu.server.kinds import Held, Kind, kind_of
+from akunu.server.fitting import check_shared
+from akunu.server.kinds import TEXT, Held, Kind, kind_of
 
 __all__ = ["Entry", "Registry", "shutting_down"]
 
@@ -52,6 +49,7 @@ class Entry:
     steps: int = 0
     """Its steps then."""
     bytes: int = 0
+    forms_prepared: bool = False
     unfit: Mapping[str, str] = field(default_factory=dict)
     """Settings for all models that it was loaded without, and why."""
     texts: list[Watched] = field(default_factory=list)
@@ -100,19 +98,6 @@ class Entry:
         return self.model
 
 
-def _log_once(name: str) -> Callable[[int, int, str], None]:
-    """The progress of a load: what takes long besides reading weights is said when it begins."""
-    said = ""
-
-    def progress(done: int, total: int, what: str) -> None:
-        nonlocal said
-        if what and what != said:
-            said = what
-            _log.info("%s: %s", name, what)
-
-    return progress
-
-
 class Registry:
     """The models of a server, by name and alias.
 
@@ -122,9 +107,17 @@ class Registry:
         The models there are.
     max_models, max_memory
         How many may be loaded at a time, and the bytes of their files together.
+    ahead
+        The first that is to be loaded, which has begun already.
     """
 
-    def __init__(self, specs: Iterable[ModelSpec], max_models: int, max_memory: int | None) -> None:
+    def __init__(
+        self,
+        specs: Iterable[ModelSpec],
+        max_models: int,
+        max_memory: int | None,
+        ahead: Ahead | None = None,
+    ) -> None:
         self._entries: dict[str, Entry] = {}
         for spec in specs:
             if spec.name in self._entries:
@@ -132,6 +125,7 @@ class Registry:
             self._entries[spec.name] = Entry(spec)
         self._max_models = max_models
         self._max_memory = max_memory
+        self._ahead = ahead
         self._room = asyncio.Lock()
         self._closed = False
         self.ending = False
@@ -229,7 +223,8 @@ class Registry:
             if self._closed:
                 raise shutting_down()
             async with self._room:
-                began = time.monotonic()
+                ahead = self._ahead
+                began = ahead.began if ahead and ahead.spec is entry.spec else time.monotonic()
                 # The thread goes on when its request is cancelled: the model is then there for the next one.
                 work = asyncio.ensure_future(self._load(entry))
                 try:
@@ -242,27 +237,38 @@ class Registry:
                 _log.info("loaded %s in %.1f s: %s", entry.spec.name, seconds, memory)
 
     async def _load(self, entry: Entry) -> None:
-        spec = entry.spec
-
-        def find() -> FoundModel:
-            found = FoundModel(spec.path, progress=False, prepares_forms=True)  # while no text of it runs
-            entry.bytes = _file_bytes(found.path)
-            return found
-
-        def work(found: FoundModel) -> Any:
-            arguments, entry.unfit = fitted(spec, found)
-            if entry.unfit:
-                reasons = "; ".join(f"{name}: {reason}" for name, reason in entry.unfit.items())
-                _log.info("%s takes what fits it of the settings for all models; %s", spec.name, reasons)
-            model = load(found, progress=_log_once(spec.name), **arguments)
-            if spec.chat_template is not None:
-                model.chat_template = ChatTemplate.named(spec.chat_template, model.tokenizer)
-            return model
-
-        found = await asyncio.to_thread(find)
-        await self._make_room(entry)
-        entry.model = await asyncio.to_thread(work, found)
+        if (ahead := self._taken_ahead(entry)) is not None:
+            loaded = await asyncio.wrap_future(ahead.loaded)
+        else:
+            found = await asyncio.to_thread(find_model, entry.spec)
+            entry.bytes = await asyncio.to_thread(file_bytes, found.path)
+            await self._make_room(entry)
+            loaded = await asyncio.to_thread(load_model, entry.spec, found)
+        entry.model, entry.unfit, entry.bytes = loaded.model, loaded.unfit, loaded.bytes
+        entry.forms_prepared = False
         entry.used_at = time.monotonic()
+
+    def _taken_ahead(self, entry: Entry) -> Ahead | None:
+        """What has begun of a load, once."""
+        ahead = self._ahead
+        if ahead is None or ahead.spec is not entry.spec:
+            return None
+        self._ahead = None
+        return ahead
+
+    async def prepare_forms(self) -> None:
+        """While no request is there, do what the first one that wants a form would wait for.
+
+        Others would wait too, a good part of a second: see `akunu.structured.compiler`.
+        """
+        for entry in self._entries.values():
+            if any(e.users for e in self._entries.values()):
+                return
+            if entry.model is not None and not entry.forms_prepared:
+                entry.forms_prepared = True
+                if kind_of(entry.model) is TEXT:
+                    with contextlib.suppress(Exception):  # a request that wants a form is told
+                        await asyncio.to_thread(entry.loaded.prepare_forms)
 
     async def _make_room(self, entry: Entry) -> None:
         """Unload the models that were not used for the longest time, as many as need be."""
@@ -342,8 +348,3 @@ def _not_loaded(spec: ModelSpec, error: Exception) -> ApiError:
 def shutting_down() -> ApiError:
     """What comes too late."""
     return ApiError(503, "the server is shutting down", code="shutting_down", retry_after=5)
-
-
-def _file_bytes(path: Path) -> int:
-    files = path.rglob("*") if path.is_dir() else [path]
-    return sum(file.stat().st_size for file in files if file.is_file())

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Annotated, Any, ClassVar, Final, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, cast
 
 import msgspec
 from msgspec import Meta
@@ -22,11 +22,12 @@ from akunu.server.multipart import Part, read_form
 from akunu.server.replies import json_response
 from akunu.server.sse import EventStream, event, unless_gone
 from akunu.server.texts import Asked, Server
-from akunu.speech.languages import LANGUAGES
-from akunu.speech.options import TranscriptionArguments, transcription_options
-from akunu.speech.segments import Segment
-from akunu.speech.streams import AsyncSegmentStream
-from akunu.speech.transcript import Transcription
+
+if TYPE_CHECKING:
+    from akunu.speech.options import TranscriptionArguments
+    from akunu.speech.segments import Segment
+    from akunu.speech.streams import AsyncSegmentStream
+    from akunu.speech.transcript import Transcription
 
 __all__ = ["TranscriptionRequest", "TranslationRequest", "transcriptions", "translations"]
 
@@ -71,7 +72,7 @@ class TranslationRequest(Fields, kw_only=True):
             "choice": self.choice,
         }
         given = {name: value for name, value in found.items() if value is not None}
-        return cast(TranscriptionArguments, {"task": self.task, **given})
+        return cast("TranscriptionArguments", {"task": self.task, **given})
 
     @property
     def streams(self) -> bool:
@@ -169,6 +170,8 @@ def _fields(parts: list[Part], kind: type[TranslationRequest]) -> TranslationReq
             400, f"response_format: {fields.response_format} does not come as a stream; expected json",
             param="response_format", code="invalid_value",
         )  # fmt: skip
+    from akunu.speech.options import transcription_options
+
     transcription_options(fields.options())
     return fields
 
@@ -244,6 +247,8 @@ def _usage(found: Transcription) -> dict[str, Any]:
 
 
 def _verbose(found: Transcription, fields: TranslationRequest) -> dict[str, Any]:
+    from akunu.speech.languages import LANGUAGES
+
     answer: dict[str, Any] = {
         "task": fields.task,
         "language": LANGUAGES[found.language] if found.language else None,

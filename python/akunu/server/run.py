@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import logging
 import signal
 import socket
@@ -18,7 +17,7 @@ from akunu.errors import AkunuError
 from akunu.server.errors import ApiError
 from akunu.server.texts import Server
 
-__all__ = ["listen", "serve"]
+__all__ = ["serve"]
 
 _log = logging.getLogger("akunu.server")
 
@@ -71,25 +70,6 @@ class _Uvicorn(uvicorn.Server):
         timer = self._loop.call_later(seconds, self._end_texts)
         await super().shutdown(sockets)
         timer.cancel()
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """A socket to serve on; port 0 takes one that is free.
-
-    Raises
-    ------
-    AkunuError
-        The address is taken, or not this machine's.
-    """
-    try:
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        return socket.create_server((host, port), family=family, backlog=512)
-    except OSError as error:
-        reason = str(error.strerror or error)
-        reason = reason.partition(" (while")[0]  # what follows names the address again
-        reason = reason[:1].lower() + reason[1:]
-        taken = "; --port takes another, or 0 for one that is free" if error.errno == errno.EADDRINUSE else ""
-        raise AkunuError(f"cannot listen on {host}, port {port}: {reason}{taken}") from error
 
 
 def serve(app: Starlette, sock: socket.socket, on_ready: Callable[[], None]) -> None:

@@ -47,7 +47,7 @@ class VocabularyView:
         self._size = vocab_size
         self.control_ids = tokenizer.control_ids.union(ends)
         known = min(vocab_size, tokenizer.vocab_size)
-        self.pieces: list[bytes] = [tokenizer.pieces[i] for i in range(known)]
+        self.pieces: list[bytes] = tokenizer.all_pieces()[:known]
         """The bytes of each token; a control token's name with `CONTROL_MARK` before it."""
         for i in self.control_ids:
             if i < known:

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from akunu._core import bytes_of
 from akunu.errors import InvalidArgumentError, TokenizerError
-from akunu.tokenizer.bytelevel import CHAR_OF_BYTE, ByteLevelBpe
+from akunu.tokenizer.bytelevel import ALPHABET, CHAR_OF_BYTE, ByteLevelBpe
 from akunu.tokenizer.detokenizer import StreamingDetokenizer
 from akunu.tokenizer.pieces import SPACE
 from akunu.tokenizer.pretokenizers import pre_tokenizer
@@ -97,7 +98,8 @@ class Tokenizer:
         """Whether a text begins with a space that encoding has put there."""
         self.trims_after_added = vocabulary.prefix_after_added
         """Whether the text after an added token does so too."""
-        self.pieces: Mapping[int, bytes] = _Pieces(vocabulary)
+        self._pieces = _Pieces(vocabulary)
+        self.pieces: Mapping[int, bytes] = self._pieces
         """The bytes of each token; an id that is not in the vocabulary is an `InvalidArgumentError`."""
 
     def __repr__(self) -> str:
@@ -249,6 +251,10 @@ class Tokenizer:
         """The bytes of one token: as they stand in a text, U+2581 as a space; a control token's name."""
         return self.pieces[token]
 
+    def all_pieces(self) -> list[bytes]:
+        """`pieces` of the whole vocabulary, by id: made at once, which takes less than one by one."""
+        return self._pieces.all()
+
     def token_text(self, token: int) -> str:
         """The token as the vocabulary writes it."""
         _check_id(token, self.vocab_size)
@@ -272,8 +278,12 @@ _BYTE_OF_CHAR = {
 }
 
 
+_AS_TEXT = frozenset({int(TokenType.NORMAL), int(TokenType.UNUSED)})
+"""Types of the tokens whose bytes are those of their texts, or what these stand for: nearly all."""
+
+
 class _Pieces(dict[int, bytes]):
-    """Bytes by token id, made when first asked for: building all of a large vocabulary takes 0.1 s."""
+    """Bytes by token id, made when first asked for: of a large vocabulary a text needs few."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         super().__init__()
@@ -297,6 +307,19 @@ class _Pieces(dict[int, bytes]):
             piece = text.replace(SPACE, " ").encode("utf-8", "surrogateescape")
         self[int(token)] = piece
         return piece
+
+    def all(self) -> list[bytes]:
+        """Those of all tokens, of which few are made one by one."""
+        tokens = self._vocabulary.tokens
+        made: list[bytes | None] = (
+            bytes_of(tokens, ALPHABET)
+            if self._vocabulary.model == "gpt2"
+            else [text.replace(SPACE, " ").encode("utf-8", "surrogateescape") for text in tokens]
+        )
+        return [
+            self[i] if piece is None or kind not in _AS_TEXT else piece
+            for i, (piece, kind) in enumerate(zip(made, self._vocabulary.types, strict=True))
+        ]
 
 
 def _check_id(token: int, vocab_size: int) -> None:

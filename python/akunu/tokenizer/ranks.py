@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from akunu.tokenizer.bytelevel import splits
 from akunu.tokenizer.pieces import PieceCache
 from akunu.tokenizer.pretokenizers import pre_tokenizer
 
@@ -30,12 +31,7 @@ class RankBpe:
         import tokenizers
 
         self._rank = {token: rank for rank, token in enumerate(tokens) if token}
-        self._split = tokenizers.pre_tokenizers.Sequence(
-            [
-                tokenizers.pre_tokenizers.Split(tokenizers.Regex(pattern), "isolated")
-                for pattern in pre_tokenizer(pre).patterns
-            ]
-        )
+        self._split = tokenizers.pre_tokenizers.Sequence(splits(pre_tokenizer(pre)))
         self._encode_piece = PieceCache(None, self._merge)
 
     def encode(self, text: str, *, at_start: bool) -> list[int]:

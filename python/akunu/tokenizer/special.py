@@ -25,9 +25,10 @@ class AddedTokens:
     """The added tokens of a vocabulary, indexed for search."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
-        control = vocabulary.ids_of_types(CONTROL_TYPES)
+        added = vocabulary.ids_of_types(ADDED_TYPES)
+        control = [i for i in added if vocabulary.types[i] in CONTROL_TYPES]
         self.control_ids = frozenset(control)
-        self.ids = frozenset(vocabulary.ids_of_types(ADDED_TYPES))
+        self.ids = frozenset(added)
         self.control_texts = frozenset(vocabulary.tokens[i] for i in control if vocabulary.tokens[i])
         self.split_ids = self.ids - (vocabulary.normalized - self.control_ids)
         texts: dict[str, int] = {}

@@ -17,7 +17,8 @@ from akunu.tokenizer.vocabulary import TokenType, Vocabulary
 __all__ = ["MERGED_TYPES", "SentencePieceBpe", "byte_value", "fuse"]
 
 # Control, unknown and byte tokens are not text, and user-defined ones are found before merging starts.
-MERGED_TYPES = frozenset({int(TokenType.NORMAL), int(TokenType.UNUSED)})
+_NORMAL = int(TokenType.NORMAL)
+MERGED_TYPES = frozenset({_NORMAL, int(TokenType.UNUSED)})
 
 
 class SentencePieceBpe:
@@ -28,18 +29,17 @@ class SentencePieceBpe:
             raise TokenizerError(
                 "tokenizer.ggml.scores is missing; a 'llama' vocabulary needs a score per token"
             )
-        self._ids: dict[str, int] = {}
-        self._cost: dict[str, float] = {}  # the negated score: heapq pops the smallest
-        self._unused: set[str] = set()
-        self._bytes: dict[int, int] = {}
-        for i, (text, kind) in enumerate(zip(vocabulary.tokens, vocabulary.types, strict=True)):
-            if kind == TokenType.BYTE:
-                self._bytes[byte_value(text, i)] = i
-            elif kind in MERGED_TYPES and text and text not in self._ids:
-                self._ids[text] = i
-                self._cost[text] = -vocabulary.scores[i]
-                if kind == TokenType.UNUSED:
-                    self._unused.add(text)
+        tokens, scores = vocabulary.tokens, vocabulary.scores
+        # There may be 256k tokens, so little is done for each. Of equal texts the first counts.
+        merged = [i for i in vocabulary.ids_of_types(MERGED_TYPES) if tokens[i]]
+        merged.reverse()
+        self._ids: dict[str, int] = dict(zip([tokens[i] for i in merged], merged, strict=True))
+        # The negated score: heapq pops the smallest.
+        self._cost: dict[str, float] = {text: -scores[i] for text, i in self._ids.items()}
+        others = [(i, kind) for i, kind in enumerate(vocabulary.types) if kind != _NORMAL]
+        unused = [i for i, kind in others if kind == TokenType.UNUSED]
+        self._unused = {tokens[i] for i in unused if self._ids.get(tokens[i]) == i}
+        self._bytes = {byte_value(tokens[i], i): i for i, kind in others if kind == TokenType.BYTE}
         self._unknown = vocabulary.unknown
         self._add_prefix = vocabulary.add_space_prefix
         self._encode = PieceCache(cutting_pattern(self._ids), self._encode_piece)

@@ -247,7 +247,9 @@ class Vocabulary:
     def mark_ends_of_generation(self, known: Iterable[int]) -> None:
         """Find the tokens that end a turn, besides those that the file names."""
         ends = {}
-        for i, text in enumerate(self.tokens):
+        found = (_END_TEXTS | _END_TEXTS_IF_CONTROL).intersection(self.tokens)
+        for i in [i for i, text in enumerate(self.tokens) if text in found] if found else ():
+            text = self.tokens[i]
             if text in _END_TEXTS:
                 ends[text] = i
                 self.types[i] = TokenType.CONTROL

@@ -207,14 +207,21 @@ def command(**values: Any) -> None:
         _deploy(models, settings, values)
         return
 
-    from akunu.server import create_app
-    from akunu.server.run import listen, serve
+    from akunu.server.ahead import Ahead
+    from akunu.server.listening import listen
 
     with listen(values["host"], values["port"]) as sock:
         host, port = sock.getsockname()[:2]
         names = ", ".join(model.name for model in models)
         shown = f"[{host}]" if ":" in host else host
-        app = create_app(models, settings)
+        ahead = next((Ahead(model) for model in models if model.preload), None)
+        if ahead is not None:
+            ahead.begin()
+        # Now only: the weights of a small model take about as long.
+        from akunu.server.app import create_app
+        from akunu.server.run import serve
+
+        app = create_app(models, settings, ahead)
 
         def ready() -> None:
             note(f"[{names} at http://{shown}:{port}]")
@@ -268,7 +275,8 @@ def _deploy(models: list[ModelSpec], settings: Settings, values: dict[str, Any])
 
 
 def _settings(values: dict[str, Any]) -> Settings:
-    from akunu.server import Keys, Settings
+    from akunu.server.auth import Keys
+    from akunu.server.settings import Settings
 
     def keys(name: str) -> Keys:
         return Keys() if values[name] is None else Keys.from_file(values[name])

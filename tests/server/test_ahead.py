@@ -1,0 +1,60 @@
+"""A model that loads before its server is there, and what is done while no request is."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from akunu.errors import AkunuError
+from akunu.server import ModelSpec, app
+from akunu.server.ahead import Ahead
+from akunu.server.models import Registry
+
+from .conftest import EMBER, serving, wait_until
+
+
+def begun(spec: ModelSpec) -> Ahead:
+    ahead = Ahead(spec)
+    ahead.begin()
+    return ahead
+
+
+def test_a_load_that_has_begun_is_taken_once():
+    ahead = begun(EMBER)
+    with serving(EMBER, ahead=ahead) as served:
+        assert served.ember.model is ahead.loaded.result().model
+        assert served.ember.bytes > 0
+        assert served.chat(max_tokens=1).status_code == 200
+        assert served.post("/admin/unload", model="ember").status_code == 200
+        assert served.chat(max_tokens=1).status_code == 200
+        assert served.ember.model is not ahead.loaded.result().model
+
+
+def test_what_is_wrong_with_it_is_said_by_the_server():
+    spec = ModelSpec(name="none", path="no-such.gguf", preload=True)
+    registry = Registry([spec], 1, None, begun(spec))
+    with pytest.raises(AkunuError, match="none cannot be loaded: no model"):
+        asyncio.run(registry.preload())
+
+
+def test_forms_are_prepared_once_no_request_is_there(monkeypatch):
+    with serving(EMBER) as served:
+        monkeypatch.setattr(app, "_SWEEP_SECONDS", 0.01)  # from the second time on
+        served.ember.users += 1  # as long as a request would be there
+        time.sleep(1.3)
+        assert not served.ember.forms_prepared
+        served.ember.users -= 1
+        wait_until(lambda: served.ember.forms_prepared)
+        wait_until(lambda: "grammar_tokens" in vars(served.ember.model._forms._view))
+        monkeypatch.setattr("akunu.structured.compiler.VocabularyView", None)  # nothing is left to make
+        assert served.chat(max_tokens=1, regex="[ab]").json()["choices"][0]["message"]["content"] in "ab"
+
+
+def test_what_has_no_forms_is_left_alone(encoders, monkeypatch):
+    monkeypatch.setattr(app, "_SWEEP_SECONDS", 0.01)
+    with serving(*encoders) as served:
+        assert served.post("/v1/embeddings", model="vectors", input="a").status_code == 200
+        wait_until(lambda: served.server.models.find("vectors").forms_prepared)
+        assert served.post("/v1/embeddings", model="vectors", input="a").status_code == 200
