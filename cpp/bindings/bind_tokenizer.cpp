@@ -46,7 +46,7 @@ py::handle checked(py::handle text) {
     return text;
 }
 
-py::list bytes_of(const py::list& texts, const py::str& alphabet) {
+py::list bytes_of_texts(const py::list& texts, const py::str& alphabet) {
     const ByteOf bytes = byte_of(alphabet);
     py::list found(texts.size());
     std::string piece;
@@ -103,7 +103,7 @@ py::list encoded(const ByteMerges& merges, const py::iterable& pieces) {
 }  // namespace
 
 void bind_tokenizer(py::module_& m) {
-    m.def("bytes_of", &bytes_of, py::arg("texts"), py::arg("alphabet"));
+    m.def("bytes_of", &bytes_of_texts, py::arg("texts"), py::arg("alphabet"));
     py::class_<ByteMerges>(m, "ByteMerges")
         .def(py::init(&byte_merges), py::arg("tokens"), py::arg("merges"), py::arg("left_out"), py::arg("alphabet"),
              py::arg("whole_first"))
