@@ -71,50 +71,55 @@ struct OpenRun {
     vf d[kParts][W], minus_min[kParts][W];
     vi scale[kParts][W];  // where they are integers
 
-    // acc[token][W] += the products with the tokens whose records these are.
-    [[gnu::noinline, gnu::flatten]] void add_products(const std::byte* records, std::size_t tokens, vf* acc) const {
-        for (std::size_t t = 0; t < tokens; t += M, records += M * Record::kSize, acc += M * W) {
-            const auto of_record = [&](int m, std::size_t i) {
-                return set1(*reinterpret_cast<const float*>(records + m * Record::kSize + i));
-            };
-            vf u[M][W];
-            [[maybe_unused]] vi scaled[M][W];
-            unroll<kParts>([&]<int part>() {
-                constexpr std::size_t kSum = Record::kSums + part * sizeof(float);
-                Dot dots[M][W];
-                if constexpr (Record::kStarts) {
-                    for (int m = 0; m < M; ++m) {
-                        for (int w = 0; w < W; ++w) dots[m][w].start(records + m * Record::kSize + kSum);
-                    }
-                }
-                unroll<kSteps>([&]<int j>() {
-                    for (int m = 0; m < M; ++m) {
-                        const auto* x = reinterpret_cast<const std::int8_t*>(records + m * Record::kSize);
-                        for (int w = 0; w < W; ++w) {
-                            dots[m][w].template step<j>(quants[part][j][w], x + part * kSteps * 4);
-                        }
-                    }
-                });
+    // acc[M][W] += the products of a tile of tokens, whose records these are, with four elements after the other:
+    // weights<part, j>().
+    template <typename Weights>
+    void add_tile(const std::byte* records, const Weights& weights, vf* acc) const {
+        const auto of_record = [&](int m, std::size_t i) {
+            return set1(*reinterpret_cast<const float*>(records + m * Record::kSize + i));
+        };
+        vf u[M][W];
+        [[maybe_unused]] vi scaled[M][W];
+        unroll<kParts>([&]<int part>() {
+            constexpr std::size_t kSum = Record::kSums + part * sizeof(float);
+            Dot dots[M][W];
+            if constexpr (Record::kStarts) {
                 for (int m = 0; m < M; ++m) {
-                    [[maybe_unused]] vf sum = zero();
-                    if constexpr (kHasMin) sum = of_record(m, kSum);
-                    for (int w = 0; w < W; ++w) {
-                        if constexpr (kIntegerScales) {
-                            const vi dot = dots[m][w].sum(scale[part][w]);
-                            scaled[m][w] = part == 0 ? dot : scaled[m][w] + dot;
-                            if constexpr (part == kParts - 1) u[m][w] = to_float(scaled[m][w]);
-                        } else {
-                            const vf dot = to_float(dots[m][w].sum());
-                            u[m][w] =
-                                add_sub_block<part == 0, kHasMin>(u[m][w], dot, d[part][w], sum, minus_min[part][w]);
-                        }
-                    }
+                    for (int w = 0; w < W; ++w) dots[m][w].start(records + m * Record::kSize + kSum);
+                }
+            }
+            unroll<kSteps>([&]<int j>() {
+                const auto* four = weights.template operator()<part, j>();
+                for (int m = 0; m < M; ++m) {
+                    const auto* x = reinterpret_cast<const std::int8_t*>(records + m * Record::kSize);
+                    for (int w = 0; w < W; ++w) dots[m][w].template step<j>(four[w], x + part * kSteps * 4);
                 }
             });
             for (int m = 0; m < M; ++m) {
-                const vf scale = of_record(m, Record::kScale);
-                for (int w = 0; w < W; ++w) acc[m * W + w] = fma(u[m][w], scale, acc[m * W + w]);
+                [[maybe_unused]] vf sum = zero();
+                if constexpr (kHasMin) sum = of_record(m, kSum);
+                for (int w = 0; w < W; ++w) {
+                    if constexpr (kIntegerScales) {
+                        const vi dot = dots[m][w].sum(scale[part][w]);
+                        scaled[m][w] = part == 0 ? dot : scaled[m][w] + dot;
+                        if constexpr (part == kParts - 1) u[m][w] = to_float(scaled[m][w]);
+                    } else {
+                        const vf dot = to_float(dots[m][w].sum());
+                        u[m][w] = add_sub_block<part == 0, kHasMin>(u[m][w], dot, d[part][w], sum, minus_min[part][w]);
+                    }
+                }
             }
+        });
+        for (int m = 0; m < M; ++m) {
+            const vf scale = of_record(m, Record::kScale);
+            for (int w = 0; w < W; ++w) acc[m * W + w] = fma(u[m][w], scale, acc[m * W + w]);
+        }
+    }
+
+    // acc[token][W] += the products with the tokens whose records these are.
+    [[gnu::noinline, gnu::flatten]] void add_products(const std::byte* records, std::size_t tokens, vf* acc) const {
+        for (std::size_t t = 0; t < tokens; t += M, records += M * Record::kSize, acc += M * W) {
+            add_tile(records, [&]<int part, int j>() { return quants[part][j]; }, acc);
         }
     }
 };
@@ -139,7 +144,11 @@ template <typename F>
 [[gnu::noinline, gnu::flatten]] static void dot_runs_q8(const std::byte* group, const GroupLayout& layout,
                                                         std::size_t k, const std::byte* records, std::size_t tokens,
                                                         vf* out) {
-    constexpr int W = kRunGroups, kSteps = F::kSub / 4, kParts = 32 / F::kSub;
+    constexpr int M = kTokenTile, W = kRunGroups, kSteps = F::kSub / 4, kParts = 32 / F::kSub;
+    constexpr std::size_t kRecord = OpenRunOf<F>::Record::kSize;
+    // The first tile multiplies with a run while it is taken apart. Of a block with several runs that would be more
+    // code than the processor keeps decoded.
+    constexpr bool kTogether = F::kBlock == 32;
     const std::size_t blocks = k / F::kBlock, next = W * layout.bytes;
     std::fill_n(out, tokens * W, zero());
     static_assert(W == 2);
@@ -156,7 +165,7 @@ template <typename F>
             for (int w = 0; w < W; ++w) F::scales(block[w], d[w], mins[w]);
         }
         unroll<F::kBlock / 32>([&]<int r>() {
-            unroll<kParts>([&]<int part>() {
+            const auto take_scales = [&]<int part>() {
                 constexpr int s = r * kParts + part;
                 for (int w = 0; w < W; ++w) {
                     if constexpr (kHasCommon<F>)
@@ -165,15 +174,28 @@ template <typename F>
                         run.d[part][w] = d[w][s];
                     if constexpr (F::kHasMin) run.minus_min[part][w] = -mins[w][s];
                 }
-                unroll<kSteps>([&]<int j>() {
-                    for (int w = 0; w < W; ++w) {
-                        ahead[w].template fetch<s * kSteps + j, F::kSubs * kSteps>(far[w]);
-                        RunDotOf<F>::type::split(F::template quants<s, j>(block[w]), run.quants[part][j][w]);
-                    }
+            };
+            const auto take_four = [&]<int part, int j>() {
+                constexpr int s = r * kParts + part;
+                for (int w = 0; w < W; ++w) {
+                    ahead[w].template fetch<s * kSteps + j, F::kSubs * kSteps>(far[w]);
+                    RunDotOf<F>::type::split(F::template quants<s, j>(block[w]), run.quants[part][j][w]);
+                }
+                return run.quants[part][j];
+            };
+            vf* acc = kHasCommon<F> ? sums : out;
+            if constexpr (kTogether) {
+                unroll<kParts>(take_scales);
+                run.add_tile(records, take_four, acc);
+                run.add_products(records + M * kRecord, tokens - M, acc + M * W);
+            } else {
+                unroll<kParts>([&]<int part>() {
+                    take_scales.template operator()<part>();
+                    unroll<kSteps>([&]<int j>() { take_four.template operator()<part, j>(); });
                 });
-            });
-            run.add_products(records, tokens, kHasCommon<F> ? sums : out);
-            records += tokens * OpenRunOf<F>::Record::kSize;
+                run.add_products(records, tokens, acc);
+            }
+            records += tokens * kRecord;
         });
         if constexpr (kHasCommon<F>) {
             const vf common[W] = {F::common(block[0]), F::common(block[1])};
