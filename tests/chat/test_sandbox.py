@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -157,7 +158,7 @@ def test_memory_stays_small_under_the_real_limits(seconds: int) -> None:
     run = subprocess.run(
         [sys.executable, "-c", code],
         cwd=root,
-        env={"PYTHONPATH": f"{root}:{root}/python"},
+        env={"PYTHONPATH": os.pathsep.join([root, *filter(None, sys.path)])},
         capture_output=True,
         text=True,
         timeout=300,
