@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Final
 
 from akunu.errors import (
@@ -24,6 +23,7 @@ from akunu.errors import (
     TokenizerError,
     UnsupportedError,
 )
+from akunu.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from akunu._core import devices
@@ -119,13 +119,7 @@ _HOME: Final = {
 """The module of each name that is imported on first use."""
 
 
-def __getattr__(name: str) -> object:
-    module = _HOME.get(name)
-    if module is None:
-        raise AttributeError(f"module 'akunu' has no attribute {name!r}")
-    value = getattr(importlib.import_module(module), name)
-    globals()[name] = value
-    return value
+__getattr__ = lazy_names(__name__, _HOME, globals())
 
 
 def __dir__() -> list[str]:

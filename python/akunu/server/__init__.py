@@ -9,8 +9,9 @@ imported (`ahead`).
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Final
+
+from akunu.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from akunu.server.app import create_app
@@ -27,11 +28,4 @@ _HOME: Final = {
     "create_app": "akunu.server.app",
 }
 
-
-def __getattr__(name: str) -> object:
-    module = _HOME.get(name)
-    if module is None:
-        raise AttributeError(f"module 'akunu.server' has no attribute {name!r}")
-    value = getattr(import_module(module), name)
-    globals()[name] = value
-    return value
+__getattr__ = lazy_names(__name__, _HOME, globals())
