@@ -28,6 +28,15 @@ def test_each_line_of_a_pipe_is_a_message(akunu_cli):
     assert (ran.status, ran.out, ran.err) == (0, "<hello><you>\n<bye>\n", "")
 
 
+def test_the_model_may_be_an_argument(akunu_cli, model):
+    for words in (("mine.gguf",), ("-m", "mine.gguf")):
+        akunu_cli("chat", *words, stdin="one\n")
+        assert model.loaded.pop()[0] == "mine.gguf"
+    ran = akunu_cli("chat", "mine.gguf", "-m", "yours.gguf", stdin="one\n")
+    assert ran.status == 2 and "two models, mine.gguf and that of -m" in ran.err
+    assert not model.loaded
+
+
 def test_the_conversation_is_kept(akunu_cli, model):
     akunu_cli("chat", "--system", "Be kind.", stdin="one\ntwo\n")
     assert model.prompts[1] == [

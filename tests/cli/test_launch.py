@@ -173,6 +173,11 @@ def test_a_server_that_cannot_load_a_model_says_why_once(akunu_cli, caplog):
     assert caplog.messages == []  # which the server's log would print
 
 
+def test_models_of_a_server_may_be_arguments(akunu_cli):
+    ran = akunu_cli("serve", "one=ember", "-m", "one=ember", "--port", "0")
+    assert (ran.status, ran.err) == (2, "akunu: error: models: two have the name 'one'\n")
+
+
 def test_why_a_server_does_not_start_is_the_last_line_of_its_log(akunu_cli, spy):
     ran = akunu_cli("launch", "claude", "-m", "ember", "-c", "99999")
     assert ran.status == 1

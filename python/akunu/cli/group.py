@@ -78,7 +78,7 @@ akunu = LazyGroup(
     Examples:
       akunu run "What is the capital of France?"
       akunu run -m Qwen/Qwen3-0.6B-GGUF "Summarise this." notes.txt
-      akunu chat -m Qwen/Qwen3-0.6B-GGUF
+      akunu chat Qwen/Qwen3-0.6B-GGUF
       akunu complete "Once upon a time"
       akunu inspect model.gguf --plan
       echo "The capital of France is" | akunu complete - -m model.gguf --max-tokens 8

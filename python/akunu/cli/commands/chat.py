@@ -15,10 +15,12 @@ from akunu.cli.options import (
     DEFAULT_MODEL,
     generation_arguments,
     generation_options,
+    given,
     load_model,
     model_options,
 )
 from akunu.cli.template import template_options, use_template
+from akunu.cli.values import MODEL
 from akunu.errors import AkunuError
 from akunu.memory import bytes_text
 
@@ -29,6 +31,7 @@ __all__ = ["command"]
 
 
 @click.command("chat", cls=Command, context_settings=CONTEXT_SETTINGS)
+@click.argument("named", metavar="[MODEL]", required=False, type=MODEL)
 @model_options
 @template_options
 @generation_options
@@ -44,6 +47,7 @@ __all__ = ["command"]
     "--history/--no-history", default=True, show_default=True, help="Remember your lines for next time."
 )
 def command(
+    named: str | None,
     system: str | None,
     chat_template: str | None,
     think: bool | None,
@@ -52,7 +56,7 @@ def command(
     history: bool,
     **values: Any,
 ) -> None:
-    """Talk with a model. Each line is a message.
+    """Talk with a model, which -m names too. Each line is a message.
 
     Lines that are pasted together are one message, and a line that ends in \\ goes on with the next one.
 
@@ -62,12 +66,16 @@ def command(
 
     \b
     Examples:
-      akunu chat -m Qwen/Qwen3-0.6B-GGUF
-      akunu chat -m model.gguf --system "You are a pirate." --temp 0.9
-      akunu chat -m model.gguf --no-think --overflow drop
-      akunu chat -m old-model.gguf --chat-template chatml
-      printf 'My name is Ada.\\nWhat is my name?\\n' | akunu chat -m model.gguf --temp 0
+      akunu chat Qwen/Qwen3-0.6B-GGUF
+      akunu chat model.gguf --system "You are a pirate." --temp 0.9
+      akunu chat model.gguf --no-think --overflow drop
+      akunu chat old-model.gguf --chat-template chatml
+      printf 'My name is Ada.\\nWhat is my name?\\n' | akunu chat model.gguf --temp 0
     """
+    if named is not None:
+        if given(["model"]):
+            raise click.UsageError(f"two models, {named} and that of -m; a conversation has one")
+        values["model"] = named
     arguments = generation_arguments(values)
     built_in = values["model"] == DEFAULT_MODEL
     with load_model(values) as model:
@@ -94,7 +102,7 @@ def _greet(model: Model, built_in: bool) -> None:
     if built_in:
         note(
             "Ember is the 9 MB model that comes with Akunu: a demonstration, at home in stories, sums and a "
-            "few hundred facts. For a real one: akunu chat -m Qwen/Qwen3-0.6B-GGUF (0.6 GB, fetched once)."
+            "few hundred facts. For a real one: akunu chat Qwen/Qwen3-0.6B-GGUF (0.6 GB, fetched once)."
         )
 
 

@@ -120,7 +120,7 @@ def _list(as_json: bool) -> None:
         click.echo(json.dumps([_plain(model) for model in found], indent=2))
         return
     if not found:
-        note("[no model was fetched yet; akunu chat -m Qwen/Qwen3-0.6B-GGUF fetches one of 0.6 GB]")
+        note("[no model was fetched yet; akunu chat Qwen/Qwen3-0.6B-GGUF fetches one of 0.6 GB]")
         return
     rows = [[model.name, bytes_text(model.bytes), f"{model.last_used:%Y-%m-%d}"] for model in found]
     print_table(["model", "size", "last used"], rows, right=" r ")

@@ -25,6 +25,7 @@ _FILE = PathName(exists=True)
 
 
 @click.command("serve", cls=Command, context_settings=CONTEXT_SETTINGS)
+@click.argument("named", metavar="[[NAME=]MODEL]...", nargs=-1, type=MODEL)
 @click.option(
     "-m",
     "--model",
@@ -32,8 +33,8 @@ _FILE = PathName(exists=True)
     type=MODEL,
     multiple=True,
     metavar="[NAME=]MODEL",
-    help="A model to load at the start; clients ask for it by NAME. Repeatable. [default: ember, or none "
-    "with --models]",
+    help="A model to load at the start, as the arguments are; clients ask for it by NAME. Repeatable. "
+    "[default: ember, or none with --models]",
 )
 @click.option(
     "--models",
@@ -174,9 +175,9 @@ def command(**values: Any) -> None:
     \b
     Examples:
       akunu serve
-      akunu serve -m Qwen/Qwen3-0.6B-GGUF:Q8_0 -c 16384
-      akunu serve -m small=ember -m big=model.gguf --parallel 16
-      akunu serve -m qwen=model.gguf -c 16384 -m whisper-1=ember-speech
+      akunu serve Qwen/Qwen3-0.6B-GGUF:Q8_0 -c 16384
+      akunu serve small=ember big=model.gguf --parallel 16
+      akunu serve qwen=model.gguf whisper-1=ember-speech -c 16384
       akunu serve --models ~/models --max-models 2 --idle 600
       akunu serve --host 0.0.0.0 --api-key-file keys.txt --rate 120
       akunu serve --ray --replicas 2-8 --models models.toml --host 0.0.0.0
@@ -237,7 +238,7 @@ def _models(values: dict[str, Any]) -> list[ModelSpec]:
     shared = {name: values[name] for name in given(_OF_MODELS)} | writing_arguments(values)
     place = values["place"]
     models = [] if place is None else from_place(place, **shared)
-    chosen = values["names"] or ([] if models else [DEFAULT_MODEL])
+    chosen = [*values["named"], *values["names"]] or ([] if models else [DEFAULT_MODEL])
     return [from_name(name, **shared) for name in chosen] + models
 
 
