@@ -73,6 +73,7 @@ def build(name: str) -> Path:
         *(cmake, "-S", ROOT, "-B", folder, *generator),
         *("-DAKUNU_PYTHON=OFF", "-DAKUNU_TESTS=ON", f"-DAKUNU_SANITIZE={spec.sanitizers}"),
         *(f"-DAKUNU_ISAS={spec.isas}", "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-O0"),
+        "-DCMAKE_UNITY_BUILD=ON",
     ]
     with locked(folder):
         for command in (
