@@ -63,8 +63,7 @@ FileSource::FileSource(std::shared_ptr<const TensorFiles> files, const std::map<
         }
         const TensorEntry& tensor = entry(ref.source);
         if (!dtype_info(tensor.dtype).is_weight) {
-            throw UnsupportedError("tensor " + quoted(ref.source) + " has type '" +
-                                   std::string(dtype_info(tensor.dtype).name) +
+            throw UnsupportedError(called(tensor) + " has type '" + std::string(dtype_info(tensor.dtype).name) +
                                    "', which cannot be a weight; save it as F32, F16 or BF16");
         }
         // A vector's rows are its elements; whisper.cpp's have a second axis of one. A matrix' rows are the last axes
@@ -95,6 +94,10 @@ const TensorEntry& FileSource::entry(const std::string& name) const {
     return *found;
 }
 
+std::string FileSource::called(const TensorEntry& tensor) const {
+    return files_->files()[tensor.file]->path() + ": tensor " + quoted(tensor.name);
+}
+
 FileSource::Part FileSource::planar_part(const TensorRef& ref) const {
     const DTypeInfo* info = find_dtype(ref.dtype);
     if (!info || !info->planar()) throw UnsupportedError("'" + ref.dtype + "' is no type whose weights have scales");
@@ -107,7 +110,7 @@ FileSource::Part FileSource::planar_part(const TensorRef& ref) const {
         const bool fits = tensor.shape.size() == 2 && (tensor.dtype == value || tensor.dtype == word) &&
                           row_bytes(tensor.dtype, tensor.shape[1]) == stride;
         if (!fits) {
-            throw ModelFileError("tensor " + quoted(name) + " has type '" + std::string(dtype_info(tensor.dtype).name) +
+            throw ModelFileError(called(tensor) + " has type '" + std::string(dtype_info(tensor.dtype).name) +
                                  "' or a shape that is not that of " + ref.dtype + " weights: rows of " +
                                  std::to_string(stride) + " bytes of '" + std::string(dtype_info(value).name) + "'");
         }
@@ -172,8 +175,7 @@ std::span<const std::byte> FileSource::read(const Plane& plane, DType dtype) con
     if (!plane.entry) return {};
     const auto bytes = files_->tensor_bytes(*plane.entry).subspan(plane.offset, plane.bytes);
     if (check_ && !is_finite(dtype, bytes)) {
-        throw ModelFileError(files_->files()[plane.entry->file]->path() + ": tensor " + quoted(plane.entry->name) +
-                             " holds NaN or an infinity; the file is damaged, fetch it again");
+        throw ModelFileError(called(*plane.entry) + " holds NaN or an infinity; the file is damaged, fetch it again");
     }
     return bytes;
 }

@@ -64,6 +64,7 @@ class FileSource final : public WeightSource {
     };
     const Part& part(const std::string& name) const;
     const TensorEntry& entry(const std::string& name) const;
+    std::string called(const TensorEntry& tensor) const;  // with its file
     Part planar_part(const TensorRef& ref) const;
     ScaleTiles scale_tiles(const TensorRef& ref, const DTypeInfo& info, Plane& plane) const;
     std::span<const std::byte> spread_scales(const std::string& name, const Part& part);

@@ -430,7 +430,8 @@ def test_a_weight_of_another_type_is_refused(tmp_path: Path) -> None:
     header["model.embed_tokens.weight"]["dtype"] = "I32"
     model.write_bytes(file(header, raw[8 + length :]))
     with pytest.raises(
-        UnsupportedError, match=r"'model\.embed_tokens\.weight' has type 'i32', .*; save it as F32"
+        UnsupportedError,
+        match=r"model\.safetensors: tensor 'model\.embed_tokens\.weight' has type 'i32', .*; save it as F32",
     ):
         open_folder(path)
 
