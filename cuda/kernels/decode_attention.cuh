@@ -170,6 +170,9 @@ AKUNU_DEVICE void decode_group(Block b) {
     const u32 group = p.n_heads / p.n_kv_heads;
     const Team team(shape.team_warps);
     const DecodeMemory<Keys> m(b, team, group, padded);
+    // Made where they are used: kept, they would be on the stack.
+    const auto partials = [&] { return Partials{b.buffer<float>(8), p.rows * p.n_heads, shape.splits, hd}; };
+    const auto out = [&] { return Output{b.buffer<float>(9), b.buffer<u16>(10), p.formats}; };
     bool waits = true;
     for (u32 u = b.first() * team.count() + team.index; u < shape.units; u += b.blocks() * team.count()) {
         if (!waits) team.sync();  // some thread may still read what the unit before has left
@@ -210,21 +213,19 @@ AKUNU_DEVICE void decode_group(Block b) {
             }
             const u32 heads = smaller(Keys::kHeads, at.end_head - head);
             keys.attend(p, m, head, heads);
-            const Partials partials{b.buffer<float>(8), p.rows * p.n_heads, shape.splits, hd};
-            const Output out{b.buffer<float>(9), b.buffer<u16>(10), p.formats};
+            const Partials parts = partials();
+            const Output to = out();
             join_warps(m, team, hd, heads, [&](u32 h, u32 d, float v, float top, float sum) {
                 const u32 of = pair * group + head + h;
-                if (at.splits == 1) return out.store(u64(of) * hd + d, v / sum);
-                partials.value(of, at.split)[d] = v;
-                if (d == 0) partials.stats(of, at.split) = {top, sum};
+                if (at.splits == 1) return to.store(u64(of) * hd + d, v / sum);
+                parts.value(of, at.split)[d] = v;
+                if (d == 0) parts.stats(of, at.split) = {top, sum};
             });
         }
         if (at.splits == 1) continue;
         // The team is the block.
         if (!comes_last(b.grid()->tickets[u % (shape.units / shape.splits)], at.splits)) continue;
-        join_splits(Partials{b.buffer<float>(8), p.rows * p.n_heads, shape.splits, hd},
-                    Output{b.buffer<float>(9), b.buffer<u16>(10), p.formats}, pair * group + at.first_head,
-                    at.end_head - at.first_head, at.splits);
+        join_splits(partials(), out(), pair * group + at.first_head, at.end_head - at.first_head, at.splits);
     }
     if (waits) b.wait();
 }

@@ -378,6 +378,12 @@ class FoundModel(os.PathLike[str]):
 
         return open_model(self.path)
 
+    @cached_property
+    def bytes(self) -> int:
+        """Of the file, or of all in the folder."""
+        files = self.path.rglob("*") if self.path.is_dir() else [self.path]
+        return sum(file.stat().st_size for file in files if file.is_file())
+
 
 def find_model(
     path: str | os.PathLike[str],

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from akunu import _core
 from akunu.conversion.folder_tokenizer import _byte_level
 from akunu.tokenizer import Tokenizer
-from akunu.tokenizer.bytelevel import ALPHABET, ByteLevelBpe
+from akunu.tokenizer.bytelevel import CHAR_OF_BYTE, ByteLevelBpe
 from akunu.tokenizer.pretokenizers import pre_tokenizer
 from akunu.tokenizer.vocabulary import Vocabulary
 
@@ -49,7 +49,7 @@ PAIRS = st.lists(st.tuples(st.text("abc", min_size=1, max_size=3), st.text("abc"
 def test_any_merges_in_any_order_give_the_ids_of_the_library(
     pairs: list[tuple[str, str]], whole_first: bool, text: str
 ) -> None:
-    pieces = [*ALPHABET, *dict.fromkeys("".join(pair) for pair in pairs if len("".join(pair)) > 1)]
+    pieces = [*CHAR_OF_BYTE, *dict.fromkeys("".join(pair) for pair in pairs if len("".join(pair)) > 1)]
     found = metadata(
         "gpt2",
         [(piece, NORMAL, 0.0) for piece in pieces],
@@ -73,7 +73,7 @@ def test_of_tokens_with_the_same_text_the_last_is_written() -> None:
 def test_what_is_no_list_of_texts_is_refused() -> None:
     for tokens, merges, left_out in (([b"a"], [], []), (["a"], [1], []), (["a"], [], [1])):
         with pytest.raises((TypeError, IndexError)):
-            _core.ByteMerges(tokens, merges, left_out, ALPHABET, False)  # type: ignore[arg-type]
+            _core.ByteMerges(tokens, merges, left_out, CHAR_OF_BYTE, False)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="256"):
         _core.bytes_of(["a"], "ab")
-    assert _core.bytes_of(["aĠ", "é", "中", ""], ALPHABET) == [b"a ", b"\xe9", None, b""]
+    assert _core.bytes_of(["aĠ", "é", "中", ""], CHAR_OF_BYTE) == [b"a ", b"\xe9", None, b""]

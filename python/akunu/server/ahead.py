@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from akunu.loading import FoundModel, load
@@ -18,7 +17,7 @@ from akunu.server.fitting import fitted
 if TYPE_CHECKING:
     from akunu.server.kinds import Held
 
-__all__ = ["Ahead", "LoadedModel", "file_bytes", "find_model", "load_model"]
+__all__ = ["Ahead", "LoadedModel", "find_model", "load_model"]
 
 _log = logging.getLogger("akunu.server")
 
@@ -56,7 +55,7 @@ def load_model(spec: ModelSpec, found: FoundModel) -> LoadedModel:
         from akunu.chat import ChatTemplate
 
         model.chat_template = ChatTemplate.named(spec.chat_template, model.tokenizer)
-    return LoadedModel(model, unfit, file_bytes(found.path))
+    return LoadedModel(model, unfit, found.bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +75,6 @@ class Ahead:
             self.loaded.set_result(load_model(self.spec, find_model(self.spec)))
         except BaseException as error:
             self.loaded.set_exception(error)
-
-
-def file_bytes(path: Path) -> int:
-    """Of a file, or of all in a folder."""
-    files = path.rglob("*") if path.is_dir() else [path]
-    return sum(file.stat().st_size for file in files if file.is_file())
 
 
 def _log_once(name: str) -> Callable[[int, int, str], None]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from akunu.errors import AkunuError, DeviceError, InvalidArgumentError
-from akunu.server.ahead import Ahead, file_bytes, find_model, load_model
+from akunu.server.ahead import Ahead, find_model, load_model
 from akunu.server.catalog import ModelSpec
 from akunu.server.errors import ApiError
 from akunu.server.fitting import check_shared
@@ -223,10 +223,10 @@ class Registry:
             if self._closed:
                 raise shutting_down()
             async with self._room:
-                ahead = self._ahead
-                began = ahead.began if ahead and ahead.spec is entry.spec else time.monotonic()
+                ahead = self._taken_ahead(entry)
+                began = time.monotonic() if ahead is None else ahead.began
                 # The thread goes on when its request is cancelled: the model is then there for the next one.
-                work = asyncio.ensure_future(self._load(entry))
+                work = asyncio.ensure_future(self._load(entry, ahead))
                 try:
                     await asyncio.shield(work)
                 except asyncio.CancelledError:
@@ -236,12 +236,12 @@ class Registry:
                 seconds, memory = time.monotonic() - began, entry.loaded.memory
                 _log.info("loaded %s in %.1f s: %s", entry.spec.name, seconds, memory)
 
-    async def _load(self, entry: Entry) -> None:
-        if (ahead := self._taken_ahead(entry)) is not None:
+    async def _load(self, entry: Entry, ahead: Ahead | None) -> None:
+        if ahead is not None:
             loaded = await asyncio.wrap_future(ahead.loaded)
         else:
             found = await asyncio.to_thread(find_model, entry.spec)
-            entry.bytes = await asyncio.to_thread(file_bytes, found.path)
+            entry.bytes = await asyncio.to_thread(lambda: found.bytes)
             await self._make_room(entry)
             loaded = await asyncio.to_thread(load_model, entry.spec, found)
         entry.model, entry.unfit, entry.bytes = loaded.model, loaded.unfit, loaded.bytes

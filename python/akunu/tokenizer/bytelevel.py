@@ -13,7 +13,7 @@ from akunu.tokenizer.vocabulary import CONTROL_TYPES, Vocabulary, strings
 if TYPE_CHECKING:
     import tokenizers
 
-__all__ = ["ALPHABET", "CHAR_OF_BYTE", "ByteLevelBpe", "splits"]
+__all__ = ["CHAR_OF_BYTE", "ByteLevelBpe", "splits"]
 
 
 def _byte_alphabet() -> list[str]:
@@ -28,8 +28,7 @@ def _byte_alphabet() -> list[str]:
     return alphabet
 
 
-CHAR_OF_BYTE = _byte_alphabet()
-ALPHABET = "".join(CHAR_OF_BYTE)
+CHAR_OF_BYTE = "".join(_byte_alphabet())
 
 
 class ByteLevelBpe:
@@ -48,7 +47,7 @@ class ByteLevelBpe:
         # Control tokens are left out: no merge and no whole word gives one. Token bytes that are not UTF-8
         # arrive as lone surrogates; they are outside the byte alphabet, so nothing is encoded to them.
         control = vocabulary.ids_of_types(CONTROL_TYPES)
-        self._merges = ByteMerges(vocabulary.tokens, lines, control, ALPHABET, pre.ignore_merges)
+        self._merges = ByteMerges(vocabulary.tokens, lines, control, CHAR_OF_BYTE, pre.ignore_merges)
         self._split = tokenizers.pre_tokenizers.Sequence(splits(pre))
 
     def encode(self, text: str, *, at_start: bool) -> list[int]:

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from akunu._core import bytes_of
 from akunu.errors import InvalidArgumentError, TokenizerError
-from akunu.tokenizer.bytelevel import ALPHABET, CHAR_OF_BYTE, ByteLevelBpe
+from akunu.tokenizer.bytelevel import CHAR_OF_BYTE, ByteLevelBpe
 from akunu.tokenizer.detokenizer import StreamingDetokenizer
 from akunu.tokenizer.pieces import SPACE
 from akunu.tokenizer.pretokenizers import pre_tokenizer
@@ -312,7 +312,7 @@ class _Pieces(dict[int, bytes]):
         """Those of all tokens, of which few are made one by one."""
         tokens = self._vocabulary.tokens
         made: list[bytes | None] = (
-            bytes_of(tokens, ALPHABET)
+            bytes_of(tokens, CHAR_OF_BYTE)
             if self._vocabulary.model == "gpt2"
             else [text.replace(SPACE, " ").encode("utf-8", "surrogateescape") for text in tokens]
         )

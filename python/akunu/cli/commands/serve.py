@@ -223,6 +223,7 @@ def command(**values: Any) -> None:
         from akunu.server.run import serve
 
         app = create_app(models, settings, ahead)
+        del ahead  # once the model is unloaded, nothing is to hold it
 
         def ready() -> None:
             note(f"[{names} at http://{shown}:{port}]")
