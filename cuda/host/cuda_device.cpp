@@ -57,8 +57,9 @@ struct CudaDevice::Impl {
     Memory memory{d};
     Modules modules{d, limits};
     CUstream stream = nullptr;
-    Buffer barrier, mailbox, parts;
+    Buffer barrier, mailbox, parts, words;
     u32 parity = 0;
+    u32 number = 0;                                  // of the last command of all launches
     std::vector<std::weak_ptr<const Needs>> wanted;  // of the programs that are
 
     Impl() {
@@ -67,6 +68,7 @@ struct CudaDevice::Impl {
         barrier = memory.allocate(sizeof(Barrier), MemoryKind::kDevice);
         mailbox = memory.allocate(sizeof(Mailbox), MemoryKind::kShared);
         parts = memory.allocate(std::uint64_t{limits.multiprocessors} * kPartBytes, MemoryKind::kDevice);
+        words = memory.allocate(std::uint64_t{kWordPlaces} * kMostWords * sizeof(u64), MemoryKind::kDevice);
     }
     ~Impl() {
         d.cuCtxSetCurrent(nullptr);
@@ -74,6 +76,7 @@ struct CudaDevice::Impl {
         memory.release(barrier);
         memory.release(mailbox);
         memory.release(parts);
+        memory.release(words);
         d.cuStreamDestroy(stream);
     }
     Mailbox& box() const { return *reinterpret_cast<Mailbox*>(mailbox.host); }
@@ -183,6 +186,9 @@ std::uint32_t CudaDevice::Impl::run(Segments segments, const ReplayArgs& args, C
     launch.timeout_ns = timeout_ms * 1'000'000;
     launch.barrier = reinterpret_cast<Barrier*>(barrier.device);
     launch.parts = reinterpret_cast<u64>(parts.device);
+    launch.words = reinterpret_cast<u64*>(words.device);
+    launch.number = number;
+    for (const Segment& s : launch.segments) number += s.n_commands * args.steps;
     launch.mailbox = reinterpret_cast<Mailbox*>(Memory::allocation(mailbox).host_seen);
     launch.stop = reinterpret_cast<const u32*>(control ? memory.device_copy(&control->stop) : 0);
     launch.times = times;

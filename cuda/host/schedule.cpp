@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "cuda/kernels/few_layout.h"
+#include "cuda/kernels/kv_layout.h"
 
 namespace akunu::cuda {
 
@@ -31,6 +32,7 @@ class Check {
     void run(std::span<const Stream> streams) {
         place_commands();
         for (const Command& c : commands_) check_fields(c);
+        check_shapes();
         check_streams(streams);
         find_cells();
         for (std::size_t i = 0; i < table_.commands.size(); ++i) check_order(i);
@@ -50,9 +52,10 @@ class Check {
         std::size_t last_write = kNone;
         std::vector<std::size_t> readers;  // since then
     };
-    // A command of the table: where the one is that does its work, and how many barriers stand before that.
+    // A command of the table: where the one is that does its work, how many barriers stand before that, and how many
+    // of them words do not take the place of.
     struct Run {
-        std::size_t at = kNone, stage = 0;
+        std::size_t at = kNone, stage = 0, held = 0;
     };
 
     std::string name(std::size_t i) const { return std::string("[").append(table_.labels[i].full_name()).append("]"); }
@@ -71,21 +74,35 @@ class Check {
 
     void place_commands() {
         runs_.resize(table_.commands.size());
-        std::size_t stage = 0;
+        std::size_t stage = 0, held = 0;
         for (std::size_t at = 0; at < commands_.size(); ++at) {
             const Command& c = commands_[at];
             if (c.label >= runs_.size()) refuse("command " + std::to_string(at) + " has no place in the table");
             const std::size_t reach = c.op == kOpDecodeAttention ? 1 : 0;
             if (c.label < reach || c.label + reach >= runs_.size()) refuse(name(c.label) + " is not three commands");
             if (at != 0 && c.barrier) ++stage;
+            if (at != 0 && c.barrier && !c.takes) ++held;
+            check_words(at);
             for (std::size_t i = c.label - reach; i <= c.label + reach; ++i) {
                 if (runs_[i].at != kNone) refuse(name(i) + " is there twice");
-                runs_[i] = {at, stage};
+                runs_[i] = {at, stage, held};
             }
         }
         for (std::size_t i = 0; i < runs_.size(); ++i) {
             if (runs_[i].at == kNone) refuse(name(i) + " is missing");
         }
+    }
+
+    void check_words(std::size_t at) const {
+        const Command& c = commands_[at];
+        const bool taken = at + 1 < commands_.size() && commands_[at + 1].takes;
+        expect(c.leaves == u32(taken), c, "words that no command takes, or none for the one that does");
+        if (!c.takes) return;
+        const bool alone = at != 0 && c.barrier && (at == 1 || commands_[at - 1].barrier) &&
+                           (at + 1 == commands_.size() || commands_[at + 1].barrier);
+        expect(table_.max_rows == 1, c, "words, which are those of one row");
+        expect(alone, c, "words where a barrier would order more than it and the command before it");
+        expect(may_take_words(c, commands_[at - 1]), c, "words that are not what it reads");
     }
 
     void check_fields(const Command& c) const {
@@ -118,6 +135,16 @@ class Check {
             expect(planes.reader < kReaders, c, "weights of a type that is none");
             expect(planes.codes == address(from.buffers[w.buffer]), c, "weights at an address that is not the table's");
             ++known;
+        }
+    }
+
+    // Attention takes what it found out for the one before it.
+    void check_shapes() const {
+        const Command* before = nullptr;
+        for (const Command& c : commands_) {
+            const bool joined = c.op == kOpDecodeAttention;
+            expect(c.as_before <= u32(joined && before && same_shape(c, *before)), c, "the shape of another attention");
+            if (joined) before = &c;
         }
     }
 
@@ -218,7 +245,7 @@ class Check {
         }
     }
 
-    // Its row's keys, and where they are: kOpDecodeAttention looks at them while it waits at its barrier.
+    // Its row's keys, and where they are: kOpDecodeAttention looks at them while it waits.
     bool reads_ahead(std::size_t i, std::size_t buffer) const {
         return commands_[runs_[i].at].op == kOpDecodeAttention && table_.commands[i].op == Op::kRopeKv &&
                (buffer == 4 || buffer == 6 || buffer == 7);
@@ -233,14 +260,58 @@ class Check {
                ((c.op == Op::kNormGateUp || c.op == Op::kNorm) && buffer == 1);
     }
 
-    // That `i` runs behind `before`, with `barriers` between.
+    // Whether two use other parts of each page of a cache: those of other layers.
+    bool are_of_other_layers(std::size_t i, std::size_t before, std::size_t buffer) const {
+        const Command &now = commands_[runs_[i].at], &then = commands_[runs_[before].at];
+        if (now.op != kOpDecodeAttention || then.op != kOpDecodeAttention) return false;
+        if (address(table_.commands[i].buffers[buffer]) != now.buffers[4]) return false;
+        const auto& first = now.buffers[4] < then.buffers[4] ? now : then;
+        const auto& second = now.buffers[4] < then.buffers[4] ? then : now;
+        const auto bytes = [](const Command& c) {
+            const auto& p = reinterpret_cast<const DecodeAttentionParams&>(c.params);
+            return 2 * p.n_kv_heads * kv_unit_bytes(c.kv, p.head_dim);
+        };
+        const u64 page = u64{reinterpret_cast<const DecodeAttentionParams&>(now.params).page_words} * 4;
+        return first.buffers[4] + bytes(first) <= second.buffers[4] &&
+               second.buffers[4] + bytes(second) <= first.buffers[4] + page;
+    }
+
+    // That `i` runs behind `before`, with a barrier between; where it looks ahead, one that is held, before its own.
     void expect_behind(std::size_t i, std::size_t before, std::size_t buffer, const char* does, const char* did,
-                       std::size_t barriers) const {
+                       bool ahead) const {
         const Run &now = runs_[i], &then = runs_[before];
-        if (now.at == then.at || now.stage >= then.stage + barriers) return;
+        const Command& c = commands_[now.at];
+        const std::size_t own = now.at != 0 && c.barrier && !c.takes ? 1 : 0;
+        if (now.at == then.at || are_of_other_layers(i, before, buffer)) return;
+        if (ahead ? now.held > then.held + own : now.stage > then.stage) return;
         const std::string what = std::string("'").append(buffer_name(table_.commands[i], buffer)).append("'");
         const std::string order = now.at < then.at ? ", which runs behind it, " : ", without a barrier between, ";
         refuse(name(i) + " " + does + " " + what + ", which " + name(before) + order + did);
+    }
+
+    // That what `i` reads of what `before` wrote comes as words, or that its own threads wrote it, where no barrier
+    // is held between.
+    void expect_words(std::size_t i, std::size_t before, std::size_t buffer) const {
+        const Run &now = runs_[i], &then = runs_[before];
+        if (now.at == then.at || now.held > then.held || are_of_other_layers(i, before, buffer)) return;
+        const Command &c = commands_[now.at], &writer = commands_[then.at];
+        const bool taken =
+            c.takes && now.at == then.at + 1 &&
+            (c.op == kOpDecodeAttention ? table_.commands[i].op == Op::kRopeKv && buffer < 3 : buffer == 0);
+        const auto results = [](const Command& m) { return reinterpret_cast<const MatmulParams&>(m.params).n; };
+        const bool own = c.op == kOpMatmul && buffer == 2 && writer.op == kOpMatmul && c.streams != 0 &&
+                         writer.streams != 0 && results(c) == results(writer);
+        if (taken || own) return;
+        refuse(name(i) + " reads '" + std::string(buffer_name(table_.commands[i], buffer)) + "', which " +
+               name(before) + ", without a barrier that is held between, writes");
+    }
+    // That all of `before` is done when `i` writes.
+    void expect_done(std::size_t i, std::size_t before, std::size_t buffer) const {
+        const Run &now = runs_[i], &then = runs_[before];
+        if (now.held > then.held || now.at != then.at + 1 || commands_[now.at].op != kOpDecodeAttention) return;
+        if (table_.commands[i].op == Op::kRopeKv && buffer < 3) return;  // it turns copies of these
+        refuse(name(i) + " overwrites '" + std::string(buffer_name(table_.commands[i], buffer)) + "', which " +
+               name(before) + ", whose words it takes some of, uses");
     }
 
     void check_order(std::size_t i) {
@@ -256,7 +327,9 @@ class Check {
                 }
                 if (cell.last_write != kNone) {
                     expect_behind(i, cell.last_write, u.buffer, u.reads ? "reads" : "overwrites", "writes",
-                                  reads_ahead(i, u.buffer) ? 2 : 1);
+                                  reads_ahead(i, u.buffer));
+                    if (u.reads) expect_words(i, cell.last_write, u.buffer);
+                    if (u.writes) expect_done(i, cell.last_write, u.buffer);
                 }
                 if (u.reads) cell.readers.push_back(i);
             });
@@ -265,7 +338,9 @@ class Check {
             if (!u.writes) continue;
             each_cell(u.begin, u.end, [&](Cell& cell) {
                 for (const std::size_t reader : cell.readers) {
-                    if (reader != i) expect_behind(i, reader, u.buffer, "overwrites", "reads", 1);
+                    if (reader == i) continue;
+                    expect_behind(i, reader, u.buffer, "overwrites", "reads", false);
+                    expect_done(i, reader, u.buffer);
                 }
                 cell.readers.clear();
                 cell.last_write = i;

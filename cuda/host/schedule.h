@@ -1,6 +1,10 @@
 // Whether compiled commands, run as the interpreter runs them, do what their table says: checked before any is
 // launched.
 //
+// A barrier that words take the place of (Command::takes) orders less. Of what was written since the last other one a
+// command reads what comes as words, from the command before it, or what its own threads wrote; and since attention
+// takes some of these words only, it writes nothing that the command before it uses.
+//
 // Commands between two barriers run in any order, and side by side. So whatever writes memory has a barrier between it
 // and every other command that uses that memory, and comes before or behind it as in the table; what is read was
 // written before, if the table writes it at all; weights, which come ahead of all barriers, are written by none.

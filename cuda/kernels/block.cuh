@@ -19,6 +19,10 @@ struct Block {
     AKUNU_DEVICE void wait() const {
         if (shown().walk[slot].waits) grid_barrier().wait();
     }
+    // What the command before this one left as words, each with that command's number; null where this one waits at a
+    // barrier instead.
+    AKUNU_DEVICE const u64* taken() const { return in_global(shown().walk[slot].taken); }
+    AKUNU_DEVICE u32 taken_number() const { return shown().walk[slot].number - 1; }
     template <typename T>
     AKUNU_DEVICE T* buffer(u32 i) const {
         return in_global(reinterpret_cast<T*>(command().buffers[i]));
@@ -30,6 +34,21 @@ struct Block {
     AKUNU_DEVICE u8* shared() const { return shared_memory() + kSharedHead; }
     AKUNU_DEVICE u64* partials() const { return reinterpret_cast<u64*>(shared_memory() + 2 * sizeof(Command)); }
 };
+
+// By a warp: until `look`, which asks for the words of a lane, says of all lanes that they have the number that is
+// waited for.
+template <typename Look>
+AKUNU_DEVICE void wait_for_words(Look&& look) {
+    for (u32 looks = 1; !all_of_warp(look()); ++looks) {
+        spin_pause();
+        if (!any_of_warp(gives_up(looks))) continue;
+        show(shown().failure, kTimedOut);
+        return;
+    }
+}
+AKUNU_DEVICE u32 value_of(u64 word) { return u32(word); }
+AKUNU_DEVICE u32 number_of(u64 word) { return u32(word >> 32); }
+AKUNU_DEVICE void leave_word(u64* at, u32 value, u32 number) { store_word(in_global(at), u64(number) << 32 | value); }
 
 struct Add {
     template <typename T>
@@ -87,6 +106,11 @@ struct Output {
     AKUNU_DEVICE void store(u64 i, float v) const {
         if (formats & kActF32) f32[i] = v;
         if (formats & kActF16) half[i] = to_half(v);
+    }
+    // Two neighbours, from an even place on.
+    AKUNU_DEVICE void store2(u64 i, float2 v) const {
+        if (formats & kActF32) *reinterpret_cast<float2*>(f32 + i) = v;
+        if (formats & kActF16) *reinterpret_cast<u32*>(half + i) = to_half(v.x) | u32(to_half(v.y)) << 16;
     }
     // Four neighbours, from a multiple of four on.
     AKUNU_DEVICE void store4(u64 i, const float4& v) const {

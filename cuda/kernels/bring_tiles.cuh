@@ -248,10 +248,15 @@ AKUNU_DEVICE void bring_all() {
         if (warp_id() == kKeeper && !failed && (now.begins || now.waits)) grid_barrier().pass();
         if (failed || now.begins) sync_next();  // whether the chain has ended
         if (look_at(shown().ended)) return;
-        if (now.many_rows) bring_command({slot});
+        if (now.way == kManyRows) bring_command({slot});
         if (warp_id() != kWalker) continue;
         // The host's memory is not for a thread that others wait for: its next fence would wait for it.
-        if (block_id() == 0 && lane_id() == 0) store_host(&shown().launch.mailbox->command, now.at.begun);
+        if (block_id() == 0 && lane_id() == 0) {
+            const Launch& launch = shown().launch;
+            store_host(&launch.mailbox->command, now.at.begun);
+            // Before the barrier at the step's end.
+            if (now.last) launch.barrier->halt[now.at.step % 2] = load_host(&launch.mailbox->halt);
+        }
         prepare(1 - slot);
     }
 }

@@ -14,9 +14,9 @@ constexpr u32 kWarps = kThreads / 32;
 constexpr u32 kBlockThreads = kThreads + 32 + kBringers;
 
 // A block's shared memory: the head, the memory of the command that runs, the ring's barriers, and its slots.
-constexpr u32 kSharedHead = 2304, kRingHead = 512, kSlotBytes = 18 << 10, kMostSlots = 16, kLeastSlots = 2;
+constexpr u32 kSharedHead = 2560, kRingHead = 512, kSlotBytes = 18 << 10, kMostSlots = 16, kLeastSlots = 2;
 // What every op may use; some use more, as the host knows.
-constexpr u32 kOpBytes = 76 << 10;
+constexpr u32 kOpBytes = 77 << 10;
 // Rows up to which weights come through the ring. Matmuls of more than kTileOfRows that do not, and attention of that
 // many, may use kManyRowsBytes.
 constexpr u32 kFewRows = 64, kTileOfRows = 16, kManyRowsBytes = (96 << 10) + 1024;
@@ -99,12 +99,15 @@ enum PatchValue : u32 { kPatchRows, kPatchLogits, kPatchStep, kPatchKeys };
 struct alignas(16) Command {
     u32 op;
     u32 barrier;     // 1: waits for all commands before it
+    u32 takes;       // 1: where there is a ring, it waits for the words of the command before it, and for no barrier
+    u32 leaves;      // 1: the command behind it does
     u32 kv;          // KvType
     u32 half_input;  // 1: a matmul's rows are F16
     u32 n_patches;
     u32 patch_field[3], patch_value[3];  // words of `params`, PatchValue
     u32 label;                           // its place in the table
     u32 streams;                         // what of its weights comes through the ring, where its rows are few
+    u32 as_before;                       // 1: kOpDecodeAttention of the same rows and shape as the one before it
     u32 params[16];
     u64 buffers[12];
     WeightPlanes weights[3];
@@ -164,6 +167,14 @@ enum LaunchError : u32 { kNoError, kTimedOut, kSharedElsewhere };
 
 constexpr u32 kMaxTickets = 512;
 
+// Results as words of eight bytes: a value, or two F16 ones, and the number of the command that left them. Who waits
+// for them looks at the words themselves. Commands leave them in so many places in turn: a command that leaves words
+// has taken some of all that the command before it left, so one place is read while the next is written, and the
+// command behind that may be under way.
+constexpr u32 kWordPlaces = 4, kMostWords = 16384;
+// More that all blocks read cost more than a barrier.
+constexpr u32 kMostWordsOfAll = 8192;
+
 // Of the device alone. A launch uses one of the counters and leaves the other at 0 for the next.
 struct Barrier {
     u32 arrived[2][32];  // in lines of their own
@@ -185,7 +196,9 @@ struct Launch {
     u32 window;                     // those that are on their way, at most
     u64 timeout_ns;                 // that a block waits for others, at most
     Barrier* barrier;
-    u64 parts;  // where sums of tiles in parts are, kPartBytes for each block
+    u64* words;  // [kWordPlaces][kMostWords]
+    u32 number;  // of the command before the first: no other launch has the same numbers
+    u64 parts;   // where sums of tiles in parts are, kPartBytes for each block
     Mailbox* mailbox;
     const u32* stop;  // Control::stop, on the device; null where the replay has none
     u64* times;       // null, or the time when each command began, and that of the end

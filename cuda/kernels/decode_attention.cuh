@@ -9,21 +9,47 @@
 
 namespace akunu::cuda {
 
-// A head of q or k by a warp: normalised where the model does so, and turned by its position. All that it reads is
-// asked for at once.
+// A head's elements, of which a lane has d = lane, lane + 32, ...: words that the command before this one left, or
+// floats behind its barrier.
+template <u32 kOwn>
+AKUNU_DEVICE void load_head(Block b, const float* x, u32 word, u32 hd, float (&v)[kOwn]) {
+    const u64* words = b.taken();
+    if (any_of_warp(words == nullptr)) {
+        AKUNU_UNROLL
+        for (u32 i = 0; i < kOwn; ++i) v[i] = lane_id() + 32 * i < hd ? x[lane_id() + 32 * i] : 0.0f;
+        return;
+    }
+    const u32 number = b.taken_number();
+    words += word;
+    wait_for_words([&] {
+        bool all = true;
+        AKUNU_UNROLL
+        for (u32 i = 0; i < kOwn; ++i) {
+            v[i] = 0.0f;
+            if (lane_id() + 32 * i >= hd) continue;
+            const u64 word = load_word(words + lane_id() + 32 * i);
+            v[i] = bits_to_float(value_of(word));
+            all &= number_of(word) == number;
+        }
+        return all;
+    });
+}
+
+// A head of q or k by a warp: normalised where the model does so, and turned by its position. What was there before it
+// is asked for first.
 template <typename Keys>
-AKUNU_DEVICE void rope_head(const DecodeAttentionParams& p, const float* x, const float* norm, const float* table,
-                            float* head) {
+AKUNU_DEVICE void rope_head(Block b, const DecodeAttentionParams& p, const float* x, u32 word, const float* norm,
+                            const float* table, float* head) {
     constexpr u32 kOwn = Keys::kMaxDim / 32;
     const u32 hd = Keys::head_dim(p);
     float v[kOwn], weight[kOwn], sum = 0.0f;
     AKUNU_UNROLL
     for (u32 i = 0; i < kOwn; ++i) {
         const u32 d = lane_id() + 32 * i;
-        v[i] = d < hd ? x[d] : 0.0f;
         weight[i] = p.qk_norm && d < hd ? norm[d] : 1.0f;
     }
     const Turn<kOwn / 2> turn(table, p.rope_dim);
+    load_head(b, x, word, hd, v);
     AKUNU_UNROLL
     for (u32 i = 0; i < kOwn; ++i) sum += v[i] * v[i];
     const float scale = p.qk_norm ? inverse_root(reduce_warp(sum, Add()) * reciprocal(float(hd)) + p.eps) : 1.0f;
@@ -39,18 +65,42 @@ AKUNU_DEVICE void rope_head(const DecodeAttentionParams& p, const float* x, cons
 
 // A head of v. Loads do not wait for stores.
 template <typename Keys>
-AKUNU_DEVICE void copy_head(const DecodeAttentionParams& p, const float* x, float* head) {
+AKUNU_DEVICE void copy_head(Block b, const DecodeAttentionParams& p, const float* x, u32 word, float* head) {
     constexpr u32 kOwn = Keys::kMaxDim / 32;
     const u32 hd = Keys::head_dim(p);
     float v[kOwn];
-    AKUNU_UNROLL
-    for (u32 i = 0; i < kOwn; ++i) v[i] = lane_id() + 32 * i < hd ? x[lane_id() + 32 * i] : 0.0f;
+    load_head(b, x, word, hd, v);
     AKUNU_UNROLL
     for (u32 i = 0; i < kOwn; ++i) {
         if (lane_id() + 32 * i < hd) head[lane_id() + 32 * i] = v[i];
     }
     sync_warp();
 }
+
+// A head's score with the row's own key, by a warp.
+template <typename Keys>
+AKUNU_DEVICE void score_own(const DecodeAttentionParams& p, const DecodeMemory<Keys>& m, u32 head) {
+    const u32 hd = Keys::head_dim(p);
+    float sum = 0.0f;
+    AKUNU_UNROLL
+    for (u32 i = 0; i < Keys::kMaxDim / 32; ++i) {
+        const u32 d = lane_id() + 32 * i;
+        if (d < hd) sum += m.q[head * m.padded + d] * m.fresh[d];
+    }
+    sum = reduce_warp(sum, Add());
+    if (lane_id() == 0) m.own[head] = {soft_cap(sum * p.scale, p.softcap) * kLog2E, 1.0f};
+}
+
+// Where results go: as they are, and as words of two F16 ones, if the command behind this one takes them.
+struct DecodeOutput {
+    Output out;
+    u64* words;
+    u32 number;
+    AKUNU_DEVICE void store2(u64 i, float2 v) const {
+        if (words) leave_word(words + i / 2, to_half(v.x) | u32(to_half(v.y)) << 16, number);
+        out.store2(i, v);
+    }
+};
 
 // What blocks leave of a row's heads, one for each split: [splits][rows·n_heads][head_dim] values, then of each
 // (largest score, sum).
@@ -64,34 +114,14 @@ struct Partials {
 };
 
 // The splits of some heads of a row, by the block that came last: several are asked for at once.
-AKUNU_DEVICE void join_splits(const Partials& partials, const Output& out, u32 head, u32 heads, u32 splits) {
-    constexpr u32 kAtOnce = 8;
-    for (u32 i = thread_id(); i < heads * partials.hd; i += kThreads) {
+AKUNU_DEVICE void join_splits(const Partials& partials, const DecodeOutput& out, u32 head, u32 heads, u32 splits) {
+    for (u32 i = 2 * thread_id(); i < heads * partials.hd; i += 2 * kThreads) {
         const u32 h = head + i / partials.hd, d = i % partials.hd;
-        float most = kNoScore, sum = 0.0f, v = 0.0f;
-        for (u32 first = 0; first < splits; first += kAtOnce) {
-            float2 stats[kAtOnce];
-            float value[kAtOnce], top = most;
-            AKUNU_UNROLL
-            for (u32 j = 0; j < kAtOnce; ++j) {
-                const u32 s = smaller(first + j, splits - 1);  // behind the end the last one again, without weight
-                stats[j] = load_fresh(&partials.stats(h, s));
-                value[j] = load_fresh(partials.value(h, s) + d);
-            }
-            AKUNU_UNROLL
-            for (u32 j = 0; j < kAtOnce; ++j) top = fmaxf(top, stats[j].x);
-            const float keep = power_of_two(most - top);
-            sum *= keep;
-            v *= keep;
-            most = top;
-            AKUNU_UNROLL
-            for (u32 j = 0; j < kAtOnce; ++j) {
-                const float weight = first + j < splits ? power_of_two(stats[j].x - most) : 0.0f;
-                sum += weight * stats[j].y;
-                v += weight * value[j];
-            }
-        }
-        out.store(u64(h) * partials.hd + d, v / sum);
+        Joined all;
+        all.add<8>(
+            splits, [&](u32 s) { return load_fresh(&partials.stats(h, s)); },
+            [&](u32 s) { return load_fresh(reinterpret_cast<const float2*>(partials.value(h, s) + d)); });
+        out.store2(u64(h) * partials.hd + d, all.result());
     }
 }
 
@@ -110,15 +140,12 @@ template <typename Keys>
 AKUNU_DEVICE const DecodeShape& decode_shape(Block b) {
     const auto& p = b.params<DecodeAttentionParams>();
     DecodeShape& s = shown().decode;
-    const u64 rows = b.command().buffers[6];
-    const bool same = s.rows == rows && s.step == p.step && s.window == p.window && s.heads == p.n_heads &&
-                      s.kv_heads == p.n_kv_heads && s.head_dim == p.head_dim;
-    if (all_of_warp(same)) return s;
+    if (any_of_warp(b.command().as_before != 0)) return s;
     sync_block();
     if (thread_id() == 0) {
         const u32 group = p.n_heads / p.n_kv_heads, pairs = p.rows * p.n_kv_heads;  // of a row and a KV head
         const u32 most = splits_of(p.window ? smaller(p.keys, p.window) : p.keys, Keys::kLeastSplit);
-        s = {rows, p.step, p.window, p.n_heads, p.n_kv_heads, p.head_dim, 0, 0, 0, kWarps};
+        s = {0, 0, 0, kWarps};
         s.splits = larger(1, smaller(most, b.blocks() / pairs));
         const u32 units = s.splits * pairs;
         // Where there are blocks enough, the heads of a group are dealt to several.
@@ -172,7 +199,10 @@ AKUNU_DEVICE void decode_group(Block b) {
     const DecodeMemory<Keys> m(b, team, group, padded);
     // Made where they are used: kept, they would be on the stack.
     const auto partials = [&] { return Partials{b.buffer<float>(8), p.rows * p.n_heads, shape.splits, hd}; };
-    const auto out = [&] { return Output{b.buffer<float>(9), b.buffer<u16>(10), p.formats}; };
+    const auto out = [&] {
+        const Walk& now = shown().walk[b.slot];
+        return DecodeOutput{{b.buffer<float>(9), b.buffer<u16>(10), p.formats}, now.left, now.number};
+    };
     bool waits = true;
     for (u32 u = b.first() * team.count() + team.index; u < shape.units; u += b.blocks() * team.count()) {
         if (!waits) team.sync();  // some thread may still read what the unit before has left
@@ -184,7 +214,6 @@ AKUNU_DEVICE void decode_group(Block b) {
                                      at.end,
                                      at.own,
                                      team};
-        u8* const page_of_keys = range.keys.page(at.position);  // and of values
         Keys keys(range);
         const u32 pair = at.row * p.n_kv_heads + at.kv;
         for (u32 head = at.first_head; head < at.end_head; head += Keys::kHeads) {
@@ -193,33 +222,40 @@ AKUNU_DEVICE void decode_group(Block b) {
             if (head == at.first_head) {
                 if (waits) b.wait();
                 waits = false;
-                // Query heads, and where it is the row's own key's turn this and its value.
-                for (u32 job = at.first_head + team.warp; job < at.end_head + 2 * at.own; job += team.warps) {
+                // Query heads, and where it is the row's own key's turn this and its value; by the warps that meet the
+                // fewest keys first.
+                const u32 first_job = at.first_head + team.warps - 1 - team.warp;
+                for (u32 job = first_job; job < at.end_head + 2 * at.own; job += team.warps) {
                     const bool is_query = job < at.end_head, is_value = job > at.end_head;
+                    u8* const page = is_query ? nullptr : range.keys.page(at.position);  // of keys and of values
                     float* to = is_query ? m.q + job * padded : m.fresh + (is_value ? padded : 0);
                     const float* x = is_query ? b.buffer<float>(0) + (u64(pair) * group + job) * hd
                                               : b.buffer<float>(is_value ? 2 : 1) + u64(pair) * hd;
+                    // Of one row the words of q, k and v lie one behind the other.
+                    const u32 word =
+                        (is_query ? at.kv * group + job : p.n_heads + (is_value ? p.n_kv_heads : 0) + at.kv) * hd;
                     for (u32 d = hd + lane_id(); d < padded; d += 32) to[d] = 0.0f;
                     if (is_value) {
-                        copy_head<Keys>(p, x, to);
+                        copy_head<Keys>(b, p, x, word, to);
                     } else {
-                        rope_head<Keys>(p, x, b.buffer<float>(5) + (is_query ? 0 : hd),
+                        rope_head<Keys>(b, p, x, word, b.buffer<float>(5) + (is_query ? 0 : hd),
                                         b.buffer<float>(3) + u64(at.row) * p.rope_dim, to);
                     }
                     if (is_query) continue;
-                    range.keys.store_in(page_of_keys + (is_value ? range.apart : 0), at.position, to);
+                    range.keys.store_in(page + (is_value ? range.apart : 0), at.position, to);
                 }
                 team.sync();
+                for (u32 h = first_job; at.own && h < at.end_head; h += team.warps) score_own(p, m, h);
             }
-            const u32 heads = smaller(Keys::kHeads, at.end_head - head);
-            keys.attend(p, m, head, heads);
+            const u32 heads = smaller(Keys::kHeads, at.end_head - head), met = keys.met();
+            if (team.warp < met) keys.attend(p, m, head, heads);
             const Partials parts = partials();
-            const Output to = out();
-            join_warps(m, team, hd, heads, [&](u32 h, u32 d, float v, float top, float sum) {
+            const DecodeOutput to = out();
+            join_warps(m, team, hd, head, heads, met, at.own, [&](u32 h, u32 d, const Joined& all) {
                 const u32 of = pair * group + head + h;
-                if (at.splits == 1) return to.store(u64(of) * hd + d, v / sum);
-                parts.value(of, at.split)[d] = v;
-                if (d == 0) parts.stats(of, at.split) = {top, sum};
+                if (at.splits == 1) return to.store2(u64(of) * hd + d, all.result());
+                *reinterpret_cast<float2*>(parts.value(of, at.split) + d) = all.value;
+                if (d == 0) parts.stats(of, at.split) = {all.top, all.sum};
             });
         }
         if (at.splits == 1) continue;

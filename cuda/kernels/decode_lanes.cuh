@@ -108,6 +108,11 @@ struct LaneKeys {
 
     AKUNU_DEVICE explicit LaneKeys(const SplitKeys<kType>& range) : range(range) {}
 
+    // Warps that meet keys.
+    AKUNU_DEVICE u32 met() const {
+        constexpr u32 kOfWarp = 32 / kLanes;
+        return smaller(range.team.warps, (range.end - range.first + kOfWarp - 1) / kOfWarp);
+    }
     AKUNU_DEVICE u32 warp_start() const { return range.first + range.team.warp * (32 / kLanes); }
     // From one row of a lane to its next.
     AKUNU_DEVICE u32 stride() const { return range.team.warps * (32 / kLanes); }
@@ -188,22 +193,6 @@ struct LaneKeys {
                     AKUNU_UNROLL
                     for (u32 h = 0; h < kNow; ++h) sums.add(h, score[h][a], v);
                 }
-            }
-        }
-        // By the warp that met the fewest.
-        if (range.own && range.team.warp + 1 == range.team.warps) {
-            float4 k[kQuads], v[kQuads];
-            AKUNU_UNROLL
-            for (u32 i = 0; i < kQuads; ++i) {
-                const u32 quad = smaller(lane + i * kLanes, quads - 1);
-                k[i] = *reinterpret_cast<const float4*>(m.fresh + quad * 4);
-                v[i] = *reinterpret_cast<const float4*>(m.fresh + m.padded + quad * 4);
-            }
-            AKUNU_UNROLL
-            for (u32 h = 0; h < kNow; ++h) {
-                const float score[1] = {score_of(product(h, k), lane_id() < kLanes)};
-                const float most = sums.raise_to(h, score);
-                sums.add(h, power_of_two(score[0] - most), v);
             }
         }
         sums.join_warp(heads);

@@ -35,10 +35,13 @@ template <typename Keys>
 struct DecodeMemory {
     float* q;      // [group][padded]
     float* fresh;  // [2][padded]: the row's own key and value
+    float2* own;   // [group]: (score, weight) of that key
     u32 padded;
     AKUNU_DEVICE DecodeMemory(Block b, const Team& team, u32 group, u32 padded)
-        : q(reinterpret_cast<float*>(b.shared() + kWarps * Keys::kWarpBytes) + team.index * (group + 2) * padded),
+        : q(reinterpret_cast<float*>(b.shared() + kWarps * Keys::kWarpBytes + kOwnBytes) +
+            team.index * (group + 2) * padded),
           fresh(q + group * padded),
+          own(reinterpret_cast<float2*>(b.shared() + kWarps * Keys::kWarpBytes) + team.index * kMaxGroup),
           padded(padded) {}
     // Of a head that a warp of the block has taken: weighted values, and (largest score, sum of weights).
     AKUNU_DEVICE float* value(u32 warp, u32 head) const {
@@ -48,36 +51,66 @@ struct DecodeMemory {
         return reinterpret_cast<float2*>(value(warp, Keys::kHeads))[head];
     }
     static constexpr u32 kOfTeams = kWarps / 2 * (Keys::kTeamElements + 2 * Keys::kMaxDim);
-    static_assert(kWarps * Keys::kWarpBytes + larger((kMaxGroup + 2) * Keys::kMaxDim, kOfTeams) * 4 <= kOpBytes,
+    static constexpr u32 kOwnBytes = kWarps / 2 * kMaxGroup * sizeof(float2);
+    static_assert(kWarps * Keys::kWarpBytes + kOwnBytes + larger((kMaxGroup + 2) * Keys::kMaxDim, kOfTeams) * 4 <= kOpBytes,
                   "the ring begins behind it");
 };
 
 constexpr float kNoScore = -0x1p126f;  // below all that a key has; finite, so that differences are numbers
 
-// What the team's warps found of some heads; calls out(head, d, value, largest score, sum).
+// A softmax over keys that several parts found, each (largest score, sum of weights) and weighted values, two elements
+// of them: these joined.
+struct Joined {
+    float top = kNoScore, sum = 0.0f;
+    float2 value = {0.0f, 0.0f};
+
+    // Some parts at once; a part that met no key has a weight of 0, or nothing to weigh.
+    template <u32 kAtOnce, typename Stats, typename Value>
+    AKUNU_DEVICE void add(u32 parts, Stats&& stats_of, Value&& value_of) {
+        for (u32 first = 0; first < parts; first += kAtOnce) {
+            float2 stats[kAtOnce], v[kAtOnce];
+            AKUNU_UNROLL
+            for (u32 j = 0; j < kAtOnce; ++j) {
+                const u32 part = smaller(first + j, parts - 1);  // behind the end the last one again, without weight
+                stats[j] = stats_of(part);
+                v[j] = value_of(part);
+            }
+            float most = top;
+            AKUNU_UNROLL
+            for (u32 j = 0; j < kAtOnce; ++j) most = fmaxf(most, stats[j].x);
+            const float keep = power_of_two(top - most);
+            sum *= keep;
+            value = {value.x * keep, value.y * keep};
+            top = most;
+            AKUNU_UNROLL
+            for (u32 j = 0; j < kAtOnce; ++j) {
+                const float weight = first + j < parts ? power_of_two(stats[j].x - most) : 0.0f;
+                sum += weight * stats[j].y;
+                value = {value.x + weight * v[j].x, value.y + weight * v[j].y};
+            }
+        }
+    }
+    AKUNU_DEVICE float2 result() const { return {value.x / sum, value.y / sum}; }
+};
+
+// What the first `met` of the team's warps found of some heads, from `head` of the group on, and the row's own key, if
+// it is the split's: calls out(head, d, joined) for pairs of elements.
 template <typename Keys, typename Out>
-AKUNU_DEVICE void join_warps(const DecodeMemory<Keys>& m, const Team& team, u32 head_dim, u32 heads, Out&& out) {
+AKUNU_DEVICE void join_warps(const DecodeMemory<Keys>& m, const Team& team, u32 head_dim, u32 head, u32 heads, u32 met,
+                             bool own, Out&& out) {
     team.sync();
-    // A warp that met no key has a weight of 0, or nothing to weigh.
-    for (u32 i = team.thread(); i < heads * head_dim; i += team.threads()) {
-        const u32 h = i / head_dim, d = i - h * head_dim;
-        float2 stats[kWarps];
-        float value[kWarps], most = kNoScore, sum = 0.0f, v = 0.0f;
-        AKUNU_UNROLL
-        for (u32 w = 0; w < kWarps; ++w) {
-            const bool there = w < team.warps;
-            const u32 warp = team.index * team.warps + w;
-            stats[w] = there ? m.stats(warp, h) : float2{kNoScore, 0.0f};
-            value[w] = there ? m.value(warp, h)[d] : 0.0f;
-            most = fmaxf(most, stats[w].x);
+    for (u32 i = team.thread(); i < heads * head_dim / 2; i += team.threads()) {
+        const u32 h = 2 * i / head_dim, d = 2 * i - h * head_dim, first = team.index * team.warps;
+        Joined all;
+        all.add<4>(
+            met, [&](u32 w) { return m.stats(first + w, h); },
+            [&](u32 w) { return *reinterpret_cast<const float2*>(m.value(first + w, h) + d); });
+        if (own) {
+            all.add<1>(
+                1, [&](u32) { return m.own[head + h]; },
+                [&](u32) { return *reinterpret_cast<const float2*>(m.fresh + m.padded + d); });
         }
-        AKUNU_UNROLL
-        for (u32 w = 0; w < kWarps; ++w) {
-            const float weight = power_of_two(stats[w].x - most);
-            sum += weight * stats[w].y;
-            v += weight * value[w];
-        }
-        out(h, d, v, most, sum);
+        out(h, d, all);
     }
 }
 

@@ -43,13 +43,18 @@ struct HeadSums {
                              float (&score)[2][2]) const {
         const u32 lane = lane_id(), row = lane / 16 * 8 + lane % 8;
         const u32 key = keys + row * row_bytes + (lane / 8 % 2 ^ row % 8) * 16;
-        float s[2][4] = {};
+        float s[2][4] = {}, odd[2][4] = {};  // two sums each: a product waits for the one before it
         AKUNU_UNROLL
         for (u32 k = 0; k < kDim / 16; ++k) {
             u32 b[4];
             load_matrices(b, key ^ k * 32);
-            mma_f16(s[0], q[k], {b[0], b[1]});
-            mma_f16(s[1], q[k], {b[2], b[3]});
+            mma_f16(k % 2 ? odd[0] : s[0], q[k], {b[0], b[1]});
+            mma_f16(k % 2 ? odd[1] : s[1], q[k], {b[2], b[3]});
+        }
+        AKUNU_UNROLL
+        for (u32 e = 0; e < 4; ++e) {
+            s[0][e] += odd[0][e];
+            s[1][e] += odd[1][e];
         }
         const bool capped = any_of_warp(p.softcap > 0.0f);
         const float scale = capped ? p.scale : p.scale * kLog2E;
@@ -135,6 +140,11 @@ struct TileKeys {
 
     AKUNU_DEVICE explicit TileKeys(const SplitKeys<kKvF16>& range) : range(range), page(0) {}
 
+    // Warps that meet keys.
+    AKUNU_DEVICE u32 met() const {
+        if (range.first == range.end) return 0;
+        return smaller(range.team.warps, (range.end - range.first / kStep * kStep + kStep - 1) / kStep);
+    }
     // A warp's step i begins there.
     AKUNU_DEVICE u32 at(u32 i) const {
         return range.first / kStep * kStep + (i * range.team.warps + range.team.warp) * kStep;
@@ -171,38 +181,15 @@ struct TileKeys {
             bring(i, pages[i], 1);
         }
     }
-    // The row's own key and value, behind the last of those in the cache; zeros where its step has no others.
-    AKUNU_DEVICE void put_own(const DecodeMemory<TileKeys>& m, u32 i) const {
-        const u32 own = range.end - at(i);
-        for (u32 j = lane_id(); j < kStep * kPieces; j += 32) {
-            const u32 row = j / kPieces, p = j % kPieces;
-            if (row != own && own != 0) continue;
-            AKUNU_UNROLL
-            for (u32 values = 0; values < 2; ++values) {
-                const float4* x = reinterpret_cast<const float4*>(m.fresh + values * kDim + p * 8);
-                const float4 a = x[0], b = x[1];
-                const uint4 halves{pack_halves(a.x, a.y), pack_halves(a.z, a.w), pack_halves(b.x, b.y),
-                                   pack_halves(b.z, b.w)};
-                *reinterpret_cast<uint4*>(shared_memory() + plane(i, values) + piece(row, p)) =
-                    row == own ? halves : uint4{0, 0, 0, 0};
-            }
-        }
-    }
     // Heads from `head` on of a group. Leaves the warp's results.
     AKUNU_DEVICE void attend(const DecodeAttentionParams& p, const DecodeMemory<TileKeys>& m, u32 head, u32 heads) {
         constexpr u32 kAhead = 2 * kStages - 1;  // bundles behind the one that is waited for
-        const u32 end = range.end + range.own;
         HeadSums<kDim> sums(m.q + head * kDim, heads);
         float score[2][2];
-        for (u32 i = 0; at(i) < end; ++i) {
+        for (u32 i = 0; at(i) < range.end; ++i) {
             wait_for_bundles<kAhead>();
-            if (range.own && at(i) + kStep > range.end) {
-                wait_for_bundles<0>();
-                sync_warp();
-                put_own(m, i);
-            }
             sync_warp();
-            sums.scores(p, plane(i, 0), kRowBytes, larger(range.first, at(i)) - at(i), end - at(i), score);
+            sums.scores(p, plane(i, 0), kRowBytes, larger(range.first, at(i)) - at(i), range.end - at(i), score);
             sync_warp();
             bring(i + kStages, page, 0);
             const float keep = sums.weigh(score);

@@ -57,18 +57,8 @@ AKUNU_DEVICE void run_weights(Block b) {
     }
 }
 
-// A few rows times weights that come through the ring.
-AKUNU_DEVICE void run_ring(Block b, u32 readers) {
-    if (any_of_warp(ring_rows(b.command()) != 1)) {
-        switch (same_in_warp(readers - 1)) {
-#define X(reader)                                                                                                     \
-    case reader:                                                                                                      \
-        if constexpr (tile_layout(reader).inputs != 0 && (kUses<kOpMatmul> || kUses<kOpGateUp>)) few_rows<reader>(b); \
-        return;
-            AKUNU_READERS
-#undef X
-        }
-    }
+// A row times weights that come through the ring, of up to two types.
+AKUNU_DEVICE void run_row(Block b, u32 readers) {
     for (u32 second = 0; second < 2; ++second, readers >>= 8) {
 #define X(reader)                                                                       \
     if constexpr (tile_layout(reader).inputs != 0) {                                    \
@@ -77,6 +67,18 @@ AKUNU_DEVICE void run_ring(Block b, u32 readers) {
         AKUNU_READERS
 #undef X
         if (any_of_warp(readers < 256)) return;
+    }
+}
+
+// A few rows.
+AKUNU_DEVICE void run_few(Block b, u32 readers) {
+    switch (same_in_warp(readers - 1)) {
+#define X(reader)                                                                                                     \
+    case reader:                                                                                                      \
+        if constexpr (tile_layout(reader).inputs != 0 && (kUses<kOpMatmul> || kUses<kOpGateUp>)) few_rows<reader>(b); \
+        return;
+        AKUNU_READERS
+#undef X
     }
 }
 
@@ -168,14 +170,11 @@ AKUNU_DEVICE void run_other(Block b) {
     }
 }
 
-AKUNU_DEVICE void run_command(Block b) {
-    const Walk& now = shown().walk[b.slot];
-    const u32 readers = now.readers;
-    if (any_of_warp(readers != 0)) return run_ring(b, readers);
-    if constexpr (kUses<kOpMatmul> || kUses<kOpGateUp>) {
-        if (any_of_warp(now.many_rows != 0)) return many_rows(b);
-    }
-    run_other(b);
+AKUNU_DEVICE void run_command(Block b, u32 way, u32 readers) {
+    if (any_of_warp(way == kOneRow)) return run_row(b, readers);
+    if (any_of_warp(way == kOtherWay)) return run_other(b);
+    if (any_of_warp(way == kFewOfRing)) return run_few(b, readers);
+    if constexpr (kUses<kOpMatmul> || kUses<kOpGateUp>) many_rows(b);
 }
 
 // Behind the barrier that a step's end is: whether no other follows. `step` are done.
@@ -204,8 +203,8 @@ extern "C" __global__ void __launch_bounds__(akunu::cuda::kBlockThreads, 1)
     if (thread_id() == 0) {
         shown() = {};
         shown().launch = given;
-        grid_barrier() = {given.barrier->arrived[given.parity], &given.barrier->error, given.timeout_ns, given.times,
-                          grid_blocks(), 0};
+        shown().walk[0].number = given.number;
+        grid_barrier() = {given.barrier->arrived[given.parity], given.times, grid_blocks(), 0};
         if (block_id() == 0) given.barrier->arrived[1 - given.parity][0] = 0;
         start_ring();
     }
@@ -216,27 +215,21 @@ extern "C" __global__ void __launch_bounds__(akunu::cuda::kBlockThreads, 1)
     if (thread_id() % 32 == 0) shown().slot[warp_id()] = 1;
     sync_next();
     for (;;) {
-        {
-            const u32 slot = shown().slot[thread_id_anew() / 32];
-            // What was copied, or what the step before has written, is there for all, whatever they read ahead of
-            // their first barrier.
-            if (any_of_warp(shown().walk[slot].begins != 0)) {
-                grid_barrier().wait();
-                if (chain_ends(launch, shown().walk[slot].at.step)) break;
-                sync_next();
-            }
-            run_command({slot});
-        }
-        // Looked at before the barrier: behind it the command after the next one takes its place.
         const u32 warp = thread_id_anew() / 32, slot = shown().slot[warp];
+        const bool failed = look_at(shown().failure) != kNoError;
         const Walk& now = shown().walk[slot];
-        if (now.last && block_id() == 0 && thread_id_anew() == 0) {
-            launch.barrier->halt[now.at.step % 2] = load_host(&launch.mailbox->halt);
+        const u32 begins = now.begins, way = now.way, readers = now.readers;
+        if (any_of_warp(failed)) break;
+        // What was copied, or what the step before has written, is there for all, whatever they read ahead of
+        // their first barrier.
+        if (any_of_warp(begins != 0)) {
+            grid_barrier().wait();
+            if (chain_ends(launch, now.at.step)) break;
+            sync_next();
         }
-        sync_warp();  // all lanes have read it
-        if (thread_id_anew() % 32 == 0) shown().slot[warp] = 1 - slot;
+        if (thread_id_anew() % 32 == 0) shown().slot[warp] = 1 - slot;  // all lanes have read it
+        run_command({slot}, way, readers);
         sync_next();
-        if (any_of_warp(look_at(shown().failure) != kNoError)) break;
     }
     if (thread_id_anew() == 0) show(shown().ended, 1);
     sync_next();
@@ -245,6 +238,7 @@ extern "C" __global__ void __launch_bounds__(akunu::cuda::kBlockThreads, 1)
         const bool failed = shown().failure != kNoError;
         launch.mailbox->steps = shown().done;
         launch.mailbox->error = failed ? load_acquire(&launch.barrier->error) : u32(kNoError);
+        // It failed in the command before the one that would be next.
         if (failed) launch.mailbox->command = shown().walk[1 - shown().slot[0]].at.begun;
         fence_system();
     }

@@ -86,6 +86,19 @@ AKUNU_DEVICE unsigned atomic_add_ordered(unsigned* p, unsigned v) {
     asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], %2;" : "=r"(before) : "l"(p), "r"(v) : "memory");
     return before;
 }
+// Words of eight bytes, each written and read as a whole, with no order among them.
+AKUNU_DEVICE void store_word(unsigned long long* p, unsigned long long v) {
+    asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
+}
+AKUNU_DEVICE unsigned long long load_word(const unsigned long long* p) {
+    unsigned long long v;
+    asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(v) : "l"(p) : "memory");
+    return v;
+}
+// Of an even place.
+AKUNU_DEVICE void load_words(const unsigned long long* p, unsigned long long (&v)[2]) {
+    asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(v[0]), "=l"(v[1]) : "l"(p) : "memory");
+}
 AKUNU_DEVICE void fence_system() { __threadfence_system(); }
 AKUNU_DEVICE unsigned load_host(const unsigned* p) { return *reinterpret_cast<const volatile unsigned*>(p); }
 AKUNU_DEVICE void store_host(unsigned* p, unsigned v) { *reinterpret_cast<volatile unsigned*>(p) = v; }

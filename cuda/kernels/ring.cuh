@@ -166,6 +166,15 @@ struct RingReader {
         if (lane == 0) arrive_at(full() + kMostSlots);
         at.advance(slots);
     }
+    // The same of two, of which it waited for the first before it went on to the second.
+    AKUNU_DEVICE void free_two(u32 lane, u64* first) {
+        sync_warp();
+        if (lane == 0) {
+            arrive_at(first + kMostSlots);
+            arrive_at(full() + kMostSlots);
+        }
+        at.advance(slots);
+    }
 };
 
 }  // namespace akunu::cuda

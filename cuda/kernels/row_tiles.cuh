@@ -67,6 +67,27 @@ struct RowInputs {
             halves = there ? *reinterpret_cast<const uint2*>(from.halves + i) : uint2{0, 0};
         }
     }
+    // The same of words; false where some have not come.
+    AKUNU_DEVICE bool take(const u64* words, u32 i, u32 number) {
+        u64 w[2];
+        bool all = true;
+        const auto two = [&](const u64* at) {
+            load_words(at, w);
+            all &= number_of(w[0]) == number && number_of(w[1]) == number;
+        };
+        if constexpr (kNormed) {
+            two(words + i);
+            x.x = bits_to_float(value_of(w[0]));
+            x.y = bits_to_float(value_of(w[1]));
+            two(words + i + 2);
+            x.z = bits_to_float(value_of(w[0]));
+            x.w = bits_to_float(value_of(w[1]));
+        } else {
+            two(words + i / 2);
+            halves = {value_of(w[0]), value_of(w[1])};
+        }
+        return all;
+    }
     AKUNU_DEVICE void values(float (&v)[4], float& squares) const {
         if constexpr (kNormed) {
             squares += x.x * x.x + x.y * x.y + x.z * x.z + x.w * x.w;
@@ -129,44 +150,76 @@ AKUNU_DEVICE float put_codes(const TileMemory& m, u32 i, bool there, u32 lane, u
 // Waits for the row, and splits it into parts, as kind T reads them.
 template <typename T, bool kNormed>
 AKUNU_DEVICE void stage_inputs(Block b, u32 k, const TileMemory& m, u32 thread) {
-    constexpr u32 kAtOnce = kNormed ? 4 : 8, kEach = 4, kApart = kThreads * kEach;
+    constexpr u32 kEach = 4, kApart = kThreads * kEach;
     const InputSource from{b.buffer<float>(0), b.buffer<float>(1), b.buffer<u16>(0)};
     const u32 lane = thread % 32;
     float squares = 0.0f;
-    RowInputs<kNormed> inputs[kAtOnce];
-    const auto load_weights = [&](u32 base) {
+    // Some at once without a branch between them, for whole warps: k is a multiple of kStepInputs.
+    const auto stage = [&](u32 base, const auto&... rows) {
+        constexpr u32 kNow = sizeof...(rows);
+        const RowInputs<kNormed>* const inputs[] = {&rows...};
+        float x[kNow][4];
+        u32 top[kNow];
         AKUNU_UNROLL
-        for (u32 j = 0; j < kAtOnce; ++j) inputs[j].load_weight(from, base + j * kApart, base + j * kApart < k);
+        for (u32 n = 0; n < kNow; ++n) {
+            inputs[n]->values(x[n], squares);
+            // A warp has a step's inputs. By bits, of which NaN's are the largest.
+            top[n] = 0;
+            AKUNU_UNROLL
+            for (u32 e = 0; e < 4; ++e) top[n] = larger(top[n], float_to_bits(fabsf(x[n][e])));
+        }
+        AKUNU_UNROLL
+        for (u32 n = 0; n < kNow; ++n) top[n] = largest_of_warp(top[n]);
+        AKUNU_UNROLL
+        for (u32 n = 0; n < kNow; ++n) {
+            const u32 i = base + n * kApart;
+            const float factor = T::kFloats ? put_floats<T>(m, k, i, i < k, top[n], x[n])
+                                            : put_codes<T>(m, i, i < k, lane, top[n], x[n]);
+            if (lane == 0 && i < k) shared_at<float>(m.factors + i / kStepInputs * 4) = factor;
+        }
     };
-    load_weights(thread * kEach);
-    b.wait();
-    for (u32 base = thread * kEach; base < k; base += kApart * kAtOnce) {
-        AKUNU_UNROLL
-        for (u32 j = 0; j < kAtOnce; ++j) inputs[j].load(from, base + j * kApart, base + j * kApart < k);
-        // Two at once without a branch between them, for whole warps: k is a multiple of kStepInputs.
-        AKUNU_UNROLL
-        for (u32 j = 0; j < kAtOnce; j += 2) {
-            if (base + j * kApart >= k) break;
-            float x[2][4];
-            u32 top[2] = {0, 0};
+    if (const u64* words = b.taken(); any_of_warp(words != nullptr)) {
+        constexpr u32 kAtOnce = kNormed ? 2 : 4;
+        const u32 number = b.taken_number();
+        for (u32 base = thread * kEach; base < k; base += kApart * kAtOnce) {
+            RowInputs<kNormed> inputs[kAtOnce];
             AKUNU_UNROLL
-            for (u32 n = 0; n < 2; ++n) {
-                inputs[j + n].values(x[n], squares);
-                // A warp has a step's inputs. By bits, of which NaN's are the largest.
+            for (u32 j = 0; j < kAtOnce; ++j) inputs[j].load_weight(from, base + j * kApart, base + j * kApart < k);
+            wait_for_words([&] {
+                bool all = true;
                 AKUNU_UNROLL
-                for (u32 e = 0; e < 4; ++e) top[n] = larger(top[n], float_to_bits(fabsf(x[n][e])));
-            }
+                for (u32 j = 0; j < kAtOnce; ++j) {
+                    // Behind the row's end the last ones again, which are put nowhere.
+                    all &= inputs[j].take(words, smaller(base + j * kApart, k - kEach), number);
+                }
+                return all;
+            });
             AKUNU_UNROLL
-            for (u32 n = 0; n < 2; ++n) top[n] = largest_of_warp(top[n]);
-            AKUNU_UNROLL
-            for (u32 n = 0; n < 2; ++n) {
-                const u32 i = base + (j + n) * kApart;
-                const float factor = T::kFloats ? put_floats<T>(m, k, i, i < k, top[n], x[n])
-                                                : put_codes<T>(m, i, i < k, lane, top[n], x[n]);
-                if (lane == 0 && i < k) shared_at<float>(m.factors + i / kStepInputs * 4) = factor;
+            for (u32 j = 0; j < kAtOnce; j += 2) {
+                const u32 at = base + j * kApart;
+                if (at >= k) break;
+                at + kApart < k ? stage(at, inputs[j], inputs[j + 1]) : stage(at, inputs[j]);
             }
         }
-        load_weights(base + kApart * kAtOnce);
+    } else {
+        constexpr u32 kAtOnce = kNormed ? 4 : 8;
+        RowInputs<kNormed> inputs[kAtOnce];
+        const auto load_weights = [&](u32 base) {
+            AKUNU_UNROLL
+            for (u32 j = 0; j < kAtOnce; ++j) inputs[j].load_weight(from, base + j * kApart, base + j * kApart < k);
+        };
+        load_weights(thread * kEach);
+        b.wait();
+        for (u32 base = thread * kEach; base < k; base += kApart * kAtOnce) {
+            AKUNU_UNROLL
+            for (u32 j = 0; j < kAtOnce; ++j) inputs[j].load(from, base + j * kApart, base + j * kApart < k);
+            AKUNU_UNROLL
+            for (u32 j = 0; j < kAtOnce; j += 2) {
+                if (base + j * kApart >= k) break;
+                stage(base + j * kApart, inputs[j], inputs[j + 1]);
+            }
+            load_weights(base + kApart * kAtOnce);
+        }
     }
     if constexpr (kNormed) {
         squares = reduce_warp(squares, Add());
@@ -194,13 +247,18 @@ struct TileOutput {
     u32 row;
     float factor, up_factor, bias = 0.0f, base = 0.0f;
     float* y;
+    u64* word;  // where it is left as one; of two F16 ones by the first; null: nowhere
 
     AKUNU_DEVICE TileOutput(const TileJob& job, const TileRow& at)
         : there(at.there),
           row(at.row),
           factor(job.factor[at.matrix]),
           up_factor(job.factor[1]),
-          y(in_global(reinterpret_cast<float*>(job.y[at.matrix]))) {
+          y(in_global(reinterpret_cast<float*>(job.y[at.matrix]))),
+          word(nullptr) {
+        if (u64* words = job.words[at.matrix]; there && words && !(job.pairs && row % 2)) {
+            word = words + (job.pairs ? row / 2 : row);
+        }
         if (there && job.bias[at.matrix]) bias = in_global(reinterpret_cast<const float*>(job.bias[at.matrix]))[row];
     }
     // What is there already, once the block has waited for it.
@@ -208,13 +266,20 @@ struct TileOutput {
         if (there && job.adds) base = y[row];
     }
     // `scale` is the norm's; of pairs `up` is the sum of the second matrix.
-    AKUNU_DEVICE void store(const TileJob& job, float scale, float sum, float up) const {
+    AKUNU_DEVICE float value(const TileJob& job, float scale, float sum, float up) const {
         sum *= scale * factor;
+        if (job.pairs) return activate(job.activation, sum) * (up * (scale * up_factor));
+        return base + soft_capped(sum + bias, job.cap);
+    }
+    // By all lanes of a warp. Words first: others wait for them.
+    AKUNU_DEVICE void store(const TileJob& job, float v) const {
+        const u32 halves = to_half(v) | u32(to_half(shuffle_xor(v, 1))) << 16;
+        if (word) leave_word(word, job.pairs ? halves : float_to_bits(v), job.number);
+        if (!there) return;
         if (job.pairs) {
-            const Output out{y, in_global(reinterpret_cast<u16*>(job.y[1])), job.formats};
-            out.store(row, activate(job.activation, sum) * (up * (scale * up_factor)));
+            Output{y, in_global(reinterpret_cast<u16*>(job.y[1])), job.formats}.store(row, v);
         } else {
-            y[row] = base + soft_capped(sum + bias, job.cap);
+            y[row] = v;
         }
     }
 };
@@ -226,15 +291,18 @@ struct TileInputs {
     u32 at;  // of the first step
     u32 sums, factors, lane, t;
 };
-// What a lane needs for a step.
-template <typename T>
+// What a lane needs for a step of some tiles.
+template <typename T, u32 kTiles = 1>
 struct TileStep {
-    typename T::Part part[2];
+    typename T::Part part[kTiles][2];
     StepInputs<T::kPieces> in;
 
-    AKUNU_DEVICE void load(u32 unit, u32 step, const TileInputs& from) {
-        T::load(unit, step, from.lane, 0, part[0]);
-        T::load(unit, step, from.lane, 1, part[1]);
+    AKUNU_DEVICE void load(const u32 (&units)[kTiles], u32 step, const TileInputs& from) {
+        AKUNU_UNROLL
+        for (u32 i = 0; i < kTiles; ++i) {
+            T::load(units[i], step, from.lane, 0, part[i][0]);
+            T::load(units[i], step, from.lane, 1, part[i][1]);
+        }
         AKUNU_UNROLL
         for (u32 e = 0; e < T::kPieces; ++e) {
             in.x[e] = {0, 0, 0, 0};
@@ -245,12 +313,20 @@ struct TileStep {
         in.sums = from.sums + step * (kStepInputs / 16) * 4;
         in.factor = shared_at<float>(from.factors + step * 4);
     }
-    AKUNU_DEVICE void multiply(float (&sum)[2]) const { T::multiply(part, in, sum); }
+    AKUNU_DEVICE void multiply(float (&sum)[kTiles][2]) const {
+        AKUNU_UNROLL
+        for (u32 i = 0; i < kTiles; ++i) T::multiply(part[i], in, sum[i]);
+    }
 };
 
 // A block's share of a job's tiles. The first job of a command stages the input for the second, too.
 template <u32 kReader>
 AKUNU_DEVICE void row_tiles(Block b, u32 second) {
+    // Words of earlier commands are for those who have something to do with them: others may come when they are gone.
+    if (any_of_warp(shown().walk[b.slot].idle != 0)) {
+        if (!second) b.wait();
+        return;
+    }
     using T = Fragments<kReader>;
     constexpr TileLayout kLayout = tile_layout(kReader);
     constexpr u32 kSlotSteps = kLayout.slot_units() * kLayout.steps();
@@ -282,15 +358,49 @@ AKUNU_DEVICE void row_tiles(Block b, u32 second) {
     u32 partials = m.partials;
     for (u32 first = begin; first < end; first += together) {
         const u32 tiles = smaller(end - first, together);
-        for (u32 i = 0; i < tiles << pairs; ++i) {
-            float sum[2] = {0.0f, 0.0f};
+        // Of tiles from the i-th on.
+        const auto leave = [&](u32 i, auto& sums) {
+            for (auto& sum : sums) {
+                AKUNU_UNROLL
+                for (u32 half = 0; half < 2; ++half) sum[half] += shuffle_xor(sum[half], 1);
+            }
+            for (auto& sum : sums) {
+                AKUNU_UNROLL
+                for (u32 half = 0; half < 2; ++half) {
+                    sum[half] += shuffle_xor(sum[half], 2);
+                    const u32 to = (i * kWarps + warp) * kTileRows + 8 * half + g;
+                    if (t == 0) shared_at<float>(partials + to * 4) = sum[half];
+                }
+                ++i;
+            }
+        };
+        const u32 n = tiles << pairs;
+        u32 i = 0;
+        // Of tiles that a slot has room for two at once.
+        for (; steps <= kSlotSteps && i + 1 < n; i += 2) {
+            const u32 one = ring.wait();
+            u64* const first_full = ring.full();
+            ring.at.advance(ring.slots);
+            const u32 other = ring.wait();
+            float sums[2][2] = {};
+            for (u32 j = warp; j < steps; j += kWarps) {
+                const u32 at = j / kLayout.steps() * kLayout.unit_bytes();
+                TileStep<T, 2> both;
+                both.load({one + at, other + at}, j, in);
+                both.multiply(sums);
+            }
+            ring.free_two(lane, first_full);
+            leave(i, sums);
+        }
+        for (; i < n; ++i) {
+            float sum[1][2] = {};
             for (u32 from = 0; from < steps; from += kSlotSteps) {
                 const u32 slot = ring.wait(), step = from + warp;
                 if (kEach != 0 && from + kSlotSteps <= steps) {
                     TileStep<T> each[larger(kEach, 1)];
                     AKUNU_UNROLL
                     for (u32 j = 0; j < kEach; ++j) {
-                        each[j].load(slot + unit + j * kWarps / kLayout.steps() * kLayout.unit_bytes(),
+                        each[j].load({slot + unit + j * kWarps / kLayout.steps() * kLayout.unit_bytes()},
                                      step + j * kWarps, in);
                     }
                     AKUNU_UNROLL
@@ -299,36 +409,31 @@ AKUNU_DEVICE void row_tiles(Block b, u32 second) {
                     // Of slots with fewer steps than there are warps the next one's are for others.
                     for (u32 j = (warp - from) % kWarps; j < smaller(kSlotSteps, steps - from); j += kWarps) {
                         TileStep<T> one;
-                        one.load(slot + j / kLayout.steps() * kLayout.unit_bytes(), from + j, in);
+                        one.load({slot + j / kLayout.steps() * kLayout.unit_bytes()}, from + j, in);
                         one.multiply(sum);
                     }
                 }
                 ring.free(lane);
             }
-            AKUNU_UNROLL
-            for (u32 half = 0; half < 2; ++half) {
-                sum[half] += shuffle_xor(sum[half], 1);
-                sum[half] += shuffle_xor(sum[half], 2);
-                const u32 to = (i * kWarps + warp) * kTileRows + 8 * half + g;
-                if (t == 0) shared_at<float>(partials + to * 4) = sum[half];
-            }
+            leave(i, sum);
         }
         if (first != begin) {
             out = output(first, tiles);
             out.load_base(job);
         }
         sync_block();
+        float v = 0.0f, up = 0.0f;
         if (out.there) {
             const float scale = tile_norm(job, m);
             const u32 of = partials + ((mine << pairs) * kWarps * kTileRows + r) * 4;
-            float v = 0.0f, up = 0.0f;
             AKUNU_UNROLL
             for (u32 w = 0; w < kWarps; ++w) {
                 v += shared_at<float>(of + w * kTileRows * 4);
                 if (pairs) up += shared_at<float>(of + (kWarps + w) * kTileRows * 4);
             }
-            out.store(job, scale, v, up);
+            v = out.value(job, scale, v, up);
         }
+        out.store(job, v);
         partials = 2 * m.partials + kTilesAtOnce * kWarps * kTileRows * 4 - partials;  // the other half
     }
     ring.keep(warp, lane);

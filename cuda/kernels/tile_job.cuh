@@ -21,6 +21,8 @@ struct alignas(16) TileJob {
     float eps;          // of the norm
     u64 y[3];     // F32 results of the matrices; of pairs the F32 and F16 ones, in the `formats` that are asked for
     u64 bias[3];  // 0: there is none
+    u64* words[3];  // the same results, of pairs the F16 ones, with a number; null: nowhere
+    u32 number;
     u32 adds;     // 1: to what is there
     u32 activation, formats;
     float cap;
@@ -34,8 +36,10 @@ AKUNU_DEVICE float tile_factor(const WeightPlanes& w) {
 }
 
 // By one thread. Of kNormQkv, whose last weights have a type of their own, stream 1 is the job of these.
-AKUNU_DEVICE TileJob tile_job(const Command& c, u32 stream) {
+AKUNU_DEVICE TileJob tile_job(const Command& c, u32 stream, u64* words, u32 number) {
     TileJob job{};
+    job.words[0] = words;
+    job.number = number;
     u32 first = 0;  // of the command's weights
     const auto gate_up = [&](u32 n, u32 out, u32 activation, u32 formats) {
         job.pairs = 1;
@@ -82,6 +86,7 @@ AKUNU_DEVICE TileJob tile_job(const Command& c, u32 stream) {
             for (u32 i = first; i < end; ++i) {
                 if (c.weights[i].codes) job.rows[i - first] = rows[i];
                 job.y[i - first] = c.buffers[5] + results[i] * 4;
+                job.words[i - first] = words ? words + biases[i] : nullptr;  // with nothing between them
                 if (p.has_bias) job.bias[i - first] = c.buffers[6] + biases[i] * 4;
             }
         }

@@ -24,6 +24,9 @@ AKUNU_DEVICE void sync_next() { sync_some<7>(kThreads + kBringers); }
 constexpr u32 kTeamBarrier = 3;    // the first of those of a block's parts
 constexpr u32 kPassedBarrier = 8;  // see GridBarrier
 
+// Other commands; rows of weights that come through the ring, one or a few; and those whose tiles are brought.
+enum Way : u32 { kOtherWay, kOneRow, kFewOfRing, kManyRows };
+
 // A place in the chain: a command of a segment, in a step, of which so many commands ran before.
 struct Place {
     u32 step, segment, command, begun;
@@ -33,18 +36,19 @@ struct alignas(16) Walk {
     u32 begins;     // 1: a step, or the chain's end, behind a barrier of the grid
     u32 waits;      // 1: at a barrier of the grid
     u32 readers;    // of weights that come through the ring: one more than each, eight bits for a stream; 0: none do
-    u32 many_rows;  // 1: its tiles are brought
+    u32 way;        // how it runs: Way
     u32 first;      // of the command's units a block takes first, first + blocks, ...
     u32 turn;       // where the next command's units begin, so that blocks of a stage follow one another
     u32 last;       // 1: ends its step
+    u32 idle;       // 1: of what comes through the ring the block has no share
+    u32 number;     // counted over the commands of all launches
+    u64 *taken, *left;  // words of the command before it, and its own; null: there are none
     Place at, next;
 };
 
 // Decode attention: what is the same for all layers of a step is found out once. How rows and KV heads are dealt to
 // teams of a block's warps,
 struct DecodeShape {
-    u64 rows;  // where they are; with these what follows is of
-    u32 step, window, heads, kv_heads, head_dim;
     u32 units, splits, halvings;  // splits of keys; parts of a group's heads are two to the power of halvings
     u32 team_warps;
 };
@@ -69,7 +73,8 @@ struct Shown {
     Launch launch;
     u32 failure;  // LaunchError
     u32 ticket;
-    u32 done;   // steps
+    u64 waits_since[kBlockThreads / 32];  // of warps that have waited for long
+    u32 done;                             // steps
     u32 ended;  // 1: no more weights are wanted
     DecodeShape decode;
     DecodeUnit unit[kWarps / 2];  // of teams
@@ -83,6 +88,20 @@ AKUNU_DEVICE Shown& shown() { return *reinterpret_cast<Shown*>(shared_memory() +
 // Two of the warps that bring tiles have more to do, one command ahead of the others: see `bring_all`.
 constexpr u32 kKeeper = kWarps + 1, kWalker = kWarps + 2;
 
+// Of a thread of a warp that has looked for what others do so many times: whether for too long, or some block has.
+constexpr u32 kManyLooks = 1024;
+AKUNU_DEVICE bool has_waited_long(u32 looks) {
+    const Launch& launch = shown().launch;
+    u64& since = shown().waits_since[warp_id()];
+    if (looks == kManyLooks) since = nanoseconds();
+    if (load_acquire(&launch.barrier->error) == kNoError) {
+        if (nanoseconds() - since <= launch.timeout_ns) return false;
+        launch.barrier->error = kTimedOut;
+    }
+    return true;
+}
+AKUNU_DEVICE bool gives_up(u32 looks) { return looks % kManyLooks == 0 && has_waited_long(looks); }
+
 // A grid's barrier, kept in shared memory. A block arrives behind `sync_next`; what follows `wait` sees all that blocks
 // wrote before they arrived. It fails where some block does not come in time.
 //
@@ -90,8 +109,6 @@ constexpr u32 kKeeper = kWarps + 1, kWalker = kWarps + 2;
 // second-level cache and a fence: meanwhile those that run commands set up the next one.
 struct GridBarrier {
     u32* arrived;
-    u32* error;
-    u64 timeout_ns;
     u64* passed_at;  // null, or where the first block leaves the time
     u32 blocks;
     u32 wanted;  // arrivals at all barriers so far
@@ -100,23 +117,18 @@ struct GridBarrier {
     // By the keeper. What failed is shown once all have come to wait: they have looked for it behind `sync_next`, and
     // all must have seen the same.
     AKUNU_DEVICE void pass() {
-        u32 failure = kNoError;
+        bool failed = false;
         if (lane_id() == 0) {
             arrive_release(arrived);
             const u32 all = wanted += blocks;
-            u64 start = 0;
-            for (u32 spins = 1; load_acquire(arrived) < all; ++spins) {
+            for (u32 looks = 1; load_acquire(arrived) < all && !failed; ++looks) {
                 spin_pause();
-                if (spins % 1024 != 0) continue;
-                if (start == 0) start = nanoseconds();
-                failure = load_acquire(error);
-                if (failure == kNoError && nanoseconds() - start > timeout_ns) *error = failure = kTimedOut;
-                if (failure != kNoError) break;
+                failed = gives_up(looks);
             }
             if (passed_at && block_id() == 0) *passed_at++ = nanoseconds();
         }
         wait();
-        if (failure != kNoError) show(shown().failure, failure);
+        if (failed) show(shown().failure, kTimedOut);
     }
 };
 static_assert(2 * sizeof(Command) + kWarps * 8 + sizeof(GridBarrier) + sizeof(Shown) <= kSharedHead,
@@ -161,15 +173,27 @@ AKUNU_DEVICE void enter(const Launch& launch, u32 slot) {
     now.at = before.next;
     now.next = place_behind(launch, now.at);
     now.begins = now.at.segment == 0 && now.at.command == 0;
-    now.waits = !now.begins && (now.at.command == 0 || launch.times || c.barrier);
-    const u32 turn = now.begins || now.waits ? 0 : before.turn;
+    const bool by_words = c.takes && launch.slots != 0;
+    now.waits = !now.begins && (now.at.command == 0 || launch.times || (c.barrier && !by_words));
+    now.number = before.number + 1;
+    const auto words = [&](u32 number) { return launch.words + number % kWordPlaces * kMostWords; };
+    now.taken = by_words ? words(before.number) : nullptr;
+    now.left = c.leaves && launch.slots != 0 ? words(now.number) : nullptr;
+    const u32 turn = now.begins || now.waits || by_words ? 0 : before.turn;
     now.first = block_id() + (block_id() < turn ? grid_blocks() : 0) - turn;
     now.turn = turn + kTurn;
     while (now.turn >= grid_blocks()) now.turn -= grid_blocks();
     now.readers = ring_readers(launch, c);
-    now.many_rows = now.readers == 0 && has_many_rows(c);
+    now.way = now.readers != 0     ? ring_rows(c) == 1 ? kOneRow : kFewOfRing
+              : has_many_rows(c) ? kManyRows
+                                 : kOtherWay;
     now.last = ends_step(launch, now.at);
-    for (u32 i = 0; i < c.streams && now.readers != 0; ++i) shown().job[slot][i] = tile_job(c, i);
+    now.idle = 1;
+    for (u32 i = 0; i < c.streams && now.readers != 0; ++i) {
+        TileJob& job = shown().job[slot][i];
+        job = tile_job(c, i, now.left, now.number);
+        now.idle &= job.begin == job.end;
+    }
 }
 
 // By the walker, while the command before it runs: a command comes to shared memory, its patches are applied, and what

@@ -114,6 +114,14 @@ void mutate(const DispatchTable& t, std::vector<Command> commands, std::vector<S
         field(c.kv, kKvTypes, "a type of cache that is none");
         field(c.label, static_cast<u32>(t.commands.size()), "a label behind the table");
         field(c.label, c.label ? c.label - 1 : 1, "a label twice");
+        field(c.takes, 1 - c.takes, "words that are not there, or that nobody takes");
+        field(c.leaves, 1 - c.leaves, "words that nobody takes, or that are not there");
+        if (c.op != kOpDecodeAttention || !c.as_before) field(c.as_before, 1, "a shape that nobody has found out");
+        if (i != 0 && !c.takes && (t.max_rows != 1 || !may_take_words(c, commands[i - 1]))) {
+            commands[i - 1].leaves = 1;
+            field(c.takes, 1, "words of another command");
+            commands[i - 1].leaves = 0;
+        }
         field(c.n_patches, 4, "too many patches");
         field(c.streams, 3, "too many streams");
         field(c.streams, c.streams ? 0 : 1, "another number of streams");

@@ -154,6 +154,14 @@ AKUNU_DEVICE T atomic_max(T* p, T v) {
 AKUNU_DEVICE void arrive_release(unsigned* p) { ++*p; }
 AKUNU_DEVICE unsigned load_acquire(const unsigned* p) { return *reinterpret_cast<const volatile unsigned*>(p); }
 AKUNU_DEVICE unsigned atomic_add_ordered(unsigned* p, unsigned v) { return atomic_add(p, v); }
+AKUNU_DEVICE void store_word(unsigned long long* p, unsigned long long v) { *p = v; }
+AKUNU_DEVICE unsigned long long load_word(const unsigned long long* p) {
+    return *reinterpret_cast<const volatile unsigned long long*>(p);
+}
+AKUNU_DEVICE void load_words(const unsigned long long* p, unsigned long long (&v)[2]) {
+    v[0] = load_word(p);
+    v[1] = load_word(p + 1);
+}
 AKUNU_DEVICE void fence_system() {}
 AKUNU_DEVICE unsigned load_host(const unsigned* p) { return __atomic_load_n(p, __ATOMIC_RELAXED); }
 AKUNU_DEVICE void store_host(unsigned* p, unsigned v) { __atomic_store_n(p, v, __ATOMIC_RELAXED); }
