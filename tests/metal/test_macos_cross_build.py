@@ -21,14 +21,16 @@ HERE = ROOT / "tests" / "metal" / "macos"
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 
-# What zig's driver does not take as clang does: an -march of Arm, a bundle, room for longer names. At its first link it
-# would compile its own C++ library and runtimes, two minutes of processor time: a Mac has them, and what the stubs do
-# not list is looked up there. Only a link that is not optimised wants a runtime for UBSan.
+# What zig's driver does not take as clang does: an -march of Arm, a bundle, room for longer names. At its
+# first link it would compile its own C++ library and runtimes, two minutes of processor time: a Mac has them,
+# and they are looked up when the module is loaded. Only a link that is not optimised wants one for UBSan.
 WRAPPER = """#!{python}
 import os, sys
 swap = {{"-march=armv8.2-a+dotprod": "-mcpu=generic+v8_2a+dotprod", "-bundle": "-shared"}}
 args = [swap.get(a, a) for a in sys.argv[1:] if a != "-Wl,-headerpad_max_install_names"]
-os.execv(sys.executable, [sys.executable, "-m", "ziglang", *{command!r}, *args, *([] if "-c" in args else {link!r})])
+if "-c" not in args:
+    args += {link!r}
+os.execv(sys.executable, [sys.executable, "-m", "ziglang", *{command!r}, *args])
 """
 CHECKS_OFF = "-fno-sanitize=all"  # zig's own, where nothing is optimised
 TOOLS = {
