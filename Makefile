@@ -95,7 +95,7 @@ dev: $(BIN)/python
 # Installed and run where nothing else is: what it lacks is not found by chance.
 wheel: $(VENV)/.installed-dev
 	rm -rf dist build/wheel-check
-	$(BIN)/python -m pip wheel --no-deps -w dist --config-settings=build-dir=build/wheel $(CHECKED) .
+	MAKEFLAGS= $(BIN)/python -m pip wheel --no-deps -w dist --config-settings=build-dir=build/wheel $(CHECKED) .
 	if [ "$$(uname)" = Linux ]; then set -e; PATH="$(abspath $(BIN)):$$PATH"; auditwheel show dist/akunu-*-linux_*.whl; \
 		auditwheel repair -w dist dist/akunu-*-linux_*.whl; rm dist/akunu-*-linux_*.whl; fi
 	$(PYTHON) -m venv build/wheel-check

@@ -32,5 +32,6 @@ def test_every_test_runs_in_test_or_in_test_long() -> None:
 
 
 def test_ci_runs_all_tests() -> None:
-    commands = (ROOT / ".ci" / "run").read_text().splitlines()
-    assert {"make check", "make test-all", "make wheel"} <= set(commands)
+    lines = (ROOT / ".ci" / "run").read_text().splitlines()
+    made = {word for line in lines if line.startswith("make ") for word in line.split()[1:]}
+    assert {"check", "test-all", "wheel"} <= made

@@ -20,7 +20,7 @@ int main(int argc, char** argv) {
     } else if (what == "device") {  // the host looks into memory that is the device's alone
         akunu::cpu::CpuDevice device(1);
         const akunu::DeviceBuffer memory(device, 64, akunu::MemoryKind::kDevice);
-        std::printf("%d\n", *memory.at().host<volatile int>());
+        std::printf("%d\n", *memory.at().host<int>());
     } else if (what == "race") {
         int n = 0;
         std::thread other([&] { ++n; });
