@@ -299,7 +299,7 @@ def test_inspect_predicts_for_an_nvidia_gpu(gguf: str, capsys: pytest.CaptureFix
     out = run(capsys, "inspect", gguf, "--plan", "--chip", "h200")
     assert "NVIDIA H200, planned" in out
     assert "NVIDIA H200 (132 multiprocessors), 4800 GB/s, 989.0 TFLOP/s" in out
-    assert "a dispatch that waits costs 3.1 us" in out
+    assert "a dispatch that waits costs 2.3 us" in out
 
 
 def test_inspect_predicts_for_random_weights_as_json(capsys: pytest.CaptureFixture[str]) -> None:

@@ -235,5 +235,8 @@ int main() {
         check_schedule(p->table, s.fused, s.streams);
         const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
         std::printf("%s: %zu commands checked in %.3f ms\n", p->table.phase.c_str(), s.fused.size(), took.count());
+        // Five commands a layer; the first waits for the embedding.
+        const auto words = static_cast<std::size_t>(std::ranges::count(s.fused, 1u, &Command::takes));
+        if (p->table.phase == "decode") check(words == 5 * deep.config.layers.size() - 1, "commands wait for words");
     }
 }
