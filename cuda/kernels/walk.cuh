@@ -173,7 +173,7 @@ AKUNU_DEVICE void enter(const Launch& launch, u32 slot) {
     now.at = before.next;
     now.next = place_behind(launch, now.at);
     now.begins = now.at.segment == 0 && now.at.command == 0;
-    const bool by_words = c.takes && launch.slots != 0;
+    const bool by_words = c.takes && launch.slots != 0 && !launch.times;
     now.waits = !now.begins && (now.at.command == 0 || launch.times || (c.barrier && !by_words));
     now.number = before.number + 1;
     const auto words = [&](u32 number) { return launch.words + number % kWordPlaces * kMostWords; };

@@ -223,15 +223,19 @@ def test_what_another_command_does_has_no_dispatch() -> None:
 @pytest.mark.parametrize(
     ("model", "measured"),
     [
-        ("llama3.2-1b:q4_0", 2281),
-        ("llama3.2-1b:q8_0", 1938),
-        ("llama3.2-1b:bf16", 1317),
+        ("llama3.2-1b:q4_0", 2700),
+        ("llama3.2-1b:q8_0", 2231),
+        ("llama3.2-1b:f16", 1460),
+        ("qwen3-0.6b:q8_0", 2068),
+        ("qwen3-0.6b:f16", 1635),
+        ("llama3.1-8b:q4_0", 704),
+        ("llama3.1-8b:q8_0", 462),
     ],
 )
 def test_what_was_measured_on_an_h200_is_met(model: str, measured: float) -> None:
     """tg128 of docs/cuda.md: the keys are those of its middle."""
     found = predict(plan(model, position=64, chip="H200"), 1, Machine.named("H200"))
-    assert found.tokens_per_second == pytest.approx(measured, rel=0.1)
+    assert found.tokens_per_second == pytest.approx(measured, rel=0.12)
 
 
 # ---- predictions -----------------------------------------------------------------------------------

@@ -273,6 +273,17 @@ for phase, rows in (("decode", 1), ("batch", 3), ("prefill", 20)):
     assert done.stdout == expected, done.stderr or done.stdout
 
 
+def test_commands_that_take_words_are_timed_behind_barriers(run: Run) -> None:
+    code = """
+import akunu
+with akunu.load("ember", device="cuda", progress=False) as model:
+    commands = model._engine.profile("decode", 1, 0, 2)
+    print(all((c["seconds"] > 0) == (c["dispatches"] > 0) for c in commands))
+"""
+    done = run(code)
+    assert done.stdout == "True\n", done.stderr or done.stdout
+
+
 @pytest.mark.long
 def test_a_chain_stops_where_its_text_ends(run: Run) -> None:
     """Tokens of a chain are the CPU's, and an end token ends the launch."""
