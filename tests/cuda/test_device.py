@@ -68,6 +68,23 @@ def test_a_block_that_does_not_come_is_an_error_and_no_hang(run: Run) -> None:
     assert "[quantize] did not end in time on the GPU: some block waited for 50 ms" in done.stderr
 
 
+def test_words_that_do_not_come_are_an_error_and_the_next_chain_runs(run: Run) -> None:
+    code = """
+import akunu
+with akunu.load("ember", device="cuda", progress=False) as model:
+    for _ in range(2):
+        try:
+            print(len(model.generate("Once", max_tokens=2, temperature=0).ids))
+        except akunu.DeviceError as error:
+            print(error)
+"""
+    # Of a chain's commands of one row; the prompt's come before it.
+    done = run(code, EMULATOR_LOSE_WORDS="60", AKUNU_CUDA_TIMEOUT_MS="500")
+    first, second = done.stdout.splitlines()
+    assert first.startswith("[layers.") and "some block waited for 500 ms" in first, done.stderr or first
+    assert second == "2"
+
+
 @pytest.mark.parametrize("found", ["soon", "-1", "1e3", "20s", " 50", "nan", "1000000001"])
 def test_a_timeout_that_is_no_number_is_an_error(run: Run, found: str) -> None:
     last = run(QUANTIZE, AKUNU_CUDA_TIMEOUT_MS=found).stderr.splitlines()[-1]

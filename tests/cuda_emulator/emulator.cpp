@@ -2,7 +2,8 @@
 // on fibers. Memory of the device is apart from the host's, as it is on a GPU.
 //
 // EMULATOR_SHARED_BASE says where a block's memory begins, if not where it does. EMULATOR_FAIL, "function" or
-// "function:n", makes the n-th call of a driver function fail; EMULATOR_LOSE_BLOCK starts one block only.
+// "function:n", makes the n-th call of a driver function fail; EMULATOR_LOSE_BLOCK starts one block only, and
+// EMULATOR_LOSE_WORDS=n loses the words that the n-th command leaves.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -31,6 +32,11 @@ emulator_switch:
 )");
 
 namespace akunu::cuda {
+
+void store_word(unsigned long long* p, unsigned long long v) {
+    static const char* lost = std::getenv("EMULATOR_LOSE_WORDS");
+    if (!lost || v >> 32 != std::strtoull(lost, nullptr, 10)) *p = v;
+}
 
 unsigned long long nanoseconds() {
     return static_cast<unsigned long long>(

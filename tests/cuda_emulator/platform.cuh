@@ -154,7 +154,7 @@ AKUNU_DEVICE T atomic_max(T* p, T v) {
 AKUNU_DEVICE void arrive_release(unsigned* p) { ++*p; }
 AKUNU_DEVICE unsigned load_acquire(const unsigned* p) { return *reinterpret_cast<const volatile unsigned*>(p); }
 AKUNU_DEVICE unsigned atomic_add_ordered(unsigned* p, unsigned v) { return atomic_add(p, v); }
-AKUNU_DEVICE void store_word(unsigned long long* p, unsigned long long v) { *p = v; }
+void store_word(unsigned long long* p, unsigned long long v);
 AKUNU_DEVICE unsigned long long load_word(const unsigned long long* p) {
     return *reinterpret_cast<const volatile unsigned long long*>(p);
 }
