@@ -12,6 +12,7 @@
 #include "cuda/host/formats.h"
 #include "cuda/host/pack.h"
 #include "cuda/host/schedule.h"
+#include "cuda/host/words.h"
 #include "cuda/kernels/few_layout.h"
 #include "cuda/kernels/kv_layout.h"
 
@@ -276,53 +277,6 @@ std::optional<Command> decode_attention(std::span<const DispatchCmd> c, std::spa
     return out;
 }
 
-// A command that may leave or take words: of one row.
-bool has_words(const Command& c) {
-    if (c.op == kOpDecodeAttention) return true;
-    return c.streams != 0 && (c.op == kOpMatmul || c.op == kOpGateUp || c.op == kOpNormQkv || c.op == kOpNormGateUp);
-}
-
-// What a command leaves: where it is, F16 numbers or floats, and how many words.
-struct Left {
-    u64 at;
-    u32 format;
-    std::uint64_t words;
-};
-Left left_by(const Command& c) {
-    switch (c.op) {
-        case kOpMatmul:
-            return {c.buffers[2], kActF32, reinterpret_cast<const MatmulParams&>(c.params).n};
-        case kOpGateUp:
-            return {c.buffers[4], kActF16, reinterpret_cast<const GateUpParams&>(c.params).n / 2};
-        case kOpNormGateUp:
-            return {c.buffers[5], kActF16, reinterpret_cast<const NormGateUpParams&>(c.params).n / 2};
-        case kOpDecodeAttention: {
-            const auto& p = reinterpret_cast<const DecodeAttentionParams&>(c.params);
-            return {c.buffers[10], kActF16, p.n_heads * p.head_dim / 2};
-        }
-        default: {
-            const auto& p = reinterpret_cast<const NormQkvParams&>(c.params);
-            return {c.buffers[5], kActF32, std::uint64_t{p.n_q} + 2 * std::uint64_t{p.n_kv}};
-        }
-    }
-}
-
-// Whether a command uses what its own threads have left alone, besides words, as far back as no barrier stands between:
-// a matmul what it adds to, attention its layer's part of the cache.
-bool uses_its_own(std::span<const Command> commands, std::size_t at) {
-    const Command& of = commands[at];
-    const auto results = [](const Command& c) { return reinterpret_cast<const MatmulParams&>(c.params).n; };
-    const bool adds = of.op == kOpMatmul && reinterpret_cast<const MatmulParams&>(of.params).accumulate;
-    for (std::size_t i = at; i-- > 0;) {
-        const Command& c = commands[i];
-        if (!has_words(c)) return false;
-        if (of.op == kOpDecodeAttention && c.op == of.op && c.buffers[4] == of.buffers[4]) return false;
-        if (adds && c.op == of.op && c.buffers[2] == of.buffers[2]) return results(c) == results(of);
-        if (c.barrier && !c.takes) break;
-    }
-    return true;
-}
-
 }  // namespace
 
 bool same_shape(const Command& a, const Command& b) {
@@ -330,21 +284,6 @@ bool same_shape(const Command& a, const Command& b) {
     const auto& q = reinterpret_cast<const DecodeAttentionParams&>(b.params);
     return a.kv == b.kv && a.buffers[6] == b.buffers[6] && p.window == q.window && p.n_heads == q.n_heads &&
            p.n_kv_heads == q.n_kv_heads && p.head_dim == q.head_dim;
-}
-
-bool may_take_words(const Command& c, const Command& before) {
-    if (!has_words(before) || !has_words(c)) return false;
-    const Left left = left_by(before);
-    if (left.words > kMostWords) return false;
-    if (c.op == kOpDecodeAttention) {
-        if (before.op != kOpNormQkv) return false;
-        const auto& p = reinterpret_cast<const NormQkvParams&>(before.params);
-        return p.n_kv != 0 && c.buffers[0] == left.at && c.buffers[1] == left.at + u64{p.k_offset} * 4 &&
-               c.buffers[2] == left.at + u64{p.v_offset} * 4;
-    }
-    // All blocks take all of them.
-    const bool normed = c.op == kOpNormQkv || c.op == kOpNormGateUp;
-    return c.buffers[0] == left.at && left.format == (normed ? kActF32 : kActF16) && left.words <= kMostWordsOfAll;
 }
 
 namespace {
@@ -434,13 +373,7 @@ std::vector<Command> fused(const DispatchTable& table, std::span<const Command> 
         c.as_before = before && same_shape(c, *before);
         before = &c;
     }
-    for (std::size_t i = 1; table.max_rows == 1 && i < out.size(); ++i) {
-        // Both are the only ones of their stage: so what stands before them is done when they begin.
-        const bool alone =
-            out[i].barrier && (i == 1 || out[i - 1].barrier) && (i + 1 == out.size() || out[i + 1].barrier);
-        if (!alone || !may_take_words(out[i], out[i - 1])) continue;
-        if (uses_its_own(out, i)) out[i].takes = out[i - 1].leaves = 1;
-    }
+    if (table.max_rows == 1) set_words(out);
     return out;
 }
 

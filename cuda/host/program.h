@@ -41,8 +41,6 @@ std::vector<Command> compile_commands(const DispatchTable& table, const Geometry
 std::vector<Command> fused(const DispatchTable& table, std::span<const Command> commands, u32 blocks);
 // Whether the same rows of two decode attentions see the same keys, and have the same heads.
 bool same_shape(const Command& a, const Command& b);
-// Whether a command of one row finds all that it waits for in the words of the one before it.
-bool may_take_words(const Command& command, const Command& before);
 Needs needs_of(std::span<const Command> commands);
 // What commands read through the ring, in their order.
 std::vector<Stream> streams_of(const DispatchTable& table, std::span<const Command> commands);

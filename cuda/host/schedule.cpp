@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/error.h"
+#include "cuda/host/words.h"
 #include "cuda/kernels/few_layout.h"
 #include "cuda/kernels/kv_layout.h"
 

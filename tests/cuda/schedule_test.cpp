@@ -13,6 +13,7 @@
 #include "../cpp/synthetic_model.h"
 #include "core/error.h"
 #include "cuda/host/plan_device.h"
+#include "cuda/host/words.h"
 #include "engine/engine.h"
 
 namespace {
