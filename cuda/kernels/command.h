@@ -168,9 +168,8 @@ enum LaunchError : u32 { kNoError, kTimedOut, kSharedElsewhere };
 constexpr u32 kMaxTickets = 512;
 
 // Results as words of eight bytes: a value, or two F16 ones, and the number of the command that left them. Who waits
-// for them looks at the words themselves. Commands leave them in so many places in turn: a command that leaves words
-// has taken some of all that the command before it left, so one place is read while the next is written, and the
-// command behind that may be under way.
+// for them looks at the words themselves. Commands leave them in so many places in turn: one is read while the next is
+// written, and since attention takes only some of what the command before it left, the next but one may be, too.
 constexpr u32 kWordPlaces = 4, kMostWords = 16384;
 // More that all blocks read cost more than a barrier.
 constexpr u32 kMostWordsOfAll = 8192;

@@ -52,8 +52,8 @@ struct DecodeMemory {
     }
     static constexpr u32 kOfTeams = kWarps / 2 * (Keys::kTeamElements + 2 * Keys::kMaxDim);
     static constexpr u32 kOwnBytes = kWarps / 2 * kMaxGroup * sizeof(float2);
-    static_assert(kWarps * Keys::kWarpBytes + kOwnBytes + larger((kMaxGroup + 2) * Keys::kMaxDim, kOfTeams) * 4 <= kOpBytes,
-                  "the ring begins behind it");
+    static constexpr u32 kHeadBytes = larger((kMaxGroup + 2) * Keys::kMaxDim, kOfTeams) * 4;
+    static_assert(kWarps * Keys::kWarpBytes + kOwnBytes + kHeadBytes <= kOpBytes, "the ring begins behind it");
 };
 
 constexpr float kNoScore = -0x1p126f;  // below all that a key has; finite, so that differences are numbers

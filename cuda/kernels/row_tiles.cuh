@@ -273,7 +273,7 @@ struct TileOutput {
     }
     // By all lanes of a warp. Words first: others wait for them.
     AKUNU_DEVICE void store(const TileJob& job, float v) const {
-        const u32 halves = to_half(v) | u32(to_half(shuffle_xor(v, 1))) << 16;
+        const u32 halves = to_halves(v, shuffle_xor(v, 1));
         if (word) leave_word(word, job.pairs ? halves : float_to_bits(v), job.number);
         if (!there) return;
         if (job.pairs) {

@@ -71,9 +71,9 @@ class Machine:
         """An NVIDIA GPU; its matmuls are in half precision whatever the weights are.
 
         The share of the bandwidth is an H100's, which reads 3,000 of its 3,350 GB/s. The others follow from
-        what an H200 was measured at (docs/cuda.md): of 371 us for a token of Llama 1B Q4_0 its bytes take
-        177, the rest is 85 commands, each what blocks wait for one another and do before and after their
-        products; and of 5.6 ms for a prompt of 512 tokens in BF16 5.0 are left for 1.0 TFLOP.
+        what an H200 was measured at (docs/cuda.md): a command, in which blocks wait for one another and work
+        before and after their products, costs what brings models of 0.6 to 8 billion weights within a tenth;
+        and of 5.6 ms for a prompt of 512 tokens in BF16 5.0 are left for 1.0 TFLOP.
         """
         return cls(
             name=f"NVIDIA {chip['name']} ({chip['multiprocessors']} multiprocessors)",
@@ -82,7 +82,7 @@ class Machine:
             int8_ops=chip["flops"],
             bandwidth_share=0.9,
             arithmetic_share=0.2,
-            dispatch_seconds=2.3e-6,
+            dispatch_seconds=2.1e-6,
         )
 
     @classmethod
