@@ -124,11 +124,12 @@ namespace {
 
 constexpr std::uint64_t parts_of(std::uint64_t n, std::uint64_t of) { return (n + of - 1) / of; }
 
-// The bytes of a block's memory that row_tiles (cuda/kernels/row_tiles.cuh) takes.
-std::uint64_t tile_op_bytes(std::uint64_t cols) {
-    constexpr std::uint64_t kParts = 3, kFixed = 1024,
-                            kSums = 2 * std::uint64_t{kThreads / kTileRows} * kWarps * kTileRows * 4;
-    return kFixed + cols * (2 * kParts) + cols / 4 + cols / 32 + kSums;
+// The bytes of a block's memory that row_tiles (cuda/kernels/row_tiles.cuh) takes, by the weights that need the most.
+std::uint64_t tile_op_bytes(const Command& c, std::uint64_t cols) {
+    constexpr std::uint64_t kFixed = 64, kSums = 2 * std::uint64_t{kThreads / kTileRows} * kWarps * kTileRows * 4;
+    u32 parts = 1;
+    for (const WeightPlanes& w : c.weights) parts = std::max(parts, w.codes ? input_parts(w.reader) : 1);
+    return kFixed + cols * (2 * parts) + cols / 4 + cols / 32 + kSums;
 }
 // Those that stage_input (cuda/kernels/matvec.cuh) takes.
 std::uint64_t staged_bytes(std::uint64_t cols) { return parts_of(cols, 32) * 36 * sizeof(float); }
@@ -143,7 +144,8 @@ void set_streams(const DispatchCmd& c, const std::vector<WeightPlace>& places, C
     if (c.op == Op::kEmbed || places.empty()) return;
     const auto aligned = [&](std::size_t buffer) { return out.buffers[buffer] % 16 == 0; };
     const bool normed = c.op == Op::kNormQkv || c.op == Op::kNormGateUp;
-    if (!aligned(0) || (normed ? !aligned(1) : !out.half_input) || tile_op_bytes(places[0].cols) > op_room(g)) return;
+    if (!aligned(0) || (normed ? !aligned(1) : !out.half_input) || tile_op_bytes(out, places[0].cols) > op_room(g))
+        return;
     for (const WeightPlanes& w : out.weights) {
         if (w.codes && !in_tiles(w.reader, places[0].cols)) return;
     }
@@ -468,8 +470,8 @@ OpMemory memory_of(const DispatchTable& table, const Schedules& schedules, const
         const bool few = c.streams != 0 && rows <= kFewRows;
         if (from.op != Op::kEmbed) {
             for (const WeightPlace& w : weights_in(from)) {
-                take(staged_bytes(w.cols));
-                if (few && rows == 1) take(tile_op_bytes(w.cols));
+                if (!few) take(staged_bytes(w.cols));
+                if (few && rows == 1) take(tile_op_bytes(c, w.cols));
             }
         }
         const bool tiles = (from.op == Op::kMatmul || from.op == Op::kGateUp) && !few && rows > kTileOfRows;

@@ -52,6 +52,8 @@ constexpr TileLayout tile_layout(u32 reader) {
             return {0, 0, 0};
     }
 }
+// Numbers that an input of a row becomes: whole ones for codes, two F16 ones for floats. Either takes two bytes.
+constexpr u32 input_parts(u32 reader) { return reader == kReadF16 || reader == kReadBf16 ? 2 : 1; }
 constexpr bool in_tiles(u32 reader, u64 cols) {
     const u32 inputs = tile_layout(reader).inputs;
     return inputs != 0 && cols % inputs == 0;

@@ -1,0 +1,101 @@
+"""Texts that begin, stop, are given up and go on beside one another, until a million tokens are drawn.
+
+    python bench/soak_texts.py --device cuda
+    python bench/soak_texts.py model.gguf --tokens 10000000
+
+One reader alone and many take turns, so that steps have one row and up to all that the model runs at once. Each
+text has a prompt, a length, a seed and settings of its own; a third of the readers leave in the middle. Before
+and afterwards the same texts are drawn one at a time. It ends with an error where one of these has changed, a
+page is held that no text uses, or something failed.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+import click
+
+import akunu
+from akunu.cli.app import CONTEXT_SETTINGS
+from akunu.cli.app import run as run_command
+from akunu.cli.console import note
+from akunu.options import GenerationOptions
+from serve import SENTENCE
+
+WORDS: Final = SENTENCE.split()
+COMPARED: Final = 12
+"""Texts that are drawn before and afterwards."""
+EACH: Final = 40
+"""Texts of a turn for each reader."""
+
+
+def text_of(rng: random.Random) -> tuple[str, GenerationOptions]:
+    """A prompt and settings."""
+    prompt = " ".join(rng.choices(WORDS, k=rng.choice([1, 5, 40, 150])))
+    options = GenerationOptions(seed=rng.getrandbits(32), max_tokens=rng.choice([1, 7, 60, 250]))
+    options["temperature"] = rng.choice([0.0, 0.8, 1.2])
+    if rng.random() < 0.3:
+        options["repeat_penalty"] = 1.1
+    if rng.random() < 0.3:
+        options["stop"] = [rng.choice("aeiou ") + rng.choice("nrst")]
+    return prompt, options
+
+
+def read(model: akunu.Model, seed: int) -> int:
+    """A reader's texts, one behind the other: how many it left before their end."""
+    rng = random.Random(seed)
+    left = 0
+    for _ in range(EACH):
+        prompt, options = text_of(rng)
+        most = rng.choice([1000, 1000, rng.randrange(30)])
+        with model.stream(prompt, **options) as stream:
+            for i, _ in enumerate(stream):
+                if i == most:
+                    left += 1
+                    break
+    return left
+
+
+def alone(model: akunu.Model) -> list[list[int]]:
+    """Texts that are compared: their tokens."""
+    rng = random.Random(1)
+    texts = [text_of(rng) for _ in range(COMPARED)]
+    return [model.generate(prompt, **options).ids for prompt, options in texts]
+
+
+@click.command("soak_texts", context_settings=CONTEXT_SETTINGS)
+@click.argument("model", default="ember")
+@click.option("--device", default="auto", show_default=True, help="Where it runs.")
+@click.option("--tokens", default=1_000_000, show_default=True, help="How many to draw at least.")
+@click.option("--parallel", default=8, show_default=True, help="Texts that run at once; half as many more read.")
+def command(model: str, device: str, tokens: int, parallel: int) -> None:
+    """Draw tokens of MODEL for readers that come and go."""
+    with akunu.load(model, device=device, parallel=parallel) as loaded:
+        before = alone(loaded)
+        begin = time.monotonic()
+        left = turns = 0
+        while loaded.stats().generated_tokens < tokens:
+            readers = 1 if turns % 2 == 0 else parallel + parallel // 2
+            with ThreadPoolExecutor(readers) as pool:
+                left += sum(pool.map(lambda seed: read(loaded, seed), range(turns * 1000, turns * 1000 + readers)))
+            turns += 1
+            if turns % 10 == 0:
+                note(f"[{turns} turns, {loaded.stats().generated_tokens} tokens]")
+        seconds = time.monotonic() - begin
+        changed = sum(a != b for a, b in zip(before, alone(loaded), strict=True))
+        stats = loaded.stats()
+    held = stats.pages_held - stats.pages_pinned
+    print(
+        f"{loaded.device}: {stats.generated_tokens} tokens of {stats.prompts} texts in {seconds:.0f} s, {left} left, "
+        f"{changed} of {COMPARED} texts changed, {held} pages held"
+    )
+    if changed or held:
+        raise click.ClickException("texts have changed" if changed else "pages are held")
+
+
+if __name__ == "__main__":
+    sys.exit(run_command(command, "bench/soak_texts.py"))
