@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import re
+import sys
 from pathlib import Path
 
 import msgspec
@@ -143,3 +145,12 @@ def test_a_model_is_found_and_its_file_read_once(monkeypatch):
     monkeypatch.setattr(_core, "GgufFile", lambda path: read.append(path) or open_file(path))
     preload(from_name("ember", context=512, threads=1))
     assert len(found) == len(read) == 1
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="macOS has no such names")
+def test_a_file_whose_name_is_no_text_does_not_keep_a_folder_from_being_offered(tmp_path, caplog):
+    for name in (b"b\xff.gguf", b"fine.gguf"):
+        with open(os.path.join(os.fsencode(tmp_path), name), "wb"):
+            pass
+    assert [spec.name for spec in from_place(tmp_path)] == ["fine"]
+    assert "'b\\udcff.gguf' is left out" in caplog.text
