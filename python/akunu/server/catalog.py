@@ -131,8 +131,15 @@ def _from_folder(folder: Path, shared: dict[str, Any]) -> list[ModelSpec]:
             _log.warning("%a is left out: its name is no text, so no request could say it", name)
             continue
         if entry.is_dir():
-            if not is_model_folder([child.name for child in entry.iterdir()]):
+            try:
+                children = [child.name for child in entry.iterdir()]
+            except OSError as error:  # as of a disk's lost+found
+                _log.warning("%s is left out: %s", entry, error.strerror)
                 continue
+            if not is_model_folder(children):
+                continue
+        elif not entry.is_file():  # a pipe, or a link to nothing
+            continue
         elif is_speech(entry):
             name = entry.stem.removeprefix("ggml-")
         elif entry.suffix.lower() != ".gguf" or ("-of-" in name and "-00001-of-" not in name):
