@@ -199,9 +199,12 @@ ModelConfig to_config(const py::object& c) {
         throw InvalidArgumentError("inv_freq has the shape " + quote(inv_freq.attr("shape")) +
                                    ", expected [sets, rope_dim / 2], with rope_dim " + std::to_string(m.rope_dim));
     }
+    const auto scales = get("rope_scale", std::vector<float>{}, "numbers");
+    check(scales.size() == static_cast<std::size_t>(inv_freq.shape(0)), "the length of rope_scale", scales.size(),
+          "the sets of inv_freq, " + std::to_string(inv_freq.shape(0)));
     for (py::ssize_t i = 0; i < inv_freq.shape(0); ++i) {
         const float* row = inv_freq.data() + i * inv_freq.shape(1);
-        m.rope_sets.push_back({{row, row + inv_freq.shape(1)}, f("rope_scale")});
+        m.rope_sets.push_back({{row, row + inv_freq.shape(1)}, scales[static_cast<std::size_t>(i)]});
     }
     for (const LayerConfig& l : m.layers) {
         check(l.rope < m.rope_sets.size(), "layer_rope", l.rope,

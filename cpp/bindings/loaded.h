@@ -95,7 +95,7 @@ class Exclusive {
 
   private:
     void claim() {
-        if (busy_) throw InvalidArgumentError("this engine is already running a call from another thread");
+        if (busy_) throw InvalidArgumentError("this engine is already running a call");
         busy_ = true;
     }
 

@@ -92,7 +92,7 @@ class ModelConfig:
         Radians per position, float32 [sets, rope_dim/2], scaling applied. Set 0 is the global one; set 1,
         when present, is for the layers with a local theta.
     rope_scale
-        Factor on cos and sin (YaRN's and LongRoPE's attention factor), 1 for the rest.
+        Factor on cos and sin of each set (YaRN's and LongRoPE's attention factor), 1 for the rest.
     attn_softcap, final_softcap
         Attention scores and logits become `cap * tanh(x / cap)`; 0 = no cap.
     attn_scale
@@ -128,7 +128,7 @@ class ModelConfig:
     rope_style: RopeStyle
     rope_dim: int
     inv_freq: npt.NDArray[np.float32]
-    rope_scale: float
+    rope_scale: tuple[float, ...]
     activation: Activation
     attn_softcap: float
     final_softcap: float
@@ -170,18 +170,18 @@ def model_config(
     *,
     vocab_size: int,
     rope_style: RopeStyle,
-    inv_freq: Sequence[npt.NDArray[np.float64]],
+    rotary: Sequence[tuple[npt.NDArray[np.float64], float]],
     activation: Activation,
     layer_window: tuple[int, ...],
     attn_scale: float,
-    rope_scale: float = 1.0,
     embedding_scale: float = 1.0,
 ) -> ModelConfig:
     """The configuration, of what each kind of file says its own way and of the numbers that all have.
 
-    `inv_freq` has a set of float64 [rope_dim/2] for all layers, or one more, for those with a window.
+    `rotary` has a set of frequencies, float64 [rope_dim/2], and the factor on their cos and sin, for all
+    layers, or one more, for those with a window.
     """
-    frequencies = np.stack(inv_freq).astype(np.float32)
+    frequencies = np.stack([inv_freq for inv_freq, _ in rotary]).astype(np.float32)
     frequencies.flags.writeable = False
     return ModelConfig(
         arch=arch,
@@ -192,7 +192,7 @@ def model_config(
         rope_style=rope_style,
         rope_dim=2 * frequencies.shape[1],
         inv_freq=frequencies,
-        rope_scale=rope_scale,
+        rope_scale=tuple(scale for _, scale in rotary),
         activation=activation,
         attn_softcap=numbers.real("attn_softcap"),
         final_softcap=numbers.real("final_softcap"),
@@ -259,15 +259,12 @@ def resolve(gguf: GgufSource, *, context: int | None = None, ignored: Sequence[s
             f"up to the head size {head_dim}"
         )
     layer_window = _layer_windows(meta, arch, n_layers)
-    frequencies, rope_scale = _rotary(
-        gguf, meta, tensors, rope_dim, context_length, context or context_length
-    )
-    inv_freq = [frequencies]
-    # A layer is local, with the second set, where it is windowed and the model has a local theta.
+    rotary = [_rotary(gguf, meta, tensors, rope_dim, context_length, context or context_length)]
+    # A layer is local, with the second set, where it is windowed and the model has a local theta. Its
+    # frequencies are not scaled, but llama.cpp's factor for all kinds of scaling is also for it.
     if meta.has("local_rope_theta") and any(layer_window):
-        if rope_scale != 1.0:
-            raise UnsupportedError(f"{arch.name}: a local rotary theta together with YaRN or LongRoPE")
-        inv_freq.append(inverse_frequencies(meta.real("local_rope_theta"), rope_dim))
+        local = inverse_frequencies(meta.real("local_rope_theta"), rope_dim)
+        rotary.append((local, meta.real("rope_attn_factor")))
     wide = n_layers in arch.wide_scale_layers
     config = model_config(
         arch.name,
@@ -275,11 +272,10 @@ def resolve(gguf: GgufSource, *, context: int | None = None, ignored: Sequence[s
         meta,
         vocab_size=vocab_size,
         rope_style=arch.rope_style,
-        inv_freq=inv_freq,
+        rotary=rotary,
         activation=arch.activation,
         layer_window=layer_window,
         attn_scale=meta.real("attn_scale", default=(dim / sizes.n_heads if wide else head_dim) ** -0.5),
-        rope_scale=rope_scale,
         embedding_scale=math.sqrt(dim) if arch.scale_embedding else 1.0,
     )
     return ModelSpec(config, refs)

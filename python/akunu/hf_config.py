@@ -82,32 +82,30 @@ def resolve_hf(
     layer_window = _layer_windows(config, numbers, row, sizes.n_layers)
     context_length = numbers.integer("context_length")
     rope = HfRotary(config, numbers, sizes.head_dim, context_length, context or context_length)
-    frequencies, rope_scale = rope.frequencies(_FULL)
-    inv_freq = [frequencies]
+    rotary = [rope.frequencies(_FULL)]
+    frequencies = rotary[0][0]
     if 2 * len(frequencies) != sizes.head_dim and "rope_share" not in row.defaults:
         raise UnsupportedError(
             f"config.json: partial_rotary_factor: makes {2 * len(frequencies)} of a head's {sizes.head_dim} "
             f"elements rotate, but in a {model_type} model all do"
         )
     if rope.has_local and any(layer_window):
-        local, local_scale = rope.frequencies(_SLIDING)
-        if local_scale != rope_scale or local.shape != frequencies.shape:
+        rotary.append(rope.frequencies(_SLIDING))
+        if rotary[1][0].shape != frequencies.shape:
             raise UnsupportedError(
-                f"{rope.where}: the layers differ in their attention factor or share of rotated elements; "
-                "only equal layers are supported"
+                f"{rope.where}: the layers differ in their share of rotated elements; only equal layers are "
+                "supported"
             )
-        inv_freq.append(local)
     model = model_config(
         arch.name,
         sizes,
         numbers,
         vocab_size=refs["token_embedding"].n_rows,
         rope_style="half",
-        inv_freq=inv_freq,
+        rotary=rotary,
         activation=arch.activation,
         layer_window=layer_window,
         attn_scale=numbers.real("query_scalar", default=sizes.head_dim) ** -0.5,
-        rope_scale=rope_scale,
         embedding_scale=math.sqrt(sizes.dim) if arch.scale_embedding else 1.0,
     )
     return ModelSpec(model, refs)
@@ -321,12 +319,12 @@ def _layer_windows(
     window = numbers.integer("window")
     if row.windowed == "later" and not _flag(config, "use_sliding_window"):
         window = 0
-    types = local_layers(config, n_layers) if row.windowed in ("all", "later", "period") else None
+    types = local_layers(config, n_layers) if row.windowed not in ("none", "every") else None
     if row.windowed == "none" or window == 0:
         local = [False] * n_layers
     elif types is not None:
         local = types
-    elif row.windowed in ("all", "every"):
+    elif row.windowed in ("every", "all", "layers"):
         local = [True] * n_layers
     elif row.windowed == "later":
         first = numbers.integer("window_first")

@@ -18,9 +18,10 @@ from akunu.architectures import Activation
 
 __all__ = ["ACTIVATIONS", "HF_MODELS", "HF_NEUTRAL", "HF_SPECIAL", "HfModel", "Windowed"]
 
-Windowed = Literal["none", "every", "all", "later", "period"]
-"""Which layers `sliding_window` applies to: none, every one, or by `layer_types` and where there are none
-all, those from `max_window_layers` on where `use_sliding_window` is set, or all but each n-th."""
+Windowed = Literal["none", "every", "all", "layers", "later", "period"]
+"""Which layers `sliding_window` applies to: none, every one, or by `layer_types` and where there are none all
+("all" where Transformers' class itself does not read them), those from `max_window_layers` on where
+`use_sliding_window` is set, or all but each n-th."""
 
 ACTIVATIONS: Final[Mapping[str, Activation]] = MappingProxyType(
     {
@@ -131,7 +132,7 @@ HF_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
         ),
         "mistral": _MISTRAL,
         # What Transformers takes a Mistral with `layer_types` for.
-        "ministral": dataclasses.replace(_MISTRAL, model_class=""),
+        "ministral": dataclasses.replace(_MISTRAL, windowed="layers", model_class="MinistralForCausalLM"),
         "qwen2": HfModel(
             "qwen2",
             windowed="later",

@@ -94,6 +94,39 @@ def test_a_handler_may_wait_for_another_reader() -> None:
     assert not reader.is_alive()
 
 
+@pytest.fixture
+def signalled() -> Iterator[Callable[[Callable[[], object]], akunu.Model]]:
+    """A model that has a handler run in its steps, in the thread that leads them."""
+    before = signal.getsignal(signal.SIGUSR1)
+
+    def make(handler: Callable[[], object]) -> akunu.Model:
+        signal.signal(signal.SIGUSR1, lambda *_: handler() and None)
+        model = make_model()
+        model._engine.before_decode = lambda _: signal.raise_signal(signal.SIGUSR1)
+        return model
+
+    yield make
+    signal.signal(signal.SIGUSR1, before)
+
+
+def test_a_handler_within_a_step_does_not_wait_for_it(signalled: Any) -> None:
+    calls: list[Callable[[], object]] = [lambda: model.generate(PROMPT), lambda: model.logits(PROMPT)]
+    model = signalled(lambda: calls[0]())
+    while calls:
+        with pytest.raises(akunu.AkunuError, match="the handler of a signal cannot wait"):
+            model.generate(PROMPT, max_tokens=3)
+        calls.pop(0)
+    model._engine.before_decode = lambda _: None
+    assert len(model.generate(PROMPT, max_tokens=3).ids) == 3
+
+
+def test_a_handler_may_close_the_model_that_its_thread_runs(signalled: Any) -> None:
+    model = signalled(lambda: model.close())
+    assert model.generate(PROMPT, max_tokens=9).finish_reason == "cancelled"
+    assert model._engine.closed
+    model.close()
+
+
 def test_where_it_is_allowed_a_handler_runs_at_once_and_what_it_raises_waits(came: list[int]) -> None:
     stopped: list[int] = []
     with held:

@@ -122,6 +122,9 @@ MP3 = encoded(tone(44100, 2), 44100, "MP3")
         (FLAC[: len(FLAC) // 2], "damaged or cut off after"),
         (FLAC[:50], "not a recording"),
         (MP3[: len(MP3) // 2], r"announces 2\.\d\d s; it is incomplete"),
+        (encoded(tone(16000, 2))[:32044], r"ends after 1\.00 s, but announces 2\.00 s; it is incomplete"),
+        (encoded(tone(16000, 2), 16000, "AIFF")[:32000], r"announces 2\.00 s; it is incomplete"),
+        (encoded(tone(16000, 2), 16000, "AU")[:32000], r"announces 2\.00 s; it is incomplete"),
         (encoded(np.full((9, 1), np.nan, np.float32), subtype="FLOAT"), "sample 0 of the audio is nan"),
         (np.array([0, 1, np.inf]), "sample 2 of the audio is inf"),
         (iter([b"123"]), "3 bytes, expected an even number"),
@@ -133,6 +136,15 @@ MP3 = encoded(tone(44100, 2), 44100, "MP3")
 def test_what_holds_no_sound_is_a_clear_error(audio: object, message: str) -> None:
     with pytest.raises(AudioError, match=message):
         load_audio(audio)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("size", [0xFFFFFFFF, 0x80000000, 0x7FFFFFFF - 36])
+def test_a_recording_from_a_pipe_does_not_know_its_length(size: int) -> None:
+    """What ffmpeg, arecord and sox write there."""
+    file = bytearray(encoded(tone(16000, 2)))
+    start = file.index(b"data") + 4
+    file[start : start + 4] = size.to_bytes(4, "little")
+    assert len(load_audio(bytes(file))) == 32000
 
 
 def test_a_pipe_whose_writer_was_killed_is_cut_off() -> None:

@@ -207,6 +207,18 @@ def test_live_text_comes_from_a_pipe(akunu_cli: Run, monkeypatch: pytest.MonkeyP
     assert (ran.status, ran.out, ran.err) == (0, text_of([0, 1, 2, 3]).strip() + "\n", "")
 
 
+def test_a_reader_that_goes_away_ends_all_files(
+    run: Run, talks: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Gone(io.StringIO):
+        def write(self, text: str) -> int:
+            raise BrokenPipeError
+
+    monkeypatch.setattr(sys, "stdout", Gone())
+    ran = run(*talks)
+    assert (ran.status, ran.err) == (1, "")
+
+
 def test_sound_is_taken_as_it_comes_in_whole_samples() -> None:
     import os
 

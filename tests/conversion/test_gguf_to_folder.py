@@ -179,7 +179,7 @@ def rewritten(name: str, path: Path, **keys: object) -> Path:
         ("qwen2", {"final_logit_softcapping": 9.0}, r"final_softcap: found 9\.0"),
         ("gemma", {"attention__sliding_window": 16}, "layer_window: found"),
         (
-            "mistral",
+            "phi3",
             {"attention__sliding_window_pattern": [True, False, True]},
             r"layer_window: found \[12  0 12\]",
         ),

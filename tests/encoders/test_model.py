@@ -181,6 +181,18 @@ def test_progress_counts_texts(model: EmbeddingModel) -> None:
     assert sorted(seen) == seen
 
 
+def test_what_runs_within_a_call_does_not_wait_for_it(folder: Path) -> None:
+    """A function that reports progress, or a signal's handler."""
+    with opened(folder) as model:
+        with pytest.raises(InvalidArgumentError, match="already running a call"):
+            model.embed(TEXTS, progress=lambda done, n: model.embed("x") and None)
+        assert len(model.embed(TEXTS)) == 4
+        with pytest.raises(AkunuError):
+            model.embed(TEXTS * 2000, progress=lambda done, n: model.close())
+        with pytest.raises(AkunuError, match="closed"):
+            model.embed("x")
+
+
 def test_calls_of_several_threads_wait_for_each_other(model: EmbeddingModel) -> None:
     expected = model.embed(TEXTS)
     found: list[Any] = []

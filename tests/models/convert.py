@@ -106,6 +106,8 @@ def metadata(tiny: Tiny) -> dict[str, object]:
         keys["rope.dimension_count"] = tiny.rope_dim
     if tiny.window or tiny.arch == "phi3":
         keys["attention.sliding_window"] = tiny.window
+    if tiny.local:
+        keys["attention.sliding_window_pattern"] = list(tiny.local)
     if tiny.attn_softcap:
         keys["attn_logit_softcapping"] = tiny.attn_softcap
         keys["final_logit_softcapping"] = tiny.final_softcap

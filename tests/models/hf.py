@@ -41,6 +41,8 @@ def model(tiny: Tiny) -> Any:
         settings["sliding_window"] = tiny.window
     elif tiny.hf in ("Mistral", "Phi3"):
         settings["sliding_window"] = None
+    if tiny.local:
+        settings["layer_types"] = [f"{'sliding' if local else 'full'}_attention" for local in tiny.local]
     if tiny.hf == "Llama":
         settings["attention_bias"] = settings["mlp_bias"] = tiny.bias == "all"
     if tiny.hf in ("Gemma2", "Gemma3"):

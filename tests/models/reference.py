@@ -126,8 +126,9 @@ def project(layer: _Layer, name: str, x: Array) -> Array:
 def rope(config: ModelConfig, n: int, x: Array) -> Array:
     """Rotate [tokens, heads, head_dim] by the positions 0, 1, …"""
     inv_freq = config.inv_freq[config.layer_rope[n]].astype(np.float64)
+    scale = config.rope_scale[config.layer_rope[n]]
     angle = np.arange(x.shape[0])[:, None, None] * inv_freq  # [tokens, 1, rope_dim/2]
-    cos, sin = np.cos(angle) * config.rope_scale, np.sin(angle) * config.rope_scale
+    cos, sin = np.cos(angle) * scale, np.sin(angle) * scale
     half = config.rope_dim // 2
     if config.rope_style == "interleaved":
         first, second = slice(0, config.rope_dim, 2), slice(1, config.rope_dim, 2)

@@ -124,6 +124,7 @@ def test_bad_options_of_a_generation_are_quoted(
         ({"rope_dim": 1 << 12}, r"rope_dim is 4096, expected at most head_dim, \d+"),
         ({"layer_window": (0,) * 99}, r"the length of layer_window is 99, expected n_layers, \d+"),
         ({"layer_rope": ()}, r"the length of layer_rope is 0, expected n_layers, \d+"),
+        ({"rope_scale": (1.0, 2.0)}, r"the length of rope_scale is 2, expected the sets of inv_freq, 1"),
         ({"layer_rope": "more"}, r"layer_rope is 9, expected less than the sets of inv_freq, 1"),
         ({"inv_freq": np.zeros((1, 1), np.float32)}, r"inv_freq has the shape \(1, 1\), expected"),
     ],
@@ -146,7 +147,7 @@ def giant(dim: int, head_dim: int) -> _core.Engine:
     config = ModelConfig(
         arch="llama", n_layers=1, dim=dim, n_heads=1, n_kv_heads=1, head_dim=head_dim, ffn_dim=32,
         vocab_size=32, context_length=8, norm_eps=1e-5, rope_style="half", rope_dim=2,
-        inv_freq=np.ones((1, 1), np.float32), rope_scale=1.0, activation="silu", attn_softcap=0.0,
+        inv_freq=np.ones((1, 1), np.float32), rope_scale=(1.0,), activation="silu", attn_softcap=0.0,
         final_softcap=0.0, attn_scale=1.0, embedding_scale=1.0, layer_window=(0,), layer_rope=(0,),
     )  # fmt: skip
     shapes = {"token_embedding": (32, dim), "output": (32, dim), "output_norm": (dim, 0)}

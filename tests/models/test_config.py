@@ -209,10 +209,14 @@ def test_a_given_attention_scale_wins() -> None:
     assert resolve(FakeFile("llama").set("attention.scale", 0.25)).config.attn_scale == 0.25
 
 
-def test_a_local_theta_with_yarn_is_refused() -> None:
-    file = FakeFile("gemma3").set("rope.scaling.type", "yarn")
-    with pytest.raises(UnsupportedError, match="local rotary theta together with YaRN"):
-        resolve(file)
+def test_yarn_is_for_the_layers_without_a_local_theta() -> None:
+    file = FakeFile("gemma3_yarn")
+    config = resolve(file).config
+    assert config.rope_scale == (pytest.approx(1 + 0.1 * math.log(4.0)), 1.0)
+    np.testing.assert_allclose(config.inv_freq[1], 1e4 ** -(np.arange(0, 96, 2) / 96), rtol=1e-6)
+    # llama.cpp's factor for all kinds of scaling is for all layers, that of YaRN is not.
+    file.set("rope.scaling.attn_factor", 2.0).set("rope.scaling.yarn_attn_factor", 1.5)
+    assert resolve(file).config.rope_scale == (3.0, 2.0)
 
 
 def test_key_value_heads_default_to_the_query_heads() -> None:
@@ -258,9 +262,9 @@ def test_yarn_keeps_high_frequencies_and_divides_low_ones() -> None:
     ratio = plain / config.inv_freq[0]
     assert ratio[0] == pytest.approx(1.0) and ratio[-1] == pytest.approx(4.0, rel=1e-6)
     assert np.all(np.diff(ratio) >= -1e-6)
-    assert config.rope_scale == pytest.approx(1 + 0.1 * math.log(4.0))
+    assert config.rope_scale[0] == pytest.approx(1 + 0.1 * math.log(4.0))
     explicit = FakeFile("llama_yarn").set("rope.scaling.yarn_attn_factor", 1.25)
-    assert resolve(explicit).config.rope_scale == 1.25
+    assert resolve(explicit).config.rope_scale == (1.25,)
 
 
 def test_longrope_takes_the_long_divisors_beyond_the_original_context() -> None:
@@ -269,7 +273,7 @@ def test_longrope_takes_the_long_divisors_beyond_the_original_context() -> None:
     for context, length in ((128, "short"), (256, "short"), (257, "long"), (None, "long")):
         expected = plain / arrays[f"rope_factors_{length}.weight"]
         np.testing.assert_allclose(inv_freq(FakeFile("phi3_short"), context), expected, rtol=1e-6)
-    scale = resolve(FakeFile("phi3_short")).config.rope_scale
+    (scale,) = resolve(FakeFile("phi3_short")).config.rope_scale
     assert scale == pytest.approx(math.sqrt(1 + math.log(4) / math.log(256)))
 
 
@@ -503,7 +507,8 @@ def test_any_metadata_gives_a_sound_model_or_an_error(
     except AkunuError:
         return
     assert np.isfinite(config.inv_freq).all() and (config.inv_freq > 0).all()
-    for field in ("rope_scale", "attn_scale", "norm_eps", "embedding_scale"):
+    assert np.isfinite(config.rope_scale).all()
+    for field in ("attn_scale", "norm_eps", "embedding_scale"):
         value = getattr(config, field)
         assert math.isfinite(value) and value > 0, field
     assert len(config.layer_window) == config.n_layers

@@ -88,7 +88,8 @@ def v4(settings: dict[str, Any]) -> dict[str, Any]:
     if settings["model_type"] == "phi3":
         rope.pop("original_max_position_embeddings", None)
     settings["rope_scaling"] = None if rope == {"rope_type": "default"} else rope
-    settings.pop("layer_types", None)
+    if settings["model_type"] != "ministral":  # the class has no other way to say it
+        settings.pop("layer_types", None)
     if "_sliding_window_pattern" in settings:
         settings["sliding_window_pattern"] = settings.pop("_sliding_window_pattern")
     return settings

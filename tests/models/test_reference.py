@@ -79,7 +79,7 @@ CHANGES: list[tuple[str, str, Callable[[ModelConfig], dict[str, object]]]] = [
     ("llama3", "divisors", _unscaled),
     ("llama_linear", "factor", _unscaled),
     ("llama_yarn", "frequencies", _unscaled),
-    ("llama_yarn", "attention factor", lambda c: {"rope_scale": 1.0}),
+    ("llama_yarn", "attention factor", lambda c: {"rope_scale": (1.0,)}),
     ("mistral", "window", lambda c: {"layer_window": (0,) * c.n_layers}),
     ("mistral", "window + 1", lambda c: {"layer_window": (13,) * c.n_layers}),
     ("gemma", "activation", lambda c: {"activation": "silu"}),
@@ -93,7 +93,7 @@ CHANGES: list[tuple[str, str, Callable[[ModelConfig], dict[str, object]]]] = [
     ("gemma3", "window", lambda c: {"layer_window": (0,) * c.n_layers}),
     ("phi3", "window", lambda c: {"layer_window": (0,) * c.n_layers}),
     ("phi3_short", "divisors", _unscaled),
-    ("phi3_short", "attention factor", lambda c: {"rope_scale": 1.0}),
+    ("phi3_short", "attention factor", lambda c: {"rope_scale": (1.0,)}),
     ("phi3_short", "rotary share", lambda c: {"rope_dim": 32, "inv_freq": c.inv_freq[:, :16]}),
 ]
 

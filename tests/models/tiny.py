@@ -42,6 +42,8 @@ class Tiny:
         Transformers' `rope_parameters` beyond the theta; empty for none.
     partial_rotary
         Share of a head that is rotated.
+    local
+        Whether each layer has the window, where the class does not say it.
     bias
         Q, K, V have a bias ("qkv"), and all other projections too ("all").
     """
@@ -67,6 +69,7 @@ class Tiny:
     final_softcap: float = 0.0
     rope: Mapping[str, object] = field(default_factory=dict)
     partial_rotary: float = 1.0
+    local: tuple[bool, ...] = ()
     bias: str = ""
 
     @property
@@ -130,6 +133,7 @@ _ROWS = (
     Tiny("llama_yarn", "llama", "Llama", 6, 160, 2, 1, 80, 224, 277, context_length=128, rope=_YARN),
     Tiny("llama_bias", "llama", "Llama", 7, 64, 2, 1, 64, 96, 261, tied=True, bias="all"),
     Tiny("mistral", "llama", "Mistral", 8, 128, 4, 1, 128, 224, 281, window=12),
+    Tiny("ministral", "llama", "Ministral", 21, 96, 3, 1, 64, 160, 295, window=12, local=(True, False, True)),
     Tiny(
         "qwen2", "qwen2", "Qwen2", 9, 128, 7, 1, 64, 224, 283, tied=True, theta=1e6, norm_eps=1e-6,
         bias="qkv",
@@ -152,6 +156,10 @@ _ROWS = (
     Tiny(
         "gemma3_256", "gemma3", "Gemma3", 16, 256, 2, 1, 256, 512, 285, n_layers=6, tied=True, norm_eps=1e-6,
         window=12, theta=1e6, local_theta=1e4,
+    ),
+    Tiny(
+        "gemma3_yarn", "gemma3", "Gemma3", 20, 128, 2, 1, 96, 160, 293, n_layers=6, tied=True, norm_eps=1e-6,
+        context_length=128, window=12, theta=1e6, local_theta=1e4, rope=_YARN,
     ),
     Tiny("phi3", "phi3", "Phi3", 17, 192, 2, 1, 96, 256, 287, window=12),
     Tiny(

@@ -64,7 +64,7 @@ def synthetic(
         head_dim=head_dim,
         ffn_dim=2 * dim, vocab_size=vocab, context_length=4096, norm_eps=1e-5, rope_style="interleaved",
         rope_dim=head_dim, inv_freq=np.geomspace(1, 1e-4, head_dim // 2, dtype=np.float32)[None],
-        rope_scale=1.0, activation="silu", attn_softcap=0.0, final_softcap=0.0, attn_scale=head_dim**-0.5,
+        rope_scale=(1.0,), activation="silu", attn_softcap=0.0, final_softcap=0.0, attn_scale=head_dim**-0.5,
         embedding_scale=1.0,
         layer_window=(0,) * layers, layer_rope=(0,) * layers,
     )  # fmt: skip

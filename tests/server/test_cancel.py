@@ -112,6 +112,19 @@ def test_a_request_that_takes_too_long_is_a_504_or_an_event():
         wait_until(lambda: served.ember.queued == 0)
 
 
+def test_a_body_that_does_not_come_is_not_waited_for_for_ever():
+    with (
+        serving(settings=Settings(max_seconds=0.3)) as served,
+        socket.create_connection(("127.0.0.1", port_of(served)), timeout=30) as sock,
+    ):
+        head = "POST /v1/completions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+        sock.sendall(f"{head}content-length: 100\r\n\r\n{{".encode())
+        begin = sock.recv(4096)
+        assert begin.startswith(b"HTTP/1.1 408")
+        while b"did not arrive within 0.3 s" not in begin:
+            begin += sock.recv(4096)
+
+
 def test_a_stream_with_nothing_to_say_says_that_it_is_alive():
     with serving(settings=Settings(heartbeat_seconds=0.02)) as served:
         with served.ember.model._scheduler.exclusive():  # the engine is busy

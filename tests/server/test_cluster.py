@@ -108,7 +108,7 @@ END = {"type": "http.response.body", "body": b"yes", "more_body": False}
 
 
 def client_of(asking: Asking) -> httpx.AsyncClient:
-    app = Front(asking, max_body=1000)
+    app = Front(asking, max_body=1000, max_seconds=60)
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost")
 
 
@@ -160,7 +160,7 @@ def test_a_client_that_goes_away_ends_its_request():
         raise AssertionError(message)
 
     scope = Call("POST", CHAT, b"", [], None, b"").scope()
-    asyncio.run(Front(asking, 1000)(scope, receive, send))
+    asyncio.run(Front(asking, 1000, 60)(scope, receive, send))
     assert asking.closed == 1
 
 

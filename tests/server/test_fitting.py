@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import re
+import sys
 from pathlib import Path
 
 import msgspec
@@ -143,3 +145,29 @@ def test_a_model_is_found_and_its_file_read_once(monkeypatch):
     monkeypatch.setattr(_core, "GgufFile", lambda path: read.append(path) or open_file(path))
     preload(from_name("ember", context=512, threads=1))
     assert len(found) == len(read) == 1
+
+
+def test_what_cannot_be_read_does_not_keep_a_folder_from_being_offered(tmp_path, caplog, monkeypatch):
+    (tmp_path / "fine.gguf").touch()
+    (tmp_path / "nothing.gguf").symlink_to(tmp_path / "gone.gguf")
+    os.mkfifo(tmp_path / "pipe.gguf")  # of which a read would wait for a writer
+    (tmp_path / "lost+found").mkdir()
+    listed = Path.iterdir
+
+    def iterdir(folder):
+        if folder.name == "lost+found":  # whoever runs the tests may be allowed to
+            raise PermissionError(13, "Permission denied", str(folder))
+        return listed(folder)
+
+    monkeypatch.setattr(Path, "iterdir", iterdir)
+    assert [spec.name for spec in from_place(tmp_path)] == ["fine"]
+    assert "lost+found is left out: Permission denied" in caplog.text
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="macOS has no such names")
+def test_a_file_whose_name_is_no_text_does_not_keep_a_folder_from_being_offered(tmp_path, caplog):
+    for name in (b"b\xff.gguf", b"fine.gguf"):
+        with open(os.path.join(os.fsencode(tmp_path), name), "wb"):
+            pass
+    assert [spec.name for spec in from_place(tmp_path)] == ["fine"]
+    assert "'b\\udcff.gguf' is left out" in caplog.text

@@ -72,6 +72,7 @@ def test_a_call_that_is_asked_for_comes_and_fits_its_schema(client, choice):
         ({"response_format": UNKNOWN}, "unevaluatedItems"),
         ({"regex": "("}, "regex"),
         ({"grammar": "root ::= nothing"}, "grammar"),
+        ({"grammar": "root ::= root"}, "grammar"),
         ({"choice": []}, "choice"),
         ({"choice": ["a"], "regex": "a"}, "choice"),
     ],

@@ -139,7 +139,7 @@ def test_tokens_of_vectors_are_counted(served):
 
 
 def test_calls_end_when_nobody_waits_for_them_and_the_next_one_runs(encoders):
-    with serving(encoders[0], settings=Settings(max_seconds=0.3)) as served:
+    with serving(encoders[0], settings=Settings(max_seconds=1)) as served:
         late = served.post("/v1/embeddings", model="vectors", input=["the cat sits on the mat"] * 100_000)
         assert (late.status_code, late.json()["error"]["code"]) == (504, "timeout")
         wait_until(lambda: served.server.models.find("vectors").users == 0)

@@ -84,6 +84,12 @@ def test_a_text_is_one_of_its_choices_whatever_characters_they_have(make) -> Non
         assert make().generate("Q:", choice=[choice]).text == choice
 
 
+def test_there_may_be_thousands_of_choices() -> None:
+    choices = [f"word {n}" for n in range(5000)]
+    texts = {ember().generate("One of them:", choice=choices, seed=seed).text for seed in range(4)}
+    assert texts <= set(choices) and len(texts) > 1
+
+
 @pytest.mark.parametrize("vocabulary", ["llama-spm", "phi-3", "gpt-2", "qwen2"])
 def test_every_kind_of_vocabulary_spells_a_form_byte_by_byte(vocabulary: str) -> None:
     model = hostile(vocabulary)
@@ -270,6 +276,10 @@ def test_a_form_that_nothing_fits_is_the_error_of_its_text_alone() -> None:
         ({"schema": {"$ref": "https://example.com/x"}}, "schema: .*example.com"),
         ({"schema": {"type": "integer", "minimum": 5, "maximum": 3}}, "schema: .*minimum"),
         ({"schema": {"enum": []}}, "schema: "),
+        ({"schema": {"$ref": "#"}}, "schema: .*no token may come next"),
+        ({"grammar": "start: start"}, "grammar: .*no token may come next"),
+        ({"grammar": "root ::= other\nother ::= root"}, "grammar: .*no token may come next"),
+        ({"regex": r"[^\s\S]"}, "regex: .*no token may come next"),
         ({"regex": "(a"}, "regex: "),
         ({"regex": r"(a)\1"}, "regex: "),
         ({"grammar": "start: missing"}, "grammar: .*missing"),

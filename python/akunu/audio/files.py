@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import shutil
 import stat
 import tempfile
@@ -22,6 +23,10 @@ __all__ = ["Recording"]
 BLOCK_FRAMES: Final = 1 << 16
 SHORTFALL: Final = 0.01
 """What may be missing of the announced length: that of an MP3 file without a table is an estimate."""
+_BYTES: Final = re.compile(r"^ *(?:data|SSND|BODY|Data Size) *: (\d+) \(should be (\d+)\)", re.MULTILINE)
+"""Of libsndfile's log: bytes of sound that a WAV, AIFF or AU file announces, and those there are."""
+_UNKNOWN: Final = (1 << 31) - (1 << 16)
+"""Announced bytes from which they mean nothing: what writes to a pipe says the most that it can."""
 
 
 class Recording:
@@ -73,11 +78,19 @@ class Recording:
                 break
             frames += len(block)
             yield from_array(block)
-        if frames < self._file.frames * (1 - SHORTFALL):
+        announced = self._announced()
+        if frames < announced * (1 - SHORTFALL):
             raise AudioError(
                 f"{self._name} ends after {self._seconds(frames)}, but announces "
-                f"{self._seconds(self._file.frames)}; it is incomplete, fetch it again"
+                f"{self._seconds(announced)}; it is incomplete, fetch it again"
             )
+
+    def _announced(self) -> int:
+        """How many frames its head promises, where libsndfile counts those there are."""
+        frames: int = self._file.frames
+        found = _BYTES.search(self._file.extra_info)
+        size, there = map(int, found.groups()) if found else (0, 0)
+        return frames * size // there if 0 < there < size < _UNKNOWN else frames
 
     def _seconds(self, frames: int) -> str:
         return f"{frames / self.sampling_rate:.2f} s"

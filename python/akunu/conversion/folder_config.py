@@ -58,8 +58,9 @@ def folder_model_type(spec: ModelSpec) -> tuple[str, HfModel]:
     ffn = [part for part in _FFN_BIASES if f"layers.0.ffn_{part}_bias" in spec.tensors]
     # A Llama's width has to be a multiple of its heads, for Transformers 5; a Mistral's need not be.
     uneven = config.dim % config.n_heads != 0 and not biases and not ffn
-    windowed = any(config.layer_window) or uneven
-    name, row = next((pair for pair in rows if (pair[1].windowed != "none") == windowed), rows[0])
+    windows = set(config.layer_window)
+    windowed = "layers" if len(windows) > 1 else "all" if any(windows) or uneven else "none"
+    name, row = next((pair for pair in rows if pair[1].windowed == windowed), rows[0])
     if biases != _BIASES[row.biases] and (biases != _ALL_BIASES or row.biases != "flag"):
         raise UnsupportedError(
             f"attention has biases for {', '.join(biases) or 'nothing'}, which no {name} model of Hugging "
@@ -162,7 +163,7 @@ def _windows(config: ModelConfig, row: HfModel) -> dict[str, object]:
             return {}
         case "all" | "every":
             return {"sliding_window": window or None}
-        case "period":  # whose class wants a window, even if no layer has one
+        case "layers" | "period":  # whose class wants a window, even if no layer has one
             return {"sliding_window": window or row.defaults["window"], "layer_types": types}
     first = next((n for n, width in enumerate(config.layer_window) if width), config.n_layers)
     return {
@@ -199,8 +200,8 @@ def _rope(model: GgufModel, config: ModelConfig, row: HfModel) -> dict[str, obje
             values = divisors.get(f"rope_factors_{length}.weight", np.ones(config.rope_dim // 2))
             scaling[f"{length}_factor"] = [plain(np.float32(value)) for value in values]
         found["original_max_position_embeddings"] = original
-        if not close(config.rope_scale, longrope_scale(config.context_length / original, original)):
-            scaling["attention_factor"] = plain(config.rope_scale)
+        if not close(config.rope_scale[0], longrope_scale(config.context_length / original, original)):
+            scaling["attention_factor"] = plain(config.rope_scale[0])
     elif numbers.suffixed("rope.scaling.type") == "yarn":
         scaling = {
             "rope_type": "yarn",
@@ -209,8 +210,8 @@ def _rope(model: GgufModel, config: ModelConfig, row: HfModel) -> dict[str, obje
             "beta_fast": plain(numbers.real("yarn_beta_fast")),
             "beta_slow": plain(numbers.real("yarn_beta_slow")),
         }
-        if not close(config.rope_scale, yarn_scale(factor)):
-            scaling["attention_factor"] = plain(config.rope_scale)
+        if not close(config.rope_scale[0], yarn_scale(factor)):
+            scaling["attention_factor"] = plain(config.rope_scale[0])
     elif factor != 1 and numbers.suffixed("rope.scaling.type") in (None, "linear"):
         scaling = {"rope_type": "linear", "factor": plain(factor)}
     return found | {"rope_scaling": scaling or None}

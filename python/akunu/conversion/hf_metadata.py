@@ -109,11 +109,11 @@ def _rope(hf: Mapping[str, object], config: ModelConfig) -> tuple[dict[str, obje
     if kind == "yarn":
         if numbers.get("truncate") is False:
             raise UnsupportedError("config.json: rope truncate: found false, which GGUF has no key for")
-        found["rope.scaling.attn_factor"] = config.rope_scale / yarn_scale(numbers.real("rope_factor"))
+        found["rope.scaling.attn_factor"] = config.rope_scale[0] / yarn_scale(numbers.real("rope_factor"))
         found["rope.scaling.yarn_beta_fast"] = numbers.real("yarn_beta_fast")
         found["rope.scaling.yarn_beta_slow"] = numbers.real("yarn_beta_slow")
     if kind == "longrope":
-        found["rope.scaling.attn_factor"] = config.rope_scale
+        found["rope.scaling.attn_factor"] = config.rope_scale[0]
         for length in ("long", "short"):
             divisors = np.asarray(numbers.get(f"{length}_factor"), np.float32)
             tensors[f"rope_factors_{length}.weight"] = divisors

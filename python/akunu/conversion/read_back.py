@@ -33,6 +33,8 @@ def close(one: object, other: object) -> bool:
         return one.shape == other.shape and bool(np.allclose(one, other, rtol=1e-5, atol=0))
     if isinstance(one, float) and isinstance(other, float):
         return math.isclose(one, other, rel_tol=1e-5)
+    if isinstance(one, tuple) and isinstance(other, tuple):
+        return len(one) == len(other) and all(map(close, one, other))
     return one == other
 
 

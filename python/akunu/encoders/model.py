@@ -91,7 +91,7 @@ class EmbeddingModel(Model):
         self._encoder = encoder
         self._settings: EncoderConfig = config.encoder
         self._modules = modules
-        self._calls = threading.Lock()
+        self._calls = threading.RLock()  # a handler within a call does not wait: the engine refuses it
         self._totals: Counter[str] = Counter()
 
     @property
@@ -272,7 +272,7 @@ class EmbeddingModel(Model):
         if not self._forked():
             with contextlib.suppress(AkunuError):  # closed already
                 self._encoder.cancel()
-            with self._calls:
+            with self._calls, contextlib.suppress(AkunuError):  # within a call, at its end
                 self._encoder.close()
 
     # -- inside ----------------------------------------------------------------------------------------------
@@ -282,7 +282,11 @@ class EmbeddingModel(Model):
         self._check_process()
         with self._calls:
             self._check_open()
-            yield
+            try:
+                yield
+            finally:
+                if self._closed:  # meanwhile
+                    self._encoder.close()
 
     def _prompt(self, name: str | None) -> str:
         if name is None:

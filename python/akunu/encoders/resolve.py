@@ -428,7 +428,9 @@ def _resolve(
         numbers,
         vocab_size=vocab_size,
         rope_style="half",
-        inv_freq=[inverse_frequencies(theta, rope_dim) for theta in (thetas if any(windows) else thetas[:1])],
+        rotary=[
+            (inverse_frequencies(theta, rope_dim), 1.0) for theta in (thetas if any(windows) else thetas[:1])
+        ],
         activation=activation,
         layer_window=windows,
         attn_scale=sizes.head_dim**-0.5,

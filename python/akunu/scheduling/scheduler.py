@@ -62,6 +62,7 @@ class Scheduler:
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
         self._leading = False
+        self._leader = 0  # the thread that does, or did
         self._readers = 0  # that wait for a step
         self._calls = 0  # that wait for the engine between two steps
         self._called = False  # one had it since the last step
@@ -71,6 +72,7 @@ class Scheduler:
         self._pinned: set[bytes] = set()
         self._stalled = 0
         self._closed = False
+        self._frees = False  # the leader frees the engine when it has stopped
 
     # -- for readers -----------------------------------------------------------------------------------------
 
@@ -101,6 +103,7 @@ class Scheduler:
                 if sequence.ended or sequence.cancelled:
                     return None
                 if self._leading or (self._calls and not self._called):
+                    self._check_own_step()
                     self._check_patience(sequence, deadline)
                     self._readers += 1
                     try:
@@ -108,7 +111,7 @@ class Scheduler:
                     finally:
                         self._readers -= 1
                     continue
-                self._leading = True
+                self._lead()
             progress = False
             try:
                 progress = self._step()
@@ -198,13 +201,15 @@ class Scheduler:
         with held:
             with self._lock:
                 self._check_open()
+                self._check_own_step()
                 self._engine_wanted()
                 self._calls += 1
                 try:
                     while self._leading or (self._called and self._readers):
                         self._changed.wait(0.02)
                     self._check_open()
-                    self._leading = self._called = True
+                    self._lead()
+                    self._called = True
                 finally:
                     self._calls -= 1
                     self._changed.notify_all()
@@ -228,8 +233,15 @@ class Scheduler:
             if self._leading:
                 self._engine.cancel()
             self._changed.notify_all()
+            if self._in_own_step():
+                self._frees = True
+                return
             while self._leading:
                 self._changed.wait()
+        self._free()
+
+    def _free(self) -> None:
+        with held, self._lock:
             self._planner.clear()
             self._ending.clear()
         self.flush()
@@ -248,6 +260,20 @@ class Scheduler:
     def _check_open(self) -> None:
         if self._closed:
             raise _closed()
+
+    def _lead(self) -> None:
+        self._leading, self._leader = True, threading.get_ident()
+
+    def _in_own_step(self) -> bool:
+        """This is a signal's handler, to which its thread's step, or call, gave way."""
+        return self._leading and self._leader == threading.get_ident()
+
+    def _check_own_step(self) -> None:
+        if self._in_own_step():
+            raise AkunuError(
+                "the handler of a signal cannot wait for a model that its own thread runs; raise an "
+                "exception, call cancel() or close(), or have another thread do it"
+            )
 
     def _in_step(self, sequence: Sequence) -> bool:
         return any(part.sequence is sequence for part in self._stepping)
@@ -279,6 +305,9 @@ class Scheduler:
             self._release_ended()
             if not self._closed:
                 self._planner.settle()
+            frees, self._frees = self._frees, False
+        if frees:
+            self._free()
 
     def _release_ended(self) -> None:
         """Take back the slots of texts that have ended.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -16,6 +17,8 @@ from akunu.placement import present
 from akunu.speech.recognition import is_speech
 
 __all__ = ["ModelSpec", "from_name", "from_place"]
+
+_log = logging.getLogger("akunu.server")
 
 
 class _Listed(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
@@ -124,9 +127,19 @@ def _from_folder(folder: Path, shared: dict[str, Any]) -> list[ModelSpec]:
     specs = []
     for entry in sorted(folder.iterdir()):
         name = entry.name
+        if name != name.encode(errors="replace").decode():
+            _log.warning("%a is left out: its name is no text, so no request could say it", name)
+            continue
         if entry.is_dir():
-            if not is_model_folder([child.name for child in entry.iterdir()]):
+            try:
+                children = [child.name for child in entry.iterdir()]
+            except OSError as error:  # as of a disk's lost+found
+                _log.warning("%s is left out: %s", entry, error.strerror)
                 continue
+            if not is_model_folder(children):
+                continue
+        elif not entry.is_file():  # a pipe, or a link to nothing
+            continue
         elif is_speech(entry):
             name = entry.stem.removeprefix("ggml-")
         elif entry.suffix.lower() != ".gguf" or ("-of-" in name and "-00001-of-" not in name):

@@ -78,7 +78,7 @@ class Gate:
                 await error_response(error, scope)(scope, receive, answer)
                 return
             try:
-                await self._app(scope, limited(receive, most), answer)
+                await self._app(scope, limited(receive, most, self._settings.max_seconds), answer)
             except Exception as error:
                 told = as_api_error(error)
                 if not status:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ from starlette.types import Message, Receive
 from akunu.server.errors import ApiError
 from akunu.server.models import Entry
 
-__all__ = ["RateLimit", "limited", "queue_place", "too_large", "too_long"]
+__all__ = ["RateLimit", "limited", "queue_place", "too_large", "too_long", "too_slow"]
 
 _FORGET: Final = 1000
 """Clients known at a time before those whose allowance is full again are forgotten."""
@@ -66,6 +67,13 @@ def too_large(most: int) -> ApiError:
     return ApiError(413, f"the body has more than {most} bytes, the limit of this server")
 
 
+def too_slow(seconds: float) -> ApiError:
+    """A body takes more than `seconds` to arrive."""
+    return ApiError(
+        408, f"the body did not arrive within {seconds:g} s, the limit of this server", code="timeout"
+    )
+
+
 def too_long(seconds: float) -> ApiError:
     """A request takes more than `seconds`."""
     return ApiError(
@@ -73,16 +81,23 @@ def too_long(seconds: float) -> ApiError:
     )
 
 
-def limited(receive: Receive, most: int) -> Receive:
-    """`receive` that takes at most so many bytes of a body."""
+def limited(receive: Receive, most: int, seconds: float) -> Receive:
+    """`receive` that takes at most so many bytes of a body, and waits at most so long for its end."""
     size = 0
+    deadline: float | None = time.monotonic() + seconds
 
     async def receive_some() -> Message:
-        nonlocal size
-        message = await receive()
+        nonlocal size, deadline
+        try:
+            async with asyncio.timeout(None if deadline is None else deadline - time.monotonic()):
+                message = await receive()
+        except TimeoutError:
+            raise too_slow(seconds) from None
         size += len(message.get("body", b""))
         if size > most:
             raise too_large(most)
+        if not message.get("more_body"):
+            deadline = None  # what comes now is that the client goes away
         return message
 
     return receive_some

@@ -122,7 +122,7 @@ def _config(config: WhisperConfig, heads: int, layers: int, context: int) -> dic
         "embedding_scale": 1.0,
         "rope_dim": 0,
         "rope_style": "half",
-        "rope_scale": 1.0,
+        "rope_scale": (1.0,),
         "inv_freq": np.zeros((1, 0), np.float32),
         "layer_window": 0,
         "layer_rope": 0,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from llguidance import LLMatcher, LLParserLimits
 
-from akunu.errors import InvalidArgumentError
+from akunu.errors import AkunuError, InvalidArgumentError
 from akunu.structured.constraint import Constraint, Form, TaggedText, Watch
 from akunu.structured.gbnf import is_gbnf, lark_of_gbnf, lark_string
 from akunu.structured.json_schema import schema_text
@@ -103,6 +103,10 @@ class Compiler:
         matcher = LLMatcher(self._view.grammar_tokens, grammar, log_level=0, limits=_LIMITS)
         if matcher.is_error():
             raise InvalidArgumentError(f"{kind}: {matcher.get_error().partition('<state>')[0].strip()}")
+        try:  # a rule without an end, or one beyond the parser's limits, is found with the first mask
+            Form(self._view, matcher).mask()
+        except AkunuError as error:
+            raise InvalidArgumentError(f"{kind}: {error}") from error
         return matcher
 
     def _tagged(self, tag: StructuralTag) -> Start:
@@ -163,7 +167,8 @@ def _grammar(text: str) -> str:
 
 
 def _choice(text: str) -> str:
-    return LLMatcher.grammar_from_lark("start: " + " | ".join(map(lark_string, json.loads(text))))
+    # A terminal: of alternatives of a rule the parser takes 2,000.
+    return LLMatcher.grammar_from_lark("start: TEXT\nTEXT: " + " | ".join(map(lark_string, json.loads(text))))
 
 
 _GRAMMARS: Final[Mapping[str, Callable[[str], str]]] = {

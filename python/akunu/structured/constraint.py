@@ -107,6 +107,8 @@ class Form:
     def _check(self) -> None:
         if self._matcher.is_error():
             reason = self._matcher.get_error().partition("<")[0].strip()
+            if reason.startswith("NoExtension"):
+                reason = "no token may come next"
             raise AkunuError(f"the text cannot go on in its form: {reason}")
 
 

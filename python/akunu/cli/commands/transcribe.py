@@ -180,7 +180,7 @@ def command(
             try:
                 _transcribe(loaded, name, outputs, options, quiet)
             except (AkunuError, OSError) as error:
-                if len(names) == 1:
+                if len(names) == 1 or isinstance(error, BrokenPipeError):  # nobody reads what the others say
                     raise
                 print_failure("akunu", name, error)
                 failed += 1

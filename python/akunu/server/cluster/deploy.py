@@ -107,7 +107,7 @@ class Served:
         await self._replica.stop()
 
 
-def _front(max_body: int) -> Front:
+def _front(max_body: int, max_seconds: float) -> Front:
     """Made where a front runs."""
     handle = serve.get_deployment_handle("replica", app_name=NAME).options(stream=True)
 
@@ -126,7 +126,7 @@ def _front(max_body: int) -> Front:
             answer.cancel()
             raise
 
-    return Front(ask, max_body)
+    return Front(ask, max_body, max_seconds)
 
 
 def deploy(
@@ -159,7 +159,7 @@ def deploy(
         request_router_config=RequestRouterConfig(request_router_class=PrefixRouter),
     )
     front = serve.deployment(
-        serve.ingress(lambda: _front(settings.max_body))(_Front),
+        serve.ingress(lambda: _front(settings.max_body, settings.max_seconds))(_Front),
         name="front",
         max_ongoing_requests=1000,
         num_replicas=1,

@@ -37,13 +37,16 @@ class Front:
     ----------
     ask
         Gives a request to a replica; raises `Lost` when that is no more.
-    max_body
-        Bytes of a request.
+    max_body, max_seconds
+        Bytes of a request, and the time that it has to arrive.
     """
 
-    def __init__(self, ask: Callable[[Call], AsyncGenerator[Message, None]], max_body: int) -> None:
+    def __init__(
+        self, ask: Callable[[Call], AsyncGenerator[Message, None]], max_body: int, max_seconds: float
+    ) -> None:
         self._ask = ask
         self._max_body = max_body
+        self._max_seconds = max_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -57,7 +60,7 @@ class Front:
                     403, "/admin/: each replica has its own state; use Ray's dashboard", code="cluster"
                 )
             try:
-                body = await Request(scope, limited(receive, self._max_body)).body()
+                body = await Request(scope, limited(receive, self._max_body, self._max_seconds)).body()
             except ClientDisconnect:
                 return
             call = Call(
