@@ -3,10 +3,10 @@
     python bench/soak_texts.py --device cuda
     python bench/soak_texts.py model.gguf --tokens 10000000
 
-One reader alone and many take turns, so that steps have one row and up to all that the model runs at once. Each
-text has a prompt, a length, a seed and settings of its own; a third of the readers leave in the middle. Before
-and afterwards the same texts are drawn one at a time. It ends with an error where one of these has changed, a
-page is held that no text uses, or something failed.
+One reader alone and many take turns, so that steps have one row and up to all that the model runs at once.
+Each text has a prompt, a length, a seed and settings of its own; a third of the readers leave in the middle.
+Before and afterwards the same texts are drawn one at a time. It ends with an error where one of these has
+changed, a page is held that no text uses, or something failed.
 """
 
 from __future__ import annotations
@@ -71,7 +71,9 @@ def alone(model: akunu.Model) -> list[list[int]]:
 @click.argument("model", default="ember")
 @click.option("--device", default="auto", show_default=True, help="Where it runs.")
 @click.option("--tokens", default=1_000_000, show_default=True, help="How many to draw at least.")
-@click.option("--parallel", default=8, show_default=True, help="Texts that run at once; half as many more read.")
+@click.option(
+    "--parallel", default=8, show_default=True, help="Texts that run at once; half as many more read."
+)
 def command(model: str, device: str, tokens: int, parallel: int) -> None:
     """Draw tokens of MODEL for readers that come and go."""
     with akunu.load(model, device=device, parallel=parallel) as loaded:
@@ -81,7 +83,9 @@ def command(model: str, device: str, tokens: int, parallel: int) -> None:
         while loaded.stats().generated_tokens < tokens:
             readers = 1 if turns % 2 == 0 else parallel + parallel // 2
             with ThreadPoolExecutor(readers) as pool:
-                left += sum(pool.map(lambda seed: read(loaded, seed), range(turns * 1000, turns * 1000 + readers)))
+                left += sum(
+                    pool.map(lambda seed: read(loaded, seed), range(turns * 1000, turns * 1000 + readers))
+                )
             turns += 1
             if turns % 10 == 0:
                 note(f"[{turns} turns, {loaded.stats().generated_tokens} tokens]")
@@ -90,8 +94,8 @@ def command(model: str, device: str, tokens: int, parallel: int) -> None:
         stats = loaded.stats()
     held = stats.pages_held - stats.pages_pinned
     print(
-        f"{loaded.device}: {stats.generated_tokens} tokens of {stats.prompts} texts in {seconds:.0f} s, {left} left, "
-        f"{changed} of {COMPARED} texts changed, {held} pages held"
+        f"{loaded.device}: {stats.generated_tokens} tokens of {stats.prompts} texts in {seconds:.0f} s, "
+        f"{left} left, {changed} of {COMPARED} texts changed, {held} pages held"
     )
     if changed or held:
         raise click.ClickException("texts have changed" if changed else "pages are held")
