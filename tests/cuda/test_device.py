@@ -145,11 +145,11 @@ from akunu import _core
 from sampling import engines
 rows = {device["id"]: device["prompt_rows"] for device in _core.devices()}
 for engines.DEVICE in ("cuda", "cpu"):
-    chunks = [engines.synthetic(100, 32, context=1500, **o).chunk for o in ({}, {"chunk": 700})]
+    chunks = [engines.synthetic(100, 32, context=2500, **o).chunk for o in ({}, {"chunk": 700})]
     print(rows[engines.DEVICE], chunks)
 """
     done = run(code)
-    assert done.stdout == "1024 [1024, 700]\n512 [512, 700]\n", done.stderr
+    assert done.stdout == "2048 [2048, 700]\n512 [512, 700]\n", done.stderr
 
 
 def test_a_model_that_does_not_fit_runs_on_the_cpu_and_says_so(run: Run) -> None:
