@@ -16,16 +16,19 @@ static inline float cache_value(std::int8_t v) { return v; }
 // their way than of the first-level one's.
 struct Ahead {
     std::ptrdiff_t bytes = 0;
-    template <typename T>
+    // What is ahead of kElems elements from `at` on.
+    template <std::size_t kElems = 1, typename T>
     const T* fetch(const T* at) const {
-        __builtin_prefetch(reinterpret_cast<const std::byte*>(at) + bytes, 0, 2);
+        for (std::size_t i = 0; i < kElems; i += 64 / sizeof(T)) {
+            __builtin_prefetch(reinterpret_cast<const std::byte*>(at + i) + bytes, 0, 2);
+        }
         return at;
     }
 };
 
 // Nothing is fetched ahead: several tiles read the same page.
 struct NothingAhead {
-    template <typename T>
+    template <std::size_t kElems = 1, typename T>
     const T* fetch(const T* at) const {
         return at;
     }
