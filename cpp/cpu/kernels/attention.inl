@@ -42,7 +42,12 @@ struct CachedKeys {
     std::size_t runs = scale_runs(head_dim);
     vf row(std::size_t d, std::size_t column) const {
         const std::size_t at = (column / kKeyGroup * head_dim + d) * kKeyGroup + column % kKeyGroup;
-        return load_cache(ahead.fetch(unit.elems + at));
+        return load_cache(unit.elems + at);
+    }
+    // A share of what is ahead, as large as kColumns elements of a row: each line once, in the order of memory.
+    template <std::size_t kColumns>
+    void fetch(std::size_t d, std::size_t column) const {
+        ahead.template fetch<kColumns>(unit.elems + column * head_dim + d * kColumns);
     }
     vf scale(std::size_t run, std::size_t column) const {
         const std::size_t at = (column / kKeyGroup * runs + run) * kKeyGroup + column % kKeyGroup;
@@ -55,18 +60,23 @@ template <typename T, typename Next>
 struct CachedValues {
     const T* elems;
     const float* scales;
-    std::size_t head_dim, runs;
+    std::size_t head_dim, runs, count;
     Next ahead;
-    CachedValues(const KvUnit<T>& unit, std::size_t hd, std::size_t key, Next next)
+    CachedValues(const KvUnit<T>& unit, std::size_t hd, std::size_t key, std::size_t n, Next next)
         : elems(unit.elems + key * hd),
           scales(unit.scales + key * scale_runs(hd)),
           head_dim(hd),
           runs(scale_runs(hd)),
+          count(n),
           ahead(next) {}
     vf row(std::size_t k, std::size_t column) const {
-        const vf v = load_cache(ahead.fetch(elems + k * head_dim + column));
+        const vf v = load_cache(elems + k * head_dim + column);
         if constexpr (KvUnit<T>::kScaled) return v * set1(*ahead.fetch(scales + k * runs + column / kScaleRun));
         return v;
+    }
+    template <std::size_t kColumns>
+    void fetch(std::size_t k, std::size_t column) const {
+        ahead.template fetch<kColumns>(elems + column * count + k * kColumns);
     }
     float element(std::size_t k, std::size_t column) const {
         const float v = cache_value(elems[k * head_dim + column]);
@@ -184,6 +194,12 @@ struct BlockTask {
     }
 };
 
+// A KV head for the rows of a span.
+struct SpanHead {
+    Span span;
+    std::size_t kv_head;
+};
+
 // The queries of one KV head in a span, numbered row by row: query i is head i % group of row i / group.
 template <typename T>
 struct HeadQueries {
@@ -192,9 +208,9 @@ struct HeadQueries {
     Span span;
     KvPages<T> cache;
     std::size_t kv_head, group;
-    // The first `early` pages of the text are in the cache already. While they are read, `next_early` of the text that
-    // comes next are fetched.
-    std::size_t early = 0, next_early = 0;
+    // The first `early` pages of the text are in the cache already. While they are read, `next_early` of the text or
+    // head that comes next are fetched.
+    std::size_t early = 0, next_early = 0, next_head = 0;
     const u32* next_pages = nullptr;
     HeadQueries(const DispatchCmd& cmd, const AttentionParams& params, const Span& rows, std::size_t kv)
         : p(params),
@@ -205,13 +221,14 @@ struct HeadQueries {
           kv_head(kv),
           group(params.n_heads / params.n_kv_heads) {}
 
-    // For a text that is read after another, during which `fetched` of its pages came, or before `next`, or both.
-    void be_between(std::size_t fetched, const Span* next) {
+    // For a head that is read after another, during which `fetched` of its pages came, or before `next`, or both.
+    void be_between(std::size_t fetched, const SpanHead* next) {
         early = early_pages(span);
         fetch_pages(std::min(fetched, early), early);
         if (!next) return;
-        next_pages = next->pages;
-        next_early = std::min(early, early_pages(*next));
+        next_pages = next->span.pages;
+        next_head = next->kv_head;
+        next_early = std::min(early, early_pages(next->span));
     }
     std::size_t row(std::size_t i) const { return span.first_row + i / group; }
     std::size_t head(std::size_t i) const { return kv_head * group + i % group; }
@@ -278,7 +295,7 @@ struct HeadQueries {
     // What is fetched while a page is read: of the text that comes next, or what this one reads next.
     Ahead keys_ahead(const BlockTask& task, std::size_t page) const {
         const KvUnit<T> keys = cache.keys(page, kv_head);
-        if (page < next_early) return keys.to(next_cache().keys(page, kv_head));
+        if (page < next_early) return keys.to(next_cache().keys(page, next_head));
         if (page < early) return {};
         const std::size_t last = (task.begin + task.all.to + kPagePositions - 1) / kPagePositions;
         if (page + 1 < last) return keys.to(cache.keys(page + 1, kv_head));
@@ -286,7 +303,7 @@ struct HeadQueries {
     }
     Ahead values_ahead(const BlockTask& task, std::size_t page) const {
         const KvUnit<T> values = cache.values(page, kv_head);
-        if (page < next_early) return values.to(next_cache().values(page, kv_head));
+        if (page < next_early) return values.to(next_cache().values(page, next_head));
         if (page + 1 < early) return {};
         const std::size_t last = (task.begin + task.all.to + kPagePositions - 1) / kPagePositions;
         if (page + 1 < last) return values.to(cache.values(page + 1, kv_head));
@@ -345,8 +362,8 @@ struct HeadQueries {
                     constexpr int kMost = 128 / L;  // a whole head at once, where registers suffice
                     add_products<N, wide<N, kMost>()>(
                         RowsApart<kAttentionBlock>{s.scores + tile * kAttentionBlock + some.from}, some.to - some.from,
-                        CachedValues<T, Next>(unit, hd, some.from - key, next), direct, s.out + tile * s.stride,
-                        s.stride);
+                        CachedValues<T, Next>(unit, hd, some.from - key, some.to - some.from, next), direct,
+                        s.out + tile * s.stride, s.stride);
                 });
             };
             if (!task.several()) {
@@ -355,7 +372,8 @@ struct HeadQueries {
                 add_tiles(NothingAhead{});
             }
             for (std::size_t d = direct; d < hd; d += kPanel) {
-                widen_values(CachedValues<T, NothingAhead>(unit, hd, in_page.from - key, {}), d, count, s.values);
+                widen_values(CachedValues<T, NothingAhead>(unit, hd, in_page.from - key, count, {}), d, count,
+                             s.values);
                 task.for_tiles([&]<int N>(std::size_t tile, const Keys& seen) {
                     const Keys some = seen.within(in_page);
                     if (some.empty()) return;
@@ -406,29 +424,30 @@ static void attention(const DispatchCmd& cmd, const std::byte* params, const Wor
     auto* out = cmd.buffers[2].as<float>();
     const std::size_t at_once = rows_at_once(p, worker.count), parts = (p.rows + at_once - 1) / at_once;
     const AttentionScratch scratch(worker.scratch, p.head_dim);
-    // Head by head, whose keys and values stay in the cache; later parts, which see more keys, are dealt out first.
-    const std::uint64_t n = parts * p.n_kv_heads;
-    auto tasks = worker.claim(n, at_once * (p.n_heads / p.n_kv_heads) * keys_seen(p) * p.head_dim);
+    // Head by head, whose keys and values stay in the cache, in the order in which rope_kv has just written some of
+    // them; later parts, which see more keys, are dealt out first.
+    auto tasks = worker.claim(parts * p.n_kv_heads, at_once * (p.n_heads / p.n_kv_heads) * keys_seen(p) * p.head_dim);
     while (tasks.next()) {
+        std::size_t fetched = 0;
+        const auto run = [&](const SpanHead& head, const SpanHead* next) {
+            HeadQueries<T> heads(cmd, p, head.span, head.kv_head);
+            if (next || fetched > 0) heads.be_between(fetched, next);
+            fetched = heads.next_early;
+            const std::size_t queries = head.span.rows * heads.group;
+            for (std::size_t first = 0; first < queries; first += kQueryBlock) {
+                attend_to_all(heads, p, first, std::min(queries - first, kQueryBlock), scratch, out);
+            }
+        };
+        std::optional<SpanHead> latest;
         for (std::uint64_t u = tasks.begin; u < tasks.end; ++u) {
-            const std::size_t t = n - 1 - u, row = t % parts * at_once;
-            std::size_t fetched = 0;
-            const auto run = [&](const Span& span, const Span* next) {
-                HeadQueries<T> heads(cmd, p, span, t / parts);
-                if (next || fetched > 0) heads.be_between(fetched, next);
-                fetched = heads.next_early;
-                const std::size_t queries = span.rows * heads.group;
-                for (std::size_t first = 0; first < queries; first += kQueryBlock) {
-                    attend_to_all(heads, p, first, std::min(queries - first, kQueryBlock), scratch, out);
-                }
-            };
-            std::optional<Span> latest;
-            for_spans(cmd, p, row, std::min<std::size_t>(p.rows, row + at_once), [&](const Span& next) {
+            const std::size_t kv_head = u / parts, row = (parts - 1 - u % parts) * at_once;
+            for_spans(cmd, p, row, std::min<std::size_t>(p.rows, row + at_once), [&](const Span& span) {
+                const SpanHead next{span, kv_head};
                 if (latest) run(*latest, &next);
                 latest = next;
             });
-            run(*latest, nullptr);
         }
+        run(*latest, nullptr);
     }
 }
 

@@ -165,8 +165,21 @@ static void rope_table(const DispatchCmd& cmd, const std::byte* params, const Wo
 }
 
 static inline void rotate(float* x, const float* table, const RopeKvParams& p) {
-    const u32 half = p.rope_dim / 2;
-    for (u32 i = 0; i < half; ++i) {
+    const std::size_t half = p.rope_dim / 2;
+    std::size_t i = 0;
+    for (; i + L <= half; i += L) {
+        const vf t0 = load(table + 2 * i), t1 = load(table + 2 * i + L), c = firsts(t0, t1), s = seconds(t0, t1);
+        if (p.style == kRopeInterleaved) {
+            const vf x0 = load(x + 2 * i), x1 = load(x + 2 * i + L), a = firsts(x0, x1), b = seconds(x0, x1);
+            store(x + 2 * i, paired<false>(a * c - b * s, a * s + b * c));
+            store(x + 2 * i + L, paired<true>(a * c - b * s, a * s + b * c));
+        } else {
+            const vf a = load(x + i), b = load(x + i + half);
+            store(x + i, a * c - b * s);
+            store(x + i + half, a * s + b * c);
+        }
+    }
+    for (; i < half; ++i) {
         const float c = table[2 * i], s = table[2 * i + 1];
         float& a = x[p.style == kRopeInterleaved ? 2 * i : i];
         float& b = x[p.style == kRopeInterleaved ? 2 * i + 1 : i + half];
@@ -189,6 +202,7 @@ static void rope_kv(const DispatchCmd& cmd, const std::byte* params, const Worke
     const std::size_t hd = p.head_dim;
     // Heads of q, which may stay as it is, of k and of v. Rows of a group of keys write the same lines, of which a head
     // has one for each element; those of many heads share sets of the first-level cache and would drive each other out.
+    // A unit's heads lie `parts` apart: so each unit has its share of k, which takes longest to write.
     constexpr std::size_t kRows = kKeyGroup, kHeads = 4;
     const std::size_t rows = p.rows, first = p.qk_norm || p.rope_dim ? 0 : p.n_heads,
                       end = p.n_heads + std::size_t{2} * p.n_kv_heads;
@@ -196,7 +210,7 @@ static void rope_kv(const DispatchCmd& cmd, const std::byte* params, const Worke
     auto units = worker.claim(blocks * parts, 16 * hd * kHeads * std::min(rows, kRows));
     while (units.next()) {
         for (std::uint64_t u = units.begin; u < units.end; ++u) {
-            const std::size_t row0 = u / parts * kRows, h0 = first + u % parts * kHeads;
+            const std::size_t row0 = u / parts * kRows, h0 = first + u % parts;
             for (std::size_t row = row0; row < std::min(rows, row0 + kRows); ++row) {
                 const std::size_t pos = where[row].position + p.step;
                 const KvPages<T> cache{cmd.buffers[4].as<std::byte>(),
@@ -204,7 +218,7 @@ static void rope_kv(const DispatchCmd& cmd, const std::byte* params, const Worke
                                        std::size_t{p.page_words} * 4, p.n_kv_heads, hd};
                 const std::size_t page = pos / kPagePositions, in_page = pos % kPagePositions;
                 const float* angles = table + row * p.rope_dim;
-                for (std::size_t h = h0; h < std::min(end, h0 + kHeads); ++h) {
+                for (std::size_t h = h0; h < end; h += parts) {
                     if (h < p.n_heads) {
                         float* x = q + (row * p.n_heads + h) * hd;
                         if (p.qk_norm) scale_row(x, rms_scale(x, hd, p.eps), norms, x, hd);

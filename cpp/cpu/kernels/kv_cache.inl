@@ -5,6 +5,8 @@ namespace akunu::cpu::AKUNU_ISA {
 static inline vf load_cache(const std::uint16_t* p) { return load_half(p); }
 static inline vf load_cache(const float* p) { return load(p); }
 static inline vf load_cache(const std::int8_t* p) { return to_float(load_i8(p)); }
+static inline void store_cache(std::uint16_t* p, vf v) { store_half(p, v); }
+static inline void store_cache(float* p, vf v) { store(p, v); }
 static inline float cache_value(std::uint16_t v) { return half_to_float(v); }
 static inline float cache_value(float v) { return v; }
 static inline float cache_value(std::int8_t v) { return v; }
@@ -14,16 +16,19 @@ static inline float cache_value(std::int8_t v) { return v; }
 // their way than of the first-level one's.
 struct Ahead {
     std::ptrdiff_t bytes = 0;
-    template <typename T>
+    // What is ahead of kElems elements from `at` on.
+    template <std::size_t kElems = 1, typename T>
     const T* fetch(const T* at) const {
-        __builtin_prefetch(reinterpret_cast<const std::byte*>(at) + bytes, 0, 2);
+        for (std::size_t i = 0; i < kElems; i += 64 / sizeof(T)) {
+            __builtin_prefetch(reinterpret_cast<const std::byte*>(at + i) + bytes, 0, 2);
+        }
         return at;
     }
 };
 
 // Nothing is fetched ahead: several tiles read the same page.
 struct NothingAhead {
-    template <typename T>
+    template <std::size_t kElems = 1, typename T>
     const T* fetch(const T* at) const {
         return at;
     }
@@ -64,7 +69,13 @@ struct KvUnit {
                           [&](std::size_t i) -> T& { return to[(d + i) * kKeyGroup]; });
             }
         } else {
-            for (std::size_t d = 0; d < head_dim; ++d) to[d * kKeyGroup] = convert(x[d]);
+            std::size_t d = 0;
+            for (; d + L <= head_dim; d += L) {
+                T values[L];
+                store_cache(values, load(x + d));
+                for (std::size_t i = 0; i < L; ++i) to[(d + i) * kKeyGroup] = values[i];
+            }
+            for (; d < head_dim; ++d) to[d * kKeyGroup] = convert(x[d]);
         }
     }
     void store_value(std::size_t pos, const float* x, std::size_t head_dim) const {
@@ -74,12 +85,10 @@ struct KvUnit {
                 write_run(x + d, std::min(kScaleRun, head_dim - d), scales[pos * scale_runs(head_dim) + d / kScaleRun],
                           [&](std::size_t i) -> T& { return to[d + i]; });
             }
-        } else if constexpr (std::is_same_v<T, float>) {  // by vectors: the compiler would call memmove
-            std::size_t d = 0;
-            for (; d + L <= head_dim; d += L) AKUNU_ISA::store(to + d, load(x + d));
-            for (; d < head_dim; ++d) to[d] = x[d];
         } else {
-            for (std::size_t d = 0; d < head_dim; ++d) to[d] = convert(x[d]);
+            std::size_t d = 0;
+            for (; d + L <= head_dim; d += L) store_cache(to + d, load(x + d));
+            for (; d < head_dim; ++d) to[d] = convert(x[d]);
         }
     }
 

@@ -60,11 +60,14 @@ struct RowsApart {
     float at(int n, std::size_t k) const { return first[static_cast<std::size_t>(n) * kStride + k]; }
 };
 
-// sum[n][w] += Σ_k x[n][k]·panel[k][column + w·L]
+// sum[n][w] += Σ_k x[n][k]·panel[k][column + w·L], while the panel fetches what is read after it, if it does
 template <int N, int W, typename X, typename Panel>
 static inline void multiply(const X& x, const Panel& panel, std::size_t column, std::size_t k0, std::size_t k1,
                             vf (&sum)[N][W]) {
     for (std::size_t k = k0; k < k1; ++k) {
+        constexpr std::size_t kColumns = static_cast<std::size_t>(W) * L;
+        if constexpr (requires { panel.template fetch<kColumns>(k, column); })
+            panel.template fetch<kColumns>(k, column);
         vf b[W];
         for (int w = 0; w < W; ++w) b[w] = panel.row(k, column + static_cast<std::size_t>(w) * L);
         for (int n = 0; n < N; ++n) {

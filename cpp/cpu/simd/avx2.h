@@ -29,6 +29,9 @@ static inline vf fma(vf a, vf b, vf c) { return _mm256_fmadd_ps(a, b, c); }
 static inline vf load_half(const std::uint16_t* p) {
     return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
 }
+static inline void store_half(std::uint16_t* p, vf a) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT));
+}
 static inline vi load_u16(const std::uint16_t* p) {
     return vi(_mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
 }

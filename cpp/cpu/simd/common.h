@@ -12,6 +12,25 @@ static inline vf turned(vf a) {
     }(std::make_index_sequence<L>{});
 }
 
+// Of pairs in two vectors the first ones, and the second ones.
+static inline vf firsts(vf a, vf b) {
+    return [&]<std::size_t... I>(std::index_sequence<I...>) {
+        return __builtin_shufflevector(a, b, (2 * I)...);
+    }(std::make_index_sequence<L>{});
+}
+static inline vf seconds(vf a, vf b) {
+    return [&]<std::size_t... I>(std::index_sequence<I...>) {
+        return __builtin_shufflevector(a, b, (2 * I + 1)...);
+    }(std::make_index_sequence<L>{});
+}
+// The pairs of lane I of a and of b: those of the lower half, or of the upper one.
+template <bool kUpper>
+static inline vf paired(vf a, vf b) {
+    return [&]<std::size_t... I>(std::index_sequence<I...>) {
+        return __builtin_shufflevector(a, b, (kUpper * L / 2 + I / 2 + I % 2 * L)...);
+    }(std::make_index_sequence<L>{});
+}
+
 // Folds a vector's upper half onto its lower one until a lane is left.
 template <int kWidth = L, typename F>
 static inline float fold(vf a, F&& f) {

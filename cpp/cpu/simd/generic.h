@@ -33,11 +33,17 @@ static inline vi set1i(std::int32_t v) { return vi{v, v, v, v}; }
 #if defined(__ARM_NEON)
 static inline vf fma(vf a, vf b, vf c) { return vf(vfmaq_f32(float32x4_t(c), float32x4_t(a), float32x4_t(b))); }
 static inline vf load_half(const std::uint16_t* p) { return vf(vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p)))); }
+static inline void store_half(std::uint16_t* p, vf a) {
+    vst1_u16(p, vreinterpret_u16_f16(vcvt_f16_f32(float32x4_t(a))));
+}
 static inline vi round_int(vf a) { return vi(vcvtnq_s32_f32(float32x4_t(a))); }
 #else
 static inline vf fma(vf a, vf b, vf c) { return a * b + c; }
 static inline vf load_half(const std::uint16_t* p) {
     return vf{half_to_float(p[0]), half_to_float(p[1]), half_to_float(p[2]), half_to_float(p[3])};
+}
+static inline void store_half(std::uint16_t* p, vf a) {
+    for (int i = 0; i < L; ++i) p[i] = float_to_half(a[i]);
 }
 static inline vi round_int(vf a) {  // to nearest, ties to even; |a| < 2^22
     const vf magic = set1(12582912.0f);
