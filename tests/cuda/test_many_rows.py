@@ -112,19 +112,3 @@ def test_a_run_of_rows_sees_what_its_rows_see(run: Run, case: str) -> None:
 @pytest.mark.long
 def test_a_model_is_the_same_in_parts_and_row_by_row(passes: Callable[..., None]) -> None:
     passes("models/test_engine.py", "phases_agree_to_the_bit[gemma3-q8_0]")
-
-
-@pytest.mark.long
-def test_a_model_is_the_same_in_parts_and_row_by_row(passes: Callable[..., None]) -> None:
-    passes("models/test_engine.py", "phases_agree_to_the_bit[gemma3-q8_0]")
-
-
-def test_a_prompts_step_has_more_rows_on_a_gpu(run: Run) -> None:
-    code = """
-import akunu
-for device in ("cpu", "cuda"):
-    with akunu.load("ember", device=device, progress=False) as model:
-        print(device, model._engine.chunk)
-"""
-    done = run(code)
-    assert done.stdout == "cpu 512\ncuda 2048\n", done.stderr
