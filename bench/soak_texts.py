@@ -4,9 +4,9 @@
     python bench/soak_texts.py model.gguf --tokens 10000000
 
 One reader alone and many take turns, so that steps have one row and up to all that the model runs at once.
-Each text has a prompt, a length, a seed and settings of its own; a third of the readers leave in the middle.
-Before and afterwards the same texts are drawn one at a time. It ends with an error where one of these has
-changed, a page is held that no text uses, or something failed.
+Each text has a prompt, a length, a seed and settings of its own; a third are given up after fewer than 30
+pieces, where they have as many. Before and afterwards the same texts are drawn one at a time. It ends with an
+error where one of these has changed, a page is held that no text uses, or something failed.
 """
 
 from __future__ import annotations
