@@ -99,14 +99,19 @@ Needs CudaDevice::Impl::wanted_now() {
 
 // The ring begins behind what the ops of these programs take, and its slots are as large as what comes at a time.
 void CudaDevice::Impl::set_ring(Segments segments, const ReplayArgs& args, Launch& launch) const {
-    constexpr std::uint64_t kWindow = 3 * kSlotBytes;  // more make the barriers of the grid wait behind them
+    // What is on its way to a block: as much as comes while a copy takes. More would make what blocks tell one another
+    // wait.
+    constexpr u32 kCopyCycles = 3200;
+    const std::uint64_t window =
+        limits.cycles_of_kb ? std::uint64_t{1024} * kCopyCycles / limits.cycles_of_kb : 3 * kSlotBytes;
     OpMemory most{};
     for (const Program* p : segments) {
         const OpMemory m = static_cast<const CudaProgram&>(*p).memory(args);
-        most = {std::max(most.bytes, m.bytes), std::max(most.slot_bytes, m.slot_bytes), most.stages || m.stages};
+        most = {std::max(most.bytes, m.bytes), std::max(most.slot_bytes, m.slot_bytes), most.stages || m.stages,
+                most.streamed + m.streamed, most.streaming + m.streaming};
     }
     // What the ring does not need at once.
-    constexpr std::uint64_t kRing = kRingHead + kWindow;
+    constexpr std::uint64_t kRing = kRingHead + 3 * kSlotBytes;
     if (most.stages && limits.shared_bytes > kSharedHead + most.bytes + kRing) {
         most.bytes =
             std::max(most.bytes, std::min<std::uint64_t>(kMostStageBytes, limits.shared_bytes - kSharedHead - kRing));
@@ -115,8 +120,18 @@ void CudaDevice::Impl::set_ring(Segments segments, const ReplayArgs& args, Launc
     launch.slot_bytes = static_cast<u32>((most.slot_bytes + 127) / 128 * 128);
     if (launch.ring + kRingHead >= limits.shared_bytes) return;
     const auto slots = (limits.shared_bytes - launch.ring - kRingHead) / launch.slot_bytes;
-    launch.slots = slots < kLeastSlots ? 0 : static_cast<u32>(std::min<std::uint64_t>(slots, kMostSlots));
-    launch.window = std::min(static_cast<u32>(kWindow / launch.slot_bytes), launch.slots);
+    if (slots < kLeastSlots) return;
+    launch.slots = static_cast<u32>(std::min<std::uint64_t>(slots, kMostSlots));
+    launch.window = static_cast<u32>(std::clamp<std::uint64_t>(window / launch.slot_bytes, 1, launch.slots));
+    // Where a command's weights are less than the ring holds, it is full at any time, and where the memory is nearly as
+    // fast as the second-level cache nothing is gained by that: fetching would only be in the way.
+    constexpr u32 kAhead = 12, kCacheCyclesOfKb = 48;
+    const std::uint64_t ring = std::uint64_t{launch.slots} * launch.slot_bytes * limits.multiprocessors;
+    if (limits.compute_major >= 9 && !most.stages && 2 * limits.cycles_of_kb > 3 * kCacheCyclesOfKb &&
+        2 * most.streamed > 3 * most.streaming * ring) {
+        launch.ahead = kAhead;
+        launch.cycles_of_kb = limits.cycles_of_kb;
+    }
 }
 
 // Calls f(program, args of its own) for each segment, of which the first `args.commands` commands of a step run.

@@ -19,7 +19,10 @@ using CUstream = struct CUstream_st*;
 constexpr CUresult kSuccess = 0, kOutOfMemory = 2, kNotReady = 600;
 
 enum DeviceAttribute : int {
+    kClock = 13,
     kMultiprocessors = 16,
+    kMemoryClock = 36,
+    kMemoryBits = 37,
     kComputeMajor = 75,
     kComputeMinor = 76,
     kCooperativeLaunch = 95,

@@ -13,6 +13,7 @@ struct Limits {
     std::string name, arch;
     std::uint64_t memory = 0, shared_bytes = 0;
     unsigned multiprocessors = 0;
+    unsigned cycles_of_kb = 0;  // in which a multiprocessor's share of the memory's bandwidth is a KB
     int driver_version = 0, compute_major = 0;
     int shared_base = 0;  // where a block's own shared memory begins
 };

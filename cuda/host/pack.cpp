@@ -54,6 +54,32 @@ ScaleType scale_type(DType dtype) {
 
 constexpr std::uint64_t kPlaneAlign = 256;
 
+// What a block of K-quants has, in the order of kernels; see tile_layout.h. In place.
+void order_scales(std::byte* extras) {
+    std::uint32_t from[4], to[4];
+    std::memcpy(from, extras, sizeof from);
+    for (u32 j = 0; j < 8; ++j) {
+        const u32 k = 8 * (j % 4), low = from[1] >> k, middle = from[2] >> k, last = from[3] >> k;
+        const u32 scale = j < 4 ? low & 63 : (last & 15) | (low >> 6 & 3) << 4;
+        const u32 min = j < 4 ? middle & 63 : (last >> 4 & 15) | (middle >> 6 & 3) << 4;
+        if (j % 2 == 0) to[j / 2] = (from[0] >> 4 * j & 255) << 24;
+        to[j / 2] |= scale << 6 * (j % 2) | min << (12 + 6 * (j % 2));
+    }
+    std::memcpy(extras, to, sizeof to);
+}
+void order_six_bits(std::byte* codes) {
+    std::uint32_t from[48], to[48] = {};
+    std::memcpy(from, codes, sizeof from);
+    for (u32 word = 0; word < 32; ++word) {  // of four codes' low nibbles and four others' high ones
+        const u32 half = word / 16, pair = 32 + word / 2, shift = 2 * (word / 8 % 2);
+        const u32 tops = from[32 + 8 * half + word % 8] >> shift, q = from[word], odd = word % 2;
+        const u32 low_tops = tops & 0x03030303u, high = (q >> 4 & 0x0F0F0F0Fu) | (tops & 0x30303030u);
+        to[word] = (q & 0x0F0F0F0Fu) | (high << 2 & 0xF0F0F0F0u);
+        to[pair] |= low_tops << (odd ? 4 : 6) | (high & 0x03030303u) << (odd ? 0 : 2);
+    }
+    std::memcpy(codes, to, sizeof to);
+}
+
 // Sizes that the compiler knows: copies of a few bytes are then no calls.
 template <std::size_t kRow>
 void pack_row(const std::byte* from, std::uint64_t blocks, std::byte* codes, std::byte* rest) {
@@ -66,6 +92,8 @@ void pack_row(const std::byte* from, std::uint64_t blocks, std::byte* codes, std
         std::memcpy(codes, from + kBegin, kBytes);
         std::memcpy(rest, from, kBegin);
         std::memcpy(rest + kBegin, from + kBegin + kBytes, kBehind);
+        if constexpr (kRows[kRow].dtype == DType::Q4_K || kRows[kRow].dtype == DType::Q5_K) order_scales(rest);
+        if constexpr (kRows[kRow].dtype == DType::Q6_K) order_six_bits(codes);
         codes += kBytes;
         rest += kBegin + kBehind;
     }

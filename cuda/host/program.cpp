@@ -460,7 +460,7 @@ std::uint64_t tiles_of_block(const Stream& s, u32 blocks) {
 }  // namespace
 
 OpMemory memory_of(const DispatchTable& table, const Schedules& schedules, const ReplayArgs& args, u32 blocks) {
-    OpMemory most{kOpBytes, 16, false};
+    OpMemory most{kOpBytes, 16, false, 0, 0};
     const auto take = [&](std::uint64_t bytes) { most.bytes = std::max(most.bytes, bytes); };
     const Stream* stream = schedules.streams.data();
     for (std::size_t i = 0; i < table.commands.size(); ++i) {
@@ -479,8 +479,10 @@ OpMemory memory_of(const DispatchTable& table, const Schedules& schedules, const
             from.op == Op::kAttention && (rows >= kTileOfRows || params_of<AttentionParams>(from).bidirectional);
         if (tiles || runs) take(kManyRowsBytes);
         most.stages |= tiles;
+        most.streaming += few && rows == 1;
         for (u32 k = 0; k < c.streams; ++k, ++stream) {
             if (!few) continue;
+            if (rows == 1) most.streamed += tiles_of_block(*stream, 1) * stream->tile_bytes;
             std::uint64_t slot = stream->slot_bytes;
             if (rows > 1) {
                 const u32 chunk = few_chunk(rows, stream->k);

@@ -53,10 +53,12 @@ Schedules compile_schedules(const DispatchTable& table, const Geometry& geometry
 // Notes in the table which commands another one does the work of.
 void note_merged(DispatchTable& table, std::span<const Command> fused);
 // The bytes of a block's memory that a command's op takes in a launch, at most, and those that come to a slot of the
-// ring at a time; and whether matmuls of many rows have more stages in more memory.
+// ring at a time; whether matmuls of many rows have more stages in more memory; and what all blocks' rings bring in a
+// step to commands of one row, and to how many.
 struct OpMemory {
     std::uint64_t bytes, slot_bytes;
     bool stages;
+    std::uint64_t streamed, streaming;
 };
 OpMemory memory_of(const DispatchTable& table, const Schedules& schedules, const ReplayArgs& args, u32 blocks);
 // The shared buffers that a table's commands use, each once.

@@ -238,18 +238,33 @@ AKUNU_DEVICE void bring_command(Block b) {
 }
 
 // What the warps that bring do beside those that run commands, command by command: one passes the barrier of the grid
-// for the block, all bring tiles, and then one prepares the next command.
+// for the block, all bring tiles, and then one prepares the next command. The last one does something else until there
+// are tiles.
 AKUNU_DEVICE void bring_all() {
+    if (warp_id() > kWalker) {
+        fetch_ahead();
+        for (;;) {
+            sync_last_bringer();
+            if (look_at(shown().ended)) return;
+            bring_command({look_at(shown().brings)});
+        }
+    }
     if (warp_id() == kWalker) prepare(1);
     for (u32 slot = 1;; slot = 1 - slot) {
         sync_next();
         const Walk& now = shown().walk[slot];
-        const bool failed = look_at(shown().failure) != kNoError;
+        const bool failed = look_at(shown().failure) != kNoError, walks = warp_id() == kWalker;
         if (warp_id() == kKeeper && !failed && (now.begins || now.waits)) grid_barrier().pass();
         if (failed || now.begins) sync_next();  // whether the chain has ended
-        if (look_at(shown().ended)) return;
-        if (now.way == kManyRows) bring_command({slot});
-        if (warp_id() != kWalker) continue;
+        const bool ended = look_at(shown().ended) != 0, brings = now.way == kManyRows;
+        if (walks && (ended || brings)) {
+            show(shown().brings, slot);
+            sync_warp();
+            sync_last_bringer();
+        }
+        if (ended) return;
+        if (brings) bring_command({slot});
+        if (!walks) continue;
         // The host's memory is not for a thread that others wait for: its next fence would wait for it.
         if (block_id() == 0 && lane_id() == 0) {
             const Launch& launch = shown().launch;

@@ -105,20 +105,20 @@ struct Columns<kReadQ4_K> : CodeColumns<1, false, true> {
 template <>
 struct Columns<kReadQ6_K> : CodeColumns<2, true, false> {
     static AKUNU_DEVICE void load(u32 unit, u32 step, u32 group, u32 lane, Rows& r) {
-        // Groups 0 and 1 of a step are the low nibbles of its codes, 2 and 3 the high ones.
-        const u32 shift = group / 2 * 4;
+        const SixBits bits(group);
         AKUNU_UNROLL
         for (u32 upper = 0; upper < 2; ++upper) {
             const u32 extras = lane_extras<kReadQ6_K>(unit, lane, upper);
             const float d = half_to_float(shared_at<const u16>(extras + 16));
+            const u32 others = piece_at(lane / 4 + 8 * upper, 8 + step % 2 * 2 + group % 2) + lane % 4 / 2 * 4;
             AKUNU_UNROLL
             for (u32 i = 0; i < 2; ++i) {
-                const u32 q = lane_word(unit, step % 2 * 4 + group % 2 * 2 + i, lane, upper) >> shift;
-                const u32 top = lane_word(unit, 8 + step % 2 * 2 + i, lane, upper) >> 2 * group;
+                const u32 q = lane_word(unit, step % 2 * 4 + group % 2 * 2 + i, lane, upper);
+                const u32 rest = shared_at<const u32>(unit + others + i * 8);
                 AKUNU_UNROLL
                 for (u32 odd = 0; odd < 2; ++odd) {
-                    const u32 bits = low_nibbles(q >> 8 * odd) | (top >> 8 * odd & 0x00030003u) << 4;
-                    r.a[i][2 * odd + upper] = add_halves(bits, 0xE420E420u);  // - 1056
+                    const u32 code = bits.of(q >> 8 * odd, rest >> 8 * odd, lane % 2);
+                    r.a[i][2 * odd + upper] = add_halves(code | kThousand, 0xE420E420u);  // - 1056
                 }
                 const u32 scale = shared_at<const u8>(extras + step % 2 * 8 + group * 2 + i);
                 r.scale[i][upper] = d * code_float(scale ^ 128, 128.0f);

@@ -334,16 +334,39 @@ struct Format<kReadQ3_K> {  // d(s - 32)(q - 4)
     }
 };
 
-// Scale and offset of group j of Q4_K and Q5_K, from six-bit numbers that are packed in 12 bytes behind d and dmin.
+// Q4_K and Q5_K: what a block's scales and minima are to be multiplied by, and those of a word's two groups, as
+// tile_layout.h says.
+struct KFactors {
+    float scale, min;
+};
+AKUNU_DEVICE KFactors k_factors(const uint4& e) {
+    constexpr u32 kTops = 0x73;  // of two words
+    return {half_to_float(u16(choose_bytes(e.x, e.y, kTops))), half_to_float(u16(choose_bytes(e.z, e.w, kTops)))};
+}
+AKUNU_DEVICE u32 k_scale_of(u32 groups, u32 which) { return groups >> 6 * which & 63; }
+AKUNU_DEVICE u32 k_min_of(u32 groups, u32 which) { return groups >> (12 + 6 * which) & 63; }
+
+// Q6_K: the codes of group j of a block, of a byte or of two, from words of nibbles and of the other bits, of which
+// words of even numbers have other ones than odd words. See tile_layout.h.
+struct SixBits {
+    u32 shift, nibble, rest;
+    AKUNU_DEVICE explicit SixBits(u32 j)
+        : shift(j % 4 < 2 ? 0 : 2), nibble(j % 4 < 2 ? 0x000F000Fu : 0x003C003Cu),
+          rest(j % 4 < 2 ? 0x00300030u : 0x00030003u) {}
+    AKUNU_DEVICE u32 of(u32 nibbles, u32 others, u32 odd) const {
+        return (nibbles >> shift & nibble) | (others >> (odd ? 0 : 2) & rest);
+    }
+};
+
+// Scale and offset of group j of a block.
 struct KScale {
     float scale, offset;
 };
 AKUNU_DEVICE KScale k_scale(const uint4& e, u32 j) {
-    const u32 k = 8 * (j % 4), low = e.y >> k, middle = e.z >> k, last = e.w >> k;
-    const u32 scale = j < 4 ? low & 63 : (last & 15) | (low >> 6 & 3) << 4;
-    const u32 min = j < 4 ? middle & 63 : (last >> 4 & 15) | (middle >> 6 & 3) << 4;
-    return {mul_rn(half_to_float(u16(e.x)), code_float(scale, 0.0f)),
-            -mul_rn(half_to_float(u16(e.x >> 16)), code_float(min, 0.0f))};
+    const u32 groups = j < 4 ? (j < 2 ? e.x : e.y) : (j < 6 ? e.z : e.w);
+    const KFactors f = k_factors(e);
+    return {mul_rn(f.scale, code_float(k_scale_of(groups, j % 2), 0.0f)),
+            -mul_rn(f.min, code_float(k_min_of(groups, j % 2), 0.0f))};
 }
 AKUNU_DEVICE void k_scales(Group& g, const u8* extras, u32 j) {
     const KScale s = k_scale(load_weights16(extras), j);
@@ -381,13 +404,12 @@ struct Format<kReadQ6_K> {  // d s(q - 32)
     static constexpr u32 kFloatBytes = 0;
     static constexpr bool kScaled = true, kOffset = false;
     static AKUNU_DEVICE void load(const Weights& w, u64 row, u32 group, Group& g) {
-        const u32 j = group % 8, block = group / 8 * 12;  // pieces: eight of low nibbles, four of the upper bits
-        const u8* top = row_piece<kReadQ6_K>(w, row, block + 8 + j / 4 * 2);
-        const uint4 a = load_weights16(top), b = load_weights16(top + 16);
-        const u32 high[8] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
-        const u32 low_shift = j % 4 < 2 ? 0 : 4, shift = shift_of(j);
+        const u32 j = group % 8, block = group / 8 * 12;  // pieces: eight of nibbles, four of the other bits
+        const uint4 a = load_weights16(row_piece<kReadQ6_K>(w, row, block + 8 + j / 4 * 2 + j % 2));
+        const u32 rest[4] = {a.x, a.y, a.z, a.w};
+        const SixBits bits(j);
         bytes32(g, row_piece<kReadQ6_K>(w, row, block + j / 4 * 4 + j % 2 * 2), [&](u32 q, int i) {
-            return code_float((q >> low_shift & 15) | (high[i / 4] >> (8 * (i % 4) + shift) & 3) << 4, 32.0f);
+            return code_float(bits.of(q, rest[i / 8] >> 8 * (i % 4) & 255, i / 4 % 2), 32.0f);
         });
         const u8* extras = row_extras<kReadQ6_K>(w, row, group * 32);
         const float d = load_half(extras + 16);

@@ -27,7 +27,7 @@ struct StepInputs {
     uint4 x[kPieces];
     float factor;  // of a whole number, or of the first part
     u32 sums;      // of 16 whole numbers each; where in shared memory
-    u32 step, t;
+    u32 t;
 };
 
 // Of a unit at `unit`: this lane's piece of a quad, in row g + 8·upper; and where that row's extras are.
@@ -42,9 +42,9 @@ AKUNU_DEVICE u32 lane_extras(u32 unit, u32 lane, u32 upper) {
     return unit + extras_at(tile_layout(kReader), lane / 4 + 8 * upper);
 }
 
-// Of the readers that have tiles: load(unit, step, lane, upper, part) takes what a lane needs of a row for a step, and
-// multiply adds its share of both rows' sums. Inputs of a step lie in kStepBytes: this lane's first piece at lane_at,
-// the next ones kApart behind one another.
+// Of the readers that have tiles: load(unit, in_unit, lane, upper, part) takes what a lane needs of a row for one of the
+// unit's steps, and multiply adds its share of both rows' sums. Inputs of a step lie in kStepBytes: this lane's first
+// piece at lane_at, the next ones kApart behind one another.
 template <u32 kReader>
 struct Fragments;
 
@@ -62,20 +62,21 @@ struct CodeFragments {
     static AKUNU_DEVICE u32 group_at(u32 g, u32 group, u32 input) { return group * 64 + g % 2 * 32 + input; }
 };
 
-// Bytes of two rows times two words of inputs.
-AKUNU_DEVICE void multiply_bytes(int (&product)[4], u32 a, u32 b, u32 a_next, u32 b_next, u32 x, u32 x_next) {
-    mma_s8(product, {a, b, a_next, b_next}, {x, x_next});
-}
 // Of a row, 0 or 1.
-AKUNU_DEVICE float whole(const int (&product)[4], u32 r) { return float(product[2 * r] * 256 + product[2 * r + 1]); }
+AKUNU_DEVICE int whole_number(const int (&product)[4], u32 r) { return product[2 * r] * 256 + product[2 * r + 1]; }
+AKUNU_DEVICE float whole(const int (&product)[4], u32 r) { return float(whole_number(product, r)); }
 
 // Nibbles as signed bytes, 16 times what they are above 8.
 AKUNU_DEVICE u32 signed_nibbles(u32 w) { return masked_xor(w, 0xF0F0F0F0u, 0x80808080u); }
 
-// Words 2i and 2i + 1 of two rows' pieces. Pairs of words of inputs lie side by side, as products want them.
+// Two rows' pieces, of signed bytes or unsigned ones. Pairs of words of inputs lie side by side, as products want them.
 AKUNU_DEVICE void multiply_piece(int (&product)[4], const u32 (&a)[4], const u32 (&b)[4], const uint4& x) {
-    multiply_bytes(product, a[0], b[0], a[1], b[1], x.x, x.y);
-    multiply_bytes(product, a[2], b[2], a[3], b[3], x.z, x.w);
+    mma_s8(product, {a[0], b[0], a[1], b[1]}, {x.x, x.y});
+    mma_s8(product, {a[2], b[2], a[3], b[3]}, {x.z, x.w});
+}
+AKUNU_DEVICE void multiply_unsigned(int (&product)[4], const u32 (&a)[4], const u32 (&b)[4], const uint4& x) {
+    mma_u8_s8(product, {a[0], b[0], a[1], b[1]}, {x.x, x.y});
+    mma_u8_s8(product, {a[2], b[2], a[3], b[3]}, {x.z, x.w});
 }
 
 template <>
@@ -149,42 +150,42 @@ struct Fragments<kReadQ4_K> : CodeFragments {
     static constexpr bool kSums = true;
     static constexpr u32 kApart = 64;
     struct Part {
-        uint4 q, extras;
+        uint4 q;
+        u32 groups;  // the two groups' scales and minima
+        KFactors factors;
     };
     static AKUNU_DEVICE u32 lane_at(u32 g, u32 t) { return group_at(g, t / 2 * 2, t % 2 * 16); }
-    static AKUNU_DEVICE void load(u32 unit, u32 step, u32 lane, u32 upper, Part& p) {
-        p.q = lane_piece(unit, step % 2, lane, upper);
-        p.extras = shared_at<const uint4>(lane_extras<kReadQ4_K>(unit, lane, upper));
+    static AKUNU_DEVICE void load(u32 unit, u32 in_unit, u32 lane, u32 upper, Part& p) {
+        const u32 extras = lane_extras<kReadQ4_K>(unit, lane, upper);
+        p.q = lane_piece(unit, in_unit, lane, upper);
+        p.groups = shared_at<const u32>(extras + in_unit * 8 + lane % 4 / 2 * 4);
+        p.factors = k_factors(shared_at<const uint4>(extras));
     }
     static AKUNU_DEVICE void multiply(const Part (&p)[2], const StepInputs<2>& in, float (&sum)[2]) {
         const u32 wa[4] = {p[0].q.x, p[0].q.y, p[0].q.z, p[0].q.w}, wb[4] = {p[1].q.x, p[1].q.y, p[1].q.z, p[1].q.w};
-        u32 a[2][4], b[2][4];  // of the low nibbles, and of the high ones
+        u32 a[2][4], b[2][4];  // of the low nibbles, and of the high ones, which are 16 times what they count
         AKUNU_UNROLL
         for (u32 i = 0; i < 4; ++i) {
             constexpr u32 kLow = 0x0F0F0F0Fu;
             a[0][i] = wa[i] & kLow;
             b[0][i] = wb[i] & kLow;
-            a[1][i] = wa[i] >> 4 & kLow;
-            b[1][i] = wb[i] >> 4 & kLow;
+            a[1][i] = wa[i] & ~kLow;
+            b[1][i] = wb[i] & ~kLow;
         }
         int product[2][4] = {};
         AKUNU_UNROLL
-        for (u32 i = 0; i < 2; ++i) multiply_piece(product[i], a[i], b[i], in.x[i]);
-        const u32 t = in.t, runs = in.sums + (t / 2 * 4 + t % 2) * 4;
-        const float inputs[2] = {shared_at<float>(runs), shared_at<float>(runs + 8)};
+        for (u32 i = 0; i < 2; ++i) multiply_unsigned(product[i], a[i], b[i], in.x[i]);
+        // A lane has half of two groups' products, and all of one group's minimum.
+        const float2 halves = shared_at<float2>(in.sums + in.t * 8);
+        const float inputs = in.factor * (halves.x + halves.y);
         AKUNU_UNROLL
         for (u32 r = 0; r < 2; ++r) {
-            // Four groups' scales and minima in a word each, of six bits.
-            const uint4& e = p[r].extras;
-            constexpr u32 kAll = 0x3F3F3F3Fu, kLow = 0x0F0F0F0Fu, kTop = 0x30303030u;
-            const bool upper = in.step % 2 != 0;
-            const u32 scales = upper ? (e.w & kLow) | (e.y >> 2 & kTop) : e.y & kAll;
-            const u32 minima = upper ? (e.w >> 4 & kLow) | (e.z >> 2 & kTop) : e.z & kAll;
-            const u32 sc = scales >> t / 2 * 16, m = minima >> t / 2 * 16;
-            const float scaled = whole(product[0], r) * code_float(sc & 63, 0.0f) +
-                                 whole(product[1], r) * code_float(sc >> 8 & 63, 0.0f);
-            const float offset = inputs[0] * code_float(m & 63, 0.0f) + inputs[1] * code_float(m >> 8 & 63, 0.0f);
-            sum[r] += in.factor * (half_to_float(u16(e.x)) * scaled - half_to_float(u16(e.x >> 16)) * offset);
+            const u32 groups = p[r].groups;
+            // Below 2^30: 16 inputs of 127·256 times codes of 15 and scales of 63, twice.
+            const int scaled = whole_number(product[0], r) * int(k_scale_of(groups, 0)) +
+                               (whole_number(product[1], r) >> 4) * int(k_scale_of(groups, 1));
+            sum[r] += p[r].factors.scale * in.factor * float(scaled);
+            sum[r] -= p[r].factors.min * code_float(k_min_of(groups, in.t % 2), 0.0f) * inputs;
         }
     }
 };
@@ -194,42 +195,38 @@ struct Fragments<kReadQ6_K> : CodeFragments {
     static constexpr bool kSums = false;
     static constexpr u32 kApart = 128;
     struct Part {
-        uint4 q, top;
+        uint4 q;
+        uint2 rest;
         u8 scales[2];
         u16 d;
     };
     static AKUNU_DEVICE u32 lane_at(u32 g, u32 t) { return group_at(g, t / 2, t % 2 * 16); }
-    static AKUNU_DEVICE void load(u32 unit, u32 step, u32 lane, u32 upper, Part& p) {
-        p.q = lane_piece(unit, step % 2, lane, upper);
-        p.top = shared_at<const uint4>(unit + piece_at(lane / 4 + 8 * upper, 8 + step % 2 * 2 + lane % 2));
-        const u32 extras = lane_extras<kReadQ6_K>(unit, lane, upper), scales = extras + step % 2 * 8 + lane % 4;
+    static AKUNU_DEVICE void load(u32 unit, u32 in_unit, u32 lane, u32 upper, Part& p) {
+        p.q = lane_piece(unit, in_unit, lane, upper);
+        p.rest = shared_at<const uint2>(unit + piece_at(lane / 4 + 8 * upper, 8 + in_unit * 2 + lane % 4 / 2) +
+                                        lane % 2 * 8);
+        const u32 extras = lane_extras<kReadQ6_K>(unit, lane, upper), scales = extras + in_unit * 8 + lane % 4;
         p.scales[0] = shared_at<const u8>(scales);
         p.scales[1] = shared_at<const u8>(scales + 4);
         p.d = shared_at<const u16>(extras + 16);
     }
     static AKUNU_DEVICE void multiply(const Part (&p)[2], const StepInputs<2>& in, float (&sum)[2]) {
-        // The low nibbles' upper bits are 0 and 1, or 2 and 3; the high ones' 4 more. A code of six bits becomes a
-        // signed byte, four times what it is above 32.
-        const u32 down = in.t / 2 * 2;
-        const auto codes = [](u32 nibbles, u32 top) {
-            return (nibbles & 0x3C3C3C3Cu) | masked_xor(top, 0xC0C0C0C0u, 0x80808080u);
-        };
-        int product[2][4] = {};  // of low nibbles, and of high ones
+        // A code of six bits becomes a signed byte, four times what it is above 32. See tile_layout.h.
+        u32 low[2][4], high[2][4];  // of both rows
         AKUNU_UNROLL
-        for (u32 i = 0; i < 2; ++i) {
-            u32 w[2][4];  // of both rows
+        for (u32 r = 0; r < 2; ++r) {
+            const u32 q[4] = {p[r].q.x, p[r].q.y, p[r].q.z, p[r].q.w};
+            const u32 rest[4] = {p[r].rest.x, p[r].rest.x << 2, p[r].rest.y, p[r].rest.y << 2};
             AKUNU_UNROLL
-            for (u32 r = 0; r < 2; ++r) {
-                const u32 q[4] = {p[r].q.x, p[r].q.y, p[r].q.z, p[r].q.w};
-                const u32 top[4] = {p[r].top.x, p[r].top.y, p[r].top.z, p[r].top.w};
-                AKUNU_UNROLL
-                for (u32 e = 0; e < 4; ++e) {
-                    const u32 h = top[e] >> down;
-                    w[r][e] = i == 0 ? codes(q[e] << 2, h << 6) : codes(q[e] >> 2, h << 2);
-                }
+            for (u32 e = 0; e < 4; ++e) {
+                constexpr u32 kSigns = 0x80808080u;
+                low[r][e] = masked_xor(q[e] << 2, 0x3C3C3C3Cu, masked_xor(rest[e], 0xC0C0C0C0u, kSigns));
+                high[r][e] = masked_xor(q[e], 0xF0F0F0F0u, masked_xor(rest[e], 0x0C0C0C0Cu, kSigns));
             }
-            multiply_piece(product[i], w[0], w[1], in.x[i]);
         }
+        int product[2][4] = {};
+        multiply_piece(product[0], low[0], low[1], in.x[0]);
+        multiply_piece(product[1], high[0], high[1], in.x[1]);
         AKUNU_UNROLL
         for (u32 r = 0; r < 2; ++r) {
             const auto scale = [](u32 bits) { return code_float(bits ^ 128, 128.0f); };

@@ -170,28 +170,27 @@ struct Halves<Format<kReadQ4_K>> : TiledHalves<kReadQ4_K> {
 template <>
 struct Halves<Format<kReadQ6_K>> : TiledHalves<kReadQ6_K> {
     struct Raw : Pieces<2> {
-        uint4 top[2];
+        uint4 rest;
         u32 scales, d;
     };
     static AKUNU_DEVICE Raw fetch(u32 cols, const Place& p, u32 group) {
         const u32 j = group % 8, block = group / 8 * 12;  // see Format
-        const u32 low = block + j / 4 * 4 + j % 2 * 2, top = block + 8 + j / 4 * 2;
+        const u32 nibbles = block + j / 4 * 4 + j % 2 * 2;
         const u8* e = extras(cols, p, group);
         Raw r;
-        r.q[0] = piece(cols, p, low), r.q[1] = piece(cols, p, low + 1);
-        r.top[0] = piece(cols, p, top), r.top[1] = piece(cols, p, top + 1);
+        r.q[0] = piece(cols, p, nibbles), r.q[1] = piece(cols, p, nibbles + 1);
+        r.rest = piece(cols, p, block + 8 + j / 4 * 2 + j % 2);
         r.scales = load_weights2(e + 2 * j), r.d = load_weights2(e + 16);
         return r;
     }
     static AKUNU_DEVICE void convert(const Raw& r, u32 group, u32 (&h)[16]) {
-        const u32 j = group % 8, low_shift = j % 4 < 2 ? 0 : 4, shift = shift_of(j);
-        const Pieces<2> top{r.top[0], r.top[1]};
+        const SixBits bits(group % 8);
+        const Pieces<1> rest{r.rest};
         const float d = half_to_float(u16(r.d));
         AKUNU_UNROLL
         for (u32 i = 0; i < 16; ++i) {
-            const u32 nibbles = two_bytes(r.word(i / 2), i % 2) >> low_shift & 0x000F000Fu;
-            const u32 upper = (two_bytes(top.word(i / 2), i % 2) >> shift & 0x00030003u) << 4;
-            const u32 q = add_halves(nibbles | upper | kThousand, 0xE420E420u);  // - 1056
+            const u32 code = bits.of(two_bytes(r.word(i / 2), i % 2), two_bytes(rest.word(i / 4), i % 2), i / 2 % 2);
+            const u32 q = add_halves(code | kThousand, 0xE420E420u);  // - 1056
             h[i] = multiply_halves(q, twice(d * code_float((r.scales >> (i / 8 * 8) & 255) ^ 128, 128.0f)));
         }
     }

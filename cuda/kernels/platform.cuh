@@ -109,6 +109,13 @@ AKUNU_DEVICE unsigned long long nanoseconds() {
     return t;
 }
 
+AKUNU_DEVICE unsigned cycles() {
+    unsigned t;
+    asm volatile("mov.u32 %0, %clock;" : "=r"(t));
+    return t;
+}
+AKUNU_DEVICE void sleep_shortly() { __nanosleep(100); }
+
 // The device's memory, or the host's: the compiler then knows that it is none of the block's.
 template <typename T>
 AKUNU_DEVICE T* in_global(T* p) {
@@ -249,6 +256,13 @@ AKUNU_DEVICE void copy_counted(void* to, const void* from, unsigned bytes, unsig
 }
 #endif
 
+// Memory that no command writes, so many times 16 bytes, comes to the second-level cache; since Hopper.
+AKUNU_DEVICE void fetch_to_cache(const void* from, unsigned bytes) {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(bytes) : "memory");
+#endif
+}
+
 AKUNU_DEVICE float bits_to_float(unsigned bits) { return __uint_as_float(bits); }
 AKUNU_DEVICE unsigned float_to_bits(float v) { return __float_as_uint(v); }
 AKUNU_DEVICE float half_to_float(unsigned short h) {
@@ -333,6 +347,14 @@ AKUNU_DEVICE void mma_f16(float (&d)[4], const unsigned (&a)[4], const unsigned 
 // d += a·b of 16x32 and 32x8 signed bytes; fragments as PTX's mma.m16n8k32 lays them out.
 AKUNU_DEVICE void mma_s8(int (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
     asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+        "{%0, %1, %2, %3};"
+        : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+// The same of unsigned bytes times signed ones.
+AKUNU_DEVICE void mma_u8_s8(int (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+    asm("mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
         "{%0, %1, %2, %3};"
         : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));

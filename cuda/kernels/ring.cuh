@@ -41,44 +41,15 @@ AKUNU_DEVICE const u8* tile_at(const Stream& s, u32 tile) {
     return reinterpret_cast<const u8*>(matrix) + u64(tile) * s.tile_bytes;
 }
 
-// What fills the ring. All that a slot takes is in registers: how soon a copy follows the one before is what bounds the
+// The slots of a chain in the order in which row_tiles and few_rows take them: bring(from, bytes) of each, until it
+// says false. What a stream has is in registers, since how soon a copy follows the one before is what bounds the
 // bandwidth.
-struct RingFiller {
-    RingBarriers* barriers;
-    u8* memory;  // of the slots
-    u32 slots, slot_bytes, window;
-    RingPlace to, oldest;  // of what is on its way
-    u32 on_way;
+template <typename F>
+struct EachSlot {
+    const F& bring;
 
-    AKUNU_DEVICE RingFiller()
-        : barriers(&ring_barriers()),
-          memory(shared_memory() + shown().launch.ring + kRingHead),
-          slots(shown().launch.slots),
-          slot_bytes(shown().launch.slot_bytes),
-          window(shown().launch.window),
-          to{},
-          oldest{},
-          on_way(0) {}
-
-    // False where the chain has ended.
-    AKUNU_DEVICE bool bring(const u8* from, u32 bytes) {
-        if (on_way == window) land();
-        while (!has_passed(&barriers->empty[to.slot], to.phase ^ 1)) {
-            if (look_at(shown().ended)) return false;
-        }
-        copy_arriving(memory + to.slot * slot_bytes, from, bytes, &barriers->full[to.slot]);
-        to.advance(slots);
-        ++on_way;
-        return true;
-    }
-    AKUNU_DEVICE void land() {
-        while (!has_passed(&barriers->full[oldest.slot], oldest.phase)) {
-        }
-        oldest.advance(slots);
-        --on_way;
-    }
     // Of a tile, or of a pair, the bytes [from, end).
-    AKUNU_DEVICE bool bring_tile(const Stream& s, u32 tile, u32 from, u32 end) {
+    AKUNU_DEVICE bool tile(const Stream& s, u32 tile, u32 from, u32 end) const {
         const u8* bytes = tile_at(s, tile);
         for (u32 half = 0; half <= s.pairs; ++half) {
             for (u32 done = from; done < end; done += s.slot_bytes) {
@@ -89,22 +60,21 @@ struct RingFiller {
         }
         return true;
     }
-    // In the order in which row_tiles and few_rows take them.
-    AKUNU_DEVICE bool bring_share(const Stream& s, u32 rows) {
+    AKUNU_DEVICE bool share(const Stream& s, u32 rows) const {
         const u32 tiles = s.pairs ? s.tiles[0] : s.tiles[0] + s.tiles[1] + s.tiles[2], end = share_end(tiles);
         const u32 chunk = rows == 1 ? s.k : few_chunk(rows, s.k), pass = few_pass(chunk, s.k, s.pairs);
         const u32 bytes = chunk >= s.k ? s.tile_bytes : s.tile_bytes / (s.k / kStepInputs) * (chunk / kStepInputs);
         for (u32 first = share_begin(tiles); first < end; first += pass) {
             for (u32 from = 0; from < s.tile_bytes; from += bytes) {
                 const u32 left = s.tile_bytes - from, to = from + (left < bytes ? left : bytes);
-                for (u32 tile = first; tile < end && tile < first + pass; ++tile) {
-                    if (!bring_tile(s, tile, from, to)) return false;
+                for (u32 i = first; i < end && i < first + pass; ++i) {
+                    if (!tile(s, i, from, to)) return false;
                 }
             }
         }
         return true;
     }
-    AKUNU_DEVICE bool bring_step() {
+    AKUNU_DEVICE bool step() const {
         const Launch& launch = shown().launch;
         for (u32 i = 0; i < launch.n_segments; ++i) {
             for (u32 k = 0; k < launch.segments[i].n_streams; ++k) {
@@ -112,21 +82,70 @@ struct RingFiller {
                 const u32 rows = s.rows_from == kPatchRows     ? launch.rows
                                  : s.rows_from == kPatchLogits ? launch.logits
                                                                : s.rows;
-                if (rows_take_ring(rows) && !bring_share(s, rows)) return false;
+                if (rows_take_ring(rows) && !share(s, rows)) return false;
             }
         }
         return true;
     }
 };
+template <typename F>
+AKUNU_DEVICE void each_slot(const F& bring) {
+    for (u32 step = 0; step < shown().launch.steps; ++step) {
+        if (!EachSlot<F>{bring}.step()) return;
+    }
+}
 
 // By the warp behind those that run commands: the weights of all steps, in the order in which they are read.
 AKUNU_DEVICE_CALL void fill_ring() {
     if (lane_id() >= kCopyLanes || shown().launch.slots == 0) return;
-    RingFiller filler;
-    for (u32 step = 0; step < shown().launch.steps; ++step) {
-        if (!filler.bring_step()) break;
+    RingBarriers* const barriers = &ring_barriers();
+    u8* const memory = shared_memory() + shown().launch.ring + kRingHead;
+    const u32 slots = shown().launch.slots, slot_bytes = shown().launch.slot_bytes, window = shown().launch.window;
+    RingPlace to{}, oldest{};  // of what is on its way
+    u32 on_way = 0, brought = 0;
+    const auto land = [&] {
+        while (!has_passed(&barriers->full[oldest.slot], oldest.phase)) {
+        }
+        oldest.advance(slots);
+        --on_way;
+    };
+    each_slot([&](const u8* from, u32 bytes) {
+        if (on_way == window) land();
+        while (!has_passed(&barriers->empty[to.slot], to.phase ^ 1)) {
+            if (look_at(shown().ended)) return false;
+        }
+        copy_arriving(memory + to.slot * slot_bytes, from, bytes, &barriers->full[to.slot]);
+        show(shown().brought, ++brought);
+        to.advance(slots);
+        ++on_way;
+        return true;
+    });
+    while (on_way != 0) land();  // no copy outlives its block
+}
+
+// By a warp that has nothing else to do where no command has many rows: what comes after the ring's slots is fetched to
+// the second-level cache meanwhile, some slots ahead of it, as fast as the memory can: so it need not pause where the
+// ring is full.
+AKUNU_DEVICE_CALL void fetch_ahead() {
+    const u32 ahead = shown().launch.ahead, cycles_of_kb = shown().launch.cycles_of_kb;
+    if (lane_id() == 0 && ahead != 0) {
+        u32 slot = 0, last = cycles();
+        each_slot([&](const u8* from, u32 bytes) {
+            for (;; sleep_shortly()) {
+                const u32 brought = look_at(shown().brought);
+                if (slot < brought) break;
+                if (slot < brought + ahead && cycles() - last >= bytes / 1024 * cycles_of_kb) {
+                    last = cycles();
+                    fetch_to_cache(from, bytes);
+                    break;
+                }
+                if (look_at(shown().ended)) return false;
+            }
+            ++slot;
+            return true;
+        });
     }
-    while (filler.on_way != 0) filler.land();  // no copy outlives its block
+    sync_warp();
 }
 
 // What a warp reads next, which it keeps in shared memory from one command to the next.

@@ -297,18 +297,18 @@ struct TileStep {
     typename T::Part part[kTiles][2];
     StepInputs<T::kPieces> in;
 
-    AKUNU_DEVICE void load(const u32 (&units)[kTiles], u32 step, const TileInputs& from) {
+    // `in_unit`: which of its unit's steps it is.
+    AKUNU_DEVICE void load(const u32 (&units)[kTiles], u32 in_unit, u32 step, const TileInputs& from) {
         AKUNU_UNROLL
         for (u32 i = 0; i < kTiles; ++i) {
-            T::load(units[i], step, from.lane, 0, part[i][0]);
-            T::load(units[i], step, from.lane, 1, part[i][1]);
+            T::load(units[i], in_unit, from.lane, 0, part[i][0]);
+            T::load(units[i], in_unit, from.lane, 1, part[i][1]);
         }
         AKUNU_UNROLL
         for (u32 e = 0; e < T::kPieces; ++e) {
             in.x[e] = {0, 0, 0, 0};
             if (from.takes) in.x[e] = shared_at<uint4>(from.at + step * T::kStepBytes + e * T::kApart);
         }
-        in.step = step;
         in.t = from.t;
         in.sums = from.sums + step * (kStepInputs / 16) * 4;
         in.factor = shared_at<float>(from.factors + step * 4);
@@ -350,7 +350,8 @@ AKUNU_DEVICE void row_tiles(Block b, u32 second) {
     in.factors = m.factors;
     in.lane = lane;
     in.t = t;
-    const u32 unit = warp / kLayout.steps() * kLayout.unit_bytes();  // of a slot: a warp's first
+    // Of a slot: where a warp's first unit is, and which of its units' steps it takes.
+    const u32 unit = warp / kLayout.steps() * kLayout.unit_bytes(), in_unit = warp % kLayout.steps();
     RingReader ring(warp);
     if (!second) job.normed ? stage_inputs<T, true>(b, k, m, thread) : stage_inputs<T, false>(b, k, m, thread);
     out.load_base(job);
@@ -387,7 +388,7 @@ AKUNU_DEVICE void row_tiles(Block b, u32 second) {
             for (u32 j = warp; j < steps; j += kWarps) {
                 const u32 at = j / kLayout.steps() * kLayout.unit_bytes();
                 TileStep<T, 2> both;
-                both.load({one + at, other + at}, j, in);
+                both.load({one + at, other + at}, j % kLayout.steps(), j, in);
                 both.multiply(sums);
             }
             ring.free_two(lane, first_full);
@@ -401,7 +402,7 @@ AKUNU_DEVICE void row_tiles(Block b, u32 second) {
                     TileStep<T> each[larger(kEach, 1)];
                     AKUNU_UNROLL
                     for (u32 j = 0; j < kEach; ++j) {
-                        each[j].load({slot + unit + j * kWarps / kLayout.steps() * kLayout.unit_bytes()},
+                        each[j].load({slot + unit + j * kWarps / kLayout.steps() * kLayout.unit_bytes()}, in_unit,
                                      step + j * kWarps, in);
                     }
                     AKUNU_UNROLL
@@ -410,7 +411,8 @@ AKUNU_DEVICE void row_tiles(Block b, u32 second) {
                     // Of slots with fewer steps than there are warps the next one's are for others.
                     for (u32 j = (warp - from) % kWarps; j < smaller(kSlotSteps, steps - from); j += kWarps) {
                         TileStep<T> one;
-                        one.load({slot + j / kLayout.steps() * kLayout.unit_bytes()}, from + j, in);
+                        one.load({slot + j / kLayout.steps() * kLayout.unit_bytes()}, j % kLayout.steps(), from + j,
+                                 in);
                         one.multiply(sum);
                     }
                 }

@@ -13,6 +13,13 @@
 // what they are to be multiplied by, an F32, stands behind the matrix' tiles. A row's pieces lie side by side eight at
 // a time, piece p at place p ^ row % 8: so eight rows' pieces lie in different banks of shared memory, and products of
 // warpgroups take a tile as it lies.
+//
+// K-quants' bits are in another order than in a file, so that a row's step takes fewer instructions. Q4_K and Q5_K
+// (which has no tiles): a word of extras has two groups' scales of six bits, from bit 0 and 6 on, their minima, from 12
+// and 18 on, and one of the four bytes of d and dmin. Q6_K: of a step's 128 codes 64 bytes of nibbles have the first
+// 64's lower four bits below the last 64's upper four. The other two bits are in 32 bytes, words of which serve two
+// words of nibbles each: of the even one's codes, from bit 6 on for the first 64 and from 2 on for the last, of the odd
+// one's from 4 and 0.
 #pragma once
 
 #include "command.h"

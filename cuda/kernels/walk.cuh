@@ -20,7 +20,9 @@ AKUNU_DEVICE u32 same_in_warp(u32 v) { return largest_of_warp(v); }
 AKUNU_DEVICE void sync_block() { sync_some<1>(kThreads); }
 // The same with those that bring the tiles of many rows: while a command runs, and between two of them.
 AKUNU_DEVICE void sync_with_bringers() { sync_some<2>(kThreads + kBringers); }
-AKUNU_DEVICE void sync_next() { sync_some<7>(kThreads + kBringers); }
+AKUNU_DEVICE void sync_next() { sync_some<7>(kThreads + kBringers - 32); }
+// Of the walker and the last of those that bring tiles, which does something else where there are none.
+AKUNU_DEVICE void sync_last_bringer() { sync_some<9>(64); }
 constexpr u32 kTeamBarrier = 3;    // the first of those of a block's parts
 constexpr u32 kPassedBarrier = 8;  // see GridBarrier
 
@@ -75,7 +77,9 @@ struct Shown {
     u32 ticket;
     u64 waits_since[kBlockThreads / 32];  // of warps that have waited for long
     u32 done;                             // steps
-    u32 ended;  // 1: no more weights are wanted
+    u32 ended;    // 1: no more weights are wanted
+    u32 brings;   // the command's slot whose tiles are brought
+    u32 brought;  // slots of the ring that were asked for so far
     DecodeShape decode;
     DecodeUnit unit[kWarps / 2];  // of teams
     u32 slot[kWarps];             // of the command that a warp is at

@@ -55,6 +55,40 @@ def test_tokens_of_a_row_are_the_cpus_whatever_the_splits_of_its_keys(
     assert done.stdout == "equal\n", done.stderr or done.stdout
 
 
+FETCHES = """
+import ctypes, os
+
+import numpy as np
+from sampling import engines
+
+def decoded(device):
+    engines.DEVICE = device
+    engine = engines.synthetic(64, {dim}, weights="q8_0")
+    engine.begin(np.arange(9, dtype=np.uint32), temperature=0.0, end_ids=())
+    while engine.prefill()[0]:
+        pass
+    chunk = engine.decode(4)
+    engine.close()
+    return chunk
+
+cpu, cuda = decoded("cpu"), decoded("cuda")
+assert list(cpu.ids) == list(cuda.ids), (cpu.ids, cuda.ids)
+used, unused = ctypes.c_ulonglong(), ctypes.c_ulonglong()
+ctypes.CDLL(os.environ["AKUNU_CUDA_DRIVER"]).emulator_fetches(ctypes.byref(used), ctypes.byref(unused))
+print(used.value, unused.value)
+"""
+
+
+def test_weights_are_fetched_ahead_of_the_ring_where_commands_have_more_than_it_holds(run: Run) -> None:
+    """Both blocks' rings hold 290 KB. Commands have 700 KB on average, or 170."""
+    done = run(FETCHES.replace("{dim}", "512"))
+    assert done.returncode == 0, done.stderr
+    used, unused = map(int, done.stdout.split())
+    assert used > 100
+    assert unused <= 24, "nothing is fetched that no command of the chain needs"
+    assert run(FETCHES.replace("{dim}", "256")).stdout == "0 0\n"
+
+
 BIASES = """
 import tempfile
 from pathlib import Path

@@ -11,6 +11,7 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -197,7 +198,15 @@ void copy_box(void* to, unsigned long long map, unsigned row, unsigned column, u
         }
     }
 }
+// What was fetched to the cache and is not copied yet; and how often something copied had been fetched.
+std::set<std::pair<const void*, unsigned>> fetched;
+unsigned long long copied_from_cache = 0;
+void fetch_to_cache(const void* from, unsigned bytes) {
+    if ((reinterpret_cast<std::uintptr_t>(from) | bytes) % 16 != 0) __builtin_trap();
+    fetched.emplace(from, bytes);
+}
 void copy_arriving(void* to, const void* from, unsigned bytes, unsigned long long* b) {
+    copied_from_cache += fetched.erase({from, bytes});
     copy_counted(to, from, bytes, b);
     arrive_at(b);
 }
@@ -334,13 +343,22 @@ API cuDeviceGet(int* d, int) {
     *d = 0;
     return 0;
 }
+// How often the ring brought what had been fetched ahead, and how much was fetched for nothing.
+API emulator_fetches(unsigned long long* used, unsigned long long* unused) {
+    *used = emulator::copied_from_cache;
+    *unused = emulator::fetched.size();
+    return 0;
+}
 API cuDeviceGetName(char* name, int n, int) {
     std::snprintf(name, static_cast<std::size_t>(n), "Emulated GPU");
     return 0;
 }
 API cuDeviceGetAttribute(int* v, int which, int) {
     const char* base = std::getenv("EMULATOR_SHARED_BASE");
-    *v = which == 16    ? emulator::blocks_wanted()
+    *v = which == 13    ? 1000
+         : which == 16  ? emulator::blocks_wanted()
+         : which == 36  ? 215
+         : which == 37  ? 512
          : which == 75  ? 9
          : which == 97  ? static_cast<int>(emulator::kShared)
          : which == 111 ? (base ? std::atoi(base) : static_cast<int>(emulator::kSharedBase))

@@ -50,6 +50,7 @@ void arrive_at(unsigned long long* b);
 bool has_passed(const unsigned long long* b, unsigned parity);
 void copy_arriving(void* to, const void* from, unsigned bytes, unsigned long long* b);
 void copy_counted(void* to, const void* from, unsigned bytes, unsigned long long* b);
+void fetch_to_cache(const void* from, unsigned bytes);
 void copy_box(void* to, unsigned long long map, unsigned row, unsigned column, unsigned bytes, unsigned long long* b);
 void copy_async16(void* to, const void* from);
 void arrive_when_copied(unsigned long long* b);
@@ -167,6 +168,9 @@ AKUNU_DEVICE unsigned load_host(const unsigned* p) { return __atomic_load_n(p, _
 AKUNU_DEVICE void store_host(unsigned* p, unsigned v) { __atomic_store_n(p, v, __ATOMIC_RELAXED); }
 AKUNU_DEVICE void spin_pause() { emulator::yield(); }
 unsigned long long nanoseconds();
+AKUNU_DEVICE unsigned cycles() { return static_cast<unsigned>(nanoseconds()); }
+AKUNU_DEVICE void sleep_shortly() { emulator::yield(); }
+AKUNU_DEVICE void fetch_to_cache(const void* from, unsigned bytes) { emulator::fetch_to_cache(from, bytes); }
 
 template <typename T>
 AKUNU_DEVICE T load_as(const void* p) {
@@ -270,28 +274,31 @@ AKUNU_DEVICE void load_matrices_transposed(unsigned (&m)[4], unsigned offset) {
     });
 }
 
-// `kDeep`: of A's columns, elements of which each register has so many; `value` is of a register's bits, by its
-// element.
-template <unsigned kDeep, typename D, typename Value>
-AKUNU_DEVICE void mma(D (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], Value&& value) {
+// `kDeep`: of A's columns, elements of which each register has so many; what an element is, of A and of B, by a
+// register's bits and its number there.
+template <unsigned kDeep, typename D, typename ValueA, typename ValueB>
+AKUNU_DEVICE void mma(D (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], ValueA&& of_a, ValueB&& of_b) {
     constexpr unsigned kEach = kDeep / 8;
     unsigned char* places = emulator::exchange();
     const unsigned lane = lane_id(), g = lane / 4, t = lane % 4;
     std::memcpy(places + lane * 32, a, sizeof a);
     std::memcpy(places + lane * 32 + 16, b, sizeof b);
     emulator::sync_warp();
-    // Element `i` of A's row, of B's column: which lane has it, in which register.
-    const auto element = [&](unsigned from, unsigned reg, unsigned i, unsigned offset) {
-        return value(load_as<unsigned>(places + from * 32 + offset + reg * 4), i % kEach);
-    };
+    // Which lane has an element, and in which register.
+    const auto bits = [&](unsigned from, unsigned reg) { return load_as<unsigned>(places + from * 32 + reg * 4); };
     for (unsigned e = 0; e < 4; ++e) {
         const unsigned row = g + e / 2 * 8, column = 2 * t + e % 2;
         for (unsigned k = 0; k < kDeep; ++k) {
             const unsigned word = k % (kDeep / 2) / kEach, upper = k / (kDeep / 2);
-            d[e] += element(row % 8 * 4 + word, row / 8 + 2 * upper, k, 0) * element(column * 4 + word, upper, k, 16);
+            d[e] += of_a(bits(row % 8 * 4 + word, row / 8 + 2 * upper), k % kEach) *
+                    of_b(bits(column * 4 + word, 4 + upper), k % kEach);
         }
     }
     emulator::sync_warp();
+}
+template <unsigned kDeep, typename D, typename Value>
+AKUNU_DEVICE void mma(D (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], Value&& value) {
+    mma<kDeep>(d, a, b, value, value);
 }
 AKUNU_DEVICE void mma_f16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
     mma<16>(d, a, b,
@@ -299,6 +306,11 @@ AKUNU_DEVICE void mma_f16(float (&d)[4], const unsigned (&a)[4], const unsigned 
 }
 AKUNU_DEVICE void mma_s8(int (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
     mma<32>(d, a, b, [](unsigned bits, unsigned i) { return int(static_cast<signed char>(bits >> 8 * i)); });
+}
+AKUNU_DEVICE void mma_u8_s8(int (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+    mma<32>(
+        d, a, b, [](unsigned bits, unsigned i) { return int(bits >> 8 * i & 255); },
+        [](unsigned bits, unsigned i) { return int(static_cast<signed char>(bits >> 8 * i)); });
 }
 
 // Products of a warpgroup read nothing of other threads, so each computes its own sums, when it waits for them.
