@@ -29,7 +29,13 @@ __all__ = ["Compiler"]
 MAX_COMPILED: Final = 64
 """Forms that are kept."""
 
-_LIMITS: Final = LLParserLimits(verbose_errors=False)
+_STEP_ITEMS: Final = 50_000
+"""Items of the parser that a mask may cost, llguidance's own limit. A row may have as many: its limit is
+2,000, which an object of 500 properties, none of them required, exceeds after its first bracket."""
+
+_LIMITS: Final = LLParserLimits(
+    max_items_in_row=_STEP_ITEMS, step_max_items=_STEP_ITEMS, verbose_errors=False
+)
 
 Start = Callable[[], Constraint]
 """A text's constraint, at its beginning."""
@@ -167,7 +173,7 @@ def _grammar(text: str) -> str:
 
 
 def _choice(text: str) -> str:
-    # A terminal: of alternatives of a rule the parser takes 2,000.
+    # A terminal: each alternative of a rule is an item of the parser.
     return LLMatcher.grammar_from_lark("start: TEXT\nTEXT: " + " | ".join(map(lark_string, json.loads(text))))
 
 
