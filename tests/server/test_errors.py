@@ -41,6 +41,7 @@ USER = {"role": "user", "content": "Hello!"}
         ({"tools": [{"type": "web_search"}]}, "tools[0]"),
         ({"tools": [{"type": "function", "function": {"nam": "x"}}]}, "tools[0]"),
         ({"tool_choice": {"type": "function", "function": {"name": "no"}}}, "tool_choice"),
+        ({"tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": []}}, "tool_choice.mode"),
         ({"response_format": {"type": "json_schema"}}, "response_format.json_schema"),
         ({"response_format": {"type": "yaml"}}, "response_format.type"),
         ({"stream_options": {"include_obfuscation": True}}, "stream_options.include_obfuscation"),

@@ -12,7 +12,7 @@ from akunu.server.client_tools import client_tools
 from akunu.server.conversations import Turn
 from akunu.server.errors import ApiError
 from akunu.server.fields import Fields, SamplingFields
-from akunu.server.openai_fields import Function, function_fields
+from akunu.server.openai_fields import Function, allowed_tools, function_fields
 
 __all__ = ["InputItemsQuery", "Item", "ResponseQuery", "ResponsesRequest"]
 
@@ -85,11 +85,17 @@ class StreamOptions(Fields):
     include_obfuscation: Any = None
 
 
-class ChosenTool(Fields):
+class ChosenTool(Fields, tag_field="type", tag="function"):
     """The function that has to be called."""
 
-    type: Literal["function"]
     name: str
+
+
+class AllowedTools(Fields, tag_field="type", tag="allowed_tools"):
+    """Some of the tools, as if they were all, and whether one has to be called."""
+
+    mode: Literal["auto", "required"]
+    tools: list[ChosenTool]
 
 
 class _Tool(Function, kw_only=True):
@@ -139,7 +145,7 @@ class ResponsesRequest(SamplingFields):
     stream: bool | None = None
     stream_options: StreamOptions | None = None
     tools: list[dict[str, Any]] | None = None
-    tool_choice: Literal["none", "auto", "required"] | ChosenTool | None = None
+    tool_choice: Literal["none", "auto", "required"] | ChosenTool | AllowedTools | None = None
     parallel_tool_calls: bool | None = None
     text: TextConfig | None = None
     reasoning: ReasoningConfig | None = None
@@ -214,6 +220,9 @@ class ResponsesRequest(SamplingFields):
         if not messages:
             raise ApiError(400, "input: found nothing, expected a text or items", param="input")
         choice = self.tool_choice
+        if isinstance(choice, AllowedTools):
+            tools = allowed_tools(tools, [each.name for each in choice.tools], "tool_choice.tools")
+            choice = choice.mode
         options = self.options() | {
             "tools": tools,
             "tool_choice": choice.name if isinstance(choice, ChosenTool) else choice,

@@ -172,7 +172,7 @@ async def texts(
 
             def streams() -> list[AsyncStream]:
                 return [
-                    start(entry.loaded, {**options, "seed": None if seed is None else seed + i})
+                    start(entry.loaded, {**options, "seed": None if seed is None else (seed + i) % (1 << 64)})
                     for i, start in enumerate(starts)
                 ]
 
