@@ -21,8 +21,7 @@ def whole_file(path: Path, *, mode: int = 0o666, synced: bool = True) -> Iterato
     Parameters
     ----------
     path
-        A file of that name is replaced, and so is what a link leads to. What is no file, such as a device or
-        a pipe, is written as it is.
+        A file of that name is replaced. What is no file, such as a device or a pipe, is written as it is.
     mode
         Permissions, less the process's umask.
     synced
@@ -32,7 +31,6 @@ def whole_file(path: Path, *, mode: int = 0o666, synced: bool = True) -> Iterato
         with open(path, "wb") as file:
             yield file
         return
-    path = Path(os.path.realpath(path))
     part = path.with_name(f".{path.name}.{os.urandom(8).hex()}{PART}")
     try:
         with open(part, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:

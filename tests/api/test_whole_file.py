@@ -31,17 +31,6 @@ def test_one_that_is_not_finished_leaves_what_was_there(tmp_path: Path) -> None:
     assert path.read_bytes() == b"old" and list(tmp_path.iterdir()) == [path]
 
 
-def test_what_a_link_leads_to_is_replaced_and_the_link_stays(tmp_path: Path) -> None:
-    (tmp_path / "elsewhere").mkdir()
-    path, link = tmp_path / "elsewhere" / "a", tmp_path / "link"
-    link.symlink_to(path)
-    for data in (b"old", b"new"):
-        with whole_file(link) as file:
-            file.write(data)
-        assert link.is_symlink() and path.read_bytes() == data
-    assert list(tmp_path.rglob("*.part")) == []
-
-
 def test_what_is_no_file_is_written_and_not_replaced(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
