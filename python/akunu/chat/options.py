@@ -119,7 +119,7 @@ def _content_tag(options: dict[str, Any], opening: str) -> Tag | None:
     if given not in (["schema"], ["json"]) or not isinstance(schema, Mapping):
         return None
     del options[given[0]]
-    return Tag(opening, schema, "")
+    return Tag(opening, schema, "", name=given[0])
 
 
 def _check_choice(choice: object, tools: Sequence[Mapping[str, Any]] | None) -> None:

@@ -116,6 +116,16 @@ class Compiler:
         return matcher
 
     def _tagged(self, tag: StructuralTag) -> Start:
+        try:
+            return self._joined(tag)
+        except InvalidArgumentError:
+            for each in tag.tags:  # which of them it is, and why, without the grammar of all
+                schema = None if each.schema is None else schema_text(each.schema, each.name)
+                grammar = schema and LLMatcher.grammar_from_json_schema(schema)
+                self._matcher(each.name, grammar or self._lark([each], "", repeated=False))
+            raise
+
+    def _joined(self, tag: StructuralTag) -> Start:
         view = self._view
         before = Watch(view, [view.spell(tag.after)], ends=False) if tag.after else None
         forms: dict[bytes | None, LLMatcher] = {}
