@@ -100,7 +100,17 @@ def test_an_empty_body_and_a_compressed_one_are_named(served):
         ("/v1/chat/completions", {"model": "ember"}, "messages"),
         ("/v1/chat/completions", {"model": "ember", "messages": [{}]}, "messages[0].role"),
         ("/v1/completions", {"model": "ember"}, "prompt"),
+        (
+            "/v1/chat/completions",
+            {"model": "ember", "messages": [{**USER, "content": [{"type": "text"}]}]},
+            "messages[0].content[0].text",
+        ),
         ("/v1/responses", {"model": "ember"}, "input"),
+        (
+            "/v1/responses",
+            {"model": "ember", "input": [{**USER, "content": [{"type": "refusal"}]}]},
+            "input[0].content[0].refusal",
+        ),
         ("/v1/embeddings", {"model": "ember"}, "input"),
         ("/admin/load", {}, "model"),
     ],

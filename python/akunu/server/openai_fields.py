@@ -18,6 +18,7 @@ __all__ = [
     "allowed_tools",
     "chat_tools",
     "function_fields",
+    "part_text",
     "plain_messages",
 ]
 
@@ -96,12 +97,18 @@ def plain_messages(messages: Sequence[ChatMessage]) -> list[dict[str, Any]]:
 
 
 def _part_text(part: Part, at: str) -> str:
-    text = part.text if part.type == "text" else part.refusal if part.type == "refusal" else None
-    if text is None:
+    if part.type not in ("text", "refusal"):
         raise ApiError(
             400, f"{at}: a part of the type {part.type!r} is not supported; text parts are", param=at,
             code="unsupported_value",
         )  # fmt: skip
+    return part_text(getattr(part, part.type), f"{at}.{part.type}")
+
+
+def part_text(text: str | None, at: str) -> str:
+    """The text that a part has to have."""
+    if text is None:
+        raise ApiError(400, f"{at}: it is missing", param=at, code="missing_field")
     return text
 
 

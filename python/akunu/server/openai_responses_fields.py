@@ -12,7 +12,7 @@ from akunu.server.client_tools import client_tools
 from akunu.server.conversations import Turn
 from akunu.server.errors import ApiError
 from akunu.server.fields import Fields, SamplingFields
-from akunu.server.openai_fields import Function, allowed_tools, function_fields
+from akunu.server.openai_fields import Function, allowed_tools, function_fields, part_text
 
 __all__ = ["InputItemsQuery", "Item", "ResponseQuery", "ResponsesRequest"]
 
@@ -156,6 +156,7 @@ class ResponsesRequest(SamplingFields):
     # Labels: they say who asks, not for what.
     user: str | None = None
     metadata: dict[str, str] | None = None
+    client_metadata: dict[str, str] | None = None  # of Codex
     safety_identifier: str | None = None
     prompt_cache_key: str | None = None
     prompt_cache_retention: str | None = None
@@ -283,12 +284,12 @@ def _joined(content: str | Sequence[Part], at: str) -> str:
         return content
     texts = []
     for n, part in enumerate(content):
-        text = part.refusal if part.type == "refusal" else part.text
+        name = "refusal" if part.type == "refusal" else "text"
         kinds = ("input_text", "output_text", "text", "reasoning_text", "refusal")
-        if part.type not in kinds or text is None:
+        if part.type not in kinds:
             raise ApiError(
                 400, f"{at}[{n}]: a part of the type {part.type!r} is not supported; text parts are",
                 param=f"{at}[{n}]", code="unsupported_value",
             )  # fmt: skip
-        texts.append(text)
+        texts.append(part_text(getattr(part, name), f"{at}[{n}].{name}"))
     return "".join(texts)
