@@ -68,4 +68,6 @@ def test_a_model_that_does_not_think_may_be_told_not_to(served):
     assert served.chat(reasoning_effort="none", max_tokens=1).status_code == 200
     fields = {"model": "ember", "input": "Hello", "max_output_tokens": 1}
     assert served.post("/v1/responses", reasoning={"effort": "none"}, **fields).status_code == 200
-    assert served.chat(reasoning_effort="low").json()["error"]["param"] == "reasoning_effort"
+    for effort in ("low", "max"):
+        error = served.chat(reasoning_effort=effort).json()["error"]
+        assert (error["param"], error["code"]) == ("reasoning_effort", "invalid_value")

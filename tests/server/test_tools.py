@@ -152,6 +152,17 @@ def test_marks_of_what_to_cache_are_accepted_wherever_clients_put_them(served):
     assert answer.status_code == 200
 
 
+@pytest.mark.parametrize(
+    ("path", "more"), [("/v1/responses", {"output_schema": {}}), ("/v1/messages", {"defer_loading": True})]
+)
+def test_what_a_tool_asks_for_and_is_not_there_is_refused(served, path, more):
+    fields = STRICT[path]
+    (tool,) = fields["tools"]
+    answer = served.post(path, model="ember", **{**fields, "tools": [{**tool, **more}]})
+    assert answer.status_code == 400
+    assert f"tools[0].{next(iter(more))}: this server supports only" in answer.json()["error"]["message"]
+
+
 def test_what_is_strict_says_nothing_to_the_model(served):
     fields = STRICT["/v1/chat/completions"]
     (tool,) = fields["tools"]

@@ -32,7 +32,9 @@ class Part(Fields):
     image_url: Any = None
     input_audio: Any = None
     file: Any = None
+    # What is cached is decided here.
     cache_control: Any = None
+    prompt_cache_breakpoint: Any = None
 
 
 class CalledFunction(Fields):

@@ -23,6 +23,7 @@ class Part(Fields):
     accepted: ClassVar = {"annotations": ([],), "logprobs": ([],)}
 
     type: str
+    prompt_cache_breakpoint: Any = None  # everything is cached
     text: str | None = None
     refusal: str | None = None
     annotations: Any = None
@@ -36,6 +37,8 @@ class Part(Fields):
 class Item(Fields):
     """Something that was said or done. Which fields it has depends on its type."""
 
+    accepted: ClassVar = {"caller": (), "namespace": ()}
+
     type: str = "message"
     role: Literal["system", "developer", "user", "assistant"] | None = None
     content: str | list[Part] | None = None
@@ -48,6 +51,8 @@ class Item(Fields):
     output: str | list[Part] | None = None
     summary: list[Part] | None = None
     encrypted_content: str | None = None
+    caller: Any = None
+    namespace: Any = None
 
 
 class TextFormat(Fields):
@@ -72,9 +77,13 @@ class TextConfig(Fields):
 class ReasoningConfig(Fields):
     """How the model thinks."""
 
-    effort: Literal["none", "minimal", "low", "medium", "high", "xhigh"] | None = None
+    accepted: ClassVar = {"context": ("auto",), "mode": ("standard",)}
+
+    effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None
     summary: Literal["auto", "concise", "detailed", "none"] | None = None
     generate_summary: Any = None
+    context: Any = None
+    mode: Any = None
 
 
 class StreamOptions(Fields):
@@ -99,7 +108,12 @@ class AllowedTools(Fields, tag_field="type", tag="allowed_tools"):
 
 
 class _Tool(Function, kw_only=True):
+    accepted: ClassVar = {"allowed_callers": (["direct"],), "defer_loading": (False,), "output_schema": ()}
+
     type: Literal["function"]
+    allowed_callers: Any = None
+    defer_loading: Any = None
+    output_schema: Any = None
 
 
 class ResponseQuery(Fields):
