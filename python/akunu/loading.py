@@ -46,10 +46,12 @@ DEFAULT_CACHE_SIZE: Final = 16 << 30
 """Bytes of pages in files."""
 
 SIZE: Final = Limit(int, 1, (1 << 31) - 1)
+THREADS: Final = Limit(int, 1, 1024)
+"""As many as a device takes."""
 _BYTES: Final = Limit(int, 1, (1 << 63) - 1)
 _SIZES: Final = {
     "context": SIZE,
-    "threads": SIZE,
+    "threads": THREADS,
     "parallel": Limit(int, 1, MAX_PARALLEL),
     "kv_memory": _BYTES,
     "cache_size": _BYTES,

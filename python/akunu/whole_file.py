@@ -21,12 +21,16 @@ def whole_file(path: Path, *, mode: int = 0o666, synced: bool = True) -> Iterato
     Parameters
     ----------
     path
-        A file of that name is replaced.
+        A file of that name is replaced. What is no file, such as a device or a pipe, is written as it is.
     mode
         Permissions, less the process's umask.
     synced
         It is on the disk before it has its name, so a power cut leaves no empty file there.
     """
+    if path.exists() and not path.is_file():
+        with open(path, "wb") as file:
+            yield file
+        return
     part = path.with_name(f".{path.name}.{os.urandom(8).hex()}{PART}")
     try:
         with open(part, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:

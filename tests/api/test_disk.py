@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import errno
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -179,6 +180,17 @@ def test_a_page_is_found_by_all_tokens_up_to_its_end(tmp_path: Path) -> None:
     changed[3] += 1
     assert files.keys(changed)[1] != keys[1]
     assert not set(store(tmp_path, identity=b"another").keys(text)) & set(keys)
+
+
+def test_a_cache_that_was_cleared_is_filled_again(tmp_path: Path) -> None:
+    folder, text = tmp_path / "cache", ids(1, 32)
+    files = store(folder)
+    (key,) = files.keys(text)
+    for _ in range(2):
+        files.write(key, text, page(1))
+        assert np.array_equal(files.read(key, text), page(1))
+        assert folder.stat().st_mode & 0o777 == 0o700
+        shutil.rmtree(folder)
 
 
 @pytest.mark.parametrize("damage", ["cut", "longer", "empty", "bytes", "header", "tokens"])

@@ -182,6 +182,7 @@ def core(monkeypatch):
         ({"context": -1}, "context"),
         ({"context": 1.5}, "context: expected an integer"),
         ({"threads": 0}, "threads"),
+        ({"threads": 1025}, "threads: 1025 is not in"),
         ({"threads": True}, "threads: expected an integer"),
         ({"device": "gpu"}, "device: no 'gpu' here; there is metal, cpu"),
         ({"kv_dtype": None}, "kv_dtype: no None; there is f16, f32, q8_0"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,17 @@ def test_one_that_is_not_finished_leaves_what_was_there(tmp_path: Path) -> None:
         file.write(b"new")
         raise KeyboardInterrupt
     assert path.read_bytes() == b"old" and list(tmp_path.iterdir()) == [path]
+
+
+def test_what_is_no_file_is_written_and_not_replaced(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with os.fdopen(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK), "rb") as reader:
+        with whole_file(pipe) as file:
+            file.write(b"data")
+        assert reader.read() == b"data" and pipe.is_fifo()
+    with pytest.raises(IsADirectoryError), whole_file(tmp_path):
+        pass
 
 
 def test_permissions_are_those_asked_for(tmp_path: Path) -> None:

@@ -178,3 +178,18 @@ sys.exit(main(["-m", "ember"]))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     name = {"akunu.cli": "akunu", "akunu.bench": "akunu-bench"}[module]
     assert (done.returncode, done.stdout, done.stderr) == (130, "", f"{name}: interrupted\n")
+
+
+def test_ctrl_c_while_a_server_starts_leaves_no_import_half_way():
+    """Beside it a thread imports too, and would wait for ever for a lock that the main thread has kept."""
+    code = """
+import os, signal, sys
+from akunu.cli import main
+from akunu.server.ahead import Ahead
+
+Ahead.begin = lambda self: os.kill(os.getpid(), signal.SIGINT)
+status = main(["serve", "--port", "0"])
+sys.exit(status if "akunu.server.run" in sys.modules else "an import was interrupted")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr.strip()) == (130, "", "akunu: interrupted")

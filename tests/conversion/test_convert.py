@@ -183,6 +183,16 @@ def test_another_conversion_of_that_name_begins_anew(tmp_path: Path) -> None:
     assert _core.GgufFile(str(out)).metadata["general.file_type"] == FILE_TYPES["q4_0"].id
 
 
+def test_that_holds_for_a_name_with_the_signs_of_a_pattern(tmp_path: Path) -> None:
+    stopped(tmp_path / "mine.gguf", "q4_k_m", 0.5)
+    stopped(tmp_path / "[m]?*.gguf", "q4_k_m", 0.5)
+    left = set(os.listdir(tmp_path))
+    akunu.convert("ember", tmp_path / "[m]?*.gguf", "q4_0", progress=False)
+    assert left - set(os.listdir(tmp_path)) == {name for name in left if name.startswith(".[m]")}
+    akunu.convert("ember", tmp_path / "*.gguf", "q4_0", progress=False)
+    assert {name for name in left if name.startswith(".mine")} <= set(os.listdir(tmp_path))
+
+
 def test_two_processes_do_not_write_one_file(tmp_path: Path) -> None:
     out = tmp_path / "out.gguf"
 

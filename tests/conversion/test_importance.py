@@ -310,6 +310,9 @@ def test_other_bytes_are_no_text(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(b"caf\xe9 latin")
     with pytest.raises(InvalidArgumentError, match="neither UTF-8 text nor an importance matrix"):
         akunu.convert("ember", tmp_path / "x.gguf", "q4_0", imatrix=tmp_path / "x", progress=False)
+    (tmp_path / "empty").touch()
+    with pytest.raises(InvalidArgumentError, match=r"imatrix: .*empty is empty"):
+        akunu.convert("ember", tmp_path / "x.gguf", "q4_0", imatrix=tmp_path / "empty", progress=False)
     with pytest.raises(
         InvalidArgumentError, match="in a folder no errors are weighed, and mlx-4bit makes one"
     ):

@@ -120,6 +120,7 @@ def test_systems_in_blocks_with_marks_for_caching_are_read(client, served):
         ({"tools": [{"type": "web_search_20250305", "name": "web_search"}]}, "web_search"),
         ({"tools": [{"name": "x"}]}, "tools[0]"),
         ({"tool_choice": {"type": "tool", "name": "no"}}, "tool_choice"),
+        ({"tool_choice": {"type": "tool"}}, "tool_choice.name"),
     ],
 )
 def test_errors_have_anthropics_shape_and_name_the_field(served, fields, named):

@@ -75,6 +75,16 @@ def test_several_answers_stream_side_by_side_and_the_prompt_counts_once(client):
     assert whole.usage.completion_tokens > 9
 
 
+def test_after_the_highest_seed_comes_0(client):
+    def ask(**fields):
+        choices = client.chat.completions.create(
+            model="ember", messages=HELLO, max_tokens=9, **fields
+        ).choices
+        return [choice.message.content for choice in choices]
+
+    assert ask(n=2, seed=2**64 - 1) == ask(seed=2**64 - 1) + ask(seed=0)
+
+
 @pytest.mark.parametrize("stream", [False, True])
 def test_logprobs_are_those_of_the_model(client, served, stream):
     alone = served.ember.model.chat(HELLO, temperature=0, logprobs=2)

@@ -198,3 +198,39 @@ def test_the_store_forgets_the_oldest_and_keeps_each_holders_own():
     store.put("tom", {"id": "big", "text": "x" * (65 << 20)}, [], 0)
     with pytest.raises(Exception, match="no response"):
         store.get("r2", "tom")
+
+
+def test_what_a_client_repeats_of_an_answer_may_have_fields_that_are_null(served):
+    call = {"type": "function_call", "call_id": "a", "name": "now", "arguments": "{}", "id": "fc"}
+    null = {"caller": None, "namespace": None, "status": None}
+    parts = [
+        {"type": "input_text", "text": "What time is it?", "prompt_cache_breakpoint": {"mode": "explicit"}}
+    ]
+    given = [
+        {"role": "user", "content": parts},
+        {**call, **null},
+        {"type": "function_call_output", "call_id": "a", "output": "noon", **null},
+    ]
+    fields = {"model": "ember", "max_output_tokens": 3, "reasoning": {"context": "auto", "mode": "standard"}}
+    assert served.post("/v1/responses", input=given, **fields).status_code == 200
+    error = served.post("/v1/responses", input=given, **{**fields, "reasoning": {"mode": "pro"}}).json()[
+        "error"
+    ]
+    assert error["param"] == "reasoning.mode"
+    given[1]["namespace"] = "a server's"
+    error = served.post("/v1/responses", input=given, **fields).json()["error"]
+    assert (error["param"], error["code"]) == ("input[1].namespace", "unsupported_value")
+
+
+def test_a_request_as_codex_makes_it_is_answered(served):
+    parts = [{"type": "input_text", "text": "What is 2+2?"}]
+    shell = {"type": "function", "name": "shell", "strict": False, "parameters": {"type": "object"}}
+    answer = served.post(
+        "/v1/responses", model="ember", instructions="You are a coding agent.", store=False, include=[],
+        input=[{"type": "message", "role": role, "content": parts} for role in ("developer", "user")],
+        tools=[shell, {"type": "web_search", "external_web_access": False}], tool_choice="auto",
+        parallel_tool_calls=False, reasoning=None, prompt_cache_key="a-thread",
+        client_metadata={"x-codex-installation-id": "an id"}, max_output_tokens=3,
+    )  # fmt: skip
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["warnings"] == ["tools[1]: the type 'web_search' is not supported; it was left out"]

@@ -15,6 +15,7 @@ CITY = {
     "additionalProperties": False,
 }
 TOOL = {"type": "function", "function": {"name": "note", "parameters": CITY}}
+BAD_TOOL = {"type": "function", "function": {"name": "bad", "parameters": {"not": {"type": "null"}}}}
 UNKNOWN = {"type": "json_schema", "json_schema": {"schema": {"type": "array", "unevaluatedItems": False}}}
 HELLO = [{"role": "user", "content": "Hello!"}]
 
@@ -75,12 +76,16 @@ def test_a_call_that_is_asked_for_comes_and_fits_its_schema(client, choice):
         ({"grammar": "root ::= root"}, "grammar"),
         ({"choice": []}, "choice"),
         ({"choice": ["a"], "regex": "a"}, "choice"),
+        ({"tools": [TOOL, BAD_TOOL], "tool_choice": "required"}, 'tools: bad: Unimplemented keys: ["not"]'),
+        ({"tools": [TOOL, BAD_TOOL], "response_format": UNKNOWN}, "schema: Unimplemented"),
     ],
 )
 def test_a_form_that_cannot_be_kept_is_a_400(served, fields, named):
     answer = served.chat(**fields)
     assert answer.status_code == 400
-    assert named in answer.json()["error"]["message"]
+    error = answer.json()["error"]
+    assert named in error["message"]
+    assert ":" not in named or error["param"] == named.partition(":")[0]
 
 
 def test_a_loaded_model_is_ready_for_forms(served):

@@ -62,3 +62,12 @@ def test_agents_that_ask_any_model_to_think_get_an_answer_without(served, thinki
 def test_a_budget_is_refused_where_nothing_is_thought(served):
     answer = served.chat(thinking_budget=5)
     assert (answer.status_code, answer.json()["error"]["param"]) == (400, "thinking_budget")
+
+
+def test_a_model_that_does_not_think_may_be_told_not_to(served):
+    assert served.chat(reasoning_effort="none", max_tokens=1).status_code == 200
+    fields = {"model": "ember", "input": "Hello", "max_output_tokens": 1}
+    assert served.post("/v1/responses", reasoning={"effort": "none"}, **fields).status_code == 200
+    for effort in ("low", "max"):
+        error = served.chat(reasoning_effort=effort).json()["error"]
+        assert (error["param"], error["code"]) == ("reasoning_effort", "invalid_value")

@@ -113,6 +113,56 @@ def test_calls_of_a_strict_tool_fit_its_schema_whichever_api(served, path):
     assert found["place"] == "Rome" and isinstance(found["sky"], bool)
 
 
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses"])
+def test_of_some_tools_only_those_allowed_are_called(served, path):
+    """Ember would ask for the weather."""
+    names, chat = ("get_weather", "get_time"), path == "/v1/chat/completions"
+    fields = {**STRICT[path], "model": "ember", "temperature": 0}
+
+    def item(name, **more):
+        more = {"name": name, **more}
+        return {"type": "function", "function": more} if chat else {"type": "function", **more}
+
+    def called(mode, *allowed):
+        given = {"mode": mode, "tools": [item(name) for name in allowed]}
+        choice = {"type": "allowed_tools", **({"allowed_tools": given} if chat else given)}
+        tools = [item(name, parameters=PLACE) for name in names]
+        answer = served.post(path, **{**fields, "tools": tools, "tool_choice": choice}).json()
+        if answer.get("error"):
+            return answer["error"]["param"]
+        if chat:
+            return {
+                each["function"]["name"] for each in answer["choices"][0]["message"].get("tool_calls", ())
+            }
+        assert answer["tool_choice"] == choice
+        return {each["name"] for each in answer["output"] if each["type"] == "function_call"}
+
+    assert called("auto", *names) == {"get_weather"}
+    assert called("required", "get_time") == {"get_time"}
+    assert called("auto", "get_time") <= {"get_time"}
+    at = "tool_choice.allowed_tools.tools" if chat else "tool_choice.tools"
+    assert called("auto", "get_time", "get_date") == f"{at}[1]"
+
+
+def test_marks_of_what_to_cache_are_accepted_wherever_clients_put_them(served):
+    mark = {"cache_control": {"type": "ephemeral"}}
+    parts = [{"type": "text", "text": "What is 2+2?", **mark}]
+    tool = {"type": "function", "function": SAID, **mark}
+    answer = served.chat(messages=[{"role": "user", "content": parts, **mark}], tools=[tool], max_tokens=1)
+    assert answer.status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "more"), [("/v1/responses", {"output_schema": {}}), ("/v1/messages", {"defer_loading": True})]
+)
+def test_what_a_tool_asks_for_and_is_not_there_is_refused(served, path, more):
+    fields = STRICT[path]
+    (tool,) = fields["tools"]
+    answer = served.post(path, model="ember", **{**fields, "tools": [{**tool, **more}]})
+    assert answer.status_code == 400
+    assert f"tools[0].{next(iter(more))}: this server supports only" in answer.json()["error"]["message"]
+
+
 def test_what_is_strict_says_nothing_to_the_model(served):
     fields = STRICT["/v1/chat/completions"]
     (tool,) = fields["tools"]

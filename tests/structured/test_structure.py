@@ -47,6 +47,13 @@ def test_equal_forms_are_equal_and_others_are_not() -> None:
         ({"choice": "yes"}, "choice: expected a list of texts"),
         ({"choice": []}, "choice: expected a list of texts"),
         ({"choice": ["a", ""]}, "choice: expected a list of texts"),
+        ({"choice": ["a", "\ud83d"]}, "choice: half of a surrogate pair is no character"),
+        ({"regex": "\ud83d"}, "regex: half of a surrogate pair"),
+        ({"schema": '{"const": "\\ud83d"}'}, "schema: half of a surrogate pair"),
+        (
+            {"structural_tag": StructuralTag((Tag("\ud83d", None, "x"),))},
+            "structural_tag: half of a surrogate",
+        ),
         ({"structural_tag": {"tags": []}}, "structural_tag: expected an akunu.StructuralTag"),
     ],
     ids=str,

@@ -90,6 +90,15 @@ def test_there_may_be_thousands_of_choices() -> None:
     assert texts <= set(choices) and len(texts) > 1
 
 
+def test_an_object_may_have_thousands_of_properties_none_of_them_required() -> None:
+    names = [f"p{n}" for n in range(2000)]
+    digit = {"type": "integer", "minimum": 0, "maximum": 9}
+    schema = {"type": "object", "properties": dict.fromkeys(names, digit), "additionalProperties": False}
+    result = ember().generate("Digits:", schema=schema, max_tokens=200, seed=1)
+    assert result.finish_reason == "stop"
+    assert json.loads(result.text).keys() <= set(names)
+
+
 @pytest.mark.parametrize("vocabulary", ["llama-spm", "phi-3", "gpt-2", "qwen2"])
 def test_every_kind_of_vocabulary_spells_a_form_byte_by_byte(vocabulary: str) -> None:
     model = hostile(vocabulary)

@@ -261,6 +261,7 @@ def spoiled(data: dict[str, Any], path: str, value: Any) -> str:
         ("added_tokens", [{"id": "x"}], TokenizerError, "added_tokens: expected a list"),
         ("added_tokens", [{"id": 300, "content": "new"}], TokenizerError, "have the same id, 300"),
         ("pre_tokenizer", {"type": "Nonsense"}, TokenizerError, "the tokenizers library refuses it"),
+        ("decoder", {"type": ["CTC"]}, UnsupportedError, "decoder: found"),
         ("decoder", {"type": "CTC"}, UnsupportedError, "decoder: found"),
         ("post_processor", {"type": "Odd"}, UnsupportedError, "post_processor: found 'Odd'"),
     ],

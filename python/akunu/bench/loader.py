@@ -92,7 +92,7 @@ def open_unmanaged(
     from akunu import _core
     from akunu.bench.synthetic import SyntheticModel
     from akunu.config import resolve
-    from akunu.loading import SIZE, find_model
+    from akunu.loading import SIZE, THREADS, find_model
     from akunu.model_files import open_model
     from akunu.progress import reporter
 
@@ -100,7 +100,7 @@ def open_unmanaged(
     if chunk is not None:
         SIZE.check("chunk", chunk)
     if threads:
-        SIZE.check("threads", threads)
+        THREADS.check("threads", threads)
     device_id = device if device.startswith("plan:") else find_device(device)["id"]
     with reporter(True, "Loading") as report:
         if is_synthetic(model):

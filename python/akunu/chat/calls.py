@@ -86,9 +86,9 @@ class Form:
         before, _, end = self.pattern.partition("{arguments}")
         begin = before.replace("{name}", name)
         if self.arguments is None:
-            return Tag(begin, schema or {"type": "object"}, end)
+            return Tag(begin, schema or {"type": "object"}, end, name=f"tools: {name}")
         grammar = self.arguments(schema)
-        return Tag(begin, None, end, grammar.lark, grammar.marks)
+        return Tag(begin, None, end, grammar.lark, grammar.marks, f"tools: {name}")
 
 
 def named_call(calls: Calls, name: str) -> Steps[None]:

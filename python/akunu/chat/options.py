@@ -65,7 +65,8 @@ def prepare(
     """
     rest: dict[str, Any] = dict(options)
     tools = rest.pop("tools", None) or None
-    choice = rest.pop("tool_choice", None) or "auto"
+    choice = rest.pop("tool_choice", None)
+    choice = "auto" if choice is None else choice
     parallel = rest.pop("parallel_tool_calls", None) is not False
     sources, effort = template.sources.values(), rest.pop("reasoning_effort", None)
     variables: Any = thinking_variables(sources, rest.pop("thinking", None), effort, template.reasons)
@@ -118,7 +119,7 @@ def _content_tag(options: dict[str, Any], opening: str) -> Tag | None:
     if given not in (["schema"], ["json"]) or not isinstance(schema, Mapping):
         return None
     del options[given[0]]
-    return Tag(opening, schema, "")
+    return Tag(opening, schema, "", name=given[0])
 
 
 def _check_choice(choice: object, tools: Sequence[Mapping[str, Any]] | None) -> None:

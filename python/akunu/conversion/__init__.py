@@ -9,7 +9,7 @@ from akunu.conversion.importance import ImportanceMatrix
 from akunu.errors import InvalidArgumentError, UnsupportedError
 from akunu.filetypes import FILE_TYPES, MLX_TYPES
 from akunu.hub_name import model_name
-from akunu.options import Limit, as_path
+from akunu.options import as_path
 from akunu.progress import Progress, reporter
 
 __all__ = ["convert"]
@@ -72,7 +72,7 @@ def convert(
     from akunu.conversion.importance import importance_of
     from akunu.conversion.to_gguf import write_gguf
     from akunu.conversion.to_mlx import write_mlx
-    from akunu.loading import find_model
+    from akunu.loading import THREADS, find_model
     from akunu.model_files import open_model
     from akunu.speech.recognition import is_speech
 
@@ -80,7 +80,7 @@ def convert(
         raise InvalidArgumentError(f"imatrix: in a folder no errors are weighed, and {type} makes one")
     if type not in (*FILE_TYPES, *MLX_TYPES):
         raise InvalidArgumentError(f"type: no {type!r}; there is {', '.join((*FILE_TYPES, *MLX_TYPES))}")
-    n_threads = 0 if threads is None else Limit(int, 1, 1024).check("threads", threads)
+    n_threads = 0 if threads is None else THREADS.check("threads", threads)
     path = _checked_out(as_path("out", out).expanduser(), type, overwrite)
     model_path = find_model(source, progress=progress)
     if is_speech(model_path):

@@ -182,6 +182,8 @@ def importance_of(
         raise InvalidArgumentError(
             f"imatrix: {path} is neither UTF-8 text nor an importance matrix: {error}"
         ) from error
+    if not text:
+        raise InvalidArgumentError(f"imatrix: {path} is empty")
     from akunu.loading import load
 
     with (

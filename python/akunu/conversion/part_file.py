@@ -12,6 +12,7 @@ import hashlib
 import os
 import shutil
 from collections.abc import Iterable, Sequence
+from glob import escape
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self
@@ -102,7 +103,7 @@ class PartFile:
 
     def _remove_others(self) -> None:
         """Remove what is left of other conversions to the same name, unless they still run."""
-        for other in self._path.parent.glob(f".{self._path.name}.*.part"):
+        for other in self._path.parent.glob(f".{escape(self._path.name)}.*.part"):
             if other != self._part:
                 with open(other, "ab") as file:
                     if _locked(file):

@@ -82,8 +82,7 @@ class PageFiles:
         self._root = folder.expanduser()
         self._folder = self._root / f"{FOLDER}{blake2b(identity, digest_size=16).hexdigest()}"
         try:
-            self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._folder.mkdir(mode=0o700, exist_ok=True)
+            self._make_folders()
         except (OSError, RuntimeError) as error:
             raise InvalidArgumentError(f"cache_dir: {folder} cannot be used: {error}") from error
         self._limit = limit
@@ -142,6 +141,7 @@ class PageFiles:
             It cannot be written. On a full disk that is tried again, once older pages are deleted.
         """
         size = HEADER.size + len(page)
+        self._make_folders()  # somebody may have cleared the cache
         self._make_room(size)
         pieces = self._header(_tokens(ids, len(ids)), page), page.data
         try:
@@ -160,6 +160,10 @@ class PageFiles:
         for i, key in enumerate(reversed(keys)):
             with contextlib.suppress(OSError):
                 os.utime(self._path(key), ns=(now + i, now + i))
+
+    def _make_folders(self) -> None:
+        self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._folder.mkdir(mode=0o700, exist_ok=True)
 
     def _write(self, key: str, pieces: Iterable[bytes | memoryview]) -> None:
         path = self._path(key)

@@ -142,6 +142,11 @@ class CountRequest(Fields, kw_only=True):
                 param="messages",
             )
         choice = self.tool_choice or ToolChoice(type="auto")
+        if (choice.type == "tool") != (choice.name is not None):
+            raise ApiError(
+                400, "tool_choice.name: expected with the type tool, and only there",
+                param="tool_choice.name", code="invalid_value",
+            )  # fmt: skip
         names = {"any": "required", "tool": choice.name or ""}
         config = self.output_config or OutputConfig()
         modes = {"enabled": True, "disabled": False, "adaptive": None}

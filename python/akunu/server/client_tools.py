@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from akunu.server.errors import ApiError
-from akunu.server.fields import Fields
+from akunu.server.fields import Fields, refuse_others
 
 __all__ = ["client_tools"]
 
@@ -49,6 +49,7 @@ def client_tools(
         except msgspec.ValidationError as error:
             message = f"tools[{n}]: {error}".replace("`", "")
             raise ApiError(400, message, param=f"tools[{n}]", code="invalid_type") from error
+        refuse_others(checked, f"tools[{n}].")
         fields = {name: value for name, value in function(checked).items() if value is not None}
         kept.append({"type": "function", "function": fields})
     if warnings and not kept:

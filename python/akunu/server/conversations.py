@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from akunu.chat import ChatTemplate
 from akunu.chat.deltas import Delta, Reasoning, ToolCall
@@ -19,6 +19,9 @@ from akunu.streams import AsyncStream
 __all__ = ["FinishReason", "Step", "Turn", "answers", "finish_reason", "prepared", "prompt_ids"]
 
 FinishReason = Literal["stop", "length", "tool_calls"]
+
+_NO_THINKING: Final = (("thinking", False), ("reasoning_effort", "none"))
+"""Options that ask for an answer without thoughts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +85,11 @@ def _settled(template: ChatTemplate, turn: Turn, options: dict[str, Any]) -> dic
     """The options, but for what is said of thinking to a model that does not, and that it keeps to anyway."""
     if template.reasons:
         return options
-    kept = {name: value for name, value in options.items() if name not in turn.upper_limits}
-    return {**kept, "thinking": None} if kept.get("thinking") is False else kept
+    return {
+        name: value
+        for name, value in options.items()
+        if name not in turn.upper_limits and (name, value) not in _NO_THINKING
+    }
 
 
 def prompt_ids(model: Model, turn: Turn) -> list[int]:

@@ -13,7 +13,15 @@ from starlette.requests import ClientDisconnect, Request
 from akunu.options import MAX_PRIORITY
 from akunu.server.errors import ApiError
 
-__all__ = ["Fields", "SamplingFields", "form_fields", "query_fields", "read_fields", "refusal"]
+__all__ = [
+    "Fields",
+    "SamplingFields",
+    "form_fields",
+    "query_fields",
+    "read_fields",
+    "refusal",
+    "refuse_others",
+]
 
 _UNKNOWN: Final = re.compile(r"unknown field `(?P<name>[^`]*)`(?: - at `\$\.?(?P<at>[^`]*)`)?")
 _MISSING: Final = re.compile(r"missing required field `(?P<name>[^`]*)`(?: - at `\$\.?(?P<at>[^`]*)`)?")
@@ -82,7 +90,7 @@ async def read_fields(request: Request, kind: type[F]) -> F:
         raise refusal(str(error)) from error
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise ApiError(400, f"the body is not JSON: {error}", code="invalid_json") from error
-    _refuse_others(fields)
+    refuse_others(fields)
     return fields
 
 
@@ -98,7 +106,7 @@ def form_fields(values: Mapping[str, object], kind: type[F]) -> F:
         fields = msgspec.convert(values, kind, strict=False)
     except msgspec.ValidationError as error:
         raise refusal(str(error)) from error
-    _refuse_others(fields)
+    refuse_others(fields)
     return fields
 
 
@@ -118,7 +126,7 @@ def query_fields(request: Request, kind: type[F]) -> F:
     return form_fields(values, kind)
 
 
-def _refuse_others(fields: Fields, at: str = "") -> None:
+def refuse_others(fields: Fields, at: str = "") -> None:
     """Refuse values that are not among those `accepted`, here and in the objects within."""
     for name in fields.__struct_fields__:
         value = getattr(fields, name)
@@ -132,11 +140,11 @@ def _refuse_others(fields: Fields, at: str = "") -> None:
                 code="unsupported_value",
             )
         if isinstance(value, Fields):
-            _refuse_others(value, f"{at}{name}.")
+            refuse_others(value, f"{at}{name}.")
         elif isinstance(value, list):
             for n, each in enumerate(value):
                 if isinstance(each, Fields):
-                    _refuse_others(each, f"{at}{name}[{n}].")
+                    refuse_others(each, f"{at}{name}[{n}].")
 
 
 def _is_one_of(value: object, values: Iterable[object]) -> bool:

@@ -16,7 +16,7 @@ from akunu.generation import Completion
 from akunu.server.conversations import Turn, answers
 from akunu.server.errors import ApiError, error_body
 from akunu.server.fields import Fields, SamplingFields, read_fields
-from akunu.server.openai_fields import ChatMessage, ResponseFormat, chat_tools, plain_messages
+from akunu.server.openai_fields import ChatMessage, ResponseFormat, allowed_tools, chat_tools, plain_messages
 from akunu.server.replies import FINGERPRINT, json_response, new_id, openai_usage, token_entries
 from akunu.server.sse import DONE, EventStream, event, unless_gone
 from akunu.server.texts import MAX_TEXTS, Asked, Server
@@ -41,11 +41,23 @@ class ChosenFunction(Fields):
     name: str
 
 
-class ToolChoice(Fields):
+class ToolChoice(Fields, tag_field="type", tag="function"):
     """The function that has to be called."""
 
-    type: Literal["function"]
     function: ChosenFunction
+
+
+class AllowedFunctions(Fields):
+    """The functions that may be called, and whether one has to be."""
+
+    mode: Literal["auto", "required"]
+    tools: list[ToolChoice]
+
+
+class AllowedTools(Fields, tag_field="type", tag="allowed_tools"):
+    """Some of the tools, as if they were all."""
+
+    allowed_tools: AllowedFunctions
 
 
 class ChatRequest(SamplingFields):
@@ -76,9 +88,9 @@ class ChatRequest(SamplingFields):
     stream_options: StreamOptions | None = None
     response_format: ResponseFormat | None = None
     tools: list[dict[str, Any]] | None = None
-    tool_choice: Literal["none", "auto", "required"] | ToolChoice | None = None
+    tool_choice: Literal["none", "auto", "required"] | ToolChoice | AllowedTools | None = None
     parallel_tool_calls: bool | None = None
-    reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh"] | None = None
+    reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None
     # Labels: they say who asks, not for what.
     user: str | None = None
     metadata: dict[str, str] | None = None
@@ -131,6 +143,10 @@ class ChatRequest(SamplingFields):
         """What is asked of the model, and warnings."""
         tools, warnings = chat_tools(self.tools)
         choice = self.tool_choice
+        if isinstance(choice, AllowedTools):
+            allowed = [each.function.name for each in choice.allowed_tools.tools]
+            tools = allowed_tools(tools, allowed, "tool_choice.allowed_tools.tools")
+            choice = choice.allowed_tools.mode
         options = self.options() | {
             "tools": tools,
             "tool_choice": choice.function.name if isinstance(choice, ToolChoice) else choice,

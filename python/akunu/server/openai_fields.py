@@ -11,7 +11,16 @@ from akunu.server.client_tools import client_tools
 from akunu.server.errors import ApiError
 from akunu.server.fields import Fields
 
-__all__ = ["ChatMessage", "Function", "ResponseFormat", "chat_tools", "function_fields", "plain_messages"]
+__all__ = [
+    "ChatMessage",
+    "Function",
+    "ResponseFormat",
+    "allowed_tools",
+    "chat_tools",
+    "function_fields",
+    "part_text",
+    "plain_messages",
+]
 
 
 class Part(Fields):
@@ -23,6 +32,9 @@ class Part(Fields):
     image_url: Any = None
     input_audio: Any = None
     file: Any = None
+    # What is cached is decided here.
+    cache_control: Any = None
+    prompt_cache_breakpoint: Any = None
 
 
 class CalledFunction(Fields):
@@ -56,6 +68,7 @@ class ChatMessage(Fields):
     annotations: list[Any] | None = None
     audio: Any = None
     function_call: Any = None
+    cache_control: Any = None
 
 
 def plain_messages(messages: Sequence[ChatMessage]) -> list[dict[str, Any]]:
@@ -86,12 +99,18 @@ def plain_messages(messages: Sequence[ChatMessage]) -> list[dict[str, Any]]:
 
 
 def _part_text(part: Part, at: str) -> str:
-    text = part.text if part.type == "text" else part.refusal if part.type == "refusal" else None
-    if text is None:
+    if part.type not in ("text", "refusal"):
         raise ApiError(
             400, f"{at}: a part of the type {part.type!r} is not supported; text parts are", param=at,
             code="unsupported_value",
         )  # fmt: skip
+    return part_text(getattr(part, part.type), f"{at}.{part.type}")
+
+
+def part_text(text: str | None, at: str) -> str:
+    """The text that a part has to have."""
+    if text is None:
+        raise ApiError(400, f"{at}: it is missing", param=at, code="missing_field")
     return text
 
 
@@ -107,6 +126,7 @@ class Function(Fields):
 class _ChatTool(Fields):
     type: Literal["function"]
     function: Function
+    cache_control: Any = None
 
 
 def function_fields(function: Function) -> dict[str, Any]:
@@ -122,6 +142,17 @@ def function_fields(function: Function) -> dict[str, Any]:
 def chat_tools(tools: Sequence[dict[str, Any]] | None) -> tuple[list[dict[str, Any]], list[str]]:
     """The functions among the tools, and warnings of what was left out."""
     return client_tools(tools, "function", _ChatTool, lambda tool: function_fields(tool.function))
+
+
+def allowed_tools(tools: Sequence[dict[str, Any]], names: Sequence[str], at: str) -> list[dict[str, Any]]:
+    """Those of the tools whose names are allowed: the model is told of no others, so it calls no others."""
+    known = {tool["function"]["name"] for tool in tools}
+    for n, name in enumerate(names):
+        if name not in known:
+            raise ApiError(
+                400, f"{at}[{n}]: {name!r} is none of the tools", param=f"{at}[{n}]", code="invalid_value"
+            )
+    return [tool for tool in tools if tool["function"]["name"] in names]
 
 
 class JsonSchema(Fields):

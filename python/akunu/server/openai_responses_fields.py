@@ -12,7 +12,7 @@ from akunu.server.client_tools import client_tools
 from akunu.server.conversations import Turn
 from akunu.server.errors import ApiError
 from akunu.server.fields import Fields, SamplingFields
-from akunu.server.openai_fields import Function, function_fields
+from akunu.server.openai_fields import Function, allowed_tools, function_fields, part_text
 
 __all__ = ["InputItemsQuery", "Item", "ResponseQuery", "ResponsesRequest"]
 
@@ -23,6 +23,7 @@ class Part(Fields):
     accepted: ClassVar = {"annotations": ([],), "logprobs": ([],)}
 
     type: str
+    prompt_cache_breakpoint: Any = None  # everything is cached
     text: str | None = None
     refusal: str | None = None
     annotations: Any = None
@@ -36,6 +37,8 @@ class Part(Fields):
 class Item(Fields):
     """Something that was said or done. Which fields it has depends on its type."""
 
+    accepted: ClassVar = {"caller": (), "namespace": ()}
+
     type: str = "message"
     role: Literal["system", "developer", "user", "assistant"] | None = None
     content: str | list[Part] | None = None
@@ -48,6 +51,8 @@ class Item(Fields):
     output: str | list[Part] | None = None
     summary: list[Part] | None = None
     encrypted_content: str | None = None
+    caller: Any = None
+    namespace: Any = None
 
 
 class TextFormat(Fields):
@@ -72,9 +77,13 @@ class TextConfig(Fields):
 class ReasoningConfig(Fields):
     """How the model thinks."""
 
-    effort: Literal["none", "minimal", "low", "medium", "high", "xhigh"] | None = None
+    accepted: ClassVar = {"context": ("auto",), "mode": ("standard",)}
+
+    effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None
     summary: Literal["auto", "concise", "detailed", "none"] | None = None
     generate_summary: Any = None
+    context: Any = None
+    mode: Any = None
 
 
 class StreamOptions(Fields):
@@ -85,15 +94,26 @@ class StreamOptions(Fields):
     include_obfuscation: Any = None
 
 
-class ChosenTool(Fields):
+class ChosenTool(Fields, tag_field="type", tag="function"):
     """The function that has to be called."""
 
-    type: Literal["function"]
     name: str
 
 
+class AllowedTools(Fields, tag_field="type", tag="allowed_tools"):
+    """Some of the tools, as if they were all, and whether one has to be called."""
+
+    mode: Literal["auto", "required"]
+    tools: list[ChosenTool]
+
+
 class _Tool(Function, kw_only=True):
+    accepted: ClassVar = {"allowed_callers": (["direct"],), "defer_loading": (False,), "output_schema": ()}
+
     type: Literal["function"]
+    allowed_callers: Any = None
+    defer_loading: Any = None
+    output_schema: Any = None
 
 
 class ResponseQuery(Fields):
@@ -139,7 +159,7 @@ class ResponsesRequest(SamplingFields):
     stream: bool | None = None
     stream_options: StreamOptions | None = None
     tools: list[dict[str, Any]] | None = None
-    tool_choice: Literal["none", "auto", "required"] | ChosenTool | None = None
+    tool_choice: Literal["none", "auto", "required"] | ChosenTool | AllowedTools | None = None
     parallel_tool_calls: bool | None = None
     text: TextConfig | None = None
     reasoning: ReasoningConfig | None = None
@@ -150,6 +170,7 @@ class ResponsesRequest(SamplingFields):
     # Labels: they say who asks, not for what.
     user: str | None = None
     metadata: dict[str, str] | None = None
+    client_metadata: dict[str, str] | None = None  # of Codex
     safety_identifier: str | None = None
     prompt_cache_key: str | None = None
     prompt_cache_retention: str | None = None
@@ -214,6 +235,9 @@ class ResponsesRequest(SamplingFields):
         if not messages:
             raise ApiError(400, "input: found nothing, expected a text or items", param="input")
         choice = self.tool_choice
+        if isinstance(choice, AllowedTools):
+            tools = allowed_tools(tools, [each.name for each in choice.tools], "tool_choice.tools")
+            choice = choice.mode
         options = self.options() | {
             "tools": tools,
             "tool_choice": choice.name if isinstance(choice, ChosenTool) else choice,
@@ -274,12 +298,12 @@ def _joined(content: str | Sequence[Part], at: str) -> str:
         return content
     texts = []
     for n, part in enumerate(content):
-        text = part.refusal if part.type == "refusal" else part.text
+        name = "refusal" if part.type == "refusal" else "text"
         kinds = ("input_text", "output_text", "text", "reasoning_text", "refusal")
-        if part.type not in kinds or text is None:
+        if part.type not in kinds:
             raise ApiError(
                 400, f"{at}[{n}]: a part of the type {part.type!r} is not supported; text parts are",
                 param=f"{at}[{n}]", code="unsupported_value",
             )  # fmt: skip
-        texts.append(text)
+        texts.append(part_text(getattr(part, name), f"{at}[{n}].{name}"))
     return "".join(texts)

@@ -164,19 +164,21 @@ async def texts(
     ApiError, AkunuError
         There is no such model, no room in its queue, or an argument is wrong.
     """
-    seed = options.get("seed")
     options = {**options, "priority": _priority(server, asked, options.get("priority"))}
     async with server.models.use(name, TEXT) as entry:
         asked.model = entry.spec.name
         with queue_place(entry, len(starts), server.settings.max_queue):
 
             def streams() -> list[AsyncStream]:
-                return [
-                    start(entry.loaded, {**options, "seed": None if seed is None else seed + i})
-                    for i, start in enumerate(starts)
-                ]
+                return [start(entry.loaded, _seeded(options, i)) for i, start in enumerate(starts)]
 
             yield [Text(server, entry, stream, asked) for stream in await asyncio.to_thread(streams)]
+
+
+def _seeded(options: dict[str, Any], i: int) -> dict[str, Any]:
+    """The arguments of text number `i`: each has the next seed, and 0 follows the highest."""
+    seed = options.get("seed")
+    return options if seed is None or i == 0 else {**options, "seed": (seed + i) % (1 << 64)}
 
 
 def _priority(server: Server, asked: Asked, wanted: int | None) -> int | None:

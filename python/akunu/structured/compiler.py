@@ -29,7 +29,13 @@ __all__ = ["Compiler"]
 MAX_COMPILED: Final = 64
 """Forms that are kept."""
 
-_LIMITS: Final = LLParserLimits(verbose_errors=False)
+_STEP_ITEMS: Final = 50_000
+"""Items of the parser that a mask may cost, llguidance's own limit. A row may have as many: its limit is
+2,000, which an object of 500 properties, none of them required, exceeds after its first bracket."""
+
+_LIMITS: Final = LLParserLimits(
+    max_items_in_row=_STEP_ITEMS, step_max_items=_STEP_ITEMS, verbose_errors=False
+)
 
 Start = Callable[[], Constraint]
 """A text's constraint, at its beginning."""
@@ -110,6 +116,16 @@ class Compiler:
         return matcher
 
     def _tagged(self, tag: StructuralTag) -> Start:
+        try:
+            return self._joined(tag)
+        except InvalidArgumentError:
+            for each in tag.tags:  # which of them it is, and why, without the grammar of all
+                schema = None if each.schema is None else schema_text(each.schema, each.name)
+                grammar = schema and LLMatcher.grammar_from_json_schema(schema)
+                self._matcher(each.name, grammar or self._lark([each], "", repeated=False))
+            raise
+
+    def _joined(self, tag: StructuralTag) -> Start:
         view = self._view
         before = Watch(view, [view.spell(tag.after)], ends=False) if tag.after else None
         forms: dict[bytes | None, LLMatcher] = {}
@@ -167,7 +183,7 @@ def _grammar(text: str) -> str:
 
 
 def _choice(text: str) -> str:
-    # A terminal: of alternatives of a rule the parser takes 2,000.
+    # A terminal: each alternative of a rule is an item of the parser.
     return LLMatcher.grammar_from_lark("start: TEXT\nTEXT: " + " | ".join(map(lark_string, json.loads(text))))
 
 

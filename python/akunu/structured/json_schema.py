@@ -18,8 +18,8 @@ _BY_NAME: Final = frozenset({"properties", "patternProperties", "$defs", "defini
 _NO_SCHEMAS: Final = frozenset({"const", "enum", "default", "examples"})
 
 
-def schema_text(schema: Mapping[str, Any]) -> str:
-    """A schema for llguidance.
+def schema_text(schema: Mapping[str, Any], name: str = "schema") -> str:
+    """A schema for llguidance; errors about it begin with `name`.
 
     Raises
     ------
@@ -31,7 +31,7 @@ def schema_text(schema: Mapping[str, Any]) -> str:
         least, required = part.get("minProperties"), part.get("required", ())
         if isinstance(least, int) and isinstance(required, list | tuple) and least > len(set(required)) + 1:
             raise InvalidArgumentError(
-                f"schema: minProperties is {least}, and required names {len(set(required))}; one more can "
+                f"{name}: minProperties is {least}, and required names {len(set(required))}; one more can "
                 "be asked for. Name them, or use an array of pairs"
             )
     return json.dumps({"x-guidance": JSON_STYLE, **schema}, ensure_ascii=False)

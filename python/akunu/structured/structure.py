@@ -54,7 +54,12 @@ def structure_of(options: Mapping[str, object]) -> Structure | None:
         raise InvalidArgumentError(f"{given[0]} and {given[1]} exclude each other: a text has one form")
     kind = given[0]
     value = options[kind]
-    return Structure(kind, _CHECKS[kind](value), value if isinstance(value, StructuralTag) else None)
+    text = _CHECKS[kind](value)
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidArgumentError(f"{kind}: half of a surrogate pair is no character: {error}") from error
+    return Structure(kind, text, value if isinstance(value, StructuralTag) else None)
 
 
 def _schema(value: object) -> str:

@@ -27,6 +27,8 @@ class Tag:
     marks : Mapping[str, str]
         Rules that the grammar has besides: by its name each text, which may be a control token, and as
         `until_NAME` any text that ends with it.
+    name : str
+        What errors about it begin with.
     """
 
     begin: str
@@ -34,6 +36,7 @@ class Tag:
     end: str
     grammar: str = ""
     marks: Mapping[str, str] = field(default_factory=dict)
+    name: str = "structural_tag"
 
 
 @dataclass(frozen=True)

@@ -388,7 +388,7 @@ def _check_decoder(data: Mapping[str, Any], byte_level: bool) -> None:
             {"String": SPACE},
             " ",
         )
-        if kind not in _DECODERS or replaces:
+        if str(kind) not in _DECODERS or replaces:
             raise UnsupportedError(f"decoder: found {json.dumps(step)[:80]}, which is not supported")
 
 

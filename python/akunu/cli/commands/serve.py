@@ -208,6 +208,7 @@ def command(**values: Any) -> None:
         _deploy(models, settings, values)
         return
 
+    from akunu.interrupts import held
     from akunu.server.ahead import Ahead
     from akunu.server.listening import listen
 
@@ -216,12 +217,12 @@ def command(**values: Any) -> None:
         names = ", ".join(model.name for model in models)
         shown = f"[{host}]" if ":" in host else host
         ahead = next((Ahead(model) for model in models if model.preload), None)
-        if ahead is not None:
-            ahead.begin()
-        # Now only: the weights of a small model take about as long.
-        from akunu.server.app import create_app
-        from akunu.server.run import serve
-
+        with held:  # an import that Ctrl-C ends may keep a lock that the imports of other threads wait for
+            if ahead is not None:
+                ahead.begin()
+            # Now only: the weights of a small model take about as long.
+            from akunu.server.app import create_app
+            from akunu.server.run import serve
         app = create_app(models, settings, ahead)
         del ahead  # once the model is unloaded, nothing is to hold it
 
