@@ -15,7 +15,7 @@ METAL ?= $(shell if [ "$$(uname)" = Darwin ]; then echo AUTO; elif [ -n "$$CI" ]
 	$(PYTHON) tests/metal_emulator/compiler.py clang >/dev/null 2>&1; then echo EMULATED; else echo OFF; fi)
 BIN := $(VENV)/bin
 SOURCES := pyproject.toml CMakeLists.txt $(shell find cpp cuda metal python -type f -not -name '*.so' -not -path '*/__pycache__/*' 2>/dev/null)
-CPP := $(shell find cpp cuda tests metal -path metal/include -prune -o \( -name '*.cpp' -o -name '*.h' -o -name '*.inl' -o -name '*.mm' \) -print 2>/dev/null)
+CPP := $(shell find cpp cuda tests metal -path metal/include -prune -o \( -name '*.cpp' -o -name '*.h' -o -name '*.cuh' -o -name '*.cu' -o -name '*.inl' -o -name '*.mm' \) -print 2>/dev/null)
 
 # Compiled objects come from a cache of contents, where ccache is installed (CI must have it).
 ifneq ($(shell command -v ccache)$(CI),)

@@ -226,7 +226,8 @@ AKUNU_DEVICE void decode_group(Block b) {
                 // fewest keys first.
                 const u32 first_job = at.first_head + team.warps - 1 - team.warp;
                 for (u32 job = first_job; job < at.end_head + 2 * at.own; job += team.warps) {
-                    const bool is_query = job < at.end_head, is_value = job > at.end_head;
+                    const bool is_query = job < at.end_head;
+                    const bool is_value = job > at.end_head;
                     u8* const page = is_query ? nullptr : range.keys.page(at.position);  // of keys and of values
                     float* to = is_query ? m.q + job * padded : m.fresh + (is_value ? padded : 0);
                     const float* x = is_query ? b.buffer<float>(0) + (u64(pair) * group + job) * hd

@@ -124,7 +124,7 @@ struct HeadSums {
 template <u32 kDim>
 struct TileKeys {
     static constexpr u32 kHeads = 8, kMaxDim = kDim, kTeamElements = 512;
-    static constexpr u32 kLeastSplit = 512;      // keys
+    static constexpr u32 kLeastSplit = 512;     // keys
     static constexpr bool kHeadsApart = false;  // eight take no longer than one
     static constexpr u32 kStep = 16, kRowBytes = kDim * 2, kPlaneBytes = kStep * kRowBytes, kWarpBytes = 8 << 10;
     static constexpr u32 kStages = kWarpBytes / (2 * kPlaneBytes);

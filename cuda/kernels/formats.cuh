@@ -351,7 +351,8 @@ AKUNU_DEVICE u32 k_min_of(u32 groups, u32 which) { return groups >> (12 + 6 * wh
 struct SixBits {
     u32 shift, nibble, rest;
     AKUNU_DEVICE explicit SixBits(u32 j)
-        : shift(j % 4 < 2 ? 0 : 2), nibble(j % 4 < 2 ? 0x000F000Fu : 0x003C003Cu),
+        : shift(j % 4 < 2 ? 0 : 2),
+          nibble(j % 4 < 2 ? 0x000F000Fu : 0x003C003Cu),
           rest(j % 4 < 2 ? 0x00300030u : 0x00030003u) {}
     AKUNU_DEVICE u32 of(u32 nibbles, u32 others, u32 odd) const {
         return (nibbles >> shift & nibble) | (others >> (odd ? 0 : 2) & rest);

@@ -42,9 +42,9 @@ AKUNU_DEVICE u32 lane_extras(u32 unit, u32 lane, u32 upper) {
     return unit + extras_at(tile_layout(kReader), lane / 4 + 8 * upper);
 }
 
-// Of the readers that have tiles: load(unit, in_unit, lane, upper, part) takes what a lane needs of a row for one of the
-// unit's steps, and multiply adds its share of both rows' sums. Inputs of a step lie in kStepBytes: this lane's first
-// piece at lane_at, the next ones kApart behind one another.
+// Of the readers that have tiles: load(unit, in_unit, lane, upper, part) takes what a lane needs of a row for one of
+// the unit's steps, and multiply adds its share of both rows' sums. Inputs of a step lie in kStepBytes: this lane's
+// first piece at lane_at, the next ones kApart behind one another.
 template <u32 kReader>
 struct Fragments;
 

@@ -1,13 +1,13 @@
 // Matmuls, and gate and up, of few rows.
 //
-// Of F16 inputs up to 16 rows become one tile on the tensor cores, whose weights keep what F16 does not hold as a second F16 number,
-// since their bytes, not the products, are what such a matmul waits for.
+// Of F16 inputs up to 16 rows become one tile on the tensor cores, whose weights keep what F16 does not hold as a
+// second F16 number, since their bytes, not the products, are what such a matmul waits for.
 #pragma once
 
 #include "block.cuh"
 #include "float_rows.cuh"
-#include "matvec.cuh"
 #include "halves.cuh"
+#include "matvec.cuh"
 
 namespace akunu::cuda {
 

@@ -80,7 +80,8 @@ AKUNU_DEVICE unsigned load_acquire(const unsigned* p) {
     asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
     return v;
 }
-// Adds; who adds later sees what was written before, by this thread or before a barrier of the block that it has passed.
+// Adds; who adds later sees what was written before, by this thread or before a barrier of the block that it has
+// passed.
 AKUNU_DEVICE unsigned atomic_add_ordered(unsigned* p, unsigned v) {
     unsigned before;
     asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], %2;" : "=r"(before) : "l"(p), "r"(v) : "memory");
@@ -233,8 +234,8 @@ AKUNU_DEVICE void copy_box(void* to, unsigned long long map, unsigned row, unsig
     const unsigned barrier = shared_address(b);
     asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
     asm volatile(
-        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" ::
-            "r"(shared_address(to)),
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], "
+        "[%4];" ::"r"(shared_address(to)),
         "l"(map), "r"(column), "r"(row), "r"(barrier)
         : "memory");
 }

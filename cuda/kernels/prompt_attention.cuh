@@ -256,11 +256,11 @@ struct HeadTile {
                 const auto load = [&](u32 part) {
                     AKUNU_UNROLL
                     for (u32 i = 0; i < kSums / 2; ++i) {
-                        load_matrices_transposed(b[i], (value ^ (d + 2 * i) * 16) + part * M::kPlaneBytes +
-                                                           k * 16 * M::kRowBytes);
+                        load_matrices_transposed(
+                            b[i], (value ^ (d + 2 * i) * 16) + part * M::kPlaneBytes + k * 16 * M::kRowBytes);
                     }
                 };
-                const auto add = [&](const u32 (&w)[4], float (&to)[kSums][4]) {
+                const auto add = [&](const u32(&w)[4], float (&to)[kSums][4]) {
                     AKUNU_UNROLL
                     for (u32 i = 0; i < kSums; ++i) mma_f16(to[i], w, {b[i / 2][i % 2 * 2], b[i / 2][i % 2 * 2 + 1]});
                 };

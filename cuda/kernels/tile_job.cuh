@@ -19,11 +19,11 @@ struct alignas(16) TileJob {
     u32 normed;         // 1: the inputs are F32 that are to be normalised
     float factor[3];    // of the matrices' weights
     float eps;          // of the norm
-    u64 y[3];     // F32 results of the matrices; of pairs the F32 and F16 ones, in the `formats` that are asked for
-    u64 bias[3];  // 0: there is none
+    u64 y[3];       // F32 results of the matrices; of pairs the F32 and F16 ones, in the `formats` that are asked for
+    u64 bias[3];    // 0: there is none
     u64* words[3];  // the same results, of pairs the F16 ones, with a number; null: nowhere
     u32 number;
-    u32 adds;     // 1: to what is there
+    u32 adds;  // 1: to what is there
     u32 activation, formats;
     float cap;
 

@@ -35,15 +35,15 @@ struct Place {
 };
 // What a command is to a block.
 struct alignas(16) Walk {
-    u32 begins;     // 1: a step, or the chain's end, behind a barrier of the grid
-    u32 waits;      // 1: at a barrier of the grid
-    u32 readers;    // of weights that come through the ring: one more than each, eight bits for a stream; 0: none do
-    u32 way;        // how it runs: Way
-    u32 first;      // of the command's units a block takes first, first + blocks, ...
-    u32 turn;       // where the next command's units begin, so that blocks of a stage follow one another
-    u32 last;       // 1: ends its step
-    u32 idle;       // 1: of what comes through the ring the block has no share
-    u32 number;     // counted over the commands of all launches
+    u32 begins;   // 1: a step, or the chain's end, behind a barrier of the grid
+    u32 waits;    // 1: at a barrier of the grid
+    u32 readers;  // of weights that come through the ring: one more than each, eight bits for a stream; 0: none do
+    u32 way;      // how it runs: Way
+    u32 first;    // of the command's units a block takes first, first + blocks, ...
+    u32 turn;     // where the next command's units begin, so that blocks of a stage follow one another
+    u32 last;     // 1: ends its step
+    u32 idle;     // 1: of what comes through the ring the block has no share
+    u32 number;   // counted over the commands of all launches
     u64 *taken, *left;  // words of the command before it, and its own; null: there are none
     Place at, next;
 };
@@ -77,9 +77,9 @@ struct Shown {
     u32 ticket;
     u64 waits_since[kBlockThreads / 32];  // of warps that have waited for long
     u32 done;                             // steps
-    u32 ended;    // 1: no more weights are wanted
-    u32 brings;   // the command's slot whose tiles are brought
-    u32 brought;  // slots of the ring that were asked for so far
+    u32 ended;                            // 1: no more weights are wanted
+    u32 brings;                           // the command's slot whose tiles are brought
+    u32 brought;                          // slots of the ring that were asked for so far
     DecodeShape decode;
     DecodeUnit unit[kWarps / 2];  // of teams
     u32 slot[kWarps];             // of the command that a warp is at
@@ -188,9 +188,7 @@ AKUNU_DEVICE void enter(const Launch& launch, u32 slot) {
     now.turn = turn + kTurn;
     while (now.turn >= grid_blocks()) now.turn -= grid_blocks();
     now.readers = ring_readers(launch, c);
-    now.way = now.readers != 0     ? ring_rows(c) == 1 ? kOneRow : kFewOfRing
-              : has_many_rows(c) ? kManyRows
-                                 : kOtherWay;
+    now.way = now.readers != 0 ? ring_rows(c) == 1 ? kOneRow : kFewOfRing : has_many_rows(c) ? kManyRows : kOtherWay;
     now.last = ends_step(launch, now.at);
     now.idle = 1;
     for (u32 i = 0; i < c.streams && now.readers != 0; ++i) {

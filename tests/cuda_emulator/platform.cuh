@@ -212,7 +212,8 @@ AKUNU_DEVICE void wait_for_bundles() {
 constexpr unsigned kCopyLanes = 1;
 constexpr bool kCopiesBoxes = AKUNU_WARPGROUPS;
 using emulator::arrive_at, emulator::arrive_when_copied, emulator::bundle_copies, emulator::copy_arriving,
-    emulator::copy_async16, emulator::copy_box, emulator::copy_counted, emulator::has_passed, emulator::init_barrier, emulator::kSharedBase;
+    emulator::copy_async16, emulator::copy_box, emulator::copy_counted, emulator::has_passed, emulator::init_barrier,
+    emulator::kSharedBase;
 AKUNU_DEVICE void publish_barriers() {}
 AKUNU_DEVICE void drop_barrier(unsigned long long*) {}
 
