@@ -17,7 +17,8 @@ ids = (np.arange({keys}) * 7 % 61).astype(np.uint32)
 
 def decoded(device):
     engines.DEVICE = device
-    engine = engines.synthetic(64, {dim}, head_dim={head_dim}, context={keys} + 16, kv_dtype="{kv}")
+    options = dict(context={keys} + 16, kv_dtype="{kv}", weights="{weights}")
+    engine = engines.synthetic(64, {dim}, head_dim={head_dim}, **options)
     engine.begin(ids, temperature=0.0, end_ids=(), logprobs=5)
     while engine.prefill()[0]:
         pass
@@ -29,6 +30,14 @@ cpu, cuda = decoded("cpu"), decoded("cuda")
 assert list(cpu.ids) == list(cuda.ids), (cpu.ids, cuda.ids)
 print("equal")
 """
+
+
+def equal(**values: object) -> str:
+    """Code that prints "equal" where a random model's tokens are the CPU's."""
+    code = CODE
+    for name, value in values.items():
+        code = code.replace("{" + name + "}", str(value))
+    return code
 
 
 @pytest.mark.parametrize(
@@ -48,31 +57,13 @@ def test_tokens_of_a_row_are_the_cpus_whatever_the_splits_of_its_keys(
     run: Run, keys: int, dim: int, head_dim: int, kv: str
 ) -> None:
     """From 129 or 257 keys on several blocks share them, and the last one to come joins what they found."""
-    code = CODE
-    for name, value in {"keys": keys, "dim": dim, "head_dim": head_dim, "kv": kv}.items():
-        code = code.replace("{" + name + "}", str(value))
-    done = run(code)
+    done = run(equal(keys=keys, dim=dim, head_dim=head_dim, kv=kv, weights="f32"))
     assert done.stdout == "equal\n", done.stderr or done.stdout
 
 
 FETCHES = """
 import ctypes, os
 
-import numpy as np
-from sampling import engines
-
-def decoded(device):
-    engines.DEVICE = device
-    engine = engines.synthetic(64, {dim}, weights="q8_0")
-    engine.begin(np.arange(9, dtype=np.uint32), temperature=0.0, end_ids=())
-    while engine.prefill()[0]:
-        pass
-    chunk = engine.decode(4)
-    engine.close()
-    return chunk
-
-cpu, cuda = decoded("cpu"), decoded("cuda")
-assert list(cpu.ids) == list(cuda.ids), (cpu.ids, cuda.ids)
 used, unused = ctypes.c_ulonglong(), ctypes.c_ulonglong()
 ctypes.CDLL(os.environ["AKUNU_CUDA_DRIVER"]).emulator_fetches(ctypes.byref(used), ctypes.byref(unused))
 print(used.value, unused.value)
@@ -81,12 +72,15 @@ print(used.value, unused.value)
 
 def test_weights_are_fetched_ahead_of_the_ring_where_commands_have_more_than_it_holds(run: Run) -> None:
     """Both blocks' rings hold 290 KB. Commands have 700 KB on average, or 170."""
-    done = run(FETCHES.replace("{dim}", "512"))
-    assert done.returncode == 0, done.stderr
-    used, unused = map(int, done.stdout.split())
+    found = {}
+    for dim in (512, 256):
+        done = run(equal(keys=9, dim=dim, head_dim=32, kv="f16", weights="q8_0") + FETCHES)
+        assert done.returncode == 0, done.stderr
+        found[dim] = [int(n) for n in done.stdout.removeprefix("equal\n").split()]
+    used, unused = found[512]
     assert used > 100
     assert unused <= 24, "nothing is fetched that no command of the chain needs"
-    assert run(FETCHES.replace("{dim}", "256")).stdout == "0 0\n"
+    assert found[256] == [0, 0]
 
 
 BIASES = """
