@@ -14,7 +14,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
 KERNELS = ROOT / "cuda" / "kernels"
-FLAGS = ["-O1", "-std=c++20", "-fPIC", "-shared", "-pthread", "-ffp-contract=off", "-fno-strict-aliasing"]
+FLAGS = [
+    "-O1", "-finline-small-functions", "-fvisibility=hidden", "-std=c++20", "-fPIC", "-shared", "-pthread",
+    "-ffp-contract=off", "-fno-strict-aliasing",
+]  # fmt: skip
 
 #: The readers of weights, in the order of their numbers.
 READERS = re.findall(r"^    kRead([A-Z]\w*),", (KERNELS / "command.h").read_text(), re.MULTILINE)
@@ -41,7 +44,7 @@ def build(readers: Sequence[str] = READERS, *, warpgroups: bool = True) -> Path:
         raise FileNotFoundError("the CUDA emulator needs a C++ compiler")
     text = "\n".join(definitions(readers, warpgroups)) + '\n#include "emulator.cpp"\n'
     sources = sorted([*KERNELS.iterdir(), *HERE.glob("*.c*"), ROOT / "cpp/core/params.h"])
-    contents = b"".join(path.read_bytes() for path in sources) + text.encode()
+    contents = b"".join(path.read_bytes() for path in sources) + " ".join([*FLAGS, text]).encode()
     folder = ROOT / "build" / "cuda-emulator" / hashlib.sha256(contents).hexdigest()[:16]
     library = folder / "libcuda_emulator.so"
     folder.mkdir(parents=True, exist_ok=True)

@@ -6,11 +6,13 @@
 // EMULATOR_LOSE_WORDS=n loses the words that the n-th command leaves.
 #include <algorithm>
 #include <chrono>
+#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <iterator>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <string>
 #include <thread>
@@ -56,8 +58,9 @@ int blocks_wanted() {
 }
 
 // Threads that come together: a warp or a block.
+struct Fiber;
 struct Meeting {
-    unsigned arrived = 0, round = 0;
+    std::vector<Fiber*> waiting;
 };
 
 // On its way to shared memory; to whom it says that it has come. `bundle`: of a thread's copies that it waits for
@@ -82,20 +85,21 @@ struct Fiber {
     unsigned block = 0, thread = 0, bundle = 0;
     unsigned product_bundle = 0;
     std::vector<Product> products;
-    bool done = false;
+    Fiber *next = nullptr, *before = nullptr;  // of those that can run, a ring
 };
 
 struct Grid {
     std::vector<Group> groups;
     std::vector<Fiber> fibers;
     std::unique_ptr<unsigned char[]> stacks;
-    unsigned current = 0, left = 0;
+    unsigned left = 0;
     void* main = nullptr;
     const Launch* launch = nullptr;
 };
 Grid* grid = nullptr;
+Fiber* current = nullptr;
 
-Fiber& self() { return grid->fibers[grid->current]; }
+Fiber& self() { return *current; }
 Group& group() { return grid->groups[self().block]; }
 unsigned thread() { return self().thread; }
 unsigned block() { return self().block; }
@@ -108,23 +112,39 @@ bool told = true;
 bool told_where_shared_begins() { return told; }
 unsigned char* exchange() { return group().exchange[self().thread / 32]; }
 
-void go_to_next(void** save) {
-    do {
-        grid->current = (grid->current + 1) % static_cast<unsigned>(grid->fibers.size());
-    } while (self().done);
-    emulator_switch(save, self().sp);
+// Takes turns with the others of the ring.
+void yield() {
+    Fiber& from = self();
+    current = from.next;
+    emulator_switch(&from.sp, current->sp);
+}
+void put_behind(Fiber& at, Fiber& f) {
+    f.before = &at;
+    f.next = at.next;
+    f.before->next = f.next->before = &f;
+}
+// Out of the ring; `save` is where it goes on, if somebody puts it back.
+void leave_ring(void** save) {
+    Fiber& from = self();
+    if (from.next == &from) {
+        std::fputs("all threads wait for others\n", stderr);
+        std::abort();
+    }
+    from.before->next = from.next;
+    from.next->before = from.before;
+    current = from.next;
+    emulator_switch(save, current->sp);
 }
 
-void yield() { go_to_next(&self().sp); }
-
 void meet(Meeting& m, unsigned n) {
-    const unsigned round = m.round;
-    if (++m.arrived == n) {
-        m.arrived = 0;
-        ++m.round;
+    Fiber& mine = self();
+    if (m.waiting.size() + 1 < n) {
+        m.waiting.push_back(&mine);
+        leave_ring(&mine.sp);
         return;
     }
-    while (m.round == round) yield();
+    for (Fiber* f : m.waiting) put_behind(*mine.before, *f);
+    m.waiting.clear();
 }
 void sync_all() { meet(group().all, kBlockThreads); }
 void sync_some(unsigned barrier, unsigned threads) { meet(group().some[barrier], threads); }
@@ -244,10 +264,9 @@ void wait_for_bundles(unsigned most) {
 
 void run_fiber() {
     akunu_replay(*grid->launch);
-    self().done = true;
     void* dead;
     if (--grid->left == 0) emulator_switch(&dead, grid->main);
-    go_to_next(&dead);
+    leave_ring(&dead);
 }
 
 void run(const Launch& launch, unsigned blocks) {
@@ -262,7 +281,6 @@ void run(const Launch& launch, unsigned blocks) {
     for (unsigned i = 0; i < g.fibers.size(); ++i) {
         g.fibers[i].block = i / kBlockThreads;
         g.fibers[i].thread = i % kBlockThreads;
-        g.fibers[i].done = lost && i >= g.fibers.size() - kBlockThreads;
         auto* top = reinterpret_cast<std::uint64_t*>(g.stacks.get() + (i + 1) * kStack - 64);
         top = reinterpret_cast<std::uint64_t*>(reinterpret_cast<std::uintptr_t>(top) / 16 * 16);
         *--top = 0;  // where run_fiber would return to
@@ -270,8 +288,10 @@ void run(const Launch& launch, unsigned blocks) {
         top -= 6;
         g.fibers[i].sp = top;
     }
+    current = g.fibers[0].next = g.fibers[0].before = &g.fibers[0];
+    for (unsigned i = 1; i < g.left; ++i) put_behind(g.fibers[i - 1], g.fibers[i]);
     grid = &g;
-    emulator_switch(&g.main, g.fibers[0].sp);
+    emulator_switch(&g.main, current->sp);
     grid = nullptr;
 }
 
@@ -457,10 +477,16 @@ API cuStreamDestroy_v2(void*) { return 0; }
 
 // A launch runs in a thread of its own: the host may ask it to end.
 static std::thread running;
-static volatile bool ended = true;
+static std::mutex ending;
+static std::condition_variable end_comes;
+static bool ended = true;
 API cuStreamQuery(void*) {
     const bool failed = emulator::fails(__func__);
-    if (!failed && !ended) return 600;
+    {
+        // Who asks again and again takes the processor from what runs.
+        std::unique_lock lock(ending);
+        if (!failed && !end_comes.wait_for(lock, std::chrono::milliseconds(1), [] { return ended; })) return 600;
+    }
     if (running.joinable()) running.join();  // nothing runs on behind a failure, either
     return failed ? 719 : 0;
 }
@@ -470,7 +496,9 @@ API cuLaunchCooperativeKernel(void*, unsigned blocks, unsigned, unsigned, unsign
     ended = false;
     running = std::thread([launch = *static_cast<const Launch*>(params[0]), blocks] {
         emulator::run(launch, blocks);
+        const std::scoped_lock lock(ending);
         ended = true;
+        end_comes.notify_all();
     });
     return 0;
 }
