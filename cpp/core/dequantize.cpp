@@ -172,21 +172,6 @@ void q3_k_block(const std::byte* src, float* dst) {  // d(s - 32)(q - 4)
     }
 }
 
-struct ScaleMin {
-    float scale;
-    float min;
-};
-
-// Six-bit scale and minimum of sub-block j (0-7) of Q4_K and Q5_K, packed in 12 bytes.
-ScaleMin scale_min(const std::byte* b, int j) {
-    if (j < 4) {
-        return {static_cast<float>(u8(b + j) & 63), static_cast<float>(u8(b + j + 4) & 63)};
-    }
-    const int low = u8(b + j + 4);
-    return {static_cast<float>((low & 15) | (u8(b + j - 4) >> 6) << 4),
-            static_cast<float>((low >> 4) | (u8(b + j) >> 6) << 4)};
-}
-
 // Four-bit field of element i of Q4_K and Q5_K: each 32 bytes hold 64 elements, low nibbles first.
 int nibble(const std::byte* qs, int i) {
     const int byte = u8(qs + 32 * (i / 64) + i % 32);
@@ -198,9 +183,9 @@ void q4_k_block(const std::byte* src, float* dst) {  // d s q - dmin m
     const float dmin = f16(src + 2);
     const std::byte* qs = src + 16;
     for (int j = 0; j < 8; ++j) {
-        const ScaleMin sm = scale_min(src + 4, j);
-        const float scale = d * sm.scale;
-        const float min = dmin * sm.min;
+        const ScaleMin sm = scale_min(src + 4, static_cast<std::uint32_t>(j));
+        const float scale = d * static_cast<float>(sm.scale);
+        const float min = dmin * static_cast<float>(sm.min);
         for (int i = 32 * j; i < 32 * j + 32; ++i) {
             dst[i] = scale * static_cast<float>(nibble(qs, i)) - min;
         }
@@ -213,9 +198,9 @@ void q5_k_block(const std::byte* src, float* dst) {  // d s q - dmin m
     const std::byte* qh = src + 16;
     const std::byte* qs = src + 48;
     for (int j = 0; j < 8; ++j) {
-        const ScaleMin sm = scale_min(src + 4, j);
-        const float scale = d * sm.scale;
-        const float min = dmin * sm.min;
+        const ScaleMin sm = scale_min(src + 4, static_cast<std::uint32_t>(j));
+        const float scale = d * static_cast<float>(sm.scale);
+        const float min = dmin * static_cast<float>(sm.min);
         for (int l = 0; l < 32; ++l) {
             const int q = nibble(qs, 32 * j + l) | fifth_bit(u8(qh + l), j);
             dst[32 * j + l] = scale * static_cast<float>(q) - min;

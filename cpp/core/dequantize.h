@@ -15,4 +15,14 @@ namespace akunu {
 // InvalidArgumentError when `dtype` is neither a weight type nor E8M0, of scales, or `n` not a whole number of blocks.
 void dequantize_row(DType dtype, const std::byte* src, float* dst, uint64_t n);
 
+// Of sub-block j (0-7) of Q4_K and Q5_K: scale and minimum of six bits each, from the 12 bytes that have them all.
+struct ScaleMin {
+    std::uint32_t scale, min;
+};
+inline ScaleMin scale_min(const std::byte* packed, std::uint32_t j) {
+    const auto byte = [&](std::uint32_t i) { return std::to_integer<std::uint32_t>(packed[i]); };
+    if (j < 4) return {byte(j) & 63, byte(j + 4) & 63};
+    return {(byte(j + 4) & 15) | byte(j - 4) >> 6 << 4, byte(j + 4) >> 4 | byte(j) >> 6 << 4};
+}
+
 }  // namespace akunu

@@ -102,8 +102,9 @@ void CudaDevice::Impl::set_ring(Segments segments, const ReplayArgs& args, Launc
     // What is on its way to a block: as much as comes while a copy takes. More would make what blocks tell one another
     // wait.
     constexpr u32 kCopyCycles = 3200;
+    constexpr std::uint64_t kWindow = 3 * kSlotBytes;  // of an H200, and where the memory's speed is not known
     const std::uint64_t window =
-        limits.cycles_of_kb ? std::uint64_t{1024} * kCopyCycles / limits.cycles_of_kb : 3 * kSlotBytes;
+        limits.cycles_of_kb ? std::uint64_t{1024} * kCopyCycles / limits.cycles_of_kb : kWindow;
     OpMemory most{};
     for (const Program* p : segments) {
         const OpMemory m = static_cast<const CudaProgram&>(*p).memory(args);
@@ -111,7 +112,7 @@ void CudaDevice::Impl::set_ring(Segments segments, const ReplayArgs& args, Launc
                 most.streamed + m.streamed, most.streaming + m.streaming};
     }
     // What the ring does not need at once.
-    constexpr std::uint64_t kRing = kRingHead + 3 * kSlotBytes;
+    constexpr std::uint64_t kRing = kRingHead + kWindow;
     if (most.stages && limits.shared_bytes > kSharedHead + most.bytes + kRing) {
         most.bytes =
             std::max(most.bytes, std::min<std::uint64_t>(kMostStageBytes, limits.shared_bytes - kSharedHead - kRing));

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/dequantize.h"
 #include "core/half.h"
 
 namespace akunu::cuda {
@@ -56,16 +57,12 @@ constexpr std::uint64_t kPlaneAlign = 256;
 
 // What a block of K-quants has, in the order of kernels; see tile_layout.h. In place.
 void order_scales(std::byte* extras) {
-    std::uint32_t from[4], to[4];
-    std::memcpy(from, extras, sizeof from);
-    for (u32 j = 0; j < 8; ++j) {
-        const u32 k = 8 * (j % 4), low = from[1] >> k, middle = from[2] >> k, last = from[3] >> k;
-        const u32 scale = j < 4 ? low & 63 : (last & 15) | (low >> 6 & 3) << 4;
-        const u32 min = j < 4 ? middle & 63 : (last >> 4 & 15) | (middle >> 6 & 3) << 4;
-        if (j % 2 == 0) to[j / 2] = (from[0] >> 4 * j & 255) << 24;
-        to[j / 2] |= scale << 6 * (j % 2) | min << (12 + 6 * (j % 2));
+    std::uint32_t words[4];
+    for (u32 i = 0; i < 4; ++i) {  // a byte of d and dmin, which are in front of the scales
+        const ScaleMin even = scale_min(extras + 4, 2 * i), odd = scale_min(extras + 4, 2 * i + 1);
+        words[i] = even.scale | odd.scale << 6 | even.min << 12 | odd.min << 18 | std::to_integer<u32>(extras[i]) << 24;
     }
-    std::memcpy(extras, to, sizeof to);
+    std::memcpy(extras, words, sizeof words);
 }
 void order_six_bits(std::byte* codes) {
     std::uint32_t from[48], to[48] = {};

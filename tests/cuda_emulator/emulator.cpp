@@ -57,8 +57,8 @@ int blocks_wanted() {
     return set ? std::atoi(set) : 2;
 }
 
-// Threads that come together: a warp or a block.
 struct Fiber;
+// Threads that come together: a warp or a block.
 struct Meeting {
     std::vector<Fiber*> waiting;
 };
