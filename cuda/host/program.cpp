@@ -284,8 +284,8 @@ std::optional<Command> decode_attention(std::span<const DispatchCmd> c, std::spa
 bool same_shape(const Command& a, const Command& b) {
     const auto& p = reinterpret_cast<const DecodeAttentionParams&>(a.params);
     const auto& q = reinterpret_cast<const DecodeAttentionParams&>(b.params);
-    return a.kv == b.kv && a.buffers[6] == b.buffers[6] && p.window == q.window && p.n_heads == q.n_heads &&
-           p.n_kv_heads == q.n_kv_heads && p.head_dim == q.head_dim;
+    return a.kv == b.kv && a.buffers[6] == b.buffers[6] && a.buffers[7] == b.buffers[7] && p.window == q.window &&
+           p.n_heads == q.n_heads && p.n_kv_heads == q.n_kv_heads && p.head_dim == q.head_dim;
 }
 
 namespace {

@@ -83,9 +83,11 @@ AKUNU_DEVICE void score_own(const DecodeAttentionParams& p, const DecodeMemory<K
     const u32 hd = Keys::head_dim(p);
     float sum = 0.0f;
     AKUNU_UNROLL
-    for (u32 i = 0; i < Keys::kMaxDim / 32; ++i) {
-        const u32 d = lane_id() + 32 * i;
-        if (d < hd) sum += m.q[head * m.padded + d] * m.fresh[d];
+    for (u32 i = 0; i < Keys::kMaxDim / 64; ++i) {
+        const u32 pair = lane_id() + 32 * i;  // behind the head's end are zeros
+        if (2 * pair >= hd) continue;
+        const float2 q = Keys::settled(m.q + head * m.padded, pair);
+        sum += q.x * m.fresh[2 * pair] + q.y * m.fresh[2 * pair + 1];
     }
     sum = reduce_warp(sum, Add());
     if (lane_id() == 0) m.own[head] = {soft_cap(sum * p.scale, p.softcap) * kLog2E, 1.0f};
@@ -145,28 +147,30 @@ AKUNU_DEVICE const DecodeShape& decode_shape(Block b) {
     if (thread_id() == 0) {
         const u32 group = p.n_heads / p.n_kv_heads, pairs = p.rows * p.n_kv_heads;  // of a row and a KV head
         const u32 most = splits_of(p.window ? smaller(p.keys, p.window) : p.keys, Keys::kLeastSplit);
-        s = {0, 0, 0, kWarps};
+        s = {0, 0, 0, kWarpsShift, group};
         s.splits = larger(1, smaller(most, b.blocks() / pairs));
         const u32 units = s.splits * pairs;
         // Where there are blocks enough, the heads of a group are dealt to several.
         while (Keys::kHeadsApart && 1u << s.halvings < group && units << (s.halvings + 1) <= b.blocks()) ++s.halvings;
         s.units = units << s.halvings;
         const bool fits = group * rounded_up(p.head_dim, 4) <= Keys::kTeamElements;
-        while (fits && s.team_warps > 2 && units > b.blocks() * (kWarps / s.team_warps)) s.team_warps /= 2;
+        while (fits && s.team_shift > 1 && units > b.blocks() * (kWarps >> s.team_shift)) --s.team_shift;
         for (u32 i = 0; i < kWarps / 2; ++i) shown().unit[i].unit = 0;
     }
     sync_block();
     return s;
 }
+// `known` says whether it was found out by a layer before this one.
 template <typename Keys>
-AKUNU_DEVICE const DecodeUnit& decode_unit(Block b, const Team& team, u32 u) {
+AKUNU_DEVICE const DecodeUnit& decode_unit(Block b, const Team& team, u32 u, bool& known) {
     DecodeUnit& at = shown().unit[team.index];
-    if (all_of_warp(at.unit == u + 1)) return at;
+    known = all_of_warp(at.unit == u + 1);
+    if (known) return at;
     const auto& p = b.params<DecodeAttentionParams>();
     team.sync();
     if (team.thread() == 0) {
         const DecodeShape& s = shown().decode;
-        const u32 group = p.n_heads / p.n_kv_heads, pairs = p.rows * p.n_kv_heads;
+        const u32 group = s.group, pairs = p.rows * p.n_kv_heads;
         const u32 unit = u >> s.halvings, part = u & ((1u << s.halvings) - 1), pair = unit % pairs;
         at.unit = u + 1;
         at.split = unit / pairs;
@@ -183,6 +187,7 @@ AKUNU_DEVICE const DecodeUnit& decode_unit(Block b, const Team& team, u32 u) {
         at.own = at.split + 1 == at.splits;
         at.first = begin + n * at.split / at.splits;
         at.end = begin + n * (at.split + 1) / at.splits - at.own;
+        at.page = b.buffer<u32>(7)[u64(at.slot) * p.max_pages + at.position / kPagePositions];
     }
     team.sync();
     return at;
@@ -194,8 +199,8 @@ AKUNU_DEVICE void decode_group(Block b) {
     const auto& p = b.params<DecodeAttentionParams>();
     const u32 hd = Keys::head_dim(p), padded = rounded_up(hd, 4);
     const DecodeShape& shape = decode_shape<Keys>(b);
-    const u32 group = p.n_heads / p.n_kv_heads;
-    const Team team(shape.team_warps);
+    const u32 group = shape.group;
+    const Team team(shape.team_shift);
     const DecodeMemory<Keys> m(b, team, group, padded);
     // Made where they are used: kept, they would be on the stack.
     const auto partials = [&] { return Partials{b.buffer<float>(8), p.rows * p.n_heads, shape.splits, hd}; };
@@ -206,7 +211,8 @@ AKUNU_DEVICE void decode_group(Block b) {
     bool waits = true;
     for (u32 u = b.first() * team.count() + team.index; u < shape.units; u += b.blocks() * team.count()) {
         if (!waits) team.sync();  // some thread may still read what the unit before has left
-        const DecodeUnit& at = decode_unit<Keys>(b, team, u);
+        bool known;
+        const DecodeUnit& at = decode_unit<Keys>(b, team, u, known);
         if (!at.there) continue;
         const SplitKeys<kType> range{kv_unit<kType>(b.buffer<u8>(4), b.buffer<u32>(7), p, at.slot, at.kv),
                                      u32(p.n_kv_heads * kv_unit_bytes(kType, hd)),
@@ -218,7 +224,8 @@ AKUNU_DEVICE void decode_group(Block b) {
         const u32 pair = at.row * p.n_kv_heads + at.kv;
         for (u32 head = at.first_head; head < at.end_head; head += Keys::kHeads) {
             if (head != at.first_head) team.sync();
-            keys.start();  // none of this step's
+            keys.start(known);  // none of this step's
+            known = true;
             if (head == at.first_head) {
                 if (waits) b.wait();
                 waits = false;
@@ -228,7 +235,7 @@ AKUNU_DEVICE void decode_group(Block b) {
                 for (u32 job = first_job; job < at.end_head + 2 * at.own; job += team.warps) {
                     const bool is_query = job < at.end_head;
                     const bool is_value = job > at.end_head;
-                    u8* const page = is_query ? nullptr : range.keys.page(at.position);  // of keys and of values
+                    u8* const page = range.keys.cache + at.page * range.keys.page_bytes;  // of keys and of values
                     float* to = is_query ? m.q + job * padded : m.fresh + (is_value ? padded : 0);
                     const float* x = is_query ? b.buffer<float>(0) + (u64(pair) * group + job) * hd
                                               : b.buffer<float>(is_value ? 2 : 1) + u64(pair) * hd;
@@ -242,7 +249,10 @@ AKUNU_DEVICE void decode_group(Block b) {
                         rope_head<Keys>(b, p, x, word, b.buffer<float>(5) + (is_query ? 0 : hd),
                                         b.buffer<float>(3) + u64(at.row) * p.rope_dim, to);
                     }
-                    if (is_query) continue;
+                    if (is_query) {
+                        Keys::settle(to);
+                        continue;
+                    }
                     range.keys.store_in(page + (is_value ? range.apart : 0), at.position, to);
                 }
                 team.sync();

@@ -102,6 +102,11 @@ struct LaneKeys {
     static constexpr u32 kWarpBytes = kHeads * (kMaxDim * 4 + 8);
 
     static AKUNU_DEVICE u32 head_dim(const DecodeAttentionParams& p) { return p.head_dim; }
+    // Queries are taken as they are.
+    static AKUNU_DEVICE void settle(float*) {}
+    static AKUNU_DEVICE float2 settled(const float* head, u32 pair) {
+        return reinterpret_cast<const float2*>(head)[pair];
+    }
 
     SplitKeys<kType> range;
     KeyRow<kType, kLanes> rows[kRowsAhead];
@@ -121,7 +126,7 @@ struct LaneKeys {
         const u32 key = warp_start() + lane_id() / kLanes + i * stride();
         row.load(range.keys, range.values(), smaller(key, larger(range.end, 1) - 1));
     }
-    AKUNU_DEVICE void start() {
+    AKUNU_DEVICE void start(bool) {
         AKUNU_UNROLL
         for (u32 i = 0; i < kRowsAhead; ++i) load(rows[i], i);
     }

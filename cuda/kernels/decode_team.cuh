@@ -6,11 +6,15 @@
 
 namespace akunu::cuda {
 
+constexpr u32 kWarpsShift = 3;
+static_assert(1 << kWarpsShift == kWarps, "of a team that is the block");
+
 // Warps of a block that work together, and which of them this is.
 struct Team {
-    u32 index, warp, warps;
-    AKUNU_DEVICE explicit Team(u32 warps) : index(warp_id() / warps), warp(warp_id() & (warps - 1)), warps(warps) {}
-    AKUNU_DEVICE u32 count() const { return kWarps / warps; }
+    u32 shift, index, warp, warps;
+    AKUNU_DEVICE explicit Team(u32 shift)
+        : shift(shift), index(warp_id() >> shift), warp(warp_id() & ((1u << shift) - 1)), warps(1u << shift) {}
+    AKUNU_DEVICE u32 count() const { return kWarps >> shift; }
     AKUNU_DEVICE u32 threads() const { return warps * 32; }
     AKUNU_DEVICE u32 thread() const { return warp * 32 + lane_id(); }
     AKUNU_DEVICE bool is_block() const { return warps == kWarps; }
@@ -90,7 +94,10 @@ struct Joined {
             }
         }
     }
-    AKUNU_DEVICE float2 result() const { return {value.x / sum, value.y / sum}; }
+    AKUNU_DEVICE float2 result() const {
+        const float whole = reciprocal(sum);
+        return {value.x * whole, value.y * whole};
+    }
 };
 
 // What the first `met` of the team's warps found of some heads, from `head` of the group on, and the row's own key, if

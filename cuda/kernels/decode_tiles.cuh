@@ -29,8 +29,9 @@ struct HeadSums {
             AKUNU_UNROLL
             for (u32 half = 0; half < 2; ++half) {
                 const float* x = queries + g * kDim + k * 16 + half * 8 + 2 * t;
-                const float2 v = g < heads ? *reinterpret_cast<const float2*>(x) : float2{0.0f, 0.0f};
-                split_halves(v.x, v.y, q[k][2 * half], q[k][2 * half + 1]);
+                const uint2 v = g < heads ? *reinterpret_cast<const uint2*>(x) : uint2{0, 0};
+                q[k][2 * half] = v.x;
+                q[k][2 * half + 1] = v.y;
             }
         }
         AKUNU_UNROLL
@@ -104,17 +105,19 @@ struct HeadSums {
         for (u32 j = 0; j < 2; ++j) split_halves(weight[j][0], weight[j][1], w[2 * j], w[2 * j + 1]);
         const u32 lane = lane_id(), row = lane % 16;
         const u32 value = values + row * row_bytes + (lane / 16 ^ row % 8) * 16;
+        constexpr u32 kAtOnce = 4;  // pairs of columns: so none waits for the one before it
         AKUNU_UNROLL
-        for (u32 d = 0; d < kDim / 8; d += 2) {
-            u32 b[4];
-            float o[2][4] = {};
-            load_matrices_transposed(b, value ^ d * 16);
-            mma_f16(o[0], w, {b[0], b[1]});
-            mma_f16(o[1], w, {b[2], b[3]});
+        for (u32 d0 = 0; d0 < kDim / 8; d0 += 2 * kAtOnce) {
+            u32 b[kAtOnce][4];
+            float o[2 * kAtOnce][4] = {};
             AKUNU_UNROLL
-            for (u32 e = 0; e < 2; ++e) {
-                out[d][e] = out[d][e] * keep + joined(o[0], e);
-                out[d + 1][e] = out[d + 1][e] * keep + joined(o[1], e);
+            for (u32 i = 0; i < kAtOnce; ++i) load_matrices_transposed(b[i], value ^ (d0 + 2 * i) * 16);
+            AKUNU_UNROLL
+            for (u32 i = 0; i < 2 * kAtOnce; ++i) mma_f16(o[i], w, {b[i / 2][i % 2 * 2], b[i / 2][i % 2 * 2 + 1]});
+            AKUNU_UNROLL
+            for (u32 i = 0; i < 2 * kAtOnce; ++i) {
+                AKUNU_UNROLL
+                for (u32 e = 0; e < 2; ++e) out[d0 + i][e] = out[d0 + i][e] * keep + joined(o[i], e);
             }
         }
     }
@@ -134,6 +137,23 @@ struct TileKeys {
     static_assert(kHeads * (kDim * 4 + 8) <= kWarpBytes, "results take the place of keys");
 
     static AKUNU_DEVICE constexpr u32 head_dim(const DecodeAttentionParams&) { return kDim; }
+
+    // By a warp: a head's queries as they are multiplied, pairs of first parts and of second ones.
+    static AKUNU_DEVICE void settle(float* head) {
+        AKUNU_UNROLL
+        for (u32 i = lane_id(); i < kDim / 2; i += 32) {
+            const float2 v = reinterpret_cast<const float2*>(head)[i];
+            uint2 parts;
+            split_halves(v.x, v.y, parts.x, parts.y);
+            reinterpret_cast<uint2*>(head)[i] = parts;
+        }
+    }
+    static AKUNU_DEVICE float2 settled(const float* head, u32 pair) {
+        const uint2 parts = reinterpret_cast<const uint2*>(head)[pair];
+        constexpr float kBack = 1.0f / kSecondPart;
+        return {half_to_float(u16(parts.x)) + half_to_float(u16(parts.y)) * kBack,
+                half_to_float(u16(parts.x >> 16)) + half_to_float(u16(parts.y >> 16)) * kBack};
+    }
 
     SplitKeys<kKvF16> range;
     u32 page;  // of the next step that is asked for
@@ -170,11 +190,14 @@ struct TileKeys {
         }
         bundle_copies();
     }
-    AKUNU_DEVICE void start() {
-        u32 pages[kStages];
-        AKUNU_UNROLL
-        for (u32 i = 0; i < kStages; ++i) pages[i] = find(i);
-        page = find(kStages);
+    AKUNU_DEVICE void start(bool known) {
+        static_assert(kStages < 4, "their pages have room");
+        u32(&pages)[4] = shown().pages[warp_id()];
+        if (!known) {
+            if (lane_id() <= kStages) pages[lane_id()] = find(lane_id());
+            sync_warp();
+        }
+        page = pages[kStages];
         AKUNU_UNROLL
         for (u32 i = 0; i < kStages; ++i) {
             bring(i, pages[i], 0);

@@ -101,10 +101,6 @@ AKUNU_DEVICE void run_attention(Block b) {
         if constexpr (kUses<kOpAttentionWeights>) attention_weights<kType>(b);
         return;
     }
-    if (b.command().op == kOpDecodeAttention) {
-        if constexpr (kUses<kOpDecodeAttention>) decode_attention<kType>(b);
-        return;
-    }
     const auto& p = b.params<AttentionParams>();
     u32 room = 1;
     while (room < p.n_heads / p.n_kv_heads) room *= 2;
@@ -119,7 +115,7 @@ AKUNU_DEVICE void run_attention(Block b) {
 
 AKUNU_DEVICE void run_other(Block b) {
     const u32 op = same_in_warp(b.command().op);
-    if (op != kOpDecodeAttention && op != kOpNorm) b.wait();
+    if (op != kOpNorm) b.wait();
     switch (op) {
 #define OP(name, function)                      \
     case name:                                  \
@@ -150,7 +146,6 @@ AKUNU_DEVICE void run_other(Block b) {
         case kOpAttention:
         case kOpAttentionSplit:
         case kOpAttentionWeights:
-        case kOpDecodeAttention:
             switch (same_in_warp(b.command().kv)) {
 #define X(type) \
     case type:  \
@@ -170,8 +165,20 @@ AKUNU_DEVICE void run_other(Block b) {
     }
 }
 
+AKUNU_DEVICE void run_decoding(Block b) {
+    switch (same_in_warp(b.command().kv)) {
+#define X(type)                                                                    \
+    case type:                                                                     \
+        if constexpr (kUses<kOpDecodeAttention>) return decode_attention<type>(b); \
+        return;
+        AKUNU_KV_TYPES
+#undef X
+    }
+}
+
 AKUNU_DEVICE void run_command(Block b, u32 way, u32 readers) {
     if (any_of_warp(way == kOneRow)) return run_row(b, readers);
+    if (any_of_warp(way == kDecoding)) return run_decoding(b);
     if (any_of_warp(way == kOtherWay)) return run_other(b);
     if (any_of_warp(way == kFewOfRing)) return run_few(b, readers);
     if constexpr (kUses<kOpMatmul> || kUses<kOpGateUp>) many_rows(b);

@@ -7,9 +7,14 @@
 
 namespace akunu::cuda {
 
-// A block's share of what is dealt in equal parts.
-AKUNU_DEVICE u32 share_begin(u32 tiles) { return tiles * block_id() / grid_blocks(); }
-AKUNU_DEVICE u32 share_end(u32 tiles) { return tiles * (block_id() + 1) / grid_blocks(); }
+// A block's share of what is dealt in equal parts. The first blocks have one less, where it does not come out even:
+// they are those that have a share of commands with few units, such as attention's.
+AKUNU_DEVICE u32 tiles_before(u32 tiles, u32 block) {
+    const u32 each = tiles / grid_blocks(), with_less = grid_blocks() * (each + 1) - tiles;
+    return block * each + (block > with_less ? block - with_less : 0);
+}
+AKUNU_DEVICE u32 share_begin(u32 tiles) { return tiles_before(tiles, block_id()); }
+AKUNU_DEVICE u32 share_end(u32 tiles) { return tiles_before(tiles, block_id() + 1); }
 
 // The tiles of up to three matrices, one behind the other. Pairs: those of two in turn.
 struct alignas(16) TileJob {

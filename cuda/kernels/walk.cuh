@@ -26,8 +26,9 @@ AKUNU_DEVICE void sync_last_bringer() { sync_some<9>(64); }
 constexpr u32 kTeamBarrier = 3;    // the first of those of a block's parts
 constexpr u32 kPassedBarrier = 8;  // see GridBarrier
 
-// Other commands; rows of weights that come through the ring, one or a few; and those whose tiles are brought.
-enum Way : u32 { kOtherWay, kOneRow, kFewOfRing, kManyRows };
+// Other commands; rows of weights that come through the ring, one or a few; those whose tiles are brought; and
+// attention in decoding, which is found at once since a layer's time is that of few of its instructions.
+enum Way : u32 { kOtherWay, kOneRow, kFewOfRing, kManyRows, kDecoding };
 
 // A place in the chain: a command of a segment, in a step, of which so many commands ran before.
 struct Place {
@@ -52,12 +53,14 @@ struct alignas(16) Walk {
 // teams of a block's warps,
 struct DecodeShape {
     u32 units, splits, halvings;  // splits of keys; parts of a group's heads are two to the power of halvings
-    u32 team_warps;
+    u32 team_shift;               // a team has two to the power of it warps
+    u32 group;                    // query heads of a KV head
 };
 // and a team's unit: some query heads of a KV head, and a row's keys [first, end), behind which is the row's own.
 struct DecodeUnit {
     u32 unit;  // one more than its number; 0: none
     u32 there, slot, position, row, kv, first_head, end_head, split, splits, first, end, own;
+    u32 page;  // of the row's own key
 };
 
 // A slot of the ring, and how often its barriers have passed, odd or even.
@@ -82,6 +85,7 @@ struct Shown {
     u32 brought;                          // slots of the ring that were asked for so far
     DecodeShape decode;
     DecodeUnit unit[kWarps / 2];  // of teams
+    u32 pages[kWarps][4];         // of the keys that a warp takes first of its team's unit
     u32 slot[kWarps];             // of the command that a warp is at
     RingPlace read[kWarps];       // what a warp reads next
     Walk walk[2];                 // of the commands in shared memory
@@ -188,7 +192,10 @@ AKUNU_DEVICE void enter(const Launch& launch, u32 slot) {
     now.turn = turn + kTurn;
     while (now.turn >= grid_blocks()) now.turn -= grid_blocks();
     now.readers = ring_readers(launch, c);
-    now.way = now.readers != 0 ? ring_rows(c) == 1 ? kOneRow : kFewOfRing : has_many_rows(c) ? kManyRows : kOtherWay;
+    now.way = now.readers != 0             ? ring_rows(c) == 1 ? kOneRow : kFewOfRing
+              : has_many_rows(c)           ? kManyRows
+              : c.op == kOpDecodeAttention ? kDecoding
+                                           : kOtherWay;
     now.last = ends_step(launch, now.at);
     now.idle = 1;
     for (u32 i = 0; i < c.streams && now.readers != 0; ++i) {
