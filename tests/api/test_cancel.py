@@ -6,6 +6,7 @@ import pytest
 
 from akunu import BusyError
 from akunu.errors import AkunuError
+from akunu.scheduling.scheduler import MAX_STALLED
 
 from .conftest import as_bytes, make_model
 from .fakes import scripted
@@ -48,6 +49,14 @@ def test_a_stream_cancelled_while_its_piece_is_made_frees_the_model_after_it(mod
         break
     model._engine.before_decode = lambda engine: None
     assert model.generate(PROMPT, max_tokens=3).ids
+
+
+def test_many_texts_cancelled_before_their_first_token_are_no_standstill(model):
+    for _ in range(MAX_STALLED + 1):
+        stream = model.stream(PROMPT)
+        model._engine.before_prefill = lambda engine, stream=stream: stream.cancel()
+        assert list(stream) == []
+        assert stream.completion.finish_reason == "cancelled"
 
 
 def test_the_cache_after_a_cancel_is_what_was_given(model):

@@ -60,6 +60,18 @@ def test_a_prompt_of_an_earlier_process_is_not_run_again(path: Path, tmp_path: P
     assert (stats.hits_disk, stats.hits, stats.cached_tokens, stats.disk_written) == (1, 1, 0, 0)
 
 
+def test_what_a_form_begins_with_is_no_prompt_that_was_found_in_files(tmp_path: Path) -> None:
+    options = {"choice": [PROMPT + "The end", PROMPT + "Or not"], "temperature": 0}
+    with akunu.load("ember", context=256, cache_dir=tmp_path) as first:
+        expected = first.generate("A story: ", **options)
+    with akunu.load("ember", context=256, cache_dir=tmp_path) as second:
+        again = second.generate("A story: ", **options)
+        assert second.stats().disk_tokens > again.stats.prompt_tokens
+    assert again.ids == expected.ids
+    assert again.stats.cached_tokens == again.stats.prompt_tokens
+    assert again.stats.prefill_tokens_per_second == 0
+
+
 def test_other_weights_and_other_caches_find_nothing(path: Path, tmp_path: Path) -> None:
     with akunu.load(path, context=256, cache_dir=tmp_path) as first:
         first.generate(PROMPT, max_tokens=0)

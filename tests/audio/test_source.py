@@ -125,6 +125,8 @@ MP3 = encoded(tone(44100, 2), 44100, "MP3")
         (encoded(tone(16000, 2))[:32044], r"ends after 1\.00 s, but announces 2\.00 s; it is incomplete"),
         (encoded(tone(16000, 2), 16000, "AIFF")[:32000], r"announces 2\.00 s; it is incomplete"),
         (encoded(tone(16000, 2), 16000, "AU")[:32000], r"announces 2\.00 s; it is incomplete"),
+        (encoded(tone(16000, 2), 16000, "W64")[:32000], r"announces 2\.00 s; it is incomplete"),
+        (encoded(tone(16000, 2), 16000, "RF64")[:32000], r"announces 2\.00 s; it is incomplete"),
         (encoded(np.full((9, 1), np.nan, np.float32), subtype="FLOAT"), "sample 0 of the audio is nan"),
         (np.array([0, 1, np.inf]), "sample 2 of the audio is inf"),
         (iter([b"123"]), "3 bytes, expected an even number"),

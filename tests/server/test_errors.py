@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+
 import pytest
 
 from akunu.errors import AkunuError
@@ -55,6 +57,17 @@ def test_what_is_not_supported_is_a_400_that_names_the_field(quiet, fields, para
     assert error["type"] == "invalid_request_error"
     assert error["param"] == param
     assert param.rsplit(".", 1)[-1] in error["message"]
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/json"])
+def test_a_body_that_is_no_http_is_a_400_and_no_fault_of_the_server(served, caplog, kind):
+    head = f"POST /v1/completions HTTP/1.1\r\nhost: localhost\r\ncontent-type: {kind}\r\n"
+    with socket.create_connection(("127.0.0.1", served.http.base_url.port), 20) as client:
+        client.sendall(head.encode() + b"transfer-encoding: chunked\r\n\r\nno length\r\n")
+        answer = b"".join(iter(lambda: client.recv(4096), b""))
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert served.http.get("/health").status_code == 200
+    assert not [record for record in caplog.records if record.name == "akunu.server" and record.levelno > 20]
 
 
 def test_fields_that_are_null_are_as_if_they_were_not_there(served):

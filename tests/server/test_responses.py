@@ -163,6 +163,19 @@ def test_logprobs_are_given_where_they_are_asked_for(client):
     entries = answer.output[0].content[0].logprobs
     assert b"".join(bytes(entry.bytes) for entry in entries).decode() == answer.output_text
     assert all(len(entry.top_logprobs) == 2 for entry in entries)
+    events = list(ask(client, include=["message.output_text.logprobs"], top_logprobs=2, stream=True))
+    deltas = [event for event in events if event.type == "response.output_text.delta"]
+    told = [entry.model_dump() for event in deltas for entry in event.logprobs]
+    assert told == [entry.model_dump() for entry in entries]
+    for event in deltas:
+        assert b"".join(bytes(entry.bytes) for entry in event.logprobs).decode() == event.delta
+
+
+def test_an_answer_with_logprobs_is_repeated_as_it_came(client):
+    user = {"role": "user", "content": "What is 2+2?"}
+    answers = [ask(client), ask(client, include=["message.output_text.logprobs"])]
+    plain, same = (ask(client, [user, *answer.output, user]) for answer in answers)
+    assert plain.output_text == same.output_text
 
 
 @pytest.mark.parametrize(

@@ -90,4 +90,4 @@ def test_a_form_that_cannot_be_kept_is_a_400(served, fields, named):
 
 def test_a_loaded_model_is_ready_for_forms(served):
     """Else the first of them would hold up every stream while the vocabulary is read."""
-    assert "grammar_tokens" in vars(served.ember.model._forms._view)
+    assert "_grammar_tokens" in vars(served.ember.model._forms)

@@ -65,6 +65,16 @@ def test_segments_and_words_get_the_times_of_the_recording(recording: Array) -> 
     assert timed.end == timed.words[1].end < plain.end
 
 
+def test_a_word_of_no_length_stays_on_its_side_of_a_silence(recording: Array) -> None:
+    gate = SpeechGate(blocks(recording), QUICK)
+    length = sum(map(len, gate)) / 16000
+    border = next(at / 100 for at in range(round(length * 100)) if gate.original(at / 100) > 30)
+    words = (Word(" a", border, border, 1.0), Word(" b", border, border + 0.3, 1.0))
+    found = gate.restored(Segment(0, border, border + 0.3, " a b", [], 0.0, 0.0, 1.0, 0.0, words))
+    assert 30 < found.start == found.words[0].start == found.words[0].end == found.words[1].start
+    assert found.end == found.words[1].end > found.start
+
+
 def test_hours_of_silence_and_of_speech_take_no_memory(speech: Array) -> None:
     """About two minutes are kept at most: a long speech is cut, silence is forgotten."""
     alive = most = 0

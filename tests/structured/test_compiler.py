@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -52,4 +54,13 @@ def test_a_form_that_is_wrong_is_so_each_time(compiler):
 
 def test_what_all_forms_need_can_be_made_before(compiler):
     compiler.prepare()
-    assert "grammar_tokens" in vars(compiler._view)
+    assert "_grammar_tokens" in vars(compiler)
+
+
+def test_nothing_is_left_of_a_compiler_that_is_no_more(compiler):
+    other = Compiler(compiler._tokenizer, compiler._vocab_size)
+    other.constraint(KNOWN)
+    view = weakref.ref(other._view)
+    del other
+    gc.collect()
+    assert view() is None

@@ -23,8 +23,11 @@ __all__ = ["Recording"]
 BLOCK_FRAMES: Final = 1 << 16
 SHORTFALL: Final = 0.01
 """What may be missing of the announced length: that of an MP3 file without a table is an estimate."""
-_BYTES: Final = re.compile(r"^ *(?:data|SSND|BODY|Data Size) *: (\d+) \(should be (\d+)\)", re.MULTILINE)
-"""Of libsndfile's log: bytes of sound that a WAV, AIFF or AU file announces, and those there are."""
+_BYTES: Final = re.compile(
+    r"^ *(?:data|SSND|BODY|Data Size|riff|Riff size) *: (\d+) \(should be (\d+)\)", re.MULTILINE
+)
+"""Of libsndfile's log: bytes of sound that a WAV, AIFF or AU file announces, and those there are; of a W64 or
+RF64 file those of all of it."""
 _UNKNOWN: Final = (1 << 31) - (1 << 16)
 """Announced bytes from which they mean nothing: what writes to a pipe says the most that it can."""
 

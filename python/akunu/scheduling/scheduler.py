@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["Scheduler"]
 
 MAX_STALLED: Final = 8
-"""Steps in a row that gave nothing."""
+"""Steps in a row that gave nothing, and that nobody cancelled."""
 
 
 class Scheduler:
@@ -137,7 +137,7 @@ class Scheduler:
             if self._in_step(sequence):
                 # A prompt's chunk may take long; a chain with others ends after its token.
                 if len(self._stepping) == 1:
-                    self._engine.cancel()
+                    self._cancel_step()
                 else:
                     self._engine.stop_after_step()
             self._changed.notify_all()
@@ -217,7 +217,7 @@ class Scheduler:
                 check()
                 with self._lock:
                     self._planner.make_room(tokens)
-                with allowed(self._engine.cancel):
+                with allowed(self._cancel_step):
                     yield self._engine
             finally:
                 self._stop_leading()
@@ -277,6 +277,11 @@ class Scheduler:
 
     def _in_step(self, sequence: Sequence) -> bool:
         return any(part.sequence is sequence for part in self._stepping)
+
+    def _cancel_step(self) -> None:
+        """Have the step that runs give nothing, or the next one, maybe of others: no fault of the engine."""
+        self._stalled = 0
+        self._engine.cancel()
 
     def _engine_wanted(self) -> None:
         if self._leading:
@@ -346,7 +351,7 @@ class Scheduler:
         asked = [part[2:] for part in parts]
         start = time.perf_counter()
         try:
-            with allowed(self._engine.cancel):
+            with allowed(self._cancel_step):
                 chunks, interrupt = self._engine.step(asked, plan.steps, masks)
         except BaseException as error:
             with self._lock:
@@ -358,10 +363,9 @@ class Scheduler:
         ended = time.perf_counter()
         with self._lock:
             moved = self._planner.record(plan, chunks, failed, (began, start, ended))
+            self._stalled = 0 if moved or failed else self._stalled + 1
         if interrupt is not None:
             raise interrupt
-        # A step that was cancelled, maybe for a text that is no more, gives nothing.
-        self._stalled = 0 if moved or failed else self._stalled + 1
         if self._stalled == MAX_STALLED:
             raise AkunuError("the engine makes no progress; this is a defect of Akunu, please report it")
         return True

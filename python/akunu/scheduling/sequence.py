@@ -160,7 +160,7 @@ class Sequence:
         """It has a slot, whose cache holds the first `cached` tokens."""
         self.slot, self.length, self.squeezed_out = slot, cached, False
         if self.began is None:
-            # What its form forced at its beginning may be in the cache too, and is no prompt.
+            # What its form forced at its beginning may be in the cache too, and in files, and is no prompt.
             self.began, self.cached_tokens = time.perf_counter(), min(cached, len(self.prompt))
 
     def displace(self) -> None:
@@ -172,7 +172,7 @@ class Sequence:
         """The cache holds its first `length` tokens, the last of them from a file."""
         self.length = length
         if not self.prefill_seconds:
-            self.cached_tokens = length
+            self.cached_tokens = min(length, len(self.prompt))
 
     def lookup(self) -> Lookup:
         """Its tokens, as drafts are looked up in them."""

@@ -6,8 +6,10 @@ import logging
 import re
 import time
 import uuid
+from contextlib import suppress
 from typing import Final
 
+from h11 import LocalProtocolError
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -66,7 +68,8 @@ class Gate:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 MutableHeaders(scope=message)["x-request-id"] = asked.id
-            await send(message)
+            with suppress(LocalProtocolError):  # the body is no HTTP: the connection has been closed
+                await send(message)
 
         try:
             try:

@@ -96,6 +96,7 @@ class _Answer:
         self._blocks = Blocks()
         self._ids: dict[int, str] = {}
         self._entries: dict[int, list[dict[str, Any]]] = {}
+        self._told: list[dict[str, Any]] = []  # those of them of the latest text
         self._number = -1
         text = fields.text
         self._head: dict[str, Any] = {
@@ -151,18 +152,23 @@ class _Answer:
 
     async def _run(self) -> AsyncGenerator[tuple[str, Block, str] | None, None]:
         """What happens to the blocks; None when something else did."""
-        completion, thought = None, 0
+        completion, thought, untold = None, 0, list[dict[str, Any]]()
         async with aclosing(answers(self._server, self._asked, self._fields.model, self._turn)) as steps:
             async for _, step in steps:
                 yield None
+                if step.piece is not None and self._fields.logprobs:
+                    untold += token_entries(step.text.model, step.piece)
                 for happening in self._blocks.feed(step.deltas):
+                    what, block, _ = happening
+                    if what == "text":  # the first of the tokens' texts has them all
+                        self._told, untold = untold, []
+                        self._entries.setdefault(block.index, []).extend(self._told)
                     yield happening
-                if step.piece is not None and self._fields.logprobs and self._blocks.all:
-                    entries = self._entries.setdefault(self._blocks.all[-1].index, [])
-                    entries += token_entries(step.text.model, step.piece)
                 thought += step.reasoning_tokens
                 completion = step.completion
         assert completion is not None
+        if self._blocks.all:  # of tokens at the end that have no text
+            self._entries.setdefault(self._blocks.all[-1].index, []).extend(untold)
         for happening in self._blocks.end():
             yield happening
         self._response = self._complete(completion, thought)
@@ -222,14 +228,16 @@ class _Answer:
         at: dict[str, Any] = {"item_id": self._ids[block.index], "output_index": block.index}
         if block.kind != "call":
             at["content_index"] = 0
-        spoken = {"logprobs": self._entries.get(block.index, [])} if block.kind == "content" else {}
+        content = block.kind == "content"
         if what == "begin" and block.kind != "call":
             yield self._event("response.content_part.added", **at, part=self._part(block, ""))
         elif what == "text":
-            yield self._event(f"{name}.delta", **at, delta=text, **({"logprobs": []} if spoken else {}))
+            spoken = {"logprobs": self._told} if content else {}
+            yield self._event(f"{name}.delta", **at, delta=text, **spoken)
         elif what == "end":
             whole = "arguments" if block.kind == "call" else "text"
             named = {"name": block.name} if block.kind == "call" else {}
+            spoken = {"logprobs": self._entries.get(block.index, [])} if content else {}
             yield self._event(f"{name}.done", **at, **{whole: block.text}, **named, **spoken)
             if block.kind != "call":
                 yield self._event("response.content_part.done", **at, part=self._part(block))

@@ -20,14 +20,14 @@ __all__ = ["InputItemsQuery", "Item", "ResponseQuery", "ResponsesRequest"]
 class Part(Fields):
     """A part of a content."""
 
-    accepted: ClassVar = {"annotations": ([],), "logprobs": ([],)}
+    accepted: ClassVar = {"annotations": ([],)}
 
     type: str
     prompt_cache_breakpoint: Any = None  # everything is cached
     text: str | None = None
     refusal: str | None = None
     annotations: Any = None
-    logprobs: Any = None
+    logprobs: Any = None  # of an earlier answer that a client repeats
     image_url: Any = None
     file_id: Any = None
     file_data: Any = None

@@ -67,13 +67,17 @@ class SpeechGate:
     def restored(self, segment: Segment) -> Segment:
         """The segment with its times in the recording."""
         words = tuple(
-            Word(word.word, self.original(word.start), self.original(word.end, end=True), word.probability)
-            for word in segment.words
+            Word(word.word, *self._restored(word.start, word.end), word.probability) for word in segment.words
         )
-        start, end = self.original(segment.start), self.original(segment.end, end=True)
+        start, end = self._restored(segment.start, segment.end)
         if words:
             start, end = words[0].start, words[-1].end
         return dataclasses.replace(segment, start=start, end=max(start, end), words=words)
+
+    def _restored(self, start: float, end: float) -> tuple[float, float]:
+        """A border is the end of what is before it, unless that is what begins there."""
+        start = self.original(start)
+        return start, max(start, self.original(end, end=True))
 
 
 class _Samples:

@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from llguidance import LLMatcher, LLParserLimits
+from llguidance import LLMatcher, LLParserLimits, LLTokenizer
 
 from akunu.errors import AkunuError, InvalidArgumentError
 from akunu.structured.constraint import Constraint, Form, TaggedText, Watch
@@ -63,7 +63,7 @@ class Compiler:
             No text can have a form: the vocabulary has no token that ends one.
         """
         with self._lock:
-            _ = self._view.grammar_tokens
+            _ = self._grammar_tokens
 
     def constraint(self, structure: Structure) -> Constraint:
         """For a new text of this form.
@@ -99,6 +99,10 @@ class Compiler:
     def _view(self) -> VocabularyView:
         return VocabularyView(self._tokenizer, self._vocab_size)
 
+    @cached_property
+    def _grammar_tokens(self) -> LLTokenizer:
+        return self._view.grammar_tokens()
+
     def _compile(self, structure: Structure) -> Start:
         if structure.tag is not None:
             return self._tagged(structure.tag)
@@ -106,7 +110,7 @@ class Compiler:
         return lambda: Form(self._view, matcher)
 
     def _matcher(self, kind: str, grammar: str) -> LLMatcher:
-        matcher = LLMatcher(self._view.grammar_tokens, grammar, log_level=0, limits=_LIMITS)
+        matcher = LLMatcher(self._grammar_tokens, grammar, log_level=0, limits=_LIMITS)
         if matcher.is_error():
             raise InvalidArgumentError(f"{kind}: {matcher.get_error().partition('<state>')[0].strip()}")
         try:  # a rule without an end, or one beyond the parser's limits, is found with the first mask

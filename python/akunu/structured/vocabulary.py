@@ -54,9 +54,11 @@ class VocabularyView:
                 self.pieces[i] = CONTROL_MARK + self.pieces[i]
         self.pieces += [b""] * (vocab_size - known)
 
-    @cached_property
     def grammar_tokens(self) -> LLTokenizer:
-        """The same, for llguidance."""
+        """The same, for llguidance, made anew.
+
+        It keeps this view, where no garbage collector looks: the view cannot keep it, or both stay for ever.
+        """
         return LLTokenizer(_Encoder(self), eos_token=sorted(self.end_ids))
 
     def encode(self, text: str) -> list[int]:
