@@ -86,6 +86,18 @@ class Tokenizer:
         """How many EOS stand between two texts that are encoded as one."""
         self.pair_kinds = vocabulary.pair_kinds
         """Whether the second of them has rows of another kind, where the model knows kinds."""
+        self.names: Mapping[str, str] = vocabulary.names or {
+            name: vocabulary.tokens[i]
+            for name, i in (
+                ("bos_token", vocabulary.bos),
+                ("eos_token", vocabulary.eos),
+                ("unk_token", vocabulary.unknown),
+            )
+            if i is not None
+        }
+        """Texts of special tokens by the names that chat templates have for them."""
+        self.chats_begin = vocabulary.chats_begin
+        """Whether a chat whose template has not written BOS gets it, where `add_bos` is set."""
         self.end_of_generation_ids: frozenset[int] = vocabulary.end_of_generation
         """The tokens after which a model has finished: EOS, end of turn, end of message, and their like."""
         self.added_ids = self._added_tokens.ids

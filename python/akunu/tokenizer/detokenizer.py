@@ -85,7 +85,9 @@ class StreamingDetokenizer:
             if self._trims_next and not added and piece[:1] == b" ":
                 piece = piece[1:]
             # BOS was put before a text that got its space; what else is at the start is part of that text.
-            self._trims_next = added and (self._trims_after_added or (self._trims_next and i in self._control))
+            self._trims_next = added and (
+                self._trims_after_added or (self._trims_next and i in self._control)
+            )
             if i not in self._hidden:
                 parts.append(piece)
         return self._decoder.decode(b"".join(parts))
