@@ -102,8 +102,9 @@ class Tokenizer:
         """The tokens after which a model has finished: EOS, end of turn, end of message, and their like."""
         self.added_ids = self._added_tokens.ids
         """Ids of control, unknown and user-defined tokens."""
-        self.split_ids = self._added_tokens.split_ids
-        """Ids of those between which each stretch of a text is encoded for itself."""
+        self.split_ids = self._added_tokens.split_ids - {vocabulary.unknown}
+        """Ids of those between which each stretch of a text is encoded for itself. The unknown token is none
+        of them: mostly it stands for a character in the middle of one."""
         self.control_ids = self._added_tokens.control_ids
         """Ids of the tokens that only a template may write, and that `decode` leaves out by default."""
         self.trims_space = vocabulary.add_space_prefix or vocabulary.model == "bert"
