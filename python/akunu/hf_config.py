@@ -226,7 +226,7 @@ def _map(
             f"tensor {embedding.name}: found {vocab_size} rows, expected the {shown(announced)} "
             "of config.json's vocab_size"
         )
-    head = _head(tensors, prefix)
+    head = _head(tensors)
     tied = _flag(config, "tie_word_embeddings", default=row.tied)
     if not tied and head not in tensors:
         raise ModelFileError(
@@ -306,10 +306,13 @@ def _prefix(tensors: Mapping[str, TensorInfo]) -> str:
     return found[0]
 
 
-def _head(tensors: Mapping[str, TensorInfo], prefix: str) -> str:
-    """The output head's name: above the decoder, or above all its parts."""
-    inner = prefix.removesuffix("model.") + "lm_head.weight"
-    return inner if inner in tensors else "lm_head.weight"
+def _head(tensors: Mapping[str, TensorInfo]) -> str:
+    """The output head's name: above the decoder, or above some or all of its parts."""
+    suffix = "lm_head.weight"
+    found = sorted(name for name in tensors if name == suffix or name.endswith(f".{suffix}"))
+    if len(found) > 1:
+        raise UnsupportedError(f"the checkpoint has several output heads: {', '.join(found[:4])}")
+    return found[0] if found else suffix
 
 
 def _layer_windows(

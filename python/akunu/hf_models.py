@@ -105,7 +105,7 @@ _GEMMA3 = HfModel(
     period=6,
     defaults=_defaults(
         dim=2304, n_layers=26, n_heads=8, n_kv_heads=4, head_dim=256, ffn_dim=9216, context_length=131072,
-        window=4096, query_scalar=256, rope_theta=1e6, local_rope_theta=1e4, final_softcap=0,
+        window=4096, query_scalar=256, rope_theta=1e6, local_rope_theta=1e4,
     ),
     tied=True,
     norm_add=1.0,
@@ -169,7 +169,12 @@ HF_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
             biases="flag",
         ),
         "gemma3": _GEMMA3,
-        "gemma3_text": dataclasses.replace(_GEMMA3, model_class="Gemma3ForCausalLM"),
+        # Only the class of the text alone caps its logits.
+        "gemma3_text": dataclasses.replace(
+            _GEMMA3,
+            defaults=MappingProxyType({**_GEMMA3.defaults, "final_softcap": 0}),
+            model_class="Gemma3ForCausalLM",
+        ),
         "phi3": HfModel(
             "phi3",
             windowed="every",

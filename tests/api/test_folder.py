@@ -70,6 +70,28 @@ def test_a_folder_without_a_tokenizer_takes_ids(tmp_path: Path) -> None:
         assert list(model.generate(golden.prompt, max_tokens=8, temperature=0).ids) == golden.ids[:8]
 
 
+def test_a_template_has_the_names_of_tokens_that_a_folder_gives_them(folder: Path) -> None:
+    source = (
+        "{{ eos_token }}{{ pad_token }}{{ unk_token }}"
+        "{% if documents is none %}{{ messages[0].content }}{% endif %}"
+    )
+    write_tokenizer(folder, eos_token="<|end|>", pad_token={"content": "<|user|>"}, chat_template=source)
+    with load(folder) as model:
+        assert [s.text for s in model.chat_template.render([{"role": "user", "content": "Hi"}])] == [
+            "<|end|><|user|>Hi"
+        ]
+
+
+def test_only_the_template_of_a_folder_begins_a_chat(folder: Path) -> None:
+    """As in Transformers. A format of ours gets the BOS that the tokenizer puts before texts."""
+    messages = [{"role": "user", "content": "Hi"}]
+    write_tokenizer(folder, chat_template=TEMPLATE.removeprefix("{{ bos_token }}"))
+    with load(folder) as model:
+        assert model.tokenize("Hi")[0] == 256
+        assert model.chat_template.encode(messages)[0] == 258
+        assert akunu.ChatTemplate.named("phi3", model.tokenizer).encode(messages)[0] == 256
+
+
 def test_the_chat_template_of_a_folder_is_used(folder: Path) -> None:
     messages = [{"role": "user", "content": "Hi <|end|>"}]
     with load(folder) as model:

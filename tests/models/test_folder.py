@@ -129,9 +129,20 @@ def test_the_text_model_of_a_larger_one_is_loaded(prefix: str, tmp_path: Path) -
     assert nmse(logits(path, "gemma3"), tiny.golden("gemma3").logits) < 1e-9
 
 
-def test_an_untied_head_is_found_above_the_parts(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("decoder", "head"),
+    [
+        ("language_model.model.", "language_model."),
+        ("language_model.model.", ""),
+        ("model.language_model.model.", "language_model."),  # as Transformers 5 writes a Gemma 3 with a head
+    ],
+)
+def test_an_untied_head_is_found_above_the_parts(decoder: str, head: str, tmp_path: Path) -> None:
     def renamed(weights: tiny.Weights) -> tiny.Weights:
-        return {f"language_model.{name}": array for name, array in weights.items()}
+        return {
+            (head if name.startswith("lm_head") else decoder) + name.removeprefix("model."): array
+            for name, array in weights.items()
+        }
 
     path = folders.write("llama", tmp_path, arrays=renamed)
     assert nmse(logits(path, "llama"), tiny.golden("llama").logits) < 1e-9
@@ -204,6 +215,26 @@ def test_dynamic_scaling_changes_nothing_up_to_the_trained_context(tmp_path: Pat
     assert nmse(logits(path, "llama"), tiny.golden("llama").logits) < 1e-9
 
 
+@pytest.mark.parametrize(
+    ("rope", "divisor"),
+    [
+        # Not even the fastest pair makes two rotations in 8 positions.
+        ({"original_max_position_embeddings": 8, "beta_slow": 2.0, "rope_theta": 1e4}, 1.0),
+        # All pairs make more than 32 rotations, in so many positions.
+        ({"original_max_position_embeddings": 8192, "rope_theta": 2.0}, 4.0),
+    ],
+)
+def test_yarn_whose_range_is_reversed_is_that_of_transformers(
+    rope: dict[str, Any], divisor: float, tmp_path: Path
+) -> None:
+    def inv_freq(kind: str, **values: Any) -> npt.NDArray[np.float64]:
+        values |= {"rope_type": kind, "rope_theta": rope["rope_theta"]}
+        path = folders.write("llama", tmp_path / kind, change=put(rope_parameters=values))
+        return np.asarray(ModelFolder(path).spec().config.inv_freq)
+
+    np.testing.assert_allclose(inv_freq("yarn", factor=4.0, **rope), inv_freq("default") / divisor)
+
+
 def test_the_old_name_of_the_rotary_parameters_may_say_the_same(tmp_path: Path) -> None:
     def doubled(settings: dict[str, Any]) -> dict[str, Any]:
         rope = dict(settings["rope_parameters"])
@@ -267,6 +298,12 @@ BAD: dict[str, tuple[str, Change, type[Exception], str]] = {
         put(attn_logit_softcapping=50.0),
         UnsupportedError,
         "attn_logit_softcapping: found 50.0, but a gemma3_text model has none",
+    ),
+    "a cap of a model that also sees images": (
+        "gemma3",
+        put(model_type="gemma3", final_logit_softcapping=30.0),
+        UnsupportedError,
+        "final_logit_softcapping: found 30.0, but a gemma3 model has none",
     ),
     "a local theta": (
         "mistral",
@@ -364,6 +401,11 @@ def test_bad_configurations_are_refused(case: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arrays", "error", "message"),
     [
+        (
+            lambda w: w | {"draft.lm_head.weight": w["lm_head.weight"]},
+            UnsupportedError,
+            r"several output heads: draft\.lm_head\.weight, lm_head\.weight",
+        ),
         (
             without("lm_head.weight"),
             ModelFileError,

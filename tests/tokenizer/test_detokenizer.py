@@ -80,6 +80,11 @@ class TestTheSpaceThatEncodingAdds:
         prompt = [*SENTENCEPIECE.encode("a"), 1]
         assert StreamingDetokenizer(SENTENCEPIECE, after=prompt).push([self.a]) == "a"
 
+    def test_behind_an_unknown_character_stands_the_texts_own(self) -> None:
+        assert SENTENCEPIECE.unknown_id == 0
+        assert SENTENCEPIECE.decode([self.a, 0, self.a]) == "a a"
+        assert StreamingDetokenizer(SENTENCEPIECE, after=[self.a, 0]).push([self.a]) == " a"
+
     def test_only_one_space_is_taken_off(self) -> None:
         assert SENTENCEPIECE.decode(SENTENCEPIECE.encode("  a")) == "  a"
 

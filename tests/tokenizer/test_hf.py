@@ -186,6 +186,16 @@ def test_a_prefix_only_at_the_start_is_taken_off_only_there(tmp_path: Path) -> N
     assert tokenizer.decode(answer) == "Hello there"
 
 
+def test_an_added_token_at_the_start_leaves_the_space_behind_it(tmp_path: Path) -> None:
+    library = trained("metaspace-first")
+    library.add_tokens([tokenizers.AddedToken("[x]", normalized=False)])
+    tokenizer = opened(write(tmp_path, library))
+    for text in ("[x] Hello", "[x]Hello", "[x][x]  Hello"):
+        ids = library.encode(text).ids
+        assert tokenizer.encode(text) == ids
+        assert tokenizer.decode(ids) == library.decode(ids) == text
+
+
 def test_rows_beyond_the_tokenizer_are_padding(tmp_path: Path) -> None:
     library = trained("bytes-gpt2")
     tokenizer = opened(write(tmp_path, library), library.get_vocab_size() + 3)

@@ -76,14 +76,8 @@ class ChatTemplate:
         self._limits = limits or RenderLimits()
         self._templates = {name: compile_template(text, self._limits) for name, text in self.sources.items()}
         self._marks = Marks(tokenizer.control_texts())
-        self._variables = {
-            name: "" if token is None else tokenizer.token_text(token)
-            for name, token in (
-                ("bos_token", tokenizer.bos_id),
-                ("eos_token", tokenizer.eos_id),
-                ("unk_token", tokenizer.unknown_id),
-            )
-        }
+        self._variables = {"bos_token": "", "eos_token": "", "unk_token": "", **tokenizer.names}
+        self._adds_bos = tokenizer.chats_begin
         self._probes = {name: Probe(partial(self._probed, name), text) for name, text in self.sources.items()}
 
     @cached_property
@@ -139,7 +133,9 @@ class ChatTemplate:
         """
         if not isinstance(name, str) or name not in FORMATS:
             raise InvalidArgumentError(f"chat format: found {name!r}, expected one of " + ", ".join(FORMATS))
-        return cls(FORMATS[name], tokenizer)
+        found = cls(FORMATS[name], tokenizer)
+        found._adds_bos = True  # some of them leave it to the tokenizer
+        return found
 
     def encode(
         self,
@@ -162,7 +158,7 @@ class ChatTemplate:
 
     def encode_segments(self, segments: Sequence[Segment]) -> list[int]:
         """Token ids of what `render` gave."""
-        return self._tokenizer.encode_segments(segments)
+        return self._tokenizer.encode_segments(segments, add_bos=self._adds_bos)
 
     def render(
         self,
@@ -200,7 +196,7 @@ class ChatTemplate:
         """
         name = self._choose(template, bool(tools))
         reader = Reader(self._limits)
-        given = {"messages": reader.messages(messages), **reader.variables(variables)}
+        given = {"messages": reader.messages(messages), "documents": None, **reader.variables(variables)}
         self._probes[name].prepare(given["messages"])
         given["tools"] = reader.tools(tools)
         if given["tools"]:
@@ -247,7 +243,7 @@ class ChatTemplate:
     def _probed(
         self, name: str, messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None = None
     ) -> str:
-        values = {"messages": messages, "tools": tools, "add_generation_prompt": False}
+        values = {"messages": messages, "tools": tools, "documents": None, "add_generation_prompt": False}
         return self._rendered(name, values, self._limits.for_a_word(), datetime.now())
 
     def _choose(self, name: str | None, has_tools: bool) -> str:

@@ -86,12 +86,25 @@ class Tokenizer:
         """How many EOS stand between two texts that are encoded as one."""
         self.pair_kinds = vocabulary.pair_kinds
         """Whether the second of them has rows of another kind, where the model knows kinds."""
+        self.names: Mapping[str, str] = vocabulary.names or {
+            name: vocabulary.tokens[i]
+            for name, i in (
+                ("bos_token", vocabulary.bos),
+                ("eos_token", vocabulary.eos),
+                ("unk_token", vocabulary.unknown),
+            )
+            if i is not None
+        }
+        """Texts of special tokens by the names that chat templates have for them."""
+        self.chats_begin = vocabulary.chats_begin
+        """Whether a chat whose template has not written BOS gets it, where `add_bos` is set."""
         self.end_of_generation_ids: frozenset[int] = vocabulary.end_of_generation
         """The tokens after which a model has finished: EOS, end of turn, end of message, and their like."""
         self.added_ids = self._added_tokens.ids
         """Ids of control, unknown and user-defined tokens."""
-        self.split_ids = self._added_tokens.split_ids
-        """Ids of those between which each stretch of a text is encoded for itself."""
+        self.split_ids = self._added_tokens.split_ids - {vocabulary.unknown}
+        """Ids of those between which each stretch of a text is encoded for itself. The unknown token is none
+        of them: mostly it stands for a character in the middle of one."""
         self.control_ids = self._added_tokens.control_ids
         """Ids of the tokens that only a template may write, and that `decode` leaves out by default."""
         self.trims_space = vocabulary.add_space_prefix or vocabulary.model == "bert"

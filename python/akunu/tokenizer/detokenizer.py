@@ -60,7 +60,8 @@ class StreamingDetokenizer:
         self._pieces = tokenizer.pieces
         self._trims_space = trims and tokenizer.trims_space
         self._added = tokenizer.split_ids
-        self._hidden = tokenizer.control_ids - visible if skip_special else frozenset()
+        self._control = tokenizer.control_ids
+        self._hidden = self._control - visible if skip_special else frozenset()
         self._trims_after_added = tokenizer.trims_after_added
         self._trims_next = not len(after) or (self._trims_after_added and int(after[-1]) in self._added)
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -83,7 +84,10 @@ class StreamingDetokenizer:
             added = i in self._added
             if self._trims_next and not added and piece[:1] == b" ":
                 piece = piece[1:]
-            self._trims_next = added and (self._trims_next or self._trims_after_added)
+            # BOS was put before a text that got its space; what else is at the start is part of that text.
+            self._trims_next = added and (
+                self._trims_after_added or (self._trims_next and i in self._control)
+            )
             if i not in self._hidden:
                 parts.append(piece)
         return self._decoder.decode(b"".join(parts))

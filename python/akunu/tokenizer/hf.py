@@ -287,6 +287,8 @@ def _vocabulary(data: Mapping[str, Any], special: Mapping[str, Any], n_tokens: i
         spaces_in_added=not byte_level,
         pair_separators=_pair_separators(data.get("post_processor")),
         pair_kinds=_pair_kinds(data.get("post_processor"), special),
+        names={key: name for key in special if key.endswith("_token") and (name := _text_of(special[key]))},
+        chats_begin=False,
     )
 
 
@@ -475,12 +477,17 @@ def _template(step: Mapping[str, Any]) -> tuple[list[str], list[str]]:
 
 
 def _token_text(special: Mapping[str, Any], key: str) -> str:
-    value = special.get(key)
+    text = _text_of(special.get(key))
+    if text is None:
+        raise TokenizerError(f"tokenizer_config.json: {key}: found {special[key]!r}, expected a token")
+    return text
+
+
+def _text_of(value: object) -> str | None:
+    """The text of a token as a file writes it, "" for none; None where it is no token."""
     if isinstance(value, dict):
         value = value.get("content")
-    if value is not None and not isinstance(value, str):
-        raise TokenizerError(f"tokenizer_config.json: {key}: found {value!r}, expected a token")
-    return value or ""
+    return value or "" if value is None or isinstance(value, str) else None
 
 
 def _adds(special: Mapping[str, Any], name: str, by_file: bool, token: int | None) -> bool:

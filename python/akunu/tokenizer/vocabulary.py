@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from akunu.errors import TokenizerError, UnsupportedError
 
@@ -152,6 +152,11 @@ class Vocabulary:
         How many EOS stand between two texts that are encoded as one.
     pair_kinds : bool
         The second of them has rows of another kind, where the model knows kinds.
+    names : mapping of str to str
+        Texts of special tokens by the names that chat templates have for them (``eos_token``); empty where
+        the file has only ids. A text may end with another token than that.
+    chats_begin : bool
+        A chat whose template has not written BOS gets it, as in llama.cpp. (Transformers adds nothing.)
     """
 
     model: str
@@ -178,6 +183,8 @@ class Vocabulary:
     spaces_in_added: bool = False
     pair_separators: int = 1
     pair_kinds: bool = True
+    names: Mapping[str, str] = field(default_factory=dict)
+    chats_begin: bool = True
 
     @classmethod
     def from_metadata(cls, metadata: Mapping[str, object]) -> Vocabulary:
