@@ -165,6 +165,24 @@ def test_a_text_that_is_too_long_is_an_error_or_cut_and_said_so(model: Embedding
     np.testing.assert_array_equal(vectors[1:], model.embed([[*ids[:79], ids[-1]]]))
 
 
+def test_the_front_is_cut_where_the_tokenizer_says_so(tmp_path: Path) -> None:
+    """As the `tokenizers` library truncates on the left."""
+    library, words = wordpiece.library(), "the cat sits on the mat in rome"
+    config = {"truncation_side": "left", "model_max_length": 7}
+    library.enable_truncation(7, direction="left")
+    with opened(with_files("bert", tmp_path / "embed", tokenizer_config=config)) as model:
+        with pytest.warns(UserWarning, match="1 of 1 texts were cut to 7 tokens"):
+            found = model.embed(words, truncate=True)
+        np.testing.assert_array_equal(found, model.embed([library.encode(words).ids]))
+    library.enable_truncation(7, strategy="only_second", direction="left")
+    with opened(with_files("bert_rank", tmp_path / "rank", tokenizer_config=config)) as model:
+        with pytest.warns(UserWarning, match="1 of 1 texts were cut to 7 tokens"):
+            (score,) = model.rerank("cats", [words], truncate=True, raw=True)
+        pair = library.encode("cats", words)
+        rows = [(np.asarray(pair.ids, np.uint32), pair.type_ids.index(1))]
+        assert score == pytest.approx(model._encoder.encode(rows)[0, 0])
+
+
 @pytest.mark.parametrize(
     ("texts", "message"),
     [

@@ -66,6 +66,8 @@ class Modules:
         Most tokens of a text that the model was tuned for.
     tokenizer_tokens
         Those that its tokenizer makes, where nothing else is said.
+    cuts_front
+        A text that is too long loses its first tokens, not its last ones.
     dimensions
         Elements that are kept of a vector unless others are asked for.
     lowercase
@@ -88,6 +90,7 @@ class Modules:
     default_prompt: str | None = None
     max_tokens: int | None = None
     tokenizer_tokens: int | None = None
+    cuts_front: bool = False
     dimensions: int | None = None
     lowercase: bool = False
     answers: tuple[int, int] | None = None
@@ -172,13 +175,15 @@ def read_modules(folder: Path, model: Mapping[str, object]) -> Modules:
             )
     common = read_optional(folder / "config_sentence_transformers.json")
     prompts, default = _prompts(folder / "config_sentence_transformers.json", common)
+    tokenizer = read_optional(folder / "tokenizer_config.json")
     return Modules(
         pooling=pooling,
         dense=tuple(dense),
         prompts=prompts,
         default_prompt=default,
         max_tokens=_length(settings.get("max_seq_length")),
-        tokenizer_tokens=_length(read_optional(folder / "tokenizer_config.json").get("model_max_length")),
+        tokenizer_tokens=_length(tokenizer.get("model_max_length")),
+        cuts_front=tokenizer.get("truncation_side") == "left",
         dimensions=_length(common.get("truncate_dim")),
         lowercase=settings.get("do_lower_case") is True,
         answers=answers,
