@@ -43,6 +43,13 @@ bool JsonReader::accept(char c) {
     return true;
 }
 
+bool JsonReader::accept_null() {
+    skip_space();
+    if (!text_.substr(at_).starts_with("null")) return false;
+    at_ += 4;
+    return true;
+}
+
 void JsonReader::expect(char c) {
     if (accept(c)) return;
     fail((at_ == text_.size() ? "ends" : "has " + quoted(text_.substr(at_, 1))) + " where '" + c + "' was expected");

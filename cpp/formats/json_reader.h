@@ -17,6 +17,8 @@ class JsonReader {
     void expect(char c);
     // Consumes it if it is `c`.
     bool accept(char c);
+    // Consumes the value `null` if it is next.
+    bool accept_null();
     // A string, its escapes resolved, of at most `limit` bytes.
     std::string string(std::size_t limit);
     // A non-negative integer: digits without a leading zero, fraction or exponent.

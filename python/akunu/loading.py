@@ -243,7 +243,8 @@ def load(
         )
     if requested is None and trained < DEFAULT_CONTEXT:
         spec = opened.spec(trained)
-    if task == "rerank" or opened.modules.answers:
+    encoder = spec.config.encoder
+    if task == "rerank" or opened.modules.answers or (encoder is not None and encoder.task == "rank"):
         from akunu.encoders.loading import as_reranker
 
         spec = as_reranker(opened, spec)

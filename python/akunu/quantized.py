@@ -211,6 +211,11 @@ class _Module:
                 f"tensor {scales.name}: found shape {tuple(scales.shape)}, expected 2 dimensions"
             )
         n_rows, n_groups = scales.shape
+        if n_groups * group % 32:
+            raise UnsupportedError(
+                f"tensor {codes.name}: found rows of {n_groups * group} {mode} codes; "
+                "only multiples of 32 are supported"
+            )
         form = f"{bits} bits in groups of {group}"
         self._expect(codes, "u32", (n_rows, n_groups * group * bits // 32), form)
         biases = ""

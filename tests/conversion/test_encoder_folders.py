@@ -57,6 +57,21 @@ def test_a_file_becomes_the_folder_it_was_made_of(name: str, tmp_path: Path) -> 
     assert (made / "modules.json").exists() is not rank
 
 
+def test_heads_may_be_wider_than_their_share_of_a_row(tmp_path: Path) -> None:
+    model = tiny.golden("nomic")
+    model.config["head_dim"] = 24
+    for name, array in model.weights.items():
+        if "attn.Wqkv" in name:
+            model.weights[name] = np.concatenate([array, array[:96]])
+        elif "attn.out_proj" in name:
+            model.weights[name] = np.concatenate([array, array[:, :32]], axis=1)
+    made = folder_of(converted(model, tmp_path))
+    assert json.loads((made / "config.json").read_text())["head_dim"] == 24
+    with opened(made) as found, opened(tmp_path / "folder") as source:
+        expected = vectors(source, model.texts, model.second)
+        np.testing.assert_array_equal(vectors(found, model.texts, model.second), expected)
+
+
 @pytest.mark.parametrize("name", gguf_file.NAMES)
 def test_files_by_the_names_of_gguf_py(name: str, tmp_path: Path) -> None:
     model = tiny.golden(name)
@@ -138,6 +153,9 @@ def test_texts_have_the_vectors_of_the_file(tmp_path: Path) -> None:
     assert set(types.values()) == {"f32"}  # plain `mlx-f32`
     kept = json.loads((made / "tokenizer_config.json").read_text())
     assert {kept[f"{name}_token"] for name in ("cls", "bos")} == {"[CLS]"}
+    config = json.loads((made / "config.json").read_text())
+    ids = [config[f"{name}_token_id"] for name in ("bos", "cls", "sep", "eos")]
+    assert ids == [2, 2, 3, 3]  # numbers: Transformers' class of Nomic's models takes no list
 
 
 def test_the_type_of_the_matrices_is_kept(tmp_path: Path) -> None:

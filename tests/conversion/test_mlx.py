@@ -138,6 +138,10 @@ def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
         akunu.convert("ember", tmp_path / "out.gguf", "mlx-4bit", progress=False)
     with pytest.raises(InvalidArgumentError, match=r"exists; remove it"):
         akunu.convert("ember", tmp_path, "mlx-4bit", progress=False)
+    link = tmp_path / "link"
+    link.symlink_to("nowhere")
+    with pytest.raises(InvalidArgumentError, match=r"link exists; remove it"):
+        akunu.convert("ember", link, "mlx-4bit", progress=False)
 
     def spoiled(weights: tiny.Weights) -> tiny.Weights:
         bad: Any = weights["model.layers.1.mlp.up_proj.weight"].copy()

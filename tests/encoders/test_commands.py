@@ -51,6 +51,19 @@ def test_embed_writes_a_vector_for_each_line(
     assert [max(map(abs, json.loads(row))) for row in rows] == [127] * 3
 
 
+def test_a_line_ends_where_a_file_s_lines_do(
+    folder: Path, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """Not at other characters that Unicode calls line breaks."""
+    texts = tmp_path / "texts.txt"
+    texts.write_bytes("the cat\u2028sits\x0con\x85the mat\r\nhello world\n".encode())
+    rows = command(capsysbinary, "embed", str(folder / "bert"), str(texts)).decode().splitlines()
+    assert len(rows) == 2
+    args = ("rerank", str(folder / "rank"), "what do cats eat", str(texts), "--json")
+    found = [json.loads(row)["document"] for row in command(capsysbinary, *args).decode().strip().split("\n")]
+    assert sorted(found) == ["hello world", "the cat\u2028sits\x0con\x85the mat"]
+
+
 def test_a_check_is_refused_before_a_file_is_written(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -75,12 +75,20 @@ def test_texts_and_their_ids_give_the_same_vectors_of_length_1(model: EmbeddingM
 
 
 def test_a_prompt_stands_before_each_text(model: EmbeddingModel) -> None:
-    assert dict(model.prompts) == {"query": "query: "}
+    assert dict(model.prompts) == {"query": "query: ", "document": ""}
     np.testing.assert_array_equal(
         model.embed(TEXTS, prompt="query"), model.embed([f"query: {text}" for text in TEXTS])
     )
-    with pytest.raises(InvalidArgumentError, match="prompt: no 'passage'; there is query"):
+    np.testing.assert_array_equal(model.embed(TEXTS, prompt="document"), model.embed(TEXTS))
+    with pytest.raises(InvalidArgumentError, match="prompt: no 'passage'; there is query, document"):
         model.embed(TEXTS, prompt="passage")
+
+
+def test_an_empty_prompt_takes_the_place_of_the_default(model: EmbeddingModel, tmp_path: Path) -> None:
+    folder = with_files("bert", tmp_path, config_sentence_transformers={"default_prompt_name": "query"})
+    with opened(folder) as prompted:
+        np.testing.assert_array_equal(prompted.embed(TEXTS), model.embed(TEXTS, prompt="query"))
+        np.testing.assert_array_equal(prompted.embed(TEXTS, prompt="document"), model.embed(TEXTS))
 
 
 def test_fewer_dimensions_are_the_first_ones_and_normalised_again(model: EmbeddingModel) -> None:
@@ -155,6 +163,24 @@ def test_a_text_that_is_too_long_is_an_error_or_cut_and_said_so(model: Embedding
         vectors = model.embed(["x", long], truncate=True)
     ids = model.tokenize(long)
     np.testing.assert_array_equal(vectors[1:], model.embed([[*ids[:79], ids[-1]]]))
+
+
+def test_the_front_is_cut_where_the_tokenizer_says_so(tmp_path: Path) -> None:
+    """As the `tokenizers` library truncates on the left."""
+    library, words = wordpiece.library(), "the cat sits on the mat in rome"
+    config = {"truncation_side": "left", "model_max_length": 7}
+    library.enable_truncation(7, direction="left")
+    with opened(with_files("bert", tmp_path / "embed", tokenizer_config=config)) as model:
+        with pytest.warns(UserWarning, match="1 of 1 texts were cut to 7 tokens"):
+            found = model.embed(words, truncate=True)
+        np.testing.assert_array_equal(found, model.embed([library.encode(words).ids]))
+    library.enable_truncation(7, strategy="only_second", direction="left")
+    with opened(with_files("bert_rank", tmp_path / "rank", tokenizer_config=config)) as model:
+        with pytest.warns(UserWarning, match="1 of 1 texts were cut to 7 tokens"):
+            (score,) = model.rerank("cats", [words], truncate=True, raw=True)
+        pair = library.encode("cats", words)
+        rows = [(np.asarray(pair.ids, np.uint32), pair.type_ids.index(1))]
+        assert score == pytest.approx(model._encoder.encode(rows)[0, 0])
 
 
 @pytest.mark.parametrize(
@@ -403,6 +429,26 @@ def test_a_decoder_that_cannot_be_asked_is_refused(tmp_path: Path) -> None:
         model.rerank("what do cats eat", ["mice"])
 
 
+def test_a_decoder_that_sentence_transformers_asks_otherwise_is_refused(tmp_path: Path) -> None:
+    """What the files say of its text: query and document alone, or a chat template."""
+    text = {"method": "forward", "method_output_name": "logits"}
+
+    def folder(**more: Any) -> Path:
+        settings = {"modality_config": {"text": text, **more}}
+        found = with_files("qwen3_rank", tmp_path, sentence_bert_config=settings)
+        transformer = {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"}
+        (found / "modules.json").write_text(json.dumps([transformer]))
+        return found
+
+    with pytest.raises(UnsupportedError, match="query and document stand alone"):
+        opened(folder())
+    template = "{% for message in messages %}{{ message.content }} {% endfor %}"
+    asked = folder(message={**text, "format": "flat"})
+    (asked / "chat_template.jinja").write_text(template)
+    with pytest.raises(UnsupportedError, match="the chat template asks a reranker 'what do cats eat"):
+        opened(asked)
+
+
 def test_a_closed_model_says_so(folder: Path) -> None:
     model = opened(folder)
     model.close()
@@ -482,6 +528,32 @@ MODULES: dict[str, tuple[list[tuple[str, dict[str, Any]]], str]] = {
         ],
         "found a Dense module behind a Normalize",
     ),
+    "normalised tokens": (
+        [("Normalize", {"module_input_name": "token_embeddings"}), ("Pooling", {"pooling_mode": "mean"})],
+        "module_input_name: found 'token_embeddings'",
+    ),
+    "normalised before": (
+        [("Normalize", {}), ("Pooling", {"pooling_mode": "mean"})],
+        "found a Pooling module behind a Normalize",
+    ),
+    "residual": (
+        [
+            ("Pooling", {"pooling_mode": "mean"}),
+            ("Dense", {"in_features": 64, "out_features": 64, "use_residual": True}),
+        ],
+        "use_residual: found True; only False is supported",
+    ),
+    "an activation of the model's own": (
+        [
+            ("Pooling", {"pooling_mode": "mean"}),
+            ("Dense", {"in_features": 64, "out_features": 8, "activation_function": "mine.GELU"}),
+        ],
+        "activation_function: found 'mine.GELU'; supported are Identity, .* of torch.nn",
+    ),
+    "pooled twice": (
+        [("Pooling", {"pooling_mode": "mean"}), ("Pooling", {"pooling_mode": "cls"})],
+        "found a Pooling module behind a Pooling",
+    ),
     "two poolings": ([("Pooling", {"pooling_mode": ["mean", "cls"]})], "pooling by cls, mean; supported"),
     "another kind": ([("WeightedLayerPooling", {})], "a module of the type WeightedLayerPooling"),
     "one answer": ([("LogitScore", {"true_token_id": 5})], "found 5, None, expected two token ids"),
@@ -515,6 +587,27 @@ def test_rows_of_another_output_are_refused(tmp_path: Path) -> None:
     folder = with_files("bert", tmp_path, sentence_bert_config={"modality_config": {"text": text}})
     with pytest.raises(UnsupportedError, match="method_output_name: found 'pooler_output'"):
         opened(folder)
+
+
+def test_settings_of_the_tokenizer_that_change_a_text_s_tokens_are_refused(tmp_path: Path) -> None:
+    def folder(**options: Any) -> Path:
+        return with_files("bert", tmp_path, sentence_bert_config={"processing_kwargs": options})
+
+    opened(folder(text={"padding": True, "truncation": True}, common={}, chat_template={"x": 1})).close()
+    for kind, options in (("text", {"add_special_tokens": False}), ("common", {"max_length": 4})):
+        found = rf"processing_kwargs\.{kind}: found {next(iter(options))}"
+        with pytest.raises(UnsupportedError, match=found):
+            opened(folder(**{kind: options}))
+
+
+def test_a_pooling_that_names_no_way_is_the_mean(model: EmbeddingModel, tmp_path: Path) -> None:
+    folder = wordpiece.write_model("bert", tmp_path)
+    path = folder / "1_Pooling" / "config.json"
+    assert json.loads(path.read_text())["pooling_mode_mean_tokens"]
+    for found in ({"word_embedding_dimension": 64}, {"pooling_mode_cls_token": False}):
+        path.write_text(json.dumps(found))
+        with opened(folder) as nameless:
+            np.testing.assert_array_equal(nameless.embed(TEXTS), model.embed(TEXTS))
 
 
 def test_a_reranker_with_a_prompt_is_refused(tmp_path: Path) -> None:

@@ -51,6 +51,13 @@ def test_tensors_are_read_with_type_shape_and_bytes(path: Path) -> None:
     assert model.paths == [str(path)]
 
 
+def test_metadata_may_be_null(path: Path) -> None:
+    """As `mlx.core.save_safetensors` writes it where it is given none."""
+    for header in ({"__metadata__": None, "a": entry("F32", [2], 0, 8)}, {"__metadata__": None}):
+        model = opened(path, file(header, bytes(8 if "a" in header else 0)))
+        assert [t.name for t in model.tensors] == [name for name in header if name == "a"]
+
+
 @pytest.mark.parametrize(
     ("name", "dtype"),
     [
@@ -97,7 +104,9 @@ REFUSED: dict[str, tuple[bytes, type[Exception], str]] = {
     "a bad escape": (raw(b'{"\\x41":1}'), E, "unknown escape"),
     "a control character": (raw(b'{"a\n":1}'), E, "control character"),
     "metadata of numbers": (raw(b'{"__metadata__":{"a":1}}'), E, "has '1' where '\"'"),
-    "metadata twice": (raw(b'{"__metadata__":{},"__metadata__":{}}'), E, "two of '__metadata__'"),
+    "metadata that is no object": (raw(b'{"__metadata__":nul}'), E, "has 'n' where '{'"),
+    "metadata that goes on": (raw(b'{"__metadata__":nulls}'), E, "has 's' where '}'"),
+    "metadata twice": (raw(b'{"__metadata__":null,"__metadata__":{}}'), E, "two of '__metadata__'"),
     "no name": (file({"": ONE}, bytes(8)), E, "a tensor without a name"),
     "long name": (file({"a" * 2000: ONE}, bytes(8)), E, "a string of more than 1024 bytes"),
     "no shape": (file({"a": {"dtype": "F32", "data_offsets": [0, 8]}}), E, "no shape"),

@@ -234,6 +234,22 @@ def test_what_does_not_belong_together_is_refused(
         ModelFolder(path).spec()
 
 
+def test_rows_of_half_a_block_are_refused(tmp_path: Path) -> None:
+    """Groups of 16 may make rows of 48, of which MLX itself quantizes some only."""
+
+    def arrays(weights: Arrays) -> Arrays:
+        codes = {
+            f"{MODULE}.weight": np.zeros((96, 6), np.uint32),
+            f"{MODULE}.scales": np.zeros((96, 3), np.uint8),
+        }
+        return {**weights, **codes}
+
+    config = {"quantization": settings(4, 16, mode="nvfp4")}
+    path = folders.write("llama", tmp_path, change=lambda c: c | config, arrays=arrays)
+    with pytest.raises(UnsupportedError, match=rf"{MODULE}\.weight: found rows of 48 nvfp4 codes; only mult"):
+        ModelFolder(path).spec()
+
+
 @pytest.mark.parametrize("part", ["scales", "biases"])
 def test_scales_that_are_no_numbers_are_refused(part: str, tmp_path: Path) -> None:
     def change(arrays: Arrays) -> None:

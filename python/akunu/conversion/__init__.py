@@ -110,7 +110,7 @@ def _checked_out(path: Path, type: str, overwrite: bool) -> Path:
         raise InvalidArgumentError(f"out: the folder {path.parent} does not exist")
     if is_gguf and path.is_dir():
         raise InvalidArgumentError(f"out: {path} is a folder")
-    if path.exists() and not is_gguf:
+    if os.path.lexists(path) and not is_gguf:  # a folder cannot take a link's place
         raise InvalidArgumentError(f"out: {path} exists; remove it, or give another name")
     if path.exists() and not overwrite:
         raise InvalidArgumentError(f"out: {path} exists; overwrite=True (--overwrite) replaces it")

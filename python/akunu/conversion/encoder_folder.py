@@ -27,7 +27,7 @@ DENSE_FOLDERS: Final = ("2_Dense", "3_Dense")
 
 _TYPES: Final = "sentence_transformers.models."
 _SIZES: Final = ("n_layers", "context_length", "dim", "ffn_dim", "n_heads")
-"""Fields of `CONFIG_KEYS` that all encoders say; in them a head is a share of the row."""
+"""Fields of `CONFIG_KEYS` that all encoders say; in most of them a head is a share of the row."""
 
 
 def tensor_name(spec: ModelSpec, rule: TensorRule, layer: int) -> str:
@@ -150,6 +150,8 @@ def _encoder_config(model: GgufModel, spec: ModelSpec) -> dict[str, object]:
         activation: next(name for name, value in ACTIVATIONS.items() if value == config.activation),
         "vocab_size": config.vocab_size,
     }
+    if "head_dim" not in kind.foreign:
+        found["head_dim"] = config.head_dim
     if config.positions:  # the class has as many rows
         found["max_position_embeddings"] = config.positions
     if "kinds" in spec.tensors:

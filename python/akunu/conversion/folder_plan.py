@@ -152,9 +152,9 @@ def _of_gguf(model: GgufModel, dtype: str) -> FolderPlan:
     generation = folder_generation(model.metadata, tokenizer)
     config = vectors_config(model, spec) if vectors else folder_config(model, spec)
     config |= {key: value for key, value in generation.items() if key.endswith("_token_id")}
-    if spec.config.arch in ENCODERS:  # whose classes have usual ids, and one of them wants a number
-        ends = (tokenizer.bos_id, tokenizer.eos_id) if tokenizer is not None else (None, None)
-        config |= dict(zip(("cls_token_id", "sep_token_id"), ends, strict=True))
+    if spec.config.arch in ENCODERS:  # whose classes have usual ids, and some of them want a number
+        first, last = (tokenizer.bos_id, tokenizer.eos_id) if tokenizer is not None else (None, None)
+        config |= {"cls_token_id": first, "sep_token_id": last, "eos_token_id": last}
         config["pad_token_id"] = config["pad_token_id"] or 0
     config["torch_dtype"] = _FLOATS[dtype]
     modules = modules_of(spec) if vectors else None

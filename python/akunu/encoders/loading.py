@@ -25,6 +25,8 @@ _ROWS: Final = ("positions", "kinds", "head.0.")
 def as_reranker(opened: ModelFiles, spec: ModelSpec) -> ModelSpec:
     """The model as one that scores documents: it is one already, or it is asked for a yes or a no."""
     if spec.config.encoder is not None:
+        if not spec.config.bidirectional and opened.modules.asks is not None:
+            _check_question(opened, opened.tokenizer(spec.config.vocab_size))
         return spec
     tokenizer = opened.tokenizer(spec.config.vocab_size)
     words = [tokenizer.encode(word, add_special=False) for word in ("yes", "no")] if tokenizer else []
@@ -41,12 +43,24 @@ def as_reranker(opened: ModelFiles, spec: ModelSpec) -> ModelSpec:
             f'"yes" and "no", {ids[0]} and {ids[1]}, of a model that is asked as Qwen3-Reranker is'
         )
     if answers is not None:
+        _check_question(opened, tokenizer)
+    return as_yes_no(spec, *ids)
+
+
+def _check_question(opened: ModelFiles, tokenizer: Tokenizer | None) -> None:
+    """Raise UnsupportedError where Sentence Transformers would give a decoder another text to score."""
+    asks = opened.modules.asks
+    if asks is False:
+        raise UnsupportedError(
+            "sentence_bert_config.json: modality_config: found no message, so that query and document stand "
+            "alone; supported is a decoder that is asked as Qwen3-Reranker is"
+        )
+    if tokenizer is not None and (asks or opened.modules.answers):
         tokens = {"bos_token": tokenizer.bos_id, "eos_token": tokenizer.eos_id}
         check_template(
             opened.metadata.get("tokenizer.chat_template"),
             {name: "" if i is None else tokenizer.token_text(i) for name, i in tokens.items()},
         )
-    return as_yes_no(spec, *ids)
 
 
 def open_encoder(

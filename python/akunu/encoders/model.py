@@ -49,16 +49,17 @@ _BATCH: Final = 4096
 @dataclass(frozen=True)
 class _Rows:
     """A text as the engine takes it: ids [n], where rows of a second kind begin, and how many last ids stay
-    when it is cut.
+    when it is cut; `first`: how many first ids stay where the front is cut, None where it is not.
     """
 
     ids: Ids
     second: int = 0
     kept: int = 0
+    first: int | None = None
 
     def cut(self, n: int) -> _Rows:
-        """The first ids, and the last ones that are kept."""
-        kept = min(self.kept, n)
+        """Ids of both ends, of which only those that are kept of one."""
+        kept = min(self.kept, n) if self.first is None else n - self.first
         ids = np.concatenate([self.ids[: n - kept], self.ids[self.ids.size - kept :]])
         return _Rows(ids, self.second, kept)
 
@@ -301,7 +302,8 @@ class EmbeddingModel(Model):
 
     def _text(self, i: int, text: Prompt, prefix: str) -> _Rows:
         if isinstance(text, str):
-            return self._ended(self._encode(prefix + text), 0)
+            ids = self._encode(prefix + text)
+            return self._ended(ids, 0, int(ids[:1] == [self.tokenizer.bos_id]))
         if not isinstance(text, Sequence) and not hasattr(text, "__array__"):
             raise InvalidArgumentError(
                 f"texts: number {i}: expected a text or its token ids, got {text!r} ({type(text).__name__})"
@@ -321,7 +323,9 @@ class EmbeddingModel(Model):
         if tokenizer.eos_id is not None:  # of which one ends the query
             ids = [tokenizer.eos_id] * (tokenizer.pair_separators - 1) + ids
         return self._ended(
-            [*query.tolist(), *ids], len(query) if self._config.kinds > 1 and tokenizer.pair_kinds else 0
+            [*query.tolist(), *ids],
+            len(query) if self._config.kinds > 1 and tokenizer.pair_kinds else 0,
+            len(query) + tokenizer.pair_separators - 1,
         )
 
     def _question(self, query: str, document: str, instruction: str | None) -> _Rows:
@@ -331,9 +335,10 @@ class EmbeddingModel(Model):
         ids = encode(question(query, document, instruction))
         return _Rows(np.asarray(ids, np.uint32), kept=len(tail))
 
-    def _ended(self, ids: list[int], second: int) -> _Rows:
-        """Of which the token that ends a text is kept."""
-        return _Rows(np.asarray(ids, np.uint32), second, int(ids[-1:] == [self.tokenizer.eos_id]))
+    def _ended(self, ids: list[int], second: int, first: int) -> _Rows:
+        """Of which the token that ends a text is kept, or where the front is cut so many first ones."""
+        kept = int(ids[-1:] == [self.tokenizer.eos_id])
+        return _Rows(np.asarray(ids, np.uint32), second, kept, first if self._modules.cuts_front else None)
 
     def _vectors(
         self,

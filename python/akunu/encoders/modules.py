@@ -59,13 +59,15 @@ class Modules:
     dense
         Layers behind the pooling.
     prompts
-        Texts that stand before a text, by name; empty ones are left out.
+        Texts that stand before a text, by name; some may be empty.
     default_prompt
-        The name of the one that is used unless another is asked for.
+        The name of the one that is used unless another is asked for; of one that is not empty.
     max_tokens
         Most tokens of a text that the model was tuned for.
     tokenizer_tokens
         Those that its tokenizer makes, where nothing else is said.
+    cuts_front
+        A text that is too long loses its first tokens, not its last ones.
     dimensions
         Elements that are kept of a vector unless others are asked for.
     lowercase
@@ -73,6 +75,9 @@ class Modules:
     answers
         Of a decoder that scores texts: the tokens whose logits after it say that it is relevant, and that it
         is not.
+    asks
+        A reranker's text is what the chat template makes of query and document; False: these two alone.
+        None: not said.
     score
         What a reranker's score goes through unless it is asked for as it is: "sigmoid", "tanh" or "".
     files
@@ -85,9 +90,11 @@ class Modules:
     default_prompt: str | None = None
     max_tokens: int | None = None
     tokenizer_tokens: int | None = None
+    cuts_front: bool = False
     dimensions: int | None = None
     lowercase: bool = False
     answers: tuple[int, int] | None = None
+    asks: bool | None = None
     score: str = "sigmoid"
     files: tuple[Path, ...] = ()
 
@@ -135,6 +142,11 @@ def read_modules(folder: Path, model: Mapping[str, object]) -> Modules:
         kind = module["type"].rpartition(".")[2]
         where = _inside(folder, path, module.get("path"))
         if kind == "Pooling":
+            if pooling is not None or normalized:
+                raise UnsupportedError(
+                    f"{path}: found a Pooling module behind a {'Normalize' if normalized else 'Pooling'}; "
+                    "one pools what the model makes"
+                )
             pooling = _pooling(where / "config.json")
             files.append(where / "config.json")
         elif kind == "Dense":
@@ -154,6 +166,7 @@ def read_modules(folder: Path, model: Mapping[str, object]) -> Modules:
             answers = _answers(where / "config.json")
             files.append(where / "config.json")
         elif kind == "Normalize":
+            _of_the_vector(where / "config.json", read_optional(where / "config.json"))
             normalized = True
         else:
             raise UnsupportedError(
@@ -162,16 +175,19 @@ def read_modules(folder: Path, model: Mapping[str, object]) -> Modules:
             )
     common = read_optional(folder / "config_sentence_transformers.json")
     prompts, default = _prompts(folder / "config_sentence_transformers.json", common)
+    tokenizer = read_optional(folder / "tokenizer_config.json")
     return Modules(
         pooling=pooling,
         dense=tuple(dense),
         prompts=prompts,
         default_prompt=default,
         max_tokens=_length(settings.get("max_seq_length")),
-        tokenizer_tokens=_length(read_optional(folder / "tokenizer_config.json").get("model_max_length")),
+        tokenizer_tokens=_length(tokenizer.get("model_max_length")),
+        cuts_front=tokenizer.get("truncation_side") == "left",
         dimensions=_length(common.get("truncate_dim")),
         lowercase=settings.get("do_lower_case") is True,
         answers=answers,
+        asks=_asks(settings),
         score=_score(folder, common if has_modules else {}, model),
         files=tuple(files),
     )
@@ -222,7 +238,22 @@ def _transformer(path: Path) -> dict[str, Any]:
         raise UnsupportedError(
             f"{path}: method_output_name: found {shown(rows)}; supported are last_hidden_state and logits"
         )
+    processing = found.get("processing_kwargs")
+    for kind in ("common", "text"):
+        options = processing.get(kind) if isinstance(processing, dict) else None
+        # There is no padding here, and what is too long is an error or cut.
+        changed = options.keys() - {"padding", "truncation"} if isinstance(options, dict) else ()
+        if changed:
+            raise UnsupportedError(
+                f"{path}: processing_kwargs.{kind}: found {', '.join(sorted(changed))}; "
+                "supported are padding and truncation"
+            )
     return found
+
+
+def _asks(settings: Mapping[str, object]) -> bool | None:
+    modality = settings.get("modality_config")
+    return "message" in modality if isinstance(modality, dict) else None
 
 
 def _answers(path: Path) -> tuple[int, int]:
@@ -248,6 +279,8 @@ def _pooling(path: Path) -> Pooling:
     config = read_object(path)
     mode = config.get("pooling_mode")
     wanted = {key for key, value in config.items() if key.startswith("pooling_mode_") and value is True}
+    if mode is None and not wanted:
+        wanted = {"mean"}  # as Sentence Transformers has it where nothing is said
     if isinstance(mode, str | list):
         wanted = {mode} if isinstance(mode, str) else {str(name) for name in mode}
     if len(wanted) != 1 or not wanted <= _POOLINGS.keys():
@@ -260,23 +293,34 @@ def _pooling(path: Path) -> Pooling:
     return _POOLINGS[wanted.pop()]
 
 
-def _dense(folder: Path) -> Dense:
-    path = folder / "config.json"
-    config = read_object(path)
+def _of_the_vector(path: Path, config: Mapping[str, object]) -> None:
+    """Refuse a module that reads or makes something else, such as a vector for each token."""
     for key in ("module_input_name", "module_output_name"):
         if config.get(key) not in (None, "sentence_embedding"):
             raise UnsupportedError(
                 f"{path}: {key}: found {shown(config[key])}; only 'sentence_embedding' is supported"
             )
+
+
+def _dense(folder: Path) -> Dense:
+    path = folder / "config.json"
+    config = read_object(path)
+    _of_the_vector(path, config)
+    if config.get("use_residual", False) is not False:
+        raise UnsupportedError(
+            f"{path}: use_residual: found {shown(config['use_residual'])}; only False is supported"
+        )
     n_in, n_out = config.get("in_features"), config.get("out_features")
     if not all(isinstance(n, int) and 0 < n < 1 << 20 for n in (n_in, n_out)):
         raise ModelFileError(
             f"{path}: expected in_features and out_features, found {shown(n_in)}, {shown(n_out)}"
         )
-    name = str(config.get("activation_function", "Tanh")).rpartition(".")[2]
+    function = config.get("activation_function", "torch.nn.Tanh")
+    name = function.rpartition(".")[2] if isinstance(function, str) and function.startswith("torch.") else ""
     if name not in _ACTIVATIONS:
         raise UnsupportedError(
-            f"{path}: activation_function: found {shown(name)}; supported are {', '.join(_ACTIVATIONS)}"
+            f"{path}: activation_function: found {shown(function)}; "
+            f"supported are {', '.join(_ACTIVATIONS)} of torch.nn"
         )
     return Dense(folder, int(n_in), int(n_out), _ACTIVATIONS[name])  # type: ignore[arg-type]
 
@@ -285,6 +329,5 @@ def _prompts(path: Path, config: Mapping[str, object]) -> tuple[Mapping[str, str
     prompts = config.get("prompts") or {}
     if not isinstance(prompts, dict) or not all(isinstance(text, str) for text in prompts.values()):
         raise ModelFileError(f"{path}: prompts: found {shown(prompts)}, expected an object of texts")
-    found = {str(name): text for name, text in prompts.items() if text}
     default = config.get("default_prompt_name")
-    return MappingProxyType(found), default if isinstance(default, str) and default in found else None
+    return MappingProxyType(prompts), default if isinstance(default, str) and prompts.get(default) else None

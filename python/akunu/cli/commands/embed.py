@@ -78,7 +78,7 @@ def command(
         raise click.BadParameter("npy is not for a terminal: name a file by --output", param_hint="--format")
     from akunu.progress import reporter
 
-    texts = [line for _, text in read_named(files) for line in text.splitlines() if line.strip()]
+    texts = [line for _, text in read_named(files) for line in text.split("\n") if line.strip()]
     with (
         load_model({"model": model, **values}) as loaded,
         reporter(True, "Embedding", unit="count") as report,

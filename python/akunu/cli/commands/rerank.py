@@ -44,7 +44,7 @@ def command(
     """
     from akunu.progress import reporter
 
-    texts = [line for _, text in read_named(files) for line in text.splitlines() if line.strip()]
+    texts = [line for _, text in read_named(files) for line in text.split("\n") if line.strip()]
     loading = {"model": model, "task": "rerank", **values}
     with load_model(loading) as loaded, reporter(True, "Scoring", unit="count") as report:
         scores = loaded.rerank(query, texts, truncate=truncate, progress=report)
