@@ -105,19 +105,17 @@ struct HeadSums {
         for (u32 j = 0; j < 2; ++j) split_halves(weight[j][0], weight[j][1], w[2 * j], w[2 * j + 1]);
         const u32 lane = lane_id(), row = lane % 16;
         const u32 value = values + row * row_bytes + (lane / 16 ^ row % 8) * 16;
-        constexpr u32 kAtOnce = 4;  // pairs of columns: so none waits for the one before it
         AKUNU_UNROLL
-        for (u32 d0 = 0; d0 < kDim / 8; d0 += 2 * kAtOnce) {
-            u32 b[kAtOnce][4];
-            float o[2 * kAtOnce][4] = {};
+        for (u32 d = 0; d < kDim / 8; d += 2) {
+            u32 b[4];
+            float o[2][4] = {};
+            load_matrices_transposed(b, value ^ d * 16);
+            mma_f16(o[0], w, {b[0], b[1]});
+            mma_f16(o[1], w, {b[2], b[3]});
             AKUNU_UNROLL
-            for (u32 i = 0; i < kAtOnce; ++i) load_matrices_transposed(b[i], value ^ (d0 + 2 * i) * 16);
-            AKUNU_UNROLL
-            for (u32 i = 0; i < 2 * kAtOnce; ++i) mma_f16(o[i], w, {b[i / 2][i % 2 * 2], b[i / 2][i % 2 * 2 + 1]});
-            AKUNU_UNROLL
-            for (u32 i = 0; i < 2 * kAtOnce; ++i) {
-                AKUNU_UNROLL
-                for (u32 e = 0; e < 2; ++e) out[d0 + i][e] = out[d0 + i][e] * keep + joined(o[i], e);
+            for (u32 e = 0; e < 2; ++e) {
+                out[d][e] = out[d][e] * keep + joined(o[0], e);
+                out[d + 1][e] = out[d + 1][e] * keep + joined(o[1], e);
             }
         }
     }

@@ -61,13 +61,14 @@ struct EachSlot {
         return true;
     }
     AKUNU_DEVICE bool share(const Stream& s, u32 rows) const {
-        const u32 tiles = s.pairs ? s.tiles[0] : s.tiles[0] + s.tiles[1] + s.tiles[2], end = share_end(tiles);
+        const u32 tiles = s.pairs ? s.tiles[0] : s.tiles[0] + s.tiles[1] + s.tiles[2];
+        const Share mine = share_of(tiles, s.pairs, s.k);
         const u32 chunk = rows == 1 ? s.k : few_chunk(rows, s.k), pass = few_pass(chunk, s.k, s.pairs);
         const u32 bytes = chunk >= s.k ? s.tile_bytes : s.tile_bytes / (s.k / kStepInputs) * (chunk / kStepInputs);
-        for (u32 first = share_begin(tiles); first < end; first += pass) {
+        for (u32 first = mine.begin; first < mine.end; first += pass) {
             for (u32 from = 0; from < s.tile_bytes; from += bytes) {
                 const u32 left = s.tile_bytes - from, to = from + (left < bytes ? left : bytes);
-                for (u32 i = first; i < end && i < first + pass; ++i) {
+                for (u32 i = first; i < mine.end && i < first + pass; ++i) {
                     if (!tile(s, i, from, to)) return false;
                 }
             }

@@ -7,14 +7,20 @@
 
 namespace akunu::cuda {
 
-// A block's share of what is dealt in equal parts. The first blocks have one less, where it does not come out even:
-// they are those that have a share of commands with few units, such as attention's.
-AKUNU_DEVICE u32 tiles_before(u32 tiles, u32 block) {
-    const u32 each = tiles / grid_blocks(), with_less = grid_blocks() * (each + 1) - tiles;
-    return block * each + (block > with_less ? block - with_less : 0);
+// A block's share of what is dealt in equal parts. Where it does not come out even, some blocks have one less: those
+// that come late from the command before. Of q, k and v, the output and down these are the first ones, of which
+// attention takes its units. Of gate and up they begin where the output has a tile more, whose rows are the `k` inputs.
+struct Share {
+    u32 begin, end;
+};
+AKUNU_DEVICE u32 blocks_with_less(u32 tiles) { return grid_blocks() - tiles % grid_blocks(); }
+AKUNU_DEVICE Share share_of(u32 tiles, u32 pairs, u32 k) {
+    const u32 first = pairs ? blocks_with_less(k / kTileRows) : 0;
+    const u32 at = block_id() + (block_id() < first ? grid_blocks() : 0) - first;
+    const u32 each = tiles / grid_blocks(), less = blocks_with_less(tiles);
+    const u32 begin = at * each + (at > less ? at - less : 0);
+    return {begin, begin + each + (at >= less)};
 }
-AKUNU_DEVICE u32 share_begin(u32 tiles) { return tiles_before(tiles, block_id()); }
-AKUNU_DEVICE u32 share_end(u32 tiles) { return tiles_before(tiles, block_id() + 1); }
 
 // The tiles of up to three matrices, one behind the other. Pairs: those of two in turn.
 struct alignas(16) TileJob {
@@ -99,9 +105,9 @@ AKUNU_DEVICE TileJob tile_job(const Command& c, u32 stream, u64* words, u32 numb
     for (u32 i = 0; i < 3; ++i) {
         job.factor[i] = first + i < 3 && c.weights[first + i].codes ? tile_factor(c.weights[first + i]) : 1.0f;
     }
-    const u32 tiles = job.tiles();
-    job.begin = share_begin(tiles);
-    job.end = share_end(tiles);
+    const Share share = share_of(job.tiles(), job.pairs, job.k);
+    job.begin = share.begin;
+    job.end = share.end;
     return job;
 }
 
