@@ -7,9 +7,10 @@
 
 namespace akunu::cuda {
 
-// A block's share of what is dealt in equal parts. Where it does not come out even, some blocks have one less: those
-// that come late from the command before. Of q, k and v, the output and down these are the first ones, of which
-// attention takes its units. Of gate and up they begin where the output has a tile more, whose rows are the `k` inputs.
+// A block's share of what is dealt in equal parts. Where it does not come out even, some blocks have one less, so that
+// who comes late to a command has less of it, and who has more to do next is early. Of q, k and v, the output and down
+// these are the first blocks, which take attention's units. Of gate and up they begin where blocks have a tile more of
+// the output, whose rows are the `k` inputs.
 struct Share {
     u32 begin, end;
 };
