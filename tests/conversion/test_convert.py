@@ -236,14 +236,15 @@ def test_what_is_written_has_a_name(out: Any) -> None:
         akunu.convert("ember", out, "q8_0", progress=False)
 
 
+@pytest.mark.parametrize(("name", "kind"), [("out.gguf", "q4_0"), ("out", "mlx-4bit")])
 def test_a_full_disk_is_said_before_anything_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     usage = type("Usage", (), {"free": 1000})
     monkeypatch.setattr("shutil.disk_usage", lambda _: usage)
     before = sorted(tmp_path.iterdir())
     with pytest.raises(AkunuError, match=r"needs \d+ bytes more, but .* has 1000 free"):
-        akunu.convert("ember", tmp_path / "out.gguf", "q4_0", progress=False)
+        akunu.convert("ember", tmp_path / name, kind, progress=False)
     assert sorted(tmp_path.iterdir()) == before
 
 

@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -88,12 +89,11 @@ def write_mlx(model: ModelFiles, path: Path, kind: MlxType, report: Report | Non
     parts = [_parts(source, tensor, kind.bits) for tensor in plan.tensors]
     head = _header([part for group in parts for part in group])
     folder = path.with_name(f".{path.name}.part")
-    folder.mkdir(exist_ok=True)
     ends = [len(head)]
     for group in parts:
         ends.append(ends[-1] + sum(part.nbytes for part in group))
     digest = digest_of([head, stamps(model.files.paths)])
-    with PartFile(folder / "model.safetensors", digest, ends) as part:
+    with _folder_of_remains(folder), PartFile(folder / "model.safetensors", digest, ends) as part:
         _remove_finished(folder)
         if part.done == 0:
             part.file.write(head)
@@ -165,6 +165,18 @@ def _pieces(source: Source, tensor: PlannedTensor, bits: int) -> Iterator[bytes]
             kept.append(_core.quantize(tensor.dtype, plane, plane.shape[1]).tobytes())
     for kept in ends:
         yield b"".join(kept)
+
+
+@contextmanager
+def _folder_of_remains(folder: Path) -> Iterator[None]:
+    """It stays when it is left by an error, unless nothing was written there."""
+    folder.mkdir(exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):
+            folder.rmdir()
+        raise
 
 
 def _remove_finished(folder: Path) -> None:
