@@ -18,7 +18,6 @@ from akunu.errors import (
     AkunuError,
     ContextLengthError,
     InvalidArgumentError,
-    ModelFileError,
     UnsupportedError,
 )
 
@@ -85,7 +84,9 @@ def test_a_prompt_stands_before_each_text(model: EmbeddingModel) -> None:
 
 
 def test_an_empty_prompt_takes_the_place_of_the_default(model: EmbeddingModel, tmp_path: Path) -> None:
-    folder = with_files("bert", tmp_path, config_sentence_transformers={"default_prompt_name": "query"})
+    folder = wordpiece.with_files(
+        "bert", tmp_path, config_sentence_transformers={"default_prompt_name": "query"}
+    )
     with opened(folder) as prompted:
         np.testing.assert_array_equal(prompted.embed(TEXTS), model.embed(TEXTS, prompt="query"))
         np.testing.assert_array_equal(prompted.embed(TEXTS, prompt="document"), model.embed(TEXTS))
@@ -113,30 +114,21 @@ def test_small_outputs(model: EmbeddingModel) -> None:
         model.embed(TEXTS, output="float16")  # type: ignore[arg-type]
 
 
-def with_files(name: str, folder: Path, **files: dict[str, Any]) -> Path:
-    """A model whose JSON files (named without ".json") have these keys as well."""
-    wordpiece.write_model(name, folder)
-    for stem, keys in files.items():
-        path = folder / f"{stem}.json"
-        path.write_text(json.dumps((json.loads(path.read_text()) if path.exists() else {}) | keys))
-    return folder
-
-
 def test_the_length_that_a_model_was_tuned_for_is_its_context(tmp_path: Path) -> None:
     lengths = {"tokenizer_config": {"model_max_length": 24}, "sentence_bert_config": {"max_seq_length": 12}}
-    with opened(with_files("bert", tmp_path / "both", **lengths)) as model:
+    with opened(wordpiece.with_files("bert", tmp_path / "both", **lengths)) as model:
         assert model.context == 12
     del lengths["sentence_bert_config"]
-    with opened(with_files("bert", tmp_path / "new", **lengths)) as model:
+    with opened(wordpiece.with_files("bert", tmp_path / "new", **lengths)) as model:
         assert model.context == 24
     with opened(
-        with_files("bert", tmp_path / "none", tokenizer_config={"model_max_length": 10**30})
+        wordpiece.with_files("bert", tmp_path / "none", tokenizer_config={"model_max_length": 10**30})
     ) as model:
         assert model.context == 80
 
 
 def test_a_model_may_say_how_many_elements_are_kept(model: EmbeddingModel, tmp_path: Path) -> None:
-    folder = with_files("bert", tmp_path, config_sentence_transformers={"truncate_dim": 16})
+    folder = wordpiece.with_files("bert", tmp_path, config_sentence_transformers={"truncate_dim": 16})
     with opened(folder) as small:
         assert small.dimensions == 16
         np.testing.assert_array_equal(small.embed(TEXTS), model.embed(TEXTS, dimensions=16))
@@ -145,7 +137,7 @@ def test_a_model_may_say_how_many_elements_are_kept(model: EmbeddingModel, tmp_p
 
 
 def test_texts_are_written_small_where_the_model_says_so(model: EmbeddingModel, tmp_path: Path) -> None:
-    folder = with_files("bert", tmp_path, sentence_bert_config={"do_lower_case": True})
+    folder = wordpiece.with_files("bert", tmp_path, sentence_bert_config={"do_lower_case": True})
     library = wordpiece.library()
     library.normalizer = None
     library.save(str(folder / "tokenizer.json"))
@@ -170,12 +162,12 @@ def test_the_front_is_cut_where_the_tokenizer_says_so(tmp_path: Path) -> None:
     library, words = wordpiece.library(), "the cat sits on the mat in rome"
     config = {"truncation_side": "left", "model_max_length": 7}
     library.enable_truncation(7, direction="left")
-    with opened(with_files("bert", tmp_path / "embed", tokenizer_config=config)) as model:
+    with opened(wordpiece.with_files("bert", tmp_path / "embed", tokenizer_config=config)) as model:
         with pytest.warns(UserWarning, match="1 of 1 texts were cut to 7 tokens"):
             found = model.embed(words, truncate=True)
         np.testing.assert_array_equal(found, model.embed([library.encode(words).ids]))
     library.enable_truncation(7, strategy="only_second", direction="left")
-    with opened(with_files("bert_rank", tmp_path / "rank", tokenizer_config=config)) as model:
+    with opened(wordpiece.with_files("bert_rank", tmp_path / "rank", tokenizer_config=config)) as model:
         with pytest.warns(UserWarning, match="1 of 1 texts were cut to 7 tokens"):
             (score,) = model.rerank("cats", [words], truncate=True, raw=True)
         pair = library.encode("cats", words)
@@ -278,7 +270,7 @@ def test_scores_go_through_what_the_files_name(
     tmp_path: Path,
 ) -> None:
     """As `CrossEncoder.predict` of Sentence Transformers, whose rules these are."""
-    folder = with_files("bert_rank", tmp_path, config=config)
+    folder = wordpiece.with_files("bert_rank", tmp_path, config=config)
     if common:
         transformer = {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"}
         (folder / "modules.json").write_text(json.dumps([transformer]))
@@ -292,7 +284,7 @@ def test_scores_go_through_what_the_files_name(
 
 def test_what_a_score_cannot_go_through(tmp_path: Path) -> None:
     def folder(function: object) -> Path:
-        return with_files(
+        return wordpiece.with_files(
             "bert_rank", tmp_path, config={"sentence_transformers": {"activation_fn": function}}
         )
 
@@ -325,7 +317,7 @@ def test_a_classifier_is_no_reranker(tmp_path: Path) -> None:
 )
 def test_a_tokenizer_that_gives_no_kinds_leaves_them_out(config: dict[str, Any], tmp_path: Path) -> None:
     pairs = [wordpiece.library().encode("what do cats eat", text).ids for text in TEXTS]
-    with opened(with_files("bert_rank", tmp_path, tokenizer_config=config)) as model:
+    with opened(wordpiece.with_files("bert_rank", tmp_path, tokenizer_config=config)) as model:
         expected = model._encoder.encode([(np.asarray(ids, np.uint32), 0) for ids in pairs])[:, 0]
         found = model.rerank("what do cats eat", TEXTS, raw=True)
     assert nmse(np.asarray(found), expected) < 1e-12
@@ -435,7 +427,7 @@ def test_a_decoder_that_sentence_transformers_asks_otherwise_is_refused(tmp_path
 
     def folder(**more: Any) -> Path:
         settings = {"modality_config": {"text": text, **more}}
-        found = with_files("qwen3_rank", tmp_path, sentence_bert_config=settings)
+        found = wordpiece.with_files("qwen3_rank", tmp_path, sentence_bert_config=settings)
         transformer = {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"}
         (found / "modules.json").write_text(json.dumps([transformer]))
         return found
@@ -457,149 +449,6 @@ def test_a_closed_model_says_so(folder: Path) -> None:
         model.embed(["x"])
 
 
-BAD: dict[str, tuple[str, dict[str, Any], type[Exception], str]] = {
-    "pooling": (
-        "1_Pooling/config.json",
-        {"pooling_mode_max_tokens": True},
-        UnsupportedError,
-        "pooling by pooling_mode_max_tokens; supported",
-    ),
-    "positions": (
-        "config.json",
-        {"max_position_embeddings": 81},
-        ModelFileError,
-        "found 81, but the table of positions has 80 rows",
-    ),
-    "relative": (
-        "config.json",
-        {"position_embedding_type": "relative_key"},
-        UnsupportedError,
-        "position_embedding_type: found 'relative_key'",
-    ),
-    "scaling": (
-        "config.json",
-        {"rotary_scaling_factor": 2},
-        UnsupportedError,
-        "rotary_scaling_factor: found 2, but this feature is not supported",
-    ),
-    "padding": ("config.json", {"model_type": "roberta", "pad_token_id": 80}, ModelFileError, "has 80 rows"),
-    "padding's type": (
-        "config.json",
-        {"model_type": "roberta", "pad_token_id": "<pad>"},
-        ModelFileError,
-        "pad_token_id: found '<pad>', expected a token id",
-    ),
-    "activation": ("config.json", {"hidden_act": "mish"}, UnsupportedError, "hidden_act: found 'mish'"),
-    "layers": ("config.json", {"num_hidden_layers": 4}, ModelFileError, r"encoder\.layer\.3\..* is missing"),
-    "fewer layers": ("config.json", {"num_hidden_layers": 2}, UnsupportedError, "no such tensor"),
-}
-
-
-@pytest.mark.parametrize("case", BAD)
-def test_bad_folders_are_refused(case: str, tmp_path: Path) -> None:
-    file, change, error, message = BAD[case]
-    tiny.write_folder(tiny.golden("bert"), tmp_path)
-    path = tmp_path / file
-    found = json.loads(path.read_text()) | change
-    if "pooling" in file.lower():
-        found["pooling_mode_mean_tokens"] = False
-    path.write_text(json.dumps(found))
-    with pytest.raises(error, match=message):
-        opened(tmp_path)
-
-
-MODULES: dict[str, tuple[list[tuple[str, dict[str, Any]]], str]] = {
-    "a vector for each token": (
-        [("Dense", {"in_features": 64, "out_features": 8})],
-        "found a Dense module before a Pooling",
-    ),
-    "another input": (
-        [
-            ("Pooling", {"pooling_mode": "mean"}),
-            ("Dense", {"in_features": 64, "out_features": 8, "module_input_name": "token_embeddings"}),
-        ],
-        "module_input_name: found 'token_embeddings'",
-    ),
-    "normalised too early": (
-        [
-            ("Pooling", {"pooling_mode": "mean"}),
-            ("Normalize", {}),
-            ("Dense", {"in_features": 64, "out_features": 8}),
-        ],
-        "found a Dense module behind a Normalize",
-    ),
-    "normalised tokens": (
-        [("Normalize", {"module_input_name": "token_embeddings"}), ("Pooling", {"pooling_mode": "mean"})],
-        "module_input_name: found 'token_embeddings'",
-    ),
-    "normalised before": (
-        [("Normalize", {}), ("Pooling", {"pooling_mode": "mean"})],
-        "found a Pooling module behind a Normalize",
-    ),
-    "residual": (
-        [
-            ("Pooling", {"pooling_mode": "mean"}),
-            ("Dense", {"in_features": 64, "out_features": 64, "use_residual": True}),
-        ],
-        "use_residual: found True; only False is supported",
-    ),
-    "an activation of the model's own": (
-        [
-            ("Pooling", {"pooling_mode": "mean"}),
-            ("Dense", {"in_features": 64, "out_features": 8, "activation_function": "mine.GELU"}),
-        ],
-        "activation_function: found 'mine.GELU'; supported are Identity, .* of torch.nn",
-    ),
-    "pooled twice": (
-        [("Pooling", {"pooling_mode": "mean"}), ("Pooling", {"pooling_mode": "cls"})],
-        "found a Pooling module behind a Pooling",
-    ),
-    "two poolings": ([("Pooling", {"pooling_mode": ["mean", "cls"]})], "pooling by cls, mean; supported"),
-    "another kind": ([("WeightedLayerPooling", {})], "a module of the type WeightedLayerPooling"),
-    "one answer": ([("LogitScore", {"true_token_id": 5})], "found 5, None, expected two token ids"),
-}
-
-
-@pytest.mark.parametrize("case", MODULES)
-def test_modules_that_mean_something_else_are_refused(case: str, tmp_path: Path) -> None:
-    modules, message = MODULES[case]
-    tiny.write_folder(tiny.golden("bert"), tmp_path)
-    rows = [{"type": f"sentence_transformers.{kind}", "path": f"m{i}"} for i, (kind, _) in enumerate(modules)]
-    (tmp_path / "modules.json").write_text(json.dumps(rows))
-    for i, (_, config) in enumerate(modules):
-        (tmp_path / f"m{i}").mkdir()
-        (tmp_path / f"m{i}" / "config.json").write_text(json.dumps(config))
-    with pytest.raises(UnsupportedError, match=message):
-        opened(tmp_path)
-
-
-def test_a_pickled_dense_layer_is_refused_with_the_remedy(tmp_path: Path) -> None:
-    folder = tiny.write_folder(tiny.golden("gemma"), tmp_path)
-    (folder / "2_Dense" / "model.safetensors").rename(folder / "2_Dense" / "pytorch_model.bin")
-    with pytest.raises(
-        ModelFileError, match=r"2_Dense/model.safetensors is missing; .* SentenceTransformer\("
-    ):
-        opened(folder)
-
-
-def test_rows_of_another_output_are_refused(tmp_path: Path) -> None:
-    text = {"method": "forward", "method_output_name": "pooler_output"}
-    folder = with_files("bert", tmp_path, sentence_bert_config={"modality_config": {"text": text}})
-    with pytest.raises(UnsupportedError, match="method_output_name: found 'pooler_output'"):
-        opened(folder)
-
-
-def test_settings_of_the_tokenizer_that_change_a_text_s_tokens_are_refused(tmp_path: Path) -> None:
-    def folder(**options: Any) -> Path:
-        return with_files("bert", tmp_path, sentence_bert_config={"processing_kwargs": options})
-
-    opened(folder(text={"padding": True, "truncation": True}, common={}, chat_template={"x": 1})).close()
-    for kind, options in (("text", {"add_special_tokens": False}), ("common", {"max_length": 4})):
-        found = rf"processing_kwargs\.{kind}: found {next(iter(options))}"
-        with pytest.raises(UnsupportedError, match=found):
-            opened(folder(**{kind: options}))
-
-
 def test_a_pooling_that_names_no_way_is_the_mean(model: EmbeddingModel, tmp_path: Path) -> None:
     folder = wordpiece.write_model("bert", tmp_path)
     path = folder / "1_Pooling" / "config.json"
@@ -608,20 +457,6 @@ def test_a_pooling_that_names_no_way_is_the_mean(model: EmbeddingModel, tmp_path
         path.write_text(json.dumps(found))
         with opened(folder) as nameless:
             np.testing.assert_array_equal(nameless.embed(TEXTS), model.embed(TEXTS))
-
-
-def test_a_reranker_with_a_prompt_is_refused(tmp_path: Path) -> None:
-    prompts = {"prompts": {"x": "search: "}, "default_prompt_name": "x"}
-    with pytest.raises(UnsupportedError, match="a reranker has no prompts here"):
-        opened(with_files("bert_rank", tmp_path, config_sentence_transformers=prompts))
-
-
-def test_a_module_outside_its_folder_is_refused(tmp_path: Path) -> None:
-    tiny.write_folder(tiny.golden("bert"), tmp_path)
-    modules = [{"idx": 0, "name": "0", "path": "../x", "type": "sentence_transformers.models.Pooling"}]
-    (tmp_path / "modules.json").write_text(json.dumps(modules))
-    with pytest.raises(ModelFileError, match="expected the name of a folder"):
-        opened(tmp_path)
 
 
 def test_the_real_minilm_equals_sentence_transformers() -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from string import ascii_lowercase, digits
+from typing import Any
 
 import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 
 from . import tiny
 
-__all__ = ["library", "write_model"]
+__all__ = ["library", "with_files", "write_model"]
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 WORDS = [
@@ -42,4 +44,13 @@ def write_model(name: str, folder: Path) -> Path:
     """One of the tiny models, of BERT's, with that tokenizer."""
     tiny.write_folder(tiny.golden(name), folder)
     library().save(str(folder / "tokenizer.json"))
+    return folder
+
+
+def with_files(name: str, folder: Path, **files: dict[str, Any]) -> Path:
+    """A model whose JSON files (named without ".json") have these keys as well."""
+    write_model(name, folder)
+    for stem, keys in files.items():
+        path = folder / f"{stem}.json"
+        path.write_text(json.dumps((json.loads(path.read_text()) if path.exists() else {}) | keys))
     return folder
