@@ -76,7 +76,7 @@ class ChatTemplate:
         self._limits = limits or RenderLimits()
         self._templates = {name: compile_template(text, self._limits) for name, text in self.sources.items()}
         self._marks = Marks(tokenizer.control_texts())
-        self._variables = {"bos_token": "", "eos_token": "", "unk_token": "", **tokenizer.names}
+        self._variables = tokenizer.names
         self._adds_bos = tokenizer.chats_begin
         self._probes = {name: Probe(partial(self._probed, name), text) for name, text in self.sources.items()}
 

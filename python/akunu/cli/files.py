@@ -12,7 +12,7 @@ from pathlib import Path
 from akunu.cli.console import decoding_text, os_error_text, stdin_text
 from akunu.errors import AkunuError
 
-__all__ = ["STDIN", "has_stdin", "read_named", "read_text", "with_context"]
+__all__ = ["STDIN", "has_stdin", "read_lines", "read_named", "read_text", "with_context"]
 
 STDIN = "-"
 """The name of standard input."""
@@ -48,6 +48,11 @@ def read_named(names: Sequence[str]) -> list[tuple[str, str]]:
     return [
         ("standard input", stdin_text()) if name == STDIN else (name, read_text(Path(name))) for name in names
     ]
+
+
+def read_lines(names: Sequence[str]) -> list[str]:
+    """Lines of all files that are not blank. They end at line feeds, not where Unicode breaks lines, too."""
+    return [line for _, text in read_named(names) for line in text.split("\n") if line.strip()]
 
 
 def with_context(question: str, texts: Sequence[tuple[str, str]]) -> str:

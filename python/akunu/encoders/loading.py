@@ -56,11 +56,7 @@ def _check_question(opened: ModelFiles, tokenizer: Tokenizer | None) -> None:
             "alone; supported is a decoder that is asked as Qwen3-Reranker is"
         )
     if tokenizer is not None and (asks or opened.modules.answers):
-        tokens = {"bos_token": tokenizer.bos_id, "eos_token": tokenizer.eos_id}
-        check_template(
-            opened.metadata.get("tokenizer.chat_template"),
-            {name: "" if i is None else tokenizer.token_text(i) for name, i in tokens.items()},
-        )
+        check_template(opened.metadata.get("tokenizer.chat_template"), tokenizer.names)
 
 
 def open_encoder(

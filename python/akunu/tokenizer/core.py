@@ -86,16 +86,16 @@ class Tokenizer:
         """How many EOS stand between two texts that are encoded as one."""
         self.pair_kinds = vocabulary.pair_kinds
         """Whether the second of them has rows of another kind, where the model knows kinds."""
-        self.names: Mapping[str, str] = vocabulary.names or {
-            name: vocabulary.tokens[i]
-            for name, i in (
-                ("bos_token", vocabulary.bos),
-                ("eos_token", vocabulary.eos),
-                ("unk_token", vocabulary.unknown),
-            )
-            if i is not None
-        }
-        """Texts of special tokens by the names that chat templates have for them."""
+        known = (
+            ("bos_token", vocabulary.bos),
+            ("eos_token", vocabulary.eos),
+            ("unk_token", vocabulary.unknown),
+        )
+        self.names: Mapping[str, str] = {name: "" for name, _ in known} | (
+            dict(vocabulary.names) or {name: vocabulary.tokens[i] for name, i in known if i is not None}
+        )
+        """Texts of special tokens by the names that chat templates have for them; "" where BOS, EOS or the
+        unknown token is missing."""
         self.chats_begin = vocabulary.chats_begin
         """Whether a chat whose template has not written BOS gets it, where `add_bos` is set."""
         self.end_of_generation_ids: frozenset[int] = vocabulary.end_of_generation

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from akunu.cli.app import CONTEXT_SETTINGS, Command
-from akunu.cli.files import read_named
+from akunu.cli.files import read_lines
 from akunu.cli.options import MODEL_HELP, encoder_options, load_model
 from akunu.cli.values import FILE, MODEL, Integer, PathName
 
@@ -78,7 +78,7 @@ def command(
         raise click.BadParameter("npy is not for a terminal: name a file by --output", param_hint="--format")
     from akunu.progress import reporter
 
-    texts = [line for _, text in read_named(files) for line in text.split("\n") if line.strip()]
+    texts = read_lines(files)
     with (
         load_model({"model": model, **values}) as loaded,
         reporter(True, "Embedding", unit="count") as report,

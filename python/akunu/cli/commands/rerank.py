@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from akunu.cli.app import CONTEXT_SETTINGS, Command
-from akunu.cli.files import read_named
+from akunu.cli.files import read_lines
 from akunu.cli.options import MODEL_HELP, encoder_options, load_model
 from akunu.cli.values import FILE, MODEL, Integer
 
@@ -44,7 +44,7 @@ def command(
     """
     from akunu.progress import reporter
 
-    texts = [line for _, text in read_named(files) for line in text.split("\n") if line.strip()]
+    texts = read_lines(files)
     loading = {"model": model, "task": "rerank", **values}
     with load_model(loading) as loaded, reporter(True, "Scoring", unit="count") as report:
         scores = loaded.rerank(query, texts, truncate=truncate, progress=report)
