@@ -142,6 +142,10 @@ struct Turn {
             sine[i] = pair < rope_dim / 2 ? table[2 * pair + 1] : 0.0f;
         }
     }
+    // Pair i of a lane.
+    AKUNU_DEVICE float2 turned(u32 i, float2 v) const {
+        return {v.x * cosine[i] - v.y * sine[i], v.x * sine[i] + v.y * cosine[i]};
+    }
     // A head in shared memory.
     AKUNU_DEVICE void apply(u32 style, u32 rope_dim, float* head) const {
         AKUNU_UNROLL
@@ -150,9 +154,9 @@ struct Turn {
             if (pair >= rope_dim / 2) continue;
             const u32 at = style == kRopeInterleaved ? 2 * pair : pair;
             const u32 other = style == kRopeInterleaved ? at + 1 : pair + rope_dim / 2;
-            const float first = head[at], second = head[other];
-            head[at] = first * cosine[i] - second * sine[i];
-            head[other] = first * sine[i] + second * cosine[i];
+            const float2 v = turned(i, {head[at], head[other]});
+            head[at] = v.x;
+            head[other] = v.y;
         }
     }
 };

@@ -9,72 +9,89 @@
 
 namespace akunu::cuda {
 
-// A head's elements, of which a lane has d = lane, lane + 32, ...: words that the command before this one left, or
-// floats behind its barrier.
-template <u32 kOwn>
-AKUNU_DEVICE void load_head(Block b, const float* x, u32 word, u32 hd, float (&v)[kOwn]) {
-    const u64* words = b.taken();
-    if (any_of_warp(words == nullptr)) {
-        AKUNU_UNROLL
-        for (u32 i = 0; i < kOwn; ++i) v[i] = lane_id() + 32 * i < hd ? x[lane_id() + 32 * i] : 0.0f;
-        return;
+// Pairs of a head's elements, of which a lane has pair lane, lane + 32, ...: those that RoPE turns together, then
+// neighbours.
+template <u32 kPairs>
+struct HeadPairs {
+    float2 v[kPairs];
+    u32 apart, turned;  // from an element to its partner; pairs that are so far apart
+
+    AKUNU_DEVICE HeadPairs(u32 style, u32 rope_dim)
+        : apart(style == kRopeInterleaved ? 1 : rope_dim / 2), turned(style == kRopeInterleaved ? 0 : rope_dim / 2) {}
+    static AKUNU_DEVICE u32 pair(u32 i) { return lane_id() + 32 * i; }
+    AKUNU_DEVICE uint2 at(u32 i) const {
+        const u32 of = pair(i);
+        return of < turned ? uint2{of, of + apart} : uint2{2 * of, 2 * of + 1};
     }
-    const u32 number = b.taken_number();
-    words += word;
-    wait_for_words([&] {
-        bool all = true;
-        AKUNU_UNROLL
-        for (u32 i = 0; i < kOwn; ++i) {
-            v[i] = 0.0f;
-            if (lane_id() + 32 * i >= hd) continue;
-            const u64 word = load_word(words + lane_id() + 32 * i);
-            v[i] = bits_to_float(value_of(word));
-            all &= number_of(word) == number;
+    // Words that the command before this one left, or floats behind its barrier.
+    AKUNU_DEVICE void load(Block b, const float* x, u32 word, u32 hd) {
+        const u64* words = b.taken();
+        if (any_of_warp(words == nullptr)) {
+            AKUNU_UNROLL
+            for (u32 i = 0; i < kPairs; ++i) {
+                v[i] = pair(i) < hd / 2 ? float2{x[at(i).x], x[at(i).y]} : float2{0.0f, 0.0f};
+            }
+            return;
         }
-        return all;
-    });
-}
+        const u32 number = b.taken_number();
+        words += word;
+        wait_for_words([&] {
+            bool all = true;
+            AKUNU_UNROLL
+            for (u32 i = 0; i < kPairs; ++i) {
+                v[i] = {0.0f, 0.0f};
+                if (pair(i) >= hd / 2) continue;
+                const u64 first = load_word(words + at(i).x), second = load_word(words + at(i).y);
+                v[i] = {bits_to_float(value_of(first)), bits_to_float(value_of(second))};
+                all &= number_of(first) == number && number_of(second) == number;
+            }
+            return all;
+        });
+    }
+    AKUNU_DEVICE void store(float* head, u32 hd) const {
+        AKUNU_UNROLL
+        for (u32 i = 0; i < kPairs; ++i) {
+            if (pair(i) >= hd / 2) continue;
+            head[at(i).x] = v[i].x;
+            head[at(i).y] = v[i].y;
+        }
+        sync_warp();
+    }
+};
 
 // A head of q or k by a warp: normalised where the model does so, and turned by its position. What was there before it
 // is asked for first.
 template <typename Keys>
 AKUNU_DEVICE void rope_head(Block b, const DecodeAttentionParams& p, const float* x, u32 word, const float* norm,
                             const float* table, float* head) {
-    constexpr u32 kOwn = Keys::kMaxDim / 32;
+    constexpr u32 kPairs = Keys::kMaxDim / 64;
     const u32 hd = Keys::head_dim(p);
-    float v[kOwn], weight[kOwn], sum = 0.0f;
+    HeadPairs<kPairs> pairs(p.style, p.rope_dim);
+    float2 weight[kPairs];
+    float sum = 0.0f;
     AKUNU_UNROLL
-    for (u32 i = 0; i < kOwn; ++i) {
-        const u32 d = lane_id() + 32 * i;
-        weight[i] = p.qk_norm && d < hd ? norm[d] : 1.0f;
+    for (u32 i = 0; i < kPairs; ++i) {
+        weight[i] = {1.0f, 1.0f};
+        if (p.qk_norm && pairs.pair(i) < hd / 2) weight[i] = {norm[pairs.at(i).x], norm[pairs.at(i).y]};
     }
-    const Turn<kOwn / 2> turn(table, p.rope_dim);
-    load_head(b, x, word, hd, v);
+    const Turn<kPairs> turn(table, p.rope_dim);
+    pairs.load(b, x, word, hd);
     AKUNU_UNROLL
-    for (u32 i = 0; i < kOwn; ++i) sum += v[i] * v[i];
+    for (u32 i = 0; i < kPairs; ++i) sum += pairs.v[i].x * pairs.v[i].x + pairs.v[i].y * pairs.v[i].y;
     const float scale = p.qk_norm ? inverse_root(reduce_warp(sum, Add()) * reciprocal(float(hd)) + p.eps) : 1.0f;
     AKUNU_UNROLL
-    for (u32 i = 0; i < kOwn; ++i) {
-        const u32 d = lane_id() + 32 * i;
-        if (d < hd) head[d] = v[i] * scale * weight[i];
+    for (u32 i = 0; i < kPairs; ++i) {
+        pairs.v[i] = turn.turned(i, {pairs.v[i].x * scale * weight[i].x, pairs.v[i].y * scale * weight[i].y});
     }
-    sync_warp();
-    turn.apply(p.style, p.rope_dim, head);
-    sync_warp();
+    pairs.store(head, hd);
 }
 
-// A head of v. Loads do not wait for stores.
+// A head of v.
 template <typename Keys>
 AKUNU_DEVICE void copy_head(Block b, const DecodeAttentionParams& p, const float* x, u32 word, float* head) {
-    constexpr u32 kOwn = Keys::kMaxDim / 32;
-    const u32 hd = Keys::head_dim(p);
-    float v[kOwn];
-    load_head(b, x, word, hd, v);
-    AKUNU_UNROLL
-    for (u32 i = 0; i < kOwn; ++i) {
-        if (lane_id() + 32 * i < hd) head[lane_id() + 32 * i] = v[i];
-    }
-    sync_warp();
+    HeadPairs<Keys::kMaxDim / 64> pairs(kRopeInterleaved, 0);
+    pairs.load(b, x, word, Keys::head_dim(p));
+    pairs.store(head, Keys::head_dim(p));
 }
 
 // A head's score with the row's own key, by a warp.

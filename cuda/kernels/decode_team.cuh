@@ -109,14 +109,11 @@ AKUNU_DEVICE void join_warps(const DecodeMemory<Keys>& m, const Team& team, u32 
     for (u32 i = team.thread(); i < heads * head_dim / 2; i += team.threads()) {
         const u32 h = 2 * i / head_dim, d = 2 * i - h * head_dim, first = team.index * team.warps;
         Joined all;
-        all.add<4>(
-            met, [&](u32 w) { return m.stats(first + w, h); },
-            [&](u32 w) { return *reinterpret_cast<const float2*>(m.value(first + w, h) + d); });
-        if (own) {
-            all.add<1>(
-                1, [&](u32) { return m.own[head + h]; },
-                [&](u32) { return *reinterpret_cast<const float2*>(m.fresh + m.padded + d); });
-        }
+        all.add<kWarps / 2 + 1>(
+            met + own, [&](u32 w) { return w < met ? m.stats(first + w, h) : m.own[head + h]; },
+            [&](u32 w) {
+                return *reinterpret_cast<const float2*>((w < met ? m.value(first + w, h) : m.fresh + m.padded) + d);
+            });
         out(h, d, all);
     }
 }

@@ -19,35 +19,40 @@ AKUNU_DEVICE void split_halves(float a, float b, u32& high, u32& low) {
 // Up to eight heads' softmax over keys. A lane 4g + t has head g, and of it keys 2t and 2t + 1 of eight.
 template <u32 kDim>
 struct HeadSums {
-    u32 q[kDim / 16][4];
+    // Small heads stay in registers. Others are looked up for every 16 keys, since values want the registers.
+    static constexpr bool kKept = kDim <= 64;
+    const float* queries;  // settled
+    u32 heads, q[kDim / 16][4];
     float top = kNoScore, sum = 0.0f, out[kDim / 8][2];
 
-    AKUNU_DEVICE HeadSums(const float* queries, u32 heads) {
-        const u32 g = lane_id() / 4, t = lane_id() % 4;
+    AKUNU_DEVICE HeadSums(const float* queries, u32 heads) : queries(queries), heads(heads) {
         AKUNU_UNROLL
-        for (u32 k = 0; k < kDim / 16; ++k) {
-            AKUNU_UNROLL
-            for (u32 half = 0; half < 2; ++half) {
-                const float* x = queries + g * kDim + k * 16 + half * 8 + 2 * t;
-                const uint2 v = g < heads ? *reinterpret_cast<const uint2*>(x) : uint2{0, 0};
-                q[k][2 * half] = v.x;
-                q[k][2 * half + 1] = v.y;
-            }
-        }
+        for (u32 k = 0; kKept && k < kDim / 16; ++k) load_queries(k);
         AKUNU_UNROLL
         for (u32 d = 0; d < kDim / 8; ++d) out[d][0] = out[d][1] = 0.0f;
+    }
+    AKUNU_DEVICE void load_queries(u32 k) {
+        const u32 lane = thread_id_anew() % 32, g = lane / 4, t = lane % 4;
+        AKUNU_UNROLL
+        for (u32 half = 0; half < 2; ++half) {
+            const float* x = queries + g * kDim + k * 16 + half * 8 + 2 * t;
+            const uint2 v = g < heads ? *reinterpret_cast<const uint2*>(x) : uint2{0, 0};
+            q[k][2 * half] = v.x;
+            q[k][2 * half + 1] = v.y;
+        }
     }
     static AKUNU_DEVICE float joined(const float (&s)[4], u32 e) { return s[e] + s[2 + e] * (1.0f / kSecondPart); }
 
     // Scores of the 16 keys at `keys`, times log2(e); those before `first` and from `end` on are -inf.
     AKUNU_DEVICE void scores(const DecodeAttentionParams& p, u32 keys, u32 row_bytes, u32 first, u32 end,
-                             float (&score)[2][2]) const {
-        const u32 lane = lane_id(), row = lane / 16 * 8 + lane % 8;
+                             float (&score)[2][2]) {
+        const u32 lane = thread_id_anew() % 32, row = lane / 16 * 8 + lane % 8;
         const u32 key = keys + row * row_bytes + (lane / 8 % 2 ^ row % 8) * 16;
         float s[2][4] = {}, odd[2][4] = {};  // two sums each: a product waits for the one before it
         AKUNU_UNROLL
         for (u32 k = 0; k < kDim / 16; ++k) {
             u32 b[4];
+            if (!kKept) load_queries(k);
             load_matrices(b, key ^ k * 32);
             mma_f16(k % 2 ? odd[0] : s[0], q[k], {b[0], b[1]});
             mma_f16(k % 2 ? odd[1] : s[1], q[k], {b[2], b[3]});
@@ -103,7 +108,7 @@ struct HeadSums {
         u32 w[4];
         AKUNU_UNROLL
         for (u32 j = 0; j < 2; ++j) split_halves(weight[j][0], weight[j][1], w[2 * j], w[2 * j + 1]);
-        const u32 lane = lane_id(), row = lane % 16;
+        const u32 lane = thread_id_anew() % 32, row = lane % 16;
         const u32 value = values + row * row_bytes + (lane / 16 ^ row % 8) * 16;
         AKUNU_UNROLL
         for (u32 d = 0; d < kDim / 8; d += 2) {
@@ -173,17 +178,20 @@ struct TileKeys {
     static AKUNU_DEVICE u32 piece(u32 row, u32 p) { return row * kRowBytes + (p ^ row % 8) * 16; }
 
     AKUNU_DEVICE u32 find(u32 i) const { return at(i) < range.end ? range.keys.pages[at(i) / kPagePositions] : 0; }
-    // A bundle, if only an empty one. Behind the end the last key again: what has no weight is multiplied, too.
+    // A bundle, if only an empty one. Behind the end zeros: what has no weight is multiplied, too.
     AKUNU_DEVICE void bring(u32 i, u32 of_page, u32 values) const {
-        const u32 p = lane_id() % kPieces;
+        const u32 lane = thread_id_anew() % 32, p = lane % kPieces;
         if (at(i) < range.end) {
             const KvUnit<kKvF16>& unit = range.keys;
-            const u8* from = unit.cache + (values ? range.apart : 0) + of_page * unit.page_bytes + p * 16;
+            const u32 key = at(i) % kPagePositions + lane / kPieces;
+            const u8* from =
+                unit.cache + (values ? range.apart : 0) + of_page * unit.page_bytes + key * kRowBytes + p * 16;
             AKUNU_UNROLL
             for (u32 j = 0; j < kEach; ++j) {
-                const u32 row = j * (32 / kPieces) + lane_id() / kPieces;
-                const u32 key = smaller(at(i) + row, range.end - 1) % kPagePositions;
-                copy_async16(shared_memory() + plane(i, values) + piece(row, p), from + key * kRowBytes);
+                constexpr u32 kRows = 32 / kPieces;
+                const u32 row = j * kRows + lane / kPieces;
+                copy_async16(shared_memory() + plane(i, values) + piece(row, p), from + j * kRows * kRowBytes,
+                             at(i) + row < range.end);
             }
         }
         bundle_copies();

@@ -156,6 +156,12 @@ AKUNU_DEVICE unsigned shared_address(const void* p) { return unsigned(__cvta_gen
 AKUNU_DEVICE void copy_async16(void* to, const void* from) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from) : "memory");
 }
+// Zeros, where it is not there.
+AKUNU_DEVICE void copy_async16(void* to, const void* from, bool there) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from),
+                 "r"(there ? 16 : 0)
+                 : "memory");
+}
 AKUNU_DEVICE void wait_for_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 // Copies that a thread began since the last such call are a bundle. Waits for all but the `most` last bundles.
 AKUNU_DEVICE void bundle_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }

@@ -36,10 +36,11 @@ struct TileRow {
     bool there;
 };
 AKUNU_DEVICE TileRow tile_row(const TileJob& job, u32 tile, u32 r) {
-    const u32 n0 = job.tiles_of(0), n1 = n0 + (job.pairs ? 0 : job.tiles_of(1));
+    const u32 first = job.rows[0], second = job.rows[1], third = job.rows[2];  // all: a branch would cost more
+    const u32 n0 = job.tiles_of(0), n1 = job.pairs ? n0 : n0 + job.tiles_of(1);
     const u32 matrix = tile < n0 ? 0 : tile < n1 ? 1 : 2;
     const u32 row = (tile - (matrix == 0 ? 0 : matrix == 1 ? n0 : n1)) * kTileRows + r;
-    return {matrix, row, row < (matrix == 0 ? job.rows[0] : matrix == 1 ? job.rows[1] : job.rows[2])};
+    return {matrix, row, row < (matrix == 0 ? first : matrix == 1 ? second : third)};
 }
 
 // Where a row's inputs are, which is found out while the block waits: F32 that are to be normalised, or F16.
@@ -246,6 +247,7 @@ struct TileOutput {
     bool there;
     u32 row;
     float factor, up_factor, bias = 0.0f, base = 0.0f;
+    u32 pairs, number;
     float* y;
     u64* word;  // where it is left as one; of two F16 ones by the first; null: nowhere
 
@@ -254,12 +256,14 @@ struct TileOutput {
           row(at.row),
           factor(job.factor[at.matrix]),
           up_factor(job.factor[1]),
-          y(in_global(reinterpret_cast<float*>(job.y[at.matrix]))),
-          word(nullptr) {
-        if (u64* words = job.words[at.matrix]; there && words && !(job.pairs && row % 2)) {
-            word = words + (job.pairs ? row / 2 : row);
-        }
-        if (there && job.bias[at.matrix]) bias = in_global(reinterpret_cast<const float*>(job.bias[at.matrix]))[row];
+          pairs(job.pairs),
+          number(job.number),
+          y(in_global(reinterpret_cast<float*>(job.y[at.matrix]))) {
+        // Without branches: each would cost a warp more than what it saves.
+        u64* const words = job.words[at.matrix];
+        const float* const biases = in_global(reinterpret_cast<const float*>(job.bias[at.matrix]));
+        word = there && words != nullptr && (row & pairs) == 0 ? words + (row >> pairs) : nullptr;
+        bias = there && job.bias[at.matrix] != 0 ? biases[row] : 0.0f;
     }
     // What is there already, once the block has waited for it.
     AKUNU_DEVICE void load_base(const TileJob& job) {
@@ -268,15 +272,15 @@ struct TileOutput {
     // `scale` is the norm's; of pairs `up` is the sum of the second matrix.
     AKUNU_DEVICE float value(const TileJob& job, float scale, float sum, float up) const {
         sum *= scale * factor;
-        if (job.pairs) return activate(job.activation, sum) * (up * (scale * up_factor));
+        if (pairs) return activate(job.activation, sum) * (up * (scale * up_factor));
         return base + soft_capped(sum + bias, job.cap);
     }
     // By all lanes of a warp. Words first: others wait for them.
     AKUNU_DEVICE void store(const TileJob& job, float v) const {
         const u32 halves = to_halves(v, shuffle_xor(v, 1));
-        if (word) leave_word(word, job.pairs ? halves : float_to_bits(v), job.number);
+        if (word) leave_word(word, pairs ? halves : float_to_bits(v), number);
         if (!there) return;
-        if (job.pairs) {
+        if (pairs) {
             Output{y, in_global(reinterpret_cast<u16*>(job.y[1])), job.formats}.store(row, v);
         } else {
             y[row] = v;

@@ -230,10 +230,11 @@ void copy_arriving(void* to, const void* from, unsigned bytes, unsigned long lon
     copy_counted(to, from, bytes, b);
     arrive_at(b);
 }
-void copy_async16(void* to, const void* from) {
+void copy_async16(void* to, const void* from, bool there) {
+    static const unsigned char zeros[16] = {};
     if ((reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from)) % 16 != 0) __builtin_trap();
     std::memset(to, 0xFF, 16);
-    group().copies.push_back({to, from, 16, nullptr, self().thread, self().bundle});
+    group().copies.push_back({to, there ? from : zeros, 16, nullptr, self().thread, self().bundle});
 }
 void put_off_product(const Product& p) {
     self().products.push_back(p);

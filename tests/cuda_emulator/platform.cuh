@@ -52,7 +52,7 @@ void copy_arriving(void* to, const void* from, unsigned bytes, unsigned long lon
 void copy_counted(void* to, const void* from, unsigned bytes, unsigned long long* b);
 void fetch_to_cache(const void* from, unsigned bytes);
 void copy_box(void* to, unsigned long long map, unsigned row, unsigned column, unsigned bytes, unsigned long long* b);
-void copy_async16(void* to, const void* from);
+void copy_async16(void* to, const void* from, bool there = true);
 void arrive_when_copied(unsigned long long* b);
 void bundle_copies();
 void wait_for_bundles(unsigned most);
