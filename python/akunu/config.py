@@ -251,20 +251,10 @@ def resolve(gguf: GgufSource, *, context: int | None = None, ignored: Sequence[s
         ignored=(*arch.ignored, *ignored),
     )
 
-    context_length = meta.integer("context_length")
-    rope_dim = meta.integer("rope_dim", default=head_dim)
-    if rope_dim % 2 or rope_dim > head_dim:
-        raise ModelFileError(
-            f"{meta.name('rope_dim')}: found {rope_dim}, expected an even number "
-            f"up to the head size {head_dim}"
-        )
-    layer_window = _layer_windows(meta, arch, n_layers)
-    rotary = [_rotary(gguf, meta, tensors, rope_dim, context_length, context or context_length)]
-    # A layer is local, with the second set, where it is windowed and the model has a local theta. Its
-    # frequencies are not scaled, but llama.cpp's factor for all kinds of scaling is also for it.
-    if meta.has("local_rope_theta") and any(layer_window):
-        local = inverse_frequencies(meta.real("local_rope_theta"), rope_dim)
-        rotary.append((local, meta.real("rope_attn_factor")))
+    window = meta.integer("window")
+    layer_window = tuple(
+        window if local else 0 for local in local_layers_of(meta, n_layers, arch.window_period)
+    )
     wide = n_layers in arch.wide_scale_layers
     config = model_config(
         arch.name,
@@ -272,7 +262,7 @@ def resolve(gguf: GgufSource, *, context: int | None = None, ignored: Sequence[s
         meta,
         vocab_size=vocab_size,
         rope_style=arch.rope_style,
-        rotary=rotary,
+        rotary=gguf_rotary(gguf, meta, tensors, head_dim, context, windowed=any(layer_window)),
         activation=arch.activation,
         layer_window=layer_window,
         attn_scale=meta.real("attn_scale", default=(dim / sizes.n_heads if wide else head_dim) ** -0.5),
@@ -347,22 +337,54 @@ def vocabulary_size(tensors: Mapping[str, TensorInfo], metadata: Mapping[str, ob
     return rows
 
 
-def _layer_windows(meta: GgufNumbers, arch: Architecture, n_layers: int) -> tuple[int, ...]:
-    """Sliding window of each layer, 0 for full attention."""
-    window = meta.integer("window")
+def local_layers_of(meta: GgufNumbers, n_layers: int, period: int, *, full_first: bool = False) -> list[bool]:
+    """Which layers a window is for: as the file says, else all but each `period`-th, 0: all.
+
+    `full_first`: the one that sees everything is the first of a period, not the last.
+    """
     pattern = meta.suffixed("attention.sliding_window_pattern")
     if pattern is None:
-        pattern = arch.window_period
-    if isinstance(pattern, list | tuple | np.ndarray) and len(pattern) == n_layers:
-        local = [bool(flag) for flag in pattern]
-    elif isinstance(pattern, int) and not isinstance(pattern, bool) and pattern >= 0:
-        local = [pattern == 0 or n % pattern < pattern - 1 for n in range(n_layers)]
-    else:
+        pattern = period
+    if isinstance(pattern, np.ndarray):
+        pattern = pattern.tolist()
+    if (
+        isinstance(pattern, list | tuple)
+        and len(pattern) == n_layers
+        and all(isinstance(flag, int) for flag in pattern)
+    ):
+        return [bool(flag) for flag in pattern]
+    if isinstance(pattern, int) and not isinstance(pattern, bool) and pattern >= 0:
+        full = 0 if full_first else pattern - 1
+        return [pattern == 0 or n % pattern != full for n in range(n_layers)]
+    raise ModelFileError(
+        f"{meta.owner}.attention.sliding_window_pattern: found {shown(pattern)}, expected a period "
+        f"or one flag for each of the {n_layers} layers"
+    )
+
+
+def gguf_rotary(
+    gguf: GgufSource,
+    meta: GgufNumbers,
+    tensors: Mapping[str, TensorInfo],
+    head_dim: int,
+    context: int | None,
+    *,
+    windowed: bool,
+) -> list[tuple[npt.NDArray[np.float64], float]]:
+    """What `model_config` takes as `rotary`; `windowed`: some layers have a window."""
+    rope_dim = meta.integer("rope_dim", default=head_dim)
+    if rope_dim % 2 or rope_dim > head_dim:
         raise ModelFileError(
-            f"{arch.name}.attention.sliding_window_pattern: found {shown(pattern)}, expected a period "
-            f"or one flag for each of the {n_layers} layers"
+            f"{meta.name('rope_dim')}: found {rope_dim}, expected an even number "
+            f"up to the head size {head_dim}"
         )
-    return tuple(window if flag else 0 for flag in local)
+    sets = [_rotary(gguf, meta, tensors, rope_dim, context)]
+    # A layer is local, with the second set, where it is windowed and the model has a local theta. Its
+    # frequencies are not scaled, but llama.cpp's factor for all kinds of scaling is also for it.
+    if meta.has("local_rope_theta") and windowed:
+        local = inverse_frequencies(meta.real("local_rope_theta"), rope_dim)
+        sets.append((local, meta.real("rope_attn_factor")))
+    return sets
 
 
 def _rotary(
@@ -370,10 +392,11 @@ def _rotary(
     meta: GgufNumbers,
     tensors: Mapping[str, TensorInfo],
     rope_dim: int,
-    context_length: int,
-    context: int,
+    context: int | None,
 ) -> tuple[npt.NDArray[np.float64], float]:
     """Frequencies [rope_dim/2] of the global set, and the factor on cos and sin."""
+    context_length = meta.integer("context_length")
+    context = context or context_length
     scaling = meta.suffixed("rope.scaling.type")
     if scaling is None:
         scaling = "linear"  # files of 2023 give only a factor; without one, linear scaling changes nothing

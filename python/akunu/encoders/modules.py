@@ -31,6 +31,9 @@ _POOLINGS: Final[Mapping[str, Pooling]] = {
 }
 """Flags of a pooling module's configuration, and the names that newer files have in their place."""
 
+NO_POOLING: Final = (None, 0, -1, 0xFFFFFFFF)
+"""Values of `pooling_type` in GGUF files that do not say how to pool; llama.cpp writes -1 without a sign."""
+
 _ACTIVATIONS: Final = {"Identity": "", "Tanh": "tanh", "GELU": "gelu", "ReLU": "relu"}
 _SCORES: Final = {"Sigmoid": "sigmoid", "Identity": "", "Tanh": "tanh"}
 """What a cross-encoder's score goes through, by the names of classes of torch."""
@@ -114,7 +117,7 @@ def gguf_makes_vectors(metadata: Mapping[str, object]) -> bool:
 
     name = metadata.get("general.architecture")
     return isinstance(name, str) and (
-        name in ENCODERS or metadata.get(f"{name}.pooling_type") not in (None, 0)
+        name in ENCODERS or metadata.get(f"{name}.pooling_type") not in NO_POOLING
     )
 
 

@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from akunu.architectures import ARCHITECTURES, Activation, Pooling, TensorRule
 from akunu.config import (
@@ -17,12 +18,14 @@ from akunu.config import (
     GgufNumbers,
     GgufSource,
     ModelSpec,
+    gguf_rotary,
+    local_layers_of,
     model_config,
     resolve,
     vocabulary_size,
 )
 from akunu.config_numbers import Numbers, decoder_sizes, shown
-from akunu.encoders.modules import DENSE, Modules
+from akunu.encoders.modules import DENSE, NO_POOLING, Modules
 from akunu.encoders.rows import ENCODERS, HF_ENCODERS, HeadRule, Row
 from akunu.errors import ModelFileError, UnsupportedError
 from akunu.hf_config import HfNumbers, HfRotary, local_layers, refuse_unknown_features, resolve_hf
@@ -90,16 +93,21 @@ def _gguf_pooling(metadata: Mapping[str, object], owner: str) -> tuple[Pooling |
     """The pooling that a GGUF file names, if any, and whether the model ranks."""
     key = f"{owner}.pooling_type"
     value = metadata.get(key)
-    if value in (None, 0):
+    if value in NO_POOLING:
         return None, False
-    if value == RANK:
-        inner = metadata.get(f"{owner}.classifier.pooling_type")
-        return POOLING_TYPES.get(inner) if isinstance(inner, int) else None, True
-    if value not in POOLING_TYPES:
+    if not isinstance(value, int) or isinstance(value, bool) or value not in (*POOLING_TYPES, RANK):
         raise UnsupportedError(
             f"{key}: found {shown(value)}; supported are 1 (mean), 2 (CLS), 3 (last), 4 (rank)"
         )
-    return POOLING_TYPES[int(value)], False  # type: ignore[call-overload]
+    if value != RANK:
+        return POOLING_TYPES[value], False
+    key = f"{owner}.classifier.pooling_type"
+    inner = metadata.get(key)
+    if inner in NO_POOLING:
+        return None, True
+    if not isinstance(inner, int) or isinstance(inner, bool) or inner not in POOLING_TYPES:
+        raise UnsupportedError(f"{key}: found {shown(inner)}; supported are 1 (mean), 2 (CLS), 3 (last)")
+    return POOLING_TYPES[inner], True
 
 
 def resolve_gguf_vectors(gguf: GgufSource, *, context: int | None = None) -> ModelSpec:
@@ -169,7 +177,7 @@ def _gguf_decoder(gguf: GgufSource, name: str, context: int | None) -> ModelSpec
     return _as_encoder(
         spec,
         EncoderConfig(pooling or "last", task="rank" if ranks else "embed"),
-        [source for source in sources if source in tensors],
+        sources if ranks or any(source in tensors for source in sources) else (),
         tensors,
         bidirectional=ARCHITECTURES[name].bidirectional,
         halved=ARCHITECTURES[name].bidirectional,
@@ -252,13 +260,13 @@ def _gguf_encoder(gguf: GgufSource) -> ModelSpec:
     row = ENCODERS[str(gguf.metadata["general.architecture"])]
     numbers = GgufNumbers(gguf.metadata, row.name, row.defaults)
     numbers.refuse_unknown_features("attention.causal")
-    if numbers.suffixed("attention.causal") is True:
-        raise UnsupportedError(f"{row.name}.attention.causal: found True; only False is supported")
+    causal = numbers.suffixed("attention.causal")
+    if causal not in (None, False):
+        raise UnsupportedError(f"{row.name}.attention.causal: found {shown(causal)}; only False is supported")
     tensors = by_name(gguf.tensors)
     pooling, ranks = _gguf_pooling(gguf.metadata, row.name)
     names = _Names(row, [(rule, rule.source) for rule in row.tensors], row.head, hf=False, prefix="")
     activation = numbers.suffixed("hidden_activation")
-    pattern = numbers.suffixed("attention.sliding_window_pattern")
     return _resolve(
         row,
         names,
@@ -269,13 +277,11 @@ def _gguf_encoder(gguf: GgufSource) -> ModelSpec:
         encoder=EncoderConfig(
             pooling or (row.rank_pooling if ranks else "mean"), task="rank" if ranks else "embed"
         ),
-        thetas=(
-            numbers.real("rope_theta"),
-            numbers.real("local_rope_theta", default=numbers.real("rope_theta")),
+        rotary=lambda head_dim, windowed: gguf_rotary(
+            gguf, numbers, tensors, head_dim, None, windowed=windowed
         ),
         ignored=row.ignored,
-        local=[bool(flag) for flag in pattern] if isinstance(pattern, list | tuple | np.ndarray) else None,
-        period=pattern if isinstance(pattern, int) and pattern > 0 else row.window_period,
+        local=local_layers_of(numbers, numbers.integer("n_layers"), row.window_period, full_first=True),
     )
 
 
@@ -316,6 +322,16 @@ def _hf_encoder(
     )
     embedding = found[prefixes[0] + suffix]
     rope = HfRotary(config, numbers, 2, 1, 1)
+
+    def rotary(head_dim: int, windowed: bool) -> list[tuple[npt.NDArray[np.float64], float]]:
+        kinds = ("full_attention", "sliding_attention") if windowed else ("full_attention",)
+        return [(inverse_frequencies(rope.theta(kind), head_dim), 1.0) for kind in kinds]
+
+    local: Sequence[bool] = ()
+    if row.window_period:
+        n_layers = numbers.integer("n_layers")
+        period = numbers.integer("window_period", default=row.window_period)
+        local = local_layers(config, n_layers) or [n % period != 0 for n in range(n_layers)]
     spec = _resolve(
         row,
         names,
@@ -324,11 +340,10 @@ def _hf_encoder(
         vocab_size=embedding.shape[0] if embedding.shape else 0,
         activation=activation,
         encoder=EncoderConfig(pooling or "mean", task="rank" if ranks else "embed"),
-        thetas=(rope.theta("full_attention"), rope.theta("sliding_attention")) if row.rope else (1.0, 1.0),
+        rotary=rotary,
         ignored=tuple(prefix + pattern for pattern in kind.ignored for prefix in {"", prefixes[0]}),
         skipped_positions=_padding(config) + 1 if kind.skips_padding else 0,
-        local=local_layers(config, numbers.integer("n_layers")) if row.window_period else None,
-        period=numbers.integer("window_period", default=row.window_period) if row.window_period else 0,
+        local=local,
     )
     return ModelSpec(spec.config, with_planes(spec.tensors, found))
 
@@ -375,15 +390,15 @@ def _resolve(
     vocab_size: int,
     activation: Activation,
     encoder: EncoderConfig,
-    thetas: tuple[float, float],
+    rotary: Callable[[int, bool], Sequence[tuple[npt.NDArray[np.float64], float]]],
     ignored: tuple[str, ...],
-    local: list[bool] | None,
-    period: int,
+    local: Sequence[bool],
     skipped_positions: int = 0,
 ) -> ModelSpec:
     """What is common to all files.
 
-    `local` says of each layer whether it is windowed; without it `period` does, as `Row.window_period`.
+    `rotary` is called with the head size and whether there are windows, if heads rotate at all. `local` says
+    of each layer whether it is windowed, where the architecture has windows.
     """
     sizes = decoder_sizes(numbers)
     rules = [dataclasses.replace(rule, source=source) for rule, source in names.rules]
@@ -416,21 +431,15 @@ def _resolve(
         )
     windows = (0,) * sizes.n_layers
     if row.window_period:
-        local = [n % period != 0 for n in range(sizes.n_layers)] if local is None else local
-        if len(local) != sizes.n_layers:
-            raise ModelFileError(f"the kinds of {len(local)} layers are given, expected {sizes.n_layers}")
-        window = _half(numbers.integer("window"))
-        windows = tuple(window if flag else 0 for flag in local)
-    rope_dim = sizes.head_dim if row.rope else 0
+        window = numbers.integer("window")
+        windows = tuple(_half(window) if window and flag else 0 for flag in local)
     config = model_config(
         row.name,
         sizes,
         numbers,
         vocab_size=vocab_size,
         rope_style="half",
-        rotary=[
-            (inverse_frequencies(theta, rope_dim), 1.0) for theta in (thetas if any(windows) else thetas[:1])
-        ],
+        rotary=rotary(sizes.head_dim, any(windows)) if row.rope else [(np.empty(0), 1.0)],
         activation=activation,
         layer_window=windows,
         attn_scale=sizes.head_dim**-0.5,

@@ -43,7 +43,7 @@ class Row:
     rope
         Heads rotate, by halves.
     defaults
-        By field of `CONFIG_KEYS`.
+        By field of `CONFIG_KEYS`, of every file.
     rank_pooling
         Of rerankers whose file does not say.
     window_period
@@ -70,6 +70,8 @@ class HfEncoder:
     ----------
     arch
         The row of `ENCODERS`.
+    defaults
+        Besides the row's: those of Transformers' class.
     skips_padding
         Positions begin behind the id of the padding token: no text uses the rows of the table before it.
     head
@@ -200,7 +202,6 @@ _ROWS = (
         activation="gelu",
         tensors=_BERT,
         head=_CLASSIFIER,
-        defaults=MappingProxyType({"norm_eps": 1e-12}),
         ignored=("cls.*", "pooler.*"),
     ),
     Row(
@@ -210,7 +211,6 @@ _ROWS = (
         tensors=_NOMIC,
         head=_CLASSIFIER,
         rope=True,
-        defaults=MappingProxyType({"norm_eps": 1e-12, "rope_theta": 1000.0}),
     ),
     Row(
         name="modern-bert",
@@ -222,9 +222,7 @@ _ROWS = (
             HeadRule("cls.output", "classifier"),
         ),
         rope=True,
-        defaults=MappingProxyType(
-            {"norm_eps": 1e-5, "rope_theta": 160000.0, "local_rope_theta": 10000.0, "window": 128}
-        ),
+        defaults=MappingProxyType({"local_rope_theta": 10000.0}),
         window_period=3,
         rank_pooling="mean",  # as llama.cpp takes such a file
         ignored=("cls.*",),
@@ -242,15 +240,25 @@ _ROBERTA = HfEncoder(
 )
 HF_ENCODERS: Final[Mapping[str, HfEncoder]] = MappingProxyType(
     {
-        "bert": HfEncoder("bert", model_class="Bert", inner="bert"),
+        "bert": HfEncoder(
+            "bert",
+            defaults=MappingProxyType({"norm_eps": 1e-12}),
+            model_class="Bert",
+            inner="bert",
+        ),
         "roberta": _ROBERTA,
         "xlm-roberta": _ROBERTA,
         "camembert": _ROBERTA,
         "nomic_bert": HfEncoder(
-            "nomic-bert", model_class="NomicBert", inner="nomic_bert", foreign=("num_key_value_heads",)
+            "nomic-bert",
+            defaults=MappingProxyType({"norm_eps": 1e-12, "rope_theta": 1000.0}),
+            model_class="NomicBert",
+            inner="nomic_bert",
+            foreign=("num_key_value_heads",),
         ),
         "modernbert": HfEncoder(
             "modern-bert",
+            defaults=MappingProxyType({"norm_eps": 1e-5, "rope_theta": 160000.0, "window": 128}),
             ignored=("head.*", "decoder.*"),
             model_class="ModernBert",
             inner="model",
