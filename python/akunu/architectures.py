@@ -22,6 +22,9 @@ __all__ = [
     "NEUTRAL_VALUES",
     "REFUSED_PREFIXES",
     "ROPE_TENSORS",
+    "SOFT_CAPS",
+    "YARN_UNSET",
+    "ZERO_IF_UNSET",
     "Activation",
     "Architecture",
     "ConfigKey",
@@ -148,6 +151,9 @@ CONFIG_KEYS: Final[Mapping[str, ConfigKey]] = MappingProxyType(
 )
 """Numbers of a decoder. The bounds are wide: the largest published models stay a factor of ten below them."""
 
+YARN_UNSET: Final = -1.0
+"""`rope.scaling.yarn_ext_factor` of a file with llama.cpp's own YaRN keys instead of the model's."""
+
 NEUTRAL_VALUES: Final[Mapping[str, tuple[object, ...]]] = MappingProxyType(
     {
         "expert_count": (0,),
@@ -167,17 +173,25 @@ NEUTRAL_VALUES: Final[Mapping[str, tuple[object, ...]]] = MappingProxyType(
         "attention.temperature_length": (0,),
         "attention.temperature_scale": (0.0,),
         "rope.scaling.alpha": (0.0,),
-        "rope.scaling.yarn_ext_factor": (1.0,),
+        "rope.scaling.yarn_ext_factor": (1.0, YARN_UNSET),
         "rope.scaling.yarn_log_multiplier": (0.0,),
     }
 )
 """Keys whose feature is not implemented, with the values that mean "not used". Any other value is refused."""
 
 REFUSED_PREFIXES: Final = ("ssm.", "wkv.", "kda.", "altup.", "shortconv.", "attention.indexer.")
-"""Keys that only another kind of model has: state-space, linear-attention and so on."""
+"""Keys that only another kind of model has: state-space, linear-attention and so on. llama.cpp writes all of
+them when it saves a model, with sizes of 0."""
+
+ZERO_IF_UNSET: Final = ("norm_eps", "attn_scale", "rope_factor", "rope_original_context")
+"""Numbers that are 0 in a GGUF file of llama.cpp's where the model does not have them."""
 
 ROPE_TENSORS: Final = ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight")
 """Divisors of the rotary frequencies, F32 [rope_dim/2]: Llama 3's, and LongRoPE's two sets. For every row."""
+
+
+SOFT_CAPS: Final = ("attn_softcap", "final_softcap")
+"""The fields of `CONFIG_KEYS` that cap attention's scores and logits."""
 
 
 @dataclass(frozen=True)
@@ -236,6 +250,8 @@ class Architecture:
         Which layers a sliding window applies to when the file does not say: 0 = all, n = all but each n-th.
     bidirectional
         A row sees all of its text, in a windowed layer half a window on each side: a model of vectors.
+    soft_caps
+        Which caps it has, by field. A GGUF file of llama.cpp's may have both keys whatever the architecture.
     wide_scale_layers
         Layer counts whose attention scale is (dim / n_heads)**-0.5 instead of head_dim**-0.5. GGUF files of
         Gemma carry no query scale; their layer count is what identifies the sizes that need another.
@@ -251,6 +267,7 @@ class Architecture:
     scale_embedding: bool = False
     window_period: int = 0
     bidirectional: bool = False
+    soft_caps: tuple[str, ...] = ()
     wide_scale_layers: tuple[int, ...] = ()
 
 
@@ -390,6 +407,7 @@ _ROWS = (
         defaults=MappingProxyType({"attn_softcap": 50.0, "final_softcap": 30.0, "window": 4096}),
         scale_embedding=True,
         window_period=2,
+        soft_caps=SOFT_CAPS,
         wide_scale_layers=(46,),  # 27B: query_pre_attn_scalar 144 = 4608 / 32 heads, head_dim 128
     ),
     Architecture(
@@ -401,6 +419,7 @@ _ROWS = (
         defaults=MappingProxyType({"rope_theta": 1e6, "local_rope_theta": 1e4}),
         scale_embedding=True,
         window_period=6,
+        soft_caps=("final_softcap",),
         wide_scale_layers=(62,),  # 27B: query_pre_attn_scalar 168 = 5376 / 32 heads, head_dim 128
     ),
     Architecture(

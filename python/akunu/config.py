@@ -8,7 +8,7 @@ because to leave it out would give wrong text. It reads no weights, except the f
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -17,9 +17,13 @@ import numpy.typing as npt
 
 from akunu.architectures import (
     ARCHITECTURES,
+    CONFIG_KEYS,
     NEUTRAL_VALUES,
     REFUSED_PREFIXES,
     ROPE_TENSORS,
+    SOFT_CAPS,
+    YARN_UNSET,
+    ZERO_IF_UNSET,
     Activation,
     Architecture,
     ConfigKey,
@@ -229,7 +233,7 @@ def resolve(gguf: GgufSource, *, context: int | None = None, ignored: Sequence[s
         A key or a tensor is missing, has another type or shape, or is out of range.
     """
     arch = _architecture(gguf.metadata)
-    meta = GgufNumbers(gguf.metadata, arch.name, arch.defaults)
+    meta = GgufNumbers(gguf.metadata, arch.name, arch.defaults, soft_caps=arch.soft_caps)
     meta.refuse_unknown_features(*(("attention.causal",) if arch.bidirectional else ()))
     tensors = by_name(gguf.tensors)
 
@@ -272,10 +276,27 @@ def resolve(gguf: GgufSource, *, context: int | None = None, ignored: Sequence[s
 
 
 class GgufNumbers(Numbers):
-    """The numbers of a GGUF file: `<architecture>.<suffix>`."""
+    """The numbers of a GGUF file: `<architecture>.<suffix>`. `soft_caps`: those that the model has."""
 
-    def __init__(self, metadata: Mapping[str, object], name: str, defaults: Mapping[str, float]) -> None:
+    def __init__(
+        self,
+        metadata: Mapping[str, object],
+        name: str,
+        defaults: Mapping[str, float],
+        *,
+        soft_caps: Sequence[str] = (),
+    ) -> None:
         super().__init__(metadata, defaults, name)
+        self._foreign = self._names(field for field in SOFT_CAPS if field not in soft_caps)
+        self._zero_if_unset = self._names(ZERO_IF_UNSET)
+
+    def _names(self, fields: Iterable[str]) -> frozenset[str]:
+        return frozenset(name for field in fields for name in self.keys(CONFIG_KEYS[field]))
+
+    def get(self, name: str) -> object:
+        value = super().get(name)
+        unset = isinstance(value, int | float) and value == 0 and name in self._zero_if_unset
+        return None if unset or name in self._foreign else value
 
     def keys(self, key: ConfigKey) -> tuple[str, ...]:
         return tuple(f"{self.owner}.{suffix}" for suffix in key.suffixes)
@@ -294,8 +315,8 @@ class GgufNumbers(Numbers):
             if not key.startswith(prefix):
                 continue
             suffix = key[len(prefix) :]
-            if suffix.startswith(REFUSED_PREFIXES):
-                raise UnsupportedError(f"{key}: this feature is not supported")
+            if suffix.startswith(REFUSED_PREFIXES) and not (isinstance(value, bool | float) or value == 0):
+                raise UnsupportedError(f"{key}: found {shown(value)}, but this feature is not supported")
             neutral = NEUTRAL_VALUES.get(suffix)
             if (
                 suffix not in known
@@ -427,7 +448,9 @@ def _rotary(
             beta_fast=meta.real("yarn_beta_fast"),
             beta_slow=meta.real("yarn_beta_slow"),
         )
-        scale *= meta.real("yarn_attn_factor", default=yarn_scale(factor))
+        usual = yarn_scale(factor)
+        unset = meta.suffixed("rope.scaling.yarn_ext_factor") == YARN_UNSET
+        scale *= usual if unset else meta.real("yarn_attn_factor", default=usual)
     return inv_freq, scale
 
 

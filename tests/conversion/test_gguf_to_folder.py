@@ -176,7 +176,6 @@ def rewritten(name: str, path: Path, **keys: object) -> Path:
             r"attn_scale: found 0\.25, which config\.json of a llama model",
         ),
         ("llama", {"rope__dimension_count": 32}, "rope_dim: found 32"),
-        ("qwen2", {"final_logit_softcapping": 9.0}, r"final_softcap: found 9\.0"),
         ("gemma", {"attention__sliding_window": 16}, "layer_window: found"),
         (
             "phi3",

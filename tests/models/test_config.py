@@ -360,8 +360,8 @@ def test_a_hostile_size_is_refused(suffix: str, value: object) -> None:
      "rope.scaling.attn_factor", "attn_logit_softcapping", "final_logit_softcapping"],
 )  # fmt: skip
 def test_a_hostile_float_is_refused(suffix: str, value: object) -> None:
-    with pytest.raises(AkunuError, match=f"llama.{suffix}"):
-        resolve(FakeFile("llama").set(suffix, value))
+    with pytest.raises(AkunuError, match=f"gemma2.{suffix}"):
+        resolve(FakeFile("gemma2").set(suffix, value))
 
 
 @pytest.mark.parametrize(
@@ -398,6 +398,27 @@ def test_a_wrong_value_is_explained(suffix: str, value: object, message: str) ->
 def test_neutral_values_pass(suffix: str) -> None:
     for value in NEUTRAL_VALUES[suffix]:
         resolve(FakeFile("llama").set(suffix, value))
+
+
+@pytest.mark.parametrize("name", tiny.ALL)
+def test_a_file_that_llama_cpp_has_saved_is_the_same_model(name: str) -> None:
+    # It writes all that it knows, whatever the architecture has: what is not set is 0 or its default.
+    plain, saved = resolve(FakeFile(name)).config, FakeFile(name)
+    caps = {"attn_logit_softcapping": 50.0, "final_logit_softcapping": 0.0 if "gemma3" in name else 30.0}
+    zeros = (
+        "attention.layer_norm_epsilon", "attention.scale", "rope.scaling.factor", "ssm.conv_kernel",
+        "wkv.head_size", "kda.head_dim", "shortconv.l_cache", "attention.indexer.head_count",
+    )  # fmt: skip
+    others = {
+        "rope.scaling.yarn_ext_factor": -1.0, "rope.scaling.yarn_attn_factor": 1.0, "kda.safe_gate": True,
+        "kda.gate_lower_bound": -math.inf, "attention.indexer.kpool_select_tail": True,
+    }  # fmt: skip
+    for suffix, value in {**caps, **dict.fromkeys(zeros, 0), **others}.items():
+        if saved.key(suffix) not in saved.metadata:
+            saved.set(suffix, value)
+    config = resolve(saved).config
+    for field in dataclasses.fields(config):
+        np.testing.assert_array_equal(getattr(config, field.name), getattr(plain, field.name), field.name)
 
 
 def test_heads_must_divide_the_width_when_the_head_size_is_not_given() -> None:
