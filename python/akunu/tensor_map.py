@@ -10,7 +10,7 @@ from typing import Protocol
 from akunu.architectures import TensorRule
 from akunu.errors import ModelFileError, UnsupportedError
 
-__all__ = ["TensorInfo", "TensorRef", "by_name", "check_shape", "map_tensors"]
+__all__ = ["TensorInfo", "TensorRef", "by_name", "check_shape", "map_tensors", "rows_of"]
 
 _VECTOR_DTYPES = ("f32", "f16", "bf16")
 
@@ -113,10 +113,19 @@ def map_tensors(
     return refs
 
 
+def rows_of(tensor: TensorInfo) -> int:
+    """Rows of a matrix, which may be written as a vector if it is one."""
+    return tensor.shape[0] if len(tensor.shape) > 1 else 1
+
+
 def check_shape(tensor: TensorInfo, expected: tuple[int, ...]) -> None:
-    """Raise unless the tensor has this shape, and a vector a type that vectors have."""
-    if tuple(tensor.shape) != expected:
-        raise ModelFileError(f"tensor {tensor.name}: found shape {tuple(tensor.shape)}, expected {expected}")
+    """Raise unless the tensor has this shape, and a vector a type that vectors have.
+
+    llama.cpp writes a matrix of one row as a vector.
+    """
+    shape = tuple(tensor.shape)
+    if shape != expected and not (len(expected) == 2 and (1, *shape) == expected):
+        raise ModelFileError(f"tensor {tensor.name}: found shape {shape}, expected {expected}")
     if len(expected) == 1 and tensor.dtype not in _VECTOR_DTYPES:
         raise UnsupportedError(
             f"tensor {tensor.name}: found type {tensor.dtype}, expected one of {', '.join(_VECTOR_DTYPES)} "

@@ -34,8 +34,9 @@ _OWN_NAMES: Final = {
 }  # fmt: skip
 
 
-def write(model: Golden, path: Path, dtype: str = "F32") -> Path:
-    """Write the file; matrices whose rows hold whole blocks get `dtype`."""
+def write(model: Golden, path: Path, dtype: str = "F32", *, flat: bool = False) -> Path:
+    """Write the file; matrices whose rows hold whole blocks get `dtype`. `flat`: one row is a vector, as in
+    files that llama-quantize has written."""
     config = model.config
     arch = _ARCHS[config["model_type"]]
     writer = gguf.GGUFWriter(str(path), gguf.MODEL_ARCH_NAMES[arch])
@@ -54,6 +55,7 @@ def write(model: Golden, path: Path, dtype: str = "F32") -> Path:
             array = array + np.float32(1)
         kept = array.ndim == 1 or found in ("position_embd", "token_types")
         kind = "F32" if kept or array.shape[1] % 32 else dtype
+        array = array[0] if flat and array.shape[0] == 1 and array.ndim == 2 else array
         data = array if kind == "F32" else quant.encode(array, kind, seed=0)
         writer.add_tensor(f"{found}.{suffix}", data, raw_dtype=gguf.GGMLQuantizationType[kind])
     writer.write_header_to_file()

@@ -83,6 +83,20 @@ def test_a_gguf_file_equals_transformers(name: str, tmp_path: Path) -> None:
         assert nmse(vectors(model, golden.texts, golden.second), golden.vectors) < floats(model)
 
 
+@pytest.mark.parametrize("name", ["roberta", "bert_rank", "modern_rank"])
+def test_a_matrix_of_one_row_may_be_a_vector(name: str, tmp_path: Path) -> None:
+    golden = tiny.golden(name)
+    found = []
+    for flat in (False, True):
+        path = gguf_file.write(golden, tmp_path / f"{flat}.gguf", flat=flat)
+        with opened(path, device="cpu") as model:
+            found.append(vectors(model, golden.texts, golden.second))
+    assert np.array_equal(*found)
+    akunu.convert(path, tmp_path / "folder", "mlx-f16", progress=False)
+    with opened(tmp_path / "folder", device="cpu") as model:
+        assert nmse(vectors(model, golden.texts, golden.second), golden.vectors) < 1e-5
+
+
 @pytest.mark.parametrize("name", ["bert", "modern", "nomic"])
 def test_quantised_weights_are_near(name: str, tmp_path: Path) -> None:
     golden = tiny.golden(name)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from akunu._core import TensorFiles
 from akunu.errors import ModelFileError
-from akunu.tensor_map import TensorRef
+from akunu.tensor_map import TensorRef, rows_of
 
 __all__ = ["Source", "SourceRows"]
 
@@ -105,7 +105,8 @@ class Source:
             return self._files.tensor_bytes(name).reshape(n_rows, -1) if name else None
 
         entry = self.entries[ref.source]
-        codes = self._files.tensor_bytes(ref.source).reshape(entry.shape[0], -1)
+        height = rows_of(entry) if len(shape) == 2 else entry.shape[0]
+        codes = self._files.tensor_bytes(ref.source).reshape(height, -1)
         codes = codes[ref.first_row : ref.first_row + n_rows]
         if not ref.dtype:
             return SourceRows(ref.source, entry.dtype, n_cols, codes)

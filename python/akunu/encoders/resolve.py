@@ -31,7 +31,7 @@ from akunu.errors import ModelFileError, UnsupportedError
 from akunu.hf_config import HfNumbers, HfRotary, local_layers, refuse_unknown_features, resolve_hf
 from akunu.quantized import join_planes, with_planes
 from akunu.rotary import inverse_frequencies
-from akunu.tensor_map import TensorInfo, by_name, map_tensors
+from akunu.tensor_map import TensorInfo, by_name, map_tensors, rows_of
 
 __all__ = [
     "ACTIVATIONS",
@@ -221,7 +221,7 @@ def _as_encoder(
     layers, cols = [], spec.config.dim
     for i, source in enumerate(head):
         tensor = tensors.get(source)
-        rows = tensor.shape[0] if tensor is not None and tensor.shape else 0
+        rows = rows_of(tensor) if tensor is not None else 0
         rule = TensorRule(source, "", ((f"head.{i}", "rows"),), "cols")
         known = {source: tensor} if tensor is not None else {}
         places = map_tensors([rule], known, {"rows": rows, "cols": cols}, 0, owner=spec.config.arch)
@@ -406,7 +406,7 @@ def _resolve(
     for rule in rules:  # sizes that no number gives
         name = rule.parts[0][0]
         if name in ("positions", "kinds") and rule.source in tensors:
-            symbols[name] = tensors[rule.source].shape[0]
+            symbols[name] = rows_of(tensors[rule.source])
     if encoder.task == "rank":
         head_rules, head = _head(names, tensors, sizes.dim, symbols)
         rules += head_rules
@@ -468,7 +468,7 @@ def _head(
         tensor = tensors.get(f"{name}.weight")
         if tensor is None and i + 1 < len(names.head):
             continue  # a head of its last layer alone
-        rows = tensor.shape[0] if tensor is not None and tensor.shape else dim
+        rows = rows_of(tensor) if tensor is not None else dim
         canonical, symbol = f"head.{len(head)}", f"head_{len(head)}"
         symbols[symbol] = rows
         rules.append(TensorRule(f"{name}.weight", "", ((canonical, symbol),), cols))
