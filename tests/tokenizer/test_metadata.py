@@ -49,6 +49,7 @@ def test_a_model_that_akunu_does_not_have_is_named(model: object) -> None:
         ("scores", [float("nan")] * 261, "not a finite number"),
         ("scores", None, "scores is missing"),
         ("bos_token_id", "one", "expected a token id"),
+        ("eos_token_id", True, "expected a token id"),
         ("add_bos_token", "yes", "expected a boolean"),
         ("pre", 5, "expected a string"),
     ],

@@ -57,6 +57,7 @@ def test_a_vocabulary_only_file_is_enough() -> None:
         ("llama-bpe", {"<|end_of_text|>", "<|eot_id|>"}),
         ("qwen2", {"<|endoftext|>", "<|im_end|>"}),
         ("phi-3", {"</s>", "<|endoftext|>", "<|end|>"}),
+        ("starcoder", {"<|endoftext|>", "<fim_pad>"}),
     ],
 )
 def test_the_end_of_generation_set_of_known_models(name: str, ends: set[str]) -> None:

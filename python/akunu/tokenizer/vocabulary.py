@@ -83,7 +83,25 @@ _END_TEXTS = frozenset(
     }
 )
 # These also occur as ordinary words of a vocabulary (Gemma has the HTML tag </s>), so here the type decides.
-_END_TEXTS_IF_CONTROL = frozenset({"</s>", "<eos>", "<EOT>", "_<EOT>", "[EOT]", "[EOS]", "[e~[", "<fim-pad>"})
+_END_TEXTS_IF_CONTROL = frozenset(
+    {
+        "</s>",
+        "<eos>",
+        "<EOT>",
+        "_<EOT>",
+        "[EOT]",
+        "[EOS]",
+        "[e~[",
+        # StarCoder's, Granite's and others' fill-in-the-middle.
+        "<fim-pad>",
+        "<fim_pad>",
+        "<PAD>",
+        "[PAD]",
+        "<fim-repo>",
+        "<REPO>",
+        "<reponame>",
+    }
+)
 
 
 def _sequence(
@@ -330,7 +348,7 @@ def _special_id(
         value = metadata.get(_KEY + name)
         if value is None:
             continue
-        if not isinstance(value, int):
+        if not isinstance(value, int) or isinstance(value, bool):
             raise TokenizerError(f"{_KEY}{name}: found {value!r}, expected a token id")
         # Converters write -1 or 2**32-1 for "none".
         if 0 <= value < length:
