@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from akunu.architectures import Pooling
+from akunu.architectures import ARCHITECTURES, Pooling
 from akunu.config_numbers import shown
 from akunu.errors import ModelFileError, UnsupportedError
 from akunu.json_file import read_list, read_object, read_optional
@@ -112,12 +112,16 @@ def makes_vectors(config: Mapping[str, object], modules: Modules) -> bool:
 
 
 def gguf_makes_vectors(metadata: Mapping[str, object]) -> bool:
-    """Whether a GGUF file's model makes vectors: an encoder does, and a decoder that says how to pool."""
+    """Whether a GGUF file's model makes vectors: an encoder, a decoder whose rows see what comes after them,
+    or one that says how to pool.
+    """
     from akunu.encoders.rows import ENCODERS
 
     name = metadata.get("general.architecture")
     return isinstance(name, str) and (
-        name in ENCODERS or metadata.get(f"{name}.pooling_type") not in NO_POOLING
+        name in ENCODERS
+        or (name in ARCHITECTURES and ARCHITECTURES[name].bidirectional)
+        or metadata.get(f"{name}.pooling_type") not in NO_POOLING
     )
 
 

@@ -174,9 +174,10 @@ def _gguf_decoder(gguf: GgufSource, name: str, context: int | None) -> ModelSpec
     spec = resolve(gguf, context=context, ignored=("cls.*", "dense_*.weight"))
     tensors = by_name(gguf.tensors)
     sources = ("cls.output.weight",) if ranks else ("dense_2.weight", "dense_3.weight")
+    usual: Pooling = "mean" if ARCHITECTURES[name].bidirectional else "last"
     return _as_encoder(
         spec,
-        EncoderConfig(pooling or "last", task="rank" if ranks else "embed"),
+        EncoderConfig(pooling or usual, task="rank" if ranks else "embed"),
         sources if ranks or any(source in tensors for source in sources) else (),
         tensors,
         bidirectional=ARCHITECTURES[name].bidirectional,
