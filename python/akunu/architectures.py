@@ -11,7 +11,7 @@ Hugging Face Transformers, against which tests/models checks every row.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, Literal
@@ -31,6 +31,7 @@ __all__ = [
     "Pooling",
     "RopeStyle",
     "TensorRule",
+    "with_fused_qkv",
 ]
 
 RopeStyle = Literal["interleaved", "half"]
@@ -349,6 +350,21 @@ def _qkv_bias(*, optional: bool) -> tuple[TensorRule, ...]:
         )
         for part, size in (("q", "q_dim"), ("k", "kv_dim"), ("v", "kv_dim"))
     )
+
+
+def with_fused_qkv(rules: Iterable[TensorRule], names: Container[str]) -> tuple[TensorRule, ...]:
+    """The rules for a GGUF file of these names. Q, K and V may be one tensor there: llama.cpp's converter joins
+    them if it is asked to (`--fuse-qkv`).
+    """
+    found = tuple(rules)
+    for kind in ("weight", "bias"):
+        source = f"{_B}attn_qkv.{kind}"
+        parts = [rule for rule in found if rule.source in [f"{_B}attn_{part}.{kind}" for part in "qkv"]]
+        if len(parts) == 3 and source.replace("{n}", "0") in names:
+            places = tuple(rule.parts[0] for rule in parts)
+            fused = TensorRule(source, "", places, parts[0].cols, parts[0].optional)
+            found = (*(rule for rule in found if rule not in parts), fused)
+    return found
 
 
 _OUTPUT_BIAS = (

@@ -29,6 +29,7 @@ from akunu.architectures import (
     ConfigKey,
     Pooling,
     RopeStyle,
+    with_fused_qkv,
 )
 from akunu.config_numbers import DecoderSizes, Numbers, decoder_sizes, shown
 from akunu.errors import ModelFileError, UnsupportedError
@@ -246,7 +247,7 @@ def resolve(gguf: GgufSource, *, context: int | None = None, ignored: Sequence[s
         )
     vocab_size = vocabulary_size(tensors, gguf.metadata)
     refs = map_tensors(
-        arch.tensors,
+        with_fused_qkv(arch.tensors, tensors),
         tensors,
         sizes.symbols(vocab_size),
         n_layers,

@@ -400,6 +400,29 @@ def test_neutral_values_pass(suffix: str) -> None:
         resolve(FakeFile("llama").set(suffix, value))
 
 
+@pytest.mark.parametrize("name", ["llama", "llama_bias", "qwen2", "qwen3", "gemma2"])
+def test_q_k_and_v_may_be_one_tensor(name: str) -> None:
+    plain, file = resolve(FakeFile(name)).tensors, FakeFile(name)
+    shapes = {tensor.name: tensor.shape for tensor in file.tensors}
+    for source in [source for source in shapes if ".attn_q." in source]:
+        parts = [source.replace("attn_q", f"attn_{part}") for part in "qkv"]
+        for part in parts:
+            file.drop(part)
+        rows = sum(shapes[part][0] for part in parts)
+        file.add(source.replace("attn_q", "attn_qkv"), (rows, *shapes[source][1:]))
+    found = resolve(file).tensors
+    assert found.keys() == plain.keys()
+    for layer in range(file.row.n_layers):
+        for kind, suffix in (("weight", ""), ("bias", "_bias")):
+            first = 0
+            for part in "qkv":
+                key = f"layers.{layer}.attn_{part}{suffix}"
+                if key in plain:
+                    source = f"blk.{layer}.attn_qkv.{kind}"
+                    assert found[key] == dataclasses.replace(plain[key], source=source, first_row=first)
+                    first += plain[key].n_rows
+
+
 @pytest.mark.parametrize("name", tiny.ALL)
 def test_a_file_that_llama_cpp_has_saved_is_the_same_model(name: str) -> None:
     # It writes all that it knows, whatever the architecture has: what is not set is 0 or its default.

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from akunu.architectures import ARCHITECTURES, Activation, Pooling, TensorRule
+from akunu.architectures import ARCHITECTURES, Activation, Pooling, TensorRule, with_fused_qkv
 from akunu.config import (
     EncoderConfig,
     GgufNumbers,
@@ -266,7 +266,8 @@ def _gguf_encoder(gguf: GgufSource) -> ModelSpec:
         raise UnsupportedError(f"{row.name}.attention.causal: found {shown(causal)}; only False is supported")
     tensors = by_name(gguf.tensors)
     pooling, ranks = _gguf_pooling(gguf.metadata, row.name)
-    names = _Names(row, [(rule, rule.source) for rule in row.tensors], row.head, hf=False, prefix="")
+    rules = [(rule, rule.source) for rule in with_fused_qkv(row.tensors, tensors)]
+    names = _Names(row, rules, row.head, hf=False, prefix="")
     activation = numbers.suffixed("hidden_activation")
     return _resolve(
         row,
