@@ -353,8 +353,8 @@ def _qkv_bias(*, optional: bool) -> tuple[TensorRule, ...]:
 
 
 def with_fused_qkv(rules: Iterable[TensorRule], names: Container[str]) -> tuple[TensorRule, ...]:
-    """The rules for a GGUF file of these names. Q, K and V may be one tensor there: llama.cpp's converter joins
-    them if it is asked to (`--fuse-qkv`).
+    """The rules for a GGUF file of these names. Q, K and V may be one tensor there, as llama.cpp's converter
+    writes them with `--fuse-qkv`.
     """
     found = tuple(rules)
     for kind in ("weight", "bias"):
