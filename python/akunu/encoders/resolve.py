@@ -12,7 +12,14 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from akunu.architectures import ARCHITECTURES, Activation, Pooling, TensorRule, with_fused_qkv
+from akunu.architectures import (
+    ARCHITECTURES,
+    Activation,
+    ConfigKey,
+    Pooling,
+    TensorRule,
+    with_fused_qkv,
+)
 from akunu.config import (
     EncoderConfig,
     GgufNumbers,
@@ -257,9 +264,16 @@ def _half(window: int) -> int:
     return window // 2 + 1
 
 
+class _EncoderNumbers(GgufNumbers):
+    """The numbers of an encoder, whose norms are no RMS norms."""
+
+    def keys(self, key: ConfigKey) -> tuple[str, ...]:
+        return tuple(name for name in super().keys(key) if not name.endswith("_rms_epsilon"))
+
+
 def _gguf_encoder(gguf: GgufSource) -> ModelSpec:
     row = ENCODERS[str(gguf.metadata["general.architecture"])]
-    numbers = GgufNumbers(gguf.metadata, row.name, row.defaults)
+    numbers = _EncoderNumbers(gguf.metadata, row.name, row.defaults)
     numbers.refuse_unknown_features("attention.causal")
     causal = numbers.suffixed("attention.causal")
     if causal not in (None, False):
