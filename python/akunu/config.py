@@ -434,7 +434,7 @@ def _rotary(
         divisors = f"rope_factors_{'long' if context > original else 'short'}.weight"
     if divisors in tensors:
         inv_freq = inv_freq / _divisors(gguf, tensors[divisors], rope_dim // 2)
-    elif scaling == "longrope":
+    elif scaling == "longrope" or not tensors.keys().isdisjoint(ROPE_TENSORS):  # the other set is there
         raise ModelFileError(f"tensor {divisors} is missing; LongRoPE scaling needs it")
     scale = meta.real("rope_attn_factor")
     factor = meta.real("rope_factor")

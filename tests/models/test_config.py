@@ -295,6 +295,12 @@ def test_misshapen_divisors_are_refused() -> None:
 def test_longrope_without_divisors_is_refused() -> None:
     with pytest.raises(ModelFileError, match="rope_factors_short"):
         resolve(FakeFile("llama").set("rope.scaling.type", "longrope"))
+    # The first files of Phi-3 do not say their type.
+    for there, missing in (("long", "short"), ("short", "long")):
+        file = FakeFile("llama").add(f"rope_factors_{there}.weight", (32,))
+        file.set("rope.scaling.original_context_length", 64)
+        with pytest.raises(ModelFileError, match=f"rope_factors_{missing}.weight is missing"):
+            resolve(file, context=65 if missing == "long" else 64)
 
 
 @pytest.mark.parametrize("kind", ["dynamic", "llama3", "", 3, ["linear"]])
