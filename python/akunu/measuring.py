@@ -103,7 +103,7 @@ class Measuring(Tokenizing):
         context
             Tokens in a window; None: the model's context.
         stride
-            Tokens by which the window moves; None: half a window.
+            Tokens by which the window moves, less than are in it; None: half a window.
         progress
             Called as `progress(tokens_scored, tokens)` after each window.
 
@@ -111,6 +111,11 @@ class Measuring(Tokenizing):
         -------
         float
             At least 1; the vocabulary's size for a model that knows nothing.
+
+        Raises
+        ------
+        InvalidArgumentError
+            The text or a window has no token that can be scored, or a size is out of range.
         """
         prefix, ids = self._text_ids(text)
         if progress is not None and not callable(progress):

@@ -59,8 +59,10 @@ def perplexity(
         For a text without a token to score, or sizes out of range.
     """
     size = context - len(prefix)
-    step = max(1, size // 2) if stride is None else Limit(int, 1, size).check("stride", stride)
-    unscored = 0 if len(prefix) else 1
+    unscored = 0 if len(prefix) else 1  # of a window: nothing stands before its first token
+    if size <= unscored:
+        raise InvalidArgumentError(f"context: {context} tokens leave none to score; give at least 2")
+    step = max(1, size // 2) if stride is None else Limit(int, 1, size - unscored).check("stride", stride)
     if len(ids) <= unscored:
         raise InvalidArgumentError(
             f"text: {len(ids)} tokens, of which none can be scored; give a longer text"

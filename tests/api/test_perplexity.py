@@ -74,6 +74,9 @@ def test_progress_ends_at_the_number_of_tokens():
         (5, [], 8, 0, "stride"),
         (5, [], 8, 1.5, "stride"),
         (5, [1], 8, 8, "stride"),
+        (5, [], 8, 8, "stride"),
+        (5, [], 1, None, "context: 1 tokens leave none to score"),
+        (5, [1], 1, None, "context: 1 tokens leave none to score"),
     ],
 )
 def test_bad_sizes_are_refused(n, prefix, context, stride, word):
