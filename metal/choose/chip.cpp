@@ -90,7 +90,8 @@ Chip find_chip(std::string_view name) {
     if (const auto space = wanted.rfind(' '); space != std::string::npos) {
         const char* begin = wanted.data() + space + 1;
         const char* end = wanted.data() + wanted.size();
-        if (const auto [at, error] = std::from_chars(begin, end, cores); error == std::errc() && at == end) {
+        if (const auto [at, error] = std::from_chars(begin, end, cores);
+            error == std::errc() && at == end && cores != 0) {
             wanted.erase(space);
         } else {
             cores = 0;

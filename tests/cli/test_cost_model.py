@@ -330,6 +330,7 @@ def test_a_plan_for_a_device_that_is_here_has_no_prediction(
         (["--plan", "--chip", "M4", "--device", "cpu"], "--device has no effect"),
         (["--plan", "--chip", "M4", "--threads", "2"], "--threads has no effect"),
         (["--plan", "--chip", "M17"], "chip 'M17' is not known"),
+        (["--plan", "--chip", "M4 Max 0"], "chip 'M4 Max 0' is not known"),
     ],
 )
 def test_options_that_contradict_are_refused(
