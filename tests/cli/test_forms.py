@@ -31,7 +31,7 @@ def test_each_reaches_the_model(command, given, argument, akunu_cli, model, tmp_
 @pytest.mark.parametrize(
     "given, message",
     [
-        (["--json-object", "--regex", "a"], "json and regex exclude each other"),
+        (["--json-object", "--regex", "a"], "--json-object and --regex exclude each other"),
         (["--schema", "missing.json"], "missing.json"),
         (["--schema", "broken.json"], "schema: the text is not JSON"),
         (["--grammar", "empty.gbnf"], "grammar: expected a text that is not empty"),

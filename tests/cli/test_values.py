@@ -139,3 +139,15 @@ def test_an_error_of_a_model_names_the_option(akunu_cli, monkeypatch):
         "akunu: error: --draft: expected the name"
     )
     assert akunu_cli("inspect", "").err.startswith("akunu: error: MODEL: expected the name of a model")
+
+
+def test_a_setting_that_a_model_does_not_have_names_the_option(akunu_cli, monkeypatch, tmp_path):
+    import akunu
+    from akunu.loading import load
+
+    monkeypatch.setattr(akunu, "load", load)
+    ran = akunu_cli("complete", "x", "-m", "ember-speech", "-c", "9")
+    assert (ran.status, ran.err[:40]) == (1, "akunu: error: -c: ember-speech.bin trans")
+    (tmp_path / "context").write_text("no model")  # it begins the message, and is no option
+    monkeypatch.chdir(tmp_path)
+    assert akunu_cli("complete", "x", "-m", "context").err.startswith("akunu: error: context: is not a GGUF")

@@ -125,8 +125,10 @@ def test_a_start_names_language_and_task(tmp_path: Path) -> None:
             tokenizer.start_sequence(language, task)
     english = published("gpt2", tmp_path)
     assert english.start_sequence("en") == english.start_sequence(None) == (english.special.start,)
-    with pytest.raises(InvalidArgumentError, match="knows only English"):
+    with pytest.raises(InvalidArgumentError, match="language: found 'de', but this model knows only English"):
         english.start_sequence("de")
+    with pytest.raises(InvalidArgumentError, match="task: found 'translate', but this model knows only"):
+        english.start_sequence("en", "translate")
 
 
 def test_languages_are_found_by_code_and_name() -> None:

@@ -271,7 +271,7 @@ def test_an_error_of_the_recording_is_raised_where_it_is_read(model: WhisperMode
         ({"beam_size": 0}, "beam_size: found 0, expected a whole number of at least 1"),
         ({"beam_size": "5"}, "beam_size: found '5'"),
         ({"beam_size": None}, "beam_size: found None"),
-        ({"beam_size": 5000}, "beam_size and best_of: 5000 texts side by side, expected at most 63"),
+        ({"beam_size": 5000}, "beam_size: 5000 texts side by side, expected at most 63"),
         ({"patience": 0}, "patience: found 0"),
         ({"temperature": (0, -1)}, "temperature: found"),
         ({"language": "klingon"}, "language: found 'klingon'"),

@@ -26,7 +26,7 @@ def check_rate(rate: int) -> int:
     """The sampling rate in Hz, or an `InvalidArgumentError`."""
     if isinstance(rate, bool) or not isinstance(rate, int | np.integer) or rate not in RATES:
         raise InvalidArgumentError(
-            f"sampling_rate is {rate!r}, expected a whole number of Hz from {RATES[0]} to {RATES[-1]}"
+            f"sampling_rate: found {rate!r}, expected a whole number of Hz from {RATES[0]} to {RATES[-1]}"
         )
     return int(rate)
 

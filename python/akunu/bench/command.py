@@ -381,7 +381,7 @@ def _check_synthetic(name: str) -> None:
     try:
         SyntheticModel(name)
     except InvalidArgumentError as error:
-        raise click.BadParameter(str(error), param_hint="--synthetic") from error
+        raise click.UsageError(str(error)) from error
 
 
 def _check(params: BenchParams) -> None:
@@ -395,10 +395,7 @@ def _check(params: BenchParams) -> None:
         )
     for name in params.devices:
         for n_gpu_layers in params.n_gpu_layers:
-            try:
-                check_gpu_layers(n_gpu_layers, find_device(name))
-            except InvalidArgumentError as error:
-                raise click.UsageError(str(error)) from error
+            check_gpu_layers(n_gpu_layers, find_device(name))
     for name in params.models:
         if not is_synthetic(name):
             find_model(name)

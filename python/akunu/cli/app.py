@@ -127,9 +127,9 @@ def usage_text(error: click.UsageError) -> str:
 
 _WORDS = "akunu.words"
 _NUMBER = re.compile(r"\[Errno -?\d+\] ")  # Python's own, in whatever text holds an error of the system
-_SUBJECT = re.compile(r"^\w+(?=[:\[])")
-_CALLED = {"path": "model"}
-"""Arguments of the package's functions that commands call otherwise."""
+_SUBJECTS = re.compile(r"^\w+(?=[:\[])|^\w+ and \w+(?= exclude each other)")
+_CALLED = {"path": "model", "device": "devices", "json": "json_object", "sampling_rate": "rate"}
+"""Arguments of the package's functions that commands may call otherwise."""
 
 
 class Command(click.Command):
@@ -146,14 +146,28 @@ class Command(click.Command):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except InvalidArgumentError as error:
-            subject = _SUBJECT.match(str(error))
-            name = _CALLED.get(subject[0], subject[0]) if subject else None
-            for option in self.params:
-                if subject and option.name == name:
-                    text = typed_name(ctx, option) + str(error)[subject.end() :]
-                    raise InvalidArgumentError(text) from error
-            raise
+        except AkunuError as error:
+            subjects = _SUBJECTS.match(str(error))
+            if subjects is None:
+                raise
+            # Others may begin with the name of a file.
+            known = self.params if isinstance(error, InvalidArgumentError) else _given(ctx, self.params)
+            words = [_as_typed(ctx, word, known) for word in subjects[0].split(" and ")]
+            raise type(error)(" and ".join(words) + str(error)[subjects.end() :]) from error
+
+
+def _given(context: click.Context, options: Sequence[click.Parameter]) -> list[click.Parameter]:
+    source = context.get_parameter_source
+    return [o for o in options if source(o.name or "") == click.core.ParameterSource.COMMANDLINE]
+
+
+def _as_typed(context: click.Context, argument: str, options: Sequence[click.Parameter]) -> str:
+    """The option that stands for an argument of the package's functions; the argument where none does."""
+    for name in (argument, _CALLED.get(argument)):
+        for option in options:
+            if option.name == name:
+                return typed_name(context, option)
+    return argument
 
 
 class Group(click.Group):

@@ -131,11 +131,11 @@ class WhisperTokenizer:
         if task not in TASKS:
             raise InvalidArgumentError(f"task: found {task!r}, expected one of {', '.join(TASKS)}")
         if not self.multilingual:
-            if task != "transcribe" or (language is not None and language_code(language) != "en"):
-                raise InvalidArgumentError(
-                    f"language: found {language!r} and the task {task!r}, but this model knows only English; "
-                    "use a multilingual one"
-                )
+            reason = "but this model knows only English; use a multilingual one"
+            if task != "transcribe":
+                raise InvalidArgumentError(f"task: found {task!r}, {reason}")
+            if language is not None and language_code(language) != "en":
+                raise InvalidArgumentError(f"language: found {language!r}, {reason}")
             return (self.special.start,)
         if language is None:
             raise InvalidArgumentError("a multilingual model needs a language; detect it first")

@@ -99,12 +99,13 @@ class Transcriber(Hearing[Segment, _Heard]):
         options: TranscriptionOptions,
         progress: Callable[[float], None] | None = None,
     ) -> None:
-        sequences = 1 + max(options.beam_size, options.best_of if max(options.temperatures) > 0 else 1)
-        if sequences > batcher.model.parallel:
-            raise InvalidArgumentError(
-                f"beam_size and best_of: {sequences - 1} texts side by side, expected at most "
-                f"{batcher.model.parallel - 1}"
-            )
+        samples = options.best_of if max(options.temperatures) > 0 else 1
+        for name, texts in (("beam_size", options.beam_size), ("best_of", samples)):
+            if texts >= batcher.model.parallel:
+                raise InvalidArgumentError(
+                    f"{name}: {texts} texts side by side, expected at most {batcher.model.parallel - 1}"
+                )
+        sequences = 1 + max(options.beam_size, samples)
         super().__init__(batcher, tokenizer, options, sequences)
         token_rules(tokenizer, options)  # refused now, not after the first window
         self._blocks = self._counted(blocks)
