@@ -264,8 +264,19 @@ def test_a_speech_model_has_a_table_of_its_own(capsys, monkeypatch):
     assert "8 windows" in out and "whisper-tiny:q8_0" in out
     for args, message in [
         (["--synthetic", "whisper-tiny:q8_0,qwen3-0.6b:q4_0"], "a table of their own"),
+        (["-m", "ember,ember-speech"], "a table of their own"),
+        (["-m", "ember-speech", "-o", "json"], "-o has no effect: a speech model has no such test"),
+        (["-m", "ember-speech", "-dev", "nowhere"], "-dev: no 'nowhere' here"),
+        (["--synthetic", "huge:q8_0"], "error: --synthetic: unknown shape 'huge'"),
         (["--synthetic", "whisper-tiny:q8_0", "-p", "5"], "a speech model has no such test"),
         (["--synthetic", "whisper-huge:q8_0"], "expected SHAPE:TYPE of whisper-tiny"),
     ]:
         assert main(args) == 2
         assert message in capsys.readouterr().err
+
+
+def test_a_speech_model_is_known_by_what_its_name_stands_for(monkeypatch):
+    measured = []
+    monkeypatch.setattr("akunu.bench.command._run_speech", lambda *given: measured.append(given))
+    assert main(["-m", "ember-speech", "-r", "1", "-t", "1,2"]) == 0
+    assert measured == [(["ember-speech"], (1, 2), 1)]

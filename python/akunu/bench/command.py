@@ -329,15 +329,8 @@ def command(
         refuse_others(("list_devices",), "--list-devices lists the devices and runs nothing")
         _print_devices()
         return
-    if speech := [name for name in (*models, *synthetic) if _is_speech(name)]:
-        if len(speech) < len(models) + len(synthetic):
-            raise click.UsageError("speech models have a table of their own: measure the others apart")
-        refuse_others(
-            ("models", "synthetic", "n_threads", "repetitions", "write", "seed"),
-            "a speech model has no such test",
-        )
     for name in synthetic:
-        if name not in speech:
+        if not _is_speech_shape(name):
             _check_synthetic(name)
     if write is not None:
         refuse_others(("write", "synthetic", "seed"), "--write writes one model and runs nothing")
@@ -346,15 +339,18 @@ def command(
         _write(synthetic[0], write, seed)
         return
     refuse_unused(("seed",), "--write")
-    if speech:
-        _run_speech(speech, lists.get("n_threads") or (0,), repetitions)
-        return
     given = replace(
         DEFAULTS,
         models=(*models, *synthetic) or DEFAULTS.models,
         **({"n_ubatch": (0,)} | {name: values for name, values in lists.items() if values}),
     )
     _check(given)
+    if speech := [name for name in given.models if _is_speech(name)]:
+        if len(speech) < len(given.models):
+            raise click.UsageError("speech models have a table of their own: measure the others apart")
+        refuse_others(("models", "synthetic", "n_threads", "repetitions"), "a speech model has no such test")
+        _run_speech(speech, lists.get("n_threads") or (0,), repetitions)
+        return
     cases = [_with_rows(case) for case in list_cases(_with_threads(given))]
     given = replace(given, n_ubatch=tuple(dict.fromkeys(case.n_ubatch for case in cases)))
     if not cases:
@@ -385,9 +381,8 @@ def _check_synthetic(name: str) -> None:
 
 
 def _check(params: BenchParams) -> None:
-    """Refuse combinations, and find every model, before anything is measured."""
-    from akunu.bench.loader import check_gpu_layers, find_device, is_synthetic
-    from akunu.loading import find_model
+    """Refuse combinations, before a model is looked for."""
+    from akunu.bench.loader import check_gpu_layers, find_device
 
     if any(k != v for k in params.type_k for v in params.type_v):
         raise click.UsageError(
@@ -396,9 +391,6 @@ def _check(params: BenchParams) -> None:
     for name in params.devices:
         for n_gpu_layers in params.n_gpu_layers:
             check_gpu_layers(n_gpu_layers, find_device(name))
-    for name in params.models:
-        if not is_synthetic(name):
-            find_model(name)
 
 
 def _with_threads(params: BenchParams) -> BenchParams:
@@ -459,13 +451,18 @@ def _print_devices() -> None:
         click.echo(f"  {device['id']}: {device['name']} ({device['memory'] >> 20} MiB)")
 
 
-def _is_speech(name: str) -> bool:
+def _is_speech_shape(name: str) -> bool:
     shape, separator, _ = name.partition(":")
-    if separator and "whisper" in shape.lower() and "/" not in shape:
-        return True
+    return bool(separator) and "whisper" in shape.lower() and "/" not in shape
+
+
+def _is_speech(name: str) -> bool:
+    """Whether a model is one of speech; one that has no shape is found, before anything is measured."""
+    from akunu.bench.loader import is_synthetic
+    from akunu.loading import find_model
     from akunu.speech.recognition import is_speech
 
-    return is_speech(Path(name))
+    return _is_speech_shape(name) or (not is_synthetic(name) and is_speech(find_model(name)))
 
 
 def _run_speech(names: Sequence[str], threads: Sequence[int], repetitions: int) -> None:
@@ -482,10 +479,10 @@ def _run_speech(names: Sequence[str], threads: Sequence[int], repetitions: int) 
     with tempfile.TemporaryDirectory() as folder:
         for name in names:
             path = Path(folder) / "random.bin"
-            if Path(name).exists():
-                path = find_model(name)
-            else:
+            if _is_speech_shape(name) and not Path(name).exists():
                 write_random(name, path)
+            else:
+                path = find_model(name)
             for n_threads in threads:
                 engine = load_engine(
                     open_speech(path), device="cpu", threads=n_threads, parallel=8, windows=8
@@ -504,7 +501,7 @@ def _run_speech(names: Sequence[str], threads: Sequence[int], repetitions: int) 
 
 
 def _write(name: str, path: Path, seed: int) -> None:
-    if _is_speech(name):
+    if _is_speech_shape(name):
         from akunu.bench.speech import write_random
 
         write_random(name, path, seed=seed)
