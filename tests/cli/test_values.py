@@ -120,6 +120,21 @@ def test_the_size_of_a_cache_needs_a_cache(akunu_cli, model):
     assert model.loaded == []
 
 
+@pytest.mark.parametrize(
+    ("replicas", "message"),
+    [
+        ("2", "--replicas has no effect without --ray"),
+        ("0", "--replicas: found '0', expected a number"),
+        ("3-2", "--replicas: found '3-2', expected a number"),
+        ("1_0", "--replicas: found '1_0', expected a number"),
+    ],
+)
+def test_replicas_need_a_cluster_and_plain_numbers(replicas, message, akunu_cli, model):
+    ran = akunu_cli("serve", "--replicas", replicas)
+    assert (ran.status, model.loaded) == (2, [])
+    assert message in ran.err
+
+
 @pytest.mark.parametrize("origin", ["", "example.org", "https://example.org/", "https://example.org/page"])
 def test_what_no_browser_says_is_no_origin(origin, akunu_cli):
     ran = akunu_cli("serve", "--cors-origin", origin)

@@ -10,8 +10,15 @@ import click
 
 from akunu.cli.app import CONTEXT_SETTINGS, Command
 from akunu.cli.console import note
-from akunu.cli.options import DEFAULT_MODEL, given, loading_options, writing_arguments, writing_options
-from akunu.cli.values import FULL, MODEL, Integer, Number, PathName
+from akunu.cli.options import (
+    DEFAULT_MODEL,
+    given,
+    loading_options,
+    refuse_unused,
+    writing_arguments,
+    writing_options,
+)
+from akunu.cli.values import FULL, MODEL, Integer, Number, PathName, as_integer
 
 if TYPE_CHECKING:
     from akunu.server import ModelSpec, Settings
@@ -196,6 +203,8 @@ def command(**values: Any) -> None:
       context = 16384
       preload = true
     """
+    if not values["ray"]:
+        refuse_unused(("replicas",), "--ray")
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     from akunu._core import OpenAhead
@@ -246,13 +255,10 @@ def _models(values: dict[str, Any]) -> list[ModelSpec]:
 
 def _replicas(value: str) -> tuple[int, int]:
     least, dash, most = value.partition("-")
-    try:
-        found = int(least), int(most if dash else least)
-    except ValueError:
-        found = 0, 0
-    if not 1 <= found[0] <= found[1]:
+    first, last = as_integer(least), as_integer(most if dash else least)
+    if first is None or last is None or not 1 <= first <= last:
         raise click.BadParameter(f"found {value!r}, expected a number such as 2, or two such as 2-8")
-    return found
+    return first, last
 
 
 def _deploy(models: list[ModelSpec], settings: Settings, values: dict[str, Any]) -> None:
