@@ -13,6 +13,7 @@ import numpy.typing as npt
 from akunu._core import Engine
 from akunu.conversion.importance import ImportanceMatrix
 from akunu.errors import InvalidArgumentError
+from akunu.interrupts import check
 from akunu.options import Limit
 from akunu.perplexity import perplexity
 from akunu.tokenizing import Tokenizing
@@ -121,9 +122,14 @@ class Measuring(Tokenizing):
         if progress is not None and not callable(progress):
             raise InvalidArgumentError(f"progress: expected a function, got {progress!r}")
         size = self.context if context is None else Limit(int, 2, self.context).check("context", context)
+
+        def nll(window: npt.NDArray[np.uint32], first: int) -> npt.NDArray[np.float32]:
+            check()  # a signal between two windows has ended neither
+            return self._engine.nll(window, first)
+
         with self._turn(size):
             return perplexity(
-                self._engine.nll,
+                nll,
                 ids,
                 prefix=prefix,
                 context=size,
@@ -163,7 +169,12 @@ class Measuring(Tokenizing):
         prefix, ids = self._text_ids(text)
         window = min(importance.WINDOW, self.context)
         windows = importance.text_windows(ids, prefix, window)
-        report = None if progress is None else lambda done: progress(done, len(windows))
+
+        def report(done: int) -> None:
+            check()  # a signal between two windows has ended neither
+            if progress is not None:
+                progress(done, len(windows))
+
         with self._turn(window):
             squares = self._engine.input_squares(windows, report)
         tokens = sum(len(one) for one in windows)

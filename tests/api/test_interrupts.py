@@ -70,6 +70,21 @@ def test_a_signal_ends_a_wait(came: list[int]) -> None:
             check()
 
 
+def test_a_signal_between_two_windows_ends_a_measurement(came: list[int]) -> None:
+    text = "Once upon a time there was a little cat. " * 400
+    with akunu.load("ember", context=64, progress=False) as model:
+        for measure in (model.perplexity, model.importance_matrix):
+            seen: list[int] = []
+
+            def progress(done: int, _: int, seen: list[int] = seen) -> None:
+                seen.append(done)
+                signal.raise_signal(signal.SIGUSR1)
+
+            with pytest.raises(RuntimeError, match="a signal"):
+                measure(text, progress=progress)
+            assert len(seen) == 1
+
+
 def test_a_handler_may_wait_for_another_reader() -> None:
     """One runs while the main thread waits for its text, and without the scheduler's lock."""
     model, hold = make_model(), threading.Event()
