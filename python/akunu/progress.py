@@ -66,7 +66,7 @@ def reporter(
     """
     if callable(progress):
         yield _told_what(progress) if _wants_what(progress) else _not_told(progress)
-    elif progress and (_in_notebook() or (sys.stderr.isatty() and os.environ.get("TERM") != "dumb")):
+    elif progress and (_in_notebook() or (_is_terminal() and os.environ.get("TERM") != "dumb")):
         bar = _Bar(title, unit)
         try:
             yield bar.update
@@ -136,9 +136,17 @@ class _Shown(Protocol):
     def stop(self) -> None: ...
 
 
+def _is_terminal() -> bool | None:
+    """Whether standard error is a terminal; None where there is none, or it is closed."""
+    try:
+        return sys.stderr.isatty()
+    except (AttributeError, ValueError):
+        return None
+
+
 def _in_notebook() -> bool:
     """Whether what is written to standard error appears under a cell."""
-    return "ipykernel" in sys.modules and not sys.stderr.isatty()
+    return "ipykernel" in sys.modules and _is_terminal() is False
 
 
 class _NotebookLine:

@@ -207,9 +207,12 @@ class Terminal(io.StringIO):
 
 
 def test_no_bar_without_a_terminal(monkeypatch):
-    monkeypatch.setattr(sys, "stderr", io.StringIO())
-    with reporter(True, "Loading") as report:
-        assert report is None
+    closed = io.StringIO()
+    closed.close()
+    for stream in (io.StringIO(), closed, None, object()):
+        monkeypatch.setattr(sys, "stderr", stream)
+        with reporter(True, "Loading") as report:
+            assert report is None
     monkeypatch.setattr(sys, "stderr", Terminal())
     with reporter(False, "Loading") as report:
         assert report is None
