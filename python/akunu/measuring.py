@@ -12,10 +12,10 @@ import numpy.typing as npt
 
 from akunu._core import Engine
 from akunu.conversion.importance import ImportanceMatrix
-from akunu.errors import InvalidArgumentError
 from akunu.interrupts import check
 from akunu.options import Limit
 from akunu.perplexity import perplexity
+from akunu.progress import check_called
 from akunu.tokenizing import Tokenizing
 
 __all__ = ["Measuring"]
@@ -119,8 +119,7 @@ class Measuring(Tokenizing):
             The text or a window has no token that can be scored, or a size is out of range.
         """
         prefix, ids = self._text_ids(text)
-        if progress is not None and not callable(progress):
-            raise InvalidArgumentError(f"progress: expected a function, got {progress!r}")
+        check_called(progress)
         size = self.context if context is None else Limit(int, 2, self.context).check("context", context)
 
         def nll(window: npt.NDArray[np.uint32], first: int) -> npt.NDArray[np.float32]:
@@ -163,9 +162,12 @@ class Measuring(Tokenizing):
         ------
         UnsupportedError
             The model is on an Apple GPU.
+        InvalidArgumentError
+            `progress` is no function, or the text has no tokens.
         """
         from akunu.conversion import importance
 
+        check_called(progress)
         prefix, ids = self._text_ids(text)
         window = min(importance.WINDOW, self.context)
         windows = importance.text_windows(ids, prefix, window)

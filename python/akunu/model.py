@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from functools import cached_property
@@ -314,6 +314,8 @@ class Model(Chatting, Measuring):
         """Token ids of each prompt; a message names the one that has none."""
         if isinstance(prompts, str):
             raise InvalidArgumentError("prompts: expected a list of prompts, got a text; put it in a list")
+        if not isinstance(prompts, Iterable):
+            raise InvalidArgumentError(f"prompts: expected a list of prompts, got {prompts!r}")
         found = []
         for i, prompt in enumerate(prompts):
             try:

@@ -12,6 +12,7 @@ import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from operator import index
 from pathlib import Path
 from typing import Any, Final, TypedDict, cast
 
@@ -241,9 +242,12 @@ def _show(bound: float) -> str:
 
 def _as_integer(value: object) -> int | None:
     """An int from an int or an integer of NumPy; None for anything else, bool and 3.0 included."""
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
+    if isinstance(value, bool):
         return None
-    return int(cast(Any, value).__index__())
+    try:
+        return index(cast(Any, value))
+    except TypeError:
+        return None
 
 
 def _as_float(value: object) -> float | None:

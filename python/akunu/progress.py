@@ -17,7 +17,7 @@ from akunu.memory import bytes_text
 if TYPE_CHECKING:
     import rich.progress
 
-__all__ = ["Progress", "Report", "check_progress", "reporter"]
+__all__ = ["Progress", "Report", "check_called", "check_progress", "reporter"]
 
 Progress = Callable[[int, int], None] | Callable[[int, int, str], None]
 """Called as `progress(done, total)`; an exception that it raises abandons the work.
@@ -46,6 +46,18 @@ def check_progress(progress: object) -> None:
     """
     if not (isinstance(progress, bool) or callable(progress)):
         raise InvalidArgumentError(f"progress: expected True, False or a function, got {progress!r}")
+
+
+def check_called(progress: object) -> None:
+    """Refuse what can neither be called nor is None.
+
+    Raises
+    ------
+    InvalidArgumentError
+        It is something else.
+    """
+    if progress is not None and not callable(progress):
+        raise InvalidArgumentError(f"progress: expected a function, got {progress!r}")
 
 
 @contextmanager

@@ -154,10 +154,11 @@ def test_texts_of_a_batch_that_fail_take_no_other_with_them() -> None:
     ("prompts", "message"),
     [
         ("Once", "prompts: expected a list of prompts, got a text"),
+        (None, "prompts: expected a list of prompts, got None"),
         ([[1, 5], []], r"prompts\[1\]: prompt: it has no tokens"),
         ([[1, 5], [1, 9999]], r"prompts\[1\]: token ids: .*9999"),
     ],
-    ids=["text", "empty", "id"],
+    ids=["text", "none", "empty", "id"],
 )
 def test_a_batch_with_a_prompt_that_is_none_does_not_begin(prompts: list, message: str) -> None:
     model = make_model()

@@ -43,6 +43,7 @@ def request(**options):
         ("top_k", 3.0),
         ("temperature", "hot"),
         ("temperature", True),
+        ("top_k", np.zeros(0)),
         ("stop", ""),
         ("stop", ["a", ""]),
         ("stop", [1]),

@@ -131,6 +131,8 @@ MP3 = encoded(tone(44100, 2), 44100, "MP3")
         (np.array([0, 1, np.inf]), "sample 2 of the audio is inf"),
         (iter([b"123"]), "3 bytes, expected an even number"),
         ("no such file.wav", "no such file.wav cannot be opened: No such file"),
+        ("a\0b", "cannot be opened: embedded null byte"),
+        ("\ud800", "cannot be opened: .* surrogates not allowed"),
         (os.path.dirname(__file__), "cannot be opened: Is a directory"),
         ("/dev/zero", "neither a file nor a pipe"),
     ],

@@ -87,6 +87,8 @@ def test_a_model_measures_a_text_in_windows() -> None:
 def test_windows_hold_every_token_once_and_begin_alike() -> None:
     found = text_windows(np.arange(10, 20, dtype=np.uint32), [1], 5)
     assert [window.tolist() for window in found] == [[1, 10, 11, 12, 13], [1, 14, 15, 16, 17], [1, 18, 19]]
+    with pytest.raises(InvalidArgumentError, match="context: 1 tokens leave none to measure"):
+        text_windows(np.arange(3, dtype=np.uint32), [1], 1)
     with pytest.raises(InvalidArgumentError, match="text: no tokens"):
         text_windows(np.empty(0, np.uint32), [1], 5)
 

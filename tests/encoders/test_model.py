@@ -191,6 +191,15 @@ def test_what_is_no_text_is_named(texts: Any, message: str, model: EmbeddingMode
         model.embed(texts)
 
 
+def test_what_is_no_prompt_and_no_function_is_named(model: EmbeddingModel) -> None:
+    prompt: Any = ["query"]
+    with pytest.raises(InvalidArgumentError, match=r"prompt: no \['query'\]"):
+        model.embed("x", prompt=prompt)
+    progress: Any = True
+    with pytest.raises(InvalidArgumentError, match="progress: expected a function, got True"):
+        model.embed("x", progress=progress)
+
+
 def test_progress_counts_texts(model: EmbeddingModel) -> None:
     seen: list[tuple[int, int]] = []
     model.embed(TEXTS * 100, progress=lambda done, n: seen.append((done, n)))

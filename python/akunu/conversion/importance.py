@@ -131,8 +131,10 @@ def text_windows(
     Raises
     ------
     InvalidArgumentError
-        There are no tokens.
+        There are no tokens, or no room for one.
     """
+    if size <= len(prefix):
+        raise InvalidArgumentError(f"context: {size} tokens leave none to measure; give at least 2")
     if len(ids) == 0:
         raise InvalidArgumentError("text: no tokens; an importance matrix needs some thousand of them")
     step = size - len(prefix)

@@ -22,6 +22,7 @@ from akunu.encoders.modules import Modules
 from akunu.errors import AkunuError, ContextLengthError, InvalidArgumentError, UnsupportedError
 from akunu.model import Model
 from akunu.options import Limit
+from akunu.progress import check_called
 from akunu.scheduling import ModelStats
 from akunu.tokenizer import Tokenizer
 from akunu.tokenizing import Prompt
@@ -293,7 +294,7 @@ class EmbeddingModel(Model):
         if name is None:
             default = self._modules.default_prompt
             return self.prompts[default] if default is not None else ""
-        if name not in self.prompts:
+        if not isinstance(name, str) or name not in self.prompts:
             known = f"there is {', '.join(self.prompts)}" if self.prompts else "the model has none"
             raise InvalidArgumentError(
                 f"prompt: no {name!r}; {known}. Another text can be put before each text itself"
@@ -349,6 +350,7 @@ class EmbeddingModel(Model):
         progress: Callable[[int, int], None] | None,
     ) -> npt.NDArray[np.float32]:
         """float32 [n, width] of the texts that `make` gives, by their numbers."""
+        check_called(progress)
         cut = 0
         parts = [np.empty((0, self._encoder.width), np.float32)]
         start = 0
