@@ -8,6 +8,9 @@ import sys
 
 import pytest
 
+from akunu.cli.console import stats_text
+from akunu.generation import Stats
+
 
 def test_prints_only_the_continuation_in_a_pipe(akunu_cli):
     ran = akunu_cli("complete", "once upon")
@@ -86,6 +89,11 @@ def test_stats_go_to_standard_error(akunu_cli):
     assert ran.err == (
         "[prompt 5 tokens (2 cached), 6.0 tok/s | first token 250.00 ms | generated 2 tokens, 1.5 tok/s]\n"
     )
+
+
+def test_what_did_not_happen_has_no_speed():
+    nothing = Stats(9, 9, 0, 0.0, 0.0, 0.0, 0.0, 0.0)
+    assert stats_text(nothing) == "[prompt 9 tokens (9 cached), - | first token - | generated 0 tokens, -]"
 
 
 def test_json_is_one_object(akunu_cli):

@@ -250,7 +250,11 @@ def seconds_text(seconds: float) -> str:
 
 def rate_text(tokens: int, seconds: float) -> str:
     """Tokens a second, or "-" when there was no time to speak of."""
-    return f"{tokens / seconds:.1f} tok/s" if seconds > 0 and tokens else "-"
+    return _speed_text(tokens / seconds if seconds > 0 else 0.0)
+
+
+def _speed_text(speed: float) -> str:
+    return f"{speed:.1f} tok/s" if speed else "-"
 
 
 def stats_text(stats: Stats) -> str:
@@ -258,8 +262,8 @@ def stats_text(stats: Stats) -> str:
     parts = [
         f"prompt {stats.prompt_tokens} tokens"
         + (f" ({stats.cached_tokens} cached)" if stats.cached_tokens else "")
-        + f", {stats.prefill_tokens_per_second:.1f} tok/s",
-        f"first token {seconds_text(stats.time_to_first_token)}",
-        f"generated {stats.generated_tokens} tokens, {stats.decode_tokens_per_second:.1f} tok/s",
+        + f", {_speed_text(stats.prefill_tokens_per_second)}",
+        f"first token {seconds_text(stats.time_to_first_token) if stats.generated_tokens else '-'}",
+        f"generated {stats.generated_tokens} tokens, {_speed_text(stats.decode_tokens_per_second)}",
     ]
     return "[" + " | ".join(parts) + "]"
