@@ -34,8 +34,8 @@ def command(
 ) -> None:
     """Sort the lines of FILE by how relevant they are for QUERY, the best one first.
 
-    Each line of the output is a score, of 0 to 1 unless the model says otherwise, a tab, and a line of FILE. FILE is UTF-8; "-" reads standard
-    input. Empty lines are left out.
+    Each line of the output is a score, of 0 to 1 unless the model says otherwise, a tab, and a line of FILE.
+    FILE is UTF-8; "-" reads standard input. Empty lines are left out.
 
     \b
     Examples:
