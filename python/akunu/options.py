@@ -228,11 +228,17 @@ def as_path(name: str, value: object) -> Path:
     Raises
     ------
     InvalidArgumentError
-        It is empty, or neither a text nor a path.
+        It is empty, neither a text nor a path, or no file can have such a name.
     """
     path = os.fspath(value) if isinstance(value, str | os.PathLike) else None
     if not isinstance(path, str) or not path:
         raise InvalidArgumentError(f"{name}: expected a path, got {value!r} ({type(value).__name__})")
+    try:
+        possible = b"\0" not in os.fsencode(path)
+    except UnicodeEncodeError:
+        possible = False
+    if not possible:
+        raise InvalidArgumentError(f"{name}: no file can be named {path!r}")
     return Path(path)
 
 

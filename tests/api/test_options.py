@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from akunu.errors import InvalidArgumentError
-from akunu.options import GenerationOptions, Sampling, resolve
+from akunu.options import GenerationOptions, Sampling, as_path, resolve
 
 VOCAB = 100
 
@@ -60,6 +60,12 @@ def request(**options):
 def test_a_bad_value_is_refused_by_name(name, value):
     with pytest.raises(InvalidArgumentError, match=name):
         resolve({name: value}, Sampling(), 10_000 if name == "logit_bias" and len(value) > VOCAB else VOCAB)
+
+
+@pytest.mark.parametrize("path", ["", None, 3, b"x", "a\0b", "\ud800"])
+def test_what_names_no_file_is_refused(path):
+    with pytest.raises(InvalidArgumentError, match="^cache_dir: "):
+        as_path("cache_dir", path)
 
 
 @pytest.mark.parametrize("name", GenerationOptions.__annotations__)
