@@ -64,7 +64,7 @@ def test_a_bad_value_is_refused_by_name(name, value):
 
 @pytest.mark.parametrize("path", ["", None, 3, b"x", "a\0b", "\ud800"])
 def test_what_names_no_file_is_refused(path):
-    with pytest.raises(InvalidArgumentError, match="^cache_dir: "):
+    with pytest.raises(InvalidArgumentError, match=r"^cache_dir: "):
         as_path("cache_dir", path)
 
 
