@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,9 +12,9 @@ import pytest
 
 from akunu.errors import ContextLengthError
 from akunu.speech.beams import beam_search
-from akunu.speech.decoding import compression_ratio, decode_window
+from akunu.speech.decoding import best, compression_ratio, decode_window
 from akunu.speech.options import TranscriptionOptions
-from akunu.speech.sampling import sample
+from akunu.speech.sampling import Candidate, sample
 
 from . import tiny
 from .counting import run
@@ -147,6 +148,18 @@ def decoded(script: Script, prompt: Sequence[int] = PROMPT, **options: Any) -> A
 
 
 GOOD = said(0.0, " and so say you", 2.0)
+
+
+@pytest.mark.parametrize("penalty", [0, 1, -2, 0.5, 3, 400.0, -400.0, 10**9, 1e300])
+def test_the_best_text_is_that_of_the_definition_however_large_its_powers(penalty: float) -> None:
+    found = [Candidate([0] * n, -x) for n, x in ((4, 3.0), (9, 5.0), (2, 1.75), (0, 0.5), (1, 0.75))]
+    ranks = [math.log(-one.log_prob) - penalty * math.log(max(len(one.tokens), 1)) for one in found]
+    assert best(found, penalty) is found[int(np.argmin(ranks))]
+    if abs(penalty) < 9:
+        powers = [one.log_prob / max(len(one.tokens), 1) ** penalty for one in found]
+        assert best(found, penalty) is found[int(np.argmax(powers))]
+    sure = Candidate([0] * 3, 0.0)
+    assert best([*found, sure], penalty) is sure
 
 
 @pytest.mark.parametrize("beams", [1, 5])

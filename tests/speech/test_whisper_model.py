@@ -307,6 +307,9 @@ def test_an_error_of_the_recording_is_raised_where_it_is_read(model: WhisperMode
         ({"suppress_tokens": None}, "suppress_tokens: found None"),
         ({"suppress_tokens": [10**7]}, "suppress_tokens: found 10000000, expected -1 or an id below"),
         ({"suppress_tokens": [-5]}, "suppress_tokens: found -5"),
+        ({"initial_prompt": [5, 10**7]}, "initial_prompt: found the id 10000000, expected one below"),
+        ({"initial_prompt": [-1]}, "initial_prompt: found the id -1"),
+        ({"initial_prompt": b"so"}, "initial_prompt: found b'so'"),
     ],
 )
 def test_wrong_options_are_refused_at_once(model: WhisperModel, options: Any, message: str) -> None:
@@ -318,6 +321,15 @@ def test_numbers_of_numpy_are_options(model: WhisperModel) -> None:
     ours = {**QUICK, "temperature": [0, 0.5], "suppress_tokens": [-1]}
     numpys = {**QUICK, "temperature": np.array([0, 0.5], np.float32), "suppress_tokens": np.array([-1])}
     assert model.transcribe(sound(1), **ours) == model.transcribe(sound(1), **numpys)
+    ours |= {"initial_prompt": [5, 6], "temperature": 3, "length_penalty": -1}
+    numpys |= {"initial_prompt": np.array([5, 6]), "temperature": np.uint8(3), "length_penalty": np.int8(-1)}
+    assert model.transcribe(sound(1), **ours) == model.transcribe(sound(1), **numpys)
+
+
+def test_ids_may_come_from_an_iterator(model: WhisperModel) -> None:
+    for name in ("initial_prompt", "suppress_tokens"):
+        listed = model.transcribe(sound(1), **QUICK, **{name: [5, 6]})
+        assert model.transcribe(sound(1), **QUICK, **{name: iter([5, 6])}) == listed
 
 
 def test_the_arguments_are_the_fields_of_the_options_and_the_signature_shows_them() -> None:

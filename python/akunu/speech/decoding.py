@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from akunu.speech.rules import TokenRules, log_softmax, token_rules
 from akunu.speech.sampling import Candidate, sample
 from akunu.speech.tokenizer import WhisperTokenizer
 
-__all__ = ["WindowText", "compression_ratio", "decode_window", "is_silent", "language_probabilities"]
+__all__ = ["WindowText", "best", "compression_ratio", "decode_window", "is_silent", "language_probabilities"]
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,7 @@ def decode_window(
             candidates = yield from _candidates(
                 model, sequence, last, tokenizer, rules, options, temperature, most, random, begun
             )
-            found = _best(candidates, options.length_penalty)
+            found = best(candidates, options.length_penalty)
             tokens = [*begun, *found.tokens]
             text = tokenizer.decode(tokens)
             results.append(
@@ -163,10 +164,15 @@ def _searches(options: TranscriptionOptions, temperature: float) -> bool:
     return temperature == 0 and options.beam_size > 1
 
 
-def _best(candidates: Sequence[Candidate], length_penalty: float) -> Candidate:
-    return max(
-        candidates, key=lambda candidate: candidate.log_prob / max(len(candidate.tokens), 1) ** length_penalty
-    )
+def best(candidates: Sequence[Candidate], length_penalty: float) -> Candidate:
+    """The one of the greatest log p / length ** length_penalty, by logarithms: powers may overflow."""
+
+    def rank(candidate: Candidate) -> float:
+        unlikely = -candidate.log_prob
+        length = math.log(max(len(candidate.tokens), 1))
+        return float(length_penalty * length) - (math.log(unlikely) if unlikely > 0 else -math.inf)
+
+    return max(candidates, key=rank)
 
 
 def _repetitive(result: WindowText, options: TranscriptionOptions) -> bool:

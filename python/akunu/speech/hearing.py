@@ -59,6 +59,11 @@ class Hearing(ABC, Generic[Item, Heard]):
         self._cancelled = False
         self._tasks: deque[Task[Heard]] = deque()  # in the order of their windows
         vocab = self._model.config.vocab_size
+        for token in self._context:
+            if not 0 <= token < vocab:
+                raise InvalidArgumentError(
+                    f"initial_prompt: found the id {token}, expected one below {vocab}"
+                )
         for token in options.suppress_tokens:
             if not -1 <= token < vocab:
                 raise InvalidArgumentError(

@@ -199,17 +199,22 @@ class TranscriptionOptions:
                 f"temperature: found {self.temperature!r}, expected numbers of at least 0"
             )
         object.__setattr__(self, "temperatures", given)
-        if _sequence(self.suppress_tokens, int) is None:
+        suppressed = _sequence(self.suppress_tokens, int)
+        if suppressed is None:
             raise InvalidArgumentError(
                 f"suppress_tokens: found {self.suppress_tokens!r}, expected a list of token ids, or []"
             )
+        object.__setattr__(self, "suppress_tokens", suppressed)
         if self.vad is not None:
             as_path("vad", self.vad)
         prompt = self.initial_prompt
-        if not (prompt is None or isinstance(prompt, str)) and _sequence(prompt, int) is None:
-            raise InvalidArgumentError(
-                f"initial_prompt: found {prompt!r}, expected text or a list of token ids"
-            )
+        if not (prompt is None or isinstance(prompt, str)):
+            ids = _sequence(prompt, int)
+            if ids is None:
+                raise InvalidArgumentError(
+                    f"initial_prompt: found {prompt!r}, expected text or a list of token ids"
+                )
+            object.__setattr__(self, "initial_prompt", ids)
         for name in ("patience", "repetition_penalty"):
             if getattr(self, name) == 0:
                 raise InvalidArgumentError(f"{name}: found 0, expected a number above it")
@@ -256,11 +261,11 @@ def _is(value: Any, types: tuple[type, ...]) -> bool:
 
 
 def _sequence(given: object, kind: type) -> tuple[Any, ...] | None:
-    """Its numbers, each of this kind; None where it is something else."""
-    if not isinstance(given, Iterable) or isinstance(given, str):
+    """Its numbers, each as one of this kind; None where it is something else."""
+    if not isinstance(given, Iterable) or isinstance(given, str | bytes | bytearray | memoryview):
         return None
     values = tuple(given)
-    return values if all(_is(value, _TYPES[kind.__name__]) for value in values) else None
+    return tuple(map(kind, values)) if all(_is(value, _TYPES[kind.__name__]) for value in values) else None
 
 
 def transcription_options(given: TranscriptionArguments) -> TranscriptionOptions:
