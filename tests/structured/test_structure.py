@@ -71,8 +71,17 @@ def test_a_wrong_argument_is_named(options: dict[str, object], message: str) -> 
         (lambda: StructuralTag((TAG,), ("<tool",)), "'<call>' begins with none of the triggers '<tool'"),
         (lambda: StructuralTag((TAG,), ("<call", "<x")), "no tag begins with the trigger '<x'"),
         (lambda: StructuralTag((TAG,), after=""), "after is empty"),
+        (lambda: StructuralTag(5), "tags: expected a tuple of Tag, got 5"),
+        (lambda: StructuralTag(iter([])), "tags: expected a tuple of Tag"),
+        (lambda: StructuralTag(("<call>",)), "tags: expected a tuple of Tag"),
+        (lambda: StructuralTag((TAG,), "<call"), "triggers: expected a tuple of str, got '<call'"),
+        (lambda: StructuralTag((Tag(None, None, "x"),), required=True), "expected texts as begin and end"),
     ],
 )
 def test_a_wrong_structural_tag_is_refused(make, message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         make()
+
+
+def test_lists_of_tags_and_triggers_are_tuples() -> None:
+    assert StructuralTag([TAG], ["<call"]) == StructuralTag((TAG,), ("<call",))

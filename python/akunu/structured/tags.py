@@ -66,9 +66,18 @@ class StructuralTag:
     after: str | None = None
 
     def __post_init__(self) -> None:
+        for name, kind in (("tags", Tag), ("triggers", str)):
+            found = getattr(self, name)
+            if not isinstance(found, list | tuple) or not all(isinstance(one, kind) for one in found):
+                raise InvalidArgumentError(
+                    f"structural_tag: {name}: expected a tuple of {kind.__name__}, got {found!r}"
+                )
+            object.__setattr__(self, name, tuple(found))
         if not self.tags:
             raise InvalidArgumentError("structural_tag: it has no tags; give at least one")
         for tag in self.tags:
+            if not isinstance(tag.begin, str) or not isinstance(tag.end, str):
+                raise InvalidArgumentError(f"{tag.name}: expected texts as begin and end, got {tag!r}")
             if not (tag.begin or self.required):
                 raise InvalidArgumentError(
                     "structural_tag: a tag's begin is empty, and tags are not required"
