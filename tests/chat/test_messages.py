@@ -90,6 +90,11 @@ def test_a_missing_content_is_refused_unless_there_are_tool_calls() -> None:
         {"role": "assistant", "content": None, "tool_calls": [CALL]},
     ):
         assert rendered(source, [{"role": "user", "content": "x"}, message]) == "xf"
+    for calls in (True, "f", ["f"], CALL):
+        with pytest.raises(
+            InvalidArgumentError, match=r"messages\[0\]\.tool_calls: expected a list of mappings"
+        ):
+            rendered(source, [{"role": "assistant", "content": "x", "tool_calls": calls}])
 
 
 def test_a_role_that_the_template_leaves_out_is_refused() -> None:

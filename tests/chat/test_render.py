@@ -230,6 +230,10 @@ class TestMessagesThatAreRefused:
         with pytest.raises(InvalidArgumentError, match=message):
             template("x").render([USER], variables=variables)
 
+    def test_what_is_no_tokenizer(self) -> None:
+        with pytest.raises(InvalidArgumentError, match="found NoneType, expected the model's tokenizer"):
+            ChatTemplate("x", None)  # type: ignore[arg-type]
+
     def test_a_source_or_name_that_is_no_text(self) -> None:
         with pytest.raises(InvalidArgumentError, match="chat template: found int, expected a text"):
             ChatTemplate(5, tokenizer())  # type: ignore[arg-type]

@@ -51,6 +51,9 @@ class Reader:
         content = message.get("content")
         if content is None and not (message.get("tool_calls") or message.get("function_call")):
             raise InvalidArgumentError(f"{path}.content: missing; only a message with tool_calls needs none")
+        calls = message.get("tool_calls")
+        if calls and not (isinstance(calls, list | tuple) and all(isinstance(one, Mapping) for one in calls)):
+            raise InvalidArgumentError(f"{path}.tool_calls: expected a list of mappings, found {calls!r:.80}")
         if isinstance(content, list | tuple):
             message = {**message, "content": _joined(content, f"{path}.content")}
         elif content is not None and not isinstance(content, str):

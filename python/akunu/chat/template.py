@@ -61,6 +61,10 @@ class ChatTemplate:
             raise InvalidArgumentError(
                 f"chat template: found {type(source).__name__}, expected a text, or texts by name"
             )
+        if not isinstance(tokenizer, Tokenizer):
+            raise InvalidArgumentError(
+                f"chat template: found {type(tokenizer).__name__}, expected the model's tokenizer"
+            )
         self.sources: dict[str, str] = {_DEFAULT: source} if isinstance(source, str) else dict(source)
         """The templates by name."""
         if not self.sources:
