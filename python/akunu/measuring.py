@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -15,10 +15,13 @@ from akunu.conversion.importance import ImportanceMatrix
 from akunu.interrupts import check
 from akunu.options import Limit
 from akunu.perplexity import perplexity
-from akunu.progress import check_called
+from akunu.progress import check_callback
 from akunu.tokenizing import Tokenizing
 
 __all__ = ["Measuring"]
+
+_MOST_RUNS: Final = 1 << 20
+"""Of one table."""
 
 
 class Measuring(Tokenizing):
@@ -69,17 +72,19 @@ class Measuring(Tokenizing):
         Parameters
         ----------
         position
-            Tokens before that one.
+            Tokens before that one, less than the context.
         repeats
-            Runs; the median counts.
+            Runs, at least one; the median counts.
 
         Returns
         -------
         list of dict
             For each command its `label`, `op`, `kernel`, `bytes`, `flops`, `seconds`, ….
         """
-        with self._turn(position + 1):
-            return [dict(command) for command in self._engine.profile("decode", 1, position, repeats)]
+        before = Limit(int, 0, self.context - 1).check("position", position)
+        runs = Limit(int, 1, _MOST_RUNS).check("repeats", repeats)
+        with self._turn(before + 1):
+            return [dict(command) for command in self._engine.profile("decode", 1, before, runs)]
 
     def perplexity(
         self,
@@ -119,7 +124,7 @@ class Measuring(Tokenizing):
             The text or a window has no token that can be scored, or a size is out of range.
         """
         prefix, ids = self._text_ids(text)
-        check_called(progress)
+        check_callback(progress)
         size = self.context if context is None else Limit(int, 2, self.context).check("context", context)
 
         def nll(window: npt.NDArray[np.uint32], first: int) -> npt.NDArray[np.float32]:
@@ -167,7 +172,7 @@ class Measuring(Tokenizing):
         """
         from akunu.conversion import importance
 
-        check_called(progress)
+        check_callback(progress)
         prefix, ids = self._text_ids(text)
         window = min(importance.WINDOW, self.context)
         windows = importance.text_windows(ids, prefix, window)

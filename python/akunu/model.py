@@ -314,8 +314,8 @@ class Model(Chatting, Measuring):
         """Token ids of each prompt; a message names the one that has none."""
         if isinstance(prompts, str):
             raise InvalidArgumentError("prompts: expected a list of prompts, got a text; put it in a list")
-        if not isinstance(prompts, Iterable):
-            raise InvalidArgumentError(f"prompts: expected a list of prompts, got {prompts!r}")
+        if not isinstance(prompts, Iterable) or isinstance(prompts, bytes | Mapping):
+            raise InvalidArgumentError(f"prompts: expected a list of prompts, got {type(prompts).__name__}")
         found = []
         for i, prompt in enumerate(prompts):
             try:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import difflib
 import math
+import operator
 import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from operator import index
 from pathlib import Path
 from typing import Any, Final, TypedDict, cast
 
@@ -228,18 +228,23 @@ def as_path(name: str, value: object) -> Path:
     Raises
     ------
     InvalidArgumentError
-        It is empty, neither a text nor a path, or no file can have such a name.
+        It is empty, neither a text nor a path, or no file can have that name.
     """
     path = os.fspath(value) if isinstance(value, str | os.PathLike) else None
     if not isinstance(path, str) or not path:
         raise InvalidArgumentError(f"{name}: expected a path, got {value!r} ({type(value).__name__})")
+    check_file_name(name, path)
+    return Path(path)
+
+
+def check_file_name(name: str, path: str) -> None:
+    """Refuse what no file can be called: the system's calls would raise errors that are none of theirs."""
     try:
         possible = b"\0" not in os.fsencode(path)
     except UnicodeEncodeError:
         possible = False
     if not possible:
-        raise InvalidArgumentError(f"{name}: no file can be named {path!r}")
-    return Path(path)
+        raise InvalidArgumentError(f"{name}: no file can have the name {path!r}")
 
 
 def _show(bound: float) -> str:
@@ -251,8 +256,8 @@ def _as_integer(value: object) -> int | None:
     if isinstance(value, bool):
         return None
     try:
-        return index(cast(Any, value))
-    except TypeError:
+        return operator.index(cast(Any, value))
+    except TypeError:  # an array has the method too, whatever is in it
         return None
 
 

@@ -17,7 +17,7 @@ from akunu.memory import bytes_text
 if TYPE_CHECKING:
     import rich.progress
 
-__all__ = ["Progress", "Report", "check_called", "check_progress", "reporter"]
+__all__ = ["Progress", "Report", "check_callback", "check_progress", "reporter"]
 
 Progress = Callable[[int, int], None] | Callable[[int, int, str], None]
 """Called as `progress(done, total)`; an exception that it raises abandons the work.
@@ -48,16 +48,16 @@ def check_progress(progress: object) -> None:
         raise InvalidArgumentError(f"progress: expected True, False or a function, got {progress!r}")
 
 
-def check_called(progress: object) -> None:
-    """Refuse what can neither be called nor is None.
+def check_callback(progress: object) -> None:
+    """The same where nothing is shown without a function.
 
     Raises
     ------
     InvalidArgumentError
-        It is something else.
+        It is neither None nor a function.
     """
     if progress is not None and not callable(progress):
-        raise InvalidArgumentError(f"progress: expected a function, got {progress!r}")
+        raise InvalidArgumentError(f"progress: expected a function or None, got {progress!r}")
 
 
 @contextmanager

@@ -109,11 +109,11 @@ class Session:
             As in `chat`.
         """
         self._settle()
-        said = {"role": "user", "content": message} if isinstance(message, str) else deepcopy(message)
+        said = {"role": "user", "content": message} if isinstance(message, str) else message
         stream = self._model.stream_chat(
             [*self._messages, said], **cast(ChatOptions, {**self._options, **options})
         )
-        self._open = (said, stream)
+        self._open = (deepcopy(said), stream)  # which was a message, or there is no stream
         return stream
 
     def fork(self) -> Session:

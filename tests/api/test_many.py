@@ -154,7 +154,7 @@ def test_texts_of_a_batch_that_fail_take_no_other_with_them() -> None:
     ("prompts", "message"),
     [
         ("Once", "prompts: expected a list of prompts, got a text"),
-        (None, "prompts: expected a list of prompts, got None"),
+        (None, "prompts: expected a list of prompts, got NoneType"),
         ([[1, 5], []], r"prompts\[1\]: prompt: it has no tokens"),
         ([[1, 5], [1, 9999]], r"prompts\[1\]: token ids: .*9999"),
     ],
@@ -296,6 +296,12 @@ def test_what_is_measured_beside_texts_finds_room(few_pages: akunu.Model) -> Non
         [i for p in [*begun, *stream] for i in p.ids] for begun, stream in zip(pieces, streams, strict=True)
     ]
     assert found == expected
+
+
+def test_a_profile_of_what_is_no_number_or_beyond_the_context_is_refused(few_pages) -> None:
+    for name, value in (("position", -1), ("position", few_pages.context), ("position", "0"), ("repeats", 0)):
+        with pytest.raises(akunu.InvalidArgumentError, match=f"^{name}: "):
+            few_pages.profile(**{name: value})
 
 
 def test_256_texts_at_a_time_are_what_each_is_alone(path: Path) -> None:

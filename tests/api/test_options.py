@@ -40,6 +40,8 @@ def request(**options):
         ("logprobs", True),
         ("max_tokens", 1.5),
         ("max_tokens", "10"),
+        ("max_tokens", np.array([3])),
+        ("top_k", np.array(3.0)),
         ("top_k", 3.0),
         ("temperature", "hot"),
         ("temperature", True),

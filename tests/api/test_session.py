@@ -68,6 +68,8 @@ def test_a_message_that_is_refused_leaves_the_conversation_as_it_was(session: ak
         session.chat("and " * 600)
     with pytest.raises(akunu.InvalidArgumentError):
         session.chat("Why?", temperature=-1)
+    with pytest.raises(akunu.InvalidArgumentError, match="found generator, expected a mapping"):
+        session.chat(part for part in ("Why?",))  # type: ignore[arg-type]
     assert session.messages == before
     assert session.chat({"role": "user", "content": "Why?"}).text
 
@@ -136,6 +138,13 @@ def test_a_file_that_is_no_session_is_refused(
     file.write_text(content)
     with pytest.raises(akunu.ModelFileError, match=message):
         akunu.Session.load(model, file)
+
+
+@pytest.mark.parametrize("path", ["talk\0.json", "\ud800"])
+def test_a_name_that_no_file_can_have_is_refused(session: akunu.Session, path: str) -> None:
+    for use in (session.save, lambda path: akunu.Session.load(session._model, path)):
+        with pytest.raises(akunu.InvalidArgumentError, match=r"^path: no file can have the name"):
+            use(path)
 
 
 @pytest.mark.parametrize("path", ["", 3, b"talk.json", None])

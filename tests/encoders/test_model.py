@@ -406,6 +406,8 @@ def test_what_a_model_cannot_do_is_said(model: EmbeddingModel, reranker: Embeddi
     for method, argument in ((model.logits, [5]), (model.pin, "x"), (model.unpin, "x")):
         with pytest.raises(UnsupportedError, match="makes vectors"):
             method(argument)
+    with pytest.raises(UnsupportedError, match="has no table of one token; `akunu profile` times"):
+        model.profile()
     with pytest.raises(UnsupportedError, match="no reranker"):
         model.rerank("x", ["y"])
     with pytest.raises(UnsupportedError, match="is a reranker: use rerank"):
@@ -415,6 +417,14 @@ def test_what_a_model_cannot_do_is_said(model: EmbeddingModel, reranker: Embeddi
     for documents in (3, iter(["a"]), {"a": "b"}):
         with pytest.raises(InvalidArgumentError, match="documents: expected a list of texts, got"):
             reranker.rerank("x", documents)  # type: ignore[arg-type]
+    for use in (
+        lambda: model.embed(["x"], progress=True),
+        lambda: reranker.rerank("x", ["y"], progress=True),
+    ):
+        with pytest.raises(InvalidArgumentError, match="progress: expected a function or None, got True"):
+            use()
+    with pytest.raises(InvalidArgumentError, match=r"prompt: no \['query'\]"):
+        model.embed(["x"], prompt=["query"])  # type: ignore[arg-type]
     with pytest.raises(InvalidArgumentError, match="instruction"):
         reranker.rerank("x", ["y"], instruction="find")
     with akunu.load("ember", progress=False) as ember:

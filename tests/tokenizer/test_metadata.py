@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -133,6 +134,12 @@ def test_an_id_outside_the_vocabulary_is_an_error(token: int) -> None:
             use(token)
     with pytest.raises(InvalidArgumentError):
         tokenizer.decode([token])
+
+
+@pytest.mark.parametrize("ids", ["text", [1.5], None, [None], np.array([0.5])])
+def test_what_is_no_id_is_an_error(ids: Any) -> None:
+    with pytest.raises(InvalidArgumentError, match="token ids: expected integers, got"):
+        Tokenizer.from_metadata(GOOD).decode(ids)
 
 
 VALUES: st.SearchStrategy[Any] = st.one_of(

@@ -118,8 +118,10 @@ class Recording:
     def _open_path(self, path: str, stack: ExitStack) -> IO[bytes]:
         try:
             file = stack.enter_context(open(path, "rb"))  # noqa: SIM115
-        except (OSError, ValueError) as error:  # a ValueError: no file has such a name
-            raise AudioError(f"{path} cannot be opened: {getattr(error, 'strerror', error)}") from None
+        except OSError as error:
+            raise AudioError(f"{path} cannot be opened: {error.strerror}") from None
+        except ValueError as error:  # no file can have that name
+            raise AudioError(f"{path!r} cannot be opened: {error}") from None
         mode = os.fstat(file.fileno()).st_mode
         if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
             raise AudioError(f"{path} is neither a file nor a pipe")

@@ -22,7 +22,7 @@ from akunu.encoders.modules import Modules
 from akunu.errors import AkunuError, ContextLengthError, InvalidArgumentError, UnsupportedError
 from akunu.model import Model
 from akunu.options import Limit
-from akunu.progress import check_called
+from akunu.progress import check_callback
 from akunu.scheduling import ModelStats
 from akunu.tokenizer import Tokenizer
 from akunu.tokenizing import Prompt
@@ -161,6 +161,7 @@ class EmbeddingModel(Model):
         """
         if self._settings.task == "rank":
             raise UnsupportedError(f"{self.name} is a reranker: use rerank(query, documents)")
+        check_callback(progress)
         if output not in _OUTPUTS:
             raise InvalidArgumentError(f"output: found {output!r}, expected one of {', '.join(_OUTPUTS)}")
         size = self.dimensions
@@ -234,6 +235,7 @@ class EmbeddingModel(Model):
             )
         if instruction is not None and not asked:
             raise InvalidArgumentError(f"instruction: {self.name} is not asked in words and takes none")
+        check_callback(progress)
         if not isinstance(documents, Sequence | np.ndarray):
             raise InvalidArgumentError(f"documents: expected a list of texts, got {type(documents).__name__}")
         for i, text in enumerate([query, *([documents] if isinstance(documents, str) else documents)]):
@@ -350,7 +352,7 @@ class EmbeddingModel(Model):
         progress: Callable[[int, int], None] | None,
     ) -> npt.NDArray[np.float32]:
         """float32 [n, width] of the texts that `make` gives, by their numbers."""
-        check_called(progress)
+        check_callback(progress)
         cut = 0
         parts = [np.empty((0, self._encoder.width), np.float32)]
         start = 0
@@ -414,6 +416,12 @@ class EmbeddingModel(Model):
     ) -> Never:
         """An error: the model draws no tokens."""
         self._start()
+
+    def profile(self, *, position: int = 0, repeats: int = 16) -> Never:
+        """An error: a table of this model runs whole texts. The command `akunu profile` times them."""
+        raise UnsupportedError(
+            f"{self.name} has no table of one token; `akunu profile` times those of its texts"
+        )
 
     def importance_matrix(
         self, text: str, *, name: str = "text", progress: Callable[[int, int], None] | None = None

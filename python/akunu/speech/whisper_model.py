@@ -17,6 +17,7 @@ from akunu.audio.pcm import Samples
 from akunu.audio.source import audio_seconds
 from akunu.errors import AkunuError, InvalidArgumentError, UnsupportedError
 from akunu.memory import Memory
+from akunu.progress import check_callback
 from akunu.scheduling import ModelStats
 from akunu.signatures import spelled_out
 from akunu.speech.batching import Batcher
@@ -360,11 +361,10 @@ class WhisperModel:
         progress: TranscriptionProgress | None,
         options: TranscriptionArguments,
     ) -> SegmentStream:
+        check_callback(progress)
         chosen = transcription_options(options)
         report = None
         if progress is not None:
-            if not callable(progress):
-                raise InvalidArgumentError(f"progress: expected a function or None, got {progress!r}")
             total = audio_seconds(audio, sampling_rate)
             report = partial(_report, progress, total)
         blocks = audio_blocks(audio, sampling_rate=sampling_rate)

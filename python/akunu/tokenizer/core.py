@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -172,10 +173,9 @@ class Tokenizer:
             As `from_metadata`.
         """
         from akunu._core import GgufFile
+        from akunu.options import as_path
 
-        if not isinstance(path, str | os.PathLike):
-            raise InvalidArgumentError(f"path: expected a text or a path, got {path!r}")
-        return cls.from_metadata(GgufFile(os.fspath(path)).metadata)
+        return cls.from_metadata(GgufFile(os.fspath(as_path("path", path))).metadata)
 
     def encode(self, text: str, *, add_special: bool = True, parse_special: bool = False) -> list[int]:
         """Ids of a text.
@@ -336,6 +336,10 @@ class _Pieces(dict[int, bytes]):
 
 
 def _check_id(token: int, vocab_size: int) -> None:
+    try:
+        operator.index(token)
+    except TypeError:
+        raise InvalidArgumentError(f"token ids: expected integers, got {token!r}") from None
     if not 0 <= token < vocab_size:
         raise InvalidArgumentError(f"token id {token} is not in the vocabulary of {vocab_size} tokens")
 
