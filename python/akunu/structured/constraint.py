@@ -109,6 +109,8 @@ class Form:
             reason = self._matcher.get_error().partition("<")[0].strip()
             if reason.startswith("NoExtension"):
                 reason = "no token may come next"
+            elif "doesn't satisfy the grammar" in reason:  # drawn where all that it allows were forbidden
+                reason = "none of the tokens that may come next can be drawn; logit_bias may forbid them"
             raise AkunuError(f"the text cannot go on in its form: {reason}")
 
 
