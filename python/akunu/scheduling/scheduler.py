@@ -265,14 +265,14 @@ class Scheduler:
         self._leading, self._leader = True, threading.get_ident()
 
     def _in_own_step(self) -> bool:
-        """This is a signal's handler, to which its thread's step, or call, gave way."""
+        """This is a signal's handler, or a progress function, to which its thread's step or call gave way."""
         return self._leading and self._leader == threading.get_ident()
 
     def _check_own_step(self) -> None:
         if self._in_own_step():
             raise AkunuError(
-                "the handler of a signal cannot wait for a model that its own thread runs; raise an "
-                "exception, call cancel() or close(), or have another thread do it"
+                "the handler of a signal, or a progress function, cannot wait for a model that its own "
+                "thread runs; raise an exception, call cancel() or close(), or have another thread do it"
             )
 
     def _in_step(self, sequence: Sequence) -> bool:
