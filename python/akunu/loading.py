@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from importlib import import_module
@@ -213,19 +214,17 @@ def load(
         raise InvalidArgumentError(f"quantize: no {quantize!r}; there is {', '.join(FILE_TYPES)}")
     found = path if isinstance(path, FoundModel) else FoundModel(path, token=token, progress=progress)
     file_path, called = found.path, hub_name.model_name(found.path)
+    # What is of texts that are written alone; the defaults are those of such a model.
+    refused: dict[str, object] = {"kv_memory": kv_memory, "draft": draft, "cache_dir": cache_dir}
+    if kv_dtype != "f16":
+        refused["kv_dtype"] = kv_dtype
     if is_speech(file_path):
         from akunu.speech.loading import load_speech
 
-        # What is not here has no meaning for speech; the defaults are those of text.
-        refused: dict[str, object] = {"context": context, "kv_memory": kv_memory, "quantize": quantize}
-        refused |= {"draft": draft, "cache_dir": cache_dir}
-        if kv_dtype != "f16":
-            refused["kv_dtype"] = kv_dtype
         if task in ("embed", "rerank"):
             refused["task"] = task
-        for name, value in refused.items():
-            if value is not None:
-                raise UnsupportedError(f"{name}: {called} transcribes speech, which has no such setting")
+        refused |= {"context": context, "quantize": quantize}
+        _refuse(f"{called} transcribes speech, which has", refused)
         return on_first(
             devices,
             lambda device: load_speech(
@@ -250,6 +249,8 @@ def load(
         spec = as_reranker(opened, spec)
     if task == "embed" and spec.config.encoder is None:
         raise UnsupportedError(f"{called} writes text; load an embedding model")
+    if spec.config.encoder is not None:
+        _refuse(f"{called} makes vectors, and such a model has", refused)
     types = None
     if quantize is not None:
         from akunu.conversion.plan import quantized_types
@@ -328,6 +329,13 @@ def load(
         from akunu.model import Model
 
         return Model(engine, tokenizer.result(), spec.config, opened.metadata, file_path, kept, drafts)
+
+
+def _refuse(what: str, settings: Mapping[str, object]) -> None:
+    """Refuse the settings that are given, of which a model has none."""
+    for name, value in settings.items():
+        if value is not None:
+            raise UnsupportedError(f"{name}: {what} no such setting")
 
 
 def check_settings(

@@ -52,6 +52,13 @@ def test_a_task_says_what_the_model_has_to_be(folder: Path) -> None:
         akunu.load("ember", task="embed")
 
 
+def test_settings_of_written_texts_are_refused(folder: Path) -> None:
+    given = {"draft": "ember", "cache_dir": "pages", "kv_memory": 1 << 20, "kv_dtype": "q8_0"}
+    for name, value in given.items():
+        with pytest.raises(UnsupportedError, match=f"^{name}: .* makes vectors, and .* has no such setting"):
+            opened(folder, **{name: value})
+
+
 def test_ids_are_those_of_the_tokenizers_library(model: EmbeddingModel) -> None:
     library = wordpiece.library()
     for text in [*TEXTS, "", "naïve Ünïcode 日本", "un##known"]:
