@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -125,6 +126,14 @@ def test_short_speech_may_be_left_out(speech: Array) -> None:
     assert len(seconds(speech, options)) < len(seconds(speech))
 
 
+def test_numbers_of_any_kind_are_the_same(speech: Array) -> None:
+    spans = list(speech_spans([speech], VadOptions(min_silence_duration_ms=200, speech_pad_ms=30)))
+    for kind in (float, np.uint8, np.float32):
+        options = VadOptions(min_silence_duration_ms=kind(200), speech_pad_ms=kind(30))
+        assert list(speech_spans([speech], options)) == spans
+        assert all(isinstance(end, int) for span in spans for end in (span.start, span.end))
+
+
 def test_padding_stays_in_the_recording(speech: Array) -> None:
     spans = list(speech_spans([speech], VadOptions(speech_pad_ms=5000)))
     assert [(span.start, span.end) for span in spans] == [(0, len(speech))]
@@ -137,6 +146,11 @@ def test_padding_stays_in_the_recording(speech: Array) -> None:
         {"speech_pad_ms": -1},
         {"min_speech_duration_ms": -5},
         {"max_speech_duration_s": 0},
+        {"speech_pad_ms": math.inf},
+        {"neg_threshold": "low"},
+        {"neg_threshold": math.nan},
+        {"min_silence_duration_ms": 10**400},
+        {"threshold": True},
     ],
 )
 def test_options_out_of_range_are_refused(options: dict[str, float]) -> None:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pytest
 
 from akunu.audio import VadOptions, load_audio, speech_spans
+from akunu.errors import InvalidArgumentError
 from akunu.speech.gate import SpeechGate, cut_at_silence
 from akunu.speech.segments import Segment, Word
 from akunu.speech.whisper_model import WhisperModel
@@ -112,6 +113,11 @@ def test_windows_end_in_silence_and_hold_all_speech(recording: Array) -> None:
     assert all(b - a <= 30 for a, b in cuts)
     assert sum(b - a for a, b in cuts) > 90
     assert all(a[1] <= b[0] for a, b in itertools.pairwise(cuts))
+
+
+def test_padding_that_fills_a_window_is_refused_by_name(recording: Array) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"speech_pad_ms is 15000, .* a window of 30 s"):
+        next(cut_at_silence(blocks(recording), VadOptions(speech_pad_ms=15000), 30))
 
 
 @pytest.mark.parametrize("batch_size", [None, 4])

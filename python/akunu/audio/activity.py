@@ -9,6 +9,7 @@ noise do not; after R. Martin, 2001), and the flatness of the spectrum, about 0.
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -68,15 +69,24 @@ class VadOptions:
     speech_pad_ms: int = 400
 
     def __post_init__(self) -> None:
-        if not isinstance(self.threshold, int | float) or not 0 < self.threshold < 1:
-            raise InvalidArgumentError(f"threshold is {self.threshold!r}, expected a number between 0 and 1")
-        for name in ("min_speech_duration_ms", "min_silence_duration_ms", "speech_pad_ms"):
-            if not isinstance(getattr(self, name), int | float) or not getattr(self, name) >= 0:
-                raise InvalidArgumentError(f"{name} is {getattr(self, name)!r}, expected at least 0")
-        if not isinstance(self.max_speech_duration_s, int | float) or not self.max_speech_duration_s >= 1:
-            raise InvalidArgumentError(
-                f"max_speech_duration_s is {self.max_speech_duration_s!r}, expected at least 1"
-            )
+        self._check("threshold", "a number between 0 and 1", lambda value: 0 < value < 1)
+        if self.neg_threshold is not None:
+            self._check("neg_threshold", "a number or None", lambda value: True)
+        for name in ("min_speech_duration_ms", "min_silence_duration_ms"):
+            self._check(name, "at least 0", lambda value: value >= 0)
+        self._check("speech_pad_ms", "at least 0, and finite", lambda value: 0 <= value < math.inf)
+        self._check("max_speech_duration_s", "at least 1", lambda value: value >= 1)
+
+    def _check(self, name: str, expected: str, holds: Callable[[float], bool]) -> None:
+        """Keeps the field as a number of Python's own: those of NumPy may overflow."""
+        given = getattr(self, name)
+        try:
+            value = float(given) if isinstance(given, numbers.Real) and not isinstance(given, bool) else None
+        except OverflowError:
+            value = None
+        if value is None or math.isnan(value) or not holds(value):
+            raise InvalidArgumentError(f"{name} is {given!r}, expected {expected}")
+        object.__setattr__(self, name, int(given) if isinstance(given, numbers.Integral) else value)
 
 
 @dataclass(frozen=True)
@@ -201,7 +211,7 @@ def spans_and_silence(
             yield block
 
     hop = detector.hop
-    pad = options.speech_pad_ms * SAMPLE_RATE // 1000
+    pad = int(options.speech_pad_ms * SAMPLE_RATE // 1000)
     before = 0
     for first, end in _frame_spans(detector.probabilities(counted()), options, SAMPLE_RATE / hop):
         start = max(first * hop - pad, before)

@@ -13,6 +13,7 @@ import numpy as np
 from akunu.audio import SAMPLE_RATE, VadOptions
 from akunu.audio.activity import OURS, Detector, spans_and_silence
 from akunu.audio.pcm import Samples
+from akunu.errors import InvalidArgumentError
 from akunu.speech.segments import Segment, Word
 
 __all__ = ["SpeechGate", "cut_at_silence"]
@@ -115,6 +116,11 @@ def cut_at_silence(
     """
     options = options or VadOptions(min_silence_duration_ms=SHORT_SILENCE_MS)
     longest = seconds - 2 * options.speech_pad_ms / 1000
+    if longest < 1:
+        raise InvalidArgumentError(
+            f"speech_pad_ms is {options.speech_pad_ms}, and twice that leaves less than a second of a window "
+            f"of {seconds:g} s"
+        )
     options = dataclasses.replace(options, max_speech_duration_s=min(options.max_speech_duration_s, longest))
     most, pause = round(seconds * SAMPLE_RATE), round(LONGEST_PAUSE * SAMPLE_RATE)
     first = last = 0
