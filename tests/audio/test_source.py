@@ -172,6 +172,7 @@ def test_a_pipe_whose_writer_was_killed_is_cut_off() -> None:
         (FLAC, 16000, "a recording states its own"),
         ([0.0, 0.5], None, "numbers in a list"),
         (12, None, "type int"),
+        (io.StringIO("RIFF"), None, "was opened as text: open the file in binary mode, 'rb'"),
         (iter([1.0, 2.0]), None, "a piece of the audio is of type float"),
     ],
 )

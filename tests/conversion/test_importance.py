@@ -308,6 +308,13 @@ def test_what_does_not_belong_to_the_model_is_refused(
         akunu.convert("ember", tmp_path / "x.gguf", "q4_0", imatrix=imatrix, progress=False)
 
 
+def test_what_names_no_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgumentError, match="imatrix: expected a path, got True"):
+        akunu.convert("ember", tmp_path / "x.gguf", "q4_0", imatrix=True, progress=False)  # type: ignore[arg-type]
+    with pytest.raises(InvalidArgumentError, match="path: expected a path, got 5"):
+        ImportanceMatrix.read(5)  # type: ignore[arg-type]
+
+
 def test_other_bytes_are_no_text(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(b"caf\xe9 latin")
     with pytest.raises(InvalidArgumentError, match="neither UTF-8 text nor an importance matrix"):

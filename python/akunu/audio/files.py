@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from akunu.audio.pcm import Samples, check_rate, from_array
-from akunu.errors import AudioError
+from akunu.errors import AudioError, InvalidArgumentError
 
 if TYPE_CHECKING:
     import soundfile
@@ -104,6 +104,8 @@ class Recording:
         if isinstance(file, str | os.PathLike):
             self._name = os.fspath(file)
             file = self._open_path(self._name, stack)
+        if isinstance(file.read(0), str):
+            raise InvalidArgumentError(f"{self._name} was opened as text: open the file in binary mode, 'rb'")
         try:
             seekable = file.seekable()
         except AttributeError:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from akunu.audio.activity import Detector
 from akunu.audio.pcm import SAMPLE_RATE, Samples
 from akunu.errors import AkunuError, ModelFileError, UnsupportedError
+from akunu.options import as_path
 
 __all__ = ["silero_detector"]
 
@@ -50,7 +51,7 @@ def silero_detector(path: str | os.PathLike[str]) -> Detector:
     >>> detector = silero_detector("silero_vad.onnx")  # doctest: +SKIP
     >>> list(speech_spans(audio_blocks("talk.wav"), detector=detector))  # doctest: +SKIP
     """
-    file = Path(path)
+    file = as_path("path", path)
     try:
         changed = file.stat().st_mtime_ns
     except OSError as error:

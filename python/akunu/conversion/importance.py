@@ -20,6 +20,7 @@ import numpy.typing as npt
 from akunu.architectures import ARCHITECTURES
 from akunu.config import ModelConfig
 from akunu.errors import InvalidArgumentError, ModelFileError
+from akunu.options import as_path
 from akunu.progress import Progress, reporter
 
 __all__ = ["WINDOW", "ImportanceMatrix", "text_windows"]
@@ -71,7 +72,7 @@ class ImportanceMatrix:
         """
         from akunu.conversion.importance_file import read
 
-        return read(Path(path).expanduser())
+        return read(as_path("path", path).expanduser())
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write a file for llama.cpp: GGUF where the name ends in `.gguf`, else the older format.
@@ -175,7 +176,7 @@ def importance_of(
         return imatrix
     from akunu.conversion.importance_file import is_importance_file
 
-    path = Path(imatrix).expanduser()
+    path = as_path("imatrix", imatrix).expanduser()
     if is_importance_file(path):
         return ImportanceMatrix.read(path)
     try:
