@@ -295,6 +295,7 @@ class Model(Chatting, Measuring):
         --------
         >>> [str(c) for c in model.generate_batch(["One", "Two"], max_tokens=5)]  # doctest: +SKIP
         """
+        self._check_open()
         check_progress(progress)
         streams = [self.stream(ids, **options) for ids in self._ids_of_all(prompts)]
         with reporter(progress, "Generating", unit="count") as report:

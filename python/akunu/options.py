@@ -21,7 +21,7 @@ from akunu.errors import InvalidArgumentError
 from akunu.structured.structure import Structure, structure_of
 from akunu.structured.tags import StructuralTag
 
-__all__ = ["MAX_PRIORITY", "GenerationOptions", "Limit", "Request", "Sampling", "as_path", "resolve"]
+__all__ = ["MAX_PRIORITY", "GenerationOptions", "Limit", "Request", "Sampling", "as_path", "flag", "resolve"]
 
 MAX_PRIORITY: Final = 8
 _MAX_U32: Final = (1 << 32) - 1
@@ -342,12 +342,13 @@ def resolve(options: Mapping[str, object], defaults: Sampling, vocab_size: int) 
         logprobs=number("logprobs"),
         wait_timeout=number("wait_timeout"),
         priority=number("priority") or 0,
-        speculative=_flag("speculative", options.get("speculative"), default=True),
+        speculative=flag("speculative", options.get("speculative"), default=True),
         structure=structure_of(options),
     )
 
 
-def _flag(name: str, value: object, *, default: bool) -> bool:
+def flag(name: str, value: object, *, default: bool) -> bool:
+    """`value`, or the default for None; an `InvalidArgumentError` if it is anything but True or False."""
     if value is None:
         return default
     if not isinstance(value, bool):

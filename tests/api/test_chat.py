@@ -229,6 +229,14 @@ def test_effort_goes_to_the_templates_that_know_it() -> None:
         ({"reasoning_effort": 3}, "reasoning_effort: expected a word"),
         ({"tool_choice": "required"}, "tool_choice: found 'required', but there are no tools"),
         ({"tool_choice": "then", "tools": [NOW]}, "'then', expected auto, none, required, or one"),
+        (
+            {"tool_choice": {"type": "function", "function": {"name": "now"}}, "tools": [NOW]},
+            r"tool_choice: found \{'type': .*, expected auto, none, required, or one",
+        ),
+        (
+            {"parallel_tool_calls": "no", "tools": [NOW]},
+            "parallel_tool_calls: expected True or False, got 'no'",
+        ),
         ({"tool_choice": "", "tools": [NOW]}, "tool_choice: found '', expected auto, none, required, or one"),
         ({"tool_choice": "now", "tools": [NOW]}, "tool_choice: it is not known from the chat template"),
         ({"tools": "now"}, "tools: expected a list"),

@@ -326,8 +326,9 @@ def test_a_closed_model_refuses_everything(model):
         lambda: model.perplexity("hello hello"),
         lambda: model.memory,
         lambda: model.__enter__(),
+        lambda: model.generate_batch([]),
     ):
-        with pytest.raises(AkunuError, match="closed"):
+        with pytest.raises(AkunuError, match="is closed; load it again"):
             call()
     assert "closed" in repr(model)
     assert model.tokenize("hello") and model.context
@@ -431,7 +432,7 @@ def test_perplexity_refuses_a_window_that_does_not_fit(model):
 
 
 def test_perplexity_refuses_progress_that_is_no_function(model):
-    with pytest.raises(InvalidArgumentError, match="progress: expected a function, got 5"):
+    with pytest.raises(InvalidArgumentError, match="progress: expected a function or None, got 5"):
         model.perplexity("hello hello", progress=5)
 
 

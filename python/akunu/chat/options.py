@@ -12,7 +12,7 @@ from akunu.chat.switches import effort_budget, thinking_variables
 from akunu.chat.template import ChatTemplate
 from akunu.chat.tools import Tools
 from akunu.errors import InvalidArgumentError
-from akunu.options import GenerationOptions, Limit
+from akunu.options import GenerationOptions, Limit, flag
 from akunu.structured.structure import ARGUMENTS
 from akunu.structured.tags import StructuralTag, Tag
 
@@ -67,7 +67,7 @@ def prepare(
     tools = rest.pop("tools", None) or None
     choice = rest.pop("tool_choice", None)
     choice = "auto" if choice is None else choice
-    parallel = rest.pop("parallel_tool_calls", None) is not False
+    parallel = flag("parallel_tool_calls", rest.pop("parallel_tool_calls", None), default=True)
     sources, effort = template.sources.values(), rest.pop("reasoning_effort", None)
     variables: Any = thinking_variables(sources, rest.pop("thinking", None), effort, template.reasons)
     tokens = rest.pop("thinking_budget", None)
@@ -126,7 +126,7 @@ def _check_choice(choice: object, tools: Sequence[Mapping[str, Any]] | None) -> 
     known = Tools(tools)
     if not known:
         raise InvalidArgumentError(f"tool_choice: found {choice!r}, but there are no tools to choose from")
-    if choice != "required" and choice not in known:
+    if choice != "required" and not (isinstance(choice, str) and choice in known):
         raise InvalidArgumentError(
             f"tool_choice: found {choice!r}, expected auto, none, required, or one of {', '.join(known)}"
         )
