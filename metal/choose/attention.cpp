@@ -2,6 +2,7 @@
 // be.
 #include <algorithm>
 
+#include "core/error.h"
 #include "metal/choose/kernel_choice.h"
 #include "metal/choose/params.h"
 #include "metal/include/kv_layout.h"
@@ -37,8 +38,15 @@ std::vector<Constant> constants(std::uint32_t head_dim, std::uint32_t group, std
 struct Heads {
     std::uint32_t n, n_kv, dim;
     std::uint32_t group() const { return n_kv ? n / n_kv : 0; }
-    bool supported() const {
-        return dim > 0 && dim <= kMaxHeadDim && n_kv > 0 && n % n_kv == 0 && group() > 0 && group() <= kMaxGroup;
+    bool supported() const { return dim > 0 && n_kv > 0 && n % n_kv == 0 && group() > 0; }
+    // UnsupportedError for those that are larger than any kernel takes.
+    void check(Op op) const {
+        const auto refuse = [&](const std::string& what, std::uint32_t most) {
+            throw UnsupportedError("no Metal kernel for " + std::string(op_name(op)) + ": " + what + " (" +
+                                   std::to_string(most) + " at most); the CPU runs such models");
+        };
+        if (dim > kMaxHeadDim) refuse("heads have " + std::to_string(dim) + " elements", kMaxHeadDim);
+        if (group() > kMaxGroup) refuse(std::to_string(group()) + " query heads share a KV head", kMaxGroup);
     }
 };
 
@@ -95,6 +103,7 @@ std::optional<KernelChoice> choose_attention(const DispatchCmd& cmd, const Chip&
             const auto p = params_of<RopeKvParams>(cmd);
             // Of a sound there are keys and values alone.
             const Heads heads{p.n_heads ? p.n_heads : p.n_kv_heads, p.n_kv_heads, p.head_dim};
+            heads.check(cmd.op);
             if (!heads.supported() || p.rope_dim > p.head_dim || p.rope_dim % 2) return std::nullopt;
             return choice("rope_kv_" + type, heads,
                           {.base = ceil_div(p.n_heads + 2 * p.n_kv_heads, kAttentionSimdgroups)}, {.rows_per = 1});
@@ -104,6 +113,7 @@ std::optional<KernelChoice> choose_attention(const DispatchCmd& cmd, const Chip&
         case Op::kAttentionMerge: {
             const auto p = params_of<AttentionParams>(cmd);
             const Heads heads{p.n_heads, p.n_kv_heads, p.head_dim};
+            heads.check(cmd.op);
             if (!heads.supported() || (p.fixed_keys && p.window)) return std::nullopt;
             if (cmd.op == Op::kAttention) return many_rows(type, heads, p);
             if (p.bidirectional) return std::nullopt;  // a row alone, which has no rows to see
@@ -114,6 +124,7 @@ std::optional<KernelChoice> choose_attention(const DispatchCmd& cmd, const Chip&
         case Op::kAttentionWeights: {
             const auto p = params_of<AttentionWeightsParams>(cmd);
             const Heads heads{p.n_heads, p.n_kv_heads, p.head_dim};
+            heads.check(cmd.op);
             if (!heads.supported()) return std::nullopt;
             return choice("attention_weights_" + type, heads, {.rows_per = 1}, {.base = p.chosen});
         }

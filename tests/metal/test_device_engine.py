@@ -13,6 +13,10 @@ import pytest
 from on_metal import metal_engines, some
 
 from akunu import _core
+from akunu.errors import UnsupportedError
+from kernels import runner
+from kernels.cases import case
+from kernels.devices import Target, lab
 from models import llama2c, quant, test_engine, tiny
 from models.reference import Reference
 from models.test_engine import (
@@ -262,3 +266,17 @@ def test_logprobs_are_those_of_the_logits(chain: int, folder: Path) -> None:
     for row, exact in zip(tops, expected, strict=True):
         np.testing.assert_allclose([value for _, value in row], -np.sort(-exact)[:5], atol=2e-5)
         np.testing.assert_allclose([exact[token] for token, _ in row], [v for _, v in row], atol=2e-5)
+
+
+@pytest.mark.parametrize(
+    ("shape", "why"),
+    [
+        ((17, 1, 32), r"17 query heads share a KV head \(16 at most\)"),
+        ((1, 1, 288), r"heads have 288 elements \(256 at most\)"),
+    ],
+)
+def test_heads_that_no_kernel_takes_are_named(shape: tuple[int, int, int], why: str) -> None:
+    device = lab(Target("metal"))
+    problem = case("attention", rows=2, position=0, shape=shape, kv="f16").build(device, checking=False)
+    with pytest.raises(UnsupportedError, match=f"no Metal kernel for .*: {why}; the CPU runs such models"):
+        runner.run(problem, device)
