@@ -35,7 +35,6 @@ _AT_LEAST: Final = {
 }
 
 _FINITE: Final = ("patience", "length_penalty", "repetition_penalty", "max_initial_timestamp")
-_MAX_LENGTH_PENALTY: Final = 100.0  # a power of a text's length, which stays within a float
 _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     "int": (numbers.Integral,),
     "float": (numbers.Real,),
@@ -182,16 +181,17 @@ class TranscriptionOptions:
         for name, least in _AT_LEAST.items():
             value = getattr(self, name)
             if value is not None and not value >= least:
-                number = _SPELLED[type(least).__name__]
-                raise InvalidArgumentError(f"{name}: found {value!r}, expected {number} of at least {least}")
+                kind = _SPELLED[type(least).__name__]
+                raise InvalidArgumentError(f"{name}: found {value!r}, expected {kind} of at least {least}")
         for name in _FINITE:
-            if not math.isfinite(getattr(self, name)):
-                raise InvalidArgumentError(f"{name}: found {getattr(self, name)}, expected a finite number")
-        if abs(self.length_penalty) > _MAX_LENGTH_PENALTY:
-            raise InvalidArgumentError(
-                f"length_penalty: found {self.length_penalty}, expected a number from "
-                f"{-_MAX_LENGTH_PENALTY:g} to {_MAX_LENGTH_PENALTY:g}"
-            )
+            given_number = getattr(self, name)
+            try:
+                number = float(given_number)
+            except OverflowError:
+                number = math.inf
+            if not math.isfinite(number):
+                raise InvalidArgumentError(f"{name}: found {given_number}, expected a finite number")
+            object.__setattr__(self, name, number)
         one = isinstance(self.temperature, numbers.Real)
         given = _sequence([self.temperature] if one else self.temperature, float)
         if not given or not all(0 <= t < math.inf for t in given):
