@@ -203,7 +203,7 @@ def test_what_is_no_prompt_and_no_function_is_named(model: EmbeddingModel) -> No
     with pytest.raises(InvalidArgumentError, match=r"prompt: no \['query'\]"):
         model.embed("x", prompt=prompt)
     progress: Any = True
-    with pytest.raises(InvalidArgumentError, match="progress: expected a function, got True"):
+    with pytest.raises(InvalidArgumentError, match="progress: expected a function or None, got True"):
         model.embed("x", progress=progress)
 
 

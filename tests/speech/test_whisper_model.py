@@ -273,7 +273,7 @@ def test_an_error_of_the_recording_is_raised_where_it_is_read(model: WhisperMode
         ({"beam_size": None}, "beam_size: found None"),
         ({"beam_size": 5000}, "beam_size: 5000 texts side by side, expected at most 63"),
         ({"patience": 0}, "patience: found 0"),
-        ({"length_penalty": 10**400}, "length_penalty: found 1000.*, expected a finite number"),
+        ({"length_penalty": 10**400}, "length_penalty: found 1000.*, expected a number"),
         ({"temperature": (0, -1)}, "temperature: found"),
         ({"language": "klingon"}, "language: found 'klingon'"),
         ({"task": "sing"}, "task: found 'sing', expected one of transcribe, translate"),

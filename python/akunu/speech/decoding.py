@@ -170,7 +170,7 @@ def best(candidates: Sequence[Candidate], length_penalty: float) -> Candidate:
     def rank(candidate: Candidate) -> float:
         unlikely = -candidate.log_prob
         length = math.log(max(len(candidate.tokens), 1))
-        return float(length_penalty * length) - (math.log(unlikely) if unlikely > 0 else -math.inf)
+        return length_penalty * length - (math.log(unlikely) if unlikely > 0 else -math.inf)
 
     return max(candidates, key=rank)
 

@@ -181,17 +181,11 @@ class TranscriptionOptions:
         for name, least in _AT_LEAST.items():
             value = getattr(self, name)
             if value is not None and not value >= least:
-                kind = _SPELLED[type(least).__name__]
-                raise InvalidArgumentError(f"{name}: found {value!r}, expected {kind} of at least {least}")
+                number = _SPELLED[type(least).__name__]
+                raise InvalidArgumentError(f"{name}: found {value!r}, expected {number} of at least {least}")
         for name in _FINITE:
-            given_number = getattr(self, name)
-            try:
-                number = float(given_number)
-            except OverflowError:
-                number = math.inf
-            if not math.isfinite(number):
-                raise InvalidArgumentError(f"{name}: found {given_number}, expected a finite number")
-            object.__setattr__(self, name, number)
+            if not math.isfinite(getattr(self, name)):
+                raise InvalidArgumentError(f"{name}: found {getattr(self, name)}, expected a finite number")
         one = isinstance(self.temperature, numbers.Real)
         given = _sequence([self.temperature] if one else self.temperature, float)
         if not given or not all(0 <= t < math.inf for t in given):
