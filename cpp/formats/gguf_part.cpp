@@ -112,12 +112,13 @@ TensorEntry read_tensor(ByteReader& reader, const std::string& path) {
             .file = 0};
 }
 
-// Makes offsets absolute, and checks that each tensor lies in the file, aligned, clear of others.
+// Makes offsets absolute, and checks that each tensor lies in the file, behind the one before it.
 void place_tensors(GgufPart& part, std::uint64_t header_end, std::uint32_t alignment) {
     const std::string& path = part.file->path();
     const std::uint64_t size = part.file->bytes().size();
     // header_end <= size and both fit half the address range, so this cannot overflow.
-    const std::uint64_t data = (header_end + alignment - 1) / alignment * alignment;
+    const auto aligned = [&](std::uint64_t at) { return (at + alignment - 1) / alignment * alignment; };
+    const std::uint64_t data = aligned(header_end);
     for (TensorEntry& tensor : part.tensors) {
         if (tensor.offset % alignment != 0) {
             throw ModelFileError(path + ": tensor " + quoted(tensor.name) + " has offset " +
@@ -137,12 +138,20 @@ void place_tensors(GgufPart& part, std::uint64_t header_end, std::uint32_t align
     order.reserve(part.tensors.size());
     for (const TensorEntry& tensor : part.tensors) order.push_back(&tensor);
     std::ranges::sort(order, {}, &TensorEntry::offset);
-    for (std::size_t i = 1; i < order.size(); ++i) {
-        const TensorEntry& before = *order[i - 1];
-        if (order[i]->offset - before.offset < before.bytes) {
-            throw ModelFileError(path + ": tensors " + quoted(before.name) + " and " + quoted(order[i]->name) +
+    std::uint64_t end = data;
+    for (std::size_t i = 0; i < order.size(); ++i) {
+        const TensorEntry& tensor = *order[i];
+        if (tensor.offset < end) {
+            throw ModelFileError(path + ": tensors " + quoted(order[i - 1]->name) + " and " + quoted(tensor.name) +
                                  " overlap; the file is damaged");
         }
+        if (tensor.offset != aligned(end)) {
+            throw ModelFileError(path + ": tensor " + quoted(tensor.name) + " has offset " +
+                                 std::to_string(tensor.offset - data) + ", where " +
+                                 std::to_string(aligned(end) - data) +
+                                 " is next: the file is damaged, or has an alignment that it does not say");
+        }
+        end = tensor.offset + tensor.bytes;
     }
 }
 

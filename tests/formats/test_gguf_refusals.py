@@ -180,6 +180,16 @@ WRONG_FILES: dict[str, tuple[bytes, type[Exception], str]] = {
         ModelFileError,
         "tensors 'a' and 'b' overlap",
     ),
+    "hole": (
+        raw.gguf([], [Tensor("a", (4,)), Tensor("b", (4,), offset=64)], data=bytes(128)),
+        ModelFileError,
+        "tensor 'b' has offset 64, where 32 is next",
+    ),
+    "hole_at_the_start": (
+        raw.gguf([], [Tensor("a", (4,), offset=32)], data=bytes(64)),
+        ModelFileError,
+        "tensor 'a' has offset 32, where 0 is next",
+    ),
     "same_place": (
         raw.gguf([], [Tensor("a"), Tensor("b", offset=0)], data=bytes(64)),
         ModelFileError,

@@ -237,12 +237,17 @@ def _llama3(divisors: npt.NDArray[np.float64], inv_freq: npt.NDArray[np.float64]
     else:  # anything between the slowest that is kept and the fastest that is divided
         middle = math.sqrt(inv_freq[kept > 0.5].min() * inv_freq[kept < 0.5].max())
         slope = math.sqrt(1 + spread) / spread / middle
+    original = round(slope * spread * 2 * math.pi)
+    if spread <= 0 or original < 1:
+        raise UnsupportedError(
+            "rope_freqs.weight: these divisors are not those of a Llama 3, for which alone a folder has a name"
+        )
     return {
         "rope_type": "llama3",
         "factor": plain(np.float32(factor)),
         "low_freq_factor": 1.0,
         "high_freq_factor": round(1 + spread, 4),
-        "original_max_position_embeddings": round(slope * spread * 2 * math.pi),
+        "original_max_position_embeddings": original,
     }
 
 
