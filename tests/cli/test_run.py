@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import akunu
-from akunu.cli import main
+from akunu.cli import console, main
 from akunu.cli.files import with_context
 
 from .fake_model import FakeModel, FakeTemplate
@@ -87,6 +87,15 @@ def test_wrong_usage_says_what_would_be_right_and_loads_nothing(args, stdin, mes
     assert ran.status == 2
     assert message in ran.err
     assert model.loaded == []
+
+
+def test_texts_without_an_end_are_refused(akunu_cli, model, monkeypatch):
+    monkeypatch.setattr(console, "MAX_CHARACTERS", 1000)
+    assert "/dev/zero: has more than 1000 characters, the most" in akunu_cli("run", "q", "/dev/zero").err
+    for args in (["run"], ["run", "q", "-"], ["complete", "-"]):
+        ran = akunu_cli(*args, stdin="x" * 1001)
+        assert ran.status == 1 and "standard input: has more than 1000 characters" in ran.err
+    assert akunu_cli("run", stdin="x" * 1000).status == 0
 
 
 @pytest.mark.parametrize(

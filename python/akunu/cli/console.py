@@ -30,6 +30,7 @@ __all__ = [
     "plain_terminal",
     "print_table",
     "rate_text",
+    "read_bounded",
     "seconds_text",
     "stats_text",
     "stdin_lines",
@@ -40,6 +41,9 @@ __all__ = [
 
 
 Style = Literal["bold", "dim"]
+
+MAX_CHARACTERS = 256 << 20
+"""Of a text that is read whole; what has more, such as a device, has perhaps no end."""
 
 WAIT_SECONDS = 2.0
 """How long standard input may be silent before a remark."""
@@ -94,16 +98,41 @@ def text_input() -> Iterator[None]:
 
 
 def stdin_lines() -> Iterator[str]:
-    """Lines of standard input as they come; in a pipe it is UTF-8, whatever the locale says."""
+    """Lines of standard input as they come; in a pipe it is UTF-8, whatever the locale says.
+
+    Raises
+    ------
+    AkunuError
+        One is longer than any text, or is none.
+    """
     with text_input():
-        yield from sys.stdin
+        while line := sys.stdin.readline(MAX_CHARACTERS + 1):
+            yield _bounded(line, "standard input: a line")
 
 
 def stdin_text() -> str:
     """All of standard input, with a remark if nothing comes: a program may have left it open by oversight."""
     if not _ready(sys.stdin, WAIT_SECONDS):
         note("[reading standard input to its end: Ctrl-D, or </dev/null where there is nothing to read]")
-    return "".join(stdin_lines())
+    with text_input():
+        return read_bounded(sys.stdin, "standard input")
+
+
+def read_bounded(stream: TextIO, name: str) -> str:
+    """All of a text that has an end.
+
+    Raises
+    ------
+    AkunuError
+        It has more than `MAX_CHARACTERS`.
+    """
+    return _bounded(stream.read(MAX_CHARACTERS + 1), name)
+
+
+def _bounded(text: str, name: str) -> str:
+    if len(text) > MAX_CHARACTERS:
+        raise AkunuError(f"{name}: has more than {MAX_CHARACTERS} characters, the most that are read")
+    return text
 
 
 def _ready(stream: TextIO, seconds: float) -> bool:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from akunu.cli.console import decoding_text, os_error_text, stdin_text
+from akunu.cli.console import decoding_text, os_error_text, read_bounded, stdin_text
 from akunu.errors import AkunuError
 
 __all__ = ["STDIN", "has_stdin", "read_lines", "read_named", "read_text", "with_context"]
@@ -24,10 +24,11 @@ def read_text(path: Path) -> str:
     Raises
     ------
     AkunuError
-        The file cannot be read, or is not text.
+        The file cannot be read, is not text, or has no end in sight.
     """
     try:
-        return path.read_text(encoding="utf-8-sig")
+        with open(path, encoding="utf-8-sig") as file:
+            return read_bounded(file, str(path))
     except OSError as error:
         raise AkunuError(os_error_text(error)) from error
     except UnicodeDecodeError as error:
